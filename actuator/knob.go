@@ -1,0 +1,31 @@
+package actuator
+
+import (
+	"context"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Knob is one thing that can be turned on one target of this host.
+// Implementations do only the reads and the one write: epoch, clamp, compare,
+// journal and lease are the actuator's. They are not safe for concurrent use.
+type Knob interface {
+	// String names kind and place, as in "cgroup v2 shop.slice/checkout".
+	String() string
+	// Resource is what it turns: "cpu" (cores) or "workers" (processes).
+	Resource() string
+	// Probe says whether the knob works here: nil, or an error that is
+	// trimtab.ErrUnsupported (this kernel cannot), trimtab.ErrRefused (somebody
+	// else owns it) or any other cause.
+	Probe(ctx context.Context) error
+	// Read returns the value in force.
+	Read(ctx context.Context) (trimtab.Amount, error)
+	// Nearest returns the value that a Write of a would read back, so that a
+	// quantised kernel value is compared with itself.
+	Nearest(a trimtab.Amount) trimtab.Amount
+	// Write sets the value with one effect. It does not read back.
+	Write(ctx context.Context, a trimtab.Amount) error
+	// Undo describes the knob for the journal: enough for Reopen in another
+	// process, without the configuration, to restore it.
+	Undo() []byte
+}

@@ -1,0 +1,53 @@
+// Package learn holds the seam behind which performance curves are learnt
+// online: p(a, l), the performance of one workload at allocation a under load
+// l, with bounds that hold at their stated level.
+//
+// Source: Cilantro (OSDI'23), sections 4.1.2 and 4.2: a learner turns noisy
+// reports into an estimate with lower and upper confidence bounds, and the
+// policies plan over the bounds.
+//
+// The subfolders hold the learners; learntest holds what each must satisfy.
+// The package does not decide what is a good report: see analyzer.
+package learn
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Observation is one report of one workload.
+type Observation struct {
+	Time time.Time
+	// Allocation is in the pool's unit, > 0; Load in requests/s, >= 0.
+	Allocation, Load float64
+	// Performance is >= 0, higher is better.
+	Performance float64
+	// Requests is how many requests Performance is the fraction of; 0 when it
+	// is not a fraction. Sigma is the standard deviation of its noise; 0 when
+	// unknown. With neither, the learner estimates the noise.
+	Requests, Sigma float64
+}
+
+// Learner learns one workload's curve. Implementations are deterministic,
+// hold bounded memory, and are not safe for concurrent use.
+type Learner interface {
+	// Name is the learner and its version, as in "bintree/1".
+	Name() string
+	// Observe takes one report, in any order of time. It returns an error
+	// that is trimtab.ErrInvalid, and learns nothing, when a number is NaN,
+	// infinite or out of range.
+	Observe(o Observation) error
+	// Predict returns the band at the given allocation and load. It is total:
+	// it answers for any finite arguments >= 0, with the vacuous band of the
+	// performance's known range where nothing is known.
+	Predict(allocation, load float64) trimtab.Band
+	// Reports returns how many observations the learner holds.
+	Reports() int
+	// Snapshot and Restore carry the state over a restart: a restored learner
+	// predicts the same bits. Restore returns an error that is
+	// trimtab.ErrInvalid, and changes nothing, for bytes that are not a
+	// snapshot of this learner.
+	Snapshot() ([]byte, error)
+	Restore(state []byte) error
+}

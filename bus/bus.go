@@ -1,0 +1,165 @@
+// Package bus says how values travel between stages: which subject, which
+// guarantee, who else gets them. It is the seam; natsbus implements it on
+// NATS, bustest holds the contract and an in-memory bus for the contract suite
+// and the simulator.
+//
+// Guarantees, per [trimtab.Delivery]:
+//
+//   - Shed: at most once, never blocks the publisher, loss is counted exactly
+//     by per-publisher sequence numbers ([Stats.Lost]).
+//   - Answered: Publish returns nil after one consumer's handler returned nil;
+//     an error means that nobody vouches for the value and the publisher
+//     still owns it.
+//   - Durable: Publish returns after the value is stored. Handlers see it at
+//     least once, in order per subject; a handler's error brings it again
+//     after a pause, up to the limit of the table in ARCHITECTURE.md.
+//   - Latest: as Durable, with one value kept per subject; a new subscriber
+//     first gets the last value of every key.
+//
+// Values that cannot be decoded or fail Validate never reach a handler: they
+// are counted and, if durable, moved to the subject trimtab.unreadable.<kind>.
+//
+// The package does not encode (root package does) and holds no connection.
+package bus
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// ErrNoConsumer: an Answered value had no consumer, or none answered in time.
+var ErrNoConsumer = errors.New("no consumer")
+
+// ErrConflict: a bucket's key changed since it was read.
+var ErrConflict = errors.New("conflict")
+
+// ErrNotFound: a bucket does not hold the key.
+var ErrNotFound = errors.New("not found")
+
+// Bus moves values. All methods are safe for concurrent use.
+type Bus interface {
+	// Publish sends v with the guarantee of its kind and stamps its origin.
+	// It returns an error that is trimtab.ErrInvalid without sending when v
+	// does not validate, and ErrNoConsumer for Answered values.
+	Publish(ctx context.Context, v trimtab.Value) error
+	// Subscribe starts delivery and returns when it is in force: a value
+	// published afterwards, by anyone, is delivered. stop ends it, waits for a
+	// handler that is running, and leaves what was not handled on the bus.
+	Subscribe(ctx context.Context, s Subscription) (stop func(), err error)
+	// Bucket opens the named key-value store, making it when it is absent.
+	Bucket(ctx context.Context, name string) (Bucket, error)
+	// Stats returns what was counted since the bus was opened.
+	Stats() Stats
+	// Close ends all subscriptions and releases the connection.
+	Close() error
+}
+
+// Subscription says what to get and how.
+type Subscription struct {
+	Kind trimtab.Kind
+	// Key selects one key; empty selects all.
+	Key string
+	// Consumer names a group that shares the work: each value reaches one of
+	// its members, and a Durable or Latest group goes on where it stopped.
+	// Empty: this subscriber alone, which gets everything from now on.
+	Consumer string
+	// History makes a nameless subscriber to a Durable kind start with
+	// everything that is still stored.
+	History bool
+	// Handle is called by one goroutine at a time per subscription. nil means
+	// handled. For Durable and Latest an error brings the value again later;
+	// for Answered it is the publisher's error; for Shed it is only counted.
+	Handle func(ctx context.Context, d Delivery) error
+}
+
+// Delivery is one value as it arrived.
+type Delivery struct {
+	Value  trimtab.Value
+	Origin trimtab.Origin
+	// Stored is when the bus took a Durable or Latest value; zero otherwise.
+	Stored time.Time
+	// Again is how often it was delivered before.
+	Again int
+}
+
+// Bucket is a small key-value store with revisions. Keys are any text.
+type Bucket interface {
+	// Get returns the value and its revision (> 0), or ErrNotFound.
+	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	// Put writes unconditionally.
+	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	// Update writes if the key's revision is still the given one (0: the key
+	// is absent), and returns ErrConflict otherwise.
+	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+	// Delete removes the key; an absent key is no error.
+	Delete(ctx context.Context, key string) error
+	// Keys lists the keys in order.
+	Keys(ctx context.Context) ([]string, error)
+}
+
+// Stats counts, by kind.
+type Stats struct {
+	// Published and Delivered count values that were sent and handled.
+	Published, Delivered map[trimtab.Kind]uint64
+	// Lost counts gaps in publishers' sequences, as this subscriber saw them.
+	Lost map[trimtab.Kind]uint64
+	// Unreadable counts values that could not be decoded or did not validate.
+	Unreadable map[trimtab.Kind]uint64
+	// Again counts redeliveries.
+	Again map[trimtab.Kind]uint64
+}
+
+// Subject returns "trimtab.<kind>.<key>" with the key escaped so that it is
+// one token: letters, digits, '-' and '_' stand for themselves, any other byte
+// is "=XX" in hexadecimal; the empty key is "=".
+func Subject(k trimtab.Kind, key string) string {
+	return "trimtab." + string(k) + "." + EscapeKey(key)
+}
+
+// EscapeKey escapes one key; see [Subject].
+func EscapeKey(key string) string {
+	if key == "" {
+		return "="
+	}
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(key) {
+		switch c := key[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+			b.WriteByte(c)
+		default:
+			b.WriteByte('=')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
+}
+
+// UnescapeKey reverses EscapeKey; ok is false when s is not its output.
+func UnescapeKey(s string) (key string, ok bool) {
+	if s == "=" {
+		return "", true
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '=' {
+			b = append(b, s[i])
+			continue
+		}
+		if i+2 >= len(s) {
+			return "", false
+		}
+		hi, lo := strings.IndexByte("0123456789ABCDEF", s[i+1]), strings.IndexByte("0123456789ABCDEF", s[i+2])
+		if hi < 0 || lo < 0 {
+			return "", false
+		}
+		b = append(b, byte(hi<<4|lo))
+		i += 2
+	}
+	return string(b), EscapeKey(string(b)) == s
+}

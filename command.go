@@ -1,0 +1,112 @@
+package trimtab
+
+import "time"
+
+// Alert is news from an alerting system about one workload. It can ask for a
+// round; no value in it becomes an allocation.
+type Alert struct {
+	Workload string `json:"workload"`
+	// Name, Group and Fingerprint identify it in the alerting system.
+	Name        string `json:"name"`
+	Group       string `json:"group"`
+	Fingerprint string `json:"fingerprint"`
+	Firing      bool   `json:"firing"`
+	// Started is when it began to fire; Time is when it was received.
+	Started time.Time `json:"started,omitzero"`
+	Time    time.Time `json:"time"`
+	Summary string    `json:"summary,omitempty"`
+}
+
+// Kind returns KindAlert.
+func (a *Alert) Kind() Kind { return KindAlert }
+
+// Key returns the workload.
+func (a *Alert) Key() string { return a.Workload }
+
+// Validate checks names and times.
+func (a *Alert) Validate() error {
+	if err := named("alert on workload", a.Workload); err != nil {
+		return err
+	}
+	if err := named("alert", a.Name); err != nil {
+		return err
+	}
+	if a.Time.IsZero() {
+		return Invalidf("alert %s: no time", a.Name)
+	}
+	return nil
+}
+
+// Verb is what a person asks for.
+type Verb string
+
+// The verbs.
+const (
+	// Pause freezes every knob of the pool and keeps leases alive.
+	Pause Verb = "pause"
+	// Resume ends a pause.
+	Resume Verb = "resume"
+	// Apply executes the recommended plan that Plan names, once.
+	Apply Verb = "apply"
+	// Round starts a round now.
+	Round Verb = "round"
+	// Release restores the baseline of Workload and lets go of it.
+	Release Verb = "release"
+)
+
+// Command is a person's wish, for one pool.
+type Command struct {
+	Pool string    `json:"pool"`
+	Verb Verb      `json:"verb"`
+	Time time.Time `json:"time"`
+	// Plan is the EPOCH-SEQUENCE that Apply names.
+	Plan string `json:"plan,omitempty"`
+	// Workload is what Release names.
+	Workload string `json:"workload,omitempty"`
+	// By says who asked, for the record.
+	By string `json:"by,omitempty"`
+}
+
+// Kind returns KindCommand.
+func (c *Command) Kind() Kind { return KindCommand }
+
+// Key returns the pool.
+func (c *Command) Key() string { return c.Pool }
+
+// Validate checks that the verb has what it needs.
+func (c *Command) Validate() error {
+	if err := named("command for pool", c.Pool); err != nil {
+		return err
+	}
+	if c.Time.IsZero() {
+		return Invalidf("command %s: no time", c.Verb)
+	}
+	switch c.Verb {
+	case Pause, Resume, Round:
+		return nil
+	case Apply:
+		_, _, err := ParsePlanID(c.Plan)
+		return err
+	case Release:
+		return named("release of workload", c.Workload)
+	}
+	return Invalidf("command %.20q", c.Verb)
+}
+
+// Leader tells a planner step its term. It is handed over by the pipeline
+// that holds the leader's lock, and never travels.
+type Leader struct {
+	Pool string `json:"pool"`
+	// Epoch is higher than that of every leader before; 0: not the leader,
+	// publish nothing.
+	Epoch uint64 `json:"epoch"`
+}
+
+// Kind returns KindLeader.
+func (l *Leader) Kind() Kind { return KindLeader }
+
+// Key returns the pool.
+func (l *Leader) Key() string { return l.Pool }
+
+// Validate checks the name.
+func (l *Leader) Validate() error { return named("leader of pool", l.Pool) }

@@ -1,0 +1,80 @@
+package trimtab
+
+import "sort"
+
+// MaxKnots bounds a [Curve].
+const MaxKnots = 64
+
+// Band is a performance with its confidence bounds, 0 <= Lower <= Mean <= Upper.
+type Band struct {
+	Lower float64 `json:"lower"`
+	Mean  float64 `json:"mean"`
+	Upper float64 `json:"upper"`
+}
+
+// Knot is one point of a curve.
+type Knot struct {
+	Allocation float64 `json:"allocation"`
+	Band
+}
+
+// Curve is performance as a function of the allocation at one load, as data:
+// the planner never sees the learner that made it. Between knots it is
+// linear; outside them it is flat. Knots ascend strictly in allocation.
+type Curve struct {
+	// Load is the load, in requests per second, that the curve holds for:
+	// the upper bound for the coming round.
+	Load float64 `json:"load"`
+	// Level is the confidence of [Lower, Upper] at each point, in (0, 1).
+	Level float64 `json:"level"`
+	Knots []Knot  `json:"knots"`
+}
+
+// Eval returns the band at allocation a, in the units of the knots. An empty
+// curve knows nothing: it returns the zero Band.
+func (c *Curve) Eval(a float64) Band {
+	n := len(c.Knots)
+	if n == 0 {
+		return Band{}
+	}
+	i := sort.Search(n, func(i int) bool { return c.Knots[i].Allocation >= a })
+	switch i {
+	case 0:
+		return c.Knots[0].Band
+	case n:
+		return c.Knots[n-1].Band
+	}
+	p, q := c.Knots[i-1], c.Knots[i]
+	t := (a - p.Allocation) / (q.Allocation - p.Allocation)
+	mix := func(x, y float64) float64 { return x + t*(y-x) }
+	return Band{mix(p.Lower, q.Lower), mix(p.Mean, q.Mean), mix(p.Upper, q.Upper)}
+}
+
+// Validate checks order, ranges and finiteness. A curve needs one knot.
+func (c *Curve) Validate() error {
+	if len(c.Knots) == 0 || len(c.Knots) > MaxKnots {
+		return Invalidf("curve: %d knots, want 1 to %d", len(c.Knots), MaxKnots)
+	}
+	if err := nonNegative("curve load", c.Load); err != nil {
+		return err
+	}
+	if !(c.Level > 0 && c.Level < 1) {
+		return Invalidf("curve level %v: want a number in (0, 1)", c.Level)
+	}
+	before := -1.0
+	for _, k := range c.Knots {
+		for _, v := range []float64{k.Allocation, k.Lower, k.Mean, k.Upper} {
+			if err := nonNegative("curve knot", v); err != nil {
+				return err
+			}
+		}
+		if k.Allocation <= before {
+			return Invalidf("curve: knot at %v after %v", k.Allocation, before)
+		}
+		if k.Lower > k.Mean || k.Mean > k.Upper {
+			return Invalidf("curve: bounds cross at %v: %v, %v, %v", k.Allocation, k.Lower, k.Mean, k.Upper)
+		}
+		before = k.Allocation
+	}
+	return nil
+}

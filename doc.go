@@ -1,0 +1,21 @@
+// Package trimtab holds the words that the stages exchange: spans, samples,
+// sketches, estimates, plans, outcomes, and the units they are counted in.
+//
+// The stages form one loop,
+//
+//	collector ──► analyzer ──► planner ──► actuator
+//	    ▲                                     │
+//	    └─────────── the workloads ◄──────────┘
+//
+// and meet only in the values of this package. Every value validates itself
+// (NaN, Inf and negative amounts are refused at the border) and travels in an
+// [Envelope]: versioned JSON, or a slim binary frame for spans. [Kinds] is the
+// one table of what travels, on which subject and with which guarantee.
+//
+// The package computes almost nothing: [Curve] interpolates, [Histogram]
+// counts, [SpanFrame] packs. It does no I/O, reads no clock, starts no
+// goroutine and holds no package variable but the error kinds.
+//
+//	v := trimtab.Sample{Workload: "checkout", Quantity: trimtab.Load, Value: 42, …}
+//	if err := v.Validate(); err != nil { … } // errors.Is(err, trimtab.ErrInvalid)
+package trimtab

@@ -1,0 +1,6 @@
+package metric
+
+// analyzerRows are the metrics of the analyzer.
+func analyzerRows() []Row {
+	return []Row{}
+}

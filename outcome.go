@@ -1,0 +1,138 @@
+package trimtab
+
+import "time"
+
+// Status is what became of one action.
+type Status string
+
+// The statuses.
+const (
+	// Written: written and read back.
+	Written Status = "written"
+	// Equal: the knob already stood there; nothing was written.
+	Equal Status = "equal"
+	// Recommended: all checks passed and the mode forbids the write.
+	Recommended Status = "recommended"
+	// Refused: a promise forbids it; Reason says which.
+	Refused Status = "refused"
+	// Failed: the write or the read back failed; Reason says how.
+	Failed Status = "failed"
+)
+
+// Result is what became of one action.
+type Result struct {
+	Target   string `json:"target"`
+	Resource string `json:"resource"`
+	Status   Status `json:"status"`
+	// Before was found, Asked was in the action, Found was read back.
+	Before Amount `json:"before"`
+	Asked  Amount `json:"asked"`
+	Found  Amount `json:"found"`
+	// Known is false when the knob could not be read: Found means nothing.
+	Known  bool   `json:"known"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Outcome answers one step of a plan, from one host.
+type Outcome struct {
+	Pool     string    `json:"pool"`
+	Host     string    `json:"host"`
+	Epoch    uint64    `json:"epoch"`
+	Sequence uint64    `json:"sequence"`
+	Step     int       `json:"step"`
+	Time     time.Time `json:"time"`
+	Results  []Result  `json:"results,omitempty"`
+	// Refused is empty, or why the whole plan was refused: an older epoch, a
+	// repeated sequence, a lease that ended before it arrived.
+	Refused string `json:"refused,omitempty"`
+	// Took is the time from receipt to the last read back.
+	Took Seconds `json:"took_s"`
+}
+
+// Kind returns KindOutcome.
+func (o *Outcome) Kind() Kind { return KindOutcome }
+
+// Key returns the pool.
+func (o *Outcome) Key() string { return o.Pool }
+
+// Validate checks identity and amounts.
+func (o *Outcome) Validate() error {
+	if err := named("outcome of pool", o.Pool); err != nil {
+		return err
+	}
+	if o.Time.IsZero() {
+		return Invalidf("outcome of %s: no time", PlanID(o.Epoch, o.Sequence))
+	}
+	for _, r := range o.Results {
+		if err := named("target", r.Target); err != nil {
+			return err
+		}
+		for _, a := range []Amount{r.Before, r.Asked, r.Found} {
+			if err := a.Validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return nonNegative("took_s", float64(o.Took))
+}
+
+// Holding is the state of all knobs of one host, published at every change
+// and at every heartbeat.
+type Holding struct {
+	Host string    `json:"host"`
+	Time time.Time `json:"time"`
+	// Epoch and Sequence are the highest that were accepted.
+	Epoch    uint64 `json:"epoch"`
+	Sequence uint64 `json:"sequence"`
+	// LeaseLeft is how long the allocation still holds; 0: at baseline.
+	LeaseLeft Seconds `json:"lease_left_s"`
+	Paused    bool    `json:"paused,omitempty"`
+	// Targets are all knobs that this host has been given.
+	Targets []Held `json:"targets,omitempty"`
+}
+
+// Held is the state of one knob.
+type Held struct {
+	Target   string `json:"target"`
+	Resource string `json:"resource"`
+	// Knob names the kind and the place: "cgroup v2 shop.slice/checkout".
+	Knob string `json:"knob"`
+	Now  Amount `json:"now"`
+	// Since is when Now was first seen.
+	Since time.Time `json:"since"`
+	// Baseline is what will be restored.
+	Baseline Amount `json:"baseline"`
+	// Min and Max are the declared bounds.
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+	// Problem is empty, or why the knob cannot be used now; Now is then the
+	// last value known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Kind returns KindHolding.
+func (h *Holding) Kind() Kind { return KindHolding }
+
+// Key returns the host.
+func (h *Holding) Key() string { return h.Host }
+
+// Validate checks names and amounts.
+func (h *Holding) Validate() error {
+	if err := named("holding of host", h.Host); err != nil {
+		return err
+	}
+	if h.Time.IsZero() {
+		return Invalidf("holding of %s: no time", h.Host)
+	}
+	for _, t := range h.Targets {
+		if err := named("target", t.Target); err != nil {
+			return err
+		}
+		for _, a := range []Amount{t.Now, t.Baseline, Units(t.Min), Units(t.Max)} {
+			if err := a.Validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return nonNegative("lease_left_s", float64(h.LeaseLeft))
+}

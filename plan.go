@@ -1,0 +1,180 @@
+package trimtab
+
+import (
+	"fmt"
+	"time"
+)
+
+// Mode says how far trimtab may go with one workload.
+type Mode string
+
+// The modes. The zero Mode is not valid; the default is Recommend.
+const (
+	// Off: watched and shown, never planned for.
+	Off Mode = "off"
+	// Recommend: everything but the write.
+	Recommend Mode = "recommend"
+	// Act: the write too.
+	Act Mode = "act"
+)
+
+// Class is the kind of service a workload gives.
+type Class string
+
+// The classes.
+const (
+	LatencyCritical Class = "latency-critical"
+	BestEffort      Class = "best-effort"
+)
+
+// Action sets one knob of one target to one value. Epoch, sequence, step and
+// lease are those of the plan that holds it.
+type Action struct {
+	// Target is the workload; Host is where the knob is.
+	Target string `json:"target"`
+	Host   string `json:"host"`
+	// Resource is what the knob turns: "cpu" in cores, "workers" in processes.
+	Resource string `json:"resource"`
+	// Expect is the value that must be found before the write; the actuator
+	// refuses with ErrStale when it finds another one.
+	Expect Amount `json:"expect"`
+	// Set is the value to set; never a delta.
+	Set  Amount `json:"set"`
+	Mode Mode   `json:"mode"`
+	Why  Reason `json:"why"`
+}
+
+// Reason is why: enough to check the decision by hand.
+type Reason struct {
+	// Summary is one sentence for a person.
+	Summary string  `json:"summary"`
+	Inputs  []Input `json:"inputs,omitempty"`
+	// Model is the learner that gave the curve.
+	Model string `json:"model,omitempty"`
+	// Bounds is the performance band at Set.
+	Bounds *Band `json:"bounds,omitempty"`
+	// Utility is expected at Set, in [0, 1], under the objective's bound.
+	Utility *float64 `json:"utility,omitempty"`
+	// Target is where the solver wants to be; Set is one bounded step to it.
+	Target *float64 `json:"solver_target,omitempty"`
+	// Demand is the least allocation that meets the SLO; nil: none does.
+	Demand *float64 `json:"demand,omitempty"`
+	// Binding is the constraint that stopped more: "capacity", "max", "step",
+	// "guard: …", "none".
+	Binding      string        `json:"binding"`
+	Alternatives []Alternative `json:"alternatives,omitempty"`
+	// NextCheck is when this is looked at again.
+	NextCheck time.Time `json:"next_check,omitzero"`
+}
+
+// Alternative is a choice that lost, with the objective it would have given.
+type Alternative struct {
+	Set       float64 `json:"set"`
+	Objective float64 `json:"objective"`
+	Why       string  `json:"why"`
+}
+
+// Plan is one step of one decision for one pool. A plan without actions
+// renews the lease of what is there.
+type Plan struct {
+	Pool string `json:"pool"`
+	// Epoch is the leader's term, from 1; Sequence counts its plans, from 1;
+	// Step counts the parts of a plan, from 1: shrinks come in step 1, grows
+	// in later steps, once outcomes confirmed what was freed.
+	Epoch    uint64 `json:"epoch"`
+	Sequence uint64 `json:"sequence"`
+	Step     int    `json:"step"`
+	// Last tells that no step follows.
+	Last      bool      `json:"last"`
+	Time      time.Time `json:"time"`
+	Objective string    `json:"objective"`
+	// Value is what the objective is expected to reach with the target.
+	Value *float64 `json:"value,omitempty"`
+	// Capacity is what the pool shares; the sum of what is set never exceeds it.
+	Capacity float64 `json:"capacity"`
+	// Lease is how long the allocation holds without another plan.
+	Lease   Seconds  `json:"lease_s"`
+	Actions []Action `json:"actions,omitempty"`
+	// Held says, per workload that was held, why.
+	Held map[string]string `json:"held,omitempty"`
+	// Cause is what started the round: "tick", "alert …", "apply …".
+	Cause string `json:"cause"`
+	// Cut tells that a deadline cut the solution short.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// Kind returns KindPlan.
+func (p *Plan) Kind() Kind { return KindPlan }
+
+// Key returns the pool.
+func (p *Plan) Key() string { return p.Pool }
+
+// ID prints "epoch-sequence", the name that apply and explain use.
+func (p *Plan) ID() string { return PlanID(p.Epoch, p.Sequence) }
+
+// PlanID prints "epoch-sequence".
+func PlanID(epoch, sequence uint64) string { return fmt.Sprintf("%d-%d", epoch, sequence) }
+
+// ParsePlanID reads what PlanID prints.
+func ParsePlanID(s string) (epoch, sequence uint64, err error) {
+	if n, err := fmt.Sscanf(s, "%d-%d", &epoch, &sequence); n != 2 || err != nil || PlanID(epoch, sequence) != s {
+		return 0, 0, Invalidf("plan %.40q: want EPOCH-SEQUENCE, as in 3-17", s)
+	}
+	return epoch, sequence, nil
+}
+
+// Validate checks identity, lease and every action. No target may occur
+// twice on one host and resource.
+func (p *Plan) Validate() error {
+	if err := named("plan of pool", p.Pool); err != nil {
+		return err
+	}
+	if p.Epoch == 0 || p.Sequence == 0 || p.Step < 1 {
+		return Invalidf("plan of %s: epoch %d, sequence %d, step %d: all count from 1", p.Pool, p.Epoch, p.Sequence, p.Step)
+	}
+	if p.Time.IsZero() {
+		return Invalidf("plan %s: no time", p.ID())
+	}
+	if !(p.Lease > 0) {
+		return Invalidf("plan %s: lease %v", p.ID(), p.Lease)
+	}
+	for _, v := range []float64{float64(p.Lease), p.Capacity} {
+		if err := nonNegative("plan "+p.ID(), v); err != nil {
+			return err
+		}
+	}
+	type place struct{ target, host, resource string }
+	seen := make(map[place]bool, len(p.Actions))
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		if err := a.Validate(); err != nil {
+			return fmt.Errorf("plan %s: %w", p.ID(), err)
+		}
+		at := place{a.Target, a.Host, a.Resource}
+		if seen[at] {
+			return Invalidf("plan %s: two actions on %s of %s", p.ID(), a.Resource, a.Target)
+		}
+		seen[at] = true
+	}
+	return nil
+}
+
+// Validate checks names and amounts.
+func (a *Action) Validate() error {
+	if err := named("target", a.Target); err != nil {
+		return err
+	}
+	if err := named("resource of "+a.Target, a.Resource); err != nil {
+		return err
+	}
+	if err := a.Expect.Validate(); err != nil {
+		return fmt.Errorf("expect of %s: %w", a.Target, err)
+	}
+	if err := a.Set.Validate(); err != nil {
+		return fmt.Errorf("set of %s: %w", a.Target, err)
+	}
+	if a.Mode != Recommend && a.Mode != Act {
+		return Invalidf("action on %s: mode %.20q", a.Target, a.Mode)
+	}
+	return validInputs(a.Why.Inputs)
+}

@@ -1,0 +1,62 @@
+package planner
+
+import "github.com/trimtab/trimtab"
+
+// Problem is one round's question, in whole units of the pool's resource.
+type Problem struct {
+	// Units is the capacity, >= 0.
+	Units int
+	// Unit is the size of one unit, in the resource's unit, > 0.
+	Unit float64
+	// Workloads are in order of name.
+	Workloads []Workload
+	// Stop, when not nil, is asked now and then; once true the solver returns
+	// the best feasible answer that it has, marked Cut.
+	Stop func() bool
+}
+
+// Workload is what a policy knows of one workload.
+type Workload struct {
+	Name string
+	// Weight is its entitlement's weight, > 0.
+	Weight float64
+	// Min and Max bound the answer, in units, 0 <= Min <= Max.
+	Min, Max int
+	// Current is what it has now, in units.
+	Current int
+	// Curve is its performance over the allocation in the resource's unit;
+	// nil while unknown.
+	Curve *trimtab.Curve
+	// SLO is the performance asked for, > 0.
+	SLO float64
+	// Utility maps performance to [0, 1], not decreasing.
+	Utility func(performance float64) float64
+	// Demand is the recommended demand in units, kept by the planner over
+	// rounds (Cilantro, equation 6).
+	Demand int
+}
+
+// Solution is a policy's target, before the bound per step and the guard.
+type Solution struct {
+	// Units per workload, in the order of the problem; the sum is at most
+	// Problem.Units, each within its Min and Max.
+	Units []int
+	// Value is the objective at Units, under the bound that the policy plans
+	// with.
+	Value float64
+	// Binding says, per workload, what stopped more: "capacity", "max",
+	// "demand" (more would not help), "unknown curve".
+	Binding []string
+	// Cut tells that Stop ended the search early.
+	Cut bool
+}
+
+// Policy answers rounds. Implementations are pure and deterministic, exact
+// unless cut, and break ties by fewest units moved, then by name.
+type Policy interface {
+	// Name is the objective: "njc", "egalitarian", "social", "resource-fair".
+	Name() string
+	// Solve returns an error that is trimtab.ErrInfeasible when the minimums
+	// exceed the capacity, and trimtab.ErrInvalid for a malformed problem.
+	Solve(p *Problem) (Solution, error)
+}

@@ -1,0 +1,146 @@
+package trimtab
+
+import (
+	"strconv"
+	"time"
+)
+
+// Sketch says what the spans of one workload showed in one interval. Partial
+// sketches of the same interval (one per partition) merge to the same sketch
+// in any order.
+type Sketch struct {
+	Workload  string `json:"workload"`
+	Partition int    `json:"partition"`
+	// From and To bound the ends of the counted requests: From <= end < To.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// Requests is the number of entry spans, adjusted for sampling; an entry
+	// span is a span of the workload whose parent is not of the workload.
+	Requests float64 `json:"requests"`
+	// Spans is the number of spans that were read for it, not adjusted.
+	Spans uint64 `json:"spans"`
+	// Sampled tells that some spans carried a sampling threshold, so that
+	// Requests is an estimate.
+	Sampled bool `json:"sampled,omitempty"`
+	// Latency holds the durations of the entry spans, in seconds.
+	Latency Histogram `json:"latency"`
+	// Threshold is the SLO latency that Under counts against; 0: none known.
+	Threshold Seconds `json:"threshold_s,omitempty"`
+	// Under is how many of Requests ended without error within Threshold.
+	Under float64 `json:"under"`
+	// Errors is how many of Requests ended with an error.
+	Errors float64 `json:"errors,omitempty"`
+	// Components holds, per component, the sojourn time: the part of a span
+	// in which no child of it ran, in seconds.
+	Components map[string]*Component `json:"components,omitempty"`
+	// Flagged counts spans that were set aside or mended, by kind of fault.
+	Flagged map[string]uint64 `json:"flagged,omitempty"`
+}
+
+// Component is what the spans of one component showed.
+type Component struct {
+	Spans   float64   `json:"spans"`
+	Sojourn Histogram `json:"sojourn"`
+}
+
+// Kind returns KindSketch.
+func (s *Sketch) Kind() Kind { return KindSketch }
+
+// Key returns the workload.
+func (s *Sketch) Key() string { return s.Workload }
+
+// Validate checks the interval and the counts.
+func (s *Sketch) Validate() error {
+	if err := named("sketch of workload", s.Workload); err != nil {
+		return err
+	}
+	if !s.From.Before(s.To) {
+		return Invalidf("sketch of %s: interval from %v to %v", s.Workload, s.From, s.To)
+	}
+	for name, v := range map[string]float64{"requests": s.Requests, "under": s.Under, "errors": s.Errors, "threshold_s": float64(s.Threshold)} {
+		if err := nonNegative(name, v); err != nil {
+			return err
+		}
+	}
+	if s.Under > s.Requests*(1+1e-9) {
+		return Invalidf("sketch of %s: %s under the threshold of %s requests", s.Workload,
+			strconv.FormatFloat(s.Under, 'g', 6, 64), strconv.FormatFloat(s.Requests, 'g', 6, 64))
+	}
+	for name, c := range s.Components {
+		if c == nil {
+			return Invalidf("sketch of %s: component %q is null", s.Workload, name)
+		}
+	}
+	return nil
+}
+
+// Quantity names what a sample measures.
+type Quantity string
+
+// The quantities that collectors report.
+const (
+	// Load is requests per second.
+	Load Quantity = "load"
+	// Performance is in the unit of the SLO; higher is better, >= 0.
+	Performance Quantity = "performance"
+	// Allocation is what the workload was given, in the pool's unit.
+	Allocation Quantity = "allocation"
+	// Usage is what it used, in the pool's unit.
+	Usage Quantity = "usage"
+	// Throttled is the share of periods in which a quota stopped it, [0, 1].
+	Throttled Quantity = "throttled"
+	// Latency is a latency in seconds at the quantile that the source names.
+	Latency Quantity = "latency"
+)
+
+// Sample is one measured value of one workload, or the news that there is
+// none: then Missing says why, and Value means nothing.
+type Sample struct {
+	Workload string   `json:"workload"`
+	Quantity Quantity `json:"quantity"`
+	// Source is the collector, "prometheus" or "cgroup", with detail after a
+	// colon where several could answer.
+	Source string `json:"source"`
+	// Time is when the value was true; Window, how long before that it covers.
+	Time   time.Time `json:"time"`
+	Window Seconds   `json:"window_s,omitempty"`
+	// Value is finite and >= 0.
+	Value float64 `json:"value"`
+	// Requests is how many requests a Performance fraction was taken over; 0: unknown.
+	Requests float64 `json:"requests,omitempty"`
+	// Sigma is the standard deviation of Value's noise; 0: unknown.
+	Sigma float64 `json:"sigma,omitempty"`
+	// Missing is empty, or the reason why there is no value.
+	Missing string `json:"missing,omitempty"`
+}
+
+// Kind returns KindSample.
+func (s *Sample) Kind() Kind { return KindSample }
+
+// Key returns the workload.
+func (s *Sample) Key() string { return s.Workload }
+
+// Get returns the value, and false when it is missing.
+func (s *Sample) Get() (float64, bool) { return s.Value, s.Missing == "" }
+
+// Validate checks names and numbers.
+func (s *Sample) Validate() error {
+	if err := named("sample of workload", s.Workload); err != nil {
+		return err
+	}
+	if err := named("quantity", string(s.Quantity)); err != nil {
+		return err
+	}
+	if s.Time.IsZero() {
+		return Invalidf("sample of %s: no time", s.Workload)
+	}
+	if s.Missing != "" && s.Value != 0 {
+		return Invalidf("sample of %s: missing with value %v", s.Workload, s.Value)
+	}
+	for name, v := range map[string]float64{"value": s.Value, "requests": s.Requests, "sigma": s.Sigma, "window_s": float64(s.Window)} {
+		if err := nonNegative(name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package trimtab
+
+import "time"
+
+// Step is a stage without its shell: given the same inputs in the same order
+// it returns the same outputs, byte for byte. Production, simulator and replay
+// run the same steps.
+type Step interface {
+	// Step takes one value, or nil for a tick, at time now and returns what
+	// to publish, in order. The step must not keep or change in, except that
+	// values are immutable and may be kept; the bytes of a SpanFrame are only
+	// valid during the call. Input that makes no sense is counted by the step
+	// and otherwise ignored: a step never fails and never panics on a value
+	// that passed Validate. Now never decreases between calls of one step.
+	Step(now time.Time, in Value) []Value
+}
+
+// Snapshotter is a step whose state is worth keeping over a restart.
+type Snapshotter interface {
+	// Snapshot returns named states, each of which Restore reads back.
+	Snapshot() map[string][]byte
+	// Restore takes one state. An error means that it was not used; the step
+	// goes on as if it had not been there.
+	Restore(name string, state []byte) error
+}
+
+// Counted is a step that counts what it saw. Names are those of the table in
+// internal/metric; a counter's value is the total since the step was made.
+type Counted interface {
+	// Counts calls yield for each count. It is called between steps.
+	Counts(yield func(name string, value float64, labels ...string))
+}

@@ -1,0 +1,134 @@
+package trimtab
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Seconds is a length of time as a JSON number of seconds, >= 0 unless a
+// field says otherwise. Fields of this type end in "_s" on the wire.
+type Seconds float64
+
+// SecondsOf converts d.
+func SecondsOf(d time.Duration) Seconds { return Seconds(d.Seconds()) }
+
+// Duration converts s, saturating at the range of [time.Duration].
+func (s Seconds) Duration() time.Duration {
+	ns := float64(s) * float64(time.Second)
+	switch {
+	case ns >= math.MaxInt64:
+		return math.MaxInt64
+	case ns <= math.MinInt64:
+		return math.MinInt64
+	}
+	return time.Duration(ns)
+}
+
+// Amount is how much of a resource a knob gives: cores for cpu, bytes for
+// memory, a count for replicas and tasks. Unlimited is a value of its own
+// (v1 quota -1, v2 "max"), not a large number. The zero Amount is 0.
+type Amount struct {
+	// Value is finite and >= 0; it is 0 when Unlimited.
+	Value float64
+	// Unlimited means that the knob sets no bound.
+	Unlimited bool
+}
+
+// Units returns the bounded amount v.
+func Units(v float64) Amount { return Amount{Value: v} }
+
+// Unlimited returns the amount without bound.
+func Unlimited() Amount { return Amount{Unlimited: true} }
+
+// Less reports whether a gives strictly less than b.
+func (a Amount) Less(b Amount) bool {
+	if a.Unlimited || b.Unlimited {
+		return !a.Unlimited
+	}
+	return a.Value < b.Value
+}
+
+// Equal reports whether a and b differ by at most tolerance (in the
+// resource's unit, >= 0). Unlimited equals only itself.
+func (a Amount) Equal(b Amount, tolerance float64) bool {
+	if a.Unlimited || b.Unlimited {
+		return a.Unlimited && b.Unlimited
+	}
+	return math.Abs(a.Value-b.Value) <= tolerance
+}
+
+// Validate refuses NaN, infinite and negative values.
+func (a Amount) Validate() error {
+	if a.Unlimited {
+		if a.Value != 0 {
+			return Invalidf("amount: unlimited with value %v", a.Value)
+		}
+		return nil
+	}
+	return nonNegative("amount", a.Value)
+}
+
+// String prints the shortest exact decimal, or "unlimited".
+func (a Amount) String() string {
+	if a.Unlimited {
+		return "unlimited"
+	}
+	return strconv.FormatFloat(a.Value, 'g', -1, 64)
+}
+
+// MarshalJSON writes a number, or "unlimited".
+func (a Amount) MarshalJSON() ([]byte, error) {
+	if a.Unlimited {
+		return []byte(`"unlimited"`), nil
+	}
+	return json.Marshal(a.Value)
+}
+
+// UnmarshalJSON reads a number or "unlimited".
+func (a *Amount) UnmarshalJSON(b []byte) error {
+	if string(b) == `"unlimited"` {
+		*a = Unlimited()
+		return nil
+	}
+	var v float64
+	if err := json.Unmarshal(b, &v); err != nil {
+		return fmt.Errorf("read amount: %w", err)
+	}
+	*a = Units(v)
+	return nil
+}
+
+// nonNegative refuses NaN, Inf and values below zero.
+func nonNegative(name string, v float64) error {
+	if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return Invalidf("%s %v: want a finite number >= 0", name, v)
+	}
+	return nil
+}
+
+// finite refuses NaN and Inf.
+func finite(name string, v float64) error {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return Invalidf("%s %v: want a finite number", name, v)
+	}
+	return nil
+}
+
+// fraction refuses values outside [0, 1].
+func fraction(name string, v float64) error {
+	if !(v >= 0 && v <= 1) {
+		return Invalidf("%s %v: want a number in [0, 1]", name, v)
+	}
+	return nil
+}
+
+// named refuses an empty name and one of more than 253 bytes.
+func named(what, s string) error {
+	if s == "" || len(s) > 253 {
+		return Invalidf("%s %.40q: want 1 to 253 bytes", what, s)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package trimtab
+
+// Kind names what travels between stages.
+type Kind string
+
+// The kinds. [Kinds] has the table of their subjects and guarantees.
+const (
+	KindSpans    Kind = "spans"
+	KindSketch   Kind = "sketch"
+	KindSample   Kind = "sample"
+	KindAlert    Kind = "alert"
+	KindEstimate Kind = "estimate"
+	KindPlan     Kind = "plan"
+	KindOutcome  Kind = "outcome"
+	KindHolding  Kind = "holding"
+	KindCommand  Kind = "command"
+	// KindLeader never travels: the pipeline hands it to a planner step.
+	KindLeader Kind = "leader"
+)
+
+// Value is anything that a stage gives to another. Implementations are the
+// struct types of this package, always handed over as pointers and never
+// changed after they were handed over.
+type Value interface {
+	// Kind says which of the kinds this is.
+	Kind() Kind
+	// Key is the last part of the subject: the workload of a sample, sketch
+	// or estimate, the pool of a plan, outcome or command, the host of a
+	// holding, the partition of spans. Any text: the bus escapes it.
+	Key() string
+	// Validate returns an error that is ErrInvalid when a stage must not act
+	// on the value. Publishers and receivers both call it.
+	Validate() error
+}
+
+// Delivery is the guarantee that a kind travels with.
+type Delivery string
+
+// The guarantees.
+const (
+	// Shed: core NATS, at most once; loss is counted by sequence numbers.
+	Shed Delivery = "shed"
+	// Answered: core NATS request; Publish returns when one consumer handled
+	// it, so nothing is lost unnoticed and the sender is slowed down.
+	Answered Delivery = "answered"
+	// Durable: JetStream, at least once, in order per subject.
+	Durable Delivery = "durable"
+	// Latest: JetStream, at least once, one message kept per subject; a new
+	// consumer first gets the last value of every key.
+	Latest Delivery = "latest"
+	// Local: handed over inside a process only.
+	Local Delivery = "local"
+)
+
+// KindInfo is one row of the table of kinds.
+type KindInfo struct {
+	Kind     Kind
+	Delivery Delivery
+	// From and To name the stages.
+	From, To string
+	// KeyIs says what the key is.
+	KeyIs string
+	// New returns a pointer to a zero value to decode into.
+	New func() Value
+}
+
+// Kinds is the one table of what travels between stages. The subject of a
+// value is "trimtab.<kind>.<escaped key>".
+func Kinds() []KindInfo {
+	return []KindInfo{
+		{KindSpans, Answered, "collector", "analyzer path", "partition", func() Value { return new(SpanFrame) }},
+		{KindSketch, Shed, "analyzer path", "analyzer learn", "workload", func() Value { return new(Sketch) }},
+		{KindSample, Shed, "collector", "analyzer learn", "workload", func() Value { return new(Sample) }},
+		{KindAlert, Durable, "collector", "planner", "workload", func() Value { return new(Alert) }},
+		{KindEstimate, Latest, "analyzer learn", "planner", "workload", func() Value { return new(Estimate) }},
+		{KindPlan, Durable, "planner", "actuator", "pool", func() Value { return new(Plan) }},
+		{KindOutcome, Durable, "actuator", "planner", "pool", func() Value { return new(Outcome) }},
+		{KindHolding, Latest, "actuator", "analyzer learn, planner", "host", func() Value { return new(Holding) }},
+		{KindCommand, Durable, "console", "planner, actuator", "pool", func() Value { return new(Command) }},
+		{KindLeader, Local, "pipeline", "planner", "pool", func() Value { return new(Leader) }},
+	}
+}
+
+// InfoOf returns the row of k, and false for an unknown kind.
+func InfoOf(k Kind) (KindInfo, bool) {
+	for _, info := range Kinds() {
+		if info.Kind == k {
+			return info, true
+		}
+	}
+	return KindInfo{}, false
+}
