@@ -204,6 +204,9 @@ func (h *Histogram) UnmarshalJSON(b []byte) error {
 		out.bucket(int(i), weight)
 		out.total += weight
 	}
+	if math.IsInf(out.total, 0) {
+		return Invalidf("histogram: total weight %v", out.total)
+	}
 	*h = out
 	return nil
 }
