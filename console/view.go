@@ -1,0 +1,423 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// keptDecisions bounds the decisions kept per workload.
+const keptDecisions = 200
+
+// maxWorkloads bounds what discovery may add to the view.
+const maxWorkloads = 10000
+
+// Config is what the view knows before anything arrives.
+type Config struct {
+	Pool      string
+	Resource  string
+	Capacity  float64
+	Objective string
+	Round     time.Duration
+	Workloads []Workload
+}
+
+// Workload is the declared part of one workload.
+type Workload struct {
+	Name  string
+	Mode  trimtab.Mode
+	Class trimtab.Class
+	// SLO is for people, as in "95% under 200ms"; Target is the performance
+	// asked for.
+	SLO    string
+	Target float64
+	// Utility maps performance to [0, 1]; nil shows none.
+	Utility func(float64) float64
+}
+
+// View is the read model: the newest value of everything. It is safe for
+// concurrent use.
+type View struct {
+	mu        sync.Mutex
+	config    Config
+	workloads map[string]*state
+	holdings  map[string]*trimtab.Holding
+	plan      *trimtab.Plan
+	acting    *trimtab.Plan
+	changed   chan struct{}
+}
+
+// state is all that is known of one workload.
+type state struct {
+	Workload
+	declared  bool
+	estimate  *trimtab.Estimate
+	held      *trimtab.Held
+	host      string
+	decisions []*Decision
+	heldWhy   string
+	heldAt    time.Time
+}
+
+// Decision is one action with what came of it.
+type Decision struct {
+	Plan     string          `json:"plan"`
+	Epoch    uint64          `json:"epoch"`
+	Sequence uint64          `json:"sequence"`
+	Step     int             `json:"step"`
+	Time     time.Time       `json:"time"`
+	Cause    string          `json:"cause"`
+	Action   trimtab.Action  `json:"action"`
+	Result   *trimtab.Result `json:"result,omitempty"`
+	Took     trimtab.Seconds `json:"took_s,omitempty"`
+}
+
+// NewView returns an empty view.
+func NewView(c Config) *View {
+	v := &View{workloads: map[string]*state{}, holdings: map[string]*trimtab.Holding{}, changed: make(chan struct{})}
+	v.Configure(c)
+	return v
+}
+
+// Configure replaces the declared part and keeps what was seen.
+func (v *View) Configure(c Config) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.config = c
+	for _, s := range v.workloads {
+		s.declared = false
+		s.Workload = Workload{Name: s.Name, Mode: trimtab.Off}
+	}
+	for _, w := range c.Workloads {
+		s := v.state(w.Name)
+		s.Workload, s.declared = w, true
+	}
+}
+
+// state returns the workload's state, making it, or nil when there are too many.
+func (v *View) state(name string) *state {
+	s := v.workloads[name]
+	if s == nil && len(v.workloads) < maxWorkloads {
+		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}}
+		v.workloads[name] = s
+	}
+	return s
+}
+
+// Follow subscribes to everything that is shown. stop ends it.
+func (v *View) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range slices.Backward(stops) {
+			s()
+		}
+	}
+	for _, k := range []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome} {
+		s, err := b.Subscribe(ctx, bus.Subscription{
+			Kind: k, History: k == trimtab.KindPlan || k == trimtab.KindOutcome,
+			Handle: func(_ context.Context, d bus.Delivery) error { v.Observe(d.Value); return nil },
+		})
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("follow %s: %w", k, err)
+		}
+		stops = append(stops, s)
+	}
+	return stop, nil
+}
+
+// Observe takes one value into the view.
+func (v *View) Observe(value trimtab.Value) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch x := value.(type) {
+	case *trimtab.Estimate:
+		if s := v.state(x.Workload); s != nil {
+			s.estimate = x
+		}
+	case *trimtab.Holding:
+		v.holdings[x.Host] = x
+		for i := range x.Targets {
+			if s := v.state(x.Targets[i].Target); s != nil {
+				s.held, s.host = &x.Targets[i], x.Host
+			}
+		}
+	case *trimtab.Plan:
+		v.observePlan(x)
+	case *trimtab.Outcome:
+		v.observeOutcome(x)
+	default:
+		return
+	}
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+func (v *View) observePlan(p *trimtab.Plan) {
+	if v.plan != nil && (p.Epoch < v.plan.Epoch || p.Epoch == v.plan.Epoch && p.Sequence < v.plan.Sequence) {
+		return
+	}
+	v.plan = p
+	if len(p.Actions) > 0 {
+		v.acting = p
+	}
+	if p.Step == 1 {
+		for _, s := range v.workloads {
+			s.heldWhy = ""
+		}
+	}
+	for name, why := range p.Held {
+		if s := v.state(name); s != nil {
+			s.heldWhy, s.heldAt = why, p.Time
+		}
+	}
+	for _, a := range p.Actions {
+		s := v.state(a.Target)
+		if s == nil {
+			continue
+		}
+		s.decisions = append(s.decisions, &Decision{Plan: p.ID(), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: p.Cause, Action: a})
+		if n := len(s.decisions) - keptDecisions; n > 0 {
+			s.decisions = slices.Delete(s.decisions, 0, n)
+		}
+	}
+}
+
+func (v *View) observeOutcome(o *trimtab.Outcome) {
+	for _, r := range o.Results {
+		s := v.workloads[r.Target]
+		if s == nil {
+			continue
+		}
+		for _, d := range slices.Backward(s.decisions) {
+			if d.Epoch == o.Epoch && d.Sequence == o.Sequence && d.Step == o.Step && d.Action.Host == o.Host && d.Action.Resource == r.Resource {
+				// A copy: readers may still hold the decision without a result.
+				done := *d
+				done.Result, done.Took = &r, o.Took
+				s.decisions[slices.Index(s.decisions, d)] = &done
+				break
+			}
+		}
+	}
+}
+
+// Changed returns a channel that is closed at the next change.
+func (v *View) Changed() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}
+
+// Status is the whole pool at one moment.
+type Status struct {
+	Pool      string          `json:"pool"`
+	Resource  string          `json:"resource"`
+	Objective string          `json:"objective"`
+	Capacity  float64         `json:"capacity"`
+	Allocated trimtab.Amount  `json:"allocated"`
+	Plan      string          `json:"plan,omitempty"`
+	Cause     string          `json:"cause,omitempty"`
+	Value     *float64        `json:"objective_value,omitempty"`
+	Paused    bool            `json:"paused"`
+	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
+	Time      time.Time       `json:"time"`
+	Workloads []Row           `json:"workloads"`
+}
+
+// Row is one workload in a [Status]. A nil number was not measured.
+type Row struct {
+	Name        string                     `json:"name"`
+	Mode        trimtab.Mode               `json:"mode"`
+	Class       trimtab.Class              `json:"class,omitempty"`
+	SLO         string                     `json:"slo,omitempty"`
+	State       string                     `json:"state"`
+	Load        *float64                   `json:"load,omitempty"`
+	LoadUpper   *float64                   `json:"load_upper,omitempty"`
+	Performance *float64                   `json:"performance,omitempty"`
+	Utility     *float64                   `json:"utility,omitempty"`
+	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
+	Allocation  *trimtab.Amount            `json:"allocation,omitempty"`
+	Target      *float64                   `json:"target,omitempty"`
+	Demand      *float64                   `json:"demand,omitempty"`
+	Reports     int                        `json:"reports"`
+	Knob        string                     `json:"knob,omitempty"`
+	Host        string                     `json:"host,omitempty"`
+	Decision    *Decision                  `json:"last_decision,omitempty"`
+	Age         *trimtab.Seconds           `json:"age_s,omitempty"`
+}
+
+// Status returns the pool as it is at now, worst workload first.
+func (v *View) Status(now time.Time) Status {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := Status{Pool: v.config.Pool, Resource: v.config.Resource, Objective: v.config.Objective,
+		Capacity: v.config.Capacity, Time: now, Workloads: []Row{}}
+	if v.plan != nil {
+		s.Plan, s.Cause, s.Value = v.plan.ID(), v.plan.Cause, v.plan.Value
+	}
+	for _, h := range v.holdings {
+		s.Paused = s.Paused || h.Paused
+		left := h.LeaseLeft - trimtab.SecondsOf(now.Sub(h.Time))
+		s.LeaseLeft = max(s.LeaseLeft, left)
+		for _, t := range h.Targets {
+			s.Allocated.Unlimited = s.Allocated.Unlimited || t.Now.Unlimited
+			s.Allocated.Value += t.Now.Value
+		}
+	}
+	if s.Allocated.Unlimited {
+		s.Allocated = trimtab.Unlimited()
+	}
+	for _, w := range v.workloads {
+		s.Workloads = append(s.Workloads, w.row(now, v.config.Round))
+	}
+	slices.SortFunc(s.Workloads, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(worse(a), worse(b)), strings.Compare(a.Name, b.Name))
+	})
+	return s
+}
+
+// worse orders rows: least utility first, unknown last.
+func worse(r Row) float64 {
+	if r.Utility == nil {
+		return 2
+	}
+	return *r.Utility
+}
+
+func (s *state) row(now time.Time, round time.Duration) Row {
+	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, State: "waiting for data", Host: s.host}
+	if e := s.estimate; e != nil {
+		r.State, r.Performance, r.Latency, r.Reports = "ok", e.Performance, e.Latency, e.Reports
+		age := trimtab.SecondsOf(now.Sub(e.Time))
+		r.Age = &age
+		if e.Load != nil {
+			r.Load, r.LoadUpper = &e.Load.Now, &e.Load.Upper
+		}
+		if s.Utility != nil && e.Performance != nil {
+			u := s.Utility(*e.Performance)
+			r.Utility = &u
+		}
+		switch {
+		case e.Hold != "":
+			r.State = "held: " + e.Hold
+		case s.heldWhy != "":
+			r.State = "held: " + s.heldWhy
+		case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
+			r.State = fmt.Sprintf("stale: nothing for %s", now.Sub(e.Time).Round(time.Second))
+		case s.declared && s.Mode != trimtab.Off && e.Curve == nil:
+			r.State = "learning"
+		}
+	}
+	if !s.declared && s.estimate != nil {
+		r.State = "discovered, not configured"
+	}
+	if h := s.held; h != nil {
+		r.Allocation, r.Knob = &h.Now, h.Knob
+		if h.Problem != "" {
+			r.State = "knob: " + h.Problem
+		}
+	}
+	if n := len(s.decisions); n > 0 {
+		d := s.decisions[n-1]
+		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
+	}
+	return r
+}
+
+// Explanation is why a workload has what it has.
+type Explanation struct {
+	Workload     string                `json:"workload"`
+	Decision     string                `json:"decision"`
+	Epoch        uint64                `json:"epoch"`
+	Plan         string                `json:"plan"`
+	Time         time.Time             `json:"time,omitzero"`
+	Cause        string                `json:"cause,omitempty"`
+	Inputs       []trimtab.Input       `json:"inputs"`
+	Model        string                `json:"model"`
+	Bounds       []float64             `json:"bounds"`
+	Demand       *float64              `json:"demand,omitempty"`
+	Target       *float64              `json:"target,omitempty"`
+	Utility      *float64              `json:"utility,omitempty"`
+	Binding      string                `json:"binding"`
+	Alternatives []trimtab.Alternative `json:"alternatives"`
+	NextCheck    time.Time             `json:"next_check,omitzero"`
+	Result       *trimtab.Result       `json:"result,omitempty"`
+	Before       *trimtab.Amount       `json:"before,omitempty"`
+	Set          *trimtab.Amount       `json:"set,omitempty"`
+	Mode         trimtab.Mode          `json:"mode"`
+	State        string                `json:"state"`
+	History      []*Decision           `json:"history,omitempty"`
+}
+
+// Explain tells the last decision on a workload, with up to history earlier
+// ones, or why there is none. ok is false for a workload that nobody named.
+func (v *View) Explain(workload string, history int, now time.Time) (e Explanation, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.workloads[workload]
+	if s == nil {
+		return e, false
+	}
+	row := s.row(now, v.config.Round)
+	e = Explanation{Workload: workload, Mode: s.Mode, State: row.State, Binding: "none",
+		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{}}
+	if s.estimate != nil {
+		e.Inputs, e.Model = append(e.Inputs, s.estimate.Inputs...), s.estimate.Model
+	}
+	n := len(s.decisions)
+	switch {
+	case n > 0:
+		e.fill(s.decisions[n-1])
+	case !s.declared:
+		e.Decision = "none: found in the spans, not in the configuration; add it under workloads to plan for it"
+	case s.Mode == trimtab.Off:
+		e.Decision = "none: mode is off"
+	case s.heldWhy != "":
+		e.Decision = "hold: " + s.heldWhy
+	case row.State != "ok":
+		e.Decision = "hold: " + row.State
+	default:
+		e.Decision = "hold: nothing better was found"
+	}
+	if n > 0 && s.heldWhy != "" && s.heldAt.After(s.decisions[n-1].Time) {
+		e.Decision = "hold: " + s.heldWhy + " (before that: " + e.Decision + ")"
+	}
+	if history > 0 && n > 1 {
+		e.History = slices.Clone(s.decisions[max(0, n-1-history) : n-1])
+		slices.Reverse(e.History)
+	}
+	return e, true
+}
+
+func (e *Explanation) fill(d *Decision) {
+	w := &d.Action.Why
+	e.Decision, e.Epoch, e.Plan, e.Time, e.Cause = w.Summary, d.Epoch, d.Plan, d.Time, d.Cause
+	if len(w.Inputs) > 0 {
+		e.Inputs = w.Inputs
+	}
+	if w.Model != "" {
+		e.Model = w.Model
+	}
+	if w.Bounds != nil {
+		e.Bounds = []float64{w.Bounds.Lower, w.Bounds.Upper}
+	}
+	e.Demand, e.Target, e.Utility, e.Binding, e.NextCheck = w.Demand, w.Target, w.Utility, w.Binding, w.NextCheck
+	if w.Alternatives != nil {
+		e.Alternatives = w.Alternatives
+	}
+	e.Result, e.Before, e.Set, e.Mode = d.Result, &d.Action.Expect, &d.Action.Set, d.Action.Mode
+}
+
+// LastPlan returns the newest plan that asked for something, or nil.
+func (v *View) LastPlan() *trimtab.Plan {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.acting
+}
