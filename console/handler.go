@@ -48,6 +48,7 @@ func Handler(v *View, o Options) http.Handler {
 	mux.HandleFunc("GET /api/v1/status", h.status)
 	mux.HandleFunc("GET /api/v1/workloads/{name}", h.explain)
 	mux.HandleFunc("GET /api/v1/plan", h.plan)
+	mux.HandleFunc("GET /api/v1/applied/{plan}", h.applied)
 	mux.HandleFunc("GET /api/v1/diff", h.diff)
 	mux.HandleFunc("POST /api/v1/commands", h.command)
 	mux.HandleFunc("POST /-/reload", h.reload)
@@ -131,6 +132,15 @@ func (h *handler) plan(w http.ResponseWriter, _ *http.Request) {
 	p := h.view.LastPlan()
 	if p == nil {
 		problem(w, http.StatusNotFound, errors.New("find plan: none was made yet"))
+		return
+	}
+	writeJSON(w, http.StatusOK, p)
+}
+
+func (h *handler) applied(w http.ResponseWriter, r *http.Request) {
+	p := h.view.Applied(r.PathValue("plan"))
+	if p == nil {
+		problem(w, http.StatusNotFound, fmt.Errorf("find answer to apply %s: none yet", r.PathValue("plan")))
 		return
 	}
 	writeJSON(w, http.StatusOK, p)

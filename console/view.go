@@ -51,7 +51,9 @@ type View struct {
 	holdings  map[string]*trimtab.Holding
 	plan      *trimtab.Plan
 	acting    *trimtab.Plan
-	changed   chan struct{}
+	// applied is the newest answer to an apply command.
+	applied *trimtab.Plan
+	changed chan struct{}
 }
 
 // state is all that is known of one workload.
@@ -165,6 +167,9 @@ func (v *View) observePlan(p *trimtab.Plan) {
 		return
 	}
 	v.plan = p
+	if strings.HasPrefix(p.Cause, "apply ") {
+		v.applied = p
+	}
 	if len(p.Actions) > 0 {
 		v.acting = p
 	}
@@ -413,6 +418,17 @@ func (e *Explanation) fill(d *Decision) {
 		e.Alternatives = w.Alternatives
 	}
 	e.Result, e.Before, e.Set, e.Mode = d.Result, &d.Action.Expect, &d.Action.Set, d.Action.Mode
+}
+
+// Applied returns the plan that answered the command to apply the named one,
+// or nil while there is none.
+func (v *View) Applied(plan string) *trimtab.Plan {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.applied == nil || !strings.HasPrefix(v.applied.Cause+" ", "apply "+plan+" ") {
+		return nil
+	}
+	return v.applied
 }
 
 // LastPlan returns the newest plan that asked for something, or nil.

@@ -1,6 +1,0 @@
-package metric
-
-// consoleRows are the metrics of the console.
-func consoleRows() []Row {
-	return []Row{}
-}

@@ -1,0 +1,25 @@
+package metric
+
+// exporterRows are the metrics of exporters/prometheus: what the stages told
+// each other about every workload and pool.
+func exporterRows() []Row {
+	w := []string{"workload"}
+	return []Row{
+		{Name: "trimtab_workload_load", Type: Gauge, Labels: w, Help: "Load in requests per second, newest report"},
+		{Name: "trimtab_workload_load_upper", Type: Gauge, Labels: w, Help: "Upper bound of the load in requests per second, for the whole coming round"},
+		{Name: "trimtab_workload_performance", Type: Gauge, Labels: w, Help: "Performance in the unit of its SLO, newest report"},
+		{Name: "trimtab_workload_latency_seconds", Type: Gauge, Labels: []string{"workload", "quantile"}, Help: "Latency in seconds at a quantile, newest interval"},
+		{Name: "trimtab_workload_allocation", Type: Gauge, Labels: []string{"workload", "host", "resource"}, Help: "What the knob gives, in the unit of the resource; absent while unlimited"},
+		{Name: "trimtab_workload_target", Type: Gauge, Labels: w, Help: "Allocation that the solver wants, in the unit of the resource"},
+		{Name: "trimtab_workload_demand", Type: Gauge, Labels: w, Help: "Least allocation that meets the SLO, in the unit of the resource"},
+		{Name: "trimtab_workload_reports", Type: Gauge, Labels: w, Help: "Observations that its model holds"},
+		{Name: "trimtab_workload_held", Type: Gauge, Labels: w, Help: "1 while its input is missing or stale, so that it is not lowered"},
+		{Name: "trimtab_workload_estimate_timestamp_seconds", Type: Gauge, Labels: w, Help: "Unix time in seconds of its newest estimate"},
+		{Name: "trimtab_pool_capacity", Type: Gauge, Labels: []string{"pool"}, Help: "What the pool shares, in the unit of its resource"},
+		{Name: "trimtab_pool_objective", Type: Gauge, Labels: []string{"pool", "objective"}, Help: "Value of the objective that the newest plan expects, 0 to 1"},
+		{Name: "trimtab_pool_plan_timestamp_seconds", Type: Gauge, Labels: []string{"pool"}, Help: "Unix time in seconds of the newest plan"},
+		{Name: "trimtab_actions_total", Type: Counter, Labels: []string{"resource", "status"}, Help: "Actions by what became of them"},
+		{Name: "trimtab_action_duration_seconds", Type: Histogram, Help: "Time in seconds from the receipt of a plan to its last read back",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}},
+	}
+}
