@@ -42,12 +42,22 @@ func (h *Histogram) Add(v, weight float64) {
 		return
 	}
 	h.total += weight
-	h.sum += v * weight
+	h.sum += inSumUnits(v * weight)
 	if v == 0 {
 		h.zero += weight
 		return
 	}
 	h.bucket(bucketOf(v), weight)
+}
+
+// inSumUnits rounds v to multiples of 2^-30 (1 ns when the unit is seconds), so
+// that sums are exact, and the same in any order, up to 2^23.
+func inSumUnits(v float64) float64 {
+	const units = 1 << 30
+	if v >= 1<<23 {
+		return v
+	}
+	return math.RoundToEven(v*units) / units
 }
 
 func bucketOf(v float64) int {

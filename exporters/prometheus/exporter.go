@@ -112,13 +112,13 @@ func (e *Exporter) estimate(v *trimtab.Estimate) {
 	e.set("trimtab_workload_reports", &reports, v.Workload)
 	e.set("trimtab_workload_held", &held, v.Workload)
 	e.set("trimtab_workload_estimate_timestamp_seconds", &seen, v.Workload)
-	for name, quantile := range map[string]string{"p50": "0.5", "p95": "0.95", "p99": "0.99"} {
+	for name, percentile := range map[string]string{"p50": "50", "p95": "95", "p99": "99"} {
 		var latency *float64
 		if l, ok := v.Latency[name]; ok {
 			s := float64(l)
 			latency = &s
 		}
-		e.set("trimtab_workload_latency_seconds", latency, v.Workload, quantile)
+		e.set("trimtab_workload_latency_seconds", latency, v.Workload, percentile)
 	}
 }
 

@@ -8,7 +8,7 @@ func exporterRows() []Row {
 		{Name: "trimtab_workload_load", Type: Gauge, Labels: w, Help: "Load in requests per second, newest report"},
 		{Name: "trimtab_workload_load_upper", Type: Gauge, Labels: w, Help: "Upper bound of the load in requests per second, for the whole coming round"},
 		{Name: "trimtab_workload_performance", Type: Gauge, Labels: w, Help: "Performance in the unit of its SLO, newest report"},
-		{Name: "trimtab_workload_latency_seconds", Type: Gauge, Labels: []string{"workload", "quantile"}, Help: "Latency in seconds at a quantile, newest interval"},
+		{Name: "trimtab_workload_latency_seconds", Type: Gauge, Labels: []string{"workload", "percentile"}, Help: "Latency in seconds at a percentile, newest interval"},
 		{Name: "trimtab_workload_allocation", Type: Gauge, Labels: []string{"workload", "host", "resource"}, Help: "What the knob gives, in the unit of the resource; absent while unlimited"},
 		{Name: "trimtab_workload_target", Type: Gauge, Labels: w, Help: "Allocation that the solver wants, in the unit of the resource"},
 		{Name: "trimtab_workload_demand", Type: Gauge, Labels: w, Help: "Least allocation that meets the SLO, in the unit of the resource"},
