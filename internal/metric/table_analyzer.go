@@ -2,5 +2,19 @@ package metric
 
 // analyzerRows are the metrics of the analyzer.
 func analyzerRows() []Row {
-	return []Row{}
+	return []Row{
+		{Name: "trimtab_path_received_spans_total", Type: Counter, Help: "Spans read; always analysed + duplicate + dropped + held"},
+		{Name: "trimtab_path_analysed_spans_total", Type: Counter, Help: "Spans of finished traces, without duplicates"},
+		{Name: "trimtab_path_duplicate_spans_total", Type: Counter, Help: "Spans that a held trace already had"},
+		{Name: "trimtab_path_dropped_spans_total", Type: Counter, Labels: []string{"reason"}, Help: "Spans not analysed because a declared limit was hit"},
+		{Name: "trimtab_path_held_spans", Type: Gauge, Help: "Spans of traces that are not finished"},
+		{Name: "trimtab_path_held_traces", Type: Gauge, Help: "Traces that are not finished"},
+		{Name: "trimtab_path_unmatched_spans_total", Type: Counter, Help: "Analysed spans that belong to no workload"},
+		{Name: "trimtab_path_finished_traces_total", Type: Counter, Labels: []string{"cause"}, Help: "Traces analysed, by what ended the wait for further spans: settled, timeout, evicted"},
+		{Name: "trimtab_path_flagged_spans_total", Type: Counter, Labels: []string{"fault"}, Help: "Analysed spans that were mended or set aside, by kind of fault"},
+		{Name: "trimtab_path_unreadable_frames_total", Type: Counter, Help: "Span frames that do not follow their layout"},
+		{Name: "trimtab_path_sketches_total", Type: Counter, Help: "Sketches given out, one per workload and interval with requests"},
+		{Name: "trimtab_path_workloads", Type: Gauge, Help: "Workloads that spans are told apart by"},
+		{Name: "trimtab_path_refused_names_total", Type: Counter, Labels: []string{"what"}, Help: "Resources that would have made a workload or component beyond the limit"},
+	}
 }

@@ -1,0 +1,69 @@
+package path
+
+import "github.com/trimtab/trimtab"
+
+// account adds the trace that was loaded to the open intervals.
+func (p *Path) account() {
+	t := &p.tree
+	t.sojourns()
+	for i := range t.nodes {
+		if n := &t.nodes[i]; !n.duplicate && n.top == int32(i) {
+			p.accountTop(n)
+		}
+	}
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if n.duplicate {
+			continue
+		}
+		p.counts.flagged.add(n.faults)
+		at := p.places.places[n.place]
+		if at.workload == noWorkload {
+			p.counts.unmatched++
+			continue
+		}
+		w := p.windows.at(t.nodes[n.top].window)
+		s := w.sum(at.workload)
+		s.spans++
+		s.flagged.add(n.faults)
+		s.sampled = s.sampled || n.flags&trimtab.FlagAdjusted != 0
+		c := w.cell(n.place)
+		c.Spans += float64(n.adjusted)
+		if n.known {
+			c.Sojourn.Add(seconds(n.duration()-n.covered), float64(n.adjusted))
+		}
+	}
+}
+
+// accountTop picks the interval of a top, and counts it if it is a request.
+// One whose duration is not known is a request without latency: it is load,
+// and not under the threshold.
+func (p *Path) accountTop(n *node) {
+	workload := p.places.places[n.place].workload
+	if workload == noWorkload {
+		return
+	}
+	var fault faults
+	n.window, fault = p.windows.pick(n.end, p.now)
+	n.faults |= fault
+	if !n.entry() {
+		return
+	}
+	weight := float64(n.adjusted)
+	s := p.windows.at(n.window).sum(workload)
+	s.requests += weight
+	failed := n.flags&trimtab.FlagError != 0
+	if failed {
+		s.errors += weight
+	}
+	if !n.known {
+		return
+	}
+	s.latency.Add(seconds(n.duration()), weight)
+	if threshold := p.places.workloads[workload].threshold; !failed && threshold > 0 && n.duration() <= threshold {
+		s.under += weight
+	}
+}
+
+// seconds converts from nanoseconds.
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }

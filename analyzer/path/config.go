@@ -1,0 +1,158 @@
+package path
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Match says which resources belong to a workload.
+type Match struct {
+	// Name is the workload.
+	Name string
+	// Attributes maps a resource attribute to the values it may have; a
+	// resource belongs to the workload when every attribute has one of its
+	// values. Not empty.
+	Attributes map[string][]string
+	// Threshold is the latency of the SLO; 0: none, and nothing counts as
+	// under it.
+	Threshold time.Duration
+}
+
+// fits reports whether attrs fulfil m. The first of equal keys counts.
+func (m *Match) fits(attrs []trimtab.Attr) bool {
+	for key, values := range m.Attributes {
+		value, ok := attribute(attrs, key)
+		if !ok || !contains(values, value) {
+			return false
+		}
+	}
+	return true
+}
+
+func attribute(attrs []trimtab.Attr, key string) (string, bool) {
+	for _, a := range attrs {
+		if a.Key == key {
+			return a.Value, true
+		}
+	}
+	return "", false
+}
+
+func contains(values []string, v string) bool {
+	for _, x := range values {
+		if x == v {
+			return true
+		}
+	}
+	return false
+}
+
+// Config holds the parameters of a [Path]. Zero durations and limits stand
+// for the defaults.
+type Config struct {
+	// Workloads are tried in order; the first that fits takes the resource.
+	Workloads []Match
+	// Discover makes a workload, named by service.name, of a service that
+	// fits none and whose name is not that of a configured workload.
+	Discover bool
+	// Every is the length of an interval. Default 1 s, at least 1 ms.
+	Every time.Duration
+	// Settle is how long a trace with a root and no missing parent waits for
+	// further spans. Default 250 ms.
+	Settle time.Duration
+	// Timeout is how long any trace waits, from its first span. What arrives
+	// later is a trace of its own. Default 2 s.
+	Timeout time.Duration
+	// Grace is how long after its end an interval stays open. Default
+	// Settle + 250 ms.
+	Grace time.Duration
+	// Skew is how far a clock may run ahead of ours before the times it
+	// reports are not believed. Default 2 s.
+	Skew time.Duration
+	// MaxSpans bounds the spans held, 48 bytes each; beyond it the oldest
+	// traces are finished early. Default 1,048,576.
+	MaxSpans int
+	// MaxSpansPerTrace bounds one trace; further spans of it are dropped and
+	// counted. Default 131,072 or MaxSpans, whichever is less.
+	MaxSpansPerTrace int
+	// MaxTraces bounds the traces held, as MaxSpans does. Default 262,144.
+	MaxTraces int
+	// MaxWorkloads bounds the workloads, configured ones included; spans of
+	// further services are counted as unmatched. Default 512.
+	MaxWorkloads int
+	// MaxComponents bounds the components of all workloads together; further
+	// ones are summed up in [Other] of their workload. Default 2,048.
+	MaxComponents int
+	// Partition is copied to the sketches.
+	Partition int
+}
+
+// Other is the component of services beyond Config.MaxComponents.
+const Other = "other"
+
+// withDefaults fills in what was left at zero.
+func (c Config) withDefaults() Config {
+	duration := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	limit := func(n *int, v int) {
+		if *n == 0 {
+			*n = v
+		}
+	}
+	duration(&c.Every, time.Second)
+	duration(&c.Settle, 250*time.Millisecond)
+	duration(&c.Timeout, max(2*time.Second, c.Settle))
+	duration(&c.Grace, c.Settle+250*time.Millisecond)
+	duration(&c.Skew, 2*time.Second)
+	limit(&c.MaxSpans, 1<<20)
+	limit(&c.MaxSpansPerTrace, min(1<<17, c.MaxSpans))
+	limit(&c.MaxTraces, 1<<18)
+	limit(&c.MaxWorkloads, 512)
+	limit(&c.MaxComponents, 2048)
+	return c
+}
+
+// Validate checks c, with zero values standing for the defaults. Its errors
+// are trimtab.ErrInvalid.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	switch {
+	case c.Every < time.Millisecond || c.Every > 24*time.Hour:
+		return trimtab.Invalidf("path interval %v: want 1ms to 24h", c.Every)
+	case c.Settle < 0 || c.Timeout < c.Settle || c.Timeout > time.Hour:
+		return trimtab.Invalidf("path settle %v, timeout %v: want 0 <= settle <= timeout <= 1h", c.Settle, c.Timeout)
+	case c.Grace < 0 || c.Grace > time.Hour || c.Skew < 0 || c.Skew > time.Hour:
+		return trimtab.Invalidf("path grace %v, skew %v: want 0 to 1h", c.Grace, c.Skew)
+	case c.MaxSpans < 1 || c.MaxSpans > 1<<30 || c.MaxTraces < 1 || c.MaxTraces > 1<<30:
+		return trimtab.Invalidf("path limits of %d spans, %d traces: want 1 to 2^30", c.MaxSpans, c.MaxTraces)
+	case c.MaxSpansPerTrace < 1 || c.MaxSpansPerTrace > c.MaxSpans:
+		return trimtab.Invalidf("path limit of %d spans per trace: want 1 to %d", c.MaxSpansPerTrace, c.MaxSpans)
+	case c.MaxWorkloads < len(c.Workloads) || c.MaxWorkloads > 1<<20 || c.MaxComponents < 1 || c.MaxComponents > 1<<24:
+		return trimtab.Invalidf("path limits of %d workloads (%d configured), %d components", c.MaxWorkloads, len(c.Workloads), c.MaxComponents)
+	case c.Partition < 0:
+		return trimtab.Invalidf("path partition %d", c.Partition)
+	}
+	return validMatches(c.Workloads)
+}
+
+func validMatches(matches []Match) error {
+	seen := map[string]bool{}
+	for _, m := range matches {
+		switch {
+		case m.Name == "" || len(m.Name) > maxName:
+			return trimtab.Invalidf("workload %.40q: want 1 to %d bytes", m.Name, maxName)
+		case seen[m.Name]:
+			return trimtab.Invalidf("workload %q: given twice", m.Name)
+		case len(m.Attributes) == 0:
+			return trimtab.Invalidf("workload %q: no attribute to match", m.Name)
+		case m.Threshold < 0:
+			return trimtab.Invalidf("workload %q: threshold %v", m.Name, m.Threshold)
+		}
+		seen[m.Name] = true
+	}
+	return nil
+}

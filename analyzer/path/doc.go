@@ -1,0 +1,32 @@
+// Package path assembles spans into traces and sums up what they say about
+// each workload: how many requests ended in an interval, how long they took,
+// and where the time went.
+//
+// The sojourn time of a span is the part of it in which no child of it ran,
+//
+//	sojourn(s) = |s| - | ⋃ (c ∩ s) |   over the children c of s,
+//
+// so parallel children count once, and a child that outlives its parent is
+// clipped. It belongs to the component that sent the span (service.name); a
+// workload has one or several of them. A request of a workload is an entry
+// span: one whose parent is absent or belongs to another workload. Its latency
+// is its duration, and its interval is the one in which it ended.
+//
+// Source: Zhao et al., Rhythm, ACM TOCS 2023, sections 3.3 (request tracer)
+// and 5.4 (spans in the place of the tracer).
+//
+// Sketches of the same interval from several partitions merge to the sketch
+// that one partition with all traces would have made, bit for bit; neither
+// duplicates nor the order of arrival changes them. Broken spans are mended or
+// set aside, counted by kind, and change no other trace. Memory is bounded:
+// over the limits the oldest traces are finished early.
+//
+// Spans that come after their trace was finished are a trace of their own, and
+// a parent's sojourn time then lacks them: Timeout must exceed the time by
+// which senders differ in reporting one trace. The package does not follow
+// critical paths, and it cannot tell whether what it was not sent exists.
+//
+//	p, err := path.New(path.Config{Discover: true})
+//	…
+//	sketches := p.Step(now, frame) // and p.Step(now, nil) from time to time
+package path

@@ -1,0 +1,73 @@
+package path
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// interval is the part of node up in which its child i runs.
+type interval struct {
+	start, end int64
+	up         int32
+}
+
+// sojourns sets covered on each node: the length of the union of its
+// children's intervals, clipped to it. The sojourn time is the rest.
+func (t *tree) sojourns() {
+	t.order = t.order[:0]
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if n.duplicate || n.up == none || !n.known || !t.nodes[n.up].known {
+			continue
+		}
+		if v := n.within(&t.nodes[n.up]); v.start < v.end {
+			v.up = n.up
+			t.order = append(t.order, v)
+		}
+	}
+	sortByStart(t.order)
+	// In order of start, each interval adds what reaches beyond the ones
+	// before it.
+	for _, v := range t.order {
+		up := &t.nodes[v.up]
+		if v.end > up.reach {
+			up.covered += v.end - max(v.start, up.reach)
+			up.reach = v.end
+		}
+	}
+}
+
+// within returns the part of up in which its child n runs. A callee that is
+// not longer than its caller but sticks out of it has another clock: it is
+// put in the middle, as what is left of the call went to the way there and
+// back. Anything else that sticks out is clipped.
+func (n *node) within(up *node) interval {
+	if n.start >= up.start && n.end <= up.end {
+		return interval{start: n.start, end: n.end}
+	}
+	if trimtab.SpanKind(n.kind) == trimtab.SpanServer && trimtab.SpanKind(up.kind) == trimtab.SpanClient &&
+		n.duration() <= up.duration() {
+		n.faults |= skewed
+		start := up.start + (up.duration()-n.duration())/2
+		return interval{start: start, end: start + n.duration()}
+	}
+	n.faults |= outside
+	return interval{start: max(n.start, up.start), end: min(n.end, up.end)}
+}
+
+// sortByStart sorts v; short ones, the rule, by insertion.
+func sortByStart(v []interval) {
+	if len(v) > 24 {
+		slices.SortFunc(v, func(a, b interval) int { return cmp.Compare(a.start, b.start) })
+		return
+	}
+	for i := 1; i < len(v); i++ {
+		x, k := v[i], i
+		for ; k > 0 && v[k-1].start > x.start; k-- {
+			v[k] = v[k-1]
+		}
+		v[k] = x
+	}
+}

@@ -1,0 +1,198 @@
+package path
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// maxDuration is the longest duration that is believed, in ns: one day.
+const maxDuration = 24 * 3600 * 1e9
+
+// none stands for no node.
+const none = int32(-1)
+
+// node is one span of the trace at hand.
+type node struct {
+	record
+	// up is the parent, or none.
+	up int32
+	// top is the first span, going up, that has no parent in its workload.
+	top int32
+	// seen is the progress of the walk: 0 not yet, 1 on the way, 2 done.
+	seen uint8
+	// known: the duration is one that can be believed.
+	known     bool
+	duplicate bool
+	faults    faults
+	// window is the interval that a top counts in.
+	window int64
+	// covered is the length of the union of the children's intervals so far,
+	// which ends at reach.
+	covered, reach int64
+}
+
+func (n *node) duration() int64 { return n.end - n.start }
+
+// side is 1 for spans of the callee.
+func (n *node) side() int {
+	if k := trimtab.SpanKind(n.kind); k == trimtab.SpanServer || k == trimtab.SpanConsumer {
+		return 1
+	}
+	return 0
+}
+
+// tree is one trace with its relations. Its memory is used again.
+type tree struct {
+	nodes      []node
+	index      index
+	walk       []int32
+	order      []interval
+	duplicates int
+	roots      int
+	missing    int
+}
+
+// reset empties the tree and makes room for n spans.
+func (t *tree) reset(n int) {
+	t.nodes = slices.Grow(t.nodes[:0], n)
+	t.duplicates, t.roots, t.missing = 0, 0, 0
+}
+
+func (t *tree) add(r *record) {
+	d := r.end - r.start
+	n := node{record: *r, up: none, top: none}
+	switch {
+	case r.start <= 0 || r.end <= 0:
+		n.faults |= absurd
+	case d < 0:
+		n.faults |= negative
+	case d > maxDuration:
+		n.faults |= absurd
+	default:
+		n.known = true
+	}
+	t.nodes = append(t.nodes, n)
+}
+
+// complete reports whether nothing is known to be missing.
+func (t *tree) complete() bool { return t.roots > 0 && t.missing == 0 }
+
+// connect finds duplicates, parents, cycles and tops.
+func (t *tree) connect(p *places) {
+	t.index.reset(len(t.nodes))
+	for i := range t.nodes {
+		t.enter(int32(i), p)
+	}
+	for i := range t.nodes {
+		if n := &t.nodes[i]; !n.duplicate {
+			t.findParent(int32(i), n)
+		}
+	}
+	for i := range t.nodes {
+		if n := &t.nodes[i]; !n.duplicate && n.seen == 0 {
+			t.climb(int32(i), p)
+		}
+	}
+}
+
+// enter puts node i into the index. Of several spans with the same id and
+// side one is kept, the same one in whatever order they came.
+func (t *tree) enter(i int32, p *places) {
+	n := &t.nodes[i]
+	held := &t.index.find(n.id, true).sides[n.side()]
+	if *held == 0 {
+		*held = i + 1
+		return
+	}
+	t.duplicates++
+	other := &t.nodes[*held-1]
+	if before(&n.record, &other.record, p) {
+		n, other = other, n
+		*held = i + 1
+	}
+	n.duplicate = true
+}
+
+// before is a total order of the spans that share an id and a side.
+func before(a, b *record, p *places) bool {
+	c := cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.parent, b.parent),
+		cmp.Compare(a.kind, b.kind), cmp.Compare(a.flags, b.flags), cmp.Compare(a.adjusted, b.adjusted))
+	if c != 0 || a.place == b.place {
+		return c < 0
+	}
+	x, y := p.places[a.place], p.places[b.place]
+	return cmp.Or(cmp.Compare(x.component, y.component), cmp.Compare(x.workload, y.workload)) < 0
+}
+
+func (t *tree) findParent(i int32, n *node) {
+	if n.side() == 1 {
+		// The caller's half of a shared id is the parent of the callee's.
+		if caller := t.index.find(n.id, false).sides[0]; caller != 0 {
+			n.up = caller - 1
+			return
+		}
+	}
+	switch {
+	case n.parent == 0:
+		t.roots++
+		return
+	case n.parent == n.id:
+		n.faults |= selfParent
+		return
+	}
+	s := t.index.find(n.parent, false)
+	if s == nil {
+		n.faults |= orphan
+		t.missing++
+		return
+	}
+	// Of a shared id, the callee's half is the one that makes further calls.
+	n.up = max(s.sides[0], s.sides[1]) - 1
+	if s.sides[1] != 0 {
+		n.up = s.sides[1] - 1
+	}
+}
+
+// climb goes up from node i, breaks a cycle when it meets one, and sets the
+// tops on the way back.
+func (t *tree) climb(i int32, p *places) {
+	t.walk = t.walk[:0]
+	for i != none && t.nodes[i].seen == 0 {
+		t.nodes[i].seen = 1
+		t.walk = append(t.walk, i)
+		i = t.nodes[i].up
+	}
+	if i != none && t.nodes[i].seen == 1 {
+		// Every span of a cycle loses its parent, wherever the walk began.
+		for k := len(t.walk) - 1; ; k-- {
+			n := &t.nodes[t.walk[k]]
+			n.up = none
+			n.faults |= cycle
+			if t.walk[k] == i {
+				break
+			}
+		}
+	}
+	for k := len(t.walk) - 1; k >= 0; k-- {
+		n := &t.nodes[t.walk[k]]
+		n.seen = 2
+		n.top = t.walk[k]
+		if n.up != none && p.places[t.nodes[n.up].place].workload == p.places[n.place].workload {
+			n.top = t.nodes[n.up].top
+		}
+	}
+}
+
+// entry reports whether n is a request of its workload: a span whose parent
+// is absent or of another workload. A span whose parent should be there and
+// is not counts only if it is of a kind that has its parent elsewhere: a
+// client or internal span is a fragment of a request that its server counts.
+func (n *node) entry() bool {
+	if n.up != none || n.parent == 0 {
+		return true
+	}
+	k := trimtab.SpanKind(n.kind)
+	return k != trimtab.SpanInternal && k != trimtab.SpanClient && k != trimtab.SpanProducer
+}

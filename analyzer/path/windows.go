@@ -1,0 +1,169 @@
+package path
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// maxAge is how old the end of a span may be before its clock is doubted
+// rather than its way to us, in ns.
+const maxAge = 60 * 1e9
+
+// windows holds the intervals that are not yet closed.
+type windows struct {
+	config *Config
+	places *places
+	// open is in order of time; intervals before floor are closed.
+	open  []*window
+	floor int64
+	last  *window // the one used last
+}
+
+// window sums up one interval: number n covers [n Every, (n+1) Every).
+type window struct {
+	number int64
+	// sums is by workload, cells by place; nil: nothing was seen.
+	sums  []*sum
+	cells []*trimtab.Component
+}
+
+// sum is what one workload showed.
+type sum struct {
+	requests, under, errors float64
+	spans                   uint64
+	sampled                 bool
+	latency                 trimtab.Histogram
+	flagged                 tally
+}
+
+// pick returns the interval that a request which ended at end counts in, and
+// what is wrong with that.
+func (w *windows) pick(end, now int64) (int64, faults) {
+	every := int64(w.config.Every)
+	n := floorDiv(end, every)
+	switch {
+	case end > now+int64(w.config.Skew), n < w.floor && end < now-maxAge:
+		return floorDiv(now, every), wrongClock
+	case n < w.floor:
+		return floorDiv(now, every), late
+	}
+	return n, 0
+}
+
+// at returns window n, opening it when needed.
+func (w *windows) at(n int64) *window {
+	if w.last != nil && w.last.number == n {
+		return w.last
+	}
+	i, found := slices.BinarySearchFunc(w.open, n, func(x *window, n int64) int { return int(x.number - n) })
+	if !found {
+		w.open = slices.Insert(w.open, i, &window{number: n})
+	}
+	w.last = w.open[i]
+	return w.last
+}
+
+func (x *window) sum(workload int32) *sum {
+	for int(workload) >= len(x.sums) {
+		x.sums = append(x.sums, nil)
+	}
+	if x.sums[workload] == nil {
+		x.sums[workload] = new(sum)
+	}
+	return x.sums[workload]
+}
+
+func (x *window) cell(p placeID) *trimtab.Component {
+	for int(p) >= len(x.cells) {
+		x.cells = append(x.cells, nil)
+	}
+	if x.cells[p] == nil {
+		x.cells[p] = new(trimtab.Component)
+	}
+	return x.cells[p]
+}
+
+// emit closes the intervals that ended Grace before now.
+func (w *windows) emit(now int64) []trimtab.Value {
+	w.floor = max(w.floor, floorDiv(now-int64(w.config.Grace), int64(w.config.Every)))
+	n := 0
+	for n < len(w.open) && w.open[n].number < w.floor {
+		n++
+	}
+	return w.close(n)
+}
+
+// flush closes all intervals.
+func (w *windows) flush() []trimtab.Value {
+	if n := len(w.open); n > 0 {
+		w.floor = max(w.floor, w.open[n-1].number+1)
+	}
+	return w.close(len(w.open))
+}
+
+// close returns the sketches of the first n open intervals.
+func (w *windows) close(n int) []trimtab.Value {
+	if n == 0 {
+		return nil
+	}
+	var out []trimtab.Value
+	for _, x := range w.open[:n] {
+		from := len(out)
+		for i, s := range x.sums {
+			if s != nil && s.requests > 0 {
+				out = append(out, w.sketch(x, int32(i), s))
+			}
+		}
+		slices.SortFunc(out[from:], func(a, b trimtab.Value) int { return strings.Compare(a.Key(), b.Key()) })
+	}
+	w.open = slices.Delete(w.open, 0, n)
+	w.last = nil
+	return out
+}
+
+func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
+	every := int64(w.config.Every)
+	about := w.places.workloads[workload]
+	out := &trimtab.Sketch{
+		Workload:  about.name,
+		Partition: w.config.Partition,
+		From:      time.Unix(0, x.number*every).UTC(),
+		To:        time.Unix(0, (x.number+1)*every).UTC(),
+		Requests:  s.requests,
+		Spans:     s.spans,
+		Sampled:   s.sampled,
+		Latency:   s.latency,
+		Threshold: trimtab.SecondsOf(time.Duration(about.threshold)),
+		Under:     s.under,
+		Errors:    s.errors,
+	}
+	for id, c := range x.cells {
+		if place := w.places.places[id]; c != nil && place.workload == workload {
+			if out.Components == nil {
+				out.Components = map[string]*trimtab.Component{}
+			}
+			out.Components[place.component] = c
+		}
+	}
+	for i, n := range s.flagged {
+		if n > 0 {
+			if out.Flagged == nil {
+				out.Flagged = map[string]uint64{}
+			}
+			out.Flagged[faultName(i)] = n
+		}
+	}
+	return out
+}
+
+// floorDiv is a/b rounded down, b > 0.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
