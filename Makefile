@@ -1,0 +1,70 @@
+# Everything that a developer or CI types. `make` prints this help.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+PKG := github.com/prometheus/common/version
+LDFLAGS := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(shell git rev-parse --short HEAD 2>/dev/null) -X $(PKG).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
+FOR ?= 4m
+FUZZTIME ?= 10s
+GOLANGCI := golangci-lint
+GOLANGCI_VERSION := v2.15.0
+
+.PHONY: help
+help: ## print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/trimtab
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/trimtab ./cmd/trimtab
+
+.PHONY: demo
+demo: build ## build and run the main job: three real services under real load (FOR=4m)
+	./bin/trimtab demo --for $(FOR)
+
+.PHONY: test
+test: ## run the tests: embedded parts only, under 5 minutes
+	go test -count=1 ./...
+
+.PHONY: integration
+integration: build ## race detector, a nats-server and a Prometheus as processes of their own, non-root paths
+	go test -count=1 -race -timeout 20m $(RACE_PACKAGES)
+	go test -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
+	./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
+
+# The packages that share memory between goroutines.
+RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./cmd/...
+INTEGRATION_PACKAGES := ./bus/... ./collector/... ./analyzer/... ./actuator/... ./cmd/...
+
+.PHONY: demo-short
+demo-short: build ## a short headless demo whose report is checked for its structure
+	./bin/trimtab demo --headless --for 80s --report bin/demo-report.json
+	go run ./internal/demo/checkreport bin/demo-report.json
+
+.PHONY: bench
+bench: build ## every figure: ingestion, reaction, planning, idle
+	go run ./internal/bench/ingest
+	go run ./internal/bench/react
+	go run ./internal/bench/idle
+	go test -run '^$$' -bench . -benchtime 1x ./planner/... ./analyzer/...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	@grep -rl --include='*_test.go' 'func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+	  for target in $$(grep -ho 'func Fuzz[A-Za-z0-9]*' $$dir/*_test.go | cut -c6- | sort -u); do \
+	    echo "== $$dir $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$dir || exit 1; done; done
+
+.PHONY: lint
+lint: ## gofmt, go vet, golangci-lint
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	go vet ./...
+	go vet -tags integration ./...
+	@command -v $(GOLANGCI) >/dev/null || test -x bin/golangci-lint || GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	PATH="$(CURDIR)/bin:$$PATH" $(GOLANGCI) run ./...
+
+.PHONY: generate
+generate: ## rewrite what is printed from the code: schemas, docs, tables
+	go test ./internal/schema ./internal/metric ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin dist
