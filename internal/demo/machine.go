@@ -1,0 +1,66 @@
+package demo
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab/internal/demo/service"
+)
+
+// Machine is what the calibration found.
+type Machine struct {
+	// CPUs is how many this process may use.
+	CPUs int
+	// Free is how many cores' worth of time the CPUs gave to busy threads,
+	// one each, in (0, CPUs].
+	Free float64
+	// Speed is how many millions of mixing rounds a core does per second of
+	// CPU time; the machine that the demo was sized on does about 900.
+	Speed float64
+}
+
+// referenceSpeed is that of the machine on which overhead was measured.
+const referenceSpeed = 900
+
+// String says what was measured.
+func (m Machine) String() string {
+	return fmt.Sprintf("%d CPUs, %.2f cores free, speed %.0f", m.CPUs, m.Free, m.Speed)
+}
+
+// Calibrate keeps every CPU (at most 4) busy for d and measures what came of
+// it.
+func Calibrate(d time.Duration) Machine {
+	n := min(runtime.GOMAXPROCS(0), 4)
+	type count struct {
+		cpu    time.Duration
+		rounds int
+	}
+	counts := make([]count, n)
+	begin := time.Now()
+	var busy sync.WaitGroup
+	for i := range n {
+		busy.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			start, x := service.ThreadTime(), uint64(i+1)
+			for time.Since(begin) < d {
+				x = service.Mix(x, 20_000)
+				counts[i].rounds += 20_000
+			}
+			counts[i].cpu = service.ThreadTime() - start + time.Duration(x&1)
+		})
+	}
+	busy.Wait()
+	wall := time.Since(begin).Seconds()
+	m := Machine{CPUs: runtime.GOMAXPROCS(0)}
+	var cpu, rounds float64
+	for _, c := range counts {
+		cpu += c.cpu.Seconds()
+		rounds += float64(c.rounds)
+	}
+	m.Free = cpu / wall * float64(m.CPUs) / float64(n)
+	m.Speed = rounds / cpu / 1e6
+	return m
+}

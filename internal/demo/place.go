@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Place is where the services run, with the knob that sizes them. Read may be
+// called at any time; the other methods by one goroutine.
+type Place interface {
+	// Knob is KnobCgroup or KnobProcess.
+	Knob() string
+	// Add starts a service at its equal share and sets its Handle.
+	Add(ctx context.Context, s *Service) error
+	// Read returns the allocation in force.
+	Read(ctx context.Context, s *Service) (float64, error)
+	// Close ends all processes and removes what Add made. It may be called
+	// again.
+	Close() error
+}
+
+// Launcher starts the processes of services. All of them die with this
+// process, even when it is killed.
+type Launcher struct {
+	// Self is the command that runs a service: its arguments follow.
+	Self []string
+	// Stderr of the processes; nil: none.
+	Stderr *os.File
+	// Failed is called, when not nil, if a process ends by itself.
+	Failed func(error)
+
+	mu       sync.Mutex
+	children []*child
+	closed   bool
+}
+
+// child is one running process.
+type child struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// Start runs one component and returns its process id. procs is how many
+// threads may run Go code at a time.
+func (l *Launcher) Start(args []string, procs int) (int, error) {
+	cmd := exec.Command(l.Self[0], append(append([]string(nil), l.Self[1:]...), args...)...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", procs))
+	if l.Stderr != nil {
+		cmd.Stderr = l.Stderr
+	}
+	// Setpgid keeps the terminal's Ctrl-C for us: we end them in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, fmt.Errorf("start %s: %w", args[0], os.ErrClosed)
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("start service: %w", err)
+	}
+	c := &child{cmd: cmd, done: make(chan struct{})}
+	l.children = append(l.children, c)
+	go func() {
+		err := cmd.Wait()
+		close(c.done)
+		l.mu.Lock()
+		ours := l.closed
+		l.mu.Unlock()
+		if !ours && l.Failed != nil {
+			l.Failed(fmt.Errorf("service %s ended by itself: %w", args[0], errors.Join(err, errEnded)))
+		}
+	}()
+	return cmd.Process.Pid, nil
+}
+
+var errEnded = errors.New("process is gone")
+
+// Close asks all processes to end, kills those that do not within 3 s, and
+// returns when all are gone.
+func (l *Launcher) Close() {
+	l.mu.Lock()
+	l.closed = true
+	children := l.children
+	l.mu.Unlock()
+	for _, c := range children {
+		_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	}
+	patience := time.NewTimer(3 * time.Second)
+	defer patience.Stop()
+	for _, c := range children {
+		select {
+		case <-c.done:
+		case <-patience.C:
+			for _, c := range children {
+				_ = c.cmd.Process.Kill()
+			}
+			<-c.done
+		}
+	}
+}
+
+// FreeAddress returns a loopback address that nobody listens on now.
+func FreeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// address gives every component a free address and tells it whom to call.
+func (s *Setup) address() error {
+	for _, svc := range s.Services {
+		for i := range svc.Components {
+			a, err := FreeAddress()
+			if err != nil {
+				return err
+			}
+			svc.Components[i].Listen, svc.Components[i].OTLP = a, s.OTLP
+		}
+		if len(svc.Components) < 2 {
+			continue
+		}
+		front, stock := &svc.Components[0], &svc.Components[1]
+		front.Calls = "http://" + stock.Listen + "/"
+		if !front.Hold {
+			// A worker that holds its only slot could not answer the call back.
+			stock.Calls = "http://" + front.Listen + "/leaf"
+		}
+	}
+	return nil
+}
+
+// awaitReady polls the component's health until it answers.
+func awaitReady(ctx context.Context, listen string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listen+"/healthz", nil)
+		if err != nil {
+			return fmt.Errorf("ask %s for its health: %w", listen, err)
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", listen, context.Cause(ctx))
+		}
+	}
+}

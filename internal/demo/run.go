@@ -1,0 +1,229 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/demo/loadgen"
+)
+
+// Pipeline is trimtab, as the demo uses it: collector to actuator, on the
+// setup's services.
+type Pipeline interface {
+	// SetMode gives all workloads a mode. The demo starts in
+	// trimtab.Recommend, so that trimtab learns while shares are equal, and
+	// sets trimtab.Act for the second phase.
+	SetMode(ctx context.Context, m trimtab.Mode) error
+	// Rounds returns how many rounds were planned.
+	Rounds() int
+	// Close stops it and restores what it changed: every knob is then what it
+	// was at the start.
+	Close() error
+}
+
+// Start starts a pipeline in mode trimtab.Recommend. It returns when the
+// receiver at Setup.OTLP accepts spans.
+type Start func(ctx context.Context, s *Setup, place Place) (Pipeline, error)
+
+// Config says how to play the demo.
+type Config struct {
+	// For is how long both phases take together, >= 4 s; 0: 4 min.
+	For time.Duration
+	// Report is the file for the report; empty: none.
+	Report string
+	// Knob is KnobCgroup, KnobProcess, or "auto" or empty: cgroup where a
+	// hierarchy is writable.
+	Knob string
+	// Screen draws the table; nil: prints nothing.
+	Screen *Screen
+	// Seed of load and services; 0: picks one and prints it.
+	Seed uint64
+	// Self is the command that runs service.Run with the arguments that follow.
+	Self []string
+	// Start starts trimtab.
+	Start Start
+	// Supervise starts worker processes; nil: there is no process knob.
+	Supervise Supervise
+	// Stderr gets what the services complain about; nil: nowhere.
+	Stderr *os.File
+}
+
+// run is one demo under way.
+type run struct {
+	Config
+	setup  *Setup
+	place  Place
+	watch  *watch
+	report *Report
+}
+
+// Run plays the demo and returns its report, also when ctx ends early: then
+// with the phases that were played and the context's error. All processes and
+// cgroups that it made are gone when it returns.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	if cfg.For == 0 {
+		cfg.For = 4 * time.Minute
+	}
+	if cfg.Seed == 0 {
+		cfg.Seed = rand.Uint64N(1e6) + 1
+	}
+	if cfg.Screen == nil {
+		cfg.Screen = &Screen{Out: io.Discard}
+	}
+	if cfg.For < 4*time.Second || len(cfg.Self) == 0 || cfg.Start == nil {
+		return nil, trimtab.Invalidf("demo for %v: want at least 4s, a command and a pipeline", cfg.For)
+	}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	r := &run{Config: cfg, report: &Report{Seed: cfg.Seed, Day: trimtab.SecondsOf(cfg.For / 2)}}
+	err := r.prepare(fail)
+	if err == nil {
+		err = r.play(ctx, fail)
+	}
+	if r.place != nil {
+		err = errors.Join(err, r.place.Close())
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		r.report.Interrupted = true
+		err = errors.Join(err, cause)
+	}
+	r.Screen.summary(r.report)
+	if cfg.Report != "" && r.setup != nil {
+		err = errors.Join(err, r.report.Write(cfg.Report))
+	}
+	return r.report, err
+}
+
+// prepare measures the machine, picks the knob and sizes the services.
+func (r *run) prepare(fail func(error)) error {
+	r.Screen.printf("Measuring this machine...\n")
+	m := Calibrate(500 * time.Millisecond)
+	r.report.Machine.CPUs, r.report.Machine.Free, r.report.Machine.Speed = m.CPUs, m.Free, m.Speed
+	launcher := &Launcher{Self: r.Self, Stderr: r.Stderr, Failed: fail}
+	place, err := r.open(launcher)
+	if err != nil {
+		return err
+	}
+	r.place = place
+	setup, err := NewSetup(m, place.Knob(), r.Seed)
+	if err != nil {
+		return err
+	}
+	if setup.OTLP, err = FreeAddress(); err != nil {
+		return err
+	}
+	if err := setup.address(); err != nil {
+		return err
+	}
+	r.setup = setup
+	r.watch = &watch{place: place, services: setup.Services}
+	r.report.Knob, r.report.Resource, r.report.Capacity = setup.Knob, setup.Resource, setup.Capacity
+	r.Screen.printf("%v; knob %s, pool of %.3g %s, seed %d.\n", m, setup.Knob, setup.Capacity, unitOf(setup.Resource), r.Seed)
+	return nil
+}
+
+func unitOf(resource string) string {
+	if resource == "cpu" {
+		return "cores"
+	}
+	return resource
+}
+
+// open picks the knob.
+func (r *run) open(launcher *Launcher) (Place, error) {
+	auto := r.Knob == "" || r.Knob == "auto"
+	if auto || r.Knob == KnobCgroup {
+		place, err := OpenCgroup(launcher)
+		if err == nil {
+			return place, nil
+		}
+		if !auto {
+			return nil, fmt.Errorf("find a writable cgroup hierarchy: %w: %w", trimtab.ErrUnsupported, err)
+		}
+		r.Screen.printf("No cgroup hierarchy is writable here, so the knob is the number of worker processes.\n")
+	}
+	switch {
+	case r.Knob != KnobProcess && !auto:
+		return nil, trimtab.Invalidf("knob %.40q: want auto, %s or %s", r.Knob, KnobCgroup, KnobProcess)
+	case r.Supervise == nil:
+		return nil, fmt.Errorf("start worker processes: %w", trimtab.ErrUnsupported)
+	}
+	return &ProcessPlace{Launcher: launcher, Supervise: r.Supervise}, nil
+}
+
+// play starts everything, plays both phases, and takes trimtab down.
+func (r *run) play(ctx context.Context, fail func(error)) (err error) {
+	for _, s := range r.setup.Services {
+		if err := r.place.Add(ctx, s); err != nil {
+			return fmt.Errorf("start %s: %w", s.Name, err)
+		}
+	}
+	before, err := r.watch.read(ctx)
+	if err != nil {
+		return err
+	}
+	pipeline, err := r.Start(ctx, r.setup, r.place)
+	if err != nil {
+		return fmt.Errorf("start trimtab: %w", err)
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan struct{})
+	go func() { defer close(watched); r.watch.run(watching, fail) }()
+	defer func() {
+		err = errors.Join(err, r.end(pipeline, before))
+		stop()
+		<-watched
+		r.report.MaxAllocatedSum = r.watch.highestSum()
+	}()
+	if err := r.phase(ctx, "equal"); err != nil {
+		return err
+	}
+	if err := pipeline.SetMode(ctx, trimtab.Act); err != nil {
+		return fmt.Errorf("give trimtab charge: %w", err)
+	}
+	return r.phase(ctx, "learned")
+}
+
+// end stops the pipeline and looks whether everything is as it was before.
+func (r *run) end(pipeline Pipeline, before []float64) error {
+	r.report.Rounds = pipeline.Rounds()
+	err := pipeline.Close()
+	// The demo's own context may have ended: this look must happen anyway.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	after, readErr := r.watch.read(ctx)
+	r.report.Restored = readErr == nil
+	for i := range after {
+		if math.Abs(after[i]-before[i]) > 1e-4 {
+			r.report.Restored = false
+		}
+	}
+	return errors.Join(err, readErr)
+}
+
+// phase plays the day once.
+func (r *run) phase(ctx context.Context, name string) error {
+	score := &score{services: r.setup.Services}
+	g := loadgen.Generator{For: r.For / 2, Seed: r.Seed, Reconnect: r.setup.Knob == KnobProcess}
+	for _, s := range r.setup.Services {
+		g.Targets = append(g.Targets, loadgen.Target{Name: s.Name, URL: s.URL(), Day: s.Day, Latency: s.SLO.Latency})
+	}
+	g.Report = func(at time.Duration, results []loadgen.Result) {
+		score.add(at, results)
+		r.Screen.draw(&frame{phase: name, at: at, day: g.For, setup: r.setup, results: results, allocations: r.watch.current()})
+	}
+	r.watch.mark()
+	totals, err := g.Run(ctx)
+	if len(totals) > 0 {
+		r.report.Phases = append(r.report.Phases, score.phase(name, totals, r.watch.means()))
+	}
+	r.Screen.commit()
+	return err
+}

@@ -1,0 +1,196 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab/internal/demo/loadgen"
+)
+
+// linesEvery is how often a screen that is no terminal gets a line.
+const linesEvery = 5 * time.Second
+
+// Screen shows the demo: a table that is redrawn in place on a terminal, or
+// lines elsewhere.
+type Screen struct {
+	Out io.Writer
+	// Live redraws in place; Color uses colours.
+	Live, Color bool
+
+	drawn    int // lines to go back over
+	lastLine time.Duration
+}
+
+// NewScreen looks at where out goes and at the environment: live on a terminal
+// unless headless, in colour unless NO_COLOR is set or the terminal is dumb.
+func NewScreen(out *os.File, headless bool) *Screen {
+	_, err := unix.IoctlGetTermios(int(out.Fd()), unix.TCGETS)
+	dumb := os.Getenv("TERM") == "dumb"
+	live := err == nil && !headless && !dumb
+	return &Screen{Out: out, Live: live, Color: live && os.Getenv("NO_COLOR") == ""}
+}
+
+// frame is what one picture shows.
+type frame struct {
+	phase       string
+	at, day     time.Duration
+	setup       *Setup
+	results     []loadgen.Result
+	allocations []float64
+}
+
+func (s *Screen) printf(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
+
+// paint wraps text in an SGR sequence.
+func (s *Screen) paint(sgr, text string) string {
+	if !s.Color {
+		return text
+	}
+	return "\x1b[" + sgr + "m" + text + "\x1b[0m"
+}
+
+const (
+	green, red, blue, bold, dim = "32", "31", "34", "1", "2"
+)
+
+// draw shows f.
+func (s *Screen) draw(f *frame) {
+	if !s.Live {
+		s.line(f)
+		return
+	}
+	var b strings.Builder
+	if s.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
+	}
+	rows := s.table(f)
+	for _, row := range rows {
+		b.WriteString(row + "\x1b[K\n")
+	}
+	s.drawn = len(rows)
+	_, _ = io.WriteString(s.Out, b.String())
+}
+
+// commit leaves what was drawn on the screen.
+func (s *Screen) commit() { s.drawn, s.lastLine = 0, 0 }
+
+// table is the picture: at most 79 columns.
+func (s *Screen) table(f *frame) []string {
+	share := min(1, f.at.Seconds()/f.day.Seconds())
+	hour := int(share * 24 * 60)
+	left := max(0, f.day-f.at)
+	if f.phase == "equal" {
+		left += f.day
+	}
+	rows := []string{"",
+		fmt.Sprintf("%s  %s  %02d:%02d of the day, %s left", s.paint(bold, title(f.phase)), bar(share, 24), hour/60%24, hour%60, left.Round(time.Second)),
+		s.paint(dim, fmt.Sprintf("%-8s %6s %7s %7s  %-14s  %s", "service", "req/s", "p95", "p99", "within SLO", "share of "+fmt.Sprintf("%.3g %s", f.setup.Capacity, unitOf(f.setup.Resource)))),
+	}
+	for i, svc := range f.setup.Services {
+		rows = append(rows, s.row(svc, &f.results[i], f, i))
+	}
+	return rows
+}
+
+func (s *Screen) row(svc *Service, r *loadgen.Result, f *frame, i int) string {
+	slo := "     -        "
+	if p, ok := r.Attained(); ok {
+		mark, sgr := "ok  ", green
+		if p < svc.SLO.Fraction {
+			mark, sgr = "MISS", red
+		}
+		slo = s.paint(sgr, fmt.Sprintf("%4.0f%% of %2.0f%% %s", p*100, svc.SLO.Fraction*100, mark))[:]
+	}
+	allocation := "-"
+	if f.allocations != nil {
+		a := f.allocations[i]
+		allocation = s.paint(blue, bar(a/f.setup.Capacity, 20)) + fmt.Sprintf(" %.3g", a)
+	}
+	return fmt.Sprintf("%-8s %6.1f %7s %7s  %s %s", svc.Name, r.Rate(), quantile(r, 0.95), quantile(r, 0.99), slo, allocation)
+}
+
+// line is one line for a log.
+func (s *Screen) line(f *frame) {
+	if f.at-s.lastLine < linesEvery {
+		return
+	}
+	s.lastLine = f.at
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-7s %3.0f%%", f.phase, 100*min(1, f.at.Seconds()/f.day.Seconds()))
+	for i, svc := range f.setup.Services {
+		r := &f.results[i]
+		p, _ := r.Attained()
+		fmt.Fprintf(&b, " | %s %.0f/s p95 %s slo %.0f%%", svc.Name, r.Rate(), quantile(r, 0.95), p*100)
+		if f.allocations != nil {
+			fmt.Fprintf(&b, " has %.3g", f.allocations[i])
+		}
+	}
+	s.printf("%s\n", b.String())
+}
+
+func title(phase string) string {
+	if phase == "equal" {
+		return "1/2 equal shares  "
+	}
+	return "2/2 learned shares"
+}
+
+// bar draws a share of width cells.
+func bar(share float64, width int) string {
+	full := int(max(0, min(1, share))*float64(width) + 0.5)
+	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
+}
+
+func quantile(r *loadgen.Result, q float64) string {
+	v, ok := r.Latency.Quantile(q)
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.0fms", v*1e3)
+}
+
+// summary compares the phases.
+func (s *Screen) summary(r *Report) {
+	if len(r.Phases) == 0 {
+		return
+	}
+	s.printf("\n%-8s %14s", "", "SLO")
+	for _, p := range r.Phases {
+		s.printf("  %-27s", p.Name+" shares")
+	}
+	s.printf("\n%-8s %14s", "", "")
+	for range r.Phases {
+		s.printf("  %-9s %8s %8s", "attained", "p99", "share")
+	}
+	s.printf("\n")
+	for i := range r.Phases[0].Services {
+		first := &r.Phases[0].Services[i]
+		s.printf("%-8s %14s", first.Name, fmt.Sprintf("%.0f%% < %.0fms", first.SLO.Fraction*100, first.SLO.LatencyMS))
+		for _, p := range r.Phases {
+			v := &p.Services[i]
+			sgr, mark := green, " "
+			if !v.SLOMet {
+				sgr, mark = red, "!"
+			}
+			s.printf("  %s %6.0fms %8.3g", s.paint(sgr, fmt.Sprintf("%7.1f%%%s", v.SLOAttained*100, mark)), v.P99, v.Allocation)
+		}
+		s.printf("\n")
+	}
+	for _, row := range []struct {
+		name string
+		of   func(*Phase) float64
+	}{{"least utility", func(p *Phase) float64 { return p.MinUtility }}, {"mean utility", func(p *Phase) float64 { return p.Social }}} {
+		s.printf("%-23s", row.name)
+		for i := range r.Phases {
+			s.printf("  %8.3f %18s", row.of(&r.Phases[i]), "")
+		}
+		s.printf("\n")
+	}
+	s.printf("At most %.3g of %.3g %s were given out; limits restored: %v; %d rounds; seed %d.\n",
+		r.MaxAllocatedSum, r.Capacity, unitOf(r.Resource), r.Restored, r.Rounds, r.Seed)
+}
