@@ -1,0 +1,289 @@
+package config
+
+import (
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The comments of the fields below are the documentation of the file:
+// docs/config.md is printed from them.
+
+// Config is the whole file.
+type Config struct {
+	// The resource that is shared, and how much of it there is.
+	Pool Pool `yaml:"pool"`
+	// What is shared for: njc, egalitarian, social or resource-fair.
+	Objective string `yaml:"objective"`
+	// Time between two decisions, 1s to 1h.
+	Round time.Duration `yaml:"round"`
+	// How long an allocation holds without renewal; at least one round and 10s. Left out: three rounds, at least 10s.
+	Lease time.Duration `yaml:"lease"`
+	// Limits on what one round may change.
+	Guard Guard `yaml:"guard"`
+	// How spans and samples are turned into curves.
+	Analyzer Analyzer `yaml:"analyzer"`
+	// Where knobs are.
+	Actuator Actuator `yaml:"actuator"`
+	// What survives a restart.
+	Storage Storage `yaml:"storage"`
+	// The message bus. Left out: an embedded server.
+	NATS NATS `yaml:"nats"`
+	// The HTTP server: page, API and /metrics.
+	Web Web `yaml:"web"`
+	// Receivers of OTLP traces.
+	OTLP OTLP `yaml:"otlp"`
+	// Receiver of Jaeger spans.
+	Jaeger Jaeger `yaml:"jaeger"`
+	// The Prometheus server that answers the PromQL of workloads. Also takes every key of Prometheus's HTTP client configuration: basic_auth, authorization, oauth2, tls_config, proxy_url, http_headers, follow_redirects, enable_http2.
+	Prometheus Prometheus `yaml:"prometheus"`
+	// The workloads that share the pool. Left out: services are found from spans and only shown.
+	Workloads []Workload `yaml:"workloads"`
+
+	// Warnings are what is dubious but usable, in order of position.
+	Warnings Errors `yaml:"-"`
+}
+
+// Pool is the resource that is shared. Exactly one of CPU and Workers is set
+// when there is a knob.
+type Pool struct {
+	// Name of the pool, used in subjects and metrics.
+	Name string `yaml:"name"`
+	// Capacity in cores, for knobs that turn a CPU quota.
+	CPU float64 `yaml:"cpu"`
+	// Capacity in processes, for knobs that turn a number of workers.
+	Workers float64 `yaml:"workers"`
+	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
+	Unit float64 `yaml:"unit"`
+	// Largest change of one workload in one round, in cores or workers. Left out: 10 units.
+	Step float64 `yaml:"step"`
+}
+
+// Resource returns "cpu" or "workers"; "" when the pool has no capacity.
+func (p *Pool) Resource() string {
+	switch {
+	case p.CPU > 0:
+		return "cpu"
+	case p.Workers > 0:
+		return "workers"
+	}
+	return ""
+}
+
+// Capacity returns the capacity in cores or workers; 0 when there is none.
+func (p *Pool) Capacity() float64 { return max(p.CPU, p.Workers) }
+
+// Guard bounds what the planner may do after every policy.
+type Guard struct {
+	// Switches the guard off: only to reproduce a paper.
+	Off bool `yaml:"off"`
+	// Largest fall of one workload in one round, as a share of what it has, (0, 1].
+	MaxFall float64 `yaml:"max_fall"`
+	// Largest share of workloads changed in one round, (0, 1]; at least one may change.
+	MaxChanged float64 `yaml:"max_changed"`
+	// Changes smaller than this share of the allocation are not made, [0, 1).
+	DeadBand float64 `yaml:"dead_band"`
+	// At most one change of direction per workload in this time; 0s: no limit.
+	ReversalWindow time.Duration `yaml:"reversal_window"`
+	// Rounds without usable input after which the declared default may raise a workload, 1 to 1000.
+	HoldRounds int `yaml:"hold_rounds"`
+}
+
+// Analyzer says how spans and samples are turned into curves.
+type Analyzer struct {
+	// Interval of reports to the learner, 100ms to one round. Left out: 10s, at most one round.
+	ReportInterval time.Duration `yaml:"report_interval"`
+	// Partitions that traces are spread over, by trace id, 1 to 256.
+	Partitions int `yaml:"partitions"`
+	// Time to wait for the rest of a trace, 100ms to 10m.
+	TraceTimeout time.Duration `yaml:"trace_timeout"`
+	// Spans kept in memory per partition while their traces are open.
+	MaxSpans int `yaml:"max_spans"`
+	// Spans kept of one trace.
+	MaxTraceSpans int `yaml:"max_trace_spans"`
+	// Services that are found from spans without being configured.
+	MaxDiscovered int `yaml:"max_discovered"`
+	// Confidence of the bounds that decisions are made on, (0, 1).
+	Confidence float64 `yaml:"confidence"`
+	// Seed of everything random.
+	Seed int64 `yaml:"seed"`
+}
+
+// Actuator says where knobs are.
+type Actuator struct {
+	// Mount point that cgroup paths are relative to. Left out: found in /proc/self/mountinfo.
+	CgroupRoot string `yaml:"cgroup_root"`
+}
+
+// Storage is what survives a restart.
+type Storage struct {
+	// Directory of the bus, the journal and the model snapshots; relative to the working directory.
+	Path string `yaml:"path"`
+	// Most that the bus may store.
+	Limit Bytes `yaml:"limit"`
+}
+
+// NATS is the message bus.
+type NATS struct {
+	// Server to connect to, such as nats://nats:4222 or tls://nats:4222. Left out: a server is embedded.
+	URL string `yaml:"url"`
+	// Address that the embedded server listens on for stages in other processes. Left out: in process only.
+	Listen string `yaml:"listen"`
+	// File with NATS user credentials (.creds).
+	CredentialsFile string `yaml:"credentials_file"`
+	// File that holds a token and nothing else.
+	TokenFile string `yaml:"token_file"`
+	// The token itself; token_file is better.
+	Token Secret `yaml:"token"`
+	// TLS towards the server, or of the embedded one.
+	TLS TLS `yaml:"tls"`
+}
+
+// TLS names PEM files.
+type TLS struct {
+	// Certificate chain to present.
+	CertFile string `yaml:"cert_file"`
+	// Its private key.
+	KeyFile string `yaml:"key_file"`
+	// Authorities that the other side must be signed by. For a receiver this asks for client certificates.
+	CAFile string `yaml:"ca_file"`
+}
+
+// Web is the HTTP server.
+type Web struct {
+	// Address to listen on.
+	ListenAddress string `yaml:"listen_address"`
+	// File with TLS and basic auth, in the form of Prometheus's exporter toolkit.
+	ConfigFile string `yaml:"config_file"`
+}
+
+// OTLP is the receivers of traces.
+type OTLP struct {
+	// Address for gRPC; "off" switches it off.
+	GRPC string `yaml:"grpc"`
+	// Address for HTTP; "off" switches it off.
+	HTTP string `yaml:"http"`
+	// TLS of both.
+	TLS TLS `yaml:"tls"`
+	// Largest request that is read, before and after decompression.
+	MaxBody Bytes `yaml:"max_body"`
+}
+
+// Jaeger is the receiver of api_v2 PostSpans.
+type Jaeger struct {
+	// Address for gRPC; "off" switches it off.
+	GRPC string `yaml:"grpc"`
+}
+
+// Prometheus is the server that answers PromQL.
+type Prometheus struct {
+	// Base URL, such as http://prometheus:9090. No user or password in it.
+	URL string `yaml:"url"`
+	// Time between two queries of the same expression, 1s to 1h. Left out: one report interval, at least 1s.
+	Interval time.Duration `yaml:"interval"`
+	// Time after which a query is given up, 10ms to interval. Left out: 10s, at most the interval.
+	Timeout time.Duration `yaml:"timeout"`
+	// TLS, authentication, headers: Prometheus's own form.
+	HTTP promconfig.HTTPClientConfig `yaml:",inline"`
+}
+
+// Workload is one thing that gets an allocation.
+type Workload struct {
+	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'.
+	Name string `yaml:"name"`
+	// latency-critical or best-effort.
+	Class trimtab.Class `yaml:"class"`
+	// What is asked of it. Needed unless mode is off.
+	SLO SLO `yaml:"slo"`
+	// Worth of performance p: linear (m), quadratic (m²), sqrt (√m), or an expression of p, slo and m = min(1, p/slo); clamped to [0, 1].
+	Utility string `yaml:"utility"`
+	// Share that it is entitled to, relative to the others, > 0.
+	Weight float64 `yaml:"weight"`
+	// How it is found in spans, metrics and alerts.
+	Match Match `yaml:"match"`
+	// PromQL for its load in requests per second. Left out: the rate of its spans.
+	Load string `yaml:"load"`
+	// PromQL for its performance in the unit of the SLO, higher is better. Left out: the share of spans under slo.latency.
+	Performance string `yaml:"performance"`
+	// PromQL for the number of requests that performance was taken over.
+	Requests string `yaml:"requests"`
+	// PromQL for what it has, in the pool's resource. Left out: read from the knob.
+	Allocation string `yaml:"allocation"`
+	// What is turned. Needed unless mode is off.
+	Knob Knob `yaml:"knob"`
+	// off: watched and shown; recommend: everything but the write; act: the write too.
+	Mode trimtab.Mode `yaml:"mode"`
+}
+
+// SLO is what is asked of a workload: a latency with the fraction of requests
+// under it, or a performance of its own unit.
+type SLO struct {
+	// Requests should end within this time.
+	Latency time.Duration `yaml:"latency"`
+	// Fraction of requests that should, (0, 1).
+	Fraction float64 `yaml:"fraction"`
+	// Performance asked for, > 0, in the unit of the performance query.
+	Performance float64 `yaml:"performance"`
+}
+
+// Target returns the performance asked for: Performance, or Fraction when
+// latency is what counts; 0 when nothing is asked.
+func (s *SLO) Target() float64 {
+	if s.Performance > 0 {
+		return s.Performance
+	}
+	return s.Fraction
+}
+
+// Match says how a workload is found.
+type Match struct {
+	// Resource attributes of its spans, each with one value or a list of values; all must match. Left out: service.name is the workload's name.
+	Spans map[string]Values `yaml:"spans"`
+	// Labels of its metrics; $match in a query stands for them.
+	Prometheus map[string]string `yaml:"prometheus"`
+	// Labels of its alerts; all must match.
+	Alert map[string]string `yaml:"alert"`
+}
+
+// Knob is what is turned: a cgroup's CPU quota, or a number of processes.
+type Knob struct {
+	// Path of the cgroup below the root, such as shop.slice/checkout.service.
+	Cgroup string `yaml:"cgroup"`
+	// Bounds in cores, with cgroup.
+	CPU *Bounds `yaml:"cpu"`
+	// A local service whose worker processes are started and stopped.
+	Process *Process `yaml:"process"`
+	// Bounds in processes, with process.
+	Workers *Bounds `yaml:"workers"`
+}
+
+// Declared reports whether there is a knob.
+func (k *Knob) Declared() bool { return k.Cgroup != "" || k.Process != nil }
+
+// Bounds returns the bounds that go with the knob; nil when none is declared.
+func (k *Knob) Bounds() *Bounds {
+	if k.Process != nil {
+		return k.Workers
+	}
+	return k.CPU
+}
+
+// Bounds limits an allocation.
+type Bounds struct {
+	// Least that it may have, > 0. Left out: one unit.
+	Min float64 `yaml:"min"`
+	// Most that it may have. Left out: the capacity of the pool.
+	Max float64 `yaml:"max"`
+	// What it may be raised to while nothing is known of it. Left out: it keeps what it has.
+	Default float64 `yaml:"default"`
+}
+
+// Process is a local service of worker processes.
+type Process struct {
+	// Working directory.
+	Dir string `yaml:"dir"`
+	// Program and arguments of one worker. Put no secrets here: commands are shown.
+	Command []string `yaml:"command"`
+}

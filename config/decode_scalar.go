@@ -1,0 +1,170 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// isSecret reports whether values of t must not be shown.
+func isSecret(t reflect.Type) bool { return t.Kind() == reflect.String && t.Name() == "Secret" }
+
+// scalarText returns the text of a scalar as it stands in the file.
+func scalarText(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return strings.TrimRight(n.Value.Value, "\n")
+	}
+	if t := n.GetToken(); t != nil {
+		return t.Value
+	}
+	return ""
+}
+
+func isText(n ast.Node) bool {
+	switch n.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+		return true
+	}
+	return false
+}
+
+func isNumber(n ast.Node) bool {
+	switch n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return true
+	}
+	return false
+}
+
+// scalar decodes n into v when v is of a scalar type, and reports whether it is.
+func (d *decoder) scalar(path string, n ast.Node, v reflect.Value) bool {
+	switch target := v.Addr().Interface().(type) {
+	case *time.Duration:
+		d.duration(path, n, target)
+		return true
+	case *Bytes:
+		d.bytes(path, n, target)
+		return true
+	case *Values:
+		if _, list := n.(*ast.SequenceNode); list {
+			return false
+		}
+		var s string
+		d.text(path, n, reflect.ValueOf(&s).Elem())
+		*target = Values{s}
+		return true
+	}
+	switch v.Kind() {
+	case reflect.String:
+		d.text(path, n, v)
+	case reflect.Float64:
+		d.float(path, n, v)
+	case reflect.Int, reflect.Int64, reflect.Uint16:
+		d.integer(path, n, v)
+	case reflect.Bool:
+		b, ok := n.(*ast.BoolNode)
+		if !ok {
+			d.report(d.at[path], fmt.Sprintf("%s is %s, want true or false", lastOf(path), d.shown(n)), "write true or false, without quotes")
+			return true
+		}
+		v.SetBool(b.Value)
+	case reflect.Interface:
+		v.Set(reflect.ValueOf(scalarText(n)))
+	default:
+		return false
+	}
+	return true
+}
+
+// shown quotes a scalar for a message.
+func (d *decoder) shown(n ast.Node) string {
+	if isText(n) {
+		return strconv.Quote(clip(scalarText(n)))
+	}
+	return describe(n)
+}
+
+func (d *decoder) text(path string, n ast.Node, v reflect.Value) {
+	_, boolean := n.(*ast.BoolNode)
+	if !isText(n) && !isNumber(n) && !boolean {
+		d.report(d.at[path], fmt.Sprintf("%s is %s, want a text", lastOf(path), describe(n)), "write "+lastOf(path)+": text")
+		return
+	}
+	v.SetString(scalarText(n))
+}
+
+func (d *decoder) float(path string, n ast.Node, v reflect.Value) {
+	text := scalarText(n)
+	x, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+	switch n.(type) {
+	case *ast.InfinityNode, *ast.NanNode:
+		d.report(d.at[path], fmt.Sprintf("%s is %s, want a finite number", lastOf(path), text), "write a number, or remove the key for its default")
+		return
+	case *ast.IntegerNode, *ast.FloatNode:
+		if err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
+			v.SetFloat(x)
+			return
+		}
+	}
+	hint := "write a plain number, such as 0.5 or 8"
+	if isText(n) && err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
+		hint = "remove the quotes: " + text
+	} else if strings.HasSuffix(text, "%") {
+		hint = "write a share of 1: 95% is 0.95"
+	} else if strings.HasSuffix(text, "m") {
+		hint = "write cores, not millicores: 500m is 0.5"
+	}
+	d.report(d.at[path], fmt.Sprintf("%s is %s, want a number", lastOf(path), d.shown(n)), hint)
+}
+
+func (d *decoder) integer(path string, n ast.Node, v reflect.Value) {
+	text := strings.ReplaceAll(scalarText(n), "_", "")
+	x, err := strconv.ParseInt(text, 0, 64)
+	if _, ok := n.(*ast.IntegerNode); ok && err == nil {
+		if v.CanInt() && !v.OverflowInt(x) {
+			v.SetInt(x)
+			return
+		}
+		if v.CanUint() && x >= 0 && !v.OverflowUint(uint64(x)) {
+			v.SetUint(uint64(x))
+			return
+		}
+	}
+	d.report(d.at[path], fmt.Sprintf("%s is %s, want a whole number", lastOf(path), d.shown(n)), "write digits only, such as 16")
+}
+
+func (d *decoder) duration(path string, n ast.Node, target *time.Duration) {
+	text := scalarText(n)
+	if isText(n) {
+		if x, err := time.ParseDuration(text); err == nil {
+			*target = x
+			return
+		}
+	}
+	hint := "write a number with a unit, such as 200ms, 30s, 5m or 1h30m"
+	switch {
+	case isNumber(n):
+		hint = fmt.Sprintf("add a unit: %ss or %sms", clip(text), clip(text))
+	case strings.HasSuffix(text, "d"):
+		hint = "write hours: 1d is 24h"
+	}
+	d.report(d.at[path], fmt.Sprintf("%s is %s, want a duration", lastOf(path), d.shown(n)), hint)
+}
+
+func (d *decoder) bytes(path string, n ast.Node, target *Bytes) {
+	if isText(n) || isNumber(n) {
+		if b, ok := parseBytes(scalarText(n)); ok {
+			*target = b
+			return
+		}
+	}
+	d.report(d.at[path], fmt.Sprintf("%s is %s, want a size", lastOf(path), d.shown(n)), "write a number with a unit, such as 64MiB or 1GiB")
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"math"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Default returns the configuration without a file: loopback only, no
+// workload, services are found from spans and shown, nothing is turned.
+func Default() *Config {
+	c := zero()
+	c.fill()
+	return c
+}
+
+// zero returns the defaults that do not depend on other settings.
+func zero() *Config {
+	return &Config{
+		Pool:      Pool{Name: "default"},
+		Objective: "njc",
+		Round:     30 * time.Second,
+		Guard: Guard{
+			MaxFall: 0.2, MaxChanged: 0.25, DeadBand: 0.1,
+			ReversalWindow: 5 * time.Minute, HoldRounds: 3,
+		},
+		Analyzer: Analyzer{
+			Partitions: 2, TraceTimeout: 5 * time.Second, MaxSpans: 400_000,
+			MaxTraceSpans: 10_000, MaxDiscovered: 200, Confidence: 0.95, Seed: 1,
+		},
+		Storage:    Storage{Path: "trimtab-data", Limit: 1 << 30},
+		Web:        Web{ListenAddress: "127.0.0.1:9600"},
+		OTLP:       OTLP{GRPC: "127.0.0.1:4317", HTTP: "127.0.0.1:4318", MaxBody: 16 << 20},
+		Jaeger:     Jaeger{GRPC: "127.0.0.1:14250"},
+		Prometheus: Prometheus{HTTP: promconfig.DefaultHTTPClientConfig},
+	}
+}
+
+// fill sets what was left out and follows from other settings.
+func (c *Config) fill() {
+	setDuration(&c.Lease, max(3*c.Round, 10*time.Second))
+	setDuration(&c.Analyzer.ReportInterval, min(10*time.Second, c.Round))
+	setDuration(&c.Prometheus.Interval, max(c.Analyzer.ReportInterval, time.Second))
+	setDuration(&c.Prometheus.Timeout, min(10*time.Second, c.Prometheus.Interval))
+	if c.Pool.Unit == 0 {
+		c.Pool.Unit = defaultUnit(&c.Pool)
+	}
+	if c.Pool.Step == 0 {
+		c.Pool.Step = 10 * c.Pool.Unit
+	}
+	for i := range c.Workloads {
+		c.Workloads[i].fill(&c.Pool)
+	}
+}
+
+// fill sets what was left out of one workload.
+func (w *Workload) fill(p *Pool) {
+	if w.Class == "" {
+		w.Class = trimtab.LatencyCritical
+	}
+	if w.Mode == "" {
+		w.Mode = trimtab.Recommend
+	}
+	if w.Utility == "" {
+		w.Utility = "linear"
+	}
+	if w.Weight == 0 {
+		w.Weight = 1
+	}
+	if w.Match.Spans == nil && w.Name != "" {
+		w.Match.Spans = map[string]Values{"service.name": {w.Name}}
+	}
+	if b := w.Knob.Bounds(); b != nil {
+		if b.Min == 0 {
+			b.Min = p.Unit
+		}
+		if b.Max == 0 {
+			b.Max = p.Capacity()
+		}
+	}
+}
+
+func setDuration(d *time.Duration, v time.Duration) {
+	if *d == 0 {
+		*d = v
+	}
+}
+
+// defaultUnit returns 1 for workers; for cores the largest of 1, 2 and 5
+// times a power of ten that is at most a thousandth of the capacity, and at
+// least the millicore below which kernels round a quota.
+func defaultUnit(p *Pool) float64 {
+	if p.Resource() != "cpu" {
+		return 1
+	}
+	want := p.Capacity() / 1000
+	k := math.Floor(math.Log10(want) + 1e-9)
+	for _, digit := range []float64{5, 2, 1} {
+		// Dividing by a power of ten gives the float nearest to the decimal.
+		unit := digit / math.Pow(10, -k)
+		if unit <= want*(1+1e-9) {
+			return max(unit, 0.001)
+		}
+	}
+	return 0.001
+}

@@ -1,0 +1,208 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	// MaxBytes bounds a file.
+	MaxBytes = 1 << 20
+	// MaxDepth bounds the nesting of a file.
+	MaxDepth = 32
+)
+
+// Load reads and validates the file at path. File names inside it that are
+// secrets or certificates are relative to its directory. The error is
+// [Errors], or that of reading the file.
+func Load(path string) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	c, err := Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	c.setDirectory(filepath.Dir(path))
+	return c, nil
+}
+
+// setDirectory makes the names of side files absolute from dir.
+func (c *Config) setDirectory(dir string) {
+	c.Prometheus.HTTP.SetDirectory(dir)
+	for _, name := range []*string{
+		&c.NATS.CredentialsFile, &c.NATS.TokenFile,
+		&c.NATS.TLS.CAFile, &c.NATS.TLS.CertFile, &c.NATS.TLS.KeyFile,
+		&c.OTLP.TLS.CAFile, &c.OTLP.TLS.CertFile, &c.OTLP.TLS.KeyFile, &c.Web.ConfigFile,
+	} {
+		if *name != "" && !filepath.IsAbs(*name) {
+			*name = filepath.Join(dir, *name)
+		}
+	}
+}
+
+// Parse reads and validates data; filename only stands in messages. The
+// error is [Errors]. It never panics and reads no file.
+func Parse(filename string, data []byte) (*Config, error) {
+	d := &decoder{file: filename, at: map[string]position{}, keyAt: map[string]position{}, texts: map[string]ast.Node{}}
+	root := d.read(data)
+	if len(d.errs) > 0 {
+		return nil, d.errs.ordered()
+	}
+	c := zero()
+	d.value("", root, reflect.ValueOf(c).Elem())
+	v := validator{decoder: d, config: c}
+	v.run()
+	if len(d.errs) > 0 {
+		return nil, d.errs.ordered()
+	}
+	c.Warnings = v.warnings.ordered()
+	return c, nil
+}
+
+// read turns data into the one mapping of a file, or reports why not.
+func (d *decoder) read(data []byte) ast.Node {
+	start := position{1, 1}
+	if len(data) > MaxBytes {
+		d.report(start, fmt.Sprintf("the file is larger than %d bytes", MaxBytes), "split the workloads over several pools, each with its own file")
+		return nil
+	}
+	if at, message, hint := unreadable(data); message != "" {
+		d.report(at, message, hint)
+		return nil
+	}
+	file := d.parse(string(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	if file == nil {
+		return nil
+	}
+	var docs []ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body != nil && doc.Body.Type() != ast.CommentType {
+			docs = append(docs, doc.Body)
+		}
+	}
+	switch {
+	case len(docs) == 0:
+		d.report(start, "the file is empty", "start without --config.file for the defaults, or write at least: workloads: []")
+		return nil
+	case len(docs) > 1:
+		d.report(positionOf(docs[1]), "a second document begins here", "one file holds one document: remove the line ---")
+		return nil
+	}
+	if fields(docs[0]) == nil {
+		d.report(positionOf(docs[0]), "the file holds "+describe(docs[0])+", not keys and values", "begin with a key, as in: pool: {cpu: 8}")
+		return nil
+	}
+	return docs[0]
+}
+
+// unreadable finds bytes that no YAML file of ours holds.
+func unreadable(data []byte) (at position, message, hint string) {
+	line, col := 1, 1
+	indent := true
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		switch {
+		case r == utf8.RuneError && size <= 1:
+			return position{line, col}, "this byte is not UTF-8", "save the file as UTF-8"
+		case r == '\t' && indent:
+			return position{line, col}, "a tab indents this line", "indent with spaces: YAML forbids tabs"
+		case (r < ' ' && r != '\n' && r != '\r' && r != '\t') || r == 0x7f:
+			return position{line, col}, fmt.Sprintf("control character %U", r), "remove it; the file must be plain text"
+		}
+		i, col = i+size, col+1
+		indent = indent && r == ' '
+		if r == '\n' {
+			line, col, indent = line+1, 1, true
+		}
+	}
+	return position{}, "", ""
+}
+
+// parse checks the tokens for what the parser must not see, and parses.
+func (d *decoder) parse(text string) (file *ast.File) {
+	defer func() { // the parser is not ours: a panic in it is a mistake in the file
+		if r := recover(); r != nil {
+			d.report(position{1, 1}, "the file cannot be read as YAML", "check brackets, quotes and indentation")
+			file = nil
+		}
+	}()
+	tokens := lexer.Tokenize(text)
+	if !d.acceptable(tokens) {
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err == nil {
+		return file
+	}
+	at, message := position{1, 1}, "the file cannot be read as YAML"
+	var y yaml.Error
+	if errors.As(err, &y) {
+		message = firstLine(y.GetMessage())
+		if t := y.GetToken(); t != nil && t.Position != nil {
+			at = position{t.Position.Line, t.Position.Column}
+		}
+	}
+	d.report(at, "YAML: "+message, "check brackets, quotes and indentation here and in the line before")
+	return nil
+}
+
+// acceptable refuses what we do not read (anchors, tags, …) and nesting that
+// would exhaust the parser's stack.
+func (d *decoder) acceptable(tokens token.Tokens) bool {
+	depth, line, entries := 0, 0, 0
+	for _, t := range tokens {
+		at := position{t.Position.Line, t.Position.Column}
+		if at.line != line {
+			line, entries = at.line, 0
+		}
+		switch t.Type {
+		case token.AnchorType, token.AliasType, token.MergeKeyType:
+			d.report(at, "anchors, aliases and merges are not supported", "write the value out where it is used")
+		case token.TagType:
+			d.report(at, "tags are not supported", "remove the tag; quote the value if it must be a text")
+		case token.DirectiveType:
+			d.report(at, "directives are not supported", "remove the line")
+		case token.MappingKeyType:
+			d.report(at, "keys that begin with ? are not supported", "write key: value")
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType:
+			entries++
+		}
+		if depth > MaxDepth || entries > MaxDepth {
+			d.report(at, fmt.Sprintf("nested deeper than %d levels", MaxDepth), "no setting needs that: check brackets and dashes")
+			return false
+		}
+		if len(d.errs) > 20 {
+			return false
+		}
+	}
+	return len(d.errs) == 0
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}

@@ -1,0 +1,387 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"github.com/trimtab/trimtab"
+)
+
+// validator checks a decoded configuration, with the positions that the
+// decoder kept.
+type validator struct {
+	*decoder
+	config   *Config
+	warnings Errors
+	broken   map[position]bool // where decoding failed
+}
+
+// objectives are the policies of the planner.
+func objectives() []string { return []string{"njc", "egalitarian", "social", "resource-fair"} }
+
+// fail reports a mistake, unless the value could not even be read.
+func (v *validator) fail(path, message, hint string) {
+	if at := v.where(path); !v.broken[at] {
+		v.report(at, message, hint)
+	}
+}
+
+func (v *validator) warn(path, message, hint string) {
+	at := v.where(path)
+	v.warnings = append(v.warnings, &Error{File: v.file, Line: at.line, Col: at.col, Message: message, Hint: hint})
+}
+
+// run reports every mistake and fills the defaults.
+func (v *validator) run() {
+	v.broken = map[position]bool{}
+	for _, e := range v.errs {
+		v.broken[position{e.Line, e.Col}] = true
+	}
+	v.pool()
+	v.rhythm()
+	v.guard()
+	v.analyzer()
+	v.storage()
+	v.nats()
+	v.listeners()
+	v.prometheus()
+	v.workloads()
+	if len(v.errs) == 0 {
+		v.config.fill()
+		v.sums()
+	}
+}
+
+func (v *validator) pool() {
+	p := &v.config.Pool
+	v.name("pool.name", "pool name", p.Name)
+	for _, f := range []struct {
+		path  string
+		value float64
+	}{{"pool.cpu", p.CPU}, {"pool.workers", p.Workers}, {"pool.unit", p.Unit}, {"pool.step", p.Step}} {
+		if v.has(f.path) && !(f.value > 0 && f.value <= 1e6) {
+			v.fail(f.path, fmt.Sprintf("%s is %v, want more than 0 and at most 1000000", lastOf(f.path), f.value), "write the amount in cores or workers")
+		}
+	}
+	if v.has("pool.cpu") && v.has("pool.workers") {
+		v.fail("pool.workers", "the pool has both cpu and workers", "a pool shares one resource: remove one of them")
+		return
+	}
+	if p.Resource() == "workers" && (p.Workers != float64(int(p.Workers)) || p.Unit != float64(int(p.Unit))) {
+		v.fail("pool.workers", "workers are counted in whole numbers", "write workers: 8 and leave unit out")
+	}
+	if p.Unit > 0 && p.Capacity() > 0 {
+		switch n := p.Capacity() / p.Unit; {
+		case n < 1:
+			v.fail("pool.unit", fmt.Sprintf("unit %v is larger than the capacity %v", p.Unit, p.Capacity()), "leave unit out")
+		case n > 100_000:
+			v.fail("pool.unit", fmt.Sprintf("unit %v cuts the capacity into %.0f pieces, limit 100000", p.Unit, n), "leave unit out")
+		}
+	}
+	if p.Step > 0 && p.Unit > p.Step {
+		v.fail("pool.step", fmt.Sprintf("step %v is smaller than the unit %v", p.Step, p.Unit), "leave step out, or write at least one unit")
+	}
+}
+
+func (v *validator) rhythm() {
+	c := v.config
+	if !contains(objectives(), c.Objective) {
+		v.fail("objective", fmt.Sprintf("unknown objective %q", clip(c.Objective)), suggest(c.Objective, objectives()))
+	}
+	v.between("round", c.Round, time.Second, time.Hour)
+	if !v.has("lease") {
+		return
+	}
+	switch {
+	case c.Lease < 10*time.Second:
+		v.fail("lease", fmt.Sprintf("lease %s is shorter than 10s", short(c.Lease)), "a shorter one ends in any pause of the planner: leave it out for three rounds")
+	case c.Lease < c.Round:
+		v.fail("lease", fmt.Sprintf("lease %s is shorter than the round %s", short(c.Lease), short(c.Round)), fmt.Sprintf("it would end before it is renewed: write at least %s", short(3*c.Round)))
+	case c.Lease > 24*time.Hour:
+		v.fail("lease", fmt.Sprintf("lease %s is longer than 24h", short(c.Lease)), "it is how long a dead planner's limits stay: leave it out for three rounds")
+	case c.Lease < 2*c.Round:
+		v.warn("lease", fmt.Sprintf("lease %s ends when one renewal is late", short(c.Lease)), fmt.Sprintf("three rounds are %s", short(3*c.Round)))
+	}
+}
+
+func (v *validator) guard() {
+	g := &v.config.Guard
+	v.share("guard.max_fall", g.MaxFall, true)
+	v.share("guard.max_changed", g.MaxChanged, true)
+	if !(g.DeadBand >= 0 && g.DeadBand < 1) {
+		v.fail("guard.dead_band", fmt.Sprintf("dead_band is %v, want 0 to below 1", g.DeadBand), "0.1 ignores changes under 10%")
+	}
+	v.between("guard.reversal_window", g.ReversalWindow, 0, 24*time.Hour)
+	v.count("guard.hold_rounds", g.HoldRounds, 1, 1000)
+	if g.Off {
+		v.warn("guard.off", "the guard is off", "only to reproduce a paper: remove the key")
+	}
+}
+
+func (v *validator) analyzer() {
+	a := &v.config.Analyzer
+	if v.has("analyzer.report_interval") {
+		v.between("analyzer.report_interval", a.ReportInterval, 100*time.Millisecond, v.config.Round)
+	}
+	v.between("analyzer.trace_timeout", a.TraceTimeout, 100*time.Millisecond, 10*time.Minute)
+	v.count("analyzer.partitions", a.Partitions, 1, 256)
+	v.count("analyzer.max_spans", a.MaxSpans, 1000, 100_000_000)
+	v.count("analyzer.max_trace_spans", a.MaxTraceSpans, 1, 1_000_000)
+	v.count("analyzer.max_discovered", a.MaxDiscovered, 0, 10_000)
+	if !(a.Confidence > 0 && a.Confidence < 1) {
+		v.fail("analyzer.confidence", fmt.Sprintf("confidence is %v, want more than 0 and less than 1", a.Confidence), "write 0.95 for 95%")
+	}
+}
+
+func (v *validator) storage() {
+	s := &v.config.Storage
+	if s.Path == "" || strings.ContainsRune(s.Path, 0) {
+		v.fail("storage.path", "storage.path is empty", "write a directory, such as /var/lib/trimtab")
+	}
+	if s.Limit < 16<<20 {
+		v.fail("storage.limit", fmt.Sprintf("limit is %v, want at least 16MiB", s.Limit), "the bus needs room for plans and estimates: 1GiB is the default")
+	}
+	root := v.config.Actuator.CgroupRoot
+	if root != "" && !filepath.IsAbs(root) {
+		v.fail("actuator.cgroup_root", fmt.Sprintf("cgroup_root %q is not absolute", clip(root)), "write /sys/fs/cgroup, or remove the key")
+	}
+}
+
+func (v *validator) nats() {
+	n := &v.config.NATS
+	if n.URL != "" {
+		v.url("nats.url", n.URL, []string{"nats", "tls", "ws", "wss"})
+		if n.Listen != "" {
+			v.fail("nats.listen", "listen is for the embedded server, and url names another", "remove listen or url")
+		}
+	}
+	if n.Listen != "" {
+		v.listen("nats.listen", n.Listen)
+	}
+	if n.TokenFile != "" && n.Token != "" {
+		v.fail("nats.token", "both token and token_file are given", "keep token_file")
+	} else if n.Token != "" {
+		v.inlineSecret("nats.token", "token_file")
+	}
+	v.tls("nats.tls", &n.TLS, false)
+}
+
+func (v *validator) listeners() {
+	c := v.config
+	v.listen("web.listen_address", c.Web.ListenAddress)
+	taken := map[string]string{}
+	if c.Web.ListenAddress != "" && port(c.Web.ListenAddress) != "0" {
+		taken[c.Web.ListenAddress] = "web.listen_address"
+	}
+	for _, l := range []struct{ path, address string }{
+		{"otlp.grpc", c.OTLP.GRPC}, {"otlp.http", c.OTLP.HTTP}, {"jaeger.grpc", c.Jaeger.GRPC}, {"nats.listen", c.NATS.Listen},
+	} {
+		if l.address == "off" || l.path == "nats.listen" && l.address == "" {
+			continue
+		}
+		if l.path != "nats.listen" {
+			v.listen(l.path, l.address)
+		}
+		if other, twice := taken[l.address]; twice {
+			v.fail(l.path, fmt.Sprintf("address %s is also that of %s", clip(l.address), other), "give each its own port")
+		} else if port(l.address) != "0" {
+			taken[l.address] = l.path
+		}
+	}
+	v.tls("otlp.tls", &c.OTLP.TLS, true)
+	if c.OTLP.MaxBody < 1<<10 || c.OTLP.MaxBody > 256<<20 {
+		v.fail("otlp.max_body", fmt.Sprintf("max_body is %v, want 1KiB to 256MiB", c.OTLP.MaxBody), "16MiB is the default")
+	}
+}
+
+func (v *validator) prometheus() {
+	p := &v.config.Prometheus
+	if p.URL != "" {
+		v.url("prometheus.url", p.URL, []string{"http", "https"})
+	} else if v.has("prometheus") {
+		v.fail("prometheus", "prometheus has no url", "write url: http://127.0.0.1:9090, or remove the section")
+	}
+	if v.has("prometheus.interval") {
+		v.between("prometheus.interval", p.Interval, time.Second, time.Hour)
+	}
+	if v.has("prometheus.timeout") {
+		longest := p.Interval
+		setDuration(&longest, time.Hour)
+		v.between("prometheus.timeout", p.Timeout, 10*time.Millisecond, longest)
+	}
+	if err := p.HTTP.Validate(); err != nil && v.has("prometheus") {
+		v.fail(v.section(err.Error()), firstLine(err.Error()), "keep one way to authenticate, one source for each secret, and no reserved header")
+	}
+	if p.HTTP.TLSConfig.InsecureSkipVerify {
+		v.warn("prometheus.tls_config.insecure_skip_verify", "the server's certificate is not checked", "name its authority with ca_file")
+	}
+	v.httpSecrets(&p.HTTP)
+}
+
+// section returns the path of the HTTP client's setting that message names.
+func (v *validator) section(message string) string {
+	for _, name := range []string{"basic_auth", "authorization", "oauth2", "bearer_token", "proxy", "header"} {
+		if !strings.Contains(message, name) {
+			continue
+		}
+		for _, path := range []string{"prometheus." + name, "prometheus.http_headers", "prometheus.proxy_url"} {
+			if v.has(path) && strings.Contains(path, name) {
+				return path
+			}
+		}
+	}
+	return "prometheus"
+}
+
+// httpSecrets warns of secrets that stand in the file.
+func (v *validator) httpSecrets(h *promconfig.HTTPClientConfig) {
+	for path, file := range map[string]string{
+		"basic_auth.password": "password_file", "authorization.credentials": "credentials_file",
+		"oauth2.client_secret": "client_secret_file", "bearer_token": "authorization.credentials_file",
+		"tls_config.key": "key_file",
+	} {
+		if v.has("prometheus." + path) {
+			v.inlineSecret("prometheus."+path, file)
+		}
+	}
+	for name := range v.at {
+		if strings.HasSuffix(name, "_ref") && strings.HasPrefix(name, "prometheus.") {
+			v.fail(name, fmt.Sprintf("%s needs a secret manager, which trimtab has not", lastOf(name)), "use the key that ends in _file")
+		}
+	}
+}
+
+func (v *validator) inlineSecret(path, file string) {
+	v.warn(path, fmt.Sprintf("%s holds a secret in this file", lastOf(path)), "put it into a file of its own and name that with "+file)
+}
+
+// tls checks that certificate and key come together.
+func (v *validator) tls(path string, t *TLS, server bool) {
+	switch {
+	case t.CertFile != "" && t.KeyFile == "":
+		v.fail(path+".cert_file", "cert_file without key_file", "name the private key with key_file")
+	case t.CertFile == "" && t.KeyFile != "":
+		v.fail(path+".key_file", "key_file without cert_file", "name the certificate with cert_file")
+	case server && t.CAFile != "" && t.CertFile == "":
+		v.fail(path+".ca_file", "client certificates are asked for without TLS", "name cert_file and key_file too")
+	}
+}
+
+// listen checks host:port, and warns off loopback.
+func (v *validator) listen(path, address string) {
+	host, p, err := net.SplitHostPort(address)
+	if err != nil {
+		v.fail(path, fmt.Sprintf("%q is not an address", clip(address)), "write host:port, such as 127.0.0.1:9600 or [::1]:9600")
+		return
+	}
+	if n, err := strconv.Atoi(p); err != nil || n < 0 || n > 65535 {
+		v.fail(path, fmt.Sprintf("%q is not a port", clip(p)), "write a number from 1 to 65535; 0 takes any free one")
+		return
+	}
+	if strings.ContainsAny(host, " /@") {
+		v.fail(path, fmt.Sprintf("%q is not a host", clip(host)), "write an IP address or a name, such as 127.0.0.1")
+		return
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		v.warn(path, fmt.Sprintf("%s can be reached from other machines", address), "use 127.0.0.1 unless senders are elsewhere, and then TLS")
+	}
+}
+
+func port(address string) string {
+	_, p, _ := net.SplitHostPort(address)
+	return p
+}
+
+// url checks an absolute URL without user and password. It is not quoted in
+// the message: what is wrong with it may be a secret in it.
+func (v *validator) url(path, text string, schemes []string) {
+	u, err := url.Parse(text)
+	hint := fmt.Sprintf("write %s://host:port", schemes[0])
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "":
+		v.fail(path, lastOf(path)+" is not a URL with scheme and host", hint)
+	case !contains(schemes, u.Scheme):
+		v.fail(path, fmt.Sprintf("scheme %q cannot be used here", clip(u.Scheme)), "use one of: "+strings.Join(schemes, ", "))
+	case u.User != nil:
+		v.fail(path, lastOf(path)+" holds a user or password", "URLs are shown in logs: put the secret into a file and name that file in this section")
+	case u.RawQuery != "" || u.Fragment != "":
+		v.fail(path, lastOf(path)+" holds a query or fragment", hint)
+	}
+}
+
+func (v *validator) between(path string, d, low, high time.Duration) {
+	if d < low || d > high {
+		v.fail(path, fmt.Sprintf("%s is %s, want %s to %s", lastOf(path), short(d), short(low), short(high)), "write a duration in that range, or remove the key for the default")
+	}
+}
+
+func (v *validator) count(path string, n, low, high int) {
+	if n < low || n > high {
+		v.fail(path, fmt.Sprintf("%s is %d, want %d to %d", lastOf(path), n, low, high), "remove the key for the default")
+	}
+}
+
+// share checks (0, 1].
+func (v *validator) share(path string, x float64, one bool) {
+	if !(x > 0 && (x < 1 || one && x == 1)) {
+		end := "less than 1"
+		if one {
+			end = "at most 1"
+		}
+		v.fail(path, fmt.Sprintf("%s is %v, want more than 0 and %s", lastOf(path), x, end), "write a share of 1: 20% is 0.2")
+	}
+}
+
+// name checks a name that goes into subjects, metrics and paths.
+func (v *validator) name(path, what, name string) {
+	bad := strings.IndexFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:", r))
+	})
+	switch {
+	case name == "":
+		v.fail(path, "the "+what+" is empty", "write a name, such as checkout")
+	case len(name) > 253:
+		v.fail(path, fmt.Sprintf("the %s has %d characters, limit 253", what, len(name)), "shorten it")
+	case bad >= 0:
+		v.fail(path, fmt.Sprintf("the %s %q holds a character that is not allowed", what, clip(name)), "use letters, digits, '.', '_', '-', '/' and ':'")
+	case strings.ContainsRune(".-/:", rune(name[0])):
+		v.fail(path, fmt.Sprintf("the %s %q does not begin with a letter or digit", what, clip(name)), "begin with a letter or digit")
+	}
+}
+
+// short prints 1h for 1h0m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// modes and classes are those of the root package, as texts.
+func modes() []string {
+	return []string{string(trimtab.Off), string(trimtab.Recommend), string(trimtab.Act)}
+}
+
+func classes() []string {
+	return []string{string(trimtab.LatencyCritical), string(trimtab.BestEffort)}
+}

@@ -1,0 +1,328 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/trimtab/trimtab"
+)
+
+// maxWorkloads bounds one pool.
+const maxWorkloads = 5000
+
+func (v *validator) workloads() {
+	all := v.config.Workloads
+	if len(all) > maxWorkloads {
+		v.fail("workloads", fmt.Sprintf("%d workloads, limit %d", len(all), maxWorkloads), "split them over several pools")
+		return
+	}
+	names := map[string]string{}
+	for i := range all {
+		at := fmt.Sprintf("workloads[%d]", i)
+		v.workload(at, &all[i])
+		if first, twice := names[all[i].Name]; twice && all[i].Name != "" {
+			v.fail(at+".name", fmt.Sprintf("a second workload %q", clip(all[i].Name)), fmt.Sprintf("the first is in line %d: give each its own name", v.where(first).line))
+		} else {
+			names[all[i].Name] = at + ".name"
+		}
+	}
+	v.overlaps()
+}
+
+func (v *validator) workload(at string, w *Workload) {
+	if !v.has(at + ".name") {
+		v.fail(at, "this workload has no name", "write - name: checkout")
+	} else {
+		v.name(at+".name", "workload name", w.Name)
+	}
+	if w.Class != "" && !contains(classes(), string(w.Class)) {
+		v.fail(at+".class", fmt.Sprintf("unknown class %q", clip(string(w.Class))), suggest(string(w.Class), classes()))
+	}
+	if w.Mode != "" && !contains(modes(), string(w.Mode)) {
+		v.fail(at+".mode", fmt.Sprintf("unknown mode %q", clip(string(w.Mode))), suggest(string(w.Mode), modes()))
+	}
+	if v.has(at+".weight") && !(w.Weight > 0 && w.Weight <= 1e6) {
+		v.fail(at+".weight", fmt.Sprintf("weight is %v, want more than 0 and at most 1000000", w.Weight), "the default is 1")
+	}
+	v.slo(at, w)
+	v.utility(at, w)
+	v.match(at, w)
+	v.queries(at, w)
+	v.knob(at, w)
+}
+
+func (v *validator) slo(at string, w *Workload) {
+	s, where := &w.SLO, at+".slo"
+	latency, performance := v.has(where+".latency") || v.has(where+".fraction"), v.has(where+".performance")
+	switch {
+	case !v.has(where):
+		if w.Mode != trimtab.Off {
+			v.fail(at, fmt.Sprintf("workload %q has no slo", clip(w.Name)), "write slo: {latency: 200ms, fraction: 0.95}, or mode: off")
+		}
+		return
+	case latency && performance:
+		v.fail(where+".performance", "slo has both a latency and a performance", "keep latency and fraction, or performance")
+		return
+	case performance:
+		if !(s.Performance > 0) {
+			v.fail(where+".performance", fmt.Sprintf("performance is %v, want more than 0", s.Performance), "write the performance that is good enough, in the unit of the query")
+		}
+		if w.Performance == "" {
+			v.fail(where+".performance", "slo.performance needs a performance query", "write performance: PromQL, or slo: {latency: 200ms, fraction: 0.95}")
+		}
+		return
+	}
+	if !v.has(where + ".latency") {
+		v.fail(where, "slo has no latency", "write slo: {latency: 200ms, fraction: 0.95}")
+	} else if s.Latency <= 0 || s.Latency > time.Hour {
+		v.fail(where+".latency", fmt.Sprintf("latency is %s, want more than 0s and at most 1h", short(s.Latency)), "write the time a request may take, such as 200ms")
+	}
+	if !v.has(where + ".fraction") {
+		v.fail(where, "slo has no fraction", "write the fraction of requests under the latency, such as fraction: 0.95")
+	} else if !(s.Fraction > 0 && s.Fraction < 1) {
+		hint := "write a share of requests, such as 0.95"
+		switch {
+		case s.Fraction == 1:
+			hint = "no finite allocation keeps every request under a latency: write 0.999"
+		case s.Fraction > 1 && s.Fraction <= 100:
+			hint = fmt.Sprintf("write a share of 1: %v%% is %v", s.Fraction, s.Fraction/100)
+		}
+		v.fail(where+".fraction", fmt.Sprintf("fraction is %v, want more than 0 and less than 1", s.Fraction), hint)
+	}
+}
+
+func (v *validator) utility(at string, w *Workload) {
+	if !v.has(at + ".utility") {
+		return
+	}
+	where := at + ".utility"
+	slo := w.SLO.Target()
+	if !(slo > 0) {
+		slo = 1
+	}
+	_, err := Utility(w.Utility, slo)
+	var e *expressionError
+	if !errors.As(err, &e) {
+		return
+	}
+	hint := e.hint
+	if best := nearest(w.Utility, []string{"linear", "quadratic", "sqrt"}); best != "" {
+		hint = fmt.Sprintf("did you mean %q?", best)
+	}
+	v.report(v.inside(where, e.line, e.column), e.message, hint)
+}
+
+// inside maps a place in a text (line from 1, column from 0) into the file.
+func (v *validator) inside(path string, line, column int) position {
+	at := v.where(path)
+	switch n := v.texts[path].(type) {
+	case *ast.LiteralNode: // the block begins in the next line, indented
+		if t := n.Value.GetToken(); t != nil {
+			indent := len(t.Origin) - len(strings.TrimLeft(t.Origin, " \n"))
+			indent -= strings.Count(t.Origin[:indent], "\n")
+			return position{at.line + line, indent + 1 + column}
+		}
+	case *ast.StringNode:
+		if line > 1 {
+			return at
+		}
+		if t := n.GetToken(); t != nil && strings.HasPrefix(strings.TrimLeft(t.Origin, " \n"), t.Value) {
+			return position{at.line, at.col + column}
+		}
+		return position{at.line, at.col + 1 + column} // behind the quote
+	}
+	return at
+}
+
+func (v *validator) match(at string, w *Workload) {
+	for name, values := range w.Match.Spans {
+		where := at + ".match.spans." + name
+		if len(values) == 0 || slices.Contains(values, "") {
+			v.fail(where, fmt.Sprintf("attribute %s has no value to match", clip(name)), "write "+clip(name)+": value, or [a, b]")
+		}
+	}
+	if v.has(at+".match.spans") && len(w.Match.Spans) == 0 {
+		v.fail(at+".match.spans", "match.spans is empty", "it would match every span: write service.name: NAME, or remove the key")
+	}
+	for section, labels := range map[string]map[string]string{"prometheus": w.Match.Prometheus, "alert": w.Match.Alert} {
+		for name, value := range labels {
+			where := at + ".match." + section + "." + name
+			if !labelName(name) {
+				v.report(v.keyAt[where], fmt.Sprintf("%q is not a label name", clip(name)), "use letters, digits and _; do not begin with a digit")
+			} else if len(value) > 4096 {
+				v.fail(where, fmt.Sprintf("the value of %s has %d bytes, limit 4096", name, len(value)), "shorten it")
+			}
+		}
+	}
+}
+
+func (v *validator) queries(at string, w *Workload) {
+	for _, q := range []struct{ key, text string }{
+		{"load", w.Load}, {"performance", w.Performance}, {"requests", w.Requests}, {"allocation", w.Allocation},
+	} {
+		where := at + "." + q.key
+		if !v.has(where) {
+			continue
+		}
+		places, bad := scanQuery(q.text)
+		switch {
+		case bad != nil:
+			line := 1 + strings.Count(q.text[:bad.at], "\n")
+			column := bad.at - (strings.LastIndexByte(q.text[:bad.at], '\n') + 1)
+			v.report(v.inside(where, line, column), bad.message, bad.hint)
+		case len(places) > 0 && len(w.Match.Prometheus) == 0:
+			v.report(v.inside(where, 1, 0), "$match has nothing to stand for", "write match: {prometheus: {namespace: …, deployment: …}} for this workload")
+		case v.config.Prometheus.URL == "":
+			v.fail(where, "there is no Prometheus to ask", "write prometheus: {url: http://127.0.0.1:9090} at the top of the file")
+		}
+	}
+	if v.has(at+".requests") && !v.has(at+".performance") {
+		v.fail(at+".requests", "requests without performance", "requests says what performance was taken over: write both, or none")
+	}
+}
+
+func (v *validator) knob(at string, w *Workload) {
+	k, where := &w.Knob, at+".knob"
+	if !k.Declared() {
+		if v.has(where) {
+			v.fail(where, "knob has neither cgroup nor process", "write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}")
+		} else if w.Mode != trimtab.Off {
+			v.fail(at, fmt.Sprintf("workload %q has no knob", clip(w.Name)), "write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}, or mode: off")
+		}
+		return
+	}
+	if k.Cgroup != "" && k.Process != nil {
+		v.fail(where+".process", "knob has both cgroup and process", "one workload has one knob: remove one")
+		return
+	}
+	kind, bounds, other, resource := "cgroup", "cpu", "workers", "cpu"
+	if k.Process != nil {
+		kind, bounds, other, resource = "process", "workers", "cpu", "workers"
+	}
+	if v.has(where + "." + other) {
+		v.fail(where+"."+other, fmt.Sprintf("a %s knob has no %s", kind, other), fmt.Sprintf("write %s: {min: …, max: …}", bounds))
+	}
+	if pool := v.config.Pool.Resource(); pool != resource {
+		hint := fmt.Sprintf("write pool: {%s: CAPACITY}", resource)
+		if pool == "" {
+			v.fail(where, "the pool has no capacity for this knob", hint)
+		} else {
+			v.fail(where, fmt.Sprintf("a %s knob turns %s, and the pool shares %s", kind, resource, pool), hint)
+		}
+	}
+	if k.Process != nil {
+		v.process(where+".process", k.Process)
+	} else {
+		v.cgroup(where+".cgroup", k.Cgroup)
+	}
+	if b := k.Bounds(); b == nil {
+		v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", bounds))
+	} else {
+		v.bounds(where+"."+bounds, b, resource)
+	}
+}
+
+// cgroup refuses what could lie outside of the root.
+func (v *validator) cgroup(where, p string) {
+	switch {
+	case strings.HasPrefix(p, "/"):
+		v.fail(where, fmt.Sprintf("cgroup %q is absolute", clip(p)), "write it relative to the cgroup root: "+strings.TrimLeft(strings.TrimPrefix(p, "/sys/fs/cgroup"), "/"))
+	case slices.Contains(strings.Split(p, "/"), ".."):
+		v.fail(where, fmt.Sprintf("cgroup %q leaves the root", clip(p)), "write the path without ..")
+	case !filepath.IsLocal(p) || path.Clean(p) != p || p == "." || strings.ContainsAny(p, "\x00\n*?") || len(p) > 1024:
+		v.fail(where, fmt.Sprintf("cgroup %q is not a plain path", clip(p)), "write it as in shop.slice/checkout.service")
+	}
+}
+
+func (v *validator) process(where string, p *Process) {
+	if len(p.Command) == 0 || p.Command[0] == "" {
+		v.fail(where, "process has no command", "write command: [program, argument]")
+	}
+	if p.Dir != "" && !filepath.IsAbs(p.Dir) {
+		v.fail(where+".dir", fmt.Sprintf("dir %q is not absolute", clip(p.Dir)), "write the whole path, such as /srv/shop")
+	}
+}
+
+func (v *validator) bounds(where string, b *Bounds, resource string) {
+	for _, f := range []struct {
+		key   string
+		value float64
+	}{{"min", b.Min}, {"max", b.Max}, {"default", b.Default}} {
+		if !v.has(where + "." + f.key) {
+			continue
+		}
+		if !(f.value > 0) {
+			v.fail(where+"."+f.key, fmt.Sprintf("%s is %v, want more than 0", f.key, f.value), "nothing runs on 0; to keep trimtab away write mode: off")
+			return
+		}
+		if resource == "workers" && f.value != math.Trunc(f.value) {
+			v.fail(where+"."+f.key, fmt.Sprintf("%s is %v, want a whole number of workers", f.key, f.value), "round it")
+			return
+		}
+	}
+	capacity := v.config.Pool.Capacity()
+	switch {
+	case b.Max > 0 && b.Min > b.Max:
+		v.fail(where+".min", fmt.Sprintf("min %v is more than max %v", b.Min, b.Max), "swap them?")
+	case b.Default > 0 && (b.Default < b.Min || b.Max > 0 && b.Default > b.Max):
+		v.fail(where+".default", fmt.Sprintf("default %v is not between min %v and max %v", b.Default, b.Min, b.Max), "write one of the amounts between them")
+	case capacity > 0 && b.Max > capacity:
+		v.warn(where+".max", fmt.Sprintf("max %v is more than the pool's capacity %v", b.Max, capacity), "it will never have that much")
+	}
+}
+
+// overlaps refuses two knobs on one cgroup, and one inside another: their
+// quotas would be counted twice.
+func (v *validator) overlaps() {
+	type place struct{ cgroup, at, name string }
+	owners := map[string]place{}
+	for i, w := range v.config.Workloads {
+		if p := w.Knob.Cgroup; p != "" {
+			at := fmt.Sprintf("workloads[%d].knob.cgroup", i)
+			if first, twice := owners[p]; twice {
+				v.fail(at, fmt.Sprintf("cgroup %q is also that of %q", clip(p), clip(first.name)), "one cgroup has one workload")
+				continue
+			}
+			owners[p] = place{p, at, w.Name}
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(owners)) {
+		for up := path.Dir(p); up != "." && up != "/"; up = path.Dir(up) {
+			if outer, ok := owners[up]; ok {
+				v.fail(owners[p].at, fmt.Sprintf("cgroup %q lies inside that of %q", clip(p), clip(outer.name)), "what it gets would be counted twice: name cgroups side by side")
+			}
+		}
+	}
+}
+
+// sums refuses bounds that cross once defaults stand in, and minimums that
+// cannot all be kept.
+func (v *validator) sums() {
+	capacity, sum := v.config.Pool.Capacity(), 0.0
+	for i := range v.config.Workloads {
+		w := &v.config.Workloads[i]
+		b := w.Knob.Bounds()
+		if b == nil {
+			continue
+		}
+		if b.Min > b.Max {
+			v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v is more than max %v", b.Min, b.Max), "write both, between one unit and the pool's capacity")
+		}
+		if w.Mode != trimtab.Off {
+			sum += b.Min
+		}
+	}
+	if capacity > 0 && sum > capacity*(1+1e-9) {
+		at := "pool." + v.config.Pool.Resource()
+		v.fail(at, fmt.Sprintf("the workloads' min add up to %.6g, more than the capacity %v", sum, capacity), "lower some min or raise the capacity")
+	}
+}
