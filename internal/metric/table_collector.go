@@ -2,5 +2,11 @@ package metric
 
 // collectorRows are the metrics of the collector.
 func collectorRows() []Row {
-	return []Row{}
+	return []Row{
+		{Name: "trimtab_collector_spans_received_total", Type: Counter, Labels: []string{"source"}, Help: "Spans that were read from requests, also those that were then rejected"},
+		{Name: "trimtab_collector_spans_accepted_total", Type: Counter, Labels: []string{"source"}, Help: "Spans that an analyzer had handled when their sender was told OK"},
+		{Name: "trimtab_collector_spans_rejected_total", Type: Counter, Labels: []string{"source", "reason"}, Help: "Spans that were not taken, by reason; the sender was told"},
+		{Name: "trimtab_collector_requests_rejected_total", Type: Counter, Labels: []string{"source", "reason"}, Help: "Requests with spans that were refused whole before their spans could be counted, by reason"},
+		{Name: "trimtab_collector_answer_seconds", Type: Histogram, Labels: []string{"source"}, Help: "Time from publishing the spans of a request to the analyzer's answer in seconds", Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}},
+	}
 }

@@ -1,0 +1,31 @@
+// Package collector takes spans from receivers to the bus without losing or
+// inventing any.
+//
+// A receiver (collector/otlp, collector/jaeger, or a file decoder) fills a
+// [Packer]: it packs spans into frames, one or more per partition, where
+//
+//	partition(trace) = ⌊mix(trace id) · Partitions / 2⁶⁴⌋
+//
+// so that all spans of a trace meet in one analyzer. [Source.Send] publishes
+// the frames and returns nil when the analyzer has handled every one of them:
+// only then may the sender be told OK. For each source, at any time,
+//
+//	received = accepted + Σ rejected(reason)
+//
+// Flow control: at most InFlightBytes of frames wait for an answer and as many
+// again wait for their turn, each for at most MaxWait; what does not fit is
+// refused with [Refusal], which says when to come again. A sender that repeats
+// a refused request may repeat frames that were handled already: the analyzer
+// recognises spans that it has seen.
+//
+// The package does not read a wire format, does not judge spans beyond "it has
+// ids", and keeps nothing between requests.
+//
+//	sink, err := collector.Open(collector.Config{Bus: b, Metrics: set})
+//	from := sink.Source("otlp_grpc")
+//	p := from.Packer()
+//	p.SetResource(collector.NewResource([]trimtab.Attr{{Key: "service.name", Value: "cart"}}))
+//	p.Add(&span)
+//	err = from.Send(ctx, p)
+//	from.Recycle(p)
+package collector

@@ -1,0 +1,184 @@
+// Package jsonvalue reads JSON in place: a [Value] is a piece of a checked
+// document, and its members and elements are again pieces. Nothing is built,
+// so that a document of any shape costs no more memory than its bytes.
+//
+// It does not decode numbers and texts before they are asked for, keeps
+// duplicate keys (a reader that overwrites takes the last one), and skips each
+// value once per level that is walked: cost is bytes × levels walked.
+//
+//	v, err := jsonvalue.Parse(body)
+//	for key, member := range v.Members() { … }
+package jsonvalue
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"math"
+	"strconv"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Value is one JSON value without space around it. The zero value is an
+// absent one: it has no members, no elements, no text and no number.
+type Value []byte
+
+// Parse checks the syntax of the whole document and returns it; b must not
+// change while the value or its parts are used.
+func Parse(b []byte) (Value, error) {
+	if !json.Valid(b) {
+		return nil, trimtab.Invalidf("read JSON: syntax error in %d bytes", len(b))
+	}
+	return Value(bytes.Trim(b, " \t\r\n")), nil
+}
+
+// IsObject tells whether v is an object.
+func (v Value) IsObject() bool { return len(v) > 0 && v[0] == '{' }
+
+// IsArray tells whether v is an array.
+func (v Value) IsArray() bool { return len(v) > 0 && v[0] == '[' }
+
+// Absent tells whether v is absent or null.
+func (v Value) Absent() bool { return len(v) == 0 || v[0] == 'n' }
+
+// Members iterates over an object; anything else has none.
+func (v Value) Members() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		if !v.IsObject() {
+			return
+		}
+		for at := space(v, 1); v[at] != '}'; {
+			end := skip(v, at)
+			key, _ := Value(v[at:end]).Text()
+			at = space(v, space(v, end)+1) // behind the colon
+			end = skip(v, at)
+			if !yield(key, v[at:end]) {
+				return
+			}
+			if at = space(v, end); v[at] == ',' {
+				at = space(v, at+1)
+			}
+		}
+	}
+}
+
+// Elements iterates over an array; anything else has none.
+func (v Value) Elements() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if !v.IsArray() {
+			return
+		}
+		for at := space(v, 1); v[at] != ']'; {
+			end := skip(v, at)
+			if !yield(v[at:end]) {
+				return
+			}
+			if at = space(v, end); v[at] == ',' {
+				at = space(v, at+1)
+			}
+		}
+	}
+}
+
+// Member returns the last member of that name, or an absent value.
+func (v Value) Member(name string) (found Value) {
+	for key, m := range v.Members() {
+		if key == name {
+			found = m
+		}
+	}
+	return found
+}
+
+// Text returns a string's content; ok is false when v is no string.
+func (v Value) Text() (text string, ok bool) {
+	if len(v) < 2 || v[0] != '"' {
+		return "", false
+	}
+	inner := v[1 : len(v)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner), true
+	}
+	if json.Unmarshal(v, &text) != nil {
+		return "", false
+	}
+	return text, true
+}
+
+// Bool returns true or false; ok is false when v is neither.
+func (v Value) Bool() (value, ok bool) {
+	return string(v) == "true", string(v) == "true" || string(v) == "false"
+}
+
+// Int returns an integer written as a number or as a string, as protobuf's
+// JSON writes 64-bit integers; ok is false when v is none or out of range.
+func (v Value) Int() (n int64, ok bool) {
+	text := string(v)
+	if len(v) > 0 && v[0] == '"' {
+		text, _ = v.Text()
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	if u, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return int64(u), true // a fixed64 over 2^63 wraps, as in the binary form
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != math.Trunc(f) || !(math.Abs(f) < 1<<63) {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// space returns the offset of the first byte at or behind at that is no space.
+func space(v Value, at int) int {
+	for v[at] <= ' ' {
+		at++
+	}
+	return at
+}
+
+// skip returns the offset behind the value at v[at], which is valid JSON.
+func skip(v Value, at int) int {
+	switch v[at] {
+	case '"':
+		return skipText(v, at)
+	case '{', '[':
+	default:
+		for at < len(v) && v[at] != ',' && v[at] != '}' && v[at] != ']' && v[at] > ' ' {
+			at++
+		}
+		return at
+	}
+	for depth := 0; ; {
+		switch v[at] {
+		case '"':
+			at = skipText(v, at)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		}
+		at++
+	}
+}
+
+// skipText returns the offset behind the string at v[at].
+func skipText(v Value, at int) int {
+	for at++; ; {
+		n := bytes.IndexByte(v[at:], '"')
+		at += n
+		escapes := 0
+		for v[at-1-escapes] == '\\' {
+			escapes++
+		}
+		at++
+		if escapes%2 == 0 {
+			return at
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package otlp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/trimtab/trimtab/collector"
+)
+
+// partial says which spans of a request were rejected.
+type partial struct {
+	rejected uint64
+	message  string
+}
+
+// partialOf reads p's rejections.
+func partialOf(p *collector.Packer) partial {
+	n, most := p.Rejected()
+	if n == 0 {
+		return partial{}
+	}
+	return partial{rejected: n, message: fmt.Sprintf("%d spans rejected, most for their %v", n, most)}
+}
+
+// protobuf encodes an ExportTraceServiceResponse.
+func (p partial) protobuf() []byte {
+	if p.rejected == 0 {
+		return nil
+	}
+	var inner []byte
+	inner = protowire.AppendTag(inner, 1, protowire.VarintType)
+	inner = protowire.AppendVarint(inner, p.rejected)
+	inner = protowire.AppendTag(inner, 2, protowire.BytesType)
+	inner = protowire.AppendString(inner, p.message)
+	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), inner)
+}
+
+// json encodes the same in OTLP's JSON.
+func (p partial) json() []byte {
+	if p.rejected == 0 {
+		return []byte("{}")
+	}
+	message, _ := json.Marshal(p.message) // a string always encodes
+	return fmt.Appendf(nil, `{"partialSuccess":{"rejectedSpans":"%d","errorMessage":%s}}`, p.rejected, message)
+}
+
+// statusBody encodes a google.rpc.Status without details.
+func statusBody(asJSON bool, code codes.Code, message string) []byte {
+	if asJSON {
+		text, _ := json.Marshal(message) // a string always encodes
+		return fmt.Appendf(nil, `{"code":%d,"message":%s}`, code, text)
+	}
+	b := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(code))
+	return protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), message)
+}
+
+// Unavailable is the gRPC status for a refusal: UNAVAILABLE, with RetryInfo so
+// that senders come again after the pause. Other errors are UNAVAILABLE
+// without it.
+func Unavailable(err error) error {
+	s := status.New(codes.Unavailable, err.Error())
+	r := collector.AsRefusal(err)
+	if r == nil {
+		return s.Err()
+	}
+	detailed, detailErr := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(r.RetryAfter)})
+	if detailErr != nil {
+		return s.Err()
+	}
+	return detailed.Err()
+}
+
+// retrySeconds is the value of Retry-After: whole seconds, at least 1.
+func retrySeconds(d time.Duration) string {
+	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))
+}

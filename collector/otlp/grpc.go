@@ -1,0 +1,88 @@
+package otlp
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"github.com/trimtab/trimtab/collector"
+)
+
+// traceService is the full name of the OTLP service.
+const traceService = "opentelemetry.proto.collector.trace.v1.TraceService"
+
+// service serves Export.
+type service struct {
+	from  *collector.Source
+	cache collector.ResourceCache
+	// malformed counts bodies that could not be read.
+	malformed interface{ Inc() }
+}
+
+// newServer returns the gRPC server, with Export and c.Register's services.
+func newServer(c *Config, s *service) *grpc.Server {
+	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(c.MaxBody),
+		grpc.MaxHeaderListSize(64 << 10),
+		grpc.MaxConcurrentStreams(256),
+		grpc.ReadBufferSize(128 << 10),
+		grpc.WriteBufferSize(8 << 10),
+		grpc.SharedWriteBuffer(true),
+		grpc.ConnectionTimeout(c.Timeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 10 * c.Timeout, Time: c.Timeout, Timeout: c.Timeout}),
+		grpc.InTapHandle(func(ctx context.Context, _ *tap.Info) (context.Context, error) {
+			return withDeadline(ctx, c.Timeout)
+		}),
+		grpc.UnaryInterceptor(releaseDeadline),
+		grpc.UnknownServiceHandler(unknown),
+	}
+	if c.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
+	}
+	server := grpc.NewServer(options...)
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: traceService,
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "Export", Handler: export}},
+	}, s)
+	if c.Register != nil {
+		c.Register(server)
+	}
+	return server
+}
+
+// export reads one request, waits for the analyzer and answers.
+func export(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	defer release(ctx)
+	s := srv.(*service)
+	packer := s.from.Packer()
+	defer s.from.Recycle(packer)
+	c := call{cache: &s.cache, packer: packer}
+	if err := read(&c); err != nil {
+		return nil, err
+	}
+	if c.err != nil {
+		s.malformed.Inc()
+		return nil, status.Error(codes.InvalidArgument, c.err.Error())
+	}
+	if err := s.from.Send(ctx, packer); err != nil {
+		return nil, Unavailable(err)
+	}
+	return answer(partialOf(packer).protobuf()), nil
+}
+
+// unknown answers for services that are not here.
+func unknown(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	if strings.HasPrefix(method, "/opentelemetry.proto.collector.") {
+		return status.Errorf(codes.Unimplemented, "%s: this receiver takes traces only", method)
+	}
+	return status.Errorf(codes.Unimplemented, "%s: no such method", method)
+}

@@ -1,0 +1,55 @@
+package otlp
+
+import (
+	"fmt"
+	"net"
+	"sync"
+)
+
+// listen opens addr with at most n connections at a time.
+func listen(addr string, n int) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return &limited{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}, nil
+}
+
+// limited accepts a connection when a slot is free; the others wait in the
+// kernel's queue.
+type limited struct {
+	net.Listener
+	slots  chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &slot{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// slot is a connection that gives its slot back once.
+type slot struct {
+	net.Conn
+	free func()
+}
+
+func (c *slot) Close() error {
+	defer c.free()
+	return c.Conn.Close()
+}

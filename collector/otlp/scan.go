@@ -1,0 +1,323 @@
+package otlp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector"
+)
+
+// Tags of the fields that are read: number<<3 | wire type. The same number
+// with another type is an unknown field, as generated code has it.
+const (
+	requestResourceSpans = 1<<3 | 2
+
+	resourceSpansResource = 1<<3 | 2
+	resourceSpansScopes   = 2<<3 | 2
+
+	scopeSpansSpans = 2<<3 | 2
+
+	spanTraceID  = 1<<3 | 2
+	spanID       = 2<<3 | 2
+	spanState    = 3<<3 | 2
+	spanParentID = 4<<3 | 2
+	spanKind     = 6<<3 | 0
+	spanStart    = 7<<3 | 1
+	spanEnd      = 8<<3 | 1
+	spanStatus   = 15<<3 | 2
+
+	statusCode = 3<<3 | 0
+
+	resourceAttributes = 1<<3 | 2
+
+	keyValueKey   = 1<<3 | 2
+	keyValueValue = 2<<3 | 2
+
+	anyText    = 1<<3 | 2
+	anyBool    = 2<<3 | 0
+	anyInt     = 3<<3 | 0
+	anyDouble  = 4<<3 | 1
+	anyArray   = 5<<3 | 2
+	anyKeyList = 6<<3 | 2
+	anyBytes   = 7<<3 | 2
+)
+
+// statusError is STATUS_CODE_ERROR.
+const statusError = 2
+
+// ScanRequest packs the spans of an ExportTraceServiceRequest into p. Spans
+// without proper ids are rejected into p; a body that is no such message is
+// ErrInvalid, and what p then holds is to be thrown away. Resources are
+// looked up in cache. b is not kept.
+func ScanRequest(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
+	return fields(b, func(tag uint64, value []byte, _ uint64) error {
+		if tag != requestResourceSpans {
+			return nil
+		}
+		return scanResourceSpans(value, cache, p)
+	})
+}
+
+// fields calls f for each field of a message, with the payload of a
+// length-delimited field or the number of a varint one.
+func fields(b []byte, f func(tag uint64, value []byte, number uint64) error) error {
+	for len(b) > 0 {
+		tag, n := varint(b)
+		if n <= 0 {
+			return malformed("tag")
+		}
+		b = b[n:]
+		var value []byte
+		var number uint64
+		switch tag & 7 {
+		case 2:
+			if value, b = delimited(b); value == nil {
+				return malformed("length")
+			}
+		case 0:
+			if number, n = varint(b); n <= 0 {
+				return malformed("varint")
+			}
+			b = b[n:]
+		default:
+			if n = skipField(tag, b); n < 0 {
+				return malformed("field")
+			}
+			b = b[n:]
+		}
+		if tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
+			return malformed("field number")
+		}
+		if err := f(tag, value, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func malformed(what string) error { return trimtab.Invalidf("read OTLP request: malformed %s", what) }
+
+// varint is protowire.ConsumeVarint with the common lengths inline.
+func varint(b []byte) (uint64, int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	if len(b) > 1 && b[1] < 0x80 {
+		return uint64(b[0]&0x7f) | uint64(b[1])<<7, 2
+	}
+	return protowire.ConsumeVarint(b)
+}
+
+// delimited splits a length-delimited payload off b; value is nil when b is
+// cut off, and never nil otherwise.
+func delimited(b []byte) (value, rest []byte) {
+	size, n := varint(b)
+	if n <= 0 || size > uint64(len(b)-n) {
+		return nil, nil
+	}
+	end := n + int(size)
+	return b[n:end:end], b[end:]
+}
+
+// skipField returns the length of the value of an unread field, < 0 if malformed.
+func skipField(tag uint64, b []byte) int {
+	number, kind := protowire.DecodeTag(tag)
+	if number < protowire.MinValidNumber {
+		return -1
+	}
+	return protowire.ConsumeFieldValue(number, kind, b)
+}
+
+// scanResourceSpans reads the resource first, since the wire may hold it
+// behind the spans that it sent.
+func scanResourceSpans(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
+	var raw []byte
+	found := 0
+	err := fields(b, func(tag uint64, value []byte, _ uint64) error {
+		if tag == resourceSpansResource {
+			if found++; found == 1 {
+				raw = value
+			} else { // a repeated message field is merged, which is: appended
+				raw = append(raw[:len(raw):len(raw)], value...)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	resource, err := cache.Get(raw, scanResource)
+	if err != nil {
+		return err
+	}
+	p.SetResource(resource)
+	return fields(b, func(tag uint64, value []byte, _ uint64) error {
+		if tag != resourceSpansScopes {
+			return nil
+		}
+		return scanScope(value, p)
+	})
+}
+
+// scanScope packs the spans of one ScopeSpans.
+func scanScope(b []byte, p *collector.Packer) error {
+	var s trimtab.Span
+	return fields(b, func(tag uint64, value []byte, _ uint64) error {
+		if tag != scopeSpansSpans {
+			return nil
+		}
+		bad, err := scanSpan(value, &s)
+		switch {
+		case err != nil:
+			return err
+		case bad >= 0:
+			p.Reject(collector.Reason(bad))
+		default:
+			p.Add(&s)
+		}
+		return nil
+	})
+}
+
+// scanSpan reads one span into s. bad is the reason to reject it, or < 0.
+func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
+	*s = trimtab.Span{Adjusted: 1}
+	var trace, id, parent, state, value []byte
+	code, n := uint64(0), 0
+	for len(b) > 0 {
+		tag := uint64(b[0])
+		if n = 1; tag >= 0x80 {
+			if tag, n = varint(b); n <= 0 {
+				return -1, malformed("tag")
+			}
+		}
+		b = b[n:]
+		if tag&7 == 2 {
+			if value, b = delimited(b); value == nil || tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
+				return -1, malformed("span")
+			}
+			switch tag {
+			case spanTraceID:
+				trace = value
+			case spanID:
+				id = value
+			case spanParentID:
+				parent = value
+			case spanState:
+				state = value
+			case spanStatus:
+				if code, err = scanStatus(value, code); err != nil {
+					return -1, err
+				}
+			}
+			continue
+		}
+		if n = skipField(tag, b); n < 0 {
+			return -1, malformed("span")
+		}
+		switch tag {
+		case spanStart:
+			s.Start = int64(binary.LittleEndian.Uint64(b))
+		case spanEnd:
+			s.End = int64(binary.LittleEndian.Uint64(b))
+		case spanKind:
+			s.Kind = kindOf(b)
+		}
+		b = b[n:]
+	}
+	if code == statusError {
+		s.Flags |= trimtab.FlagError
+	}
+	if len(state) > 0 {
+		applyState(state, s)
+	}
+	return setIDs(s, trace, id, parent), nil
+}
+
+// setIDs copies the ids; it returns the reason to reject the span, or < 0.
+func setIDs(s *trimtab.Span, trace, id, parent []byte) (bad int) {
+	switch {
+	case len(trace) != len(s.TraceID):
+		return int(collector.BadTraceID)
+	case len(id) != len(s.SpanID):
+		return int(collector.BadSpanID)
+	case len(parent) != 0 && len(parent) != len(s.Parent):
+		return int(collector.BadParentID)
+	}
+	s.TraceID, s.SpanID = [16]byte(trace), [8]byte(id)
+	if len(parent) != 0 {
+		s.Parent = [8]byte(parent)
+	}
+	return -1
+}
+
+// kindOf reads the enum at the start of b; values that this build does not
+// know are unspecified.
+func kindOf(b []byte) trimtab.SpanKind {
+	v, _ := varint(b)
+	if v > uint64(trimtab.SpanConsumer) {
+		return trimtab.SpanUnspecified
+	}
+	return trimtab.SpanKind(v)
+}
+
+// scanStatus returns the status code in b, or code if there is none.
+func scanStatus(b []byte, code uint64) (uint64, error) {
+	err := fields(b, func(tag uint64, _ []byte, number uint64) error {
+		if tag == statusCode {
+			code = uint64(uint32(number))
+		}
+		return nil
+	})
+	return code, err
+}
+
+// scanResource reads the attributes of a Resource.
+func scanResource(b []byte) (*collector.Resource, error) {
+	var attrs []trimtab.Attr
+	err := fields(b, func(tag uint64, value []byte, _ uint64) error {
+		if tag != resourceAttributes {
+			return nil
+		}
+		a, ok, err := scanAttr(value)
+		if ok {
+			attrs = append(attrs, a)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read resource: %w", err)
+	}
+	return collector.NewResource(attrs), nil
+}
+
+// scanAttr reads one KeyValue; ok is false when its value is of another type
+// than text, integer or boolean.
+func scanAttr(b []byte) (a trimtab.Attr, ok bool, err error) {
+	err = fields(b, func(tag uint64, value []byte, _ uint64) error {
+		switch tag {
+		case keyValueKey:
+			a.Key = string(value)
+		case keyValueValue:
+			return fields(value, func(tag uint64, value []byte, number uint64) error {
+				switch tag {
+				case anyText:
+					a.Value, ok = string(value), true
+				case anyBool:
+					a.Value, ok = strconv.FormatBool(number != 0), true
+				case anyInt:
+					a.Value, ok = strconv.FormatInt(int64(number), 10), true
+				case anyDouble, anyArray, anyKeyList, anyBytes:
+					ok = false // the last member of a oneof wins
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	return a, ok, err
+}

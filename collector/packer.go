@@ -1,0 +1,164 @@
+package collector
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+
+	"github.com/trimtab/trimtab"
+)
+
+// maxFrameBytes is where a frame is cut, so that it fits the smallest
+// max_payload that a NATS server has by default, 1 MiB.
+const maxFrameBytes = 960 << 10
+
+// maxAdjusted is the largest adjusted count that a frame holds.
+const maxAdjusted = 1e9
+
+// Packer collects the spans of one request in frames. It is not for several
+// goroutines. A Packer without a sink ([NewPacker]) serves file decoders.
+type Packer struct {
+	parts    []part
+	resource *Resource
+	// nobody is the resource before SetResource.
+	nobody   *Resource
+	done     []*trimtab.SpanFrame
+	spans    int
+	rejected [reasons]uint64
+}
+
+// part is the open frame of one partition.
+type part struct {
+	writer trimtab.FrameWriter
+	// resource is the last one written into this frame, at index.
+	resource *Resource
+	index    uint16
+}
+
+// NewPacker returns a packer for the given number of partitions, at least 1.
+func NewPacker(partitions int) *Packer {
+	nobody := NewResource(nil)
+	return &Packer{parts: make([]part, max(1, partitions)), resource: nobody, nobody: nobody}
+}
+
+// Reset empties p and keeps its memory.
+func (p *Packer) Reset() {
+	for i := range p.parts {
+		p.parts[i].writer.Reset()
+		p.parts[i].resource = nil
+	}
+	clear(p.done)
+	p.done, p.spans, p.rejected = p.done[:0], 0, [reasons]uint64{}
+	p.resource = p.nobody
+}
+
+// SetResource says who sent the spans that follow.
+func (p *Packer) SetResource(r *Resource) { p.resource = r }
+
+// Add packs s, whose Resource is set here. A span without ids is rejected. An
+// adjusted count under 1 or NaN becomes 1, over 1e9 becomes 1e9.
+func (p *Packer) Add(s *trimtab.Span) {
+	switch {
+	case s.TraceID == [16]byte{}:
+		p.Reject(BadTraceID)
+		return
+	case s.SpanID == [8]byte{}:
+		p.Reject(BadSpanID)
+		return
+	case !(s.Adjusted >= 1):
+		s.Adjusted = 1
+	case s.Adjusted > maxAdjusted:
+		s.Adjusted = maxAdjusted
+	}
+	n := 0
+	if len(p.parts) > 1 {
+		n = Partition(s.TraceID, len(p.parts))
+	}
+	at := &p.parts[n]
+	if at.resource != p.resource || at.writer.Len() >= trimtab.MaxFrameSpans || at.writer.Size() > maxFrameBytes-trimtab.SpanBytes {
+		p.enter(n)
+	}
+	s.Resource = at.index
+	at.writer.Add(s)
+	p.spans++
+}
+
+// enter makes room in partition n for one span of the current resource.
+func (p *Packer) enter(n int) {
+	at := &p.parts[n]
+	full := at.writer.Len() >= trimtab.MaxFrameSpans ||
+		at.writer.Size() > maxFrameBytes-trimtab.SpanBytes-len(p.resource.packed)
+	if full {
+		p.cut(n)
+	}
+	index, ok := at.writer.AddPackedResource(p.resource.packed)
+	if !ok {
+		p.cut(n)
+		index, _ = at.writer.AddPackedResource(p.resource.packed)
+	}
+	at.resource, at.index = p.resource, index
+}
+
+// cut closes the frame of partition n.
+func (p *Packer) cut(n int) {
+	at := &p.parts[n]
+	if at.writer.Len() > 0 {
+		p.done = append(p.done, at.writer.Frame(n))
+	}
+	at.writer.Reset()
+	at.resource = nil
+}
+
+// Reject counts a span that could not be read.
+func (p *Packer) Reject(r Reason) { p.rejected[r]++ }
+
+// Spans returns how many spans were packed since Reset.
+func (p *Packer) Spans() int { return p.spans }
+
+// Rejected returns how many spans were rejected since Reset, and the most
+// frequent reason.
+func (p *Packer) Rejected() (total uint64, most Reason) {
+	for r, n := range p.rejected {
+		total += n
+		if n > p.rejected[most] {
+			most = Reason(r)
+		}
+	}
+	return total, most
+}
+
+// Frames closes the open frames and returns all, in order of partition within
+// a cut. They stay valid after Reset; the slice does not.
+func (p *Packer) Frames() []*trimtab.SpanFrame {
+	for n := range p.parts {
+		p.cut(n)
+	}
+	return p.done
+}
+
+// Partition returns the partition of a trace in [0, n): every collector of a
+// cluster must send the spans of a trace to the same one, so this function is
+// part of the protocol. It panics if n < 1.
+func Partition(trace [16]byte, n int) int {
+	if n < 1 {
+		panic("collector: Partition of n < 1")
+	}
+	x := binary.LittleEndian.Uint64(trace[:8]) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(trace[8:]), 32)
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd // finalizer of MurmurHash3, in the public domain
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	x ^= x >> 33
+	hi, _ := bits.Mul64(x, uint64(n))
+	return int(hi)
+}
+
+// AdjustedCount returns how many spans one stands for when it was sampled
+// under the rejection threshold th of a 56-bit random value: 2⁵⁶/(2⁵⁶ − th).
+//
+// Source: OpenTelemetry specification, "TraceState: Probability Sampling".
+func AdjustedCount(th uint64) float32 {
+	const all = 1 << 56
+	if th >= all {
+		return 1
+	}
+	return float32(math.Min(maxAdjusted, float64(all)/float64(all-th)))
+}

@@ -1,0 +1,75 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Reason says why a span was rejected.
+type Reason uint8
+
+// The reasons, with the label that counts them.
+const (
+	// BadTraceID: the trace id is absent, all zero, or not of 16 bytes.
+	BadTraceID Reason = iota
+	// BadSpanID: the span id is absent, all zero, or not of 8 bytes.
+	BadSpanID
+	// BadParentID: the parent id is neither absent nor of 8 bytes.
+	BadParentID
+	// Overloaded: too many spans were waiting already; the sender was asked to
+	// come again.
+	Overloaded
+	// Unanswered: no analyzer vouched for the spans in time; the sender was
+	// asked to come again.
+	Unanswered
+	reasons
+)
+
+// String returns the reason's label.
+func (r Reason) String() string {
+	switch r {
+	case BadTraceID:
+		return "trace_id"
+	case BadSpanID:
+		return "span_id"
+	case BadParentID:
+		return "parent_id"
+	case Overloaded:
+		return "overloaded"
+	case Unanswered:
+		return "unanswered"
+	}
+	return "unknown"
+}
+
+// Refusal is the error of [Source.Send] for spans that the sender still owns
+// and should send again after RetryAfter. It is [trimtab.ErrRefused].
+type Refusal struct {
+	Reason     Reason
+	RetryAfter time.Duration
+	// Cause is what the bus said, nil for Overloaded.
+	Cause error
+}
+
+// Error names the reason and the pause.
+func (r *Refusal) Error() string {
+	if r.Cause != nil {
+		return fmt.Sprintf("send spans: %v, retry after %v: %v", r.Reason, r.RetryAfter, r.Cause)
+	}
+	return fmt.Sprintf("send spans: %v, retry after %v", r.Reason, r.RetryAfter)
+}
+
+// Unwrap makes errors.Is see ErrRefused and the cause.
+func (r *Refusal) Unwrap() []error { return []error{trimtab.ErrRefused, r.Cause} }
+
+// AsRefusal returns the refusal in err, and nil when there is none.
+func AsRefusal(err error) *Refusal {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return nil
+}

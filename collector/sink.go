@@ -1,0 +1,207 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// Config says where spans go and how many may be under way.
+type Config struct {
+	// Bus takes the frames. Required.
+	Bus bus.Bus
+	// Metrics counts. Required.
+	Metrics *metric.Set
+	// Partitions is how many analyzers may share the traces; 0 means 1. All
+	// collectors of a cluster need the same number.
+	Partitions int
+	// InFlightBytes bounds the frames that were published and not yet
+	// answered; as many again may wait. 0 means 8 MiB.
+	InFlightBytes int64
+	// MaxWait bounds the wait for room; 0 means 1 s.
+	MaxWait time.Duration
+	// AnswerTimeout bounds the wait for the analyzer's answer; 0 means 8 s,
+	// which is under the 10 s that OpenTelemetry's exporters wait.
+	AnswerTimeout time.Duration
+}
+
+// Validate fills in the defaults and checks the rest.
+func (c *Config) Validate() error {
+	if c.Bus == nil || c.Metrics == nil {
+		return trimtab.Invalidf("collector: no bus or no metrics")
+	}
+	if c.Partitions < 0 || c.Partitions > 4096 {
+		return trimtab.Invalidf("collector: %d partitions", c.Partitions)
+	}
+	if c.InFlightBytes < 0 || c.MaxWait < 0 || c.AnswerTimeout < 0 {
+		return trimtab.Invalidf("collector: negative bound")
+	}
+	c.Partitions = max(1, c.Partitions)
+	if c.InFlightBytes == 0 {
+		c.InFlightBytes = 8 << 20
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = time.Second
+	}
+	if c.AnswerTimeout == 0 {
+		c.AnswerTimeout = 8 * time.Second
+	}
+	return nil
+}
+
+// Sink takes spans to the bus. It is safe for concurrent use, starts no
+// goroutine that outlives a Send, and needs no Close.
+type Sink struct {
+	config  Config
+	gate    gate
+	packers sync.Pool
+}
+
+// Open returns a sink.
+func Open(c Config) (*Sink, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("open span sink: %w", err)
+	}
+	s := &Sink{config: c, gate: gate{limit: c.InFlightBytes, wait: c.MaxWait}}
+	s.packers.New = func() any { return NewPacker(c.Partitions) }
+	return s, nil
+}
+
+// adder is the part of a Prometheus counter that is used here.
+type adder interface{ Add(float64) }
+
+// Source counts the spans of one receiver and sends them.
+type Source struct {
+	sink *Sink
+
+	received, accepted     atomic.Uint64
+	rejected               [reasons]atomic.Uint64
+	receivedTotal, okTotal adder
+	rejectedTotal          [reasons]adder
+	seconds                interface{ Observe(float64) }
+}
+
+// Source returns the counters of a receiver; call it once per receiver name.
+func (s *Sink) Source(name string) *Source {
+	m := s.config.Metrics
+	from := &Source{
+		sink:          s,
+		receivedTotal: m.Counter("trimtab_collector_spans_received_total", name),
+		okTotal:       m.Counter("trimtab_collector_spans_accepted_total", name),
+		seconds:       m.Histogram("trimtab_collector_answer_seconds", name),
+	}
+	for r := range reasons {
+		from.rejectedTotal[r] = m.Counter("trimtab_collector_spans_rejected_total", name, r.String())
+	}
+	return from
+}
+
+// Packer returns an empty packer; give it back with Recycle.
+func (s *Source) Packer() *Packer { return s.sink.packers.Get().(*Packer) }
+
+// maxKeptSpans is how many spans a packer may have held to be kept.
+const maxKeptSpans = trimtab.MaxFrameSpans
+
+// Recycle takes back a packer that nobody uses any more.
+func (s *Source) Recycle(p *Packer) {
+	if p.Spans() <= maxKeptSpans {
+		p.Reset()
+		s.sink.packers.Put(p)
+	}
+}
+
+// Send publishes what p holds and counts it. nil means that every span was
+// analysed; a [Refusal], that the sender still owns all of them.
+func (s *Source) Send(ctx context.Context, p *Packer) error {
+	n := uint64(p.Spans())
+	total, _ := p.Rejected()
+	s.received.Add(n + total)
+	s.receivedTotal.Add(float64(n + total))
+	for r, k := range p.rejected {
+		s.reject(Reason(r), k)
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := s.sink.send(ctx, s, p.Frames()); err != nil {
+		s.reject(err.Reason, n)
+		return err
+	}
+	s.accepted.Add(n)
+	s.okTotal.Add(float64(n))
+	return nil
+}
+
+func (s *Source) reject(r Reason, n uint64) {
+	if n > 0 {
+		s.rejected[r].Add(n)
+		s.rejectedTotal[r].Add(float64(n))
+	}
+}
+
+// Counts is what a source saw: Received = Accepted + Σ Rejected whenever no
+// Send is running.
+type Counts struct {
+	Received, Accepted uint64
+	Rejected           map[Reason]uint64
+}
+
+// Counts returns the counters; reasons that never occurred are absent.
+func (s *Source) Counts() Counts {
+	c := Counts{Received: s.received.Load(), Accepted: s.accepted.Load(), Rejected: map[Reason]uint64{}}
+	for r := range reasons {
+		if n := s.rejected[r].Load(); n > 0 {
+			c.Rejected[r] = n
+		}
+	}
+	return c
+}
+
+// retryAfter is what a refused sender is told to wait.
+const retryAfter = time.Second
+
+// send publishes frames within the bounds.
+func (s *Sink) send(ctx context.Context, from *Source, frames []*trimtab.SpanFrame) *Refusal {
+	var bytes int64
+	for _, f := range frames {
+		bytes += int64(len(f.Data))
+	}
+	taken, ok := s.gate.enter(ctx, bytes)
+	if !ok {
+		return &Refusal{Reason: Overloaded, RetryAfter: retryAfter}
+	}
+	defer s.gate.leave(taken)
+	ctx, cancel := context.WithTimeout(ctx, s.config.AnswerTimeout)
+	defer cancel()
+	start := time.Now()
+	err := s.publish(ctx, frames)
+	from.seconds.Observe(time.Since(start).Seconds())
+	if err != nil {
+		return &Refusal{Reason: Unanswered, RetryAfter: retryAfter, Cause: err}
+	}
+	return nil
+}
+
+// publish hands all frames to the bus, side by side when there are several.
+func (s *Sink) publish(ctx context.Context, frames []*trimtab.SpanFrame) error {
+	if len(frames) == 1 {
+		return s.config.Bus.Publish(ctx, frames[0])
+	}
+	errs := make(chan error, len(frames))
+	for _, f := range frames {
+		go func() { errs <- s.config.Bus.Publish(ctx, f) }()
+	}
+	var first error
+	for range frames {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
