@@ -1,0 +1,144 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// bucket is a key-value store that comes back empty when the server lost it.
+type bucket struct {
+	bus  *Bus
+	name string
+
+	mu sync.Mutex
+	kv jetstream.KeyValue
+}
+
+// Bucket opens the named bucket, making it when it is absent. A name is 1 to
+// 64 letters, digits, '-' and '_'.
+func (b *Bus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
+	if bus.EscapeKey(name) != name || len(name) > 64 {
+		return nil, trimtab.Invalidf("bucket %.80q: want letters, digits, - and _", name)
+	}
+	k := &bucket{bus: b, name: name}
+	if err := k.make(ctx); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+func (k *bucket) make(ctx context.Context) error {
+	k.bus.making.Lock()
+	defer k.bus.making.Unlock()
+	info := StreamInfo{}
+	for _, s := range k.bus.streams {
+		if s.Bucket && (s.Name == k.name || s.Name == "(others)" && info.Name == "") {
+			info = s
+		}
+	}
+	kv, err := k.bus.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: k.name, Description: info.Note, History: 1, MaxBytes: info.MaxBytes,
+		Storage: jetstream.FileStorage, Replicas: k.bus.config.Replicas,
+	})
+	if err != nil {
+		return fmt.Errorf("make bucket %s: %w", k.name, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kv = kv
+	return nil
+}
+
+// try runs f, and once more on a bucket made anew when it was missing.
+func (k *bucket) try(ctx context.Context, do string, f func(jetstream.KeyValue) error) error {
+	k.mu.Lock()
+	kv := k.kv
+	k.mu.Unlock()
+	err := f(kv)
+	if isMissing(err) {
+		if err = k.make(ctx); err == nil {
+			k.mu.Lock()
+			kv = k.kv
+			k.mu.Unlock()
+			err = f(kv)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted):
+		err = bus.ErrNotFound
+	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		err = bus.ErrConflict
+	case errors.Is(err, nats.ErrMaxPayload):
+		err = fmt.Errorf("%w: %w", trimtab.ErrInvalid, err)
+	}
+	return fmt.Errorf("%s in bucket %s: %w", do, k.name, err)
+}
+
+// Get returns the value and its revision.
+func (k *bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	err = k.try(ctx, "get "+key, func(kv jetstream.KeyValue) error {
+		e, err := kv.Get(ctx, bus.EscapeKey(key))
+		if err == nil {
+			value, revision = e.Value(), e.Revision()
+		}
+		return err
+	})
+	return value, revision, err
+}
+
+// Put writes unconditionally.
+func (k *bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	err = k.try(ctx, "put "+key, func(kv jetstream.KeyValue) (err error) {
+		revision, err = kv.Put(ctx, bus.EscapeKey(key), value)
+		return err
+	})
+	return revision, err
+}
+
+// Update writes if the revision is still the given one.
+func (k *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (now uint64, err error) {
+	err = k.try(ctx, "update "+key, func(kv jetstream.KeyValue) (err error) {
+		if revision == 0 {
+			now, err = kv.Create(ctx, bus.EscapeKey(key), value)
+		} else {
+			now, err = kv.Update(ctx, bus.EscapeKey(key), value, revision)
+		}
+		return err
+	})
+	return now, err
+}
+
+// Delete removes the key.
+func (k *bucket) Delete(ctx context.Context, key string) error {
+	return k.try(ctx, "delete "+key, func(kv jetstream.KeyValue) error {
+		return kv.Delete(ctx, bus.EscapeKey(key))
+	})
+}
+
+// Keys lists the keys in order.
+func (k *bucket) Keys(ctx context.Context) (keys []string, err error) {
+	err = k.try(ctx, "list keys", func(kv jetstream.KeyValue) error {
+		escaped, err := kv.Keys(ctx, jetstream.IgnoreDeletes())
+		if errors.Is(err, jetstream.ErrNoKeysFound) {
+			return nil
+		}
+		for _, e := range escaped {
+			if key, ok := bus.UnescapeKey(e); ok {
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		return err
+	})
+	return keys, err
+}

@@ -1,0 +1,215 @@
+package natsbus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// Bus is a connection to NATS, with the server where that is embedded.
+type Bus struct {
+	config Config
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	server *embedded // nil with an external one
+
+	incarnation uint64
+	sequence    atomic.Uint64
+	kinds       map[trimtab.Kind]*kind
+	streams     []StreamInfo
+	shed        *shedder
+
+	// making lets one goroutine at a time make streams and buckets.
+	making sync.Mutex
+
+	mu     sync.Mutex
+	closed bool
+	stops  map[int]func()
+	nextID int
+}
+
+var _ bus.Bus = (*Bus)(nil)
+
+// kind is what the bus knows and counts of one kind.
+type kind struct {
+	trimtab.KindInfo
+	stream StreamInfo
+	lost   lossBook
+
+	published, delivered, unreadable, again atomic.Uint64
+}
+
+// Open starts or reaches the server and makes the streams. ctx bounds only
+// the opening. Errors name the directory, the address or the URL.
+func Open(ctx context.Context, c Config) (*Bus, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	b := &Bus{
+		config: c, streams: tableOf(c), kinds: map[trimtab.Kind]*kind{}, stops: map[int]func(){},
+		// Microseconds: unique for one source, and exact in JSON of any language.
+		incarnation: uint64(time.Now().UnixMicro()),
+	}
+	for _, info := range trimtab.Kinds() {
+		b.kinds[info.Kind] = &kind{KindInfo: info}
+	}
+	for _, s := range b.streams {
+		if k := b.kinds[s.Kind]; k != nil {
+			k.stream = s
+		}
+	}
+	if err := b.open(ctx); err != nil {
+		return nil, err
+	}
+	b.shed = startShedder(b.conn, c.PendingBytes)
+	return b, nil
+}
+
+// open connects, and replaces an embedded store whose streams cannot be used.
+func (b *Bus) open(ctx context.Context) error {
+	if err := b.connect(); err != nil {
+		return err
+	}
+	err := b.makeStreams(ctx)
+	if err == nil {
+		return nil
+	}
+	b.disconnect()
+	if b.config.URL != "" || ctx.Err() != nil || !mayBeCorrupt(err) {
+		return fmt.Errorf("open bus %s: %w", or(redact(b.config.URL), b.config.Dir), err)
+	}
+	if err := startOver(b.config, err); err != nil {
+		return err
+	}
+	if err := b.connect(); err != nil {
+		return err
+	}
+	if err := b.makeStreams(ctx); err != nil {
+		b.disconnect()
+		return fmt.Errorf("make streams in %s: %w", b.config.Dir, err)
+	}
+	return nil
+}
+
+func (b *Bus) connect() error {
+	opts, err := b.config.secure()
+	if err != nil {
+		return err
+	}
+	opts = append(opts, b.config.options()...)
+	url := b.config.URL
+	if url == "" {
+		if b.server, err = startEmbedded(b.config); err != nil {
+			return err
+		}
+		opts = append(opts, nats.InProcessServer(b.server))
+	}
+	if b.conn, err = nats.Connect(url, opts...); err == nil {
+		b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(5*time.Second))
+	}
+	if err != nil {
+		b.disconnect()
+		return fmt.Errorf("connect to bus %s: %w", or(redact(url), "embedded"), err)
+	}
+	return nil
+}
+
+func (b *Bus) disconnect() {
+	if b.conn != nil {
+		b.conn.Close()
+	}
+	if b.server != nil {
+		b.server.close()
+		b.server = nil
+	}
+}
+
+// URL returns where other processes reach this bus; empty when they cannot.
+func (b *Bus) URL() string {
+	switch {
+	case b.server == nil:
+		return b.config.URL
+	case b.config.Listen == "":
+		return ""
+	}
+	return b.server.ClientURL()
+}
+
+// Ready returns an error while the server is out of reach.
+func (b *Bus) Ready() error {
+	if s := b.conn.Status(); s != nats.CONNECTED {
+		return fmt.Errorf("bus is %s", s)
+	}
+	return nil
+}
+
+// Stats returns the counts; see [bus.Stats].
+func (b *Bus) Stats() bus.Stats {
+	s := bus.Stats{
+		Published: map[trimtab.Kind]uint64{}, Delivered: map[trimtab.Kind]uint64{}, Lost: map[trimtab.Kind]uint64{},
+		Unreadable: map[trimtab.Kind]uint64{}, Again: map[trimtab.Kind]uint64{},
+	}
+	now := time.Now()
+	for name, k := range b.kinds {
+		s.Published[name] = k.published.Load()
+		s.Delivered[name] = k.delivered.Load()
+		s.Lost[name] = k.lost.total(now)
+		s.Unreadable[name] = k.unreadable.Load()
+		s.Again[name] = k.again.Load()
+	}
+	return s
+}
+
+// Close ends all subscriptions, sends what waits to be sent, and stops an
+// embedded server. It returns nil.
+func (b *Bus) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	stops := make([]func(), 0, len(b.stops))
+	for _, stop := range b.stops {
+		stops = append(stops, stop)
+	}
+	b.mu.Unlock()
+	for _, stop := range stops {
+		stop()
+	}
+	b.shed.close()
+	if b.conn.IsConnected() {
+		// The server must have read what Publish handed over.
+		_ = b.conn.FlushTimeout(time.Second)
+	}
+	b.disconnect()
+	return nil
+}
+
+// keep registers stop for Close, and returns the function to hand out: the
+// first call of it stops, the others wait for the first.
+func (b *Bus) keep(stop func()) (func(), error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, errClosed
+	}
+	b.nextID++
+	id := b.nextID
+	once := sync.OnceFunc(func() {
+		stop()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.stops, id)
+	})
+	b.stops[id] = once
+	return once, nil
+}

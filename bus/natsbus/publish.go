@@ -1,0 +1,262 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+const (
+	// headerOrigin holds "source incarnation sequence place", the source
+	// escaped; place counts what this publisher sent on this subject.
+	headerOrigin = "Trimtab-Origin"
+	// headerError holds the handler's error in the answer to a request, and
+	// headerErrorKind which of the known errors it is.
+	headerError     = "Trimtab-Error"
+	headerErrorKind = "Trimtab-Error-Kind"
+	// headerReason says why a value was put aside.
+	headerReason = "Trimtab-Reason"
+)
+
+var errClosed = errors.New("bus is closed")
+
+// Publish sends v; see [bus.Bus].
+func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
+	k := b.kinds[v.Kind()]
+	if k == nil || k.Delivery == trimtab.Local {
+		return trimtab.Invalidf("publish %.40q: this kind does not travel", v.Kind())
+	}
+	origin := trimtab.Origin{Source: b.config.Source, Incarnation: b.incarnation, Sequence: b.sequence.Add(1)}
+	data, err := trimtab.Encode(v, origin)
+	if err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	m := &nats.Msg{Subject: bus.Subject(v.Kind(), v.Key()), Data: data}
+	switch k.Delivery {
+	case trimtab.Shed:
+		err = b.shed.send(m, origin)
+	case trimtab.Answered:
+		m.Header = nats.Header{headerOrigin: {formatOrigin(origin, 0)}}
+		err = b.ask(ctx, m)
+	default:
+		err = b.store(ctx, m, origin)
+	}
+	if err != nil {
+		return fmt.Errorf("publish %s %s: %w", v.Kind(), v.Key(), err)
+	}
+	k.published.Add(1)
+	return nil
+}
+
+// ask sends a request and returns what the handler said.
+func (b *Bus) ask(ctx context.Context, m *nats.Msg) error {
+	ctx, cancel := context.WithTimeout(ctx, b.config.AnswerTimeout)
+	defer cancel()
+	reply, err := b.conn.RequestMsgWithContext(ctx, m)
+	switch {
+	case err == nil:
+		return answerError(reply)
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", bus.ErrNoConsumer, err)
+	}
+	return err
+}
+
+// errorKinds are the errors that keep their identity over the wire.
+func errorKinds() map[string]error {
+	return map[string]error{
+		"invalid": trimtab.ErrInvalid, "unsupported": trimtab.ErrUnsupported, "infeasible": trimtab.ErrInfeasible,
+		"stale": trimtab.ErrStale, "refused": trimtab.ErrRefused, "no consumer": bus.ErrNoConsumer,
+	}
+}
+
+// answerError reads the error out of an answer; nil when it was handled.
+func answerError(reply *nats.Msg) error {
+	if len(reply.Header) == 0 {
+		return nil
+	}
+	text := reply.Header.Get(headerError)
+	if text == "" {
+		return nil
+	}
+	if known := errorKinds()[reply.Header.Get(headerErrorKind)]; known != nil {
+		return fmt.Errorf("%s: %w", text, known)
+	}
+	return errors.New(text)
+}
+
+// store sends m to its stream until that acknowledges; o is its message id.
+func (b *Bus) store(ctx context.Context, m *nats.Msg, o trimtab.Origin) error {
+	return b.storeAs(ctx, m, formatOrigin(o, 0))
+}
+
+// storeAs sends m to its stream until that acknowledges, under one message
+// id, so that a repeated attempt is stored once.
+func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, b.config.PublishTimeout)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		err := b.storeOnce(ctx, m, id)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || b.conn.IsClosed() || errors.Is(err, nats.ErrMaxPayload) {
+			return fmt.Errorf("store: %w", err)
+		}
+		if isMissing(err) {
+			// Also a server that is starting answers like one without streams.
+			err = errors.Join(err, b.makeStreams(ctx))
+		}
+		if !pause(ctx, min(20*time.Millisecond<<min(attempt, 8), time.Second)) {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+}
+
+// storeOnce makes a new message each time: PublishMsg changes the one it gets.
+func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	one := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{nats.MsgIdHdr: {id}}}
+	if reason := m.Header.Get(headerReason); reason != "" {
+		one.Header.Set(headerReason, reason)
+	}
+	_, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))
+	return err
+}
+
+// asideMsg is the message that goes to the stream UNREADABLE.
+func asideMsg(subject string, data []byte, reason string) *nats.Msg {
+	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{headerReason: {reason}}}
+}
+
+// isMissing tells errors of a store that has not what it should have.
+func isMissing(err error) bool {
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) ||
+		errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDeleted)
+}
+
+// pause waits for d and reports false when ctx ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func formatOrigin(o trimtab.Origin, place uint64) string {
+	b := make([]byte, 0, len(o.Source)+64)
+	b = append(b, bus.EscapeKey(o.Source)...)
+	for _, n := range []uint64{o.Incarnation, o.Sequence, place} {
+		b = strconv.AppendUint(append(b, ' '), n, 10)
+	}
+	return string(b)
+}
+
+// parseOrigin reads what formatOrigin prints; ok is false for anything else.
+func parseOrigin(s string) (o trimtab.Origin, place uint64, ok bool) {
+	if len(s) > 1024 {
+		return o, 0, false
+	}
+	parts := strings.Split(s, " ")
+	if len(parts) != 4 {
+		return o, 0, false
+	}
+	if o.Source, ok = bus.UnescapeKey(parts[0]); !ok {
+		return o, 0, false
+	}
+	for i, p := range []*uint64{&o.Incarnation, &o.Sequence, &place} {
+		n, err := strconv.ParseUint(parts[i+1], 10, 64)
+		if err != nil {
+			return o, 0, false
+		}
+		*p = n
+	}
+	return o, place, true
+}
+
+// shedder sends telemetry from a bounded queue, so that no publisher ever
+// waits for the connection. What does not fit is dropped after it got its
+// place in the sequence: the subscriber counts it.
+type shedder struct {
+	conn  *nats.Conn
+	limit int64
+	bytes atomic.Int64
+	done  chan struct{}
+
+	mu     sync.Mutex
+	places map[string]uint64
+	queue  chan *nats.Msg
+	closed bool
+}
+
+// maxQueued bounds the messages that wait to be sent.
+const maxQueued = 8192
+
+func startShedder(conn *nats.Conn, limit int) *shedder {
+	s := &shedder{conn: conn, limit: int64(limit), places: map[string]uint64{},
+		queue: make(chan *nats.Msg, maxQueued), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+// send gives m its place and queues it; it never blocks.
+func (s *shedder) send(m *nats.Msg, o trimtab.Origin) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	s.places[m.Subject]++
+	m.Header = nats.Header{headerOrigin: {formatOrigin(o, s.places[m.Subject])}}
+	n := int64(len(m.Data))
+	if s.bytes.Load()+n > s.limit {
+		return nil
+	}
+	select {
+	case s.queue <- m:
+		s.bytes.Add(n)
+	default:
+	}
+	return nil
+}
+
+func (s *shedder) run() {
+	defer close(s.done)
+	for m := range s.queue {
+		// An error here is a full reconnect buffer: shed.
+		_ = s.conn.PublishMsg(m)
+		s.bytes.Add(-int64(len(m.Data)))
+	}
+}
+
+// close sends what is queued, for at most a second.
+func (s *shedder) close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.queue)
+	}
+	s.mu.Unlock()
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-s.done:
+	case <-t.C:
+	}
+}

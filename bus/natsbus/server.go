@@ -1,0 +1,171 @@
+package natsbus
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	maxPayload = 8 << 20
+	// syncEvery is how much of what was acknowledged a power cut may take.
+	syncEvery = 5 * time.Second
+	// readyWithin bounds the start; typical is 30 ms, more with a full store.
+	readyWithin = 30 * time.Second
+)
+
+// embedded is a nats-server inside this process, with the lock on its store.
+type embedded struct {
+	*server.Server
+	lock *os.File
+}
+
+// startEmbedded starts the server on c.Dir. A store that it cannot start on
+// is moved to <dir>.corrupt-N, and it starts on an empty one.
+func startEmbedded(c Config) (*embedded, error) {
+	lock, err := lockDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := startServer(c)
+	if err != nil && !isListen(err) {
+		s, err = startAside(c, err)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return &embedded{Server: s, lock: lock}, nil
+}
+
+// startAside moves the store aside because of cause and starts on a new one.
+func startAside(c Config, cause error) (*server.Server, error) {
+	if err := startOver(c, cause); err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	return startServer(c)
+}
+
+// startOver moves the store aside; cause says why.
+func startOver(c Config, cause error) error {
+	to, err := moveAside(c.Dir)
+	if err == nil {
+		c.Logger.Error("bus store is corrupt: moved it aside, starting with an empty one", "moved_to", to, "err", cause)
+	}
+	return err
+}
+
+// close stops the server and gives the store free.
+func (e *embedded) close() {
+	e.Shutdown()
+	e.WaitForShutdown()
+	e.lock.Close()
+}
+
+// lockDir makes dir, proves that it can be written, and locks it against
+// another process.
+func lockDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("make bus store %s: %w", dir, err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("open bus store %s: %w", dir, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock bus store %s: another process uses it: %w: %w", dir, trimtab.ErrRefused, err)
+	}
+	if err := probe(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write bus store %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// probe writes as much as the empty streams need, so that a full disk is told
+// by name and not by a stream that cannot be made.
+func probe(f *os.File) error {
+	_, err := f.WriteAt(make([]byte, 256<<10), 0)
+	return errors.Join(err, f.Sync(), f.Truncate(0))
+}
+
+// moveAside renames the store inside dir to the first free <dir>.corrupt-N.
+func moveAside(dir string) (string, error) {
+	clean := filepath.Clean(dir)
+	for n := 1; ; n++ {
+		to := clean + ".corrupt-" + strconv.Itoa(n)
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := os.Rename(storeDir(dir), to); err != nil {
+			return "", fmt.Errorf("move bus store aside: %w", err)
+		}
+		return to, nil
+	}
+}
+
+// storeDir is where nats-server keeps its files in dir, beside the lock.
+func storeDir(dir string) string { return filepath.Join(dir, "jetstream") }
+
+// errListen marks an address that cannot be listened on.
+var errListen = errors.New("cannot listen")
+
+func isListen(err error) bool { return errors.Is(err, errListen) }
+
+func startServer(c Config) (*server.Server, error) {
+	opts := &server.Options{
+		ServerName: "trimtab-" + strconv.Itoa(os.Getpid()), DontListen: c.Listen == "",
+		NoSigs: true, NoLog: true, MaxPayload: maxPayload,
+		JetStream: true, StoreDir: c.Dir, SyncInterval: syncEvery,
+		JetStreamMaxStore: c.MaxStore, JetStreamMaxMemory: 16 << 20,
+		MaxControlLine: 8 << 10, MaxPending: 64 << 20,
+	}
+	if c.Listen != "" {
+		if err := listenOn(opts, c.Listen); err != nil {
+			return nil, err
+		}
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("make embedded nats-server: %w", err)
+	}
+	log := &serverLog{log: c.Logger}
+	s.SetLoggerV2(log, false, false, false)
+	s.Start()
+	ready := s.ReadyForConnections(readyWithin)
+	if err := log.died(); err != nil || !ready {
+		s.Shutdown()
+		s.WaitForShutdown()
+		if err == nil {
+			err = fmt.Errorf("not ready in %v", readyWithin)
+		}
+		if strings.Contains(err.Error(), "listening on port") {
+			return nil, fmt.Errorf("start embedded nats-server on %s: %w: %w", c.Listen, errListen, err)
+		}
+		return nil, fmt.Errorf("start embedded nats-server in %s: %w", c.Dir, err)
+	}
+	return s, nil
+}
+
+// listenOn sets the address, after a look whether it is free: the server
+// itself would wait for the whole of readyWithin.
+func listenOn(opts *server.Options, address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s for the bus: %w: %w", address, errListen, err)
+	}
+	defer l.Close()
+	a := l.Addr().(*net.TCPAddr)
+	opts.Host, opts.Port = a.IP.String(), a.Port
+	return nil
+}

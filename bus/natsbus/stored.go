@@ -1,0 +1,271 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+const (
+	// pullExpiry and heartbeat tell how soon a lost pull request is noticed.
+	pullExpiry = 10 * time.Second
+	heartbeat  = 2 * time.Second
+	// orphaned is when the server forgets the consumer of a nameless
+	// subscriber that went away without a word.
+	orphaned = time.Minute
+	maxPause = 5 * time.Second
+)
+
+// storedSub is a subscription to a stream. Its consumer has one message out at
+// a time: that is what keeps the order while a value is tried again.
+type storedSub struct {
+	bus  *Bus
+	kind *kind
+	name string // of the consumer
+	bus.Subscription
+
+	// last is where this member got to: a repeated delivery of something that
+	// was handled, whose acknowledgement was lost with a server, is not news.
+	last struct {
+		sequence uint64
+		stored   time.Time
+	}
+}
+
+func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) (func(), error) {
+	d := &storedSub{bus: b, kind: k, Subscription: s}
+	if s.Consumer == "" {
+		d.name = "one-" + nats.NewInbox()[len("_INBOX."):]
+	} else {
+		d.name = bus.EscapeKey(s.Consumer)
+		if s.Key != "" {
+			d.name += "--" + bus.EscapeKey(s.Key)
+		}
+	}
+	messages, err := d.open(ctx, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	run, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { d.run(run, messages) })
+	return func() { cancel(); done.Wait() }, nil
+}
+
+// open makes the consumer where it is missing and asks for its messages.
+// Resumed is when the consumer of a nameless subscriber was last known.
+func (d *storedSub) open(ctx context.Context, resumed time.Time) (jetstream.MessagesContext, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	consumer, err := d.consumer(ctx, resumed)
+	if isMissing(err) {
+		if err = d.bus.makeStreams(ctx); err == nil {
+			consumer, err = d.consumer(ctx, resumed)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(heartbeat))
+}
+
+func (d *storedSub) consumer(ctx context.Context, resumed time.Time) (jetstream.Consumer, error) {
+	c := jetstream.ConsumerConfig{
+		Name: d.name, FilterSubject: filter(d.Subscription), AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: d.bus.config.AckWait, MaxDeliver: -1, MaxAckPending: 1,
+		DeliverPolicy: jetstream.DeliverAllPolicy, Replicas: d.bus.config.Replicas,
+	}
+	if d.Consumer != "" {
+		c.Durable = d.name
+		return d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
+	}
+	if !resumed.IsZero() {
+		if old, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name); err == nil {
+			return old, nil
+		}
+	}
+	c.InactiveThreshold = orphaned
+	switch {
+	case d.kind.Delivery == trimtab.Latest || d.History && resumed.IsZero():
+	case resumed.IsZero():
+		c.DeliverPolicy = jetstream.DeliverNewPolicy
+	default:
+		// By time, since a store that was rolled back reuses its numbers.
+		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &resumed
+	}
+	return d.bus.js.CreateConsumer(ctx, d.kind.stream.Name, c)
+}
+
+// run handles messages until ctx ends, over losses of server and consumer.
+func (d *storedSub) run(ctx context.Context, messages jetstream.MessagesContext) {
+	for attempt := 0; ; attempt++ {
+		if messages != nil {
+			attempt = 0
+			d.consume(ctx, messages)
+			messages = nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		var err error
+		if messages, err = d.open(ctx, d.resume()); err != nil {
+			d.bus.config.Logger.Warn("bus consumer is not there", "kind", d.Kind, "consumer", d.name, "err", err)
+			pause(ctx, min(50*time.Millisecond<<min(attempt, 6), maxPause))
+		}
+	}
+	if d.Consumer == "" && d.bus.conn.IsConnected() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		// The server forgets it by itself when this does not arrive.
+		_ = d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
+	}
+}
+
+// resume is the time from which a nameless subscriber wants its messages
+// again: that of its last, but never later than now, should a clock have
+// been set back.
+func (d *storedSub) resume() time.Time {
+	now := time.Now()
+	if d.last.stored.IsZero() || d.last.stored.After(now) {
+		return now.Add(-orphaned)
+	}
+	return d.last.stored
+}
+
+// consume handles what the iterator yields until ctx ends or it fails.
+func (d *storedSub) consume(ctx context.Context, messages jetstream.MessagesContext) {
+	defer messages.Stop()
+	for {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				d.note(m.Nak())
+			}
+			d.giveBack(messages)
+			return
+		case err == nil:
+			d.handle(ctx, m)
+		default:
+			d.bus.config.Logger.Debug("bus consumer lost its messages", "kind", d.Kind, "consumer", d.name, "err", err)
+			return
+		}
+	}
+}
+
+// giveBack hands what was fetched and not handled to the next member.
+func (d *storedSub) giveBack(messages jetstream.MessagesContext) {
+	messages.Drain()
+	for {
+		m, err := messages.Next(jetstream.NextMaxWait(100 * time.Millisecond))
+		if err != nil {
+			return
+		}
+		d.note(m.Nak())
+	}
+}
+
+// handle delivers one message and acknowledges it, or says when to try again.
+func (d *storedSub) handle(ctx context.Context, m jetstream.Msg) {
+	meta, err := m.Metadata()
+	if err != nil {
+		d.note(m.Term())
+		return
+	}
+	if meta.Sequence.Stream <= d.last.sequence && !meta.Timestamp.After(d.last.stored) {
+		d.note(m.Ack())
+		return
+	}
+	if meta.NumDelivered > 1 {
+		d.kind.again.Add(1)
+	}
+	v, origin, err := d.bus.read(d.kind, m.Subject(), m.Headers(), m.Data())
+	if err != nil {
+		d.kind.unreadable.Add(1)
+		d.settle(ctx, m, meta, err)
+		return
+	}
+	if meta.NumDelivered > uint64(d.bus.config.MaxDeliver) {
+		// It was out too often without an answer: whoever had it died of it.
+		d.settle(ctx, m, meta, fmt.Errorf("delivered %d times: %w", meta.NumDelivered-1, trimtab.ErrInvalid))
+		return
+	}
+	alive := d.keepAlive(m)
+	err = d.Handle(ctx, bus.Delivery{Value: v, Origin: origin, Stored: meta.Timestamp, Again: int(meta.NumDelivered) - 1})
+	alive()
+	if err == nil {
+		d.kind.delivered.Add(1)
+		d.done(meta)
+		d.note(m.Ack())
+		return
+	}
+	if ctx.Err() != nil {
+		d.note(m.Nak())
+		return
+	}
+	d.settle(ctx, m, meta, err)
+}
+
+// settle decides what becomes of a message that could not be read or handled:
+// put aside when no other try can help, else later again.
+func (d *storedSub) settle(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, cause error) {
+	n := meta.NumDelivered
+	if errors.Is(cause, trimtab.ErrInvalid) || n >= uint64(d.bus.config.MaxDeliver) {
+		err := d.bus.putAside(ctx, m, d.Kind, cause)
+		if err == nil {
+			d.bus.config.Logger.Warn("bus value put aside", "kind", d.Kind, "consumer", d.name, "deliveries", n, "err", cause)
+			d.done(meta)
+			d.note(m.Term())
+			return
+		}
+		cause = errors.Join(cause, err)
+	}
+	d.bus.config.Logger.Debug("bus value not handled, later again", "kind", d.Kind, "consumer", d.name, "deliveries", n, "err", cause)
+	d.note(m.NakWithDelay(min(d.bus.config.Pause<<min(n-1, 10), maxPause)))
+}
+
+// done remembers that everything up to meta needs no other delivery.
+func (d *storedSub) done(meta *jetstream.MsgMetadata) {
+	d.last.sequence, d.last.stored = meta.Sequence.Stream, meta.Timestamp
+}
+
+// keepAlive tells the server that the handler still runs, until the returned
+// function is called.
+func (d *storedSub) keepAlive(m jetstream.Msg) (stop func()) {
+	every := d.bus.config.AckWait / 3
+	var mu sync.Mutex
+	var t *time.Timer
+	stopped := false
+	ping := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			d.note(m.InProgress())
+			t.Reset(every)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	t = time.AfterFunc(every, ping)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		t.Stop()
+	}
+}
+
+// note logs an acknowledgement that could not be sent: the message will come
+// again, and is known then.
+func (d *storedSub) note(err error) {
+	if err != nil {
+		d.bus.config.Logger.Debug("bus acknowledgement not sent", "kind", d.Kind, "consumer", d.name, "err", err)
+	}
+}

@@ -1,0 +1,218 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// Subscribe starts delivery; see [bus.Bus]. A new group of a stored kind
+// starts with everything that is still stored.
+func (b *Bus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error) {
+	k := b.kinds[s.Kind]
+	if k == nil || k.Delivery == trimtab.Local || s.Handle == nil {
+		return nil, trimtab.Invalidf("subscribe to %.40q: no such kind, or no handler", s.Kind)
+	}
+	start := b.subscribeCore
+	if k.stream.Name != "" {
+		start = b.subscribeStored
+	}
+	stop, err := start(ctx, k, s)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", s.Kind, err)
+	}
+	kept, err := b.keep(stop)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("subscribe to %s: %w", s.Kind, err)
+	}
+	return kept, nil
+}
+
+// filter is the subject that s wants.
+func filter(s bus.Subscription) string {
+	if s.Key == "" {
+		return "trimtab." + string(s.Kind) + ".*"
+	}
+	return bus.Subject(s.Kind, s.Key)
+}
+
+// read decodes a message of kind k and checks that its subject is its own.
+func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab.Value, trimtab.Origin, error) {
+	key, ok := bus.UnescapeKey(subject[strings.LastIndexByte(subject, '.')+1:])
+	if !ok {
+		return nil, trimtab.Origin{}, trimtab.Invalidf("read %s: subject %.80q", k.Kind, subject)
+	}
+	if k.Kind == trimtab.KindSpans {
+		return readFrame(key, h, data)
+	}
+	v, o, err := trimtab.Decode(k.Kind, data)
+	if err == nil && v.Key() != key {
+		err = trimtab.Invalidf("read %s of %.80q on the subject of %.80q", k.Kind, v.Key(), key)
+	}
+	return v, o, err
+}
+
+// readFrame wraps a span frame without copying it.
+func readFrame(key string, h nats.Header, data []byte) (trimtab.Value, trimtab.Origin, error) {
+	partition, err := strconv.Atoi(key)
+	if err != nil {
+		return nil, trimtab.Origin{}, trimtab.Invalidf("read spans: partition %.20q", key)
+	}
+	o, _, _ := parseOrigin(h.Get(headerOrigin))
+	f := &trimtab.SpanFrame{Partition: partition, Data: data}
+	return f, o, f.Validate()
+}
+
+// coreSub is a subscription to a kind that is not stored.
+type coreSub struct {
+	bus  *Bus
+	kind *kind
+	sub  *nats.Subscription
+	lost *losses
+	bus.Subscription
+}
+
+// group names those that share one count of losses; empty: this one alone.
+func (c *coreSub) group() string {
+	if c.Consumer == "" {
+		return ""
+	}
+	return c.Consumer + " " + filter(c.Subscription)
+}
+
+func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (func(), error) {
+	c := &coreSub{bus: b, kind: k, Subscription: s}
+	var err error
+	if s.Consumer == "" {
+		c.sub, err = b.conn.SubscribeSync(filter(s))
+	} else {
+		c.sub, err = b.conn.QueueSubscribeSync(filter(s), bus.EscapeKey(s.Consumer))
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = c.sub.SetPendingLimits(-1, b.config.PendingBytes)
+	if k.Delivery == trimtab.Answered {
+		// Every one of them has a publisher that waits: they bound themselves.
+		err = c.sub.SetPendingLimits(-1, 16*b.config.PendingBytes)
+	}
+	if err == nil {
+		err = b.flush(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.sub.Unsubscribe())
+	}
+	c.lost = k.lost.join(c.group())
+	run, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.run(run)
+	}()
+	return func() { cancel(); <-done }, nil
+}
+
+// flush waits until the server has read what was sent before.
+func (b *Bus) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return b.conn.FlushWithContext(ctx)
+}
+
+func (c *coreSub) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		m, err := c.sub.NextMsgWithContext(ctx)
+		switch {
+		case err == nil:
+			c.handle(ctx, m)
+		case errors.Is(err, nats.ErrSlowConsumer):
+			// The client dropped some: the gap in the sequence counts them.
+		case ctx.Err() != nil:
+		default:
+			if c.sub.IsValid() {
+				pause(ctx, 10*time.Millisecond)
+				continue
+			}
+			<-ctx.Done()
+		}
+	}
+	c.giveBack()
+	c.kind.lost.leave(c.group(), c.lost)
+}
+
+// handle delivers one message and answers it.
+func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
+	if c.kind.Delivery == trimtab.Shed {
+		if o, place, ok := parseOrigin(m.Header.Get(headerOrigin)); ok && place > 0 {
+			c.lost.arrived(sequenceID{o.Source, o.Incarnation, m.Subject}, place, time.Now())
+		}
+	}
+	v, o, err := c.bus.read(c.kind, m.Subject, m.Header, m.Data)
+	if err != nil {
+		c.kind.unreadable.Add(1)
+		answer(m, err)
+		return
+	}
+	err = c.Handle(ctx, bus.Delivery{Value: v, Origin: o})
+	c.kind.delivered.Add(1)
+	answer(m, err)
+}
+
+// answer tells the publisher what came of its request, if it asked.
+func answer(m *nats.Msg, err error) {
+	if m.Reply == "" {
+		return
+	}
+	reply := &nats.Msg{Subject: m.Reply}
+	if err != nil {
+		reply.Header = nats.Header{headerError: {headerText(err)}}
+		for name, known := range errorKinds() {
+			if errors.Is(err, known) {
+				reply.Header.Set(headerErrorKind, name)
+			}
+		}
+	}
+	// The publisher's time-out covers an answer that cannot be sent.
+	_ = m.RespondMsg(reply)
+}
+
+// headerText makes an error fit into one header line.
+func headerText(err error) string {
+	s := strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	if len(s) > 1024 {
+		s = s[:1024]
+	}
+	return or(s, "error")
+}
+
+// giveBack ends the subscription; whoever waits for an answer is told that
+// this consumer has gone.
+func (c *coreSub) giveBack() {
+	if c.kind.Delivery != trimtab.Answered {
+		_ = c.sub.Unsubscribe()
+		return
+	}
+	if err := c.sub.Drain(); err != nil {
+		return
+	}
+	for {
+		m, err := c.sub.NextMsg(50 * time.Millisecond)
+		if err != nil {
+			return
+		}
+		answer(m, fmt.Errorf("consumer stopped: %w", bus.ErrNoConsumer))
+	}
+}

@@ -1,0 +1,142 @@
+package natsbus
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// unreadableSubject is where values are put aside that nobody could read or
+// handle: trimtab.unreadable.<kind>.
+const unreadableSubject = "trimtab.unreadable."
+
+// StreamInfo is one row of the table of what is stored where.
+type StreamInfo struct {
+	// Name is the stream, or the bucket when Bucket is set; empty for kinds
+	// that are not stored.
+	Name   string
+	Bucket bool
+	// Kind is what it holds; empty for buckets and for UNREADABLE.
+	Kind     trimtab.Kind
+	Delivery trimtab.Delivery
+	Subjects string
+	// PerSubject is how many messages are kept per subject; 0: no bound.
+	PerSubject int64
+	// MaxBytes and MaxAge bound what is kept, the oldest going first; 0: no bound.
+	MaxBytes int64
+	MaxAge   time.Duration
+	// AckWait, MaxDeliver and Unreadable hold for the consumers.
+	AckWait    time.Duration
+	MaxDeliver int
+	Unreadable string
+	// Note says what it is for.
+	Note string
+}
+
+const mib = 1 << 20
+
+// Table returns everything that travels or is stored, with the limits of a
+// zero [Config].
+func Table() []StreamInfo { return tableOf(Config{}.withDefaults()) }
+
+func tableOf(c Config) []StreamInfo {
+	stored := map[trimtab.Kind]StreamInfo{
+		trimtab.KindAlert:    {Name: "ALERTS", MaxBytes: 32 * mib, MaxAge: 24 * time.Hour},
+		trimtab.KindEstimate: {Name: "ESTIMATES", MaxBytes: 64 * mib, PerSubject: 1},
+		trimtab.KindPlan:     {Name: "PLANS", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
+		trimtab.KindOutcome:  {Name: "OUTCOMES", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
+		trimtab.KindHolding:  {Name: "HOLDINGS", MaxBytes: 32 * mib, PerSubject: 1},
+		trimtab.KindCommand:  {Name: "COMMANDS", MaxBytes: 8 * mib, MaxAge: time.Hour},
+	}
+	var rows []StreamInfo
+	for _, k := range trimtab.Kinds() {
+		if k.Delivery == trimtab.Local {
+			continue
+		}
+		row := stored[k.Kind]
+		row.Kind, row.Delivery = k.Kind, k.Delivery
+		row.Subjects = "trimtab." + string(k.Kind) + ".*"
+		row.Note = k.From + " → " + k.To + ", by " + k.KeyIs
+		if row.Name != "" {
+			row.AckWait, row.MaxDeliver = c.AckWait, c.MaxDeliver
+			row.Unreadable = unreadableSubject + string(k.Kind)
+		}
+		rows = append(rows, row)
+	}
+	rows = append(rows,
+		StreamInfo{Name: "UNREADABLE", Delivery: trimtab.Durable, Subjects: unreadableSubject + "*",
+			MaxBytes: 32 * mib, MaxAge: 7 * 24 * time.Hour, Note: "values put aside, with the reason in the header " + headerReason},
+		StreamInfo{Name: "leaders", Bucket: true, PerSubject: 1, MaxBytes: 1 * mib, Note: "the lock of each pool's planner, with its epoch"},
+		StreamInfo{Name: "snapshots", Bucket: true, PerSubject: 1, MaxBytes: 256 * mib, Note: "states of steps that outlive a restart"},
+		StreamInfo{Name: "(others)", Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "any other bucket"},
+	)
+	for i, r := range rows {
+		if n, ok := c.Limits[r.Name]; ok && n > 0 {
+			rows[i].MaxBytes = n
+		}
+	}
+	return rows
+}
+
+// Markdown prints [Table] for ARCHITECTURE.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| subjects | guarantee | stream or bucket | kept | MaxBytes | MaxAge | AckWait | MaxDeliver | put aside at | what |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range Table() {
+		name, subjects := r.Name, "`"+r.Subjects+"`"
+		if r.Bucket {
+			name, subjects = "KV "+r.Name, "–"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", subjects, dash(string(r.Delivery)), dash(name),
+			kept(r), size(r.MaxBytes), age(r.MaxAge), age(r.AckWait), dash(count(r.MaxDeliver)), dash(r.Unreadable), r.Note)
+	}
+	return b.String()
+}
+
+func kept(r StreamInfo) string {
+	switch {
+	case r.Name == "":
+		return "–"
+	case r.PerSubject == 1 && r.Bucket:
+		return "last of each key"
+	case r.PerSubject == 1:
+		return "last of each subject"
+	}
+	return "all"
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func size(n int64) string {
+	if n == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d MiB", n/mib)
+}
+
+func age(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "–"
+	case d >= 24*time.Hour:
+		return fmt.Sprintf("%d d", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%g s", d.Seconds())
+}
