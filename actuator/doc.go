@@ -1,5 +1,26 @@
-// Package actuator carries out plans on one host: it checks the epoch, clamps
-// to the declared bounds, compares with the value found, writes the journal,
-// writes once, reads back and reports; and it restores the baselines when the
-// lease runs out. The subfolders hold the knobs.
+// Package actuator carries out plans on one host, and puts everything back
+// when nobody renews them.
+//
+// For one step of a plan it checks the epoch and the sequence, clamps each
+// value to the target's declared bounds, compares what it finds with what the
+// plan expects, makes the journal durable, writes once, and reads back:
+//
+//	grow to g is released  ⇔  Σ now(t) − now(target) + g ≤ capacity
+//
+// over the host's targets that may act, now(t) being what was last read back:
+// a shrink that failed frees nothing, and what depends on it is refused.
+//
+// The allocation is on lease, counted on the boot clock from receipt. When
+// the lease runs out, the recorded baselines are restored, shrinks first, and
+// only where the knob still holds what trimtab wrote. [Restore] does the same
+// from the journal alone, and [Watchdog] does it for an actuator that was
+// killed.
+//
+// The package plans nothing and knows no kernel file: the subfolders hold the
+// knobs, knobtest the contract that they all meet.
+//
+//	a, err := actuator.Open(ctx, actuator.Config{Host: "n1", Pool: "shop", Dir: dir, Targets: targets, Reopen: reopen})
+//	…
+//	err = a.Run(ctx, bus) // until ctx ends
+//	err = a.Close(ctx)    // restores, unless KeepOnStop
 package actuator

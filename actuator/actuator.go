@@ -1,0 +1,281 @@
+package actuator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// lockWait is how long Open waits for a watchdog that is just restoring.
+const lockWait = 3 * time.Second
+
+// Actuator holds the knobs of one host for one pool. Its methods are safe for
+// concurrent use; plans, commands and ticks take turns.
+type Actuator struct {
+	config  Config
+	clock   clock
+	logger  *slog.Logger
+	metrics *metric.Set
+	lock    *hostfs.Lock
+	// changed has room for one: the news that the holding changed.
+	changed chan struct{}
+
+	mu       sync.Mutex
+	journal  *hostfs.Journal
+	knobs    []*held
+	position position
+	lease    lease
+	// paused is when the pause in force was asked for; zero: not paused.
+	paused time.Time
+	// outcomes answer repeated deliveries of the plan at position, by step.
+	outcomes map[int]*trimtab.Outcome
+	// unfinished is the plan whose next step is awaited.
+	unfinished *unfinished
+	closed     bool
+	watchdog   *guarded
+}
+
+// clock is the two clocks in use, so that tests can make them jump.
+type clock struct {
+	wall func() time.Time
+	boot func() time.Duration
+	// id names the boot that boot counts in.
+	id string
+}
+
+// held is one declared knob with what is known of it.
+type held struct {
+	Target
+	// entry is the journal's; nil: never written, or restored since.
+	entry *entry
+	// now was read last, at first seen as it is since; known is false while
+	// it was never read.
+	now   trimtab.Amount
+	since time.Time
+	known bool
+	// problem is why the knob cannot be used now; foreign marks the problem
+	// that somebody else changed it.
+	problem  string
+	foreign  bool
+	released bool
+}
+
+// Open takes the directory's lock, reads the journal and every knob. Baselines
+// of targets that are no longer declared, and all of them when the lease ran
+// out meanwhile, are restored before it returns. A knob that does not work is
+// no error: it is reported with its problem, and plans for it are refused.
+func Open(ctx context.Context, c Config) (*Actuator, error) {
+	id, err := hostfs.BootID()
+	if err != nil {
+		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	return open(ctx, c, clock{wall: time.Now, boot: hostfs.BootTime, id: id})
+}
+
+func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	a := &Actuator{
+		config: c, clock: k, logger: c.Logger, metrics: c.Metrics,
+		changed: make(chan struct{}, 1), outcomes: map[int]*trimtab.Outcome{},
+	}
+	if a.logger == nil {
+		a.logger = slog.New(slog.DiscardHandler)
+	}
+	if a.metrics == nil {
+		a.metrics = metric.NewSet()
+	}
+	if a.config.Heartbeat <= 0 {
+		a.config.Heartbeat = DefaultHeartbeat
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	var err error
+	if a.lock, err = hostfs.TakeLock(ctx, c.Dir, lockWait); err != nil {
+		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	if a.journal, err = hostfs.OpenJournal(c.Dir, c.JournalSize); err != nil {
+		a.lock.Close()
+		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	a.start(ctx)
+	a.watchdog = a.guard()
+	return a, nil
+}
+
+// start takes over what the journal says.
+func (a *Actuator) start(ctx context.Context) {
+	s := readState(journalState(a.journal))
+	if n := a.journal.Damaged() + s.unreadable; n > 0 {
+		a.metrics.Counter("trimtab_actuator_journal_damaged_total").Add(float64(n))
+		a.logger.Warn("journal was damaged; what was readable is used", "places", n)
+	}
+	a.position, a.lease, a.paused = s.position, s.lease, s.paused
+	for _, t := range a.config.Targets {
+		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Name]})
+	}
+	slices.SortFunc(a.knobs, func(x, y *held) int {
+		return strings.Compare(x.Name+"\x00"+x.Resource, y.Name+"\x00"+y.Resource)
+	})
+	var orphans []*entry
+	for _, e := range s.entries {
+		if h := a.find(key{e.Target, e.Resource}); h != nil && h.Mode == trimtab.Act {
+			h.entry = e
+		} else {
+			orphans = append(orphans, e)
+		}
+	}
+	if len(orphans) > 0 {
+		a.forget(a.restoreEntries(ctx, orphans))
+	}
+	for _, h := range a.knobs {
+		a.probe(ctx, h)
+	}
+	a.expire(ctx)
+}
+
+func journalState(j *hostfs.Journal) (map[string][]byte, []string) {
+	keys := j.Keys("")
+	state := make(map[string][]byte, len(keys))
+	for _, k := range keys {
+		state[k], _ = j.Get(k)
+	}
+	return state, keys
+}
+
+// find returns the declared knob, or nil.
+func (a *Actuator) find(k key) *held {
+	for _, h := range a.knobs {
+		if h.key() == k {
+			return h
+		}
+	}
+	return nil
+}
+
+// probe looks whether the knob works and what it holds.
+func (a *Actuator) probe(ctx context.Context, h *held) {
+	if err := h.Knob.Probe(ctx); err != nil {
+		a.setProblem(h, err.Error())
+		a.observe(ctx, h)
+		return
+	}
+	h.problem = ""
+	a.observe(ctx, h)
+}
+
+// observe reads the knob and notes a change. It reports whether the knob
+// could be read.
+func (a *Actuator) observe(ctx context.Context, h *held) bool {
+	v, err := h.Knob.Read(ctx)
+	if err == nil {
+		err = v.Validate()
+	}
+	if err != nil {
+		a.setProblem(h, err.Error())
+		return false
+	}
+	if !h.known || !same(v, h.now) {
+		h.now, h.since, h.known = v, a.clock.wall(), true
+		a.notify()
+	}
+	a.judge(h, v)
+	return true
+}
+
+// judge notes whether somebody else turned the knob.
+func (a *Actuator) judge(h *held, v trimtab.Amount) {
+	foreign := h.entry != nil && !h.entry.ours(v) && !same(v, h.entry.Baseline)
+	switch {
+	case foreign:
+		a.setProblem(h, fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", v, h.entry.Wrote))
+	case h.foreign:
+		a.setProblem(h, "")
+	}
+	h.foreign = foreign
+}
+
+func (a *Actuator) setProblem(h *held, problem string) {
+	if h.problem == problem {
+		return
+	}
+	h.problem = problem
+	a.logger.Info("knob", "target", h.Name, "resource", h.Resource, "knob", h.Knob.String(), "problem", problem)
+	a.notify()
+}
+
+// notify asks Run to publish the holding.
+func (a *Actuator) notify() {
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Holding returns the state of all knobs as last read.
+func (a *Actuator) Holding() *trimtab.Holding {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := &trimtab.Holding{
+		Host: a.config.Host, Time: a.clock.wall(),
+		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
+		Paused: !a.paused.IsZero(),
+	}
+	for _, k := range a.knobs {
+		baseline := k.now
+		if k.entry != nil {
+			baseline = k.entry.Baseline
+			h.LeaseLeft = trimtab.SecondsOf(a.lease.left(a.clock.id, a.clock.boot()))
+		}
+		h.Targets = append(h.Targets, trimtab.Held{
+			Target: k.Name, Resource: k.Resource, Knob: k.Knob.String(),
+			Now: k.now, Since: k.since, Baseline: baseline, Min: k.Min, Max: k.Max, Problem: k.report(),
+		})
+	}
+	return h
+}
+
+// report returns the problem, with the reasons that are not the knob's.
+func (h *held) report() string {
+	switch {
+	case h.problem != "":
+		return h.problem
+	case h.released:
+		return "released: resume takes it back"
+	case !h.known:
+		return "never read"
+	}
+	return ""
+}
+
+// Close restores the baselines, unless KeepOnStop, and lets go of the
+// directory. Calling it again does nothing.
+func (a *Actuator) Close(ctx context.Context) error {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	a.closed = true
+	var err error
+	if !a.config.KeepOnStop {
+		err = a.restoreHeld(ctx, a.knobs).Err()
+	}
+	err = errors.Join(err, a.journal.Close(), a.lock.Close())
+	a.mu.Unlock()
+	// Last, so that it covers all that came before.
+	a.watchdog.release()
+	return err
+}

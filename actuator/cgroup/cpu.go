@@ -1,0 +1,234 @@
+package cgroup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Resource is what the knob turns, in cores.
+const Resource = "cpu"
+
+// Config says which group.
+type Config struct {
+	// Root is the declared directory: the mount of the hierarchy that has the
+	// cpu controller, or a group in it. Nothing outside is ever written.
+	Root string `json:"root"`
+	// Path is the group, relative to Root; not Root itself.
+	Path string `json:"path"`
+	// Force writes groups of systemd units that were not delegated.
+	Force bool `json:"force,omitempty"`
+	// Parents are those that may be raised for the sake of this group.
+	Parents []Parent `json:"parents,omitempty"`
+}
+
+// Parent is a group above, whose quota trimtab may raise to one value.
+type Parent struct {
+	// Path is relative to Root.
+	Path string `json:"path"`
+	// Raise is what it is set to when its quota is in the way, in cores.
+	Raise float64 `json:"raise"`
+	// Baseline is what it had when the knob was opened; Open fills it.
+	Baseline *trimtab.Amount `json:"baseline,omitempty"`
+}
+
+// CPU is the quota of one group. It is an [actuator.Knob].
+type CPU struct {
+	config Config
+	root   *hostfs.Root
+	period int64
+}
+
+var _ actuator.Knob = (*CPU)(nil)
+
+// Open opens the root. Whether the group is there, and whose it is, is for
+// Probe to say: it may come and go.
+func Open(c Config) (*CPU, error) {
+	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
+		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
+	}
+	root, err := hostfs.OpenRoot(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup %s: %w", c.Path, err)
+	}
+	k := &CPU{config: c, root: root, period: hostfs.DefaultPeriod}
+	k.config.Parents = make([]Parent, len(c.Parents))
+	for i, p := range c.Parents {
+		p.Path = path.Clean(p.Path)
+		if !strings.HasPrefix(c.Path, p.Path+"/") || trimtab.Units(p.Raise).Validate() != nil || p.Raise == 0 {
+			root.Close()
+			return nil, trimtab.Invalidf("cgroup %s: parent %q raised to %v cores", c.Path, p.Path, p.Raise)
+		}
+		// A parent that stands raised was raised by an earlier life: its
+		// baseline is in that life's journal.
+		if q, err := k.quota(p.Path); p.Baseline == nil && err == nil && !q.Amount().Equal(trimtab.Units(p.Raise), quantum) {
+			v := q.Amount()
+			p.Baseline = &v
+		}
+		k.config.Parents[i] = p
+	}
+	return k, nil
+}
+
+// quantum is the coarsest step of a quota: 1 us in the shortest period.
+const quantum = 1.0 / hostfs.MinPeriod
+
+// kind marks what Undo returns.
+const kind = "cgroup-cpu/1"
+
+type undo struct {
+	Kind string `json:"kind"`
+	Config
+}
+
+// Reopen opens the knob that undo describes. The error is
+// trimtab.ErrUnsupported when undo is another kind of knob's.
+func Reopen(b []byte) (*CPU, error) {
+	var u undo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+		return nil, fmt.Errorf("reopen cgroup %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return Open(u.Config)
+}
+
+// Undo describes the knob for Reopen.
+func (k *CPU) Undo() []byte {
+	b, err := json.Marshal(undo{Kind: kind, Config: k.config})
+	if err != nil {
+		// Strings and validated amounts always encode.
+		panic("cgroup: encode undo: " + err.Error())
+	}
+	return b
+}
+
+// String names version and path.
+func (k *CPU) String() string {
+	return fmt.Sprintf("cgroup v%d %s", k.version(k.config.Path), k.config.Path)
+}
+
+// Resource returns "cpu".
+func (k *CPU) Resource() string { return Resource }
+
+// Close releases the root.
+func (k *CPU) Close() error { return k.root.Close() }
+
+// version tells 1 from 2: by the file system, and in a tree of plain files by
+// the files that are there.
+func (k *CPU) version(group string) int {
+	switch k.root.Filesystem() {
+	case hostfs.Cgroup1:
+		return 1
+	case hostfs.Cgroup2:
+		return 2
+	}
+	if ok, err := k.root.Exists(path.Join(group, "cpu.cfs_quota_us")); ok && err == nil {
+		return 1
+	}
+	return 2
+}
+
+// Probe says whether the group is there, has the controller, and is free to
+// be written.
+func (k *CPU) Probe(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
+	}
+	ok, err := k.root.Exists(k.config.Path)
+	if err == nil && !ok {
+		err = os.ErrNotExist
+	}
+	if err != nil {
+		return fmt.Errorf("probe cgroup %s in %s: %w", k.config.Path, k.config.Root, err)
+	}
+	if _, err := k.quota(k.config.Path); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("no cpu controller here: %w", trimtab.ErrUnsupported)
+		}
+		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
+	}
+	return k.owned()
+}
+
+// Read returns the quota in force, in cores.
+func (k *CPU) Read(ctx context.Context) (trimtab.Amount, error) {
+	if err := ctx.Err(); err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read cgroup %s: %w", k.config.Path, err)
+	}
+	q, err := k.quota(k.config.Path)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	k.period = q.Period
+	return q.Amount(), nil
+}
+
+// quota reads the quota of a group.
+func (k *CPU) quota(group string) (hostfs.Quota, error) {
+	if k.version(group) == 2 {
+		s, err := k.root.Read(path.Join(group, "cpu.max"))
+		if err != nil {
+			return hostfs.Quota{}, err
+		}
+		return hostfs.ParseCPUMax(s)
+	}
+	quota, err := k.root.Read(path.Join(group, "cpu.cfs_quota_us"))
+	if err != nil {
+		return hostfs.Quota{}, err
+	}
+	period, err := k.root.Read(path.Join(group, "cpu.cfs_period_us"))
+	if err != nil {
+		return hostfs.Quota{}, err
+	}
+	return hostfs.ParseCFS(quota, period)
+}
+
+// Nearest rounds to whole microseconds in the period found last, at least
+// 1000.
+func (k *CPU) Nearest(a trimtab.Amount) trimtab.Amount {
+	return hostfs.Quota{Period: k.period}.With(a).Amount()
+}
+
+// Write sets the quota. Raising fails with trimtab.ErrRefused, before any
+// effect, when a parent that may not be raised gives less.
+func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return fmt.Errorf("write cgroup %s: %w", k.config.Path, err)
+	}
+	if err := k.owned(); err != nil {
+		return err
+	}
+	now, err := k.quota(k.config.Path)
+	if err != nil {
+		return err
+	}
+	k.period = now.Period
+	next := now.With(a)
+	// An unlimited child has what its parents have: nothing to raise.
+	if now.Amount().Less(next.Amount()) && !a.Unlimited {
+		if err := k.raiseParents(next.Amount()); err != nil {
+			return err
+		}
+	}
+	if err := k.set(k.config.Path, next); err != nil {
+		return err
+	}
+	if next.Amount().Less(now.Amount()) || a.Unlimited {
+		k.lowerParents()
+	}
+	return nil
+}
+
+func (k *CPU) set(group string, q hostfs.Quota) error {
+	if k.version(group) == 2 {
+		return k.root.Write(path.Join(group, "cpu.max"), q.CPUMax())
+	}
+	return k.root.Write(path.Join(group, "cpu.cfs_quota_us"), q.CFSQuota())
+}

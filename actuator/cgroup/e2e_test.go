@@ -1,0 +1,39 @@
+package cgroup_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+)
+
+func TestAPlanMovesARealQuotaAndCloseRestoresIt(t *testing.T) {
+	root := v1Root(t)
+	g := makeGroup(t, root)
+	knob := openKnob(t, cgroup.Config{Root: root, Path: g.Path()})
+	a, err := actuator.Open(t.Context(), actuator.Config{
+		Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: reopen,
+		Targets: []actuator.Target{{Name: "w", Resource: "cpu", Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := a.Handle(t.Context(), &trimtab.Plan{
+		Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 4, Lease: 30,
+		Actions: []trimtab.Action{{Target: "w", Host: "h", Resource: "cpu", Expect: trimtab.Unlimited(), Set: trimtab.Units(1.5), Mode: trimtab.Act}},
+	})
+	if o.Refused != "" || len(o.Results) != 1 || o.Results[0].Status != trimtab.Written || o.Results[0].Found != trimtab.Units(1.5) {
+		t.Fatalf("outcome %+v", o)
+	}
+	if got := content(t, root, g.Path(), "cpu.cfs_quota_us"); got != "150000\n" {
+		t.Errorf("the kernel has %q", got)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, root, g.Path(), "cpu.cfs_quota_us"); got != "-1\n" {
+		t.Errorf("after the stop the kernel has %q", got)
+	}
+}

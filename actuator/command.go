@@ -1,0 +1,103 @@
+package actuator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Command carries out Pause, Resume and Release; the other verbs are the
+// planner's. A pause holds even when it cannot be stored. An error means that
+// it was not stored and should be handed over again.
+func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.Pool != a.config.Pool || a.closed {
+		return nil
+	}
+	var err error
+	switch c.Verb {
+	case trimtab.Pause:
+		a.paused = c.Time
+		err = a.journal.Append(put(pausedKey, c.Time))
+		a.keep()
+	case trimtab.Resume:
+		err = a.resume(ctx, c)
+	case trimtab.Release:
+		err = a.release(ctx, c.Workload)
+	default:
+		return nil
+	}
+	a.logger.Info("command", "verb", string(c.Verb), "workload", c.Workload, "by", c.By, "err", err)
+	a.gauges()
+	a.notify()
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Verb, err)
+	}
+	return nil
+}
+
+// resume ends a pause that was asked for before it, takes back what was
+// released, and takes over what somebody else changed: the value found is the
+// baseline from now on. The lease starts anew.
+func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
+	if c.Time.Before(a.paused) {
+		return nil
+	}
+	batch := []hostfs.Entry{{Key: pausedKey}}
+	for _, h := range a.knobs {
+		a.observe(ctx, h)
+		if h.foreign {
+			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
+		}
+		if h.released {
+			batch = append(batch, hostfs.Entry{Key: releasePrefix + h.Name})
+		}
+	}
+	l := a.lease
+	if !a.paused.IsZero() {
+		l.Boot, l.Until = a.clock.id, saturate(a.clock.boot(), l.Length.Duration())
+		batch = append(batch, put(leaseKey, l))
+	}
+	if err := a.journal.Append(batch...); err != nil {
+		return err
+	}
+	a.paused, a.lease = time.Time{}, l
+	for _, h := range a.knobs {
+		h.released = false
+		if h.foreign {
+			h.entry, h.foreign = nil, false
+			a.setProblem(h, "")
+		}
+	}
+	return nil
+}
+
+// release restores a workload and lets go of it until the next resume.
+func (a *Actuator) release(ctx context.Context, workload string) error {
+	var knobs []*held
+	for _, h := range a.knobs {
+		if h.Name == workload {
+			h.released = true
+			knobs = append(knobs, h)
+		}
+	}
+	if len(knobs) == 0 {
+		return nil
+	}
+	err := a.journal.Append(put(releasePrefix+workload, true))
+	r := a.restoreHeld(ctx, knobs)
+	for _, h := range knobs {
+		a.observe(ctx, h)
+	}
+	if err != nil {
+		return err
+	}
+	return r.Err()
+}

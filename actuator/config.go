@@ -1,0 +1,116 @@
+package actuator
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// DefaultHeartbeat is how often knobs are read, leases checked and the holding
+// published.
+const DefaultHeartbeat = time.Second
+
+// Config says what an actuator may turn, and where it keeps its journal.
+type Config struct {
+	// Host names this host in plans, outcomes and holdings.
+	Host string
+	// Pool is the pool whose plans are carried out; others are refused.
+	Pool string
+	// Dir is the journal's directory, made when absent, for one actuator at a
+	// time.
+	Dir string
+	// Targets are the declared knobs; a workload has at most one per resource.
+	Targets []Target
+	// Reopen makes a knob from what its Undo returned, perhaps in another
+	// process or release: for baselines whose target is no longer declared.
+	Reopen func(undo []byte) (Knob, error)
+	// Heartbeat is the interval of holdings; 0: [DefaultHeartbeat].
+	Heartbeat time.Duration
+	// Limits bound what plans may take away; the zero value does not.
+	Limits Limits
+	// KeepOnStop makes Close leave the allocation to its lease. By default
+	// Close restores the baselines.
+	KeepOnStop bool
+	// Watchdog is the command that runs [Watchdog] on Dir as a child process;
+	// nil: no watchdog.
+	Watchdog []string
+	// JournalSize is the size of each copy of the journal in bytes; 0:
+	// hostfs.DefaultJournalSize.
+	JournalSize int
+	// Metrics and Logger may be nil.
+	Metrics *metric.Set
+	Logger  *slog.Logger
+}
+
+// Target is one declared knob of one workload.
+type Target struct {
+	// Name is the workload; Resource is what plans call the knob's resource.
+	Name, Resource string
+	Knob           Knob
+	// Min and Max bound what is ever set, 0 <= Min <= Max, Max > 0.
+	Min, Max float64
+	// Mode is how far plans may go, whatever they ask for.
+	Mode trimtab.Mode
+}
+
+// Limits bound the harm of one hostile or mistaken plan. An unlimited knob
+// counts as one at its Max.
+type Limits struct {
+	// Fall is the largest part of a value that one plan may take away, in
+	// (0, 1]; 0: no limit. A deeper cut is made this deep.
+	Fall float64
+	// Share is the largest part of the host's targets that one plan may
+	// lower, in (0, 1], at least one target; 0: no limit. The rest is refused.
+	Share float64
+}
+
+// SafeLimits are those for production: 20% per plan, a quarter of the targets.
+func SafeLimits() Limits { return Limits{Fall: 0.2, Share: 0.25} }
+
+// Validate checks names, bounds and that no knob is declared twice.
+func (c *Config) Validate() error {
+	if c.Host == "" || c.Pool == "" || c.Dir == "" {
+		return trimtab.Invalidf("actuator: host %q, pool %q, directory %q: none may be empty", c.Host, c.Pool, c.Dir)
+	}
+	if c.Reopen == nil {
+		return trimtab.Invalidf("actuator: no Reopen")
+	}
+	for _, l := range []float64{c.Limits.Fall, c.Limits.Share} {
+		if !(l >= 0 && l <= 1) {
+			return trimtab.Invalidf("actuator: limit %v: want a number in [0, 1]", l)
+		}
+	}
+	seen := map[key]bool{}
+	for i := range c.Targets {
+		t := &c.Targets[i]
+		if err := t.validate(); err != nil {
+			return err
+		}
+		if seen[t.key()] {
+			return trimtab.Invalidf("actuator: %s of %s is declared twice", t.Resource, t.Name)
+		}
+		seen[t.key()] = true
+	}
+	return nil
+}
+
+func (t *Target) validate() error {
+	if t.Name == "" || t.Resource == "" || t.Knob == nil {
+		return trimtab.Invalidf("target %q: resource %q: needs a name, a resource and a knob", t.Name, t.Resource)
+	}
+	lower, upper := trimtab.Units(t.Min), trimtab.Units(t.Max)
+	if lower.Validate() != nil || upper.Validate() != nil || t.Min > t.Max || t.Max == 0 {
+		return trimtab.Invalidf("target %s: bounds %v to %v", t.Name, t.Min, t.Max)
+	}
+	if t.Mode != trimtab.Off && t.Mode != trimtab.Recommend && t.Mode != trimtab.Act {
+		return trimtab.Invalidf("target %s: mode %.20q", t.Name, t.Mode)
+	}
+	return nil
+}
+
+// key names a knob on this host.
+type key struct{ target, resource string }
+
+func (t *Target) key() key { return key{t.Name, t.Resource} }

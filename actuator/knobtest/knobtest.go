@@ -1,0 +1,195 @@
+// Package knobtest is the contract of [actuator.Knob] as a test suite. Every
+// kind of knob runs it, on the real thing where the host has it.
+//
+// It does not test what is special to a kind: owners, parents, versions.
+//
+//	func TestCPUMeetsTheContractOfKnobs(t *testing.T) {
+//		knobtest.Run(t, func(t *testing.T) knobtest.Fixture { … })
+//	}
+package knobtest
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+)
+
+// Fixture is one target with its knob, made anew for each test.
+type Fixture struct {
+	// Knob works and may be written.
+	Knob actuator.Knob
+	// Reopen makes a knob from an Undo, as another process would.
+	Reopen func(undo []byte) (actuator.Knob, error)
+	// Least and Most bound the values to try, 0 < Least < Most.
+	Least, Most float64
+	// Vanish removes the target.
+	Vanish func()
+}
+
+// Run runs the suite.
+func Run(t *testing.T, open func(t *testing.T) Fixture) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, f Fixture)
+	}{
+		{"ItSaysWhatItIs", itSaysWhatItIs},
+		{"AWriteReadsBackAsNearest", aWriteReadsBackAsNearest},
+		{"NearestIsMonotoneAndItsOwnFixedPoint", nearestIsMonotone},
+		{"UnlimitedIsAValue", unlimitedIsAValue},
+		{"UndoReopensTheSameKnob", undoReopens},
+		{"ReopenRefusesWhatItDidNotWrite", reopenRefuses},
+		{"ACancelledContextHasNoEffect", cancelled},
+		{"AnInvalidAmountHasNoEffect", invalid},
+		{"AVanishedTargetIsAnError", vanished},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+}
+
+func itSaysWhatItIs(t *testing.T, f Fixture) {
+	if f.Knob.String() == "" || f.Knob.Resource() == "" || len(f.Knob.Undo()) == 0 {
+		t.Errorf("string %q, resource %q, undo %q: want all three", f.Knob.String(), f.Knob.Resource(), f.Knob.Undo())
+	}
+	if err := f.Knob.Probe(t.Context()); err != nil {
+		t.Errorf("probe: %v", err)
+	}
+	if v := read(t, f.Knob); v.Validate() != nil {
+		t.Errorf("read %v: %v", v, v.Validate())
+	}
+}
+
+func aWriteReadsBackAsNearest(t *testing.T, f Fixture) {
+	read(t, f.Knob)
+	random := source(t)
+	for range 100 {
+		v := trimtab.Units(f.Least + random.Float64()*(f.Most-f.Least))
+		write(t, f.Knob, v)
+		if got, want := read(t, f.Knob), f.Knob.Nearest(v); got != want {
+			t.Fatalf("wrote %v: read %v, nearest %v", v, got, want)
+		}
+	}
+}
+
+// source makes random numbers from a seed that is printed.
+func source(t *testing.T) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func nearestIsMonotone(t *testing.T, f Fixture) {
+	read(t, f.Knob)
+	random := source(t)
+	for range 1000 {
+		a, b := math.Exp(random.NormFloat64()*5), math.Exp(random.NormFloat64()*5)
+		x, y := f.Knob.Nearest(trimtab.Units(min(a, b))), f.Knob.Nearest(trimtab.Units(max(a, b)))
+		if y.Less(x) {
+			t.Fatalf("nearest of %v is %v, of %v is %v", min(a, b), x, max(a, b), y)
+		}
+		if again := f.Knob.Nearest(x); again != x {
+			t.Fatalf("nearest of %v is %v", x, again)
+		}
+	}
+}
+
+func unlimitedIsAValue(t *testing.T, f Fixture) {
+	write(t, f.Knob, trimtab.Units(f.Least))
+	write(t, f.Knob, trimtab.Unlimited())
+	if got := read(t, f.Knob); got != trimtab.Unlimited() {
+		t.Errorf("wrote unlimited, read %v", got)
+	}
+	if got := f.Knob.Nearest(trimtab.Unlimited()); got != trimtab.Unlimited() {
+		t.Errorf("nearest of unlimited is %v", got)
+	}
+}
+
+func undoReopens(t *testing.T, f Fixture) {
+	write(t, f.Knob, trimtab.Units(f.Most))
+	other, err := f.Reopen(f.Knob.Undo())
+	if err != nil {
+		t.Fatalf("reopen: %v", err)
+	}
+	if got, want := read(t, other), read(t, f.Knob); got != want {
+		t.Errorf("the reopened knob reads %v, the first %v", got, want)
+	}
+	write(t, other, trimtab.Units(f.Least))
+	if got, want := read(t, f.Knob), other.Nearest(trimtab.Units(f.Least)); got != want {
+		t.Errorf("the reopened knob wrote %v, the first reads %v", want, got)
+	}
+}
+
+func reopenRefuses(t *testing.T, f Fixture) {
+	for _, undo := range []string{"", "{}", "null", "[]", "\x00", `{"kind":"other/1"}`} {
+		if k, err := f.Reopen([]byte(undo)); err == nil {
+			t.Errorf("reopen %q: %v, want an error", undo, k)
+		}
+	}
+}
+
+func cancelled(t *testing.T, f Fixture) {
+	write(t, f.Knob, trimtab.Units(f.Most))
+	before := read(t, f.Knob)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Knob.Write(ctx, trimtab.Units(f.Least)); err == nil {
+		t.Error("write with a cancelled context: no error")
+	}
+	if _, err := f.Knob.Read(ctx); err == nil {
+		t.Error("read with a cancelled context: no error")
+	}
+	if got := read(t, f.Knob); got != before {
+		t.Errorf("it wrote: %v became %v", before, got)
+	}
+}
+
+func invalid(t *testing.T, f Fixture) {
+	write(t, f.Knob, trimtab.Units(f.Most))
+	before := read(t, f.Knob)
+	for _, v := range []trimtab.Amount{
+		trimtab.Units(math.NaN()), trimtab.Units(math.Inf(1)), trimtab.Units(-1), {Value: 1, Unlimited: true},
+	} {
+		if err := f.Knob.Write(t.Context(), v); err == nil {
+			t.Errorf("write %v: no error", v)
+		}
+	}
+	if got := read(t, f.Knob); got != before {
+		t.Errorf("it wrote: %v became %v", before, got)
+	}
+}
+
+func vanished(t *testing.T, f Fixture) {
+	write(t, f.Knob, trimtab.Units(f.Most))
+	f.Vanish()
+	if err := f.Knob.Probe(t.Context()); err == nil {
+		t.Error("probe: no error")
+	}
+	if v, err := f.Knob.Read(t.Context()); err == nil {
+		t.Errorf("read %v: no error", v)
+	}
+	if err := f.Knob.Write(t.Context(), trimtab.Units(f.Least)); err == nil {
+		t.Error("write: no error")
+	}
+	if f.Knob.String() == "" || len(f.Knob.Undo()) == 0 {
+		t.Error("it forgot what it is")
+	}
+}
+
+func read(t *testing.T, k actuator.Knob) trimtab.Amount {
+	t.Helper()
+	v, err := k.Read(t.Context())
+	if err != nil {
+		t.Fatalf("read %s: %v", k, err)
+	}
+	return v
+}
+
+func write(t *testing.T, k actuator.Knob, v trimtab.Amount) {
+	t.Helper()
+	if err := k.Write(t.Context(), v); err != nil {
+		t.Fatalf("write %v to %s: %v", v, k, err)
+	}
+}

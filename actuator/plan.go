@@ -1,0 +1,276 @@
+package actuator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// move is one action on its way.
+type move struct {
+	action *trimtab.Action
+	held   *held
+	result *trimtab.Result
+	goal   trimtab.Amount
+}
+
+// Handle carries out one step of a plan and returns what became of it. The
+// same step again gets the same answer without a second effect. A plan that is
+// refused as a whole changes nothing, the lease included.
+func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	received := a.clock.boot()
+	o := &trimtab.Outcome{
+		Pool: p.Pool, Host: a.config.Host, Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step,
+		Time: a.clock.wall(),
+	}
+	at := position{p.Epoch, p.Sequence, p.Step}
+	if earlier := a.earlier(at); earlier != nil {
+		a.count("repeated")
+		return earlier
+	}
+	if kind, why := a.refuse(p, at); why != "" {
+		a.count(kind)
+		o.Refused = why
+		a.logger.Warn("plan refused", "plan", p.ID(), "step", p.Step, "reason", why)
+		return o
+	}
+	a.execute(ctx, p, o, received)
+	o.Took = trimtab.SecondsOf(max(0, a.clock.boot()-received))
+	return o
+}
+
+// earlier returns the answer that a step got before.
+func (a *Actuator) earlier(at position) *trimtab.Outcome {
+	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
+		return nil
+	}
+	return a.outcomes[at.Step]
+}
+
+// refuse says why the plan as a whole must not be carried out, or "".
+func (a *Actuator) refuse(p *trimtab.Plan, at position) (kind, why string) {
+	if err := p.Validate(); err != nil {
+		return "invalid", err.Error()
+	}
+	switch {
+	case a.closed:
+		return "refused", "the actuator is stopping"
+	case p.Pool != a.config.Pool:
+		return "refused", fmt.Sprintf("plan is for pool %s, this host serves %s", p.Pool, a.config.Pool)
+	case at.Epoch < a.position.Epoch:
+		return "stale", fmt.Sprintf("stale: epoch %d, a leader of epoch %d was accepted", at.Epoch, a.position.Epoch)
+	case at.compare(a.position) < 0:
+		return "stale", fmt.Sprintf("stale: plan %s step %d, %s step %d was accepted",
+			p.ID(), p.Step, trimtab.PlanID(a.position.Epoch, a.position.Sequence), a.position.Step)
+	}
+	if age := a.clock.wall().Sub(p.Time); age >= p.Lease.Duration() {
+		return "expired", fmt.Sprintf("stale: made %v ago with a lease of %v", age.Round(time.Millisecond), p.Lease.Duration())
+	}
+	return "", ""
+}
+
+// execute accepts the step: journal first, then shrinks, then grows.
+func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome, received time.Duration) {
+	o.Results = make([]trimtab.Result, 0, len(p.Actions))
+	moves := a.prepare(ctx, p, o)
+	if err := a.commit(p, moves, received); err != nil {
+		a.count("refused")
+		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
+		o.Refused, o.Results = fmt.Sprintf("%v: nothing is written without the journal", err), nil
+		a.logger.Error("plan refused", "plan", p.ID(), "step", p.Step, "err", err)
+		return
+	}
+	a.count("accepted")
+	for _, shrinks := range []bool{true, false} {
+		for _, m := range moves {
+			if m.goal.Less(m.result.Before) == shrinks {
+				a.move(ctx, p, m)
+			}
+		}
+	}
+	for i := range o.Results {
+		a.metrics.Counter("trimtab_actuator_actions_total", string(o.Results[i].Status)).Inc()
+	}
+	a.outcomes[p.Step] = o
+	a.await(p, moves)
+	a.notify()
+}
+
+// prepare judges each action of this host. What it returns is to be written;
+// the other actions have their result already.
+func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome) []*move {
+	var moves []*move
+	for i := range p.Actions {
+		if p.Actions[i].Host == a.config.Host {
+			o.Results = append(o.Results, trimtab.Result{
+				Target: p.Actions[i].Target, Resource: p.Actions[i].Resource, Asked: p.Actions[i].Set,
+			})
+		}
+	}
+	for _, h := range a.knobs {
+		if h.Mode == trimtab.Act {
+			a.observe(ctx, h)
+		}
+	}
+	next := 0
+	for i := range p.Actions {
+		if p.Actions[i].Host != a.config.Host {
+			continue
+		}
+		m := &move{action: &p.Actions[i], result: &o.Results[next]}
+		next++
+		if a.judgeAction(ctx, m) {
+			moves = append(moves, m)
+		}
+	}
+	return a.limit(moves)
+}
+
+// judgeAction fills the result of an action that needs no write, and reports
+// whether it needs one.
+func (a *Actuator) judgeAction(ctx context.Context, m *move) bool {
+	r, h := m.result, a.find(key{m.action.Target, m.action.Resource})
+	if h == nil {
+		return refuse(r, "unknown target: this host has no such knob")
+	}
+	m.held = h
+	if h.Mode != trimtab.Act && h.Mode != trimtab.Off {
+		a.observe(ctx, h)
+	}
+	r.Before, r.Found, r.Known = h.now, h.now, h.known
+	switch {
+	case h.Mode == trimtab.Off:
+		return refuse(r, "mode off")
+	case h.report() != "":
+		return refuse(r, h.report())
+	}
+	clamped := clamp(m.action.Set, h.Min, h.Max)
+	if clamped != m.action.Set {
+		r.Reason = fmt.Sprintf("clamped from %v to the bounds %v to %v", m.action.Set, h.Min, h.Max)
+	}
+	m.goal = h.Knob.Nearest(clamped)
+	switch {
+	case same(h.now, m.goal):
+		r.Status = trimtab.Equal
+		return false
+	case !same(h.now, h.Knob.Nearest(m.action.Expect)) && !same(h.now, m.action.Expect):
+		return refuse(r, fmt.Sprintf("stale: found %v, the plan expects %v", h.now, m.action.Expect))
+	case !a.paused.IsZero():
+		return refuse(r, "paused")
+	case h.Mode == trimtab.Recommend || m.action.Mode != trimtab.Act:
+		r.Status = trimtab.Recommended
+		return false
+	}
+	return true
+}
+
+func refuse(r *trimtab.Result, why string) bool {
+	r.Status, r.Reason = trimtab.Refused, why
+	return false
+}
+
+// clamp moves v into [lower, upper]; unlimited is above every upper.
+func clamp(v trimtab.Amount, lower, upper float64) trimtab.Amount {
+	if v.Unlimited {
+		return trimtab.Units(upper)
+	}
+	return trimtab.Units(min(max(v.Value, lower), upper))
+}
+
+// commit makes durable, in one go: the plan's position, its lease, and for
+// each move the baseline and what is about to be written.
+func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration) error {
+	at := position{p.Epoch, p.Sequence, p.Step}
+	until := lease{Boot: a.clock.id, Until: saturate(received, p.Lease.Duration()), Length: p.Lease}
+	batch := []hostfs.Entry{put(positionKey, at), put(leaseKey, until)}
+	entries := make([]*entry, len(moves))
+	for i, m := range moves {
+		e := &entry{
+			Target: m.held.Name, Resource: m.held.Resource, Undo: m.held.Knob.Undo(),
+			Baseline: m.held.now, Wrote: []trimtab.Amount{m.held.now, m.goal},
+		}
+		if old := m.held.entry; old != nil {
+			e.Baseline, e.Undo = old.Baseline, old.Undo
+		} else {
+			e.Wrote = e.Wrote[1:]
+		}
+		entries[i] = e
+		batch = append(batch, put(e.journalKey(), e))
+	}
+	if err := a.journal.Append(batch...); err != nil {
+		return err
+	}
+	for i, m := range moves {
+		m.held.entry = entries[i]
+	}
+	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
+		clear(a.outcomes)
+	}
+	a.position, a.lease = at, until
+	return nil
+}
+
+// saturate adds without overflow.
+func saturate(a, b time.Duration) time.Duration {
+	if s := a + b; s >= a {
+		return s
+	}
+	return 1<<63 - 1
+}
+
+// move makes the one write and reads back.
+func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
+	r, h := m.result, m.held
+	if r.Before.Less(m.goal) {
+		if sum := a.sumWith(h, m.goal); sum > p.Capacity+slack {
+			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g: what was to be freed is not", sum, p.Capacity))
+			return
+		}
+	}
+	started := a.clock.boot()
+	err := h.Knob.Write(ctx, m.goal)
+	read := a.observe(ctx, h)
+	a.metrics.Histogram("trimtab_actuator_write_seconds").Observe((a.clock.boot() - started).Seconds())
+	r.Found, r.Known = h.now, read
+	switch {
+	case err != nil:
+		r.Status, r.Reason = trimtab.Failed, err.Error()
+	case !read:
+		r.Status, r.Reason = trimtab.Failed, "not read back: "+h.problem
+	case !same(h.now, m.goal):
+		r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
+	default:
+		r.Status = trimtab.Written
+	}
+	a.logger.Info("action", "plan", p.ID(), "step", p.Step, "target", h.Name, "resource", h.Resource,
+		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
+}
+
+// slack is what rounding to the knobs' quanta may add to a sum.
+const slack = 1e-3
+
+// sumWith returns the sum over the targets that may act, with h at v.
+func (a *Actuator) sumWith(h *held, v trimtab.Amount) float64 {
+	sum := 0.0
+	for _, k := range a.knobs {
+		switch {
+		case k == h:
+			sum += v.Value
+		case k.Mode != trimtab.Act || k.Resource != h.Resource:
+		case !k.known || k.now.Unlimited:
+			sum += k.Max
+		default:
+			sum += k.now.Value
+		}
+	}
+	return sum
+}
+
+func (a *Actuator) count(result string) {
+	a.metrics.Counter("trimtab_actuator_plans_total", result).Inc()
+}

@@ -1,0 +1,228 @@
+package actuator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Restored is what became of one baseline.
+type Restored struct {
+	Target   string `json:"target"`
+	Resource string `json:"resource"`
+	Knob     string `json:"knob"`
+	// Status is Written, Equal (it stood there already), Refused (somebody
+	// else changed the knob, or it is gone) or Failed.
+	Status   trimtab.Status `json:"status"`
+	Found    trimtab.Amount `json:"found"`
+	Baseline trimtab.Amount `json:"baseline"`
+	Reason   string         `json:"reason,omitempty"`
+
+	entry *entry
+}
+
+// Report is what a restore did.
+type Report struct {
+	Items []Restored `json:"items"`
+	// Damaged counts places of the journal that could not be read.
+	Damaged int `json:"damaged,omitempty"`
+}
+
+// Err returns the failures, joined; a knob that was refused is none.
+func (r Report) Err() error {
+	var errs []error
+	for _, i := range r.Items {
+		if i.Status == trimtab.Failed {
+			errs = append(errs, fmt.Errorf("restore %s of %s: %s", i.Resource, i.Target, i.Reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// String prints a line per knob.
+func (r Report) String() string {
+	var b strings.Builder
+	for _, i := range r.Items {
+		fmt.Fprintf(&b, "%s %s (%s): ", i.Target, i.Resource, i.Knob)
+		switch i.Status {
+		case trimtab.Written:
+			fmt.Fprintf(&b, "restored from %v to %v\n", i.Found, i.Baseline)
+		case trimtab.Equal:
+			fmt.Fprintf(&b, "already at %v\n", i.Baseline)
+		default:
+			fmt.Fprintf(&b, "%s: %s\n", i.Status, i.Reason)
+		}
+	}
+	if r.Damaged > 0 {
+		fmt.Fprintf(&b, "%d damaged places in the journal were left out\n", r.Damaged)
+	}
+	return b.String()
+}
+
+// Restore puts every baseline of the journal in dir back, with no other
+// configuration. It is idempotent. It refuses while an actuator runs on dir.
+func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return Report{}, fmt.Errorf("restore: %w", err)
+	}
+	lock, err := hostfs.TakeLock(ctx, dir, lockWait)
+	if err != nil {
+		return Report{}, fmt.Errorf("restore: %w", err)
+	}
+	defer lock.Close()
+	return restoreLocked(ctx, dir, reopen)
+}
+
+// restoreLocked restores when the lock is held. The journal is read without
+// opening it for writing first: knobs come back even where it cannot be
+// written any more.
+func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
+	state, damaged, err := hostfs.ReadJournal(dir)
+	if err != nil {
+		return Report{}, fmt.Errorf("restore: %w", err)
+	}
+	keys := make([]string, 0, len(state))
+	for k := range state {
+		keys = append(keys, k)
+	}
+	s := readState(state, keys)
+	r := restoreAll(ctx, reopenAll(s.entries, reopen))
+	r.Damaged = damaged + s.unreadable
+	return r, errors.Join(r.Err(), forgetIn(dir, r))
+}
+
+// forgetIn drops what is done from the journal.
+func forgetIn(dir string, r Report) error {
+	done := finished(r)
+	if len(done) == 0 {
+		return nil
+	}
+	j, err := hostfs.OpenJournal(dir, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(j.Append(done...), j.Close())
+}
+
+// finished returns the journal entries that drop what needs no other try.
+func finished(r Report) []hostfs.Entry {
+	var done []hostfs.Entry
+	for _, i := range r.Items {
+		if i.Status != trimtab.Failed {
+			done = append(done, hostfs.Entry{Key: i.entry.journalKey()})
+		}
+	}
+	return done
+}
+
+// undoing is one knob with its entry; err says why it could not be opened.
+type undoing struct {
+	entry *entry
+	knob  Knob
+	err   error
+}
+
+func reopenAll(entries []*entry, reopen func([]byte) (Knob, error)) []undoing {
+	all := make([]undoing, len(entries))
+	for i, e := range entries {
+		knob, err := reopen(e.Undo)
+		all[i] = undoing{entry: e, knob: knob, err: err}
+	}
+	return all
+}
+
+// restoreAll reads all knobs, then writes those that still hold what trimtab
+// wrote: shrinks before grows.
+func restoreAll(ctx context.Context, all []undoing) Report {
+	r := Report{Items: make([]Restored, len(all))}
+	for i, u := range all {
+		r.Items[i] = inspect(ctx, u)
+	}
+	for _, shrinks := range []bool{true, false} {
+		for i, u := range all {
+			if it := &r.Items[i]; it.Status == "" && it.Baseline.Less(it.Found) == shrinks {
+				putBack(ctx, u.knob, it)
+			}
+		}
+	}
+	return r
+}
+
+// inspect decides what is to be done with one knob; Status "" means restore.
+func inspect(ctx context.Context, u undoing) Restored {
+	it := Restored{Target: u.entry.Target, Resource: u.entry.Resource, Baseline: u.entry.Baseline, entry: u.entry}
+	err := u.err
+	if err == nil {
+		it.Knob = u.knob.String()
+		it.Found, err = u.knob.Read(ctx)
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		it.Status, it.Reason = trimtab.Refused, "gone: "+err.Error()
+	case err != nil:
+		it.Status, it.Reason = trimtab.Failed, err.Error()
+	case same(it.Found, it.Baseline):
+		it.Status = trimtab.Equal
+	case !u.entry.ours(it.Found):
+		it.Status = trimtab.Refused
+		it.Reason = fmt.Sprintf("holds %v, which trimtab did not write: left alone", it.Found)
+	}
+	return it
+}
+
+func putBack(ctx context.Context, knob Knob, it *Restored) {
+	err := knob.Write(ctx, it.Baseline)
+	if err == nil {
+		var back trimtab.Amount
+		if back, err = knob.Read(ctx); err == nil && !same(back, it.Baseline) {
+			err = fmt.Errorf("wrote %v, read back %v", it.Baseline, back)
+		}
+	}
+	it.Status = trimtab.Written
+	if err != nil {
+		it.Status, it.Reason = trimtab.Failed, err.Error()
+	}
+}
+
+// restoreEntries restores knobs that are not declared.
+func (a *Actuator) restoreEntries(ctx context.Context, entries []*entry) Report {
+	return restoreAll(ctx, reopenAll(entries, a.config.Reopen))
+}
+
+// restoreHeld restores the given declared knobs and drops their entries.
+func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
+	var all []undoing
+	for _, h := range knobs {
+		if h.entry != nil {
+			all = append(all, undoing{entry: h.entry, knob: h.Knob})
+		}
+	}
+	if len(all) == 0 {
+		return Report{}
+	}
+	r := restoreAll(ctx, all)
+	a.forget(r)
+	return r
+}
+
+// forget logs, counts and drops what was restored.
+func (a *Actuator) forget(r Report) {
+	for _, i := range r.Items {
+		a.metrics.Counter("trimtab_actuator_restores_total", string(i.Status)).Inc()
+		a.logger.Info("restore", "target", i.Target, "resource", i.Resource, "status", string(i.Status),
+			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
+		if h := a.find(key{i.Target, i.Resource}); h != nil && i.Status != trimtab.Failed {
+			h.entry, h.foreign = nil, false
+		}
+	}
+	if err := a.journal.Append(finished(r)...); err != nil {
+		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
+		a.logger.Error("journal after restore", "err", err)
+	}
+	a.notify()
+}

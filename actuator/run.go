@@ -1,0 +1,107 @@
+package actuator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// Run takes plans and commands from b, publishes outcomes and holdings, and
+// keeps the leases, until ctx ends. The bus may come and go: leases
+// run on without it. Close is the caller's, afterwards.
+func (a *Actuator) Run(ctx context.Context, b bus.Bus) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	// Leases first: they need no bus, which may not answer yet.
+	wg.Go(func() { a.beat(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	stops, err := a.subscribe(ctx, b)
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
+	if err != nil {
+		return fmt.Errorf("run actuator: %w", err)
+	}
+	wg.Go(func() { a.report(ctx, b) })
+	<-ctx.Done()
+	return nil
+}
+
+// subscribe starts the delivery of plans and commands.
+func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), err error) {
+	for _, s := range []bus.Subscription{
+		{Kind: trimtab.KindCommand, Handle: a.onCommand},
+		{Kind: trimtab.KindPlan, Handle: func(ctx context.Context, d bus.Delivery) error { return a.onPlan(ctx, b, d) }},
+	} {
+		s.Key, s.Consumer = a.config.Pool, "actuator-"+a.config.Host
+		stop, err := b.Subscribe(ctx, s)
+		if err != nil {
+			return stops, fmt.Errorf("subscribe to %s: %w", s.Kind, err)
+		}
+		stops = append(stops, stop)
+	}
+	return stops, nil
+}
+
+// onPlan answers a plan. When the answer cannot be published the plan comes
+// again and gets the same one.
+func (a *Actuator) onPlan(ctx context.Context, b bus.Bus, d bus.Delivery) error {
+	p, ok := d.Value.(*trimtab.Plan)
+	if !ok {
+		return nil
+	}
+	return b.Publish(ctx, a.Handle(ctx, p))
+}
+
+func (a *Actuator) onCommand(ctx context.Context, d bus.Delivery) error {
+	c, ok := d.Value.(*trimtab.Command)
+	if !ok {
+		return nil
+	}
+	return a.Command(ctx, c)
+}
+
+// beat ticks at every heartbeat, and when the lease ends.
+func (a *Actuator) beat(ctx context.Context) {
+	for {
+		a.mu.Lock()
+		wait := a.config.Heartbeat
+		if a.holds() {
+			// A plan may shorten the lease meanwhile: by then the next
+			// heartbeat comes first.
+			wait = min(wait, a.lease.left(a.clock.id, a.clock.boot())+time.Millisecond)
+		}
+		a.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+			a.Tick(ctx)
+		}
+	}
+}
+
+// report publishes the holding at the start, at every change and heartbeat.
+// A bus that does not answer delays only this.
+func (a *Actuator) report(ctx context.Context, b bus.Bus) {
+	for {
+		publish, cancel := context.WithTimeout(ctx, 5*a.config.Heartbeat)
+		if err := b.Publish(publish, a.Holding()); err != nil && ctx.Err() == nil {
+			a.logger.Warn("publish holding", "err", err)
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.changed:
+		case <-time.After(a.config.Heartbeat):
+		}
+	}
+}

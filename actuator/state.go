@@ -1,0 +1,160 @@
+package actuator
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// The keys of the journal.
+const (
+	positionKey   = "position"
+	leaseKey      = "lease"
+	pausedKey     = "paused"
+	knobPrefix    = "knob/"
+	releasePrefix = "released/"
+)
+
+// position is the highest plan that was accepted. It is durable before the
+// first effect of that plan.
+type position struct {
+	Epoch    uint64 `json:"epoch"`
+	Sequence uint64 `json:"sequence"`
+	Step     int    `json:"step"`
+}
+
+// compare returns -1, 0 or +1 as p is before, at or after q.
+func (p position) compare(q position) int {
+	switch {
+	case p == q:
+		return 0
+	case p.Epoch != q.Epoch:
+		return sign(p.Epoch < q.Epoch)
+	case p.Sequence != q.Sequence:
+		return sign(p.Sequence < q.Sequence)
+	}
+	return sign(p.Step < q.Step)
+}
+
+func sign(before bool) int {
+	if before {
+		return -1
+	}
+	return 1
+}
+
+// lease is how long the allocation holds: until a time of the boot clock, in
+// one boot.
+type lease struct {
+	Boot   string          `json:"boot"`
+	Until  time.Duration   `json:"until_ns"`
+	Length trimtab.Seconds `json:"length_s"`
+}
+
+// left returns how long the lease holds at the given boot time, at least 0.
+func (l lease) left(boot string, now time.Duration) time.Duration {
+	if l.Boot != boot {
+		return 0
+	}
+	return max(0, l.Until-now)
+}
+
+// entry is what the journal keeps of one knob that was written: enough to put
+// it back without any configuration.
+type entry struct {
+	Target   string `json:"target"`
+	Resource string `json:"resource"`
+	// Undo is what Knob.Undo returned.
+	Undo []byte `json:"undo"`
+	// Baseline was found before the first write.
+	Baseline trimtab.Amount `json:"baseline"`
+	// Wrote are the values that may stand there by trimtab's doing: the last
+	// one known to stand, and the one about to be written.
+	Wrote []trimtab.Amount `json:"wrote"`
+}
+
+// ours reports whether v is a value that trimtab wrote.
+func (e *entry) ours(v trimtab.Amount) bool {
+	for _, w := range e.Wrote {
+		if same(v, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// tolerance is the difference below which two amounts are the same: far below
+// the quantum of any knob (1 us of 1 s), far above rounding.
+const tolerance = 1e-7
+
+func same(a, b trimtab.Amount) bool { return a.Equal(b, tolerance) }
+
+func (e *entry) journalKey() string { return knobPrefix + e.Resource + "/" + e.Target }
+
+// put makes the journal entry that stores v.
+func put(key string, v any) hostfs.Entry {
+	b, err := json.Marshal(v)
+	if err != nil {
+		// The types of this file hold no NaN, channel or cycle.
+		panic("actuator: encode journal record: " + err.Error())
+	}
+	return hostfs.Entry{Key: key, Value: b}
+}
+
+// stored is the journal's content, read.
+type stored struct {
+	position position
+	lease    lease
+	paused   time.Time
+	released map[string]bool
+	entries  []*entry
+	// unreadable counts records that are whole and make no sense.
+	unreadable int
+}
+
+// readState decodes what a journal holds. Nothing in it is fatal: a record
+// that makes no sense is counted and left out.
+func readState(state map[string][]byte, keys []string) stored {
+	s := stored{released: map[string]bool{}}
+	for _, k := range keys {
+		if err := s.read(k, state[k]); err != nil {
+			s.unreadable++
+		}
+	}
+	return s
+}
+
+func (s *stored) read(k string, value []byte) error {
+	switch {
+	case k == positionKey:
+		return json.Unmarshal(value, &s.position)
+	case k == leaseKey:
+		return json.Unmarshal(value, &s.lease)
+	case k == pausedKey:
+		return json.Unmarshal(value, &s.paused)
+	case len(k) > len(releasePrefix) && k[:len(releasePrefix)] == releasePrefix:
+		s.released[k[len(releasePrefix):]] = true
+		return nil
+	}
+	var e entry
+	if err := json.Unmarshal(value, &e); err != nil {
+		return fmt.Errorf("read journal record %q: %w", k, err)
+	}
+	if err := e.validate(); err != nil || e.journalKey() != k {
+		return trimtab.Invalidf("journal record %q", k)
+	}
+	s.entries = append(s.entries, &e)
+	return nil
+}
+
+func (e *entry) validate() error {
+	for _, v := range append([]trimtab.Amount{e.Baseline}, e.Wrote...) {
+		if err := v.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package actuator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Watchdog runs in a child process of the actuator and restores for it when it
+// was killed. parent is the read end of a pipe of which the actuator holds the
+// other: it ends when the actuator does, however it dies. Then Watchdog waits
+// for the lease in the journal, and unless another actuator took the
+// directory over, restores the baselines and returns what it did.
+func Watchdog(ctx context.Context, dir string, parent io.Reader, reopen func(undo []byte) (Knob, error)) (Report, error) {
+	if err := untilEOF(ctx, parent); err != nil {
+		return Report{}, fmt.Errorf("watchdog: %w", err)
+	}
+	id, err := hostfs.BootID()
+	if err != nil {
+		return Report{}, fmt.Errorf("watchdog: %w", err)
+	}
+	for {
+		left, err := leaseLeft(dir, id)
+		if err != nil {
+			return Report{}, fmt.Errorf("watchdog: %w", err)
+		}
+		if left == 0 {
+			break
+		}
+		// In short steps: an actuator that came back renews the lease.
+		select {
+		case <-ctx.Done():
+			return Report{}, fmt.Errorf("watchdog: %w", ctx.Err())
+		case <-time.After(min(left, time.Second)):
+		}
+		if busy(ctx, dir) {
+			return Report{}, nil
+		}
+	}
+	lock, err := hostfs.TakeLock(ctx, dir, 0)
+	if errors.Is(err, trimtab.ErrRefused) {
+		return Report{}, nil // another actuator has it, and a watchdog of its own
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("watchdog: %w", err)
+	}
+	defer lock.Close()
+	return restoreLocked(ctx, dir, reopen)
+}
+
+// busy reports whether an actuator holds the directory.
+func busy(ctx context.Context, dir string) bool {
+	lock, err := hostfs.TakeLock(ctx, dir, 0)
+	if err != nil {
+		return errors.Is(err, trimtab.ErrRefused)
+	}
+	lock.Close()
+	return false
+}
+
+// untilEOF returns when r ends; what is read means nothing.
+func untilEOF(ctx context.Context, r io.Reader) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(io.Discard, r) // an error is an end, too
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leaseLeft reads from the journal how long the allocation holds; 0 when
+// nothing is held.
+func leaseLeft(dir, boot string) (time.Duration, error) {
+	state, _, err := hostfs.ReadJournal(dir)
+	if err != nil {
+		return 0, err
+	}
+	keys := make([]string, 0, len(state))
+	for k := range state {
+		keys = append(keys, k)
+	}
+	s := readState(state, keys)
+	if len(s.entries) == 0 {
+		return 0, nil
+	}
+	return s.lease.left(boot, hostfs.BootTime()), nil
+}
+
+// guarded is the watchdog that is kept running while an actuator is open.
+type guarded struct {
+	stop chan struct{}
+	done chan struct{}
+}
+
+// guard starts a watchdog and starts it again whenever it ends, until release.
+func (a *Actuator) guard() *guarded {
+	g := &guarded{stop: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(g.done)
+		if len(a.config.Watchdog) == 0 {
+			return
+		}
+		for {
+			err := a.runWatchdog(g.stop)
+			select {
+			case <-g.stop:
+				return
+			case <-time.After(watchdogPause):
+				a.logger.Warn("the watchdog ended and is started again", "err", err)
+			}
+		}
+	}()
+	return g
+}
+
+// watchdogPause keeps a watchdog that cannot start from taking the machine.
+const watchdogPause = 200 * time.Millisecond
+
+// release closes the pipe. A watchdog that finds nothing to restore then ends
+// at once; one that must wait for the lease is left to it.
+func (g *guarded) release() {
+	close(g.stop)
+	<-g.done
+}
+
+// runWatchdog runs one watchdog until it ends or stop is closed.
+func (a *Actuator) runWatchdog(stop <-chan struct{}) error {
+	cmd := exec.Command(a.config.Watchdog[0], a.config.Watchdog[1:]...)
+	// A session of its own: Ctrl-C on the terminal is for the actuator. Not a
+	// pipe for its errors: writing to one whose reader died would kill it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("start watchdog: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start watchdog: %w", err)
+	}
+	a.metrics.Counter("trimtab_actuator_watchdog_starts_total").Inc()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err = <-ended:
+		return err
+	case <-stop:
+	}
+	pipe.Close()
+	if a.config.KeepOnStop {
+		return nil
+	}
+	select {
+	case err = <-ended:
+		return err
+	case <-time.After(lockWait):
+		return nil // it found something to wait for, and does
+	}
+}

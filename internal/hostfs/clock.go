@@ -1,0 +1,30 @@
+package hostfs
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// BootTime returns the time since the host booted, with the time it slept.
+// No step of the wall clock changes it.
+func BootTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		// CLOCK_BOOTTIME is there since Linux 2.6.39.
+		panic("hostfs: clock_gettime CLOCK_BOOTTIME: " + err.Error())
+	}
+	return time.Duration(t.Nano())
+}
+
+// BootID names this boot: a [BootTime] of another boot means nothing.
+func BootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}

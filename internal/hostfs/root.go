@@ -1,0 +1,260 @@
+package hostfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+)
+
+// MaxRead is the most that [Root.Read] returns; a longer file is an error.
+const MaxRead = 64 << 10
+
+// Filesystem is the kind of file system that a root lies on, by its magic
+// number.
+type Filesystem string
+
+// The kinds that matter here.
+const (
+	// Cgroup1 is one hierarchy of version 1, or several mounted together.
+	Cgroup1 Filesystem = "cgroup"
+	// Cgroup2 is the unified hierarchy.
+	Cgroup2 Filesystem = "cgroup2"
+	// Ordinary is anything else: a tree of plain files.
+	Ordinary Filesystem = "ordinary"
+)
+
+// Root is a declared directory. Its methods take paths relative to it, with
+// slashes, and refuse any that leaves it, by a link, by ".." or over a mount,
+// with an error that is trimtab.ErrRefused. They are safe for concurrent use.
+type Root struct {
+	dir   *os.Root
+	path  string
+	kind  Filesystem
+	mount uint64
+}
+
+// OpenRoot opens the directory at path, which may itself be a link.
+func OpenRoot(path string) (*Root, error) {
+	dir, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("open root: %w", err)
+	}
+	r := &Root{dir: dir, path: filepath.Clean(path)}
+	if err := r.identify(); err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("open root %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// identify notes the file system's kind and the mount.
+func (r *Root) identify() error {
+	f, err := r.dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
+		return fmt.Errorf("statfs: %w", err)
+	}
+	switch s.Type {
+	case unix.CGROUP_SUPER_MAGIC:
+		r.kind = Cgroup1
+	case unix.CGROUP2_SUPER_MAGIC:
+		r.kind = Cgroup2
+	default:
+		r.kind = Ordinary
+	}
+	r.mount, err = mountOf(f)
+	return err
+}
+
+// mountOf tells mounts apart: by the mount's number (Linux 5.8), else by the
+// device.
+func mountOf(f *os.File) (uint64, error) {
+	var x unix.Statx_t
+	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &x)
+	if err != nil {
+		return 0, fmt.Errorf("statx: %w", err)
+	}
+	if x.Mask&unix.STATX_MNT_ID != 0 {
+		return x.Mnt_id, nil
+	}
+	return unix.Mkdev(x.Dev_major, x.Dev_minor), nil
+}
+
+// Path returns the directory that was opened.
+func (r *Root) Path() string { return r.path }
+
+// Filesystem returns the kind of file system that the root lies on.
+func (r *Root) Filesystem() Filesystem { return r.kind }
+
+// Close releases the directory.
+func (r *Root) Close() error { return r.dir.Close() }
+
+// open opens name without leaving the root. Non-blocking, so that a pipe in
+// the place of a file cannot hang the caller.
+func (r *Root) open(name string, flags int) (*os.File, error) {
+	f, err := r.dir.OpenFile(filepath.FromSlash(name), flags|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, r.outside(err)
+	}
+	mount, err := mountOf(f)
+	if err == nil && mount != r.mount {
+		err = fmt.Errorf("it lies on another mount: %w", trimtab.ErrRefused)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// outside marks the errors by which os.Root says that a path escapes.
+func (r *Root) outside(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return fmt.Errorf("%w: %w", err, trimtab.ErrRefused)
+	}
+	return err
+}
+
+// file opens a regular file.
+func (r *Root) file(name string, flags int) (*os.File, error) {
+	f, err := r.open(name, flags)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("not a regular file: %w", trimtab.ErrRefused)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Read returns the content of a file of at most [MaxRead] bytes.
+func (r *Root) Read(name string) (string, error) {
+	f, err := r.file(name, os.O_RDONLY)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", r.join(name), err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, MaxRead+1))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", r.join(name), cause(err))
+	}
+	if len(b) > MaxRead {
+		return "", trimtab.Invalidf("read %s: more than %d bytes", r.join(name), MaxRead)
+	}
+	return string(b), nil
+}
+
+// Write hands value to an existing file in one write(2). An ordinary file is
+// then cut to the value's length; readers take the first line, so that being
+// stopped in between does no harm.
+func (r *Root) Write(name, value string) error {
+	if err := r.write(name, value); err != nil {
+		return fmt.Errorf("write %s %.60q: %w", r.join(name), value, err)
+	}
+	return nil
+}
+
+func (r *Root) write(name, value string) error {
+	f, err := r.file(name, os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	// Not os.File.Write, which goes on after a short write: a kernel file
+	// would take the rest for a second value.
+	n, err := syscall.Write(int(f.Fd()), []byte(value))
+	if err != nil {
+		return err
+	}
+	if n != len(value) {
+		return fmt.Errorf("wrote %d of %d bytes: %w", n, len(value), io.ErrShortWrite)
+	}
+	if r.kind == Ordinary {
+		return cause(f.Truncate(int64(n)))
+	}
+	return nil
+}
+
+// Exists reports whether name is there, and an error when that cannot be told.
+func (r *Root) Exists(name string) (bool, error) {
+	_, err := r.dir.Stat(filepath.FromSlash(name))
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	}
+	return false, fmt.Errorf("look for %s: %w", r.join(name), r.outside(err))
+}
+
+// Mkdir makes one directory; its parent must exist.
+func (r *Root) Mkdir(name string) error {
+	if err := r.dir.Mkdir(filepath.FromSlash(name), 0o755); err != nil {
+		return fmt.Errorf("make %s: %w", r.join(name), r.outside(err))
+	}
+	return nil
+}
+
+// Rmdir removes one directory that is empty, which a cgroup without children
+// and processes counts as.
+func (r *Root) Rmdir(name string) error {
+	parent, base := filepath.Split(filepath.FromSlash(filepath.Clean(name)))
+	f, err := r.open(filepath.Join(".", parent), os.O_RDONLY|syscall.O_DIRECTORY)
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", r.join(name), err)
+	}
+	defer f.Close()
+	if err := unix.Unlinkat(int(f.Fd()), base, unix.AT_REMOVEDIR); err != nil {
+		return fmt.Errorf("remove %s: %w", r.join(name), err)
+	}
+	return nil
+}
+
+// Attribute returns an extended attribute, and false when it is not set or
+// cannot be read.
+func (r *Root) Attribute(name, attribute string) (string, bool) {
+	f, err := r.open(name, os.O_RDONLY)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	b := make([]byte, 256)
+	n, err := unix.Fgetxattr(int(f.Fd()), attribute, b)
+	if err != nil {
+		return "", false
+	}
+	return string(b[:n]), true
+}
+
+func (r *Root) join(name string) string { return filepath.Join(r.path, strings.TrimPrefix(name, "/")) }
+
+// cause drops the path that the os package repeats.
+func cause(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
