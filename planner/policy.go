@@ -1,6 +1,10 @@
 package planner
 
-import "github.com/trimtab/trimtab"
+import (
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+)
 
 // Problem is one round's question, in whole units of the pool's resource.
 type Problem struct {
@@ -59,4 +63,39 @@ type Policy interface {
 	// Solve returns an error that is trimtab.ErrInfeasible when the minimums
 	// exceed the capacity, and trimtab.ErrInvalid for a malformed problem.
 	Solve(p *Problem) (Solution, error)
+}
+
+// Scorer is a policy that can say what its objective is worth at any
+// allocation, under the bound that it plans with: for the alternatives in the
+// reasons of a plan.
+type Scorer interface {
+	// Score takes units in the order of the problem's workloads.
+	Score(p *Problem, units []int) float64
+}
+
+// Validate returns an error that is trimtab.ErrInvalid for a problem that no
+// planner makes, and trimtab.ErrInfeasible when the minimums exceed the units.
+func (p *Problem) Validate() error {
+	if p.Units < 0 || p.Units > maxUnits || !positive(p.Unit) {
+		return trimtab.Invalidf("problem: %d units of %v: want 0 to %d of a size > 0", p.Units, p.Unit, maxUnits)
+	}
+	least := 0
+	for i := range p.Workloads {
+		w := &p.Workloads[i]
+		switch {
+		case w.Min < 0 || w.Min > w.Max || w.Max > maxUnits || w.Current < 0:
+			return trimtab.Invalidf("problem: workload %s has %d units, bounds %d to %d", w.Name, w.Current, w.Min, w.Max)
+		case !positive(w.Weight):
+			return trimtab.Invalidf("problem: workload %s has weight %v", w.Name, w.Weight)
+		case i > 0 && p.Workloads[i-1].Name >= w.Name:
+			return trimtab.Invalidf("problem: workload %s is not in order of name", w.Name)
+		case w.Curve != nil && len(w.Curve.Knots) == 0:
+			return trimtab.Invalidf("problem: workload %s has a curve without knots", w.Name)
+		}
+		least += w.Min
+	}
+	if least > p.Units {
+		return fmt.Errorf("solve for %d units: the minimums need %d: %w", p.Units, least, trimtab.ErrInfeasible)
+	}
+	return nil
 }

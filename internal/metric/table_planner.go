@@ -2,5 +2,19 @@ package metric
 
 // plannerRows are the metrics of the planner.
 func plannerRows() []Row {
-	return []Row{}
+	pool := []string{"pool"}
+	return []Row{
+		{Name: "trimtab_planner_rounds_total", Type: Counter, Labels: pool, Help: "Rounds of planning"},
+		{Name: "trimtab_planner_plans_total", Type: Counter, Labels: pool, Help: "Plan steps published"},
+		{Name: "trimtab_planner_actions_total", Type: Counter, Labels: []string{"pool", "mode", "direction"}, Help: "Actions published, by mode and by whether they raise or lower"},
+		{Name: "trimtab_planner_unsolved_total", Type: Counter, Labels: pool, Help: "Rounds whose problem had no solution, so that everybody held"},
+		{Name: "trimtab_planner_grows_dropped_total", Type: Counter, Labels: pool, Help: "Grows that were not published because nothing was free for them"},
+		{Name: "trimtab_planner_grows_scaled_total", Type: Counter, Labels: pool, Help: "Grows that were made smaller because less was free than planned"},
+		{Name: "trimtab_planner_unanswered_total", Type: Counter, Labels: pool, Help: "Plans whose shrinks were not all answered in time"},
+		{Name: "trimtab_planner_applies_refused_total", Type: Counter, Labels: pool, Help: "Applies of recommended plans that were refused"},
+		{Name: "trimtab_planner_ignored_total", Type: Counter, Labels: []string{"pool", "kind"}, Help: "Inputs that were late, repeated or not for this planner, by kind"},
+		{Name: "trimtab_planner_held_workloads", Type: Gauge, Labels: pool, Help: "Workloads that the last plan held, for a reason that it names"},
+		{Name: "trimtab_planner_epoch", Type: Gauge, Labels: pool, Help: "Term of the planner as a leader; 0 before its first"},
+		{Name: "trimtab_planner_objective_ratio", Type: Gauge, Labels: pool, Help: "Objective that the last target is expected to reach, in [0, 1]"},
+	}
 }

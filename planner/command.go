@@ -1,0 +1,106 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// command does what a person asks. Repeated and late commands change nothing.
+func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
+	if c.Pool != p.cfg.Pool {
+		p.counts.ignored["command"]++
+		return nil
+	}
+	switch c.Verb {
+	case trimtab.Pause, trimtab.Resume:
+		if c.Time.Before(p.told) {
+			break
+		}
+		changed := p.isPaused() != (c.Verb == trimtab.Pause)
+		p.told, p.paused = c.Time, c.Verb == trimtab.Pause
+		if p.paused {
+			p.pending, p.wanted = nil, ""
+		}
+		if changed {
+			return p.start(now, string(c.Verb))
+		}
+		return nil
+	case trimtab.Round:
+		if !c.Time.After(p.asked) {
+			break
+		}
+		p.asked = c.Time
+		return p.start(now, "command by "+by(c))
+	case trimtab.Apply:
+		return p.apply(now, c)
+	case trimtab.Release:
+		if w := p.byName[c.Workload]; w != nil {
+			w.released = true
+			return nil
+		}
+	}
+	p.counts.ignored["command"]++
+	return nil
+}
+
+func by(c *trimtab.Command) string {
+	if c.By == "" {
+		return "somebody"
+	}
+	return c.By
+}
+
+// apply carries out the recommended actions of an earlier plan, once, as a
+// plan of its own: shrinks first, grows as they are confirmed. When the plan
+// is not known, or anything is not as it was, the new plan is empty, its Cause
+// says so and Held says what differs.
+func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
+	if !p.counts.leading {
+		return nil
+	}
+	if p.pending != nil {
+		p.applies = c // after the plan under way
+		return nil
+	}
+	r := &decision{planner: p, now: now, cause: "apply " + c.Plan + " by " + by(c), heldBack: map[string]string{}}
+	refuse := func(why string) []trimtab.Value {
+		r.cause = "apply " + c.Plan + " refused: " + why
+		r.shrinks, r.grows = nil, nil
+		p.counts.refused++
+		return p.publish(r)
+	}
+	i := slices.IndexFunc(p.recommended, func(q *trimtab.Plan) bool { return q.ID() == c.Plan })
+	switch {
+	case i < 0:
+		return refuse("no recommendation of that name waits")
+	case p.isPaused():
+		return refuse("paused")
+	}
+	for _, a := range p.recommended[i].Actions {
+		if a.Mode != trimtab.Recommend {
+			continue
+		}
+		a.Mode = trimtab.Act
+		e := p.ledger.entries[place{a.Target, a.Host}]
+		switch {
+		case e == nil || e.gone || p.byName[a.Target] == nil || p.byName[a.Target].released:
+			r.heldBack[a.Target] = "its knob is gone"
+		case e.held.Problem != "":
+			r.heldBack[a.Target] = "knob: " + e.held.Problem
+		case !e.held.Now.Equal(a.Expect, grain*p.cfg.Unit):
+			r.heldBack[a.Target] = fmt.Sprintf("found %s, the plan expected %s", e.held.Now, a.Expect)
+		case a.Set.Less(a.Expect):
+			r.shrinks = append(r.shrinks, a)
+		default:
+			r.grows = append(r.grows, a)
+		}
+	}
+	if len(r.heldBack) > 0 {
+		return refuse("the state has changed")
+	}
+	p.recommended = slices.Delete(p.recommended, i, i+1)
+	return p.publish(r)
+}

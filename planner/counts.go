@@ -1,0 +1,66 @@
+package planner
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// counts are totals since the planner was made.
+type counts struct {
+	leading                     bool
+	rounds, plans, unsolved     uint64
+	dropped, scaled, unanswered uint64
+	refused                     uint64
+	actions                     map[string]uint64
+	ignored                     map[string]uint64
+	held                        int
+	value                       *float64
+}
+
+func newCounts() counts {
+	return counts{actions: map[string]uint64{}, ignored: map[string]uint64{}}
+}
+
+func (c *counts) action(m trimtab.Mode, rise bool) {
+	direction := "lower"
+	if rise {
+		direction = "raise"
+	}
+	c.actions[string(m)+" "+direction]++
+}
+
+func (c *counts) plan(p *trimtab.Plan) {
+	c.plans++
+	c.held = len(p.Held)
+	if p.Value != nil {
+		c.value = p.Value
+	}
+}
+
+// Counts yields the totals; see [trimtab.Counted].
+func (p *Planner) Counts(yield func(name string, value float64, labels ...string)) {
+	c := &p.counts
+	pool := p.cfg.Pool
+	yield("trimtab_planner_rounds_total", float64(c.rounds), pool)
+	yield("trimtab_planner_plans_total", float64(c.plans), pool)
+	yield("trimtab_planner_unsolved_total", float64(c.unsolved), pool)
+	yield("trimtab_planner_grows_dropped_total", float64(c.dropped), pool)
+	yield("trimtab_planner_grows_scaled_total", float64(c.scaled), pool)
+	yield("trimtab_planner_unanswered_total", float64(c.unanswered), pool)
+	yield("trimtab_planner_applies_refused_total", float64(c.refused), pool)
+	for _, mode := range []string{"act", "recommend"} {
+		for _, direction := range []string{"raise", "lower"} {
+			yield("trimtab_planner_actions_total", float64(c.actions[mode+" "+direction]), pool, mode, direction)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.ignored)) {
+		yield("trimtab_planner_ignored_total", float64(c.ignored[kind]), pool, kind)
+	}
+	yield("trimtab_planner_held_workloads", float64(c.held), pool)
+	yield("trimtab_planner_epoch", float64(p.epoch), pool)
+	if c.value != nil {
+		yield("trimtab_planner_objective_ratio", *c.value, pool)
+	}
+}

@@ -1,0 +1,105 @@
+package planner
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab"
+)
+
+// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
+const grain = 1e-9
+
+// upUnits returns the least number of units that give at least v.
+func upUnits(v, unit float64) int { return int(math.Ceil(v/unit - grain)) }
+
+// downUnits returns the most units that v holds.
+func downUnits(v, unit float64) int { return int(math.Floor(v/unit + grain)) }
+
+// Demand is what is known of the least allocation that meets an SLO, in units.
+type Demand struct {
+	// Upper is the least allocation whose lower bound meets the SLO, d̂ of
+	// Cilantro's figure 6; the maximum where none does.
+	Upper int
+	// Explore is where a report would tell most about the demand, d̄ of (5):
+	// the allocation that maximises min(p_ucb − SLO, SLO − p_lcb).
+	Explore int
+	// Mean is the least allocation whose mean meets the SLO; -1: none.
+	Mean int
+}
+
+// DemandOf reads the demand off curve c for unit size unit (> 0), within
+// [lo, hi] units. Below the first knot nothing is proven, so a demand is never
+// less than that. It takes time linear in the knots.
+func DemandOf(c *trimtab.Curve, slo, unit float64, lo, hi int) Demand {
+	lower := func(b trimtab.Band) float64 { return b.Lower }
+	mean := func(b trimtab.Band) float64 { return b.Mean }
+	d := Demand{Upper: hi, Mean: -1, Explore: explore(c, slo, unit, lo, hi)}
+	if a := leastReaching(c, slo, lower); a >= 0 {
+		d.Upper = min(max(upUnits(a, unit), lo), hi)
+	}
+	if a := leastReaching(c, slo, mean); a >= 0 && upUnits(a, unit) <= hi {
+		d.Mean = max(upUnits(a, unit), lo)
+	}
+	return d
+}
+
+// leastReaching returns the least allocation from the first knot on at which
+// the bound reaches level; -1 when it never does.
+func leastReaching(c *trimtab.Curve, level float64, bound func(trimtab.Band) float64) float64 {
+	for i, k := range c.Knots {
+		v := bound(k.Band)
+		if v < level {
+			continue
+		}
+		if i == 0 {
+			return k.Allocation
+		}
+		before := c.Knots[i-1]
+		u := bound(before.Band)
+		return before.Allocation + (level-u)/(v-u)*(k.Allocation-before.Allocation)
+	}
+	return -1
+}
+
+// explore maximises h(a) = min(p_ucb(a) − SLO, SLO − p_lcb(a)) over the units
+// in [lo, hi]. Between two knots h is the lesser of two lines, so its greatest
+// value on whole units is at an end or beside the crossing. Ties: the least.
+func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) int {
+	best, at := math.Inf(-1), lo
+	try := func(k int) {
+		k = min(max(k, lo), hi)
+		b := c.Eval(float64(k) * unit)
+		h := math.Min(b.Upper-slo, slo-b.Lower)
+		if h > best || h == best && k < at {
+			best, at = h, k
+		}
+	}
+	try(lo)
+	for i, k := range c.Knots {
+		try(downUnits(k.Allocation, unit))
+		try(upUnits(k.Allocation, unit))
+		if i == 0 {
+			continue
+		}
+		p := c.Knots[i-1]
+		// upper(t) + lower(t) = 2·slo is where the two lines cross.
+		s0, s1 := p.Upper+p.Lower-2*slo, k.Upper+k.Lower-2*slo
+		if s0 < 0 != (s1 < 0) && s0 != s1 {
+			x := p.Allocation + s0/(s0-s1)*(k.Allocation-p.Allocation)
+			try(downUnits(x, unit))
+			try(upUnits(x, unit))
+		}
+	}
+	try(hi)
+	return at
+}
+
+// Recommend returns the demand to plan with (Cilantro, equation 6),
+//
+//	clip(β·Upper + (1−β)·Explore, previous − step, previous + step),
+//
+// in whole units, rounded to the nearest.
+func (d Demand) Recommend(beta float64, previous, step int) int {
+	v := int(math.Round(beta*float64(d.Upper) + (1-beta)*float64(d.Explore)))
+	return min(max(v, previous-step), previous+step)
+}

@@ -1,0 +1,20 @@
+// Package fair answers rounds by entitlement: resource-fair shares, and the
+// NJC procedure ("no justified complaints"), with weights and bounds.
+//
+//	entitlement_j = w_j R / Σ w            every workload's due
+//	a_j(s) = clamp(s w_j, min_j, d_j)      with the level s so that Σ a_j = R
+//
+// NJC gives each workload its demand d_j where that is below its share, and
+// splits what is left among the others, again and again, until no demand is
+// below its share: the level s is the last share per unit of weight. Nobody
+// can complain with reason: whoever has less than its demand has at least its
+// entitlement. What nobody demands stays unused. Resource-fair is the same
+// with every demand at the maximum.
+//
+// Source: Cilantro (OSDI'23), section 4.1.1, "An NJC policy" and equation
+// (3). Demands are read off the curves by package planner (equations 5, 6).
+// The package does not learn demands and does not split groups of workloads.
+//
+//	r, err := fair.NJC(60, []float64{10, 40, 100}, nil)
+//	// r.Allocation = [10 25 25], *r.Share = 25
+package fair

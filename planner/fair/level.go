@@ -1,0 +1,182 @@
+package fair
+
+import (
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab/planner"
+)
+
+// bounded is one workload of a level: it gets clamp(s·weight, lo, hi) units.
+type bounded struct{ lo, hi, weight float64 }
+
+// level returns the highest s with Σ clamp(s·weight, lo, hi) <= units, and +Inf
+// when everybody's hi fits. The sum grows piecewise linearly in s; its corners
+// are sorted, O(n log n).
+func level(units int, of []bounded) float64 {
+	type corner struct{ s, slope float64 }
+	corners := make([]corner, 0, 2*len(of))
+	sum, top := 0.0, 0.0
+	for _, b := range of {
+		sum += b.lo
+		top += b.hi
+		corners = append(corners, corner{b.lo / b.weight, b.weight}, corner{b.hi / b.weight, -b.weight})
+	}
+	if top <= float64(units) {
+		return math.Inf(1)
+	}
+	slices.SortFunc(corners, func(a, b corner) int { return compare(a.s, b.s) })
+	slope, s := 0.0, 0.0
+	for _, c := range corners {
+		if next := sum + slope*(c.s-s); next > float64(units) {
+			break
+		} else if slope > 0 {
+			sum = next
+		}
+		s = c.s
+		slope += c.slope
+	}
+	if slope <= 0 {
+		return s
+	}
+	return s + (float64(units)-sum)/slope
+}
+
+// round turns the shares at level s into whole units that sum to at most
+// units: everybody's share is rounded down, and units that are left go to the
+// largest remainders; ties: to who would otherwise lose a unit that it holds,
+// then by name.
+func round(p *planner.Problem, of []bounded, s float64) []int {
+	type part struct {
+		at        int
+		remainder float64
+		holds     bool
+	}
+	units := make([]int, len(of))
+	left := p.Units
+	var parts []part
+	for i, b := range of {
+		share := math.Min(math.Max(s*b.weight, b.lo), b.hi)
+		units[i] = int(math.Floor(share + grain))
+		left -= units[i]
+		if r := share - float64(units[i]); r > grain {
+			parts = append(parts, part{i, math.Round(r / grain), p.Workloads[i].Current > units[i]})
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b part) int {
+		if a.remainder != b.remainder {
+			return compare(b.remainder, a.remainder)
+		}
+		if a.holds != b.holds {
+			if a.holds {
+				return -1
+			}
+			return 1
+		}
+		return compare(float64(a.at), float64(b.at))
+	})
+	for _, t := range parts {
+		if left <= 0 {
+			break
+		}
+		units[t.at]++
+		left--
+	}
+	return units
+}
+
+// grain is the part of a unit below which shares count as equal.
+const grain = 1e-9
+
+// solve levels the workloads between their minimum and what each may want.
+func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Solution, []bounded, error) {
+	if err := p.Validate(); err != nil {
+		return planner.Solution{}, nil, err
+	}
+	of := make([]bounded, len(p.Workloads))
+	for i := range p.Workloads {
+		w := &p.Workloads[i]
+		hi := min(max(want(w), w.Min), w.Max)
+		of[i] = bounded{float64(w.Min), float64(hi), w.Weight}
+	}
+	s := planner.Solution{Units: round(p, of, level(p.Units, of)), Binding: make([]string, len(of))}
+	for i, w := range p.Workloads {
+		switch {
+		case s.Units[i] < int(of[i].hi):
+			s.Binding[i] = "capacity"
+		case s.Units[i] == w.Max:
+			s.Binding[i] = "max"
+		default:
+			s.Binding[i] = "demand"
+		}
+	}
+	return s, of, nil
+}
+
+// NJCPolicy is the NJC procedure on whole units, over the recommended demands.
+// A workload without a curve demands what it has.
+type NJCPolicy struct{}
+
+// Name returns "njc".
+func (NJCPolicy) Name() string { return "njc" }
+
+// Solve divides the units; see [planner.Policy] for the errors. It takes
+// O(n log n) time. Its value is F_NJC over the demands.
+func (n NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
+	s, _, err := solve(p, demand)
+	if err != nil {
+		return s, err
+	}
+	for i, w := range p.Workloads {
+		if w.Curve == nil {
+			s.Binding[i] = "unknown curve"
+		}
+	}
+	s.Value = n.Score(p, s.Units)
+	return s, nil
+}
+
+// Score returns F_NJC (equation 3) of an allocation, with utilities linear up
+// to the recommended demand.
+func (NJCPolicy) Score(p *planner.Problem, units []int) float64 { return score(p, units) }
+
+// ResourceFair gives each workload its entitlement, whatever it needs.
+type ResourceFair struct{}
+
+// Name returns "resource-fair".
+func (ResourceFair) Name() string { return "resource-fair" }
+
+// Solve divides the units; see [planner.Policy] for the errors.
+func (r ResourceFair) Solve(p *planner.Problem) (planner.Solution, error) {
+	s, _, err := solve(p, func(w *planner.Workload) int { return w.Max })
+	if err != nil {
+		return s, err
+	}
+	s.Value = r.Score(p, s.Units)
+	return s, nil
+}
+
+// Score returns F_NJC as [NJCPolicy.Score] does: 1 unless a bound takes from
+// somebody's entitlement.
+func (ResourceFair) Score(p *planner.Problem, units []int) float64 { return score(p, units) }
+
+func demand(w *planner.Workload) int {
+	if w.Curve == nil {
+		return w.Current
+	}
+	return w.Demand
+}
+
+func score(p *planner.Problem, units []int) float64 {
+	allocation := make([]float64, len(units))
+	demands := make([]float64, len(units))
+	weights := make([]float64, len(units))
+	total := 0.0
+	for i := range p.Workloads {
+		w := &p.Workloads[i]
+		allocation[i], demands[i], weights[i] = float64(units[i]), float64(demand(w)), w.Weight
+		total += w.Weight
+	}
+	_, f := usefulness(allocation, demands, weights, float64(p.Units)/total)
+	return f
+}

@@ -1,0 +1,316 @@
+package guard
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Config holds the bounds. The zero value is the safe default.
+type Config struct {
+	// Disabled lets everything through that fits the capacity: for runs that
+	// reproduce a paper.
+	Disabled bool
+	// Fall is the largest part of its allocation that a workload may lose in
+	// a round, in (0, 1]. Default 0.2.
+	Fall float64
+	// Lowered is the largest part of the workloads that a round may lower, in
+	// (0, 1], at least one of them. Default 0.25.
+	Lowered float64
+	// Moved is the largest part of the capacity that a round may take away,
+	// in (0, 1]. Default 0.25.
+	Moved float64
+	// Band is the half width of the dead band as a part of the allocation, in
+	// (0, 1); negative: none. Default 0.1.
+	Band float64
+	// Window is the time in which a workload may change direction once;
+	// negative: none. Default 300 s.
+	Window time.Duration
+}
+
+// Validate returns an error that is trimtab.ErrInvalid and names the field.
+func (c Config) Validate() error {
+	for _, v := range []float64{c.Fall, c.Lowered, c.Moved} {
+		if !(v >= 0 && v <= 1) {
+			return trimtab.Invalidf("guard: fall %v, lowered %v, moved %v: want numbers in (0, 1]", c.Fall, c.Lowered, c.Moved)
+		}
+	}
+	if !(c.Band < 1) || math.IsInf(c.Band, 0) {
+		return trimtab.Invalidf("guard: band %v: want a number below 1", c.Band)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	or := func(v *float64, otherwise float64) {
+		if *v == 0 {
+			*v = otherwise
+		}
+	}
+	or(&c.Fall, 0.2)
+	or(&c.Lowered, 0.25)
+	or(&c.Moved, 0.25)
+	or(&c.Band, 0.1)
+	if c.Window == 0 {
+		c.Window = 300 * time.Second
+	}
+	return c
+}
+
+// Move is what is remembered of a workload's moves.
+type Move struct {
+	// Direction is +1 after a rise, −1 after a fall, 0 before any move.
+	Direction int `json:"direction"`
+	// At is when it last moved, Reversed when it last changed direction.
+	At       time.Time `json:"at,omitzero"`
+	Reversed time.Time `json:"reversed,omitzero"`
+}
+
+// Then returns the memory after a move in the given direction at time now.
+func (m Move) Then(direction int, now time.Time) Move {
+	if m.Direction == -direction && direction != 0 {
+		m.Reversed = now
+	}
+	m.Direction, m.At = direction, now
+	return m
+}
+
+// Workload is one workload's wish.
+type Workload struct {
+	Name string
+	// Now is what it has, Target where the solver wants it, Want the step to
+	// Target that is asked for now, all in the resource's unit.
+	Now, Target, Want float64
+	// Fresh tells that a fresh estimate without a hold stands behind it.
+	Fresh bool
+	// Needed tells that it misses its SLO with what it has.
+	Needed bool
+	// Advice tells that the action will not be written (mode recommend): it
+	// is bounded alike, in an account of its own.
+	Advice bool
+	Last   Move
+}
+
+// Round is one round's wishes.
+type Round struct {
+	Now time.Time
+	// Unit is the size of a unit, Capacity that of the pool; Spare is what of
+	// it nobody holds, negative when more is held than there is.
+	Unit, Capacity, Spare float64
+	// Workloads are in order of name.
+	Workloads []Workload
+}
+
+// Grant is what the guard lets a workload have.
+type Grant struct {
+	// Set is Now, or a whole number of units.
+	Set float64
+	// Binding is empty, or "guard: " and what stopped the wish.
+	Binding string
+}
+
+// grain absorbs rounding: 1e-9 of a unit.
+const grain = 1e-9
+
+// Apply bounds a round. It is pure and keeps the order of the workloads.
+func (c Config) Apply(r Round) []Grant {
+	c = c.withDefaults()
+	grants := make([]Grant, len(r.Workloads))
+	var account [2]ledger
+	for i := range r.Workloads {
+		w := &r.Workloads[i]
+		grants[i] = Grant{Set: w.Now}
+		a := &account[side(w)]
+		a.targets++
+		tiny := grain * r.Unit
+		switch {
+		case !finite(w.Want) || !finite(w.Target) || !finite(w.Now):
+			grants[i].Binding = "guard: not a number"
+		case w.Want > w.Now+tiny:
+			c.rise(r, i, grants, a)
+		case w.Want < w.Now-tiny:
+			c.fall(r, i, grants, a)
+		}
+	}
+	for s := range account {
+		c.settle(r, grants, &account[s])
+	}
+	return grants
+}
+
+// ledger collects the candidates of one side: what is written, and advice.
+type ledger struct {
+	targets int
+	rises   []wish
+	falls   []wish
+	// inside are falls in the dead band, for rises that are needed.
+	inside []wish
+}
+
+type wish struct {
+	at     int
+	to     float64
+	amount float64
+	needed bool
+}
+
+func side(w *Workload) int {
+	if w.Advice {
+		return 1
+	}
+	return 0
+}
+
+// rise admits a rise, unless the dead band or the last reversal forbids it.
+func (c Config) rise(r Round, i int, grants []Grant, a *ledger) {
+	w := &r.Workloads[i]
+	if !c.Disabled && !w.Needed {
+		if w.Target-w.Now <= c.Band*w.Now {
+			grants[i].Binding = c.inBand()
+			return
+		}
+		if c.reverses(w, +1, r.Now) {
+			grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
+			return
+		}
+	}
+	a.rises = append(a.rises, wish{i, w.Want, w.Want - w.Now, w.Needed})
+}
+
+// fall admits a fall, shortened to the bound per step.
+func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
+	w := &r.Workloads[i]
+	to := w.Want
+	if !w.Fresh {
+		grants[i].Binding = "guard: no fresh estimate, no fall"
+		return
+	}
+	if c.Disabled {
+		a.falls = append(a.falls, wish{i, to, w.Now - to, false})
+		return
+	}
+	if c.reverses(w, -1, r.Now) {
+		grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
+		return
+	}
+	if least := math.Ceil(w.Now*(1-c.Fall)/r.Unit-grain) * r.Unit; to < least {
+		to = least
+		grants[i].Binding = fmt.Sprintf("guard: a fall of at most %.0f%% a round", 100*c.Fall)
+	}
+	if to >= w.Now-grain*r.Unit {
+		return
+	}
+	f := wish{i, to, w.Now - to, false}
+	if w.Now-w.Target <= c.Band*w.Now {
+		grants[i].Binding = c.inBand()
+		a.inside = append(a.inside, f)
+		return
+	}
+	a.falls = append(a.falls, f)
+}
+
+func (c Config) inBand() string {
+	return fmt.Sprintf("guard: the target is within %.0f%% of what it has", 100*c.Band)
+}
+
+// reverses reports whether a move in the given direction would be one reversal
+// too many. A fall also waits a window after the last rise.
+func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
+	m := w.Last
+	if m.Direction != -direction || c.Window < 0 {
+		return false
+	}
+	return !m.Reversed.IsZero() && now.Sub(m.Reversed) < c.Window ||
+		direction < 0 && now.Sub(m.At) < c.Window
+}
+
+// settle grants falls within the bounds per round, then rises within the room.
+func (c Config) settle(r Round, grants []Grant, a *ledger) {
+	bySize := func(x, y wish) int {
+		switch {
+		case x.amount > y.amount:
+			return -1
+		case x.amount < y.amount:
+			return 1
+		}
+		return x.at - y.at
+	}
+	slices.SortFunc(a.falls, bySize)
+	slices.SortFunc(a.inside, bySize)
+	most, budget := a.targets, math.Inf(1)
+	if !c.Disabled {
+		most = max(1, int(c.Lowered*float64(a.targets)+grain))
+		budget = c.Moved * r.Capacity
+	}
+	freed, lowered := 0.0, 0
+	lower := func(f wish, inside bool) {
+		to := f.to
+		if f.amount > budget-freed {
+			to = math.Ceil((r.Workloads[f.at].Now-(budget-freed))/r.Unit-grain) * r.Unit
+		}
+		switch {
+		case lowered >= most:
+			grants[f.at].Binding = fmt.Sprintf("guard: at most %d of %d lowered a round", most, a.targets)
+		case to >= r.Workloads[f.at].Now-grain*r.Unit:
+			grants[f.at].Binding = fmt.Sprintf("guard: at most %.0f%% of the capacity moved a round", 100*c.Moved)
+		default:
+			if to > f.to {
+				grants[f.at].Binding = fmt.Sprintf("guard: at most %.0f%% of the capacity moved a round", 100*c.Moved)
+			} else if inside {
+				grants[f.at].Binding = "guard: lowered inside the dead band for a workload that misses its SLO"
+			}
+			grants[f.at].Set = to
+			freed += r.Workloads[f.at].Now - to
+			lowered++
+		}
+	}
+	for _, f := range a.falls {
+		lower(f, false)
+	}
+	needed := 0.0
+	for _, w := range a.rises {
+		if w.needed {
+			needed += w.amount
+		}
+	}
+	for _, f := range a.inside {
+		if needed <= r.Spare+freed+grain*r.Unit {
+			break
+		}
+		lower(f, true)
+	}
+	c.raise(r, grants, a.rises, r.Spare+freed)
+}
+
+// raise shares the room among the rises: first those that are needed, each
+// group in proportion to what it asks.
+func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) {
+	for _, needed := range []bool{true, false} {
+		var group []wish
+		var asks []float64
+		for _, w := range rises {
+			if w.needed == needed {
+				group = append(group, w)
+				asks = append(asks, w.amount)
+			}
+		}
+		for i, got := range Share(asks, room, r.Unit) {
+			w := group[i]
+			room -= got
+			switch {
+			case got >= w.amount-grain*r.Unit:
+				grants[w.at].Set = w.to
+			case got > 0:
+				grants[w.at].Set = r.Workloads[w.at].Now + got
+				grants[w.at].Binding = "guard: no room for more"
+			default:
+				grants[w.at].Binding = "guard: no room"
+			}
+		}
+	}
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

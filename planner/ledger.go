@@ -1,0 +1,223 @@
+package planner
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// ledger is what the planner knows that the knobs give, and what they may yet
+// give: for each knob the highest of the value last read back and of every
+// grow that was released and not answered. Their sum never exceeds the
+// capacity by the planner's doing.
+type ledger struct {
+	entries map[place]*entry
+	hosts   map[string]*hostState
+}
+
+// place is one knob of the pool's resource.
+type place struct{ target, host string }
+
+// entry is one knob.
+type entry struct {
+	place
+	held trimtab.Held
+	// order is that of the message that held.Now comes from.
+	order order
+	// gone tells that the host's last holding did not list the knob.
+	gone bool
+	// goneSince is when that was first seen.
+	goneSince time.Time
+	// grows are released and not yet answered.
+	grows []grow
+}
+
+// grow is a released rise: until it is answered it may have happened.
+type grow struct {
+	id    stepID
+	set   trimtab.Amount
+	until time.Time
+}
+
+// stepID names one step of one plan.
+type stepID struct {
+	epoch, sequence uint64
+	step            int
+}
+
+func (a stepID) compare(b stepID) int {
+	return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.step, b.step))
+}
+
+// order tells later from earlier messages of one host: by the plan that the
+// host had accepted, then by its clock.
+type order struct {
+	epoch, sequence uint64
+	time            time.Time
+}
+
+func (a order) before(b order) bool {
+	if c := cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.sequence, b.sequence)); c != 0 {
+		return c < 0
+	}
+	return a.time.Before(b.time)
+}
+
+// hostState is what is known of a host.
+type hostState struct {
+	// order is that of the last holding, heard when it arrived.
+	order order
+	heard time.Time
+	// fenced is the highest epoch that the host is known to have accepted:
+	// plans of older ones can have no effect there any more.
+	fenced uint64
+	paused bool
+}
+
+func newLedger() ledger {
+	return ledger{entries: map[place]*entry{}, hosts: map[string]*hostState{}}
+}
+
+func (l *ledger) host(name string) *hostState {
+	h := l.hosts[name]
+	if h == nil {
+		h = &hostState{}
+		l.hosts[name] = h
+	}
+	return h
+}
+
+// hold takes in a holding and reports whether it was news. A holding that is
+// older than the last is late; after patience without news it is taken all the
+// same, so that a host whose clock was set back is heard again.
+func (l *ledger) hold(now time.Time, in *trimtab.Holding, resource string, patience time.Duration) bool {
+	h := l.host(in.Host)
+	o := order{in.Epoch, in.Sequence, in.Time}
+	if o.before(h.order) && now.Sub(h.heard) < patience {
+		return false
+	}
+	h.order, h.heard, h.paused = o, now, in.Paused
+	h.fenced = max(h.fenced, in.Epoch)
+	listed := make(map[string]bool, len(in.Targets))
+	for i := range in.Targets {
+		t := in.Targets[i]
+		if t.Resource != resource {
+			continue
+		}
+		listed[t.Target] = true
+		e := l.entry(place{t.Target, in.Host})
+		e.gone = false
+		if before := e.held.Now; o.before(e.order) && now.Sub(h.heard) < patience {
+			t.Now = before // an outcome told of a later value
+		} else {
+			e.order = o
+		}
+		e.held = t
+		e.answered(stepID{in.Epoch, in.Sequence, 0})
+	}
+	for p, e := range l.entries {
+		if p.host == in.Host && !listed[p.target] && !e.gone {
+			e.gone, e.goneSince = true, now
+		}
+	}
+	return true
+}
+
+// entry returns the knob at p, making it.
+func (l *ledger) entry(p place) *entry {
+	e := l.entries[p]
+	if e == nil {
+		e = &entry{place: p}
+		l.entries[p] = e
+	}
+	return e
+}
+
+// answered forgets the grows of steps before id: the host has accepted a later
+// one, so that they have happened (and were read) or never will.
+func (e *entry) answered(id stepID) {
+	e.grows = slices.DeleteFunc(e.grows, func(g grow) bool { return g.id.compare(id) < 0 })
+}
+
+// read takes in the results of an outcome.
+func (l *ledger) read(now time.Time, in *trimtab.Outcome, resource string) {
+	h := l.host(in.Host)
+	if in.Refused == "" {
+		h.fenced = max(h.fenced, in.Epoch)
+	}
+	id := stepID{in.Epoch, in.Sequence, in.Step}
+	o := order{in.Epoch, in.Sequence, in.Time}
+	for _, r := range in.Results {
+		e := l.entries[place{r.Target, in.Host}]
+		if e == nil || r.Resource != resource || !r.Known {
+			continue
+		}
+		if !o.before(e.order) {
+			e.order, e.held.Now = o, r.Found
+		}
+		e.grows = slices.DeleteFunc(e.grows, func(g grow) bool { return g.id == id })
+	}
+}
+
+// reserve returns the most that the knob may give, in the resource's unit.
+// most stands for unlimited, and for a knob that a former leader's plan may
+// still be turning.
+func (l *ledger) reserve(e *entry, most float64, t term) float64 {
+	if !t.fenced(l.host(e.host)) {
+		return max(most, bounded(e.held.Now, most))
+	}
+	v := bounded(e.held.Now, most)
+	for _, g := range e.grows {
+		if !t.now.After(g.until) {
+			v = max(v, bounded(g.set, most))
+		}
+	}
+	return v
+}
+
+// term is the leader's epoch, since when, and now.
+type term struct {
+	epoch      uint64
+	since, now time.Time
+	// lease is how long a former leader's plans can still be carried out.
+	lease time.Duration
+}
+
+// fenced reports whether no plan of a former leader can have an effect on h.
+func (t term) fenced(h *hostState) bool {
+	return h.fenced >= t.epoch || t.now.Sub(t.since) > t.lease
+}
+
+// sorted returns the entries in order of target and host.
+func (l *ledger) sorted() []*entry {
+	return slices.SortedFunc(maps.Values(l.entries), func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.host, b.host))
+	})
+}
+
+// prune forgets knobs that are gone for longer than after, when another host
+// has the workload by now.
+func (l *ledger) prune(now time.Time, after time.Duration) {
+	live := map[string]bool{}
+	for p, e := range l.entries {
+		if !e.gone {
+			live[p.target] = true
+		}
+	}
+	for p, e := range l.entries {
+		if e.gone && live[p.target] && now.Sub(e.goneSince) > after {
+			delete(l.entries, p)
+		}
+	}
+}
+
+// bounded returns a's value, or most when it is unlimited.
+func bounded(a trimtab.Amount, most float64) float64 {
+	if a.Unlimited {
+		return most
+	}
+	return a.Value
+}

@@ -1,0 +1,202 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/guard"
+)
+
+// Planner is the planning step of one pool. It is not safe for concurrent use.
+//
+// It takes Leader, Estimate, Holding, Outcome, Alert, Command and ticks, and
+// returns Plans. A round starts on the tick after Round has passed, at once
+// when an alert fires for one of its workloads, and on command.
+type Planner struct {
+	cfg       Config
+	workloads []*workload // in order of name
+	byName    map[string]*workload
+	ledger    ledger
+
+	epoch, sequence uint64
+	since           time.Time        // when the epoch began
+	next            time.Time        // when the next round is due
+	wanted          string           // the cause of a round that waits for pending
+	applies         *trimtab.Command // an Apply that waits for pending
+	pending         *pending
+	paused          bool
+	told            time.Time // the time of the last Pause or Resume
+	asked           time.Time // the time of the last Round command
+	groups          map[string]time.Time
+	recommended     []*trimtab.Plan
+	counts          counts
+}
+
+// workload is what the planner keeps of one workload.
+type workload struct {
+	WorkloadConfig
+	estimate *trimtab.Estimate
+	// fresh is when an estimate was last good for planning; the time of the
+	// first round before any was.
+	fresh time.Time
+	// demand is the recommended demand in units, when known (equation 6).
+	demand      int
+	knowsDemand bool
+	move        guard.Move
+	released    bool
+}
+
+// New returns a planner that publishes nothing until it is told that it leads.
+// The error is trimtab.ErrInvalid and names the field.
+func New(cfg Config) (*Planner, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, ledger: newLedger(), groups: map[string]time.Time{}}
+	for _, c := range p.cfg.Workloads {
+		w := &workload{WorkloadConfig: c}
+		p.workloads = append(p.workloads, w)
+		p.byName[c.Name] = w
+	}
+	slices.SortFunc(p.workloads, func(a, b *workload) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	p.counts = newCounts()
+	return p, nil
+}
+
+// Step takes one value or a tick; see [trimtab.Step].
+func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
+	switch v := in.(type) {
+	case nil:
+		return p.tick(now)
+	case *trimtab.Leader:
+		p.lead(now, v)
+	case *trimtab.Estimate:
+		p.learn(v)
+	case *trimtab.Holding:
+		if !p.ledger.hold(now, v, p.cfg.Resource, p.cfg.StaleAfter) {
+			p.counts.ignored["holding"]++
+			return nil
+		}
+		return p.release(now)
+	case *trimtab.Outcome:
+		return p.answer(now, v)
+	case *trimtab.Alert:
+		return p.alert(now, v)
+	case *trimtab.Command:
+		return p.command(now, v)
+	default:
+		p.counts.ignored["other"]++
+	}
+	return nil
+}
+
+// lead begins a term, or ends it with epoch 0. An epoch that is not higher
+// than the last is no new term.
+func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
+	switch {
+	case v.Pool != p.cfg.Pool || v.Epoch != 0 && v.Epoch < p.epoch:
+		p.counts.ignored["leader"]++
+	case v.Epoch == 0:
+		p.pending, p.wanted, p.applies = nil, "", nil
+		p.counts.leading = false
+	case v.Epoch > p.epoch:
+		p.epoch, p.sequence, p.since = v.Epoch, 0, now
+		p.pending, p.wanted, p.applies, p.next = nil, "", nil, now
+		p.counts.leading = true
+	}
+}
+
+// learn keeps the latest estimate of a workload.
+func (p *Planner) learn(e *trimtab.Estimate) {
+	w := p.byName[e.Workload]
+	if w == nil || w.estimate != nil && e.Time.Before(w.estimate.Time) {
+		p.counts.ignored["estimate"]++
+		return
+	}
+	w.estimate = e
+}
+
+// tick releases what is due and starts the round that is.
+func (p *Planner) tick(now time.Time) []trimtab.Value {
+	out := p.release(now)
+	if !p.counts.leading || p.pending != nil || now.Before(p.next) {
+		return out
+	}
+	return append(out, p.round(now, "tick")...)
+}
+
+// alert starts a round for an alert that fires, once per gap and group.
+func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
+	if !a.Firing || p.byName[a.Workload] == nil || !p.counts.leading {
+		p.counts.ignored["alert"]++
+		return nil
+	}
+	if last, ok := p.groups[a.Group]; ok && now.Sub(last) < p.cfg.AlertGap {
+		p.counts.ignored["alert"]++
+		return nil
+	}
+	for g, t := range p.groups {
+		if now.Sub(t) >= p.cfg.AlertGap {
+			delete(p.groups, g)
+		}
+	}
+	if len(p.groups) >= maxGroups {
+		p.counts.ignored["alert"]++
+		return nil
+	}
+	p.groups[a.Group] = now
+	return p.start(now, fmt.Sprintf("alert %s of %s (group %s, fingerprint %s)", a.Name, a.Workload, a.Group, a.Fingerprint))
+}
+
+// maxGroups bounds how many groups of alerts may start rounds in one gap.
+const maxGroups = 1024
+
+// start starts a round now, or as soon as the plan under way is finished.
+func (p *Planner) start(now time.Time, cause string) []trimtab.Value {
+	if !p.counts.leading {
+		return nil
+	}
+	if p.pending != nil {
+		if p.wanted == "" {
+			p.wanted = cause
+		}
+		return nil
+	}
+	return p.round(now, cause)
+}
+
+// term returns the leader's term at time now.
+func (p *Planner) term(now time.Time) term {
+	return term{p.epoch, p.since, now, p.cfg.Lease}
+}
+
+// most returns what stands for Unlimited in a knob of the named workload.
+func (p *Planner) most(e *entry) float64 {
+	m := p.cfg.Capacity
+	if w := p.byName[e.target]; w != nil {
+		m = w.Max
+	}
+	if e.held.Max > 0 {
+		m = min(m, e.held.Max)
+	}
+	return m
+}
+
+// spare returns the capacity that no knob can be using, negative when more may
+// be in use than there is.
+func (p *Planner) spare(now time.Time) float64 {
+	left := p.cfg.Capacity
+	for _, e := range p.ledger.sorted() {
+		if p.byName[e.target] != nil {
+			left -= p.ledger.reserve(e, p.most(e), p.term(now))
+		}
+	}
+	return left
+}

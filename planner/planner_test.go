@@ -1,0 +1,89 @@
+package planner_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// ramp is a curve whose mean meets 1 at the given allocation.
+func ramp(full float64) *trimtab.Curve {
+	return &trimtab.Curve{Load: 10, Level: 0.9, Knots: []trimtab.Knot{
+		{Allocation: full / 10, Band: trimtab.Band{Lower: 0.08, Mean: 0.1, Upper: 0.12}},
+		{Allocation: full, Band: trimtab.Band{Lower: 0.98, Mean: 1, Upper: 1}},
+		{Allocation: 2 * full, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}},
+	}}
+}
+
+func estimate(name string, at time.Time, c *trimtab.Curve) *trimtab.Estimate {
+	return &trimtab.Estimate{Workload: name, Time: at, Curve: c, Model: "test/1", Reports: 9,
+		Inputs: []trimtab.Input{{Name: "load", Value: 10, Age: 1}}}
+}
+
+func holding(at time.Time, epoch, sequence uint64, now map[string]float64) *trimtab.Holding {
+	h := &trimtab.Holding{Host: "h1", Time: at, Epoch: epoch, Sequence: sequence}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if v, ok := now[name]; ok {
+			h.Targets = append(h.Targets, trimtab.Held{Target: name, Resource: "cpu", Knob: "test", Now: trimtab.Units(v), Baseline: trimtab.Unlimited(), Since: at, Min: 0.1, Max: 8})
+		}
+	}
+	return h
+}
+
+func pool(policy planner.Policy, mode trimtab.Mode) planner.Config {
+	c := planner.Config{Pool: "p", Resource: "cpu", Capacity: 8, Unit: 0.1, Round: time.Second, Policy: policy,
+		Guard: guard.Config{Disabled: true}}
+	for _, n := range []string{"c", "a", "b"} {
+		c.Workloads = append(c.Workloads, planner.WorkloadConfig{Name: n, Mode: mode, SLO: 0.9, Min: 0.1, Max: 8})
+	}
+	return c
+}
+
+func plans(values []trimtab.Value) (out []*trimtab.Plan) {
+	for _, v := range values {
+		out = append(out, v.(*trimtab.Plan))
+	}
+	return out
+}
+
+func TestAPlanShrinksFirstAndGrowsWhatWasConfirmed(t *testing.T) {
+	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, fair.ResourceFair{}} {
+		p, err := planner.New(pool(policy, trimtab.Act))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 3})
+		p.Step(t0, holding(t0, 3, 0, map[string]float64{"a": 4, "b": 2, "c": 2}))
+		for n, full := range map[string]float64{"a": 1, "b": 3, "c": 4} {
+			p.Step(t0, estimate(n, t0, ramp(full)))
+		}
+		first := plans(p.Step(t0, nil))
+		if len(first) != 1 || first[0].Last || len(first[0].Actions) != 1 || first[0].Actions[0].Target != "a" {
+			t.Fatalf("%s: first step: %+v", policy.Name(), first)
+		}
+		if err := first[0].Validate(); err != nil {
+			t.Fatal(err)
+		}
+		a := first[0].Actions[0]
+		second := plans(p.Step(t0, &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 3, Sequence: 1, Step: 1, Time: t0.Add(time.Millisecond),
+			Results: []trimtab.Result{{Target: "a", Resource: "cpu", Status: trimtab.Written, Before: a.Expect, Asked: a.Set, Found: trimtab.Units(3.5), Known: true}}}))
+		if len(second) != 1 || !second[0].Last || second[0].Step != 2 || len(second[0].Actions) == 0 {
+			t.Fatalf("%s: second step: %+v", policy.Name(), second)
+		}
+		sum := 3.5 + 2 + 2
+		for _, a := range second[0].Actions {
+			sum += a.Set.Value - a.Expect.Value
+			t.Log(a.Why.Summary, "|", a.Why.Binding)
+		}
+		if sum > 8+1e-9 {
+			t.Errorf("%s: the grows reach %v of 8", policy.Name(), sum)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/guard"
+)
+
+// pending is a plan whose grows wait for the outcomes of its shrinks.
+type pending struct {
+	plan  trimtab.Plan // the first step
+	grows []trimtab.Action
+	// waits holds the hosts whose answer to the first step is missing.
+	waits map[string]bool
+	until time.Time
+}
+
+// publish sends the first step of a decision. Grows follow when the answers
+// are in; without shrinks, and with every host fenced, they go out at once.
+func (p *Planner) publish(r *decision) []trimtab.Value {
+	p.sequence++
+	plan := trimtab.Plan{
+		Pool: p.cfg.Pool, Epoch: p.epoch, Sequence: p.sequence, Step: 1, Time: r.now,
+		Objective: p.cfg.Policy.Name(), Value: r.value, Capacity: p.cfg.Capacity,
+		Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Cut: r.cut,
+	}
+	if len(plan.Held) == 0 {
+		plan.Held = nil
+	}
+	plan.Actions = append(plan.Actions, r.shrinks...)
+	plan.Actions = append(plan.Actions, r.advice...)
+	waits := map[string]bool{}
+	for _, a := range r.shrinks {
+		waits[a.Host] = true
+	}
+	if len(r.grows) > 0 {
+		for _, e := range p.ledger.entries {
+			if p.byName[e.target] != nil && !p.term(r.now).fenced(p.ledger.host(e.host)) {
+				waits[e.host] = true
+			}
+		}
+	}
+	p.pending = &pending{plan: plan, grows: r.grows, waits: waits, until: r.now.Add(p.cfg.Confirm)}
+	switch {
+	case len(r.grows) == 0:
+		plan.Last, p.pending = true, nil
+	case len(waits) == 0:
+		plan.Last, p.pending = true, nil
+		plan.Actions = append(plan.Actions, p.fit(r.now, r.grows, plan)...)
+	}
+	return p.emit(&plan)
+}
+
+// emit records what a plan does and hands it out.
+func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
+	for i := range plan.Actions {
+		a := &plan.Actions[i]
+		rise := a.Expect.Less(a.Set)
+		p.counts.action(a.Mode, rise)
+		if w := p.byName[a.Target]; w != nil && a.Mode == trimtab.Act {
+			direction := -1
+			if rise {
+				direction = 1
+			}
+			w.move = w.move.Then(direction, plan.Time)
+		}
+	}
+	p.counts.plan(plan)
+	if advises(plan) {
+		p.recommended = append(p.recommended, plan)
+		if len(p.recommended) > maxRecommended {
+			p.recommended = slices.Delete(p.recommended, 0, 1)
+		}
+	}
+	return []trimtab.Value{plan}
+}
+
+// maxRecommended bounds how many plans can still be applied by name.
+const maxRecommended = 32
+
+func advises(plan *trimtab.Plan) bool {
+	return slices.ContainsFunc(plan.Actions, func(a trimtab.Action) bool { return a.Mode == trimtab.Recommend })
+}
+
+// fit scales grows to what is free by the ledger and enters them there.
+func (p *Planner) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
+	room := p.spare(now)
+	asks := make([]float64, 0, len(grows))
+	kept := make([]trimtab.Action, 0, len(grows))
+	for _, a := range grows {
+		e := p.ledger.entries[place{a.Target, a.Host}]
+		if e == nil || e.gone || e.held.Now.Unlimited || p.byName[a.Target].released {
+			p.counts.dropped++
+			continue
+		}
+		a.Expect = e.held.Now
+		ask := a.Set.Value - p.ledger.reserve(e, p.most(e), p.term(now))
+		if ask <= grain*p.cfg.Unit {
+			p.counts.dropped++
+			continue
+		}
+		asks, kept = append(asks, ask), append(kept, a)
+	}
+	var out []trimtab.Action
+	for i, got := range guard.Share(asks, room, p.cfg.Unit) {
+		a := kept[i]
+		if got <= grain*p.cfg.Unit {
+			p.counts.dropped++
+			continue
+		}
+		if got < asks[i] {
+			a.Set = trimtab.Units(a.Set.Value - asks[i] + got)
+			a.Why.Binding = fmt.Sprintf("capacity: %v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[i]))
+			p.counts.scaled++
+		}
+		e := p.ledger.entries[place{a.Target, a.Host}]
+		e.grows = append(e.grows, grow{
+			id: stepID{plan.Epoch, plan.Sequence, plan.Step}, set: a.Set,
+			until: now.Add(plan.Lease.Duration()),
+		})
+		out = append(out, a)
+	}
+	return out
+}
+
+// release publishes the grows that wait, when every host has answered or the
+// wait is over; then the round that was asked for meanwhile.
+func (p *Planner) release(now time.Time) []trimtab.Value {
+	w := p.pending
+	if w == nil {
+		return nil
+	}
+	t := p.term(now)
+	for host := range w.waits {
+		if !w.shrinks(host) && t.fenced(p.ledger.host(host)) {
+			delete(w.waits, host)
+		}
+	}
+	if len(w.waits) > 0 && now.Before(w.until) {
+		return nil
+	}
+	p.pending = nil
+	plan := w.plan
+	plan.Step, plan.Last, plan.Time = 2, true, now
+	plan.Held = maps.Clone(w.plan.Held)
+	plan.Actions = p.fit(now, w.grows, plan)
+	if len(w.waits) > 0 {
+		p.counts.unanswered++
+	}
+	out := p.emit(&plan)
+	if c := p.applies; c != nil {
+		p.applies = nil
+		out = append(out, p.apply(now, c)...)
+	}
+	if p.wanted != "" && p.pending == nil {
+		out = append(out, p.round(now, p.wanted)...)
+	}
+	return out
+}
+
+// shrinks reports whether the first step lowered anything on the host.
+func (w *pending) shrinks(host string) bool {
+	return slices.ContainsFunc(w.plan.Actions, func(a trimtab.Action) bool {
+		return a.Host == host && a.Mode == trimtab.Act
+	})
+}
+
+// answer takes in an outcome.
+func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
+	if o.Pool != p.cfg.Pool {
+		p.counts.ignored["outcome"]++
+		return nil
+	}
+	p.ledger.read(now, o, p.cfg.Resource)
+	if w := p.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
+		delete(w.waits, o.Host)
+	}
+	return p.release(now)
+}

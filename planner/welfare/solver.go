@@ -1,0 +1,53 @@
+package welfare
+
+import "github.com/trimtab/trimtab/planner"
+
+// solver is what both objectives share: who is known, and what is left.
+type solver struct {
+	problem *planner.Problem
+	of      []utility
+	// known are the workloads with a curve, in order of name.
+	known []int
+	// left is what the unknown ones leave: they hold what they have.
+	left   int
+	answer planner.Solution
+}
+
+// newSolver seats the unknown workloads at what they have. Where that leaves
+// less than the minimums of the others, the last names give first.
+func newSolver(p *planner.Problem, optimism float64) *solver {
+	n := len(p.Workloads)
+	s := &solver{problem: p, of: make([]utility, n), left: p.Units}
+	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]string, n)}
+	least := 0
+	for j := range p.Workloads {
+		w := &p.Workloads[j]
+		u, ok := utilityOf(w, p.Unit, optimism)
+		least += w.Min
+		if ok {
+			s.of[j] = u
+			s.known = append(s.known, j)
+			continue
+		}
+		s.answer.Binding[j] = "unknown curve"
+	}
+	spare := p.Units - least
+	for j := range p.Workloads {
+		w := &p.Workloads[j]
+		if s.answer.Binding[j] == "" {
+			continue
+		}
+		keep := min(min(max(w.Current, w.Min), w.Max)-w.Min, spare)
+		s.answer.Units[j] = w.Min + keep
+		spare -= keep
+		s.left -= s.answer.Units[j]
+	}
+	return s
+}
+
+func (s *solver) stopped() bool {
+	if s.problem.Stop != nil && s.problem.Stop() {
+		s.answer.Cut = true
+	}
+	return s.answer.Cut
+}

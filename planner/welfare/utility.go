@@ -1,0 +1,83 @@
+package welfare
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab/planner"
+)
+
+// quantum is how many steps a utility of 1 has.
+const quantum = 1 << 40
+
+// moveCost is what moving one unit costs, in steps: about 1e-9 of utility. It
+// is a thousand times the rounding of a utility, so that rounding moves nobody.
+const moveCost = 1 << 10
+
+// utility is one workload's utility as a function of whole units.
+type utility struct {
+	// at and performance are the knots, with the running maximum of the mixed
+	// performance; at is in units.
+	at, performance []float64
+	of              func(float64) float64
+}
+
+// utilityOf reads the curve of w with the given optimism; ok is false when
+// there is nothing to read.
+func utilityOf(w *planner.Workload, unit, optimism float64) (u utility, ok bool) {
+	if w.Curve == nil || len(w.Curve.Knots) == 0 || w.Utility == nil {
+		return utility{}, false
+	}
+	n := len(w.Curve.Knots)
+	u = utility{make([]float64, 0, n+1), make([]float64, 0, n+1), w.Utility}
+	if w.Curve.Knots[0].Allocation > 0 {
+		u.at, u.performance = append(u.at, 0), append(u.performance, 0)
+	}
+	top := 0.0
+	for _, k := range w.Curve.Knots {
+		p := (1-optimism)*k.Mean + optimism*k.Upper
+		if math.IsNaN(p) || math.IsInf(p, 0) {
+			return utility{}, false
+		}
+		top = math.Max(top, p)
+		u.at, u.performance = append(u.at, k.Allocation/unit), append(u.performance, top)
+	}
+	return u, true
+}
+
+// steps returns the utility at performance p as a whole number of steps, 0
+// where the function answers nonsense.
+func (u *utility) steps(p float64) int64 {
+	v := u.of(p)
+	if !(v > 0) {
+		return 0
+	}
+	return int64(math.Round(math.Min(v, 1) * quantum))
+}
+
+// value returns the utility of k units in steps. It takes O(log knots).
+func (u *utility) value(k int) int64 { return u.steps(u.interpolate(float64(k))) }
+
+// interpolate returns the performance at a units.
+func (u *utility) interpolate(a float64) float64 {
+	lo, hi := 0, len(u.at)
+	for lo < hi { // the first knot at or after a
+		if m := int(uint(lo+hi) / 2); u.at[m] < a {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	switch {
+	case lo == 0:
+		return u.performance[0]
+	case lo == len(u.at):
+		return u.performance[lo-1]
+	}
+	return u.between(lo, a)
+}
+
+// between interpolates between knots i-1 and i; it does not fall with a.
+func (u *utility) between(i int, a float64) float64 {
+	x0, x1, p0, p1 := u.at[i-1], u.at[i], u.performance[i-1], u.performance[i]
+	return math.Min(p1, p0+(a-x0)/(x1-x0)*(p1-p0))
+}
