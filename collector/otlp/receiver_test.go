@@ -1,0 +1,590 @@
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	logspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	rpcpb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	gzipname "google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/internal/spantest"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// start runs a receiver until the test ends.
+func start(t *testing.T, b *spantest.Bus, change func(*Config, *collector.Config)) *Receiver {
+	t.Helper()
+	set := metric.NewSet()
+	c := Config{Metrics: set, GRPC: "127.0.0.1:0", HTTP: "127.0.0.1:0"}
+	sc := collector.Config{Bus: b, Metrics: set}
+	if change != nil {
+		change(&c, &sc)
+	}
+	sink, err := collector.Open(sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Sink = sink
+	r, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		goleak.VerifyNone(t, goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"),
+			goleak.IgnoreAnyFunction("testing.(*T).Run"))
+	})
+	return r
+}
+
+// sendWithSDK sends one trace of a server and a client span.
+func sendWithSDK(t *testing.T, exporter sdktrace.SpanExporter) {
+	t.Helper()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "cart"), attribute.Int("process.pid", 7), attribute.Bool("canary", true))))
+	tracer := provider.Tracer("test")
+	ctx, root := tracer.Start(t.Context(), "root", trace.WithSpanKind(trace.SpanKindServer))
+	_, child := tracer.Start(ctx, "child", trace.WithSpanKind(trace.SpanKindClient))
+	child.SetStatus(codes.Error, "no stock")
+	child.End()
+	root.End()
+	if err := provider.ForceFlush(t.Context()); err != nil {
+		t.Errorf("flush: %v", err)
+	}
+	if err := provider.Shutdown(t.Context()); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+// wantCart checks what sendWithSDK must have left.
+func wantCart(t *testing.T, b *spantest.Bus) {
+	t.Helper()
+	spans := b.Spans()
+	if len(spans) != 2 {
+		t.Fatalf("%d spans, want 2", len(spans))
+	}
+	child, root := spans[0], spans[1]
+	if child.Parent != root.SpanID || child.TraceID != root.TraceID || root.Parent != [8]byte{} {
+		t.Errorf("child %+v of root %+v", child, root)
+	}
+	if child.Kind != trimtab.SpanClient || root.Kind != trimtab.SpanServer || child.Flags != trimtab.FlagError || root.Flags != 0 {
+		t.Errorf("kinds and flags: %+v, %+v", child, root)
+	}
+	if age := time.Since(time.Unix(0, root.End)); root.End < root.Start || age > time.Hour || age < -time.Hour {
+		t.Errorf("times %d to %d", root.Start, root.End)
+	}
+	if a := root.Attrs; a["service.name"] != "cart" || a["process.pid"] != "7" || a["canary"] != "true" {
+		t.Errorf("attributes %v", a)
+	}
+}
+
+func TestTheSDKsGRPCExporterIsUnderstood(t *testing.T) {
+	for _, compressor := range []string{"", "gzip"} {
+		t.Run("compressor "+compressor, func(t *testing.T) {
+			b := &spantest.Bus{}
+			r := start(t, b, nil)
+			options := []otlptracegrpc.Option{otlptracegrpc.WithInsecure(), otlptracegrpc.WithEndpoint(r.GRPCAddr())}
+			if compressor != "" {
+				options = append(options, otlptracegrpc.WithCompressor(compressor))
+			}
+			exporter, err := otlptracegrpc.New(t.Context(), options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sendWithSDK(t, exporter)
+			wantCart(t, b)
+			if c := r.Counts(); c.Received != 2 || c.Accepted != 2 {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+}
+
+func TestTheSDKsHTTPExporterIsUnderstood(t *testing.T) {
+	for _, compression := range []otlptracehttp.Compression{otlptracehttp.NoCompression, otlptracehttp.GzipCompression} {
+		t.Run(fmt.Sprint("compression ", compression), func(t *testing.T) {
+			b := &spantest.Bus{}
+			r := start(t, b, nil)
+			exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithInsecure(), otlptracehttp.WithEndpoint(r.HTTPAddr()), otlptracehttp.WithCompression(compression))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sendWithSDK(t, exporter)
+			wantCart(t, b)
+		})
+	}
+}
+
+// selfSigned makes a certificate for 127.0.0.1.
+func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+func TestTLSIsSpokenOnBothAndOldVersionsAreRefused(t *testing.T) {
+	cert, pool := selfSigned(t)
+	b := &spantest.Bus{}
+	r := start(t, b, func(c *Config, _ *collector.Config) {
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS10}
+	})
+	grpcExporter, err := otlptracegrpc.New(t.Context(), otlptracegrpc.WithEndpoint(r.GRPCAddr()), otlptracegrpc.WithTLSCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendWithSDK(t, grpcExporter)
+	httpExporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpoint(r.HTTPAddr()), otlptracehttp.WithTLSClientConfig(&tls.Config{RootCAs: pool}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendWithSDK(t, httpExporter)
+	if n := len(b.Spans()); n != 4 {
+		t.Errorf("%d spans, want 4", n)
+	}
+	for _, addr := range []string{r.GRPCAddr(), r.HTTPAddr()} {
+		if c, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
+			c.Close()
+			t.Errorf("%s speaks TLS 1.1", addr)
+		}
+	}
+}
+
+func TestAPortInUseIsAClearError(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	set := metric.NewSet()
+	sink, err := collector.Open(collector.Config{Bus: &spantest.Bus{}, Metrics: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(Config{Sink: sink, Metrics: set, GRPC: "127.0.0.1:0", HTTP: taken.Addr().String()})
+	if err == nil || !strings.Contains(err.Error(), "listen on "+taken.Addr().String()) {
+		t.Errorf("%v", err)
+	}
+	for _, c := range []Config{{}, {Sink: sink, Metrics: set}, {Sink: sink, Metrics: set, GRPC: "4317"}, {Sink: sink, Metrics: set, GRPC: "127.0.0.1:0", MaxBody: -1}} {
+		if _, err := Open(c); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// dial connects a plain client.
+func dial(t *testing.T, r *Receiver) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(r.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// request returns the example batch, with bad ids in the first n spans.
+func request(t *testing.T, spans, bad int) *collectorpb.ExportTraceServiceRequest {
+	t.Helper()
+	var r collectorpb.ExportTraceServiceRequest
+	if err := proto.Unmarshal(exampleBatch(spans), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.ResourceSpans[0].ScopeSpans[0].Spans[:bad] {
+		s.TraceId = s.TraceId[:5]
+	}
+	return &r
+}
+
+func TestMalformedSpansAreAPartialSuccess(t *testing.T) {
+	b := &spantest.Bus{}
+	r := start(t, b, nil)
+	want := func(p *collectorpb.ExportTracePartialSuccess) {
+		t.Helper()
+		if p.GetRejectedSpans() != 3 || !strings.Contains(p.GetErrorMessage(), "trace_id") {
+			t.Errorf("%v", p)
+		}
+	}
+	answer, err := collectorpb.NewTraceServiceClient(dial(t, r)).Export(t.Context(), request(t, 10, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(answer.GetPartialSuccess())
+	body, err := proto.Marshal(request(t, 10, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response := post(t, r, typeProtobuf, body)
+	var over collectorpb.ExportTraceServiceResponse
+	if err := proto.Unmarshal(response.body, &over); err != nil || response.code != 200 || response.kind != typeProtobuf {
+		t.Fatal(response, err)
+	}
+	want(over.GetPartialSuccess())
+	response = post(t, r, typeJSON, []byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"zz"},{"traceId":""},{}]}]}]}`))
+	if response.code != 200 || response.kind != typeJSON || !strings.Contains(string(response.body), `{"partialSuccess":{"rejectedSpans":"3","errorMessage":"3 spans`) {
+		t.Errorf("%v", response)
+	}
+	if n := len(b.Spans()); n != 14 {
+		t.Errorf("%d spans, want 14", n)
+	}
+	if response = post(t, r, typeJSON, []byte(`{}`)); response.code != 200 || string(response.body) != `{}` {
+		t.Errorf("%v", response)
+	}
+}
+
+// rawCodec sends bytes as they are.
+type rawCodec struct{}
+
+func (rawCodec) Name() string                  { return "proto" }
+func (rawCodec) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
+func (rawCodec) Unmarshal([]byte, any) error   { return nil }
+
+const exportMethod = "/" + traceService + "/Export"
+
+func TestGRPCRefusalsHaveTheCodesOfTheProtocol(t *testing.T) {
+	b := &spantest.Bus{Handle: func(context.Context, *trimtab.SpanFrame) error { return errors.New("nobody there") }}
+	r := start(t, b, func(c *Config, _ *collector.Config) { c.MaxBody = 1 << 20 })
+	conn := dial(t, r)
+	refused := func(name string, err error, code grpccodes.Code) *status.Status {
+		t.Helper()
+		s := status.Convert(err)
+		if s.Code() != code {
+			t.Errorf("%s: %v, want %v", name, err, code)
+		}
+		return s
+	}
+	retry := func(s *status.Status) bool {
+		for _, d := range s.Details() {
+			if info, ok := d.(*errdetails.RetryInfo); ok && info.GetRetryDelay().AsDuration() > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	raw := func(b []byte, options ...grpc.CallOption) error {
+		return conn.Invoke(t.Context(), exportMethod, b, nil, append(options, grpc.ForceCodec(rawCodec{}))...)
+	}
+	refused("malformed", raw([]byte("hello world")), grpccodes.InvalidArgument)
+	if retry(refused("too large", raw(make([]byte, 2<<20)), grpccodes.ResourceExhausted)) {
+		t.Error("a body that is too large is to be sent again")
+	}
+	if retry(refused("bomb", raw(make([]byte, 256<<20), grpc.UseCompressor(grpcgzip)), grpccodes.ResourceExhausted)) {
+		t.Error("a bomb is to be sent again")
+	}
+	if !retry(refused("no analyzer", raw(exampleBatch(10)), grpccodes.Unavailable)) {
+		t.Error("UNAVAILABLE without RetryInfo")
+	}
+	_, err := metricspb.NewMetricsServiceClient(conn).Export(t.Context(), &metricspb.ExportMetricsServiceRequest{})
+	refused("metrics", err, grpccodes.Unimplemented)
+	_, err = logspb.NewLogsServiceClient(conn).Export(t.Context(), &logspb.ExportLogsServiceRequest{})
+	if s := refused("logs", err, grpccodes.Unimplemented); !strings.Contains(s.Message(), "traces only") {
+		t.Error(s)
+	}
+	if c := r.Counts(); c.Received != 10 || c.Rejected[collector.Unanswered] != 10 {
+		t.Errorf("%+v", c)
+	}
+}
+
+const grpcgzip = gzipname.Name
+
+// response is what a POST gave.
+type response struct {
+	code  int
+	kind  string
+	retry string
+	body  []byte
+}
+
+func post(t *testing.T, r *Receiver, kind string, body []byte, header ...string) response {
+	t.Helper()
+	return do(t, http.MethodPost, "http://"+r.HTTPAddr()+"/v1/traces", kind, bytes.NewReader(body), header...)
+}
+
+func do(t *testing.T, method, url, kind string, body io.Reader, header ...string) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", kind)
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{answer.StatusCode, answer.Header.Get("Content-Type"), answer.Header.Get("Retry-After"), b}
+}
+
+func TestHTTPRefusalsHaveTheCodesOfTheProtocol(t *testing.T) {
+	b := &spantest.Bus{Handle: func(context.Context, *trimtab.SpanFrame) error { return errors.New("nobody there") }}
+	r := start(t, b, func(c *Config, _ *collector.Config) { c.MaxBody = 1 << 20 })
+	base := "http://" + r.HTTPAddr()
+	for name, c := range map[string]struct {
+		got  response
+		code int
+		rpc  grpccodes.Code
+	}{
+		"malformed protobuf": {post(t, r, typeProtobuf, []byte("hello")), 400, grpccodes.InvalidArgument},
+		"malformed JSON":     {post(t, r, typeJSON, []byte("hello")), 400, grpccodes.InvalidArgument},
+		"malformed gzip":     {post(t, r, typeProtobuf, []byte("hello"), "Content-Encoding", "gzip"), 400, grpccodes.InvalidArgument},
+		"cut gzip":           {post(t, r, typeJSON, zip(t, []byte(`{}`))[:10], "Content-Encoding", "gzip"), 400, grpccodes.InvalidArgument},
+		"too large":          {post(t, r, typeProtobuf, make([]byte, 1<<20+1)), 413, grpccodes.ResourceExhausted},
+		"too large in time":  {do(t, "POST", base+"/v1/traces", typeJSON, io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), strings.NewReader("x"))), 413, grpccodes.ResourceExhausted},
+		"deflate":            {post(t, r, typeProtobuf, nil, "Content-Encoding", "deflate"), 415, grpccodes.InvalidArgument},
+		"text":               {post(t, r, "text/plain", nil), 415, grpccodes.InvalidArgument},
+		"no type":            {post(t, r, "", nil), 415, grpccodes.InvalidArgument},
+		"GET":                {do(t, "GET", base+"/v1/traces", typeJSON, nil), 405, grpccodes.Unimplemented},
+		"metrics":            {do(t, "POST", base+"/v1/metrics", typeJSON, nil), 501, grpccodes.Unimplemented},
+		"no analyzer":        {post(t, r, typeProtobuf, exampleBatch(10)), 503, grpccodes.Unavailable},
+	} {
+		var s rpcpb.Status
+		if c.got.kind == typeJSON {
+			var doc struct {
+				Code    int32
+				Message string
+			}
+			if err := json.Unmarshal(c.got.body, &doc); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			s.Code, s.Message = doc.Code, doc.Message
+		} else if err := proto.Unmarshal(c.got.body, &s); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.got.code != c.code || grpccodes.Code(s.GetCode()) != c.rpc || s.GetMessage() == "" {
+			t.Errorf("%s: %d %v, want %d %v", name, c.got.code, &s, c.code, c.rpc)
+		}
+		if (c.got.code == 503) != (c.got.retry != "") {
+			t.Errorf("%s: Retry-After %q", name, c.got.retry)
+		}
+	}
+}
+
+func zip(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// bombs are small bodies that become large, and large ones that hold nothing.
+func bombs(t *testing.T) map[string][]byte {
+	return map[string][]byte{
+		"zeros":         zip(t, make([]byte, 1<<30>>2)),
+		"open brackets": zip(t, bytes.Repeat([]byte("["), 15<<20)),
+		"empty objects": zip(t, append(append([]byte(`{"resourceSpans":[{}`), bytes.Repeat([]byte(",{}"), 5<<20-10)...), "]}"...)),
+		"empty spans":   zip(t, append(append([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{}`), bytes.Repeat([]byte(",{}"), 5<<20-20)...), "]}]}]}"...)),
+	}
+}
+
+func TestABombIsAnsweredAndMemoryStaysBounded(t *testing.T) {
+	b := &spantest.Bus{}
+	r := start(t, b, nil)
+	for name, body := range bombs(t) {
+		for _, kind := range []string{typeJSON, typeProtobuf} {
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := post(t, r, kind, body, "Content-Encoding", "gzip")
+			runtime.ReadMemStats(&after)
+			if total := after.TotalAlloc - before.TotalAlloc; total > 64<<20 {
+				t.Errorf("%s as %s: %d MiB allocated in all", name, kind, total>>20)
+			}
+			if ok := got.code == 413 || got.code == 400 || (kind == typeJSON && strings.HasPrefix(name, "empty") && got.code == 200); !ok {
+				t.Errorf("%s as %s: %d %.100s", name, kind, got.code, got.body)
+			}
+		}
+	}
+	if n := len(b.Spans()); n != 0 {
+		t.Errorf("%d spans", n)
+	}
+}
+
+func TestBodiesHeldAtOneTimeAreBounded(t *testing.T) {
+	held := &bodies{max: 1 << 20, maxHeld: 1 << 20}
+	take := func(in io.Reader) (*body, error) {
+		return held.read(nil, &http.Request{Body: io.NopCloser(in), ContentLength: -1})
+	}
+	// One client sends most of a body and stops.
+	in, out := io.Pipe()
+	type result struct {
+		body *body
+		err  error
+	}
+	slow := make(chan result, 1)
+	go func() {
+		b, err := take(in)
+		slow <- result{b, err}
+	}()
+	if _, err := out.Write(make([]byte, 900_000)); err != nil { // returns when all was read
+		t.Fatal(err)
+	}
+	b, err := take(bytes.NewReader(make([]byte, 100_000)))
+	if !errors.Is(err, errNoRoom) {
+		t.Errorf("%v", err)
+	}
+	if b != nil {
+		held.free(b)
+	}
+	out.Close()
+	r := <-slow
+	if r.err != nil || len(r.body.data) != 900_000 {
+		t.Errorf("%v", r.err)
+	}
+	held.free(r.body)
+	if b, err = take(bytes.NewReader(make([]byte, 100_000))); err != nil {
+		t.Errorf("the room did not come back: %v", err)
+	}
+	held.free(b)
+	if n := held.held.Load(); n != 0 {
+		t.Errorf("%d bytes held at the end", n)
+	}
+}
+
+func TestAThousandSlowClientsDoNotStopOthersAndAreCutOff(t *testing.T) {
+	b := &spantest.Bus{}
+	r := start(t, b, func(c *Config, _ *collector.Config) { c.Timeout = 3 * time.Second })
+	const n = 1000
+	var gone atomic.Int64
+	done := make(chan struct{})
+	for range n {
+		conn, err := net.Dial("tcp", r.HTTPAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 1000000\r\n\r\n{", typeJSON)
+		go func() {
+			_, _ = io.Copy(io.Discard, conn) // until the server ends it
+			conn.Close()
+			if gone.Add(1) == n {
+				close(done)
+			}
+		}()
+	}
+	if got := post(t, r, typeProtobuf, exampleBatch(512)); got.code != 200 {
+		t.Errorf("%v", got.code)
+	}
+	if gone.Load() == n {
+		t.Error("the slow clients were gone before the other was served")
+	}
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		t.Errorf("%d of %d slow clients cut off", gone.Load(), n)
+	}
+}
+
+func TestAGRPCStreamThatTricklesItsBodyIsCutOff(t *testing.T) {
+	r := start(t, &spantest.Bus{}, func(c *Config, _ *collector.Config) { c.Timeout = time.Second })
+	conn := dial(t, r)
+	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, exportMethod, grpc.ForceCodec(rawCodec{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing is sent: the server waits for a body that never comes.
+	if err := stream.RecvMsg(nil); status.Code(err) != grpccodes.DeadlineExceeded {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRequestsUnderWayAreAnsweredWhenTheReceiverStops(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	b := &spantest.Bus{Handle: func(context.Context, *trimtab.SpanFrame) error { close(entered); <-leave; return nil }}
+	set := metric.NewSet()
+	sink, err := collector.Open(collector.Config{Bus: b, Metrics: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(Config{Sink: sink, Metrics: set, GRPC: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served, sent := make(chan error, 1), make(chan error, 1)
+	go func() { served <- r.Serve(ctx) }()
+	client := collectorpb.NewTraceServiceClient(dial(t, r))
+	go func() {
+		_, err := client.Export(context.WithoutCancel(ctx), request(t, 16, 0))
+		sent <- err
+	}()
+	<-entered
+	cancel()
+	close(leave)
+	if err := errors.Join(<-sent, <-served); err != nil {
+		t.Error(err)
+	}
+	if n := len(b.Spans()); n != 16 {
+		t.Errorf("%d spans", n)
+	}
+}

@@ -1,0 +1,31 @@
+// Package prometheus asks a Prometheus server for each workload's load,
+// performance and allocation, and publishes what it answers as samples.
+//
+// Every interval, each expression is an instant query. Its sample is true at
+//
+//	Time = start of the query − age,   age = max over series s of (time() − timestamp(s))
+//
+// where s runs over the series that the expression's selectors find now. The
+// time of an instant vector is only when it was computed, and timestamp() of
+// anything but a selector is too; so the age is asked with a second query
+// made of the selectors, read from the expression by [Selectors]. The server
+// subtracts, so that two clocks are never compared. The oldest series counts:
+// when 9 of 10 exporters are frozen, the sum is as old as they are.
+//
+// An expression whose selectors find no series now has no value, even if a
+// long range or "or vector(0)" still yields a number: the target is gone, and
+// a gone target must not look like an idle one. So also: empty, NaN, Inf,
+// negative, several series, text, any error. Each gives a sample that is
+// Missing with the reason, never zero. An expression without a selector, such
+// as vector(5), has age 0; one that Selectors cannot read has its evaluation
+// time, and its source says "age unknown". The age of a recording rule's
+// result is that of the rule, not of its inputs.
+//
+// Answers are bounded in size and time; redirects are followed only on the
+// same host. The package judges nothing: staleness is the analyzer's.
+//
+//	c, err := prometheus.Open(prometheus.Config{URL: "http://127.0.0.1:9090", …})
+//	if err != nil { … }
+//	defer c.Close()
+//	err = c.Run(ctx)
+package prometheus

@@ -1,0 +1,206 @@
+package prometheus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// Selectors returns the vector selectors of a PromQL expression in order,
+// each once, without their ranges and with their offsets, and the longest
+// range. ok is false for what this scanner, which is no parser, does not
+// understand: the @ modifier, and offsets behind a parenthesis.
+func Selectors(expr string) (selectors []string, longest time.Duration, ok bool) {
+	s := scanner{text: expr}
+	for s.skipSpace(); s.at < len(s.text); s.skipSpace() {
+		if !s.step() {
+			return nil, 0, false
+		}
+	}
+	return s.found, s.longest, true
+}
+
+// scanner walks an expression once.
+type scanner struct {
+	text    string
+	at      int
+	found   []string
+	longest time.Duration
+}
+
+// step consumes one token or selector.
+func (s *scanner) step() bool {
+	switch c := s.text[s.at]; {
+	case c == '"' || c == '\'' || c == '`':
+		return s.skipText()
+	case c == '{':
+		return s.selector(s.at)
+	case c == '[': // a subquery's range, behind a parenthesis
+		return s.rangeOf()
+	case c == '@' || c == '$':
+		return false
+	case c >= '0' && c <= '9' || c == '.':
+		s.skipWhile(func(c byte) bool { return wordByte(c) || c == '.' })
+		return true
+	case wordByte(c):
+		return s.word()
+	}
+	s.at++
+	return true
+}
+
+// word consumes a name: of a function, a keyword, or a metric.
+func (s *scanner) word() bool {
+	from := s.at
+	s.skipWhile(func(c byte) bool { return wordByte(c) || c == ':' })
+	name := strings.ToLower(s.text[from:s.at])
+	s.skipSpace()
+	next := byte(0)
+	if s.at < len(s.text) {
+		next = s.text[s.at]
+	}
+	switch name {
+	case "by", "without", "on", "ignoring", "group_left", "group_right":
+		if next == '(' {
+			end := strings.IndexByte(s.text[s.at:], ')')
+			if end < 0 {
+				return false
+			}
+			s.at += end + 1
+			return true
+		}
+		return strings.HasPrefix(name, "group_")
+	case "and", "or", "unless", "bool", "inf", "nan", "atan2":
+		return true
+	case "offset":
+		return false // not behind a selector: that was consumed with it
+	}
+	if next == '(' {
+		return true
+	}
+	if aggregates(name) { // sum by (job) (…)
+		return true
+	}
+	return s.selector(from)
+}
+
+// aggregates reports whether name is an aggregation that a by clause may follow.
+func aggregates(name string) bool {
+	return slices.Contains([]string{"sum", "min", "max", "avg", "group", "stddev", "stdvar", "count",
+		"count_values", "bottomk", "topk", "quantile", "limitk", "limit_ratio"}, name)
+}
+
+// selector consumes what follows a metric's name, which began at from: the
+// braces, the range, the offset.
+func (s *scanner) selector(from int) bool {
+	if s.at < len(s.text) && s.text[s.at] == '{' {
+		if !s.skipBraces() {
+			return false
+		}
+	}
+	selector := strings.TrimSpace(s.text[from:s.at])
+	s.skipSpace()
+	if s.at < len(s.text) && s.text[s.at] == '[' && !s.rangeOf() {
+		return false
+	}
+	s.skipSpace()
+	if rest := s.text[s.at:]; len(rest) > 6 && strings.EqualFold(rest[:6], "offset") && !wordByte(rest[6]) {
+		s.at += 6
+		s.skipSpace()
+		begin := s.at
+		if s.at < len(s.text) && s.text[s.at] == '-' {
+			s.at++
+		}
+		s.skipWhile(wordByte)
+		selector += " offset " + s.text[begin:s.at]
+	}
+	if !slices.Contains(s.found, selector) {
+		s.found = append(s.found, selector)
+	}
+	return true
+}
+
+// rangeOf consumes [1m] or [1h:1m].
+func (s *scanner) rangeOf() bool {
+	end := strings.IndexByte(s.text[s.at:], ']')
+	if end < 0 {
+		return false
+	}
+	text, _, _ := strings.Cut(s.text[s.at+1:s.at+end], ":")
+	if d, err := model.ParseDuration(strings.TrimSpace(text)); err == nil {
+		s.longest = max(s.longest, time.Duration(d))
+	}
+	s.at += end + 1
+	return true
+}
+
+// skipBraces consumes {…}; quotes inside may hold braces.
+func (s *scanner) skipBraces() bool {
+	for s.at++; s.at < len(s.text); {
+		switch s.text[s.at] {
+		case '}':
+			s.at++
+			return true
+		case '"', '\'', '`':
+			if !s.skipText() {
+				return false
+			}
+		default:
+			s.at++
+		}
+	}
+	return false
+}
+
+// skipText consumes a quoted text.
+func (s *scanner) skipText() bool {
+	quote := s.text[s.at]
+	for s.at++; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '\\' && quote != '`':
+			s.at++
+		case c == quote:
+			s.at++
+			return true
+		}
+	}
+	return false
+}
+
+// skipSpace consumes white space and comments.
+func (s *scanner) skipSpace() {
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		case '#':
+			s.skipWhile(func(c byte) bool { return c != '\n' })
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) skipWhile(keep func(byte) bool) {
+	for s.at < len(s.text) && keep(s.text[s.at]) {
+		s.at++
+	}
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == ':'
+}
+
+// ageQuery asks for the age in seconds of the oldest series that the
+// selectors find; it is empty when they find none.
+func ageQuery(selectors []string) string {
+	parts := make([]string, len(selectors))
+	for i, s := range selectors {
+		// The label keeps the parts apart: "or" drops equal label sets.
+		parts[i] = fmt.Sprintf(`label_replace(max(time() - timestamp(%s)), "part", "%d", "", "")`, s, i)
+	}
+	return "max(" + strings.Join(parts, " or ") + ")"
+}
