@@ -1,0 +1,137 @@
+package analyzer
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Analyzer is the learn step; make one with [New]. It implements
+// trimtab.Step, trimtab.Snapshotter and trimtab.Counted.
+type Analyzer struct {
+	config Config
+	// workloads are in order of name.
+	workloads  []*workload
+	discovered int
+	counts     counts
+}
+
+var (
+	_ trimtab.Step        = (*Analyzer)(nil)
+	_ trimtab.Snapshotter = (*Analyzer)(nil)
+	_ trimtab.Counted     = (*Analyzer)(nil)
+)
+
+// New returns an analyzer that has seen nothing.
+func New(c Config) (*Analyzer, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Analyzer{config: c.withDefaults()}
+	for _, w := range a.config.Workloads {
+		a.workloads = append(a.workloads, newWorkload(&a.config, w))
+	}
+	slices.SortFunc(a.workloads, func(x, y *workload) int { return strings.Compare(x.Name, y.Name) })
+	return a, nil
+}
+
+// Step takes a sketch, a sample or a holding and keeps it, or on a tick (nil)
+// closes the intervals that are due and returns the estimates.
+func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
+	switch v := in.(type) {
+	case nil:
+		return a.tick(now)
+	case *trimtab.Sketch:
+		a.sketch(now, v)
+	case *trimtab.Sample:
+		a.sample(now, v)
+	case *trimtab.Holding:
+		a.holding(now, v)
+	default:
+		a.counts.ignored++
+	}
+	return nil
+}
+
+func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
+	a.counts.sketches++
+	w := a.find(s.Workload)
+	if w == nil {
+		w = a.discover(s.Workload)
+	}
+	switch {
+	case w == nil:
+		a.counts.unknown++
+	case s.Requests <= 0:
+		// No request is no measurement, not a load of zero.
+		a.counts.empty++
+	case !a.believed(now, s.To) || s.To.Sub(s.From) > 2*a.config.Report:
+		a.counts.misdated++
+	default:
+		w.takeSketch(s, &a.counts)
+	}
+}
+
+func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
+	a.counts.samples++
+	w := a.find(s.Workload)
+	switch {
+	case w == nil:
+		a.counts.unknown++
+	case !a.believed(now, s.Time):
+		a.counts.misdated++
+	default:
+		w.takeSample(s, &a.counts)
+	}
+}
+
+func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
+	a.counts.holdings++
+	if !a.believed(now, h.Time) {
+		a.counts.misdated++
+		return
+	}
+	for _, w := range a.workloads {
+		w.takeHolding(h)
+	}
+}
+
+// believed reports whether an event's time is not in our future.
+func (a *Analyzer) believed(now, t time.Time) bool { return !t.After(now.Add(a.config.Skew)) }
+
+// tick closes what is due, in order of workload and interval.
+func (a *Analyzer) tick(now time.Time) []trimtab.Value {
+	var out []trimtab.Value
+	for _, w := range a.workloads {
+		if e := w.tick(now, &a.counts); e != nil {
+			out = append(out, e)
+		}
+	}
+	a.counts.estimates += uint64(len(out))
+	return out
+}
+
+func (a *Analyzer) search(name string) (int, bool) {
+	return slices.BinarySearchFunc(a.workloads, name, func(w *workload, name string) int { return strings.Compare(w.Name, name) })
+}
+
+func (a *Analyzer) find(name string) *workload {
+	if i, ok := a.search(name); ok {
+		return a.workloads[i]
+	}
+	return nil
+}
+
+// discover makes a workload of an unknown name, or returns nil.
+func (a *Analyzer) discover(name string) *workload {
+	if !a.config.Discover || a.discovered >= a.config.MaxDiscovered || name == "" {
+		return nil
+	}
+	a.discovered++
+	i, _ := a.search(name)
+	w := newWorkload(&a.config, Workload{Name: name, LoadFrom: FromSpans, PerformanceFrom: FromSpans, Forecaster: a.config.Forecaster})
+	a.workloads = slices.Insert(a.workloads, i, w)
+	return w
+}

@@ -1,0 +1,159 @@
+package analyzer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/forecast"
+	"github.com/trimtab/trimtab/analyzer/learn"
+)
+
+// The sources of loads and performances.
+const (
+	FromSpans      = "spans"
+	FromPrometheus = "prometheus"
+)
+
+// SLO is what a latency-critical workload promises.
+type SLO struct {
+	// Latency is the threshold that a request should stay under; 0: none.
+	Latency time.Duration
+	// Fraction is the share of requests that should, in (0, 1].
+	Fraction float64
+}
+
+// Workload says what is known of one workload beforehand.
+type Workload struct {
+	Name string
+	SLO  SLO
+	// Target is the performance asked for, in the unit of the performance.
+	Target float64
+	// Resource is the one that the curve is over: "cpu", "workers".
+	Resource string
+	// Min and Max bound the allocation, 0 <= Min < Max; Max 0: unknown, and
+	// there is no curve.
+	Min, Max float64
+	// LoadFrom and PerformanceFrom are FromSpans (default) or FromPrometheus.
+	LoadFrom, PerformanceFrom string
+	// Learner makes the curve's learner; nil: no curve.
+	Learner func() learn.Learner
+	// Forecaster makes the load's forecaster; nil: Config.Forecaster.
+	Forecaster func() forecast.Forecaster
+}
+
+// Config holds the parameters of an [Analyzer]. Zero durations stand for the
+// defaults.
+type Config struct {
+	Workloads []Workload
+	// Discover makes workloads of unknown names in sketches: load and
+	// latency, no curve. At most MaxDiscovered, default 512.
+	Discover      bool
+	MaxDiscovered int
+	// Forecaster makes the forecaster of workloads that bring none, and of
+	// discovered ones. Nil: no forecast, the load now stands for it.
+	Forecaster func() forecast.Forecaster
+	// Report is the interval of a report, >= 10 ms. Default 1 s.
+	Report time.Duration
+	// Round is the planner's, >= Report. Default 10 s. The load is forecast
+	// for Round/Report reports.
+	Round time.Duration
+	// Level is the confidence of all bounds, in (0, 1). Default 0.9.
+	Level float64
+	// StaleAfter is the number of rounds after which an input is stale rather
+	// than late. Default 3. The workload holds from one round on.
+	StaleAfter int
+	// Partitions is how many path steps share the spans. Default 1.
+	Partitions int
+	// Settle is how long after a change of the allocation reports are set
+	// aside, besides the one that it falls into. Default Report, at most a
+	// quarter of Round; negative: none.
+	Settle time.Duration
+	// Grace is how long after its end an interval waits for what is missing.
+	// Default 500 ms, at most Report.
+	Grace time.Duration
+	// Skew is how far in our future a time may lie to be believed. Default
+	// one round.
+	Skew time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	duration := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	duration(&c.Report, time.Second)
+	duration(&c.Round, max(10*time.Second, c.Report))
+	duration(&c.Settle, min(c.Report, c.Round/4))
+	duration(&c.Grace, min(500*time.Millisecond, c.Report))
+	duration(&c.Skew, c.Round)
+	c.Settle = max(0, c.Settle)
+	for n, v := range map[*int]int{&c.StaleAfter: 3, &c.Partitions: 1, &c.MaxDiscovered: 512} {
+		if *n == 0 {
+			*n = v
+		}
+	}
+	if c.Level == 0 {
+		c.Level = 0.9
+	}
+	c.Workloads = slices.Clone(c.Workloads)
+	for i := range c.Workloads {
+		w := &c.Workloads[i]
+		for _, from := range []*string{&w.LoadFrom, &w.PerformanceFrom} {
+			if *from == "" {
+				*from = FromSpans
+			}
+		}
+		if w.Forecaster == nil {
+			w.Forecaster = c.Forecaster
+		}
+	}
+	return c
+}
+
+// Validate checks c, with zero values standing for the defaults. Its errors
+// are trimtab.ErrInvalid.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	switch {
+	case c.Report < 10*time.Millisecond || c.Round < c.Report || c.Round > 24*time.Hour:
+		return trimtab.Invalidf("analyzer: report %v, round %v: want 10ms <= report <= round <= 24h", c.Report, c.Round)
+	case !(c.Level > 0 && c.Level < 1):
+		return trimtab.Invalidf("analyzer: level %v: want a number in (0, 1)", c.Level)
+	case c.StaleAfter < 1 || c.Partitions < 1 || c.MaxDiscovered < 0:
+		return trimtab.Invalidf("analyzer: stale after %d rounds, %d partitions, %d discovered workloads", c.StaleAfter, c.Partitions, c.MaxDiscovered)
+	case c.Grace < 0 || c.Skew < 0:
+		return trimtab.Invalidf("analyzer: grace %v, skew %v: want >= 0", c.Grace, c.Skew)
+	}
+	seen := map[string]bool{}
+	for i := range c.Workloads {
+		w := &c.Workloads[i]
+		if seen[w.Name] {
+			return trimtab.Invalidf("analyzer: workload %q given twice", w.Name)
+		}
+		seen[w.Name] = true
+		if err := w.validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Workload) validate() error {
+	known := func(s string) bool { return s == FromSpans || s == FromPrometheus }
+	switch {
+	case w.Name == "" || len(w.Name) > 253:
+		return trimtab.Invalidf("analyzer: workload %.40q: want 1 to 253 bytes", w.Name)
+	case !known(w.LoadFrom) || !known(w.PerformanceFrom):
+		return trimtab.Invalidf("workload %s: load from %q, performance from %q", w.Name, w.LoadFrom, w.PerformanceFrom)
+	case !(w.Min >= 0) || !(w.Max == 0 || w.Max > w.Min) || w.Max > 1e15:
+		return trimtab.Invalidf("workload %s: allocation from %v to %v", w.Name, w.Min, w.Max)
+	case w.SLO.Latency < 0 || !(w.SLO.Fraction >= 0 && w.SLO.Fraction <= 1):
+		return trimtab.Invalidf("workload %s: SLO of %v under %v", w.Name, w.SLO.Fraction, w.SLO.Latency)
+	}
+	return nil
+}
+
+// horizon is the number of reports in a round.
+func (c *Config) horizon() int { return int((c.Round + c.Report - 1) / c.Report) }

@@ -1,0 +1,67 @@
+package analyzer
+
+// counts are totals since New.
+type counts struct {
+	sketches, samples, holdings, ignored     uint64
+	unknown, empty, misdated                 uint64
+	late, duplicates, overflow, incomplete   uint64
+	learned, transient, noPerformance        uint64
+	noLoad, noAllocation, refused, estimates uint64
+	changes                                  uint64
+}
+
+// aside counts a report that did not teach the curve.
+func (c *counts) aside(reason string) {
+	switch reason {
+	case "transient":
+		c.transient++
+	case "no_performance":
+		c.noPerformance++
+	case "no_load":
+		c.noLoad++
+	case "no_allocation":
+		c.noAllocation++
+	default:
+		c.refused++
+	}
+}
+
+// Counts implements trimtab.Counted.
+func (a *Analyzer) Counts(yield func(name string, value float64, labels ...string)) {
+	c := &a.counts
+	for _, n := range []struct {
+		label string
+		n     uint64
+	}{{"sketch", c.sketches}, {"sample", c.samples}, {"holding", c.holdings}} {
+		yield("trimtab_learn_inputs_total", float64(n.n), n.label)
+	}
+	for _, n := range []struct {
+		label string
+		n     uint64
+	}{
+		{"unknown", c.unknown}, {"empty", c.empty}, {"misdated", c.misdated}, {"late", c.late},
+		{"duplicate", c.duplicates}, {"overflow", c.overflow}, {"kind", c.ignored},
+	} {
+		yield("trimtab_learn_inputs_set_aside_total", float64(n.n), n.label)
+	}
+	yield("trimtab_learn_incomplete_intervals_total", float64(c.incomplete))
+	for _, n := range []struct {
+		label string
+		n     uint64
+	}{
+		{"learned", c.learned}, {"transient", c.transient}, {"no_performance", c.noPerformance},
+		{"no_load", c.noLoad}, {"no_allocation", c.noAllocation}, {"refused", c.refused},
+	} {
+		yield("trimtab_learn_reports_total", float64(n.n), n.label)
+	}
+	yield("trimtab_learn_changes_total", float64(c.changes))
+	yield("trimtab_learn_estimates_total", float64(c.estimates))
+	yield("trimtab_learn_workloads", float64(len(a.workloads)))
+	held := 0
+	for _, w := range a.workloads {
+		if w.toldHold != "" {
+			held++
+		}
+	}
+	yield("trimtab_learn_held_workloads", float64(held))
+}

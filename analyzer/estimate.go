@@ -1,0 +1,159 @@
+package analyzer
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn"
+)
+
+// hold returns why the workload must not be lowered, and the kind of reason,
+// both empty when there is none. Input counts as late after a round, and as
+// stale after StaleAfter rounds.
+func (w *workload) hold(now time.Time) (why, kind string) {
+	r := &w.last
+	for _, in := range []struct {
+		name   string
+		from   string
+		q      trimtab.Quantity
+		at     time.Time
+		absent bool
+	}{
+		{"load", w.LoadFrom, trimtab.Load, r.loadAt, r.load == nil},
+		{"performance", w.PerformanceFrom, trimtab.Performance, r.perfAt, r.performance == nil},
+	} {
+		if in.q == trimtab.Performance && w.learner == nil {
+			continue
+		}
+		at := in.at
+		if in.absent {
+			at = time.Time{}
+		}
+		if why, kind := w.lacks(now, in.name, in.from, at, in.q); kind != "" {
+			return why, kind
+		}
+	}
+	return "", ""
+}
+
+// lacks says what is wrong with one input that was last seen at the given
+// time (zero: not in the latest report).
+func (w *workload) lacks(now time.Time, name, from string, at time.Time, q trimtab.Quantity) (why, kind string) {
+	if m := w.missing[q]; m != nil && from == FromPrometheus && m.Time.After(at) {
+		return fmt.Sprintf("no %s from %s since %s: %s", name, m.Source, stamp(m.Time), m.Missing), name + " missing"
+	}
+	since, word := at, "since"
+	if at.IsZero() {
+		if since = w.last.at; since.IsZero() {
+			since, word = w.since, "yet, waiting since"
+		} else {
+			return fmt.Sprintf("no %s from %s in the interval to %s", name, from, stamp(since)), name + " absent"
+		}
+	}
+	age := now.Sub(since)
+	late := max(w.config.Round, 2*w.config.Report) + w.config.Grace
+	rounds := float64(age) / float64(w.config.Round)
+	switch {
+	case age > time.Duration(w.config.StaleAfter)*w.config.Round:
+		return fmt.Sprintf("no %s from %s %s %s, stale after %d rounds", name, from, word, stamp(since), w.config.StaleAfter), name + " stale"
+	case age > late || word != "since":
+		return fmt.Sprintf("no %s from %s %s %s, %.0f rounds", name, from, word, stamp(since), math.Ceil(rounds)), name + " late"
+	}
+	return "", ""
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// estimate says all that is known at now.
+func (w *workload) estimate(now time.Time, hold string) *trimtab.Estimate {
+	r := &w.last
+	e := &trimtab.Estimate{
+		Workload:    w.Name,
+		Time:        now,
+		Performance: r.performance,
+		Allocation:  r.allocation,
+		Latency:     r.latency,
+		Model:       "none",
+		Hold:        hold,
+		Load:        w.forecastLoad(),
+		Inputs:      w.inputs(now),
+	}
+	if w.learner != nil {
+		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()
+		if e.Load != nil && e.Load.Upper > 0 {
+			e.Curve = learn.CurveOf(w.learner, e.Load.Upper, w.Min, w.Max, w.config.Level)
+		}
+	}
+	if err := e.Validate(); err != nil {
+		// A learner or forecaster broke its contract: say so and hold.
+		return &trimtab.Estimate{Workload: w.Name, Time: now, Model: e.Model, Hold: "the estimate was not valid: " + err.Error()}
+	}
+	return e
+}
+
+// forecastLoad returns what is expected of the coming round; nil while no
+// load was seen.
+func (w *workload) forecastLoad() *trimtab.LoadForecast {
+	l := &trimtab.LoadForecast{Level: w.config.Level, Model: "none"}
+	if w.last.load != nil {
+		l.Now = *w.last.load
+		l.Mean, l.Upper = l.Now, l.Now
+	}
+	if w.forecaster != nil {
+		if f, ok := w.forecaster.Forecast(w.config.horizon(), w.config.Level); ok {
+			l.Mean, l.Upper, l.Model = f.Mean, f.Upper, f.Model
+			if w.last.load == nil {
+				l.Now = f.Mean
+			}
+			return l
+		}
+	}
+	if w.last.load == nil {
+		return nil
+	}
+	return l
+}
+
+// inputs lists what the estimate looked at, in a fixed order.
+func (w *workload) inputs(now time.Time) []trimtab.Input {
+	r := &w.last
+	in := []trimtab.Input{
+		w.input(now, "load", r.load, r.loadAt, r.loadFrom, w.LoadFrom),
+		w.input(now, "performance", r.performance, r.perfAt, r.perfFrom, w.PerformanceFrom),
+	}
+	if w.learner != nil {
+		a := w.input(now, "allocation", r.allocation, r.allocAt, r.allocFrom, "actuator")
+		if r.allocation == nil && r.noAlloc != "" {
+			a.Missing = r.noAlloc
+		}
+		in = append(in, a)
+	}
+	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled, trimtab.Latency} {
+		if s := w.samples[q]; s != nil {
+			in = append(in, w.input(now, string(q), &s.Value, s.Time, s.Source, ""))
+		}
+	}
+	if r.aside != "" && w.learner != nil {
+		in = append(in, trimtab.Input{Name: "report", Age: age(now, r.at), Missing: "not learnt from: " + r.aside})
+	}
+	return in
+}
+
+func (w *workload) input(now time.Time, name string, v *float64, at time.Time, source, from string) trimtab.Input {
+	if v == nil {
+		in := trimtab.Input{Name: name, Source: from, Missing: "none yet"}
+		if !w.last.at.IsZero() {
+			in.Age, in.Missing = age(now, w.last.at), "not in the latest report"
+		}
+		if m := w.missing[trimtab.Quantity(name)]; m != nil && from == FromPrometheus {
+			in.Age, in.Missing = age(now, m.Time), m.Missing
+		}
+		return in
+	}
+	return trimtab.Input{Name: name, Value: *v, Age: age(now, at), Source: source}
+}
+
+// age is how long ago t was, never negative.
+func age(now, t time.Time) trimtab.Seconds { return trimtab.SecondsOf(max(0, now.Sub(t))) }

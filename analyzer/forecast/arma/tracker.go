@@ -1,0 +1,126 @@
+package arma
+
+import (
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	// rounds is how many horizons of scores the quantile is taken over, up to
+	// maxScores scores; fewScores are needed before it is trusted alone.
+	rounds, maxScores, fewScores = 60, 1024, 120
+	// gamma is the pace at which the level is corrected per report.
+	gamma = 0.005
+)
+
+// tracker follows one point forecast of the highest of the next h reports,
+// and knows by how much to raise it so that it is exceeded just so often.
+type tracker struct {
+	Horizon int     `json:"horizon"`
+	Level   float64 `json:"level"`
+	// Miss is the corrected share of misses to aim at.
+	Miss float64 `json:"miss"`
+	// Pending holds the forecasts whose horizon has not passed, oldest first.
+	Pending []pending `json:"pending,omitempty"`
+	// Scores are highest minus forecast, oldest first.
+	Scores []float64 `json:"scores,omitempty"`
+	// Loss is the faded pinball loss of the bound.
+	Loss   float64 `json:"loss"`
+	Judged int     `json:"judged"`
+	sorted []float64
+}
+
+// pending is a forecast that waits for its reports.
+type pending struct {
+	Base  float64 `json:"base"`
+	Bound float64 `json:"bound"`
+	High  float64 `json:"high"` // the highest report since
+	Seen  int     `json:"seen"`
+}
+
+func newTracker(horizon int, level float64) tracker {
+	return tracker{Horizon: horizon, Level: level, Miss: 1 - level}
+}
+
+// see takes report y, then the forecast base for the reports after it.
+func (t *tracker) see(y, base, spread float64) {
+	for i := range t.Pending {
+		p := &t.Pending[i]
+		if p.Seen == 0 || y > p.High {
+			p.High = y
+		}
+		p.Seen++
+	}
+	if len(t.Pending) > 0 && t.Pending[0].Seen >= t.Horizon {
+		t.judge(t.Pending[0])
+		t.Pending = append(t.Pending[:0], t.Pending[1:]...)
+	}
+	t.Pending = append(t.Pending, pending{Base: base, Bound: base + t.quantile(spread)})
+}
+
+// judge scores a forecast whose horizon has passed.
+func (t *tracker) judge(p pending) {
+	missed, loss := 0.0, (p.Bound-p.High)*(1-t.Level)
+	if p.High > p.Bound {
+		missed, loss = 1, (p.High-p.Bound)*t.Level
+	}
+	t.Judged = min(t.Judged+1, math.MaxInt32)
+	keep := math.Min(1-1/(10*float64(t.Horizon)), 1-1/float64(t.Judged))
+	t.Loss = keep*t.Loss + (1-keep)*loss
+	// Miss too often: aim at fewer misses (Gibbs and Candès, equation 2).
+	t.Miss = math.Max(-0.2, math.Min(1, t.Miss+gamma*((1-t.Level)-missed)))
+	t.keep(p.High - p.Base)
+}
+
+// keep adds a score to the window.
+func (t *tracker) keep(score float64) {
+	t.sort()
+	if len(t.Scores) >= min(maxScores, max(fewScores, rounds*t.Horizon)) {
+		i, _ := slices.BinarySearch(t.sorted, t.Scores[0])
+		t.sorted = slices.Delete(t.sorted, i, i+1)
+		t.Scores = append(t.Scores[:0], t.Scores[1:]...)
+	}
+	t.Scores = append(t.Scores, score)
+	i, _ := slices.BinarySearch(t.sorted, score)
+	t.sorted = slices.Insert(t.sorted, i, score)
+}
+
+// sort rebuilds the sorted scores after a restore.
+func (t *tracker) sort() {
+	if len(t.sorted) != len(t.Scores) {
+		t.sorted = slices.Clone(t.Scores)
+		slices.Sort(t.sorted)
+	}
+}
+
+// quantile returns how far above the forecast the bound is. While there are
+// few scores it is at least what a random walk of the given spread reaches.
+func (t *tracker) quantile(spread float64) float64 {
+	t.sort()
+	n := len(t.sorted)
+	walk := 2 * spread * math.Sqrt(math.Min(float64(t.Horizon), 16))
+	if n == 0 {
+		return walk
+	}
+	rank := int(math.Ceil(float64(n+1)*(1-t.Miss))) - 1
+	q := t.sorted[max(0, min(n-1, rank))]
+	if t.Miss <= 0 || rank >= n {
+		// Even the highest score is crossed too often.
+		q = t.sorted[n-1] + math.Max(0, -t.Miss)*10*spread
+	}
+	if n < fewScores {
+		share := float64(n) / fewScores
+		q = math.Max(q, q*share+walk*(1-share))
+	}
+	return q
+}
+
+// validate refuses what see could not have made.
+func (t *tracker) validate(horizon int, level float64) error {
+	if t.Horizon != horizon || t.Level != level || len(t.Pending) > horizon || len(t.Scores) > maxScores {
+		return trimtab.Invalidf("tracker: horizon %d, level %v, %d pending, %d scores", t.Horizon, t.Level, len(t.Pending), len(t.Scores))
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package bintree
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn"
+)
+
+const (
+	// maxBins bounds the leaves; when one more is needed, siblings merge.
+	maxBins = 96
+	// finest is the depth to start with: cells of 1/32 octave, 2.2% of a/l.
+	finest = 5
+	// maxReports is how many reports a bin remembers; a further one fades the
+	// others a little, so that slow drift is followed where reports arrive.
+	maxReports = 512
+	// greatest and least bound the numbers that are learnt, so that no sum of
+	// squares overflows.
+	greatest, least = 1e15, 1e-12
+)
+
+// mode is what a report's performance is.
+type mode string
+
+const (
+	fraction mode = "fraction" // of Requests
+	declared mode = "declared" // a number with a declared Sigma
+	plain    mode = "plain"    // a number with unknown noise
+)
+
+// Tree is the learner; make one with [New]. It implements learn.Learner.
+type Tree struct {
+	level, z float64
+	state    state
+	fit      fit
+}
+
+// state is all that a snapshot holds.
+type state struct {
+	Level float64 `json:"level"`
+	Mode  mode    `json:"mode,omitempty"`
+	Depth int     `json:"depth"`
+	Bins  []bin   `json:"bins,omitempty"`
+	Watch watch   `json:"watch"`
+}
+
+var _ learn.Learner = (*Tree)(nil)
+
+// New returns an empty learner whose bounds hold at the given level in (0, 1).
+func New(level float64) (*Tree, error) {
+	if !(level > 0 && level < 1) {
+		return nil, trimtab.Invalidf("make bintree: level %v: want a number in (0, 1)", level)
+	}
+	return &Tree{level: level, z: math.Sqrt2 * math.Erfinv(level), state: state{Level: level, Depth: finest}}, nil
+}
+
+// Name returns "bintree/1".
+func (t *Tree) Name() string { return "bintree/1" }
+
+// Reports returns how many reports the bins hold; forgetting lowers it.
+func (t *Tree) Reports() int {
+	n := 0.0
+	for i := range t.state.Bins {
+		n += t.state.Bins[i].N
+	}
+	return int(math.Round(n))
+}
+
+// Changes returns how often the change test made the learner forget.
+func (t *Tree) Changes() int { return t.state.Watch.Changes }
+
+// Observe takes one report. A load of 0 teaches nothing about a/l: such a
+// report is accepted and not held. A report of another kind than the ones
+// before (a fraction, where there were numbers) starts the learner anew.
+func (t *Tree) Observe(o learn.Observation) error {
+	if err := check(o); err != nil {
+		return fmt.Errorf("observe: %w", err)
+	}
+	if o.Load == 0 {
+		return nil
+	}
+	m := modeOf(o)
+	if t.state.Mode != m {
+		t.state = state{Level: t.level, Mode: m, Depth: finest}
+		t.fit = fit{}
+	}
+	r := newReport(m, o)
+	if again := t.state.Watch.see(&t.fit, r); again != nil {
+		t.state.Bins, t.state.Depth = nil, finest
+		for _, old := range again {
+			t.add(old)
+		}
+	} else {
+		t.add(r)
+	}
+	t.fit.update(t.state.Mode, t.state.Bins, t.state.Watch.serial(), t.z)
+	return nil
+}
+
+func check(o learn.Observation) error {
+	for _, v := range []struct {
+		name     string
+		v        float64
+		least    float64
+		zeroIsOK bool
+	}{
+		{"allocation", o.Allocation, least, false},
+		{"load", o.Load, least, true},
+		{"performance", o.Performance, 0, true},
+		{"requests", o.Requests, least, true},
+		{"sigma", o.Sigma, least, true},
+	} {
+		if v.zeroIsOK && v.v == 0 {
+			continue
+		}
+		if !(v.v >= v.least && v.v <= greatest) {
+			return trimtab.Invalidf("%s %v", v.name, v.v)
+		}
+	}
+	if o.Requests > 0 && o.Performance > 1+1e-9 {
+		return trimtab.Invalidf("performance %v of %v requests: want a fraction", o.Performance, o.Requests)
+	}
+	return nil
+}
+
+func modeOf(o learn.Observation) mode {
+	switch {
+	case o.Requests > 0:
+		return fraction
+	case o.Sigma > 0:
+		return declared
+	}
+	return plain
+}
+
+// report is an observation in the learner's coordinates.
+type report struct {
+	X float64 `json:"x"` // log2(a/l)
+	L float64 `json:"l"` // ln(load)
+	P float64 `json:"p"`
+	W float64 `json:"w"` // weight: requests, 1/sigma², or 1
+}
+
+func newReport(m mode, o learn.Observation) report {
+	r := report{X: math.Log2(o.Allocation) - math.Log2(o.Load), L: math.Log(o.Load), P: o.Performance, W: 1}
+	switch m {
+	case fraction:
+		r.P, r.W = math.Min(1, o.Performance), o.Requests
+	case declared:
+		r.W = 1 / (o.Sigma * o.Sigma)
+	}
+	return r
+}
+
+// add puts r into its bin, making the bin, and room for it, when needed.
+func (t *Tree) add(r report) {
+	s := &t.state
+	leaf := bin{Cell: cellOf(r.X, s.Depth), N: 1, W: r.W, X: r.X, L: r.L, P: r.P}
+	i, found := slices.BinarySearchFunc(s.Bins, leaf.Cell, func(b bin, cell int) int { return b.Cell - cell })
+	if found {
+		b := &s.Bins[i]
+		if b.N > maxReports-1 {
+			b.fade((maxReports - 1) / b.N)
+		}
+		b.merge(&leaf)
+		return
+	}
+	s.Bins = slices.Insert(s.Bins, i, leaf)
+	for len(s.Bins) > maxBins {
+		s.coarsen()
+	}
+}
+
+// cellOf is the index of x among cells of 2^-depth octaves.
+func cellOf(x float64, depth int) int { return int(math.Floor(math.Ldexp(x, depth))) }
+
+// coarsen goes up one level of the tree: siblings become their parent.
+func (s *state) coarsen() {
+	s.Depth--
+	kept := s.Bins[:0]
+	for _, b := range s.Bins {
+		b.Cell >>= 1
+		if n := len(kept); n > 0 && kept[n-1].Cell == b.Cell {
+			kept[n-1].merge(&b)
+			continue
+		}
+		kept = append(kept, b)
+	}
+	s.Bins = kept
+}
+
+// Predict returns the band at the given allocation and load.
+func (t *Tree) Predict(allocation, load float64) trimtab.Band {
+	return t.fit.predict(t.state.Mode, allocation, load)
+}

@@ -1,0 +1,90 @@
+package analyzer
+
+import (
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/num"
+)
+
+// snapshotKind names the form of a workload's state.
+const snapshotKind = "learn/1"
+
+// saved is the state of one workload that outlives the process.
+type saved struct {
+	Workload string `json:"workload"`
+	// Closed is the number of the last closed interval of length ReportNS,
+	// so that what was learnt is not learnt again.
+	Closed     int64  `json:"closed"`
+	ReportNS   int64  `json:"report_ns"`
+	Learner    string `json:"learner,omitempty"`
+	Curve      []byte `json:"curve,omitempty"`
+	Forecaster string `json:"forecaster,omitempty"`
+	Load       []byte `json:"load,omitempty"`
+}
+
+// Snapshot returns the state of each workload that reported, by its name.
+func (a *Analyzer) Snapshot() map[string][]byte {
+	out := map[string][]byte{}
+	for _, w := range a.workloads {
+		if !w.begun {
+			continue
+		}
+		if b, err := w.save(); err == nil {
+			out[w.Name] = b
+		}
+	}
+	return out
+}
+
+func (w *workload) save() ([]byte, error) {
+	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report)}
+	var err error
+	if w.learner != nil {
+		s.Learner = w.learner.Name()
+		if s.Curve, err = w.learner.Snapshot(); err != nil {
+			return nil, fmt.Errorf("save %s: %w", w.Name, err)
+		}
+	}
+	if w.forecaster != nil {
+		s.Forecaster = w.forecaster.Name()
+		if s.Load, err = w.forecaster.Snapshot(); err != nil {
+			return nil, fmt.Errorf("save %s: %w", w.Name, err)
+		}
+	}
+	return num.Seal(snapshotKind, s)
+}
+
+// Restore takes the state of the workload of that name. Learner and forecaster
+// are each taken back if they are the same version; otherwise that one starts
+// anew, and the error says so.
+func (a *Analyzer) Restore(name string, state []byte) error {
+	var s saved
+	if err := num.Unseal(snapshotKind, state, &s); err != nil {
+		return fmt.Errorf("restore %s: %w: %w", name, trimtab.ErrInvalid, err)
+	}
+	if s.Workload != name {
+		return trimtab.Invalidf("restore %s: state of %.40q", name, s.Workload)
+	}
+	w := a.find(name)
+	if w == nil {
+		w = a.discover(name)
+	}
+	if w == nil {
+		return fmt.Errorf("restore %s: no such workload: %w", name, trimtab.ErrStale)
+	}
+	if s.ReportNS == int64(w.config.Report) {
+		w.closed, w.begun = s.Closed, true
+	}
+	if w.learner != nil && s.Learner == w.learner.Name() {
+		if err := w.learner.Restore(s.Curve); err != nil {
+			return fmt.Errorf("restore curve of %s: %w", name, err)
+		}
+	}
+	if w.forecaster != nil && s.Forecaster == w.forecaster.Name() && s.ReportNS == int64(w.config.Report) {
+		if err := w.forecaster.Restore(s.Load); err != nil {
+			return fmt.Errorf("restore load of %s: %w", name, err)
+		}
+	}
+	return nil
+}

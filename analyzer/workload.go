@@ -1,0 +1,359 @@
+package analyzer
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/forecast"
+	"github.com/trimtab/trimtab/analyzer/learn"
+)
+
+// maxOpen bounds the intervals of one workload that wait.
+const maxOpen = 64
+
+// workload is the state of one workload.
+type workload struct {
+	Workload
+	config     *Config
+	learner    learn.Learner       // nil: no curve
+	forecaster forecast.Forecaster // nil: none
+
+	open []*interval // in order of number
+	// closed is the number of the last closed interval.
+	closed int64
+	begun  bool
+	// samples holds the latest sample of each quantity that has a value, and
+	// missing the latest without.
+	samples, missing map[trimtab.Quantity]*trimtab.Sample
+	held             history
+
+	last report // the latest report
+	// since is when the workload was first waited for.
+	since time.Time
+	// told is when the last estimate went out, and toldHold its Hold's kind.
+	told     time.Time
+	toldHold string
+	changes  int // learner changes already counted
+}
+
+// report is what one interval showed. Nil pointers are missing values.
+type report struct {
+	at          time.Time // the interval's end; zero: no report yet
+	load        *float64
+	loadFrom    string
+	loadAt      time.Time
+	performance *float64
+	requests    float64
+	sigma       float64
+	perfFrom    string
+	perfAt      time.Time
+	allocation  *float64
+	allocFrom   string
+	allocAt     time.Time
+	noAlloc     string // why allocation is missing
+	latency     map[string]trimtab.Seconds
+	// aside is why it did not teach the curve.
+	aside string
+}
+
+func newWorkload(c *Config, w Workload) *workload {
+	out := &workload{Workload: w, config: c,
+		samples: map[trimtab.Quantity]*trimtab.Sample{}, missing: map[trimtab.Quantity]*trimtab.Sample{}}
+	if w.Learner != nil && w.Max > 0 {
+		out.learner = w.Learner()
+	}
+	if w.Forecaster != nil {
+		out.forecaster = w.Forecaster()
+	}
+	return out
+}
+
+// number returns the interval that t falls into.
+func (w *workload) number(t time.Time) int64 {
+	n, d := t.UnixNano(), int64(w.config.Report)
+	q := n / d
+	if n%d < 0 {
+		q--
+	}
+	return q
+}
+
+// at returns the open interval n, or nil when it is closed already.
+func (w *workload) at(n int64) *interval {
+	if w.begun && n <= w.closed {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(w.open, n, func(v *interval, n int64) int { return cmp.Compare(v.number, n) })
+	if !found {
+		w.open = slices.Insert(w.open, i, &interval{number: n})
+	}
+	v := w.open[i]
+	v.stirred = true
+	return v
+}
+
+func (w *workload) takeSketch(s *trimtab.Sketch, c *counts) {
+	v := w.at(w.number(s.From.Add(s.To.Sub(s.From) / 2)))
+	switch {
+	case v == nil:
+		c.late++
+	case v.add(s):
+		c.duplicates++
+	}
+}
+
+func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
+	if s.Missing != "" {
+		if old := w.missing[s.Quantity]; old == nil || s.Time.After(old.Time) || s.Time.Equal(old.Time) && s.Missing > old.Missing {
+			w.missing[s.Quantity] = s
+		}
+		return
+	}
+	if newer(s, w.samples[s.Quantity]) {
+		w.samples[s.Quantity] = s
+	}
+	report := s.Quantity == trimtab.Performance && w.PerformanceFrom == FromPrometheus ||
+		s.Quantity == trimtab.Load && w.LoadFrom == FromPrometheus
+	if !report {
+		return
+	}
+	// A sample speaks of the time before it.
+	v := w.at(w.number(s.Time.Add(-1)))
+	switch {
+	case v == nil:
+		c.late++
+	case s.Quantity == trimtab.Load:
+		v.load = true
+	case newer(s, v.performance):
+		v.performance = s
+	}
+}
+
+func (w *workload) takeHolding(h *trimtab.Holding) {
+	if w.Resource != "" {
+		w.held.take(h, w.Name, w.Resource)
+	}
+}
+
+// tick closes what is due and returns an estimate when there is news.
+func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
+	if w.since.IsZero() {
+		w.since = now
+	}
+	if w.begun && w.closed > w.number(now.Add(w.config.Skew)) {
+		// Only a damaged or foreign snapshot closes our future.
+		w.closed = w.number(now) - 1
+	}
+	closed := false
+	for n := w.due(now, c); n > 0; n-- {
+		v := w.open[0]
+		w.open = slices.Delete(w.open, 0, 1)
+		w.closed, w.begun = v.number, true
+		w.close(v, c)
+		closed = true
+	}
+	hold, kind := w.hold(now)
+	if !closed && kind == w.toldHold && now.Sub(w.told) < w.config.Round || !closed && kind == "" {
+		return nil
+	}
+	w.told, w.toldHold = now, kind
+	return w.estimate(now, hold)
+}
+
+// due returns how many of the open intervals, from the first, are to be
+// closed: all up to the last that is complete or has waited long enough.
+func (w *workload) due(now time.Time, c *counts) int {
+	n := 0
+	for i, v := range w.open {
+		if v.stirred {
+			v.arrived, v.stirred = now, false
+		}
+		if w.complete(v, now) || w.waited(v, now, i+1 < len(w.open)) {
+			n = i + 1
+		}
+	}
+	if excess := len(w.open) - maxOpen; excess > n {
+		c.overflow += uint64(excess - n)
+		n = excess
+	}
+	return n
+}
+
+func (w *workload) end(v *interval) time.Time {
+	return time.Unix(0, (v.number+1)*int64(w.config.Report)).UTC()
+}
+
+// complete reports whether nothing more can come for v.
+func (w *workload) complete(v *interval, now time.Time) bool {
+	present, whole := v.cells(w.config.Partitions, w.config.Report)
+	bySpans := w.LoadFrom == FromSpans || w.PerformanceFrom == FromSpans
+	return (!bySpans || present > 0 && present >= whole) &&
+		(w.PerformanceFrom == FromSpans || v.performance != nil) &&
+		(w.LoadFrom == FromSpans || v.load) && !now.Before(w.end(v))
+}
+
+// waited reports whether v is past its grace: ours by the clock, and quiet
+// for as long, unless later intervals show that the senders went on.
+func (w *workload) waited(v *interval, now time.Time, later bool) bool {
+	wait := w.config.Grace
+	if now.Before(w.end(v).Add(wait)) {
+		return false
+	}
+	if len(v.parts) > 0 && !later {
+		if each := v.parts[0].To.Sub(v.parts[0].From); each < w.config.Report {
+			wait += each
+		}
+	}
+	return now.Sub(v.arrived) >= wait
+}
+
+// close makes v the latest report and teaches learner and forecaster.
+func (w *workload) close(v *interval, c *counts) {
+	end := w.end(v)
+	r := report{at: end}
+	s, seen := v.merge(w.config, w.SLO.Latency)
+	if s.lost {
+		c.incomplete++
+	}
+	w.reportLoad(&r, s, seen)
+	w.reportPerformance(&r, v, s, seen)
+	w.reportAllocation(&r, end)
+	if seen {
+		r.latency = quantiles(&s.latency)
+	}
+	if r.load != nil && w.forecaster != nil {
+		if w.forecaster.Observe(*r.load) != nil {
+			c.refused++
+		}
+	}
+	w.teach(&r, c)
+	w.last = r
+}
+
+func quantiles(h *trimtab.Histogram) map[string]trimtab.Seconds {
+	out := map[string]trimtab.Seconds{}
+	for name, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "p99": 0.99} {
+		if v, ok := h.Quantile(q); ok {
+			out[name] = trimtab.Seconds(v)
+		}
+	}
+	return out
+}
+
+// fresh returns the latest sample of q that is not stale at time t.
+func (w *workload) fresh(q trimtab.Quantity, t time.Time) *trimtab.Sample {
+	s := w.samples[q]
+	if s == nil || t.Sub(s.Time) > time.Duration(w.config.StaleAfter)*w.config.Round {
+		return nil
+	}
+	return s
+}
+
+// reportLoad prefers the declared source; under sampling, where the rate of
+// spans is only an estimate, the metric whenever there is one.
+func (w *workload) reportLoad(r *report, s spans, seen bool) {
+	sample := w.fresh(trimtab.Load, r.at)
+	if sample != nil && (w.LoadFrom == FromPrometheus || seen && s.sampled) {
+		r.load, r.loadFrom, r.loadAt = &sample.Value, sample.Source, sample.Time
+		return
+	}
+	if seen && w.LoadFrom == FromSpans {
+		load := s.load
+		r.load, r.loadFrom, r.loadAt = &load, FromSpans, r.at
+	}
+}
+
+func (w *workload) reportPerformance(r *report, v *interval, s spans, seen bool) {
+	if w.PerformanceFrom == FromPrometheus {
+		if p := v.performance; p != nil {
+			r.performance, r.requests, r.sigma = &p.Value, p.Requests, p.Sigma
+			r.perfFrom, r.perfAt = p.Source, p.Time
+			if p.Value > 1 {
+				r.requests = 0 // not a fraction, whatever it was taken over
+			}
+		}
+		return
+	}
+	if seen && w.SLO.Latency > 0 {
+		p := min(1, s.under/s.requests)
+		r.performance, r.requests, r.perfFrom, r.perfAt = &p, s.read, FromSpans, r.at
+	}
+}
+
+// reportAllocation finds what was in force over the whole interval, from the
+// actuator, else from a sample.
+func (w *workload) reportAllocation(r *report, end time.Time) {
+	f := w.held.during(end.Add(-w.config.Report), end, w.config.Settle)
+	switch {
+	case f.known && f.amount.Unlimited:
+		// The planner never gives more than Max: what is reached without a
+		// limit is at least what Max reaches, and counts as that.
+		if v := w.Max; v > 0 {
+			if u := w.fresh(trimtab.Usage, end); u != nil && u.Value > v {
+				v = u.Value
+			}
+			r.allocation, r.allocFrom = &v, "actuator: unlimited"
+		} else {
+			r.noAlloc = "unlimited, and no maximum declared"
+		}
+	case f.known:
+		v := f.amount.Value
+		r.allocation, r.allocFrom = &v, "actuator"
+	}
+	if f.known {
+		r.allocAt, _ = w.held.latest()
+		if f.transient {
+			r.aside = "transient"
+		}
+		return
+	}
+	if f.transient {
+		r.noAlloc = "the knob was first seen, or could not be read, in this interval"
+		return
+	}
+	s := w.fresh(trimtab.Allocation, end)
+	if s == nil {
+		r.noAlloc = "none known"
+		return
+	}
+	v := s.Value
+	r.allocation, r.allocFrom, r.allocAt = &v, s.Source, s.Time
+	if b := w.last.allocation; b != nil && w.last.allocFrom == s.Source && far(change{amount: trimtab.Units(*b)}, change{amount: trimtab.Units(v)}) {
+		r.aside = "transient"
+	}
+}
+
+// teach gives r to the learner, or notes why not.
+func (w *workload) teach(r *report, c *counts) {
+	if w.learner == nil {
+		return
+	}
+	switch {
+	case r.performance == nil:
+		r.aside = "no_performance"
+	case r.load == nil || *r.load <= 0:
+		r.aside = "no_load"
+	case r.allocation == nil || *r.allocation <= 0:
+		r.aside = "no_allocation"
+	}
+	if r.aside != "" {
+		c.aside(r.aside)
+		return
+	}
+	err := w.learner.Observe(learn.Observation{Time: r.at, Allocation: *r.allocation, Load: *r.load,
+		Performance: *r.performance, Requests: r.requests, Sigma: r.sigma})
+	if err != nil {
+		r.aside = "refused"
+		c.aside(r.aside)
+		return
+	}
+	c.learned++
+	if changed, ok := w.learner.(interface{ Changes() int }); ok {
+		if n := changed.Changes(); n > w.changes {
+			c.changes += uint64(n - w.changes)
+			w.changes = n
+		}
+	}
+}
