@@ -1,0 +1,60 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// CountBus returns the service that exports what b counted, every second. A
+// bus that can tell whether it is connected (Ready() error) makes the service
+// unready when it is not.
+func CountBus(b bus.Bus, set *metric.Set) Service {
+	return Service{Name: "bus", Run: func(ctx context.Context, ready func(string)) error {
+		t := time.NewTicker(time.Second)
+		defer t.Stop()
+		var last bus.Stats
+		for {
+			ready(busReady(b))
+			now := b.Stats()
+			exportStats(set, last, now)
+			last = now
+			select {
+			case <-ctx.Done():
+				exportStats(set, last, b.Stats())
+				return nil
+			case <-t.C:
+			}
+		}
+	}}
+}
+
+func busReady(b bus.Bus) string {
+	r, ok := b.(interface{ Ready() error })
+	if !ok {
+		return ""
+	}
+	if err := r.Ready(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// exportStats adds the differences of two readings.
+func exportStats(set *metric.Set, last, now bus.Stats) {
+	add := func(name string, last, now map[trimtab.Kind]uint64) {
+		for k, n := range now {
+			if d := n - last[k]; n > last[k] {
+				set.Counter(name, string(k)).Add(float64(d))
+			}
+		}
+	}
+	add("trimtab_bus_published_total", last.Published, now.Published)
+	add("trimtab_bus_delivered_total", last.Delivered, now.Delivered)
+	add("trimtab_bus_lost_total", last.Lost, now.Lost)
+	add("trimtab_bus_unreadable_total", last.Unreadable, now.Unreadable)
+	add("trimtab_bus_redelivered_total", last.Again, now.Again)
+}

@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// publish sends the outputs in order. Those that are stored are tried until
+// they are, as long as the stage runs; telemetry is tried once. The error is
+// nil unless the stage ends in the middle.
+func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
+	for _, v := range out {
+		if v == nil {
+			continue
+		}
+		if err := r.publishOne(ctx, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *stage) publishOne(ctx context.Context, v trimtab.Value) error {
+	info, known := trimtab.InfoOf(v.Kind())
+	stored := known && (info.Delivery == trimtab.Durable || info.Delivery == trimtab.Latest)
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		term, end, leads := r.term(ctx)
+		if !leads {
+			r.counts.fenced(v.Kind())
+			return nil
+		}
+		err := r.Bus.Publish(term, v)
+		end()
+		switch {
+		case err == nil:
+			r.counts.output(v.Kind())
+			return nil
+		case errors.Is(err, trimtab.ErrInvalid):
+			// The same value fails again: a fault of the step, not of the bus.
+			r.counts.refused(v.Kind())
+			r.Logger.Error("step gave a value that is not valid", "kind", v.Kind(), "key", v.Key(), "err", err)
+			return nil
+		case !stored:
+			r.counts.refused(v.Kind())
+			r.Logger.Debug("output not published", "kind", v.Kind(), "key", v.Key(), "err", err)
+			return nil
+		}
+		r.counts.retried(v.Kind())
+		r.Logger.Warn("output not stored, trying again", "kind", v.Kind(), "key", v.Key(), "err", err)
+		if !pause(ctx, wait) {
+			return err
+		}
+	}
+}
+
+// term returns a context that ends with the leader's lock, and whether this
+// stage may publish: always without a lock, else only while it is held for
+// the epoch that the step was told.
+func (r *stage) term(ctx context.Context) (context.Context, context.CancelFunc, bool) {
+	if r.lock == nil {
+		return ctx, func() {}, true
+	}
+	epoch, until := r.lock.held()
+	if epoch == 0 || epoch != r.epoch {
+		return ctx, func() {}, false
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	return ctx, cancel, true
+}
+
+// pause waits for d and reports false when ctx ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func stack() string { return string(debug.Stack()) }

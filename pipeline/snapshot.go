@@ -1,0 +1,211 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// Snapshots says where a step's states are kept.
+type Snapshots struct {
+	// Bucket is the bucket's name; empty: "snapshots".
+	Bucket string
+	// Every is how often they are saved; 0: 30 s. They are saved at the end too.
+	Every time.Duration
+}
+
+const (
+	saveTimeout = 5 * time.Second
+	snapshotMax = 7 << 20 // a message of the bus, with room for its headers
+)
+
+// saver keeps the states of a step in a bucket: key "stage/name", value
+// crc32(state) in 4 bytes, little endian, before the state. It writes only
+// what changed, on a goroutine of its own, so that a slow bus slows no step.
+// A nil saver keeps nothing.
+type saver struct {
+	Snapshots
+	stage  *stage
+	bucket bus.Bucket
+	queue  chan map[string][]byte
+	done   chan struct{}
+	// kept is what is in the bucket, as far as this process wrote or read it.
+	kept map[string][]byte
+}
+
+// openSaver restores the step and starts saving; nil when nothing is kept.
+func (r *stage) openSaver(ctx context.Context) *saver {
+	step, ok := r.Step.(trimtab.Snapshotter)
+	if r.Snapshots == nil || !ok {
+		return nil
+	}
+	s := &saver{Snapshots: *r.Snapshots, stage: r, queue: make(chan map[string][]byte, 1), done: make(chan struct{}), kept: map[string][]byte{}}
+	if s.Bucket == "" {
+		s.Bucket = "snapshots"
+	}
+	if s.Every <= 0 {
+		s.Every = 30 * time.Second
+	}
+	if err := s.restore(ctx, step); err != nil {
+		r.counts.snapshot("unread")
+		r.Logger.Warn("snapshots not restored, starting without", "bucket", s.Bucket, "err", err)
+	}
+	go s.run()
+	return s
+}
+
+func (s *saver) every() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return s.Every
+}
+
+// open opens the bucket once.
+func (s *saver) open(ctx context.Context) error {
+	if s.bucket != nil {
+		return nil
+	}
+	b, err := s.stage.Bus.Bucket(ctx, s.Bucket)
+	if err == nil {
+		s.bucket = b
+	}
+	return err
+}
+
+// restore hands the step what the bucket has of it.
+func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	keys, err := s.bucket.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		name, ours := strings.CutPrefix(key, s.stage.Name+"/")
+		if !ours {
+			continue
+		}
+		raw, _, err := s.bucket.Get(ctx, key)
+		if err == nil {
+			s.kept[name] = raw
+			err = restoreOne(step, name, raw)
+		}
+		if err != nil {
+			s.stage.counts.snapshot("broken")
+			s.stage.Logger.Warn("snapshot ignored", "name", name, "err", err)
+			continue
+		}
+		s.stage.counts.snapshot("restored")
+	}
+	return nil
+}
+
+// restoreOne checks and restores one state; a panic is an error.
+func restoreOne(step trimtab.Snapshotter, name string, raw []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = trimtab.Invalidf("restore %s: panic: %v", name, p)
+		}
+	}()
+	if len(raw) < 4 || binary.LittleEndian.Uint32(raw) != crc32.ChecksumIEEE(raw[4:]) {
+		return trimtab.Invalidf("restore %s: the sum of its %d bytes is wrong", name, len(raw))
+	}
+	return step.Restore(name, raw[4:])
+}
+
+// save takes a snapshot on the owner's goroutine and queues it, in the place
+// of an older one that is still waiting.
+func (r *stage) save() {
+	if r.saver == nil {
+		return
+	}
+	states, err := r.snapshot()
+	if err != nil {
+		r.counts.snapshot("failed")
+		r.Logger.Error("snapshot not taken", "err", err)
+		return
+	}
+	select {
+	case <-r.saver.queue:
+	default:
+	}
+	r.saver.queue <- states
+}
+
+func (r *stage) snapshot() (states map[string][]byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.counts.panicked()
+			err = fmt.Errorf("take snapshot: panic: %v", p)
+		}
+	}()
+	return r.Step.(trimtab.Snapshotter).Snapshot(), nil
+}
+
+// close writes what is queued and ends.
+func (s *saver) close() {
+	if s == nil {
+		return
+	}
+	close(s.queue)
+	<-s.done
+}
+
+func (s *saver) run() {
+	defer close(s.done)
+	for states := range s.queue {
+		if err := s.write(states); err != nil {
+			s.stage.counts.snapshot("failed")
+			s.stage.Logger.Warn("snapshot not saved", "bucket", s.Bucket, "err", err)
+		}
+	}
+}
+
+// write brings the bucket to states.
+func (s *saver) write(states map[string][]byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		state := states[name]
+		raw := append(binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(state)), crc32.ChecksumIEEE(state)), state...)
+		if bytes.Equal(raw, s.kept[name]) {
+			continue
+		}
+		if len(raw) > snapshotMax {
+			s.stage.counts.snapshot("failed")
+			s.stage.Logger.Error("snapshot too large", "name", name, "bytes", len(raw), "limit", snapshotMax)
+			continue
+		}
+		if _, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, raw); err != nil {
+			return err
+		}
+		s.kept[name] = raw
+		s.stage.counts.snapshot("saved")
+	}
+	for name := range s.kept {
+		if _, still := states[name]; still {
+			continue
+		}
+		if err := s.bucket.Delete(ctx, s.stage.Name+"/"+name); err != nil {
+			return err
+		}
+		delete(s.kept, name)
+	}
+	return nil
+}

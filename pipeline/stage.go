@@ -1,0 +1,245 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// Stage says what to run and between what.
+type Stage struct {
+	// Name labels metrics, logs, snapshots and readiness: "planner".
+	Name string
+	Bus  bus.Bus
+	Step trimtab.Step
+	// Consumes are the inputs; Handle is set by Run.
+	Consumes []bus.Subscription
+	// Tick is how often the step is called without a value; 0: never. Ticks
+	// that come while the step is busy are one tick.
+	Tick time.Duration
+	// Snapshots keeps the state of a trimtab.Snapshotter; nil: not kept.
+	Snapshots *Snapshots
+	// Leader makes the step run for leadership of a pool; nil: no lock.
+	Leader *Leader
+	// Metrics gets the counts; nil: not counted.
+	Metrics *metric.Set
+	// Logger; nil: silent.
+	Logger *slog.Logger
+	// Ready is called with "" when the stage works, and with the reason when
+	// it does not; nil: nobody asks. Calls do not overlap.
+	Ready func(reason string)
+}
+
+// Validate checks what Run needs.
+func (s *Stage) Validate() error {
+	switch {
+	case s.Name == "" || s.Bus == nil || s.Step == nil:
+		return trimtab.Invalidf("stage %q: needs a name, a bus and a step", s.Name)
+	case s.Tick < 0:
+		return trimtab.Invalidf("stage %s: tick %v", s.Name, s.Tick)
+	case s.Leader != nil && s.Leader.Pool == "":
+		return trimtab.Invalidf("stage %s: leader of a pool without a name", s.Name)
+	}
+	return nil
+}
+
+// job is one delivery on its way through the owner.
+type job struct {
+	delivery bus.Delivery
+	done     chan error
+}
+
+// stage is a running Stage. Fields below owner belong to its goroutine.
+type stage struct {
+	Stage
+	jobs   chan *job
+	lock   *lock // nil without Leader
+	counts *counts
+
+	// owner:
+	clock  clock
+	saver  *saver
+	epoch  uint64 // what the step was told last
+	export *exporter
+}
+
+// Run runs s until ctx ends, and returns nil then. It returns an error when s
+// is not valid or its inputs cannot be subscribed to. At the end it lets a
+// running step finish, saves the snapshot and gives up the lock.
+func Run(ctx context.Context, s Stage) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.Logger = s.Logger.With("stage", s.Name)
+	if s.Ready == nil {
+		s.Ready = func(string) {}
+	}
+	r := &stage{Stage: s, jobs: make(chan *job), counts: newCounts(s.Metrics, s.Name), export: newExporter(s.Metrics, s.Logger)}
+	return r.run(ctx)
+}
+
+func (r *stage) run(ctx context.Context) error {
+	r.Ready(starting)
+	work, quit := graceful(ctx)
+	defer quit()
+	r.saver = r.openSaver(ctx)
+	r.lock = r.openLock(work)
+	ended := make(chan struct{})
+	owned := make(chan struct{})
+	go func() {
+		defer close(owned)
+		r.own(work, ended)
+	}()
+	stop, err := r.subscribe(ctx)
+	if err == nil {
+		if r.lock == nil {
+			r.Ready("")
+		}
+		<-ctx.Done()
+	}
+	stop()
+	close(ended)
+	<-owned
+	r.lock.close()
+	r.saver.close()
+	r.Ready("stopped")
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("run stage %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// graceful returns a context that outlives ctx by grace, for what is on its
+// way when a stage is stopped.
+func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
+	work, quit := context.WithCancel(context.WithoutCancel(ctx))
+	off := context.AfterFunc(ctx, func() {
+		pause(work, grace)
+		quit()
+	})
+	return work, func() { off(); quit() }
+}
+
+// grace is how long outputs of the last step may take to be published.
+const grace = 2 * time.Second
+
+// subscribe starts all inputs; stop ends those that were started.
+func (r *stage) subscribe(ctx context.Context) (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+	for _, sub := range r.Consumes {
+		sub.Handle = r.handler(ctx)
+		s, err := r.Bus.Subscribe(ctx, sub)
+		if err != nil {
+			return stop, err
+		}
+		stops = append(stops, s)
+	}
+	return stop, nil
+}
+
+// handler hands one delivery to the owner and waits for what became of it.
+func (r *stage) handler(run context.Context) func(context.Context, bus.Delivery) error {
+	// One goroutine at a time calls it, so one job is enough.
+	j := &job{done: make(chan error, 1)}
+	return func(ctx context.Context, d bus.Delivery) error {
+		j.delivery = d
+		select {
+		case r.jobs <- j:
+			return <-j.done
+		case <-run.Done():
+		case <-ctx.Done():
+		}
+		return errStopping
+	}
+}
+
+// errStopping leaves a delivery on the bus.
+var errStopping = errors.New("stage is stopping")
+
+// own is the loop of the one goroutine that calls the step.
+func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
+	var ticks, saves <-chan time.Time
+	if r.Tick > 0 {
+		t := time.NewTicker(r.Tick)
+		defer t.Stop()
+		ticks = t.C
+	}
+	if every := r.saver.every(); every > 0 {
+		t := time.NewTicker(every)
+		defer t.Stop()
+		saves = t.C
+	}
+	counting := time.NewTicker(exportEvery)
+	defer counting.Stop()
+	for {
+		select {
+		case j := <-r.jobs:
+			j.done <- r.deliver(ctx, j.delivery)
+		case <-ticks:
+			// Without an input there is nothing to bring again: logged inside.
+			_ = r.step(ctx, nil)
+		case <-r.lock.news():
+			r.tellLeader(ctx)
+		case <-saves:
+			r.save()
+		case <-counting.C:
+			r.export.read(r.Step)
+		case <-ended:
+			r.export.read(r.Step)
+			r.save()
+			return
+		}
+	}
+}
+
+// deliver handles one delivery. The error brings it again or puts it aside.
+func (r *stage) deliver(ctx context.Context, d bus.Delivery) error {
+	r.counts.input(d)
+	r.lock.saw(d.Value)
+	return r.step(ctx, d.Value)
+}
+
+// step calls the step and publishes what it returns.
+func (r *stage) step(ctx context.Context, in trimtab.Value) error {
+	if r.lock != nil {
+		r.tellLeader(ctx)
+	}
+	out, err := r.call(in)
+	if err != nil {
+		return err
+	}
+	return r.publish(ctx, out)
+}
+
+// call calls the step once; a panic becomes an error that is ErrInvalid, so
+// that the bus puts the value aside.
+func (r *stage) call(in trimtab.Value) (out []trimtab.Value, err error) {
+	began := time.Now()
+	defer func() {
+		r.counts.took(time.Since(began))
+		if p := recover(); p != nil {
+			r.counts.panicked()
+			what := "a tick"
+			if in != nil {
+				what = fmt.Sprintf("%s of %.80q", in.Kind(), in.Key())
+			}
+			r.Logger.Error("step panicked", "input", what, "panic", fmt.Sprint(p), "stack", stack())
+			out, err = nil, trimtab.Invalidf("step %s on %s: panic: %v", r.Name, what, p)
+		}
+	}()
+	return r.Step.Step(r.clock.now(began), in), nil
+}
