@@ -108,6 +108,7 @@ func (c *Collector) Close() error {
 func (c *Collector) Run(ctx context.Context) error {
 	tick := time.NewTicker(c.config.Interval)
 	defer tick.Stop()
+	defer c.forget()
 	for {
 		c.round(ctx)
 		select {
@@ -208,13 +209,22 @@ func (c *Collector) ask(ctx context.Context, q *Query, s *state, expr string) (f
 	return value, err
 }
 
+// ageMetric is a gauge per query.
+const ageMetric = "trimtab_collector_prometheus_sample_age_seconds"
+
+// forget drops the gauges of queries that are asked no more.
+func (c *Collector) forget() {
+	for _, q := range c.config.Queries {
+		c.config.Metrics.Forget(ageMetric, q.Workload, string(q.Quantity))
+	}
+}
+
 // count records what became of a query.
 func (c *Collector) count(s *trimtab.Sample, kind string) {
-	const age = "trimtab_collector_prometheus_sample_age_seconds"
 	c.config.Metrics.Counter("trimtab_collector_prometheus_samples_total", kind).Inc()
 	if s.Missing != "" {
-		c.config.Metrics.Forget(age, s.Workload, string(s.Quantity))
+		c.config.Metrics.Forget(ageMetric, s.Workload, string(s.Quantity))
 		return
 	}
-	c.config.Metrics.Gauge(age, s.Workload, string(s.Quantity)).Set(time.Since(s.Time).Seconds())
+	c.config.Metrics.Gauge(ageMetric, s.Workload, string(s.Quantity)).Set(time.Since(s.Time).Seconds())
 }

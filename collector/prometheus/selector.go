@@ -37,7 +37,7 @@ func (s *scanner) step() bool {
 	case c == '"' || c == '\'' || c == '`':
 		return s.skipText()
 	case c == '{':
-		return s.selector(s.at)
+		return s.selector(s.at, s.at)
 	case c == '[': // a subquery's range, behind a parenthesis
 		return s.rangeOf()
 	case c == '@' || c == '$':
@@ -56,7 +56,8 @@ func (s *scanner) step() bool {
 func (s *scanner) word() bool {
 	from := s.at
 	s.skipWhile(func(c byte) bool { return wordByte(c) || c == ':' })
-	name := strings.ToLower(s.text[from:s.at])
+	end := s.at
+	name := strings.ToLower(s.text[from:end])
 	s.skipSpace()
 	next := byte(0)
 	if s.at < len(s.text) {
@@ -65,12 +66,9 @@ func (s *scanner) word() bool {
 	switch name {
 	case "by", "without", "on", "ignoring", "group_left", "group_right":
 		if next == '(' {
-			end := strings.IndexByte(s.text[s.at:], ')')
-			if end < 0 {
-				return false
-			}
-			s.at += end + 1
-			return true
+			length := strings.IndexByte(s.text[s.at:], ')')
+			s.at += length + 1
+			return length >= 0
 		}
 		return strings.HasPrefix(name, "group_")
 	case "and", "or", "unless", "bool", "inf", "nan", "atan2":
@@ -81,10 +79,10 @@ func (s *scanner) word() bool {
 	if next == '(' {
 		return true
 	}
-	if aggregates(name) { // sum by (job) (…)
+	if aggregates(name) && s.clauseFollows() { // sum by (job) (…)
 		return true
 	}
-	return s.selector(from)
+	return s.selector(from, end)
 }
 
 // aggregates reports whether name is an aggregation that a by clause may follow.
@@ -93,15 +91,26 @@ func aggregates(name string) bool {
 		"count_values", "bottomk", "topk", "quantile", "limitk", "limit_ratio"}, name)
 }
 
-// selector consumes what follows a metric's name, which began at from: the
-// braces, the range, the offset.
-func (s *scanner) selector(from int) bool {
+// clauseFollows reports whether by or without stands here.
+func (s *scanner) clauseFollows() bool {
+	end := s.at
+	for end < len(s.text) && wordByte(s.text[end]) {
+		end++
+	}
+	word := strings.ToLower(s.text[s.at:end])
+	return word == "by" || word == "without"
+}
+
+// selector consumes what follows a metric's name at [from, end): the braces,
+// the range, the offset.
+func (s *scanner) selector(from, end int) bool {
 	if s.at < len(s.text) && s.text[s.at] == '{' {
 		if !s.skipBraces() {
 			return false
 		}
+		end = s.at
 	}
-	selector := strings.TrimSpace(s.text[from:s.at])
+	selector := s.text[from:end]
 	s.skipSpace()
 	if s.at < len(s.text) && s.text[s.at] == '[' && !s.rangeOf() {
 		return false
