@@ -1,0 +1,173 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Resource is what the knob turns, in processes.
+const Resource = "workers"
+
+// The files of a supervised directory.
+const (
+	// MaxFile holds how many workers may run: a number, or "max".
+	MaxFile = "workers.max"
+	// CurrentFile holds the [State] of the supervisor.
+	CurrentFile = "workers.current"
+)
+
+// MaxWorkers bounds every count.
+const MaxWorkers = 1 << 16
+
+// Config says which service.
+type Config struct {
+	// Root is the declared directory; nothing outside is ever written.
+	Root string `json:"root"`
+	// Dir is the supervisor's directory, relative to Root; "." is Root.
+	Dir string `json:"dir"`
+}
+
+// Workers is the number of workers of one service. It is an [actuator.Knob].
+type Workers struct {
+	config Config
+	root   *hostfs.Root
+}
+
+var _ actuator.Knob = (*Workers)(nil)
+
+// Open opens the root. Whether a supervisor is there is for Probe to say.
+func Open(c Config) (*Workers, error) {
+	c.Dir = path.Clean(c.Dir)
+	if path.IsAbs(c.Dir) || strings.HasPrefix(c.Dir, "..") {
+		return nil, trimtab.Invalidf("workers in %q: want a path relative to the root %s", c.Dir, c.Root)
+	}
+	root, err := hostfs.OpenRoot(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("open workers in %s: %w", c.Dir, err)
+	}
+	return &Workers{config: c, root: root}, nil
+}
+
+// kind marks what Undo returns.
+const kind = "process-workers/1"
+
+type undo struct {
+	Kind string `json:"kind"`
+	Config
+}
+
+// Reopen opens the knob that undo describes. The error is
+// trimtab.ErrUnsupported when undo is another kind of knob's.
+func Reopen(b []byte) (*Workers, error) {
+	var u undo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+		return nil, fmt.Errorf("reopen workers %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return Open(u.Config)
+}
+
+// Undo describes the knob for Reopen.
+func (w *Workers) Undo() []byte {
+	b, err := json.Marshal(undo{Kind: kind, Config: w.config})
+	if err != nil {
+		// Two strings always encode.
+		panic("process: encode undo: " + err.Error())
+	}
+	return b
+}
+
+// String names the directory.
+func (w *Workers) String() string {
+	return "workers of " + filepath.Join(w.config.Root, w.config.Dir)
+}
+
+// Resource returns "workers".
+func (w *Workers) Resource() string { return Resource }
+
+// Close releases the root.
+func (w *Workers) Close() error { return w.root.Close() }
+
+// Probe says whether a supervisor serves the directory.
+func (w *Workers) Probe(ctx context.Context) error {
+	if _, err := w.Read(ctx); err != nil {
+		return err
+	}
+	s, err := w.State()
+	if err != nil {
+		return err
+	}
+	if !alive(s.Supervisor) {
+		return fmt.Errorf("probe %s: the supervisor, process %d, is gone: %w", w, s.Supervisor, os.ErrNotExist)
+	}
+	return nil
+}
+
+// State returns what the supervisor last said.
+func (w *Workers) State() (State, error) {
+	b, err := w.root.Read(path.Join(w.config.Dir, CurrentFile))
+	if err != nil {
+		return State{}, err
+	}
+	return ParseState([]byte(b))
+}
+
+// Read returns the number in force. Workers that were told to stop may still
+// be finishing what they do.
+func (w *Workers) Read(ctx context.Context) (trimtab.Amount, error) {
+	if err := ctx.Err(); err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read %s: %w", w, err)
+	}
+	b, err := w.root.Read(path.Join(w.config.Dir, MaxFile))
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	return ParseMax(b)
+}
+
+// Nearest rounds to whole processes.
+func (w *Workers) Nearest(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return a
+	}
+	return trimtab.Units(min(math.Round(a.Value), MaxWorkers))
+}
+
+// Write sets the number.
+func (w *Workers) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return fmt.Errorf("write %s: %w", w, err)
+	}
+	return w.root.Write(path.Join(w.config.Dir, MaxFile), formatMax(w.Nearest(a)))
+}
+
+// ParseMax reads the first line of workers.max.
+func ParseMax(s string) (trimtab.Amount, error) {
+	line, _, _ := strings.Cut(s, "\n")
+	if line = strings.TrimSpace(line); line == "max" {
+		return trimtab.Unlimited(), nil
+	}
+	n, err := strconv.Atoi(line)
+	if err != nil || n < 0 || n > MaxWorkers {
+		return trimtab.Amount{}, trimtab.Invalidf("%s %.40q: want 0 to %d, or max", MaxFile, s, MaxWorkers)
+	}
+	return trimtab.Units(float64(n)), nil
+}
+
+func formatMax(a trimtab.Amount) string {
+	if a.Unlimited {
+		return "max\n"
+	}
+	return strconv.Itoa(int(a.Value)) + "\n"
+}
