@@ -17,13 +17,12 @@ func (p *Path) account() {
 			continue
 		}
 		p.counts.flagged.add(n.faults)
-		at := p.places.places[n.place]
-		if at.workload == noWorkload {
+		if n.workload == noWorkload {
 			p.counts.unmatched++
 			continue
 		}
 		w := p.windows.at(t.nodes[n.top].window)
-		s := w.sum(at.workload)
+		s := w.sum(n.workload)
 		s.spans++
 		s.flagged.add(n.faults)
 		s.sampled = s.sampled || n.flags&trimtab.FlagAdjusted != 0
@@ -39,8 +38,7 @@ func (p *Path) account() {
 // One whose duration is not known is a request without latency: it is load,
 // and not under the threshold.
 func (p *Path) accountTop(n *node) {
-	workload := p.places.places[n.place].workload
-	if workload == noWorkload {
+	if n.workload == noWorkload {
 		return
 	}
 	var fault faults
@@ -50,7 +48,7 @@ func (p *Path) accountTop(n *node) {
 		return
 	}
 	weight := float64(n.adjusted)
-	s := p.windows.at(n.window).sum(workload)
+	s := p.windows.at(n.window).sum(n.workload)
 	s.requests += weight
 	failed := n.flags&trimtab.FlagError != 0
 	if failed {
@@ -60,7 +58,7 @@ func (p *Path) accountTop(n *node) {
 		return
 	}
 	s.latency.Add(seconds(n.duration()), weight)
-	if threshold := p.places.workloads[workload].threshold; !failed && threshold > 0 && n.duration() <= threshold {
+	if threshold := p.places.workloads[n.workload].threshold; !failed && threshold > 0 && n.duration() <= threshold {
 		s.under += weight
 	}
 }

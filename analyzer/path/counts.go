@@ -71,7 +71,7 @@ func (p *Path) Counts(yield func(name string, value float64, labels ...string)) 
 	}
 	yield("trimtab_path_unreadable_frames_total", float64(c.unreadable))
 	yield("trimtab_path_sketches_total", float64(c.sketches))
-	yield("trimtab_path_workloads", float64(len(p.places.workloads)))
+	yield("trimtab_path_workloads", float64(len(p.places.byName)))
 	yield("trimtab_path_refused_names_total", float64(p.places.refusedWorkloads), "workload")
 	yield("trimtab_path_refused_names_total", float64(p.places.refusedComponents), "component")
 }

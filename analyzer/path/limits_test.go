@@ -157,6 +157,45 @@ func TestNamesAreBoundedWhateverIsSent(t *testing.T) {
 	run(t, p)
 }
 
+func TestNamesThatAreNoLongerSentMakeRoomForNewOnes(t *testing.T) {
+	c := Config{Discover: true, MaxWorkloads: 3, MaxComponents: 3, Workloads: []Match{
+		{Name: "mine", Attributes: map[string][]string{"service.name": {"mine"}}}}}
+	p := newPath(t, c)
+	at := func(d time.Duration) time.Time { return at(24*time.Hour + d) }
+	see := func(when time.Duration, services ...string) (names []string) {
+		var spans []sp
+		for i, s := range services {
+			end := float64((24*time.Hour + when) / ms)
+			spans = append(spans, sp{trace: uint64(when) + uint64(i), id: 1, service: s, start: end - 1, end: end})
+		}
+		p.Step(at(when), frame(t, spans...))
+		for _, v := range p.Step(at(when+10*time.Second), nil) {
+			names = append(names, v.Key())
+		}
+		return names
+	}
+	for _, step := range []struct {
+		when     time.Duration
+		services []string
+		want     string
+	}{
+		{0, []string{"mine", "a", "b", "c"}, "a b mine"},     // c is one too many
+		{9 * time.Minute, []string{"b", "c"}, "b"},           // a is still remembered
+		{11 * time.Minute, []string{"c", "d", "b"}, "b c"},   // a is not, c takes its place
+		{40 * time.Minute, []string{"x", "y", "b"}, "x y"},   // all but mine are gone
+		{41 * time.Minute, []string{"mine", "x"}, "mine x"},  // mine is never forgotten
+		{90 * time.Minute, []string{"e", "mine"}, "e mine"},  // and so on
+		{91 * time.Minute, []string{"f", "e", "g"}, "e f"},   //
+		{92 * time.Minute, []string{"mine", "f"}, "f mine"},  //
+		{300 * time.Minute, []string{"mine", "g"}, "g mine"}, //
+	} {
+		if got := strings.Join(see(step.when, step.services...), " "); got != step.want {
+			t.Errorf("after %v, %v gave sketches of %s, want %s", step.when, step.services, got, step.want)
+		}
+	}
+	balanced(t, p)
+}
+
 func TestComponentsOverTheLimitAreSummedUpAsOther(t *testing.T) {
 	c := twoWorkloads()
 	c.MaxComponents = 2

@@ -106,6 +106,7 @@ func (p *Path) read(frame *trimtab.SpanFrame) {
 		return
 	}
 	p.resources = p.resources[:0]
+	p.places.now = p.now
 	r.Resources(func(_ int, packed []byte) bool {
 		p.resources = append(p.resources, p.places.of(packed))
 		return true
@@ -216,7 +217,7 @@ func (p *Path) load(t *traceRecord) {
 	p.tree.reset(int(t.count))
 	for k := t.head; k != 0; {
 		r := p.spans.at(k)
-		p.tree.add(r)
+		p.tree.add(r, p.places.places[r.place].workload)
 		k = r.next
 	}
 	p.tree.connect(p.places)

@@ -2,6 +2,7 @@ package path
 
 import (
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -32,6 +33,8 @@ type place struct {
 type workload struct {
 	name      string
 	threshold int64 // ns, 0: none
+	// places is how many components it has.
+	places int
 }
 
 // places knows which workload and component a resource stands for.
@@ -39,12 +42,17 @@ type places struct {
 	config    *Config
 	places    []place
 	workloads []workload
-	// components counts places that are not nowhere or Other.
-	components int
-	byPlace    map[place]placeID
-	byName     map[string]int32
-	cache      map[string]placeID
-	cached     int
+	// seen is when a place was last in a frame, Unix ns.
+	seen    []int64
+	now     int64
+	swept   int64
+	byPlace map[place]placeID
+	byName  map[string]int32
+	cache   map[string]placeID
+	cached  int
+	// spare places and workloads were let go of.
+	sparePlaces    []placeID
+	spareWorkloads []int32
 	// refused counts resources whose workload or component was over a limit.
 	refusedWorkloads, refusedComponents uint64
 }
@@ -53,6 +61,7 @@ func newPlaces(c *Config) *places {
 	p := &places{
 		config:  c,
 		places:  []place{{workload: noWorkload}},
+		seen:    []int64{0},
 		byPlace: map[place]placeID{},
 		byName:  map[string]int32{},
 		cache:   map[string]placeID{},
@@ -63,29 +72,47 @@ func newPlaces(c *Config) *places {
 	return p
 }
 
+// addWorkload returns the number of a new workload.
 func (p *places) addWorkload(name string, threshold int64) int32 {
 	i := int32(len(p.workloads))
-	p.workloads = append(p.workloads, workload{name, threshold})
+	if n := len(p.spareWorkloads); n > 0 {
+		i, p.spareWorkloads = p.spareWorkloads[n-1], p.spareWorkloads[:n-1]
+	} else {
+		p.workloads = append(p.workloads, workload{})
+	}
+	p.workloads[i] = workload{name: name, threshold: threshold}
 	p.byName[name] = i
 	return i
 }
 
-// of returns the place of a packed resource.
+// of returns the place of a packed resource that came at p.now.
 func (p *places) of(packed []byte) placeID {
-	if id, ok := p.cache[string(packed)]; ok {
-		return id
+	id, ok := p.cache[string(packed)]
+	if !ok {
+		refused := p.refusedWorkloads + p.refusedComponents
+		id = p.resolve(trimtab.UnpackResource(packed))
+		if p.refusedWorkloads+p.refusedComponents == refused { // else there may be room later
+			p.remember(packed, id)
+		}
 	}
-	id := p.resolve(trimtab.UnpackResource(packed))
+	p.seen[id] = p.now
+	return id
+}
+
+func (p *places) remember(packed []byte, id placeID) {
 	if len(packed) > maxCachedBytes/64 {
-		return id
+		return
 	}
 	if len(p.cache) >= maxCached || p.cached+len(packed) > maxCachedBytes {
-		clear(p.cache)
-		p.cached = 0
+		p.forgetResources()
 	}
 	p.cache[string(packed)] = id
 	p.cached += len(packed)
-	return id
+}
+
+func (p *places) forgetResources() {
+	clear(p.cache)
+	p.cached = 0
 }
 
 func (p *places) resolve(attrs []trimtab.Attr) placeID {
@@ -100,10 +127,13 @@ func (p *places) resolve(attrs []trimtab.Attr) placeID {
 		return nowhere
 	}
 	i, ok := p.byName[service]
+	if !ok && len(p.byName) >= p.config.MaxWorkloads {
+		p.sweep()
+	}
 	switch {
 	case ok && int(i) < len(p.config.Workloads):
 		return nowhere // bears the name of a workload whose match it does not fit
-	case !ok && len(p.workloads) >= p.config.MaxWorkloads:
+	case !ok && len(p.byName) >= p.config.MaxWorkloads:
 		p.refusedWorkloads++
 		return nowhere
 	case !ok:
@@ -120,18 +150,60 @@ func (p *places) component(workload int32, service string) placeID {
 	if id, ok := p.byPlace[key]; ok {
 		return id
 	}
-	if p.components >= p.config.MaxComponents {
+	p.workloads[workload].places++ // so that the sweep leaves it
+	if len(p.byPlace) >= p.config.MaxComponents {
+		p.sweep()
+	}
+	if len(p.byPlace) >= p.config.MaxComponents {
 		p.refusedComponents++
 		key.component = Other
 		if id, ok := p.byPlace[key]; ok {
+			p.workloads[workload].places--
 			return id
 		}
 	}
-	p.components++
 	id := placeID(len(p.places))
-	p.places = append(p.places, key)
+	if n := len(p.sparePlaces); n > 0 {
+		id, p.sparePlaces = p.sparePlaces[n-1], p.sparePlaces[:n-1]
+	} else {
+		p.places = append(p.places, place{})
+		p.seen = append(p.seen, 0)
+	}
+	p.places[id] = key
+	p.seen[id] = p.now
 	p.byPlace[key] = id
 	return id
+}
+
+// idle is how long a place must not have been seen before it is let go of: by
+// then no held span and no open interval can refer to it.
+func (p *places) idle() int64 {
+	c := p.config
+	return int64(max(10*time.Minute, 2*(c.Timeout+c.Grace+c.Every+c.Skew)))
+}
+
+// sweep lets go of places that were not seen for long, and of the discovered
+// workloads that are left without any, so that names which are no longer sent
+// do not keep out new ones. It looks once a minute at most.
+func (p *places) sweep() {
+	if p.now-p.swept < int64(time.Minute) {
+		return
+	}
+	p.swept = p.now
+	for id := placeID(1); int(id) < len(p.places); id++ {
+		key := p.places[id]
+		if p.now-p.seen[id] <= p.idle() || p.byPlace[key] != id {
+			continue
+		}
+		delete(p.byPlace, key)
+		p.sparePlaces = append(p.sparePlaces, id)
+		w := &p.workloads[key.workload]
+		if w.places--; w.places == 0 && int(key.workload) >= len(p.config.Workloads) {
+			delete(p.byName, w.name)
+			p.spareWorkloads = append(p.spareWorkloads, key.workload)
+		}
+	}
+	p.forgetResources()
 }
 
 // cleanName makes s fit for a name in a sketch: valid UTF-8 of at most

@@ -26,6 +26,7 @@ type node struct {
 	known     bool
 	duplicate bool
 	faults    faults
+	workload  int32
 	// window is the interval that a top counts in.
 	window int64
 	// covered is the length of the union of the children's intervals so far,
@@ -50,19 +51,22 @@ type tree struct {
 	walk       []int32
 	order      []interval
 	duplicates int
-	roots      int
-	missing    int
+	// shared counts ids whose both sides are there.
+	shared  int
+	roots   int
+	missing int
 }
 
 // reset empties the tree and makes room for n spans.
 func (t *tree) reset(n int) {
 	t.nodes = slices.Grow(t.nodes[:0], n)
-	t.duplicates, t.roots, t.missing = 0, 0, 0
+	t.duplicates, t.shared, t.roots, t.missing = 0, 0, 0, 0
 }
 
-func (t *tree) add(r *record) {
+func (t *tree) add(r *record, workload int32) {
 	d := r.end - r.start
-	n := node{record: *r, up: none, top: none}
+	t.nodes = append(t.nodes, node{record: *r, up: none, top: none, workload: workload})
+	n := &t.nodes[len(t.nodes)-1]
 	switch {
 	case r.start <= 0 || r.end <= 0:
 		n.faults |= absurd
@@ -73,7 +77,6 @@ func (t *tree) add(r *record) {
 	default:
 		n.known = true
 	}
-	t.nodes = append(t.nodes, n)
 }
 
 // complete reports whether nothing is known to be missing.
@@ -92,7 +95,7 @@ func (t *tree) connect(p *places) {
 	}
 	for i := range t.nodes {
 		if n := &t.nodes[i]; !n.duplicate && n.seen == 0 {
-			t.climb(int32(i), p)
+			t.climb(int32(i))
 		}
 	}
 }
@@ -101,9 +104,13 @@ func (t *tree) connect(p *places) {
 // side one is kept, the same one in whatever order they came.
 func (t *tree) enter(i int32, p *places) {
 	n := &t.nodes[i]
-	held := &t.index.find(n.id, true).sides[n.side()]
+	slot := t.index.find(n.id, true)
+	held := &slot.sides[n.side()]
 	if *held == 0 {
 		*held = i + 1
+		if slot.sides[1-n.side()] != 0 {
+			t.shared++
+		}
 		return
 	}
 	t.duplicates++
@@ -127,7 +134,7 @@ func before(a, b *record, p *places) bool {
 }
 
 func (t *tree) findParent(i int32, n *node) {
-	if n.side() == 1 {
+	if t.shared > 0 && n.side() == 1 {
 		// The caller's half of a shared id is the parent of the callee's.
 		if caller := t.index.find(n.id, false).sides[0]; caller != 0 {
 			n.up = caller - 1
@@ -157,7 +164,7 @@ func (t *tree) findParent(i int32, n *node) {
 
 // climb goes up from node i, breaks a cycle when it meets one, and sets the
 // tops on the way back.
-func (t *tree) climb(i int32, p *places) {
+func (t *tree) climb(i int32) {
 	t.walk = t.walk[:0]
 	for i != none && t.nodes[i].seen == 0 {
 		t.nodes[i].seen = 1
@@ -179,7 +186,7 @@ func (t *tree) climb(i int32, p *places) {
 		n := &t.nodes[t.walk[k]]
 		n.seen = 2
 		n.top = t.walk[k]
-		if n.up != none && p.places[t.nodes[n.up].place].workload == p.places[n.place].workload {
+		if n.up != none && t.nodes[n.up].workload == n.workload {
 			n.top = t.nodes[n.up].top
 		}
 	}

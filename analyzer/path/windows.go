@@ -24,7 +24,7 @@ type windows struct {
 
 // window sums up one interval: number n covers [n Every, (n+1) Every).
 type window struct {
-	number int64
+	number, from int64
 	// sums is by workload, cells by place; nil: nothing was seen.
 	sums  []*sum
 	cells []*trimtab.Component
@@ -43,6 +43,9 @@ type sum struct {
 // what is wrong with that.
 func (w *windows) pick(end, now int64) (int64, faults) {
 	every := int64(w.config.Every)
+	if w.last != nil && end >= w.last.from && end-w.last.from < every && end <= now {
+		return w.last.number, 0
+	}
 	n := floorDiv(end, every)
 	switch {
 	case end > now+int64(w.config.Skew), n < w.floor && end < now-maxAge:
@@ -60,7 +63,7 @@ func (w *windows) at(n int64) *window {
 	}
 	i, found := slices.BinarySearchFunc(w.open, n, func(x *window, n int64) int { return int(x.number - n) })
 	if !found {
-		w.open = slices.Insert(w.open, i, &window{number: n})
+		w.open = slices.Insert(w.open, i, &window{number: n, from: n * int64(w.config.Every)})
 	}
 	w.last = w.open[i]
 	return w.last

@@ -1,0 +1,62 @@
+package trimtab
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestTheFastBucketIsTheBucketOfTheLogarithm(t *testing.T) {
+	slow := func(v float64) int {
+		return max(minBucket, min(maxBucket, int(math.Ceil(math.Log(v)*perLog))))
+	}
+	check := func(v float64) {
+		if v > 0 && !math.IsInf(v, 0) && bucketOf(v) != slow(v) {
+			t.Fatalf("bucket of %g is %d, want %d", v, bucketOf(v), slow(v))
+		}
+	}
+	for i := minBucket - 5; i <= maxBucket+5; i++ {
+		for border, k := math.Pow(histogramGamma, float64(i)), -3; k <= 3; k++ {
+			check(border * (1 + float64(k)*1e-16))
+			check(border * (1 + float64(k)*1e-9))
+			check(border * (1 + float64(k)*1e-3))
+		}
+	}
+	for _, v := range []float64{math.SmallestNonzeroFloat64, math.MaxFloat64, 1e-9, 1, 2, math.Sqrt2} {
+		check(v)
+	}
+	rapid.Check(t, func(t *rapid.T) { check(math.Exp(rapid.Float64Range(-25, 25).Draw(t, "ln v"))) })
+}
+
+func TestTheSumOfAHistogramIsTheSameInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Float64Range(0, 1e4), 1, 100).Draw(t, "values")
+		var forward, backward Histogram
+		for i, v := range values {
+			forward.Add(v, 1.1)
+			backward.Add(values[len(values)-1-i], 1.1)
+		}
+		if forward.sum != backward.sum {
+			t.Fatalf("%v forward, %v backward", forward.sum, backward.sum)
+		}
+		exact := 0.0
+		for _, v := range values {
+			exact += v * 1.1
+		}
+		if math.Abs(forward.sum-exact) > 1e-9*float64(len(values))+1e-12*exact {
+			t.Fatalf("sum %v, want %v", forward.sum, exact)
+		}
+	})
+}
+
+func BenchmarkHistogramAdd(b *testing.B) {
+	var h Histogram
+	v := 0.001
+	for b.Loop() {
+		if v *= 1.37; v > 10 {
+			v *= 1e-4
+		}
+		h.Add(v, 1)
+	}
+}
