@@ -194,5 +194,5 @@ func (s *state) coarsen() {
 
 // Predict returns the band at the given allocation and load.
 func (t *Tree) Predict(allocation, load float64) trimtab.Band {
-	return t.fit.predict(t.state.Mode, allocation, load)
+	return t.fit.predict(allocation, load)
 }

@@ -91,11 +91,12 @@ func (f *fit) residual(r report) (deviations, relative float64, ok bool) {
 		return 0, 0, false
 	}
 	f.shift(&k, r.L)
-	p := f.mode.unlink(k.mean)
-	noise := f.phi * f.unit(p) / r.W
-	seen, v := f.mode.link(r.P, r.W/f.phi, noise)
-	expected, _ := f.mode.link(p, r.W/f.phi, noise)
-	off := r.L - k.load
-	v += k.variance + f.effectVar*off*off
-	return (seen - expected) / math.Sqrt(v), (r.P - p) / math.Max(p, math.Sqrt(least)), true
+	p := k.mean
+	if f.mode == fraction {
+		// One unexpected outcome must not look impossible.
+		p = (p*r.W + 0.5) / (r.W + 1)
+	}
+	off := f.scale(k.unit, k.mean) * within(r.L-k.load, 3)
+	v := f.phi*f.unitAt(p)/r.W + k.variance + f.effectVar*off*off
+	return (r.P - k.mean) / math.Sqrt(v), (r.P - k.mean) / math.Max(k.mean, 1e-3*f.top), true
 }

@@ -13,233 +13,250 @@ const (
 	maxNodes = maxBins + 64
 	// inGap is the most points put into one gap between bins.
 	inGap = 7
-	// wander is the prior variance per octave of the linked performance
-	// (times the square of its scale), worth wanderOctaves octaves of data.
+	// wander is the prior variance of the performance per octave, relative to
+	// its highest, worth wanderOctaves octaves of data.
 	wander, wanderOctaves = 0.1, 0.25
 	// loadEffect is the prior deviation of the effect that a load e times as
-	// high has at equal a/l, on the link's scale; 0 would be exact scaling.
+	// high has at equal a/l; 0 would be exact scaling.
 	loadEffect = 0.1
 	// caution widens the bands for what is estimated from the same reports:
 	// noise and steepness. Set by measurement; see the coverage table.
 	caution = 1.15
+	// narrow is the least distance between bins, in octaves.
+	narrow = 1e-6
 )
 
-// node is one point of the fitted curve, on the link's scale.
+// node is one point of the fitted curve.
 type node struct {
 	x    float64 // log2(a/l)
 	load float64 // ln of the load that was seen here
 	mean, lower, upper,
 	variance float64
+	// unit is the variance of a report of weight 1 and dispersion 1.
+	unit float64
+	// observed tells bins from points inside gaps.
+	observed bool
 }
 
 // fit is the curve with its bounds, as points to interpolate between. It is a
-// function of the bins alone, and holds scratch memory besides.
+// function of the bins and the serial correlation alone, and holds scratch
+// memory besides.
 type fit struct {
 	mode  mode
 	nodes []node
 	z     float64
-	// effect is the shift of the linked performance per unit of ln(load) from
-	// loadRef at equal a/l, and effectVar its variance.
+	// top is the highest mean of a bin: the scale of a number, 1 for fractions.
+	top float64
+	// effect is the shift of the performance, in units of scale(node), per
+	// unit of ln(load) from loadRef at equal a/l, and effectVar its variance.
 	effect, effectVar, loadRef float64
 	// phi and serial are the dispersion and its factor for serial correlation.
 	phi, serial float64
-	unit        func(p float64) float64
 
-	leaf    []leafFit
-	gap     []float64 // wander per octave between leaves
-	y, r, q []float64 // observations, their variances, steps' variances
-	p       []float64
-	weight  []float64
-	lower   []float64
-	upper   []float64
-	blocks  []num.Block
+	leaf         []leafFit
+	gap          []gapFit
+	y, r, q, p   []float64 // observations, their variances, steps, predictions
+	weight       []float64
+	lower, upper []float64
+	blocks       []num.Block
 }
 
 // leafFit is what the fit knows of one bin.
 type leafFit struct {
 	unit, squares, freedom float64
-	phi, y, r              float64
+	y, r                   float64
+}
+
+// gapFit is the way from one bin to the next.
+type gapFit struct {
+	// octaves is its width, rise the squared rise beyond the noise.
+	octaves, rise float64
+	// wander is the variance of the walk per octave.
+	wander float64
 }
 
 // update makes the curve from the bins: noise, then the effect of the load,
 // then the random walk through the bins, then monotonicity.
 func (f *fit) update(m mode, bins []bin, serial, z float64) {
 	f.mode, f.z, f.serial = m, z*caution, serial
-	f.disperse(m, bins)
-	f.effects(m, bins)
-	f.steepness(m, bins)
+	f.disperse(bins)
+	f.effects(bins)
+	f.steepness(bins)
 	f.place(bins)
 	f.smooth()
-	f.bound(m)
+	f.bound()
 }
 
 // disperse estimates the noise of each bin's mean: the spread of reports
 // inside the bin and its neighbours, relative to what their weights explain.
-func (f *fit) disperse(m mode, bins []bin) {
+func (f *fit) disperse(bins []bin) {
 	f.leaf = resize(f.leaf, len(bins))
-	top := 0.0
-	for i := range bins {
-		top = math.Max(top, bins[i].P)
+	f.top = 1
+	if f.mode != fraction {
+		f.top = least
+		for i := range bins {
+			f.top = math.Max(f.top, bins[i].P)
+		}
 	}
-	f.unit = unitOf(m, top)
 	prior, worth := 1.0, 4.0
-	if m == plain {
+	if f.mode == plain {
 		prior, worth = 0.01, 3 // 10% of the value, until the spread is known
 	}
 	sum, freedom := prior*worth, worth
 	for i := range bins {
-		b, l := &bins[i], &f.leaf[i]
-		p := b.P
-		if m == fraction {
-			p = (b.P*b.W + 0.5) / (b.W + 1)
-		}
-		l.unit = f.unit(p)
-		l.squares, l.freedom = b.noise()
+		l := &f.leaf[i]
+		l.unit = f.unitAt(f.pilot(bins, i))
+		l.squares, l.freedom = bins[i].noise()
 		l.squares /= l.unit
 		sum += l.squares
 		freedom += l.freedom
 	}
-	f.phi = floorPhi(m, sum/freedom)
+	f.phi = f.floor(sum / freedom)
 	for i := range bins {
-		f.local(m, bins, i)
+		phi := f.around(i, len(bins)) * f.serial
+		f.leaf[i].y, f.leaf[i].r = bins[i].P, f.leaf[i].unit*phi/bins[i].W
 	}
 }
 
-// unitOf returns the variance of a report of weight 1 and dispersion 1.
-func unitOf(m mode, top float64) func(p float64) float64 {
-	switch m {
+// near is how many bins on each side count as the neighbourhood of a bin.
+const near = 3
+
+// pilot is a first estimate at bin i, for its noise: the mean of its
+// neighbourhood, half a request of each outcome added.
+func (f *fit) pilot(bins []bin, i int) float64 {
+	if f.mode != fraction {
+		return bins[i].P
+	}
+	sum, weight := 0.5, 1.0
+	for j := max(0, i-1); j <= min(len(bins)-1, i+1); j++ {
+		sum += bins[j].P * bins[j].W
+		weight += bins[j].W
+	}
+	return sum / weight
+}
+
+// unitAt is the variance of a report of weight 1 and dispersion 1 at p:
+// binomial for fractions, the declared one, or in proportion to p squared.
+func (f *fit) unitAt(p float64) float64 {
+	switch f.mode {
 	case fraction:
-		return func(p float64) float64 { p = math.Max(1e-4, math.Min(1-1e-4, p)); return p * (1 - p) }
+		p = math.Max(1e-6, math.Min(1-1e-6, p))
+		return p * (1 - p)
 	case declared:
-		return func(float64) float64 { return 1 }
+		return 1
 	}
-	return func(p float64) float64 { p = math.Max(p, math.Max(0.05*top, least)); return p * p }
+	p = math.Max(p, 0.05*f.top)
+	return p * p
 }
 
-// floorPhi keeps a fraction's noise at or above the binomial one.
-func floorPhi(m mode, phi float64) float64 {
-	if m == fraction {
+// floor keeps a fraction's noise at or above the binomial one.
+func (f *fit) floor(phi float64) float64 {
+	if f.mode == fraction {
 		return math.Max(1, phi)
 	}
 	return math.Max(1e-9, phi)
 }
 
-// local mixes the dispersion of bin i's neighbourhood with the overall one,
-// and sets the bin's linked mean and variance.
-func (f *fit) local(m mode, bins []bin, i int) {
-	const near, worth = 3, 8
+// around mixes the dispersion of bin i's neighbourhood with the overall one.
+func (f *fit) around(i, n int) float64 {
+	const worth = 8
 	sum, freedom := worth*f.phi, float64(worth)
-	for j := max(0, i-near); j <= min(len(bins)-1, i+near); j++ {
+	for j := max(0, i-near); j <= min(n-1, i+near); j++ {
 		sum += f.leaf[j].squares
 		freedom += f.leaf[j].freedom
 	}
-	l, b := &f.leaf[i], &bins[i]
-	l.phi = floorPhi(m, sum/freedom)
-	l.y, l.r = m.link(b.P, b.W/(l.phi*f.serial), l.unit*l.phi*f.serial/b.W)
+	return f.floor(sum / freedom)
+}
+
+// scale is what an effect of the load of 1 does at a place of the given noise
+// and height: nothing where a fraction is 0 or 1, in proportion to a number.
+func (f *fit) scale(unit, p float64) float64 {
+	if f.mode == fraction {
+		return 2 * math.Sqrt(unit)
+	}
+	return math.Max(p, 0.05*f.top)
 }
 
 // effects estimates what the load does at equal a/l: a straight line over
 // ln(load) inside the bins, common to all, shrunk to none. Where a service
 // scales, it is none; where not (part of its latency does not shrink with
 // more resource), predictions at another load shift, and widen.
-func (f *fit) effects(m mode, bins []bin) {
-	info, sum, weight, at := 0.0, 0.0, 0.0, 0.0
-	top := 0.0
+func (f *fit) effects(bins []bin) {
+	info, sum, weight, at := 1/(loadEffect*loadEffect), 0.0, 0.0, 0.0
 	for i := range bins {
 		b, l := &bins[i], &f.leaf[i]
 		weight += b.N
 		at += b.N * b.L
-		top = math.Max(top, l.y)
 		ll, lp := b.byLoad()
 		if ll == 0 {
 			continue
 		}
-		g := m.steep(b.P, l.unit)
-		v := l.phi * f.serial * l.unit * g * g
-		info += ll / v
+		g := f.scale(l.unit, b.P)
+		v := l.r * b.W // of one unit of weight
+		info += ll * g * g / v
 		sum += lp * g / v
 	}
-	prior := loadEffect
-	if m != fraction {
-		prior *= top + math.Sqrt(least)
-	}
-	info += 1 / (prior * prior)
-	f.effect, f.effectVar, f.loadRef = sum/info, 1/info, 0
-	if weight > 0 {
-		f.loadRef = at / weight
-	}
+	f.effect, f.effectVar, f.loadRef = sum/info, 1/info, at/weight
 	for i := range bins {
-		f.leaf[i].y -= f.effect * (bins[i].L - f.loadRef)
+		l := &f.leaf[i]
+		l.y -= f.effect * f.scale(l.unit, bins[i].P) * (bins[i].L - f.loadRef)
 	}
 }
 
 // steepness estimates, for each gap between bins, how far the curve wanders
 // per octave: the squared rise beyond the noise, pooled over neighbours and
 // mixed with the whole curve's, so that steps stay steps and flats flat.
-func (f *fit) steepness(m mode, bins []bin) {
-	n := len(bins) - 1
-	f.gap = resize(f.gap, max(0, n))
-	scale := 1.0
-	if m != fraction {
-		scale = 0
-		for i := range f.leaf {
-			scale = math.Max(scale, f.leaf[i].y*f.leaf[i].y)
-		}
-		scale = math.Max(scale, least)
-	}
-	rise := wander * wanderOctaves * scale
-	octaves := wanderOctaves
+func (f *fit) steepness(bins []bin) {
+	n := max(0, len(bins)-1)
+	f.gap = resize(f.gap, n)
+	prior := wander * f.top * f.top
+	rise, octaves := prior*wanderOctaves, wanderOctaves
 	for i := range n {
-		u, d := f.rise(bins, i)
-		rise += u
-		octaves += d
+		a, b, g := &f.leaf[i], &f.leaf[i+1], &f.gap[i]
+		d := b.y - a.y
+		g.rise, g.octaves = d*d-a.r-b.r, math.Max(bins[i+1].X-bins[i].X, narrow)
+		rise += g.rise
+		octaves += g.octaves
 	}
-	whole := math.Max(rise/octaves, 0.01*wander*scale)
+	whole := math.Max(rise/octaves, 0.01*prior)
 	for i := range n {
-		u, d := f.rise(bins, i)
-		own := math.Max(u, 0) / d
-		u, d = 0, 0
+		r, d := 0.0, 0.0
 		for j := max(0, i-2); j <= min(n-1, i+2); j++ {
-			uj, dj := f.rise(bins, j)
-			u += uj
-			d += dj
+			r += f.gap[j].rise
+			d += f.gap[j].octaves
 		}
-		f.gap[i] = math.Max(0.3*whole, math.Max(own, 0.5*(whole+math.Max(u, 0)/d)))
+		g := &f.gap[i]
+		own := g.rise / g.octaves
+		g.wander = math.Max(0.3*whole, math.Max(own, 0.5*(whole+math.Max(r, 0)/d)))
 	}
-}
-
-// rise returns the squared rise over gap i less what noise explains of it,
-// and its width in octaves.
-func (f *fit) rise(bins []bin, i int) (squared, octaves float64) {
-	a, b := &f.leaf[i], &f.leaf[i+1]
-	d := b.y - a.y
-	return d*d - a.r - b.r, math.Max(bins[i+1].X-bins[i].X, 1e-6)
 }
 
 // place puts a node on each bin and, in gaps wider than a cell, on points
 // between, where only the walk tells how far the curve can be.
 func (f *fit) place(bins []bin) {
 	f.nodes, f.y, f.r, f.q = f.nodes[:0], f.y[:0], f.r[:0], f.q[:0]
-	put := func(n node, y, r, q float64) {
-		f.nodes, f.y, f.r, f.q = append(f.nodes, n), append(f.y, y), append(f.r, r), append(f.q, q)
-	}
 	spare := maxNodes - len(bins)
 	for i := range bins {
 		b, l := &bins[i], &f.leaf[i]
-		if i == 0 {
-			put(node{x: b.X, load: b.L}, l.y, l.r, 0)
-			continue
+		step := 0.0
+		if i > 0 {
+			g := &f.gap[i-1]
+			inside := min(inGap, spare, int(g.octaves*(1<<finest)/1.5))
+			spare -= inside
+			step = g.wander * g.octaves / float64(inside+1)
+			f.fill(&bins[i-1], b, inside, step)
 		}
-		before := &bins[i-1]
-		wide := math.Max(b.X-before.X, 1e-6)
-		inside := min(inGap, spare, int(wide*(1<<finest)/1.5))
-		spare -= inside
-		step := f.gap[i-1] * wide / float64(inside+1)
-		for k := 1; k <= inside; k++ {
-			t := float64(k) / float64(inside+1)
-			put(node{x: before.X + t*wide, load: before.L + t*(b.L-before.L)}, 0, math.Inf(1), step)
-		}
-		put(node{x: b.X, load: b.L}, l.y, l.r, step)
+		f.nodes = append(f.nodes, node{x: b.X, load: b.L, unit: l.unit, observed: true})
+		f.y, f.r, f.q = append(f.y, l.y), append(f.r, l.r), append(f.q, step)
+	}
+}
+
+// fill puts n nodes between two bins.
+func (f *fit) fill(a, b *bin, n int, step float64) {
+	for k := 1; k <= n; k++ {
+		t := float64(k) / float64(n+1)
+		f.nodes = append(f.nodes, node{x: a.X + t*(b.X-a.X), load: a.L + t*(b.L-a.L)})
+		f.y, f.r, f.q = append(f.y, 0), append(f.r, math.Inf(1)), append(f.q, step)
 	}
 }
 
@@ -274,29 +291,57 @@ func (f *fit) smooth() {
 	}
 }
 
-// bound adds what monotonicity says: the isotonic regression of mean and
-// bounds with the same weights, so that they stay in order.
-func (f *fit) bound(m mode) {
+// bound turns means and variances into bounds and adds what monotonicity
+// says: points inside gaps are between the bins around them, and the isotonic
+// regression of mean and bounds, with the same weights, keeps them in order.
+func (f *fit) bound() {
 	n := len(f.nodes)
 	f.y, f.weight, f.lower, f.upper = resize(f.y, n), resize(f.weight, n), resize(f.lower, n), resize(f.upper, n)
-	for i, k := range f.nodes {
-		half := f.z * math.Sqrt(k.variance)
-		f.y[i], f.lower[i], f.upper[i] = k.mean, k.mean-half, k.mean+half
-		f.weight[i] = 1 / k.variance
+	for i := range f.nodes {
+		k := &f.nodes[i]
+		if !k.observed {
+			k.unit = f.unitAt(k.mean)
+		}
+		f.y[i], f.weight[i] = k.mean, 1/k.variance
+		f.lower[i], f.upper[i] = f.interval(k)
+	}
+	for i := 1; i < n; i++ {
+		if !f.nodes[i].observed {
+			f.lower[i] = math.Min(f.y[i], math.Max(f.lower[i], f.lower[i-1]))
+		}
+	}
+	for i := n - 2; i > 0; i-- {
+		if !f.nodes[i].observed {
+			f.upper[i] = math.Max(f.y[i], math.Min(f.upper[i], f.upper[i+1]))
+		}
 	}
 	if cap(f.blocks) < n {
 		f.blocks = make([]num.Block, 0, maxNodes)
 	}
-	for _, v := range [][]float64{f.y, f.lower, f.upper} {
+	for _, v := range [...][]float64{f.y, f.lower, f.upper} {
 		num.Isotonic(v, f.weight, f.blocks)
 	}
-	top := m.highest()
+	top := f.mode.highest()
 	for i := range f.nodes {
 		k := &f.nodes[i]
 		k.mean = math.Max(0, math.Min(top, f.y[i]))
 		k.lower = math.Max(0, math.Min(k.mean, f.lower[i]))
 		k.upper = math.Min(top, math.Max(k.mean, f.upper[i]))
 	}
+}
+
+// interval returns the bounds at one node. A fraction has the score interval
+// for as many requests as its variance stands for, which is right next to 0
+// and 1 too (E. Wilson, JASA 22, 1927); a number has the normal one.
+func (f *fit) interval(k *node) (lower, upper float64) {
+	if f.mode != fraction {
+		half := f.z * math.Sqrt(k.variance)
+		return k.mean - half, k.mean + half
+	}
+	p := math.Max(0, math.Min(1, k.mean))
+	c := f.z * f.z * k.variance / k.unit // z²/n
+	half := math.Sqrt(c * (p*(1-p) + c/4))
+	return (p + c/2 - half) / (1 + c), (p + c/2 + half) / (1 + c)
 }
 
 // at returns the node interpolated at x, and on which side of the visited
@@ -321,11 +366,12 @@ func (f *fit) at(x float64) (k node, side int) {
 		lower:    a.lower + t*(b.lower-a.lower),
 		upper:    a.upper + t*(b.upper-a.upper),
 		variance: a.variance + t*(b.variance-a.variance),
+		unit:     a.unit + t*(b.unit-a.unit),
 	}, 0
 }
 
 // predict is Tree.Predict.
-func (f *fit) predict(m mode, allocation, load float64) trimtab.Band {
+func (f *fit) predict(allocation, load float64) trimtab.Band {
 	valid := allocation >= 0 && load >= 0 && !math.IsInf(allocation, 0) && !math.IsInf(load, 0)
 	if len(f.nodes) == 0 || !valid {
 		return trimtab.Band{Lower: 0, Mean: 0.5, Upper: 1}
@@ -333,13 +379,13 @@ func (f *fit) predict(m mode, allocation, load float64) trimtab.Band {
 	x, l := math.Inf(-1), f.loadRef
 	switch {
 	case allocation > 0 && load > 0:
-		x, l = math.Log2(allocation/load), math.Log(load)
+		x, l = math.Log2(allocation)-math.Log2(load), math.Log(load)
 	case allocation > 0:
 		x = math.Inf(1)
 	}
 	k, side := f.at(x)
 	f.shift(&k, l)
-	band := trimtab.Band{Lower: m.unlink(k.lower), Mean: m.unlink(k.mean), Upper: m.unlink(k.upper)}
+	band := trimtab.Band{Lower: k.lower, Mean: k.mean, Upper: k.upper}
 	switch side {
 	case -1:
 		// Less than was ever given: at most as good as there, perhaps useless.
@@ -349,8 +395,8 @@ func (f *fit) predict(m mode, allocation, load float64) trimtab.Band {
 		// More than was ever given: at least as good, perhaps perfect; a
 		// number without known range grows at most like the allocation.
 		band.Upper = 1
-		if m != fraction {
-			band.Upper = math.Min(greatest, m.unlink(k.upper)*math.Exp2(math.Min(64, x-k.x)))
+		if f.mode != fraction {
+			band.Upper = math.Min(greatest, k.upper*math.Exp2(math.Min(64, x-k.x)))
 		}
 	}
 	return band
@@ -359,14 +405,24 @@ func (f *fit) predict(m mode, allocation, load float64) trimtab.Band {
 // shift moves k to the load l (ln), by the effect of the load at equal a/l,
 // and widens it by what is not known of that effect.
 func (f *fit) shift(k *node, l float64) {
-	far := math.Max(-3, math.Min(3, l-f.loadRef))
-	move := f.effect * far
-	off := math.Max(-3, math.Min(3, l-k.load))
-	sd := math.Sqrt(k.variance)
-	wider := f.z * (math.Sqrt(k.variance+f.effectVar*off*off) - sd)
-	k.mean += move
-	k.lower += move - wider
-	k.upper += move + wider
+	scale := f.scale(k.unit, k.mean)
+	move := f.effect * scale * within(l-f.loadRef, 3)
+	off := scale * within(l-k.load, 3)
+	wider := f.z * (math.Sqrt(k.variance+f.effectVar*off*off) - math.Sqrt(k.variance))
+	top := f.mode.highest()
+	k.mean = math.Max(0, math.Min(top, k.mean+move))
+	k.lower = math.Max(0, math.Min(k.mean, k.lower+move-wider))
+	k.upper = math.Min(top, math.Max(k.mean, k.upper+move+wider))
+}
+
+func within(v, reach float64) float64 { return math.Max(-reach, math.Min(reach, v)) }
+
+// highest returns the end of the performance's range.
+func (m mode) highest() float64 {
+	if m == fraction {
+		return 1
+	}
+	return greatest
 }
 
 // resize returns s with length n, its elements undefined.
