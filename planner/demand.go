@@ -9,11 +9,12 @@ import (
 // grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
 const grain = 1e-9
 
-// upUnits returns the least number of units that give at least v.
-func upUnits(v, unit float64) int { return int(math.Ceil(v/unit - grain)) }
+// upUnits returns the least number of units that give at least v, at most
+// maxUnits.
+func upUnits(v, unit float64) int { return int(math.Min(math.Ceil(v/unit-grain), maxUnits)) }
 
-// downUnits returns the most units that v holds.
-func downUnits(v, unit float64) int { return int(math.Floor(v/unit + grain)) }
+// downUnits returns the most units that v holds, at most maxUnits.
+func downUnits(v, unit float64) int { return int(math.Min(math.Floor(v/unit+grain), maxUnits)) }
 
 // Demand is what is known of the least allocation that meets an SLO, in units.
 type Demand struct {

@@ -15,10 +15,10 @@ const moveCost = 1 << 10
 
 // utility is one workload's utility as a function of whole units.
 type utility struct {
-	// at and performance are the knots, with the running maximum of the mixed
-	// performance; at is in units.
-	at, performance []float64
-	of              func(float64) float64
+	// at are the knots in units, performance what is expected there, and top
+	// its running maximum.
+	at, performance, top []float64
+	of                   func(float64) float64
 }
 
 // utilityOf reads the curve of w with the given optimism; ok is false when
@@ -28,9 +28,10 @@ func utilityOf(w *planner.Workload, unit, optimism float64) (u utility, ok bool)
 		return utility{}, false
 	}
 	n := len(w.Curve.Knots)
-	u = utility{make([]float64, 0, n+1), make([]float64, 0, n+1), w.Utility}
+	numbers := make([]float64, 3*(n+1))
+	u = utility{numbers[: 0 : n+1], numbers[n+1 : n+1 : 2*n+2], numbers[2*n+2 : 2*n+2], w.Utility}
 	if w.Curve.Knots[0].Allocation > 0 {
-		u.at, u.performance = append(u.at, 0), append(u.performance, 0)
+		u.at, u.performance, u.top = append(u.at, 0), append(u.performance, 0), append(u.top, 0)
 	}
 	top := 0.0
 	for _, k := range w.Curve.Knots {
@@ -39,7 +40,7 @@ func utilityOf(w *planner.Workload, unit, optimism float64) (u utility, ok bool)
 			return utility{}, false
 		}
 		top = math.Max(top, p)
-		u.at, u.performance = append(u.at, k.Allocation/unit), append(u.performance, top)
+		u.at, u.performance, u.top = append(u.at, k.Allocation/unit), append(u.performance, p), append(u.top, top)
 	}
 	return u, true
 }
@@ -69,9 +70,9 @@ func (u *utility) interpolate(a float64) float64 {
 	}
 	switch {
 	case lo == 0:
-		return u.performance[0]
+		return u.top[0]
 	case lo == len(u.at):
-		return u.performance[lo-1]
+		return u.top[lo-1]
 	}
 	return u.between(lo, a)
 }
@@ -79,5 +80,5 @@ func (u *utility) interpolate(a float64) float64 {
 // between interpolates between knots i-1 and i; it does not fall with a.
 func (u *utility) between(i int, a float64) float64 {
 	x0, x1, p0, p1 := u.at[i-1], u.at[i], u.performance[i-1], u.performance[i]
-	return math.Min(p1, p0+(a-x0)/(x1-x0)*(p1-p0))
+	return math.Min(u.top[i], math.Max(u.top[i-1], p0+(a-x0)/(x1-x0)*(p1-p0)))
 }

@@ -1,0 +1,270 @@
+package welfare
+
+import (
+	"math"
+	"slices"
+)
+
+// core solves max Σ worth_j(k_j), Σ k_j <= left, exactly.
+type core struct {
+	*solver
+	cost    int64
+	choices [][]choice
+	// at is the choice of each workload that is best at price.
+	at    []int
+	price float64
+	// ceiling[i] is Σ_{j>=i} of the best worth less price, of the known.
+	ceiling []float64
+	// best is the best answer so far, and short how far it stays below the
+	// bound.
+	best  []int
+	short float64
+	// steps counts the inner steps of the programme.
+	steps int
+	// spare are buffers that layers no longer need.
+	spare [][]int64
+}
+
+// patience is how many inner steps the programme may take before an answer
+// that is proven to be within the worth of one move (1e-9 in the sum of all
+// utilities) is good enough. It matters where a thousand curves are the same
+// line, so that the rounding of utilities is all that is left to decide.
+const patience = 4_000_000
+
+func newCore(s *solver, cost int64) *core {
+	n := len(s.known)
+	c := &core{solver: s, cost: cost, choices: make([][]choice, n), at: make([]int, n)}
+	least := 0
+	for _, j := range s.known {
+		least += s.problem.Workloads[j].Min
+	}
+	var scratch []choice
+	for i, j := range s.known {
+		scratch = choicesOf(scratch, s, j, s.left-least+s.problem.Workloads[j].Min, cost)
+		c.choices[i] = slices.Clone(scratch)
+	}
+	return c
+}
+
+// solve returns the choice of each known workload.
+func (c *core) solve() []choice {
+	if !c.relax() {
+		for allowance := c.short / 64; !c.stopped(); allowance *= 8 {
+			if c.within(math.Min(allowance, c.short)) || allowance >= c.short || c.enough(0) {
+				break
+			}
+		}
+	}
+	out := make([]choice, len(c.best))
+	for i, k := range c.best {
+		out[i] = c.choices[i][k]
+	}
+	return out
+}
+
+// relax finds the price and a first answer; it reports whether the capacity
+// does not bind, so that the answer is the optimum.
+func (c *core) relax() bool {
+	left := c.left
+	for i := range c.choices {
+		left -= int(c.choices[i][0].units)
+	}
+	c.best = make([]int, len(c.choices))
+	blocked := make([]bool, len(c.choices))
+	priced := false
+	for _, s := range c.segments() {
+		if blocked[s.workload] {
+			continue
+		}
+		if s.units <= left {
+			left -= s.units
+			c.best[s.workload] = s.to
+			if !priced {
+				c.at[s.workload] = s.to
+			}
+			continue
+		}
+		blocked[s.workload] = true
+		if !priced {
+			priced, c.price = true, s.slope
+		}
+	}
+	c.ceiling = make([]float64, len(c.choices)+1)
+	for i := len(c.choices) - 1; i >= 0; i-- {
+		k := c.choices[i][c.at[i]]
+		c.ceiling[i] = c.ceiling[i+1] + float64(k.worth) - c.price*float64(k.units)
+	}
+	c.fill(left)
+	c.short = c.shortfall(c.best)
+	return !priced
+}
+
+// fill spends what the first answer leaves, on the best single change, until
+// none fits, or for a while.
+func (c *core) fill(left int) {
+	for range min(len(c.choices), 64) {
+		gain, who, to := int64(0), -1, 0
+		for i, k := range c.best {
+			now := c.choices[i][k]
+			next, _ := slices.BinarySearchFunc(c.choices[i], int(now.units)+left+1, func(x choice, units int) int { return int(x.units) - units })
+			if g := c.choices[i][next-1].worth - now.worth; g > gain {
+				gain, who, to = g, i, next-1
+			}
+		}
+		if who < 0 {
+			return
+		}
+		left -= int(c.choices[who][to].units - c.choices[who][c.best[who]].units)
+		c.best[who] = to
+	}
+}
+
+// shortfall returns how far an answer stays below the bound, in steps.
+func (c *core) shortfall(picked []int) float64 {
+	units, worth := 0, int64(0)
+	for i, k := range picked {
+		units += int(c.choices[i][k].units)
+		worth += c.choices[i][k].worth
+	}
+	return c.ceiling[0] + c.price*float64(c.left) - float64(worth)
+}
+
+// layer is the best worth of workloads i.. for each sum of units from lo on,
+// and the choice of workload i that reaches it.
+type layer struct {
+	lo    int
+	worth []int64
+	by    []int32
+}
+
+// none marks a sum that is out of reach or out of the allowance.
+const none = math.MinInt64
+
+// within searches all answers that stay at most allowance below the bound. It
+// reports whether there is one, which is then the optimum and in c.best.
+func (c *core) within(allowance float64) bool {
+	n := len(c.choices)
+	slack := float64(n) + 64 // the bound is in floating point, rounded up by this
+	limit := allowance + slack
+	cores := make([][]int32, n)
+	// The sums that workloads i.. may have: what is left, less what those
+	// before i take at most and at least.
+	most, least := make([]int, n+1), make([]int, n+1)
+	for i, cs := range c.choices {
+		top := c.ceiling[i] - c.ceiling[i+1]
+		for k, x := range cs {
+			if top-float64(x.worth)+c.price*float64(x.units) <= limit {
+				cores[i] = append(cores[i], int32(k))
+			}
+		}
+		ks := cores[i]
+		most[i+1] = most[i] + int(cs[ks[len(ks)-1]].units)
+		least[i+1] = least[i] + int(cs[ks[0]].units)
+	}
+	floor := 0
+	if unused := limit / c.price; unused < float64(c.left) {
+		floor = c.left - int(unused) - 1
+	}
+	layers := make([]layer, n+1)
+	layers[n] = layer{0, []int64{0}, []int32{0}}
+	for i := n - 1; i >= 0; i-- {
+		if c.stopped() || c.enough(len(layers[i+1].worth)*len(cores[i])) {
+			return false
+		}
+		l := c.extend(layers[i+1], i, cores[i], max(0, floor-most[i]), c.left-least[i])
+		if !c.prune(&l, i, limit) {
+			return false
+		}
+		c.spare = append(c.spare, layers[i+1].worth)
+		layers[i], layers[i+1].worth = l, nil
+	}
+	return c.finish(layers, allowance)
+}
+
+// enough reports whether the answer is good enough to save that many steps.
+func (c *core) enough(steps int) bool {
+	return c.steps+steps > patience && c.short < moveCost
+}
+
+// buffer returns n numbers, none of them in use.
+func (c *core) buffer(n int) []int64 {
+	for i, b := range c.spare {
+		if cap(b) >= n {
+			c.spare = slices.Delete(c.spare, i, i+1)
+			return b[:n]
+		}
+	}
+	return make([]int64, n, 2*n)
+}
+
+// extend adds workload i to a layer, for sums in [from, to].
+func (c *core) extend(after layer, i int, ks []int32, from, to int) layer {
+	cs := c.choices[i]
+	lo := max(from, after.lo+int(cs[ks[0]].units))
+	hi := min(to, after.lo+len(after.worth)-1+int(cs[ks[len(ks)-1]].units))
+	l := layer{lo: lo}
+	if hi < lo {
+		return l
+	}
+	l.worth, l.by = c.buffer(hi-lo+1), make([]int32, hi-lo+1)
+	for w := range l.worth {
+		l.worth[w] = none
+	}
+	for _, k := range ks { // ascending: ties go to the most units
+		x := cs[k]
+		shift := after.lo + int(x.units) - lo
+		first, last := max(0, -shift), min(len(after.worth), len(l.worth)-shift)
+		if first >= last {
+			continue
+		}
+		c.steps += last - first
+		to, by := l.worth[first+shift:last+shift], l.by[first+shift:last+shift]
+		for w, v := range after.worth[first:last] {
+			if v != none && v+x.worth >= to[w] {
+				to[w], by[w] = v+x.worth, k
+			}
+		}
+	}
+	return l
+}
+
+// prune drops the sums that stay further below the bound than limit, and
+// reports whether any is left.
+func (c *core) prune(l *layer, i int, limit float64) bool {
+	first, last := -1, -1
+	for w, v := range l.worth {
+		if v == none {
+			continue
+		}
+		if c.ceiling[i]-float64(v)+c.price*float64(l.lo+w) > limit {
+			l.worth[w] = none
+			continue
+		}
+		if first < 0 {
+			first = w
+		}
+		last = w
+	}
+	if first < 0 {
+		return false
+	}
+	l.lo, l.worth, l.by = l.lo+first, l.worth[first:last+1], l.by[first:last+1]
+	return true
+}
+
+// finish picks the best sum, the least of equal ones, and follows it.
+func (c *core) finish(layers []layer, allowance float64) bool {
+	best, at := int64(none), 0
+	for w, v := range layers[0].worth {
+		if v > best {
+			best, at = v, layers[0].lo+w
+		}
+	}
+	picked := make([]int, len(c.choices))
+	for i := range picked {
+		picked[i] = int(layers[i].by[at-layers[i].lo])
+		at -= int(c.choices[i][picked[i]].units)
+	}
+	c.best, c.short = picked, c.shortfall(picked)
+	return c.short <= allowance
+}

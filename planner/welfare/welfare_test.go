@@ -1,0 +1,248 @@
+package welfare
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+)
+
+// drawProblem draws a problem small enough for search by hand, with plenty of
+// ties: plateaus, equal curves, non-monotone bounds, unknown curves.
+func drawProblem(t *rapid.T) *planner.Problem {
+	n := rapid.IntRange(1, 4).Draw(t, "workloads")
+	p := &planner.Problem{Units: rapid.IntRange(0, 9).Draw(t, "units"), Unit: rapid.SampledFrom([]float64{1, 0.1, 0.25}).Draw(t, "unit")}
+	least := 0
+	for i := range n {
+		w := planner.Workload{Name: fmt.Sprint("w", i), Weight: 1, SLO: 0.75}
+		w.Min = rapid.IntRange(0, 2).Draw(t, "min")
+		if least+w.Min > p.Units {
+			w.Min = 0
+		}
+		least += w.Min
+		w.Max = rapid.IntRange(w.Min, 10).Draw(t, "max")
+		w.Current = rapid.IntRange(0, 10).Draw(t, "current")
+		w.Utility = rapid.SampledFrom([]func(float64) float64{
+			planner.Linear(0.75), planner.Quadratic(0.75), planner.SquareRoot(0.75),
+			func(p float64) float64 { return math.Floor(2*p) / 2 },
+		}).Draw(t, "utility")
+		if i > 0 && rapid.IntRange(0, 3).Draw(t, "same") == 0 {
+			w.Curve, w.Utility = p.Workloads[i-1].Curve, p.Workloads[i-1].Utility
+		} else if rapid.IntRange(0, 9).Draw(t, "unknown") > 0 {
+			w.Curve = drawCurve(t, p.Unit)
+		}
+		p.Workloads = append(p.Workloads, w)
+	}
+	return p
+}
+
+func drawCurve(t *rapid.T, unit float64) *trimtab.Curve {
+	c := &trimtab.Curve{Load: 1, Level: 0.9}
+	at := 0.0
+	value := rapid.Custom(func(t *rapid.T) float64 {
+		if rapid.Bool().Draw(t, "round") {
+			return float64(rapid.IntRange(0, 4).Draw(t, "quarter")) / 4
+		}
+		return rapid.Float64Range(0, 1).Draw(t, "value")
+	})
+	for range rapid.IntRange(1, 5).Draw(t, "knots") {
+		if rapid.Bool().Draw(t, "whole") {
+			at += float64(rapid.IntRange(1, 4).Draw(t, "gap")) * unit
+		} else {
+			at += rapid.Float64Range(0.05, 4).Draw(t, "gap") * unit
+		}
+		v := []float64{value.Draw(t, "a"), value.Draw(t, "b"), value.Draw(t, "c")}
+		b := trimtab.Band{Lower: min(v[0], v[1], v[2]), Upper: max(v[0], v[1], v[2])}
+		b.Mean = v[0] + v[1] + v[2] - b.Lower - b.Upper
+		b.Mean = min(max(b.Mean, b.Lower), b.Upper)
+		c.Knots = append(c.Knots, trimtab.Knot{Allocation: at, Band: b})
+	}
+	return c
+}
+
+// every calls visit with every allocation of the known workloads, the unknown
+// ones held as the solver holds them, in lexical order, greatest first.
+func every(s *solver, visit func(units []int)) {
+	units := append([]int(nil), s.answer.Units...)
+	var walk func(i, left int)
+	walk = func(i, left int) {
+		if i == len(s.known) {
+			visit(units)
+			return
+		}
+		w := &s.problem.Workloads[s.known[i]]
+		for k := min(w.Max, left); k >= w.Min; k-- {
+			units[s.known[i]] = k
+			walk(i+1, left-k)
+		}
+	}
+	walk(0, s.left)
+}
+
+// worth is a utility by the slow and obvious way: the running maximum over a
+// fine scan of the curve, linear to 0 below the first knot.
+func obvious(w *planner.Workload, unit, optimism float64, k int) float64 {
+	a := float64(k) * unit
+	mix := func(b trimtab.Band) float64 { return (1-optimism)*b.Mean + optimism*b.Upper }
+	first := w.Curve.Knots[0]
+	if a < first.Allocation {
+		return w.Utility(mix(first.Band) * a / first.Allocation)
+	}
+	top := mix(w.Curve.Eval(a))
+	for _, k := range w.Curve.Knots {
+		if k.Allocation <= a {
+			top = math.Max(top, mix(k.Band))
+		}
+	}
+	return w.Utility(top)
+}
+
+func moved(p *planner.Problem, units []int) (moved, sum int) {
+	for j, w := range p.Workloads {
+		moved += max(units[j]-w.Current, w.Current-units[j])
+		sum += units[j]
+	}
+	return moved, sum
+}
+
+func checkBounds(t *rapid.T, p *planner.Problem, s planner.Solution) {
+	sum := 0
+	for j, w := range p.Workloads {
+		if s.Units[j] < w.Min || s.Units[j] > w.Max {
+			t.Fatalf("%s got %d units, bounds %d to %d", w.Name, s.Units[j], w.Min, w.Max)
+		}
+		if s.Binding[j] == "" {
+			t.Fatalf("%s: nothing binds", w.Name)
+		}
+		sum += s.Units[j]
+	}
+	if sum > p.Units {
+		t.Fatalf("%d units of %d", sum, p.Units)
+	}
+}
+
+func TestUtilityFollowsTheCurve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		for j := range p.Workloads {
+			w := &p.Workloads[j]
+			u, ok := utilityOf(w, p.Unit, 0.3)
+			for k := 0; ok && k <= 12; k++ {
+				want := obvious(w, p.Unit, 0.3, k)
+				// A step function may fall on either side of its step.
+				if got := float64(u.value(k)) / quantum; math.Abs(got-want) > 1e-7 && math.Abs(got-want) != 0.5 {
+					t.Fatalf("%s at %d units: %v, want %v", w.Name, k, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestSocialIsTheBestOfAllAllocationsAndTies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		policy := Social{MoveCost: rapid.SampledFrom([]float64{0, 0, 0.01}).Draw(t, "cost")}
+		got, err := policy.Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkBounds(t, p, got)
+		s := newSolver(p, 1)
+		var best []int
+		bestWorth, bestSum := int64(math.MinInt64), 0
+		every(s, func(units []int) {
+			worth, sum := int64(0), 0
+			for _, j := range s.known {
+				w := &p.Workloads[j]
+				worth += s.of[j].value(units[j]) - policy.moveCost()*int64(max(units[j]-w.Current, w.Current-units[j]))
+				sum += units[j]
+			}
+			if worth > bestWorth || worth == bestWorth && sum < bestSum {
+				best, bestWorth, bestSum = append([]int(nil), units...), worth, sum
+			}
+		})
+		if d := cmp.Diff(best, got.Units); d != "" {
+			t.Fatalf("want by search (-), got (+): %s", d)
+		}
+	})
+}
+
+func TestEgalitarianIsTheBestOfAllAllocationsAndTies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		got, err := Egalitarian{}.Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkBounds(t, p, got)
+		s := newSolver(p, 0.1)
+		var best []int
+		bestLeast, bestLevel, bestMoved, bestSum := int64(-1), int64(-1), 0, 0
+		every(s, func(units []int) {
+			least, level := int64(math.MaxInt64), int64(math.MaxInt64)
+			for _, j := range s.known {
+				v := s.of[j].value(units[j])
+				least = min(least, v)
+				if v < s.of[j].value(p.Workloads[j].Max) {
+					level = min(level, v) // those at their best do not count
+				}
+			}
+			m, sum := moved(p, units)
+			switch {
+			case least != bestLeast:
+				if least < bestLeast {
+					return
+				}
+			case level != bestLevel:
+				if level < bestLevel {
+					return
+				}
+			case m != bestMoved:
+				if m > bestMoved {
+					return
+				}
+			case sum >= bestSum:
+				return
+			}
+			best = append([]int(nil), units...)
+			bestLeast, bestLevel, bestMoved, bestSum = least, level, m, sum
+		})
+		if d := cmp.Diff(best, got.Units); d != "" {
+			t.Fatalf("want by search (-), got (+): %s", d)
+		}
+		if len(s.known) > 0 && math.Abs(got.Value-float64(bestLeast)/quantum) > 1e-9 {
+			t.Fatalf("value %v, want %v", got.Value, float64(bestLeast)/quantum)
+		}
+	})
+}
+
+func TestAFlatUtilityIsGivenNothing(t *testing.T) {
+	c := &trimtab.Curve{Load: 1, Level: 0.9, Knots: []trimtab.Knot{
+		{Allocation: 1, Band: trimtab.Band{Lower: 0.1, Mean: 0.2, Upper: 0.3}},
+		{Allocation: 5, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}},
+		{Allocation: 500, Band: trimtab.Band{Lower: 2, Mean: 2, Upper: 2}},
+	}}
+	for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
+		for current, want := range map[int]int{2: 5, 5: 5, 9: 9} {
+			s, err := policy.Solve(&planner.Problem{Units: 1000, Unit: 1, Workloads: []planner.Workload{
+				{Name: "a", Weight: 1, Max: 1000, Current: current, Curve: c, SLO: 1, Utility: planner.Linear(1)}}})
+			if err != nil || s.Units[0] != want {
+				t.Errorf("%s from %d units: %v (%v), want %d", policy.Name(), current, s.Units, err, want)
+			}
+		}
+	}
+}
+
+func TestTooLargeMinimumsAreInfeasible(t *testing.T) {
+	p := &planner.Problem{Units: 3, Unit: 1, Workloads: []planner.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5}}}
+	for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
+		if _, err := policy.Solve(p); err == nil {
+			t.Errorf("%s solved it", policy.Name())
+		}
+	}
+}
