@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,20 +28,25 @@ type Entry struct {
 // Journal is a small store of keyed values in two files of fixed size, which
 // are filled with zeros when they are made, so that a disk that is full later
 // does not stop it. It is not safe for concurrent use; hold a [Lock].
+//
+// At any time at least one copy is complete: it holds the newest record of
+// every key. A complete copy is rewritten only while the other is complete,
+// so that being stopped in the middle loses nothing.
 type Journal struct {
-	copies  [2]*copyFile
-	state   map[string][]byte
+	copies [2]*copyFile
+	// newest has the newest record of every key, deletions too: they outrank
+	// what a torn rewrite may leave behind.
+	newest  map[string]record
 	next    uint64
 	size    int
 	damaged int
 }
 
-// copyFile is one of the two copies. A copy that failed is left alone until
-// the next compaction.
+// copyFile is one of the two copies.
 type copyFile struct {
-	file   storage
-	tail   int
-	failed error
+	file     storage
+	tail     int
+	complete bool
 }
 
 // storage is the part of a file that a journal needs.
@@ -96,7 +102,11 @@ func ReadJournal(dir string) (state map[string][]byte, damaged int, err error) {
 	}
 	var j Journal
 	j.load(contents[:])
-	return j.state, damaged + j.damaged, nil
+	state = map[string][]byte{}
+	for _, k := range j.Keys("") {
+		state[k] = j.newest[k].value
+	}
+	return state, damaged + j.damaged, nil
 }
 
 func copyPath(dir string, i int) string {
@@ -146,42 +156,34 @@ func syncDir(dir string) error {
 
 // load merges the copies: the highest number wins, key by key.
 func (j *Journal) load(contents [][]byte) {
-	var all []record
+	j.newest = map[string]record{}
+	var alone [2]map[string]record
 	for i, b := range contents {
 		records, damaged, end := scan(b)
-		all = append(all, records...)
+		alone[i] = map[string]record{}
+		for _, r := range records {
+			newer(alone[i], r)
+			newer(j.newest, r)
+			j.next = max(j.next, r.number)
+		}
 		j.damaged += damaged
 		if j.copies[i] != nil {
 			j.copies[i].tail = end
 		}
 	}
-	slices.SortStableFunc(all, func(a, b record) int {
-		if a.number < b.number {
-			return -1
-		}
-		if a.number > b.number {
-			return 1
-		}
-		return 0
-	})
-	var floor uint64
-	for _, r := range all {
-		if r.op == opFloor {
-			floor = max(floor, r.number)
-		}
-	}
-	j.state = map[string][]byte{}
-	for _, r := range all {
-		j.next = max(j.next, r.number)
-		switch {
-		case r.number < floor || r.op == opFloor:
-		case r.op == opDelete:
-			delete(j.state, r.key)
-		default:
-			j.state[r.key] = r.value
-		}
-	}
 	j.next++
+	for i, c := range j.copies {
+		if c != nil {
+			c.complete = maps.EqualFunc(alone[i], j.newest, func(a, b record) bool { return a.number == b.number })
+		}
+	}
+}
+
+// newer keeps r if it outranks what m has for its key.
+func newer(m map[string]record, r record) {
+	if old, ok := m[r.key]; !ok || old.number < r.number {
+		m[r.key] = r
+	}
 }
 
 // Damaged returns how many stretches could not be read when the journal was
@@ -190,15 +192,15 @@ func (j *Journal) Damaged() int { return j.damaged }
 
 // Get returns the value of a key.
 func (j *Journal) Get(key string) ([]byte, bool) {
-	v, ok := j.state[key]
-	return v, ok
+	r, ok := j.newest[key]
+	return r.value, ok && r.op == opPut
 }
 
 // Keys lists the keys that start with prefix, in order.
 func (j *Journal) Keys(prefix string) []string {
 	var keys []string
-	for k := range j.state {
-		if strings.HasPrefix(k, prefix) {
+	for k, r := range j.newest {
+		if r.op == opPut && strings.HasPrefix(k, prefix) {
 			keys = append(keys, k)
 		}
 	}
@@ -211,95 +213,91 @@ func (j *Journal) Keys(prefix string) []string {
 // what the disk holds is either the old or the new value of each key.
 func (j *Journal) Append(entries ...Entry) error {
 	var b []byte
-	number := j.next
+	records := make([]record, 0, len(entries))
 	for _, e := range entries {
 		if len(e.Key) == 0 || len(e.Key)+len(e.Value) > MaxRecord {
 			return trimtab.Invalidf("append to journal: %d bytes of key %.40q", len(e.Key)+len(e.Value), e.Key)
 		}
-		op := opPut
+		r := record{op: opPut, number: j.next, key: e.Key, value: slices.Clone(e.Value)}
 		if e.Value == nil {
-			op = opDelete
+			r.op = opDelete
 		}
-		b = appendRecord(b, record{op: op, number: number, key: e.Key, value: e.Value})
-		number++
+		// Used up even when the write fails: some of it may be on the disk.
+		j.next++
+		records, b = append(records, r), appendRecord(b, r)
 	}
 	if err := j.write(b); err != nil {
-		// Some of b may have reached the disk: leave a gap, so that whatever
-		// comes later outranks it.
-		j.next = number + 1
 		return fmt.Errorf("append to journal: %w", err)
 	}
-	j.next = number
-	for _, e := range entries {
-		if e.Value == nil {
-			delete(j.state, e.Key)
-		} else {
-			j.state[e.Key] = slices.Clone(e.Value)
-		}
+	for _, r := range records {
+		newer(j.newest, r)
 	}
 	return nil
 }
 
-// write appends b to each copy, compacting copies that have no room or failed.
+// write appends b to each copy. It succeeds when one complete copy has it; a
+// copy that has not is no longer complete.
 func (j *Journal) write(b []byte) error {
 	var errs [2]error
 	for i, c := range j.copies {
-		if c.failed != nil || c.tail+len(b) > j.size {
-			if errs[i] = j.compact(c, len(b)); errs[i] != nil {
-				c.failed = errs[i]
-				continue
-			}
-		}
-		if errs[i] = c.append(b); errs[i] != nil {
-			c.failed = errs[i]
+		if errs[i] = j.room(c, j.copies[1-i], len(b)); errs[i] == nil {
+			errs[i] = c.append(b)
 		}
 	}
 	if errs[0] != nil && errs[1] != nil {
 		return errors.Join(errs[0], errs[1])
 	}
+	for i, c := range j.copies {
+		c.complete = errs[i] == nil
+	}
 	return nil
 }
 
+// append writes behind the tail and syncs. What a failed write left there is
+// jumped over.
 func (c *copyFile) append(b []byte) error {
-	if _, err := c.file.WriteAt(b, int64(c.tail)); err != nil {
-		return err
-	}
-	if err := c.file.Sync(); err != nil {
-		return err
-	}
+	at := c.tail
 	c.tail += len(b)
-	return nil
+	if _, err := c.file.WriteAt(b, int64(at)); err != nil {
+		return err
+	}
+	return c.file.Sync()
 }
 
-// compact rewrites one copy with the live records alone, leaving room for
-// more bytes. The other copy stays whole meanwhile. The floor, which outdates
-// the records that it replaces, is written last.
-func (j *Journal) compact(c *copyFile, more int) error {
-	// Not below any number in use, and below the batch that is coming.
-	number := j.next - 1
-	floor := appendRecord(nil, record{op: opFloor, number: number})
-	b := make([]byte, len(floor), j.size)
-	for _, k := range j.Keys("") {
-		b = appendRecord(b, record{op: opPut, number: number, key: k, value: j.state[k]})
+// room makes c complete, with room for more bytes: by appending what it lacks
+// where that fits, else by writing it anew.
+func (j *Journal) room(c, other *copyFile, more int) error {
+	if c.complete && c.tail+more <= j.size {
+		return nil
 	}
-	if len(b)+more > j.size {
-		return fmt.Errorf("%d bytes do not fit into %d: %w", len(b)+more, j.size, trimtab.ErrRefused)
-	}
-	tail := len(b)
-	if _, err := c.file.WriteAt(b[:j.size], 0); err != nil {
+	image := j.image()
+	if !c.complete && c.tail+len(image)+more <= j.size {
+		err := c.append(image)
+		c.complete = err == nil
 		return err
 	}
-	if err := c.file.Sync(); err != nil {
-		return err
+	if len(image)+more > j.size {
+		return fmt.Errorf("%d bytes do not fit into %d: %w", len(image)+more, j.size, trimtab.ErrRefused)
 	}
-	if _, err := c.file.WriteAt(floor, 0); err != nil {
-		return err
+	if c.complete && !other.complete {
+		return fmt.Errorf("no room, and the other copy cannot be written: %w", trimtab.ErrRefused)
 	}
-	if err := c.file.Sync(); err != nil {
-		return err
+	c.complete, c.tail = false, len(image)
+	_, err := c.file.WriteAt(append(image, make([]byte, j.size-len(image))...), 0)
+	if err == nil {
+		err = c.file.Sync()
 	}
-	c.tail, c.failed = tail, nil
-	return nil
+	c.complete = err == nil
+	return err
+}
+
+// image returns the newest records of all keys, under their own numbers.
+func (j *Journal) image() []byte {
+	var b []byte
+	for _, k := range slices.Sorted(maps.Keys(j.newest)) {
+		b = appendRecord(b, j.newest[k])
+	}
+	return b
 }
 
 // Close releases the files.

@@ -33,8 +33,6 @@ type operation byte
 const (
 	opPut    operation = 1
 	opDelete operation = 2
-	// opFloor says that records with lower numbers were superseded.
-	opFloor operation = 3
 )
 
 // record is one record as read.
@@ -73,7 +71,7 @@ func readRecord(b []byte) (r record, n int) {
 	}
 	k, v := int(binary.LittleEndian.Uint16(b[13:])), int(binary.LittleEndian.Uint32(b[15:]))
 	op := operation(b[4])
-	if k+v > MaxRecord || recordHeader+k+v > len(b) || op < opPut || op > opFloor {
+	if k+v > MaxRecord || recordHeader+k+v > len(b) || op < opPut || op > opDelete {
 		return record{}, 0
 	}
 	body := b[recordHeader : recordHeader+k+v]
