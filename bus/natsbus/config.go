@@ -128,7 +128,6 @@ func (c *Config) options() []nats.Option {
 				log.Warn("bus disconnected", "err", err)
 			}
 		}),
-		nats.ReconnectHandler(func(n *nats.Conn) { log.Info("bus reconnected", "url", n.ConnectedUrlRedacted()) }),
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			subject := ""
 			if s != nil {

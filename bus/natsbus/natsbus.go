@@ -31,6 +31,7 @@ type Bus struct {
 
 	mu     sync.Mutex
 	closed bool
+	again  chan struct{} // closed at the next reconnection
 	stops  map[int]func()
 	nextID int
 }
@@ -54,7 +55,7 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 	}
 	c = c.withDefaults()
 	b := &Bus{
-		config: c, streams: tableOf(c), kinds: map[trimtab.Kind]*kind{}, stops: map[int]func(){},
+		config: c, streams: tableOf(c), kinds: map[trimtab.Kind]*kind{}, stops: map[int]func(){}, again: make(chan struct{}),
 		// Microseconds: unique for one source, and exact in JSON of any language.
 		incarnation: uint64(time.Now().UnixMicro()),
 	}
@@ -105,6 +106,7 @@ func (b *Bus) connect() error {
 		return err
 	}
 	opts = append(opts, b.config.options()...)
+	opts = append(opts, nats.ReconnectHandler(b.reconnected))
 	url := b.config.URL
 	if url == "" {
 		if b.server, err = startEmbedded(b.config); err != nil {
@@ -212,4 +214,30 @@ func (b *Bus) keep(stop func()) (func(), error) {
 	})
 	b.stops[id] = once
 	return once, nil
+}
+
+// reconnected wakes all that wait for an answer of the server that was.
+func (b *Bus) reconnected(c *nats.Conn) {
+	b.config.Logger.Info("bus reconnected", "url", c.ConnectedUrlRedacted())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.again)
+	b.again = make(chan struct{})
+}
+
+// untilReconnect returns a context that ends with ctx or at the next
+// reconnection.
+func (b *Bus) untilReconnect(ctx context.Context) (context.Context, context.CancelFunc) {
+	b.mu.Lock()
+	again := b.again
+	b.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-again:
+			cancel(errReconnected)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }

@@ -14,9 +14,6 @@ import (
 )
 
 const (
-	// pullExpiry and heartbeat tell how soon a lost pull request is noticed.
-	pullExpiry = 10 * time.Second
-	heartbeat  = 2 * time.Second
 	// orphaned is when the server forgets the consumer of a nameless
 	// subscriber that went away without a word.
 	orphaned = time.Minute
@@ -49,34 +46,34 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 			d.name += "--" + bus.EscapeKey(s.Key)
 		}
 	}
-	messages, err := d.open(ctx, time.Time{})
+	p, err := d.open(ctx, time.Time{})
 	if err != nil {
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	done.Go(func() { d.run(run, messages) })
+	done.Go(func() { d.run(run, p) })
 	return func() { cancel(); done.Wait() }, nil
 }
 
 // open makes the consumer where it is missing and asks for its messages.
 // Resumed is when the consumer of a nameless subscriber was last known.
-func (d *storedSub) open(ctx context.Context, resumed time.Time) (jetstream.MessagesContext, error) {
+func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	consumer, err := d.consumer(ctx, resumed)
+	err := d.makeConsumer(ctx, resumed)
 	if isMissing(err) {
 		if err = d.bus.makeStreams(ctx); err == nil {
-			consumer, err = d.consumer(ctx, resumed)
+			err = d.makeConsumer(ctx, resumed)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(heartbeat))
+	return d.bus.openPull(d.kind.stream.Name, d.name)
 }
 
-func (d *storedSub) consumer(ctx context.Context, resumed time.Time) (jetstream.Consumer, error) {
+func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	c := jetstream.ConsumerConfig{
 		Name: d.name, FilterSubject: filter(d.Subscription), AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: d.bus.config.AckWait, MaxDeliver: -1, MaxAckPending: 1,
@@ -84,11 +81,12 @@ func (d *storedSub) consumer(ctx context.Context, resumed time.Time) (jetstream.
 	}
 	if d.Consumer != "" {
 		c.Durable = d.name
-		return d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
+		_, err := d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
+		return err
 	}
 	if !resumed.IsZero() {
-		if old, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name); err == nil {
-			return old, nil
+		if _, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name); err == nil {
+			return nil
 		}
 	}
 	c.InactiveThreshold = orphaned
@@ -100,25 +98,28 @@ func (d *storedSub) consumer(ctx context.Context, resumed time.Time) (jetstream.
 		// By time, since a store that was rolled back reuses its numbers.
 		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &resumed
 	}
-	return d.bus.js.CreateConsumer(ctx, d.kind.stream.Name, c)
+	_, err := d.bus.js.CreateConsumer(ctx, d.kind.stream.Name, c)
+	return err
 }
 
 // run handles messages until ctx ends, over losses of server and consumer.
-func (d *storedSub) run(ctx context.Context, messages jetstream.MessagesContext) {
-	for attempt := 0; ; attempt++ {
-		if messages != nil {
-			attempt = 0
-			d.consume(ctx, messages)
-			messages = nil
-		}
-		if ctx.Err() != nil {
-			break
+func (d *storedSub) run(ctx context.Context, p *pull) {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		if p != nil {
+			d.consume(ctx, p)
+			p, attempt = nil, 0
+			// A server that refuses at once must not be asked without pause.
+			pause(ctx, 20*time.Millisecond)
+			continue
 		}
 		var err error
-		if messages, err = d.open(ctx, d.resume()); err != nil {
-			d.bus.config.Logger.Warn("bus consumer is not there", "kind", d.Kind, "consumer", d.name, "err", err)
+		if p, err = d.open(ctx, d.resume()); err != nil && ctx.Err() == nil {
+			d.bus.config.Logger.Warn("bus consumer cannot be reached", "kind", d.Kind, "consumer", d.name, "err", err)
 			pause(ctx, min(50*time.Millisecond<<min(attempt, 6), maxPause))
 		}
+	}
+	if p != nil {
+		p.close(d.nak)
 	}
 	if d.Consumer == "" && d.bus.conn.IsConnected() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -139,54 +140,42 @@ func (d *storedSub) resume() time.Time {
 	return d.last.stored
 }
 
-// consume handles what the iterator yields until ctx ends or it fails.
-func (d *storedSub) consume(ctx context.Context, messages jetstream.MessagesContext) {
-	defer messages.Stop()
+// consume handles messages until ctx ends or the pull does.
+func (d *storedSub) consume(ctx context.Context, p *pull) {
+	waiting, cancel := d.bus.untilReconnect(ctx)
+	defer cancel()
 	for {
-		m, err := messages.Next(jetstream.NextContext(ctx))
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				d.note(m.Nak())
-			}
-			d.giveBack(messages)
-			return
-		case err == nil:
-			d.handle(ctx, m)
-		default:
-			d.bus.config.Logger.Debug("bus consumer lost its messages", "kind", d.Kind, "consumer", d.name, "err", err)
-			return
-		}
-	}
-}
-
-// giveBack hands what was fetched and not handled to the next member.
-func (d *storedSub) giveBack(messages jetstream.MessagesContext) {
-	messages.Drain()
-	for {
-		m, err := messages.Next(jetstream.NextMaxWait(100 * time.Millisecond))
+		m, err := p.next(waiting)
 		if err != nil {
+			if ctx.Err() == nil {
+				d.bus.config.Logger.Debug("bus consumer asks anew", "kind", d.Kind, "consumer", d.name, "err", err)
+			}
+			p.close(d.nak)
 			return
 		}
-		d.note(m.Nak())
+		if ctx.Err() != nil {
+			d.nak(m)
+			continue
+		}
+		d.handle(ctx, m)
 	}
 }
 
 // handle delivers one message and acknowledges it, or says when to try again.
-func (d *storedSub) handle(ctx context.Context, m jetstream.Msg) {
+func (d *storedSub) handle(ctx context.Context, m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
-		d.note(m.Term())
+		// Not from a stream; only a server that is none sends this.
 		return
 	}
 	if meta.Sequence.Stream <= d.last.sequence && !meta.Timestamp.After(d.last.stored) {
-		d.note(m.Ack())
+		d.ack(m)
 		return
 	}
 	if meta.NumDelivered > 1 {
 		d.kind.again.Add(1)
 	}
-	v, origin, err := d.bus.read(d.kind, m.Subject(), m.Headers(), m.Data())
+	v, origin, err := d.bus.read(d.kind, m.Subject, m.Header, m.Data)
 	if err != nil {
 		d.kind.unreadable.Add(1)
 		d.settle(ctx, m, meta, err)
@@ -203,11 +192,11 @@ func (d *storedSub) handle(ctx context.Context, m jetstream.Msg) {
 	if err == nil {
 		d.kind.delivered.Add(1)
 		d.done(meta)
-		d.note(m.Ack())
+		d.ack(m)
 		return
 	}
 	if ctx.Err() != nil {
-		d.note(m.Nak())
+		d.nak(m)
 		return
 	}
 	d.settle(ctx, m, meta, err)
@@ -215,30 +204,30 @@ func (d *storedSub) handle(ctx context.Context, m jetstream.Msg) {
 
 // settle decides what becomes of a message that could not be read or handled:
 // put aside when no other try can help, else later again.
-func (d *storedSub) settle(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, cause error) {
+func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetadata, cause error) {
 	n := meta.NumDelivered
 	if errors.Is(cause, trimtab.ErrInvalid) || n >= uint64(d.bus.config.MaxDeliver) {
 		err := d.bus.putAside(ctx, m, d.Kind, cause)
 		if err == nil {
 			d.bus.config.Logger.Warn("bus value put aside", "kind", d.Kind, "consumer", d.name, "deliveries", n, "err", cause)
 			d.done(meta)
-			d.note(m.Term())
+			d.term(m)
 			return
 		}
 		cause = errors.Join(cause, err)
 	}
 	d.bus.config.Logger.Debug("bus value not handled, later again", "kind", d.Kind, "consumer", d.name, "deliveries", n, "err", cause)
-	d.note(m.NakWithDelay(min(d.bus.config.Pause<<min(n-1, 10), maxPause)))
+	d.nakLater(m, min(d.bus.config.Pause<<min(n-1, 10), maxPause))
 }
 
 // done remembers that everything up to meta needs no other delivery.
-func (d *storedSub) done(meta *jetstream.MsgMetadata) {
+func (d *storedSub) done(meta *nats.MsgMetadata) {
 	d.last.sequence, d.last.stored = meta.Sequence.Stream, meta.Timestamp
 }
 
 // keepAlive tells the server that the handler still runs, until the returned
 // function is called.
-func (d *storedSub) keepAlive(m jetstream.Msg) (stop func()) {
+func (d *storedSub) keepAlive(m *nats.Msg) (stop func()) {
 	every := d.bus.config.AckWait / 3
 	var mu sync.Mutex
 	var t *time.Timer
@@ -247,7 +236,7 @@ func (d *storedSub) keepAlive(m jetstream.Msg) (stop func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !stopped {
-			d.note(m.InProgress())
+			d.inProgress(m)
 			t.Reset(every)
 		}
 	}
@@ -259,13 +248,5 @@ func (d *storedSub) keepAlive(m jetstream.Msg) (stop func()) {
 		defer mu.Unlock()
 		stopped = true
 		t.Stop()
-	}
-}
-
-// note logs an acknowledgement that could not be sent: the message will come
-// again, and is known then.
-func (d *storedSub) note(err error) {
-	if err != nil {
-		d.bus.config.Logger.Debug("bus acknowledgement not sent", "kind", d.Kind, "consumer", d.name, "err", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 )
@@ -56,12 +57,12 @@ func mayBeCorrupt(err error) bool {
 
 // putAside stores a message that nobody can read or handle where a person can
 // look at it. id makes a repeated attempt harmless.
-func (b *Bus) putAside(ctx context.Context, m jetstream.Msg, k trimtab.Kind, reason error) error {
+func (b *Bus) putAside(ctx context.Context, m *nats.Msg, k trimtab.Kind, reason error) error {
 	meta, err := m.Metadata()
 	if err != nil {
 		return err
 	}
-	aside := asideMsg(unreadableSubject+string(k), m.Data(), headerText(reason))
+	aside := asideMsg(unreadableSubject+string(k), m.Data, headerText(reason))
 	return b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()))
 }
 

@@ -1,0 +1,131 @@
+package natsbus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// pullExpiry is how long one request for a message stands at the server,
+	// heartbeat how often it says in between that it still does.
+	pullExpiry = 30 * time.Second
+	heartbeat  = 2 * time.Second
+)
+
+// errReconnected and errSilent end a pull: the request is not at the server
+// any more, or cannot be known to be.
+var (
+	errReconnected = errors.New("reconnected")
+	errSilent      = errors.New("consumer is silent")
+)
+
+// pull asks one consumer for one message at a time, by the protocol of
+// JetStream: a request to $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer> whose
+// answers are messages, or a status in the header.
+type pull struct {
+	conn    *nats.Conn
+	sub     *nats.Subscription
+	subject string
+	request []byte
+	// asked tells that a request stands at the server.
+	asked bool
+}
+
+func (b *Bus) openPull(stream, consumer string) (*pull, error) {
+	request, err := json.Marshal(map[string]any{"batch": 1, "expires": pullExpiry, "idle_heartbeat": heartbeat})
+	if err != nil {
+		return nil, err
+	}
+	sub, err := b.conn.SubscribeSync(b.conn.NewInbox())
+	if err != nil {
+		return nil, err
+	}
+	return &pull{conn: b.conn, sub: sub, request: request, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer}, nil
+}
+
+// next returns the next message. Any error ends the pull.
+func (p *pull) next(ctx context.Context) (*nats.Msg, error) {
+	for {
+		if !p.asked {
+			if err := p.conn.PublishRequest(p.subject, p.sub.Subject, p.request); err != nil {
+				return nil, err
+			}
+			p.asked = true
+		}
+		m, err := p.wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(m.Reply) > 0 && m.Header.Get("Status") == "" {
+			p.asked = false
+			return m, nil
+		}
+		if err := p.status(m.Header.Get("Status"), m.Header.Get("Description")); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait waits for anything that the server says.
+func (p *pull) wait(ctx context.Context) (*nats.Msg, error) {
+	patience, cancel := context.WithTimeout(ctx, 2*heartbeat)
+	defer cancel()
+	m, err := p.sub.NextMsgWithContext(patience)
+	if err != nil && ctx.Err() == nil && patience.Err() != nil {
+		return nil, errSilent
+	}
+	return m, err
+}
+
+// status reads the status of an answer that is no message.
+func (p *pull) status(code, text string) error {
+	switch code {
+	case "100": // heartbeat
+		return nil
+	case "404", "408": // the request expired
+		p.asked = false
+		return nil
+	case "503":
+		return jetstream.ErrNoStreamResponse
+	}
+	return fmt.Errorf("consumer answers %s %s", code, text)
+}
+
+// close ends the pull and hands what had already been sent to late.
+func (p *pull) close(late func(*nats.Msg)) {
+	if p.sub.Drain() != nil {
+		return
+	}
+	for {
+		m, err := p.sub.NextMsg(100 * time.Millisecond)
+		if err != nil {
+			return
+		}
+		if m.Reply != "" && m.Header.Get("Status") == "" {
+			late(m)
+		}
+	}
+}
+
+// The words of a consumer's client. A word that does not arrive is as good as
+// none: the message comes again.
+func (d *storedSub) ack(m *nats.Msg)        { d.say(m, "+ACK") }
+func (d *storedSub) nak(m *nats.Msg)        { d.say(m, "-NAK") }
+func (d *storedSub) term(m *nats.Msg)       { d.say(m, "+TERM") }
+func (d *storedSub) inProgress(m *nats.Msg) { d.say(m, "+WPI") }
+
+func (d *storedSub) nakLater(m *nats.Msg, delay time.Duration) {
+	d.say(m, fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
+}
+
+func (d *storedSub) say(m *nats.Msg, word string) {
+	if err := d.bus.conn.Publish(m.Reply, []byte(word)); err != nil {
+		d.bus.config.Logger.Debug("bus acknowledgement not sent", "kind", d.Kind, "consumer", d.name, "err", err)
+	}
+}
