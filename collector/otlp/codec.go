@@ -1,8 +1,6 @@
 package otlp
 
 import (
-	"fmt"
-
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/gzip" // senders may compress
 	"google.golang.org/grpc/encoding/proto"
@@ -30,42 +28,32 @@ type call struct {
 	err error
 }
 
-// answer is an encoded response.
-type answer []byte
+// Scan packs the spans.
+func (c *call) Scan(body []byte) { c.err = ScanRequest(body, c.cache, c.packer) }
 
-// generated is implemented by the types of gogo/protobuf.
-type generated interface {
-	Marshal() ([]byte, error)
-	Unmarshal([]byte) error
-}
+// Request is a request that reads itself from its encoded form, which is
+// valid during the call only. It keeps its errors for the handler, which can
+// answer INVALID_ARGUMENT where gRPC itself would answer INTERNAL. Services of
+// [Config.Register] use it to bound what a request can cost.
+type Request interface{ Scan(body []byte) }
+
+// Answer is an encoded response.
+type Answer []byte
 
 func (c codec) Name() string { return proto.Name }
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	switch v := v.(type) {
-	case *call:
+	if v, ok := v.(Request); ok {
 		body := data.MaterializeToBuffer(c.pool)
 		defer body.Free()
-		v.err = ScanRequest(body.ReadOnlyData(), v.cache, v.packer)
-		return nil
-	case generated:
-		if err := v.Unmarshal(data.Materialize()); err != nil {
-			return fmt.Errorf("read %T: %w", v, err)
-		}
+		v.Scan(body.ReadOnlyData())
 		return nil
 	}
 	return c.other.Unmarshal(data, v)
 }
 
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	switch v := v.(type) {
-	case answer:
-		return mem.BufferSlice{mem.SliceBuffer(v)}, nil
-	case generated:
-		b, err := v.Marshal()
-		if err != nil {
-			return nil, fmt.Errorf("write %T: %w", v, err)
-		}
+	if b, ok := v.(Answer); ok {
 		return mem.BufferSlice{mem.SliceBuffer(b)}, nil
 	}
 	return c.other.Marshal(v)

@@ -41,7 +41,7 @@ type Config struct {
 	// to be accepted. 0 means 4096.
 	MaxConnections int
 	// Register adds further services to the gRPC server, such as Jaeger's.
-	// They can use generated types of protobuf or gogo/protobuf.
+	// They use generated types of protobuf, or [Request] and [Answer].
 	Register func(grpc.ServiceRegistrar)
 	// Log takes what the servers say; nil means slog.Default().
 	Log *slog.Logger

@@ -75,7 +75,7 @@ func export(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServ
 	if err := s.from.Send(ctx, packer); err != nil {
 		return nil, Unavailable(err)
 	}
-	return answer(partialOf(packer).protobuf()), nil
+	return Answer(partialOf(packer).protobuf()), nil
 }
 
 // unknown answers for services that are not here.

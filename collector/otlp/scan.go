@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/internal/wire"
 )
 
 // Tags of the fields that are read: number<<3 | wire type. The same number
@@ -54,7 +55,7 @@ const statusError = 2
 // ErrInvalid, and what p then holds is to be thrown away. Resources are
 // looked up in cache. b is not kept.
 func ScanRequest(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
-	return fields(b, func(tag uint64, value []byte, _ uint64) error {
+	return wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
 		if tag != requestResourceSpans {
 			return nil
 		}
@@ -62,82 +63,12 @@ func ScanRequest(b []byte, cache *collector.ResourceCache, p *collector.Packer) 
 	})
 }
 
-// fields calls f for each field of a message, with the payload of a
-// length-delimited field or the number of a varint one.
-func fields(b []byte, f func(tag uint64, value []byte, number uint64) error) error {
-	for len(b) > 0 {
-		tag, n := varint(b)
-		if n <= 0 {
-			return malformed("tag")
-		}
-		b = b[n:]
-		var value []byte
-		var number uint64
-		switch tag & 7 {
-		case 2:
-			if value, b = delimited(b); value == nil {
-				return malformed("length")
-			}
-		case 0:
-			if number, n = varint(b); n <= 0 {
-				return malformed("varint")
-			}
-			b = b[n:]
-		default:
-			if n = skipField(tag, b); n < 0 {
-				return malformed("field")
-			}
-			b = b[n:]
-		}
-		if tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
-			return malformed("field number")
-		}
-		if err := f(tag, value, number); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func malformed(what string) error { return trimtab.Invalidf("read OTLP request: malformed %s", what) }
-
-// varint is protowire.ConsumeVarint with the common lengths inline.
-func varint(b []byte) (uint64, int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1
-	}
-	if len(b) > 1 && b[1] < 0x80 {
-		return uint64(b[0]&0x7f) | uint64(b[1])<<7, 2
-	}
-	return protowire.ConsumeVarint(b)
-}
-
-// delimited splits a length-delimited payload off b; value is nil when b is
-// cut off, and never nil otherwise.
-func delimited(b []byte) (value, rest []byte) {
-	size, n := varint(b)
-	if n <= 0 || size > uint64(len(b)-n) {
-		return nil, nil
-	}
-	end := n + int(size)
-	return b[n:end:end], b[end:]
-}
-
-// skipField returns the length of the value of an unread field, < 0 if malformed.
-func skipField(tag uint64, b []byte) int {
-	number, kind := protowire.DecodeTag(tag)
-	if number < protowire.MinValidNumber {
-		return -1
-	}
-	return protowire.ConsumeFieldValue(number, kind, b)
-}
-
 // scanResourceSpans reads the resource first, since the wire may hold it
 // behind the spans that it sent.
 func scanResourceSpans(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
 	var raw []byte
 	found := 0
-	err := fields(b, func(tag uint64, value []byte, _ uint64) error {
+	err := wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
 		if tag == resourceSpansResource {
 			if found++; found == 1 {
 				raw = value
@@ -155,7 +86,7 @@ func scanResourceSpans(b []byte, cache *collector.ResourceCache, p *collector.Pa
 		return err
 	}
 	p.SetResource(resource)
-	return fields(b, func(tag uint64, value []byte, _ uint64) error {
+	return wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
 		if tag != resourceSpansScopes {
 			return nil
 		}
@@ -166,7 +97,7 @@ func scanResourceSpans(b []byte, cache *collector.ResourceCache, p *collector.Pa
 // scanScope packs the spans of one ScopeSpans.
 func scanScope(b []byte, p *collector.Packer) error {
 	var s trimtab.Span
-	return fields(b, func(tag uint64, value []byte, _ uint64) error {
+	return wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
 		if tag != scopeSpansSpans {
 			return nil
 		}
@@ -191,14 +122,14 @@ func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
 	for len(b) > 0 {
 		tag := uint64(b[0])
 		if n = 1; tag >= 0x80 {
-			if tag, n = varint(b); n <= 0 {
-				return -1, malformed("tag")
+			if tag, n = wire.Varint(b); n <= 0 {
+				return -1, wire.Malformed("tag")
 			}
 		}
 		b = b[n:]
 		if tag&7 == 2 {
-			if value, b = delimited(b); value == nil || tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
-				return -1, malformed("span")
+			if value, b = wire.Delimited(b); value == nil || tag>>3 == 0 || tag>>3 > uint64(protowire.MaxValidNumber) {
+				return -1, wire.Malformed("span")
 			}
 			switch tag {
 			case spanTraceID:
@@ -216,8 +147,8 @@ func scanSpan(b []byte, s *trimtab.Span) (bad int, err error) {
 			}
 			continue
 		}
-		if n = skipField(tag, b); n < 0 {
-			return -1, malformed("span")
+		if n = wire.Skip(tag, b); n < 0 {
+			return -1, wire.Malformed("span")
 		}
 		switch tag {
 		case spanStart:
@@ -258,7 +189,7 @@ func setIDs(s *trimtab.Span, trace, id, parent []byte) (bad int) {
 // kindOf reads the enum at the start of b; values that this build does not
 // know are unspecified.
 func kindOf(b []byte) trimtab.SpanKind {
-	v, _ := varint(b)
+	v, _ := wire.Varint(b)
 	if v > uint64(trimtab.SpanConsumer) {
 		return trimtab.SpanUnspecified
 	}
@@ -267,7 +198,7 @@ func kindOf(b []byte) trimtab.SpanKind {
 
 // scanStatus returns the status code in b, or code if there is none.
 func scanStatus(b []byte, code uint64) (uint64, error) {
-	err := fields(b, func(tag uint64, _ []byte, number uint64) error {
+	err := wire.Fields(b, func(tag uint64, _ []byte, number uint64) error {
 		if tag == statusCode {
 			code = uint64(uint32(number))
 		}
@@ -279,7 +210,7 @@ func scanStatus(b []byte, code uint64) (uint64, error) {
 // scanResource reads the attributes of a Resource.
 func scanResource(b []byte) (*collector.Resource, error) {
 	var attrs []trimtab.Attr
-	err := fields(b, func(tag uint64, value []byte, _ uint64) error {
+	err := wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
 		if tag != resourceAttributes {
 			return nil
 		}
@@ -298,12 +229,12 @@ func scanResource(b []byte) (*collector.Resource, error) {
 // scanAttr reads one KeyValue; ok is false when its value is of another type
 // than text, integer or boolean.
 func scanAttr(b []byte) (a trimtab.Attr, ok bool, err error) {
-	err = fields(b, func(tag uint64, value []byte, _ uint64) error {
+	err = wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
 		switch tag {
 		case keyValueKey:
 			a.Key = string(value)
 		case keyValueValue:
-			return fields(value, func(tag uint64, value []byte, number uint64) error {
+			return wire.Fields(value, func(tag uint64, value []byte, number uint64) error {
 				switch tag {
 				case anyText:
 					a.Value, ok = string(value), true

@@ -1,0 +1,31 @@
+package collector
+
+import "github.com/trimtab/trimtab"
+
+// ApplyJaegerTag sets what a tag in the OpenTracing conventions, which Jaeger
+// follows, says about its span: span.kind and error. Other tags say nothing.
+func ApplyJaegerTag(s *trimtab.Span, key, value string) {
+	switch {
+	case key == "error" && value == "true":
+		s.Flags |= trimtab.FlagError
+	case key == "span.kind":
+		s.Kind = KindNamed(value)
+	}
+}
+
+// KindNamed returns the kind with the lower-case name, else SpanUnspecified.
+func KindNamed(name string) trimtab.SpanKind {
+	switch name {
+	case "internal":
+		return trimtab.SpanInternal
+	case "server":
+		return trimtab.SpanServer
+	case "client":
+		return trimtab.SpanClient
+	case "producer":
+		return trimtab.SpanProducer
+	case "consumer":
+		return trimtab.SpanConsumer
+	}
+	return trimtab.SpanUnspecified
+}
