@@ -53,6 +53,7 @@ type View struct {
 	acting    *trimtab.Plan
 	// applied is the newest answer to an apply command.
 	applied *trimtab.Plan
+	rounds  int
 	changed chan struct{}
 }
 
@@ -174,6 +175,7 @@ func (v *View) observePlan(p *trimtab.Plan) {
 		v.acting = p
 	}
 	if p.Step == 1 {
+		v.rounds++
 		for _, s := range v.workloads {
 			s.heldWhy = ""
 		}
@@ -429,6 +431,13 @@ func (v *View) Applied(plan string) *trimtab.Plan {
 		return nil
 	}
 	return v.applied
+}
+
+// Rounds returns how many plans were seen.
+func (v *View) Rounds() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.rounds
 }
 
 // LastPlan returns the newest plan that asked for something, or nil.

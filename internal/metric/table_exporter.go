@@ -1,10 +1,11 @@
 package metric
 
 // exporterRows are the metrics of exporters/prometheus: what the stages told
-// each other about every workload and pool.
+// each other about every workload and pool; and of the process itself.
 func exporterRows() []Row {
 	w := []string{"workload"}
 	return []Row{
+		{Name: "trimtab_config_reloads_total", Type: Counter, Labels: []string{"result"}, Help: "Reloads of the configuration by result, applied or refused"},
 		{Name: "trimtab_workload_load", Type: Gauge, Labels: w, Help: "Load in requests per second, newest report"},
 		{Name: "trimtab_workload_load_upper", Type: Gauge, Labels: w, Help: "Upper bound of the load in requests per second, for the whole coming round"},
 		{Name: "trimtab_workload_performance", Type: Gauge, Labels: w, Help: "Performance in the unit of its SLO, newest report"},

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/demo"
+	"github.com/trimtab/trimtab/internal/demo/service"
+)
+
+// demoCmd is `trimtab demo`.
+type demoCmd struct {
+	For      time.Duration `help:"Length of both phases together." default:"4m"`
+	Report   string        `help:"File for the report, as JSON." type:"path" placeholder:"FILE"`
+	Headless bool          `help:"Print lines instead of a live table."`
+	Knob     string        `help:"What to turn: cgroup quota where a hierarchy is writable, else worker processes." enum:"auto,cgroup,process" default:"auto"`
+	Seed     uint64        `help:"Seed of load and services; 0 picks one and prints it." default:"0"`
+	Listen   string        `name:"web.listen-address" help:"Address of page, API and metrics while it runs." default:"127.0.0.1:9600"`
+}
+
+// Example is shown by --help.
+func (demoCmd) Example() string {
+	return "trimtab demo                                       # a live table; the page is at http://127.0.0.1:9600\ntrimtab demo --headless --for 3m --report out.json # for programs"
+}
+
+// Run plays the demo.
+func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
+	dir, err := os.MkdirTemp("", "trimtab-demo-")
+	if err != nil {
+		return fmt.Errorf("make demo directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	logs, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return fmt.Errorf("make demo log: %w", err)
+	}
+	defer logs.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find own program: %w", err)
+	}
+	logger, err := log.logger(logs)
+	if err != nil {
+		return err
+	}
+	_, err = demo.Run(ctx, demo.Config{
+		For: c.For, Report: c.Report, Knob: c.Knob, Seed: c.Seed, Self: []string{self, "demo-service"},
+		Screen: screenOf(t, c.Headless),
+		Start: func(ctx context.Context, s *demo.Setup) (demo.Pipeline, error) {
+			cfg := demoConfig(s, dir, c.Listen)
+			site, err := openSite(ctx, cfg, siteOptions{Logger: logger})
+			if err != nil {
+				return nil, explainStart(err)
+			}
+			p := &demoPipeline{site: site}
+			return p, p.await(ctx)
+		},
+	})
+	if errors.Is(err, context.Canceled) {
+		return hint(errors.New("demo: interrupted"), "what was changed has been restored")
+	}
+	return err
+}
+
+// demoConfig is what a person would write for the demo's services.
+func demoConfig(s *demo.Setup, dir, listen string) *config.Config {
+	cfg := config.Default()
+	cfg.Pool = config.Pool{Name: s.Pool, Unit: s.Unit, Step: 10 * s.Unit}
+	if s.Knob == demo.KnobProcess {
+		cfg.Pool.Workers, cfg.Pool.Step = s.Capacity, 2*s.Unit
+	} else {
+		cfg.Pool.CPU = s.Capacity
+	}
+	cfg.Objective, cfg.Round, cfg.Lease = s.Objective, s.Round, 10*time.Second
+	cfg.Analyzer.ReportInterval, cfg.Analyzer.TraceTimeout, cfg.Analyzer.Partitions = s.Round, 2*time.Second, 1
+	// A day of two minutes turns in seconds: moves must be as quick.
+	cfg.Guard = config.Guard{MaxFall: 0.5, MaxChanged: 1, DeadBand: 0.02, HoldRounds: 3}
+	if s.Knob == demo.KnobCgroup {
+		cfg.Actuator.CgroupRoot = s.Root
+	}
+	cfg.Storage.Path = filepath.Join(dir, "data")
+	cfg.Web.ListenAddress = listen
+	cfg.OTLP.GRPC, cfg.OTLP.HTTP, cfg.Jaeger.GRPC = s.OTLP, "off", "off"
+	for _, svc := range s.Services {
+		w := config.Workload{
+			Name: svc.Name, Class: trimtab.LatencyCritical, Mode: trimtab.Recommend, Utility: "linear", Weight: 1,
+			SLO:   config.SLO{Latency: svc.SLO.Latency, Fraction: svc.SLO.Fraction},
+			Match: config.Match{Spans: map[string]config.Values{}},
+		}
+		for key, value := range svc.Spans {
+			w.Match.Spans[key] = config.Values{value}
+		}
+		bounds := &config.Bounds{Min: svc.Min, Max: svc.Max, Default: svc.Equal}
+		if s.Knob == demo.KnobProcess {
+			w.Knob = config.Knob{Process: &config.Process{Dir: filepath.Join(s.Root, svc.Handle)}, Workers: bounds}
+		} else {
+			w.Knob = config.Knob{Cgroup: svc.Handle, CPU: bounds}
+		}
+		cfg.Workloads = append(cfg.Workloads, w)
+	}
+	return cfg
+}
+
+// demoPipeline is the site as the demo sees it.
+type demoPipeline struct{ site *site }
+
+// await returns when the pipeline is ready.
+func (p *demoPipeline) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for len(p.site.ready.get()) > 0 {
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("start pipeline: not ready: %v: %w", p.site.ready.get(), ctx.Err()), p.site.Close())
+		case err := <-p.site.failed:
+			return errors.Join(err, p.site.Close())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// SetMode gives all workloads a mode, as a person would by a reload.
+func (p *demoPipeline) SetMode(ctx context.Context, m trimtab.Mode) error {
+	next := *p.site.config
+	next.Workloads = append([]config.Workload(nil), next.Workloads...)
+	for i := range next.Workloads {
+		next.Workloads[i].Mode = m
+	}
+	return p.site.Apply(ctx, &next)
+}
+
+// Rounds returns how many plans were made.
+func (p *demoPipeline) Rounds() int { return p.site.view.Rounds() }
+
+// Close stops and restores.
+func (p *demoPipeline) Close() error { return p.site.Close() }
+
+// serviceCmd is one component of a service of the demo: a process of its own.
+type serviceCmd struct {
+	Args []string `arg:"" optional:"" passthrough:""`
+}
+
+// Run serves until it is told to stop.
+func (c *serviceCmd) Run(ctx context.Context) error {
+	cfg, err := service.ParseArgs(c.Args)
+	if err != nil {
+		return err
+	}
+	return service.Run(ctx, cfg)
+}
+
+// screenOf draws on the terminal, or prints lines elsewhere.
+func screenOf(t terminal, headless bool) *demo.Screen {
+	if f, ok := t.out.(*os.File); ok {
+		return demo.NewScreen(f, headless)
+	}
+	return &demo.Screen{Out: t.out}
+}

@@ -1,0 +1,161 @@
+// Command trimtab watches what services deliver, learns what they need for it,
+// and moves resources to where they serve the operator's objective best.
+//
+// This package only wires: it reads flags and the configuration, opens the
+// stages, and prints. See README.md for a tour and ARCHITECTURE.md for the map.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/prometheus/common/version"
+)
+
+// Exit codes, as in `diff`.
+const (
+	exitDone    = 0
+	exitError   = 1
+	exitChanges = 2
+)
+
+// errChanges makes the process exit with exitChanges and print nothing.
+var errChanges = errors.New("changes pending")
+
+// hinted is an error with a second line for people: what to do.
+type hinted struct {
+	error
+	hint string
+}
+
+// Unwrap returns the cause.
+func (h hinted) Unwrap() error { return h.error }
+
+// hint adds a second line to err; a nil err stays nil.
+func hint(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// cli is the grammar of the command line.
+type cli struct {
+	Log     logFlags         `embed:"" prefix:"log."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+
+	Run      runCmd      `cmd:"" help:"Run the whole pipeline in one process."`
+	Demo     demoCmd     `cmd:"" help:"Run the pipeline on three real services of its own, under real load on this machine."`
+	Status   statusCmd   `cmd:"" help:"Show workloads, allocations and last decisions."`
+	Explain  explainCmd  `cmd:"" help:"Tell why a workload has what it has."`
+	Plan     planCmd     `cmd:"" help:"Show the newest plan: the target and the next step."`
+	Apply    applyCmd    `cmd:"" help:"Execute one recommended plan, if the state has not changed since."`
+	Diff     diffCmd     `cmd:"" help:"Show what stands elsewhere than the planner wants it. Exit code 2 when something does."`
+	Pause    pauseCmd    `cmd:"" help:"Freeze every knob and keep leases alive."`
+	Resume   resumeCmd   `cmd:"" help:"End a pause."`
+	Restore  restoreCmd  `cmd:"" help:"Restore the recorded baselines from the journal alone."`
+	Check    checkCmd    `cmd:"" help:"Check a file."`
+	Workers  workersCmd  `cmd:"" hidden:"" help:"Supervise the worker processes of one service."`
+	Watchdog watchdogCmd `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
+	Service  serviceCmd  `cmd:"" hidden:"" name:"demo-service" help:"One service of the demo."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(Main(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// console is what a command may print to.
+type terminal struct {
+	out, err io.Writer
+}
+
+// Main runs one command line and returns its exit code.
+func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
+	var c cli
+	code := -1
+	parser, err := kong.New(&c,
+		kong.Name("trimtab"),
+		kong.Description("trimtab moves CPU to where it serves your objective best, and tells you why.\n\nStart with `trimtab demo`, or `trimtab run` and send it OTLP spans."),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
+		kong.Help(helpWithExample),
+		kong.Vars{"version": version.Print("trimtab"), "storage": defaultStorage()},
+		kong.Writers(out, errOut),
+		kong.Exit(func(n int) { code = n; panic(exitNow{}) }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(terminal{out, errOut}),
+	)
+	if err != nil {
+		fmt.Fprintln(errOut, "trimtab: error:", err)
+		return exitError
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(exitNow); !ok {
+				panic(r)
+			}
+		}
+	}()
+	return run(parser, &c, args, errOut, &code)
+}
+
+// exitNow unwinds from kong's --help and --version, which want to exit.
+type exitNow struct{}
+
+func run(parser *kong.Kong, c *cli, args []string, errOut io.Writer, code *int) (result int) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(exitNow); !ok {
+				panic(r)
+			}
+			result = *code
+		}
+	}()
+	k, err := parser.Parse(args)
+	if err != nil {
+		printError(errOut, hint(err, "trimtab --help lists the commands; trimtab COMMAND --help shows an example"))
+		return exitError
+	}
+	switch err := k.Run(&c.Log); {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errChanges):
+		return exitChanges
+	default:
+		printError(errOut, err)
+		return exitError
+	}
+}
+
+// printError prints the error and, on a line of its own, what to do.
+func printError(w io.Writer, err error) {
+	fmt.Fprintln(w, "trimtab: error:", strings.TrimPrefix(err.Error(), "trimtab: "))
+	if h := (hinted{}); errors.As(err, &h) {
+		fmt.Fprintln(w, "trimtab: hint:", h.hint)
+	}
+}
+
+// helpWithExample is kong's help with the command's example below it.
+func helpWithExample(options kong.HelpOptions, k *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, k); err != nil {
+		return err
+	}
+	node := k.Selected()
+	if node == nil {
+		fmt.Fprintln(k.Stdout, "\nExample:\n  trimtab demo --for 3m")
+		return nil
+	}
+	if e, ok := node.Target.Addr().Interface().(interface{ Example() string }); ok {
+		fmt.Fprintf(k.Stdout, "\nExample:\n  %s\n", strings.ReplaceAll(e.Example(), "\n", "\n  "))
+	}
+	return nil
+}

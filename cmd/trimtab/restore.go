@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/config"
+)
+
+// restoreCmd is `trimtab restore`, which systemd runs as ExecStopPost.
+type restoreCmd struct {
+	Storage string `name:"storage.path" help:"The directory that trimtab ran with." default:"${storage}" type:"path"`
+}
+
+// Example is shown by --help.
+func (restoreCmd) Example() string { return "trimtab restore --storage.path /var/lib/trimtab" }
+
+// Run restores and says what it did.
+func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
+	dir := journalDir(c.Storage)
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		fmt.Fprintf(t.out, "nothing to restore: %s has no journal\n", dir)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	report, err := actuator.Restore(ctx, dir, reopen)
+	if err != nil {
+		return hint(fmt.Errorf("restore from %s: %w", dir, err), "a running trimtab restores by itself when it stops; --storage.path names the directory that it ran with")
+	}
+	fmt.Fprintln(t.out, report)
+	return report.Err()
+}
+
+// watchdogCmd is the hidden child of an actuator.
+type watchdogCmd struct {
+	Dir string `help:"The actuator's journal." required:""`
+}
+
+// Run waits for the actuator's end.
+func (c *watchdogCmd) Run(t terminal) error {
+	// Not the command's context: a signal to the group must not end the one
+	// that has to act when everybody else is gone.
+	report, err := actuator.Watchdog(context.Background(), c.Dir, os.Stdin, reopen)
+	if err == nil {
+		err = report.Err()
+	}
+	return err
+}
+
+// workersCmd supervises the worker processes of one service; their number is
+// the process knob.
+type workersCmd struct {
+	Dir     string   `help:"Directory of the knob: workers.max is read there." required:"" type:"path"`
+	Start   int      `help:"How many to start with when the directory does not say." default:"1"`
+	Max     int      `help:"Never more than this." default:"64"`
+	Command []string `arg:"" help:"Program and arguments of one worker." passthrough:""`
+}
+
+// Example is shown by --help.
+func (workersCmd) Example() string {
+	return "trimtab workers --dir /run/thumbs --max 16 -- /usr/bin/thumb-worker --port 8080"
+}
+
+// Run supervises until it is told to stop.
+func (c *workersCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
+	logger, err := log.logger(t.err)
+	if err != nil {
+		return err
+	}
+	command := c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	return process.Supervise(ctx, process.Supervisor{Dir: c.Dir, Command: command, Start: c.Start, Max: c.Max, Logger: logger})
+}
+
+// defaultStorage is what --storage.path stands at.
+func defaultStorage() string { return config.Default().Storage.Path }

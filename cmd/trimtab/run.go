@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/trimtab/trimtab/config"
+)
+
+// runCmd is `trimtab run`.
+type runCmd struct {
+	Config  string   `name:"config.file" help:"Configuration file. Without one, services are found from spans and only shown." type:"path" placeholder:"FILE"`
+	Listen  string   `name:"web.listen-address" help:"Address of page, API and metrics; overrides the file." placeholder:"HOST:PORT"`
+	WebFile string   `name:"web.config.file" help:"TLS and basic auth of the web server, as in Prometheus's exporter toolkit." type:"path" placeholder:"FILE"`
+	Hosts   []string `name:"web.allowed-host" help:"Host name to accept besides loopback ones; may be repeated." placeholder:"NAME"`
+	Storage string   `name:"storage.path" help:"Directory of bus, journal and models; overrides the file." type:"path" placeholder:"DIR"`
+}
+
+// Example is shown by --help.
+func (runCmd) Example() string {
+	return "trimtab run                                  # watch: send OTLP spans to 127.0.0.1:4317\ntrimtab run --config.file trimtab.yaml       # decide: see docs/config.md"
+}
+
+// Run runs until a signal.
+func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
+	logger, err := log.logger(t.err)
+	if err != nil {
+		return err
+	}
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	for _, w := range cfg.Warnings {
+		logger.Warn(w.Error())
+	}
+	s, err := openSite(ctx, cfg, siteOptions{Logger: logger, WebFile: c.WebFile, Hosts: c.Hosts, Load: c.reloader()})
+	if err != nil {
+		return explainStart(err)
+	}
+	logger.Info("trimtab is running", "web", s.webAddress, "otlp", cfg.OTLP.GRPC, "storage", cfg.Storage.Path, "workloads", len(cfg.Workloads))
+	return errors.Join(c.wait(ctx, s), s.Close())
+}
+
+// wait returns when ctx ends or a part failed; SIGHUP reloads.
+func (c *runCmd) wait(ctx context.Context, s *site) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-s.failed:
+			return err
+		case <-hup:
+			// Reload logs its own error: the old configuration stays.
+			_ = s.Reload(ctx)
+		}
+	}
+}
+
+// load reads the file and lays the flags over it.
+func (c *runCmd) load() (*config.Config, error) {
+	cfg := config.Default()
+	if c.Config != "" {
+		var err error
+		if cfg, err = config.Load(c.Config); err != nil {
+			return nil, hint(err, "trimtab check config %s says the same without starting; docs/config.md has every key", c.Config)
+		}
+	}
+	if c.Listen != "" {
+		cfg.Web.ListenAddress = c.Listen
+	}
+	if c.WebFile != "" {
+		cfg.Web.ConfigFile = c.WebFile
+	}
+	if c.Storage != "" {
+		cfg.Storage.Path = c.Storage
+	}
+	return cfg, nil
+}
+
+func (c *runCmd) reloader() func() (*config.Config, error) {
+	if c.Config == "" {
+		return nil
+	}
+	return c.load
+}
+
+// explainStart adds what to do to the errors that people meet at a start.
+func explainStart(err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return hint(err, "another program listens there; choose another address in the configuration, or stop it")
+	case errors.Is(err, os.ErrPermission):
+		return hint(err, "trimtab must be able to write there: use --storage.path, or change the owner")
+	case errors.Is(err, syscall.ENOSPC):
+		return hint(err, "the disk is full: make room, or use --storage.path elsewhere")
+	}
+	return err
+}
+
+// checkCmd is `trimtab check`.
+type checkCmd struct {
+	Config checkConfigCmd `cmd:"" help:"Check a configuration file and print every mistake in it."`
+}
+
+// checkConfigCmd is `trimtab check config`.
+type checkConfigCmd struct {
+	File string `arg:"" help:"The file." type:"path"`
+}
+
+// Example is shown by --help.
+func (checkConfigCmd) Example() string { return "trimtab check config trimtab.yaml" }
+
+// Run prints what is wrong, with file:line:col and a hint each.
+func (c *checkConfigCmd) Run(t terminal) error {
+	cfg, err := config.Load(c.File)
+	if err != nil {
+		return err
+	}
+	for _, w := range cfg.Warnings {
+		fmt.Fprintln(t.out, "warning:", w)
+	}
+	fmt.Fprintf(t.out, "%s: good: %d workloads, pool of %g %s, objective %s\n", c.File, len(cfg.Workloads), cfg.Pool.Capacity(), cfg.Pool.Resource(), cfg.Objective)
+	return nil
+}

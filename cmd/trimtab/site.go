@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console"
+	exporter "github.com/trimtab/trimtab/exporters/prometheus"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// siteOptions are what does not come from the configuration file.
+type siteOptions struct {
+	Logger  *slog.Logger
+	WebFile string
+	Hosts   []string
+	// Load reads the configuration again; nil: nothing to reload.
+	Load func() (*config.Config, error)
+	// Watchdog is the command that guards the actuator's journal; nil: this
+	// program's own.
+	Watchdog []string
+	// Fast lets the planner answer alerts without a pause, for measurements.
+	AlertGap time.Duration
+}
+
+// site is a whole pipeline in one process: what lives as long as the process
+// does, and the parts that a configuration names.
+type site struct {
+	options    siteOptions
+	logger     *slog.Logger
+	bus        *natsbus.Bus
+	metrics    *metric.Set
+	view       *console.View
+	ready      readiness
+	parts      parts
+	failed     chan error
+	webAddress string
+	// otlpAddress is where OTLP over gRPC is received.
+	otlpAddress string
+	stops       []func() error
+
+	mu     sync.Mutex
+	config *config.Config
+}
+
+// openSite starts everything. On an error nothing is left running.
+func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (s *site, err error) {
+	s = &site{options: o, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
+	s.parts.logger = o.Logger
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	s.metrics.Registry().MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("trimtab"))
+	s.ready.set("pipeline", "starting")
+	if err := s.openBus(ctx, cfg); err != nil {
+		return nil, err
+	}
+	s.view = console.NewView(viewConfig(cfg))
+	for _, follow := range []func(context.Context) (func(), error){
+		func(ctx context.Context) (func(), error) { return s.view.Follow(ctx, s.bus) },
+		func(ctx context.Context) (func(), error) { return exporter.New(s.metrics).Follow(ctx, s.bus) },
+	} {
+		stop, err := follow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.onClose(func() error { stop(); return nil })
+	}
+	if err := s.openWeb(cfg); err != nil {
+		return nil, err
+	}
+	next, err := s.partsOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.parts.apply(ctx, next); err != nil {
+		return nil, err
+	}
+	s.onClose(s.parts.close)
+	s.ready.set("pipeline", "")
+	return s, nil
+}
+
+func (s *site) onClose(f func() error) { s.stops = append(s.stops, f) }
+
+// Close stops the parts in the reverse order of the flow, then the rest.
+func (s *site) Close() error {
+	var err error
+	for i := len(s.stops) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.stops[i]())
+	}
+	s.stops = nil
+	return err
+}
+
+// fail ends the process with the first error of a part that was running.
+func (s *site) fail(name string, err error) {
+	s.ready.set(name, err.Error())
+	select {
+	case s.failed <- fmt.Errorf("run %s: %w", name, err):
+	default:
+		s.logger.Error("part failed", "part", name, "err", err)
+	}
+}
+
+func (s *site) openBus(ctx context.Context, cfg *config.Config) error {
+	if err := os.MkdirAll(cfg.Storage.Path, 0o700); err != nil {
+		return fmt.Errorf("make storage: %w", err)
+	}
+	b, err := natsbus.Open(ctx, busConfig(cfg, s.logger))
+	if err != nil {
+		return fmt.Errorf("open bus: %w", err)
+	}
+	s.bus = b
+	s.onClose(b.Close)
+	return nil
+}
+
+// openWeb listens at once, so that a port in use is an error at the start.
+func (s *site) openWeb(cfg *config.Config) error {
+	l, err := net.Listen("tcp", cfg.Web.ListenAddress)
+	if err != nil {
+		return fmt.Errorf("serve web: %w", err)
+	}
+	s.webAddress = l.Addr().String()
+	server := &http.Server{
+		Handler: console.Handler(s.view, console.Options{
+			Metrics: promhttp.HandlerFor(s.metrics.Registry(), promhttp.HandlerOpts{}),
+			Ready:   s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
+			Send: func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
+		}),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	flags := &web.FlagConfig{WebListenAddresses: &[]string{s.webAddress}, WebSystemdSocket: new(bool), WebConfigFile: &cfg.Web.ConfigFile}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := web.Serve(l, server, flags, s.logger); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.fail("web", err)
+		}
+	}()
+	s.onClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		err := server.Shutdown(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+		// Shutdown only knows what Serve has seen.
+		_ = l.Close()
+		<-done
+		return err
+	})
+	return nil
+}
+
+func (s *site) reloader() func(context.Context) error {
+	if s.options.Load == nil {
+		return nil
+	}
+	return s.Reload
+}
+
+// Reload reads the configuration again and applies it; on any error the old
+// one stays in force.
+func (s *site) Reload(ctx context.Context) error {
+	next, err := s.options.Load()
+	if err == nil {
+		err = s.Apply(ctx, next)
+	}
+	if err != nil {
+		s.logger.Error("reload: the old configuration stays", "err", err)
+		s.metrics.Counter("trimtab_config_reloads_total", "refused").Inc()
+		return err
+	}
+	s.metrics.Counter("trimtab_config_reloads_total", "applied").Inc()
+	s.logger.Info("reloaded", "workloads", len(next.Workloads))
+	return nil
+}
+
+// Apply makes cfg the configuration in force, or returns an error and keeps
+// the old one.
+func (s *site) Apply(ctx context.Context, cfg *config.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := needsRestart(s.config, cfg); err != nil {
+		return err
+	}
+	next, err := s.partsOf(cfg)
+	if err != nil {
+		return err
+	}
+	// A part lives as long as the site, not as the request that reloads.
+	if err := s.parts.apply(context.WithoutCancel(ctx), next); err != nil {
+		return err
+	}
+	s.config = cfg
+	s.view.Configure(viewConfig(cfg))
+	return nil
+}
+
+// needsRestart refuses changes of what lives as long as the process.
+func needsRestart(old, cfg *config.Config) error {
+	if keyOf(old.NATS, old.Storage, old.Web) != keyOf(cfg.NATS, cfg.Storage, cfg.Web) {
+		return hint(trimtab.Invalidf("apply configuration: nats, storage and web cannot change while running"), "restart trimtab to change them")
+	}
+	return nil
+}
+
+// journalDir is where the actuator keeps what it must undo.
+func journalDir(storage string) string { return filepath.Join(storage, "actuator") }

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	actuatorcgroup "github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/analyzer/forecast"
+	"github.com/trimtab/trimtab/analyzer/forecast/arma"
+	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/bintree"
+	"github.com/trimtab/trimtab/analyzer/path"
+	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+// This file turns the configuration into that of each stage, and does nothing
+// else.
+
+func busConfig(cfg *config.Config, logger *slog.Logger) natsbus.Config {
+	n := cfg.NATS
+	return natsbus.Config{
+		URL: n.URL, Dir: cfg.Storage.Path + "/bus", Listen: n.Listen, Source: "trimtab", Credentials: n.CredentialsFile,
+		CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit), Logger: logger,
+	}
+}
+
+func viewConfig(cfg *config.Config) console.Config {
+	c := console.Config{Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Objective: cfg.Objective, Round: cfg.Round}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		// Validated when the file was read.
+		utility, _ := w.UtilityFunc()
+		c.Workloads = append(c.Workloads, console.Workload{
+			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Utility: utility,
+		})
+	}
+	return c
+}
+
+// sloText is for people: "95% under 200ms".
+func sloText(s *config.SLO) string {
+	switch {
+	case s.Latency > 0:
+		return fmt.Sprintf("%g%% under %v", 100*s.Fraction, s.Latency)
+	case s.Performance > 0:
+		return fmt.Sprintf("performance %g", s.Performance)
+	}
+	return ""
+}
+
+// analysed is the part of each workload that collectors and analyzers see.
+func analysed(cfg *config.Config) []config.Workload {
+	out := slices.Clone(cfg.Workloads)
+	for i := range out {
+		w := &out[i]
+		w.Mode, w.Weight, w.Utility = "", 0, ""
+		if b := w.Knob.Bounds(); b != nil {
+			w.Knob = config.Knob{Cgroup: fmt.Sprintf("%s %+v", w.Knob.Cgroup, *b)}
+		}
+	}
+	return out
+}
+
+// planned is the part of each workload that planner and actuator see, with
+// pointers replaced by what they point to, so that it prints as what it is.
+func planned(cfg *config.Config) string {
+	var b strings.Builder
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		fmt.Fprintf(&b, "%s %s %s %v %s %v %v %+v", w.Name, w.Class, w.Mode, w.Weight, w.Utility, w.SLO, w.Knob.Cgroup, w.Knob.Process)
+		if bounds := w.Knob.Bounds(); bounds != nil {
+			fmt.Fprintf(&b, " %+v", *bounds)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func pathConfig(cfg *config.Config, partition int) path.Config {
+	c := path.Config{
+		Discover: true, Every: cfg.Analyzer.ReportInterval, Timeout: cfg.Analyzer.TraceTimeout, MaxSpans: cfg.Analyzer.MaxSpans,
+		MaxSpansPerTrace: min(cfg.Analyzer.MaxTraceSpans, cfg.Analyzer.MaxSpans), MaxWorkloads: len(cfg.Workloads) + cfg.Analyzer.MaxDiscovered, Partition: partition,
+	}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		m := path.Match{Name: w.Name, Attributes: map[string][]string{}, Threshold: w.SLO.Latency}
+		for key, values := range w.Match.Spans {
+			m.Attributes[key] = values
+		}
+		if len(m.Attributes) > 0 {
+			c.Workloads = append(c.Workloads, m)
+		}
+	}
+	return c
+}
+
+func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
+	level := cfg.Analyzer.Confidence
+	horizon := arma.Config{Horizon: max(1, int((cfg.Round+cfg.Analyzer.ReportInterval-1)/cfg.Analyzer.ReportInterval)), Level: level}
+	// Both constructors only refuse bad settings: asked once here, they cannot
+	// fail later.
+	if _, err := arma.New(horizon); err != nil {
+		return analyzer.Config{}, err
+	}
+	if _, err := bintree.New(level); err != nil {
+		return analyzer.Config{}, err
+	}
+	forecaster := func() forecast.Forecaster { f, _ := arma.New(horizon); return f }
+	learner := func() learn.Learner { l, _ := bintree.New(level); return l }
+	c := analyzer.Config{
+		Discover: true, MaxDiscovered: cfg.Analyzer.MaxDiscovered, Report: cfg.Analyzer.ReportInterval, Round: cfg.Round,
+		Level: level, Partitions: cfg.Analyzer.Partitions,
+		Forecaster: forecaster,
+	}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		out := analyzer.Workload{
+			Name: w.Name, SLO: analyzer.SLO{Latency: w.SLO.Latency, Fraction: w.SLO.Fraction}, Target: w.SLO.Target(),
+			Resource: cfg.Pool.Resource(), LoadFrom: source(w.Load), PerformanceFrom: source(w.Performance),
+		}
+		if b := w.Knob.Bounds(); b != nil {
+			out.Min, out.Max = b.Min, b.Max
+			out.Learner = learner
+		}
+		c.Workloads = append(c.Workloads, out)
+	}
+	return c, nil
+}
+
+// source says where a quantity comes from: a query's answer, or the spans.
+func source(query string) string {
+	if query != "" {
+		return analyzer.FromPrometheus
+	}
+	return analyzer.FromSpans
+}
+
+func plannerConfig(cfg *config.Config) (planner.Config, error) {
+	policy, err := policyOf(cfg.Objective)
+	if err != nil {
+		return planner.Config{}, err
+	}
+	c := planner.Config{
+		Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Unit: cfg.Pool.Unit,
+		Step: max(1, int(cfg.Pool.Step/cfg.Pool.Unit+0.5)), Round: cfg.Round, Lease: cfg.Lease, Policy: policy,
+		Guard: guard.Config{Disabled: cfg.Guard.Off, Fall: cfg.Guard.MaxFall, Lowered: cfg.Guard.MaxChanged,
+			Band: orNone(cfg.Guard.DeadBand), Window: orNone(cfg.Guard.ReversalWindow)},
+	}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		utility, err := w.UtilityFunc()
+		if err != nil {
+			return c, fmt.Errorf("utility of %s: %w", w.Name, err)
+		}
+		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, SLO: w.SLO.Target(), Utility: utility}
+		if b := w.Knob.Bounds(); b != nil {
+			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
+		}
+		c.Workloads = append(c.Workloads, out)
+	}
+	return c, nil
+}
+
+// orNone turns the file's 0, "no limit", into the guard's negative value.
+func orNone[T ~int64 | ~float64](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
+}
+
+// policyOf returns the policy of an objective.
+func policyOf(objective string) (planner.Policy, error) {
+	policies := []planner.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}}
+	for _, p := range policies {
+		if p.Name() == objective {
+			return p, nil
+		}
+	}
+	return nil, trimtab.Invalidf("objective %q", objective)
+}
+
+// limitsOf repeats the planner's guard in the actuator, which trusts nobody.
+func limitsOf(cfg *config.Config) actuator.Limits {
+	if cfg.Guard.Off {
+		return actuator.Limits{}
+	}
+	return actuator.Limits{Fall: cfg.Guard.MaxFall, Share: cfg.Guard.MaxChanged}
+}
+
+// targetsOf opens the knobs of all workloads.
+func targetsOf(cfg *config.Config) ([]actuator.Target, error) {
+	var out []actuator.Target
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		b := w.Knob.Bounds()
+		if b == nil || !w.Knob.Declared() {
+			continue
+		}
+		knob, err := knobOf(cfg, &w.Knob)
+		if err != nil {
+			return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
+		}
+		out = append(out, actuator.Target{Name: w.Name, Resource: knob.Resource(), Knob: knob, Min: b.Min, Max: b.Max, Mode: w.Mode})
+	}
+	return out, nil
+}
+
+func knobOf(cfg *config.Config, k *config.Knob) (actuator.Knob, error) {
+	if k.Process != nil {
+		return process.Open(process.Config{Root: k.Process.Dir, Dir: "."})
+	}
+	root, err := cgroupRoot(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return actuatorcgroup.Open(actuatorcgroup.Config{Root: root, Path: k.Cgroup})
+}
+
+// cgroupRoot is the declared root, or the mount with the cpu controller.
+func cgroupRoot(cfg *config.Config) (string, error) {
+	if cfg.Actuator.CgroupRoot != "" {
+		return cfg.Actuator.CgroupRoot, nil
+	}
+	return hostfs.CPUHierarchy()
+}
+
+func queriesOf(cfg *config.Config) []prometheus.Query {
+	var out []prometheus.Query
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		for _, q := range []struct {
+			quantity trimtab.Quantity
+			text     string
+		}{{trimtab.Load, w.Load}, {trimtab.Performance, w.Performance}, {trimtab.Allocation, w.Allocation}} {
+			if q.text == "" {
+				continue
+			}
+			// Validated when the file was read.
+			expr, _ := w.Match.Expand(q.text)
+			query := prometheus.Query{Workload: w.Name, Quantity: q.quantity, Expr: expr}
+			if q.quantity == trimtab.Performance && w.Requests != "" {
+				query.Requests, _ = w.Match.Expand(w.Requests)
+			}
+			out = append(out, query)
+		}
+	}
+	return out
+}
+
+// serverTLS reads the files of a receiver's TLS; nil without any.
+func serverTLS(c config.TLS) (*tls.Config, error) {
+	if c == (config.TLS{}) {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate of OTLP receiver: %w", err)
+	}
+	out := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read authorities of OTLP clients: %w", err)
+		}
+		out.ClientCAs, out.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !out.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, trimtab.Invalidf("authorities of OTLP clients: no certificate in %s", c.CAFile)
+		}
+	}
+	return out, nil
+}
