@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -11,20 +12,60 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 )
 
-// Place is where the services run, with the knob that sizes them. Read may be
-// called at any time; the other methods by one goroutine.
-type Place interface {
+// place is where the services run, with the knob that sizes them. Read may be
+// called at any time, the other methods by one goroutine.
+type place interface {
 	// Knob is KnobCgroup or KnobProcess.
 	Knob() string
+	// Root is the directory that handles are relative to.
+	Root() string
 	// Add starts a service at its equal share and sets its Handle.
 	Add(ctx context.Context, s *Service) error
-	// Read returns the allocation in force.
+	// Read returns the allocation in force; Set changes it, as trimtab does.
 	Read(ctx context.Context, s *Service) (float64, error)
-	// Close ends all processes and removes what Add made. It may be called
-	// again.
+	Set(ctx context.Context, s *Service, amount float64) error
+	// Close ends all processes and removes what Add made.
 	Close() error
+}
+
+// knob is what a place turns for one service.
+type knob interface {
+	actuator.Knob
+	io.Closer
+}
+
+// turned are the knobs by service.
+type turned map[string]knob
+
+// Read returns the allocation in force.
+func (t turned) Read(ctx context.Context, s *Service) (float64, error) {
+	a, err := t[s.Name].Read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if a.Unlimited {
+		return 0, fmt.Errorf("read allocation of %s: unlimited: %w", s.Name, trimtab.ErrStale)
+	}
+	return a.Value, nil
+}
+
+// Set writes the allocation.
+func (t turned) Set(ctx context.Context, s *Service, amount float64) error {
+	return t[s.Name].Write(ctx, trimtab.Units(amount))
+}
+
+func (t turned) close() error {
+	var failed []error
+	for _, k := range t {
+		failed = append(failed, k.Close())
+	}
+	clear(t)
+	return errors.Join(failed...)
 }
 
 // Launcher starts the processes of services. All of them die with this
@@ -132,8 +173,8 @@ func (s *Setup) address() error {
 		}
 		front, stock := &svc.Components[0], &svc.Components[1]
 		front.Calls = "http://" + stock.Listen + "/"
-		if !front.Hold {
-			// A worker that holds its only slot could not answer the call back.
+		if s.Knob == KnobCgroup {
+			// Workers that all wait for the call could not answer the call back.
 			stock.Calls = "http://" + front.Listen + "/leaf"
 		}
 	}
@@ -142,27 +183,33 @@ func (s *Setup) address() error {
 
 // awaitReady polls the component's health until it answers.
 func awaitReady(ctx context.Context, listen string) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	transport := &http.Transport{DisableKeepAlives: true}
+	return await(ctx, listen, func() bool {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listen+"/healthz", nil)
 		if err != nil {
-			return fmt.Errorf("ask %s for its health: %w", listen, err)
+			return false
 		}
-		resp, err := client.Do(req)
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			return false
 		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// await polls done, for 20 s.
+func await(ctx context.Context, what string, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w", listen, context.Cause(ctx))
+			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
 		}
 	}
+	return nil
 }

@@ -2,77 +2,111 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/internal/demo/service"
 )
 
-// Workers keeps a number of identical processes running: the knob that needs
-// no privilege.
-type Workers interface {
-	// Count returns how many run.
-	Count() int
-	// Handle is what an actuator finds the workers by.
-	Handle() string
-	// Close ends all of them and returns when they are gone.
-	Close() error
+// processPlace runs the first component of each service as supervised
+// workers, whose number is the allocation, and the others as single processes.
+type processPlace struct {
+	turned
+	launcher *Launcher
+	root     string
+
+	stop       context.CancelCauseFunc
+	supervised context.Context
+	running    sync.WaitGroup
+	lenders    []*service.Lender
 }
 
-// Supervise starts n workers of one command, with extra environment.
-type Supervise func(ctx context.Context, name string, n int, command, env []string) (Workers, error)
-
-// ProcessPlace runs the first component of each service as workers, whose
-// number is the allocation, and the others as single processes.
-type ProcessPlace struct {
-	Launcher  *Launcher
-	Supervise Supervise
-	workers   map[string]Workers
+// openProcess makes the directory that the supervisors are told through.
+func openProcess(launcher *Launcher) (*processPlace, error) {
+	root, err := os.MkdirTemp("", "trimtab-demo-")
+	if err != nil {
+		return nil, fmt.Errorf("make directory for workers: %w", err)
+	}
+	p := &processPlace{turned: turned{}, launcher: launcher, root: root}
+	p.supervised, p.stop = context.WithCancelCause(context.Background())
+	return p, nil
 }
 
-// Knob returns KnobProcess.
-func (p *ProcessPlace) Knob() string { return KnobProcess }
+func (p *processPlace) Knob() string { return KnobProcess }
 
-// Add starts the service with its equal share of workers.
-func (p *ProcessPlace) Add(ctx context.Context, s *Service) error {
+func (p *processPlace) Root() string { return p.root }
+
+// Add starts the service with its equal share of workers. Handle is the
+// supervisor's directory below Root.
+func (p *processPlace) Add(ctx context.Context, s *Service) error {
 	for i := range s.Components[1:] {
-		if _, err := p.Launcher.Start(s.Components[i+1].Args(), 1); err != nil {
+		if _, err := p.launcher.Start(s.Components[i+1].Args(), 1); err != nil {
 			return err
 		}
 	}
-	command := append(append([]string(nil), p.Launcher.Self...), s.Components[0].Args()...)
-	w, err := p.Supervise(ctx, s.Name, int(s.Equal), command, []string{"GOMAXPROCS=1"})
+	s.Handle = s.Name
+	dir := filepath.Join(p.root, s.Handle)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("make directory for workers: %w", err)
+	}
+	front := &s.Components[0]
+	front.Inherit = filepath.Join(p.root, s.Name+".sock")
+	lender, err := service.Lend(front.Listen, front.Inherit)
 	if err != nil {
-		return fmt.Errorf("start workers of %s: %w", s.Name, err)
+		return err
 	}
-	if p.workers == nil {
-		p.workers = make(map[string]Workers)
+	p.lenders = append(p.lenders, lender)
+	p.supervise(s, dir)
+	knob, err := process.Open(process.Config{Root: p.root, Dir: s.Handle})
+	if err != nil {
+		return err
 	}
-	p.workers[s.Name] = w
-	s.Handle = w.Handle()
+	p.turned[s.Name] = knob
 	for i := range s.Components {
 		if err := awaitReady(ctx, s.Components[i].Listen); err != nil {
 			return err
 		}
 	}
-	return nil
+	return await(ctx, "workers of "+s.Name, func() bool {
+		state, err := knob.State()
+		return err == nil && state.Running() == int(s.Equal)
+	})
 }
 
-// Read returns the number of workers.
-func (p *ProcessPlace) Read(_ context.Context, s *Service) (float64, error) {
-	w, ok := p.workers[s.Name]
-	if !ok {
-		return 0, fmt.Errorf("count workers of %s: never started", s.Name)
+// supervise runs the workers of s until Close.
+func (p *processPlace) supervise(s *Service, dir string) {
+	var output io.Writer = io.Discard
+	if p.launcher.Stderr != nil {
+		output = p.launcher.Stderr
 	}
-	return float64(w.Count()), nil
-}
-
-// Close ends all processes.
-func (p *ProcessPlace) Close() error {
-	var first error
-	for _, w := range p.workers {
-		if err := w.Close(); err != nil && first == nil {
-			first = err
+	supervisor := process.Supervisor{
+		Dir:     dir,
+		Command: append(append([]string(nil), p.launcher.Self...), s.Components[0].Args()...),
+		Env:     []string{"GOMAXPROCS=1"},
+		Min:     1, Max: int(s.Max), Start: int(s.Equal),
+		Grace: 3 * time.Second, Output: output,
+	}
+	p.running.Go(func() {
+		if err := process.Supervise(p.supervised, supervisor); err != nil && p.launcher.Failed != nil {
+			p.launcher.Failed(err)
 		}
+	})
+}
+
+// Close ends all processes and removes the directory.
+func (p *processPlace) Close() error {
+	p.stop(nil)
+	p.running.Wait()
+	p.launcher.Close()
+	failed := []error{p.turned.close()}
+	for _, l := range p.lenders {
+		failed = append(failed, l.Close())
 	}
-	p.workers = nil
-	p.Launcher.Close()
-	return first
+	return errors.Join(append(failed, os.RemoveAll(p.root))...)
 }

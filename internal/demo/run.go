@@ -30,7 +30,7 @@ type Pipeline interface {
 
 // Start starts a pipeline in mode trimtab.Recommend. It returns when the
 // receiver at Setup.OTLP accepts spans.
-type Start func(ctx context.Context, s *Setup, place Place) (Pipeline, error)
+type Start func(ctx context.Context, s *Setup) (Pipeline, error)
 
 // Config says how to play the demo.
 type Config struct {
@@ -49,8 +49,6 @@ type Config struct {
 	Self []string
 	// Start starts trimtab.
 	Start Start
-	// Supervise starts worker processes; nil: there is no process knob.
-	Supervise Supervise
 	// Stderr gets what the services complain about; nil: nowhere.
 	Stderr *os.File
 }
@@ -59,7 +57,7 @@ type Config struct {
 type run struct {
 	Config
 	setup  *Setup
-	place  Place
+	place  place
 	watch  *watch
 	report *Report
 }
@@ -104,7 +102,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 // prepare measures the machine, picks the knob and sizes the services.
 func (r *run) prepare(fail func(error)) error {
 	r.Screen.printf("Measuring this machine...\n")
-	m := Calibrate(500 * time.Millisecond)
+	m := Calibrate(250 * time.Millisecond)
 	r.report.Machine.CPUs, r.report.Machine.Free, r.report.Machine.Speed = m.CPUs, m.Free, m.Speed
 	launcher := &Launcher{Self: r.Self, Stderr: r.Stderr, Failed: fail}
 	place, err := r.open(launcher)
@@ -122,6 +120,7 @@ func (r *run) prepare(fail func(error)) error {
 	if err := setup.address(); err != nil {
 		return err
 	}
+	setup.Root = place.Root()
 	r.setup = setup
 	r.watch = &watch{place: place, services: setup.Services}
 	r.report.Knob, r.report.Resource, r.report.Capacity = setup.Knob, setup.Resource, setup.Capacity
@@ -137,10 +136,10 @@ func unitOf(resource string) string {
 }
 
 // open picks the knob.
-func (r *run) open(launcher *Launcher) (Place, error) {
+func (r *run) open(launcher *Launcher) (place, error) {
 	auto := r.Knob == "" || r.Knob == "auto"
 	if auto || r.Knob == KnobCgroup {
-		place, err := OpenCgroup(launcher)
+		place, err := openCgroup(launcher)
 		if err == nil {
 			return place, nil
 		}
@@ -149,13 +148,10 @@ func (r *run) open(launcher *Launcher) (Place, error) {
 		}
 		r.Screen.printf("No cgroup hierarchy is writable here, so the knob is the number of worker processes.\n")
 	}
-	switch {
-	case r.Knob != KnobProcess && !auto:
+	if r.Knob != KnobProcess && !auto {
 		return nil, trimtab.Invalidf("knob %.40q: want auto, %s or %s", r.Knob, KnobCgroup, KnobProcess)
-	case r.Supervise == nil:
-		return nil, fmt.Errorf("start worker processes: %w", trimtab.ErrUnsupported)
 	}
-	return &ProcessPlace{Launcher: launcher, Supervise: r.Supervise}, nil
+	return openProcess(launcher)
 }
 
 // play starts everything, plays both phases, and takes trimtab down.
@@ -169,7 +165,7 @@ func (r *run) play(ctx context.Context, fail func(error)) (err error) {
 	if err != nil {
 		return err
 	}
-	pipeline, err := r.Start(ctx, r.setup, r.place)
+	pipeline, err := r.Start(ctx, r.setup)
 	if err != nil {
 		return fmt.Errorf("start trimtab: %w", err)
 	}

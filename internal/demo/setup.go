@@ -31,6 +31,9 @@ type Setup struct {
 	// OTLP is host:port on loopback where the services send their spans over
 	// gRPC without TLS: the pipeline must listen there.
 	OTLP string
+	// Root is the directory that the services' handles are relative to: of the
+	// cgroup hierarchy, or of the supervisors' directories.
+	Root string
 	// Services share the pool. Their order is that of the table.
 	Services []*Service
 }
@@ -50,8 +53,8 @@ type Service struct {
 	Components []service.Config
 	// Day is the load at the first component.
 	Day loadgen.Day
-	// Handle is set by [Place.Add]: what a pipeline needs to turn the knob,
-	// such as the path of the cgroup below the hierarchy's root.
+	// Handle is the path of what holds the knob, below Setup.Root: as
+	// actuator/cgroup's Config.Path or actuator/process's Config.Dir.
 	Handle string
 }
 
@@ -82,27 +85,46 @@ const (
 	peakWidth = 0.3
 	// overhead is the CPU time that receiving, tracing and answering a request
 	// costs a component on the reference machine.
-	overhead = 350 * time.Microsecond
+	overhead = 650 * time.Microsecond
 )
+
+const ms = time.Millisecond
 
 // kinds are the three services. shop is two components that call each other;
 // its queue is patient, so that it breaks down steeply. search drops what
 // waited too long, so that it degrades in proportion. thumbs is slow, heavy
 // work and mostly waits, and gets by with an equal share.
-func kinds() []kind {
-	const ms = time.Millisecond
+func kinds(knob string) []kind {
+	if knob == KnobProcess {
+		return workerKinds()
+	}
 	return []kind{
 		{name: "shop", latency: 300 * ms, base: 0.11, peak: 0.43, at: 0.2, components: []service.Config{
-			{Name: "shop-front", CPU: service.Draw{Mean: 2 * ms, CoV: 0.5}, Wait: service.Draw{Mean: 10 * ms, CoV: 0.5}, Queue: 64, Patience: 2 * time.Second},
-			{Name: "shop-stock", CPU: service.Draw{Mean: 2 * ms, CoV: 0.5}, Wait: service.Draw{Mean: 5 * ms, CoV: 0.5}, Queue: 64, Patience: 2 * time.Second},
-		}},
-		{name: "search", latency: 250 * ms, base: 0.11, peak: 0.42, at: 0.5, components: []service.Config{
-			{Name: "search", CPU: service.Draw{Mean: 5 * ms, CoV: 1}, Wait: service.Draw{Mean: 5 * ms, CoV: 0.5}, Queue: 64, Patience: 230 * ms},
-		}},
+			component("shop-front", 2*ms, 10*ms, 2*time.Second), component("shop-stock", 2*ms, 5*ms, 2*time.Second)}},
+		{name: "search", latency: 250 * ms, base: 0.11, peak: 0.43, at: 0.5, components: []service.Config{
+			{Name: "search", CPU: service.Draw{Mean: 5 * ms, CoV: 1}, Wait: service.Draw{Mean: 5 * ms, CoV: 0.5}, Queue: 64, Patience: 230 * ms}}},
 		{name: "thumbs", latency: 500 * ms, base: 0.11, peak: 0.24, at: 0.8, components: []service.Config{
-			{Name: "thumbs", CPU: service.Draw{Mean: 10 * ms, CoV: 0.5}, Wait: service.Draw{Mean: 60 * ms, CoV: 0.5}, Queue: 64, Patience: time.Second},
-		}},
+			component("thumbs", 10*ms, 60*ms, time.Second)}},
 	}
+}
+
+// workerKinds are the same services with little work and much waiting: what a
+// worker that serves one request at a time is limited by is time, so that many
+// of them fit on few cores.
+func workerKinds() []kind {
+	return []kind{
+		{name: "shop", latency: 500 * ms, base: 0.1, peak: 0.43, at: 0.2, components: []service.Config{
+			component("shop-front", 2*ms, 40*ms, 2*time.Second), component("shop-stock", ms, 20*ms, 2*time.Second)}},
+		{name: "search", latency: 400 * ms, base: 0.1, peak: 0.43, at: 0.5, components: []service.Config{
+			component("search", 2*ms, 60*ms, 350*ms)}},
+		{name: "thumbs", latency: 600 * ms, base: 0.1, peak: 0.24, at: 0.8, components: []service.Config{
+			component("thumbs", 4*ms, 80*ms, time.Second)}},
+	}
+}
+
+// component is one whose times vary moderately.
+func component(name string, cpu, wait, patience time.Duration) service.Config {
+	return service.Config{Name: name, CPU: service.Draw{Mean: cpu, CoV: 0.5}, Wait: service.Draw{Mean: wait, CoV: 0.4}, Queue: 64, Patience: patience}
 }
 
 // NewSetup sizes the demo for the machine. Addresses are not yet chosen.
@@ -121,7 +143,7 @@ func NewSetup(m Machine, knob string, seed uint64) (*Setup, error) {
 	if s.Capacity < 0.15 {
 		return nil, trimtab.Invalidf("%v: too little for a demo", m)
 	}
-	for i, k := range kinds() {
+	for i, k := range kinds(knob) {
 		s.Services = append(s.Services, s.sized(k, m, seed+uint64(i)))
 	}
 	return s, nil
@@ -131,18 +153,32 @@ func NewSetup(m Machine, knob string, seed uint64) (*Setup, error) {
 func (s *Setup) sized(k kind, m Machine, seed uint64) *Service {
 	out := &Service{
 		Name: k.name, SLO: SLO{Latency: k.latency, Fraction: fraction},
-		Equal: s.Capacity / 3, Min: s.Capacity / 24, Max: s.Capacity * 0.8,
+		Equal: s.Capacity / 3, Min: s.Capacity / 10, Max: s.Capacity * 0.8,
 		Spans: map[string]string{"service.namespace": k.name},
 	}
+	// A small pool gets smaller requests, not fewer: else one request would
+	// outlast a small quota by periods. Workers keep about 0.9 cores busy in
+	// all; where that is too much, everything waits longer.
+	scale, stretch := 1.0, 1.0
+	if s.Knob == KnobCgroup {
+		scale = max(0.5, min(1, s.Capacity/1.2))
+	} else {
+		stretch = max(1, min(3, 1.6/m.Free))
+	}
+	out.SLO.Latency = time.Duration(float64(out.SLO.Latency) * stretch).Round(time.Millisecond)
+	extra := overhead.Seconds() * referenceSpeed / m.Speed
 	var cost float64 // of a request, in seconds of the resource
 	for i, c := range k.components {
 		c.Workload, c.Seed, c.Slots = k.name, seed*16+uint64(i), 1
-		cpu := c.CPU.Mean.Seconds() + overhead.Seconds()*referenceSpeed/m.Speed
+		c.CPU.Mean = time.Duration(float64(c.CPU.Mean) * scale)
+		c.Wait.Mean = time.Duration(float64(c.Wait.Mean) * stretch)
+		c.Patience = time.Duration(float64(c.Patience) * stretch)
+		cpu := c.CPU.Mean.Seconds() + extra
 		switch {
 		case s.Knob == KnobCgroup:
 			cost += cpu
 		case i == 0:
-			c.Share, c.Hold = true, true
+			// Its worker serves one connection at a time, to the end.
 			cost += cpu + c.Wait.Mean.Seconds()
 		default:
 			c.Slots = 64
@@ -151,11 +187,10 @@ func (s *Setup) sized(k kind, m Machine, seed uint64) *Service {
 		out.Components = append(out.Components, c)
 	}
 	if s.Knob == KnobProcess {
-		out.Min = 1
-		out.Max = s.Capacity - 4
+		out.Min, out.Max = 2, s.Capacity-4
 	} else if len(out.Components) > 1 {
 		// The second component calls back, which costs the first one again.
-		cost += k.components[0].CPU.Mean.Seconds() + overhead.Seconds()*referenceSpeed/m.Speed
+		cost += out.Components[0].CPU.Mean.Seconds() + extra
 	}
 	perCost := s.Capacity / cost
 	out.Day = loadgen.Day{Base: k.base * perCost, Peak: k.peak * perCost, At: k.at, Width: peakWidth}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -19,8 +20,20 @@ type sink struct {
 
 	mu       sync.Mutex
 	spans    int
-	latency  map[string]*trimtab.Histogram // entry spans, by namespace
-	services map[string]int                // spans by service.name
+	entries  map[string]*entries // by namespace
+	services map[string]int      // spans by service.name
+}
+
+// entries are the root server spans of one workload.
+type entries struct {
+	latency trimtab.Histogram // of all
+	good    trimtab.Histogram // of those without error
+}
+
+// within is the share that ended without error within d.
+func (e *entries) within(d time.Duration) float64 {
+	below, _ := e.good.FractionBelow(d.Seconds())
+	return below * e.good.Count() / e.latency.Count()
 }
 
 // openSink listens at addr until the test ends.
@@ -30,7 +43,7 @@ func openSink(t *testing.T, addr string) (*sink, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sink{latency: map[string]*trimtab.Histogram{}, services: map[string]int{}}
+	s := &sink{entries: map[string]*entries{}, services: map[string]int{}}
 	srv := grpc.NewServer()
 	collectorpb.RegisterTraceServiceServer(srv, s)
 	served := make(chan struct{})
@@ -61,12 +74,16 @@ func (s *sink) Export(_ context.Context, req *collectorpb.ExportTraceServiceRequ
 }
 
 func (s *sink) entry(namespace string, span *tracepb.Span) {
-	h := s.latency[namespace]
-	if h == nil {
-		h = new(trimtab.Histogram)
-		s.latency[namespace] = h
+	e := s.entries[namespace]
+	if e == nil {
+		e = new(entries)
+		s.entries[namespace] = e
 	}
-	h.Add(float64(span.EndTimeUnixNano-span.StartTimeUnixNano)/1e9, 1)
+	d := float64(span.EndTimeUnixNano-span.StartTimeUnixNano) / 1e9
+	e.latency.Add(d, 1)
+	if span.Status.GetCode() != tracepb.Status_STATUS_CODE_ERROR {
+		e.good.Add(d, 1)
+	}
 }
 
 // read calls f while nothing is added.

@@ -12,7 +12,7 @@ const watchEvery = 50 * time.Millisecond
 
 // watch reads the knobs back for as long as the demo runs.
 type watch struct {
-	place    Place
+	place    place
 	services []*Service
 
 	mu      sync.Mutex

@@ -17,7 +17,7 @@ func flags(cfg *Config) *flag.FlagSet {
 	f.StringVar(&cfg.Name, "name", "", "component")
 	f.StringVar(&cfg.Workload, "workload", "", "workload it belongs to")
 	f.StringVar(&cfg.Listen, "listen", "", "host:port")
-	f.BoolVar(&cfg.Share, "share", false, "share the port with other processes")
+	f.StringVar(&cfg.Inherit, "inherit", "", "Unix socket that lends the socket to listen on")
 	f.StringVar(&cfg.OTLP, "otlp", "", "host:port of an OTLP gRPC receiver")
 	f.DurationVar(&cfg.CPU.Mean, "cpu", 5*time.Millisecond, "mean CPU time of a request")
 	f.Float64Var(&cfg.CPU.CoV, "cpu-cov", 0, "its coefficient of variation")
@@ -25,7 +25,6 @@ func flags(cfg *Config) *flag.FlagSet {
 	f.Float64Var(&cfg.Wait.CoV, "wait-cov", 0, "its coefficient of variation")
 	f.StringVar(&cfg.Calls, "calls", "", "URL of the next component")
 	f.IntVar(&cfg.Slots, "slots", 1, "requests on the processor at a time")
-	f.BoolVar(&cfg.Hold, "hold", false, "keep the slot until the answer")
 	f.IntVar(&cfg.Queue, "queue", 64, "requests that may wait for a slot")
 	f.DurationVar(&cfg.Patience, "patience", 2*time.Second, "longest wait for a slot")
 	f.Uint64Var(&cfg.Seed, "seed", 1, "seed of the draws")
@@ -49,18 +48,12 @@ func ParseArgs(args []string) (Config, error) {
 // Args returns the flags for another process to run c; Ready stays behind.
 func (c *Config) Args() []string {
 	float := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	args := []string{
-		"--name=" + c.Name, "--workload=" + c.Workload, "--listen=" + c.Listen, "--otlp=" + c.OTLP, "--calls=" + c.Calls,
+	return []string{
+		"--name=" + c.Name, "--workload=" + c.Workload, "--listen=" + c.Listen, "--inherit=" + c.Inherit,
+		"--otlp=" + c.OTLP, "--calls=" + c.Calls,
 		"--cpu=" + c.CPU.Mean.String(), "--cpu-cov=" + float(c.CPU.CoV),
 		"--wait=" + c.Wait.Mean.String(), "--wait-cov=" + float(c.Wait.CoV),
 		"--slots=" + strconv.Itoa(c.Slots), "--queue=" + strconv.Itoa(c.Queue),
 		"--patience=" + c.Patience.String(), "--seed=" + strconv.FormatUint(c.Seed, 10),
 	}
-	if c.Share {
-		args = append(args, "--share")
-	}
-	if c.Hold {
-		args = append(args, "--hold")
-	}
-	return args
 }

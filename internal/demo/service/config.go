@@ -42,8 +42,11 @@ type Config struct {
 	Name, Workload string
 	// Listen is host:port; port 0 picks a free one.
 	Listen string
-	// Share lets several processes listen on the same port (SO_REUSEPORT).
-	Share bool
+	// Inherit, when not empty, is the Unix socket at which [Lend] lends the
+	// socket to listen on. The service is then one of several workers, takes
+	// one connection at a time, and tells itself from the others by
+	// TRIMTAB_WORKER in its environment. Listen only names the address.
+	Inherit string
 	// OTLP is host:port of a gRPC receiver without TLS. Empty: the OTEL_
 	// variables say where spans go.
 	OTLP string
@@ -51,11 +54,9 @@ type Config struct {
 	CPU, Wait Draw
 	// Calls is the URL of the component that each request calls, or empty.
 	Calls string
-	// Slots is how many requests may be on the processor at a time, >= 1.
+	// Slots is how many requests may be on the processor at a time, in
+	// [1, 1024]; a slot is given up once the CPU work is done.
 	Slots int
-	// Hold keeps the slot until the answer, as a worker does that serves one
-	// request at a time; else it is given up once the CPU work is done.
-	Hold bool
 	// Queue is how many requests may wait for a slot; more are answered 503.
 	Queue int
 	// Patience is the longest time from the request's start to its slot;

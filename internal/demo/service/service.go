@@ -2,15 +2,14 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,7 +18,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/sys/unix"
 )
 
 // LeafPath is answered without calling the next component, so that two
@@ -66,12 +64,13 @@ func Run(ctx context.Context, cfg Config) error {
 		_ = tracing.Shutdown(flush) // the receiver may be gone first
 	}()
 	registry := prometheus.NewRegistry()
-	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, DisableKeepAlives: cfg.Share}
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, DisableKeepAlives: cfg.Inherit != ""}
 	defer transport.CloseIdleConnections()
 	s := &server{
 		cfg: &cfg, queue: newQueue(cfg.Slots, cfg.Queue), tracer: tracing.Tracer("trimtab/demo"),
 		client: &http.Client{Transport: transport}, meters: newMeters(registry, &cfg),
-		rand: rand.New(rand.NewPCG(cfg.Seed, 1)),
+		// Workers of one command must not all draw the same.
+		rand: rand.New(rand.NewPCG(cfg.Seed, workerIndex())),
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -81,7 +80,20 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Ready != nil {
 		cfg.Ready(listener.Addr().String())
 	}
-	return serve(ctx, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, listener)
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	// A worker that takes one connection at a time must not keep an idle one.
+	srv.SetKeepAlivesEnabled(cfg.Inherit == "")
+	return serve(ctx, srv, listener)
+}
+
+// workerIndex tells apart the processes that a supervisor starts from one
+// command.
+func workerIndex() uint64 {
+	n, err := strconv.ParseUint(os.Getenv("TRIMTAB_WORKER"), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // serve runs srv until ctx ends.
@@ -100,24 +112,6 @@ func serve(ctx context.Context, srv *http.Server, listener net.Listener) error {
 	}
 	<-failed
 	return nil
-}
-
-func listen(ctx context.Context, cfg *Config) (net.Listener, error) {
-	var lc net.ListenConfig
-	if cfg.Share {
-		lc.Control = func(_, _ string, c syscall.RawConn) error {
-			var failed error
-			err := c.Control(func(fd uintptr) {
-				failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-			})
-			return errors.Join(err, failed)
-		}
-	}
-	l, err := lc.Listen(ctx, "tcp", cfg.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", cfg.Listen, err)
-	}
-	return l, nil
 }
 
 // handle wraps one request in its span and its metrics.
@@ -147,12 +141,8 @@ func (s *server) work(ctx context.Context, start time.Time, next string) (int, e
 		}
 		return http.StatusServiceUnavailable, err
 	}
-	leave := sync.OnceFunc(s.queue.leave)
-	defer leave()
 	Burn(cpu)
-	if !s.cfg.Hold {
-		leave()
-	}
+	s.queue.leave()
 	if err := pause(ctx, wait); err != nil {
 		return statusGone, err
 	}

@@ -1,0 +1,148 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// listen opens the address, or takes over the socket that [Lend] lends at
+// cfg.Inherit, and then takes one connection at a time: so that connections
+// wait in one queue in the kernel for the next free worker. Ports shared by
+// SO_REUSEPORT would spread them by chance over one queue per worker, and lose
+// a queue with its worker.
+func listen(ctx context.Context, cfg *Config) (net.Listener, error) {
+	if cfg.Inherit == "" {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", cfg.Listen)
+		if err != nil {
+			return nil, fmt.Errorf("listen on %s: %w", cfg.Listen, err)
+		}
+		return l, nil
+	}
+	l, err := borrow(ctx, cfg.Inherit)
+	if err != nil {
+		return nil, fmt.Errorf("borrow socket from %s: %w", cfg.Inherit, err)
+	}
+	return &oneByOne{Listener: l, free: make(chan struct{}, 1), closed: make(chan struct{})}, nil
+}
+
+// borrow receives a listening socket (SCM_RIGHTS, unix(7)).
+func borrow(ctx context.Context, path string) (net.Listener, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := c.(*net.UnixConn).ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, errors.Join(errNoSocket, err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, errors.Join(errNoSocket, err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "listener")
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+var errNoSocket = errors.New("no socket in the message")
+
+// Lender holds a listening socket for worker processes to borrow. It takes no
+// connections itself.
+type Lender struct {
+	tcp   *net.TCPListener
+	unix  *net.UnixListener
+	ended sync.WaitGroup
+}
+
+// Lend listens on the TCP address addr and lends that socket to whoever
+// connects to the Unix socket at path, which it makes.
+func Lend(addr, path string) (*Lender, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	u, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lend socket at %s: %w", path, err), l.Close())
+	}
+	lender := &Lender{tcp: l.(*net.TCPListener), unix: u}
+	f, err := lender.tcp.File()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lend socket at %s: %w", path, err), lender.Close())
+	}
+	lender.ended.Go(func() {
+		defer f.Close()
+		for {
+			c, err := u.AcceptUnix()
+			if err != nil {
+				return
+			}
+			// A borrower that went away gets nothing; it will ask again.
+			_, _, _ = c.WriteMsgUnix([]byte{0}, unix.UnixRights(int(f.Fd())), nil)
+			_ = c.Close()
+		}
+	})
+	return lender, nil
+}
+
+// Addr returns the TCP address.
+func (l *Lender) Addr() string { return l.tcp.Addr().String() }
+
+// Close ends the lending; what was borrowed goes on working.
+func (l *Lender) Close() error {
+	err := errors.Join(l.unix.Close(), l.tcp.Close())
+	l.ended.Wait()
+	return err
+}
+
+// oneByOne is a listener that takes a connection only when the one before is
+// closed.
+type oneByOne struct {
+	net.Listener
+	free   chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *oneByOne) Accept() (net.Conn, error) {
+	select {
+	case l.free <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.free
+		return nil, err
+	}
+	return &oneConn{Conn: c, release: sync.OnceFunc(func() { <-l.free })}, nil
+}
+
+func (l *oneByOne) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type oneConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *oneConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
