@@ -193,13 +193,13 @@ type Prometheus struct {
 type Workload struct {
 	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'.
 	Name string `yaml:"name"`
-	// latency-critical or best-effort.
+	// latency-critical or best-effort. Left out: latency-critical.
 	Class trimtab.Class `yaml:"class"`
 	// What is asked of it. Needed unless mode is off.
 	SLO SLO `yaml:"slo"`
-	// Worth of performance p: linear (m), quadratic (m²), sqrt (√m), or an expression of p, slo and m = min(1, p/slo); clamped to [0, 1].
+	// Worth of performance p: linear (m), quadratic (m²), sqrt (√m), or an expression of p, slo and m = min(1, p/slo); clamped to [0, 1]. Left out: linear.
 	Utility string `yaml:"utility"`
-	// Share that it is entitled to, relative to the others, > 0.
+	// Share that it is entitled to, relative to the others, > 0. Left out: 1.
 	Weight float64 `yaml:"weight"`
 	// How it is found in spans, metrics and alerts.
 	Match Match `yaml:"match"`
@@ -213,7 +213,7 @@ type Workload struct {
 	Allocation string `yaml:"allocation"`
 	// What is turned. Needed unless mode is off.
 	Knob Knob `yaml:"knob"`
-	// off: watched and shown; recommend: everything but the write; act: the write too.
+	// off: watched and shown; recommend: everything but the write; act: the write too. Left out: recommend.
 	Mode trimtab.Mode `yaml:"mode"`
 }
 

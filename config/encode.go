@@ -35,6 +35,10 @@ func encode(v reflect.Value) (tree any, empty bool) {
 		return short(x), x == 0
 	case Bytes:
 		return x.String(), x == 0
+	case Prometheus:
+		if x.URL == "" { // its defaults alone are no section
+			return nil, true
+		}
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 
@@ -107,9 +109,6 @@ func compile(text string) (*vm.Program, error) {
 	if len(text) > maxExpression {
 		return nil, &expressionError{1, 0, fmt.Sprintf("utility has %d characters, limit %d", len(text), maxExpression), "simplify it"}
 	}
-	if strings.Contains(text, "..") {
-		return nil, &expressionError{1, strings.Index(text, ".."), "utility uses a range", "use arithmetic on p, slo and m"}
-	}
 	one := func(name string, f func(float64) float64) expr.Option {
 		return expr.Function(name, func(args ...any) (any, error) { return f(args[0].(float64)), nil }, new(func(float64) float64))
 	}
@@ -121,7 +120,7 @@ func compile(text string) (*vm.Program, error) {
 	}
 	program, err := expr.Compile(text, options...)
 	if err == nil {
-		return program, nil
+		return program, onlyArithmetic(program.Node(), text)
 	}
 	var at *file.Error
 	if errors.As(err, &at) {
@@ -131,6 +130,42 @@ func compile(text string) (*vm.Program, error) {
 }
 
 const utilityHint = "write linear, quadratic, sqrt or arithmetic on p, slo and m = min(1, p/slo); functions: min, max, abs, sqrt, exp, log"
+
+// checker finds the first node that is not arithmetic: lists and their
+// functions could run for hours within the bound on nodes.
+type checker struct{ bad ast.Node }
+
+// Visit implements [ast.Visitor].
+func (c *checker) Visit(n *ast.Node) {
+	switch x := (*n).(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.IdentifierNode, *ast.UnaryNode,
+		*ast.ConditionalNode, *ast.CallNode, *ast.VariableDeclaratorNode:
+		return
+	case *ast.BuiltinNode:
+		if slices.Contains([]string{"min", "max", "abs"}, x.Name) {
+			return
+		}
+	case *ast.BinaryNode:
+		if slices.Contains([]string{"+", "-", "*", "/", "%", "**", "^", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "and", "or"}, x.Operator) {
+			return
+		}
+	}
+	if c.bad == nil {
+		c.bad = *n
+	}
+}
+
+// onlyArithmetic returns an error at the first node that is more than that.
+func onlyArithmetic(root ast.Node, text string) error {
+	var c checker
+	ast.Walk(&root, &c)
+	if c.bad == nil {
+		return nil
+	}
+	before := string([]rune(text)[:min(c.bad.Location().From, len([]rune(text)))])
+	column := len([]rune(before[strings.LastIndexByte(before, '\n')+1:]))
+	return &expressionError{1 + strings.Count(before, "\n"), column, "utility is more than arithmetic here", utilityHint}
+}
 
 // tryUtility runs u over the grid.
 func tryUtility(u func(float64) (float64, error), slo float64) error {
