@@ -324,7 +324,7 @@ type applyCmd struct {
 }
 
 // Example is shown by --help.
-func (applyCmd) Example() string { return "trimtab plan\ntrimtab apply 3-17" }
+func (applyCmd) Example() string { return "trimtab apply 3-17   # as trimtab plan named it" }
 
 // Run sends the command and waits for the plan that it causes.
 func (c *applyCmd) Run(ctx context.Context, t terminal) error {

@@ -60,8 +60,8 @@ type site struct {
 }
 
 // openSite starts everything. On an error nothing is left running.
-func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (s *site, err error) {
-	s = &site{options: o, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
+func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, err error) {
+	s := &site{options: o, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
 	s.parts.logger = o.Logger
 	defer func() {
 		if err != nil {

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the test binary be trimtab, for scripts and for the children
+// that trimtab starts of itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		os.Exit(mainCode())
+	}
+	testscript.Main(m, map[string]func(){"trimtab": func() { os.Exit(mainCode()) }})
+}
+
+func mainCode() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitready": waitReady}})
+}
+
+// waitReady is the script command that returns when TRIMTAB_URL is ready.
+func waitReady(ts *testscript.TestScript, _ bool, _ []string) {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		resp, err := http.Get(ts.Getenv("TRIMTAB_URL") + "/-/ready")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("not ready: %v %v", resp, err)
+		}
+		// Another process: there is no channel to wait on.
+		runtime.Gosched()
+	}
+}
+
+func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+	var out bytes.Buffer
+	if code := Main(t.Context(), []string{"--help"}, &out, &out); code != exitDone {
+		t.Fatal(code, out.String())
+	}
+	for _, name := range []string{"run", "demo", "status", "explain", "plan", "apply", "diff", "pause", "resume", "restore", "check config"} {
+		first, _, _ := strings.Cut(name, " ")
+		if !strings.Contains(out.String(), "\n  "+first) {
+			t.Errorf("--help does not list %s", name)
+		}
+		var help bytes.Buffer
+		if code := Main(t.Context(), append(strings.Fields(name), "--help"), &help, &help); code != exitDone || !strings.Contains(help.String(), "Example:\n  trimtab "+name) {
+			t.Errorf("%s --help: code %d, no example:\n%s", name, code, help.String())
+		}
+	}
+}
+
+func TestTheExampleConfigurationIsGood(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		var out bytes.Buffer
+		if code := Main(t.Context(), []string{"check", "config", f}, &out, &out); code != exitDone {
+			t.Errorf("%s: %s", f, out.String())
+		}
+	}
+}
