@@ -20,17 +20,18 @@ func TestBrokenSpansAreFlaggedByKindAndChangeNoOtherTrace(t *testing.T) {
 		spans []sp
 		want  map[string]uint64
 	}{
-		"none":           {[]sp{root}, nil},
-		"negative":       {[]sp{root, {trace: 1, id: 2, parent: 1, start: 150, end: 140}}, map[string]uint64{"negative": 1}},
-		"before 1970":    {[]sp{root, {trace: 1, id: 2, parent: 1, start: -float64(epoch/1e6) - 5, end: 140}}, map[string]uint64{"absurd": 1}},
-		"over a day":     {[]sp{root, {trace: 1, id: 2, parent: 1, start: 140 - day - 1, end: 140}}, map[string]uint64{"absurd": 1}},
-		"all of time":    {[]sp{root, {trace: 1, id: 2, parent: 1, start: -1e15, end: 1e15}}, map[string]uint64{"absurd": 1}},
-		"self-parent":    {[]sp{root, {trace: 1, id: 2, parent: 2, start: 120, end: 140}}, map[string]uint64{"self_parent": 1}},
-		"cycle":          {[]sp{root, {trace: 1, id: 2, parent: 3, start: 120, end: 140}, {trace: 1, id: 3, parent: 2, start: 120, end: 140}, {trace: 1, id: 4, parent: 3, start: 120, end: 140}}, map[string]uint64{"cycle": 2}},
-		"orphan":         {[]sp{root, {trace: 1, id: 2, parent: 3, start: 120, end: 140}}, map[string]uint64{"orphan": 1}},
-		"outside":        {[]sp{root, {trace: 1, id: 2, parent: 1, start: 180, end: 240}}, map[string]uint64{"outside": 1}},
-		"wholly outside": {[]sp{root, {trace: 1, id: 2, parent: 1, start: 280, end: 340}}, map[string]uint64{"outside": 1}},
-		"zero ids":       {[]sp{root, {trace: 1, id: 0, parent: 1, start: 120, end: 140}}, nil},
+		"none":                {[]sp{root}, nil},
+		"negative":            {[]sp{root, {trace: 1, id: 2, parent: 1, start: 150, end: 140}}, map[string]uint64{"negative": 1}},
+		"before 1970":         {[]sp{root, {trace: 1, id: 2, parent: 1, start: -float64(epoch/1e6) - 5, end: 140}}, map[string]uint64{"absurd": 1}},
+		"over a day":          {[]sp{root, {trace: 1, id: 2, parent: 1, start: 140 - day - 1, end: 140}}, map[string]uint64{"absurd": 1}},
+		"all of time":         {[]sp{root, {trace: 1, id: 2, parent: 1, start: -1e15, end: 1e15}}, map[string]uint64{"absurd": 1}},
+		"self-parent":         {[]sp{root, {trace: 1, id: 2, parent: 2, start: 120, end: 140}}, map[string]uint64{"self_parent": 1}},
+		"cycle":               {[]sp{root, {trace: 1, id: 2, parent: 3, start: 120, end: 140}, {trace: 1, id: 3, parent: 2, start: 120, end: 140}, {trace: 1, id: 4, parent: 3, start: 120, end: 140}}, map[string]uint64{"cycle": 2}},
+		"orphan":              {[]sp{root, {trace: 1, id: 2, parent: 3, start: 120, end: 140}}, map[string]uint64{"orphan": 1}},
+		"outside":             {[]sp{root, {trace: 1, id: 2, parent: 1, start: 180, end: 240}}, map[string]uint64{"outside": 1}},
+		"wholly outside":      {[]sp{root, {trace: 1, id: 2, parent: 1, start: 280, end: 340}}, map[string]uint64{"outside": 1}},
+		"child of an unknown": {[]sp{root, {trace: 1, id: 2, parent: 1, start: 150, end: 140}, {trace: 1, id: 3, parent: 2, start: 145, end: 150}}, map[string]uint64{"negative": 1}},
+		"zero ids":            {[]sp{root, {trace: 1, id: 0, parent: 1, start: 120, end: 140}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPath(t, Config{Discover: true})
@@ -84,8 +85,9 @@ func TestARequestOfUnknownDurationIsLoadButNotLatency(t *testing.T) {
 	c := Config{Workloads: []Match{{Name: "a", Attributes: map[string][]string{"service.name": {"a"}}, Threshold: time.Second}}}
 	s := run(t, newPath(t, c), frame(t,
 		sp{trace: 1, id: 1, service: "a", start: 200, end: 100},
-		sp{trace: 2, id: 1, service: "a", start: 100, end: 150}))["a"]
-	if s.Requests != 2 || s.Latency.Count() != 1 || s.Under != 1 || s.Components["a"].Spans != 2 || s.Components["a"].Sojourn.Count() != 1 {
+		sp{trace: 2, id: 1, service: "a", start: 100, end: 150},
+		sp{trace: 3, id: 1, service: "a", start: 100 - 25*3600e3, end: 100}))["a"]
+	if s.Requests != 3 || s.Latency.Count() != 1 || s.Under != 1 || s.Components["a"].Spans != 3 || s.Components["a"].Sojourn.Count() != 1 {
 		t.Errorf("got %s", text(t, s))
 	}
 }
@@ -104,6 +106,9 @@ func hostile(shape string, n int) (spans []sp, flag string) {
 			flag = "cycle"
 		case "wide":
 			s.parent = min(s.parent, 1)
+			if i > 0 { // the latest first
+				s.start = float64(n-i) / 1e3
+			}
 		case "self":
 			s.parent, flag = s.id, "self_parent"
 		case "orphans":

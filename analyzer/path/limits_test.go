@@ -65,6 +65,18 @@ func TestAnIncompleteTraceWaitsForItsMissingParentsUntilTheTimeout(t *testing.T)
 	}
 }
 
+func TestATraceThatComesBackFromWaitingDisturbsNoOther(t *testing.T) {
+	p := newPath(t, Config{Discover: true})
+	p.Step(at(0), frame(t, sp{trace: 1, id: 3, parent: 2, service: "a"}))
+	p.Step(at(250*ms), nil)
+	p.Step(at(300*ms), frame(t, sp{trace: 2, id: 1, service: "a"}))
+	p.Step(at(310*ms), frame(t, sp{trace: 1, id: 4, parent: 2, service: "a"}))
+	p.Step(at(550*ms), nil)
+	if n := count(p, "trimtab_path_finished_traces_total", "settled"); n != 1 {
+		t.Errorf("%v traces settled, want 1", n)
+	}
+}
+
 func TestOverTheCapTheOldestTracesAreFinishedEarlyAndNothingIsLost(t *testing.T) {
 	for name, c := range map[string]Config{
 		"spans":  {Discover: true, MaxSpans: 100},
@@ -170,7 +182,11 @@ func TestNamesThatAreNoLongerSentMakeRoomForNewOnes(t *testing.T) {
 		}
 		p.Step(at(when), frame(t, spans...))
 		for _, v := range p.Step(at(when+10*time.Second), nil) {
-			names = append(names, v.Key())
+			name := v.Key()
+			if n := v.(*trimtab.Sketch).Requests; n != 1 {
+				name = fmt.Sprintf("%s*%v", name, n)
+			}
+			names = append(names, name)
 		}
 		return names
 	}
@@ -179,15 +195,15 @@ func TestNamesThatAreNoLongerSentMakeRoomForNewOnes(t *testing.T) {
 		services []string
 		want     string
 	}{
-		{0, []string{"mine", "a", "b", "c"}, "a b mine"},     // c is one too many
-		{9 * time.Minute, []string{"b", "c"}, "b"},           // a is still remembered
-		{11 * time.Minute, []string{"c", "d", "b"}, "b c"},   // a is not, c takes its place
-		{40 * time.Minute, []string{"x", "y", "b"}, "x y"},   // all but mine are gone
-		{41 * time.Minute, []string{"mine", "x"}, "mine x"},  // mine is never forgotten
-		{90 * time.Minute, []string{"e", "mine"}, "e mine"},  // and so on
-		{91 * time.Minute, []string{"f", "e", "g"}, "e f"},   //
-		{92 * time.Minute, []string{"mine", "f"}, "f mine"},  //
-		{300 * time.Minute, []string{"mine", "g"}, "g mine"}, //
+		{0, []string{"mine", "a", "b", "c"}, "a b mine"},   // c is one too many
+		{9 * time.Minute, []string{"b", "c"}, "b"},         // a is still remembered
+		{11 * time.Minute, []string{"c", "d", "b"}, "b c"}, // a is not, c takes its place
+		{12 * time.Minute, []string{"a", "c"}, "c"},        // and a comes too late
+		{40 * time.Minute, []string{"x", "y", "b"}, "x y"}, // all but mine are gone
+		{41 * time.Minute, []string{"mine", "x"}, "mine x"},
+		{90 * time.Minute, []string{"e", "mine"}, "e mine"},
+		{91 * time.Minute, []string{"f", "e", "g"}, "e f"},
+		{300 * time.Minute, []string{"mine", "g"}, "g mine"},
 	} {
 		if got := strings.Join(see(step.when, step.services...), " "); got != step.want {
 			t.Errorf("after %v, %v gave sketches of %s, want %s", step.when, step.services, got, step.want)

@@ -62,7 +62,7 @@ func TestUnderCountsWhatEndedInTimeAndWithoutError(t *testing.T) {
 		sp{trace: 1, id: 1, service: "a", start: 0, end: 50},
 		sp{trace: 2, id: 1, service: "a", start: 0, end: 51},
 		sp{trace: 3, id: 1, service: "a", start: 0, end: 1, flags: trimtab.FlagError},
-		sp{trace: 4, id: 1, service: "b", start: 0, end: 1},
+		sp{trace: 4, id: 1, service: "b", start: 1, end: 1},
 	))
 	if s := got["a"]; s.Under != 1 || s.Errors != 1 || s.Requests != 3 || s.Threshold != 0.05 {
 		t.Errorf("got %s", text(t, s))
@@ -160,6 +160,16 @@ func TestALateRequestCountsInTheCurrentIntervalAndIsFlagged(t *testing.T) {
 				t.Errorf("flagged %v, want %q", s.Flagged, c.flag)
 			}
 		})
+	}
+}
+
+func TestAClockAheadIsFlaggedInALongIntervalToo(t *testing.T) {
+	p := newPath(t, Config{Discover: true, Every: time.Minute})
+	p.Step(at(0), frame(t, sp{trace: 1, id: 1, service: "a", start: 0, end: 10}))
+	p.Step(at(time.Second), frame(t, sp{trace: 2, id: 1, service: "a", start: 0, end: 30_000}))
+	out := p.Flush(at(2 * time.Second))
+	if s := out[0].(*trimtab.Sketch); len(out) != 1 || s.Requests != 2 || s.Flagged["clock"] != 1 {
+		t.Errorf("got %s", text(t, out))
 	}
 }
 

@@ -46,12 +46,12 @@ func (w *windows) pick(end, now int64) (int64, faults) {
 	if w.last != nil && end >= w.last.from && end-w.last.from < every && end <= now {
 		return w.last.number, 0
 	}
-	n := floorDiv(end, every)
+	n := end / every
 	switch {
 	case end > now+int64(w.config.Skew), n < w.floor && end < now-maxAge:
-		return floorDiv(now, every), wrongClock
+		return now / every, wrongClock
 	case n < w.floor:
-		return floorDiv(now, every), late
+		return now / every, late
 	}
 	return n, 0
 }
@@ -91,7 +91,7 @@ func (x *window) cell(p placeID) *trimtab.Component {
 
 // emit closes the intervals that ended Grace before now.
 func (w *windows) emit(now int64) []trimtab.Value {
-	w.floor = max(w.floor, floorDiv(now-int64(w.config.Grace), int64(w.config.Every)))
+	w.floor = max(w.floor, (now-int64(w.config.Grace))/int64(w.config.Every))
 	n := 0
 	for n < len(w.open) && w.open[n].number < w.floor {
 		n++
@@ -160,13 +160,4 @@ func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 		}
 	}
 	return out
-}
-
-// floorDiv is a/b rounded down, b > 0.
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
