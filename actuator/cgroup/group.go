@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,10 +24,11 @@ type Group struct {
 	roots []*hostfs.Root
 }
 
-// Create makes the group name, one level, beneath root.
+// Create makes the group name, a path relative to root whose parent exists. A
+// group that is there already is taken as it is.
 func Create(root, name string) (*Group, error) {
-	if name == "" || name != path.Base(name) || name == "." || name == ".." {
-		return nil, trimtab.Invalidf("create cgroup %q: want one plain name", name)
+	if name == "." || name != path.Clean(name) || path.IsAbs(name) || strings.HasPrefix(name, "..") {
+		return nil, trimtab.Invalidf("create cgroup %q: want a plain relative path", name)
 	}
 	g := &Group{name: name}
 	for i, dir := range []string{root, accounting(root)} {
@@ -51,13 +53,14 @@ func Create(root, name string) (*Group, error) {
 	return g, nil
 }
 
-// make makes the group in one hierarchy; one that is there already is taken.
+// make makes the group in one hierarchy.
 func (g *Group) make(r *hostfs.Root) error {
 	if r.Filesystem() == hostfs.Cgroup2 {
 		// Without this the group has no cpu.max. It fails where processes
-		// live in the root itself, and then the knob's probe says so.
-		if on, err := r.Read("cgroup.subtree_control"); err == nil && !strings.Contains(on, "cpu") {
-			_ = r.Write("cgroup.subtree_control", "+cpu")
+		// live in the parent itself, and then the knob's probe says so.
+		control := path.Join(path.Dir(g.name), "cgroup.subtree_control")
+		if on, err := r.Read(control); err == nil && !slices.Contains(strings.Fields(on), "cpu") {
+			_ = r.Write(control, "+cpu")
 		}
 	}
 	if err := r.Mkdir(g.name); err != nil && !errors.Is(err, os.ErrExist) {

@@ -1,0 +1,22 @@
+package actuator
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// OpenAt opens an actuator with clocks that a test can make jump.
+func OpenAt(ctx context.Context, c Config, wall func() time.Time, boot func() time.Duration, id string) (*Actuator, error) {
+	return open(ctx, c, clock{wall: wall, boot: boot, id: id})
+}
+
+// Abandon lets go of the directory without restoring, as SIGKILL would.
+func (a *Actuator) Abandon() error {
+	a.mu.Lock()
+	a.closed = true
+	err := errors.Join(a.journal.Close(), a.lock.Close())
+	a.mu.Unlock()
+	a.watchdog.release()
+	return err
+}
