@@ -69,11 +69,8 @@ func (a order) before(b order) bool {
 // hostState is what is known of a host.
 type hostState struct {
 	// order is that of the last holding, heard when it arrived.
-	order order
-	heard time.Time
-	// fenced is the highest epoch that the host is known to have accepted:
-	// plans of older ones can have no effect there any more.
-	fenced uint64
+	order  order
+	heard  time.Time
 	paused bool
 }
 
@@ -90,32 +87,33 @@ func (l *ledger) host(name string) *hostState {
 	return h
 }
 
-// hold takes in a holding and reports whether it was news. A holding that is
-// older than the last is late; after patience without news it is taken all the
-// same, so that a host whose clock was set back is heard again.
-func (l *ledger) hold(now time.Time, in *trimtab.Holding, resource string, patience time.Duration) bool {
+// hold takes in a holding, of the knobs that are ours, and reports whether it
+// was news: a holding that is older than the last is late. A host whose clock
+// was set back is heard again with the next plan that it accepts.
+func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Held) bool) bool {
 	h := l.host(in.Host)
 	o := order{in.Epoch, in.Sequence, in.Time}
-	if o.before(h.order) && now.Sub(h.heard) < patience {
+	if o.before(h.order) {
 		return false
 	}
 	h.order, h.heard, h.paused = o, now, in.Paused
-	h.fenced = max(h.fenced, in.Epoch)
 	listed := make(map[string]bool, len(in.Targets))
 	for i := range in.Targets {
 		t := in.Targets[i]
-		if t.Resource != resource {
+		if !ours(&t) {
 			continue
 		}
 		listed[t.Target] = true
 		e := l.entry(place{t.Target, in.Host})
 		e.gone = false
-		if before := e.held.Now; o.before(e.order) && now.Sub(h.heard) < patience {
-			t.Now = before // an outcome told of a later value
+		if o.before(e.order) {
+			t.Now = e.held.Now // an outcome told of a later value
 		} else {
 			e.order = o
 		}
 		e.held = t
+		// Plans before the one that the host has accepted have happened, and
+		// were read, or never will.
 		e.answered(stepID{in.Epoch, in.Sequence, 0})
 	}
 	for p, e := range l.entries {
@@ -136,19 +134,15 @@ func (l *ledger) entry(p place) *entry {
 	return e
 }
 
-// answered forgets the grows of steps before id: the host has accepted a later
-// one, so that they have happened (and were read) or never will.
+// answered forgets the grows of steps before id.
 func (e *entry) answered(id stepID) {
 	e.grows = slices.DeleteFunc(e.grows, func(g grow) bool { return g.id.compare(id) < 0 })
 }
 
-// read takes in the results of an outcome.
-func (l *ledger) read(now time.Time, in *trimtab.Outcome, resource string) {
-	h := l.host(in.Host)
-	if in.Refused == "" {
-		h.fenced = max(h.fenced, in.Epoch)
-	}
-	id := stepID{in.Epoch, in.Sequence, in.Step}
+// read takes in the results of an outcome. Only a result of the very knob
+// answers its grows: another's says nothing of what this one holds. A refused
+// plan may be the repetition of one that was carried out: it answers nothing.
+func (l *ledger) read(in *trimtab.Outcome, resource string) {
 	o := order{in.Epoch, in.Sequence, in.Time}
 	for _, r := range in.Results {
 		e := l.entries[place{r.Target, in.Host}]
@@ -158,22 +152,30 @@ func (l *ledger) read(now time.Time, in *trimtab.Outcome, resource string) {
 		if !o.before(e.order) {
 			e.order, e.held.Now = o, r.Found
 		}
-		e.grows = slices.DeleteFunc(e.grows, func(g grow) bool { return g.id == id })
+		if in.Refused == "" {
+			e.answered(stepID{in.Epoch, in.Sequence, in.Step + 1})
+		}
 	}
 }
 
-// reserve returns the most that the knob may give, in the resource's unit.
-// most stands for unlimited, and for a knob that a former leader's plan may
-// still be turning.
-func (l *ledger) reserve(e *entry, most float64, t term) float64 {
-	if !t.fenced(l.host(e.host)) {
-		return max(most, bounded(e.held.Now, most))
-	}
+// believed returns what the knob gives, or will when the grows that were
+// released to it arrive. most stands for unlimited.
+func (e *entry) believed(most float64, now time.Time) float64 {
 	v := bounded(e.held.Now, most)
 	for _, g := range e.grows {
-		if !t.now.After(g.until) {
+		if !now.After(g.until) {
 			v = max(v, bounded(g.set, most))
 		}
+	}
+	return v
+}
+
+// reserve returns the most that the knob may give: what is believed, and most
+// while a former leader's plan may still be turning it.
+func (e *entry) reserve(most float64, t term) float64 {
+	v := e.believed(most, t.now)
+	if !t.fenced(e) {
+		v = max(v, most)
 	}
 	return v
 }
@@ -186,9 +188,11 @@ type term struct {
 	lease time.Duration
 }
 
-// fenced reports whether no plan of a former leader can have an effect on h.
-func (t term) fenced(h *hostState) bool {
-	return h.fenced >= t.epoch || t.now.Sub(t.since) > t.lease
+// fenced reports whether no plan of a former leader can change what e was read
+// to be: it was read after its host had accepted a plan of this term, or all
+// former plans have run out.
+func (t term) fenced(e *entry) bool {
+	return e.order.epoch >= t.epoch || t.now.Sub(t.since) > t.lease
 }
 
 // sorted returns the entries in order of target and host.

@@ -80,7 +80,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	case *trimtab.Estimate:
 		p.learn(v)
 	case *trimtab.Holding:
-		if !p.ledger.hold(now, v, p.cfg.Resource, p.cfg.StaleAfter) {
+		if !p.ledger.hold(now, v, p.ours) {
 			p.counts.ignored["holding"]++
 			return nil
 		}
@@ -106,11 +106,18 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 	case v.Epoch == 0:
 		p.pending, p.wanted, p.applies = nil, "", nil
 		p.counts.leading = false
-	case v.Epoch > p.epoch:
+	case v.Epoch == p.epoch:
+		p.counts.leading = true
+	default:
 		p.epoch, p.sequence, p.since = v.Epoch, 0, now
 		p.pending, p.wanted, p.applies, p.next = nil, "", nil, now
 		p.counts.leading = true
 	}
+}
+
+// ours reports whether a knob is one of the pool's.
+func (p *Planner) ours(h *trimtab.Held) bool {
+	return h.Resource == p.cfg.Resource && p.byName[h.Target] != nil
 }
 
 // learn keeps the latest estimate of a workload.
@@ -179,10 +186,7 @@ func (p *Planner) term(now time.Time) term {
 
 // most returns what stands for Unlimited in a knob of the named workload.
 func (p *Planner) most(e *entry) float64 {
-	m := p.cfg.Capacity
-	if w := p.byName[e.target]; w != nil {
-		m = w.Max
-	}
+	m := p.byName[e.target].Max
 	if e.held.Max > 0 {
 		m = min(m, e.held.Max)
 	}
@@ -190,13 +194,31 @@ func (p *Planner) most(e *entry) float64 {
 }
 
 // spare returns the capacity that no knob can be using, negative when more may
-// be in use than there is.
+// be in use than there is. A workload that no host has told of may have a knob
+// all the same, until the term is older than a lease.
 func (p *Planner) spare(now time.Time) float64 {
 	left := p.cfg.Capacity
+	told := make(map[string]bool, len(p.workloads))
 	for _, e := range p.ledger.sorted() {
-		if p.byName[e.target] != nil {
-			left -= p.ledger.reserve(e, p.most(e), p.term(now))
+		left -= e.reserve(p.most(e), p.term(now))
+		told[e.target] = true
+	}
+	if now.Sub(p.since) <= p.cfg.Lease {
+		for _, w := range p.workloads {
+			if !told[w.Name] {
+				left -= w.Max
+			}
 		}
 	}
 	return left
+}
+
+// unfenced reports whether a live knob may still be turned by a former leader.
+func (p *Planner) unfenced(now time.Time) bool {
+	for _, e := range p.ledger.entries {
+		if !e.gone && !p.term(now).fenced(e) {
+			return true
+		}
+	}
+	return false
 }

@@ -14,7 +14,7 @@ import (
 type pending struct {
 	plan  trimtab.Plan // the first step
 	grows []trimtab.Action
-	// waits holds the hosts whose answer to the first step is missing.
+	// waits holds the hosts whose answer to the first step's shrinks is missing.
 	waits map[string]bool
 	until time.Time
 }
@@ -37,18 +37,11 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	for _, a := range r.shrinks {
 		waits[a.Host] = true
 	}
-	if len(r.grows) > 0 {
-		for _, e := range p.ledger.entries {
-			if p.byName[e.target] != nil && !p.term(r.now).fenced(p.ledger.host(e.host)) {
-				waits[e.host] = true
-			}
-		}
-	}
 	p.pending = &pending{plan: plan, grows: r.grows, waits: waits, until: r.now.Add(p.cfg.Confirm)}
 	switch {
 	case len(r.grows) == 0:
 		plan.Last, p.pending = true, nil
-	case len(waits) == 0:
+	case len(waits) == 0 && !p.unfenced(r.now):
 		plan.Last, p.pending = true, nil
 		plan.Actions = append(plan.Actions, p.fit(r.now, r.grows, plan)...)
 	}
@@ -86,42 +79,36 @@ func advises(plan *trimtab.Plan) bool {
 	return slices.ContainsFunc(plan.Actions, func(a trimtab.Action) bool { return a.Mode == trimtab.Recommend })
 }
 
-// fit scales grows to what is free by the ledger and enters them there.
+// fit scales grows to what is free by the ledger and enters them there. What
+// a knob has reserved already, by a grow that was not answered, is its own.
 func (p *Planner) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
-	room := p.spare(now)
+	id := stepID{plan.Epoch, plan.Sequence, plan.Step}
 	asks := make([]float64, 0, len(grows))
 	kept := make([]trimtab.Action, 0, len(grows))
 	for _, a := range grows {
 		e := p.ledger.entries[place{a.Target, a.Host}]
-		if e == nil || e.gone || e.held.Now.Unlimited || p.byName[a.Target].released {
+		if e == nil || e.gone || !e.held.Now.Less(a.Set) || p.byName[a.Target].released || !p.term(now).fenced(e) {
 			p.counts.dropped++
 			continue
 		}
 		a.Expect = e.held.Now
-		ask := a.Set.Value - p.ledger.reserve(e, p.most(e), p.term(now))
-		if ask <= grain*p.cfg.Unit {
-			p.counts.dropped++
-			continue
-		}
-		asks, kept = append(asks, ask), append(kept, a)
+		asks = append(asks, max(0, a.Set.Value-e.reserve(p.most(e), p.term(now))))
+		kept = append(kept, a)
 	}
-	var out []trimtab.Action
-	for i, got := range guard.Share(asks, room, p.cfg.Unit) {
+	out := kept[:0]
+	for i, got := range guard.Share(asks, p.spare(now), p.cfg.Unit) {
 		a := kept[i]
-		if got <= grain*p.cfg.Unit {
-			p.counts.dropped++
-			continue
-		}
 		if got < asks[i] {
 			a.Set = trimtab.Units(a.Set.Value - asks[i] + got)
 			a.Why.Binding = fmt.Sprintf("capacity: %v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[i]))
 			p.counts.scaled++
 		}
+		if a.Set.Value-a.Expect.Value < p.cfg.Unit/2 {
+			p.counts.dropped++
+			continue
+		}
 		e := p.ledger.entries[place{a.Target, a.Host}]
-		e.grows = append(e.grows, grow{
-			id: stepID{plan.Epoch, plan.Sequence, plan.Step}, set: a.Set,
-			until: now.Add(plan.Lease.Duration()),
-		})
+		e.grows = append(e.grows, grow{id: id, set: a.Set, until: now.Add(p.cfg.Lease + p.cfg.Confirm)})
 		out = append(out, a)
 	}
 	return out
@@ -134,13 +121,8 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	if w == nil {
 		return nil
 	}
-	t := p.term(now)
-	for host := range w.waits {
-		if !w.shrinks(host) && t.fenced(p.ledger.host(host)) {
-			delete(w.waits, host)
-		}
-	}
-	if len(w.waits) > 0 && now.Before(w.until) {
+	waits := len(w.waits) > 0 || p.unfenced(now)
+	if waits && now.Before(w.until) {
 		return nil
 	}
 	p.pending = nil
@@ -148,7 +130,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	plan.Step, plan.Last, plan.Time = 2, true, now
 	plan.Held = maps.Clone(w.plan.Held)
 	plan.Actions = p.fit(now, w.grows, plan)
-	if len(w.waits) > 0 {
+	if waits {
 		p.counts.unanswered++
 	}
 	out := p.emit(&plan)
@@ -162,20 +144,13 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	return out
 }
 
-// shrinks reports whether the first step lowered anything on the host.
-func (w *pending) shrinks(host string) bool {
-	return slices.ContainsFunc(w.plan.Actions, func(a trimtab.Action) bool {
-		return a.Host == host && a.Mode == trimtab.Act
-	})
-}
-
 // answer takes in an outcome.
 func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	if o.Pool != p.cfg.Pool {
 		p.counts.ignored["outcome"]++
 		return nil
 	}
-	p.ledger.read(now, o, p.cfg.Resource)
+	p.ledger.read(o, p.cfg.Resource)
 	if w := p.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
 		delete(w.waits, o.Host)
 	}

@@ -216,8 +216,8 @@ func (r *decision) solve(in func(*seat) bool) {
 		return
 	}
 	for _, e := range p.ledger.sorted() {
-		if p.byName[e.target] != nil && !mine[e] {
-			left -= p.ledger.reserve(e, p.most(e), p.term(r.now))
+		if !mine[e] {
+			left -= e.believed(p.most(e), r.now)
 		}
 	}
 	prob := &Problem{Units: max(0, downUnits(left, p.cfg.Unit)), Unit: p.cfg.Unit, Stop: p.cfg.Stop}
@@ -252,9 +252,7 @@ func (r *decision) guard() {
 	p := r.planner
 	g := guard.Round{Now: r.now, Unit: p.cfg.Unit, Capacity: p.cfg.Capacity, Spare: p.cfg.Capacity}
 	for _, e := range p.ledger.sorted() {
-		if p.byName[e.target] != nil {
-			g.Spare -= bounded(e.held.Now, p.most(e))
-		}
+		g.Spare -= e.believed(p.most(e), r.now)
 	}
 	for _, s := range r.seats {
 		s.want = s.now
@@ -267,8 +265,9 @@ func (r *decision) guard() {
 		}
 		g.Workloads = append(g.Workloads, guard.Workload{
 			Name: s.Name, Now: s.now, Target: target, Want: s.want, Fresh: s.free,
-			Needed: s.free && s.estimate.Curve.Eval(s.now).Mean < s.SLO,
-			Advice: !s.acts(), Last: s.move,
+			Missing: s.free && s.estimate.Curve.Eval(s.now).Mean < s.SLO,
+			Meets:   s.free && s.estimate.Curve.Eval(target).Mean >= s.SLO,
+			Advice:  !s.acts(), Last: s.move,
 		})
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
@@ -299,12 +298,9 @@ func (r *decision) fallback(s *seat) float64 {
 
 // act turns a grant into an action.
 func (r *decision) act(s *seat) {
-	u := r.planner.cfg.Unit
-	set := trimtab.Units(s.grant.Set)
-	now := s.entry.held.Now
-	// A granted step from Unlimited, or any change above rounding.
-	if math.Abs(s.grant.Set-s.now) <= grain*u {
-		return
+	set, now := trimtab.Units(s.grant.Set), s.entry.held.Now
+	if math.Abs(s.grant.Set-s.now) < r.planner.cfg.Unit/2 {
+		return // a quantised knob is where it can be
 	}
 	a := trimtab.Action{Target: s.Name, Host: s.entry.host, Resource: r.planner.cfg.Resource, Expect: now, Set: set, Mode: s.Mode, Why: r.reason(s)}
 	switch {

@@ -9,10 +9,11 @@
 //	proof      no fall without a fresh estimate
 //	room       Σ (set − a_now)+ <= spare capacity + Σ (a_now − set)+
 //
-// A rise into spare capacity is otherwise free. A rise of a workload that
-// misses its SLO is free of the dead band and of the reversal bound too, and
-// may be paid for by falls inside the dead band: a guard must not keep a
-// service from recovering. The fall that follows waits for the window.
+// A rise into spare capacity is otherwise free. A workload that misses its SLO
+// may rise in spite of a reversal; where the rise is expected to meet the SLO
+// the dead band does not stop it either, and falls inside the dead band may pay
+// for it: a guard must not keep a service from recovering. The fall that
+// follows waits for the window.
 //
 // Source: the promises R9 to R12 of this project; the idea of a slow way down
 // and a fast way up is that of every autoscaler that survived an outage.

@@ -86,8 +86,9 @@ type Workload struct {
 	Now, Target, Want float64
 	// Fresh tells that a fresh estimate without a hold stands behind it.
 	Fresh bool
-	// Needed tells that it misses its SLO with what it has.
-	Needed bool
+	// Missing tells that it misses its SLO with what it has, Meets that it is
+	// expected to meet it at Target.
+	Missing, Meets bool
 	// Advice tells that the action will not be written (mode recommend): it
 	// is bounded alike, in an account of its own.
 	Advice bool
@@ -136,7 +137,7 @@ func (c Config) Apply(r Round) []Grant {
 		}
 	}
 	for s := range account {
-		c.settle(r, grants, &account[s])
+		r.Spare = c.settle(r, grants, &account[s])
 	}
 	return grants
 }
@@ -167,17 +168,17 @@ func side(w *Workload) int {
 // rise admits a rise, unless the dead band or the last reversal forbids it.
 func (c Config) rise(r Round, i int, grants []Grant, a *ledger) {
 	w := &r.Workloads[i]
-	if !c.Disabled && !w.Needed {
-		if w.Target-w.Now <= c.Band*w.Now {
-			grants[i].Binding = c.inBand()
-			return
-		}
-		if c.reverses(w, +1, r.Now) {
-			grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
-			return
-		}
+	needed := w.Missing && w.Meets
+	switch {
+	case c.Disabled:
+	case !needed && w.Target-w.Now <= c.Band*w.Now:
+		grants[i].Binding = c.inBand()
+		return
+	case !w.Missing && c.reverses(w, +1, r.Now):
+		grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
+		return
 	}
-	a.rises = append(a.rises, wish{i, w.Want, w.Want - w.Now, w.Needed})
+	a.rises = append(a.rises, wish{i, w.Want, w.Want - w.Now, needed})
 }
 
 // fall admits a fall, shortened to the bound per step.
@@ -227,8 +228,9 @@ func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 		direction < 0 && now.Sub(m.At) < c.Window
 }
 
-// settle grants falls within the bounds per round, then rises within the room.
-func (c Config) settle(r Round, grants []Grant, a *ledger) {
+// settle grants falls within the bounds per round, then rises within the room,
+// and returns the room that is left.
+func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 	bySize := func(x, y wish) int {
 		switch {
 		case x.amount > y.amount:
@@ -282,12 +284,12 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) {
 		}
 		lower(f, true)
 	}
-	c.raise(r, grants, a.rises, r.Spare+freed)
+	return c.raise(r, grants, a.rises, r.Spare+freed)
 }
 
 // raise shares the room among the rises: first those that are needed, each
-// group in proportion to what it asks.
-func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) {
+// group in proportion to what it asks. It returns the room that is left.
+func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float64 {
 	for _, needed := range []bool{true, false} {
 		var group []wish
 		var asks []float64
@@ -311,6 +313,7 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) {
 			}
 		}
 	}
+	return room
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,0 +1,282 @@
+package planner_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+// host is an actuator that keeps the action contract: it refuses what is not
+// newer than what it accepted, what ran out, and what expects another value.
+type host struct {
+	name            string
+	epoch, sequence uint64
+	step            int
+	now             map[string]trimtab.Amount
+	names           []string
+}
+
+// carryOut executes a plan and answers; effect is called after every write,
+// which fails when it returns false.
+func (h *host) carryOut(p *trimtab.Plan, now time.Time, effect func(target string) (fails, readable bool)) *trimtab.Outcome {
+	o := &trimtab.Outcome{Pool: p.Pool, Host: h.name, Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: now}
+	newer := p.Epoch > h.epoch || p.Epoch == h.epoch && (p.Sequence > h.sequence || p.Sequence == h.sequence && p.Step > h.step)
+	if !newer || now.Sub(p.Time) > p.Lease.Duration() {
+		o.Refused = "not newer, or too late"
+		return o
+	}
+	h.epoch, h.sequence, h.step = p.Epoch, p.Sequence, p.Step
+	for _, a := range p.Actions {
+		before, ok := h.now[a.Target]
+		if a.Host != h.name || !ok {
+			continue
+		}
+		r := trimtab.Result{Target: a.Target, Resource: a.Resource, Before: before, Asked: a.Set, Found: before, Known: true, Status: trimtab.Recommended}
+		switch {
+		case a.Mode != trimtab.Act:
+		case !before.Equal(a.Expect, 1e-9):
+			r.Status, r.Reason = trimtab.Refused, "found another value"
+		default:
+			r.Status = trimtab.Written
+			fails, readable := effect(a.Target)
+			if fails {
+				r.Status = trimtab.Failed
+			} else {
+				h.now[a.Target] = a.Set
+			}
+			r.Found, r.Known = h.now[a.Target], readable
+			if !readable {
+				r.Found = trimtab.Amount{}
+			}
+		}
+		o.Results = append(o.Results, r)
+	}
+	return o
+}
+
+func (h *host) holding(now time.Time) *trimtab.Holding {
+	out := &trimtab.Holding{Host: h.name, Time: now, Epoch: h.epoch, Sequence: h.sequence}
+	for _, n := range h.names {
+		out.Targets = append(out.Targets, trimtab.Held{Target: n, Resource: "cpu", Knob: "test", Now: h.now[n], Baseline: trimtab.Unlimited(), Min: 0.1, Max: 8})
+	}
+	return out
+}
+
+// world is planners, hosts and a network that loses, repeats and reorders.
+type world struct {
+	t        *rapid.T
+	cfg      planner.Config
+	now      time.Time
+	planners []*planner.Planner
+	epoch    uint64
+	hosts    []*host
+	// down are plans on their way to hosts[i], up what is on its way to the
+	// planners.
+	down [][]*trimtab.Plan
+	up   []trimtab.Value
+	cap  float64
+	// lowered sees every fall that a plan asks for.
+	lowered   func(a *trimtab.Action)
+	estimates int
+}
+
+func (w *world) total() float64 {
+	sum := 0.0
+	for _, h := range w.hosts {
+		for _, a := range h.now {
+			if a.Unlimited {
+				sum += w.cfg.Capacity
+			} else {
+				sum += a.Value
+			}
+		}
+	}
+	return sum
+}
+
+func (w *world) hand(p *planner.Planner, v trimtab.Value) {
+	for _, out := range p.Step(w.now, v) {
+		plan := out.(*trimtab.Plan)
+		if err := plan.Validate(); err != nil {
+			w.t.Fatal(err)
+		}
+		for i := range plan.Actions {
+			if a := &plan.Actions[i]; a.Set.Less(a.Expect) && w.lowered != nil {
+				w.lowered(a)
+			}
+		}
+		for i := range w.hosts {
+			w.down[i] = append(w.down[i], plan)
+		}
+	}
+}
+
+func (w *world) lead() {
+	p, err := planner.New(w.cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.epoch++
+	w.planners = append(w.planners, p)
+	w.hand(p, &trimtab.Leader{Pool: "p", Epoch: w.epoch})
+}
+
+// deliver takes one message from a queue, mostly the oldest, and may leave it
+// there to be delivered again.
+func take[V any](t *rapid.T, q *[]V) V {
+	i := 0
+	if rapid.IntRange(0, 3).Draw(t, "reorder") == 0 {
+		i = rapid.IntRange(0, len(*q)-1).Draw(t, "which")
+	}
+	v := (*q)[i]
+	if rapid.IntRange(0, 4).Draw(t, "again") > 0 {
+		*q = slices.Delete(*q, i, i+1)
+	}
+	return v
+}
+
+func (w *world) step() {
+	t := w.t
+	switch op := rapid.IntRange(0, 19).Draw(t, "op"); {
+	case op < 6: // a plan arrives at a host
+		i := rapid.IntRange(0, len(w.hosts)-1).Draw(t, "host")
+		if len(w.down[i]) == 0 {
+			return
+		}
+		plan := take(t, &w.down[i])
+		if rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
+			return
+		}
+		o := w.hosts[i].carryOut(plan, w.now, func(target string) (bool, bool) {
+			return rapid.IntRange(0, 9).Draw(t, "fails") == 0, rapid.IntRange(0, 9).Draw(t, "unreadable") > 0
+		})
+		if got := w.total(); got > math.Max(w.cap, w.cfg.Capacity)+1e-6 {
+			t.Fatalf("%v in use, capacity %v", got, w.cfg.Capacity)
+		}
+		w.cap = math.Min(w.cap, w.total())
+		w.up = append(w.up, o)
+	case op < 12: // an answer arrives
+		if len(w.up) == 0 {
+			return
+		}
+		v := take(t, &w.up)
+		if rapid.IntRange(0, 9).Draw(t, "lost") > 0 {
+			for _, p := range w.planners {
+				w.hand(p, v)
+			}
+		}
+	case op < 14:
+		h := w.hosts[rapid.IntRange(0, len(w.hosts)-1).Draw(t, "host")]
+		w.up = append(w.up, h.holding(w.now))
+	case op < 17: // time passes
+		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 1200).Draw(t, "ms")) * time.Millisecond)
+		for _, p := range w.planners {
+			w.hand(p, nil)
+		}
+	case op < 18:
+		w.estimate()
+	case rapid.IntRange(0, 3).Draw(t, "dies") == 0: // the planner dies; or is cut off and goes on
+		if rapid.Bool().Draw(t, "split") || len(w.planners) > 2 {
+			w.planners = nil
+		}
+		w.lead()
+	case op == 19:
+		n := w.cfg.Workloads[rapid.IntRange(0, len(w.cfg.Workloads)-1).Draw(t, "w")].Name
+		for _, p := range w.planners {
+			w.hand(p, &trimtab.Alert{Workload: n, Name: "slow", Group: n, Firing: true, Time: w.now})
+		}
+	}
+}
+
+// estimate gives every planner a new curve of every workload.
+func (w *world) estimate() {
+	for _, c := range w.cfg.Workloads {
+		e := estimate(c.Name, w.now, ramp(rapid.Float64Range(0.2, 6).Draw(w.t, "full")))
+		for _, p := range w.planners {
+			w.hand(p, e)
+		}
+	}
+}
+
+func newWorld(t *rapid.T) *world {
+	cfg := planner.Config{Pool: "p", Resource: "cpu", Capacity: 8, Unit: 0.1, Round: time.Second, Lease: time.Hour, Confirm: 2 * time.Second, StaleAfter: time.Hour,
+		Policy: rapid.SampledFrom([]planner.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}}).Draw(t, "policy"),
+		Guard:  guard.Config{Disabled: rapid.Bool().Draw(t, "unguarded"), Window: time.Second, Lowered: 1}}
+	w := &world{t: t, now: t0}
+	hosts := rapid.IntRange(1, 3).Draw(t, "hosts")
+	for i := range hosts {
+		w.hosts = append(w.hosts, &host{name: fmt.Sprint("h", i), now: map[string]trimtab.Amount{}})
+	}
+	n := rapid.IntRange(2, 5).Draw(t, "workloads")
+	for i := range n {
+		name := fmt.Sprint("w", i)
+		mode := rapid.SampledFrom([]trimtab.Mode{trimtab.Act, trimtab.Act, trimtab.Act, trimtab.Recommend, trimtab.Off}).Draw(t, "mode")
+		cfg.Workloads = append(cfg.Workloads, planner.WorkloadConfig{Name: name, Mode: mode, SLO: 0.9, Min: 0.1})
+		h := w.hosts[i%hosts]
+		h.names = append(h.names, name)
+		h.now[name] = trimtab.Units(float64(rapid.IntRange(1, 80/n).Draw(t, "has")) / 10)
+		if rapid.IntRange(0, 9).Draw(t, "unlimited") == 0 {
+			h.now[name] = trimtab.Unlimited()
+		}
+	}
+	w.cfg, w.down = cfg, make([][]*trimtab.Plan, hosts)
+	w.cap = w.total()
+	w.lead()
+	for _, h := range w.hosts {
+		w.hand(w.planners[0], h.holding(w.now))
+	}
+	w.estimate()
+	return w
+}
+
+// R14, R16, R7: loss, repetition, reordering, failing writes, planners that
+// die between any two effects or go on with a stale epoch.
+func TestTheSumNeverExceedsTheCapacity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(20, 120).Draw(t, "steps") {
+			w.step()
+		}
+	})
+}
+
+// A world without faults gets where it is going: the guard against a planner
+// that is safe because it does nothing.
+func TestAFaultlessWorldReachesItsTarget(t *testing.T) {
+	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+	p, err := planner.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{name: "h1", names: []string{"a", "b", "c"}, now: map[string]trimtab.Amount{"a": trimtab.Units(6), "b": trimtab.Units(1), "c": trimtab.Units(1)}}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	now := t0
+	for range 30 {
+		now = now.Add(time.Second)
+		p.Step(now, h.holding(now))
+		for n, full := range map[string]float64{"a": 1, "b": 3, "c": 3} {
+			p.Step(now, estimate(n, now, ramp(full)))
+		}
+		queue := p.Step(now, nil)
+		for len(queue) > 0 {
+			o := h.carryOut(queue[0].(*trimtab.Plan), now, func(string) (bool, bool) { return false, true })
+			queue = append(queue[1:], p.Step(now, o)...)
+		}
+	}
+	// The demands are about 0.9 of the ramps, and fit.
+	for n, want := range map[string]float64{"a": 0.9, "b": 2.8, "c": 2.8} {
+		if got := h.now[n].Value; math.Abs(got-want) > 0.15 {
+			t.Errorf("%s has %v, want about %v", n, got, want)
+		}
+	}
+}
