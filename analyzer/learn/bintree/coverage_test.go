@@ -56,7 +56,7 @@ func judge(t *testing.T, rows []learntest.Row) {
 }
 
 func TestCoverageOfSyntheticCurvesHoldsTheLevel(t *testing.T) {
-	judge(t, learntest.Coverage(fresh, learntest.Curves(), learntest.Plan{Seeds: 20}))
+	judge(t, learntest.Coverage(fresh, learntest.Curves(), learntest.Plan{Seeds: 20, Counts: []int{60, 600}}))
 }
 
 func TestCoverageWithFewRequestsPerReportHoldsTheLevel(t *testing.T) {
@@ -64,5 +64,5 @@ func TestCoverageWithFewRequestsPerReportHoldsTheLevel(t *testing.T) {
 }
 
 func TestCoverageOfRecordedProfilesHoldsTheLevel(t *testing.T) {
-	judge(t, learntest.Coverage(fresh, profiles(t), learntest.Plan{Seeds: 20}))
+	judge(t, learntest.Coverage(fresh, profiles(t), learntest.Plan{Seeds: 12}))
 }
