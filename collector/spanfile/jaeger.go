@@ -1,0 +1,145 @@
+package spanfile
+
+import (
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/internal/jsonvalue"
+)
+
+// decodeJaeger reads
+//
+//	{"data": [{"traceID", "spans": [{"traceID", "spanID", "references": [{"refType", "traceID", "spanID"}],
+//	  "startTime" µs, "duration" µs, "tags": [{"key", "type", "value"}], "processID", "process"}],
+//	  "processes": {"p1": {"serviceName", "tags"}}}]}
+//
+// The enriched export repeats parents inside references: those copies are
+// skipped.
+func decodeJaeger(v jsonvalue.Value, p *collector.Packer) error {
+	var cache collector.ResourceCache
+	for trace := range v.Member("data").Elements() {
+		spans := trace.Member("spans")
+		if !trace.IsObject() || !(spans.IsArray() || spans.Absent()) {
+			return trimtab.Invalidf("Jaeger trace: no list of spans in %.40q", []byte(trace))
+		}
+		processes := map[string]*collector.Resource{}
+		for id, process := range trace.Member("processes").Members() {
+			processes[id] = jaegerProcess(process, &cache)
+		}
+		for span := range spans.Elements() {
+			if !span.IsObject() {
+				return trimtab.Invalidf("Jaeger span: %.40q", []byte(span))
+			}
+			jaegerSpan(span, processes, &cache, p)
+		}
+	}
+	return nil
+}
+
+// jaegerProcess returns the resource of a process.
+func jaegerProcess(v jsonvalue.Value, cache *collector.ResourceCache) *collector.Resource {
+	r, _ := cache.Get(v, func(raw []byte) (*collector.Resource, error) { // never an error
+		v := jsonvalue.Value(raw)
+		var attrs []trimtab.Attr
+		if name, _ := v.Member("serviceName").Text(); name != "" {
+			attrs = append(attrs, trimtab.Attr{Key: "service.name", Value: name})
+		}
+		for tag := range v.Member("tags").Elements() {
+			if key, value, ok := jaegerTag(tag); ok && key != "service.name" {
+				attrs = append(attrs, trimtab.Attr{Key: key, Value: value})
+			}
+		}
+		return collector.NewResource(attrs), nil
+	})
+	return r
+}
+
+// jaegerTag returns a tag with a text, boolean or integer value.
+func jaegerTag(tag jsonvalue.Value) (key, value string, ok bool) {
+	for name, v := range tag.Members() {
+		switch name {
+		case "key":
+			key, _ = v.Text()
+		case "value":
+			value, ok = v.Text()
+			if _, isBool := v.Bool(); isBool {
+				value, ok = string(v), true
+			} else if _, isInt := v.Int(); isInt && !ok {
+				value, ok = string(v), true
+			}
+		}
+	}
+	return key, value, ok
+}
+
+// jaegerSpan packs one span.
+func jaegerSpan(v jsonvalue.Value, processes map[string]*collector.Resource, cache *collector.ResourceCache, p *collector.Packer) {
+	s := trimtab.Span{Adjusted: 1}
+	var references, process jsonvalue.Value
+	var duration int64
+	timed, lasted := false, false
+	resource := (*collector.Resource)(nil)
+	for key, m := range v.Members() {
+		switch key {
+		case "traceID":
+			hexID(m, s.TraceID[:])
+		case "spanID":
+			hexID(m, s.SpanID[:])
+		case "parentSpanID": // before references existed
+			hexID(m, s.Parent[:])
+		case "references":
+			references = m
+		case "startTime":
+			s.Start, timed = m.Int()
+		case "duration":
+			duration, lasted = m.Int()
+		case "processID":
+			id, _ := m.Text()
+			resource = processes[id]
+		case "process":
+			process = m
+		case "tags":
+			for tag := range m.Elements() {
+				if key, value, ok := jaegerTag(tag); ok {
+					collector.ApplyJaegerTag(&s, key, value)
+				}
+			}
+		}
+	}
+	s.Start = nanoseconds(s.Start)
+	if timed && lasted {
+		s.End = endOf(s.Start, nanoseconds(duration))
+	}
+	jaegerParent(references, &s)
+	if resource == nil {
+		resource = jaegerProcess(process, cache)
+	}
+	p.SetResource(resource)
+	p.Add(&s)
+}
+
+// jaegerParent sets the parent: the first CHILD_OF in the same trace, else the
+// first FOLLOWS_FROM.
+func jaegerParent(references jsonvalue.Value, s *trimtab.Span) {
+	found := ""
+	for ref := range references.Elements() {
+		var trace [16]byte
+		var id [8]byte
+		kind := ""
+		for key, m := range ref.Members() {
+			switch key {
+			case "refType":
+				kind, _ = m.Text()
+			case "traceID":
+				hexID(m, trace[:])
+			case "spanID":
+				hexID(m, id[:])
+			}
+		}
+		if trace != s.TraceID || (kind != "CHILD_OF" && kind != "FOLLOWS_FROM") {
+			continue
+		}
+		if found == "" || (found != "CHILD_OF" && kind == "CHILD_OF") {
+			found, s.Parent = kind, id
+		}
+	}
+}

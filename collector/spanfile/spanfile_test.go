@@ -1,0 +1,265 @@
+package spanfile
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/internal/spantest"
+)
+
+// data returns the folder of recorded data.
+func data(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("TRIMTAB_DATA")
+	if dir == "" {
+		t.Skip("TRIMTAB_DATA is not set: no recorded data to read")
+	}
+	return dir
+}
+
+// shape is what a recording's README states.
+type shape struct {
+	Format                   Format
+	Traces, Spans            int
+	Services, Roots, Orphans int
+	Negative, Depth          int
+}
+
+func shapeOf(t *testing.T, r *Recording) shape {
+	t.Helper()
+	spans := spantest.Unpack(r.Frames)
+	out := shape{Format: r.Format, Spans: len(spans)}
+	if r.Spans != len(spans) || r.Rejected != 0 {
+		t.Errorf("says %d spans, %d rejected; frames hold %d", r.Spans, r.Rejected, len(spans))
+	}
+	type id struct {
+		trace [16]byte
+		span  [8]byte
+	}
+	traces, services, byID := map[[16]byte]bool{}, map[string]bool{}, map[id]spantest.Span{}
+	for _, s := range spans {
+		traces[s.TraceID] = true
+		services[s.Attrs["service.name"]] = true
+		if _, twice := byID[id{s.TraceID, s.SpanID}]; twice {
+			t.Errorf("two spans %x in trace %x", s.SpanID, s.TraceID)
+		}
+		byID[id{s.TraceID, s.SpanID}] = s
+		if s.End < s.Start {
+			out.Negative++
+		}
+		if s.Parent == [8]byte{} {
+			out.Roots++
+		}
+	}
+	for _, s := range spans {
+		depth := 1
+		for s.Parent != [8]byte{} && depth < 100 {
+			parent, ok := byID[id{s.TraceID, s.Parent}]
+			if !ok {
+				out.Orphans++
+				break
+			}
+			s = parent
+			depth++
+		}
+		out.Depth = max(out.Depth, depth)
+	}
+	out.Traces, out.Services = len(traces), len(services)
+	return out
+}
+
+func TestRecordedTracesHaveTheShapeThatTheirDescriptionStates(t *testing.T) {
+	for name, want := range map[string]shape{
+		"dsb-socialnetwork-jaeger/traces-14.json.gz":                  {Format: Jaeger, Traces: 14, Spans: 462, Services: 12, Roots: 14, Depth: 9},
+		"zipkin-recorded-traces/smartthings-oauth-authorization.json": {Format: Zipkin, Traces: 1, Spans: 175, Services: 8, Roots: 1, Negative: 19},
+		"zipkin-recorded-traces/yelp.json":                            {Format: Zipkin, Traces: 1, Spans: 16, Services: 6, Roots: 1},
+		"zipkin-recorded-traces/ascend.json":                          {Format: Zipkin, Traces: 1, Spans: 8, Services: 3, Roots: 1},
+		"zipkin-recorded-traces/messaging-kafka.json":                 {Format: Zipkin, Traces: 1, Spans: 28, Services: 2, Roots: 1},
+		"otlp-json-examples/trace.json":                               {Format: OTLP, Traces: 1, Spans: 1, Services: 1, Orphans: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Open(filepath.Join(data(t), name), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := shapeOf(t, r)
+			if want.Depth == 0 {
+				got.Depth = 0 // the description does not say
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// The counts of both READMEs, by file.
+func TestAllMinutesOfTheInjectedFaultsAreReadWhole(t *testing.T) {
+	for name, want := range map[string][2]int{
+		"nezha-online-boutique/trace/2022-08-23_17_00": {502, 22969}, "nezha-online-boutique/trace/2022-08-22_03_55": {363, 16833},
+		"nezha-online-boutique/trace/2022-08-22_04_36": {497, 23292}, "nezha-online-boutique/trace/2022-08-22_04_45": {480, 22057},
+		"nezha-online-boutique/trace/2022-08-22_04_46": {513, 23312}, "nezha-online-boutique/trace/2022-08-22_05_19": {147, 6712},
+		"nezha-online-boutique/trace/2022-08-22_05_20": {116, 5321}, "nezha-online-boutique/trace/2022-08-22_05_28": {319, 14476},
+		"nezha-online-boutique/trace/2022-08-22_07_03": {425, 19697}, "nezha-online-boutique/trace/2022-08-22_07_11": {252, 11619},
+		"nezha-online-boutique/trace/2022-08-22_07_26":        {503, 22985},
+		"nezha-train-ticket/trace/2023-01-29_08_50_faultfree": {71, 4890}, "nezha-train-ticket/trace/2023-01-29_10_04": {48, 2336},
+		"nezha-train-ticket/trace/2023-01-29_13_31": {60, 4929}, "nezha-train-ticket/trace/2023-01-29_13_33": {52, 4063},
+		"nezha-train-ticket/trace/2023-01-29_14_23": {62, 3765}, "nezha-train-ticket/trace/2023-01-29_14_24": {58, 4547},
+		"nezha-train-ticket/trace/2023-01-29_14_49": {47, 3852},
+		"nezha-train-ticket/trace/2023-01-29_15_42": {53, 4346}, "nezha-train-ticket/trace/2023-01-29_15_43": {52, 3796},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Open(filepath.Join(data(t), name+".json.gz"), Options{Partitions: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := shapeOf(t, r)
+			if got.Traces != want[0] || got.Spans != want[1] || got.Roots != want[0] || got.Orphans != 0 || got.Negative != 0 {
+				t.Errorf("%+v, want %d traces, %d spans", got, want[0], want[1])
+			}
+		})
+	}
+}
+
+func read(t *testing.T, doc string) []spantest.Span {
+	t.Helper()
+	r, err := Read(strings.NewReader(doc), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spantest.Unpack(r.Frames)
+}
+
+func TestAZipkinServerThatSharesItsClientsIDBecomesItsChild(t *testing.T) {
+	spans := read(t, `[
+	 {"traceId":"1","id":"a","kind":"SERVER","timestamp":1,"duration":9,"localEndpoint":{"serviceName":"front"}},
+	 {"traceId":"1","parentId":"b","id":"c","timestamp":4,"duration":1,"localEndpoint":{"serviceName":"back"},"tags":{"error":"true"}},
+	 {"traceId":"1","parentId":"b","id":"d","timestamp":4,"duration":1,"localEndpoint":{"serviceName":"front"}},
+	 {"traceId":"1","parentId":"b","id":"e","timestamp":4,"duration":1,"localEndpoint":{"serviceName":"else"}},
+	 {"traceId":"1","parentId":"a","id":"b","kind":"SERVER","shared":true,"timestamp":3,"duration":5,"localEndpoint":{"serviceName":"back"}},
+	 {"traceId":"1","parentId":"a","id":"b","kind":"CLIENT","timestamp":2,"duration":7,"localEndpoint":{"serviceName":"front"}}]`)
+	front, c, d, e, back, client := spans[0], spans[1], spans[2], spans[3], spans[4], spans[5]
+	if client.SpanID != [8]byte{7: 0xb} || client.Parent != front.SpanID {
+		t.Errorf("client %x under %x", client.SpanID, client.Parent)
+	}
+	if back.SpanID == client.SpanID || back.Parent != client.SpanID {
+		t.Errorf("server %x under %x", back.SpanID, back.Parent)
+	}
+	if c.Parent != back.SpanID || d.Parent != client.SpanID || e.Parent != back.SpanID {
+		t.Errorf("children under %x, %x, %x", c.Parent, d.Parent, e.Parent)
+	}
+	if c.Flags != trimtab.FlagError || back.Kind != trimtab.SpanServer || back.Start != 3000 || back.End != 8000 {
+		t.Errorf("%+v %+v", c, back)
+	}
+}
+
+func TestTheOrderOfAZipkinFileDoesNotMatter(t *testing.T) {
+	a := `{"traceId":"1","parentId":"a","id":"b","kind":"SERVER","shared":true,"timestamp":3,"localEndpoint":{"serviceName":"x"}}`
+	b := `{"traceId":"1","parentId":"a","id":"b","kind":"SERVER","shared":true,"timestamp":4,"localEndpoint":{"serviceName":"x"}}`
+	c := `{"traceId":"1","parentId":"a","id":"b","kind":"CLIENT","timestamp":2,"localEndpoint":{"serviceName":"y"}}`
+	byStart := func(spans []spantest.Span) map[int64]spantest.Span {
+		m := map[int64]spantest.Span{}
+		for _, s := range spans {
+			m[s.Start] = s
+		}
+		return m
+	}
+	want := byStart(read(t, "["+a+","+b+","+c+"]"))
+	for _, doc := range []string{"[" + c + "," + b + "," + a + "]", "[[" + b + "],[" + a + "," + c + "]]"} {
+		if d := cmp.Diff(want, byStart(read(t, doc))); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func TestNestedCopiesInJaegersReferencesAreSkipped(t *testing.T) {
+	spans := read(t, `{"data":[{"traceID":"ab","spans":[{"traceID":"ab","spanID":"2","references":[
+	  {"refType":"FOLLOWS_FROM","traceID":"ab","spanID":"9"},{"refType":"CHILD_OF","traceID":"ff","spanID":"8"},
+	  {"refType":"CHILD_OF","traceID":"ab","span":{"spanID":"7","references":[{"refType":"CHILD_OF","traceID":"ab","spanID":"6"}]},"spanID":"1"}],
+	  "startTime":5,"duration":2,"tags":[{"key":"span.kind","value":"client"},{"key":"error","type":"bool","value":true}],"processID":"p1"}],
+	  "processes":{"p1":{"serviceName":"cart","tags":[{"key":"ip","value":"::1"},{"key":"pid","type":"int64","value":7},{"key":"f","value":1.5}]}}}]}`)
+	want := []spantest.Span{{Span: trimtab.Span{TraceID: [16]byte{15: 0xab}, SpanID: [8]byte{7: 2}, Parent: [8]byte{7: 1}, Start: 5000, End: 7000, Adjusted: 1,
+		Kind: trimtab.SpanClient, Flags: trimtab.FlagError}, Attrs: map[string]string{"service.name": "cart", "ip": "::1", "pid": "7"}}}
+	if d := cmp.Diff(want, spans); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestOTLPMayBeOneRequestALineAndGzipped(t *testing.T) {
+	line := `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"EEE19B7EC3C1B174"}]}]}]}` + "\n"
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	if _, err := w.Write([]byte(line + "\n" + line)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(read(t, z.String())); n != 2 {
+		t.Errorf("%d spans", n)
+	}
+}
+
+func TestWhatIsNoRecordingIsInvalid(t *testing.T) {
+	for _, doc := range []string{"", "hello", "{}", `"x"`, "[1]", "[[1]]", `{"data":[1]}`, `{"data":[{"spans":3}]}`, `{"data":[{"spans":[3]}]}`, `{"data":3}`,
+		`{"resourceSpans":[]}` + "\nhello", "\x1f\x8bhello", `{"resourceSpans":3}`} {
+		if _, err := Read(strings.NewReader(doc), Options{}); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%q: %v", doc, err)
+		}
+	}
+	if _, err := Read(strings.NewReader(`[             ]`), Options{MaxBytes: 5}); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Errorf("too large: %v", err)
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "none.json"), Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTimesSaturate(t *testing.T) {
+	const most, least = 1<<63 - 1, -1 << 63
+	if nanoseconds(most) != most || nanoseconds(least) != least || nanoseconds(-2) != -2000 {
+		t.Error("nanoseconds wrap around")
+	}
+	for _, c := range [][3]int64{{1, 2, 3}, {most, 1, most}, {least, -1, least}, {5, -7, -2}, {most, 0, most}} {
+		if got := endOf(c[0], c[1]); got != c[2] {
+			t.Errorf("%d + %d = %d", c[0], c[1], got)
+		}
+	}
+}
+
+func fuzz(f *testing.F, seeds ...string) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		p := collector.NewPacker(1)
+		if _, err := decode(doc, p); err != nil {
+			if !errors.Is(err, trimtab.ErrInvalid) {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, frame := range p.Frames() {
+			if err := frame.Validate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func FuzzDecodeJaeger(f *testing.F) {
+	fuzz(f, `{"data":[{"traceID":"ab","spans":[{"traceID":"ab","spanID":"2","references":[{"refType":"CHILD_OF","traceID":"ab","spanID":"1"}],"startTime":5,"duration":2,"tags":[{"key":"error","value":true}],"processID":"p1"}],"processes":{"p1":{"serviceName":"cart","tags":[{"key":"pid","value":7}]}}}]}`)
+}
+
+func FuzzDecodeZipkin(f *testing.F) {
+	fuzz(f, `[{"traceId":"1","parentId":"a","id":"b","kind":"SERVER","shared":true,"timestamp":3,"duration":5,"localEndpoint":{"serviceName":"back"}},{"traceId":"1","id":"b","kind":"CLIENT"}]`)
+}
