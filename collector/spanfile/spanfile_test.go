@@ -80,10 +80,10 @@ func shapeOf(t *testing.T, r *Recording) shape {
 func TestRecordedTracesHaveTheShapeThatTheirDescriptionStates(t *testing.T) {
 	for name, want := range map[string]shape{
 		"dsb-socialnetwork-jaeger/traces-14.json.gz":                  {Format: Jaeger, Traces: 14, Spans: 462, Services: 12, Roots: 14, Depth: 9},
-		"zipkin-recorded-traces/smartthings-oauth-authorization.json": {Format: Zipkin, Traces: 1, Spans: 175, Services: 8, Roots: 1, Negative: 19},
-		"zipkin-recorded-traces/yelp.json":                            {Format: Zipkin, Traces: 1, Spans: 16, Services: 6, Roots: 1},
-		"zipkin-recorded-traces/ascend.json":                          {Format: Zipkin, Traces: 1, Spans: 8, Services: 3, Roots: 1},
-		"zipkin-recorded-traces/messaging-kafka.json":                 {Format: Zipkin, Traces: 1, Spans: 28, Services: 2, Roots: 1},
+		"zipkin-recorded-traces/smartthings-oauth-authorization.json": {Format: Zipkin, Traces: 1, Spans: 175, Services: 8, Roots: 1, Negative: 19, Depth: 33},
+		"zipkin-recorded-traces/yelp.json":                            {Format: Zipkin, Traces: 1, Spans: 16, Services: 6, Roots: 1, Depth: 5},
+		"zipkin-recorded-traces/ascend.json":                          {Format: Zipkin, Traces: 1, Spans: 8, Services: 3, Roots: 1, Depth: 4},
+		"zipkin-recorded-traces/messaging-kafka.json":                 {Format: Zipkin, Traces: 1, Spans: 28, Services: 2, Roots: 1, Depth: 5},
 		"otlp-json-examples/trace.json":                               {Format: OTLP, Traces: 1, Spans: 1, Services: 1, Orphans: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
