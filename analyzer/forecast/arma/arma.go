@@ -46,6 +46,8 @@ type state struct {
 	Y      []float64 `json:"y,omitempty"`
 	Since  int       `json:"since"` // reports since the last refit
 	Filter filter    `json:"filter"`
+	// Miss is the share of misses to aim at, corrected by those that were.
+	Miss float64 `json:"miss"`
 	// Model and Naive follow how the two forecasts did.
 	Model tracker `json:"model"`
 	Naive tracker `json:"naive"`
@@ -62,7 +64,7 @@ func New(c Config) (*ARMA, error) {
 }
 
 func newState(c Config) state {
-	return state{Horizon: c.Horizon, Level: c.Level,
+	return state{Horizon: c.Horizon, Level: c.Level, Miss: 1 - c.Level,
 		Model: newTracker(c.Horizon, c.Level), Naive: newTracker(c.Horizon, c.Level)}
 }
 
@@ -91,10 +93,29 @@ func (a *ARMA) Observe(load float64) error {
 // see moves filter and trackers on by one report.
 func (s *state) see(y float64) {
 	s.Filter.step(y)
+	for _, t := range []*tracker{&s.Model, &s.Naive} {
+		if p, passed := t.see(y); passed && p.Used {
+			s.correct(p.High > p.Bound)
+		}
+	}
 	high, _ := s.Filter.path(s.Horizon)
-	s.Model.see(y, high, s.Filter.spread())
-	s.Naive.see(y, y, s.Filter.spread())
+	spread, use := s.Filter.spread(), s.useModel()
+	s.Model.expect(high, spread, s.Miss, use)
+	s.Naive.expect(y, spread, s.Miss, !use)
 }
+
+// correct moves the aim: after too many misses at fewer (Gibbs and Candès,
+// equation 2).
+func (s *state) correct(missed bool) {
+	share := 0.0
+	if missed {
+		share = 1
+	}
+	s.Miss = math.Max(-0.2, math.Min(1, s.Miss+gamma*(margin*(1-s.Level)-share)))
+}
+
+// useModel reports whether ARMA's bounds were sharper than naive ones.
+func (s *state) useModel() bool { return s.Model.Loss < sharper*s.Naive.Loss }
 
 // recent returns the latest n reports, or all.
 func (s *state) recent(n int) []float64 { return s.Y[max(0, len(s.Y)-n):] }
@@ -127,16 +148,16 @@ func (s *state) replay(c Config) state {
 
 func (s *state) forecast() forecast.Forecast {
 	now := s.Y[len(s.Y)-1]
-	if s.Model.Loss < sharper*s.Naive.Loss {
+	if s.useModel() {
 		high, mean := s.Filter.path(s.Horizon)
-		return bounded(high+s.Model.quantile(s.Filter.spread()), mean*mean+s.Filter.Square, "arma(1,1)")
+		return bounded(high+s.Model.quantile(s.Filter.spread(), s.Miss), mean*mean+s.Filter.Square, "arma(1,1)")
 	}
 	recent := s.recent(s.Horizon)
 	mean := 0.0
 	for _, y := range recent {
 		mean += y * y / float64(len(recent))
 	}
-	return bounded(now+s.Naive.quantile(s.Filter.spread()), mean, "abstain")
+	return bounded(now+s.Naive.quantile(s.Filter.spread(), s.Miss), mean, "abstain")
 }
 
 func bounded(high, mean float64, model string) forecast.Forecast {

@@ -13,6 +13,9 @@ const (
 	rounds, maxScores, fewScores = 60, 1024, 120
 	// gamma is the pace at which the level is corrected per report.
 	gamma = 0.005
+	// margin is the share of the allowed misses that is aimed at: the
+	// correction comes a round late.
+	margin = 0.95
 )
 
 // tracker follows one point forecast of the highest of the next h reports,
@@ -20,8 +23,6 @@ const (
 type tracker struct {
 	Horizon int     `json:"horizon"`
 	Level   float64 `json:"level"`
-	// Miss is the corrected share of misses to aim at.
-	Miss float64 `json:"miss"`
 	// Pending holds the forecasts whose horizon has not passed, oldest first.
 	Pending []pending `json:"pending,omitempty"`
 	// Scores are highest minus forecast, oldest first.
@@ -38,14 +39,17 @@ type pending struct {
 	Bound float64 `json:"bound"`
 	High  float64 `json:"high"` // the highest report since
 	Seen  int     `json:"seen"`
+	// Used tells that this was the bound given out.
+	Used bool `json:"used,omitempty"`
 }
 
 func newTracker(horizon int, level float64) tracker {
-	return tracker{Horizon: horizon, Level: level, Miss: 1 - level}
+	return tracker{Horizon: horizon, Level: level}
 }
 
-// see takes report y, then the forecast base for the reports after it.
-func (t *tracker) see(y, base, spread float64) {
+// see takes report y, and returns the forecast whose horizon passed with it,
+// if there is one, scored.
+func (t *tracker) see(y float64) (p pending, passed bool) {
 	for i := range t.Pending {
 		p := &t.Pending[i]
 		if p.Seen == 0 || y > p.High {
@@ -53,24 +57,29 @@ func (t *tracker) see(y, base, spread float64) {
 		}
 		p.Seen++
 	}
-	if len(t.Pending) > 0 && t.Pending[0].Seen >= t.Horizon {
-		t.judge(t.Pending[0])
-		t.Pending = append(t.Pending[:0], t.Pending[1:]...)
+	if len(t.Pending) == 0 || t.Pending[0].Seen < t.Horizon {
+		return p, false
 	}
-	t.Pending = append(t.Pending, pending{Base: base, Bound: base + t.quantile(spread)})
+	p = t.Pending[0]
+	t.Pending = append(t.Pending[:0], t.Pending[1:]...)
+	t.judge(p)
+	return p, true
+}
+
+// expect takes the forecast of the reports to come.
+func (t *tracker) expect(base, spread, miss float64, used bool) {
+	t.Pending = append(t.Pending, pending{Base: base, Bound: base + t.quantile(spread, miss), Used: used})
 }
 
 // judge scores a forecast whose horizon has passed.
 func (t *tracker) judge(p pending) {
-	missed, loss := 0.0, (p.Bound-p.High)*(1-t.Level)
+	loss := (p.Bound - p.High) * (1 - t.Level)
 	if p.High > p.Bound {
-		missed, loss = 1, (p.High-p.Bound)*t.Level
+		loss = (p.High - p.Bound) * t.Level
 	}
 	t.Judged = min(t.Judged+1, math.MaxInt32)
 	keep := math.Min(1-1/(10*float64(t.Horizon)), 1-1/float64(t.Judged))
 	t.Loss = keep*t.Loss + (1-keep)*loss
-	// Miss too often: aim at fewer misses (Gibbs and Candès, equation 2).
-	t.Miss = math.Max(-0.2, math.Min(1, t.Miss+gamma*((1-t.Level)-missed)))
 	t.keep(p.High - p.Base)
 }
 
@@ -95,20 +104,20 @@ func (t *tracker) sort() {
 	}
 }
 
-// quantile returns how far above the forecast the bound is. While there are
-// few scores it is at least what a random walk of the given spread reaches.
-func (t *tracker) quantile(spread float64) float64 {
+// quantile returns how far above the forecast the bound is that aims at the
+// given share of misses. While there are few scores it is at least what a random walk of the given spread reaches.
+func (t *tracker) quantile(spread, miss float64) float64 {
 	t.sort()
 	n := len(t.sorted)
 	walk := 2 * spread * math.Sqrt(math.Min(float64(t.Horizon), 16))
 	if n == 0 {
 		return walk
 	}
-	rank := int(math.Ceil(float64(n+1)*(1-t.Miss))) - 1
+	rank := int(math.Ceil(float64(n+1)*(1-miss))) - 1
 	q := t.sorted[max(0, min(n-1, rank))]
-	if t.Miss <= 0 || rank >= n {
+	if miss <= 0 || rank >= n {
 		// Even the highest score is crossed too often.
-		q = t.sorted[n-1] + math.Max(0, -t.Miss)*10*spread
+		q = t.sorted[n-1] + math.Max(0, -miss)*10*spread
 	}
 	if n < fewScores {
 		share := float64(n) / fewScores

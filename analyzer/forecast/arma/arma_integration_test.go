@@ -1,0 +1,7 @@
+//go:build integration
+
+package arma_test
+
+import "testing"
+
+func TestCoverageOnWholeRecordedLoads(t *testing.T) { coverage(t, 1<<30) }
