@@ -42,7 +42,11 @@ func (p *Path) accountTop(n *node) {
 		return
 	}
 	var fault faults
-	n.window, fault = p.windows.pick(n.end, p.now)
+	end := n.end
+	if !n.known {
+		end = max(n.start, n.end) // which of them is wrong cannot be told
+	}
+	n.window, fault = p.windows.pick(end, p.now)
 	n.faults |= fault
 	if !n.entry() {
 		return

@@ -23,7 +23,7 @@ const (
 // trimtab_path_flagged_spans_total:
 //
 //	negative      it ends before it starts: its duration is unknown
-//	absurd        a time before 1970 or a duration over a day: unknown
+//	absurd        no time, one before 1970, or a duration over a day: unknown
 //	self_parent   it names itself as its parent: it has none
 //	cycle         it is its own ancestor: it has no parent
 //	orphan        its parent did not come in time, or at all

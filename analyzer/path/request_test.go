@@ -163,6 +163,15 @@ func TestALateRequestCountsInTheCurrentIntervalAndIsFlagged(t *testing.T) {
 	}
 }
 
+func TestARequestWithoutEndCountsInTheIntervalInWhichItBegan(t *testing.T) {
+	p := newPath(t, Config{Discover: true})
+	p.Step(at(0), frame(t, sp{trace: 1, id: 1, service: "a", start: 500, end: -float64(epoch) / 1e6}))
+	out := p.Flush(at(2 * time.Second))
+	if s := out[0].(*trimtab.Sketch); !s.From.Equal(at(0)) || s.Flagged["absurd"] != 1 || len(s.Flagged) != 1 {
+		t.Errorf("got %s", text(t, out))
+	}
+}
+
 func TestAClockAheadIsFlaggedInALongIntervalToo(t *testing.T) {
 	p := newPath(t, Config{Discover: true, Every: time.Minute})
 	p.Step(at(0), frame(t, sp{trace: 1, id: 1, service: "a", start: 0, end: 10}))
