@@ -35,6 +35,8 @@ type Actuator struct {
 	knobs    []*held
 	position position
 	lease    lease
+	// expired is set once the lease ran out, until the next one.
+	expired bool
 	// paused is when the pause in force was asked for; zero: not paused.
 	paused time.Time
 	// outcomes answer repeated deliveries of the plan at position, by step.

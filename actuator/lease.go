@@ -64,8 +64,12 @@ func (a *Actuator) expire(ctx context.Context) {
 	if !a.holds() || a.lease.left(a.clock.id, a.clock.boot()) > 0 {
 		return
 	}
-	a.logger.Warn("the lease ran out: restoring the baselines", "plan", trimtab.PlanID(a.position.Epoch, a.position.Sequence))
-	a.metrics.Counter("trimtab_actuator_leases_expired_total").Inc()
+	if !a.expired {
+		// Once: what cannot be restored is tried again at every heartbeat.
+		a.expired = true
+		a.logger.Warn("the lease ran out: restoring the baselines", "plan", trimtab.PlanID(a.position.Epoch, a.position.Sequence))
+		a.metrics.Counter("trimtab_actuator_leases_expired_total").Inc()
+	}
 	a.restoreHeld(ctx, a.knobs)
 	for _, h := range a.knobs {
 		a.observe(ctx, h)

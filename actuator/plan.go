@@ -211,7 +211,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
 		clear(a.outcomes)
 	}
-	a.position, a.lease = at, until
+	a.position, a.lease, a.expired = at, until, false
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -64,13 +65,16 @@ func (r Report) String() string {
 	return b.String()
 }
 
+// restoreWait is how long Restore waits for a watchdog that is just looking.
+const restoreWait = time.Second
+
 // Restore puts every baseline of the journal in dir back, with no other
 // configuration. It is idempotent. It refuses while an actuator runs on dir.
 func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
-	lock, err := hostfs.TakeLock(ctx, dir, lockWait)
+	lock, err := hostfs.TakeLock(ctx, dir, restoreWait)
 	if err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}

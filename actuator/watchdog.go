@@ -39,7 +39,7 @@ func Watchdog(ctx context.Context, dir string, parent io.Reader, reopen func(und
 		select {
 		case <-ctx.Done():
 			return Report{}, fmt.Errorf("watchdog: %w", ctx.Err())
-		case <-time.After(min(left, time.Second)):
+		case <-time.After(min(left, 200*time.Millisecond)):
 		}
 		if busy(ctx, dir) {
 			return Report{}, nil

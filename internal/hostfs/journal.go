@@ -56,11 +56,11 @@ type storage interface {
 	Close() error
 }
 
-// OpenJournal opens or makes the journal in dir, with copies of size bytes (0:
-// [DefaultJournalSize]; a larger one that is there keeps its size).
+// OpenJournal opens or makes the journal in dir, with copies of size bytes; 0:
+// as large as it is, [DefaultJournalSize] when there is none. It never shrinks.
 func OpenJournal(dir string, size int) (*Journal, error) {
 	if size <= 0 {
-		size = DefaultJournalSize
+		size = sizeOf(dir)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -111,6 +111,21 @@ func ReadJournal(dir string) (state map[string][]byte, damaged int, err error) {
 
 func copyPath(dir string, i int) string {
 	return filepath.Join(dir, fmt.Sprintf("journal.%d", i))
+}
+
+// sizeOf returns the size of the larger copy in dir.
+func sizeOf(dir string) int {
+	var size int64
+	for i := range 2 {
+		if info, err := os.Stat(copyPath(dir, i)); err == nil {
+			size = max(size, info.Size())
+		}
+	}
+	if size == 0 {
+		return DefaultJournalSize
+	}
+	// At least a little, for one that was cut.
+	return max(int(size), 32<<10)
 }
 
 // openCopy opens one copy and fills it up to size.

@@ -1,0 +1,7 @@
+//go:build integration
+
+package actuator_test
+
+import "testing"
+
+func TestTwoHundredKilledActuatorsAreRestored(t *testing.T) { killAndRestore(t, 200) }

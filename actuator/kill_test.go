@@ -1,0 +1,371 @@
+package actuator_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+)
+
+// TestMain also is the actuator and the watchdog of the tests that kill them.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "watchdog" {
+		if _, err := actuator.Watchdog(context.Background(), os.Args[2], os.Stdin, reopen); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if dir := os.Getenv("TEST_ACTUATOR"); dir != "" {
+		fmt.Fprintln(os.Stderr, actuate(dir))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// victims is how many knobs a killed actuator has.
+const victims = 3
+
+// victim is the configuration of an actuator that runs in a process.
+func victim(dir string) actuator.Config {
+	c := actuator.Config{
+		Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), Reopen: reopen, JournalSize: 64 << 10,
+		Heartbeat: 20 * time.Millisecond, Watchdog: []string{os.Args[0], "watchdog", filepath.Join(dir, "journal")},
+	}
+	for i := range victims {
+		c.Targets = append(c.Targets, actuator.Target{
+			Name: "w" + strconv.Itoa(i), Resource: "cpu", Knob: &fileKnob{Path: filepath.Join(dir, "w"+strconv.Itoa(i))},
+			Min: 0.1, Max: 8, Mode: trimtab.Act,
+		})
+	}
+	return c
+}
+
+// actuate handles one plan after the other until it is killed, or does
+// nothing more after the first when the environment says so.
+func actuate(dir string) error {
+	ctx := context.Background()
+	c := victim(dir)
+	a, err := actuator.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	lease, err := strconv.ParseFloat(os.Getenv("TEST_LEASE"), 64)
+	if err != nil {
+		return err
+	}
+	for sequence := uint64(1); ; sequence++ {
+		p := &trimtab.Plan{
+			Pool: "p", Epoch: a.Holding().Epoch + 1, Sequence: sequence, Step: 1, Last: true, Time: time.Now(),
+			Capacity: 100, Lease: trimtab.Seconds(lease),
+		}
+		for i, t := range a.Holding().Targets {
+			action := set(i, t.Now, units(3+float64((sequence+uint64(i))%5)))
+			p.Actions = append(p.Actions, action)
+		}
+		if o := a.Handle(ctx, p); o.Refused != "" {
+			return errors.New(o.Refused)
+		}
+		a.Tick(ctx)
+		if os.Getenv("TEST_ONCE") != "" {
+			select {}
+		}
+	}
+}
+
+// fallen makes a host for victims, with baselines that its plans never set.
+func fallen(t *testing.T) (h *host, baselines []trimtab.Amount) {
+	t.Helper()
+	baselines = []trimtab.Amount{units(2), trimtab.Unlimited(), units(1.25)}
+	return newHost(t, baselines...), baselines
+}
+
+// start runs an actuator process and waits until all knobs are turned.
+func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *exec.Cmd {
+	h.t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), "TEST_ACTUATOR="+h.dir, fmt.Sprint("TEST_LEASE=", lease)), env...)
+	cmd.Stderr = os.Stderr // not a pipe: its watchdog has it, too
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { cmd.Process.Kill() })
+	eventually(h.t, func() error {
+		for i, k := range h.knobs {
+			if v, err := k.Read(h.t.Context()); err != nil || v == baselines[i] {
+				return fmt.Errorf("w%d holds %v, %v", i, v, err)
+			}
+		}
+		return nil
+	})
+	return cmd
+}
+
+// eventually waits until f returns nil.
+func eventually(t testing.TB, f func() error) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("still: %v", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// processes lists the processes that have dir among their arguments.
+func processes(t *testing.T, dir string) (pids []int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err == nil && strings.Contains(string(b), dir) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func noneLeft(t *testing.T, dir string) func() error {
+	return func() error {
+		if pids := processes(t, dir); len(pids) > 0 {
+			return fmt.Errorf("processes %v", pids)
+		}
+		return nil
+	}
+}
+
+// killAndRestore kills actuators, some with their watchdogs, in the middle of
+// what they do, and restores as a unit's ExecStopPost would.
+func killAndRestore(t *testing.T, kills int) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range kills {
+		h, want := fallen(t)
+		cmd := h.start(1000, want)
+		<-time.After(time.Duration(random.IntN(10_000)) * time.Microsecond)
+		for _, pid := range processes(t, h.dir) {
+			if random.IntN(2) == 0 {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		cmd.Process.Signal(syscall.SIGKILL)
+		cmd.Wait()
+		if random.IntN(3) == 0 {
+			// Somebody else turns a knob before anything is restored.
+			i := random.IntN(victims)
+			want[i] = units(77)
+			h.put(h.knobs[i], want[i])
+		}
+		if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); err != nil {
+			t.Fatal(err)
+		}
+		h.want(want...)
+		again, err := actuator.Restore(t.Context(), h.config.Dir, reopen)
+		if err != nil || len(again.Items) != 0 {
+			t.Errorf("restored again: %v, %v", again, err)
+		}
+		// Its watchdog finds nothing to do and ends.
+		eventually(t, noneLeft(t, h.dir))
+	}
+}
+
+func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) { killAndRestore(t, 20) }
+
+func TestTheWatchdogRestoresAtTheEndOfTheLease(t *testing.T) {
+	h, baselines := fallen(t)
+	cmd := h.start(1, baselines, "TEST_ONCE=1")
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	killed := time.Now()
+	eventually(t, func() error {
+		for i, k := range h.knobs {
+			if v, err := k.Read(t.Context()); err != nil || v != baselines[i] {
+				return fmt.Errorf("w%d holds %v, %v", i, v, err)
+			}
+		}
+		return nil
+	})
+	t.Logf("baselines back %v after the kill, the lease was 1s", time.Since(killed).Round(time.Millisecond))
+	eventually(t, noneLeft(t, h.dir))
+}
+
+func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
+	h, baselines := fallen(t)
+	cmd := h.start(2, baselines, "TEST_ONCE=1")
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	a, err := actuator.Open(t.Context(), h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close(context.Background())
+	p := &trimtab.Plan{Pool: "p", Epoch: 9, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 100, Lease: 1000}
+	if o := a.Handle(t.Context(), p); o.Refused != "" {
+		t.Fatal(o.Refused)
+	}
+	eventually(t, noneLeft(t, h.dir))
+	for i, k := range h.knobs {
+		if v, err := k.Read(t.Context()); err != nil || v == baselines[i] {
+			t.Errorf("w%d was restored to %v, %v", i, v, err)
+		}
+	}
+}
+
+func TestAKilledWatchdogIsReplaced(t *testing.T) {
+	h, _ := fallen(t)
+	h.config = victim(h.dir)
+	a, err := actuator.Open(t.Context(), h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func() (pid int) {
+		eventually(t, func() error {
+			pids := processes(t, h.config.Dir)
+			if len(pids) != 1 {
+				return fmt.Errorf("processes %v", pids)
+			}
+			pid = pids[0]
+			return nil
+		})
+		return pid
+	}
+	first := one()
+	syscall.Kill(first, syscall.SIGKILL)
+	eventually(t, func() error {
+		if second := one(); second == first {
+			return errors.New("still the first")
+		}
+		return nil
+	})
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, noneLeft(t, h.dir))
+}
+
+func TestRestoreIsRefusedWhileAnActuatorRuns(t *testing.T) {
+	h := newHost(t, units(2)).open()
+	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))
+	if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("error %v, want refused", err)
+	}
+	h.want(units(1))
+}
+
+func TestRestoreWorksOnAFullDisk(t *testing.T) {
+	h := newHost(t, units(2), units(3))
+	h.config.Dir = t.TempDir()
+	if err := unix.Mount("tmpfs", h.config.Dir, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("cannot mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(h.config.Dir, unix.MNT_DETACH) })
+	h.open()
+	f, err := os.Create(filepath.Join(h.config.Dir, "fill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	f.Close()
+	for sequence := uint64(1); sequence <= 300; sequence++ { // several times around the journal
+		v := units(3 + float64(sequence%2))
+		is(t, h.statuses(h.plan(1, sequence, set(0, h.Holding().Targets[0].Now, v))), trimtab.Written)
+	}
+	h.crash()
+	if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); err != nil {
+		t.Fatal(err)
+	}
+	h.want(units(2), units(3))
+}
+
+func TestAFlippedBitAnywhereInTheJournalStillRestores(t *testing.T) {
+	h := newHost(t, units(2), trimtab.Unlimited()).open()
+	h.statuses(h.plan(1, 1, set(0, units(2), units(1)), set(1, trimtab.Unlimited(), units(1))))
+	h.statuses(h.plan(1, 2, set(0, units(1), units(1.5)), set(1, units(1), units(1.5))))
+	h.crash()
+	random := rand.New(rand.NewPCG(1, 2))
+	name := filepath.Join(h.config.Dir, "journal.0")
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := bytes.LastIndexFunc(whole, func(r rune) bool { return r != 0 })
+	for range 200 {
+		b := bytes.Clone(whole)
+		b[random.IntN(used)] ^= 1 << random.IntN(8)
+		for copy, content := range [][]byte{b, whole} {
+			if err := os.WriteFile(filepath.Join(h.config.Dir, fmt.Sprint("journal.", copy)), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, k := range h.knobs {
+			h.put(k, units(1.5))
+		}
+		if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); err != nil {
+			t.Fatal(err)
+		}
+		h.want(units(2), trimtab.Unlimited())
+	}
+}
+
+func TestWithBothCopiesCutAnywhereARestoreIsRightOrDoesNothing(t *testing.T) {
+	h := newHost(t, units(2)).open()
+	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))
+	h.crash()
+	whole, err := os.ReadFile(filepath.Join(h.config.Dir, "journal.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := bytes.LastIndexFunc(whole, func(r rune) bool { return r != 0 }) + 1
+	restored := 0
+	for cut := 0; cut <= used; cut++ {
+		for copy := range 2 {
+			if err := os.WriteFile(filepath.Join(h.config.Dir, fmt.Sprint("journal.", copy)), whole[:cut], 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.put(h.knobs[0], units(1))
+		if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); err != nil {
+			t.Fatal(err)
+		}
+		switch v, _ := h.knobs[0].Read(t.Context()); v {
+		case units(2):
+			restored++
+		case units(1):
+		default:
+			t.Fatalf("cut at %d: %v", cut, v)
+		}
+	}
+	if restored == 0 || restored > 2 {
+		t.Errorf("restored at %d cuts of %d", restored, used+1)
+	}
+}
