@@ -89,7 +89,7 @@ func (s *Screen) table(f *frame) []string {
 	}
 	rows := []string{"",
 		fmt.Sprintf("%s  %s  %02d:%02d of the day, %s left", s.paint(bold, title(f.phase)), bar(share, 24), hour/60%24, hour%60, left.Round(time.Second)),
-		s.paint(dim, fmt.Sprintf("%-8s %6s %7s %7s  %-14s  %s", "service", "req/s", "p95", "p99", "within SLO", "share of "+fmt.Sprintf("%.3g %s", f.setup.Capacity, unitOf(f.setup.Resource)))),
+		s.paint(dim, fmt.Sprintf("%-8s %6s %7s %7s  %-16s %s", "service", "req/s", "p95", "p99", "within SLO", "share of "+fmt.Sprintf("%.3g %s", f.setup.Capacity, unitOf(f.setup.Resource)))),
 	}
 	for i, svc := range f.setup.Services {
 		rows = append(rows, s.row(svc, &f.results[i], f, i))
@@ -98,13 +98,13 @@ func (s *Screen) table(f *frame) []string {
 }
 
 func (s *Screen) row(svc *Service, r *loadgen.Result, f *frame, i int) string {
-	slo := "     -        "
+	slo := fmt.Sprintf("%17s", "-")
 	if p, ok := r.Attained(); ok {
 		mark, sgr := "ok  ", green
 		if p < svc.SLO.Fraction {
 			mark, sgr = "MISS", red
 		}
-		slo = s.paint(sgr, fmt.Sprintf("%4.0f%% of %2.0f%% %s", p*100, svc.SLO.Fraction*100, mark))[:]
+		slo = s.paint(sgr, fmt.Sprintf("%4.0f%% of %2.0f%% %s", p*100, svc.SLO.Fraction*100, mark))
 	}
 	allocation := "-"
 	if f.allocations != nil {

@@ -99,11 +99,11 @@ func kinds(knob string) []kind {
 		return workerKinds()
 	}
 	return []kind{
-		{name: "shop", latency: 300 * ms, base: 0.11, peak: 0.43, at: 0.2, components: []service.Config{
+		{name: "shop", latency: 300 * ms, base: 0.11, peak: 0.47, at: 0.2, components: []service.Config{
 			component("shop-front", 2*ms, 10*ms, 2*time.Second), component("shop-stock", 2*ms, 5*ms, 2*time.Second)}},
-		{name: "search", latency: 250 * ms, base: 0.11, peak: 0.43, at: 0.5, components: []service.Config{
+		{name: "search", latency: 250 * ms, base: 0.11, peak: 0.45, at: 0.5, components: []service.Config{
 			{Name: "search", CPU: service.Draw{Mean: 5 * ms, CoV: 1}, Wait: service.Draw{Mean: 5 * ms, CoV: 0.5}, Queue: 64, Patience: 230 * ms}}},
-		{name: "thumbs", latency: 500 * ms, base: 0.11, peak: 0.24, at: 0.8, components: []service.Config{
+		{name: "thumbs", latency: 500 * ms, base: 0.09, peak: 0.24, at: 0.8, components: []service.Config{
 			component("thumbs", 10*ms, 60*ms, time.Second)}},
 	}
 }
@@ -113,9 +113,9 @@ func kinds(knob string) []kind {
 // of them fit on few cores.
 func workerKinds() []kind {
 	return []kind{
-		{name: "shop", latency: 500 * ms, base: 0.1, peak: 0.43, at: 0.2, components: []service.Config{
+		{name: "shop", latency: 500 * ms, base: 0.1, peak: 0.47, at: 0.2, components: []service.Config{
 			component("shop-front", 2*ms, 40*ms, 2*time.Second), component("shop-stock", ms, 20*ms, 2*time.Second)}},
-		{name: "search", latency: 400 * ms, base: 0.1, peak: 0.43, at: 0.5, components: []service.Config{
+		{name: "search", latency: 400 * ms, base: 0.1, peak: 0.45, at: 0.5, components: []service.Config{
 			component("search", 2*ms, 60*ms, 350*ms)}},
 		{name: "thumbs", latency: 600 * ms, base: 0.1, peak: 0.24, at: 0.8, components: []service.Config{
 			component("thumbs", 4*ms, 80*ms, time.Second)}},
@@ -129,19 +129,21 @@ func component(name string, cpu, wait, patience time.Duration) service.Config {
 
 // NewSetup sizes the demo for the machine. Addresses are not yet chosen.
 func NewSetup(m Machine, knob string, seed uint64) (*Setup, error) {
+	if !(m.Free > 0 && m.Speed > 0) {
+		return nil, trimtab.Invalidf("size demo for %v: want positive figures", m)
+	}
 	s := &Setup{Pool: "demo", Knob: knob, Objective: "egalitarian", Round: time.Second}
 	switch knob {
 	case KnobCgroup:
 		// A third of the machine stays for load, trimtab and everybody else.
+		// Below 0.6 cores the kernel's quota periods would outweigh the load; a
+		// busy machine gives less than that without being asked.
 		s.Resource, s.Unit = "cpu", 0.01
-		s.Capacity = float64(int(min(1.2, 0.62*m.Free)/0.03)) * 0.03
+		s.Capacity = float64(int(max(0.6, min(1.2, 0.62*m.Free))/0.03+1e-9)) * 0.03
 	case KnobProcess:
 		s.Resource, s.Unit, s.Capacity = "workers", 1, 18
 	default:
 		return nil, trimtab.Invalidf("knob %.40q: want %s or %s", knob, KnobCgroup, KnobProcess)
-	}
-	if s.Capacity < 0.15 {
-		return nil, trimtab.Invalidf("%v: too little for a demo", m)
 	}
 	for i, k := range kinds(knob) {
 		s.Services = append(s.Services, s.sized(k, m, seed+uint64(i)))
@@ -153,7 +155,7 @@ func NewSetup(m Machine, knob string, seed uint64) (*Setup, error) {
 func (s *Setup) sized(k kind, m Machine, seed uint64) *Service {
 	out := &Service{
 		Name: k.name, SLO: SLO{Latency: k.latency, Fraction: fraction},
-		Equal: s.Capacity / 3, Min: s.Capacity / 10, Max: s.Capacity * 0.8,
+		Equal: s.Capacity / 3, Min: s.Capacity / 8, Max: s.Capacity * 0.8,
 		Spans: map[string]string{"service.namespace": k.name},
 	}
 	// A small pool gets smaller requests, not fewer: else one request would
