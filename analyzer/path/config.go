@@ -59,10 +59,13 @@ type Config struct {
 	// Every is the length of an interval. Default 1 s, at least 1 ms.
 	Every time.Duration
 	// Settle is how long a trace with a root and no missing parent waits for
-	// further spans. Default 250 ms.
+	// further spans. That a child is missing cannot be seen: for exact sojourn
+	// times of callers it must exceed the time for which senders collect spans
+	// before they send them (5 s in OpenTelemetry's SDKs unless configured).
+	// Requests and latencies do not depend on it. Default 250 ms.
 	Settle time.Duration
 	// Timeout is how long any trace waits, from its first span. What arrives
-	// later is a trace of its own. Default 2 s.
+	// later is a trace of its own. Default 2 s, or Settle if that is more.
 	Timeout time.Duration
 	// Grace is how long after its end an interval stays open. Default
 	// Settle + 250 ms.

@@ -5,7 +5,7 @@ import "math/bits"
 // faults is a set of faults of one span.
 type faults uint16
 
-// The faults, in the order of faultNames.
+// The faults, in the order of faultName.
 const (
 	negative faults = 1 << iota
 	absurd
@@ -19,8 +19,8 @@ const (
 	nFaults = iota
 )
 
-// faultNames are the keys of Sketch.Flagged and the label of
-// trimtab_path_flagged_spans_total:
+// faultName returns the key in Sketch.Flagged and the label of
+// trimtab_path_flagged_spans_total of fault 1<<i:
 //
 //	negative      it ends before it starts: its duration is unknown
 //	absurd        no time, one before 1970, or a duration over a day: unknown

@@ -94,7 +94,6 @@ func (p *Path) expire() {
 		p.spans.reset()
 		p.traces.reset()
 		p.byTrace = map[[16]byte]uint32{}
-		p.tree = tree{}
 	}
 }
 
@@ -243,6 +242,9 @@ func (p *Path) release(i uint32, cause *uint64) {
 		p.idle.remove(&p.traces, i)
 	}
 	p.traces.put(i)
+	if cap(p.tree.nodes) > 1<<15 {
+		p.tree = tree{} // a rare huge trace must not hold on to memory
+	}
 }
 
 func (p *Path) freeSpans(t *traceRecord) {
