@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
@@ -367,4 +368,89 @@ func TestARestoredAnalyzerGivesTheSameEstimates(t *testing.T) {
 			t.Fatalf("second %d:\n%s\n%s", n, x, y)
 		}
 	}
+}
+
+func TestWhenTheAllocationChangesAllTheTimeItIsLearntFromAllTheSame(t *testing.T) {
+	a := make1(t, config("w"))
+	for n := range 30 {
+		a.Step(sec(float64(n)+0.3), holding(float64(n)+0.3, "w", 2+float64(n%2), float64(n)+0.25))
+		a.Step(sec(float64(n)+1.6), sketch("w", n, 40, 36))
+		a.Step(sec(float64(n)+1.7), nil)
+	}
+	if got := count(a, "trimtab_learn_reports_total", "learned"); got < 20 {
+		t.Errorf("%v of 30 learned", got)
+	}
+}
+
+func TestPartsThatNobodySentOnPurposeStayBounded(t *testing.T) {
+	a := make1(t, config("w"))
+	for i := range 20_000 {
+		s := sketch("w", -i, 40, 36)
+		a.Step(sec(1), s)
+		odd := *s
+		odd.From = sec(0).Add(time.Duration(i))
+		odd.To = odd.From.Add(time.Second / 2)
+		a.Step(sec(1), &odd)
+		odd.Partition = i
+		a.Step(sec(1), &odd)
+	}
+	out := a.Step(sec(5), nil)
+	if len(out) != 1 {
+		t.Fatalf("%d estimates", len(out))
+	}
+	if got := count(a, "trimtab_learn_inputs_set_aside_total", "misplaced"); got != 19_999 {
+		t.Errorf("%v misplaced", got)
+	}
+}
+
+// TestAbsentDataLowersNobody takes inputs away in every way and at random,
+// and demands that estimates say so once a round has passed.
+func TestAbsentDataLowersNobody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := config("w")
+		fromSpans := rapid.Bool().Draw(t, "load from spans")
+		if !fromSpans {
+			c.Workloads[0].LoadFrom = analyzer.FromPrometheus
+		}
+		a, err := analyzer.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Step(sec(0), holding(0, "w", 2, -60))
+		lastLoad, lastSketch := 0.0, 0.0
+		for n := range 60 {
+			end := float64(n) + 1
+			at := sec(end + 0.6)
+			switch rapid.SampledFrom([]string{"all", "all", "none", "none", "spans", "empty", "missing", "future"}).Draw(t, "inputs") {
+			case "all":
+				a.Step(at, sketch("w", n, 40, 36))
+				a.Step(at, &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: sec(end), Value: 40})
+				lastLoad, lastSketch = end, end
+			case "spans":
+				a.Step(at, sketch("w", n, 40, 36))
+				lastSketch = end
+			case "empty":
+				a.Step(at, sketch("w", n, 0, 0))
+			case "missing":
+				a.Step(at, &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: sec(end), Missing: "no series"})
+			case "future":
+				a.Step(at, sketch("w", n+1000, 1, 1))
+			}
+			if fromSpans {
+				lastLoad = lastSketch
+			}
+			for _, v := range a.Step(sec(end+0.8), nil) {
+				e := v.(*trimtab.Estimate)
+				if err := e.Validate(); err != nil {
+					t.Fatal(err)
+				}
+				if age := end - min(lastLoad, lastSketch); e.Hold == "" && age > 5 {
+					t.Fatalf("second %d: no hold with inputs %v s old: %+v", n, age, e)
+				}
+				if e.Load != nil && (e.Load.Upper < 40 || e.Load.Now < 40) {
+					t.Fatalf("second %d: the load fell with its source: %+v", n, e.Load)
+				}
+			}
+		}
+	})
 }

@@ -36,7 +36,8 @@ type Workload struct {
 	Min, Max float64
 	// LoadFrom and PerformanceFrom are FromSpans (default) or FromPrometheus.
 	LoadFrom, PerformanceFrom string
-	// Learner makes the curve's learner; nil: no curve.
+	// Learner makes the curve's learner; nil: no curve. Nor is there one
+	// without Max, or when performance comes from spans and SLO.Latency is 0.
 	Learner func() learn.Learner
 	// Forecaster makes the load's forecaster; nil: Config.Forecaster.
 	Forecaster func() forecast.Forecaster

@@ -3,7 +3,7 @@ package analyzer
 // counts are totals since New.
 type counts struct {
 	sketches, samples, holdings, ignored     uint64
-	unknown, empty, misdated                 uint64
+	unknown, empty, misdated, misplaced      uint64
 	late, duplicates, overflow, incomplete   uint64
 	learned, transient, noPerformance        uint64
 	noLoad, noAllocation, refused, estimates uint64
@@ -39,7 +39,7 @@ func (a *Analyzer) Counts(yield func(name string, value float64, labels ...strin
 		label string
 		n     uint64
 	}{
-		{"unknown", c.unknown}, {"empty", c.empty}, {"misdated", c.misdated}, {"late", c.late},
+		{"unknown", c.unknown}, {"empty", c.empty}, {"misdated", c.misdated}, {"misplaced", c.misplaced}, {"late", c.late},
 		{"duplicate", c.duplicates}, {"overflow", c.overflow}, {"kind", c.ignored},
 	} {
 		yield("trimtab_learn_inputs_set_aside_total", float64(n.n), n.label)

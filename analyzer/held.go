@@ -87,6 +87,8 @@ func (h *hostHistory) add(c change) {
 // inForce is the allocation over a time.
 type inForce struct {
 	amount trimtab.Amount
+	// mean is the mean over the time, where all of it was bounded and known.
+	mean float64
 	// known is false when no host, or not every host, says; transient tells
 	// that it changed.
 	known, transient bool
@@ -106,6 +108,7 @@ func (h *history) during(from, to time.Time, settle time.Duration) inForce {
 		}
 		sum.known = true
 		sum.transient = sum.transient || f.transient
+		sum.mean += f.mean
 		if f.amount.Unlimited || sum.amount.Unlimited {
 			sum.amount = trimtab.Unlimited()
 		} else {
@@ -117,10 +120,19 @@ func (h *history) during(from, to time.Time, settle time.Duration) inForce {
 
 func (h *hostHistory) during(from, to time.Time, settle time.Duration) inForce {
 	var f inForce
+	whole := to.Sub(from).Seconds()
 	for i, c := range h.changes {
 		if !c.since.Before(to) {
 			break
 		}
+		begin, end := c.since, to
+		if begin.Before(from) {
+			begin = from
+		}
+		if i+1 < len(h.changes) && h.changes[i+1].since.Before(to) {
+			end = h.changes[i+1].since
+		}
+		f.mean += c.amount.Value * max(0, end.Sub(begin).Seconds()) / whole
 		if c.since.After(from.Add(-settle)) {
 			f.transient = f.transient || i == 0 && c.since.After(from) || i > 0 && far(h.changes[i-1], c)
 		}

@@ -55,9 +55,8 @@ func (w *workload) save() ([]byte, error) {
 	return num.Seal(snapshotKind, s)
 }
 
-// Restore takes the state of the workload of that name. Learner and forecaster
-// are each taken back if they are the same version; otherwise that one starts
-// anew, and the error says so.
+// Restore takes the state of the workload of that name. A learner or
+// forecaster of another version, and loads at another interval, start anew.
 func (a *Analyzer) Restore(name string, state []byte) error {
 	var s saved
 	if err := num.Unseal(snapshotKind, state, &s); err != nil {
@@ -73,18 +72,31 @@ func (a *Analyzer) Restore(name string, state []byte) error {
 	if w == nil {
 		return fmt.Errorf("restore %s: no such workload: %w", name, trimtab.ErrStale)
 	}
-	if s.ReportNS == int64(w.config.Report) {
-		w.closed, w.begun = s.Closed, true
+	if err := w.load(&s); err != nil {
+		w.begin()
+		return fmt.Errorf("restore %s: %w", name, err)
 	}
+	return nil
+}
+
+// load takes s over; after an error w must begin anew.
+func (w *workload) load(s *saved) error {
 	if w.learner != nil && s.Learner == w.learner.Name() {
 		if err := w.learner.Restore(s.Curve); err != nil {
-			return fmt.Errorf("restore curve of %s: %w", name, err)
+			return err
+		}
+		if l, ok := w.learner.(interface{ Changes() int }); ok {
+			w.changes = l.Changes()
 		}
 	}
-	if w.forecaster != nil && s.Forecaster == w.forecaster.Name() && s.ReportNS == int64(w.config.Report) {
+	if s.ReportNS != int64(w.config.Report) {
+		return nil
+	}
+	if w.forecaster != nil && s.Forecaster == w.forecaster.Name() {
 		if err := w.forecaster.Restore(s.Load); err != nil {
-			return fmt.Errorf("restore load of %s: %w", name, err)
+			return err
 		}
 	}
+	w.closed, w.begun = s.Closed, true
 	return nil
 }

@@ -10,8 +10,14 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// maxOpen bounds the intervals of one workload that wait.
-const maxOpen = 64
+const (
+	// maxOpen bounds the intervals of one workload that wait at a tick,
+	// maxStirred those between two ticks, maxParts the sketches in one.
+	maxOpen, maxStirred, maxParts = 64, 512, 4096
+	// patience is how many reports in a row are set aside for changes of the
+	// allocation. When it changes all the time, transients are all there is.
+	patience = 4
+)
 
 // workload is the state of one workload.
 type workload struct {
@@ -36,6 +42,8 @@ type workload struct {
 	told     time.Time
 	toldHold string
 	changes  int // learner changes already counted
+	// transients counts reports set aside in a row.
+	transients int
 }
 
 // report is what one interval showed. Nil pointers are missing values.
@@ -61,13 +69,19 @@ type report struct {
 func newWorkload(c *Config, w Workload) *workload {
 	out := &workload{Workload: w, config: c,
 		samples: map[trimtab.Quantity]*trimtab.Sample{}, missing: map[trimtab.Quantity]*trimtab.Sample{}}
-	if w.Learner != nil && w.Max > 0 {
-		out.learner = w.Learner()
+	out.begin()
+	return out
+}
+
+// begin makes the learner and the forecaster anew.
+func (w *workload) begin() {
+	measured := w.PerformanceFrom == FromPrometheus || w.SLO.Latency > 0
+	if w.Learner != nil && w.Max > 0 && measured {
+		w.learner = w.Learner()
 	}
 	if w.Forecaster != nil {
-		out.forecaster = w.Forecaster()
+		w.forecaster = w.Forecaster()
 	}
-	return out
 }
 
 // number returns the interval that t falls into.
@@ -80,13 +94,17 @@ func (w *workload) number(t time.Time) int64 {
 	return q
 }
 
-// at returns the open interval n, or nil when it is closed already.
+// at returns the open interval n, or nil when it is closed already, or too
+// many are open.
 func (w *workload) at(n int64) *interval {
 	if w.begun && n <= w.closed {
 		return nil
 	}
 	i, found := slices.BinarySearchFunc(w.open, n, func(v *interval, n int64) int { return cmp.Compare(v.number, n) })
 	if !found {
+		if len(w.open) >= maxStirred {
+			return nil
+		}
 		w.open = slices.Insert(w.open, i, &interval{number: n})
 	}
 	v := w.open[i]
@@ -99,6 +117,8 @@ func (w *workload) takeSketch(s *trimtab.Sketch, c *counts) {
 	switch {
 	case v == nil:
 		c.late++
+	case len(v.parts) >= maxParts:
+		c.overflow++
 	case v.add(s):
 		c.duplicates++
 	}
@@ -304,9 +324,7 @@ func (w *workload) reportAllocation(r *report, end time.Time) {
 	}
 	if f.known {
 		r.allocAt, _ = w.held.latest()
-		if f.transient {
-			r.aside = "transient"
-		}
+		w.endure(r, f)
 		return
 	}
 	if f.transient {
@@ -323,6 +341,21 @@ func (w *workload) reportAllocation(r *report, end time.Time) {
 	if b := w.last.allocation; b != nil && w.last.allocFrom == s.Source && far(change{amount: trimtab.Units(*b)}, change{amount: trimtab.Units(v)}) {
 		r.aside = "transient"
 	}
+}
+
+// endure sets r aside when the allocation changed, unless it did in all of the
+// latest reports too: then the mean over the interval has to do.
+func (w *workload) endure(r *report, f inForce) {
+	if !f.transient {
+		w.transients = 0
+		return
+	}
+	if w.transients++; w.transients <= patience || f.amount.Unlimited || !(f.mean > 0) {
+		r.aside = "transient"
+		return
+	}
+	mean := f.mean
+	r.allocation, r.allocFrom = &mean, "actuator: mean"
 }
 
 // teach gives r to the learner, or notes why not.

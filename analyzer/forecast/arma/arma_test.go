@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,6 +147,36 @@ func coverage(t *testing.T, limit int) {
 		t.Logf("%-17s %v", name, row)
 		if row.Coverage < 0.885 || row.Worst < 0.78 {
 			t.Errorf("%s: the bound does not hold: %v", name, row)
+		}
+	}
+}
+
+func TestTheBoundHoldsFromTheFirstReportsOn(t *testing.T) {
+	for name, series := range traces(t, 8860) {
+		held, n, above, highest := 0, 0, 0.0, 0.0
+		for ; len(series) > 200; series = series[150:] {
+			f := fresh()
+			for i, v := range series[:72] {
+				if err := f.Observe(v); err != nil {
+					t.Fatal(err)
+				}
+				if i%12 != 0 {
+					continue
+				}
+				next, _ := f.Forecast(12, 0.9)
+				high := slices.Max(series[i+1 : i+13])
+				n++
+				if high <= next.Upper {
+					held++
+				}
+				above += next.Upper
+				highest += high
+			}
+		}
+		share := float64(held) / float64(n)
+		t.Logf("%-17s first 60 reports: coverage %.3f of %d, upper/highest %.2f", name, share, n, above/highest)
+		if share < 0.85 || above > 3*highest {
+			t.Errorf("%s: coverage %v, upper/highest %v", name, share, above/highest)
 		}
 	}
 }

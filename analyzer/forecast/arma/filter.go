@@ -42,10 +42,10 @@ func (f *filter) step(y float64) {
 }
 
 // spread is the standard deviation of a residual; before there are some, a
-// guess from the level: Poisson noise and 10%.
+// guess from the level: counting noise and 12% of the load.
 func (f *filter) spread() float64 {
 	if f.Seen < 8 {
-		return math.Max(math.Sqrt(f.Square), 0.5+0.1*math.Abs(f.Mu+f.Dev))
+		return math.Max(math.Sqrt(f.Square), 0.3+0.06*math.Abs(f.Mu+f.Dev))
 	}
 	return math.Sqrt(f.Square)
 }

@@ -10,7 +10,7 @@ import (
 const (
 	// rounds is how many horizons of scores the quantile is taken over, up to
 	// maxScores scores; fewScores are needed before it is trusted alone.
-	rounds, maxScores, fewScores = 60, 1024, 120
+	rounds, maxScores, fewScores = 60, 1024, 80
 	// gamma is the pace at which the level is corrected per report.
 	gamma = 0.005
 	// margin is the share of the allowed misses that is aimed at: the
@@ -86,7 +86,7 @@ func (t *tracker) judge(p pending) {
 // keep adds a score to the window.
 func (t *tracker) keep(score float64) {
 	t.sort()
-	if len(t.Scores) >= min(maxScores, max(fewScores, rounds*t.Horizon)) {
+	if len(t.Scores) >= min(maxScores, max(2*fewScores, rounds*t.Horizon)) {
 		i, _ := slices.BinarySearch(t.sorted, t.Scores[0])
 		t.sorted = slices.Delete(t.sorted, i, i+1)
 		t.Scores = append(t.Scores[:0], t.Scores[1:]...)
@@ -105,11 +105,12 @@ func (t *tracker) sort() {
 }
 
 // quantile returns how far above the forecast the bound is that aims at the
-// given share of misses. While there are few scores it is at least what a random walk of the given spread reaches.
+// given share of misses. While there are few scores it is at least what noise
+// that partly persists reaches.
 func (t *tracker) quantile(spread, miss float64) float64 {
 	t.sort()
 	n := len(t.sorted)
-	walk := 2 * spread * math.Sqrt(math.Min(float64(t.Horizon), 16))
+	walk := spread * (1.5 + 0.6*math.Sqrt(float64(t.Horizon)))
 	if n == 0 {
 		return walk
 	}
