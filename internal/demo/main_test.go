@@ -41,7 +41,7 @@ func beService(args []string) int {
 	return 0
 }
 
-func self(t *testing.T) []string {
+func self(t testing.TB) []string {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {

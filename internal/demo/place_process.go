@@ -21,10 +21,9 @@ type processPlace struct {
 	launcher *Launcher
 	root     string
 
-	stop       context.CancelCauseFunc
-	supervised context.Context
-	running    sync.WaitGroup
-	lenders    []*service.Lender
+	running sync.WaitGroup
+	stops   []context.CancelFunc
+	lenders []*service.Lender
 }
 
 // openProcess makes the directory that the supervisors are told through.
@@ -33,9 +32,7 @@ func openProcess(launcher *Launcher) (*processPlace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make directory for workers: %w", err)
 	}
-	p := &processPlace{turned: turned{}, launcher: launcher, root: root}
-	p.supervised, p.stop = context.WithCancelCause(context.Background())
-	return p, nil
+	return &processPlace{turned: turned{}, launcher: launcher, root: root}, nil
 }
 
 func (p *processPlace) Knob() string { return KnobProcess }
@@ -62,7 +59,7 @@ func (p *processPlace) Add(ctx context.Context, s *Service) error {
 		return err
 	}
 	p.lenders = append(p.lenders, lender)
-	p.supervise(s, dir)
+	p.supervise(ctx, s, dir)
 	knob, err := process.Open(process.Config{Root: p.root, Dir: s.Handle})
 	if err != nil {
 		return err
@@ -79,8 +76,10 @@ func (p *processPlace) Add(ctx context.Context, s *Service) error {
 	})
 }
 
-// supervise runs the workers of s until Close.
-func (p *processPlace) supervise(s *Service, dir string) {
+// supervise runs the workers of s until Close, whatever becomes of ctx.
+func (p *processPlace) supervise(ctx context.Context, s *Service, dir string) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p.stops = append(p.stops, stop)
 	var output io.Writer = io.Discard
 	if p.launcher.Stderr != nil {
 		output = p.launcher.Stderr
@@ -93,7 +92,7 @@ func (p *processPlace) supervise(s *Service, dir string) {
 		Grace: 3 * time.Second, Output: output,
 	}
 	p.running.Go(func() {
-		if err := process.Supervise(p.supervised, supervisor); err != nil && p.launcher.Failed != nil {
+		if err := process.Supervise(ctx, supervisor); err != nil && p.launcher.Failed != nil {
 			p.launcher.Failed(err)
 		}
 	})
@@ -101,7 +100,9 @@ func (p *processPlace) supervise(s *Service, dir string) {
 
 // Close ends all processes and removes the directory.
 func (p *processPlace) Close() error {
-	p.stop(nil)
+	for _, stop := range p.stops {
+		stop()
+	}
 	p.running.Wait()
 	p.launcher.Close()
 	failed := []error{p.turned.close()}

@@ -90,7 +90,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		r.report.Interrupted = true
-		err = errors.Join(err, cause)
+		if !errors.Is(err, cause) {
+			err = errors.Join(err, cause)
+		}
 	}
 	r.Screen.summary(r.report)
 	if cfg.Report != "" && r.setup != nil {
