@@ -111,7 +111,7 @@ func (k *CPU) Undo() []byte {
 
 // String names version and path.
 func (k *CPU) String() string {
-	return fmt.Sprintf("cgroup v%d %s", k.version(k.config.Path), k.config.Path)
+	return fmt.Sprintf("cgroup v%d %s", k.root.CgroupVersion(k.config.Path), k.config.Path)
 }
 
 // Resource returns "cpu".
@@ -119,21 +119,6 @@ func (k *CPU) Resource() string { return Resource }
 
 // Close releases the root.
 func (k *CPU) Close() error { return k.root.Close() }
-
-// version tells 1 from 2: by the file system, and in a tree of plain files by
-// the files that are there.
-func (k *CPU) version(group string) int {
-	switch k.root.Filesystem() {
-	case hostfs.Cgroup1:
-		return 1
-	case hostfs.Cgroup2:
-		return 2
-	}
-	if ok, err := k.root.Exists(path.Join(group, "cpu.cfs_quota_us")); ok && err == nil {
-		return 1
-	}
-	return 2
-}
 
 // Probe says whether the group is there, has the controller, and is free to
 // be written.
@@ -171,24 +156,7 @@ func (k *CPU) Read(ctx context.Context) (trimtab.Amount, error) {
 }
 
 // quota reads the quota of a group.
-func (k *CPU) quota(group string) (hostfs.Quota, error) {
-	if k.version(group) == 2 {
-		s, err := k.root.Read(path.Join(group, "cpu.max"))
-		if err != nil {
-			return hostfs.Quota{}, err
-		}
-		return hostfs.ParseCPUMax(s)
-	}
-	quota, err := k.root.Read(path.Join(group, "cpu.cfs_quota_us"))
-	if err != nil {
-		return hostfs.Quota{}, err
-	}
-	period, err := k.root.Read(path.Join(group, "cpu.cfs_period_us"))
-	if err != nil {
-		return hostfs.Quota{}, err
-	}
-	return hostfs.ParseCFS(quota, period)
-}
+func (k *CPU) quota(group string) (hostfs.Quota, error) { return k.root.Quota(group) }
 
 // Nearest rounds to whole microseconds in the period found last, at least
 // 1000.
@@ -227,7 +195,7 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 }
 
 func (k *CPU) set(group string, q hostfs.Quota) error {
-	if k.version(group) == 2 {
+	if k.root.CgroupVersion(group) == 2 {
 		return k.root.Write(path.Join(group, "cpu.max"), q.CPUMax())
 	}
 	return k.root.Write(path.Join(group, "cpu.cfs_quota_us"), q.CFSQuota())

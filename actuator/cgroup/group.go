@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +30,7 @@ func Create(root, name string) (*Group, error) {
 		return nil, trimtab.Invalidf("create cgroup %q: want a plain relative path", name)
 	}
 	g := &Group{name: name}
-	for i, dir := range []string{root, accounting(root)} {
+	for i, dir := range []string{root, hostfs.Accounting(root)} {
 		if dir == "" {
 			continue
 		}
@@ -67,23 +66,6 @@ func (g *Group) make(r *hostfs.Root) error {
 		return err
 	}
 	return nil
-}
-
-// accounting returns the directory that accounts for the groups in root, when
-// that is another one: version 1 with cpuacct mounted beside cpu.
-func accounting(root string) string {
-	clean := filepath.Clean(root)
-	before, after, found := strings.Cut(clean+"/", "/cpu/")
-	if !found {
-		return ""
-	}
-	twin := filepath.Join(before, "cpuacct", after)
-	a, errA := os.Stat(clean)
-	b, errB := os.Stat(twin)
-	if errA != nil || errB != nil || os.SameFile(a, b) {
-		return ""
-	}
-	return twin
 }
 
 // Path returns the group's path relative to its root, for [Config].

@@ -1,0 +1,225 @@
+package cgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/cgroup"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// values maps quantity to value, or to the reason why there is none.
+func values(samples []*trimtab.Sample) map[trimtab.Quantity]any {
+	m := map[trimtab.Quantity]any{}
+	for _, s := range samples {
+		m[s.Quantity] = s.Value
+		if s.Missing != "" {
+			m[s.Quantity] = s.Missing
+		}
+	}
+	return m
+}
+
+func TestUsageThrottlingAndAllocationAreDifferencesOverTheWindow(t *testing.T) {
+	quota := hostfs.Quota{Micros: 150000, Period: 100000}
+	before := &cgroup.Reading{At: 10 * time.Second, Used: 100 * time.Second, Periods: 50, Throttled: 5, Quota: quota}
+	after := &cgroup.Reading{At: 14 * time.Second, Used: 106 * time.Second, Periods: 90, Throttled: 15, Quota: quota}
+	want := map[trimtab.Quantity]any{trimtab.Usage: 1.5, trimtab.Throttled: 0.25, trimtab.Allocation: 1.5}
+	got := cgroup.Samples("w", noon(), before, after, nil)
+	if diff := cmp.Diff(want, values(got)); diff != "" {
+		t.Error(diff)
+	}
+	if got[0].Window != 4 {
+		t.Errorf("window %v, want 4", got[0].Window)
+	}
+}
+
+func TestWhatIsNotThereIsMissingAndNeverZero(t *testing.T) {
+	none := hostfs.Quota{Micros: -1, Period: 100000}
+	at := func(s int, used time.Duration, periods uint64) *cgroup.Reading {
+		return &cgroup.Reading{At: time.Duration(s) * time.Second, Used: used, Periods: periods, Quota: none}
+	}
+	for name, c := range map[string]struct {
+		before, after     *cgroup.Reading
+		err               error
+		usage, throttled  any
+		allocationMissing string
+	}{
+		"first":        {nil, at(1, 5, 0), nil, "first reading", "first reading", "unlimited"},
+		"reset usage":  {at(1, 5, 0), at(2, 4, 0), nil, "counter reset", "counter reset", "unlimited"},
+		"reset period": {at(1, 5, 9), at(2, 6, 8), nil, "counter reset", "counter reset", "unlimited"},
+		"same instant": {at(1, 5, 0), at(1, 6, 0), nil, "counter reset", "counter reset", "unlimited"},
+		"no period":    {at(1, 5, 3), at(2, 5, 3), nil, 0.0, "no period elapsed", "unlimited"},
+		"gone":         {at(1, 5, 3), at(2, 0, 0), fs.ErrNotExist, "absent", "absent", "absent"},
+		"unreadable":   {at(1, 5, 3), at(2, 0, 0), errors.New("EIO"), "unreadable", "unreadable", "unreadable"},
+	} {
+		want := map[trimtab.Quantity]any{trimtab.Usage: c.usage, trimtab.Throttled: c.throttled, trimtab.Allocation: c.allocationMissing}
+		if diff := cmp.Diff(want, values(cgroup.Samples("w", noon(), c.before, c.after, c.err))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestEverySampleValidates(t *testing.T) {
+	reading := rapid.Custom(func(r *rapid.T) *cgroup.Reading {
+		return &cgroup.Reading{
+			At: time.Duration(rapid.Int64Min(0).Draw(r, "at")), Used: time.Duration(rapid.Int64Min(0).Draw(r, "used")),
+			Periods: rapid.Uint64().Draw(r, "periods"), Throttled: rapid.Uint64().Draw(r, "throttled"),
+			Quota: hostfs.Quota{Micros: rapid.Int64Min(-1).Draw(r, "quota"), Period: rapid.Int64Range(1000, 1000000).Draw(r, "period")},
+		}
+	})
+	rapid.Check(t, func(r *rapid.T) {
+		for _, s := range cgroup.Samples("w", noon(), reading.Draw(r, "before"), reading.Draw(r, "after"), nil) {
+			if err := s.Validate(); err != nil {
+				r.Fatal(err)
+			}
+		}
+	})
+}
+
+// outlet is a bus that hands samples to the test.
+type outlet chan *trimtab.Sample
+
+func (o outlet) Publish(ctx context.Context, v trimtab.Value) error {
+	s, ok := v.(*trimtab.Sample)
+	if !ok {
+		return fmt.Errorf("published %T", v)
+	}
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	select {
+	case o <- s:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run collects until the test ends and returns where samples arrive.
+func run(t *testing.T, c cgroup.Config) outlet {
+	t.Helper()
+	o := make(outlet)
+	c.Bus, c.Interval = o, 20*time.Millisecond
+	collector, err := cgroup.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- collector.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-done, collector.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return o
+}
+
+// until returns the first sample that fits.
+func (o outlet) until(t *testing.T, fits func(s *trimtab.Sample) bool) *trimtab.Sample {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case s := <-o:
+			if fits(s) {
+				return s
+			}
+		case <-deadline:
+			t.Fatal("no such sample")
+		}
+	}
+}
+
+func put(t *testing.T, content string, path ...string) {
+	t.Helper()
+	name := filepath.Join(path...)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAVersion2GroupComesGoesAndComesAgain(t *testing.T) {
+	root := t.TempDir()
+	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Path: "a/b"}}})
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "absent" })
+	put(t, "200000 100000\n", root, "a/b/cpu.max")
+	put(t, "usage_usec 1000\nuser_usec 1\nnr_periods 0\nnr_throttled 0\n", root, "a/b/cpu.stat")
+	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Allocation && s.Missing == "" })
+	if s.Value != 2 {
+		t.Errorf("allocation %v, want 2", s.Value)
+	}
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" && s.Value == 0 })
+	put(t, "usage_usec 900\nnr_periods 0\nnr_throttled 0\n", root, "a/b/cpu.stat")
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "counter reset" })
+	put(t, "nonsense", root, "a/b/cpu.stat")
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "unreadable" })
+	if err := os.RemoveAll(filepath.Join(root, "a")); err != nil {
+		t.Fatal(err)
+	}
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "absent" })
+}
+
+func TestAVersion1GroupIsReadFromBothHierarchies(t *testing.T) {
+	base := t.TempDir()
+	root := filepath.Join(base, "cpu")
+	put(t, "-1\n", root, "a/cpu.cfs_quota_us")
+	put(t, "100000\n", root, "a/cpu.cfs_period_us")
+	put(t, "nr_periods 10\nnr_throttled 2\nthrottled_time 3\n", root, "a/cpu.stat")
+	put(t, "123456789\n", base, "cpuacct/a/cpuacct.usage")
+	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Path: "a"}}})
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" })
+	put(t, "nr_periods 20\nnr_throttled 7\nthrottled_time 3\n", root, "a/cpu.stat")
+	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Throttled && s.Missing == "" })
+	if s.Value != 0.5 {
+		t.Errorf("throttled %v, want 0.5", s.Value)
+	}
+}
+
+// The root group of this machine has used CPU time, and goes on using it.
+func TestRealCPUTimeIsRead(t *testing.T) {
+	root, err := hostfs.CPUHierarchy()
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "cpu.cfs_quota_us")); err != nil {
+		t.Skipf("the root group has no files of its own: %v", err)
+	}
+	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "host", Path: "."}}})
+	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" && s.Value > 0 })
+	t.Logf("this host uses %.2f cores", s.Value)
+}
+
+func FuzzStatParsersAreTotal(f *testing.F) {
+	for _, s := range []string{
+		"usage_usec 916644140\nuser_usec 747792369\nnr_periods 1\nnr_throttled 1\nthrottled_usec 5\n",
+		"nr_periods 0\nnr_throttled 0\nthrottled_time 0\n", "", "nr_periods -1", "usage_usec 18446744073709551615", "123",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if r, _, err := cgroup.ParseStat(s); err == nil && r.Used < 0 {
+			t.Errorf("%q: %+v", s, r)
+		}
+		if d, err := cgroup.ParseUsage(s); err == nil && d < 0 {
+			t.Errorf("%q: %v", s, d)
+		}
+	})
+}

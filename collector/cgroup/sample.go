@@ -1,0 +1,72 @@
+package cgroup
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The reasons why a value is missing; they are the labels of the metric, too.
+const (
+	absent     = "absent"
+	unreadable = "unreadable"
+	first      = "first reading"
+	reset      = "counter reset"
+	unlimited  = "unlimited"
+	idle       = "no period elapsed"
+)
+
+// Source is the source of all samples of this package.
+const Source = "cgroup"
+
+// Samples makes the three samples of one workload at wall time now: from two
+// readings in order, or from one and the news why there is no other.
+func Samples(workload string, now time.Time, before, after *Reading, err error) []*trimtab.Sample {
+	blank := func(q trimtab.Quantity) *trimtab.Sample {
+		return &trimtab.Sample{Workload: workload, Quantity: q, Source: Source, Time: now}
+	}
+	usage, throttled, allocation := blank(trimtab.Usage), blank(trimtab.Throttled), blank(trimtab.Allocation)
+	all := []*trimtab.Sample{usage, throttled, allocation}
+	if err != nil {
+		why := unreadable
+		if errors.Is(err, os.ErrNotExist) {
+			why = absent
+		}
+		for _, s := range all {
+			s.Missing = why
+		}
+		return all
+	}
+	if a := after.Quota.Amount(); a.Unlimited {
+		allocation.Missing = unlimited
+	} else {
+		allocation.Value = a.Value
+	}
+	usage.Missing = incomparable(before, after)
+	throttled.Missing = usage.Missing
+	if usage.Missing != "" {
+		return all
+	}
+	window := after.At - before.At
+	usage.Window, throttled.Window = trimtab.SecondsOf(window), trimtab.SecondsOf(window)
+	usage.Value = (after.Used - before.Used).Seconds() / window.Seconds()
+	if periods := after.Periods - before.Periods; periods > 0 {
+		throttled.Value = min(1, float64(after.Throttled-before.Throttled)/float64(periods))
+	} else {
+		throttled.Missing = idle
+	}
+	return all
+}
+
+// incomparable says why the difference of two readings means nothing, or "".
+func incomparable(before, after *Reading) string {
+	switch {
+	case before == nil:
+		return first
+	case after.Used < before.Used, after.Periods < before.Periods, after.Throttled < before.Throttled, after.At <= before.At:
+		return reset
+	}
+	return ""
+}
