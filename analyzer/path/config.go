@@ -62,7 +62,8 @@ type Config struct {
 	// further spans. That a child is missing cannot be seen: for exact sojourn
 	// times of callers it must exceed the time for which senders collect spans
 	// before they send them (5 s in OpenTelemetry's SDKs unless configured).
-	// Requests and latencies do not depend on it. Default 250 ms.
+	// Requests and latencies do not depend on it. Default 250 ms, or Timeout if
+	// that is less.
 	Settle time.Duration
 	// Timeout is how long any trace waits, from its first span. What arrives
 	// later is a trace of its own. Default 2 s, or Settle if that is more.
@@ -85,7 +86,8 @@ type Config struct {
 	// further services are counted as unmatched. Default 512.
 	MaxWorkloads int
 	// MaxComponents bounds the components of all workloads together; further
-	// ones are summed up in [Other] of their workload. Default 2,048.
+	// ones are summed up in [Other] of their workload. Default 2,048, or
+	// MaxWorkloads if that is more.
 	MaxComponents int
 	// Partition is copied to the sketches.
 	Partition int
@@ -96,6 +98,7 @@ const Other = "other"
 
 // withDefaults fills in what was left at zero.
 func (c Config) withDefaults() Config {
+	settle := c.Settle
 	duration := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -108,6 +111,9 @@ func (c Config) withDefaults() Config {
 	}
 	duration(&c.Every, time.Second)
 	duration(&c.Settle, 250*time.Millisecond)
+	if settle == 0 && c.Timeout > 0 {
+		c.Settle = min(c.Settle, c.Timeout)
+	}
 	duration(&c.Timeout, max(2*time.Second, c.Settle))
 	duration(&c.Grace, c.Settle+250*time.Millisecond)
 	duration(&c.Skew, 2*time.Second)
@@ -115,7 +121,7 @@ func (c Config) withDefaults() Config {
 	limit(&c.MaxSpansPerTrace, min(1<<17, c.MaxSpans))
 	limit(&c.MaxTraces, 1<<18)
 	limit(&c.MaxWorkloads, 512)
-	limit(&c.MaxComponents, 2048)
+	limit(&c.MaxComponents, max(2048, c.MaxWorkloads))
 	return c
 }
 

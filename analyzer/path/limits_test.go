@@ -267,6 +267,17 @@ func TestTimeThatGoesBackIsTakenForStandingStill(t *testing.T) {
 	balanced(t, p)
 }
 
+func TestDefaultsFitWhatWasConfigured(t *testing.T) {
+	p := newPath(t, Config{Timeout: 100 * ms, MaxSpans: 10, MaxWorkloads: 5000})
+	if c := p.config; c.Settle != 100*ms || c.Grace != 350*ms || c.MaxSpansPerTrace != 10 || c.MaxComponents != 5000 {
+		t.Errorf("got %+v", c)
+	}
+	p = newPath(t, Config{Settle: 5 * time.Second})
+	if c := p.config; c.Timeout != 5*time.Second || c.Grace != 5250*ms {
+		t.Errorf("got %+v", c)
+	}
+}
+
 func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	match := Match{Name: "a", Attributes: map[string][]string{"service.name": {"a"}}}
 	for name, c := range map[string]Config{
