@@ -73,8 +73,10 @@ func (t *Tree) Reports() int {
 func (t *Tree) Changes() int { return t.state.Watch.Changes }
 
 // Observe takes one report. A load of 0 teaches nothing about a/l: such a
-// report is accepted and not held. A report of another kind than the ones
-// before (a fraction, where there were numbers) starts the learner anew.
+// report is accepted and not held. The first report decides whether the
+// performance is a fraction of requests, a number with declared noise, or
+// one without; later ones that say less count with the typical weight. Only
+// a number over 1 where there were fractions starts the learner anew.
 func (t *Tree) Observe(o learn.Observation) error {
 	if err := check(o); err != nil {
 		return fmt.Errorf("observe: %w", err)
@@ -82,12 +84,11 @@ func (t *Tree) Observe(o learn.Observation) error {
 	if o.Load == 0 {
 		return nil
 	}
-	m := modeOf(o)
-	if t.state.Mode != m {
-		t.state = state{Level: t.level, Mode: m, Depth: finest}
+	if s := &t.state; s.Mode == "" || s.Mode == fraction && o.Performance > 1 && o.Requests == 0 {
+		t.state = state{Level: t.level, Mode: modeOf(o), Depth: finest}
 		t.fit = fit{}
 	}
-	r := newReport(m, o)
+	r := t.state.report(o)
 	if again := t.state.Watch.see(&t.fit, r); again != nil {
 		t.state.Bins, t.state.Depth = nil, finest
 		for _, old := range again {
@@ -144,15 +145,30 @@ type report struct {
 	W float64 `json:"w"` // weight: requests, 1/sigma², or 1
 }
 
-func newReport(m mode, o learn.Observation) report {
+func (s *state) report(o learn.Observation) report {
 	r := report{X: math.Log2(o.Allocation) - math.Log2(o.Load), L: math.Log(o.Load), P: o.Performance, W: 1}
-	switch m {
-	case fraction:
+	switch {
+	case s.Mode == fraction && o.Requests > 0:
 		r.P, r.W = math.Min(1, o.Performance), o.Requests
-	case declared:
+	case s.Mode == declared && o.Sigma > 0:
 		r.W = 1 / (o.Sigma * o.Sigma)
+	case s.Mode != plain:
+		r.W = s.typical()
 	}
 	return r
+}
+
+// typical returns the mean weight of a report, 1 before there is one.
+func (s *state) typical() float64 {
+	weight, reports := 0.0, 0.0
+	for i := range s.Bins {
+		weight += s.Bins[i].W
+		reports += s.Bins[i].N
+	}
+	if reports == 0 {
+		return 1
+	}
+	return weight / reports
 }
 
 // add puts r into its bin, making the bin, and room for it, when needed.

@@ -78,6 +78,23 @@ func TestRequestsThatFailTogetherWidenTheBand(t *testing.T) {
 	}
 }
 
+func TestAReportThatSaysLessThanTheOthersDoesNotWipeThem(t *testing.T) {
+	l := fresh()
+	observe(t, l, 100, 10, 10, 0.9)
+	if err := l.Observe(learn.Observation{Allocation: 10, Load: 10, Performance: 0.9}); err != nil {
+		t.Fatal(err)
+	}
+	if l.Reports() != 101 {
+		t.Errorf("%d reports", l.Reports())
+	}
+	if err := l.Observe(learn.Observation{Allocation: 10, Load: 10, Performance: 400}); err != nil {
+		t.Fatal(err)
+	}
+	if b := l.Predict(10, 10); l.Reports() != 1 || b.Upper < 400 || b.Lower > 400 {
+		t.Errorf("after a number where there were fractions: %d reports, %+v", l.Reports(), b)
+	}
+}
+
 func TestOneOutlierDoesNotMakeItForget(t *testing.T) {
 	l, err := bintree.New(level)
 	if err != nil {
@@ -113,6 +130,32 @@ func TestAQuietServiceIsNotForgotten(t *testing.T) {
 	}
 	if changes > 2 {
 		t.Errorf("%d changes found in 40,000 reports without one", changes)
+	}
+}
+
+func TestNoiseThatPersistsIsNotTakenForAChange(t *testing.T) {
+	changes := 0
+	for seed := range uint64(5) {
+		l, err := bintree.New(level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := learntest.NewEnvironment(learntest.Curves()[1], 700+seed)
+		quality := 0.0
+		for range 1000 {
+			quality = 0.7*quality + 0.05*env.Rand.NormFloat64()
+			o := env.Next()
+			// Overloaded seconds come in a row, and hurt most on the slope.
+			o.Performance = math.Max(0, math.Min(1, o.Performance+4*quality*o.Performance*(1-o.Performance)))
+			if err := l.Observe(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changes += l.Changes()
+	}
+	t.Logf("%d changes in 5,000 reports", changes)
+	if changes > 5 {
+		t.Errorf("%d changes found in 5,000 reports without one", changes)
 	}
 }
 

@@ -97,6 +97,6 @@ func (f *fit) residual(r report) (deviations, relative float64, ok bool) {
 		p = (p*r.W + 0.5) / (r.W + 1)
 	}
 	off := f.scale(k.unit, k.mean) * within(r.L-k.load, 3)
-	v := f.phi*f.unitAt(p)/r.W + k.variance + f.effectVar*off*off
+	v := k.phi*f.unitAt(p)/r.W + k.variance + f.effectVar*off*off
 	return (r.P - k.mean) / math.Sqrt(v), (r.P - k.mean) / math.Max(k.mean, 1e-3*f.top), true
 }

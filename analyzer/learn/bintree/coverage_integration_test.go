@@ -16,3 +16,7 @@ func TestCoverageOfAllCurvesHoldsTheLevelOver100Seeds(t *testing.T) {
 		judge(t, learntest.Coverage(fresh, curves, learntest.Plan{Seeds: 100, Scale: scale, From: 10_000}))
 	}
 }
+
+func TestMemoryIsBoundedAfterManyReports(t *testing.T) {
+	learntest.MemoryIsBounded(t, fresh, 100_000)
+}

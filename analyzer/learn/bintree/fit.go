@@ -41,6 +41,9 @@ type node struct {
 	variance float64
 	// unit is the variance of a report of weight 1 and dispersion 1.
 	unit float64
+	// phi is the dispersion here: how much noisier reports are than unit and
+	// their weights say, with their correlation from one to the next.
+	phi float64
 	// observed tells bins from points inside gaps.
 	observed bool
 }
@@ -70,8 +73,8 @@ type fit struct {
 
 // leafFit is what the fit knows of one bin.
 type leafFit struct {
-	unit, squares, freedom float64
-	y, r                   float64
+	unit, phi, squares, freedom float64
+	y, r                        float64
 }
 
 // gapFit is the way from one bin to the next.
@@ -125,8 +128,9 @@ func (f *fit) disperse(bins []bin) {
 	}
 	f.phi = f.floor(sum / freedom)
 	for i := range bins {
-		phi := f.around(i, len(bins)) * f.serial
-		f.leaf[i].y, f.leaf[i].r = bins[i].P, f.leaf[i].unit*phi/bins[i].W
+		l := &f.leaf[i]
+		l.phi = f.around(i, len(bins)) * f.serial
+		l.y, l.r = bins[i].P, l.unit*l.phi/bins[i].W
 	}
 }
 
@@ -256,18 +260,19 @@ func (f *fit) place(bins []bin) {
 			inside := min(inGap, spare, int(g.octaves*(1<<finest)/1.5))
 			spare -= inside
 			step = g.wander * g.octaves / float64(inside+1)
-			f.fill(&bins[i-1], b, inside, step)
+			f.fill(&bins[i-1], b, inside, node{phi: math.Max(l.phi, f.leaf[i-1].phi)}, step)
 		}
-		f.nodes = append(f.nodes, node{x: b.X, load: b.L, unit: l.unit, observed: true})
+		f.nodes = append(f.nodes, node{x: b.X, load: b.L, unit: l.unit, phi: l.phi, observed: true})
 		f.y, f.r, f.q = append(f.y, l.y), append(f.r, l.r), append(f.q, step)
 	}
 }
 
-// fill puts n nodes between two bins.
-func (f *fit) fill(a, b *bin, n int, step float64) {
-	for k := 1; k <= n; k++ {
-		t := float64(k) / float64(n+1)
-		f.nodes = append(f.nodes, node{x: a.X + t*(b.X-a.X), load: a.L + t*(b.L-a.L)})
+// fill puts n nodes like k between two bins.
+func (f *fit) fill(a, b *bin, n int, k node, step float64) {
+	for i := 1; i <= n; i++ {
+		t := float64(i) / float64(n+1)
+		k.x, k.load = a.X+t*(b.X-a.X), a.L+t*(b.L-a.L)
+		f.nodes = append(f.nodes, k)
 		f.y, f.r, f.q = append(f.y, 0), append(f.r, math.Inf(1)), append(f.q, step)
 	}
 }
@@ -390,6 +395,7 @@ func (f *fit) at(x float64) (k node, side int) {
 		upper:    a.upper + t*(b.upper-a.upper),
 		variance: a.variance + t*(b.variance-a.variance),
 		unit:     a.unit + t*(b.unit-a.unit),
+		phi:      a.phi + t*(b.phi-a.phi),
 	}, 0
 }
 

@@ -255,10 +255,12 @@ func level(t *testing.T, make func() learn.Learner) {
 	}
 }
 
-func bounded(t *testing.T, make func() learn.Learner) {
-	if testing.Short() {
-		t.Skip("10^5 reports")
-	}
+func bounded(t *testing.T, make func() learn.Learner) { MemoryIsBounded(t, make, 15_000) }
+
+// MemoryIsBounded checks that a learner after n reports, more than 5,000,
+// takes no more memory than after 5,000.
+func MemoryIsBounded(t *testing.T, make func() learn.Learner, n int) {
+	t.Helper()
 	size := func(l learn.Learner) (heap uint64, snapshot int) {
 		state, err := l.Snapshot()
 		if err != nil {
@@ -273,13 +275,13 @@ func bounded(t *testing.T, make func() learn.Learner) {
 	env.Scale = 0.02
 	teach(t, l, env, 5000)
 	before, _ := size(l)
-	teach(t, l, env, 95_000)
+	teach(t, l, env, n-5000)
 	after, state := size(l)
 	if after > before+256<<10 || state > 256<<10 {
-		t.Errorf("%d bytes after 5,000 reports, %d after 100,000; snapshot of %d", before, after, state)
+		t.Errorf("%d bytes after 5,000 reports, %d after %d; snapshot of %d", before, after, n, state)
 	}
-	if n := l.Reports(); n < 1000 || n > 100_000 {
-		t.Errorf("%d reports held", n)
+	if held := l.Reports(); held < 1000 || held > n {
+		t.Errorf("%d reports held", held)
 	}
 }
 
