@@ -61,6 +61,8 @@ type Sink struct {
 	config  Config
 	gate    gate
 	packers sync.Pool
+	// inFlight and waiting are the gauges of the gate.
+	inFlight, waiting interface{ Set(float64) }
 }
 
 // Open returns a sink.
@@ -68,7 +70,11 @@ func Open(c Config) (*Sink, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("open span sink: %w", err)
 	}
-	s := &Sink{config: c, gate: gate{limit: c.InFlightBytes, wait: c.MaxWait}}
+	s := &Sink{
+		config: c, gate: gate{limit: c.InFlightBytes, wait: c.MaxWait},
+		inFlight: c.Metrics.Gauge("trimtab_collector_held_bytes", "in_flight"),
+		waiting:  c.Metrics.Gauge("trimtab_collector_held_bytes", "waiting"),
+	}
 	s.packers.New = func() any { return NewPacker(c.Partitions) }
 	return s, nil
 }
@@ -176,7 +182,11 @@ func (s *Sink) send(ctx context.Context, from *Source, frames []*trimtab.SpanFra
 	if !ok {
 		return &Refusal{Reason: Overloaded, RetryAfter: retryAfter}
 	}
-	defer s.gate.leave(taken)
+	defer func() {
+		s.gate.leave(taken)
+		s.showLevel()
+	}()
+	s.showLevel()
 	ctx, cancel := context.WithTimeout(ctx, s.config.AnswerTimeout)
 	defer cancel()
 	start := time.Now()
@@ -186,6 +196,13 @@ func (s *Sink) send(ctx context.Context, from *Source, frames []*trimtab.SpanFra
 		return &Refusal{Reason: Unanswered, RetryAfter: retryAfter, Cause: err}
 	}
 	return nil
+}
+
+// showLevel tells how full the gate is.
+func (s *Sink) showLevel() {
+	used, waiting := s.gate.level()
+	s.inFlight.Set(float64(used))
+	s.waiting.Set(float64(waiting))
 }
 
 // publish hands all frames to the bus, side by side when there are several.

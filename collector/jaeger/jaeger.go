@@ -14,15 +14,18 @@ import (
 
 // Service takes PostSpans calls.
 type Service struct {
-	from      *collector.Source
-	cache     collector.ResourceCache
-	malformed interface{ Inc() }
+	from  *collector.Source
+	cache collector.ResourceCache
+	// refused counts a request that was refused whole, by reason.
+	refused func(reason string)
 }
 
 // New returns a service that sends to sink and counts in set.
 func New(sink *collector.Sink, set *metric.Set) *Service {
 	const name = "jaeger"
-	return &Service{from: sink.Source(name), malformed: set.Counter("trimtab_collector_requests_rejected_total", name, "malformed")}
+	return &Service{from: sink.Source(name), refused: func(reason string) {
+		set.Counter("trimtab_collector_requests_rejected_total", name, reason).Inc()
+	}}
 }
 
 // Counts returns what the service took.
@@ -53,11 +56,13 @@ func postSpans(srv any, ctx context.Context, read func(any) error, intercept grp
 	defer s.from.Recycle(packer)
 	c := call{cache: &s.cache, packer: packer}
 	if err := read(&c); err != nil {
+		reason, err := otlp.Unread(err)
+		s.refused(reason)
 		return nil, err
 	}
 	handle := func(ctx context.Context, _ any) (any, error) {
 		if c.err != nil {
-			s.malformed.Inc()
+			s.refused("malformed")
 			return nil, status.Error(codes.InvalidArgument, c.err.Error())
 		}
 		if err := s.from.Send(ctx, packer); err != nil {

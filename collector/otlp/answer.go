@@ -78,6 +78,22 @@ func Unavailable(err error) error {
 	return detailed.Err()
 }
 
+// Unread says what it means that gRPC could not read a request: the reason
+// that counts it, and the status to answer with. A body that cannot be
+// decompressed is INVALID_ARGUMENT, where gRPC has INTERNAL.
+func Unread(err error) (reason string, answer error) {
+	switch s := status.Convert(err); s.Code() {
+	case codes.ResourceExhausted:
+		return "too_large", err
+	case codes.DeadlineExceeded, codes.Canceled:
+		return "cut_off", err
+	case codes.Unimplemented:
+		return "content_encoding", err
+	default:
+		return "malformed", status.Error(codes.InvalidArgument, s.Message())
+	}
+}
+
 // retrySeconds is the value of Retry-After: whole seconds, at least 1.
 func retrySeconds(d time.Duration) string {
 	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))

@@ -3,6 +3,7 @@ package otlp
 import (
 	"context"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -21,8 +22,8 @@ const traceService = "opentelemetry.proto.collector.trace.v1.TraceService"
 type service struct {
 	from  *collector.Source
 	cache collector.ResourceCache
-	// malformed counts bodies that could not be read.
-	malformed interface{ Inc() }
+	// refused counts a request that was refused whole, by reason.
+	refused func(reason string)
 }
 
 // newServer returns the gRPC server, with Export and c.Register's services.
@@ -38,6 +39,7 @@ func newServer(c *Config, s *service) *grpc.Server {
 		grpc.NumStreamWorkers(64),
 		grpc.ConnectionTimeout(c.Timeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 10 * c.Timeout, Time: c.Timeout, Timeout: c.Timeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.InTapHandle(func(ctx context.Context, _ *tap.Info) (context.Context, error) {
 			return withDeadline(ctx, c.Timeout)
 		}),
@@ -67,10 +69,12 @@ func export(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServ
 	defer s.from.Recycle(packer)
 	c := call{cache: &s.cache, packer: packer}
 	if err := read(&c); err != nil {
+		reason, err := Unread(err)
+		s.refused(reason)
 		return nil, err
 	}
 	if c.err != nil {
-		s.malformed.Inc()
+		s.refused("malformed")
 		return nil, status.Error(codes.InvalidArgument, c.err.Error())
 	}
 	if err := s.from.Send(ctx, packer); err != nil {

@@ -49,8 +49,8 @@ func (r *Receiver) openGRPC() {
 	const name = "otlp_grpc"
 	r.grpcFrom = r.config.Sink.Source(name)
 	r.grpc = newServer(&r.config, &service{
-		from:      r.grpcFrom,
-		malformed: r.config.Metrics.Counter("trimtab_collector_requests_rejected_total", name, "malformed"),
+		from:    r.grpcFrom,
+		refused: r.refused(name),
 	})
 }
 
@@ -58,12 +58,17 @@ func (r *Receiver) openHTTP() {
 	const name = "otlp_http"
 	r.httpFrom = r.config.Sink.Source(name)
 	r.http = newHTTPServer(&r.config, &web{
-		from:   r.httpFrom,
-		bodies: bodies{max: r.config.MaxBody, maxHeld: r.config.MaxHeld},
-		refused: func(reason string) {
-			r.config.Metrics.Counter("trimtab_collector_requests_rejected_total", name, reason).Inc()
-		},
+		from:    r.httpFrom,
+		bodies:  bodies{max: r.config.MaxBody, maxHeld: r.config.MaxHeld},
+		refused: r.refused(name),
 	})
+}
+
+// refused returns what counts the requests that a receiver refuses whole.
+func (r *Receiver) refused(name string) func(reason string) {
+	return func(reason string) {
+		r.config.Metrics.Counter("trimtab_collector_requests_rejected_total", name, reason).Inc()
+	}
 }
 
 // GRPCAddr returns the address of the gRPC listener, or "" without one.

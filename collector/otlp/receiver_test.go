@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -341,9 +342,35 @@ func TestGRPCRefusalsHaveTheCodesOfTheProtocol(t *testing.T) {
 	if c := r.Counts(); c.Received != 10 || c.Rejected[collector.Unanswered] != 10 {
 		t.Errorf("%+v", c)
 	}
+	if d := cmp.Diff(map[string]float64{"malformed": 1, "too_large": 2}, refusals(t, r)); d != "" {
+		t.Error(d)
+	}
 }
 
 const grpcgzip = gzipname.Name
+
+// refusals returns what trimtab_collector_requests_rejected_total counted.
+func refusals(t *testing.T, r *Receiver) map[string]float64 {
+	t.Helper()
+	families, err := r.config.Metrics.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != "trimtab_collector_requests_rejected_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "reason" {
+					counted[l.GetValue()] += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return counted
+}
 
 // response is what a POST gave.
 type response struct {
@@ -422,6 +449,10 @@ func TestHTTPRefusalsHaveTheCodesOfTheProtocol(t *testing.T) {
 		if (c.got.code == 503) != (c.got.retry != "") {
 			t.Errorf("%s: Retry-After %q", name, c.got.retry)
 		}
+	}
+	want := map[string]float64{"malformed": 4, "too_large": 2, "content_encoding": 1, "content_type": 2, "method": 1}
+	if d := cmp.Diff(want, refusals(t, r)); d != "" {
+		t.Error(d)
 	}
 }
 
@@ -555,6 +586,9 @@ func TestAGRPCStreamThatTricklesItsBodyIsCutOff(t *testing.T) {
 	// Nothing is sent: the server waits for a body that never comes.
 	if err := stream.RecvMsg(nil); status.Code(err) != grpccodes.DeadlineExceeded {
 		t.Errorf("%v", err)
+	}
+	if d := cmp.Diff(map[string]float64{"cut_off": 1}, refusals(t, r)); d != "" {
+		t.Error(d)
 	}
 }
 
