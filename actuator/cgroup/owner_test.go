@@ -1,0 +1,248 @@
+package cgroup_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+)
+
+const unlimited = "max 100000\n"
+
+func TestAGroupOfASystemdUnitIsRefusedWithAHint(t *testing.T) {
+	for path, unit := range map[string]string{
+		"shop.slice/checkout.service": "checkout.service", "shop.slice/checkout.service/inner": "checkout.service",
+		"user.slice/session.scope": "session.scope", "shop.slice": "shop.slice", "shop.slice/plain": "shop.slice",
+	} {
+		root := tree(t, map[string]string{path + "/cpu.max": unlimited})
+		k := openKnob(t, cgroup.Config{Root: root, Path: path})
+		for _, err := range []error{k.Probe(t.Context()), k.Write(t.Context(), trimtab.Units(1))} {
+			if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), unit) || !strings.Contains(err.Error(), "Delegate=yes") {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		if got := content(t, root, path, "cpu.max"); got != unlimited {
+			t.Errorf("%s: it wrote %q", path, got)
+		}
+		forced := openKnob(t, cgroup.Config{Root: root, Path: path, Force: true})
+		if err := errors.Join(forced.Probe(t.Context()), forced.Write(t.Context(), trimtab.Units(1))); err != nil {
+			t.Errorf("%s, forced: %v", path, err)
+		}
+	}
+}
+
+func TestADelegatedUnitIsFree(t *testing.T) {
+	root := tree(t, map[string]string{"a.slice/b.service/c/cpu.max": unlimited})
+	if err := unix.Setxattr(filepath.Join(root, "a.slice/b.service"), "user.delegate", []byte("1"), 0); err != nil {
+		t.Skipf("no extended attributes here: %v", err)
+	}
+	k := openKnob(t, cgroup.Config{Root: root, Path: "a.slice/b.service/c"})
+	if err := k.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAGroupWithoutTheControllerIsUnsupported(t *testing.T) {
+	root := tree(t, map[string]string{"a/cgroup.procs": ""})
+	if err := openKnob(t, cgroup.Config{Root: root, Path: "a"}).Probe(t.Context()); !errors.Is(err, trimtab.ErrUnsupported) {
+		t.Errorf("error %v, want unsupported", err)
+	}
+	if err := openKnob(t, cgroup.Config{Root: root, Path: "b"}).Probe(t.Context()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v, want that it does not exist", err)
+	}
+}
+
+func TestAPathOutsideTheRootIsRefused(t *testing.T) {
+	root := tree(t, map[string]string{"a/cpu.max": unlimited})
+	for _, path := range []string{"", ".", "..", "../x", "/a", "a/../..", "a/../../x"} {
+		if _, err := cgroup.Open(cgroup.Config{Root: root, Path: path}); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%q: %v, want invalid", path, err)
+		}
+		if _, err := cgroup.Create(root, path); err == nil {
+			t.Errorf("create %q: no error", path)
+		}
+	}
+}
+
+func TestAParentThatGivesLessIsNamed(t *testing.T) {
+	root := tree(t, map[string]string{"a/cpu.max": "200000 100000\n", "a/b/cpu.max": "100000 100000\n"})
+	k := openKnob(t, cgroup.Config{Root: root, Path: "a/b"})
+	err := k.Write(t.Context(), trimtab.Units(3))
+	if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "parent a ") {
+		t.Errorf("error %v", err)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(2)); err != nil {
+		t.Errorf("as much as the parent gives: %v", err)
+	}
+	if err := k.Write(t.Context(), trimtab.Unlimited()); err != nil {
+		t.Errorf("unlimited within the parent: %v", err)
+	}
+}
+
+func TestADeclaredParentIsRaisedFirstAndGivenBackLast(t *testing.T) {
+	root := tree(t, map[string]string{"a/cpu.max": "200000 100000\n", "a/b/cpu.max": "100000 100000\n"})
+	k := openKnob(t, cgroup.Config{Root: root, Path: "a/b", Parents: []cgroup.Parent{{Path: "a", Raise: 4}}})
+	if err := k.Write(t.Context(), trimtab.Units(5)); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("over what the parent may get: %v", err)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(3)); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := content(t, root, "a/cpu.max"), content(t, root, "a/b/cpu.max"); a != "400000 100000" || b != "300000 100000" {
+		t.Errorf("parent %q, child %q", a, b)
+	}
+	// Another process, from the journal.
+	again, err := cgroup.Reopen(k.Undo())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.Write(t.Context(), trimtab.Units(1)); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := content(t, root, "a/cpu.max"), content(t, root, "a/b/cpu.max"); a != "200000 100000" || b != "100000 100000" {
+		t.Errorf("after: parent %q, child %q", a, b)
+	}
+}
+
+func TestARealKernelWantsTheParentFirst(t *testing.T) {
+	root := v1Root(t)
+	parent := makeGroup(t, root)
+	child, err := cgroup.Create(root, parent.Path()+"/child")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.Remove(t.Context())
+	up := openKnob(t, cgroup.Config{Root: root, Path: parent.Path()})
+	if err := up.Write(t.Context(), trimtab.Units(1)); err != nil {
+		t.Fatal(err)
+	}
+	plain := openKnob(t, cgroup.Config{Root: root, Path: child.Path()})
+	if err := plain.Write(t.Context(), trimtab.Units(0.5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := plain.Write(t.Context(), trimtab.Units(2)); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), parent.Path()) {
+		t.Errorf("error %v, want the parent named", err)
+	}
+	k := openKnob(t, cgroup.Config{Root: root, Path: child.Path(), Parents: []cgroup.Parent{{Path: parent.Path(), Raise: 3}}})
+	if err := k.Write(t.Context(), trimtab.Units(2)); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, root, parent.Path(), "cpu.cfs_quota_us"); got != "300000\n" {
+		t.Errorf("the parent has %q", got)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(0.5)); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, root, parent.Path(), "cpu.cfs_quota_us"); got != "100000\n" {
+		t.Errorf("afterwards the parent has %q", got)
+	}
+}
+
+func TestARealProcessIsHeldToItsQuota(t *testing.T) {
+	root := v1Root(t)
+	g := makeGroup(t, root)
+	k := openKnob(t, cgroup.Config{Root: root, Path: g.Path()})
+	if err := k.Write(t.Context(), trimtab.Units(0.1)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	if err := g.AddProcess(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(20 * time.Second)
+	for {
+		if stat := content(t, root, g.Path(), "cpu.stat"); !strings.Contains(stat, "nr_throttled 0\n") {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatal("it was never throttled")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func TestAGroupWithAProcessIsRemovedOnceItEnded(t *testing.T) {
+	root := v1Root(t)
+	g, err := cgroup.Create(root, groupName(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.AddProcess(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { cmd.Process.Kill(); cmd.Wait(); close(ended) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := g.Remove(ctx); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	if _, err := os.Stat(filepath.Join(root, g.Path())); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
+}
+
+func TestAVanishedRealGroupIsReportedAndTheOthersGoOn(t *testing.T) {
+	root := v1Root(t)
+	var targets []actuator.Target
+	groups := []*cgroup.Group{makeGroup(t, root), makeGroup(t, root)}
+	for i, g := range groups {
+		knob := openKnob(t, cgroup.Config{Root: root, Path: g.Path()})
+		targets = append(targets, actuator.Target{Name: string(rune('a' + i)), Resource: "cpu", Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act})
+	}
+	a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: reopen, Targets: targets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close(t.Context())
+	act := func(sequence uint64, expect trimtab.Amount, v float64) (s []trimtab.Status) {
+		p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: time.Now(), Capacity: 8, Lease: 60}
+		for _, name := range []string{"a", "b"} {
+			p.Actions = append(p.Actions, trimtab.Action{Target: name, Host: "h", Resource: "cpu", Expect: expect, Set: trimtab.Units(v), Mode: trimtab.Act})
+		}
+		o := a.Handle(t.Context(), p)
+		for _, r := range o.Results {
+			s = append(s, r.Status)
+		}
+		return s
+	}
+	if s := act(1, trimtab.Unlimited(), 2); s[0] != trimtab.Written || s[1] != trimtab.Written {
+		t.Fatalf("statuses %v", s)
+	}
+	if err := os.Remove(filepath.Join(root, groups[0].Path())); err != nil {
+		t.Fatal(err)
+	}
+	if s := act(2, trimtab.Units(2), 1); s[0] != trimtab.Refused || s[1] != trimtab.Written {
+		t.Errorf("statuses %v", s)
+	}
+	if p := a.Holding().Targets[0].Problem; !strings.Contains(p, "no such file") {
+		t.Errorf("problem %q", p)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := content(t, root, groups[1].Path(), "cpu.cfs_quota_us"); got != "-1\n" {
+		t.Errorf("the other has %q", got)
+	}
+}
