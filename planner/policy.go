@@ -73,6 +73,12 @@ type Scorer interface {
 	Score(p *Problem, units []int) float64
 }
 
+// Expecter is a policy that plans with a mix of the bounds other than the mean.
+type Expecter interface {
+	// Expect returns the performance that the policy counts on.
+	Expect(b trimtab.Band) float64
+}
+
 // Validate returns an error that is trimtab.ErrInvalid for a problem that no
 // planner makes, and trimtab.ErrInfeasible when the minimums exceed the units.
 func (p *Problem) Validate() error {

@@ -24,8 +24,13 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Target = &target
 	b := s.estimate.Curve.Eval(set)
 	why.Bounds = &b
-	utility := clampUnit(s.Utility(b.Mean))
+	expected := b.Mean
+	if x, ok := r.planner.cfg.Policy.(Expecter); ok {
+		expected = x.Expect(b)
+	}
+	utility := clampUnit(s.Utility(expected))
 	why.Utility = &utility
+	why.Alternatives = r.alternatives(s)
 	if s.need.Mean >= 0 {
 		d := float64(s.need.Mean) * u
 		why.Demand = &d
@@ -34,7 +39,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case s.grant.Binding != "":
 		why.Binding = s.grant.Binding
 	case set != target:
-		why.Binding = fmt.Sprintf("step: at most %d units of %v a round", r.planner.cfg.Step, u)
+		why.Binding = s.stopped(r)
 	case why.Binding == "":
 		why.Binding = "none"
 	}
@@ -45,6 +50,87 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Summary = fmt.Sprintf("%s: %s from %s to %v: %s wants %v, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g",
 		s.Name, verb, s.entry.held.Now, trimtab.Units(set), r.planner.cfg.Policy.Name(), trimtab.Units(target), b.Mean, b.Lower, b.Upper, s.SLO)
 	return why
+}
+
+// maxExplained bounds how many workloads a pool may have to get alternatives
+// with every action: each costs time in proportion to their number.
+const maxExplained = 200
+
+// alternatives returns the choices that lost, with what the objective would
+// be: to stay; to go to the target at once, when a bound stopped it; and one
+// unit less, or more, for the workload that this one trades with.
+func (r *decision) alternatives(s *seat) []trimtab.Alternative {
+	scorer, ok := r.planner.cfg.Policy.(Scorer)
+	if !ok || len(s.in.answer.Units) > maxExplained {
+		return nil
+	}
+	u := r.planner.cfg.Unit
+	units := append([]int(nil), s.in.answer.Units...)
+	score := func() float64 { return scorer.Score(s.in.problem, units) }
+	var out []trimtab.Alternative
+	current := s.in.problem.Workloads[s.at].Current
+	units[s.at] = current
+	if sum(units) <= s.in.problem.Units {
+		out = append(out, trimtab.Alternative{Set: s.now, Objective: score(), Why: "stay, all others at their targets"})
+	} else if other := s.in.rival(s.at, +1); other >= 0 {
+		units[other] = max(s.in.problem.Workloads[other].Min, units[other]-(current-s.aim))
+		if sum(units) <= s.in.problem.Units {
+			out = append(out, trimtab.Alternative{Set: s.now, Objective: score(), Why: "stay, and take it from " + s.in.problem.Workloads[other].Name})
+		}
+	}
+	copy(units, s.in.answer.Units)
+	if s.grant.Set != float64(s.aim)*u {
+		out = append(out, trimtab.Alternative{Set: float64(s.aim) * u, Objective: score(), Why: "all the way at once: " + s.stopped(r)})
+	}
+	// One unit against the workload that moved most the other way.
+	direction := 1
+	if s.aim > current {
+		direction = -1
+	}
+	other := s.in.rival(s.at, direction)
+	w := &s.in.problem.Workloads
+	if other < 0 || units[s.at]+direction < (*w)[s.at].Min || units[s.at]+direction > (*w)[s.at].Max ||
+		units[other]-direction < (*w)[other].Min || units[other]-direction > (*w)[other].Max {
+		return out
+	}
+	units[s.at] += direction
+	units[other] -= direction
+	how := "one unit more, taken from "
+	if direction < 0 {
+		how = "one unit less, given to "
+	}
+	return append(out, trimtab.Alternative{Set: float64(units[s.at]) * u, Objective: score(), Why: how + (*w)[other].Name})
+}
+
+// stopped says what kept a step from its target.
+func (s *seat) stopped(r *decision) string {
+	if s.grant.Binding != "" {
+		return s.grant.Binding
+	}
+	return fmt.Sprintf("step: at most %d units of %v a round", r.planner.cfg.Step, r.planner.cfg.Unit)
+}
+
+// rival returns the place, other than i, that the solution moves furthest up
+// (direction +1) or down (-1), the first by name of equal ones; -1: i is alone.
+func (s *solution) rival(i, direction int) int {
+	best, most := -1, 0
+	for j, w := range s.problem.Workloads {
+		if j == i {
+			continue
+		}
+		if d := direction * (s.answer.Units[j] - w.Current); best < 0 || d > most {
+			best, most = j, d
+		}
+	}
+	return best
+}
+
+func sum(units []int) int {
+	total := 0
+	for _, u := range units {
+		total += u
+	}
+	return total
 }
 
 // aged returns the inputs of an estimate as old as they are by now.

@@ -27,7 +27,9 @@ type seat struct {
 	grant   guard.Grant
 	binding string
 	need    Demand
-	solved  bool
+	// in is the solution that set the aim, and at the place in it.
+	in *solution
+	at int
 }
 
 // acts reports whether what is planned for the workload is written.
@@ -75,10 +77,15 @@ type decision struct {
 	heldBack map[string]string
 	value    *float64
 	cut      bool
-	problem  *Problem // of the seats that act, for scores
 	shrinks  []trimtab.Action
 	grows    []trimtab.Action
 	advice   []trimtab.Action
+}
+
+// solution is a problem and the policy's answer.
+type solution struct {
+	problem *Problem
+	answer  Solution
 }
 
 // decide seats the workloads, solves, steps and guards.
@@ -209,7 +216,7 @@ func (r *decision) solve(in func(*seat) bool) {
 		if s.free && in(s) {
 			asked = append(asked, s)
 			mine[s.entry] = true
-			fresh = fresh || !s.solved
+			fresh = fresh || s.in == nil
 		}
 	}
 	if !fresh {
@@ -232,19 +239,20 @@ func (r *decision) solve(in func(*seat) bool) {
 	if err != nil {
 		p.counts.unsolved++
 		for _, s := range asked {
-			if !s.solved {
+			if s.in == nil {
 				s.free, s.held = false, err.Error()
 				r.heldBack[s.Name] = s.held
 			}
 		}
 		return
 	}
+	sol := &solution{prob, answer}
 	for i, s := range asked {
-		if !s.solved {
-			s.solved, s.aim, s.binding = true, answer.Units[i], answer.Binding[i]
+		if s.in == nil {
+			s.in, s.at, s.aim, s.binding = sol, i, answer.Units[i], answer.Binding[i]
 		}
 	}
-	r.value, r.cut, r.problem = &answer.Value, r.cut || answer.Cut, prob
+	r.value, r.cut = &answer.Value, r.cut || answer.Cut
 }
 
 // guard takes a step of at most B units to the aim, and bounds it.

@@ -184,7 +184,7 @@ func (c Config) rise(r Round, i int, grants []Grant, a *ledger) {
 // fall admits a fall, shortened to the bound per step.
 func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	w := &r.Workloads[i]
-	to := w.Want
+	to := math.Max(0, w.Want)
 	if !w.Fresh {
 		grants[i].Binding = "guard: no fresh estimate, no fall"
 		return
@@ -224,8 +224,9 @@ func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 	if m.Direction != -direction || c.Window < 0 {
 		return false
 	}
-	return !m.Reversed.IsZero() && now.Sub(m.Reversed) < c.Window ||
-		direction < 0 && now.Sub(m.At) < c.Window
+	// A time in the future is from before the clock was set back.
+	recent := func(t time.Time) bool { return !t.After(now) && now.Sub(t) < c.Window }
+	return !m.Reversed.IsZero() && recent(m.Reversed) || direction < 0 && recent(m.At)
 }
 
 // settle grants falls within the bounds per round, then rises within the room,

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sort"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 )
 
@@ -94,6 +95,9 @@ func (s *solver) keep(need []int) {
 		spare -= more
 	}
 }
+
+// Expect returns the performance that the policy counts on.
+func (e Egalitarian) Expect(b trimtab.Band) float64 { return mix(b, e.optimism()) }
 
 // Score returns the least utility of an allocation.
 func (e Egalitarian) Score(p *planner.Problem, units []int) float64 {

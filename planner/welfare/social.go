@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 )
 
@@ -68,6 +69,9 @@ func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
 	sv.answer.Value = s.Score(p, sv.answer.Units)
 	return sv.answer, nil
 }
+
+// Expect returns the performance that the policy counts on.
+func (s Social) Expect(b trimtab.Band) float64 { return mix(b, s.optimism()) }
 
 // Score returns the mean utility of an allocation over the known workloads.
 func (s Social) Score(p *planner.Problem, units []int) float64 {

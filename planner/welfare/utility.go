@@ -3,6 +3,7 @@ package welfare
 import (
 	"math"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 )
 
@@ -21,6 +22,11 @@ type utility struct {
 	of                   func(float64) float64
 }
 
+// mix is the performance between the mean and the upper bound.
+func mix(b trimtab.Band, optimism float64) float64 {
+	return (1-optimism)*b.Mean + optimism*b.Upper
+}
+
 // utilityOf reads the curve of w with the given optimism; ok is false when
 // there is nothing to read.
 func utilityOf(w *planner.Workload, unit, optimism float64) (u utility, ok bool) {
@@ -35,7 +41,7 @@ func utilityOf(w *planner.Workload, unit, optimism float64) (u utility, ok bool)
 	}
 	top := 0.0
 	for _, k := range w.Curve.Knots {
-		p := (1-optimism)*k.Mean + optimism*k.Upper
+		p := mix(k.Band, optimism)
 		if math.IsNaN(p) || math.IsInf(p, 0) {
 			return utility{}, false
 		}

@@ -1,0 +1,67 @@
+package planner
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/guard"
+)
+
+// memory is what of a workload outlives the process: it makes a new planner as
+// patient as the old one was. What the knobs hold is never taken from here.
+type memory struct {
+	// Demand is the recommended demand in units of size Unit; nil: none.
+	Demand *int       `json:"demand,omitempty"`
+	Unit   float64    `json:"unit"`
+	Move   guard.Move `json:"move"`
+}
+
+// snapshotName is the one state of a planner.
+const snapshotName = "planner"
+
+// Snapshot returns the demands and the last moves; see [trimtab.Snapshotter].
+func (p *Planner) Snapshot() map[string][]byte {
+	state := make(map[string]memory, len(p.workloads))
+	for _, w := range p.workloads {
+		m := memory{Unit: p.cfg.Unit, Move: w.move}
+		if w.knowsDemand {
+			m.Demand = &w.demand
+		}
+		state[w.Name] = m
+	}
+	b, err := json.Marshal(state)
+	if err != nil {
+		return nil // numbers and times always marshal
+	}
+	return map[string][]byte{snapshotName: b}
+}
+
+// Restore takes a state back. Workloads that it does not know are skipped, and
+// demands in another unit are dropped. It returns an error that is
+// trimtab.ErrInvalid, and changes nothing, for anything but a snapshot.
+func (p *Planner) Restore(name string, state []byte) error {
+	if name != snapshotName {
+		return trimtab.Invalidf("restore planner state %.40q", name)
+	}
+	var all map[string]memory
+	if err := json.Unmarshal(state, &all); err != nil {
+		return fmt.Errorf("restore planner: %w: %w", trimtab.ErrInvalid, err)
+	}
+	for n, m := range all {
+		if m.Demand != nil && (*m.Demand < 0 || *m.Demand > maxUnits) || m.Move.Direction < -1 || m.Move.Direction > 1 {
+			return trimtab.Invalidf("restore planner: workload %.40q has demand or direction out of range", n)
+		}
+	}
+	for n, m := range all {
+		w := p.byName[n]
+		if w == nil {
+			continue
+		}
+		w.move = m.Move
+		if m.Demand != nil && m.Unit == p.cfg.Unit {
+			w.demand, w.knowsDemand = *m.Demand, true
+		}
+	}
+	return nil
+}
