@@ -3,10 +3,15 @@
 package demo
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/demo/loadgen"
 )
 
@@ -57,5 +62,33 @@ func TestTheSLOFractionRisesWithTheQuota(t *testing.T) {
 		if first, last := attained[0], attained[len(attained)-1]; last < first+0.3 {
 			t.Errorf("%s: %.2f with a quarter of the CPU that its work takes, %.2f with twice as much", s.Name, first, last)
 		}
+	}
+}
+
+func TestWhatAKilledDemoLeftIsSweptByTheNext(t *testing.T) {
+	place, err := openCgroup(&Launcher{})
+	if err != nil {
+		t.Skipf("no writable cgroup hierarchy: %v", err)
+	}
+	// No process has an id above the kernel's limit of 2^22.
+	old, err := cgroup.Create(place.Root(), groupPrefix+"4194305-shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := cgroup.Create(place.Root(), fmt.Sprintf("%s%d-probe", groupPrefix, os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := own.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	sweep(place.Root())
+	if _, err := os.Stat(filepath.Join(place.Root(), old.Path())); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old group: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(place.Root(), own.Path())); err != nil {
+		t.Errorf("the group of a living process: %v", err)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab/actuator/cgroup"
@@ -29,11 +31,36 @@ func openCgroup(launcher *Launcher) (*cgroupPlace, error) {
 	for _, root := range append([]string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}, delegated()...) {
 		err := cgroup.Writable(root)
 		if err == nil {
+			sweep(root)
 			return &cgroupPlace{turned: turned{}, root: root, launcher: launcher}, nil
 		}
 		tried = append(tried, fmt.Errorf("try %s: %w", root, err))
 	}
 	return nil, errors.Join(tried...)
+}
+
+// groupPrefix, process id and service name a group.
+const groupPrefix = "trimtab-demo-"
+
+// sweep removes what a demo that was killed left: groups of a process that is
+// gone. Those that somebody still uses cannot be removed, and stay.
+func sweep(root string) {
+	names, err := filepath.Glob(filepath.Join(root, groupPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		var pid int
+		name = filepath.Base(name)
+		if _, err := fmt.Sscanf(name, groupPrefix+"%d-", &pid); err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			continue
+		}
+		if g, err := cgroup.Create(root, name); err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			_ = g.Remove(ctx)
+			cancel()
+		}
+	}
 }
 
 // delegated lists the groups of version 2 that may be this process's: its own
@@ -60,7 +87,7 @@ func (p *cgroupPlace) Root() string { return p.root }
 // Add makes the service's group with its equal share as quota, and starts its
 // components in it. Handle is the group's path below Root.
 func (p *cgroupPlace) Add(ctx context.Context, s *Service) error {
-	group, err := cgroup.Create(p.root, fmt.Sprintf("trimtab-demo-%d-%s", os.Getpid(), s.Name))
+	group, err := cgroup.Create(p.root, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), s.Name))
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func (s *Setup) sized(k kind, m Machine, seed uint64) *Service {
 	if s.Knob == KnobCgroup {
 		scale = max(0.5, min(1, s.Capacity/1.2))
 	} else {
-		stretch = max(1, min(3, 1.6/m.Free))
+		stretch = max(1, min(2, 1.6/m.Free))
 	}
 	out.SLO.Latency = time.Duration(float64(out.SLO.Latency) * stretch).Round(time.Millisecond)
 	extra := overhead.Seconds() * referenceSpeed / m.Speed
