@@ -16,6 +16,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/cgroup"
+	"github.com/trimtab/trimtab/collector/jaeger"
 	"github.com/trimtab/trimtab/collector/otlp"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
@@ -194,18 +196,41 @@ func reopen(undo []byte) (actuator.Knob, error) {
 	return process.Reopen(undo)
 }
 
+// reader is a collector that asks: it runs until its context ends.
+type reader interface {
+	Run(context.Context) error
+	Close() error
+}
+
+// reading makes a part of a reader, which is opened when the part starts.
+func (s *site) reading(name, key string, open func() (reader, error)) part {
+	return part{name, key, func(ctx context.Context) (func() error, error) {
+		r, err := open()
+		if err != nil {
+			return nil, fmt.Errorf("set up %s collector: %w", name, err)
+		}
+		stop, err := s.service(name, key, r.Run).start(ctx)
+		return func() error { return errors.Join(stop(), r.Close()) }, err
+	}}
+}
+
 // samplerParts read what spans do not tell: PromQL and cgroup files.
 func (s *site) samplerParts(cfg *config.Config) ([]part, error) {
 	var out []part
 	if queries := queriesOf(cfg); len(queries) > 0 {
-		p, err := prometheus.Open(prometheus.Config{
+		c := prometheus.Config{
 			URL: cfg.Prometheus.URL, HTTP: cfg.Prometheus.HTTP, Interval: cfg.Prometheus.Interval,
 			Timeout: cfg.Prometheus.Timeout, Queries: queries, Bus: s.bus, Metrics: s.metrics, Logger: s.logger,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("set up Prometheus collector: %w", err)
 		}
-		out = append(out, s.service("prometheus", keyOf(cfg.Prometheus, queries), p.Run))
+		out = append(out, s.reading("prometheus", keyOf(cfg.Prometheus, queries), func() (reader, error) { return prometheus.Open(c) }))
+	}
+	if groups := groupsOf(cfg); len(groups) > 0 {
+		root, err := cgroupRoot(cfg)
+		if err != nil {
+			return nil, err
+		}
+		c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval, Bus: s.bus, Metrics: s.metrics, Logger: s.logger}
+		out = append(out, s.reading("cgroup", keyOf(root, groups, c.Interval), func() (reader, error) { return cgroup.Open(c) }))
 	}
 	return out, nil
 }
@@ -249,7 +274,8 @@ func (s *site) startReceiver(ctx context.Context, name string, c otlp.Config, pa
 	}
 	c.Sink, c.Metrics, c.Log = sink, s.metrics, s.logger
 	if name == "jaeger" {
-		c.Register = func(r grpc.ServiceRegistrar) { _ = r }
+		spans := jaeger.New(sink, s.metrics)
+		c.Register = func(r grpc.ServiceRegistrar) { jaeger.Register(r, spans) }
 	}
 	r, err := otlp.Open(c)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -20,6 +21,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
@@ -95,7 +97,7 @@ func planned(cfg *config.Config) string {
 
 func pathConfig(cfg *config.Config, partition int) path.Config {
 	c := path.Config{
-		Discover: true, Every: cfg.Analyzer.ReportInterval, Timeout: cfg.Analyzer.TraceTimeout, MaxSpans: cfg.Analyzer.MaxSpans,
+		Discover: true, Every: cfg.Analyzer.ReportInterval, Timeout: cfg.Analyzer.TraceTimeout, Settle: settle(cfg), MaxSpans: cfg.Analyzer.MaxSpans,
 		MaxSpansPerTrace: min(cfg.Analyzer.MaxTraceSpans, cfg.Analyzer.MaxSpans), MaxWorkloads: len(cfg.Workloads) + cfg.Analyzer.MaxDiscovered, Partition: partition,
 	}
 	for i := range cfg.Workloads {
@@ -109,6 +111,13 @@ func pathConfig(cfg *config.Config, partition int) path.Config {
 		}
 	}
 	return c
+}
+
+// settle is how long a trace waits for spans of services that export in
+// batches, 5 s apart by default: half a report at most, so that reports are
+// not late by more than that.
+func settle(cfg *config.Config) time.Duration {
+	return min(5*time.Second, cfg.Analyzer.ReportInterval/2, cfg.Analyzer.TraceTimeout)
 }
 
 func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
@@ -260,6 +269,16 @@ func queriesOf(cfg *config.Config) []prometheus.Query {
 				query.Requests, _ = w.Match.Expand(w.Requests)
 			}
 			out = append(out, query)
+		}
+	}
+	return out
+}
+
+func groupsOf(cfg *config.Config) []cgroup.Target {
+	var out []cgroup.Target
+	for i := range cfg.Workloads {
+		if w := &cfg.Workloads[i]; w.Knob.Cgroup != "" {
+			out = append(out, cgroup.Target{Workload: w.Name, Path: w.Knob.Cgroup})
 		}
 	}
 	return out
