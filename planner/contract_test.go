@@ -1,0 +1,542 @@
+package planner_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+// started is a planner that leads with epoch 1 and knows what a, b, c hold.
+func started(t testing.TB, cfg planner.Config, now map[string]float64) *planner.Planner {
+	t.Helper()
+	p, err := planner.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	p.Step(t0, holding(t0, 1, 0, now))
+	return p
+}
+
+// told gives every workload an estimate.
+func told(p *planner.Planner, at time.Time, full map[string]float64) {
+	for n, f := range full {
+		p.Step(at, estimate(n, at, ramp(f)))
+	}
+}
+
+func one(t testing.TB, values []trimtab.Value) *trimtab.Plan {
+	t.Helper()
+	if len(values) != 1 {
+		t.Fatalf("%d plans, want one: %v", len(values), values)
+	}
+	p := values[0].(*trimtab.Plan)
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func done(p *trimtab.Plan, now time.Time) *trimtab.Outcome {
+	o := &trimtab.Outcome{Pool: p.Pool, Host: "h1", Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: now}
+	for _, a := range p.Actions {
+		r := trimtab.Result{Target: a.Target, Resource: a.Resource, Status: trimtab.Written, Before: a.Expect, Asked: a.Set, Found: a.Set, Known: true}
+		if a.Mode == trimtab.Recommend {
+			r.Status, r.Found = trimtab.Recommended, a.Expect
+		}
+		o.Results = append(o.Results, r)
+	}
+	return o
+}
+
+var equal = map[string]float64{"a": 4, "b": 2, "c": 2}
+var skewed = map[string]float64{"a": 1, "b": 3, "c": 4}
+
+// R9, R10: whatever is wrong with an estimate, its workload is not lowered, and
+// no number that is not finite is published.
+func TestAbsentDataLowersNobody(t *testing.T) {
+	nan := math.NaN()
+	spoil := map[string]func(*trimtab.Estimate) *trimtab.Estimate{
+		"missing":    func(*trimtab.Estimate) *trimtab.Estimate { return nil },
+		"stale":      func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(-time.Minute); return e },
+		"future":     func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(time.Hour); return e },
+		"held":       func(e *trimtab.Estimate) *trimtab.Estimate { e.Hold = "frozen counter"; return e },
+		"no curve":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve = nil; return e },
+		"no knots":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve.Knots = nil; return e },
+		"NaN knot":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve.Knots[0].Mean = nan; return e },
+		"Inf load":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve.Load = math.Inf(1); return e },
+		"negative":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve.Knots[0].Lower = -1; return e },
+		"descending": func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve.Knots[1].Allocation = 0; return e },
+	}
+	names := slices.Sorted(maps.Keys(spoil))
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := pool(rapid.SampledFrom([]planner.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}}).Draw(t, "policy"), trimtab.Act)
+		cfg.Guard.Disabled = rapid.Bool().Draw(t, "unguarded")
+		cfg.Workloads[0].Default = 5
+		p, err := planner.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := t0
+		h := &host{name: "h1", names: []string{"a", "b", "c"}, now: map[string]trimtab.Amount{"a": trimtab.Units(4), "b": trimtab.Units(2), "c": trimtab.Units(1.5)}}
+		p.Step(now, &trimtab.Leader{Pool: "p", Epoch: 1})
+		for range rapid.IntRange(1, 8).Draw(t, "rounds") {
+			now = now.Add(time.Minute)
+			bad := map[string]bool{}
+			for _, n := range h.names {
+				e := estimate(n, now, ramp(rapid.Float64Range(0.2, 8).Draw(t, "full")))
+				if bad[n] = rapid.Bool().Draw(t, "bad"); bad[n] {
+					e = spoil[rapid.SampledFrom(names).Draw(t, "how")](e)
+				}
+				if e != nil {
+					p.Step(now, e)
+				}
+			}
+			p.Step(now, h.holding(now))
+			queue := p.Step(now, nil)
+			for len(queue) > 0 {
+				plan := queue[0].(*trimtab.Plan)
+				if _, err := trimtab.Encode(plan, trimtab.Origin{}); err != nil {
+					t.Fatal(err) // JSON refuses what is not finite
+				}
+				for _, a := range plan.Actions {
+					if bad[a.Target] && a.Set.Less(a.Expect) {
+						t.Fatalf("%s is lowered: %s", a.Target, a.Why.Summary)
+					}
+				}
+				for n := range bad {
+					if bad[n] && plan.Held[n] == "" {
+						t.Fatalf("%s is held without a reason", n)
+					}
+				}
+				queue = append(queue[1:], p.Step(now, h.carryOut(plan, now, func(string) (bool, bool) { return false, true }))...)
+			}
+		}
+	})
+}
+
+func TestAfterThreeRoundsADefaultMayRaise(t *testing.T) {
+	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+	cfg.Workloads[0].Default = 3 // c
+	cfg.Workloads[1].Default = 3 // a has more
+	p := started(t, cfg, map[string]float64{"a": 4, "b": 2, "c": 1})
+	for s := range 4 {
+		now := t0.Add(time.Duration(s) * time.Second)
+		p.Step(now, holding(now, 1, uint64(s), map[string]float64{"a": 4, "b": 2, "c": 1}))
+		plan := one(t, p.Step(now, nil))
+		if raised := len(plan.Actions) > 0; raised != (s >= 3) {
+			t.Fatalf("after %d s: %+v", s, plan.Actions)
+		}
+		if len(plan.Actions) > 0 && (plan.Actions[0].Target != "c" || plan.Actions[0].Set.Value != 2 || plan.Actions[0].Why.Summary == "") {
+			t.Fatalf("the spare capacity of 1 should go to c: %+v", plan.Actions)
+		}
+	}
+}
+
+func TestWithoutTheLeadNothingIsPublished(t *testing.T) {
+	p, err := planner.New(pool(fair.NJCPolicy{}, trimtab.Act))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range []trimtab.Value{nil, holding(t0, 0, 0, equal), &trimtab.Leader{Pool: "other", Epoch: 4}, nil,
+		&trimtab.Leader{Pool: "p", Epoch: 4}, &trimtab.Leader{Pool: "p"}, nil, &trimtab.Leader{Pool: "p", Epoch: 3}, nil,
+		&trimtab.Command{Pool: "p", Verb: trimtab.Round, Time: t0}, &trimtab.Command{Pool: "p", Verb: trimtab.Apply, Plan: "1-1", Time: t0},
+		&trimtab.Alert{Workload: "a", Name: "x", Group: "g", Firing: true, Time: t0}} {
+		if out := p.Step(t0.Add(time.Duration(i)*time.Minute), v); len(out) > 0 {
+			t.Errorf("input %d published %v", i, out)
+		}
+	}
+}
+
+// A former leader's grow of a, already read back by nobody, may still happen:
+// the new leader's own grows wait until a was read under its own epoch.
+func TestANewLeaderWaitsForItsFence(t *testing.T) {
+	p, err := planner.New(pool(fair.NJCPolicy{}, trimtab.Act))
+	if err != nil {
+		t.Fatal(err)
+	}
+	low := map[string]float64{"a": 1, "b": 2, "c": 2}
+	p.Step(t0, holding(t0, 6, 9, low)) // before 6-10 raised a to 3
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 7})
+	told(p, t0, map[string]float64{"a": 1, "b": 5, "c": 5})
+	first := one(t, p.Step(t0, nil))
+	if first.Last || len(first.Actions) > 0 {
+		t.Fatalf("grows before the fence: %+v", first)
+	}
+	if out := p.Step(t0, done(first, t0.Add(time.Millisecond))); len(out) > 0 {
+		t.Fatalf("an answer without a reading is no fence: %v", out)
+	}
+	second := one(t, p.Step(t0, holding(t0.Add(2*time.Millisecond), 7, 1, map[string]float64{"a": 3, "b": 2, "c": 2})))
+	sum := 7.0
+	for _, a := range second.Actions {
+		sum += a.Set.Value - a.Expect.Value
+	}
+	if !second.Last || len(second.Actions) == 0 || sum > 8+1e-9 {
+		t.Fatalf("reaches %v: %+v", sum, second)
+	}
+}
+
+func TestALostAnswerKeepsItsReservation(t *testing.T) {
+	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), map[string]float64{"a": 1, "b": 2, "c": 2})
+	told(p, t0, map[string]float64{"a": 1, "b": 5, "c": 1})
+	first := one(t, p.Step(t0, nil)) // c may fall, b rises by one core
+	second := one(t, p.Step(t0, done(first, t0)))
+	if len(second.Actions) != 1 || second.Actions[0].Target != "b" {
+		t.Fatalf("%+v", second)
+	}
+	// The answer is lost; a repetition is refused, which proves nothing. The
+	// next grow must count b at what it may have by now.
+	refused := done(second, t0)
+	refused.Results, refused.Refused = nil, "repeated"
+	p.Step(t0, refused)
+	now := t0.Add(time.Second)
+	told(p, now, map[string]float64{"a": 8, "b": 5, "c": 8})
+	sum := second.Actions[0].Set.Value + 1 // b, a
+	for _, a := range first.Actions {
+		sum += a.Set.Value // c
+	}
+	for range 3 {
+		now = now.Add(time.Second)
+		for _, v := range p.Step(now, nil) {
+			for _, a := range v.(*trimtab.Plan).Actions {
+				if a.Target != "b" {
+					sum += a.Set.Value - a.Expect.Value
+				}
+			}
+		}
+		told(p, now, map[string]float64{"a": 8, "b": 5, "c": 8})
+	}
+	if sum > 8+1e-9 {
+		t.Errorf("may reach %v of 8", sum)
+	}
+}
+
+func TestShrinksThatAreNotAnsweredFundNothing(t *testing.T) {
+	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
+	told(p, t0, skewed)
+	first := one(t, p.Step(t0, nil))
+	if first.Last || len(first.Actions) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	if out := p.Step(t0.Add(time.Second), nil); len(out) > 0 {
+		t.Fatalf("went on before the wait was over: %v", out)
+	}
+	late := p.Step(t0.Add(5*time.Second), nil)
+	plan := late[0].(*trimtab.Plan)
+	if plan.Step != 2 || !plan.Last || len(plan.Actions) > 0 {
+		t.Errorf("unfunded: %+v", plan)
+	}
+}
+
+func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
+	apply := func(plan string) *trimtab.Command {
+		return &trimtab.Command{Pool: "p", Verb: trimtab.Apply, Plan: plan, Time: t0, By: "ann"}
+	}
+	fresh := func() (*planner.Planner, *trimtab.Plan) {
+		p := started(t, pool(fair.NJCPolicy{}, trimtab.Recommend), equal)
+		told(p, t0, skewed)
+		return p, one(t, p.Step(t0, nil))
+	}
+	p, plan := fresh()
+	if !plan.Last || len(plan.Actions) != 3 {
+		t.Fatalf("%+v", plan)
+	}
+	for _, a := range plan.Actions {
+		if a.Mode != trimtab.Recommend {
+			t.Errorf("mode %s", a.Mode)
+		}
+	}
+	p.Step(t0, done(plan, t0))
+	first := one(t, p.Step(t0, apply(plan.ID())))
+	if first.Last || len(first.Actions) != 1 || first.Actions[0].Mode != trimtab.Act || !strings.Contains(first.Cause, "apply 1-1 by ann") || first.Sequence != 2 {
+		t.Fatalf("%+v", first)
+	}
+	second := one(t, p.Step(t0, done(first, t0)))
+	if len(second.Actions) != 2 || !second.Last {
+		t.Fatalf("%+v", second)
+	}
+	if again := one(t, p.Step(t0, apply(plan.ID()))); len(again.Actions) > 0 || !strings.Contains(again.Cause, "refused") {
+		t.Errorf("applied twice: %+v", again)
+	}
+	p, plan = fresh()
+	p.Step(t0, holding(t0.Add(time.Second), 1, 1, map[string]float64{"a": 3.5, "b": 2, "c": 2}))
+	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || got.Held["a"] == "" || !strings.Contains(got.Cause, "refused") {
+		t.Errorf("applied to another state: %+v", got)
+	}
+}
+
+func TestAnActingWorkloadIsNotLoweredForAdvice(t *testing.T) {
+	cfg := pool(fair.ResourceFair{}, trimtab.Act)
+	for i := range cfg.Workloads {
+		if cfg.Workloads[i].Name != "a" {
+			cfg.Workloads[i].Mode = trimtab.Recommend
+		}
+	}
+	p := started(t, cfg, equal) // a has 4, its share is 2.67
+	told(p, t0, skewed)
+	for _, a := range one(t, p.Step(t0, nil)).Actions {
+		if a.Target == "a" {
+			t.Errorf("%s", a.Why.Summary)
+		}
+	}
+}
+
+func TestPauseRenewsAndResumeGoesOn(t *testing.T) {
+	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
+	told(p, t0, skewed)
+	command := func(v trimtab.Verb, s int) []trimtab.Value {
+		at := t0.Add(time.Duration(s) * time.Second)
+		return p.Step(at, &trimtab.Command{Pool: "p", Verb: v, Time: at})
+	}
+	for i, plan := range []*trimtab.Plan{one(t, command(trimtab.Pause, 0)), one(t, p.Step(t0.Add(time.Second), nil))} {
+		if len(plan.Actions) > 0 || plan.Cause != "paused" || !plan.Last || plan.Held["a"] != "paused" {
+			t.Errorf("%d: %+v", i, plan)
+		}
+	}
+	if got := one(t, command(trimtab.Resume, 2)); len(got.Actions) == 0 {
+		t.Errorf("resumed: %+v", got)
+	}
+	if out := command(trimtab.Pause, 1); len(out) > 0 { // late
+		t.Errorf("a late pause: %v", out)
+	}
+}
+
+func TestAnAlertStartsARoundOncePerGapAndGroup(t *testing.T) {
+	cfg := pool(fair.NJCPolicy{}, trimtab.Recommend)
+	cfg.Round = time.Minute
+	p := started(t, cfg, equal)
+	p.Step(t0, nil)
+	for i, c := range []struct {
+		s        int
+		workload string
+		group    string
+		firing   bool
+		want     int
+	}{{1, "a", "g", true, 1}, {2, "a", "g", true, 0}, {3, "b", "g2", true, 1}, {4, "a", "g3", false, 0}, {5, "x", "g4", true, 0}, {11, "a", "g", true, 1}} {
+		now := t0.Add(time.Duration(c.s) * time.Second)
+		out := p.Step(now, &trimtab.Alert{Workload: c.workload, Name: "Slow", Group: c.group, Fingerprint: "f00", Firing: c.firing, Time: now})
+		if len(out) != c.want {
+			t.Errorf("alert %d: %d plans", i, len(out))
+		} else if c.want == 1 && !strings.Contains(one(t, out).Cause, "alert Slow of "+c.workload+" (group "+c.group+", fingerprint f00)") {
+			t.Errorf("cause %q", one(t, out).Cause)
+		}
+	}
+}
+
+func TestUnlimitedFallsFromItsMaximumOnProofOnly(t *testing.T) {
+	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+	cfg.Guard = guard.Config{}
+	p, err := planner.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	h := holding(t0, 1, 0, map[string]float64{"a": 0})
+	h.Targets[0].Now = trimtab.Unlimited()
+	p.Step(t0, h)
+	if plan := one(t, p.Step(t0, nil)); len(plan.Actions) > 0 || plan.Held["a"] == "" || plan.Held["b"] == "" {
+		t.Fatalf("without proof: %+v", plan)
+	}
+	now := t0.Add(time.Second)
+	told(p, now, map[string]float64{"a": 1})
+	plan := one(t, p.Step(now, nil))
+	if len(plan.Actions) != 1 || !plan.Actions[0].Expect.Unlimited || math.Abs(plan.Actions[0].Set.Value-7) > 1e-9 {
+		t.Fatalf("want a step of 10 units from the maximum of 8: %+v", plan)
+	}
+}
+
+func TestAReasonCanBeCheckedByHand(t *testing.T) {
+	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+		p := started(t, pool(policy, trimtab.Act), equal)
+		told(p, t0, skewed)
+		now := t0.Add(time.Second)
+		first := one(t, p.Step(now, nil))
+		second := one(t, p.Step(now, done(first, now)))
+		for _, a := range append(first.Actions, second.Actions...) {
+			w := a.Why
+			if w.Summary == "" || w.Model != "test/1" || w.Bounds == nil || w.Utility == nil || w.Target == nil || w.Demand == nil || w.Binding == "" ||
+				len(w.Alternatives) == 0 || !w.NextCheck.Equal(now.Add(time.Second)) || len(w.Inputs) != 1 || w.Inputs[0].Age != 2 {
+				t.Errorf("%s: incomplete: %+v", policy.Name(), w)
+			}
+			for _, alt := range w.Alternatives {
+				if alt.Objective > *first.Value+1e-9 && !strings.HasPrefix(alt.Why, "all the way") {
+					t.Errorf("%s: %q is worth %v, the target only %v", policy.Name(), alt.Why, alt.Objective, *first.Value)
+				}
+			}
+		}
+	}
+}
+
+// R7: repeated inputs in any order inside a round change no byte.
+func TestOrderAndRepetitionInsideARoundChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := t0
+		rounds := rapid.IntRange(1, 4).Draw(t, "rounds")
+		var inputs [][]trimtab.Value
+		for r := range rounds {
+			at := now.Add(time.Duration(r) * time.Second)
+			in := []trimtab.Value{holding(at, 1, uint64(r), equal)}
+			for _, n := range []string{"a", "b", "c"} {
+				in = append(in, estimate(n, at, ramp(rapid.Float64Range(0.5, 8).Draw(t, "full"))))
+			}
+			inputs = append(inputs, in)
+		}
+		run := func(shuffle bool) []byte {
+			p, err := planner.New(pool(welfare.Egalitarian{}, trimtab.Recommend))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+			var out []trimtab.Value
+			for r, in := range inputs {
+				at := t0.Add(time.Duration(r) * time.Second)
+				if shuffle {
+					in = append(append([]trimtab.Value(nil), in...), in[rapid.IntRange(0, len(in)-1).Draw(t, "again")])
+					in = rapid.Permutation(in).Draw(t, "order")
+					if r > 0 { // a late one
+						in = append(in, inputs[r-1][rapid.IntRange(0, 3).Draw(t, "late")])
+					}
+				}
+				for _, v := range in {
+					out = append(out, p.Step(at, v)...)
+				}
+				out = append(out, p.Step(at, nil)...)
+			}
+			b, err := json.Marshal(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		if d := cmp.Diff(string(run(false)), string(run(true))); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestASnapshotKeepsDemandsAndMoves(t *testing.T) {
+	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
+	told(p, t0, skewed)
+	p.Step(t0, nil)
+	q, err := planner.New(pool(fair.NJCPolicy{}, trimtab.Act))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range p.Snapshot() {
+		if err := q.Restore(name, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(p.Snapshot(), q.Snapshot()); d != "" {
+		t.Error(d)
+	}
+	if q.Restore("planner", []byte(`{"a":{"demand":-4,"unit":0.1}}`)) == nil || q.Restore("other", nil) == nil {
+		t.Error("accepts nonsense")
+	}
+}
+
+func FuzzRestore(f *testing.F) {
+	f.Add([]byte(`{"a":{"demand":3,"unit":0.1,"move":{"direction":-1,"at":"2026-01-02T03:04:05Z"}}}`))
+	f.Add([]byte(`{"a":{"demand":1e9}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
+		if err := p.Restore("planner", b); err != nil {
+			return
+		}
+		told(p, t0, skewed)
+		one(t, p.Step(t0, nil))
+	})
+}
+
+func TestAWrongConfigNamesItsField(t *testing.T) {
+	for field, spoil := range map[string]func(*planner.Config){
+		"pool":       func(c *planner.Config) { c.Pool = "" },
+		"capacity":   func(c *planner.Config) { c.Capacity = math.NaN() },
+		"unit":       func(c *planner.Config) { c.Unit = 1e-9 },
+		"policy":     func(c *planner.Config) { c.Policy = nil },
+		"beta":       func(c *planner.Config) { c.Beta = 2 },
+		"lease":      func(c *planner.Config) { c.Lease = c.Round },
+		"round":      func(c *planner.Config) { c.Round = -1 },
+		"guard":      func(c *planner.Config) { c.Guard.Fall = 2 },
+		"name":       func(c *planner.Config) { c.Workloads[0].Name = "a" },
+		"mode":       func(c *planner.Config) { c.Workloads[0].Mode = "acr" },
+		"slo":        func(c *planner.Config) { c.Workloads[0].SLO = 0 },
+		"min":        func(c *planner.Config) { c.Workloads[0].Min = 9 },
+		"weight":     func(c *planner.Config) { c.Workloads[0].Weight = -1 },
+		"max -1":     func(c *planner.Config) { c.Workloads[0].Max = -1 },
+		"default +I": func(c *planner.Config) { c.Workloads[0].Default = math.Inf(1) },
+	} {
+		c := pool(fair.NJCPolicy{}, trimtab.Act)
+		spoil(&c)
+		if _, err := planner.New(c); err == nil || !strings.Contains(err.Error(), strings.Fields(field)[0]) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestEveryCountIsInTheTableOfMetrics(t *testing.T) {
+	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
+	p.Step(t0, nil)
+	n := 0
+	p.Counts(func(name string, v float64, labels ...string) {
+		if !strings.HasPrefix(name, "trimtab_planner_") || len(labels) == 0 || labels[0] != "p" {
+			t.Errorf("%s %v", name, labels)
+		}
+		n++
+	})
+	if n < 10 {
+		t.Errorf("%d counts", n)
+	}
+}
+
+// BenchmarkAlertToPlan is the time from an alert to the plan that answers it,
+// for 20 workloads.
+func BenchmarkAlertToPlan(b *testing.B) {
+	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+		b.Run(policy.Name(), func(b *testing.B) {
+			prob := large("learnt", 20, 1000, 150)
+			cfg := planner.Config{Pool: "p", Resource: "cpu", Capacity: 100, Unit: 0.1, Round: time.Minute, Policy: policy, AlertGap: time.Nanosecond}
+			h := &trimtab.Holding{Host: "h1", Time: t0, Epoch: 1}
+			for _, w := range prob.Workloads {
+				cfg.Workloads = append(cfg.Workloads, planner.WorkloadConfig{Name: w.Name, Mode: trimtab.Recommend, SLO: 0.9, Min: 0.1})
+				h.Targets = append(h.Targets, trimtab.Held{Target: w.Name, Resource: "cpu", Now: trimtab.Units(5), Max: 100})
+			}
+			p, err := planner.New(cfg)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+			p.Step(t0, h)
+			for _, w := range prob.Workloads {
+				for k := range w.Curve.Knots {
+					w.Curve.Knots[k].Allocation /= 10
+				}
+				p.Step(t0, estimate(w.Name, t0, w.Curve))
+			}
+			n := 0
+			for b.Loop() {
+				n++
+				now := t0.Add(time.Duration(n) * time.Microsecond)
+				out := p.Step(now, &trimtab.Alert{Workload: prob.Workloads[0].Name, Name: "x", Group: "g", Firing: true, Time: now})
+				if len(out) != 1 {
+					b.Fatal(fmt.Sprint(out))
+				}
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/plan")
+		})
+	}
+}
