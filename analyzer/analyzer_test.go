@@ -365,7 +365,7 @@ func TestARestoredAnalyzerGivesTheSameEstimates(t *testing.T) {
 		x, _ := json.Marshal(feed(a, n))
 		y, _ := json.Marshal(feed(b, n))
 		if n > 99 && string(x) != string(y) {
-			t.Fatalf("second %d:\n%s\n%s", n, x, y)
+			t.Fatalf("second %d: %s", n, cmp.Diff(x, y))
 		}
 	}
 }

@@ -12,6 +12,11 @@
 // order of workload and interval. So duplicates, and any order between two
 // ticks, change no bit of any estimate.
 //
+// The load of a report is the requests of its interval by its length. Where
+// they are fewer than 100, the latest intervals in a row, at most five, count
+// together: a rate of a few requests is mostly counting noise, which would
+// flatten a curve over a/l and raise the bound of the load.
+//
 // Not every report teaches the curve. Set aside, and counted, are reports
 // during which, or shortly before which, the allocation changed; reports
 // without a known allocation (an unlimited one counts as the declared

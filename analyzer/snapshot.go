@@ -21,6 +21,8 @@ type saved struct {
 	Curve      []byte `json:"curve,omitempty"`
 	Forecaster string `json:"forecaster,omitempty"`
 	Load       []byte `json:"load,omitempty"`
+	// Recent are the rates that the next one is joined with.
+	Recent []rate `json:"recent,omitempty"`
 }
 
 // Snapshot returns the state of each workload that reported, by its name.
@@ -38,7 +40,7 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 }
 
 func (w *workload) save() ([]byte, error) {
-	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report)}
+	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent}
 	var err error
 	if w.learner != nil {
 		s.Learner = w.learner.Name()
@@ -97,6 +99,9 @@ func (w *workload) load(s *saved) error {
 			return err
 		}
 	}
-	w.closed, w.begun = s.Closed, true
+	if len(s.Recent) > maxJoined {
+		return trimtab.Invalidf("%d recent rates", len(s.Recent))
+	}
+	w.closed, w.begun, w.recent = s.Closed, true, s.Recent
 	return nil
 }

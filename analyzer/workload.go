@@ -42,6 +42,8 @@ type workload struct {
 	told     time.Time
 	toldHold string
 	changes  int // learner changes already counted
+	// recent holds the rates of the latest intervals in a row, oldest first.
+	recent []rate
 	// transients counts reports set aside in a row.
 	transients int
 }
@@ -234,6 +236,9 @@ func (w *workload) close(v *interval, c *counts) {
 	end := w.end(v)
 	r := report{at: end}
 	s, seen := v.merge(w.config, w.SLO.Latency)
+	if seen {
+		s.load = w.smooth(v.number, s)
+	}
 	if s.lost {
 		c.incomplete++
 	}
@@ -269,6 +274,39 @@ func (w *workload) fresh(q trimtab.Quantity, t time.Time) *trimtab.Sample {
 		return nil
 	}
 	return s
+}
+
+// rate is the load of one interval, over the requests that it was counted by.
+type rate struct {
+	Number   int64   `json:"number"`
+	Load     float64 `json:"load"`
+	Requests float64 `json:"requests"`
+}
+
+const (
+	// enough requests make a rate good to 10%; fewer are joined by those of
+	// the intervals before, at most so many.
+	enough, maxJoined = 100, 5
+)
+
+// smooth returns the load over the latest intervals in a row that hold enough
+// requests together. A rate of a few requests is mostly counting noise, which
+// would both flatten the curve over a/l and raise the forecast's bound.
+func (w *workload) smooth(number int64, s spans) float64 {
+	if n := len(w.recent); n > 0 && w.recent[n-1].Number != number-1 {
+		w.recent = w.recent[:0]
+	}
+	w.recent = append(w.recent, rate{number, s.load, s.read})
+	if len(w.recent) > maxJoined {
+		w.recent = slices.Delete(w.recent, 0, 1)
+	}
+	load, requests, n := 0.0, 0.0, 0
+	for i := len(w.recent) - 1; i >= 0 && requests < enough && n < w.config.horizon(); i-- {
+		load += w.recent[i].Load
+		requests += w.recent[i].Requests
+		n++
+	}
+	return load / float64(n)
 }
 
 // reportLoad prefers the declared source; under sampling, where the rate of
