@@ -46,6 +46,14 @@ func config(names ...string) analyzer.Config {
 	return c
 }
 
+// newAnalyzer returns one of the named workloads, of w if none is named.
+func newAnalyzer(names ...string) (*analyzer.Analyzer, error) {
+	if len(names) == 0 {
+		names = []string{"w"}
+	}
+	return analyzer.New(config(names...))
+}
+
 func make1(t *testing.T, c analyzer.Config) *analyzer.Analyzer {
 	t.Helper()
 	a, err := analyzer.New(c)
