@@ -169,13 +169,13 @@ func (a *Actuator) find(k key) *held {
 
 // probe looks whether the knob works and what it holds.
 func (a *Actuator) probe(ctx context.Context, h *held) {
-	if err := h.Knob.Probe(ctx); err != nil {
+	err := h.Knob.Probe(ctx)
+	if err != nil {
 		a.setProblem(h, err.Error())
-		a.observe(ctx, h)
-		return
 	}
-	h.problem = ""
-	a.observe(ctx, h)
+	if a.observe(ctx, h) && err == nil && !h.foreign {
+		a.setProblem(h, "")
+	}
 }
 
 // observe reads the knob and notes a change. It reports whether the knob
@@ -262,8 +262,8 @@ func (h *held) report() string {
 	return ""
 }
 
-// Close restores the baselines, unless KeepOnStop, and lets go of the
-// directory. Calling it again does nothing.
+// Close restores the baselines, also those of a pause, unless KeepOnStop, and
+// lets go of the directory. Calling it again does nothing.
 func (a *Actuator) Close(ctx context.Context) error {
 	a.mu.Lock()
 	if a.closed {

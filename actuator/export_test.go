@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/trimtab/trimtab"
 )
 
 // OpenAt opens an actuator with clocks that a test can make jump.
@@ -19,4 +21,15 @@ func (a *Actuator) Abandon() error {
 	a.mu.Unlock()
 	a.watchdog.release()
 	return err
+}
+
+// DecodeRecord reads one record of the journal as Open and Restore do, and
+// returns the amounts that a restore would write or compare with.
+func DecodeRecord(k string, value []byte) []trimtab.Amount {
+	s := readState(map[string][]byte{k: value}, []string{k})
+	var all []trimtab.Amount
+	for _, e := range s.entries {
+		all = append(append(all, e.Baseline), e.Wrote...)
+	}
+	return all
 }

@@ -98,7 +98,7 @@ type host struct {
 func newHost(t testing.TB, values ...trimtab.Amount) *host {
 	t.Helper()
 	h := &host{
-		t: t, dir: t.TempDir(), wall: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), boot: time.Hour, bootID: "boot-1",
+		t: t, dir: tempDir(t), wall: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), boot: time.Hour, bootID: "boot-1",
 	}
 	h.config = actuator.Config{Host: "h", Pool: "p", Dir: filepath.Join(h.dir, "journal"), Reopen: reopen, JournalSize: 64 << 10}
 	for i, v := range values {
@@ -110,6 +110,16 @@ func newHost(t testing.TB, values ...trimtab.Amount) *host {
 		})
 	}
 	return h
+}
+
+// tempDir is in memory where that is to be had: a thousand syncs are quick.
+func tempDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "trimtab-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 // open starts the actuator.

@@ -66,6 +66,14 @@ func TestStepsOfTheWallClockNeitherEndNorStretchALease(t *testing.T) {
 	}
 }
 
+func TestAnActuatorThatWasStoppedInThePlanDoesNotFinishItLate(t *testing.T) {
+	h := newHost(t, units(2), units(2)).open()
+	h.knobs[0].before = func(trimtab.Amount) error { h.pass(time.Minute); return nil }
+	is(t, h.statuses(h.plan(1, 1, set(0, units(2), units(1)), set(1, units(2), units(3)))), trimtab.Written, trimtab.Refused)
+	h.Tick(t.Context())
+	h.want(units(2), units(2))
+}
+
 func TestALeaseOfAnotherBootIsOver(t *testing.T) {
 	h := newHost(t, units(2)).open()
 	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))

@@ -226,6 +226,11 @@ func saturate(a, b time.Duration) time.Duration {
 // move makes the one write and reads back.
 func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	r, h := m.result, m.held
+	if a.lease.left(a.clock.id, a.clock.boot()) == 0 {
+		// This process was stopped in between, and the plan is history.
+		refuse(r, "stale: the lease ran out before the write")
+		return
+	}
 	if r.Before.Less(m.goal) {
 		if sum := a.sumWith(h, m.goal); sum > p.Capacity+slack {
 			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g: what was to be freed is not", sum, p.Capacity))

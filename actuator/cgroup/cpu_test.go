@@ -26,7 +26,7 @@ func v1Root(t *testing.T) string {
 	return root
 }
 
-func groupName(t *testing.T) string {
+func groupName(testing.TB) string {
 	return fmt.Sprintf("trimtab-test-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
 }
 

@@ -1,6 +1,7 @@
 package cgroup_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,4 +37,50 @@ func TestAPlanMovesARealQuotaAndCloseRestoresIt(t *testing.T) {
 	if got := content(t, root, g.Path(), "cpu.cfs_quota_us"); got != "-1\n" {
 		t.Errorf("after the stop the kernel has %q", got)
 	}
+}
+
+// BenchmarkPlanToRealQuota is one action from the plan in hand to the quota
+// read back from the kernel, with the journal on disk.
+func BenchmarkPlanToRealQuota(b *testing.B) {
+	const root = "/sys/fs/cgroup/cpu"
+	if err := cgroup.Writable(root); err != nil {
+		b.Skipf("no writable cpu hierarchy: %v", err)
+	}
+	g, err := cgroup.Create(root, groupName(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Remove(b.Context())
+	knob, err := cgroup.Open(cgroup.Config{Root: root, Path: g.Path()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer knob.Close()
+	a, err := actuator.Open(b.Context(), actuator.Config{
+		Host: "h", Pool: "p", Dir: b.TempDir(), Reopen: reopen,
+		Targets: []actuator.Target{{Name: "w", Resource: "cpu", Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close(b.Context())
+	var took []time.Duration
+	now, sequence := trimtab.Unlimited(), uint64(0)
+	for b.Loop() {
+		sequence++
+		next := trimtab.Units(1 + float64(sequence%2))
+		started := time.Now()
+		o := a.Handle(b.Context(), &trimtab.Plan{
+			Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: started, Capacity: 4, Lease: 30,
+			Actions: []trimtab.Action{{Target: "w", Host: "h", Resource: "cpu", Expect: now, Set: next, Mode: trimtab.Act}},
+		})
+		took = append(took, time.Since(started))
+		if o.Refused != "" || o.Results[0].Status != trimtab.Written {
+			b.Fatalf("outcome %+v", o)
+		}
+		now = next
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
 }
