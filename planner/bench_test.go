@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
@@ -88,4 +89,48 @@ func BenchmarkSolve(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkAlertToPlan is the time from an alert to the plan that answers it:
+// demands, targets, guard and reasons of a whole round.
+func BenchmarkAlertToPlan(b *testing.B) {
+	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+		for _, size := range []struct{ n, units int }{{20, 1000}, {1000, 10000}} {
+			b.Run(fmt.Sprintf("%s/%dx%d", policy.Name(), size.n, size.units), func(b *testing.B) {
+				alertToPlan(b, policy, size.n, size.units)
+			})
+		}
+	}
+}
+
+func alertToPlan(b *testing.B, policy planner.Policy, n, units int) {
+	prob := large("learnt", n, units, 3*float64(units)/float64(n))
+	cfg := planner.Config{Pool: "p", Resource: "cpu", Capacity: float64(units), Unit: 1, Round: time.Minute, Policy: policy, AlertGap: time.Nanosecond}
+	h := &trimtab.Holding{Host: "h1", Time: t0, Epoch: 1}
+	for i, w := range prob.Workloads {
+		cfg.Workloads = append(cfg.Workloads, planner.WorkloadConfig{Name: w.Name, Mode: trimtab.Recommend, SLO: 0.9, Min: 1})
+		h.Targets = append(h.Targets, trimtab.Held{Target: w.Name, Resource: "cpu", Now: trimtab.Units(float64(units / n * (1 + 2*(i%2)) / 2)), Max: float64(units)})
+	}
+	p, err := planner.New(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	p.Step(t0, h)
+	for _, w := range prob.Workloads {
+		p.Step(t0, estimate(w.Name, t0, w.Curve))
+	}
+	now, actions := t0, 0
+	for b.Loop() {
+		now = now.Add(time.Microsecond)
+		out := p.Step(now, &trimtab.Alert{Workload: prob.Workloads[0].Name, Name: "x", Group: "g", Firing: true, Time: now})
+		if len(out) != 1 {
+			b.Fatal(out)
+		}
+		actions += len(out[0].(*trimtab.Plan).Actions)
+	}
+	if actions == 0 {
+		b.Fatal("plans without actions")
+	}
+	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/plan")
 }

@@ -2,7 +2,6 @@ package planner_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -500,43 +499,5 @@ func TestEveryCountIsInTheTableOfMetrics(t *testing.T) {
 	})
 	if n < 10 {
 		t.Errorf("%d counts", n)
-	}
-}
-
-// BenchmarkAlertToPlan is the time from an alert to the plan that answers it,
-// for 20 workloads.
-func BenchmarkAlertToPlan(b *testing.B) {
-	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
-		b.Run(policy.Name(), func(b *testing.B) {
-			prob := large("learnt", 20, 1000, 150)
-			cfg := planner.Config{Pool: "p", Resource: "cpu", Capacity: 100, Unit: 0.1, Round: time.Minute, Policy: policy, AlertGap: time.Nanosecond}
-			h := &trimtab.Holding{Host: "h1", Time: t0, Epoch: 1}
-			for _, w := range prob.Workloads {
-				cfg.Workloads = append(cfg.Workloads, planner.WorkloadConfig{Name: w.Name, Mode: trimtab.Recommend, SLO: 0.9, Min: 0.1})
-				h.Targets = append(h.Targets, trimtab.Held{Target: w.Name, Resource: "cpu", Now: trimtab.Units(5), Max: 100})
-			}
-			p, err := planner.New(cfg)
-			if err != nil {
-				b.Fatal(err)
-			}
-			p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
-			p.Step(t0, h)
-			for _, w := range prob.Workloads {
-				for k := range w.Curve.Knots {
-					w.Curve.Knots[k].Allocation /= 10
-				}
-				p.Step(t0, estimate(w.Name, t0, w.Curve))
-			}
-			n := 0
-			for b.Loop() {
-				n++
-				now := t0.Add(time.Duration(n) * time.Microsecond)
-				out := p.Step(now, &trimtab.Alert{Workload: prob.Workloads[0].Name, Name: "x", Group: "g", Firing: true, Time: now})
-				if len(out) != 1 {
-					b.Fatal(fmt.Sprint(out))
-				}
-			}
-			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/plan")
-		})
 	}
 }

@@ -1,8 +1,38 @@
-// Package planner turns estimates into plans: each round it solves the
-// pool's objective for a target, moves a bounded step towards it, passes the
-// step through the guard, and publishes it as a plan whose shrinks come first
-// and whose grows are released only against confirmed shrinks.
+// Package planner turns estimates into plans: each round it solves the pool's
+// objective for a target, moves a bounded step towards it, passes the step
+// through the guard, and publishes it as a plan whose shrinks come first and
+// whose grows are released only against confirmed shrinks.
 //
-// Source: Cilantro (OSDI'23), sections 4.1.2 and 4.1.3, for the policies
-// (subfolders welfare and fair). It reads no clock and writes no knob.
+//	target   a* = argmax objective(a),  Σ a_j <= R        (a Policy, without B)
+//	step     a_j = clip(a*_j, now_j − B, now_j + B)
+//	demand   d_j = clip(β d̂_j + (1−β) d̄_j, d_j' − B, d_j' + B)
+//	ledger   Σ_j max(read back_j, released and unanswered_j) <= R
+//
+// The ledger line holds before any grow is released, whatever was lost,
+// repeated or reordered. What a knob may be doing unseen counts as its
+// maximum: an unlimited one, one that was not read since its host accepted a
+// plan of this leader's term, one that nobody has told of while the term is
+// younger than a lease.
+//
+// Who is not planned for holds exactly what it has: mode off, no knob, a
+// problem with the knob, an estimate that is missing, held, stale, from the
+// future or not a number. After three rounds without a good estimate its
+// declared default may raise it. Plan.Held says which and why. A workload in
+// mode recommend counts at what it really has, and nobody is lowered for what
+// is only recommended to it.
+//
+// Source: Cilantro (OSDI'23), sections 4.1.1 and 4.1.2, equations (1) to (6);
+// solving without B and then stepping is ours: inside the box of ±B a solver
+// stops at the first stair of a curve.
+//
+// The package reads no clock, writes no knob and learns no curve. Its
+// subfolders hold the policies (fair, welfare) and the guard.
+//
+//	p, err := planner.New(planner.Config{Pool: "main", Resource: "cpu",
+//		Capacity: 8, Unit: 0.1, Policy: fair.NJCPolicy{}, Workloads: …})
+//	p.Step(now, &trimtab.Leader{Pool: "main", Epoch: 3})
+//	p.Step(now, holding)            // what the knobs stand at
+//	p.Step(now, estimate)           // what is known of a workload
+//	plans := p.Step(now, nil)       // a tick: shrinks, as step 1
+//	plans = p.Step(now, outcome)    // the answer: grows, as step 2
 package planner

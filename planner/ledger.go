@@ -16,6 +16,8 @@ import (
 type ledger struct {
 	entries map[place]*entry
 	hosts   map[string]*hostState
+	// list is the entries in order of target and host; nil: to be sorted.
+	list []*entry
 }
 
 // place is one knob of the pool's resource.
@@ -129,7 +131,7 @@ func (l *ledger) entry(p place) *entry {
 	e := l.entries[p]
 	if e == nil {
 		e = &entry{place: p}
-		l.entries[p] = e
+		l.entries[p], l.list = e, nil
 	}
 	return e
 }
@@ -197,9 +199,24 @@ func (t term) fenced(e *entry) bool {
 
 // sorted returns the entries in order of target and host.
 func (l *ledger) sorted() []*entry {
-	return slices.SortedFunc(maps.Values(l.entries), func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.host, b.host))
-	})
+	if l.list == nil {
+		l.list = slices.SortedFunc(maps.Values(l.entries), func(a, b *entry) int {
+			return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.host, b.host))
+		})
+	}
+	return l.list
+}
+
+// of returns the knobs of one target, in order of host.
+func (l *ledger) of(target string) []*entry {
+	all := l.sorted()
+	byTarget := func(e *entry, t string) int { return cmp.Compare(e.target, t) }
+	first, _ := slices.BinarySearchFunc(all, target, byTarget)
+	last := first
+	for last < len(all) && all[last].target == target {
+		last++
+	}
+	return all[first:last]
 }
 
 // prune forgets knobs that are gone for longer than after, when another host
@@ -214,6 +231,7 @@ func (l *ledger) prune(now time.Time, after time.Duration) {
 	for p, e := range l.entries {
 		if e.gone && live[p.target] && now.Sub(e.goneSince) > after {
 			delete(l.entries, p)
+			l.list = nil
 		}
 	}
 }

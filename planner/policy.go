@@ -69,8 +69,9 @@ type Policy interface {
 // allocation, under the bound that it plans with: for the alternatives in the
 // reasons of a plan.
 type Scorer interface {
-	// Score takes units in the order of the problem's workloads.
-	Score(p *Problem, units []int) float64
+	// Scorer returns the objective as a function of units, in the order of the
+	// problem's workloads. What can be prepared is prepared once.
+	Scorer(p *Problem) func(units []int) float64
 }
 
 // Expecter is a policy that plans with a mix of the bounds other than the mean.

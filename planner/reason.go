@@ -60,13 +60,12 @@ const maxExplained = 200
 // be: to stay; to go to the target at once, when a bound stopped it; and one
 // unit less, or more, for the workload that this one trades with.
 func (r *decision) alternatives(s *seat) []trimtab.Alternative {
-	scorer, ok := r.planner.cfg.Policy.(Scorer)
-	if !ok || len(s.in.answer.Units) > maxExplained {
+	if s.in.score == nil {
 		return nil
 	}
 	u := r.planner.cfg.Unit
 	units := append([]int(nil), s.in.answer.Units...)
-	score := func() float64 { return scorer.Score(s.in.problem, units) }
+	score := func() float64 { return s.in.score(units) }
 	var out []trimtab.Alternative
 	current := s.in.problem.Workloads[s.at].Current
 	units[s.at] = current

@@ -86,6 +86,8 @@ type decision struct {
 type solution struct {
 	problem *Problem
 	answer  Solution
+	// score is the objective; nil where it is not to be had, or too dear.
+	score func(units []int) float64
 }
 
 // decide seats the workloads, solves, steps and guards.
@@ -150,9 +152,8 @@ func (r *decision) seat(w *workload) *seat {
 func (r *decision) knob(w *workload) (*entry, string) {
 	var found *entry
 	held := "no actuator has its knob"
-	for _, e := range r.planner.ledger.sorted() {
+	for _, e := range r.planner.ledger.of(w.Name) {
 		switch {
-		case e.target != w.Name:
 		case e.gone && found == nil:
 			held = fmt.Sprintf("host %s no longer has its knob", e.host)
 		case e.gone:
@@ -246,7 +247,10 @@ func (r *decision) solve(in func(*seat) bool) {
 		}
 		return
 	}
-	sol := &solution{prob, answer}
+	sol := &solution{problem: prob, answer: answer}
+	if sc, ok := p.cfg.Policy.(Scorer); ok && len(asked) <= maxExplained {
+		sol.score = sc.Scorer(prob)
+	}
 	for i, s := range asked {
 		if s.in == nil {
 			s.in, s.at, s.aim, s.binding = sol, i, answer.Units[i], answer.Binding[i]

@@ -122,7 +122,7 @@ func (NJCPolicy) Name() string { return "njc" }
 
 // Solve divides the units; see [planner.Policy] for the errors. It takes
 // O(n log n) time. Its value is F_NJC over the demands.
-func (n NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
+func (NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
 	s, _, err := solve(p, demand)
 	if err != nil {
 		return s, err
@@ -132,13 +132,13 @@ func (n NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
 			s.Binding[i] = "unknown curve"
 		}
 	}
-	s.Value = n.Score(p, s.Units)
+	s.Value = scorer(p)(s.Units)
 	return s, nil
 }
 
-// Score returns F_NJC (equation 3) of an allocation, with utilities linear up
-// to the recommended demand.
-func (NJCPolicy) Score(p *planner.Problem, units []int) float64 { return score(p, units) }
+// Scorer returns F_NJC (equation 3), with utilities linear up to the
+// recommended demand.
+func (NJCPolicy) Scorer(p *planner.Problem) func(units []int) float64 { return scorer(p) }
 
 // ResourceFair gives each workload its entitlement, whatever it needs.
 type ResourceFair struct{}
@@ -147,18 +147,18 @@ type ResourceFair struct{}
 func (ResourceFair) Name() string { return "resource-fair" }
 
 // Solve divides the units; see [planner.Policy] for the errors.
-func (r ResourceFair) Solve(p *planner.Problem) (planner.Solution, error) {
+func (ResourceFair) Solve(p *planner.Problem) (planner.Solution, error) {
 	s, _, err := solve(p, func(w *planner.Workload) int { return w.Max })
 	if err != nil {
 		return s, err
 	}
-	s.Value = r.Score(p, s.Units)
+	s.Value = scorer(p)(s.Units)
 	return s, nil
 }
 
-// Score returns F_NJC as [NJCPolicy.Score] does: 1 unless a bound takes from
+// Scorer returns F_NJC as that of [NJCPolicy] does: 1 unless a bound takes from
 // somebody's entitlement.
-func (ResourceFair) Score(p *planner.Problem, units []int) float64 { return score(p, units) }
+func (ResourceFair) Scorer(p *planner.Problem) func(units []int) float64 { return scorer(p) }
 
 func demand(w *planner.Workload) int {
 	if w.Curve == nil {
@@ -167,16 +167,21 @@ func demand(w *planner.Workload) int {
 	return w.Demand
 }
 
-func score(p *planner.Problem, units []int) float64 {
-	allocation := make([]float64, len(units))
-	demands := make([]float64, len(units))
-	weights := make([]float64, len(units))
+func scorer(p *planner.Problem) func(units []int) float64 {
+	demands := make([]float64, len(p.Workloads))
+	weights := make([]float64, len(p.Workloads))
 	total := 0.0
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
-		allocation[i], demands[i], weights[i] = float64(units[i]), float64(demand(w)), w.Weight
+		demands[i], weights[i] = float64(demand(w)), w.Weight
 		total += w.Weight
 	}
-	_, f := usefulness(allocation, demands, weights, float64(p.Units)/total)
-	return f
+	return func(units []int) float64 {
+		allocation := make([]float64, len(units))
+		for i, u := range units {
+			allocation[i] = float64(u)
+		}
+		_, f := usefulness(allocation, demands, weights, float64(p.Units)/total)
+		return f
+	}
 }

@@ -1,7 +1,6 @@
 package welfare
 
 import (
-	"math"
 	"sort"
 
 	"github.com/trimtab/trimtab"
@@ -76,7 +75,7 @@ func (e Egalitarian) Solve(p *planner.Problem) (planner.Solution, error) {
 			s.answer.Binding[j] = "capacity"
 		}
 	}
-	s.answer.Value = e.Score(p, s.answer.Units)
+	s.answer.Value = e.Scorer(p)(s.answer.Units)
 	return s.answer, nil
 }
 
@@ -99,18 +98,19 @@ func (s *solver) keep(need []int) {
 // Expect returns the performance that the policy counts on.
 func (e Egalitarian) Expect(b trimtab.Band) float64 { return mix(b, e.optimism()) }
 
-// Score returns the least utility of an allocation.
-func (e Egalitarian) Score(p *planner.Problem, units []int) float64 {
-	least := math.Inf(1)
-	for j := range p.Workloads {
-		if u, ok := utilityOf(&p.Workloads[j], p.Unit, e.optimism()); ok {
-			least = math.Min(least, float64(u.value(units[j]))/quantum)
+// Scorer returns the least utility of the known workloads.
+func (e Egalitarian) Scorer(p *planner.Problem) func(units []int) float64 {
+	known, of := read(p, e.optimism())
+	return func(units []int) float64 {
+		if len(known) == 0 {
+			return 0 // nothing is known of anybody
 		}
+		least := int64(quantum)
+		for _, j := range known {
+			least = min(least, of[j].value(units[j]))
+		}
+		return float64(least) / quantum
 	}
-	if math.IsInf(least, 1) {
-		return 0 // nothing is known of anybody
-	}
-	return least
 }
 
 // least returns the fewest units in [lo, hi] with a utility of at least t; hi

@@ -66,26 +66,23 @@ func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
 			sv.answer.Binding[j] = "capacity"
 		}
 	}
-	sv.answer.Value = s.Score(p, sv.answer.Units)
+	sv.answer.Value = s.Scorer(p)(sv.answer.Units)
 	return sv.answer, nil
 }
 
 // Expect returns the performance that the policy counts on.
 func (s Social) Expect(b trimtab.Band) float64 { return mix(b, s.optimism()) }
 
-// Score returns the mean utility of an allocation over the known workloads.
-func (s Social) Score(p *planner.Problem, units []int) float64 {
-	sum, n := 0.0, 0
-	for j := range p.Workloads {
-		if u, ok := utilityOf(&p.Workloads[j], p.Unit, s.optimism()); ok {
-			sum += float64(u.value(units[j])) / quantum
-			n++
+// Scorer returns the mean utility over the known workloads.
+func (s Social) Scorer(p *planner.Problem) func(units []int) float64 {
+	known, of := read(p, s.optimism())
+	return func(units []int) float64 {
+		sum := 0.0
+		for _, j := range known {
+			sum += float64(of[j].value(units[j])) / quantum
 		}
+		return sum / float64(max(1, len(known))) // 0: nothing is known of anybody
 	}
-	if n == 0 {
-		return 0 // nothing is known of anybody
-	}
-	return sum / float64(n)
 }
 
 // choice is an allocation that may be in an optimum, and what it is worth.

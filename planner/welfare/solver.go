@@ -17,19 +17,16 @@ type solver struct {
 // less than the minimums of the others, the last names give first.
 func newSolver(p *planner.Problem, optimism float64) *solver {
 	n := len(p.Workloads)
-	s := &solver{problem: p, of: make([]utility, n), left: p.Units}
+	s := &solver{problem: p, left: p.Units}
+	s.known, s.of = read(p, optimism)
 	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]string, n)}
 	least := 0
 	for j := range p.Workloads {
-		w := &p.Workloads[j]
-		u, ok := utilityOf(w, p.Unit, optimism)
-		least += w.Min
-		if ok {
-			s.of[j] = u
-			s.known = append(s.known, j)
-			continue
-		}
+		least += p.Workloads[j].Min
 		s.answer.Binding[j] = "unknown curve"
+	}
+	for _, j := range s.known {
+		s.answer.Binding[j] = ""
 	}
 	spare := p.Units - least
 	for j := range p.Workloads {
@@ -43,6 +40,18 @@ func newSolver(p *planner.Problem, optimism float64) *solver {
 		s.left -= s.answer.Units[j]
 	}
 	return s
+}
+
+// read returns the utilities, and the places of those that there are.
+func read(p *planner.Problem, optimism float64) (known []int, of []utility) {
+	of = make([]utility, len(p.Workloads))
+	for j := range p.Workloads {
+		if u, ok := utilityOf(&p.Workloads[j], p.Unit, optimism); ok {
+			of[j] = u
+			known = append(known, j)
+		}
+	}
+	return known, of
 }
 
 func (s *solver) stopped() bool {

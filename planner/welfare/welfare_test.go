@@ -246,3 +246,63 @@ func TestTooLargeMinimumsAreInfeasible(t *testing.T) {
 		}
 	}
 }
+
+// dense is the full programme over all units of all workloads: slow, obvious.
+func dense(s *solver, cost int64) int64 {
+	best := make([]int64, s.left+1)
+	for i := len(s.known) - 1; i >= 0; i-- {
+		w := &s.problem.Workloads[s.known[i]]
+		next := make([]int64, s.left+1)
+		for r := range next {
+			next[r] = math.MinInt64 / 2
+			for k := w.Min; k <= min(r, w.Max); k++ {
+				v := s.of[s.known[i]].value(k) - cost*int64(max(k-w.Current, w.Current-k))
+				next[r] = max(next[r], v+best[r-k])
+			}
+		}
+		best = next
+	}
+	return best[s.left]
+}
+
+func TestSocialIsTheFullProgramme(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := &planner.Problem{Units: rapid.IntRange(20, 150).Draw(t, "units"), Unit: 0.1}
+		for i := range rapid.IntRange(5, 15).Draw(t, "workloads") {
+			w := planner.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: 60, SLO: 0.75, Current: rapid.IntRange(0, 20).Draw(t, "current"),
+				Utility: rapid.SampledFrom([]func(float64) float64{planner.Linear(0.75), planner.Quadratic(0.75), planner.SquareRoot(0.75)}).Draw(t, "utility")}
+			w.Curve = drawCurve(t, p.Unit*float64(rapid.IntRange(1, 4).Draw(t, "wide")))
+			p.Workloads = append(p.Workloads, w)
+		}
+		got, err := Social{}.Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkBounds(t, p, got)
+		s, worth := newSolver(p, 1), int64(0)
+		for _, j := range s.known {
+			w := &p.Workloads[j]
+			worth += s.of[j].value(got.Units[j]) - moveCost*int64(max(got.Units[j]-w.Current, w.Current-got.Units[j]))
+		}
+		if want := dense(s, moveCost); worth != want {
+			t.Fatalf("worth %d, the full programme reaches %d", worth, want)
+		}
+	})
+}
+
+func TestACutSearchIsFeasibleAndSaysSo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		p.Stop = func() bool { return true }
+		for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
+			s, err := policy.Solve(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkBounds(t, p, s)
+			if policy.Name() == "egalitarian" && !s.Cut {
+				t.Fatal("not marked")
+			}
+		}
+	})
+}
