@@ -5,46 +5,68 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/bustest"
+	"go.uber.org/goleak"
 )
 
-func TestThin(t *testing.T) {
-	t0 := time.Now()
-	b, err := Open(t.Context(), Config{Dir: t.TempDir(), Source: "x"})
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testBus adds to a Bus what the contract wants to do behind its back.
+type testBus struct {
+	*Bus
+	t *testing.T
+}
+
+var _ bustest.Injector = testBus{}
+
+func (b testBus) Inject(ctx context.Context, k trimtab.Kind, key string, data []byte) error {
+	m := &nats.Msg{Subject: bus.Subject(k, key), Data: data}
+	switch b.kinds[k].Delivery {
+	case trimtab.Shed:
+		return b.conn.PublishMsg(m)
+	case trimtab.Answered:
+		return b.ask(ctx, m)
+	}
+	_, err := b.js.PublishMsg(ctx, m)
+	return err
+}
+
+func (b testBus) Aside(k trimtab.Kind) [][]byte {
+	s, err := b.js.Stream(b.t.Context(), "UNREADABLE")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	info, err := s.Info(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var all [][]byte
+	for n := info.State.FirstSeq; n <= info.State.LastSeq && info.State.Msgs > 0; n++ {
+		if m, err := s.GetMsg(b.t.Context(), n); err == nil && m.Subject == unreadableSubject+string(k) {
+			all = append(all, m.Data)
+		}
+	}
+	return all
+}
+
+func open(t *testing.T, c Config) testBus {
+	t.Helper()
+	if c.Dir == "" && c.URL == "" {
+		c.Dir = t.TempDir()
+	}
+	c.Source, c.MaxDeliver, c.Pause = or(c.Source, "test"), 4, 5*time.Millisecond
+	c.PendingBytes = or(c.PendingBytes, 1<<20)
+	b, err := Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(time.Since(t0))
-	defer b.Close()
-	got := make(chan bus.Delivery, 10)
-	for _, k := range []trimtab.Kind{trimtab.KindAlert, trimtab.KindSample, trimtab.KindSpans} {
-		stop, err := b.Subscribe(t.Context(), bus.Subscription{Kind: k, Handle: func(ctx context.Context, d bus.Delivery) error { got <- d; return nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stop()
-	}
-	var w trimtab.FrameWriter
-	for _, v := range []trimtab.Value{&trimtab.Alert{Workload: "a b", Name: "x", Time: time.Now()}, &trimtab.Sample{Workload: "a.b", Quantity: trimtab.Load, Source: "x", Time: time.Now(), Value: 1}, w.Frame(3)} {
-		t0 := time.Now()
-		if err := b.Publish(t.Context(), v); err != nil {
-			t.Fatal(err)
-		}
-		d := <-got
-		t.Log(time.Since(t0), d.Value.Key(), d.Origin)
-	}
-	k, err := b.Bucket(t.Context(), "leaders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := k.Update(t.Context(), "a/b", []byte("x"), 0)
-	t.Log(r, err)
-	_, err = k.Update(t.Context(), "a/b", []byte("x"), 0)
-	t.Log(err)
-	_, err = k.Update(t.Context(), "a/b", []byte("x"), 7)
-	t.Log(err)
-	_, _, err = k.Get(t.Context(), "zz")
-	t.Log(err)
-	t.Log(b.Stats())
+	t.Cleanup(func() { b.Close() })
+	return testBus{b, t}
+}
+
+func TestEmbeddedKeepsTheContract(t *testing.T) {
+	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{}) })
 }

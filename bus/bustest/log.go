@@ -1,0 +1,177 @@
+package bustest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// maxLog bounds what a Durable kind keeps.
+const maxLog = 1 << 16
+
+// log is one stored kind: a list of messages with numbers, and the groups
+// that read it. Memory.mu guards it.
+type log struct {
+	first   uint64 // the number of entries[0]
+	entries []*message
+	groups  map[string]*cursor
+	wake    chan struct{} // closed when there may be more
+}
+
+// cursor is where one group stands: it has one value out at a time.
+type cursor struct {
+	next    uint64
+	busy    bool
+	again   int
+	notTill time.Time
+}
+
+func (m *Memory) logOf(k trimtab.Kind) *log {
+	l := m.stored[k]
+	if l == nil {
+		l = &log{first: 1, groups: map[string]*cursor{}, wake: make(chan struct{})}
+		m.stored[k] = l
+	}
+	return l
+}
+
+// store appends msg, in the place of its forerunner when only the latest of a
+// key is kept.
+func (m *Memory) store(msg *message, latest bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.logOf(msg.kind)
+	msg.stored = time.Now()
+	if latest {
+		for i, old := range l.entries {
+			if old != nil && old.key == msg.key {
+				l.entries[i] = nil
+			}
+		}
+	}
+	l.entries = append(l.entries, msg)
+	for len(l.entries) > 0 && (l.entries[0] == nil || len(l.entries) > maxLog) {
+		l.entries = l.entries[1:]
+		l.first++
+	}
+	l.notify()
+}
+
+func (l *log) notify() {
+	close(l.wake)
+	l.wake = make(chan struct{})
+}
+
+// subscribeStored needs m.mu.
+func (m *Memory) subscribeStored(s bus.Subscription, latest bool) (stop func()) {
+	l := m.logOf(s.Kind)
+	name := s.Consumer + " " + s.Key
+	c := l.groups[name]
+	if c == nil || s.Consumer == "" {
+		c = &cursor{}
+		if s.Consumer == "" && !latest && !s.History {
+			c.next = l.first + uint64(len(l.entries))
+		}
+		if s.Consumer != "" {
+			l.groups[name] = c
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			m.readLog(ctx, l, c, s)
+		}
+	})
+	return func() { cancel(); done.Wait() }
+}
+
+// readLog handles the next value for c, or waits until there may be one.
+func (m *Memory) readLog(ctx context.Context, l *log, c *cursor, s bus.Subscription) {
+	m.mu.Lock()
+	now := time.Now()
+	wake, wait := l.wake, time.Hour
+	if c.busy || now.Before(c.notTill) {
+		if !c.busy {
+			wait = c.notTill.Sub(now)
+		}
+		m.mu.Unlock()
+		await(ctx, wake, wait)
+		return
+	}
+	msg := l.after(c, s.Key)
+	if msg == nil {
+		m.mu.Unlock()
+		await(ctx, wake, wait)
+		return
+	}
+	c.busy = true
+	again := c.again
+	m.mu.Unlock()
+
+	err := m.handleStored(ctx, s, msg, again)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c.busy = false
+	switch {
+	case err == nil:
+		c.next++
+		c.again = 0
+	case errors.Is(err, trimtab.ErrInvalid) || c.again+1 >= m.MaxDeliver:
+		m.aside[msg.kind] = append(m.aside[msg.kind], slices.Clone(msg.data))
+		c.next++
+		c.again = 0
+	case ctx.Err() != nil:
+		// Left on the bus by one who stopped.
+	default:
+		c.again++
+		c.notTill = time.Now().Add(m.Pause)
+	}
+	l.notify()
+}
+
+func (m *Memory) handleStored(ctx context.Context, s bus.Subscription, msg *message, again int) error {
+	v, o, err := m.read(msg)
+	if err != nil {
+		return err
+	}
+	if again > 0 {
+		m.count(m.stats.Again, msg.kind)
+	}
+	err = s.Handle(ctx, bus.Delivery{Value: v, Origin: o, Stored: msg.stored, Again: again})
+	if err == nil {
+		m.count(m.stats.Delivered, msg.kind)
+	}
+	return err
+}
+
+// after returns the next message for c and moves c to it; nil: none yet.
+func (l *log) after(c *cursor, key string) *message {
+	before := c.next
+	c.next = max(c.next, l.first)
+	for ; c.next < l.first+uint64(len(l.entries)); c.next++ {
+		if msg := l.entries[c.next-l.first]; msg != nil && (key == "" || msg.key == key) {
+			if c.next != before {
+				c.again = 0
+			}
+			return msg
+		}
+	}
+	return nil
+}
+
+func await(ctx context.Context, wake <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-wake:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
