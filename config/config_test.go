@@ -248,6 +248,8 @@ func TestBytesThatAreNoTextAreRefusedWithTheirPlace(t *testing.T) {
 		strings.Repeat("[", 100_000):                    "f:1:33: nested deeper than",
 		strings.Repeat("- ", 100_000):                   "f:1:65: nested deeper than",
 		strings.Repeat("{a: ", 100_000):                 "f:1:129: nested deeper than",
+		strings.Repeat("a: |\n", 10_000):                "f:1001:2: more than 1000 keys side by side",
+		"a: {" + strings.Repeat("a: 1,", 10_000):        "f:1:5006: more than 1000 keys side by side",
 	} {
 		if _, err := config.Parse("f", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %s", text, err, want)
@@ -255,6 +257,17 @@ func TestBytesThatAreNoTextAreRefusedWithTheirPlace(t *testing.T) {
 	}
 	if c, err := config.Parse("f", []byte("\ufeffround: 10s\r\nobjective: social\r\n")); err != nil || c.Objective != "social" {
 		t.Errorf("byte order mark and CRLF: %v", err)
+	}
+}
+
+func TestManyWorkloadsAreNoKeysSideBySide(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("workloads:\n")
+	for i := range 3000 {
+		fmt.Fprintf(&b, "  - name: w%d\n    mode: off\n    match: {alert: {a: b}}\n", i)
+	}
+	if c := parse(t, b.String()); len(c.Workloads) != 3000 {
+		t.Errorf("%d workloads", len(c.Workloads))
 	}
 }
 

@@ -20,9 +20,12 @@ import (
 
 const (
 	// MaxBytes bounds a file.
-	MaxBytes = 1 << 20
+	MaxBytes = 512 << 10
 	// MaxDepth bounds the nesting of a file.
 	MaxDepth = 32
+	// MaxKeys bounds the keys side by side, since the parser's time grows with
+	// their square.
+	MaxKeys = 1000
 )
 
 // Load reads and validates the file at path. File names inside it that are
@@ -170,7 +173,8 @@ func (d *decoder) parse(text string) (file *ast.File) {
 // would exhaust the parser's stack.
 func (d *decoder) acceptable(tokens token.Tokens) bool {
 	depth, line, entries := 0, 0, 0
-	for _, t := range tokens {
+	keys := siblings{}
+	for i, t := range tokens {
 		at := position{t.Position.Line, t.Position.Column}
 		if at.line != line {
 			line, entries = at.line, 0
@@ -190,6 +194,12 @@ func (d *decoder) acceptable(tokens token.Tokens) bool {
 			depth--
 		case token.SequenceEntryType:
 			entries++
+			keys.entry(at.col)
+		case token.MappingValueType:
+			if i > 0 && keys.key(tokens[i-1].Position.Column, depth > 0) > MaxKeys {
+				d.report(at, fmt.Sprintf("more than %d keys side by side", MaxKeys), "no section has that many: check the indentation")
+				return false
+			}
 		}
 		if depth > MaxDepth || entries > MaxDepth {
 			d.report(at, fmt.Sprintf("nested deeper than %d levels", MaxDepth), "no setting needs that: check brackets and dashes")
@@ -200,6 +210,35 @@ func (d *decoder) acceptable(tokens token.Tokens) bool {
 		}
 	}
 	return len(d.errs) == 0
+}
+
+// siblings counts keys side by side: by column in blocks, together in flow.
+type siblings struct {
+	columns []int // ascending
+	counts  []int
+	flow    int
+}
+
+// entry begins a new entry of a list at column: what is deeper has ended.
+func (s *siblings) entry(column int) {
+	for n := len(s.columns); n > 0 && s.columns[n-1] > column; n = len(s.columns) {
+		s.columns, s.counts = s.columns[:n-1], s.counts[:n-1]
+	}
+	s.flow = 0
+}
+
+// key counts the key at column and returns how many stand beside it.
+func (s *siblings) key(column int, inFlow bool) int {
+	if inFlow {
+		s.flow++
+		return s.flow
+	}
+	s.entry(column)
+	if n := len(s.columns); n == 0 || s.columns[n-1] < column {
+		s.columns, s.counts = append(s.columns, column), append(s.counts, 0)
+	}
+	s.counts[len(s.counts)-1]++
+	return s.counts[len(s.counts)-1]
 }
 
 func firstLine(s string) string {
