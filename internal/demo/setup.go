@@ -139,7 +139,7 @@ func NewSetup(m Machine, knob string, seed uint64) (*Setup, error) {
 		// Below 0.6 cores the kernel's quota periods would outweigh the load; a
 		// busy machine gives less than that without being asked.
 		s.Resource, s.Unit = "cpu", 0.01
-		s.Capacity = float64(int(max(0.6, min(1.2, 0.62*m.Free))/0.03+1e-9)) * 0.03
+		s.Capacity = round9(float64(int(max(0.6, min(1.2, 0.62*m.Free))/0.03+1e-9)) * 0.03)
 	case KnobProcess:
 		s.Resource, s.Unit, s.Capacity = "workers", 1, 18
 	default:

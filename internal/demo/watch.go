@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 )
@@ -129,9 +130,12 @@ func (w *watch) current() []float64 {
 	return w.now
 }
 
-// highestSum returns the highest sum that was ever read.
+// highestSum returns the highest sum that was ever read, without the last
+// digits that adding leaves: knobs have nothing smaller than a millionth.
 func (w *watch) highestSum() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.highest
+	return round9(w.highest)
 }
+
+func round9(v float64) float64 { return math.Round(v*1e9) / 1e9 }
