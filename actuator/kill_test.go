@@ -217,6 +217,23 @@ func TestTheWatchdogRestoresAtTheEndOfTheLease(t *testing.T) {
 	eventually(t, noneLeft(t, h.dir))
 }
 
+func TestTheWatchdogRestoresForAnActuatorThatIsStopped(t *testing.T) {
+	h, baselines := fallen(t)
+	cmd := h.start(0.5, baselines, "TEST_ONCE=1")
+	cmd.Process.Signal(syscall.SIGSTOP)
+	eventually(t, func() error {
+		for i, k := range h.knobs {
+			if v, err := k.Read(t.Context()); err != nil || v != baselines[i] {
+				return fmt.Errorf("w%d holds %v, %v", i, v, err)
+			}
+		}
+		return nil
+	})
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	eventually(t, noneLeft(t, h.dir))
+}
+
 func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
 	h, baselines := fallen(t)
 	cmd := h.start(2, baselines, "TEST_ONCE=1")

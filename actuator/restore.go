@@ -86,17 +86,12 @@ func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, er
 // opening it for writing first: knobs come back even where it cannot be
 // written any more.
 func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
-	state, damaged, err := hostfs.ReadJournal(dir)
+	s, err := readDir(dir)
 	if err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
-	keys := make([]string, 0, len(state))
-	for k := range state {
-		keys = append(keys, k)
-	}
-	s := readState(state, keys)
 	r := restoreAll(ctx, reopenAll(s.entries, reopen))
-	r.Damaged = damaged + s.unreadable
+	r.Damaged = s.unreadable
 	return r, errors.Join(r.Err(), forgetIn(dir, r))
 }
 

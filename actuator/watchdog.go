@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -19,12 +21,15 @@ import (
 // other: it ends when the actuator does, however it dies. Then Watchdog waits
 // for the lease in the journal, and unless another actuator took the
 // directory over, restores the baselines and returns what it did.
+//
+// It also restores for an actuator that is there and does nothing: stopped, or
+// stuck in a disk that does not answer, with a lease that ran out.
 func Watchdog(ctx context.Context, dir string, parent io.Reader, reopen func(undo []byte) (Knob, error)) (Report, error) {
-	if err := untilEOF(ctx, parent); err != nil {
-		return Report{}, fmt.Errorf("watchdog: %w", err)
-	}
 	id, err := hostfs.BootID()
 	if err != nil {
+		return Report{}, fmt.Errorf("watchdog: %w", err)
+	}
+	if err := watch(ctx, dir, parent, func() { relieve(ctx, dir, id, reopen) }); err != nil {
 		return Report{}, fmt.Errorf("watchdog: %w", err)
 	}
 	for {
@@ -66,33 +71,62 @@ func busy(ctx context.Context, dir string) bool {
 	return false
 }
 
-// untilEOF returns when r ends; what is read means nothing.
-func untilEOF(ctx context.Context, r io.Reader) error {
-	done := make(chan struct{})
+// watch returns when parent ends, and calls look every second until then.
+// What is read means nothing.
+func watch(ctx context.Context, dir string, parent io.Reader, look func()) error {
+	ended := make(chan struct{})
 	go func() {
-		defer close(done)
-		_, _ = io.Copy(io.Discard, r) // an error is an end, too
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, parent) // an error is an end, too
 	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("watch %s: %w", dir, ctx.Err())
+		case <-tick.C:
+			look()
+		}
 	}
+}
+
+// relieveAfter is how long after the lease an actuator that lives may still
+// restore by itself.
+const relieveAfter = 2 * time.Second
+
+// relieve restores for an actuator that holds the lock and lets its lease go
+// by. It leaves the journal alone: when the actuator goes on, it finds the
+// baselines in place and its lease over, and drops the entries itself.
+func relieve(ctx context.Context, dir, boot string, reopen func(undo []byte) (Knob, error)) {
+	s, err := readDir(dir)
+	if err != nil || s.lease.Boot != boot || hostfs.BootTime() < saturate(s.lease.Until, relieveAfter) {
+		return
+	}
+	// Nobody to tell: the actuator reports when it can again.
+	_ = restoreAll(ctx, reopenAll(s.entries, reopen))
+}
+
+// readDir reads the journal in dir.
+func readDir(dir string) (stored, error) {
+	state, damaged, err := hostfs.ReadJournal(dir)
+	if err != nil {
+		return stored{}, err
+	}
+	s := readState(state, slices.Sorted(maps.Keys(state)))
+	s.unreadable += damaged
+	return s, nil
 }
 
 // leaseLeft reads from the journal how long the allocation holds; 0 when
 // nothing is held.
 func leaseLeft(dir, boot string) (time.Duration, error) {
-	state, _, err := hostfs.ReadJournal(dir)
+	s, err := readDir(dir)
 	if err != nil {
 		return 0, err
 	}
-	keys := make([]string, 0, len(state))
-	for k := range state {
-		keys = append(keys, k)
-	}
-	s := readState(state, keys)
 	if len(s.entries) == 0 {
 		return 0, nil
 	}

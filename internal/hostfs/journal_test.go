@@ -28,10 +28,20 @@ func openTest(t testing.TB, dir string) *Journal {
 	return j
 }
 
+// memoryDir is in memory where that is to be had: thousands of syncs are quick.
+func memoryDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "trimtab-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // filled makes a journal with a few records, some replaced, some deleted.
 func filled(t testing.TB) (dir string, want map[string][]byte) {
 	t.Helper()
-	dir = t.TempDir()
+	dir = memoryDir(t)
 	j := openTest(t, dir)
 	for i := range 8 {
 		if err := j.Append(Entry{fmt.Sprint("key", i%5), fmt.Appendf(nil, "value %d", i)}); err != nil {
@@ -65,8 +75,9 @@ func readState(t testing.TB, dir string) map[string][]byte {
 }
 
 func TestAJournalIsAMapThatSurvivesReopening(t *testing.T) {
+	base := memoryDir(t)
 	rapid.Check(t, func(r *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
+		dir, err := os.MkdirTemp(base, "")
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -217,8 +228,9 @@ func (f *faulty) Sync() error { return nil }
 // What was acknowledged is there, what was not is old or new, and every file
 // can be read; about 3,000 faults in random places.
 func TestTornWritesLeaveTheOldValueOrTheNew(t *testing.T) {
+	base := memoryDir(t)
 	rapid.Check(t, func(r *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
+		dir, err := os.MkdirTemp(base, "")
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -90,6 +90,11 @@ func readRecord(b []byte) (r record, n int) {
 func scan(b []byte) (records []record, damaged, end int) {
 	inside := false
 	for i := 0; i < len(b); {
+		// Most of a journal is empty.
+		if i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:]) == 0 {
+			i += 8
+			continue
+		}
 		if r, n := readRecord(b[i:]); n > 0 {
 			records, inside = append(records, r), false
 			i += n
