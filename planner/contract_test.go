@@ -501,3 +501,59 @@ func TestEveryCountIsInTheTableOfMetrics(t *testing.T) {
 		t.Errorf("%d counts", n)
 	}
 }
+
+// A host that stays silent may yet carry out a former leader's plan: when the
+// wait for it is over, its knob still counts as its maximum.
+func TestASilentHostCountsAsItsMaximum(t *testing.T) {
+	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+	cfg.Lease = time.Minute
+	for i := range cfg.Workloads {
+		cfg.Workloads[i].Max = 4
+	}
+	p, err := planner.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := holding(t0, 6, 9, map[string]float64{"a": 1})
+	silent.Host = "h2"
+	p.Step(t0, silent)
+	p.Step(t0, holding(t0, 6, 9, map[string]float64{"b": 1, "c": 1}))
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 7})
+	sum := 4.0 // a, at its maximum
+	b := map[string]float64{"b": 1, "c": 1}
+	grown := false
+	for s := range 40 {
+		now := t0.Add(time.Duration(s) * time.Second)
+		told(p, now, map[string]float64{"a": 1, "b": 8, "c": 8})
+		for _, v := range p.Step(now, nil) {
+			plan := v.(*trimtab.Plan)
+			for _, a := range plan.Actions {
+				b[a.Target] = a.Set.Value
+				grown = true
+			}
+			if sum+b["b"]+b["c"] > 8+1e-9 {
+				t.Fatalf("after %d s: %v and up to %v", s, b, sum)
+			}
+			p.Step(now, done(plan, now))
+			p.Step(now, holding(now, plan.Epoch, plan.Sequence, b))
+		}
+	}
+	if !grown {
+		t.Error("nothing ever grew")
+	}
+}
+
+func TestAReleasedWorkloadIsLetGo(t *testing.T) {
+	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
+	told(p, t0, skewed)
+	p.Step(t0, &trimtab.Command{Pool: "p", Verb: trimtab.Release, Workload: "a", Time: t0})
+	plan := one(t, p.Step(t0, nil))
+	for _, a := range plan.Actions {
+		if a.Target == "a" {
+			t.Errorf("%s", a.Why.Summary)
+		}
+	}
+	if plan.Held["a"] != "released" {
+		t.Errorf("held: %v", plan.Held)
+	}
+}
