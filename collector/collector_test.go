@@ -125,6 +125,49 @@ func TestFramesAreCutWhereTheyWouldNotFitAMessage(t *testing.T) {
 	}
 }
 
+func TestAResourceStandsOnceInAFrameHoweverOftenItComesBack(t *testing.T) {
+	p := collector.NewPacker(1)
+	big, small := resource(strings.Repeat("x", 1000)), resource("y")
+	for i := range 1000 {
+		p.SetResource([]*collector.Resource{big, small}[i%2])
+		p.Add(span(i))
+	}
+	frames := p.Frames()
+	if n := len(frames[0].Data); len(frames) != 1 || n > 1000*trimtab.SpanBytes+1200 {
+		t.Errorf("%d frames, the first of %d bytes", len(frames), n)
+	}
+	for i, s := range spantest.Unpack(frames) {
+		if want := []int{1000, 1}[i%2]; len(s.Attrs["service.name"]) != want {
+			t.Fatalf("span %d has a name of %d bytes", i, len(s.Attrs["service.name"]))
+		}
+	}
+}
+
+func TestOneRequestCannotFillMemoryWithCopiesOfItsResources(t *testing.T) {
+	from := open(t, collector.Config{Bus: &spantest.Bus{}, Partitions: 256})
+	p := from.Packer()
+	const n = 100_000
+	value := strings.Repeat("v", 1000)
+	for i := range n {
+		if i%200 == 0 { // a new resource of 15 KB, wanted in nearly every partition
+			attrs := make([]trimtab.Attr, 15)
+			for k := range attrs {
+				attrs[k] = trimtab.Attr{Key: fmt.Sprint(i, k), Value: value}
+			}
+			p.SetResource(collector.NewResource(attrs))
+		}
+		p.Add(span(16 * i))
+	}
+	total := 0
+	for _, f := range p.Frames() {
+		total += len(f.Data)
+	}
+	rejected, most := p.Rejected()
+	if total > 50<<20 || p.Spans()+int(rejected) != n || most != collector.TooLarge {
+		t.Errorf("%d MiB, %d spans, %d rejected for %v", total>>20, p.Spans(), rejected, most)
+	}
+}
+
 func TestOneRequestMayHaveMoreResourcesThanAFrameCanName(t *testing.T) {
 	p := collector.NewPacker(1)
 	const n = 66_000
@@ -370,14 +413,14 @@ func TestResourcesAreBounded(t *testing.T) {
 	for range 1000 {
 		attrs = append(attrs, trimtab.Attr{Key: strings.Repeat("k", 256), Value: strings.Repeat("v", 1024)})
 	}
-	if n := len(collector.NewResource(attrs).Packed()); n > 64<<10+2 {
+	if n := len(collector.NewResource(attrs).Packed()); n > 16<<10+2 {
 		t.Errorf("%d bytes", n)
 	}
 }
 
 func TestAConfigThatMakesNoSenseIsInvalid(t *testing.T) {
 	set, b := metric.NewSet(), &spantest.Bus{}
-	for _, c := range []collector.Config{{}, {Bus: b}, {Metrics: set}, {Bus: b, Metrics: set, Partitions: -1}, {Bus: b, Metrics: set, Partitions: 5000},
+	for _, c := range []collector.Config{{}, {Bus: b}, {Metrics: set}, {Bus: b, Metrics: set, Partitions: -1}, {Bus: b, Metrics: set, Partitions: 500},
 		{Bus: b, Metrics: set, InFlightBytes: -1}, {Bus: b, Metrics: set, MaxWait: -1}, {Bus: b, Metrics: set, AnswerTimeout: -1}} {
 		if _, err := collector.Open(c); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)

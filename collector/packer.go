@@ -25,14 +25,18 @@ type Packer struct {
 	done     []*trimtab.SpanFrame
 	spans    int
 	rejected [reasons]uint64
+	// bytes is what was packed, limit what may be; 0: anything.
+	bytes, limit int
 }
 
 // part is the open frame of one partition.
 type part struct {
 	writer trimtab.FrameWriter
-	// resource is the last one written into this frame, at index.
+	// resource is that of the last span, at index in this frame; known are
+	// all that stand in it.
 	resource *Resource
 	index    uint16
+	known    map[*Resource]uint16
 }
 
 // NewPacker returns a packer for the given number of partitions, at least 1.
@@ -44,12 +48,18 @@ func NewPacker(partitions int) *Packer {
 // Reset empties p and keeps its memory.
 func (p *Packer) Reset() {
 	for i := range p.parts {
-		p.parts[i].writer.Reset()
-		p.parts[i].resource = nil
+		p.parts[i].reset()
 	}
 	clear(p.done)
-	p.done, p.spans, p.rejected = p.done[:0], 0, [reasons]uint64{}
+	p.done, p.spans, p.bytes, p.rejected = p.done[:0], 0, 0, [reasons]uint64{}
 	p.resource = p.nobody
+}
+
+// reset empties the frame and keeps its memory.
+func (at *part) reset() {
+	at.writer.Reset()
+	at.resource = nil
+	clear(at.known)
 }
 
 // SetResource says who sent the spans that follow.
@@ -76,27 +86,43 @@ func (p *Packer) Add(s *trimtab.Span) {
 	}
 	at := &p.parts[n]
 	if at.resource != p.resource || at.writer.Len() >= trimtab.MaxFrameSpans || at.writer.Size() > maxFrameBytes-trimtab.SpanBytes {
-		p.enter(n)
+		if !p.enter(n) {
+			p.Reject(TooLarge)
+			return
+		}
 	}
 	s.Resource = at.index
 	at.writer.Add(s)
 	p.spans++
+	p.bytes += trimtab.SpanBytes
 }
 
-// enter makes room in partition n for one span of the current resource.
-func (p *Packer) enter(n int) {
+// enter makes room in partition n for one span of the current resource; false
+// means that p holds as much as it may.
+func (p *Packer) enter(n int) bool {
 	at := &p.parts[n]
-	full := at.writer.Len() >= trimtab.MaxFrameSpans ||
-		at.writer.Size() > maxFrameBytes-trimtab.SpanBytes-len(p.resource.packed)
-	if full {
+	size := len(p.resource.packed)
+	if at.writer.Len() >= trimtab.MaxFrameSpans || at.writer.Size() > maxFrameBytes-trimtab.SpanBytes-size {
 		p.cut(n)
 	}
-	index, ok := at.writer.AddPackedResource(p.resource.packed)
-	if !ok {
-		p.cut(n)
-		index, _ = at.writer.AddPackedResource(p.resource.packed)
+	index, known := at.known[p.resource]
+	if !known {
+		if p.limit > 0 && p.bytes+size > p.limit {
+			return false
+		}
+		var ok bool
+		if index, ok = at.writer.AddPackedResource(p.resource.packed); !ok {
+			p.cut(n)
+			index, _ = at.writer.AddPackedResource(p.resource.packed)
+		}
+		p.bytes += size
+		if at.known == nil {
+			at.known = map[*Resource]uint16{}
+		}
+		at.known[p.resource] = index
 	}
 	at.resource, at.index = p.resource, index
+	return true
 }
 
 // cut closes the frame of partition n.
@@ -105,8 +131,7 @@ func (p *Packer) cut(n int) {
 	if at.writer.Len() > 0 {
 		p.done = append(p.done, at.writer.Frame(n))
 	}
-	at.writer.Reset()
-	at.resource = nil
+	at.reset()
 }
 
 // Reject counts a span that could not be read.

@@ -19,6 +19,8 @@ const (
 	BadSpanID
 	// BadParentID: the parent id is neither absent nor of 8 bytes.
 	BadParentID
+	// TooLarge: the request takes more room in frames than any honest one does.
+	TooLarge
 	// Overloaded: too many spans were waiting already; the sender was asked to
 	// come again.
 	Overloaded
@@ -37,6 +39,8 @@ func (r Reason) String() string {
 		return "span_id"
 	case BadParentID:
 		return "parent_id"
+	case TooLarge:
+		return "too_large"
 	case Overloaded:
 		return "overloaded"
 	case Unanswered:

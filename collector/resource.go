@@ -12,7 +12,7 @@ const (
 	maxAttrs      = 128
 	maxKeyBytes   = 256
 	maxValueBytes = 1024
-	maxPacked     = 64 << 10
+	maxPacked     = 16 << 10
 )
 
 // Resource is the sender of spans in the form that frames hold. It is

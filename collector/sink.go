@@ -18,8 +18,8 @@ type Config struct {
 	Bus bus.Bus
 	// Metrics counts. Required.
 	Metrics *metric.Set
-	// Partitions is how many analyzers may share the traces; 0 means 1. All
-	// collectors of a cluster need the same number.
+	// Partitions is how many analyzers may share the traces, at most 256; 0
+	// means 1. All collectors of a cluster need the same number.
 	Partitions int
 	// InFlightBytes bounds the frames that were published and not yet
 	// answered; as many again may wait. 0 means 8 MiB.
@@ -36,7 +36,7 @@ func (c *Config) Validate() error {
 	if c.Bus == nil || c.Metrics == nil {
 		return trimtab.Invalidf("collector: no bus or no metrics")
 	}
-	if c.Partitions < 0 || c.Partitions > 4096 {
+	if c.Partitions < 0 || c.Partitions > 256 {
 		return trimtab.Invalidf("collector: %d partitions", c.Partitions)
 	}
 	if c.InFlightBytes < 0 || c.MaxWait < 0 || c.AnswerTimeout < 0 {
@@ -75,7 +75,11 @@ func Open(c Config) (*Sink, error) {
 		inFlight: c.Metrics.Gauge("trimtab_collector_held_bytes", "in_flight"),
 		waiting:  c.Metrics.Gauge("trimtab_collector_held_bytes", "waiting"),
 	}
-	s.packers.New = func() any { return NewPacker(c.Partitions) }
+	s.packers.New = func() any {
+		p := NewPacker(c.Partitions)
+		p.limit = maxRequestBytes
+		return p
+	}
 	return s, nil
 }
 
@@ -107,6 +111,11 @@ func (s *Sink) Source(name string) *Source {
 	}
 	return from
 }
+
+// maxRequestBytes bounds what one request may take in frames. A body of 16 MiB
+// with the shortest spans takes 32 MiB; only resources that must be repeated
+// for many partitions take more.
+const maxRequestBytes = 48 << 20
 
 // Packer returns an empty packer; give it back with Recycle.
 func (s *Source) Packer() *Packer { return s.sink.packers.Get().(*Packer) }

@@ -181,6 +181,28 @@ func TestTheOrderOfAZipkinFileDoesNotMatter(t *testing.T) {
 	}
 }
 
+func TestAHundredThousandSpansOfOneIDAreReadInOnePass(t *testing.T) {
+	const n = 100_000
+	doc := "[" + strings.Repeat(`{"traceId":"1","id":"b","parentId":"b","kind":"SERVER"},`, n) + `{"traceId":"1","id":"b","kind":"CLIENT"}]`
+	ids := map[[8]byte]bool{}
+	for _, s := range read(t, doc) {
+		ids[s.SpanID] = true
+	}
+	if len(ids) != n+1 {
+		t.Errorf("%d ids", len(ids))
+	}
+}
+
+func TestAZeroIDIsNoFamily(t *testing.T) {
+	r, err := Read(strings.NewReader(`[{"traceId":"1","id":"0"},{"traceId":"1","id":"0"},{"traceId":"1","id":"5"}]`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spans := spantest.Unpack(r.Frames); r.Rejected != 2 || len(spans) != 1 || spans[0].Parent != [8]byte{} {
+		t.Errorf("%d rejected, %+v", r.Rejected, spans)
+	}
+}
+
 func TestNestedCopiesInJaegersReferencesAreSkipped(t *testing.T) {
 	spans := read(t, `{"data":[{"traceID":"ab","spans":[{"traceID":"ab","spanID":"2","references":[
 	  {"refType":"FOLLOWS_FROM","traceID":"ab","spanID":"9"},{"refType":"CHILD_OF","traceID":"ff","spanID":"8"},

@@ -112,23 +112,45 @@ func zipkinOne(v jsonvalue.Value) zipkinSpan {
 	return z
 }
 
+// family is the spans that share one id.
+type family struct {
+	// members are in an order that does not depend on the file: clients
+	// first, then by service and time. The first keeps the id.
+	members []int
+	// parents says who is the parent of a child of that service.
+	parents map[string]int
+	// other is the parent of all other children: the first server, else the
+	// first member.
+	other int
+}
+
 // separate gives each span an id of its own, and children the right parent.
 func separate(spans []zipkinSpan) {
-	groups := map[zipkinID][]int{}
+	families := map[zipkinID]*family{}
 	for i := range spans {
 		id := zipkinID{spans[i].span.TraceID, spans[i].span.SpanID}
-		groups[id] = append(groups[id], i)
+		if id.span == [8]byte{} {
+			continue // it will be rejected, and a zero parent is no parent
+		}
+		if families[id] == nil {
+			families[id] = &family{}
+		}
+		families[id].members = append(families[id].members, i)
+	}
+	for _, f := range families {
+		f.settle(spans)
 	}
 	// A child finds its parent by the id as it came, so all parents are found
 	// before any id changes.
 	parents := make([]int, len(spans))
 	for i := range spans {
-		parents[i] = parentOf(spans, i, groups)
-	}
-	for _, group := range groups {
-		if len(group) > 1 {
-			rename(spans, group, parents)
+		parents[i] = -1
+		if f := families[zipkinID{spans[i].span.TraceID, spans[i].span.Parent}]; f != nil {
+			parents[i] = f.parentFor(spans[i].service)
 		}
+	}
+	for _, f := range families {
+		f.rename(spans, parents)
 	}
 	for i, parent := range parents {
 		if parent >= 0 {
@@ -137,57 +159,49 @@ func separate(spans []zipkinSpan) {
 	}
 }
 
-// parentOf returns which of the spans with i's parent id is i's parent, or -1
-// when there is none: the server of i's service, else the client of it, else
-// the first server, else the first at all.
-func parentOf(spans []zipkinSpan, i int, groups map[zipkinID][]int) int {
-	if spans[i].span.Parent == [8]byte{} {
-		return -1
-	}
-	group := order(spans, groups[zipkinID{spans[i].span.TraceID, spans[i].span.Parent}])
-	best, rank := -1, -1
-	for _, k := range group {
-		r := 0
-		if spans[k].server() {
-			r++
-		}
-		if spans[k].service == spans[i].service {
-			r += 2
-		}
-		if r > rank {
-			best, rank = k, r
-		}
-	}
-	return best
-}
-
-// order returns the spans of one id in an order that does not depend on the
-// file: those that keep the id first, then by service and time.
-func order(spans []zipkinSpan, group []int) []int {
-	if len(group) < 2 {
-		return group
-	}
-	group = slices.Clone(group)
+// settle puts the members in order and notes who is whose parent: the first
+// server of a service, else the first member of it.
+func (f *family) settle(spans []zipkinSpan) {
 	late := func(i int) int {
 		if spans[i].server() {
 			return 1
 		}
 		return 0
 	}
-	slices.SortStableFunc(group, func(a, b int) int {
+	slices.SortStableFunc(f.members, func(a, b int) int {
 		return cmp.Or(cmp.Compare(late(a), late(b)), cmp.Compare(spans[a].service, spans[b].service),
 			cmp.Compare(spans[a].span.Start, spans[b].span.Start), cmp.Compare(spans[a].span.End, spans[b].span.End))
 	})
-	return group
+	f.other = f.members[0]
+	if len(f.members) == 1 {
+		return
+	}
+	f.parents = map[string]int{}
+	for _, i := range f.members {
+		known, found := f.parents[spans[i].service]
+		if !found || late(i) > late(known) {
+			f.parents[spans[i].service] = i
+		}
+		if late(i) > late(f.other) {
+			f.other = i
+		}
+	}
 }
 
-// rename gives all spans of one id but the first a new one; servers become
-// children of a client that is the first.
-func rename(spans []zipkinSpan, group, parents []int) {
-	group = order(spans, group)
-	first := group[0]
+// parentFor returns the parent of a child of the given service.
+func (f *family) parentFor(service string) int {
+	if i, ok := f.parents[service]; ok {
+		return i
+	}
+	return f.other
+}
+
+// rename gives all members but the first a new id; servers become children of
+// a client that is the first.
+func (f *family) rename(spans []zipkinSpan, parents []int) {
+	first := f.members[0]
 	shared := spans[first].span.SpanID
-	for n, i := range group[1:] {
+	for n, i := range f.members[1:] {
 		spans[i].span.SpanID = derive(shared, uint64(n+1))
 		if spans[i].server() && !spans[first].server() {
 			parents[i] = first

@@ -86,6 +86,12 @@ type result struct {
 	Accounted     bool    `json:"accounted"`
 	P99AnswerMS   float64 `json:"answer_p99_ms"`
 	ReceiverCores float64 `json:"receiver_cores"`
+	// OthersCores is what other processes of this machine used meanwhile:
+	// spans/s means little where it is not near 0, and then
+	// SpansPerCPUSecond, of receiver and sender together, times the number of
+	// cores says what a quiet machine would do.
+	OthersCores       float64 `json:"others_cores"`
+	SpansPerCPUSecond float64 `json:"spans_per_cpu_second"`
 }
 
 func (o *options) bench() error {
@@ -98,7 +104,7 @@ func (o *options) bench() error {
 	}
 	var results []result
 	if o.Output != "json" {
-		fmt.Printf("%-18s %6s %9s %9s %9s %7s %9s %7s %s\n", "run", "batch", "kspans/s", "recv ns", "send ns", "ratio", "peak MiB", "p99 ms", "sent = analysed + dropped (duplicates, retried)")
+		fmt.Printf("%-18s %6s %9s %9s %7s %9s %9s %7s %9s %7s %s\n", "run", "batch", "kspans/s", "per CPU s", "others", "recv ns", "send ns", "ratio", "peak MiB", "p99 ms", "sent = analysed + dropped (duplicates, retried)")
 	}
 	for _, t := range trials {
 		if o.Only != "" && t.name != o.Only {
@@ -120,7 +126,7 @@ func (o *options) bench() error {
 }
 
 func (r *result) print(counted bool) {
-	fmt.Printf("%-18s %6d %9.0f %9.0f %9.0f %7.2f %9.0f %7.1f ", r.Name, r.Batch, r.SpansPerS/1000, r.ReceiverNS, r.SenderNS, r.Ratio, r.PeakMiB, r.P99AnswerMS)
+	fmt.Printf("%-18s %6d %9.0f %9.0f %7.1f %9.0f %9.0f %7.2f %9.0f %7.1f ", r.Name, r.Batch, r.SpansPerS/1000, r.SpansPerCPUSecond/1000, r.OthersCores, r.ReceiverNS, r.SenderNS, r.Ratio, r.PeakMiB, r.P99AnswerMS)
 	if !counted {
 		fmt.Println("-")
 		return

@@ -90,6 +90,7 @@ func (o *options) try(t trial) (result, error) {
 	if err := receiver.ask("mark", &before); err != nil {
 		return result{}, err
 	}
+	busy, began := busyTime(), time.Now()
 	var sent sending
 	sender, err := o.spawn(&sent, nil, "-role", "sender", "-address", ready.Address, "-for", o.For.String(),
 		"-batch", strconv.Itoa(t.batch), "-connections", strconv.Itoa(o.Conns), "-calls", strconv.Itoa(o.Calls))
@@ -103,6 +104,7 @@ func (o *options) try(t trial) (result, error) {
 		return result{}, err
 	}
 	cpu := after.CPU - before.CPU
+	others := max(0, busyTime()-busy-cpu-sent.CPU).Seconds() / time.Since(began).Seconds()
 	if err := receiver.ask("drain", &after); err != nil {
 		return result{}, err
 	}
@@ -110,8 +112,8 @@ func (o *options) try(t trial) (result, error) {
 	r := result{
 		Name: t.name, Batch: t.batch, SpansPerS: spans / sent.Elapsed.Seconds(),
 		ReceiverNS: float64(cpu) / spans, SenderNS: float64(sent.CPU) / spans, Ratio: float64(cpu) / float64(sent.CPU),
-		ReceiverCores: cpu.Seconds() / sent.Elapsed.Seconds(),
-		PeakMiB:       float64(after.PeakKiB) / 1024, Sent: sent.Sent, Retried: sent.Retried, P99AnswerMS: sent.P99.Seconds() * 1000,
+		ReceiverCores: cpu.Seconds() / sent.Elapsed.Seconds(), OthersCores: others, SpansPerCPUSecond: spans / (cpu + sent.CPU).Seconds(),
+		PeakMiB: float64(after.PeakKiB) / 1024, Sent: sent.Sent, Retried: sent.Retried, P99AnswerMS: sent.P99.Seconds() * 1000,
 		Analysed: after.Analysed, Duplicates: after.Duplicates, Dropped: after.Dropped, Held: after.Held, Requests: after.Requests, SketchesLost: after.SketchesLost,
 	}
 	r.Accounted = r.Sent == r.Analysed+r.Dropped && r.Held == 0 && after.Received == r.Sent+r.Duplicates
@@ -135,6 +137,27 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// busyTime returns how long all cores together were busy since the start of
+// the machine, and 0 where that cannot be read.
+func busyTime() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	// cpu  user nice system idle iowait irq softirq steal guest guest_nice
+	fields := strings.Fields(strings.SplitN(string(b), "\n", 2)[0])
+	const tick, idle, iowait, steal = 10 * time.Millisecond, 4, 5, 8
+	var busy time.Duration
+	for i := 1; i < len(fields) && i <= steal; i++ {
+		if i == idle || i == iowait {
+			continue
+		}
+		n, _ := strconv.ParseInt(fields[i], 10, 64) // the kernel writes numbers here
+		busy += time.Duration(n) * tick
+	}
+	return busy
 }
 
 // peakKiB returns VmHWM of this process.
