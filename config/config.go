@@ -81,8 +81,10 @@ type Guard struct {
 	Off bool `yaml:"off"`
 	// Largest fall of one workload in one round, as a share of what it has, (0, 1].
 	MaxFall float64 `yaml:"max_fall"`
-	// Largest share of workloads changed in one round, (0, 1]; at least one may change.
-	MaxChanged float64 `yaml:"max_changed"`
+	// Largest share of workloads lowered in one round, (0, 1]; at least one may be.
+	MaxLowered float64 `yaml:"max_lowered"`
+	// Largest share of the capacity taken away in one round, (0, 1].
+	MaxMoved float64 `yaml:"max_moved"`
 	// Changes smaller than this share of the allocation are not made, [0, 1).
 	DeadBand float64 `yaml:"dead_band"`
 	// At most one change of direction per workload in this time; 0s: no limit.
@@ -107,8 +109,6 @@ type Analyzer struct {
 	MaxDiscovered int `yaml:"max_discovered"`
 	// Confidence of the bounds that decisions are made on, (0, 1).
 	Confidence float64 `yaml:"confidence"`
-	// Seed of everything random.
-	Seed int64 `yaml:"seed"`
 }
 
 // Actuator says where knobs are.
@@ -251,6 +251,8 @@ type Match struct {
 type Knob struct {
 	// Path of the cgroup below the root, such as shop.slice/checkout.service.
 	Cgroup string `yaml:"cgroup"`
+	// Writes the cgroup of a systemd unit that was not delegated, though systemd may write over it.
+	Force bool `yaml:"force"`
 	// Bounds in cores, with cgroup.
 	CPU *Bounds `yaml:"cpu"`
 	// A local service whose worker processes are started and stopped.
@@ -280,10 +282,9 @@ type Bounds struct {
 	Default float64 `yaml:"default"`
 }
 
-// Process is a local service of worker processes.
+// Process is a local service of worker processes, which a supervisor starts
+// and stops: trimtab workers --dir DIR -- COMMAND.
 type Process struct {
-	// Working directory.
+	// Directory of the supervisor, as given to trimtab workers.
 	Dir string `yaml:"dir"`
-	// Program and arguments of one worker. Put no secrets here: commands are shown.
-	Command []string `yaml:"command"`
 }

@@ -86,16 +86,16 @@ func TestWorkersAreCountedInWholeNumbers(t *testing.T) {
 	if c.Pool.Resource() != "workers" || c.Pool.Unit != 1 || w.Knob.Bounds().Max != 8 || w.Mode != trimtab.Act || c.Lease != 10*time.Second {
 		t.Errorf("%v", c)
 	}
-	if diff := cmp.Diff([]string{"./worker", "--quiet"}, w.Knob.Process.Command); diff != "" {
-		t.Error(diff)
+	if w.Knob.Process.Dir != "/run/render" {
+		t.Error(w.Knob.Process.Dir)
 	}
 }
 
 func TestEverySectionIsRead(t *testing.T) {
 	c := load(t, "watch.yaml")
 	want := config.Default()
-	want.Guard = config.Guard{MaxFall: 0.1, MaxChanged: 0.5, DeadBand: 0.05, ReversalWindow: 10 * time.Minute, HoldRounds: 5}
-	want.Analyzer = config.Analyzer{ReportInterval: 5 * time.Second, Partitions: 4, TraceTimeout: 10 * time.Second, MaxSpans: 100000, MaxTraceSpans: 5000, MaxDiscovered: 50, Confidence: 0.9, Seed: 7}
+	want.Guard = config.Guard{MaxFall: 0.1, MaxLowered: 0.5, MaxMoved: 0.2, DeadBand: 0.05, ReversalWindow: 10 * time.Minute, HoldRounds: 5}
+	want.Analyzer = config.Analyzer{ReportInterval: 5 * time.Second, Partitions: 4, TraceTimeout: 10 * time.Second, MaxSpans: 100000, MaxTraceSpans: 5000, MaxDiscovered: 50, Confidence: 0.95}
 	want.Actuator.CgroupRoot = "/sys/fs/cgroup"
 	want.Storage = config.Storage{Path: "/var/lib/trimtab", Limit: 256 << 20}
 	in := func(name string) string { return filepath.Join("testdata", "good", name) }

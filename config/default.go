@@ -24,12 +24,12 @@ func zero() *Config {
 		Objective: "njc",
 		Round:     30 * time.Second,
 		Guard: Guard{
-			MaxFall: 0.2, MaxChanged: 0.25, DeadBand: 0.1,
+			MaxFall: 0.2, MaxLowered: 0.25, MaxMoved: 0.25, DeadBand: 0.1,
 			ReversalWindow: 5 * time.Minute, HoldRounds: 3,
 		},
 		Analyzer: Analyzer{
-			Partitions: 2, TraceTimeout: 5 * time.Second, MaxSpans: 400_000,
-			MaxTraceSpans: 10_000, MaxDiscovered: 200, Confidence: 0.95, Seed: 1,
+			Partitions: 1, TraceTimeout: 5 * time.Second, MaxSpans: 400_000,
+			MaxTraceSpans: 10_000, MaxDiscovered: 200, Confidence: 0.9,
 		},
 		Storage:    Storage{Path: "trimtab-data", Limit: 1 << 30},
 		Web:        Web{ListenAddress: "127.0.0.1:9600"},

@@ -114,7 +114,8 @@ func (v *validator) rhythm() {
 func (v *validator) guard() {
 	g := &v.config.Guard
 	v.share("guard.max_fall", g.MaxFall, true)
-	v.share("guard.max_changed", g.MaxChanged, true)
+	v.share("guard.max_lowered", g.MaxLowered, true)
+	v.share("guard.max_moved", g.MaxMoved, true)
 	if !(g.DeadBand >= 0 && g.DeadBand < 1) {
 		v.fail("guard.dead_band", fmt.Sprintf("dead_band is %v, want 0 to below 1", g.DeadBand), "0.1 ignores changes under 10%")
 	}

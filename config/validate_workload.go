@@ -244,10 +244,11 @@ func (v *validator) cgroup(where, p string) {
 }
 
 func (v *validator) process(where string, p *Process) {
-	if len(p.Command) == 0 || p.Command[0] == "" {
-		v.fail(where, "process has no command", "write command: [program, argument]")
+	if p.Dir == "" {
+		v.fail(where, "process has no dir", "write dir: DIR, and run the service as: trimtab workers --dir DIR -- COMMAND")
+		return
 	}
-	if p.Dir != "" && !filepath.IsAbs(p.Dir) {
+	if !filepath.IsAbs(p.Dir) {
 		v.fail(where+".dir", fmt.Sprintf("dir %q is not absolute", clip(p.Dir)), "write the whole path, such as /srv/shop")
 	}
 }

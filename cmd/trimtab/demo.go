@@ -80,7 +80,7 @@ func demoConfig(s *demo.Setup, dir, listen string) *config.Config {
 	cfg.Objective, cfg.Round, cfg.Lease = s.Objective, s.Round, 10*time.Second
 	cfg.Analyzer.ReportInterval, cfg.Analyzer.TraceTimeout, cfg.Analyzer.Partitions = s.Round, 2*time.Second, 1
 	// A day of two minutes turns in seconds: moves must be as quick.
-	cfg.Guard = config.Guard{MaxFall: 0.5, MaxChanged: 1, DeadBand: 0.02, HoldRounds: 3}
+	cfg.Guard = config.Guard{MaxFall: 0.5, MaxLowered: 1, MaxMoved: 0.5, DeadBand: 0.02, HoldRounds: 3}
 	if s.Knob == demo.KnobCgroup {
 		cfg.Actuator.CgroupRoot = s.Root
 	}

@@ -35,7 +35,7 @@ pool: {cpu: 1, unit: 0.01, step: 0.1}
 objective: egalitarian
 round: 1s
 lease: 10s
-guard: {max_fall: 0.5, max_changed: 1, dead_band: 0.02, reversal_window: 0s}
+guard: {max_fall: 0.5, max_lowered: 1, max_moved: 0.5, dead_band: 0.02, reversal_window: 0s}
 analyzer: {report_interval: 500ms, partitions: 1}
 actuator: {cgroup_root: %q}
 storage: {path: %q}

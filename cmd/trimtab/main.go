@@ -62,7 +62,7 @@ type cli struct {
 	Resume   resumeCmd   `cmd:"" help:"End a pause."`
 	Restore  restoreCmd  `cmd:"" help:"Restore the recorded baselines from the journal alone."`
 	Check    checkCmd    `cmd:"" help:"Check a file."`
-	Workers  workersCmd  `cmd:"" hidden:"" help:"Supervise the worker processes of one service."`
+	Workers  workersCmd  `cmd:"" help:"Supervise the worker processes of one service."`
 	Watchdog watchdogCmd `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
 	Service  serviceCmd  `cmd:"" hidden:"" name:"demo-service" help:"One service of the demo."`
 }

@@ -169,7 +169,7 @@ func plannerConfig(cfg *config.Config) (planner.Config, error) {
 	c := planner.Config{
 		Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Unit: cfg.Pool.Unit,
 		Step: max(1, int(cfg.Pool.Step/cfg.Pool.Unit+0.5)), Round: cfg.Round, Lease: cfg.Lease, Policy: policy,
-		Guard: guard.Config{Disabled: cfg.Guard.Off, Fall: cfg.Guard.MaxFall, Lowered: cfg.Guard.MaxChanged,
+		Guard: guard.Config{Disabled: cfg.Guard.Off, Fall: cfg.Guard.MaxFall, Lowered: cfg.Guard.MaxLowered, Moved: cfg.Guard.MaxMoved,
 			Band: orNone(cfg.Guard.DeadBand), Window: orNone(cfg.Guard.ReversalWindow)},
 	}
 	for i := range cfg.Workloads {
@@ -211,7 +211,7 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	if cfg.Guard.Off {
 		return actuator.Limits{}
 	}
-	return actuator.Limits{Fall: cfg.Guard.MaxFall, Share: cfg.Guard.MaxChanged}
+	return actuator.Limits{Fall: cfg.Guard.MaxFall, Share: cfg.Guard.MaxLowered}
 }
 
 // targetsOf opens the knobs of all workloads.
@@ -240,7 +240,7 @@ func knobOf(cfg *config.Config, k *config.Knob) (actuator.Knob, error) {
 	if err != nil {
 		return nil, err
 	}
-	return actuatorcgroup.Open(actuatorcgroup.Config{Root: root, Path: k.Cgroup})
+	return actuatorcgroup.Open(actuatorcgroup.Config{Root: root, Path: k.Cgroup, Force: k.Force})
 }
 
 // cgroupRoot is the declared root, or the mount with the cpu controller.
