@@ -142,7 +142,10 @@ func startServer(c Config) (*server.Server, error) {
 	log := &serverLog{log: c.Logger}
 	s.SetLoggerV2(log, false, false, false)
 	s.Start()
-	ready := s.ReadyForConnections(readyWithin)
+	ready := false
+	for deadline := time.Now().Add(readyWithin); !ready && log.died() == nil && time.Now().Before(deadline); {
+		ready = s.ReadyForConnections(200 * time.Millisecond)
+	}
 	if err := log.died(); err != nil || !ready {
 		s.Shutdown()
 		s.WaitForShutdown()

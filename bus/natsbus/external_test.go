@@ -1,0 +1,221 @@
+//go:build integration
+
+package natsbus
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/bustest"
+)
+
+// natsServer is a nats-server as a process of its own.
+type natsServer struct {
+	t       *testing.T
+	binary  string
+	address string
+	dir     string
+	cmd     *exec.Cmd
+}
+
+func newServer(t *testing.T, binary string) *natsServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := &natsServer{t: t, binary: binary, address: l.Addr().String(), dir: filepath.Join(t.TempDir(), "store")}
+	t.Cleanup(func() { s.kill() })
+	return s
+}
+
+// build builds nats-server from the module cache.
+func build(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "nats-server")
+	if out, err := exec.Command("go", "build", "-o", binary, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		t.Fatalf("build nats-server: %v\n%s", err, out)
+	}
+	return binary
+}
+
+func (s *natsServer) start() {
+	s.t.Helper()
+	_, port, _ := net.SplitHostPort(s.address)
+	if n, err := strconv.Atoi(port); err != nil || n == 0 {
+		s.t.Fatal(s.address)
+	}
+	s.cmd = exec.Command(s.binary, "-a", "127.0.0.1", "-p", port, "-js", "-sd", s.dir)
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	until(s.t, func() bool {
+		c, err := net.Dial("tcp", s.address)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// kill is kill -9.
+func (s *natsServer) kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+func TestAnExternalServerKeepsTheContract(t *testing.T) {
+	binary := build(t)
+	bustest.Run(t, func(t *testing.T) bus.Bus {
+		s := newServer(t, binary)
+		s.start()
+		return open(t, Config{URL: "nats://" + s.address})
+	})
+}
+
+// traffic publishes numbered alerts, one at a time, and notes what two
+// subscribers, one of them of a group, were handed.
+type traffic struct {
+	bus  testBus
+	mu   sync.Mutex
+	got  map[string]map[string]int
+	sent int
+}
+
+func newTraffic(t *testing.T, s *natsServer) *traffic {
+	t.Helper()
+	tr := &traffic{bus: open(t, Config{URL: "nats://" + s.address}), got: map[string]map[string]int{"group": {}, "": {}}}
+	for name := range tr.got {
+		_, err := tr.bus.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindAlert, Consumer: name, Handle: func(_ context.Context, d bus.Delivery) error {
+			tr.mu.Lock()
+			defer tr.mu.Unlock()
+			tr.got[name][d.Value.(*trimtab.Alert).Name]++
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tr
+}
+
+// send publishes n values; every one that Publish returned nil for counts.
+func (tr *traffic) send(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		if err := tr.bus.Publish(t.Context(), alertOf("w", fmt.Sprint(tr.sent))); err != nil {
+			t.Fatal(err)
+		}
+		tr.sent++
+	}
+}
+
+// complete waits until both subscribers have all of [from, sent).
+func (tr *traffic) complete(t *testing.T, from int) {
+	t.Helper()
+	until(t, func() bool {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		for _, got := range tr.got {
+			for i := from; i < tr.sent; i++ {
+				if got[fmt.Sprint(i)] == 0 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+func TestAServerThatIsKilledLosesAndRepeatsNothing(t *testing.T) {
+	s := newServer(t, build(t))
+	s.start()
+	tr := newTraffic(t, s)
+	seed := uint64(time.Now().UnixNano())
+	if v, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
+		seed = v
+	}
+	t.Logf("TEST_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	var slowest time.Duration
+	for range 10 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			tr.send(t, 100)
+		}()
+		select {
+		case <-time.After(time.Duration(random.IntN(20)) * time.Millisecond):
+		case <-done:
+		}
+		s.kill()
+		s.start()
+		began := time.Now()
+		<-done
+		tr.complete(t, 0)
+		slowest = max(slowest, time.Since(began))
+	}
+	for name, got := range tr.got {
+		for value, n := range got {
+			if n != 1 {
+				t.Errorf("%q: value %s was handled %d times", name, value, n)
+			}
+		}
+	}
+	t.Logf("slowest to go on after a restart: %v", slowest)
+}
+
+func TestAStoreThatIsWipedOrRolledBackCostsTimeOnly(t *testing.T) {
+	s := newServer(t, build(t))
+	s.start()
+	tr := newTraffic(t, s)
+	k, err := tr.bus.Bucket(t.Context(), "leaders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round, change := range []string{"wipe", "rollback", "rollback", "wipe", "rollback"} {
+		tr.send(t, 30)
+		tr.complete(t, 0)
+		old := filepath.Join(t.TempDir(), "old")
+		s.kill()
+		if err := os.CopyFS(old, os.DirFS(s.dir)); err != nil {
+			t.Fatal(err)
+		}
+		s.start()
+		tr.send(t, 30)
+		tr.complete(t, 0)
+		s.kill()
+		if err := os.RemoveAll(s.dir); err != nil {
+			t.Fatal(err)
+		}
+		if change == "rollback" {
+			if err := os.CopyFS(s.dir, os.DirFS(old)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.start()
+		from := tr.sent
+		began := time.Now()
+		tr.send(t, 30)
+		tr.complete(t, from)
+		if _, err := k.Put(t.Context(), "p", []byte{byte(round)}); err != nil {
+			t.Error(err)
+		}
+		t.Logf("%s: went on after %v", change, time.Since(began))
+	}
+}
