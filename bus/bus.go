@@ -73,6 +73,8 @@ type Subscription struct {
 	// Handle is called by one goroutine at a time per subscription. nil means
 	// handled. For Durable and Latest an error brings the value again later;
 	// for Answered it is the publisher's error; for Shed it is only counted.
+	// An error that is trimtab.ErrInvalid puts a stored value aside at once,
+	// since the same value fails again. ctx ends when stop is called.
 	Handle func(ctx context.Context, d Delivery) error
 }
 
