@@ -236,7 +236,7 @@ func TestTheWatchdogRestoresForAnActuatorThatIsStopped(t *testing.T) {
 
 func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
 	h, baselines := fallen(t)
-	cmd := h.start(2, baselines, "TEST_ONCE=1")
+	cmd := h.start(1000, baselines, "TEST_ONCE=1")
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
 	a, err := actuator.Open(t.Context(), h.config)

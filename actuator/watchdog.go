@@ -139,28 +139,45 @@ type guarded struct {
 	done chan struct{}
 }
 
-// guard starts a watchdog and starts it again whenever it ends, until release.
+// dog is one watchdog process.
+type dog struct {
+	pipe  io.Closer
+	ended chan error
+}
+
+// guard starts a watchdog, before it returns, and starts another whenever it
+// ends, until release.
 func (a *Actuator) guard() *guarded {
 	g := &guarded{stop: make(chan struct{}), done: make(chan struct{})}
+	if len(a.config.Watchdog) == 0 {
+		close(g.done)
+		return g
+	}
+	d, err := a.startWatchdog()
 	go func() {
 		defer close(g.done)
-		if len(a.config.Watchdog) == 0 {
-			return
-		}
-		for {
-			err := a.runWatchdog(g.stop)
+		for pause := watchdogPause; ; pause = min(2*pause, 25*watchdogPause) {
+			started := a.clock.boot()
+			if err == nil {
+				err = a.attend(d, g.stop)
+			}
+			if a.clock.boot()-started > time.Minute {
+				pause = watchdogPause
+			}
 			select {
 			case <-g.stop:
 				return
-			case <-time.After(watchdogPause):
-				a.logger.Warn("the watchdog ended and is started again", "err", err)
+			case <-time.After(pause):
 			}
+			a.logger.Warn("the watchdog ended and is started again", "err", err)
+			d, err = a.startWatchdog()
 		}
 	}()
 	return g
 }
 
-// watchdogPause keeps a watchdog that cannot start from taking the machine.
+// watchdogPause is the first pause before a watchdog is started again; it
+// doubles, so that one that cannot start does not fill the log.
 const watchdogPause = 200 * time.Millisecond
 
 // release closes the pipe. A watchdog that finds nothing to restore then ends
@@ -170,8 +187,8 @@ func (g *guarded) release() {
 	<-g.done
 }
 
-// runWatchdog runs one watchdog until it ends or stop is closed.
-func (a *Actuator) runWatchdog(stop <-chan struct{}) error {
+// startWatchdog starts one watchdog process.
+func (a *Actuator) startWatchdog() (*dog, error) {
 	cmd := exec.Command(a.config.Watchdog[0], a.config.Watchdog[1:]...)
 	// A session of its own: Ctrl-C on the terminal is for the actuator. Not a
 	// pipe for its errors: writing to one whose reader died would kill it.
@@ -179,25 +196,30 @@ func (a *Actuator) runWatchdog(stop <-chan struct{}) error {
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("start watchdog: %w", err)
+		return nil, fmt.Errorf("start watchdog: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start watchdog: %w", err)
+		return nil, fmt.Errorf("start watchdog: %w", err)
 	}
 	a.metrics.Counter("trimtab_actuator_watchdog_starts_total").Inc()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	d := &dog{pipe: pipe, ended: make(chan error, 1)}
+	go func() { d.ended <- cmd.Wait() }()
+	return d, nil
+}
+
+// attend waits until the watchdog ends or stop is closed.
+func (a *Actuator) attend(d *dog, stop <-chan struct{}) error {
 	select {
-	case err = <-ended:
+	case err := <-d.ended:
 		return err
 	case <-stop:
 	}
-	pipe.Close()
+	d.pipe.Close()
 	if a.config.KeepOnStop {
 		return nil
 	}
 	select {
-	case err = <-ended:
+	case err := <-d.ended:
 		return err
 	case <-time.After(lockWait):
 		return nil // it found something to wait for, and does

@@ -2,8 +2,10 @@ package cgroup
 
 import (
 	"fmt"
-	"path"
+	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
 )
@@ -17,24 +19,34 @@ func (k *CPU) owned() error {
 		return nil
 	}
 	unit := ""
-	for group := k.config.Path; group != "."; group = path.Dir(group) {
-		if !isUnit(path.Base(group)) {
+	for group := filepath.Join(k.config.Root, k.config.Path); group != "/" && group != "."; group = filepath.Dir(group) {
+		if !isUnit(filepath.Base(group)) {
 			continue
 		}
 		if unit == "" {
-			unit = group
+			unit = filepath.Base(group)
 		}
-		for _, attribute := range []string{"trusted.delegate", "user.delegate"} {
-			if v, ok := k.root.Attribute(group, attribute); ok && v == "1" {
-				return nil
-			}
+		if delegated(group) {
+			return nil
 		}
 	}
 	if unit == "" {
 		return nil
 	}
 	return fmt.Errorf("cgroup %s belongs to the systemd unit %s, which would write over it; set Delegate=yes in the unit, or force in the knob: %w",
-		k.config.Path, path.Base(unit), trimtab.ErrRefused)
+		k.config.Path, unit, trimtab.ErrRefused)
+}
+
+// delegated reports whether systemd marked the group as given away.
+func delegated(group string) bool {
+	for _, attribute := range []string{"trusted.delegate", "user.delegate"} {
+		var b [8]byte
+		// An error means that it is not marked, or that nobody may know.
+		if n, err := unix.Getxattr(group, attribute, b[:]); err == nil && string(b[:n]) == "1" {
+			return true
+		}
+	}
+	return false
 }
 
 // isUnit reports whether systemd names its groups like this.

@@ -52,6 +52,13 @@ func TestADelegatedUnitIsFree(t *testing.T) {
 	}
 }
 
+func TestARootInsideAUnitIsTheUnits(t *testing.T) {
+	root := filepath.Join(tree(t, map[string]string{"a.slice/b.service/c/cpu.max": unlimited}), "a.slice/b.service")
+	if err := openKnob(t, cgroup.Config{Root: root, Path: "c"}).Probe(t.Context()); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("error %v, want refused", err)
+	}
+}
+
 func TestAGroupWithoutTheControllerIsUnsupported(t *testing.T) {
 	root := tree(t, map[string]string{"a/cgroup.procs": ""})
 	if err := openKnob(t, cgroup.Config{Root: root, Path: "a"}).Probe(t.Context()); !errors.Is(err, trimtab.ErrUnsupported) {

@@ -44,7 +44,9 @@ type Journal struct {
 
 // copyFile is one of the two copies.
 type copyFile struct {
-	file     storage
+	file storage
+	// there says whether the file is still the one at its path.
+	there    func() error
 	tail     int
 	complete bool
 }
@@ -73,7 +75,7 @@ func OpenJournal(dir string, size int) (*Journal, error) {
 			j.Close()
 			return nil, fmt.Errorf("open journal: %w", err)
 		}
-		j.copies[i], contents[i] = &copyFile{file: file}, content
+		j.copies[i], contents[i] = &copyFile{file: file, there: file.there}, content
 		j.size = max(j.size, len(content))
 	}
 	if err := syncDir(dir); err != nil {
@@ -129,7 +131,7 @@ func sizeOf(dir string) int {
 }
 
 // openCopy opens one copy and fills it up to size.
-func openCopy(path string, size int) (storage, []byte, error) {
+func openCopy(path string, size int) (*dataFile, []byte, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, err
@@ -148,13 +150,27 @@ func openCopy(path string, size int) (storage, []byte, error) {
 		f.Close()
 		return nil, nil, err
 	}
-	return dataFile{f}, content, nil
+	return &dataFile{f}, content, nil
 }
 
 // dataFile syncs without the times of the inode.
 type dataFile struct{ *os.File }
 
-func (f dataFile) Sync() error {
+// there returns an error when the file was removed or replaced: what is
+// written to it then, nobody finds again.
+func (f *dataFile) there() error {
+	own, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	at, err := os.Stat(f.Name())
+	if err == nil && !os.SameFile(own, at) {
+		err = fmt.Errorf("%s was replaced: %w", f.Name(), trimtab.ErrStale)
+	}
+	return err
+}
+
+func (f *dataFile) Sync() error {
 	if err := unix.Fdatasync(int(f.Fd())); err != nil {
 		return fmt.Errorf("sync %s: %w", f.Name(), err)
 	}
@@ -282,6 +298,9 @@ func (c *copyFile) append(b []byte) error {
 // room makes c complete, with room for more bytes: by appending what it lacks
 // where that fits, else by writing it anew.
 func (j *Journal) room(c, other *copyFile, more int) error {
+	if err := c.there(); err != nil {
+		return err
+	}
 	if c.complete && c.tail+more <= j.size {
 		return nil
 	}

@@ -300,6 +300,23 @@ func TestAFullDiskStopsNothing(t *testing.T) {
 	}
 }
 
+func TestAJournalThatWasRemovedIsNotWrittenTo(t *testing.T) {
+	dir := t.TempDir()
+	j := openTest(t, dir)
+	if err := os.Remove(copyPath(dir, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(Entry{"a", []byte("1")}); err != nil {
+		t.Errorf("with one copy left: %v", err)
+	}
+	if err := os.Rename(copyPath(dir, 1), copyPath(dir, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(Entry{"b", []byte("1")}); err == nil {
+		t.Error("it wrote to files that nobody finds")
+	}
+}
+
 func TestWhatDoesNotFitIsRefusedAndChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	j := openTest(t, dir)

@@ -232,22 +232,6 @@ func (r *Root) Rmdir(name string) error {
 	return nil
 }
 
-// Attribute returns an extended attribute, and false when it is not set or
-// cannot be read.
-func (r *Root) Attribute(name, attribute string) (string, bool) {
-	f, err := r.open(name, os.O_RDONLY)
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	b := make([]byte, 256)
-	n, err := unix.Fgetxattr(int(f.Fd()), attribute, b)
-	if err != nil {
-		return "", false
-	}
-	return string(b[:n]), true
-}
-
 func (r *Root) join(name string) string { return filepath.Join(r.path, strings.TrimPrefix(name, "/")) }
 
 // cause drops the path that the os package repeats.
