@@ -1,0 +1,160 @@
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/internal/spantest"
+)
+
+func zip(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// bombs are small bodies that become large, and large ones that hold nothing.
+func bombs(t *testing.T) map[string][]byte {
+	return map[string][]byte{
+		"zeros":         zip(t, make([]byte, 64<<20)),
+		"open brackets": zip(t, bytes.Repeat([]byte("["), 15<<20)),
+		"empty objects": zip(t, append(append([]byte(`{"resourceSpans":[{}`), bytes.Repeat([]byte(",{}"), 5<<20-10)...), "]}"...)),
+		"empty spans":   zip(t, append(append([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{}`), bytes.Repeat([]byte(",{}"), 5<<20-20)...), "]}]}]}"...)),
+	}
+}
+
+func TestABombIsAnsweredAndMemoryStaysBounded(t *testing.T) {
+	b := &spantest.Bus{}
+	r := start(t, b, nil)
+	for name, body := range bombs(t) {
+		for _, kind := range []string{typeJSON, typeProtobuf} {
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := post(t, r, kind, body, "Content-Encoding", "gzip")
+			runtime.ReadMemStats(&after)
+			if total := after.TotalAlloc - before.TotalAlloc; total > 64<<20 {
+				t.Errorf("%s as %s: %d MiB allocated in all", name, kind, total>>20)
+			}
+			if ok := got.code == 413 || got.code == 400 || (kind == typeJSON && strings.HasPrefix(name, "empty") && got.code == 200); !ok {
+				t.Errorf("%s as %s: %d %.100s", name, kind, got.code, got.body)
+			}
+		}
+	}
+	if n := len(b.Spans()); n != 0 {
+		t.Errorf("%d spans", n)
+	}
+}
+
+func TestBodiesHeldAtOneTimeAreBounded(t *testing.T) {
+	held := &bodies{max: 1 << 20, maxHeld: 1 << 20}
+	take := func(in io.Reader) (*body, error) {
+		return held.read(nil, &http.Request{Body: io.NopCloser(in), ContentLength: -1})
+	}
+	// One client sends most of a body and stops.
+	in, out := io.Pipe()
+	type result struct {
+		body *body
+		err  error
+	}
+	slow := make(chan result, 1)
+	go func() {
+		b, err := take(in)
+		slow <- result{b, err}
+	}()
+	if _, err := out.Write(make([]byte, 900_000)); err != nil { // returns when all was read
+		t.Fatal(err)
+	}
+	b, err := take(bytes.NewReader(make([]byte, 100_000)))
+	if !errors.Is(err, errNoRoom) {
+		t.Errorf("%v", err)
+	}
+	if b != nil {
+		held.free(b)
+	}
+	out.Close()
+	r := <-slow
+	if r.err != nil || len(r.body.data) != 900_000 {
+		t.Errorf("%v", r.err)
+	}
+	held.free(r.body)
+	if b, err = take(bytes.NewReader(make([]byte, 100_000))); err != nil {
+		t.Errorf("the room did not come back: %v", err)
+	}
+	held.free(b)
+	if n := held.held.Load(); n != 0 {
+		t.Errorf("%d bytes held at the end", n)
+	}
+}
+
+func TestAThousandSlowClientsDoNotStopOthersAndAreCutOff(t *testing.T) {
+	b := &spantest.Bus{}
+	r := start(t, b, func(c *Config, _ *collector.Config) { c.Timeout = 3 * time.Second })
+	const n = 1000
+	var gone atomic.Int64
+	done := make(chan struct{})
+	for range n {
+		conn, err := net.Dial("tcp", r.HTTPAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 1000000\r\n\r\n{", typeJSON)
+		go func() {
+			_, _ = io.Copy(io.Discard, conn) // until the server ends it
+			conn.Close()
+			if gone.Add(1) == n {
+				close(done)
+			}
+		}()
+	}
+	if got := post(t, r, typeProtobuf, exampleBatch(512)); got.code != 200 {
+		t.Errorf("%v", got.code)
+	}
+	if gone.Load() == n {
+		t.Error("the slow clients were gone before the other was served")
+	}
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		t.Errorf("%d of %d slow clients cut off", gone.Load(), n)
+	}
+}
+
+func TestAGRPCStreamThatTricklesItsBodyIsCutOff(t *testing.T) {
+	r := start(t, &spantest.Bus{}, func(c *Config, _ *collector.Config) { c.Timeout = time.Second })
+	conn := dial(t, r)
+	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, exportMethod, grpc.ForceCodec(rawCodec{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing is sent: the server waits for a body that never comes.
+	if err := stream.RecvMsg(nil); status.Code(err) != grpccodes.DeadlineExceeded {
+		t.Errorf("%v", err)
+	}
+	if d := cmp.Diff(map[string]float64{"cut_off": 1}, refusals(t, r)); d != "" {
+		t.Error(d)
+	}
+}
