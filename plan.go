@@ -99,6 +99,9 @@ type Plan struct {
 	Held map[string]string `json:"held,omitempty"`
 	// Cause is what started the round: "tick", "alert …", "apply …".
 	Cause string `json:"cause"`
+	// Applies names the recommended plan that a person asked to carry out; its
+	// actions may then act on targets whose mode is recommend.
+	Applies string `json:"applies,omitempty"`
 	// Cut tells that a deadline cut the solution short.
 	Cut bool `json:"cut,omitempty"`
 }

@@ -124,7 +124,7 @@ func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 		}
 		m := &move{action: &p.Actions[i], result: &o.Results[next]}
 		next++
-		if a.judgeAction(ctx, m) {
+		if a.judgeAction(ctx, p, m) {
 			moves = append(moves, m)
 		}
 	}
@@ -133,7 +133,7 @@ func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 
 // judgeAction fills the result of an action that needs no write, and reports
 // whether it needs one.
-func (a *Actuator) judgeAction(ctx context.Context, m *move) bool {
+func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bool {
 	r, h := m.result, a.find(key{m.action.Target, m.action.Resource})
 	if h == nil {
 		return refuse(r, "unknown target: this host has no such knob")
@@ -162,7 +162,7 @@ func (a *Actuator) judgeAction(ctx context.Context, m *move) bool {
 		return refuse(r, fmt.Sprintf("stale: found %v, the plan expects %v", h.now, m.action.Expect))
 	case !a.paused.IsZero():
 		return refuse(r, "paused")
-	case h.Mode == trimtab.Recommend || m.action.Mode != trimtab.Act:
+	case m.action.Mode != trimtab.Act || h.Mode == trimtab.Recommend && p.Applies == "":
 		r.Status = trimtab.Recommended
 		return false
 	}
@@ -259,14 +259,15 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 // slack is what rounding to the knobs' quanta may add to a sum.
 const slack = 1e-3
 
-// sumWith returns the sum over the targets that may act, with h at v.
+// sumWith returns the sum over the targets that may act or that trimtab has
+// written, with h at v.
 func (a *Actuator) sumWith(h *held, v trimtab.Amount) float64 {
 	sum := 0.0
 	for _, k := range a.knobs {
 		switch {
 		case k == h:
 			sum += v.Value
-		case k.Mode != trimtab.Act || k.Resource != h.Resource:
+		case k.Mode != trimtab.Act && k.entry == nil || k.Resource != h.Resource:
 		case !k.known || k.now.Unlimited:
 			sum += k.Max
 		default:

@@ -51,7 +51,7 @@ type View struct {
 	holdings  map[string]*trimtab.Holding
 	plan      *trimtab.Plan
 	acting    *trimtab.Plan
-	// applied is the newest answer to an apply command.
+	// applied is the newest answer to an apply command, all steps in one.
 	applied *trimtab.Plan
 	rounds  int
 	changed chan struct{}
@@ -169,7 +169,11 @@ func (v *View) observePlan(p *trimtab.Plan) {
 	}
 	v.plan = p
 	if strings.HasPrefix(p.Cause, "apply ") {
-		v.applied = p
+		all := *p
+		if a := v.applied; a != nil && p.Step > 1 && a.Epoch == p.Epoch && a.Sequence == p.Sequence {
+			all.Actions = slices.Concat(a.Actions, p.Actions)
+		}
+		v.applied = &all
 	}
 	if len(p.Actions) > 0 {
 		v.acting = p

@@ -101,6 +101,7 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 	if len(r.heldBack) > 0 {
 		return refuse("the state has changed")
 	}
+	r.applies = c.Plan
 	p.recommended = slices.Delete(p.recommended, i, i+1)
 	return p.publish(r)
 }

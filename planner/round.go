@@ -73,6 +73,7 @@ type decision struct {
 	planner  *Planner
 	now      time.Time
 	cause    string
+	applies  string
 	seats    []*seat
 	heldBack map[string]string
 	value    *float64

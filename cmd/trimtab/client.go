@@ -338,7 +338,7 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	defer cancel()
 	for {
 		var p trimtab.Plan
-		if err := c.call(ctx, http.MethodGet, "/api/v1/applied/"+url.PathEscape(c.Plan), nil, &p); err == nil {
+		if err := c.call(ctx, http.MethodGet, "/api/v1/applied/"+url.PathEscape(c.Plan), nil, &p); err == nil && p.Last {
 			return c.print(t.out, p, func(w io.Writer) { printApplied(w, &p) })
 		}
 		select {
@@ -351,6 +351,9 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 
 func printApplied(w io.Writer, p *trimtab.Plan) {
 	fmt.Fprintf(w, "%s: plan %s\n", p.Cause, p.ID())
+	if len(p.Actions) == 0 {
+		fmt.Fprintln(w, "nothing was changed")
+	}
 	rows := [][]string{}
 	for _, a := range p.Actions {
 		rows = append(rows, []string{"  " + a.Target, a.Resource, a.Expect.String(), "->", a.Set.String()})

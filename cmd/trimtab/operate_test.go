@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console"
+)
+
+// operated is a site under a steady load, with the command line against it.
+type operated struct {
+	*testing.T
+	site *site
+	q    quotas
+}
+
+// operate starts a site on the two workloads of the loop test, in a mode, and
+// keeps requests coming.
+func operate(t *testing.T, q quotas, mode trimtab.Mode, load func() (*config.Config, error)) *operated {
+	t.Helper()
+	cfg := loopConfig(t, q.root)
+	for i := range cfg.Workloads {
+		cfg.Workloads[i].Mode = mode
+	}
+	s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler), Load: load})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	sent := make(chan struct{})
+	requests := newSender(t, s.otlpAddress, q)
+	go func() {
+		defer close(sent)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			// Errors show as workloads without data.
+			_ = requests.send(ctx)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-sent
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &operated{t, s, q}
+}
+
+// trimtab runs one command line against the site.
+func (o *operated) trimtab(args ...string) (code int, out string) {
+	o.Helper()
+	var b bytes.Buffer
+	o.Setenv("TRIMTAB_URL", "http://"+o.site.webAddress)
+	code = Main(context.Background(), args, &b, &b)
+	return code, b.String()
+}
+
+// eventually waits for what must come true.
+func (o *operated) eventually(what string, ok func() bool) {
+	o.Helper()
+	deadline := time.NewTimer(60 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case err := <-o.site.failed:
+			o.Fatal(err)
+		case <-deadline.C:
+			o.Fatalf("%s: not after 60 s: %s", what, statusOf(o.T, o.site))
+		case <-tick.C:
+		}
+	}
+}
+
+func TestRecommendDoesEverythingButTheWriteAndApplyWritesOnce(t *testing.T) {
+	q := fixtureQuotas(t)
+	o := operate(t, q, trimtab.Recommend, nil)
+	var plan trimtab.Plan
+	o.eventually("a plan that raises hungry", func() bool {
+		code, out := o.trimtab("plan", "-o", "json")
+		plan = trimtab.Plan{}
+		if code != exitDone || json.Unmarshal([]byte(out), &plan) != nil {
+			return false
+		}
+		raised, lowered := false, false
+		for _, a := range plan.Actions {
+			raised = raised || a.Target == "hungry" && a.Expect.Less(a.Set)
+			lowered = lowered || a.Target == "modest" && a.Set.Less(a.Expect)
+		}
+		return raised && lowered
+	})
+	if h, m := q.read("hungry"), q.read("modest"); h != 0.5 || m != 0.5 {
+		t.Fatalf("recommend wrote: hungry %v, modest %v", h, m)
+	}
+	if code, out := o.trimtab("diff"); code != exitChanges || !strings.Contains(out, "hungry") {
+		t.Errorf("diff: code %d: %s", code, out)
+	}
+	if code, out := o.trimtab("explain", "hungry"); code != exitDone || !strings.Contains(out, "input load") || !strings.Contains(out, "recommended") {
+		t.Errorf("explain: code %d: %s", code, out)
+	}
+	code, out := o.trimtab("apply", plan.ID())
+	if code != exitDone || !strings.Contains(out, "apply "+plan.ID()) {
+		t.Fatalf("apply: code %d: %s", code, out)
+	}
+	t.Log(out)
+	o.eventually("the applied plan", func() bool { return q.read("hungry") > 0.5 })
+	if sum := q.read("hungry") + q.read("modest"); sum > 1+1e-6 {
+		t.Errorf("the sum is %v", sum)
+	}
+	// The state has changed since: the same plan is refused.
+	was := q.read("hungry")
+	if _, out := o.trimtab("apply", plan.ID()); q.read("hungry") != was {
+		t.Errorf("an outdated plan was applied again: %s", out)
+	}
+	if code, out := o.trimtab("apply", "9-999999", "--wait", "2s"); code == exitDone && !strings.Contains(out, "held") && !strings.Contains(out, "refused") {
+		t.Errorf("apply of an unknown plan: code %d: %s", code, out)
+	}
+}
+
+func TestPauseFreezesEveryKnobAndKeepsLeasesAlive(t *testing.T) {
+	q := fixtureQuotas(t)
+	o := operate(t, q, trimtab.Act, nil)
+	o.eventually("hungry to be raised", func() bool { return q.read("hungry") > 0.5 })
+	if code, out := o.trimtab("pause"); code != exitDone {
+		t.Fatal(code, out)
+	}
+	var s console.Status
+	o.eventually("the pause", func() bool { getJSON(t, o.site, "/api/v1/status", &s); return s.Paused })
+	h, m := q.read("hungry"), q.read("modest")
+	plan := s.Plan
+	o.eventually("three more rounds", func() bool {
+		getJSON(t, o.site, "/api/v1/status", &s)
+		_, a, _ := trimtab.ParsePlanID(s.Plan)
+		_, b, _ := trimtab.ParsePlanID(plan)
+		return a >= b+3
+	})
+	if q.read("hungry") != h || q.read("modest") != m || s.LeaseLeft <= 0 {
+		t.Errorf("paused: hungry %v was %v, modest %v was %v, lease %v", q.read("hungry"), h, q.read("modest"), m, s.LeaseLeft)
+	}
+	if code, out := o.trimtab("resume"); code != exitDone {
+		t.Fatal(code, out)
+	}
+	o.eventually("the end of the pause", func() bool { getJSON(t, o.site, "/api/v1/status", &s); return !s.Paused })
+}
+
+func TestAReloadIsAppliedABadOneKeepsTheOldAndARemovedWorkloadIsRestored(t *testing.T) {
+	q := fixtureQuotas(t)
+	var next func() (*config.Config, error)
+	o := operate(t, q, trimtab.Act, func() (*config.Config, error) { return next() })
+	o.eventually("modest to be lowered", func() bool { return q.read("modest") < 0.5 })
+	broken := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(broken, []byte("pool: {cpu: minus}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	next = func() (*config.Config, error) { return config.Load(broken) }
+	if err := o.site.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "bad.yaml:1:") {
+		t.Errorf("a bad file: %v", err)
+	}
+	if len(o.site.config.Workloads) != 2 {
+		t.Fatal("a bad reload replaced the configuration")
+	}
+	old := *o.site.config
+	next = func() (*config.Config, error) {
+		c := old
+		c.Workloads = []config.Workload{old.Workloads[0]}
+		return &c, nil
+	}
+	if err := o.site.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.eventually("modest to be restored", func() bool { return q.read("modest") == 0.5 })
+	next = func() (*config.Config, error) { c := old; c.Storage.Path = "elsewhere"; return &c, nil }
+	if err := o.site.Reload(t.Context()); err == nil {
+		t.Error("storage changed while running")
+	}
+}
+
+func TestAbsentSpansHoldAWorkloadAndItSaysWhy(t *testing.T) {
+	q := fixtureQuotas(t)
+	cfg := loopConfig(t, q.root)
+	s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	requests := newSender(t, s.otlpAddress, q)
+	o := &operated{t, s, q}
+	o.eventually("hungry to be raised", func() bool {
+		if err := requests.send(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return q.read("hungry") > 0.5
+	})
+	// The spans stop. Nobody may be lowered from here on.
+	h, m := q.read("hungry"), q.read("modest")
+	o.eventually("the reason to hold", func() bool {
+		h, m = max(h, q.read("hungry")), min(m, q.read("modest"))
+		var e console.Explanation
+		getJSON(t, s, "/api/v1/workloads/hungry", &e)
+		return strings.HasPrefix(e.State, "held: ")
+	})
+	was := []float64{q.read("hungry"), q.read("modest")}
+	rounds := s.view.Rounds()
+	o.eventually("five more rounds", func() bool { return s.view.Rounds() >= rounds+5 })
+	if now := []float64{q.read("hungry"), q.read("modest")}; now[0] < was[0] || now[1] < was[1] {
+		t.Errorf("without spans: %v became %v", fmt.Sprint(was), fmt.Sprint(now))
+	}
+}
