@@ -43,9 +43,10 @@ demo-short: build ## a short headless demo whose report is checked for its struc
 .PHONY: bench
 bench: build ## every figure: ingestion, reaction, planning, idle
 	go run ./internal/bench/ingest
-	go run ./internal/bench/react
-	go run ./internal/bench/idle
-	go test -run '^$$' -bench . -benchtime 1x ./planner/... ./analyzer/...
+	go test -run '^$$' -bench 'AlertToLimit|Idle' -benchtime 1x ./cmd/trimtab
+	go test -run '^$$' -bench 'Solve|AlertToPlan' -benchtime 3x ./planner
+	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
+	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)
