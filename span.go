@@ -84,39 +84,39 @@ func (f *SpanFrame) Validate() error {
 	if f.Partition < 0 {
 		return Invalidf("span frame: partition %d", f.Partition)
 	}
-	_, _, err := frameBounds(f.Data)
+	_, err := frameBounds(f.Data)
 	return err
 }
 
-// frameBounds walks the resources of b and returns the offset of the first
-// span and the number of spans.
-func frameBounds(b []byte) (offset, spans int, err error) {
+// frameBounds walks the frame b and returns the offset of the first span; the
+// spans fill the rest.
+func frameBounds(b []byte) (offset int, err error) {
 	if len(b) < frameHeader || string(b[:4]) != frameMagic {
-		return 0, 0, Invalidf("span frame: no version 1 header in %d bytes", len(b))
+		return 0, Invalidf("span frame: no version 1 header in %d bytes", len(b))
 	}
 	resources := int(binary.LittleEndian.Uint16(b[4:]))
-	spans = int(binary.LittleEndian.Uint32(b[8:]))
+	spans := int(binary.LittleEndian.Uint32(b[8:]))
 	if spans > MaxFrameSpans {
-		return 0, 0, Invalidf("span frame: %d spans, limit %d", spans, MaxFrameSpans)
+		return 0, Invalidf("span frame: %d spans, limit %d", spans, MaxFrameSpans)
 	}
 	offset = frameHeader
 	for range resources {
 		if offset, err = skipResource(b, offset); err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 	}
 	if len(b)-offset != spans*SpanBytes {
-		return 0, 0, Invalidf("span frame: %d bytes for %d spans", len(b)-offset, spans)
+		return 0, Invalidf("span frame: %d bytes for %d spans", len(b)-offset, spans)
 	}
 	for at := offset; at < len(b); at += SpanBytes {
 		if r := int(binary.LittleEndian.Uint16(b[at+52:])); r >= resources {
-			return 0, 0, Invalidf("span frame: resource %d of %d", r, resources)
+			return 0, Invalidf("span frame: resource %d of %d", r, resources)
 		}
 		if a := math.Float32frombits(binary.LittleEndian.Uint32(b[at+48:])); !(a >= 1 && a <= 1e9) {
-			return 0, 0, Invalidf("span frame: adjusted count %v", a)
+			return 0, Invalidf("span frame: adjusted count %v", a)
 		}
 	}
-	return offset, spans, nil
+	return offset, nil
 }
 
 // skipResource returns the offset behind the resource at offset.
@@ -238,7 +238,7 @@ type SpanReader struct {
 
 // ReadSpanFrame validates b and returns a reader of its spans.
 func ReadSpanFrame(b []byte) (SpanReader, error) {
-	offset, _, err := frameBounds(b)
+	offset, err := frameBounds(b)
 	if err != nil {
 		return SpanReader{}, err
 	}

@@ -49,7 +49,7 @@ func (h *history) take(v *trimtab.Holding, target, resource string) {
 			if len(h.hosts) >= maxHosts {
 				return
 			}
-			h.hosts, found = slices.Insert(h.hosts, i, &hostHistory{host: v.Host}), true
+			h.hosts = slices.Insert(h.hosts, i, &hostHistory{host: v.Host})
 		}
 		since := t.Since
 		if since.IsZero() || since.After(v.Time) {

@@ -282,7 +282,7 @@ func TestUtilitiesHaveTheShapesOfThePaper(t *testing.T) {
 		{"m", func(m float64) float64 { return m }},
 		{"min(p, slo) / slo", func(m float64) float64 { return m }},
 		{"m ** 2", func(m float64) float64 { return m * m }},
-		{"p >= slo ? 1 : 0", func(m float64) float64 { return math.Floor(m) }},
+		{"p >= slo ? 1 : 0", math.Floor},
 		{"1", func(float64) float64 { return 1 }},
 		{"sqrt(4) * m - max(1, m)", func(m float64) float64 { return max(0, 2*m-1) }},
 		{"let half = m / 2; half + half", func(m float64) float64 { return m }},

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	promconfig "github.com/prometheus/common/config"
-
 	"github.com/trimtab/trimtab"
 )
 
@@ -223,7 +221,7 @@ func (v *validator) prometheus() {
 	if p.HTTP.TLSConfig.InsecureSkipVerify {
 		v.warn("prometheus.tls_config.insecure_skip_verify", "the server's certificate is not checked", "name its authority with ca_file")
 	}
-	v.httpSecrets(&p.HTTP)
+	v.httpSecrets()
 }
 
 // section returns the path of the HTTP client's setting that message names.
@@ -242,7 +240,7 @@ func (v *validator) section(message string) string {
 }
 
 // httpSecrets warns of secrets that stand in the file.
-func (v *validator) httpSecrets(h *promconfig.HTTPClientConfig) {
+func (v *validator) httpSecrets() {
 	for path, file := range map[string]string{
 		"basic_auth.password": "password_file", "authorization.credentials": "credentials_file",
 		"oauth2.client_secret": "client_secret_file", "bearer_token": "authorization.credentials_file",

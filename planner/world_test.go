@@ -86,8 +86,7 @@ type world struct {
 	up   []trimtab.Value
 	cap  float64
 	// lowered sees every fall that a plan asks for.
-	lowered   func(a *trimtab.Action)
-	estimates int
+	lowered func(a *trimtab.Action)
 }
 
 func (w *world) total() float64 {

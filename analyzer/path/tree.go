@@ -90,7 +90,7 @@ func (t *tree) connect(p *places) {
 	}
 	for i := range t.nodes {
 		if n := &t.nodes[i]; !n.duplicate {
-			t.findParent(int32(i), n)
+			t.findParent(n)
 		}
 	}
 	for i := range t.nodes {
@@ -133,7 +133,7 @@ func before(a, b *record, p *places) bool {
 	return cmp.Or(cmp.Compare(x.component, y.component), cmp.Compare(x.workload, y.workload)) < 0
 }
 
-func (t *tree) findParent(i int32, n *node) {
+func (t *tree) findParent(n *node) {
 	if t.shared > 0 && n.side() == 1 {
 		// The caller's half of a shared id is the parent of the callee's.
 		if caller := t.index.find(n.id, false).sides[0]; caller != 0 {
@@ -141,11 +141,11 @@ func (t *tree) findParent(i int32, n *node) {
 			return
 		}
 	}
-	switch {
-	case n.parent == 0:
+	switch n.parent {
+	case 0:
 		t.roots++
 		return
-	case n.parent == n.id:
+	case n.id:
 		n.faults |= selfParent
 		return
 	}

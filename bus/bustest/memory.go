@@ -193,15 +193,3 @@ func (m *Memory) Close() error {
 	}
 	return nil
 }
-
-// pause waits for d and reports false when ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}

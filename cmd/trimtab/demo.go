@@ -35,7 +35,7 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	if err != nil {
 		return fmt.Errorf("make demo directory: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	logs, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return fmt.Errorf("make demo log: %w", err)

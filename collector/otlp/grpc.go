@@ -35,7 +35,6 @@ func newServer(c *Config, s *service) *grpc.Server {
 		grpc.MaxConcurrentStreams(256),
 		grpc.ReadBufferSize(128 << 10),
 		grpc.WriteBufferSize(8 << 10),
-		grpc.SharedWriteBuffer(true),
 		grpc.NumStreamWorkers(64),
 		grpc.ConnectionTimeout(c.Timeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 10 * c.Timeout, Time: c.Timeout, Timeout: c.Timeout}),

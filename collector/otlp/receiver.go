@@ -119,17 +119,26 @@ func (r *Receiver) Serve(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		r.drain(context.WithoutCancel(ctx))
-	case err = <-stopped:
+	case first := <-stopped:
 		running--
+		err = unlessClosed(first)
 	}
 	_ = r.Close() // what is left; the listeners may be closed already
 	for range running {
-		<-stopped
+		err = errors.Join(err, unlessClosed(<-stopped))
 	}
-	if err == nil || errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) || errors.Is(err, grpc.ErrServerStopped) {
+	if err != nil {
+		return fmt.Errorf("serve OTLP: %w", err)
+	}
+	return nil
+}
+
+// unlessClosed returns err, or nil when it only says that serving has ended.
+func unlessClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
-	return fmt.Errorf("serve OTLP: %w", err)
+	return err
 }
 
 func (r *Receiver) serveHTTP() error {

@@ -12,39 +12,46 @@ import (
 	"github.com/trimtab/trimtab/collector/internal/wire"
 )
 
+// The wire types.
+const (
+	varint  = uint64(protowire.VarintType)
+	fixed64 = uint64(protowire.Fixed64Type)
+	length  = uint64(protowire.BytesType)
+)
+
 // Tags of the fields that are read: number<<3 | wire type. The same number
 // with another type is an unknown field, as generated code has it.
 const (
-	requestResourceSpans = 1<<3 | 2
+	requestResourceSpans = 1<<3 | length
 
-	resourceSpansResource = 1<<3 | 2
-	resourceSpansScopes   = 2<<3 | 2
+	resourceSpansResource = 1<<3 | length
+	resourceSpansScopes   = 2<<3 | length
 
-	scopeSpansSpans = 2<<3 | 2
+	scopeSpansSpans = 2<<3 | length
 
-	spanTraceID  = 1<<3 | 2
-	spanID       = 2<<3 | 2
-	spanState    = 3<<3 | 2
-	spanParentID = 4<<3 | 2
-	spanKind     = 6<<3 | 0
-	spanStart    = 7<<3 | 1
-	spanEnd      = 8<<3 | 1
-	spanStatus   = 15<<3 | 2
+	spanTraceID  = 1<<3 | length
+	spanID       = 2<<3 | length
+	spanState    = 3<<3 | length
+	spanParentID = 4<<3 | length
+	spanKind     = 6<<3 | varint
+	spanStart    = 7<<3 | fixed64
+	spanEnd      = 8<<3 | fixed64
+	spanStatus   = 15<<3 | length
 
-	statusCode = 3<<3 | 0
+	statusCode = 3<<3 | varint
 
-	resourceAttributes = 1<<3 | 2
+	resourceAttributes = 1<<3 | length
 
-	keyValueKey   = 1<<3 | 2
-	keyValueValue = 2<<3 | 2
+	keyValueKey   = 1<<3 | length
+	keyValueValue = 2<<3 | length
 
-	anyText    = 1<<3 | 2
-	anyBool    = 2<<3 | 0
-	anyInt     = 3<<3 | 0
-	anyDouble  = 4<<3 | 1
-	anyArray   = 5<<3 | 2
-	anyKeyList = 6<<3 | 2
-	anyBytes   = 7<<3 | 2
+	anyText    = 1<<3 | length
+	anyBool    = 2<<3 | varint
+	anyInt     = 3<<3 | varint
+	anyDouble  = 4<<3 | fixed64
+	anyArray   = 5<<3 | length
+	anyKeyList = 6<<3 | length
+	anyBytes   = 7<<3 | length
 )
 
 // statusError is STATUS_CODE_ERROR.

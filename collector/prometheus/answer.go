@@ -7,6 +7,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 )
 
@@ -85,7 +86,7 @@ func readAnswer(status int, contentType string, body []byte) (value float64, war
 	if jsonErr := json.Unmarshal(body, &r); jsonErr != nil || r.Status == "" {
 		return 0, nil, notAnAnswer(status, media, jsonErr)
 	}
-	warnings = append(r.Warnings, r.Infos...)
+	warnings = slices.Concat(r.Warnings, r.Infos)
 	if r.Status != "success" || status/100 != 2 {
 		if r.ErrorType == "timeout" || r.ErrorType == "canceled" {
 			return 0, warnings, &fault{kindTimeout, clip(fmt.Sprintf("Prometheus gave up: %s", r.Error))}

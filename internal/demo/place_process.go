@@ -80,7 +80,7 @@ func (p *processPlace) Add(ctx context.Context, s *Service) error {
 func (p *processPlace) supervise(ctx context.Context, s *Service, dir string) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.stops = append(p.stops, stop)
-	var output io.Writer = io.Discard
+	output := io.Discard
 	if p.launcher.Stderr != nil {
 		output = p.launcher.Stderr
 	}

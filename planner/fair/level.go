@@ -89,9 +89,9 @@ func round(p *planner.Problem, of []bounded, s float64) []int {
 const grain = 1e-9
 
 // solve levels the workloads between their minimum and what each may want.
-func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Solution, []bounded, error) {
+func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Solution, error) {
 	if err := p.Validate(); err != nil {
-		return planner.Solution{}, nil, err
+		return planner.Solution{}, err
 	}
 	of := make([]bounded, len(p.Workloads))
 	for i := range p.Workloads {
@@ -110,7 +110,7 @@ func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Soluti
 			s.Binding[i] = "demand"
 		}
 	}
-	return s, of, nil
+	return s, nil
 }
 
 // NJCPolicy is the NJC procedure on whole units, over the recommended demands.
@@ -123,7 +123,7 @@ func (NJCPolicy) Name() string { return "njc" }
 // Solve divides the units; see [planner.Policy] for the errors. It takes
 // O(n log n) time. Its value is F_NJC over the demands.
 func (NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
-	s, _, err := solve(p, demand)
+	s, err := solve(p, demand)
 	if err != nil {
 		return s, err
 	}
@@ -148,7 +148,7 @@ func (ResourceFair) Name() string { return "resource-fair" }
 
 // Solve divides the units; see [planner.Policy] for the errors.
 func (ResourceFair) Solve(p *planner.Problem) (planner.Solution, error) {
-	s, _, err := solve(p, func(w *planner.Workload) int { return w.Max })
+	s, err := solve(p, func(w *planner.Workload) int { return w.Max })
 	if err != nil {
 		return s, err
 	}

@@ -28,14 +28,11 @@ func (f *filter) step(y float64) {
 	if f.Seen == 0 && f.Mu == 0 {
 		f.Mu, f.Phi = y, 0.9
 	}
-	dev := y - f.Mu
-	err := dev
+	dev, err := y-f.Mu, 0.0
 	if f.Seen > 0 {
 		err = dev - f.Phi*f.Dev - f.Theta*f.Err
 		keep := math.Min(0.98, 1-1/float64(f.Seen+1))
 		f.Square = keep*f.Square + (1-keep)*err*err
-	} else {
-		err = 0
 	}
 	f.Dev, f.Err = dev, err
 	f.Seen = min(f.Seen+1, math.MaxInt32)

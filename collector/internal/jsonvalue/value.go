@@ -50,7 +50,7 @@ func (v Value) Members() iter.Seq2[string, Value] {
 		}
 		for at := space(v, 1); v[at] != '}'; {
 			end := skip(v, at)
-			key, _ := Value(v[at:end]).Text()
+			key, _ := v[at:end].Text()
 			at = space(v, space(v, end)+1) // behind the colon
 			end = skip(v, at)
 			if !yield(key, v[at:end]) {

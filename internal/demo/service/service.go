@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -110,7 +111,9 @@ func serve(ctx context.Context, srv *http.Server, listener net.Listener) error {
 	if srv.Shutdown(drain) != nil {
 		_ = srv.Close() // cuts what did not end in time
 	}
-	<-failed
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	}
 	return nil
 }
 
