@@ -28,7 +28,7 @@ test: ## run the tests: embedded parts only, under 5 minutes
 .PHONY: integration
 integration: build ## race detector, a nats-server and a Prometheus as processes of their own, non-root paths
 	go test -count=1 -race -timeout 20m $(RACE_PACKAGES)
-	go test -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
+	go test -count=1 -tags integration -skip TestTheDemo -timeout 20m $(INTEGRATION_PACKAGES)
 	./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
@@ -36,9 +36,8 @@ RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./conso
 INTEGRATION_PACKAGES := ./bus/... ./collector/... ./analyzer/... ./actuator/... ./cmd/...
 
 .PHONY: demo-short
-demo-short: build ## a short headless demo whose report is checked for its structure
-	./bin/trimtab demo --headless --for 80s --report bin/demo-report.json
-	go run ./internal/demo/checkreport bin/demo-report.json
+demo-short: ## two short headless demos, with cgroups and without root, whose reports are checked
+	go test -count=1 -tags integration -run TestTheDemo -v ./cmd/trimtab
 
 .PHONY: bench
 bench: build ## every figure: ingestion, reaction, planning, idle
