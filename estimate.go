@@ -50,6 +50,8 @@ type Estimate struct {
 	// input is missing, stale or contradicts itself.
 	Hold   string  `json:"hold,omitempty"`
 	Inputs []Input `json:"inputs,omitempty"`
+	// Exemplars are the slowest requests of the latest interval.
+	Exemplars []Exemplar `json:"exemplars,omitempty"`
 }
 
 // Kind returns KindEstimate.
@@ -92,6 +94,9 @@ func (e *Estimate) Validate() error {
 		if err := nonNegative("latency "+name, float64(v)); err != nil {
 			return err
 		}
+	}
+	if err := validExemplars(e.Exemplars); err != nil {
+		return err
 	}
 	return validInputs(e.Inputs)
 }

@@ -30,6 +30,9 @@ type Sketch struct {
 	Under float64 `json:"under"`
 	// Errors is how many of Requests ended with an error.
 	Errors float64 `json:"errors,omitempty"`
+	// Exemplars are the slowest requests over Threshold, or the slowest of all
+	// when no threshold is known; the slowest first.
+	Exemplars []Exemplar `json:"exemplars,omitempty"`
 	// Components holds, per component, the sojourn time: the part of a span
 	// in which no child of it ran, in seconds.
 	Components map[string]*Component `json:"components,omitempty"`
@@ -71,7 +74,7 @@ func (s *Sketch) Validate() error {
 			return Invalidf("sketch of %s: component %q is null", s.Workload, name)
 		}
 	}
-	return nil
+	return validExemplars(s.Exemplars)
 }
 
 // Quantity names what a sample measures.

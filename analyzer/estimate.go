@@ -79,6 +79,7 @@ func (w *workload) estimate(now time.Time, hold string) *trimtab.Estimate {
 		Hold:        hold,
 		Load:        w.forecastLoad(),
 		Inputs:      w.inputs(now),
+		Exemplars:   r.slowest,
 	}
 	if w.learner != nil {
 		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()

@@ -65,6 +65,7 @@ type spans struct {
 	// lost tells that partial sketches seem lost, so that load was scaled.
 	lost    bool
 	latency trimtab.Histogram
+	slowest []trimtab.Exemplar
 }
 
 // merge sums up the partial sketches. Partitions that sent nothing either had
@@ -82,6 +83,7 @@ func (v *interval) merge(c *Config, latency time.Duration) (s spans, ok bool) {
 		s.sampled = s.sampled || p.Sampled
 		counted += float64(p.Spans)
 		s.latency.Merge(&p.Latency)
+		s.slowest = trimtab.SlowestExemplars(s.slowest, p.Exemplars)
 	}
 	s.read = s.requests
 	if s.sampled {

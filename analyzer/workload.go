@@ -64,6 +64,7 @@ type report struct {
 	allocAt     time.Time
 	noAlloc     string // why allocation is missing
 	latency     map[string]trimtab.Seconds
+	slowest     []trimtab.Exemplar
 	// aside is why it did not teach the curve.
 	aside string
 }
@@ -246,7 +247,7 @@ func (w *workload) close(v *interval, c *counts) {
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)
 	if seen {
-		r.latency = quantiles(&s.latency)
+		r.latency, r.slowest = quantiles(&s.latency), s.slowest
 	}
 	if r.load != nil && w.forecaster != nil {
 		if w.forecaster.Observe(*r.load) != nil {

@@ -62,7 +62,12 @@ func (p *Path) accountTop(n *node) {
 		return
 	}
 	s.latency.Add(seconds(n.duration()), weight)
-	if threshold := p.places.workloads[n.workload].threshold; !failed && threshold > 0 && n.duration() <= threshold {
+	switch threshold := p.places.workloads[n.workload].threshold; {
+	case threshold <= 0 || n.duration() > threshold:
+		if n.duration() >= s.slowest.least() {
+			s.slowest.add(slow{duration: n.duration(), trace: p.tree.trace, span: n.id})
+		}
+	case !failed:
 		s.under += weight
 	}
 }

@@ -83,6 +83,7 @@ func merge(a, b *trimtab.Sketch) {
 	a.Latency.Merge(&b.Latency)
 	a.Under += b.Under
 	a.Errors += b.Errors
+	a.Exemplars = trimtab.SlowestExemplars(a.Exemplars, b.Exemplars)
 	for name, c := range b.Components {
 		if a.Components[name] == nil {
 			a.Components[name] = new(trimtab.Component)

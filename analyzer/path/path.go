@@ -214,6 +214,7 @@ func (p *Path) makeRoom(t *traceRecord) bool {
 // load builds the tree of t.
 func (p *Path) load(t *traceRecord) {
 	p.tree.reset(int(t.count))
+	p.tree.trace = t.id
 	for k := t.head; k != 0; {
 		r := p.spans.at(k)
 		p.tree.add(r, p.places.places[r.place].workload)

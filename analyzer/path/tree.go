@@ -46,6 +46,7 @@ func (n *node) side() int {
 
 // tree is one trace with its relations. Its memory is used again.
 type tree struct {
+	trace      [16]byte
 	nodes      []node
 	index      index
 	walk       []int32

@@ -36,6 +36,7 @@ type sum struct {
 	spans                   uint64
 	sampled                 bool
 	latency                 trimtab.Histogram
+	slowest                 slowest
 	flagged                 tally
 }
 
@@ -142,6 +143,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 		Threshold: trimtab.SecondsOf(time.Duration(about.threshold)),
 		Under:     s.under,
 		Errors:    s.errors,
+		Exemplars: s.slowest.exemplars(),
 	}
 	for id, c := range x.cells {
 		if place := w.places.places[id]; c != nil && place.workload == workload {

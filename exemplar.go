@@ -1,0 +1,71 @@
+package trimtab
+
+import (
+	"cmp"
+	"encoding/hex"
+	"slices"
+)
+
+// MaxExemplars bounds the exemplars of one sketch and of one estimate.
+const MaxExemplars = 4
+
+// Exemplar names one slow request, so that a decision can point to what
+// showed the need for it.
+type Exemplar struct {
+	// TraceID and SpanID are those of the request's entry span, in 32 and 16
+	// lower-case hexadecimal digits; neither is all zeros.
+	TraceID string `json:"trace_id"`
+	SpanID  string `json:"span_id"`
+	// Latency is the duration of the entry span.
+	Latency Seconds `json:"latency_s"`
+}
+
+// Validate checks the ids and the latency.
+func (e *Exemplar) Validate() error {
+	if !isID(e.TraceID, 16) || !isID(e.SpanID, 8) {
+		return Invalidf("exemplar: trace %.40q, span %.40q: want 32 and 16 hexadecimal digits", e.TraceID, e.SpanID)
+	}
+	return nonNegative("latency of exemplar", float64(e.Latency))
+}
+
+// isID reports whether s is a valid id of n bytes.
+func isID(s string, n int) bool {
+	if len(s) != 2*n {
+		return false
+	}
+	b, err := hex.DecodeString(s)
+	return err == nil && hex.EncodeToString(b) == s && slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
+}
+
+// SlowestExemplars returns the MaxExemplars slowest of both lists, the slowest
+// first, at most one of each trace. It is the same whatever the order and
+// grouping of several lists, and changes neither; nil when both are empty.
+func SlowestExemplars(a, b []Exemplar) []Exemplar {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, func(x, y Exemplar) int {
+		return cmp.Or(cmp.Compare(y.Latency, x.Latency), cmp.Compare(x.TraceID, y.TraceID), cmp.Compare(x.SpanID, y.SpanID))
+	})
+	var out []Exemplar
+	for _, e := range all {
+		if len(out) == MaxExemplars {
+			break
+		}
+		if !slices.ContainsFunc(out, func(o Exemplar) bool { return o.TraceID == e.TraceID }) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// validExemplars checks a list.
+func validExemplars(list []Exemplar) error {
+	if len(list) > MaxExemplars {
+		return Invalidf("%d exemplars, limit %d", len(list), MaxExemplars)
+	}
+	for i := range list {
+		if err := list[i].Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
