@@ -71,12 +71,17 @@ func (a Amount) Validate() error {
 	return nonNegative("amount", a.Value)
 }
 
-// String prints the shortest exact decimal, or "unlimited".
+// String prints the shortest decimal that is exact to a billionth, so that
+// 0.1 + 0.2 reads 0.3, or "unlimited".
 func (a Amount) String() string {
 	if a.Unlimited {
 		return "unlimited"
 	}
-	return strconv.FormatFloat(a.Value, 'g', -1, 64)
+	v := a.Value
+	if v < 1e6 {
+		v = math.Round(v*1e9) / 1e9
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 // MarshalJSON writes a number, or "unlimited".

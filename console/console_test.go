@@ -19,7 +19,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func testView() *View {
 	v := NewView(Config{Pool: "cpu", Resource: "cpu", Capacity: 8, Objective: "njc", Round: time.Second, Workloads: []Workload{
-		{Name: "shop", Mode: trimtab.Act, SLO: "95% under 200ms", Target: .95, Utility: func(p float64) float64 { return min(1, p/.95) }},
+		{Name: "shop", Mode: trimtab.Act, SLO: "95% under 200ms", Target: .95, Share: true, Utility: func(p float64) float64 { return min(1, p/.95) }},
 		{Name: "batch", Mode: trimtab.Off},
 	}})
 	bad, good := 0.4, 0.95

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,30 +15,91 @@ import (
 //go:embed page.html workload.html style.css
 var assets embed.FS
 
+// shownHistory is how many earlier decisions the page of a workload lists.
+const shownHistory = 20
+
 // pages parses the embedded templates. They are part of the program: one that
 // does not parse is a programmer's error, and panics.
 func pages() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"number":  number,
-		"percent": percent,
-		"ms":      milliseconds,
-		"state":   stateClass,
-		"clock":   func(t time.Time) string { return t.Format(time.TimeOnly) },
-		"share":   share,
+		"number":      Number,
+		"optional":    Optional,
+		"amount":      Amount,
+		"performance": Performance,
+		"quantity":    Quantity,
+		"latency":     Latency,
+		"age":         Age,
+		"clock":       Clock,
+		"unit":        Unit,
+		"since":       func(t, now time.Time) string { return Age(trimtab.SecondsOf(now.Sub(t))) },
+		"state":       stateClass,
+		"share":       share,
+		"move":        move,
+		"bare":        func(workload, summary string) string { return strings.TrimPrefix(summary, workload+": ") },
 	}).ParseFS(assets, "*.html"))
 }
 
+// overview is what page.html shows.
+type overview struct {
+	Status
+	// NotReady is what is not ready, by part, with the reason.
+	NotReady map[string]string
+	// Bad, Note and OK count workloads by what they ask of a person.
+	Bad, Note, OK int
+}
+
+// Given is what is given out, for the bar.
+func (o *overview) Given() *trimtab.Amount { return &o.Allocated }
+
 func (h *handler) page(w http.ResponseWriter, _ *http.Request) {
-	h.render(w, "page.html", h.view.Status(time.Now()))
+	o := overview{Status: h.view.Status(time.Now())}
+	if h.options.Ready != nil {
+		o.NotReady = h.options.Ready()
+	}
+	for i := range o.Workloads {
+		switch stateClass(o.Workloads[i].State) {
+		case "bad":
+			o.Bad++
+		case "note":
+			o.Note++
+		case "ok":
+			o.OK++
+		}
+	}
+	h.render(w, "page.html", &o)
+}
+
+// detail is what workload.html shows.
+type detail struct {
+	Explanation
+	Now            time.Time
+	Curve, History *chart
+	Earlier        []*Decision
+}
+
+// Expected are the bounds of what is expected at the value that was set.
+func (d *detail) Expected() (out []*float64) {
+	for i := range d.Bounds {
+		out = append(out, &d.Bounds[i])
+	}
+	return out
 }
 
 func (h *handler) workload(w http.ResponseWriter, r *http.Request) {
-	e, ok := h.view.Explain(r.PathValue("name"), 50, time.Now())
+	now := time.Now()
+	e, ok := h.view.Explain(r.PathValue("name"), keptDecisions, now)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	h.render(w, "workload.html", e)
+	d := detail{Explanation: e, Now: now, Earlier: e.History[:min(len(e.History), shownHistory)], Curve: curveChart(&e)}
+	oldestFirst := slices.Clone(e.History)
+	slices.Reverse(oldestFirst)
+	if e.latest != nil {
+		oldestFirst = append(oldestFirst, e.latest)
+	}
+	d.History = historyChart(&e, oldestFirst, now)
+	h.render(w, "workload.html", &d)
 }
 
 func style(w http.ResponseWriter, _ *http.Request) {
@@ -61,37 +123,6 @@ func (h *handler) render(w http.ResponseWriter, name string, data any) {
 	fmt.Fprint(w, b.String())
 }
 
-// number prints three significant digits, or a dash for what was not measured.
-func number(p *float64) string {
-	if p == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.3g", *p)
-}
-
-func percent(p *float64) string {
-	if p == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f%%", 100**p)
-}
-
-func milliseconds(latency map[string]trimtab.Seconds, name string) string {
-	s, ok := latency[name]
-	if !ok {
-		return "–"
-	}
-	return fmt.Sprintf("%.0f ms", 1000*float64(s))
-}
-
-// stateClass picks the colour of a row.
-func stateClass(s string) string {
-	if s == "ok" || s == "learning" {
-		return s
-	}
-	return "attention"
-}
-
 // share is the width of an allocation's bar in percent of the capacity.
 func share(a *trimtab.Amount, capacity float64) string {
 	if a == nil || capacity <= 0 {
@@ -101,4 +132,13 @@ func share(a *trimtab.Amount, capacity float64) string {
 		return "100"
 	}
 	return fmt.Sprintf("%.1f", min(100, 100*a.Value/capacity))
+}
+
+// move is a decision in a few signs: "▲ 0.4 → 0.5".
+func move(a trimtab.Action) string {
+	sign := "▲"
+	if a.Set.Less(a.Expect) {
+		sign = "▼"
+	}
+	return sign + " " + Amount(a.Expect) + " → " + Amount(a.Set)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,8 @@ type Workload struct {
 	// asked for.
 	SLO    string
 	Target float64
+	// Share tells that performance is a share of requests, in [0, 1].
+	Share bool
 	// Utility maps performance to [0, 1]; nil shows none.
 	Utility func(float64) float64
 }
@@ -248,10 +251,12 @@ type Row struct {
 	Mode        trimtab.Mode               `json:"mode"`
 	Class       trimtab.Class              `json:"class,omitempty"`
 	SLO         string                     `json:"slo,omitempty"`
+	SLOTarget   *float64                   `json:"slo_target,omitempty"`
 	State       string                     `json:"state"`
 	Load        *float64                   `json:"load,omitempty"`
 	LoadUpper   *float64                   `json:"load_upper,omitempty"`
 	Performance *float64                   `json:"performance,omitempty"`
+	Share       bool                       `json:"performance_is_share,omitempty"`
 	Utility     *float64                   `json:"utility,omitempty"`
 	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
 	Allocation  *trimtab.Amount            `json:"allocation,omitempty"`
@@ -282,6 +287,8 @@ func (v *View) Status(now time.Time) Status {
 			s.Allocated.Value += t.Now.Value
 		}
 	}
+	// What adding leaves behind a billionth is no news.
+	s.Allocated.Value = math.Round(s.Allocated.Value*1e9) / 1e9
 	if s.Allocated.Unlimited {
 		s.Allocated = trimtab.Unlimited()
 	}
@@ -289,23 +296,60 @@ func (v *View) Status(now time.Time) Status {
 		s.Workloads = append(s.Workloads, w.row(now, v.config.Round))
 	}
 	slices.SortFunc(s.Workloads, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(worse(a), worse(b)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(worth(&a), worth(&b)), strings.Compare(a.Name, b.Name))
 	})
 	return s
 }
 
-// worse orders rows: least utility first, unknown last.
-func worse(r Row) float64 {
+// rank orders rows, worst first: those that miss their SLO, those whose data
+// or knob is in trouble, the good ones, those that nobody plans for.
+func rank(r *Row) int {
+	switch stateClass(r.State) {
+	case "bad":
+		if r.State == stateMisses {
+			return 0
+		}
+		return 1
+	case "note":
+		return 2
+	}
+	if r.Mode == trimtab.Off {
+		return 4
+	}
+	return 3
+}
+
+// worth orders rows of one rank: least utility first, unknown last.
+func worth(r *Row) float64 {
 	if r.Utility == nil {
 		return 2
 	}
 	return *r.Utility
 }
 
+// Discovered is the state of a workload that was found in the spans and is not
+// in the configuration.
+const Discovered = "discovered, not configured"
+
+// States of a workload. Those that end in ": " are followed by the reason.
+const (
+	stateOK       = "ok"
+	stateOff      = "watched only"
+	stateMisses   = "misses its SLO"
+	stateLearning = "learning"
+	stateWaiting  = "waiting for data"
+	stateHeld     = "held: "
+	stateStale    = "stale: "
+	stateKnob     = "knob: "
+)
+
 func (s *state) row(now time.Time, round time.Duration) Row {
-	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, State: "waiting for data", Host: s.host}
+	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, Share: s.Share, Host: s.host, State: s.stateAt(now, round)}
+	if s.Target > 0 {
+		r.SLOTarget = &s.Target
+	}
 	if e := s.estimate; e != nil {
-		r.State, r.Performance, r.Latency, r.Reports = "ok", e.Performance, e.Latency, e.Reports
+		r.Performance, r.Latency, r.Reports = e.Performance, e.Latency, e.Reports
 		age := trimtab.SecondsOf(now.Sub(e.Time))
 		r.Age = &age
 		if e.Load != nil {
@@ -315,31 +359,58 @@ func (s *state) row(now time.Time, round time.Duration) Row {
 			u := s.Utility(*e.Performance)
 			r.Utility = &u
 		}
-		switch {
-		case e.Hold != "":
-			r.State = "held: " + e.Hold
-		case s.heldWhy != "":
-			r.State = "held: " + s.heldWhy
-		case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
-			r.State = fmt.Sprintf("stale: nothing for %s", now.Sub(e.Time).Round(time.Second))
-		case s.declared && s.Mode != trimtab.Off && e.Curve == nil:
-			r.State = "learning"
-		}
-	}
-	if !s.declared && s.estimate != nil {
-		r.State = "discovered, not configured"
 	}
 	if h := s.held; h != nil {
 		r.Allocation, r.Knob = &h.Now, h.Knob
-		if h.Problem != "" {
-			r.State = "knob: " + h.Problem
-		}
 	}
 	if n := len(s.decisions); n > 0 {
 		d := s.decisions[n-1]
 		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
 	}
 	return r
+}
+
+// stateAt says in words how the workload is; what needs a person comes first.
+func (s *state) stateAt(now time.Time, round time.Duration) string {
+	e := s.estimate
+	planned := s.declared && s.Mode != trimtab.Off
+	switch {
+	case s.declared && s.held != nil && s.held.Problem != "":
+		return stateKnob + s.held.Problem
+	case !s.declared && e != nil:
+		return Discovered
+	case e == nil && planned && s.heldWhy != "" && s.heldWhy != "no estimate":
+		return stateHeld + s.heldWhy
+	case e == nil:
+		return stateWaiting
+	case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
+		return stateStale + "nothing for " + Age(trimtab.SecondsOf(now.Sub(e.Time)))
+	case e.Hold != "" && s.declared:
+		return stateHeld + e.Hold
+	case planned && s.Target > 0 && e.Performance != nil && *e.Performance < s.Target:
+		return stateMisses
+	case planned && e.Curve == nil:
+		return stateLearning
+	case planned && s.heldWhy != "":
+		return stateHeld + s.heldWhy
+	case !planned:
+		return stateOff
+	}
+	return stateOK
+}
+
+// stateClass sorts states by what they ask of a person: "ok", "note" (look
+// when there is time), "bad" (look now), "quiet" (nobody plans for it).
+func stateClass(s string) string {
+	switch {
+	case s == stateOK:
+		return "ok"
+	case s == stateOff || s == Discovered:
+		return "quiet"
+	case s == stateMisses || strings.HasPrefix(s, stateKnob) || strings.HasPrefix(s, stateStale):
+		return "bad"
+	}
+	return "note"
 }
 
 // Explanation is why a workload has what it has.
@@ -364,7 +435,19 @@ type Explanation struct {
 	Set          *trimtab.Amount       `json:"set,omitempty"`
 	Mode         trimtab.Mode          `json:"mode"`
 	State        string                `json:"state"`
+	Resource     string                `json:"resource,omitempty"`
+	SLO          string                `json:"slo,omitempty"`
+	SLOTarget    *float64              `json:"slo_target,omitempty"`
+	Performance  *float64              `json:"performance,omitempty"`
+	Share        bool                  `json:"performance_is_share,omitempty"`
+	Allocation   *trimtab.Amount       `json:"allocation,omitempty"`
+	Baseline     *trimtab.Amount       `json:"baseline,omitempty"`
+	Knob         string                `json:"knob,omitempty"`
+	Curve        *trimtab.Curve        `json:"curve,omitempty"`
+	Reports      int                   `json:"reports"`
 	History      []*Decision           `json:"history,omitempty"`
+
+	latest *Decision
 }
 
 // Explain tells the last decision on a workload, with up to history earlier
@@ -378,9 +461,14 @@ func (v *View) Explain(workload string, history int, now time.Time) (e Explanati
 	}
 	row := s.row(now, v.config.Round)
 	e = Explanation{Workload: workload, Mode: s.Mode, State: row.State, Binding: "none",
-		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{}}
+		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{},
+		Resource: v.config.Resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
+		Allocation: row.Allocation, Knob: row.Knob, Reports: row.Reports}
 	if s.estimate != nil {
-		e.Inputs, e.Model = append(e.Inputs, s.estimate.Inputs...), s.estimate.Model
+		e.Inputs, e.Model, e.Curve = s.inputs(now), s.estimate.Model, s.estimate.Curve
+	}
+	if s.held != nil {
+		e.Baseline = &s.held.Baseline
 	}
 	n := len(s.decisions)
 	switch {
@@ -392,13 +480,16 @@ func (v *View) Explain(workload string, history int, now time.Time) (e Explanati
 		e.Decision = "none: mode is off"
 	case s.heldWhy != "":
 		e.Decision = "hold: " + s.heldWhy
-	case row.State != "ok":
+	case row.State != stateOK && row.State != stateMisses:
 		e.Decision = "hold: " + row.State
 	default:
 		e.Decision = "hold: nothing better was found"
 	}
 	if n > 0 && s.heldWhy != "" && s.heldAt.After(s.decisions[n-1].Time) {
 		e.Decision = "hold: " + s.heldWhy + " (before that: " + e.Decision + ")"
+		if s.estimate != nil {
+			e.Inputs = s.inputs(now)
+		}
 	}
 	if history > 0 && n > 1 {
 		e.History = slices.Clone(s.decisions[max(0, n-1-history) : n-1])
@@ -407,8 +498,18 @@ func (v *View) Explain(workload string, history int, now time.Time) (e Explanati
 	return e, true
 }
 
+// inputs are those of the newest estimate, as old as they are at now.
+func (s *state) inputs(now time.Time) []trimtab.Input {
+	in := append([]trimtab.Input{}, s.estimate.Inputs...)
+	for i := range in {
+		in[i].Age = max(0, in[i].Age+trimtab.SecondsOf(now.Sub(s.estimate.Time)))
+	}
+	return in
+}
+
 func (e *Explanation) fill(d *Decision) {
 	w := &d.Action.Why
+	e.latest = d
 	e.Decision, e.Epoch, e.Plan, e.Time, e.Cause = w.Summary, d.Epoch, d.Plan, d.Time, d.Cause
 	if len(w.Inputs) > 0 {
 		e.Inputs = w.Inputs
