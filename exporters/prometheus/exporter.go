@@ -7,7 +7,12 @@
 // set to 0. It serves no HTTP and counts nothing about the stages themselves,
 // which do that.
 //
+// What a workload's performance is worth is known from the configuration:
+//
+//	utility = u(performance),  u in [0, 1] of the workload itself
+//
 //	e := prometheus.New(metrics)
+//	e.Configure([]prometheus.Workload{{Name: "shop", SLO: 0.95, Utility: u}})
 //	stop, err := e.Follow(ctx, bus)
 package prometheus
 
@@ -29,11 +34,50 @@ type Exporter struct {
 	metrics *metric.Set
 
 	mu        sync.Mutex
-	workloads map[string]bool
+	workloads map[string]*workload
+	curves    int
+}
+
+// Workload is the declared part of one workload.
+type Workload struct {
+	Name string
+	// SLO is the performance asked for, > 0; 0: none.
+	SLO float64
+	// Utility maps performance to [0, 1]; nil: unknown.
+	Utility func(performance float64) float64
+}
+
+// workload is what the exporter remembers of one.
+type workload struct {
+	declared Workload
+	// target is what the solver wanted at last; nil: unknown.
+	target *float64
+	curve  curve
 }
 
 // New returns an exporter that sets the metrics of s.
-func New(s *metric.Set) *Exporter { return &Exporter{metrics: s, workloads: map[string]bool{}} }
+func New(s *metric.Set) *Exporter { return &Exporter{metrics: s, workloads: map[string]*workload{}} }
+
+// Configure replaces the declared part and keeps what was seen.
+func (e *Exporter) Configure(declared []Workload) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, w := range e.workloads {
+		w.declared = Workload{}
+		e.metrics.Forget("trimtab_workload_slo_performance", name)
+		e.metrics.Forget("trimtab_workload_utility", name)
+	}
+	for _, d := range declared {
+		w := e.known(d.Name)
+		if w == nil {
+			continue
+		}
+		w.declared = d
+		if d.SLO > 0 {
+			e.metrics.Gauge("trimtab_workload_slo_performance", d.Name).Set(d.SLO)
+		}
+	}
+}
 
 // Follow subscribes to what is exported; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
@@ -66,7 +110,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 		e.estimate(v)
 	case *trimtab.Holding:
 		for _, t := range v.Targets {
-			if t.Now.Unlimited || t.Problem != "" || !e.known(t.Target) {
+			if t.Now.Unlimited || t.Problem != "" || e.known(t.Target) == nil {
 				e.metrics.Forget("trimtab_workload_allocation", t.Target, v.Host, t.Resource)
 				continue
 			}
@@ -84,20 +128,30 @@ func (e *Exporter) Observe(value trimtab.Value) {
 	}
 }
 
-// known admits a workload, up to the bound.
-func (e *Exporter) known(name string) bool {
-	if !e.workloads[name] && len(e.workloads) >= maxWorkloads {
-		return false
+// known admits a workload, up to the bound; nil: there are too many.
+func (e *Exporter) known(name string) *workload {
+	w := e.workloads[name]
+	if w == nil && len(e.workloads) < maxWorkloads {
+		w = &workload{}
+		e.workloads[name] = w
+		for _, mode := range []trimtab.Mode{trimtab.Act, trimtab.Recommend} {
+			e.metrics.Counter("trimtab_workload_decisions_total", name, string(mode), "raise")
+			e.metrics.Counter("trimtab_workload_decisions_total", name, string(mode), "lower")
+		}
 	}
-	e.workloads[name] = true
-	return true
+	return w
 }
 
 func (e *Exporter) estimate(v *trimtab.Estimate) {
-	if !e.known(v.Workload) {
+	w := e.known(v.Workload)
+	if w == nil {
 		return
 	}
-	var load, upper *float64
+	var load, upper, utility *float64
+	if v.Performance != nil && w.declared.Utility != nil {
+		u := w.declared.Utility(*v.Performance)
+		utility = &u
+	}
 	if v.Load != nil {
 		load, upper = &v.Load.Now, &v.Load.Upper
 	}
@@ -109,6 +163,7 @@ func (e *Exporter) estimate(v *trimtab.Estimate) {
 	e.set("trimtab_workload_load", load, v.Workload)
 	e.set("trimtab_workload_load_upper", upper, v.Workload)
 	e.set("trimtab_workload_performance", v.Performance, v.Workload)
+	e.set("trimtab_workload_utility", utility, v.Workload)
 	e.set("trimtab_workload_reports", &reports, v.Workload)
 	e.set("trimtab_workload_held", &held, v.Workload)
 	e.set("trimtab_workload_estimate_timestamp_seconds", &seen, v.Workload)
@@ -120,6 +175,7 @@ func (e *Exporter) estimate(v *trimtab.Estimate) {
 		}
 		e.set("trimtab_workload_latency_seconds", latency, v.Workload, percentile)
 	}
+	e.expected(v, w)
 }
 
 func (e *Exporter) plan(p *trimtab.Plan) {
@@ -127,9 +183,25 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 	e.metrics.Gauge("trimtab_pool_plan_timestamp_seconds", p.Pool).Set(float64(p.Time.UnixMilli()) / 1000)
 	e.set("trimtab_pool_objective", p.Value, p.Pool, p.Objective)
 	for _, a := range p.Actions {
-		if e.known(a.Target) {
-			e.set("trimtab_workload_target", a.Why.Target, a.Target)
-			e.set("trimtab_workload_demand", a.Why.Demand, a.Target)
+		w := e.known(a.Target)
+		if w == nil {
+			continue
+		}
+		w.target = a.Why.Target
+		e.set("trimtab_workload_target", a.Why.Target, a.Target)
+		e.set("trimtab_workload_demand", a.Why.Demand, a.Target)
+		direction := "raise"
+		if a.Set.Less(a.Expect) {
+			direction = "lower"
+		}
+		e.metrics.Counter("trimtab_workload_decisions_total", a.Target, string(a.Mode), direction).Inc()
+	}
+	// Who is held is wanted nowhere: an old target would say otherwise.
+	for name := range p.Held {
+		if w := e.workloads[name]; w != nil {
+			w.target = nil
+			e.set("trimtab_workload_target", nil, name)
+			e.set("trimtab_workload_demand", nil, name)
 		}
 	}
 }

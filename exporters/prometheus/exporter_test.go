@@ -1,6 +1,8 @@
 package prometheus
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -55,5 +57,94 @@ func TestOutcomesAreCountedByStatus(t *testing.T) {
 	e.Observe(o)
 	if v := testutil.ToFloat64(set.Counter("trimtab_actions_total", "cpu", "written")); v != 2 {
 		t.Error(v)
+	}
+}
+
+func TestUtilityIsTheWorkloadsOwnAndOnlyOfWhatWasMeasured(t *testing.T) {
+	set := metric.NewSet()
+	e := New(set)
+	e.Configure([]Workload{{Name: "w", SLO: 0.8, Utility: func(p float64) float64 { return min(1, p/0.8) }}})
+	p := 0.4
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Performance: &p})
+	e.Observe(&trimtab.Estimate{Workload: "undeclared", Time: noon, Performance: &p})
+	if err := testutil.GatherAndCompare(set.Registry(), strings.NewReader(`
+# HELP trimtab_workload_slo_performance Performance that its SLO asks for; absent without an SLO
+# TYPE trimtab_workload_slo_performance gauge
+trimtab_workload_slo_performance{workload="w"} 0.8
+# HELP trimtab_workload_utility Utility of the newest performance by the workload's own function, in [0, 1]
+# TYPE trimtab_workload_utility gauge
+trimtab_workload_utility{workload="w"} 0.5
+`), "trimtab_workload_utility", "trimtab_workload_slo_performance"); err != nil {
+		t.Error(err)
+	}
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon})
+	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_utility"); n != 0 {
+		t.Errorf("%d series of utility without a performance", n)
+	}
+	e.Configure(nil)
+	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_slo_performance"); n != 0 {
+		t.Errorf("%d series of an SLO that nobody declares any more", n)
+	}
+}
+
+// line is a curve from (1, 0.2) to (5, 1) whose bounds are 0.1 to either side.
+func line() *trimtab.Curve {
+	return &trimtab.Curve{Load: 1, Level: 0.9, Knots: []trimtab.Knot{
+		{Allocation: 1, Band: trimtab.Band{Lower: 0.1, Mean: 0.2, Upper: 0.3}},
+		{Allocation: 5, Band: trimtab.Band{Lower: 0.9, Mean: 1, Upper: 1.1}},
+	}}
+}
+
+func TestTheExpectedBandIsThatOfTheCurveAtAllocationAndTarget(t *testing.T) {
+	set := metric.NewSet()
+	e := New(set)
+	at, target := 2.0, 3.0
+	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Actions: []trimtab.Action{
+		{Target: "w", Resource: "cpu", Mode: trimtab.Act, Expect: trimtab.Units(2), Set: trimtab.Units(3), Why: trimtab.Reason{Target: &target}}}})
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Curve: line(), Allocation: &at})
+	for labels, want := range map[[3]string]float64{
+		{"w", "allocation", "lower"}: 0.3, {"w", "allocation", "mean"}: 0.4, {"w", "allocation", "upper"}: 0.5, {"w", "target", "mean"}: 0.6,
+	} {
+		if v := testutil.ToFloat64(set.Gauge("trimtab_workload_expected_performance", labels[:]...)); math.Abs(v-want) > 1e-9 {
+			t.Errorf("%v: %v, want %v", labels, v, want)
+		}
+	}
+	if v := testutil.ToFloat64(set.Counter("trimtab_workload_decisions_total", "w", "act", "raise")); v != 1 {
+		t.Errorf("%v raises counted, want 1", v)
+	}
+	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Held: map[string]string{"w": "no estimate"}})
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: "no spans"})
+	for _, name := range []string{"trimtab_workload_expected_performance", "trimtab_workload_curve_performance", "trimtab_workload_target"} {
+		if n, _ := testutil.GatherAndCount(set.Registry(), name); n != 0 {
+			t.Errorf("%s: %d series of a workload that is held and has no curve", name, n)
+		}
+	}
+}
+
+func TestACurveIsNineSeriesWhateverItsBoundsBecome(t *testing.T) {
+	set := metric.NewSet()
+	e := New(set)
+	for i := range 5 {
+		c := line()
+		c.Knots[1].Allocation += float64(i)
+		e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Curve: c})
+		if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_curve_performance"); n != rungs {
+			t.Fatalf("%d series, want %d", n, rungs)
+		}
+	}
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Curve: line()})
+	if v := testutil.ToFloat64(set.Gauge("trimtab_workload_curve_performance", "w", "3")); math.Abs(v-0.6) > 1e-9 {
+		t.Errorf("at 3: %v, want 0.6", v)
+	}
+}
+
+func TestOnlySoManyCurvesAreExported(t *testing.T) {
+	set := metric.NewSet()
+	e := New(set)
+	for i := range maxCurves + 10 {
+		e.Observe(&trimtab.Estimate{Workload: fmt.Sprint("w", i), Time: noon, Curve: line()})
+	}
+	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_curve_performance"); n != maxCurves*rungs {
+		t.Errorf("%d series, want %d", n, maxCurves*rungs)
 	}
 }

@@ -31,6 +31,9 @@ type Row struct {
 	Help string
 	// Buckets are the upper borders of a histogram, in the metric's unit.
 	Buckets []float64
+	// Start are the label values of the series of a counter that stand at 0
+	// from the start, so that a rate sees the first event too.
+	Start [][]string
 }
 
 // Table returns all rows, in order of name.
@@ -67,6 +70,9 @@ func NewSet() *Set {
 		case Counter:
 			s.counters[r.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: r.Name, Help: r.Help}, r.Labels)
 			s.registry.MustRegister(s.counters[r.Name])
+			for _, values := range r.Start {
+				s.Counter(r.Name, values...)
+			}
 		case Gauge:
 			s.gauges[r.Name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: r.Name, Help: r.Help}, r.Labels)
 			s.registry.MustRegister(s.gauges[r.Name])
@@ -78,6 +84,15 @@ func NewSet() *Set {
 		}
 	}
 	return s
+}
+
+// each makes label values of one label for Row.Start.
+func each(values ...string) [][]string {
+	out := make([][]string, len(values))
+	for i, v := range values {
+		out[i] = []string{v}
+	}
+	return out
 }
 
 // Registry returns the registry to serve, and to add process metrics to.

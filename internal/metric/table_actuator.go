@@ -4,11 +4,14 @@ package metric
 func actuatorRows() []Row {
 	return []Row{
 		{Name: "trimtab_actuator_plans_total", Type: Counter, Labels: []string{"result"},
-			Help: "Steps of plans received, by what became of them: accepted, repeated, stale, expired, invalid, refused"},
+			Start: each("accepted", "repeated", "stale", "expired", "invalid", "refused"),
+			Help:  "Steps of plans received, by what became of them: accepted, repeated, stale, expired, invalid, refused"},
 		{Name: "trimtab_actuator_actions_total", Type: Counter, Labels: []string{"status"},
-			Help: "Actions of accepted plans, by status: written, equal, recommended, refused, failed"},
+			Start: each("written", "equal", "recommended", "refused", "failed"),
+			Help:  "Actions of accepted plans, by status: written, equal, recommended, refused, failed"},
 		{Name: "trimtab_actuator_restores_total", Type: Counter, Labels: []string{"status"},
-			Help: "Baselines put back, by status: written, equal, refused (changed by others or gone), failed"},
+			Start: each("written", "equal", "refused", "failed"),
+			Help:  "Baselines put back, by status: written, equal, refused (changed by others or gone), failed"},
 		{Name: "trimtab_actuator_compensations_total", Type: Counter,
 			Help: "Reductions given back because the plan that made them never went on"},
 		{Name: "trimtab_actuator_leases_expired_total", Type: Counter,

@@ -9,9 +9,9 @@ func collectorRows() []Row {
 		{Name: "trimtab_collector_requests_rejected_total", Type: Counter, Labels: []string{"source", "reason"}, Help: "Requests with spans that were refused whole before their spans could be counted, by reason"},
 		{Name: "trimtab_collector_held_bytes", Type: Gauge, Labels: []string{"where"}, Help: "Bytes of packed spans that wait for the analyzer's answer (in_flight) or for room to be sent (waiting)"},
 		{Name: "trimtab_collector_answer_seconds", Type: Histogram, Labels: []string{"source"}, Help: "Time from publishing the spans of a request to the analyzer's answer in seconds", Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}},
-		{Name: "trimtab_collector_prometheus_samples_total", Type: Counter, Labels: []string{"result"}, Help: "Samples that were asked of Prometheus, by result: ok, or why the value is missing"},
+		{Name: "trimtab_collector_prometheus_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples that were asked of Prometheus, by result: ok, or why the value is missing"},
 		{Name: "trimtab_collector_prometheus_query_seconds", Type: Histogram, Help: "Time from asking Prometheus to its answer in seconds", Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}},
 		{Name: "trimtab_collector_prometheus_sample_age_seconds", Type: Gauge, Labels: []string{"workload", "quantity"}, Help: "Age in seconds of the oldest series behind the latest value; absent while the value is missing"},
-		{Name: "trimtab_collector_cgroup_samples_total", Type: Counter, Labels: []string{"result"}, Help: "Samples that were read from control groups, by result: ok, or why the value is missing"},
+		{Name: "trimtab_collector_cgroup_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples that were read from control groups, by result: ok, or why the value is missing"},
 	}
 }

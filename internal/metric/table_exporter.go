@@ -5,10 +5,18 @@ package metric
 func exporterRows() []Row {
 	w := []string{"workload"}
 	return []Row{
-		{Name: "trimtab_config_reloads_total", Type: Counter, Labels: []string{"result"}, Help: "Reloads of the configuration by result, applied or refused"},
+		{Name: "trimtab_config_reloads_total", Type: Counter, Labels: []string{"result"}, Start: each("applied", "refused"), Help: "Reloads of the configuration by result, applied or refused"},
 		{Name: "trimtab_workload_load", Type: Gauge, Labels: w, Help: "Load in requests per second, newest report"},
 		{Name: "trimtab_workload_load_upper", Type: Gauge, Labels: w, Help: "Upper bound of the load in requests per second, for the whole coming round"},
 		{Name: "trimtab_workload_performance", Type: Gauge, Labels: w, Help: "Performance in the unit of its SLO, newest report"},
+		{Name: "trimtab_workload_slo_performance", Type: Gauge, Labels: w, Help: "Performance that its SLO asks for; absent without an SLO"},
+		{Name: "trimtab_workload_utility", Type: Gauge, Labels: w, Help: "Utility of the newest performance by the workload's own function, in [0, 1]"},
+		{Name: "trimtab_workload_expected_performance", Type: Gauge, Labels: []string{"workload", "at", "bound"},
+			Help: "Lower, mean and upper performance that the model expects in the coming round at what the workload has (at=allocation) and at what the solver wants (at=target)"},
+		{Name: "trimtab_workload_curve_performance", Type: Gauge, Labels: []string{"workload", "allocation"},
+			Help: "Mean performance that the model expects in the coming round at each of 9 allocations; of the first 500 workloads with a curve"},
+		{Name: "trimtab_workload_decisions_total", Type: Counter, Labels: []string{"workload", "mode", "direction"},
+			Help: "Actions on the workload in published plans, by mode and by whether they raise or lower"},
 		{Name: "trimtab_workload_latency_seconds", Type: Gauge, Labels: []string{"workload", "percentile"}, Help: "Latency in seconds at a percentile, newest interval"},
 		{Name: "trimtab_workload_allocation", Type: Gauge, Labels: []string{"workload", "host", "resource"}, Help: "What the knob gives, in the unit of the resource; absent while unlimited"},
 		{Name: "trimtab_workload_target", Type: Gauge, Labels: w, Help: "Allocation that the solver wants, in the unit of the resource"},

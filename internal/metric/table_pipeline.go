@@ -25,15 +25,20 @@ func pipelineRows() []Row {
 			Help: "1 when a stage or service is ready, 0 when it is not"},
 		{Name: "trimtab_leader_epoch", Type: Gauge, Labels: []string{"pool"},
 			Help: "Epoch under which this process leads the pool, 0 when it does not lead"},
-		{Name: "trimtab_bus_published_total", Type: Counter, Labels: []string{"kind"},
+		{Name: "trimtab_bus_published_total", Type: Counter, Labels: []string{"kind"}, Start: kinds(),
 			Help: "Values that this process handed to the bus"},
-		{Name: "trimtab_bus_delivered_total", Type: Counter, Labels: []string{"kind"},
+		{Name: "trimtab_bus_delivered_total", Type: Counter, Labels: []string{"kind"}, Start: kinds(),
 			Help: "Values from the bus that this process handled"},
-		{Name: "trimtab_bus_lost_total", Type: Counter, Labels: []string{"kind"},
+		{Name: "trimtab_bus_lost_total", Type: Counter, Labels: []string{"kind"}, Start: kinds(),
 			Help: "Values that are missing from the sequences of their publishers"},
-		{Name: "trimtab_bus_unreadable_total", Type: Counter, Labels: []string{"kind"},
+		{Name: "trimtab_bus_unreadable_total", Type: Counter, Labels: []string{"kind"}, Start: kinds(),
 			Help: "Values that could not be decoded or did not validate"},
-		{Name: "trimtab_bus_redelivered_total", Type: Counter, Labels: []string{"kind"},
+		{Name: "trimtab_bus_redelivered_total", Type: Counter, Labels: []string{"kind"}, Start: kinds(),
 			Help: "Deliveries by the bus of a value that was delivered before"},
 	}
+}
+
+// kinds are the values that travel on the bus.
+func kinds() [][]string {
+	return each("alert", "command", "estimate", "holding", "outcome", "plan", "sample", "sketch", "spans")
 }

@@ -1,0 +1,73 @@
+package prometheus
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/trimtab/trimtab"
+)
+
+// maxCurves bounds the workloads whose curve is exported, and rungs the points
+// of each: a picture of the curve, not the curve.
+const (
+	maxCurves = 500
+	rungs     = 9
+)
+
+// curve remembers which series of a workload's curve exist.
+type curve struct {
+	admitted bool
+	names    []string
+}
+
+// expected exports what the model expects of a workload: the band at what it
+// has and at what the solver wants, and the mean along its curve.
+func (e *Exporter) expected(v *trimtab.Estimate, w *workload) {
+	e.band(v, "allocation", v.Allocation)
+	e.band(v, "target", w.target)
+	if w.curve.names == nil && v.Curve == nil {
+		return
+	}
+	e.rungs(v, w)
+}
+
+func (e *Exporter) band(v *trimtab.Estimate, at string, allocation *float64) {
+	var lower, mean, upper *float64
+	if v.Curve != nil && len(v.Curve.Knots) > 0 && allocation != nil {
+		b := v.Curve.Eval(*allocation)
+		lower, mean, upper = &b.Lower, &b.Mean, &b.Upper
+	}
+	e.set("trimtab_workload_expected_performance", lower, v.Workload, at, "lower")
+	e.set("trimtab_workload_expected_performance", mean, v.Workload, at, "mean")
+	e.set("trimtab_workload_expected_performance", upper, v.Workload, at, "upper")
+}
+
+// rungs exports the mean at allocations the same distance apart, from the
+// first knot to the last.
+func (e *Exporter) rungs(v *trimtab.Estimate, w *workload) {
+	var names []string
+	if v.Curve != nil && len(v.Curve.Knots) > 1 && e.admit(w) {
+		knots := v.Curve.Knots
+		from, to := knots[0].Allocation, knots[len(knots)-1].Allocation
+		for i := range rungs {
+			a := from + (to-from)*float64(i)/(rungs-1)
+			name := strconv.FormatFloat(a, 'g', 4, 64)
+			names = append(names, name)
+			e.metrics.Gauge("trimtab_workload_curve_performance", v.Workload, name).Set(v.Curve.Eval(a).Mean)
+		}
+	}
+	for _, old := range w.curve.names {
+		if !slices.Contains(names, old) {
+			e.metrics.Forget("trimtab_workload_curve_performance", v.Workload, old)
+		}
+	}
+	w.curve.names = names
+}
+
+func (e *Exporter) admit(w *workload) bool {
+	if !w.curve.admitted && e.curves < maxCurves {
+		w.curve.admitted = true
+		e.curves++
+	}
+	return w.curve.admitted
+}

@@ -1,0 +1,22 @@
+package metric
+
+import "testing"
+
+func TestSeriesThatStartAtZeroAreThereBeforeTheFirstEvent(t *testing.T) {
+	families, err := NewSet().Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]int{}
+	for _, f := range families {
+		series[f.GetName()] = len(f.GetMetric())
+	}
+	for _, r := range Table() {
+		if want := len(r.Start); want > 0 && (r.Type != Counter || series[r.Name] != want) {
+			t.Errorf("%s (%s): %d series at the start, want %d of a counter", r.Name, r.Type, series[r.Name], want)
+		}
+	}
+	if series["trimtab_actuator_actions_total"] == 0 {
+		t.Error("the first failed action would not be seen")
+	}
+}
