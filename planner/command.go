@@ -8,7 +8,12 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// command does what a person asks. Repeated and late commands change nothing.
+// late tells that something was asked for so long ago that a plan of then
+// would have run out: it must not act on a state that nobody had before them.
+func (p *Planner) late(now, asked time.Time) bool { return now.Sub(asked) > p.cfg.Lease }
+
+// command does what a person asks. Repeated commands change nothing, and late
+// ones change only what lasts: a pause holds until it is ended.
 func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	if c.Pool != p.cfg.Pool {
 		p.counts.ignored["command"]++
@@ -23,13 +28,15 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 		p.told, p.paused = c.Time, c.Verb == trimtab.Pause
 		if p.paused {
 			p.pending, p.wanted = nil, ""
+		} else {
+			p.takeBack()
 		}
 		if changed {
 			return p.start(now, string(c.Verb))
 		}
 		return nil
 	case trimtab.Round:
-		if !c.Time.After(p.asked) {
+		if !c.Time.After(p.asked) || p.late(now, c.Time) {
 			break
 		}
 		p.asked = c.Time
@@ -44,6 +51,13 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	}
 	p.counts.ignored["command"]++
 	return nil
+}
+
+// takeBack ends every release, as a resume does in the actuators.
+func (p *Planner) takeBack() {
+	for _, w := range p.workloads {
+		w.released = false
+	}
 }
 
 func by(c *trimtab.Command) string {
@@ -71,6 +85,9 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 		r.shrinks, r.grows = nil, nil
 		p.counts.refused++
 		return p.publish(r)
+	}
+	if p.late(now, c.Time) {
+		return refuse(fmt.Sprintf("asked for %v ago", now.Sub(c.Time).Round(time.Second)))
 	}
 	i := slices.IndexFunc(p.recommended, func(q *trimtab.Plan) bool { return q.ID() == c.Plan })
 	switch {

@@ -241,43 +241,6 @@ func TestShrinksThatAreNotAnsweredFundNothing(t *testing.T) {
 	}
 }
 
-func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
-	apply := func(plan string) *trimtab.Command {
-		return &trimtab.Command{Pool: "p", Verb: trimtab.Apply, Plan: plan, Time: t0, By: "ann"}
-	}
-	fresh := func() (*planner.Planner, *trimtab.Plan) {
-		p := started(t, pool(fair.NJCPolicy{}, trimtab.Recommend), equal)
-		told(p, t0, skewed)
-		return p, one(t, p.Step(t0, nil))
-	}
-	p, plan := fresh()
-	if !plan.Last || len(plan.Actions) != 3 {
-		t.Fatalf("%+v", plan)
-	}
-	for _, a := range plan.Actions {
-		if a.Mode != trimtab.Recommend {
-			t.Errorf("mode %s", a.Mode)
-		}
-	}
-	p.Step(t0, done(plan, t0))
-	first := one(t, p.Step(t0, apply(plan.ID())))
-	if first.Last || len(first.Actions) != 1 || first.Actions[0].Mode != trimtab.Act || !strings.Contains(first.Cause, "apply 1-1 by ann") || first.Sequence != 2 {
-		t.Fatalf("%+v", first)
-	}
-	second := one(t, p.Step(t0, done(first, t0)))
-	if len(second.Actions) != 2 || !second.Last {
-		t.Fatalf("%+v", second)
-	}
-	if again := one(t, p.Step(t0, apply(plan.ID()))); len(again.Actions) > 0 || !strings.Contains(again.Cause, "refused") {
-		t.Errorf("applied twice: %+v", again)
-	}
-	p, plan = fresh()
-	p.Step(t0, holding(t0.Add(time.Second), 1, 1, map[string]float64{"a": 3.5, "b": 2, "c": 2}))
-	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || got.Held["a"] == "" || !strings.Contains(got.Cause, "refused") {
-		t.Errorf("applied to another state: %+v", got)
-	}
-}
-
 func TestAnActingWorkloadIsNotLoweredForAdvice(t *testing.T) {
 	cfg := pool(fair.ResourceFair{}, trimtab.Act)
 	for i := range cfg.Workloads {
@@ -290,48 +253,6 @@ func TestAnActingWorkloadIsNotLoweredForAdvice(t *testing.T) {
 	for _, a := range one(t, p.Step(t0, nil)).Actions {
 		if a.Target == "a" {
 			t.Errorf("%s", a.Why.Summary)
-		}
-	}
-}
-
-func TestPauseRenewsAndResumeGoesOn(t *testing.T) {
-	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
-	told(p, t0, skewed)
-	command := func(v trimtab.Verb, s int) []trimtab.Value {
-		at := t0.Add(time.Duration(s) * time.Second)
-		return p.Step(at, &trimtab.Command{Pool: "p", Verb: v, Time: at})
-	}
-	for i, plan := range []*trimtab.Plan{one(t, command(trimtab.Pause, 0)), one(t, p.Step(t0.Add(time.Second), nil))} {
-		if len(plan.Actions) > 0 || plan.Cause != "paused" || !plan.Last || plan.Held["a"] != "paused" {
-			t.Errorf("%d: %+v", i, plan)
-		}
-	}
-	if got := one(t, command(trimtab.Resume, 2)); len(got.Actions) == 0 {
-		t.Errorf("resumed: %+v", got)
-	}
-	if out := command(trimtab.Pause, 1); len(out) > 0 { // late
-		t.Errorf("a late pause: %v", out)
-	}
-}
-
-func TestAnAlertStartsARoundOncePerGapAndGroup(t *testing.T) {
-	cfg := pool(fair.NJCPolicy{}, trimtab.Recommend)
-	cfg.Round = time.Minute
-	p := started(t, cfg, equal)
-	p.Step(t0, nil)
-	for i, c := range []struct {
-		s        int
-		workload string
-		group    string
-		firing   bool
-		want     int
-	}{{1, "a", "g", true, 1}, {2, "a", "g", true, 0}, {3, "b", "g2", true, 1}, {4, "a", "g3", false, 0}, {5, "x", "g4", true, 0}, {11, "a", "g", true, 1}} {
-		now := t0.Add(time.Duration(c.s) * time.Second)
-		out := p.Step(now, &trimtab.Alert{Workload: c.workload, Name: "Slow", Group: c.group, Fingerprint: "f00", Firing: c.firing, Time: now})
-		if len(out) != c.want {
-			t.Errorf("alert %d: %d plans", i, len(out))
-		} else if c.want == 1 && !strings.Contains(one(t, out).Cause, "alert Slow of "+c.workload+" (group "+c.group+", fingerprint f00)") {
-			t.Errorf("cause %q", one(t, out).Cause)
 		}
 	}
 }
@@ -540,20 +461,5 @@ func TestASilentHostCountsAsItsMaximum(t *testing.T) {
 	}
 	if !grown {
 		t.Error("nothing ever grew")
-	}
-}
-
-func TestAReleasedWorkloadIsLetGo(t *testing.T) {
-	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
-	told(p, t0, skewed)
-	p.Step(t0, &trimtab.Command{Pool: "p", Verb: trimtab.Release, Workload: "a", Time: t0})
-	plan := one(t, p.Step(t0, nil))
-	for _, a := range plan.Actions {
-		if a.Target == "a" {
-			t.Errorf("%s", a.Why.Summary)
-		}
-	}
-	if plan.Held["a"] != "released" {
-		t.Errorf("held: %v", plan.Held)
 	}
 }

@@ -141,7 +141,7 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 
 // alert starts a round for an alert that fires, once per gap and group.
 func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
-	if !a.Firing || p.byName[a.Workload] == nil || !p.counts.leading {
+	if !a.Firing || p.byName[a.Workload] == nil || !p.counts.leading || p.late(now, a.Time) {
 		p.counts.ignored["alert"]++
 		return nil
 	}

@@ -1,0 +1,87 @@
+package planner
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// knob is a ledger with one knob, read back at 2 under plan 1-1, and a grow to
+// 5 that step 2 of plan 1-2 released.
+func knob(t *testing.T) (ledger, *entry) {
+	t.Helper()
+	l := newLedger()
+	l.hold(began, said(1, 0, 2), func(*trimtab.Held) bool { return true })
+	e := l.entry(place{"w", "h"})
+	e.grows = []grow{{id: stepID{1, 2, 2}, set: trimtab.Units(5), until: began.Add(time.Minute)}}
+	return l, e
+}
+
+// said is the host's holding after it accepted a plan, s seconds on.
+func said(sequence uint64, s int, now float64) *trimtab.Holding {
+	return &trimtab.Holding{Host: "h", Epoch: 1, Sequence: sequence, Time: began.Add(time.Duration(s) * time.Second),
+		Targets: []trimtab.Held{{Target: "w", Resource: "cpu", Now: trimtab.Units(now), Max: 8}}}
+}
+
+// answered is the host's outcome of one step of plan 1-2, s seconds on.
+func answered(step, s int, found float64) *trimtab.Outcome {
+	return &trimtab.Outcome{Pool: "p", Host: "h", Epoch: 1, Sequence: 2, Step: step, Time: began.Add(time.Duration(s) * time.Second),
+		Results: []trimtab.Result{{Target: "w", Resource: "cpu", Found: trimtab.Units(found), Known: true, Status: trimtab.Written}}}
+}
+
+func believes(t *testing.T, e *entry, want float64) {
+	t.Helper()
+	if got := e.believed(8, began); got != want {
+		t.Errorf("believes %v, want %v", got, want)
+	}
+}
+
+func TestAnAnswerToAnEarlierStepKeepsTheGrowOfALaterOne(t *testing.T) {
+	l, e := knob(t)
+	l.read(answered(1, 1, 2), "cpu")
+	believes(t, e, 5)
+	l.read(answered(2, 2, 2), "cpu")
+	believes(t, e, 2)
+}
+
+func TestARefusedRepetitionAnswersNoGrow(t *testing.T) {
+	l, e := knob(t)
+	refused := answered(2, 1, 2)
+	refused.Refused = "stale: plan 1-2 step 2 was accepted"
+	l.read(refused, "cpu")
+	believes(t, e, 5)
+}
+
+func TestAnOlderHoldingDoesNotOverwriteAnOutcome(t *testing.T) {
+	l, e := knob(t)
+	l.read(answered(2, 3, 4), "cpu")
+	all := func(*trimtab.Held) bool { return true }
+	for _, older := range []*trimtab.Holding{said(1, 4, 2), said(2, 2, 2)} {
+		older.Targets[0].Problem = "foreign"
+		if !l.hold(began, older, all) {
+			t.Fatal("a holding newer than the last is news")
+		}
+		believes(t, e, 4)
+		if e.held.Problem != "foreign" {
+			t.Error("only the value is older, the rest of the holding is news")
+		}
+	}
+	l.hold(began, said(2, 5, 3), all)
+	believes(t, e, 3)
+	l.read(answered(2, 4, 6), "cpu")
+	believes(t, e, 3)
+}
+
+// A holding proves what became of plans before the one that its host accepted,
+// and nothing of that one's own steps, which it may not have seen yet.
+func TestAHoldingAnswersOnlyTheGrowsOfEarlierPlans(t *testing.T) {
+	l, e := knob(t)
+	all := func(*trimtab.Held) bool { return true }
+	l.hold(began, said(2, 1, 2), all)
+	believes(t, e, 5)
+	l.hold(began, said(3, 2, 2), all)
+	believes(t, e, 2)
+}
