@@ -47,6 +47,7 @@ type site struct {
 	bus        *natsbus.Bus
 	metrics    *metric.Set
 	view       *console.View
+	exporter   *exporter.Exporter
 	ready      readiness
 	parts      parts
 	failed     chan error
@@ -73,10 +74,11 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 	if err := s.openBus(ctx, cfg); err != nil {
 		return nil, err
 	}
-	s.view = console.NewView(viewConfig(cfg))
+	s.view, s.exporter = console.NewView(viewConfig(cfg)), exporter.New(s.metrics)
+	s.exporter.Configure(exported(cfg))
 	for _, follow := range []func(context.Context) (func(), error){
 		func(ctx context.Context) (func(), error) { return s.view.Follow(ctx, s.bus) },
-		func(ctx context.Context) (func(), error) { return exporter.New(s.metrics).Follow(ctx, s.bus) },
+		func(ctx context.Context) (func(), error) { return s.exporter.Follow(ctx, s.bus) },
 	} {
 		stop, err := follow(ctx)
 		if err != nil {
@@ -215,6 +217,7 @@ func (s *site) Apply(ctx context.Context, cfg *config.Config) error {
 	}
 	s.config = cfg
 	s.view.Configure(viewConfig(cfg))
+	s.exporter.Configure(exported(cfg))
 	return nil
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
+	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
@@ -54,6 +55,18 @@ func viewConfig(cfg *config.Config) console.Config {
 		})
 	}
 	return c
+}
+
+// exported is the part of each workload that metrics are computed with.
+func exported(cfg *config.Config) []exporter.Workload {
+	var out []exporter.Workload
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		// Validated when the file was read.
+		utility, _ := w.UtilityFunc()
+		out = append(out, exporter.Workload{Name: w.Name, SLO: w.SLO.Target(), Utility: utility})
+	}
+	return out
 }
 
 // sloText is for people: "95% under 200ms".
