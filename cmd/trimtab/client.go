@@ -23,8 +23,8 @@ import (
 
 // clientFlags say which trimtab to ask and how to print.
 type clientFlags struct {
-	URL    string `help:"Address of the running trimtab." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL"`
-	Output string `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text"`
+	URL    string `help:"Address of the running trimtab." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL" group:"Whom to ask and how to print:"`
+	Output string `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text" group:"Whom to ask and how to print:"`
 }
 
 // call does one request and decodes the answer into into.
@@ -47,6 +47,10 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := http.DefaultClient.Do(req)
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		// The address is said once.
+		err = u.Err
+	}
 	if err != nil {
 		return hint(fmt.Errorf("ask %s: %w", c.URL, err), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
 	}
@@ -57,9 +61,10 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 	}
 	if resp.StatusCode/100 != 2 {
 		var p struct{ Error string }
-		if json.Unmarshal(b, &p) != nil || p.Error == "" {
-			p.Error = strings.TrimSpace(string(b))
+		if json.Unmarshal(b, &p) == nil && p.Error != "" {
+			return errors.New(p.Error)
 		}
+		p.Error = strings.TrimSpace(string(b))
 		return fmt.Errorf("ask %s%s: %s: %s", c.URL, path, resp.Status, p.Error)
 	}
 	if err := json.Unmarshal(b, into); err != nil {
@@ -95,14 +100,6 @@ func table(w io.Writer, rows [][]string) {
 	_ = tw.Flush()
 }
 
-// number prints three significant digits, or a dash for what was not measured.
-func number(p *float64) string {
-	if p == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.3g", *p)
-}
-
 type statusCmd struct {
 	clientFlags `embed:""`
 }
@@ -118,44 +115,58 @@ func (c *statusCmd) Run(ctx context.Context, t terminal) error {
 	if err := c.call(ctx, http.MethodGet, "/api/v1/status", nil, &s); err != nil {
 		return err
 	}
-	return c.print(t.out, s, func(w io.Writer) {
-		if s.Capacity > 0 {
-			fmt.Fprintf(w, "pool %s: %s of %g %s given, objective %s, plan %s", s.Pool, s.Allocated, s.Capacity, s.Resource, s.Objective, orDash(s.Plan))
-			if s.Paused {
-				fmt.Fprint(w, ", paused")
-			}
-			fmt.Fprintln(w)
+	return c.print(t.out, s, func(w io.Writer) { printStatus(w, &s) })
+}
+
+func printStatus(w io.Writer, s *console.Status) {
+	if s.Capacity > 0 {
+		fmt.Fprintf(w, "pool %s: %s of %s %s given, objective %s, plan %s", s.Pool, console.Amount(s.Allocated),
+			console.Number(s.Capacity), console.Unit(s.Resource), s.Objective, orDash(s.Plan))
+		if s.LeaseLeft > 0 {
+			fmt.Fprintf(w, ", lease ends in %s unless renewed", console.Age(s.LeaseLeft))
 		}
-		rows := [][]string{{"WORKLOAD", "MODE", "STATE", "LOAD/S", "P50", "P99", "PERFORMANCE", "UTILITY", "ALLOCATION", "TARGET"}}
-		for _, r := range s.Workloads {
-			allocation := "-"
-			if r.Allocation != nil {
-				allocation = r.Allocation.String()
-			}
-			rows = append(rows, []string{r.Name, string(r.Mode), r.State, number(r.Load), latency(r.Latency, "p50"), latency(r.Latency, "p99"),
-				number(r.Performance), number(r.Utility), allocation, number(r.Target)})
+		fmt.Fprintln(w)
+		if s.Paused {
+			fmt.Fprintln(w, "paused: nothing is written until `trimtab resume`")
 		}
-		if len(s.Workloads) == 0 {
-			fmt.Fprintln(w, "no workload yet: send OTLP spans to 127.0.0.1:4317 or :4318, or name workloads in the configuration")
-			return
+	}
+	if len(s.Workloads) == 0 {
+		fmt.Fprintln(w, "no workload yet: send OTLP spans to 127.0.0.1:4317 or :4318, or name workloads in the configuration")
+		return
+	}
+	if s.Capacity == 0 {
+		watched(w, s)
+		return
+	}
+	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "SLO", "WITHIN", strings.ToUpper(console.Unit(s.Resource)), "TARGET", "STATE"}}
+	for i := range s.Workloads {
+		r := &s.Workloads[i]
+		allocation := console.Missing
+		if r.Allocation != nil {
+			allocation = console.Amount(*r.Allocation)
 		}
-		table(w, rows)
-	})
+		rows = append(rows, []string{r.Name, string(r.Mode), console.Optional(r.Load), console.Latency(r.Latency, "p50"), console.Latency(r.Latency, "p99"),
+			orDash(r.SLO), console.Performance(r.Performance, r.Share), allocation, console.Optional(r.Target), r.State})
+	}
+	table(w, rows)
+}
+
+// watched prints a status without a pool, and how to go on.
+func watched(w io.Writer, s *console.Status) {
+	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "STATE"}}
+	for i := range s.Workloads {
+		r := &s.Workloads[i]
+		rows = append(rows, []string{r.Name, string(r.Mode), console.Optional(r.Load), console.Latency(r.Latency, "p50"), console.Latency(r.Latency, "p99"), r.State})
+	}
+	table(w, rows)
+	fmt.Fprintln(w, "\nwatching only: no pool is configured. To let trimtab recommend, write a trimtab.yaml (docs/config.md, or `trimtab explain WORKLOAD`\nfor a start) and start `trimtab run --config.file trimtab.yaml`.")
 }
 
 func orDash(s string) string {
 	if s == "" {
-		return "-"
+		return console.Missing
 	}
 	return s
-}
-
-func latency(l map[string]trimtab.Seconds, name string) string {
-	s, ok := l[name]
-	if !ok {
-		return "-"
-	}
-	return fmt.Sprintf("%.3gms", 1000*float64(s))
 }
 
 type explainCmd struct {
@@ -178,54 +189,84 @@ func (c *explainCmd) Run(ctx context.Context, t terminal) error {
 }
 
 func printExplanation(w io.Writer, e *console.Explanation) {
-	fmt.Fprintf(w, "%s (mode %s, %s)\n%s\n", e.Workload, e.Mode, e.State, e.Decision)
+	fmt.Fprintf(w, "%s: %s\n%s\n", e.Workload, e.State, strings.TrimPrefix(e.Decision, e.Workload+": "))
+	if e.State == console.Discovered {
+		fmt.Fprintf(w, "\n%s\n", starter(e.Workload))
+	}
+	unit := console.Unit(e.Resource)
 	rows := [][]string{}
 	add := func(name, format string, args ...any) {
 		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
 	}
+	add("mode", "%s%s", e.Mode, prefixed(", SLO ", e.SLO))
+	if e.Allocation != nil {
+		add("has", "%s %s%s", console.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
+	}
 	if e.Plan != "" {
-		add("plan", "%s at %s (%s)", e.Plan, e.Time.Local().Format(time.TimeOnly), e.Cause)
+		add("plan", "%s at %s (%s)", e.Plan, console.Clock(e.Time), e.Cause)
 	}
 	if e.Before != nil && e.Set != nil {
-		add("change", "%s -> %s", e.Before, e.Set)
-	}
-	if r := e.Result; r != nil {
-		add("came of it", "%s %s", r.Status, r.Reason)
+		came := ""
+		if r := e.Result; r != nil {
+			came = ": " + string(r.Status) + prefixed(", ", r.Reason)
+		}
+		add("change", "%s -> %s %s%s", console.Amount(*e.Before), console.Amount(*e.Set), unit, came)
 	}
 	if e.Target != nil {
-		add("solver's target", "%s", number(e.Target))
+		add("solver's target", "%s %s", console.Optional(e.Target), unit)
 	}
 	if e.Demand != nil {
-		add("demand", "%s", number(e.Demand))
+		add("needs for its SLO", "%s %s", console.Optional(e.Demand), unit)
 	}
-	add("binding", "%s", e.Binding)
-	if e.Model != "" {
-		add("model", "%s", e.Model)
+	if e.Plan != "" {
+		add("bound by", "%s", e.Binding)
 	}
 	if len(e.Bounds) == 2 {
-		add("expected", "performance %.3f to %.3f", e.Bounds[0], e.Bounds[1])
+		add("expected there", "%s to %s", console.Performance(&e.Bounds[0], e.Share), console.Performance(&e.Bounds[1], e.Share))
+	}
+	if e.Model != "" && e.Model != "none" {
+		add("model", "%s, %d reports", e.Model, e.Reports)
 	}
 	for _, in := range e.Inputs {
 		if in.Missing != "" {
 			add("input "+in.Name, "missing: %s", in.Missing)
 			continue
 		}
-		add("input "+in.Name, "%.4g, %.1f s old, from %s", in.Value, float64(in.Age), orDash(in.Source))
+		add("input "+in.Name, "%s, %s old, from %s", console.Quantity(in, e.Resource, e.Share), console.Age(in.Age), orDash(in.Source))
 	}
 	for _, a := range e.Alternatives {
-		add("lost", "%.4g: objective %.4f (%s)", a.Set, a.Objective, a.Why)
+		add("lost", "%s %s: objective %s (%s)", console.Number(a.Set), unit, console.Number(a.Objective), a.Why)
 	}
 	if !e.NextCheck.IsZero() {
-		add("next check", "%s", e.NextCheck.Local().Format(time.TimeOnly))
+		add("next check", "%s", console.Clock(e.NextCheck))
 	}
 	for _, d := range e.History {
 		result := ""
 		if d.Result != nil {
-			result = string(d.Result.Status)
+			result = ": " + string(d.Result.Status) + prefixed(", ", d.Result.Reason)
 		}
-		add("before "+d.Plan, "%s -> %s %s: %s", d.Action.Expect, d.Action.Set, result, d.Action.Why.Summary)
+		add("before, "+d.Plan, "%s %s -> %s, bound by %s%s", console.Clock(d.Time), console.Amount(d.Action.Expect), console.Amount(d.Action.Set), d.Action.Why.Binding, result)
 	}
 	table(w, rows)
+}
+
+// prefixed is empty when s is.
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// starter is a configuration to begin with for a workload that was found.
+func starter(workload string) string {
+	return fmt.Sprintf(`a trimtab.yaml to start from (it only recommends):
+  pool: {cpu: 8}
+  workloads:
+    - name: %s
+      slo: {latency: 200ms, fraction: 0.95}
+      knob: {cgroup: PATH/BELOW/THE/CGROUP/ROOT, cpu: {min: 0.2, max: 6}}
+`, workload)
 }
 
 type planCmd struct {
@@ -242,13 +283,30 @@ func (c *planCmd) Run(ctx context.Context, t terminal) error {
 		return hint(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
 	}
 	return c.print(t.out, p, func(w io.Writer) {
-		fmt.Fprintf(w, "plan %s step %d for pool %s: objective %s, %s, lease %gs\n", p.ID(), p.Step, p.Pool, p.Objective, p.Cause, float64(p.Lease))
-		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BINDING", "WHY"}}
-		for _, a := range p.Actions {
-			rows = append(rows, []string{a.Target, a.Resource, string(a.Mode), a.Expect.String(), a.Set.String(), number(a.Why.Target), a.Why.Binding, a.Why.Summary})
-		}
-		table(w, rows)
+		printPlan(w, &p)
 	})
+}
+
+func printPlan(w io.Writer, p *trimtab.Plan) {
+	fmt.Fprintf(w, "plan %s of %s (%s) for pool %s: objective %s", p.ID(), console.Clock(p.Time), p.Cause, p.Pool, p.Objective)
+	if p.Value != nil {
+		fmt.Fprintf(w, ", which expects %s of 1", console.Optional(p.Value))
+	}
+	fmt.Fprintln(w)
+	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
+	recommended := false
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		recommended = recommended || a.Mode == trimtab.Recommend
+		rows = append(rows, []string{a.Target, string(a.Mode), console.Amount(a.Expect), console.Amount(a.Set), console.Optional(a.Why.Target), a.Why.Binding})
+	}
+	table(w, rows)
+	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
+		fmt.Fprintf(w, "held: %s: %s\n", name, p.Held[name])
+	}
+	if recommended {
+		fmt.Fprintf(w, "to carry it out: trimtab apply %s\n", p.ID())
+	}
 }
 
 type diffCmd struct {
@@ -271,9 +329,9 @@ func (c *diffCmd) Run(ctx context.Context, t terminal) error {
 			fmt.Fprintln(w, "no difference")
 			return
 		}
-		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BINDING"}}
+		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
 		for _, x := range d {
-			rows = append(rows, []string{x.Workload, x.Resource, string(x.Mode), x.Now.String(), x.Next.String(), number(x.Target), x.Binding})
+			rows = append(rows, []string{x.Workload, x.Resource, string(x.Mode), console.Amount(x.Now), console.Amount(x.Next), console.Optional(x.Target), x.Binding})
 		}
 		table(w, rows)
 	})
@@ -356,7 +414,7 @@ func printApplied(w io.Writer, p *trimtab.Plan) {
 	}
 	rows := [][]string{}
 	for _, a := range p.Actions {
-		rows = append(rows, []string{"  " + a.Target, a.Resource, a.Expect.String(), "->", a.Set.String()})
+		rows = append(rows, []string{"  " + a.Target, a.Resource, console.Amount(a.Expect), "->", console.Amount(a.Set)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		rows = append(rows, []string{"  " + name, "held", p.Held[name]})

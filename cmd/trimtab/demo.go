@@ -49,8 +49,8 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	if err != nil {
 		return err
 	}
-	_, err = demo.Run(ctx, demo.Config{
-		For: c.For, Report: c.Report, Knob: c.Knob, Seed: c.Seed, Self: []string{self, "demo-service"},
+	report, err := demo.Run(ctx, demo.Config{
+		Page: "http://" + c.Listen, For: c.For, Report: c.Report, Knob: c.Knob, Seed: c.Seed, Self: []string{self, "demo-service"},
 		Screen: screenOf(t, c.Headless),
 		Start: func(ctx context.Context, s *demo.Setup) (demo.Pipeline, error) {
 			cfg := demoConfig(s, dir, c.Listen)
@@ -62,8 +62,10 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 			return p, p.await(ctx)
 		},
 	})
-	if errors.Is(err, context.Canceled) {
-		return hint(errors.New("demo: interrupted"), "what was changed has been restored")
+	if errors.Is(err, context.Canceled) && report != nil && report.Restored {
+		// A person's wish is no error.
+		fmt.Fprintln(t.out, "Stopped before its end. Everything it started is gone, and what was changed has been restored.")
+		return nil
 	}
 	return err
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/prometheus/common/version"
+
+	"github.com/trimtab/trimtab/config"
 )
 
 // Exit codes, as in `diff`.
@@ -48,19 +50,19 @@ func hint(err error, format string, args ...any) error {
 
 // cli is the grammar of the command line.
 type cli struct {
-	Log     logFlags         `embed:"" prefix:"log."`
+	Log     logFlags         `embed:"" prefix:"log." group:"Log:"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Run      runCmd      `cmd:"" help:"Run the whole pipeline in one process."`
-	Demo     demoCmd     `cmd:"" help:"Run the pipeline on three real services of its own, under real load on this machine."`
+	Run      runCmd      `cmd:"" help:"Run the whole pipeline in one process; without a configuration, watch only."`
+	Demo     demoCmd     `cmd:"" help:"See it work: three real services of its own, under real load on this machine."`
 	Status   statusCmd   `cmd:"" help:"Show workloads, allocations and last decisions."`
-	Explain  explainCmd  `cmd:"" help:"Tell why a workload has what it has."`
+	Explain  explainCmd  `cmd:"" help:"Say why a workload has what it has."`
 	Plan     planCmd     `cmd:"" help:"Show the newest plan: the target and the next step."`
-	Apply    applyCmd    `cmd:"" help:"Execute one recommended plan, if the state has not changed since."`
-	Diff     diffCmd     `cmd:"" help:"Show what stands elsewhere than the planner wants it. Exit code 2 when something does."`
-	Pause    pauseCmd    `cmd:"" help:"Freeze every knob and keep leases alive."`
-	Resume   resumeCmd   `cmd:"" help:"End a pause."`
-	Restore  restoreCmd  `cmd:"" help:"Restore the recorded baselines from the journal alone."`
+	Apply    applyCmd    `cmd:"" help:"Carry out one recommended plan, if nothing changed since."`
+	Diff     diffCmd     `cmd:"" help:"Show what is not where the planner wants it; exit code 2 when something is."`
+	Pause    pauseCmd    `cmd:"" help:"Write nothing until resume; what was set stays set."`
+	Resume   resumeCmd   `cmd:"" help:"End a pause, and take over what others changed."`
+	Restore  restoreCmd  `cmd:"" help:"Put back what was there before trimtab, from its journal alone."`
 	Check    checkCmd    `cmd:"" help:"Check a file."`
 	Workers  workersCmd  `cmd:"" help:"Supervise the worker processes of one service."`
 	Watchdog watchdogCmd `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
@@ -139,7 +141,16 @@ func run(parser *kong.Kong, c *cli, args []string, errOut io.Writer, code *int) 
 
 // printError prints the error and, on a line of its own, what to do.
 func printError(w io.Writer, err error) {
-	fmt.Fprintln(w, "trimtab: error:", strings.TrimPrefix(err.Error(), "trimtab: "))
+	text := strings.TrimPrefix(err.Error(), "trimtab: ")
+	if mistakes := (config.Errors)(nil); errors.As(err, &mistakes) {
+		// One per line first, as compilers do, then how many.
+		fmt.Fprintln(w, mistakes.Error())
+		text = fmt.Sprintf("read configuration: %d mistakes", len(mistakes))
+		if len(mistakes) == 1 {
+			text = "read configuration: 1 mistake"
+		}
+	}
+	fmt.Fprintln(w, "trimtab: error:", text)
 	if h := (hinted{}); errors.As(err, &h) {
 		fmt.Fprintln(w, "trimtab: hint:", h.hint)
 	}
@@ -152,7 +163,7 @@ func helpWithExample(options kong.HelpOptions, k *kong.Context) error {
 	}
 	node := k.Selected()
 	if node == nil {
-		fmt.Fprintln(k.Stdout, "\nExample:\n  trimtab demo --for 3m")
+		fmt.Fprintln(k.Stdout, "\nExit codes: 0 done, 1 error, 2 changes pending (diff).\n\nExample:\n  trimtab demo --for 3m")
 		return nil
 	}
 	if e, ok := node.Target.Addr().Interface().(interface{ Example() string }); ok {

@@ -122,7 +122,7 @@ func (checkConfigCmd) Example() string { return "trimtab check config trimtab.ya
 func (c *checkConfigCmd) Run(t terminal) error {
 	cfg, err := config.Load(c.File)
 	if err != nil {
-		return err
+		return hint(err, "docs/config.md has every key")
 	}
 	for _, w := range cfg.Warnings {
 		fmt.Fprintln(t.out, "warning:", w)

@@ -41,6 +41,8 @@ type Config struct {
 	// Knob is KnobCgroup, KnobProcess, or "auto" or empty: cgroup where a
 	// hierarchy is writable.
 	Knob string
+	// Page is where a person can look while it runs; empty: not said.
+	Page string
 	// Screen draws the table; nil: prints nothing.
 	Screen *Screen
 	// Seed of load and services; 0: picks one and prints it.
@@ -126,7 +128,7 @@ func (r *run) prepare(fail func(error)) error {
 	r.setup = setup
 	r.watch = &watch{place: place, services: setup.Services}
 	r.report.Knob, r.report.Resource, r.report.Capacity = setup.Knob, setup.Resource, setup.Capacity
-	r.Screen.printf("%v; knob %s, pool of %.3g %s, seed %d.\n", m, setup.Knob, setup.Capacity, unitOf(setup.Resource), r.Seed)
+	r.Screen.opening(r, m)
 	return nil
 }
 

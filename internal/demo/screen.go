@@ -32,6 +32,10 @@ func NewScreen(out *os.File, headless bool) *Screen {
 	_, err := unix.IoctlGetTermios(int(out.Fd()), unix.TCGETS)
 	dumb := os.Getenv("TERM") == "dumb"
 	live := err == nil && !headless && !dumb
+	if size, err := unix.IoctlGetWinsize(int(out.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 && size.Col < columns {
+		// A row that wraps cannot be drawn over.
+		live = false
+	}
 	return &Screen{Out: out, Live: live, Color: live && os.Getenv("NO_COLOR") == ""}
 }
 
@@ -58,6 +62,20 @@ const (
 	green, red, blue, bold, dim = "32", "31", "34", "1", "2"
 )
 
+// opening says what will be played, on what, and where else to look.
+func (s *Screen) opening(r *run, m Machine) {
+	knob := "cgroup CPU quota"
+	if r.setup.Knob == KnobProcess {
+		knob = "number of worker processes"
+	}
+	s.printf("%d CPUs, %.3g cores of them free.\nPool of %.3g %s for %d services; knob: %s; seed %d.\n",
+		m.CPUs, m.Free, r.setup.Capacity, unitOf(r.setup.Resource), len(r.setup.Services), knob, r.Seed)
+	s.printf("One day in %v, first under equal shares (trimtab only watches and learns), then\nthe same day again with trimtab in charge. Ctrl-C stops and restores everything.\n", (r.For / 2).Round(time.Second))
+	if r.Page != "" {
+		s.printf("Page: %s\nIn another terminal: trimtab status, trimtab explain %s\n", r.Page, r.setup.Services[0].Name)
+	}
+}
+
 // draw shows f.
 func (s *Screen) draw(f *frame) {
 	if !s.Live {
@@ -79,7 +97,10 @@ func (s *Screen) draw(f *frame) {
 // commit leaves what was drawn on the screen.
 func (s *Screen) commit() { s.drawn, s.lastLine = 0, 0 }
 
-// table is the picture: at most 79 columns.
+// columns is the width of the picture.
+const columns = 79
+
+// table is the picture.
 func (s *Screen) table(f *frame) []string {
 	share := min(1, f.at.Seconds()/f.day.Seconds())
 	hour := int(share * 24 * 60)
@@ -88,8 +109,8 @@ func (s *Screen) table(f *frame) []string {
 		left += f.day
 	}
 	rows := []string{"",
-		fmt.Sprintf("%s  %s  %02d:%02d of the day, %s left", s.paint(bold, title(f.phase)), bar(share, 24), hour/60%24, hour%60, left.Round(time.Second)),
-		s.paint(dim, fmt.Sprintf("%-8s %6s %7s %7s  %-16s %s", "service", "req/s", "p95", "p99", "within SLO", "share of "+fmt.Sprintf("%.3g %s", f.setup.Capacity, unitOf(f.setup.Resource)))),
+		fmt.Sprintf("%s  %s  %02d:%02d of the day, %s left", s.paint(bold, title(f.phase)), bar(share, 24), hour/60, hour%60, left.Round(time.Second)),
+		s.paint(dim, fmt.Sprintf("%-8s %8s %6s %7s %7s  %-17s %s", "service", "SLO", "req/s", "p95", "p99", "in time / SLO", fmt.Sprintf("of %.3g %s", f.setup.Capacity, unitOf(f.setup.Resource)))),
 	}
 	for i, svc := range f.setup.Services {
 		rows = append(rows, s.row(svc, &f.results[i], f, i))
@@ -98,20 +119,20 @@ func (s *Screen) table(f *frame) []string {
 }
 
 func (s *Screen) row(svc *Service, r *loadgen.Result, f *frame, i int) string {
-	slo := fmt.Sprintf("%17s", "-")
+	slo := fmt.Sprintf("%-17s", "   -")
 	if p, ok := r.Attained(); ok {
 		mark, sgr := "ok  ", green
 		if p < svc.SLO.Fraction {
 			mark, sgr = "MISS", red
 		}
-		slo = s.paint(sgr, fmt.Sprintf("%4.0f%% of %2.0f%% %s", p*100, svc.SLO.Fraction*100, mark))
+		slo = s.paint(sgr, fmt.Sprintf("%3.0f%% / %.0f%% %s", p*100, svc.SLO.Fraction*100, mark)) + "   "
 	}
 	allocation := "-"
 	if f.allocations != nil {
 		a := f.allocations[i]
-		allocation = s.paint(blue, bar(a/f.setup.Capacity, 20)) + fmt.Sprintf(" %.3g", a)
+		allocation = s.paint(blue, bar(a/f.setup.Capacity, 14)) + fmt.Sprintf(" %.3g", a)
 	}
-	return fmt.Sprintf("%-8s %6.1f %7s %7s  %s %s", svc.Name, r.Rate(), quantile(r, 0.95), quantile(r, 0.99), slo, allocation)
+	return fmt.Sprintf("%-8s %8s %6.1f %7s %7s  %s %s", svc.Name, "<"+milliseconds(svc.SLO.Latency.Seconds()), r.Rate(), quantile(r, 0.95), quantile(r, 0.99), slo, allocation)
 }
 
 // line is one line for a log.
@@ -151,33 +172,35 @@ func quantile(r *loadgen.Result, q float64) string {
 	if !ok {
 		return "-"
 	}
-	return fmt.Sprintf("%.0fms", v*1e3)
+	return milliseconds(v)
 }
 
-// summary compares the phases.
+func milliseconds(seconds float64) string { return fmt.Sprintf("%.0fms", seconds*1e3) }
+
+// summary compares the phases and says in words what changed.
 func (s *Screen) summary(r *Report) {
 	if len(r.Phases) == 0 {
 		return
 	}
-	s.printf("\n%-8s %14s", "", "SLO")
+	s.printf("\n%-8s %13s", "", "")
 	for _, p := range r.Phases {
-		s.printf("  %-27s", p.Name+" shares")
+		s.printf("  %-26s", p.Name+" shares")
 	}
-	s.printf("\n%-8s %14s", "", "")
+	s.printf("\n%-8s %13s", "service", "SLO")
 	for range r.Phases {
-		s.printf("  %-9s %8s %8s", "attained", "p99", "share")
+		s.printf("  %-8s %8s %8s", "in time", "p99", "share")
 	}
 	s.printf("\n")
 	for i := range r.Phases[0].Services {
 		first := &r.Phases[0].Services[i]
-		s.printf("%-8s %14s", first.Name, fmt.Sprintf("%.0f%% < %.0fms", first.SLO.Fraction*100, first.SLO.LatencyMS))
+		s.printf("%-8s %13s", first.Name, fmt.Sprintf("%.0f%% <%s", first.SLO.Fraction*100, milliseconds(first.SLO.LatencyMS/1e3)))
 		for _, p := range r.Phases {
 			v := &p.Services[i]
 			sgr, mark := green, " "
 			if !v.SLOMet {
 				sgr, mark = red, "!"
 			}
-			s.printf("  %s %6.0fms %8.3g", s.paint(sgr, fmt.Sprintf("%7.1f%%%s", v.SLOAttained*100, mark)), v.P99, v.Allocation)
+			s.printf("  %s %8s %8.3g", s.paint(sgr, fmt.Sprintf("%6.1f%%%s", v.SLOAttained*100, mark)), milliseconds(v.P99/1e3), v.Allocation)
 		}
 		s.printf("\n")
 	}
@@ -185,12 +208,37 @@ func (s *Screen) summary(r *Report) {
 		name string
 		of   func(*Phase) float64
 	}{{"least utility", func(p *Phase) float64 { return p.MinUtility }}, {"mean utility", func(p *Phase) float64 { return p.Social }}} {
-		s.printf("%-23s", row.name)
+		s.printf("%-22s", row.name)
 		for i := range r.Phases {
-			s.printf("  %8.3f %18s", row.of(&r.Phases[i]), "")
+			s.printf("  %7.3f", row.of(&r.Phases[i]))
+			if i < len(r.Phases)-1 {
+				s.printf("%19s", "")
+			}
 		}
 		s.printf("\n")
 	}
-	s.printf("At most %.3g of %.3g %s were given out; limits restored: %v; %d rounds; seed %d.\n",
-		r.MaxAllocatedSum, r.Capacity, unitOf(r.Resource), r.Restored, r.Rounds, r.Seed)
+	s.printf("\n")
+	for _, p := range r.Phases {
+		s.printf("%s shares: %s\n", strings.ToUpper(p.Name[:1])+p.Name[1:], verdict(&p))
+	}
+	restored := "limits are what they were before"
+	if !r.Restored {
+		restored = s.paint(red, "limits were NOT all restored")
+	}
+	s.printf("Never more than %.3g of %.3g %s given out; %s.\n%d rounds, seed %d.\n",
+		r.MaxAllocatedSum, r.Capacity, unitOf(r.Resource), restored, r.Rounds, r.Seed)
+}
+
+// verdict says who missed the SLO over the whole phase.
+func verdict(p *Phase) string {
+	var missed []string
+	for _, v := range p.Services {
+		if !v.SLOMet {
+			missed = append(missed, fmt.Sprintf("%s (%.0f%% in time, wants %.0f%%)", v.Name, v.SLOAttained*100, v.SLO.Fraction*100))
+		}
+	}
+	if len(missed) == 0 {
+		return "every SLO was met."
+	}
+	return "missed by " + strings.Join(missed, ", ") + "."
 }
