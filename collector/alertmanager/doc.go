@@ -1,0 +1,28 @@
+// Package alertmanager receives the webhook of Prometheus's Alertmanager and
+// turns alerts that concern a workload into values on the bus.
+//
+//	concerned(alert) = { w : match(w) ⊆ labels(alert) },  match(w) not empty
+//
+// An alert asks for a round and never dictates one: of its body only labels,
+// status, start and texts are read, and no number in it is used. Alertmanager
+// repeats itself, so an alert whose status did not change is published once
+// per workload; alerts that concern nobody are counted, and answered with 2xx
+// like all that were understood.
+//
+// The answers are those that make Alertmanager do the right thing: it tries
+// again only after 5xx, so 503 with Retry-After stands for "not now" and 429
+// is never used; what will not get better is answered with 400, 401, 403,
+// 405, 413 or 415. Once a body was read, the answer is there within [Deadline].
+// A request without the token is answered before a byte of its body is read.
+//
+// Source: the webhook's version "4", prometheus.io/docs/alerting/latest/
+// configuration/#webhook_config. The format is read leniently: fields that are
+// not known are ignored, and groupKey may be missing.
+//
+// The package listens nowhere and starts no goroutine that outlives a request.
+//
+//	r, err := alertmanager.Open(alertmanager.Config{Bus: b, Metrics: set,
+//		TokenFile: "/etc/trimtab/alertmanager.token",
+//		Workloads: []alertmanager.Workload{{Name: "checkout", Labels: map[string]string{"service": "checkout"}}}})
+//	mux.Handle(alertmanager.Path, r)
+package alertmanager

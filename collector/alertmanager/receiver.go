@@ -1,0 +1,208 @@
+package alertmanager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Receiver answers the webhook; it is an http.Handler, safe for concurrent
+// use, and needs no Close.
+type Receiver struct {
+	config Config
+	index  index
+	seen   seen
+	room   room
+	slots  chan struct{}
+}
+
+// Open returns a receiver. The error says what of the configuration cannot be
+// used, such as a token file that is not there.
+func Open(c Config) (*Receiver, error) {
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("open alertmanager receiver: %w", err)
+	}
+	return &Receiver{config: c, index: newIndex(c.Workloads), room: room{most: int64(c.HeldBytes)}, slots: make(chan struct{}, c.Requests)}, nil
+}
+
+// Summary is the answer to a webhook that was taken: how many alerts came and
+// what became of them. An alert that concerns several workloads is published,
+// or repeated, once for each.
+type Summary struct {
+	Alerts    int    `json:"alerts"`
+	Published int    `json:"published"`
+	Repeated  int    `json:"repeated"`
+	Unmatched int    `json:"unmatched"`
+	Malformed int    `json:"malformed"`
+	Truncated uint32 `json:"truncated"`
+}
+
+// ServeHTTP takes one webhook.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	began := time.Now()
+	s, err := r.serve(w, req)
+	result := "ok"
+	if err == nil {
+		r.count(s)
+		writeJSON(w, http.StatusOK, s)
+	} else {
+		f := refusal{http.StatusInternalServerError, "error", err.Error()}
+		errors.As(err, &f)
+		result = f.result
+		refuse(w, f)
+		r.config.Logger.Debug("alertmanager webhook refused", "code", f.code, "why", f.text)
+	}
+	r.config.Metrics.Counter("trimtab_collector_webhook_requests_total", result).Inc()
+	r.config.Metrics.Histogram("trimtab_collector_webhook_seconds").Observe(time.Since(began).Seconds())
+}
+
+// serve checks from the cheapest to the dearest; nothing of a body is read
+// before the token was seen.
+func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) (Summary, error) {
+	if req.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return Summary{}, refusal{http.StatusMethodNotAllowed, "method", "use POST"}
+	}
+	if f, ok := r.allowed(req); !ok {
+		return Summary{}, f
+	}
+	if kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return Summary{}, refusal{http.StatusUnsupportedMediaType, "content_type", "Content-Type must be application/json"}
+	}
+	if e := req.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return Summary{}, refusal{http.StatusUnsupportedMediaType, "content_type", "Content-Encoding is not supported"}
+	}
+	body, err := r.room.read(w, req, r.config.ReadTimeout)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer r.room.free(body)
+	ctx, cancel := context.WithTimeout(req.Context(), Deadline)
+	defer cancel()
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	default:
+		return Summary{}, refusal{http.StatusServiceUnavailable, "overloaded", "too many requests at a time"}
+	}
+	return r.take(ctx, body)
+}
+
+// take publishes what concerns somebody.
+func (r *Receiver) take(ctx context.Context, body []byte) (Summary, error) {
+	var s Summary
+	var news []*trimtab.Alert
+	now := time.Now()
+	m, err := decode(body, func(group string, a *received) {
+		names := r.index.concerned(a.Labels)
+		if len(names) == 0 {
+			s.Unmatched++
+		}
+		for _, name := range names[:min(len(names), maxAlerts+1-len(news))] {
+			news = append(news, a.alert(name, group, now))
+		}
+	})
+	if err == nil && len(news) > maxAlerts {
+		err = trimtab.Invalidf("read webhook: the alerts concern workloads more than %d times", maxAlerts)
+	}
+	if err != nil {
+		return s, refusal{http.StatusBadRequest, "malformed", err.Error()}
+	}
+	s.Alerts, s.Malformed, s.Truncated = m.alerts, m.malformed, m.truncated
+	if m.truncated > 0 {
+		r.config.Logger.Warn("alertmanager left alerts out of its webhook: raise max_alerts there", "group", m.group, "left_out", m.truncated)
+	}
+	return s, r.publish(ctx, news, &s)
+}
+
+// publishers is how many alerts of one request are on their way at a time.
+const publishers = 16
+
+// publish sends all alerts, or says that the sender has to come again: what
+// was published until then is remembered and not sent twice.
+func (r *Receiver) publish(ctx context.Context, news []*trimtab.Alert, s *Summary) error {
+	var published, repeated, malformed atomic.Int64
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	next := make(chan *trimtab.Alert)
+	for range min(publishers, len(news)) {
+		wg.Go(func() {
+			for a := range next {
+				again, err := r.seen.once(ctx, identity{a.Fingerprint, a.Workload, a.Started}, a.Firing, func() error { return r.config.Bus.Publish(ctx, a) })
+				switch {
+				case again:
+					repeated.Add(1)
+				case errors.Is(err, trimtab.ErrInvalid):
+					malformed.Add(1)
+				case err != nil:
+					failed.CompareAndSwap(nil, &err)
+				default:
+					published.Add(1)
+				}
+			}
+		})
+	}
+	for _, a := range news {
+		if failed.Load() != nil {
+			break
+		}
+		next <- a
+	}
+	close(next)
+	wg.Wait()
+	s.Published, s.Repeated, s.Malformed = int(published.Load()), int(repeated.Load()), s.Malformed+int(malformed.Load())
+	r.counted("published", s.Published)
+	if err := failed.Load(); err != nil {
+		r.config.Logger.Warn("alertmanager webhook: the bus does not take alerts", "err", *err)
+		return refusal{http.StatusServiceUnavailable, "overloaded", "the bus does not take alerts now"}
+	}
+	return nil
+}
+
+// count adds up a request that was taken; what was published is counted as it
+// happens.
+func (r *Receiver) count(s Summary) {
+	r.counted("repeated", s.Repeated)
+	r.counted("unmatched", s.Unmatched)
+	r.counted("malformed", s.Malformed)
+	r.counted("truncated", int(s.Truncated))
+}
+
+func (r *Receiver) counted(result string, n int) {
+	if n > 0 {
+		r.config.Metrics.Counter("trimtab_collector_alerts_total", result).Add(float64(n))
+	}
+}
+
+// refuse answers and closes the connection, so that nothing more is read from
+// a sender who was not let in.
+func refuse(w http.ResponseWriter, f refusal) {
+	switch f.code {
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="trimtab"`)
+	}
+	w.Header().Set("Connection", "close")
+	writeJSON(w, f.code, map[string]string{"error": f.text})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "trimtab: print answer", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	// A client that went away needs no answer.
+	_, _ = w.Write(append(b, '\n'))
+}

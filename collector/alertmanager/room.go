@@ -1,0 +1,72 @@
+package alertmanager
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// room bounds the bodies of all requests together: a body takes room as it
+// arrives, so that many slow senders of little keep nobody out.
+type room struct {
+	most int64
+	held atomic.Int64
+}
+
+func (m *room) take(n int) bool {
+	if m.held.Add(int64(n)) > m.most {
+		m.held.Add(int64(-n))
+		return false
+	}
+	return true
+}
+
+// free gives a body's room back.
+func (m *room) free(body []byte) { m.held.Add(int64(-cap(body))) }
+
+// firstPiece is the room that a body takes at first, in bytes.
+const firstPiece = 4 << 10
+
+// read returns the whole body within the timeout, or a refusal.
+func (m *room) read(w http.ResponseWriter, req *http.Request, timeout time.Duration) (body []byte, err error) {
+	tooLarge := refusal{http.StatusRequestEntityTooLarge, "too_large", "the body is larger than 1 MiB: lower max_alerts in Alertmanager's webhook_config"}
+	if req.ContentLength > MaxBody {
+		return nil, tooLarge
+	}
+	// Not every writer has deadlines; then the server's own holds.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(timeout))
+	defer func() {
+		_ = control.SetReadDeadline(time.Time{})
+		if err != nil {
+			m.free(body)
+			body = nil
+		}
+	}()
+	for {
+		if len(body) == cap(body) {
+			grown := max(firstPiece, 2*cap(body))
+			if !m.take(grown - cap(body)) {
+				return body, refusal{http.StatusServiceUnavailable, "overloaded", "too many bodies at a time"}
+			}
+			bigger := make([]byte, len(body), grown)
+			copy(bigger, body)
+			body = bigger
+		}
+		n, err := req.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case len(body) > MaxBody:
+			return body, tooLarge
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return body, refusal{http.StatusRequestTimeout, "slow", "the body did not arrive in time"}
+		case err != nil:
+			return body, refusal{http.StatusBadRequest, "malformed", "the body was cut off"}
+		}
+	}
+}

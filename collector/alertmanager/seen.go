@@ -1,0 +1,95 @@
+package alertmanager
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// maxSeen bounds how many alerts are remembered; when more fire at a time, the
+// oldest may be published again, which is harmless.
+const maxSeen = 16384
+
+// identity is one alert for one workload.
+type identity struct {
+	fingerprint, workload string
+	started               time.Time
+}
+
+// seen remembers the last status of each alert that was published.
+type seen struct {
+	mu    sync.Mutex
+	last  map[identity]*status
+	order []identity // in order of arrival
+}
+
+// status is the last one that was published of an alert.
+type status struct {
+	known, firing bool
+	// busy is closed when the attempt that is under way has ended; nil: none.
+	busy chan struct{}
+}
+
+// once calls publish unless this status was the last one published, and
+// reports that it was. Attempts for one alert follow each other.
+func (s *seen) once(ctx context.Context, id identity, firing bool, publish func() error) (repeated bool, err error) {
+	st, repeated, err := s.claim(ctx, id, firing)
+	if repeated || err != nil {
+		return repeated, err
+	}
+	err = publish()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(st.busy)
+	st.busy = nil
+	if err == nil {
+		st.known, st.firing = true, firing
+	}
+	return false, err
+}
+
+// claim returns the alert's status, held for the caller.
+func (s *seen) claim(ctx context.Context, id identity, firing bool) (*status, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		st := s.last[id]
+		if st == nil {
+			st = s.add(id)
+		}
+		switch {
+		case st.busy != nil:
+			busy := st.busy
+			s.mu.Unlock()
+			select {
+			case <-busy:
+			case <-ctx.Done():
+			}
+			s.mu.Lock()
+			if ctx.Err() != nil {
+				return nil, false, ctx.Err()
+			}
+		case st.known && st.firing == firing:
+			return st, true, nil
+		default:
+			st.busy = make(chan struct{})
+			return st, false, nil
+		}
+	}
+}
+
+// add makes room for one more and remembers it.
+func (s *seen) add(id identity) *status {
+	if s.last == nil {
+		s.last = map[identity]*status{}
+	}
+	for len(s.order) >= maxSeen {
+		oldest := s.order[0]
+		s.order = s.order[1:]
+		delete(s.last, oldest)
+	}
+	st := &status{}
+	s.last[id] = st
+	s.order = append(s.order, id)
+	return st
+}
