@@ -9,27 +9,25 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// CountBus returns the service that exports what b counted, every second. A
-// bus that can tell whether it is connected (Ready() error) makes the service
-// unready when it is not.
-func CountBus(b bus.Bus, set *metric.Set) Service {
-	return Service{Name: "bus", Run: func(ctx context.Context, ready func(string)) error {
-		t := time.NewTicker(time.Second)
-		defer t.Stop()
-		var last bus.Stats
-		for {
-			ready(busReady(b))
-			now := b.Stats()
-			exportStats(set, last, now)
-			last = now
-			select {
-			case <-ctx.Done():
-				exportStats(set, last, b.Stats())
-				return nil
-			case <-t.C:
-			}
+// CountBus exports what b counted, every second, until ctx ends, and returns
+// nil then. Each time it calls ready with "" or, where the bus can tell that
+// it is not connected (Ready() error), with the reason.
+func CountBus(ctx context.Context, b bus.Bus, set *metric.Set, ready func(reason string)) error {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	var last bus.Stats
+	for {
+		ready(busReady(b))
+		now := b.Stats()
+		exportStats(set, last, now)
+		last = now
+		select {
+		case <-ctx.Done():
+			exportStats(set, last, b.Stats())
+			return nil
+		case <-t.C:
 		}
-	}}
+	}
 }
 
 func busReady(b bus.Bus) string {

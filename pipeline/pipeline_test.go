@@ -494,51 +494,6 @@ func TestDuplicatesAndOrderChangeNoOutput(t *testing.T) {
 	}
 }
 
-func TestAGroupStopsTheActuatorLast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var log []string
-		note := func(s string) { mu.Lock(); defer mu.Unlock(); log = append(log, s) }
-		var g Group
-		for _, n := range []string{"collector", "planner", "actuator"} {
-			g.Add(Service{Name: n, Run: func(ctx context.Context, ready func(string)) error {
-				note("+" + n)
-				ready("")
-				<-ctx.Done()
-				note("-" + n)
-				return nil
-			}})
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- g.Run(ctx) }()
-		synctest.Wait()
-		for n, reason := range g.Ready() {
-			if reason != "" {
-				t.Errorf("%s: %s", n, reason)
-			}
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if s := strings.Join(log, " "); s != "+actuator +planner +collector -collector -planner -actuator" {
-			t.Error(s)
-		}
-	})
-}
-
-func TestAGroupEndsWithTheFirstServiceThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g Group
-		g.Add(Service{Name: "good", Run: func(ctx context.Context, ready func(string)) error { ready(""); <-ctx.Done(); return nil }})
-		g.Add(Service{Name: "bad", Run: func(context.Context, func(string)) error { panic("no") }})
-		if err := g.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "run bad: panic: no") {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
 func TestStagesWorkOverNATS(t *testing.T) {
 	b, err := natsbus.Open(t.Context(), natsbus.Config{Dir: t.TempDir(), Source: "x"})
 	if err != nil {
@@ -547,28 +502,47 @@ func TestStagesWorkOverNATS(t *testing.T) {
 	defer b.Close()
 	set := metric.NewSet()
 	got := make(chan string, 100)
-	g := &Group{Metrics: set}
-	g.AddStage(Stage{Name: "a", Bus: b, Metrics: set, Consumes: consumes(trimtab.KindAlert), Leader: &Leader{Pool: "p"}, Step: stepFunc(echo)})
-	g.AddStage(Stage{Name: "b", Bus: b, Metrics: set, Consumes: []bus.Subscription{{Kind: trimtab.KindCommand}},
+	stopB := start(t, Stage{Name: "b", Bus: b, Metrics: set, Consumes: []bus.Subscription{{Kind: trimtab.KindCommand}},
 		Step: stepFunc(func(_ time.Time, in trimtab.Value) []trimtab.Value { got <- name(in); return nil })})
-	g.Add(CountBus(b, set))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- g.Run(ctx) }()
+	stopA := start(t, Stage{Name: "a", Bus: b, Metrics: set, Consumes: consumes(trimtab.KindAlert), Leader: &Leader{Pool: "p"}, Step: stepFunc(echo)})
 	if s := <-got; s != "epoch 1" {
 		t.Error(s)
 	}
-	if err := b.Publish(ctx, alert("1")); err != nil {
+	if err := b.Publish(t.Context(), alert("1")); err != nil {
 		t.Fatal(err)
 	}
 	if s := <-got; s != "1" {
 		t.Error(s)
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
+	stopA()
+	stopB()
+}
+
+// silent is a bus that is out of reach.
+type silent struct{ bus.Bus }
+
+func (silent) Ready() error { return errors.New("bus is RECONNECTING") }
+
+func TestTheBusIsCountedAndSaysWhyItIsNotReady(t *testing.T) {
+	b := bustest.NewMemory()
+	defer b.Close()
+	set := metric.NewSet()
+	for want, reached := range map[string]bus.Bus{"": b, "bus is RECONNECTING": silent{b}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ready, done := make(chan string, 1), make(chan error, 1)
+		go func() { done <- CountBus(ctx, reached, set, func(why string) { ready <- why }) }()
+		if why := <-ready; why != want {
+			t.Errorf("ready %q, want %q", why, want)
+		}
+		if err := b.Publish(ctx, alert("1")); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
-	if value(t, set, "trimtab_bus_published_total") < 3 {
-		t.Error("the bus's counts are not exported")
+	if n := value(t, set, "trimtab_bus_published_total"); n != 3 {
+		t.Errorf("published %v: one before and twice one after, from two readers", n)
 	}
 }

@@ -87,6 +87,9 @@ func Run(ctx context.Context, s Stage) error {
 	return r.run(ctx)
 }
 
+// starting is what a stage says before it has anything to say.
+const starting = "starting"
+
 func (r *stage) run(ctx context.Context) error {
 	r.Ready(starting)
 	work, quit := graceful(ctx)

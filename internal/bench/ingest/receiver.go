@@ -54,14 +54,14 @@ func (o *options) receive() error {
 	if err != nil {
 		return fmt.Errorf("make store: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	b, err := natsbus.Open(ctx, natsbus.Config{Dir: dir, Source: "ingest"})
 	if err != nil {
 		return err
 	}
-	defer b.Close()
+	defer func() { _ = b.Close() }()
 	set := metric.NewSet()
 	var end sketches
 	if _, err := b.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindSketch, Handle: end.handle}); err != nil {
@@ -79,18 +79,22 @@ func (o *options) receive() error {
 	if err != nil {
 		return err
 	}
-	group := pipeline.Group{Metrics: set}
-	group.Add(pipeline.Service{Name: "otlp", Run: func(ctx context.Context, ready func(string)) error {
-		ready("")
-		return receiver.Serve(ctx)
-	}})
-	group.AddStage(pipeline.Stage{Name: "path", Bus: b, Step: slowed{analyzer, o.SlowEach}, Tick: 100 * time.Millisecond, Metrics: set,
-		Consumes: []bus.Subscription{{Kind: trimtab.KindSpans, Consumer: "path"}}})
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	for group.Ready()["otlp"] != "" {
-		time.Sleep(time.Millisecond)
+	ready, done := make(chan string, 8), make(chan error, 2)
+	go func() {
+		done <- pipeline.Run(ctx, pipeline.Stage{
+			Name: "path", Bus: b, Step: slowed{analyzer, o.SlowEach}, Tick: 100 * time.Millisecond, Metrics: set,
+			Consumes: []bus.Subscription{{Kind: trimtab.KindSpans, Consumer: "path"}},
+			Ready:    func(why string) { ready <- why },
+		})
+	}()
+	for why := "not started"; why != ""; {
+		select {
+		case why = <-ready:
+		case err := <-done:
+			return err
+		}
 	}
+	go func() { done <- receiver.Serve(ctx) }()
 	if o.Profile != "" {
 		stop, err := profile(o.Profile)
 		if err != nil {
@@ -106,7 +110,7 @@ func (o *options) receive() error {
 		s.Requests, s.SketchesLost = float64(end.milliRequests.Load())/1000, b.Stats().Lost[trimtab.KindSketch]
 	})
 	cancel()
-	return errors.Join(err, <-done)
+	return errors.Join(err, <-done, <-done)
 }
 
 func profile(name string) (stop func(), err error) {
