@@ -8,17 +8,32 @@ import (
 	"strings"
 )
 
-// restartSections are the parts of the file that a running process cannot
-// take over: sockets, files and the layout of partitions.
-func restartSections() []string {
-	return []string{"pool.name", "analyzer.partitions", "actuator", "storage", "nats", "web", "otlp", "jaeger"}
+// restartSections are the parts of the file that live as long as the process.
+func restartSections() []string { return []string{"storage", "nats", "web"} }
+
+// Change is one setting that differs between two configurations.
+type Change struct {
+	// Path is that of the setting, such as workloads[a].weight.
+	Path string
+	// Old and New are its values as text, without secrets; "none" for none.
+	Old, New string
+	// Restart tells that a running process cannot take it over.
+	Restart bool
 }
 
-// Changed describes what differs between two configurations, one line per
-// setting in order of its path; lines that end in "(needs a restart)" are not
-// taken over by a reload. Secrets are compared and not shown. Workloads are
-// told apart by name, so their order does not matter.
-func Changed(old, new *Config) []string {
+// String returns "path: old → new".
+func (c Change) String() string {
+	line := fmt.Sprintf("%s: %s → %s", c.Path, c.Old, c.New)
+	if c.Restart {
+		line += " (needs a restart)"
+	}
+	return line
+}
+
+// Changed returns what differs between two configurations, in order of path.
+// Secrets are compared and not shown. Workloads are told apart by name, so
+// their order does not matter.
+func Changed(old, new *Config) []Change {
 	a, b := map[string]string{}, map[string]string{}
 	flatten(a, "", reflect.ValueOf(*old))
 	flatten(b, "", reflect.ValueOf(*new))
@@ -29,20 +44,16 @@ func Changed(old, new *Config) []string {
 	for p := range b {
 		paths[p] = true
 	}
-	var lines []string
+	var changes []Change
 	for _, p := range slices.Sorted(maps.Keys(paths)) {
 		x, before := a[p]
 		y, after := b[p]
 		if x == y && before == after {
 			continue
 		}
-		line := fmt.Sprintf("%s: %s → %s", p, show(p, x, before), show(p, y, after))
-		if needsRestart(p) {
-			line += " (needs a restart)"
-		}
-		lines = append(lines, line)
+		changes = append(changes, Change{p, show(p, x, before), show(p, y, after), needsRestart(p)})
 	}
-	return lines
+	return changes
 }
 
 func needsRestart(path string) bool {

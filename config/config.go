@@ -137,7 +137,7 @@ type NATS struct {
 	TokenFile string `yaml:"token_file"`
 	// The token itself; token_file is better.
 	Token Secret `yaml:"token"`
-	// TLS towards the server, or of the embedded one.
+	// TLS towards the server that url names.
 	TLS TLS `yaml:"tls"`
 }
 

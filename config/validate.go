@@ -160,6 +160,8 @@ func (v *validator) nats() {
 		if n.Listen != "" {
 			v.fail("nats.listen", "listen is for the embedded server, and url names another", "remove listen or url")
 		}
+	} else {
+		v.needsURL(n)
 	}
 	if n.Listen != "" {
 		v.listen("nats.listen", n.Listen)
@@ -169,7 +171,24 @@ func (v *validator) nats() {
 	} else if n.Token != "" {
 		v.inlineSecret("nats.token", "token_file")
 	}
+	if n.CredentialsFile != "" && (n.TokenFile != "" || n.Token != "") {
+		v.fail("nats.credentials_file", "both credentials_file and a token are given", "keep the one that the server asks for")
+	}
 	v.tls("nats.tls", &n.TLS, false)
+}
+
+// needsURL refuses what the embedded server, open to this host only, has not.
+func (v *validator) needsURL(n *NATS) {
+	for _, k := range []struct {
+		key   string
+		given bool
+	}{
+		{"credentials_file", n.CredentialsFile != ""}, {"token_file", n.TokenFile != ""}, {"token", n.Token != ""}, {"tls", n.TLS != TLS{}},
+	} {
+		if k.given {
+			v.fail("nats."+k.key, k.key+" is for another server, and url names none", "add url, or remove "+k.key)
+		}
+	}
 }
 
 func (v *validator) listeners() {
