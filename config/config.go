@@ -37,6 +37,8 @@ type Config struct {
 	OTLP OTLP `yaml:"otlp"`
 	// Receiver of Jaeger spans.
 	Jaeger Jaeger `yaml:"jaeger"`
+	// The webhook through which Prometheus's Alertmanager asks for a round.
+	Alertmanager Alertmanager `yaml:"alertmanager"`
 	// The Prometheus server that answers the PromQL of workloads. Also takes every key of Prometheus's HTTP client configuration: basic_auth, authorization, oauth2, tls_config, proxy_url, http_headers, follow_redirects, enable_http2.
 	Prometheus Prometheus `yaml:"prometheus"`
 	// The workloads that share the pool. Left out: services are found from spans and only shown.
@@ -177,6 +179,12 @@ type Jaeger struct {
 	GRPC string `yaml:"grpc"`
 }
 
+// Alertmanager is the webhook at /webhook/alertmanager of the web server.
+type Alertmanager struct {
+	// File that holds the bearer token that Alertmanager must send, and nothing else; a changed file is in force at once. Left out: every request is refused.
+	TokenFile string `yaml:"token_file"`
+}
+
 // Prometheus is the server that answers PromQL.
 type Prometheus struct {
 	// Base URL, such as http://prometheus:9090. No user or password in it.
@@ -243,7 +251,7 @@ type Match struct {
 	Spans map[string]Values `yaml:"spans"`
 	// Labels of its metrics; $match in a query stands for them.
 	Prometheus map[string]string `yaml:"prometheus"`
-	// Labels of its alerts; all must match.
+	// Labels of its alerts; all must match. Left out: the label workload is the workload's name.
 	Alert map[string]string `yaml:"alert"`
 }
 

@@ -73,6 +73,9 @@ func (w *Workload) fill(p *Pool) {
 	if w.Match.Spans == nil && w.Name != "" {
 		w.Match.Spans = map[string]Values{"service.name": {w.Name}}
 	}
+	if w.Match.Alert == nil && w.Name != "" {
+		w.Match.Alert = map[string]string{"workload": w.Name}
+	}
 	if b := w.Knob.Bounds(); b != nil {
 		if b.Min == 0 {
 			b.Min = p.Unit

@@ -49,6 +49,7 @@ func (v *validator) run() {
 	v.storage()
 	v.nats()
 	v.listeners()
+	v.alertmanager()
 	v.prometheus()
 	v.workloads()
 	if len(v.errs) == 0 {
@@ -216,6 +217,12 @@ func (v *validator) listeners() {
 	v.tls("otlp.tls", &c.OTLP.TLS, true)
 	if c.OTLP.MaxBody < 1<<10 || c.OTLP.MaxBody > 256<<20 {
 		v.fail("otlp.max_body", fmt.Sprintf("max_body is %v, want 1KiB to 256MiB", c.OTLP.MaxBody), "16MiB is the default")
+	}
+}
+
+func (v *validator) alertmanager() {
+	if v.has("alertmanager") && v.config.Alertmanager.TokenFile == "" {
+		v.fail("alertmanager", "alertmanager has no token_file", "write token_file: alertmanager.token, or remove the section: no request is let in without a token")
 	}
 }
 

@@ -153,6 +153,9 @@ func (v *validator) match(at string, w *Workload) {
 	if v.has(at+".match.spans") && len(w.Match.Spans) == 0 {
 		v.fail(at+".match.spans", "match.spans is empty", "it would match every span: write service.name: NAME, or remove the key")
 	}
+	if v.has(at+".match.alert") && len(w.Match.Alert) == 0 {
+		v.fail(at+".match.alert", "match.alert is empty", "write service: NAME, or remove the key")
+	}
 	for section, labels := range map[string]map[string]string{"prometheus": w.Match.Prometheus, "alert": w.Match.Alert} {
 		for name, value := range labels {
 			where := at + ".match." + section + "." + name
