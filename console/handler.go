@@ -33,6 +33,9 @@ type Options struct {
 	Reload func(context.Context) error
 	// Send gives a command to the bus.
 	Send func(context.Context, *trimtab.Command) error
+	// Mount are further handlers by path. They check who asks themselves, so
+	// that any Host reaches them.
+	Mount map[string]http.Handler
 	// Hosts are accepted as Host besides loopback names and addresses; "*"
 	// accepts any, for a site whose proxy checks it.
 	Hosts []string
@@ -57,6 +60,9 @@ func Handler(v *View, o Options) http.Handler {
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
+	for path, mounted := range o.Mount {
+		mux.Handle(path, mounted)
+	}
 	return h.guarded(mux)
 }
 
@@ -75,7 +81,7 @@ func (h *handler) guarded(next http.Handler) http.Handler {
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "no-referrer")
 		head.Set("Cache-Control", "no-store")
-		if !h.hostAllowed(r.Host) {
+		if h.options.Mount[r.URL.Path] == nil && !h.hostAllowed(r.Host) {
 			http.Error(w, "trimtab: Host is not allowed; name it with --web.allowed-host", http.StatusForbidden)
 			return
 		}
