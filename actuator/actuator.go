@@ -170,10 +170,13 @@ func (a *Actuator) find(k key) *held {
 // probe looks whether the knob works and what it holds.
 func (a *Actuator) probe(ctx context.Context, h *held) {
 	err := h.Knob.Probe(ctx)
-	if err != nil {
+	// One problem at a time, so that it is told once and not in turns: what
+	// cannot be read, then who else turned it, then what the probe found.
+	switch {
+	case !a.observe(ctx, h) || h.foreign:
+	case err != nil:
 		a.setProblem(h, err.Error())
-	}
-	if a.observe(ctx, h) && err == nil && !h.foreign {
+	default:
 		a.setProblem(h, "")
 	}
 }

@@ -361,7 +361,11 @@ func (s *state) row(now time.Time, round time.Duration) Row {
 		}
 	}
 	if h := s.held; h != nil {
-		r.Allocation, r.Knob = &h.Now, h.Knob
+		r.Knob = h.Knob
+		if !h.Since.IsZero() || h.Problem == "" {
+			// A knob that could never be read has not 0: it is not known.
+			r.Allocation = &h.Now
+		}
 	}
 	if n := len(s.decisions); n > 0 {
 		d := s.decisions[n-1]
@@ -467,7 +471,7 @@ func (v *View) Explain(workload string, history int, now time.Time) (e Explanati
 	if s.estimate != nil {
 		e.Inputs, e.Model, e.Curve = s.inputs(now), s.estimate.Model, s.estimate.Curve
 	}
-	if s.held != nil {
+	if s.held != nil && row.Allocation != nil {
 		e.Baseline = &s.held.Baseline
 	}
 	n := len(s.decisions)
@@ -545,9 +549,13 @@ func (v *View) Rounds() int {
 	return v.rounds
 }
 
-// LastPlan returns the newest plan that asked for something, or nil.
+// LastPlan returns the newest plan that asked for something; while there was
+// none, the newest plan, which says why; nil before the first.
 func (v *View) LastPlan() *trimtab.Plan {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.acting == nil {
+		return v.plan
+	}
 	return v.acting
 }

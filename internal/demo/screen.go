@@ -70,7 +70,7 @@ func (s *Screen) opening(r *run, m Machine) {
 	}
 	s.printf("%d CPUs, %.3g cores of them free.\nPool of %.3g %s for %d services; knob: %s; seed %d.\n",
 		m.CPUs, m.Free, r.setup.Capacity, unitOf(r.setup.Resource), len(r.setup.Services), knob, r.Seed)
-	s.printf("One day in %v, first under equal shares (trimtab only watches and learns), then\nthe same day again with trimtab in charge. Ctrl-C stops and restores everything.\n", (r.For / 2).Round(time.Second))
+	s.printf("One day in %v: first under equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", (r.For / 2).Round(time.Second))
 	if r.Page != "" {
 		s.printf("Page: %s\nIn another terminal: trimtab status, trimtab explain %s\n", r.Page, r.setup.Services[0].Name)
 	}
