@@ -19,6 +19,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
@@ -52,6 +53,7 @@ type site struct {
 	parts      parts
 	failed     chan error
 	webAddress string
+	webhook    webhook
 	// otlpAddress is where OTLP over gRPC is received.
 	otlpAddress string
 	stops       []func() error
@@ -147,7 +149,8 @@ func (s *site) openWeb(cfg *config.Config) error {
 		Handler: console.Handler(s.view, console.Options{
 			Metrics: promhttp.HandlerFor(s.metrics.Registry(), promhttp.HandlerOpts{}),
 			Ready:   s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
-			Send: func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
+			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
+			Mount: map[string]http.Handler{alertmanager.Path: &s.webhook},
 		}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,

@@ -37,7 +37,7 @@ func keyOf(parts ...any) string { return fmt.Sprintf("%+v", parts) }
 func (s *site) partsOf(cfg *config.Config) ([]part, error) {
 	var next []part
 	for _, build := range []func(*config.Config) ([]part, error){
-		s.actuatorPart, s.plannerPart, s.learnPart, s.pathParts, s.samplerParts, s.receiverParts,
+		s.actuatorPart, s.plannerPart, s.learnPart, s.pathParts, s.samplerParts, s.receiverParts, s.alertPart,
 	} {
 		p, err := build(cfg)
 		if err != nil {

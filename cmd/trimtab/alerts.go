@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/trimtab/trimtab/collector/alertmanager"
+	"github.com/trimtab/trimtab/config"
+)
+
+// webhook passes requests to the receiver of the newest configuration: the web
+// server lives longer than any of them.
+type webhook struct {
+	receiver atomic.Pointer[alertmanager.Receiver]
+}
+
+// ServeHTTP answers 503 while there is no receiver, so that Alertmanager tries
+// again.
+func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if receiver := h.receiver.Load(); receiver != nil {
+		receiver.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "trimtab: starting or stopping", http.StatusServiceUnavailable)
+}
+
+// alertPart takes Alertmanager's webhooks at a path of the web server.
+func (s *site) alertPart(cfg *config.Config) ([]part, error) {
+	c := alertmanager.Config{Bus: s.bus, Metrics: s.metrics, Logger: s.logger, TokenFile: cfg.Alertmanager.TokenFile}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		c.Workloads = append(c.Workloads, alertmanager.Workload{Name: w.Name, Labels: w.Match.Alert})
+	}
+	return []part{{"alertmanager", keyOf(c.TokenFile, c.Workloads), func(context.Context) (func() error, error) {
+		r, err := alertmanager.Open(c)
+		if err != nil {
+			return nil, hint(fmt.Errorf("receive alerts: %w", err), "alertmanager.token_file names a file that holds the token and nothing else")
+		}
+		s.webhook.receiver.Store(r)
+		return func() error { s.webhook.receiver.Store(nil); return nil }, nil
+	}}}, nil
+}
