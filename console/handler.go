@@ -33,6 +33,11 @@ type Options struct {
 	Reload func(context.Context) error
 	// Send gives a command to the bus.
 	Send func(context.Context, *trimtab.Command) error
+	// Config returns the configuration in force, as it may be shown.
+	Config func() []byte
+	// Debug prints texts without secrets for people who look for a fault, by
+	// name: log, goroutines.
+	Debug map[string]func(io.Writer) error
 	// Mount are further handlers by path. They check who asks themselves, so
 	// that any Host reaches them.
 	Mount map[string]http.Handler
@@ -53,6 +58,8 @@ func Handler(v *View, o Options) http.Handler {
 	mux.HandleFunc("GET /api/v1/plan", h.plan)
 	mux.HandleFunc("GET /api/v1/applied/{plan}", h.applied)
 	mux.HandleFunc("GET /api/v1/diff", h.diff)
+	mux.HandleFunc("GET /api/v1/config", h.config)
+	mux.HandleFunc("GET /api/v1/debug/{name}", h.debug)
 	mux.HandleFunc("POST /api/v1/commands", h.command)
 	mux.HandleFunc("POST /-/reload", h.reload)
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })

@@ -24,7 +24,7 @@ import (
 // clientFlags say which trimtab to ask and how to print.
 type clientFlags struct {
 	URL    string `help:"Address of the running trimtab." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL" group:"Whom to ask and how to print:"`
-	Output string `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text" group:"Whom to ask and how to print:"`
+	Output string `short:"o" help:"text, wide (all columns), json or yaml." enum:"text,wide,json,yaml" default:"text" group:"Whom to ask and how to print:"`
 }
 
 // call does one request and decodes the answer into into.
@@ -41,7 +41,7 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, r)
 	if err != nil {
-		return hint(fmt.Errorf("ask %s: %w", c.URL, err), "--url takes an address like http://127.0.0.1:9600")
+		return hint(fmt.Errorf("ask %s: %w", shownURL(c.URL), err), "--url takes an address like http://127.0.0.1:9600")
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -52,12 +52,12 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 		err = u.Err
 	}
 	if err != nil {
-		return hint(fmt.Errorf("ask %s: %w", c.URL, err), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
+		return hint(fmt.Errorf("ask %s: %w", shownURL(c.URL), err), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", c.URL, err)
+		return fmt.Errorf("read answer of %s: %w", shownURL(c.URL), err)
 	}
 	if resp.StatusCode/100 != 2 {
 		var p struct{ Error string }
@@ -65,17 +65,17 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 			return errors.New(p.Error)
 		}
 		p.Error = strings.TrimSpace(string(b))
-		return fmt.Errorf("ask %s%s: %s: %s", c.URL, path, resp.Status, p.Error)
+		return fmt.Errorf("ask %s%s: %s: %s", shownURL(c.URL), path, resp.Status, p.Error)
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return hint(fmt.Errorf("read answer of %s: %w", c.URL, err), "is that a trimtab of this version?")
+		return hint(fmt.Errorf("read answer of %s: %w", shownURL(c.URL), err), "is that a trimtab of this version?")
 	}
 	return nil
 }
 
 // print writes v as JSON or YAML, or calls text.
 func (c clientFlags) print(w io.Writer, v any, text func(io.Writer)) error {
-	if c.Output == "text" {
+	if c.Output == "text" || c.Output == "wide" {
 		text(w)
 		return nil
 	}
@@ -102,6 +102,7 @@ func table(w io.Writer, rows [][]string) {
 
 type statusCmd struct {
 	clientFlags `embed:""`
+	watchFlags  `embed:""`
 }
 
 // Example is shown by --help.
@@ -109,16 +110,16 @@ func (statusCmd) Example() string {
 	return "trimtab status\ntrimtab status -o json | jq '.workloads[].name'"
 }
 
-// Run asks and prints.
-func (c *statusCmd) Run(ctx context.Context, t terminal) error {
+// once asks and prints.
+func (c *statusCmd) once(ctx context.Context, t terminal) error {
 	var s console.Status
 	if err := c.call(ctx, http.MethodGet, "/api/v1/status", nil, &s); err != nil {
 		return err
 	}
-	return c.print(t.out, s, func(w io.Writer) { printStatus(w, &s) })
+	return c.print(t.out, s, func(w io.Writer) { printStatus(w, &s, c.Output == "wide") })
 }
 
-func printStatus(w io.Writer, s *console.Status) {
+func printStatus(w io.Writer, s *console.Status, wide bool) {
 	if s.Capacity > 0 {
 		fmt.Fprintf(w, "pool %s: %s of %s %s given, objective %s, plan %s", s.Pool, console.Amount(s.Allocated),
 			console.Number(s.Capacity), console.Unit(s.Resource), s.Objective, orDash(s.Plan))
@@ -132,6 +133,10 @@ func printStatus(w io.Writer, s *console.Status) {
 	}
 	if len(s.Workloads) == 0 {
 		fmt.Fprintln(w, "no workload yet: send OTLP spans to 127.0.0.1:4317 or :4318, or name workloads in the configuration")
+		return
+	}
+	if wide {
+		wideStatus(w, s)
 		return
 	}
 	if s.Capacity == 0 {
@@ -171,7 +176,7 @@ func orDash(s string) string {
 
 type explainCmd struct {
 	clientFlags `embed:""`
-	Workload    string `arg:"" help:"Name of the workload."`
+	Workload    string `arg:"" help:"Name of the workload." complete:"workload"`
 	History     int    `help:"How many earlier decisions to list." default:"5"`
 }
 
@@ -199,8 +204,11 @@ func printExplanation(w io.Writer, e *console.Explanation) {
 		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
 	}
 	add("mode", "%s%s", e.Mode, prefixed(", SLO ", e.SLO))
-	if e.Allocation != nil {
+	switch {
+	case e.Allocation != nil:
 		add("has", "%s %s%s", console.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
+	case e.Knob != "":
+		add("knob", "%s", e.Knob)
 	}
 	if e.Plan != "" {
 		add("plan", "%s at %s (%s)", e.Plan, console.Clock(e.Time), e.Cause)
@@ -271,18 +279,23 @@ func starter(workload string) string {
 
 type planCmd struct {
 	clientFlags `embed:""`
+	watchFlags  `embed:""`
 }
 
 // Example is shown by --help.
 func (planCmd) Example() string { return "trimtab plan\ntrimtab plan -o json" }
 
-// Run asks and prints.
-func (c *planCmd) Run(ctx context.Context, t terminal) error {
+// once asks and prints.
+func (c *planCmd) once(ctx context.Context, t terminal) error {
 	var p trimtab.Plan
 	if err := c.call(ctx, http.MethodGet, "/api/v1/plan", nil, &p); err != nil {
 		return hint(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
 	}
 	return c.print(t.out, p, func(w io.Writer) {
+		if c.Output == "wide" {
+			widePlan(w, &p)
+			return
+		}
 		printPlan(w, &p)
 	})
 }
@@ -300,7 +313,11 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 		recommended = recommended || a.Mode == trimtab.Recommend
 		rows = append(rows, []string{a.Target, string(a.Mode), console.Amount(a.Expect), console.Amount(a.Set), console.Optional(a.Why.Target), a.Why.Binding})
 	}
-	table(w, rows)
+	if len(p.Actions) == 0 {
+		fmt.Fprintln(w, "no change: everything stays where it is")
+	} else {
+		table(w, rows)
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		fmt.Fprintf(w, "held: %s: %s\n", name, p.Held[name])
 	}
@@ -311,6 +328,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 
 type diffCmd struct {
 	clientFlags `embed:""`
+	watchFlags  `embed:""`
 }
 
 // Example is shown by --help.
@@ -318,8 +336,8 @@ func (diffCmd) Example() string {
 	return "trimtab diff; test $? -eq 2 && echo 'changes pending'"
 }
 
-// Run asks and prints; exit code 2 when something differs.
-func (c *diffCmd) Run(ctx context.Context, t terminal) error {
+// once asks and prints; errChanges when something differs.
+func (c *diffCmd) once(ctx context.Context, t terminal) error {
 	var d []console.Difference
 	if err := c.call(ctx, http.MethodGet, "/api/v1/diff", nil, &d); err != nil {
 		return err
@@ -327,6 +345,10 @@ func (c *diffCmd) Run(ctx context.Context, t terminal) error {
 	err := c.print(t.out, d, func(w io.Writer) {
 		if len(d) == 0 {
 			fmt.Fprintln(w, "no difference")
+			return
+		}
+		if c.Output == "wide" {
+			wideDiff(w, d)
 			return
 		}
 		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
@@ -377,7 +399,7 @@ func (c *resumeCmd) Run(ctx context.Context, t terminal) error {
 
 type applyCmd struct {
 	clientFlags `embed:""`
-	Plan        string        `arg:"" help:"The plan's id, EPOCH-SEQUENCE, as trimtab plan prints it."`
+	Plan        string        `arg:"" help:"The plan's id, EPOCH-SEQUENCE, as trimtab plan prints it." complete:"plan"`
 	Wait        time.Duration `help:"How long to wait for what came of it." default:"10s"`
 }
 

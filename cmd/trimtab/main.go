@@ -53,20 +53,24 @@ type cli struct {
 	Log     logFlags         `embed:"" prefix:"log." group:"Log:"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Run      runCmd      `cmd:"" help:"Run the whole pipeline in one process; without a configuration, watch only."`
-	Demo     demoCmd     `cmd:"" help:"See it work: three real services of its own, under real load on this machine."`
-	Status   statusCmd   `cmd:"" help:"Show workloads, allocations and last decisions."`
-	Explain  explainCmd  `cmd:"" help:"Say why a workload has what it has."`
-	Plan     planCmd     `cmd:"" help:"Show the newest plan: the target and the next step."`
-	Apply    applyCmd    `cmd:"" help:"Carry out one recommended plan, if nothing changed since."`
-	Diff     diffCmd     `cmd:"" help:"Show what is not where the planner wants it; exit code 2 when something is."`
-	Pause    pauseCmd    `cmd:"" help:"Write nothing until resume; what was set stays set."`
-	Resume   resumeCmd   `cmd:"" help:"End a pause, and take over what others changed."`
-	Restore  restoreCmd  `cmd:"" help:"Put back what was there before trimtab, from its journal alone."`
-	Check    checkCmd    `cmd:"" help:"Check a file."`
-	Workers  workersCmd  `cmd:"" help:"Supervise the worker processes of one service."`
-	Watchdog watchdogCmd `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
-	Service  serviceCmd  `cmd:"" hidden:"" name:"demo-service" help:"One service of the demo."`
+	Run        runCmd        `cmd:"" help:"Run the whole pipeline in one process; without a configuration, watch only."`
+	Demo       demoCmd       `cmd:"" help:"See it work: three real services of its own, under real load on this machine."`
+	Status     statusCmd     `cmd:"" help:"Show workloads, allocations and last decisions."`
+	Explain    explainCmd    `cmd:"" help:"Say why a workload has what it has."`
+	Plan       planCmd       `cmd:"" help:"Show the newest plan: the target and the next step."`
+	Apply      applyCmd      `cmd:"" help:"Carry out one recommended plan, if nothing changed since."`
+	Diff       diffCmd       `cmd:"" help:"Show what is not where the planner wants it; exit code 2 when something is."`
+	Pause      pauseCmd      `cmd:"" help:"Write nothing until resume; what was set stays set."`
+	Resume     resumeCmd     `cmd:"" help:"End a pause, and take over what others changed."`
+	Restore    restoreCmd    `cmd:"" help:"Put back what was there before trimtab, from its journal alone."`
+	Check      checkCmd      `cmd:"" help:"Check a file."`
+	Debug      debugCmd      `cmd:"" help:"Collect what helps to find a fault."`
+	Workers    workersCmd    `cmd:"" help:"Supervise the worker processes of one service."`
+	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
+	Complete   completeCmd   `cmd:"" hidden:"" help:"Answer a completion script."`
+	Man        manCmd        `cmd:"" hidden:"" help:"Print the manual page."`
+	Watchdog   watchdogCmd   `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
+	Service    serviceCmd    `cmd:"" hidden:"" name:"demo-service" help:"One service of the demo."`
 }
 
 func main() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -27,7 +28,8 @@ func (runCmd) Example() string {
 
 // Run runs until a signal.
 func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
-	logger, err := log.logger(t.err)
+	recent := &recentLog{}
+	logger, err := log.logger(io.MultiWriter(t.err, recent))
 	if err != nil {
 		return err
 	}
@@ -38,7 +40,7 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	for _, w := range cfg.Warnings {
 		logger.Warn(w.Error())
 	}
-	s, err := openSite(ctx, cfg, siteOptions{Logger: logger, WebFile: c.WebFile, Hosts: c.Hosts, Load: c.reloader()})
+	s, err := openSite(ctx, cfg, siteOptions{Logger: logger, Recent: recent, WebFile: c.WebFile, Hosts: c.Hosts, Load: c.reloader()})
 	if err != nil {
 		return explainStart(err)
 	}

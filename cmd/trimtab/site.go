@@ -36,6 +36,8 @@ type siteOptions struct {
 	// Watchdog is the command that guards the actuator's journal; nil: this
 	// program's own.
 	Watchdog []string
+	// Recent holds the newest log lines; nil keeps none.
+	Recent *recentLog
 	// Fast lets the planner answer alerts without a pause, for measurements.
 	AlertGap time.Duration
 }
@@ -148,7 +150,8 @@ func (s *site) openWeb(cfg *config.Config) error {
 	server := &http.Server{
 		Handler: console.Handler(s.view, console.Options{
 			Metrics: promhttp.HandlerFor(s.metrics.Registry(), promhttp.HandlerOpts{}),
-			Ready:   s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
+			Config:  s.shownConfig, Debug: s.debugTexts(),
+			Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
 			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 			Mount: map[string]http.Handler{alertmanager.Path: &s.webhook},
 		}),

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/internal/completion"
+)
+
+// completeTimeout bounds how long a person who pressed TAB waits for a running
+// trimtab.
+const completeTimeout = 200 * time.Millisecond
+
+// completionCmd prints a shell's script.
+type completionCmd struct {
+	Shell string `arg:"" help:"bash, zsh or fish." enum:"bash,zsh,fish"`
+}
+
+// Example is shown by --help.
+func (completionCmd) Example() string {
+	return "source <(trimtab completion bash)       # in ~/.bashrc\nsource <(trimtab completion zsh)        # in ~/.zshrc, after compinit\ntrimtab completion fish | source        # in ~/.config/fish/config.fish"
+}
+
+// Run prints the script.
+func (c *completionCmd) Run(t terminal) error {
+	script, err := completion.Script(c.Shell, "trimtab")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(t.out, script)
+	return err
+}
+
+// completeCmd is what the scripts call.
+type completeCmd struct {
+	Line  string   `help:"All that was typed, program included."`
+	Tail  string   `help:"What the shell takes for the word being typed."`
+	Words []string `arg:"" optional:"" passthrough:"" help:"The words after the program's name."`
+}
+
+// Run prints the candidates.
+func (c *completeCmd) Run(ctx context.Context, k *kong.Context, t terminal) error {
+	words, tail := c.Words, ""
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	if c.Line != "" {
+		words, tail = completion.Split(c.Line)[1:], c.Tail
+	} else if len(words) > 0 {
+		tail = words[len(words)-1]
+	}
+	a := completion.Complete(k.Model.Node, words)
+	if a.Ask != "" {
+		a.Add(ask(ctx, a)...)
+	}
+	return a.Print(t.out, tail)
+}
+
+// ask returns what a running trimtab knows; nothing when none answers in time.
+func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
+	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
+	defer cancel()
+	c := clientFlags{URL: urlFrom(a.Flags)}
+	switch a.Ask {
+	case "workload":
+		var s console.Status
+		if c.call(ctx, http.MethodGet, "/api/v1/status", nil, &s) == nil {
+			for i := range s.Workloads {
+				items = append(items, completion.Item{Word: s.Workloads[i].Name, Help: s.Workloads[i].State})
+			}
+		}
+	case "plan":
+		var p trimtab.Plan
+		if c.call(ctx, http.MethodGet, "/api/v1/plan", nil, &p) == nil {
+			items = append(items, completion.Item{Word: p.ID(), Help: p.Cause})
+		}
+	}
+	return items
+}

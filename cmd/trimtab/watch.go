@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// watchEvery is how often --watch without a value asks again.
+const watchEvery = 2 * time.Second
+
+// every is the value of --watch, --watch=5s; 0: once.
+type every time.Duration
+
+// IsBool lets the flag stand without a value.
+func (*every) IsBool() bool { return true }
+
+// Decode reads the duration behind "=".
+func (e *every) Decode(ctx *kong.DecodeContext) error {
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		*e = every(watchEvery)
+		return nil
+	}
+	text := fmt.Sprint(ctx.Scan.Pop().Value)
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 100*time.Millisecond {
+		return fmt.Errorf("want a time of at least 100ms, as in --watch=5s, not %q", text)
+	}
+	*e = every(d)
+	return nil
+}
+
+// watchFlags are embedded in commands that can repeat.
+type watchFlags struct {
+	Watch every `help:"Ask again every 2s, or as often as said (--watch=5s), until Ctrl-C." group:"Whom to ask and how to print:"`
+}
+
+// repeat shows once, or again and again until ctx ends. What fails while
+// watching is shown and tried again: a restart of trimtab ends no watch.
+func (f watchFlags) repeat(ctx context.Context, t terminal, show func(context.Context, terminal) error) error {
+	if f.Watch == 0 {
+		return show(ctx, t)
+	}
+	tick := time.NewTicker(time.Duration(f.Watch))
+	defer tick.Stop()
+	for {
+		f.draw(ctx, t, show)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// draw shows once, in the place of what stood there before on a terminal.
+func (f watchFlags) draw(ctx context.Context, t terminal, show func(context.Context, terminal) error) {
+	var b strings.Builder
+	err := show(ctx, terminal{&b, t.err})
+	if ctx.Err() != nil {
+		return
+	}
+	if isTerminal(t.out) {
+		// Home, the text with each line cleared behind it, and nothing below:
+		// no flicker, as a clear before would give.
+		fmt.Fprint(t.out, "\x1b[H", strings.ReplaceAll(b.String(), "\n", "\x1b[K\n"))
+		defer fmt.Fprint(t.out, "\x1b[J")
+	} else {
+		fmt.Fprint(t.out, b.String())
+	}
+	if err != nil && err != errChanges {
+		printError(t.err, err)
+	}
+}
+
+// isTerminal reports whether w is a screen.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// Run asks and prints.
+func (c *statusCmd) Run(ctx context.Context, t terminal) error { return c.repeat(ctx, t, c.once) }
+
+// Run asks and prints.
+func (c *planCmd) Run(ctx context.Context, t terminal) error { return c.repeat(ctx, t, c.once) }
+
+// Run asks and prints; exit code 2 when something differs.
+func (c *diffCmd) Run(ctx context.Context, t terminal) error { return c.repeat(ctx, t, c.once) }
