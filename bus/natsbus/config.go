@@ -24,8 +24,9 @@ type Config struct {
 	Listen string
 	// Source names this publisher in every Origin; needed, at most 253 bytes.
 	Source string
-	// Credentials is a NATS .creds file, NKey the file of an nkey seed.
-	Credentials, NKey string
+	// Credentials is a NATS .creds file, NKey the file of an nkey seed, Token
+	// the token itself: at most one of them. A user and a password stand in URL.
+	Credentials, NKey, Token string
 	// CA, Cert and Key are PEM files for TLS to the external server; Cert and
 	// Key come together.
 	CA, Cert, Key string
@@ -70,8 +71,10 @@ func (c *Config) Validate() error {
 		return trimtab.Invalidf("listen on %s: there is no embedded server beside %s", c.Listen, c.URL)
 	case (c.Cert == "") != (c.Key == ""):
 		return trimtab.Invalidf("bus: a certificate and its key come together")
-	case c.Credentials != "" && c.NKey != "":
-		return trimtab.Invalidf("bus: credentials or an nkey, not both")
+	case c.Credentials != "" && c.NKey != "", c.Token != "" && c.Credentials+c.NKey != "":
+		return trimtab.Invalidf("bus: credentials, an nkey or a token, not several of them")
+	case c.URL == "" && (c.Credentials+c.NKey+c.Token+c.CA+c.Cert != "" || c.TLS != nil):
+		return trimtab.Invalidf("bus: TLS and credentials are for an external server, and there is no URL")
 	case c.MaxStore < 0 || c.AckWait < 0 || c.MaxDeliver < 0 || c.AnswerTimeout < 0 || c.PendingBytes < 0:
 		return trimtab.Invalidf("bus: a limit is below zero")
 	}
@@ -118,6 +121,8 @@ func (c *Config) options() []nats.Option {
 	return []nats.Option{
 		nats.Name("trimtab " + c.Source),
 		nats.MaxReconnects(-1),
+		// Who changes the server's secrets and ours must not do it at once.
+		nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.ReconnectBufSize(c.PendingBytes),
 		nats.PingInterval(20 * time.Second),
@@ -155,6 +160,9 @@ func (c *Config) secure() ([]nats.Option, error) {
 		if c.Cert != "" {
 			opts = append(opts, nats.ClientCert(c.Cert, c.Key))
 		}
+	}
+	if c.Token != "" {
+		opts = append(opts, nats.Token(c.Token))
 	}
 	if c.Credentials != "" {
 		opts = append(opts, nats.UserCredentials(c.Credentials))

@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -119,6 +120,9 @@ func (b *Bus) connect() error {
 	}
 	if err != nil {
 		b.disconnect()
+		if errors.Is(err, nats.ErrAuthorization) {
+			err = fmt.Errorf("%w: token, user or credentials are not accepted: %w", trimtab.ErrRefused, err)
+		}
 		return fmt.Errorf("connect to bus %s: %w", or(redact(url), "embedded"), err)
 	}
 	return nil

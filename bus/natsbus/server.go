@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 )
 
@@ -112,6 +113,27 @@ func moveAside(dir string) (string, error) {
 		}
 		return to, nil
 	}
+}
+
+// isBrokenConsumer tells that the server has files of a consumer which it
+// cannot read. It leaves out such a consumer at its start, and says so only
+// to the one who wants to make it again.
+func isBrokenConsumer(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == consumerCreate
+}
+
+// consumerCreate is the server's number for a consumer that it cannot make.
+const consumerCreate = 10012
+
+// forgetConsumer removes what the server stored of a consumer that it does not
+// run.
+func (e *embedded) forgetConsumer(stream, name string) error {
+	dir := filepath.Join(e.StoreDir(), server.DEFAULT_GLOBAL_ACCOUNT, "streams", stream, "obs", name)
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("forget corrupt bus consumer: %w", err)
+	}
+	return nil
 }
 
 // storeDir is where nats-server keeps its files in dir, beside the lock.

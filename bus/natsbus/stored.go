@@ -67,6 +67,12 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 			err = d.makeConsumer(ctx, resumed)
 		}
 	}
+	if isBrokenConsumer(err) && d.bus.server != nil {
+		d.bus.config.Logger.Error("bus consumer's state is corrupt: forgotten, it starts over", "kind", d.Kind, "consumer", d.name, "err", err)
+		if err = d.bus.server.forgetConsumer(d.kind.stream.Name, d.name); err == nil {
+			err = d.makeConsumer(ctx, resumed)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

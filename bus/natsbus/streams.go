@@ -71,6 +71,9 @@ func redact(list string) string {
 	urls := strings.Split(list, ",")
 	for i, s := range urls {
 		if u, err := url.Parse(strings.TrimSpace(s)); err == nil {
+			if _, ok := u.User.Password(); u.User != nil && !ok {
+				u.User = url.User("xxxxx") // a token
+			}
 			urls[i] = u.Redacted()
 		}
 	}
