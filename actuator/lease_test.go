@@ -368,3 +368,23 @@ func TestASecondActuatorOnTheSameDirectoryIsRefused(t *testing.T) {
 		t.Error("it was opened")
 	}
 }
+
+// COMMANDS keeps an hour: whoever starts for the first time gets all of it.
+func TestOldCommandsInTheirOrderLeaveWhatTheLastOneSaid(t *testing.T) {
+	h := newHost(t, units(2), units(2)).open()
+	start := h.wall.Add(-time.Hour)
+	for i, c := range []trimtab.Command{
+		{Verb: trimtab.Pause}, {Verb: trimtab.Release, Workload: "w0"}, {Verb: trimtab.Resume},
+		{Verb: trimtab.Apply, Plan: "1-1"}, {Verb: trimtab.Round}, {Verb: trimtab.Release, Workload: "w1"},
+	} {
+		c.Pool, c.Time = "p", start.Add(time.Duration(i)*time.Minute)
+		if err := h.Command(t.Context(), &c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.want(units(2), units(2))
+	got := h.Holding()
+	if got.Paused || got.Targets[0].Problem != "" || got.Targets[1].Problem == "" {
+		t.Errorf("want w1 released, and nothing else: %+v", got)
+	}
+}
