@@ -1,0 +1,198 @@
+package otlp
+
+import (
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	// maxOpen bounds the decisions that wait for answers.
+	maxOpen = 64
+	// maxWorkloads bounds the workloads that are followed.
+	maxWorkloads = 10000
+	// keptEstimates are those of one workload that a plan which is read late
+	// may have been made on.
+	keptEstimates = 4
+)
+
+// key identifies a decision.
+type key struct {
+	pool            string
+	epoch, sequence uint64
+}
+
+// decision is a plan with all its steps and answers.
+type decision struct {
+	key
+	since     time.Time // when its first value came, by our clock
+	steps     []*trimtab.Plan
+	outcomes  []*trimtab.Outcome
+	estimates map[string]*trimtab.Estimate // by target
+}
+
+// assembler joins plans, outcomes and estimates to decisions. They reach us
+// by different ways, so an outcome may come before its plan.
+type assembler struct {
+	open      []*decision // in order of since
+	estimates map[string][]*trimtab.Estimate
+}
+
+func newAssembler() *assembler { return &assembler{estimates: map[string][]*trimtab.Estimate{}} }
+
+// observe takes one value at time now and returns the decision that it
+// finished, or nil.
+func (a *assembler) observe(now time.Time, value trimtab.Value) *decision {
+	switch v := value.(type) {
+	case *trimtab.Estimate:
+		a.estimate(v)
+	case *trimtab.Plan:
+		d := a.at(now, key{v.Pool, v.Epoch, v.Sequence})
+		if !slices.ContainsFunc(d.steps, func(p *trimtab.Plan) bool { return p.Step == v.Step }) {
+			d.steps = append(d.steps, v)
+			slices.SortFunc(d.steps, func(x, y *trimtab.Plan) int { return x.Step - y.Step })
+		}
+		a.attach(d)
+		return a.finish(d)
+	case *trimtab.Outcome:
+		if len(v.Results) == 0 && v.Refused == "" {
+			return nil // a renewed lease
+		}
+		d := a.at(now, key{v.Pool, v.Epoch, v.Sequence})
+		if !slices.ContainsFunc(d.outcomes, func(o *trimtab.Outcome) bool { return o.Step == v.Step && o.Host == v.Host }) {
+			d.outcomes = append(d.outcomes, v)
+		}
+		return a.finish(d)
+	}
+	return nil
+}
+
+// estimate keeps the newest estimates of each workload.
+func (a *assembler) estimate(e *trimtab.Estimate) {
+	list, known := a.estimates[e.Workload]
+	if !known && len(a.estimates) >= maxWorkloads {
+		return
+	}
+	if len(list) == keptEstimates {
+		list = slices.Delete(list, 0, 1)
+	}
+	a.estimates[e.Workload] = append(list, e)
+}
+
+// attach gives d the newest estimates that its plan can have been made on.
+func (a *assembler) attach(d *decision) {
+	for _, p := range d.steps {
+		for i := range p.Actions {
+			name := p.Actions[i].Target
+			for _, e := range a.estimates[name] {
+				if old := d.estimates[name]; !e.Time.After(d.steps[0].Time) && (old == nil || e.Time.After(old.Time)) {
+					d.estimates[name] = e
+				}
+			}
+		}
+	}
+}
+
+// at returns the open decision k, opening it when needed.
+func (a *assembler) at(now time.Time, k key) *decision {
+	for _, d := range a.open {
+		if d.key == k {
+			return d
+		}
+	}
+	d := &decision{key: k, since: now, estimates: map[string]*trimtab.Estimate{}}
+	a.open = append(a.open, d)
+	return d
+}
+
+// finish closes d if nothing more can come.
+func (a *assembler) finish(d *decision) *decision {
+	if !d.complete() {
+		return nil
+	}
+	a.open = slices.DeleteFunc(a.open, func(x *decision) bool { return x == d })
+	return a.closed(d)
+}
+
+// closed returns d, or nil when it decided nothing that we know of.
+func (a *assembler) closed(d *decision) *decision {
+	a.attach(d)
+	if !slices.ContainsFunc(d.steps, func(p *trimtab.Plan) bool { return len(p.Actions) > 0 }) {
+		return nil
+	}
+	return d
+}
+
+// expire returns the decisions that waited too long, or are too many.
+func (a *assembler) expire(now time.Time) []*decision {
+	var out []*decision
+	for len(a.open) > 0 && (now.Sub(a.open[0].since) >= Wait || len(a.open) > maxOpen) {
+		if d := a.closed(a.open[0]); d != nil {
+			out = append(out, d)
+		}
+		a.open = slices.Delete(a.open, 0, 1)
+	}
+	return out
+}
+
+// complete reports whether the last step is there and every host that got an
+// action has answered each of its steps.
+func (d *decision) complete() bool {
+	if n := len(d.steps); n == 0 || !d.steps[n-1].Last || d.steps[n-1].Step != n {
+		return false
+	}
+	for _, p := range d.steps {
+		for i := range p.Actions {
+			host := p.Actions[i].Host
+			if !slices.ContainsFunc(d.outcomes, func(o *trimtab.Outcome) bool { return o.Step == p.Step && o.Host == host }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sampled returns when the newest input of an action was true: at the latest
+// when the estimate was made.
+func (d *decision) sampled(p *trimtab.Plan, a *trimtab.Action) time.Time {
+	e := d.estimates[a.Target]
+	inputs, at := a.Why.Inputs, p.Time
+	if e != nil {
+		inputs, at = e.Inputs, e.Time
+	}
+	var newest time.Time
+	for _, in := range inputs {
+		if t := at.Add(-in.Age.Duration()); in.Missing == "" && t.After(newest) {
+			newest = t
+		}
+	}
+	if newest.IsZero() || newest.After(at) {
+		return at
+	}
+	return newest
+}
+
+// began returns when the newest sample of the first workload was true, and
+// ended when the last host had read back.
+func (d *decision) began() time.Time {
+	first := d.steps[0].Time
+	for _, p := range d.steps {
+		for i := range p.Actions {
+			if t := d.sampled(p, &p.Actions[i]); t.Before(first) {
+				first = t
+			}
+		}
+	}
+	return first
+}
+
+func (d *decision) ended() time.Time {
+	last := d.steps[len(d.steps)-1].Time
+	for _, o := range d.outcomes {
+		if o.Time.After(last) {
+			last = o.Time
+		}
+	}
+	return last
+}

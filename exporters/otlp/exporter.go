@@ -1,0 +1,183 @@
+package otlp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// scope is the instrumentation scope of all spans and metrics.
+const scope = "github.com/trimtab/trimtab/exporters/otlp"
+
+// queued is how many values may wait for the exporter.
+const queued = 4096
+
+// Exporter pushes decisions. Its methods are safe for concurrent use.
+type Exporter struct {
+	ids      ids
+	metrics  *metric.Set
+	traces   *sdktrace.TracerProvider // nil: not wanted
+	meters   *sdkmetric.MeterProvider // nil: not wanted
+	tracer   trace.Tracer
+	gate     *spanGate
+	figures  *figures
+	assemble *assembler
+
+	queue chan trimtab.Value
+	quit  chan struct{}
+	once  sync.Once
+	done  chan struct{}
+}
+
+// Open starts an exporter. It needs no endpoint to be there. The error is
+// trimtab.ErrInvalid for settings, and trimtab.ErrRefused for an endpoint that
+// is one of c.Own.
+func Open(ctx context.Context, c Config) (*Exporter, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	e := &Exporter{metrics: c.Metrics, assemble: newAssembler(),
+		queue: make(chan trimtab.Value, queued), quit: make(chan struct{}), done: make(chan struct{})}
+	if _, err := rand.Read(e.ids.salt[:]); err != nil {
+		return nil, fmt.Errorf("export OTLP: %w", err)
+	}
+	if err := e.connect(ctx, &c); err != nil {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		return nil, errors.Join(err, e.shutdown(ctx))
+	}
+	go e.run()
+	return e, nil
+}
+
+// Follow subscribes to what is exported; stop ends it.
+func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+	for _, k := range []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome} {
+		s, err := b.Subscribe(ctx, bus.Subscription{Kind: k, Handle: func(_ context.Context, d bus.Delivery) error {
+			e.Observe(d.Value)
+			return nil
+		}})
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("follow %s: %w", k, err)
+		}
+		stops = append(stops, s)
+	}
+	return stop, nil
+}
+
+// Observe takes one value and never blocks: a value that finds the queue full
+// is dropped and counted.
+func (e *Exporter) Observe(v trimtab.Value) {
+	select {
+	case e.queue <- v:
+	default:
+		e.metrics.Counter("trimtab_exporter_dropped_total", "otlp").Inc()
+	}
+}
+
+// TraceID returns the id of the trace that a decision gets, in 32 hexadecimal
+// digits; "" when no traces are exported.
+func (e *Exporter) TraceID(pool string, epoch, sequence uint64) string {
+	if e.traces == nil {
+		return ""
+	}
+	return e.ids.trace(key{pool, epoch, sequence}).String()
+}
+
+// run is the one goroutine that assembles decisions.
+func (e *Exporter) run() {
+	defer close(e.done)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case v := <-e.queue:
+			e.take(time.Now(), v)
+		case now := <-tick.C:
+			e.expire(now)
+		case <-e.quit:
+			for len(e.queue) > 0 {
+				e.take(time.Now(), <-e.queue)
+			}
+			e.expire(time.Now().Add(Wait))
+			return
+		}
+	}
+}
+
+func (e *Exporter) take(now time.Time, v trimtab.Value) {
+	if e.figures != nil {
+		e.figures.observe(now, v)
+	}
+	e.write(e.assemble.observe(now, v))
+}
+
+func (e *Exporter) expire(now time.Time) {
+	for _, d := range e.assemble.expire(now) {
+		e.write(d)
+	}
+	if e.figures != nil {
+		e.figures.expire(now)
+	}
+}
+
+// write writes the trace of d, if any, and counts its duration.
+func (e *Exporter) write(d *decision) {
+	if d == nil {
+		return
+	}
+	ctx := context.Background()
+	if e.traces != nil {
+		ctx = d.write(e.tracer)
+	}
+	if e.figures != nil && len(d.outcomes) > 0 {
+		e.figures.decided(ctx, d.pool, d.ended().Sub(d.began()))
+	}
+}
+
+// Close writes what is still open and waits, until ctx ends, for it to be
+// sent. Follow's stop comes before it. What an endpoint that is down did not
+// take is no error: it was counted.
+func (e *Exporter) Close(ctx context.Context) error {
+	e.once.Do(func() { close(e.quit) })
+	<-e.done
+	return e.shutdown(ctx)
+}
+
+func (e *Exporter) shutdown(ctx context.Context) error {
+	var errs []error
+	if e.meters != nil {
+		errs = append(errs, e.meters.Shutdown(ctx))
+	}
+	if e.traces != nil {
+		errs = append(errs, e.traces.Shutdown(ctx))
+		e.gate.abandon()
+	}
+	err := errors.Join(errs...)
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return fmt.Errorf("close OTLP export: %w", err)
+}
