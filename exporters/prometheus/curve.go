@@ -1,8 +1,8 @@
 package prometheus
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/trimtab/trimtab"
 )
@@ -51,7 +51,7 @@ func (e *Exporter) rungs(v *trimtab.Estimate, w *workload) {
 		from, to := knots[0].Allocation, knots[len(knots)-1].Allocation
 		for i := range rungs {
 			a := from + (to-from)*float64(i)/(rungs-1)
-			name := strconv.FormatFloat(a, 'g', 4, 64)
+			name := rungName(a, to)
 			names = append(names, name)
 			e.metrics.Gauge("trimtab_workload_curve_performance", v.Workload, name).Set(v.Curve.Eval(a).Mean)
 		}
@@ -62,6 +62,20 @@ func (e *Exporter) rungs(v *trimtab.Estimate, w *workload) {
 		}
 	}
 	w.curve.names = names
+}
+
+// rungName prints a with four digits of the greatest allocation, padded so
+// that names sort as their numbers do: heat maps order rows by name.
+func rungName(a, most float64) string {
+	whole := 1
+	for limit := 10.0; most >= limit && whole < 20; limit *= 10 {
+		whole++
+	}
+	decimals := max(0, 4-whole)
+	if decimals > 0 {
+		whole += 1 + decimals
+	}
+	return fmt.Sprintf("%0*.*f", whole, decimals, a)
 }
 
 func (e *Exporter) admit(w *workload) bool {

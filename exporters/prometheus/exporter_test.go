@@ -133,7 +133,7 @@ func TestACurveIsNineSeriesWhateverItsBoundsBecome(t *testing.T) {
 		}
 	}
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Curve: line()})
-	if v := testutil.ToFloat64(set.Gauge("trimtab_workload_curve_performance", "w", "3")); math.Abs(v-0.6) > 1e-9 {
+	if v := testutil.ToFloat64(set.Gauge("trimtab_workload_curve_performance", "w", "3.000")); math.Abs(v-0.6) > 1e-9 {
 		t.Errorf("at 3: %v, want 0.6", v)
 	}
 }
@@ -146,5 +146,18 @@ func TestOnlySoManyCurvesAreExported(t *testing.T) {
 	}
 	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_curve_performance"); n != maxCurves*rungs {
 		t.Errorf("%d series, want %d", n, maxCurves*rungs)
+	}
+}
+
+func TestTheNamesOfRungsSortAsTheirNumbers(t *testing.T) {
+	for _, most := range []float64{0.9, 9.99, 12, 640, 123456} {
+		before := ""
+		for i := range rungs {
+			name := rungName(most*float64(i)/(rungs-1), most)
+			if name <= before || len(before) > 0 && len(name) != len(before) {
+				t.Errorf("up to %v: %q after %q", most, name, before)
+			}
+			before = name
+		}
 	}
 }
