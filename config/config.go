@@ -41,6 +41,8 @@ type Config struct {
 	Alertmanager Alertmanager `yaml:"alertmanager"`
 	// The Prometheus server that answers the PromQL of workloads. Also takes every key of Prometheus's HTTP client configuration: basic_auth, authorization, oauth2, tls_config, proxy_url, http_headers, follow_redirects, enable_http2.
 	Prometheus Prometheus `yaml:"prometheus"`
+	// Where decisions are told to others, and kept. Left out: nowhere but in /metrics and on the page.
+	Exporters Exporters `yaml:"exporters"`
 	// The workloads that share the pool. Left out: services are found from spans and only shown.
 	Workloads []Workload `yaml:"workloads"`
 
@@ -195,6 +197,42 @@ type Prometheus struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// TLS, authentication, headers: Prometheus's own form.
 	HTTP promconfig.HTTPClientConfig `yaml:",inline"`
+}
+
+// Exporters are the surfaces for other systems that are off by default.
+type Exporters struct {
+	// Pushes metrics and one trace per decision to an OTLP endpoint of yours.
+	OTLP ExportOTLP `yaml:"otlp"`
+	// Writes what the stages took and gave to files, for a later replay.
+	Record Record `yaml:"record"`
+}
+
+// ExportOTLP says where decisions are pushed.
+type ExportOTLP struct {
+	// URL of the endpoint, such as http://collector:4317, https:// for TLS; "env" for that of OTEL_EXPORTER_OTLP_ENDPOINT, which alone switches nothing on. Left out: nothing is pushed. One of trimtab's own receivers is refused.
+	Endpoint string `yaml:"endpoint"`
+	// grpc or http (protobuf). Left out: that of OTEL_EXPORTER_OTLP_PROTOCOL, else grpc.
+	Protocol string `yaml:"protocol"`
+	// Headers of every request. Left out: those of OTEL_EXPORTER_OTLP_HEADERS, which keeps secrets out of this file.
+	Headers map[string]Secret `yaml:"headers"`
+	// TLS towards an https endpoint. Left out: the OTEL_ variables, else the system's authorities.
+	TLS TLS `yaml:"tls"`
+	// Time between two pushes of metrics, 1s to 1h. Left out: OTEL_METRIC_EXPORT_INTERVAL, else 60s.
+	Interval time.Duration `yaml:"interval"`
+	// Time that one request may take, 10ms to 1m. Left out: OTEL_EXPORTER_OTLP_TIMEOUT, else 10s.
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+// Record says where the recording goes.
+type Record struct {
+	// Directory of the segments; relative to the working directory. Left out: nothing is recorded.
+	Path string `yaml:"path"`
+	// Most that all segments may take on the disk, 1MiB to 1TiB; the oldest go first.
+	MaxBytes Bytes `yaml:"max_bytes"`
+	// Size at which a segment is closed and compressed, 64KiB to 1GiB, at most a quarter of max_bytes.
+	SegmentBytes Bytes `yaml:"segment_bytes"`
+	// Age at which a segment is closed and compressed, 10s to 24h.
+	SegmentAge time.Duration `yaml:"segment_age"`
 }
 
 // Workload is one thing that gets an allocation.

@@ -51,6 +51,7 @@ func (v *validator) run() {
 	v.listeners()
 	v.alertmanager()
 	v.prometheus()
+	v.exporters()
 	v.workloads()
 	if len(v.errs) == 0 {
 		v.config.fill()

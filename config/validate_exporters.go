@@ -1,0 +1,86 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (v *validator) exporters() {
+	v.exportOTLP()
+	r := &v.config.Exporters.Record
+	const at = "exporters.record."
+	if v.has("exporters.record") && r.Path == "" {
+		v.fail("exporters.record", "record has no path", "write path: recordings, or remove the section")
+	}
+	if r.MaxBytes < 1<<20 || r.MaxBytes > 1<<40 {
+		v.fail(at+"max_bytes", fmt.Sprintf("max_bytes is %v, want 1MiB to 1TiB", r.MaxBytes), "1GiB is the default")
+	}
+	if r.SegmentBytes < 64<<10 || r.SegmentBytes > 1<<30 {
+		v.fail(at+"segment_bytes", fmt.Sprintf("segment_bytes is %v, want 64KiB to 1GiB", r.SegmentBytes), "16MiB is the default")
+	} else if r.SegmentBytes > r.MaxBytes/4 {
+		if v.has(at + "segment_bytes") {
+			v.fail(at+"segment_bytes", fmt.Sprintf("segment_bytes %v is more than a quarter of max_bytes %v", r.SegmentBytes, r.MaxBytes), "leave it out")
+		}
+		r.SegmentBytes = r.MaxBytes / 4
+	}
+	v.between(at+"segment_age", r.SegmentAge, 10*time.Second, 24*time.Hour)
+}
+
+func (v *validator) exportOTLP() {
+	o := &v.config.Exporters.OTLP
+	const at = "exporters.otlp."
+	if !v.has("exporters.otlp") {
+		return
+	}
+	switch {
+	case o.Endpoint == "":
+		v.fail("exporters.otlp", "otlp has no endpoint", "write endpoint: http://collector:4317, or env to take it from OTEL_EXPORTER_OTLP_ENDPOINT")
+	case o.Endpoint != "env":
+		v.url(at+"endpoint", o.Endpoint, []string{"http", "https"})
+		v.loop(at+"endpoint", o.Endpoint)
+	}
+	if o.Protocol != "" && !slices.Contains([]string{"grpc", "http"}, o.Protocol) {
+		v.fail(at+"protocol", fmt.Sprintf("unknown protocol %q", clip(o.Protocol)), "use grpc or http; http sends protobuf")
+	}
+	v.tls(at+"tls", &o.TLS, false)
+	if o.TLS != (TLS{}) && strings.HasPrefix(o.Endpoint, "http://") {
+		v.fail(at+"tls", "tls is configured, and the endpoint is http", "write https:// in the endpoint")
+	}
+	if v.has(at + "headers") {
+		v.warn(at+"headers", "headers may hold a secret in this file", "put them into OTEL_EXPORTER_OTLP_HEADERS and leave headers out")
+	}
+	if v.has(at + "interval") {
+		v.between(at+"interval", o.Interval, time.Second, time.Hour)
+	}
+	if v.has(at + "timeout") {
+		v.between(at+"timeout", o.Timeout, 10*time.Millisecond, time.Minute)
+	}
+}
+
+// loop refuses an endpoint that plainly is one of our own receivers; names
+// and the environment's endpoint are looked at when trimtab starts.
+func (v *validator) loop(path, endpoint string) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Port() == "" {
+		return
+	}
+	for _, own := range []struct{ path, address string }{
+		{"otlp.grpc", v.config.OTLP.GRPC}, {"otlp.http", v.config.OTLP.HTTP}, {"jaeger.grpc", v.config.Jaeger.GRPC},
+	} {
+		host, p, err := net.SplitHostPort(own.address)
+		if err == nil && p == u.Port() && local(u.Hostname()) && local(host) {
+			v.fail(path, fmt.Sprintf("this endpoint is trimtab's own receiver %s, which would feed on itself", own.path), "name your own collector, or move "+own.path+" to another port")
+			return
+		}
+	}
+}
+
+// local reports whether host is this machine, as far as the text tells.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
+}
