@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
+
+	"github.com/trimtab/trimtab/internal/metric"
 )
 
 // part is one stage or service of a configuration, not yet started.
@@ -15,7 +18,8 @@ type part struct {
 	// key says what it was built from: over a reload, a part with the same
 	// key goes on undisturbed.
 	key string
-	// start returns when the part works, with the function that stops it.
+	// start returns when the part works, or takes too long to: readiness
+	// tells then. stop ends it; ctx bounds only the start.
 	start func(ctx context.Context) (stop func() error, err error)
 }
 
@@ -96,33 +100,47 @@ func (p *parts) close() error {
 	return p.change(context.Background(), nil)
 }
 
-// readiness holds why parts are not ready.
+// readiness holds why parts are not ready, and shows it as a metric.
 type readiness struct {
+	metrics *metric.Set
+	logger  *slog.Logger
+
 	mu  sync.Mutex
-	why map[string]string
+	why map[string]string // of every part, "" when it is ready
 }
 
 // set notes a part's reason; "" means ready.
 func (r *readiness) set(name, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if why == "" {
-		delete(r.why, name)
+	if old, ok := r.why[name]; ok && old == why {
 		return
 	}
 	if r.why == nil {
 		r.why = map[string]string{}
 	}
 	r.why[name] = why
+	ready := 0.0
+	if why == "" {
+		ready = 1
+	}
+	r.metrics.Gauge("trimtab_stage_ready", name).Set(ready)
+	r.logger.Info("readiness", "part", name, "ready", why == "", "reason", why)
 }
 
-// get returns a copy of the reasons.
+// forget drops a part that was stopped.
+func (r *readiness) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.why, name)
+	r.metrics.Forget("trimtab_stage_ready", name)
+}
+
+// get returns the reasons of the parts that are not ready.
 func (r *readiness) get() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := map[string]string{}
-	for k, v := range r.why {
-		out[k] = v
-	}
+	out := maps.Clone(r.why)
+	maps.DeleteFunc(out, func(_, why string) bool { return why == "" })
 	return out
 }

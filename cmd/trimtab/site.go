@@ -24,6 +24,7 @@ import (
 	"github.com/trimtab/trimtab/console"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/pipeline"
 )
 
 // siteOptions are what does not come from the configuration file.
@@ -67,7 +68,7 @@ type site struct {
 // openSite starts everything. On an error nothing is left running.
 func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, err error) {
 	s := &site{options: o, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
-	s.parts.logger = o.Logger
+	s.parts.logger, s.ready.metrics, s.ready.logger = o.Logger, s.metrics, o.Logger
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -78,6 +79,7 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 	if err := s.openBus(ctx, cfg); err != nil {
 		return nil, err
 	}
+	s.countBus(ctx)
 	s.view, s.exporter = console.NewView(viewConfig(cfg)), exporter.New(s.metrics)
 	s.exporter.Configure(exported(cfg))
 	for _, follow := range []func(context.Context) (func(), error){
@@ -131,13 +133,25 @@ func (s *site) openBus(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.Storage.Path, 0o700); err != nil {
 		return fmt.Errorf("make storage: %w", err)
 	}
-	b, err := natsbus.Open(ctx, busConfig(cfg, s.logger))
+	c, err := busConfig(cfg, s.logger)
+	if err != nil {
+		return fmt.Errorf("open bus: %w", err)
+	}
+	b, err := natsbus.Open(ctx, c)
 	if err != nil {
 		return fmt.Errorf("open bus: %w", err)
 	}
 	s.bus = b
 	s.onClose(b.Close)
 	return nil
+}
+
+// countBus exports what the bus counts and shows in readiness when it is out
+// of reach, for as long as there is a bus.
+func (s *site) countBus(ctx context.Context) {
+	s.onClose(s.background(ctx, "bus", func(ctx context.Context) error {
+		return pipeline.CountBus(ctx, s.bus, s.metrics, func(why string) { s.ready.set("bus", why) })
+	}))
 }
 
 // openWeb listens at once, so that a port in use is an error at the start.
@@ -210,28 +224,26 @@ func (s *site) Reload(ctx context.Context) error {
 func (s *site) Apply(ctx context.Context, cfg *config.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := needsRestart(s.config, cfg); err != nil {
-		return err
+	changes := config.Changed(s.config, cfg)
+	for _, c := range changes {
+		if c.Restart {
+			return hint(trimtab.Invalidf("apply configuration: %s cannot change while running", c.Path), "restart trimtab to change it")
+		}
 	}
 	next, err := s.partsOf(cfg)
 	if err != nil {
 		return err
 	}
-	// A part lives as long as the site, not as the request that reloads.
+	// Who asked for the reload may go away: half a change is none.
 	if err := s.parts.apply(context.WithoutCancel(ctx), next); err != nil {
 		return err
+	}
+	for _, c := range changes {
+		s.logger.Info("changed", "setting", c.Path, "from", c.Old, "to", c.New)
 	}
 	s.config = cfg
 	s.view.Configure(viewConfig(cfg))
 	s.exporter.Configure(exported(cfg))
-	return nil
-}
-
-// needsRestart refuses changes of what lives as long as the process.
-func needsRestart(old, cfg *config.Config) error {
-	if keyOf(old.NATS, old.Storage, old.Web) != keyOf(cfg.NATS, cfg.Storage, cfg.Web) {
-		return hint(trimtab.Invalidf("apply configuration: nats, storage and web cannot change while running"), "restart trimtab to change them")
-	}
 	return nil
 }
 

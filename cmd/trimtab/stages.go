@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -48,27 +50,52 @@ func (s *site) partsOf(cfg *config.Config) ([]part, error) {
 	return next, nil
 }
 
-// service makes a part of a function that runs until its context ends.
-func (s *site) service(name, key string, run func(context.Context) error) part {
-	return part{name, key, func(ctx context.Context) (func() error, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if err := run(ctx); err != nil && ctx.Err() == nil {
-				s.fail(name, err)
-			}
-			s.ready.set(name, "")
-		}()
-		return func() error { cancel(); <-done; return nil }, nil
-	}}
+// background runs a function until stop is called, which waits for its end; an
+// error before that ends the process. The end of ctx does not stop it: parts
+// stop one by one, in the reverse order of the flow.
+func (s *site) background(ctx context.Context, name string, run func(context.Context) error) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			s.fail(name, err)
+		}
+	}()
+	return func() error {
+		cancel()
+		<-done
+		s.ready.forget(name)
+		return nil
+	}
 }
+
+// startWait is how long a stage may take to work before the parts that send to
+// it are started all the same.
+const startWait = 2 * time.Second
 
 // stage makes a part of a pure step.
 func (s *site) stage(key string, st pipeline.Stage) part {
 	st.Bus, st.Metrics, st.Logger = s.bus, s.metrics, s.logger
-	st.Ready = func(why string) { s.ready.set(st.Name, why) }
-	return s.service(st.Name, key, func(ctx context.Context) error { return pipeline.Run(ctx, st) })
+	return part{st.Name, key, func(ctx context.Context) (func() error, error) {
+		works := make(chan struct{})
+		var once sync.Once
+		st.Ready = func(why string) {
+			s.ready.set(st.Name, why)
+			if why == "" {
+				once.Do(func() { close(works) })
+			}
+		}
+		stop := s.background(ctx, st.Name, func(ctx context.Context) error { return pipeline.Run(ctx, st) })
+		late := time.NewTimer(startWait)
+		defer late.Stop()
+		select {
+		case <-works:
+		case <-late.C:
+		case <-ctx.Done():
+		}
+		return stop, nil
+	}}
 }
 
 func (s *site) learnPart(cfg *config.Config) ([]part, error) {
@@ -126,17 +153,36 @@ func (s *site) plannerPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up planner: %w", err)
 	}
+	holder, err := holderOf(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("set up planner: %w", err)
+	}
 	return []part{s.stage(keyOf(cfg.Pool, cfg.Objective, cfg.Round, cfg.Lease, cfg.Guard, planned(cfg)), pipeline.Stage{
 		Name: "planner", Step: step, Tick: tickOf(cfg.Round),
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
 			{Kind: trimtab.KindOutcome, Key: cfg.Pool.Name},
-			{Kind: trimtab.KindAlert, Consumer: "planner-" + cfg.Pool.Name},
-			{Kind: trimtab.KindCommand, Key: cfg.Pool.Name, Consumer: "planner-" + cfg.Pool.Name},
+			// Nameless: every planner hears them, whichever leads, and nobody
+			// carries out what was asked before it was there.
+			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
 		},
-		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Sole: cfg.NATS.URL == ""},
+		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Holder: holder, Sole: cfg.NATS.URL == ""},
 		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
 	})}, nil
+}
+
+// holderOf names this process in a leader's lock: no other has this storage on
+// this host.
+func holderOf(cfg *config.Config) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("find host name: %w", err)
+	}
+	storage, err := filepath.Abs(cfg.Storage.Path)
+	if err != nil {
+		return "", fmt.Errorf("find storage: %w", err)
+	}
+	return host + ":" + storage, nil
 }
 
 func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
@@ -166,21 +212,13 @@ func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open actuator: %w", err)
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if err := a.Run(ctx, s.bus); err != nil && ctx.Err() == nil {
-				s.fail("actuator", err)
-			}
-		}()
 		s.ready.set("actuator", "")
+		stop := s.background(ctx, "actuator", func(ctx context.Context) error { return a.Run(ctx, s.bus) })
 		return func() error {
-			cancel()
-			<-done
+			err := stop()
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			return a.Close(ctx)
+			return errors.Join(err, a.Close(ctx))
 		}, nil
 	}
 	return []part{{"actuator", keyOf(cfg.Pool, cfg.Guard, cfg.Actuator, planned(cfg)), start}}, nil
@@ -209,8 +247,9 @@ func (s *site) reading(name, key string, open func() (reader, error)) part {
 		if err != nil {
 			return nil, fmt.Errorf("set up %s collector: %w", name, err)
 		}
-		stop, err := s.service(name, key, r.Run).start(ctx)
-		return func() error { return errors.Join(stop(), r.Close()) }, err
+		s.ready.set(name, "")
+		stop := s.background(ctx, name, r.Run)
+		return func() error { return errors.Join(stop(), r.Close()) }, nil
 	}}
 }
 
@@ -235,7 +274,8 @@ func (s *site) samplerParts(cfg *config.Config) ([]part, error) {
 	return out, nil
 }
 
-// receiverParts listen for spans.
+// receiverParts listen for spans. They share one sink, whose bound of what is
+// under way holds for all of them together, and so they have one key.
 func (s *site) receiverParts(cfg *config.Config) ([]part, error) {
 	tls, err := serverTLS(cfg.OTLP.TLS)
 	if err != nil {
@@ -248,13 +288,19 @@ func (s *site) receiverParts(cfg *config.Config) ([]part, error) {
 		{"otlp", otlp.Config{GRPC: unlessOff(cfg.OTLP.GRPC), HTTP: unlessOff(cfg.OTLP.HTTP), TLS: tls, MaxBody: int(cfg.OTLP.MaxBody)}},
 		{"jaeger", otlp.Config{GRPC: unlessOff(cfg.Jaeger.GRPC)}},
 	}
+	sink, err := collector.Open(collector.Config{Bus: s.bus, Metrics: s.metrics, Partitions: cfg.Analyzer.Partitions})
+	if err != nil {
+		return nil, err
+	}
+	key := keyOf(cfg.OTLP, cfg.Jaeger, cfg.Analyzer.Partitions)
 	var out []part
 	for _, r := range receivers {
 		if r.c.GRPC == "" && r.c.HTTP == "" {
 			continue
 		}
-		out = append(out, part{r.name, keyOf(cfg.OTLP, cfg.Jaeger, cfg.Analyzer.Partitions), func(ctx context.Context) (func() error, error) {
-			return s.startReceiver(ctx, r.name, r.c, cfg.Analyzer.Partitions)
+		r.c.Sink = sink
+		out = append(out, part{r.name, key, func(ctx context.Context) (func() error, error) {
+			return s.startReceiver(ctx, r.name, r.c)
 		}})
 	}
 	return out, nil
@@ -267,14 +313,10 @@ func unlessOff(address string) string {
 	return address
 }
 
-func (s *site) startReceiver(ctx context.Context, name string, c otlp.Config, partitions int) (func() error, error) {
-	sink, err := collector.Open(collector.Config{Bus: s.bus, Metrics: s.metrics, Partitions: partitions})
-	if err != nil {
-		return nil, err
-	}
-	c.Sink, c.Metrics, c.Log = sink, s.metrics, s.logger
+func (s *site) startReceiver(ctx context.Context, name string, c otlp.Config) (func() error, error) {
+	c.Metrics, c.Log = s.metrics, s.logger
 	if name == "jaeger" {
-		spans := jaeger.New(sink, s.metrics)
+		spans := jaeger.New(c.Sink, s.metrics)
 		c.Register = func(r grpc.ServiceRegistrar) { jaeger.Register(r, spans) }
 	}
 	r, err := otlp.Open(c)
@@ -284,17 +326,7 @@ func (s *site) startReceiver(ctx context.Context, name string, c otlp.Config, pa
 	if name == "otlp" {
 		s.otlpAddress = r.GRPCAddr()
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() {
-		err := r.Serve(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.fail(name, err)
-		}
-		done <- nil
-	}()
-	return func() error {
-		cancel()
-		return errors.Join(<-done, r.Close())
-	}, nil
+	s.ready.set(name, "")
+	stop := s.background(ctx, name, r.Serve)
+	return func() error { return errors.Join(stop(), r.Close()) }, nil
 }

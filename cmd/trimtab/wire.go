@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -36,12 +37,27 @@ import (
 // This file turns the configuration into that of each stage, and does nothing
 // else.
 
-func busConfig(cfg *config.Config, logger *slog.Logger) natsbus.Config {
+func busConfig(cfg *config.Config, logger *slog.Logger) (natsbus.Config, error) {
 	n := cfg.NATS
-	return natsbus.Config{
-		URL: n.URL, Dir: cfg.Storage.Path + "/bus", Listen: n.Listen, Source: "trimtab", Credentials: n.CredentialsFile,
-		CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit), Logger: logger,
+	host, err := os.Hostname()
+	if err != nil {
+		return natsbus.Config{}, fmt.Errorf("find host name: %w", err)
 	}
+	c := natsbus.Config{
+		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host, Credentials: n.CredentialsFile,
+		Token: string(n.Token), CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit), Logger: logger,
+	}
+	if n.TokenFile == "" {
+		return c, nil
+	}
+	token, err := os.ReadFile(n.TokenFile)
+	if err != nil {
+		return c, fmt.Errorf("read nats token: %w", err)
+	}
+	if c.Token = strings.TrimSpace(string(token)); c.Token == "" {
+		return c, trimtab.Invalidf("read nats token: %s is empty", n.TokenFile)
+	}
+	return c, nil
 }
 
 func viewConfig(cfg *config.Config) console.Config {
@@ -51,7 +67,7 @@ func viewConfig(cfg *config.Config) console.Config {
 		// Validated when the file was read.
 		utility, _ := w.UtilityFunc()
 		c.Workloads = append(c.Workloads, console.Workload{
-			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Utility: utility,
+			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Latency > 0, Utility: utility,
 		})
 	}
 	return c
