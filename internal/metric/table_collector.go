@@ -12,9 +12,9 @@ func collectorRows() []Row {
 		{Name: "trimtab_collector_prometheus_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples that were asked of Prometheus, by result: ok, or why the value is missing"},
 		{Name: "trimtab_collector_prometheus_query_seconds", Type: Histogram, Help: "Time from asking Prometheus to its answer in seconds", Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}},
 		{Name: "trimtab_collector_prometheus_sample_age_seconds", Type: Gauge, Labels: []string{"workload", "quantity"}, Help: "Age in seconds of the oldest series behind the latest value; absent while the value is missing"},
-		{Name: "trimtab_collector_webhook_requests_total", Type: Counter, Labels: []string{"result"}, Help: "Webhooks of Alertmanager, by result: ok, or why they were refused"},
+		{Name: "trimtab_collector_webhook_requests_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Webhooks of Alertmanager, by result: ok, or why they were refused"},
 		{Name: "trimtab_collector_webhook_seconds", Type: Histogram, Help: "Time from the header of a webhook to its answer in seconds", Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5}},
-		{Name: "trimtab_collector_alerts_total", Type: Counter, Labels: []string{"result"}, Help: "Alerts in webhooks, by what became of them: published and repeated once per workload, unmatched, malformed, and truncated by the sender"},
+		{Name: "trimtab_collector_alerts_total", Type: Counter, Labels: []string{"result"}, Start: each("published", "repeated", "unmatched", "malformed", "truncated"), Help: "Alerts in webhooks, by what became of them: published and repeated once per workload, unmatched, malformed, and truncated by the sender"},
 		{Name: "trimtab_collector_cgroup_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples that were read from control groups, by result: ok, or why the value is missing"},
 	}
 }

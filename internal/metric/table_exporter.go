@@ -30,9 +30,9 @@ func exporterRows() []Row {
 		{Name: "trimtab_actions_total", Type: Counter, Labels: []string{"resource", "status"}, Help: "Actions by what became of them"},
 		{Name: "trimtab_action_duration_seconds", Type: Histogram, Help: "Time in seconds from the receipt of a plan to its last read back",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}},
-		{Name: "trimtab_otlp_spans_total", Type: Counter, Labels: []string{"result"}, Help: "Spans of decisions by result: sent to the OTLP endpoint, failed, or dropped because too many waited"},
-		{Name: "trimtab_otlp_pushes_total", Type: Counter, Labels: []string{"result"}, Help: "Pushes of metrics to the OTLP endpoint by result, sent or failed"},
-		{Name: "trimtab_exporter_dropped_total", Type: Counter, Labels: []string{"exporter"}, Help: "Values that an exporter, otlp or record, did not take because too many waited or its disk failed"},
+		{Name: "trimtab_otlp_spans_total", Type: Counter, Labels: []string{"result"}, Start: each("sent", "failed", "dropped"), Help: "Spans of decisions by result: sent to the OTLP endpoint, failed, or dropped because too many waited"},
+		{Name: "trimtab_otlp_pushes_total", Type: Counter, Labels: []string{"result"}, Start: each("sent", "failed"), Help: "Pushes of metrics to the OTLP endpoint by result, sent or failed"},
+		{Name: "trimtab_exporter_dropped_total", Type: Counter, Labels: []string{"exporter"}, Start: each("otlp", "record"), Help: "Values that an exporter, otlp or record, did not take because too many waited or its disk failed"},
 		{Name: "trimtab_record_lines_total", Type: Counter, Help: "Lines written to the recording"},
 		{Name: "trimtab_record_bytes", Type: Gauge, Help: "Size in bytes of all segments of the recording"},
 	}

@@ -1,0 +1,97 @@
+package dashboards
+
+// workload is one workload: why it has what it has.
+func workload() *board {
+	g := &grid{}
+	const max1 = `max by (workload) (`
+	g.row("$workload")
+	g.stat(4, "Utility", "What the newest performance is worth, by the workload's own function.", "percentunit",
+		query{max1 + `trimtab_workload_utility{@1})`, "utility"}, between0And1, colored("red", at(0.5, "yellow"), at(0.9, "green")))
+	g.stat(4, "Performance", "Newest performance, in the unit of the SLO.", "short", query{max1 + `trimtab_workload_performance{@1})`, "performance"})
+	g.stat(4, "SLO", "Performance that is asked for.", "short", query{max1 + `trimtab_workload_slo_performance{@1})`, "SLO"})
+	g.stat(4, "Allocation", "What the knobs give, in cores or workers.", "short", query{inOne(allocation), "allocation"})
+	g.stat(4, "Observations", "Reports that the model of this workload holds.", "none", query{max1 + `trimtab_workload_reports{@1})`, "reports"})
+	g.stat(4, "Input", "Held: an input is missing or stale, so the workload is not lowered. trimtab explain says which.", "none",
+		query{max1 + `trimtab_workload_held{@1})`, "input"}, words(map[string]string{"0": "good", "1": "held"}), colored("green", at(1, "yellow")))
+
+	g.row("What was learnt")
+	g.add(curveMap())
+	g.graph(12, "Performance against what was expected", "The newest performance inside the band that the model gives for what the workload has. Outside it for long: something changed.", "short", []query{
+		{max1 + `trimtab_workload_expected_performance{@1,at="allocation",bound="upper"})`, "upper"},
+		{max1 + `trimtab_workload_expected_performance{@1,at="allocation",bound="lower"})`, "lower"},
+		{max1 + `trimtab_workload_expected_performance{@1,at="allocation",bound="mean"})`, "expected"},
+		{max1 + `trimtab_workload_expected_performance{@1,at="target",bound="mean"})`, "expected at the target"},
+		{max1 + `trimtab_workload_performance{@1})`, "measured"},
+		{max1 + `trimtab_workload_slo_performance{@1})`, "SLO"},
+	}, from0, band("lower", "upper"), dashed("expected at the target"), dashed("SLO"),
+		set("measured", property("custom.lineWidth", 2), property("color", fixed("orange"))))
+
+	g.row("What it gets")
+	g.graph(12, "Allocation, demand and target", "What the knobs give, the least that meets the SLO, and what the solver wants for everybody's sake.", "short", []query{
+		{inOne(allocation), "allocation"},
+		{max1 + `trimtab_workload_demand{@1})`, "demand"},
+		{max1 + `trimtab_workload_target{@1})`, "target"},
+	}, from0, stairs, dashed("demand"), dashed("target"), set("allocation", property("custom.lineWidth", 2)))
+	g.graph(12, "Load and forecast", "Newest load, and the upper bound that is forecast for the whole coming round.", "reqps", []query{
+		{max1 + `trimtab_workload_load{@1})`, "load"},
+		{max1 + `trimtab_workload_load_upper{@1})`, "forecast, upper bound"},
+	}, from0, dashed("forecast, upper bound"))
+	g.graph(12, "Utility", "What the performance is worth, by the workload's own function.", "percentunit",
+		[]query{{max1 + `trimtab_workload_utility{@1})`, "utility"}}, between0And1)
+	g.graph(12, "Latency", "Latency of the newest interval by percentile.", "s",
+		[]query{{`max by (percentile) (trimtab_workload_latency_seconds{@1})`, "p{{percentile}}"}}, from0)
+	g.graph(12, "Decisions", "Actions on this workload in published plans, by mode and direction.", "ops",
+		[]query{{`sum by (mode, direction) (max by (namespace, job, mode, direction) (rate(trimtab_workload_decisions_total{@1}[$__rate_interval])))`, "{{mode}} {{direction}}"}}, from0, bars)
+	g.graph(12, "Age of the inputs", "Time since the newest estimate, and age of the samples that Prometheus gave. A rising line is an input that has stopped.", "s", []query{
+		{`time() - max(trimtab_workload_estimate_timestamp_seconds{@1})`, "estimate"},
+		{`max by (quantity) (trimtab_collector_prometheus_sample_age_seconds{@1})`, "{{quantity}} from Prometheus"},
+	}, from0)
+	b := newBoard("workload", "Workload", "One workload: its learned curve, what it gets, what was forecast and decided.", g,
+		labelValues("workload", "Workload", `label_values(trimtab_workload_held{`+siteLabels+`}, workload)`, false))
+	b.Annotations.List = []annotation{
+		decisions("Acts", "act", "orange", true),
+		decisions("Recommendations", "recommend", "blue", false),
+	}
+	return b
+}
+
+// decisions marks when actions of a mode were published.
+func decisions(name, mode, color string, on bool) annotation {
+	return annotation{
+		Name: name, Datasource: chosen, Enable: on, IconColor: color, TitleFormat: "{{mode}}: {{direction}}", TextFormat: "$workload",
+		Expr: onBoard(`sum by (mode, direction) (max by (namespace, job, mode, direction) (increase(trimtab_workload_decisions_total{@1,mode="` + mode + `"}[$__rate_interval]))) > 0`),
+	}
+}
+
+// curveMap shows the learned curve over time: a row per allocation, coloured
+// by the performance that is expected there.
+func curveMap() picture {
+	return picture{kind: "heatmap", title: "Learned curve", unit: "short", w: 12, h: 8,
+		about:   "Performance that the model expects in the coming round (colour) at each allocation (height), over time.",
+		queries: []query{{`max by (allocation) (trimtab_workload_curve_performance{@1})`, "{{allocation}}"}},
+		change: []func(*panel){func(p *panel) {
+			p.FieldConfig.Defaults.Custom = object{"hideFrom": object{"legend": false, "tooltip": false, "viz": false}, "scaleDistribution": object{"type": "linear"}}
+			p.Options = object{
+				"calculate": false, "cellGap": 1, "cellValues": object{"unit": "short"}, "rowsFrame": object{"layout": "auto", "value": "performance"},
+				"color":     object{"mode": "scheme", "scheme": "RdYlGn", "steps": 64, "exponent": 0.5, "fill": "dark-green", "reverse": false, "min": 0},
+				"exemplars": object{"color": "rgba(255,0,255,0.7)"}, "filterValues": object{"le": 1e-9},
+				"legend": object{"show": true}, "showValue": "never", "tooltip": object{"mode": "single", "showColorScale": true, "yHistogram": false},
+				"yAxis": object{"axisPlacement": "left", "reverse": false, "unit": "short"},
+			}
+		}}}
+}
+
+// band fills between two curves and hides their lines.
+func band(lower, upper string) func(*panel) {
+	return func(p *panel) {
+		set(upper, property("custom.fillBelowTo", lower), property("custom.lineWidth", 0), property("custom.fillOpacity", 20), property("color", fixed("blue")))(p)
+		set(lower, property("custom.lineWidth", 0), property("color", fixed("blue")))(p)
+	}
+}
+
+// dashed draws a curve that is wished for, not measured.
+func dashed(name string) func(*panel) {
+	return set(name, property("custom.lineStyle", object{"fill": "dash", "dash": []int{6, 4}}))
+}
+
+func fixed(color string) object { return object{"mode": "fixed", "fixedColor": color} }
