@@ -97,7 +97,7 @@ func TestAnAlertStartsARoundOncePerGapAndGroup(t *testing.T) {
 		group    string
 		firing   bool
 		want     int
-	}{{1, "a", "g", true, 1}, {2, "a", "g", true, 0}, {3, "b", "g2", true, 1}, {4, "a", "g3", false, 0}, {5, "x", "g4", true, 0}, {11, "a", "g", true, 1}} {
+	}{{1, "a", "g", true, 1}, {2, "a", "g", true, 0}, {3, "b", "g2", true, 1}, {4, "c", "g3", false, 0}, {5, "x", "g4", true, 0}, {11, "a", "g", true, 1}} {
 		now := t0.Add(time.Duration(c.s) * time.Second)
 		out := p.Step(now, &trimtab.Alert{Workload: c.workload, Name: "Slow", Group: c.group, Fingerprint: "f00", Firing: c.firing, Time: now})
 		if len(out) != c.want {

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 //
 // It takes Leader, Estimate, Holding, Outcome, Alert, Command and ticks, and
 // returns Plans. A round starts on the tick after Round has passed, at once
-// when an alert fires for one of its workloads, and on command.
+// when an alert on one of its workloads fires or is over, and on command.
 type Planner struct {
 	cfg       Config
 	workloads []*workload // in order of name
@@ -31,6 +30,7 @@ type Planner struct {
 	asked           time.Time // the time of the last Round command
 	groups          map[string]time.Time
 	recommended     []*trimtab.Plan
+	asks            *asked // a round for a group of alerts whose gap is not over
 	counts          counts
 }
 
@@ -45,6 +45,8 @@ type workload struct {
 	demand      int
 	knowsDemand bool
 	move        guard.Move
+	loan        *loan // nil: no alert fires, and nothing is to be given back
+	returned    time.Time
 	released    bool
 }
 
@@ -133,37 +135,17 @@ func (p *Planner) learn(e *trimtab.Estimate) {
 // tick releases what is due and starts the round that is.
 func (p *Planner) tick(now time.Time) []trimtab.Value {
 	out := p.release(now)
-	if !p.counts.leading || p.pending != nil || now.Before(p.next) {
+	if !p.counts.leading || p.pending != nil {
+		return out
+	}
+	if cause, ok := p.asksNow(now); ok {
+		return append(out, p.round(now, cause)...)
+	}
+	if now.Before(p.next) {
 		return out
 	}
 	return append(out, p.round(now, "tick")...)
 }
-
-// alert starts a round for an alert that fires, once per gap and group.
-func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
-	if !a.Firing || p.byName[a.Workload] == nil || !p.counts.leading || p.late(now, a.Time) {
-		p.counts.ignored["alert"]++
-		return nil
-	}
-	if last, ok := p.groups[a.Group]; ok && now.Sub(last) < p.cfg.AlertGap {
-		p.counts.ignored["alert"]++
-		return nil
-	}
-	for g, t := range p.groups {
-		if now.Sub(t) >= p.cfg.AlertGap {
-			delete(p.groups, g)
-		}
-	}
-	if len(p.groups) >= maxGroups {
-		p.counts.ignored["alert"]++
-		return nil
-	}
-	p.groups[a.Group] = now
-	return p.start(now, fmt.Sprintf("alert %s of %s (group %s, fingerprint %s)", a.Name, a.Workload, a.Group, a.Fingerprint))
-}
-
-// maxGroups bounds how many groups of alerts may start rounds in one gap.
-const maxGroups = 1024
 
 // start starts a round now, or as soon as the plan under way is finished.
 func (p *Planner) start(now time.Time, cause string) []trimtab.Value {

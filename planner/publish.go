@@ -59,7 +59,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			if rise {
 				direction = 1
 			}
-			w.move = w.move.Then(direction, plan.Time)
+			w.moved(direction, plan.Time)
 		}
 	}
 	p.counts.plan(plan)

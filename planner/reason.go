@@ -16,8 +16,8 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	set := s.grant.Set
 	if !s.free {
 		why.Binding = "default"
-		why.Summary = fmt.Sprintf("%s: raised from %s to %v, towards its declared default, because nothing is known of it: %s",
-			s.Name, s.entry.held.Now, trimtab.Units(set), s.held)
+		why.Summary = fmt.Sprintf("%s: raised from %s to %v, towards its declared default, because nothing is known of it: %s%s",
+			s.Name, s.entry.held.Now, trimtab.Units(set), s.held, s.because(false))
 		return why
 	}
 	target := float64(s.aim) * u
@@ -47,8 +47,9 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	if set < s.now {
 		verb = "lowered"
 	}
-	why.Summary = fmt.Sprintf("%s: %s from %s to %v: %s wants %v, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g",
-		s.Name, verb, s.entry.held.Now, trimtab.Units(set), r.planner.cfg.Policy.Name(), trimtab.Units(target), b.Mean, b.Lower, b.Upper, s.SLO)
+	why.Summary = fmt.Sprintf("%s: %s from %s to %v: %s wants %v, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
+		s.Name, verb, s.entry.held.Now, trimtab.Units(set), r.planner.cfg.Policy.Name(), trimtab.Units(target), b.Mean, b.Lower, b.Upper, s.SLO,
+		s.because(verb == "lowered"))
 	return why
 }
 

@@ -38,7 +38,7 @@ func (s *seat) acts() bool { return s.Mode == trimtab.Act }
 // round makes one decision and publishes its first step.
 func (p *Planner) round(now time.Time, cause string) []trimtab.Value {
 	p.next = now.Add(p.cfg.Round)
-	p.wanted = ""
+	p.wanted, p.asks = "", nil // this one sees what all others would
 	p.ledger.prune(now, p.cfg.Lease)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]string{}}
 	if p.isPaused() {
@@ -127,6 +127,9 @@ func (r *decision) seat(w *workload) *seat {
 	u := r.planner.cfg.Unit
 	most := r.planner.most(s.entry)
 	s.now = bounded(s.entry.held.Now, most)
+	if w.loan != nil && w.loan.Base < 0 {
+		w.loan.Base = s.now
+	}
 	s.lo, s.hi = upUnits(max(w.Min, s.entry.held.Min), u), downUnits(most, u)
 	doubt := r.doubt(w)
 	if doubt == "" {
@@ -280,7 +283,7 @@ func (r *decision) guard() {
 			Name: s.Name, Now: s.now, Target: target, Want: s.want, Fresh: s.free,
 			Missing: s.free && s.estimate.Curve.Eval(s.now).Mean < s.SLO,
 			Meets:   s.free && s.estimate.Curve.Eval(target).Mean >= s.SLO,
-			Advice:  !s.acts(), Last: s.move,
+			Advice:  !s.acts(), Last: s.move, Lent: s.lent(s.now), Returned: s.returned,
 		})
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {

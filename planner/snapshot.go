@@ -3,6 +3,7 @@ package planner
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -15,16 +16,20 @@ type memory struct {
 	Demand *int       `json:"demand,omitempty"`
 	Unit   float64    `json:"unit"`
 	Move   guard.Move `json:"move"`
+	// Loan is what alerts have to do with what it has; Returned is when it last
+	// gave back.
+	Loan     *loan     `json:"loan,omitempty"`
+	Returned time.Time `json:"returned,omitzero"`
 }
 
 // snapshotName is the one state of a planner.
 const snapshotName = "planner"
 
-// Snapshot returns the demands and the last moves; see [trimtab.Snapshotter].
+// Snapshot returns the demands, the last moves and the loans; see [trimtab.Snapshotter].
 func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory, len(p.workloads))
 	for _, w := range p.workloads {
-		m := memory{Unit: p.cfg.Unit, Move: w.move}
+		m := memory{Unit: p.cfg.Unit, Move: w.move, Loan: w.loan, Returned: w.returned}
 		if w.knowsDemand {
 			m.Demand = &w.demand
 		}
@@ -52,13 +57,19 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if m.Demand != nil && (*m.Demand < 0 || *m.Demand > maxUnits) || m.Move.Direction < -1 || m.Move.Direction > 1 {
 			return trimtab.Invalidf("restore planner: workload %.40q has demand or direction out of range", n)
 		}
+		if l := m.Loan; l != nil && (len(l.Firing) > maxFiring || len(l.Firing) == 0 && l.Over.IsZero()) {
+			return trimtab.Invalidf("restore planner: workload %.40q has a loan without an end, or too many alerts", n)
+		}
 	}
 	for n, m := range all {
 		w := p.byName[n]
 		if w == nil {
 			continue
 		}
-		w.move = m.Move
+		w.move, w.loan, w.returned = m.Move, m.Loan, m.Returned
+		if w.loan != nil && w.loan.Firing == nil {
+			w.loan.Firing = map[string]bool{}
+		}
 		if m.Demand != nil && m.Unit == p.cfg.Unit {
 			w.demand, w.knowsDemand = *m.Demand, true
 		}

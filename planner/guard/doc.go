@@ -6,6 +6,8 @@
 //	moved      Σ (a_now − set)+ <= Moved · capacity        per round
 //	dead band  |target − a_now| <= Band · a_now: no action
 //	reversal   a workload changes direction at most once in a Window
+//	return     what was lent for an alert that is over may fall back at once,
+//	           by at most that much and once in a Window
 //	proof      no fall without a fresh estimate
 //	room       Σ (set − a_now)+ <= spare capacity + Σ (a_now − set)+
 //

@@ -92,7 +92,12 @@ type Workload struct {
 	// Advice tells that the action will not be written (mode recommend): it
 	// is bounded alike, in an account of its own.
 	Advice bool
-	Last   Move
+	// Lent is the part of Now that was lent for alerts that are over: so much
+	// it may give back in spite of the window, once in a window.
+	Lent float64
+	// Returned is when it last did.
+	Returned time.Time
+	Last     Move
 }
 
 // Round is one round's wishes.
@@ -194,8 +199,11 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 		return
 	}
 	if c.reverses(w, -1, r.Now) {
-		grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
-		return
+		if !c.returns(w, r.Now) {
+			grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
+			return
+		}
+		to = math.Max(to, math.Ceil((w.Now-w.Lent)/r.Unit-grain)*r.Unit)
 	}
 	if least := math.Ceil(w.Now*(1-c.Fall)/r.Unit-grain) * r.Unit; to < least {
 		to = least
@@ -224,9 +232,18 @@ func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 	if m.Direction != -direction || c.Window < 0 {
 		return false
 	}
-	// A time in the future is from before the clock was set back.
-	recent := func(t time.Time) bool { return !t.After(now) && now.Sub(t) < c.Window }
-	return !m.Reversed.IsZero() && recent(m.Reversed) || direction < 0 && recent(m.At)
+	return c.recent(m.Reversed, now) || direction < 0 && c.recent(m.At, now)
+}
+
+// returns reports whether what was lent may be given back now.
+func (c Config) returns(w *Workload, now time.Time) bool {
+	return w.Lent > 0 && !c.recent(w.Returned, now)
+}
+
+// recent reports whether t is inside the window before now. A time in the
+// future is from before the clock was set back; the zero time is none.
+func (c Config) recent(t, now time.Time) bool {
+	return !t.IsZero() && !t.After(now) && now.Sub(t) < c.Window
 }
 
 // settle grants falls within the bounds per round, then rises within the room,
