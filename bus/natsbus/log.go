@@ -1,8 +1,10 @@
 package natsbus
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 )
 
@@ -13,13 +15,25 @@ type serverLog struct {
 
 	mu    sync.Mutex
 	fatal error
+	// corrupt is the first word about a stream whose description is damaged:
+	// the server goes on without it, and a new one would stand on its ruins.
+	corrupt error
 }
 
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(l.text(format, v)) }
-func (l *serverLog) Warnf(format string, v ...any)   { l.log.Warn(l.text(format, v)) }
 func (l *serverLog) Errorf(format string, v ...any)  { l.log.Error(l.text(format, v)) }
 func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
+
+func (l *serverLog) Warnf(format string, v ...any) {
+	l.log.Warn(l.text(format, v))
+	// "Missing stream metafile" is only a server that was killed at its start.
+	if strings.Contains(format, "tream metafile") && !strings.Contains(format, "Missing") {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.corrupt = fmt.Errorf("%s", strings.TrimSpace(fmt.Sprintf(format, v...)))
+	}
+}
 
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
@@ -38,4 +52,11 @@ func (l *serverLog) died() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fatal
+}
+
+// unusable returns why the server should not go on, or nil.
+func (l *serverLog) unusable() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.fatal, l.corrupt)
 }

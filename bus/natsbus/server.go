@@ -168,7 +168,7 @@ func startServer(c Config) (*server.Server, error) {
 	for deadline := time.Now().Add(readyWithin); !ready && log.died() == nil && time.Now().Before(deadline); {
 		ready = s.ReadyForConnections(200 * time.Millisecond)
 	}
-	if err := log.died(); err != nil || !ready {
+	if err := log.unusable(); err != nil || !ready {
 		s.Shutdown()
 		s.WaitForShutdown()
 		if err == nil {

@@ -86,13 +86,19 @@ func (p *program) run() {
 	if err := os.WriteFile(file, []byte(p.text), 0o600); err != nil {
 		p.Fatal(err)
 	}
+	p.launch(append([]string{"run", "--config.file", file}, p.args...)...)
+}
+
+// launch starts a command line as a process.
+func (p *program) launch(args ...string) {
+	p.Helper()
 	// Not a pipe: the watchdog has it, too, and outlives a killed program.
 	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		p.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(os.Args[0], append([]string{"run", "--config.file", file}, p.args...)...)
+	cmd := exec.Command(os.Args[0], args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, p.dir
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
@@ -105,6 +111,11 @@ func (p *program) run() {
 func (p *program) start() {
 	p.Helper()
 	p.run()
+	p.becomesReady()
+}
+
+func (p *program) becomesReady() {
+	p.Helper()
 	p.until("ready", func() error {
 		code, body, err := p.get("/-/ready")
 		if err != nil || code != http.StatusOK {
@@ -268,6 +279,16 @@ func (p *program) stop() {
 	if err := p.cmd.Wait(); err != nil {
 		p.Errorf("ended with %v\n%s", err, p.log())
 	}
+}
+
+// stopDemo ends a demo early, which is no error.
+func (p *program) stopDemo() {
+	p.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		p.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	p.until("the end of every process", p.noneLeft)
 }
 
 // kill kills the program, and its watchdog when asked for.
