@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/trimtab/trimtab/config"
 )
 
@@ -99,8 +101,14 @@ func explainStart(err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return hint(err, "another program listens there; choose another address in the configuration, or stop it")
-	case errors.Is(err, os.ErrPermission):
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return hint(err, "trimtab must be able to write there: use --storage.path, or change the owner")
+	case errors.Is(err, syscall.EAGAIN):
+		return hint(err, "is trimtab running already? Stop it, or give this one a --storage.path of its own")
+	case errors.Is(err, os.ErrNotExist):
+		return hint(err, "the configuration names a file that is not there")
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrAuthorization):
+		return hint(err, "is a nats-server with JetStream running there, and does it accept these credentials? See nats in docs/config.md")
 	case errors.Is(err, syscall.ENOSPC):
 		return hint(err, "the disk is full: make room, or use --storage.path elsewhere")
 	}
