@@ -11,7 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // cgroupPlace runs each service in a control group of its own with a CPU
@@ -27,8 +29,12 @@ type cgroupPlace struct {
 // with a CPU quota: version 1's cpu controller, or this process's own group of
 // version 2 where that is delegated. The error says what was tried.
 func openCgroup(launcher *Launcher) (*cgroupPlace, error) {
+	roots, err := places()
+	if err != nil {
+		return nil, err
+	}
 	var tried []error
-	for _, root := range append([]string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}, delegated()...) {
+	for _, root := range roots {
 		err := cgroup.Writable(root)
 		if err == nil {
 			sweep(root)
@@ -63,21 +69,33 @@ func sweep(root string) {
 	}
 }
 
-// delegated lists the groups of version 2 that may be this process's: its own
-// and the one around it, where processes need not be in the way.
-func delegated() []string {
-	const mount = "/sys/fs/cgroup"
+// places lists where this process may be allowed to make groups: the hierarchy
+// of version 1's cpu controller; in version 2 its own group and the one around
+// it, where processes need not be in the way.
+func places() ([]string, error) {
+	mount, err := hostfs.CPUHierarchy()
+	if err != nil {
+		return nil, err
+	}
+	root, err := hostfs.OpenRoot(mount)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if root.Filesystem() != hostfs.Cgroup2 {
+		return []string{mount}, nil
+	}
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("find own cgroup: %w", err)
 	}
 	for line := range strings.Lines(string(b)) {
 		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
 			own = path.Join(mount, own)
-			return []string{own, path.Dir(own)}
+			return []string{own, path.Dir(own)}, nil
 		}
 	}
-	return nil
+	return nil, fmt.Errorf("find own cgroup in %s: %w", mount, trimtab.ErrUnsupported)
 }
 
 func (p *cgroupPlace) Knob() string { return KnobCgroup }
