@@ -66,9 +66,6 @@ type Limits struct {
 	Share float64
 }
 
-// SafeLimits are those for production: 20% per plan, a quarter of the targets.
-func SafeLimits() Limits { return Limits{Fall: 0.2, Share: 0.25} }
-
 // Validate checks names, bounds and that no knob is declared twice.
 func (c *Config) Validate() error {
 	if c.Host == "" || c.Pool == "" || c.Dir == "" {

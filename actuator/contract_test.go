@@ -270,7 +270,7 @@ func TestTheSumNeverRisesOverTheCapacityNotEvenInBetween(t *testing.T) {
 
 func TestLimitsBoundDepthAndNumberOfCuts(t *testing.T) {
 	h := newHost(t, units(5), units(5), units(5), units(5), trimtab.Unlimited())
-	h.config.Limits = actuator.SafeLimits()
+	h.config.Limits = actuator.Limits{Fall: 0.2, Share: 0.25}
 	h.open()
 	// A quarter of five targets is one; a rise is not a cut.
 	is(t, h.statuses(h.plan(1, 1, set(0, units(5), units(0.1)), set(1, units(5), units(4.9)), set(2, units(5), units(8)))),
@@ -283,7 +283,7 @@ func TestLimitsBoundDepthAndNumberOfCuts(t *testing.T) {
 
 func TestNoHostilePlanCutsDeeperThanTheLimits(t *testing.T) {
 	h := newHost(t, units(8), units(8), units(8), units(8), units(8), units(8), units(8), units(8))
-	h.config.Limits = actuator.SafeLimits()
+	h.config.Limits = actuator.Limits{Fall: 0.2, Share: 0.25}
 	h.open()
 	sequence := uint64(0)
 	rapid.Check(t, func(r *rapid.T) {
