@@ -28,6 +28,9 @@ type Config struct {
 	// StaleAfter is the age at which an estimate proves nothing any more.
 	// Default two rounds, at least 10 s.
 	StaleAfter time.Duration
+	// HoldRounds is after how many rounds without usable input a declared
+	// Default may raise a workload. Default 3.
+	HoldRounds int
 	// AlertGap is the least time between two rounds that alerts of one group
 	// start. Default 10 s.
 	AlertGap time.Duration
@@ -55,7 +58,7 @@ type WorkloadConfig struct {
 	// the capacity; a larger one is cut to it.
 	Min, Max float64
 	// Default is what the workload may be raised to when nothing is known of
-	// it for three rounds; 0: it holds.
+	// it for HoldRounds rounds; 0: it holds.
 	Default float64
 	// SLO is the performance asked for, > 0.
 	SLO float64
@@ -88,6 +91,7 @@ func (c Config) withDefaults() Config {
 	c.Lease = orTime(c.Lease, 3*c.Round)
 	c.Confirm = orTime(c.Confirm, min(5*time.Second, c.Lease/2))
 	c.StaleAfter = orTime(c.StaleAfter, max(2*c.Round, 10*time.Second))
+	c.HoldRounds = orInt(c.HoldRounds, 3)
 	c.AlertGap = orTime(c.AlertGap, 10*time.Second)
 	if c.Beta == 0 {
 		c.Beta = 0.75
@@ -120,7 +124,7 @@ func (c Config) Validate() error {
 		return trimtab.Invalidf("planner: capacity %v, unit %v: want finite numbers > 0", c.Capacity, c.Unit)
 	case c.Capacity/c.Unit > maxUnits:
 		return trimtab.Invalidf("planner: capacity of %.0f units, limit %d: use a larger unit", c.Capacity/c.Unit, maxUnits)
-	case c.Step < 0 || c.Round < 0 || c.Lease < 0 || c.Confirm < 0 || c.StaleAfter < 0 || c.AlertGap < 0:
+	case c.Step < 0 || c.HoldRounds < 0 || c.Round < 0 || c.Lease < 0 || c.Confirm < 0 || c.StaleAfter < 0 || c.AlertGap < 0:
 		return trimtab.Invalidf("planner: step %d, round %v, lease %v, confirm %v, stale after %v, alert gap %v: none may be negative",
 			c.Step, c.Round, c.Lease, c.Confirm, c.StaleAfter, c.AlertGap)
 	case c.Policy == nil:

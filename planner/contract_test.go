@@ -128,20 +128,23 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 	})
 }
 
-func TestAfterThreeRoundsADefaultMayRaise(t *testing.T) {
-	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
-	cfg.Workloads[0].Default = 3 // c
-	cfg.Workloads[1].Default = 3 // a has more
-	p := started(t, cfg, map[string]float64{"a": 4, "b": 2, "c": 1})
-	for s := range 4 {
-		now := t0.Add(time.Duration(s) * time.Second)
-		p.Step(now, holding(now, 1, uint64(s), map[string]float64{"a": 4, "b": 2, "c": 1}))
-		plan := one(t, p.Step(now, nil))
-		if raised := len(plan.Actions) > 0; raised != (s >= 3) {
-			t.Fatalf("after %d s: %+v", s, plan.Actions)
-		}
-		if len(plan.Actions) > 0 && (plan.Actions[0].Target != "c" || plan.Actions[0].Set.Value != 2 || plan.Actions[0].Why.Summary == "") {
-			t.Fatalf("the spare capacity of 1 should go to c: %+v", plan.Actions)
+func TestAfterHoldRoundsADefaultMayRaise(t *testing.T) {
+	for holdRounds, first := range map[int]int{0: 3, 1: 1, 5: 5} {
+		cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+		cfg.HoldRounds = holdRounds
+		cfg.Workloads[0].Default = 3 // c
+		cfg.Workloads[1].Default = 3 // a has more
+		p := started(t, cfg, map[string]float64{"a": 4, "b": 2, "c": 1})
+		for s := range first + 1 {
+			now := t0.Add(time.Duration(s) * time.Second)
+			p.Step(now, holding(now, 1, uint64(s), map[string]float64{"a": 4, "b": 2, "c": 1}))
+			plan := one(t, p.Step(now, nil))
+			if raised := len(plan.Actions) > 0; raised != (s >= first) {
+				t.Fatalf("hold rounds %d, after %d s: %+v", holdRounds, s, plan.Actions)
+			}
+			if len(plan.Actions) > 0 && (plan.Actions[0].Target != "c" || plan.Actions[0].Set.Value != 2 || plan.Actions[0].Why.Summary == "") {
+				t.Fatalf("the spare capacity of 1 should go to c: %+v", plan.Actions)
+			}
 		}
 	}
 }

@@ -306,7 +306,7 @@ func (p *Planner) stepTo(now float64, aim int) float64 {
 // fallback returns what a workload that nothing is known of may be raised to:
 // its declared default, after three rounds.
 func (r *decision) fallback(s *seat) float64 {
-	if s.entry.held.Problem != "" || r.now.Sub(s.fresh) < 3*r.planner.cfg.Round || s.entry.held.Now.Unlimited {
+	if s.entry.held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.entry.held.Now.Unlimited {
 		return 0
 	}
 	return min(s.Default, r.planner.most(s.entry))

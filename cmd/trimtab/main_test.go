@@ -32,14 +32,18 @@ func mainCode() int {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitready": waitReady}})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: map[string]func(*testscript.TestScript, bool, []string){
+		"waitready": func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/-/ready") },
+		"waitplan":  func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/api/v1/plan") },
+	}})
 }
 
-// waitReady is the script command that returns when TRIMTAB_URL is ready.
-func waitReady(ts *testscript.TestScript, _ bool, _ []string) {
+// waitFor is the script command that returns when TRIMTAB_URL answers 200 at
+// path.
+func waitFor(ts *testscript.TestScript, path string) {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		resp, err := http.Get(ts.Getenv("TRIMTAB_URL") + "/-/ready")
+		resp, err := http.Get(ts.Getenv("TRIMTAB_URL") + path)
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -47,7 +51,7 @@ func waitReady(ts *testscript.TestScript, _ bool, _ []string) {
 			}
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("not ready: %v %v", resp, err)
+			ts.Fatalf("wait for %s: %v %v", path, resp, err)
 		}
 		// Another process: there is no channel to wait on.
 		runtime.Gosched()
