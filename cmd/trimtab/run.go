@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console"
 )
 
 // runCmd is `trimtab run`.
@@ -137,6 +138,10 @@ func (c *checkConfigCmd) Run(t terminal) error {
 	for _, w := range cfg.Warnings {
 		fmt.Fprintln(t.out, "warning:", w)
 	}
-	fmt.Fprintf(t.out, "%s: good: %d workloads, pool of %g %s, objective %s\n", c.File, len(cfg.Workloads), cfg.Pool.Capacity(), cfg.Pool.Resource(), cfg.Objective)
+	if cfg.Pool.Capacity() == 0 {
+		fmt.Fprintf(t.out, "%s: good, but without a pool: nothing is turned\n", c.File)
+		return nil
+	}
+	fmt.Fprintf(t.out, "%s: good: a pool of %g %s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), console.Unit(cfg.Pool.Resource()), cfg.Objective, len(cfg.Workloads))
 	return nil
 }
