@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -72,7 +73,7 @@ func (f watchFlags) draw(ctx context.Context, t terminal, show func(context.Cont
 	} else {
 		fmt.Fprint(t.out, b.String())
 	}
-	if err != nil && err != errChanges {
+	if err != nil && !errors.Is(err, errChanges) {
 		printError(t.err, err)
 	}
 }
