@@ -62,6 +62,9 @@ const (
 	green, red, blue, bold, dim = "32", "31", "34", "1", "2"
 )
 
+// shortDemo leaves too few reports for curves of a whole day.
+const shortDemo = 80 * time.Second
+
 // opening says what will be played, on what, and where else to look.
 func (s *Screen) opening(r *run, m Machine) {
 	knob := "cgroup CPU quota"
@@ -70,7 +73,10 @@ func (s *Screen) opening(r *run, m Machine) {
 	}
 	s.printf("%d CPUs, %.3g cores of them free.\nPool of %.3g %s for %d services; knob: %s; seed %d.\n",
 		m.CPUs, m.Free, r.setup.Capacity, unitOf(r.setup.Resource), len(r.setup.Services), knob, r.Seed)
-	s.printf("One day in %v: first under equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", (r.For / 2).Round(time.Second))
+	s.printf("One day in %v: first with equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", (r.For / 2).Round(time.Second))
+	if r.For < shortDemo {
+		s.printf("That is short: little can be learned in it. make demo FOR=4m shows more.\n")
+	}
 	if r.Page != "" {
 		s.printf("Page: %s\nIn another terminal: trimtab status, trimtab explain %s\n", r.Page, r.setup.Services[0].Name)
 	}
@@ -221,6 +227,9 @@ func (s *Screen) summary(r *Report) {
 	for _, p := range r.Phases {
 		s.printf("%s shares: %s\n", strings.ToUpper(p.Name[:1])+p.Name[1:], verdict(&p))
 	}
+	if r.Interrupted {
+		s.printf("The last day was cut short: the two cannot be compared.\n")
+	}
 	restored := "limits are what they were before"
 	if !r.Restored {
 		restored = s.paint(red, "limits were NOT all restored")
@@ -234,7 +243,7 @@ func verdict(p *Phase) string {
 	var missed []string
 	for _, v := range p.Services {
 		if !v.SLOMet {
-			missed = append(missed, fmt.Sprintf("%s (%.0f%% in time, wants %.0f%%)", v.Name, v.SLOAttained*100, v.SLO.Fraction*100))
+			missed = append(missed, fmt.Sprintf("%s %.0f%%/%.0f%%", v.Name, v.SLOAttained*100, v.SLO.Fraction*100))
 		}
 	}
 	if len(missed) == 0 {

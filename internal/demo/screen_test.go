@@ -1,0 +1,69 @@
+package demo
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/trimtab/trimtab/internal/demo/loadgen"
+)
+
+// worst is a setup and a report with every field as wide as it gets.
+func worst(t *testing.T) (*run, *Report) {
+	t.Helper()
+	setup, err := NewSetup(Machine{CPUs: 128, Free: 127.9, Speed: 500}, KnobProcess, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Report{Capacity: setup.Capacity, Resource: setup.Resource, MaxAllocatedSum: setup.Capacity, Rounds: 10000, Seed: 999999}
+	for _, name := range []string{"equal", "learned"} {
+		p := Phase{Name: name}
+		for _, s := range setup.Services {
+			p.Services = append(p.Services, ServiceResult{Name: s.Name, SLOAttained: .999, P99: 12020, Allocation: 1234, SLO: ReportSLO{s.SLO.Latency.Seconds() * 1e3, .999}})
+		}
+		r.Phases = append(r.Phases, p)
+	}
+	return &run{Config: Config{For: 4 * time.Minute, Page: "http://127.0.0.1:9600"}, setup: setup, report: r}, r
+}
+
+func TestWhatTheDemoPrintsFitsATerminalOf80Columns(t *testing.T) {
+	var out bytes.Buffer
+	s := &Screen{Out: &out}
+	r, report := worst(t)
+	s.opening(r, Machine{CPUs: 128, Free: 127.9})
+	results := make([]loadgen.Result, len(r.setup.Services))
+	f := &frame{phase: "equal", at: 30 * time.Second, day: 2 * time.Minute, setup: r.setup, results: results, allocations: []float64{10, 10, 10}}
+	for _, row := range s.table(f) {
+		out.WriteString(row + "\n")
+	}
+	s.summary(report)
+	report.Interrupted, report.Restored = true, true
+	s.summary(report)
+	for _, line := range strings.Split(out.String(), "\n") {
+		if n := utf8.RuneCountInString(line); n > columns {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+func TestTheSummaryNamesWhoMissedAndWhetherLimitsAreBack(t *testing.T) {
+	_, report := worst(t)
+	for i := range report.Phases[1].Services {
+		report.Phases[1].Services[i].SLOMet = true
+	}
+	var out bytes.Buffer
+	(&Screen{Out: &out}).summary(report)
+	for _, want := range []string{"Equal shares: missed by shop 100%/100%, search", "Learned shares: every SLO was met.", "NOT all restored"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	report.Restored = true
+	out.Reset()
+	(&Screen{Out: &out}).summary(report)
+	if !strings.Contains(out.String(), "limits are what they were before") {
+		t.Error(out.String())
+	}
+}
