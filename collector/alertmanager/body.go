@@ -147,7 +147,7 @@ func (a *received) alert(workload, group string, now time.Time) *trimtab.Alert {
 		out.Name = "unnamed"
 	}
 	// A start that cannot be read is none: nothing is decided by it.
-	if t, err := time.Parse(time.RFC3339, string(a.StartsAt)); err == nil && t.Year() > 0 && t.Year() < 10000 {
+	if t, err := time.Parse(time.RFC3339, string(a.StartsAt)); err == nil && t.UTC().Year() > 0 && t.UTC().Year() < 10000 {
 		out.Started = t.UTC()
 	}
 	return out

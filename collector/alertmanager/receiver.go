@@ -182,9 +182,15 @@ func (r *Receiver) counted(result string, n int) {
 	}
 }
 
-// refuse answers and closes the connection, so that nothing more is read from
-// a sender who was not let in.
+// linger is how long what is left of a refused body may take to arrive, so
+// that its sender reads the answer before the connection ends.
+const linger = 500 * time.Millisecond
+
+// refuse answers and closes the connection, so that a sender who was not let
+// in holds nothing.
 func refuse(w http.ResponseWriter, f refusal) {
+	// Not every writer has deadlines; then the server's own holds.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(linger))
 	switch f.code {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")

@@ -40,11 +40,12 @@ func (m *room) read(w http.ResponseWriter, req *http.Request, timeout time.Durat
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(timeout))
 	defer func() {
-		_ = control.SetReadDeadline(time.Time{})
-		if err != nil {
-			m.free(body)
-			body = nil
+		if err == nil {
+			_ = control.SetReadDeadline(time.Time{})
+			return
 		}
+		m.free(body)
+		body = nil
 	}()
 	for {
 		if len(body) == cap(body) {
