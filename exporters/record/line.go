@@ -1,0 +1,140 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Version is that of the form of a recording. A reader refuses a higher one.
+const Version = 1
+
+// maxLine bounds a line; longer ones are neither written nor read.
+const maxLine = trimtab.MaxMessageBytes + 64<<10
+
+// Header is the first line of every segment.
+type Header struct {
+	// Recording is the Version.
+	Recording int `json:"trimtab_recording"`
+	// Build is the version of the program, Config the digest of its
+	// configuration, "sha256:…", secrets left out.
+	Build  string `json:"build"`
+	Config string `json:"config"`
+	// Segment counts from 1; Began is when it was opened.
+	Segment int       `json:"segment"`
+	Began   time.Time `json:"began"`
+}
+
+// Role says what a line is to its step.
+type Role string
+
+// The roles.
+const (
+	// In is a value that the step was given, Tick a call without one.
+	In   Role = "in"
+	Tick Role = "tick"
+	// Out is a value that the call before returned.
+	Out Role = "out"
+	// Begin is the start of the recording of a step, Restore a state that the
+	// step was given.
+	Begin   Role = "start"
+	Restore Role = "restore"
+)
+
+// Line is one line of a recording.
+type Line struct {
+	// Received is the time that the step was told.
+	Received time.Time `json:"received"`
+	Stage    string    `json:"stage"`
+	Role     Role      `json:"role"`
+	// Fresh tells, for Begin, that the step had not been called before.
+	Fresh bool `json:"fresh,omitempty"`
+	// Name and State are, for Restore, those of Snapshotter.
+	Name  string `json:"name,omitempty"`
+	State []byte `json:"state,omitempty"`
+	// Lost is how many calls were not recorded before this line.
+	Lost uint64 `json:"lost,omitempty"`
+	// Kind, Version and Raw are, for In and Out, those of an envelope.
+	Kind    trimtab.Kind    `json:"kind,omitempty"`
+	Version int             `json:"version,omitempty"`
+	Raw     json.RawMessage `json:"value,omitempty"`
+	// Value is what Raw holds, validated; nil for other roles.
+	Value trimtab.Value `json:"-"`
+}
+
+// encode returns the line with its newline.
+func (l *Line) encode() ([]byte, error) {
+	if l.Value != nil {
+		if err := l.Value.Validate(); err != nil {
+			return nil, fmt.Errorf("record %s: %w", l.Value.Kind(), err)
+		}
+		raw, err := json.Marshal(l.Value)
+		if err != nil {
+			return nil, fmt.Errorf("record %s: %w: %w", l.Value.Kind(), trimtab.ErrInvalid, err)
+		}
+		l.Kind, l.Version, l.Raw = l.Value.Kind(), trimtab.EnvelopeVersion, raw
+	}
+	b, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("record line: %w: %w", trimtab.ErrInvalid, err)
+	}
+	if len(b) >= maxLine {
+		return nil, trimtab.Invalidf("record line: %d bytes, limit %d", len(b), maxLine)
+	}
+	return append(b, '\n'), nil
+}
+
+// decode reads a line. Every failure is trimtab.ErrInvalid.
+func decode(b []byte) (*Line, error) {
+	l := new(Line)
+	if err := json.Unmarshal(b, l); err != nil {
+		return nil, fmt.Errorf("read line: %w: %w", trimtab.ErrInvalid, err)
+	}
+	if l.Stage == "" || l.Received.IsZero() {
+		return nil, trimtab.Invalidf("read line: no stage or time")
+	}
+	switch l.Role {
+	case Tick, Begin, Restore:
+		if l.Kind != "" || l.Raw != nil {
+			return nil, trimtab.Invalidf("read line: %s with a value", l.Role)
+		}
+		return l, nil
+	case In, Out:
+	default:
+		return nil, trimtab.Invalidf("read line: role %.40q", l.Role)
+	}
+	info, ok := trimtab.InfoOf(l.Kind)
+	if !ok || l.Kind == trimtab.KindSpans || l.Version < 1 || l.Version > trimtab.EnvelopeVersion || len(l.Raw) == 0 || string(l.Raw) == "null" {
+		return nil, trimtab.Invalidf("read line: kind %.40q, version %d", l.Kind, l.Version)
+	}
+	v := info.New()
+	if err := json.Unmarshal(l.Raw, v); err != nil {
+		return nil, fmt.Errorf("read line: %w: %w", trimtab.ErrInvalid, err)
+	}
+	if err := v.Validate(); err != nil {
+		return nil, fmt.Errorf("read line: %w", err)
+	}
+	l.Value = v
+	return l, nil
+}
+
+// Apply hands an input line to a step of its stage, as it was handed over when
+// it was recorded, and returns what the step gives. Lines of role Out and
+// Begin do nothing. An error says that the step did not take a state.
+func (l *Line) Apply(step trimtab.Step) ([]trimtab.Value, error) {
+	switch l.Role {
+	case In:
+		return step.Step(l.Received, l.Value), nil
+	case Tick:
+		return step.Step(l.Received, nil), nil
+	case Restore:
+		s, ok := step.(trimtab.Snapshotter)
+		if !ok {
+			return nil, fmt.Errorf("restore %s: the step keeps no state: %w", l.Stage, trimtab.ErrUnsupported)
+		}
+		return nil, s.Restore(l.Name, l.State)
+	}
+	return nil, nil
+}
