@@ -76,13 +76,13 @@ func (g *grid) add(p picture) {
 		g.feed()
 	}
 	out := panel{
-		Type: p.kind, Title: p.title, Description: p.about, Datasource: &chosen, ID: len(g.panels) + 1,
+		Type: p.kind, Title: p.title, Description: p.about, Datasource: pointer(chosen()), ID: len(g.panels) + 1,
 		GridPos:     gridPos{p.h, p.w, g.x, g.y},
 		FieldConfig: &fieldConfig{Defaults: defaults{Unit: p.unit}, Overrides: []override{}},
 	}
 	for i, q := range p.queries {
 		out.Targets = append(out.Targets, target{
-			Datasource: chosen, EditorMode: "code", Expr: onBoard(q.expr), LegendFormat: q.legend, Format: "time_series",
+			Datasource: chosen(), EditorMode: "code", Expr: onBoard(q.expr), LegendFormat: q.legend, Format: "time_series",
 			Instant: p.kind == "stat", Range: p.kind != "stat", RefID: string(rune('A' + i)),
 		})
 	}
@@ -184,6 +184,8 @@ func property(id string, value any) object { return object{"id": id, "value": va
 
 func number(v float64) *float64 { return &v }
 
+func pointer(d datasource) *datasource { return &d }
+
 // newBoard frames panels with the variables that all boards share.
 func newBoard(name, title, about string, g *grid, more ...variable) *board {
 	return &board{
@@ -206,7 +208,7 @@ func newBoard(name, title, about string, g *grid, more ...variable) *board {
 // labelValues is a variable whose choices are asked of Prometheus.
 func labelValues(name, label, question string, many bool) variable {
 	v := variable{
-		Name: name, Label: label, Type: "query", Datasource: &chosen, Definition: question, Refresh: 2, Sort: 1,
+		Name: name, Label: label, Type: "query", Datasource: pointer(chosen()), Definition: question, Refresh: 2, Sort: 1,
 		Query: object{"query": question, "refId": fmt.Sprintf("variable-%s", name)},
 	}
 	if many {

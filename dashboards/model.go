@@ -80,8 +80,8 @@ type datasource struct {
 	UID  string `json:"uid"`
 }
 
-// chosen is the data source that the variable names.
-var chosen = datasource{"prometheus", "${datasource}"}
+// chosen is the data source that the variable of a board names.
+func chosen() datasource { return datasource{"prometheus", "${datasource}"} }
 
 // panel is one picture, or a row.
 type panel struct {

@@ -58,7 +58,7 @@ func workload() *board {
 // decisions marks when actions of a mode were published.
 func decisions(name, mode, color string, on bool) annotation {
 	return annotation{
-		Name: name, Datasource: chosen, Enable: on, IconColor: color, TitleFormat: "{{mode}}: {{direction}}", TextFormat: "$workload",
+		Name: name, Datasource: chosen(), Enable: on, IconColor: color, TitleFormat: "{{mode}}: {{direction}}", TextFormat: "$workload",
 		Expr: onBoard(`sum by (mode, direction) (max by (namespace, job, mode, direction) (increase(trimtab_workload_decisions_total{@1,mode="` + mode + `"}[$__rate_interval]))) > 0`),
 	}
 }
