@@ -73,7 +73,7 @@ func (s *Screen) opening(r *run, m Machine) {
 	}
 	s.printf("%d CPUs, %.3g cores of them free.\nPool of %.3g %s for %d services; knob: %s; seed %d.\n",
 		m.CPUs, m.Free, r.setup.Capacity, unitOf(r.setup.Resource), len(r.setup.Services), knob, r.Seed)
-	s.printf("One day in %v: first with equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", (r.For / 2).Round(time.Second))
+	s.printf("One day in %v with equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", (r.For / 2).Round(time.Second))
 	if r.For < shortDemo {
 		s.printf("That is short: little can be learned in it. make demo FOR=4m shows more.\n")
 	}
