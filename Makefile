@@ -65,6 +65,11 @@ lint: ## gofmt, go vet, golangci-lint
 generate: ## rewrite what is printed from the code: schemas, docs, tables
 	go test ./internal/schema ./internal/metric ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
 
+.PHONY: package
+package: ## dist/trimtab-VERSION-linux-ARCH.tar.gz: binary, units, completion, man page, examples
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o dist/trimtab ./cmd/trimtab
+	./deploy/package.sh dist/trimtab '$(VERSION)' dist
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist

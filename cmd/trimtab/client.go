@@ -41,7 +41,8 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, r)
 	if err != nil {
-		return hint(fmt.Errorf("ask %s: %w", shownURL(c.URL), err), "--url takes an address like http://127.0.0.1:9600")
+		// Not the cause, which quotes the address with what may be a password.
+		return hint(fmt.Errorf("ask %s: not an address", shownURL(c.URL)), "--url takes an address like http://127.0.0.1:9600")
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

@@ -10,6 +10,9 @@ import (
 // hiddenSecret stands in place of a secret, as in a shown configuration.
 const hiddenSecret = "<secret>"
 
+// secretKeys are words before a colon or equals sign that a secret follows.
+const secretKeys = `(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credentials?|private[_-]?key)`
+
 // scrubber hides secrets in texts that leave the machine. It is the last line:
 // nothing that it is given should hold any.
 type scrubber struct {
@@ -23,11 +26,12 @@ func newScrubber(environment []string) *scrubber {
 	s := &scrubber{}
 	for _, p := range []string{
 		// The user and password of a URL, up to the last @ of the word.
-		`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s"'<>]*@`,
+		`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s"'<>]*(@)`,
 		`(?i)((?:authorization|cookie)["']?\s*[:=]\s*["']?)[^\r\n"']+`,
 		`(?i)(\bbearer\s+)[^\s"',;]+`,
 		`(?i)(\bbasic\s+)[A-Za-z0-9+/=]{8,}`,
-		`(?i)((?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credentials?|private[_-]?key)["']?\s*[:=]\s*)(?:"[^"]*"|'[^']*'|[^\s,;}&"']+)`,
+		`(?i)(` + secretKeys + `\\*["']?\s*[:=]\s*\\*["'])[^"'\r\n\\]*()`,
+		`(?i)(` + secretKeys + `\\*["']?\s*[:=]\s*)[^\s,;}&"'\\]+`,
 		`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`,
 		`()\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`,
 		// Seeds of NATS keys.
@@ -57,7 +61,7 @@ func (s *scrubber) scrub(b []byte) []byte {
 		text = strings.ReplaceAll(text, k, hiddenSecret)
 	}
 	for _, p := range s.patterns {
-		text = p.ReplaceAllString(text, "${1}"+hiddenSecret)
+		text = p.ReplaceAllString(text, "${1}"+hiddenSecret+"${2}")
 	}
 	return []byte(text)
 }
