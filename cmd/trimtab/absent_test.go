@@ -1,0 +1,204 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab/console"
+)
+
+// answers is a Prometheus server whose answers go wrong, for each workload in
+// its own way, once broken is set.
+type answers struct {
+	broken atomic.Bool
+	faults map[string]func(w http.ResponseWriter, r *http.Request, age bool)
+}
+
+func vector(w http.ResponseWriter, value string) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[%d,%q]}]}}`, time.Now().Unix(), value)
+}
+
+func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.FormValue("query")
+	age := strings.Contains(query, "time")
+	if a.broken.Load() {
+		for name, fault := range a.faults {
+			if strings.Contains(query, name) {
+				fault(w, r, age)
+				return
+			}
+		}
+	}
+	switch {
+	case age:
+		vector(w, "0.1")
+	case strings.Contains(query, "perf"):
+		// Everybody does well: without faults, all can be lowered.
+		vector(w, "0.99")
+	default:
+		vector(w, "100")
+	}
+}
+
+// constantly answers the value's query with text.
+func constantly(text string) func(http.ResponseWriter, *http.Request, bool) {
+	return func(w http.ResponseWriter, _ *http.Request, age bool) {
+		if age {
+			vector(w, "0.1")
+			return
+		}
+		vector(w, text)
+	}
+}
+
+func TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown(t *testing.T) {
+	t.Parallel()
+	a := &answers{faults: map[string]func(http.ResponseWriter, *http.Request, bool){
+		"w_error": func(w http.ResponseWriter, _ *http.Request, _ bool) { http.Error(w, "out of order", 500) },
+		"w_slow":  func(_ http.ResponseWriter, r *http.Request, _ bool) { <-r.Context().Done() },
+		"w_cut": func(w http.ResponseWriter, _ *http.Request, _ bool) {
+			w.Header().Set("Content-Length", "1000")
+			fmt.Fprint(w, `{"status":"succ`)
+		},
+		"w_nan":      constantly("NaN"),
+		"w_inf":      constantly("+Inf"),
+		"w_negative": constantly("-1"),
+		"w_empty": func(w http.ResponseWriter, _ *http.Request, _ bool) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+		},
+		"w_junk": func(w http.ResponseWriter, _ *http.Request, _ bool) { fmt.Fprint(w, "<html>login</html>") },
+		"w_frozen": func(w http.ResponseWriter, _ *http.Request, age bool) {
+			if age {
+				vector(w, "3600")
+				return
+			}
+			vector(w, "0.99")
+		},
+	}}
+	// What goes on well, and what loses its group on the host.
+	names := []string{"w_well", "w_vanished"}
+	for name := range a.faults {
+		names = append(names, name)
+	}
+	server := httptest.NewServer(a)
+	defer server.Close()
+	root := t.TempDir()
+	read := func(name string) float64 {
+		b, err := os.ReadFile(filepath.Join(root, name, "cpu.max"))
+		var v float64
+		if err == nil {
+			_, err = fmt.Sscan(string(b), &v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v / 100000
+	}
+	p := prepare(t, quotas{root, read}, "")
+	var text strings.Builder
+	fmt.Fprintf(&text, `
+pool: {cpu: 10, unit: 0.01, step: 0.5}
+objective: njc
+round: 1s
+guard: {max_fall: 0.05, max_lowered: 1, max_moved: 1, dead_band: 0, reversal_window: 0s}
+analyzer: {report_interval: 1s, partitions: 1}
+actuator: {cgroup_root: %q}
+storage: {path: %q}
+web: {listen_address: %q}
+otlp: {grpc: "off", http: "off"}
+jaeger: {grpc: "off"}
+prometheus: {url: %q, interval: 1s, timeout: 500ms}
+workloads:
+`, root, p.storage(), p.web, server.URL)
+	for _, name := range names {
+		dir := filepath.Join(root, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for file, content := range map[string]string{"cpu.max": "80000 100000\n", "cpu.stat": "usage_usec 0\n"} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fmt.Fprintf(&text, "  - {name: %s, slo: {performance: 0.9}, load: 'load{w=%q}', performance: 'perf{w=%q}', knob: {cgroup: %s, cpu: {min: 0.05, max: 0.9}}, mode: act}\n",
+			name, name, name, name)
+	}
+	p.text = text.String()
+	p.start()
+	p.until("everybody to be lowered", func() error {
+		for _, name := range names {
+			if v := read(name); v >= 0.8 {
+				return fmt.Errorf("%s has %v", name, v)
+			}
+		}
+		return nil
+	})
+	explain := func(name string) (e console.Explanation) {
+		_, body, err := p.get("/api/v1/workloads/" + name)
+		if err == nil {
+			err = json.Unmarshal([]byte(body), &e)
+		}
+		if err != nil {
+			t.Fatal(err, body)
+		}
+		return e
+	}
+	a.broken.Store(true)
+	if err := os.Rename(filepath.Join(root, "w_vanished"), filepath.Join(t.TempDir(), "gone")); err != nil {
+		t.Fatal(err)
+	}
+	p.until("everybody to be held", func() error {
+		for name := range a.faults {
+			if e := explain(name); !strings.HasPrefix(e.State, "held: ") {
+				return fmt.Errorf("%s is %q", name, e.State)
+			}
+		}
+		return nil
+	})
+	was := map[string]float64{}
+	for name := range a.faults {
+		was[name] = read(name)
+	}
+	first, err := p.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.until("five more plans", func() error {
+		for name := range a.faults {
+			if v := read(name); v < was[name]-1e-9 {
+				t.Fatalf("%s fell from %v to %v without data: %+v", name, was[name], v, explain(name))
+			}
+			was[name] = read(name)
+		}
+		if plan, err := p.plan(); err != nil || plan.Sequence < first.Sequence+5 {
+			return fmt.Errorf("plan %s after %s: %w", plan.ID(), first.ID(), err)
+		}
+		return nil
+	})
+	reasons := map[string]string{"w_error": "500", "w_slow": "", "w_cut": "", "w_nan": "", "w_inf": "", "w_negative": "", "w_empty": "", "w_junk": "", "w_frozen": "", "w_vanished": "no such file"}
+	for name, want := range reasons {
+		code, out := p.command("explain", name)
+		reason := ""
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, "held") || strings.Contains(line, "no such file") || strings.Contains(line, "500") {
+				reason = strings.TrimSpace(line)
+				break
+			}
+		}
+		t.Logf("explain %s: %s", name, reason)
+		if code != exitDone || reason == "" || !strings.Contains(out, want) {
+			t.Errorf("explain %s does not say why (%q): code %d: %s", name, want, code, out)
+		}
+	}
+	p.stop()
+}

@@ -1,0 +1,7 @@
+//go:build integration
+
+package main
+
+import "testing"
+
+func TestAHundredKilledProgramsAreRestored(t *testing.T) { killPrograms(t, 100) }
