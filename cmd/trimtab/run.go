@@ -21,6 +21,7 @@ type runCmd struct {
 	Listen  string   `name:"web.listen-address" help:"Address of page, API and metrics; overrides the file." placeholder:"HOST:PORT"`
 	WebFile string   `name:"web.config.file" help:"TLS and basic auth of the web server, as in Prometheus's exporter toolkit." type:"path" placeholder:"FILE"`
 	Hosts   []string `name:"web.allowed-host" help:"Host name to accept besides loopback ones; may be repeated." placeholder:"NAME"`
+	Record  string   `name:"record" help:"Directory to record to what the stages took and gave; overrides the file." type:"path" placeholder:"DIR"`
 	Storage string   `name:"storage.path" help:"Directory of bus, journal and models; overrides the file." type:"path" placeholder:"DIR"`
 }
 
@@ -83,6 +84,9 @@ func (c *runCmd) load() (*config.Config, error) {
 	}
 	if c.WebFile != "" {
 		cfg.Web.ConfigFile = c.WebFile
+	}
+	if c.Record != "" {
+		cfg.Exporters.Record.Path = c.Record
 	}
 	if c.Storage != "" {
 		cfg.Storage.Path = c.Storage

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -23,6 +24,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
+	"github.com/trimtab/trimtab/exporters/record"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/pipeline"
 )
@@ -46,12 +48,14 @@ type siteOptions struct {
 // site is a whole pipeline in one process: what lives as long as the process
 // does, and the parts that a configuration names.
 type site struct {
-	options    siteOptions
-	logger     *slog.Logger
-	bus        *natsbus.Bus
-	metrics    *metric.Set
-	view       *console.View
-	exporter   *exporter.Exporter
+	options  siteOptions
+	logger   *slog.Logger
+	bus      *natsbus.Bus
+	metrics  *metric.Set
+	view     *console.View
+	exporter *exporter.Exporter
+	// recorder is where the steps are recorded; nil: nowhere.
+	recorder   atomic.Pointer[record.Recorder]
 	ready      readiness
 	parts      parts
 	failed     chan error
@@ -163,7 +167,7 @@ func (s *site) openWeb(cfg *config.Config) error {
 	s.webAddress = l.Addr().String()
 	server := &http.Server{
 		Handler: console.Handler(s.view, console.Options{
-			Metrics: promhttp.HandlerFor(s.metrics.Registry(), promhttp.HandlerOpts{}),
+			Metrics: promhttp.HandlerFor(s.metrics.Registry(), promhttp.HandlerOpts{EnableOpenMetrics: true}),
 			Config:  s.shownConfig, Debug: s.debugTexts(),
 			Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
 			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },

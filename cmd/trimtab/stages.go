@@ -35,11 +35,12 @@ const snapshotBucket = "snapshots"
 func keyOf(parts ...any) string { return fmt.Sprintf("%+v", parts) }
 
 // partsOf builds, without any effect, the parts of cfg in the order in which
-// they start: what consumes before what produces, the receivers last.
+// they start: what only looks on first, then what consumes before what
+// produces, the receivers last.
 func (s *site) partsOf(cfg *config.Config) ([]part, error) {
 	var next []part
 	for _, build := range []func(*config.Config) ([]part, error){
-		s.actuatorPart, s.plannerPart, s.learnPart, s.pathParts, s.samplerParts, s.receiverParts, s.alertPart,
+		s.exportParts, s.actuatorPart, s.plannerPart, s.learnPart, s.pathParts, s.samplerParts, s.receiverParts, s.alertPart,
 	} {
 		p, err := build(cfg)
 		if err != nil {
@@ -108,7 +109,7 @@ func (s *site) learnPart(cfg *config.Config) ([]part, error) {
 		return nil, fmt.Errorf("set up analyzer: %w", err)
 	}
 	return []part{s.stage(keyOf(cfg.Analyzer, cfg.Round, cfg.Pool, analysed(cfg)), pipeline.Stage{
-		Name: "learn", Step: step, Tick: tickOf(cfg.Analyzer.ReportInterval),
+		Name: "learn", Step: s.tap("learn", step), Tick: tickOf(cfg.Analyzer.ReportInterval),
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},
 		},
@@ -158,7 +159,7 @@ func (s *site) plannerPart(cfg *config.Config) ([]part, error) {
 		return nil, fmt.Errorf("set up planner: %w", err)
 	}
 	return []part{s.stage(keyOf(cfg.Pool, cfg.Objective, cfg.Round, cfg.Lease, cfg.Guard, planned(cfg)), pipeline.Stage{
-		Name: "planner", Step: step, Tick: tickOf(cfg.Round),
+		Name: "planner", Step: s.tap("planner", step), Tick: tickOf(cfg.Round),
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
 			{Kind: trimtab.KindOutcome, Key: cfg.Pool.Name},

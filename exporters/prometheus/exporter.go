@@ -21,6 +21,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/metric"
@@ -36,6 +38,8 @@ type Exporter struct {
 	mu        sync.Mutex
 	workloads map[string]*workload
 	curves    int
+	// trace names the trace of a decision; nil: there are none.
+	trace func(pool string, epoch, sequence uint64) string
 }
 
 // Workload is the declared part of one workload.
@@ -77,6 +81,27 @@ func (e *Exporter) Configure(declared []Workload) {
 			e.metrics.Gauge("trimtab_workload_slo_performance", d.Name).Set(d.SLO)
 		}
 	}
+}
+
+// SetTraces makes the durations of actions point to the trace of their
+// decision, by the id that trace returns, if any; nil: there are none.
+func (e *Exporter) SetTraces(trace func(pool string, epoch, sequence uint64) string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.trace = trace
+}
+
+// took counts how long the actions of an outcome took.
+func (e *Exporter) took(o *trimtab.Outcome) {
+	h, id := e.metrics.Histogram("trimtab_action_duration_seconds"), ""
+	if e.trace != nil {
+		id = e.trace(o.Pool, o.Epoch, o.Sequence)
+	}
+	if x, ok := h.(prometheus.ExemplarObserver); ok && id != "" {
+		x.ObserveWithExemplar(float64(o.Took), prometheus.Labels{"trace_id": id})
+		return
+	}
+	h.Observe(float64(o.Took))
 }
 
 // Follow subscribes to what is exported; stop ends it.
@@ -123,7 +148,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 			e.metrics.Counter("trimtab_actions_total", r.Resource, string(r.Status)).Inc()
 		}
 		if len(v.Results) > 0 {
-			e.metrics.Histogram("trimtab_action_duration_seconds").Observe(float64(v.Took))
+			e.took(v)
 		}
 	}
 }
