@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -131,7 +132,7 @@ func (s *Screen) row(svc *Service, r *loadgen.Result, f *frame, i int) string {
 		if p < svc.SLO.Fraction {
 			mark, sgr = "MISS", red
 		}
-		slo = s.paint(sgr, fmt.Sprintf("%3.0f%% / %.0f%% %s", p*100, svc.SLO.Fraction*100, mark)) + "   "
+		slo = s.paint(sgr, fmt.Sprintf("%3.0f%% / %.0f%% %s", floor(p), svc.SLO.Fraction*100, mark)) + "   "
 	}
 	allocation := "-"
 	if f.allocations != nil {
@@ -166,6 +167,9 @@ func title(phase string) string {
 	}
 	return "2/2 learned shares"
 }
+
+// floor is a share in whole percent that never looks met when it is not.
+func floor(share float64) float64 { return math.Floor(100*share + 1e-9) }
 
 // bar draws a share of width cells.
 func bar(share float64, width int) string {
@@ -243,7 +247,7 @@ func verdict(p *Phase) string {
 	var missed []string
 	for _, v := range p.Services {
 		if !v.SLOMet {
-			missed = append(missed, fmt.Sprintf("%s %.0f%%/%.0f%%", v.Name, v.SLOAttained*100, v.SLO.Fraction*100))
+			missed = append(missed, fmt.Sprintf("%s %.0f%%/%.0f%%", v.Name, floor(v.SLOAttained), v.SLO.Fraction*100))
 		}
 	}
 	if len(missed) == 0 {

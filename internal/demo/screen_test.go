@@ -55,7 +55,7 @@ func TestTheSummaryNamesWhoMissedAndWhetherLimitsAreBack(t *testing.T) {
 	}
 	var out bytes.Buffer
 	(&Screen{Out: &out}).summary(report)
-	for _, want := range []string{"Equal shares: missed by shop 100%/100%, search", "Learned shares: every SLO was met.", "NOT all restored"} {
+	for _, want := range []string{"Equal shares: missed by shop 99%/100%, search", "Learned shares: every SLO was met.", "NOT all restored"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
