@@ -64,6 +64,7 @@ type cli struct {
 	Resume     resumeCmd     `cmd:"" help:"End a pause, and take over what others changed."`
 	Restore    restoreCmd    `cmd:"" help:"Put back what was there before trimtab, from its journal alone."`
 	Check      checkCmd      `cmd:"" help:"Check a file."`
+	Test       testCmd       `cmd:"" help:"Try a connection out."`
 	Debug      debugCmd      `cmd:"" help:"Collect what helps to find a fault."`
 	Workers    workersCmd    `cmd:"" help:"Supervise the worker processes of one service."`
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
