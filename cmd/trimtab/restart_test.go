@@ -1,0 +1,82 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/trimtab/trimtab/console"
+)
+
+func TestWhatWasLearntSurvivesARestart(t *testing.T) {
+	q := fixtureQuotas(t)
+	cfg := loopConfig(t, q.root)
+	open := func() (*site, *operated) {
+		s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, &operated{t, s, q}
+	}
+	reports := func(s *site) (n int) {
+		var st console.Status
+		getJSON(t, s, "/api/v1/status", &st)
+		for _, w := range st.Workloads {
+			if w.Name == "hungry" {
+				n = w.Reports
+			}
+		}
+		return n
+	}
+	s, o := open()
+	requests := newSender(t, s.otlpAddress, q)
+	o.eventually("ten reports", func() bool {
+		if err := requests.send(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return reports(s) >= 10
+	})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// After the restart nothing is sent but a first report's worth: what is
+	// known then, is known from before.
+	s, o = open()
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	before := reports(s)
+	requests = newSender(t, s.otlpAddress, q)
+	o.eventually("a report after the restart", func() bool {
+		if err := requests.send(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n := reports(s)
+		return n > before && n > 0
+	})
+	if n := reports(s); n < 10 {
+		t.Errorf("%d reports after the restart, want those from before too", n)
+	}
+}
+
+func TestMetricsOfARunningSiteAreLintClean(t *testing.T) {
+	q := fixtureQuotas(t)
+	o := operate(t, q, "act", nil)
+	o.eventually("hungry to be raised", func() bool { return q.read("hungry") > 0.5 })
+	resp, err := http.Get("http://" + o.site.webAddress + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	problems, err := promlint.New(resp.Body).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
