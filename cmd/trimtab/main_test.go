@@ -32,7 +32,12 @@ func mainCode() int {
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: map[string]func(*testscript.TestScript, bool, []string){
+	rules, err := filepath.Abs("../../dashboards/rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup := func(e *testscript.Env) error { e.Setenv("RULES", rules); return nil }
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setup, Cmds: map[string]func(*testscript.TestScript, bool, []string){
 		"waitready": func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/-/ready") },
 		"waitplan":  func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/api/v1/plan") },
 	}})
@@ -63,7 +68,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	if code := Main(t.Context(), []string{"--help"}, &out, &out); code != exitDone {
 		t.Fatal(code, out.String())
 	}
-	for _, name := range []string{"run", "demo", "status", "explain", "plan", "apply", "diff", "pause", "resume", "restore", "check config"} {
+	for _, name := range []string{"run", "demo", "status", "explain", "plan", "apply", "diff", "pause", "resume", "restore", "check config", "check rules"} {
 		first, _, _ := strings.Cut(name, " ")
 		if !strings.Contains(out.String(), "\n  "+first) {
 			t.Errorf("--help does not list %s", name)

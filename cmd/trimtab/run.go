@@ -123,6 +123,7 @@ func explainStart(err error) error {
 // checkCmd is `trimtab check`.
 type checkCmd struct {
 	Config checkConfigCmd `cmd:"" help:"Check a configuration file and print every mistake in it."`
+	Rules  checkRulesCmd  `cmd:"" help:"Check files of Prometheus rules against the metrics that trimtab has."`
 }
 
 // checkConfigCmd is `trimtab check config`.
