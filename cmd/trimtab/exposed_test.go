@@ -84,13 +84,6 @@ func TestOnlyLoopbackIsListenedOnByDefault(t *testing.T) {
 		p.start()
 		p.onlyLoopback(5)
 	})
-	t.Run("demo", func(t *testing.T) {
-		p := prepare(t, fixtureQuotas(t), "")
-		p.launch("demo", "--headless", "--for", "40s", "--knob", "process", "--report", filepath.Join(p.dir, "report.json"), "--web.listen-address", p.web)
-		p.becomesReady()
-		p.onlyLoopback(1)
-		p.stopDemo()
-	})
 }
 
 // onlyLoopback fails when the program or a child listens elsewhere, or on

@@ -149,7 +149,7 @@ func TestHostileRequestsAreAnsweredCountedAndBounded(t *testing.T) {
 		conn.Close()
 	}
 	t.Logf("resident memory grew from %d MiB to at most %d MiB", before>>20, peak>>20)
-	if peak-before > 64<<20 {
+	if peak-before > 64<<20 && !raceDetector {
 		t.Errorf("resident memory grew by %d MiB", (peak-before)>>20)
 	}
 	if err := p.restored(); err != nil {
@@ -256,7 +256,7 @@ func TestPoisonSpansHarmNobodyElse(t *testing.T) {
 		t.Errorf("hungry after poison: %s, %v", explained.State, err)
 	}
 	t.Logf("%d lines of metrics, %d MiB resident, hungry is %q", strings.Count(metrics, "\n"), p.rss()>>20, explained.State)
-	if p.rss() > 256<<20 {
+	if p.rss() > 256<<20 && !raceDetector {
 		t.Errorf("%d MiB resident", p.rss()>>20)
 	}
 	p.stop()
@@ -362,13 +362,14 @@ func TestTheWebServerRefusesWhatAPageElsewhereCouldSend(t *testing.T) {
 		t.Error("paused by a refused command")
 	}
 	// Slow clients of every listener do not keep others waiting.
+	var slow []net.Conn
 	for range 100 {
 		for _, address := range []string{p.web, p.http, p.otlp, p.jaeger} {
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { conn.Close() })
+			slow = append(slow, conn)
 			if _, err := io.WriteString(conn, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Le"); err != nil {
 				t.Fatal(err)
 			}
@@ -382,6 +383,9 @@ func TestTheWebServerRefusesWhatAPageElsewhereCouldSend(t *testing.T) {
 		t.Errorf("beside slow clients: %v", err)
 	}
 	t.Logf("beside 400 slow clients two requests took %v", time.Since(began))
+	for _, conn := range slow {
+		conn.Close()
+	}
 	p.stop()
 }
 

@@ -2,6 +2,28 @@
 
 package main
 
-import "testing"
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+)
 
 func TestAHundredKilledProgramsAreRestored(t *testing.T) { killPrograms(t, 100) }
+
+func TestADemoListensOnLoopbackOnlyAndLeavesNoProcess(t *testing.T) {
+	p := prepare(t, fixtureQuotas(t), "")
+	p.launch("demo", "--headless", "--for", "40s", "--knob", "process", "--report", filepath.Join(p.dir, "report.json"), "--web.listen-address", p.web)
+	p.becomesReady()
+	p.onlyLoopback(1)
+	p.stopDemo()
+}
+
+// stopDemo ends a demo early, which is no error.
+func (p *program) stopDemo() {
+	p.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		p.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+	p.until("the end of every process", p.noneLeft)
+}

@@ -281,16 +281,6 @@ func (p *program) stop() {
 	}
 }
 
-// stopDemo ends a demo early, which is no error.
-func (p *program) stopDemo() {
-	p.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		p.Fatal(err)
-	}
-	_ = p.cmd.Wait()
-	p.until("the end of every process", p.noneLeft)
-}
-
 // kill kills the program, and its watchdog when asked for.
 func (p *program) kill(watchdog bool) {
 	p.Helper()

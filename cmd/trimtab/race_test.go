@@ -1,0 +1,6 @@
+//go:build race
+
+package main
+
+// raceDetector tells that memory is measured with the race detector's shadow.
+const raceDetector = true
