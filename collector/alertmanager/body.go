@@ -21,6 +21,8 @@ const (
 	// maxAlerts bounds the alerts of one body. The smallest real one takes
 	// over a hundred bytes.
 	maxAlerts = 10_000
+	// maxLabels bounds the labels of one alert: with more it is malformed.
+	maxLabels = 256
 	// maxName, maxGroup and maxSummary bound texts, in bytes.
 	maxName, maxGroup, maxSummary = 200, 200, 500
 )
@@ -28,18 +30,26 @@ const (
 // labels are texts by name; a value that is no text is left out.
 type labels map[string]string
 
-// UnmarshalJSON reads an object leniently: anything but an object is none.
+// UnmarshalJSON reads an object leniently: anything else is none, and so is an
+// object that is larger than any alert has.
 func (l *labels) UnmarshalJSON(b []byte) error {
-	var raw map[string]json.RawMessage
-	if json.Unmarshal(b, &raw) != nil {
+	*l = nil
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil
 	}
-	*l = make(labels, len(raw))
-	for name, v := range raw {
+	read := labels{}
+	for n := 0; d.More(); n++ {
+		name, err := d.Token()
+		var v json.RawMessage
+		if err != nil || n >= maxLabels || d.Decode(&v) != nil {
+			return nil
+		}
 		if s, ok := textOf(v); ok {
-			(*l)[name] = s
+			read[name.(string)] = s
 		}
 	}
+	*l = read
 	return nil
 }
 

@@ -43,7 +43,7 @@ type Config struct {
 	ReadTimeout time.Duration
 	// Requests bounds how many requests publish at a time; 0 means 64.
 	Requests int
-	// HeldBytes bounds the bodies of all requests together; 0 means 16 MiB.
+	// HeldBytes bounds the bodies of all requests together; 0 means 8 MiB.
 	HeldBytes int
 }
 
@@ -73,7 +73,7 @@ func (c *Config) validate() error {
 		c.Requests = 64
 	}
 	if c.HeldBytes == 0 {
-		c.HeldBytes = 16 << 20
+		c.HeldBytes = 8 << 20
 	}
 	if c.TokenFile == "" {
 		return nil

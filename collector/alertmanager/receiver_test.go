@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -490,6 +491,57 @@ func TestOldAlertsAreForgottenWhenThereAreTooMany(t *testing.T) {
 	}
 	if again, _ := s.once(t.Context(), identity{fingerprint: "3"}, true, ok); again {
 		t.Error("3 is not forgotten")
+	}
+}
+
+// S5: a body of a mebibyte that is made to unfold takes little memory, however
+// many come at a time.
+func TestBombsAreRefusedInLittleMemory(t *testing.T) {
+	names := strings.Builder{}
+	for i := 0; names.Len() < MaxBody-200; i++ {
+		fmt.Fprintf(&names, `"%x":"",`, i)
+	}
+	r, bus := opened(t, nil)
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	peak := uint64(0)
+	var wg sync.WaitGroup
+	for name, c := range map[string]struct {
+		body string
+		want []int
+	}{
+		"labels":  {`{"alerts":[{"status":"firing","labels":{` + names.String() + `"service":"search"}}]}`, []int{http.StatusOK, http.StatusServiceUnavailable}},
+		"group":   {`{"alerts":[],"groupLabels":{` + names.String() + `"service":"search"}}`, []int{http.StatusOK, http.StatusServiceUnavailable}},
+		"alerts":  {`{"alerts":[` + strings.Repeat("{},", MaxBody/4) + `{}]}`, []int{http.StatusBadRequest, http.StatusServiceUnavailable}},
+		"nesting": {`{"alerts":` + strings.Repeat("[", MaxBody-100), []int{http.StatusBadRequest, http.StatusServiceUnavailable}},
+		"unknown": {`{"alerts":[],"x":{` + names.String()[:strings.LastIndexByte(names.String()[:MaxBody/2], ',')] + `,"y":` + strings.Repeat(`{"z":`, 5000) + "1" + strings.Repeat("}", 5001) + `}`, []int{http.StatusOK, http.StatusServiceUnavailable}},
+	} {
+		for range 8 {
+			wg.Go(func() {
+				if code, _, w := serve(t, r, request(c.body)); !slices.Contains(c.want, code) {
+					t.Errorf("%s: %d %.200s", name, code, w.Body)
+				}
+			})
+		}
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+			runtime.ReadMemStats(&now)
+			peak = max(peak, now.HeapAlloc)
+		}
+	}
+	if peak > before.HeapAlloc+64<<20 {
+		t.Errorf("the heap grew from %d to %d MiB", before.HeapAlloc>>20, peak>>20)
+	}
+	t.Logf("the heap grew from %d to %d MiB", before.HeapAlloc>>20, peak>>20)
+	if got := bus.lines(); len(got) > 0 || r.room.held.Load() != 0 {
+		t.Error(got, r.room.held.Load())
 	}
 }
 
