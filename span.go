@@ -46,6 +46,11 @@ type Span struct {
 	Flags    uint8
 }
 
+// OwnAttribute marks, as an attribute of their resource, the spans that
+// trimtab writes about its own decisions. A site's collector may send them
+// back: they are no requests, and no service is discovered from them.
+const OwnAttribute = "trimtab.own"
+
 // Attr is one resource attribute: service.name and the like.
 type Attr struct{ Key, Value string }
 

@@ -123,7 +123,7 @@ func (p *places) resolve(attrs []trimtab.Attr) placeID {
 			return p.component(int32(i), service)
 		}
 	}
-	if !p.config.Discover || service == "" {
+	if _, own := attribute(attrs, trimtab.OwnAttribute); own || !p.config.Discover || service == "" {
 		return nowhere
 	}
 	i, ok := p.byName[service]

@@ -36,3 +36,12 @@ func TestWithoutAThresholdTheSlowestRequestsAreShown(t *testing.T) {
 		t.Errorf("exemplars %v", got.Exemplars)
 	}
 }
+
+func TestTracesOfOurOwnDecisionsAreNoService(t *testing.T) {
+	var w trimtab.FrameWriter
+	r, _ := w.AddResource([]trimtab.Attr{{Key: "service.name", Value: "trimtab"}, {Key: trimtab.OwnAttribute, Value: "true"}})
+	w.Add(&trimtab.Span{TraceID: [16]byte{1}, SpanID: [8]byte{1}, Start: epoch, End: epoch + 1e6, Adjusted: 1, Resource: r})
+	if got := run(t, newPath(t, Config{Discover: true}), w.Frame(0)); len(got) != 0 {
+		t.Errorf("sketches %v", got)
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/trimtab/trimtab"
 )
 
 // connect sets up the SDK for the signals that are wanted. No connection is
@@ -22,7 +24,7 @@ import (
 func (e *Exporter) connect(ctx context.Context, c *Config) error {
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(),
 		resource.WithAttributes(attribute.String("service.name", "trimtab"), attribute.String("service.version", c.Version)),
-		resource.WithFromEnv())
+		resource.WithFromEnv(), resource.WithAttributes(attribute.String(trimtab.OwnAttribute, "true")))
 	if about == nil {
 		return fmt.Errorf("export OTLP: describe this process: %w", err)
 	}

@@ -20,6 +20,8 @@
 // are counted and logged once a minute. Settings left out of [Config] are
 // those of the OTEL_ variables of the OpenTelemetry specification. An endpoint
 // that is one of our own receivers is refused: it would feed on itself.
+// Traces that a site's collector sends on to us carry [trimtab.OwnAttribute] and
+// are no service's requests.
 //
 //	e, err := otlp.Open(ctx, otlp.Config{Endpoint: "http://collector:4317", Own: []string{"127.0.0.1:4317"}, Metrics: set})
 //	stop, err := e.Follow(ctx, bus)

@@ -81,8 +81,8 @@ func TestADecisionIsOneTraceFromItsNewestSampleToTheLastReadBack(t *testing.T) {
 			want := e.TraceID("shop", 3, 17)
 			send(t, e, decide()...)
 			checkTrace(t, site, want)
-			if !site.headers["shop"] || site.service != "trimtab" {
-				t.Errorf("header %v, service %q", site.headers, site.service)
+			if !site.headers["shop"] || site.service != "trimtab" || !site.own {
+				t.Errorf("header %v, service %q, marked as own: %v", site.headers, site.service, site.own)
 			}
 		})
 	}

@@ -30,6 +30,7 @@ type endpoint struct {
 	spans   []*trace1.Span
 	metrics map[string]*metrics1.Metric
 	service string
+	own     bool
 	headers map[string]bool
 }
 
@@ -71,8 +72,11 @@ func (e *endpoint) takeSpans(r *coltrace.ExportTraceServiceRequest, tenant []str
 	}
 	for _, rs := range r.ResourceSpans {
 		for _, a := range rs.Resource.Attributes {
-			if a.Key == "service.name" {
+			switch a.Key {
+			case "service.name":
 				e.service = a.Value.GetStringValue()
+			case trimtab.OwnAttribute:
+				e.own = true
 			}
 		}
 		for _, s := range rs.ScopeSpans {

@@ -18,7 +18,9 @@ func TestDurationsPointToTheTraceOfTheirDecision(t *testing.T) {
 	if got := exemplars(t, set); len(got) != 0 {
 		t.Errorf("without traces: %v", got)
 	}
-	e.SetTraces(func(pool string, epoch, sequence uint64) string { return fmt.Sprintf("%s%031d", pool[:1], epoch*100+sequence) })
+	e.SetTraces(func(pool string, epoch, sequence uint64) string {
+		return fmt.Sprintf("%s%031d", pool[:1], epoch*100+sequence)
+	})
 	e.Observe(o)
 	if got := exemplars(t, set); len(got) != 1 || got[0] != "p0000000000000000000000000000317" {
 		t.Errorf("exemplars %v", got)
