@@ -140,7 +140,11 @@ func TestADamagedJournalRestoresWhatIsReadableAndSaysSo(t *testing.T) {
 		}
 		moved[name] = b
 	}
+	cut := false
 	damage := func(b []byte) []byte {
+		if cut {
+			return nil
+		}
 		// Where the records are, at most of the time.
 		at := random.IntN(min(len(b), 4<<10))
 		if random.IntN(2) == 0 {
@@ -160,6 +164,7 @@ func TestADamagedJournalRestoresWhatIsReadableAndSaysSo(t *testing.T) {
 			}
 		}
 		both := i%2 == 0
+		cut = i == 4 // everything, between two records so to say
 		for n, file := range journals(storage) {
 			if n == 1 && !both {
 				break

@@ -102,6 +102,11 @@ func ReadJournal(dir string) (state map[string][]byte, damaged int, err error) {
 	if missing == 2 {
 		return nil, 0, fmt.Errorf("read journal: %w", err)
 	}
+	// Whole copies have one size; one that was cut between two records is told
+	// by nothing else.
+	if a, b := len(contents[0]), len(contents[1]); a != b || a == 0 {
+		damaged++
+	}
 	var j Journal
 	j.load(contents[:])
 	state = map[string][]byte{}
