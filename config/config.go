@@ -183,7 +183,7 @@ type Jaeger struct {
 
 // Alertmanager is the webhook at /webhook/alertmanager of the web server.
 type Alertmanager struct {
-	// File that holds the bearer token that Alertmanager must send, and nothing else; a changed file is in force at once. Left out: every request is refused.
+	// File that holds the bearer token that Alertmanager must send, and nothing else; a changed file is in force at once. Where web.config_file asks for basic auth, it is the password. Left out: every request is refused.
 	TokenFile string `yaml:"token_file"`
 }
 
