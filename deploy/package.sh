@@ -14,11 +14,13 @@ epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 name=trimtab-$version-linux-$(go env GOARCH)
 scratch=$(mktemp -d); trap 'rm -rf "$scratch"' EXIT
 top=$scratch/$name
-mkdir -p "$top"/{systemd,completion,man,examples,docs} "$out"
+mkdir -p "$top"/{systemd,completion,man,examples,docs,dashboards} "$out"
 
 install -m 755 "$binary" "$top/trimtab"
 install -m 644 README.md CHANGELOG.md LICENSE NOTICE "$top/"
-install -m 644 docs/install.md docs/config.md docs/metrics.md "$top/docs/"
+install -m 644 docs/{install,operations,config,metrics}.md "$top/docs/"
+[ ! -d docs/runbooks ] || cp -r docs/runbooks "$top/docs/"
+find dashboards -maxdepth 2 -type f \( -name '*.json' -o -name '*.yml' -o -name '*.yaml' \) ! -name '*test*' -exec install -m 644 -t "$top/dashboards/" {} +
 install -m 644 deploy/systemd/*.service "$top/systemd/"
 find deploy/examples -maxdepth 1 -type f -exec install -m 644 -t "$top/examples/" {} +
 "$top/trimtab" completion bash >"$top/completion/trimtab.bash"

@@ -417,6 +417,8 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
+	slow := time.AfterFunc(2*time.Second, func() { fmt.Fprintf(t.err, "waiting up to %v for what comes of it\n", c.Wait) })
+	defer slow.Stop()
 	for {
 		var p trimtab.Plan
 		if err := c.call(ctx, http.MethodGet, "/api/v1/applied/"+url.PathEscape(c.Plan), nil, &p); err == nil && p.Last {

@@ -35,7 +35,7 @@ func TestAWordThatIsNearlyRightIsAnsweredWithTheRightOne(t *testing.T) {
 		"debug bundel":                    `did you mean "bundle"?`,
 		"status --ulr x":                  `did you mean "--url"?`,
 		"status --wach":                   `did you mean "--watch"?`,
-		"run --web.listen-adress x":       `did you mean "--web.listen-address"?`,
+		"run --web.listen-addrss x":       `did you mean "--web.listen-address"?`,
 		"run --config.fiel x":             `did you mean "--config.file"?`,
 		"status -o yml":                   `"yaml"`,
 		"completion tcsh":                 `"bash","zsh","fish"`,
