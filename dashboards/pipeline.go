@@ -93,7 +93,11 @@ func pipelineIntake(g *grid) {
 		{rate("trimtab_collector_spans_rejected_total", "source, reason") + ` > 0`, "refused {{source}}: {{reason}}"},
 		{rate("trimtab_collector_requests_rejected_total", "source, reason"), "request refused {{source}}: {{reason}}"},
 	}, from0)
-	g.graph(12, "Answer of the analyzer", "Time from publishing the spans of a request to the analyzer's answer.", "s", spread("trimtab_collector_answer_seconds", "source"), from0)
+	g.graph(12, "Answers", "99th percentile of the time until a sender of spans is answered, until Alertmanager is, and until Prometheus answers; the latter two only where they are in use.", "s", []query{
+		{quantile("0.99", "trimtab_collector_answer_seconds", "source"), "spans {{source}}"},
+		{quantile("0.99", "trimtab_collector_webhook_seconds", ""), "Alertmanager"},
+		{quantile("0.99", "trimtab_collector_prometheus_query_seconds", ""), "from Prometheus"},
+	}, from0)
 	g.graph(12, "Spans in the collector", "Packed spans that wait for the answer, or for room to be sent.", "bytes",
 		[]query{{`sum by (where) (trimtab_collector_held_bytes{@})`, "{{where}}"}}, from0, stacked())
 	g.graph(12, "Spans in the analyzer", "Received = analysed + duplicate + dropped + held.", "ops", []query{
@@ -121,12 +125,10 @@ func pipelineIntake(g *grid) {
 		{rate("trimtab_collector_prometheus_samples_total", "result"), "Prometheus: {{result}}"},
 		{rate("trimtab_collector_cgroup_samples_total", "result"), "cgroup: {{result}}"},
 	}, from0)
-	g.graph(12, "Answer of Prometheus", "Time from asking Prometheus to its answer; empty where no workload has a query.", "s", spread("trimtab_collector_prometheus_query_seconds", ""), from0)
 	g.graph(12, "Alerts", "Webhooks of Alertmanager by result, and what became of the alerts in them.", "ops", []query{
 		{rate("trimtab_collector_webhook_requests_total", "result"), "webhook: {{result}}"},
 		{rate("trimtab_collector_alerts_total", "result"), "alert: {{result}}"},
 	}, from0, bars)
-	g.graph(12, "Answer to Alertmanager", "Time from the header of a webhook to its answer; Alertmanager waits for it.", "s", spread("trimtab_collector_webhook_seconds", ""), from0)
 }
 
 func pipelineLearning(g *grid) {
@@ -200,8 +202,6 @@ func pipelineOut(g *grid) {
 		{`sum(rate(trimtab_record_lines_total{@}[$__rate_interval]))`, "lines recorded"},
 		{rate("trimtab_exporter_dropped_total", "exporter"), "dropped by {{exporter}}"},
 	}, from0)
-	g.graph(12, "Size of the recording", "Bytes of all segments; 0 while nothing is recorded.", "bytes",
-		[]query{{`sum by (instance) (trimtab_record_bytes{@})`, "{{instance}}"}}, from0)
 }
 
 func pipelineProcess(g *grid) {
@@ -209,8 +209,10 @@ func pipelineProcess(g *grid) {
 	g.row("Processes")
 	g.graph(8, "CPU", "What trimtab itself uses, in cores.", "short",
 		[]query{{`rate(process_cpu_seconds_total{@}[$__rate_interval])` + mine, "{{instance}}"}}, from0)
-	g.graph(8, "Memory", "Resident memory of trimtab itself.", "bytes",
-		[]query{{`process_resident_memory_bytes{@}` + mine, "{{instance}}"}}, from0)
+	g.graph(8, "Memory and recording", "Resident memory of trimtab itself, and all segments of the recording on its disk.", "bytes", []query{
+		{`process_resident_memory_bytes{@}` + mine, "memory {{instance}}"},
+		{`sum by (instance) (trimtab_record_bytes{@})`, "recording {{instance}}"},
+	}, from0)
 	g.graph(8, "Reloads", "Reloads of the configuration by result.", "short",
 		[]query{{`sum by (instance, result) (increase(trimtab_config_reloads_total{@}[$__rate_interval]))`, "{{result}} {{instance}}"}}, from0, bars)
 }

@@ -32,7 +32,8 @@ type Row struct {
 	// Buckets are the upper borders of a histogram, in the metric's unit.
 	Buckets []float64
 	// Start are the label values of the series of a counter that stand at 0
-	// from the start, so that a rate sees the first event too.
+	// from the start, so that a rate sees the first event too; a counter
+	// without labels always does.
 	Start [][]string
 }
 
@@ -70,6 +71,9 @@ func NewSet() *Set {
 		case Counter:
 			s.counters[r.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: r.Name, Help: r.Help}, r.Labels)
 			s.registry.MustRegister(s.counters[r.Name])
+			if len(r.Labels) == 0 {
+				s.Counter(r.Name)
+			}
 			for _, values := range r.Start {
 				s.Counter(r.Name, values...)
 			}

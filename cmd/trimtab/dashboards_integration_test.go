@@ -1,0 +1,318 @@
+//go:build integration
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab/collector/alertmanager"
+	"github.com/trimtab/trimtab/dashboards"
+)
+
+// watcher is a real Prometheus that scrapes what a file names, and evaluates
+// the generated rules.
+type watcher struct {
+	url, targets string
+}
+
+func startWatcher(t *testing.T) *watcher {
+	t.Helper()
+	binary, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skipf("no Prometheus here (%v): apt-get install prometheus", err)
+	}
+	dir := t.TempDir()
+	w := &watcher{targets: filepath.Join(dir, "targets.json")}
+	if err := os.WriteFile(w.targets, []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := filepath.Abs("../../dashboards/rules/trimtab.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\n"+
+		"scrape_configs: [{job_name: trimtab, file_sd_configs: [{files: [%q], refresh_interval: 1s}]}]\n", rules, w.targets)
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	w.url = "http://" + address
+	for tick, limit := time.NewTicker(50*time.Millisecond), time.After(time.Minute); ; {
+		if r, err := http.Get(w.url + "/-/ready"); err == nil {
+			r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return w
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("Prometheus is not ready within a minute")
+		}
+	}
+}
+
+// scrape makes address a target, with the label that service discovery would
+// give it in Kubernetes.
+func (w *watcher) scrape(t *testing.T, address string) {
+	t.Helper()
+	text := fmt.Sprintf(`[{"targets": [%q], "labels": {"namespace": "floor"}}]`, address)
+	if err := os.WriteFile(w.targets, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get asks the HTTP API and reads its data.
+func (w *watcher) get(t *testing.T, path string, q url.Values, data any) {
+	t.Helper()
+	r, err := http.Get(w.url + path + "?" + q.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: data}
+	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || answer.Status != "success" {
+		t.Fatalf("%s %v: %v %s", path, q, err, answer.Error)
+	}
+}
+
+// numbers is how many finite values an expression had in the last time, at
+// steps of a second.
+func (w *watcher) numbers(t *testing.T, expr string, last time.Duration) int {
+	t.Helper()
+	now := float64(time.Now().UnixMilli()) / 1000
+	q := url.Values{"query": {expr}, "step": {"1"}, "end": {fmt.Sprint(now)}, "start": {fmt.Sprint(now - last.Seconds())}}
+	var data struct {
+		Result []struct{ Values [][2]any }
+	}
+	w.get(t, "/api/v1/query_range", q, &data)
+	n := 0
+	for _, series := range data.Result {
+		for _, v := range series.Values {
+			text, _ := v[1].(string)
+			if f, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(f) && !math.IsInf(f, 0) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// shown is one expression of a board, and the panel or annotation it is for.
+type shown struct {
+	panel, ref, expr string
+}
+
+// exprsOf reads the expressions out of the committed JSON, as Grafana would.
+func exprsOf(t *testing.T, board string, text []byte) []shown {
+	t.Helper()
+	var b struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr, RefID string }
+		}
+		Annotations struct{ List []struct{ Name, Expr string } }
+	}
+	if err := json.Unmarshal(text, &b); err != nil {
+		t.Fatal(err)
+	}
+	var out []shown
+	for _, p := range b.Panels {
+		for _, q := range p.Targets {
+			out = append(out, shown{board + " / " + p.Title, q.RefID, q.Expr})
+		}
+	}
+	for _, a := range b.Annotations.List {
+		out = append(out, shown{board + " / annotation " + a.Name, "A", a.Expr})
+	}
+	return out
+}
+
+// silent are the expressions that only have values when something happens that
+// does not happen in this test, with the event.
+func silent() map[string]string {
+	return map[string]string{
+		"workload.json / annotation Recommendations A": "both workloads act",
+		"pipeline.json / Spans C":                      "a span is refused",
+		"pipeline.json / Spans D":                      "a request with spans is refused",
+		"pipeline.json / Inputs of the learner B":      "an input is set aside",
+		"pipeline.json / Trouble in stages C":          "a publish came to nothing",
+		"pipeline.json / Trouble in planning F":        "an input is ignored",
+		"pipeline.json / Memory and recording B":       "a recording is written",
+	}
+}
+
+func TestEveryPanelShowsWhatARealPrometheusScraped(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	w := startWatcher(t)
+	q := fixtureQuotas(t)
+	cfg := loopConfig(t, q.root)
+	cfg.Prometheus.URL = w.url
+	cfg.Workloads[1].Load = `sum(rate(trimtab_collector_spans_accepted_total[5s])) / 2`
+	cfg.Alertmanager.TokenFile = filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(cfg.Alertmanager.TokenFile, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w.scrape(t, s.webAddress)
+	load := newSender(t, s.otlpAddress, q)
+	var all []shown
+	for name, text := range dashboards.Generate() {
+		if strings.HasSuffix(name, ".json") {
+			all = append(all, exprsOf(t, name, text)...)
+		}
+	}
+	missing := all
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for n := 1; len(missing) > 0 && ctx.Err() == nil; n++ {
+		<-tick.C
+		if err := load.send(ctx); err != nil {
+			break
+		}
+		// Alerts and changed needs now and then, so that there is something to show.
+		if n%50 == 0 {
+			load.need["hungry"], load.need["modest"] = load.need["modest"], load.need["hungry"]
+			sendAlert(t, s)
+		}
+		if n >= 200 && n%50 == 0 {
+			missing = w.missing(t, missing)
+		}
+		if n > 700 {
+			break
+		}
+	}
+	for _, m := range missing {
+		t.Errorf("%s %s has no data: %s", m.panel, m.ref, m.expr)
+	}
+	w.checkRules(t)
+	w.checkVariables(t)
+}
+
+// sendAlert sends what Alertmanager would.
+func sendAlert(t *testing.T, s *site) {
+	t.Helper()
+	const body = `{"version": "4", "groupKey": "{}", "status": "firing", "receiver": "trimtab", "groupLabels": {}, "commonLabels": {}, "commonAnnotations": {},
+		"alerts": [{"status": "firing", "labels": {"alertname": "Slow", "workload": "hungry"}, "annotations": {}, "startsAt": "2026-01-02T12:00:00Z", "endsAt": "0001-01-01T00:00:00Z", "fingerprint": "a1"}]}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.webAddress+alertmanager.Path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer secret")
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		t.Errorf("the alert was answered %s", r.Status)
+	}
+}
+
+// missing returns those without data, under every choice of the variables.
+func (w *watcher) missing(t *testing.T, all []shown) []shown {
+	t.Helper()
+	var out []shown
+	for _, x := range all {
+		if silent()[x.panel+" "+x.ref] != "" {
+			continue
+		}
+		// One of the workloads must have it, whichever way the site is chosen.
+		workloads := []string{"hungry", "modest"}
+		if strings.HasPrefix(x.panel, "overview") {
+			workloads = []string{"(hungry|modest)"}
+		}
+		for _, namespace := range []string{".*", "floor"} {
+			n := 0
+			for _, workload := range workloads {
+				n += w.numbers(t, strings.NewReplacer("$namespace", namespace, "$workload", workload, "$__rate_interval", "5s", "$__interval", "1s").Replace(x.expr), time.Minute)
+			}
+			if n == 0 {
+				out = append(out, x)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// checkRules asks that all rules were evaluated and that recordings exist.
+func (w *watcher) checkRules(t *testing.T) {
+	t.Helper()
+	var data struct {
+		Groups []struct {
+			Rules []struct{ Name, Health, LastError, State string }
+		}
+	}
+	w.get(t, "/api/v1/rules", nil, &data)
+	n := 0
+	for _, g := range data.Groups {
+		for _, r := range g.Rules {
+			n++
+			if r.Health != "ok" {
+				t.Errorf("rule %s: %s: %s", r.Name, r.Health, r.LastError)
+			}
+			if r.State == "firing" || r.Name == "TrimtabDown" && r.State != "inactive" {
+				t.Errorf("%s is %s while all is well", r.Name, r.State)
+			}
+		}
+	}
+	if n != 15 {
+		t.Errorf("%d rules were evaluated", n)
+	}
+	for _, name := range dashboards.Recorded() {
+		if w.numbers(t, name, time.Minute) == 0 {
+			t.Errorf("%s was not recorded", name)
+		}
+	}
+}
+
+// checkVariables asks what the boards ask for their choices.
+func (w *watcher) checkVariables(t *testing.T) {
+	t.Helper()
+	for label, want := range map[string]string{"namespace": "[floor]", "workload": "[hungry modest]"} {
+		var values []string
+		w.get(t, "/api/v1/label/"+label+"/values", url.Values{"match[]": {`trimtab_workload_held{namespace=~".*"}`}}, &values)
+		if fmt.Sprint(values) != want {
+			t.Errorf("choices of %s: %v, want %s", label, values, want)
+		}
+	}
+}
