@@ -33,7 +33,7 @@ integration: build ## race detector, a nats-server and a Prometheus as processes
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./cmd/...
-INTEGRATION_PACKAGES := ./bus/... ./collector/... ./analyzer/... ./actuator/... ./cmd/...
+INTEGRATION_PACKAGES := ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./cmd/...
 
 .PHONY: demo-short
 demo-short: ## two short headless demos, with cgroups and without root, whose reports are checked
@@ -63,8 +63,8 @@ lint: ## gofmt, go vet, golangci-lint
 	PATH="$(CURDIR)/bin:$$PATH" $(GOLANGCI) run ./...
 
 .PHONY: generate
-generate: ## rewrite what is printed from the code: schemas, docs, tables
-	go test ./internal/schema ./internal/metric ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
+generate: ## rewrite what is printed from the code: schemas, docs, tables, dashboards, rules
+	go test ./internal/schema ./internal/metric ./dashboards ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
 
 .PHONY: package
 package: ## dist/trimtab-VERSION-linux-ARCH.tar.gz: binary, units, completion, man page, examples

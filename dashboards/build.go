@@ -208,7 +208,7 @@ func newBoard(name, title, about string, g *grid, more ...variable) *board {
 // labelValues is a variable whose choices are asked of Prometheus.
 func labelValues(name, label, question string, many bool) variable {
 	v := variable{
-		Name: name, Label: label, Type: "query", Datasource: pointer(chosen()), Definition: question, Refresh: 2, Sort: 1,
+		Name: name, Label: label, Type: "query", Datasource: pointer(chosen()), Refresh: 2, Sort: 1,
 		Query: object{"query": question, "refId": fmt.Sprintf("variable-%s", name)},
 	}
 	if many {

@@ -53,7 +53,6 @@ type variable struct {
 	AllValue   string      `json:"allValue,omitempty"`
 	Current    *option     `json:"current,omitempty"`
 	Datasource *datasource `json:"datasource,omitempty"`
-	Definition string      `json:"definition,omitempty"`
 	IncludeAll bool        `json:"includeAll"`
 	Label      string      `json:"label"`
 	Multi      bool        `json:"multi"`
