@@ -57,6 +57,10 @@ type lock struct {
 	done     chan struct{}
 
 	seen atomic.Uint64 // the highest epoch that passed through
+	// taken is an epoch that another life led under, as a holding shows that is
+	// ahead of sent, the last plan of this one.
+	taken atomic.Uint64
+	sent  struct{ epoch, sequence uint64 } // owner
 
 	mu    sync.Mutex
 	epoch uint64
@@ -141,6 +145,9 @@ func (l *lock) saw(v trimtab.Value) {
 	switch v := v.(type) {
 	case *trimtab.Holding:
 		epoch = v.Epoch
+		if held, _ := l.held(); held == epoch && (l.sent.epoch != epoch || l.sent.sequence < v.Sequence) {
+			l.taken.Store(epoch)
+		}
 	case *trimtab.Outcome:
 		epoch = v.Epoch
 	case *trimtab.Plan:
@@ -151,6 +158,13 @@ func (l *lock) saw(v trimtab.Value) {
 		if epoch <= old || l.seen.CompareAndSwap(old, epoch) {
 			return
 		}
+	}
+}
+
+// sends notes a plan that is about to be published.
+func (l *lock) sends(v trimtab.Value) {
+	if p, ok := v.(*trimtab.Plan); ok && l != nil {
+		l.sent.epoch, l.sent.sequence = p.Epoch, p.Sequence
 	}
 }
 
@@ -186,8 +200,9 @@ func (l *lock) turn(ctx context.Context) error {
 		l.bucket = b
 	}
 	if epoch, until := l.held(); epoch != 0 {
-		if seen := l.seen.Load(); seen > epoch {
-			// Someone acted under a later epoch: a store was wiped or rolled back.
+		if seen := l.seen.Load(); seen > epoch || l.taken.Load() == epoch {
+			// Someone acted under a later epoch, or under this one before us: a
+			// store was wiped or rolled back.
 			epoch = max(seen, l.top) + 1
 		} else if time.Until(until) > l.Term/2 {
 			return nil

@@ -375,6 +375,28 @@ func TestOneLeaderAndAHigherEpochAfterIt(t *testing.T) {
 	})
 }
 
+func TestAnEpochThatAnotherLifeLedUnderIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		got := collect(t, m, trimtab.KindCommand)
+		stop := start(t, Stage{Name: "a", Bus: m, Step: stepFunc(echo), Leader: &Leader{Pool: "p"},
+			Consumes: []bus.Subscription{{Kind: trimtab.KindHolding}}})
+		time.Sleep(time.Second)
+		// A store that was rolled back gave out epoch 1 again: the actuator
+		// has plan 1-9, and would refuse everything up to it.
+		h := &trimtab.Holding{Host: "h", Time: time.Now(), Epoch: 1, Sequence: 9}
+		if err := m.Publish(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if g := strings.Join(got(), ","); g != "epoch 1,epoch 2" {
+			t.Errorf("got %q, want the epoch left once", g)
+		}
+		stop()
+	})
+}
+
 // frozen is a bus whose buckets stop to answer, as they do for a process
 // that is stopped.
 type frozen struct {

@@ -33,6 +33,7 @@ func (r *stage) publishOne(ctx context.Context, v trimtab.Value) error {
 			r.counts.fenced(v.Kind())
 			return nil
 		}
+		r.lock.sends(v)
 		err := r.Bus.Publish(term, v)
 		end()
 		switch {
