@@ -76,7 +76,8 @@ func worstFirst() picture {
 		rename[field], order[field] = c.name, i+1
 		units = append(units, set(c.name, property("unit", c.unit)))
 	}
-	p.change = append(units, set("Workload", property("links", []object{{
+	p.change = append(p.change, units...)
+	p.change = append(p.change, set("Workload", property("links", []object{{
 		"title": "Show ${__value.text}", "url": "/d/trimtab-workload?var-workload=${__value.text}&${datasource:queryparam}&${namespace:queryparam}&${__url_time_range}"}})),
 		set("Held", property("mappings", []object{{"type": "value", "options": object{"0": object{"text": "no"}, "1": object{"text": "yes"}}}})),
 		func(p *panel) {
