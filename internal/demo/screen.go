@@ -137,7 +137,7 @@ func (s *Screen) row(svc *Service, r *loadgen.Result, f *frame, i int) string {
 	allocation := "-"
 	if f.allocations != nil {
 		a := f.allocations[i]
-		allocation = s.paint(blue, bar(a/f.setup.Capacity, 14)) + fmt.Sprintf(" %.3g", a)
+		allocation = s.paint(blue, bar(a/f.setup.Capacity, 10)) + fmt.Sprintf(" %.3g", a)
 	}
 	return fmt.Sprintf("%-8s %8s %6.1f %7s %7s  %s %s", svc.Name, "<"+milliseconds(svc.SLO.Latency.Seconds()), r.Rate(), quantile(r, 0.95), quantile(r, 0.99), slo, allocation)
 }
