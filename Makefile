@@ -56,7 +56,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint
-	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	@files="$$(gofmt -l .)"; test -z "$$files" || { echo "not formatted: $$files"; exit 1; }
 	go vet ./...
 	go vet -tags integration ./...
 	@command -v $(GOLANGCI) >/dev/null || test -x bin/golangci-lint || GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

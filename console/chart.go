@@ -92,7 +92,7 @@ func curveChart(e *Explanation) *chart {
 		right = max(right, *e.Target)
 	}
 	x, y := across(0, right), upward(top*1.02)
-	c := &chart{Label: "Learnt performance of " + e.Workload + " over its allocation, with bounds", Across: axis(x, func(v float64) string { return Number(v) }),
+	c := &chart{Label: "Learnt performance of " + e.Workload + " over its allocation, with bounds", Across: axis(x, Number),
 		Up: axis(scale{0, top, y.at(0), y.at(top)}, func(v float64) string { return Performance(&v, e.Share) })}
 	// Flat outside the knots, as Curve.Eval is.
 	drawn := append([]trimtab.Knot{}, knots...)

@@ -23,7 +23,9 @@ func TestARecordingBeginsAndEndsWithAReloadAndDisturbsNoStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	count := func(name string, labels ...string) float64 { return testutil.ToFloat64(s.metrics.Counter(name, labels...)) }
+	count := func(name string, labels ...string) float64 {
+		return testutil.ToFloat64(s.metrics.Counter(name, labels...))
+	}
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	wait := func(name string, labels ...string) {
