@@ -217,7 +217,7 @@ func (v *validator) listeners() {
 	}
 	v.tls("otlp.tls", &c.OTLP.TLS, true)
 	if c.OTLP.MaxBody < 1<<10 || c.OTLP.MaxBody > 256<<20 {
-		v.fail("otlp.max_body", fmt.Sprintf("max_body is %v, want 1KiB to 256MiB", c.OTLP.MaxBody), "16MiB is the default")
+		v.fail("otlp.max_body", fmt.Sprintf("max_body is %v, want 1KiB to 256MiB", c.OTLP.MaxBody), "8MiB is the default")
 	}
 }
 

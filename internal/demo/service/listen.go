@@ -137,6 +137,14 @@ func (l *oneByOne) Close() error {
 	return l.Listener.Close()
 }
 
+// drain returns when no connection is in hand, or when ctx ends.
+func (l *oneByOne) drain(ctx context.Context) {
+	select {
+	case l.free <- struct{}{}:
+	case <-ctx.Done():
+	}
+}
+
 type oneConn struct {
 	net.Conn
 	release func()

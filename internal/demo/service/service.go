@@ -108,10 +108,16 @@ func serve(ctx context.Context, srv *http.Server, listener net.Listener) error {
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
+	// Shutdown drops a connection whose request it has not read yet: take no
+	// more, and answer the one in hand first.
+	_ = listener.Close() // closed again by Shutdown
+	if l, ok := listener.(*oneByOne); ok {
+		l.drain(drain)
+	}
 	if srv.Shutdown(drain) != nil {
 		_ = srv.Close() // cuts what did not end in time
 	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
 	}
 	return nil
