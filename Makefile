@@ -28,12 +28,16 @@ test: ## run the tests: embedded parts only, under 5 minutes
 .PHONY: integration
 integration: build ## race detector, a nats-server and a Prometheus as processes of their own, non-root paths
 	go test -count=1 -race -timeout 20m $(RACE_PACKAGES)
-	go test -count=1 -tags integration -skip TestTheDemo -timeout 20m $(INTEGRATION_PACKAGES)
+	go test -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst' ./cmd/trimtab
+	go test -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
+	go test -count=1 -tags integration -timeout 20m -run '$(INTEGRATION_OF_CMD)' -skip TestTheDemo ./cmd/trimtab
 	./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
-RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./cmd/...
-INTEGRATION_PACKAGES := ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./cmd/...
+RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/...
+INTEGRATION_PACKAGES := ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/...
+# The others of cmd/trimtab need no tag, and ran in `make test`.
+INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
 
 .PHONY: demo-short
 demo-short: ## two short headless demos, with cgroups and without root, whose reports are checked
