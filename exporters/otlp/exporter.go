@@ -67,24 +67,8 @@ func Open(ctx context.Context, c Config) (*Exporter, error) {
 
 // Follow subscribes to what is exported; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
-	var stops []func()
-	stop = func() {
-		for _, s := range stops {
-			s()
-		}
-	}
-	for _, k := range []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome} {
-		s, err := b.Subscribe(ctx, bus.Subscription{Kind: k, Handle: func(_ context.Context, d bus.Delivery) error {
-			e.Observe(d.Value)
-			return nil
-		}})
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("follow %s: %w", k, err)
-		}
-		stops = append(stops, s)
-	}
-	return stop, nil
+	return bus.Follow(ctx, b, false, e.Observe,
+		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
 // Observe takes one value and never blocks: a value that finds the queue full

@@ -18,7 +18,6 @@ package prometheus
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -106,24 +105,8 @@ func (e *Exporter) took(o *trimtab.Outcome) {
 
 // Follow subscribes to what is exported; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
-	var stops []func()
-	stop = func() {
-		for _, s := range stops {
-			s()
-		}
-	}
-	for _, k := range []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome} {
-		s, err := b.Subscribe(ctx, bus.Subscription{Kind: k, Handle: func(_ context.Context, d bus.Delivery) error {
-			e.Observe(d.Value)
-			return nil
-		}})
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("follow %s: %w", k, err)
-		}
-		stops = append(stops, s)
-	}
-	return stop, nil
+	return bus.Follow(ctx, b, false, e.Observe,
+		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
 // Observe takes one value.

@@ -1,0 +1,33 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Follow gives every value of the kinds to observe, for those that only look
+// on. With history, Durable kinds begin with all that is still stored. observe
+// is called by one goroutine per kind; stop ends all of them.
+func Follow(ctx context.Context, b Bus, history bool, observe func(trimtab.Value), kinds ...trimtab.Kind) (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+	for _, k := range kinds {
+		info, _ := trimtab.InfoOf(k)
+		s, err := b.Subscribe(ctx, Subscription{
+			Kind: k, History: history && info.Delivery == trimtab.Durable,
+			Handle: func(_ context.Context, d Delivery) error { observe(d.Value); return nil },
+		})
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("follow %s: %w", k, err)
+		}
+		stops = append(stops, s)
+	}
+	return stop, nil
+}
