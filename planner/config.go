@@ -43,13 +43,32 @@ type Config struct {
 	Guard guard.Config
 	// Workloads may come in any order. Their names are unique.
 	Workloads []WorkloadConfig
+	// Groups give weights and guarantees to groups that workloads name. In any
+	// order, their paths are unique.
+	Groups []GroupConfig
 	// Stop, when not nil, is handed to the policy: see [Problem].
 	Stop func() bool
 }
 
+// GroupConfig declares one group of workloads; see [Group].
+type GroupConfig struct {
+	// Path names it from the root down, parts joined by "/": "shop/web".
+	Path string
+	// Weight is the weight of its entitlement among its siblings. Default 1.
+	Weight float64
+	// Guarantee is what its members get before anybody is served by weight, as
+	// far as they demand it, in the resource's unit.
+	Guarantee float64
+}
+
 // WorkloadConfig declares one workload.
 type WorkloadConfig struct {
-	Name  string
+	Name string
+	// Group is the path of the group that it belongs to; "": the root.
+	Group string
+	// Guarantee is what it gets before anybody is served by weight, as far as
+	// it demands it, in the resource's unit.
+	Guarantee float64
 	Mode  trimtab.Mode
 	Class trimtab.Class
 	// Weight is the weight of its entitlement. Default 1.

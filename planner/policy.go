@@ -14,14 +14,34 @@ type Problem struct {
 	Unit float64
 	// Workloads are in order of name.
 	Workloads []Workload
+	// Groups are those that have a weight or a guarantee of their own, in order
+	// of path; every other group that a workload names has weight 1.
+	Groups []Group
 	// Stop, when not nil, is asked now and then; once true the solver returns
 	// the best feasible answer that it has, marked Cut.
 	Stop func() bool
 }
 
+// Group is one node of the tree of groups: its members, workloads and groups,
+// share what it gets as the groups of the first level share the pool.
+type Group struct {
+	// Path names it from the root down, parts joined by "/": "shop/web".
+	Path string
+	// Weight is its entitlement's weight among its siblings, > 0.
+	Weight float64
+	// Guarantee is what its members get before anybody is served by weight, in
+	// units, as far as they demand it.
+	Guarantee int
+}
+
 // Workload is what a policy knows of one workload.
 type Workload struct {
 	Name string
+	// Group is the path of the group that it belongs to; "": the root.
+	Group string
+	// Guarantee is what it gets before anybody is served by weight, in units,
+	// as far as it demands it.
+	Guarantee int
 	// Weight is its entitlement's weight, > 0.
 	Weight float64
 	// Min and Max bound the answer, in units, 0 <= Min <= Max.
