@@ -7,43 +7,6 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Explanation is why a workload has what it has.
-type Explanation struct {
-	Workload     string                `json:"workload"`
-	Decision     string                `json:"decision"`
-	Epoch        uint64                `json:"epoch"`
-	Plan         string                `json:"plan"`
-	Time         time.Time             `json:"time,omitzero"`
-	Cause        string                `json:"cause,omitempty"`
-	Inputs       []trimtab.Input       `json:"inputs"`
-	Model        string                `json:"model"`
-	Bounds       []float64             `json:"bounds"`
-	Demand       *float64              `json:"demand,omitempty"`
-	Target       *float64              `json:"target,omitempty"`
-	Utility      *float64              `json:"utility,omitempty"`
-	Binding      string                `json:"binding"`
-	Alternatives []trimtab.Alternative `json:"alternatives"`
-	NextCheck    time.Time             `json:"next_check,omitzero"`
-	Result       *trimtab.Result       `json:"result,omitempty"`
-	Before       *trimtab.Amount       `json:"before,omitempty"`
-	Set          *trimtab.Amount       `json:"set,omitempty"`
-	Mode         trimtab.Mode          `json:"mode"`
-	State        string                `json:"state"`
-	Resource     string                `json:"resource,omitempty"`
-	SLO          string                `json:"slo,omitempty"`
-	SLOTarget    *float64              `json:"slo_target,omitempty"`
-	Performance  *float64              `json:"performance,omitempty"`
-	Share        bool                  `json:"performance_is_share,omitempty"`
-	Allocation   *trimtab.Amount       `json:"allocation,omitempty"`
-	Baseline     *trimtab.Amount       `json:"baseline,omitempty"`
-	Knob         string                `json:"knob,omitempty"`
-	Curve        *trimtab.Curve        `json:"curve,omitempty"`
-	Reports      int                   `json:"reports"`
-	History      []*Decision           `json:"history,omitempty"`
-
-	latest *Decision
-}
-
 // Explain tells the last decision on a workload, with up to history earlier
 // ones, or why there is none. ok is false for a workload that nobody named.
 func (v *View) Explain(workload string, history int, now time.Time) (e Explanation, ok bool) {

@@ -71,19 +71,6 @@ type state struct {
 	heldAt    time.Time
 }
 
-// Decision is one action with what came of it.
-type Decision struct {
-	Plan     string          `json:"plan"`
-	Epoch    uint64          `json:"epoch"`
-	Sequence uint64          `json:"sequence"`
-	Step     int             `json:"step"`
-	Time     time.Time       `json:"time"`
-	Cause    string          `json:"cause"`
-	Action   trimtab.Action  `json:"action"`
-	Result   *trimtab.Result `json:"result,omitempty"`
-	Took     trimtab.Seconds `json:"took_s,omitempty"`
-}
-
 // NewView returns an empty view.
 func NewView(c Config) *View {
 	v := &View{workloads: map[string]*state{}, holdings: map[string]*trimtab.Holding{}, changed: make(chan struct{})}
@@ -210,46 +197,6 @@ func (v *View) Changed() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.changed
-}
-
-// Status is the whole pool at one moment.
-type Status struct {
-	Pool      string          `json:"pool"`
-	Resource  string          `json:"resource"`
-	Objective string          `json:"objective"`
-	Capacity  float64         `json:"capacity"`
-	Allocated trimtab.Amount  `json:"allocated"`
-	Plan      string          `json:"plan,omitempty"`
-	Cause     string          `json:"cause,omitempty"`
-	Value     *float64        `json:"objective_value,omitempty"`
-	Paused    bool            `json:"paused"`
-	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
-	Time      time.Time       `json:"time"`
-	Workloads []Row           `json:"workloads"`
-}
-
-// Row is one workload in a [Status]. A nil number was not measured.
-type Row struct {
-	Name        string                     `json:"name"`
-	Mode        trimtab.Mode               `json:"mode"`
-	Class       trimtab.Class              `json:"class,omitempty"`
-	SLO         string                     `json:"slo,omitempty"`
-	SLOTarget   *float64                   `json:"slo_target,omitempty"`
-	State       string                     `json:"state"`
-	Load        *float64                   `json:"load,omitempty"`
-	LoadUpper   *float64                   `json:"load_upper,omitempty"`
-	Performance *float64                   `json:"performance,omitempty"`
-	Share       bool                       `json:"performance_is_share,omitempty"`
-	Utility     *float64                   `json:"utility,omitempty"`
-	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
-	Allocation  *trimtab.Amount            `json:"allocation,omitempty"`
-	Target      *float64                   `json:"target,omitempty"`
-	Demand      *float64                   `json:"demand,omitempty"`
-	Reports     int                        `json:"reports"`
-	Knob        string                     `json:"knob,omitempty"`
-	Host        string                     `json:"host,omitempty"`
-	Decision    *Decision                  `json:"last_decision,omitempty"`
-	Age         *trimtab.Seconds           `json:"age_s,omitempty"`
 }
 
 // Status returns the pool as it is at now, worst workload first.
