@@ -6,21 +6,26 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
+// resolution is how many points of a curve a learner is asked for: steps of
+// 1.4% over three orders of magnitude.
+const resolution = 512
+
 // CurveOf returns what l knows at the given load (requests/s, > 0) for
 // allocations from min to max (0 <= min < max, in the pool's unit), as data
 // for the planner, or nil when l holds no report or an argument is out of
 // range. Level is the level that l's bounds hold at.
 //
-// The knots, at most trimtab.MaxKnots, are the same share apart, since
-// learners resolve ratios of allocations; bounds are made non-decreasing in
-// the allocation, as the performance is.
+// l is asked at 512 allocations that are the same share apart, since learners
+// resolve ratios of allocations; bounds are made non-decreasing in the
+// allocation, as the performance is. Of these points at most trimtab.MaxKnots
+// stay, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min
 	if !finite || !(level > 0 && level < 1) || l.Reports() == 0 {
 		return nil
 	}
-	c := &trimtab.Curve{Load: load, Level: level, Knots: make([]trimtab.Knot, 0, trimtab.MaxKnots)}
-	n := trimtab.MaxKnots
+	c := &trimtab.Curve{Load: load, Level: level, Knots: make([]trimtab.Knot, 0, resolution)}
+	n := resolution
 	if low := max / 1000; min < low {
 		// Ratios cannot start at 0: one knot there, the others above max/1000.
 		c.Knots = append(c.Knots, trimtab.Knot{Allocation: min, Band: l.Predict(min, load)})
@@ -39,6 +44,7 @@ func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 		c.Knots = append(c.Knots, trimtab.Knot{Allocation: a, Band: l.Predict(a, load)})
 	}
 	ascend(c.Knots)
+	c.Knots = Thin(c.Knots, trimtab.MaxKnots)
 	return c
 }
 

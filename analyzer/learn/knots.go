@@ -1,0 +1,65 @@
+package learn
+
+import (
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// chord is a stretch of knots that one straight line stands for.
+type chord struct {
+	from, to int
+	// at is the knot furthest off the line, by err; -1: none is off it.
+	at  int
+	err float64
+}
+
+// Thin returns at most n >= 2 of the knots: both ends, then one after the
+// other the knot where lower bound, mean or upper bound lies furthest from the
+// line through what is kept so far (Douglas and Peucker, 1973). A staircase of
+// n/2 steps stays what it is. It takes O(len(knots) n) time at worst.
+func Thin(knots []trimtab.Knot, n int) []trimtab.Knot {
+	if len(knots) <= n {
+		return knots
+	}
+	chords := make([]chord, 1, n)
+	chords[0] = chordOf(knots, 0, len(knots)-1)
+	keep := append(make([]int, 0, n), 0, len(knots)-1)
+	for len(keep) < n {
+		worst := 0
+		for i := range chords {
+			if chords[i].err > chords[worst].err {
+				worst = i
+			}
+		}
+		c := chords[worst]
+		if c.at < 0 {
+			break
+		}
+		keep = append(keep, c.at)
+		chords[worst] = chordOf(knots, c.from, c.at)
+		chords = append(chords, chordOf(knots, c.at, c.to))
+	}
+	slices.Sort(keep)
+	out := make([]trimtab.Knot, len(keep))
+	for i, k := range keep {
+		out[i] = knots[k]
+	}
+	return out
+}
+
+// chordOf measures the line from knot i to knot j.
+func chordOf(knots []trimtab.Knot, i, j int) chord {
+	c := chord{from: i, to: j, at: -1}
+	p, q := &knots[i], &knots[j]
+	for m := i + 1; m < j; m++ {
+		k := &knots[m]
+		t := (k.Allocation - p.Allocation) / (q.Allocation - p.Allocation)
+		off := func(a, b, v float64) float64 { return math.Abs(a + t*(b-a) - v) }
+		if e := max(off(p.Lower, q.Lower, k.Lower), off(p.Mean, q.Mean, k.Mean), off(p.Upper, q.Upper, k.Upper)); e > c.err {
+			c.err, c.at = e, m
+		}
+	}
+	return c
+}
