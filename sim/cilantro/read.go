@@ -1,0 +1,217 @@
+package cilantro
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// sheet is a table with a header, whose columns are known by name.
+type sheet struct {
+	name string
+	rows *csv.Reader
+	at   map[string]int
+	row  []string
+	line int
+}
+
+// open reads the header. Columns that are neither needed nor allowed are an
+// error: a misspelt one would be silently left out.
+func open(r io.Reader, name string, needed, allowed []string) (*sheet, error) {
+	s := &sheet{name: name, rows: csv.NewReader(r), at: map[string]int{}, line: 1}
+	header, err := s.rows.Read()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: header: %w: %w", name, trimtab.ErrInvalid, err)
+	}
+	for i, c := range header {
+		c = strings.TrimSpace(strings.TrimPrefix(c, "\ufeff"))
+		if !slices.Contains(needed, c) && !slices.Contains(allowed, c) {
+			return nil, &ColumnError{File: name, Column: c, Known: slices.Concat(needed, allowed)}
+		}
+		s.at[c] = i
+	}
+	for _, c := range needed {
+		if _, ok := s.at[c]; !ok {
+			return nil, &ColumnError{File: name, Column: c, Known: slices.Concat(needed, allowed), Absent: true}
+		}
+	}
+	return s, nil
+}
+
+// ColumnError is a header that is not understood; it is trimtab.ErrInvalid.
+type ColumnError struct {
+	File, Column string
+	// Known are the columns that the file may have.
+	Known []string
+	// Absent tells that the column is needed and not there.
+	Absent bool
+}
+
+// Error names file and column.
+func (e *ColumnError) Error() string {
+	if e.Absent {
+		return fmt.Sprintf("read %s: no column %q", e.File, e.Column)
+	}
+	return fmt.Sprintf("read %s: unknown column %.60q", e.File, e.Column)
+}
+
+// Unwrap returns trimtab.ErrInvalid.
+func (e *ColumnError) Unwrap() error { return trimtab.ErrInvalid }
+
+// next reads a row; false at the end.
+func (s *sheet) next() (bool, error) {
+	row, err := s.rows.Read()
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w: %w", s.name, trimtab.ErrInvalid, err)
+	}
+	s.row, s.line = row, s.line+1
+	return true, nil
+}
+
+// text returns a cell, empty for a column that is not there.
+func (s *sheet) text(column string) string {
+	i, ok := s.at[column]
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(s.row[i])
+}
+
+// number returns a cell; an empty one is otherwise.
+func (s *sheet) number(column string, otherwise float64) (float64, error) {
+	t := s.text(column)
+	if t == "" {
+		return otherwise, nil
+	}
+	v, err := strconv.ParseFloat(t, 64)
+	if err != nil {
+		return 0, trimtab.Invalidf("read %s: line %d: %s is %.40q, want a number", s.name, s.line, column, t)
+	}
+	return v, nil
+}
+
+// maxRows bounds a file: a day of seconds is 86,400.
+const maxRows = 10_000_000
+
+// each calls take for every row.
+func (s *sheet) each(take func() error) error {
+	for range maxRows {
+		ok, err := s.next()
+		if err != nil || !ok {
+			return err
+		}
+		if err := take(); err != nil {
+			return err
+		}
+	}
+	return trimtab.Invalidf("read %s: more than %d rows", s.name, maxRows)
+}
+
+// ReadJobs reads a table of jobs: job, workload_type, slo_type ("latency": a
+// fraction, or "throughput"), slo, utility_shape; trace_scale (empty: load 1)
+// and weight may be left out. Errors are trimtab.ErrInvalid and name the line.
+func ReadJobs(r io.Reader, name string) ([]Job, error) {
+	s, err := open(r, name, []string{"job", "workload_type", "slo_type", "slo", "utility_shape"},
+		[]string{"trace_scale", "weight", "slo_latency_s", "unit_demand", "p50_demand_cpus"})
+	if err != nil {
+		return nil, err
+	}
+	var jobs []Job
+	err = s.each(func() error {
+		j := Job{Name: s.text("job"), Type: s.text("workload_type"), Shape: s.text("utility_shape")}
+		kind := s.text("slo_type")
+		if kind != "latency" && kind != "throughput" {
+			return trimtab.Invalidf("read %s: line %d: slo_type is %.20q, want latency or throughput", name, s.line, kind)
+		}
+		j.Fraction = kind == "latency"
+		for column, to := range map[string]*float64{"slo": &j.SLO, "trace_scale": &j.Scale, "weight": &j.Weight} {
+			v, err := s.number(column, 0)
+			if err != nil {
+				return err
+			}
+			*to = v
+		}
+		if j.Weight == 0 {
+			j.Weight = 1
+		}
+		if err := j.validate(); err != nil {
+			return fmt.Errorf("read %s: line %d: %w", name, s.line, err)
+		}
+		jobs = append(jobs, j)
+		return nil
+	})
+	if err == nil && len(jobs) == 0 {
+		err = trimtab.Invalidf("read %s: no job", name)
+	}
+	return jobs, err
+}
+
+// ReadProfile reads a profile: alloc_per_unit_load and perf_est; other columns
+// of the published files are left out. Errors are trimtab.ErrInvalid.
+func ReadProfile(r io.Reader, name string) (*Profile, error) {
+	s, err := open(r, name, []string{"alloc_per_unit_load", "perf_est"}, []string{"perf_lcb", "perf_ucb"})
+	if err != nil {
+		return nil, err
+	}
+	p := &Profile{}
+	err = s.each(func() error {
+		x, err := s.number("alloc_per_unit_load", -1)
+		if err != nil {
+			return err
+		}
+		v, err := s.number("perf_est", -1)
+		if err != nil {
+			return err
+		}
+		p.X, p.P = append(p.X, x), append(p.P, v)
+		return nil
+	})
+	if err == nil {
+		err = p.validate(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// ReadTrace reads the requests of each second: t_s, in order and without
+// gaps, and qps. Errors are trimtab.ErrInvalid and name the line.
+func ReadTrace(r io.Reader, name string) ([]float64, error) {
+	s, err := open(r, name, []string{"t_s", "qps"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	var trace []float64
+	err = s.each(func() error {
+		t, err := s.number("t_s", -1)
+		if err != nil {
+			return err
+		}
+		q, err := s.number("qps", -1)
+		if err != nil {
+			return err
+		}
+		if t != float64(len(trace)) {
+			return trimtab.Invalidf("read %s: line %d: second %v, want %d: a trace has every second, from 0", name, s.line, t, len(trace))
+		}
+		if !(q >= 0) {
+			return trimtab.Invalidf("read %s: line %d: qps is %v, want a number >= 0", name, s.line, q)
+		}
+		trace = append(trace, q)
+		return nil
+	})
+	if err == nil && len(trace) == 0 {
+		err = trimtab.Invalidf("read %s: no row", name)
+	}
+	return trace, err
+}
