@@ -29,9 +29,12 @@ func examples() []Value {
 		&Alert{Workload: "w", Name: "Slow", Group: "g", Fingerprint: "f", Firing: true, Started: noon, Time: noon, Summary: "s"},
 		&Estimate{Workload: "w", Time: noon, Curve: &Curve{Load: 3, Level: .9, Knots: []Knot{{1, Band{.1, .2, .3}}, {2, Band{.2, .3, .4}}}},
 			Load: &LoadForecast{1, 2, 3, .9, "arma/1"}, Performance: &p, Latency: map[string]Seconds{"p99": .2}, Allocation: &u, Reports: 3,
-			Model: "bintree/1", Hold: "h", Inputs: why.Inputs},
+			Model: "bintree/1", Hold: "h", Inputs: why.Inputs, Allocations: map[string]float64{"memory": 3},
+			Curves: map[string]*Curve{"memory": {Load: 3, Level: .9, Knots: []Knot{{1, Band{.1, .2, .3}}}}}},
 		&Plan{Pool: "cpu", Epoch: 1, Sequence: 2, Step: 1, Last: true, Time: noon, Objective: "njc", Value: &p, Capacity: 8, Lease: 30, Cause: "tick",
-			Cut: true, Held: map[string]string{"v": "no spans"},
+			Cut: true, Held: map[string]string{"v": "no spans"}, Capacities: map[string]float64{"cpu": 8, "memory": 64},
+			Audit: &Audit{Now: Fairness{Envy: .1, Envious: 1, Slack: .2}, Target: &Fairness{}, Resources: []AuditedResource{{"cpu", 8, 2, 3, 1}},
+				Workloads: []AuditedWorkload{{Workload: "w", Entitlement: 1, Share: .5, Dominant: "cpu", Satisfaction: &p, Binding: "cpu"}}},
 			Actions: []Action{{Target: "w", Host: "h", Resource: "cpu", Expect: Unlimited(), Set: Units(1.5), Mode: Act, Why: why}}},
 		&Outcome{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Refused: "r", Took: .001,
 			Results: []Result{{Target: "w", Resource: "cpu", Status: Written, Before: Unlimited(), Asked: Units(1), Found: Units(1), Known: true, Reason: "r"}}},
@@ -284,4 +287,42 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a build from before several resources wrote is read as it was meant.
+func TestAPlanAndAnEstimateOfOneResourceAreStillRead(t *testing.T) {
+	b := []byte(`{"kind":"plan","version":1,"value":{"pool":"p","epoch":1,"sequence":1,"step":1,"time":"2026-01-02T12:00:00Z","capacity":8,"lease_s":30,"cause":"tick"}}`)
+	v, _, err := Decode(KindPlan, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := v.(*Plan); p.CapacityOf("cpu") != 8 || p.CapacityOf("workers") != 8 || p.Audit != nil {
+		t.Errorf("plan %+v", p)
+	}
+	b = []byte(`{"kind":"estimate","version":1,"value":{"workload":"w","time":"2026-01-02T12:00:00Z","model":"m","reports":1,"curve":{"load":1,"level":0.9,"knots":[{"allocation":1,"lower":0,"mean":0,"upper":1}]}}}`)
+	if v, _, err = Decode(KindEstimate, b); err != nil || v.(*Estimate).Curve == nil || len(v.(*Estimate).Curves) != 0 {
+		t.Errorf("estimate %+v, %v", v, err)
+	}
+}
+
+func TestAResourceThatThePlanDoesNotPoolHasNoCapacity(t *testing.T) {
+	p := Plan{Capacity: 8, Capacities: map[string]float64{"cpu": 8, "memory": 64}}
+	if p.CapacityOf("cpu") != 8 || p.CapacityOf("memory") != 64 || p.CapacityOf("llc") != 0 {
+		t.Errorf("cpu %v, memory %v, llc %v", p.CapacityOf("cpu"), p.CapacityOf("memory"), p.CapacityOf("llc"))
+	}
+}
+
+func TestFurtherCurvesAndFiguresOfAnAuditAreChecked(t *testing.T) {
+	bad := &Curve{Load: math.NaN(), Level: .9, Knots: []Knot{{1, Band{}}}}
+	for name, v := range map[string]Value{
+		"curve":      &Estimate{Workload: "w", Time: noon, Curves: map[string]*Curve{"memory": bad}},
+		"no curve":   &Estimate{Workload: "w", Time: noon, Curves: map[string]*Curve{"memory": nil}},
+		"allocation": &Estimate{Workload: "w", Time: noon, Allocations: map[string]float64{"memory": math.Inf(1)}},
+		"capacity":   &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Capacities: map[string]float64{"memory": -1}},
+		"audit":      &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Audit: &Audit{Now: Fairness{Envy: math.NaN()}}},
+	} {
+		if err := v.Validate(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want invalid", name, err)
+		}
+	}
 }
