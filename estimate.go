@@ -1,6 +1,12 @@
 package trimtab
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
+
+// MaxResources bounds the resources of one pool.
+const MaxResources = 64
 
 // Input is one thing that a decision looked at, with its age.
 type Input struct {
@@ -31,8 +37,11 @@ type LoadForecast struct {
 type Estimate struct {
 	Workload string    `json:"workload"`
 	Time     time.Time `json:"time"`
-	// Curve is nil while nothing was learnt.
+	// Curve is over the pool's first resource; nil while nothing was learnt.
 	Curve *Curve `json:"curve,omitempty"`
+	// Curves are over the further resources of the pool, by name, each as far as
+	// no other resource is short; empty where one is pooled.
+	Curves map[string]*Curve `json:"curves,omitempty"`
 	// Load is nil while no load was seen.
 	Load *LoadForecast `json:"load,omitempty"`
 	// Performance is the latest report, in the unit of the SLO; nil: none.
@@ -40,8 +49,10 @@ type Estimate struct {
 	// Latency holds the latest interval's latencies in seconds by name
 	// ("p50", "p95", "p99"); absent ones were not measured.
 	Latency map[string]Seconds `json:"latency_s,omitempty"`
-	// Allocation is what the workload had in the latest report; nil: unknown.
-	Allocation *float64 `json:"allocation,omitempty"`
+	// Allocation is what the workload had in the latest report, of the first
+	// resource; nil: unknown. Allocations are those of further resources.
+	Allocation  *float64           `json:"allocation,omitempty"`
+	Allocations map[string]float64 `json:"allocations,omitempty"`
 	// Reports is how many observations the model holds.
 	Reports int `json:"reports"`
 	// Model names learner, version and confidence: "bintree/1".
@@ -73,6 +84,9 @@ func (e *Estimate) Validate() error {
 			return err
 		}
 	}
+	if err := e.validateFurther(); err != nil {
+		return err
+	}
 	if l := e.Load; l != nil {
 		for _, v := range []float64{l.Now, l.Mean, l.Upper} {
 			if err := nonNegative("load forecast", v); err != nil {
@@ -99,6 +113,30 @@ func (e *Estimate) Validate() error {
 		return err
 	}
 	return validInputs(e.Inputs)
+}
+
+// validateFurther checks what is known over further resources.
+func (e *Estimate) validateFurther() error {
+	if len(e.Curves) > MaxResources || len(e.Allocations) > MaxResources {
+		return Invalidf("estimate of %s: %d curves, %d allocations, limit %d", e.Workload, len(e.Curves), len(e.Allocations), MaxResources)
+	}
+	for name, c := range e.Curves {
+		if err := named("resource of "+e.Workload, name); err != nil {
+			return err
+		}
+		if c == nil {
+			return Invalidf("estimate of %s: no curve over %.40q", e.Workload, name)
+		}
+		if err := c.Validate(); err != nil {
+			return fmt.Errorf("over %s: %w", name, err)
+		}
+	}
+	for name, v := range e.Allocations {
+		if err := nonNegative("allocation of "+name, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func validInputs(inputs []Input) error {

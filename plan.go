@@ -33,7 +33,8 @@ type Action struct {
 	// Target is the workload; Host is where the knob is.
 	Target string `json:"target"`
 	Host   string `json:"host"`
-	// Resource is what the knob turns: "cpu" in cores, "workers" in processes.
+	// Resource is what the knob turns: "cpu" in cores, "workers" in processes,
+	// "memory" in bytes, or another that the pool names.
 	Resource string `json:"resource"`
 	// Expect is the value that must be found before the write; the actuator
 	// refuses with ErrStale when it finds another one.
@@ -91,7 +92,10 @@ type Plan struct {
 	// Value is what the objective is expected to reach with the target.
 	Value *float64 `json:"value,omitempty"`
 	// Capacity is what the pool shares; the sum of what is set never exceeds it.
-	Capacity float64 `json:"capacity"`
+	// Where several resources are pooled it is that of the first, and Capacities
+	// has all of them by name: see CapacityOf.
+	Capacity   float64            `json:"capacity"`
+	Capacities map[string]float64 `json:"capacities,omitempty"`
 	// Lease is how long the allocation holds without another plan.
 	Lease   Seconds  `json:"lease_s"`
 	Actions []Action `json:"actions,omitempty"`
@@ -104,6 +108,17 @@ type Plan struct {
 	Applies string `json:"applies,omitempty"`
 	// Cut tells that a deadline cut the solution short.
 	Cut bool `json:"cut,omitempty"`
+	// Audit says how fair the allocation is; nil: nothing was audited.
+	Audit *Audit `json:"audit,omitempty"`
+}
+
+// CapacityOf returns what the pool shares of a resource: 0 where it pools
+// several and this is none of them.
+func (p *Plan) CapacityOf(resource string) float64 {
+	if len(p.Capacities) == 0 {
+		return p.Capacity
+	}
+	return p.Capacities[resource]
 }
 
 // Kind returns KindPlan.
@@ -144,6 +159,19 @@ func (p *Plan) Validate() error {
 	for _, v := range []float64{float64(p.Lease), p.Capacity} {
 		if err := nonNegative("plan "+p.ID(), v); err != nil {
 			return err
+		}
+	}
+	if len(p.Capacities) > MaxResources {
+		return Invalidf("plan %s: capacities of %d resources, limit %d", p.ID(), len(p.Capacities), MaxResources)
+	}
+	for name, v := range p.Capacities {
+		if err := nonNegative("capacity of "+name, v); err != nil {
+			return err
+		}
+	}
+	if p.Audit != nil {
+		if err := p.Audit.Validate(); err != nil {
+			return fmt.Errorf("plan %s: %w", p.ID(), err)
 		}
 	}
 	type place struct{ target, host, resource string }
