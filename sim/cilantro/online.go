@@ -1,0 +1,137 @@
+package cilantro
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/analyzer/forecast"
+	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/sim/cluster"
+)
+
+// Online is what a policy that learns is made of, besides the steps.
+type Online struct {
+	// Learner and Forecaster make those of each job; nil: the truth, to see
+	// what learning and forecasting cost.
+	Learner    func() learn.Learner
+	Forecaster func() forecast.Forecaster
+	// Level is the confidence of bounds. Default 0.9.
+	Level float64
+	// Step is B in units, Beta the weight of the certain demand. Defaults of
+	// package planner: 10 and 3/4.
+	Step int
+	Beta float64
+	// Guard lets the guard of production bound the steps; off by default, as
+	// in the paper.
+	Guard bool
+}
+
+// steps is a controller: the closed loop with one policy.
+type steps struct {
+	world *world
+	loop  *cluster.Loop
+	start time.Time
+	units []int
+}
+
+// start is the time at which runs start: the beginning of a round and of a
+// report, far from 0.
+func startOfRuns() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
+	s := &steps{world: w, start: startOfRuns(), units: shares(w)}
+	capacity := float64(w.env.Capacity)
+	c := cluster.Config{Start: s.start, Held: map[string]float64{},
+		Analyzer: analyzer.Config{Report: WindowSeconds * time.Second, Round: Windows * WindowSeconds * time.Second, Level: o.Level},
+		Planner: planner.Config{Pool: "sim", Resource: "cpu", Capacity: capacity, Unit: 1, Step: o.Step, Beta: o.Beta,
+			Round: Windows * WindowSeconds * time.Second, Policy: policy, Guard: guard.Config{Disabled: !o.Guard}},
+	}
+	for i := range w.jobs {
+		j := &w.jobs[i]
+		a := analyzer.Workload{Name: j.Name, Target: j.SLO, Resource: "cpu", Min: 1, Max: capacity,
+			LoadFrom: analyzer.FromPrometheus, PerformanceFrom: analyzer.FromPrometheus,
+			Learner: o.Learner, Forecaster: o.Forecaster}
+		if o.Learner == nil {
+			a.Learner = func() learn.Learner { return &known{world: w, job: i} }
+		}
+		if o.Forecaster == nil {
+			a.Forecaster = func() forecast.Forecaster { return &clairvoyant{world: w, job: i} }
+		}
+		c.Analyzer.Workloads = append(c.Analyzer.Workloads, a)
+		c.Planner.Workloads = append(c.Planner.Workloads, planner.WorkloadConfig{Name: j.Name, Mode: trimtab.Act,
+			Weight: j.Weight, Min: 1, Max: capacity, SLO: j.SLO, Utility: j.utility})
+		c.Held[j.Name] = float64(s.units[i])
+	}
+	var err error
+	s.loop, err = cluster.New(c)
+	return s, err
+}
+
+// Decide runs a round of the planner.
+func (s *steps) Decide(r int) ([]int, error) {
+	now := s.at(r * Windows)
+	for i := range s.world.jobs {
+		if j := &s.world.jobs[i]; !j.there(r*Windows) && !j.there((r+1)*Windows-1) {
+			s.loop.Set(now, j.Name, 1) // its owner took the rest away
+		}
+	}
+	s.loop.Round(now)
+	for i := range s.units {
+		s.units[i] = int(math.Round(s.loop.Held(s.world.jobs[i].Name)))
+	}
+	return s.units, nil
+}
+
+func (s *steps) at(k int) time.Time { return s.start.Add(time.Duration(k*WindowSeconds) * time.Second) }
+
+// Tell turns reports into the samples that a Prometheus would give.
+func (s *steps) Tell(k int, reports []Report) {
+	now := s.at(k + 1)
+	for i := range reports {
+		r, name := &reports[i], s.world.jobs[i].Name
+		if r.Silent {
+			continue
+		}
+		for _, v := range []*trimtab.Sample{
+			{Workload: name, Quantity: trimtab.Load, Source: "sim", Time: now, Value: r.Load},
+			{Workload: name, Quantity: trimtab.Performance, Source: "sim", Time: now, Value: r.Performance, Requests: r.Requests},
+		} {
+			v.Window = WindowSeconds
+			s.loop.Sample(now, v)
+		}
+	}
+	s.loop.Tick(now)
+}
+
+// Coverage returns the share of the points of each true curve, as it is at the
+// end of the run and at the load that was planned for, that the band holds.
+func (s *steps) Coverage(w *world) []float64 {
+	out := make([]float64, len(w.jobs))
+	for i := range w.jobs {
+		j := &w.jobs[i]
+		e := s.loop.Estimate(j.Name)
+		if e == nil || e.Curve == nil {
+			continue
+		}
+		n, inside := 0, 0
+		for _, x := range j.profile.X {
+			a := x * e.Curve.Load
+			if a < 1 || a > float64(w.env.Capacity) {
+				continue
+			}
+			b, p := e.Curve.Eval(a), j.profile.At(x)*w.factor(i, w.env.Rounds*Windows-1)
+			n++
+			if b.Lower <= p+1e-9 && p <= b.Upper+1e-9 {
+				inside++
+			}
+		}
+		if n > 0 {
+			out[i] = float64(inside) / float64(n)
+		}
+	}
+	return out
+}
