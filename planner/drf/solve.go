@@ -1,14 +1,16 @@
 package drf
 
 import (
+	"fmt"
 	"math"
-
-	"github.com/trimtab/trimtab"
 )
 
 // Solve answers a problem of any size; a matrix form for those that come again
 // and again. Errors are trimtab.ErrInvalid and name the tenant as a row.
 func Solve(p Problem) (Solution, error) {
+	if err := p.check(); err != nil {
+		return Solution{}, err
+	}
 	n := len(p.Tenants)
 	s := Solution{Level: make([]float64, n), Share: make([]float64, n), Allocation: make([][]float64, n), Bound: make([]int, n)}
 	room := make([]float64, len(p.Capacities))
@@ -26,10 +28,10 @@ func Solve(p Problem) (Solution, error) {
 		s.Allocation[i] = make([]float64, len(t.Demands))
 		s.Bound[i] = ByNothing
 		key := 0.0
+		if err := t.check(len(p.Capacities)); err != nil {
+			return Solution{}, fmt.Errorf("row %d: %w", i, err)
+		}
 		for _, d := range t.Demands {
-			if d.Resource < 0 || d.Resource >= len(p.Capacities) {
-				return Solution{}, trimtab.Invalidf("row %d: unknown resource %d", i, d.Resource)
-			}
 			w := d.Weight
 			if w == 0 {
 				w = t.Weight
