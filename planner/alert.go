@@ -17,8 +17,8 @@ type loan struct {
 	// those that are not over.
 	Name   string          `json:"name"`
 	Firing map[string]bool `json:"firing,omitempty"`
-	// Base is what the workload had before, in the resource's unit; negative:
-	// not seen yet.
+	// Base is what the workload had of the first resource before, in its unit;
+	// negative: not seen yet. Further resources are not lent.
 	Base float64 `json:"base"`
 	// Over is when the last alert resolved; zero: not yet.
 	Over time.Time `json:"over,omitzero"`
@@ -108,10 +108,10 @@ func (p *Planner) asksNow(now time.Time) (cause string, ok bool) {
 	return p.asks.cause, true
 }
 
-// lent returns the part of what the workload has that may be given back
+// lent returns the part of what the workload has of a resource that may be given back
 // because the alerts it was lent for are over.
-func (w *workload) lent(has float64) float64 {
-	if l := w.loan; l != nil && !l.Over.IsZero() && l.Base >= 0 {
+func (w *workload) lent(resource int, has float64) float64 {
+	if l := w.loan; resource == 0 && l != nil && !l.Over.IsZero() && l.Base >= 0 {
 		return max(0, has-l.Base)
 	}
 	return 0
@@ -119,9 +119,10 @@ func (w *workload) lent(has float64) float64 {
 
 // moved enters a move that is written. The first one after the end of the
 // alerts settles the loan: a fall gives back, a rise is needed without them.
-func (w *workload) moved(direction int, now time.Time) {
-	w.move = w.move.Then(direction, now)
-	if l := w.loan; l != nil && !l.Over.IsZero() {
+func (w *workload) moved(resource, direction int, now time.Time) {
+	d := w.dials[resource]
+	d.move = d.move.Then(direction, now)
+	if l := w.loan; resource == 0 && l != nil && !l.Over.IsZero() {
 		if direction < 0 {
 			w.returned = now
 		}

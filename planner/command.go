@@ -101,13 +101,13 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 			continue
 		}
 		a.Mode = trimtab.Act
-		e := p.ledger.entries[place{a.Target, a.Host}]
+		e, i := p.ledger.entries[place{a.Target, a.Resource, a.Host}], p.index(a.Resource)
 		switch {
-		case e == nil || e.gone || p.byName[a.Target] == nil || p.byName[a.Target].released:
+		case e == nil || e.gone || i < 0 || p.byName[a.Target] == nil || p.byName[a.Target].released:
 			r.heldBack[a.Target] = "its knob is gone"
 		case e.held.Problem != "":
 			r.heldBack[a.Target] = "knob: " + e.held.Problem
-		case !e.held.Now.Equal(a.Expect, grain*p.cfg.Unit):
+		case !e.held.Now.Equal(a.Expect, grain*p.resources[i].Unit):
 			r.heldBack[a.Target] = fmt.Sprintf("found %s, the plan expected %s", e.held.Now, a.Expect)
 		case a.Set.Less(a.Expect):
 			r.shrinks = append(r.shrinks, a)

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -41,6 +42,9 @@ type Config struct {
 	Beta float64
 	// Guard bounds every step after the policy; see its package.
 	Guard guard.Config
+	// Others are resources that are pooled beside the first. They need a policy
+	// that is a [Sharer].
+	Others []Resource
 	// Workloads may come in any order. Their names are unique.
 	Workloads []WorkloadConfig
 	// Groups give weights and guarantees to groups that workloads name. In any
@@ -48,6 +52,23 @@ type Config struct {
 	Groups []GroupConfig
 	// Stop, when not nil, is handed to the policy: see [Problem].
 	Stop func() bool
+}
+
+// Resource is one further resource of a pool.
+type Resource struct {
+	// Name is what knobs and curves call it: "memory", "llc".
+	Name string
+	// Capacity is what the pool shares of it and Unit the size of one step of
+	// an allocation, both in the resource's unit, > 0. At most 2^20 units.
+	Capacity, Unit float64
+	// Step bounds the move of one round, in units. Default 10.
+	Step int
+}
+
+// Bounds are those of one workload on one further resource, in its unit, with
+// the meaning that they have in [WorkloadConfig].
+type Bounds struct {
+	Min, Max, Default, Guarantee float64
 }
 
 // GroupConfig declares one group of workloads; see [Group].
@@ -69,8 +90,8 @@ type WorkloadConfig struct {
 	// Guarantee is what it gets before anybody is served by weight, as far as
 	// it demands it, in the resource's unit.
 	Guarantee float64
-	Mode  trimtab.Mode
-	Class trimtab.Class
+	Mode      trimtab.Mode
+	Class     trimtab.Class
 	// Weight is the weight of its entitlement. Default 1.
 	Weight float64
 	// Min and Max bound the allocation, in the resource's unit. A Max of 0 is
@@ -79,6 +100,9 @@ type WorkloadConfig struct {
 	// Default is what the workload may be raised to when nothing is known of
 	// it for HoldRounds rounds; 0: it holds.
 	Default float64
+	// Others are its bounds on the further resources of the pool, by name; it
+	// has no knob for those that are missing.
+	Others map[string]Bounds
 	// SLO is the performance asked for, > 0.
 	SLO float64
 	// Utility maps a performance >= 0 to [0, 1], not decreasing; nil: Linear.
@@ -114,6 +138,10 @@ func (c Config) withDefaults() Config {
 	c.AlertGap = orTime(c.AlertGap, 10*time.Second)
 	if c.Beta == 0 {
 		c.Beta = 0.75
+	}
+	c.Others = slices.Clone(c.Others)
+	for i := range c.Others {
+		c.Others[i].Step = orInt(c.Others[i].Step, 10)
 	}
 	c.Workloads = append([]WorkloadConfig(nil), c.Workloads...)
 	for i := range c.Workloads {
@@ -157,7 +185,57 @@ func (c Config) Validate() error {
 	if err := c.Guard.Validate(); err != nil {
 		return err
 	}
+	if err := c.validateOthers(); err != nil {
+		return err
+	}
 	return c.validateWorkloads()
+}
+
+// resources returns all resources of the pool, the first one first.
+func (c Config) resources() []Resource {
+	return append([]Resource{{c.Resource, c.Capacity, c.Unit, c.Step}}, c.Others...)
+}
+
+func (c Config) validateOthers() error {
+	if len(c.Others) >= trimtab.MaxResources {
+		return trimtab.Invalidf("planner: %d resources, limit %d", len(c.Others)+1, trimtab.MaxResources)
+	}
+	if _, ok := c.Policy.(Sharer); len(c.Others) > 0 && !ok {
+		return trimtab.Invalidf("planner: %s shares one resource, the pool has %d", c.Policy.Name(), len(c.Others)+1)
+	}
+	seen := map[string]bool{c.Resource: true}
+	for _, r := range c.Others {
+		switch {
+		case r.Name == "" || len(r.Name) > 253 || seen[r.Name]:
+			return trimtab.Invalidf("planner: resource %.40q: want a name of its own of 1 to 253 bytes", r.Name)
+		case !positive(r.Capacity) || !positive(r.Unit) || r.Step < 0:
+			return trimtab.Invalidf("planner: %s: capacity %v, unit %v, step %d: want finite numbers > 0", r.Name, r.Capacity, r.Unit, r.Step)
+		case r.Capacity/r.Unit > maxUnits:
+			return trimtab.Invalidf("planner: %s: capacity of %.0f units, limit %d: use a larger unit", r.Name, r.Capacity/r.Unit, maxUnits)
+		}
+		seen[r.Name] = true
+	}
+	return nil
+}
+
+// validateBounds checks the bounds of a workload on further resources.
+func (c Config) validateBounds(w *WorkloadConfig) error {
+	for name, b := range w.Others {
+		at := slices.IndexFunc(c.Others, func(r Resource) bool { return r.Name == name })
+		if at < 0 {
+			return trimtab.Invalidf("planner: workload %s has bounds on %.40q, which the pool does not share", w.Name, name)
+		}
+		for _, v := range []float64{b.Min, b.Max, b.Default, b.Guarantee} {
+			if v != 0 && !positive(v) {
+				return trimtab.Invalidf("planner: workload %s: %s: min %v, max %v, default %v, guarantee %v: want finite numbers >= 0",
+					w.Name, name, b.Min, b.Max, b.Default, b.Guarantee)
+			}
+		}
+		if b.Max != 0 && b.Min > b.Max || b.Min > c.Others[at].Capacity {
+			return trimtab.Invalidf("planner: workload %s: %s: min %v over max %v or the capacity %v", w.Name, name, b.Min, b.Max, c.Others[at].Capacity)
+		}
+	}
+	return nil
 }
 
 func (c Config) validateWorkloads() error {
@@ -180,6 +258,9 @@ func (c Config) validateWorkloads() error {
 		}
 		if w.Max != 0 && w.Min > w.Max || w.Min > c.Capacity {
 			return trimtab.Invalidf("planner: workload %s: min %v over max %v or the capacity %v", w.Name, w.Min, w.Max, c.Capacity)
+		}
+		if err := c.validateBounds(&w); err != nil {
+			return err
 		}
 		names[w.Name] = true
 	}

@@ -11,17 +11,23 @@ import (
 
 // ledger is what the planner knows that the knobs give, and what they may yet
 // give: for each knob the highest of the value last read back and of every
-// grow that was released and not answered. Their sum never exceeds the
-// capacity by the planner's doing.
+// grow that was released and not answered. For each resource their sum never
+// exceeds the capacity by the planner's doing.
 type ledger struct {
 	entries map[place]*entry
 	hosts   map[string]*hostState
-	// list is the entries in order of target and host; nil: to be sorted.
+	// list is the entries in order of target, resource and host; nil: to be
+	// sorted.
 	list []*entry
 }
 
-// place is one knob of the pool's resource.
-type place struct{ target, host string }
+// place is one knob of one of the pool's resources.
+type place struct{ target, resource, host string }
+
+// compare orders by target, resource and host.
+func (a place) compare(b place) int {
+	return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.resource, b.resource), cmp.Compare(a.host, b.host))
+}
 
 // entry is one knob.
 type entry struct {
@@ -99,14 +105,15 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Hel
 		return false
 	}
 	h.order, h.heard, h.paused = o, now, in.Paused
-	listed := make(map[string]bool, len(in.Targets))
+	listed := make(map[place]bool, len(in.Targets))
 	for i := range in.Targets {
 		t := in.Targets[i]
 		if !ours(&t) {
 			continue
 		}
-		listed[t.Target] = true
-		e := l.entry(place{t.Target, in.Host})
+		at := place{t.Target, t.Resource, in.Host}
+		listed[at] = true
+		e := l.entry(at)
 		e.gone = false
 		if o.before(e.order) {
 			t.Now = e.held.Now // an outcome told of a later value
@@ -119,7 +126,7 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Hel
 		e.answered(stepID{in.Epoch, in.Sequence, 0})
 	}
 	for p, e := range l.entries {
-		if p.host == in.Host && !listed[p.target] && !e.gone {
+		if p.host == in.Host && !listed[p] && !e.gone {
 			e.gone, e.goneSince = true, now
 		}
 	}
@@ -144,11 +151,11 @@ func (e *entry) answered(id stepID) {
 // read takes in the results of an outcome. Only a result of the very knob
 // answers its grows: another's says nothing of what this one holds. A refused
 // plan may be the repetition of one that was carried out: it answers nothing.
-func (l *ledger) read(in *trimtab.Outcome, resource string) {
+func (l *ledger) read(in *trimtab.Outcome) {
 	o := order{in.Epoch, in.Sequence, in.Time}
 	for _, r := range in.Results {
-		e := l.entries[place{r.Target, in.Host}]
-		if e == nil || r.Resource != resource || !r.Known {
+		e := l.entries[place{r.Target, r.Resource, in.Host}]
+		if e == nil || !r.Known {
 			continue
 		}
 		if !o.before(e.order) {
@@ -197,23 +204,20 @@ func (t term) fenced(e *entry) bool {
 	return e.order.epoch >= t.epoch || t.now.Sub(t.since) > t.lease
 }
 
-// sorted returns the entries in order of target and host.
+// sorted returns the entries in order of target, resource and host.
 func (l *ledger) sorted() []*entry {
 	if l.list == nil {
-		l.list = slices.SortedFunc(maps.Values(l.entries), func(a, b *entry) int {
-			return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.host, b.host))
-		})
+		l.list = slices.SortedFunc(maps.Values(l.entries), func(a, b *entry) int { return a.compare(b.place) })
 	}
 	return l.list
 }
 
-// of returns the knobs of one target, in order of host.
-func (l *ledger) of(target string) []*entry {
+// of returns the knobs of one resource of one target, in order of host.
+func (l *ledger) of(target, resource string) []*entry {
 	all := l.sorted()
-	byTarget := func(e *entry, t string) int { return cmp.Compare(e.target, t) }
-	first, _ := slices.BinarySearchFunc(all, target, byTarget)
+	first, _ := slices.BinarySearchFunc(all, place{target: target, resource: resource}, func(e *entry, p place) int { return e.compare(p) })
 	last := first
-	for last < len(all) && all[last].target == target {
+	for last < len(all) && all[last].target == target && all[last].resource == resource {
 		last++
 	}
 	return all[first:last]
@@ -222,14 +226,14 @@ func (l *ledger) of(target string) []*entry {
 // prune forgets knobs that are gone for longer than after, when another host
 // has the workload by now.
 func (l *ledger) prune(now time.Time, after time.Duration) {
-	live := map[string]bool{}
+	live := map[place]bool{} // of any host
 	for p, e := range l.entries {
 		if !e.gone {
-			live[p.target] = true
+			live[place{target: p.target, resource: p.resource}] = true
 		}
 	}
 	for p, e := range l.entries {
-		if e.gone && live[p.target] && now.Sub(e.goneSince) > after {
+		if e.gone && live[place{target: p.target, resource: p.resource}] && now.Sub(e.goneSince) > after {
 			delete(l.entries, p)
 			l.list = nil
 		}

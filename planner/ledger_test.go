@@ -15,7 +15,7 @@ func knob(t *testing.T) (ledger, *entry) {
 	t.Helper()
 	l := newLedger()
 	l.hold(began, said(1, 0, 2), func(*trimtab.Held) bool { return true })
-	e := l.entry(place{"w", "h"})
+	e := l.entry(place{"w", "cpu", "h"})
 	e.grows = []grow{{id: stepID{1, 2, 2}, set: trimtab.Units(5), until: began.Add(time.Minute)}}
 	return l, e
 }
@@ -41,9 +41,9 @@ func believes(t *testing.T, e *entry, want float64) {
 
 func TestAnAnswerToAnEarlierStepKeepsTheGrowOfALaterOne(t *testing.T) {
 	l, e := knob(t)
-	l.read(answered(1, 1, 2), "cpu")
+	l.read(answered(1, 1, 2))
 	believes(t, e, 5)
-	l.read(answered(2, 2, 2), "cpu")
+	l.read(answered(2, 2, 2))
 	believes(t, e, 2)
 }
 
@@ -51,13 +51,13 @@ func TestARefusedRepetitionAnswersNoGrow(t *testing.T) {
 	l, e := knob(t)
 	refused := answered(2, 1, 2)
 	refused.Refused = "stale: plan 1-2 step 2 was accepted"
-	l.read(refused, "cpu")
+	l.read(refused)
 	believes(t, e, 5)
 }
 
 func TestAnOlderHoldingDoesNotOverwriteAnOutcome(t *testing.T) {
 	l, e := knob(t)
-	l.read(answered(2, 3, 4), "cpu")
+	l.read(answered(2, 3, 4))
 	all := func(*trimtab.Held) bool { return true }
 	for _, older := range []*trimtab.Holding{said(1, 4, 2), said(2, 2, 2)} {
 		older.Targets[0].Problem = "foreign"
@@ -71,7 +71,7 @@ func TestAnOlderHoldingDoesNotOverwriteAnOutcome(t *testing.T) {
 	}
 	l.hold(began, said(2, 5, 3), all)
 	believes(t, e, 3)
-	l.read(answered(2, 4, 6), "cpu")
+	l.read(answered(2, 4, 6))
 	believes(t, e, 3)
 }
 

@@ -14,7 +14,9 @@ import (
 // returns Plans. A round starts on the tick after Round has passed, at once
 // when an alert on one of its workloads fires or is over, and on command.
 type Planner struct {
-	cfg       Config
+	cfg Config
+	// resources are those of the pool, the first one first.
+	resources []Resource
 	workloads []*workload // in order of name
 	byName    map[string]*workload
 	ledger    ledger
@@ -41,13 +43,39 @@ type workload struct {
 	// fresh is when an estimate was last good for planning; the time of the
 	// first round before any was.
 	fresh time.Time
+	// dials are by the index of the resource; nil: it has no knob for it.
+	dials    []*dial
+	loan     *loan // nil: no alert fires, and nothing is to be given back
+	returned time.Time
+	released bool
+}
+
+// dial is what the planner keeps of one resource of one workload.
+type dial struct {
+	Bounds
 	// demand is the recommended demand in units, when known (equation 6).
 	demand      int
 	knowsDemand bool
 	move        guard.Move
-	loan        *loan // nil: no alert fires, and nothing is to be given back
-	returned    time.Time
-	released    bool
+}
+
+// newDials returns the dials of a workload.
+func newDials(c *WorkloadConfig, resources []Resource) []*dial {
+	dials := make([]*dial, len(resources))
+	for i, r := range resources {
+		b, ok := c.Others[r.Name]
+		if i == 0 {
+			b, ok = Bounds{c.Min, c.Max, c.Default, c.Guarantee}, true
+		}
+		if !ok {
+			continue
+		}
+		if b.Max == 0 || b.Max > r.Capacity {
+			b.Max = r.Capacity
+		}
+		dials[i] = &dial{Bounds: b}
+	}
+	return dials
 }
 
 // New returns a planner that publishes nothing until it is told that it leads.
@@ -57,8 +85,9 @@ func New(cfg Config) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, ledger: newLedger(), groups: map[string]time.Time{}}
+	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
-		w := &workload{WorkloadConfig: c}
+		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
 		p.workloads = append(p.workloads, w)
 		p.byName[c.Name] = w
 	}
@@ -118,8 +147,20 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 }
 
 // ours reports whether a knob is one of the pool's.
-func (p *Planner) ours(h *trimtab.Held) bool {
-	return h.Resource == p.cfg.Resource && p.byName[h.Target] != nil
+func (p *Planner) ours(h *trimtab.Held) bool { return p.dial(h.Target, h.Resource) != nil }
+
+// index returns the index of a resource; -1: the pool does not share it.
+func (p *Planner) index(resource string) int {
+	return slices.IndexFunc(p.resources, func(r Resource) bool { return r.Name == resource })
+}
+
+// dial returns what is kept of one resource of one workload, or nil.
+func (p *Planner) dial(target, resource string) *dial {
+	w, i := p.byName[target], p.index(resource)
+	if w == nil || i < 0 {
+		return nil
+	}
+	return w.dials[i]
 }
 
 // learn keeps the latest estimate of a workload.
@@ -166,30 +207,44 @@ func (p *Planner) term(now time.Time) term {
 	return term{p.epoch, p.since, now, p.cfg.Lease}
 }
 
-// most returns what stands for Unlimited in a knob of the named workload.
+// most returns what stands for Unlimited in a knob.
 func (p *Planner) most(e *entry) float64 {
-	m := p.byName[e.target].Max
+	m := p.dial(e.target, e.resource).Max
 	if e.held.Max > 0 {
 		m = min(m, e.held.Max)
 	}
 	return m
 }
 
-// spare returns the capacity that no knob can be using, negative when more may
-// be in use than there is. A workload that no host has told of may have a knob
-// all the same, until the term is older than a lease.
-func (p *Planner) spare(now time.Time) float64 {
-	left := p.cfg.Capacity
+// spare returns the capacity of a resource that no knob can be using, negative
+// when more may be in use than there is. A workload that no host has told of
+// may have a knob all the same, until the term is older than a lease.
+func (p *Planner) spare(now time.Time, resource int) float64 {
+	left := p.resources[resource].Capacity
 	told := make(map[string]bool, len(p.workloads))
 	for _, e := range p.ledger.sorted() {
-		left -= e.reserve(p.most(e), p.term(now))
-		told[e.target] = true
+		if e.resource == p.resources[resource].Name {
+			left -= e.reserve(p.most(e), p.term(now))
+			told[e.target] = true
+		}
 	}
 	if now.Sub(p.since) <= p.cfg.Lease {
 		for _, w := range p.workloads {
-			if !told[w.Name] {
-				left -= w.Max
+			if d := w.dials[resource]; d != nil && !told[w.Name] {
+				left -= d.Max
 			}
+		}
+	}
+	return left
+}
+
+// idle returns the capacity of a resource that is believed to be used by none
+// of the knobs but those of mine.
+func (p *Planner) idle(now time.Time, resource int, mine map[*entry]bool) float64 {
+	left := p.resources[resource].Capacity
+	for _, e := range p.ledger.sorted() {
+		if e.resource == p.resources[resource].Name && !mine[e] {
+			left -= e.believed(p.most(e), now)
 		}
 	}
 	return left

@@ -26,7 +26,8 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	plan := trimtab.Plan{
 		Pool: p.cfg.Pool, Epoch: p.epoch, Sequence: p.sequence, Step: 1, Time: r.now,
 		Objective: p.cfg.Policy.Name(), Value: r.value, Capacity: p.cfg.Capacity,
-		Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
+		Capacities: p.capacities(), Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
+		Audit: r.audit,
 	}
 	if len(plan.Held) == 0 {
 		plan.Held = nil
@@ -48,6 +49,18 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	return p.emit(&plan)
 }
 
+// capacities returns what the pool shares where it is more than one resource.
+func (p *Planner) capacities() map[string]float64 {
+	if len(p.resources) < 2 {
+		return nil
+	}
+	all := make(map[string]float64, len(p.resources))
+	for _, r := range p.resources {
+		all[r.Name] = r.Capacity
+	}
+	return all
+}
+
 // emit records what a plan does and hands it out.
 func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 	for i := range plan.Actions {
@@ -59,7 +72,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			if rise {
 				direction = 1
 			}
-			w.moved(direction, plan.Time)
+			w.moved(p.index(a.Resource), direction, plan.Time)
 		}
 	}
 	p.counts.plan(plan)
@@ -81,12 +94,25 @@ func advises(plan *trimtab.Plan) bool {
 
 // fit scales grows to what is free by the ledger and enters them there. What
 // a knob has reserved already, by a grow that was not answered, is its own.
+// Each resource is shared by itself: none of them can fund another.
 func (p *Planner) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
-	id := stepID{plan.Epoch, plan.Sequence, plan.Step}
-	asks := make([]float64, 0, len(grows))
-	kept := make([]trimtab.Action, 0, len(grows))
+	var out []trimtab.Action
+	for i := range p.resources {
+		out = append(out, p.fitOne(now, i, grows, plan)...)
+	}
+	return out
+}
+
+// fitOne is fit for the grows of one resource.
+func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
+	id, of := stepID{plan.Epoch, plan.Sequence, plan.Step}, p.resources[resource]
+	var asks []float64
+	var kept []trimtab.Action
 	for _, a := range grows {
-		e := p.ledger.entries[place{a.Target, a.Host}]
+		if a.Resource != of.Name {
+			continue
+		}
+		e := p.ledger.entries[place{a.Target, a.Resource, a.Host}]
 		if e == nil || e.gone || !e.held.Now.Less(a.Set) || p.byName[a.Target].released || !p.term(now).fenced(e) {
 			p.counts.dropped++
 			continue
@@ -96,18 +122,18 @@ func (p *Planner) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) 
 		kept = append(kept, a)
 	}
 	out := kept[:0]
-	for i, got := range guard.Share(asks, p.spare(now), p.cfg.Unit) {
+	for i, got := range guard.Share(asks, p.spare(now, resource), of.Unit) {
 		a := kept[i]
 		if got < asks[i] {
 			a.Set = trimtab.Units(a.Set.Value - asks[i] + got)
 			a.Why.Binding = fmt.Sprintf("capacity: %v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[i]))
 			p.counts.scaled++
 		}
-		if a.Set.Value-a.Expect.Value < p.cfg.Unit/2 {
+		if a.Set.Value-a.Expect.Value < of.Unit/2 {
 			p.counts.dropped++
 			continue
 		}
-		e := p.ledger.entries[place{a.Target, a.Host}]
+		e := p.ledger.entries[place{a.Target, a.Resource, a.Host}]
 		e.grows = append(e.grows, grow{id: id, set: a.Set, until: now.Add(p.cfg.Lease + p.cfg.Confirm)})
 		out = append(out, a)
 	}
@@ -128,7 +154,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	p.pending = nil
 	plan := w.plan
 	plan.Step, plan.Last, plan.Time = 2, true, now
-	plan.Held = maps.Clone(w.plan.Held)
+	plan.Held, plan.Audit = maps.Clone(w.plan.Held), nil
 	plan.Actions = p.fit(now, w.grows, plan)
 	if waits {
 		p.counts.unanswered++
@@ -150,7 +176,7 @@ func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 		p.counts.ignored["outcome"]++
 		return nil
 	}
-	p.ledger.read(o, p.cfg.Resource)
+	p.ledger.read(o)
 	if w := p.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
 		delete(w.waits, o.Host)
 	}

@@ -8,7 +8,11 @@ import (
 
 // reason says why a workload gets what it gets.
 func (r *decision) reason(s *seat) trimtab.Reason {
-	u := r.planner.cfg.Unit
+	u, what := s.of.Unit, ""
+	if len(r.planner.resources) > 1 {
+		what = " " + s.of.Name
+	}
+	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
 	why := trimtab.Reason{NextCheck: r.planner.next, Binding: s.binding}
 	if e := s.estimate; e != nil {
 		why.Inputs, why.Model = aged(e, r.now.Sub(e.Time).Seconds()), e.Model
@@ -16,13 +20,13 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	set := s.grant.Set
 	if !s.free {
 		why.Binding = "default"
-		why.Summary = fmt.Sprintf("%s: raised from %s to %v, towards its declared default, because nothing is known of it: %s%s",
-			s.Name, s.entry.held.Now, trimtab.Units(set), s.held, s.because(false))
+		why.Summary = fmt.Sprintf("%s:%s raised from %s to %s, towards its declared default, because nothing is known of it: %s%s",
+			s.Name, what, show(s.entry.held.Now), show(trimtab.Units(set)), s.held, s.because(false))
 		return why
 	}
 	target := float64(s.aim) * u
 	why.Target = &target
-	b := s.estimate.Curve.Eval(set)
+	b := s.curve.Eval(set)
 	why.Bounds = &b
 	expected := b.Mean
 	if x, ok := r.planner.cfg.Policy.(Expecter); ok {
@@ -39,7 +43,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case s.grant.Binding != "":
 		why.Binding = s.grant.Binding
 	case set != target:
-		why.Binding = s.stopped(r)
+		why.Binding = s.stopped()
 	case why.Binding == "":
 		why.Binding = "none"
 	}
@@ -47,8 +51,8 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	if set < s.now {
 		verb = "lowered"
 	}
-	why.Summary = fmt.Sprintf("%s: %s from %s to %v: %s wants %v, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		s.Name, verb, s.entry.held.Now, trimtab.Units(set), r.planner.cfg.Policy.Name(), trimtab.Units(target), b.Mean, b.Lower, b.Upper, s.SLO,
+	why.Summary = fmt.Sprintf("%s:%s %s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
+		s.Name, what, verb, show(s.entry.held.Now), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.because(verb == "lowered"))
 	return why
 }
@@ -61,10 +65,10 @@ const maxExplained = 200
 // be: to stay; to go to the target at once, when a bound stopped it; and one
 // unit less, or more, for the workload that this one trades with.
 func (r *decision) alternatives(s *seat) []trimtab.Alternative {
-	if s.in.score == nil {
+	if s.in == nil || s.in.score == nil {
 		return nil
 	}
-	u := r.planner.cfg.Unit
+	u := s.of.Unit
 	units := append([]int(nil), s.in.answer.Units...)
 	score := func() float64 { return s.in.score(units) }
 	var out []trimtab.Alternative
@@ -80,7 +84,7 @@ func (r *decision) alternatives(s *seat) []trimtab.Alternative {
 	}
 	copy(units, s.in.answer.Units)
 	if s.grant.Set != float64(s.aim)*u {
-		out = append(out, trimtab.Alternative{Set: float64(s.aim) * u, Objective: score(), Why: "all the way at once: " + s.stopped(r)})
+		out = append(out, trimtab.Alternative{Set: float64(s.aim) * u, Objective: score(), Why: "all the way at once: " + s.stopped()})
 	}
 	// One unit against the workload that moved most the other way.
 	direction := 1
@@ -103,11 +107,11 @@ func (r *decision) alternatives(s *seat) []trimtab.Alternative {
 }
 
 // stopped says what kept a step from its target.
-func (s *seat) stopped(r *decision) string {
+func (s *seat) stopped() string {
 	if s.grant.Binding != "" {
 		return s.grant.Binding
 	}
-	return fmt.Sprintf("step: at most %d units of %v a round", r.planner.cfg.Step, r.planner.cfg.Unit)
+	return fmt.Sprintf("step: at most %d units of %s a round", s.of.Step, trimtab.AmountOf(s.of.Name, trimtab.Units(s.of.Unit)))
 }
 
 // rival returns the place, other than i, that the solution moves furthest up

@@ -9,10 +9,16 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 )
 
-// seat is one workload in one round.
+// seat is one resource of one workload in one round.
 type seat struct {
 	*workload
+	dial  *dial
 	entry *entry
+	// resource is its index and of the resource itself; curve is the
+	// performance over it.
+	resource int
+	of       *Resource
+	curve    *trimtab.Curve
 	// now is what it has, an unlimited knob counted as its maximum.
 	now float64
 	// lo and hi are its bounds in units.
@@ -27,9 +33,11 @@ type seat struct {
 	grant   guard.Grant
 	binding string
 	need    Demand
-	// in is the solution that set the aim, and at the place in it.
-	in *solution
-	at int
+	// solved tells that the aim is set; in is the solution that set it, where
+	// the policy shares one resource, and at the place in it.
+	solved bool
+	in     *solution
+	at     int
 }
 
 // acts reports whether what is planned for the workload is written.
@@ -74,8 +82,9 @@ type decision struct {
 	now      time.Time
 	cause    string
 	applies  string
-	seats    []*seat
+	seats    []*seat // in order of name, then of the resources
 	heldBack map[string]string
+	audit    *trimtab.Audit
 	value    *float64
 	cut      bool
 	shrinks  []trimtab.Action
@@ -95,74 +104,119 @@ type solution struct {
 func (r *decision) decide() {
 	p := r.planner
 	for _, w := range p.workloads {
-		if s := r.seat(w); s != nil {
-			r.seats = append(r.seats, s)
-		}
+		r.seats = append(r.seats, r.seat(w)...)
 	}
-	r.solve(func(s *seat) bool { return s.acts() })
-	r.solve(func(s *seat) bool { return true })
-	r.guard()
+	solve := r.solve
+	if sharer, ok := p.cfg.Policy.(Sharer); ok && len(p.resources) > 1 {
+		solve = func(in func(*seat) bool) { r.share(sharer, in) }
+	}
+	solve(func(s *seat) bool { return s.acts() })
+	solve(func(s *seat) bool { return true })
+	for i := range p.resources {
+		r.guard(i)
+	}
 	for _, s := range r.seats {
 		r.act(s)
 	}
+	r.judge()
 }
 
-// seat looks at one workload; nil when it is off.
-func (r *decision) seat(w *workload) *seat {
+// seat looks at one workload, at each of its resources; none when it is off.
+// It is planned for as a whole or not at all: who has too little of one
+// resource says nothing of what it needs of another.
+func (r *decision) seat(w *workload) []*seat {
 	if w.Mode == trimtab.Off || w.released {
 		if w.released {
 			r.heldBack[w.Name] = "released"
 		}
 		return nil
 	}
-	s := &seat{workload: w}
 	if w.fresh.IsZero() {
 		w.fresh = r.now
 	}
-	s.entry, s.held = r.knob(w)
-	if s.entry == nil {
-		r.heldBack[w.Name] = s.held
-		return nil
+	var seats []*seat
+	doubt, held := r.doubt(w), ""
+	for i, d := range w.dials {
+		if d == nil {
+			continue
+		}
+		s := r.seatOf(w, i)
+		if s.held == "" && doubt == "" && s.curve == nil {
+			doubt = "estimate: nothing learnt yet" + r.about(i)
+		}
+		if held == "" {
+			held = s.held
+		}
+		if s.entry != nil {
+			seats = append(seats, s)
+		}
 	}
-	u := r.planner.cfg.Unit
-	most := r.planner.most(s.entry)
-	s.now = bounded(s.entry.held.Now, most)
-	if w.loan != nil && w.loan.Base < 0 {
-		w.loan.Base = s.now
-	}
-	s.lo, s.hi = upUnits(max(w.Min, s.entry.held.Min), u), downUnits(most, u)
-	doubt := r.doubt(w)
 	if doubt == "" {
 		w.fresh = r.now
 	}
-	switch {
-	case s.held != "":
-	case doubt != "":
-		s.held = doubt
-	case s.lo > s.hi:
-		s.held = fmt.Sprintf("no whole unit of %v between %v and %v", u, max(w.Min, s.entry.held.Min), most)
-	default:
-		s.free = true
-		r.demand(s)
+	if held == "" {
+		held = doubt
+	}
+	if held != "" {
+		r.heldBack[w.Name] = held
+	}
+	for _, s := range seats {
+		if s.free, s.held = held == "", held; s.free {
+			r.demand(s)
+		}
+	}
+	return seats
+}
+
+// about names a resource in a reason, where there is more than one.
+func (r *decision) about(resource int) string {
+	if len(r.planner.resources) == 1 {
+		return ""
+	}
+	return " of " + r.planner.resources[resource].Name
+}
+
+// seatOf looks at the knob of one resource; entry is nil when there is none.
+func (r *decision) seatOf(w *workload, resource int) *seat {
+	p, d := r.planner, w.dials[resource]
+	s := &seat{workload: w, dial: d, resource: resource, of: &p.resources[resource]}
+	s.entry, s.held = r.knob(w, resource)
+	if e := w.estimate; e != nil {
+		s.curve = e.Curve
+		if resource > 0 {
+			s.curve = e.Curves[s.of.Name]
+		}
+	}
+	if s.entry == nil {
+		return s
+	}
+	u := s.of.Unit
+	most := p.most(s.entry)
+	s.now = bounded(s.entry.held.Now, most)
+	if resource == 0 && w.loan != nil && w.loan.Base < 0 {
+		w.loan.Base = s.now
+	}
+	least := max(d.Min, s.entry.held.Min)
+	s.lo, s.hi = upUnits(least, u), downUnits(most, u)
+	if s.held == "" && s.lo > s.hi {
+		s.held = fmt.Sprintf("no whole unit of %v%s between %v and %v", u, r.about(resource), least, most)
 	}
 	s.grant = guard.Grant{Set: s.now}
-	if s.held != "" {
-		r.heldBack[w.Name] = s.held
-	}
 	return s
 }
 
-// knob finds the one knob of a workload, or says why there is none to turn.
-func (r *decision) knob(w *workload) (*entry, string) {
+// knob finds the one knob of a resource of a workload, or says why there is
+// none to turn.
+func (r *decision) knob(w *workload, resource int) (*entry, string) {
 	var found *entry
-	held := "no actuator has its knob"
-	for _, e := range r.planner.ledger.of(w.Name) {
+	held := "no actuator has its knob" + r.about(resource)
+	for _, e := range r.planner.ledger.of(w.Name, r.planner.resources[resource].Name) {
 		switch {
 		case e.gone && found == nil:
-			held = fmt.Sprintf("host %s no longer has its knob", e.host)
+			held = fmt.Sprintf("host %s no longer has its knob%s", e.host, r.about(resource))
 		case e.gone:
 		case found != nil:
-			return nil, fmt.Sprintf("hosts %s and %s both have its knob", found.host, e.host)
+			return nil, fmt.Sprintf("hosts %s and %s both have its knob%s", found.host, e.host, r.about(resource))
 		default:
 			found = e
 		}
@@ -171,7 +225,7 @@ func (r *decision) knob(w *workload) (*entry, string) {
 	case found == nil:
 		return nil, held
 	case found.held.Problem != "":
-		return found, "knob: " + found.held.Problem
+		return found, "knob" + r.about(resource) + ": " + found.held.Problem
 	case r.now.Sub(r.planner.ledger.host(found.host).heard) > r.planner.cfg.Lease:
 		return found, fmt.Sprintf("host %s was not heard of for %v", found.host, r.now.Sub(r.planner.ledger.host(found.host).heard).Round(time.Second))
 	}
@@ -192,63 +246,42 @@ func (r *decision) doubt(w *workload) string {
 		return fmt.Sprintf("estimate: %v old", r.now.Sub(e.Time).Round(time.Second))
 	case e.Time.Sub(r.now) > r.planner.cfg.StaleAfter:
 		return "estimate: from the future: check the clocks"
-	case e.Curve == nil:
-		return "estimate: nothing learnt yet"
 	}
 	return ""
 }
 
 // demand updates the recommended demand (equation 6).
 func (r *decision) demand(s *seat) {
-	c := r.planner.cfg
-	s.need = DemandOf(s.estimate.Curve, s.SLO, c.Unit, s.lo, s.hi)
-	before := s.workload.demand
-	if !s.knowsDemand {
-		before = int(math.Round(s.now / c.Unit))
+	u := s.of.Unit
+	s.need = DemandOf(s.curve, s.SLO, u, s.lo, s.hi)
+	before := s.dial.demand
+	if !s.dial.knowsDemand {
+		before = int(math.Round(s.now / u))
 	}
-	s.workload.demand = min(max(s.need.Recommend(c.Beta, before, c.Step), s.lo), s.hi)
-	s.knowsDemand = true
+	s.dial.demand = min(max(s.need.Recommend(r.planner.cfg.Beta, before, s.of.Step), s.lo), s.hi)
+	s.dial.knowsDemand = true
 }
 
 // solve asks the policy about the free workloads that are in; all others keep
 // what they may hold. It sets the aim of those that were not asked about yet.
 func (r *decision) solve(in func(*seat) bool) {
 	p := r.planner
-	var asked []*seat
-	left, fresh := p.cfg.Capacity, false
-	mine := map[*entry]bool{}
-	for _, s := range r.seats {
-		if s.free && in(s) {
-			asked = append(asked, s)
-			mine[s.entry] = true
-			fresh = fresh || s.in == nil
-		}
-	}
+	asked, mine, fresh := r.asked(in)
 	if !fresh {
 		return
 	}
-	for _, e := range p.ledger.sorted() {
-		if !mine[e] {
-			left -= e.believed(p.most(e), r.now)
-		}
-	}
-	prob := &Problem{Units: max(0, downUnits(left, p.cfg.Unit)), Unit: p.cfg.Unit, Stop: p.cfg.Stop}
+	left := p.idle(r.now, 0, mine)
+	prob := &Problem{Units: max(0, downUnits(left, p.cfg.Unit)), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
 	for _, s := range asked {
 		prob.Workloads = append(prob.Workloads, Workload{
-			Name: s.Name, Weight: s.Weight, Min: s.lo, Max: s.hi,
-			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.estimate.Curve,
-			SLO: s.SLO, Utility: s.Utility, Demand: s.workload.demand,
+			Name: s.Name, Group: s.Group, Guarantee: downUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
+			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve,
+			SLO: s.SLO, Utility: s.Utility, Demand: s.dial.demand,
 		})
 	}
 	answer, err := p.cfg.Policy.Solve(prob)
 	if err != nil {
-		p.counts.unsolved++
-		for _, s := range asked {
-			if s.in == nil {
-				s.free, s.held = false, err.Error()
-				r.heldBack[s.Name] = s.held
-			}
-		}
+		r.unsolved(asked, err)
 		return
 	}
 	sol := &solution{problem: prob, answer: answer}
@@ -256,51 +289,113 @@ func (r *decision) solve(in func(*seat) bool) {
 		sol.score = sc.Scorer(prob)
 	}
 	for i, s := range asked {
-		if s.in == nil {
-			s.in, s.at, s.aim, s.binding = sol, i, answer.Units[i], answer.Binding[i]
+		if !s.solved {
+			s.solved, s.in, s.at, s.aim, s.binding = true, sol, i, answer.Units[i], answer.Binding[i]
 		}
 	}
 	r.value, r.cut = &answer.Value, r.cut || answer.Cut
 }
 
-// guard takes a step of at most B units to the aim, and bounds it.
-func (r *decision) guard() {
-	p := r.planner
-	g := guard.Round{Now: r.now, Unit: p.cfg.Unit, Capacity: p.cfg.Capacity, Spare: p.cfg.Capacity}
-	for _, e := range p.ledger.sorted() {
-		g.Spare -= e.believed(p.most(e), r.now)
-	}
+// asked returns the free seats that are in, their knobs, and whether any of
+// them has no aim yet.
+func (r *decision) asked(in func(*seat) bool) (asked []*seat, mine map[*entry]bool, fresh bool) {
+	mine = map[*entry]bool{}
 	for _, s := range r.seats {
+		if s.free && in(s) {
+			asked = append(asked, s)
+			mine[s.entry] = true
+			fresh = fresh || !s.solved
+		}
+	}
+	return asked, mine, fresh
+}
+
+// unsolved holds those that wait for an aim.
+func (r *decision) unsolved(asked []*seat, err error) {
+	r.planner.counts.unsolved++
+	for _, s := range asked {
+		if !s.solved {
+			s.free, s.held = false, err.Error()
+			r.heldBack[s.Name] = s.held
+		}
+	}
+}
+
+// share is solve for a policy that shares several resources at once.
+func (r *decision) share(policy Sharer, in func(*seat) bool) {
+	p := r.planner
+	asked, mine, fresh := r.asked(in)
+	if !fresh {
+		return
+	}
+	q := &Question{Stop: p.cfg.Stop, Groups: p.groupsOf()}
+	for i, of := range p.resources {
+		left := p.idle(r.now, i, mine)
+		q.Resources = append(q.Resources, Pooled{of.Name, of.Unit, of.Capacity / of.Unit, max(0, downUnits(left, of.Unit))})
+	}
+	at := make([]int, len(asked)) // the place of each seat's workload in q
+	for i, s := range asked {
+		if n := len(q.Workloads); n == 0 || q.Workloads[n-1].Name != s.Name {
+			q.Workloads = append(q.Workloads, Claim{Name: s.Name, Group: s.Group, Weight: s.Weight, Wants: make([]Want, len(p.resources))})
+		}
+		at[i] = len(q.Workloads) - 1
+		q.Workloads[at[i]].Wants[s.resource] = Want{Min: s.lo, Max: s.hi, Current: int(math.Round(s.now / s.of.Unit)),
+			Demand: s.dial.demand, Guarantee: downUnits(s.dial.Guarantee, s.of.Unit)}
+	}
+	answer, err := policy.Share(q)
+	if err != nil {
+		r.unsolved(asked, err)
+		return
+	}
+	for i, s := range asked {
+		if !s.solved {
+			s.solved, s.aim, s.binding = true, answer.Units[at[i]][s.resource], answer.Binding[at[i]][s.resource]
+		}
+	}
+	r.value, r.cut = &answer.Value, r.cut || answer.Cut
+}
+
+// guard takes a step of at most B units of one resource to the aim, and
+// bounds it.
+func (r *decision) guard(resource int) {
+	p, of := r.planner, &r.planner.resources[resource]
+	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: of.Capacity, Spare: p.idle(r.now, resource, nil)}
+	var seats []*seat
+	for _, s := range r.seats {
+		if s.resource != resource {
+			continue
+		}
+		seats = append(seats, s)
 		s.want = s.now
 		target := s.now
 		if s.free {
-			target = float64(s.aim) * p.cfg.Unit
-			s.want = p.stepTo(s.now, s.aim)
+			target = float64(s.aim) * of.Unit
+			s.want = of.stepTo(s.now, s.aim)
 		} else if raised := r.fallback(s); raised > s.now {
-			target, s.want = raised, p.stepTo(s.now, downUnits(raised, p.cfg.Unit))
+			target, s.want = raised, of.stepTo(s.now, downUnits(raised, of.Unit))
 		}
 		g.Workloads = append(g.Workloads, guard.Workload{
 			Name: s.Name, Now: s.now, Target: target, Want: s.want, Fresh: s.free,
-			Missing: s.free && s.estimate.Curve.Eval(s.now).Mean < s.SLO,
-			Meets:   s.free && s.estimate.Curve.Eval(target).Mean >= s.SLO,
-			Advice:  !s.acts(), Last: s.move, Lent: s.lent(s.now), Returned: s.returned,
+			Missing: s.free && s.curve.Eval(s.now).Mean < s.SLO,
+			Meets:   s.free && s.curve.Eval(target).Mean >= s.SLO,
+			Advice:  !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		})
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
-		r.seats[i].grant = grant
+		seats[i].grant = grant
 	}
 }
 
 // stepTo returns the value at most B units from now towards aim units.
-func (p *Planner) stepTo(now float64, aim int) float64 {
-	at := now / p.cfg.Unit
+func (of *Resource) stepTo(now float64, aim int) float64 {
+	at := now / of.Unit
 	switch {
 	case float64(aim) > at:
-		aim = min(aim, int(math.Floor(at+float64(p.cfg.Step)+grain)))
+		aim = min(aim, int(math.Floor(at+float64(of.Step)+grain)))
 	case float64(aim) < at:
-		aim = max(aim, int(math.Ceil(at-float64(p.cfg.Step)-grain)))
+		aim = max(aim, int(math.Ceil(at-float64(of.Step)-grain)))
 	}
-	return float64(aim) * p.cfg.Unit
+	return float64(aim) * of.Unit
 }
 
 // fallback returns what a workload that nothing is known of may be raised to:
@@ -309,16 +404,16 @@ func (r *decision) fallback(s *seat) float64 {
 	if s.entry.held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.entry.held.Now.Unlimited {
 		return 0
 	}
-	return min(s.Default, r.planner.most(s.entry))
+	return min(s.dial.Default, r.planner.most(s.entry))
 }
 
 // act turns a grant into an action.
 func (r *decision) act(s *seat) {
 	set, now := trimtab.Units(s.grant.Set), s.entry.held.Now
-	if math.Abs(s.grant.Set-s.now) < r.planner.cfg.Unit/2 {
+	if math.Abs(s.grant.Set-s.now) < s.of.Unit/2 {
 		return // a quantised knob is where it can be
 	}
-	a := trimtab.Action{Target: s.Name, Host: s.entry.host, Resource: r.planner.cfg.Resource, Expect: now, Set: set, Mode: s.Mode, Why: r.reason(s)}
+	a := trimtab.Action{Target: s.Name, Host: s.entry.host, Resource: s.of.Name, Expect: now, Set: set, Mode: s.Mode, Why: r.reason(s)}
 	switch {
 	case s.Mode == trimtab.Recommend:
 		r.advice = append(r.advice, a)

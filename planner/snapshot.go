@@ -16,6 +16,8 @@ type memory struct {
 	Demand *int       `json:"demand,omitempty"`
 	Unit   float64    `json:"unit"`
 	Move   guard.Move `json:"move"`
+	// Others has demand, unit and move of further resources, by name.
+	Others map[string]memory `json:"others,omitempty"`
 	// Loan is what alerts have to do with what it has; Returned is when it last
 	// gave back.
 	Loan     *loan     `json:"loan,omitempty"`
@@ -29,9 +31,15 @@ const snapshotName = "planner"
 func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory, len(p.workloads))
 	for _, w := range p.workloads {
-		m := memory{Unit: p.cfg.Unit, Move: w.move, Loan: w.loan, Returned: w.returned}
-		if w.knowsDemand {
-			m.Demand = &w.demand
+		m := w.dials[0].memory(p.resources[0].Unit)
+		m.Loan, m.Returned = w.loan, w.returned
+		for i, d := range w.dials[1:] {
+			if d != nil {
+				if m.Others == nil {
+					m.Others = map[string]memory{}
+				}
+				m.Others[p.resources[i+1].Name] = d.memory(p.resources[i+1].Unit)
+			}
 		}
 		state[w.Name] = m
 	}
@@ -40,6 +48,34 @@ func (p *Planner) Snapshot() map[string][]byte {
 		return nil // numbers and times always marshal
 	}
 	return map[string][]byte{snapshotName: b}
+}
+
+func (d *dial) memory(unit float64) memory {
+	m := memory{Unit: unit, Move: d.move}
+	if d.knowsDemand {
+		m.Demand = &d.demand
+	}
+	return m
+}
+
+// restore takes demand and move back.
+func (d *dial) restore(m *memory, unit float64) {
+	d.move = m.Move
+	if m.Demand != nil && m.Unit == unit {
+		d.demand, d.knowsDemand = *m.Demand, true
+	}
+}
+
+func (m *memory) valid() bool {
+	if m.Demand != nil && (*m.Demand < 0 || *m.Demand > maxUnits) || m.Move.Direction < -1 || m.Move.Direction > 1 {
+		return false
+	}
+	for _, o := range m.Others {
+		if len(o.Others) > 0 || !o.valid() {
+			return false
+		}
+	}
+	return true
 }
 
 // Restore takes a state back. Workloads that it does not know are skipped, and
@@ -54,7 +90,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		return fmt.Errorf("restore planner: %w: %w", trimtab.ErrInvalid, err)
 	}
 	for n, m := range all {
-		if m.Demand != nil && (*m.Demand < 0 || *m.Demand > maxUnits) || m.Move.Direction < -1 || m.Move.Direction > 1 {
+		if !m.valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has demand or direction out of range", n)
 		}
 		if l := m.Loan; l != nil && (len(l.Firing) > maxFiring || len(l.Firing) == 0 && l.Over.IsZero()) {
@@ -66,12 +102,15 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.move, w.loan, w.returned = m.Move, m.Loan, m.Returned
+		w.loan, w.returned = m.Loan, m.Returned
 		if w.loan != nil && w.loan.Firing == nil {
 			w.loan.Firing = map[string]bool{}
 		}
-		if m.Demand != nil && m.Unit == p.cfg.Unit {
-			w.demand, w.knowsDemand = *m.Demand, true
+		w.dials[0].restore(&m, p.resources[0].Unit)
+		for name, o := range m.Others {
+			if i := p.index(name); i > 0 && w.dials[i] != nil {
+				w.dials[i].restore(&o, p.resources[i].Unit)
+			}
 		}
 	}
 	return nil

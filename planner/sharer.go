@@ -1,0 +1,102 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Sharer is a policy that shares several resources at once.
+type Sharer interface {
+	Policy
+	// Share returns an error as Policy.Solve does.
+	Share(q *Question) (Shares, error)
+}
+
+// Question is one round's question about several resources.
+type Question struct {
+	// Resources are those of the pool, in its order.
+	Resources []Pooled
+	// Workloads are in order of name.
+	Workloads []Claim
+	// Groups are as in [Problem]; their guarantees are of the first resource.
+	Groups []Group
+	// Stop is as in [Problem].
+	Stop func() bool
+}
+
+// Pooled is one resource of a question.
+type Pooled struct {
+	Name string
+	// Unit is the size of one unit, in the resource's unit, > 0.
+	Unit float64
+	// Capacity is the whole pool's, in units, > 0, and Units what of it may be
+	// given out, >= 0: the rest is held by workloads that were not asked about.
+	Capacity float64
+	Units    int
+}
+
+// Claim is what a policy knows of one workload.
+type Claim struct {
+	Name string
+	// Group is the path of the group that it belongs to; "": the root.
+	Group string
+	// Weight is its entitlement's weight, > 0.
+	Weight float64
+	// Wants are by the index of the resource.
+	Wants []Want
+}
+
+// Want is what a workload wants of one resource, in units. The zero Want is
+// that of a workload without a knob for it.
+type Want struct {
+	// Min and Max bound the answer, Current is what it has now.
+	Min, Max, Current int
+	// Demand is the least that meets the SLO, as far as is known: see
+	// [Workload].
+	Demand int
+	// Guarantee is what it gets before anybody is served by weight, as far as
+	// it demands it.
+	Guarantee int
+}
+
+// Shares is a policy's target for several resources.
+type Shares struct {
+	// Units and Binding are as in [Solution], by workload and resource.
+	Units   [][]int
+	Binding [][]string
+	// Value is the objective at Units, in [0, 1].
+	Value float64
+	Cut   bool
+}
+
+// Validate is [Problem.Validate] of a question.
+func (q *Question) Validate() error {
+	least := make([]int, len(q.Resources))
+	for _, r := range q.Resources {
+		if r.Units < 0 || r.Units > maxUnits || !positive(r.Unit) || !positive(r.Capacity) {
+			return trimtab.Invalidf("problem: %d of %v units of %v of %s: want 0 to %d of a size > 0", r.Units, r.Capacity, r.Unit, r.Name, maxUnits)
+		}
+	}
+	for i := range q.Workloads {
+		w := &q.Workloads[i]
+		if len(w.Wants) != len(q.Resources) || !positive(w.Weight) {
+			return trimtab.Invalidf("problem: workload %s has weight %v and wants %d of %d resources", w.Name, w.Weight, len(w.Wants), len(q.Resources))
+		}
+		if i > 0 && q.Workloads[i-1].Name >= w.Name {
+			return trimtab.Invalidf("problem: workload %s is not in order of name", w.Name)
+		}
+		for r, v := range w.Wants {
+			if v.Min < 0 || v.Min > v.Max || v.Max > maxUnits || v.Current < 0 || v.Demand < 0 || v.Guarantee < 0 {
+				return trimtab.Invalidf("problem: workload %s wants %+v of %s", w.Name, v, q.Resources[r].Name)
+			}
+			least[r] += v.Min
+		}
+	}
+	for r, n := range least {
+		if n > q.Resources[r].Units {
+			return fmt.Errorf("solve for %d units of %s: the minimums need %d: %w", q.Resources[r].Units, q.Resources[r].Name, n, trimtab.ErrInfeasible)
+		}
+	}
+	return nil
+}
