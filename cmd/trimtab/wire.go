@@ -19,7 +19,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/arma"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
+	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/cgroup"
@@ -157,11 +157,11 @@ func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 	if _, err := arma.New(horizon); err != nil {
 		return analyzer.Config{}, err
 	}
-	if _, err := bintree.New(level); err != nil {
+	if _, err := gp.New(level); err != nil {
 		return analyzer.Config{}, err
 	}
 	forecaster := func() forecast.Forecaster { f, _ := arma.New(horizon); return f }
-	learner := func() learn.Learner { l, _ := bintree.New(level); return l }
+	learner := func() learn.Learner { l, _ := gp.New(level); return l }
 	c := analyzer.Config{
 		Discover: true, MaxDiscovered: cfg.Analyzer.MaxDiscovered, Report: cfg.Analyzer.ReportInterval, Round: cfg.Round,
 		Level: level, Partitions: cfg.Analyzer.Partitions,

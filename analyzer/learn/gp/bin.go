@@ -1,0 +1,152 @@
+package gp
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+const (
+	// maxBins bounds the bins; when one more is needed, two neighbours merge.
+	maxBins = 160
+	// finest is the width, in octaves of a/l, up to which a bin takes reports
+	// that lie beside it: 1.1%.
+	finest = 1.0 / 64
+	// maxReports is how many reports a bin remembers; a further one fades the
+	// others a little, so that slow drift is followed where reports arrive.
+	maxReports = 1024
+)
+
+// bin holds the weighted moments of reports next to each other on the axis
+// x = log2(a/l). Sums are centred on the means, so nothing cancels.
+type bin struct {
+	// Low and High are the least and the highest x of its reports.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// N is how many reports count here, W the sum of their weights.
+	N float64 `json:"n"`
+	W float64 `json:"w"`
+	// X, L, P are the weighted means of log2(a/l), ln(load), performance.
+	X float64 `json:"x"`
+	L float64 `json:"l"`
+	P float64 `json:"p"`
+	// XX, LL, PP, XL, XP, LP are the weighted sums of products of deviations.
+	XX float64 `json:"xx"`
+	LL float64 `json:"ll"`
+	PP float64 `json:"pp"`
+	XL float64 `json:"xl"`
+	XP float64 `json:"xp"`
+	LP float64 `json:"lp"`
+}
+
+// merge adds all that o holds, by the pairwise update of means and products.
+func (b *bin) merge(o *bin) {
+	w := b.W + o.W
+	if !(w > 0) {
+		return
+	}
+	share := o.W / w
+	x, l, p := o.X-b.X, o.L-b.L, o.P-b.P
+	between := b.W * share
+	b.XX += o.XX + x*x*between
+	b.LL += o.LL + l*l*between
+	b.PP += o.PP + p*p*between
+	b.XL += o.XL + x*l*between
+	b.XP += o.XP + x*p*between
+	b.LP += o.LP + l*p*between
+	b.X += x * share
+	b.L += l * share
+	b.P += p * share
+	b.W = w
+	b.N += o.N
+	b.Low, b.High = math.Min(b.Low, o.Low), math.Max(b.High, o.High)
+}
+
+// fade keeps the means and the share f of all weight.
+func (b *bin) fade(f float64) {
+	b.N *= f
+	b.W *= f
+	b.XX *= f
+	b.LL *= f
+	b.PP *= f
+	b.XL *= f
+	b.XP *= f
+	b.LP *= f
+}
+
+// noise returns the weighted sum of squares of the performance around its
+// line over x inside the bin, and its degrees of freedom.
+func (b *bin) noise() (squares, freedom float64) {
+	if b.N >= 4 && b.XX > 0 {
+		return max(0, b.PP-b.XP*b.XP/b.XX), b.N - 2
+	}
+	return b.PP, max(0, b.N-1)
+}
+
+// byLoad returns the weighted sums LL and LP with the part that x explains
+// taken out: what the load did at equal a/l.
+func (b *bin) byLoad() (ll, lp float64) {
+	if b.N < 4 || !(b.XX > 0) {
+		return 0, 0
+	}
+	ll = b.LL - b.XL*b.XL/b.XX
+	lp = b.LP - b.XL*b.XP/b.XX
+	if ll < 1e-9*b.LL || ll <= 0 {
+		return 0, 0 // allocation never changed: the two cannot be told apart
+	}
+	return ll, lp
+}
+
+// add puts r into the bin that it falls into or lies beside; between bins it
+// makes one, and room for it.
+func (s *state) add(r report) {
+	one := bin{Low: r.X, High: r.X, N: 1, W: r.W, X: r.X, L: r.L, P: r.P}
+	i := sort.Search(len(s.Bins), func(i int) bool { return s.Bins[i].High >= r.X })
+	if b := s.home(i, r.X); b != nil {
+		if b.N > maxReports-1 {
+			b.fade((maxReports - 1) / b.N)
+		}
+		b.merge(&one)
+		return
+	}
+	s.Bins = slices.Insert(s.Bins, i, one)
+	if len(s.Bins) > maxBins {
+		s.join()
+	}
+}
+
+// home returns the bin that takes x, nil when none does; i is the first bin
+// that does not end before x.
+func (s *state) home(i int, x float64) *bin {
+	var best *bin
+	width := finest
+	if i < len(s.Bins) {
+		b := &s.Bins[i]
+		if b.Low <= x {
+			return b
+		}
+		if w := b.High - x; w <= width {
+			best, width = b, w
+		}
+	}
+	if i > 0 {
+		if b := &s.Bins[i-1]; x-b.Low <= width {
+			best = b
+		}
+	}
+	return best
+}
+
+// join merges the two neighbours that are nearest and hold least: bins become
+// narrow where reports are many, as the square root of their density.
+func (s *state) join() {
+	best, at := math.Inf(1), 0
+	for i := range len(s.Bins) - 1 {
+		a, b := &s.Bins[i], &s.Bins[i+1]
+		if cost := (a.N + b.N) * (b.High - a.Low); cost < best {
+			best, at = cost, i
+		}
+	}
+	s.Bins[at].merge(&s.Bins[at+1])
+	s.Bins = slices.Delete(s.Bins, at+1, at+2)
+}

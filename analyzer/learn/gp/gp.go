@@ -1,0 +1,193 @@
+package gp
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn"
+)
+
+// greatest and least bound the numbers that are learnt, so that no sum of
+// squares overflows.
+const greatest, least = 1e15, 1e-12
+
+// mode is what a report's performance is.
+type mode string
+
+const (
+	fraction mode = "fraction" // of Requests
+	declared mode = "declared" // a number with a declared Sigma
+	plain    mode = "plain"    // a number with unknown noise
+)
+
+// Process is the learner; make one with [New]. It implements learn.Learner,
+// learn.Falling and learn.Reversioner.
+type Process struct {
+	level, z float64
+	state    state
+	fit      fit
+}
+
+// state is all that a snapshot holds.
+type state struct {
+	Level float64 `json:"level"`
+	Mode  mode    `json:"mode,omitempty"`
+	Bins  []bin   `json:"bins,omitempty"`
+	Watch watch   `json:"watch"`
+}
+
+var (
+	_ learn.Learner     = (*Process)(nil)
+	_ learn.Falling     = (*Process)(nil)
+	_ learn.Reversioner = (*Process)(nil)
+)
+
+// New returns an empty learner whose bounds hold at the given level in (0, 1).
+func New(level float64) (*Process, error) {
+	if !(level > 0 && level < 1) {
+		return nil, trimtab.Invalidf("make gp: level %v: want a number in (0, 1)", level)
+	}
+	return &Process{level: level, z: math.Sqrt2 * math.Erfinv(level), state: state{Level: level}}, nil
+}
+
+// Name returns "gp/1".
+func (p *Process) Name() string { return "gp/1" }
+
+// Reports returns how many reports the bins hold; forgetting lowers it.
+func (p *Process) Reports() int {
+	n := 0.0
+	for i := range p.state.Bins {
+		n += p.state.Bins[i].N
+	}
+	return int(math.Round(n))
+}
+
+// Changes returns how often the change test made the learner forget.
+func (p *Process) Changes() int { return p.state.Watch.Changes }
+
+// Falls reports whether, somewhere in the visited range, more resource makes
+// the performance worse beyond doubt; the mean falls there.
+func (p *Process) Falls() bool { return p.fit.falls }
+
+// Observe takes one report. A load of 0 teaches nothing about a/l: such a
+// report is accepted and not held. The first report decides whether the
+// performance is a fraction of requests, a number with declared noise, or
+// one without; later ones that say less count with the typical weight. Only
+// a number over 1 where there were fractions starts the learner anew.
+func (p *Process) Observe(o learn.Observation) error {
+	if err := check(o); err != nil {
+		return fmt.Errorf("observe: %w", err)
+	}
+	if o.Load == 0 {
+		return nil
+	}
+	s := &p.state
+	if s.Mode == "" || s.Mode == fraction && o.Performance > 1 && o.Requests == 0 {
+		*s = state{Level: p.level, Mode: modeOf(o)}
+		p.fit.clear()
+	}
+	r := s.report(o)
+	if again := s.Watch.see(&p.fit, r); again != nil {
+		s.Bins = s.Bins[:0]
+		for _, v := range again {
+			s.add(v.report)
+		}
+	} else {
+		s.add(r)
+	}
+	p.refit()
+	return nil
+}
+
+func (p *Process) refit() { p.fit.update(&p.state, p.z) }
+
+// Revise says that what runs is another version from here on. What was learnt
+// stays as a guess: each bin counts as one report at most.
+func (p *Process) Revise() {
+	s := &p.state
+	for i := range s.Bins {
+		if b := &s.Bins[i]; b.N > 1 {
+			b.fade(1 / b.N)
+		}
+	}
+	s.Watch.calm()
+	if len(s.Bins) > 0 {
+		p.refit()
+	}
+}
+
+func check(o learn.Observation) error {
+	for _, v := range []struct {
+		name     string
+		v        float64
+		least    float64
+		zeroIsOK bool
+	}{
+		{"allocation", o.Allocation, least, false},
+		{"load", o.Load, least, true},
+		{"performance", o.Performance, 0, true},
+		{"requests", o.Requests, least, true},
+		{"sigma", o.Sigma, least, true},
+	} {
+		if v.zeroIsOK && v.v == 0 {
+			continue
+		}
+		if !(v.v >= v.least && v.v <= greatest) {
+			return trimtab.Invalidf("%s %v", v.name, v.v)
+		}
+	}
+	if o.Requests > 0 && o.Performance > 1+1e-9 {
+		return trimtab.Invalidf("performance %v of %v requests: want a fraction", o.Performance, o.Requests)
+	}
+	return nil
+}
+
+func modeOf(o learn.Observation) mode {
+	switch {
+	case o.Requests > 0:
+		return fraction
+	case o.Sigma > 0:
+		return declared
+	}
+	return plain
+}
+
+// report is an observation in the learner's coordinates.
+type report struct {
+	X float64 `json:"x"` // log2(a/l)
+	L float64 `json:"l"` // ln(load)
+	P float64 `json:"p"`
+	W float64 `json:"w"` // weight: requests, 1/sigma², or 1
+}
+
+func (s *state) report(o learn.Observation) report {
+	r := report{X: math.Log2(o.Allocation) - math.Log2(o.Load), L: math.Log(o.Load), P: o.Performance, W: 1}
+	switch {
+	case s.Mode == fraction && o.Requests > 0:
+		r.P, r.W = math.Min(1, o.Performance), o.Requests
+	case s.Mode == declared && o.Sigma > 0:
+		r.W = 1 / (o.Sigma * o.Sigma)
+	case s.Mode != plain:
+		r.W = s.typical()
+	}
+	return r
+}
+
+// typical returns the mean weight of a report, 1 before there is one.
+func (s *state) typical() float64 {
+	weight, reports := 0.0, 0.0
+	for i := range s.Bins {
+		weight += s.Bins[i].W
+		reports += s.Bins[i].N
+	}
+	if reports == 0 {
+		return 1
+	}
+	return weight / reports
+}
+
+// Predict returns the band at the given allocation and load.
+func (p *Process) Predict(allocation, load float64) trimtab.Band {
+	return p.fit.predict(allocation, load)
+}

@@ -1,0 +1,57 @@
+package gp
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/num"
+)
+
+// Snapshot returns the bins and the change test's state, sealed.
+func (p *Process) Snapshot() ([]byte, error) { return num.Seal(p.Name(), p.state) }
+
+// Restore takes a snapshot of a gp of the same level.
+func (p *Process) Restore(b []byte) error {
+	var s state
+	if err := num.Unseal(p.Name(), b, &s); err != nil {
+		return fmt.Errorf("restore gp: %w: %w", trimtab.ErrInvalid, err)
+	}
+	if err := s.validate(); err != nil {
+		return fmt.Errorf("restore gp: %w", err)
+	}
+	if s.Level != p.level {
+		return trimtab.Invalidf("restore gp: level %v, want %v", s.Level, p.level)
+	}
+	p.state, p.fit = s, fit{}
+	if len(s.Bins) > 0 {
+		p.refit()
+	}
+	return nil
+}
+
+// validate refuses what Observe could not have made.
+func (s *state) validate() error {
+	known := s.Mode == fraction || s.Mode == declared || s.Mode == plain
+	if len(s.Bins) > maxBins || !known && len(s.Bins) > 0 {
+		return trimtab.Invalidf("%d bins of mode %.20q", len(s.Bins), s.Mode)
+	}
+	if len(s.Watch.Now) >= block || len(s.Watch.Before) > block {
+		return trimtab.Invalidf("blocks of %d and %d reports", len(s.Watch.Now), len(s.Watch.Before))
+	}
+	for i := range s.Bins {
+		b := &s.Bins[i]
+		if i > 0 && s.Bins[i-1].High > b.Low || !(b.Low <= b.High) || math.Abs(b.X) > 200 {
+			return trimtab.Invalidf("bin %d: from %v to %v, mean %v", i, b.Low, b.High, b.X)
+		}
+		if !(b.N > 0 && b.N <= math.MaxInt32 && b.W > 0 && b.XX >= 0 && b.LL >= 0 && b.PP >= 0) {
+			return trimtab.Invalidf("bin %d: %v reports of weight %v", i, b.N, b.W)
+		}
+	}
+	for _, j := range append(s.Watch.Now[:len(s.Watch.Now):len(s.Watch.Now)], s.Watch.Before...) {
+		if !(j.W > 0 && j.Noise > 0 && j.Curve >= 0) {
+			return trimtab.Invalidf("report of weight %v, noise %v", j.W, j.Noise)
+		}
+	}
+	return nil
+}

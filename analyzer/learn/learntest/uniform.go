@@ -1,0 +1,227 @@
+package learntest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab/analyzer/learn"
+)
+
+// Study says what Uniform runs: reports of allocations drawn uniformly from
+// the curve's range, one draw per report, under a load that swings.
+type Study struct {
+	// Seeds is the number of independent runs per curve, From the first seed.
+	Seeds int
+	From  uint64
+	// Counts are the numbers of reports to look after, ascending.
+	Counts []int
+	// Drop, if not 0, is the factor on the performance for a further 120
+	// reports, ten rounds, after the last count.
+	Drop float64
+}
+
+// Finding is what came out for one curve at one count; Count is negative for
+// the look after the drop.
+type Finding struct {
+	Curve string
+	Count int
+	// Share of the range inside the band, the mean over the seeds and 200
+	// points; Worst is the worst seed's.
+	Share, Worst float64
+	// Width is the median over points of the mean width of the band relative
+	// to that of Wilson's interval (for numbers: the normal one) for the
+	// reports of one of 96 even bins, at least one report.
+	Width float64
+	// Hits of Trials independent points, one a seed, were inside.
+	Hits, Trials int
+	// Changes is how often all seeds' learners forgot, in Rounds of 12
+	// reports, until then.
+	Changes, Rounds int
+}
+
+// Likely returns the probability of at most Hits hits were the level exact.
+func (f Finding) Likely(level float64) float64 {
+	return Row{Hits: f.Hits, Trials: f.Trials}.Likely(level)
+}
+
+// Text is one line of a table whose header is FindingHeader.
+func (f Finding) Text() string {
+	count := fmt.Sprint(f.Count)
+	if f.Count < 0 {
+		count = "drop"
+	}
+	return fmt.Sprintf("%-16s %6s %6.3f %6.3f %6.2f %5d/%-5d %8d/%d", f.Curve, count, f.Share, f.Worst, f.Width, f.Hits, f.Trials, f.Changes, f.Rounds)
+}
+
+// FindingHeader is the head of a table of findings.
+func FindingHeader() string {
+	return fmt.Sprintf("%-16s %6s %6s %6s %6s %11s %s", "curve", "count", "share", "worst", "width", "points", "  resets/rounds")
+}
+
+const points, drops = 200, 120
+
+// Uniform runs the study on one curve.
+func Uniform(make func() learn.Learner, c Curve, s Study) []Finding {
+	out := []Finding{}
+	for _, n := range s.Counts {
+		out = append(out, Finding{Curve: c.Name, Count: n, Worst: 1, Trials: s.Seeds})
+	}
+	if s.Drop != 0 {
+		out = append(out, Finding{Curve: c.Name, Count: -drops, Worst: 1, Trials: s.Seeds})
+	}
+	widths := slices.Repeat([][]float64{nil}, len(out))
+	for i := range widths {
+		widths[i] = slices.Repeat([]float64{0}, points)
+	}
+	for seed := range s.Seeds {
+		run := &uniform{curve: c, factor: 1, rand: rand.New(rand.NewPCG(s.From+uint64(seed), 99)), learner: make()}
+		for i := range out {
+			f := &out[i]
+			if f.Count < 0 {
+				run.factor, run.changes = s.Drop, changesOf(run.learner)
+				run.report(run.n + drops)
+			} else {
+				run.report(f.Count)
+			}
+			run.look(f, widths[i], s.Seeds)
+		}
+	}
+	for i := range out {
+		slices.Sort(widths[i])
+		out[i].Width = widths[i][points/2] / float64(s.Seeds)
+	}
+	return out
+}
+
+type uniform struct {
+	curve   Curve
+	factor  float64
+	rand    *rand.Rand
+	learner learn.Learner
+	n       int
+	load    float64
+	changes int
+}
+
+// report teaches until n reports were made.
+func (u *uniform) report(n int) {
+	for ; u.n < n; u.n++ {
+		c := u.curve
+		x := c.Low + (c.High-c.Low)*u.rand.Float64()
+		p := u.factor * c.At(x)
+		u.load = 1
+		if !c.Rate {
+			u.load = math.Max(1, 20*(1+0.35*math.Sin(2*math.Pi*float64(u.n)/720))*(1+0.08*u.rand.NormFloat64()))
+		}
+		o := learn.Observation{Time: time.Unix(int64(10*u.n), 0), Allocation: x * u.load, Load: u.load}
+		if c.Rate {
+			o.Performance = math.Max(0, p*(1+0.03*u.rand.NormFloat64()))
+		} else {
+			o.Requests = math.Max(1, math.Round(10*u.load))
+			o.Performance = binomial(u.rand, int(o.Requests), p) / o.Requests
+		}
+		if err := u.learner.Observe(o); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// look adds one seed to f.
+func (u *uniform) look(f *Finding, widths []float64, seeds int) {
+	share := 0.0
+	pick := u.rand.IntN(points)
+	since := u.n
+	if f.Count < 0 {
+		since = drops
+	}
+	for i := range points {
+		x := u.curve.Low + (u.curve.High-u.curve.Low)*(float64(i)+0.5)/points
+		b, truth := u.learner.Predict(x*u.load, u.load), u.factor*u.curve.At(x)
+		if b.Lower <= truth+tiny && truth <= b.Upper+tiny {
+			share += 1.0 / points
+			if i == pick {
+				f.Hits++
+			}
+		}
+		widths[i] += (b.Upper - b.Lower) / u.plain(truth, since)
+	}
+	f.Share += share / float64(seeds)
+	f.Worst = math.Min(f.Worst, share)
+	f.Rounds += u.n / 12
+	f.Changes += changesOf(u.learner)
+	if f.Count < 0 {
+		f.Rounds, f.Changes = f.Rounds-(u.n-drops)/12, f.Changes-u.changes
+	}
+}
+
+// plain is the width of the interval that the reports of one bin give alone.
+func (u *uniform) plain(p float64, reports int) float64 {
+	const z = 1.6448536269514722
+	n := math.Max(1, float64(reports)/96)
+	if u.curve.Rate {
+		return 2 * z * 0.03 * p / math.Sqrt(n)
+	}
+	c := z * z / (200 * n)
+	return 2 * math.Sqrt(c*(p*(1-p)+c/4)) / (1 + c)
+}
+
+func changesOf(l learn.Learner) int {
+	if c, ok := l.(interface{ Changes() int }); ok {
+		return c.Changes()
+	}
+	return 0
+}
+
+// Table of findings, for a person.
+func FindingTable(all []Finding) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, FindingHeader())
+	for _, f := range all {
+		fmt.Fprintln(&b, f.Text())
+	}
+	return b.String()
+}
+
+// HardCurves returns curves that are hard for smooth models: jagged, in steps
+// large and small, and some that fall.
+func HardCurves() []Curve {
+	out := []Curve{
+		{Name: "early step", Low: 0.1, High: 2, At: func(x float64) float64 { return step(x, 0.2, 0.1, 0.9) }},
+		{Name: "late step", Low: 0.1, High: 2, At: func(x float64) float64 { return step(x, 1.7, 0.7, 0.99) }},
+		{Name: "low", Low: 0.1, High: 2, At: func(x float64) float64 { return 0.02 * x }},
+		{Name: "peak", Low: 0.1, High: 2, At: func(x float64) float64 { return 0.95 * math.Exp(-square(math.Log(x/0.7))) }},
+		{Name: "retrograde", Low: 1, High: 60, Rate: true, At: func(x float64) float64 { return 40 * x / (1 + 0.05*(x-1) + 0.002*x*(x-1)) }},
+		{Name: "dip", Low: 0.1, High: 2, At: func(x float64) float64 {
+			return 0.9*(1-math.Exp(-4*x)) - 0.15*math.Exp(-square((x-1.2)/0.15))
+		}},
+	}
+	for seed := range uint64(3) {
+		out = append(out, jagged(seed))
+	}
+	return out
+}
+
+func square(v float64) float64 { return v * v }
+
+// jagged rises by random steps at 40 random places.
+func jagged(seed uint64) Curve {
+	r := rand.New(rand.NewPCG(seed, 5))
+	at, rise, sum := [40]float64{}, [40]float64{}, 0.0
+	for i := range at {
+		at[i], rise[i] = 0.1+1.9*r.Float64(), square(r.ExpFloat64())
+		sum += rise[i]
+	}
+	return Curve{Name: fmt.Sprintf("jagged %d", seed), Low: 0.1, High: 2, At: func(x float64) float64 {
+		p := 0.2
+		for i := range at {
+			if x >= at[i] {
+				p += 0.78 * rise[i] / sum
+			}
+		}
+		return p
+	}}
+}

@@ -1,0 +1,15 @@
+package learn
+
+// Falling is a Learner that can tell that more resource makes the performance
+// worse. While Falls returns false, or for learners without it, curves are
+// made non-decreasing.
+type Falling interface {
+	Falls() bool
+}
+
+// Reversioner is a Learner that can carry what it knows over to another
+// version of the workload: Revise keeps the curve as a guess, with a wider
+// band, and what is observed from then on outweighs it soon.
+type Reversioner interface {
+	Revise()
+}
