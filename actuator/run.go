@@ -40,7 +40,7 @@ func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), er
 		{Kind: trimtab.KindCommand, Handle: a.onCommand},
 		{Kind: trimtab.KindPlan, Handle: func(ctx context.Context, d bus.Delivery) error { return a.onPlan(ctx, b, d) }},
 	} {
-		s.Key, s.Consumer = a.config.Pool, "actuator-"+a.config.Host
+		s.Key, s.Consumer, s.For = a.config.Pool, "actuator-"+a.config.Host, "actuator"
 		stop, err := b.Subscribe(ctx, s)
 		if err != nil {
 			return stops, fmt.Errorf("subscribe to %s: %w", s.Kind, err)

@@ -54,6 +54,9 @@ type Bus interface {
 	Bucket(ctx context.Context, name string) (Bucket, error)
 	// Stats returns what was counted since the bus was opened.
 	Stats() Stats
+	// Queues returns what waits for the subscriptions of this bus and what was
+	// put aside, as it is now. It changes nothing.
+	Queues(ctx context.Context) (Queues, error)
 	// Close ends all subscriptions and releases the connection.
 	Close() error
 }
@@ -63,6 +66,8 @@ type Subscription struct {
 	Kind trimtab.Kind
 	// Key selects one key; empty selects all.
 	Key string
+	// For says who subscribes, for those that look on ([Queue]).
+	For string
 	// Consumer names a group that shares the work: each value reaches one of
 	// its members, and a Durable or Latest group goes on where it stopped.
 	// Empty: this subscriber alone, which gets everything from now on.
@@ -113,6 +118,30 @@ type Stats struct {
 	Unreadable map[trimtab.Kind]uint64
 	// Again counts redeliveries.
 	Again map[trimtab.Kind]uint64
+}
+
+// Queues is what is not handled yet.
+type Queues struct {
+	// Waiting has one entry per subscription.
+	Waiting []Queue
+	// Aside counts, by kind, the values that are stored where values are put
+	// that nobody could read or handle.
+	Aside map[trimtab.Kind]uint64
+}
+
+// Queue is what one subscription has before it.
+type Queue struct {
+	For      string
+	Kind     trimtab.Kind
+	Consumer string
+	// Waiting counts the values that were not handled; of a group it is the
+	// group's. The one that a handler has now is among them.
+	Waiting uint64
+	// Again counts those of them that were delivered before.
+	Again uint64
+	// Oldest is when the bus took the first of a Durable or Latest kind; zero
+	// when none waits.
+	Oldest time.Time
 }
 
 // Subject returns "trimtab.<kind>.<key>" with the key escaped so that it is

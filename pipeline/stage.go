@@ -144,7 +144,7 @@ func (r *stage) subscribe(ctx context.Context) (stop func(), err error) {
 		}
 	}
 	for _, sub := range r.Consumes {
-		sub.Handle = r.handler(ctx)
+		sub.Handle, sub.For = r.handler(ctx), r.Name
 		s, err := r.Bus.Subscribe(ctx, sub)
 		if err != nil {
 			return stop, err

@@ -16,8 +16,8 @@ type coreSub struct {
 	queue  chan *message
 }
 
-// subscribeCore needs m.mu.
-func (m *Memory) subscribeCore(s bus.Subscription) (stop func()) {
+// subscribeCore needs m.mu, and so does queue.
+func (m *Memory) subscribeCore(s bus.Subscription) (stop func(), queue func() bus.Queue) {
 	c := &coreSub{Subscription: s, memory: m, queue: make(chan *message, m.Pending)}
 	m.core[s.Kind] = append(m.core[s.Kind], c)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -33,13 +33,15 @@ func (m *Memory) subscribeCore(s bus.Subscription) (stop func()) {
 		}
 	}()
 	return func() {
-		m.mu.Lock()
-		m.core[s.Kind] = slices.DeleteFunc(m.core[s.Kind], func(o *coreSub) bool { return o == c })
-		m.mu.Unlock()
-		cancel()
-		<-done
-		c.giveBack()
-	}
+			m.mu.Lock()
+			m.core[s.Kind] = slices.DeleteFunc(m.core[s.Kind], func(o *coreSub) bool { return o == c })
+			m.mu.Unlock()
+			cancel()
+			<-done
+			c.giveBack()
+		}, func() bus.Queue {
+			return bus.Queue{For: s.For, Kind: s.Kind, Consumer: s.Consumer, Waiting: uint64(len(c.queue))}
+		}
 }
 
 func (c *coreSub) handle(ctx context.Context, msg *message) {

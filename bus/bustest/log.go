@@ -67,8 +67,8 @@ func (l *log) notify() {
 	l.wake = make(chan struct{})
 }
 
-// subscribeStored needs m.mu.
-func (m *Memory) subscribeStored(s bus.Subscription, latest bool) (stop func()) {
+// subscribeStored needs m.mu, and so does queue.
+func (m *Memory) subscribeStored(s bus.Subscription, latest bool) (stop func(), queue func() bus.Queue) {
 	l := m.logOf(s.Kind)
 	name := s.Consumer + " " + s.Key
 	c := l.groups[name]
@@ -88,7 +88,24 @@ func (m *Memory) subscribeStored(s bus.Subscription, latest bool) (stop func()) 
 			m.readLog(ctx, l, c, s)
 		}
 	})
-	return func() { cancel(); done.Wait() }
+	return func() { cancel(); done.Wait() }, func() bus.Queue { return l.queue(c, s) }
+}
+
+// queue tells what c has before it.
+func (l *log) queue(c *cursor, s bus.Subscription) bus.Queue {
+	q := bus.Queue{For: s.For, Kind: s.Kind, Consumer: s.Consumer}
+	for n := max(c.next, l.first); n < l.first+uint64(len(l.entries)); n++ {
+		msg := l.entries[n-l.first]
+		if msg == nil || s.Key != "" && msg.key != s.Key {
+			continue
+		}
+		if q.Waiting == 0 {
+			q.Oldest = msg.stored
+			q.Again = uint64(min(c.again, 1))
+		}
+		q.Waiting++
+	}
+	return q
 }
 
 // readLog handles the next value for c, or waits until there may be one.

@@ -36,6 +36,7 @@ type Memory struct {
 	aside    map[trimtab.Kind][][]byte
 	buckets  map[string]*memoryBucket
 	stops    map[int]func()
+	queues   map[int]func() bus.Queue
 	nextID   int
 	stats    bus.Stats
 }
@@ -50,7 +51,7 @@ func NewMemory() *Memory {
 	return &Memory{
 		MaxDeliver: 10, Pause: 20 * time.Millisecond, AnswerTimeout: 10 * time.Second, Pending: 1024, Source: "memory",
 		stored: map[trimtab.Kind]*log{}, core: map[trimtab.Kind][]*coreSub{}, turn: map[string]int{},
-		aside: map[trimtab.Kind][][]byte{}, buckets: map[string]*memoryBucket{}, stops: map[int]func(){},
+		aside: map[trimtab.Kind][][]byte{}, buckets: map[string]*memoryBucket{}, stops: map[int]func(){}, queues: map[int]func() bus.Queue{},
 		stats: bus.Stats{Published: counts(), Delivered: counts(), Lost: counts(), Unreadable: counts(), Again: counts()},
 	}
 }
@@ -156,18 +157,19 @@ func (m *Memory) Subscribe(_ context.Context, s bus.Subscription) (func(), error
 		return nil, fmt.Errorf("subscribe to %s: %w", s.Kind, errClosed)
 	}
 	var stop func()
-	if info.Delivery == trimtab.Shed || info.Delivery == trimtab.Answered {
-		stop = m.subscribeCore(s)
-	} else {
-		stop = m.subscribeStored(s, info.Delivery == trimtab.Latest)
-	}
 	m.nextID++
 	id := m.nextID
+	if info.Delivery == trimtab.Shed || info.Delivery == trimtab.Answered {
+		stop, m.queues[id] = m.subscribeCore(s)
+	} else {
+		stop, m.queues[id] = m.subscribeStored(s, info.Delivery == trimtab.Latest)
+	}
 	once := sync.OnceFunc(func() {
 		stop()
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.stops, id)
+		delete(m.queues, id)
 	})
 	m.stops[id] = once
 	return once, nil
@@ -180,6 +182,23 @@ func (m *Memory) Stats() bus.Stats {
 	s := m.stats
 	return bus.Stats{Published: maps.Clone(s.Published), Delivered: maps.Clone(s.Delivered), Lost: maps.Clone(s.Lost),
 		Unreadable: maps.Clone(s.Unreadable), Again: maps.Clone(s.Again)}
+}
+
+// Queues returns what waits; see [bus.Bus].
+func (m *Memory) Queues(context.Context) (bus.Queues, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := bus.Queues{Aside: map[trimtab.Kind]uint64{}}
+	if m.closed {
+		return out, errClosed
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.queues)) {
+		out.Waiting = append(out.Waiting, m.queues[id]())
+	}
+	for k, aside := range m.aside {
+		out.Aside[k] = uint64(len(aside))
+	}
+	return out, nil
 }
 
 // Close ends all subscriptions.

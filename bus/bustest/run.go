@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) bus.Bus) {
 		{"DurableGroupGoesOnWhereItStopped", durableGoesOn},
 		{"DurableGroupOfOneKeyIsItsOwn", durableKeys},
 		{"LatestGivesTheLastOfEachKeyFirst", latestFirst},
+		{"QueuesTellWhatWaitsAndWhatWasPutAside", queuesTell},
 		{"UnreadableNeverReachesAHandler", unreadable},
 		{"InvalidHandlingIsPutAsideAtOnce", invalidHandling},
 		{"InvalidIsRefusedBeforeSending", invalidRefused},

@@ -79,6 +79,64 @@ func (c *contract) aside(want int) {
 	c.eventually(fmt.Sprintf("%d are put aside", want), func() bool { return len(i.Aside(trimtab.KindAlert)) == want })
 }
 
+// queue returns what waits for the subscription of one name.
+func (c *contract) queue(name string) (q bus.Queue, aside uint64) {
+	c.Helper()
+	all, err := c.Queues(c.Context())
+	c.must(err)
+	for _, q := range all.Waiting {
+		if q.For == name {
+			return q, all.Aside[trimtab.KindAlert]
+		}
+	}
+	return bus.Queue{}, all.Aside[trimtab.KindAlert]
+}
+
+func queuesTell(c *contract) {
+	release, held := make(chan struct{}), make(chan struct{}, 1)
+	var in inbox
+	var refused atomic.Bool
+	stop := c.subscribe(bus.Subscription{Kind: trimtab.KindAlert, For: "slow", Key: "w", Handle: func(ctx context.Context, d bus.Delivery) error {
+		if nameOf(d.Value) == "held" {
+			if refused.CompareAndSwap(false, true) {
+				return errors.New("not now")
+			}
+			held <- struct{}{}
+			<-release
+		}
+		return in.handle(ctx, d)
+	}})
+	defer stop()
+	defer c.subscribe(bus.Subscription{Kind: trimtab.KindAlert, For: "quick", Handle: func(ctx context.Context, d bus.Delivery) error {
+		if nameOf(d.Value) == "poison" {
+			return trimtab.ErrInvalid
+		}
+		return nil
+	}})()
+	if q, aside := c.queue("slow"); q.Kind != trimtab.KindAlert || q.Waiting != 0 || !q.Oldest.IsZero() || aside != 0 {
+		c.Errorf("before anything: %+v, %d aside", q, aside)
+	}
+	c.publish(alert("w", "held"), alert("w", "2"), alert("elsewhere", "poison"), alert("w", "3"))
+	<-held
+	c.eventually("three wait, one of them again", func() bool {
+		q, _ := c.queue("slow")
+		return q.Waiting == 3 && q.Again == 1 && !q.Oldest.IsZero()
+	})
+	c.eventually("nothing waits for the quick one, and the poison is aside", func() bool {
+		q, aside := c.queue("quick")
+		return q.Waiting == 0 && q.Oldest.IsZero() && aside == 1
+	})
+	close(release)
+	c.eventually("nothing waits", func() bool { q, _ := c.queue("slow"); return q.Waiting == 0 && q.Again == 0 })
+	if in.names() != "held 2 3" {
+		c.Errorf("asking changed what is delivered: %s", in.names())
+	}
+	stop()
+	if q, _ := c.queue("slow"); q.For != "" {
+		c.Errorf("a subscription that ended is still told of: %+v", q)
+	}
+}
+
 func durableGroup(c *contract) {
 	const n = 60
 	var mu sync.Mutex

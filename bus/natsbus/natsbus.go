@@ -34,6 +34,7 @@ type Bus struct {
 	closed bool
 	again  chan struct{} // closed at the next reconnection
 	stops  map[int]func()
+	subs   map[watched]struct{}
 	nextID int
 }
 
@@ -56,7 +57,7 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 	}
 	c = c.withDefaults()
 	b := &Bus{
-		config: c, streams: tableOf(c), kinds: map[trimtab.Kind]*kind{}, stops: map[int]func(){}, again: make(chan struct{}),
+		config: c, streams: tableOf(c), kinds: map[trimtab.Kind]*kind{}, stops: map[int]func(){}, subs: map[watched]struct{}{}, again: make(chan struct{}),
 		// Microseconds: unique for one source, and exact in JSON of any language.
 		incarnation: uint64(time.Now().UnixMicro()),
 	}

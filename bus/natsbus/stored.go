@@ -53,7 +53,8 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 	run, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { d.run(run, p) })
-	return func() { cancel(); done.Wait() }, nil
+	forget := b.watch(d)
+	return func() { forget(); cancel(); done.Wait() }, nil
 }
 
 // open makes the consumer where it is missing and asks for its messages.

@@ -117,7 +117,8 @@ func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (f
 		defer close(done)
 		c.run(run)
 	}()
-	return func() { cancel(); <-done }, nil
+	forget := b.watch(c)
+	return func() { forget(); cancel(); <-done }, nil
 }
 
 // flush waits until the server has read what was sent before.

@@ -61,6 +61,9 @@ func (b *Bus) Bucket(context.Context, string) (bus.Bucket, error) { return nil, 
 // Stats is empty.
 func (b *Bus) Stats() bus.Stats { return bus.Stats{} }
 
+// Queues returns nothing.
+func (b *Bus) Queues(context.Context) (bus.Queues, error) { return bus.Queues{}, nil }
+
 // Close does nothing.
 func (b *Bus) Close() error { return nil }
 

@@ -1,0 +1,123 @@
+package natsbus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// watched is a subscription that can tell what waits for it.
+type watched interface {
+	queue(context.Context) (bus.Queue, error)
+}
+
+// watch lets Queues ask w until forget is called.
+func (b *Bus) watch(w watched) (forget func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.subs[w] = struct{}{}
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.subs, w)
+	}
+}
+
+// Queues asks the server; see [bus.Bus]. With an error it returns what it
+// could find out.
+func (b *Bus) Queues(ctx context.Context) (bus.Queues, error) {
+	b.mu.Lock()
+	closed := b.closed
+	subs := make([]watched, 0, len(b.subs))
+	for w := range b.subs {
+		subs = append(subs, w)
+	}
+	b.mu.Unlock()
+	out := bus.Queues{Aside: map[trimtab.Kind]uint64{}}
+	if closed {
+		return out, fmt.Errorf("ask bus for queues: %w", errClosed)
+	}
+	var errs error
+	for _, w := range subs {
+		q, err := w.queue(ctx)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			continue // it ended, or is about to be made anew
+		}
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		out.Waiting = append(out.Waiting, q)
+	}
+	slices.SortFunc(out.Waiting, func(x, y bus.Queue) int {
+		return cmp.Or(cmp.Compare(x.For, y.For), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Consumer, y.Consumer))
+	})
+	if err := b.aside(ctx, out.Aside); err != nil {
+		errs = errors.Join(errs, err)
+	}
+	if errs != nil {
+		return out, fmt.Errorf("ask bus for queues: %w", errs)
+	}
+	return out, nil
+}
+
+// aside counts what was put aside, by kind.
+func (b *Bus) aside(ctx context.Context, into map[trimtab.Kind]uint64) error {
+	s, err := b.js.Stream(ctx, "UNREADABLE")
+	if err != nil {
+		return err
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(unreadableSubject+"*"))
+	if err != nil {
+		return err
+	}
+	for subject, n := range info.State.Subjects {
+		into[trimtab.Kind(strings.TrimPrefix(subject, unreadableSubject))] += n
+	}
+	return nil
+}
+
+// queue tells what the server has for the consumer.
+func (d *storedSub) queue(ctx context.Context) (bus.Queue, error) {
+	q := bus.Queue{For: d.For, Kind: d.Kind, Consumer: d.Consumer}
+	s, err := d.bus.js.Stream(ctx, d.kind.stream.Name)
+	if err != nil {
+		return q, err
+	}
+	c, err := s.Consumer(ctx, d.name)
+	if err != nil {
+		return q, err
+	}
+	info := c.CachedInfo()
+	q.Waiting, q.Again = info.NumPending+uint64(info.NumAckPending), uint64(info.NumRedelivered)
+	if q.Waiting == 0 {
+		return q, nil
+	}
+	first, err := s.GetMsg(ctx, info.AckFloor.Stream+1, jetstream.WithGetMsgSubject(filter(d.Subscription)))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return q, nil // handled meanwhile, or overtaken
+	}
+	if err != nil {
+		return q, err
+	}
+	q.Oldest = first.Time
+	return q, nil
+}
+
+// queue tells what the connection has received for the subscription.
+func (c *coreSub) queue(context.Context) (bus.Queue, error) {
+	q := bus.Queue{For: c.For, Kind: c.Kind, Consumer: c.Consumer}
+	n, _, err := c.sub.Pending()
+	if err == nil {
+		q.Waiting = uint64(max(n, 0))
+	}
+	// One that just ended has nothing that waits.
+	return q, nil
+}
