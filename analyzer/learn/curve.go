@@ -17,7 +17,8 @@ const resolution = 512
 //
 // l is asked at 512 allocations that are the same share apart, since learners
 // resolve ratios of allocations; bounds are made non-decreasing in the
-// allocation, as the performance is. Of these points at most trimtab.MaxKnots
+// allocation, as the performance is, unless l is [Falling] and says that it
+// falls. Of these points at most trimtab.MaxKnots
 // stay, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min
@@ -43,7 +44,9 @@ func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 		}
 		c.Knots = append(c.Knots, trimtab.Knot{Allocation: a, Band: l.Predict(a, load)})
 	}
-	ascend(c.Knots)
+	if f, ok := l.(Falling); !ok || !f.Falls() {
+		ascend(c.Knots)
+	}
 	c.Knots = Thin(c.Knots, trimtab.MaxKnots)
 	return c
 }
