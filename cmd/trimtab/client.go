@@ -15,8 +15,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console"
 )
@@ -76,19 +74,7 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 
 // print writes v as JSON or YAML, or calls text.
 func (c clientFlags) print(w io.Writer, v any, text func(io.Writer)) error {
-	if c.Output == "text" || c.Output == "wide" {
-		text(w)
-		return nil
-	}
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err == nil && c.Output == "yaml" {
-		b, err = yaml.JSONToYAML(b)
-	}
-	if err != nil {
-		return fmt.Errorf("print answer: %w", err)
-	}
-	_, err = fmt.Fprintln(w, strings.TrimRight(string(b), "\n"))
-	return err
+	return printed(w, c.Output, v, text)
 }
 
 // table prints rows in columns.

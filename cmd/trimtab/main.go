@@ -63,6 +63,7 @@ type cli struct {
 	Pause      pauseCmd      `cmd:"" help:"Write nothing until resume; what was set stays set."`
 	Resume     resumeCmd     `cmd:"" help:"End a pause, and take over what others changed."`
 	Restore    restoreCmd    `cmd:"" help:"Put back what was there before trimtab, from its journal alone."`
+	Replay     replayCmd     `cmd:"" help:"Run a recording through another policy: SLO minutes and resource-hours."`
 	Check      checkCmd      `cmd:"" help:"Check a file."`
 	Test       testCmd       `cmd:"" help:"Try a connection out."`
 	Debug      debugCmd      `cmd:"" help:"Collect what helps to find a fault."`

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/sim/replay"
+)
+
+// replayCmd is `trimtab replay`.
+type replayCmd struct {
+	Recording string  `arg:"" help:"Directory that exporters.record wrote, or one of its files." type:"path"`
+	File      string  `name:"config.file" help:"The configuration that trimtab ran with." required:"" type:"path"`
+	Policy    string  `help:"Objective to replay with. Left out: that of the configuration." placeholder:"NAME"`
+	Capacity  float64 `help:"Capacity of the pool, to try a larger or smaller one. Left out: that of the configuration." placeholder:"AMOUNT"`
+	Output    string  `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+}
+
+// Example is shown by --help.
+func (replayCmd) Example() string {
+	return "trimtab replay /var/lib/trimtab/recordings --config.file trimtab.yml --policy egalitarian"
+}
+
+// Run replays and prints what came of it.
+func (c *replayCmd) Run(ctx context.Context, t terminal) error {
+	cfg, err := config.Load(c.File)
+	if err != nil {
+		return hint(err, "trimtab check config %s shows every mistake", c.File)
+	}
+	if c.Policy != "" {
+		cfg.Objective = c.Policy
+	}
+	plan, err := plannerConfig(cfg)
+	if err != nil {
+		return hint(fmt.Errorf("replay: %w", err), "policies are those that `objective` of the configuration takes")
+	}
+	if c.Capacity > 0 {
+		plan.Capacity = c.Capacity
+	}
+	learn, err := analyzerConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	history, err := replay.New(learn)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	answer := replayAnswer{Policy: cfg.Objective, Unit: console.Unit(cfg.Pool.Resource())}
+	if err := answer.read(ctx, c.Recording, history, t.err); err != nil {
+		return hint(fmt.Errorf("replay %s: %w", c.Recording, err), "recordings come from a running trimtab with exporters.record.path")
+	}
+	if answer.Recording.Config != digest(cfg) && c.Policy == "" {
+		fmt.Fprintln(t.err, "trimtab: warning: the recording was made with another configuration; workloads are matched by name")
+	}
+	result, err := history.Run(plan)
+	if err != nil {
+		return hint(err, "a replay needs workloads of the configuration that were recorded with load, performance and allocation")
+	}
+	answer.take(result)
+	return printed(t.out, c.Output, &answer, answer.text)
+}
+
+// replayAnswer is what `trimtab replay -o json` prints.
+type replayAnswer struct {
+	Policy    string          `json:"policy"`
+	Unit      string          `json:"unit"`
+	Recording replayRecording `json:"recording"`
+	Rounds    int             `json:"rounds"`
+	Moved     float64         `json:"moved"`
+	Workloads []replayLine    `json:"workloads"`
+}
+
+type replayRecording struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Config  string `json:"config"`
+	Lines   int    `json:"lines"`
+	Damaged int    `json:"damaged"`
+	Lost    uint64 `json:"lost"`
+}
+
+type replayLine struct {
+	Workload string        `json:"workload"`
+	Measured replayFigures `json:"measured"`
+	Recorded replayFigures `json:"recorded_by_curve"`
+	Replayed replayFigures `json:"replayed"`
+}
+
+type replayFigures struct {
+	Minutes       float64 `json:"minutes"`
+	SLOMinutes    float64 `json:"slo_minutes"`
+	Low           float64 `json:"slo_minutes_low"`
+	High          float64 `json:"slo_minutes_high"`
+	ResourceHours float64 `json:"resource_hours"`
+}
+
+// read puts the analyzer's part of a recording into history.
+func (a *replayAnswer) read(ctx context.Context, path string, history *replay.History, bars io.Writer) error {
+	in, err := record.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	bar := newProgress(bars, "read recording: lines", 0)
+	defer bar.done()
+	for ctx.Err() == nil {
+		line, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		bar.at(in.Counts().Lines)
+		if line.Stage != "learn" {
+			continue
+		}
+		switch line.Role {
+		case record.Begin:
+			err = history.Begin()
+		case record.In, record.Tick:
+			history.Step(line.Received, line.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	counts := in.Counts()
+	a.Recording = replayRecording{Config: in.Header().Config, Lines: counts.Lines, Damaged: counts.Damaged, Lost: counts.Lost}
+	return ctx.Err()
+}
+
+func (a *replayAnswer) take(r *replay.Result) {
+	a.Recording.From, a.Recording.To = r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)
+	a.Rounds, a.Moved = r.Rounds, r.Moved
+	figures := func(f replay.Figures) replayFigures {
+		return replayFigures{f.Minutes, f.SLOMinutes, f.Low, f.High, f.Hours}
+	}
+	for _, l := range r.Lines {
+		a.Workloads = append(a.Workloads, replayLine{l.Workload, figures(l.Measured), figures(l.Recorded), figures(l.Replayed)})
+	}
+}
+
+// text prints a table for people.
+func (a *replayAnswer) text(w io.Writer) {
+	fmt.Fprintf(w, "replayed %s to %s with %s: rounds: %d\n", a.Recording.From, a.Recording.To, a.Policy, a.Rounds)
+	share := func(part, all float64) string {
+		if all == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f%%", 100*part/all)
+	}
+	unit := strings.ToUpper(a.Unit)
+	rows := [][]string{{"WORKLOAD", "MINUTES", "SLO MET", "BY CURVE", "REPLAYED", "BETWEEN", unit + " HOURS", "REPLAYED"}}
+	for _, l := range a.Workloads {
+		m, c, p := l.Measured, l.Recorded, l.Replayed
+		rows = append(rows, []string{l.Workload, fmt.Sprintf("%.0f", m.Minutes), share(m.SLOMinutes, m.Minutes), share(c.SLOMinutes, c.Minutes),
+			share(p.SLOMinutes, p.Minutes), share(p.Low, p.Minutes) + " and " + share(p.High, p.Minutes),
+			fmt.Sprintf("%.2f", m.ResourceHours), fmt.Sprintf("%.2f", p.ResourceHours)})
+	}
+	table(w, rows)
+}

@@ -1,0 +1,127 @@
+package replay
+
+import (
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/analyzer/learn"
+)
+
+// maxReports bounds what is kept of one workload: two months of reports every
+// ten seconds.
+const maxReports = 1 << 19
+
+// report is what one interval of a workload showed. Nil values are missing.
+type report struct {
+	at                            time.Time
+	load, performance, allocation *float64
+}
+
+// History is what a recording says of each workload.
+type History struct {
+	config    analyzer.Config
+	step      *analyzer.Analyzer
+	workloads map[string]*workload
+	learners  map[string]func() learn.Learner
+}
+
+// workload is one workload's part of the recording.
+type workload struct {
+	hindsight learn.Learner
+	reports   []report
+	// counted tells that performance is the share of a number of requests.
+	counted bool
+}
+
+// New returns an empty history. c is the analyzer's configuration at the time
+// of the recording; its learners learn in hindsight.
+func New(c analyzer.Config) (*History, error) {
+	h := &History{config: c, workloads: map[string]*workload{}, learners: map[string]func() learn.Learner{}}
+	h.config.Workloads = slices.Clone(c.Workloads)
+	h.config.Discover = false
+	for i := range h.config.Workloads {
+		w := &h.config.Workloads[i]
+		if w.Learner == nil {
+			continue
+		}
+		kept := &workload{hindsight: w.Learner()}
+		h.workloads[w.Name], h.learners[w.Name] = kept, w.Learner
+		w.Learner = func() learn.Learner { return tee{kept} }
+	}
+	return h, h.Begin()
+}
+
+// Begin tells that the recorded process started anew. Errors are those of the
+// analyzer's configuration.
+func (h *History) Begin() error {
+	step, err := analyzer.New(h.config)
+	h.step = step
+	return err
+}
+
+// Step takes one recorded call of the analyzer: a value, or nil for a tick.
+func (h *History) Step(now time.Time, in trimtab.Value) {
+	for _, v := range h.step.Step(now, in) {
+		if e, ok := v.(*trimtab.Estimate); ok {
+			h.take(e)
+		}
+	}
+}
+
+// take keeps the report that an estimate speaks of.
+func (h *History) take(e *trimtab.Estimate) {
+	w := h.workloads[e.Workload]
+	if w == nil || len(w.reports) >= maxReports {
+		return
+	}
+	r := report{performance: e.Performance, allocation: e.Allocation}
+	for _, in := range e.Inputs {
+		if in.Missing != "" || in.Name != "load" && in.Name != "performance" {
+			continue
+		}
+		r.at = e.Time.Add(-in.Age.Duration()).Round(time.Millisecond)
+		if in.Name == "load" {
+			r.load = &in.Value
+		}
+	}
+	if n := len(w.reports); r.at.IsZero() || n > 0 && !r.at.After(w.reports[n-1].at) {
+		return
+	}
+	w.reports = append(w.reports, r)
+}
+
+// Workloads returns the names of those that reported, in order.
+func (h *History) Workloads() []string {
+	var names []string
+	for name, w := range h.workloads {
+		if len(w.reports) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// tee is a learner that teaches the hindsight as well, whatever becomes of the
+// analyzer that holds it.
+type tee struct{ *workload }
+
+func (t tee) Name() string { return t.hindsight.Name() }
+
+func (t tee) Observe(o learn.Observation) error {
+	t.counted = t.counted || o.Requests > 0
+	return t.hindsight.Observe(o)
+}
+
+func (t tee) Predict(allocation, load float64) trimtab.Band {
+	return t.hindsight.Predict(allocation, load)
+}
+
+func (t tee) Reports() int { return t.hindsight.Reports() }
+
+// Snapshot and Restore do nothing: the hindsight sees all of the recording.
+func (t tee) Snapshot() ([]byte, error) { return nil, nil }
+
+func (t tee) Restore([]byte) error { return nil }

@@ -1,0 +1,227 @@
+package replay
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/sim/cluster"
+)
+
+// Figures is what one way of allocating gave to one workload.
+type Figures struct {
+	// SLOMinutes is the time in which the SLO was met, of Minutes with a
+	// report. Low and High are the same at the bounds of the curve.
+	SLOMinutes, Low, High, Minutes float64
+	// Hours is the allocation over time, in the pool's resource times hours.
+	Hours float64
+}
+
+// Line is one workload of a result.
+type Line struct {
+	Workload string
+	// Measured is what was recorded; Recorded the same by the curve learnt in
+	// hindsight; Replayed what the policy would have made of it.
+	Measured, Recorded, Replayed Figures
+}
+
+// Result is the answer of a replay.
+type Result struct {
+	From, To time.Time
+	// Rounds that the policy planned, and units that it moved in all, half of
+	// the sum of changes.
+	Rounds int
+	Moved  float64
+	Lines  []Line
+}
+
+// maxIntervals bounds a replay: a year of reports every ten seconds.
+const maxIntervals = 1 << 22
+
+// Run closes the loop over the history with the policy of c. The workloads of
+// c that reported take part, and act, whatever their mode was. It returns an
+// error that is trimtab.ErrInvalid for a history without a report that has
+// load, performance and allocation.
+func (h *History) Run(c planner.Config) (*Result, error) {
+	p := &player{history: h, report: h.config.Report, round: c.Round}
+	if p.report <= 0 || p.round < p.report {
+		return nil, trimtab.Invalidf("replay: report %v, round %v: want 0 < report <= round", p.report, p.round)
+	}
+	if err := p.seat(c); err != nil {
+		return nil, err
+	}
+	if n := p.to.Sub(p.from) / p.report; n > maxIntervals {
+		return nil, trimtab.Invalidf("replay: %v in reports of %v: %d of them, limit %d", p.to.Sub(p.from), p.report, n, maxIntervals)
+	}
+	loop, err := cluster.New(p.loopConfig(c))
+	if err != nil {
+		return nil, err
+	}
+	return p.play(loop), nil
+}
+
+// player is one run.
+type player struct {
+	history       *History
+	report, round time.Duration
+	from, to      time.Time
+	seats         []*seat
+	planned       []planner.WorkloadConfig
+}
+
+// seat is one workload in a run.
+type seat struct {
+	*workload
+	name string
+	slo  float64
+	held float64
+	next int // the first report that was not played yet
+	line Line
+}
+
+// seat finds who takes part, from when to when, and what each had at first.
+func (p *player) seat(c planner.Config) error {
+	for _, config := range c.Workloads {
+		w := p.history.workloads[config.Name]
+		if w == nil || config.Mode == trimtab.Off {
+			continue
+		}
+		first := w.first()
+		if first == nil {
+			continue
+		}
+		config.Mode = trimtab.Act
+		p.planned = append(p.planned, config)
+		p.seats = append(p.seats, &seat{workload: w, name: config.Name, slo: config.SLO,
+			held: math.Max(*first.allocation, config.Min), line: Line{Workload: config.Name}})
+		last := w.reports[len(w.reports)-1].at
+		if p.from.IsZero() || first.at.Before(p.from) {
+			p.from = first.at
+		}
+		if last.After(p.to) {
+			p.to = last
+		}
+	}
+	if len(p.seats) == 0 {
+		return trimtab.Invalidf("replay: no workload with a report of load, performance and allocation")
+	}
+	return nil
+}
+
+// first returns the first whole report; nil: there is none.
+func (w *workload) first() *report {
+	for i := range w.reports {
+		if r := &w.reports[i]; r.load != nil && r.performance != nil && r.allocation != nil && *r.allocation > 0 {
+			return r
+		}
+	}
+	return nil
+}
+
+func (p *player) loopConfig(c planner.Config) cluster.Config {
+	out := cluster.Config{Start: p.from.Add(-p.report), Analyzer: p.history.config, Planner: c, Held: map[string]float64{}}
+	out.Planner.Workloads = p.planned
+	out.Analyzer.Workloads = nil
+	for i := range p.history.config.Workloads {
+		w := p.history.config.Workloads[i]
+		s := p.at(w.Name)
+		if s == nil {
+			continue
+		}
+		// What was recorded comes back as samples, and is learnt anew.
+		w.LoadFrom, w.PerformanceFrom = analyzer.FromPrometheus, analyzer.FromPrometheus
+		w.Learner = p.history.learners[w.Name]
+		out.Analyzer.Workloads = append(out.Analyzer.Workloads, w)
+		out.Held[w.Name] = s.held
+	}
+	return out
+}
+
+func (p *player) at(name string) *seat {
+	for _, s := range p.seats {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// play runs over the recording interval by interval.
+func (p *player) play(loop *cluster.Loop) *Result {
+	out := &Result{From: p.from.Add(-p.report), To: p.to}
+	last := out.From
+	for now := p.from; !now.After(p.to); now = now.Add(p.report) {
+		for _, s := range p.seats {
+			s.play(now, p.report, loop)
+		}
+		loop.Tick(now)
+		if now.Sub(last) >= p.round {
+			last = now
+			out.Rounds++
+			out.Moved += p.decide(now, loop)
+		}
+	}
+	for _, s := range p.seats {
+		out.Lines = append(out.Lines, s.line)
+	}
+	return out
+}
+
+// decide makes the planner decide, and returns what moved.
+func (p *player) decide(now time.Time, loop *cluster.Loop) float64 {
+	loop.Round(now)
+	moved := 0.0
+	for _, s := range p.seats {
+		had := s.held
+		s.held = loop.Held(s.name)
+		moved += math.Abs(s.held-had) / 2
+	}
+	return moved
+}
+
+// play gives the loop what the workload would have reported for the interval
+// that ends at now, if the recording has a report for it.
+func (s *seat) play(now time.Time, interval time.Duration, loop *cluster.Loop) {
+	for s.next < len(s.reports) && !s.reports[s.next].at.After(now.Add(-interval)) {
+		s.next++ // closer together than a report can be
+	}
+	if s.next == len(s.reports) || s.reports[s.next].at.After(now) {
+		return
+	}
+	r := &s.reports[s.next]
+	s.next++
+	if r.load == nil || r.performance == nil {
+		return
+	}
+	dt := interval.Minutes()
+	if r.allocation != nil {
+		count(&s.line.Measured, dt, *r.allocation, trimtab.Band{Lower: *r.performance, Mean: *r.performance, Upper: *r.performance}, s.slo)
+		count(&s.line.Recorded, dt, *r.allocation, s.hindsight.Predict(*r.allocation, *r.load), s.slo)
+	}
+	b := s.hindsight.Predict(s.held, *r.load)
+	count(&s.line.Replayed, dt, s.held, b, s.slo)
+	sample := trimtab.Sample{Workload: s.name, Quantity: trimtab.Load, Source: "recording", Time: now, Window: trimtab.SecondsOf(interval), Value: *r.load}
+	loop.Sample(now, &sample)
+	performance := sample
+	performance.Quantity, performance.Value = trimtab.Performance, b.Mean
+	if s.counted {
+		performance.Requests = math.Round(*r.load * interval.Seconds())
+	}
+	loop.Sample(now, &performance)
+}
+
+// count adds dt minutes at an allocation to f.
+func count(f *Figures, dt, allocation float64, b trimtab.Band, slo float64) {
+	f.Minutes += dt
+	f.Hours += allocation * dt / 60
+	for _, v := range []struct {
+		minutes     *float64
+		performance float64
+	}{{&f.Low, b.Lower}, {&f.SLOMinutes, b.Mean}, {&f.High, b.Upper}} {
+		if v.performance >= slo {
+			*v.minutes += dt
+		}
+	}
+}
