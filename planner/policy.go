@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/trimtab/trimtab"
 )
@@ -55,6 +56,9 @@ type Workload struct {
 	SLO float64
 	// Utility maps performance to [0, 1], not decreasing.
 	Utility func(performance float64) float64
+	// Worth is what the operator's own objective adds up or takes the least of,
+	// in [0, 1], not decreasing; nil: Utility.
+	Worth func(performance float64) float64
 	// Demand is the recommended demand in units, kept by the planner over
 	// rounds (Cilantro, equation 6).
 	Demand int
@@ -68,6 +72,9 @@ type Solution struct {
 	// Value is the objective at Units, under the bound that the policy plans
 	// with.
 	Value float64
+	// Bound is what no allocation exceeds, the costs of moving included: Value
+	// when the answer is proven to be the optimum.
+	Bound float64
 	// Binding says, per workload, what stopped more: "capacity", "max",
 	// "demand" (more would not help), "unknown curve".
 	Binding []string
@@ -75,10 +82,22 @@ type Solution struct {
 	Cut bool
 }
 
-// Policy answers rounds. Implementations are pure and deterministic, exact
-// unless cut, and break ties by fewest units moved, then by name.
+// Gap returns how far Value may stay below the optimum, relative to the bound
+// on it: 0 when it is proven to be the optimum.
+func (s *Solution) Gap() float64 {
+	if !(s.Bound > s.Value) {
+		return 0
+	}
+	return 1 - math.Max(s.Value, 0)/s.Bound
+}
+
+// Policy answers rounds. Implementations are pure and deterministic, exact or
+// with a bound on what they miss, and break ties by fewest units moved, then by
+// name.
 type Policy interface {
-	// Name is the objective: "njc", "egalitarian", "social", "resource-fair".
+	// Name is the objective, as the configuration names it: "njc",
+	// "egalitarian", "social", "nash", "resource-fair", "drf", or the
+	// operator's own expression.
 	Name() string
 	// Solve returns an error that is trimtab.ErrInfeasible when the minimums
 	// exceed the capacity, and trimtab.ErrInvalid for a malformed problem.

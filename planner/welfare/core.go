@@ -21,6 +21,10 @@ type core struct {
 	short float64
 	// steps counts the inner steps of the programme.
 	steps int
+	// sampled tells that the choices are not all: see [thin].
+	sampled bool
+	// rounding is what the bound, in floating point, may be off by, in steps.
+	rounding float64
 	// spare are buffers that layers no longer need.
 	spare [][]int64
 }
@@ -31,35 +35,71 @@ type core struct {
 // line, so that the rounding of utilities is all that is left to decide.
 const patience = 4_000_000
 
+// effort is how many inner steps the programme may take at all: some 50 ms. A
+// count, not a clock, so that an answer does not depend on the machine.
+const effort = 40_000_000
+
+// enumerable is how many allocations of all workloads together are looked at
+// one by one; beyond it the choices are sampled.
+const enumerable = 4_000_000
+
 func newCore(s *solver, cost int64) *core {
 	n := len(s.known)
 	c := &core{solver: s, cost: cost, choices: make([][]choice, n), at: make([]int, n)}
-	least := 0
-	for _, j := range s.known {
-		least += s.problem.Workloads[j].Min
+	most, all := s.reach()
+	if c.sampled = all > enumerable; c.sampled {
+		return c
 	}
 	var scratch []choice
 	for i, j := range s.known {
-		scratch = choicesOf(scratch, s, j, s.left-least+s.problem.Workloads[j].Min, cost)
+		scratch = choicesOf(scratch, s, j, most[i], cost)
 		c.choices[i] = slices.Clone(scratch)
 	}
 	return c
 }
 
-// solve returns the choice of each known workload.
-func (c *core) solve() []choice {
-	if !c.relax() {
-		for allowance := c.short / 64; !c.stopped(); allowance *= 8 {
-			if c.within(math.Min(allowance, c.short)) || allowance >= c.short || c.enough(0) {
-				break
-			}
+// reach returns the most that each known workload can have while the others
+// have their minimums, and how many allocations that are together, those
+// beyond the end of a curve not counted.
+func (s *solver) reach() (most []int, all int) {
+	least := 0
+	for _, j := range s.known {
+		least += s.problem.Workloads[j].Min
+	}
+	most = make([]int, len(s.known))
+	for i, j := range s.known {
+		w, end := &s.problem.Workloads[j], s.of[j].at
+		most[i] = min(s.left-least+w.Min, w.Max)
+		all += min(most[i], int(math.Min(end[len(end)-1]+1, math.MaxInt32))) - min(w.Min, most[i]) + 1
+	}
+	return most, all
+}
+
+// solve returns the choice of each known workload, and how far the answer may
+// stay below the optimum, in steps: 0 when it is proven.
+func (c *core) solve() (picked []choice, short float64) {
+	if c.sampled {
+		short = c.thin()
+	} else if !c.relax() && !c.search() {
+		short = c.short
+	}
+	picked = make([]choice, len(c.best))
+	for i, k := range c.best {
+		picked[i] = c.choices[i][k]
+	}
+	return picked, short
+}
+
+// search widens the allowance until an answer lies within it, and reports
+// whether that came to an end.
+func (c *core) search() bool {
+	for allowance := c.short / 64; !c.stopped(); allowance *= 8 {
+		proven, ended := c.within(math.Min(allowance, c.short))
+		if proven || !ended || allowance >= c.short {
+			return ended
 		}
 	}
-	out := make([]choice, len(c.best))
-	for i, k := range c.best {
-		out[i] = c.choices[i][k]
-	}
-	return out
+	return false
 }
 
 // relax finds the price and a first answer; it reports whether the capacity
@@ -95,6 +135,7 @@ func (c *core) relax() bool {
 		c.ceiling[i] = c.ceiling[i+1] + float64(k.worth) - c.price*float64(k.units)
 	}
 	c.fill(left)
+	c.rounding = float64(len(c.choices)) + 64 + c.ceiling[0]*float64(len(c.choices))*0x1p-52
 	c.short = c.shortfall(c.best)
 	return !priced
 }
@@ -141,11 +182,11 @@ type layer struct {
 const none = math.MinInt64
 
 // within searches all answers that stay at most allowance below the bound. It
-// reports whether there is one, which is then the optimum and in c.best.
-func (c *core) within(allowance float64) bool {
+// reports whether there is one, which is then the optimum and in c.best, and
+// whether the search came to its end.
+func (c *core) within(allowance float64) (proven, ended bool) {
 	n := len(c.choices)
-	slack := float64(n) + 64 // the bound is in floating point, rounded up by this
-	limit := allowance + slack
+	limit := allowance + c.rounding
 	cores := make([][]int32, n)
 	// The sums that workloads i.. may have: what is left, less what those
 	// before i take at most and at least.
@@ -169,21 +210,22 @@ func (c *core) within(allowance float64) bool {
 	layers[n] = layer{0, []int64{0}, []int32{0}}
 	for i := n - 1; i >= 0; i-- {
 		if c.stopped() || c.enough(len(layers[i+1].worth)*len(cores[i])) {
-			return false
+			return false, false
 		}
 		l := c.extend(layers[i+1], i, cores[i], max(0, floor-most[i]), c.left-least[i])
 		if !c.prune(&l, i, limit) {
-			return false
+			return false, true
 		}
 		c.spare = append(c.spare, layers[i+1].worth)
 		layers[i], layers[i+1].worth = l, nil
 	}
-	return c.finish(layers, allowance)
+	return c.finish(layers, allowance), true
 }
 
-// enough reports whether the answer is good enough to save that many steps.
+// enough reports whether the answer is good enough to save that many steps, or
+// they are too many.
 func (c *core) enough(steps int) bool {
-	return c.steps+steps > patience && c.short < moveCost
+	return c.steps+steps > effort || c.steps+steps > patience && c.short < moveCost
 }
 
 // buffer returns n numbers, none of them in use.

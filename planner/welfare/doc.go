@@ -1,28 +1,32 @@
 // Package welfare answers rounds by what the workloads get out of an
-// allocation: social welfare, their mean utility, and egalitarian welfare,
-// their least one.
+// allocation: social welfare, their mean utility; egalitarian welfare, their
+// least one, then the next (leximin); Nash welfare, their product; and the
+// operator's own, the sum or the minimum of an expression per workload.
 //
-//	W_S(a) = 1/n Σ u_j(a_j)   less 1e-9 per unit moved
-//	W_E(a) = min_j u_j(a_j)
+//	W_S(a) = 1/n Σ u_j(a_j)           less c per unit moved
+//	W_E(a) = min_j u_j(a_j), then the next least, ...
+//	W_N(a) = |{j: u_j > 0}|, then Σ log u_j(a_j)   less c per unit moved
 //	u_j(a) = u'_j((1−o) p̄_j(a) + o p̂_j(a)),  Σ a_j <= R
 //
 // where p̄ is the mean and p̂ the upper bound of the performance at the load's
 // upper bound, and o the optimism: 1 for social welfare, where hope pays for
-// exploration, 0.1 for egalitarian welfare, where it is paid by the worst off.
+// exploration, 0.1 for egalitarian and Nash welfare, where it is paid by the
+// worst off. On a true curve, whose bounds are one, these are the oracles.
 // Performance is read as not falling with the allocation (a bound that dips is
 // replaced by its running maximum), and below a curve's first knot it falls
 // linearly to 0: nothing is proven there.
 //
-// Both answers are exact on whole units. Utilities are counted in steps of
-// 2^-40, so that ties are ties: they go to fewest units moved, then fewest
-// units used, then by name (the first name gets most).
+// Answers are exact on whole units, or come with a bound on what they miss:
+// see [Social.Solve]. Utilities are counted in steps of 2^-40, so that ties are
+// ties: they go to fewest units moved, then fewest units used, then by name
+// (the first name gets most).
 //
 // Source: Cilantro (OSDI'23), section 4.1.1, equations (1) and (2), and
 // 4.1.2, equation (4); the paper searches with an evolutionary algorithm. The
 // Lagrangian bound for separable problems is that of Everett (1963).
 //
-// The package does not bound steps (see package planner) and knows no weights:
-// an entitlement is not a utility.
+// The package does not bound steps (see package planner) and knows no weights
+// nor groups: an entitlement is not a utility.
 //
 //	s, err := welfare.Egalitarian{}.Solve(problem)
 package welfare

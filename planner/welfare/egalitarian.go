@@ -7,11 +7,8 @@ import (
 	"github.com/trimtab/trimtab/planner"
 )
 
-// Egalitarian maximises the least utility.
-//
-// Workloads that cannot do better, whatever they get, do not hold the others
-// down: the least utility is raised among the rest, again and again, until the
-// capacity stops it. What is left stays where it is.
+// Egalitarian maximises the least utility, then the next least, and so on
+// (leximin).
 type Egalitarian struct {
 	// Optimism is the weight of the upper bound over the mean, in [0, 1].
 	// Default 0.1; negative: 0, the mean alone.
@@ -21,53 +18,70 @@ type Egalitarian struct {
 // Name returns "egalitarian".
 func (Egalitarian) Name() string { return "egalitarian" }
 
-func (e Egalitarian) optimism() float64 {
-	switch {
-	case e.Optimism == 0:
-		return 0.1
-	case e.Optimism < 0:
-		return 0
-	}
-	return min(e.Optimism, 1)
-}
+func (e Egalitarian) reading() reading { return utilities(optimismOf(e.Optimism, 0.1)) }
 
-// Solve returns an exact answer, see [planner.Policy]. For n workloads and R
-// units it evaluates O(40 n log R) utilities: a bisection over the 2^40 steps
-// of the level t, with the least units that reach it,
+// Solve returns an exact answer, see [planner.Policy]: the least utility is
+// always the greatest that there is.
+//
+// A bisection over the 2^40 steps of the level t, with the least units that
+// reach it, raises all at once, O(40 n log R) utilities,
 //
 //	max t: Σ_j min{k : u_j(k) >= min(t, u_j(max_j))} <= R
+//
+// and what that leaves raises the worst off, again and again, as long as its
+// next step fits; one whose step does not is left where it is. Everybody else
+// has the fewest units for being better off than it was, so nothing could be
+// taken from anybody for it, and the answer is the leximin optimum. Only where
+// several are equally badly off and not all of them can be raised, a choice is
+// left: most of them are, the cheapest first. Problems of at most 2^17 steps of
+// dynamic programming over whole vectors of utilities are answered by that,
+// which leaves no choice.
 func (e Egalitarian) Solve(p *planner.Problem) (planner.Solution, error) {
 	if err := p.Validate(); err != nil {
 		return planner.Solution{}, err
 	}
-	s := newSolver(p, e.optimism())
-	top := make([]int64, len(s.known))
-	for i, j := range s.known {
-		top[i] = s.of[j].value(p.Workloads[j].Max)
-	}
-	need := make([]int, len(s.known))
-	reach := func(t int64) (fits bool) {
-		sum := 0
-		for i, j := range s.known {
-			w := &p.Workloads[j]
-			need[i] = s.of[j].least(min(t, top[i]), w.Min, w.Max)
-			sum += need[i]
+	answer := solveLeast(p, e.reading())
+	answer.Value = leastScorer(p, e.reading())(answer.Units)
+	answer.Bound = answer.Value
+	return answer, nil
+}
+
+// Expect returns the performance that the policy counts on.
+func (e Egalitarian) Expect(b trimtab.Band) float64 { return mix(b, e.reading().optimism) }
+
+// Scorer returns the least utility of the known workloads.
+func (e Egalitarian) Scorer(p *planner.Problem) func(units []int) float64 {
+	return leastScorer(p, e.reading())
+}
+
+func leastScorer(p *planner.Problem, how reading) func(units []int) float64 {
+	known, of := read(p, how)
+	return func(units []int) float64 {
+		if len(known) == 0 {
+			return 0 // nothing is known of anybody
 		}
-		return sum <= s.left
-	}
-	level, above := int64(0), int64(quantum)+1 // level fits, above does not
-	for above-level > 1 && !s.stopped() {
-		if t := level + (above-level)/2; reach(t) {
-			level = t
-		} else {
-			above = t
+		least := int64(quantum)
+		for _, j := range known {
+			least = min(least, of[j].value(units[j]))
 		}
+		return float64(least) / quantum
 	}
-	reach(level)
-	s.keep(need)
+}
+
+// solveLeast is the leximin optimum of what how reads.
+func solveLeast(p *planner.Problem, how reading) planner.Solution {
+	s := newSolver(p, how)
+	l := newLevels(s)
+	if n, _ := s.reach(); !s.stopped() && l.small(n) {
+		l.programme(n)
+	} else {
+		l.raise()
+		l.climb()
+		s.keep(l.need)
+	}
 	for i, j := range s.known {
-		switch k, w := need[i], &p.Workloads[j]; {
-		case s.of[j].value(k) >= top[i] && k < w.Max:
+		switch k, w := s.answer.Units[j], &p.Workloads[j]; {
+		case s.of[j].value(k) >= l.top[i] && k < w.Max:
 			s.answer.Binding[j] = "demand"
 		case k == w.Max:
 			s.answer.Binding[j] = "max"
@@ -75,8 +89,52 @@ func (e Egalitarian) Solve(p *planner.Problem) (planner.Solution, error) {
 			s.answer.Binding[j] = "capacity"
 		}
 	}
-	s.answer.Value = e.Scorer(p)(s.answer.Units)
-	return s.answer, nil
+	return s.answer
+}
+
+// levels is the search for a leximin optimum.
+type levels struct {
+	*solver
+	// top is each known workload's utility with all it may have, need the
+	// fewest units for the level reached.
+	top  []int64
+	need []int
+	// spare is what the needs leave.
+	spare int
+	// chose tells that some of several equally badly off were raised.
+	chose bool
+}
+
+func newLevels(s *solver) *levels {
+	l := &levels{solver: s, top: make([]int64, len(s.known)), need: make([]int, len(s.known))}
+	for i, j := range s.known {
+		l.top[i] = s.of[j].value(s.problem.Workloads[j].Max)
+	}
+	return l
+}
+
+// reaches sets the needs for level t and reports whether they fit.
+func (l *levels) reaches(t int64) bool {
+	l.spare = l.left
+	for i, j := range l.known {
+		w := &l.problem.Workloads[j]
+		l.need[i] = l.of[j].least(min(t, l.top[i]), w.Min, w.Max)
+		l.spare -= l.need[i]
+	}
+	return l.spare >= 0
+}
+
+// raise finds the highest level that all can reach, who can reach it at all.
+func (l *levels) raise() {
+	level, above := int64(0), int64(quantum)+1 // level fits, above does not
+	for above-level > 1 && !l.stopped() {
+		if t := level + (above-level)/2; l.reaches(t) {
+			level = t
+		} else {
+			above = t
+		}
+	}
+	l.reaches(level)
 }
 
 // keep gives each known workload what it needs, and lets it keep what it has
@@ -92,24 +150,6 @@ func (s *solver) keep(need []int) {
 		more := min(max(min(w.Current, w.Max)-need[i], 0), spare)
 		s.answer.Units[j] = need[i] + more
 		spare -= more
-	}
-}
-
-// Expect returns the performance that the policy counts on.
-func (e Egalitarian) Expect(b trimtab.Band) float64 { return mix(b, e.optimism()) }
-
-// Scorer returns the least utility of the known workloads.
-func (e Egalitarian) Scorer(p *planner.Problem) func(units []int) float64 {
-	known, of := read(p, e.optimism())
-	return func(units []int) float64 {
-		if len(known) == 0 {
-			return 0 // nothing is known of anybody
-		}
-		least := int64(quantum)
-		for _, j := range known {
-			least = min(least, of[j].value(units[j]))
-		}
-		return float64(least) / quantum
 	}
 }
 

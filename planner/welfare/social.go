@@ -3,40 +3,41 @@ package welfare
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 )
 
-// Social maximises the mean utility, less MoveCost for every unit moved.
+// Social maximises the mean utility, less the cost of moving.
 type Social struct {
 	// Optimism is the weight of the upper bound over the mean, in [0, 1].
 	// Default 1; negative: 0, the mean alone.
 	Optimism float64
-	// MoveCost is the utility that moving one unit must gain at least, summed
-	// over the workloads, >= 0. Default, and least, 1e-9 (2^-30).
+	// MoveCost is what moving as many units as there are costs, in mean
+	// utility, >= 0: one unit costs MoveCost/Units of it. 0.05 is .001 of one
+	// utility a unit for 20 workloads on 1000 units. At least 2^-30 of one
+	// utility a unit is always counted: ties go to fewest units moved.
 	MoveCost float64
 }
 
 // Name returns "social".
 func (Social) Name() string { return "social" }
 
-func (s Social) optimism() float64 {
-	switch {
-	case s.Optimism == 0:
-		return 1
-	case s.Optimism < 0:
-		return 0
+func (s Social) reading() reading { return utilities(optimismOf(s.Optimism, 1)) }
+
+// unitCost returns the cost of moving one unit in steps of 2^-40 of the sum of
+// all utilities.
+func unitCost(mean float64, p *planner.Problem) int64 {
+	if !(mean > 0) || p.Units == 0 {
+		return moveCost
 	}
-	return min(s.Optimism, 1)
+	unit := mean * float64(len(p.Workloads)) / float64(p.Units)
+	return max(moveCost, int64(math.Min(unit, 1)*quantum))
 }
 
-func (s Social) moveCost() int64 {
-	return max(moveCost, int64(math.Min(s.MoveCost, 1)*quantum))
-}
-
-// Solve returns an exact answer, see [planner.Policy].
+// Solve returns an exact answer, see [planner.Policy], or one with its gap.
 //
 // For any price λ of a unit, Σ_j max_k (g_j(k) − λk) + λR bounds what can be
 // reached; λ is taken where the concave hulls of the g_j meet the capacity,
@@ -44,16 +45,29 @@ func (s Social) moveCost() int64 {
 // further below its workload's best at that price than the whole answer may
 // is in no optimum, so dynamic programming over the few that remain is exact:
 // O(Σ_j choices_j · window), where the window is the units by which they can
-// differ. The allowance starts small and is doubled until an answer lies
+// differ. The allowance starts small and is widened until an answer lies
 // within it, which proves that answer. In the worst case, where every choice
-// is worth its price, this is the full programme, O(n R max_j).
+// is worth its price, this is the full programme, O(n R max_j); after 4·10^7
+// steps of it the best answer so far is returned with its gap to the bound.
+// Beyond 4·10^6 allocations in all, the choices are sampled, and the gap is
+// that to a bound over all of them.
 func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
 	if err := p.Validate(); err != nil {
 		return planner.Solution{}, err
 	}
-	sv := newSolver(p, s.optimism())
-	c := newCore(sv, s.moveCost())
-	picked := c.solve()
+	how := s.reading()
+	answer, short := solveSum(p, how, unitCost(s.MoveCost, p))
+	answer.Value = meanScorer(p, how)(answer.Units)
+	answer.Bound = answer.Value + short/quantum/float64(max(1, known(answer.Binding)))
+	return answer, nil
+}
+
+// solveSum maximises the sum of what how reads, less cost a unit, and returns
+// how far the answer may stay below the optimum, in steps.
+func solveSum(p *planner.Problem, how reading, cost int64) (planner.Solution, float64) {
+	sv := newSolver(p, how)
+	c := newCore(sv, cost)
+	picked, short := c.solve()
 	for i, j := range sv.known {
 		w, k := &p.Workloads[j], picked[i]
 		sv.answer.Units[j] = int(k.units)
@@ -66,16 +80,32 @@ func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
 			sv.answer.Binding[j] = "capacity"
 		}
 	}
-	sv.answer.Value = s.Scorer(p)(sv.answer.Units)
-	return sv.answer, nil
+	return sv.answer, short
+}
+
+// known counts the workloads that a policy knew the curve of.
+func known(binding []string) int {
+	n := 0
+	for _, b := range binding {
+		if b != "unknown curve" {
+			n++
+		}
+	}
+	return n
 }
 
 // Expect returns the performance that the policy counts on.
-func (s Social) Expect(b trimtab.Band) float64 { return mix(b, s.optimism()) }
+func (s Social) Expect(b trimtab.Band) float64 { return mix(b, s.reading().optimism) }
 
 // Scorer returns the mean utility over the known workloads.
 func (s Social) Scorer(p *planner.Problem) func(units []int) float64 {
-	known, of := read(p, s.optimism())
+	return meanScorer(p, s.reading())
+}
+
+// meanScorer returns the mean of what how reads of the known workloads, in
+// parts of 2^40 steps.
+func meanScorer(p *planner.Problem, how reading) func(units []int) float64 {
+	known, of := read(p, how)
 	return func(units []int) float64 {
 		sum := 0.0
 		for _, j := range known {
@@ -140,7 +170,7 @@ func hull(h []int, cs []choice) []int {
 	for i, c := range cs {
 		for len(h) >= 2 {
 			a, b := cs[h[len(h)-2]], cs[h[len(h)-1]]
-			if (b.worth-a.worth)*int64(c.units-b.units) > (c.worth-b.worth)*int64(b.units-a.units) {
+			if steeper(b.worth-a.worth, b.units-a.units, c.worth-b.worth, c.units-b.units) {
 				break
 			}
 			h = h[:len(h)-1]
@@ -148,6 +178,14 @@ func hull(h []int, cs []choice) []int {
 		h = append(h, i)
 	}
 	return h
+}
+
+// steeper reports whether v over units rises faster than v2 over units2; none
+// is negative.
+func steeper(v int64, units int32, v2 int64, units2 int32) bool {
+	hi, lo := bits.Mul64(uint64(v), uint64(units2))
+	hi2, lo2 := bits.Mul64(uint64(v2), uint64(units))
+	return hi > hi2 || hi == hi2 && lo > lo2
 }
 
 // segment is one edge of a workload's hull.

@@ -15,10 +15,10 @@ type solver struct {
 
 // newSolver seats the unknown workloads at what they have. Where that leaves
 // less than the minimums of the others, the last names give first.
-func newSolver(p *planner.Problem, optimism float64) *solver {
+func newSolver(p *planner.Problem, how reading) *solver {
 	n := len(p.Workloads)
 	s := &solver{problem: p, left: p.Units}
-	s.known, s.of = read(p, optimism)
+	s.known, s.of = read(p, how)
 	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]string, n)}
 	least := 0
 	for j := range p.Workloads {
@@ -43,10 +43,10 @@ func newSolver(p *planner.Problem, optimism float64) *solver {
 }
 
 // read returns the utilities, and the places of those that there are.
-func read(p *planner.Problem, optimism float64) (known []int, of []utility) {
+func read(p *planner.Problem, how reading) (known []int, of []utility) {
 	of = make([]utility, len(p.Workloads))
 	for j := range p.Workloads {
-		if u, ok := utilityOf(&p.Workloads[j], p.Unit, optimism); ok {
+		if u, ok := utilityOf(&p.Workloads[j], p.Unit, how); ok {
 			of[j] = u
 			known = append(known, j)
 		}

@@ -10,9 +10,45 @@ import (
 // quantum is how many steps a utility of 1 has.
 const quantum = 1 << 40
 
-// moveCost is what moving one unit costs, in steps: about 1e-9 of utility. It
-// is a thousand times the rounding of a utility, so that rounding moves nobody.
+// moveCost is the least that moving one unit costs, in steps: about 1e-9 of
+// utility. It is a thousand times the rounding of a utility, so that rounding
+// moves nobody.
 const moveCost = 1 << 10
+
+// reading is how a policy reads a workload: the performance that it counts on
+// and what that is worth, in whole steps.
+type reading struct {
+	// optimism is the weight of the upper bound over the mean, in [0, 1].
+	optimism float64
+	// worth picks what maps performance to a worth in [0, 1].
+	worth func(*planner.Workload) func(performance float64) float64
+	// steps counts a worth in [0, 1], not decreasing.
+	steps func(worth float64) int64
+}
+
+// utilities reads utilities in equal steps of 2^-40.
+func utilities(optimism float64) reading {
+	return reading{optimism, func(w *planner.Workload) func(float64) float64 { return w.Utility }, equalSteps}
+}
+
+// equalSteps counts v in steps of 2^-40; 0 for what is no number.
+func equalSteps(v float64) int64 {
+	if !(v > 0) {
+		return 0
+	}
+	return int64(math.Round(math.Min(v, 1) * quantum))
+}
+
+// optimismOf returns v, the default for 0, and 0 for negative ones.
+func optimismOf(v, otherwise float64) float64 {
+	switch {
+	case v == 0:
+		return otherwise
+	case !(v > 0):
+		return 0
+	}
+	return math.Min(v, 1)
+}
 
 // utility is one workload's utility as a function of whole units.
 type utility struct {
@@ -20,6 +56,7 @@ type utility struct {
 	// its running maximum.
 	at, performance, top []float64
 	of                   func(float64) float64
+	count                func(float64) int64
 }
 
 // mix is the performance between the mean and the upper bound.
@@ -27,21 +64,21 @@ func mix(b trimtab.Band, optimism float64) float64 {
 	return (1-optimism)*b.Mean + optimism*b.Upper
 }
 
-// utilityOf reads the curve of w with the given optimism; ok is false when
-// there is nothing to read.
-func utilityOf(w *planner.Workload, unit, optimism float64) (u utility, ok bool) {
-	if w.Curve == nil || len(w.Curve.Knots) == 0 || w.Utility == nil {
+// utilityOf reads the curve of w; ok is false when there is nothing to read.
+func utilityOf(w *planner.Workload, unit float64, how reading) (u utility, ok bool) {
+	worth := how.worth(w)
+	if w.Curve == nil || len(w.Curve.Knots) == 0 || worth == nil {
 		return utility{}, false
 	}
 	n := len(w.Curve.Knots)
 	numbers := make([]float64, 3*(n+1))
-	u = utility{numbers[: 0 : n+1], numbers[n+1 : n+1 : 2*n+2], numbers[2*n+2 : 2*n+2], w.Utility}
+	u = utility{numbers[: 0 : n+1], numbers[n+1 : n+1 : 2*n+2], numbers[2*n+2 : 2*n+2], worth, how.steps}
 	if w.Curve.Knots[0].Allocation > 0 {
 		u.at, u.performance, u.top = append(u.at, 0), append(u.performance, 0), append(u.top, 0)
 	}
 	top := 0.0
 	for _, k := range w.Curve.Knots {
-		p := mix(k.Band, optimism)
+		p := mix(k.Band, how.optimism)
 		if math.IsNaN(p) || math.IsInf(p, 0) {
 			return utility{}, false
 		}
@@ -51,15 +88,8 @@ func utilityOf(w *planner.Workload, unit, optimism float64) (u utility, ok bool)
 	return u, true
 }
 
-// steps returns the utility at performance p as a whole number of steps, 0
-// where the function answers nonsense.
-func (u *utility) steps(p float64) int64 {
-	v := u.of(p)
-	if !(v > 0) {
-		return 0
-	}
-	return int64(math.Round(math.Min(v, 1) * quantum))
-}
+// steps returns the utility at performance p as a whole number of steps.
+func (u *utility) steps(p float64) int64 { return u.count(u.of(p)) }
 
 // value returns the utility of k units in steps. It takes O(log knots).
 func (u *utility) value(k int) int64 { return u.steps(u.interpolate(float64(k))) }

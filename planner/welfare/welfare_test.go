@@ -1,11 +1,13 @@
 package welfare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
@@ -131,7 +133,7 @@ func TestUtilityFollowsTheCurve(t *testing.T) {
 		p := drawProblem(t)
 		for j := range p.Workloads {
 			w := &p.Workloads[j]
-			u, ok := utilityOf(w, p.Unit, 0.3)
+			u, ok := utilityOf(w, p.Unit, utilities(0.3))
 			for k := 0; ok && k <= 12; k++ {
 				want := obvious(w, p.Unit, 0.3, k)
 				// A step function may fall on either side of its step.
@@ -143,80 +145,182 @@ func TestUtilityFollowsTheCurve(t *testing.T) {
 	})
 }
 
+// bySearch returns the best allocation of all: the greatest value by compare,
+// then the fewest units moved, when they cost nothing, then the fewest used,
+// then most for the first name.
+func bySearch[V any](s *solver, value func(units []int) V, compare func(a, b V) int) (best []int, of V) {
+	bestMoved, bestSum := 0, 0
+	every(s, func(units []int) {
+		v := value(units)
+		m, sum := moved(s.problem, units)
+		c := 1
+		if best != nil {
+			c = cmp.Or(compare(v, of), bestMoved-m, bestSum-sum)
+		}
+		if c > 0 {
+			best, of, bestMoved, bestSum = slices.Clone(units), v, m, sum
+		}
+	})
+	return best, of
+}
+
+// total is the sum of what how reads, less cost for every unit moved.
+func total(s *solver, cost int64) func(units []int) int64 {
+	return func(units []int) int64 {
+		worth := int64(0)
+		for _, j := range s.known {
+			w := &s.problem.Workloads[j]
+			worth += s.of[j].value(units[j]) - cost*int64(max(units[j]-w.Current, w.Current-units[j]))
+		}
+		return worth
+	}
+}
+
+// ascending is the utilities of the known workloads, in ascending order.
+func ascending(s *solver) func(units []int) []int64 {
+	return func(units []int) []int64 {
+		var v []int64
+		for _, j := range s.known {
+			v = append(v, s.of[j].value(units[j]))
+		}
+		slices.Sort(v)
+		return v
+	}
+}
+
+func solved(t *rapid.T, policy planner.Policy, p *planner.Problem) planner.Solution {
+	t.Helper()
+	got, err := policy.Solve(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkBounds(t, p, got)
+	if got.Gap() != 0 {
+		t.Fatalf("%s is not proven: value %v, bound %v", policy.Name(), got.Value, got.Bound)
+	}
+	return got
+}
+
 func TestSocialIsTheBestOfAllAllocationsAndTies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
-		policy := Social{MoveCost: rapid.SampledFrom([]float64{0, 0, 0.01}).Draw(t, "cost")}
-		got, err := policy.Solve(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkBounds(t, p, got)
-		s := newSolver(p, 1)
-		var best []int
-		bestWorth, bestSum := int64(math.MinInt64), 0
-		every(s, func(units []int) {
-			worth, sum := int64(0), 0
-			for _, j := range s.known {
-				w := &p.Workloads[j]
-				worth += s.of[j].value(units[j]) - policy.moveCost()*int64(max(units[j]-w.Current, w.Current-units[j]))
-				sum += units[j]
-			}
-			if worth > bestWorth || worth == bestWorth && sum < bestSum {
-				best, bestWorth, bestSum = append([]int(nil), units...), worth, sum
-			}
-		})
-		if d := cmp.Diff(best, got.Units); d != "" {
+		policy := Social{MoveCost: rapid.SampledFrom([]float64{0, 0, 0.01, 1}).Draw(t, "cost")}
+		got := solved(t, policy, p)
+		s := newSolver(p, policy.reading())
+		want, _ := bySearch(s, total(s, unitCost(policy.MoveCost, p)), cmp.Compare[int64])
+		if d := gocmp.Diff(want, got.Units); d != "" {
 			t.Fatalf("want by search (-), got (+): %s", d)
 		}
 	})
 }
 
-func TestEgalitarianIsTheBestOfAllAllocationsAndTies(t *testing.T) {
+func TestNashIsTheBestOfAllAllocationsAndTies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
-		got, err := Egalitarian{}.Solve(p)
-		if err != nil {
-			t.Fatal(err)
+		policy := Nash{MoveCost: rapid.SampledFrom([]float64{0, 0, 0.01, 1}).Draw(t, "cost")}
+		got := solved(t, policy, p)
+		// By hand: the number of those with any utility, then the sum of logs.
+		type welfare struct {
+			some int
+			logs float64
 		}
-		checkBounds(t, p, got)
-		s := newSolver(p, 0.1)
-		var best []int
-		bestLeast, bestLevel, bestMoved, bestSum := int64(-1), int64(-1), 0, 0
-		every(s, func(units []int) {
-			least, level := int64(math.MaxInt64), int64(math.MaxInt64)
+		how, c := policy.reading(p)
+		cost := float64(max(1, int64(float64(unitCost(policy.MoveCost, p))/quantum*math.Log2E*c.steps))) / c.steps
+		s, linear := newSolver(p, how), newSolver(p, policy.linear())
+		_, want := bySearch(s, func(units []int) (v welfare) {
 			for _, j := range s.known {
-				v := s.of[j].value(units[j])
-				least = min(least, v)
-				if v < s.of[j].value(p.Workloads[j].Max) {
-					level = min(level, v) // those at their best do not count
+				w := &p.Workloads[j]
+				if u := linear.of[j].value(units[j]); u > 0 {
+					v.some++
+					v.logs += math.Log2(float64(u) / quantum)
 				}
+				v.logs -= cost * float64(max(units[j]-w.Current, w.Current-units[j]))
 			}
-			m, sum := moved(p, units)
-			switch {
-			case least != bestLeast:
-				if least < bestLeast {
-					return
-				}
-			case level != bestLevel:
-				if level < bestLevel {
-					return
-				}
-			case m != bestMoved:
-				if m > bestMoved {
-					return
-				}
-			case sum >= bestSum:
-				return
+			return v
+		}, func(a, b welfare) int { return cmp.Or(cmp.Compare(a.some, b.some), cmp.Compare(a.logs, b.logs)) })
+		some, logs := 0, 0.0
+		for _, j := range s.known {
+			w := &p.Workloads[j]
+			if u := linear.of[j].value(got.Units[j]); u > 0 {
+				some++
+				logs += math.Log2(float64(u) / quantum)
 			}
-			best = append([]int(nil), units...)
-			bestLeast, bestLevel, bestMoved, bestSum = least, level, m, sum
-		})
-		if d := cmp.Diff(best, got.Units); d != "" {
+			logs -= cost * float64(max(got.Units[j]-w.Current, w.Current-got.Units[j]))
+		}
+		if some != want.some || math.Abs(logs-want.logs) > 1e-6 {
+			t.Fatalf("%v: %d with utility and logs %v, want %d and %v", got.Units, some, logs, want.some, want.logs)
+		}
+		exact, _ := bySearch(s, total(s, max(1, int64(cost*c.steps))), cmp.Compare[int64])
+		if d := gocmp.Diff(exact, got.Units); d != "" {
 			t.Fatalf("want by search (-), got (+): %s", d)
 		}
-		if len(s.known) > 0 && math.Abs(got.Value-float64(bestLeast)/quantum) > 1e-9 {
-			t.Fatalf("value %v, want %v", got.Value, float64(bestLeast)/quantum)
+	})
+}
+
+func TestEgalitarianIsTheLeximinOfAllAllocationsAndTies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		got := solved(t, Egalitarian{}, p)
+		s := newSolver(p, Egalitarian{}.reading())
+		want, of := bySearch(s, ascending(s), slices.Compare[[]int64])
+		if d := gocmp.Diff(want, got.Units); d != "" {
+			t.Fatalf("want by search (-), got (+): %s", d)
+		}
+		if len(of) > 0 && math.Abs(got.Value-float64(of[0])/quantum) > 1e-9 {
+			t.Fatalf("value %v, want %v", got.Value, float64(of[0])/quantum)
+		}
+	})
+}
+
+// Without the programme over whole vectors the answer is the same wherever no
+// two are stuck at the same utility.
+func TestTheClimbIsTheLeximinUnlessSeveralAreStuckTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		s := newSolver(p, utilities(0.1))
+		l := newLevels(s)
+		l.raise()
+		l.climb()
+		s.keep(l.need)
+		got := ascending(s)(s.answer.Units)
+		_, want := bySearch(s, ascending(s), slices.Compare[[]int64])
+		if len(want) > 0 && got[0] != want[0] {
+			t.Fatalf("the worst has %d, want %d", got[0], want[0])
+		}
+		if slices.Compare(got, want) > 0 {
+			t.Fatalf("%v is better than the best, %v", got, want)
+		}
+		if !l.chose && slices.Compare(got, want) != 0 {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+func TestTheOperatorsObjectiveIsTheBestOfAllAllocations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		for j := range p.Workloads {
+			w := &p.Workloads[j]
+			weight := rapid.Float64Range(0.1, 1).Draw(t, "weight")
+			w.Worth = func(v float64) float64 { return weight * w.Utility(v) }
+		}
+		for _, o := range []Own{{Title: "sum", Scale: 3}, {Title: "min", Least: true, Scale: 3}} {
+			got := solved(t, o, p)
+			s := newSolver(p, o.reading())
+			want, worth := bySearch(s, total(s, unitCost(0, p)), cmp.Compare[int64])
+			if o.Least {
+				var of []int64
+				want, of = bySearch(s, ascending(s), slices.Compare[[]int64])
+				worth = append(of, 0)[0]
+			} else {
+				worth = total(s, 0)(want)
+			}
+			if d := gocmp.Diff(want, got.Units); d != "" {
+				t.Fatalf("%s: want by search (-), got (+): %s", o.Title, d)
+			}
+			if math.Abs(got.Value-3*float64(worth)/quantum) > 1e-9 {
+				t.Fatalf("%s: value %v, want %v", o.Title, got.Value, 3*float64(worth)/quantum)
+			}
 		}
 	})
 }
@@ -274,17 +378,10 @@ func TestSocialIsTheFullProgramme(t *testing.T) {
 			w.Curve = drawCurve(t, p.Unit*float64(rapid.IntRange(1, 4).Draw(t, "wide")))
 			p.Workloads = append(p.Workloads, w)
 		}
-		got, err := Social{}.Solve(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkBounds(t, p, got)
-		s, worth := newSolver(p, 1), int64(0)
-		for _, j := range s.known {
-			w := &p.Workloads[j]
-			worth += s.of[j].value(got.Units[j]) - moveCost*int64(max(got.Units[j]-w.Current, w.Current-got.Units[j]))
-		}
-		if want := dense(s, moveCost); worth != want {
+		got := solved(t, Social{}, p)
+		s := newSolver(p, Social{}.reading())
+		cost := unitCost(0, p)
+		if worth, want := total(s, cost)(got.Units), dense(s, cost); worth != want {
 			t.Fatalf("worth %d, the full programme reaches %d", worth, want)
 		}
 	})

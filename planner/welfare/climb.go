@@ -1,0 +1,90 @@
+package welfare
+
+import "container/heap"
+
+// rung is the next step up of one workload.
+type rung struct {
+	at int   // which of the known
+	u  int64 // the utility before
+	// units is where the utility next exceeds u, cost how many more these are.
+	units, cost int
+	// holds tells that it has these units already.
+	holds bool
+}
+
+// ladder is a heap: the worst off first, of equals the cheapest step, then who
+// holds the units, then by name.
+type ladder []rung
+
+func (h ladder) Len() int { return len(h) }
+func (h ladder) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	switch {
+	case a.u != b.u:
+		return a.u < b.u
+	case a.cost != b.cost:
+		return a.cost < b.cost
+	case a.holds != b.holds:
+		return a.holds
+	}
+	return a.at < b.at
+}
+func (h ladder) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push implements [heap.Interface].
+func (h *ladder) Push(x any) { *h = append(*h, x.(rung)) }
+
+// Pop implements [heap.Interface].
+func (h *ladder) Pop() any {
+	x := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return x
+}
+
+// climb spends what is spare on the worst off, step by step, as long as their
+// steps fit.
+func (l *levels) climb() {
+	if l.spare == 0 {
+		return
+	}
+	h := make(ladder, 0, len(l.known))
+	for i := range l.known {
+		if r, ok := l.next(i); ok {
+			h = append(h, r)
+		}
+	}
+	heap.Init(&h)
+	from := int64(-1) // the utility that one was last raised from
+	for len(h) > 0 && l.spare > 0 && !l.stopped() {
+		r := h[0]
+		if r.cost > l.spare {
+			l.chose = l.chose || r.u == from
+			heap.Pop(&h)
+			continue
+		}
+		l.need[r.at] = r.units
+		l.spare -= r.cost
+		from = r.u
+		if n, ok := l.next(r.at); ok {
+			h[0] = n
+			heap.Fix(&h, 0)
+		} else {
+			heap.Pop(&h)
+		}
+	}
+	l.chose = l.chose || len(h) > 0 && h[0].u == from
+}
+
+// next returns the next step up of a workload; ok is false at its top.
+func (l *levels) next(i int) (r rung, ok bool) {
+	j := l.known[i]
+	w, k := &l.problem.Workloads[j], l.need[i]
+	u := l.of[j].value(k)
+	if u >= l.top[i] {
+		return rung{}, false
+	}
+	// Further than what is spare nobody can go.
+	end := min(w.Max, k+l.spare+1)
+	units := l.of[j].least(u+1, k, end)
+	return rung{i, u, units, units - k, units <= w.Current}, true
+}

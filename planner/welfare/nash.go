@@ -1,0 +1,94 @@
+package welfare
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+)
+
+// Nash maximises the product of the utilities, less the cost of moving: first
+// the number of workloads with any utility, then the product of theirs.
+type Nash struct {
+	// Optimism is the weight of the upper bound over the mean, in [0, 1].
+	// Default 0.1; negative: 0, the mean alone.
+	Optimism float64
+	// MoveCost is as in [Social], in the mean of the utilities' logarithms
+	// (natural).
+	MoveCost float64
+}
+
+// Name returns "nash".
+func (Nash) Name() string { return "nash" }
+
+// scale is how Nash welfare is counted for n workloads: a utility v has
+//
+//	(reward + log2 v)·steps   for v >= 2^-40,   0 for less,
+//
+// where the reward exceeds what all others together can lose by their
+// logarithms, so that one more with any utility is always worth it.
+type scale struct{ reward, steps float64 }
+
+// smallest is the least utility that counts as any: 2^-40.
+const smallest = 1.0 / quantum
+
+// scaleOf has as many steps as 2^61 leaves room for, at most 2^32.
+func scaleOf(n int) scale {
+	reward := 40*float64(n) + 1
+	room := 61 - math.Ceil(math.Log2(reward*float64(max(1, n))))
+	return scale{reward, math.Exp2(math.Min(32, room))}
+}
+
+func (c scale) of(v float64) int64 {
+	if !(v >= smallest) {
+		return 0
+	}
+	return int64(math.Round((c.reward + math.Log2(math.Min(v, 1))) * c.steps))
+}
+
+func (s Nash) reading(p *planner.Problem) (reading, scale) {
+	how, c := utilities(optimismOf(s.Optimism, 0.1)), scaleOf(len(p.Workloads))
+	how.steps = c.of
+	return how, c
+}
+
+// Solve returns an exact answer, see [planner.Policy], or one with its gap: it
+// is that of [Social.Solve] over logarithms.
+func (s Nash) Solve(p *planner.Problem) (planner.Solution, error) {
+	if err := p.Validate(); err != nil {
+		return planner.Solution{}, err
+	}
+	how, c := s.reading(p)
+	cost := float64(unitCost(s.MoveCost, p)) / quantum * math.Log2E * c.steps
+	answer, short := solveSum(p, how, max(1, int64(cost)))
+	answer.Value = s.Scorer(p)(answer.Units)
+	answer.Bound = answer.Value
+	if n := known(answer.Binding); n > 0 {
+		answer.Bound = math.Min(1, answer.Value*math.Exp2(short/c.steps/float64(n)))
+		if short >= c.steps { // perhaps one more could have some
+			answer.Bound = 1
+		}
+	}
+	return answer, nil
+}
+
+// Expect returns the performance that the policy counts on.
+func (s Nash) Expect(b trimtab.Band) float64 { return mix(b, optimismOf(s.Optimism, 0.1)) }
+
+// Scorer returns the geometric mean of the utilities of the known workloads: 0
+// when one has none.
+func (s Nash) Scorer(p *planner.Problem) func(units []int) float64 {
+	known, of := read(p, s.linear())
+	return func(units []int) float64 {
+		if len(known) == 0 {
+			return 0 // nothing is known of anybody
+		}
+		sum := 0.0
+		for _, j := range known {
+			sum += math.Log2(float64(of[j].value(units[j])) / quantum)
+		}
+		return math.Exp2(sum / float64(len(known)))
+	}
+}
+
+func (s Nash) linear() reading { return utilities(optimismOf(s.Optimism, 0.1)) }

@@ -1,0 +1,84 @@
+package welfare
+
+import (
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+)
+
+// Own is the operator's objective: the sum, or the minimum, over the workloads
+// of an expression, [planner.Workload.Worth].
+type Own struct {
+	// Title is its name: the text of the objective, "sum(weight * u)".
+	Title string
+	// Least tells that the minimum counts, not the sum.
+	Least bool
+	// Scale is what a Worth of 1 stands for, > 0: 0 is 1. Value is multiplied
+	// by it.
+	Scale float64
+	// Optimism and MoveCost are those of [Social], or of [Egalitarian].
+	Optimism, MoveCost float64
+}
+
+// Name returns the title.
+func (o Own) Name() string { return o.Title }
+
+func (o Own) reading() reading {
+	otherwise := 1.0
+	if o.Least {
+		otherwise = 0.1
+	}
+	how := utilities(optimismOf(o.Optimism, otherwise))
+	how.worth = func(w *planner.Workload) func(float64) float64 {
+		if w.Worth == nil {
+			return w.Utility
+		}
+		return w.Worth
+	}
+	return how
+}
+
+// Solve is that of [Social] for a sum and that of [Egalitarian] for a minimum.
+func (o Own) Solve(p *planner.Problem) (planner.Solution, error) {
+	if err := p.Validate(); err != nil {
+		return planner.Solution{}, err
+	}
+	answer, short := planner.Solution{}, 0.0
+	if o.Least {
+		answer = solveLeast(p, o.reading())
+	} else {
+		answer, short = solveSum(p, o.reading(), unitCost(o.MoveCost, p))
+	}
+	answer.Value = o.Scorer(p)(answer.Units)
+	answer.Bound = answer.Value + o.scale()*short/quantum
+	return answer, nil
+}
+
+// Expect returns the performance that the policy counts on.
+func (o Own) Expect(b trimtab.Band) float64 { return mix(b, o.reading().optimism) }
+
+// Scorer returns the sum, or the least, over the known workloads.
+func (o Own) Scorer(p *planner.Problem) func(units []int) float64 {
+	known, of := read(p, o.reading())
+	return func(units []int) float64 {
+		sum, least := int64(0), int64(quantum)
+		for _, j := range known {
+			v := of[j].value(units[j])
+			sum += v
+			least = min(least, v)
+		}
+		switch {
+		case len(known) == 0:
+			return 0 // nothing is known of anybody
+		case o.Least:
+			return o.scale() * float64(least) / quantum
+		}
+		return o.scale() * float64(sum) / quantum
+	}
+}
+
+func (o Own) scale() float64 {
+	if o.Scale > 0 {
+		return o.Scale
+	}
+	return 1
+}

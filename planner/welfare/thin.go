@@ -1,0 +1,146 @@
+package welfare
+
+import (
+	"math"
+	"slices"
+)
+
+// sample is a utility that was looked at: u(units), without the cost of moving.
+type sample struct {
+	worth int64
+	units int32
+}
+
+// sampler holds what was looked at of one workload, in order of units.
+type sampler struct {
+	u       *utility
+	current int
+	cost    int64
+	seen    []sample
+	// spare is the buffer that the next refinement writes to.
+	spare []sample
+}
+
+const (
+	// certified is the gap, relative to the bound, at which thin is content.
+	certified = 1e-4
+	// refinements bounds its prices.
+	refinements = 12
+)
+
+// thin answers a problem whose allocations are too many to be looked at one by
+// one. It looks at the knots, takes the price λ at which the hulls of what was
+// seen meet the capacity, and asks each workload for the best answer to that
+// price among *all* its allocations; what that shows is seen, too, and gives
+// the next price. Between two looks at units a < b the utility is at most that
+// at b, so that nothing in between is worth more than
+//
+//	u(b) − cost·min |k − current| − λ(a + 1)
+//
+// and an interval is halved while that exceeds the best by a tolerance. The sum
+// of these bounds plus λR bounds every answer. It returns how far the answer
+// may stay below the least such bound, in steps.
+//
+// Source: Everett (1963) for the bound; the refinement is column generation.
+func (c *core) thin() (short float64) {
+	most, _ := c.reach()
+	all := make([]sampler, len(c.known))
+	for i, j := range c.known {
+		w := &c.problem.Workloads[j]
+		all[i] = sampler{u: &c.of[j], current: w.Current, cost: c.cost}
+		all[i].look(w.Min, most[i])
+	}
+	bound := math.Inf(1)
+	for range refinements {
+		for i := range all {
+			c.choices[i] = all[i].choices(c.choices[i])
+		}
+		c.relax()
+		worth := c.ceiling[0] + c.price*float64(c.left) - c.short
+		tolerance := certified / 3 * worth / float64(len(all))
+		above, added := c.rounding+c.price*float64(c.left), false
+		for i := range all {
+			best, more := all[i].refine(c.price, tolerance)
+			above += best
+			added = added || more
+		}
+		bound = math.Min(bound, above)
+		short = math.Max(0, bound-worth)
+		if short <= certified*bound || !added || c.stopped() {
+			break
+		}
+	}
+	return short
+}
+
+// look looks at the ends, the current allocation and both sides of every knot.
+func (s *sampler) look(lo, hi int) {
+	at := make([]int, 0, 2*len(s.u.at)+3)
+	at = append(at, lo, hi, min(max(s.current, lo), hi))
+	for _, a := range s.u.at {
+		if a < float64(hi) {
+			at = append(at, max(int(a), lo), max(min(int(a)+1, hi), lo))
+		}
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	s.seen = make([]sample, len(at), 2*len(at))
+	for i, k := range at {
+		s.seen[i] = sample{s.u.value(k), int32(k)}
+	}
+}
+
+// worth is u(k) less the cost of moving to k.
+func (s *sampler) worth(x sample) int64 {
+	k := int(x.units)
+	return x.worth - s.cost*int64(max(k-s.current, s.current-k))
+}
+
+// choices lists what was seen and is worth more than every smaller allocation.
+func (s *sampler) choices(out []choice) []choice {
+	out = out[:0]
+	best := int64(math.MinInt64)
+	for _, x := range s.seen {
+		if g := s.worth(x); g > best {
+			best = g
+			out = append(out, choice{g, x.units})
+		}
+	}
+	return out
+}
+
+// refine returns a bound on the best answer to price, at most tolerance above
+// one that was seen, and whether it had to look further for it.
+func (s *sampler) refine(price, tolerance float64) (bound float64, more bool) {
+	best, bound := math.Inf(-1), math.Inf(-1)
+	net := func(x sample) float64 { return float64(s.worth(x)) - price*float64(x.units) }
+	for _, x := range s.seen {
+		best = math.Max(best, net(x))
+	}
+	s.spare = append(s.spare[:0], s.seen[0])
+	var split func(a, b sample)
+	split = func(a, b sample) {
+		if b.units-a.units <= 1 {
+			return
+		}
+		near := int32(min(max(s.current, int(a.units)+1), int(b.units)-1)) // of all between, the least moved
+		most := float64(s.worth(sample{b.worth, near})) - price*float64(a.units+1)
+		if most <= best+tolerance {
+			bound = math.Max(bound, most)
+			return
+		}
+		k := a.units + (b.units-a.units)/2
+		m := sample{s.u.value(int(k)), k}
+		best = math.Max(best, net(m))
+		split(a, m)
+		s.spare = append(s.spare, m)
+		split(m, b)
+	}
+	for i := 1; i < len(s.seen); i++ {
+		split(s.seen[i-1], s.seen[i])
+		s.spare = append(s.spare, s.seen[i])
+	}
+	more = len(s.spare) > len(s.seen)
+	s.seen, s.spare = s.spare, s.seen
+	return math.Max(bound, best), more
+}
