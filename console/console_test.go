@@ -93,16 +93,6 @@ func TestAnOldPlanDoesNotReplaceANewerOne(t *testing.T) {
 	}
 }
 
-func TestDecisionsPerWorkloadAreBounded(t *testing.T) {
-	v := testView()
-	for i := range uint64(3 * keptDecisions) {
-		v.Observe(plan(i+1, 2))
-	}
-	if n := len(v.workloads["shop"].decisions); n != keptDecisions {
-		t.Error(n)
-	}
-}
-
 func request(t *testing.T, h http.Handler, method, path, body string, set ...string) (int, string, http.Header) {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))

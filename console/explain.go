@@ -10,49 +10,75 @@ import (
 // Explain tells the last decision on a workload, with up to history earlier
 // ones, or why there is none. ok is false for a workload that nobody named.
 func (v *View) Explain(workload string, history int, now time.Time) (e Explanation, ok bool) {
+	return v.ExplainWith(workload, history, 0, now)
+}
+
+// ExplainWith is Explain with so many observations beside the curve.
+func (v *View) ExplainWith(workload string, history, observations int, now time.Time) (e Explanation, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.workloads[workload]
 	if s == nil {
 		return e, false
 	}
-	row := s.row(now, v.config.Round)
-	e = Explanation{Workload: workload, Mode: s.Mode, State: row.State, Binding: "none",
+	row := v.row(s, now)
+	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, State: row.State, Kind: row.Kind, Since: row.Since, Binding: "none",
 		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{},
 		Resource: v.config.Resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
-		Allocation: row.Allocation, Knob: row.Knob, Reports: row.Reports}
+		Allocation: row.Allocation, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
+		Observations: s.observations(min(max(observations, 0), MaxObservations))}
 	if s.estimate != nil {
-		e.Inputs, e.Model, e.Curve = s.inputs(now), s.estimate.Model, s.estimate.Curve
+		e.Inputs, e.Model, e.Curve, e.Forecast = s.inputs(now), s.estimate.Model, s.estimate.Curve, s.estimate.Load
 	}
-	if s.held != nil && row.Allocation != nil {
-		e.Baseline = &s.held.Baseline
+	if h := s.knob(v.config.Resource); h != nil {
+		e.Least, e.Most = &h.Min, &h.Max
+		if row.Allocation != nil {
+			e.Baseline = &h.Baseline
+		}
 	}
-	n := len(s.decisions)
+	v.decision(&e, s, &row, now)
+	if history > 0 {
+		e.History = v.earlier(s, row.Decision, history, now)
+	}
+	return e, true
+}
+
+// decision fills in the newest decision, or why there is none.
+func (v *View) decision(e *Explanation, s *state, row *Row, now time.Time) {
+	held := v.heldNow(s)
 	switch {
-	case n > 0:
-		e.fill(s.decisions[n-1])
+	case row.Decision != nil:
+		e.fill(row.Decision.shown(now, v.config.Round))
 	case !s.declared:
 		e.Decision = "none: found in the spans, not in the configuration; add it under workloads to plan for it"
 	case s.Mode == trimtab.Off:
 		e.Decision = "none: mode is off"
-	case s.heldWhy != "":
-		e.Decision = "hold: " + s.heldWhy
+	case held != "":
+		e.Decision = "hold: " + held
 	case row.State != stateOK && row.State != stateMisses:
 		e.Decision = "hold: " + row.State
 	default:
 		e.Decision = "hold: nothing better was found"
 	}
-	if n > 0 && s.heldWhy != "" && s.heldAt.After(s.decisions[n-1].Time) {
-		e.Decision = "hold: " + s.heldWhy + " (before that: " + e.Decision + ")"
+	if row.Decision != nil && held != "" && s.heldAt.After(row.Decision.Time) {
+		e.Decision = "hold: " + held + " (before that: " + e.Decision + ")"
 		if s.estimate != nil {
 			e.Inputs = s.inputs(now)
 		}
 	}
-	if history > 0 && n > 1 {
-		e.History = slices.Clone(s.decisions[max(0, n-1-history) : n-1])
-		slices.Reverse(e.History)
+}
+
+// earlier are the decisions but the latest, newest first.
+func (v *View) earlier(s *state, latest *Decision, most int, now time.Time) (out []*Decision) {
+	for _, d := range slices.Backward(s.decisions) {
+		if len(out) == most {
+			break
+		}
+		if d != latest {
+			out = append(out, d.shown(now, v.config.Round))
+		}
 	}
-	return e, true
+	return out
 }
 
 // inputs are those of the newest estimate, as old as they are at now.
@@ -81,5 +107,5 @@ func (e *Explanation) fill(d *Decision) {
 	if w.Alternatives != nil {
 		e.Alternatives = w.Alternatives
 	}
-	e.Result, e.Before, e.Set, e.Mode = d.Result, &d.Action.Expect, &d.Action.Set, d.Action.Mode
+	e.Result, e.Effect, e.Before, e.Set, e.Mode = d.Result, d.Effect, &d.Action.Expect, &d.Action.Set, d.Action.Mode
 }

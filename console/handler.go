@@ -3,24 +3,19 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"html/template"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
 )
-
-// maxBody bounds what a request may carry: commands are small.
-const maxBody = 64 << 10
 
 // Options are what the handler needs from the process around it.
 type Options struct {
@@ -41,50 +36,94 @@ type Options struct {
 	// Mount are further handlers by path. They check who asks themselves, so
 	// that any Host reaches them.
 	Mount map[string]http.Handler
+	// Stages returns every part of the process; nil: only what Ready tells is
+	// known.
+	Stages func() []StageState
+	// Bus is asked for what waits and what was put aside; nil: not known.
+	Bus bus.Bus
+	// Leader returns who leads the pool and in which term; nil: not known.
+	Leader func(context.Context) (holder string, epoch uint64, err error)
+	// Done ends the streams of events, so that a server that stops need not
+	// wait for them; nil: never.
+	Done <-chan struct{}
 	// Hosts are accepted as Host besides loopback names and addresses; "*"
 	// accepts any, for a site whose proxy checks it.
 	Hosts []string
 }
 
-// Handler serves the page, the API, metrics and health.
+// Handler serves the pages, the API, metrics and health.
 func Handler(v *View, o Options) http.Handler {
-	h := &handler{view: v, options: o, pages: pages()}
+	h := &handler{view: v, options: o}
+	plain := http.NewServeMux()
+	h.routePages(plain)
+	h.routeAPI(plain)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", h.page)
-	mux.HandleFunc("GET /workloads/{name}", h.workload)
-	mux.HandleFunc("GET /style.css", style)
-	mux.HandleFunc("GET /api/v1/status", h.status)
-	mux.HandleFunc("GET /api/v1/workloads/{name}", h.explain)
-	mux.HandleFunc("GET /api/v1/plan", h.plan)
-	mux.HandleFunc("GET /api/v1/applied/{plan}", h.applied)
-	mux.HandleFunc("GET /api/v1/diff", h.diff)
-	mux.HandleFunc("GET /api/v1/config", h.config)
-	mux.HandleFunc("GET /api/v1/debug/{name}", h.debug)
-	mux.HandleFunc("POST /api/v1/commands", h.command)
-	mux.HandleFunc("POST /-/reload", h.reload)
-	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
-	mux.HandleFunc("GET /-/ready", h.ready)
+	// What is written while it lasts is not compressed; metrics do so themselves.
+	mux.HandleFunc("GET /api/v1/events", h.events)
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
+	mux.Handle("/", compressed(plain))
 	for path, mounted := range o.Mount {
 		mux.Handle(path, mounted)
 	}
 	return h.guarded(mux)
 }
 
+func (h *handler) routePages(mux *http.ServeMux) {
+	mountPages(mux, h)
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
+	mux.HandleFunc("GET /-/ready", h.ready)
+	mux.HandleFunc("POST /-/reload", h.reload)
+}
+
+func (h *handler) routeAPI(mux *http.ServeMux) {
+	const api = "/api/v1/"
+	mux.HandleFunc("GET "+api+"status", h.status)
+	mux.HandleFunc("GET "+api+"workloads/{name}", h.explain)
+	mux.HandleFunc("GET "+api+"workloads/{name}/history", h.history)
+	mux.HandleFunc("GET "+api+"workloads/{name}/decisions", h.decisions)
+	mux.HandleFunc("GET "+api+"workloads/{name}/patch", h.patch)
+	mux.HandleFunc("GET "+api+"pipeline", h.pipeline)
+	mux.HandleFunc("GET "+api+"plan", h.plan)
+	mux.HandleFunc("GET "+api+"applied/{plan}", h.applied)
+	mux.HandleFunc("GET "+api+"diff", h.diff)
+	mux.HandleFunc("GET "+api+"config", h.config)
+	mux.HandleFunc("GET "+api+"debug/{name}", h.debug)
+	mux.HandleFunc("POST "+api+"commands", h.command)
+	mux.HandleFunc(api, func(w http.ResponseWriter, r *http.Request) {
+		problem(w, http.StatusNotFound, fmt.Errorf("find %.100q: there is no such part of the API", r.URL.Path))
+	})
+}
+
+// compressed gzips what is worth it for those who accept it.
+func compressed(next http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper()
+	if err != nil {
+		// Only settings that make no sense are an error, and there are none.
+		return next
+	}
+	return wrap(next)
+}
+
 type handler struct {
 	view    *View
 	options Options
-	pages   *template.Template
+	asked   asked
+	streams streams
 }
+
+// contentPolicy lets a page load its own files and nothing else: no script and
+// no style inside the page, no other address.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // guarded sets the headers of every answer and refuses foreign Host names, so
 // that a page elsewhere cannot reach the API by pointing its name here.
 func (h *handler) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
-		head.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'")
+		head.Set("Content-Security-Policy", contentPolicy)
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "no-referrer")
 		head.Set("Cache-Control", "no-store")
@@ -124,129 +163,6 @@ func foreignOrigin(r *http.Request) bool {
 	return err != nil || u.Host != r.Host
 }
 
-func (h *handler) status(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, h.view.Status(time.Now()))
-}
-
-func (h *handler) explain(w http.ResponseWriter, r *http.Request) {
-	history, err := strconv.Atoi(r.URL.Query().Get("history"))
-	if err != nil || history < 0 {
-		history = 0
-	}
-	e, ok := h.view.Explain(r.PathValue("name"), history, time.Now())
-	if !ok {
-		problem(w, http.StatusNotFound, fmt.Errorf("find workload %q: not configured and not seen", r.PathValue("name")))
-		return
-	}
-	writeJSON(w, http.StatusOK, e)
-}
-
-func (h *handler) plan(w http.ResponseWriter, _ *http.Request) {
-	p := h.view.LastPlan()
-	if p == nil {
-		problem(w, http.StatusNotFound, errors.New("find plan: none was made yet"))
-		return
-	}
-	writeJSON(w, http.StatusOK, p)
-}
-
-func (h *handler) applied(w http.ResponseWriter, r *http.Request) {
-	p := h.view.Applied(r.PathValue("plan"))
-	if p == nil {
-		problem(w, http.StatusNotFound, fmt.Errorf("find answer to apply %s: none yet", r.PathValue("plan")))
-		return
-	}
-	writeJSON(w, http.StatusOK, p)
-}
-
-// Difference is one knob's current value against where the solver wants it.
-type Difference struct {
-	Workload string         `json:"workload"`
-	Resource string         `json:"resource"`
-	Mode     trimtab.Mode   `json:"mode"`
-	Now      trimtab.Amount `json:"now"`
-	Next     trimtab.Amount `json:"next"`
-	Target   *float64       `json:"target,omitempty"`
-	Binding  string         `json:"binding,omitempty"`
-}
-
-// Differences returns the workloads whose knob is not where the last decision
-// wanted it, in order of name.
-func (v *View) Differences() []Difference {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	out := []Difference{}
-	for name, s := range v.workloads {
-		n := len(s.decisions)
-		if n == 0 || s.held == nil {
-			continue
-		}
-		a := s.decisions[n-1].Action
-		wanted := a.Set
-		if t := a.Why.Target; t != nil {
-			wanted = trimtab.Units(*t)
-		}
-		if s.held.Now.Equal(wanted, 1e-6) {
-			continue
-		}
-		out = append(out, Difference{Workload: name, Resource: a.Resource, Mode: a.Mode, Now: s.held.Now, Next: a.Set, Target: a.Why.Target, Binding: a.Why.Binding})
-	}
-	slices.SortFunc(out, func(a, b Difference) int { return strings.Compare(a.Workload, b.Workload) })
-	return out
-}
-
-func (h *handler) diff(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, h.view.Differences())
-}
-
-func (h *handler) command(w http.ResponseWriter, r *http.Request) {
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		problem(w, http.StatusUnsupportedMediaType, errors.New("read command: Content-Type must be application/json"))
-		return
-	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("read command: %w", err))
-		return
-	}
-	c := new(trimtab.Command)
-	if err := json.Unmarshal(b, c); err != nil {
-		problem(w, http.StatusBadRequest, fmt.Errorf("read command: %w", err))
-		return
-	}
-	c.Time = time.Now()
-	if c.Pool == "" {
-		c.Pool = h.view.pool()
-	}
-	if err := c.Validate(); err != nil {
-		problem(w, http.StatusBadRequest, err)
-		return
-	}
-	if err := h.options.Send(r.Context(), c); err != nil {
-		problem(w, http.StatusServiceUnavailable, fmt.Errorf("send %s: %w", c.Verb, err))
-		return
-	}
-	writeJSON(w, http.StatusAccepted, c)
-}
-
-func (v *View) pool() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.config.Pool
-}
-
-func (h *handler) reload(w http.ResponseWriter, r *http.Request) {
-	if h.options.Reload == nil {
-		problem(w, http.StatusNotImplemented, errors.New("reload: started without a configuration file"))
-		return
-	}
-	if err := h.options.Reload(r.Context()); err != nil {
-		problem(w, http.StatusBadRequest, fmt.Errorf("reload: the old configuration stays: %w", err))
-		return
-	}
-	fmt.Fprintln(w, "reloaded")
-}
-
 func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
 	if h.options.Ready != nil {
 		if bad := h.options.Ready(); len(bad) > 0 {
@@ -258,7 +174,7 @@ func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {
-	b, err := json.MarshalIndent(v, "", "  ")
+	b, err := json.Marshal(v)
 	if err != nil {
 		http.Error(w, "trimtab: print answer: "+err.Error(), http.StatusInternalServerError)
 		return

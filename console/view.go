@@ -1,9 +1,7 @@
 package console
 
 import (
-	"cmp"
 	"context"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -13,11 +11,8 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// keptDecisions bounds the decisions kept per workload.
-const keptDecisions = 200
-
 // maxWorkloads bounds what discovery may add to the view.
-const maxWorkloads = 10000
+const maxWorkloads = MaxRows
 
 // Config is what the view knows before anything arrives.
 type Config struct {
@@ -44,11 +39,13 @@ type Workload struct {
 	Utility func(float64) float64
 }
 
-// View is the read model: the newest value of everything. It is safe for
-// concurrent use.
+// View is the read model: the newest value of everything, and the past within
+// bounds. It is safe for concurrent use.
 type View struct {
-	mu        sync.Mutex
-	config    Config
+	mu     sync.Mutex
+	config Config
+	// began is when the view was made.
+	began     time.Time
 	workloads map[string]*state
 	holdings  map[string]*trimtab.Holding
 	plan      *trimtab.Plan
@@ -56,24 +53,41 @@ type View struct {
 	// applied is the newest answer to an apply command, all steps in one.
 	applied *trimtab.Plan
 	rounds  int
+	// round and roundBefore name the newest plan and the one before it.
+	round, roundBefore string
+	book               book
+	// version counts changes; changed is closed at the next one.
+	version uint64
 	changed chan struct{}
 }
 
 // state is all that is known of one workload.
 type state struct {
 	Workload
-	declared  bool
-	estimate  *trimtab.Estimate
-	held      *trimtab.Held
-	host      string
+	declared bool
+	version  uint64 // of the view, at the last change
+	estimate *trimtab.Estimate
+	// held are its knobs by resource.
+	held map[string]*trimtab.Held
+	host string
+	// decisions are in the order of their plans.
 	decisions []*Decision
-	heldWhy   string
-	heldAt    time.Time
+	series    series
+	// heldWhy is why the plan heldIn held it, and heldSince when the first of
+	// an unbroken row of plans did.
+	heldWhy, heldIn   string
+	heldAt, heldSince time.Time
+	// lacks are the inputs that are missing; holdSince, missSince and
+	// knobSince are when the estimate's hold, the missing of the SLO and the
+	// knob's problem began; zero: not now.
+	lacks                           map[string]MissingInput
+	seen                            map[string]time.Time // inputs, when last there
+	holdSince, missSince, knobSince time.Time
 }
 
 // NewView returns an empty view.
 func NewView(c Config) *View {
-	v := &View{workloads: map[string]*state{}, holdings: map[string]*trimtab.Holding{}, changed: make(chan struct{})}
+	v := &View{began: time.Now(), workloads: map[string]*state{}, holdings: map[string]*trimtab.Holding{}, changed: make(chan struct{})}
 	v.Configure(c)
 	return v
 }
@@ -83,27 +97,41 @@ func (v *View) Configure(c Config) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.config = c
+	v.version++
 	for _, s := range v.workloads {
 		s.declared = false
 		s.Workload = Workload{Name: s.Name, Mode: trimtab.Off}
+		s.version = v.version
 	}
 	for _, w := range c.Workloads {
-		s := v.state(w.Name)
-		s.Workload, s.declared = w, true
+		if s := v.state(w.Name); s != nil {
+			s.Workload, s.declared = w, true
+		}
 	}
+	v.tell()
+}
+
+// tell wakes all who wait for a change.
+func (v *View) tell() {
+	close(v.changed)
+	v.changed = make(chan struct{})
 }
 
 // state returns the workload's state, making it, or nil when there are too many.
 func (v *View) state(name string) *state {
 	s := v.workloads[name]
 	if s == nil && len(v.workloads) < maxWorkloads {
-		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}}
+		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}, held: map[string]*trimtab.Held{}}
 		v.workloads[name] = s
+	}
+	if s != nil {
+		s.version = v.version
 	}
 	return s
 }
 
-// Follow subscribes to everything that is shown. stop ends it.
+// Follow subscribes to everything that is shown, the decisions that the bus
+// still has among it. stop ends it.
 func (v *View) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, true, v.Observe,
 		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
@@ -113,27 +141,105 @@ func (v *View) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 func (v *View) Observe(value trimtab.Value) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.version++
 	switch x := value.(type) {
 	case *trimtab.Estimate:
 		if s := v.state(x.Workload); s != nil {
-			s.estimate = x
+			s.observe(x, v.config.Round, len(v.workloads))
 		}
 	case *trimtab.Holding:
-		v.holdings[x.Host] = x
-		for i := range x.Targets {
-			if s := v.state(x.Targets[i].Target); s != nil {
-				s.held, s.host = &x.Targets[i], x.Host
-			}
-		}
+		v.observeHolding(x)
 	case *trimtab.Plan:
 		v.observePlan(x)
 	case *trimtab.Outcome:
-		v.observeOutcome(x)
+		v.settle(x)
 	default:
 		return
 	}
-	close(v.changed)
-	v.changed = make(chan struct{})
+	v.tell()
+}
+
+// observe takes an estimate; n is how many workloads there are.
+func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
+	if s.estimate != nil && e.Time.Before(s.estimate.Time) {
+		return
+	}
+	s.estimate = e
+	s.holdSince = begun(s.holdSince, e.Hold != "", e.Time)
+	s.missSince = begun(s.missSince, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
+	s.lack(e)
+	p := s.report(e)
+	s.series.add(p, n)
+	s.series.observe(p, n)
+	if e.Performance != nil {
+		s.tellEffects(e.Time, *e.Performance, round)
+	}
+}
+
+// begun returns since when something is: now when it was not before, zero
+// when it is not.
+func begun(since time.Time, is bool, now time.Time) time.Time {
+	switch {
+	case !is:
+		return time.Time{}
+	case since.IsZero():
+		return now
+	}
+	return since
+}
+
+// lack notes which inputs are missing, since the last time they were there.
+func (s *state) lack(e *trimtab.Estimate) {
+	before := s.lacks
+	s.lacks = nil
+	for i := range e.Inputs {
+		in := &e.Inputs[i]
+		if in.Missing == "" {
+			if s.seen == nil {
+				s.seen = map[string]time.Time{}
+			}
+			if len(s.seen) < 64 {
+				s.seen[in.Name] = e.Time.Add(-in.Age.Duration())
+			}
+			continue
+		}
+		m := MissingInput{Workload: s.Name, Input: in.Name, Source: in.Source, Reason: in.Missing, Since: e.Time}
+		if old, ok := before[in.Name]; ok {
+			m.Since = old.Since
+		} else if at, ok := s.seen[in.Name]; ok {
+			m.Since = at
+		}
+		if s.lacks == nil {
+			s.lacks = map[string]MissingInput{}
+		}
+		s.lacks[in.Name] = m
+	}
+}
+
+func (v *View) observeHolding(h *trimtab.Holding) {
+	v.holdings[h.Host] = h
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		s := v.state(t.Target)
+		if s == nil {
+			continue
+		}
+		s.held[t.Resource], s.host = t, h.Host
+		if t.Resource == v.config.Resource || len(s.held) == 1 {
+			s.knobSince = begun(s.knobSince, t.Problem != "", h.Time)
+		}
+	}
+}
+
+// knob returns the knob of the pool's resource, or else any that there is.
+func (s *state) knob(resource string) *trimtab.Held {
+	if h := s.held[resource]; h != nil {
+		return h
+	}
+	for _, r := range sortedKeys(s.held) {
+		return s.held[r]
+	}
+	return nil
 }
 
 func (v *View) observePlan(p *trimtab.Plan) {
@@ -151,45 +257,43 @@ func (v *View) observePlan(p *trimtab.Plan) {
 	if len(p.Actions) > 0 {
 		v.acting = p
 	}
-	if p.Step == 1 {
+	if id := p.ID(); id != v.round {
 		v.rounds++
-		for _, s := range v.workloads {
-			s.heldWhy = ""
-		}
+		v.roundBefore, v.round = v.round, id
 	}
 	for name, why := range p.Held {
 		if s := v.state(name); s != nil {
-			s.heldWhy, s.heldAt = why, p.Time
+			s.holdBy(v.roundBefore, v.round, why, p.Time)
 		}
 	}
-	for _, a := range p.Actions {
+	for i := range p.Actions {
+		a := &p.Actions[i]
 		s := v.state(a.Target)
 		if s == nil {
 			continue
 		}
-		s.decisions = append(s.decisions, &Decision{Plan: p.ID(), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: p.Cause, Action: a})
-		if n := len(s.decisions) - keptDecisions; n > 0 {
-			s.decisions = slices.Delete(s.decisions, 0, n)
+		if s.estimate == nil || p.Time.Before(s.estimate.Time) {
+			s.series.recall(s.recalled(p, a), len(v.workloads))
 		}
+		v.decide(s, p, *a)
 	}
+	v.book.passed(p)
 }
 
-func (v *View) observeOutcome(o *trimtab.Outcome) {
-	for _, r := range o.Results {
-		s := v.workloads[r.Target]
-		if s == nil {
-			continue
-		}
-		for _, d := range slices.Backward(s.decisions) {
-			if d.Epoch == o.Epoch && d.Sequence == o.Sequence && d.Step == o.Step && d.Action.Host == o.Host && d.Action.Resource == r.Resource {
-				// A copy: readers may still hold the decision without a result.
-				done := *d
-				done.Result, done.Took = &r, o.Took
-				s.decisions[slices.Index(s.decisions, d)] = &done
-				break
-			}
-		}
+// holdBy notes that a plan holds the workload.
+func (s *state) holdBy(before, plan, why string, at time.Time) {
+	if s.heldIn != plan && s.heldIn != before || s.heldSince.IsZero() {
+		s.heldSince = at
 	}
+	s.heldIn, s.heldWhy, s.heldAt = plan, why, at
+}
+
+// heldNow is why the newest plan holds the workload; empty: it does not.
+func (v *View) heldNow(s *state) string {
+	if s.heldIn != v.round {
+		return ""
+	}
+	return s.heldWhy
 }
 
 // Changed returns a channel that is closed at the next change.
@@ -197,154 +301,6 @@ func (v *View) Changed() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.changed
-}
-
-// Status returns the pool as it is at now, worst workload first.
-func (v *View) Status(now time.Time) Status {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	s := Status{Pool: v.config.Pool, Resource: v.config.Resource, Objective: v.config.Objective,
-		Capacity: v.config.Capacity, Time: now, Workloads: []Row{}}
-	if v.plan != nil {
-		s.Plan, s.Cause, s.Value = v.plan.ID(), v.plan.Cause, v.plan.Value
-	}
-	for _, h := range v.holdings {
-		s.Paused = s.Paused || h.Paused
-		left := h.LeaseLeft - trimtab.SecondsOf(now.Sub(h.Time))
-		s.LeaseLeft = max(s.LeaseLeft, left)
-		for _, t := range h.Targets {
-			s.Allocated.Unlimited = s.Allocated.Unlimited || t.Now.Unlimited
-			s.Allocated.Value += t.Now.Value
-		}
-	}
-	// What adding leaves behind a billionth is no news.
-	s.Allocated.Value = math.Round(s.Allocated.Value*1e9) / 1e9
-	if s.Allocated.Unlimited {
-		s.Allocated = trimtab.Unlimited()
-	}
-	for _, w := range v.workloads {
-		s.Workloads = append(s.Workloads, w.row(now, v.config.Round))
-	}
-	slices.SortFunc(s.Workloads, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(worth(&a), worth(&b)), strings.Compare(a.Name, b.Name))
-	})
-	return s
-}
-
-// rank orders rows, worst first: those that miss their SLO, those whose data
-// or knob is in trouble, the good ones, those that nobody plans for.
-func rank(r *Row) int {
-	switch stateClass(r.State) {
-	case "bad":
-		if r.State == stateMisses {
-			return 0
-		}
-		return 1
-	case "note":
-		return 2
-	}
-	if r.Mode == trimtab.Off {
-		return 4
-	}
-	return 3
-}
-
-// worth orders rows of one rank: least utility first, unknown last.
-func worth(r *Row) float64 {
-	if r.Utility == nil {
-		return 2
-	}
-	return *r.Utility
-}
-
-// Discovered is the state of a workload that was found in the spans and is not
-// in the configuration.
-const Discovered = "discovered, not configured"
-
-// States of a workload. Those that end in ": " are followed by the reason.
-const (
-	stateOK       = "ok"
-	stateOff      = "watched only"
-	stateMisses   = "misses its SLO"
-	stateLearning = "learning"
-	stateWaiting  = "waiting for data"
-	stateHeld     = "held: "
-	stateStale    = "stale: "
-	stateKnob     = "knob: "
-)
-
-func (s *state) row(now time.Time, round time.Duration) Row {
-	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, Share: s.Share, Host: s.host, State: s.stateAt(now, round)}
-	if s.Target > 0 {
-		r.SLOTarget = &s.Target
-	}
-	if e := s.estimate; e != nil {
-		r.Performance, r.Latency, r.Reports = e.Performance, e.Latency, e.Reports
-		age := trimtab.SecondsOf(now.Sub(e.Time))
-		r.Age = &age
-		if e.Load != nil {
-			r.Load, r.LoadUpper = &e.Load.Now, &e.Load.Upper
-		}
-		if s.Utility != nil && e.Performance != nil {
-			u := s.Utility(*e.Performance)
-			r.Utility = &u
-		}
-	}
-	if h := s.held; h != nil {
-		r.Knob = h.Knob
-		if !h.Since.IsZero() || h.Problem == "" {
-			// A knob that could never be read has not 0: it is not known.
-			r.Allocation = &h.Now
-		}
-	}
-	if n := len(s.decisions); n > 0 {
-		d := s.decisions[n-1]
-		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
-	}
-	return r
-}
-
-// stateAt says in words how the workload is; what needs a person comes first.
-func (s *state) stateAt(now time.Time, round time.Duration) string {
-	e := s.estimate
-	planned := s.declared && s.Mode != trimtab.Off
-	switch {
-	case s.declared && s.held != nil && s.held.Problem != "":
-		return stateKnob + s.held.Problem
-	case !s.declared && e != nil:
-		return Discovered
-	case e == nil && planned && s.heldWhy != "" && s.heldWhy != "no estimate":
-		return stateHeld + s.heldWhy
-	case e == nil:
-		return stateWaiting
-	case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
-		return stateStale + "nothing for " + Age(trimtab.SecondsOf(now.Sub(e.Time)))
-	case e.Hold != "" && s.declared:
-		return stateHeld + e.Hold
-	case planned && s.Target > 0 && e.Performance != nil && *e.Performance < s.Target:
-		return stateMisses
-	case planned && e.Curve == nil:
-		return stateLearning
-	case planned && s.heldWhy != "":
-		return stateHeld + s.heldWhy
-	case !planned:
-		return stateOff
-	}
-	return stateOK
-}
-
-// stateClass sorts states by what they ask of a person: "ok", "note" (look
-// when there is time), "bad" (look now), "quiet" (nobody plans for it).
-func stateClass(s string) string {
-	switch {
-	case s == stateOK:
-		return "ok"
-	case s == stateOff || s == Discovered:
-		return "quiet"
-	case s == stateMisses || strings.HasPrefix(s, stateKnob) || strings.HasPrefix(s, stateStale):
-		return "bad"
-	}
-	return "note"
 }
 
 // Applied returns the plan that answered the command to apply the named one,

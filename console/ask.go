@@ -1,0 +1,158 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Path returns the part of a path that names a workload, and the query that
+// belongs to it: names are any text, and "." and ".." would be gone before a
+// server saw them.
+//
+//	segment, query := console.Path(name)
+//	address := "/api/v1/workloads/" + segment + "?" + query
+func Path(workload string) (segment, query string) {
+	if workload == "" || workload == "." || workload == ".." || workload == unnamed {
+		return unnamed, "name=" + url.QueryEscape(workload)
+	}
+	return url.PathEscape(workload), ""
+}
+
+// unnamed is the segment that says that the name is in the query.
+const unnamed = "="
+
+// workloadOf reads what Path made.
+func workloadOf(r *http.Request) string {
+	if q := r.URL.Query(); r.PathValue("name") == unnamed && q.Has("name") {
+		return q.Get("name")
+	}
+	return r.PathValue("name")
+}
+
+// number reads a parameter that counts; ok is false, and the answer written,
+// when it is no number from least to most.
+func parameter(w http.ResponseWriter, r *http.Request, name string, otherwise, least, most int) (n int, ok bool) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, true
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least {
+		problem(w, http.StatusBadRequest, trimtab.Invalidf("read %s %.40q: want a number from %d to %d", name, text, least, most))
+		return 0, false
+	}
+	return min(n, most), true
+}
+
+// unknown answers for a workload that nobody named.
+func unknown(w http.ResponseWriter, workload string) {
+	problem(w, http.StatusNotFound, fmt.Errorf("find workload %.300q: not configured and not seen", workload))
+}
+
+// filterOf reads the parameters of a list of workloads.
+func filterOf(w http.ResponseWriter, r *http.Request) (f Filter, ok bool) {
+	f.Query = r.URL.Query().Get("q")
+	if f.Limit, ok = parameter(w, r, "limit", DefaultRows, 1, MaxRows); ok {
+		f.Offset, ok = parameter(w, r, "offset", 0, 0, MaxRows)
+	}
+	return f, ok
+}
+
+func (h *handler) status(w http.ResponseWriter, r *http.Request) {
+	f, ok := filterOf(w, r)
+	if !ok {
+		return
+	}
+	s := h.view.Page(time.Now(), f)
+	h.led(r.Context(), &s)
+	writeJSON(w, http.StatusOK, s)
+}
+
+func (h *handler) explain(w http.ResponseWriter, r *http.Request) {
+	history, ok := parameter(w, r, "history", 0, 0, MaxDecisions)
+	if !ok {
+		return
+	}
+	observations, ok := parameter(w, r, "observations", 0, 0, MaxObservations)
+	if !ok {
+		return
+	}
+	e, ok := h.view.ExplainWith(workloadOf(r), history, observations, time.Now())
+	if !ok {
+		unknown(w, workloadOf(r))
+		return
+	}
+	writeJSON(w, http.StatusOK, e)
+}
+
+func (h *handler) history(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	since, err := sinceOf(r.URL.Query().Get("since"), now)
+	if err != nil {
+		problem(w, http.StatusBadRequest, err)
+		return
+	}
+	out, ok := h.view.History(workloadOf(r), since, now)
+	if !ok {
+		unknown(w, workloadOf(r))
+		return
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+// sinceOf reads a time, or how long ago.
+func sinceOf(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && seconds < 1e11 {
+		return time.UnixMilli(int64(seconds * 1000)), nil
+	}
+	return time.Time{}, trimtab.Invalidf("read since %.40q: want a time like 2026-01-02T15:04:05Z, or how long ago, like 15m", text)
+}
+
+func (h *handler) decisions(w http.ResponseWriter, r *http.Request) {
+	limit, ok := parameter(w, r, "limit", DefaultDecisions, 1, MaxDecisions)
+	if !ok {
+		return
+	}
+	out, ok, err := h.view.Decisions(workloadOf(r), r.URL.Query().Get("before"), limit, time.Now())
+	switch {
+	case err != nil:
+		problem(w, http.StatusBadRequest, err)
+	case !ok:
+		unknown(w, workloadOf(r))
+	default:
+		writeJSON(w, http.StatusOK, out)
+	}
+}
+
+func (h *handler) plan(w http.ResponseWriter, _ *http.Request) {
+	p := h.view.LastPlan()
+	if p == nil {
+		problem(w, http.StatusNotFound, errors.New("find plan: none was made yet"))
+		return
+	}
+	writeJSON(w, http.StatusOK, p)
+}
+
+func (h *handler) applied(w http.ResponseWriter, r *http.Request) {
+	p := h.view.Applied(r.PathValue("plan"))
+	if p == nil {
+		problem(w, http.StatusNotFound, fmt.Errorf("find answer to apply %.100s: none yet", r.PathValue("plan")))
+		return
+	}
+	writeJSON(w, http.StatusOK, p)
+}

@@ -1,0 +1,64 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// maxBody bounds what a request may carry: commands are small.
+const maxBody = 64 << 10
+
+func (h *handler) command(w http.ResponseWriter, r *http.Request) {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
+		problem(w, http.StatusUnsupportedMediaType, errors.New("read command: Content-Type must be application/json"))
+		return
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("read command: %w", err))
+		return
+	}
+	c := new(trimtab.Command)
+	if err := json.Unmarshal(b, c); err != nil {
+		problem(w, http.StatusBadRequest, fmt.Errorf("read command: %w", err))
+		return
+	}
+	c.Time = time.Now()
+	if c.Pool == "" {
+		c.Pool = h.view.pool()
+	}
+	if err := c.Validate(); err != nil {
+		problem(w, http.StatusBadRequest, err)
+		return
+	}
+	if err := h.options.Send(r.Context(), c); err != nil {
+		problem(w, http.StatusServiceUnavailable, fmt.Errorf("send %s: %w", c.Verb, err))
+		return
+	}
+	writeJSON(w, http.StatusAccepted, c)
+}
+
+func (v *View) pool() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.config.Pool
+}
+
+func (h *handler) reload(w http.ResponseWriter, r *http.Request) {
+	if h.options.Reload == nil {
+		problem(w, http.StatusNotImplemented, errors.New("reload: started without a configuration file"))
+		return
+	}
+	if err := h.options.Reload(r.Context()); err != nil {
+		problem(w, http.StatusBadRequest, fmt.Errorf("reload: the old configuration stays: %w", err))
+		return
+	}
+	fmt.Fprintln(w, "reloaded")
+}

@@ -1,0 +1,124 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// The bounds of the streams of events.
+const (
+	maxStreams = 64
+	// streamPause is the least time between two events of one stream.
+	streamPause = 250 * time.Millisecond
+	// heartbeat is how often a stream without news says that it is there.
+	heartbeat = 15 * time.Second
+	// streamPatience is how long a client may take to read an event.
+	streamPatience = 5 * time.Second
+	// maxNames is how many workloads one event names.
+	maxNames = 200
+)
+
+// streams counts the clients that listen.
+type streams struct{ open atomic.Int64 }
+
+// changesSince returns what changed after version, and the version it is now.
+func (v *View) changesSince(version uint64, now time.Time) (Change, uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := Change{Workloads: []string{}, Time: now}
+	if v.plan != nil {
+		c.Plan = v.plan.ID()
+	}
+	for name, s := range v.workloads {
+		if s.version <= version {
+			continue
+		}
+		if len(c.Workloads) == maxNames {
+			c.Workloads, c.All = []string{}, true
+			break
+		}
+		c.Workloads = append(c.Workloads, name)
+	}
+	slices.Sort(c.Workloads)
+	return c, v.version
+}
+
+// events streams what changes until the client or the process goes away. A
+// stream keeps no queue: it remembers how far it told, so that a slow client
+// costs nobody anything, and is dropped when it does not read at all.
+func (h *handler) events(w http.ResponseWriter, r *http.Request) {
+	if h.streams.open.Add(1) > maxStreams {
+		h.streams.open.Add(-1)
+		w.Header().Set("Retry-After", "10")
+		problem(w, http.StatusServiceUnavailable, fmt.Errorf("open stream of events: %d are open already", maxStreams))
+		return
+	}
+	defer h.streams.open.Add(-1)
+	s := &stream{ResponseWriter: w, control: http.NewResponseController(w)}
+	// The server's bound on reading a request does not hold for a stream; one
+	// that has no deadlines is as good.
+	_ = s.control.SetReadDeadline(time.Time{})
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	if s.write(": trimtab\nretry: 2000\n\n") != nil {
+		return
+	}
+	h.stream(r, s)
+}
+
+// stream is the connection of one client.
+type stream struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (s *stream) write(text string) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(streamPatience))
+	if _, err := s.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+func (h *handler) stream(r *http.Request, s *stream) {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	_, told := h.view.changesSince(0, time.Now())
+	for {
+		changed := h.view.Changed()
+		c, version := h.view.changesSince(told, time.Now())
+		if version != told {
+			told = version
+			b, err := json.Marshal(c)
+			if err != nil || s.write("event: changed\ndata: "+string(b)+"\n\n") != nil {
+				return
+			}
+			rest.Reset(streamPause)
+			select {
+			case <-rest.C:
+			case <-r.Context().Done():
+				return
+			case <-h.options.Done:
+				return
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-beat.C:
+			if s.write(": still here\n\n") != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		case <-h.options.Done:
+			return
+		}
+	}
+}
