@@ -1,144 +1,162 @@
 package console
 
 import (
-	"embed"
-	"fmt"
+	"bytes"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/trimtab/trimtab"
 )
 
-//go:embed page.html workload.html style.css
-var assets embed.FS
+// rowsPerPage, decisionsPerPage and shownInputs bound what one page draws.
+const rowsPerPage, decisionsPerPage, shownInputs = 100, 20, 200
 
-// shownHistory is how many earlier decisions the page of a workload lists.
-const shownHistory = 20
-
-// pages parses the embedded templates. They are part of the program: one that
-// does not parse is a programmer's error, and panics.
-func pages() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{
-		"number":      Number,
-		"optional":    Optional,
-		"amount":      Amount,
-		"performance": Performance,
-		"quantity":    Quantity,
-		"latency":     Latency,
-		"age":         Age,
-		"clock":       Clock,
-		"unit":        Unit,
-		"since":       func(t, now time.Time) string { return Age(trimtab.SecondsOf(now.Sub(t))) },
-		"state":       stateClass,
-		"share":       share,
-		"move":        move,
-		"bare":        func(workload, summary string) string { return strings.TrimPrefix(summary, workload+": ") },
-	}).ParseFS(assets, "*.html"))
+// site draws the pages from the read model.
+type site struct {
+	*handler
+	assets    *assetStore
+	templates *template.Template
 }
 
-// overview is what page.html shows.
-type overview struct {
-	Status
+// mountPages adds the pages and what they load to mux. The templates are part
+// of the program: one that does not parse is a programmer's error, and panics.
+func mountPages(mux *http.ServeMux, h *handler) {
+	s := &site{handler: h, assets: newAssets()}
+	s.templates = template.Must(template.New("").Funcs(s.words()).ParseFS(assets, "web/*.html"))
+	mux.HandleFunc("GET /{$}", s.drawOverview)
+	mux.HandleFunc("GET /workloads/{name}", s.drawWorkload)
+	mux.HandleFunc("GET /pipeline", s.drawPipeline)
+	mux.Handle("GET /web/{version}/{file...}", s.assets)
+}
+
+// frame is what every page has around its content.
+type frame struct {
+	// Page names the page; Subject the workload that it is about, if any.
+	Title, Page, Subject string
+	// JSON is the address of what the page shows, for programs; Script the
+	// module that keeps the page live; API that of the workload.
+	JSON, Script, API string
+	Now               time.Time
+	// Charts tells that the page draws some; Fair that there is a page on
+	// fairness.
+	Charts, Fair bool
+	Paused       bool
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string
-	// Bad, Note and OK count workloads by what they ask of a person.
-	Bad, Note, OK int
 }
 
-// Given is what is given out, for the bar.
-func (o *overview) Given() *trimtab.Amount { return &o.Allocated }
-
-func (h *handler) page(w http.ResponseWriter, _ *http.Request) {
-	o := overview{Status: h.view.Status(time.Now())}
-	if h.options.Ready != nil {
-		o.NotReady = h.options.Ready()
+func (s *site) frame(page, title, json string) frame {
+	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now()}
+	if s.options.Ready != nil {
+		f.NotReady = s.options.Ready()
 	}
-	for i := range o.Workloads {
-		switch stateClass(o.Workloads[i].State) {
-		case "bad":
-			o.Bad++
-		case "note":
-			o.Note++
-		case "ok":
-			o.OK++
-		}
-	}
-	h.render(w, "page.html", &o)
+	return f
 }
 
-// detail is what workload.html shows.
-type detail struct {
-	Explanation
-	Now            time.Time
-	Curve, History *chart
-	Earlier        []*Decision
-}
-
-// Expected are the bounds of what is expected at the value that was set.
-func (d *detail) Expected() (out []*float64) {
-	for i := range d.Bounds {
-		out = append(out, &d.Bounds[i])
-	}
-	return out
-}
-
-func (h *handler) workload(w http.ResponseWriter, r *http.Request) {
-	now := time.Now()
-	e, ok := h.view.Explain(r.PathValue("name"), keptDecisions, now)
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	d := detail{Explanation: e, Now: now, Earlier: e.History[:min(len(e.History), shownHistory)], Curve: curveChart(&e)}
-	oldestFirst := slices.Clone(e.History)
-	slices.Reverse(oldestFirst)
-	if e.latest != nil {
-		oldestFirst = append(oldestFirst, e.latest)
-	}
-	d.History = historyChart(&e, oldestFirst, now)
-	h.render(w, "workload.html", &d)
-}
-
-func style(w http.ResponseWriter, _ *http.Request) {
-	b, err := assets.ReadFile("style.css")
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	// A client that went away is not our error.
-	_, _ = w.Write(b)
-}
-
-func (h *handler) render(w http.ResponseWriter, name string, data any) {
-	var b strings.Builder
-	if err := h.pages.ExecuteTemplate(&b, name, data); err != nil {
+// render draws a page.
+func (s *site) render(w http.ResponseWriter, code int, name string, data any) {
+	var b bytes.Buffer
+	if err := s.templates.ExecuteTemplate(&b, name, data); err != nil {
 		http.Error(w, "trimtab: draw page: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprint(w, b.String())
+	w.WriteHeader(code)
+	// A client that went away is not our error.
+	_, _ = b.WriteTo(w)
 }
 
-// share is the width of an allocation's bar in percent of the capacity.
-func share(a *trimtab.Amount, capacity float64) string {
-	if a == nil || capacity <= 0 {
-		return "0"
-	}
-	if a.Unlimited {
-		return "100"
-	}
-	return fmt.Sprintf("%.1f", min(100, 100*a.Value/capacity))
+// link is one of a set of addresses, On when the page is at it.
+type link struct {
+	Text, Href string
+	On         bool
 }
 
-// move is a decision in a few signs: "▲ 0.4 → 0.5".
-func move(a trimtab.Action) string {
-	sign := "▲"
-	if a.Set.Less(a.Expect) {
-		sign = "▼"
+// overview is what overview.html shows.
+type overview struct {
+	Frame frame
+	Status
+	Query string
+	// All counts all workloads by what they ask of a person, whatever the
+	// filter.
+	All            map[string]int
+	Chips          []link
+	First, Last    int
+	Previous, Next string
+	CapacityBar    bar
+	longest        float64
+}
+
+func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
+	query := strings.TrimSpace(r.URL.Query().Get("q"))
+	offset, err := strconv.Atoi(r.URL.Query().Get("offset"))
+	if err != nil {
+		offset = 0
 	}
-	return sign + " " + Amount(a.Expect) + " → " + Amount(a.Set)
+	now := time.Now()
+	o := overview{Query: query, Status: s.view.Page(now, Filter{Query: query, Offset: offset, Limit: rowsPerPage})}
+	s.led(r.Context(), &o.Status)
+	o.All = o.Counts
+	if query != "" {
+		o.All = s.view.Page(now, Filter{Limit: 1}).Counts
+	}
+	o.Frame = s.frame("overview", overviewTitle(&o), "/api/v1/status?"+overviewQuery(query, o.Offset))
+	o.Frame.Paused = o.Paused
+	o.First, o.Last = min(o.Offset+1, o.Total), o.Offset+len(o.Workloads)
+	if o.Offset > 0 {
+		o.Previous = "/?" + overviewQuery(query, max(0, o.Offset-rowsPerPage))
+	}
+	if o.Last < o.Total {
+		o.Next = "/?" + overviewQuery(query, o.Last)
+	}
+	o.Chips = chips(query)
+	o.CapacityBar = capacityBar(&o.Status)
+	o.longest = longest(o.Workloads)
+	s.render(w, http.StatusOK, "overview.html", &o)
+}
+
+// overviewTitle says in a browser's tab whether somebody is in trouble.
+func overviewTitle(o *overview) string {
+	title := "Workloads"
+	if o.Capacity > 0 {
+		title = "Pool " + o.Pool
+	}
+	if n := o.All["bad"]; n > 0 {
+		title = "(" + strconv.Itoa(n) + ") " + title
+	}
+	return title
+}
+
+func overviewQuery(query string, offset int) string {
+	q := url.Values{}
+	if query != "" {
+		q.Set("q", query)
+	}
+	if offset > 0 {
+		q.Set("offset", strconv.Itoa(offset))
+	}
+	return q.Encode()
+}
+
+// chips are the words of a filter that need no typing. Each adds its word to
+// the filter, or takes it out.
+func chips(query string) []link {
+	words := strings.Fields(query)
+	out := []link{{"all", "/", len(words) == 0}}
+	for _, c := range []struct{ text, word string }{
+		{"in trouble", "state:bad"}, {"to watch", "state:note"}, {"held", "held"},
+		{"act", "mode:act"}, {"recommend", "mode:recommend"}, {"off", "mode:off"},
+		{"latency-critical", "class:latency-critical"}, {"best-effort", "class:best-effort"},
+	} {
+		at := slices.Index(words, c.word)
+		next := append(slices.Clone(words), c.word)
+		if at >= 0 {
+			next = slices.Delete(slices.Clone(words), at, at+1)
+		}
+		out = append(out, link{c.text, "/?" + overviewQuery(strings.Join(next, " "), 0), at >= 0})
+	}
+	return out
 }

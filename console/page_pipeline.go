@@ -1,0 +1,63 @@
+package console
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// flow is what pipeline.html shows.
+type flow struct {
+	Frame frame
+	Pipeline
+	// Waiting and Redelivered are over all stages; Lag is the age of the
+	// oldest value that waits, as text.
+	Waiting, Redelivered uint64
+	Lag                  string
+	// Shown are the first of the inputs that are missing.
+	Shown  []MissingInput
+	Losses []loss
+}
+
+// loss counts the values of one kind that went no further.
+type loss struct {
+	Kind                    string
+	Shed, Unreadable, Aside uint64
+}
+
+func (s *site) drawPipeline(w http.ResponseWriter, r *http.Request) {
+	f := flow{Frame: s.frame("pipeline", "Pipeline", "/api/v1/pipeline"), Pipeline: s.pipelineState(r.Context())}
+	var lag trimtab.Seconds
+	for i := range f.Stages {
+		stage := &f.Stages[i]
+		f.Waiting += stage.Waiting
+		f.Redelivered += stage.Redelivered
+		for _, q := range stage.Queues {
+			if q.Lag != nil {
+				lag = max(lag, *q.Lag)
+			}
+		}
+	}
+	if lag > 0 {
+		f.Lag = "for " + Age(lag)
+	}
+	f.Shown = f.Inputs[:min(len(f.Inputs), shownInputs)]
+	f.Losses = losses(&f.Pipeline)
+	s.render(w, http.StatusOK, "pipeline.html", &f)
+}
+
+// losses gathers the counts by kind, in order.
+func losses(p *Pipeline) (out []loss) {
+	kinds := map[string]bool{}
+	for _, of := range []map[string]uint64{p.Shed, p.Unreadable, p.Aside} {
+		for k := range of {
+			kinds[k] = true
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		out = append(out, loss{k, p.Shed[k], p.Unreadable[k], p.Aside[k]})
+	}
+	return out
+}

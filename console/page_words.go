@@ -1,0 +1,159 @@
+package console
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// words are the functions of the templates.
+func (s *site) words() template.FuncMap {
+	return template.FuncMap{
+		"asset":       s.assets.address,
+		"number":      Number,
+		"optional":    Optional,
+		"percent":     Percent,
+		"amount":      Amount,
+		"amountIn":    amountIn,
+		"performance": Performance,
+		"quantity":    Quantity,
+		"latency":     Latency,
+		"age":         Age,
+		"unit":        Unit,
+		"page":        func(workload string) string { return address("/workloads/", workload) },
+		"iso":         func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
+		"utc":         func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") },
+		"list":        func(v ...any) []any { return v },
+		"bare":        func(workload, summary string) string { return strings.TrimPrefix(summary, workload+": ") },
+		"band":        func(b *trimtab.Band, share bool) string { return between(b.Lower, b.Upper, share) },
+		"effect":      effectWords,
+		"utilityBar":  utilityBar,
+		"sloBar":      sloBar,
+	}
+}
+
+func between(lower, upper float64, share bool) string {
+	return Performance(&lower, share) + " to " + Performance(&upper, share)
+}
+
+// amountIn prints an amount in the unit that people use for the resource:
+// bytes as MiB or GiB, anything else as its number alone.
+func amountIn(a trimtab.Amount, resource string) string {
+	if a.Unlimited || resource != "memory" {
+		return Amount(a)
+	}
+	if a.Value >= 1<<30 {
+		return Number(a.Value/(1<<30)) + " GiB"
+	}
+	return Number(a.Value/(1<<20)) + " MiB"
+}
+
+// effectWords says what came of a decision.
+func effectWords(e *Effect, share bool) string {
+	switch e.Performance {
+	case TooEarly:
+		return "too early to tell"
+	case NotMeasured:
+		return "what came of it was not measured"
+	case Same:
+		return fmt.Sprintf("performance stayed at %s", Performance(e.After, share))
+	}
+	return fmt.Sprintf("performance %s from %s to %s", e.Performance, Performance(e.Before, share), Performance(e.After, share))
+}
+
+// bar is a horizontal bar: how far it is filled, and marks on it. Places are in
+// percent of its length, as text.
+type bar struct {
+	Fill, Class string
+	Ticks       []barTick
+}
+
+type barTick struct{ At, Class, Title string }
+
+// along is v on a bar of the given length, in percent.
+func along(v, length float64) string {
+	if !(length > 0) {
+		return "0"
+	}
+	return fmt.Sprintf("%.1f", min(100, max(0, 100*v/length)))
+}
+
+func utilityBar(r Row) (b bar) {
+	if r.Utility == nil {
+		return b
+	}
+	b.Fill, b.Class = along(*r.Utility, 1), "ok"
+	switch {
+	case *r.Utility < 0.8:
+		b.Class = "bad"
+	case *r.Utility < 0.995:
+		b.Class = "note"
+	}
+	return b
+}
+
+// sloBar is the performance against its SLO: as a share of requests, or with
+// the SLO in the middle.
+func sloBar(r Row) (b bar) {
+	length := 1.0
+	if !r.Share && r.SLOTarget != nil {
+		length = 2 * *r.SLOTarget
+	}
+	if r.Performance != nil {
+		b.Fill, b.Class = along(*r.Performance, length), "quiet"
+	}
+	if r.SLOTarget == nil {
+		return b
+	}
+	if r.Performance != nil {
+		b.Class = "ok"
+		if *r.Performance < *r.SLOTarget {
+			b.Class = "bad"
+		}
+	}
+	b.Ticks = append(b.Ticks, barTick{along(*r.SLOTarget, length), "tick", "SLO " + Performance(r.SLOTarget, r.Share)})
+	return b
+}
+
+// longest is the length of the bars of allocations on one page.
+func longest(rows []Row) (out float64) {
+	for i := range rows {
+		if a := rows[i].Allocation; a != nil {
+			out = max(out, a.Value)
+		}
+		for _, v := range []*float64{rows[i].Demand, rows[i].Target} {
+			if v != nil {
+				out = max(out, *v)
+			}
+		}
+	}
+	return out
+}
+
+// AllocationBar is what the workload has, with marks at what it needs and at
+// the solver's target; all bars of a page have the same scale.
+func (o *overview) AllocationBar(r Row) (b bar) {
+	if a := r.Allocation; a != nil {
+		b.Fill, b.Class = along(a.Value, o.longest), "fill"
+		if a.Unlimited {
+			b.Fill = "100"
+		}
+	}
+	if r.Demand != nil {
+		b.Ticks = append(b.Ticks, barTick{along(*r.Demand, o.longest), "need", "needs " + Number(*r.Demand) + " for its SLO"})
+	}
+	if r.Target != nil {
+		b.Ticks = append(b.Ticks, barTick{along(*r.Target, o.longest), "tick", "solver's target " + Number(*r.Target)})
+	}
+	return b
+}
+
+func capacityBar(s *Status) bar {
+	if s.Allocated.Unlimited {
+		return bar{Fill: "100", Class: "note"}
+	}
+	return bar{Fill: along(s.Allocated.Value, s.Capacity), Class: "fill"}
+}

@@ -1,0 +1,135 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// figure is one chart, which charts.js draws.
+type figure struct{ ID, Title, About string }
+
+// detail is what workload.html shows.
+type detail struct {
+	Frame frame
+	Explanation
+	Figures []figure
+	Ranges  []link
+	Decided Decisions
+	// Paged tells that older decisions are shown; Newest and Older are the
+	// addresses of the others.
+	Paged         bool
+	Newest, Older string
+	Patch         *Patch
+}
+
+func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
+	name, now := workloadOf(r), time.Now()
+	e, ok := s.view.Explain(name, 0, now)
+	if !ok {
+		s.missing(w, r)
+		return
+	}
+	query := r.URL.Query()
+	decided, _, err := s.view.Decisions(name, query.Get("before"), decisionsPerPage, now)
+	if errors.Is(err, trimtab.ErrInvalid) {
+		http.Error(w, "trimtab: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	d := detail{Explanation: e, Decided: decided, Paged: query.Get("before") != ""}
+	d.Frame = s.frame("workload", name, address("/api/v1/workloads/", name))
+	d.Frame.Subject, d.Frame.API, d.Frame.Script, d.Frame.Charts = name, d.Frame.JSON, "workload.js", true
+	d.Ranges = ranges(query)
+	d.Newest = "?" + with(query, "before", "").Encode()
+	if decided.Next != "" {
+		d.Older = "?" + with(query, "before", decided.Next).Encode()
+	}
+	d.Figures = figures(&e)
+	if p, advised, ok := s.view.Patch(name); ok && advised {
+		d.Patch = &p
+	}
+	s.render(w, http.StatusOK, "workload.html", &d)
+}
+
+// address is where a page or a part of the API is about the named workload.
+func address(prefix, workload string) string {
+	segment, query := Path(workload)
+	if query != "" {
+		query = "?" + query
+	}
+	return prefix + segment + query
+}
+
+func figures(e *Explanation) []figure {
+	learnt := "performance over " + Unit(e.Resource)
+	if e.Share {
+		learnt = "requests within the SLO over " + Unit(e.Resource)
+	}
+	if e.Curve != nil {
+		learnt += ", at " + Number(e.Curve.Load) + " requests/s, with its " + Percent(e.Curve.Level) + " band"
+	}
+	return []figure{
+		{"curve", "Learnt curve", learnt},
+		{"performance", "Performance", "what was measured, and the SLO"},
+		{"allocation", "Allocation", Unit(e.Resource) + " over time"},
+		{"load", "Load", "measured, and the forecast's upper bound"},
+	}
+}
+
+// ranges are the spans of time that the charts may show.
+func ranges(query url.Values) []link {
+	chosen := query.Get("range")
+	if chosen == "" {
+		chosen = "15m"
+	}
+	zoomed := query.Has("from")
+	query = with(with(query, "from", ""), "to", "")
+	var out []link
+	for _, r := range []string{"15m", "1h", "6h", "24h", "all"} {
+		out = append(out, link{r, "?" + with(query, "range", r).Encode(), r == chosen && !zoomed})
+	}
+	return out
+}
+
+// with returns query with one value set, or without it when value is empty.
+func with(query url.Values, key, value string) url.Values {
+	out := url.Values{}
+	for k, v := range query {
+		if k != key {
+			out[k] = v
+		}
+	}
+	if value != "" {
+		out.Set(key, value)
+	}
+	return out
+}
+
+// Missed tells whether the performance is under the SLO.
+func (d *detail) Missed() bool {
+	return d.SLOTarget != nil && d.Performance != nil && *d.Performance < *d.SLOTarget
+}
+
+// Expected is the band at the value that was set.
+func (d *detail) Expected() string {
+	if len(d.Explanation.Bounds) != 2 {
+		return ""
+	}
+	return between(d.Explanation.Bounds[0], d.Explanation.Bounds[1], d.Share)
+}
+
+// Bounded is what the knob may be set to.
+func (d *detail) Bounded() string {
+	if d.Least == nil || d.Most == nil || *d.Most == 0 {
+		return ""
+	}
+	return Number(*d.Least) + " to " + Number(*d.Most)
+}
+
+// missing answers for a workload that nobody named.
+func (s *site) missing(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, "trimtab: no workload has this name: it is not configured and was not seen", http.StatusNotFound)
+}
