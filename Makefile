@@ -48,7 +48,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle
 	go run ./internal/bench/ingest
 	go test -run '^$$' -bench 'AlertToLimit|Idle' -benchtime 1x ./cmd/trimtab
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
-	go test -run '^$$' -bench 'Solve|AlertToPlan' -benchtime 3x ./planner
+	go test -run '^$$' -bench 'Solve|Growth|AlertToPlan' -benchtime 3x ./planner
 	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
 

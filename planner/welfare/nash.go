@@ -48,7 +48,7 @@ func (c scale) of(v float64) int64 {
 
 func (s Nash) reading(p *planner.Problem) (reading, scale) {
 	how, c := utilities(optimismOf(s.Optimism, 0.1)), scaleOf(len(p.Workloads))
-	how.steps = c.of
+	how.steps, how.fine = c.of, certified*c.steps
 	return how, c
 }
 

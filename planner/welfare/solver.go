@@ -11,13 +11,14 @@ type solver struct {
 	// left is what the unknown ones leave: they hold what they have.
 	left   int
 	answer planner.Solution
+	how    reading
 }
 
 // newSolver seats the unknown workloads at what they have. Where that leaves
 // less than the minimums of the others, the last names give first.
 func newSolver(p *planner.Problem, how reading) *solver {
 	n := len(p.Workloads)
-	s := &solver{problem: p, left: p.Units}
+	s := &solver{problem: p, left: p.Units, how: how}
 	s.known, s.of = read(p, how)
 	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]string, n)}
 	least := 0

@@ -22,8 +22,8 @@ type sampler struct {
 }
 
 const (
-	// certified is the gap, relative to the bound, at which thin is content.
-	certified = 1e-4
+	// certified is the gap at which thin is content, relative to the answer.
+	certified = 5e-4
 	// refinements bounds its prices.
 	refinements = 12
 )
@@ -57,16 +57,19 @@ func (c *core) thin() (short float64) {
 		}
 		c.relax()
 		worth := c.ceiling[0] + c.price*float64(c.left) - c.short
-		tolerance := certified / 3 * worth / float64(len(all))
+		fine := c.how.fine
+		if fine == 0 {
+			fine = certified * worth / float64(len(all))
+		}
 		above, added := c.rounding+c.price*float64(c.left), false
 		for i := range all {
-			best, more := all[i].refine(c.price, tolerance)
+			best, more := all[i].refine(c.price, fine/3)
 			above += best
 			added = added || more
 		}
 		bound = math.Min(bound, above)
 		short = math.Max(0, bound-worth)
-		if short <= certified*bound || !added || c.stopped() {
+		if short <= fine*float64(len(all)) || !added || c.stopped() {
 			break
 		}
 	}

@@ -24,11 +24,14 @@ type reading struct {
 	worth func(*planner.Workload) func(performance float64) float64
 	// steps counts a worth in [0, 1], not decreasing.
 	steps func(worth float64) int64
+	// fine is the gap, in steps a workload, at which a sampled answer is good
+	// enough; 0: a share of what the answer is worth.
+	fine float64
 }
 
 // utilities reads utilities in equal steps of 2^-40.
 func utilities(optimism float64) reading {
-	return reading{optimism, func(w *planner.Workload) func(float64) float64 { return w.Utility }, equalSteps}
+	return reading{optimism, func(w *planner.Workload) func(float64) float64 { return w.Utility }, equalSteps, 0}
 }
 
 // equalSteps counts v in steps of 2^-40; 0 for what is no number.
