@@ -32,7 +32,7 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request) {
 	}
 	c.Time = time.Now()
 	if c.Pool == "" {
-		c.Pool = h.view.pool()
+		c.Pool = h.view.Pool()
 	}
 	if err := c.Validate(); err != nil {
 		problem(w, http.StatusBadRequest, err)
@@ -45,7 +45,8 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusAccepted, c)
 }
 
-func (v *View) pool() string {
+// Pool returns the name of the pool; empty: there is none.
+func (v *View) Pool() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.config.Pool

@@ -91,9 +91,6 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api+"config", h.config)
 	mux.HandleFunc("GET "+api+"debug/{name}", h.debug)
 	mux.HandleFunc("POST "+api+"commands", h.command)
-	mux.HandleFunc(api, func(w http.ResponseWriter, r *http.Request) {
-		problem(w, http.StatusNotFound, fmt.Errorf("find %.100q: there is no such part of the API", r.URL.Path))
-	})
 }
 
 // compressed gzips what is worth it for those who accept it.

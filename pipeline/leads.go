@@ -14,6 +14,9 @@ import (
 // that look on: empty while nobody does. A holder that died without a word is
 // named until another one takes over.
 func Leads(ctx context.Context, b bus.Bus, pool string) (holder string, epoch uint64, err error) {
+	if pool == "" {
+		return "", 0, nil
+	}
 	bucket, err := b.Bucket(ctx, bucketLeaders)
 	if err != nil {
 		return "", 0, fmt.Errorf("find leader of %s: %w", pool, err)

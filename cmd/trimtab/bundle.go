@@ -128,8 +128,8 @@ func (b *bundle) local(c *bundleCmd) {
 func (b *bundle) running(ctx context.Context, address string) {
 	var status []byte
 	for _, x := range []struct{ name, path string }{
-		{"status.json", "/api/v1/status"}, {"ready.txt", "/-/ready"}, {"config.yaml", "/api/v1/config"}, {"plan.json", "/api/v1/plan"},
-		{"diff.json", "/api/v1/diff"}, {"metrics.txt", "/metrics"}, {"log.txt", "/api/v1/debug/log"}, {"goroutines.txt", "/api/v1/debug/goroutines"},
+		{"status.json", statusPath}, {"ready.txt", "/-/ready"}, {"config.yaml", "/api/v1/config"}, {"plan.json", "/api/v1/plan"},
+		{"diff.json", "/api/v1/diff"}, {"pipeline.json", "/api/v1/pipeline"}, {"metrics.txt", "/metrics"}, {"log.txt", "/api/v1/debug/log"}, {"goroutines.txt", "/api/v1/debug/goroutines"},
 	} {
 		data, err := fetchText(ctx, address, x.path)
 		if err != nil {

@@ -87,6 +87,9 @@ func table(w io.Writer, rows [][]string) {
 	_ = tw.Flush()
 }
 
+// statusPath asks for every workload that a view holds.
+const statusPath = "/api/v1/status?limit=10000"
+
 type statusCmd struct {
 	clientFlags `embed:""`
 	watchFlags  `embed:""`
@@ -100,7 +103,7 @@ func (statusCmd) Example() string {
 // once asks and prints.
 func (c *statusCmd) once(ctx context.Context, t terminal) error {
 	var s console.Status
-	if err := c.call(ctx, http.MethodGet, "/api/v1/status", nil, &s); err != nil {
+	if err := c.call(ctx, http.MethodGet, statusPath, nil, &s); err != nil {
 		return err
 	}
 	return c.print(t.out, s, func(w io.Writer) { printStatus(w, &s, c.Output == "wide") })
@@ -173,7 +176,8 @@ func (explainCmd) Example() string { return "trimtab explain checkout" }
 // Run asks and prints.
 func (c *explainCmd) Run(ctx context.Context, t terminal) error {
 	var e console.Explanation
-	path := fmt.Sprintf("/api/v1/workloads/%s?history=%d", url.PathEscape(c.Workload), c.History)
+	segment, query := console.Path(c.Workload)
+	path := fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, c.History, query)
 	if err := c.call(ctx, http.MethodGet, path, nil, &e); err != nil {
 		return hint(err, "trimtab status lists the workloads")
 	}
@@ -206,6 +210,9 @@ func printExplanation(w io.Writer, e *console.Explanation) {
 			came = ": " + string(r.Status) + prefixed(", ", r.Reason)
 		}
 		add("change", "%s -> %s %s%s", console.Amount(*e.Before), console.Amount(*e.Set), unit, came)
+	}
+	if e.Effect != nil {
+		add("what came of it", "%s", effect(e.Effect, e.Share))
 	}
 	if e.Target != nil {
 		add("solver's target", "%s %s", console.Optional(e.Target), unit)
@@ -240,9 +247,23 @@ func printExplanation(w io.Writer, e *console.Explanation) {
 		if d.Result != nil {
 			result = ": " + string(d.Result.Status) + prefixed(", ", d.Result.Reason)
 		}
+		if d.Effect != nil && d.Effect.After != nil {
+			result += ", " + effect(d.Effect, e.Share)
+		}
 		add("before, "+d.Plan, "%s %s -> %s, bound by %s%s", console.Clock(d.Time), console.Amount(d.Action.Expect), console.Amount(d.Action.Set), d.Action.Why.Binding, result)
 	}
 	table(w, rows)
+}
+
+// effect is the performance before and after, in words.
+func effect(e *console.Effect, share bool) string {
+	switch e.Performance {
+	case console.TooEarly:
+		return "too early: no report of a whole round yet"
+	case console.NotMeasured:
+		return "performance was not measured"
+	}
+	return fmt.Sprintf("performance %s: %s -> %s", e.Performance, console.Performance(e.Before, share), console.Performance(e.After, share))
 }
 
 // prefixed is empty when s is.

@@ -70,7 +70,7 @@ func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 	switch a.Ask {
 	case "workload":
 		var s console.Status
-		if c.call(ctx, http.MethodGet, "/api/v1/status", nil, &s) == nil {
+		if c.call(ctx, http.MethodGet, statusPath, nil, &s) == nil {
 			for i := range s.Workloads {
 				items = append(items, completion.Item{Word: s.Workloads[i].Name, Help: s.Workloads[i].State})
 			}

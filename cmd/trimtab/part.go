@@ -8,7 +8,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -105,8 +107,9 @@ type readiness struct {
 	metrics *metric.Set
 	logger  *slog.Logger
 
-	mu  sync.Mutex
-	why map[string]string // of every part, "" when it is ready
+	mu    sync.Mutex
+	why   map[string]string    // of every part, "" when it is ready
+	since map[string]time.Time // when that changed
 }
 
 // set notes a part's reason; "" means ready.
@@ -117,7 +120,10 @@ func (r *readiness) set(name, why string) {
 		return
 	}
 	if r.why == nil {
-		r.why = map[string]string{}
+		r.why, r.since = map[string]string{}, map[string]time.Time{}
+	}
+	if old, ok := r.why[name]; !ok || (old == "") != (why == "") {
+		r.since[name] = time.Now()
 	}
 	r.why[name] = why
 	ready := 0.0
@@ -133,6 +139,7 @@ func (r *readiness) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.why, name)
+	delete(r.since, name)
 	r.metrics.Forget("trimtab_stage_ready", name)
 }
 
@@ -142,5 +149,17 @@ func (r *readiness) get() map[string]string {
 	defer r.mu.Unlock()
 	out := maps.Clone(r.why)
 	maps.DeleteFunc(out, func(_, why string) bool { return why == "" })
+	return out
+}
+
+// stages returns all parts in order of name, with since when they are ready
+// or not.
+func (r *readiness) stages() []console.StageState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := []console.StageState{}
+	for _, name := range slices.Sorted(maps.Keys(r.why)) {
+		out = append(out, console.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name]})
+	}
 	return out
 }

@@ -165,6 +165,7 @@ func (s *site) openWeb(cfg *config.Config) error {
 		return fmt.Errorf("serve web: %w", err)
 	}
 	s.webAddress = l.Addr().String()
+	ending, end := context.WithCancel(context.Background())
 	server := &http.Server{
 		Handler: console.Handler(s.view, console.Options{
 			Metrics: promhttp.HandlerFor(s.metrics.Registry(), promhttp.HandlerOpts{EnableOpenMetrics: true}),
@@ -172,6 +173,8 @@ func (s *site) openWeb(cfg *config.Config) error {
 			Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
 			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 			Mount: map[string]http.Handler{alertmanager.Path: &s.webhook},
+			Bus:   s.bus, Stages: s.ready.stages, Done: ending.Done(),
+			Leader: func(ctx context.Context) (string, uint64, error) { return pipeline.Leads(ctx, s.bus, s.view.Pool()) },
 		}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
@@ -185,6 +188,8 @@ func (s *site) openWeb(cfg *config.Config) error {
 		}
 	}()
 	s.onClose(func() error {
+		// The streams of events, which have no end of their own.
+		end()
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		err := server.Shutdown(ctx)
