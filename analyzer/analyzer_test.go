@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/forecast"
-	"github.com/trimtab/trimtab/analyzer/forecast/arma"
+	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 )
@@ -24,7 +24,7 @@ var start = time.Unix(1_700_000_000, 0).UTC()
 func config(names ...string) analyzer.Config {
 	c := analyzer.Config{Report: time.Second, Round: 4 * time.Second,
 		Forecaster: func() forecast.Forecaster {
-			f, err := arma.New(arma.Config{Horizon: 4, Level: 0.9})
+			f, err := auto.New("auto", auto.Config{Horizon: 4, Level: 0.9, Step: time.Second})
 			if err != nil {
 				panic(err)
 			}

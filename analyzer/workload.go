@@ -173,6 +173,9 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 	for n := w.due(now, c); n > 0; n-- {
 		v := w.open[0]
 		w.open = slices.Delete(w.open, 0, 1)
+		if w.begun {
+			w.skip(int(v.number - w.closed - 1))
+		}
 		w.closed, w.begun = v.number, true
 		w.close(v, c)
 		closed = true
@@ -249,13 +252,22 @@ func (w *workload) close(v *interval, c *counts) {
 	if seen {
 		r.latency, r.slowest = quantiles(&s.latency), s.slowest
 	}
-	if r.load != nil && w.forecaster != nil {
-		if w.forecaster.Observe(*r.load) != nil {
-			c.refused++
-		}
+	switch {
+	case r.load == nil:
+		w.skip(1)
+	case w.forecaster != nil && w.forecaster.Observe(*r.load) != nil:
+		c.refused++
 	}
 	w.teach(&r, c)
 	w.last = r
+}
+
+// skip tells the forecaster that the loads of n intervals are missing, so that
+// a season stays at its time of day.
+func (w *workload) skip(n int) {
+	if f, ok := w.forecaster.(interface{ Skip(n int) }); ok {
+		f.Skip(n)
+	}
 }
 
 func quantiles(h *trimtab.Histogram) map[string]trimtab.Seconds {

@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/forecast"
-	"github.com/trimtab/trimtab/analyzer/forecast/arma"
+	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/path"
@@ -151,16 +151,17 @@ func settle(cfg *config.Config) time.Duration {
 
 func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 	level := cfg.Analyzer.Confidence
-	horizon := arma.Config{Horizon: max(1, int((cfg.Round+cfg.Analyzer.ReportInterval-1)/cfg.Analyzer.ReportInterval)), Level: level}
+	report := cfg.Analyzer.ReportInterval
+	coming := auto.Config{Horizon: max(1, int((cfg.Round+report-1)/report)), Level: level, Step: report}
 	// Both constructors only refuse bad settings: asked once here, they cannot
 	// fail later.
-	if _, err := arma.New(horizon); err != nil {
+	if _, err := auto.New("auto", coming); err != nil {
 		return analyzer.Config{}, err
 	}
 	if _, err := gp.New(level); err != nil {
 		return analyzer.Config{}, err
 	}
-	forecaster := func() forecast.Forecaster { f, _ := arma.New(horizon); return f }
+	forecaster := func() forecast.Forecaster { f, _ := auto.New("auto", coming); return f }
 	learner := func() learn.Learner { l, _ := gp.New(level); return l }
 	c := analyzer.Config{
 		Discover: true, MaxDiscovered: cfg.Analyzer.MaxDiscovered, Report: cfg.Analyzer.ReportInterval, Round: cfg.Round,

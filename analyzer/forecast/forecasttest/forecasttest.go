@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -34,26 +35,32 @@ type Plan struct {
 // Row is what came out of a replay.
 type Row struct {
 	// Coverage is the share of forecasts whose bound held; Late is that of
-	// the last third; Worst that of the worst 180 rounds.
-	Coverage, Late, Worst float64
+	// the last third; Worst that of the worst 180 rounds, with a forecast
+	// every report; Sparse that with one forecast a round, wherever the
+	// rounds begin.
+	Coverage, Late, Worst, Sparse float64
 	// Above is the mean of upper over the mean of the truth.
 	Above float64
 	// Error is the mean of |mean - truth| over the mean of the truth.
 	Error float64
+	// Width is the mean of upper less the mean of the truth, over the latter.
+	Width float64
 	// Abstained is the share of forecasts in which no model beat naive.
 	Abstained float64
 	Forecasts int
+	// Models counts the forecasts of each model.
+	Models map[string]int
 }
 
 // String prints the row for a person.
 func (r Row) String() string {
-	return fmt.Sprintf("coverage %.3f, last third %.3f, worst 180 rounds %.3f, upper/highest %.3f, |error| of the mean %.3f, abstained %.2f, %d forecasts",
-		r.Coverage, r.Late, r.Worst, r.Above, r.Error, r.Abstained, r.Forecasts)
+	return fmt.Sprintf("coverage %.3f, last third %.3f, worst 180 rounds %.3f (one forecast a round %.3f), upper/highest %.3f, width %.3f, |error| of the mean %.3f, abstained %.2f, %d forecasts",
+		r.Coverage, r.Late, r.Worst, r.Sparse, r.Above, r.Width, r.Error, r.Abstained, r.Forecasts)
 }
 
 // Replay forecasts series from each report on and compares.
 func Replay(f forecast.Forecaster, series []float64, p Plan) (Row, error) {
-	var row Row
+	row := Row{Models: map[string]int{}}
 	var held []bool
 	upper, highest, truth := 0.0, 0.0, 0.0
 	for i, v := range series {
@@ -77,6 +84,7 @@ func Replay(f forecast.Forecaster, series []float64, p Plan) (Row, error) {
 		highest += high
 		truth += mean
 		row.Error += math.Abs(next.Mean - mean)
+		row.Models[next.Model]++
 		if next.Model == "abstain" {
 			row.Abstained++
 		}
@@ -87,8 +95,15 @@ func Replay(f forecast.Forecaster, series []float64, p Plan) (Row, error) {
 	}
 	row.Forecasts = n
 	row.Coverage, row.Late = share(held), share(held[n-n/3:])
-	row.Worst = worst(held, min(n, 180*p.Horizon))
-	row.Above, row.Error = upper/highest, row.Error/truth
+	row.Worst, row.Sparse = worst(held, min(n, 180*p.Horizon)), 1
+	for from := range min(p.Horizon, n) {
+		var rounds []bool
+		for i := from; i < n; i += p.Horizon {
+			rounds = append(rounds, held[i])
+		}
+		row.Sparse = math.Min(row.Sparse, worst(rounds, min(len(rounds), 180)))
+	}
+	row.Above, row.Width, row.Error = upper/highest, upper/truth-1, row.Error/truth
 	row.Abstained /= float64(n)
 	return row, nil
 }
@@ -103,13 +118,27 @@ func share(held []bool) float64 {
 	return float64(n) / float64(max(1, len(held)))
 }
 
-// worst returns the least share over windows of n.
+// worst returns the least share over all windows of n.
 func worst(held []bool, n int) float64 {
-	least := 1.0
-	for i := 0; i+n <= len(held); i += max(1, n/20) {
-		least = math.Min(least, share(held[i:i+n]))
+	least, in := n, 0
+	for i, h := range held {
+		if h {
+			in++
+		}
+		if i >= n && held[i-n] {
+			in--
+		}
+		if i >= n-1 {
+			least = min(least, in)
+		}
 	}
-	return least
+	return float64(least) / float64(max(1, n))
+}
+
+// Seal returns a snapshot of that kind with a right checksum around body, for
+// fuzzing what comes after it.
+func Seal(kind, body string) []byte {
+	return fmt.Appendf(nil, "trimtab %s %08x\n%s", kind, crc32.ChecksumIEEE([]byte(body)), body)
 }
 
 // Load makes a synthetic load: a day's swing over 1440 reports, an AR(1)
