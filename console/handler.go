@@ -41,8 +41,8 @@ type Options struct {
 	Stages func() []StageState
 	// Bus is asked for what waits and what was put aside; nil: not known.
 	Bus bus.Bus
-	// Leader returns who leads the pool and in which term; nil: not known.
-	Leader func(context.Context) (holder string, epoch uint64, err error)
+	// Leader returns who leads a pool and in which term; nil: not known.
+	Leader func(ctx context.Context, pool string) (holder string, epoch uint64, err error)
 	// Done ends the streams of events, so that a server that stops need not
 	// wait for them; nil: never.
 	Done <-chan struct{}

@@ -43,16 +43,16 @@ func (h *handler) busNow(ctx context.Context) *asked {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askPatience)
 		defer cancel()
 		a.problem = ""
-		a.ask(ctx, &h.options)
+		a.ask(ctx, &h.options, h.view.Pool())
 		a.at = time.Now()
 	}
 	return &asked{queues: a.queues, holder: a.holder, epoch: a.epoch, problem: a.problem}
 }
 
-func (a *asked) ask(ctx context.Context, o *Options) {
+func (a *asked) ask(ctx context.Context, o *Options, pool string) {
 	var err error
 	if o.Leader != nil {
-		if a.holder, a.epoch, err = o.Leader(ctx); err != nil {
+		if a.holder, a.epoch, err = o.Leader(ctx, pool); err != nil {
 			a.problem = err.Error()
 		}
 	}
