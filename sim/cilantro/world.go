@@ -81,6 +81,7 @@ const (
 	forReports = iota
 	forNeighbours
 	forStartup
+	forRules
 )
 
 // begin puts the allocation of round r in force.
