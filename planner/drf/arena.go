@@ -1,0 +1,107 @@
+package drf
+
+import (
+	"fmt"
+	"math"
+)
+
+// Size is how much a [Matrix] is to hold.
+type Size struct {
+	// Tenants, Resources and Entries (positive demands) are upper bounds.
+	// Entries needs some slack where rows are updated in place: an updated
+	// row that is longer than it was goes behind the others.
+	Tenants, Resources, Entries int
+}
+
+// Entry is one rate of a row. It is packed into 12 bytes: the solver reads all
+// of them from memory once.
+type Entry struct{ column, low, high uint32 }
+
+func entry(column uint32, rate float64) Entry {
+	b := math.Float64bits(rate)
+	return Entry{column, uint32(b), uint32(b >> 32)}
+}
+
+func (e Entry) rate() float64 { return math.Float64frombits(uint64(e.low) | uint64(e.high)<<32) }
+
+// Cell is the state of one resource; a half cache line, so that freezing a
+// tenant costs one miss for each of its resources.
+type Cell struct {
+	// rate is F, the sum of the rates of the active tenants; room is U, what
+	// is left of the capacity, as a fraction, of what the frozen hold.
+	rate, room float64
+	// full is F when it was last summed up afresh; counted is active then.
+	full            float64
+	active, counted uint32
+}
+
+// Span is a stretch of entries or indices.
+type Span struct{ start, length uint32 }
+
+func (s Span) end() uint32 { return s.start + s.length }
+
+// Arena is memory that the caller owns: zeroed, from the heap ([NewArena]) or
+// from elsewhere, such as huge pages. A [Matrix] holds on to it.
+type Arena struct {
+	Entries []Entry
+	Cells   []Cell
+	Spans   []Span
+	Words   []uint64
+	Numbers []float64
+	Indices []uint32
+}
+
+// Need is how many of each an [Arena] must have.
+type Need struct{ Entries, Cells, Spans, Words, Numbers, Indices int }
+
+// Bytes is how much memory that is.
+func (n Need) Bytes() int64 {
+	return 12*int64(n.Entries) + 32*int64(n.Cells) + 8*(int64(n.Spans)+int64(n.Words)+int64(n.Numbers)) + 4*int64(n.Indices)
+}
+
+// Need returns what an arena for s must have.
+func (s Size) Need() Need {
+	buckets := calendarBuckets(s.Resources)
+	return Need{
+		Entries: s.Entries,
+		Cells:   2 * s.Resources,
+		Spans:   s.Tenants + s.Resources,
+		Words:   s.Tenants/16 + 1,
+		Numbers: 2*s.Tenants + s.Resources,
+		Indices: s.Entries + // columns
+			2*s.Resources + // their ends and changes
+			2*s.Tenants + 2*s.Resources + // names, both ways
+			3*s.Tenants + // freeze order, what bound, order of limits
+			s.Tenants + walkBudget + // who is gathered
+			buckets + chunkSize*(s.Resources/chunkItems+buckets+2) + s.Resources, // calendar
+	}
+}
+
+// check refuses what indices of 32 bits cannot count.
+func (s Size) check() error {
+	const most = math.MaxUint32 / 2
+	if s.Tenants < 0 || s.Resources < 0 || s.Entries < 0 || s.Tenants > most || s.Resources > most || s.Entries > math.MaxUint32 {
+		return fmt.Errorf("%d tenants, %d resources, %d entries: %w", s.Tenants, s.Resources, s.Entries, ErrMemory)
+	}
+	return nil
+}
+
+// NewArena returns an arena for s from the heap.
+func NewArena(s Size) Arena {
+	n := s.Need()
+	return Arena{make([]Entry, n.Entries), make([]Cell, n.Cells), make([]Span, n.Spans),
+		make([]uint64, n.Words), make([]float64, n.Numbers), make([]uint32, n.Indices)}
+}
+
+// take cuts n values off the front of *from.
+func take[T any](from *[]T, n int) []T {
+	head := (*from)[:n:n]
+	*from = (*from)[n:]
+	return head
+}
+
+// holds says whether the arena has what n asks for.
+func (a *Arena) holds(n Need) bool {
+	return len(a.Entries) >= n.Entries && len(a.Cells) >= n.Cells && len(a.Spans) >= n.Spans &&
+		len(a.Words) >= n.Words && len(a.Numbers) >= n.Numbers && len(a.Indices) >= n.Indices
+}

@@ -1,0 +1,259 @@
+package drf
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Matrix is a sparse demand matrix with its layout: rows of rates in the
+// order in which they are stored, and for each resource the rows that demand
+// it. Rows are added, then the matrix is sealed; after that single rows can be
+// updated in place, and it can be solved as often as wanted.
+type Matrix struct {
+	size       Size
+	capacities []float64
+	room       []float64 // as fractions, by name of the resource
+
+	entries []Entry
+	used    int // entries
+	rows    []Span
+	limits  []float64 // highest level by the tenant's own limit; +Inf: none
+
+	columns     []uint32 // rows by resource
+	columnsUsed int
+	column      []Span
+	columnEnd   []uint32
+	changes     []uint32 // of the column since its cell was summed up
+	first       []Cell   // cells before anybody is frozen
+
+	row, tenant     []uint32 // tenant → row, row → tenant
+	place, resource []uint32 // resource → column, column → resource
+	limited         []uint32 // rows with a finite limit, ascending
+	limitedStale    bool
+	added, finite   int
+	sealed          bool
+	scratch         []Entry
+	filler          filler
+}
+
+// NewMatrix returns an empty matrix in the arena's memory. capacities and room
+// are as in [Problem]; the matrix keeps capacities. Errors are [ErrCapacity]
+// and [ErrMemory].
+func NewMatrix(capacities, room []float64, size Size, arena Arena) (*Matrix, error) {
+	p := Problem{Capacities: capacities, Room: room}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if err := size.check(); err != nil {
+		return nil, err
+	}
+	if len(capacities) != size.Resources || !arena.holds(size.Need()) {
+		return nil, fmt.Errorf("%d capacities for %d resources, or an arena too small: %w", len(capacities), size.Resources, ErrMemory)
+	}
+	m := &Matrix{size: size, capacities: capacities, room: take(&arena.Numbers, size.Resources)}
+	for r, c := range capacities {
+		if m.room[r] = 1; room != nil && c > 0 {
+			m.room[r] = room[r] / c
+		}
+	}
+	m.lay(arena)
+	for r := range m.place {
+		m.place[r], m.resource[r] = uint32(r), uint32(r)
+	}
+	return m, nil
+}
+
+// lay cuts the arena up.
+func (m *Matrix) lay(a Arena) {
+	s := m.size
+	m.entries = take(&a.Entries, s.Entries)
+	m.rows, m.column = take(&a.Spans, s.Tenants), take(&a.Spans, s.Resources)
+	m.limits = take(&a.Numbers, s.Tenants)
+	m.columns = take(&a.Indices, s.Entries)
+	m.columnEnd, m.changes = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
+	m.row, m.tenant = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
+	m.place, m.resource = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
+	m.limited = take(&a.Indices, s.Tenants)
+	m.first = take(&a.Cells, s.Resources)
+	m.filler.lay(m, a)
+}
+
+// Tenants, Entries and Resources are what the matrix holds.
+func (m *Matrix) Tenants() int { return m.added }
+
+// Entries is the number of positive demands, with those of updated rows that
+// were moved.
+func (m *Matrix) Entries() int { return m.used }
+
+// Resources is the number of capacities.
+func (m *Matrix) Resources() int { return m.size.Resources }
+
+// Add appends the next tenant. Errors name its row and are [ErrDemand],
+// [ErrResource], [ErrWeight], [ErrLimit] or [ErrMemory].
+func (m *Matrix) Add(t Tenant) error {
+	i := m.added
+	if i >= m.size.Tenants {
+		return fmt.Errorf("row %d: %w", i, ErrMemory)
+	}
+	row, limit, err := m.normalise(&t)
+	if err == nil && m.used+len(row) > m.size.Entries {
+		err = fmt.Errorf("%d entries more than %d of %d: %w", len(row), m.used, m.size.Entries, ErrMemory)
+	}
+	if err != nil {
+		return fmt.Errorf("row %d: %w", i, err)
+	}
+	m.rows[i] = Span{uint32(m.used), uint32(len(row))}
+	m.used += copy(m.entries[m.used:], row)
+	m.limits[i] = limit
+	m.row[i], m.tenant[i] = uint32(i), uint32(i)
+	m.added++
+	return nil
+}
+
+// Rates beyond these leave the range in which products and quotients of them
+// keep all their digits.
+const (
+	leastRate = 0x1p-300
+	mostRate  = 0x1p300
+)
+
+// normalise returns the rates a_ir of a tenant, ascending by column, and the
+// level of its limit. A tenant of a resource without capacity has no rates.
+func (m *Matrix) normalise(t *Tenant) (row []Entry, limit float64, err error) {
+	if err := t.check(len(m.capacities)); err != nil {
+		return nil, 0, err
+	}
+	key, blocked, err := t.key(m.capacities)
+	if err != nil {
+		return nil, 0, err
+	}
+	row = m.scratch[:0]
+	for _, d := range t.Demands {
+		if d.Amount == 0 || blocked >= 0 {
+			continue
+		}
+		a := d.Amount / m.capacities[d.Resource] / key
+		if !(a >= leastRate && a <= mostRate) {
+			return nil, 0, fmt.Errorf("rate %v of resource %d against the dominant one's weight: %w", a, d.Resource, ErrWeight)
+		}
+		row = append(row, entry(m.place[d.Resource], a))
+	}
+	m.scratch = row
+	sortRow(row)
+	for k := 1; k < len(row); k++ {
+		if row[k].column == row[k-1].column {
+			return nil, 0, fmt.Errorf("resource %d stands there twice: %w", m.resource[row[k].column], ErrResource)
+		}
+	}
+	limit = math.Inf(1)
+	if t.Limit != nil {
+		limit = *t.Limit * key
+	}
+	return row, limit, nil
+}
+
+// key is max_r d_ir / (c_r w_ir), and which resource without capacity is
+// demanded, or -1.
+func (t *Tenant) key(capacities []float64) (key float64, blocked int, err error) {
+	blocked = -1
+	for _, d := range t.Demands {
+		if d.Amount == 0 {
+			continue
+		}
+		c := capacities[d.Resource]
+		if c == 0 {
+			blocked = d.Resource
+			continue
+		}
+		w := d.Weight
+		if w == 0 {
+			w = t.Weight
+		}
+		f := d.Amount / c
+		if k := f / w; k >= leastRate && k <= mostRate && f <= mostRate {
+			key = max(key, k)
+		} else {
+			return 0, blocked, fmt.Errorf("demand %v of capacity %v at weight %v: %w", d.Amount, c, w, ErrWeight)
+		}
+	}
+	return key, blocked, nil
+}
+
+// sortRow orders by column; most rows are short.
+func sortRow(row []Entry) {
+	if len(row) > 32 {
+		slices.SortFunc(row, func(a, b Entry) int { return int(a.column) - int(b.column) })
+		return
+	}
+	for i := 1; i < len(row); i++ {
+		e := row[i]
+		k := i
+		for ; k > 0 && row[k-1].column > e.column; k-- {
+			row[k] = row[k-1]
+		}
+		row[k] = e
+	}
+}
+
+// Seal builds the columns and the first sums. It must be called once, after
+// the last Add and before Update and Solve.
+func (m *Matrix) Seal() {
+	for c := range m.column {
+		m.column[c] = Span{}
+	}
+	for i := range m.added {
+		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
+			m.column[e.column].length++
+		}
+	}
+	at := uint32(0)
+	for c := range m.column {
+		m.column[c].start = at
+		at += m.column[c].length
+		m.columnEnd[c] = at
+		m.column[c].length = 0
+		m.changes[c] = 0
+		m.first[c] = Cell{room: m.room[m.resource[c]]}
+	}
+	m.columnsUsed = int(at)
+	m.finite = 0
+	for i := range m.added {
+		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
+			s := &m.column[e.column]
+			m.columns[s.end()] = uint32(i)
+			s.length++
+			m.first[e.column].rate += e.rate()
+		}
+	}
+	for c := range m.first {
+		f := &m.first[c]
+		f.active, f.full = m.column[c].length, f.rate
+	}
+	m.limitedStale = true
+	m.sealed = true
+}
+
+// orderLimits lists the rows with a finite limit, lowest first.
+func (m *Matrix) orderLimits() {
+	if !m.limitedStale {
+		return
+	}
+	m.finite = 0
+	for i := range m.added {
+		if !math.IsInf(m.limits[i], 1) && m.rows[i].length > 0 {
+			m.limited[m.finite] = uint32(i)
+			m.finite++
+		}
+	}
+	slices.SortFunc(m.limited[:m.finite], func(i, j uint32) int {
+		switch a, b := m.limits[i], m.limits[j]; {
+		case a < b:
+			return -1
+		case a > b:
+			return 1
+		}
+		return int(i) - int(j)
+	})
+	m.limitedStale = false
+}

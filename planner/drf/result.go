@@ -1,0 +1,98 @@
+package drf
+
+import (
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Options say how a [Matrix] is solved; the zero value is one thread and no
+// deadline.
+type Options struct {
+	// Run runs loops in parallel; nil is [Serial]. The answer has the same
+	// bits for any number of threads.
+	Run Runner
+	// Stop, when not nil, is asked before every batch of events. Once it is
+	// true, all tenants that are still active freeze at the level that all of
+	// them have reached: feasible, fair up to there, and what is left of each
+	// resource is exactly known ([Result.Room]).
+	Stop func() bool
+}
+
+// Result is the answer of one solve. It lives in the matrix's arena until the
+// next solve, update or relayout of the matrix.
+type Result struct {
+	// Stopped says that Stop was true before all tenants were frozen.
+	Stopped bool
+	// Reached is the level up to which the answer is the exact one; with
+	// Stopped, whoever was active has it.
+	Reached float64
+	// Active is how many tenants Stop froze.
+	Active int
+	// Stats counts the work.
+	Stats Stats
+
+	m *Matrix
+}
+
+// Solve fills the matrix. Errors are trimtab.ErrInvalid when it was not
+// sealed.
+func (m *Matrix) Solve(o Options) (Result, error) {
+	if !m.sealed {
+		return Result{}, fmt.Errorf("solve matrix: not sealed: %w", trimtab.ErrInvalid)
+	}
+	if o.Run == nil {
+		o.Run = Serial{}
+	}
+	m.orderLimits()
+	f := &m.filler
+	f.fill(o.Run, o.Stop)
+	r := Result{Stopped: f.stopped, Reached: f.reached, Stats: f.stats, m: m}
+	if f.stopped {
+		r.Active = f.frozen - f.taken
+	}
+	return r, nil
+}
+
+// Level returns x_i of tenant i, >= 0.
+func (r Result) Level(i int) float64 { return r.m.filler.level[r.m.row[i]] }
+
+// Bounds returns for every tenant the resource that froze it, or [ByLimit],
+// [ByNothing], [ByStop].
+func (r Result) Bounds() []int {
+	m := r.m
+	out := make([]int, m.added)
+	for k, i := range m.filler.order[:m.filler.frozen] {
+		by := ByNothing
+		switch why := m.filler.why[k]; {
+		case why == byStop:
+			by = ByStop
+		case why != byLimit:
+			by = int(m.resource[why])
+		case m.rows[i].length > 0:
+			by = ByLimit
+		}
+		out[m.tenant[i]] = by
+	}
+	return out
+}
+
+// Room returns what is left of every resource, as a fraction of its capacity:
+// summed up afresh from the levels, with the rounding error carried along;
+// below 0 by how much the resource is over its capacity.
+func (r Result) Room() []float64 {
+	m := r.m
+	used := make([]sum, m.size.Resources)
+	for i := range m.added {
+		level := m.filler.level[i]
+		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
+			used[e.column].add(e.rate() * level)
+		}
+	}
+	out := make([]float64, len(used))
+	for c := range used {
+		used[c].add(-m.room[m.resource[c]])
+		out[m.resource[c]] = -used[c].value()
+	}
+	return out
+}

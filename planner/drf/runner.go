@@ -1,0 +1,24 @@
+package drf
+
+// Runner runs parts of a loop, in parallel if it likes.
+type Runner interface {
+	// Threads is how many parts a loop is worth cutting into, >= 1.
+	Threads() int
+	// Run calls f with 0 … n-1, each once, and returns when all have returned.
+	// The calls share memory and write to different places of it; what they
+	// wrote is seen by whatever follows.
+	Run(n int, f func(part int))
+}
+
+// Serial is a [Runner] of one thread.
+type Serial struct{}
+
+// Threads is 1.
+func (Serial) Threads() int { return 1 }
+
+// Run calls f in order.
+func (Serial) Run(n int, f func(part int)) {
+	for part := range n {
+		f(part)
+	}
+}
