@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -134,6 +136,37 @@ func TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes(t *testing.T) {
 	})
 	t.Run("traces", func(t *testing.T) { checkSpans(t, collector.spans, pointed) })
 	t.Run("recording", func(t *testing.T) { checkReplay(t, cfg) })
+	t.Run("another policy", func(t *testing.T) { checkAnotherPolicy(t, cfg) })
+}
+
+// checkAnotherPolicy asks `trimtab replay` what equal shares would have made
+// of the same recording: hungry keeps what it had at first, and misses more.
+func checkAnotherPolicy(t *testing.T, cfg *config.Config) {
+	file := filepath.Join(t.TempDir(), "trimtab.yaml")
+	if err := os.WriteFile(file, cfg.Redacted(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := Main(t.Context(), []string{"replay", cfg.Exporters.Record.Path, "--config.file", file, "--policy", "resource-fair", "-o", "json"}, &out, &errs); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errs.String())
+	}
+	var got replayAnswer
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Workloads) != 2 || got.Rounds == 0 || got.Recording.Damaged != 0 || got.Workloads[0].Workload != "hungry" {
+		t.Fatalf("%s", out.String())
+	}
+	for _, w := range got.Workloads {
+		m, p := w.Measured, w.Replayed
+		if m.Minutes <= 0 || m.ResourceHours <= 0 || p.ResourceHours <= 0 || p.Low > p.SLOMinutes || p.SLOMinutes > p.High || p.High > p.Minutes+1e-9 {
+			t.Errorf("%+v", w)
+		}
+	}
+	// Equal shares of what the pool has are half a core, at most.
+	if p := got.Workloads[0].Replayed; p.ResourceHours > 0.51*p.Minutes/60 {
+		t.Errorf("hungry used %v core-hours in %v minutes of equal shares", p.ResourceHours, p.Minutes)
+	}
 }
 
 // checkSpans looks for whole traces, for the one that /metrics pointed to, and
