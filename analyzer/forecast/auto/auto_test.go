@@ -239,7 +239,7 @@ func FuzzRestoreIsTotal(f *testing.F) {
 		if g.Restore(forecasttest.Seal("auto/1", body)) != nil {
 			return
 		}
-		for _, v := range append([]float64{0, 1e15, 3}, forecasttest.Load(2, 40)...) {
+		for _, v := range append([]float64{0, 1e30, 3}, forecasttest.Load(2, 40)...) {
 			n, ok := g.Forecast(12, 0.9)
 			if ok && (!(n.Mean >= 0 && n.Upper >= n.Mean) || math.IsInf(n.Upper, 0)) {
 				t.Fatalf("%+v", n)

@@ -12,8 +12,8 @@ const (
 	// window is how many reports models look back on at least. As many again
 	// are kept, so that moving them is rare.
 	window = 512
-	// greatest bounds a load, so that no square overflows.
-	greatest = 1e15
+	// Greatest bounds a load, so that no square overflows.
+	Greatest = 1e30
 	// MaxHorizon bounds the reports looked ahead; longer ones count as this.
 	MaxHorizon = 1024
 	// lossRounds is the memory of the loss, in horizons.
@@ -96,7 +96,7 @@ func (f *Forecaster) Name() string { return f.name }
 
 // Observe takes the next load in requests per second.
 func (f *Forecaster) Observe(load float64) error {
-	if !(load >= 0 && load <= greatest) {
+	if !(load >= 0 && load <= Greatest) {
 		return trimtab.Invalidf("observe load %v", load)
 	}
 	f.see(math.Sqrt(load))
@@ -269,6 +269,10 @@ func (f *Forecaster) forecast() forecast.Forecast {
 		mean := 0.0
 		for _, y := range recent {
 			mean += y * y / float64(len(recent))
+		}
+		if len(f.models) == 1 {
+			// It was asked for, and is no refusal.
+			return bounded(high, s.Y[len(s.Y)-1]*s.Y[len(s.Y)-1], "naive")
 		}
 		return bounded(high, mean, "abstain")
 	}

@@ -61,11 +61,11 @@ func (f *Forecaster) Restore(b []byte) error {
 func (s *state) check(models int) error {
 	pending := min(s.Seen, s.Horizon)
 	if len(s.Trackers) != models || s.Used < 0 || s.Gap < 0 || s.Used >= models || len(s.Y) > window+max(window, s.Horizon) || len(s.Y) < min(s.Seen, max(window, s.Horizon)) || s.Seen < len(s.Y) ||
-		!(s.Miss >= least && s.Miss <= most) || !(s.Square >= 0 && s.Square <= greatest) {
+		!(s.Miss >= least && s.Miss <= most) || !(s.Square >= 0 && s.Square <= Greatest) {
 		return trimtab.Invalidf("state: %d trackers, model %d, %d of %d reports, aim %v, error %v", len(s.Trackers), s.Used, len(s.Y), s.Seen, s.Miss, s.Square)
 	}
 	for _, y := range s.Y {
-		if !(y >= 0 && y*y <= 2*greatest) {
+		if !(y >= 0 && y*y <= 2*Greatest) {
 			return trimtab.Invalidf("state: report %v", y)
 		}
 	}

@@ -206,7 +206,7 @@ func empty(t *testing.T, make func() forecast.Forecaster) {
 }
 
 func total(t *testing.T, make func() forecast.Forecaster) {
-	for _, loads := range [][]float64{{0}, {5}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {1e15, 0, 1e15, 0, 1e-300}, Load(1, 300)} {
+	for _, loads := range [][]float64{{0}, {5}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {1e30, 0, 1e30, 0, 1e-300}, Load(1, 300)} {
 		f := make()
 		observe(t, f, loads)
 		for _, h := range []int{1, 12, 5000} {

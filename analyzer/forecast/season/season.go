@@ -198,16 +198,16 @@ func (m *Model) State() any { return &m.state }
 func (m *Model) Check() error {
 	s := &m.state
 	if len(s.Bins) != min(m.bins, m.period) || s.Phase < 0 || s.Phase >= m.period || s.Seen < 0 || s.Tried < 0 ||
-		s.Count < 0 || s.Count > m.period || !(s.Sum >= 0 && s.Sum <= 1e15) {
+		s.Count < 0 || s.Count > m.period || !(s.Sum >= 0 && s.Sum <= 1e20) {
 		return trimtab.Invalidf("season: %d bins, phase %d of %d after %d reports", len(s.Bins), s.Phase, m.period, s.Seen)
 	}
 	for i, l := range s.Level {
-		if !(math.Abs(l) <= 1e8 && s.Square[i] >= 0) {
+		if !(math.Abs(l) <= 1e16 && s.Square[i] >= 0) {
 			return trimtab.Invalidf("season: level %v, error %v", l, s.Square[i])
 		}
 	}
 	for _, v := range s.Bins {
-		if s.Tried > 0 && v != v || v < 0 || v > 1e8 {
+		if s.Tried > 0 && v != v || v < 0 || v > 1e16 {
 			return trimtab.Invalidf("season: bin %v", v)
 		}
 	}

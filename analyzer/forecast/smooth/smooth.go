@@ -83,7 +83,7 @@ func (m *Model) State() any { return &m.state }
 // Check refuses levels that no reports have.
 func (m *Model) Check() error {
 	for i, l := range m.state.Level {
-		if !(math.Abs(l) <= 1e8 && m.state.Square[i] >= 0) || m.state.Seen < 0 {
+		if !(math.Abs(l) <= 1e16 && m.state.Square[i] >= 0) || m.state.Seen < 0 {
 			return trimtab.Invalidf("smoothing: level %v, error %v after %d reports", l, m.state.Square[i], m.state.Seen)
 		}
 	}
