@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/dominant"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/welfare"
@@ -22,8 +24,18 @@ type host struct {
 	name            string
 	epoch, sequence uint64
 	step            int
-	now             map[string]trimtab.Amount
-	names           []string
+	// now is by target, and by target and resource where that is not cpu.
+	now   map[string]trimtab.Amount
+	names []string
+	// more are the names that have a knob of memory too.
+	more []string
+}
+
+func knobKey(target, resource string) string {
+	if resource == "cpu" {
+		return target
+	}
+	return target + " " + resource
 }
 
 // carryOut executes a plan and answers; effect is called after every write,
@@ -37,7 +49,8 @@ func (h *host) carryOut(p *trimtab.Plan, now time.Time, effect func(target strin
 	}
 	h.epoch, h.sequence, h.step = p.Epoch, p.Sequence, p.Step
 	for _, a := range p.Actions {
-		before, ok := h.now[a.Target]
+		key := knobKey(a.Target, a.Resource)
+		before, ok := h.now[key]
 		if a.Host != h.name || !ok {
 			continue
 		}
@@ -52,9 +65,9 @@ func (h *host) carryOut(p *trimtab.Plan, now time.Time, effect func(target strin
 			if fails {
 				r.Status = trimtab.Failed
 			} else {
-				h.now[a.Target] = a.Set
+				h.now[key] = a.Set
 			}
-			r.Found, r.Known = h.now[a.Target], readable
+			r.Found, r.Known = h.now[key], readable
 			if !readable {
 				r.Found = trimtab.Amount{}
 			}
@@ -69,8 +82,13 @@ func (h *host) holding(now time.Time) *trimtab.Holding {
 	for _, n := range h.names {
 		out.Targets = append(out.Targets, trimtab.Held{Target: n, Resource: "cpu", Knob: "test", Now: h.now[n], Baseline: trimtab.Unlimited(), Min: 0.1, Max: 8})
 	}
+	for _, n := range h.more {
+		out.Targets = append(out.Targets, trimtab.Held{Target: n, Resource: "memory", Knob: "test", Now: h.now[n+" memory"], Baseline: trimtab.Unlimited(), Min: gib / 8, Max: 16 * gib})
+	}
 	return out
 }
+
+const gib = 1 << 30
 
 // world is planners, hosts and a network that loses, repeats and reorders.
 type world struct {
@@ -84,17 +102,30 @@ type world struct {
 	// planners.
 	down [][]*trimtab.Plan
 	up   []trimtab.Value
-	cap  float64
+	// cap is what may be in use of cpu, capMemory of memory.
+	cap, capMemory float64
 	// lowered sees every fall that a plan asks for.
 	lowered func(a *trimtab.Action)
 }
 
-func (w *world) total() float64 {
+func (w *world) total() float64 { return w.totalOf("cpu", w.cfg.Capacity) }
+
+func (w *world) memory() float64 {
+	if len(w.cfg.Others) == 0 {
+		return 0
+	}
+	return w.totalOf("memory", w.cfg.Others[0].Capacity)
+}
+
+func (w *world) totalOf(resource string, capacity float64) float64 {
 	sum := 0.0
 	for _, h := range w.hosts {
-		for _, a := range h.now {
+		for key, a := range h.now {
+			if strings.HasSuffix(key, " memory") != (resource == "memory") {
+				continue
+			}
 			if a.Unlimited {
-				sum += w.cfg.Capacity
+				sum += capacity
 			} else {
 				sum += a.Value
 			}
@@ -163,6 +194,12 @@ func (w *world) step() {
 			t.Fatalf("%v in use, capacity %v", got, w.cfg.Capacity)
 		}
 		w.cap = math.Min(w.cap, w.total())
+		if len(w.cfg.Others) > 0 {
+			if got := w.memory(); got > math.Max(w.capMemory, w.cfg.Others[0].Capacity)+1 {
+				t.Fatalf("%v of memory in use, capacity %v", got, w.cfg.Others[0].Capacity)
+			}
+			w.capMemory = math.Min(w.capMemory, w.memory())
+		}
 		w.up = append(w.up, o)
 	case op < 12: // an answer arrives
 		if len(w.up) == 0 {
@@ -201,6 +238,9 @@ func (w *world) step() {
 func (w *world) estimate() {
 	for _, c := range w.cfg.Workloads {
 		e := estimate(c.Name, w.now, ramp(rapid.Float64Range(0.2, 6).Draw(w.t, "full")))
+		if len(c.Others) > 0 && rapid.IntRange(0, 9).Draw(w.t, "learnt") > 0 {
+			e.Curves = map[string]*trimtab.Curve{"memory": ramp(rapid.Float64Range(0.2*gib, 12*gib).Draw(w.t, "full of memory"))}
+		}
 		for _, p := range w.planners {
 			w.hand(p, e)
 		}
@@ -209,8 +249,12 @@ func (w *world) estimate() {
 
 func newWorld(t *rapid.T) *world {
 	cfg := planner.Config{Pool: "p", Resource: "cpu", Capacity: 8, Unit: 0.1, Round: time.Second, Lease: time.Hour, Confirm: 2 * time.Second, StaleAfter: time.Hour,
-		Policy: rapid.SampledFrom([]planner.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}}).Draw(t, "policy"),
+		Policy: rapid.SampledFrom([]planner.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, dominant.Policy{}}).Draw(t, "policy"),
 		Guard:  guard.Config{Disabled: rapid.Bool().Draw(t, "unguarded"), Window: time.Second, Lowered: 1}}
+	several := rapid.IntRange(0, 2).Draw(t, "several") == 0
+	if several {
+		cfg.Policy, cfg.Others = dominant.Policy{}, []planner.Resource{{Name: "memory", Capacity: 16 * gib, Unit: gib / 64}}
+	}
 	w := &world{t: t, now: t0}
 	hosts := rapid.IntRange(1, 3).Draw(t, "hosts")
 	for i := range hosts {
@@ -227,9 +271,14 @@ func newWorld(t *rapid.T) *world {
 		if rapid.IntRange(0, 9).Draw(t, "unlimited") == 0 {
 			h.now[name] = trimtab.Unlimited()
 		}
+		if several && rapid.IntRange(0, 4).Draw(t, "memory knob") > 0 {
+			cfg.Workloads[i].Others = map[string]planner.Bounds{"memory": {Min: gib / 8}}
+			h.more = append(h.more, name)
+			h.now[name+" memory"] = trimtab.Units(float64(rapid.IntRange(1, 16*8/n).Draw(t, "has of memory")) * gib / 8)
+		}
 	}
 	w.cfg, w.down = cfg, make([][]*trimtab.Plan, hosts)
-	w.cap = w.total()
+	w.cap, w.capMemory = w.total(), w.memory()
 	w.lead()
 	for _, h := range w.hosts {
 		w.hand(w.planners[0], h.holding(w.now))
