@@ -13,9 +13,9 @@ import (
 
 // Config is the whole file.
 type Config struct {
-	// The resource that is shared, and how much of it there is.
+	// The resources that are shared, and how much of them there is.
 	Pool Pool `yaml:"pool"`
-	// What is shared for: njc, egalitarian, social or resource-fair.
+	// What is shared for: njc, egalitarian, social, resource-fair or drf. A pool of several resources needs drf.
 	Objective string `yaml:"objective"`
 	// Time between two decisions, 1s to 1h.
 	Round time.Duration `yaml:"round"`
@@ -50,8 +50,8 @@ type Config struct {
 	Warnings Errors `yaml:"-"`
 }
 
-// Pool is the resource that is shared. Exactly one of CPU and Workers is set
-// when there is a knob.
+// Pool is what is shared. Exactly one of CPU and Workers is set when there is a
+// knob; it is the first resource.
 type Pool struct {
 	// Name of the pool, used in subjects and metrics.
 	Name string `yaml:"name"`
@@ -59,6 +59,10 @@ type Pool struct {
 	CPU float64 `yaml:"cpu"`
 	// Capacity in processes, for knobs that turn a number of workers.
 	Workers float64 `yaml:"workers"`
+	// Memory that is shared beside it, for knobs that turn a memory limit.
+	Memory Bytes `yaml:"memory"`
+	// Capacities of further resources by name, such as llc: 20; they are turned by actuators of yours that join on the bus.
+	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
 	Unit float64 `yaml:"unit"`
 	// Largest change of one workload in one round, in cores or workers. Left out: 10 units.
@@ -293,7 +297,8 @@ type Match struct {
 	Alert map[string]string `yaml:"alert"`
 }
 
-// Knob is what is turned: a cgroup's CPU quota, or a number of processes.
+// Knob is what is turned: a cgroup's CPU quota and memory limit, or a number of
+// processes.
 type Knob struct {
 	// Path of the cgroup below the root, such as shop.slice/checkout.service.
 	Cgroup string `yaml:"cgroup"`
@@ -301,6 +306,10 @@ type Knob struct {
 	Force bool `yaml:"force"`
 	// Bounds in cores, with cgroup.
 	CPU *Bounds `yaml:"cpu"`
+	// Bounds of the memory limit, with cgroup, where the pool shares memory. Left out: its memory is left alone.
+	Memory *MemoryBounds `yaml:"memory"`
+	// Bounds on further resources that the pool names. Left out: it has no knob for them.
+	Resources map[string]Bounds `yaml:"resources"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`
 	// Bounds in processes, with process.
@@ -326,6 +335,16 @@ type Bounds struct {
 	Max float64 `yaml:"max"`
 	// What it may be raised to while nothing is known of it. Left out: it keeps what it has.
 	Default float64 `yaml:"default"`
+}
+
+// MemoryBounds limits a memory limit. It is never set below what is in use.
+type MemoryBounds struct {
+	// Least that it may have. Left out: one unit.
+	Min Bytes `yaml:"min"`
+	// Most that it may have. Left out: the memory of the pool.
+	Max Bytes `yaml:"max"`
+	// What it may be raised to while nothing is known of it. Left out: it keeps what it has.
+	Default Bytes `yaml:"default"`
 }
 
 // Process is a local service of worker processes, which a supervisor starts

@@ -85,6 +85,7 @@ func (w *Workload) fill(p *Pool) {
 			b.Max = p.Capacity()
 		}
 	}
+	w.Knob.fillFurther(p)
 }
 
 func setDuration(d *time.Duration, v time.Duration) {

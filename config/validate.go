@@ -22,7 +22,7 @@ type validator struct {
 }
 
 // objectives are the policies of the planner.
-func objectives() []string { return []string{"njc", "egalitarian", "social", "resource-fair"} }
+func objectives() []string { return []string{"njc", "egalitarian", "social", "resource-fair", "drf"} }
 
 // fail reports a mistake, unless the value could not even be read.
 func (v *validator) fail(path, message, hint string) {
@@ -74,6 +74,7 @@ func (v *validator) pool() {
 		v.fail("pool.workers", "the pool has both cpu and workers", "a pool shares one resource: remove one of them")
 		return
 	}
+	v.furtherResources()
 	if p.Resource() == "workers" && (p.Workers != float64(int(p.Workers)) || p.Unit != float64(int(p.Unit))) {
 		v.fail("pool.workers", "workers are counted in whole numbers", "write workers: 8 and leave unit out")
 	}

@@ -232,6 +232,7 @@ func (v *validator) knob(at string, w *Workload) {
 	} else {
 		v.bounds(where+"."+bounds, b, resource)
 	}
+	v.furtherBounds(where, k)
 }
 
 // cgroup refuses what could lie outside of the root.
@@ -273,14 +274,20 @@ func (v *validator) bounds(where string, b *Bounds, resource string) {
 			return
 		}
 	}
-	capacity := v.config.Pool.Capacity()
+	v.order(where, b, Share{Name: resource, Capacity: v.config.Pool.Capacity()})
+}
+
+// order checks min, max and default against each other and the capacity.
+func (v *validator) order(where string, b *Bounds, of Share) {
+	capacity := of.Capacity
+	show := func(x float64) string { return amount(of.Name, x) }
 	switch {
 	case b.Max > 0 && b.Min > b.Max:
-		v.fail(where+".min", fmt.Sprintf("min %v is more than max %v", b.Min, b.Max), "swap them?")
+		v.fail(where+".min", fmt.Sprintf("min %s is more than max %s", show(b.Min), show(b.Max)), "swap them?")
 	case b.Default > 0 && (b.Default < b.Min || b.Max > 0 && b.Default > b.Max):
-		v.fail(where+".default", fmt.Sprintf("default %v is not between min %v and max %v", b.Default, b.Min, b.Max), "write one of the amounts between them")
+		v.fail(where+".default", fmt.Sprintf("default %s is not between min %s and max %s", show(b.Default), show(b.Min), show(b.Max)), "write one of the amounts between them")
 	case capacity > 0 && b.Max > capacity:
-		v.warn(where+".max", fmt.Sprintf("max %v is more than the pool's capacity %v", b.Max, capacity), "it will never have that much")
+		v.warn(where+".max", fmt.Sprintf("max %s is more than the pool's capacity %s", show(b.Max), show(capacity)), "it will never have that much")
 	}
 }
 
@@ -329,4 +336,5 @@ func (v *validator) sums() {
 		at := "pool." + v.config.Pool.Resource()
 		v.fail(at, fmt.Sprintf("the workloads' min add up to %.6g, more than the capacity %v", sum, capacity), "lower some min or raise the capacity")
 	}
+	v.furtherSums()
 }

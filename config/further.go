@@ -1,0 +1,221 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Share is one resource of a pool, with the defaults filled in. Amounts are in
+// the resource's unit: cores, workers, bytes, or what the operator counts in.
+type Share struct {
+	Name                 string
+	Capacity, Unit, Step float64
+}
+
+// memory is the resource that Pool.Memory shares, in bytes.
+const memory = "memory"
+
+// Shares lists the resources of the pool: the first one, memory, and those of
+// Resources in order of name. It is empty when the pool has no capacity.
+func (p *Pool) Shares() []Share {
+	if p.Capacity() <= 0 {
+		return nil
+	}
+	out := []Share{{p.Resource(), p.Capacity(), p.Unit, p.Step}}
+	if p.Memory > 0 {
+		u := memoryUnit(float64(p.Memory))
+		out = append(out, Share{memory, float64(p.Memory), u, 10 * u})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Resources)) {
+		u := furtherUnit(p.Resources[name])
+		out = append(out, Share{name, p.Resources[name], u, 10 * u})
+	}
+	return out
+}
+
+// page is the least memory that a kernel limits.
+const page = 4096
+
+// memoryUnit is the largest power of two that is at most a thousandth of the
+// capacity, and at least a page.
+func memoryUnit(capacity float64) float64 {
+	return math.Max(page, math.Exp2(math.Floor(math.Log2(capacity/1000))))
+}
+
+// furtherUnit is 1 for a whole number of at most 1000, such as the ways of a
+// cache; else the largest of 1, 2 and 5 times a power of ten that is at most a
+// thousandth of the capacity.
+func furtherUnit(capacity float64) float64 {
+	if capacity <= 1000 && capacity == math.Trunc(capacity) {
+		return 1
+	}
+	want := capacity / 1000
+	power := math.Pow(10, math.Floor(math.Log10(want)+1e-9))
+	for _, digit := range []float64{5, 2} {
+		if digit*power <= want*(1+1e-9) {
+			return digit * power
+		}
+	}
+	return power
+}
+
+// BoundsOf returns the bounds on one resource, in its unit; false when there is
+// no knob for it.
+func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
+	switch {
+	case resource == "cpu" && k.CPU != nil:
+		return *k.CPU, true
+	case resource == "workers" && k.Workers != nil:
+		return *k.Workers, true
+	case resource == memory && k.Memory != nil:
+		return k.Memory.bounds(), true
+	}
+	b, ok := k.Resources[resource]
+	return b, ok
+}
+
+func (m *MemoryBounds) bounds() Bounds {
+	return Bounds{Min: float64(m.Min), Max: float64(m.Max), Default: float64(m.Default)}
+}
+
+// fillFurther sets what was left out of the bounds on further resources.
+func (k *Knob) fillFurther(p *Pool) {
+	for _, s := range p.Shares() {
+		if s.Name == memory && k.Memory != nil {
+			if k.Memory.Min == 0 {
+				k.Memory.Min = Bytes(s.Unit)
+			}
+			if k.Memory.Max == 0 {
+				k.Memory.Max = p.Memory
+			}
+		}
+		if b, ok := k.Resources[s.Name]; ok {
+			if b.Min == 0 {
+				b.Min = s.Unit
+			}
+			if b.Max == 0 {
+				b.Max = s.Capacity
+			}
+			k.Resources[s.Name] = b
+		}
+	}
+}
+
+// furtherResources checks what is shared beside the first resource.
+func (v *validator) furtherResources() {
+	p := &v.config.Pool
+	first := ""
+	for _, path := range []string{"pool.memory", "pool.resources"} {
+		if first == "" && v.has(path) {
+			first = path
+		}
+	}
+	if first == "" {
+		return
+	}
+	if p.Resource() == "" && !v.has("pool.cpu") && !v.has("pool.workers") {
+		v.fail(first, "the pool shares "+lastOf(first)+" and neither cpu nor workers", "write cpu: CORES too: a workload's curve begins with it")
+	}
+	if v.has("pool.memory") && (p.Memory < 1<<20 || p.Memory > 1<<50) {
+		v.fail("pool.memory", fmt.Sprintf("memory is %v, want 1MiB to 1024TiB", p.Memory), "write an amount with a unit, such as 16GiB")
+	}
+	if len(p.Resources) > trimtab.MaxResources-2 {
+		v.fail("pool.resources", fmt.Sprintf("%d resources, limit %d", len(p.Resources), trimtab.MaxResources-2), "share what is scarce")
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Resources)) {
+		at, c := "pool.resources."+name, p.Resources[name]
+		v.name(at, "resource name", name)
+		if slices.Contains([]string{"cpu", "workers", memory}, name) {
+			v.fail(at, fmt.Sprintf("%s is not one of the further resources", name), fmt.Sprintf("write pool: {%s: …}", name))
+		}
+		if !(c > 0 && c <= 1e15) {
+			v.fail(at, fmt.Sprintf("%s is %v, want more than 0 and at most 1e15", clip(name), c), "write how much of it there is, in the unit that its actuator turns")
+		}
+	}
+	if v.config.Objective != "drf" && contains(objectives(), v.config.Objective) {
+		at := "objective"
+		if !v.has(at) {
+			at = first
+		}
+		v.fail(at, fmt.Sprintf("objective %s shares one resource, and the pool has several", v.config.Objective), "write objective: drf, or keep one resource in the pool")
+	}
+}
+
+// furtherBounds checks a knob's bounds on what is shared beside the first
+// resource.
+func (v *validator) furtherBounds(where string, k *Knob) {
+	p := &v.config.Pool
+	if k.Memory != nil {
+		at, b := where+".memory", k.Memory.bounds()
+		switch {
+		case k.Cgroup == "":
+			v.fail(at, "a process knob has no memory", "name a cgroup, or remove memory")
+		case p.Memory == 0 && !v.has("pool.memory"):
+			v.fail(at, "the pool shares no memory", "write pool: {memory: 16GiB}")
+		default:
+			v.positives(at, &b)
+			v.order(at, &b, Share{Name: memory, Capacity: float64(p.Memory)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Resources)) {
+		at, b := where+".resources."+name, k.Resources[name]
+		if _, ok := p.Resources[name]; !ok {
+			names := slices.Sorted(maps.Keys(p.Resources))
+			hint := fmt.Sprintf("write pool: {resources: {%s: CAPACITY}}", clip(name))
+			if len(names) > 0 && nearest(name, names) != "" {
+				hint = suggest(name, names)
+			}
+			v.fail(at, fmt.Sprintf("the pool shares no %q", clip(name)), hint)
+			continue
+		}
+		v.positives(at, &b)
+		v.order(at, &b, Share{Name: name, Capacity: p.Resources[name]})
+	}
+}
+
+// positives checks that what is given of bounds is more than 0.
+func (v *validator) positives(where string, b *Bounds) {
+	for key, value := range map[string]float64{"min": b.Min, "max": b.Max, "default": b.Default} {
+		if v.has(where+"."+key) && !(value > 0) {
+			v.fail(where+"."+key, fmt.Sprintf("%s is %v, want more than 0", key, value), "remove the key for its default")
+		}
+	}
+}
+
+// furtherSums refuses bounds that cross once defaults stand in, and minimums
+// that cannot all be kept.
+func (v *validator) furtherSums() {
+	shares := v.config.Pool.Shares()
+	if len(shares) == 0 {
+		return
+	}
+	for _, s := range shares[1:] {
+		sum := 0.0
+		for i := range v.config.Workloads {
+			w := &v.config.Workloads[i]
+			b, ok := w.Knob.BoundsOf(s.Name)
+			if !ok {
+				continue
+			}
+			if b.Min > b.Max {
+				v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v of %s is more than max %v", amount(s.Name, b.Min), s.Name, amount(s.Name, b.Max)), "write both, between one unit and the pool's capacity")
+			}
+			if w.Mode != trimtab.Off {
+				sum += b.Min
+			}
+		}
+		if sum > s.Capacity*(1+1e-9) {
+			at := "pool." + s.Name
+			if s.Name != memory {
+				at = "pool.resources." + s.Name
+			}
+			v.fail(at, fmt.Sprintf("the workloads' min of %s add up to %s, more than the capacity %s", s.Name, amount(s.Name, sum), amount(s.Name, s.Capacity)), "lower some min or raise the capacity")
+		}
+	}
+}
+
+func amount(resource string, v float64) string { return trimtab.AmountOf(resource, trimtab.Units(v)) }

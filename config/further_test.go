@@ -1,0 +1,62 @@
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/trimtab/trimtab/config"
+)
+
+func TestSeveralResourcesGetUnitsOfTheirKind(t *testing.T) {
+	text, err := os.ReadFile("testdata/good/several.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse("several.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []config.Share{{"cpu", 8, 0.005, 0.05}, {"memory", 16 << 30, 16 << 20, 160 << 20}, {"llc", 20, 1, 10}, {"membw", 100, 1, 10}}
+	if got := c.Pool.Shares(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	checkout, report := &c.Workloads[0].Knob, &c.Workloads[1].Knob
+	if b, ok := checkout.BoundsOf("llc"); !ok || b.Min != 2 || b.Max != 20 {
+		t.Errorf("llc %+v, %v: want max filled in", b, ok)
+	}
+	if b, ok := checkout.BoundsOf("memory"); !ok || b.Min != 512<<20 || b.Max != 12<<30 || b.Default != 4<<30 {
+		t.Errorf("memory %+v, %v", b, ok)
+	}
+	if _, ok := report.BoundsOf("memory"); ok {
+		t.Error("report has no memory knob")
+	}
+}
+
+func TestOneResourceStaysWhatItWas(t *testing.T) {
+	c, err := config.Parse("one.yaml", []byte("pool: {cpu: 8}\nworkloads:\n  - {name: a, slo: {latency: 1s, fraction: 0.9}, knob: {cgroup: a, cpu: {max: 2}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Pool.Shares(); len(s) != 1 || s[0].Name != "cpu" || s[0].Capacity != 8 {
+		t.Errorf("%+v", s)
+	}
+	if s := (&config.Pool{}).Shares(); s != nil {
+		t.Errorf("no capacity: %+v", s)
+	}
+}
+
+func TestUnitsOfFurtherResourcesAreRound(t *testing.T) {
+	for capacity, want := range map[float64]float64{20: 1, 1000: 1, 100: 1, 2.5: 0.002, 1e10: 1e7, 5500: 5, 1 << 20: 1000} {
+		p := config.Pool{CPU: 1, Resources: map[string]float64{"x": capacity}}
+		if got := p.Shares()[1].Unit; got < want*0.999999 || got > want*1.000001 {
+			t.Errorf("capacity %v: unit %v, want %v", capacity, got, want)
+		}
+	}
+	for capacity, want := range map[config.Bytes]float64{1 << 20: 4096, 16 << 30: 16 << 20, 1 << 40: 1 << 30} {
+		p := config.Pool{CPU: 1, Memory: capacity}
+		if got := p.Shares()[1].Unit; got != want {
+			t.Errorf("memory %v: unit %v, want %v", capacity, got, want)
+		}
+	}
+}
