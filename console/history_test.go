@@ -1,0 +1,155 @@
+package console
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+)
+
+func TestHistoryIsBoundedInOrderAndReachesBackToTheFirstReport(t *testing.T) {
+	v := NewView(Config{Round: time.Second, Workloads: []Workload{{Name: "shop", Mode: trimtab.Act, Utility: func(p float64) float64 { return p }}}})
+	allocation := 2.5
+	const seconds = 100_000
+	for n := range seconds {
+		e := report(n, .75)
+		e.Allocation = &allocation
+		e.Load = &trimtab.LoadForecast{Now: 10, Upper: 12}
+		v.Observe(e)
+	}
+	now := noon.Add(seconds * time.Second)
+	h, ok := v.History("shop", time.Time{}, now)
+	if !ok || len(h.Time) > MaxHistory || len(h.Time) < MaxHistory/4 {
+		t.Fatalf("%d points", len(h.Time))
+	}
+	for i := range h.Time {
+		if i > 0 && h.Time[i] <= h.Time[i-1] {
+			t.Fatalf("point %d is at %v, after %v", i, h.Time[i], h.Time[i-1])
+		}
+		if *h.Allocation[i] != 2.5 || *h.Load[i] != 10 || *h.LoadUpper[i] != 12 || *h.Performance[i] != .75 || *h.Utility[i] != .75 {
+			t.Fatalf("point %d: %v %v %v %v %v", i, *h.Allocation[i], *h.Load[i], *h.LoadUpper[i], *h.Performance[i], *h.Utility[i])
+		}
+	}
+	first, last := h.Time[0]-float64(noon.Unix()), h.Time[len(h.Time)-1]-float64(noon.Unix())
+	if first > seconds/10 || last != seconds-1 {
+		t.Errorf("from %v to %v s", first, last)
+	}
+	recent, _ := v.History("shop", now.Add(-time.Minute), now)
+	if len(recent.Time) != 60 || recent.Every != 0 {
+		t.Errorf("the last minute has %d points, every %v s", len(recent.Time), recent.Every)
+	}
+	if kept := len(v.workloads["shop"].series.seen); kept != MaxObservations {
+		t.Errorf("%d observations", kept)
+	}
+}
+
+// TestAMeanOfReportsIsTheirMean: a slow sum over all reports against what the
+// levels keep.
+func TestAMeanOfReportsIsTheirMean(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h series
+		sum, n := 0.0, 0.0
+		many := rapid.IntRange(1, 3000).Draw(t, "reports")
+		for i := range many {
+			p := point{at: int64(i), many: 1}
+			for c := range p.v {
+				p.v[c] = none()
+			}
+			p.v[colLoad] = float32(rapid.Float64Range(0, 1).Draw(t, "load"))
+			sum, n = sum+float64(p.v[colLoad]), n+1
+			h.add(p, 1)
+		}
+		got, weight, reports := 0.0, 0.0, int32(0)
+		for _, p := range h.since(time.Time{}) {
+			reports += p.many
+			got, weight = got+float64(p.v[colLoad])*float64(p.many), weight+float64(p.many)
+		}
+		if int(reports) != many {
+			t.Fatalf("%d of %d reports", reports, many)
+		}
+		if math.Abs(got/weight-sum/n) > 1e-5 {
+			t.Fatalf("mean %v, want %v", got/weight, sum/n)
+		}
+	})
+}
+
+func TestWhatWasNotMeasuredIsNullInTheHistory(t *testing.T) {
+	v := NewView(Config{Round: time.Second})
+	bad, now := .1, time.Now()
+	v.Observe(&trimtab.Estimate{Workload: "shop", Time: now.Add(-2 * time.Second)})
+	v.Observe(&trimtab.Estimate{Workload: "shop", Time: now.Add(-time.Second), Performance: &bad})
+	h := Handler(v, Options{})
+	_, body, _ := request(t, h, "GET", "/api/v1/workloads/shop/history?since=1h", "")
+	for _, want := range []string{`"allocation":[null,null]`, `"performance":[null,0.1]`, `"load":[null,null]`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in %s", want, body)
+		}
+	}
+	for _, bad := range []string{"yesterday", "-5m", "1e99", "NaN"} {
+		if code, body, _ := request(t, h, "GET", "/api/v1/workloads/shop/history?since="+bad, ""); code != 400 {
+			t.Errorf("since=%s: %d %s", bad, code, body)
+		}
+	}
+}
+
+func TestAfterARestartTheDecisionsTellTheHistoryUpToTheFirstReport(t *testing.T) {
+	v := NewView(Config{Round: time.Second})
+	for n := range 10 {
+		v.Observe(at(n, "shop"))
+	}
+	v.Observe(report(20, .9))
+	v.Observe(at(21, "shop"))
+	h, _ := v.History("shop", time.Time{}, noon.Add(22*time.Second))
+	if len(h.Time) != 11 || *h.Performance[0] != .5 || *h.Allocation[0] != 1 || *h.Performance[10] != .9 {
+		t.Errorf("%+v", h)
+	}
+	if e := effectOf(t, v, 1, 22); e.Performance != Same || *e.After != .5 {
+		t.Errorf("what came of a decision before the restart: %+v", e)
+	}
+}
+
+func TestObservationsAreTheReportsThatHaveBoth(t *testing.T) {
+	v := NewView(Config{Round: time.Second})
+	for n := range 3 {
+		e := report(n, float64(n)/10)
+		if n > 0 {
+			a := float64(n)
+			e.Allocation = &a
+		}
+		v.Observe(e)
+		v.Observe(e) // again
+	}
+	_, body, _ := request(t, Handler(v, Options{}), "GET", "/api/v1/workloads/shop?observations=500", "")
+	var e Explanation
+	if err := json.Unmarshal([]byte(body), &e); err != nil || len(e.Observations) != 2 || e.Observations[1].Performance != .2 || e.Observations[1].Allocation != 2 || e.Observations[1].Load != nil {
+		t.Errorf("%v %+v", err, e.Observations)
+	}
+}
+
+func TestThePastOfManyWorkloadsTogetherIsBounded(t *testing.T) {
+	v := NewView(Config{Round: time.Second})
+	points := func() (n int) {
+		for _, s := range v.workloads {
+			for _, l := range s.series.levels {
+				n += len(l)
+			}
+		}
+		return n
+	}
+	const workloads = 2000
+	for n := range 400 {
+		for w := range workloads {
+			e := report(n, .5)
+			e.Workload = "w" + string(rune('0'+w%10)) + string(rune('a'+w/10%26)) + strings.Repeat("x", w/260)
+			v.Observe(e)
+		}
+	}
+	if n := points(); n > levels*allLevelPoints*5/4 {
+		t.Errorf("%d points", n)
+	}
+}
