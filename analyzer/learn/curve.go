@@ -7,15 +7,15 @@ import (
 )
 
 // resolution is how many points of a curve a learner is asked for: steps of
-// 1.4% over three orders of magnitude.
-const resolution = 512
+// 0.7% over three orders of magnitude.
+const resolution = 1024
 
 // CurveOf returns what l knows at the given load (requests/s, > 0) for
 // allocations from min to max (0 <= min < max, in the pool's unit), as data
 // for the planner, or nil when l holds no report or an argument is out of
 // range. Level is the level that l's bounds hold at.
 //
-// l is asked at 512 allocations that are the same share apart, since learners
+// l is asked at 1024 allocations that are the same share apart, since learners
 // resolve ratios of allocations; bounds are made non-decreasing in the
 // allocation, as the performance is, unless l is [Falling] and says that it
 // falls. Of these points at most trimtab.MaxKnots
