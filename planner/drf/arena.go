@@ -35,6 +35,20 @@ type Cell struct {
 	active, counted uint32
 }
 
+// lostRate says whether cancellation may have cost F digits that matter.
+// Taking n rates off leaves an error of the order of sqrt(n) 2^-54 times what
+// there was at first, and never more than n 2^-53 times it. The first must not
+// show in T = U / F beyond 2e-13 of it; the second must not let F T be off by
+// 2e-13 of the capacity.
+func (x *Cell) lostRate() bool {
+	n := float64(x.counted)
+	f := x.full * 0x1p-12
+	return x.rate*x.rate < n*f*f || n*x.full*x.room > 2000*x.rate
+}
+
+// lostRoom says the same of U, of a column of n.
+func (x *Cell) lostRoom(n uint32) bool { return x.room*x.room < float64(n)*0x1p-28 }
+
 // Span is a stretch of entries or indices.
 type Span struct{ start, length uint32 }
 

@@ -16,7 +16,7 @@ const calendarOctaves = 4
 // one window.
 func windowsPerOctave(resources int) int {
 	n := 512
-	for n < resources/64 {
+	for n < resources/1024 {
 		n *= 2
 	}
 	return n

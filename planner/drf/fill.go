@@ -11,8 +11,7 @@ const (
 	// walkBudget bounds the indices that one pass reads from columns after its
 	// first.
 	walkBudget = 16384
-	// fewColumns: a column this short keeps F to 1e-13 until F has fallen by
-	// eight; a longer one is summed up afresh before it counts.
+	// fewColumns: a longer column is summed up afresh whenever it counts.
 	fewColumns = 1024
 	// noise: room below this part of what there was at first is rounding.
 	noise = 0x1p-48
@@ -189,7 +188,10 @@ func (f *filler) look(c uint32, low uint64) uint64 {
 	if x.active == 0 {
 		return never
 	}
-	if x.rate < x.full*0.125 {
+	if x.active != x.counted && x.lostRate() {
+		f.resumRate(c)
+	}
+	if x.lostRoom(f.column[c].length) {
 		f.resum(c)
 	}
 	if x.room < noise && x.room <= noise*f.first[c].room {

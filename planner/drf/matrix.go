@@ -229,6 +229,9 @@ func (m *Matrix) Seal() {
 	for c := range m.first {
 		f := &m.first[c]
 		f.active, f.full = m.column[c].length, f.rate
+		if f.counted = f.active; f.active > fewColumns {
+			f.counted = math.MaxUint32
+		}
 	}
 	m.limitedStale = true
 	m.sealed = true

@@ -96,3 +96,15 @@ func (r Result) Room() []float64 {
 	}
 	return out
 }
+
+// Sweep adds the rates of all rows, in the order in which they are stored, to
+// sums, one number for each resource: one stream over the entries with a
+// random read-modify-write for each, which is the least that any solver does.
+// `trimtab bench drf` measures it as the floor.
+func (m *Matrix) Sweep(sums []float64) {
+	for i := range m.added {
+		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
+			sums[e.column] += e.rate()
+		}
+	}
+}

@@ -120,7 +120,7 @@ func (f *filler) resum(c uint32) {
 	s := f.column[c]
 	for _, i := range f.columns[s.start:s.end()] {
 		a := f.rateOf(i, c)
-		if state := f.stateOf(i); state == isFrozen || state == isTaken {
+		if f.stateOf(i)&isFrozen != 0 {
 			used.add(a * f.level[i])
 		} else {
 			rate.add(a)
@@ -129,6 +129,26 @@ func (f *filler) resum(c uint32) {
 	x := &f.cells[c]
 	used.add(-f.first[c].room)
 	x.rate, x.room = rate.value(), -used.value()
+	x.full, x.counted = x.rate, x.active
+	f.stats.Resummed++
+}
+
+// resumRate sums F up afresh, over the active alone.
+func (f *filler) resumRate(c uint32) {
+	var rate sum
+	s := f.column[c]
+	x := &f.cells[c]
+	left := x.active
+	for _, i := range f.columns[s.start:s.end()] {
+		if f.stateOf(i)&isFrozen != 0 {
+			continue
+		}
+		rate.add(f.rateOf(i, c))
+		if left--; left == 0 {
+			break
+		}
+	}
+	x.rate = rate.value()
 	x.full, x.counted = x.rate, x.active
 	f.stats.Resummed++
 }
