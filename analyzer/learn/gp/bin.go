@@ -8,7 +8,7 @@ import (
 
 const (
 	// maxBins bounds the bins; when one more is needed, two neighbours merge.
-	maxBins = 160
+	maxBins = 128
 	// finest is the width, in octaves of a/l, up to which a bin takes reports
 	// that lie beside it: 1.1%.
 	finest = 1.0 / 64
@@ -59,7 +59,7 @@ func (b *bin) merge(o *bin) {
 	b.P += p * share
 	b.W = w
 	b.N += o.N
-	b.Low, b.High = math.Min(b.Low, o.Low), math.Max(b.High, o.High)
+	b.Low, b.High = min(b.Low, o.Low), max(b.High, o.High)
 }
 
 // fade keeps the means and the share f of all weight.

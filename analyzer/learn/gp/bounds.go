@@ -9,7 +9,7 @@ import (
 const (
 	// resolution is the least half width of a band, relative to the highest
 	// performance: nothing finer is claimed.
-	resolution = 2e-4
+	resolution = 5e-5
 	// doubtless is how many standard errors, and worthFall how large a share
 	// of the highest performance, the performance must fall by for more
 	// resource to be called worse.
@@ -27,15 +27,35 @@ func (f *fit) bound() {
 			k.unit = f.unitAt(k.mean)
 		}
 		k.lower, k.upper = f.interval(k)
-		k.lower, k.upper = math.Min(k.lower, k.mean-resolution*f.top), math.Max(k.upper, k.mean+resolution*f.top)
+		k.lower, k.upper = min(k.lower, k.mean-resolution*f.top), max(k.upper, k.mean+resolution*f.top)
 	}
 	f.monotone()
 	top := f.mode.highest()
 	for i := range f.nodes {
 		k := &f.nodes[i]
-		k.mean = math.Max(0, math.Min(top, k.mean))
+		k.mean = max(0, min(top, k.mean))
 		// Not clipped yet: the load's effect is still to come.
-		k.lower, k.upper = math.Min(k.mean, k.lower), math.Max(k.mean, k.upper)
+		k.lower, k.upper = min(k.mean, k.lower), max(k.mean, k.upper)
+	}
+	f.abruptness()
+}
+
+// abruptness compares each rise with the smaller of those beside it.
+func (f *fit) abruptness() {
+	rise := func(i int) float64 {
+		if i < 1 || i >= len(f.nodes) {
+			return 0
+		}
+		return math.Abs(f.nodes[i].mean - f.nodes[i-1].mean)
+	}
+	before, now := 0.0, rise(1)
+	for i := 1; i < len(f.nodes); i++ {
+		after := rise(i + 1)
+		f.nodes[i].abrupt = 0
+		if beside := min(before, after); now > beside {
+			f.nodes[i].abrupt = 1 - beside/now
+		}
+		before, now = now, after
 	}
 }
 
@@ -80,8 +100,10 @@ func (f *fit) fallen(bins []leafFit, weight []float64) bool {
 	for i := range bins[:len(bins)-1] {
 		sum += bins[i].y * weight[i]
 		w += weight[i]
-		d := sum/w - (all-sum)/(mass-w)
-		if d > worthFall*f.top && d*d > doubtless*doubtless*(1/w+1/(mass-w)) {
+		// d = left/w - right/(mass-w), times both, to divide nothing.
+		both := w * (mass - w)
+		d := sum*(mass-w) - (all-sum)*w
+		if d > worthFall*f.top*both && d*d > doubtless*doubtless*mass*both {
 			return true
 		}
 	}
@@ -102,12 +124,12 @@ func (f *fit) ascend(a, b int) {
 	}
 	for i := a + 1; i < b; i++ {
 		if k := &f.nodes[i]; !k.observed {
-			k.lower = math.Min(k.mean, math.Max(k.lower, f.nodes[i-1].lower))
+			k.lower = min(k.mean, max(k.lower, f.nodes[i-1].lower))
 		}
 	}
 	for i := b - 2; i >= a; i-- {
 		if k := &f.nodes[i]; !k.observed {
-			k.upper = math.Max(k.mean, math.Min(k.upper, f.nodes[i+1].upper))
+			k.upper = max(k.mean, min(k.upper, f.nodes[i+1].upper))
 		}
 	}
 	y, weight := resize(f.y, b-a), resize(f.weight, b-a)
@@ -138,7 +160,7 @@ func (f *fit) interval(k *node) (lower, upper float64) {
 		half := f.z * math.Sqrt(k.variance)
 		return k.mean - half, k.mean + half
 	}
-	p := math.Max(0, math.Min(1, k.mean))
+	p := max(0, min(1, k.mean))
 	c := f.z * f.z * k.variance / k.unit // z²/n
 	half := math.Sqrt(c * (p*(1-p) + c/4))
 	return (p + c/2 - half) / (1 + c), (p + c/2 + half) / (1 + c)

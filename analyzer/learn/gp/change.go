@@ -5,9 +5,18 @@ import "math"
 const (
 	// block is how many reports are judged together: about a round.
 	block = 12
-	// suspect is how many standard errors, and worthwhile how large a share of
-	// the performance, a block must be off for it to be suspected of a change.
-	suspect, worthwhile = 3.5, 0.04
+	// slack, limit and most are those of the two one-sided CUSUM tests over
+	// the deviation of each block from the curve, in standard errors: two
+	// blocks in a row beyond 3.5 are a change, and so are six of 2. One block
+	// counts as at most 4, since one may be an accident. The mean time between
+	// false alarms is about exp(2 slack (limit + 1.17)) / (2 slack²), 10^5
+	// blocks.
+	slack, limit, most = 1, 5, 4
+	// maxRun is how many reports are kept to learn from after a change.
+	maxRun = 8 * block
+	// worthwhile is the least change, as a share of the performance before,
+	// worth forgetting for.
+	worthwhile = 0.04
 	// memory is the number of reports that the serial correlation is taken
 	// over; steady, how many uncorrelated ones are assumed before the first.
 	memory, steady = 200, 30
@@ -15,15 +24,16 @@ const (
 	clip = 4
 )
 
-// watch looks for a change of the curve: two blocks of reports in a row that
-// the curve does not explain, to the same side. One may be an accident.
+// watch looks for a change of the curve: blocks of reports that the curve
+// does not explain, in a row, to one side.
 type watch struct {
-	// Now is the block being gathered, Before the one before it if suspected.
-	Now    []judged `json:"now,omitempty"`
-	Before []judged `json:"before,omitempty"`
-	// Shift is the relative shift that Before shows.
-	Shift   float64 `json:"shift"`
-	Changes int     `json:"changes"`
+	Up   float64 `json:"up"`
+	Down float64 `json:"down"`
+	// Now is the block being gathered, Run the reports of the blocks since Up
+	// and Down were 0.
+	Now     []judged `json:"now,omitempty"`
+	Run     []judged `json:"run,omitempty"`
+	Changes int      `json:"changes"`
 	// Last is the last standardised residual; Square and Product the faded
 	// sums of its square and of its product with the one before.
 	Last    float64 `json:"last"`
@@ -43,7 +53,7 @@ type judged struct {
 }
 
 // calm forgets all suspicion.
-func (w *watch) calm() { w.Now, w.Before = w.Now[:0], w.Before[:0] }
+func (w *watch) calm() { w.Up, w.Down, w.Now, w.Run = 0, 0, w.Now[:0], w.Run[:0] }
 
 // see judges r against the curve before r is learnt. It returns the reports
 // to start again from when the curve has changed, and nil otherwise.
@@ -57,36 +67,63 @@ func (w *watch) see(f *fit, r report) []judged {
 	if len(w.Now) < block {
 		return nil
 	}
-	shift, deviations := w.shift()
-	suspected := deviations > suspect && math.Abs(shift) > worthwhile
-	if suspected && len(w.Before) > 0 && shift*w.Shift > 0 {
-		again := since(append(w.Before, w.Now...), (shift+w.Shift)/2)
-		*w = watch{Changes: w.Changes + 1}
-		return again
+	z := within(shift(w.Now)/deviation(w.Now), most)
+	w.Up, w.Down = max(0, w.Up+z-slack), max(0, w.Down-z-slack)
+	if w.Up == 0 && w.Down == 0 {
+		w.calm()
+		return nil
 	}
-	w.Before, w.Now = w.Before[:0], w.Now[:0]
-	if suspected {
-		w.Before, w.Now, w.Shift = w.Now[:block], w.Before, shift
+	if len(w.Run) >= maxRun {
+		w.Run = append(w.Run[:0], w.Run[block:]...)
 	}
-	return nil
+	w.Run, w.Now = append(w.Run, w.Now...), w.Now[:0]
+	return w.decide()
 }
 
-// shift estimates s in p = (1+s) mean over the block, and how many standard
-// errors it is from 0. The curve's own error is common to all reports.
-func (w *watch) shift() (s, deviations float64) {
-	product, square, curve := 0.0, 0.0, 0.0
-	for i := range w.Now {
-		j := &w.Now[i]
+// decide ends a run that shows a change.
+func (w *watch) decide() []judged {
+	shift := shift(w.Run)
+	if max(w.Up, w.Down) < limit || math.Abs(shift) < worthwhile || (shift > 0) != (w.Up > w.Down) {
+		w.Up, w.Down = min(w.Up, limit), min(w.Down, limit)
+		return nil
+	}
+	again := since(w.Run, shift)
+	*w = watch{Changes: w.Changes + 1}
+	return again
+}
+
+// shift estimates s in p = (1+s) mean over the reports, by least squares.
+func shift(all []judged) float64 {
+	product, square := 0.0, 0.0
+	for i := range all {
+		j := &all[i]
 		reach := clip * math.Sqrt(j.Noise+j.Curve)
 		product += within(j.Off, reach) * j.Mean / j.Noise
 		square += j.Mean * j.Mean / j.Noise
-		curve += math.Abs(j.Mean) * math.Sqrt(j.Curve) / j.Noise
 	}
 	if !(square > 0) {
-		return 0, 0
+		return 0
 	}
-	s = product / square
-	return s, math.Abs(s) / math.Sqrt(1/square+curve*curve/(square*square))
+	return product / square
+}
+
+// deviation is the standard error of shift. The curve's own error is common
+// to reports at one place, and another one half an octave away.
+func deviation(all []judged) float64 {
+	square, curve := 0.0, 0.0
+	for i := range all {
+		a := &all[i]
+		square += a.Mean * a.Mean / a.Noise
+		for k := range all {
+			b := &all[k]
+			common := max(0, 1-2*math.Abs(a.X-b.X))
+			curve += common * a.Mean * b.Mean * math.Sqrt(a.Curve*b.Curve) / (a.Noise * b.Noise)
+		}
+	}
+	if !(square > 0) {
+		return 1
+	}
+	return math.Sqrt(1/square + curve/(square*square))
 }
 
 // since returns the reports after the change by the relative shift: the cut
@@ -115,7 +152,7 @@ func (w *watch) correlate(residual float64) {
 // serial returns by how much correlation from report to report raises the
 // variance of a mean: (1+ρ)/(1−ρ) with ρ >= 0.
 func (w *watch) serial() float64 {
-	rho := math.Max(0, math.Min(0.9, w.Product/(w.Square+steady)))
+	rho := max(0, min(0.9, w.Product/(w.Square+steady)))
 	return (1 + rho) / (1 - rho)
 }
 

@@ -8,7 +8,7 @@ import (
 
 const (
 	// maxNodes bounds the points of a fit: the bins, and points inside gaps.
-	maxNodes = maxBins + 48
+	maxNodes = maxBins + 32
 	// inGap is the most points put into one gap between bins, wide the least
 	// octaves between two of them.
 	inGap, wide = 7, 0.05
@@ -17,7 +17,7 @@ const (
 	wander, wanderOctaves = 0.1, 0.25
 	// caution widens the bands for what is estimated from the same reports:
 	// noise and steepness. Set by measurement; see the coverage table.
-	caution = 1.08
+	caution = 1
 	// narrow is the least distance between bins, in octaves.
 	narrow = 1e-6
 )
@@ -35,6 +35,9 @@ type node struct {
 	phi float64
 	// way is the variance of the walk from the node before to here.
 	way float64
+	// abrupt is how far the rise from the node before stands out from those
+	// around it: 0 on a smooth curve, 1 at a step.
+	abrupt float64
 	// observed tells bins from points inside gaps.
 	observed bool
 }
@@ -103,11 +106,11 @@ func (f *fit) steepness(bins []bin) {
 	for i := range n {
 		a, b, g := &f.leaf[i], &f.leaf[i+1], &f.gap[i]
 		d := b.y - a.y
-		g.rise, g.octaves = d*d-a.r-b.r, math.Max(bins[i+1].X-bins[i].X, narrow)
+		g.rise, g.octaves = d*d-a.r-b.r, max(bins[i+1].X-bins[i].X, narrow)
 		rise += g.rise
 		octaves += g.octaves
 	}
-	whole := math.Max(rise/octaves, 0.01*prior)
+	whole := max(rise/octaves, 0.01*prior)
 	for i := range n {
 		r, d := 0.0, 0.0
 		for j := max(0, i-2); j <= min(n-1, i+2); j++ {
@@ -116,7 +119,7 @@ func (f *fit) steepness(bins []bin) {
 		}
 		g := &f.gap[i]
 		own := g.rise / g.octaves
-		g.wander = math.Max(0.3*whole, math.Max(own, 0.5*(whole+math.Max(r, 0)/d)))
+		g.wander = max(0.3*whole, max(own, 0.5*(whole+max(r, 0)/d)))
 	}
 }
 
@@ -133,7 +136,7 @@ func (f *fit) place(bins []bin) {
 			inside := min(inGap, spare, int(g.octaves/wide))
 			spare -= inside
 			step = g.wander * g.octaves / float64(inside+1)
-			f.fill(&bins[i-1], b, inside, node{phi: math.Max(l.phi, f.leaf[i-1].phi), way: step})
+			f.fill(&bins[i-1], b, inside, node{phi: max(l.phi, f.leaf[i-1].phi), way: step})
 		}
 		l.node = len(f.nodes)
 		f.nodes = append(f.nodes, node{x: b.X, load: b.L, unit: l.unit, phi: l.phi, way: step, observed: true})
@@ -178,13 +181,13 @@ func (f *fit) smooth() {
 		c := k.variance / f.p[i+1]
 		k.mean += c * (next.mean - k.mean)
 		k.variance += c * c * (next.variance - f.p[i+1])
-		k.variance = math.Max(k.variance, 1e-18)
+		k.variance = max(k.variance, 1e-18)
 	}
 }
 
 func square(v float64) float64 { return v * v }
 
-func within(v, reach float64) float64 { return math.Max(-reach, math.Min(reach, v)) }
+func within(v, reach float64) float64 { return max(-reach, min(reach, v)) }
 
 // highest returns the end of the performance's range.
 func (m mode) highest() float64 {

@@ -165,7 +165,7 @@ func (s *state) report(o learn.Observation) report {
 	r := report{X: math.Log2(o.Allocation) - math.Log2(o.Load), L: math.Log(o.Load), P: o.Performance, W: 1}
 	switch {
 	case s.Mode == fraction && o.Requests > 0:
-		r.P, r.W = math.Min(1, o.Performance), o.Requests
+		r.P, r.W = min(1, o.Performance), o.Requests
 	case s.Mode == declared && o.Sigma > 0:
 		r.W = 1 / (o.Sigma * o.Sigma)
 	case s.Mode != plain:

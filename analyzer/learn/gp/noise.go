@@ -28,7 +28,7 @@ func (f *fit) disperse(bins []bin) {
 	if f.mode != fraction {
 		f.top = least
 		for i := range bins {
-			f.top = math.Max(f.top, bins[i].P)
+			f.top = max(f.top, bins[i].P)
 		}
 	}
 	prior, worth := 1.0, 4.0
@@ -89,21 +89,21 @@ func (f *fit) pilot(bins []bin, i int) float64 {
 func (f *fit) unitAt(p float64) float64 {
 	switch f.mode {
 	case fraction:
-		p = math.Max(1e-6, math.Min(1-1e-6, p))
+		p = max(1e-6, min(1-1e-6, p))
 		return p * (1 - p)
 	case declared:
 		return 1
 	}
-	p = math.Max(p, 0.05*f.top)
+	p = max(p, 0.05*f.top)
 	return p * p
 }
 
 // floor keeps a fraction's noise at or above the binomial one.
 func (f *fit) floor(phi float64) float64 {
 	if f.mode == fraction {
-		return math.Max(1, phi)
+		return max(1, phi)
 	}
-	return math.Max(1e-9, phi)
+	return max(1e-9, phi)
 }
 
 // around mixes the dispersion of bin i's neighbourhood with the overall one.
@@ -123,7 +123,7 @@ func (f *fit) scale(unit, p float64) float64 {
 	if f.mode == fraction {
 		return 2 * math.Sqrt(unit)
 	}
-	return math.Max(p, 0.05*f.top)
+	return max(p, 0.05*f.top)
 }
 
 // effects estimates what the load does at equal a/l: a straight line over

@@ -28,8 +28,8 @@ func (f *fit) at(x float64) (k node, side int) {
 	return f.between(&f.nodes[i-1], &f.nodes[i], x), 0
 }
 
-// between interpolates. Where both ends were seen, the curve may take its
-// whole rise anywhere on the way, so that the band is that of both ends.
+// between interpolates. Where the curve is abrupt, it may take its whole rise
+// anywhere on the way, so that the band is that of both ends.
 func (f *fit) between(a, b *node, x float64) node {
 	t := (x - a.x) / (b.x - a.x)
 	k := node{
@@ -44,7 +44,8 @@ func (f *fit) between(a, b *node, x float64) node {
 		way:      b.way * t * (1 - t),
 	}
 	if a.observed && b.observed {
-		k.lower, k.upper = math.Min(a.lower, b.lower), math.Max(a.upper, b.upper)
+		k.lower -= b.abrupt * (k.lower - min(a.lower, b.lower))
+		k.upper += b.abrupt * (max(a.upper, b.upper) - k.upper)
 	}
 	return k
 }
@@ -88,7 +89,7 @@ func (f *fit) beyond(b *trimtab.Band, octaves float64) {
 		b.Upper = 1
 		return
 	}
-	b.Upper = math.Min(greatest, math.Max(b.Mean, b.Upper*math.Exp2(math.Min(64, octaves))))
+	b.Upper = min(greatest, max(b.Mean, b.Upper*math.Exp2(min(64, octaves))))
 }
 
 // shift moves k to the load l (ln), by the effect of the load at equal a/l,
@@ -99,7 +100,7 @@ func (f *fit) shift(k *node, l float64) {
 	off := scale * within(l-k.load, 3)
 	wider := f.z * (math.Sqrt(k.variance+f.effectVar*off*off) - math.Sqrt(k.variance))
 	top := f.mode.highest()
-	k.mean = math.Max(0, math.Min(top, k.mean+move))
-	k.lower = math.Max(0, math.Min(k.mean, k.lower+move-wider))
-	k.upper = math.Min(top, math.Max(k.mean, k.upper+move+wider))
+	k.mean = max(0, min(top, k.mean+move))
+	k.lower = max(0, min(k.mean, k.lower+move-wider))
+	k.upper = min(top, max(k.mean, k.upper+move+wider))
 }

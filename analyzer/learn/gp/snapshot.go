@@ -36,8 +36,8 @@ func (s *state) validate() error {
 	if len(s.Bins) > maxBins || !known && len(s.Bins) > 0 {
 		return trimtab.Invalidf("%d bins of mode %.20q", len(s.Bins), s.Mode)
 	}
-	if len(s.Watch.Now) >= block || len(s.Watch.Before) > block {
-		return trimtab.Invalidf("blocks of %d and %d reports", len(s.Watch.Now), len(s.Watch.Before))
+	if len(s.Watch.Now) >= block || len(s.Watch.Run) > maxRun {
+		return trimtab.Invalidf("a block of %d reports, a run of %d", len(s.Watch.Now), len(s.Watch.Run))
 	}
 	for i := range s.Bins {
 		b := &s.Bins[i]
@@ -48,7 +48,7 @@ func (s *state) validate() error {
 			return trimtab.Invalidf("bin %d: %v reports of weight %v", i, b.N, b.W)
 		}
 	}
-	for _, j := range append(s.Watch.Now[:len(s.Watch.Now):len(s.Watch.Now)], s.Watch.Before...) {
+	for _, j := range append(s.Watch.Now[:len(s.Watch.Now):len(s.Watch.Now)], s.Watch.Run...) {
 		if !(j.W > 0 && j.Noise > 0 && j.Curve >= 0) {
 			return trimtab.Invalidf("report of weight %v, noise %v", j.W, j.Noise)
 		}

@@ -192,7 +192,7 @@ func HardCurves() []Curve {
 	out := []Curve{
 		{Name: "early step", Low: 0.1, High: 2, At: func(x float64) float64 { return step(x, 0.2, 0.1, 0.9) }},
 		{Name: "late step", Low: 0.1, High: 2, At: func(x float64) float64 { return step(x, 1.7, 0.7, 0.99) }},
-		{Name: "low", Low: 0.1, High: 2, At: func(x float64) float64 { return 0.02 * x }},
+		{Name: "low", Low: 0.1, High: 2, At: func(x float64) float64 { return 0.06 * x }},
 		{Name: "peak", Low: 0.1, High: 2, At: func(x float64) float64 { return 0.95 * math.Exp(-square(math.Log(x/0.7))) }},
 		{Name: "retrograde", Low: 1, High: 60, Rate: true, At: func(x float64) float64 { return 40 * x / (1 + 0.05*(x-1) + 0.002*x*(x-1)) }},
 		{Name: "dip", Low: 0.1, High: 2, At: func(x float64) float64 {
