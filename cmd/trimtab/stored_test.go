@@ -93,7 +93,7 @@ func TestDecisionsAndWhatCameOfThemSurviveARestart(t *testing.T) {
 	if len(d.Decisions) != 5 || d.Next == "" || d.Decisions[0].Plan != "1-49" {
 		t.Fatalf("%+v", d)
 	}
-	old := d.Decisions[1]
+	old := d.Decisions[4]
 	if old.Result == nil || old.Result.Status != trimtab.Written || old.Effect == nil || old.Effect.Performance != console.Same || *old.Effect.After != .6 {
 		t.Errorf("%+v, result %+v, effect %+v", old, old.Result, old.Effect)
 	}
