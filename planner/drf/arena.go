@@ -24,30 +24,37 @@ func entry(column uint32, rate float64) Entry {
 
 func (e Entry) rate() float64 { return math.Float64frombits(uint64(e.low) | uint64(e.high)<<32) }
 
-// Cell is the state of one resource; a half cache line, so that freezing a
-// tenant costs one miss for each of its resources.
+// Cell is the state of one resource: all that freezing a tenant changes. It is
+// small so that many stay in the cache.
 type Cell struct {
 	// rate is F, the sum of the rates of the active tenants; room is U, what
 	// is left of the capacity, as a fraction, of what the frozen hold.
 	rate, room float64
-	// full is F when it was last summed up afresh; counted is active then.
-	full            float64
-	active, counted uint32
+	active     uint32
+}
+
+// Guard says when the digits of a [Cell] have to be looked after: when F falls
+// below either of least and perRoom U. Both are 0 once a long column has to be
+// summed up whatever F is.
+type Guard struct{ least, perRoom float32 }
+
+// guard returns the guard of a sum of n rates. Taking n rates off leaves an
+// error of the order of sqrt(n) 2^-54 times what there was at first, and never
+// more than n 2^-53 times it. The first must not show in T = U / F beyond
+// 2e-13 of it; the second must not let F T be off by 2e-13 of the capacity.
+func guard(rate float64, n uint32) Guard {
+	return Guard{float32(rate * 0x1p-12 * math.Sqrt(float64(n))), float32(rate * float64(n) / 2000)}
 }
 
 // lostRate says whether cancellation may have cost F digits that matter.
-// Taking n rates off leaves an error of the order of sqrt(n) 2^-54 times what
-// there was at first, and never more than n 2^-53 times it. The first must not
-// show in T = U / F beyond 2e-13 of it; the second must not let F T be off by
-// 2e-13 of the capacity.
-func (x *Cell) lostRate() bool {
-	n := float64(x.counted)
-	f := x.full * 0x1p-12
-	return x.rate*x.rate < n*f*f || n*x.full*x.room > 2000*x.rate
+func (x *Cell) lostRate(g Guard) bool {
+	return x.rate < float64(g.least) || x.rate < float64(g.perRoom)*x.room
 }
 
-// lostRoom says the same of U, of a column of n.
-func (x *Cell) lostRoom(n uint32) bool { return x.room*x.room < float64(n)*0x1p-28 }
+// lostRoom says the same of U; n returns the length of the column.
+func (x *Cell) lostRoom(column *Span) bool {
+	return x.room < 0x1p-9 && x.room*x.room < float64(column.length)*0x1p-28
+}
 
 // Span is a stretch of entries or indices.
 type Span struct{ start, length uint32 }
@@ -59,6 +66,7 @@ func (s Span) end() uint32 { return s.start + s.length }
 type Arena struct {
 	Entries []Entry
 	Cells   []Cell
+	Guards  []Guard
 	Spans   []Span
 	Words   []uint64
 	Numbers []float64
@@ -66,11 +74,11 @@ type Arena struct {
 }
 
 // Need is how many of each an [Arena] must have.
-type Need struct{ Entries, Cells, Spans, Words, Numbers, Indices int }
+type Need struct{ Entries, Cells, Guards, Spans, Words, Numbers, Indices int }
 
 // Bytes is how much memory that is.
 func (n Need) Bytes() int64 {
-	return 12*int64(n.Entries) + 32*int64(n.Cells) + 8*(int64(n.Spans)+int64(n.Words)+int64(n.Numbers)) + 4*int64(n.Indices)
+	return 12*int64(n.Entries) + 24*int64(n.Cells) + 8*(int64(n.Guards)+int64(n.Spans)+int64(n.Words)+int64(n.Numbers)) + 4*int64(n.Indices)
 }
 
 // Need returns what an arena for s must have.
@@ -79,6 +87,7 @@ func (s Size) Need() Need {
 	return Need{
 		Entries: s.Entries,
 		Cells:   2 * s.Resources,
+		Guards:  2 * s.Resources,
 		Spans:   s.Tenants + s.Resources,
 		Words:   s.Tenants/16 + 1,
 		Numbers: 2*s.Tenants + s.Resources,
@@ -103,7 +112,7 @@ func (s Size) check() error {
 // NewArena returns an arena for s from the heap.
 func NewArena(s Size) Arena {
 	n := s.Need()
-	return Arena{make([]Entry, n.Entries), make([]Cell, n.Cells), make([]Span, n.Spans),
+	return Arena{make([]Entry, n.Entries), make([]Cell, n.Cells), make([]Guard, n.Guards), make([]Span, n.Spans),
 		make([]uint64, n.Words), make([]float64, n.Numbers), make([]uint32, n.Indices)}
 }
 
@@ -116,6 +125,6 @@ func take[T any](from *[]T, n int) []T {
 
 // holds says whether the arena has what n asks for.
 func (a *Arena) holds(n Need) bool {
-	return len(a.Entries) >= n.Entries && len(a.Cells) >= n.Cells && len(a.Spans) >= n.Spans &&
+	return len(a.Entries) >= n.Entries && len(a.Cells) >= n.Cells && len(a.Guards) >= n.Guards && len(a.Spans) >= n.Spans &&
 		len(a.Words) >= n.Words && len(a.Numbers) >= n.Numbers && len(a.Indices) >= n.Indices
 }

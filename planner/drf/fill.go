@@ -37,7 +37,9 @@ type filler struct {
 	*Matrix
 	calendar calendar
 	cells    []Cell
-	level    []float64 // by row
+	guards   []Guard
+	whole    map[uint32]uint32 // long columns: how many were active when summed up
+	level    []float64         // by row
 	state    []uint64
 	order    []uint32 // rows as they froze
 	why      []uint32 // parallel to order: column, or byLimit
@@ -74,6 +76,8 @@ func (f *filler) lay(m *Matrix, a Arena) {
 	s := m.size
 	f.Matrix = m
 	f.cells = take(&a.Cells, s.Resources)
+	f.guards = take(&a.Guards, s.Resources)
+	f.whole = map[uint32]uint32{}
 	f.level = take(&a.Numbers, s.Tenants)
 	f.state = take(&a.Words, s.Tenants/16+1)
 	f.state = f.state[:s.Tenants/32+1]
@@ -102,6 +106,8 @@ func (f *filler) fill(run Runner, stop func() bool) {
 func (f *filler) start(run Runner) {
 	f.run, f.threads = run, run.Threads()
 	copy(f.cells, f.first)
+	copy(f.guards, f.firstGuard)
+	clear(f.whole)
 	clear(f.state)
 	f.frozen, f.limit, f.stopped, f.reached = 0, 0, false, 0
 	f.stats = Stats{}
@@ -188,10 +194,10 @@ func (f *filler) look(c uint32, low uint64) uint64 {
 	if x.active == 0 {
 		return never
 	}
-	if x.active != x.counted && x.lostRate() {
+	if x.lostRate(f.guards[c]) {
 		f.resumRate(c)
 	}
-	if x.lostRoom(f.column[c].length) {
+	if x.lostRoom(&f.column[c]) {
 		f.resum(c)
 	}
 	if x.room < noise && x.room <= noise*f.first[c].room {
@@ -363,14 +369,18 @@ func (f *filler) choose(bound uint64) int {
 
 // long says whether a column has to be summed up before it may count.
 func (f *filler) long(c uint32) bool {
-	x := &f.cells[c]
-	return x.active != x.counted && f.column[c].length > fewColumns
+	if f.column[c].length <= fewColumns {
+		return false
+	}
+	counted, ok := f.whole[c]
+	return !ok || counted != f.cells[c].active
 }
 
 // resumFirst sums the first of the front up afresh.
 func (f *filler) resumFirst() {
 	c := &f.front[0]
 	f.resum(c.column)
+	f.whole[c.column] = f.cells[c.column].active
 	c.key = f.look(c.column, f.calendar.low())
 }
 

@@ -26,6 +26,7 @@ type Matrix struct {
 	columnEnd   []uint32
 	changes     []uint32 // of the column since its cell was summed up
 	first       []Cell   // cells before anybody is frozen
+	firstGuard  []Guard
 
 	row, tenant     []uint32 // tenant → row, row → tenant
 	place, resource []uint32 // resource → column, column → resource
@@ -76,6 +77,7 @@ func (m *Matrix) lay(a Arena) {
 	m.place, m.resource = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
 	m.limited = take(&a.Indices, s.Tenants)
 	m.first = take(&a.Cells, s.Resources)
+	m.firstGuard = take(&a.Guards, s.Resources)
 	m.filler.lay(m, a)
 }
 
@@ -114,8 +116,8 @@ func (m *Matrix) Add(t Tenant) error {
 // Rates beyond these leave the range in which products and quotients of them
 // keep all their digits.
 const (
-	leastRate = 0x1p-300
-	mostRate  = 0x1p300
+	leastRate = 0x1p-100
+	mostRate  = 0x1p100
 )
 
 // normalise returns the rates a_ir of a tenant, ascending by column, and the
@@ -228,10 +230,8 @@ func (m *Matrix) Seal() {
 	}
 	for c := range m.first {
 		f := &m.first[c]
-		f.active, f.full = m.column[c].length, f.rate
-		if f.counted = f.active; f.active > fewColumns {
-			f.counted = math.MaxUint32
-		}
+		f.active = m.column[c].length
+		m.firstGuard[c] = guard(f.rate, f.active)
 	}
 	m.limitedStale = true
 	m.sealed = true

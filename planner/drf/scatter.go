@@ -129,7 +129,7 @@ func (f *filler) resum(c uint32) {
 	x := &f.cells[c]
 	used.add(-f.first[c].room)
 	x.rate, x.room = rate.value(), -used.value()
-	x.full, x.counted = x.rate, x.active
+	f.guards[c] = guard(x.rate, x.active)
 	f.stats.Resummed++
 }
 
@@ -149,7 +149,7 @@ func (f *filler) resumRate(c uint32) {
 		}
 	}
 	x.rate = rate.value()
-	x.full, x.counted = x.rate, x.active
+	f.guards[c] = guard(x.rate, x.active)
 	f.stats.Resummed++
 }
 
