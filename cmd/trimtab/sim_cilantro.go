@@ -53,6 +53,7 @@ type simCilantroCmd struct {
 	Learner    string  `help:"Learner of the policies that learn: ${enum}." enum:"default,bintree,truth" default:"default" group:"Policies that learn:"`
 	Forecaster string  `help:"Forecaster of loads: auto, arma, smoothing, seasonal, naive or truth." default:"auto" group:"Policies that learn:"`
 	Level      float64 `help:"Confidence of bounds." default:"0.9" group:"Policies that learn:"`
+	LoadLevel  float64 `help:"Confidence of the bound for loads; 0: that of --level." default:"0" group:"Policies that learn:"`
 	Step       int     `help:"Units that an allocation may move in a round (B)." default:"10" group:"Policies that learn:"`
 	Beta       float64 `help:"Weight of the certain demand over exploration." default:"0.75" group:"Policies that learn:"`
 	MoveCost   float64 `help:"Utility that moving a unit must gain, for social." default:"0" group:"Policies that learn:"`
@@ -179,7 +180,12 @@ func (c *simCilantroCmd) learners(o *cilantro.Online) error {
 	if c.Forecaster == "truth" {
 		return nil
 	}
-	f := auto.Config{Horizon: cilantro.Windows, Level: c.Level, Step: cilantro.WindowSeconds * time.Second}
+	o.LoadLevel = c.LoadLevel
+	level := c.Level
+	if c.LoadLevel > 0 {
+		level = c.LoadLevel
+	}
+	f := auto.Config{Horizon: cilantro.Windows, Level: level, Step: cilantro.WindowSeconds * time.Second}
 	if _, err := auto.New(c.Forecaster, f); err != nil {
 		return hint(err, "%s", didYouMean(c.Forecaster, append(auto.Names(), "truth")))
 	}

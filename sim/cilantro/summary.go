@@ -1,6 +1,10 @@
 package cilantro
 
-import "github.com/trimtab/trimtab/sim"
+import (
+	"math"
+
+	"github.com/trimtab/trimtab/sim"
+)
 
 // Summary is one policy's figures, means over the seeds.
 type Summary struct {
@@ -21,6 +25,8 @@ type Summary struct {
 	// Compute is the time of a decision, Learn that of a round's reports.
 	Compute Times `json:"compute_ms"`
 	Learn   Times `json:"learn_ms"`
+	// ByRound is the course of the scores, for drawing.
+	ByRound Course `json:"by_round"`
 	// StdErr is the standard error over the seeds of each figure; 0 for one.
 	StdErr map[string]float64 `json:"stderr"`
 }
@@ -62,6 +68,8 @@ func Summarize(e *Environment, o *Outcome) Summary {
 	for _, r := range o.Runs {
 		decide, learn = append(decide, r.Decide...), append(learn, r.Learn...)
 	}
+	s.ByRound = Course{o.course(func(s Score) float64 { return s.Social }), o.course(func(s Score) float64 { return s.Egalitarian }),
+		o.course(func(s Score) float64 { return s.NJC }), o.course(func(s Score) float64 { return s.Useful })}
 	s.Compute, s.Learn = timesOf(decide), timesOf(learn)
 	return s
 }
@@ -83,16 +91,25 @@ func (s *Summary) perJob(e *Environment, o *Outcome) {
 	}
 }
 
-// Course is the mean over the seeds of one score in each round.
-func (o *Outcome) Course(of func(Score) float64) []float64 {
+// Course is the mean over the seeds of each score in each round.
+type Course struct {
+	Social      []float64 `json:"social"`
+	Egalitarian []float64 `json:"egalitarian"`
+	NJC         []float64 `json:"njc"`
+	Useful      []float64 `json:"useful"`
+}
+
+// course is the mean over the seeds of one score in each round, to 1e-4.
+func (o *Outcome) course(of func(Score) float64) []float64 {
 	if len(o.Runs) == 0 {
 		return nil
 	}
 	out := make([]float64, len(o.Runs[0].Rounds))
-	for _, r := range o.Runs {
-		for i, s := range r.Rounds {
-			out[i] += of(s) / float64(len(o.Runs))
+	for i := range out {
+		for _, r := range o.Runs {
+			out[i] += of(r.Rounds[i]) / float64(len(o.Runs))
 		}
+		out[i] = math.Round(out[i]*1e4) / 1e4
 	}
 	return out
 }
