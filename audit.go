@@ -2,7 +2,7 @@ package trimtab
 
 // MaxAudited bounds the workloads that one [Audit] lists; the figures are over
 // all of them.
-const MaxAudited = 256
+const MaxAudited = 64
 
 // Fairness is how fair one allocation is. The satisfaction of a workload with
 // demand d under an allocation a is u(a) = min(1, min_r a_r / d_r), the part of

@@ -34,6 +34,9 @@ type Workload struct {
 	// Min and Max bound the allocation, 0 <= Min < Max; Max 0: unknown, and
 	// there is no curve.
 	Min, Max float64
+	// Others are further resources, each with a curve of its own by the same
+	// learner. They need Learner and Max.
+	Others []Axis
 	// LoadFrom and PerformanceFrom are FromSpans (default) or FromPrometheus.
 	LoadFrom, PerformanceFrom string
 	// Learner makes the curve's learner; nil: no curve. Nor is there one
@@ -152,6 +155,18 @@ func (w *Workload) validate() error {
 		return trimtab.Invalidf("workload %s: allocation from %v to %v", w.Name, w.Min, w.Max)
 	case w.SLO.Latency < 0 || !(w.SLO.Fraction >= 0 && w.SLO.Fraction <= 1):
 		return trimtab.Invalidf("workload %s: SLO of %v under %v", w.Name, w.SLO.Fraction, w.SLO.Latency)
+	case len(w.Others) >= trimtab.MaxResources:
+		return trimtab.Invalidf("workload %s: %d resources, limit %d", w.Name, len(w.Others)+1, trimtab.MaxResources)
+	}
+	seen := map[string]bool{w.Resource: true}
+	for i := range w.Others {
+		if err := w.Others[i].validate(w.Name); err != nil {
+			return err
+		}
+		if seen[w.Others[i].Resource] {
+			return trimtab.Invalidf("workload %s: resource %.40q given twice", w.Name, w.Others[i].Resource)
+		}
+		seen[w.Others[i].Resource] = true
 	}
 	return nil
 }

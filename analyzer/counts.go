@@ -7,7 +7,7 @@ type counts struct {
 	late, duplicates, overflow, incomplete   uint64
 	learned, transient, noPerformance        uint64
 	noLoad, noAllocation, refused, estimates uint64
-	changes                                  uint64
+	changes, excused                         uint64
 }
 
 // aside counts a report that did not teach the curve.
@@ -21,6 +21,8 @@ func (c *counts) aside(reason string) {
 		c.noLoad++
 	case "no_allocation":
 		c.noAllocation++
+	case "other_short":
+		c.excused++
 	default:
 		c.refused++
 	}
@@ -50,7 +52,7 @@ func (a *Analyzer) Counts(yield func(name string, value float64, labels ...strin
 		n     uint64
 	}{
 		{"learned", c.learned}, {"transient", c.transient}, {"no_performance", c.noPerformance},
-		{"no_load", c.noLoad}, {"no_allocation", c.noAllocation}, {"refused", c.refused},
+		{"no_load", c.noLoad}, {"no_allocation", c.noAllocation}, {"refused", c.refused}, {"other_short", c.excused},
 	} {
 		yield("trimtab_learn_reports_total", float64(n.n), n.label)
 	}

@@ -25,9 +25,30 @@
 // without spans is no report, and a workload whose input stopped gets
 // estimates that say so in Hold.
 //
-// Source: Cilantro (OSDI'23), sections 4.1.2 and 5. The package decides
-// nothing about allocations, and it cannot tell an idle service from a broken
-// exporter: both hold.
+// Where a pool shares several resources there is a curve over each,
+//
+//	p_r(x) = performance with x of r while nothing else is short,
+//
+// learnt from the same reports. A report of performance p with allocations a
+// proves p_r(a_r) >= p for every r, since the performance rises in each of
+// them; that p_r(a_r) is no more than that it proves only for what was short.
+// So it is no evidence against r when r is known to be enough for more, and
+// another resource explains the shortfall: with [L, U] the bounds so far, r is
+// left out, and the report counted as other_short, when
+//
+//	p < L_r(a_r)  and, for some q that may be short, or is known to be:
+//	L_q(a_q) <= p  or  U_q(a_q) < L_r(a_r),   and   U_q(max_q) >= L_r(a_r).
+//
+// The limits of the rule: until anything is known every resource is blamed, so
+// that first demands are too high rather than too low; of two resources that
+// always move together neither can be told apart, and both keep the blame; and
+// a change that makes a service need more of r is seen only once more of q is
+// known not to help. A report in which any allocation changed teaches none.
+// Curves over stocks, memory and caches, leave the load out.
+//
+// Source: Cilantro (OSDI'23), sections 4.1.2 and 5; the attribution is ours.
+// The package decides nothing about allocations, and it cannot tell an idle
+// service from a broken exporter: both hold.
 //
 //	a, err := analyzer.New(analyzer.Config{Workloads: …, Report: time.Second, Round: 10 * time.Second})
 //	a.Step(now, sketch)               // taken in

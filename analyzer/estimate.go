@@ -86,6 +86,7 @@ func (w *workload) estimate(now time.Time, hold string) *trimtab.Estimate {
 		if e.Load != nil && e.Load.Upper > 0 {
 			e.Curve = learn.CurveOf(w.learner, e.Load.Upper, w.Min, w.Max, w.config.Level)
 		}
+		w.estimateFurther(e)
 	}
 	if err := e.Validate(); err != nil {
 		// A learner or forecaster broke its contract: say so and hold.

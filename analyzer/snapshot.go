@@ -15,12 +15,14 @@ type saved struct {
 	Workload string `json:"workload"`
 	// Closed is the number of the last closed interval of length ReportNS,
 	// so that what was learnt is not learnt again.
-	Closed     int64  `json:"closed"`
-	ReportNS   int64  `json:"report_ns"`
-	Learner    string `json:"learner,omitempty"`
-	Curve      []byte `json:"curve,omitempty"`
-	Forecaster string `json:"forecaster,omitempty"`
-	Load       []byte `json:"load,omitempty"`
+	Closed   int64  `json:"closed"`
+	ReportNS int64  `json:"report_ns"`
+	Learner  string `json:"learner,omitempty"`
+	Curve    []byte `json:"curve,omitempty"`
+	// Others are the further resources, by name.
+	Others     map[string]savedAxis `json:"others,omitempty"`
+	Forecaster string               `json:"forecaster,omitempty"`
+	Load       []byte               `json:"load,omitempty"`
 	// Recent are the rates that the next one is joined with.
 	Recent []rate `json:"recent,omitempty"`
 }
@@ -47,6 +49,9 @@ func (w *workload) save() ([]byte, error) {
 		if s.Curve, err = w.learner.Snapshot(); err != nil {
 			return nil, fmt.Errorf("save %s: %w", w.Name, err)
 		}
+	}
+	if s.Others, err = w.saveFurther(); err != nil {
+		return nil, fmt.Errorf("save %s: %w", w.Name, err)
 	}
 	if w.forecaster != nil {
 		s.Forecaster = w.forecaster.Name()
@@ -90,6 +95,9 @@ func (w *workload) load(s *saved) error {
 		if l, ok := w.learner.(interface{ Changes() int }); ok {
 			w.changes = l.Changes()
 		}
+	}
+	if err := w.loadFurther(s.Others); err != nil {
+		return err
 	}
 	if s.ReportNS != int64(w.config.Report) {
 		return nil

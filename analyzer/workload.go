@@ -34,6 +34,9 @@ type workload struct {
 	// missing the latest without.
 	samples, missing map[trimtab.Quantity]*trimtab.Sample
 	held             history
+	axes             []*axis // further resources
+	// disturbed counts reports set aside in a row for changes of those.
+	disturbed int
 
 	last report // the latest report
 	// since is when the workload was first waited for.
@@ -82,6 +85,7 @@ func (w *workload) begin() {
 	if w.Learner != nil && w.Max > 0 && measured {
 		w.learner = w.Learner()
 	}
+	w.beginAxes()
 	if w.Forecaster != nil {
 		w.forecaster = w.Forecaster()
 	}
@@ -158,6 +162,7 @@ func (w *workload) takeHolding(h *trimtab.Holding) {
 	if w.Resource != "" {
 		w.held.take(h, w.Name, w.Resource)
 	}
+	w.takeFurther(h)
 }
 
 // tick closes what is due and returns an estimate when there is news.
@@ -249,6 +254,7 @@ func (w *workload) close(v *interval, c *counts) {
 	w.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)
+	w.reportFurther(&r, end)
 	if seen {
 		r.latency, r.slowest = quantiles(&s.latency), s.slowest
 	}
@@ -423,6 +429,11 @@ func (w *workload) teach(r *report, c *counts) {
 		r.aside = "no_allocation"
 	}
 	if r.aside != "" {
+		c.aside(r.aside)
+		return
+	}
+	if !w.teachFurther(r, c) {
+		r.aside = "other_short"
 		c.aside(r.aside)
 		return
 	}

@@ -1,0 +1,237 @@
+package analyzer
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn"
+)
+
+// Axis is a further resource of a pool that a workload has a knob for, besides
+// Workload.Resource.
+type Axis struct {
+	// Resource is its name: "memory", "llc".
+	Resource string
+	// Min and Max bound the allocation, in its unit, 0 <= Min < Max.
+	Min, Max float64
+	// Stock tells that what is needed of it is a stock, which does not grow in
+	// proportion to the load: memory, a part of a cache. Its curve is then over
+	// the allocation alone.
+	Stock bool
+}
+
+// axis is one further resource of one workload.
+type axis struct {
+	Axis
+	learner learn.Learner
+	held    history
+	// allocation is what was in force in the latest report; nil: unknown.
+	allocation *float64
+}
+
+// beginAxes makes the learners of the further resources anew.
+func (w *workload) beginAxes() {
+	w.axes = nil
+	if w.learner == nil {
+		return
+	}
+	for _, a := range w.Others {
+		w.axes = append(w.axes, &axis{Axis: a, learner: w.Learner()})
+	}
+}
+
+// takeFurther keeps what a holding says of the further resources.
+func (w *workload) takeFurther(h *trimtab.Holding) {
+	for _, a := range w.axes {
+		a.held.take(h, w.Name, a.Resource)
+	}
+}
+
+// scaled maps an allocation to (0, 1]: learners resolve ratios, and bytes are
+// far from where cores are.
+func (a *axis) scaled(allocation float64) float64 { return allocation / a.Max }
+
+// load returns the load that the curve is over.
+func (a *axis) load(load float64) float64 {
+	if a.Stock {
+		return 1
+	}
+	return load
+}
+
+// reportFurther finds what was in force of each further resource. A change of
+// any of them sets the report aside for all: what it did to the performance
+// cannot be told apart.
+func (w *workload) reportFurther(r *report, end time.Time) {
+	for _, a := range w.axes {
+		a.allocation = nil
+		f := a.held.during(end.Add(-w.config.Report), end, w.config.Settle)
+		switch {
+		case !f.known:
+		case f.amount.Unlimited:
+			v := a.Max
+			a.allocation = &v
+		default:
+			v := f.amount.Value
+			a.allocation = &v
+		}
+		if f.known && f.transient && r.aside == "" {
+			w.disturbed++
+			if w.disturbed <= patience {
+				r.aside = "transient"
+			}
+			return
+		}
+	}
+	w.disturbed = 0
+}
+
+// view is one resource with what is known of it, for attribution.
+type view struct {
+	learner learn.Learner
+	// at is the allocation of the report and most the maximum, load the load,
+	// all in what the learner counts in.
+	at, most, load float64
+}
+
+// views returns the resources whose allocation is known, the first one first.
+func (w *workload) views(r *report) []view {
+	out := []view{{w.learner, *r.allocation, w.Max, *r.load}}
+	for _, a := range w.axes {
+		v := view{learner: a.learner}
+		if a.allocation != nil && *a.allocation > 0 {
+			v = view{a.learner, a.scaled(*a.allocation), 1, a.load(*r.load)}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// excused reports whether another resource explains why the performance p was
+// worse than resource i proves to be enough for:
+//
+//	p < L_i(a_i)  and, for some q:
+//	L_q(a_q) <= p  or  U_q(a_q) < L_i(a_i),   and   U_q(max_q) >= L_i(a_i)
+//
+// with [L, U] the bounds before the report: q may be short, or is known to be,
+// and more of it may help. Once more of q is known not to help, U_q(max_q) has
+// fallen, and the report counts against i again. A report that is low by chance
+// where nothing is short is left to everybody: its q has L_q(a_q) > p.
+func excused(views []view, i int, p float64) bool {
+	v := views[i]
+	own := v.learner.Predict(v.at, v.load).Lower
+	if p >= own {
+		return false
+	}
+	for q, o := range views {
+		if q == i || o.at <= 0 {
+			continue
+		}
+		here := o.learner.Predict(o.at, o.load)
+		if (here.Lower <= p || here.Upper < own) && o.learner.Predict(o.most, o.load).Upper >= own {
+			return true
+		}
+	}
+	return false
+}
+
+// teachFurther gives r to the learners of the further resources that it says
+// something about, and reports whether it says something about the first.
+func (w *workload) teachFurther(r *report, c *counts) (first bool) {
+	if len(w.axes) == 0 {
+		return true
+	}
+	views := w.views(r)
+	blamed := make([]bool, len(views))
+	for i := range views {
+		blamed[i] = views[i].at > 0 && !excused(views, i, *r.performance)
+	}
+	for i, v := range views[1:] {
+		if v.at <= 0 {
+			continue
+		}
+		if !blamed[i+1] {
+			c.excused++
+			continue
+		}
+		err := v.learner.Observe(learn.Observation{Time: r.at, Allocation: v.at, Load: v.load,
+			Performance: *r.performance, Requests: r.requests, Sigma: r.sigma})
+		if err != nil {
+			c.refused++
+		}
+	}
+	return blamed[0]
+}
+
+// estimateFurther adds the curves and allocations of further resources.
+func (w *workload) estimateFurther(e *trimtab.Estimate) {
+	for _, a := range w.axes {
+		if a.allocation != nil {
+			if e.Allocations == nil {
+				e.Allocations = map[string]float64{}
+			}
+			e.Allocations[a.Resource] = *a.allocation
+		}
+		if e.Load == nil || e.Load.Upper <= 0 {
+			continue
+		}
+		c := learn.CurveOf(a.learner, a.load(e.Load.Upper), a.scaled(a.Min), 1, w.config.Level)
+		if c == nil {
+			continue
+		}
+		c.Load = e.Load.Upper
+		for i := range c.Knots {
+			c.Knots[i].Allocation *= a.Max
+		}
+		if e.Curves == nil {
+			e.Curves = map[string]*trimtab.Curve{}
+		}
+		e.Curves[a.Resource] = c
+	}
+}
+
+// savedAxis is the state of one further resource.
+type savedAxis struct {
+	Learner string `json:"learner"`
+	Curve   []byte `json:"curve"`
+	// Max is what the allocations are parts of.
+	Max float64 `json:"max"`
+}
+
+func (w *workload) saveFurther() (map[string]savedAxis, error) {
+	var out map[string]savedAxis
+	for _, a := range w.axes {
+		b, err := a.learner.Snapshot()
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = map[string]savedAxis{}
+		}
+		out[a.Resource] = savedAxis{a.learner.Name(), b, a.Max}
+	}
+	return out, nil
+}
+
+// loadFurther takes back what was learnt by the same learner over the same
+// range.
+func (w *workload) loadFurther(saved map[string]savedAxis) error {
+	for _, a := range w.axes {
+		s, ok := saved[a.Resource]
+		if !ok || s.Learner != a.learner.Name() || s.Max != a.Max {
+			continue
+		}
+		if err := a.learner.Restore(s.Curve); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Axis) validate(workload string) error {
+	if a.Resource == "" || len(a.Resource) > 253 || !(a.Min >= 0) || !(a.Max > a.Min) || math.IsInf(a.Max, 0) || a.Max > 1e15 {
+		return trimtab.Invalidf("workload %s: %.40q from %v to %v", workload, a.Resource, a.Min, a.Max)
+	}
+	return nil
+}
