@@ -1,7 +1,9 @@
 // Package fair answers rounds by entitlement: resource-fair shares, and the
-// NJC procedure ("no justified complaints"), with weights and bounds.
+// NJC procedure ("no justified complaints"), with weights, bounds, hierarchies
+// of groups and guarantees.
 //
-//	entitlement_j = w_j R / Σ w            every workload's due
+//	entitlement_j = w_j R / Σ w            every workload's due; in a tree of
+//	                                       groups R Π w/Σ w along its path
 //	a_j(s) = clamp(s w_j, min_j, d_j)      with the level s so that Σ a_j = R
 //
 // NJC gives each workload its demand d_j where that is below its share, and
@@ -13,7 +15,13 @@
 //
 // Source: Cilantro (OSDI'23), section 4.1.1, "An NJC policy" and equation
 // (3). Demands are read off the curves by package planner (equations 5, 6).
-// The package does not learn demands and does not split groups of workloads.
+// A tree is divided from the root down: a group is one member of the group
+// above, wants what its members want together, and divides what it gets in the
+// same way. What is guaranteed, to a workload or a group, is given before
+// anything is shared by weight, as far as it is demanded: min_j above is the
+// greater of both.
+//
+// The package does not learn demands.
 //
 //	r, err := fair.NJC(60, []float64{10, 40, 100}, nil)
 //	// r.Allocation = [10 25 25], *r.Share = 25

@@ -7,8 +7,12 @@ import (
 	"github.com/trimtab/trimtab/planner"
 )
 
-// bounded is one workload of a level: it gets clamp(s·weight, lo, hi) units.
-type bounded struct{ lo, hi, weight float64 }
+// bounded is one workload, or group, of a level: it gets clamp(s·weight, lo,
+// hi) units and has current ones.
+type bounded struct {
+	lo, hi, weight float64
+	current        int
+}
 
 // level returns the highest s with Σ clamp(s·weight, lo, hi) <= units, and +Inf
 // when everybody's hi fits. The sum grows piecewise linearly in s; its corners
@@ -46,21 +50,20 @@ func level(units int, of []bounded) float64 {
 // units: everybody's share is rounded down, and units that are left go to the
 // largest remainders; ties: to who would otherwise lose a unit that it holds,
 // then by name.
-func round(p *planner.Problem, of []bounded, s float64) []int {
+func round(left int, of []bounded, s float64) []int {
 	type part struct {
 		at        int
 		remainder float64
 		holds     bool
 	}
 	units := make([]int, len(of))
-	left := p.Units
 	var parts []part
 	for i, b := range of {
 		share := math.Min(math.Max(s*b.weight, b.lo), b.hi)
 		units[i] = int(math.Floor(share + grain))
 		left -= units[i]
 		if r := share - float64(units[i]); r > grain {
-			parts = append(parts, part{i, math.Round(r / grain), p.Workloads[i].Current > units[i]})
+			parts = append(parts, part{i, math.Round(r / grain), b.current > units[i]})
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b part) int {
@@ -88,21 +91,23 @@ func round(p *planner.Problem, of []bounded, s float64) []int {
 // grain is the part of a unit below which shares count as equal.
 const grain = 1e-9
 
-// solve levels the workloads between their minimum and what each may want.
+// solve levels the tree of groups, from the root down, each workload between
+// its minimum and what it may want.
 func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Solution, error) {
 	if err := p.Validate(); err != nil {
 		return planner.Solution{}, err
 	}
-	of := make([]bounded, len(p.Workloads))
+	s := planner.Solution{Units: make([]int, len(p.Workloads)), Binding: make([]string, len(p.Workloads))}
+	most := make([]int, len(p.Workloads))
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
-		hi := min(max(want(w), w.Min), w.Max)
-		of[i] = bounded{float64(w.Min), float64(hi), w.Weight}
+		most[i] = min(max(want(w), w.Min), w.Max)
 	}
-	s := planner.Solution{Units: round(p, of, level(p.Units, of)), Binding: make([]string, len(of))}
+	t := treeOf(p, most)
+	t.divide(p.Units, s.Units)
 	for i, w := range p.Workloads {
 		switch {
-		case s.Units[i] < int(of[i].hi):
+		case s.Units[i] < most[i]:
 			s.Binding[i] = "capacity"
 		case s.Units[i] == w.Max:
 			s.Binding[i] = "max"
@@ -113,8 +118,8 @@ func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Soluti
 	return s, nil
 }
 
-// NJCPolicy is the NJC procedure on whole units, over the recommended demands.
-// A workload without a curve demands what it has.
+// NJCPolicy is the NJC procedure on whole units, over the recommended demands,
+// down the tree of groups. A workload without a curve demands what it has.
 type NJCPolicy struct{}
 
 // Name returns "njc".
@@ -133,6 +138,7 @@ func (NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
 		}
 	}
 	s.Value = scorer(p)(s.Units)
+	s.Bound = s.Value
 	return s, nil
 }
 
@@ -153,6 +159,7 @@ func (ResourceFair) Solve(p *planner.Problem) (planner.Solution, error) {
 		return s, err
 	}
 	s.Value = scorer(p)(s.Units)
+	s.Bound = s.Value
 	return s, nil
 }
 
@@ -167,21 +174,17 @@ func demand(w *planner.Workload) int {
 	return w.Demand
 }
 
+// scorer compares with the entitlements by weight alone: a guarantee to one is
+// a complaint of the others that the operator justified.
 func scorer(p *planner.Problem) func(units []int) float64 {
-	demands := make([]float64, len(p.Workloads))
-	weights := make([]float64, len(p.Workloads))
-	total := 0.0
-	for i := range p.Workloads {
-		w := &p.Workloads[i]
-		demands[i], weights[i] = float64(demand(w)), w.Weight
-		total += w.Weight
-	}
+	due := entitlements(p)
 	return func(units []int) float64 {
-		allocation := make([]float64, len(units))
-		for i, u := range units {
-			allocation[i] = float64(u)
+		f := 1.0
+		for i := range p.Workloads {
+			if d := float64(demand(&p.Workloads[i])); d > 0 && due[i] > 0 {
+				f = math.Min(f, math.Min(1, float64(units[i])/d)/math.Min(1, due[i]/d))
+			}
 		}
-		_, f := usefulness(allocation, demands, weights, float64(p.Units)/total)
 		return f
 	}
 }
