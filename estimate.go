@@ -59,8 +59,12 @@ type Estimate struct {
 	Model string `json:"model"`
 	// Hold is empty, or the reason why this workload must not be lowered:
 	// input is missing, stale or contradicts itself.
-	Hold   string  `json:"hold,omitempty"`
-	Inputs []Input `json:"inputs,omitempty"`
+	Hold string `json:"hold,omitempty"`
+	// Fallback is empty, or what the operator declared and now makes the curve:
+	// "proxy", "profile", "demand". Beside a Hold it may raise the workload,
+	// never lower it.
+	Fallback string  `json:"fallback,omitempty"`
+	Inputs   []Input `json:"inputs,omitempty"`
 	// Exemplars are the slowest requests of the latest interval.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
 }

@@ -92,6 +92,8 @@ const (
 	Usage Quantity = "usage"
 	// Throttled is the share of periods in which a quota stopped it, [0, 1].
 	Throttled Quantity = "throttled"
+	// Proxy stands for Performance, in its unit, where that is missing.
+	Proxy Quantity = "proxy"
 	// Latency is a latency in seconds at the quantile that the source names.
 	Latency Quantity = "latency"
 )

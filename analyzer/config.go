@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -44,6 +45,8 @@ type Workload struct {
 	Learner func() learn.Learner
 	// Forecaster makes the load's forecaster; nil: Config.Forecaster.
 	Forecaster func() forecast.Forecaster
+	// Fallback is what stands in while performance is missing.
+	Fallback Fallback
 }
 
 // Config holds the parameters of an [Analyzer]. Zero durations stand for the
@@ -167,6 +170,11 @@ func (w *Workload) validate() error {
 			return trimtab.Invalidf("workload %s: resource %.40q given twice", w.Name, w.Others[i].Resource)
 		}
 		seen[w.Others[i].Resource] = true
+	}
+	if d := w.Fallback.Demand; d != nil {
+		if err := d.Validate(); err != nil {
+			return fmt.Errorf("workload %s: %w", w.Name, err)
+		}
 	}
 	return nil
 }

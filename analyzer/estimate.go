@@ -13,6 +13,9 @@ import (
 // both empty when there is none. Input counts as late after a round, and as
 // stale after StaleAfter rounds.
 func (w *workload) hold(now time.Time) (why, kind string) {
+	if w.knowsEnough() {
+		return "", ""
+	}
 	r := &w.last
 	for _, in := range []struct {
 		name   string
@@ -67,7 +70,7 @@ func (w *workload) lacks(now time.Time, name, from string, at time.Time, q trimt
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // estimate says all that is known at now.
-func (w *workload) estimate(now time.Time, hold string) *trimtab.Estimate {
+func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Estimate {
 	r := &w.last
 	e := &trimtab.Estimate{
 		Workload:    w.Name,
@@ -87,6 +90,9 @@ func (w *workload) estimate(now time.Time, hold string) *trimtab.Estimate {
 			e.Curve = learn.CurveOf(w.learner, e.Load.Upper, w.Min, w.Max, w.config.Level)
 		}
 		w.estimateFurther(e)
+	}
+	if in.name != "" {
+		w.stand(e, in)
 	}
 	if err := e.Validate(); err != nil {
 		// A learner or forecaster broke its contract: say so and hold.
@@ -132,7 +138,7 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 		}
 		in = append(in, a)
 	}
-	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled, trimtab.Latency} {
+	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled, trimtab.Latency, trimtab.Proxy} {
 		if s := w.samples[q]; s != nil {
 			in = append(in, w.input(now, string(q), &s.Value, s.Time, s.Source, ""))
 		}

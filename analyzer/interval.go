@@ -17,6 +17,8 @@ type interval struct {
 	parts []*trimtab.Sketch
 	// performance is the latest sample of it, nil: none.
 	performance *trimtab.Sample
+	// proxy is the latest sample of what stands for it, nil: none.
+	proxy *trimtab.Sample
 	// load tells that a load sample fell into it.
 	load bool
 	// arrived is the first tick after the last arrival; stirred tells that

@@ -19,6 +19,7 @@ type saved struct {
 	ReportNS int64  `json:"report_ns"`
 	Learner  string `json:"learner,omitempty"`
 	Curve    []byte `json:"curve,omitempty"`
+	Proxy    []byte `json:"proxy,omitempty"`
 	// Others are the further resources, by name.
 	Others     map[string]savedAxis `json:"others,omitempty"`
 	Forecaster string               `json:"forecaster,omitempty"`
@@ -48,6 +49,12 @@ func (w *workload) save() ([]byte, error) {
 		s.Learner = w.learner.Name()
 		if s.Curve, err = w.learner.Snapshot(); err != nil {
 			return nil, fmt.Errorf("save %s: %w", w.Name, err)
+		}
+	}
+	if w.proxy != nil {
+		s.Learner = w.proxy.Name()
+		if s.Proxy, err = w.proxy.Snapshot(); err != nil {
+			return nil, fmt.Errorf("save proxy of %s: %w", w.Name, err)
 		}
 	}
 	if s.Others, err = w.saveFurther(); err != nil {
@@ -94,6 +101,11 @@ func (w *workload) load(s *saved) error {
 		}
 		if l, ok := w.learner.(interface{ Changes() int }); ok {
 			w.changes = l.Changes()
+		}
+	}
+	if w.proxy != nil && s.Learner == w.proxy.Name() && len(s.Proxy) > 0 {
+		if err := w.proxy.Restore(s.Proxy); err != nil {
+			return err
 		}
 	}
 	if err := w.loadFurther(s.Others); err != nil {

@@ -24,6 +24,7 @@ type workload struct {
 	Workload
 	config     *Config
 	learner    learn.Learner       // nil: no curve
+	proxy      learn.Learner       // of Fallback.Proxy; nil: none
 	forecaster forecast.Forecaster // nil: none
 
 	open []*interval // in order of number
@@ -49,6 +50,9 @@ type workload struct {
 	recent []rate
 	// transients counts reports set aside in a row.
 	transients int
+	// sawLoad and sawPerformance are when each was last true.
+	sawLoad, sawPerformance time.Time
+	toldFallback            string
 }
 
 // report is what one interval showed. Nil pointers are missing values.
@@ -81,11 +85,13 @@ func newWorkload(c *Config, w Workload) *workload {
 
 // begin makes the learner and the forecaster anew.
 func (w *workload) begin() {
-	measured := w.PerformanceFrom == FromPrometheus || w.SLO.Latency > 0
-	if w.Learner != nil && w.Max > 0 && measured {
+	if w.Learner != nil && w.Max > 0 && w.measured() {
 		w.learner = w.Learner()
 	}
 	w.beginAxes()
+	if w.Learner != nil && w.Max > 0 && w.Fallback.Proxy {
+		w.proxy = w.Learner()
+	}
 	if w.Forecaster != nil {
 		w.forecaster = w.Forecaster()
 	}
@@ -142,7 +148,7 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 		w.samples[s.Quantity] = s
 	}
 	report := s.Quantity == trimtab.Performance && w.PerformanceFrom == FromPrometheus ||
-		s.Quantity == trimtab.Load && w.LoadFrom == FromPrometheus
+		s.Quantity == trimtab.Load && w.LoadFrom == FromPrometheus || s.Quantity == trimtab.Proxy && w.proxy != nil
 	if !report {
 		return
 	}
@@ -153,6 +159,10 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 		c.late++
 	case s.Quantity == trimtab.Load:
 		v.load = true
+	case s.Quantity == trimtab.Proxy:
+		if newer(s, v.proxy) {
+			v.proxy = s
+		}
 	case newer(s, v.performance):
 		v.performance = s
 	}
@@ -186,11 +196,13 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 		closed = true
 	}
 	hold, kind := w.hold(now)
-	if !closed && kind == w.toldHold && now.Sub(w.told) < w.config.Round || !closed && kind == "" {
+	in := w.standIn(now)
+	same := kind == w.toldHold && in.name == w.toldFallback
+	if !closed && (same && now.Sub(w.told) < w.config.Round || kind == "" && in.name == "") {
 		return nil
 	}
-	w.told, w.toldHold = now, kind
-	return w.estimate(now, hold)
+	w.told, w.toldHold, w.toldFallback = now, kind, in.name
+	return w.estimate(now, hold, in)
 }
 
 // due returns how many of the open intervals, from the first, are to be
@@ -264,8 +276,15 @@ func (w *workload) close(v *interval, c *counts) {
 	case w.forecaster != nil && w.forecaster.Observe(*r.load) != nil:
 		c.refused++
 	}
+	w.teachProxy(&r, v.proxy, c)
 	w.teach(&r, c)
 	w.last = r
+	if r.load != nil {
+		w.sawLoad = r.loadAt
+	}
+	if r.performance != nil {
+		w.sawPerformance = r.perfAt
+	}
 }
 
 // skip tells the forecaster that the loads of n intervals are missing, so that

@@ -70,10 +70,14 @@ var skewed = map[string]float64{"a": 1, "b": 3, "c": 4}
 func TestAbsentDataLowersNobody(t *testing.T) {
 	nan := math.NaN()
 	spoil := map[string]func(*trimtab.Estimate) *trimtab.Estimate{
-		"missing":    func(*trimtab.Estimate) *trimtab.Estimate { return nil },
-		"stale":      func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(-time.Minute); return e },
-		"future":     func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(time.Hour); return e },
-		"held":       func(e *trimtab.Estimate) *trimtab.Estimate { e.Hold = "frozen counter"; return e },
+		"missing": func(*trimtab.Estimate) *trimtab.Estimate { return nil },
+		"stale":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(-time.Minute); return e },
+		"future":  func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(time.Hour); return e },
+		"held":    func(e *trimtab.Estimate) *trimtab.Estimate { e.Hold = "frozen counter"; return e },
+		"stood for": func(e *trimtab.Estimate) *trimtab.Estimate {
+			e.Hold, e.Fallback = "no performance", "demand"
+			return e
+		},
 		"no curve":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve = nil; return e },
 		"no knots":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve.Knots = nil; return e },
 		"NaN knot":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve.Knots[0].Mean = nan; return e },

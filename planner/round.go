@@ -159,6 +159,8 @@ func (r *decision) seat(w *workload) []*seat {
 	}
 	if held != "" {
 		r.heldBack[w.Name] = held
+	} else if standsIn(w.estimate) {
+		r.heldBack[w.Name] = "estimate: " + w.estimate.Hold
 	}
 	for _, s := range seats {
 		if s.free, s.held = held == "", held; s.free {
@@ -198,6 +200,9 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	}
 	least := max(d.Min, s.entry.held.Min)
 	s.lo, s.hi = upUnits(least, u), downUnits(most, u)
+	if w.estimate != nil && standsIn(w.estimate) {
+		s.keep()
+	}
 	if s.held == "" && s.lo > s.hi {
 		s.held = fmt.Sprintf("no whole unit of %v%s between %v and %v", u, r.about(resource), least, most)
 	}
@@ -238,7 +243,7 @@ func (r *decision) doubt(w *workload) string {
 	switch {
 	case e == nil:
 		return "no estimate"
-	case e.Hold != "":
+	case e.Hold != "" && !standsIn(e):
 		return "estimate: " + e.Hold
 	case e.Validate() != nil:
 		return "estimate: not a number"
@@ -248,6 +253,20 @@ func (r *decision) doubt(w *workload) string {
 		return "estimate: from the future: check the clocks"
 	}
 	return ""
+}
+
+// standsIn reports whether a declared fallback makes the curve while input is
+// missing.
+func standsIn(e *trimtab.Estimate) bool { return e.Hold != "" && e.Fallback != "" && e.Curve != nil }
+
+// keep makes what the seat has its least: what stands in for missing input may
+// raise, not lower.
+func (s *seat) keep() {
+	floor := upUnits(s.now, s.of.Unit)
+	if s.held == "" && (floor > s.hi || s.entry.held.Now.Unlimited) {
+		s.held = "estimate: " + s.estimate.Hold + ": it has its maximum"
+	}
+	s.lo = max(s.lo, min(s.hi, floor))
 }
 
 // demand updates the recommended demand (equation 6).

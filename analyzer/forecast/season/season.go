@@ -59,9 +59,11 @@ type state struct {
 
 var _ conformal.Model = (*Model)(nil)
 
-// Daily and Weekly return the models of those periods for reports that are
-// step apart; nil when a period has fewer than 8 reports.
-func Daily(step time.Duration) *Model  { return of("seasonal(daily)", 24*time.Hour, step, 288) }
+// Daily returns the model of a day for reports that are step apart; nil when a
+// day has fewer than 8 of them.
+func Daily(step time.Duration) *Model { return of("seasonal(daily)", 24*time.Hour, step, 288) }
+
+// Weekly returns the model of a week; nil as Daily.
 func Weekly(step time.Duration) *Model { return of("seasonal(weekly)", 7*24*time.Hour, step, maxBins) }
 
 func of(name string, period, step time.Duration, bins int) *Model {
