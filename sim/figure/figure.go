@@ -1,0 +1,154 @@
+package figure
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Chart is one figure.
+type Chart struct {
+	// Title is above; X and Y name the axes.
+	Title, X, Y string
+	// Low and High bound the y axis; both 0: as the values need.
+	Low, High float64
+	// Names are below the groups of [Chart.Bars].
+	Names  []string
+	Series []Series
+}
+
+// Series is one line, one set of points, or one colour of bars.
+type Series struct {
+	Name string
+	// X is left out for lines over 0, 1, 2 … and for bars.
+	X, Y []float64
+	// Labels are written beside points.
+	Labels []string
+}
+
+// The size of a figure.
+const (
+	width  = 9 * vg.Inch
+	height = 4.5 * vg.Inch
+)
+
+// palette is that of Okabe and Ito.
+func palette(i int) color.Color {
+	colors := []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {90, 90, 90, 255}}
+	return colors[i%len(colors)]
+}
+
+// begin makes the frame that all figures have.
+func (c *Chart) begin() *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
+	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	for style, size := range map[*font.Font]vg.Length{
+		&p.Title.TextStyle.Font: 13, &p.X.Label.TextStyle.Font: 11, &p.Y.Label.TextStyle.Font: 11,
+		&p.X.Tick.Label.Font: 9, &p.Y.Tick.Label.Font: 9, &p.Legend.TextStyle.Font: 9,
+	} {
+		*style = font.From(sans, size)
+	}
+	p.Title.Padding = 8
+	p.Legend.Top, p.Legend.Padding, p.Legend.YPosition = true, 2, draw.PosCenter
+	grid := plotter.NewGrid()
+	grid.Vertical.Color = nil
+	grid.Horizontal.Color = color.Gray{225}
+	p.Add(grid)
+	return p
+}
+
+// end writes p.
+func (c *Chart) end(p *plot.Plot, w io.Writer) error {
+	if c.Low != c.High {
+		p.Y.Min, p.Y.Max = c.Low, c.High
+	}
+	canvas := vgsvg.New(width, height)
+	p.Draw(draw.New(canvas))
+	if _, err := canvas.WriteTo(w); err != nil {
+		return fmt.Errorf("draw %s: %w", c.Title, err)
+	}
+	return nil
+}
+
+func (s *Series) points() plotter.XYs {
+	out := make(plotter.XYs, len(s.Y))
+	for i, y := range s.Y {
+		out[i].X, out[i].Y = float64(i), y
+		if s.X != nil {
+			out[i].X = s.X[i]
+		}
+	}
+	return out
+}
+
+// Lines writes each series as a line.
+func (c *Chart) Lines(w io.Writer) error {
+	p := c.begin()
+	for i := range c.Series {
+		l, err := plotter.NewLine(c.Series[i].points())
+		if err != nil {
+			return fmt.Errorf("draw %s: %w", c.Title, err)
+		}
+		l.Color, l.Width = palette(i), 1.4
+		p.Add(l)
+		p.Legend.Add(c.Series[i].Name, l)
+	}
+	return c.end(p, w)
+}
+
+// Points writes each series as points with labels.
+func (c *Chart) Points(w io.Writer) error {
+	p := c.begin()
+	for i := range c.Series {
+		s := &c.Series[i]
+		dots, err := plotter.NewScatter(s.points())
+		if err != nil {
+			return fmt.Errorf("draw %s: %w", c.Title, err)
+		}
+		dots.GlyphStyle = draw.GlyphStyle{Color: palette(i), Radius: 3.5, Shape: draw.CircleGlyph{}}
+		p.Add(dots)
+		p.Legend.Add(s.Name, dots)
+		if s.Labels == nil {
+			continue
+		}
+		labels, err := plotter.NewLabels(plotter.XYLabels{XYs: s.points(), Labels: s.Labels})
+		if err != nil {
+			return fmt.Errorf("draw %s: %w", c.Title, err)
+		}
+		for k := range labels.TextStyle {
+			labels.TextStyle[k].Font = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, 8)
+		}
+		labels.Offset = vg.Point{X: 6, Y: -3}
+		p.Add(labels)
+	}
+	p.X.Padding, p.Y.Padding = 6, 6
+	return c.end(p, w)
+}
+
+// Bars writes groups of bars: one group for each name, one bar in each for
+// every series.
+func (c *Chart) Bars(w io.Writer) error {
+	p := c.begin()
+	n := max(len(c.Series), 1)
+	wide := (width - 1.2*vg.Inch) / vg.Length(max(len(c.Names), 1)*(n+1))
+	for i := range c.Series {
+		b, err := plotter.NewBarChart(plotter.Values(c.Series[i].Y), wide)
+		if err != nil {
+			return fmt.Errorf("draw %s: %w", c.Title, err)
+		}
+		b.Color, b.LineStyle.Width = palette(i), 0
+		b.Offset = wide * vg.Length(float64(i)-float64(n-1)/2)
+		p.Add(b)
+		p.Legend.Add(c.Series[i].Name, b)
+	}
+	p.NominalX(c.Names...)
+	return c.end(p, w)
+}
