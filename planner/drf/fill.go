@@ -211,15 +211,7 @@ func (f *filler) window(stop func() bool) (stopped bool) {
 	low, high := f.calendar.low(), f.calendar.high()
 	f.drained = f.calendar.drain(f.drained[:0])
 	f.stats.Looks += len(f.drained)
-	for _, c := range f.drained {
-		switch key := f.look(c, low); {
-		case key == never:
-		case key >= high:
-			f.calendar.add(c, key)
-		default:
-			f.front = append(f.front, candidate{column: c, key: key})
-		}
-	}
+	f.sift(f.drained, low, high)
 	if len(f.front) > front {
 		f.heap, f.front = append(f.heap[:0], f.front...), f.front[:0]
 		heapify(f.heap)
@@ -238,6 +230,26 @@ func (f *filler) window(stop func() bool) (stopped bool) {
 		f.pass(bound)
 		f.lookAgain(low, high)
 	}
+}
+
+// sift puts the columns whose T lies in the present window into the front, the
+// others into the calendar.
+func (f *filler) sift(columns []uint32, low, high uint64) (touched uint32) {
+	for len(columns) > 0 {
+		n, t := f.touchCells(columns)
+		touched += t
+		for _, c := range columns[:n] {
+			switch key := f.look(c, low); {
+			case key == never:
+			case key >= high:
+				f.calendar.add(c, key)
+			default:
+				f.front = append(f.front, candidate{column: c, key: key})
+			}
+		}
+		columns = columns[n:]
+	}
+	return touched
 }
 
 // refill exchanges what was put off for the smallest of the heap, where there

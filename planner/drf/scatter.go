@@ -31,14 +31,15 @@ func (f *filler) scatter() {
 func (f *filler) scatterAll(rows []uint32) (touched uint32) {
 	var spans [ahead]Span
 	var levels [ahead]float64
+	cells, entries := f.cells, f.entries
 	for len(rows) > 0 {
 		n, t := f.touch(rows, &spans, &levels)
 		touched += t
 		for k := range n {
 			level := levels[k]
-			for _, e := range f.entries[spans[k].start:spans[k].end()] {
+			for _, e := range entries[spans[k].start:spans[k].end()] {
 				a := e.rate()
-				x := &f.cells[e.column]
+				x := &cells[e.column]
 				x.rate -= a
 				x.room -= a * level
 				x.active--
@@ -58,7 +59,10 @@ func (f *filler) touch(rows []uint32, spans *[ahead]Span, levels *[ahead]float64
 		levels[k&(ahead-1)] = f.level[i]
 	}
 	for k := range n {
-		touched += f.entries[spans[k&(ahead-1)].start].column
+		s := spans[k&(ahead-1)]
+		for at := s.start; at < s.end(); at += 5 {
+			touched += f.entries[at].column
+		}
 	}
 	return n, touched
 }
@@ -76,12 +80,13 @@ func (f *filler) touchColumns(of []candidate) (n int, touched uint32) {
 func (f *filler) scatterOwn(rows []uint32, from, to uint32) (touched uint32) {
 	var spans [ahead]Span
 	var levels [ahead]float64
+	cells, entries := f.cells, f.entries
 	for len(rows) > 0 {
 		n, t := f.touch(rows, &spans, &levels)
 		touched += t
 		for k := range n {
 			level := levels[k]
-			row := f.entries[spans[k].start:spans[k].end()]
+			row := entries[spans[k].start:spans[k].end()]
 			if from > 0 {
 				row = skip(row, from)
 			}
@@ -90,7 +95,7 @@ func (f *filler) scatterOwn(rows []uint32, from, to uint32) (touched uint32) {
 					break
 				}
 				a := e.rate()
-				x := &f.cells[e.column]
+				x := &cells[e.column]
 				x.rate -= a
 				x.room -= a * level
 				x.active--
@@ -111,6 +116,16 @@ func skip(row []Entry, from uint32) []Entry {
 		k++
 	}
 	return row[k:]
+}
+
+// touchCells does the same for the cells of columns about to be looked at.
+func (f *filler) touchCells(of []uint32) (n int, touched uint32) {
+	n = min(len(of), 2*ahead)
+	cells, guards := f.cells, f.guards
+	for _, c := range of[:n] {
+		touched += cells[c].active + math.Float32bits(guards[c].least)
+	}
+	return n, touched
 }
 
 // resum sums a column up afresh: F over the active, U over the frozen, each
