@@ -91,7 +91,7 @@ func (s Size) Need() Need {
 		Spans:   s.Tenants + s.Resources,
 		Words:   s.Tenants/16 + 1,
 		Numbers: 2*s.Tenants + s.Resources,
-		Indices: s.Entries + // columns
+		Indices: s.Entries + 2*s.Resources + // columns
 			2*s.Resources + // their ends and changes
 			2*s.Tenants + 2*s.Resources + // names, both ways
 			3*s.Tenants + // freeze order, what bound, order of limits

@@ -150,7 +150,7 @@ func (f *filler) share() {
 	sum := 0
 	for c := range f.column {
 		sum += int(f.column[c].length)
-		if len(f.split) < f.threads-1 && sum*f.threads >= f.columnsUsed*(len(f.split)+1) {
+		if len(f.split) < f.threads-1 && sum*f.threads >= f.used*(len(f.split)+1) {
 			f.split = append(f.split, uint32(c+1))
 		}
 	}

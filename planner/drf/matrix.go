@@ -71,7 +71,7 @@ func (m *Matrix) lay(a Arena) {
 	m.entries = take(&a.Entries, s.Entries)
 	m.rows, m.column = take(&a.Spans, s.Tenants), take(&a.Spans, s.Resources)
 	m.limits = take(&a.Numbers, s.Tenants)
-	m.columns = take(&a.Indices, s.Entries)
+	m.columns = take(&a.Indices, s.Entries+2*s.Resources)
 	m.columnEnd, m.changes = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
 	m.row, m.tenant = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
 	m.place, m.resource = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
@@ -212,14 +212,13 @@ func (m *Matrix) Seal() {
 	at := uint32(0)
 	for c := range m.column {
 		m.column[c].start = at
-		at += m.column[c].length
+		at += m.column[c].length + 1 // one place for a row to come
 		m.columnEnd[c] = at
 		m.column[c].length = 0
 		m.changes[c] = 0
 		m.first[c] = Cell{room: m.room[m.resource[c]]}
 	}
 	m.columnsUsed = int(at)
-	m.finite = 0
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
 			s := &m.column[e.column]

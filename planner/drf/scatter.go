@@ -169,8 +169,8 @@ func (f *filler) resumRate(c uint32) {
 }
 
 // rateOf finds the entry of column c in row i.
-func (f *filler) rateOf(i, c uint32) float64 {
-	row := f.entries[f.rows[i].start:f.rows[i].end()]
+func (m *Matrix) rateOf(i, c uint32) float64 {
+	row := m.entries[m.rows[i].start:m.rows[i].end()]
 	return skip(row, c)[0].rate()
 }
 

@@ -1,0 +1,53 @@
+package parallel
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestEveryPartRunsOnceAndRunReturnsAfterAll(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for threads := range 5 {
+		p := New(threads)
+		if p.Threads() != max(1, threads) {
+			t.Fatalf("%d threads of %d", p.Threads(), threads)
+		}
+		for n := range 40 {
+			ran := make([]int, n) // plain ints: Run must order them before what follows
+			p.Run(n, func(part int) { ran[part]++ })
+			for part, times := range ran {
+				if times != 1 {
+					t.Fatalf("%d threads, %d parts: part %d ran %d times", threads, n, part, times)
+				}
+			}
+		}
+		p.Close()
+	}
+}
+
+func TestASleepingWorkerIsWoken(t *testing.T) {
+	p := New(2)
+	defer p.Close()
+	for range 20 {
+		for i := 0; !p.workers[0].asleep.Load(); i++ {
+			if i > 1e10 {
+				t.Fatal("the worker does not go to sleep")
+			}
+		}
+		var n atomic.Int32
+		p.Run(2, func(int) { n.Add(1) })
+		if n.Load() != 2 {
+			t.Fatal(n.Load())
+		}
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	p := New(2)
+	defer p.Close()
+	for b.Loop() {
+		p.Run(2, func(int) {})
+	}
+}

@@ -1,0 +1,290 @@
+package drf
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/parallel"
+)
+
+// medium draws a pool large enough for batches, threads, long columns and the
+// heap.
+func medium(rng *rand.Rand, tenants, resources int, ties bool) Problem {
+	p := Problem{Capacities: make([]float64, resources)}
+	for r := range p.Capacities {
+		if p.Capacities[r] = 0.5 + rng.Float64(); ties {
+			p.Capacities[r] = float64(1 + rng.IntN(2))
+		}
+	}
+	for range tenants {
+		p.Tenants = append(p.Tenants, mediumTenant(rng, resources, ties))
+	}
+	return p
+}
+
+func mediumTenant(rng *rand.Rand, resources int, ties bool) Tenant {
+	t := Tenant{Weight: 1}
+	seen := map[int]bool{}
+	for range 1 + rng.IntN(12) {
+		r := rng.IntN(resources)
+		if rng.IntN(4) == 0 {
+			r = rng.IntN(1 + resources/50) // popular ones
+		}
+		d := Demand{Resource: r, Amount: 1 - rng.Float64()}
+		if ties {
+			d.Amount = 1
+		}
+		if !seen[r] {
+			seen[r] = true
+			t.Demands = append(t.Demands, d)
+		}
+	}
+	if !ties {
+		t.Weight = 0.5 + rng.Float64()
+	}
+	if rng.IntN(3) == 0 {
+		l := rng.Float64() * 0.05
+		t.Limit = &l
+	}
+	return t
+}
+
+func solved(t *testing.T, m *Matrix, o Options) (Result, []float64) {
+	t.Helper()
+	r, err := m.Solve(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels := make([]float64, m.Tenants())
+	for i := range levels {
+		levels[i] = r.Level(i)
+	}
+	return r, levels
+}
+
+func matrixOf(t *testing.T, p Problem) *Matrix {
+	t.Helper()
+	m, err := p.matrix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func worstRelative(t *testing.T, got, want []float64) float64 {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d levels, want %d", len(got), len(want))
+	}
+	worst := 0.0
+	for i := range got {
+		if got[i] != want[i] {
+			worst = max(worst, math.Abs(got[i]-want[i])/max(got[i], want[i]))
+		}
+	}
+	return worst
+}
+
+func mostOver(r Result) float64 {
+	worst := 0.0
+	for _, left := range r.Room() {
+		worst = max(worst, -left)
+	}
+	return worst
+}
+
+func TestEventsAndRoundsAgreeOnLargerPools(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testSeed(t), 2))
+	for k, c := range [][2]int{{3000, 700}, {3000, 7}, {500, 3000}, {4000, 60}, {2500, 1}} {
+		for _, ties := range []bool{false, true} {
+			m := matrixOf(t, medium(rng, c[0], c[1], ties))
+			r, levels := solved(t, m, Options{})
+			want := m.Rounds(0, nil)
+			if e := worstRelative(t, levels, want.Level); e > 1e-9 {
+				t.Errorf("pool %d, ties %v: %g away from the rounds", k, ties, e)
+			}
+			if o := mostOver(r); o > 1e-12 {
+				t.Errorf("pool %d, ties %v: over capacity by %g", k, ties, o)
+			}
+			if r.Stopped || r.Active != 0 {
+				t.Errorf("pool %d: stopped by nothing", k)
+			}
+		}
+	}
+}
+
+func TestTheBitsAreTheSameForAnyNumberOfThreads(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testSeed(t), 3))
+	for _, ties := range []bool{false, true} {
+		p := medium(rng, 6000, 900, ties)
+		_, want := solved(t, matrixOf(t, p), Options{})
+		for _, threads := range []int{1, 2, 3, 7} {
+			pool := parallel.New(threads)
+			m := matrixOf(t, p)
+			for range 2 { // the second solve of one layout, too
+				_, got := solved(t, m, Options{Run: pool})
+				for i := range got {
+					if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+						t.Fatalf("%d threads, ties %v: level %d is %v, want %v", threads, ties, i, got[i], want[i])
+					}
+				}
+			}
+			pool.Close()
+		}
+	}
+}
+
+func TestTheOrderOfTenantsAndEntriesMovesNothingBeyondRounding(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testSeed(t), 4))
+	for range 4 {
+		p := medium(rng, 3000, 400, false)
+		_, want := solved(t, matrixOf(t, p), Options{})
+		order := rng.Perm(len(p.Tenants))
+		q := Problem{Capacities: p.Capacities}
+		for _, i := range order {
+			q.Tenants = append(q.Tenants, p.Tenants[i])
+		}
+		_, shuffled := solved(t, matrixOf(t, q), Options{})
+		got := make([]float64, len(want))
+		for k, i := range order {
+			got[i] = shuffled[k]
+		}
+		if e := worstRelative(t, got, want); e > 1e-12 {
+			t.Errorf("%g away in another order", e)
+		}
+	}
+}
+
+func TestAStoppedSolveIsFeasibleAndExactUpToTheLevelReached(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testSeed(t), 5))
+	p := medium(rng, 5000, 900, false)
+	m := matrixOf(t, p)
+	whole, want := solved(t, m, Options{})
+	for _, passes := range []int{0, 1, 3, whole.Stats.Passes / 2, whole.Stats.Passes - 1} {
+		asked := 0
+		r, levels := solved(t, m, Options{Stop: func() bool { asked++; return asked > passes }})
+		if !r.Stopped || r.Stats.Passes != passes {
+			t.Fatalf("stopped %v after %d of %d passes", r.Stopped, r.Stats.Passes, passes)
+		}
+		active := 0
+		for i, by := range r.Bounds() {
+			switch {
+			case by == ByStop:
+				active++
+				if levels[i] != r.Reached || levels[i] > want[i]*(1+1e-12) {
+					t.Fatalf("tenant %d is active at %v of %v, reached %v", i, levels[i], want[i], r.Reached)
+				}
+			case math.Abs(levels[i]-want[i]) > 1e-12*want[i]:
+				t.Fatalf("tenant %d froze at %v, want %v", i, levels[i], want[i])
+			}
+		}
+		if active != r.Active || active == 0 {
+			t.Fatalf("%d active, said %d", active, r.Active)
+		}
+		if o := mostOver(r); o > 1e-12 {
+			t.Fatalf("over capacity by %g", o)
+		}
+	}
+}
+
+func TestUpdatedRowsAreWhatAFreshMatrixHas(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testSeed(t), 6))
+	p := medium(rng, 2000, 300, false)
+	size := Size{Tenants: 2000, Resources: 300, Entries: 40000}
+	m, err := NewMatrix(p.Capacities, nil, size, NewArena(size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range p.Tenants {
+		if err := m.Add(tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Seal()
+	solved(t, m, Options{})
+	for round := range 6 {
+		for range 100 {
+			i := rng.IntN(len(p.Tenants))
+			p.Tenants[i] = mediumTenant(rng, 300, false)
+			if rng.IntN(10) == 0 {
+				p.Tenants[i].Demands = nil
+			}
+			if err := m.Update(i, p.Tenants[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, got := solved(t, m, Options{})
+		_, want := solved(t, matrixOf(t, p), Options{})
+		if e := worstRelative(t, got, want); e > 1e-12 {
+			t.Fatalf("round %d: %g away from a fresh matrix", round, e)
+		}
+		warm, err := m.Relayout(size, NewArena(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, again := solved(t, warm, Options{})
+		if e := worstRelative(t, again, want); e > 1e-12 {
+			t.Fatalf("round %d: %g away after the relayout", round, e)
+		}
+		for i, by := range r.Bounds() {
+			if len(p.Tenants[i].Demands) > 0 != (by != ByNothing) {
+				t.Fatalf("tenant %d is bound by %d", i, by)
+			}
+		}
+		if round%2 == 0 {
+			m = warm
+		}
+	}
+}
+
+func TestARefusedUpdateChangesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testSeed(t), 7))
+	p := medium(rng, 50, 10, false)
+	m := matrixOf(t, p)
+	_, want := solved(t, m, Options{})
+	long := Tenant{Weight: 1}
+	for r := range 10 {
+		long.Demands = append(long.Demands, Demand{Resource: r, Amount: 1})
+	}
+	short := 0
+	for i := range p.Tenants {
+		if len(p.Tenants[i].Demands) < len(p.Tenants[short].Demands) {
+			short = i
+		}
+	}
+	for _, c := range []struct {
+		i    int
+		t    Tenant
+		want error
+	}{
+		{-1, long, trimtab.ErrInvalid}, {50, long, trimtab.ErrInvalid}, {short, long, ErrMemory},
+		{0, Tenant{Weight: 1, Demands: []Demand{{Resource: 10, Amount: 1}}}, ErrResource},
+		{0, Tenant{Weight: math.NaN()}, ErrWeight},
+	} {
+		if err := m.Update(c.i, c.t); !errors.Is(err, c.want) || !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("row %d: %v, want %v", c.i, err, c.want)
+		}
+	}
+	if _, got := solved(t, m, Options{}); worstRelative(t, got, want) != 0 {
+		t.Error("levels moved")
+	}
+}
+
+func TestEpsilonLosesUtilizationAndSavesRounds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testSeed(t), 8))
+	m := matrixOf(t, medium(rng, 3000, 300, false))
+	exact, coarse := m.Rounds(0, nil), m.Rounds(0.05, nil)
+	if coarse.Rounds >= exact.Rounds {
+		t.Errorf("%d rounds with epsilon, %d without", coarse.Rounds, exact.Rounds)
+	}
+	a := Adaptive{Epsilon: 0.01}
+	if r := a.Interval(m, func() bool { return true }); !r.Stopped || a.Epsilon != 0.02 {
+		t.Errorf("after a time-out epsilon is %v", a.Epsilon)
+	}
+	if r := a.Interval(m, nil); r.Stopped || a.Epsilon != 0.01 {
+		t.Errorf("after an answer in time epsilon is %v", a.Epsilon)
+	}
+}

@@ -1,0 +1,113 @@
+package drf
+
+import "math"
+
+// RoundsResult is the answer of the round-based baselines.
+type RoundsResult struct {
+	// Level is x_i by tenant.
+	Level []float64
+	// Rounds is how many passes over the active rows it took.
+	Rounds int
+	// Stopped says that stop was true first; the active keep their level.
+	Stopped bool
+}
+
+// Rounds is the textbook extended DRF, for comparison: in each round the rates
+// of the active rows are summed up for every resource; the smallest of
+// residual / sum is granted to all active tenants; full resources and the
+// tenants that demand them are eliminated. With epsilon > 0 it is the inner
+// loop of DC-DRF: a resource is eliminated when it is 1 - epsilon full, which
+// loses utilization and saves rounds. stop, when not nil, is asked once a
+// round.
+func (m *Matrix) Rounds(epsilon float64, stop func() bool) RoundsResult {
+	r := RoundsResult{Level: make([]float64, m.added)}
+	active := make([]uint32, 0, m.added)
+	for i := range uint32(m.added) {
+		if m.rows[i].length > 0 {
+			active = append(active, i)
+		}
+	}
+	sums, left := make([]float64, m.size.Resources), make([]float64, m.size.Resources)
+	for c := range left {
+		left[c] = m.room[m.resource[c]]
+	}
+	level := 0.0
+	for ; len(active) > 0; r.Rounds++ {
+		if stop != nil && stop() {
+			r.Stopped = true
+			break
+		}
+		level += m.grant(active, level, sums, left)
+		active = m.eliminate(active, level, epsilon, sums, left, r.Level)
+	}
+	for _, i := range active {
+		r.Level[m.tenant[i]] = level
+	}
+	return r
+}
+
+// grant sums up the rates of the active rows and takes the largest step that
+// fits everywhere off what is left. Resources that it fills have left = 0.
+func (m *Matrix) grant(active []uint32, level float64, sums, left []float64) float64 {
+	clear(sums)
+	step := math.Inf(1)
+	for _, i := range active {
+		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
+			sums[e.column] += e.rate()
+		}
+		step = min(step, max(0, m.limits[i]-level))
+	}
+	for c, f := range sums {
+		if f > 0 {
+			step = min(step, left[c]/f)
+		}
+	}
+	for c, f := range sums {
+		if f > 0 && left[c]/f <= step*(1+1e-14) {
+			left[c] = 0
+		} else {
+			left[c] -= f * step
+		}
+	}
+	return step
+}
+
+// eliminate writes down the level of those who are done and returns the
+// others.
+func (m *Matrix) eliminate(active []uint32, level, epsilon float64, sums, left, levels []float64) []uint32 {
+	kept := active[:0]
+	for _, i := range active {
+		done := m.limits[i] <= level
+		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
+			done = done || sums[e.column] > 0 && left[e.column] <= epsilon*m.room[m.resource[e.column]]
+		}
+		if done {
+			levels[m.tenant[i]] = level
+		} else {
+			kept = append(kept, i)
+		}
+	}
+	return kept
+}
+
+// Adaptive is the outer loop of DC-DRF: one inner loop for each control
+// interval, with an epsilon that grows after a time-out and shrinks after an
+// answer in time.
+type Adaptive struct {
+	// Epsilon is in (0, 1]; 0 starts at one in a million.
+	Epsilon float64
+}
+
+// Interval answers one control interval.
+func (a *Adaptive) Interval(m *Matrix, stop func() bool) RoundsResult {
+	if a.Epsilon == 0 {
+		a.Epsilon = 1e-6
+	}
+	r := m.Rounds(a.Epsilon, stop)
+	if r.Stopped {
+		a.Epsilon = min(1, a.Epsilon*2)
+	} else {
+		a.Epsilon /= 2
+	}
+	return r
+}

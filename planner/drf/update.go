@@ -1,0 +1,130 @@
+package drf
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/trimtab/trimtab"
+)
+
+// oftenChanged is after how many changes of a column its sum is taken afresh,
+// so that rounding cannot pile up over intervals.
+const oftenChanged = 256
+
+// Update replaces tenant i, in place where the new row is not longer than the
+// old one. It takes time in proportion to the columns of the two rows. Errors
+// are those of [Matrix.Add], and leave the matrix as it was; after [ErrMemory]
+// a relayout makes room again.
+func (m *Matrix) Update(i int, t Tenant) error {
+	if !m.sealed || i < 0 || i >= m.added {
+		return fmt.Errorf("row %d of %d: update: %w", i, m.added, trimtab.ErrInvalid)
+	}
+	row, limit, err := m.normalise(&t)
+	at := m.row[i]
+	if err == nil {
+		err = m.roomFor(m.rows[at], row)
+	}
+	if err != nil {
+		return fmt.Errorf("row %d: %w", i, err)
+	}
+	old := m.rows[at]
+	for _, e := range m.entries[old.start:old.end()] {
+		m.leave(e, at)
+	}
+	if len(row) > int(old.length) {
+		old.start = uint32(m.used)
+		m.used += len(row)
+	}
+	m.rows[at] = Span{old.start, uint32(len(row))}
+	copy(m.entries[old.start:], row)
+	for _, e := range row {
+		m.join(e, at)
+	}
+	if !math.IsInf(limit, 1) || !math.IsInf(m.limits[at], 1) {
+		m.limitedStale = true
+	}
+	m.limits[at] = limit
+	for _, e := range row {
+		m.refresh(e.column)
+	}
+	return nil
+}
+
+// roomFor says whether a new row fits behind the others, and the columns that
+// have no place left for it.
+func (m *Matrix) roomFor(old Span, row []Entry) error {
+	need := 0
+	if len(row) > int(old.length) {
+		need = len(row)
+	}
+	if m.used+need > len(m.entries) {
+		return fmt.Errorf("%d entries behind %d of %d: %w", need, m.used, len(m.entries), ErrMemory)
+	}
+	need = 0
+	for _, e := range row {
+		if s := m.column[e.column]; s.end() == m.columnEnd[e.column] {
+			need += moved(s.length)
+		}
+	}
+	if m.columnsUsed+need > len(m.columns) {
+		return fmt.Errorf("%d indices behind %d of %d: %w", need, m.columnsUsed, len(m.columns), ErrMemory)
+	}
+	return nil
+}
+
+// moved is how much place a column of this length gets when it has to move.
+func moved(length uint32) int { return int(length) + int(length)/8 + 4 }
+
+// leave takes a row out of a column.
+func (m *Matrix) leave(e Entry, row uint32) {
+	s := &m.column[e.column]
+	rows := m.columns[s.start:s.end()]
+	for k := range rows {
+		if rows[k] == row {
+			rows[k] = rows[len(rows)-1]
+			break
+		}
+	}
+	s.length--
+	x := &m.first[e.column]
+	x.rate -= e.rate()
+	x.active--
+	m.refresh(e.column)
+}
+
+// join puts a row into a column, which moves behind the others when it is
+// full.
+func (m *Matrix) join(e Entry, row uint32) {
+	s := &m.column[e.column]
+	if s.end() == m.columnEnd[e.column] {
+		to := uint32(m.columnsUsed)
+		copy(m.columns[to:], m.columns[s.start:s.end()])
+		s.start = to
+		m.columnsUsed += moved(s.length)
+		m.columnEnd[e.column] = uint32(m.columnsUsed)
+	}
+	m.columns[s.end()] = row
+	s.length++
+	x := &m.first[e.column]
+	x.rate += e.rate()
+	x.active++
+}
+
+// refresh sums a column up afresh when it lost digits or changed often.
+func (m *Matrix) refresh(c uint32) {
+	x := &m.first[c]
+	m.changes[c]++
+	if x.active == 0 {
+		x.rate, m.changes[c] = 0, 0
+		return
+	}
+	if m.changes[c] > oftenChanged || x.lostRate(m.firstGuard[c]) {
+		var rate sum
+		s := m.column[c]
+		for _, i := range m.columns[s.start:s.end()] {
+			rate.add(m.rateOf(i, c))
+		}
+		x.rate, m.changes[c] = rate.value(), 0
+	}
+	m.firstGuard[c] = guard(x.rate, x.active)
+}
