@@ -261,6 +261,8 @@ type Workload struct {
 	Requests string `yaml:"requests"`
 	// PromQL for what it has, in the pool's resource. Left out: read from the knob.
 	Allocation string `yaml:"allocation"`
+	// What stands in while its performance is missing for three rounds. It may then raise the workload, never lower it.
+	Fallback Fallback `yaml:"fallback"`
 	// What is turned. Needed unless mode is off.
 	Knob Knob `yaml:"knob"`
 	// off: watched and shown; recommend: everything but the write; act: the write too. Left out: recommend.
@@ -285,6 +287,17 @@ func (s *SLO) Target() float64 {
 		return s.Performance
 	}
 	return s.Fraction
+}
+
+// Fallback is what an operator knows of a workload that cannot tell its
+// performance; the first that can answer is used.
+type Fallback struct {
+	// PromQL for a value that stands for the performance, in the same unit; it is learnt beside it.
+	Proxy string `yaml:"proxy"`
+	// CSV file with a recorded curve: the columns allocation_per_load (of the pool's resource for each request per second) and performance, and lower and upper if they are known; read at the start and when the configuration changes.
+	Profile string `yaml:"profile"`
+	// Amount of the pool's resource that is enough; utility is linear up to it. With slo.performance and without a performance query it is all that there is to know, and is planned for in both directions, as is a profile.
+	Demand float64 `yaml:"demand"`
 }
 
 // Match says how a workload is found.

@@ -29,7 +29,7 @@ const (
 )
 
 // Load reads and validates the file at path. File names inside it that are
-// secrets or certificates are relative to its directory. The error is
+// secrets, certificates or profiles are relative to its directory. The error is
 // [Errors], or that of reading the file.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
@@ -52,12 +52,16 @@ func Load(path string) (*Config, error) {
 // setDirectory makes the names of side files absolute from dir.
 func (c *Config) setDirectory(dir string) {
 	c.Prometheus.HTTP.SetDirectory(dir)
-	for _, name := range []*string{
+	names := []*string{
 		&c.NATS.CredentialsFile, &c.NATS.TokenFile,
 		&c.NATS.TLS.CAFile, &c.NATS.TLS.CertFile, &c.NATS.TLS.KeyFile,
 		&c.Exporters.OTLP.TLS.CAFile, &c.Exporters.OTLP.TLS.CertFile, &c.Exporters.OTLP.TLS.KeyFile,
 		&c.OTLP.TLS.CAFile, &c.OTLP.TLS.CertFile, &c.OTLP.TLS.KeyFile, &c.Web.ConfigFile, &c.Alertmanager.TokenFile,
-	} {
+	}
+	for i := range c.Workloads {
+		names = append(names, &c.Workloads[i].Fallback.Profile)
+	}
+	for _, name := range names {
 		if *name != "" && !filepath.IsAbs(*name) {
 			*name = filepath.Join(dir, *name)
 		}

@@ -57,6 +57,7 @@ func (v *validator) workload(at string, w *Workload) {
 	v.utility(at, w)
 	v.match(at, w)
 	v.queries(at, w)
+	v.fallback(at, w)
 	v.knob(at, w)
 }
 
@@ -76,8 +77,8 @@ func (v *validator) slo(at string, w *Workload) {
 		if !(s.Performance > 0) {
 			v.fail(where+".performance", fmt.Sprintf("performance is %v, want more than 0", s.Performance), "write the performance that is good enough, in the unit of the query")
 		}
-		if w.Performance == "" {
-			v.fail(where+".performance", "slo.performance needs a performance query", "write performance: PromQL, or slo: {latency: 200ms, fraction: 0.95}")
+		if w.Performance == "" && w.Fallback.Profile == "" && w.Fallback.Demand == 0 {
+			v.fail(where+".performance", "slo.performance needs a performance query", "write performance: PromQL, or slo: {latency: 200ms, fraction: 0.95}, or a fallback: {demand: …}")
 		}
 		return
 	}
@@ -170,7 +171,7 @@ func (v *validator) match(at string, w *Workload) {
 
 func (v *validator) queries(at string, w *Workload) {
 	for _, q := range []struct{ key, text string }{
-		{"load", w.Load}, {"performance", w.Performance}, {"requests", w.Requests}, {"allocation", w.Allocation},
+		{"load", w.Load}, {"performance", w.Performance}, {"requests", w.Requests}, {"allocation", w.Allocation}, {"fallback.proxy", w.Fallback.Proxy},
 	} {
 		where := at + "." + q.key
 		if !v.has(where) {

@@ -140,6 +140,9 @@ func (c *checkConfigCmd) Run(t terminal) error {
 	if err != nil {
 		return hint(err, "docs/config.md has every key")
 	}
+	if _, err := analyzerConfig(cfg); err != nil {
+		return hint(err, "a profile has the columns allocation_per_load and performance: docs/config.md")
+	}
 	for _, w := range cfg.Warnings {
 		fmt.Fprintln(t.out, "warning:", w)
 	}

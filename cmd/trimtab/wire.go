@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/declared"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/bus/natsbus"
@@ -101,7 +103,10 @@ func analysed(cfg *config.Config) []config.Workload {
 	out := slices.Clone(cfg.Workloads)
 	for i := range out {
 		w := &out[i]
-		w.Mode, w.Weight, w.Utility = "", 0, ""
+		w.Mode, w.Weight = "", 0
+		if w.Fallback.Demand == 0 {
+			w.Utility = "" // only a demand's curve has to do with it
+		}
 		if b := w.Knob.Bounds(); b != nil {
 			w.Knob = config.Knob{Cgroup: fmt.Sprintf("%s %+v", w.Knob.Cgroup, *b)}
 		}
@@ -178,10 +183,42 @@ func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 			out.Min, out.Max = b.Min, b.Max
 			out.Learner = learner
 		}
+		var err error
+		if out.Fallback, err = fallbackOf(w); err != nil {
+			return analyzer.Config{}, err
+		}
 		c.Workloads = append(c.Workloads, out)
 	}
 	return c, nil
 }
+
+// fallbackOf reads what an operator declared for when a workload's performance
+// is missing.
+func fallbackOf(w *config.Workload) (analyzer.Fallback, error) {
+	f := analyzer.Fallback{Proxy: w.Fallback.Proxy != ""}
+	if w.Fallback.Demand > 0 {
+		utility, err := w.UtilityFunc()
+		if err != nil {
+			return f, fmt.Errorf("utility of %s: %w", w.Name, err)
+		}
+		f.Demand = &declared.Demand{Amount: w.Fallback.Demand, Target: w.SLO.Target(), Utility: utility}
+	}
+	if w.Fallback.Profile == "" {
+		return f, nil
+	}
+	file, err := os.Open(w.Fallback.Profile)
+	if err != nil {
+		return f, fmt.Errorf("read profile of %s: %w", w.Name, err)
+	}
+	defer file.Close()
+	if f.Profile, err = declared.ReadProfile(io.LimitReader(file, maxProfile)); err != nil {
+		return f, fmt.Errorf("read profile of %s: %s:%w", w.Name, w.Fallback.Profile, err)
+	}
+	return f, nil
+}
+
+// maxProfile bounds the bytes of a profile.
+const maxProfile = 1 << 20
 
 // source says where a quantity comes from: a query's answer, or the spans.
 func source(query string) string {
@@ -288,7 +325,7 @@ func queriesOf(cfg *config.Config) []prometheus.Query {
 		for _, q := range []struct {
 			quantity trimtab.Quantity
 			text     string
-		}{{trimtab.Load, w.Load}, {trimtab.Performance, w.Performance}, {trimtab.Allocation, w.Allocation}} {
+		}{{trimtab.Load, w.Load}, {trimtab.Performance, w.Performance}, {trimtab.Allocation, w.Allocation}, {trimtab.Proxy, w.Fallback.Proxy}} {
 			if q.text == "" {
 				continue
 			}
