@@ -6,9 +6,9 @@ import { clockOf, dateOf } from './times.js';
 import { number, percent, unit } from './format.js';
 import { fillTable } from './table.js';
 
-const height = 248;
+const height = 240;
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const stepped = uPlot.paths.stepped({ align: 1 });
-const points = uPlot.paths.points();
 
 // colour reads one of the page's colours, which follow the reader's scheme.
 function colour(name) {
@@ -17,7 +17,7 @@ function colour(name) {
 
 function axis(label, values, extra = {}) {
   return {
-    label, values, stroke: colour('quiet'), font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelSize: 18, labelGap: 0,
+    label, values, stroke: colour('quiet'), font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelSize: 20, labelGap: 2, gap: 4,
     grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1, size: 5 }, ...extra,
   };
 }
@@ -34,6 +34,8 @@ function levels(marks) {
     ctx.clip();
     ctx.font = `${12 * ratio}px system-ui, sans-serif`;
     ctx.lineWidth = 1.5 * ratio;
+    ctx.textBaseline = 'alphabetic';
+    ctx.textAlign = 'left';
     let row = 0;
     for (const m of marks()) {
       if (!Number.isFinite(m.at)) continue;
@@ -107,8 +109,8 @@ class Chart {
   #uplot(s) {
     return {
       width: this.place.clientWidth, height, scales: { x: { time: s.time, range: (u, lo, hi) => this.shape.x.range(lo, hi) }, y: { range: (u, lo, hi) => this.shape.y.range(lo, hi) } },
-      axes: [axis(s.x.label, s.x.values), axis(s.y.label, s.y.values, { size: 56 })],
-      series: s.series, bands: s.bands,
+      axes: [axis(s.x.label, s.x.values, { size: 26 }), axis(s.y.label, s.y.values, { size: 46 })],
+      series: s.series, bands: s.bands, legend: { markers: { width: 0, fill: (u, i) => s.series[i].mark ?? s.series[i].stroke ?? 'transparent' } },
       cursor: { drag: { x: s.time, y: false }, sync: s.time ? { key: 'time' } : undefined, points: { size: 6 } },
       hooks: { draw: [levels(() => this.shape.marks)], setSelect: [(u) => this.options.select?.(u)] },
     };
@@ -163,9 +165,9 @@ function curve(e) {
     bands: [{ series: [1, 2], fill: colour('blue-soft') }],
     series: [
       { label: `allocation, ${word}`, value: (u, v) => (v == null ? '–' : number(v)) },
-      { label: 'at most', stroke: 'transparent', ...line }, { label: 'at least', stroke: 'transparent', ...line },
+      { label: 'at most', stroke: 'transparent', mark: colour('blue-soft'), ...line }, { label: 'at least', stroke: 'transparent', mark: colour('blue-soft'), ...line },
       { label: 'learnt', stroke: colour('blue'), width: 2, ...line },
-      { label: 'observed', stroke: colour('ink'), fill: colour('ink'), paths: () => null, points: { show: true, size: 4, width: 0, fill: `${colour('ink')}99` }, value },
+      { label: 'observed', stroke: colour('ink'), fill: colour('ink'), paths: () => null, points: { show: true, size: 5, width: 0, fill: `${colour('ink')}80` }, value },
     ],
     heads: [`allocation, ${word}`, 'at least', 'learnt', 'at most'],
     rows: () => knots.map((k) => [number(k.allocation), show(k.lower), show(k.mean), show(k.upper)]),
@@ -189,7 +191,7 @@ function overTime({ h, e, view }, lines, y) {
   const ends = view();
   return {
     time: true, marks, data: [h.time, ...lines.map((l) => l.data)],
-    x: { label: 'time', values: (u, vs) => vs.map((v, i) => tick(v, vs[1] - vs[0])), range: (lo, hi) => ends ?? padded(lo, hi) },
+    x: { label: `time, ${zone}`, values: (u, vs) => vs.map((v, i) => tick(v, vs[1] - vs[0])), range: (lo, hi) => ends ?? padded(lo, hi) },
     y: { label: y.label, values: (u, vs) => vs.map(y.show), range: upTo([...marks, ...(y.room ?? [])], y.share) },
     series: [
       { label: 'time', value: (u, v) => (v == null ? '–' : `${dateOf(new Date(v * 1000))} (${new Date(v * 1000).toISOString().slice(11, 19)} UTC)`) },
@@ -269,7 +271,8 @@ export class Charts {
     const url = new URL(location.href);
     url.searchParams.set('from', from);
     url.searchParams.set('to', to);
-    this.#show(url);
+    // The other charts over time follow the first, with the same range.
+    if (url.href !== location.href) this.#show(url);
   }
 
   #choose(event) {

@@ -1,0 +1,309 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/console"
+)
+
+// scene is a console over a real bus, and what publishes to it.
+type scene struct {
+	t       *testing.T
+	ctx     context.Context
+	bus     *natsbus.Bus
+	view    *console.View
+	url     string
+	address string
+	handler http.Handler
+	server  *http.Server
+	mu      sync.Mutex
+	waiting map[string]string // what is not ready
+	missing map[string]bool   // workloads whose load is missing
+	have    map[string]float64
+	rand    *rand.Rand
+}
+
+const sceneRound = 5 * time.Second
+
+// newScene serves a console for the given workloads.
+func newScene(t *testing.T, c console.Config) *scene {
+	t.Helper()
+	s := &scene{t: t, ctx: t.Context(), waiting: map[string]string{}, missing: map[string]bool{}, have: map[string]float64{}, rand: rand.New(rand.NewPCG(1, 2))}
+	var err error
+	if s.bus, err = natsbus.Open(s.ctx, natsbus.Config{Dir: t.TempDir(), Source: "scene"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.bus.Close() })
+	s.view = console.NewView(c)
+	stop, err := s.view.Follow(s.ctx, s.bus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	s.handler = console.Handler(s.view, console.Options{
+		Bus: s.bus, Leader: func(context.Context, string) (string, uint64, error) { return "host-a:4711", 3, nil },
+		Ready: s.notReady, Stages: s.stages,
+	})
+	s.serve("127.0.0.1:0")
+	t.Cleanup(s.cut)
+	return s
+}
+
+func (s *scene) serve(address string) {
+	s.t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.server = &http.Server{Handler: s.handler, ReadHeaderTimeout: time.Minute}
+	s.address = l.Addr().String()
+	s.url = "http://" + s.address
+	go s.server.Serve(l)
+}
+
+// cut ends the server and every connection; mend starts it again.
+func (s *scene) cut() { s.server.Close() }
+
+func (s *scene) mend() { s.serve(s.address) }
+
+func (s *scene) notReady() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]string{}
+	for k, v := range s.waiting {
+		out[k] = v
+	}
+	return out
+}
+
+func (s *scene) stages() []console.StageState {
+	bad := s.notReady()
+	var out []console.StageState
+	for _, name := range []string{"collector", "analyzer", "planner", "actuator"} {
+		stage := console.StageState{Name: name, Ready: bad[name] == "", Reason: bad[name]}
+		if !stage.Ready {
+			stage.Since = time.Now().Add(-95 * time.Second)
+		}
+		out = append(out, stage)
+	}
+	return out
+}
+
+// publish sends values, and fails the test when one is refused.
+func (s *scene) publish(values ...trimtab.Value) {
+	s.t.Helper()
+	for _, v := range values {
+		if err := s.bus.Publish(s.ctx, v); err != nil {
+			s.t.Fatalf("publish %s %s: %v", v.Kind(), v.Key(), err)
+		}
+	}
+}
+
+// seen waits until cond holds of the view.
+func (s *scene) seen(what string, cond func() bool) {
+	s.t.Helper()
+	for deadline := time.After(30 * time.Second); ; {
+		changed := s.view.Changed()
+		if cond() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			s.t.Fatalf("the view did not see %s", what)
+		}
+	}
+}
+
+// service is one workload of a scene: how much load it has, and how much of
+// the resource each request needs.
+type service struct {
+	name        string
+	class       trimtab.Class
+	mode        trimtab.Mode
+	slo         float64
+	load, need  float64
+	has, wanted float64
+}
+
+// shop is a pool as people have them.
+func shop() []service {
+	const critical, batch = trimtab.LatencyCritical, trimtab.BestEffort
+	return []service{
+		{"checkout", critical, trimtab.Act, .95, 310, .0105, 2.4, 3.9},
+		{"search", critical, trimtab.Act, .9, 820, .0052, 4.6, 4.6},
+		{"cart", critical, trimtab.Act, .95, 240, .004, 1.4, 1.2},
+		{"payments", critical, trimtab.Recommend, .99, 95, .008, 1.2, 1.2},
+		{"recommender", critical, trimtab.Act, .8, 410, .0055, 2.6, 2.2},
+		{"thumbnails", batch, trimtab.Act, .5, 60, .02, 1.6, 1.1},
+		{"nightly-report", batch, trimtab.Recommend, .5, 4, .2, .9, .8},
+		{"mail", batch, trimtab.Off, 0, 12, .01, .4, .4},
+	}
+}
+
+func shopConfig(services []service) console.Config {
+	c := console.Config{Pool: "shop", Resource: "cpu", Capacity: 16, Objective: "njc", Round: 4 * sceneRound}
+	for _, s := range services {
+		w := console.Workload{Name: s.name, Class: s.class, Mode: s.mode, Share: true}
+		if s.slo > 0 {
+			w.SLO, w.Target = fmt.Sprintf("%.0f%% under 200ms", 100*s.slo), s.slo
+			w.Utility = func(p float64) float64 { return min(1, p/s.slo) }
+		}
+		c.Workloads = append(c.Workloads, w)
+	}
+	return c
+}
+
+// performanceAt is the truth of the scene: how much of the load is in time.
+func (s *service) performanceAt(a, load float64) float64 {
+	return 1 - math.Exp(-math.Pow(a/(load*s.need), 2.2)*3)
+}
+
+func (s *service) demand(load float64) float64 {
+	return load * s.need * math.Pow(-math.Log(1-max(.5, s.slo))/3, 1/2.2)
+}
+
+// estimate is what the analyzer would say of s at t, the n-th round.
+func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
+	load := w.load * (1 + .25*math.Sin(float64(n)/17+w.load) + .05*s.rand.NormFloat64())
+	a := s.have[w.name]
+	p := min(1, max(0, w.performanceAt(a, load)+.02*s.rand.NormFloat64()))
+	e := &trimtab.Estimate{Workload: w.name, Time: t, Performance: &p, Allocation: &a, Reports: n, Model: "bintree/1",
+		Load:    &trimtab.LoadForecast{Now: load, Mean: load * 1.03, Upper: load * 1.22, Level: .9, Model: "arma(1,1)"},
+		Latency: map[string]trimtab.Seconds{"p50": trimtab.Seconds(.03 / p), "p99": trimtab.Seconds(.14 / (p * p))},
+		Inputs: []trimtab.Input{{Name: "load", Value: load, Age: .8, Source: "spans"}, {Name: "performance", Value: p, Age: .8, Source: "spans"},
+			{Name: "allocation", Value: a, Age: .3, Source: "cgroup"}, {Name: "throttled", Value: .04, Age: 1.4, Source: "prometheus"}}}
+	curve := &trimtab.Curve{Load: load * 1.22, Level: .9}
+	for i := range 25 {
+		x := .2 + 6*float64(i)/24
+		mean := w.performanceAt(x, load*1.22)
+		wide := .02 + .05*math.Abs(x-a)/(1+.2*float64(n%40))
+		curve.Knots = append(curve.Knots, trimtab.Knot{Allocation: x, Band: trimtab.Band{Lower: max(0, mean-wide), Mean: mean, Upper: min(1, mean+wide)}})
+	}
+	e.Curve = curve
+	if w.name == "search" {
+		// It was given less than it needs.
+		p = min(p, .72+.02*s.rand.Float64())
+	}
+	if s.missing[w.name] {
+		e.Hold = "no load from spans for 3 rounds"
+		e.Load = nil
+		e.Inputs[0] = trimtab.Input{Name: "load", Source: "spans", Missing: "no spans arrive", Age: 34}
+	}
+	return e
+}
+
+// plan moves each workload a step towards what it wants.
+func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab.Plan, *trimtab.Outcome) {
+	value := .93
+	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: "tick", Objective: "njc", Capacity: 16, Value: &value}
+	if sequence%7 == 0 {
+		p.Cause = "alert CheckoutSlow (checkout)"
+	}
+	o := &trimtab.Outcome{Pool: "shop", Host: "host-a", Epoch: 3, Sequence: sequence, Step: 1, Time: t.Add(40 * time.Millisecond), Took: .031}
+	for i := range services {
+		w := &services[i]
+		if w.mode == trimtab.Off || s.missing[w.name] {
+			if w.mode != trimtab.Off {
+				p.Held = map[string]string{w.name: "no load from spans for 3 rounds"}
+			}
+			continue
+		}
+		now := s.have[w.name]
+		next := now + max(-.1, min(.2, w.wanted*(1+.12*math.Sin(float64(sequence)/3))-now))
+		if math.Abs(next-now) < .02 {
+			continue
+		}
+		next = math.Round(next*100) / 100
+		binding := "none"
+		if math.Abs(next-now) > .09 {
+			binding = "step"
+		}
+		p0 := w.performanceAt(now, w.load*(1+.25*math.Sin(4*float64(sequence)/17+w.load)))
+		demand, target, utility := w.demand(w.load*1.22), w.wanted, .97
+		verb := "raise"
+		if next < now {
+			verb = "lower"
+		}
+		p.Actions = append(p.Actions, trimtab.Action{Target: w.name, Host: "host-a", Resource: "cpu", Expect: trimtab.Units(now), Set: trimtab.Units(next), Mode: w.mode,
+			Why: trimtab.Reason{Summary: fmt.Sprintf("%s: %s from %.2f to %.2f cores: the least that keeps everybody's guarantee and meets the SLO at the forecast load", w.name, verb, now, next),
+				Model: "bintree/1", Bounds: &trimtab.Band{Lower: .88, Mean: .93, Upper: .97}, Utility: &utility, Target: &target, Demand: &demand, Binding: binding,
+				Inputs:       []trimtab.Input{{Name: "load", Value: w.load, Age: .8, Source: "spans"}, {Name: "performance", Value: p0, Age: .8, Source: "spans"}, {Name: "usage", Missing: "no answer from Prometheus", Source: "prometheus"}},
+				Alternatives: []trimtab.Alternative{{Set: now, Objective: .89, Why: "stay: the SLO would be missed at the forecast load"}, {Set: next + .4, Objective: .91, Why: "more: it would come from search"}}}})
+		status := trimtab.Written
+		if w.mode == trimtab.Recommend {
+			status = trimtab.Recommended
+		} else {
+			s.have[w.name] = next
+		}
+		o.Results = append(o.Results, trimtab.Result{Target: w.name, Resource: "cpu", Status: status, Found: trimtab.Units(next), Known: true})
+	}
+	return p, o
+}
+
+func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64) *trimtab.Holding {
+	h := &trimtab.Holding{Host: "host-a", Time: t, Epoch: epoch, Sequence: sequence, LeaseLeft: 28}
+	for _, w := range services {
+		h.Targets = append(h.Targets, trimtab.Held{Target: w.name, Resource: "cpu", Knob: "cgroup v2 shop.slice/" + w.name + ".service",
+			Now: trimtab.Units(s.have[w.name]), Since: t.Add(-time.Minute), Baseline: trimtab.Units(w.has), Min: .2, Max: 8})
+	}
+	return h
+}
+
+// play lets the shop run for so many rounds that end now.
+func (s *scene) play(services []service, rounds int) {
+	s.t.Helper()
+	for i := range services {
+		s.have[services[i].name] = services[i].has
+	}
+	start := time.Now().Add(-time.Duration(rounds) * sceneRound)
+	for n := 1; n <= rounds; n++ {
+		if n == rounds-6 {
+			s.missing["payments"] = true
+		}
+		s.step(services, start.Add(time.Duration(n)*sceneRound), n)
+	}
+}
+
+// step is one round: estimates, what is held, and in every fourth a plan. It
+// waits until the view has the round, for the bus keeps only the latest.
+func (s *scene) step(services []service, t time.Time, n int) {
+	s.t.Helper()
+	for i := range services {
+		s.publish(s.estimate(&services[i], t, n))
+	}
+	if n%4 == 0 {
+		p, o := s.plan(services, uint64(n/4), t.Add(200*time.Millisecond))
+		s.publish(p, o)
+	}
+	s.publish(s.holding(services, t.Add(time.Second), 3, uint64(n/4)))
+	last := services[len(services)-1].name
+	s.seen("the round", func() bool {
+		h, ok := s.view.History(last, t.Add(-time.Millisecond), time.Now())
+		return ok && len(h.Time) > 0
+	})
+}
+
+// crowd is a pool of many workloads, some of each kind.
+func crowd(n int) []service {
+	modes := []trimtab.Mode{trimtab.Act, trimtab.Act, trimtab.Recommend, trimtab.Off}
+	out := make([]service, n)
+	for i := range out {
+		class := trimtab.LatencyCritical
+		if i%5 == 4 {
+			class = trimtab.BestEffort
+		}
+		out[i] = service{fmt.Sprintf("service-%04d", i), class, modes[i%4], .9, 50 + float64(i%300), .006, .2 + float64(i%17)/4, 1}
+	}
+	return out
+}

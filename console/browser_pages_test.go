@@ -1,0 +1,98 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// maxFirstView bounds what the first view of a page may load, compressed.
+const maxFirstView = 300 << 10
+
+// Expressions that tests wait for.
+const (
+	isLive  = "document.body.classList.contains('live')"
+	isDrawn = "document.querySelectorAll('.uplot canvas').length === 4"
+)
+
+// pageOf are the pages, what each must show, and what to wait for.
+type pageOf struct {
+	name, path, ready string
+	words             []string
+}
+
+func everyPage() []pageOf {
+	return []pageOf{
+		{"overview", "/", isLive, []string{"Allocated of cores", "of 16", "search", "misses its SLO", "payments", "held: no load from spans for 3 rounds", "90% under 200ms", "epoch 3", "3-1"}},
+		{"workload", "/workloads/checkout?range=all", isLive + " && " + isDrawn, []string{"Why it has what it has", "bound by", "missing: no answer from Prometheus", "What lost", "stay: the SLO would be missed", "Needs for its SLO, cores", "Decisions, newest first", "CPUQuota=", "kubectl patch", "SLO: 95% under 200ms"}},
+		{"pipeline", "/pipeline", isLive, []string{"host-a:4711", "epoch 3", "collector", "no spans arrive", "spans", "Redelivered"}},
+	}
+}
+
+const names = `[...document.querySelectorAll('#workloads tbody th a')].map(e => e.textContent).join(' ')`
+
+// TestTheConsoleInABrowser looks at the pages of a running shop as people do.
+// What takes longer is in TestTheConsoleAsPeopleUseIt, which needs the tag
+// integration.
+func TestTheConsoleInABrowser(t *testing.T) {
+	b := openBrowser(t)
+	services := shop()
+	s := newScene(t, shopConfig(services))
+	s.play(services, 40)
+	for _, page := range everyPage() {
+		t.Run(page.name+" shows its data, small, and nothing from elsewhere", func(t *testing.T) { pageShows(t, b, s, page) })
+	}
+	t.Run("a change is shown without a reload", func(t *testing.T) { changeIsShown(t, b, s, services) })
+}
+
+func pageShows(t *testing.T, b context.Context, s *scene, page pageOf) {
+	p := s.open(b, t, page.path, wide())
+	p.until(page.ready)
+	text := eval[string](p, "document.body.textContent.replace(/\\s+/g, ' ')")
+	for _, w := range page.words {
+		if !strings.Contains(text, w) {
+			t.Errorf("no %q in\n%s", w, text)
+		}
+	}
+	if strings.Contains(text, "NaN") || strings.Contains(text, "undefined") {
+		t.Errorf("nonsense in\n%s", text)
+	}
+	got := p.received()
+	t.Logf("%s: %.1f KiB over the network for the first view", page.name, got/1024)
+	if got > maxFirstView || got == 0 {
+		t.Errorf("%.0f bytes, at most %d", got, maxFirstView)
+	}
+	p.screenshot(page.name, page.name != "overview")
+	if page.name == "overview" {
+		p.screenshot("console", false)
+	}
+}
+
+func changeIsShown(t *testing.T, b context.Context, s *scene, services []service) {
+	i := slices.IndexFunc(services, func(w service) bool { return w.name == "cart" })
+	for _, path := range []string{"/", "/workloads/cart"} {
+		p := s.open(b, t, path, wide())
+		p.until(isLive)
+		p.do(chromedp.Evaluate[chromedp.Void]("window.same = true; document.querySelector('a[href]').focus()"))
+		e := s.estimate(&services[i], time.Now(), 41)
+		got := .1234
+		if path != "/" {
+			got = .2345
+		}
+		e.Performance = &got
+		s.publish(e)
+		want := fmt.Sprintf("%.0f%%", 100*got)
+		p.until("document.querySelector('main').textContent.includes('" + want + "')")
+		if !eval[bool](p, "window.same === true && document.activeElement.matches('a[href]')") {
+			t.Errorf("%s was loaded again, or lost its focus", path)
+		}
+		if path == "/" {
+			p.until(names + ".startsWith('cart ')")
+		}
+	}
+}
