@@ -102,7 +102,8 @@ type Held struct {
 	Since time.Time `json:"since"`
 	// Baseline is what will be restored.
 	Baseline Amount `json:"baseline"`
-	// Min and Max are the declared bounds.
+	// Min and Max are the declared bounds; Min is raised to what is in use, but
+	// not over Now, where that must not be taken away.
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
 	// Problem is empty, or why the knob cannot be used now; Now is then the

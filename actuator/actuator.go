@@ -65,6 +65,8 @@ type held struct {
 	now   trimtab.Amount
 	since time.Time
 	known bool
+	// floor is what a [Floored] knob must keep, 0 for others.
+	floor float64
 	// problem is why the knob cannot be used now; foreign marks the problem
 	// that somebody else changed it.
 	problem  string
@@ -196,9 +198,33 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 		h.now, h.since, h.known = v, a.clock.wall(), true
 		a.notify()
 	}
+	h.observeFloor(ctx)
 	a.judge(h, v)
 	return true
 }
+
+// observeFloor reads what must be kept. What cannot be read is all of it.
+func (h *held) observeFloor(ctx context.Context) {
+	f, ok := h.Knob.(Floored)
+	if !ok {
+		return
+	}
+	h.floor = h.amount()
+	if v, err := f.Floor(ctx); err == nil && v.Validate() == nil && !v.Unlimited {
+		h.floor = min(v.Value, h.floor)
+	}
+}
+
+// amount returns what the knob gives, an unlimited one its Max.
+func (h *held) amount() float64 {
+	if h.now.Unlimited {
+		return h.Max
+	}
+	return h.now.Value
+}
+
+// least returns the lower bound of what may be set now.
+func (h *held) least() float64 { return max(h.Min, min(h.floor, h.Max)) }
 
 // judge notes whether somebody else turned the knob.
 func (a *Actuator) judge(h *held, v trimtab.Amount) {
@@ -246,7 +272,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.Held{
 			Target: k.Name, Resource: k.Resource, Knob: k.Knob.String(),
-			Now: k.now, Since: k.since, Baseline: baseline, Min: k.Min, Max: k.Max, Problem: k.report(),
+			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Problem: k.report(),
 		})
 	}
 	return h

@@ -62,7 +62,8 @@ type Limits struct {
 	// (0, 1]; 0: no limit. A deeper cut is made this deep.
 	Fall float64
 	// Share is the largest part of the host's targets that one plan may
-	// lower, in (0, 1], at least one target; 0: no limit. The rest is refused.
+	// lower, of each resource, in (0, 1], at least one target; 0: no limit. The
+	// rest is refused.
 	Share float64
 }
 

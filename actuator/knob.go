@@ -29,3 +29,11 @@ type Knob interface {
 	// process, without the configuration, to restore it.
 	Undo() []byte
 }
+
+// Floored is a knob that must not be turned down below what is in use: its
+// Write refuses to, and the actuator clamps to the floor before it tries.
+type Floored interface {
+	Knob
+	// Floor returns the least value that may be set now.
+	Floor(ctx context.Context) (trimtab.Amount, error)
+}

@@ -9,17 +9,14 @@ import (
 // limit holds the moves to Config.Limits: a cut that is too deep is made less
 // deep, cuts of too many targets are refused.
 func (a *Actuator) limit(moves []*move) []*move {
-	allowed := len(a.knobs)
-	if share := a.config.Limits.Share; share > 0 {
-		allowed = max(1, int(share*float64(len(a.knobs))))
-	}
+	allowed := a.allowed()
 	kept := moves[:0]
 	for _, m := range moves {
 		if !m.goal.Less(m.result.Before) {
 			kept = append(kept, m)
 			continue
 		}
-		if allowed == 0 {
+		if allowed[m.held.Resource] == 0 {
 			refuse(m.result, fmt.Sprintf("limit: more than %v of the targets lowered by one plan", a.config.Limits.Share))
 			continue
 		}
@@ -28,10 +25,24 @@ func (a *Actuator) limit(moves []*move) []*move {
 			m.result.Status = trimtab.Equal
 			continue
 		}
-		allowed--
+		allowed[m.held.Resource]--
 		kept = append(kept, m)
 	}
 	return kept
+}
+
+// allowed returns how many knobs of each resource one plan may lower.
+func (a *Actuator) allowed() map[string]int {
+	n := map[string]int{}
+	for _, h := range a.knobs {
+		n[h.Resource]++
+	}
+	if share := a.config.Limits.Share; share > 0 {
+		for resource, knobs := range n {
+			n[resource] = max(1, int(share*float64(knobs)))
+		}
+	}
+	return n
 }
 
 // soften makes a cut at most Limits.Fall deep.

@@ -149,11 +149,18 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	case h.report() != "":
 		return refuse(r, h.report())
 	}
-	clamped := clamp(m.action.Set, h.Min, h.Max)
-	if clamped != m.action.Set {
+	clamped := clamp(m.action.Set, h.least(), h.Max)
+	switch {
+	case clamped == m.action.Set:
+	case m.action.Set.Less(clamped) && h.least() > h.Min:
+		r.Reason = fmt.Sprintf("clamped from %v to %v: so much is in use", m.action.Set, clamped)
+	default:
 		r.Reason = fmt.Sprintf("clamped from %v to the bounds %v to %v", m.action.Set, h.Min, h.Max)
 	}
 	m.goal = h.Knob.Nearest(clamped)
+	if least := trimtab.Units(h.least()); h.floor > 0 && m.goal.Less(least) && m.goal.Less(h.now) {
+		m.goal = h.now // rounding would go below what is in use
+	}
 	switch {
 	case same(h.now, m.goal):
 		r.Status = trimtab.Equal
@@ -232,8 +239,9 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		return
 	}
 	if r.Before.Less(m.goal) {
-		if sum := a.sumWith(h, m.goal); sum > p.Capacity+slack {
-			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g: what was to be freed is not", sum, p.Capacity))
+		capacity := p.CapacityOf(h.Resource)
+		if sum := a.sumWith(h, m.goal); sum > capacity+slack {
+			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource))
 			return
 		}
 	}

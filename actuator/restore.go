@@ -53,6 +53,9 @@ func (r Report) String() string {
 		switch i.Status {
 		case trimtab.Written:
 			fmt.Fprintf(&b, "restored from %v to %v\n", i.Found, i.Baseline)
+			if i.Reason != "" {
+				fmt.Fprintf(&b, "  as far as it goes: %s\n", i.Reason)
+			}
 		case trimtab.Equal:
 			fmt.Fprintf(&b, "already at %v\n", i.Baseline)
 		default:
@@ -174,12 +177,30 @@ func inspect(ctx context.Context, u undoing) Restored {
 	return it
 }
 
+// putBack writes the baseline, or as near to it as what is in use allows: that
+// is never taken away, and nobody would come back to do it later.
 func putBack(ctx context.Context, knob Knob, it *Restored) {
-	err := knob.Write(ctx, it.Baseline)
+	goal := it.Baseline
+	if f, ok := knob.(Floored); ok && goal.Less(it.Found) {
+		floor, err := f.Floor(ctx)
+		if err != nil {
+			it.Status, it.Reason = trimtab.Failed, err.Error()
+			return
+		}
+		if goal.Less(floor) {
+			goal = floor
+			it.Reason = fmt.Sprintf("baseline %v, but with a margin %v are in use", it.Baseline, floor)
+		}
+		if !goal.Less(it.Found) {
+			it.Status = trimtab.Refused
+			return
+		}
+	}
+	err := knob.Write(ctx, goal)
 	if err == nil {
 		var back trimtab.Amount
-		if back, err = knob.Read(ctx); err == nil && !same(back, it.Baseline) {
-			err = fmt.Errorf("wrote %v, read back %v", it.Baseline, back)
+		if back, err = knob.Read(ctx); err == nil && !same(back, goal) {
+			err = fmt.Errorf("wrote %v, read back %v", goal, back)
 		}
 	}
 	it.Status = trimtab.Written

@@ -1,11 +1,18 @@
-// Package cgroup turns the CPU quota of one control group, version 1 or 2
-// behind the same knob:
+// Package cgroup turns the CPU quota and the memory limit of one control group,
+// each a knob, version 1 or 2 behind the same knob:
 //
 //	cores = cpu.cfs_quota_us / cpu.cfs_period_us    version 1; quota -1: unlimited
 //	cores = MAX / PERIOD of cpu.max                 version 2; MAX "max": unlimited
+//	bytes = memory.limit_in_bytes                   version 1; from 2^60 on: unlimited
+//	bytes = memory.max                              version 2; "max": unlimited
 //
-// The period stays as it is found. Source: Linux, sched-bwc.rst and
-// cgroup-v2.rst, "CPU Interface Files"; which groups belong to systemd is in
+// The period stays as it is found. Memory is never lowered below what is in
+// use, the usage without the inactive page cache, and an eighth of it:
+//
+//	floor = 9/8 (usage − inactive_file),  at least 4 MiB above it
+//
+// Source: Linux, sched-bwc.rst, cgroup-v1/memory.rst and cgroup-v2.rst, "CPU
+// Interface Files" and "Memory Interface Files"; which groups belong to systemd is in
 // systemd's CGROUP_DELEGATION.
 //
 // A group of a systemd unit that was not delegated is refused: systemd would

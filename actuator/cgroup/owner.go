@@ -10,16 +10,19 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
+// owned reports whose the knob's group is.
+func (k *CPU) owned() error { return owned(&k.config) }
+
 // owned returns an error that is trimtab.ErrRefused when systemd owns the
 // group: it is or lies in a unit that was not delegated. systemd marks
 // delegated groups with an extended attribute (Delegate= in systemd.resource-
 // control; user.delegate since version 251 also for user services).
-func (k *CPU) owned() error {
-	if k.config.Force {
+func owned(c *Config) error {
+	if c.Force {
 		return nil
 	}
 	unit := ""
-	for group := filepath.Join(k.config.Root, k.config.Path); group != "/" && group != "."; group = filepath.Dir(group) {
+	for group := filepath.Join(c.Root, c.Path); group != "/" && group != "."; group = filepath.Dir(group) {
 		if !isUnit(filepath.Base(group)) {
 			continue
 		}
@@ -34,7 +37,7 @@ func (k *CPU) owned() error {
 		return nil
 	}
 	return fmt.Errorf("cgroup %s belongs to the systemd unit %s, which would write over it; set Delegate=yes in the unit, or force in the knob: %w",
-		k.config.Path, unit, trimtab.ErrRefused)
+		c.Path, unit, trimtab.ErrRefused)
 }
 
 // delegated reports whether systemd marked the group as given away.

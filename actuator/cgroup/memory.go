@@ -1,0 +1,279 @@
+package cgroup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// MemoryResource is what a memory knob turns, in bytes.
+const MemoryResource = "memory"
+
+const (
+	// page is what the kernel rounds a limit down to.
+	page = 4096
+	// margin is the part of what is in use that stays free above it, and
+	// leastMargin the least of it, in bytes.
+	margin, leastMargin = 1.0 / 8, 4 << 20
+	// unlimited1 is the limit from which on version 1 means none: its counter's
+	// end is 2^63 rounded down to pages.
+	unlimited1 = 1 << 60
+)
+
+// Memory is the memory limit of one group. It is an [actuator.Floored] knob:
+// what is in use, and a margin, is never taken away.
+type Memory struct {
+	config Config
+	root   *hostfs.Root
+}
+
+var _ actuator.Floored = (*Memory)(nil)
+
+// OpenMemory opens the root as Open does. Parents are not raised: one that
+// gives less is an error of Write.
+func OpenMemory(c Config) (*Memory, error) {
+	if len(c.Parents) > 0 {
+		return nil, trimtab.Invalidf("cgroup %s: parents of a memory limit are not raised", c.Path)
+	}
+	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
+		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
+	}
+	root, err := hostfs.OpenRoot(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup %s: %w", c.Path, err)
+	}
+	return &Memory{config: c, root: root}, nil
+}
+
+// memoryKind marks what Undo returns.
+const memoryKind = "cgroup-memory/1"
+
+// ReopenMemory opens the knob that undo describes. The error is
+// trimtab.ErrUnsupported when undo is another kind of knob's.
+func ReopenMemory(b []byte) (*Memory, error) {
+	var u undo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != memoryKind {
+		return nil, fmt.Errorf("reopen cgroup memory %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return OpenMemory(u.Config)
+}
+
+// Undo describes the knob for ReopenMemory.
+func (k *Memory) Undo() []byte {
+	b, err := json.Marshal(undo{Kind: memoryKind, Config: k.config})
+	if err != nil {
+		// Strings always encode.
+		panic("cgroup: encode undo: " + err.Error())
+	}
+	return b
+}
+
+// String names version and path.
+func (k *Memory) String() string {
+	return fmt.Sprintf("cgroup v%d memory %s", k.version(k.config.Path), k.config.Path)
+}
+
+// Resource returns "memory".
+func (k *Memory) Resource() string { return MemoryResource }
+
+// Close releases the root.
+func (k *Memory) Close() error { return k.root.Close() }
+
+// version tells 1 from 2; in a tree of plain files by the files of the group.
+func (k *Memory) version(group string) int {
+	switch k.root.Filesystem() {
+	case hostfs.Cgroup1:
+		return 1
+	case hostfs.Cgroup2:
+		return 2
+	}
+	if ok, err := k.root.Exists(path.Join(group, "memory.limit_in_bytes")); ok && err == nil {
+		return 1
+	}
+	return 2
+}
+
+// Probe says whether the group is there, has the controller, and is free to
+// be written.
+func (k *Memory) Probe(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
+	}
+	ok, err := k.root.Exists(k.config.Path)
+	if err == nil && !ok {
+		err = os.ErrNotExist
+	}
+	if err != nil {
+		return fmt.Errorf("probe memory of cgroup %s in %s: %w", k.config.Path, k.config.Root, err)
+	}
+	if _, err := k.limit(k.config.Path); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("no memory controller here: %w", trimtab.ErrUnsupported)
+		}
+		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
+	}
+	if _, err := k.inUse(); err != nil {
+		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
+	}
+	return owned(&k.config)
+}
+
+// Read returns the limit in force, in bytes.
+func (k *Memory) Read(ctx context.Context) (trimtab.Amount, error) {
+	if err := ctx.Err(); err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read memory of cgroup %s: %w", k.config.Path, err)
+	}
+	return k.limit(k.config.Path)
+}
+
+// limit reads memory.max, a number or "max", or version 1's
+// memory.limit_in_bytes, a number.
+func (k *Memory) limit(group string) (trimtab.Amount, error) {
+	name := "memory.max"
+	if k.version(group) == 1 {
+		name = "memory.limit_in_bytes"
+	}
+	text, err := k.root.Read(path.Join(group, name))
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	text = strings.TrimSpace(text)
+	if text == "max" || text == "-1" {
+		return trimtab.Unlimited(), nil
+	}
+	v, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return trimtab.Amount{}, trimtab.Invalidf("%s %.40q of cgroup %s: want bytes", name, text, group)
+	}
+	if v >= unlimited1 {
+		return trimtab.Unlimited(), nil
+	}
+	return trimtab.Units(float64(v)), nil
+}
+
+// inUse returns what is in use and cannot be dropped for the asking: the usage
+// without the inactive part of the page cache, as the kernel accounts them.
+func (k *Memory) inUse() (float64, error) {
+	usage, inactive := "memory.current", "inactive_file"
+	if k.version(k.config.Path) == 1 {
+		usage, inactive = "memory.usage_in_bytes", "total_inactive_file"
+	}
+	text, err := k.root.Read(path.Join(k.config.Path, usage))
+	if err != nil {
+		return 0, err
+	}
+	used, err := strconv.ParseUint(strings.TrimSpace(text), 10, 63)
+	if err != nil {
+		return 0, trimtab.Invalidf("%s %.40q of cgroup %s: want bytes", usage, text, k.config.Path)
+	}
+	stat, err := k.root.Read(path.Join(k.config.Path, "memory.stat"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(stat) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name != inactive {
+			continue
+		}
+		// What cannot be read is in use.
+		if v, err := strconv.ParseUint(value, 10, 63); err == nil {
+			return float64(used - min(used, v)), nil
+		}
+	}
+	return float64(used), nil
+}
+
+// Floor returns the least limit that may be set now: what is in use, and an
+// eighth of it, at least 4 MiB, in whole pages.
+func (k *Memory) Floor(ctx context.Context) (trimtab.Amount, error) {
+	if err := ctx.Err(); err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read use of cgroup %s: %w", k.config.Path, err)
+	}
+	used, err := k.inUse()
+	if err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read use of cgroup %s: %w", k.config.Path, err)
+	}
+	return trimtab.Units(math.Ceil((used+math.Max(leastMargin, margin*used))/page) * page), nil
+}
+
+// Nearest rounds down to whole pages, at least one.
+func (k *Memory) Nearest(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return a
+	}
+	return trimtab.Units(math.Max(page, math.Floor(math.Min(a.Value, unlimited1/2)/page)*page))
+}
+
+// Write sets the limit. Lowering it below Floor, and raising it over what a
+// parent gives, fails with trimtab.ErrRefused before any effect. The kernel of
+// version 1 refuses by itself what it cannot reclaim; that of version 2 would
+// kill for it.
+func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return fmt.Errorf("write memory of cgroup %s: %w", k.config.Path, err)
+	}
+	if err := owned(&k.config); err != nil {
+		return err
+	}
+	now, err := k.limit(k.config.Path)
+	if err != nil {
+		return err
+	}
+	next := k.Nearest(a)
+	if next.Less(now) {
+		floor, err := k.Floor(ctx)
+		if err != nil {
+			return err
+		}
+		if next.Less(floor) {
+			return fmt.Errorf("lower memory of cgroup %s to %s: with the margin %s are in use: %w", k.config.Path,
+				trimtab.AmountOf(MemoryResource, next), trimtab.AmountOf(MemoryResource, floor), trimtab.ErrRefused)
+		}
+	} else if err := k.fitsParents(next); err != nil {
+		return err
+	}
+	text := "max"
+	if k.version(k.config.Path) == 1 {
+		text = "-1"
+	}
+	if !next.Unlimited {
+		text = strconv.FormatInt(int64(next.Value), 10)
+	}
+	name := "memory.max"
+	if k.version(k.config.Path) == 1 {
+		name = "memory.limit_in_bytes"
+	}
+	return k.root.Write(path.Join(k.config.Path, name), text)
+}
+
+// fitsParents refuses a limit that a group above would not let through. An
+// unlimited child has what its parents have.
+func (k *Memory) fitsParents(next trimtab.Amount) error {
+	if next.Unlimited {
+		return nil
+	}
+	for group := path.Dir(k.config.Path); ; group = path.Dir(group) {
+		v, err := k.limit(group)
+		switch {
+		case errors.Is(err, os.ErrNotExist): // the hierarchy's root has no limit in version 2
+		case err != nil:
+			return err
+		case v.Less(next):
+			return fmt.Errorf("raise memory of cgroup %s to %s: its parent %s in %s gives %s: %w", k.config.Path,
+				trimtab.AmountOf(MemoryResource, next), group, k.config.Root, trimtab.AmountOf(MemoryResource, v), trimtab.ErrRefused)
+		}
+		if group == "." {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package cgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/actuator/knobtest"
+)
+
+const mib = 1 << 20
+
+func reopenMemory(undo []byte) (actuator.Knob, error) { return cgroup.ReopenMemory(undo) }
+
+func openMemory(t *testing.T, c cgroup.Config) *cgroup.Memory {
+	t.Helper()
+	k, err := cgroup.OpenMemory(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// v1MemoryRoot returns the mount of version 1's memory controller in which this
+// process may make groups; else it skips, with the proof.
+func v1MemoryRoot(t *testing.T) string {
+	t.Helper()
+	const root = "/sys/fs/cgroup/memory"
+	name := groupName(t)
+	if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+		t.Skipf("no writable memory hierarchy: %v", err)
+	}
+	defer os.Remove(filepath.Join(root, name))
+	if _, err := os.Stat(filepath.Join(root, name, "memory.limit_in_bytes")); err != nil {
+		t.Skipf("no memory controller of version 1: %v", err)
+	}
+	return root
+}
+
+func TestRealVersion1MemoryMeetsTheContractOfKnobs(t *testing.T) {
+	root := v1MemoryRoot(t)
+	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
+		g := makeGroup(t, root)
+		return knobtest.Fixture{
+			Knob: openMemory(t, cgroup.Config{Root: root, Path: g.Path()}), Reopen: reopenMemory, Least: 8 * mib, Most: 1024 * mib,
+			Vanish: func() { os.Remove(filepath.Join(root, g.Path())) },
+		}
+	})
+}
+
+// memoryFiles are those of a group in the form of version 2.
+func memoryFiles(group, limit string, current, inactive int) map[string]string {
+	return map[string]string{
+		group + "/memory.max": limit + "\n", group + "/memory.current": strconv.Itoa(current) + "\n",
+		group + "/memory.stat": fmt.Sprintf("anon 1\nfile 2\ninactive_anon 3\ninactive_file %d\n", inactive),
+	}
+}
+
+func TestVersion2MemoryFilesMeetTheContractOfKnobs(t *testing.T) {
+	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
+		root := tree(t, memoryFiles("shop/checkout", "max", 5*mib, mib))
+		return knobtest.Fixture{
+			Knob: openMemory(t, cgroup.Config{Root: root, Path: "shop/checkout"}), Reopen: reopenMemory, Least: 16 * mib, Most: 65536 * mib,
+			Vanish: func() { os.RemoveAll(filepath.Join(root, "shop/checkout")) },
+		}
+	})
+}
+
+func TestVersion1MemoryFilesMeetTheContractOfKnobs(t *testing.T) {
+	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
+		root := tree(t, map[string]string{"a/memory.limit_in_bytes": "9223372036854771712\n", "a/memory.usage_in_bytes": "0\n", "a/memory.stat": "cache 0\ntotal_inactive_file 0\n"})
+		return knobtest.Fixture{
+			Knob: openMemory(t, cgroup.Config{Root: root, Path: "a"}), Reopen: reopenMemory, Least: 8 * mib, Most: 1024 * mib,
+			Vanish: func() { os.RemoveAll(filepath.Join(root, "a")) },
+		}
+	})
+}
+
+// The floor of the package comment: 9/8 of (usage − inactive cache).
+func TestMemoryIsNeverLoweredBelowWhatIsInUse(t *testing.T) {
+	root := tree(t, memoryFiles("a", strconv.Itoa(1024*mib), 500*mib, 100*mib))
+	k := openMemory(t, cgroup.Config{Root: root, Path: "a"})
+	floor, err := k.Floor(t.Context())
+	if err != nil || floor.Value != 450*mib {
+		t.Fatalf("floor %v, %v, want 450 MiB", floor, err)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(449*mib)); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "450MiB are in use") {
+		t.Errorf("449 MiB: %v", err)
+	}
+	if got := content(t, root, "a/memory.max"); got != "1073741824\n" {
+		t.Errorf("it wrote %q", got)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(450*mib)); err != nil {
+		t.Errorf("450 MiB: %v", err)
+	}
+	// A raise is free, though the floor has come to lie above it.
+	if err := os.WriteFile(filepath.Join(root, "a/memory.current"), []byte(strconv.Itoa(560*mib)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(460*mib)); err != nil {
+		t.Errorf("raise to 460 MiB: %v", err)
+	}
+	for _, stat := range []string{"anon 1\n", "inactive_file many\n", "inactive_file\n", ""} {
+		if err := os.WriteFile(filepath.Join(root, "a/memory.stat"), []byte(stat), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if floor, err := k.Floor(t.Context()); err != nil || floor.Value != 630*mib {
+			t.Errorf("%q: floor %v, %v: what cannot be read is in use", stat, floor, err)
+		}
+	}
+}
+
+func TestMemoryOverItsParentIsRefusedWithTheParentNamed(t *testing.T) {
+	files := memoryFiles("a/b", strconv.Itoa(64*mib), mib, 0)
+	files["a/memory.max"] = strconv.Itoa(128 * mib)
+	k := openMemory(t, cgroup.Config{Root: tree(t, files), Path: "a/b"})
+	if err := k.Write(t.Context(), trimtab.Units(129*mib)); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "parent a ") {
+		t.Errorf("error %v", err)
+	}
+	if err := errors.Join(k.Write(t.Context(), trimtab.Units(128*mib)), k.Write(t.Context(), trimtab.Unlimited())); err != nil {
+		t.Errorf("as much as the parent gives, and without limit: %v", err)
+	}
+}
+
+func TestMemoryOfAForeignUnitOrWithoutControllerIsRefused(t *testing.T) {
+	root := tree(t, memoryFiles("x.service", "max", 0, 0))
+	k := openMemory(t, cgroup.Config{Root: root, Path: "x.service"})
+	for _, err := range []error{k.Probe(t.Context()), k.Write(t.Context(), trimtab.Units(64*mib))} {
+		if !errors.Is(err, trimtab.ErrRefused) {
+			t.Errorf("%v, want refused", err)
+		}
+	}
+	if err := openMemory(t, cgroup.Config{Root: tree(t, map[string]string{"a/cpu.max": unlimited}), Path: "a"}).Probe(t.Context()); !errors.Is(err, trimtab.ErrUnsupported) {
+		t.Errorf("%v, want unsupported", err)
+	}
+	for _, path := range []string{"", "..", "/a", "../x"} {
+		if _, err := cgroup.OpenMemory(cgroup.Config{Root: root, Path: path}); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func memoryPlan(sequence uint64, actions ...trimtab.Action) *trimtab.Plan {
+	return &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: time.Now(), Capacity: 4, Lease: 30,
+		Capacities: map[string]float64{"cpu": 4, "memory": 1024 * mib}, Actions: actions}
+}
+
+func memoryAction(expect trimtab.Amount, set float64) trimtab.Action {
+	return trimtab.Action{Target: "w", Host: "h", Resource: "memory", Expect: expect, Set: trimtab.Units(set), Mode: trimtab.Act}
+}
+
+// The knob with its actuator: clamped to what is in use, which the holding
+// tells; never over the memory of the pool; as near to the baseline in the end
+// as what is in use then allows.
+func TestAnActuatorKeepsWhatIsInUseFromPlansAndRestores(t *testing.T) {
+	root := tree(t, memoryFiles("a", strconv.Itoa(256*mib), 100*mib, 20*mib))
+	use := func(current int) {
+		if err := os.WriteFile(filepath.Join(root, "a/memory.current"), []byte(strconv.Itoa(current)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: reopenMemory,
+		Targets: []actuator.Target{{Name: "w", Resource: "memory", Knob: openMemory(t, cgroup.Config{Root: root, Path: "a"}), Min: 16 * mib, Max: 2048 * mib, Mode: trimtab.Act}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := a.Holding().Targets[0]; h.Min != 90*mib || h.Max != 2048*mib {
+		t.Errorf("holding %+v, want that it says what is in use", h)
+	}
+	o := a.Handle(t.Context(), memoryPlan(1, memoryAction(trimtab.Units(256*mib), 32*mib)))
+	if r := o.Results[0]; r.Status != trimtab.Written || r.Found.Value != 90*mib || !strings.Contains(r.Reason, "in use") {
+		t.Errorf("lowered below what is in use: %+v", r)
+	}
+	o = a.Handle(t.Context(), memoryPlan(2, memoryAction(trimtab.Units(90*mib), 1025*mib)))
+	if r := o.Results[0]; r.Status != trimtab.Refused || !strings.Contains(r.Reason, "of memory") {
+		t.Errorf("over the memory of the pool: %+v", r)
+	}
+	o = a.Handle(t.Context(), memoryPlan(3, memoryAction(trimtab.Units(90*mib), 512*mib)))
+	if r := o.Results[0]; r.Status != trimtab.Written || r.Found.Value != 512*mib {
+		t.Errorf("a raise: %+v", r)
+	}
+	use(420 * mib) // over the baseline of 256 MiB
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, root, "a/memory.max"); got != strconv.Itoa(450*mib) {
+		t.Errorf("restored to %s, want the 450 MiB that 400 in use need", got)
+	}
+}
+
+// A real process holds real memory: the kernel is never asked to take it.
+func TestARealProcessKeepsTheMemoryThatItUses(t *testing.T) {
+	root := v1MemoryRoot(t)
+	g := makeGroup(t, root)
+	k := openMemory(t, cgroup.Config{Root: root, Path: g.Path()})
+	cmd := exec.Command("sh", "-c", `read go; x=$(head -c 30000000 /dev/zero | tr "\0" x); echo ready; read end`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	if err := g.AddProcess(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	floor, err := k.Floor(t.Context())
+	if err != nil || floor.Value < 30_000_000*9/8 {
+		t.Fatalf("floor %v, %v, and 30 MB are in use", floor, err)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(16*mib)); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("lowered to 16 MiB: %v", err)
+	}
+	if err := k.Write(t.Context(), floor); err != nil {
+		t.Errorf("lowered to the floor: %v", err)
+	}
+	if got := strings.TrimSpace(content(t, root, g.Path(), "memory.limit_in_bytes")); got != strconv.Itoa(int(floor.Value)) {
+		t.Errorf("the kernel has %s, want %v", got, floor)
+	}
+	if failed := strings.TrimSpace(content(t, root, g.Path(), "memory.oom_control")); !strings.Contains(failed, "under_oom 0") {
+		t.Errorf("oom: %s", failed)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if v, err := k.Read(ctx); err != nil || v != floor {
+		t.Errorf("read %v, %v", v, err)
+	}
+}
