@@ -163,8 +163,11 @@ func pipelinePlanning(g *grid) {
 		{rate("trimtab_planner_applies_refused_total", "pool"), "apply refused {{pool}}"},
 		{rate("trimtab_planner_ignored_total", "pool, kind"), "{{kind}} ignored {{pool}}"},
 	}, from0, bars)
-	g.graph(12, "Objective", "What the last target is expected to reach.", "percentunit",
-		[]query{{`max by (pool) (trimtab_planner_objective_ratio{@})`, "{{pool}}"}}, between0And1)
+	g.graph(12, "Objective", "What the last target is expected to reach, and the most that it may miss of the optimum.", "percentunit",
+		[]query{
+			{`max by (pool) (trimtab_planner_objective_ratio{@})`, "{{pool}}"},
+			{`max by (pool) (trimtab_planner_gap_ratio{@})`, "gap {{pool}}"},
+		}, between0And1)
 	g.graph(12, "Held by the planner", "Workloads that the last plan held, for a reason that it names.", "short",
 		[]query{{`max by (pool) (trimtab_planner_held_workloads{@})`, "{{pool}}"}}, from0, stairs)
 }

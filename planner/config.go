@@ -107,6 +107,8 @@ type WorkloadConfig struct {
 	SLO float64
 	// Utility maps a performance >= 0 to [0, 1], not decreasing; nil: Linear.
 	Utility func(performance float64) float64
+	// Worth is what the operator's own objective counts; see [Workload].
+	Worth func(performance float64) float64
 }
 
 // Linear returns the utility m = min(1, performance/slo) (Cilantro, figure 4a).

@@ -16,7 +16,7 @@ type counts struct {
 	actions                     map[string]uint64
 	ignored                     map[string]uint64
 	held                        int
-	value                       *float64
+	value, gap                  *float64
 }
 
 func newCounts() counts {
@@ -35,7 +35,7 @@ func (c *counts) plan(p *trimtab.Plan) {
 	c.plans++
 	c.held = len(p.Held)
 	if p.Value != nil {
-		c.value = p.Value
+		c.value, c.gap = p.Value, p.Gap
 	}
 }
 
@@ -62,5 +62,8 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 	yield("trimtab_planner_epoch", float64(p.epoch), pool)
 	if c.value != nil {
 		yield("trimtab_planner_objective_ratio", *c.value, pool)
+	}
+	if c.gap != nil {
+		yield("trimtab_planner_gap_ratio", *c.gap, pool)
 	}
 }

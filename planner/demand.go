@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"slices"
 
 	"github.com/trimtab/trimtab"
 )
@@ -103,4 +104,25 @@ func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) int {
 func (d Demand) Recommend(beta float64, previous, step int) int {
 	v := int(math.Round(beta*float64(d.Upper) + (1-beta)*float64(d.Explore)))
 	return min(max(v, previous-step), previous+step)
+}
+
+// planned returns the curve of an estimate at the load that the policy plans
+// for. Between the load's mean and its upper bound, where the curve is, the
+// performance is read as one of the allocation per load, p(a, l) = f(a/l), as
+// in Cilantro 4.2.
+func (p *Planner) planned(e *trimtab.Estimate) *trimtab.Curve {
+	policy, ok := p.cfg.Policy.(Cautious)
+	c, l := e.Curve, e.Load
+	if !ok || c == nil || l == nil || !(l.Upper > 0) || c.Load != l.Upper || !(l.Mean < l.Upper) {
+		return c
+	}
+	load := l.Mean + policy.Caution()*(l.Upper-l.Mean)
+	if !(load > 0) || load >= l.Upper {
+		return c
+	}
+	out := &trimtab.Curve{Load: load, Level: c.Level, Knots: slices.Clone(c.Knots)}
+	for i := range out.Knots {
+		out.Knots[i].Allocation *= load / l.Upper
+	}
+	return out
 }

@@ -119,6 +119,14 @@ type Expecter interface {
 	Expect(b trimtab.Band) float64
 }
 
+// Cautious is a policy that plans for a load between the mean that is expected
+// and the upper bound.
+type Cautious interface {
+	// Caution returns the weight of the load's upper bound over its mean, in
+	// [0, 1].
+	Caution() float64
+}
+
 // Validate returns an error that is trimtab.ErrInvalid for a problem that no
 // planner makes, and trimtab.ErrInfeasible when the minimums exceed the units.
 func (p *Problem) Validate() error {

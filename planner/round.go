@@ -86,6 +86,7 @@ type decision struct {
 	heldBack map[string]string
 	audit    *trimtab.Audit
 	value    *float64
+	gap      *float64
 	cut      bool
 	shrinks  []trimtab.Action
 	grows    []trimtab.Action
@@ -184,7 +185,7 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	s := &seat{workload: w, dial: d, resource: resource, of: &p.resources[resource]}
 	s.entry, s.held = r.knob(w, resource)
 	if e := w.estimate; e != nil {
-		s.curve = e.Curve
+		s.curve = p.planned(e)
 		if resource > 0 {
 			s.curve = e.Curves[s.of.Name]
 		}
@@ -295,7 +296,7 @@ func (r *decision) solve(in func(*seat) bool) {
 		prob.Workloads = append(prob.Workloads, Workload{
 			Name: s.Name, Group: s.Group, Guarantee: downUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
 			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve,
-			SLO: s.SLO, Utility: s.Utility, Demand: s.dial.demand,
+			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: s.dial.demand,
 		})
 	}
 	answer, err := p.cfg.Policy.Solve(prob)
@@ -312,7 +313,8 @@ func (r *decision) solve(in func(*seat) bool) {
 			s.solved, s.in, s.at, s.aim, s.binding = true, sol, i, answer.Units[i], answer.Binding[i]
 		}
 	}
-	r.value, r.cut = &answer.Value, r.cut || answer.Cut
+	gap := answer.Gap()
+	r.value, r.gap, r.cut = &answer.Value, &gap, r.cut || answer.Cut
 }
 
 // asked returns the free seats that are in, their knobs, and whether any of

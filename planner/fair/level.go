@@ -120,7 +120,20 @@ func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Soluti
 
 // NJCPolicy is the NJC procedure on whole units, over the recommended demands,
 // down the tree of groups. A workload without a curve demands what it has.
-type NJCPolicy struct{}
+type NJCPolicy struct {
+	// LoadWeight is the weight of the load's upper bound over its mean in the
+	// load that demands are read at, in (0, 1]. Default 0.5: at the bound some
+	// capacity lies idle, at the mean the peaks of a round are missed.
+	LoadWeight float64
+}
+
+// Caution returns LoadWeight or its default.
+func (n NJCPolicy) Caution() float64 {
+	if n.LoadWeight > 0 {
+		return math.Min(n.LoadWeight, 1)
+	}
+	return 0.5
+}
 
 // Name returns "njc".
 func (NJCPolicy) Name() string { return "njc" }

@@ -13,7 +13,13 @@ type Egalitarian struct {
 	// Optimism is the weight of the upper bound over the mean, in [0, 1].
 	// Default 0.1; negative: 0, the mean alone.
 	Optimism float64
+	// LoadWeight is the weight of the load's upper bound over its mean in the
+	// load that is planned for, in (0, 1]. Default 0.8.
+	LoadWeight float64
 }
+
+// Caution returns LoadWeight or its default.
+func (e Egalitarian) Caution() float64 { return cautionOf(e.LoadWeight, 0.8) }
 
 // Name returns "egalitarian".
 func (Egalitarian) Name() string { return "egalitarian" }

@@ -16,7 +16,13 @@ type Nash struct {
 	// MoveCost is as in [Social], in the mean of the utilities' logarithms
 	// (natural).
 	MoveCost float64
+	// LoadWeight is the weight of the load's upper bound over its mean in the
+	// load that is planned for, in (0, 1]. Default 0.8.
+	LoadWeight float64
 }
+
+// Caution returns LoadWeight or its default.
+func (s Nash) Caution() float64 { return cautionOf(s.LoadWeight, 0.8) }
 
 // Name returns "nash".
 func (Nash) Name() string { return "nash" }

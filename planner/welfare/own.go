@@ -16,7 +16,15 @@ type Own struct {
 	// by it.
 	Scale float64
 	// Optimism and MoveCost are those of [Social], or of [Egalitarian].
-	Optimism, MoveCost float64
+	Optimism, MoveCost, LoadWeight float64
+}
+
+// Caution is that of [Social], or of [Egalitarian].
+func (o Own) Caution() float64 {
+	if o.Least {
+		return Egalitarian{LoadWeight: o.LoadWeight}.Caution()
+	}
+	return Social{LoadWeight: o.LoadWeight}.Caution()
 }
 
 // Name returns the title.

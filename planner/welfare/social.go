@@ -20,7 +20,13 @@ type Social struct {
 	// utility a unit for 20 workloads on 1000 units. At least 2^-30 of one
 	// utility a unit is always counted: ties go to fewest units moved.
 	MoveCost float64
+	// LoadWeight is the weight of the load's upper bound over its mean in the
+	// load that is planned for, in (0, 1]. Default 0.5.
+	LoadWeight float64
 }
+
+// Caution returns LoadWeight or its default.
+func (s Social) Caution() float64 { return cautionOf(s.LoadWeight, 0.5) }
 
 // Name returns "social".
 func (Social) Name() string { return "social" }

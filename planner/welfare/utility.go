@@ -53,6 +53,14 @@ func optimismOf(v, otherwise float64) float64 {
 	return math.Min(v, 1)
 }
 
+// cautionOf returns v, at most 1, or the default.
+func cautionOf(v, otherwise float64) float64 {
+	if v > 0 {
+		return math.Min(v, 1)
+	}
+	return otherwise
+}
+
 // utility is one workload's utility as a function of whole units.
 type utility struct {
 	// at are the knots in units, performance what is expected there, and top
