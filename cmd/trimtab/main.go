@@ -65,6 +65,8 @@ type cli struct {
 	Restore    restoreCmd    `cmd:"" help:"Put back what was there before trimtab, from its journal alone."`
 	Replay     replayCmd     `cmd:"" help:"Run a recording through another policy: SLO minutes and resource-hours."`
 	Sim        simCmd        `cmd:"" help:"Replay an experiment of a paper: policies side by side in a simulated cluster."`
+	Calc       calcCmd       `cmd:"" help:"Run one algorithm of the papers on a file."`
+	Bench      benchCmd      `cmd:"" help:"Measure on this machine."`
 	Check      checkCmd      `cmd:"" help:"Check a file."`
 	Test       testCmd       `cmd:"" help:"Try a connection out."`
 	Debug      debugCmd      `cmd:"" help:"Collect what helps to find a fault."`

@@ -201,9 +201,26 @@ func sortRow(row []Entry) {
 // Seal builds the columns and the first sums. It must be called once, after
 // the last Add and before Update and Solve.
 func (m *Matrix) Seal() {
-	for c := range m.column {
-		m.column[c] = Span{}
+	m.index()
+	for c := range m.first {
+		m.first[c] = Cell{room: m.room[m.resource[c]], active: m.column[c].length}
+		m.changes[c] = 0
 	}
+	for i := range m.added {
+		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
+			m.first[e.column].rate += e.rate()
+		}
+	}
+	for c := range m.first {
+		m.firstGuard[c] = guard(m.first[c].rate, m.first[c].active)
+	}
+	m.limitedStale = true
+	m.sealed = true
+}
+
+// index lists the rows of each column, with one place for a row to come.
+func (m *Matrix) index() {
+	clear(m.column)
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
 			m.column[e.column].length++
@@ -212,11 +229,9 @@ func (m *Matrix) Seal() {
 	at := uint32(0)
 	for c := range m.column {
 		m.column[c].start = at
-		at += m.column[c].length + 1 // one place for a row to come
+		at += m.column[c].length + 1
 		m.columnEnd[c] = at
 		m.column[c].length = 0
-		m.changes[c] = 0
-		m.first[c] = Cell{room: m.room[m.resource[c]]}
 	}
 	m.columnsUsed = int(at)
 	for i := range m.added {
@@ -224,16 +239,8 @@ func (m *Matrix) Seal() {
 			s := &m.column[e.column]
 			m.columns[s.end()] = uint32(i)
 			s.length++
-			m.first[e.column].rate += e.rate()
 		}
 	}
-	for c := range m.first {
-		f := &m.first[c]
-		f.active = m.column[c].length
-		m.firstGuard[c] = guard(f.rate, f.active)
-	}
-	m.limitedStale = true
-	m.sealed = true
 }
 
 // orderLimits lists the rows with a finite limit, lowest first.

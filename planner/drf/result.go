@@ -108,3 +108,8 @@ func (m *Matrix) Sweep(sums []float64) {
 		}
 	}
 }
+
+// Demanded says whether any tenant demands resource r.
+func (r Result) Demanded(resource int) bool {
+	return r.m.column[r.m.place[resource]].length > 0
+}

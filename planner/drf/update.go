@@ -50,24 +50,20 @@ func (m *Matrix) Update(i int, t Tenant) error {
 	return nil
 }
 
-// roomFor says whether a new row fits behind the others, and the columns that
-// have no place left for it.
+// roomFor says whether a new row fits behind the others. Columns that have no
+// place left for it find one: behind the others, or once all are packed again.
 func (m *Matrix) roomFor(old Span, row []Entry) error {
+	if len(row) > int(old.length) && m.used+len(row) > len(m.entries) {
+		return fmt.Errorf("%d entries behind %d of %d: %w", len(row), m.used, len(m.entries), ErrMemory)
+	}
 	need := 0
-	if len(row) > int(old.length) {
-		need = len(row)
-	}
-	if m.used+need > len(m.entries) {
-		return fmt.Errorf("%d entries behind %d of %d: %w", need, m.used, len(m.entries), ErrMemory)
-	}
-	need = 0
 	for _, e := range row {
 		if s := m.column[e.column]; s.end() == m.columnEnd[e.column] {
 			need += moved(s.length)
 		}
 	}
 	if m.columnsUsed+need > len(m.columns) {
-		return fmt.Errorf("%d indices behind %d of %d: %w", need, m.columnsUsed, len(m.columns), ErrMemory)
+		m.index()
 	}
 	return nil
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	bench "github.com/trimtab/trimtab/internal/bench/drf"
+)
+
+// benchCmd is `trimtab bench`.
+type benchCmd struct {
+	Drf benchDRFCmd `cmd:"" help:"Measure fair shares of many resources among many tenants against the floor of this machine."`
+}
+
+// benchDRFCmd is `trimtab bench drf`.
+type benchDRFCmd struct {
+	Tenants   int           `help:"Number of tenants." default:"100000" placeholder:"N"`
+	Resources int           `help:"Number of resources." default:"10000" placeholder:"M"`
+	Mean      float64       `help:"Mean of the number of resources that a tenant demands, before it is truncated to 2 to 128." default:"2"`
+	SD        float64       `name:"sd" help:"Its standard deviation." default:"16"`
+	Zipf      float64       `help:"Exponent by which some resources are more popular; 0: all the same." default:"0"`
+	Finite    float64       `help:"Part of the tenants that want only so much, 0 to 1." default:"0"`
+	Threads   int           `help:"Threads of the solver; with more than one, one is measured too." default:"1"`
+	Seed      uint64        `help:"Seed of the random pool." default:"1"`
+	Deadline  time.Duration `help:"Also solve with a deadline, as in 50ms. 0: not." default:"0s"`
+	Repeat    int           `help:"How often each is measured; the least time counts." default:"3"`
+	Warm      bool          `help:"Also measure a layout made from the solve before, after 1%% of the tenants changed." default:"true" negatable:""`
+	Rounds    bool          `help:"Also measure the textbook's rounds, where the size allows it." default:"true" negatable:""`
+	Output    string        `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text"`
+}
+
+// Example is shown by --help.
+func (benchDRFCmd) Example() string {
+	return "trimtab bench drf --tenants 1000000 --resources 100000 --threads 2\ntrimtab bench drf --tenants 100000 --resources 10000 --deadline 2ms -o json"
+}
+
+// Run measures and prints.
+func (c *benchDRFCmd) Run(ctx context.Context, t terminal) error {
+	o := bench.Options{
+		Pool:    bench.Pool{Tenants: c.Tenants, Resources: c.Resources, Mean: c.Mean, SD: c.SD, Zipf: c.Zipf, Finite: c.Finite, Seed: c.Seed},
+		Threads: c.Threads, Repeat: c.Repeat, Deadline: c.Deadline, Warm: c.Warm, Rounds: c.Rounds,
+	}
+	line := statusLine{out: t.err, begun: time.Now()}
+	o.Progress = line.say
+	r, err := bench.Run(ctx, o)
+	line.clear()
+	if err != nil {
+		return hint(err, "fewer tenants or resources need less memory; --no-warm halves it")
+	}
+	return printed(t.out, c.Output, r, func(w io.Writer) { printBench(w, &r) })
+}
+
+// statusLine says on one line of a terminal what is being done, once a
+// command has taken two seconds.
+type statusLine struct {
+	out         io.Writer
+	begun, last time.Time
+}
+
+func (s *statusLine) say(doing string) {
+	now := time.Now()
+	if !isTerminal(s.out) || now.Sub(s.begun) < 2*time.Second || now.Sub(s.last) < 200*time.Millisecond {
+		return
+	}
+	s.last = now
+	fmt.Fprintf(s.out, "\r%s (%.0f s)\x1b[K", doing, now.Sub(s.begun).Seconds())
+}
+
+func (s *statusLine) clear() {
+	if !s.last.IsZero() {
+		fmt.Fprint(s.out, "\r\x1b[K")
+	}
+}
+
+// printBench prints the report for people: a figure, and what it is against.
+func printBench(w io.Writer, r *bench.Report) {
+	fmt.Fprintf(w, "%d tenants, %d resources, %d entries, %d threads\n\n", r.Tenants, r.Resources, r.Entries, r.Threads)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(what string, seconds float64, format string, args ...any) {
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", what, duration(seconds), fmt.Sprintf(format, args...))
+	}
+	row("build", r.BuildSeconds, "rows and columns laid out")
+	row("floor", r.FloorSeconds, "all rows streamed once, one random read-modify-write each")
+	row("solve", r.SolveSeconds, "exact; %.1f times the floor, %.1f ns an entry", r.OverFloor, r.NsPerEntry)
+	if r.OneThreadSeconds != nil {
+		bits := "the same bits"
+		if !*r.SameBits {
+			bits = "OTHER BITS"
+		}
+		row("one thread", *r.OneThreadSeconds, "%d threads are %.2f times as fast, %s", r.Threads, *r.OneThreadSeconds/r.SolveSeconds, bits)
+	}
+	if r.WarmSeconds != nil {
+		row("warm", *r.WarmSeconds, "after 1%% changed; %.2f of the cold solve measured in turn", *r.WarmOverCold)
+		row("  relayout", *r.RelayoutSeconds, "between two intervals")
+		row("  updates", *r.UpdateSeconds, "of 1%% of the tenants, in place")
+	}
+	if r.RoundsSeconds != nil {
+		row("rounds", *r.RoundsSeconds, "the textbook: %d rounds, %.0f times the solve, levels within %.1g", *r.Rounds, *r.RoundsSeconds/r.SolveSeconds, *r.RoundsAway)
+	}
+	if d := r.Deadline; d != nil {
+		what := "done before it"
+		if d.Stopped {
+			what = fmt.Sprintf("stopped: %.1f%% have their exact level, the others %.3g", 100*d.Frozen, d.Reached)
+		}
+		row("deadline", d.Seconds, "answer after %.2f of it; %s; utilization %.4f", d.OverDeadline, what, d.Utilization)
+	}
+	_ = tw.Flush()
+	fmt.Fprintf(w, "\nutilization %.4f, over capacity by at most %.1g of it, %d MiB resident\n", r.Utilization, r.MaxOverCapacity, r.ResidentBytes>>20)
+}
+
+func duration(seconds float64) string {
+	return time.Duration(seconds * 1e9).Round(time.Microsecond).String()
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/trimtab/trimtab/internal/calc"
+)
+
+// calcCmd is `trimtab calc`: one algorithm of the papers on a file.
+type calcCmd struct {
+	EDRF calcEDRFCmd `cmd:"" name:"edrf" help:"Divide several resources by weighted extended dominant resource fairness."`
+	NJC  calcNJCCmd  `cmd:"" name:"njc" help:"Divide one resource so that nobody has a justified complaint."`
+}
+
+// calculate runs an algorithm from standard input to standard output.
+func calculate(t terminal, run calc.Func, example string) error {
+	out, err := run(os.Stdin)
+	if err != nil {
+		return hint(fmt.Errorf("standard input: %w", err), "the input looks like %s", example)
+	}
+	return printed(t.out, "json", out, nil)
+}
+
+// calcNJCCmd is `trimtab calc njc`.
+type calcNJCCmd struct{}
+
+const njcExample = `{"capacity": 60, "demands": [10, 40, 100]}`
+
+// Example is shown by --help.
+func (calcNJCCmd) Example() string { return "echo '" + njcExample + "' | trimtab calc njc" }
+
+// Run computes.
+func (calcNJCCmd) Run(t terminal) error { return calculate(t, calc.NJC, njcExample) }
+
+// calcEDRFCmd is `trimtab calc edrf`.
+type calcEDRFCmd struct {
+	CSV    string `name:"csv" help:"Read a demand table instead: columns tenant, weight and limit if wanted, then the resources; a row named capacity. Prints a table." type:"existingfile" placeholder:"FILE"`
+	Output string `short:"o" help:"How to print what came of a table: text, json or yaml." enum:"text,json,yaml" default:"text"`
+}
+
+const edrfExample = `{"capacities": [9, 18], "tenants": [{"demand": {"0": 1, "1": 4}}, {"demand": {"0": 3, "1": 1}, "weight": 2, "limit": 1}]}`
+
+// Example is shown by --help.
+func (calcEDRFCmd) Example() string {
+	return "echo '" + edrfExample + "' | trimtab calc edrf\nprintf 'tenant,cpu,memory\\ncapacity,9,18\\nA,1,4\\nB,3,1\\n' > pool.csv && trimtab calc edrf --csv pool.csv"
+}
+
+// Run computes.
+func (c *calcEDRFCmd) Run(t terminal) error {
+	if c.CSV == "" {
+		return calculate(t, calc.EDRF, edrfExample)
+	}
+	f, err := os.Open(c.CSV)
+	if err != nil {
+		return fmt.Errorf("read table: %w", err)
+	}
+	defer f.Close()
+	table, err := calc.ReadTable(f)
+	var s calc.Shares
+	if err == nil {
+		s, err = table.Solve()
+	}
+	if err != nil {
+		return hint(fmt.Errorf("%s: %w", c.CSV, err), "the first line is like tenant,weight,limit,cpu,memory; one row is named capacity")
+	}
+	return printed(t.out, c.Output, s, func(w io.Writer) { printShares(w, &table, &s) })
+}
+
+// printShares prints who gets what, and what stopped it.
+func printShares(w io.Writer, table *calc.Table, s *calc.Shares) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "TENANT\tSHARE\tLEVEL\tBOUND BY")
+	for _, r := range table.Resources {
+		fmt.Fprintf(tw, "\t%s", strings.ToUpper(visible(r)))
+	}
+	fmt.Fprintln(tw)
+	for _, row := range s.Tenants {
+		fmt.Fprintf(tw, "%s\t%.4g\t%.4g\t%s", visible(row.Tenant), row.Share, row.Level, visible(row.Bound))
+		for _, r := range table.Resources {
+			cell := "-"
+			if a, ok := row.Allocation[r]; ok {
+				cell = fmt.Sprintf("%.6g", a)
+			}
+			fmt.Fprintf(tw, "\t%s", cell)
+		}
+		fmt.Fprintln(tw)
+	}
+	fmt.Fprintf(tw, "used\t\t\t")
+	for _, r := range table.Resources {
+		cell := "-"
+		if u, ok := s.Used[r]; ok {
+			cell = fmt.Sprintf("%.1f%%", 100*u)
+		}
+		fmt.Fprintf(tw, "\t%s", cell)
+	}
+	fmt.Fprintln(tw)
+	_ = tw.Flush()
+	if len(s.Saturated) > 0 {
+		fmt.Fprintf(w, "\nfull: %s\n", visible(strings.Join(s.Saturated, ", ")))
+	}
+}
