@@ -26,7 +26,7 @@ func TestEveryObservationThatCannotBeIsNamed(t *testing.T) {
 		observed(row(1, `, "sigma": 0`)):                                                                          "observation 0: sigma 0",
 		observed(row(1, `, "sigma": -1`)):                                                                         "observation 0: sigma -1",
 		observed(row(1, `, "requests": 0`)):                                                                       "observation 0: requests 0",
-		observed(row(1, `, "sigma": NaN`)):                                                                        "1:132: invalid character 'N'",
+		observed(row(1, `, "sigma": NaN`)):                                                                        "1:125: invalid character 'N'",
 		observed(row(1, `, "requests": 1, "sigma": 1`)):                                                           "observation 0: both sigma and requests",
 		observed(`{"time": 1, "allocation": 0, "load": 1, "performance": 1}`):                                     "observation 0: allocation 0",
 		observed(`{"time": 1, "allocation": 1, "load": 0, "performance": 1}`):                                     "observation 0: load 0",

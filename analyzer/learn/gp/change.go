@@ -171,7 +171,7 @@ func (f *fit) judge(r report) (judged, bool) {
 	}
 	off := f.scale(k.unit, k.mean) * within(r.L-k.load, 3)
 	j := judged{report: r, Off: r.P - k.mean, Mean: k.mean,
-		Noise: k.phi * f.unitAt(p) / r.W, Curve: k.variance + f.effectVar*off*off + k.way}
+		Noise: f.serial * k.phi * f.unitAt(p) / r.W, Curve: k.variance + f.effectVar*off*off + k.way}
 	switch {
 	case side > 0 && (f.tail || j.Off > 0), side < 0 && j.Off < 0:
 		j.Off = 0

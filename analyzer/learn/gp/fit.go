@@ -31,7 +31,7 @@ type node struct {
 	// unit is the variance of a report of weight 1 and dispersion 1.
 	unit float64
 	// phi is the dispersion here: how much noisier reports are than unit and
-	// their weights say, with their correlation from one to the next.
+	// their weights say.
 	phi float64
 	// way is the variance of the walk from the node before to here.
 	way float64
@@ -181,7 +181,13 @@ func (f *fit) smooth() {
 		c := k.variance / f.p[i+1]
 		k.mean += c * (next.mean - k.mean)
 		k.variance += c * c * (next.variance - f.p[i+1])
-		k.variance = max(k.variance, 1e-18)
+	}
+	// Noise that comes in rows makes means less certain than it looks. It is
+	// kept out of the smoothing, whose own errors come in rows, too: they must
+	// not smooth even more.
+	for i := range f.nodes {
+		k := &f.nodes[i]
+		k.variance = max(f.serial*k.variance, 1e-18)
 	}
 }
 

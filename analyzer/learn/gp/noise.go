@@ -53,7 +53,7 @@ func (f *fit) disperse(bins []bin) {
 	f.phi = f.floor(sum / freedom)
 	for i := range bins {
 		l := &f.leaf[i]
-		l.phi = f.around(i, len(bins)) * f.serial
+		l.phi = f.around(i, len(bins))
 		l.y, l.r = bins[i].P, l.unit*l.phi/bins[i].W
 	}
 }
