@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +49,7 @@ type simCilantroCmd struct {
 	Arrive       map[string]float64 `help:"Round in which a job arrives, as in prsj1=90.5." placeholder:"JOB=ROUND" group:"As it is in life:"`
 	Leave        map[string]float64 `help:"Round in which a job leaves; a fraction is in mid-round." placeholder:"JOB=ROUND" group:"As it is in life:"`
 	Lie          map[string]float64 `help:"What a job multiplies its reports with, as in db1j6=2." placeholder:"JOB=FACTOR" group:"As it is in life:"`
+	Demand       map[string]float64 `help:"Job that reports no performance, with the multiple of its demand that its owner states." placeholder:"JOB=FACTOR" group:"As it is in life:"`
 	Noise        float64            `help:"Extra noise of reports, as a share of them." default:"0" group:"As it is in life:"`
 
 	Learner    string  `help:"Learner of the policies that learn: ${enum}." enum:"default,bintree,truth" default:"default" group:"Policies that learn:"`
@@ -76,41 +78,47 @@ func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
 	if len(c.Policy) == 1 && c.Policy[0] == "all" {
 		x.Run = x.Names()
 	}
-	x.Runner, x.Watch = parallel(ctx, c.Threads), stopwatch()
-	bar := newProgress(t.err, "runs", len(x.Run)*x.Seeds)
-	var done atomic.Int64
-	ticks := make(chan struct{})
-	go func() {
-		defer close(ticks)
-		for every := time.NewTicker(100 * time.Millisecond); ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-every.C:
-				bar.at(int(done.Load()))
-			case ticks <- struct{}{}:
-				every.Stop()
-				return
-			}
-		}
-	}()
-	x.Done = func() { done.Add(1) }
-	outcomes, err := x.Play()
-	<-ticks
-	bar.done()
-	if ctx.Err() != nil {
-		return fmt.Errorf("run simulation: %w", ctx.Err())
-	}
+	outcomes, err := c.play(ctx, t, x, "runs")
 	if err != nil {
-		return simHint(err)
+		return err
 	}
 	answer := c.answer(x, outcomes)
 	if c.Plot != "" {
-		if err := c.plot(x, outcomes, answer.Policies); err != nil {
+		if err := c.plot(ctx, t, x, answer.Policies); err != nil {
 			return err
 		}
 	}
 	return printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) })
+}
+
+// play runs an experiment under a progress bar; ctx ends it between runs.
+func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Experiment, what string) ([]cilantro.Outcome, error) {
+	x.Runner, x.Watch = parallel(ctx, c.Threads), stopwatch()
+	bar := newProgress(t.err, what, len(x.Run)*x.Seeds)
+	var done atomic.Int64
+	x.Done = func() { done.Add(1) }
+	over := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		every := time.NewTicker(200 * time.Millisecond)
+		defer every.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-every.C:
+				bar.at(int(done.Load()))
+			}
+		}
+	})
+	outcomes, err := x.Play()
+	close(over)
+	shown.Wait()
+	bar.done()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("run simulation: %w", ctx.Err())
+	}
+	return outcomes, simHint(err)
 }
 
 // simHint adds what to do to an error of a simulation.
@@ -143,7 +151,7 @@ func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
 	x := &cilantro.Experiment{
 		Env: env, Run: c.Policy, Seeds: c.Seeds, First: c.Seed,
 		Options: cilantro.Options{Queues: c.Queues, Startup: c.Startup, Interference: c.Interference,
-			Lies: c.Lie, Noise: c.Noise, Arrive: c.Arrive, Leave: c.Leave},
+			Lies: c.Lie, Noise: c.Noise, Arrive: c.Arrive, Leave: c.Leave, Demands: c.Demand},
 		Online:   cilantro.Online{Level: c.Level, Step: c.Step, Beta: c.Beta, Guard: c.Guard},
 		Policies: c.policies(),
 	}

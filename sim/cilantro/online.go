@@ -77,6 +77,10 @@ func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
 		if o.Forecaster == nil {
 			a.Forecaster = func() forecast.Forecaster { return &clairvoyant{world: w, job: i} }
 		}
+		if factor, ok := w.opt.Demands[j.Name]; ok {
+			d := wanted{demand: factor * w.demandAtMedian(i), slo: j.SLO}
+			a.Learner = func() learn.Learner { return d }
+		}
 		c.Analyzer.Workloads = append(c.Analyzer.Workloads, a)
 		c.Planner.Workloads = append(c.Planner.Workloads, planner.WorkloadConfig{Name: j.Name, Mode: trimtab.Act,
 			Weight: j.Weight, Min: 1, Max: capacity, SLO: j.SLO, Utility: j.utility})

@@ -10,32 +10,34 @@ import (
 // Options make the environment real; the zero value is the paper's.
 type Options struct {
 	// Queues lets requests that were not served wait for the next window.
-	Queues bool
+	Queues bool `json:"queues"`
 	// Startup is how long added units take to serve, on average: each change
 	// takes half to one and a half of it. 0: none.
-	Startup time.Duration
+	Startup time.Duration `json:"startup_ns"`
 	// Interference is the share of its rounds, in [0, 1], in which a
 	// neighbour takes a fifth of what a job's allocation gives.
-	Interference float64
+	Interference float64 `json:"interference"`
 	// Drift changes performances in the middle of the run.
-	Drift Drift
+	Drift Drift `json:"drift"`
 	// Lies multiplies what a job reports as its performance, by name.
-	Lies map[string]float64
+	Lies map[string]float64 `json:"lies,omitempty"`
 	// Noise is extra noise of reported performances, as a share of them.
-	Noise float64
+	Noise float64 `json:"noise"`
 	// Arrive and Leave say when a job is there, in rounds from the start; a
 	// fraction is in mid-round.
-	Arrive, Leave map[string]float64
-	// Lags are jobs that tell nothing of their performance, with what they
-	// say they demand as a multiple of their demand at the median load.
-	Demands map[string]float64
+	Arrive map[string]float64 `json:"arrive,omitempty"`
+	Leave  map[string]float64 `json:"leave,omitempty"`
+	// Demands are jobs that tell nothing of their performance to the policies
+	// that learn, with what they say they demand, as a multiple of their
+	// demand at the median load.
+	Demands map[string]float64 `json:"demands,omitempty"`
 }
 
 // Drift multiplies the true performance of jobs from half of the run on.
 type Drift struct {
-	Jobs []string
+	Jobs []string `json:"jobs,omitempty"`
 	// Factor is > 0; 0.7 is a drop by 30%.
-	Factor float64
+	Factor float64 `json:"factor,omitempty"`
 }
 
 // Validate returns an error that is trimtab.ErrInvalid and names the job.
