@@ -15,8 +15,12 @@ import (
 type Config struct {
 	// The resources that are shared, and how much of them there is.
 	Pool Pool `yaml:"pool"`
-	// What is shared for: njc, egalitarian, social, resource-fair or drf. A pool of several resources needs drf.
+	// What is shared for: njc, egalitarian, social, nash, resource-fair or drf; or your own, sum(EXPRESSION) or min(EXPRESSION) over the workloads, arithmetic on u (the utility), weight, p, slo and m as in utility, >= 0 and not falling with p. A pool of several resources needs drf.
 	Objective string `yaml:"objective"`
+	// How targets are chosen for the objective.
+	Planning Planning `yaml:"planning"`
+	// Groups of workloads that share as one, from the root down: for njc, resource-fair and drf. A group that is not listed has weight 1.
+	Groups []Group `yaml:"groups"`
 	// Time between two decisions, 1s to 1h.
 	Round time.Duration `yaml:"round"`
 	// How long an allocation holds without renewal; at least one round and 10s. Left out: three rounds, at least 10s.
@@ -82,6 +86,28 @@ func (p *Pool) Resource() string {
 
 // Capacity returns the capacity in cores or workers; 0 when there is none.
 func (p *Pool) Capacity() float64 { return max(p.CPU, p.Workers) }
+
+// Planning has the parameters of the objectives.
+type Planning struct {
+	// What it costs to move as much as the whole capacity, in mean utility, 0 to 10: less movement for a little less welfare. For social, nash and sum.
+	MoveCost float64 `yaml:"move_cost"`
+	// Weight of the upper bound over the mean performance, (0, 1]: hope that pays for exploration. Left out: 1 for social and sum, 0.1 for egalitarian, nash and min; njc, resource-fair and drf have their own rule.
+	Optimism float64 `yaml:"optimism"`
+	// Weight of the highest load that is expected in the round over the mean one, (0, 1]. Left out: 0.5 for social, sum and njc, 0.8 for egalitarian, nash and min, 1 for the others.
+	LoadWeight float64 `yaml:"load_weight"`
+	// Share of a workload's error budget that lowering it on trial may use, to learn what it needs, [0, 1]; 0: never. Capacity that nobody needs is tried on workloads whose need is not known without that.
+	Exploration float64 `yaml:"exploration"`
+}
+
+// Group is workloads that share as one.
+type Group struct {
+	// Path from the root down, parts joined by '/', such as shop/web.
+	Path string `yaml:"path"`
+	// Share that it is entitled to, relative to its siblings, > 0. Left out: 1.
+	Weight float64 `yaml:"weight"`
+	// What its members get together before anything is shared by weight, as far as they need it, in cores or workers.
+	Guarantee float64 `yaml:"guarantee"`
+}
 
 // Guard bounds what the planner may do after every policy.
 type Guard struct {
@@ -249,8 +275,12 @@ type Workload struct {
 	SLO SLO `yaml:"slo"`
 	// Worth of performance p: linear (m), quadratic (m²), sqrt (√m), or an expression of p, slo and m = min(1, p/slo); clamped to [0, 1]. Left out: linear.
 	Utility string `yaml:"utility"`
-	// Share that it is entitled to, relative to the others, > 0. Left out: 1.
+	// Share that it is entitled to, relative to the others in its group, > 0. Left out: 1.
 	Weight float64 `yaml:"weight"`
+	// Group that it belongs to, such as shop or shop/web. Left out: none.
+	Group string `yaml:"group"`
+	// What it gets before anything is shared by weight, as far as it needs it, in cores or workers: for njc, resource-fair and drf.
+	Guarantee float64 `yaml:"guarantee"`
 	// How it is found in spans, metrics and alerts.
 	Match Match `yaml:"match"`
 	// PromQL for its load in requests per second. Left out: the rate of its spans.

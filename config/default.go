@@ -22,6 +22,7 @@ func zero() *Config {
 	return &Config{
 		Pool:      Pool{Name: "default"},
 		Objective: "njc",
+		Planning:  Planning{MoveCost: 0.05, Exploration: 0.2},
 		Round:     30 * time.Second,
 		Guard: Guard{
 			MaxFall: 0.2, MaxLowered: 0.25, MaxMoved: 0.25, DeadBand: 0.1,
@@ -51,6 +52,11 @@ func (c *Config) fill() {
 	}
 	if c.Pool.Step == 0 {
 		c.Pool.Step = 10 * c.Pool.Unit
+	}
+	for i := range c.Groups {
+		if c.Groups[i].Weight == 0 {
+			c.Groups[i].Weight = 1
+		}
 	}
 	for i := range c.Workloads {
 		c.Workloads[i].fill(&c.Pool)

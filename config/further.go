@@ -136,7 +136,7 @@ func (v *validator) furtherResources() {
 			v.fail(at, fmt.Sprintf("%s is %v, want more than 0 and at most 1e15", clip(name), c), "write how much of it there is, in the unit that its actuator turns")
 		}
 	}
-	if v.config.Objective != "drf" && contains(objectives(), v.config.Objective) {
+	if _, _, own := v.config.Own(); v.config.Objective != "drf" && (own || contains(objectives(), v.config.Objective)) {
 		at := "objective"
 		if !v.has(at) {
 			at = first
@@ -201,8 +201,8 @@ func (v *validator) furtherSums() {
 			if !ok {
 				continue
 			}
-			if b.Min > b.Max {
-				v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v of %s is more than max %v", amount(s.Name, b.Min), s.Name, amount(s.Name, b.Max)), "write both, between one unit and the pool's capacity")
+			if b.Min >= b.Max {
+				v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v of %s leaves nothing up to max %v", amount(s.Name, b.Min), s.Name, amount(s.Name, b.Max)), "write both, between one unit and the pool's capacity; to leave it alone remove "+s.Name)
 			}
 			if w.Mode != trimtab.Off {
 				sum += b.Min

@@ -33,6 +33,16 @@ type variables struct {
 	M   float64 `expr:"m"`
 }
 
+// language is what an expression may say.
+type language struct {
+	// name is what errors call the expression.
+	name, hint string
+	// variables is the struct of what it may use.
+	variables any
+}
+
+func utilityLanguage() language { return language{"utility", utilityHint, variables{}} }
+
 // expressionError is a mistake in a utility, at a place in its text.
 type expressionError struct {
 	line, column  int // line from 1, column from 0
@@ -67,7 +77,7 @@ func Utility(text string, slo float64) (func(performance float64) float64, error
 	case "sqrt":
 		return func(p float64) float64 { return math.Sqrt(m(p)) }, nil
 	}
-	program, err := compile(text)
+	program, err := compile(text, utilityLanguage())
 	if err != nil {
 		return nil, err
 	}
@@ -105,28 +115,28 @@ func clamp(x float64) float64 {
 
 // compile reads the expression with nothing but arithmetic, comparison and a
 // few functions: no clock, no collections.
-func compile(text string) (*vm.Program, error) {
+func compile(text string, in language) (*vm.Program, error) {
 	if len(text) > maxExpression {
-		return nil, &expressionError{1, 0, fmt.Sprintf("utility has %d characters, limit %d", len(text), maxExpression), "simplify it"}
+		return nil, &expressionError{1, 0, fmt.Sprintf("%s has %d characters, limit %d", in.name, len(text), maxExpression), "simplify it"}
 	}
 	one := func(name string, f func(float64) float64) expr.Option {
 		return expr.Function(name, func(args ...any) (any, error) { return f(args[0].(float64)), nil }, new(func(float64) float64))
 	}
 	options := []expr.Option{
-		expr.Env(variables{}), expr.AsFloat64(), expr.MaxNodes(maxExpressionNodes), expr.Optimize(false),
+		expr.Env(in.variables), expr.AsFloat64(), expr.MaxNodes(maxExpressionNodes), expr.Optimize(false),
 		expr.DisableAllBuiltins(),
 		expr.EnableBuiltin("min"), expr.EnableBuiltin("max"), expr.EnableBuiltin("abs"),
 		one("sqrt", math.Sqrt), one("exp", math.Exp), one("log", math.Log),
 	}
 	program, err := expr.Compile(text, options...)
 	if err == nil {
-		return program, onlyArithmetic(program.Node(), text)
+		return program, onlyArithmetic(program.Node(), text, in)
 	}
 	var at *file.Error
 	if errors.As(err, &at) {
-		return nil, &expressionError{max(at.Line, 1), at.Column, "utility: " + at.Message, utilityHint}
+		return nil, &expressionError{max(at.Line, 1), at.Column, in.name + ": " + at.Message, in.hint}
 	}
-	return nil, &expressionError{1, 0, "utility: " + firstLine(err.Error()), utilityHint}
+	return nil, &expressionError{1, 0, in.name + ": " + firstLine(err.Error()), in.hint}
 }
 
 const utilityHint = "write linear, quadratic, sqrt or arithmetic on p, slo and m = min(1, p/slo); functions: min, max, abs, sqrt, exp, log"
@@ -156,7 +166,7 @@ func (c *checker) Visit(n *ast.Node) {
 }
 
 // onlyArithmetic returns an error at the first node that is more than that.
-func onlyArithmetic(root ast.Node, text string) error {
+func onlyArithmetic(root ast.Node, text string, in language) error {
 	var c checker
 	ast.Walk(&root, &c)
 	if c.bad == nil {
@@ -164,7 +174,7 @@ func onlyArithmetic(root ast.Node, text string) error {
 	}
 	before := string([]rune(text)[:min(c.bad.Location().From, len([]rune(text)))])
 	column := len([]rune(before[strings.LastIndexByte(before, '\n')+1:]))
-	return &expressionError{1 + strings.Count(before, "\n"), column, "utility is more than arithmetic here", utilityHint}
+	return &expressionError{1 + strings.Count(before, "\n"), column, in.name + " is more than arithmetic here", in.hint}
 }
 
 // tryUtility runs u over the grid.

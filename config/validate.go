@@ -22,7 +22,9 @@ type validator struct {
 }
 
 // objectives are the policies of the planner.
-func objectives() []string { return []string{"njc", "egalitarian", "social", "resource-fair", "drf"} }
+func objectives() []string {
+	return []string{"njc", "egalitarian", "social", "nash", "resource-fair", "drf"}
+}
 
 // fail reports a mistake, unless the value could not even be read.
 func (v *validator) fail(path, message, hint string) {
@@ -53,6 +55,8 @@ func (v *validator) run() {
 	v.prometheus()
 	v.exporters()
 	v.workloads()
+	v.planning()
+	v.groups()
 	if len(v.errs) == 0 {
 		v.config.fill()
 		v.sums()
@@ -93,8 +97,8 @@ func (v *validator) pool() {
 
 func (v *validator) rhythm() {
 	c := v.config
-	if !contains(objectives(), c.Objective) {
-		v.fail("objective", fmt.Sprintf("unknown objective %q", clip(c.Objective)), suggest(c.Objective, objectives()))
+	if _, _, own := c.Own(); !own && !contains(objectives(), c.Objective) {
+		v.fail("objective", fmt.Sprintf("unknown objective %q", clip(c.Objective)), suggest(c.Objective, append(objectives(), "sum(u)", "min(u)")))
 	}
 	v.between("round", c.Round, time.Second, time.Hour)
 	if !v.has("lease") {
