@@ -74,27 +74,20 @@ func (b *bin) fade(f float64) {
 	b.LP *= f
 }
 
-// noise returns the weighted sum of squares of the performance around its
-// line over x inside the bin, and its degrees of freedom.
-func (b *bin) noise() (squares, freedom float64) {
-	if b.N >= 4 && b.XX > 0 {
-		return max(0, b.PP-b.XP*b.XP/b.XX), b.N - 2
-	}
-	return b.PP, max(0, b.N-1)
-}
-
-// byLoad returns the weighted sums LL and LP with the part that x explains
-// taken out: what the load did at equal a/l.
-func (b *bin) byLoad() (ll, lp float64) {
+// lines returns what is left inside the bin once x is explained by a straight
+// line: the weighted sum of squares of the performance with its degrees of
+// freedom, and the weighted sums LL and LP, what the load did at equal a/l.
+func (b *bin) lines() (squares, freedom, ll, lp float64) {
 	if b.N < 4 || !(b.XX > 0) {
-		return 0, 0
+		return b.PP, max(0, b.N-1), 0, 0
 	}
-	ll = b.LL - b.XL*b.XL/b.XX
-	lp = b.LP - b.XL*b.XP/b.XX
+	inverse := 1 / b.XX
+	squares, freedom = max(0, b.PP-b.XP*b.XP*inverse), b.N-2
+	ll = b.LL - b.XL*b.XL*inverse
 	if ll < 1e-9*b.LL || ll <= 0 {
-		return 0, 0 // allocation never changed: the two cannot be told apart
+		return squares, freedom, 0, 0 // allocation never changed: the two cannot be told apart
 	}
-	return ll, lp
+	return squares, freedom, ll, b.LP - b.XL*b.XP*inverse
 }
 
 // add puts r into the bin that it falls into or lies beside; between bins it

@@ -162,6 +162,6 @@ func (f *fit) interval(k *node) (lower, upper float64) {
 	}
 	p := max(0, min(1, k.mean))
 	c := f.z * f.z * k.variance / k.unit // z²/n
-	half := math.Sqrt(c * (p*(1-p) + c/4))
-	return (p + c/2 - half) / (1 + c), (p + c/2 + half) / (1 + c)
+	half, by := math.Sqrt(c*(p*(1-p)+c/4)), 1/(1+c)
+	return (p + c/2 - half) * by, (p + c/2 + half) * by
 }

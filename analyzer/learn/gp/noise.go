@@ -12,12 +12,13 @@ const (
 
 // leafFit is what the fit knows of one bin: the variance unit of a report of
 // weight 1 and dispersion 1; the dispersion phi; the squares and degrees of
-// freedom that it was estimated from; the mean y and its variance r; and its
-// node.
+// freedom that it was estimated from; the mean y and its variance r; its
+// node; and the sums of what the load did.
 type leafFit struct {
 	node                        int
 	unit, phi, squares, freedom float64
 	y, r                        float64
+	ll, lp                      float64
 }
 
 // disperse estimates the noise of each bin's mean: the spread of reports
@@ -39,7 +40,7 @@ func (f *fit) disperse(bins []bin) {
 	for i := range bins {
 		l := &f.leaf[i]
 		l.unit = f.unitAt(f.pilot(bins, i))
-		l.squares, l.freedom = bins[i].noise()
+		l.squares, l.freedom, l.ll, l.lp = bins[i].lines()
 		l.squares /= l.unit
 	}
 	for i := range bins {
@@ -51,9 +52,9 @@ func (f *fit) disperse(bins []bin) {
 		freedom += l.freedom
 	}
 	f.phi = f.floor(sum / freedom)
+	f.local()
 	for i := range bins {
 		l := &f.leaf[i]
-		l.phi = f.around(i, len(bins))
 		l.y, l.r = bins[i].P, l.unit*l.phi/bins[i].W
 	}
 }
@@ -106,15 +107,27 @@ func (f *fit) floor(phi float64) float64 {
 	return max(1e-9, phi)
 }
 
-// around mixes the dispersion of bin i's neighbourhood with the overall one.
-func (f *fit) around(i, n int) float64 {
+// local sets the dispersion of each bin: that of its neighbourhood mixed with
+// the overall one.
+func (f *fit) local() {
 	const worth = 8
+	n := len(f.leaf)
 	sum, freedom := worth*f.phi, float64(worth)
-	for j := max(0, i-near); j <= min(n-1, i+near); j++ {
+	for j := range min(near, n) {
 		sum += f.leaf[j].squares
 		freedom += f.leaf[j].freedom
 	}
-	return f.floor(sum / freedom)
+	for i := range f.leaf {
+		if j := i + near; j < n {
+			sum += f.leaf[j].squares
+			freedom += f.leaf[j].freedom
+		}
+		if j := i - near - 1; j >= 0 {
+			sum -= f.leaf[j].squares
+			freedom -= f.leaf[j].freedom
+		}
+		f.leaf[i].phi = f.floor(sum / freedom)
+	}
 }
 
 // scale is what an effect of the load of 1 does at a place of the given noise
@@ -136,14 +149,13 @@ func (f *fit) effects(bins []bin) {
 		b, l := &bins[i], &f.leaf[i]
 		weight += b.N
 		at += b.N * b.L
-		ll, lp := b.byLoad()
-		if ll == 0 {
+		if l.ll == 0 {
 			continue
 		}
 		g := f.scale(l.unit, b.P)
-		v := l.r * b.W // of one unit of weight
-		info += ll * g * g / v
-		sum += lp * g / v
+		by := g / (l.r * b.W) // over the variance of one unit of weight
+		info += l.ll * g * by
+		sum += l.lp * by
 	}
 	f.effect, f.effectVar, f.loadRef = sum/info, 1/info, at/weight
 	for i := range bins {
