@@ -207,12 +207,15 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab.Plan, *trimtab.Outcome) {
 	value := .93
 	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: "tick", Objective: "njc", Capacity: 16, Value: &value}
+	p.Audit = &trimtab.Audit{Now: trimtab.Fairness{Slack: .03, Least: .91}, Target: &trimtab.Fairness{Least: .97},
+		Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 16, Used: 14.9, Demanded: 17.2, Binds: 3}, {Resource: "memory", Capacity: 64 << 30, Used: 22 << 30, Demanded: 25 << 30}}}
 	if sequence%7 == 0 {
 		p.Cause = "alert CheckoutSlow (checkout)"
 	}
 	o := &trimtab.Outcome{Pool: "shop", Host: "host-a", Epoch: 3, Sequence: sequence, Step: 1, Time: t.Add(40 * time.Millisecond), Took: .031}
 	for i := range services {
 		w := &services[i]
+		judge(p.Audit, w, s.have[w.name])
 		if w.mode == trimtab.Off || s.missing[w.name] {
 			if w.mode != trimtab.Off {
 				p.Held = map[string]string{w.name: "no load from spans for 3 rounds"}
@@ -249,6 +252,20 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 		o.Results = append(o.Results, trimtab.Result{Target: w.name, Resource: "cpu", Status: status, Found: trimtab.Units(next), Known: true})
 	}
 	return p, o
+}
+
+// judge adds a workload to an audit.
+func judge(audit *trimtab.Audit, w *service, has float64) {
+	a := trimtab.AuditedWorkload{Workload: w.name, Entitlement: 1. / 8, Share: has / 16, Dominant: "cpu"}
+	if w.mode != trimtab.Off {
+		satisfied := min(1, has/w.demand(w.load*1.22))
+		a.Satisfaction = &satisfied
+		if satisfied < .99 {
+			a.Binding, a.Shortfall, a.Envy, a.Envies = "cpu", (1-satisfied)/2, .04, "search"
+			audit.Now.Short, audit.Now.Shortfall, audit.Now.Envious, audit.Now.Envy = 1, a.Shortfall, 1, .04
+		}
+	}
+	audit.Workloads = append(audit.Workloads, a)
 }
 
 func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64) *trimtab.Holding {

@@ -104,9 +104,6 @@ func pageIsReadable(t *testing.T, b context.Context, s *scene, page pageOf) {
 	}
 }
 
-// focused describes what has the focus, "" for nothing.
-const focused = `(() => { const e = document.activeElement; return e === document.body ? '' : [e.tagName, e.name ?? '', e.getAttribute('href') ?? '', (e.textContent ?? '').trim().slice(0, 30)].join(' '); })()`
-
 func pageIsWalked(t *testing.T, b context.Context, s *scene, page pageOf) {
 	p := s.open(b, t, page.path, wide())
 	p.until(page.ready)

@@ -31,6 +31,7 @@ func everyPage() []pageOf {
 		{"overview", "/", isLive, []string{"Allocated of cores", "of 16", "search", "misses its SLO", "payments", "held: no load from spans for 3 rounds", "90% under 200ms", "epoch 3", "3-1"}},
 		{"workload", "/workloads/checkout?range=all", isLive + " && " + isDrawn, []string{"Why it has what it has", "bound by", "missing: no answer from Prometheus", "What lost", "stay: the SLO would be missed", "Needs for its SLO, cores", "Decisions, newest first", "CPUQuota=", "kubectl patch", "SLO: 95% under 200ms"}},
 		{"pipeline", "/pipeline", isLive, []string{"host-a:4711", "epoch 3", "collector", "no spans arrive", "spans", "Redelivered"}},
+		{"fairness", "/fairness", isLive, []string{"Sharing incentive", "Envy", "Dominant share", "64 GiB", "cpu", "Kept from more by", "checkout"}},
 	}
 }
 

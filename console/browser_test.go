@@ -156,6 +156,9 @@ func call[P, R any](p *tab, c cdp.Command[P, R], params P) R {
 	return r
 }
 
+// focused describes what has the focus, "" for nothing.
+const focused = `(() => { const e = document.activeElement; return e === document.body ? '' : [e.tagName, e.name ?? '', e.getAttribute('href') ?? '', (e.textContent ?? '').trim().slice(0, 30)].join(' '); })()`
+
 // until waits until a JavaScript expression is true.
 func (p *tab) until(expression string) {
 	p.t.Helper()

@@ -29,6 +29,7 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /{$}", s.drawOverview)
 	mux.HandleFunc("GET /workloads/{name}", s.drawWorkload)
 	mux.HandleFunc("GET /pipeline", s.drawPipeline)
+	mux.HandleFunc("GET /fairness", s.drawFairness)
 	mux.Handle("GET /web/{version}/{file...}", s.assets)
 }
 
@@ -49,7 +50,7 @@ type frame struct {
 }
 
 func (s *site) frame(page, title, json string) frame {
-	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now()}
+	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now(), Fair: s.view.audited() != nil}
 	if s.options.Ready != nil {
 		f.NotReady = s.options.Ready()
 	}

@@ -29,23 +29,28 @@ type loss struct {
 
 func (s *site) drawPipeline(w http.ResponseWriter, r *http.Request) {
 	f := flow{Frame: s.frame("pipeline", "Pipeline", "/api/v1/pipeline"), Pipeline: s.pipelineState(r.Context())}
-	var lag trimtab.Seconds
-	for i := range f.Stages {
-		stage := &f.Stages[i]
+	var oldest trimtab.Seconds
+	for _, stage := range f.Stages {
 		f.Waiting += stage.Waiting
 		f.Redelivered += stage.Redelivered
-		for _, q := range stage.Queues {
-			if q.Lag != nil {
-				lag = max(lag, *q.Lag)
-			}
-		}
+		oldest = max(oldest, lag(stage))
 	}
-	if lag > 0 {
-		f.Lag = "for " + Age(lag)
+	if oldest > 0 {
+		f.Lag = "for " + Age(oldest)
 	}
 	f.Shown = f.Inputs[:min(len(f.Inputs), shownInputs)]
 	f.Losses = losses(&f.Pipeline)
 	s.render(w, http.StatusOK, "pipeline.html", &f)
+}
+
+// lag is the age of the oldest value that waits for a stage; 0: none does.
+func lag(s StageState) (oldest trimtab.Seconds) {
+	for _, q := range s.Queues {
+		if q.Lag != nil {
+			oldest = max(oldest, *q.Lag)
+		}
+	}
+	return oldest
 }
 
 // losses gathers the counts by kind, in order.

@@ -12,27 +12,46 @@ import (
 // words are the functions of the templates.
 func (s *site) words() template.FuncMap {
 	return template.FuncMap{
-		"asset":       s.assets.address,
-		"number":      Number,
-		"optional":    Optional,
-		"percent":     Percent,
-		"amount":      Amount,
-		"amountIn":    amountIn,
-		"performance": Performance,
-		"quantity":    Quantity,
-		"latency":     Latency,
-		"age":         Age,
-		"unit":        Unit,
-		"page":        func(workload string) string { return address("/workloads/", workload) },
-		"iso":         func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
-		"utc":         func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") },
-		"list":        func(v ...any) []any { return v },
-		"bare":        func(workload, summary string) string { return strings.TrimPrefix(summary, workload+": ") },
-		"band":        func(b *trimtab.Band, share bool) string { return between(b.Lower, b.Upper, share) },
-		"effect":      effectWords,
-		"utilityBar":  utilityBar,
-		"sloBar":      sloBar,
+		"asset":           s.assets.address,
+		"number":          Number,
+		"optional":        Optional,
+		"percent":         percentOf,
+		"amount":          Amount,
+		"amountIn":        amountIn,
+		"performance":     Performance,
+		"quantity":        Quantity,
+		"latency":         Latency,
+		"age":             Age,
+		"unit":            Unit,
+		"page":            func(workload string) string { return address("/workloads/", workload) },
+		"iso":             func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
+		"utc":             func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") },
+		"list":            func(v ...any) []any { return v },
+		"bare":            func(workload, summary string) string { return strings.TrimPrefix(summary, workload+": ") },
+		"band":            func(b *trimtab.Band, share bool) string { return between(b.Lower, b.Upper, share) },
+		"effect":          effectWords,
+		"utilityBar":      utilityBar,
+		"sloBar":          sloBar,
+		"lag":             lag,
+		"usedBar":         usedBar,
+		"satisfactionBar": satisfactionBar,
+		"sized": func(v float64, resource string) string {
+			return amountIn(trimtab.Units(v), resource) + " " + Unit(resource)
+		},
 	}
+}
+
+// percentOf takes what templates have: a number, or where there may be one.
+func percentOf(v any) string {
+	switch v := v.(type) {
+	case float64:
+		return Percent(v)
+	case *float64:
+		if v != nil {
+			return Percent(*v)
+		}
+	}
+	return Missing
 }
 
 func between(lower, upper float64, share bool) string {

@@ -7,6 +7,7 @@ import { number, percent, unit } from './format.js';
 import { fillTable } from './table.js';
 
 const height = 240;
+const patience = 10_000; // ms for an answer
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const stepped = uPlot.paths.stepped({ align: 1 });
 
@@ -226,7 +227,8 @@ function performance(n) {
 
 // Charts are the four of a page, and the time that they show.
 export class Charts {
-  #asked = null;
+  #asking = false;
+  #again = false;
 
   // api is the address of the workload in the API.
   constructor(api) {
@@ -239,27 +241,33 @@ export class Charts {
     for (const c of this.overTime) c.place.addEventListener('dblclick', () => this.#show(new URL(location.pathname + withoutZoom(), location.href)));
   }
 
-  // update asks for the numbers again and draws them; without an answer the
-  // old ones stay, and the page says that the connection is lost.
+  // update asks for the numbers again and draws them; while they are on their
+  // way it waits for them. Without an answer the old ones stay, and the page
+  // says that the connection is lost.
   async update() {
-    this.#asked?.abort();
-    const asked = (this.#asked = new AbortController());
-    const since = new URL(location.href).searchParams.get('range') ?? '';
-    const get = async (part, name, value) => {
-      const url = new URL(this.api);
-      url.pathname += part;
-      url.searchParams.set(name, value);
-      const answer = await fetch(url, { signal: asked.signal });
-      if (!answer.ok) throw new Error(`${url.pathname}: ${answer.status}`);
-      return answer.json();
-    };
+    this.#again = this.#asking;
+    if (this.#asking) return;
+    this.#asking = true;
     try {
-      const [e, h] = await Promise.all([get('', 'observations', 500), get('/history', 'since', since === 'all' ? '' : since || '15m')]);
+      const range = new URL(location.href).searchParams.get('range') ?? '15m';
+      const [e, h] = await Promise.all([this.#get('', 'observations', 500), this.#get('/history', 'since', range === 'all' ? '' : range)]);
       this.curve.draw(e);
       for (const c of this.overTime) c.draw({ h, e, view: zoomed });
-    } catch (error) {
-      if (!asked.signal.aborted) console.warn('charts:', error.message);
+    } catch {
+      // The next drawing asks again.
+    } finally {
+      this.#asking = false;
+      if (this.#again) this.update();
     }
+  }
+
+  async #get(part, name, value) {
+    const url = new URL(this.api);
+    url.pathname += part;
+    url.searchParams.set(name, value);
+    const answer = await fetch(url, { signal: AbortSignal.timeout(patience) });
+    if (!answer.ok) throw new Error(`${url.pathname}: ${answer.status}`);
+    return answer.json();
   }
 
   // A range that was dragged goes into the address, as one that was chosen.

@@ -35,7 +35,8 @@ export class Live {
     this.#visible();
   }
 
-  // draw asks for the page that the address names and draws it.
+  // draw asks for the page that the address names and draws it. One that is
+  // asked for meanwhile is forgotten: the reader wants another one.
   async draw() {
     clearTimeout(this.#next);
     this.#next = 0;
@@ -51,6 +52,8 @@ export class Live {
       this.#take(fresh);
     } catch (e) {
       if (!asked.signal.aborted) this.#fail(e.message);
+    } finally {
+      if (this.#asked === asked) this.#asked = null;
     }
   }
 
@@ -67,10 +70,17 @@ export class Live {
     this.drawn();
   }
 
-  // soon draws at most once a second, however many events come.
+  // soon draws at most once a second, however many events come, and only when
+  // the answer before is here: a slow server is not asked more, and its answers
+  // are drawn.
   soon() {
     if (this.#next || document.hidden) return;
-    this.#next = setTimeout(() => this.draw(), Math.max(0, this.#last + between - Date.now()));
+    const pause = Math.max(0, this.#last + between - Date.now());
+    this.#next = setTimeout(() => {
+      this.#next = 0;
+      if (this.#asked) this.soon();
+      else this.draw();
+    }, pause || between / 4);
   }
 
   // A page that nobody sees holds no connection: browsers give few to a site.
@@ -145,7 +155,7 @@ export class Live {
     if (this.#retryAt) {
       const left = Math.max(0, Math.ceil((this.#retryAt - Date.now()) / 1000));
       this.banner.querySelector('span').textContent = `What you see is of then. Next attempt in ${left} s.`;
-    } else if (!document.hidden && Date.now() - this.#last > atLeast) {
+    } else if (!document.hidden && !this.#asked && Date.now() - this.#last > atLeast) {
       this.draw();
     }
   }
