@@ -12,8 +12,9 @@ import (
 
 // calcCmd is `trimtab calc`: one algorithm of the papers on a file.
 type calcCmd struct {
-	EDRF calcEDRFCmd `cmd:"" name:"edrf" help:"Divide several resources by weighted extended dominant resource fairness."`
-	NJC  calcNJCCmd  `cmd:"" name:"njc" help:"Divide one resource so that nobody has a justified complaint."`
+	EDRF     calcEDRFCmd     `cmd:"" name:"edrf" help:"Divide several resources by weighted extended dominant resource fairness."`
+	Forecast calcForecastCmd `cmd:"" name:"forecast" help:"Bound the highest load of each coming round, from the loads before it."`
+	NJC      calcNJCCmd      `cmd:"" name:"njc" help:"Divide one resource so that nobody has a justified complaint."`
 }
 
 // calculate runs an algorithm from standard input to standard output.
