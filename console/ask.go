@@ -12,13 +12,14 @@ import (
 )
 
 // Path returns the part of a path that names a workload, and the query that
-// belongs to it: names are any text, and "." and ".." would be gone before a
+// belongs to it: names are any text, and ".", ".." and "/" would be gone before a
 // server saw them.
 //
 //	segment, query := console.Path(name)
 //	address := "/api/v1/workloads/" + segment + "?" + query
 func Path(workload string) (segment, query string) {
-	if workload == "" || workload == "." || workload == ".." || workload == unnamed {
+	switch workload {
+	case "", ".", "..", "/", unnamed:
 		return unnamed, "name=" + url.QueryEscape(workload)
 	}
 	return url.PathEscape(workload), ""

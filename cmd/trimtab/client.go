@@ -61,10 +61,16 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 	if resp.StatusCode/100 != 2 {
 		var p struct{ Error string }
 		if json.Unmarshal(b, &p) == nil && p.Error != "" {
-			return errors.New(p.Error)
+			return errors.New(visible(p.Error))
 		}
-		p.Error = strings.TrimSpace(string(b))
+		p.Error = visible(strings.TrimSpace(string(b)))
 		return fmt.Errorf("ask %s%s: %s: %s", shownURL(c.URL), path, resp.Status, p.Error)
+	}
+	if c.Output == "text" || c.Output == "wide" {
+		// For people; programs get the names as they are.
+		if shown, err := visibleJSON(b); err == nil {
+			b = shown
+		}
 	}
 	if err := json.Unmarshal(b, into); err != nil {
 		return hint(fmt.Errorf("read answer of %s: %w", shownURL(c.URL), err), "is that a trimtab of this version?")

@@ -72,6 +72,9 @@ func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 		var s console.Status
 		if c.call(ctx, http.MethodGet, statusPath, nil, &s) == nil {
 			for i := range s.Workloads {
+				if visible(s.Workloads[i].Name) != s.Workloads[i].Name {
+					continue // not to be typed, and maybe not to be shown
+				}
 				items = append(items, completion.Item{Word: s.Workloads[i].Name, Help: s.Workloads[i].State})
 			}
 		}
