@@ -14,6 +14,7 @@ import (
 type calcCmd struct {
 	EDRF     calcEDRFCmd     `cmd:"" name:"edrf" help:"Divide several resources by weighted extended dominant resource fairness."`
 	Forecast calcForecastCmd `cmd:"" name:"forecast" help:"Bound the highest load of each coming round, from the loads before it."`
+	Learn    calcLearnCmd    `cmd:"" name:"learn" help:"Learn a performance curve from reports, with bounds."`
 	NJC      calcNJCCmd      `cmd:"" name:"njc" help:"Divide one resource so that nobody has a justified complaint."`
 }
 
