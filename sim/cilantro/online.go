@@ -49,6 +49,8 @@ type steps struct {
 	loop  *cluster.Loop
 	start time.Time
 	units []int
+	// look tells that the planner decides after the reports of this window.
+	look bool
 }
 
 // start is the time at which runs start: the beginning of a round and of a
@@ -81,6 +83,8 @@ func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
 			d := wanted{demand: factor * w.demandAtMedian(i), slo: j.SLO}
 			a.Learner = func() learn.Learner { return d }
 		}
+		inner := a.Learner
+		a.Learner = func() learn.Learner { return drowsy{inner(), &s.look} }
 		c.Analyzer.Workloads = append(c.Analyzer.Workloads, a)
 		c.Planner.Workloads = append(c.Planner.Workloads, planner.WorkloadConfig{Name: j.Name, Mode: trimtab.Act,
 			Weight: j.Weight, Min: 1, Max: capacity, SLO: j.SLO, Utility: j.utility})
@@ -111,6 +115,7 @@ func (s *steps) at(k int) time.Time { return s.start.Add(time.Duration(k*WindowS
 // Tell turns reports into the samples that a Prometheus would give.
 func (s *steps) Tell(k int, reports []Report) {
 	now := s.at(k + 1)
+	s.look = (k+1)%Windows == 0
 	for i := range reports {
 		r, name := &reports[i], s.world.jobs[i].Name
 		if r.Silent {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -37,6 +39,7 @@ type Series struct {
 const (
 	width  = 9 * vg.Inch
 	height = 4.5 * vg.Inch
+	margin = 1.6 * vg.Inch
 )
 
 // palette is that of Okabe and Ito.
@@ -57,7 +60,8 @@ func (c *Chart) begin() *plot.Plot {
 		*style = font.From(sans, size)
 	}
 	p.Title.Padding = 8
-	p.Legend.Top, p.Legend.Padding, p.Legend.YPosition = true, 2, draw.PosCenter
+	p.Legend.Top, p.Legend.Left, p.Legend.Padding, p.Legend.YPosition = true, true, 2, draw.PosCenter
+	p.Y.Tick.Marker = plot.TickerFunc(ticks)
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = color.Gray{225}
@@ -71,7 +75,11 @@ func (c *Chart) end(p *plot.Plot, w io.Writer) error {
 		p.Y.Min, p.Y.Max = c.Low, c.High
 	}
 	canvas := vgsvg.New(width, height)
-	p.Draw(draw.New(canvas))
+	// The legend is beside the plot, where it covers nothing.
+	whole, legend := draw.New(canvas), p.Legend
+	p.Legend = plot.NewLegend()
+	p.Draw(draw.Crop(whole, 0, -margin, 0, 0))
+	legend.Draw(draw.Crop(whole, width-margin+8, 0, 0, -0.4*vg.Inch))
 	if _, err := canvas.WriteTo(w); err != nil {
 		return fmt.Errorf("draw %s: %w", c.Title, err)
 	}
@@ -130,6 +138,7 @@ func (c *Chart) Points(w io.Writer) error {
 		p.Add(labels)
 	}
 	p.X.Padding, p.Y.Padding = 6, 6
+	p.X.Max += 0.12 * (p.X.Max - p.X.Min) // room for the last label
 	return c.end(p, w)
 }
 
@@ -138,7 +147,7 @@ func (c *Chart) Points(w io.Writer) error {
 func (c *Chart) Bars(w io.Writer) error {
 	p := c.begin()
 	n := max(len(c.Series), 1)
-	wide := (width - 1.2*vg.Inch) / vg.Length(max(len(c.Names), 1)*(n+1))
+	wide := (width - margin - 1.2*vg.Inch) / vg.Length(max(len(c.Names), 1)*(n+1))
 	for i := range c.Series {
 		b, err := plotter.NewBarChart(plotter.Values(c.Series[i].Y), wide)
 		if err != nil {
@@ -150,5 +159,25 @@ func (c *Chart) Bars(w io.Writer) error {
 		p.Legend.Add(c.Series[i].Name, b)
 	}
 	p.NominalX(c.Names...)
+	p.X.Min, p.X.Max = -0.6, float64(len(c.Names))-0.4
 	return c.end(p, w)
+}
+
+// ticks are the round numbers of about six steps.
+func ticks(low, high float64) []plot.Tick {
+	if !(high > low) {
+		return plot.DefaultTicks{}.Ticks(low, high)
+	}
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/6)))
+	for _, m := range []float64{5, 2} {
+		if (high-low)/(m*step) >= 4 {
+			step *= m
+			break
+		}
+	}
+	var out []plot.Tick
+	for i := math.Ceil(low / step); i*step <= high+step/1e6; i++ {
+		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(math.Round(i*step*1e9)/1e9, 'g', 4, 64)})
+	}
+	return out
 }
