@@ -18,7 +18,9 @@
 // flatten a curve over a/l and raise the bound of the load.
 //
 // Not every report teaches the curve. Set aside, and counted, are reports
-// during which, or shortly before which, the allocation changed; reports
+// during which, or shortly before which, the allocation changed; those of a
+// workload that was short, got more, and still works off what waited; the
+// first one after a silence of more than a round; reports
 // without a known allocation (an unlimited one counts as the declared
 // maximum, since the planner never gives more; without one it is unknown);
 // and reports without load or requests. Missing is never zero: an interval

@@ -50,6 +50,7 @@ type workload struct {
 	recent []rate
 	// transients counts reports set aside in a row.
 	transients int
+	recovery   recovery
 	// sawLoad and sawPerformance are when each was last true.
 	sawLoad, sawPerformance time.Time
 	toldFallback            string
@@ -276,6 +277,7 @@ func (w *workload) close(v *interval, c *counts) {
 	case w.forecaster != nil && w.forecaster.Observe(*r.load) != nil:
 		c.refused++
 	}
+	w.recover(&r)
 	w.teachProxy(&r, v.proxy, c)
 	w.teach(&r, c)
 	w.last = r

@@ -1,0 +1,91 @@
+package analyzer
+
+import (
+	"testing"
+	"time"
+)
+
+// shown is a report each second: allocation, load, performance of 100
+// requests.
+func shown(w *workload, at int, allocation, load, performance float64) string {
+	r := report{at: time.Unix(int64(at), 0), allocation: &allocation, load: &load, performance: &performance, requests: 100}
+	w.recover(&r)
+	w.last = r
+	return r.aside
+}
+
+func recovering(t *testing.T) *workload {
+	t.Helper()
+	a, err := New(Config{Workloads: []Workload{{Name: "w", Target: 0.9}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.workloads[0]
+}
+
+func TestAShortWorkloadTeachesAndItsWayOutOfShortageDoesNot(t *testing.T) {
+	w := recovering(t)
+	for i, c := range []struct {
+		allocation, performance float64
+		aside                   string
+	}{
+		{4, 0.3, ""}, {4, 0.32, ""}, {4, 0.28, ""}, // short: learnt
+		{8, 0.4, ""},          // the change itself: judged by its settling time
+		{8, 0.6, "transient"}, // the backlog drains
+		{8, 0.8, "transient"},
+		{8, 0.95, "transient"},
+		{8, 0.96, ""}, // done
+		{8, 0.7, ""}, {8, 0.95, ""},
+	} {
+		if got := shown(w, i, c.allocation, 20, c.performance); got != c.aside {
+			t.Errorf("report %d %+v: %q", i, c, got)
+		}
+	}
+}
+
+func TestABacklogThatNeverEndsIsLearntFrom(t *testing.T) {
+	w := recovering(t)
+	shown(w, 0, 4, 20, 0.1)
+	aside := 0
+	for i := range 20 {
+		if shown(w, i+1, 8, 20, 0.12+0.12*float64(min(i, 7))) != "" {
+			aside++
+		}
+	}
+	if aside > patience {
+		t.Errorf("%d reports in a row set aside", aside)
+	}
+}
+
+func TestAWorkloadThatRisesBecauseItsLoadFallsTeaches(t *testing.T) {
+	w := recovering(t)
+	shown(w, 0, 4, 20, 0.3)
+	shown(w, 1, 8, 20, 0.4)
+	if got := shown(w, 2, 8, 10, 0.9); got != "" {
+		t.Error(got)
+	}
+}
+
+func TestAWorkloadThatWasWellIsNotRecovering(t *testing.T) {
+	w := recovering(t)
+	shown(w, 0, 4, 20, 0.91)
+	for i, p := range []float64{0.91, 0.99, 1} {
+		if got := shown(w, i+1, 8, 20, p); got != "" {
+			t.Errorf("report %d: %q", i, got)
+		}
+	}
+}
+
+func TestTheFirstReportAfterASilenceIsSetAsideButNotForever(t *testing.T) {
+	w := recovering(t)
+	shown(w, 0, 4, 20, 0.95)
+	aside := 0
+	for i := range 10 {
+		if shown(w, 60*(i+1), 4, 20, 0.95) == "transient" {
+			aside++
+		}
+	}
+	if aside != patience {
+		t.Errorf("%d of 10 lonely reports set aside, want %d", aside, patience)
+	}
+}
