@@ -158,7 +158,11 @@ func (v *View) silent(s *state, now time.Time) *MissingInput {
 	case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
 		return &MissingInput{Input: "estimate", Reason: "nothing from the analyzer", Since: e.Time}
 	case e.Hold != "" && len(s.lacks) == 0:
-		return &MissingInput{Input: "estimate", Reason: e.Hold, Since: s.holdSince}
+		m := &MissingInput{Input: "estimate", Reason: e.Hold, Since: s.holdSince}
+		if w := strings.Fields(e.Hold); len(w) > 3 && w[0] == "no" && w[2] == "from" {
+			m.Input, m.Source = w[1], w[3]
+		}
+		return m
 	}
 	if k := s.knob(v.config.Resource); k != nil && k.Problem != "" && s.lacks["allocation"].Reason == "" {
 		return &MissingInput{Input: "allocation", Source: k.Knob, Reason: k.Problem, Since: s.knobSince}

@@ -188,12 +188,18 @@ func begun(since time.Time, is bool, now time.Time) time.Time {
 	return since
 }
 
+// notLearnt is the input that says that a report was there and not learnt from.
+const notLearnt = "report"
+
 // lack notes which inputs are missing, since the last time they were there.
 func (s *state) lack(e *trimtab.Estimate) {
 	before := s.lacks
 	s.lacks = nil
 	for i := range e.Inputs {
 		in := &e.Inputs[i]
+		if in.Name == notLearnt {
+			continue // it is there
+		}
 		if in.Missing == "" {
 			if s.seen == nil {
 				s.seen = map[string]time.Time{}

@@ -153,6 +153,7 @@ workloads:
 		}
 		return e
 	}
+	began := time.Now()
 	a.broken.Store(true)
 	if err := os.Rename(filepath.Join(root, "w_vanished"), filepath.Join(t.TempDir(), "gone")); err != nil {
 		t.Fatal(err)
@@ -185,6 +186,7 @@ workloads:
 		}
 		return nil
 	})
+	saysSince(t, p, a, began)
 	reasons := map[string]string{"w_error": "500", "w_slow": "", "w_cut": "", "w_nan": "", "w_inf": "", "w_negative": "", "w_empty": "", "w_junk": "", "w_frozen": "", "w_vanished": "no such file"}
 	for name, want := range reasons {
 		code, out := p.command("explain", name)
@@ -201,4 +203,51 @@ workloads:
 		}
 	}
 	p.stop()
+}
+
+// saysSince checks that the pipeline names the missing input of each workload,
+// and the list why it is held, both with a time since about when it began.
+func saysSince(t *testing.T, p *program, a *answers, began time.Time) {
+	t.Helper()
+	read := func(path string, into any) {
+		code, body, err := p.get(path)
+		if err == nil {
+			err = json.Unmarshal([]byte(body), into)
+		}
+		if err != nil || code != http.StatusOK {
+			t.Fatal(path, code, err, body)
+		}
+	}
+	// The last good value may be from shortly before.
+	about := func(since time.Time) bool {
+		return since.After(began.Add(-10*time.Second)) && since.Before(time.Now())
+	}
+	var pipe console.Pipeline
+	read("/api/v1/pipeline", &pipe)
+	missing := map[string]console.MissingInput{}
+	for _, m := range pipe.Inputs {
+		missing[m.Workload] = m
+	}
+	var status console.Status
+	read("/api/v1/status?q=held", &status)
+	held := map[string]time.Time{}
+	for _, r := range status.Workloads {
+		held[r.Name] = r.Since
+	}
+	for name := range a.faults {
+		m, ok := missing[name]
+		t.Logf("pipeline: %s lacks %s since %.1f s before the fault: %s", name, m.Input, began.Sub(m.Since).Seconds(), m.Reason)
+		if !ok || !about(m.Since) || m.Reason == "" {
+			t.Errorf("pipeline does not say since when %s has no input: %+v", name, m)
+		}
+		if !about(held[name]) {
+			t.Errorf("status does not say since when %s is held: %v", name, held[name])
+		}
+	}
+	if m, ok := missing["w_well"]; ok {
+		t.Errorf("w_well lacks nothing: %+v", m)
+	}
+	if m := missing["w_vanished"]; m.Reason == "" || !about(m.Since) {
+		t.Errorf("the group that vanished: %+v", m)
+	}
 }

@@ -274,7 +274,7 @@ func ruled(t *testing.T, name string) {
 	}
 	count, problems := rulefile.Check([]rulefile.File{{Name: "hostile.yaml", Data: text}})
 	for _, p := range problems {
-		if p.File != "hostile.yaml" || p.Line < 1 || p.Line > bytes.Count(text, []byte("\n"))+1 {
+		if p.File != "hostile.yaml" || p.Line < 1 || p.Line > len(bytes.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }))+1 {
 			t.Errorf("%q: a problem without a place: %v", name, p)
 		}
 	}
