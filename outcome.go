@@ -106,6 +106,9 @@ type Held struct {
 	// not over Now, where that must not be taken away.
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
+	// Floor is what is in use, with a margin: no less may be set now. 0: not
+	// measured.
+	Floor float64 `json:"floor,omitempty"`
 	// Problem is empty, or why the knob cannot be used now; Now is then the
 	// last value known.
 	Problem string `json:"problem,omitempty"`
@@ -129,7 +132,7 @@ func (h *Holding) Validate() error {
 		if err := named("target", t.Target); err != nil {
 			return err
 		}
-		for _, a := range []Amount{t.Now, t.Baseline, Units(t.Min), Units(t.Max)} {
+		for _, a := range []Amount{t.Now, t.Baseline, Units(t.Min), Units(t.Max), Units(t.Floor)} {
 			if err := a.Validate(); err != nil {
 				return err
 			}

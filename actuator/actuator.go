@@ -272,7 +272,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.Held{
 			Target: k.Name, Resource: k.Resource, Knob: k.Knob.String(),
-			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Problem: k.report(),
+			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(),
 		})
 	}
 	return h

@@ -41,7 +41,13 @@
 //	p < L_r(a_r)  and, for some q that may be short, or is known to be:
 //	L_q(a_q) <= p  or  U_q(a_q) < L_r(a_r),   and   U_q(max_q) >= L_r(a_r).
 //
-// The limits of the rule: until anything is known every resource is blamed, so
+// Where use is measured there is better evidence: a resource is idle when its
+// floor (see trimtab.Held) is at most 0.85 of the limit, or at most 0.7 of the
+// cores are used and 2% of the periods throttled. More of what is idle would
+// not help, so that a report below the target, with something else not idle,
+// proves p_r(a_r) >= target for an idle r.
+//
+// The limits of the rule: where nothing is measured, until anything is known every resource is blamed, so
 // that first demands are too high rather than too low; of two resources that
 // always move together neither can be told apart, and both keep the blame; and
 // a change that makes a service need more of r is seen only once more of q is

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -28,6 +29,8 @@ type axis struct {
 	held    history
 	// allocation is what was in force in the latest report; nil: unknown.
 	allocation *float64
+	// floors are the latest per host, of what is in use: see trimtab.Held.
+	floors map[string]float64
 }
 
 // beginAxes makes the learners of the further resources anew.
@@ -45,7 +48,57 @@ func (w *workload) beginAxes() {
 func (w *workload) takeFurther(h *trimtab.Holding) {
 	for _, a := range w.axes {
 		a.held.take(h, w.Name, a.Resource)
+		for i := range h.Targets {
+			if t := &h.Targets[i]; t.Target == w.Name && t.Resource == a.Resource {
+				if a.floors == nil {
+					a.floors = map[string]float64{}
+				}
+				if len(a.floors) < maxHosts {
+					a.floors[h.Host] = t.Floor
+				}
+			}
+		}
 	}
+}
+
+const (
+	// A resource is idle when so little of it is used: of the allocation as
+	// measured, and with the margin that a floor holds.
+	idleUsage, idleFloor = 0.7, 0.85
+	// idleThrottled is the part of the periods that may be throttled all the same.
+	idleThrottled = 0.02
+)
+
+// idle reports whether the measured use of a says that more of it would not be
+// used. What is not measured is not idle.
+func (a *axis) idle() bool {
+	if len(a.floors) != 1 || a.allocation == nil {
+		return false
+	}
+	for _, floor := range a.floors {
+		return floor > 0 && floor <= idleFloor**a.allocation
+	}
+	return false
+}
+
+// idleFirst is idle of the first resource, by the samples of its use.
+func (w *workload) idleFirst(r *report) bool {
+	used := w.recentSample(trimtab.Usage, r.at)
+	if used == nil || r.allocation == nil || used.Value > idleUsage**r.allocation {
+		return false
+	}
+	t := w.recentSample(trimtab.Throttled, r.at)
+	return t == nil || t.Value <= idleThrottled
+}
+
+// recentSample returns the latest sample of q unless it is older than two
+// reports or two seconds.
+func (w *workload) recentSample(q trimtab.Quantity, at time.Time) *trimtab.Sample {
+	s := w.samples[q]
+	if s == nil || at.Sub(s.Time) > max(2*w.config.Report, 2*time.Second) {
+		return nil
+	}
+	return s
 }
 
 // scaled maps an allocation to (0, 1]: learners resolve ratios, and bytes are
@@ -93,15 +146,17 @@ type view struct {
 	// at is the allocation of the report and most the maximum, load the load,
 	// all in what the learner counts in.
 	at, most, load float64
+	// idle tells that its measured use leaves much of it unused.
+	idle bool
 }
 
 // views returns the resources whose allocation is known, the first one first.
 func (w *workload) views(r *report) []view {
-	out := []view{{w.learner, *r.allocation, w.Max, *r.load}}
+	out := []view{{w.learner, *r.allocation, w.Max, *r.load, w.idleFirst(r)}}
 	for _, a := range w.axes {
 		v := view{learner: a.learner}
 		if a.allocation != nil && *a.allocation > 0 {
-			v = view{a.learner, a.scaled(*a.allocation), 1, a.load(*r.load)}
+			v = view{a.learner, a.scaled(*a.allocation), 1, a.load(*r.load), a.idle()}
 		}
 		out = append(out, v)
 	}
@@ -136,32 +191,43 @@ func excused(views []view, i int, p float64) bool {
 	return false
 }
 
+// says returns what a report of performance p says of resource i: p itself, or
+// target where the shortfall is another's and i is measured to be idle: more of
+// it would not help. ok is false when it says nothing.
+func says(views []view, i int, p, target float64) (performance float64, ok bool) {
+	busy := slices.ContainsFunc(views, func(v view) bool { return v.at > 0 && !v.idle })
+	switch {
+	case views[i].at <= 0:
+		return 0, false
+	case views[i].idle && busy && p < target:
+		return target, true
+	}
+	return p, !excused(views, i, p)
+}
+
 // teachFurther gives r to the learners of the further resources that it says
-// something about, and reports whether it says something about the first.
-func (w *workload) teachFurther(r *report, c *counts) (first bool) {
+// something about, and returns what it says about the first.
+func (w *workload) teachFurther(r *report, c *counts) (performance float64, ok bool) {
 	if len(w.axes) == 0 {
-		return true
+		return *r.performance, true
 	}
 	views := w.views(r)
-	blamed := make([]bool, len(views))
-	for i := range views {
-		blamed[i] = views[i].at > 0 && !excused(views, i, *r.performance)
-	}
-	for i, v := range views[1:] {
-		if v.at <= 0 {
-			continue
-		}
-		if !blamed[i+1] {
+	performance, ok = says(views, 0, *r.performance, w.Target)
+	told := make([]learn.Observation, len(views))
+	for i, v := range views {
+		if p, ok := says(views, i, *r.performance, w.Target); ok {
+			told[i] = learn.Observation{Time: r.at, Allocation: v.at, Load: v.load, Performance: p, Requests: r.requests, Sigma: r.sigma}
+		} else if v.at > 0 && i > 0 {
 			c.excused++
-			continue
 		}
-		err := v.learner.Observe(learn.Observation{Time: r.at, Allocation: v.at, Load: v.load,
-			Performance: *r.performance, Requests: r.requests, Sigma: r.sigma})
-		if err != nil {
+	}
+	// All are judged by the bounds from before the report.
+	for i, o := range told[1:] {
+		if o.Allocation > 0 && views[i+1].learner.Observe(o) != nil {
 			c.refused++
 		}
 	}
-	return blamed[0]
+	return performance, ok
 }
 
 // estimateFurther adds the curves and allocations of further resources.

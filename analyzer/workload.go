@@ -453,13 +453,14 @@ func (w *workload) teach(r *report, c *counts) {
 		c.aside(r.aside)
 		return
 	}
-	if !w.teachFurther(r, c) {
+	performance, ok := w.teachFurther(r, c)
+	if !ok {
 		r.aside = "other_short"
 		c.aside(r.aside)
 		return
 	}
 	err := w.learner.Observe(learn.Observation{Time: r.at, Allocation: *r.allocation, Load: *r.load,
-		Performance: *r.performance, Requests: r.requests, Sigma: r.sigma})
+		Performance: performance, Requests: r.requests, Sigma: r.sigma})
 	if err != nil {
 		r.aside = "refused"
 		c.aside(r.aside)
