@@ -59,7 +59,7 @@ func sameHost(next *http.Request, via []*http.Request) error {
 func (c *client) ask(ctx context.Context, expr string) (value float64, warnings []string, err error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	form := url.Values{"query": {expr}, "timeout": {strconv.FormatFloat(c.timeout.Seconds(), 'f', -1, 64) + "s"}}
+	form := url.Values{"query": {expr}, "timeout": {strconv.FormatFloat(c.timeout.Seconds(), 'f', -1, 64)}}
 	response, err := c.send(limited, http.MethodPost, form)
 	if err == nil && (response.StatusCode == http.StatusMethodNotAllowed || response.StatusCode == http.StatusNotImplemented) {
 		response.Body.Close()
