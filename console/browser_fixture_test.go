@@ -180,7 +180,7 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 	p := min(1, max(0, w.performanceAt(a, load)+.02*s.rand.NormFloat64()))
 	e := &trimtab.Estimate{Workload: w.name, Time: t, Performance: &p, Allocation: &a, Reports: n, Model: "bintree/1",
 		Load:    &trimtab.LoadForecast{Now: load, Mean: load * 1.03, Upper: load * 1.22, Level: .9, Model: "arma(1,1)"},
-		Latency: map[string]trimtab.Seconds{"p50": trimtab.Seconds(.03 / p), "p99": trimtab.Seconds(.14 / (p * p))},
+		Latency: map[string]trimtab.Seconds{"p50": trimtab.Seconds(.03 / max(p, .05)), "p99": trimtab.Seconds(.14 / max(p*p, .01))},
 		Inputs: []trimtab.Input{{Name: "load", Value: load, Age: .8, Source: "spans"}, {Name: "performance", Value: p, Age: .8, Source: "spans"},
 			{Name: "allocation", Value: a, Age: .3, Source: "cgroup"}, {Name: "throttled", Value: .04, Age: 1.4, Source: "prometheus"}}}
 	curve := &trimtab.Curve{Load: load * 1.22, Level: .9}
@@ -264,6 +264,10 @@ func judge(audit *trimtab.Audit, w *service, has float64) {
 			a.Binding, a.Shortfall, a.Envy, a.Envies = "cpu", (1-satisfied)/2, .04, "search"
 			audit.Now.Short, audit.Now.Shortfall, audit.Now.Envious, audit.Now.Envy = 1, a.Shortfall, 1, .04
 		}
+	}
+	if len(audit.Workloads) == trimtab.MaxAudited {
+		audit.Omitted++
+		return
 	}
 	audit.Workloads = append(audit.Workloads, a)
 }

@@ -70,6 +70,14 @@ func amountIn(a trimtab.Amount, resource string) string {
 	return Number(a.Value/(1<<20)) + " MiB"
 }
 
+// sized prints so much of a resource with its unit.
+func sized(v float64, resource string) string {
+	if resource == "memory" {
+		return amountIn(trimtab.Units(v), resource)
+	}
+	return Number(v) + " " + Unit(resource)
+}
+
 // effectWords says what came of a decision.
 func effectWords(e *Effect, share bool) string {
 	switch e.Performance {
