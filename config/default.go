@@ -22,7 +22,7 @@ func zero() *Config {
 	return &Config{
 		Pool:      Pool{Name: "default"},
 		Objective: "njc",
-		Planning:  Planning{MoveCost: 0.05, Exploration: 0.2},
+		Planning:  Planning{MoveCost: 0.05},
 		Round:     30 * time.Second,
 		Guard: Guard{
 			MaxFall: 0.2, MaxLowered: 0.25, MaxMoved: 0.25, DeadBand: 0.1,

@@ -40,6 +40,9 @@ type Config struct {
 	// Beta weighs the certain demand against exploration (Cilantro, equation
 	// 6), in (0, 1]. Default 3/4.
 	Beta float64
+	// Exploration is the share of a workload's error budget that lowering it on
+	// trial may use, in [0, 1]; see package probe. Default 0: nothing is tried.
+	Exploration float64
 	// Guard bounds every step after the policy; see its package.
 	Guard guard.Config
 	// Others are resources that are pooled beside the first. They need a policy
@@ -181,6 +184,12 @@ func (c Config) Validate() error {
 	case !(c.Beta >= 0 && c.Beta <= 1):
 		return trimtab.Invalidf("planner: beta %v: want a number in (0, 1]", c.Beta)
 	}
+	if !(c.Exploration >= 0 && c.Exploration <= 1) {
+		return trimtab.Invalidf("planner: exploration %v: want a number in [0, 1]", c.Exploration)
+	}
+	if err := c.validateGroups(); err != nil {
+		return err
+	}
 	if d := c.withDefaults(); d.Lease <= d.Round {
 		return trimtab.Invalidf("planner: lease %v must exceed the round of %v", d.Lease, d.Round)
 	}
@@ -240,6 +249,20 @@ func (c Config) validateBounds(w *WorkloadConfig) error {
 	return nil
 }
 
+func (c Config) validateGroups() error {
+	seen := make(map[string]bool, len(c.Groups))
+	for _, g := range c.Groups {
+		switch {
+		case g.Path == "" || seen[g.Path]:
+			return trimtab.Invalidf("planner: group %.40q: want a path of its own", g.Path)
+		case g.Weight != 0 && !positive(g.Weight) || g.Guarantee != 0 && !positive(g.Guarantee):
+			return trimtab.Invalidf("planner: group %s: weight %v, guarantee %v: want finite numbers > 0, or none", g.Path, g.Weight, g.Guarantee)
+		}
+		seen[g.Path] = true
+	}
+	return nil
+}
+
 func (c Config) validateWorkloads() error {
 	names := make(map[string]bool, len(c.Workloads))
 	for _, w := range c.Workloads {
@@ -253,7 +276,7 @@ func (c Config) validateWorkloads() error {
 		case w.Weight != 0 && !positive(w.Weight):
 			return trimtab.Invalidf("planner: workload %s: weight %v: want a finite number > 0", w.Name, w.Weight)
 		}
-		for _, v := range []float64{w.Min, w.Max, w.Default} {
+		for _, v := range []float64{w.Min, w.Max, w.Default, w.Guarantee} {
 			if v != 0 && !positive(v) {
 				return trimtab.Invalidf("planner: workload %s: min %v, max %v, default %v: want finite numbers >= 0", w.Name, w.Min, w.Max, w.Default)
 			}

@@ -12,7 +12,7 @@ type counts struct {
 	leading                     bool
 	rounds, plans, unsolved     uint64
 	dropped, scaled, unanswered uint64
-	refused                     uint64
+	refused, trials             uint64
 	actions                     map[string]uint64
 	ignored                     map[string]uint64
 	held                        int
@@ -50,6 +50,7 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 	yield("trimtab_planner_grows_scaled_total", float64(c.scaled), pool)
 	yield("trimtab_planner_unanswered_total", float64(c.unanswered), pool)
 	yield("trimtab_planner_applies_refused_total", float64(c.refused), pool)
+	yield("trimtab_planner_trials_total", float64(c.trials), pool)
 	for _, mode := range []string{"act", "recommend"} {
 		for _, direction := range []string{"raise", "lower"} {
 			yield("trimtab_planner_actions_total", float64(c.actions[mode+" "+direction]), pool, mode, direction)
@@ -62,6 +63,11 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 	yield("trimtab_planner_epoch", float64(p.epoch), pool)
 	if c.value != nil {
 		yield("trimtab_planner_objective_ratio", *c.value, pool)
+	}
+	if p.cfg.Exploration > 0 {
+		for _, w := range p.workloads {
+			yield("trimtab_planner_trial_budget_ratio", p.trials().Left(w.account), pool, w.Name)
+		}
 	}
 	if c.gap != nil {
 		yield("trimtab_planner_gap_ratio", *c.gap, pool)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/probe"
 )
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
@@ -47,6 +48,8 @@ type workload struct {
 	dials    []*dial
 	loan     *loan // nil: no alert fires, and nothing is to be given back
 	returned time.Time
+	// account is what it has used of its error budget.
+	account  probe.Account
 	released bool
 }
 

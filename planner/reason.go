@@ -47,6 +47,9 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	case why.Binding == "":
 		why.Binding = "none"
 	}
+	if s.trial != "" && s.grant.Binding == "" {
+		why.Binding = "trial: what the error budget pays"
+	}
 	verb := "raised"
 	if set < s.now {
 		verb = "lowered"
@@ -54,6 +57,9 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Summary = fmt.Sprintf("%s:%s %s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
 		s.Name, what, verb, show(s.entry.held.Now), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.because(verb == "lowered"))
+	if s.trial != "" {
+		why.Summary += "; " + s.trial
+	}
 	return why
 }
 

@@ -33,6 +33,9 @@ type seat struct {
 	grant   guard.Grant
 	binding string
 	need    Demand
+	// trial says why it is lowered below what the policy wants, at what risk.
+	trial string
+	risk  float64
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool
@@ -113,6 +116,7 @@ func (r *decision) decide() {
 	}
 	solve(func(s *seat) bool { return s.acts() })
 	solve(func(s *seat) bool { return true })
+	r.try()
 	for i := range p.resources {
 		r.guard(i)
 	}
@@ -166,6 +170,7 @@ func (r *decision) seat(w *workload) []*seat {
 	for _, s := range seats {
 		if s.free, s.held = held == "", held; s.free {
 			r.demand(s)
+			r.count(s)
 		}
 	}
 	return seats
@@ -435,6 +440,7 @@ func (r *decision) act(s *seat) {
 		return // a quantised knob is where it can be
 	}
 	a := trimtab.Action{Target: s.Name, Host: s.entry.host, Resource: s.of.Name, Expect: now, Set: set, Mode: s.Mode, Why: r.reason(s)}
+	r.tried(s)
 	switch {
 	case s.Mode == trimtab.Recommend:
 		r.advice = append(r.advice, a)

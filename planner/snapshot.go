@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/probe"
 )
 
 // memory is what of a workload outlives the process: it makes a new planner as
@@ -22,6 +23,8 @@ type memory struct {
 	// gave back.
 	Loan     *loan     `json:"loan,omitempty"`
 	Returned time.Time `json:"returned,omitzero"`
+	// Account is what it has used of its error budget.
+	Account probe.Account `json:"account,omitzero"`
 }
 
 // snapshotName is the one state of a planner.
@@ -32,7 +35,7 @@ func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory, len(p.workloads))
 	for _, w := range p.workloads {
 		m := w.dials[0].memory(p.resources[0].Unit)
-		m.Loan, m.Returned = w.loan, w.returned
+		m.Loan, m.Returned, m.Account = w.loan, w.returned, w.account
 		for i, d := range w.dials[1:] {
 			if d != nil {
 				if m.Others == nil {
@@ -93,6 +96,9 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if !m.valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has demand or direction out of range", n)
 		}
+		if !m.Account.Valid() {
+			return trimtab.Invalidf("restore planner: workload %.40q has an error budget out of range", n)
+		}
 		if l := m.Loan; l != nil && (len(l.Firing) > maxFiring || len(l.Firing) == 0 && l.Over.IsZero()) {
 			return trimtab.Invalidf("restore planner: workload %.40q has a loan without an end, or too many alerts", n)
 		}
@@ -102,7 +108,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.loan, w.returned = m.Loan, m.Returned
+		w.loan, w.returned, w.account = m.Loan, m.Returned, m.Account
 		if w.loan != nil && w.loan.Firing == nil {
 			w.loan.Firing = map[string]bool{}
 		}
