@@ -515,12 +515,25 @@ func (f *filler) settle() {
 	f.put = f.put[:0]
 }
 
-// halt freezes everybody who is active at the level that all have reached.
+// halt ends the solve: everybody who is active stays at the level that all
+// have reached. That takes no time; [filler.levelOf] says so when asked.
 func (f *filler) halt() {
 	f.stopped = true
 	f.reached = math.Float64frombits(f.calendar.low())
-	f.taken = f.frozen
-	for i := range uint32(f.added) {
+}
+
+// levelOf returns the level of a row.
+func (f *filler) levelOf(i uint32) float64 {
+	if f.stopped && f.stateOf(i) == isActive {
+		return f.reached
+	}
+	return f.level[i]
+}
+
+// finish freezes everybody whom halt left active, for those who need the whole
+// order.
+func (f *filler) finish() {
+	for i := uint32(0); f.frozen < f.added; i++ {
 		if f.stateOf(i) == isActive {
 			f.freeze(i, f.reached, byStop)
 		}

@@ -14,6 +14,9 @@ import (
 // Tenants and resources keep their numbers outside. Errors are
 // trimtab.ErrInvalid when nothing was solved yet, and [ErrMemory].
 func (m *Matrix) Relayout(size Size, arena Arena) (*Matrix, error) {
+	if m.filler.stopped {
+		m.filler.finish()
+	}
 	order := m.filler.order[:m.filler.frozen]
 	if !m.sealed || len(order) != m.added {
 		return nil, fmt.Errorf("relayout: nothing was solved yet: %w", trimtab.ErrInvalid)

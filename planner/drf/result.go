@@ -49,19 +49,20 @@ func (m *Matrix) Solve(o Options) (Result, error) {
 	f.fill(o.Run, o.Stop)
 	r := Result{Stopped: f.stopped, Reached: f.reached, Stats: f.stats, m: m}
 	if f.stopped {
-		r.Active = f.frozen - f.taken
+		r.Active = f.added - f.frozen
 	}
 	return r, nil
 }
 
 // Level returns x_i of tenant i, >= 0.
-func (r Result) Level(i int) float64 { return r.m.filler.level[r.m.row[i]] }
+func (r Result) Level(i int) float64 { return r.m.filler.levelOf(r.m.row[i]) }
 
 // Bounds returns for every tenant the resource that froze it, or [ByLimit],
 // [ByNothing], [ByStop].
 func (r Result) Bounds() []int {
 	m := r.m
 	out := make([]int, m.added)
+	m.filler.finish()
 	for k, i := range m.filler.order[:m.filler.frozen] {
 		by := ByNothing
 		switch why := m.filler.why[k]; {
@@ -84,7 +85,7 @@ func (r Result) Room() []float64 {
 	m := r.m
 	used := make([]sum, m.size.Resources)
 	for i := range m.added {
-		level := m.filler.level[i]
+		level := m.filler.levelOf(uint32(i))
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
 			used[e.column].add(e.rate() * level)
 		}
