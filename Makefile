@@ -52,6 +52,8 @@ bench: build ## every figure: ingestion, reaction, planning, idle
 	-bin/trimtab bench drf --tenants 10000000 --resources 1000000 --no-warm --repeat 2
 	go test -run '^$$' -bench 'AlertToLimit|Idle' -benchtime 1x ./cmd/trimtab
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
+	go test -run '^$$' -bench Explain -benchtime 40x ./cmd/trimtab
+	go test -run '^$$' -bench Answers -benchtime 40x ./console
 	go test -run '^$$' -bench 'Solve|Growth|AlertToPlan' -benchtime 3x ./planner
 	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
