@@ -31,9 +31,7 @@ import (
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner"
-	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
-	"github.com/trimtab/trimtab/planner/welfare"
 )
 
 // This file turns the configuration into that of each stage, and does nothing
@@ -118,9 +116,10 @@ func analysed(cfg *config.Config) []config.Workload {
 // pointers replaced by what they point to, so that it prints as what it is.
 func planned(cfg *config.Config) string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "%+v %+v\n", cfg.Planning, cfg.Groups)
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
-		fmt.Fprintf(&b, "%s %s %s %v %s %v %v %+v", w.Name, w.Class, w.Mode, w.Weight, w.Utility, w.SLO, w.Knob.Cgroup, w.Knob.Process)
+		fmt.Fprintf(&b, "%s %s %s %v %s %v %s %v %v %+v", w.Name, w.Class, w.Mode, w.Weight, w.Group, w.Guarantee, w.Utility, w.SLO, w.Knob.Cgroup, w.Knob.Process)
 		if bounds := w.Knob.Bounds(); bounds != nil {
 			fmt.Fprintf(&b, " %+v", *bounds)
 		}
@@ -229,7 +228,7 @@ func source(query string) string {
 }
 
 func plannerConfig(cfg *config.Config) (planner.Config, error) {
-	policy, err := policyOf(cfg.Objective)
+	policy, err := policyOf(cfg)
 	if err != nil {
 		return planner.Config{}, err
 	}
@@ -251,7 +250,7 @@ func plannerConfig(cfg *config.Config) (planner.Config, error) {
 		}
 		c.Workloads = append(c.Workloads, out)
 	}
-	return c, nil
+	return c, entitle(&c, cfg)
 }
 
 // orNone turns the file's 0, "no limit", into the guard's negative value.
@@ -260,17 +259,6 @@ func orNone[T ~int64 | ~float64](v T) T {
 		return -1
 	}
 	return v
-}
-
-// policyOf returns the policy of an objective.
-func policyOf(objective string) (planner.Policy, error) {
-	policies := []planner.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}}
-	for _, p := range policies {
-		if p.Name() == objective {
-			return p, nil
-		}
-	}
-	return nil, trimtab.Invalidf("objective %q", objective)
 }
 
 // limitsOf repeats the planner's guard in the actuator, which trusts nobody.
