@@ -48,7 +48,11 @@ func (h *hpa) demand(j *Job) float64 {
 	if s := j.strain(); math.Abs(s-1) > tolerance {
 		want = math.Ceil(math.Min(want*s, 2*want))
 	}
-	recent := append(h.recent[j.Name], want)
+	recent := h.recent[j.Name]
+	if recent == nil {
+		recent = []float64{float64(j.Units)} // what it had counts as recommended
+	}
+	recent = append(recent, want)
 	if len(recent) > stabilise {
 		recent = recent[1:]
 	}
