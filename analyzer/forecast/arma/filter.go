@@ -11,8 +11,6 @@ type filter struct {
 	Dev  float64 `json:"dev"`
 	Err  float64 `json:"err"`
 	Seen int     `json:"seen"`
-	// Square is the faded mean of squared residuals.
-	Square float64 `json:"square"`
 }
 
 // reach bounds |φ| and |θ|: stationary and invertible.
@@ -20,7 +18,7 @@ const reach = 0.995
 
 // stable reports whether the coefficients are inside their bounds.
 func (f *filter) stable() bool {
-	return math.Abs(f.Phi) <= reach && math.Abs(f.Theta) <= reach && f.Square >= 0
+	return math.Abs(f.Phi) <= reach && math.Abs(f.Theta) <= reach
 }
 
 // step takes the next report.
@@ -31,20 +29,9 @@ func (f *filter) step(y float64) {
 	dev, err := y-f.Mu, 0.0
 	if f.Seen > 0 {
 		err = dev - f.Phi*f.Dev - f.Theta*f.Err
-		keep := math.Min(0.98, 1-1/float64(f.Seen+1))
-		f.Square = keep*f.Square + (1-keep)*err*err
 	}
 	f.Dev, f.Err = dev, err
 	f.Seen = min(f.Seen+1, math.MaxInt32)
-}
-
-// spread is the standard deviation of a residual; before there are some, a
-// guess from the level: counting noise and 12% of the load.
-func (f *filter) spread() float64 {
-	if f.Seen < 8 {
-		return math.Max(math.Sqrt(f.Square), 0.3+0.06*math.Abs(f.Mu+f.Dev))
-	}
-	return math.Sqrt(f.Square)
 }
 
 // path returns the highest and the mean of the expected next h reports:

@@ -58,9 +58,3 @@ func (m *Model) Check() error {
 	}
 	return nil
 }
-
-// Config is what [New] takes.
-type Config = conformal.Config
-
-// New returns the forecaster of this model alone.
-func New(c Config) (*conformal.Forecaster, error) { return conformal.New("arma/2", c, &Model{}) }
