@@ -295,6 +295,15 @@ type MissingInput struct {
 	Since    time.Time `json:"since"`
 }
 
+// Audited is how fair the newest plan that was audited is:
+// GET /api/v1/fairness. 404 while none was.
+type Audited struct {
+	Plan      string         `json:"plan"`
+	Time      time.Time      `json:"time"`
+	Objective string         `json:"objective"`
+	Audit     *trimtab.Audit `json:"audit"`
+}
+
 // Change is the data of an event: changed of GET /api/v1/events
 // (text/event-stream). A client that missed events has missed nothing: each
 // one says only what to ask for again.

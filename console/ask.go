@@ -149,6 +149,15 @@ func (h *handler) plan(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, p)
 }
 
+func (h *handler) fairness(w http.ResponseWriter, _ *http.Request) {
+	a, ok := h.view.Audited()
+	if !ok {
+		problem(w, http.StatusNotFound, errors.New("find audit: no plan was audited yet"))
+		return
+	}
+	writeJSON(w, http.StatusOK, a)
+}
+
 func (h *handler) applied(w http.ResponseWriter, r *http.Request) {
 	p := h.view.Applied(r.PathValue("plan"))
 	if p == nil {

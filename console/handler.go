@@ -85,6 +85,7 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api+"workloads/{name}/decisions", h.decisions)
 	mux.HandleFunc("GET "+api+"workloads/{name}/patch", h.patch)
 	mux.HandleFunc("GET "+api+"pipeline", h.pipeline)
+	mux.HandleFunc("GET "+api+"fairness", h.fairness)
 	mux.HandleFunc("GET "+api+"plan", h.plan)
 	mux.HandleFunc("GET "+api+"applied/{plan}", h.applied)
 	mux.HandleFunc("GET "+api+"diff", h.diff)

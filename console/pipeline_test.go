@@ -159,3 +159,20 @@ func TestAHoldIsToldSinceTheFirstOfAnUnbrokenRowOfPlans(t *testing.T) {
 		}
 	}
 }
+
+func TestTheNewestAuditIsAnswered(t *testing.T) {
+	v := testView()
+	h := Handler(v, Options{})
+	if code, _, _ := request(t, h, "GET", "/api/v1/fairness", ""); code != 404 {
+		t.Error("before any", code)
+	}
+	p := plan(1, 2)
+	p.Audit = &trimtab.Audit{Now: trimtab.Fairness{Envy: .25}}
+	v.Observe(p)
+	v.Observe(plan(2, 2)) // not audited
+	var a Audited
+	code, body, _ := request(t, h, "GET", "/api/v1/fairness", "")
+	if err := json.Unmarshal([]byte(body), &a); code != 200 || err != nil || a.Plan != "2-1" || a.Audit.Now.Envy != .25 {
+		t.Error(code, err, body)
+	}
+}

@@ -50,6 +50,7 @@ type View struct {
 	holdings  map[string]*trimtab.Holding
 	plan      *trimtab.Plan
 	acting    *trimtab.Plan
+	fair      *trimtab.Plan // the newest that was audited
 	// applied is the newest answer to an apply command, all steps in one.
 	applied *trimtab.Plan
 	rounds  int
@@ -263,6 +264,9 @@ func (v *View) observePlan(p *trimtab.Plan) {
 	if len(p.Actions) > 0 {
 		v.acting = p
 	}
+	if p.Audit != nil {
+		v.fair = p
+	}
 	if id := p.ID(); id != v.round {
 		v.rounds++
 		v.roundBefore, v.round = v.round, id
@@ -318,6 +322,16 @@ func (v *View) Applied(plan string) *trimtab.Plan {
 		return nil
 	}
 	return v.applied
+}
+
+// Audited returns the newest audit; ok is false while there is none.
+func (v *View) Audited() (a Audited, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if p := v.fair; p != nil {
+		return Audited{Plan: p.ID(), Time: p.Time, Objective: p.Objective, Audit: p.Audit}, true
+	}
+	return a, false
 }
 
 // Rounds returns how many plans were seen.
