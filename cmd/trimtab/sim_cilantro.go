@@ -58,7 +58,7 @@ type simCilantroCmd struct {
 	LoadLevel  float64 `help:"Confidence of the bound for loads; 0: that of --level." default:"0" group:"Policies that learn:"`
 	Step       int     `help:"Units that an allocation may move in a round (B)." default:"10" group:"Policies that learn:"`
 	Beta       float64 `help:"Weight of the certain demand over exploration." default:"0.75" group:"Policies that learn:"`
-	MoveCost   float64 `help:"Utility that moving a unit must gain, for social." default:"0" group:"Policies that learn:"`
+	MoveCost   float64 `help:"What moving as many units as there are costs, in mean utility, for social and nash." default:"0.05" group:"Policies that learn:"`
 	Optimism   float64 `help:"Weight of the upper bound over the mean, for social and egalitarian; 0: their own." default:"0" group:"Policies that learn:"`
 	Guard      bool    `help:"Let the guard of production bound the steps." group:"Policies that learn:"`
 	Threads    int     `help:"Runs at the same time; 0: one per core." default:"0"`
@@ -170,7 +170,7 @@ func (c *simCilantroCmd) policies() []planner.Policy {
 		welfare.Social{Optimism: c.Optimism, MoveCost: c.MoveCost},
 		welfare.Egalitarian{Optimism: c.Optimism},
 		fair.NJCPolicy{},
-		welfare.Nash{},
+		welfare.Nash{MoveCost: c.MoveCost},
 	}
 }
 
