@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -141,11 +142,15 @@ func TestThePastOfManyWorkloadsTogetherIsBounded(t *testing.T) {
 		}
 		return n
 	}
-	const workloads = 2000
-	for n := range 400 {
+	const workloads = 1500
+	names := make([]string, workloads)
+	for w := range names {
+		names[w] = fmt.Sprint("w", w)
+	}
+	for n := range 200 {
 		for w := range workloads {
 			e := report(n, .5)
-			e.Workload = "w" + string(rune('0'+w%10)) + string(rune('a'+w/10%26)) + strings.Repeat("x", w/260)
+			e.Workload = names[w]
 			v.Observe(e)
 		}
 	}
