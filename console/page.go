@@ -30,6 +30,10 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /workloads/{name}", s.drawWorkload)
 	mux.HandleFunc("GET /pipeline", s.drawPipeline)
 	mux.HandleFunc("GET /fairness", s.drawFairness)
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
+		// Browsers ask for it beside answers that are not pages.
+		http.Redirect(w, r, s.assets.address("icon.svg"), http.StatusSeeOther)
+	})
 	mux.Handle("GET /web/{version}/{file...}", s.assets)
 }
 
@@ -55,6 +59,15 @@ func (s *site) frame(page, title, json string) frame {
 		f.NotReady = s.options.Ready()
 	}
 	return f
+}
+
+// Modules are what the script imports, so that browsers ask for all at once.
+func (f *frame) Modules() []string {
+	out := []string{"live.js", "morph.js", "times.js", "copy.js"}
+	if f.Charts {
+		return append(out, "charts.js", "format.js", "table.js", "vendor/uplot/uPlot.esm.js")
+	}
+	return append(out, "filter.js")
 }
 
 // render draws a page.
