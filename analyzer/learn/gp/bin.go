@@ -102,6 +102,9 @@ func (s *state) add(r report) {
 		b.merge(&one)
 		return
 	}
+	if n := len(s.Bins); n == cap(s.Bins) && n >= maxBins/4 {
+		s.Bins = slices.Grow(s.Bins, maxBins+1-n) // once, and no further
+	}
 	s.Bins = slices.Insert(s.Bins, i, one)
 	if len(s.Bins) > maxBins {
 		s.join()

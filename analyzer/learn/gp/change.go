@@ -1,6 +1,9 @@
 package gp
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// block is how many reports are judged together: about a round.
@@ -76,20 +79,41 @@ func (w *watch) see(f *fit, r report) []judged {
 	if len(w.Run) >= maxRun {
 		w.Run = append(w.Run[:0], w.Run[block:]...)
 	}
-	w.Run, w.Now = append(w.Run, w.Now...), w.Now[:0]
+	w.Run = append(slices.Grow(w.Run, maxRun-len(w.Run)), w.Now...)
+	w.Now = w.Now[:0]
 	return w.decide()
 }
 
 // decide ends a run that shows a change.
 func (w *watch) decide() []judged {
-	shift := shift(w.Run)
-	if max(w.Up, w.Down) < limit || math.Abs(shift) < worthwhile || (shift > 0) != (w.Up > w.Down) {
+	if max(w.Up, w.Down) < limit {
+		return nil
+	}
+	typical := typical(w.Run)
+	if math.Abs(typical) < worthwhile || (typical > 0) != (w.Up > w.Down) {
 		w.Up, w.Down = min(w.Up, limit), min(w.Down, limit)
 		return nil
 	}
-	again := since(w.Run, shift)
+	again := since(w.Run, typical)
 	*w = watch{Changes: w.Changes + 1}
 	return again
+}
+
+// typical returns the median relative residual: what most reports show, where
+// shift weighs the most certain ones most.
+func typical(all []judged) float64 {
+	var room [maxRun]float64
+	v := room[:0]
+	for i := range all {
+		if j := &all[i]; j.Mean > 0 {
+			v = append(v, j.Off/j.Mean)
+		}
+	}
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return v[len(v)/2]
 }
 
 // shift estimates s in p = (1+s) mean over the reports, by least squares.

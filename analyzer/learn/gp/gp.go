@@ -102,14 +102,19 @@ func (p *Process) Observe(o learn.Observation) error {
 
 func (p *Process) refit() { p.fit.update(&p.state, p.z) }
 
+// asGuess is how many reports the curve of another version counts as.
+const asGuess = 12
+
 // Revise says that what runs is another version from here on. What was learnt
-// stays as a guess: each bin counts as one report at most.
+// stays as a guess: all of it counts as a round of reports at most.
 func (p *Process) Revise() {
 	s := &p.state
+	n := 0.0
 	for i := range s.Bins {
-		if b := &s.Bins[i]; b.N > 1 {
-			b.fade(1 / b.N)
-		}
+		n += s.Bins[i].N
+	}
+	for i := range s.Bins {
+		s.Bins[i].fade(min(1, asGuess/n))
 	}
 	s.Watch.calm()
 	if len(s.Bins) > 0 {

@@ -1,7 +1,11 @@
 package gp_test
 
 import (
+	"math"
+	"math/rand/v2"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
@@ -10,7 +14,9 @@ import (
 
 const level = 0.9
 
-func fresh() learn.Learner {
+func fresh() learn.Learner { return process() }
+
+func process() *gp.Process {
 	l, err := gp.New(level)
 	if err != nil {
 		panic(err)
@@ -19,3 +25,243 @@ func fresh() learn.Learner {
 }
 
 func TestGPIsALearner(t *testing.T) { learntest.Run(t, fresh) }
+
+func TestALevelOutsideZeroToOneIsRefused(t *testing.T) {
+	for _, v := range []float64{0, 1, -1, math.NaN(), math.Inf(1)} {
+		if l, err := gp.New(v); err == nil {
+			t.Errorf("level %v: %v", v, l)
+		}
+	}
+}
+
+// observe teaches n reports of 200 requests of an exact performance.
+func observe(t *testing.T, l learn.Learner, n int, a, load, p float64) {
+	t.Helper()
+	for i := range n {
+		o := learn.Observation{Time: time.Unix(int64(i), 0), Allocation: a, Load: load, Performance: p, Requests: 200}
+		if err := l.Observe(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// uniform teaches n reports at uniform a/l in [0.1, 2] under a load of 20.
+func uniform(t *testing.T, l learn.Learner, n int, seed uint64, at func(x float64) float64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 3))
+	for range n {
+		x := 0.1 + 1.9*r.Float64()
+		hits := 0.0
+		for range 200 {
+			if r.Float64() < at(x) {
+				hits++
+			}
+		}
+		observe(t, l, 1, 20*x, 20, hits/200)
+	}
+}
+
+func saturating(x float64) float64 { return 1 - math.Exp(-3*x) }
+
+// peaked has its best performance at 0.7.
+func peaked(x float64) float64 { return 0.95 * math.Exp(-math.Log(x/0.7)*math.Log(x/0.7)) }
+
+func TestMoreResourceThatMakesItWorseIsTold(t *testing.T) {
+	l := process()
+	uniform(t, l, 600, 1, peaked)
+	if !l.Falls() {
+		t.Fatal("a peak was taken for a rise")
+	}
+	for _, x := range []float64{0.3, 0.7, 1.2, 1.8} {
+		if b := l.Predict(20*x, 20); math.Abs(b.Mean-peaked(x)) > 0.05 || b.Lower > peaked(x)+0.02 || b.Upper < peaked(x)-0.02 {
+			t.Errorf("at %v: %+v, truth %v", x, b, peaked(x))
+		}
+	}
+	if b := l.Predict(20*4, 20); b.Lower > 0 {
+		t.Errorf("beyond a falling end: %+v", b)
+	}
+	c := learn.CurveOf(l, 20, 2, 40, level)
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if top, end := c.Eval(14).Mean, c.Eval(40).Mean; end > top-0.3 {
+		t.Errorf("the curve goes from %v at the peak to %v: it must fall", top, end)
+	}
+}
+
+func TestNoiseIsNotTakenForAFall(t *testing.T) {
+	falls := 0
+	for _, c := range learntest.Curves() {
+		for seed := range uint64(4) {
+			l, env := process(), learntest.NewEnvironment(c, 900+seed)
+			for i := range 600 {
+				if err := l.Observe(env.Next()); err != nil {
+					t.Fatal(err)
+				}
+				if i%50 == 0 && l.Falls() {
+					falls++
+				}
+			}
+		}
+	}
+	if falls > 2 {
+		t.Errorf("a fall was seen %d times in 384 looks at curves that rise", falls)
+	}
+}
+
+func TestAnotherVersionStartsFromTheOldCurveWithAWiderBand(t *testing.T) {
+	l := process()
+	uniform(t, l, 2000, 2, saturating)
+	before := l.Predict(14, 20)
+	l.Revise()
+	after := l.Predict(14, 20)
+	if math.Abs(after.Mean-before.Mean) > 0.03 || after.Upper-after.Lower < 2*(before.Upper-before.Lower) {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	uniform(t, l, 240, 3, func(x float64) float64 { return 0.8 * saturating(x) })
+	if b, truth := l.Predict(14, 20), 0.8*saturating(0.7); math.Abs(b.Mean-truth) > 0.05 {
+		t.Errorf("240 reports later: %+v, truth %v", b, truth)
+	}
+	process().Revise() // of nothing: nothing
+}
+
+func TestADropIsFoundWithinThreeRoundsAndASteadyServiceIsNot(t *testing.T) {
+	for seed := range uint64(5) {
+		l := process()
+		uniform(t, l, 2400, 10+seed, saturating)
+		if l.Changes() != 0 {
+			t.Fatalf("seed %d: %d changes of a steady service", seed, l.Changes())
+		}
+		uniform(t, l, 36, 20+seed, func(x float64) float64 { return 0.7 * saturating(x) })
+		if l.Changes() != 1 || l.Reports() > 36 {
+			t.Errorf("seed %d: %d changes, %d reports held after a drop by 30%%", seed, l.Changes(), l.Reports())
+		}
+	}
+}
+
+func TestOneBadRoundDoesNotMakeItForget(t *testing.T) {
+	l := process()
+	uniform(t, l, 600, 4, saturating)
+	for i := range uint64(10) {
+		uniform(t, l, 12, 30+i, func(x float64) float64 { return 0.3 * saturating(x) })
+		uniform(t, l, 60, 50+i, saturating)
+	}
+	if l.Changes() != 0 {
+		t.Errorf("%d changes", l.Changes())
+	}
+}
+
+func TestNoiseThatPersistsIsNotTakenForAChange(t *testing.T) {
+	changes := 0
+	for seed := range uint64(5) {
+		l, env := process(), learntest.NewEnvironment(learntest.Curves()[1], 700+seed)
+		quality := 0.0
+		for range 1000 {
+			quality = 0.7*quality + 0.05*env.Rand.NormFloat64()
+			o := env.Next()
+			// Overloaded seconds come in a row, and hurt most on the slope.
+			o.Performance = max(0, min(1, o.Performance+4*quality*o.Performance*(1-o.Performance)))
+			if err := l.Observe(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changes += l.Changes()
+	}
+	if changes > 5 {
+		t.Errorf("%d changes found in 5,000 reports without one", changes)
+	}
+}
+
+func TestSixtyFourKiBAreEnough(t *testing.T) {
+	const learners = 50
+	var held [learners]*gp.Process
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range held {
+		held[i] = process()
+		uniform(t, held[i], 400, uint64(i), saturating)
+		uniform(t, held[i], 60, uint64(i), func(x float64) float64 { return 0.9 * saturating(x) })
+	}
+	each := float64(heap()-before) / learners
+	t.Logf("%.1f KiB per learner", each/1024)
+	if each > 64<<10 {
+		t.Errorf("%.0f bytes per learner", each)
+	}
+	runtime.KeepAlive(&held)
+}
+
+func TestAServiceThatDoesNotScaleIsNotPredictedAsIfItDid(t *testing.T) {
+	// At equal a/l this one does worse under more load.
+	p := func(a, load float64) float64 {
+		return 0.9 / (1 + math.Exp(-6*(a/load-0.8))) * (1 - 0.25*math.Log(load/10))
+	}
+	l := fresh()
+	for i := range 600 {
+		load := 10 + 10*math.Abs(math.Sin(float64(i)/11))
+		a := load * (0.6 + 0.6*math.Abs(math.Sin(float64(i)/7)))
+		observe(t, l, 1, a, load, p(a, load))
+	}
+	for _, load := range []float64{10, 15, 20} {
+		b, truth := l.Predict(load, load), p(load, load)
+		if math.Abs(b.Mean-truth) > 0.05 || truth < b.Lower-0.03 || truth > b.Upper+0.03 {
+			t.Errorf("load %v: %+v, truth %v", load, b, truth)
+		}
+	}
+}
+
+func TestNoiseOfNumbersIsEstimatedFromTheReports(t *testing.T) {
+	width := func(noise float64) float64 {
+		l, r := process(), rand.New(rand.NewPCG(1, 2))
+		for range 300 {
+			a := 10 + 100*r.Float64()
+			o := learn.Observation{Allocation: a, Load: 1, Performance: max(0, 500*a/(a+30)*(1+noise*r.NormFloat64()))}
+			if err := l.Observe(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b := l.Predict(60, 1)
+		if truth := 500 * 60.0 / 90; b.Lower > truth || b.Upper < truth {
+			t.Errorf("noise %v: %+v, truth %v", noise, b, truth)
+		}
+		return (b.Upper - b.Lower) / b.Mean
+	}
+	if quiet, loud := width(0.01), width(0.2); loud < 3*quiet || quiet > 0.1 {
+		t.Errorf("relative width %v with 1%% noise, %v with 20%%", quiet, loud)
+	}
+}
+
+func FuzzRestoreIsTotal(f *testing.F) {
+	l := fresh()
+	env := learntest.NewEnvironment(learntest.Curves()[0], 1)
+	for range 30 {
+		if err := l.Observe(env.Next()); err != nil {
+			f.Fatal(err)
+		}
+	}
+	state, err := l.Snapshot()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(state)
+	f.Add([]byte("trimtab gp/1 00000000\n{}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l := process()
+		if l.Restore(b) != nil {
+			return
+		}
+		for range 20 {
+			if err := l.Observe(env.Next()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Revise()
+		if b := l.Predict(1, 1); !(b.Lower <= b.Mean && b.Mean <= b.Upper) {
+			t.Fatalf("%+v", b)
+		}
+	})
+}

@@ -72,13 +72,17 @@ func (f *fit) difference(a, b, c *bin, unit float64) (squares, freedom float64) 
 }
 
 // pilot is a first estimate at bin i, for its noise: the mean of its
-// neighbourhood, half a request of each outcome added.
+// neighbourhood, so that a low report does not weigh more for being low; for
+// fractions, half a request of each outcome added.
 func (f *fit) pilot(bins []bin, i int) float64 {
-	if f.mode != fraction {
+	sum, weight, reach := 0.5, 1.0, 1
+	switch f.mode {
+	case declared:
 		return bins[i].P
+	case plain:
+		sum, weight, reach = 0, 0, near
 	}
-	sum, weight := 0.5, 1.0
-	for j := max(0, i-1); j <= min(len(bins)-1, i+1); j++ {
+	for j := max(0, i-reach); j <= min(len(bins)-1, i+reach); j++ {
 		sum += bins[j].P * bins[j].W
 		weight += bins[j].W
 	}
