@@ -27,8 +27,8 @@ const entitled = "resource-fair"
 func oracles() map[string]func(o *oracle, r int) ([]int, error) {
 	return map[string]func(o *oracle, r int) ([]int, error){
 		"oracle-social":            social,
-		"oracle-egalitarian":       egalitarian(func(o *oracle, i, r int) float64 { mean, _ := o.loads(i, r); return mean }),
-		"oracle-egalitarian-worst": egalitarian(func(o *oracle, i, r int) float64 { _, most := o.loads(i, r); return most }),
+		"oracle-egalitarian":       egalitarian(meanUtility),
+		"oracle-egalitarian-worst": spread(egalitarian(worstUtility)),
 		"oracle-njc":               njc,
 	}
 }
