@@ -45,7 +45,8 @@
 // floor (see trimtab.Held) is at most 0.85 of the limit, or at most 0.7 of the
 // cores are used and 2% of the periods throttled. More of what is idle would
 // not help, so that a report below the target, with something else not idle,
-// proves p_r(a_r) >= target for an idle r.
+// proves that an idle r is not short for it, and is learnt as a report of all
+// requests in time (of a quarter over the target, where performance is no share).
 //
 // The limits of the rule: where nothing is measured, until anything is known every resource is blamed, so
 // that first demands are too high rather than too low; of two resources that
@@ -53,6 +54,9 @@
 // a change that makes a service need more of r is seen only once more of q is
 // known not to help. A report in which any allocation changed teaches none.
 // Curves over stocks, memory and caches, leave the load out.
+//
+// While performance is stale, what the operator declared stands in, to raise
+// a workload and never to lower it: see [Fallback].
 //
 // Source: Cilantro (OSDI'23), sections 4.1.2 and 5; the attribution is ours.
 // The package decides nothing about allocations, and it cannot tell an idle

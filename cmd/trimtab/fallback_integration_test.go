@@ -1,0 +1,156 @@
+//go:build integration
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/trimtab/trimtab/console"
+)
+
+// scraped runs a real Prometheus that scrapes target five times a second.
+func scraped(p *program, target string) (url string) {
+	p.Helper()
+	dir, address := p.TempDir(), freeLoopback(p.T)
+	file := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("scrape_configs:\n- job_name: shop\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n  static_configs:\n  - targets: [%q]\n", target)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		p.Fatal(err)
+	}
+	cmd := exec.Command(tool(p.T, "prometheus", "prometheus"), "--config.file="+file,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=error")
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return "http://" + address
+}
+
+// What stands in for feedback that is missing, through the real loop: metrics
+// that a real Prometheus scrapes, and quotas that are read back.
+func TestFallbacksStandInForMissingFeedbackAndRaiseOnly(t *testing.T) {
+	root := t.TempDir()
+	read := func(name string) float64 {
+		b, err := os.ReadFile(filepath.Join(root, name, "cpu.max"))
+		var v float64
+		if err == nil {
+			_, err = fmt.Sscan(string(b), &v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v / 100000
+	}
+	// Until feedback ends all do well on 0.2; the truth behind the proxy is 0.6.
+	names := []string{"byproxy", "byprofile", "bydemand", "small"}
+	var silent atomic.Bool
+	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range names {
+			fmt.Fprintf(w, "load{w=%q} 100\nproxy{w=%q} %v\n", name, name, min(1, read(name)/0.6))
+			if !silent.Load() {
+				fmt.Fprintf(w, "perf{w=%q} %v\n", name, min(1, read(name)/0.2))
+			}
+		}
+	}))
+	defer exporter.Close()
+	p := prepare(t, quotas{root, read}, "")
+	profile := filepath.Join(p.dir, "profile.csv")
+	if err := os.WriteFile(profile, []byte("allocation_per_load,performance\n0.003,0.5\n0.006,0.95\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, `
+pool: {cpu: 10, unit: 0.01, step: 0.5}
+objective: njc
+round: 1s
+guard: {max_fall: 0.2, max_lowered: 1, max_moved: 1, dead_band: 0, reversal_window: 0s}
+analyzer: {report_interval: 1s, partitions: 1}
+actuator: {cgroup_root: %q}
+storage: {path: %q}
+nats: {listen: %q}
+web: {listen_address: %q}
+otlp: {grpc: "off", http: "off"}
+jaeger: {grpc: "off"}
+prometheus: {url: %q, interval: 1s, timeout: 500ms}
+workloads:
+  - {name: nightly, class: best-effort, slo: {performance: 1}, fallback: {demand: 0.3}, knob: {cgroup: nightly, cpu: {min: 0.05, max: 0.9}}, mode: act}
+`, root, p.storage(), p.nats, p.web, scraped(p, strings.TrimPrefix(exporter.URL, "http://")))
+	fallbacks := map[string]string{"byproxy": `{proxy: 'proxy{w="byproxy"}'}`, "byprofile": "{profile: profile.csv}", "bydemand": "{demand: 0.6}", "small": "{demand: 0.05}"}
+	for _, name := range append([]string{"nightly"}, names...) {
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for file, content := range map[string]string{"cpu.max": "80000 100000\n", "cpu.stat": "usage_usec 0\n"} {
+			if err := os.WriteFile(filepath.Join(root, name, file), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f := fallbacks[name]; f != "" {
+			fmt.Fprintf(&text, "  - {name: %s, slo: {performance: 0.9}, load: 'load{w=%q}', performance: 'perf{w=%q}', fallback: %s, knob: {cgroup: %s, cpu: {min: 0.05, max: 0.9}}, mode: act}\n",
+				name, name, name, f, name)
+		}
+	}
+	p.text = text.String()
+	p.start()
+	explain := func(name string) (e console.Explanation) {
+		_, body, err := p.get("/api/v1/workloads/" + name)
+		if err == nil {
+			err = json.Unmarshal([]byte(body), &e)
+		}
+		if err != nil {
+			t.Fatal(err, body)
+		}
+		return e
+	}
+	p.until("all to be lowered, nightly to its declared demand", func() error {
+		for _, name := range names {
+			if v := read(name); v > 0.4 {
+				return fmt.Errorf("%s has %v: %+v", name, v, explain(name))
+			}
+		}
+		if v := read("nightly"); v < 0.29 || v > 0.32 {
+			return fmt.Errorf("nightly has %v: %+v", v, explain("nightly"))
+		}
+		return nil
+	})
+	silent.Store(true)
+	p.until("the fallbacks to stand in", func() error {
+		for name := range fallbacks {
+			if e := explain(name); !strings.Contains(e.State, "stands in") {
+				return fmt.Errorf("%s is %q", name, e.State)
+			}
+		}
+		return nil
+	})
+	least := map[string]float64{}
+	for _, name := range names {
+		least[name] = read(name)
+	}
+	p.until("the fallbacks to raise", func() error {
+		for _, name := range names {
+			v := read(name)
+			if v < least[name]-1e-9 {
+				t.Fatalf("%s fell from %v to %v without feedback: %+v", name, least[name], v, explain(name))
+			}
+			if least[name] = v; name != "small" && v < 0.5 {
+				return fmt.Errorf("%s has %v: %+v", name, v, explain(name))
+			}
+		}
+		return nil
+	})
+	for name, word := range map[string]string{"byproxy": "the declared proxy stands in", "byprofile": "the declared profile stands in", "bydemand": "the declared demand stands in"} {
+		if code, out := p.command("explain", name); code != exitDone || !strings.Contains(out, word) {
+			t.Errorf("explain %s does not tell that %s: code %d: %s", name, word, code, out)
+		}
+	}
+	p.stop()
+}
