@@ -13,6 +13,9 @@ type Egalitarian struct {
 	// Optimism is the weight of the upper bound over the mean, in [0, 1].
 	// Default 0.1; negative: 0, the mean alone.
 	Optimism float64
+	// LeastOnly lets the least utility alone count: what is left when it is as
+	// high as it can be stays where it is.
+	LeastOnly bool
 	// LoadWeight is the weight of the load's upper bound over its mean in the
 	// load that is planned for, in (0, 1]. Default 0.8.
 	LoadWeight float64
@@ -46,7 +49,7 @@ func (e Egalitarian) Solve(p *planner.Problem) (planner.Solution, error) {
 	if err := p.Validate(); err != nil {
 		return planner.Solution{}, err
 	}
-	answer := solveLeast(p, e.reading())
+	answer := solveLeast(p, e.reading(), e.LeastOnly)
 	answer.Value = leastScorer(p, e.reading())(answer.Units)
 	answer.Bound = answer.Value
 	return answer, nil
@@ -74,15 +77,17 @@ func leastScorer(p *planner.Problem, how reading) func(units []int) float64 {
 	}
 }
 
-// solveLeast is the leximin optimum of what how reads.
-func solveLeast(p *planner.Problem, how reading) planner.Solution {
+// solveLeast is the leximin optimum of what how reads, or of its least only.
+func solveLeast(p *planner.Problem, how reading, only bool) planner.Solution {
 	s := newSolver(p, how)
 	l := newLevels(s)
-	if n, _ := s.reach(); !s.stopped() && l.small(n) {
+	if n, _ := s.reach(); !only && !s.stopped() && l.small(n) {
 		l.programme(n)
 	} else {
 		l.raise()
-		l.climb()
+		if !only {
+			l.climb()
+		}
 		s.keep(l.need)
 	}
 	for i, j := range s.known {

@@ -52,7 +52,7 @@ func (o Own) Solve(p *planner.Problem) (planner.Solution, error) {
 	}
 	answer, short := planner.Solution{}, 0.0
 	if o.Least {
-		answer = solveLeast(p, o.reading())
+		answer = solveLeast(p, o.reading(), false)
 	} else {
 		answer, short = solveSum(p, o.reading(), unitCost(o.MoveCost, p))
 	}
