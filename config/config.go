@@ -93,7 +93,7 @@ type Planning struct {
 	MoveCost float64 `yaml:"move_cost"`
 	// Weight of the upper bound over the mean performance, (0, 1]: hope that pays for exploration. Left out: 1 for social and sum, 0.1 for egalitarian, nash and min; njc, resource-fair and drf have their own rule.
 	Optimism float64 `yaml:"optimism"`
-	// Weight of the highest load that is expected in the round over the mean one, (0, 1]. Left out: 0.5 for social, sum and njc, 0.8 for egalitarian, nash and min, 1 for the others.
+	// Weight of the highest load that is expected in the round over the mean one, (0, 1]. Left out: 0.5 for social and sum, 0.4 for njc, 0.8 for egalitarian, nash and min, 1 for the others.
 	LoadWeight float64 `yaml:"load_weight"`
 	// Share of a workload's error budget that lowering it on trial may use, to learn what it needs, [0, 1]; 0: never. Capacity that nobody needs is tried on workloads whose need is not known without that.
 	Exploration float64 `yaml:"exploration"`

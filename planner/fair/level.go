@@ -122,7 +122,7 @@ func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Soluti
 // down the tree of groups. A workload without a curve demands what it has.
 type NJCPolicy struct {
 	// LoadWeight is the weight of the load's upper bound over its mean in the
-	// load that demands are read at, in (0, 1]. Default 0.5: at the bound some
+	// load that demands are read at, in (0, 1]. Default 0.4: at the bound some
 	// capacity lies idle, at the mean the peaks of a round are missed.
 	LoadWeight float64
 }
@@ -132,7 +132,7 @@ func (n NJCPolicy) Caution() float64 {
 	if n.LoadWeight > 0 {
 		return math.Min(n.LoadWeight, 1)
 	}
-	return 0.5
+	return 0.4
 }
 
 // Name returns "njc".
