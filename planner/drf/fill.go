@@ -59,6 +59,7 @@ type filler struct {
 	split   []uint32 // columns at which the threads' shares end
 	stats   Stats
 	run     Runner
+	touched uint32 // means nothing; see touch
 }
 
 // Stats counts the work of one solve.
@@ -405,7 +406,7 @@ func (f *filler) gather(of []candidate) {
 	}
 	parts := f.threads
 	if parts == 1 || at < 256 {
-		f.gatherSome(of)
+		f.touched += f.gatherSome(of)
 		return
 	}
 	f.run.Run(parts, func(p int) {
