@@ -140,8 +140,8 @@ type service struct {
 func shop() []service {
 	const critical, batch = trimtab.LatencyCritical, trimtab.BestEffort
 	return []service{
-		{"checkout", critical, trimtab.Act, .95, 310, .0105, 2.4, 3.9},
-		{"search", critical, trimtab.Act, .9, 820, .0052, 4.6, 4.6},
+		{"checkout", critical, trimtab.Act, .95, 310, .0105, 2.4, 3.7},
+		{"search", critical, trimtab.Act, .9, 820, .0062, 2.8, 5.0},
 		{"cart", critical, trimtab.Act, .95, 240, .004, 1.4, 1.2},
 		{"payments", critical, trimtab.Recommend, .99, 95, .008, 1.2, 1.2},
 		{"recommender", critical, trimtab.Act, .8, 410, .0055, 2.6, 2.2},
@@ -179,8 +179,7 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 	a := s.have[w.name]
 	p := min(1, max(0, w.performanceAt(a, load)+.02*s.rand.NormFloat64()))
 	e := &trimtab.Estimate{Workload: w.name, Time: t, Performance: &p, Allocation: &a, Reports: n, Model: "bintree/1",
-		Load:    &trimtab.LoadForecast{Now: load, Mean: load * 1.03, Upper: load * 1.22, Level: .9, Model: "arma(1,1)"},
-		Latency: map[string]trimtab.Seconds{"p50": trimtab.Seconds(.03 / max(p, .05)), "p99": trimtab.Seconds(.14 / max(p*p, .01))},
+		Load: &trimtab.LoadForecast{Now: load, Mean: load * 1.03, Upper: load * 1.22, Level: .9, Model: "arma(1,1)"},
 		Inputs: []trimtab.Input{{Name: "load", Value: load, Age: .8, Source: "spans"}, {Name: "performance", Value: p, Age: .8, Source: "spans"},
 			{Name: "allocation", Value: a, Age: .3, Source: "cgroup"}, {Name: "throttled", Value: .04, Age: 1.4, Source: "prometheus"}}}
 	curve := &trimtab.Curve{Load: load * 1.22, Level: .9}
@@ -195,6 +194,8 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 		// It was given less than it needs.
 		p = min(p, .72+.02*s.rand.Float64())
 	}
+	// A share of 99% within 200 ms is a p99 of 200 ms.
+	e.Latency = map[string]trimtab.Seconds{"p50": trimtab.Seconds(.05 * (2 - p)), "p99": trimtab.Seconds(.2 * (1 + 3*(.99-p)))}
 	if s.missing[w.name] {
 		e.Hold = "no load from spans for 3 rounds"
 		e.Load = nil

@@ -70,6 +70,7 @@ func pageShows(t *testing.T, b context.Context, s *scene, page pageOf) {
 	}
 	p.screenshot(page.name, page.name != "overview")
 	if page.name == "overview" {
+		p.do(chromedp.EmulateViewport(1440, 790))
 		p.screenshot("console", false)
 	}
 }

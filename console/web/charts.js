@@ -168,7 +168,7 @@ function curve(e) {
       { label: `allocation, ${word}`, value: (u, v) => (v == null ? '–' : number(v)) },
       { label: 'at most', stroke: 'transparent', mark: colour('blue-soft'), ...line }, { label: 'at least', stroke: 'transparent', mark: colour('blue-soft'), ...line },
       { label: 'learnt', stroke: colour('blue'), width: 2, ...line },
-      { label: 'observed', stroke: colour('ink'), fill: colour('ink'), paths: () => null, points: { show: true, size: 5, width: 0, fill: `${colour('ink')}80` }, value },
+      { label: 'observed, at any load', stroke: colour('ink'), fill: colour('ink'), paths: () => null, points: { show: true, size: 5, width: 0, fill: `${colour('ink')}80` }, value },
     ],
     heads: [`allocation, ${word}`, 'at least', 'learnt', 'at most'],
     rows: () => knots.map((k) => [number(k.allocation), show(k.lower), show(k.mean), show(k.upper)]),
