@@ -191,16 +191,26 @@ func excused(views []view, i int, p float64) bool {
 	return false
 }
 
+// enough is the performance that a resource is not short for: all requests of
+// a share, a quarter over any other target. At the target itself no bound
+// would ever prove it.
+func (w *workload) enough(r *report) float64 {
+	if r.requests > 0 && w.Target <= 1 {
+		return 1
+	}
+	return 1.25 * w.Target
+}
+
 // says returns what a report of performance p says of resource i: p itself, or
-// target where the shortfall is another's and i is measured to be idle: more of
-// it would not help. ok is false when it says nothing.
-func says(views []view, i int, p, target float64) (performance float64, ok bool) {
+// enough where the target is missed by another's fault and i is measured to be
+// idle: more of it would not help. ok is false when it says nothing.
+func says(views []view, i int, p, target, enough float64) (performance float64, ok bool) {
 	busy := slices.ContainsFunc(views, func(v view) bool { return v.at > 0 && !v.idle })
 	switch {
 	case views[i].at <= 0:
 		return 0, false
 	case views[i].idle && busy && p < target:
-		return target, true
+		return enough, true
 	}
 	return p, !excused(views, i, p)
 }
@@ -212,10 +222,11 @@ func (w *workload) teachFurther(r *report, c *counts) (performance float64, ok b
 		return *r.performance, true
 	}
 	views := w.views(r)
-	performance, ok = says(views, 0, *r.performance, w.Target)
+	enough := w.enough(r)
+	performance, ok = says(views, 0, *r.performance, w.Target, enough)
 	told := make([]learn.Observation, len(views))
 	for i, v := range views {
-		if p, ok := says(views, i, *r.performance, w.Target); ok {
+		if p, ok := says(views, i, *r.performance, w.Target, enough); ok {
 			told[i] = learn.Observation{Time: r.at, Allocation: v.at, Load: v.load, Performance: p, Requests: r.requests, Sigma: r.sigma}
 		} else if v.at > 0 && i > 0 {
 			c.excused++

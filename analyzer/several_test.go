@@ -164,3 +164,54 @@ func TestFurtherResourcesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// From nothing: the service misses its target, and of its memory half is used.
+// The shortfall is the cores' alone.
+func TestWhatIsMeasuredToBeIdleIsNotBlamed(t *testing.T) {
+	for name, floor := range map[string]float64{"half is used": 2 * gib, "all is used": 4 * gib, "not measured": 0} {
+		a, r := make1(t, withMemory()), rand.New(rand.NewPCG(11, 12))
+		var e *trimtab.Estimate
+		for n := range 40 {
+			now := float64(n) + 1.6
+			a.Step(sec(now), sketch("w", n, 100, math.Round(60+3*r.NormFloat64())))
+			h := holding(now, "w", 2, 0)
+			h.Targets = append(h.Targets, trimtab.Held{Target: "w", Resource: "memory", Now: trimtab.Units(4 * gib), Since: sec(0), Floor: floor, Max: 8 * gib})
+			a.Step(sec(now), h)
+			if v := estimates(t, a.Step(sec(now+0.1), nil))["w"]; v != nil {
+				e = v
+			}
+		}
+		b := e.Curves["memory"].Eval(4.5 * gib)
+		if idle := floor == 2*gib; idle != (b.Lower >= 0.9) {
+			t.Errorf("%s: memory is known to be enough for %+v", name, b)
+		}
+		if b := e.Curve.Eval(2); b.Upper > 0.8 {
+			t.Errorf("%s: cores %+v, want that they are blamed", name, b)
+		}
+	}
+}
+
+// And where the cores are idle, the memory.
+func TestIdleCoresAreNotBlamed(t *testing.T) {
+	a, r := make1(t, withMemory()), rand.New(rand.NewPCG(13, 14))
+	var e *trimtab.Estimate
+	for n := range 40 {
+		now := float64(n) + 1.6
+		a.Step(sec(now), sketch("w", n, 100, math.Round(60+3*r.NormFloat64())))
+		for q, v := range map[trimtab.Quantity]float64{trimtab.Usage: 1, trimtab.Throttled: 0.01} {
+			a.Step(sec(now), &trimtab.Sample{Workload: "w", Quantity: q, Source: "cgroup", Time: sec(now), Value: v})
+		}
+		h := holding(now, "w", 2, 0)
+		h.Targets = append(h.Targets, trimtab.Held{Target: "w", Resource: "memory", Now: trimtab.Units(gib), Since: sec(0), Floor: gib, Max: 8 * gib})
+		a.Step(sec(now), h)
+		if v := estimates(t, a.Step(sec(now+0.1), nil))["w"]; v != nil {
+			e = v
+		}
+	}
+	if b := e.Curve.Eval(2.2); b.Lower < 0.9 {
+		t.Errorf("cores are known to be enough for %+v", b)
+	}
+	if b := e.Curves["memory"].Eval(gib); b.Mean > 0.7 {
+		t.Errorf("memory %+v, want that it is blamed", b)
+	}
+}
