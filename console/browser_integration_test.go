@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console"
 )
 
 // TestTheConsoleAsPeopleUseIt is the longer part of TestTheConsoleInABrowser.
@@ -45,6 +46,8 @@ func TestTheConsoleAsPeopleUseIt(t *testing.T) {
 	run("a patch is copied by keyboard", patchIsCopied)
 	run("times are the reader's, with UTC on hover", timesAreLocal)
 	run("what is open stays open", openStaysOpen)
+	run("older decisions are a page away", decisionsArePaged)
+	run("what is stale is said to be stale", staleIsSaid)
 	run("without scripts the pages can be read", pagesWithoutScripts)
 	run("a lost connection is said and found again", connectionIsLost)
 }
@@ -302,4 +305,45 @@ func connectionIsLost(t *testing.T, b context.Context, s *scene) {
 	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('#lost button').focus()"), chromedp.KeyEvent(kb.Enter))
 	p.until("document.body.classList.contains('live') && document.getElementById('lost').hidden")
 	p.forgive()
+}
+
+func decisionsArePaged(t *testing.T, b context.Context, s *scene) {
+	for i := range uint64(30) {
+		set := 1 + float64(i%7)/10
+		s.publish(&trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 1000 + i, Step: 1, Last: true, Time: time.Now(), Lease: 30, Cause: "tick", Objective: "njc", Capacity: 16,
+			Actions: []trimtab.Action{{Target: "cart", Host: "host-a", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act, Why: trimtab.Reason{Summary: "cart: a step", Binding: "none"}}}})
+	}
+	s.seen("the last plan", func() bool { return s.view.LastPlan().Sequence == 1029 })
+	const shown = "[...document.querySelectorAll('.decisions > li')].map(e => e.dataset.key.split('.')[0])"
+	p := s.open(b, t, "/workloads/cart?range=1h", wide())
+	p.until(isLive)
+	first := eval[[]string](p, shown)
+	if len(first) != 20 || first[0] != "3-1029" || first[19] != "3-1010" {
+		t.Fatalf("%q", first)
+	}
+	if _, err := chromedp.RunResponse(p.ctx, chromedp.Click(chromedp.CSS("#decisions a[rel=next]"))); err != nil {
+		t.Fatal(err)
+	}
+	p.until("location.search === '?before=3-1010-1&range=1h'")
+	if second := eval[[]string](p, shown); len(second) != 20 || second[0] != "3-1009" {
+		t.Errorf("%q", second)
+	}
+}
+
+func staleIsSaid(t *testing.T, b context.Context, _ *scene) {
+	services := shop()[:2]
+	s := newScene(t, shopConfig(services))
+	for i, age := range []time.Duration{0, 3 * time.Minute} {
+		s.have[services[i].name] = 1
+		s.publish(s.estimate(&services[i], time.Now().Add(-age), 1))
+	}
+	s.seen("both", func() bool { return s.view.Page(time.Now(), console.Filter{Limit: 9}).Workloads[1].Utility != nil })
+	p := s.open(b, t, "/", wide())
+	p.until(isLive)
+	if got := eval[string](p, "document.querySelector('tr[data-key=search] .state.bad')?.textContent ?? ''"); !strings.HasPrefix(got, "stale: nothing for 3 min") {
+		t.Errorf("search is %q", got)
+	}
+	if eval[bool](p, "document.querySelector('tr[data-key=checkout]').textContent.includes('stale')") {
+		t.Error("what is fresh is said to be stale")
+	}
 }

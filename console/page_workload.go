@@ -30,7 +30,7 @@ func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
 	name, now := workloadOf(r), time.Now()
 	e, ok := s.view.Explain(name, 0, now)
 	if !ok {
-		s.missing(w, r)
+		s.missing(w, name)
 		return
 	}
 	query := r.URL.Query()
@@ -130,6 +130,8 @@ func (d *detail) Bounded() string {
 }
 
 // missing answers for a workload that nobody named.
-func (s *site) missing(w http.ResponseWriter, r *http.Request) {
-	http.Error(w, "trimtab: no workload has this name: it is not configured and was not seen", http.StatusNotFound)
+func (s *site) missing(w http.ResponseWriter, name string) {
+	f := s.frame("missing", name, "/api/v1/status")
+	f.Subject = name
+	s.render(w, http.StatusNotFound, "missing.html", &f)
 }
