@@ -52,6 +52,8 @@ type Workload struct {
 	// Curve is its performance over the allocation in the resource's unit;
 	// nil while unknown.
 	Curve *trimtab.Curve
+	// Reports is how many observations the curve rests on.
+	Reports int
 	// SLO is the performance asked for, > 0.
 	SLO float64
 	// Utility maps performance to [0, 1], not decreasing.
@@ -115,8 +117,9 @@ type Scorer interface {
 
 // Expecter is a policy that plans with a mix of the bounds other than the mean.
 type Expecter interface {
-	// Expect returns the performance that the policy counts on.
-	Expect(b trimtab.Band) float64
+	// Expect returns the performance that the policy counts on, for a model that
+	// holds that many reports.
+	Expect(b trimtab.Band, reports int) float64
 }
 
 // Cautious is a policy that plans for a load between the mean that is expected

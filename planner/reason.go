@@ -30,7 +30,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	why.Bounds = &b
 	expected := b.Mean
 	if x, ok := r.planner.cfg.Policy.(Expecter); ok {
-		expected = x.Expect(b)
+		expected = x.Expect(b, s.estimate.Reports)
 	}
 	utility := clampUnit(s.Utility(expected))
 	why.Utility = &utility

@@ -300,7 +300,7 @@ func (r *decision) solve(in func(*seat) bool) {
 	for _, s := range asked {
 		prob.Workloads = append(prob.Workloads, Workload{
 			Name: s.Name, Group: s.Group, Guarantee: downUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
-			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve,
+			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve, Reports: s.estimate.Reports,
 			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: s.dial.demand,
 		})
 	}

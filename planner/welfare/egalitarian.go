@@ -56,7 +56,9 @@ func (e Egalitarian) Solve(p *planner.Problem) (planner.Solution, error) {
 }
 
 // Expect returns the performance that the policy counts on.
-func (e Egalitarian) Expect(b trimtab.Band) float64 { return mix(b, e.reading().optimism) }
+func (e Egalitarian) Expect(b trimtab.Band, _ int) float64 {
+	return mix(b, optimismOf(e.Optimism, 0.1))
+}
 
 // Scorer returns the least utility of the known workloads.
 func (e Egalitarian) Scorer(p *planner.Problem) func(units []int) float64 {

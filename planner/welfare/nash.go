@@ -79,7 +79,7 @@ func (s Nash) Solve(p *planner.Problem) (planner.Solution, error) {
 }
 
 // Expect returns the performance that the policy counts on.
-func (s Nash) Expect(b trimtab.Band) float64 { return mix(b, optimismOf(s.Optimism, 0.1)) }
+func (s Nash) Expect(b trimtab.Band, _ int) float64 { return mix(b, optimismOf(s.Optimism, 0.1)) }
 
 // Scorer returns the geometric mean of the utilities of the known workloads: 0
 // when one has none.

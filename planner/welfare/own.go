@@ -31,11 +31,10 @@ func (o Own) Caution() float64 {
 func (o Own) Name() string { return o.Title }
 
 func (o Own) reading() reading {
-	otherwise := 1.0
+	how := hopeful(o.Optimism, 0)
 	if o.Least {
-		otherwise = 0.1
+		how = utilities(optimismOf(o.Optimism, 0.1))
 	}
-	how := utilities(optimismOf(o.Optimism, otherwise))
 	how.worth = func(w *planner.Workload) func(float64) float64 {
 		if w.Worth == nil {
 			return w.Utility
@@ -62,7 +61,9 @@ func (o Own) Solve(p *planner.Problem) (planner.Solution, error) {
 }
 
 // Expect returns the performance that the policy counts on.
-func (o Own) Expect(b trimtab.Band) float64 { return mix(b, o.reading().optimism) }
+func (o Own) Expect(b trimtab.Band, reports int) float64 {
+	return mix(b, o.reading().optimism(reports))
+}
 
 // Scorer returns the sum, or the least, over the known workloads.
 func (o Own) Scorer(p *planner.Problem) func(units []int) float64 {

@@ -13,8 +13,12 @@ import (
 // Social maximises the mean utility, less the cost of moving.
 type Social struct {
 	// Optimism is the weight of the upper bound over the mean, in [0, 1].
-	// Default 1; negative: 0, the mean alone.
+	// Default 0.95; negative: 0, the mean alone.
 	Optimism float64
+	// Settled is the weight once much is known: the weight falls to it between
+	// 240 and 720 reports, and is back when a learner forgets. Default 0.6, at
+	// most Optimism.
+	Settled float64
 	// MoveCost is what moving as many units as there are costs, in mean
 	// utility, >= 0: one unit costs MoveCost/Units of it. 0.05 is .001 of one
 	// utility a unit for 20 workloads on 1000 units. At least 2^-30 of one
@@ -31,7 +35,13 @@ func (s Social) Caution() float64 { return cautionOf(s.LoadWeight, 0.5) }
 // Name returns "social".
 func (Social) Name() string { return "social" }
 
-func (s Social) reading() reading { return utilities(optimismOf(s.Optimism, 1)) }
+func (s Social) reading() reading { return hopeful(s.Optimism, s.Settled) }
+
+// hopeful is the reading where hope pays for exploration.
+func hopeful(optimism, settled float64) reading {
+	from := optimismOf(optimism, 0.95)
+	return settling(from, math.Min(from, optimismOf(settled, 0.6)))
+}
 
 // unitCost returns the cost of moving one unit in steps of 2^-40 of the sum of
 // all utilities.
@@ -101,7 +111,9 @@ func known(binding []string) int {
 }
 
 // Expect returns the performance that the policy counts on.
-func (s Social) Expect(b trimtab.Band) float64 { return mix(b, s.reading().optimism) }
+func (s Social) Expect(b trimtab.Band, reports int) float64 {
+	return mix(b, s.reading().optimism(reports))
+}
 
 // Scorer returns the mean utility over the known workloads.
 func (s Social) Scorer(p *planner.Problem) func(units []int) float64 {

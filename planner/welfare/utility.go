@@ -18,8 +18,9 @@ const moveCost = 1 << 10
 // reading is how a policy reads a workload: the performance that it counts on
 // and what that is worth, in whole steps.
 type reading struct {
-	// optimism is the weight of the upper bound over the mean, in [0, 1].
-	optimism float64
+	// optimism is the weight of the upper bound over the mean, in [0, 1], for a
+	// model that holds that many reports.
+	optimism func(reports int) float64
 	// worth picks what maps performance to a worth in [0, 1].
 	worth func(*planner.Workload) func(performance float64) float64
 	// steps counts a worth in [0, 1], not decreasing.
@@ -31,7 +32,20 @@ type reading struct {
 
 // utilities reads utilities in equal steps of 2^-40.
 func utilities(optimism float64) reading {
-	return reading{optimism, func(w *planner.Workload) func(float64) float64 { return w.Utility }, equalSteps, 0}
+	return settling(optimism, optimism)
+}
+
+// fewReports and manyReports are between which hope settles: 20 and 60 rounds
+// of 12 reports.
+const fewReports, manyReports = 240, 720
+
+// settling is utilities with an optimism that falls from one value, as long as
+// little is known, to another.
+func settling(from, to float64) reading {
+	return reading{func(reports int) float64 {
+		known := float64(reports-fewReports) / (manyReports - fewReports)
+		return from + math.Min(math.Max(known, 0), 1)*(to-from)
+	}, func(w *planner.Workload) func(float64) float64 { return w.Utility }, equalSteps, 0}
 }
 
 // equalSteps counts v in steps of 2^-40; 0 for what is no number.
@@ -87,9 +101,9 @@ func utilityOf(w *planner.Workload, unit float64, how reading) (u utility, ok bo
 	if w.Curve.Knots[0].Allocation > 0 {
 		u.at, u.performance, u.top = append(u.at, 0), append(u.performance, 0), append(u.top, 0)
 	}
-	top := 0.0
+	top, optimism := 0.0, how.optimism(w.Reports)
 	for _, k := range w.Curve.Knots {
-		p := mix(k.Band, how.optimism)
+		p := mix(k.Band, optimism)
 		if math.IsNaN(p) || math.IsInf(p, 0) {
 			return utility{}, false
 		}
