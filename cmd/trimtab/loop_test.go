@@ -142,6 +142,9 @@ type sender struct {
 	q      quotas
 	// need is the quota at which the workload meets its SLO.
 	need map[string]float64
+	// also, when not nil, is how much of its performance another resource
+	// allows a workload.
+	also func(name string) float64
 }
 
 func newSender(t testing.TB, address string, q quotas) *sender {
@@ -151,7 +154,7 @@ func newSender(t testing.TB, address string, q quotas) *sender {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return &sender{coltrace.NewTraceServiceClient(conn), q, map[string]float64{"hungry": 0.65, "modest": 0.2}}
+	return &sender{client: coltrace.NewTraceServiceClient(conn), q: q, need: map[string]float64{"hungry": 0.65, "modest": 0.2}}
 }
 
 // send sends the requests of a tenth of a second.
@@ -159,6 +162,9 @@ func (s *sender) send(ctx context.Context) error {
 	req := &coltrace.ExportTraceServiceRequest{}
 	for name, need := range s.need {
 		fast := min(1, s.q.read(name)/need)
+		if s.also != nil {
+			fast = min(fast, s.also(name))
+		}
 		spans := &trace.ScopeSpans{}
 		for i := range 20 {
 			duration := 20 * time.Millisecond

@@ -232,6 +232,10 @@ func reopen(undo []byte) (actuator.Knob, error) {
 	if err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
 		return group, err
 	}
+	memory, err := actuatorcgroup.ReopenMemory(undo)
+	if err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
+		return memory, err
+	}
 	return process.Reopen(undo)
 }
 

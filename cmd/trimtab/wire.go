@@ -105,8 +105,8 @@ func analysed(cfg *config.Config) []config.Workload {
 		if w.Fallback.Demand == 0 {
 			w.Utility = "" // only a demand's curve has to do with it
 		}
-		if b := w.Knob.Bounds(); b != nil {
-			w.Knob = config.Knob{Cgroup: fmt.Sprintf("%s %+v", w.Knob.Cgroup, *b)}
+		if w.Knob.Bounds() != nil {
+			w.Knob = config.Knob{Cgroup: w.Knob.Cgroup + " " + boundsText(cfg, w)}
 		}
 	}
 	return out
@@ -120,10 +120,18 @@ func planned(cfg *config.Config) string {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		fmt.Fprintf(&b, "%s %s %s %v %s %v %s %v %v %+v", w.Name, w.Class, w.Mode, w.Weight, w.Group, w.Guarantee, w.Utility, w.SLO, w.Knob.Cgroup, w.Knob.Process)
-		if bounds := w.Knob.Bounds(); bounds != nil {
-			fmt.Fprintf(&b, " %+v", *bounds)
+		b.WriteString(" " + boundsText(cfg, w) + "\n")
+	}
+	return b.String()
+}
+
+// boundsText prints the bounds of a workload on all resources.
+func boundsText(cfg *config.Config, w *config.Workload) string {
+	var b strings.Builder
+	for _, s := range cfg.Pool.Shares() {
+		if v, ok := w.Knob.BoundsOf(s.Name); ok {
+			fmt.Fprintf(&b, "%s %+v ", s.Name, v)
 		}
-		b.WriteByte('\n')
 	}
 	return b.String()
 }
@@ -181,6 +189,7 @@ func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max = b.Min, b.Max
 			out.Learner = learner
+			out.Others = axesOf(cfg, w)
 		}
 		var err error
 		if out.Fallback, err = fallbackOf(w); err != nil {
@@ -219,6 +228,25 @@ func fallbackOf(w *config.Workload) (analyzer.Fallback, error) {
 // maxProfile bounds the bytes of a profile.
 const maxProfile = 1 << 20
 
+// axesOf lists the further resources that a workload has a knob for.
+func axesOf(cfg *config.Config, w *config.Workload) []analyzer.Axis {
+	var out []analyzer.Axis
+	for _, s := range further(cfg) {
+		if b, ok := w.Knob.BoundsOf(s.Name); ok && b.Max > b.Min {
+			// Memory and cache ways are needed to have things in, not per request.
+			stock := s.Name == actuatorcgroup.MemoryResource || s.Name == "llc"
+			out = append(out, analyzer.Axis{Resource: s.Name, Min: b.Min, Max: b.Max, Stock: stock})
+		}
+	}
+	return out
+}
+
+// further lists the resources of the pool beside the first.
+func further(cfg *config.Config) []config.Share {
+	shares := cfg.Pool.Shares()
+	return shares[min(1, len(shares)):]
+}
+
 // source says where a quantity comes from: a query's answer, or the spans.
 func source(query string) string {
 	if query != "" {
@@ -238,6 +266,9 @@ func plannerConfig(cfg *config.Config) (planner.Config, error) {
 		Guard: guard.Config{Disabled: cfg.Guard.Off, Fall: cfg.Guard.MaxFall, Lowered: cfg.Guard.MaxLowered, Moved: cfg.Guard.MaxMoved,
 			Band: orNone(cfg.Guard.DeadBand), Window: orNone(cfg.Guard.ReversalWindow)},
 	}
+	for _, s := range further(cfg) {
+		c.Others = append(c.Others, planner.Resource{Name: s.Name, Capacity: s.Capacity, Unit: s.Unit, Step: max(1, int(s.Step/s.Unit+0.5))})
+	}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		utility, err := w.UtilityFunc()
@@ -247,6 +278,14 @@ func plannerConfig(cfg *config.Config) (planner.Config, error) {
 		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, SLO: w.SLO.Target(), Utility: utility}
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
+		}
+		for _, s := range c.Others {
+			if b, ok := w.Knob.BoundsOf(s.Name); ok {
+				if out.Others == nil {
+					out.Others = map[string]planner.Bounds{}
+				}
+				out.Others[s.Name] = planner.Bounds{Min: b.Min, Max: b.Max, Default: b.Default}
+			}
 		}
 		c.Workloads = append(c.Workloads, out)
 	}
@@ -283,8 +322,28 @@ func targetsOf(cfg *config.Config) ([]actuator.Target, error) {
 			return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
 		}
 		out = append(out, actuator.Target{Name: w.Name, Resource: knob.Resource(), Knob: knob, Min: b.Min, Max: b.Max, Mode: w.Mode})
+		if m, ok := w.Knob.BoundsOf(actuatorcgroup.MemoryResource); ok && w.Knob.Cgroup != "" {
+			knob, err := memoryKnobOf(cfg, &w.Knob)
+			if err != nil {
+				return nil, fmt.Errorf("open memory knob of %s: %w", w.Name, err)
+			}
+			out = append(out, actuator.Target{Name: w.Name, Resource: knob.Resource(), Knob: knob, Min: m.Min, Max: m.Max, Mode: w.Mode})
+		}
 	}
 	return out, nil
+}
+
+// memoryKnobOf opens the memory limit of the group, which version 1 keeps in a
+// hierarchy of its own.
+func memoryKnobOf(cfg *config.Config, k *config.Knob) (actuator.Knob, error) {
+	root, err := cgroupRoot(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if twin := hostfs.Twin(root, "memory"); twin != "" {
+		root = twin
+	}
+	return actuatorcgroup.OpenMemory(actuatorcgroup.Config{Root: root, Path: k.Cgroup, Force: k.Force})
 }
 
 func knobOf(cfg *config.Config, k *config.Knob) (actuator.Knob, error) {

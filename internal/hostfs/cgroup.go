@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -45,13 +46,21 @@ func (r *Root) Quota(group string) (Quota, error) {
 // Accounting returns the directory that accounts CPU time for the groups in
 // root when that is another one, as where version 1 mounts cpuacct beside cpu;
 // else "".
-func Accounting(root string) string {
+func Accounting(root string) string { return Twin(root, "cpuacct") }
+
+// Twin returns the directory of another controller of version 1 for the groups
+// in root, which lies in the hierarchy of the cpu controller: "" where root
+// has no part named cpu (alone or with others, as in cpu,cpuacct), where there
+// is no such directory, and where it is the same one.
+func Twin(root, controller string) string {
 	clean := filepath.Clean(root)
-	before, after, found := strings.Cut(clean+"/", "/cpu/")
-	if !found {
+	parts := strings.Split(clean, "/")
+	at := slices.IndexFunc(parts, func(p string) bool { return slices.Contains(strings.Split(p, ","), "cpu") })
+	if at < 0 {
 		return ""
 	}
-	twin := filepath.Join(before, "cpuacct", after)
+	parts[at] = controller
+	twin := strings.Join(parts, "/")
 	a, errA := os.Stat(clean)
 	b, errB := os.Stat(twin)
 	if errA != nil || errB != nil || os.SameFile(a, b) {
