@@ -34,7 +34,10 @@ func listen(t *testing.T, ctx context.Context, s *httptest.Server) (lines <-chan
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	// A connection of its own: the server closes those that idle.
+	r.Close = true
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

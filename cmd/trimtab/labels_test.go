@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,6 +69,10 @@ func hostileLabels(t *testing.T, many int) {
 			}
 		}
 		h.overview()
+		for name := range names {
+			h.line(name)
+			break
+		}
 	}
 }
 
@@ -182,12 +187,23 @@ func (s *display) check(name string) {
 			s.Errorf("%s: %d, %v, %q", part, code, err, answer.Workload)
 		}
 	}
-	if code, body := s.get("/api/v1/status?q=" + strings.ReplaceAll(segment, "+", "%2B")); code != 200 || !json.Valid([]byte(body)) {
-		s.Errorf("filter: %d %s", code, body)
+	var out bytes.Buffer
+	c := explainCmd{clientFlags: clientFlags{URL: s.server.URL, Output: "text"}, Workload: name, History: 5}
+	if err := c.Run(s.Context(), terminal{&out, &out}); err != nil {
+		s.Errorf("explain: %v", err)
+	}
+	s.harmless(out.String())
+}
+
+// line asks on a whole command line, and with the name as a filter.
+func (s *display) line(name string) {
+	s.Helper()
+	if code, body := s.get("/api/v1/status?q=" + url.QueryEscape(name)); code != 200 || !json.Valid([]byte(body)) {
+		s.Errorf("filter %q: %d %s", name, code, body)
 	}
 	var out bytes.Buffer
 	if code := Main(s.Context(), []string{"explain", "--url", s.server.URL, "--", name}, &out, &out); code != exitDone {
-		s.Errorf("explain: code %d: %s", code, out.String())
+		s.Errorf("explain %q: code %d: %s", name, code, out.String())
 	}
 	s.harmless(out.String())
 }

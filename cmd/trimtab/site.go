@@ -174,7 +174,9 @@ func (s *site) openWeb(cfg *config.Config) error {
 			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 			Mount: map[string]http.Handler{alertmanager.Path: &s.webhook},
 			Bus:   s.bus, Stages: s.ready.stages, Done: ending.Done(),
-			Leader: func(ctx context.Context, pool string) (string, uint64, error) { return pipeline.Leads(ctx, s.bus, pool) },
+			Leader: func(ctx context.Context, pool string) (string, uint64, error) {
+				return pipeline.Leads(ctx, s.bus, pool)
+			},
 		}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
