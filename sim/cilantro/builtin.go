@@ -12,7 +12,7 @@ import (
 // table 3 of the paper, curves and a trace of the given length in seconds
 // whose few parameters were fitted to the profiles and to the trace of tweets
 // that the authors published (romilbhardwaj/cilantro and cilantro-workloads,
-// MIT). Welfares differ from those of the data, the order of policies does not.
+// MIT).
 func BuiltIn(seconds int) *Environment {
 	return &Environment{Name: "built-in", Jobs: table3(), Profiles: fitted(), Trace: tweets(seconds), Rounds: Rounds, Capacity: Capacity}
 }
@@ -39,15 +39,17 @@ type fit struct {
 	w, s           []float64
 }
 
-// fitted returns the curves: least squares on the published points; work is
-// the mean execution time of table 4 where there is one.
+// fitted returns the curves: least squares on the published points, which they
+// miss by 2 to 3.5% of their end (root mean square); the steps of the published
+// estimator's bins are smoothed out. Work is the mean execution time of table 4
+// where there is one.
 func fitted() map[string]*Profile {
 	out := map[string]*Profile{}
 	for name, f := range map[string]fit{
-		"craydb0":      {top: 1, end: 8, work: 0.28, w: []float64{0.98, 0.02}, s: []float64{0.06, 4}},
-		"craydb1":      {top: 1, end: 4, work: 0.67, w: []float64{0.86, 0.14}, s: []float64{0.13, 2.5}},
-		"craypredserv": {top: 1, end: 4.2, work: 0.25, w: []float64{0.8, 0.2}, s: []float64{0.09, 0.4}},
-		"craymltrain":  {top: 600, end: 150, work: 1, w: []float64{0.2, 0.8}, s: []float64{5, 110}},
+		"craydb0":      {top: 0.9893, end: 8, work: 0.28, w: []float64{0.5847, 0.4153}, s: []float64{0.0016, 0.239}},
+		"craydb1":      {top: 1.453, end: 4, work: 0.67, w: []float64{0.5741, 0.4259}, s: []float64{0.1623, 16.35}},
+		"craypredserv": {top: 1.017, end: 4.2, work: 0.25, w: []float64{0.9777, 0.0223}, s: []float64{0.1658, 11.84}},
+		"craymltrain":  {top: 706.3, end: 150, work: 1, w: []float64{0.841, 0.159}, s: []float64{144.6, 6.907}},
 	} {
 		out[name] = f.profile()
 	}
@@ -60,7 +62,7 @@ const points = 200
 func (f fit) profile() *Profile {
 	p := &Profile{Work: f.work}
 	for i := range points {
-		x, v := f.end*float64(i+1)/points, 0.0
+		x, v := f.end*math.Pow(float64(i+1)/points, 3), 0.0 // dense where it is steep
 		for k, w := range f.w {
 			v += w * (1 - math.Exp(-x/f.s[k]))
 		}
@@ -72,8 +74,8 @@ func (f fit) profile() *Profile {
 // tweets draws a trace: Poisson around a day's course times noise that is
 // correlated over minutes, as the trace of tweets is.
 func tweets(seconds int) []float64 {
-	const mean, daily, day = 41.0, 0.1, 86400.0
-	const spread, memory = 0.06, 300.0 // of the noise, in shares and seconds
+	const mean, daily, day = 41.0, 0.24, 86400.0
+	const spread, memory = 0.03, 300.0 // of the noise, in shares and seconds
 	r := rand.New(rand.NewPCG(sim.Seed(2023)))
 	out := make([]float64, seconds)
 	noise, keep := 0.0, math.Exp(-1/memory)
