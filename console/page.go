@@ -54,7 +54,8 @@ type frame struct {
 }
 
 func (s *site) frame(page, title, json string) frame {
-	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now(), Fair: s.view.audited() != nil}
+	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now()}
+	_, f.Fair = s.view.Audited()
 	if s.options.Ready != nil {
 		f.NotReady = s.options.Ready()
 	}

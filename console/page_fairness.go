@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// fairness is what fairness.html shows: the audit of the newest plan that has
-// one.
+// fairness is what fairness.html shows; its Plan is empty while nothing was
+// audited.
 type fairness struct {
 	Frame frame
 	trimtab.Audit
@@ -16,20 +16,10 @@ type fairness struct {
 	Time            time.Time
 }
 
-// audited returns the newest plan if it was audited, else nil.
-func (v *View) audited() *trimtab.Plan {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.plan == nil || v.plan.Audit == nil {
-		return nil
-	}
-	return v.plan
-}
-
 func (s *site) drawFairness(w http.ResponseWriter, _ *http.Request) {
-	f := fairness{Frame: s.frame("fairness", "Fairness", "/api/v1/plan")}
-	if p := s.view.audited(); p != nil {
-		f.Audit, f.Objective, f.Plan, f.Time = *p.Audit, p.Objective, p.ID(), p.Time
+	f := fairness{Frame: s.frame("fairness", "Fairness", "/api/v1/fairness")}
+	if a, ok := s.view.Audited(); ok {
+		f.Audit, f.Objective, f.Plan, f.Time = *a.Audit, a.Objective, a.Plan, a.Time
 	}
 	s.render(w, http.StatusOK, "fairness.html", &f)
 }
@@ -44,7 +34,7 @@ func usedBar(r trimtab.AuditedResource) bar {
 	return b
 }
 
-// shareBar is a workload's dominant share, with a mark at its entitlement.
+// ShareBar is a workload's dominant share, with a mark at its entitlement.
 func (f *fairness) ShareBar(w trimtab.AuditedWorkload) bar {
 	length := 0.0
 	for i := range f.Workloads {
