@@ -97,7 +97,9 @@ type Plan struct {
 	// Capacity is what the pool shares; the sum of what is set never exceeds it.
 	// Where several resources are pooled it is that of the first, and Capacities
 	// has all of them by name: see CapacityOf.
-	Capacity   float64            `json:"capacity"`
+	Capacity float64 `json:"capacity"`
+	// Resource names the first one; "" in plans of builds that had only one.
+	Resource   string             `json:"resource,omitempty"`
 	Capacities map[string]float64 `json:"capacities,omitempty"`
 	// Lease is how long the allocation holds without another plan.
 	Lease   Seconds  `json:"lease_s"`
@@ -114,6 +116,10 @@ type Plan struct {
 	// Audit says how fair the allocation is; nil: nothing was audited.
 	Audit *Audit `json:"audit,omitempty"`
 }
+
+// First reports whether a resource is the one that Capacity, and the curve and
+// allocation of estimates, are of.
+func (p *Plan) First(resource string) bool { return p.Resource == "" || p.Resource == resource }
 
 // CapacityOf returns what the pool shares of a resource: 0 where it pools
 // several and this is none of them.

@@ -4,8 +4,9 @@ package dashboards
 // apart are kept.
 const (
 	attainment = `clamp_max(max by (namespace, job, workload) (trimtab_workload_performance{@w}) / (max by (namespace, job, workload) (trimtab_workload_slo_performance{@w}) > 0), 1)`
-	allocation = `sum by (namespace, job, workload) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@w}))`
-	givenOut   = `sum by (namespace, job) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@})) / sum by (namespace, job) (max by (namespace, job, pool) (trimtab_pool_capacity{@}))`
+	// What is given of the first resource: those beside it have other units.
+	allocation = `sum by (namespace, job, workload) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@w}) unless on (namespace, job, resource) trimtab_pool_further_capacity{@})`
+	givenOut   = `sum by (namespace, job) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@}) unless on (namespace, job, resource) trimtab_pool_further_capacity{@}) / sum by (namespace, job) (max by (namespace, job, pool) (trimtab_pool_capacity{@}))`
 )
 
 // overview is the first thing to open: how well the pool serves its workloads.
@@ -39,6 +40,21 @@ func overview() *board {
 		[]query{{`max by (workload) (trimtab_workload_load{@w})`, "{{workload}}"}}, from0)
 	g.graph(12, "Latency at the 95th percentile", "Latency of the newest interval.", "s",
 		[]query{{`max by (workload) (trimtab_workload_latency_seconds{@w,percentile="95"})`, "{{workload}}"}}, from0)
+
+	g.row("Fairness")
+	g.graph(12, "Is this fair?", "By the newest audit, in parts of the demand: how much somebody would rather have another's allocation, how far somebody is behind its entitlement, and what nobody has and somebody could use. All 0 is fair; of=target is what the solver wants, of=now what there is.", "percentunit",
+		[]query{{`max by (pool, of) (trimtab_pool_envy_ratio{@})`, "{{pool}} envy {{of}}"}, {`max by (pool, of) (trimtab_pool_shortfall_ratio{@})`, "{{pool}} shortfall {{of}}"},
+			{`max by (pool, of) (trimtab_pool_slack_ratio{@})`, "{{pool}} slack {{of}}"}}, between0And1)
+	g.graph(12, "Resources", "What the workloads have and what they demand of each resource, as a part of its capacity.", "percentunit",
+		[]query{{`max by (pool, resource) (trimtab_pool_used_ratio{@})`, "{{pool}} {{resource}} used"}, {`max by (pool, resource) (trimtab_pool_demanded_ratio{@})`, "{{pool}} {{resource}} demanded"}}, from0)
+	g.graph(12, "Dominant share and entitlement", "Greatest part of any resource that each workload has, and the part of the pool that it is entitled to.", "percentunit",
+		[]query{{`max by (workload) (trimtab_workload_dominant_share_ratio{@w})`, "{{workload}}"}, {`max by (workload) (trimtab_workload_entitlement_ratio{@w})`, "{{workload}} entitled"}}, between0And1)
+	g.graph(12, "Envy and shortfall", "What each workload would gain with another's allocation scaled to its own entitlement, or with its entitlement of every resource, as a part of its demand.", "percentunit",
+		[]query{{`max by (workload) (trimtab_workload_envy_ratio{@w})`, "{{workload}} envy"}, {`max by (workload) (trimtab_workload_shortfall_ratio{@w})`, "{{workload}} shortfall"}}, between0And1)
+	g.graph(12, "Satisfaction", "Part of its demand of all resources that each workload can use.", "percentunit",
+		[]query{{`max by (workload) (trimtab_workload_satisfaction_ratio{@w})`, "{{workload}}"}}, between0And1)
+	g.graph(12, "Bound by", "Workloads that each resource keeps from more of their demand.", "none",
+		[]query{{`max by (pool, resource) (trimtab_pool_bound_workloads{@})`, "{{pool}} {{resource}}"}}, from0)
 
 	g.row("Decisions")
 	g.graph(12, "Planned", "Actions in published plans, by mode and direction.", "ops",

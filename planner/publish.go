@@ -26,7 +26,7 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	plan := trimtab.Plan{
 		Pool: p.cfg.Pool, Epoch: p.epoch, Sequence: p.sequence, Step: 1, Time: r.now,
 		Objective: p.cfg.Policy.Name(), Value: r.value, Gap: r.gap, Capacity: p.cfg.Capacity,
-		Capacities: p.capacities(), Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
+		Resource: p.cfg.Resource, Capacities: p.capacities(), Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
 		Audit: r.audit,
 	}
 	if len(plan.Held) == 0 {

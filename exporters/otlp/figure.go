@@ -113,7 +113,7 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 		}
 	case *trimtab.Plan:
 		for i := range v.Actions {
-			if w := f.of(v.Actions[i].Target, now); w != nil {
+			if w := f.of(v.Actions[i].Target, now); w != nil && v.First(v.Actions[i].Resource) {
 				w.values[target], w.values[demand] = v.Actions[i].Why.Target, v.Actions[i].Why.Demand
 			}
 		}

@@ -56,6 +56,8 @@ type workload struct {
 	// target is what the solver wanted at last; nil: unknown.
 	target *float64
 	curve  curve
+	// audited tells that the newest audit listed it.
+	audited bool
 }
 
 // New returns an exporter that sets the metrics of s.
@@ -190,14 +192,22 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 	e.metrics.Gauge("trimtab_pool_capacity", p.Pool).Set(p.Capacity)
 	e.metrics.Gauge("trimtab_pool_plan_timestamp_seconds", p.Pool).Set(float64(p.Time.UnixMilli()) / 1000)
 	e.set("trimtab_pool_objective", p.Value, p.Pool, p.Objective)
+	for name, capacity := range p.Capacities {
+		if !p.First(name) {
+			e.metrics.Gauge("trimtab_pool_further_capacity", p.Pool, name).Set(capacity)
+		}
+	}
+	e.audit(p)
 	for _, a := range p.Actions {
 		w := e.known(a.Target)
 		if w == nil {
 			continue
 		}
-		w.target = a.Why.Target
-		e.set("trimtab_workload_target", a.Why.Target, a.Target)
-		e.set("trimtab_workload_demand", a.Why.Demand, a.Target)
+		if p.First(a.Resource) {
+			w.target = a.Why.Target
+			e.set("trimtab_workload_target", a.Why.Target, a.Target)
+			e.set("trimtab_workload_demand", a.Why.Demand, a.Target)
+		}
 		direction := "raise"
 		if a.Set.Less(a.Expect) {
 			direction = "lower"

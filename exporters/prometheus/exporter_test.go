@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/metric"
@@ -160,4 +161,53 @@ func TestTheNamesOfRungsSortAsTheirNumbers(t *testing.T) {
 			before = name
 		}
 	}
+}
+
+func TestAnAuditIsExportedAndWhoLeavesItIsForgotten(t *testing.T) {
+	s := metric.NewSet()
+	e := New(s)
+	half, target := 0.5, 4.0
+	p := &trimtab.Plan{Pool: "p", Time: noon, Resource: "cpu", Capacity: 8, Capacities: map[string]float64{"cpu": 8, "memory": 64},
+		Audit: &trimtab.Audit{Now: trimtab.Fairness{Envy: 0.25, Shortfall: 0.125}, Target: &trimtab.Fairness{},
+			Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 8, Used: 6, Demanded: 16, Binds: 2}, {Resource: "memory", Capacity: 64, Used: 16, Demanded: 16}},
+			Workloads: []trimtab.AuditedWorkload{{Workload: "v", Entitlement: 0.5, Share: 0.75, Satisfaction: &half, Envy: 0.25}, {Workload: "w", Entitlement: 0.5, Share: 0.1}}},
+		Actions: []trimtab.Action{{Target: "v", Resource: "memory", Mode: trimtab.Act, Set: trimtab.Units(32), Why: trimtab.Reason{Target: &target}}}}
+	e.Observe(p)
+	text := exposition(t, s)
+	for _, want := range []string{
+		`trimtab_pool_envy_ratio{of="now",pool="p"} 0.25`, `trimtab_pool_envy_ratio{of="target",pool="p"} 0`, `trimtab_pool_shortfall_ratio{of="now",pool="p"} 0.125`,
+		`trimtab_pool_used_ratio{pool="p",resource="cpu"} 0.75`, `trimtab_pool_demanded_ratio{pool="p",resource="cpu"} 2`, `trimtab_pool_bound_workloads{pool="p",resource="cpu"} 2`,
+		`trimtab_pool_further_capacity{pool="p",resource="memory"} 64`, `trimtab_workload_dominant_share_ratio{workload="v"} 0.75`,
+		`trimtab_workload_satisfaction_ratio{workload="v"} 0.5`, `trimtab_workload_envy_ratio{workload="v"} 0.25`, `trimtab_workload_entitlement_ratio{workload="w"} 0.5`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	for _, not := range []string{`trimtab_workload_satisfaction_ratio{workload="w"}`, `trimtab_workload_target`, `trimtab_pool_further_capacity{pool="p",resource="cpu"}`} {
+		if strings.Contains(text, not) {
+			t.Errorf("%s: unknown, or of another resource than the first", not)
+		}
+	}
+	p.Audit.Workloads = p.Audit.Workloads[1:]
+	e.Observe(p)
+	if text := exposition(t, s); strings.Contains(text, `_ratio{workload="v"}`) {
+		t.Error("v left the audit and keeps its figures")
+	}
+}
+
+// exposition is what a scrape sees.
+func exposition(t *testing.T, s *metric.Set) string {
+	t.Helper()
+	families, err := s.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
 }
