@@ -26,7 +26,8 @@
 // stops at the first stair of a curve.
 //
 // The package reads no clock, writes no knob and learns no curve. Its
-// subfolders hold the policies (fair, welfare) and the guard.
+// subfolders hold the policies (fair, welfare), the guard, and who pays for
+// trials (probe).
 //
 //	p, err := planner.New(planner.Config{Pool: "main", Resource: "cpu",
 //		Capacity: 8, Unit: 0.1, Policy: fair.NJCPolicy{}, Workloads: …})
