@@ -19,9 +19,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
+	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/planner"
-	"github.com/trimtab/trimtab/planner/fair"
-	"github.com/trimtab/trimtab/planner/welfare"
 	"github.com/trimtab/trimtab/sim/cilantro"
 )
 
@@ -55,11 +54,11 @@ type simCilantroCmd struct {
 	Learner    string  `help:"Learner of the policies that learn: ${enum}." enum:"default,bintree,truth" default:"default" group:"Policies that learn:"`
 	Forecaster string  `help:"Forecaster of loads: auto, arma, smoothing, seasonal, naive or truth." default:"auto" group:"Policies that learn:"`
 	Level      float64 `help:"Confidence of bounds." default:"0.9" group:"Policies that learn:"`
-	LoadLevel  float64 `help:"Confidence of the bound for loads; 0: that of --level." default:"0" group:"Policies that learn:"`
+	LoadWeight float64 `help:"Weight of the load's upper bound over its mean; 0: the policy's own." default:"0" group:"Policies that learn:"`
 	Step       int     `help:"Units that an allocation may move in a round (B)." default:"10" group:"Policies that learn:"`
 	Beta       float64 `help:"Weight of the certain demand over exploration." default:"0.75" group:"Policies that learn:"`
 	MoveCost   float64 `help:"What moving as many units as there are costs, in mean utility, for social and nash." default:"0.05" group:"Policies that learn:"`
-	Optimism   float64 `help:"Weight of the upper bound over the mean, for social and egalitarian; 0: their own." default:"0" group:"Policies that learn:"`
+	Optimism   float64 `help:"Weight of a performance's upper bound over its mean; 0: the policy's own." default:"0" group:"Policies that learn:"`
 	Guard      bool    `help:"Let the guard of production bound the steps." group:"Policies that learn:"`
 	Threads    int     `help:"Runs at the same time; 0: one per core." default:"0"`
 }
@@ -153,7 +152,9 @@ func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
 		Options: cilantro.Options{Queues: c.Queues, Startup: c.Startup, Interference: c.Interference,
 			Lies: c.Lie, Noise: c.Noise, Arrive: c.Arrive, Leave: c.Leave, Demands: c.Demand},
 		Online:   cilantro.Online{Level: c.Level, Step: c.Step, Beta: c.Beta, Guard: c.Guard},
-		Policies: c.policies(),
+	}
+	if x.Policies, err = c.policies(); err != nil {
+		return nil, err
 	}
 	if c.Drift {
 		x.Options.Drift = cilantro.Drift{Jobs: c.DriftJobs, Factor: c.DriftFactor}
@@ -165,13 +166,18 @@ func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
 }
 
 // policies are those of production, with the settings of this run.
-func (c *simCilantroCmd) policies() []planner.Policy {
-	return []planner.Policy{
-		welfare.Social{Optimism: c.Optimism, MoveCost: c.MoveCost},
-		welfare.Egalitarian{Optimism: c.Optimism},
-		fair.NJCPolicy{},
-		welfare.Nash{MoveCost: c.MoveCost},
+func (c *simCilantroCmd) policies() ([]planner.Policy, error) {
+	var out []planner.Policy
+	for _, name := range []string{"social", "egalitarian", "njc", "nash"} {
+		cfg := &config.Config{Objective: name}
+		cfg.Planning.Optimism, cfg.Planning.MoveCost, cfg.Planning.LoadWeight = c.Optimism, c.MoveCost, c.LoadWeight
+		p, err := policyOf(cfg)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
 	}
+	return out, nil
 }
 
 // learners sets what learns and forecasts; nil is the truth.
@@ -188,12 +194,7 @@ func (c *simCilantroCmd) learners(o *cilantro.Online) error {
 	if c.Forecaster == "truth" {
 		return nil
 	}
-	o.LoadLevel = c.LoadLevel
-	level := c.Level
-	if c.LoadLevel > 0 {
-		level = c.LoadLevel
-	}
-	f := auto.Config{Horizon: cilantro.Windows, Level: level, Step: cilantro.WindowSeconds * time.Second}
+	f := auto.Config{Horizon: cilantro.Windows, Level: c.Level, Step: cilantro.WindowSeconds * time.Second}
 	if _, err := auto.New(c.Forecaster, f); err != nil {
 		return hint(err, "%s", didYouMean(c.Forecaster, append(auto.Names(), "truth")))
 	}

@@ -21,8 +21,6 @@ type Online struct {
 	Forecaster func() forecast.Forecaster
 	// Level is the confidence of bounds. Default 0.9.
 	Level float64
-	// LoadLevel is the confidence of the bound for loads; 0: Level.
-	LoadLevel float64
 	// Step is B in units, Beta the weight of the certain demand. Defaults of
 	// package planner: 10 and 3/4.
 	Step int
@@ -30,17 +28,6 @@ type Online struct {
 	// Guard lets the guard of production bound the steps; off by default, as
 	// in the paper.
 	Guard bool
-}
-
-// atLevel is a forecaster that is always asked for one level.
-type atLevel struct {
-	forecast.Forecaster
-	level float64
-}
-
-// Forecast ignores the level that it is asked for.
-func (a atLevel) Forecast(horizon int, _ float64) (forecast.Forecast, bool) {
-	return a.Forecaster.Forecast(horizon, a.level)
 }
 
 // steps is a controller: the closed loop with one policy.
@@ -72,9 +59,6 @@ func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
 			Learner: o.Learner, Forecaster: o.Forecaster}
 		if o.Learner == nil {
 			a.Learner = func() learn.Learner { return &known{world: w, job: i} }
-		}
-		if o.LoadLevel > 0 && o.Forecaster != nil {
-			a.Forecaster = func() forecast.Forecaster { return atLevel{o.Forecaster(), o.LoadLevel} }
 		}
 		if o.Forecaster == nil {
 			a.Forecaster = func() forecast.Forecaster { return &clairvoyant{world: w, job: i} }
