@@ -46,7 +46,9 @@ func (s *scene) fill(services []service) {
 func TestAThousandWorkloadsAreUsable(t *testing.T) {
 	b := openBrowser(t)
 	services := crowd(1000)
-	s := newScene(t, shopConfig(services))
+	c := shopConfig(services)
+	c.Capacity = 2500
+	s := newScene(t, c)
 	s.fill(services)
 	quickest := time.Hour
 	for range 20 {

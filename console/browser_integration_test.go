@@ -271,6 +271,7 @@ func openStaysOpen(t *testing.T, b context.Context, s *scene) {
 	}
 	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.decisions summary').focus()"), chromedp.KeyEvent(kb.Enter))
 	p.until("document.querySelector('.decisions details').open")
+	p.screenshot("decision", true)
 	// What is open stays open when the page is drawn again.
 	s.publish(&trimtab.Estimate{Workload: "search", Time: time.Now(), Model: "bintree/7", Reports: 77777})
 	p.until("document.querySelector('#facts').textContent.includes('77777') && document.querySelector('.decisions details').open")

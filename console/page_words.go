@@ -182,5 +182,9 @@ func capacityBar(s *Status) bar {
 	if s.Allocated.Unlimited {
 		return bar{Fill: "100", Class: "note"}
 	}
-	return bar{Fill: along(s.Allocated.Value, s.Capacity), Class: "fill"}
+	b := bar{Fill: along(s.Allocated.Value, s.Capacity), Class: "fill"}
+	if s.Allocated.Value > s.Capacity*(1+1e-9) {
+		b.Class = "bad"
+	}
+	return b
 }
