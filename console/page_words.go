@@ -26,6 +26,8 @@ func (s *site) words() template.FuncMap {
 		"page":            func(workload string) string { return address("/workloads/", workload) },
 		"iso":             func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
 		"utc":             func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") },
+		"ago":             func(t time.Time) string { return Age(trimtab.SecondsOf(time.Since(t))) },
+		"utcDate":         func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"list":            func(v ...any) []any { return v },
 		"bare":            func(workload, summary string) string { return strings.TrimPrefix(summary, workload+": ") },
 		"band":            func(b *trimtab.Band, share bool) string { return between(b.Lower, b.Upper, share) },
