@@ -139,7 +139,7 @@ func (v *validator) planning() {
 		value float64
 	}{{"planning.optimism", p.Optimism}, {"planning.load_weight", p.LoadWeight}} {
 		if v.has(f.path) {
-			v.share(f.path, f.value, true)
+			v.share(f.path, f.value)
 		}
 	}
 }

@@ -118,9 +118,9 @@ func (v *validator) rhythm() {
 
 func (v *validator) guard() {
 	g := &v.config.Guard
-	v.share("guard.max_fall", g.MaxFall, true)
-	v.share("guard.max_lowered", g.MaxLowered, true)
-	v.share("guard.max_moved", g.MaxMoved, true)
+	v.share("guard.max_fall", g.MaxFall)
+	v.share("guard.max_lowered", g.MaxLowered)
+	v.share("guard.max_moved", g.MaxMoved)
 	if !(g.DeadBand >= 0 && g.DeadBand < 1) {
 		v.fail("guard.dead_band", fmt.Sprintf("dead_band is %v, want 0 to below 1", g.DeadBand), "0.1 ignores changes under 10%")
 	}
@@ -360,13 +360,9 @@ func (v *validator) count(path string, n, low, high int) {
 }
 
 // share checks (0, 1].
-func (v *validator) share(path string, x float64, one bool) {
-	if !(x > 0 && (x < 1 || one && x == 1)) {
-		end := "less than 1"
-		if one {
-			end = "at most 1"
-		}
-		v.fail(path, fmt.Sprintf("%s is %v, want more than 0 and %s", lastOf(path), x, end), "write a share of 1: 20% is 0.2")
+func (v *validator) share(path string, x float64) {
+	if !(x > 0 && x <= 1) {
+		v.fail(path, fmt.Sprintf("%s is %v, want more than 0 and at most 1", lastOf(path), x), "write a share of 1: 20% is 0.2")
 	}
 }
 

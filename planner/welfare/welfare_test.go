@@ -307,13 +307,12 @@ func TestTheOperatorsObjectiveIsTheBestOfAllAllocations(t *testing.T) {
 		for _, o := range []Own{{Title: "sum", Scale: 3}, {Title: "min", Least: true, Scale: 3}} {
 			got := solved(t, o, p)
 			s := newSolver(p, o.reading())
-			want, worth := bySearch(s, total(s, unitCost(0, p)), cmp.Compare[int64])
+			want, _ := bySearch(s, total(s, unitCost(0, p)), cmp.Compare[int64])
+			worth := total(s, 0)(want)
 			if o.Least {
 				var of []int64
 				want, of = bySearch(s, ascending(s), slices.Compare[[]int64])
 				worth = append(of, 0)[0]
-			} else {
-				worth = total(s, 0)(want)
 			}
 			if d := gocmp.Diff(want, got.Units); d != "" {
 				t.Fatalf("%s: want by search (-), got (+): %s", o.Title, d)

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+func shopWith(t *testing.T, head string) *config.Config {
+	t.Helper()
+	text := head + `
+pool: {cpu: 8}
+workloads:
+  - name: web
+    slo: {latency: 100ms, fraction: 0.9}
+    weight: 3
+    group: shop/front
+    guarantee: 2
+    knob: {cgroup: web, cpu: {min: 1, max: 4}}
+  - name: api
+    slo: {latency: 100ms, fraction: 0.9}
+    knob: {cgroup: api, cpu: {min: 1, max: 4}}
+`
+	c, err := config.Parse("shop.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestEveryObjectiveOfTheFileIsAPolicyOfThatName(t *testing.T) {
+	for _, name := range []string{"njc", "egalitarian", "social", "nash", "resource-fair", "drf", "sum(weight * u)", "min(u / weight)"} {
+		cfg := shopWith(t, "objective: "+name)
+		p, err := plannerConfig(cfg)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := p.Policy.Name(); got != name {
+			t.Errorf("%s: policy %s", name, got)
+		}
+		if err := p.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheOperatorsObjectiveCountsAShareOfItsMost(t *testing.T) {
+	p, err := plannerConfig(shopWith(t, "objective: sum(weight * u)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// web weighs 3, api 1: what web is worth at its SLO is the most there is.
+	if o := p.Policy.(welfare.Own); o.Scale != 3 || o.Least {
+		t.Errorf("%+v", o)
+	}
+	if web, api := p.Workloads[0].Worth(0.9), p.Workloads[1].Worth(0.9); web != 1 || api < 0.333 || api > 0.334 {
+		t.Errorf("web is worth %v, api %v", web, api)
+	}
+}
+
+func TestGroupsGuaranteesAndPlanningReachThePlanner(t *testing.T) {
+	cfg := shopWith(t, "objective: njc\ngroups: [{path: shop, weight: 2, guarantee: 3}]\nplanning: {exploration: 0.3}")
+	p, err := plannerConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := p.Groups; len(g) != 1 || g[0].Path != "shop" || g[0].Weight != 2 || g[0].Guarantee != 3 {
+		t.Errorf("groups %+v", p.Groups)
+	}
+	if w := p.Workloads[0]; w.Group != "shop/front" || w.Guarantee != 2 || p.Exploration != 0.3 {
+		t.Errorf("%+v, exploration %v", w, p.Exploration)
+	}
+	// A reload that changes them is one that the planner must hear of.
+	if planned(cfg) == planned(shopWith(t, "objective: njc")) || !strings.Contains(planned(cfg), "shop/front") {
+		t.Error("planned does not tell them apart")
+	}
+}
