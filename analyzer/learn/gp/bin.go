@@ -11,7 +11,7 @@ const (
 	maxBins = 128
 	// finest is the width, in octaves of a/l, up to which a bin takes reports
 	// that lie beside it: 1.1%.
-	finest = 1.0 / 64
+	finest = 1.0 / 128
 	// maxReports is how many reports a bin remembers; a further one fades the
 	// others a little, so that slow drift is followed where reports arrive.
 	maxReports = 1024
@@ -23,9 +23,11 @@ type bin struct {
 	// Low and High are the least and the highest x of its reports.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
-	// N is how many reports count here, W the sum of their weights.
-	N float64 `json:"n"`
-	W float64 `json:"w"`
+	// N is how many reports count here, W the sum of their weights. Fresh are
+	// those of N that came in the block being judged.
+	N     float64 `json:"n"`
+	Fresh float64 `json:"fresh,omitempty"`
+	W     float64 `json:"w"`
 	// X, L, P are the weighted means of log2(a/l), ln(load), performance.
 	X float64 `json:"x"`
 	L float64 `json:"l"`
@@ -59,6 +61,7 @@ func (b *bin) merge(o *bin) {
 	b.P += p * share
 	b.W = w
 	b.N += o.N
+	b.Fresh += o.Fresh
 	b.Low, b.High = min(b.Low, o.Low), max(b.High, o.High)
 }
 
@@ -93,7 +96,7 @@ func (b *bin) lines() (squares, freedom, ll, lp float64) {
 // add puts r into the bin that it falls into or lies beside; between bins it
 // makes one, and room for it.
 func (s *state) add(r report) {
-	one := bin{Low: r.X, High: r.X, N: 1, W: r.W, X: r.X, L: r.L, P: r.P}
+	one := bin{Low: r.X, High: r.X, N: 1, Fresh: 1, W: r.W, X: r.X, L: r.L, P: r.P}
 	i := sort.Search(len(s.Bins), func(i int) bool { return s.Bins[i].High >= r.X })
 	if b := s.home(i, r.X); b != nil {
 		if b.N > maxReports-1 {

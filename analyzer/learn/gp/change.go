@@ -3,6 +3,7 @@ package gp
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 const (
@@ -180,13 +181,46 @@ func (w *watch) serial() float64 {
 	return (1 + rho) / (1 - rho)
 }
 
+// before is at, from what was known before the block of reports being judged:
+// where a service was never seen, its first reports must not vouch for the
+// rest of them.
+func (f *fit) before(x float64) (k node, side int) {
+	n := len(f.nodes)
+	i := sort.Search(n, func(i int) bool { return f.nodes[i].x >= x })
+	a, b := i-1, i
+	for a >= 0 && f.nodes[a].fresh {
+		a--
+	}
+	way := 0.0
+	for b < n && f.nodes[b].fresh {
+		way += f.nodes[b].way
+		b++
+	}
+	switch {
+	case a < 0 && b == n:
+		return f.at(x)
+	case b == n:
+		return f.nodes[a], 1
+	case a < 0:
+		return f.nodes[b], -1
+	case b == a+1:
+		return f.at(x)
+	}
+	left, right := f.nodes[a], f.nodes[b]
+	for j := i - 1; j > a; j-- {
+		way += f.nodes[j].way
+	}
+	right.way += way
+	return f.between(&left, &right, x), 0
+}
+
 // judge compares r with the curve; not ok where that knows nothing. Beyond
 // the visited range only what monotonicity forbids counts.
 func (f *fit) judge(r report) (judged, bool) {
 	if len(f.nodes) == 0 {
 		return judged{}, false
 	}
-	k, side := f.at(r.X)
+	k, side := f.before(r.X)
 	f.shift(&k, r.L)
 	p := k.mean
 	if f.mode == fraction {

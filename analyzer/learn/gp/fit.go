@@ -24,8 +24,11 @@ const (
 
 // node is one point of the fitted curve.
 type node struct {
-	x    float64 // log2(a/l)
-	load float64 // ln of the load that was seen here
+	x float64 // log2(a/l)
+	// low and high are the extent of a narrow bin, which is one place, and
+	// where the visited range ends.
+	low, high float64
+	load      float64 // ln of the load that was seen here
 	mean, lower, upper,
 	variance float64
 	// unit is the variance of a report of weight 1 and dispersion 1.
@@ -38,6 +41,9 @@ type node struct {
 	// abrupt is how far the rise from the node before stands out from those
 	// around it: 0 on a smooth curve, 1 at a step.
 	abrupt float64
+	// fresh tells that most of what was seen here belongs to the block of
+	// reports that is being judged.
+	fresh bool
 	// observed tells bins from points inside gaps.
 	observed bool
 }
@@ -139,7 +145,14 @@ func (f *fit) place(bins []bin) {
 			f.fill(&bins[i-1], b, inside, node{phi: max(l.phi, f.leaf[i-1].phi), way: step})
 		}
 		l.node = len(f.nodes)
-		f.nodes = append(f.nodes, node{x: b.X, load: b.L, unit: l.unit, phi: l.phi, way: step, observed: true})
+		k := node{x: b.X, low: b.X, high: b.X, load: b.L, unit: l.unit, phi: l.phi, way: step, observed: true, fresh: 2*b.Fresh > b.N}
+		if i == 0 || b.High-b.Low <= finest {
+			k.low = b.Low
+		}
+		if i == len(bins)-1 || b.High-b.Low <= finest {
+			k.high = b.High
+		}
+		f.nodes = append(f.nodes, k)
 		f.y, f.r = append(f.y, l.y), append(f.r, l.r)
 	}
 }
@@ -149,6 +162,7 @@ func (f *fit) fill(a, b *bin, n int, k node) {
 	for i := 1; i <= n; i++ {
 		t := float64(i) / float64(n+1)
 		k.x, k.load = a.X+t*(b.X-a.X), a.L+t*(b.L-a.L)
+		k.low, k.high = k.x, k.x
 		f.nodes = append(f.nodes, k)
 		f.y, f.r = append(f.y, 0), append(f.r, math.Inf(1))
 	}

@@ -96,6 +96,11 @@ func (p *Process) Observe(o learn.Observation) error {
 	} else {
 		s.add(r)
 	}
+	if len(s.Watch.Now) == 0 {
+		for i := range s.Bins {
+			s.Bins[i].Fresh = 0
+		}
+	}
 	p.refit()
 	return nil
 }

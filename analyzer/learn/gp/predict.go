@@ -18,6 +18,10 @@ func (f *fit) at(x float64) (k node, side int) {
 		}
 	}
 	switch {
+	case i == n && x <= f.nodes[n-1].high:
+		return f.nodes[n-1], 0
+	case i == 0 && x >= f.nodes[0].low:
+		return f.nodes[0], 0
 	case i == n:
 		return f.nodes[n-1], 1
 	case f.nodes[i].x == x:
@@ -31,7 +35,13 @@ func (f *fit) at(x float64) (k node, side int) {
 // between interpolates. Where the curve is abrupt, it may take its whole rise
 // anywhere on the way, so that the band is that of both ends.
 func (f *fit) between(a, b *node, x float64) node {
-	t := (x - a.x) / (b.x - a.x)
+	switch {
+	case x <= a.high:
+		return *a
+	case x >= b.low:
+		return *b
+	}
+	t := (x - a.high) / (b.low - a.high)
 	k := node{
 		x:        x,
 		load:     a.load + t*(b.load-a.load),
