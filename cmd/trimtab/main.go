@@ -60,6 +60,7 @@ type cli struct {
 	Plan       planCmd       `cmd:"" help:"Show the newest plan: the target and the next step."`
 	Apply      applyCmd      `cmd:"" help:"Carry out one recommended plan, if nothing changed since."`
 	Diff       diffCmd       `cmd:"" help:"Show what is not where the planner wants it; exit code 2 when something is."`
+	Fairness   fairnessCmd   `cmd:"" help:"Say how fair the allocation is: shares, envy, who is short, what binds whom."`
 	Pause      pauseCmd      `cmd:"" help:"Write nothing until resume; what was set stays set."`
 	Resume     resumeCmd     `cmd:"" help:"End a pause, and take over what others changed."`
 	Restore    restoreCmd    `cmd:"" help:"Put back what was there before trimtab, from its journal alone."`

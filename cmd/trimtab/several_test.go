@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -237,6 +238,15 @@ func runSeveral(t *testing.T, q quotas, m limits, u *use) {
 			moved[a.Resource] = true
 		}
 		audited = audited || p.Audit != nil && len(p.Audit.Resources) == 2 && len(p.Audit.Workloads) == 2
+	}
+	var a console.Audited
+	getJSON(t, s, "/api/v1/fairness", &a)
+	var said strings.Builder
+	printFairness(&said, &a, true)
+	for _, want := range []string{"what drf wants: ", "memory ", "512MiB", "hungry", "modest", "50%"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("no %q in\n%s", want, said.String())
+		}
 	}
 	if !moved["cpu"] || !moved["memory"] || !audited {
 		t.Errorf("plans moved %v, audited: %v", moved, audited)
