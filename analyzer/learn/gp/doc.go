@@ -1,12 +1,16 @@
 // Package gp learns a performance curve as a Gaussian process over
 // x = log2(a/l), allocation per unit of load, that is monotone where the data
-// agree. Reports are kept as the moments of at most 160 bins, narrow where
+// agree. Reports are kept as the moments of at most 128 bins, narrow where
 // reports are many; the process is a random walk with a variance of its own
 // for each gap, seen with noise,
 //
 //	m(x+d) = m(x) + N(0, q d)            q: how steep, estimated per gap
 //	pᵢ  = m(xᵢ) + β g ln(lᵢ/l₀) + N(0, rᵢ)   rᵢ: noise, estimated per bin
-//	[lower, upper] = isotonic(Wilson(m, var; z)), hull of both ends in a gap
+//	[lower, upper] = isotonic(Wilson(m, var; z))
+//
+// interpolated between bins: along the line where the curve is smooth, and as
+// the hull of both ends as far as it is abrupt, since a step may be anywhere
+// between them. A bin narrower than 0.5% is one place.
 //
 // A walk with local variances follows steps, which recorded curves consist of
 // and smooth kernels ring at, and its exact posterior costs microseconds.
@@ -25,9 +29,12 @@
 // the lower bound to the left is 0. That is the optimism that makes a policy
 // explore, and it narrows as reports come in.
 //
-// Two rounds in a row that the curve does not explain, to one side, make it
-// forget all but the reports since the change; a bin remembers 1024 reports,
-// so that slow drift is followed too. Nothing is profiled beforehand.
+// A CUSUM test over blocks of 12 reports, each judged by what was known before
+// it, makes it forget all but the reports since a change: two blocks beyond
+// 3.5 standard errors to one side, or more weaker ones, and 4% of the
+// performance. A bin remembers 1024 reports, so that slow drift is followed
+// too. Revise keeps the curve of an earlier version as a guess worth a block.
+// Nothing is profiled beforehand; a learner takes at most 64 KiB.
 //
 // Source: Cilantro (OSDI'23), section 4.1.2, for what a learner must give;
 // the posterior is that of H. Rauch, F. Tung, C. Striebel, AIAA Journal 3(8),
