@@ -108,8 +108,8 @@ func utilities(x *cilantro.Experiment, of []cilantro.Summary, title string) draw
 
 // costs is figure 13, left.
 func costs(of []cilantro.Summary) drawn {
-	ch := &figure.Chart{Title: "Time of a round on one core: median, and the 99th percentile", Y: "milliseconds",
-		Series: []figure.Series{{Name: "decision p50"}, {Name: "decision p99"}, {Name: "reports p50"}, {Name: "reports p99"}}}
+	ch := &figure.Chart{Title: "Time of a round, as the clock saw it on this machine", Y: "milliseconds",
+		Series: []figure.Series{{Name: "decision p50"}, {Name: "decision p99"}, {Name: "learning p50"}, {Name: "learning p99"}}}
 	for i := range of {
 		if !learned(&of[i]) {
 			continue
@@ -228,7 +228,7 @@ func (c *simCilantroCmd) plotNoise(ctx context.Context, t terminal, x *cilantro.
 			s = own["social"]
 		}
 		own[p] = s
-		ch.Series = append(ch.Series, figure.Series{Name: s.name + " of " + p, X: levels})
+		ch.Series = append(ch.Series, figure.Series{Name: p + ": " + s.name, X: levels})
 	}
 	for _, level := range levels {
 		of, err := c.vary(ctx, t, x, fmt.Sprintf("noise %v", level), names(online), func(o *cilantro.Options) { o.Noise = level })

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -39,7 +40,7 @@ type Series struct {
 const (
 	width  = 9 * vg.Inch
 	height = 4.5 * vg.Inch
-	margin = 1.6 * vg.Inch
+	margin = 1.8 * vg.Inch
 )
 
 // palette is that of Okabe and Ito.
@@ -61,7 +62,7 @@ func (c *Chart) begin() *plot.Plot {
 	}
 	p.Title.Padding = 8
 	p.Legend.Top, p.Legend.Left, p.Legend.Padding, p.Legend.YPosition = true, true, 2, draw.PosCenter
-	p.Y.Tick.Marker = plot.TickerFunc(ticks)
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = color.Gray{225}
@@ -159,6 +160,9 @@ func (c *Chart) Bars(w io.Writer) error {
 		p.Legend.Add(c.Series[i].Name, b)
 	}
 	p.NominalX(c.Names...)
+	if len(c.Names) > 12 { // side by side they would run into each other
+		p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/4, text.XRight, text.YTop
+	}
 	p.X.Min, p.X.Max = -0.6, float64(len(c.Names))-0.4
 	return c.end(p, w)
 }
