@@ -21,12 +21,17 @@
 // mode recommend counts at what it really has, and nobody is lowered for what
 // is only recommended to it.
 //
+// A pool may share several resources: [Config.Others]. All of the above then
+// holds for each of them by itself, and the policy is a [Sharer], which shares
+// them at once. A workload is planned for as a whole: what is unknown of one
+// of its resources holds it with all. Every round is audited (audit).
+//
 // Source: Cilantro (OSDI'23), sections 4.1.1 and 4.1.2, equations (1) to (6);
 // solving without B and then stepping is ours: inside the box of ±B a solver
 // stops at the first stair of a curve.
 //
 // The package reads no clock, writes no knob and learns no curve. Its
-// subfolders hold the policies (fair, welfare), the guard, and who pays for
+// subfolders hold the policies (fair, welfare, dominant), the guard, and who pays for
 // trials (probe).
 //
 //	p, err := planner.New(planner.Config{Pool: "main", Resource: "cpu",

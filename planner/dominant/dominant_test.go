@@ -416,3 +416,24 @@ func TestAnAuditOfTheAnswerFindsNothing(t *testing.T) {
 		}
 	})
 }
+
+// How the answer's cost grows with the pool, with floors in the way and not.
+func BenchmarkShare(b *testing.B) {
+	for _, n := range []int{100, 1000, 5000} {
+		for name, least := range map[string]int{"free": 0, "floors": 500} {
+			b.Run(fmt.Sprintf("%s-%d", name, n), func(b *testing.B) {
+				q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 1_000_000), pooled("memory", 1_000_000), pooled("llc", 1_000_000)}}
+				for i := range n {
+					w := claim(fmt.Sprintf("w%05d", i), 1+float64(i%5), 1+i*7919%1000, 1+i*104729%1000, 1+i*1299709%1000)
+					for r := range w.Wants {
+						w.Wants[r].Max, w.Wants[r].Min = 2000, min(least, 400_000/n)*(i%2)
+					}
+					q.Workloads = append(q.Workloads, w)
+				}
+				for b.Loop() {
+					share(b, q)
+				}
+			})
+		}
+	}
+}
