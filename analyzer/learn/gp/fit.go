@@ -205,8 +205,6 @@ func (f *fit) smooth() {
 	}
 }
 
-func square(v float64) float64 { return v * v }
-
 func within(v, reach float64) float64 { return max(-reach, min(reach, v)) }
 
 // highest returns the end of the performance's range.
