@@ -63,8 +63,14 @@ func (o *Outcome) Validate() error {
 	if o.Time.IsZero() {
 		return Invalidf("outcome of %s: no time", PlanID(o.Epoch, o.Sequence))
 	}
+	if err := told("outcome of "+o.Pool, o.Host, o.Refused); err != nil {
+		return err
+	}
 	for _, r := range o.Results {
 		if err := named("target", r.Target); err != nil {
+			return err
+		}
+		if err := told("result of "+r.Target, r.Resource, string(r.Status), r.Reason); err != nil {
 			return err
 		}
 		for _, a := range []Amount{r.Before, r.Asked, r.Found} {
@@ -112,6 +118,9 @@ type Held struct {
 	// Problem is empty, or why the knob cannot be used now; Now is then the
 	// last value known.
 	Problem string `json:"problem,omitempty"`
+	// Barred is empty, or why a write would be refused, in a mode that does not
+	// write: the knob is read and planned for, and a plan of it not applied.
+	Barred string `json:"barred,omitempty"`
 }
 
 // Kind returns KindHolding.
@@ -130,6 +139,9 @@ func (h *Holding) Validate() error {
 	}
 	for _, t := range h.Targets {
 		if err := named("target", t.Target); err != nil {
+			return err
+		}
+		if err := told("knob of "+t.Target, t.Resource, t.Knob, t.Problem, t.Barred); err != nil {
 			return err
 		}
 		for _, a := range []Amount{t.Now, t.Baseline, Units(t.Min), Units(t.Max), Units(t.Floor)} {

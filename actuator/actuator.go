@@ -72,6 +72,9 @@ type held struct {
 	problem  string
 	foreign  bool
 	released bool
+	// barred is why a write would be refused, of a knob that only recommends:
+	// no problem before somebody wants to apply.
+	barred string
 }
 
 // Open takes the directory's lock, reads the journal and every knob. Baselines
@@ -172,6 +175,9 @@ func (a *Actuator) find(k key) *held {
 // probe looks whether the knob works and what it holds.
 func (a *Actuator) probe(ctx context.Context, h *held) {
 	err := h.Knob.Probe(ctx)
+	if err == nil && h.Mode == trimtab.Act {
+		err = h.Knob.MayWrite(ctx)
+	}
 	// One problem at a time, so that it is told once and not in turns: what
 	// cannot be read, then who else turned it, then what the probe found.
 	switch {
@@ -200,7 +206,23 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 	}
 	h.observeFloor(ctx)
 	a.judge(h, v)
+	a.observeBar(ctx, h)
 	return true
+}
+
+// observeBar notes whether the plan of a recommending knob could be applied.
+func (a *Actuator) observeBar(ctx context.Context, h *held) {
+	if h.Mode != trimtab.Recommend {
+		return
+	}
+	barred := ""
+	if err := h.Knob.MayWrite(ctx); err != nil {
+		barred = err.Error()
+	}
+	if barred != h.barred {
+		h.barred = barred
+		a.notify()
+	}
 }
 
 // observeFloor reads what must be kept. What cannot be read is all of it.
@@ -272,7 +294,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.Held{
 			Target: k.Name, Resource: k.Resource, Knob: k.Knob.String(),
-			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(),
+			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
 		})
 	}
 	return h

@@ -156,6 +156,53 @@ func TestOnlyModeActOnBothSidesWrites(t *testing.T) {
 	h.want(units(2), units(2), units(2))
 }
 
+func TestAKnobThatMayNotBeWrittenIsReadAndRecommendedForAndRefusedToAct(t *testing.T) {
+	h := newHost(t, units(2), trimtab.Unlimited(), units(2))
+	for i, mode := range []trimtab.Mode{trimtab.Recommend, trimtab.Recommend, trimtab.Act} {
+		h.config.Targets[i].Mode, h.knobs[i].barred = mode, true
+	}
+	h.open()
+	is(t, h.statuses(h.plan(1, 1, set(0, units(2), units(1)), set(1, trimtab.Unlimited(), units(4)), set(2, units(2), units(1)))),
+		trimtab.Recommended, trimtab.Recommended, trimtab.Refused)
+	h.want(units(2), trimtab.Unlimited(), units(2))
+	for i, held := range h.Holding().Targets {
+		text, other := held.Barred, held.Problem
+		if held.Target == "w2" {
+			text, other = held.Problem, held.Barred
+		}
+		if !strings.Contains(text, "somebody else's") || other != "" {
+			t.Errorf("target %d: %+v", i, held)
+		}
+	}
+	// Once its owner lets it go, it is taken over by itself.
+	for _, k := range h.knobs {
+		k.barred = false
+	}
+	h.Tick(t.Context())
+	for _, held := range h.Holding().Targets {
+		if held.Problem != "" || held.Barred != "" {
+			t.Errorf("still: %+v", held)
+		}
+	}
+}
+
+func TestAnAppliedPlanThatMayNotBeWrittenAsAWholeIsNotDoneByHalves(t *testing.T) {
+	h := newHost(t, units(2), units(2), units(2))
+	for i := range h.config.Targets[:2] {
+		h.config.Targets[i].Mode = trimtab.Recommend
+	}
+	h.knobs[1].barred = true
+	h.open()
+	p := h.plan(1, 1, set(0, units(2), units(1)), set(1, units(2), units(3)))
+	p.Applies = "1-0"
+	is(t, h.statuses(p), trimtab.Refused, trimtab.Refused)
+	h.want(units(2), units(2), units(2))
+	h.knobs[1].barred = false
+	p = h.plan(1, 2, p.Actions...)
+	p.Applies = "1-0"
+	is(t, h.statuses(p), trimtab.Written, trimtab.Written)
+}
+
 func TestActionsOfOtherHostsAreNotAnsweredAndUnknownTargetsAreRefused(t *testing.T) {
 	h := newHost(t, units(2)).open()
 	elsewhere := set(0, units(2), units(1))

@@ -22,12 +22,20 @@ type fileKnob struct {
 	// before is called before each write, and its error is the write's.
 	before func(v trimtab.Amount) error
 	writes int
+	// barred: a write would be refused.
+	barred bool
 }
 
 func (k *fileKnob) String() string              { return "file " + filepath.Base(k.Path) }
 func (k *fileKnob) Resource() string            { return "cpu" }
 func (k *fileKnob) Probe(context.Context) error { _, err := os.Stat(k.Path); return err }
-func (k *fileKnob) Undo() []byte                { b, _ := json.Marshal(k); return b }
+func (k *fileKnob) MayWrite(context.Context) error {
+	if k.barred {
+		return fmt.Errorf("%s is somebody else's: %w", k, trimtab.ErrRefused)
+	}
+	return nil
+}
+func (k *fileKnob) Undo() []byte { b, _ := json.Marshal(k); return b }
 
 func (k *fileKnob) Nearest(a trimtab.Amount) trimtab.Amount {
 	v, _ := parse(format(a))

@@ -14,10 +14,13 @@ type Knob interface {
 	String() string
 	// Resource is what it turns: "cpu" (cores) or "workers" (processes).
 	Resource() string
-	// Probe says whether the knob works here: nil, or an error that is
-	// trimtab.ErrUnsupported (this kernel cannot), trimtab.ErrRefused (somebody
-	// else owns it) or any other cause.
+	// Probe says whether the knob is there and can be read: nil, or an error
+	// that is trimtab.ErrUnsupported (this kernel cannot) or any other cause.
 	Probe(ctx context.Context) error
+	// MayWrite says, without an effect, whether a Write would be let through:
+	// nil, or an error that is trimtab.ErrRefused (somebody else owns it) or
+	// any other cause. Who only recommends need not ask.
+	MayWrite(ctx context.Context) error
 	// Read returns the value in force.
 	Read(ctx context.Context) (trimtab.Amount, error)
 	// Nearest returns the value that a Write of a would read back, so that a

@@ -3,6 +3,7 @@ package actuator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -128,7 +129,21 @@ func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 			moves = append(moves, m)
 		}
 	}
-	return a.limit(moves)
+	return a.limit(whole(moves))
+}
+
+// whole returns the moves, or none of them, each with the reason, when one is
+// of a recommending knob that may not be written: what a person applies is not
+// done by halves.
+func whole(moves []*move) []*move {
+	i := slices.IndexFunc(moves, func(m *move) bool { return m.held.barred != "" })
+	if i < 0 {
+		return moves
+	}
+	for _, m := range moves {
+		refuse(m.result, fmt.Sprintf("not applied, for %s: %s", moves[i].held.Name, moves[i].held.barred))
+	}
+	return nil
 }
 
 // judgeAction fills the result of an action that needs no write, and reports

@@ -123,7 +123,9 @@ type Explanation struct {
 	Allocation   *trimtab.Amount       `json:"allocation,omitempty"`
 	Baseline     *trimtab.Amount       `json:"baseline,omitempty"`
 	Knob         string                `json:"knob,omitempty"`
-	Host         string                `json:"host,omitempty"`
+	// Barred is why no plan of it could be applied, in mode recommend.
+	Barred string `json:"barred,omitempty"`
+	Host   string `json:"host,omitempty"`
 	// Least and Most are the declared bounds of the knob.
 	Least *float64 `json:"min,omitempty"`
 	Most  *float64 `json:"max,omitempty"`

@@ -31,7 +31,7 @@ func (v *View) ExplainWith(workload string, history, observations int, now time.
 		e.Inputs, e.Model, e.Curve, e.Forecast = s.inputs(now), s.estimate.Model, s.estimate.Curve, s.estimate.Load
 	}
 	if h := s.knob(v.config.Resource); h != nil {
-		e.Least, e.Most = &h.Min, &h.Max
+		e.Least, e.Most, e.Barred = &h.Min, &h.Max, h.Barred
 		if row.Allocation != nil {
 			e.Baseline = &h.Baseline
 		}

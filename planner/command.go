@@ -96,6 +96,7 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 	case p.isPaused():
 		return refuse("paused")
 	}
+	why := "the state has changed"
 	for _, a := range p.recommended[i].Actions {
 		if a.Mode != trimtab.Recommend {
 			continue
@@ -107,6 +108,9 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 			r.heldBack[a.Target] = "its knob is gone"
 		case e.held.Problem != "":
 			r.heldBack[a.Target] = "knob: " + e.held.Problem
+		case e.held.Barred != "":
+			r.heldBack[a.Target] = "knob: " + e.held.Barred
+			why = "a knob may not be written"
 		case !e.held.Now.Equal(a.Expect, grain*p.resources[i].Unit):
 			r.heldBack[a.Target] = fmt.Sprintf("found %s, the plan expected %s", e.held.Now, a.Expect)
 		case a.Set.Less(a.Expect):
@@ -116,7 +120,7 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 		}
 	}
 	if len(r.heldBack) > 0 {
-		return refuse("the state has changed")
+		return refuse(why)
 	}
 	r.applies = c.Plan
 	p.recommended = slices.Delete(p.recommended, i, i+1)

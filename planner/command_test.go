@@ -45,6 +45,14 @@ func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
 	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || got.Held["a"] == "" || !strings.Contains(got.Cause, "refused") {
 		t.Errorf("applied to another state: %+v", got)
 	}
+	p, plan = fresh()
+	barred := holding(t0.Add(time.Second), 1, 1, equal)
+	barred.Targets[0].Barred = "the file is read-only"
+	p.Step(t0, barred)
+	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || !strings.Contains(got.Held[barred.Targets[0].Target], "read-only") ||
+		!strings.Contains(got.Cause, "refused: a knob may not be written") {
+		t.Errorf("applied to a knob that may not be written: %+v", got)
+	}
 }
 
 func TestPauseRenewsAndResumeGoesOn(t *testing.T) {

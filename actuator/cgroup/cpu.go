@@ -120,8 +120,7 @@ func (k *CPU) Resource() string { return Resource }
 // Close releases the root.
 func (k *CPU) Close() error { return k.root.Close() }
 
-// Probe says whether the group is there, has the controller, and is free to
-// be written.
+// Probe says whether the group is there and has the controller.
 func (k *CPU) Probe(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
@@ -139,7 +138,18 @@ func (k *CPU) Probe(ctx context.Context) error {
 		}
 		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
 	}
-	return k.owned()
+	return nil
+}
+
+// MayWrite says whether the group is free to be written, and by this process.
+func (k *CPU) MayWrite(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
+	}
+	if err := k.owned(); err != nil {
+		return err
+	}
+	return k.root.Writable(k.file(k.config.Path))
 }
 
 // Read returns the quota in force, in cores.
@@ -196,7 +206,15 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 
 func (k *CPU) set(group string, q hostfs.Quota) error {
 	if k.root.CgroupVersion(group) == 2 {
-		return k.root.Write(path.Join(group, "cpu.max"), q.CPUMax())
+		return k.root.Write(k.file(group), q.CPUMax())
 	}
-	return k.root.Write(path.Join(group, "cpu.cfs_quota_us"), q.CFSQuota())
+	return k.root.Write(k.file(group), q.CFSQuota())
+}
+
+// file is where the quota of a group is written.
+func (k *CPU) file(group string) string {
+	if k.root.CgroupVersion(group) == 2 {
+		return path.Join(group, "cpu.max")
+	}
+	return path.Join(group, "cpu.cfs_quota_us")
 }

@@ -15,8 +15,8 @@
 // Interface Files" and "Memory Interface Files"; which groups belong to systemd is in
 // systemd's CGROUP_DELEGATION.
 //
-// A group of a systemd unit that was not delegated is refused: systemd would
-// write over it. A value that a parent's quota would not let through is
+// A group of a systemd unit that was not delegated is read, and a write of it
+// is refused: systemd would write over it. A value that a parent's quota would not let through is
 // refused with the parent named, unless the configuration lets trimtab raise
 // that parent.
 //

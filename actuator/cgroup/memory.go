@@ -103,8 +103,7 @@ func (k *Memory) version(group string) int {
 	return 2
 }
 
-// Probe says whether the group is there, has the controller, and is free to
-// be written.
+// Probe says whether the group is there and has the controller.
 func (k *Memory) Probe(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
@@ -125,7 +124,18 @@ func (k *Memory) Probe(ctx context.Context) error {
 	if _, err := k.inUse(); err != nil {
 		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
 	}
-	return owned(&k.config)
+	return nil
+}
+
+// MayWrite says whether the group is free to be written, and by this process.
+func (k *Memory) MayWrite(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
+	}
+	if err := owned(&k.config); err != nil {
+		return err
+	}
+	return k.root.Writable(k.file(k.config.Path))
 }
 
 // Read returns the limit in force, in bytes.
@@ -139,11 +149,8 @@ func (k *Memory) Read(ctx context.Context) (trimtab.Amount, error) {
 // limit reads memory.max, a number or "max", or version 1's
 // memory.limit_in_bytes, a number.
 func (k *Memory) limit(group string) (trimtab.Amount, error) {
-	name := "memory.max"
-	if k.version(group) == 1 {
-		name = "memory.limit_in_bytes"
-	}
-	text, err := k.root.Read(path.Join(group, name))
+	name := k.file(group)
+	text, err := k.root.Read(name)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
@@ -153,7 +160,7 @@ func (k *Memory) limit(group string) (trimtab.Amount, error) {
 	}
 	v, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return trimtab.Amount{}, trimtab.Invalidf("%s %.40q of cgroup %s: want bytes", name, text, group)
+		return trimtab.Amount{}, trimtab.Invalidf("%s %.40q: want bytes", name, text)
 	}
 	if v >= unlimited1 {
 		return trimtab.Unlimited(), nil
@@ -249,11 +256,15 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	if !next.Unlimited {
 		text = strconv.FormatInt(int64(next.Value), 10)
 	}
-	name := "memory.max"
-	if k.version(k.config.Path) == 1 {
-		name = "memory.limit_in_bytes"
+	return k.root.Write(k.file(k.config.Path), text)
+}
+
+// file is where the limit of a group stands.
+func (k *Memory) file(group string) string {
+	if k.version(group) == 1 {
+		return path.Join(group, "memory.limit_in_bytes")
 	}
-	return k.root.Write(path.Join(k.config.Path, name), text)
+	return path.Join(group, "memory.max")
 }
 
 // fitsParents refuses a limit that a group above would not let through. An

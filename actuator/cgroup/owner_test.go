@@ -19,14 +19,17 @@ import (
 
 const unlimited = "max 100000\n"
 
-func TestAGroupOfASystemdUnitIsRefusedWithAHint(t *testing.T) {
+func TestAGroupOfASystemdUnitIsReadAndItsWriteIsRefusedWithAHint(t *testing.T) {
 	for path, unit := range map[string]string{
 		"shop.slice/checkout.service": "checkout.service", "shop.slice/checkout.service/inner": "checkout.service",
 		"user.slice/session.scope": "session.scope", "shop.slice": "shop.slice", "shop.slice/plain": "shop.slice",
 	} {
 		root := tree(t, map[string]string{path + "/cpu.max": unlimited})
 		k := openKnob(t, cgroup.Config{Root: root, Path: path})
-		for _, err := range []error{k.Probe(t.Context()), k.Write(t.Context(), trimtab.Units(1))} {
+		if v, err := k.Read(t.Context()); err != nil || !v.Unlimited || k.Probe(t.Context()) != nil {
+			t.Errorf("%s: read %v, %v, probe %v", path, v, err, k.Probe(t.Context()))
+		}
+		for _, err := range []error{k.MayWrite(t.Context()), k.Write(t.Context(), trimtab.Units(1))} {
 			if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), unit) || !strings.Contains(err.Error(), "Delegate=yes") {
 				t.Errorf("%s: %v", path, err)
 			}
@@ -35,7 +38,7 @@ func TestAGroupOfASystemdUnitIsRefusedWithAHint(t *testing.T) {
 			t.Errorf("%s: it wrote %q", path, got)
 		}
 		forced := openKnob(t, cgroup.Config{Root: root, Path: path, Force: true})
-		if err := errors.Join(forced.Probe(t.Context()), forced.Write(t.Context(), trimtab.Units(1))); err != nil {
+		if err := errors.Join(forced.MayWrite(t.Context()), forced.Write(t.Context(), trimtab.Units(1))); err != nil {
 			t.Errorf("%s, forced: %v", path, err)
 		}
 	}
@@ -47,14 +50,14 @@ func TestADelegatedUnitIsFree(t *testing.T) {
 		t.Skipf("no extended attributes here: %v", err)
 	}
 	k := openKnob(t, cgroup.Config{Root: root, Path: "a.slice/b.service/c"})
-	if err := k.Probe(t.Context()); err != nil {
+	if err := k.MayWrite(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestARootInsideAUnitIsTheUnits(t *testing.T) {
 	root := filepath.Join(tree(t, map[string]string{"a.slice/b.service/c/cpu.max": unlimited}), "a.slice/b.service")
-	if err := openKnob(t, cgroup.Config{Root: root, Path: "c"}).Probe(t.Context()); !errors.Is(err, trimtab.ErrRefused) {
+	if err := openKnob(t, cgroup.Config{Root: root, Path: "c"}).MayWrite(t.Context()); !errors.Is(err, trimtab.ErrRefused) {
 		t.Errorf("error %v, want refused", err)
 	}
 }

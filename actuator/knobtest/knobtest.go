@@ -57,6 +57,13 @@ func itSaysWhatItIs(t *testing.T, f Fixture) {
 	if err := f.Knob.Probe(t.Context()); err != nil {
 		t.Errorf("probe: %v", err)
 	}
+	before := read(t, f.Knob)
+	if err := f.Knob.MayWrite(t.Context()); err != nil {
+		t.Errorf("may write: %v", err)
+	}
+	if got := read(t, f.Knob); got != before {
+		t.Errorf("asking whether it may be written changed %v to %v", before, got)
+	}
 	if v := read(t, f.Knob); v.Validate() != nil {
 		t.Errorf("read %v: %v", v, v.Validate())
 	}
@@ -166,6 +173,9 @@ func vanished(t *testing.T, f Fixture) {
 	f.Vanish()
 	if err := f.Knob.Probe(t.Context()); err == nil {
 		t.Error("probe: no error")
+	}
+	if err := f.Knob.MayWrite(t.Context()); err == nil {
+		t.Error("may write: no error")
 	}
 	if v, err := f.Knob.Read(t.Context()); err == nil {
 		t.Errorf("read %v: no error", v)

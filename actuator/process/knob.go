@@ -40,24 +40,44 @@ type Config struct {
 }
 
 // Workers is the number of workers of one service. It is an [actuator.Knob].
+// It opens the root for each use: the directory of a service comes and goes
+// with it, and the next one of the same name is another.
 type Workers struct {
 	config Config
-	root   *hostfs.Root
 }
 
 var _ actuator.Knob = (*Workers)(nil)
 
-// Open opens the root. Whether a supervisor is there is for Probe to say.
+// Open checks the path. Whether the directory and a supervisor are there is for
+// Probe to say: they may come and go.
 func Open(c Config) (*Workers, error) {
 	c.Dir = path.Clean(c.Dir)
 	if path.IsAbs(c.Dir) || strings.HasPrefix(c.Dir, "..") {
 		return nil, trimtab.Invalidf("workers in %q: want a path relative to the root %s", c.Dir, c.Root)
 	}
-	root, err := hostfs.OpenRoot(c.Root)
-	if err != nil {
-		return nil, fmt.Errorf("open workers in %s: %w", c.Dir, err)
+	if c.Root == "" {
+		return nil, trimtab.Invalidf("workers in %q: no root", c.Dir)
 	}
-	return &Workers{config: c, root: root}, nil
+	return &Workers{config: c}, nil
+}
+
+// within does one thing in the root.
+func (w *Workers) within(do func(*hostfs.Root) error) error {
+	root, err := hostfs.OpenRoot(w.config.Root)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", w, err)
+	}
+	defer root.Close()
+	return do(root)
+}
+
+// read returns the content of a file of the directory.
+func (w *Workers) read(name string) (text string, err error) {
+	err = w.within(func(r *hostfs.Root) error {
+		text, err = r.Read(path.Join(w.config.Dir, name))
+		return err
+	})
+	return text, err
 }
 
 // kind marks what Undo returns.
@@ -96,8 +116,8 @@ func (w *Workers) String() string {
 // Resource returns "workers".
 func (w *Workers) Resource() string { return Resource }
 
-// Close releases the root.
-func (w *Workers) Close() error { return w.root.Close() }
+// Close does nothing: no file is kept open.
+func (w *Workers) Close() error { return nil }
 
 // Probe says whether a supervisor serves the directory.
 func (w *Workers) Probe(ctx context.Context) error {
@@ -114,9 +134,17 @@ func (w *Workers) Probe(ctx context.Context) error {
 	return nil
 }
 
+// MayWrite says whether this process may write the number.
+func (w *Workers) MayWrite(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("probe %s: %w", w, err)
+	}
+	return w.within(func(r *hostfs.Root) error { return r.Writable(path.Join(w.config.Dir, MaxFile)) })
+}
+
 // State returns what the supervisor last said.
 func (w *Workers) State() (State, error) {
-	b, err := w.root.Read(path.Join(w.config.Dir, CurrentFile))
+	b, err := w.read(CurrentFile)
 	if err != nil {
 		return State{}, err
 	}
@@ -129,7 +157,7 @@ func (w *Workers) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err := ctx.Err(); err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read %s: %w", w, err)
 	}
-	b, err := w.root.Read(path.Join(w.config.Dir, MaxFile))
+	b, err := w.read(MaxFile)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
@@ -149,7 +177,9 @@ func (w *Workers) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write %s: %w", w, err)
 	}
-	return w.root.Write(path.Join(w.config.Dir, MaxFile), formatMax(w.Nearest(a)))
+	return w.within(func(r *hostfs.Root) error {
+		return r.Write(path.Join(w.config.Dir, MaxFile), formatMax(w.Nearest(a)))
+	})
 }
 
 // ParseMax reads the first line of workers.max.

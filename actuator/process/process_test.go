@@ -250,6 +250,40 @@ func TestWorkersDieWithAKilledSupervisorAndTheNextOneStartsWhatTheFileAsks(t *te
 	eventually(t, runs(w, 2))
 }
 
+func TestAServiceThatIsNotThereYetIsAProblemAndTakenOverOnceItAppears(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run", "s")
+	w, err := process.Open(process.Config{Root: dir, Dir: "."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Read(t.Context())
+	for _, err := range []error{err, w.Probe(t.Context()), w.MayWrite(t.Context()), w.Write(t.Context(), trimtab.Units(2))} {
+		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("error %v, want that %s does not exist", err, dir)
+		}
+	}
+	// Twice: a directory below /run is another one after each start.
+	for range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- process.Supervise(ctx, process.Supervisor{Dir: dir, Command: []string{"sleep", "1000"}, Max: 4, Poll: 5 * time.Millisecond})
+		}()
+		eventually(t, func() error { return w.Probe(t.Context()) })
+		if err := w.Write(t.Context(), trimtab.Units(2)); err != nil {
+			t.Error(err)
+		}
+		eventually(t, runs(w, 2))
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestASecondSupervisorIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
 	supervise(t, process.Supervisor{Dir: dir, Command: []string{"sleep", "1000"}})

@@ -147,9 +147,17 @@ func printStatus(w io.Writer, s *console.Status, wide bool) {
 			allocation = console.Amount(*r.Allocation)
 		}
 		rows = append(rows, []string{r.Name, string(r.Mode), console.Optional(r.Load), console.Latency(r.Latency, "p50"), console.Latency(r.Latency, "p99"),
-			orDash(r.SLO), console.Performance(r.Performance, r.Share), allocation, console.Optional(r.Target), r.State})
+			orDash(r.SLO), console.Performance(r.Performance, r.Share), allocation, console.Optional(r.Target), stateSince(r)})
 	}
 	table(w, rows)
+}
+
+// stateSince is the state, and since when where something is wrong.
+func stateSince(r *console.Row) string {
+	if r.Since.IsZero() || r.Kind == "ok" || r.Kind == "quiet" {
+		return r.State
+	}
+	return r.State + ", since " + console.Clock(r.Since)
 }
 
 // watched prints a status without a pool, and how to go on.
@@ -200,12 +208,18 @@ func printExplanation(w io.Writer, e *console.Explanation) {
 	add := func(name, format string, args ...any) {
 		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
 	}
+	if !e.Since.IsZero() {
+		add("since", "%s, %s ago", console.Clock(e.Since), console.Age(trimtab.SecondsOf(time.Since(e.Since))))
+	}
 	add("mode", "%s%s", e.Mode, prefixed(", SLO ", e.SLO))
 	switch {
 	case e.Allocation != nil:
 		add("has", "%s %s%s", console.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
 	case e.Knob != "":
 		add("knob", "%s", e.Knob)
+	}
+	if e.Barred != "" {
+		add("only advice", "%s", e.Barred)
 	}
 	if e.Plan != "" {
 		add("plan", "%s at %s (%s)", e.Plan, console.Clock(e.Time), e.Cause)
@@ -435,7 +449,11 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	for {
 		var p trimtab.Plan
 		if err := c.call(ctx, http.MethodGet, "/api/v1/applied/"+url.PathEscape(c.Plan), nil, &p); err == nil && p.Last {
-			return c.print(t.out, p, func(w io.Writer) { printApplied(w, &p) })
+			err := c.print(t.out, p, func(w io.Writer) { printApplied(w, &p) })
+			if err == nil && p.Applies == "" {
+				err = hint(errors.New("apply "+c.Plan+": refused"), "what is printed above says why; trimtab plan has the newest recommendation")
+			}
+			return err
 		}
 		select {
 		case <-ctx.Done():

@@ -36,6 +36,9 @@ type program struct {
 	text string
 	args []string
 	cmd  *exec.Cmd
+	// self is the binary, and as whom it runs; zero: the test's own.
+	self string
+	as   *syscall.Credential
 }
 
 // freePort returns an address that was free a moment ago.
@@ -83,7 +86,7 @@ func (p *program) storage() string { return filepath.Join(p.dir, "data") }
 func (p *program) run() {
 	p.Helper()
 	file := filepath.Join(p.dir, "trimtab.yaml")
-	if err := os.WriteFile(file, []byte(p.text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(p.text), 0o644); err != nil {
 		p.Fatal(err)
 	}
 	p.launch(append([]string{"run", "--config.file", file}, p.args...)...)
@@ -98,8 +101,13 @@ func (p *program) launch(args ...string) {
 		p.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(os.Args[0], args...)
+	self := p.self
+	if self == "" {
+		self = os.Args[0]
+	}
+	cmd := exec.Command(self, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, p.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as}
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func wideStatus(w io.Writer, s *console.Status) {
 		rows = append(rows, []string{r.Name, string(r.Mode), orDash(string(r.Class)), console.Optional(r.Load), console.Optional(r.LoadUpper),
 			console.Latency(r.Latency, "p50"), console.Latency(r.Latency, "p99"), orDash(r.SLO), console.Performance(r.Performance, r.Share),
 			console.Optional(r.Utility), allocation, console.Optional(r.Target), console.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
-			orDash(r.Host), orDash(r.Knob), r.State})
+			orDash(r.Host), orDash(r.Knob), stateSince(r)})
 	}
 	table(w, rows)
 }

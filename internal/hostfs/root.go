@@ -197,6 +197,20 @@ func (r *Root) write(name, value string) error {
 	return nil
 }
 
+// Writable says whether this process may write an existing file, without
+// opening it for that: nil, or why not.
+func (r *Root) Writable(name string) error {
+	f, err := r.file(name, os.O_RDONLY)
+	if err == nil {
+		defer f.Close()
+		err = unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.W_OK, unix.AT_EACCESS)
+	}
+	if err != nil {
+		return fmt.Errorf("may not write %s: %w", r.join(name), err)
+	}
+	return nil
+}
+
 // Exists reports whether name is there, and an error when that cannot be told.
 func (r *Root) Exists(name string) (bool, error) {
 	_, err := r.dir.Stat(filepath.FromSlash(name))
