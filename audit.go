@@ -85,7 +85,13 @@ func (a *Audit) Validate() error {
 	if len(a.Workloads) > MaxAudited {
 		return Invalidf("audit: %d workloads, limit %d", len(a.Workloads), MaxAudited)
 	}
+	if len(a.Resources) > MaxResources {
+		return Invalidf("audit: %d resources, limit %d", len(a.Resources), MaxResources)
+	}
 	for _, r := range a.Resources {
+		if err := named("audited resource", r.Resource); err != nil {
+			return err
+		}
 		for _, v := range []float64{r.Capacity, r.Used, r.Demanded} {
 			if err := nonNegative("audit of "+r.Resource, v); err != nil {
 				return err
@@ -93,6 +99,9 @@ func (a *Audit) Validate() error {
 		}
 	}
 	for _, w := range a.Workloads {
+		if err := told("audit of "+w.Workload, w.Workload, w.Dominant, w.Binding, w.Envies); err != nil {
+			return err
+		}
 		for _, v := range []float64{w.Entitlement, w.Share, w.Shortfall, w.Envy, w.Slack} {
 			if err := nonNegative("audit of "+w.Workload, v); err != nil {
 				return err

@@ -81,6 +81,9 @@ func (c *Command) Validate() error {
 	if c.Time.IsZero() {
 		return Invalidf("command %s: no time", c.Verb)
 	}
+	if len(c.By) > 253 {
+		return Invalidf("command %.20s: by %.40q: want at most 253 bytes", c.Verb, c.By)
+	}
 	switch c.Verb {
 	case Pause, Resume, Round:
 		return nil

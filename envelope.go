@@ -65,24 +65,37 @@ func Decode(want Kind, b []byte) (Value, Origin, error) {
 	if err := json.Unmarshal(b, &e); err != nil {
 		return nil, Origin{}, fmt.Errorf("decode %s: %w: %w", want, ErrInvalid, err)
 	}
-	info, ok := InfoOf(want)
-	switch {
-	case !ok || info.Delivery == Local || want == KindSpans:
-		return nil, Origin{}, Invalidf("decode %q: no such JSON kind", want)
-	case e.Kind != want:
+	if e.Kind != want {
 		return nil, e.Origin, Invalidf("decode %s: message is of kind %.40q", want, e.Kind)
-	case e.Version < 1 || e.Version > EnvelopeVersion:
-		return nil, e.Origin, Invalidf("decode %s: version %d, this build reads 1 to %d", want, e.Version, EnvelopeVersion)
+	}
+	v, err := DecodeValue(e.Kind, e.Version, e.Value)
+	return v, e.Origin, err
+}
+
+// DecodeValue reads and validates what an [Envelope] of that kind and version
+// holds. Every failure is ErrInvalid. It takes no more memory than 16 times
+// MaxMessageBytes.
+func DecodeValue(kind Kind, version int, raw []byte) (Value, error) {
+	info, ok := InfoOf(kind)
+	switch {
+	case !ok || info.Delivery == Local || kind == KindSpans:
+		return nil, Invalidf("decode %.40q: no such JSON kind", kind)
+	case version < 1 || version > EnvelopeVersion:
+		return nil, Invalidf("decode %s: version %d, this build reads 1 to %d", kind, version, EnvelopeVersion)
+	case len(raw) == 0 || string(raw) == "null":
+		return nil, Invalidf("decode %s: no value", kind)
+	case len(raw) > MaxMessageBytes:
+		return nil, Invalidf("decode %s: %d bytes, limit %d", kind, len(raw), MaxMessageBytes)
+	}
+	if n := listed(raw); n > maxListed {
+		return nil, Invalidf("decode %s: lists of %d elements, limit %d", kind, n, maxListed)
 	}
 	v := info.New()
-	if len(e.Value) == 0 || string(e.Value) == "null" {
-		return nil, e.Origin, Invalidf("decode %s: no value", want)
-	}
-	if err := json.Unmarshal(e.Value, v); err != nil {
-		return nil, e.Origin, fmt.Errorf("decode %s: %w: %w", want, ErrInvalid, err)
+	if err := json.Unmarshal(raw, v); err != nil {
+		return nil, fmt.Errorf("decode %s: %w: %w", kind, ErrInvalid, err)
 	}
 	if err := v.Validate(); err != nil {
-		return nil, e.Origin, fmt.Errorf("decode %s: %w", want, err)
+		return nil, fmt.Errorf("decode %s: %w", kind, err)
 	}
-	return v, e.Origin, nil
+	return v, nil
 }

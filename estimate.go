@@ -83,6 +83,12 @@ func (e *Estimate) Validate() error {
 	if e.Time.IsZero() {
 		return Invalidf("estimate of %s: no time", e.Workload)
 	}
+	if err := told("estimate of "+e.Workload, e.Model, e.Hold, e.Fallback); err != nil {
+		return err
+	}
+	if len(e.Latency) > MaxLatencies {
+		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)
+	}
 	if e.Curve != nil {
 		if err := e.Curve.Validate(); err != nil {
 			return err
@@ -136,19 +142,10 @@ func (e *Estimate) validateFurther() error {
 		}
 	}
 	for name, v := range e.Allocations {
+		if err := named("resource of "+e.Workload, name); err != nil {
+			return err
+		}
 		if err := nonNegative("allocation of "+name, v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func validInputs(inputs []Input) error {
-	for _, in := range inputs {
-		if err := finite("input "+in.Name, in.Value); err != nil {
-			return err
-		}
-		if err := finite("age of input "+in.Name, float64(in.Age)); err != nil {
 			return err
 		}
 	}

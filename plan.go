@@ -162,6 +162,14 @@ func (p *Plan) Validate() error {
 	if p.Time.IsZero() {
 		return Invalidf("plan %s: no time", p.ID())
 	}
+	if err := told("plan "+p.ID(), p.Objective, p.Resource, p.Cause, p.Applies); err != nil {
+		return err
+	}
+	for name, why := range p.Held {
+		if err := told("plan "+p.ID()+" holds", name, why); err != nil {
+			return err
+		}
+	}
 	if !(p.Lease > 0) {
 		return Invalidf("plan %s: lease %v", p.ID(), p.Lease)
 	}
@@ -174,6 +182,9 @@ func (p *Plan) Validate() error {
 		return Invalidf("plan %s: capacities of %d resources, limit %d", p.ID(), len(p.Capacities), MaxResources)
 	}
 	for name, v := range p.Capacities {
+		if err := named("resource of plan "+p.ID(), name); err != nil {
+			return err
+		}
 		if err := nonNegative("capacity of "+name, v); err != nil {
 			return err
 		}
@@ -216,5 +227,20 @@ func (a *Action) Validate() error {
 	if a.Mode != Recommend && a.Mode != Act {
 		return Invalidf("action on %s: mode %.20q", a.Target, a.Mode)
 	}
-	return validInputs(a.Why.Inputs)
+	return a.Why.validate("action on " + a.Target + " at " + a.Host)
+}
+
+// validate bounds what a reason says.
+func (r *Reason) validate(what string) error {
+	if len(r.Alternatives) > MaxInputs {
+		return Invalidf("%.300s: %d alternatives, limit %d", what, len(r.Alternatives), MaxInputs)
+	}
+	texts := []string{what, r.Summary, r.Model, r.Binding}
+	for i := range r.Alternatives {
+		texts = append(texts, r.Alternatives[i].Why)
+	}
+	if err := told(what, texts...); err != nil {
+		return err
+	}
+	return validInputs(r.Inputs)
 }

@@ -105,15 +105,8 @@ func decode(b []byte) (*Line, error) {
 	default:
 		return nil, trimtab.Invalidf("read line: role %.40q", l.Role)
 	}
-	info, ok := trimtab.InfoOf(l.Kind)
-	if !ok || l.Kind == trimtab.KindSpans || l.Version < 1 || l.Version > trimtab.EnvelopeVersion || len(l.Raw) == 0 || string(l.Raw) == "null" {
-		return nil, trimtab.Invalidf("read line: kind %.40q, version %d", l.Kind, l.Version)
-	}
-	v := info.New()
-	if err := json.Unmarshal(l.Raw, v); err != nil {
-		return nil, fmt.Errorf("read line: %w: %w", trimtab.ErrInvalid, err)
-	}
-	if err := v.Validate(); err != nil {
+	v, err := trimtab.DecodeValue(l.Kind, l.Version, l.Raw)
+	if err != nil {
 		return nil, fmt.Errorf("read line: %w", err)
 	}
 	l.Value = v

@@ -1,0 +1,82 @@
+package trimtab
+
+// The bounds of what one value may list and say. No stage comes near them;
+// they are what a peer that breaks its own rules can cost its readers.
+const (
+	// MaxText bounds a text that tells a reason or names a place, in bytes.
+	MaxText = 32 << 10
+	// MaxInputs bounds the inputs, and the alternatives, of one decision.
+	MaxInputs = 256
+	// MaxLatencies bounds the latencies of one estimate.
+	MaxLatencies = 64
+)
+
+// maxListed bounds the elements of all lists of a message together, and the
+// members of its objects over the ones that a list element has: in a list of
+// large structures two bytes become hundreds.
+const maxListed = 1 << 16
+
+// smallMessage is too short to become large by what it lists.
+const smallMessage = 128 << 10
+
+// listed counts the list elements in a JSON text, and a quarter of the members
+// of its objects: a map entry is small, but not nothing. Small texts count 0.
+func listed(b []byte) int {
+	if len(b) <= smallMessage {
+		return 0
+	}
+	elements, members := 0, 0
+	var lists []bool // of the open lists and objects
+	quoted := false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '[' || c == '{':
+			lists = append(lists, c == '[')
+		case (c == ']' || c == '}') && len(lists) > 0:
+			lists = lists[:len(lists)-1]
+		case c == ',' && len(lists) > 0 && lists[len(lists)-1]:
+			elements++
+		case c == ',':
+			members++
+		}
+	}
+	return elements + members/4
+}
+
+// told refuses texts that are longer than MaxText together.
+func told(what string, texts ...string) error {
+	n := 0
+	for _, t := range texts {
+		n += len(t)
+	}
+	if n > MaxText {
+		return Invalidf("%.300s: %d bytes of text, limit %d", what, n, MaxText)
+	}
+	return nil
+}
+
+// validInputs checks what a decision looked at.
+func validInputs(inputs []Input) error {
+	if len(inputs) > MaxInputs {
+		return Invalidf("%d inputs, limit %d", len(inputs), MaxInputs)
+	}
+	text := 0
+	for _, in := range inputs {
+		if err := finite("input "+in.Name, in.Value); err != nil {
+			return err
+		}
+		if err := finite("age of input "+in.Name, float64(in.Age)); err != nil {
+			return err
+		}
+		text += len(in.Name) + len(in.Source) + len(in.Missing)
+	}
+	if text > MaxText {
+		return Invalidf("inputs: %d bytes of text, limit %d", text, MaxText)
+	}
+	return nil
+}
