@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 )
 
@@ -88,3 +89,12 @@ func verdict(f *trimtab.Fairness) string {
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }
+
+// furtherText names the resources of the pool beside the first.
+func furtherText(cfg *config.Config) string {
+	var b strings.Builder
+	for _, s := range further(cfg) {
+		fmt.Fprintf(&b, ", %s of %s", trimtab.AmountOf(s.Name, trimtab.Units(s.Capacity)), s.Name)
+	}
+	return b.String()
+}

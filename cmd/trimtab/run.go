@@ -150,6 +150,6 @@ func (c *checkConfigCmd) Run(t terminal) error {
 		fmt.Fprintf(t.out, "%s: good, but without a pool: nothing is turned\n", c.File)
 		return nil
 	}
-	fmt.Fprintf(t.out, "%s: good: a pool of %g %s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), console.Unit(cfg.Pool.Resource()), cfg.Objective, len(cfg.Workloads))
+	fmt.Fprintf(t.out, "%s: good: a pool of %g %s%s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), console.Unit(cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
 	return nil
 }
