@@ -36,9 +36,15 @@ type Sketch struct {
 	// Components holds, per component, the sojourn time: the part of a span
 	// in which no child of it ran, in seconds.
 	Components map[string]*Component `json:"components,omitempty"`
+	// Versions are the values of service.version that its components were seen
+	// with lately, each as "component version", sorted; at most MaxVersions.
+	Versions []string `json:"versions,omitempty"`
 	// Flagged counts spans that were set aside or mended, by kind of fault.
 	Flagged map[string]uint64 `json:"flagged,omitempty"`
 }
+
+// MaxVersions bounds the versions that a sketch names.
+const MaxVersions = 16
 
 // Component is what the spans of one component showed.
 type Component struct {
@@ -68,6 +74,9 @@ func (s *Sketch) Validate() error {
 	if s.Under > s.Requests*(1+1e-9) {
 		return Invalidf("sketch of %s: %s under the threshold of %s requests", s.Workload,
 			strconv.FormatFloat(s.Under, 'g', 6, 64), strconv.FormatFloat(s.Requests, 'g', 6, 64))
+	}
+	if len(s.Versions) > MaxVersions {
+		return Invalidf("sketch of %s: %d versions, limit %d", s.Workload, len(s.Versions), MaxVersions)
 	}
 	for name, c := range s.Components {
 		if c == nil {

@@ -7,7 +7,7 @@ type counts struct {
 	late, duplicates, overflow, incomplete   uint64
 	learned, transient, noPerformance        uint64
 	noLoad, noAllocation, refused, estimates uint64
-	changes, excused                         uint64
+	changes, excused, versions               uint64
 }
 
 // aside counts a report that did not teach the curve.
@@ -57,6 +57,7 @@ func (a *Analyzer) Counts(yield func(name string, value float64, labels ...strin
 		yield("trimtab_learn_reports_total", float64(n.n), n.label)
 	}
 	yield("trimtab_learn_changes_total", float64(c.changes))
+	yield("trimtab_learn_versions_total", float64(c.versions))
 	yield("trimtab_learn_estimates_total", float64(c.estimates))
 	yield("trimtab_learn_workloads", float64(len(a.workloads)))
 	held := 0

@@ -24,6 +24,8 @@ type saved struct {
 	Others     map[string]savedAxis `json:"others,omitempty"`
 	Forecaster string               `json:"forecaster,omitempty"`
 	Load       []byte               `json:"load,omitempty"`
+	// Versions are those that the curve was learnt from.
+	Versions []string `json:"versions,omitempty"`
 	// Recent are the rates that the next one is joined with.
 	Recent []rate `json:"recent,omitempty"`
 }
@@ -43,7 +45,7 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 }
 
 func (w *workload) save() ([]byte, error) {
-	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent}
+	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known}
 	var err error
 	if w.learner != nil {
 		s.Learner = w.learner.Name()
@@ -95,6 +97,7 @@ func (a *Analyzer) Restore(name string, state []byte) error {
 
 // load takes s over; after an error w must begin anew.
 func (w *workload) load(s *saved) error {
+	w.versions.restore(s.Versions)
 	if w.learner != nil && s.Learner == w.learner.Name() {
 		if err := w.learner.Restore(s.Curve); err != nil {
 			return err

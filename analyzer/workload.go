@@ -46,6 +46,8 @@ type workload struct {
 	told     time.Time
 	toldHold string
 	changes  int // learner changes already counted
+	// versions are what the curve was learnt from.
+	versions versions
 	// recent holds the rates of the latest intervals in a row, oldest first.
 	recent []rate
 	// transients counts reports set aside in a row.
@@ -264,6 +266,7 @@ func (w *workload) close(v *interval, c *counts) {
 	if s.lost {
 		c.incomplete++
 	}
+	w.revise(v, end, c)
 	w.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)

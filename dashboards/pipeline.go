@@ -142,6 +142,7 @@ func pipelineLearning(g *grid) {
 		{rate("trimtab_learn_reports_total", "result"), "reports: {{result}}"},
 		{`sum(rate(trimtab_learn_estimates_total{@}[$__rate_interval]))`, "estimates"},
 		{`sum(rate(trimtab_learn_changes_total{@}[$__rate_interval]))`, "curves forgotten"},
+		{`sum(rate(trimtab_learn_versions_total{@}[$__rate_interval]))`, "new versions"},
 	}, from0)
 	g.graph(12, "Workloads of the learner", "Workloads that are estimated, discovered ones included, and those of them that must not be lowered.", "short", []query{
 		{`sum(trimtab_learn_workloads{@})`, "estimated"},

@@ -1,6 +1,8 @@
 package path
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +66,26 @@ func TestAResourceBelongsToTheFirstWorkloadThatFits(t *testing.T) {
 				t.Errorf("got %s, want workload %s, component %s", text(t, got), c.workload, c.component)
 			}
 		})
+	}
+}
+
+func TestASketchNamesTheVersionsThatRun(t *testing.T) {
+	p := newPath(t, Config{Workloads: []Match{{Name: "shop", Attributes: map[string][]string{"service.name": {"front"}}}}})
+	running := func(versions ...string) []string {
+		var names []string
+		for _, v := range versions {
+			got := one(t, p, trimtab.Attr{Key: "service.name", Value: "front"}, trimtab.Attr{Key: "service.version", Value: v})
+			names = got[0].Versions
+		}
+		return names
+	}
+	if got := running("2.0", "1.9", "2.0", ""); !slices.Equal(got, []string{"front 1.9", "front 2.0"}) {
+		t.Errorf("got %q", got)
+	}
+	for i := range 100 {
+		if got := running(fmt.Sprint("build ", i)); len(got) > trimtab.MaxVersions || !slices.Contains(got, fmt.Sprint("front build ", i)) {
+			t.Fatalf("got %q", got)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package path
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,26 @@ type workload struct {
 	threshold int64 // ns, 0: none
 	// places is how many components it has.
 	places int
+	// versions are those that its components came with, sorted.
+	versions []string
+}
+
+// running notes that a component of w runs a version. When there are too many
+// only the new one is kept, so that a site which numbers every start does not
+// fill the memory. The slice is shared with sketches, and never changed.
+func (w *workload) running(component, version string) {
+	if version == "" {
+		return
+	}
+	name := cleanName(component + " " + version)
+	i, known := slices.BinarySearch(w.versions, name)
+	switch {
+	case known:
+	case len(w.versions) >= trimtab.MaxVersions:
+		w.versions = []string{name}
+	default:
+		w.versions = slices.Insert(slices.Clone(w.versions), i, name)
+	}
 }
 
 // places knows which workload and component a resource stands for.
@@ -120,6 +141,8 @@ func (p *places) resolve(attrs []trimtab.Attr) placeID {
 	service = cleanName(service)
 	for i := range p.config.Workloads {
 		if p.config.Workloads[i].fits(attrs) {
+			version, _ := attribute(attrs, "service.version")
+			p.workloads[i].running(service, version)
 			return p.component(int32(i), service)
 		}
 	}

@@ -144,6 +144,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 		Under:     s.under,
 		Errors:    s.errors,
 		Exemplars: s.slowest.exemplars(),
+		Versions:  about.versions,
 	}
 	for id, c := range x.cells {
 		if place := w.places.places[id]; c != nil && place.workload == workload {

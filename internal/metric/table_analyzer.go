@@ -21,6 +21,7 @@ func analyzerRows() []Row {
 		{Name: "trimtab_learn_incomplete_intervals_total", Type: Counter, Help: "Intervals whose load was scaled up because partial sketches seem lost"},
 		{Name: "trimtab_learn_reports_total", Type: Counter, Labels: []string{"result"}, Help: "Reports of workloads with a curve, by whether they were learnt or why they were set aside"},
 		{Name: "trimtab_learn_changes_total", Type: Counter, Help: "Times that a learner found its curve changed and forgot it"},
+		{Name: "trimtab_learn_versions_total", Type: Counter, Help: "Times that a workload came with another service.version, and its curve was kept as a guess only"},
 		{Name: "trimtab_learn_estimates_total", Type: Counter, Help: "Estimates given out"},
 		{Name: "trimtab_learn_workloads", Type: Gauge, Help: "Workloads that are estimated, discovered ones included"},
 		{Name: "trimtab_learn_held_workloads", Type: Gauge, Help: "Workloads whose latest estimate says that they must not be lowered"},
