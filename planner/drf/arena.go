@@ -25,25 +25,32 @@ func entry(column uint32, rate float64) Entry {
 func (e Entry) rate() float64 { return math.Float64frombits(uint64(e.low) | uint64(e.high)<<32) }
 
 // Cell is the state of one resource: all that freezing a tenant changes. It is
-// small so that many stay in the cache.
+// small so that many stay in the cache, and none lies across two of its lines.
+// How many tenants are active is not in it: its [Guard] tells whether any is.
 type Cell struct {
 	// rate is F, the sum of the rates of the active tenants; room is U, what
 	// is left of the capacity, as a fraction, of what the frozen hold.
 	rate, room float64
-	active     uint32
 }
 
 // Guard says when the digits of a [Cell] have to be looked after: when F falls
-// below either of least and perRoom U. Both are 0 once a long column has to be
-// summed up whatever F is.
-type Guard struct{ least, perRoom float32 }
+// below either of least and perRoom U. Below alone nobody is active: it is less
+// than the least rate of the column, and more than rounding can leave of F. It
+// is 0 where there is no such number; then summing up afresh tells.
+type Guard struct{ least, perRoom, alone float32 }
 
 // guard returns the guard of a sum of n rates. Taking n rates off leaves an
 // error of the order of sqrt(n) 2^-54 times what there was at first, and never
 // more than n 2^-53 times it. The first must not show in T = U / F beyond
 // 2e-13 of it; the second must not let F T be off by 2e-13 of the capacity.
-func guard(rate float64, n uint32) Guard {
-	return Guard{float32(rate * 0x1p-12 * math.Sqrt(float64(n))), float32(rate * float64(n) / 2000)}
+// smallest is at most the least of the rates.
+func guard(rate float64, n uint32, smallest float64) Guard {
+	g := Guard{float32(rate * 0x1p-12 * math.Sqrt(float64(n))), float32(rate * float64(n) / 2000), 0}
+	// n rates were added and are taken off, and oftenChanged updates before.
+	if noise := rate * 0x1p-52 * (float64(n) + oftenChanged); smallest > 4*noise {
+		g.alone = float32(smallest / 2)
+	}
+	return g
 }
 
 // lostRate says whether cancellation may have cost F digits that matter.
@@ -78,12 +85,11 @@ type Need struct{ Entries, Cells, Guards, Spans, Words, Numbers, Indices int }
 
 // Bytes is how much memory that is.
 func (n Need) Bytes() int64 {
-	return 12*int64(n.Entries) + 24*int64(n.Cells) + 8*(int64(n.Guards)+int64(n.Spans)+int64(n.Words)+int64(n.Numbers)) + 4*int64(n.Indices)
+	return 12*int64(n.Entries) + 16*int64(n.Cells) + 12*int64(n.Guards) + 8*(int64(n.Spans)+int64(n.Words)+int64(n.Numbers)) + 4*int64(n.Indices)
 }
 
 // Need returns what an arena for s must have.
 func (s Size) Need() Need {
-	buckets := calendarBuckets(s.Resources)
 	return Need{
 		Entries: s.Entries,
 		Cells:   2 * s.Resources,
@@ -96,7 +102,7 @@ func (s Size) Need() Need {
 			2*s.Tenants + 2*s.Resources + // names, both ways
 			3*s.Tenants + // freeze order, what bound, order of limits
 			s.Tenants + walkBudget + // who is gathered
-			buckets + chunkSize*(s.Resources/chunkItems+buckets+2) + s.Resources, // calendar
+			calendarNeed(s.Resources) + s.Resources, // calendar, drained
 	}
 }
 

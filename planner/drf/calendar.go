@@ -2,10 +2,10 @@ package drf
 
 import "math"
 
-// A chunk is [next, count, items…].
+// A chunk is a line of the cache: [cursor of the chunk before it, items…].
 const (
-	chunkSize  = 32
-	chunkItems = chunkSize - 2
+	chunkSize  = 16
+	chunkItems = chunkSize - 1
 )
 
 // calendarOctaves is how many doublings of T the windows span before they are
@@ -26,23 +26,35 @@ func windowsPerOctave(resources int) int {
 // comes later.
 func calendarBuckets(resources int) int { return calendarOctaves*windowsPerOctave(resources) + 1 }
 
+// calendarChunks is how many chunks those may fill: each window has at most
+// one that is not full. The first is not used.
+func calendarChunks(resources int) int {
+	return resources/chunkItems + calendarBuckets(resources) + 2
+}
+
+// calendarNeed is how many indices a calendar takes.
+func calendarNeed(resources int) int {
+	return calendarBuckets(resources) + chunkSize*calendarChunks(resources)
+}
+
 // calendar is a queue of resources by a lower bound of T. Positive floats are
 // ordered as their bits are, so a window is a range of bits, and windows are
-// shorter where T is small. A window is a list of chunks.
+// shorter where T is small. A window is a list of chunks, known by its cursor:
+// where in chunks the next item goes, 0 when it is empty. Adding reads nothing
+// but the cursor.
 type calendar struct {
-	heads  []uint32 // chunk+1, 0: empty
-	chunks []uint32
-	free   uint32 // list of chunks, as in heads
-	fresh  uint32 // chunks never used
-	shift  uint
-	base   uint64 // bits >> shift of the first window
-	now    int    // window that is being worked off
+	cursors []uint32
+	chunks  []uint32
+	free    uint32 // list of chunks, by their number; 0: none
+	fresh   uint32 // chunks never used
+	shift   uint
+	base    uint64 // bits >> shift of the first window
+	now     int    // window that is being worked off
 }
 
 func (c *calendar) lay(resources int, a *Arena) {
-	b := calendarBuckets(resources)
-	c.heads = take(&a.Indices, b)
-	c.chunks = take(&a.Indices, chunkSize*(resources/chunkItems+b+2))
+	c.chunks = take(&a.Indices, chunkSize*calendarChunks(resources))
+	c.cursors = take(&a.Indices, calendarBuckets(resources))
 	c.shift = 52
 	for n := windowsPerOctave(resources); n > 1; n /= 2 {
 		c.shift--
@@ -50,7 +62,7 @@ func (c *calendar) lay(resources int, a *Arena) {
 }
 
 func (c *calendar) reset(least uint64) {
-	clear(c.heads)
+	clear(c.cursors)
 	c.free, c.fresh, c.now = 0, 0, 0
 	c.base = least >> c.shift
 }
@@ -59,41 +71,39 @@ func (c *calendar) reset(least uint64) {
 // window.
 func (c *calendar) add(r uint32, bits uint64) {
 	w := int(bits>>c.shift) - int(c.base)
-	w = min(max(w, c.now), len(c.heads)-1)
-	head := c.heads[w]
-	if head != 0 {
-		chunk := c.chunks[(head-1)*chunkSize:][:chunkSize]
-		if n := chunk[1]; n < chunkItems {
-			chunk[2+n] = r
-			chunk[1] = n + 1
-			return
-		}
+	w = min(max(w, c.now), len(c.cursors)-1)
+	at := c.cursors[w]
+	if at%chunkSize == 0 { // empty, or the chunk is full
+		at = c.chunk(at)
 	}
-	chunk := c.chunk()
-	s := c.chunks[(chunk-1)*chunkSize:][:chunkSize]
-	s[0], s[1], s[2] = head, 1, r
-	c.heads[w] = chunk
+	c.chunks[at] = r
+	c.cursors[w] = at + 1
 }
 
-func (c *calendar) chunk() uint32 {
-	if chunk := c.free; chunk != 0 {
-		c.free = c.chunks[(chunk-1)*chunkSize]
-		return chunk
+// chunk returns where the first item of a new chunk goes, which follows the
+// one with this cursor.
+func (c *calendar) chunk(before uint32) uint32 {
+	chunk := c.free
+	if chunk != 0 {
+		c.free = c.chunks[chunk*chunkSize]
+	} else {
+		c.fresh++
+		chunk = c.fresh
 	}
-	c.fresh++
-	return c.fresh
+	c.chunks[chunk*chunkSize] = before
+	return chunk*chunkSize + 1
 }
 
 // drain appends what is in the present window to out and empties it.
 func (c *calendar) drain(out []uint32) []uint32 {
-	for chunk := c.heads[c.now]; chunk != 0; {
-		s := c.chunks[(chunk-1)*chunkSize:][:chunkSize]
-		out = append(out, s[2:2+s[1]]...)
-		next := s[0]
-		s[0], c.free = c.free, chunk
-		chunk = next
+	for cursor := c.cursors[c.now]; cursor != 0; {
+		chunk := (cursor - 1) / chunkSize
+		start := chunk * chunkSize
+		out = append(out, c.chunks[start+1:cursor]...)
+		cursor = c.chunks[start]
+		c.chunks[start], c.free = c.free, chunk
 	}
-	c.heads[c.now] = 0
+	c.cursors[c.now] = 0
 	return out
 }
 
@@ -103,7 +113,7 @@ func (c *calendar) low() uint64 { return (c.base + uint64(c.now)) << c.shift }
 func (c *calendar) high() uint64 { return (c.base + uint64(c.now) + 1) << c.shift }
 
 // later says whether the present window is the last, of all that come later.
-func (c *calendar) later() bool { return c.now == len(c.heads)-1 }
+func (c *calendar) later() bool { return c.now == len(c.cursors)-1 }
 
 // never is the key of a resource that nobody active demands.
 const never = math.MaxUint64

@@ -29,6 +29,7 @@ const (
 type candidate struct {
 	column uint32
 	at     uint32 // where its active tenants are in gathered
+	count  uint32 // how many
 	key    uint64 // bits of T; a lower bound once others were frozen
 }
 
@@ -38,7 +39,7 @@ type filler struct {
 	calendar calendar
 	cells    []Cell
 	guards   []Guard
-	whole    map[uint32]uint32 // long columns: how many were active when summed up
+	whole    map[uint32]float64 // long columns: F when summed up
 	level    []float64         // by row
 	state    []uint64
 	order    []uint32 // rows as they froze
@@ -78,14 +79,13 @@ func (f *filler) lay(m *Matrix, a Arena) {
 	f.Matrix = m
 	f.cells = take(&a.Cells, s.Resources)
 	f.guards = take(&a.Guards, s.Resources)
-	f.whole = map[uint32]uint32{}
+	f.whole = map[uint32]float64{}
 	f.level = take(&a.Numbers, s.Tenants)
 	f.state = take(&a.Words, s.Tenants/16+1)
 	f.state = f.state[:s.Tenants/32+1]
 	f.order, f.why = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
 	f.gathered = take(&a.Indices, s.Tenants+walkBudget)
 	f.drained = take(&a.Indices, s.Resources)
-	f.calendar.lay(s.Resources, &a)
 }
 
 // fill raises the levels until everybody is frozen, or stop says so.
@@ -121,7 +121,7 @@ func (f *filler) start(run Runner) {
 	f.share()
 	least := uint64(never)
 	for c := range f.cells {
-		if x := &f.cells[c]; x.active > 0 {
+		if x := &f.cells[c]; x.rate > 0 {
 			least = min(least, math.Float64bits(x.room/x.rate))
 		}
 	}
@@ -130,7 +130,7 @@ func (f *filler) start(run Runner) {
 	}
 	f.calendar.reset(least)
 	for c := range f.cells {
-		if x := &f.cells[c]; x.active > 0 {
+		if x := &f.cells[c]; x.rate > 0 {
 			f.calendar.add(uint32(c), math.Float64bits(x.room/x.rate))
 		}
 	}
@@ -192,11 +192,15 @@ func (f *filler) stateOf(i uint32) uint64 { return f.state[i/32] >> (i % 32 * 2)
 // that all have reached, or never.
 func (f *filler) look(c uint32, low uint64) uint64 {
 	x := &f.cells[c]
-	if x.active == 0 {
+	g := f.guards[c]
+	if x.rate < float64(g.alone) {
 		return never
 	}
-	if x.lostRate(f.guards[c]) {
+	if x.lostRate(g) {
 		f.resumRate(c)
+	}
+	if x.rate == 0 {
+		return never
 	}
 	if x.lostRoom(&f.column[c]) {
 		f.resum(c)
@@ -385,15 +389,15 @@ func (f *filler) long(c uint32) bool {
 	if f.column[c].length <= fewColumns {
 		return false
 	}
-	counted, ok := f.whole[c]
-	return !ok || counted != f.cells[c].active
+	rate, ok := f.whole[c]
+	return !ok || rate != f.cells[c].rate
 }
 
 // resumFirst sums the first of the front up afresh.
 func (f *filler) resumFirst() {
 	c := &f.front[0]
 	f.resum(c.column)
-	f.whole[c.column] = f.cells[c.column].active
+	f.whole[c.column] = f.cells[c.column].rate
 	c.key = f.look(c.column, f.calendar.low())
 }
 
@@ -402,7 +406,7 @@ func (f *filler) gather(of []candidate) {
 	at := uint32(0)
 	for k := range of {
 		of[k].at = at
-		at += f.cells[of[k].column].active
+		at += f.column[of[k].column].length
 	}
 	parts := f.threads
 	if parts == 1 || at < 256 {
@@ -418,32 +422,31 @@ func (f *filler) gatherSome(of []candidate) (touched uint32) {
 	for len(of) > 0 {
 		n, t := f.touchColumns(of)
 		touched += t
-		for _, c := range of[:n] {
-			f.gatherOne(c)
+		for k := range of[:n] {
+			f.gatherOne(&of[k])
 		}
 		of = of[n:]
 	}
 	return touched
 }
 
-func (f *filler) gatherOne(c candidate) {
+func (f *filler) gatherOne(c *candidate) {
 	s := f.column[c.column]
-	to := f.gathered[c.at : c.at+f.cells[c.column].active]
-	at := 0
+	to := f.gathered[c.at : c.at+s.length]
+	n := 0
 	for _, i := range f.columns[s.start:s.end()] {
 		if f.stateOf(i) == isActive {
-			if to[at] = i; at == len(to)-1 {
-				return
-			}
-			at++
+			to[n] = i
+			n++
 		}
 	}
+	c.count = uint32(n)
 }
 
 // saturate freezes the active tenants of a candidate, unless one of them was
 // frozen or blocked in this pass: then it blocks them all.
 func (f *filler) saturate(c candidate) bool {
-	rows := f.gathered[c.at : c.at+f.cells[c.column].active]
+	rows := f.gathered[c.at : c.at+c.count]
 	if !f.free(rows) {
 		for _, i := range rows {
 			if f.stateOf(i) == isActive {

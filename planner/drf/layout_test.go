@@ -288,3 +288,25 @@ func TestEpsilonLosesUtilizationAndSavesRounds(t *testing.T) {
 		t.Errorf("after an answer in time epsilon is %v", a.Epsilon)
 	}
 }
+
+func TestUpdatesThatTakeTheLargestRatesAwayKeepTheDigitsOfTheOthers(t *testing.T) {
+	// Each update takes off half of what is left of the sum.
+	p := Problem{Capacities: []float64{1, 1}}
+	weight := 1.0
+	for range 60 {
+		p.Tenants = append(p.Tenants, Tenant{Weight: weight, Demands: []Demand{{Resource: 0, Amount: 1. / 3}}})
+		weight /= 2
+	}
+	m := matrixOf(t, p)
+	for i := range 58 {
+		p.Tenants[i].Demands = []Demand{{Resource: 1, Amount: 1. / 3}}
+		if err := m.Update(i, p.Tenants[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, got := solved(t, m, Options{})
+	_, want := solved(t, matrixOf(t, p), Options{})
+	if e := worstRelative(t, got, want); e > 1e-12 {
+		t.Errorf("%g away from a fresh matrix", e)
+	}
+}

@@ -68,6 +68,7 @@ func NewMatrix(capacities, room []float64, size Size, arena Arena) (*Matrix, err
 // lay cuts the arena up.
 func (m *Matrix) lay(a Arena) {
 	s := m.size
+	m.filler.calendar.lay(s.Resources, &a) // first: its chunks are lines of the cache
 	m.entries = take(&a.Entries, s.Entries)
 	m.rows, m.column = take(&a.Spans, s.Tenants), take(&a.Spans, s.Resources)
 	m.limits = take(&a.Numbers, s.Tenants)
@@ -203,16 +204,20 @@ func sortRow(row []Entry) {
 func (m *Matrix) Seal() {
 	m.index()
 	for c := range m.first {
-		m.first[c] = Cell{room: m.room[m.resource[c]], active: m.column[c].length}
+		m.first[c] = Cell{room: m.room[m.resource[c]]}
+		m.firstGuard[c].alone = math.MaxFloat32
 		m.changes[c] = 0
 	}
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
-			m.first[e.column].rate += e.rate()
+			a := e.rate()
+			m.first[e.column].rate += a
+			g := &m.firstGuard[e.column]
+			g.alone = min(g.alone, float32(a)) // here the least rate, for a while
 		}
 	}
 	for c := range m.first {
-		m.firstGuard[c] = guard(m.first[c].rate, m.first[c].active)
+		m.firstGuard[c] = guard(m.first[c].rate, m.column[c].length, float64(m.firstGuard[c].alone))
 	}
 	m.limitedStale = true
 	m.sealed = true

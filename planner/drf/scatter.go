@@ -42,7 +42,6 @@ func (f *filler) scatterAll(rows []uint32) (touched uint32) {
 				x := &cells[e.column]
 				x.rate -= a
 				x.room -= a * level
-				x.active--
 			}
 		}
 		rows = rows[n:]
@@ -98,7 +97,6 @@ func (f *filler) scatterOwn(rows []uint32, from, to uint32) (touched uint32) {
 				x := &cells[e.column]
 				x.rate -= a
 				x.room -= a * level
-				x.active--
 			}
 		}
 		rows = rows[n:]
@@ -123,7 +121,7 @@ func (f *filler) touchCells(of []uint32) (n int, touched uint32) {
 	n = min(len(of), 2*ahead)
 	cells, guards := f.cells, f.guards
 	for _, c := range of[:n] {
-		touched += cells[c].active + math.Float32bits(guards[c].least)
+		touched += uint32(math.Float64bits(cells[c].rate)) + math.Float32bits(guards[c].least)
 	}
 	return n, touched
 }
@@ -132,6 +130,7 @@ func (f *filler) touchCells(of []uint32) (n int, touched uint32) {
 // with the rounding error carried along (Neumaier).
 func (f *filler) resum(c uint32) {
 	var rate, used sum
+	active, smallest := uint32(0), math.MaxFloat32
 	s := f.column[c]
 	for _, i := range f.columns[s.start:s.end()] {
 		a := f.rateOf(i, c)
@@ -139,32 +138,33 @@ func (f *filler) resum(c uint32) {
 			used.add(a * f.level[i])
 		} else {
 			rate.add(a)
+			active++
+			smallest = min(smallest, a)
 		}
 	}
 	x := &f.cells[c]
 	used.add(-f.first[c].room)
 	x.rate, x.room = rate.value(), -used.value()
-	f.guards[c] = guard(x.rate, x.active)
+	f.guards[c] = guard(x.rate, active, smallest)
 	f.stats.Resummed++
 }
 
 // resumRate sums F up afresh, over the active alone.
 func (f *filler) resumRate(c uint32) {
 	var rate sum
+	active, smallest := uint32(0), math.MaxFloat32
 	s := f.column[c]
-	x := &f.cells[c]
-	left := x.active
 	for _, i := range f.columns[s.start:s.end()] {
-		if f.stateOf(i)&isFrozen != 0 {
-			continue
-		}
-		rate.add(f.rateOf(i, c))
-		if left--; left == 0 {
-			break
+		if f.stateOf(i)&isFrozen == 0 {
+			a := f.rateOf(i, c)
+			rate.add(a)
+			active++
+			smallest = min(smallest, a)
 		}
 	}
+	x := &f.cells[c]
 	x.rate = rate.value()
-	f.guards[c] = guard(x.rate, x.active)
+	f.guards[c] = guard(x.rate, active, smallest)
 	f.stats.Resummed++
 }
 

@@ -84,7 +84,6 @@ func (m *Matrix) leave(e Entry, row uint32) {
 	s.length--
 	x := &m.first[e.column]
 	x.rate -= e.rate()
-	x.active--
 	m.refresh(e.column)
 }
 
@@ -103,24 +102,33 @@ func (m *Matrix) join(e Entry, row uint32) {
 	s.length++
 	x := &m.first[e.column]
 	x.rate += e.rate()
-	x.active++
+	m.firstGuard[e.column].alone = min(m.firstGuard[e.column].alone, float32(e.rate()/2))
 }
 
 // refresh sums a column up afresh when it lost digits or changed often.
 func (m *Matrix) refresh(c uint32) {
 	x := &m.first[c]
 	m.changes[c]++
-	if x.active == 0 {
+	if m.column[c].length == 0 {
 		x.rate, m.changes[c] = 0, 0
 		return
 	}
-	if m.changes[c] > oftenChanged || x.lostRate(m.firstGuard[c]) {
+	g := m.firstGuard[c]
+	smallest := 2 * float64(g.alone)
+	n := m.column[c].length
+	// The errors are those of the largest F since it was summed up.
+	most := max(x.rate, float64(g.least)*0x1p12/math.Sqrt(float64(n)))
+	if m.changes[c] > oftenChanged || x.lostRate(g) {
 		var rate sum
+		smallest = math.MaxFloat32
 		s := m.column[c]
 		for _, i := range m.columns[s.start:s.end()] {
-			rate.add(m.rateOf(i, c))
+			a := m.rateOf(i, c)
+			rate.add(a)
+			smallest = min(smallest, a)
 		}
 		x.rate, m.changes[c] = rate.value(), 0
+		most = x.rate
 	}
-	m.firstGuard[c] = guard(x.rate, x.active)
+	m.firstGuard[c] = guard(most, n, smallest)
 }
