@@ -305,10 +305,21 @@ func (a *simAnswer) text(w io.Writer) {
 		p := &a.Policies[i]
 		pair := func(all, last float64) string { return fmt.Sprintf("%.3f (%.3f)", all, last) }
 		rows = append(rows, []string{p.Policy, pair(p.Social, p.Last.Social), pair(p.Egalitarian, p.Last.Egalitarian), pair(p.NJC, p.Last.NJC),
-			pair(p.Useful, p.Last.Useful), fmt.Sprintf("%.1f", p.Moved), covered(p.Coverage), fmt.Sprintf("%.2g ms", p.Compute.P50),
+			pair(p.Useful, p.Last.Useful), fmt.Sprintf("%.1f", p.Moved), covered(p.Coverage), milliseconds(p.Compute.P50),
 			fmt.Sprintf("%.4f", p.StdErr["social"])})
 	}
 	table(w, rows)
+}
+
+// milliseconds prints a time so that it reads as one.
+func milliseconds(v float64) string {
+	switch {
+	case v < 0.01:
+		return "<0.01 ms"
+	case v < 10:
+		return fmt.Sprintf("%.2f ms", v)
+	}
+	return fmt.Sprintf("%.0f ms", v)
 }
 
 // covered is the mean share of the true curves inside the band.
