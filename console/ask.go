@@ -59,10 +59,22 @@ func unknown(w http.ResponseWriter, workload string) {
 // filterOf reads the parameters of a list of workloads.
 func filterOf(w http.ResponseWriter, r *http.Request) (f Filter, ok bool) {
 	f.Query = r.URL.Query().Get("q")
+	if err := checkQuery(f.Query); err != nil {
+		problem(w, http.StatusBadRequest, err)
+		return f, false
+	}
 	if f.Limit, ok = parameter(w, r, "limit", DefaultRows, 1, MaxRows); ok {
 		f.Offset, ok = parameter(w, r, "offset", 0, 0, MaxRows)
 	}
 	return f, ok
+}
+
+// checkQuery refuses a filter that nobody writes: it is read for every workload.
+func checkQuery(q string) error {
+	if len(q) > maxQuery {
+		return trimtab.Invalidf("read q: %d bytes, limit %d", len(q), maxQuery)
+	}
+	return nil
 }
 
 func (h *handler) status(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ func (h *handler) config(w http.ResponseWriter, _ *http.Request) {
 func (h *handler) debug(w http.ResponseWriter, r *http.Request) {
 	print, ok := h.options.Debug[r.PathValue("name")]
 	if !ok {
-		problem(w, http.StatusNotFound, fmt.Errorf("find debug text %q: there is none", r.PathValue("name")))
+		problem(w, http.StatusNotFound, fmt.Errorf("find debug text %.100q: there is none", r.PathValue("name")))
 		return
 	}
 	var b bytes.Buffer

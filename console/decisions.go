@@ -20,6 +20,9 @@ const (
 	// maxEarly bounds the outcomes that wait for their plans: they travel on
 	// streams of their own.
 	maxEarly = 100_000
+	// maxDecisionBytes and maxEarlyBytes bound the memory of both, about: those
+	// of a planner that says no more than it must stay far below.
+	maxDecisionBytes, maxEarlyBytes = 160 << 20, 32 << 20
 )
 
 // effectRounds is how many rounds after a decision a report still tells what
@@ -31,9 +34,12 @@ const effectRounds = 6
 type book struct {
 	// order has the workload of each decision that is kept, oldest first.
 	order []*state
+	// cost is about how many bytes they take.
+	cost int
 	// early are outcomes whose plans have not come.
 	early      map[place]*trimtab.Outcome
 	earlyOrder []place
+	earlyBytes int // about
 	words      words
 }
 
@@ -48,7 +54,13 @@ type place struct {
 // thousand.
 type words map[string]string
 
+// maxWord bounds a string that is shared: a longer one is seldom repeated.
+const maxWord = 256
+
 func (w *words) one(s string) string {
+	if len(s) > maxWord {
+		return s
+	}
 	if known, ok := (*w)[s]; ok {
 		return known
 	}
@@ -81,7 +93,7 @@ func (v *View) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
 	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.words.one(p.Cause), Action: b.words.slim(a)}
 	d.Effect = &Effect{Performance: TooEarly}
 	if in := input(a.Why.Inputs, "performance"); in != nil {
-		at := p.Time.Add(-in.Age.Duration())
+		at := earlier(p.Time, in.Age)
 		before := in.Value
 		d.Effect.Before, d.Effect.BeforeTime = &before, at
 		// After a restart these are the only reports there are of the time before.
@@ -90,13 +102,14 @@ func (v *View) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
 	if o := b.early[place{p.Epoch, p.Sequence, p.Step, a.Host}]; o != nil {
 		for i := range o.Results {
 			if r := &o.Results[i]; r.Target == a.Target && r.Resource == a.Resource {
-				d.Result, d.Took = r, o.Took
+				d.Result, d.Took = clone(r), o.Took
 			}
 		}
 	}
 	s.decisions = append(s.decisions, d)
 	b.order = append(b.order, s)
-	v.forget(p.Time.Add(-maxAge))
+	b.cost += d.cost()
+	v.forget(sooner(p.Time, time.Now()).Add(-maxAge))
 }
 
 // input returns the named one, or nil when it is not there or missing.
@@ -115,9 +128,10 @@ func (v *View) forget(before time.Time) {
 	b := &v.book
 	for len(b.order) > 0 {
 		s := b.order[0]
-		if len(b.order) <= maxDecisions && !s.decisions[0].Time.Before(before) {
+		if len(b.order) <= maxDecisions && b.cost <= maxDecisionBytes && !s.decisions[0].Time.Before(before) {
 			return
 		}
+		b.cost -= s.decisions[0].cost()
 		s.decisions[0] = nil
 		s.decisions = s.decisions[1:]
 		b.order[0] = nil
@@ -147,7 +161,7 @@ func (v *View) settle(o *trimtab.Outcome) {
 			}
 			// A copy: readers may still hold the decision without a result.
 			done := *d
-			done.Result, done.Took = r, o.Took
+			done.Result, done.Took = clone(r), o.Took
 			s.decisions[at] = &done
 			s.version = v.version
 			break
@@ -163,27 +177,35 @@ func (b *book) wait(o *trimtab.Outcome) {
 	if b.early == nil {
 		b.early = map[place]*trimtab.Outcome{}
 	}
-	if b.early[at] == nil {
+	if old := b.early[at]; old == nil {
 		b.earlyOrder = append(b.earlyOrder, at)
+	} else {
+		b.earlyBytes -= outcomeCost(old)
 	}
 	b.early[at] = o
-	if len(b.earlyOrder) > maxEarly {
-		delete(b.early, b.earlyOrder[0])
-		b.earlyOrder = b.earlyOrder[1:]
+	b.earlyBytes += outcomeCost(o)
+	for len(b.earlyOrder) > maxEarly || b.earlyBytes > maxEarlyBytes {
+		b.dropEarly()
 	}
+}
+
+// dropEarly drops the first outcome that waits.
+func (b *book) dropEarly() {
+	at := b.earlyOrder[0]
+	b.earlyBytes -= outcomeCost(b.early[at])
+	delete(b.early, at)
+	b.earlyOrder = b.earlyOrder[1:]
 }
 
 // passed drops the outcomes whose plans have come or never will.
 func (b *book) passed(p *trimtab.Plan) {
-	n := 0
-	for _, at := range b.earlyOrder {
+	for len(b.earlyOrder) > 0 {
+		at := b.earlyOrder[0]
 		if cmp.Or(cmp.Compare(at.epoch, p.Epoch), cmp.Compare(at.sequence, p.Sequence)) >= 0 {
-			break
+			return
 		}
-		delete(b.early, at)
-		n++
+		b.dropEarly()
 	}
-	b.earlyOrder = b.earlyOrder[n:]
 }
 
 // find returns the place of the first decision of a step, or where it would

@@ -129,7 +129,7 @@ func (h *handler) guarded(next http.Handler) http.Handler {
 			http.Error(w, "trimtab: Host is not allowed; name it with --web.allowed-host", http.StatusForbidden)
 			return
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && foreignOrigin(r) {
+		if foreign(r) {
 			http.Error(w, "trimtab: request from another origin", http.StatusForbidden)
 			return
 		}
@@ -148,9 +148,24 @@ func (h *handler) hostAllowed(host string) bool {
 	return strings.EqualFold(host, "localhost") || slices.Contains(h.options.Hosts, host) || slices.Contains(h.options.Hosts, "*")
 }
 
+// foreign tells what a page elsewhere asks for: anything that changes
+// something, and of the API what it cannot read but could hold open. A link to
+// it may be followed.
+func foreign(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return foreignOrigin(r)
+	}
+	return strings.HasPrefix(r.URL.Path, "/api/") && r.Header.Get("Sec-Fetch-Mode") != "navigate" && foreignSite(r)
+}
+
+func foreignSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none"
+}
+
 // foreignOrigin tells a browser's cross-site request. Programs send neither header.
 func foreignOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+	if foreignSite(r) {
 		return true
 	}
 	origin := r.Header.Get("Origin")

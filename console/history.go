@@ -50,6 +50,7 @@ func room(total, most, n int) int { return min(max(total/max(n, 1), 16), most) }
 
 // add takes a report; n is how many workloads there are.
 func (h *series) add(p point, n int) {
+	h.levels[0] = past(h.levels[0])
 	if last := h.levels[0]; len(last) > 0 && p.at <= last[len(last)-1].at {
 		return // a repeated or a late one
 	}
@@ -74,6 +75,7 @@ func (h *series) observe(p point, n int) {
 	if isMissing(p.v[colAllocation]) || isMissing(p.v[colPerformance]) {
 		return
 	}
+	h.seen = past(h.seen)
 	if k := len(h.seen); k > 0 && p.at <= h.seen[k-1].at {
 		return
 	}
@@ -85,6 +87,7 @@ func (h *series) observe(p point, n int) {
 
 // recall takes a point of the time before this process.
 func (h *series) recall(p point, n int) {
+	h.before = past(h.before)
 	if k := len(h.before); k > 0 && p.at <= h.before[k-1].at {
 		return
 	}
@@ -153,7 +156,7 @@ func (s *state) report(e *trimtab.Estimate) point {
 	p := point{at: e.Time.UnixMilli(), many: 1, v: [numColumns]float32{none(), none(), none(), none(), none()}}
 	set := func(column int, v *float64) {
 		if v != nil {
-			p.v[column] = float32(*v)
+			p.v[column] = single(*v)
 		}
 	}
 	set(colAllocation, e.Allocation)
@@ -180,9 +183,26 @@ func (s *state) recalled(p *trimtab.Plan, a *trimtab.Action) point {
 	}
 	out := s.report(&e)
 	if in := input(a.Why.Inputs, "load"); in != nil {
-		out.v[colLoad] = float32(in.Value)
+		out.v[colLoad] = single(in.Value)
 	}
 	return out
+}
+
+// single is v with fewer digits; missing where it is too large for that.
+func single(v float64) float32 {
+	if out := float32(v); !math.IsInf(float64(out), 0) {
+		return out
+	}
+	return none()
+}
+
+// past drops the newest points while they are of a clock that was ahead.
+func past(points []point) []point {
+	n := len(points)
+	for n > 0 && ahead(time.UnixMilli(points[n-1].at)) {
+		n--
+	}
+	return points[:n]
 }
 
 func none() float32 { return float32(math.NaN()) }
@@ -239,7 +259,7 @@ func (s *state) observations(most int) []Observation {
 	seen = seen[max(0, len(seen)-most):]
 	var out []Observation
 	for _, p := range seen {
-		out = append(out, Observation{Time: time.UnixMilli(p.at).UTC(), Allocation: *number(p.v[colAllocation]), Load: number(p.v[colLoad]), Performance: *number(p.v[colPerformance])})
+		out = append(out, Observation{Time: printable(time.UnixMilli(p.at).UTC()), Allocation: *number(p.v[colAllocation]), Load: number(p.v[colLoad]), Performance: *number(p.v[colPerformance])})
 	}
 	return out
 }

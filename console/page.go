@@ -107,6 +107,10 @@ type overview struct {
 
 func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 	query := strings.TrimSpace(r.URL.Query().Get("q"))
+	if err := checkQuery(query); err != nil {
+		http.Error(w, "trimtab: "+err.Error(), http.StatusBadRequest)
+		return
+	}
 	offset, err := strconv.Atoi(r.URL.Query().Get("offset"))
 	if err != nil {
 		offset = 0

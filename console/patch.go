@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,8 +44,9 @@ func (v *View) Patch(workload string) (p Patch, advised, ok bool) {
 // unitOf is the systemd unit of a cgroup: the last part of its path that is
 // one.
 func unitOf(knob string) string {
-	for part := strings.TrimSpace(knob); part != "" && part != "." && part != "/"; part = path.Dir(part) {
-		name := path.Base(part)
+	parts := strings.Split(knob, "/")
+	for _, name := range slices.Backward(parts) {
+		name = strings.TrimSpace(name)
 		if i := strings.LastIndexByte(name, ' '); i >= 0 {
 			name = name[i+1:]
 		}

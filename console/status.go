@@ -56,29 +56,38 @@ func (v *View) summary(now time.Time) Status {
 	if v.plan != nil {
 		s.Plan, s.Cause, s.Value = v.plan.ID(), v.plan.Cause, v.plan.Value
 	}
-	for _, h := range v.holdings {
-		s.Paused = s.Paused || h.Paused
-		left := h.LeaseLeft - trimtab.SecondsOf(now.Sub(h.Time))
-		s.LeaseLeft = max(s.LeaseLeft, left)
-		for _, t := range h.Targets {
-			if t.Resource != v.config.Resource && t.Resource != "" && v.config.Resource != "" {
-				continue
+	for _, h := range v.hosts {
+		s.Paused = s.Paused || h.paused
+		s.LeaseLeft = max(s.LeaseLeft, h.leaseLeft-trimtab.SecondsOf(now.Sub(h.time)))
+		for resource, a := range h.amounts {
+			if resource == v.config.Resource || resource == "" || v.config.Resource == "" {
+				s.Allocated = sum(s.Allocated, a)
 			}
-			s.Allocated.Unlimited = s.Allocated.Unlimited || t.Now.Unlimited
-			s.Allocated.Value += t.Now.Value
 		}
 	}
 	// What adding leaves behind a billionth is no news.
-	s.Allocated.Value = math.Round(s.Allocated.Value*1e9) / 1e9
+	if a := &s.Allocated; a.Value < 1e6 {
+		a.Value = math.Round(a.Value*1e9) / 1e9
+	}
 	if s.Allocated.Unlimited {
 		s.Allocated = trimtab.Unlimited()
 	}
 	return s
 }
 
+// maxQuery bounds the text of a filter, in bytes.
+const maxQuery = 300
+
+// wordsOf returns the words of a filter's text, in lower case, each once.
+func wordsOf(text string) []string {
+	words := strings.Fields(strings.ToLower(text[:min(len(text), maxQuery)]))
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
 // parseQuery returns which rows a filter's text keeps.
 func parseQuery(text string) func(*Row) bool {
-	words := strings.Fields(strings.ToLower(text))
+	words := wordsOf(text)
 	return func(r *Row) bool {
 		for _, w := range words {
 			if !r.matches(w) {

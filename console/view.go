@@ -47,7 +47,7 @@ type View struct {
 	// began is when the view was made.
 	began     time.Time
 	workloads map[string]*state
-	holdings  map[string]*trimtab.Holding
+	hosts     map[string]*host
 	plan      *trimtab.Plan
 	acting    *trimtab.Plan
 	fair      *trimtab.Plan // the newest that was audited
@@ -88,7 +88,7 @@ type state struct {
 
 // NewView returns an empty view.
 func NewView(c Config) *View {
-	v := &View{began: time.Now(), workloads: map[string]*state{}, holdings: map[string]*trimtab.Holding{}, changed: make(chan struct{})}
+	v := &View{began: time.Now(), workloads: map[string]*state{}, hosts: map[string]*host{}, changed: make(chan struct{})}
 	v.Configure(c)
 	return v
 }
@@ -105,6 +105,7 @@ func (v *View) Configure(c Config) {
 		s.version = v.version
 	}
 	for _, w := range c.Workloads {
+		v.makeRoom(w.Name)
 		if s := v.state(w.Name); s != nil {
 			s.Workload, s.declared = w, true
 		}
@@ -162,9 +163,10 @@ func (v *View) Observe(value trimtab.Value) {
 
 // observe takes an estimate; n is how many workloads there are.
 func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
-	if s.estimate != nil && e.Time.Before(s.estimate.Time) {
+	if s.estimate != nil && e.Time.Before(s.estimate.Time) && !ahead(s.estimate.Time) {
 		return
 	}
+	e = s.shown(e)
 	s.estimate = e
 	s.holdSince = begun(s.holdSince, e.Hold != "", e.Time)
 	s.missSince = begun(s.missSince, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
@@ -205,8 +207,8 @@ func (s *state) lack(e *trimtab.Estimate) {
 			if s.seen == nil {
 				s.seen = map[string]time.Time{}
 			}
-			if len(s.seen) < 64 {
-				s.seen[in.Name] = e.Time.Add(-in.Age.Duration())
+			if len(s.seen) < s.room(64) {
+				s.seen[in.Name] = earlier(e.Time, in.Age)
 			}
 			continue
 		}
@@ -224,14 +226,16 @@ func (s *state) lack(e *trimtab.Estimate) {
 }
 
 func (v *View) observeHolding(h *trimtab.Holding) {
-	v.holdings[h.Host] = h
+	v.hear(h)
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		s := v.state(t.Target)
-		if s == nil {
+		if s == nil || s.held[t.Resource] == nil && len(s.held) >= s.room(trimtab.MaxResources) {
 			continue
 		}
-		s.held[t.Resource], s.host = t, h.Host
+		held := *t // alone: the list may be long
+		held.Knob, held.Problem, held.Barred = brief(t.Knob), brief(t.Problem), brief(t.Barred)
+		s.held[t.Resource], s.host = &held, h.Host
 		if t.Resource == v.config.Resource || len(s.held) == 1 {
 			s.knobSince = begun(s.knobSince, t.Problem != "", h.Time)
 		}
@@ -255,11 +259,7 @@ func (v *View) observePlan(p *trimtab.Plan) {
 	}
 	v.plan = p
 	if strings.HasPrefix(p.Cause, "apply ") {
-		all := *p
-		if a := v.applied; a != nil && p.Step > 1 && a.Epoch == p.Epoch && a.Sequence == p.Sequence {
-			all.Actions = slices.Concat(a.Actions, p.Actions)
-		}
-		v.applied = &all
+		v.answer(p)
 	}
 	if len(p.Actions) > 0 {
 		v.acting = p
@@ -290,12 +290,24 @@ func (v *View) observePlan(p *trimtab.Plan) {
 	v.book.passed(p)
 }
 
+// answer notes a step of a plan that answers an apply command.
+func (v *View) answer(p *trimtab.Plan) {
+	all := *p
+	if a := v.applied; a != nil && p.Step > 1 && a.Epoch == p.Epoch && a.Sequence == p.Sequence {
+		if p.Step != a.Step+1 || len(a.Actions) > maxDecisions {
+			return // a repeated one, or more than a plan has
+		}
+		all.Actions = slices.Concat(a.Actions, p.Actions)
+	}
+	v.applied = &all
+}
+
 // holdBy notes that a plan holds the workload.
 func (s *state) holdBy(before, plan, why string, at time.Time) {
 	if s.heldIn != plan && s.heldIn != before || s.heldSince.IsZero() {
 		s.heldSince = at
 	}
-	s.heldIn, s.heldWhy, s.heldAt = plan, why, at
+	s.heldIn, s.heldWhy, s.heldAt = plan, brief(why), at
 }
 
 // heldNow is why the newest plan holds the workload; empty: it does not.
