@@ -63,23 +63,49 @@ func leastReaching(c *trimtab.Curve, level float64, bound func(trimtab.Band) flo
 	return -1
 }
 
-// explore maximises h(a) = min(p_ucb(a) − SLO, SLO − p_lcb(a)) over the units
-// in [lo, hi]. Between two knots h is the lesser of two lines, so its greatest
-// value on whole units is at an end or beside the crossing. Ties: the least.
+// enough is the share of the greatest h that is as good as it: where a band is
+// flat, rounding must not choose the allocation that is held already, where
+// there is least to be learnt.
+const enough = 0.9
+
+// explore returns the least allocation whose h(a) = min(p_ucb(a) − SLO,
+// SLO − p_lcb(a)) is nearly the greatest over the units in [lo, hi]; where no
+// h is positive, the SLO is in no band, that of the greatest.
 func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) int {
-	best, at := math.Inf(-1), lo
-	try := func(k int) {
-		k = min(max(k, lo), hi)
+	h := func(k int) float64 {
 		b := c.Eval(float64(k) * unit)
-		h := math.Min(b.Upper-slo, slo-b.Lower)
-		if h > best || h == best && k < at {
-			best, at = h, k
+		return math.Min(b.Upper-slo, slo-b.Lower)
+	}
+	candidates := turns(c, slo, unit, lo, hi)
+	best := math.Inf(-1)
+	for _, k := range candidates {
+		best = math.Max(best, h(k))
+	}
+	wanted := best
+	if best > 0 {
+		wanted *= enough
+	}
+	at := hi
+	for _, k := range candidates {
+		if k < at && h(k) >= wanted {
+			at = k
 		}
 	}
-	try(lo)
+	return at
+}
+
+// turns returns the units in [lo, hi] where the h of [explore] can be greatest:
+// between two knots h is the lesser of two lines, so that is at an end or
+// beside their crossing.
+func turns(c *trimtab.Curve, slo, unit float64, lo, hi int) []int {
+	out := []int{lo, hi}
+	try := func(a float64) {
+		for _, k := range []int{downUnits(a, unit), upUnits(a, unit)} {
+			out = append(out, min(max(k, lo), hi))
+		}
+	}
 	for i, k := range c.Knots {
-		try(downUnits(k.Allocation, unit))
-		try(upUnits(k.Allocation, unit))
+		try(k.Allocation)
 		if i == 0 {
 			continue
 		}
@@ -87,13 +113,10 @@ func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) int {
 		// upper(t) + lower(t) = 2·slo is where the two lines cross.
 		s0, s1 := p.Upper+p.Lower-2*slo, k.Upper+k.Lower-2*slo
 		if s0 < 0 != (s1 < 0) && s0 != s1 {
-			x := p.Allocation + s0/(s0-s1)*(k.Allocation-p.Allocation)
-			try(downUnits(x, unit))
-			try(upUnits(x, unit))
+			try(p.Allocation + s0/(s0-s1)*(k.Allocation-p.Allocation))
 		}
 	}
-	try(hi)
-	return at
+	return out
 }
 
 // Recommend returns the demand to plan with (Cilantro, equation 6),
