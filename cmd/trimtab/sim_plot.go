@@ -15,7 +15,7 @@ import (
 // This file draws the paper's figures 8 to 13 (12 is of another experiment).
 
 // learned tells the policies that learn from the others.
-func learned(p *cilantro.Summary) bool { return p.Coverage != nil }
+func learned(p *cilantro.Summary) bool { return len(p.Coverage) > 0 }
 
 // plot draws what was run, and runs what else the figures need.
 func (c *simCilantroCmd) plot(ctx context.Context, t terminal, x *cilantro.Experiment, of []cilantro.Summary) error {

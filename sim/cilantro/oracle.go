@@ -30,7 +30,8 @@ func (o *oracle) Decide(r int) ([]int, error) {
 // Tell is not needed: an oracle knows.
 func (o *oracle) Tell(int, []Report) {}
 
-// problem asks about round r, with a curve over every number of units.
+// problem asks about round r, with a curve over every number of units up to
+// where it is flat.
 func (o *oracle) problem(r int, value func(p *place, i, units int) float64, utility func(p *place) func(float64) float64) *planner.Problem {
 	w := o.world
 	q := &planner.Problem{Units: w.env.Capacity, Unit: 1}
@@ -40,7 +41,7 @@ func (o *oracle) problem(r int, value func(p *place, i, units int) float64, util
 			continue
 		}
 		c := &trimtab.Curve{Load: 1, Level: 0.9}
-		for a := 1; a <= w.env.Capacity; a++ {
+		for a := 1; a <= min(w.env.Capacity, o.enough(i, r)); a++ {
 			v := value(p, i, a)
 			c.Knots = append(c.Knots, trimtab.Knot{Allocation: float64(a), Band: trimtab.Band{Lower: v, Mean: v, Upper: v}})
 		}
@@ -65,6 +66,16 @@ func (o *oracle) answer(policy planner.Policy, q *planner.Problem) ([]int, error
 		}
 	}
 	return out, nil
+}
+
+// enough is where the curve of job i is flat in every window of round r.
+func (o *oracle) enough(i, r int) int {
+	highest := 0.0
+	for k := r * Windows; k < (r+1)*Windows; k++ {
+		highest = max(highest, o.world.env.Load(i, k))
+	}
+	x := o.world.jobs[i].profile.X
+	return 1 + int(math.Ceil(highest*x[len(x)-1]))
 }
 
 // demand returns what job i needs in the window of round r that asks for most.

@@ -17,8 +17,8 @@ type Summary struct {
 	// Last is the score over the last third: 60 of 180 rounds.
 	Last Score `json:"last_rounds"`
 	// Coverage is, per workload, the share of the true curve inside the band
-	// at the end; absent for a policy that learns no curve.
-	Coverage map[string]float64 `json:"coverage,omitempty"`
+	// at the end; empty for a policy that learns no curve.
+	Coverage map[string]float64 `json:"coverage"`
 	// Utility and Allocation are the means per workload.
 	Utility    map[string]float64 `json:"utility"`
 	Allocation map[string]float64 `json:"allocation"`
@@ -41,7 +41,7 @@ func timesOf(v []float64) Times { return Times{sim.Quantile(v, 0.5), sim.Quantil
 
 // Summarize sums up one policy's runs in e.
 func Summarize(e *Environment, o *Outcome) Summary {
-	s := Summary{Policy: o.Policy, StdErr: map[string]float64{}, Utility: map[string]float64{}, Allocation: map[string]float64{}}
+	s := Summary{Policy: o.Policy, StdErr: map[string]float64{}, Coverage: map[string]float64{}, Utility: map[string]float64{}, Allocation: map[string]float64{}}
 	figure := func(name string, to *float64, of func(r *Run) float64) {
 		v := make([]float64, len(o.Runs))
 		for i, r := range o.Runs {
@@ -82,9 +82,6 @@ func (s *Summary) perJob(e *Environment, o *Outcome) {
 			s.Utility[name] += r.Utility[i] / n
 			s.Allocation[name] += r.Allocation[i] / n
 			if r.Coverage != nil {
-				if s.Coverage == nil {
-					s.Coverage = map[string]float64{}
-				}
 				s.Coverage[name] += r.Coverage[i] / n
 			}
 		}
