@@ -151,7 +151,7 @@ func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
 		Env: env, Run: c.Policy, Seeds: c.Seeds, First: c.Seed,
 		Options: cilantro.Options{Queues: c.Queues, Startup: c.Startup, Interference: c.Interference,
 			Lies: c.Lie, Noise: c.Noise, Arrive: c.Arrive, Leave: c.Leave, Demands: c.Demand},
-		Online:   cilantro.Online{Level: c.Level, Step: c.Step, Beta: c.Beta, Guard: c.Guard},
+		Online: cilantro.Online{Level: c.Level, Step: c.Step, Beta: c.Beta, Guard: c.Guard},
 	}
 	if x.Policies, err = c.policies(); err != nil {
 		return nil, err
