@@ -25,7 +25,10 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 	switch c.Verb {
 	case trimtab.Pause:
 		a.paused = c.Time
-		err = a.journal.Append(put(pausedKey, c.Time))
+		if now := a.clock.wall(); now.Before(c.Time) {
+			a.paused = now // a clock that was ahead must not keep a resume from being heard
+		}
+		err = a.journal.Append(put(pausedKey, a.paused))
 		a.keep()
 	case trimtab.Resume:
 		err = a.resume(ctx, c)
@@ -47,7 +50,7 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 // released, and takes over what somebody else changed: the value found is the
 // baseline from now on. The lease starts anew.
 func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
-	if c.Time.Before(a.paused) {
+	if c.Time.Before(a.paused) && !a.clock.wall().Before(a.paused) {
 		return nil
 	}
 	batch := []hostfs.Entry{{Key: pausedKey}}

@@ -208,6 +208,18 @@ func TestAPauseWritesNothingAndKeepsTheLeaseAlive(t *testing.T) {
 	h.want(units(2))
 }
 
+func TestAPauseByAClockThatWasAheadCanBeEnded(t *testing.T) {
+	h := newHost(t, units(2)).open()
+	if err := h.Command(t.Context(), &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: h.wall.AddDate(10, 0, 0)}); err != nil || !h.Holding().Paused {
+		t.Fatalf("paused %v, %v", h.Holding().Paused, err)
+	}
+	h.pass(time.Second)
+	h.command(trimtab.Resume, "")
+	if h.Holding().Paused {
+		t.Error("still paused")
+	}
+}
+
 func TestAnOldResumeDoesNotEndALaterPause(t *testing.T) {
 	h := newHost(t, units(2)).open()
 	old := &trimtab.Command{Pool: "p", Verb: trimtab.Resume, Time: h.wall}

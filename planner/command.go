@@ -21,11 +21,12 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	}
 	switch c.Verb {
 	case trimtab.Pause, trimtab.Resume:
-		if c.Time.Before(p.told) {
+		if c.Time.Before(p.told) && !now.Before(p.told) {
 			break
 		}
 		changed := p.isPaused() != (c.Verb == trimtab.Pause)
-		p.told, p.paused = c.Time, c.Verb == trimtab.Pause
+		// A clock that was ahead must not keep the next one from being heard.
+		p.told, p.paused = soonest(c.Time, now), c.Verb == trimtab.Pause
 		if p.paused {
 			p.pending, p.wanted = nil, ""
 		} else {
@@ -39,7 +40,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 		if !c.Time.After(p.asked) || p.late(now, c.Time) {
 			break
 		}
-		p.asked = c.Time
+		p.asked = soonest(c.Time, now)
 		return p.start(now, "command by "+by(c))
 	case trimtab.Apply:
 		return p.apply(now, c)
@@ -51,6 +52,13 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	}
 	p.counts.ignored["command"]++
 	return nil
+}
+
+func soonest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // takeBack ends every release, as a resume does in the actuators.

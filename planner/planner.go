@@ -112,7 +112,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	case *trimtab.Leader:
 		p.lead(now, v)
 	case *trimtab.Estimate:
-		p.learn(v)
+		p.learn(now, v)
 	case *trimtab.Holding:
 		if !p.ledger.hold(now, v, p.ours) {
 			p.counts.ignored["holding"]++
@@ -166,10 +166,11 @@ func (p *Planner) dial(target, resource string) *dial {
 	return w.dials[i]
 }
 
-// learn keeps the latest estimate of a workload.
-func (p *Planner) learn(e *trimtab.Estimate) {
+// learn keeps the latest estimate of a workload. One from the future, of a
+// clock that was ahead, makes room for any other.
+func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
 	w := p.byName[e.Workload]
-	if w == nil || w.estimate != nil && e.Time.Before(w.estimate.Time) {
+	if w == nil || w.estimate != nil && e.Time.Before(w.estimate.Time) && w.estimate.Time.Sub(now) <= p.cfg.StaleAfter {
 		p.counts.ignored["estimate"]++
 		return
 	}

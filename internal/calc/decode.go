@@ -131,7 +131,7 @@ func (c *checker) typed(t reflect.Type, token json.Token, at, depth int) error {
 			return c.errorf(at, "want a number, not %s", name(token))
 		}
 		if _, err := n.Float64(); err != nil {
-			return c.errorf(at, "%s is out of range", n)
+			return c.errorf(at, "%.60s is out of range", n)
 		}
 	case reflect.Int, reflect.Int64:
 		n, ok := token.(json.Number)
@@ -139,7 +139,7 @@ func (c *checker) typed(t reflect.Type, token json.Token, at, depth int) error {
 			return c.errorf(at, "want a whole number, not %s", name(token))
 		}
 		if _, err := strconv.ParseInt(n.String(), 10, 64); err != nil {
-			return c.errorf(at, "want a whole number, not %s", n)
+			return c.errorf(at, "want a whole number, not %.60s", n)
 		}
 	case reflect.String:
 		if _, ok := token.(string); !ok {
@@ -173,10 +173,10 @@ func (c *checker) object(t reflect.Type, start, depth int) error {
 			of = t.Elem()
 		}
 		if of == nil {
-			return c.errorf(at, "unknown field %q", key)
+			return c.errorf(at, "unknown field %.60q", key)
 		}
 		if seen[key] {
-			return c.errorf(at, "%q stands here a second time", key)
+			return c.errorf(at, "%.60q stands here a second time", key)
 		}
 		seen[key] = true
 		if err := c.value(of, depth+1); err != nil {
@@ -239,8 +239,8 @@ func name(t json.Token) string {
 		}
 		return "a list"
 	case string:
-		return strconv.Quote(t)
+		return fmt.Sprintf("%.60q", t)
 	default:
-		return fmt.Sprint(t)
+		return fmt.Sprintf("%.60v", t)
 	}
 }

@@ -3,10 +3,12 @@ package calc
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -106,5 +108,41 @@ func TestWhatTheCommandsPrintIsFinite(t *testing.T) {
 		if math.Abs(x-2.0/3) > 1e-12 {
 			t.Errorf("share %v, want 2/3", x)
 		}
+	}
+}
+
+func TestNoMistakeIsToldAtGreatLength(t *testing.T) {
+	long := strings.Repeat("9", 1<<20)
+	for _, in := range []string{
+		`{"` + long + `": 1}`, `{"capacity": "` + long + `"}`, `{"capacity": 1` + long + `}`, `{"capacity": 1, "demands": [` + long + `]}`,
+		`{"capacity": 1e` + long + `}`, `{"` + long + `": 1, "` + long + `": 1}`,
+	} {
+		if _, err := NJC(strings.NewReader(in)); !errors.Is(err, trimtab.ErrInvalid) || len(err.Error()) > 500 {
+			t.Errorf("%.30s…: %.600v", in, err)
+		}
+	}
+	if _, err := EDRF(strings.NewReader(`{"capacities": [1], "tenants": [{"demand": {"` + long + `": 1}}]}`)); err == nil || len(err.Error()) > 500 {
+		t.Errorf("%.600v", err)
+	}
+}
+
+func TestATableOfManyColumnsIsReadInOnePass(t *testing.T) {
+	var header, row strings.Builder
+	for i := range 300_000 {
+		fmt.Fprintf(&header, ",resource%d", i)
+		row.WriteString(",1")
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := ReadTable(strings.NewReader("tenant" + header.String() + "\ncapacity" + row.String() + "\n"))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(60 * time.Second): // minutes where each name is compared with all others
+		t.Fatal("still reading")
 	}
 }

@@ -139,7 +139,7 @@ func (t *edrfTenant) tenant(resources int) (drf.Tenant, error) {
 func resource(name string, resources int) (int, error) {
 	r, err := strconv.Atoi(name)
 	if err != nil || strconv.Itoa(r) != name || r < 0 {
-		return 0, trimtab.Invalidf("resource %q: want an index into capacities", name)
+		return 0, trimtab.Invalidf("resource %.60q: want an index into capacities", name)
 	}
 	if r >= resources {
 		return 0, trimtab.Invalidf("unknown resource %d: capacities has %d", r, resources)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -75,7 +74,7 @@ func ReadTable(r io.Reader) (Table, error) {
 		}
 		row := tableRow{in, h, cells}
 		if name := cells[0]; seen[name] {
-			return Table{}, row.errorf(0, "%q stands here a second time", name)
+			return Table{}, row.errorf(0, "%.60q stands here a second time", name)
 		}
 		if seen[cells[0]] = true; cells[0] == "capacity" {
 			t.problem.Capacities, err = row.capacities()
@@ -99,14 +98,17 @@ func readHeader(in *csv.Reader, cells []string) (h header, err error) {
 	row := tableRow{in: in, cells: cells}
 	h = header{-1, -1, 1}
 	if cells[0] != "tenant" {
-		return h, row.errorf(0, `the first column is %q, want "tenant"`, cells[0])
+		return h, row.errorf(0, `the first column is %.60q, want "tenant"`, cells[0])
 	}
+	seen := make(map[string]bool, len(cells))
 	for k, name := range cells[1:] {
+		before := seen[name] || name == cells[0]
+		seen[name] = true
 		switch {
 		case name == "":
 			return h, row.errorf(k+1, "a column without a name")
-		case slices.Contains(cells[:k+1], name):
-			return h, row.errorf(k+1, "a second column %q", name)
+		case before:
+			return h, row.errorf(k+1, "a second column %.60q", name)
 		case h.first != k+1:
 		case name == "weight":
 			h.weight, h.first = k+1, k+2
@@ -137,7 +139,7 @@ func (r tableRow) number(cell int, what string) (x float64, ok bool, err error) 
 	}
 	x, err = strconv.ParseFloat(text, 64)
 	if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-		return 0, false, r.errorf(cell, "%s %q: want a number >= 0", what, text)
+		return 0, false, r.errorf(cell, "%s %.60q: want a number >= 0", what, text)
 	}
 	return x, true, nil
 }
