@@ -21,7 +21,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	}
 	switch c.Verb {
 	case trimtab.Pause, trimtab.Resume:
-		if c.Time.Before(p.told) && !now.Before(p.told) {
+		if c.Time.Before(p.told) && p.told.Sub(now) <= p.cfg.Lease {
 			break
 		}
 		changed := p.isPaused() != (c.Verb == trimtab.Pause)
