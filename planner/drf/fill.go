@@ -40,7 +40,7 @@ type filler struct {
 	cells    []Cell
 	guards   []Guard
 	whole    map[uint32]float64 // long columns: F when summed up
-	level    []float64         // by row
+	level    []float64          // by row
 	state    []uint64
 	order    []uint32 // rows as they froze
 	why      []uint32 // parallel to order: column, or byLimit

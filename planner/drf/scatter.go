@@ -7,7 +7,10 @@ import (
 
 // ahead is how many rows are touched before the first of them is scattered,
 // so that their cache misses overlap.
-const ahead = 16
+const (
+	ahead   = 16
+	perLine = 5 // entries that lie in a line of the cache, whole
+)
 
 // scatter takes the rows that this pass froze out of their resources:
 // F -= a, U -= a x. Each thread owns a range of columns and goes through all
@@ -19,25 +22,24 @@ func (f *filler) scatter() {
 		f.scatterAll(rows)
 		return
 	}
-	f.run.Run(f.threads, func(p int) {
-		from := uint32(0)
-		if p > 0 {
-			from = f.split[p-1]
-		}
-		f.scatterOwn(rows, from, f.split[p])
-	})
+	f.run.Run(f.threads, func(p int) { f.scatterOwn(rows, p) })
+}
+
+// batch is where the next rows to be scattered are, and their levels.
+type batch struct {
+	spans  [ahead]Span
+	levels [ahead]float64
 }
 
 func (f *filler) scatterAll(rows []uint32) (touched uint32) {
-	var spans [ahead]Span
-	var levels [ahead]float64
+	var b batch
 	cells, entries := f.cells, f.entries
 	for len(rows) > 0 {
-		n, t := f.touch(rows, &spans, &levels)
-		touched += t
+		n := min(len(rows), ahead)
+		touched += f.touch(rows[:n], &b, 0, 1)
 		for k := range n {
-			level := levels[k]
-			for _, e := range entries[spans[k].start:spans[k].end()] {
+			level := b.levels[k]
+			for _, e := range entries[b.spans[k].start:b.spans[k].end()] {
 				a := e.rate()
 				x := &cells[e.column]
 				x.rate -= a
@@ -49,45 +51,42 @@ func (f *filler) scatterAll(rows []uint32) (touched uint32) {
 	return touched
 }
 
-// touch loads where the next rows are and their first entries. The sum of what
-// it loads means nothing; without it the compiler would drop the loads.
-func (f *filler) touch(rows []uint32, spans *[ahead]Span, levels *[ahead]float64) (n int, touched uint32) {
-	n = min(len(rows), ahead)
-	for k, i := range rows[:n] {
-		spans[k&(ahead-1)] = f.rows[i]
-		levels[k&(ahead-1)] = f.level[i]
+// touch loads where the next rows are, and about the part of their entries
+// that lies in a thread's columns, in loops so short that the processor has
+// as many loads under way as it can. The sum of what it loads means nothing;
+// without it the compiler would drop the loads.
+func (f *filler) touch(rows []uint32, b *batch, part, parts uint32) (touched uint32) {
+	spans, levels, entries := f.rows, f.level, f.entries
+	for k, i := range rows {
+		b.spans[k%ahead] = spans[i]
+		b.levels[k%ahead] = levels[i]
 	}
-	for k := range n {
-		s := spans[k&(ahead-1)]
-		for at := s.start; at < s.end(); at += 5 {
-			touched += f.entries[at].column
+	for k := range rows {
+		s := b.spans[k%ahead]
+		end := int(s.start + s.length*(part+1)/parts)
+		for at := int(s.start + s.length*part/parts); at < end; at += perLine {
+			touched += entries[at].column
 		}
 	}
-	return n, touched
+	return touched
 }
 
-// touchColumns does the same for the columns of the next candidates.
-func (f *filler) touchColumns(of []candidate) (n int, touched uint32) {
-	n = min(len(of), ahead)
-	for _, c := range of[:n] {
-		touched += f.columns[f.column[c.column].start]
+// scatterOwn is scatterAll for the columns of one thread.
+func (f *filler) scatterOwn(rows []uint32, part int) (touched uint32) {
+	var b batch
+	from, to := uint32(0), f.split[part]
+	if part > 0 {
+		from = f.split[part-1]
 	}
-	return n, touched
-}
-
-// scatterOwn is scatterAll for the columns in [from, to).
-func (f *filler) scatterOwn(rows []uint32, from, to uint32) (touched uint32) {
-	var spans [ahead]Span
-	var levels [ahead]float64
 	cells, entries := f.cells, f.entries
 	for len(rows) > 0 {
-		n, t := f.touch(rows, &spans, &levels)
-		touched += t
+		n := min(len(rows), ahead)
+		touched += f.touch(rows[:n], &b, uint32(part), uint32(f.threads))
 		for k := range n {
-			level := levels[k]
-			row := entries[spans[k].start:spans[k].end()]
+			level := b.levels[k]
+			row := entries[b.spans[k].start:b.spans[k].end()]
 			if from > 0 {
-				row = skip(row, from)
+				row = row[find(row, from, len(row)*part/f.threads):]
 			}
 			for _, e := range row {
 				if e.column >= to {
@@ -104,16 +103,29 @@ func (f *filler) scatterOwn(rows []uint32, from, to uint32) (touched uint32) {
 	return touched
 }
 
-// skip drops the entries before column from.
-func skip(row []Entry, from uint32) []Entry {
+// find returns the first entry of a row at or after a column, searching from a
+// guess so that a thread need not read what another owns.
+func find(row []Entry, column uint32, guess int) int {
 	if len(row) > 32 {
-		return row[sort.Search(len(row), func(k int) bool { return row[k].column >= from }):]
+		return sort.Search(len(row), func(k int) bool { return row[k].column >= column })
 	}
-	k := 0
-	for k < len(row) && row[k].column < from {
+	k := guess
+	for k > 0 && row[k-1].column >= column {
+		k--
+	}
+	for k < len(row) && row[k].column < column {
 		k++
 	}
-	return row[k:]
+	return k
+}
+
+// touchColumns does the same for the columns of the next candidates.
+func (f *filler) touchColumns(of []candidate) (n int, touched uint32) {
+	n = min(len(of), ahead)
+	for _, c := range of[:n] {
+		touched += f.columns[f.column[c.column].start]
+	}
+	return n, touched
 }
 
 // touchCells does the same for the cells of columns about to be looked at.
@@ -171,7 +183,7 @@ func (f *filler) resumRate(c uint32) {
 // rateOf finds the entry of column c in row i.
 func (m *Matrix) rateOf(i, c uint32) float64 {
 	row := m.entries[m.rows[i].start:m.rows[i].end()]
-	return skip(row, c)[0].rate()
+	return row[find(row, c, 0)].rate()
 }
 
 // sum adds numbers and carries the error of rounding along.
