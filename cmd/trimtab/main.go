@@ -53,26 +53,26 @@ type cli struct {
 	Log     logFlags         `embed:"" prefix:"log." group:"Log:"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Run        runCmd        `cmd:"" help:"Run the whole pipeline in one process; without a configuration, watch only."`
-	Demo       demoCmd       `cmd:"" help:"See it work: three real services of its own, under real load on this machine."`
-	Status     statusCmd     `cmd:"" help:"Show workloads, allocations and last decisions."`
-	Explain    explainCmd    `cmd:"" help:"Say why a workload has what it has."`
-	Plan       planCmd       `cmd:"" help:"Show the newest plan: the target and the next step."`
-	Apply      applyCmd      `cmd:"" help:"Carry out one recommended plan, if nothing changed since."`
-	Diff       diffCmd       `cmd:"" help:"Show what is not where the planner wants it; exit code 2 when something is."`
-	Fairness   fairnessCmd   `cmd:"" help:"Say how fair the allocation is: shares, envy, who is short, what binds whom."`
-	Pause      pauseCmd      `cmd:"" help:"Write nothing until resume; what was set stays set."`
-	Resume     resumeCmd     `cmd:"" help:"End a pause, and take over what others changed."`
-	Restore    restoreCmd    `cmd:"" help:"Put back what was there before trimtab, from its journal alone."`
-	Replay     replayCmd     `cmd:"" help:"Run a recording through another policy: SLO minutes and resource-hours."`
-	Sim        simCmd        `cmd:"" help:"Replay an experiment of a paper: policies side by side in a simulated cluster."`
-	Calc       calcCmd       `cmd:"" help:"Run one algorithm of the papers on a file."`
-	Bench      benchCmd      `cmd:"" help:"Measure on this machine."`
-	Check      checkCmd      `cmd:"" help:"Check a file."`
-	Test       testCmd       `cmd:"" help:"Try a connection out."`
-	Debug      debugCmd      `cmd:"" help:"Collect what helps to find a fault."`
-	Workers    workersCmd    `cmd:"" help:"Supervise the worker processes of one service."`
-	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
+	Run        runCmd        `cmd:"" group:"Run:" help:"Run the whole pipeline in one process; without a configuration, watch only."`
+	Demo       demoCmd       `cmd:"" group:"Run:" help:"See it work: three real services of its own, under real load on this machine."`
+	Workers    workersCmd    `cmd:"" group:"Run:" help:"Supervise the worker processes of one service."`
+	Status     statusCmd     `cmd:"" group:"Look:" help:"Show workloads, allocations and last decisions."`
+	Explain    explainCmd    `cmd:"" group:"Look:" help:"Say why a workload has what it has."`
+	Plan       planCmd       `cmd:"" group:"Look:" help:"Show the newest plan: the target and the next step."`
+	Diff       diffCmd       `cmd:"" group:"Look:" help:"Show what is not where the planner wants it; exit code 2 when something is."`
+	Fairness   fairnessCmd   `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, who is short, what binds whom."`
+	Apply      applyCmd      `cmd:"" group:"Operate:" help:"Carry out one recommended plan, if nothing changed since."`
+	Pause      pauseCmd      `cmd:"" group:"Operate:" help:"Write nothing until resume; what was set stays set."`
+	Resume     resumeCmd     `cmd:"" group:"Operate:" help:"End a pause, and take over what others changed."`
+	Restore    restoreCmd    `cmd:"" group:"Operate:" help:"Put back what was there before trimtab, from its journal alone."`
+	Replay     replayCmd     `cmd:"" group:"Simulate and calculate:" help:"Run a recording through another policy: SLO minutes and resource-hours."`
+	Sim        simCmd        `cmd:"" group:"Simulate and calculate:" help:"Replay an experiment of a paper: policies side by side in a simulated cluster."`
+	Calc       calcCmd       `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`
+	Bench      benchCmd      `cmd:"" group:"Simulate and calculate:" help:"Measure on this machine."`
+	Check      checkCmd      `cmd:"" group:"Check and set up:" help:"Check a file."`
+	Test       testCmd       `cmd:"" group:"Check and set up:" help:"Try a connection out."`
+	Debug      debugCmd      `cmd:"" group:"Check and set up:" help:"Collect what helps to find a fault."`
+	Completion completionCmd `cmd:"" group:"Check and set up:" help:"Print the completion script of a shell."`
 	Complete   completeCmd   `cmd:"" hidden:"" help:"Answer a completion script."`
 	Man        manCmd        `cmd:"" hidden:"" help:"Print the manual page."`
 	Watchdog   watchdogCmd   `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
@@ -97,7 +97,7 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	code := -1
 	parser, err := kong.New(&c,
 		kong.Name("trimtab"),
-		kong.Description("trimtab moves CPU to where it serves your objective best, and tells you why.\n\nStart with `trimtab demo`, or `trimtab run` and send it OTLP spans."),
+		kong.Description("trimtab moves resources to where it serves your objective best, and tells you why.\n\nStart with `trimtab demo`, or `trimtab run` and send it OTLP spans."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
 		kong.Help(helpWithExample),
