@@ -12,24 +12,25 @@ import (
 
 // benchCmd is `trimtab bench`.
 type benchCmd struct {
-	Drf benchDRFCmd `cmd:"" help:"Measure fair shares of many resources among many tenants against the floor of this machine."`
+	Drf benchDRFCmd `cmd:"" help:"Measure fair shares of many resources among many tenants against the floor of this machine: the same rows streamed once, each entry added to one number of 8 bytes for its resource."`
 }
 
 // benchDRFCmd is `trimtab bench drf`.
 type benchDRFCmd struct {
-	Tenants   int           `help:"Number of tenants." default:"100000" placeholder:"N"`
-	Resources int           `help:"Number of resources." default:"10000" placeholder:"M"`
-	Mean      float64       `help:"Mean of the number of resources that a tenant demands, before it is truncated to 2 to 128." default:"2"`
-	SD        float64       `name:"sd" help:"Its standard deviation." default:"16"`
-	Zipf      float64       `help:"Exponent by which some resources are more popular; 0: all the same." default:"0"`
-	Finite    float64       `help:"Part of the tenants that want only so much, 0 to 1." default:"0"`
-	Threads   int           `help:"Threads of the solver; with more than one, one is measured too." default:"1"`
-	Seed      uint64        `help:"Seed of the random pool." default:"1"`
-	Deadline  time.Duration `help:"Also solve with a deadline, as in 50ms. 0: not." default:"0s"`
-	Repeat    int           `help:"How often each is measured; the least time counts." default:"3"`
-	Warm      bool          `help:"Also measure a layout made from the solve before, after 1%% of the tenants changed." default:"true" negatable:""`
-	Rounds    bool          `help:"Also measure the textbook's rounds, where the size allows it." default:"true" negatable:""`
-	Output    string        `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text"`
+	Tenants      int           `help:"Number of tenants." default:"100000" placeholder:"N"`
+	Resources    int           `help:"Number of resources." default:"10000" placeholder:"M"`
+	Mean         float64       `help:"Mean of the number of resources that a tenant demands, before it is truncated to 2 to 128." default:"2"`
+	SD           float64       `name:"sd" help:"Its standard deviation." default:"16"`
+	Zipf         float64       `help:"Exponent by which some resources are more popular; 0: all the same." default:"0"`
+	Finite       float64       `help:"Part of the tenants that want only so much, 0 to 1." default:"0"`
+	Threads      int           `help:"Threads of the solver; with more than one, one is measured too." default:"1"`
+	Seed         uint64        `help:"Seed of the random pool." default:"1"`
+	Deadline     time.Duration `help:"Also solve with a deadline, as in 50ms. 0: not." default:"0s"`
+	DeadlinePart float64       `help:"Without --deadline: also solve with a deadline at this part of the solve's time, as in 0.1. 0: not." default:"0"`
+	Repeat       int           `help:"How often each is measured; the least time counts." default:"3"`
+	Warm         bool          `help:"Also measure a layout made from the solve before, after 1%% of the tenants changed." default:"true" negatable:""`
+	Rounds       bool          `help:"Also measure the textbook's rounds, where the size allows it." default:"true" negatable:""`
+	Output       string        `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text"`
 }
 
 // Example is shown by --help.
@@ -41,7 +42,7 @@ func (benchDRFCmd) Example() string {
 func (c *benchDRFCmd) Run(ctx context.Context, t terminal) error {
 	o := bench.Options{
 		Pool:    bench.Pool{Tenants: c.Tenants, Resources: c.Resources, Mean: c.Mean, SD: c.SD, Zipf: c.Zipf, Finite: c.Finite, Seed: c.Seed},
-		Threads: c.Threads, Repeat: c.Repeat, Deadline: c.Deadline, Warm: c.Warm, Rounds: c.Rounds,
+		Threads: c.Threads, Repeat: c.Repeat, Deadline: c.Deadline, DeadlinePart: c.DeadlinePart, Warm: c.Warm, Rounds: c.Rounds,
 	}
 	line := statusLine{out: t.err, begun: time.Now()}
 	o.Progress = line.say
@@ -83,14 +84,15 @@ func printBench(w io.Writer, r *bench.Report) {
 		fmt.Fprintf(tw, "%s\t%s\t%s\n", what, duration(seconds), fmt.Sprintf(format, args...))
 	}
 	row("build", r.BuildSeconds, "rows and columns laid out")
-	row("floor", r.FloorSeconds, "all rows streamed once, one random read-modify-write each")
-	row("solve", r.SolveSeconds, "exact; %.1f times the floor, %.1f ns an entry", r.OverFloor, r.NsPerEntry)
+	row("floor", r.FloorSeconds, "all rows streamed once, each entry added to 8 bytes of its resource; %s of CPU", duration(r.FloorCPUSeconds))
+	row("solve", r.SolveSeconds, "exact; %.1f times the floor, %.1f in turn, %.1f ns an entry; %s of CPU", r.OverFloor, r.PairedOverFloor, r.NsPerEntry, duration(r.SolveCPUSeconds))
 	if r.OneThreadSeconds != nil {
 		bits := "the same bits"
 		if !*r.SameBits {
 			bits = "OTHER BITS"
 		}
 		row("one thread", *r.OneThreadSeconds, "%d threads are %.2f times as fast, %s", r.Threads, *r.OneThreadSeconds/r.SolveSeconds, bits)
+		row("  serial", *r.SerialSeconds, "of the threads' solve; %.2f of one thread's", *r.SerialSeconds / *r.OneThreadSeconds)
 	}
 	if r.WarmSeconds != nil {
 		row("warm", *r.WarmSeconds, "after 1%% changed; %.2f of the cold solve measured in turn", *r.WarmOverCold)

@@ -3,7 +3,7 @@
 // deadline, and a warm layout, all in one run. `trimtab bench drf` prints it.
 //
 //	floor = the same rows streamed once, with a random read-modify-write of
-//	        one number per entry
+//	        one number of 8 bytes per entry, an array of 8 bytes a resource
 //
 // Rows have N(mean, sd) entries, truncated to [2, 128], on resources drawn
 // uniformly or by Zipf's law; amounts are uniform in (0, 1], capacities in

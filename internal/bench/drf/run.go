@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +23,10 @@ type Options struct {
 	Threads int
 	// Repeat is how often each is measured; the least time counts.
 	Repeat int
-	// Deadline, when > 0, is when a further solve is told to stop.
-	Deadline time.Duration
+	// Deadline, when > 0, is when a further solve is told to stop; when 0,
+	// DeadlinePart of the solve's time is, in [0, 1).
+	Deadline     time.Duration
+	DeadlinePart float64
 	// Warm measures a warm layout as well; it needs as much memory again.
 	Warm bool
 	// Rounds measures the textbook rounds, where the size allows it.
@@ -42,10 +45,21 @@ type Report struct {
 	// BuildSeconds is adding all rows and indexing the columns.
 	BuildSeconds float64 `json:"build_seconds"`
 	SolveSeconds float64 `json:"solve_seconds"`
+	// NsPerEntry is of the same seconds as OverFloor.
 	NsPerEntry   float64 `json:"ns_per_entry"`
 	FloorSeconds float64 `json:"floor_seconds"`
-	// OverFloor is solve / floor.
-	OverFloor float64 `json:"solve_over_floor"`
+	// SolveCPUSeconds and FloorCPUSeconds are how long the calling thread was
+	// on a processor: what a loaded machine leaves of use.
+	SolveCPUSeconds float64 `json:"solve_cpu_seconds"`
+	FloorCPUSeconds float64 `json:"floor_cpu_seconds"`
+	// OverFloor is solve / floor, of CPU seconds with one thread and of wall
+	// time with more; PairedOverFloor is the median of the ratios of a solve
+	// and the floor right before it.
+	OverFloor       float64 `json:"solve_over_floor"`
+	PairedOverFloor float64 `json:"solve_over_floor_paired"`
+	// SerialSeconds is the least time of a solve by all threads in which only
+	// one had work; null with one thread.
+	SerialSeconds *float64 `json:"serial_seconds"`
 	// OneThreadSeconds and SameBits compare with one thread, when there are
 	// more.
 	OneThreadSeconds *float64 `json:"one_thread_seconds"`
@@ -62,7 +76,8 @@ type Report struct {
 	WarmSeconds     *float64 `json:"warm_seconds"`
 	RelayoutSeconds *float64 `json:"relayout_seconds"`
 	UpdateSeconds   *float64 `json:"update_seconds"`
-	// WarmOverCold is warm / solve with as many threads.
+	// WarmOverCold is warm / solve with as many threads, of CPU seconds with
+	// one thread.
 	WarmOverCold *float64 `json:"warm_over_cold"`
 	// MaxOverCapacity is by how much of its capacity a resource is over it.
 	MaxOverCapacity float64 `json:"max_over_capacity"`
@@ -124,6 +139,9 @@ func (o *Options) check() error {
 	if o.Threads < 1 || o.Threads > 64 || o.Repeat < 1 {
 		return fmt.Errorf("%d threads, %d repeats: want 1 to 64 and at least 1", o.Threads, o.Repeat)
 	}
+	if !(o.DeadlinePart >= 0 && o.DeadlinePart < 1) {
+		return fmt.Errorf("deadline at %v of the solve: want a part in [0, 1)", o.DeadlinePart)
+	}
 	return o.Pool.check()
 }
 
@@ -177,13 +195,6 @@ func (t *trial) build(ctx context.Context) error {
 	return nil
 }
 
-// seconds runs f and lowers *least to its time.
-func seconds(least *float64, f func()) {
-	start := time.Now()
-	f()
-	*least = min(*least, time.Since(start).Seconds())
-}
-
 // solve measures floor, one thread and all threads in turn.
 func (t *trial) solve(ctx context.Context) error {
 	sums, err := of[float64](&t.mem, t.Resources)
@@ -191,17 +202,22 @@ func (t *trial) solve(ctx context.Context) error {
 		return err
 	}
 	runtime.GC()
-	floor, one, all := math.Inf(1), math.Inf(1), math.Inf(1)
+	runtime.LockOSThread() // the thread's CPU time is measured
+	defer runtime.UnlockOSThread()
+	var floor, one, all times
+	serial := math.Inf(1)
 	var r solver.Result
 	same, bits := true, []float64(nil)
 	for k := range t.Repeat {
 		t.say("solving, %d of %d", k+1, t.Repeat)
-		seconds(&floor, func() { t.matrix.Sweep(sums) })
+		floor.time(func() { t.matrix.Sweep(sums) })
 		if t.Threads > 1 {
-			seconds(&one, func() { r, err = t.matrix.Solve(solver.Options{}) })
+			one.time(func() { r, err = t.matrix.Solve(solver.Options{}) })
 			bits = levels(r, t.Tenants, bits)
 		}
-		seconds(&all, func() { r, err = t.matrix.Solve(solver.Options{Run: t.threads}) })
+		watch := stopwatch{Runner: t.threads}
+		all.time(func() { r, err = t.matrix.Solve(solver.Options{Run: &watch}) })
+		serial = min(serial, all.wall[k]-watch.spent.Seconds())
 		if err != nil {
 			return err
 		}
@@ -213,10 +229,15 @@ func (t *trial) solve(ctx context.Context) error {
 		}
 	}
 	p := &t.report
-	p.FloorSeconds, p.SolveSeconds = floor, all
-	p.OverFloor, p.NsPerEntry = all/floor, all*1e9/float64(p.Entries)
+	p.FloorSeconds, p.SolveSeconds = slices.Min(floor.wall), slices.Min(all.wall)
+	p.FloorCPUSeconds, p.SolveCPUSeconds = slices.Min(floor.cpu), slices.Min(all.cpu)
+	p.OverFloor, p.PairedOverFloor = over(all.cpu, floor.cpu)
+	p.NsPerEntry = p.SolveCPUSeconds * 1e9 / float64(p.Entries)
 	if t.Threads > 1 {
-		p.OneThreadSeconds, p.SameBits = &one, &same
+		p.OverFloor, p.PairedOverFloor = over(all.wall, floor.wall)
+		p.NsPerEntry = p.SolveSeconds * 1e9 / float64(p.Entries)
+		least := slices.Min(one.wall)
+		p.OneThreadSeconds, p.SameBits, p.SerialSeconds = &least, &same, &serial
 	}
 	p.Work = r.Stats
 	p.MaxOverCapacity, p.Utilization = t.used(r)
@@ -276,11 +297,13 @@ func (t *trial) warm(ctx context.Context) error {
 		}
 		spent += time.Since(start).Seconds()
 	}
-	least, cold := math.Inf(1), math.Inf(1)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var after, cold times
 	for k := range t.Repeat {
 		t.say("solving the warm layout, %d of %d", k+1, t.Repeat)
-		seconds(&cold, func() { _, err = t.matrix.Solve(solver.Options{Run: t.threads}) })
-		seconds(&least, func() { _, err = warm.Solve(solver.Options{Run: t.threads}) })
+		cold.time(func() { _, err = t.matrix.Solve(solver.Options{Run: t.threads}) })
+		after.time(func() { _, err = warm.Solve(solver.Options{Run: t.threads}) })
 		if err != nil {
 			return err
 		}
@@ -288,30 +311,46 @@ func (t *trial) warm(ctx context.Context) error {
 			return err
 		}
 	}
-	ratio := least / cold
+	least := slices.Min(after.wall)
+	ratio, _ := over(after.cpu, cold.cpu)
+	if t.Threads > 1 {
+		ratio, _ = over(after.wall, cold.wall)
+	}
 	p := &t.report
 	p.WarmSeconds, p.RelayoutSeconds, p.UpdateSeconds, p.WarmOverCold = &least, &relayout, &spent, &ratio
 	return nil
 }
 
-// deadline solves once more and says stop when the time is up.
-func (t *trial) deadline(context.Context) error {
-	if t.Deadline <= 0 {
+// deadline solves again and says stop when the time is up; the quickest answer
+// counts, as everywhere.
+func (t *trial) deadline(ctx context.Context) error {
+	limit := t.Deadline
+	if limit <= 0 {
+		limit = time.Duration(t.DeadlinePart * t.report.SolveSeconds * 1e9)
+	}
+	if limit <= 0 {
 		return nil
 	}
-	t.say("solving with a deadline of %v", t.Deadline)
 	runtime.GC()
-	start := time.Now()
-	end := start.Add(t.Deadline)
-	r, err := t.matrix.Solve(solver.Options{Run: t.threads, Stop: func() bool { return time.Now().After(end) }})
-	took := time.Since(start)
-	if err != nil {
-		return err
+	for k := range t.Repeat {
+		t.say("solving with a deadline of %v, %d of %d", limit, k+1, t.Repeat)
+		start := time.Now()
+		end := start.Add(limit)
+		r, err := t.matrix.Solve(solver.Options{Run: t.threads, Stop: func() bool { return time.Now().After(end) }})
+		took := time.Since(start).Seconds()
+		if err != nil {
+			return err
+		}
+		if t.report.Deadline == nil || took < t.report.Deadline.AnswerSeconds {
+			d := &DeadlineReport{Seconds: limit.Seconds(), AnswerSeconds: took, OverDeadline: took / limit.Seconds(),
+				Stopped: r.Stopped, Frozen: 1 - float64(r.Active)/float64(t.Tenants), Reached: r.Reached}
+			d.MaxOverCapacity, d.Utilization = t.used(r)
+			t.report.Deadline = d
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
-	d := &DeadlineReport{Seconds: t.Deadline.Seconds(), AnswerSeconds: took.Seconds(), OverDeadline: took.Seconds() / t.Deadline.Seconds(),
-		Stopped: r.Stopped, Frozen: 1 - float64(r.Active)/float64(t.Tenants), Reached: r.Reached}
-	d.MaxOverCapacity, d.Utilization = t.used(r)
-	t.report.Deadline = d
 	return nil
 }
 

@@ -43,7 +43,7 @@ func TestWhatCannotBeDrawnIsRefused(t *testing.T) {
 	for k, change := range []func(*Options){
 		func(o *Options) { o.Tenants = 0 }, func(o *Options) { o.Resources = -1 }, func(o *Options) { o.Mean = math.NaN() },
 		func(o *Options) { o.SD = -1 }, func(o *Options) { o.Zipf = -1 }, func(o *Options) { o.Finite = 2 },
-		func(o *Options) { o.Threads = 0 }, func(o *Options) { o.Repeat = 0 }, func(o *Options) { o.Mean, o.SD = 1, 0 },
+		func(o *Options) { o.Threads = 0 }, func(o *Options) { o.Repeat = 0 }, func(o *Options) { o.DeadlinePart = 1 }, func(o *Options) { o.Mean, o.SD = 1, 0 },
 		func(o *Options) { o.Tenants, o.Resources = 1, 1<<40 },
 	} {
 		o := good
