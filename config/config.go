@@ -91,11 +91,11 @@ func (p *Pool) Capacity() float64 { return max(p.CPU, p.Workers) }
 type Planning struct {
 	// What it costs to move as much as the whole capacity, in mean utility, 0 to 10: less movement for a little less welfare. For social, nash and sum.
 	MoveCost float64 `yaml:"move_cost"`
-	// Weight of the upper bound over the mean performance, (0, 1]: hope that pays for exploration. Left out: 0.95 for social and sum, which falls to 0.6 between 240 and 720 reports, 0.1 for egalitarian, nash and min; njc, resource-fair and drf have their own rule.
+	// Weight of the upper bound over the mean performance, (0, 1]: hope that pays for exploration. Left out: 0.95 for social and sum, which falls to 0.6 between 240 and 720 reports (what is set here does too where it is above 0.6), 0.1 for egalitarian, nash and min; njc, resource-fair and drf have their own rule.
 	Optimism float64 `yaml:"optimism"`
 	// Weight of the highest load that is expected in the round over the mean one, (0, 1]. Left out: 0.5 for social and sum, 0.4 for njc, 0.8 for egalitarian, nash and min, 1 for the others.
 	LoadWeight float64 `yaml:"load_weight"`
-	// Share of a workload's error budget that lowering it on trial may use, to learn what it needs, [0, 1]; 0: never. Capacity that nobody needs is tried on workloads whose need is not known without that.
+	// Share of a workload's error budget that lowering it on trial may use, to learn what it needs, [0, 1]; 0: never. Idle capacity stays free meanwhile, for the way back. Upwards no trial is needed: the objectives of welfare give what is idle to whoever it may help, by its upper bound, and njc to whoever is not proven to have enough.
 	Exploration float64 `yaml:"exploration"`
 }
 

@@ -19,5 +19,8 @@
 // policies explore by their bounds, at the cost of those they explore with.
 //
 // The package does not choose targets, and a trial passes the guard like any
-// other step. What is freed by a trial stays free.
+// other step. What is freed by a trial stays free. It tries nothing upwards:
+// policies that read upper bounds give what is idle to whoever it may help, and
+// NJC to whoever is not proven to have enough, so that what is idle after them
+// has nothing to tell.
 package probe
