@@ -15,6 +15,8 @@ const (
 	// keptEstimates are those of one workload that a plan which is read late
 	// may have been made on.
 	keptEstimates = 4
+	// maxSteps and maxAnswers bound one decision.
+	maxSteps, maxAnswers = 64, 4096
 )
 
 // key identifies a decision.
@@ -49,7 +51,7 @@ func (a *assembler) observe(now time.Time, value trimtab.Value) *decision {
 		a.estimate(v)
 	case *trimtab.Plan:
 		d := a.at(now, key{v.Pool, v.Epoch, v.Sequence})
-		if !slices.ContainsFunc(d.steps, func(p *trimtab.Plan) bool { return p.Step == v.Step }) {
+		if len(d.steps) < maxSteps && !slices.ContainsFunc(d.steps, func(p *trimtab.Plan) bool { return p.Step == v.Step }) {
 			d.steps = append(d.steps, v)
 			slices.SortFunc(d.steps, func(x, y *trimtab.Plan) int { return x.Step - y.Step })
 		}
@@ -60,7 +62,7 @@ func (a *assembler) observe(now time.Time, value trimtab.Value) *decision {
 			return nil // a renewed lease
 		}
 		d := a.at(now, key{v.Pool, v.Epoch, v.Sequence})
-		if !slices.ContainsFunc(d.outcomes, func(o *trimtab.Outcome) bool { return o.Step == v.Step && o.Host == v.Host }) {
+		if len(d.outcomes) < maxAnswers && !slices.ContainsFunc(d.outcomes, func(o *trimtab.Outcome) bool { return o.Step == v.Step && o.Host == v.Host }) {
 			d.outcomes = append(d.outcomes, v)
 		}
 		return a.finish(d)
@@ -77,7 +79,9 @@ func (a *assembler) estimate(e *trimtab.Estimate) {
 	if len(list) == keptEstimates {
 		list = slices.Delete(list, 0, 1)
 	}
-	a.estimates[e.Workload] = append(list, e)
+	kept := *e
+	kept.Curve, kept.Curves = nil, nil // no trace tells them
+	a.estimates[e.Workload] = append(list, &kept)
 }
 
 // attach gives d the newest estimates that its plan can have been made on.
@@ -100,6 +104,9 @@ func (a *assembler) at(now time.Time, k key) *decision {
 		if d.key == k {
 			return d
 		}
+	}
+	if len(a.open) >= 4*maxOpen { // more at once than expire has seen
+		a.open = slices.Delete(a.open, 0, 1)
 	}
 	d := &decision{key: k, since: now, estimates: map[string]*trimtab.Estimate{}}
 	a.open = append(a.open, d)

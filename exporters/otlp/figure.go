@@ -37,6 +37,9 @@ type figure struct {
 	held   map[held]float64
 }
 
+// maxHeld bounds the knobs of one workload.
+const maxHeld = 2 * trimtab.MaxResources
+
 type held struct{ host, resource string }
 
 // The places of the values; the allocation comes from held.
@@ -107,7 +110,7 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 				continue
 			}
 			delete(w.held, held{v.Host, t.Resource})
-			if !t.Now.Unlimited && t.Problem == "" {
+			if !t.Now.Unlimited && t.Problem == "" && len(w.held) < maxHeld {
 				w.held[held{v.Host, t.Resource}] = t.Now.Value
 			}
 		}

@@ -12,6 +12,9 @@ func (e *Exporter) audit(p *trimtab.Plan) {
 	e.fairness(p.Pool, "now", &a.Now)
 	e.fairness(p.Pool, "target", a.Target)
 	for _, r := range a.Resources {
+		if e.names.resource(r.Resource) != r.Resource {
+			continue
+		}
 		var used, demanded *float64
 		if r.Capacity > 0 {
 			u, d := r.Used/r.Capacity, r.Demanded/r.Capacity

@@ -37,6 +37,7 @@ type Exporter struct {
 	mu        sync.Mutex
 	workloads map[string]*workload
 	curves    int
+	names     names
 	// trace names the trace of a decision; nil: there are none.
 	trace func(pool string, epoch, sequence uint64) string
 }
@@ -120,7 +121,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 		e.estimate(v)
 	case *trimtab.Holding:
 		for _, t := range v.Targets {
-			if t.Now.Unlimited || t.Problem != "" || e.known(t.Target) == nil {
+			if t.Now.Unlimited || t.Problem != "" || e.known(t.Target) == nil || !e.names.place(t.Target, v.Host, t.Resource) {
 				e.metrics.Forget("trimtab_workload_allocation", t.Target, v.Host, t.Resource)
 				continue
 			}
@@ -130,7 +131,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 		e.plan(v)
 	case *trimtab.Outcome:
 		for _, r := range v.Results {
-			e.metrics.Counter("trimtab_actions_total", r.Resource, string(r.Status)).Inc()
+			e.metrics.Counter("trimtab_actions_total", e.names.resource(r.Resource), status(r.Status)).Inc()
 		}
 		if len(v.Results) > 0 {
 			e.took(v)
@@ -189,11 +190,14 @@ func (e *Exporter) estimate(v *trimtab.Estimate) {
 }
 
 func (e *Exporter) plan(p *trimtab.Plan) {
+	if !e.names.pool(p.Pool, p.Objective) {
+		return
+	}
 	e.metrics.Gauge("trimtab_pool_capacity", p.Pool).Set(p.Capacity)
 	e.metrics.Gauge("trimtab_pool_plan_timestamp_seconds", p.Pool).Set(float64(p.Time.UnixMilli()) / 1000)
 	e.set("trimtab_pool_objective", p.Value, p.Pool, p.Objective)
 	for name, capacity := range p.Capacities {
-		if !p.First(name) {
+		if !p.First(name) && e.names.resource(name) == name {
 			e.metrics.Gauge("trimtab_pool_further_capacity", p.Pool, name).Set(capacity)
 		}
 	}
