@@ -10,8 +10,21 @@
 //
 // where p̄ is the mean and p̂ the upper bound of the performance at the load's
 // upper bound, and o the optimism: for social welfare, where hope pays for
-// exploration, 0.95, and 0.6 once much is known; 0.1 for egalitarian and Nash welfare, where it is paid by the
-// worst off. On a true curve, whose bounds are one, these are the oracles.
+// exploration, 0.95, and 0.6 once much is known; 0.1 for egalitarian and Nash
+// welfare, where it is paid by the worst off. On a true curve, whose bounds are one, these are the oracles.
+// Social welfare and the operator's sum hold on to what is there by the band
+// itself: that workload j is lowered from c_j, what it has, counts
+//
+//	h_j(a) = min(ū_j(c_j) − ū_j(a), s (1−o) (û_j(c_j) − ǔ_j(c_j))/2)   for a < c_j
+//
+// more than is read of it, where ǔ, ū, û are the utilities of the lower bound,
+// the mean and the upper bound, and s how far hope has settled, from 0 to 1. A
+// trade is made when it gains more than the band of who gives cannot tell, as
+// far as that is not hoped upon. While little is known s is 0, so that
+// exploration goes on; who is raised, as on a miss of its SLO, and who gives
+// what its mean does not need, is not held; and the doubt shrinks with the
+// band. u_j − h_j does not fall with the allocation, so all below holds for it.
+//
 // Performance is read as not falling with the allocation (a bound that dips is
 // replaced by its running maximum), and below a curve's first knot it falls
 // linearly to 0: nothing is proven there.

@@ -17,7 +17,9 @@ type Social struct {
 	Optimism float64
 	// Settled is the weight once much is known: the weight falls to it between
 	// 240 and 720 reports, and is back when a learner forgets. Default 0.6, at
-	// most Optimism.
+	// most Optimism. The configuration has no key for it: who wants another
+	// course of hope sets the optimism itself, which then holds throughout
+	// where it is at most 0.6.
 	Settled float64
 	// MoveCost is what moving as many units as there are costs, in mean
 	// utility, >= 0: one unit costs MoveCost/Units of it. 0.05 is .001 of one
@@ -40,7 +42,9 @@ func (s Social) reading() reading { return hopeful(s.Optimism, s.Settled) }
 // hopeful is the reading where hope pays for exploration.
 func hopeful(optimism, settled float64) reading {
 	from := optimismOf(optimism, 0.95)
-	return settling(from, math.Min(from, optimismOf(settled, 0.6)))
+	how := settling(from, math.Min(from, optimismOf(settled, 0.6)))
+	how.holds = true
+	return how
 }
 
 // unitCost returns the cost of moving one unit in steps of 2^-40 of the sum of
@@ -135,7 +139,7 @@ func meanScorer(p *planner.Problem, how reading) func(units []int) float64 {
 
 // choice is an allocation that may be in an optimum, and what it is worth.
 type choice struct {
-	worth int64 // g(k) = u(k) − cost·|k − current|, in steps
+	worth int64 // g(k) = u(k) − fall(k) − cost·|k − current|, in steps
 	units int32
 }
 
@@ -148,13 +152,13 @@ func choicesOf(out []choice, s *solver, j, most int, cost int64) []choice {
 	out = out[:0]
 	best := int64(math.MinInt64)
 	add := func(k int, v int64) {
-		if g := v - cost*int64(max(k-w.Current, w.Current-k)); g > best {
+		if g := v - u.fall.at(k) - cost*int64(max(k-w.Current, w.Current-k)); g > best {
 			best = g
 			out = append(out, choice{g, int32(k)})
 		}
 	}
 	k := w.Min
-	add(k, u.value(k))
+	add(k, u.steps(u.interpolate(float64(k))))
 	// last is a knot's utility; a segment between equal ones is a plateau.
 	last := int64(-1)
 	for i := 0; i <= len(u.at) && k < most; i++ {

@@ -20,6 +20,11 @@ func newSolver(p *planner.Problem, how reading) *solver {
 	n := len(p.Workloads)
 	s := &solver{problem: p, left: p.Units, how: how}
 	s.known, s.of = read(p, how)
+	for _, j := range s.known {
+		if how.holds {
+			s.of[j].fall = fallOf(&p.Workloads[j], p.Unit, how)
+		}
+	}
 	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]string, n)}
 	least := 0
 	for j := range p.Workloads {

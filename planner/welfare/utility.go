@@ -21,6 +21,10 @@ type reading struct {
 	// optimism is the weight of the upper bound over the mean, in [0, 1], for a
 	// model that holds that many reports.
 	optimism func(reports int) float64
+	// of is the performance counted on, by optimism.
+	of func(b trimtab.Band, optimism float64) float64
+	// holds tells that a fall counts with what the band cannot tell.
+	holds bool
 	// worth picks what maps performance to a worth in [0, 1].
 	worth func(*planner.Workload) func(performance float64) float64
 	// steps counts a worth in [0, 1], not decreasing.
@@ -39,13 +43,23 @@ func utilities(optimism float64) reading {
 // of 12 reports.
 const fewReports, manyReports = 240, 720
 
+// settled is how much of what is to be learnt is known, in [0, 1].
+func settled(reports int) float64 {
+	return math.Min(math.Max(float64(reports-fewReports)/(manyReports-fewReports), 0), 1)
+}
+
 // settling is utilities with an optimism that falls from one value, as long as
 // little is known, to another.
 func settling(from, to float64) reading {
-	return reading{func(reports int) float64 {
-		known := float64(reports-fewReports) / (manyReports - fewReports)
-		return from + math.Min(math.Max(known, 0), 1)*(to-from)
-	}, func(w *planner.Workload) func(float64) float64 { return w.Utility }, equalSteps, 0}
+	return reading{optimism: func(reports int) float64 {
+		return from + settled(reports)*(to-from)
+	}, of: mix, worth: func(w *planner.Workload) func(float64) float64 { return w.Utility }, steps: equalSteps}
+}
+
+// at is the same reading of one bound of the band.
+func (how reading) at(bound func(trimtab.Band) float64) reading {
+	how.of = func(b trimtab.Band, _ float64) float64 { return bound(b) }
+	return how
 }
 
 // equalSteps counts v in steps of 2^-40; 0 for what is no number.
@@ -82,6 +96,8 @@ type utility struct {
 	at, performance, top []float64
 	of                   func(float64) float64
 	count                func(float64) int64
+	// fall is what lowering costs beyond what is read; nil: nothing.
+	fall *fall
 }
 
 // mix is the performance between the mean and the upper bound.
@@ -97,13 +113,13 @@ func utilityOf(w *planner.Workload, unit float64, how reading) (u utility, ok bo
 	}
 	n := len(w.Curve.Knots)
 	numbers := make([]float64, 3*(n+1))
-	u = utility{numbers[: 0 : n+1], numbers[n+1 : n+1 : 2*n+2], numbers[2*n+2 : 2*n+2], worth, how.steps}
+	u = utility{numbers[: 0 : n+1], numbers[n+1 : n+1 : 2*n+2], numbers[2*n+2 : 2*n+2], worth, how.steps, nil}
 	if w.Curve.Knots[0].Allocation > 0 {
 		u.at, u.performance, u.top = append(u.at, 0), append(u.performance, 0), append(u.top, 0)
 	}
 	top, optimism := 0.0, how.optimism(w.Reports)
 	for _, k := range w.Curve.Knots {
-		p := mix(k.Band, optimism)
+		p := how.of(k.Band, optimism)
 		if math.IsNaN(p) || math.IsInf(p, 0) {
 			return utility{}, false
 		}
@@ -116,8 +132,9 @@ func utilityOf(w *planner.Workload, unit float64, how reading) (u utility, ok bo
 // steps returns the utility at performance p as a whole number of steps.
 func (u *utility) steps(p float64) int64 { return u.count(u.of(p)) }
 
-// value returns the utility of k units in steps. It takes O(log knots).
-func (u *utility) value(k int) int64 { return u.steps(u.interpolate(float64(k))) }
+// value returns the utility of k units in steps, less what a fall costs; it
+// does not fall with k. It takes O(log knots).
+func (u *utility) value(k int) int64 { return u.steps(u.interpolate(float64(k))) - u.fall.at(k) }
 
 // interpolate returns the performance at a units.
 func (u *utility) interpolate(a float64) float64 {

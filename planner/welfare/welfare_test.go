@@ -29,6 +29,7 @@ func drawProblem(t *rapid.T) *planner.Problem {
 		least += w.Min
 		w.Max = rapid.IntRange(w.Min, 10).Draw(t, "max")
 		w.Current = rapid.IntRange(0, 10).Draw(t, "current")
+		w.Reports = rapid.SampledFrom([]int{0, 480, 10_000}).Draw(t, "reports")
 		w.Utility = rapid.SampledFrom([]func(float64) float64{
 			planner.Linear(0.75), planner.Quadratic(0.75), planner.SquareRoot(0.75),
 			func(p float64) float64 { return math.Floor(2*p) / 2 },
@@ -125,6 +126,82 @@ func checkBounds(t *rapid.T, p *planner.Problem, s planner.Solution) {
 	}
 	if sum > p.Units {
 		t.Fatalf("%d units of %d", sum, p.Units)
+	}
+}
+
+// A fall costs what its formula says, and nothing makes more be worth less.
+func TestWhatTheBandCannotTellIsHeld(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		how := Social{}.reading()
+		s := newSolver(p, how)
+		for _, j := range s.known {
+			w := &p.Workloads[j]
+			lower := *w
+			lower.Curve = &trimtab.Curve{Load: w.Curve.Load, Level: w.Curve.Level}
+			for _, k := range w.Curve.Knots {
+				k.Mean = k.Lower
+				lower.Curve.Knots = append(lower.Curve.Knots, k)
+			}
+			width := obvious(w, p.Unit, 1, w.Current) - obvious(&lower, p.Unit, 0, w.Current)
+			doubt := map[int]float64{0: 0, 480: 0.5 * (1 - 0.775), 10_000: 1 - 0.6}[w.Reports] * width / 2
+			before := int64(math.MinInt64)
+			for k := 0; k <= 12; k++ {
+				want := 0.0
+				if k < w.Current {
+					want = min(obvious(w, p.Unit, 0, w.Current)-obvious(w, p.Unit, 0, k), doubt)
+				}
+				// A step function may fall on either side of its step.
+				if got := float64(s.of[j].fall.at(k)) / quantum; math.Abs(got-want) > 1e-7 && math.Abs(got-want) < 0.04 {
+					t.Fatalf("%s from %d to %d units: %v, want %v", w.Name, w.Current, k, got, want)
+				}
+				if v := s.of[j].value(k); v < before {
+					t.Fatalf("%s: %d units are worth less than one less", w.Name, k)
+				} else {
+					before = v
+				}
+			}
+		}
+	})
+}
+
+// Two curves of which the band cannot tell that the second gains by a unit of
+// the first: nobody moves, until the gain exceeds the doubt, or one misses.
+func TestATradeWithinTheBandIsNotMade(t *testing.T) {
+	line := func(level, slope, half float64) *trimtab.Curve {
+		c := &trimtab.Curve{Load: 1, Level: 0.9}
+		for _, a := range []float64{1, 10, 19} {
+			v := level + slope*(a-10)
+			c.Knots = append(c.Knots, trimtab.Knot{Allocation: a, Band: trimtab.Band{Lower: v - half, Mean: v, Upper: v + half}})
+		}
+		return c
+	}
+	solve := func(slope, half float64, reports int) []int {
+		p := &planner.Problem{Units: 20, Unit: 1}
+		for name, c := range map[string]*trimtab.Curve{"a": line(0.5, 0.01, half), "b": line(0.5, slope, half)} {
+			p.Workloads = append(p.Workloads, planner.Workload{Name: name, Weight: 1, Max: 19, Current: 10, Curve: c, Reports: reports,
+				SLO: 1, Utility: planner.Linear(1)})
+		}
+		slices.SortFunc(p.Workloads, func(a, b planner.Workload) int { return cmp.Compare(a.Name, b.Name) })
+		s, err := Social{}.Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Units
+	}
+	for name, c := range map[string]struct {
+		slope, half float64
+		reports     int
+		moves       bool
+	}{
+		"a gain within the doubt":          {0.012, 0.2, 10_000, false},
+		"a gain beyond it":                 {0.03, 0.2, 10_000, true},
+		"a narrow band":                    {0.012, 0.001, 10_000, true},
+		"exploration, little is known yet": {0.012, 0.2, 100, true},
+	} {
+		if got := solve(c.slope, c.half, c.reports); (got[1] != 10) != c.moves {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
@@ -308,7 +385,9 @@ func TestTheOperatorsObjectiveIsTheBestOfAllAllocations(t *testing.T) {
 			got := solved(t, o, p)
 			s := newSolver(p, o.reading())
 			want, _ := bySearch(s, total(s, unitCost(0, p)), cmp.Compare[int64])
-			worth := total(s, 0)(want)
+			plain := o.reading()
+			plain.holds = false
+			worth := total(newSolver(p, plain), 0)(want)
 			if o.Least {
 				var of []int64
 				want, of = bySearch(s, ascending(s), slices.Compare[[]int64])

@@ -1,0 +1,44 @@
+package welfare
+
+import (
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+)
+
+// fall is what it costs to lower a workload beyond what is read of it: what
+// its band cannot tell of the place where it is. See the package comment.
+type fall struct {
+	// current is what it has, now the worth of its mean there, doubt what the
+	// band cannot tell there, in steps.
+	current    int
+	now, doubt int64
+	mean       utility
+}
+
+// at returns what lowering to k units costs, in steps: at most what the mean
+// says is lost, and at most the doubt. It does not rise with k.
+func (f *fall) at(k int) int64 {
+	if f == nil || k >= f.current {
+		return 0
+	}
+	return min(max(f.now-f.mean.value(k), 0), f.doubt)
+}
+
+// fallOf reads what lowering w costs; nil: nothing, the band leaves no doubt,
+// or hope has not begun to settle.
+func fallOf(w *planner.Workload, unit float64, how reading) *fall {
+	share := settled(w.Reports) * (1 - how.optimism(w.Reports))
+	if share == 0 {
+		return nil
+	}
+	worth := func(u utility) float64 { return float64(u.value(w.Current)) }
+	lower, _ := utilityOf(w, unit, how.at(func(b trimtab.Band) float64 { return b.Lower }))
+	upper, _ := utilityOf(w, unit, how.at(func(b trimtab.Band) float64 { return b.Upper }))
+	f := &fall{current: w.Current, doubt: int64(share * (worth(upper) - worth(lower)) / 2)}
+	if f.doubt <= 0 {
+		return nil
+	}
+	f.mean, _ = utilityOf(w, unit, how.at(func(b trimtab.Band) float64 { return b.Mean }))
+	f.now = f.mean.value(w.Current)
+	return f
+}
