@@ -18,6 +18,8 @@ import (
 // simCmd is `trimtab sim`.
 type simCmd struct {
 	Cilantro simCilantroCmd `cmd:"" help:"A cluster shared by many jobs: learning policies, oracles and baselines side by side."`
+
+	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see nothing else, or its spans."`
 }
 
 // parallel returns a runner on so many threads; each iteration writes only

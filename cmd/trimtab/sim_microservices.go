@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/sim/figure"
+	"github.com/trimtab/trimtab/sim/microservices"
+)
+
+// simMicroservicesCmd is `trimtab sim microservices`.
+type simMicroservicesCmd struct {
+	Policy  []string `help:"Policies to run, side by side; \"all\" for every one." default:"all" placeholder:"NAME,..."`
+	Rounds  int      `help:"Rounds of 30 seconds." default:"720"`
+	Seeds   int      `help:"Runs of each policy." default:"5"`
+	Seed    uint64   `help:"Seed of the first run." default:"1"`
+	CPUs    int      `name:"cpus" help:"CPUs that the 19 services share." default:"160"`
+	Rate    float64  `help:"Requests per second; 0: what the client of the recorded runs offered." default:"0"`
+	Speed   float64  `help:"Speed of the machines; 1 is that of the recorded Resource-Fair run." default:"1"`
+	Start   bool     `help:"Begin with services that have just started, as the recorded runs do." default:"true" negatable:""`
+	Data    string   `help:"Directory of the recorded runs: plays their allocations beside, and prints what they measured." type:"existingdir" placeholder:"DIR"`
+	Output  string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+	Plot    string   `help:"Directory to draw the paper's figure 12 into, as SVG." type:"path" placeholder:"DIR"`
+	Threads int      `help:"Runs at the same time; 0: one per core." default:"0"`
+}
+
+// Example is shown by --help.
+func (simMicroservicesCmd) Example() string {
+	return "trimtab sim microservices\ntrimtab sim microservices --policy end-to-end,evoalg --cpus 152 -o json\ntrimtab sim microservices --data shared/data/cilantro --plot figures"
+}
+
+// microAnswer is what `trimtab sim microservices -o json` prints.
+type microAnswer struct {
+	Environment microEnvironment        `json:"environment"`
+	Policies    []microservices.Summary `json:"policies"`
+	// Calibration is present with --data.
+	Calibration []microservices.Replay `json:"calibration,omitempty"`
+}
+
+type microEnvironment struct {
+	Services int     `json:"services"`
+	CPUs     int     `json:"cpus"`
+	Rounds   int     `json:"rounds"`
+	Seeds    int     `json:"seeds"`
+	Seed     uint64  `json:"seed"`
+	Rate     float64 `json:"rate_per_s"`
+	Speed    float64 `json:"speed"`
+	Start    bool    `json:"start"`
+	// Best is the best static allocation found offline, in CPUs per service.
+	Best map[string]int `json:"best_static,omitempty"`
+}
+
+// Run plays the experiment and prints what came of it.
+func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
+	if len(c.Policy) == 1 && c.Policy[0] == "all" {
+		c.Policy = microservices.PolicyNames()
+	}
+	x := &microservices.Experiment{Run: c.Policy, Rounds: c.Rounds, Seeds: c.Seeds, First: c.Seed, Units: c.CPUs,
+		Settings: microservices.Settings{Rate: c.Rate, Speed: c.Speed, Cold: c.Start},
+		Runner:   parallel(ctx, c.Threads), Watch: stopwatch()}
+	logs, err := c.recorded()
+	if err != nil {
+		return hint(err, "the directory has hotelres_log_propfair.csv and its like, one row per window of 30 s")
+	}
+	if c.Rate == 0 {
+		x.Rate = microservices.Offered(logs)
+	}
+	var outcomes []microservices.Outcome
+	err = counted(t.err, "runs", len(x.Run)*x.Seeds, func(done func()) (err error) {
+		x.Done = done
+		outcomes, err = x.Play()
+		return err
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("run simulation: %w", ctx.Err())
+	}
+	if err != nil {
+		var unknown *microservices.UnknownError
+		if errors.As(err, &unknown) {
+			return hint(err, "%s", didYouMean(unknown.Policy, unknown.Known))
+		}
+		return hint(err, "trimtab sim microservices --help has the ranges of all flags")
+	}
+	a := &microAnswer{Environment: microEnvironment{Services: microservices.Count, CPUs: c.CPUs, Rounds: c.Rounds, Seeds: c.Seeds,
+		Seed: c.Seed, Rate: x.Rate, Speed: c.Speed, Start: c.Start}}
+	best, level := x.Best()
+	a.Environment.Best = best
+	for i := range outcomes {
+		a.Policies = append(a.Policies, microservices.Summarize(&outcomes[i], level))
+	}
+	for i, log := range logs {
+		a.Calibration = append(a.Calibration, microservices.Recorded()[i].Play(log))
+	}
+	if c.Plot != "" {
+		if err := c.plot(outcomes); err != nil {
+			return err
+		}
+	}
+	return printed(t.out, c.Output, a, func(w io.Writer) { a.text(w) })
+}
+
+// counted runs work under a progress bar; work calls done after each part.
+func counted(out io.Writer, what string, total int, work func(done func()) error) error {
+	bar := newProgress(out, what, total)
+	var parts atomic.Int64
+	over := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		every := time.NewTicker(200 * time.Millisecond)
+		defer every.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-every.C:
+				bar.at(int(parts.Load()))
+			}
+		}
+	})
+	err := work(func() { parts.Add(1) })
+	close(over)
+	shown.Wait()
+	bar.done()
+	return err
+}
+
+// recorded reads the logs of the recorded runs; none without --data.
+func (c *simMicroservicesCmd) recorded() ([][]microservices.Record, error) {
+	if c.Data == "" {
+		return nil, nil
+	}
+	var out [][]microservices.Record
+	for _, run := range microservices.Recorded() {
+		log, err := readFile(filepath.Join(c.Data, run.File), microservices.ReadLog)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, log)
+	}
+	return out, nil
+}
+
+// text prints the table.
+func (a *microAnswer) text(w io.Writer) {
+	e := &a.Environment
+	fmt.Fprintf(w, "hotel reservation: %d services, %d CPUs, %.0f requests/s, %d rounds of 30 s, mean of %d seeds\n\n", e.Services, e.CPUs, e.Rate, e.Rounds, e.Seeds)
+	rows := [][]string{{"POLICY", "P99 MS", "±", "AFTER START", "LAST HOUR", "ROUNDS TO 1.15 BEST", "DECIDE"}}
+	for i := range a.Policies {
+		p := &a.Policies[i]
+		rounds := "–"
+		if p.Rounds != nil {
+			rounds = fmt.Sprint(*p.Rounds)
+		}
+		rows = append(rows, []string{p.Policy, fmt.Sprintf("%.0f", p.P99), fmt.Sprintf("%.1f", p.StdErr), fmt.Sprintf("%.0f", p.Warm),
+			fmt.Sprintf("%.0f", p.LastHour), rounds, fmt.Sprintf("%.2g ms", p.Compute)})
+	}
+	table(w, rows)
+	if len(a.Calibration) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nrecorded allocations of the first 6 h, played\n\n")
+	rows = [][]string{{"RUN", "SPEED", "RECORDED MS", "PLAYED MS", "RATIO", "CORRELATION"}}
+	for i := range a.Calibration {
+		r := &a.Calibration[i]
+		rows = append(rows, []string{r.Run, fmt.Sprintf("%.2f", r.Speed), fmt.Sprintf("%.0f", r.Recorded), fmt.Sprintf("%.0f", r.Played),
+			fmt.Sprintf("%.3f", r.Ratio), fmt.Sprintf("%.2f", r.Correlation)})
+	}
+	table(w, rows)
+}
+
+// plot draws the P99 of each window of the first run, and its running mean.
+func (c *simMicroservicesCmd) plot(outcomes []microservices.Outcome) error {
+	if err := os.MkdirAll(c.Plot, 0o755); err != nil {
+		return fmt.Errorf("make directory for figures: %w", err)
+	}
+	now := &figure.Chart{Title: "P99 over time, 19 services, mean of " + fmt.Sprint(c.Seeds) + " seeds", X: "minutes", Y: "P99 (ms)"}
+	mean := &figure.Chart{Title: "P99 so far, 19 services, mean of " + fmt.Sprint(c.Seeds) + " seeds", X: "minutes", Y: "mean P99 (ms)"}
+	for i := range outcomes {
+		o := &outcomes[i]
+		at, course, sofar, sum := []float64{}, []float64{}, []float64{}, 0.0
+		for r := range o.P99[0] {
+			v := make([]float64, len(o.P99))
+			for k := range v {
+				v[k] = o.P99[k][r]
+			}
+			sum += sim.Mean(v)
+			at = append(at, float64(r+1)*microservices.WindowSeconds/60)
+			course, sofar = append(course, sim.Mean(v)), append(sofar, sum/float64(r+1))
+		}
+		now.Series = append(now.Series, figure.Series{Name: o.Policy, X: at, Y: course})
+		mean.Series = append(mean.Series, figure.Series{Name: o.Policy, X: at, Y: sofar})
+	}
+	for name, draw := range map[string]func(io.Writer) error{"fig12-p99.svg": now.Lines, "fig12-mean.svg": mean.Lines} {
+		if err := drawInto(filepath.Join(c.Plot, name), draw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawInto writes one figure.
+func drawInto(name string, draw func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("create figure: %w", err)
+	}
+	return errors.Join(draw(f), f.Close())
+}

@@ -1,0 +1,200 @@
+package microservices
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/sim/evolve"
+)
+
+// Experiment runs policies side by side, each with the same seeds.
+type Experiment struct {
+	Run    []string
+	Rounds int
+	Seeds  int
+	First  uint64
+	Units  int
+	Settings
+	// Runner and Watch are required; Done is called after each run.
+	Runner sim.Runner
+	Watch  sim.Watch
+	Done   func()
+
+	static []int
+}
+
+// UnknownError tells that there is no such policy.
+type UnknownError struct {
+	Policy string
+	Known  []string
+}
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("policy %q: unknown", e.Policy) }
+
+func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
+// Outcome is what came of one policy, per run.
+type Outcome struct {
+	Policy string
+	// P99 is that of each window, in ms, per run.
+	P99 [][]float64
+	// Compute is the time to learn and decide, per run and round.
+	Compute []time.Duration
+}
+
+// Validate returns an error that is trimtab.ErrInvalid.
+func (x *Experiment) Validate() error {
+	switch {
+	case x.Rounds < 1 || x.Rounds > 100_000 || x.Seeds < 1 || x.Seeds > 10_000:
+		return trimtab.Invalidf("simulation: %d rounds of %d seeds", x.Rounds, x.Seeds)
+	case x.Units < (leastUnits+1)*Count || x.Units > 1024:
+		return trimtab.Invalidf("simulation: %d CPUs: want %d to 1024", x.Units, (leastUnits+1)*Count)
+	case !(x.Rate > 0 && x.Rate < 1e9) || !(x.Speed >= 0.01 && x.Speed <= 100):
+		return trimtab.Invalidf("simulation: %v requests/s at speed %v", x.Rate, x.Speed)
+	}
+	for _, name := range x.Run {
+		if !slices.Contains(PolicyNames(), name) {
+			return &UnknownError{Policy: name, Known: PolicyNames()}
+		}
+	}
+	return nil
+}
+
+// Play runs all of it.
+func (x *Experiment) Play() ([]Outcome, error) {
+	if err := x.Validate(); err != nil {
+		return nil, err
+	}
+	x.static = bestStatic(x.Settings, x.Units)
+	out := make([]Outcome, len(x.Run))
+	for i, name := range x.Run {
+		out[i] = Outcome{Policy: name, P99: make([][]float64, x.Seeds), Compute: make([]time.Duration, x.Seeds)}
+	}
+	errs := make([]error, len(x.Run)*x.Seeds)
+	x.Runner(len(errs), func(i int) {
+		o, seed := &out[i/x.Seeds], i%x.Seeds
+		var p policy = fixed(x.static)
+		if o.Policy != BestStatic {
+			p, errs[i] = newPolicy(o.Policy, x.Units, x.First+uint64(seed))
+		}
+		if errs[i] == nil {
+			errs[i] = x.play(p, o, seed)
+		}
+		if x.Done != nil {
+			x.Done()
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Best returns the best static allocation that was found offline, after Play,
+// and its P99 after the start, in ms.
+func (x *Experiment) Best() (cpus map[string]int, p99 float64) {
+	if x.static == nil {
+		return nil, 0
+	}
+	cpus = map[string]int{}
+	for i, name := range Names() {
+		cpus[name] = x.static[i]
+	}
+	return cpus, meanP99(x.Settings, x.static) + floorSpread/2
+}
+
+func newPolicy(name string, units int, seed uint64) (policy, error) {
+	switch name {
+	case EndToEnd:
+		return newLearning(units, seed, false)
+	case WithSpans:
+		return newLearning(units, seed, true)
+	case EvoAlg:
+		return newTrying(units, 0, seed), nil
+	case EpsilonGreedy:
+		return newTrying(units, greedyShare, seed), nil
+	}
+	return fixed(evolve.Equal(units, Count)), nil
+}
+
+// play is one run.
+func (x *Experiment) play(p policy, o *Outcome, run int) error {
+	s := x.Settings
+	s.Seed = x.First + uint64(run)
+	w := NewWorld(s)
+	p99 := make([]float64, x.Rounds)
+	begin := x.Watch()
+	for r := range p99 {
+		report := w.Play(p.next())
+		p99[r] = report.P99
+		if err := p.tell(&report); err != nil {
+			return fmt.Errorf("run %s: %w", o.Policy, err)
+		}
+	}
+	o.P99[run], o.Compute[run] = p99, (x.Watch()-begin)/time.Duration(x.Rounds)
+	return nil
+}
+
+// Summary is the answer for one policy.
+type Summary struct {
+	Policy string `json:"policy"`
+	// P99 is the mean over windows and runs, LastHour that of the last 120
+	// windows (all of a shorter run), Warm that of all after the start, in ms.
+	P99      float64 `json:"p99_ms_mean"`
+	LastHour float64 `json:"p99_ms_last_hour"`
+	Warm     float64 `json:"p99_ms_after_start"`
+	StdErr   float64 `json:"stderr"`
+	// Rounds until the mean over 20 windows, of all runs, stays within 1.15 of
+	// Level, after the start; nil: never.
+	Rounds  *int    `json:"rounds_to_level"`
+	Compute float64 `json:"compute_ms"`
+}
+
+const (
+	startWindows = 20
+	hourWindows  = 120
+	levelWindows = 10
+	levelFactor  = 1.15
+)
+
+// Summarize sums up one policy; level is the P99 of the best static allocation
+// after the start, in ms, 0 when it is not known.
+func Summarize(o *Outcome, level float64) Summary {
+	s := Summary{Policy: o.Policy}
+	var all, last, warm []float64
+	for _, run := range o.P99 {
+		all = append(all, sim.Mean(run))
+		last = append(last, sim.Mean(run[max(0, len(run)-hourWindows):]))
+		warm = append(warm, sim.Mean(run[min(len(run)-1, startWindows):]))
+	}
+	stat := sim.StatOf(all)
+	s.P99, s.StdErr, s.LastHour, s.Warm = stat.Mean, stat.StdErr, sim.Mean(last), sim.Mean(warm)
+	for _, c := range o.Compute {
+		s.Compute += float64(c) / float64(time.Millisecond) / float64(len(o.Compute))
+	}
+	if level > 0 {
+		s.Rounds = reached(o, level*levelFactor)
+	}
+	return s
+}
+
+// reached is the first window from which on the mean of levelWindows is below
+// level, in the mean of all runs, for the first time.
+func reached(o *Outcome, level float64) *int {
+	n := len(o.P99[0])
+	for r := 0; r+levelWindows <= n; r++ {
+		sum := 0.0
+		for _, run := range o.P99 {
+			sum += sim.Mean(run[r : r+levelWindows])
+		}
+		if sum/float64(len(o.P99)) <= level {
+			return &r
+		}
+	}
+	return nil
+}
