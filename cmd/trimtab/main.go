@@ -97,7 +97,7 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	code := -1
 	parser, err := kong.New(&c,
 		kong.Name("trimtab"),
-		kong.Description("trimtab moves resources to where it serves your objective best, and tells you why.\n\nStart with `trimtab demo`, or `trimtab run` and send it OTLP spans."),
+		kong.Description("trimtab moves resources to where they serve your objective best, and tells you why.\n\nStart with `trimtab demo`, or `trimtab run` and send it OTLP spans."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: false}),
 		kong.Help(helpWithExample),

@@ -16,7 +16,7 @@ type manCmd struct {
 func (c *manCmd) Run(k *kong.Context, t terminal) error {
 	return manpage.Page{
 		Name: "trimtab", Version: version.Version, Date: c.Date,
-		Summary: "moves CPU to where it serves your objective best, and tells you why",
+		Summary: "moves resources to where they serve your objective best, and tells you why",
 		Sections: []manpage.Section{
 			{Title: "Exit status", Items: []manpage.Item{
 				{Term: "0", Text: "Done, or nothing to do."},
