@@ -63,7 +63,7 @@ func Handler(v *View, o Options) http.Handler {
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
 	}
-	mux.Handle("/", compressed(plain))
+	mux.Handle("/", compressed(h.flight.bounded(plain)))
 	for path, mounted := range o.Mount {
 		mux.Handle(path, mounted)
 	}
@@ -109,6 +109,7 @@ type handler struct {
 	options Options
 	asked   asked
 	streams streams
+	flight  flight
 }
 
 // contentPolicy lets a page load its own files and nothing else: no script and

@@ -235,3 +235,50 @@ func TestAPageElsewhereCannotHoldStreamsOrAskTheAPI(t *testing.T) {
 		}
 	}
 }
+
+// stuck is a client that reads nothing until it is let go.
+type stuck struct {
+	*httptest.ResponseRecorder
+	began chan<- struct{}
+	free  <-chan struct{}
+}
+
+func (s stuck) Write(b []byte) (int, error) {
+	s.began <- struct{}{}
+	<-s.free
+	return len(b), nil
+}
+
+func TestClientsThatDoNotReadHoldBoundedMemoryAndKeepNobodyFromSmallAnswers(t *testing.T) {
+	var f flight
+	large := make([]byte, 8<<20)
+	h := f.bounded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/large" {
+			_, _ = w.Write(large)
+			return
+		}
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprint(w, "small")
+	}))
+	began, free, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	const fit = maxFlight / (8 << 20)
+	for range fit {
+		go func() {
+			h.ServeHTTP(stuck{httptest.NewRecorder(), began, free}, httptest.NewRequest(http.MethodGet, "/large", nil))
+			left <- struct{}{}
+		}()
+		<-began
+	}
+	for address, want := range map[string]int{"/large": http.StatusServiceUnavailable, "/small": http.StatusTeapot} {
+		if w := ask(h, address); w.Code != want {
+			t.Errorf("%s beside clients that do not read: %d, want %d", address, w.Code, want)
+		}
+	}
+	close(free)
+	for range fit {
+		<-left
+	}
+	if w := ask(h, "/large"); w.Code != http.StatusOK || w.Body.Len() != len(large) {
+		t.Errorf("afterwards: %d", w.Code)
+	}
+}
