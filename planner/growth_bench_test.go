@@ -39,7 +39,7 @@ func BenchmarkGrowth(b *testing.B) {
 				p := large("learnt", n, 100*n, 300)
 				for i := range p.Workloads {
 					w := &p.Workloads[i]
-					w.Curve = wideCurve(r, 50+300*r.Float64(), float64(p.Units))
+					w.Curve, w.Reports = wideCurve(r, 50+300*r.Float64(), float64(p.Units)), 10_000
 					w.Demand = planner.DemandOf(w.Curve, w.SLO, 1, 1, p.Units).Mean
 				}
 				gap := 0.0

@@ -1,6 +1,8 @@
 package welfare
 
 import (
+	"sort"
+
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 )
@@ -13,13 +15,18 @@ type fall struct {
 	current    int
 	now, doubt int64
 	mean       utility
+	// close is the least allocation that costs less than the doubt.
+	close int
 }
 
 // at returns what lowering to k units costs, in steps: at most what the mean
 // says is lost, and at most the doubt. It does not rise with k.
 func (f *fall) at(k int) int64 {
-	if f == nil || k >= f.current {
+	switch {
+	case f == nil || k >= f.current:
 		return 0
+	case k < f.close:
+		return f.doubt
 	}
 	return min(max(f.now-f.mean.value(k), 0), f.doubt)
 }
@@ -31,14 +38,14 @@ func fallOf(w *planner.Workload, unit float64, how reading) *fall {
 	if share == 0 {
 		return nil
 	}
-	worth := func(u utility) float64 { return float64(u.value(w.Current)) }
-	lower, _ := utilityOf(w, unit, how.at(func(b trimtab.Band) float64 { return b.Lower }))
-	upper, _ := utilityOf(w, unit, how.at(func(b trimtab.Band) float64 { return b.Upper }))
-	f := &fall{current: w.Current, doubt: int64(share * (worth(upper) - worth(lower)) / 2)}
+	b := w.Curve.Eval(float64(w.Current) * unit)
+	u := how.worth(w)
+	f := &fall{current: w.Current, doubt: int64(share * float64(how.steps(u(b.Upper))-how.steps(u(b.Lower))) / 2)}
 	if f.doubt <= 0 {
 		return nil
 	}
 	f.mean, _ = utilityOf(w, unit, how.at(func(b trimtab.Band) float64 { return b.Mean }))
 	f.now = f.mean.value(w.Current)
+	f.close = sort.Search(w.Current, func(k int) bool { return f.now-f.mean.value(k) < f.doubt })
 	return f
 }

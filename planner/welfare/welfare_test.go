@@ -137,13 +137,8 @@ func TestWhatTheBandCannotTellIsHeld(t *testing.T) {
 		s := newSolver(p, how)
 		for _, j := range s.known {
 			w := &p.Workloads[j]
-			lower := *w
-			lower.Curve = &trimtab.Curve{Load: w.Curve.Load, Level: w.Curve.Level}
-			for _, k := range w.Curve.Knots {
-				k.Mean = k.Lower
-				lower.Curve.Knots = append(lower.Curve.Knots, k)
-			}
-			width := obvious(w, p.Unit, 1, w.Current) - obvious(&lower, p.Unit, 0, w.Current)
+			b := w.Curve.Eval(float64(w.Current) * p.Unit)
+			width := w.Utility(b.Upper) - w.Utility(b.Lower)
 			doubt := map[int]float64{0: 0, 480: 0.5 * (1 - 0.775), 10_000: 1 - 0.6}[w.Reports] * width / 2
 			before := int64(math.MinInt64)
 			for k := 0; k <= 12; k++ {
