@@ -68,7 +68,9 @@ func (x *Experiment) Play() ([]Outcome, error) {
 	if err := x.Validate(); err != nil {
 		return nil, err
 	}
-	x.static = bestStatic(x.Settings, x.Units)
+	if slices.Contains(x.Run, BestStatic) {
+		x.static = bestStatic(x.Settings, x.Units)
+	}
 	out := make([]Outcome, len(x.Run))
 	for i, name := range x.Run {
 		out[i] = Outcome{Policy: name, P99: make([][]float64, x.Seeds), Compute: make([]time.Duration, x.Seeds)}
@@ -95,11 +97,11 @@ func (x *Experiment) Play() ([]Outcome, error) {
 	return out, nil
 }
 
-// Best returns the best static allocation that was found offline, after Play,
-// and its P99 after the start, in ms.
+// Best returns the best static allocation found offline, and its P99 after the
+// start, in ms. The experiment must be valid.
 func (x *Experiment) Best() (cpus map[string]int, p99 float64) {
 	if x.static == nil {
-		return nil, 0
+		x.static = bestStatic(x.Settings, x.Units)
 	}
 	cpus = map[string]int{}
 	for i, name := range Names() {
@@ -149,8 +151,8 @@ type Summary struct {
 	LastHour float64 `json:"p99_ms_last_hour"`
 	Warm     float64 `json:"p99_ms_after_start"`
 	StdErr   float64 `json:"stderr"`
-	// Rounds until the mean over 20 windows, of all runs, stays within 1.15 of
-	// Level, after the start; nil: never.
+	// Rounds until the P99, averaged over ten windows and all runs, is within
+	// 1.15 of that of the best static allocation after the start; nil: never.
 	Rounds  *int    `json:"rounds_to_level"`
 	Compute float64 `json:"compute_ms"`
 }

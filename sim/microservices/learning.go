@@ -138,7 +138,7 @@ func (l *learning) shares(units []int) []float64 {
 // are not starved.
 func (l *learning) target(p *endtoend.Problem) []int {
 	at := l.now
-	for range 3 {
+	for range 2 {
 		_, variance := l.moments(at)
 		slope := tailDeviations / (2 * math.Sqrt(variance))
 		to, err := p.Separable(func(i, u int) float64 {

@@ -60,8 +60,11 @@ const playedSeconds = 6 * 3600
 
 // Play drives the network with the allocations of a log at the offered rate,
 // without drift and noise.
-func (r Run) Play(log []Record) Replay {
-	n := HotelReservation()
+func (r Run) Play(log []Record) Replay { return r.with(services(), log) }
+
+// with plays the log with other works.
+func (r Run) with(works []Service, log []Record) Replay {
+	n := New(works, classes())
 	var saw, played, a, b []float64
 	for i := range log {
 		if log[i].Start >= playedSeconds {
