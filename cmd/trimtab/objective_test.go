@@ -77,3 +77,17 @@ func TestGroupsGuaranteesAndPlanningReachThePlanner(t *testing.T) {
 		t.Error("planned does not tell them apart")
 	}
 }
+
+func TestAWorkloadThatIsOnlyWatchedNeedsNoSLO(t *testing.T) {
+	c, err := config.Parse("shop.yaml", []byte("pool: {cpu: 4}\nworkloads: [{name: shop, mode: off}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plannerConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+}

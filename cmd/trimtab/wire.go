@@ -271,9 +271,12 @@ func plannerConfig(cfg *config.Config) (planner.Config, error) {
 	}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
-		utility, err := w.UtilityFunc()
-		if err != nil {
-			return c, fmt.Errorf("utility of %s: %w", w.Name, err)
+		var utility func(float64) float64
+		if w.Mode != trimtab.Off || w.SLO.Target() > 0 { // who is only watched needs no SLO
+			var err error
+			if utility, err = w.UtilityFunc(); err != nil {
+				return c, fmt.Errorf("utility of %s: %w", w.Name, err)
+			}
 		}
 		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, SLO: w.SLO.Target(), Utility: utility}
 		if b := w.Knob.Bounds(); b != nil {
