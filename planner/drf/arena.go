@@ -95,7 +95,7 @@ func (s Size) Need() Need {
 		Cells:   2 * s.Resources,
 		Guards:  2 * s.Resources,
 		Spans:   s.Tenants + s.Resources,
-		Words:   s.Tenants/16 + 1,
+		Words:   s.Tenants/32 + 1 + siftBlock,
 		Numbers: 2*s.Tenants + s.Resources,
 		Indices: s.Entries + 2*s.Resources + // columns
 			2*s.Resources + // their ends and changes

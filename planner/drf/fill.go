@@ -1,9 +1,6 @@
 package drf
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 const (
 	// front is how many resources are looked at together.
@@ -15,6 +12,14 @@ const (
 	fewColumns = 1024
 	// noise: room below this part of what there was at first is rounding.
 	noise = 0x1p-48
+	// siftBlock is how many columns are looked at before any is queued.
+	siftBlock = 1024
+	// worth: loops over fewer indices are not worth waiting for a thread; a
+	// row counts as perRow of them.
+	worth  = 512
+	perRow = 8
+	// unsure is not the bits of any T.
+	unsure = never - 1
 )
 
 // The states of a tenant, two bits each.
@@ -46,6 +51,7 @@ type filler struct {
 	why      []uint32 // parallel to order: column, or byLimit
 	gathered []uint32
 	drained  []uint32
+	keys     []uint64 // of a block of columns
 
 	heap    []candidate // more than front of them in one window
 	front   []candidate
@@ -57,6 +63,7 @@ type filler struct {
 	reached float64
 	stopped bool
 	threads int
+	worth   int      // see worth; tests lower it
 	split   []uint32 // columns at which the threads' shares end
 	stats   Stats
 	run     Runner
@@ -76,13 +83,12 @@ const byLimit = math.MaxUint32
 
 func (f *filler) lay(m *Matrix, a Arena) {
 	s := m.size
-	f.Matrix = m
+	f.Matrix, f.worth = m, worth
 	f.cells = take(&a.Cells, s.Resources)
 	f.guards = take(&a.Guards, s.Resources)
 	f.whole = map[uint32]float64{}
 	f.level = take(&a.Numbers, s.Tenants)
-	f.state = take(&a.Words, s.Tenants/16+1)
-	f.state = f.state[:s.Tenants/32+1]
+	f.state, f.keys = take(&a.Words, s.Tenants/32+1), take(&a.Words, siftBlock)
 	f.order, f.why = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
 	f.gathered = take(&a.Indices, s.Tenants+walkBudget)
 	f.drained = take(&a.Indices, s.Resources)
@@ -239,12 +245,16 @@ func (f *filler) window(stop func() bool) (stopped bool) {
 
 // sift puts the columns whose T lies in the present window into the front, the
 // others into the calendar.
-func (f *filler) sift(columns []uint32, low, high uint64) (touched uint32) {
+func (f *filler) sift(columns []uint32, low, high uint64) {
 	for len(columns) > 0 {
-		n, t := f.touchCells(columns)
-		touched += t
-		for _, c := range columns[:n] {
-			switch key := f.look(c, low); {
+		n := min(len(columns), siftBlock)
+		f.glance(columns[:n], f.keys[:n], low)
+		for k, c := range columns[:n] {
+			key := f.keys[k]
+			if key == unsure {
+				key = f.look(c, low)
+			}
+			switch {
 			case key == never:
 			case key >= high:
 				f.calendar.add(c, key)
@@ -253,6 +263,38 @@ func (f *filler) sift(columns []uint32, low, high uint64) (touched uint32) {
 			}
 		}
 		columns = columns[n:]
+	}
+}
+
+// glance does what look does for many columns, in parallel, and writes nothing
+// but keys; unsure are those that look has to sum up afresh.
+func (f *filler) glance(columns []uint32, keys []uint64, low uint64) {
+	if f.threads == 1 || len(columns) < f.worth {
+		f.touched += f.glanceSome(columns, keys, low)
+		return
+	}
+	f.run.Run(f.threads, func(p int) {
+		from, to := len(columns)*p/f.threads, len(columns)*(p+1)/f.threads
+		f.glanceSome(columns[from:to], keys[from:to], low)
+	})
+}
+
+func (f *filler) glanceSome(columns []uint32, keys []uint64, low uint64) (touched uint32) {
+	for len(columns) > 0 {
+		n, t := f.touchCells(columns)
+		touched += t
+		for k, c := range columns[:n] {
+			x, g := &f.cells[c], f.guards[c]
+			switch {
+			case x.rate < float64(g.alone):
+				keys[k] = never
+			case x.room < noise || x.lostRate(g) || x.lostRoom(&f.column[c]):
+				keys[k] = unsure
+			default:
+				keys[k] = max(low, math.Float64bits(x.room/x.rate))
+			}
+		}
+		columns, keys = columns[n:], keys[n:]
 	}
 	return touched
 }
@@ -313,210 +355,6 @@ func (f *filler) limitDue(high uint64) bool {
 		}
 	}
 	return false
-}
-
-// byKey orders candidates by T, ties by column, so that no other order leaves
-// a trace.
-func byKey(a, b candidate) int {
-	switch {
-	case a.key < b.key:
-		return -1
-	case a.key > b.key:
-		return 1
-	}
-	return int(a.column) - int(b.column)
-}
-
-// pass freezes, in the order of T up to bound, whoever a saturation or a limit
-// freezes that shares no active tenant with an earlier one of this pass.
-// Those that do are put off, and whoever they would freeze with them.
-func (f *filler) pass(bound uint64) {
-	slices.SortFunc(f.front, byKey)
-	n := f.choose(bound)
-	f.gather(f.front[:n])
-	f.taken = f.frozen
-	if n < len(f.front) {
-		bound = min(bound, f.front[n].key)
-	}
-	kept := f.front[:0]
-	due := f.due
-	f.due = f.due[:0]
-	for k := range n {
-		c := f.front[k]
-		due = f.limitsUpTo(due, c.key)
-		if !f.saturate(c) {
-			kept = append(kept, c)
-		}
-	}
-	due = f.limitsUpTo(due, bound)
-	f.due = append(f.due, due...)
-	f.front = append(kept, f.front[n:]...)
-	f.scatter()
-	f.settle()
-	f.stats.Passes++
-}
-
-// choose says how many of the front this pass looks at: one, and more while
-// their columns are short and their T is not beyond bound.
-func (f *filler) choose(bound uint64) int {
-	walked := 0
-	for k, c := range f.front {
-		length := int(f.column[c.column].length)
-		if c.key > bound || k > 0 && walked+length > walkBudget {
-			return k
-		}
-		if f.long(c.column) {
-			// Only the first is summed up afresh: the next may change.
-			if k > 0 {
-				return k
-			}
-			if f.resumFirst(); len(f.front) > 1 && f.front[0].key > f.front[1].key {
-				slices.SortFunc(f.front, byKey)
-				return f.choose(bound)
-			}
-			if f.front[0].key > bound {
-				return 0
-			}
-		}
-		walked += length
-		f.stats.Walked += length
-	}
-	return len(f.front)
-}
-
-// long says whether a column has to be summed up before it may count.
-func (f *filler) long(c uint32) bool {
-	if f.column[c].length <= fewColumns {
-		return false
-	}
-	rate, ok := f.whole[c]
-	return !ok || rate != f.cells[c].rate
-}
-
-// resumFirst sums the first of the front up afresh.
-func (f *filler) resumFirst() {
-	c := &f.front[0]
-	f.resum(c.column)
-	f.whole[c.column] = f.cells[c.column].rate
-	c.key = f.look(c.column, f.calendar.low())
-}
-
-// gather lists the active rows of each candidate, in parallel.
-func (f *filler) gather(of []candidate) {
-	at := uint32(0)
-	for k := range of {
-		of[k].at = at
-		at += f.column[of[k].column].length
-	}
-	parts := f.threads
-	if parts == 1 || at < 256 {
-		f.touched += f.gatherSome(of)
-		return
-	}
-	f.run.Run(parts, func(p int) {
-		f.gatherSome(of[len(of)*p/parts : len(of)*(p+1)/parts])
-	})
-}
-
-func (f *filler) gatherSome(of []candidate) (touched uint32) {
-	for len(of) > 0 {
-		n, t := f.touchColumns(of)
-		touched += t
-		for k := range of[:n] {
-			f.gatherOne(&of[k])
-		}
-		of = of[n:]
-	}
-	return touched
-}
-
-func (f *filler) gatherOne(c *candidate) {
-	s := f.column[c.column]
-	to := f.gathered[c.at : c.at+s.length]
-	n := 0
-	for _, i := range f.columns[s.start:s.end()] {
-		if f.stateOf(i) == isActive {
-			to[n] = i
-			n++
-		}
-	}
-	c.count = uint32(n)
-}
-
-// saturate freezes the active tenants of a candidate, unless one of them was
-// frozen or blocked in this pass: then it blocks them all.
-func (f *filler) saturate(c candidate) bool {
-	rows := f.gathered[c.at : c.at+c.count]
-	if !f.free(rows) {
-		for _, i := range rows {
-			if f.stateOf(i) == isActive {
-				f.state[i/32] |= isBlocked << (i % 32 * 2)
-				f.put = append(f.put, i)
-			}
-		}
-		return false
-	}
-	level := math.Float64frombits(c.key)
-	for _, i := range rows {
-		f.take(i, level, c.column)
-	}
-	f.stats.Events++
-	return true
-}
-
-func (f *filler) free(rows []uint32) bool {
-	for _, i := range rows {
-		if f.stateOf(i) != isActive {
-			return false
-		}
-	}
-	return true
-}
-
-// take freezes a row in this pass.
-func (f *filler) take(i uint32, level float64, why uint32) {
-	f.state[i/32] |= isTaken << (i % 32 * 2)
-	f.level[i] = level
-	f.order[f.frozen], f.why[f.frozen] = i, why
-	f.frozen++
-}
-
-// limitsUpTo takes all limits up to key: those put off earlier, then new ones.
-// It returns what is left of those put off.
-func (f *filler) limitsUpTo(due []uint32, key uint64) []uint32 {
-	if f.finite == 0 {
-		return due
-	}
-	for len(due) > 0 && math.Float64bits(f.limits[due[0]]) <= key {
-		f.takeLimit(due[0])
-		due = due[1:]
-	}
-	for f.limit < f.finite && math.Float64bits(f.limits[f.limited[f.limit]]) <= key {
-		f.takeLimit(f.limited[f.limit])
-		f.limit++
-	}
-	return due
-}
-
-func (f *filler) takeLimit(i uint32) {
-	switch f.stateOf(i) {
-	case isActive:
-		f.take(i, f.limits[i], byLimit)
-		f.stats.Events++
-	case isBlocked:
-		f.due = append(f.due, i)
-	}
-}
-
-// settle makes the states of this pass those of the next.
-func (f *filler) settle() {
-	for _, i := range f.order[f.taken:f.frozen] {
-		f.state[i/32] &^= isBlocked << (i % 32 * 2)
-	}
-	for _, i := range f.put {
-		f.state[i/32] &^= isBlocked << (i % 32 * 2)
-	}
-	f.put = f.put[:0]
 }
 
 // halt ends the solve: everybody who is active stays at the level that all

@@ -18,7 +18,7 @@ const (
 // operations for any number of threads.
 func (f *filler) scatter() {
 	rows := f.order[f.taken:f.frozen]
-	if f.threads == 1 || len(rows) < 4 {
+	if f.threads == 1 || perRow*len(rows) < f.worth {
 		f.scatterAll(rows)
 		return
 	}

@@ -1,0 +1,210 @@
+package drf
+
+import (
+	"math"
+	"slices"
+)
+
+// byKey orders candidates by T, ties by column, so that no other order leaves
+// a trace.
+func byKey(a, b candidate) int {
+	switch {
+	case a.key < b.key:
+		return -1
+	case a.key > b.key:
+		return 1
+	}
+	return int(a.column) - int(b.column)
+}
+
+// pass freezes, in the order of T up to bound, whoever a saturation or a limit
+// freezes that shares no active tenant with an earlier one of this pass.
+// Those that do are put off, and whoever they would freeze with them.
+func (f *filler) pass(bound uint64) {
+	slices.SortFunc(f.front, byKey)
+	n := f.choose(bound)
+	f.gather(f.front[:n])
+	f.taken = f.frozen
+	if n < len(f.front) {
+		bound = min(bound, f.front[n].key)
+	}
+	kept := f.front[:0]
+	due := f.due
+	f.due = f.due[:0]
+	for k := range n {
+		c := f.front[k]
+		due = f.limitsUpTo(due, c.key)
+		if !f.saturate(c) {
+			kept = append(kept, c)
+		}
+	}
+	due = f.limitsUpTo(due, bound)
+	f.due = append(f.due, due...)
+	f.front = append(kept, f.front[n:]...)
+	f.scatter()
+	f.settle()
+	f.stats.Passes++
+}
+
+// choose says how many of the front this pass looks at: one, and more while
+// their columns are short and their T is not beyond bound.
+func (f *filler) choose(bound uint64) int {
+	walked := 0
+	for k, c := range f.front {
+		length := int(f.column[c.column].length)
+		if c.key > bound || k > 0 && walked+length > walkBudget {
+			return k
+		}
+		if f.long(c.column) {
+			// Only the first is summed up afresh: the next may change.
+			if k > 0 {
+				return k
+			}
+			if f.resumFirst(); len(f.front) > 1 && f.front[0].key > f.front[1].key {
+				slices.SortFunc(f.front, byKey)
+				return f.choose(bound)
+			}
+			if f.front[0].key > bound {
+				return 0
+			}
+		}
+		walked += length
+		f.stats.Walked += length
+	}
+	return len(f.front)
+}
+
+// long says whether a column has to be summed up before it may count.
+func (f *filler) long(c uint32) bool {
+	if f.column[c].length <= fewColumns {
+		return false
+	}
+	rate, ok := f.whole[c]
+	return !ok || rate != f.cells[c].rate
+}
+
+// resumFirst sums the first of the front up afresh.
+func (f *filler) resumFirst() {
+	c := &f.front[0]
+	f.resum(c.column)
+	f.whole[c.column] = f.cells[c.column].rate
+	c.key = f.look(c.column, f.calendar.low())
+}
+
+// gather lists the active rows of each candidate, in parallel.
+func (f *filler) gather(of []candidate) {
+	at := uint32(0)
+	for k := range of {
+		of[k].at = at
+		at += f.column[of[k].column].length
+	}
+	parts := f.threads
+	if parts == 1 || int(at) < f.worth {
+		f.touched += f.gatherSome(of)
+		return
+	}
+	f.run.Run(parts, func(p int) {
+		f.gatherSome(of[len(of)*p/parts : len(of)*(p+1)/parts])
+	})
+}
+
+func (f *filler) gatherSome(of []candidate) (touched uint32) {
+	for len(of) > 0 {
+		n, t := f.touchColumns(of)
+		touched += t
+		for k := range of[:n] {
+			f.gatherOne(&of[k])
+		}
+		of = of[n:]
+	}
+	return touched
+}
+
+func (f *filler) gatherOne(c *candidate) {
+	s := f.column[c.column]
+	to := f.gathered[c.at : c.at+s.length]
+	n := 0
+	for _, i := range f.columns[s.start:s.end()] {
+		if f.stateOf(i) == isActive {
+			to[n] = i
+			n++
+		}
+	}
+	c.count = uint32(n)
+}
+
+// saturate freezes the active tenants of a candidate, unless one of them was
+// frozen or blocked in this pass: then it blocks them all.
+func (f *filler) saturate(c candidate) bool {
+	rows := f.gathered[c.at : c.at+c.count]
+	if !f.free(rows) {
+		for _, i := range rows {
+			if f.stateOf(i) == isActive {
+				f.state[i/32] |= isBlocked << (i % 32 * 2)
+				f.put = append(f.put, i)
+			}
+		}
+		return false
+	}
+	level := math.Float64frombits(c.key)
+	for _, i := range rows {
+		f.take(i, level, c.column)
+	}
+	f.stats.Events++
+	return true
+}
+
+func (f *filler) free(rows []uint32) bool {
+	for _, i := range rows {
+		if f.stateOf(i) != isActive {
+			return false
+		}
+	}
+	return true
+}
+
+// take freezes a row in this pass.
+func (f *filler) take(i uint32, level float64, why uint32) {
+	f.state[i/32] |= isTaken << (i % 32 * 2)
+	f.level[i] = level
+	f.order[f.frozen], f.why[f.frozen] = i, why
+	f.frozen++
+}
+
+// limitsUpTo takes all limits up to key: those put off earlier, then new ones.
+// It returns what is left of those put off.
+func (f *filler) limitsUpTo(due []uint32, key uint64) []uint32 {
+	if f.finite == 0 {
+		return due
+	}
+	for len(due) > 0 && math.Float64bits(f.limits[due[0]]) <= key {
+		f.takeLimit(due[0])
+		due = due[1:]
+	}
+	for f.limit < f.finite && math.Float64bits(f.limits[f.limited[f.limit]]) <= key {
+		f.takeLimit(f.limited[f.limit])
+		f.limit++
+	}
+	return due
+}
+
+func (f *filler) takeLimit(i uint32) {
+	switch f.stateOf(i) {
+	case isActive:
+		f.take(i, f.limits[i], byLimit)
+		f.stats.Events++
+	case isBlocked:
+		f.due = append(f.due, i)
+	}
+}
+
+// settle makes the states of this pass those of the next.
+func (f *filler) settle() {
+	for _, i := range f.order[f.taken:f.frozen] {
+		f.state[i/32] &^= isBlocked << (i % 32 * 2)
+	}
+	for _, i := range f.put {
+		f.state[i/32] &^= isBlocked << (i % 32 * 2)
+	}
+	f.put = f.put[:0]
+}
