@@ -25,6 +25,7 @@ type simMicroservicesCmd struct {
 	CPUs    int      `name:"cpus" help:"CPUs that the 19 services share." default:"160"`
 	Rate    float64  `help:"Requests per second; 0: what the client of the recorded runs offered." default:"0"`
 	Speed   float64  `help:"Speed of the machines; 1 is that of the recorded Resource-Fair run." default:"1"`
+	Scaling float64  `help:"How services gain from more CPUs: c of them work as 8 (c/8)^scaling; 1: in proportion." default:"1"`
 	Start   bool     `help:"Begin with services that have just started, as the recorded runs do." default:"true" negatable:""`
 	Data    string   `help:"Directory of the recorded runs: plays their allocations beside, and prints what they measured." type:"existingdir" placeholder:"DIR"`
 	Output  string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
@@ -53,6 +54,7 @@ type microEnvironment struct {
 	Seed     uint64  `json:"seed"`
 	Rate     float64 `json:"rate_per_s"`
 	Speed    float64 `json:"speed"`
+	Scaling  float64 `json:"scaling"`
 	Start    bool    `json:"start"`
 	// Best is the best static allocation found offline, in CPUs per service.
 	Best map[string]int `json:"best_static,omitempty"`
@@ -64,7 +66,7 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		c.Policy = microservices.PolicyNames()
 	}
 	x := &microservices.Experiment{Run: c.Policy, Rounds: c.Rounds, Seeds: c.Seeds, First: c.Seed, Units: c.CPUs,
-		Settings: microservices.Settings{Rate: c.Rate, Speed: c.Speed, Cold: c.Start},
+		Settings: microservices.Settings{Rate: c.Rate, Speed: c.Speed, Scaling: c.Scaling, Cold: c.Start},
 		Runner:   parallel(ctx, c.Threads), Watch: stopwatch()}
 	logs, err := c.recorded()
 	if err != nil {
@@ -90,7 +92,7 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		return hint(err, "trimtab sim microservices --help has the ranges of all flags")
 	}
 	a := &microAnswer{Environment: microEnvironment{Services: microservices.Count, CPUs: c.CPUs, Rounds: c.Rounds, Seeds: c.Seeds,
-		Seed: c.Seed, Rate: x.Rate, Speed: c.Speed, Start: c.Start}}
+		Seed: c.Seed, Rate: x.Rate, Speed: c.Speed, Scaling: c.Scaling, Start: c.Start}}
 	best, level := x.Best()
 	a.Environment.Best = best
 	for i := range outcomes {

@@ -52,8 +52,8 @@ func (x *Experiment) Validate() error {
 		return trimtab.Invalidf("simulation: %d rounds of %d seeds", x.Rounds, x.Seeds)
 	case x.Units < (leastUnits+1)*Count || x.Units > 1024:
 		return trimtab.Invalidf("simulation: %d CPUs: want %d to 1024", x.Units, (leastUnits+1)*Count)
-	case !(x.Rate > 0 && x.Rate < 1e9) || !(x.Speed >= 0.01 && x.Speed <= 100):
-		return trimtab.Invalidf("simulation: %v requests/s at speed %v", x.Rate, x.Speed)
+	case !(x.Rate > 0 && x.Rate < 1e9) || !(x.Speed >= 0.01 && x.Speed <= 100) || !(x.Scaling >= 0 && x.Scaling <= 1):
+		return trimtab.Invalidf("simulation: %v requests/s at speed %v, scaling %v", x.Rate, x.Speed, x.Scaling)
 	}
 	for _, name := range x.Run {
 		if !slices.Contains(PolicyNames(), name) {

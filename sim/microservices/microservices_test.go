@@ -261,6 +261,7 @@ func TestExperimentsOutOfRangeAreRefused(t *testing.T) {
 		"no seed":   func(x *Experiment) { x.Seeds = 0 },
 		"few CPUs":  func(x *Experiment) { x.Units = 60 },
 		"NaN":       func(x *Experiment) { x.Rate = math.NaN() },
+		"scaling":   func(x *Experiment) { x.Scaling = 2 },
 		"speed":     func(x *Experiment) { x.Speed = 0 },
 		"no policy": func(x *Experiment) { x.Run = []string{"evo"} },
 	} {

@@ -105,10 +105,7 @@ func bestStatic(s Settings, units int) []int {
 // meanP99 is the P99 of an allocation, averaged over the drift.
 func meanP99(s Settings, units []int) float64 {
 	sum := 0.0
-	shares := make([]float64, Count)
-	for i, u := range units {
-		shares[i] = float64(u)
-	}
+	shares := effective(units, s.Scaling)
 	deviations := []float64{-1.5, 0, 1.5}
 	for _, d := range deviations {
 		n := HotelReservation()

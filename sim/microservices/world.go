@@ -13,6 +13,7 @@ type World struct {
 	network *Network
 	// rate of requests offered, 1/s; speed of the machines.
 	rate, speed float64
+	scaling     float64
 	cold        bool
 	rand        *rand.Rand
 	drift       float64
@@ -25,6 +26,9 @@ type Settings struct {
 	Rate float64
 	// Speed of the machines; 1 is that of the recorded Resource-Fair run.
 	Speed float64
+	// Scaling is how a service gains from more CPUs: c of them work as
+	// 8 (c/8)^Scaling; 1, or 0: in proportion.
+	Scaling float64
 	// Cold begins with services that have just started.
 	Cold bool
 	// Seed of drift and noise.
@@ -50,7 +54,7 @@ const (
 // NewWorld returns a world at its first window.
 func NewWorld(s Settings) *World {
 	a, b := sim.Seed(s.Seed, 0x6d6963726f)
-	return &World{network: HotelReservation(), rate: s.Rate, speed: s.Speed, cold: s.Cold, rand: rand.New(rand.NewPCG(a, b))}
+	return &World{network: HotelReservation(), rate: s.Rate, speed: s.Speed, scaling: s.Scaling, cold: s.Cold, rand: rand.New(rand.NewPCG(a, b))}
 }
 
 // Report is what a window shows to those who measure.
@@ -77,6 +81,19 @@ func warmth(seconds float64) float64 {
 	return math.Min(1, coldSpeed+(1-coldSpeed)*seconds/coldSeconds)
 }
 
+// effective is how many CPUs that scale in proportion do the work of those.
+func effective(cpus []int, scaling float64) []float64 {
+	const same = 8 // what equal shares are, at 152 CPUs
+	out := make([]float64, len(cpus))
+	for i, c := range cpus {
+		out[i] = float64(c)
+		if scaling > 0 && scaling != 1 {
+			out[i] = same * math.Pow(out[i]/same, scaling)
+		}
+	}
+	return out
+}
+
 // Play lets one window pass with so many CPUs per service.
 func (w *World) Play(cpus []int) Report {
 	w.drift = driftKept*w.drift + math.Sqrt(1-driftKept*driftKept)*driftStd*w.rand.NormFloat64()
@@ -85,11 +102,7 @@ func (w *World) Play(cpus []int) Report {
 		speed *= warmth(float64(w.window) * WindowSeconds)
 	}
 	w.window++
-	shares := make([]float64, Count)
-	for i, c := range cpus {
-		shares[i] = float64(c)
-	}
-	saw := w.network.Play(shares, w.rate, speed)
+	saw := w.network.Play(effective(cpus, w.scaling), w.rate, speed)
 	r := Report{CPUs: append([]int(nil), cpus...), Completed: saw.Completed}
 	r.P99 = math.Min(most, floor+w.rand.Float64()*floorSpread+(saw.P99-floor)*math.Exp(noiseStd*w.rand.NormFloat64()))
 	for i := range r.Spans {
