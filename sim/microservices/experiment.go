@@ -32,8 +32,10 @@ type UnknownError struct {
 	Known  []string
 }
 
+// Error names the policy.
 func (e *UnknownError) Error() string { return fmt.Sprintf("policy %q: unknown", e.Policy) }
 
+// Unwrap makes it trimtab.ErrInvalid.
 func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
 
 // Outcome is what came of one policy, per run.

@@ -338,7 +338,7 @@ func (v *Vector) fitted() *fit {
 	return f
 }
 
-// Snapshot returns all points, sealed.
+// Snapshot returns all points, sealed; what Expect set is not among them.
 func (v *Vector) Snapshot() ([]byte, error) { return num.Seal(v.Name(), v.state) }
 
 // Restore takes a snapshot of a learner of the same Config. It returns an error
