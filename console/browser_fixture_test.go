@@ -74,8 +74,6 @@ func (s *scene) serve(address string) {
 // cut ends the server and every connection; mend starts it again.
 func (s *scene) cut() { s.server.Close() }
 
-func (s *scene) mend() { s.serve(s.address) }
-
 func (s *scene) notReady() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,18 +312,4 @@ func (s *scene) step(services []service, t time.Time, n int) {
 		h, ok := s.view.History(last, t.Add(-time.Millisecond), time.Now())
 		return ok && len(h.Time) > 0
 	})
-}
-
-// crowd is a pool of many workloads, some of each kind.
-func crowd(n int) []service {
-	modes := []trimtab.Mode{trimtab.Act, trimtab.Act, trimtab.Recommend, trimtab.Off}
-	out := make([]service, n)
-	for i := range out {
-		class := trimtab.LatencyCritical
-		if i%5 == 4 {
-			class = trimtab.BestEffort
-		}
-		out[i] = service{fmt.Sprintf("service-%04d", i), class, modes[i%4], .9, 50 + float64(i%300), .006, .2 + float64(i%17)/4, 1}
-	}
-	return out
 }

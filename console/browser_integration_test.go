@@ -5,12 +5,14 @@ package console_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -347,4 +349,36 @@ func staleIsSaid(t *testing.T, b context.Context, _ *scene) {
 	if eval[bool](p, "document.querySelector('tr[data-key=checkout]').textContent.includes('stale')") {
 		t.Error("what is fresh is said to be stale")
 	}
+}
+
+func (s *scene) mend() { s.serve(s.address) }
+
+// crowd is a pool of many workloads, some of each kind.
+func crowd(n int) []service {
+	modes := []trimtab.Mode{trimtab.Act, trimtab.Act, trimtab.Recommend, trimtab.Off}
+	out := make([]service, n)
+	for i := range out {
+		class := trimtab.LatencyCritical
+		if i%5 == 4 {
+			class = trimtab.BestEffort
+		}
+		out[i] = service{fmt.Sprintf("service-%04d", i), class, modes[i%4], .9, 50 + float64(i%300), .006, .2 + float64(i%17)/4, 1}
+	}
+	return out
+}
+
+func narrow() look { return look{360, 760, false} }
+
+// forgive takes back the problems so far: a test that made them expects them.
+func (p *tab) forgive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.problems = nil
+}
+
+// slash presses the key as a person does: a page that takes it gets no letter.
+func (p *tab) slash() {
+	p.t.Helper()
+	call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "/", Code: "Slash", WindowsVirtualKeyCode: 191})
+	call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: "/", Code: "Slash", WindowsVirtualKeyCode: 191})
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -63,8 +62,7 @@ type look struct {
 	dark          bool
 }
 
-func wide() look   { return look{1440, 900, false} }
-func narrow() look { return look{360, 760, false} }
+func wide() look { return look{1440, 900, false} }
 
 // open opens a page and fails the test when it is over if the page asked for
 // anything elsewhere, or had an error or a violation of its policy.
@@ -120,13 +118,6 @@ func (p *tab) happened(ev any) {
 	}
 }
 
-// forgive takes back the problems so far: a test that made them expects them.
-func (p *tab) forgive() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.problems = nil
-}
-
 func (p *tab) received() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,13 +129,6 @@ func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	if err := chromedp.Do(p.ctx, steps...); err != nil {
 		p.t.Fatal(err)
 	}
-}
-
-// slash presses the key as a person does: a page that takes it gets no letter.
-func (p *tab) slash() {
-	p.t.Helper()
-	call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "/", Code: "Slash", WindowsVirtualKeyCode: 191})
-	call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: "/", Code: "Slash", WindowsVirtualKeyCode: 191})
 }
 
 func call[P, R any](p *tab, c cdp.Command[P, R], params P) R {

@@ -107,7 +107,7 @@ func (a *replayAnswer) read(ctx context.Context, path string, history *replay.Hi
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // only read
 	bar := newProgress(bars, "read recording: lines", 0)
 	defer bar.done()
 	for ctx.Err() == nil {
