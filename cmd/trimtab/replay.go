@@ -59,7 +59,10 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	if answer.Recording.Config != digest(cfg) && c.Policy == "" {
 		fmt.Fprintln(t.err, "trimtab: warning: the recording was made with another configuration; workloads are matched by name")
 	}
-	result, err := history.Run(plan)
+	result, err := history.Run(plan, func() bool { return ctx.Err() != nil })
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return hint(err, "a replay needs workloads of the configuration that were recorded with load, performance and allocation")
 	}

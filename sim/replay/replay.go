@@ -41,10 +41,11 @@ type Result struct {
 const maxIntervals = 1 << 22
 
 // Run closes the loop over the history with the policy of c. The workloads of
-// c that reported take part, and act, whatever their mode was. It returns an
-// error that is trimtab.ErrInvalid for a history without a report that has
-// load, performance and allocation.
-func (h *History) Run(c planner.Config) (*Result, error) {
+// c that reported take part, and act, whatever their mode was. Stop, when not
+// nil, is asked in each interval; once true the answer is that of the time up
+// to there. Run returns an error that is trimtab.ErrInvalid for a history
+// without a report that has load, performance and allocation.
+func (h *History) Run(c planner.Config, stop func() bool) (*Result, error) {
 	p := &player{history: h, report: h.config.Report, round: c.Round}
 	if p.report <= 0 || p.round < p.report {
 		return nil, trimtab.Invalidf("replay: report %v, round %v: want 0 < report <= round", p.report, p.round)
@@ -59,7 +60,7 @@ func (h *History) Run(c planner.Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.play(loop), nil
+	return p.play(loop, stop), nil
 }
 
 // player is one run.
@@ -67,6 +68,7 @@ type player struct {
 	history       *History
 	report, round time.Duration
 	from, to      time.Time
+	quiet         time.Duration // without a report
 	seats         []*seat
 	planned       []planner.WorkloadConfig
 }
@@ -149,10 +151,10 @@ func (p *player) at(name string) *seat {
 }
 
 // play runs over the recording interval by interval.
-func (p *player) play(loop *cluster.Loop) *Result {
+func (p *player) play(loop *cluster.Loop, stop func() bool) *Result {
 	out := &Result{From: p.from.Add(-p.report), To: p.to}
 	last := out.From
-	for now := p.from; !now.After(p.to); now = now.Add(p.report) {
+	for now := p.from; !now.After(p.to) && (stop == nil || !stop()); now = p.after(now) {
 		for _, s := range p.seats {
 			s.play(now, p.report, loop)
 		}
@@ -167,6 +169,31 @@ func (p *player) play(loop *cluster.Loop) *Result {
 		out.Lines = append(out.Lines, s.line)
 	}
 	return out
+}
+
+// gap is how many rounds without any report are played, so that workloads come
+// to be held; the rest of a longer one is passed over.
+const gap = 10
+
+// after returns the end of the next interval to play.
+func (p *player) after(now time.Time) time.Time {
+	next := now.Add(p.report)
+	var first time.Time
+	for _, s := range p.seats {
+		if s.next < len(s.reports) {
+			if at := s.reports[s.next].at; first.IsZero() || at.Before(first) {
+				first = at
+			}
+		}
+	}
+	if quiet := first.Sub(next); quiet > 0 && p.quiet >= gap*p.round {
+		return next.Add(quiet.Truncate(p.report))
+	} else if quiet > 0 {
+		p.quiet += p.report
+	} else {
+		p.quiet = 0
+	}
+	return next
 }
 
 // decide makes the planner decide, and returns what moved.

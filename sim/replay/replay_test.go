@@ -82,7 +82,7 @@ func line(t *testing.T, r *Result, name string) Line {
 
 func TestRecordedAllocationsByTheCurveAreCloseToWhatWasMeasured(t *testing.T) {
 	_, p := configs(fair.ResourceFair{})
-	r, err := recorded(t, 720).Run(p)
+	r, err := recorded(t, 720).Run(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +100,12 @@ func TestRecordedAllocationsByTheCurveAreCloseToWhatWasMeasured(t *testing.T) {
 func TestAPolicyThatKnowsTheNeedMeetsWhatEqualSharesMiss(t *testing.T) {
 	h := recorded(t, 720)
 	_, p := configs(fair.ResourceFair{})
-	equal, err := h.Run(p)
+	equal, err := h.Run(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, p = configs(welfare.Egalitarian{})
-	learned, err := h.Run(p)
+	learned, err := h.Run(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,11 +125,11 @@ func TestAPolicyThatKnowsTheNeedMeetsWhatEqualSharesMiss(t *testing.T) {
 func TestTheSameRecordingGivesTheSameResult(t *testing.T) {
 	h := recorded(t, 120)
 	_, p := configs(welfare.Social{})
-	a, err := h.Run(p)
+	a, err := h.Run(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := h.Run(p)
+	b, err := h.Run(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,13 +140,43 @@ func TestTheSameRecordingGivesTheSameResult(t *testing.T) {
 	}
 }
 
+func TestALongSilenceIsPassedOver(t *testing.T) {
+	h := recorded(t, 60)
+	for _, w := range h.workloads {
+		for i := range w.reports[30:] {
+			w.reports[30+i].at = w.reports[30+i].at.Add(300 * 24 * time.Hour)
+		}
+	}
+	_, p := configs(fair.ResourceFair{})
+	asked := 0
+	r, err := h.Run(p, func() bool { asked++; return asked > 1000 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := line(t, r, "greedy"); asked > 200 || l.Replayed.Minutes < 9 {
+		t.Errorf("%d intervals for %v minutes of reports", asked, l.Replayed.Minutes)
+	}
+}
+
+func TestAReplayThatIsToldToStopAnswersForTheTimeUpToThere(t *testing.T) {
+	_, p := configs(fair.ResourceFair{})
+	asked := 0
+	r, err := recorded(t, 60).Run(p, func() bool { asked++; return asked > 30 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := line(t, r, "greedy").Replayed.Minutes; m < 4 || m > 6 {
+		t.Errorf("%v minutes", m)
+	}
+}
+
 func TestAHistoryWithoutReportsIsRefused(t *testing.T) {
 	a, p := configs(fair.ResourceFair{})
 	h, err := New(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Run(p); !errors.Is(err, trimtab.ErrInvalid) {
+	if _, err := h.Run(p, nil); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
 }
