@@ -65,6 +65,9 @@ func Decode(want Kind, b []byte) (Value, Origin, error) {
 	if err := json.Unmarshal(b, &e); err != nil {
 		return nil, Origin{}, fmt.Errorf("decode %s: %w: %w", want, ErrInvalid, err)
 	}
+	if info, ok := InfoOf(want); ok && info.Delivery == Local {
+		return nil, e.Origin, Invalidf("decode %s: it never travels", want)
+	}
 	if e.Kind != want {
 		return nil, e.Origin, Invalidf("decode %s: message is of kind %.40q", want, e.Kind)
 	}
@@ -78,7 +81,7 @@ func Decode(want Kind, b []byte) (Value, Origin, error) {
 func DecodeValue(kind Kind, version int, raw []byte) (Value, error) {
 	info, ok := InfoOf(kind)
 	switch {
-	case !ok || info.Delivery == Local || kind == KindSpans:
+	case !ok || kind == KindSpans:
 		return nil, Invalidf("decode %.40q: no such JSON kind", kind)
 	case version < 1 || version > EnvelopeVersion:
 		return nil, Invalidf("decode %s: version %d, this build reads 1 to %d", kind, version, EnvelopeVersion)

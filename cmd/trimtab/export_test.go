@@ -128,11 +128,12 @@ func TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes(t *testing.T) {
 	cfg.Exporters.Record.SegmentBytes = 64 << 10
 	t.Setenv("OTEL_METRICS_EXPORTER", "none")
 	var pointed string
+	began := time.Now() // some segments and rounds are wanted
 	runLoaded(t, cfg, q, func(s *site) bool {
 		if pointed == "" {
 			pointed = exemplarIn(t, s)
 		}
-		return pointed != "" && q.read("hungry") >= 0.6
+		return pointed != "" && q.read("hungry") >= 0.55 && time.Since(began) > 8*time.Second
 	})
 	t.Run("traces", func(t *testing.T) { checkSpans(t, collector.spans, pointed) })
 	t.Run("recording", func(t *testing.T) { checkReplay(t, cfg) })
