@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,15 +26,7 @@ func tool(t *testing.T, name, debian string) string {
 }
 
 // freeLoopback returns an address that nobody listens on.
-func freeLoopback(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+func freeLoopback(t *testing.T) string { return freePort(t) }
 
 // example copies a file of deploy/examples into dir with texts replaced, each
 // of which must be there.

@@ -17,13 +17,29 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// plan returns the newest plan that the program shows.
-func (p *program) plan() (plan trimtab.Plan, err error) {
+// acting returns the newest plan that asked for something.
+func (p *program) acting() (plan trimtab.Plan, err error) {
 	p.Helper()
 	_, body, err := p.get("/api/v1/plan")
 	if err == nil {
 		err = json.Unmarshal([]byte(body), &plan)
 	}
+	return plan, err
+}
+
+// plan returns epoch and sequence of the newest plan, whether it asked for
+// something or not.
+func (p *program) plan() (plan trimtab.Plan, err error) {
+	p.Helper()
+	_, body, err := p.get("/api/v1/status")
+	if err != nil {
+		return plan, err
+	}
+	var status struct{ Plan string }
+	if err := json.Unmarshal([]byte(body), &status); err != nil {
+		return plan, err
+	}
+	plan.Epoch, plan.Sequence, err = trimtab.ParsePlanID(status.Plan)
 	return plan, err
 }
 

@@ -402,7 +402,7 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	p.start() // now the epoch is at least 2
 	var now trimtab.Plan
 	p.until("an accepted plan", func() (err error) {
-		if now, err = p.plan(); err == nil && p.sum("trimtab_actuator_plans_total", "result", "accepted") == 0 {
+		if now, err = p.acting(); err == nil && p.sum("trimtab_actuator_plans_total", "result", "accepted") == 0 {
 			err = fmt.Errorf("none")
 		}
 		return err

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -44,13 +45,22 @@ type program struct {
 // freePort returns an address that was free a moment ago.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		l.Close()
+		if _, again := givenPorts.LoadOrStore(address, true); !again {
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
+
+// givenPorts are those that were free once: the kernel may name one again
+// before its owner listens.
+var givenPorts sync.Map
 
 // prepare writes the configuration of two workloads that share one core; more
 // is added at its top level.
