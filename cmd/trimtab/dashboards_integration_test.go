@@ -171,6 +171,7 @@ func silent() map[string]string {
 		"pipeline.json / Trouble in stages C":          "a publish came to nothing",
 		"pipeline.json / Trouble in planning F":        "an input is ignored",
 		"pipeline.json / Memory and recording B":       "a recording is written",
+		"pipeline.json / Trials B":                     "exploration is switched on",
 	}
 }
 
