@@ -27,7 +27,8 @@ type Bus struct {
 	streams     []StreamInfo
 	shed        *shedder
 
-	// making lets one goroutine at a time make streams and buckets.
+	// making lets one goroutine at a time make streams, buckets and consumers:
+	// nats-server handles requests for them side by side, and races.
 	making sync.Mutex
 
 	mu     sync.Mutex

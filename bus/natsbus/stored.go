@@ -60,6 +60,10 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 // open makes the consumer where it is missing and asks for its messages.
 // Resumed is when the consumer of a nameless subscriber was last known.
 func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) {
+	if d.bus.server != nil {
+		// An embedded server answers; it must not be stopped over this.
+		ctx = context.WithoutCancel(ctx)
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	err := d.makeConsumer(ctx, resumed)
@@ -81,6 +85,8 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 }
 
 func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
+	d.bus.making.Lock()
+	defer d.bus.making.Unlock()
 	c := jetstream.ConsumerConfig{
 		Name: d.name, FilterSubject: filter(d.Subscription), AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: d.bus.config.AckWait, MaxDeliver: -1, MaxAckPending: 1,
