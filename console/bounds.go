@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -74,6 +75,42 @@ func (v *View) makeRoom(name string) {
 			return
 		}
 	}
+}
+
+// outlasts tells that nothing that belongs behind the newest plan came for more
+// than the three rounds that a lease lasts, and that p, which belongs before
+// it, is younger: a made-up epoch must not be believed for ever.
+func (v *View) outlasts(p *trimtab.Plan) bool {
+	return time.Since(v.planHeard) > 3*v.config.Round+patience && !ahead(p.Time) && (p.Time.After(v.plan.Time) || ahead(v.plan.Time))
+}
+
+// refute forgets what plans that belong behind p said.
+func (v *View) refute(p *trimtab.Plan) {
+	for _, q := range []**trimtab.Plan{&v.plan, &v.acting, &v.fair, &v.applied} {
+		if *q != nil && cmp.Or(cmp.Compare((*q).Epoch, p.Epoch), cmp.Compare((*q).Sequence, p.Sequence)) > 0 {
+			*q = nil
+		}
+	}
+	b, kept := &v.book, v.book.order[:0]
+	left := map[*state]int{} // how many of its decisions stay
+	for _, s := range b.order {
+		n, seen := left[s]
+		if !seen {
+			n = s.find(p.Epoch, p.Sequence, 0)
+			for _, d := range s.decisions[n:] {
+				b.cost -= d.cost()
+			}
+			clear(s.decisions[n:])
+			s.decisions = s.decisions[:n]
+		}
+		if n > 0 {
+			kept = append(kept, s)
+			n--
+		}
+		left[s] = n
+	}
+	clear(b.order[len(kept):])
+	b.order = kept
 }
 
 // room is how many of at most n things are kept of a workload.

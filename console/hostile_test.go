@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -212,6 +213,62 @@ func TestAClockThatWasAheadDoesNotFreezeWhatIsShown(t *testing.T) {
 	v.Observe(p)
 	if d, _, _ := v.Decisions("shop", "", 10, now); d.Total != 2 && now.Sub(noon) < maxAge {
 		t.Errorf("%d decisions", d.Total)
+	}
+}
+
+func TestAnInventedEpochIsBelievedOnlyUntilTheTrueOneOutlastsIt(t *testing.T) {
+	for name, invented := range map[string]trimtab.Plan{
+		"epoch": {Epoch: math.MaxUint64, Sequence: math.MaxUint64}, "sequence": {Epoch: 2, Sequence: math.MaxUint64},
+		"time": {Epoch: 9, Sequence: 1, Time: noon.AddDate(100, 0, 0)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			v, n := testView(), 1
+			next := func(sequence int) *trimtab.Plan {
+				p := plan(uint64(sequence), 2)
+				p.Time, p.Audit = time.Now(), &trimtab.Audit{}
+				return p
+			}
+			for ; n <= 3; n++ {
+				v.Observe(next(n))
+				time.Sleep(time.Second)
+			}
+			lie := next(1)
+			lie.Epoch, lie.Sequence = invented.Epoch, invented.Sequence
+			if !invented.Time.IsZero() {
+				lie.Time = invented.Time
+			}
+			v.Observe(lie)
+			for range 3 { // rounds, in which the later term may be the true one
+				time.Sleep(time.Second)
+				v.Observe(next(n))
+				n++
+			}
+			if got := v.LastPlan().ID(); got != lie.ID() {
+				t.Errorf("%s: %s replaced the plan of a later term at once", name, got)
+			}
+			for range 70 {
+				time.Sleep(time.Second)
+				v.Observe(next(n))
+				n++
+			}
+			want := next(n - 1).ID()
+			if got := v.LastPlan().ID(); got != want || v.Status(time.Now()).Plan != want {
+				t.Errorf("%s: shows %s, the newest is %s", name, got, want)
+			}
+			if d, _, _ := v.Decisions("shop", "", 500, time.Now()); d.Decisions[0].Plan != want || d.Total != len(v.book.order) {
+				t.Errorf("%s: %d decisions of %d, the newest %s", name, d.Total, len(v.book.order), d.Decisions[0].Plan)
+			}
+			cost := 0
+			for _, d := range v.workloads["shop"].decisions {
+				cost += d.cost()
+			}
+			if cost != v.book.cost {
+				t.Errorf("%s: cost %d, counted %d", name, cost, v.book.cost)
+			}
+			if a, ok := v.Audited(); !ok || a.Plan != want {
+				t.Errorf("%s: audit of %s", name, a.Plan)
+			}
+		})
 	}
 }
 

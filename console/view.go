@@ -49,6 +49,7 @@ type View struct {
 	workloads map[string]*state
 	hosts     map[string]*host
 	plan      *trimtab.Plan
+	planHeard time.Time // when it came, by the clock of this process
 	acting    *trimtab.Plan
 	fair      *trimtab.Plan // the newest that was audited
 	// applied is the newest answer to an apply command, all steps in one.
@@ -255,9 +256,12 @@ func (s *state) knob(resource string) *trimtab.Held {
 
 func (v *View) observePlan(p *trimtab.Plan) {
 	if v.plan != nil && (p.Epoch < v.plan.Epoch || p.Epoch == v.plan.Epoch && p.Sequence < v.plan.Sequence) {
-		return
+		if !v.outlasts(p) {
+			return
+		}
+		v.refute(p)
 	}
-	v.plan = p
+	v.plan, v.planHeard = p, time.Now()
 	if strings.HasPrefix(p.Cause, "apply ") {
 		v.answer(p)
 	}
