@@ -19,7 +19,11 @@
 // future or not a number. After three rounds without a good estimate its
 // declared default may raise it. Plan.Held says which and why. A workload in
 // mode recommend counts at what it really has, and nobody is lowered for what
-// is only recommended to it.
+// is only recommended to it. One that meets its SLO without a limit is advised
+// a limit by what it was seen to use, where the policy leaves it as it is:
+//
+//	limit = 1.5 · max(use) · max(1, load to come / max(load))
+//
 //
 // A pool may share several resources: [Config.Others]. All of the above then
 // holds for each of them by itself, and the policy is a [Sharer], which shares

@@ -95,10 +95,44 @@ func (l *ledger) host(name string) *hostState {
 	return h
 }
 
+// maxHosts bounds the hosts that are known. One more is not: its knobs count as
+// those of nobody, and their workloads hold.
+const maxHosts = 10_000
+
+// knows reports whether the host has, or had, a knob of ours: no other has
+// anything to say.
+func (l *ledger) knows(in *trimtab.Holding, ours func(*trimtab.Held) bool) bool {
+	if l.hosts[in.Host] != nil {
+		return true
+	}
+	if len(l.hosts) >= maxHosts {
+		return false
+	}
+	for i := range in.Targets {
+		if ours(&in.Targets[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// paused reports whether a host that has a knob of ours says that it is.
+func (l *ledger) paused() bool {
+	for _, e := range l.entries {
+		if h := l.hosts[e.host]; !e.gone && h != nil && h.paused {
+			return true
+		}
+	}
+	return false
+}
+
 // hold takes in a holding, of the knobs that are ours, and reports whether it
 // was news: a holding that is older than the last is late. A host whose clock
 // was set back is heard again with the next plan that it accepts.
 func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Held) bool) bool {
+	if !l.knows(in, ours) {
+		return false
+	}
 	h := l.host(in.Host)
 	o := order{in.Epoch, in.Sequence, in.Time}
 	if o.before(h.order) {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -84,4 +85,37 @@ func TestAHoldingAnswersOnlyTheGrowsOfEarlierPlans(t *testing.T) {
 	believes(t, e, 5)
 	l.hold(began, said(3, 2, 2), all)
 	believes(t, e, 2)
+}
+
+func TestAHostWithoutAKnobOfThePoolIsNotHeard(t *testing.T) {
+	l := newLedger()
+	ours := func(h *trimtab.Held) bool { return h.Target == "w" }
+	stranger := said(1, 0, 2)
+	stranger.Host, stranger.Paused, stranger.Targets[0].Target = "stranger", true, "other"
+	if l.hold(began, stranger, ours) || l.paused() || len(l.hosts) > 0 || len(l.entries) > 0 {
+		t.Errorf("heard: %+v", l.hosts)
+	}
+	known := said(1, 0, 2)
+	known.Paused = true
+	if !l.hold(began, known, ours) || !l.paused() {
+		t.Error("a host of the pool says that it is paused, and is not heard")
+	}
+	// It is heard still when its last knob goes: that is news.
+	known = said(2, 1, 2)
+	known.Paused, known.Targets = true, nil
+	if !l.hold(began, known, ours) || !l.entries[place{"w", "cpu", "h"}].gone || l.paused() {
+		t.Error("a host that lost its knob was not heard, or still pauses the pool")
+	}
+}
+
+func TestInventedHostsAreBounded(t *testing.T) {
+	l := newLedger()
+	all := func(*trimtab.Held) bool { return true }
+	for i := range maxHosts + 10 {
+		h := said(1, 0, 2)
+		h.Host = fmt.Sprint("h", i)
+		if news := l.hold(began, h, all); news != (i < maxHosts) {
+			t.Fatalf("host %d: news %v", i, news)
+		}
+	}
 }

@@ -51,6 +51,7 @@ type workload struct {
 	// account is what it has used of its error budget.
 	account  probe.Account
 	released bool
+	use      use
 }
 
 // dial is what the planner keeps of one resource of one workload.
@@ -175,6 +176,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
 		return
 	}
 	w.estimate = e
+	w.use.take(now, e)
 }
 
 // tick releases what is due and starts the round that is.

@@ -18,6 +18,9 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		why.Inputs, why.Model = aged(e, r.now.Sub(e.Time).Seconds()), e.Model
 	}
 	set := s.grant.Set
+	if s.limit > 0 {
+		return r.limitReason(s, why)
+	}
 	if !s.free {
 		why.Binding = "default"
 		why.Summary = fmt.Sprintf("%s:%s raised from %s to %s, towards its declared default, because nothing is known of it: %s%s",

@@ -36,6 +36,9 @@ type seat struct {
 	// trial says why it is lowered below what the policy wants, at what risk.
 	trial string
 	risk  float64
+	// limit is what is advised to who has none, by what it was seen to use.
+	limit float64
+	seen  spell
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool
@@ -66,17 +69,13 @@ func (p *Planner) round(now time.Time, cause string) []trimtab.Value {
 	return p.publish(r)
 }
 
-// isPaused is what the last command said; before any, what the actuators say.
+// isPaused is what the last command said; before any, what the actuators of
+// the pool say.
 func (p *Planner) isPaused() bool {
 	if !p.told.IsZero() {
 		return p.paused
 	}
-	for _, h := range p.ledger.hosts {
-		if h.paused {
-			return true
-		}
-	}
-	return false
+	return p.ledger.paused()
 }
 
 // decision is one round on its way to a plan.
@@ -120,6 +119,7 @@ func (r *decision) decide() {
 	for i := range p.resources {
 		r.guard(i)
 	}
+	r.advise()
 	for _, s := range r.seats {
 		r.act(s)
 	}
