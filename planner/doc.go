@@ -24,7 +24,6 @@
 //
 //	limit = 1.5 · max(use) · max(1, load to come / max(load))
 //
-//
 // A pool may share several resources: [Config.Others]. All of the above then
 // holds for each of them by itself, and the policy is a [Sharer], which shares
 // them at once. A workload is planned for as a whole: what is unknown of one
