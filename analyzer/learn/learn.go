@@ -29,6 +29,39 @@ type Observation struct {
 	Requests, Sigma float64
 }
 
+// Greatest and Least bound the numbers that are learnt, so that no sum of
+// squares overflows.
+const Greatest, Least = 1e15, 1e-12
+
+// Validate returns an error that is trimtab.ErrInvalid when a number is NaN,
+// infinite or out of range: allocation in [Least, Greatest], the others 0 or in
+// that range, the performance of requests at most 1.
+func (o Observation) Validate() error {
+	for _, v := range [...]struct {
+		name     string
+		v        float64
+		least    float64
+		zeroIsOK bool
+	}{
+		{"allocation", o.Allocation, Least, false},
+		{"load", o.Load, Least, true},
+		{"performance", o.Performance, 0, true},
+		{"requests", o.Requests, Least, true},
+		{"sigma", o.Sigma, Least, true},
+	} {
+		if v.zeroIsOK && v.v == 0 {
+			continue
+		}
+		if !(v.v >= v.least && v.v <= Greatest) {
+			return trimtab.Invalidf("%s %v", v.name, v.v)
+		}
+	}
+	if o.Requests > 0 && o.Performance > 1+1e-9 {
+		return trimtab.Invalidf("performance %v of %v requests: want a fraction", o.Performance, o.Requests)
+	}
+	return nil
+}
+
 // Learner learns one workload's curve. Implementations are deterministic,
 // hold bounded memory, and are not safe for concurrent use.
 type Learner interface {

@@ -1,58 +1,12 @@
 package bintree
 
-// bin is a leaf: the weighted moments of the reports whose log2(a/l) fell into
-// one cell. Sums are centred on the means, so nothing cancels.
+import "github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+
+// bin is a leaf: the reports whose log2(a/l) fell into one cell.
 type bin struct {
 	// Cell is floor(log2(a/l) * 2^depth).
 	Cell int `json:"cell"`
-	// N is how many reports count here, W the sum of their weights.
-	N float64 `json:"n"`
-	W float64 `json:"w"`
-	// X, L, P are the weighted means of log2(a/l), ln(load), performance.
-	X float64 `json:"x"`
-	L float64 `json:"l"`
-	P float64 `json:"p"`
-	// XX, LL, PP, XL, XP, LP are the weighted sums of products of deviations.
-	XX float64 `json:"xx"`
-	LL float64 `json:"ll"`
-	PP float64 `json:"pp"`
-	XL float64 `json:"xl"`
-	XP float64 `json:"xp"`
-	LP float64 `json:"lp"`
-}
-
-// merge adds all that o holds, by the pairwise update of means and products.
-func (b *bin) merge(o *bin) {
-	w := b.W + o.W
-	if !(w > 0) {
-		return
-	}
-	share := o.W / w
-	x, l, p := o.X-b.X, o.L-b.L, o.P-b.P
-	between := b.W * share
-	b.XX += o.XX + x*x*between
-	b.LL += o.LL + l*l*between
-	b.PP += o.PP + p*p*between
-	b.XL += o.XL + x*l*between
-	b.XP += o.XP + x*p*between
-	b.LP += o.LP + l*p*between
-	b.X += x * share
-	b.L += l * share
-	b.P += p * share
-	b.W = w
-	b.N += o.N
-}
-
-// fade keeps the means and the share f of all weight.
-func (b *bin) fade(f float64) {
-	b.N *= f
-	b.W *= f
-	b.XX *= f
-	b.LL *= f
-	b.PP *= f
-	b.XL *= f
-	b.XP *= f
-	b.LP *= f
+	walk.Moments
 }
 
 // noise returns the weighted sum of squares of the performance around its

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 )
 
 const (
@@ -17,18 +18,6 @@ const (
 	// maxReports is how many reports a bin remembers; a further one fades the
 	// others a little, so that slow drift is followed where reports arrive.
 	maxReports = 512
-	// greatest and least bound the numbers that are learnt, so that no sum of
-	// squares overflows.
-	greatest, least = 1e15, 1e-12
-)
-
-// mode is what a report's performance is.
-type mode string
-
-const (
-	fraction mode = "fraction" // of Requests
-	declared mode = "declared" // a number with a declared Sigma
-	plain    mode = "plain"    // a number with unknown noise
 )
 
 // Tree is the learner; make one with [New]. It implements learn.Learner.
@@ -40,11 +29,11 @@ type Tree struct {
 
 // state is all that a snapshot holds.
 type state struct {
-	Level float64 `json:"level"`
-	Mode  mode    `json:"mode,omitempty"`
-	Depth int     `json:"depth"`
-	Bins  []bin   `json:"bins,omitempty"`
-	Watch watch   `json:"watch"`
+	Level float64   `json:"level"`
+	Mode  walk.Mode `json:"mode,omitempty"`
+	Depth int       `json:"depth"`
+	Bins  []bin     `json:"bins,omitempty"`
+	Watch watch     `json:"watch"`
 }
 
 var _ learn.Learner = (*Tree)(nil)
@@ -78,14 +67,14 @@ func (t *Tree) Changes() int { return t.state.Watch.Changes }
 // one without; later ones that say less count with the typical weight. Only
 // a number over 1 where there were fractions starts the learner anew.
 func (t *Tree) Observe(o learn.Observation) error {
-	if err := check(o); err != nil {
+	if err := o.Validate(); err != nil {
 		return fmt.Errorf("observe: %w", err)
 	}
 	if o.Load == 0 {
 		return nil
 	}
-	if s := &t.state; s.Mode == "" || s.Mode == fraction && o.Performance > 1 && o.Requests == 0 {
-		t.state = state{Level: t.level, Mode: modeOf(o), Depth: finest}
+	if s := &t.state; s.Mode == "" || s.Mode == walk.Fraction && o.Performance > 1 && o.Requests == 0 {
+		t.state = state{Level: t.level, Mode: walk.ModeOf(o), Depth: finest}
 		t.fit = fit{}
 	}
 	r := t.state.report(o)
@@ -97,62 +86,13 @@ func (t *Tree) Observe(o learn.Observation) error {
 	} else {
 		t.add(r)
 	}
-	t.fit.update(t.state.Mode, t.state.Bins, t.state.Watch.serial(), t.z)
+	t.refit()
 	return nil
 }
 
-func check(o learn.Observation) error {
-	for _, v := range []struct {
-		name     string
-		v        float64
-		least    float64
-		zeroIsOK bool
-	}{
-		{"allocation", o.Allocation, least, false},
-		{"load", o.Load, least, true},
-		{"performance", o.Performance, 0, true},
-		{"requests", o.Requests, least, true},
-		{"sigma", o.Sigma, least, true},
-	} {
-		if v.zeroIsOK && v.v == 0 {
-			continue
-		}
-		if !(v.v >= v.least && v.v <= greatest) {
-			return trimtab.Invalidf("%s %v", v.name, v.v)
-		}
-	}
-	if o.Requests > 0 && o.Performance > 1+1e-9 {
-		return trimtab.Invalidf("performance %v of %v requests: want a fraction", o.Performance, o.Requests)
-	}
-	return nil
-}
-
-func modeOf(o learn.Observation) mode {
-	switch {
-	case o.Requests > 0:
-		return fraction
-	case o.Sigma > 0:
-		return declared
-	}
-	return plain
-}
-
-// report is an observation in the learner's coordinates.
-type report struct {
-	X float64 `json:"x"` // log2(a/l)
-	L float64 `json:"l"` // ln(load)
-	P float64 `json:"p"`
-	W float64 `json:"w"` // weight: requests, 1/sigma², or 1
-}
-
-func (s *state) report(o learn.Observation) report {
-	r := report{X: math.Log2(o.Allocation) - math.Log2(o.Load), L: math.Log(o.Load), P: o.Performance, W: 1}
-	switch {
-	case s.Mode == fraction && o.Requests > 0:
-		r.P, r.W = math.Min(1, o.Performance), o.Requests
-	case s.Mode == declared && o.Sigma > 0:
-		r.W = 1 / (o.Sigma * o.Sigma)
-	case s.Mode != plain:
+func (s *state) report(o learn.Observation) walk.Report {
+	r, ok := s.Mode.Report(o)
+	if !ok {
 		r.W = s.typical()
 	}
 	return r
@@ -172,16 +112,16 @@ func (s *state) typical() float64 {
 }
 
 // add puts r into its bin, making the bin, and room for it, when needed.
-func (t *Tree) add(r report) {
+func (t *Tree) add(r walk.Report) {
 	s := &t.state
-	leaf := bin{Cell: cellOf(r.X, s.Depth), N: 1, W: r.W, X: r.X, L: r.L, P: r.P}
+	leaf := bin{Cell: cellOf(r.X, s.Depth), Moments: walk.One(r)}
 	i, found := slices.BinarySearchFunc(s.Bins, leaf.Cell, func(b bin, cell int) int { return b.Cell - cell })
 	if found {
 		b := &s.Bins[i]
 		if b.N > maxReports-1 {
-			b.fade((maxReports - 1) / b.N)
+			b.Fade((maxReports - 1) / b.N)
 		}
-		b.merge(&leaf)
+		b.Merge(&leaf.Moments)
 		return
 	}
 	s.Bins = slices.Insert(s.Bins, i, leaf)
@@ -200,12 +140,16 @@ func (s *state) coarsen() {
 	for _, b := range s.Bins {
 		b.Cell >>= 1
 		if n := len(kept); n > 0 && kept[n-1].Cell == b.Cell {
-			kept[n-1].merge(&b)
+			kept[n-1].Merge(&b.Moments)
 			continue
 		}
 		kept = append(kept, b)
 	}
 	s.Bins = kept
+}
+
+func (t *Tree) refit() {
+	t.fit.update(t.state.Mode, t.state.Bins, t.state.Watch.Factor(), t.z)
 }
 
 // Predict returns the band at the given allocation and load.

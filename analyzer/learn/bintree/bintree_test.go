@@ -31,25 +31,6 @@ func observe(t *testing.T, l learn.Learner, n int, a, load, p float64) {
 	}
 }
 
-func TestAServiceThatDoesNotScaleIsNotPredictedAsIfItDid(t *testing.T) {
-	// At equal a/l this one does worse under more load.
-	p := func(a, load float64) float64 {
-		return 0.9 / (1 + math.Exp(-6*(a/load-0.8))) * (1 - 0.25*math.Log(load/10))
-	}
-	l := fresh()
-	for i := range 600 {
-		load := 10 + 10*math.Abs(math.Sin(float64(i)/11))
-		a := load * (0.6 + 0.6*math.Abs(math.Sin(float64(i)/7)))
-		observe(t, l, 1, a, load, p(a, load))
-	}
-	for _, load := range []float64{10, 15, 20} {
-		b, truth := l.Predict(load, load), p(load, load)
-		if math.Abs(b.Mean-truth) > 0.04 || truth < b.Lower-0.02 || truth > b.Upper+0.02 {
-			t.Errorf("load %v: %+v, truth %v", load, b, truth)
-		}
-	}
-}
-
 func TestBandsAreWiderForLoadsThatWereNotSeen(t *testing.T) {
 	l := fresh()
 	for i := range 300 {
@@ -130,32 +111,6 @@ func TestAQuietServiceIsNotForgotten(t *testing.T) {
 	}
 	if changes > 2 {
 		t.Errorf("%d changes found in 40,000 reports without one", changes)
-	}
-}
-
-func TestNoiseThatPersistsIsNotTakenForAChange(t *testing.T) {
-	changes := 0
-	for seed := range uint64(5) {
-		l, err := bintree.New(level)
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := learntest.NewEnvironment(learntest.Curves()[1], 700+seed)
-		quality := 0.0
-		for range 1000 {
-			quality = 0.7*quality + 0.05*env.Rand.NormFloat64()
-			o := env.Next()
-			// Overloaded seconds come in a row, and hurt most on the slope.
-			o.Performance = math.Max(0, math.Min(1, o.Performance+4*quality*o.Performance*(1-o.Performance)))
-			if err := l.Observe(o); err != nil {
-				t.Fatal(err)
-			}
-		}
-		changes += l.Changes()
-	}
-	t.Logf("%d changes in 5,000 reports", changes)
-	if changes > 5 {
-		t.Errorf("%d changes found in 5,000 reports without one", changes)
 	}
 }
 

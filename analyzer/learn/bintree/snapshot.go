@@ -2,7 +2,6 @@ package bintree
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/num"
@@ -27,15 +26,14 @@ func (t *Tree) Restore(b []byte) error {
 	}
 	t.state, t.fit = s, fit{}
 	if len(s.Bins) > 0 {
-		t.fit.update(s.Mode, t.state.Bins, t.state.Watch.serial(), t.z)
+		t.refit()
 	}
 	return nil
 }
 
 // validate refuses what Observe could not have made.
 func (s *state) validate() error {
-	known := s.Mode == fraction || s.Mode == declared || s.Mode == plain
-	if len(s.Bins) > maxBins || len(s.Watch.Run) > maxRun || s.Depth > finest || (!known && len(s.Bins) > 0) {
+	if len(s.Bins) > maxBins || len(s.Watch.Run) > maxRun || s.Depth > finest || !s.Mode.Known() && len(s.Bins) > 0 {
 		return trimtab.Invalidf("%d bins at depth %d of mode %.20q", len(s.Bins), s.Depth, s.Mode)
 	}
 	for i := range s.Bins {
@@ -43,8 +41,8 @@ func (s *state) validate() error {
 		if i > 0 && s.Bins[i-1].Cell >= b.Cell {
 			return trimtab.Invalidf("bin %d after %d", b.Cell, s.Bins[i-1].Cell)
 		}
-		if !(b.N > 0 && b.N <= math.MaxInt32 && b.W > 0 && b.XX >= 0 && b.LL >= 0 && b.PP >= 0) {
-			return trimtab.Invalidf("bin %d: %v reports of weight %v", b.Cell, b.N, b.W)
+		if err := b.Validate(); err != nil {
+			return fmt.Errorf("bin %d: %w", b.Cell, err)
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 )
 
 const (
@@ -17,64 +19,18 @@ const (
 	maxReports = 1024
 )
 
-// bin holds the weighted moments of reports next to each other on the axis
-// x = log2(a/l). Sums are centred on the means, so nothing cancels.
+// bin holds the reports next to each other on the axis x = log2(a/l).
 type bin struct {
 	// Low and High are the least and the highest x of its reports.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
-	// N is how many reports count here, W the sum of their weights. Fresh are
-	// those of N that came in the block being judged.
-	N     float64 `json:"n"`
-	Fresh float64 `json:"fresh,omitempty"`
-	W     float64 `json:"w"`
-	// X, L, P are the weighted means of log2(a/l), ln(load), performance.
-	X float64 `json:"x"`
-	L float64 `json:"l"`
-	P float64 `json:"p"`
-	// XX, LL, PP, XL, XP, LP are the weighted sums of products of deviations.
-	XX float64 `json:"xx"`
-	LL float64 `json:"ll"`
-	PP float64 `json:"pp"`
-	XL float64 `json:"xl"`
-	XP float64 `json:"xp"`
-	LP float64 `json:"lp"`
+	walk.Moments
 }
 
-// merge adds all that o holds, by the pairwise update of means and products.
+// merge adds all that o holds.
 func (b *bin) merge(o *bin) {
-	w := b.W + o.W
-	if !(w > 0) {
-		return
-	}
-	share := o.W / w
-	x, l, p := o.X-b.X, o.L-b.L, o.P-b.P
-	between := b.W * share
-	b.XX += o.XX + x*x*between
-	b.LL += o.LL + l*l*between
-	b.PP += o.PP + p*p*between
-	b.XL += o.XL + x*l*between
-	b.XP += o.XP + x*p*between
-	b.LP += o.LP + l*p*between
-	b.X += x * share
-	b.L += l * share
-	b.P += p * share
-	b.W = w
-	b.N += o.N
-	b.Fresh += o.Fresh
+	b.Merge(&o.Moments)
 	b.Low, b.High = min(b.Low, o.Low), max(b.High, o.High)
-}
-
-// fade keeps the means and the share f of all weight.
-func (b *bin) fade(f float64) {
-	b.N *= f
-	b.W *= f
-	b.XX *= f
-	b.LL *= f
-	b.PP *= f
-	b.XL *= f
-	b.XP *= f
-	b.LP *= f
 }
 
 // lines returns what is left inside the bin once x is explained by a straight
@@ -95,12 +51,13 @@ func (b *bin) lines() (squares, freedom, ll, lp float64) {
 
 // add puts r into the bin that it falls into or lies beside; between bins it
 // makes one, and room for it.
-func (s *state) add(r report) {
-	one := bin{Low: r.X, High: r.X, N: 1, Fresh: 1, W: r.W, X: r.X, L: r.L, P: r.P}
+func (s *state) add(r walk.Report) {
+	one := bin{Low: r.X, High: r.X, Moments: walk.One(r)}
+	one.Fresh = 1
 	i := sort.Search(len(s.Bins), func(i int) bool { return s.Bins[i].High >= r.X })
 	if b := s.home(i, r.X); b != nil {
 		if b.N > maxReports-1 {
-			b.fade((maxReports - 1) / b.N)
+			b.Fade((maxReports - 1) / b.N)
 		}
 		b.merge(&one)
 		return

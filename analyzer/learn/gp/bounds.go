@@ -3,6 +3,7 @@ package gp
 import (
 	"math"
 
+	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 	"github.com/trimtab/trimtab/internal/num"
 )
 
@@ -23,19 +24,19 @@ const (
 func (f *fit) bound() {
 	for i := range f.nodes {
 		k := &f.nodes[i]
-		if !k.observed {
-			k.unit = f.unitAt(k.mean)
+		if !k.Observed {
+			k.Unit = f.UnitAt(k.Mean)
 		}
-		k.lower, k.upper = f.interval(k)
-		k.lower, k.upper = min(k.lower, k.mean-resolution*f.top), max(k.upper, k.mean+resolution*f.top)
+		k.Lower, k.Upper = f.interval(k)
+		k.Lower, k.Upper = min(k.Lower, k.Mean-resolution*f.Top), max(k.Upper, k.Mean+resolution*f.Top)
 	}
 	f.monotone()
-	top := f.mode.highest()
+	top := f.Mode.Highest()
 	for i := range f.nodes {
 		k := &f.nodes[i]
-		k.mean = max(0, min(top, k.mean))
+		k.Mean = max(0, min(top, k.Mean))
 		// Not clipped yet: the load's effect is still to come.
-		k.lower, k.upper = min(k.mean, k.lower), max(k.mean, k.upper)
+		k.Lower, k.Upper = min(k.Mean, k.Lower), max(k.Mean, k.Upper)
 	}
 	f.abruptness()
 }
@@ -46,7 +47,7 @@ func (f *fit) abruptness() {
 		if i < 1 || i >= len(f.nodes) {
 			return 0
 		}
-		return math.Abs(f.nodes[i].mean - f.nodes[i-1].mean)
+		return math.Abs(f.nodes[i].Mean - f.nodes[i-1].Mean)
 	}
 	before, now := 0.0, rise(1)
 	for i := 1; i < len(f.nodes); i++ {
@@ -62,17 +63,17 @@ func (f *fit) abruptness() {
 // monotone regresses each run of nodes between falls.
 func (f *fit) monotone() {
 	n := len(f.leaf)
-	f.y, f.weight = resize(f.y, n), resize(f.weight, n)
+	y, weight := f.room(n)
 	for i := range f.leaf {
-		f.y[i], f.weight[i] = f.leaf[i].y, 1/f.leaf[i].r
+		y[i], weight[i] = f.leaf[i].Y, 1/f.leaf[i].R
 	}
-	f.isotonic(f.y, f.weight)
+	f.isotonic(y, weight)
 	f.runs = f.runs[:0]
 	for a, b := 0, 0; a < n; a = b {
-		for b = a + 1; b < n && f.y[b] == f.y[a]; b++ {
+		for b = a + 1; b < n && y[b] == y[a]; b++ {
 		}
-		if b-a > 1 && f.fallen(f.leaf[a:b], f.weight[a:b]) {
-			f.runs = append(f.runs, run{f.leaf[a].node, f.leaf[b-1].node + 1})
+		if b-a > 1 && f.fallen(f.leaf[a:b], weight[a:b]) {
+			f.runs = append(f.runs, run{int(f.home[a]), int(f.home[b-1]) + 1})
 		}
 	}
 	f.falls, f.tail = len(f.runs) > 0, false
@@ -90,25 +91,29 @@ type run struct{ from, to int }
 
 // fallen reports whether the bins that isotonic regression levels fall beyond
 // doubt: whether some cut splits them into a better and then a worse part.
-func (f *fit) fallen(bins []leafFit, weight []float64) bool {
+func (f *fit) fallen(bins []walk.Leaf, weight []float64) bool {
 	all, mass := 0.0, 0.0
 	for i := range bins {
-		all += bins[i].y * weight[i]
+		all += bins[i].Y * weight[i]
 		mass += weight[i]
 	}
 	sum, w := 0.0, 0.0
 	for i := range bins[:len(bins)-1] {
-		sum += bins[i].y * weight[i]
+		sum += bins[i].Y * weight[i]
 		w += weight[i]
 		// d = left/w - right/(mass-w), times both, to divide nothing.
 		both := w * (mass - w)
 		d := sum*(mass-w) - (all-sum)*w
-		if d > worthFall*f.top*both && d*d > doubtless*doubtless*mass*both {
+		if d > worthFall*f.Top*both && d*d > doubtless*doubtless*mass*both {
 			return true
 		}
 	}
 	return false
 }
+
+// room is scratch for n values and weights: that of the path, which the nodes
+// have taken over by now.
+func (f *fit) room(n int) (y, weight []float64) { return f.path.Mean[:n], f.path.Variance[:n] }
 
 func (f *fit) isotonic(y, weight []float64) {
 	if cap(f.blocks) < len(y) {
@@ -123,45 +128,44 @@ func (f *fit) ascend(a, b int) {
 		return
 	}
 	for i := a + 1; i < b; i++ {
-		if k := &f.nodes[i]; !k.observed {
-			k.lower = min(k.mean, max(k.lower, f.nodes[i-1].lower))
+		if k := &f.nodes[i]; !k.Observed {
+			k.Lower = min(k.Mean, max(k.Lower, f.nodes[i-1].Lower))
 		}
 	}
 	for i := b - 2; i >= a; i-- {
-		if k := &f.nodes[i]; !k.observed {
-			k.upper = max(k.mean, min(k.upper, f.nodes[i+1].upper))
+		if k := &f.nodes[i]; !k.Observed {
+			k.Upper = max(k.Mean, min(k.Upper, f.nodes[i+1].Upper))
 		}
 	}
-	y, weight := resize(f.y, b-a), resize(f.weight, b-a)
+	y, weight := f.room(b - a)
 	nodes := f.nodes[a:b]
 	for i := range nodes {
-		y[i], weight[i] = nodes[i].mean, 1/nodes[i].variance
+		y[i], weight[i] = nodes[i].Mean, 1/nodes[i].Variance
 	}
 	f.isotonic(y, weight)
 	for i := range nodes {
-		nodes[i].mean, y[i] = y[i], nodes[i].lower
+		nodes[i].Mean, y[i] = y[i], nodes[i].Lower
 	}
 	f.isotonic(y, weight)
 	for i := range nodes {
-		nodes[i].lower, y[i] = y[i], nodes[i].upper
+		nodes[i].Lower, y[i] = y[i], nodes[i].Upper
 	}
 	f.isotonic(y, weight)
 	for i := range nodes {
-		nodes[i].upper = y[i]
+		nodes[i].Upper = y[i]
 	}
-	f.y, f.weight = y, weight
 }
 
 // interval returns the bounds at one node. A fraction has the score interval
 // for as many requests as its variance stands for, which is right next to 0
 // and 1 too (E. Wilson, JASA 22, 1927); a number has the normal one.
 func (f *fit) interval(k *node) (lower, upper float64) {
-	if f.mode != fraction {
-		half := f.z * math.Sqrt(k.variance)
-		return k.mean - half, k.mean + half
+	if f.Mode != walk.Fraction {
+		half := f.Z * math.Sqrt(k.Variance)
+		return k.Mean - half, k.Mean + half
 	}
-	p := max(0, min(1, k.mean))
-	c := f.z * f.z * k.variance / k.unit // z²/n
+	p := max(0, min(1, k.Mean))
+	c := f.Z * f.Z * k.Variance / k.Unit // z²/n
 	half, by := math.Sqrt(c*(p*(1-p)+c/4)), 1/(1+c)
 	return (p + c/2 - half) * by, (p + c/2 + half) * by
 }

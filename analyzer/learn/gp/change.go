@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 )
 
 const (
@@ -21,9 +23,6 @@ const (
 	// worthwhile is the least change, as a share of the performance before,
 	// worth forgetting for.
 	worthwhile = 0.04
-	// memory is the number of reports that the serial correlation is taken
-	// over; steady, how many uncorrelated ones are assumed before the first.
-	memory, steady = 200, 30
 	// clip bounds what one report may say, in standard deviations.
 	clip = 4
 )
@@ -38,16 +37,12 @@ type watch struct {
 	Now     []judged `json:"now,omitempty"`
 	Run     []judged `json:"run,omitempty"`
 	Changes int      `json:"changes"`
-	// Last is the last standardised residual; Square and Product the faded
-	// sums of its square and of its product with the one before.
-	Last    float64 `json:"last"`
-	Square  float64 `json:"square"`
-	Product float64 `json:"product"`
+	walk.Serial
 }
 
 // judged is a report with what the curve said to it.
 type judged struct {
-	report
+	walk.Report
 	// Off is the residual, Mean what was expected, Noise and Curve the
 	// variances of the report and of the curve there.
 	Off   float64 `json:"off"`
@@ -61,17 +56,17 @@ func (w *watch) calm() { w.Up, w.Down, w.Now, w.Run = 0, 0, w.Now[:0], w.Run[:0]
 
 // see judges r against the curve before r is learnt. It returns the reports
 // to start again from when the curve has changed, and nil otherwise.
-func (w *watch) see(f *fit, r report) []judged {
+func (w *watch) see(f *fit, r walk.Report) []judged {
 	j, ok := f.judge(r)
 	if !ok {
 		return nil
 	}
-	w.correlate(j.Off / math.Sqrt(j.Noise+j.Curve))
+	w.See(j.Off / math.Sqrt(j.Noise+j.Curve))
 	w.Now = append(w.Now, j)
 	if len(w.Now) < block {
 		return nil
 	}
-	z := within(shift(w.Now)/deviation(w.Now), most)
+	z := walk.Within(shift(w.Now)/deviation(w.Now), most)
 	w.Up, w.Down = max(0, w.Up+z-slack), max(0, w.Down-z-slack)
 	if w.Up == 0 && w.Down == 0 {
 		w.calm()
@@ -123,7 +118,7 @@ func shift(all []judged) float64 {
 	for i := range all {
 		j := &all[i]
 		reach := clip * math.Sqrt(j.Noise+j.Curve)
-		product += within(j.Off, reach) * j.Mean / j.Noise
+		product += walk.Within(j.Off, reach) * j.Mean / j.Noise
 		square += j.Mean * j.Mean / j.Noise
 	}
 	if !(square > 0) {
@@ -165,28 +160,12 @@ func since(all []judged, shift float64) []judged {
 	return all[min(at, len(all)-1):]
 }
 
-// correlate keeps the sums for the serial correlation.
-func (w *watch) correlate(residual float64) {
-	residual = within(residual, 3)
-	const fade = 1 - 1.0/memory
-	w.Square = w.Square*fade + residual*residual
-	w.Product = w.Product*fade + residual*w.Last
-	w.Last = residual
-}
-
-// serial returns by how much correlation from report to report raises the
-// variance of a mean: (1+ρ)/(1−ρ) with ρ >= 0.
-func (w *watch) serial() float64 {
-	rho := max(0, min(0.9, w.Product/(w.Square+steady)))
-	return (1 + rho) / (1 - rho)
-}
-
 // before is at, from what was known before the block of reports being judged:
 // where a service was never seen, its first reports must not vouch for the
 // rest of them.
 func (f *fit) before(x float64) (k node, side int) {
 	n := len(f.nodes)
-	i := sort.Search(n, func(i int) bool { return f.nodes[i].x >= x })
+	i := sort.Search(n, func(i int) bool { return f.nodes[i].X >= x })
 	a, b := i-1, i
 	for a >= 0 && f.nodes[a].fresh {
 		a--
@@ -216,20 +195,20 @@ func (f *fit) before(x float64) (k node, side int) {
 
 // judge compares r with the curve; not ok where that knows nothing. Beyond
 // the visited range only what monotonicity forbids counts.
-func (f *fit) judge(r report) (judged, bool) {
+func (f *fit) judge(r walk.Report) (judged, bool) {
 	if len(f.nodes) == 0 {
 		return judged{}, false
 	}
 	k, side := f.before(r.X)
-	f.shift(&k, r.L)
-	p := k.mean
-	if f.mode == fraction {
+	f.Shift(&k.Node, r.L)
+	p := k.Mean
+	if f.Mode == walk.Fraction {
 		// One unexpected outcome must not look impossible.
 		p = (p*r.W + 0.5) / (r.W + 1)
 	}
-	off := f.scale(k.unit, k.mean) * within(r.L-k.load, 3)
-	j := judged{report: r, Off: r.P - k.mean, Mean: k.mean,
-		Noise: f.serial * k.phi * f.unitAt(p) / r.W, Curve: k.variance + f.effectVar*off*off + k.way}
+	off := f.Off(&k.Node, r.L)
+	j := judged{Report: r, Off: r.P - k.Mean, Mean: k.Mean,
+		Noise: f.Serial * k.Phi * f.UnitAt(p) / r.W, Curve: k.Variance + f.EffectVar*off*off + k.way}
 	switch {
 	case side > 0 && (f.tail || j.Off > 0), side < 0 && j.Off < 0:
 		j.Off = 0

@@ -6,19 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
-)
-
-// greatest and least bound the numbers that are learnt, so that no sum of
-// squares overflows.
-const greatest, least = 1e15, 1e-12
-
-// mode is what a report's performance is.
-type mode string
-
-const (
-	fraction mode = "fraction" // of Requests
-	declared mode = "declared" // a number with a declared Sigma
-	plain    mode = "plain"    // a number with unknown noise
+	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 )
 
 // Process is the learner; make one with [New]. It implements learn.Learner,
@@ -31,10 +19,10 @@ type Process struct {
 
 // state is all that a snapshot holds.
 type state struct {
-	Level float64 `json:"level"`
-	Mode  mode    `json:"mode,omitempty"`
-	Bins  []bin   `json:"bins,omitempty"`
-	Watch watch   `json:"watch"`
+	Level float64   `json:"level"`
+	Mode  walk.Mode `json:"mode,omitempty"`
+	Bins  []bin     `json:"bins,omitempty"`
+	Watch watch     `json:"watch"`
 }
 
 var (
@@ -76,22 +64,22 @@ func (p *Process) Falls() bool { return p.fit.falls }
 // one without; later ones that say less count with the typical weight. Only
 // a number over 1 where there were fractions starts the learner anew.
 func (p *Process) Observe(o learn.Observation) error {
-	if err := check(o); err != nil {
+	if err := o.Validate(); err != nil {
 		return fmt.Errorf("observe: %w", err)
 	}
 	if o.Load == 0 {
 		return nil
 	}
 	s := &p.state
-	if s.Mode == "" || s.Mode == fraction && o.Performance > 1 && o.Requests == 0 {
-		*s = state{Level: p.level, Mode: modeOf(o)}
+	if s.Mode == "" || s.Mode == walk.Fraction && o.Performance > 1 && o.Requests == 0 {
+		*s = state{Level: p.level, Mode: walk.ModeOf(o)}
 		p.fit.clear()
 	}
 	r := s.report(o)
 	if again := s.Watch.see(&p.fit, r); again != nil {
 		s.Bins = s.Bins[:0]
 		for _, v := range again {
-			s.add(v.report)
+			s.add(v.Report)
 		}
 	} else {
 		s.add(r)
@@ -119,7 +107,7 @@ func (p *Process) Revise() {
 		n += s.Bins[i].N
 	}
 	for i := range s.Bins {
-		s.Bins[i].fade(min(1, asGuess/n))
+		s.Bins[i].Fade(min(1, asGuess/n))
 	}
 	s.Watch.calm()
 	if len(s.Bins) > 0 {
@@ -127,58 +115,9 @@ func (p *Process) Revise() {
 	}
 }
 
-func check(o learn.Observation) error {
-	for _, v := range []struct {
-		name     string
-		v        float64
-		least    float64
-		zeroIsOK bool
-	}{
-		{"allocation", o.Allocation, least, false},
-		{"load", o.Load, least, true},
-		{"performance", o.Performance, 0, true},
-		{"requests", o.Requests, least, true},
-		{"sigma", o.Sigma, least, true},
-	} {
-		if v.zeroIsOK && v.v == 0 {
-			continue
-		}
-		if !(v.v >= v.least && v.v <= greatest) {
-			return trimtab.Invalidf("%s %v", v.name, v.v)
-		}
-	}
-	if o.Requests > 0 && o.Performance > 1+1e-9 {
-		return trimtab.Invalidf("performance %v of %v requests: want a fraction", o.Performance, o.Requests)
-	}
-	return nil
-}
-
-func modeOf(o learn.Observation) mode {
-	switch {
-	case o.Requests > 0:
-		return fraction
-	case o.Sigma > 0:
-		return declared
-	}
-	return plain
-}
-
-// report is an observation in the learner's coordinates.
-type report struct {
-	X float64 `json:"x"` // log2(a/l)
-	L float64 `json:"l"` // ln(load)
-	P float64 `json:"p"`
-	W float64 `json:"w"` // weight: requests, 1/sigma², or 1
-}
-
-func (s *state) report(o learn.Observation) report {
-	r := report{X: math.Log2(o.Allocation) - math.Log2(o.Load), L: math.Log(o.Load), P: o.Performance, W: 1}
-	switch {
-	case s.Mode == fraction && o.Requests > 0:
-		r.P, r.W = min(1, o.Performance), o.Requests
-	case s.Mode == declared && o.Sigma > 0:
-		r.W = 1 / (o.Sigma * o.Sigma)
-	case s.Mode != plain:
+func (s *state) report(o learn.Observation) walk.Report {
+	r, ok := s.Mode.Report(o)
+	if !ok {
 		r.W = s.typical()
 	}
 	return r

@@ -151,27 +151,6 @@ func TestOneBadRoundDoesNotMakeItForget(t *testing.T) {
 	}
 }
 
-func TestNoiseThatPersistsIsNotTakenForAChange(t *testing.T) {
-	changes := 0
-	for seed := range uint64(5) {
-		l, env := process(), learntest.NewEnvironment(learntest.Curves()[1], 700+seed)
-		quality := 0.0
-		for range 1000 {
-			quality = 0.7*quality + 0.05*env.Rand.NormFloat64()
-			o := env.Next()
-			// Overloaded seconds come in a row, and hurt most on the slope.
-			o.Performance = max(0, min(1, o.Performance+4*quality*o.Performance*(1-o.Performance)))
-			if err := l.Observe(o); err != nil {
-				t.Fatal(err)
-			}
-		}
-		changes += l.Changes()
-	}
-	if changes > 5 {
-		t.Errorf("%d changes found in 5,000 reports without one", changes)
-	}
-}
-
 func TestSixtyFourKiBAreEnough(t *testing.T) {
 	const learners = 50
 	var held [learners]*gp.Process
@@ -193,25 +172,6 @@ func TestSixtyFourKiBAreEnough(t *testing.T) {
 		t.Errorf("%.0f bytes per learner", each)
 	}
 	runtime.KeepAlive(&held)
-}
-
-func TestAServiceThatDoesNotScaleIsNotPredictedAsIfItDid(t *testing.T) {
-	// At equal a/l this one does worse under more load.
-	p := func(a, load float64) float64 {
-		return 0.9 / (1 + math.Exp(-6*(a/load-0.8))) * (1 - 0.25*math.Log(load/10))
-	}
-	l := fresh()
-	for i := range 600 {
-		load := 10 + 10*math.Abs(math.Sin(float64(i)/11))
-		a := load * (0.6 + 0.6*math.Abs(math.Sin(float64(i)/7)))
-		observe(t, l, 1, a, load, p(a, load))
-	}
-	for _, load := range []float64{10, 15, 20} {
-		b, truth := l.Predict(load, load), p(load, load)
-		if math.Abs(b.Mean-truth) > 0.05 || truth < b.Lower-0.03 || truth > b.Upper+0.03 {
-			t.Errorf("load %v: %+v, truth %v", load, b, truth)
-		}
-	}
 }
 
 func TestNoiseOfNumbersIsEstimatedFromTheReports(t *testing.T) {

@@ -1,6 +1,9 @@
 package gp
 
-import "math"
+import (
+	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+)
 
 const (
 	// near is how many bins on each side count as the neighbourhood of a bin.
@@ -10,52 +13,41 @@ const (
 	loadEffect = 0.1
 )
 
-// leafFit is what the fit knows of one bin: the variance unit of a report of
-// weight 1 and dispersion 1; the dispersion phi; the squares and degrees of
-// freedom that it was estimated from; the mean y and its variance r; its
-// node; and the sums of what the load did.
-type leafFit struct {
-	node                        int
-	unit, phi, squares, freedom float64
-	y, r                        float64
-	ll, lp                      float64
-}
-
 // disperse estimates the noise of each bin's mean: the spread of reports
 // inside the bin and its neighbours, relative to what their weights explain.
 func (f *fit) disperse(bins []bin) {
 	f.leaf = resize(f.leaf, len(bins))
-	f.top = 1
-	if f.mode != fraction {
-		f.top = least
+	f.Top = 1
+	if f.Mode != walk.Fraction {
+		f.Top = learn.Least
 		for i := range bins {
-			f.top = max(f.top, bins[i].P)
+			f.Top = max(f.Top, bins[i].P)
 		}
 	}
 	prior, worth := 1.0, 4.0
-	if f.mode == plain {
+	if f.Mode == walk.Plain {
 		prior, worth = 0.01, 1 // 10% of the value, until the spread is known
 	}
 	sum, freedom := prior*worth, worth
 	for i := range bins {
 		l := &f.leaf[i]
-		l.unit = f.unitAt(f.pilot(bins, i))
-		l.squares, l.freedom, l.ll, l.lp = bins[i].lines()
-		l.squares /= l.unit
+		l.Unit = f.UnitAt(f.pilot(bins, i))
+		l.Squares, l.Freedom, l.LL, l.LP = bins[i].lines()
+		l.Squares /= l.Unit
 	}
 	for i := range bins {
 		l := &f.leaf[i]
-		if l.freedom == 0 && i > 0 && i+1 < len(bins) {
-			l.squares, l.freedom = f.difference(&bins[i-1], &bins[i], &bins[i+1], l.unit)
+		if l.Freedom == 0 && i > 0 && i+1 < len(bins) {
+			l.Squares, l.Freedom = f.difference(&bins[i-1], &bins[i], &bins[i+1], l.Unit)
 		}
-		sum += l.squares
-		freedom += l.freedom
+		sum += l.Squares
+		freedom += l.Freedom
 	}
-	f.phi = f.floor(sum / freedom)
+	f.Phi = f.Floor(sum / freedom)
 	f.local()
 	for i := range bins {
 		l := &f.leaf[i]
-		l.y, l.r = bins[i].P, l.unit*l.phi/bins[i].W
+		l.X, l.Y, l.R = bins[i].X, bins[i].P, l.Unit*l.Phi/bins[i].W
 	}
 }
 
@@ -76,10 +68,10 @@ func (f *fit) difference(a, b, c *bin, unit float64) (squares, freedom float64) 
 // fractions, half a request of each outcome added.
 func (f *fit) pilot(bins []bin, i int) float64 {
 	sum, weight, reach := 0.5, 1.0, 1
-	switch f.mode {
-	case declared:
+	switch f.Mode {
+	case walk.Declared:
 		return bins[i].P
-	case plain:
+	case walk.Plain:
 		sum, weight, reach = 0, 0, near
 	}
 	for j := max(0, i-reach); j <= min(len(bins)-1, i+reach); j++ {
@@ -89,58 +81,27 @@ func (f *fit) pilot(bins []bin, i int) float64 {
 	return sum / weight
 }
 
-// unitAt is the variance of a report of weight 1 and dispersion 1 at p:
-// binomial for fractions, the declared one, or in proportion to p squared.
-func (f *fit) unitAt(p float64) float64 {
-	switch f.mode {
-	case fraction:
-		p = max(1e-6, min(1-1e-6, p))
-		return p * (1 - p)
-	case declared:
-		return 1
-	}
-	p = max(p, 0.05*f.top)
-	return p * p
-}
-
-// floor keeps a fraction's noise at or above the binomial one.
-func (f *fit) floor(phi float64) float64 {
-	if f.mode == fraction {
-		return max(1, phi)
-	}
-	return max(1e-9, phi)
-}
-
 // local sets the dispersion of each bin: that of its neighbourhood mixed with
 // the overall one.
 func (f *fit) local() {
 	const worth = 8
 	n := len(f.leaf)
-	sum, freedom := worth*f.phi, float64(worth)
+	sum, freedom := worth*f.Phi, float64(worth)
 	for j := range min(near, n) {
-		sum += f.leaf[j].squares
-		freedom += f.leaf[j].freedom
+		sum += f.leaf[j].Squares
+		freedom += f.leaf[j].Freedom
 	}
 	for i := range f.leaf {
 		if j := i + near; j < n {
-			sum += f.leaf[j].squares
-			freedom += f.leaf[j].freedom
+			sum += f.leaf[j].Squares
+			freedom += f.leaf[j].Freedom
 		}
 		if j := i - near - 1; j >= 0 {
-			sum -= f.leaf[j].squares
-			freedom -= f.leaf[j].freedom
+			sum -= f.leaf[j].Squares
+			freedom -= f.leaf[j].Freedom
 		}
-		f.leaf[i].phi = f.floor(sum / freedom)
+		f.leaf[i].Phi = f.Floor(sum / freedom)
 	}
-}
-
-// scale is what an effect of the load of 1 does at a place of the given noise
-// and height: nothing where a fraction is 0 or 1, in proportion to a number.
-func (f *fit) scale(unit, p float64) float64 {
-	if f.mode == fraction {
-		return 2 * math.Sqrt(unit)
-	}
-	return max(p, 0.05*f.top)
 }
 
 // effects estimates what the load does at equal a/l: a straight line over
@@ -153,17 +114,17 @@ func (f *fit) effects(bins []bin) {
 		b, l := &bins[i], &f.leaf[i]
 		weight += b.N
 		at += b.N * b.L
-		if l.ll == 0 {
+		if l.LL == 0 {
 			continue
 		}
-		g := f.scale(l.unit, b.P)
-		by := g / (l.r * b.W) // over the variance of one unit of weight
-		info += l.ll * g * by
-		sum += l.lp * by
+		g := f.Scale(l.Unit, b.P)
+		by := g / (l.R * b.W) // over the variance of one unit of weight
+		info += l.LL * g * by
+		sum += l.LP * by
 	}
-	f.effect, f.effectVar, f.loadRef = sum/info, 1/info, at/weight
+	f.Effect, f.EffectVar, f.LoadRef = sum/info, 1/info, at/weight
 	for i := range bins {
 		l := &f.leaf[i]
-		l.y -= f.effect * f.scale(l.unit, bins[i].P) * (bins[i].L - f.loadRef)
+		l.Y -= f.Effect * f.Scale(l.Unit, bins[i].P) * (bins[i].L - f.LoadRef)
 	}
 }

@@ -32,8 +32,7 @@ func (p *Process) Restore(b []byte) error {
 
 // validate refuses what Observe could not have made.
 func (s *state) validate() error {
-	known := s.Mode == fraction || s.Mode == declared || s.Mode == plain
-	if len(s.Bins) > maxBins || !known && len(s.Bins) > 0 {
+	if len(s.Bins) > maxBins || !s.Mode.Known() && len(s.Bins) > 0 {
 		return trimtab.Invalidf("%d bins of mode %.20q", len(s.Bins), s.Mode)
 	}
 	if len(s.Watch.Now) >= block || len(s.Watch.Run) > maxRun {
@@ -44,8 +43,8 @@ func (s *state) validate() error {
 		if i > 0 && s.Bins[i-1].High > b.Low || !(b.Low <= b.High) || math.Abs(b.X) > 200 {
 			return trimtab.Invalidf("bin %d: from %v to %v, mean %v", i, b.Low, b.High, b.X)
 		}
-		if !(b.N > 0 && b.N <= math.MaxInt32 && b.W > 0 && b.XX >= 0 && b.LL >= 0 && b.PP >= 0) {
-			return trimtab.Invalidf("bin %d: %v reports of weight %v", i, b.N, b.W)
+		if err := b.Validate(); err != nil {
+			return fmt.Errorf("bin %d: %w", i, err)
 		}
 	}
 	for _, j := range append(s.Watch.Now[:len(s.Watch.Now):len(s.Watch.Now)], s.Watch.Run...) {

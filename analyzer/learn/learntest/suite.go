@@ -33,6 +33,8 @@ func Run(t *testing.T, make func() learn.Learner) {
 		{"MemoryIsBounded", bounded},
 		{"ADropOfPerformanceIsLearnt", forgets},
 		{"CurvesAreValid", curves},
+		{"AServiceThatDoesNotScaleIsNotPredictedAsIfItDid", unscaled},
+		{"NoiseThatPersistsIsNotTakenForAChange", persistent},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.f(t, make) })
 	}
