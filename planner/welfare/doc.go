@@ -25,6 +25,9 @@
 // what its mean does not need, is not held; and the doubt shrinks with the
 // band. u_j − h_j does not fall with the allocation, so all below holds for it.
 //
+// What an answer leaves over is worth nothing by these; [Secured] spends it on
+// what is not certain.
+//
 // Performance is read as not falling with the allocation (a bound that dips is
 // replaced by its running maximum), and below a curve's first knot it falls
 // linearly to 0: nothing is proven there.

@@ -114,14 +114,17 @@ type levels struct {
 	need []int
 	// spare is what the needs leave.
 	spare int
+	// floor is the least that each may have.
+	floor []int
 	// chose tells that some of several equally badly off were raised.
 	chose bool
 }
 
 func newLevels(s *solver) *levels {
-	l := &levels{solver: s, top: make([]int64, len(s.known)), need: make([]int, len(s.known))}
+	l := &levels{solver: s, top: make([]int64, len(s.known)), need: make([]int, len(s.known)), floor: make([]int, len(s.known))}
 	for i, j := range s.known {
 		l.top[i] = s.of[j].value(s.problem.Workloads[j].Max)
+		l.floor[i] = s.problem.Workloads[j].Min
 	}
 	return l
 }
@@ -131,7 +134,7 @@ func (l *levels) reaches(t int64) bool {
 	l.spare = l.left
 	for i, j := range l.known {
 		w := &l.problem.Workloads[j]
-		l.need[i] = l.of[j].least(min(t, l.top[i]), w.Min, w.Max)
+		l.need[i] = l.of[j].least(min(t, l.top[i]), l.floor[i], w.Max)
 		l.spare -= l.need[i]
 	}
 	return l.spare >= 0
