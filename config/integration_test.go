@@ -4,7 +4,6 @@ package config_test
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 // TestARealPrometheusReadsTheSameLabelValues asks absent(), which answers
@@ -62,12 +62,7 @@ func startPrometheus(t *testing.T) string {
 	if err != nil {
 		t.Skipf("no Prometheus here (%v): apt-get install prometheus", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := loopback.Address(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte("{}\n"), 0o600); err != nil {

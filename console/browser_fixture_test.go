@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 // scene is a console over a real bus, and what publishes to it.
@@ -54,7 +55,7 @@ func newScene(t *testing.T, c console.Config) *scene {
 		Bus: s.bus, Leader: func(context.Context, string) (string, uint64, error) { return "host-a:4711", 3, nil },
 		Ready: s.notReady, Stages: s.stages,
 	})
-	s.serve("127.0.0.1:0")
+	s.serve(loopback.Address(t)) // once more after a cut
 	t.Cleanup(s.cut)
 	return s
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 // natsServer is a nats-server as a process of its own.
@@ -31,12 +32,7 @@ type natsServer struct {
 
 func newServer(t *testing.T, binary string) *natsServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	s := &natsServer{t: t, binary: binary, address: l.Addr().String(), dir: filepath.Join(t.TempDir(), "store")}
+	s := &natsServer{t: t, binary: binary, address: loopback.Address(t), dir: filepath.Join(t.TempDir(), "store")}
 	t.Cleanup(func() { s.kill() })
 	return s
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 // tool finds a program of Debian's, or skips with the proof that it is absent.
@@ -25,8 +27,8 @@ func tool(t *testing.T, name, debian string) string {
 	return path
 }
 
-// freeLoopback returns an address that nobody listens on.
-func freeLoopback(t *testing.T) string { return freePort(t) }
+// freeLoopback returns an address that nobody listens on, nor will.
+func freeLoopback(t *testing.T) string { return loopback.Address(t) }
 
 // example copies a file of deploy/examples into dir with texts replaced, each
 // of which must be there.

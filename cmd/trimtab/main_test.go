@@ -7,13 +7,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 // TestMain lets the test binary be trimtab, for scripts and for the children
@@ -36,17 +37,43 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	setup := func(e *testscript.Env) error { e.Setenv("RULES", rules); return nil }
+	setup := func(e *testscript.Env) error {
+		e.Setenv("RULES", rules)
+		return addresses(t, e)
+	}
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setup, Cmds: map[string]func(*testscript.TestScript, bool, []string){
 		"waitready": func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/-/ready") },
 		"waitplan":  func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/api/v1/plan") },
 	}})
 }
 
+// addresses gives a script $WEB and $OTLP to listen on, in its environment and
+// in its files.
+func addresses(t *testing.T, e *testscript.Env) error {
+	given := map[string]string{"WEB": loopback.Address(t), "OTLP": loopback.Address(t)}
+	files, err := filepath.Glob(filepath.Join(e.WorkDir, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for name, address := range given {
+		e.Setenv(name, address)
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(file, bytes.ReplaceAll(b, []byte("$"+name), []byte(address)), 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // waitFor is the script command that returns when TRIMTAB_URL answers 200 at
 // path.
 func waitFor(ts *testscript.TestScript, path string) {
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for {
 		resp, err := http.Get(ts.Getenv("TRIMTAB_URL") + path)
 		if err == nil {
@@ -58,8 +85,7 @@ func waitFor(ts *testscript.TestScript, path string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("wait for %s: %v %v", path, resp, err)
 		}
-		// Another process: there is no channel to wait on.
-		runtime.Gosched()
+		<-time.After(20 * time.Millisecond) // another process, which needs the processor
 	}
 }
 

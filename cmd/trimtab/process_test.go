@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 // program is `trimtab run` as a process of its own, with a directory that
@@ -42,31 +41,11 @@ type program struct {
 	as   *syscall.Credential
 }
 
-// freePort returns an address that was free a moment ago.
-func freePort(t testing.TB) string {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		l.Close()
-		if _, again := givenPorts.LoadOrStore(address, true); !again {
-			return address
-		}
-	}
-}
-
-// givenPorts are those that were free once: the kernel may name one again
-// before its owner listens.
-var givenPorts sync.Map
-
 // prepare writes the configuration of two workloads that share one core; more
 // is added at its top level.
 func prepare(t *testing.T, q quotas, more string) *program {
 	t.Helper()
-	p := &program{T: t, dir: t.TempDir(), q: q, web: freePort(t), otlp: freePort(t), http: freePort(t), jaeger: freePort(t), nats: freePort(t)}
+	p := &program{T: t, dir: t.TempDir(), q: q, web: loopback.Address(t), otlp: loopback.Address(t), http: loopback.Address(t), jaeger: loopback.Address(t), nats: loopback.Address(t)}
 	p.text = fmt.Sprintf(`
 pool: {cpu: 1, unit: 0.01, step: 0.1}
 objective: egalitarian

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 // startPrometheus runs Debian's prometheus on a free loopback port, scraping
@@ -35,7 +35,7 @@ func startPrometheus(t *testing.T, target string) string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := loopback.Address(t)
 	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=error")
 	if testing.Verbose() {
 		cmd.Stderr = os.Stderr
@@ -57,16 +57,6 @@ func startPrometheus(t *testing.T, target string) string {
 		return r.StatusCode == http.StatusOK
 	})
 	return url
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // eventually asks ok every 50 ms for at most two minutes.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 const nobody = "127.0.0.1:1" // no receiver: spans are lost, requests are not
@@ -120,14 +120,7 @@ func TestAServiceAnswersAndCounts(t *testing.T) {
 
 func TestTwoComponentsThatCallEachOtherEnd(t *testing.T) {
 	front, stock := valid(), valid()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	front.Listen = free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	front.Listen = loopback.Address(t)
 	stock.Calls = "http://" + front.Listen + LeafPath
 	front.Calls = running(t, stock) + "/"
 	url := running(t, front)
