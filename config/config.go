@@ -107,6 +107,16 @@ type Group struct {
 	Weight float64 `yaml:"weight"`
 	// What its members get together before anything is shared by weight, as far as they need it, in cores or workers.
 	Guarantee float64 `yaml:"guarantee"`
+	// The same of the further resources of the pool.
+	Guarantees Guarantees `yaml:"guarantees"`
+}
+
+// Guarantees are what is guaranteed of the resources beside the first.
+type Guarantees struct {
+	// Memory that is guaranteed, where the pool shares memory.
+	Memory Bytes `yaml:"memory"`
+	// What is guaranteed of the resources that the pool names, such as llc: 4.
+	Resources map[string]float64 `yaml:"resources"`
 }
 
 // Guard bounds what the planner may do after every policy.
@@ -281,6 +291,8 @@ type Workload struct {
 	Group string `yaml:"group"`
 	// What it gets before anything is shared by weight, as far as it needs it, in cores or workers: for njc, resource-fair and drf.
 	Guarantee float64 `yaml:"guarantee"`
+	// The same of the further resources of the pool: for drf.
+	Guarantees Guarantees `yaml:"guarantees"`
 	// How it is found in spans, metrics and alerts.
 	Match Match `yaml:"match"`
 	// PromQL for its load in requests per second. Left out: the rate of its spans.

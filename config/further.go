@@ -82,6 +82,67 @@ func (m *MemoryBounds) bounds() Bounds {
 	return Bounds{Min: float64(m.Min), Max: float64(m.Max), Default: float64(m.Default)}
 }
 
+// Of returns what is guaranteed of one resource beside the first, in its unit;
+// 0: nothing.
+func (g *Guarantees) Of(resource string) float64 {
+	if resource == memory {
+		return float64(g.Memory)
+	}
+	return g.Resources[resource]
+}
+
+// given lists what is guaranteed, with the keys under which it stands.
+func (g *Guarantees) given() map[string]Share {
+	out := map[string]Share{}
+	if g.Memory != 0 {
+		out["memory"] = Share{Name: memory, Capacity: float64(g.Memory)}
+	}
+	for name, v := range g.Resources {
+		out["resources."+name] = Share{Name: name, Capacity: v}
+	}
+	return out
+}
+
+// guarantees checks what is guaranteed of further resources at a place in the
+// file, and adds it up by resource.
+func (v *validator) guarantees(at string, g *Guarantees, k *Knob, sums map[string]float64) {
+	all := g.given()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		where, s := at+".guarantees."+key, all[key]
+		pooled := v.config.Pool.Resources[s.Name]
+		if s.Name == memory {
+			pooled = float64(v.config.Pool.Memory)
+		}
+		turned := true
+		if k != nil {
+			_, turned = k.BoundsOf(s.Name)
+		}
+		switch {
+		case pooled == 0:
+			v.fail(where, fmt.Sprintf("the pool shares no %q", clip(s.Name)), "what is guaranteed must be shared: name it under pool, or remove the key")
+		case !(s.Capacity > 0 && s.Capacity <= 1e15):
+			v.fail(where, fmt.Sprintf("guarantee is %v, want more than 0 and at most 1e15", s.Capacity), "write the amount in the resource's unit, or remove the key")
+		case !turned:
+			v.fail(where, "its knob has no "+clip(s.Name), "write bounds of it in the knob, such as {min: …}, or remove the key")
+		}
+		sums[s.Name] += s.Capacity
+	}
+}
+
+// guaranteedSums refuses more guarantees than there is.
+func (v *validator) guaranteedSums(sums map[string]float64) {
+	for _, s := range v.config.Pool.Shares()[min(1, len(v.config.Pool.Shares())):] {
+		if sums[s.Name] <= s.Capacity*(1+1e-9) {
+			continue
+		}
+		at := "pool." + s.Name
+		if s.Name != memory {
+			at = "pool.resources." + s.Name
+		}
+		v.fail(at, fmt.Sprintf("the guarantees of %s add up to %s, more than the capacity %s", s.Name, amount(s.Name, sums[s.Name]), amount(s.Name, s.Capacity)), "lower some guarantee or raise the capacity")
+	}
+}
+
 // fillFurther sets what was left out of the bounds on further resources.
 func (k *Knob) fillFurther(p *Pool) {
 	for _, s := range p.Shares() {

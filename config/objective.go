@@ -152,7 +152,7 @@ func (c *Config) sharesByGroup() bool {
 // groups checks the groups, and those that workloads name.
 func (v *validator) groups() {
 	c, paths := v.config, map[string]bool{}
-	sum := 0.0
+	sum, further := 0.0, map[string]float64{}
 	for i := range c.Groups {
 		g, at := &c.Groups[i], fmt.Sprintf("groups[%d]", i)
 		if v.has(at + ".path") {
@@ -169,6 +169,9 @@ func (v *validator) groups() {
 		}
 		if v.guarantee(at+".guarantee", g.Guarantee); !strings.Contains(g.Path, "/") {
 			sum += g.Guarantee
+			v.guarantees(at, &g.Guarantees, nil, further)
+		} else {
+			v.guarantees(at, &g.Guarantees, nil, map[string]float64{})
 		}
 	}
 	named := map[string]bool{}
@@ -182,6 +185,9 @@ func (v *validator) groups() {
 		}
 		if v.guarantee(at+".guarantee", w.Guarantee); w.Group == "" {
 			sum += w.Guarantee
+			v.guarantees(at, &w.Guarantees, &w.Knob, further)
+		} else {
+			v.guarantees(at, &w.Guarantees, &w.Knob, map[string]float64{})
 		}
 		if !c.sharesByGroup() && (w.Group != "" || w.Guarantee > 0) {
 			key := at + ".group"
@@ -191,6 +197,7 @@ func (v *validator) groups() {
 			v.warn(key, fmt.Sprintf("objective %s knows no groups and guarantees", clip(c.Objective)), "they count for njc, resource-fair and drf")
 		}
 	}
+	v.guaranteedSums(further)
 	for i := range c.Groups {
 		if path := c.Groups[i].Path; path != "" && !named[path] {
 			v.warn(fmt.Sprintf("groups[%d].path", i), fmt.Sprintf("no workload is in group %q", clip(path)), "write group: "+clip(path)+" in a workload, or remove it")

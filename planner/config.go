@@ -83,6 +83,8 @@ type GroupConfig struct {
 	// Guarantee is what its members get before anybody is served by weight, as
 	// far as they demand it, in the resource's unit.
 	Guarantee float64
+	// Others are its guarantees of the further resources of the pool, by name.
+	Others map[string]float64
 }
 
 // WorkloadConfig declares one workload.
@@ -257,6 +259,11 @@ func (c Config) validateGroups() error {
 			return trimtab.Invalidf("planner: group %.40q: want a path of its own", g.Path)
 		case g.Weight != 0 && !positive(g.Weight) || g.Guarantee != 0 && !positive(g.Guarantee):
 			return trimtab.Invalidf("planner: group %s: weight %v, guarantee %v: want finite numbers > 0, or none", g.Path, g.Weight, g.Guarantee)
+		}
+		for name, v := range g.Others {
+			if !positive(v) || !slices.ContainsFunc(c.Others, func(r Resource) bool { return r.Name == name }) {
+				return trimtab.Invalidf("planner: group %s: guarantee %v of %.40q: want a finite number > 0 of a resource that the pool shares", g.Path, v, name)
+			}
 		}
 		seen[g.Path] = true
 	}

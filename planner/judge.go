@@ -15,7 +15,13 @@ func (p *Planner) groupsOf() []Group {
 		if weight == 0 {
 			weight = 1
 		}
-		out = append(out, Group{Path: g.Path, Weight: weight, Guarantee: downUnits(g.Guarantee, p.cfg.Unit)})
+		group := Group{Path: g.Path, Weight: weight, Guarantee: downUnits(g.Guarantee, p.cfg.Unit)}
+		if len(g.Others) > 0 {
+			for _, r := range p.resources[1:] {
+				group.Others = append(group.Others, downUnits(g.Others[r.Name], r.Unit))
+			}
+		}
+		out = append(out, group)
 	}
 	slices.SortFunc(out, func(a, b Group) int { return cmp.Compare(a.Path, b.Path) })
 	return out

@@ -33,6 +33,9 @@ type Group struct {
 	// Guarantee is what its members get before anybody is served by weight, in
 	// units, as far as they demand it.
 	Guarantee int
+	// Others are its guarantees of the further resources of a [Question], in
+	// their order; nil: none.
+	Others []int
 }
 
 // Workload is what a policy knows of one workload.

@@ -19,7 +19,7 @@ type Question struct {
 	Resources []Pooled
 	// Workloads are in order of name.
 	Workloads []Claim
-	// Groups are as in [Problem]; their guarantees are of the first resource.
+	// Groups are as in [Problem]; with guarantees of each resource.
 	Groups []Group
 	// Stop is as in [Problem].
 	Stop func() bool

@@ -18,11 +18,11 @@ func policyOf(cfg *config.Config) (planner.Policy, error) {
 	case "njc":
 		return fair.NJCPolicy{LoadWeight: p.LoadWeight}, nil
 	case "egalitarian":
-		return welfare.Egalitarian{Optimism: p.Optimism, LoadWeight: p.LoadWeight}, nil
+		return welfare.Secured{Objective: welfare.Egalitarian{Optimism: p.Optimism, LoadWeight: p.LoadWeight}}, nil
 	case "social":
-		return welfare.Social{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}, nil
+		return welfare.Secured{Objective: welfare.Social{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}}, nil
 	case "nash":
-		return welfare.Nash{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}, nil
+		return welfare.Secured{Objective: welfare.Nash{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}}, nil
 	case "resource-fair":
 		return fair.ResourceFair{}, nil
 	case "drf":
@@ -33,8 +33,8 @@ func policyOf(cfg *config.Config) (planner.Policy, error) {
 		if err != nil {
 			return nil, fmt.Errorf("objective %s: %w", cfg.Objective, err)
 		}
-		return welfare.Own{Title: cfg.Objective, Least: least, Scale: scale,
-			Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}, nil
+		return welfare.Secured{Objective: welfare.Own{Title: cfg.Objective, Least: least, Scale: scale,
+			Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}}, nil
 	}
 	return nil, trimtab.Invalidf("objective %q", cfg.Objective)
 }
@@ -44,7 +44,16 @@ func policyOf(cfg *config.Config) (planner.Policy, error) {
 func entitle(c *planner.Config, cfg *config.Config) error {
 	c.Exploration = cfg.Planning.Exploration
 	for _, g := range cfg.Groups {
-		c.Groups = append(c.Groups, planner.GroupConfig{Path: g.Path, Weight: g.Weight, Guarantee: g.Guarantee})
+		group := planner.GroupConfig{Path: g.Path, Weight: g.Weight, Guarantee: g.Guarantee}
+		for _, r := range c.Others {
+			if v := g.Guarantees.Of(r.Name); v > 0 {
+				if group.Others == nil {
+					group.Others = map[string]float64{}
+				}
+				group.Others[r.Name] = v
+			}
+		}
+		c.Groups = append(c.Groups, group)
 	}
 	var worths []func(float64) float64
 	if _, _, own := cfg.Own(); own {

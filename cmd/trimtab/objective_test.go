@@ -1,10 +1,12 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -52,7 +54,7 @@ func TestTheOperatorsObjectiveCountsAShareOfItsMost(t *testing.T) {
 		t.Fatal(err)
 	}
 	// web weighs 3, api 1: what web is worth at its SLO is the most there is.
-	if o := p.Policy.(welfare.Own); o.Scale != 3 || o.Least {
+	if o := p.Policy.(welfare.Secured).Objective.(welfare.Own); o.Scale != 3 || o.Least {
 		t.Errorf("%+v", o)
 	}
 	if web, api := p.Workloads[0].Worth(0.9), p.Workloads[1].Worth(0.9); web != 1 || api < 0.333 || api > 0.334 {
@@ -75,6 +77,39 @@ func TestGroupsGuaranteesAndPlanningReachThePlanner(t *testing.T) {
 	// A reload that changes them is one that the planner must hear of.
 	if planned(cfg) == planned(shopWith(t, "objective: njc")) || !strings.Contains(planned(cfg), "shop/front") {
 		t.Error("planned does not tell them apart")
+	}
+}
+
+func TestGuaranteesOfFurtherResourcesReachThePlanner(t *testing.T) {
+	read := func(name string) (*config.Config, planner.Config) {
+		t.Helper()
+		text, err := os.ReadFile("../../config/testdata/good/several.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Parse("several.yaml", []byte(strings.Replace(string(text), "llc: 4", "llc: "+name, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plannerConfig(cfg)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg, p
+	}
+	cfg, p := read("4")
+	if g := p.Groups[0]; g.Others["memory"] != 8<<30 || len(g.Others) != 1 {
+		t.Errorf("group %+v", g)
+	}
+	if w := p.Workloads[0]; w.Guarantee != 1 || w.Others["memory"].Guarantee != 2<<30 || w.Others["llc"].Guarantee != 4 {
+		t.Errorf("%+v", w)
+	}
+	other, _ := read("5")
+	if planned(cfg) == planned(other) {
+		t.Error("a reload that changes them is not one that the planner hears of")
 	}
 }
 

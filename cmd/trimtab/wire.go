@@ -119,7 +119,7 @@ func planned(cfg *config.Config) string {
 	fmt.Fprintf(&b, "%+v %+v\n", cfg.Planning, cfg.Groups)
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
-		fmt.Fprintf(&b, "%s %s %s %v %s %v %s %v %v %+v", w.Name, w.Class, w.Mode, w.Weight, w.Group, w.Guarantee, w.Utility, w.SLO, w.Knob.Cgroup, w.Knob.Process)
+		fmt.Fprintf(&b, "%s %s %s %v %s %v %v %s %v %v %+v", w.Name, w.Class, w.Mode, w.Weight, w.Group, w.Guarantee, w.Guarantees, w.Utility, w.SLO, w.Knob.Cgroup, w.Knob.Process)
 		b.WriteString(" " + boundsText(cfg, w) + "\n")
 	}
 	return b.String()
@@ -287,7 +287,7 @@ func plannerConfig(cfg *config.Config) (planner.Config, error) {
 				if out.Others == nil {
 					out.Others = map[string]planner.Bounds{}
 				}
-				out.Others[s.Name] = planner.Bounds{Min: b.Min, Max: b.Max, Default: b.Default}
+				out.Others[s.Name] = planner.Bounds{Min: b.Min, Max: b.Max, Default: b.Default, Guarantee: w.Guarantees.Of(s.Name)}
 			}
 		}
 		c.Workloads = append(c.Workloads, out)

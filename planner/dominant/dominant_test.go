@@ -125,6 +125,24 @@ func TestAGuaranteeComesBeforeTheWeights(t *testing.T) {
 	}
 }
 
+func TestAGuaranteeOfAFurtherResourceComesBeforeTheWeights(t *testing.T) {
+	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 1000), pooled("memory", 100), pooled("llc", 100)},
+		Workloads: []planner.Claim{claim("a", 1, 60, 60, 60), claim("b", 9, 100, 100, 100)}}
+	q.Workloads[0].Wants[1].Guarantee = 40
+	if s := share(t, q); s.Units[0][1] != 40 || s.Units[1][1] != 60 {
+		t.Errorf("units %v, want 40 of memory for a", s.Units)
+	}
+	q.Workloads[0].Wants[1].Guarantee, q.Workloads[0].Group = 0, "g"
+	q.Groups = []planner.Group{{Path: "g", Weight: 1, Others: []int{0, 50}}}
+	if s := share(t, q); s.Units[0][2] != 50 || s.Units[1][2] != 50 {
+		t.Errorf("units %v, want the group's 50 of llc for its only member", s.Units)
+	}
+	q.Groups[0].Others = []int{70}
+	if s := share(t, q); s.Units[0][1] != 60 {
+		t.Errorf("units %v, want the 60 of memory that a demands, not the 70 of its group", s.Units)
+	}
+}
+
 func TestMinimumsThatDoNotFitAreInfeasible(t *testing.T) {
 	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 10)}, Workloads: []planner.Claim{claim("a", 1, 20)}}
 	q.Workloads[0].Wants[0].Min = 11
@@ -172,7 +190,7 @@ func draw(t *rapid.T, scale int) *planner.Question {
 		q.Workloads = append(q.Workloads, c)
 	}
 	if rapid.Bool().Draw(t, "groups") {
-		q.Groups = []planner.Group{{Path: "a", Weight: 3, Guarantee: scale}, {Path: "a/b", Weight: 0.5}}
+		q.Groups = []planner.Group{{Path: "a", Weight: 3, Guarantee: scale, Others: []int{scale}}, {Path: "a/b", Weight: 0.5}}
 	}
 	return q
 }
@@ -279,7 +297,7 @@ func TestTheAnswerIsTheFillingByDefinition(t *testing.T) {
 			}
 		}
 		for i := range q.Groups {
-			q.Groups[i].Guarantee = 0
+			q.Groups[i].Guarantee, q.Groups[i].Others = 0, nil
 		}
 		s, err := dominant.Policy{}.Share(q)
 		if err != nil {

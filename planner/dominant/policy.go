@@ -120,9 +120,7 @@ func (p *pool) guarantee() {
 			d := t.demand * t.rate[r]
 			floors[i] = math.Max(t.floor[r], math.Min(d, float64(p.q.Workloads[i].Wants[r].Guarantee)/of.Capacity))
 		}
-		if r == 0 {
-			p.guaranteeGroups(floors)
-		}
+		p.guaranteeGroups(r, floors)
 		for i := range p.tenants {
 			least += p.tenants[i].floor[r]
 			sum += floors[i] - p.tenants[i].floor[r]
@@ -139,11 +137,18 @@ func (p *pool) guarantee() {
 	}
 }
 
-// guaranteeGroups divides each group's guarantee of the first resource among
-// the workloads below it, by weight, as far as they demand it.
-func (p *pool) guaranteeGroups(floors []float64) {
+// guaranteeGroups divides each group's guarantee of resource r among the
+// workloads below it, by weight, as far as they demand it.
+func (p *pool) guaranteeGroups(r int, floors []float64) {
 	for _, g := range p.q.Groups {
-		if g.Guarantee <= 0 {
+		units := g.Guarantee
+		if r > 0 {
+			units = 0
+			if r <= len(g.Others) {
+				units = g.Others[r-1]
+			}
+		}
+		if units <= 0 {
 			continue
 		}
 		var below []int
@@ -152,13 +157,13 @@ func (p *pool) guaranteeGroups(floors []float64) {
 				below = append(below, i)
 			}
 		}
-		level := waterline(float64(g.Guarantee)/p.q.Resources[0].Capacity, len(below), func(k int) (weight, most float64) {
+		level := waterline(float64(units)/p.q.Resources[r].Capacity, len(below), func(k int) (weight, most float64) {
 			t := &p.tenants[below[k]]
-			return t.weight, t.demand * t.rate[0]
+			return t.weight, t.demand * t.rate[r]
 		})
 		for _, i := range below {
 			t := &p.tenants[i]
-			floors[i] = math.Max(floors[i], math.Min(level*t.weight, t.demand*t.rate[0]))
+			floors[i] = math.Max(floors[i], math.Min(level*t.weight, t.demand*t.rate[r]))
 		}
 	}
 }
