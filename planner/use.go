@@ -14,8 +14,9 @@ import (
 //
 //	limit = margin · max(use) · max(1, load to come / max(load))
 //
-// It is advice, and only where the SLO is met: who misses it without a limit
-// lacks something else, and may use little just because of that.
+// It is advice, and only where the SLO was met, in the mean and at last: who
+// misses it without a limit lacks something else, and may use little just
+// because of that.
 
 const (
 	// margin is what a limit leaves above the most that was used: use is a mean
@@ -32,12 +33,27 @@ type use struct {
 	spells []spell // oldest first
 }
 
-// spell is the most of an hour.
+// spell is an hour: the most cores and load, and the performance.
 type spell struct {
 	from, last  time.Time
 	reports     int
 	cores, load float64
+	// sum, least and best are of the performance of the reports.
+	sum, least, best float64
 }
+
+// add joins two spells.
+func (s *spell) add(o spell) {
+	if s.reports == 0 {
+		*s = o
+		return
+	}
+	s.last, s.reports, s.sum = o.last, s.reports+o.reports, s.sum+o.sum
+	s.cores, s.load = math.Max(s.cores, o.cores), math.Max(s.load, o.load)
+	s.least, s.best = math.Min(s.least, o.least), math.Max(s.best, o.best)
+}
+
+func (s *spell) mean() float64 { return s.sum / float64(s.reports) }
 
 // take enters what an estimate says of the use, once for each measurement.
 func (u *use) take(now time.Time, e *trimtab.Estimate) {
@@ -52,38 +68,31 @@ func (u *use) take(now time.Time, e *trimtab.Estimate) {
 		if at.After(now) {
 			at = now // a clock that was ahead must not keep the next one from being heard
 		}
-		u.enter(at, in.Value, e.Load.Now)
+		p := *e.Performance
+		u.enter(spell{from: at, last: at, reports: 1, cores: in.Value, load: e.Load.Now, sum: p, least: p, best: p})
 	}
 }
 
-func (u *use) enter(at time.Time, cores, load float64) {
+func (u *use) enter(s spell) {
 	n := len(u.spells)
-	if n > 0 && !at.After(u.spells[n-1].last) {
+	switch {
+	case n > 0 && !s.last.After(u.spells[n-1].last):
 		return
+	case n > 0 && s.last.Sub(u.spells[n-1].from) < spellTime:
+		u.spells[n-1].add(s)
+		return
+	case n == maxSpells:
+		u.spells = u.spells[1:]
 	}
-	if n == 0 || at.Sub(u.spells[n-1].from) >= spellTime {
-		if n == maxSpells {
-			u.spells = u.spells[1:]
-		}
-		u.spells = append(u.spells, spell{from: at})
-		n = len(u.spells)
-	}
-	s := &u.spells[n-1]
-	s.last, s.reports = at, s.reports+1
-	s.cores, s.load = math.Max(s.cores, cores), math.Max(s.load, load)
+	u.spells = append(u.spells, s)
 }
 
-// most sums up the spells of the last day.
-func (u *use) most(now time.Time) (all spell) {
+// day sums up the spells of the last day.
+func (u *use) day(now time.Time) (all spell) {
 	for _, s := range u.spells {
-		if now.Sub(s.last) > maxSpells*spellTime {
-			continue
+		if now.Sub(s.last) <= maxSpells*spellTime {
+			all.add(s)
 		}
-		if all.reports == 0 {
-			all.from = s.from
-		}
-		all.last, all.reports = s.last, all.reports+s.reports
-		all.cores, all.load = math.Max(all.cores, s.cores), math.Max(all.load, s.load)
 	}
 	return all
 }
@@ -93,11 +102,11 @@ func (u *use) most(now time.Time) (all spell) {
 // raise it.
 func (r *decision) advise() {
 	for _, s := range r.seats {
-		if s.resource != 0 || s.of.Name != "cpu" || s.Mode != trimtab.Recommend || !s.free || s.curve.Eval(s.now).Mean < s.SLO {
+		if s.resource != 0 || s.of.Name != "cpu" || s.Mode != trimtab.Recommend || !s.free {
 			continue
 		}
-		seen := s.use.most(r.now)
-		if seen.reports < enoughUses {
+		seen, last := s.use.day(r.now), s.estimate.Performance
+		if seen.reports < enoughUses || seen.mean() < s.SLO || last == nil || *last < s.SLO {
 			continue
 		}
 		load := seen.load
@@ -117,10 +126,13 @@ func (r *decision) advise() {
 
 // limitReason says why a limit is advised to who has none.
 func (r *decision) limitReason(s *seat, why trimtab.Reason) trimtab.Reason {
-	at := s.curve.Eval(s.now)
+	seen, coming := &s.seen, ""
+	if l := s.estimate.Load; l != nil && l.Upper > seen.load {
+		coming = fmt.Sprintf(" (up to %.3g are expected)", l.Upper)
+	}
 	why.Target, why.Binding = &s.limit, "use"
-	why.Summary = fmt.Sprintf("%s: it has no limit, and one of %s would leave half as much again as it was seen to use: at most %.3g at up to %.3g requests/s, in %d reports over %v, with a performance of %.3g (%.3g to %.3g) for an SLO of %.3g; how it does under a limit was not seen",
-		s.Name, trimtab.Units(s.limit), s.seen.cores, s.seen.load, s.seen.reports, s.seen.last.Sub(s.seen.from).Round(time.Second),
-		at.Mean, at.Lower, at.Upper, s.SLO)
+	why.Summary = fmt.Sprintf("%s: it has no limit, and one of %s would leave half as much again as it was seen to use: at most %.3g at up to %.3g requests/s%s, in %d reports over %v, with a performance of %.3g (%.3g to %.3g) for an SLO of %.3g; how it does under a limit was not seen",
+		s.Name, trimtab.Units(s.limit), seen.cores, seen.load, coming, seen.reports, seen.last.Sub(seen.from).Round(time.Second),
+		seen.mean(), seen.least, seen.best, s.SLO)
 	return why
 }

@@ -77,7 +77,7 @@ func TestWhoHasNoLimitIsRecommendedOneByWhatItWasSeenToUse(t *testing.T) {
 		if a.Mode != trimtab.Recommend || !a.Expect.Unlimited || math.Abs(a.Set.Value-1.2) > 0.011 || a.Why.Binding != "use" {
 			t.Errorf("%s: %+v, want half as much again as 0.8", policy.Name(), a)
 		}
-		for _, word := range []string{"no limit", "at most 0.8 at up to 100 requests/s", "12 reports", "0.99 (0.97 to 0.995)", "SLO of 0.95", "was not seen"} {
+		for _, word := range []string{"no limit", "at most 0.8 at up to 100 requests/s", "12 reports", "0.99 (0.99 to 0.99)", "SLO of 0.95", "was not seen"} {
 			if !strings.Contains(a.Why.Summary, word) {
 				t.Errorf("%s: %q does not say %q", policy.Name(), a.Why.Summary, word)
 			}
