@@ -45,14 +45,14 @@ func (w *workload) hold(now time.Time) (why, kind string) {
 // time (zero: not in the latest report).
 func (w *workload) lacks(now time.Time, name, from string, at time.Time, q trimtab.Quantity) (why, kind string) {
 	if m := w.missing[q]; m != nil && from == FromPrometheus && m.Time.After(at) {
-		return fmt.Sprintf("no %s from %s since %s: %s", name, m.Source, stamp(m.Time), m.Missing), name + " missing"
+		return fmt.Sprintf("no %s from %s for %v: %s", name, m.Source, whole(now.Sub(m.Time)), m.Missing), name + " missing"
 	}
-	since, word := at, "since"
+	since, word := at, "for"
 	if at.IsZero() {
 		if since = w.last.at; since.IsZero() {
-			since, word = w.since, "yet, waiting since"
+			since, word = w.since, "yet, waiting for"
 		} else {
-			return fmt.Sprintf("no %s from %s in the interval to %s", name, from, stamp(since)), name + " absent"
+			return fmt.Sprintf("no %s from %s in the latest report, of %v ago", name, from, whole(now.Sub(since))), name + " absent"
 		}
 	}
 	age := now.Sub(since)
@@ -60,14 +60,15 @@ func (w *workload) lacks(now time.Time, name, from string, at time.Time, q trimt
 	rounds := float64(age) / float64(w.config.Round)
 	switch {
 	case age > time.Duration(w.config.StaleAfter)*w.config.Round:
-		return fmt.Sprintf("no %s from %s %s %s, stale after %d rounds", name, from, word, stamp(since), w.config.StaleAfter), name + " stale"
-	case age > late || word != "since":
-		return fmt.Sprintf("no %s from %s %s %s, %.0f rounds", name, from, word, stamp(since), math.Ceil(rounds)), name + " late"
+		return fmt.Sprintf("no %s from %s %s %v, stale after %d rounds", name, from, word, whole(age), w.config.StaleAfter), name + " stale"
+	case age > late || word != "for":
+		return fmt.Sprintf("no %s from %s %s %v, %.0f rounds", name, from, word, whole(age), math.Ceil(rounds)), name + " late"
 	}
 	return "", ""
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// whole is an age for people: whole seconds, never negative.
+func whole(age time.Duration) time.Duration { return max(0, age).Round(time.Second) }
 
 // estimate says all that is known at now.
 func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Estimate {

@@ -69,6 +69,25 @@ func TestAHeldWorkloadIsExplainedByWhatIsKnownNow(t *testing.T) {
 	}
 }
 
+func TestARefusedApplyHoldsNobodyAndFreesNobody(t *testing.T) {
+	v := testView()
+	p := plan(1, 2)
+	p.Actions, p.Held = nil, map[string]string{"shop": "no spans"}
+	v.Observe(p)
+	refused := plan(2, 2)
+	refused.Cause, refused.Actions, refused.Held = "apply 2-1 refused: the state has changed", nil, map[string]string{"batch": "found 3, the plan expected 2"}
+	v.Observe(refused)
+	if e, _ := v.Explain("shop", 0, noon); e.Decision != "hold: no spans" {
+		t.Errorf("shop: %s", e.Decision)
+	}
+	if e, _ := v.Explain("batch", 0, noon); strings.Contains(e.Decision, "expected") {
+		t.Errorf("batch: %s", e.Decision)
+	}
+	if v.Rounds() != 1 || v.Applied("2-1") == nil || v.Status(noon).Cause != refused.Cause {
+		t.Errorf("%d rounds, answered %v", v.Rounds(), v.Applied("2-1"))
+	}
+}
+
 func TestSumsDoNotShowWhatAddingLeavesBehind(t *testing.T) {
 	v := testView()
 	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "a", Now: trimtab.Units(.1)}, {Target: "b", Now: trimtab.Units(.2)}}})

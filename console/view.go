@@ -262,7 +262,8 @@ func (v *View) observePlan(p *trimtab.Plan) {
 		v.refute(p)
 	}
 	v.plan, v.planHeard = p, time.Now()
-	if strings.HasPrefix(p.Cause, "apply ") {
+	asked := strings.HasPrefix(p.Cause, "apply ")
+	if asked {
 		v.answer(p)
 	}
 	if len(p.Actions) > 0 {
@@ -271,14 +272,8 @@ func (v *View) observePlan(p *trimtab.Plan) {
 	if p.Audit != nil {
 		v.fair = p
 	}
-	if id := p.ID(); id != v.round {
-		v.rounds++
-		v.roundBefore, v.round = v.round, id
-	}
-	for name, why := range p.Held {
-		if s := v.state(name); s != nil {
-			s.holdBy(v.roundBefore, v.round, why, p.Time)
-		}
+	if !asked {
+		v.hold(p)
 	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
@@ -292,6 +287,20 @@ func (v *View) observePlan(p *trimtab.Plan) {
 		v.decide(s, p, *a)
 	}
 	v.book.passed(p)
+}
+
+// hold notes whom a round holds. The answer to an apply command is none: what
+// it names was not as the command expected.
+func (v *View) hold(p *trimtab.Plan) {
+	if id := p.ID(); id != v.round {
+		v.rounds++
+		v.roundBefore, v.round = v.round, id
+	}
+	for name, why := range p.Held {
+		if s := v.state(name); s != nil {
+			s.holdBy(v.roundBefore, v.round, why, p.Time)
+		}
+	}
 }
 
 // answer notes a step of a plan that answers an apply command.

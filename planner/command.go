@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -74,6 +75,10 @@ func by(c *trimtab.Command) string {
 	}
 	return c.By
 }
+
+// answersApply reports whether a plan is the answer to an apply command: it
+// holds nobody, it says what is not as the command expected.
+func answersApply(p *trimtab.Plan) bool { return strings.HasPrefix(p.Cause, "apply ") }
 
 // apply carries out the recommended actions of an earlier plan, once, as a
 // plan of its own: shrinks first, grows as they are confirmed. When the plan

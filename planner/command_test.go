@@ -45,6 +45,11 @@ func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
 	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || got.Held["a"] == "" || !strings.Contains(got.Cause, "refused") {
 		t.Errorf("applied to another state: %+v", got)
 	}
+	p.Counts(func(name string, value float64, _ ...string) {
+		if name == "trimtab_planner_held_workloads" && value != 0 {
+			t.Errorf("a refused apply counts %v workloads as held", value)
+		}
+	})
 	p, plan = fresh()
 	barred := holding(t0.Add(time.Second), 1, 1, equal)
 	barred.Targets[0].Barred = "the file is read-only"

@@ -33,7 +33,9 @@ func (c *counts) action(m trimtab.Mode, rise bool) {
 
 func (c *counts) plan(p *trimtab.Plan) {
 	c.plans++
-	c.held = len(p.Held)
+	if !answersApply(p) {
+		c.held = len(p.Held)
+	}
 	if p.Value != nil {
 		c.value, c.gap = p.Value, p.Gap
 	}

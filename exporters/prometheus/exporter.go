@@ -18,6 +18,7 @@ package prometheus
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -217,6 +218,9 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 			direction = "lower"
 		}
 		e.metrics.Counter("trimtab_workload_decisions_total", a.Target, string(a.Mode), direction).Inc()
+	}
+	if strings.HasPrefix(p.Cause, "apply ") {
+		return // it says what is not as the command expected, and holds nobody
 	}
 	// Who is held is wanted nowhere: an old target would say otherwise.
 	for name := range p.Held {

@@ -113,6 +113,10 @@ func TestTheExpectedBandIsThatOfTheCurveAtAllocationAndTarget(t *testing.T) {
 	if v := testutil.ToFloat64(set.Counter("trimtab_workload_decisions_total", "w", "act", "raise")); v != 1 {
 		t.Errorf("%v raises counted, want 1", v)
 	}
+	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Cause: "apply 1-1 refused: the state has changed", Held: map[string]string{"w": "found 3"}})
+	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_target"); n != 1 {
+		t.Errorf("%d targets after a refused apply, which holds nobody", n)
+	}
 	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Held: map[string]string{"w": "no estimate"}})
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: "no spans"})
 	for _, name := range []string{"trimtab_workload_expected_performance", "trimtab_workload_curve_performance", "trimtab_workload_target"} {
