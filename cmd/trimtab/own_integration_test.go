@@ -24,6 +24,8 @@ import (
 // shop is a service as many have one: it counts its requests and how long they
 // took, under a load that moves.
 type shop struct {
+	// most is the load that it still answers in time.
+	most            float64
 	mu              sync.Mutex
 	began           time.Time
 	requests, quick float64
@@ -35,17 +37,18 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	// A load that goes up and down within a minute, and a service that misses
-	// its objective at its height.
-	rate := 60 + 40*float64(int(now.Sub(s.began).Seconds())%60)/60
+	// A load that goes up and down within a minute.
+	rate := loadAt(now.Sub(s.began))
 	n := rate * now.Sub(s.at).Seconds()
 	s.requests += n
-	s.quick += n * min(1, 80/rate)
+	s.quick += n * min(1, s.most/rate)
 	s.at = now
 	fmt.Fprintf(w, "# TYPE http_request_duration_seconds histogram\n"+
 		"http_request_duration_seconds_bucket{le=\"0.2\"} %[1]f\nhttp_request_duration_seconds_bucket{le=\"+Inf\"} %[2]f\n"+
 		"http_request_duration_seconds_count %[2]f\nhttp_request_duration_seconds_sum %[2]f\n", s.quick, s.requests)
 }
+
+func loadAt(t time.Duration) float64 { return 60 + 40*float64(int(t.Seconds())%60)/60 }
 
 // ownYAML is the configuration that the README shows.
 func ownYAML(t *testing.T) string {
@@ -65,25 +68,38 @@ func ownYAML(t *testing.T) string {
 // TestTheFirstRecommendationFromOnesOwnPrometheus prints lines and seconds; the
 // promise is 15 lines and 5 minutes.
 func TestTheFirstRecommendationFromOnesOwnPrometheus(t *testing.T) {
+	for _, unit := range []struct {
+		name, quota string
+		// most is the load that the service answers in time, of 60 to 100.
+		most float64
+	}{
+		{"with a quota of one core, which misses its objective at the height of its load", "100000 100000\n", 80},
+		{"without a quota, which meets its objective", "max 100000\n", 95},
+	} {
+		t.Run(unit.name, func(t *testing.T) {
+			t.Parallel()
+			firstRecommendation(t, unit.quota, unit.most)
+		})
+	}
+}
+
+func firstRecommendation(t *testing.T, quota string, most float64) {
 	text := ownYAML(t)
 	lines := strings.Count(strings.TrimSpace(text), "\n") + 1
 	if lines > 15 {
 		t.Errorf("%d lines of YAML, at most 15", lines)
 	}
-	own := startOwnPrometheus(t)
+	own := startOwnPrometheus(t, most)
 	dir := t.TempDir()
+	// A plain unit, as systemd makes it: without Delegate=yes.
 	group := filepath.Join(dir, "groups", "shop.slice", "checkout.service")
 	if err := os.MkdirAll(group, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// A plain unit, as systemd makes it: without Delegate=yes. Without a quota,
-	// and room in the pool, there is nothing to recommend.
-	const quota = "100000 100000\n"
-	for name, content := range map[string]string{"cpu.max": quota, "cpu.stat": "usage_usec 0\n"} {
-		if err := os.WriteFile(filepath.Join(group, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(group, "cpu.max"), []byte(quota), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	burn(t, filepath.Join(group, "cpu.stat"))
 	// Only what this test must keep to itself is changed: address and places.
 	const address = "http://127.0.0.1:9090"
 	if !strings.Contains(text, address) {
@@ -111,9 +127,47 @@ func TestTheFirstRecommendationFromOnesOwnPrometheus(t *testing.T) {
 	a := p.Actions[0]
 	t.Logf("first recommendation from one's own Prometheus: %d lines of YAML (asked: <= 15), %.0f s after the start (asked: <= 300): %s %s -> %s cores: %s",
 		lines, took.Seconds(), a.Target, console.Amount(a.Expect), console.Amount(a.Set), a.Why.Summary)
+	if a.Mode != trimtab.Recommend {
+		t.Errorf("mode %s", a.Mode)
+	}
 	if b, err := os.ReadFile(filepath.Join(group, "cpu.max")); err != nil || string(b) != quota {
 		t.Errorf("mode recommend wrote %q, %v", b, err)
 	}
+}
+
+// burn counts what the service uses, a hundredth of a core for each request per
+// second, as a kernel does.
+func burn(t *testing.T, file string) {
+	t.Helper()
+	write := func(seconds float64) error {
+		text := fmt.Sprintf("usage_usec %.0f\nnr_periods 0\nnr_throttled 0\n", seconds*1e6)
+		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+			return err
+		}
+		return os.Rename(file+".new", file)
+	}
+	if err := write(0); err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		used, began, at := 0.0, time.Now(), time.Now()
+		for {
+			select {
+			case <-stop:
+				return
+			case now := <-time.After(200 * time.Millisecond):
+				used += loadAt(now.Sub(began)) / 100 * now.Sub(at).Seconds()
+				at = now
+				if err := write(used); err != nil {
+					t.Errorf("count the use: %v", err)
+					return
+				}
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-done })
 }
 
 // awaitPlan returns the first plan that asks for something.
@@ -136,11 +190,12 @@ func awaitPlan(t *testing.T, web string, most time.Duration) (p trimtab.Plan) {
 	}
 }
 
-// startOwnPrometheus is a real one that scrapes a shop every 5 s.
-func startOwnPrometheus(t *testing.T) (url string) {
+// startOwnPrometheus is a real one that scrapes every 5 s a shop that answers
+// most requests/s in time.
+func startOwnPrometheus(t *testing.T, most float64) (url string) {
 	t.Helper()
 	binary := tool(t, "prometheus", "prometheus")
-	service := httptest.NewServer(&shop{began: time.Now(), at: time.Now()})
+	service := httptest.NewServer(&shop{most: most, began: time.Now(), at: time.Now()})
 	t.Cleanup(service.Close)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
