@@ -14,6 +14,7 @@ type Analyzer struct {
 	config Config
 	// workloads are in order of name.
 	workloads  []*workload
+	app        *application // nil: no Config.Entry
 	discovered int
 	counts     counts
 }
@@ -34,6 +35,12 @@ func New(c Config) (*Analyzer, error) {
 		a.workloads = append(a.workloads, newWorkload(&a.config, w))
 	}
 	slices.SortFunc(a.workloads, func(x, y *workload) int { return strings.Compare(x.Name, y.Name) })
+	if c.Entry != "" {
+		var err error
+		if a.app, err = newApplication(&a.config, a.workloads); err != nil {
+			return nil, err
+		}
+	}
 	return a, nil
 }
 
@@ -107,9 +114,12 @@ func (a *Analyzer) believed(now, t time.Time) bool { return !t.After(now.Add(a.c
 func (a *Analyzer) tick(now time.Time) []trimtab.Value {
 	var out []trimtab.Value
 	for _, w := range a.workloads {
-		if e := w.tick(now, &a.counts); e != nil {
+		if e := w.tick(now, &a.counts); e != nil && w.member == 0 {
 			out = append(out, e)
 		}
+	}
+	if a.app != nil {
+		out = append(out, a.app.tick(now)...)
 	}
 	a.counts.estimates += uint64(len(out))
 	return out

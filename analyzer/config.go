@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 )
 
 // The sources of loads and performances.
@@ -53,6 +54,12 @@ type Workload struct {
 // defaults.
 type Config struct {
 	Workloads []Workload
+	// Entry names the workload whose requests all workloads with a Resource and
+	// a Max serve together; their Learner, Fallback and Others are not used then:
+	// one learner is over the allocations of all, and each gets, as its curve,
+	// the performance of the entry over its own allocation. "": each workload
+	// speaks for itself.
+	Entry string
 	// Discover makes workloads of unknown names in sketches: load and
 	// latency, no curve. At most MaxDiscovered, default 512.
 	Discover      bool
@@ -115,6 +122,9 @@ func (c Config) withDefaults() Config {
 		if w.Forecaster == nil {
 			w.Forecaster = c.Forecaster
 		}
+		if c.Entry != "" && w.Resource != "" && w.Max > 0 {
+			w.Learner, w.Fallback, w.Others = nil, Fallback{}, nil
+		}
 	}
 	return c
 }
@@ -143,6 +153,30 @@ func (c Config) Validate() error {
 		if err := w.validate(); err != nil {
 			return err
 		}
+	}
+	return c.validateEntry()
+}
+
+func (c *Config) validateEntry() error {
+	if c.Entry == "" {
+		return nil
+	}
+	members, found := 0, false
+	for i := range c.Workloads {
+		w := &c.Workloads[i]
+		if w.Resource != "" && w.Max > 0 {
+			members++
+		}
+		if w.Name != c.Entry {
+			continue
+		}
+		found = true
+		if w.PerformanceFrom == FromSpans && !(w.SLO.Latency > 0 && w.SLO.Fraction > 0 && w.SLO.Fraction < 1) || w.PerformanceFrom != FromSpans && !(w.Target > 0) {
+			return trimtab.Invalidf("analyzer: entry %s: SLO of %v under %v, target %v: want one", w.Name, w.SLO.Fraction, w.SLO.Latency, w.Target)
+		}
+	}
+	if !found || members < 1 || members > kernel.MaxDimensions {
+		return trimtab.Invalidf("analyzer: entry %.40q, %d workloads with a resource and a maximum: want the name of one, and 1 to %d", c.Entry, members, kernel.MaxDimensions)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -68,6 +69,9 @@ type spans struct {
 	lost    bool
 	latency trimtab.Histogram
 	slowest []trimtab.Exemplar
+	// sojourn is the time, in seconds, that the visits spent in the workload
+	// itself; 0: no component of it told.
+	visits, sojourn float64
 }
 
 // merge sums up the partial sketches. Partitions that sent nothing either had
@@ -85,6 +89,13 @@ func (v *interval) merge(c *Config, latency time.Duration) (s spans, ok bool) {
 		s.sampled = s.sampled || p.Sampled
 		counted += float64(p.Spans)
 		s.latency.Merge(&p.Latency)
+		s.visits += p.Requests
+		for _, name := range slices.Sorted(maps.Keys(p.Components)) {
+			h := &p.Components[name].Sojourn
+			if mean, ok := h.Mean(); ok {
+				s.sojourn += mean * h.Count()
+			}
+		}
 		s.slowest = trimtab.SlowestExemplars(s.slowest, p.Exemplars)
 	}
 	s.read = s.requests

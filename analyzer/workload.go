@@ -56,6 +56,10 @@ type workload struct {
 	// sawLoad and sawPerformance are when each was last true.
 	sawLoad, sawPerformance time.Time
 	toldFallback            string
+	// app is the application that it belongs to, member its place in it, from
+	// 1; nil and 0: none.
+	app    *application
+	member int
 }
 
 // report is what one interval showed. Nil pointers are missing values.
@@ -283,6 +287,9 @@ func (w *workload) close(v *interval, c *counts) {
 	w.recover(&r)
 	w.teachProxy(&r, v.proxy, c)
 	w.teach(&r, c)
+	if w.app != nil {
+		w.app.take(w, &r, &s, c)
+	}
 	w.last = r
 	if r.load != nil {
 		w.sawLoad = r.loadAt
@@ -374,6 +381,12 @@ func (w *workload) reportPerformance(r *report, v *interval, s spans, seen bool)
 			if p.Value > 1 {
 				r.requests = 0 // not a fraction, whatever it was taken over
 			}
+		}
+		return
+	}
+	if w.app != nil && w == w.app.entry {
+		if p, ok := w.ratio(&s); seen && ok {
+			r.performance, r.perfFrom, r.perfAt = &p, FromSpans, r.at
 		}
 		return
 	}

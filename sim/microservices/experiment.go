@@ -82,7 +82,7 @@ func (x *Experiment) Play() ([]Outcome, error) {
 		o, seed := &out[i/x.Seeds], i%x.Seeds
 		var p policy = fixed(x.static)
 		if o.Policy != BestStatic {
-			p, errs[i] = newPolicy(o.Policy, x.Units, x.First+uint64(seed))
+			p, errs[i] = newPolicy(o.Policy, x.Units, x.Settings, x.First+uint64(seed))
 		}
 		if errs[i] == nil {
 			errs[i] = x.play(p, o, seed)
@@ -112,12 +112,12 @@ func (x *Experiment) Best() (cpus map[string]int, p99 float64) {
 	return cpus, meanP99(x.Settings, x.static) + floorSpread/2
 }
 
-func newPolicy(name string, units int, seed uint64) (policy, error) {
+func newPolicy(name string, units int, s Settings, seed uint64) (policy, error) {
 	switch name {
 	case EndToEnd:
-		return newLearning(units, seed, false)
+		return newLearning(units, s, false)
 	case WithSpans:
-		return newLearning(units, seed, true)
+		return newLearning(units, s, true)
 	case EvoAlg:
 		return newTrying(units, 0, seed), nil
 	case EpsilonGreedy:

@@ -2,157 +2,97 @@ package microservices
 
 import (
 	"math"
-	"math/rand/v2"
+	"time"
 
-	"github.com/trimtab/trimtab/analyzer/learn/kernel"
-	"github.com/trimtab/trimtab/analyzer/learn/sojourn"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/endtoend"
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/sim/cluster"
 	"github.com/trimtab/trimtab/sim/evolve"
 )
 
-// learning is the end-to-end policy: a learner of ln P99 over all allocations,
-// and the allocation with the least lower bound.
+// learning is the end-to-end policy: the analyzer and planner steps of
+// production, which see the P99 as the performance of the frontend and, with
+// spans, sketches of all services.
 type learning struct {
-	vector *kernel.Vector
-	now    []int
-	units  int
-	rand   *rand.Rand
-	// curves are per service, from spans; nil: the P99 is all that is seen.
-	curves []sojourn.Curve
-	called []float64
+	loop   *cluster.Loop
+	names  []string
+	start  time.Time
 	window int
+	rate   float64
+	spans  bool
+	units  []int
 }
 
 const (
-	// evaluations of the bound in a round.
-	evaluations = 150
-	// pointsKept bounds what the learner holds.
-	pointsKept = 96
-	// jointShare is the weight of the kernel that knows no components.
-	jointShare = 0.5
-	// level of the bounds that are planned with: at 0.9 a policy explores 19
-	// dimensions for all of a run.
-	level = 0.2
-	// within is how many units a trial is off the allocation it starts from,
-	// for each service.
-	within = 3
+	// entry is the service whose requests count.
+	entry = "frontend"
+	// sloMS is its SLO in ms: the P99 that the recorded Cilantro run comes to
+	// without overload.
+	sloMS = 200.0
 )
 
-func newLearning(units int, seed uint64, spans bool) (*learning, error) {
-	v, err := kernel.New(kernel.Config{Dimensions: Count, MaxUnits: units, Level: level, Points: pointsKept, Joint: jointShare})
-	if err != nil {
-		return nil, err
+func newLearning(units int, s Settings, spans bool) (*learning, error) {
+	l := &learning{names: Names(), rate: s.Rate, spans: spans, units: evolve.Equal(units, Count),
+		start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	window := time.Duration(WindowSeconds * float64(time.Second))
+	c := cluster.Config{Start: l.start, Held: map[string]float64{},
+		Analyzer: analyzer.Config{Report: window, Round: window, Settle: -1, Entry: entry},
+		Planner: planner.Config{Pool: "sim", Resource: "cpu", Capacity: float64(units), Unit: 1, Step: stepUnits, Round: window,
+			Policy: endtoend.Policy{MoveCost: 0.02}, Guard: guard.Config{Disabled: true}},
 	}
-	a, b := sim.Seed(seed, 0x6c6561726e)
-	l := &learning{vector: v, now: evolve.Equal(units, Count), units: units, rand: rand.New(rand.NewPCG(a, b))}
-	if spans {
-		l.curves, l.called = make([]sojourn.Curve, Count), make([]float64, Count)
+	most := float64(units - (Count-1)*leastUnits)
+	for i, name := range l.names {
+		w := analyzer.Workload{Name: name, Target: 1, Resource: "cpu", Min: leastUnits, Max: most}
+		if name == entry {
+			w.LoadFrom, w.PerformanceFrom = analyzer.FromPrometheus, analyzer.FromPrometheus
+		}
+		c.Analyzer.Workloads = append(c.Analyzer.Workloads, w)
+		c.Planner.Workloads = append(c.Planner.Workloads, planner.WorkloadConfig{Name: name, Mode: trimtab.Act, Min: leastUnits, Max: most, SLO: 1})
+		c.Held[name] = float64(l.units[i])
 	}
-	return l, nil
+	var err error
+	l.loop, err = cluster.New(c)
+	return l, err
+}
+
+func (l *learning) at(window int) time.Time {
+	return l.start.Add(time.Duration(float64(window) * WindowSeconds * float64(time.Second)))
 }
 
 func (l *learning) next() []int {
-	if l.vector.Reports() == 0 {
-		return l.now
+	l.loop.Round(l.at(l.window))
+	for i, name := range l.names {
+		l.units[i] = int(math.Round(l.loop.Held(name)))
 	}
-	p := problem(l.units, l.now)
-	start, _ := l.vector.Best()
-	if l.curves != nil {
-		start = l.target(&p)
-	}
-	for i, u := range start {
-		p.Min[i], p.Max[i] = max(p.Min[i], u-within), min(p.Max[i], u+within)
-	}
-	bound := func(u []int) float64 { return l.vector.Predict(u).Lower }
-	l.now = p.Towards(p.Ascend(start, bound, evaluations, l.rand))
-	return l.now
+	return l.units
 }
 
+// tell turns a report into the samples of a Prometheus and the sketches of the
+// spans.
 func (l *learning) tell(r *Report) error {
-	if l.window++; l.window <= startWindows && l.curves == nil {
-		return nil // services that have just started: a transient
-	}
-	if err := l.vector.Observe(r.CPUs, math.Log(r.P99)); err != nil {
-		return err
-	}
-	if l.curves == nil {
-		return nil
-	}
-	for i := range l.curves {
-		s := &r.Spans[i]
-		l.called[i] = s.Called
-		if err := l.curves[i].Observe(sojourn.Report{Allocation: float64(r.CPUs[i]), Rate: s.Rate, Mean: s.Mean}); err != nil {
+	from, to := l.at(l.window), l.at(l.window+1)
+	l.window++
+	for _, v := range []*trimtab.Sample{
+		{Workload: entry, Quantity: trimtab.Load, Source: "sim", Time: to, Window: WindowSeconds, Value: l.rate},
+		{Workload: entry, Quantity: trimtab.Performance, Source: "sim", Time: to, Window: WindowSeconds, Value: sloMS / r.P99},
+	} {
+		if err := v.Validate(); err != nil {
 			return err
 		}
+		l.loop.Take(to, v)
 	}
-	return l.vector.Expect(l.expected, l.shares(r.CPUs))
-}
-
-// moments adds up the latency end to end as the spans tell it.
-func (l *learning) moments(units []int) (mean, variance float64) {
-	for i, v := range l.called {
-		if v == 0 {
-			continue
-		}
-		t := l.curves[i].Mean(float64(units[i]), 0)
-		mean += v * t
-		variance += spread(v) * t * t
-	}
-	return mean, variance
-}
-
-// spread is the variance of v visits on average, each exponential with mean 1:
-// some requests make one, the others none.
-func spread(v float64) float64 { return v * math.Max(1, 2-v) }
-
-// tailDeviations is how many standard deviations the P99 of a sum of
-// exponential times is above its mean: between 2.3 (many) and 3.6 (one).
-const tailDeviations = 3
-
-// expected is ln P99 by the spans.
-func (l *learning) expected(units []int) float64 {
-	mean, variance := l.moments(units)
-	return math.Log(floor + mean + tailDeviations*math.Sqrt(variance))
-}
-
-// shares are the parts of the components in the variance of the latency, which
-// weigh what is left to learn of each; none has less than a hundredth of the
-// mean share.
-func (l *learning) shares(units []int) []float64 {
-	_, all := l.moments(units)
-	out := make([]float64, Count)
-	for i, v := range l.called {
-		out[i] = 0.01 / Count
-		if v > 0 && all > 0 {
-			t := l.curves[i].Mean(float64(units[i]), 0)
-			out[i] += spread(v) * t * t / all
+	for i := range r.Spans {
+		if s := &r.Spans[i]; l.spans && s.Called > 0 {
+			visits := s.Rate * WindowSeconds
+			c := &trimtab.Component{Spans: visits}
+			c.Sojourn.Add(s.Mean/1000, visits)
+			l.loop.Take(to, &trimtab.Sketch{Workload: l.names[i], From: from, To: to, Requests: visits, Spans: uint64(visits),
+				Components: map[string]*trimtab.Component{l.names[i]: c}})
 		}
 	}
-	return out
-}
-
-// target divides by the spans alone: √variance is replaced by its tangent,
-// which makes the sum separable and is never below it, and is drawn again at
-// the answer. Services that no request waits for count little, so that they
-// are not starved.
-func (l *learning) target(p *endtoend.Problem) []int {
-	at := l.now
-	for range 2 {
-		_, variance := l.moments(at)
-		slope := tailDeviations / (2 * math.Sqrt(variance))
-		to, err := p.Separable(func(i, u int) float64 {
-			t := l.curves[i].Mean(float64(u), 1)
-			v := l.called[i]
-			if v == 0 {
-				return 0.001 * t
-			}
-			return v*t + slope*spread(v)*t*t
-		})
-		if err != nil {
-			return at
-		}
-		at = to
-	}
-	return at
+	l.loop.Tick(to)
+	return nil
 }

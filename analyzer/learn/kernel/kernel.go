@@ -14,9 +14,8 @@ import (
 // Config says what is learnt. The zero value of an optional field is its
 // default.
 type Config struct {
-	// Dimensions is the number of components, 1 to 256; MaxUnits the most that
-	// one of them can have, 1 to 4096.
-	Dimensions, MaxUnits int
+	// Dimensions is the number of components, 1 to 256.
+	Dimensions int
 	// Level is the share of the truth inside the bounds, in (0, 1).
 	Level float64
 	// Points bounds what is kept, 2 to 512; default 128.
@@ -24,8 +23,12 @@ type Config struct {
 	// Joint is the weight of the joint term, in [0, 1]; 1 is the paper's kernel.
 	Joint float64
 	// Length is that of the additive terms, JointLength that of the joint one,
-	// in units of ln(allocation); defaults 0.7 and 2.
+	// in the unit of the coordinates; defaults 0.7 and 2.
 	Length, JointLength float64
+	// Wander is the part of the variance that no coordinate explains and that
+	// comes and goes with time, in [0, 1): machines that warm up, a neighbour.
+	// Memory is how many reports it lasts, > 0; default 10.
+	Wander, Memory float64
 }
 
 func (c *Config) complete() error {
@@ -38,9 +41,12 @@ func (c *Config) complete() error {
 	if c.JointLength == 0 {
 		c.JointLength = 2
 	}
+	if c.Memory == 0 {
+		c.Memory = 10
+	}
 	switch {
-	case c.Dimensions < 1 || c.Dimensions > 256 || c.MaxUnits < 1 || c.MaxUnits > 4096:
-		return trimtab.Invalidf("kernel: %d dimensions of up to %d units", c.Dimensions, c.MaxUnits)
+	case c.Dimensions < 1 || c.Dimensions > MaxDimensions:
+		return trimtab.Invalidf("kernel: %d dimensions: want 1 to %d", c.Dimensions, MaxDimensions)
 	case !(c.Level > 0 && c.Level < 1):
 		return trimtab.Invalidf("kernel: level %v: want a share in (0, 1)", c.Level)
 	case c.Points < 2 || c.Points > 512:
@@ -49,14 +55,19 @@ func (c *Config) complete() error {
 		return trimtab.Invalidf("kernel: joint %v: want a share in [0, 1]", c.Joint)
 	case !(c.Length > 0) || math.IsInf(c.Length, 0) || !(c.JointLength > 0) || math.IsInf(c.JointLength, 0):
 		return trimtab.Invalidf("kernel: lengths %v and %v", c.Length, c.JointLength)
+	case !(c.Wander >= 0 && c.Wander < 1) || !(c.Memory > 0) || math.IsInf(c.Memory, 0):
+		return trimtab.Invalidf("kernel: wander %v, memory %v", c.Wander, c.Memory)
 	}
 	return nil
 }
 
-// Prior is what is expected at an allocation before any report of it.
-type Prior func(units []int) float64
+// MaxDimensions bounds Config.Dimensions.
+const MaxDimensions = 256
 
-// Vector learns one number over a vector of units. It is not safe for
+// Prior is what is expected at a vector before any report of it.
+type Prior func(x []float64) float64
+
+// Vector learns one number over a vector. It is not safe for
 // concurrent use.
 type Vector struct {
 	config Config
@@ -66,11 +77,8 @@ type Vector struct {
 	prior Prior
 	parts []float64
 
-	// matern and square are, for the units of two components, the additive
-	// term and the square of the distance.
-	matern, square []float64
-	fit            *fit
-	scratch        [2][]float64
+	fit     *fit
+	scratch [3][]float64
 }
 
 type state struct {
@@ -81,9 +89,9 @@ type state struct {
 	Spread, Repeats float64
 }
 
-// point is one allocation with the mean of its reports.
+// point is one vector with the mean of its reports.
 type point struct {
-	Units  []int
+	X      []float64
 	Y      float64
 	Weight float64
 	Last   int
@@ -99,21 +107,12 @@ func New(c Config) (*Vector, error) {
 	}
 	v := &Vector{config: c, z: math.Sqrt2 * math.Erfinv(c.Level), state: state{Config: c}}
 	v.parts = slices.Repeat([]float64{1 / float64(c.Dimensions)}, c.Dimensions)
-	v.prior = func([]int) float64 { return 0 }
-	n := c.MaxUnits + 1
-	v.matern, v.square = make([]float64, n*n), make([]float64, n*n)
-	for a := range n {
-		for b := range n {
-			d := math.Abs(math.Log(float64(a+1)) - math.Log(float64(b+1)))
-			v.matern[a*n+b] = matern(d / c.Length)
-			v.square[a*n+b] = d * d
-		}
-	}
+	v.prior = func([]float64) float64 { return 0 }
 	return v, nil
 }
 
 // Name is the learner and its version.
-func (*Vector) Name() string { return "kernel/1" }
+func (*Vector) Name() string { return "kernel/2" }
 
 // Reports returns how many reports were learnt.
 func (v *Vector) Reports() int { return v.Seen }
@@ -141,22 +140,38 @@ func (v *Vector) Expect(prior Prior, weights []float64) error {
 	return nil
 }
 
-func (v *Vector) check(units []int) error {
-	if len(units) != v.config.Dimensions {
-		return trimtab.Invalidf("kernel: %d components: want %d", len(units), v.config.Dimensions)
+// most bounds a coordinate: they are logarithms.
+const most = 1e3
+
+func (v *Vector) check(x []float64) error {
+	if len(x) != v.config.Dimensions {
+		return trimtab.Invalidf("kernel: %d components: want %d", len(x), v.config.Dimensions)
 	}
-	for _, u := range units {
-		if u < 0 || u > v.config.MaxUnits {
-			return trimtab.Invalidf("kernel: %d units: want 0 to %d", u, v.config.MaxUnits)
+	for _, c := range x {
+		if !(math.Abs(c) <= most) {
+			return trimtab.Invalidf("kernel: coordinate %v: want %v to %v", c, -most, most)
 		}
 	}
 	return nil
 }
 
+// near is how far apart two vectors are at most, in each coordinate, to be one
+// point.
+const near = 0.01
+
+func same(a, b []float64) bool {
+	for i := range a {
+		if math.Abs(a[i]-b[i]) > near {
+			return false
+		}
+	}
+	return true
+}
+
 // Observe takes one report. It returns an error that is trimtab.ErrInvalid, and
-// learns nothing, for a number that is not finite and units out of range.
-func (v *Vector) Observe(units []int, y float64) error {
-	if err := v.check(units); err != nil {
+// learns nothing, for a number that is not finite and coordinates out of range.
+func (v *Vector) Observe(x []float64, y float64) error {
+	if err := v.check(x); err != nil {
 		return err
 	}
 	if math.IsNaN(y) || math.Abs(y) > 1e12 {
@@ -166,7 +181,7 @@ func (v *Vector) Observe(units []int, y float64) error {
 	v.fit = nil
 	for i := range v.Points {
 		p := &v.Points[i]
-		if slices.Equal(p.Units, units) {
+		if same(p.X, x) {
 			d := y - p.Y
 			v.Spread += d * d * p.Weight / (p.Weight + 1)
 			v.Repeats++
@@ -177,72 +192,130 @@ func (v *Vector) Observe(units []int, y float64) error {
 		}
 	}
 	if len(v.Points) == v.config.Points {
-		oldest := 0
-		for i := range v.Points {
-			if v.Points[i].Last < v.Points[oldest].Last {
-				oldest = i
-			}
-		}
-		v.Points = slices.Delete(v.Points, oldest, oldest+1)
+		i := v.spare()
+		v.Points = slices.Delete(v.Points, i, i+1)
 	}
-	v.Points = append(v.Points, point{Units: slices.Clone(units), Y: y, Weight: 1, Last: v.Seen})
+	v.Points = append(v.Points, point{X: slices.Clone(x), Y: y, Weight: 1, Last: v.Seen})
 	return nil
 }
 
-// Best returns the units of the point with the least mean, and that mean; nil
-// before any report.
-func (v *Vector) Best() ([]int, float64) {
-	best := -1
-	for i := range v.Points {
-		if best < 0 || v.Points[i].Y < v.Points[best].Y {
-			best = i
-		}
-	}
-	if best < 0 {
-		return nil, 0
-	}
-	return slices.Clone(v.Points[best].Units), v.Points[best].Y
-}
-
-// Mean returns the estimate at so many units. It panics if there is not one
-// number of units in range for each component.
-func (v *Vector) Mean(units []int) float64 {
+// Mean returns the estimate at a vector. It panics if that has not one
+// coordinate for each component.
+func (v *Vector) Mean(x []float64) float64 {
 	f := v.fitted()
-	out := v.prior(units) + f.level
+	out := v.prior(x) + f.level
 	for i := range v.Points {
-		out += f.alpha[i] * v.covariance(units, v.Points[i].Units) * f.scale
+		out += f.alpha[i] * f.scale * v.total(v.covariance(x, v.Points[i].X), v.Seen-v.Points[i].Last)
 	}
 	return out
 }
 
-// Predict returns estimate and bounds at so many units: the prior with the
-// scale of what was seen, where nothing is near. It panics as Mean does.
-func (v *Vector) Predict(units []int) trimtab.Band {
-	f := v.fitted()
-	n := len(v.Points)
-	if n == 0 {
-		m := v.prior(units)
-		return trimtab.Band{Lower: m - v.z, Mean: m, Upper: m + v.z}
-	}
-	for len(v.scratch[0]) < n {
-		v.scratch[0], v.scratch[1] = append(v.scratch[0], 0), append(v.scratch[1], 0)
-	}
-	k, solved := v.scratch[0][:n], v.scratch[1][:n]
-	mean := v.prior(units) + f.level
+// Predict returns estimate and bounds at a vector: the prior with the scale of
+// what was seen, where nothing is near. It panics as Mean does.
+func (v *Vector) Predict(x []float64) trimtab.Band {
+	k := v.room(0)
 	for i := range k {
-		k[i] = v.covariance(units, v.Points[i].Units) * f.scale
+		k[i] = v.covariance(x, v.Points[i].X)
+	}
+	return v.band(v.prior(x), k)
+}
+
+// Section returns estimate and bounds where coordinate i of x is one of at and
+// all others stay: Predict, at the cost of one component's covariances each. It
+// panics as Mean does.
+func (v *Vector) Section(x []float64, i int, at []float64) []trimtab.Band {
+	x = slices.Clone(x)
+	n := len(v.Points)
+	add, square := v.room(1), v.room(2)
+	for p := range n {
+		add[p], square[p] = 0, 0
+		for c, b := range v.Points[p].X {
+			if c != i {
+				add[p] += v.parts[c] * matern(math.Abs(x[c]-b)/v.config.Length)
+				square[p] += (x[c] - b) * (x[c] - b)
+			}
+		}
+	}
+	out := make([]trimtab.Band, len(at))
+	for j := range at {
+		x[i] = at[j]
+		k := v.room(0)
+		for p := range n {
+			d := math.Abs(at[j] - v.Points[p].X[i])
+			k[p] = v.mixed(add[p]+v.parts[i]*matern(d/v.config.Length), square[p]+d*d)
+		}
+		out[j] = v.band(v.prior(x), k)
+	}
+	return out
+}
+
+// spare returns the point that is missed least: of the older half, the one that
+// is closest to a newer one. So what was bad, and is not visited again, is not
+// forgotten while it is all that is known of its place.
+func (v *Vector) spare() int {
+	last := make([]int, len(v.Points))
+	for i := range v.Points {
+		last[i] = v.Points[i].Last
+	}
+	slices.Sort(last)
+	newest := last[len(last)/2]
+	at, least := 0, math.Inf(1)
+	for i := range v.Points {
+		for j := range v.Points {
+			if v.Points[i].Last >= newest || v.Points[j].Last <= v.Points[i].Last {
+				continue
+			}
+			if d := distance(v.Points[i].X, v.Points[j].X, least); d < least {
+				at, least = i, d
+			}
+		}
+	}
+	return at
+}
+
+// distance is the square of Euclid's, or something not below enough.
+func distance(a, b []float64, enough float64) float64 {
+	d := 0.0
+	for i, x := range a {
+		if d += (x - b[i]) * (x - b[i]); d >= enough {
+			break
+		}
+	}
+	return d
+}
+
+// room returns space for one number a point.
+func (v *Vector) room(i int) []float64 {
+	n := len(v.Points)
+	for len(v.scratch[i]) < n {
+		v.scratch[i] = append(v.scratch[i], 0)
+	}
+	return v.scratch[i][:n]
+}
+
+// band is the estimate where the covariances with the points are k, which it
+// overwrites.
+func (v *Vector) band(prior float64, k []float64) trimtab.Band {
+	f := v.fitted()
+	n := len(k)
+	if n == 0 {
+		return trimtab.Band{Lower: prior - v.z, Mean: prior, Upper: prior + v.z}
+	}
+	mean := prior + f.level
+	for i := range k {
+		k[i] = f.scale * v.total(k[i], v.Seen-v.Points[i].Last)
 		mean += k[i] * f.alpha[i]
 	}
 	// var = k(x,x) − |L⁻¹ k|²
 	variance := f.scale
-	for i := range solved {
+	for i := range k {
 		row := f.lower[i*n : i*n+i+1]
 		s := k[i]
 		for j, l := range row[:i] {
-			s -= l * solved[j]
+			s -= l * k[j]
 		}
-		solved[i] = s / row[i]
-		variance -= solved[i] * solved[i]
+		k[i] = s / row[i]
+		variance -= k[i] * k[i]
 	}
 	d := v.z * math.Sqrt(math.Max(0, variance))
 	return trimtab.Band{Lower: mean - d, Mean: mean, Upper: mean + d}
@@ -254,20 +327,33 @@ func matern(r float64) float64 {
 	return (1 + r + r*r/3) * math.Exp(-r)
 }
 
-// covariance is k(x, x') / s².
-func (v *Vector) covariance(a, b []int) float64 {
-	n := v.config.MaxUnits + 1
+// covariance is k(x, x') / s², but for the time between.
+func (v *Vector) covariance(a, b []float64) float64 {
 	add, square := 0.0, 0.0
-	for i, u := range a {
-		at := u*n + b[i]
-		add += v.parts[i] * v.matern[at]
-		square += v.square[at]
+	for i, x := range a {
+		d := math.Abs(x - b[i])
+		add += v.parts[i] * matern(d/v.config.Length)
+		square += d * d
 	}
+	return v.mixed(add, square)
+}
+
+// mixed weighs the additive terms and the joint one.
+func (v *Vector) mixed(add, square float64) float64 {
 	j := v.config.Joint
 	if j == 0 {
 		return add
 	}
 	return j*matern(math.Sqrt(square)/v.config.JointLength) + (1-j)*add
+}
+
+// total adds what wanders, for reports so many apart.
+func (v *Vector) total(k float64, apart int) float64 {
+	w := v.config.Wander
+	if w == 0 {
+		return k
+	}
+	return (1-w)*k + w*math.Exp(-math.Abs(float64(apart))/v.config.Memory)
 }
 
 // fit is the process given the points.
@@ -299,7 +385,7 @@ func (v *Vector) fitted() *fit {
 	}
 	rest := make([]float64, n)
 	for i := range rest {
-		rest[i] = v.Points[i].Y - v.prior(v.Points[i].Units)
+		rest[i] = v.Points[i].Y - v.prior(v.Points[i].X)
 		f.level += rest[i] / float64(n)
 	}
 	f.scale = leastScale
@@ -311,7 +397,7 @@ func (v *Vector) fitted() *fit {
 	k := mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := i; j < n; j++ {
-			c := f.scale * v.covariance(v.Points[i].Units, v.Points[j].Units)
+			c := f.scale * v.total(v.covariance(v.Points[i].X, v.Points[j].X), v.Points[i].Last-v.Points[j].Last)
 			if i == j {
 				c += noise/v.Points[i].Weight + 1e-9*f.scale
 			}
@@ -353,10 +439,10 @@ func (v *Vector) Restore(b []byte) error {
 	}
 	for i := range s.Points {
 		p := &s.Points[i]
-		if err := v.check(p.Units); err != nil {
+		if err := v.check(p.X); err != nil {
 			return fmt.Errorf("restore kernel: %w", err)
 		}
-		if !(p.Weight >= 1 && p.Weight <= kept) || math.IsNaN(p.Y) || math.Abs(p.Y) > 1e12 {
+		if !(p.Weight >= 1 && p.Weight <= kept) || p.Last < 0 || p.Last > s.Seen || math.IsNaN(p.Y) || math.Abs(p.Y) > 1e12 {
 			return trimtab.Invalidf("restore kernel: report %v of weight %v", p.Y, p.Weight)
 		}
 	}

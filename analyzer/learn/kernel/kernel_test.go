@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -36,20 +37,21 @@ func newWorld(seed uint64, n int, noise float64) *world {
 	return w
 }
 
-func (w *world) truth(units []int) float64 {
+func (w *world) truth(x []float64) float64 {
 	s := 0.0
-	for i, u := range units {
-		s += w.need[i] / float64(u+1)
+	for i, v := range x {
+		s += w.need[i] * math.Exp(-v)
 	}
 	return s
 }
 
-func (w *world) draw() []int {
-	units := make([]int, len(w.need))
-	for i := range units {
-		units[i] = 1 + w.r.IntN(16)
+// draw returns logarithms of 2 to 17 units.
+func (w *world) draw() []float64 {
+	x := make([]float64, len(w.need))
+	for i := range x {
+		x[i] = math.Log(float64(2 + w.r.IntN(16)))
 	}
-	return units
+	return x
 }
 
 func (w *world) teach(t testing.TB, v *Vector, n int) {
@@ -79,7 +81,7 @@ func (w *world) off(v *Vector) float64 {
 
 func TestTheEstimateIsThatOfTheFormula(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v, err := New(Config{Dimensions: 3, MaxUnits: 20, Level: 0.9, Joint: rapid.Float64Range(0, 1).Draw(t, "joint")})
+		v, err := New(Config{Dimensions: 3, Level: 0.9, Joint: rapid.Float64Range(0, 1).Draw(t, "joint")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,10 +97,10 @@ func TestTheEstimateIsThatOfTheFormula(t *testing.T) {
 		k, kx, y := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
 		for i := range n {
 			for j := range n {
-				k.Set(i, j, f.scale*slow(v.config, v.Points[i].Units, v.Points[j].Units))
+				k.Set(i, j, f.scale*slow(v.config, v.Points[i].X, v.Points[j].X))
 			}
 			k.Set(i, i, k.At(i, i)+v.noise()/v.Points[i].Weight+1e-9*f.scale)
-			kx.SetVec(i, f.scale*slow(v.config, at, v.Points[i].Units))
+			kx.SetVec(i, f.scale*slow(v.config, at, v.Points[i].X))
 			y.SetVec(i, v.Points[i].Y-f.level)
 		}
 		var a, b mat.VecDense
@@ -115,13 +117,13 @@ func TestTheEstimateIsThatOfTheFormula(t *testing.T) {
 }
 
 // slow is the kernel as it is written down.
-func slow(c Config, a, b []int) float64 {
+func slow(c Config, a, b []float64) float64 {
 	m := func(r float64) float64 {
 		return (1 + math.Sqrt(5)*r + 5*r*r/3) * math.Exp(-math.Sqrt(5)*r)
 	}
 	add, square := 0.0, 0.0
 	for i := range a {
-		d := math.Abs(math.Log(float64(a[i]+1) / float64(b[i]+1)))
+		d := math.Abs(a[i] - b[i])
 		add += m(d/c.Length) / float64(len(a))
 		square += d * d
 	}
@@ -130,8 +132,8 @@ func slow(c Config, a, b []int) float64 {
 
 func TestTheAdditiveKernelLearnsASumFromFarFewerReports(t *testing.T) {
 	const n = 12
-	additive := must(t, Config{Dimensions: n, MaxUnits: 20, Level: 0.9})
-	joint := must(t, Config{Dimensions: n, MaxUnits: 20, Level: 0.9, Joint: 1})
+	additive := must(t, Config{Dimensions: n, Level: 0.9})
+	joint := must(t, Config{Dimensions: n, Level: 0.9, Joint: 1})
 	newWorld(1, n, 0.02).teach(t, additive, 60)
 	newWorld(1, n, 0.02).teach(t, joint, 60)
 	a, b := newWorld(1, n, 0).off(additive), newWorld(1, n, 0).off(joint)
@@ -144,9 +146,9 @@ func TestTheAdditiveKernelLearnsASumFromFarFewerReports(t *testing.T) {
 func TestAPriorFromContributionsLearnsFaster(t *testing.T) {
 	const n = 12
 	w := newWorld(1, n, 0.02)
-	plain, told := must(t, Config{Dimensions: n, MaxUnits: 20, Level: 0.9}), must(t, Config{Dimensions: n, MaxUnits: 20, Level: 0.9})
+	plain, told := must(t, Config{Dimensions: n, Level: 0.9}), must(t, Config{Dimensions: n, Level: 0.9})
 	// The prior is 20% off.
-	if err := told.Expect(func(u []int) float64 { return 0.8 * w.truth(u) }, w.need); err != nil {
+	if err := told.Expect(func(u []float64) float64 { return 0.8 * w.truth(u) }, w.need); err != nil {
 		t.Fatal(err)
 	}
 	newWorld(1, n, 0.02).teach(t, plain, 10)
@@ -160,7 +162,7 @@ func TestBoundsHoldTheirLevelOnSumsOfCurves(t *testing.T) {
 	inside, all := 0, 0
 	for seed := range uint64(20) {
 		w := newWorld(seed, 6, 0.05)
-		v := must(t, Config{Dimensions: 6, MaxUnits: 20, Level: 0.9})
+		v := must(t, Config{Dimensions: 6, Level: 0.9})
 		w.teach(t, v, 40)
 		for range 50 {
 			u := w.draw()
@@ -175,14 +177,78 @@ func TestBoundsHoldTheirLevelOnSumsOfCurves(t *testing.T) {
 	}
 }
 
+func TestASectionIsWhatIsPredictedAlongOneCoordinate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "n")
+		v, err := New(Config{Dimensions: n, Level: 0.9, Joint: rapid.Float64Range(0, 1).Draw(t, "joint"), Wander: rapid.Float64Range(0, 0.9).Draw(t, "wander")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(rapid.Uint64().Draw(t, "seed"), n, 0.05)
+		for range rapid.IntRange(0, 12).Draw(t, "reports") {
+			x := w.draw()
+			_ = v.Observe(x, w.truth(x))
+		}
+		x, i := w.draw(), rapid.IntRange(0, n-1).Draw(t, "i")
+		at := []float64{-1, x[i], 0.3, 2}
+		for j, got := range v.Section(x, i, at) {
+			there := slices.Clone(x)
+			there[i] = at[j]
+			want := v.Predict(there)
+			if math.Abs(got.Mean-want.Mean) > 1e-9 || math.Abs(got.Upper-want.Upper) > 1e-6 || math.Abs(got.Mean-v.Mean(there)) > 1e-9 {
+				t.Fatalf("at %v: %+v, want %+v", at[j], got, want)
+			}
+		}
+	})
+}
+
+// Everything takes three times as long for a while, whatever anybody has.
+func TestWhatWandersIsNotTakenForTheAllocations(t *testing.T) {
+	const n = 6
+	off := func(wander float64) float64 {
+		v := must(t, Config{Dimensions: n, Level: 0.9, Wander: wander})
+		w := newWorld(3, n, 0.02)
+		for i := range 60 {
+			x := w.draw()
+			y := math.Log(w.truth(x))
+			if i >= 20 && i < 40 {
+				y += math.Log(3)
+			}
+			_ = v.Observe(x, y)
+		}
+		e := 0.0
+		for range 200 {
+			x, y := w.draw(), w.draw()
+			d := v.Mean(x) - v.Mean(y) - math.Log(w.truth(x)/w.truth(y))
+			e += d * d
+		}
+		return math.Sqrt(e / 200)
+	}
+	if with, without := off(0.3), off(0); with > 0.8*without {
+		t.Errorf("differences are off by %.3f, without it by %.3f", with, without)
+	}
+}
+
+func TestWhatIsFarFromAllElseIsKept(t *testing.T) {
+	v := must(t, Config{Dimensions: 2, Level: 0.9, Points: 10})
+	far := []float64{-3, -3}
+	_ = v.Observe(far, 7)
+	for i := range 200 {
+		_ = v.Observe([]float64{1 + 0.02*float64(i%40), 1}, 0)
+	}
+	if m := v.Mean(far); math.Abs(m-7) > 0.5 {
+		t.Errorf("%v is expected where 7 was seen", m)
+	}
+}
+
 func TestMemoryIsBoundedAndTheNewestCount(t *testing.T) {
-	v := must(t, Config{Dimensions: 4, MaxUnits: 20, Level: 0.9, Points: 20})
+	v := must(t, Config{Dimensions: 4, Level: 0.9, Points: 20})
 	w := newWorld(1, 4, 0)
 	w.teach(t, v, 500)
 	if len(v.Points) > 20 || v.Reports() != 500 {
 		t.Errorf("%d points of %d reports", len(v.Points), v.Reports())
 	}
-	u := []int{3, 3, 3, 3}
+	u := []float64{1, 1, 1, 1}
 	for range 50 {
 		_ = v.Observe(u, 1)
 	}
@@ -195,33 +261,33 @@ func TestMemoryIsBoundedAndTheNewestCount(t *testing.T) {
 }
 
 func TestNonsenseIsRefusedAndTeachesNothing(t *testing.T) {
-	v := must(t, Config{Dimensions: 2, MaxUnits: 9, Level: 0.9})
+	v := must(t, Config{Dimensions: 2, Level: 0.9})
 	for _, c := range []struct {
-		units []int
-		y     float64
-	}{{[]int{1}, 1}, {[]int{1, 10}, 1}, {[]int{-1, 1}, 1}, {[]int{1, 1}, math.NaN()}, {[]int{1, 1}, math.Inf(1)}, {nil, 1}} {
-		if err := v.Observe(c.units, c.y); !errors.Is(err, trimtab.ErrInvalid) || v.Reports() != 0 {
+		x []float64
+		y float64
+	}{{[]float64{1}, 1}, {[]float64{1, 1e4}, 1}, {[]float64{math.NaN(), 1}, 1}, {[]float64{1, math.Inf(-1)}, 1}, {[]float64{1, 1}, math.NaN()}, {[]float64{1, 1}, math.Inf(1)}, {nil, 1}} {
+		if err := v.Observe(c.x, c.y); !errors.Is(err, trimtab.ErrInvalid) || v.Reports() != 0 {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
 	for _, w := range [][]float64{nil, {1}, {0, 0}, {-1, 2}, {math.NaN(), 1}, {math.Inf(1), 1}} {
-		if err := v.Expect(func([]int) float64 { return 0 }, w); !errors.Is(err, trimtab.ErrInvalid) {
+		if err := v.Expect(func([]float64) float64 { return 0 }, w); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("weights %v: %v", w, err)
 		}
 	}
-	for _, c := range []Config{{}, {Dimensions: 2, MaxUnits: 9}, {Dimensions: 2, MaxUnits: 9, Level: 1}, {Dimensions: 2, MaxUnits: 9, Level: 0.9, Points: 1},
-		{Dimensions: 2, MaxUnits: 9, Level: 0.9, Joint: 2}, {Dimensions: 2, MaxUnits: 9, Level: 0.9, Length: math.NaN()}} {
+	for _, c := range []Config{{}, {Dimensions: 2}, {Dimensions: 2, Level: 1}, {Dimensions: 2, Level: 0.9, Points: 1},
+		{Dimensions: 2, Level: 0.9, Joint: 2}, {Dimensions: 2, Level: 0.9, Length: math.NaN()}, {Dimensions: 257, Level: 0.9}, {Dimensions: 2, Level: 0.9, Wander: 1}, {Dimensions: 2, Level: 0.9, Memory: -1}} {
 		if _, err := New(c); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if b := v.Predict([]int{1, 1}); !(b.Lower < b.Mean && b.Mean < b.Upper) {
+	if b := v.Predict([]float64{1, 1}); !(b.Lower < b.Mean && b.Mean < b.Upper) {
 		t.Errorf("without reports: %+v", b)
 	}
 }
 
 func TestASnapshotGivesTheSameBits(t *testing.T) {
-	c := Config{Dimensions: 4, MaxUnits: 20, Level: 0.9, Points: 30, Joint: 0.3}
+	c := Config{Dimensions: 4, Level: 0.9, Points: 30, Joint: 0.3}
 	v, u := must(t, c), must(t, c)
 	w := newWorld(1, 4, 0.1)
 	w.teach(t, v, 50)
@@ -245,10 +311,10 @@ func TestASnapshotGivesTheSameBits(t *testing.T) {
 }
 
 func FuzzRestoreNeverPanicsAndRefusesWhatIsNotASnapshot(f *testing.F) {
-	c := Config{Dimensions: 2, MaxUnits: 9, Level: 0.9, Points: 5}
+	c := Config{Dimensions: 2, Level: 0.9, Points: 5}
 	v := must(f, c)
 	for i := range 7 {
-		_ = v.Observe([]int{i, 9 - i}, float64(i))
+		_ = v.Observe([]float64{float64(i) / 3, float64(9-i) / 3}, float64(i))
 	}
 	b, _ := v.Snapshot()
 	f.Add(b)
@@ -258,7 +324,7 @@ func FuzzRestoreNeverPanicsAndRefusesWhatIsNotASnapshot(f *testing.F) {
 		if err := u.Restore(b); err != nil && (u.Reports() != 0 || !errors.Is(err, trimtab.ErrInvalid)) {
 			t.Errorf("%d reports: %v", u.Reports(), err)
 		}
-		if p := u.Predict([]int{3, 3}); math.IsNaN(p.Mean) {
+		if p := u.Predict([]float64{3, 3}); math.IsNaN(p.Mean) {
 			t.Errorf("predicts %+v", p)
 		}
 	})

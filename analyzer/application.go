@@ -1,0 +1,273 @@
+package analyzer
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn/kernel"
+	"github.com/trimtab/trimtab/analyzer/learn/sojourn"
+)
+
+// application is the workloads that serve the requests of one of them,
+// Config.Entry, together: one signal over the allocations of all.
+type application struct {
+	config *Config
+	entry  *workload
+	// members are in order of name; parts has what spans say of each.
+	members []*workload
+	parts   []part
+	vector  *kernel.Vector
+	// rate is that of the entry's requests, in 1/s, when the visits of the
+	// parts were counted.
+	rate float64
+	// fresh tells of a report since the last estimates, moving counts reports
+	// set aside in a row because some allocation changed, aside says why the
+	// latest was.
+	fresh    bool
+	moving   int
+	aside    string
+	told     time.Time
+	toldHold string
+}
+
+// part is what the spans of one member say; without any it is the zero part.
+type part struct {
+	curve sojourn.Curve
+	// visits are per request of the entry.
+	visits float64
+}
+
+const (
+	// jointShare is the weight of the kernel that knows no components.
+	jointShare = 0.3
+	// pointsKept bounds what is kept of reports.
+	pointsKept = 96
+	// gridKnots is how many points of a curve are asked for.
+	gridKnots = 40
+)
+
+func newApplication(c *Config, all []*workload) (*application, error) {
+	p := &application{config: c}
+	for _, w := range all {
+		if w.Name == c.Entry {
+			p.entry = w
+			w.app = p
+		}
+		if w.Resource != "" && w.Max > 0 {
+			p.members = append(p.members, w)
+			w.app, w.member = p, len(p.members)
+		}
+	}
+	return p, p.begin()
+}
+
+// begin forgets all that was learnt.
+func (p *application) begin() (err error) {
+	p.parts, p.rate = make([]part, len(p.members)), 0
+	p.vector, err = kernel.New(kernel.Config{Dimensions: len(p.members), Level: p.config.Level, Points: pointsKept, Joint: jointShare,
+		Length: 1, Wander: 0.2})
+	return err
+}
+
+// target is the performance asked for: 1 where latency by spans counts, as the
+// SLO's latency over that which the SLO's fraction of requests kept.
+func (p *application) target() float64 {
+	if p.entry.PerformanceFrom == FromSpans {
+		return 1
+	}
+	return p.entry.Target
+}
+
+// ratio is the SLO's latency over that of its fraction of the requests: 1 where
+// the SLO is just met, and more where there is room.
+func (w *workload) ratio(s *spans) (float64, bool) {
+	q, ok := s.latency.Quantile(w.SLO.Fraction)
+	if !ok || !(q > 0) {
+		return 0, false
+	}
+	return w.SLO.Latency.Seconds() / q, true
+}
+
+// take learns from a closed interval of one of the workloads: what its spans
+// say of it, and, of the entry, what all allocations gave.
+func (p *application) take(w *workload, r *report, s *spans, c *counts) {
+	if w.member > 0 && s.visits > 0 && s.sojourn > 0 && r.aside == "" && r.allocation != nil {
+		v := &p.parts[w.member-1]
+		if v.curve.Observe(sojourn.Report{Allocation: *r.allocation, Rate: s.load, Mean: 1000 * s.sojourn / s.visits}) == nil && p.rate > 0 {
+			v.visits = s.load / p.rate
+		}
+	}
+	if w != p.entry {
+		return
+	}
+	p.fresh = true
+	if r.load != nil {
+		p.rate = *r.load
+	}
+	if p.aside = p.learn(r); p.aside != "" {
+		c.aside(p.aside)
+	} else {
+		c.learned++
+	}
+}
+
+// learn gives a report of the entry to the learner, or says why not.
+func (p *application) learn(r *report) (aside string) {
+	switch {
+	case r.performance == nil || !(*r.performance > 0):
+		return "no_performance"
+	case r.load == nil || !(*r.load > 0):
+		return "no_load"
+	}
+	x, transient, ok := p.where(r.at.Add(-p.config.Report), r.at, *r.load)
+	switch {
+	case !ok:
+		return "no_allocation"
+	case transient:
+		if p.moving++; p.moving <= patience {
+			return "transient"
+		}
+	default:
+		p.moving = 0
+	}
+	if p.vector.Observe(x, math.Log(p.target() / *r.performance)) != nil {
+		return "refused"
+	}
+	return ""
+}
+
+// where returns ln(allocation/load) of all members over a time, and whether
+// any of them changed; ok is false when one of them is not known.
+func (p *application) where(from, to time.Time, load float64) (x []float64, transient, ok bool) {
+	for _, w := range p.members {
+		f := w.held.during(from, to, p.config.Settle)
+		a := f.mean
+		if f.amount.Unlimited {
+			a = w.Max
+		} else if !f.transient {
+			a = f.amount.Value
+		}
+		if !f.known || !(a > 0) {
+			return nil, false, false
+		}
+		transient = transient || f.transient
+		x = append(x, math.Log(a/load))
+	}
+	return x, transient, true
+}
+
+// hold returns why nobody may be lowered: the one signal is missing.
+func (p *application) hold(now time.Time) (why, kind string) {
+	w := p.entry
+	r := &w.last
+	loadAt, perfAt := r.loadAt, r.perfAt
+	if r.load == nil {
+		loadAt = time.Time{}
+	}
+	if r.performance == nil {
+		perfAt = time.Time{}
+	}
+	if why, kind = w.lacks(now, "load", w.LoadFrom, loadAt, trimtab.Load); kind == "" {
+		why, kind = w.lacks(now, "performance", w.PerformanceFrom, perfAt, trimtab.Performance)
+	}
+	if kind != "" {
+		why = w.Name + ": " + why
+	}
+	return why, kind
+}
+
+// tick returns the estimates of all members when there is news.
+func (p *application) tick(now time.Time) []trimtab.Value {
+	hold, kind := p.hold(now)
+	if !p.fresh && (kind == "" || kind == p.toldHold && now.Sub(p.told) < p.config.Round) {
+		return nil
+	}
+	p.fresh, p.told, p.toldHold = false, now, kind
+	load := p.entry.forecastLoad()
+	var x []float64
+	if load != nil && load.Upper > 0 && p.vector.Reports() > 0 {
+		x, _, _ = p.where(now.Add(-1), now, load.Upper)
+		// The constants of kernel hold for any weights > 0.
+		_ = p.vector.Expect(p.expected, p.shares(x))
+	}
+	out := make([]trimtab.Value, 0, len(p.members))
+	for i, w := range p.members {
+		e := p.estimate(now, w, hold)
+		e.Load = load
+		if x != nil {
+			e.Curve = p.section(i, x, load.Upper)
+		}
+		if err := e.Validate(); err != nil {
+			e = &trimtab.Estimate{Workload: w.Name, Time: now, Model: e.Model, Hold: "the estimate was not valid: " + err.Error()}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// estimate says all but the curve of one member: the performance and the load
+// are those of the entry.
+func (p *application) estimate(now time.Time, w *workload, hold string) *trimtab.Estimate {
+	e := &trimtab.Estimate{Workload: w.Name, Time: now, Hold: hold, Performance: p.entry.last.performance, Allocation: w.last.allocation,
+		Latency: w.last.latency, Reports: p.vector.Reports(), Model: p.vector.Name(), Exemplars: w.last.slowest}
+	if p.parts[w.member-1].curve.Reports() > 0 {
+		e.Model += " with sojourn/1"
+	}
+	e.Inputs = p.entry.inputs(now)
+	for i := range e.Inputs {
+		e.Inputs[i].Name = p.entry.Name + " " + e.Inputs[i].Name
+	}
+	if p.aside != "" {
+		e.Inputs = append(e.Inputs, trimtab.Input{Name: "report", Age: age(now, p.entry.last.at), Missing: "not learnt from: " + p.aside})
+	}
+	a := trimtab.Input{Name: "allocation", Source: "actuator"}
+	if f := w.held.during(now.Add(-1), now, 0); f.known && !f.amount.Unlimited {
+		v := f.amount.Value
+		e.Allocation = &v
+		at, _ := w.held.latest()
+		a.Value, a.Age = v, age(now, at)
+	} else if a.Missing = "unlimited"; !f.known {
+		a.Missing = "none known"
+		if hold == "" {
+			e.Hold = "no allocation of it is known"
+		}
+	}
+	e.Inputs = append(e.Inputs, a)
+	return e
+}
+
+// section is the performance end to end over the allocation of one member, all
+// others as they are, at the given load.
+func (p *application) section(i int, x []float64, load float64) *trimtab.Curve {
+	w := p.members[i]
+	c := &trimtab.Curve{Load: load, Level: p.config.Level}
+	grid := p.grid(w, math.Exp(x[i])*load)
+	at := make([]float64, len(grid))
+	for j, a := range grid {
+		at[j] = math.Log(a / load)
+	}
+	target := p.target()
+	performance := func(y float64) float64 { return target * math.Exp(math.Min(-y, 60)) }
+	for j, b := range p.vector.Section(x, i, at) {
+		c.Knots = append(c.Knots, trimtab.Knot{Allocation: grid[j],
+			Band: trimtab.Band{Lower: performance(b.Upper), Mean: performance(b.Mean), Upper: performance(b.Lower)}})
+	}
+	return c
+}
+
+// grid is from w's least to its most, the same share apart, with what it has.
+func (p *application) grid(w *workload, now float64) []float64 {
+	low := math.Max(w.Min, w.Max/1000)
+	ratio := math.Log(w.Max / low)
+	out := make([]float64, gridKnots, gridKnots+1)
+	for i := range out {
+		out[i] = low * math.Exp(ratio*float64(i)/(gridKnots-1))
+	}
+	out[gridKnots-1] = w.Max
+	if i, found := slices.BinarySearch(out, now); !found {
+		out = slices.Insert(out, i, now)
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package analyzer
+
+import "math"
+
+const (
+	// elasticity is what is expected of a member without spans, or of all: that
+	// so many percent less of everything make the latency longer by one.
+	elasticity = 1.0
+	// leastShare is the part of the mean weight that every member has.
+	leastShare = 0.01
+)
+
+// tail is how many standard deviations the latency that the SLO counts is above
+// its mean: between that of one exponential time and that of very many.
+func (p *application) tail() float64 {
+	q := p.entry.SLO.Fraction
+	if !(q > 0 && q < 1) {
+		q = 0.99
+	}
+	return (-math.Log(1-q) - 1 + math.Sqrt2*math.Erfinv(2*q-1)) / 2
+}
+
+// spread is the variance of v visits on average, each exponential with mean 1:
+// some requests make one, the others none.
+func spread(v float64) float64 { return v * math.Max(1, 2-v) }
+
+// expected is ln(latency/SLO) by the spans, but for a constant, at ln(a/load):
+//
+//	ln(Σ v_i T_i(a_i) + k √(Σ (2−v_i) v_i T_i²)) − (elasticity/n) Σ x_j
+//
+// where i has spans and j none.
+func (p *application) expected(x []float64) float64 {
+	mean, variance, blind := 0.0, 0.0, 0.0
+	for i := range p.parts {
+		v := &p.parts[i]
+		if v.visits == 0 {
+			blind += x[i]
+			continue
+		}
+		t := v.curve.Mean(math.Exp(x[i])*p.rate, 0)
+		mean += v.visits * t
+		variance += spread(v.visits) * t * t
+	}
+	out := -elasticity / float64(len(x)) * blind
+	if mean > 0 {
+		out += math.Log(mean + p.tail()*math.Sqrt(variance))
+	}
+	return out
+}
+
+// shares are the parts of the members in the variance of the latency, which
+// weigh what is left to learn of each; without spans, all have the same.
+func (p *application) shares(x []float64) []float64 {
+	out := make([]float64, len(p.members))
+	all := 0.0
+	for i := range p.parts {
+		if v := &p.parts[i]; v.visits > 0 && x != nil {
+			t := v.curve.Mean(math.Exp(x[i])*p.rate, 0)
+			out[i] = spread(v.visits) * t * t
+			all += out[i]
+		}
+	}
+	n := float64(len(out))
+	for i := range out {
+		switch {
+		case all == 0 || math.IsInf(all, 0):
+			out[i] = 1 / n
+		case p.parts[i].visits == 0:
+			out[i] = 1 / n
+		default:
+			out[i] = leastShare/n + out[i]/all
+		}
+	}
+	return out
+}

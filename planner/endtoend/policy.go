@@ -1,0 +1,224 @@
+package endtoend
+
+import (
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+// Policy divides the pool for the least latency end to end. Each workload's
+// curve is the performance of the whole application over its own allocation,
+// all others as they are; see the package comment. It implements
+// [planner.Policy].
+type Policy struct {
+	// Optimism is the weight of the upper bound over the mean performance, in
+	// [0, 1]. Default 0.15; negative: 0, the mean alone.
+	Optimism float64
+	// MoveCost is what moving as many units as there are costs, as a share of
+	// the latency now, >= 0.
+	MoveCost float64
+	// LoadWeight is the weight of the load's upper bound over its mean in the
+	// load that is planned for, in (0, 1]. Default 1.
+	LoadWeight float64
+	// Trial is how far, in parts of the band, curves are tilted at random, so
+	// that trades are tried that nothing is known of, >= 0. Default 0.2;
+	// negative: 0, none are. See the package comment.
+	Trial float64
+}
+
+var (
+	_ planner.Policy   = Policy{}
+	_ planner.Scorer   = Policy{}
+	_ planner.Expecter = Policy{}
+	_ planner.Cautious = Policy{}
+)
+
+const (
+	hope = 0.15
+	// slowest bounds latencies, in SLOs: what is slower is equally bad.
+	slowest = 1e6
+)
+
+// Name returns "end-to-end".
+func (Policy) Name() string { return "end-to-end" }
+
+// Caution returns LoadWeight or its default.
+func (o Policy) Caution() float64 {
+	if o.LoadWeight > 0 {
+		return math.Min(o.LoadWeight, 1)
+	}
+	return 1
+}
+
+func (o Policy) optimism() float64 {
+	switch {
+	case o.Optimism == 0:
+		return hope
+	case !(o.Optimism > 0):
+		return 0
+	}
+	return math.Min(o.Optimism, 1)
+}
+
+// Expect returns the performance that the policy counts on.
+func (o Policy) Expect(b trimtab.Band, _ int) float64 {
+	return b.Mean + o.optimism()*(b.Upper-b.Mean)
+}
+
+// latency is SLO/performance, at most slowest.
+func latency(slo, performance float64) float64 {
+	if !(performance*slowest > slo) {
+		return slowest
+	}
+	return slo / performance
+}
+
+// Solve returns the exact answer of [welfare.Own] for
+//
+//	max Σ_j 1 − latency_j(a_j)/worst
+//
+// where worst is the longest latency that any of them could bring about: that
+// of the least Σ latency_j(a_j), or one with its gap.
+func (o Policy) Solve(p *planner.Problem) (planner.Solution, error) {
+	if err := p.Validate(); err != nil {
+		return planner.Solution{}, err
+	}
+	sum, q, now := o.sum(p)
+	sum.MoveCost = o.MoveCost * now / math.Max(1, float64(len(p.Workloads)))
+	answer, err := sum.Solve(q)
+	if err != nil {
+		return answer, err
+	}
+	short := answer.Bound - answer.Value
+	answer.Value = o.Scorer(p)(answer.Units)
+	answer.Bound = answer.Value + short
+	return answer, nil
+}
+
+// sum returns the objective as one of package welfare, the problem as it reads
+// it, and the latency now in parts of the worst.
+func (o Policy) sum(p *planner.Problem) (welfare.Own, *planner.Problem, float64) {
+	worst, now := 1e-9, 0.0
+	for i := range p.Workloads {
+		w := &p.Workloads[i]
+		if w.Curve == nil {
+			continue
+		}
+		worst = math.Max(worst, latency(w.SLO, o.Expect(w.Curve.Eval(float64(w.Min)*p.Unit), w.Reports)))
+		now = math.Max(now, latency(w.SLO, w.Curve.Eval(float64(w.Current)*p.Unit).Mean))
+	}
+	worst = math.Max(worst, now)
+	q := *p
+	q.Workloads = append([]planner.Workload(nil), p.Workloads...)
+	o.near(&q)
+	for i := range q.Workloads {
+		if w := &q.Workloads[i]; w.Curve != nil {
+			w.Curve = tilted(w, p.Unit, o.trial()*draw(w))
+		}
+		slo := q.Workloads[i].SLO
+		q.Workloads[i].Worth = func(performance float64) float64 {
+			return math.Max(0, 1-latency(slo, performance)/worst)
+		}
+	}
+	optimism := o.optimism()
+	if optimism == 0 {
+		optimism = -1
+	}
+	return welfare.Own{Title: o.Name(), Optimism: optimism}, &q, now / worst
+}
+
+// Scorer returns the utility that is expected end to end: with latencies that
+// add up, 1 / (now + Σ (latency_j(units_j) − now)) in SLOs, at most 1.
+func (o Policy) Scorer(p *planner.Problem) func(units []int) float64 {
+	return func(units []int) float64 {
+		now, total, known := 0.0, 0.0, false
+		for i := range p.Workloads {
+			w := &p.Workloads[i]
+			if w.Curve == nil {
+				continue
+			}
+			here := latency(w.SLO, o.Expect(w.Curve.Eval(float64(w.Current)*p.Unit), w.Reports))
+			if !known {
+				now, known = here, true
+			}
+			total += latency(w.SLO, o.Expect(w.Curve.Eval(float64(units[i])*p.Unit), w.Reports)) - here
+		}
+		if !known {
+			return 0
+		}
+		return 1 / math.Max(1, now+total)
+	}
+}
+
+func (o Policy) trial() float64 {
+	switch {
+	case o.Trial == 0:
+		return 0.2
+	case !(o.Trial > 0):
+		return 0
+	}
+	return o.Trial
+}
+
+// draw returns a number of the standard normal distribution that the workload
+// and the number of its reports decide: the same problem has the same answer.
+func draw(w *planner.Workload) float64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(w.Name))
+	return rand.New(rand.NewPCG(h.Sum64(), uint64(w.Reports))).NormFloat64()
+}
+
+// tilted returns the curve of w turned about what it has, by a share t of what
+// the band leaves open there and not at a: above it, performance is higher for
+// t > 0, below it lower.
+//
+//	p(a) exp(±t √(h(a)² − h(now)²)),   h = ln(upper/mean)
+func tilted(w *planner.Workload, unit, t float64) *trimtab.Curve {
+	now := float64(w.Current) * unit
+	open := func(b trimtab.Band) float64 {
+		if !(b.Mean > 0) {
+			return 0
+		}
+		return math.Log(b.Upper / b.Mean)
+	}
+	here := open(w.Curve.Eval(now))
+	out := &trimtab.Curve{Load: w.Curve.Load, Level: w.Curve.Level, Knots: slices.Clone(w.Curve.Knots)}
+	for i := range out.Knots {
+		k := &out.Knots[i]
+		h := open(k.Band)
+		turn := t * math.Sqrt(math.Max(0, h*h-here*here))
+		if k.Allocation < now {
+			turn = -turn
+		}
+		f := math.Exp(turn)
+		k.Lower, k.Mean, k.Upper = k.Lower*f, k.Mean*f, k.Upper*f
+	}
+	return out
+}
+
+// trusted is the share of what it has that a workload keeps in a round: its
+// curve holds while all others stay where they are.
+const trusted = 0.75
+
+// near keeps the answer near what everybody has: nobody gives more than a
+// quarter of it, or one unit.
+func (o Policy) near(q *planner.Problem) {
+	has := 0
+	for i := range q.Workloads {
+		has += q.Workloads[i].Current
+	}
+	if has > q.Units {
+		return // more must be given up than may be
+	}
+	for i := range q.Workloads {
+		w := &q.Workloads[i]
+		if least := min(int(math.Ceil(trusted*float64(w.Current))), w.Current-1); least > w.Min {
+			w.Min = min(least, w.Max)
+		}
+	}
+}
