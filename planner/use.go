@@ -126,13 +126,13 @@ func (r *decision) advise() {
 
 // limitReason says why a limit is advised to who has none.
 func (r *decision) limitReason(s *seat, why trimtab.Reason) trimtab.Reason {
-	seen, coming := &s.seen, ""
-	if l := s.estimate.Load; l != nil && l.Upper > seen.load {
-		coming = fmt.Sprintf(" (up to %.3g are expected)", l.Upper)
+	seen, load := &s.seen, s.seen.load
+	if l := s.estimate.Load; l != nil {
+		load = math.Max(load, l.Upper)
 	}
 	why.Target, why.Binding = &s.limit, "use"
-	why.Summary = fmt.Sprintf("%s: it has no limit, and one of %s would leave half as much again as it was seen to use: at most %.3g at up to %.3g requests/s%s, in %d reports over %v, with a performance of %.3g (%.3g to %.3g) for an SLO of %.3g; how it does under a limit was not seen",
-		s.Name, trimtab.Units(s.limit), seen.cores, seen.load, coming, seen.reports, seen.last.Sub(seen.from).Round(time.Second),
-		seen.mean(), seen.least, seen.best, s.SLO)
+	why.Summary = fmt.Sprintf("%s: it has no limit, and was seen to use at most %.3g at up to %.3g requests/s, in %d reports over %v, with a performance of %.3g (%.3g to %.3g) for an SLO of %.3g; a limit of %s would leave half as much again at the %.3g requests/s that are to be expected; how it does under a limit was not seen",
+		s.Name, seen.cores, seen.load, seen.reports, seen.last.Sub(seen.from).Round(time.Second),
+		seen.mean(), seen.least, seen.best, s.SLO, trimtab.Units(s.limit), load)
 	return why
 }
