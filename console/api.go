@@ -9,7 +9,10 @@ import (
 // This file is the language of /api/v1: what the page, the command line and
 // programs of others read. Every number that was not measured is absent or
 // null, never 0; times are RFC 3339; errors are {"error": "verb object: cause"}
-// with a status that says whose they are.
+// with a status that says whose they are: 400 a parameter or a command, 404 a
+// name, 403 a Host or an origin that is not allowed, 413 and 415 a body, 501
+// what this process was not started with, 503 a bus out of reach, or too many
+// answers or streams that wait to be read; ask again later.
 
 // Bounds of what one answer holds.
 const (
@@ -26,7 +29,8 @@ const (
 // Status is the whole pool at one moment: GET /api/v1/status.
 //
 // ?q= keeps the workloads that have all of its words: "class:C", "mode:M",
-// "state:S" (ok, note, bad or quiet), "held", or a part of the name. ?limit=
+// "state:S" (ok, note, bad or quiet), "held", or a part of the name. It has at
+// most 300 bytes, a longer one is 400. ?limit=
 // (1 to [MaxRows], by default [DefaultRows]) and ?offset= give one page.
 type Status struct {
 	Pool      string          `json:"pool"`

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -127,11 +128,11 @@ func (h *handler) guarded(next http.Handler) http.Handler {
 		head.Set("Referrer-Policy", "no-referrer")
 		head.Set("Cache-Control", "no-store")
 		if h.options.Mount[r.URL.Path] == nil && !h.hostAllowed(r.Host) {
-			http.Error(w, "trimtab: Host is not allowed; name it with --web.allowed-host", http.StatusForbidden)
+			problem(w, http.StatusForbidden, errors.New("trimtab: Host is not allowed; name it with --web.allowed-host"))
 			return
 		}
 		if foreign(r) {
-			http.Error(w, "trimtab: request from another origin", http.StatusForbidden)
+			problem(w, http.StatusForbidden, errors.New("trimtab: request from another origin"))
 			return
 		}
 		next.ServeHTTP(w, r)
