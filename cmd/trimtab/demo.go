@@ -50,7 +50,7 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 		return err
 	}
 	report, err := demo.Run(ctx, demo.Config{
-		Page: "http://" + c.Listen, For: c.For, Report: c.Report, Knob: c.Knob, Seed: c.Seed, Self: []string{self, "demo-service"},
+		For: c.For, Report: c.Report, Knob: c.Knob, Seed: c.Seed, Self: []string{self, "demo-service"},
 		Screen: screenOf(t, c.Headless),
 		Start: func(ctx context.Context, s *demo.Setup) (demo.Pipeline, error) {
 			cfg := demoConfig(s, dir, c.Listen)
@@ -142,6 +142,9 @@ func (p *demoPipeline) SetMode(ctx context.Context, m trimtab.Mode) error {
 
 // Rounds returns how many plans were made.
 func (p *demoPipeline) Rounds() int { return p.site.view.Rounds() }
+
+// Page returns the address that is really listened on.
+func (p *demoPipeline) Page() string { return "http://" + p.site.webAddress }
 
 // Close stops and restores.
 func (p *demoPipeline) Close() error { return p.site.Close() }

@@ -35,6 +35,7 @@ func (p *idle) SetMode(_ context.Context, m trimtab.Mode) error {
 	return nil
 }
 func (p *idle) Rounds() int  { return 7 }
+func (p *idle) Page() string { return "" }
 func (p *idle) Close() error { p.closed = true; return nil }
 
 // processesOf finds processes whose command line has all the words.

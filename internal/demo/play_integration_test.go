@@ -104,6 +104,8 @@ func (o *oracle) round(ctx context.Context, at time.Duration) {
 
 func (o *oracle) Rounds() int { return o.rounds }
 
+func (o *oracle) Page() string { return "" }
+
 func (o *oracle) Close() error {
 	if o.stop != nil {
 		o.stop()

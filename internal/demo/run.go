@@ -23,6 +23,8 @@ type Pipeline interface {
 	SetMode(ctx context.Context, m trimtab.Mode) error
 	// Rounds returns how many rounds were planned.
 	Rounds() int
+	// Page is the address at which a person can look; empty: there is none.
+	Page() string
 	// Close stops it and restores what it changed: every knob is then what it
 	// was at the start.
 	Close() error
@@ -41,8 +43,6 @@ type Config struct {
 	// Knob is KnobCgroup, KnobProcess, or "auto" or empty: cgroup where a
 	// hierarchy is writable.
 	Knob string
-	// Page is where a person can look while it runs; empty: not said.
-	Page string
 	// Screen draws the table; nil: prints nothing.
 	Screen *Screen
 	// Seed of load and services; 0: picks one and prints it.
@@ -173,6 +173,7 @@ func (r *run) play(ctx context.Context, fail func(error)) (err error) {
 	if err != nil {
 		return fmt.Errorf("start trimtab: %w", err)
 	}
+	r.Screen.page(pipeline.Page(), r.setup.Services[0].Name)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	watched := make(chan struct{})
 	go func() { defer close(watched); r.watch.run(watching, fail) }()

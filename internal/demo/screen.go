@@ -78,8 +78,19 @@ func (s *Screen) opening(r *run, m Machine) {
 	if r.For < shortDemo {
 		s.printf("That is short: little can be learned in it. make demo FOR=4m shows more.\n")
 	}
-	if r.Page != "" {
-		s.printf("Page: %s\nIn another terminal: trimtab status, trimtab explain %s\n", r.Page, r.setup.Services[0].Name)
+}
+
+// usual is where the commands look for trimtab unless they are told.
+const usual = "http://127.0.0.1:9600"
+
+// page says where a person can look.
+func (s *Screen) page(address, service string) {
+	switch address {
+	case "":
+	case usual:
+		s.printf("Page: %s\nIn another terminal: trimtab status, trimtab explain %s\n", address, service)
+	default:
+		s.printf("Page: %[1]s\nIn another terminal: export TRIMTAB_URL=%[1]s\nand then: trimtab status, trimtab explain %[2]s\n", address, service)
 	}
 }
 

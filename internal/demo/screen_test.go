@@ -25,7 +25,7 @@ func worst(t *testing.T) (*run, *Report) {
 		}
 		r.Phases = append(r.Phases, p)
 	}
-	return &run{Config: Config{For: 4 * time.Minute, Page: "http://127.0.0.1:9600"}, setup: setup, report: r}, r
+	return &run{Config: Config{For: 4 * time.Minute}, setup: setup, report: r}, r
 }
 
 func TestWhatTheDemoPrintsFitsATerminalOf80Columns(t *testing.T) {
@@ -33,6 +33,8 @@ func TestWhatTheDemoPrintsFitsATerminalOf80Columns(t *testing.T) {
 	s := &Screen{Out: &out}
 	r, report := worst(t)
 	s.opening(r, Machine{CPUs: 128, Free: 127.9})
+	s.page(usual, r.setup.Services[0].Name)
+	s.page("http://127.0.0.1:65535", r.setup.Services[0].Name)
 	results := make([]loadgen.Result, len(r.setup.Services))
 	f := &frame{phase: "equal", at: 30 * time.Second, day: 2 * time.Minute, setup: r.setup, results: results, allocations: []float64{10, 10, 10}}
 	for _, row := range s.table(f) {
