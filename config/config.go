@@ -336,7 +336,7 @@ func (s *SLO) Target() float64 {
 type Fallback struct {
 	// PromQL for a value that stands for the performance, in the same unit; it is learnt beside it.
 	Proxy string `yaml:"proxy"`
-	// CSV file with a recorded curve: the columns allocation_per_load (of the pool's resource for each request per second) and performance, and lower and upper if they are known; read at the start and when the configuration changes.
+	// CSV file with a recorded curve: the columns allocation_per_load (of the pool's resource for each request per second) and performance, and lower and upper if they are known; read at the start and at every reload.
 	Profile string `yaml:"profile"`
 	// Amount of the pool's resource that is enough; utility is linear up to it. With slo.performance and without a performance query it is all that there is to know, and is planned for in both directions, as is a profile.
 	Demand float64 `yaml:"demand"`

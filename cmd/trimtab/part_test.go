@@ -3,9 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trimtab/trimtab/config"
 )
 
 // recorder makes parts that note what happens to them.
@@ -65,5 +70,30 @@ func TestAConfigurationThatDoesNotStartBringsTheOldOneBack(t *testing.T) {
 	}
 	if got := r.take(); got != "-b1 -a1 +a2 -a2 +a1 +b1" {
 		t.Error(got)
+	}
+}
+
+func TestAProfileThatChangedIsReadAtTheNextReload(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "profile.csv")
+	cfg, err := config.Parse("shop.yaml", []byte(fmt.Sprintf("pool: {cpu: 4}\nworkloads: [{name: shop, slo: {performance: 1}, fallback: {profile: %q}, knob: {cgroup: shop, cpu: {max: 2}}}]\n", file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(performance string) string {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("allocation_per_load,performance\n0.003,0.5\n0.006,"+performance+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		parts, err := (&site{}).learnPart(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parts[0].key
+	}
+	if key("0.9") != key("0.9") {
+		t.Error("an unchanged profile would restart the analyzer")
+	}
+	if key("0.9") == key("0.95") {
+		t.Error("a changed profile would not be taken over")
 	}
 }

@@ -108,7 +108,7 @@ func (s *site) learnPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up analyzer: %w", err)
 	}
-	return []part{s.stage(keyOf(cfg.Analyzer, cfg.Round, cfg.Pool, analysed(cfg)), pipeline.Stage{
+	return []part{s.stage(keyOf(cfg.Analyzer, cfg.Round, cfg.Pool, analysed(cfg), profilesOf(&c)), pipeline.Stage{
 		Name: "learn", Step: s.tap("learn", step), Tick: tickOf(cfg.Analyzer.ReportInterval),
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},

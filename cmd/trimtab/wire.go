@@ -225,6 +225,17 @@ func fallbackOf(w *config.Workload) (analyzer.Fallback, error) {
 	return f, nil
 }
 
+// profilesOf lists what the files with profiles hold, so that a reload tells
+// whether they changed.
+func profilesOf(c *analyzer.Config) (all []declared.Profile) {
+	for i := range c.Workloads {
+		if p := c.Workloads[i].Fallback.Profile; p != nil {
+			all = append(all, *p)
+		}
+	}
+	return all
+}
+
 // maxProfile bounds the bytes of a profile.
 const maxProfile = 1 << 20
 
