@@ -29,6 +29,7 @@ type key struct {
 type decision struct {
 	key
 	since     time.Time // when its first value came, by our clock
+	weight    int64     // of steps and outcomes
 	steps     []*trimtab.Plan
 	outcomes  []*trimtab.Outcome
 	estimates map[string]*trimtab.Estimate // by target
@@ -38,7 +39,9 @@ type decision struct {
 // by different ways, so an outcome may come before its plan.
 type assembler struct {
 	open      []*decision // in order of since
+	opened    int64       // the weight of open
 	estimates map[string][]*trimtab.Estimate
+	kept      int64 // the weight of estimates
 }
 
 func newAssembler() *assembler { return &assembler{estimates: map[string][]*trimtab.Estimate{}} }
@@ -54,6 +57,7 @@ func (a *assembler) observe(now time.Time, value trimtab.Value) *decision {
 		if len(d.steps) < maxSteps && !slices.ContainsFunc(d.steps, func(p *trimtab.Plan) bool { return p.Step == v.Step }) {
 			d.steps = append(d.steps, v)
 			slices.SortFunc(d.steps, func(x, y *trimtab.Plan) int { return x.Step - y.Step })
+			a.grow(d, v)
 		}
 		a.attach(d)
 		return a.finish(d)
@@ -64,6 +68,7 @@ func (a *assembler) observe(now time.Time, value trimtab.Value) *decision {
 		d := a.at(now, key{v.Pool, v.Epoch, v.Sequence})
 		if len(d.outcomes) < maxAnswers && !slices.ContainsFunc(d.outcomes, func(o *trimtab.Outcome) bool { return o.Step == v.Step && o.Host == v.Host }) {
 			d.outcomes = append(d.outcomes, v)
+			a.grow(d, v)
 		}
 		return a.finish(d)
 	}
@@ -77,11 +82,37 @@ func (a *assembler) estimate(e *trimtab.Estimate) {
 		return
 	}
 	if len(list) == keptEstimates {
+		a.kept -= weigh(list[0])
 		list = slices.Delete(list, 0, 1)
 	}
 	kept := *e
 	kept.Curve, kept.Curves = nil, nil // no trace tells them
+	if a.kept += weigh(&kept); a.kept > maxKeptBytes {
+		// Everybody who is there tells again within a round: begin anew.
+		a.estimates, a.kept, list = map[string][]*trimtab.Estimate{}, weigh(&kept), nil
+	}
 	a.estimates[e.Workload] = append(list, &kept)
+}
+
+// grow notes what d got, and lets the oldest others go where all together are
+// too much.
+func (a *assembler) grow(d *decision, v trimtab.Value) {
+	n := weigh(v)
+	d.weight += n
+	a.opened += n
+	for a.opened > maxOpenBytes && len(a.open) > 1 {
+		oldest := a.open[0]
+		if oldest == d {
+			oldest = a.open[1]
+		}
+		a.remove(oldest)
+	}
+}
+
+// remove takes an open decision out.
+func (a *assembler) remove(d *decision) {
+	a.opened -= d.weight
+	a.open = slices.DeleteFunc(a.open, func(x *decision) bool { return x == d })
 }
 
 // attach gives d the newest estimates that its plan can have been made on.
@@ -106,7 +137,7 @@ func (a *assembler) at(now time.Time, k key) *decision {
 		}
 	}
 	if len(a.open) >= 4*maxOpen { // more at once than expire has seen
-		a.open = slices.Delete(a.open, 0, 1)
+		a.remove(a.open[0])
 	}
 	d := &decision{key: k, since: now, estimates: map[string]*trimtab.Estimate{}}
 	a.open = append(a.open, d)
@@ -118,7 +149,7 @@ func (a *assembler) finish(d *decision) *decision {
 	if !d.complete() {
 		return nil
 	}
-	a.open = slices.DeleteFunc(a.open, func(x *decision) bool { return x == d })
+	a.remove(d)
 	return a.closed(d)
 }
 
@@ -138,7 +169,7 @@ func (a *assembler) expire(now time.Time) []*decision {
 		if d := a.closed(a.open[0]); d != nil {
 			out = append(out, d)
 		}
-		a.open = slices.Delete(a.open, 0, 1)
+		a.remove(a.open[0])
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -24,6 +25,12 @@ const scope = "github.com/trimtab/trimtab/exporters/otlp"
 // queued is how many values may wait for the exporter.
 const queued = 4096
 
+// waiting is a value in the queue and its weight.
+type waiting struct {
+	value  trimtab.Value
+	weight int64
+}
+
 // Exporter pushes decisions. Its methods are safe for concurrent use.
 type Exporter struct {
 	ids      ids
@@ -35,7 +42,9 @@ type Exporter struct {
 	figures  *figures
 	assemble *assembler
 
-	queue chan trimtab.Value
+	queue chan waiting
+	// waits is the weight of what is in queue.
+	waits atomic.Int64
 	quit  chan struct{}
 	once  sync.Once
 	done  chan struct{}
@@ -52,7 +61,7 @@ func Open(ctx context.Context, c Config) (*Exporter, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Exporter{metrics: c.Metrics, assemble: newAssembler(),
-		queue: make(chan trimtab.Value, queued), quit: make(chan struct{}), done: make(chan struct{})}
+		queue: make(chan waiting, queued), quit: make(chan struct{}), done: make(chan struct{})}
 	if _, err := rand.Read(e.ids.salt[:]); err != nil {
 		return nil, fmt.Errorf("export OTLP: %w", err)
 	}
@@ -74,11 +83,16 @@ func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err erro
 // Observe takes one value and never blocks: a value that finds the queue full
 // is dropped and counted.
 func (e *Exporter) Observe(v trimtab.Value) {
-	select {
-	case e.queue <- v:
-	default:
-		e.metrics.Counter("trimtab_exporter_dropped_total", "otlp").Inc()
+	w := waiting{v, weigh(v)}
+	if e.waits.Add(w.weight) <= maxQueuedBytes {
+		select {
+		case e.queue <- w:
+			return
+		default:
+		}
 	}
+	e.waits.Add(-w.weight)
+	e.metrics.Counter("trimtab_exporter_dropped_total", "otlp").Inc()
 }
 
 // TraceID returns the id of the trace that a decision gets, in 32 hexadecimal
@@ -97,8 +111,8 @@ func (e *Exporter) run() {
 	defer tick.Stop()
 	for {
 		select {
-		case v := <-e.queue:
-			e.take(time.Now(), v)
+		case w := <-e.queue:
+			e.take(time.Now(), w)
 		case now := <-tick.C:
 			e.expire(now)
 		case <-e.quit:
@@ -111,11 +125,12 @@ func (e *Exporter) run() {
 	}
 }
 
-func (e *Exporter) take(now time.Time, v trimtab.Value) {
+func (e *Exporter) take(now time.Time, w waiting) {
+	e.waits.Add(-w.weight)
 	if e.figures != nil {
-		e.figures.observe(now, v)
+		e.figures.observe(now, w.value)
 	}
-	e.write(e.assemble.observe(now, v))
+	e.write(e.assemble.observe(now, w.value))
 }
 
 func (e *Exporter) expire(now time.Time) {

@@ -45,6 +45,7 @@ type spanGate struct {
 	complainer             *complainer
 	room                   int64
 	inside                 atomic.Int64
+	bytes                  atomic.Int64 // of what is inside
 }
 
 // OnEnd hands a span on if there is room.
@@ -52,8 +53,11 @@ func (g *spanGate) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
 	}
-	if g.inside.Add(1) > g.room {
+	weight := weighSpan(s)
+	inside, bytes := g.inside.Add(1), g.bytes.Add(weight)
+	if inside > g.room || bytes > maxSpanBytes {
 		g.inside.Add(-1)
+		g.bytes.Add(-weight)
 		g.metrics.Counter("trimtab_otlp_spans_total", "dropped").Inc()
 		return
 	}
@@ -62,6 +66,7 @@ func (g *spanGate) OnEnd(s sdktrace.ReadOnlySpan) {
 
 // abandon counts what was still inside when the processor was shut down.
 func (g *spanGate) abandon() {
+	g.bytes.Store(0)
 	if n := g.inside.Swap(0); n > 0 {
 		g.metrics.Counter("trimtab_otlp_spans_total", "dropped").Add(float64(n))
 	}
@@ -75,6 +80,9 @@ type batchExporter struct{ *spanGate }
 func (b batchExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := b.next.ExportSpans(ctx, spans)
 	b.inside.Add(-int64(len(spans)))
+	for _, s := range spans {
+		b.bytes.Add(-weighSpan(s))
+	}
 	result := "sent"
 	if err != nil {
 		result = "failed"
