@@ -1,5 +1,7 @@
 package num
 
+import "math"
+
 // Isotonic replaces y by its isotonic regression with weights w, in place.
 // It needs len(w) == len(y) and w > 0. Blocks is scratch of at least len(y);
 // a nil one is allocated.
@@ -10,17 +12,23 @@ func Isotonic(y, w []float64, blocks []Block) {
 	if cap(blocks) < len(y) {
 		blocks = make([]Block, len(y))
 	}
-	blocks = blocks[:0]
+	blocks, n, top := blocks[:len(y)], 0, math.Inf(-1)
 	for i, v := range y {
 		b := Block{Mean: v, weight: w[i], size: 1}
-		for n := len(blocks); n > 0 && blocks[n-1].Mean > b.Mean; n-- {
-			b = blocks[n-1].join(b)
-			blocks = blocks[:n-1]
+		if v < top {
+			for ; n > 0 && blocks[n-1].Mean > b.Mean; n-- {
+				b = blocks[n-1].join(b)
+			}
 		}
-		blocks = append(blocks, b)
+		blocks[n], top = b, b.Mean
+		n++
 	}
 	i := 0
-	for _, b := range blocks {
+	for _, b := range blocks[:n] {
+		if b.size == 1 {
+			i++
+			continue // as it was
+		}
 		for range b.size {
 			y[i] = b.Mean
 			i++

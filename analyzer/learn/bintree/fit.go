@@ -60,6 +60,7 @@ func (f *fit) update(m walk.Mode, bins []bin, serial, z float64) {
 	f.gap = resize(f.gap, max(0, len(bins)-1))
 	walk.Steepness(f.gap, f.leaf, f.Top)
 	f.place(bins)
+	f.path.Make(len(f.way))
 	f.path.Smooth(1e-18)
 	f.bound()
 }
@@ -154,7 +155,7 @@ func (f *fit) effects(bins []bin) {
 // between, where only the walk tells how far the curve can be.
 func (f *fit) place(bins []bin) {
 	f.nodes, f.way = f.nodes[:0], f.way[:0]
-	f.path.Clear(maxNodes)
+	f.path.Make(maxNodes)
 	spare := maxNodes - len(bins)
 	for i := range bins {
 		b, l := &bins[i], &f.leaf[i]
@@ -167,7 +168,7 @@ func (f *fit) place(bins []bin) {
 			f.fill(&bins[i-1], b, inside, walk.Node{Phi: math.Max(l.Phi, f.leaf[i-1].Phi)}, step)
 		}
 		f.nodes, f.way = append(f.nodes, walk.Node{X: b.X, Load: b.L, Unit: l.Unit, Phi: l.Phi, Observed: true}), append(f.way, step)
-		f.path.Add(l.Y, l.R, step)
+		f.path.Set(len(f.way)-1, l.Y, l.R, step)
 	}
 }
 
@@ -177,7 +178,7 @@ func (f *fit) fill(a, b *bin, n int, k walk.Node, step float64) {
 		t := float64(i) / float64(n+1)
 		k.X, k.Load = a.X+t*(b.X-a.X), a.L+t*(b.L-a.L)
 		f.nodes, f.way = append(f.nodes, k), append(f.way, step)
-		f.path.Add(0, math.Inf(1), step)
+		f.path.Set(len(f.way)-1, 0, math.Inf(1), step)
 	}
 }
 

@@ -49,18 +49,19 @@ func (b *bin) lines() (squares, freedom, ll, lp float64) {
 	return squares, freedom, ll, b.LP - b.XL*b.XP*inverse
 }
 
-// add puts r into the bin that it falls into or lies beside; between bins it
-// makes one, and room for it.
-func (s *state) add(r walk.Report) {
+// add puts r into the bin that it falls into or lies beside, and returns where
+// that is; between bins it makes one, and room for it, and returns everything.
+func (s *state) add(r walk.Report) (changed int) {
 	one := bin{Low: r.X, High: r.X, Moments: walk.One(r)}
 	one.Fresh = 1
 	i := sort.Search(len(s.Bins), func(i int) bool { return s.Bins[i].High >= r.X })
-	if b := s.home(i, r.X); b != nil {
+	if at := s.home(i, r.X); at >= 0 {
+		b := &s.Bins[at]
 		if b.N > maxReports-1 {
 			b.Fade((maxReports - 1) / b.N)
 		}
 		b.merge(&one)
-		return
+		return at
 	}
 	if n := len(s.Bins); n == cap(s.Bins) && n >= maxBins/4 {
 		s.Bins = slices.Grow(s.Bins, maxBins+1-n) // once, and no further
@@ -69,25 +70,25 @@ func (s *state) add(r walk.Report) {
 	if len(s.Bins) > maxBins {
 		s.join()
 	}
+	return everything
 }
 
-// home returns the bin that takes x, nil when none does; i is the first bin
+// home returns the bin that takes x, -1 when none does; i is the first bin
 // that does not end before x.
-func (s *state) home(i int, x float64) *bin {
-	var best *bin
-	width := finest
+func (s *state) home(i int, x float64) int {
+	best, width := -1, finest
 	if i < len(s.Bins) {
 		b := &s.Bins[i]
 		if b.Low <= x {
-			return b
+			return i
 		}
 		if w := b.High - x; w <= width {
-			best, width = b, w
+			best, width = i, w
 		}
 	}
 	if i > 0 {
 		if b := &s.Bins[i-1]; x-b.Low <= width {
-			best = b
+			best = i - 1
 		}
 	}
 	return best

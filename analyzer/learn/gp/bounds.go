@@ -28,7 +28,13 @@ func (f *fit) bound() {
 			k.Unit = f.UnitAt(k.Mean)
 		}
 		k.Lower, k.Upper = f.interval(k)
-		k.Lower, k.Upper = min(k.Lower, k.Mean-resolution*f.Top), max(k.Upper, k.Mean+resolution*f.Top)
+		// Branches, since they are seldom taken, and min would be waited for.
+		if v := k.Mean - resolution*f.Top; v < k.Lower {
+			k.Lower = v
+		}
+		if v := k.Mean + resolution*f.Top; v > k.Upper {
+			k.Upper = v
+		}
 	}
 	f.monotone()
 	top := f.Mode.Highest()
@@ -43,18 +49,20 @@ func (f *fit) bound() {
 
 // abruptness compares each rise with the smaller of those beside it.
 func (f *fit) abruptness() {
-	rise := func(i int) float64 {
-		if i < 1 || i >= len(f.nodes) {
-			return 0
-		}
-		return math.Abs(f.nodes[i].Mean - f.nodes[i-1].Mean)
+	rise := func(i int) float64 { return math.Abs(f.nodes[i].Mean - f.nodes[i-1].Mean) }
+	n := len(f.nodes)
+	before, now := 0.0, 0.0
+	if n > 1 {
+		now = rise(1)
 	}
-	before, now := 0.0, rise(1)
-	for i := 1; i < len(f.nodes); i++ {
-		after := rise(i + 1)
+	for i := 1; i < n; i++ {
+		after := 0.0
+		if i+1 < n {
+			after = rise(i + 1)
+		}
 		f.nodes[i].abrupt = 0
-		if beside := min(before, after); now > beside {
-			f.nodes[i].abrupt = 1 - beside/now
+		if now > 0 {
+			f.nodes[i].abrupt = max(0, 1-min(before, after)/now)
 		}
 		before, now = now, after
 	}

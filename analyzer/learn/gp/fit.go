@@ -53,18 +53,22 @@ type fit struct {
 }
 
 // clear forgets the curve and keeps the memory.
-func (f *fit) clear() { f.nodes = f.nodes[:0] }
+func (f *fit) clear() { f.nodes, f.leaf = f.nodes[:0], f.leaf[:0] }
+
+// everything says that not one bin but all of them may have changed.
+const everything = -1
 
 // update makes the curve from the bins: noise, then the effect of the load,
-// then the random walk through the bins, then monotonicity.
-func (f *fit) update(s *state, z float64) {
+// then the random walk through the bins, then monotonicity. Only the bin at
+// changed is another than before, unless that is everything.
+func (f *fit) update(s *state, z float64, changed int) {
 	reports := 0.0
 	for i := range s.Bins {
 		reports += s.Bins[i].N
 	}
 	// With few reports, noise and steepness are guesses.
 	f.Mode, f.Z, f.Serial = s.Mode, z*caution*(1+3/(reports+1)), s.Watch.Factor()
-	f.disperse(s.Bins)
+	f.disperse(s.Bins, changed)
 	f.effects(s.Bins)
 	f.gap = resize(f.gap, max(0, len(s.Bins)-1))
 	walk.Steepness(f.gap, f.leaf, f.Top)
@@ -76,42 +80,48 @@ func (f *fit) update(s *state, z float64) {
 // place puts a node on each bin and, in wide gaps, on points between, where
 // only the walk tells how far the curve can be.
 func (f *fit) place(bins []bin) {
-	f.nodes, f.home = resize(f.nodes, maxNodes)[:0], resize(f.home, len(bins))
-	f.path.Clear(maxNodes)
-	spare := maxNodes - len(bins)
+	f.nodes, f.home = resize(f.nodes, maxNodes), resize(f.home, len(bins))
+	f.path.Make(maxNodes)
+	n, spare := 0, maxNodes-len(bins)
 	for i := range bins {
 		b, l := &bins[i], &f.leaf[i]
 		step := 0.0
 		if i > 0 {
 			g := &f.gap[i-1]
-			inside := min(inGap, spare, int(g.Octaves/wide))
-			spare -= inside
-			step = g.Wander * g.Octaves / float64(inside+1)
-			f.fill(&bins[i-1], b, inside, node{Node: walk.Node{Phi: max(l.Phi, f.leaf[i-1].Phi)}, way: step})
+			step = g.Wander * g.Octaves
+			if inside := min(inGap, spare, int(g.Octaves/wide)); inside > 0 {
+				spare -= inside
+				step /= float64(inside + 1)
+				gap := node{Node: walk.Node{Phi: max(l.Phi, f.leaf[i-1].Phi)}, way: step}
+				for j := 1; j <= inside; j++ {
+					f.inside(n, &bins[i-1], b, float64(j)/float64(inside+1), &gap)
+					n++
+				}
+			}
 		}
-		f.home[i] = uint8(len(f.nodes)) // at most maxNodes
-		k := node{Node: walk.Node{X: b.X, Load: b.L, Unit: l.Unit, Phi: l.Phi, Observed: true},
-			low: b.X, high: b.X, way: step, fresh: 2*b.Fresh > b.N}
+		f.home[i] = uint8(n) // less than maxNodes
+		f.path.Set(n, l.Y, l.R, step)
+		k := &f.nodes[n]
+		k.X, k.Load, k.Unit, k.Phi, k.Observed = b.X, b.L, l.Unit, l.Phi, true
+		k.low, k.high, k.way, k.fresh = b.X, b.X, step, 2*b.Fresh > b.N
 		if i == 0 || b.High-b.Low <= finest {
 			k.low = b.Low
 		}
 		if i == len(bins)-1 || b.High-b.Low <= finest {
 			k.high = b.High
 		}
-		f.nodes = append(f.nodes, k)
-		f.path.Add(l.Y, l.R, step)
+		n++
 	}
+	f.nodes = f.nodes[:n]
+	f.path.Make(n)
 }
 
-// fill puts n nodes like k between two bins.
-func (f *fit) fill(a, b *bin, n int, k node) {
-	for i := 1; i <= n; i++ {
-		t := float64(i) / float64(n+1)
-		k.X, k.Load = a.X+t*(b.X-a.X), a.L+t*(b.L-a.L)
-		k.low, k.high = k.X, k.X
-		f.nodes = append(f.nodes, k)
-		f.path.Add(0, math.Inf(1), k.way)
-	}
+// inside makes node n one like k, the share t of the way from bin a to b.
+func (f *fit) inside(n int, a, b *bin, t float64, k *node) {
+	k.X, k.Load = a.X+t*(b.X-a.X), a.L+t*(b.L-a.L)
+	k.low, k.high = k.X, k.X
+	f.nodes[n] = *k
+	f.path.Set(n, 0, math.Inf(1), k.way)
 }
 
 // smooth sets mean and variance of the nodes.

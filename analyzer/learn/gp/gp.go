@@ -75,25 +75,25 @@ func (p *Process) Observe(o learn.Observation) error {
 		*s = state{Level: p.level, Mode: walk.ModeOf(o)}
 		p.fit.clear()
 	}
-	r := s.report(o)
+	r, changed := s.report(o), everything
 	if again := s.Watch.see(&p.fit, r); again != nil {
 		s.Bins = s.Bins[:0]
 		for _, v := range again {
 			s.add(v.Report)
 		}
 	} else {
-		s.add(r)
+		changed = s.add(r)
 	}
 	if len(s.Watch.Now) == 0 {
 		for i := range s.Bins {
 			s.Bins[i].Fresh = 0
 		}
 	}
-	p.refit()
+	p.refit(changed)
 	return nil
 }
 
-func (p *Process) refit() { p.fit.update(&p.state, p.z) }
+func (p *Process) refit(changed int) { p.fit.update(&p.state, p.z, changed) }
 
 // asGuess is how many reports the curve of another version counts as.
 const asGuess = 12
@@ -111,7 +111,7 @@ func (p *Process) Revise() {
 	}
 	s.Watch.calm()
 	if len(s.Bins) > 0 {
-		p.refit()
+		p.refit(everything)
 	}
 }
 

@@ -15,31 +15,30 @@ const (
 
 // disperse estimates the noise of each bin's mean: the spread of reports
 // inside the bin and its neighbours, relative to what their weights explain.
-func (f *fit) disperse(bins []bin) {
-	f.leaf = resize(f.leaf, len(bins))
-	f.Top = 1
+// Only the bin at changed, unless that is everything, is another than before.
+func (f *fit) disperse(bins []bin, changed int) {
+	top := 1.0
 	if f.Mode != walk.Fraction {
-		f.Top = learn.Least
+		top = learn.Least
 		for i := range bins {
-			f.Top = max(f.Top, bins[i].P)
+			top = max(top, bins[i].P)
 		}
+	}
+	from, to := changed-near, changed+near+1
+	if changed == everything || len(f.leaf) != len(bins) || top != f.Top {
+		from, to = 0, len(bins)
+	}
+	f.leaf, f.Top = resize(f.leaf, len(bins)), top
+	for i := max(0, from); i < min(to, len(bins)); i++ {
+		f.spread(bins, i)
 	}
 	prior, worth := 1.0, 4.0
 	if f.Mode == walk.Plain {
 		prior, worth = 0.01, 1 // 10% of the value, until the spread is known
 	}
 	sum, freedom := prior*worth, worth
-	for i := range bins {
+	for i := range f.leaf {
 		l := &f.leaf[i]
-		l.Unit = f.UnitAt(f.pilot(bins, i))
-		l.Squares, l.Freedom, l.LL, l.LP = bins[i].lines()
-		l.Squares /= l.Unit
-	}
-	for i := range bins {
-		l := &f.leaf[i]
-		if l.Freedom == 0 && i > 0 && i+1 < len(bins) {
-			l.Squares, l.Freedom = f.difference(&bins[i-1], &bins[i], &bins[i+1], l.Unit)
-		}
 		sum += l.Squares
 		freedom += l.Freedom
 	}
@@ -48,6 +47,18 @@ func (f *fit) disperse(bins []bin) {
 	for i := range bins {
 		l := &f.leaf[i]
 		l.X, l.Y, l.R = bins[i].X, bins[i].P, l.Unit*l.Phi/bins[i].W
+	}
+}
+
+// spread sets what leaf i knows from its bin and those at most near away.
+func (f *fit) spread(bins []bin, i int) {
+	l, b := &f.leaf[i], &bins[i]
+	l.Unit = f.UnitAt(f.pilot(bins, i))
+	l.Scale = f.Scale(l.Unit, b.P)
+	l.Squares, l.Freedom, l.LL, l.LP = b.lines()
+	l.Squares /= l.Unit
+	if l.Freedom == 0 && i > 0 && i+1 < len(bins) {
+		l.Squares, l.Freedom = f.difference(&bins[i-1], b, &bins[i+1], l.Unit)
 	}
 }
 
@@ -117,7 +128,7 @@ func (f *fit) effects(bins []bin) {
 		if l.LL == 0 {
 			continue
 		}
-		g := f.Scale(l.Unit, b.P)
+		g := l.Scale
 		by := g / (l.R * b.W) // over the variance of one unit of weight
 		info += l.LL * g * by
 		sum += l.LP * by
@@ -125,6 +136,6 @@ func (f *fit) effects(bins []bin) {
 	f.Effect, f.EffectVar, f.LoadRef = sum/info, 1/info, at/weight
 	for i := range bins {
 		l := &f.leaf[i]
-		l.Y -= f.Effect * f.Scale(l.Unit, bins[i].P) * (bins[i].L - f.LoadRef)
+		l.Y -= f.Effect * l.Scale * (bins[i].L - f.LoadRef)
 	}
 }

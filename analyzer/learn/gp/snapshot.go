@@ -25,7 +25,7 @@ func (p *Process) Restore(b []byte) error {
 	}
 	p.state, p.fit = s, fit{}
 	if len(s.Bins) > 0 {
-		p.refit()
+		p.refit(everything)
 	}
 	return nil
 }

@@ -17,8 +17,9 @@ type Leaf struct {
 	Unit, Phi, Squares, Freedom float64
 	// X is the place, Y the performance there, R its variance.
 	X, Y, R float64
-	// LL and LP are the sums of what the load did at equal a/l.
-	LL, LP float64
+	// LL and LP are the sums of what the load did at equal a/l, Scale what an
+	// effect of the load of 1 does here.
+	LL, LP, Scale float64
 }
 
 // Gap is the way from one bin to the next.
@@ -46,9 +47,10 @@ func Steepness(gap []Gap, leaf []Leaf, top float64) {
 	whole := max(rise/octaves, 0.01*prior)
 	for i := range gap {
 		r, d := 0.0, 0.0
-		for j := max(0, i-2); j <= min(len(gap)-1, i+2); j++ {
-			r += gap[j].rise
-			d += gap[j].Octaves
+		around := gap[max(0, i-2):min(len(gap), i+3)]
+		for j := range around {
+			r += around[j].rise
+			d += around[j].Octaves
 		}
 		g := &gap[i]
 		own := g.rise / g.Octaves
@@ -65,21 +67,17 @@ type Path struct {
 	way []float64
 }
 
-// Clear forgets all places and makes room for n.
-func (p *Path) Clear(n int) {
-	for _, s := range []*[]float64{&p.Mean, &p.Variance, &p.way} {
-		if cap(*s) < n {
-			*s = make([]float64, 0, n)
-		}
-		*s = (*s)[:0]
+// Make makes n places of which nothing is known yet.
+func (p *Path) Make(n int) {
+	if cap(p.way) < n {
+		p.Mean, p.Variance, p.way = make([]float64, n), make([]float64, n), make([]float64, n)
 	}
+	p.Mean, p.Variance, p.way = p.Mean[:n], p.Variance[:n], p.way[:n]
 }
 
-// Add appends a place that the walk reaches with the variance way, where y is
+// Set makes place i one that the walk reaches with the variance way, where y is
 // seen with the variance r; infinite: nothing is seen.
-func (p *Path) Add(y, r, way float64) {
-	p.Mean, p.Variance, p.way = append(p.Mean, y), append(p.Variance, r), append(p.way, way)
-}
+func (p *Path) Set(i int, y, r, way float64) { p.Mean[i], p.Variance[i], p.way[i] = y, r, way }
 
 // Smooth finds mean and variance at all places: the Kalman filter forward and
 // the Rauch-Tung-Striebel smoother back. No variance but the last falls below
@@ -101,7 +99,9 @@ func (p *Path) Smooth(least float64) {
 		ahead := variances[i] + way[i+1]
 		c := variances[i] / ahead
 		mean = all[i] + c*(mean-all[i])
-		variance = max(variances[i]+c*c*(variance-ahead), least)
+		if variance = variances[i] + c*c*(variance-ahead); variance < least {
+			variance = least
+		}
 		all[i], variances[i] = mean, variance
 	}
 }

@@ -89,7 +89,7 @@ func TestSmoothIsThePosteriorOfTheWalk(t *testing.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "n")
 		var y, r, way []float64
 		var p walk.Path
-		p.Clear(n)
+		p.Make(n)
 		for i := range n {
 			y = append(y, rapid.Float64Range(0, 1).Draw(t, "y"))
 			r = append(r, rapid.Float64Range(0.01, 1).Draw(t, "r"))
@@ -97,7 +97,7 @@ func TestSmoothIsThePosteriorOfTheWalk(t *testing.T) {
 			if i > 0 && rapid.Bool().Draw(t, "gap") {
 				y[i], r[i] = 0, math.Inf(1)
 			}
-			p.Add(y[i], r[i], way[i])
+			p.Set(i, y[i], r[i], way[i])
 		}
 		p.Smooth(0)
 		mean, variance := posterior(y, r, way)
