@@ -202,11 +202,20 @@ func (c *simCilantroCmd) learners(o *cilantro.Online) error {
 	return nil
 }
 
+// maxOffset bounds where in the built-in trace a run may begin: it repeats its
+// days, with other noise, and is made from its first second on.
+const maxOffset = 30 * 24 * 3600
+
 // environment reads the published files, or builds what is fitted to them.
 func (c *simCilantroCmd) environment() (*cilantro.Environment, error) {
-	seconds := c.Offset + c.Rounds*cilantro.Windows*cilantro.WindowSeconds
-	if c.Rounds < 1 || c.Rounds > 100_000 || c.Offset < 0 || c.Offset > 100_000_000 {
+	seconds, recorded := c.Offset+c.Rounds*cilantro.Windows*cilantro.WindowSeconds, c.Data != "" || c.Trace != ""
+	switch {
+	case c.Rounds < 1 || c.Rounds > 100_000 || c.Offset < 0 || c.Offset > 100_000_000:
 		return nil, trimtab.Invalidf("simulation: %d rounds from second %d", c.Rounds, c.Offset)
+	case recorded:
+		seconds = 0 // read below, and as long as it is
+	case c.Offset > maxOffset:
+		return nil, trimtab.Invalidf("simulation: trace: the built-in one has %d s, not %d", maxOffset, c.Offset)
 	}
 	e := cilantro.BuiltIn(seconds)
 	e.Rounds, e.Offset, e.Capacity = c.Rounds, c.Offset, c.Capacity
