@@ -38,17 +38,18 @@ func zip(t *testing.T, b []byte) []byte {
 
 // bombs are small bodies that become large, and large ones that hold nothing.
 func bombs(t *testing.T) map[string][]byte {
+	const most = largest / 16 * 15
 	return map[string][]byte{
-		"zeros":         zip(t, make([]byte, 64<<20)),
-		"open brackets": zip(t, bytes.Repeat([]byte("["), 15<<20)),
-		"empty objects": zip(t, append(append([]byte(`{"resourceSpans":[{}`), bytes.Repeat([]byte(",{}"), 5<<20-10)...), "]}"...)),
-		"empty spans":   zip(t, append(append([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{}`), bytes.Repeat([]byte(",{}"), 5<<20-20)...), "]}]}]}"...)),
+		"zeros":         zip(t, make([]byte, 4*largest)),
+		"open brackets": zip(t, bytes.Repeat([]byte("["), most)),
+		"empty objects": zip(t, append(append([]byte(`{"resourceSpans":[{}`), bytes.Repeat([]byte(",{}"), most/3-10)...), "]}"...)),
+		"empty spans":   zip(t, append(append([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{}`), bytes.Repeat([]byte(",{}"), most/3-20)...), "]}]}]}"...)),
 	}
 }
 
 func TestABombIsAnsweredAndMemoryStaysBounded(t *testing.T) {
 	b := &spantest.Bus{}
-	r := start(t, b, nil)
+	r := start(t, b, func(c *Config, _ *collector.Config) { c.MaxBody = largest })
 	for name, body := range bombs(t) {
 		for _, kind := range []string{typeJSON, typeProtobuf} {
 			runtime.GC()

@@ -61,6 +61,7 @@ func (w *web) traces(rw http.ResponseWriter, r *http.Request) {
 	packer := w.from.Packer()
 	defer w.from.Recycle(packer)
 	if f := w.read(rw, r, asJSON, packer); f.http != 0 {
+		linger(rw, r)
 		w.fail(rw, asJSON, f)
 		return
 	}
@@ -103,6 +104,16 @@ func (w *web) read(rw http.ResponseWriter, r *http.Request, asJSON bool, packer 
 		return failure{http.StatusServiceUnavailable, codes.Unavailable, "overloaded", err.Error()}
 	}
 	return failure{http.StatusBadRequest, codes.InvalidArgument, "malformed", err.Error()}
+}
+
+// linger lets a client that asked for the end of the connection read why its
+// body was refused. net/http would close at once, over what is still being
+// sent, and the answer would be lost with the connection; for others, and for
+// a body beyond its limit, it waits a little.
+func linger(rw http.ResponseWriter, r *http.Request) {
+	if r.Close && r.Header.Get("Expect") == "" {
+		_, _ = http.MaxBytesReader(rw, r.Body, 0).Read(make([]byte, 1))
+	}
 }
 
 // failure is the answer to a request that was refused whole.
