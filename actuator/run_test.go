@@ -131,7 +131,7 @@ func TestWithoutTheBusTheLeaseEndsInTheBaselines(t *testing.T) {
 	h.config.Heartbeat = 10 * time.Millisecond
 	r := h.run(newBus(t))
 	p := h.plan(1, 1, set(0, units(2), units(1)))
-	p.Lease = 0.3
+	p.Time, p.Lease = time.Now(), 3 // as a plan that is older than its lease is refused
 	if o := r.publish(p); o.Refused != "" {
 		t.Fatal(o.Refused)
 	}

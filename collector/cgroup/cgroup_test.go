@@ -148,10 +148,12 @@ func (o outlet) until(t *testing.T, fits func(s *trimtab.Sample) bool) *trimtab.
 	}
 }
 
+// put replaces a file in one step, as the kernel does: a half that is read
+// would count as unreadable, and what was known of the counters be forgotten.
 func put(t *testing.T, content string, path ...string) {
 	t.Helper()
 	name := filepath.Join(path...)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name+".new", []byte(content), 0o644), os.Rename(name+".new", name)); err != nil {
 		t.Fatal(err)
 	}
 }

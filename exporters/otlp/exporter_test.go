@@ -44,7 +44,7 @@ func send(t *testing.T, e *Exporter, values ...trimtab.Value) {
 		}
 		e.Observe(v)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := e.Close(ctx); err != nil {
 		t.Fatal(err)
