@@ -19,8 +19,7 @@ type application struct {
 	members []*workload
 	parts   []part
 	vector  *kernel.Vector
-	// rate is that of the entry's requests, in 1/s, when the visits of the
-	// parts were counted.
+	// rate is that of the entry's requests, in 1/s, of the latest report.
 	rate float64
 	// fresh tells of a report since the last estimates, moving counts reports
 	// set aside in a row because some allocation changed, aside says why the
@@ -35,8 +34,8 @@ type application struct {
 // part is what the spans of one member say; without any it is the zero part.
 type part struct {
 	curve sojourn.Curve
-	// visits are per request of the entry.
-	visits float64
+	// rate is that of its visits, in 1/s.
+	rate float64
 }
 
 const (
@@ -95,8 +94,8 @@ func (w *workload) ratio(s *spans) (float64, bool) {
 func (p *application) take(w *workload, r *report, s *spans, c *counts) {
 	if w.member > 0 && s.visits > 0 && s.sojourn > 0 && r.aside == "" && r.allocation != nil {
 		v := &p.parts[w.member-1]
-		if v.curve.Observe(sojourn.Report{Allocation: *r.allocation, Rate: s.load, Mean: 1000 * s.sojourn / s.visits}) == nil && p.rate > 0 {
-			v.visits = s.load / p.rate
+		if v.curve.Observe(sojourn.Report{Allocation: *r.allocation, Rate: s.load, Mean: 1000 * s.sojourn / s.visits}) == nil {
+			v.rate = s.load
 		}
 	}
 	if w != p.entry {

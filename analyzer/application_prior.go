@@ -8,7 +8,18 @@ const (
 	elasticity = 1.0
 	// leastShare is the part of the mean weight that every member has.
 	leastShare = 0.01
+	// careful is how many standard deviations longer than estimated the service
+	// times of the prior are.
+	careful = 2
 )
+
+// visits are those of member i per request of the entry; 0: it has no spans.
+func (p *application) visits(i int) float64 {
+	if p.rate <= 0 {
+		return 0
+	}
+	return p.parts[i].rate / p.rate
+}
 
 // tail is how many standard deviations the latency that the SLO counts is above
 // its mean: between that of one exponential time and that of very many.
@@ -32,14 +43,14 @@ func spread(v float64) float64 { return v * math.Max(1, 2-v) }
 func (p *application) expected(x []float64) float64 {
 	mean, variance, blind := 0.0, 0.0, 0.0
 	for i := range p.parts {
-		v := &p.parts[i]
-		if v.visits == 0 {
+		visits := p.visits(i)
+		if visits == 0 {
 			blind += x[i]
 			continue
 		}
-		t := v.curve.Mean(math.Exp(x[i])*p.rate, 0)
-		mean += v.visits * t
-		variance += spread(v.visits) * t * t
+		t := p.parts[i].curve.Mean(math.Exp(x[i])*p.rate, careful)
+		mean += visits * t
+		variance += spread(visits) * t * t
 	}
 	out := -elasticity / float64(len(x)) * blind
 	if mean > 0 {
@@ -54,9 +65,9 @@ func (p *application) shares(x []float64) []float64 {
 	out := make([]float64, len(p.members))
 	all := 0.0
 	for i := range p.parts {
-		if v := &p.parts[i]; v.visits > 0 && x != nil {
-			t := v.curve.Mean(math.Exp(x[i])*p.rate, 0)
-			out[i] = spread(v.visits) * t * t
+		if visits := p.visits(i); visits > 0 && x != nil {
+			t := p.parts[i].curve.Mean(math.Exp(x[i])*p.rate, careful)
+			out[i] = spread(visits) * t * t
 			all += out[i]
 		}
 	}
@@ -65,7 +76,7 @@ func (p *application) shares(x []float64) []float64 {
 		switch {
 		case all == 0 || math.IsInf(all, 0):
 			out[i] = 1 / n
-		case p.parts[i].visits == 0:
+		case p.visits(i) == 0:
 			out[i] = 1 / n
 		default:
 			out[i] = leastShare/n + out[i]/all

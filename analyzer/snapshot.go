@@ -28,6 +28,8 @@ type saved struct {
 	Versions []string `json:"versions,omitempty"`
 	// Recent are the rates that the next one is joined with.
 	Recent []rate `json:"recent,omitempty"`
+	// Application is that of which the workload is the entry.
+	Application *savedApplication `json:"application,omitempty"`
 }
 
 // Snapshot returns the state of each workload that reported, by its name.
@@ -61,6 +63,11 @@ func (w *workload) save() ([]byte, error) {
 	}
 	if s.Others, err = w.saveFurther(); err != nil {
 		return nil, fmt.Errorf("save %s: %w", w.Name, err)
+	}
+	if w.app != nil && w.app.entry == w {
+		if s.Application, err = w.app.save(); err != nil {
+			return nil, fmt.Errorf("save application of %s: %w", w.Name, err)
+		}
 	}
 	if w.forecaster != nil {
 		s.Forecaster = w.forecaster.Name()
@@ -113,6 +120,11 @@ func (w *workload) load(s *saved) error {
 	}
 	if err := w.loadFurther(s.Others); err != nil {
 		return err
+	}
+	if w.app != nil && w.app.entry == w {
+		if err := w.app.restore(s.Application); err != nil {
+			return err
+		}
 	}
 	if s.ReportNS != int64(w.config.Report) {
 		return nil
