@@ -45,12 +45,32 @@ type Guard struct{ least, perRoom, alone float32 }
 // 2e-13 of it; the second must not let F T be off by 2e-13 of the capacity.
 // smallest is at most the least of the rates.
 func guard(rate float64, n uint32, smallest float64) Guard {
-	g := Guard{float32(rate * 0x1p-12 * math.Sqrt(float64(n))), float32(rate * float64(n) / 2000), 0}
-	// n rates were added and are taken off, and oftenChanged updates before.
-	if noise := rate * 0x1p-52 * (float64(n) + oftenChanged); smallest > 4*noise {
+	g := Guard{float32(rate * 0x1p-12 * math.Sqrt(float64(n))), float32(rate * float64(n) / perRoomOf), 0}
+	if noise := g.error(n); smallest > 4*noise {
 		g.alone = float32(smallest / 2)
 	}
 	return g
+}
+
+// perRoomOf is rate n / perRoom.
+const perRoomOf = 2000
+
+// error bounds the error of F: n rates were added and are taken off, and
+// oftenChanged updates before.
+func (g Guard) error(n uint32) float64 {
+	if n == 0 {
+		return 0
+	}
+	return float64(g.perRoom) * perRoomOf * 0x1p-52 * (1 + oftenChanged/float64(n))
+}
+
+// sure holds for all columns: F has its digits when it is at least rate and
+// perRoom U, and below alone nobody is active. It saves reading the guards.
+type sure struct{ rate, perRoom, alone float64 }
+
+func (s *sure) add(g Guard) {
+	s.rate, s.perRoom = max(s.rate, float64(g.least)), max(s.perRoom, float64(g.perRoom))
+	s.alone = min(s.alone, float64(g.alone))
 }
 
 // lostRate says whether cancellation may have cost F digits that matter.
@@ -60,7 +80,15 @@ func (x *Cell) lostRate(g Guard) bool {
 
 // lostRoom says the same of U; n returns the length of the column.
 func (x *Cell) lostRoom(column *Span) bool {
-	return x.room < 0x1p-9 && x.room*x.room < float64(column.length)*0x1p-28
+	return x.room < littleRoom && x.room*x.room < float64(column.length)*0x1p-28
+}
+
+// littleRoom: with more of it, no column is so long that U has lost digits.
+const littleRoom = 0x1p-9
+
+// atLeast is a lower bound of T whatever digits F and U have lost.
+func (x *Cell) atLeast(g Guard, n uint32) float64 {
+	return max(0, x.room-float64(n)*0x1p-52) / (x.rate + 2*g.error(n))
 }
 
 // Span is a stretch of entries or indices.
@@ -93,7 +121,7 @@ func (s Size) Need() Need {
 	return Need{
 		Entries: s.Entries,
 		Cells:   2 * s.Resources,
-		Guards:  2 * s.Resources,
+		Guards:  s.Resources,
 		Spans:   s.Tenants + s.Resources,
 		Words:   s.Tenants/32 + 1 + siftBlock,
 		Numbers: 2*s.Tenants + s.Resources,

@@ -1,6 +1,9 @@
 package drf
 
-import "math"
+import (
+	"math"
+	"sync/atomic"
+)
 
 const (
 	// front is how many resources are looked at together.
@@ -18,8 +21,6 @@ const (
 	// row counts as perRow of them.
 	worth  = 512
 	perRow = 8
-	// unsure is not the bits of any T.
-	unsure = never - 1
 )
 
 // The states of a tenant, two bits each.
@@ -43,7 +44,6 @@ type filler struct {
 	*Matrix
 	calendar calendar
 	cells    []Cell
-	guards   []Guard
 	whole    map[uint32]float64 // long columns: F when summed up
 	level    []float64          // by row
 	state    []uint64
@@ -68,6 +68,8 @@ type filler struct {
 	stats   Stats
 	run     Runner
 	touched uint32 // means nothing; see touch
+
+	resummed atomic.Int64
 }
 
 // Stats counts the work of one solve.
@@ -85,7 +87,6 @@ func (f *filler) lay(m *Matrix, a Arena) {
 	s := m.size
 	f.Matrix, f.worth = m, worth
 	f.cells = take(&a.Cells, s.Resources)
-	f.guards = take(&a.Guards, s.Resources)
 	f.whole = map[uint32]float64{}
 	f.level = take(&a.Numbers, s.Tenants)
 	f.state, f.keys = take(&a.Words, s.Tenants/32+1), take(&a.Words, siftBlock)
@@ -113,17 +114,13 @@ func (f *filler) fill(run Runner, stop func() bool) {
 func (f *filler) start(run Runner) {
 	f.run, f.threads = run, run.Threads()
 	copy(f.cells, f.first)
-	copy(f.guards, f.firstGuard)
 	clear(f.whole)
 	clear(f.state)
 	f.frozen, f.limit, f.stopped, f.reached = 0, 0, false, 0
 	f.stats = Stats{}
+	f.resummed.Store(0)
 	f.heap, f.front, f.due, f.put = f.heap[:0], f.front[:0], f.due[:0], f.put[:0]
-	for i := range f.added {
-		if f.rows[i].length == 0 {
-			f.freeze(uint32(i), 0, byLimit)
-		}
-	}
+	f.freezeEmpty()
 	f.share()
 	least := uint64(never)
 	for c := range f.cells {
@@ -151,9 +148,21 @@ func (f *filler) freeze(i uint32, level float64, why uint32) {
 	f.frozen++
 }
 
+// freezeEmpty freezes those who demand nothing.
+func (f *filler) freezeEmpty() {
+	for i := 0; f.frozen < f.empty; i++ {
+		if f.rows[i].length == 0 {
+			f.freeze(uint32(i), 0, byLimit)
+		}
+	}
+}
+
 // share cuts the columns so that each thread has as many entries.
 func (f *filler) share() {
 	f.split = f.split[:0]
+	if f.threads == 1 {
+		return
+	}
 	sum := 0
 	for c := range f.column {
 		sum += int(f.column[c].length)
@@ -174,7 +183,7 @@ func (f *filler) renew() bool {
 	least := uint64(never)
 	keys := f.drained[:0]
 	for _, c := range f.drained {
-		if key := f.look(c, low); key != never {
+		if key := f.look(c, low, low); key != never {
 			least = min(least, key)
 			keys = append(keys, c)
 		}
@@ -187,7 +196,7 @@ func (f *filler) renew() bool {
 	}
 	f.calendar.reset(least)
 	for _, c := range keys {
-		f.calendar.add(c, f.look(c, low))
+		f.calendar.add(c, f.look(c, low, low))
 	}
 	return least != never
 }
@@ -195,21 +204,38 @@ func (f *filler) renew() bool {
 func (f *filler) stateOf(i uint32) uint64 { return f.state[i/32] >> (i % 32 * 2) & 3 }
 
 // look returns the bits of T of a column, at least those of the level low
-// that all have reached, or never.
-func (f *filler) look(c uint32, low uint64) uint64 {
+// that all have reached, or never. From high on it is a lower bound: nobody
+// needs to know better before that.
+func (f *filler) look(c uint32, low, high uint64) uint64 {
 	x := &f.cells[c]
-	g := f.guards[c]
+	if x.rate >= f.sure.rate && x.rate >= f.sure.perRoom*x.room && x.room >= littleRoom {
+		return max(low, math.Float64bits(x.room/x.rate))
+	}
+	if x.rate < f.sure.alone {
+		return never
+	}
+	return f.lookClosely(c, low, high)
+}
+
+func (f *filler) lookClosely(c uint32, low, high uint64) uint64 {
+	x, g, s := &f.cells[c], f.guards[c], &f.column[c]
 	if x.rate < float64(g.alone) {
 		return never
 	}
-	if x.lostRate(g) {
+	lostRate, lostRoom := x.lostRate(g), x.lostRoom(s)
+	if lostRate || lostRoom {
+		if key := max(low, math.Float64bits(x.atLeast(g, s.length))); key >= high {
+			return key
+		}
+	}
+	if lostRate {
 		f.resumRate(c)
 	}
 	if x.rate == 0 {
 		return never
 	}
-	if x.lostRoom(&f.column[c]) {
-		f.resum(c)
+	if lostRoom {
+		f.resumRoom(c)
 	}
 	if x.room < noise && x.room <= noise*f.first[c].room {
 		return low
@@ -248,13 +274,9 @@ func (f *filler) window(stop func() bool) (stopped bool) {
 func (f *filler) sift(columns []uint32, low, high uint64) {
 	for len(columns) > 0 {
 		n := min(len(columns), siftBlock)
-		f.glance(columns[:n], f.keys[:n], low)
+		f.glance(columns[:n], f.keys[:n], low, high)
 		for k, c := range columns[:n] {
-			key := f.keys[k]
-			if key == unsure {
-				key = f.look(c, low)
-			}
-			switch {
+			switch key := f.keys[k]; {
 			case key == never:
 			case key >= high:
 				f.calendar.add(c, key)
@@ -266,33 +288,24 @@ func (f *filler) sift(columns []uint32, low, high uint64) {
 	}
 }
 
-// glance does what look does for many columns, in parallel, and writes nothing
-// but keys; unsure are those that look has to sum up afresh.
-func (f *filler) glance(columns []uint32, keys []uint64, low uint64) {
+// glance looks at many columns, in parallel.
+func (f *filler) glance(columns []uint32, keys []uint64, low, high uint64) {
 	if f.threads == 1 || len(columns) < f.worth {
-		f.touched += f.glanceSome(columns, keys, low)
+		f.touched += f.glanceSome(columns, keys, low, high)
 		return
 	}
 	f.run.Run(f.threads, func(p int) {
 		from, to := len(columns)*p/f.threads, len(columns)*(p+1)/f.threads
-		f.glanceSome(columns[from:to], keys[from:to], low)
+		f.glanceSome(columns[from:to], keys[from:to], low, high)
 	})
 }
 
-func (f *filler) glanceSome(columns []uint32, keys []uint64, low uint64) (touched uint32) {
+func (f *filler) glanceSome(columns []uint32, keys []uint64, low, high uint64) (touched uint32) {
 	for len(columns) > 0 {
 		n, t := f.touchCells(columns)
 		touched += t
 		for k, c := range columns[:n] {
-			x, g := &f.cells[c], f.guards[c]
-			switch {
-			case x.rate < float64(g.alone):
-				keys[k] = never
-			case x.room < noise || x.lostRate(g) || x.lostRoom(&f.column[c]):
-				keys[k] = unsure
-			default:
-				keys[k] = max(low, math.Float64bits(x.room/x.rate))
-			}
+			keys[k] = f.look(c, low, high)
 		}
 		columns, keys = columns[n:], keys[n:]
 	}
@@ -310,7 +323,7 @@ func (f *filler) refill(low, high uint64) (bound uint64) {
 	}
 	for len(f.front) < front && len(f.heap) > 0 {
 		c := &f.heap[0]
-		switch key := f.look(c.column, max(low, c.key)); {
+		switch key := f.look(c.column, max(low, c.key), high); {
 		case key == c.key:
 			f.front = append(f.front, pop(&f.heap))
 		case key == never:
@@ -333,7 +346,7 @@ func (f *filler) refill(low, high uint64) (bound uint64) {
 func (f *filler) lookAgain(low, high uint64) {
 	kept := f.front[:0]
 	for _, c := range f.front {
-		switch key := f.look(c.column, max(low, c.key)); {
+		switch key := f.look(c.column, max(low, c.key), high); {
 		case key == never:
 		case key >= high:
 			f.calendar.add(c.column, key)

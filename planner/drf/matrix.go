@@ -26,13 +26,15 @@ type Matrix struct {
 	columnEnd   []uint32
 	changes     []uint32 // of the column since its cell was summed up
 	first       []Cell   // cells before anybody is frozen
-	firstGuard  []Guard
+	guards      []Guard
+	sure        sure
 
 	row, tenant     []uint32 // tenant → row, row → tenant
 	place, resource []uint32 // resource → column, column → resource
 	limited         []uint32 // rows with a finite limit, ascending
 	limitedStale    bool
 	added, finite   int
+	empty           int // rows without entries
 	sealed          bool
 	scratch         []Entry
 	filler          filler
@@ -78,7 +80,7 @@ func (m *Matrix) lay(a Arena) {
 	m.place, m.resource = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
 	m.limited = take(&a.Indices, s.Tenants)
 	m.first = take(&a.Cells, s.Resources)
-	m.firstGuard = take(&a.Guards, s.Resources)
+	m.guards = take(&a.Guards, s.Resources)
 	m.filler.lay(m, a)
 }
 
@@ -111,6 +113,9 @@ func (m *Matrix) Add(t Tenant) error {
 	m.limits[i] = limit
 	m.row[i], m.tenant[i] = uint32(i), uint32(i)
 	m.added++
+	if len(row) == 0 {
+		m.empty++
+	}
 	return nil
 }
 
@@ -205,19 +210,21 @@ func (m *Matrix) Seal() {
 	m.index()
 	for c := range m.first {
 		m.first[c] = Cell{room: m.room[m.resource[c]]}
-		m.firstGuard[c].alone = math.MaxFloat32
+		m.guards[c].alone = math.MaxFloat32
 		m.changes[c] = 0
 	}
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
 			a := e.rate()
 			m.first[e.column].rate += a
-			g := &m.firstGuard[e.column]
+			g := &m.guards[e.column]
 			g.alone = min(g.alone, float32(a)) // here the least rate, for a while
 		}
 	}
+	m.sure = sure{alone: math.MaxFloat64}
 	for c := range m.first {
-		m.firstGuard[c] = guard(m.first[c].rate, m.column[c].length, float64(m.firstGuard[c].alone))
+		m.guards[c] = guard(m.first[c].rate, m.column[c].length, float64(m.guards[c].alone))
+		m.sure.add(m.guards[c])
 	}
 	m.limitedStale = true
 	m.sealed = true

@@ -86,9 +86,10 @@ func (f *filler) long(c uint32) bool {
 // resumFirst sums the first of the front up afresh.
 func (f *filler) resumFirst() {
 	c := &f.front[0]
-	f.resum(c.column)
+	f.resumRate(c.column)
+	f.resumRoom(c.column)
 	f.whole[c.column] = f.cells[c.column].rate
-	c.key = f.look(c.column, f.calendar.low())
+	c.key = f.look(c.column, f.calendar.low(), never)
 }
 
 // gather lists the active rows of each candidate, in parallel.
@@ -124,11 +125,10 @@ func (f *filler) gatherOne(c *candidate) {
 	s := f.column[c.column]
 	to := f.gathered[c.at : c.at+s.length]
 	n := 0
+	state := f.state
 	for _, i := range f.columns[s.start:s.end()] {
-		if f.stateOf(i) == isActive {
-			to[n] = i
-			n++
-		}
+		to[n] = i
+		n += int((state[i/32]>>(i%32*2)&3 - 1) >> 63) // 1 if active; a branch would be guesswork
 	}
 	c.count = uint32(n)
 }

@@ -48,7 +48,7 @@ func (m *Matrix) Relayout(size Size, arena Arena) (*Matrix, error) {
 		n.tenant[k] = m.tenant[i]
 		n.row[m.tenant[i]] = uint32(k)
 	}
-	n.added = m.added
+	n.added, n.empty = m.added, m.empty
 	n.Seal()
 	return n, nil
 }

@@ -131,53 +131,39 @@ func (f *filler) touchColumns(of []candidate) (n int, touched uint32) {
 // touchCells does the same for the cells of columns about to be looked at.
 func (f *filler) touchCells(of []uint32) (n int, touched uint32) {
 	n = min(len(of), 2*ahead)
-	cells, guards := f.cells, f.guards
+	cells := f.cells
 	for _, c := range of[:n] {
-		touched += uint32(math.Float64bits(cells[c].rate)) + math.Float32bits(guards[c].least)
+		touched += uint32(math.Float64bits(cells[c].rate))
 	}
 	return n, touched
 }
 
-// resum sums a column up afresh: F over the active, U over the frozen, each
-// with the rounding error carried along (Neumaier).
-func (f *filler) resum(c uint32) {
-	var rate, used sum
-	active, smallest := uint32(0), math.MaxFloat32
-	s := f.column[c]
-	for _, i := range f.columns[s.start:s.end()] {
-		a := f.rateOf(i, c)
-		if f.stateOf(i)&isFrozen != 0 {
-			used.add(a * f.level[i])
-		} else {
-			rate.add(a)
-			active++
-			smallest = min(smallest, a)
-		}
-	}
-	x := &f.cells[c]
-	used.add(-f.first[c].room)
-	x.rate, x.room = rate.value(), -used.value()
-	f.guards[c] = guard(x.rate, active, smallest)
-	f.stats.Resummed++
-}
-
-// resumRate sums F up afresh, over the active alone.
+// resumRate sums F up afresh over the active, with the rounding error carried
+// along (Neumaier).
 func (f *filler) resumRate(c uint32) {
 	var rate sum
-	active, smallest := uint32(0), math.MaxFloat32
 	s := f.column[c]
 	for _, i := range f.columns[s.start:s.end()] {
 		if f.stateOf(i)&isFrozen == 0 {
-			a := f.rateOf(i, c)
-			rate.add(a)
-			active++
-			smallest = min(smallest, a)
+			rate.add(f.rateOf(i, c))
 		}
 	}
-	x := &f.cells[c]
-	x.rate = rate.value()
-	f.guards[c] = guard(x.rate, active, smallest)
-	f.stats.Resummed++
+	f.cells[c].rate = rate.value()
+	f.resummed.Add(1)
+}
+
+// resumRoom does the same with U, over the frozen.
+func (f *filler) resumRoom(c uint32) {
+	var used sum
+	s := f.column[c]
+	for _, i := range f.columns[s.start:s.end()] {
+		if f.stateOf(i)&isFrozen != 0 {
+			used.add(f.rateOf(i, c) * f.level[i])
+		}
+	}
+	used.add(-f.first[c].room)
+	f.cells[c].room = -used.value()
+	f.resummed.Add(1)
 }
 
 // rateOf finds the entry of column c in row i.

@@ -28,6 +28,12 @@ func (m *Matrix) Update(i int, t Tenant) error {
 		return fmt.Errorf("row %d: %w", i, err)
 	}
 	old := m.rows[at]
+	if len(row) == 0 {
+		m.empty++
+	}
+	if old.length == 0 {
+		m.empty--
+	}
 	for _, e := range m.entries[old.start:old.end()] {
 		m.leave(e, at)
 	}
@@ -102,7 +108,7 @@ func (m *Matrix) join(e Entry, row uint32) {
 	s.length++
 	x := &m.first[e.column]
 	x.rate += e.rate()
-	m.firstGuard[e.column].alone = min(m.firstGuard[e.column].alone, float32(e.rate()/2))
+	m.guards[e.column].alone = min(m.guards[e.column].alone, float32(e.rate()/2))
 }
 
 // refresh sums a column up afresh when it lost digits or changed often.
@@ -113,7 +119,7 @@ func (m *Matrix) refresh(c uint32) {
 		x.rate, m.changes[c] = 0, 0
 		return
 	}
-	g := m.firstGuard[c]
+	g := m.guards[c]
 	smallest := 2 * float64(g.alone)
 	n := m.column[c].length
 	// The errors are those of the largest F since it was summed up.
@@ -130,5 +136,6 @@ func (m *Matrix) refresh(c uint32) {
 		x.rate, m.changes[c] = rate.value(), 0
 		most = x.rate
 	}
-	m.firstGuard[c] = guard(most, n, smallest)
+	m.guards[c] = guard(most, n, smallest)
+	m.sure.add(m.guards[c])
 }
