@@ -15,7 +15,7 @@ import (
 type Config struct {
 	// The resources that are shared, and how much of them there is.
 	Pool Pool `yaml:"pool"`
-	// What is shared for: njc, egalitarian, social, nash, resource-fair or drf; or your own, sum(EXPRESSION) or min(EXPRESSION) over the workloads, arithmetic on u (the utility), weight, p, slo and m as in utility, >= 0 and not falling with p. A pool of several resources needs drf.
+	// What is shared for: njc, egalitarian, social, nash, resource-fair, drf or end-to-end (all workloads serve the requests of planning.entry); or your own, sum(EXPRESSION) or min(EXPRESSION) over the workloads, arithmetic on u (the utility), weight, p, slo and m as in utility, >= 0 and not falling with p. A pool of several resources needs drf.
 	Objective string `yaml:"objective"`
 	// How targets are chosen for the objective.
 	Planning Planning `yaml:"planning"`
@@ -95,6 +95,8 @@ type Planning struct {
 	Optimism float64 `yaml:"optimism"`
 	// Weight of the highest load that is expected in the round over the mean one, (0, 1]. Left out: 0.5 for social and sum, 0.4 for njc, 0.8 for egalitarian, nash and min, 1 for the others.
 	LoadWeight float64 `yaml:"load_weight"`
+	// For end-to-end: the workload whose requests all others serve. Its slo and performance are those of all; spans of the others make it learn faster.
+	Entry string `yaml:"entry"`
 	// Share of a workload's error budget that lowering it on trial may use, to learn what it needs, [0, 1]; 0: never. Idle capacity stays free meanwhile, for the way back. Upwards no trial is needed: the objectives of welfare give what is idle to whoever it may help, by its upper bound, and njc to whoever is not proven to have enough.
 	Exploration float64 `yaml:"exploration"`
 }
@@ -320,13 +322,21 @@ type SLO struct {
 	Fraction float64 `yaml:"fraction"`
 	// Performance asked for, > 0, in the unit of the performance query.
 	Performance float64 `yaml:"performance"`
+
+	// Entry names the workload that the SLO is that of, end to end: then what
+	// counts, where Latency is set, is Latency over that of Fraction of the
+	// requests, and the target is 1.
+	Entry string `yaml:"-"`
 }
 
 // Target returns the performance asked for: Performance, or Fraction when
 // latency is what counts; 0 when nothing is asked.
 func (s *SLO) Target() float64 {
-	if s.Performance > 0 {
+	switch {
+	case s.Performance > 0:
 		return s.Performance
+	case s.Entry != "" && s.Latency > 0:
+		return 1
 	}
 	return s.Fraction
 }

@@ -61,6 +61,7 @@ func (c *Config) fill() {
 	for i := range c.Workloads {
 		c.Workloads[i].fill(&c.Pool)
 	}
+	c.shareSLO()
 }
 
 // fill sets what was left out of one workload.

@@ -23,7 +23,7 @@ type validator struct {
 
 // objectives are the policies of the planner.
 func objectives() []string {
-	return []string{"njc", "egalitarian", "social", "nash", "resource-fair", "drf"}
+	return []string{"njc", "egalitarian", "social", "nash", "resource-fair", "drf", EndToEnd}
 }
 
 // fail reports a mistake, unless the value could not even be read.
@@ -56,6 +56,7 @@ func (v *validator) run() {
 	v.exporters()
 	v.workloads()
 	v.planning()
+	v.application()
 	v.groups()
 	if len(v.errs) == 0 {
 		v.config.fill()

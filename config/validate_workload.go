@@ -66,7 +66,7 @@ func (v *validator) slo(at string, w *Workload) {
 	latency, performance := v.has(where+".latency") || v.has(where+".fraction"), v.has(where+".performance")
 	switch {
 	case !v.has(where):
-		if w.Mode != trimtab.Off {
+		if w.Mode != trimtab.Off && !v.component(w) {
 			v.fail(at, fmt.Sprintf("workload %q has no slo", clip(w.Name)), "write slo: {latency: 200ms, fraction: 0.95}, or mode: off")
 		}
 		return

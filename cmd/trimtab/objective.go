@@ -7,6 +7,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/dominant"
+	"github.com/trimtab/trimtab/planner/endtoend"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
@@ -27,6 +28,8 @@ func policyOf(cfg *config.Config) (planner.Policy, error) {
 		return fair.ResourceFair{}, nil
 	case "drf":
 		return dominant.Policy{}, nil
+	case config.EndToEnd:
+		return endtoend.Policy{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}, nil
 	}
 	if _, least, ok := cfg.Own(); ok {
 		_, scale, err := cfg.Worths()

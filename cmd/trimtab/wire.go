@@ -67,7 +67,7 @@ func viewConfig(cfg *config.Config) console.Config {
 		// Validated when the file was read.
 		utility, _ := w.UtilityFunc()
 		c.Workloads = append(c.Workloads, console.Workload{
-			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Latency > 0, Utility: utility,
+			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Latency > 0 && w.SLO.Entry == "", Utility: utility,
 		})
 	}
 	return c
@@ -87,6 +87,11 @@ func exported(cfg *config.Config) []exporter.Workload {
 
 // sloText is for people: "95% under 200ms".
 func sloText(s *config.SLO) string {
+	if s.Entry != "" {
+		own := *s
+		own.Entry = ""
+		return sloText(&own) + " at " + s.Entry
+	}
 	switch {
 	case s.Latency > 0:
 		return fmt.Sprintf("%g%% under %v", 100*s.Fraction, s.Latency)
@@ -180,11 +185,17 @@ func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		Level: level, Partitions: cfg.Analyzer.Partitions,
 		Forecaster: forecaster,
 	}
+	if entry := cfg.Application(); entry != nil {
+		c.Entry = entry.Name
+	}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		out := analyzer.Workload{
 			Name: w.Name, SLO: analyzer.SLO{Latency: w.SLO.Latency, Fraction: w.SLO.Fraction}, Target: w.SLO.Target(),
 			Resource: cfg.Pool.Resource(), LoadFrom: source(w.Load), PerformanceFrom: source(w.Performance),
+		}
+		if c.Entry != "" && w.Mode == trimtab.Off {
+			out.Resource = "" // watched, and no part of the application
 		}
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max = b.Min, b.Max
