@@ -20,8 +20,9 @@ import (
 	"github.com/trimtab/trimtab/console"
 )
 
-// slowest is a limit of liveness for what should take a second: ten times that.
-const slowest = 10 * time.Second
+// slowest is a limit of liveness for what should take a second: sixty times that,
+// for a machine that does other things besides.
+const slowest = 60 * time.Second
 
 // fill publishes one round of a pool: an estimate of each, what is held, and a
 // plan for some.

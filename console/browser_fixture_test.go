@@ -111,7 +111,7 @@ func (s *scene) publish(values ...trimtab.Value) {
 // seen waits until cond holds of the view.
 func (s *scene) seen(what string, cond func() bool) {
 	s.t.Helper()
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(90 * time.Second); ; {
 		changed := s.view.Changed()
 		if cond() {
 			return

@@ -70,7 +70,7 @@ func (s *scene) open(browser context.Context, t *testing.T, path string, l look)
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, cancelTime := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancelTime := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(cancelTime)
 	p := &tab{t: t, ctx: ctx, origin: s.url}
 	if err := chromedp.Listen(ctx, p.happened); err != nil {
@@ -146,7 +146,7 @@ const focused = `(() => { const e = document.activeElement; return e === documen
 // until waits until a JavaScript expression is true.
 func (p *tab) until(expression string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, 90*time.Second)
 	defer cancel()
 	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
 		p.t.Fatalf("wait for %s: %v\nat %s, focus at %s\n%.2000s", expression, err, eval[string](p, "location.href"), eval[string](p, focused), eval[string](p, "document.querySelector('main').innerText"))

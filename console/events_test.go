@@ -16,12 +16,16 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
+// bound is how long a server of the tests lets a request take: less than in
+// production, and more than a busy machine stands still.
+const bound = 2 * time.Second
+
 // serve runs the handler on a server with the bounds that production has, but
 // shorter.
 func serve(t *testing.T, v *View, done <-chan struct{}) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(Handler(v, Options{Done: done}))
-	s.Config.ReadTimeout, s.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	s.Config.ReadTimeout, s.Config.WriteTimeout = bound, bound
 	s.Start()
 	t.Cleanup(s.Close)
 	return s
@@ -87,7 +91,7 @@ func TestAnEventNamesWhatChangedAndAStreamOutlivesTheBoundsOfRequests(t *testing
 		t.Errorf("%+v", c)
 	}
 	// Longer than the server lets a request take.
-	<-time.After(time.Second)
+	<-time.After(bound + bound/2)
 	v.Observe(&trimtab.Estimate{Workload: "batch", Time: noon})
 	if c := next(t, lines); len(c.Workloads) != 1 || c.Workloads[0] != "batch" {
 		t.Errorf("%+v", c)

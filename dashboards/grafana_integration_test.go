@@ -4,6 +4,7 @@ package dashboards
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The versions of what the types are checked with.
@@ -40,8 +42,12 @@ func TestTheBoardsHaveTheTypesOfGrafana(t *testing.T) {
 		t.Skipf("no npm here (%v): apt-get install npm", err)
 	}
 	dir := t.TempDir()
+	// A registry that does not answer is one that is not there.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
 	run := func(name string, args ...string) (string, error) {
-		cmd := exec.Command(name, args...)
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.WaitDelay = time.Second
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		return string(out), err

@@ -144,7 +144,7 @@ func fromRuleToLimit(t *testing.T, q quotas) {
 	if _, out := o.trimtab("explain", "hungry"); !strings.Contains(out, "alert WorkloadSlow of hungry is over") {
 		t.Errorf("explain: %s", out)
 	}
-	if sum := q.read("hungry") + q.read("modest"); sum > 1+1e-6 {
-		t.Errorf("the sum is %v of 1", sum)
+	if h, m := both(q.read); h+m > 1+1e-6 {
+		t.Errorf("the sum is %v + %v of 1", h, m)
 	}
 }

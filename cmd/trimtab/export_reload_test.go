@@ -43,6 +43,11 @@ func TestARecordingBeginsAndEndsWithAReloadAndDisturbsNoStage(t *testing.T) {
 	if err := s.Apply(ctx, &on); err != nil {
 		t.Fatal(err)
 	}
+	for _, stage := range []string{"planner", "learn"} {
+		// An input counts before its step: with the second the first is recorded.
+		wait("trimtab_stage_inputs_total", stage, "holding")
+		wait("trimtab_stage_inputs_total", stage, "holding")
+	}
 	wait("trimtab_record_lines_total")
 	if err := s.Apply(ctx, cfg); err != nil {
 		t.Fatal(err)

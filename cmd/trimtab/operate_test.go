@@ -122,8 +122,8 @@ func TestRecommendDoesEverythingButTheWriteAndApplyWritesOnce(t *testing.T) {
 	}
 	t.Log(out)
 	o.eventually("the applied plan", func() bool { return q.read("hungry") > 0.5 })
-	if sum := q.read("hungry") + q.read("modest"); sum > 1+1e-6 {
-		t.Errorf("the sum is %v", sum)
+	if h, m := both(q.read); h+m > 1+1e-6 {
+		t.Errorf("the sum is %v + %v", h, m)
 	}
 	// The state has changed since: the same plan is refused.
 	was := q.read("hungry")

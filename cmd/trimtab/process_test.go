@@ -238,14 +238,7 @@ func (p *program) serve() (stop func()) {
 // limits returns both limits, and fails when they are over the capacity.
 func (p *program) limits() (hungry, modest float64) {
 	p.Helper()
-	// Twice the same, since a plan may be between the two files.
-	for {
-		hungry, modest = p.q.read("hungry"), p.q.read("modest")
-		if p.q.read("hungry") == hungry {
-			break
-		}
-	}
-	if hungry+modest > 1+1e-6 {
+	if hungry, modest = both(p.q.read); hungry+modest > 1+1e-6 {
 		p.Errorf("the sum is %v + %v: over the capacity of 1", hungry, modest)
 	}
 	return hungry, modest

@@ -218,8 +218,10 @@ func runSeveral(t *testing.T, q quotas, m limits, u *use) {
 		if err := load.send(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if cores, memory := q.read("hungry")+q.read("modest"), m("hungry")+m("modest"); cores > 1+1e-6 || memory > 512 {
-			t.Fatalf("%v cores and %v MiB are given, of 1 and 512", cores, memory)
+		hungry, modest := both(q.read)
+		hungryMem, modestMem := both(m)
+		if hungry+modest > 1+1e-6 || hungryMem+modestMem > 512 {
+			t.Fatalf("%v + %v cores and %v + %v MiB are given, of 1 and 512", hungry, modest, hungryMem, modestMem)
 		}
 		if u != nil {
 			u.periods++
