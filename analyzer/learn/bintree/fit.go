@@ -261,7 +261,8 @@ func (f *fit) at(x float64) (k walk.Node, side int) {
 		return f.nodes[0], -1
 	}
 	a, b := &f.nodes[i-1], &f.nodes[i]
-	return a.Toward(b, x, (x-a.X)/(b.X-a.X)), 0
+	k.Between(a, b, x, (x-a.X)/(b.X-a.X))
+	return k, 0
 }
 
 // predict is Tree.Predict.

@@ -3,7 +3,6 @@ package gp
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 )
@@ -165,7 +164,7 @@ func since(all []judged, shift float64) []judged {
 // rest of them.
 func (f *fit) before(x float64) (k node, side int) {
 	n := len(f.nodes)
-	i := sort.Search(n, func(i int) bool { return f.nodes[i].X >= x })
+	i := f.index(x)
 	a, b := i-1, i
 	for a >= 0 && f.nodes[a].fresh {
 		a--

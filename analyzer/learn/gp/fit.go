@@ -40,6 +40,8 @@ type node struct {
 type fit struct {
 	walk.Fit
 	nodes []node
+	// latest is the node that was asked for last, a hint for index.
+	latest int
 	// falls: more resource makes it worse somewhere; tail: at the upper end.
 	falls, tail bool
 

@@ -2,6 +2,7 @@ package gp
 
 import (
 	"math"
+	"sort"
 
 	"github.com/trimtab/trimtab"
 )
@@ -9,14 +10,7 @@ import (
 // at returns the node interpolated at x, and on which side of the visited
 // range x lies: -1, 0 or 1.
 func (f *fit) at(x float64) (k node, side int) {
-	i, n := 0, len(f.nodes)
-	for j := n; i < j; {
-		if h := (i + j) / 2; f.nodes[h].X >= x {
-			j = h
-		} else {
-			i = h + 1
-		}
-	}
+	i, n := f.index(x), len(f.nodes)
 	switch {
 	case i == n && x <= f.nodes[n-1].high:
 		return f.nodes[n-1], 0
@@ -32,9 +26,23 @@ func (f *fit) at(x float64) (k node, side int) {
 	return f.between(&f.nodes[i-1], &f.nodes[i], x), 0
 }
 
+// index returns the first node that is not left of x. A curve is read off from
+// left to right, so that where it was the last time is tried, and next to it.
+func (f *fit) index(x float64) int {
+	n := len(f.nodes)
+	for i := f.latest; i <= min(n, f.latest+1); i++ {
+		if (i == 0 || f.nodes[i-1].X < x) && (i == n || f.nodes[i].X >= x) {
+			f.latest = i
+			return i
+		}
+	}
+	f.latest = sort.Search(n, func(i int) bool { return f.nodes[i].X >= x })
+	return f.latest
+}
+
 // between interpolates. Where the curve is abrupt, it may take its whole rise
 // anywhere on the way, so that the band is that of both ends.
-func (f *fit) between(a, b *node, x float64) node {
+func (f *fit) between(a, b *node, x float64) (k node) {
 	switch {
 	case x <= a.high:
 		return *a
@@ -42,7 +50,8 @@ func (f *fit) between(a, b *node, x float64) node {
 		return *b
 	}
 	t := (x - a.high) / (b.low - a.high)
-	k := node{Node: a.Toward(&b.Node, x, t), way: b.way * t * (1 - t)}
+	k.Between(&a.Node, &b.Node, x, t)
+	k.way = b.way * t * (1 - t)
 	if a.Observed && b.Observed {
 		k.Lower -= b.abrupt * (k.Lower - min(a.Lower, b.Lower))
 		k.Upper += b.abrupt * (max(a.Upper, b.Upper) - k.Upper)

@@ -21,18 +21,17 @@ type Node struct {
 	Observed bool
 }
 
-// Toward returns the node at x, the share t of the way from a to b.
-func (a *Node) Toward(b *Node, x, t float64) Node {
-	return Node{
-		X:        x,
-		Load:     a.Load + t*(b.Load-a.Load),
-		Mean:     a.Mean + t*(b.Mean-a.Mean),
-		Lower:    a.Lower + t*(b.Lower-a.Lower),
-		Upper:    a.Upper + t*(b.Upper-a.Upper),
-		Variance: a.Variance + t*(b.Variance-a.Variance),
-		Unit:     a.Unit + t*(b.Unit-a.Unit),
-		Phi:      a.Phi + t*(b.Phi-a.Phi),
-	}
+// Between makes k the point at x, the share t of the way from a to b.
+func (k *Node) Between(a, b *Node, x, t float64) {
+	k.X = x
+	k.Load = a.Load + t*(b.Load-a.Load)
+	k.Mean = a.Mean + t*(b.Mean-a.Mean)
+	k.Lower = a.Lower + t*(b.Lower-a.Lower)
+	k.Upper = a.Upper + t*(b.Upper-a.Upper)
+	k.Variance = a.Variance + t*(b.Variance-a.Variance)
+	k.Unit = a.Unit + t*(b.Unit-a.Unit)
+	k.Phi = a.Phi + t*(b.Phi-a.Phi)
+	k.Observed = false
 }
 
 // Fit is what holds for all nodes of a fitted curve.
@@ -47,6 +46,10 @@ type Fit struct {
 	Effect, EffectVar, LoadRef float64
 	// Phi and Serial are the dispersion and its factor for serial correlation.
 	Phi, Serial float64
+
+	// load is the latest one that Place was asked for: curves are read off at
+	// many allocations under one load, and logarithms are half of a query.
+	load, log2, ln float64
 }
 
 // UnitAt is the variance of a report of weight 1 and dispersion 1 at p:
@@ -107,7 +110,10 @@ func (f *Fit) Place(allocation, load float64) (x, l float64, ok bool) {
 	}
 	switch {
 	case allocation > 0 && load > 0:
-		return math.Log2(allocation) - math.Log2(load), math.Log(load), true
+		if load != f.load {
+			f.load, f.log2, f.ln = load, math.Log2(load), math.Log(load)
+		}
+		return math.Log2(allocation) - f.log2, f.ln, true
 	case allocation > 0:
 		return math.Inf(1), f.LoadRef, true
 	}
