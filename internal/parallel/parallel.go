@@ -3,7 +3,9 @@
 // a fraction of a microsecond, and that sleep when none comes.
 //
 // It is what the pure packages take as their Runner (planner/drf). It decides
-// nothing about the result: each part writes to its own place.
+// nothing about the result: each part writes to its own place. Who is late
+// finds its parts done by the others: a loop waits for nobody who has not
+// begun.
 //
 //	p := parallel.New(2)
 //	defer p.Close()
@@ -23,23 +25,24 @@ const spins = 20000
 // Pool is a fixed number of threads, the caller's among them. Run may be
 // called by one goroutine at a time.
 type Pool struct {
+	loop    atomic.Pointer[loop] // the newest
+	closed  atomic.Bool
 	workers []worker
 	ended   sync.WaitGroup
 }
 
-// worker has a cache line of its own.
+// loop is one call of Run. A worker that comes too late holds an old one, in
+// which nothing is left to claim.
+type loop struct {
+	f             func(part int)
+	n             int64
+	claimed, done atomic.Int64
+}
+
 type worker struct {
-	_      [64]byte
-	asked  atomic.Uint64 // loops given to it
-	done   atomic.Uint64 // loops that it has finished
+	pool   *Pool
 	asleep atomic.Bool
 	wake   chan struct{}
-	f      func(part int)
-	part   int
-	stride int
-	n      int
-	stop   bool
-	_      [64]byte
 }
 
 // New starts threads-1 workers; threads < 1 counts as 1.
@@ -47,7 +50,7 @@ func New(threads int) *Pool {
 	p := &Pool{workers: make([]worker, max(threads, 1)-1)}
 	for k := range p.workers {
 		w := &p.workers[k]
-		w.wake = make(chan struct{}, 1)
+		w.pool, w.wake = p, make(chan struct{}, 1)
 		p.ended.Go(w.work)
 	}
 	return p
@@ -58,38 +61,43 @@ func (p *Pool) Threads() int { return len(p.workers) + 1 }
 
 // Run calls f with 0 … n-1, each once, and returns when all have returned.
 func (p *Pool) Run(n int, f func(part int)) {
-	threads := len(p.workers) + 1
-	for k := range p.workers {
-		if k+1 < n {
-			w := &p.workers[k]
-			w.f, w.part, w.stride, w.n = f, k+1, threads, n
-			w.ask()
+	if len(p.workers) == 0 || n < 2 {
+		for part := range n {
+			f(part)
 		}
+		return
 	}
-	for part := 0; part < n; part += threads {
-		f(part)
-	}
+	l := &loop{f: f, n: int64(n)}
+	p.loop.Store(l)
 	for k := range p.workers {
-		w := &p.workers[k]
-		for i := 1; w.done.Load() != w.asked.Load(); i++ {
-			if i%1000 == 0 {
-				runtime.Gosched()
-			}
+		p.workers[k].rouse()
+	}
+	l.work()
+	for i := 1; l.done.Load() < l.n; i++ {
+		if i%1000 == 0 {
+			runtime.Gosched()
 		}
 	}
 }
 
 // Close ends the workers.
 func (p *Pool) Close() {
+	p.closed.Store(true)
 	for k := range p.workers {
-		p.workers[k].stop = true
-		p.workers[k].ask()
+		p.workers[k].rouse()
 	}
 	p.ended.Wait()
 }
 
-func (w *worker) ask() {
-	w.asked.Add(1)
+// work claims parts and runs them while there are any.
+func (l *loop) work() {
+	for part := l.claimed.Add(1) - 1; part < l.n; part = l.claimed.Add(1) - 1 {
+		l.f(int(part))
+		l.done.Add(1)
+	}
+}
+
+func (w *worker) rouse() {
 	if w.asleep.Load() {
 		select {
 		case w.wake <- struct{}{}:
@@ -99,22 +107,22 @@ func (w *worker) ask() {
 }
 
 func (w *worker) work() {
-	for loop := uint64(1); ; loop++ {
-		w.await(loop)
-		if w.stop {
-			return
-		}
-		for part := w.part; part < w.n; part += w.stride {
-			w.f(part)
-		}
-		w.done.Store(loop)
+	var last *loop
+	for w.await(last) {
+		last = w.pool.loop.Load()
+		last.work()
 	}
 }
 
-// await returns when the loop of this number has been given. A token in wake
-// may be left from before; then it looks again.
-func (w *worker) await(loop uint64) {
-	for i := 1; w.asked.Load() < loop; i++ {
+// await returns when there is another loop than the last, or false when the
+// pool is closed. A token in wake may be left from before; then it looks
+// again.
+func (w *worker) await(last *loop) bool {
+	p := w.pool
+	for i := 1; p.loop.Load() == last; i++ {
+		if p.closed.Load() {
+			return false
+		}
 		if i%1000 == 0 {
 			runtime.Gosched()
 		}
@@ -122,10 +130,11 @@ func (w *worker) await(loop uint64) {
 			continue
 		}
 		w.asleep.Store(true)
-		if w.asked.Load() < loop {
+		if p.loop.Load() == last && !p.closed.Load() {
 			<-w.wake
 		}
 		w.asleep.Store(false)
 		i = 0
 	}
+	return true
 }

@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -36,11 +37,26 @@ func TestASleepingWorkerIsWoken(t *testing.T) {
 				t.Fatal("the worker does not go to sleep")
 			}
 		}
+		// Each part waits for the other: one thread alone would not return.
 		var n atomic.Int32
-		p.Run(2, func(int) { n.Add(1) })
-		if n.Load() != 2 {
-			t.Fatal(n.Load())
-		}
+		p.Run(2, func(int) {
+			n.Add(1)
+			for i := 0; n.Load() < 2 && !t.Failed(); i++ {
+				if i > 1e8 {
+					t.Error("the worker does not wake up")
+				}
+				runtime.Gosched()
+			}
+		})
+	}
+}
+
+func TestALoopWaitsForNobodyWhoHasNotBegun(t *testing.T) {
+	p := &Pool{workers: make([]worker, 1)} // one that never comes
+	ran := 0
+	p.Run(3, func(int) { ran++ })
+	if ran != 3 {
+		t.Fatalf("%d parts ran, want 3", ran)
 	}
 }
 

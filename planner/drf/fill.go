@@ -16,10 +16,10 @@ const (
 	// noise: room below this part of what there was at first is rounding.
 	noise = 0x1p-48
 	// siftBlock is how many columns are looked at before any is queued.
-	siftBlock = 1024
+	siftBlock = 8192
 	// worth: loops over fewer indices are not worth waiting for a thread; a
 	// row counts as perRow of them.
-	worth  = 512
+	worth  = 128
 	perRow = 8
 )
 
@@ -64,7 +64,7 @@ type filler struct {
 	stopped bool
 	threads int
 	worth   int      // see worth; tests lower it
-	split   []uint32 // columns at which the threads' shares end
+	split   []uint32 // columns at which the threads' shares end, in this pass
 	stats   Stats
 	run     Runner
 	touched uint32 // means nothing; see touch
@@ -121,23 +121,20 @@ func (f *filler) start(run Runner) {
 	f.resummed.Store(0)
 	f.heap, f.front, f.due, f.put = f.heap[:0], f.front[:0], f.due[:0], f.put[:0]
 	f.freezeEmpty()
-	f.share()
 	least := uint64(never)
+	f.drained = f.drained[:0]
 	for c := range f.cells {
 		if x := &f.cells[c]; x.rate > 0 {
 			least = min(least, math.Float64bits(x.room/x.rate))
+			f.drained = append(f.drained, uint32(c))
 		}
 	}
 	if f.finite > 0 {
 		least = min(least, math.Float64bits(f.limits[f.limited[0]]))
 	}
 	f.calendar.reset(least)
-	for c := range f.cells {
-		if x := &f.cells[c]; x.rate > 0 {
-			f.calendar.add(uint32(c), math.Float64bits(x.room/x.rate))
-		}
-	}
-	f.stats.Looks += len(f.cells)
+	f.stats.Looks += len(f.drained)
+	f.sift(f.drained, 0, 0)
 }
 
 // freeze notes that a row is frozen outside of a pass.
@@ -154,24 +151,6 @@ func (f *filler) freezeEmpty() {
 		if f.rows[i].length == 0 {
 			f.freeze(uint32(i), 0, byLimit)
 		}
-	}
-}
-
-// share cuts the columns so that each thread has as many entries.
-func (f *filler) share() {
-	f.split = f.split[:0]
-	if f.threads == 1 {
-		return
-	}
-	sum := 0
-	for c := range f.column {
-		sum += int(f.column[c].length)
-		if len(f.split) < f.threads-1 && sum*f.threads >= f.used*(len(f.split)+1) {
-			f.split = append(f.split, uint32(c+1))
-		}
-	}
-	for len(f.split) < f.threads {
-		f.split = append(f.split, uint32(len(f.column)))
 	}
 }
 

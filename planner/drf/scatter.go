@@ -19,10 +19,27 @@ const (
 func (f *filler) scatter() {
 	rows := f.order[f.taken:f.frozen]
 	if f.threads == 1 || perRow*len(rows) < f.worth {
-		f.scatterAll(rows)
+		f.touched += f.scatterAll(rows)
 		return
 	}
+	f.share(rows)
 	f.run.Run(f.threads, func(p int) { f.scatterOwn(rows, p) })
+}
+
+// share cuts the columns so that each thread has about as many of the entries
+// of this pass: that changes where columns are numbered by when they end.
+func (f *filler) share(rows []uint32) {
+	sample := rows[:min(len(rows), ahead)]
+	f.split = f.split[:0]
+	for p := 1; p < f.threads; p++ {
+		sum := 0
+		for _, i := range sample {
+			s := f.rows[i]
+			sum += int(f.entries[int(s.start)+int(s.length)*p/f.threads].column)
+		}
+		f.split = append(f.split, uint32(sum/len(sample)))
+	}
+	f.split = append(f.split, math.MaxUint32)
 }
 
 // batch is where the next rows to be scattered are, and their levels.
