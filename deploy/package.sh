@@ -18,7 +18,7 @@ mkdir -p "$top"/{systemd,completion,man,examples,docs,dashboards} "$out"
 
 install -m 755 "$binary" "$top/trimtab"
 install -m 644 README.md CHANGELOG.md LICENSE NOTICE "$top/"
-install -m 644 docs/{install,operations,config,metrics}.md "$top/docs/"
+install -m 644 docs/*.md docs/*.png "$top/docs/"
 [ ! -d docs/runbooks ] || cp -r docs/runbooks "$top/docs/"
 find dashboards -maxdepth 2 -type f \( -name '*.json' -o -name '*.yml' -o -name '*.yaml' \) ! -name '*test*' -exec install -m 644 -t "$top/dashboards/" {} +
 install -m 644 deploy/systemd/*.service "$top/systemd/"

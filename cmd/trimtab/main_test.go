@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/loopback"
 )
 
@@ -102,6 +103,23 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 		var help bytes.Buffer
 		if code := Main(t.Context(), append(strings.Fields(name), "--help"), &help, &help); code != exitDone || !strings.Contains(help.String(), "Example:\n  trimtab "+name) {
 			t.Errorf("%s --help: code %d, no example:\n%s", name, code, help.String())
+		}
+	}
+}
+
+func TestARestoreOfNothingSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	for _, why := range []string{"has no journal", "holds no baseline"} {
+		var out bytes.Buffer
+		if code := Main(t.Context(), []string{"restore", "--storage.path", dir}, &out, &out); code != exitDone || !strings.HasPrefix(out.String(), "nothing to restore: ") || !strings.Contains(out.String(), why) {
+			t.Errorf("code %d: %q", code, out.String())
+		}
+		j, err := hostfs.OpenJournal(journalDir(dir), 0)
+		if err == nil {
+			err = j.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

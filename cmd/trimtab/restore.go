@@ -32,7 +32,11 @@ func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return hint(fmt.Errorf("restore from %s: %w", dir, err), "a running trimtab restores by itself when it stops; --storage.path names the directory that it ran with")
 	}
-	fmt.Fprintln(t.out, report)
+	text := report.String()
+	if text == "" {
+		text = fmt.Sprintf("nothing to restore: the journal in %s holds no baseline\n", dir)
+	}
+	fmt.Fprint(t.out, text)
 	return report.Err()
 }
 
