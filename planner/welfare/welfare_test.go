@@ -129,77 +129,6 @@ func checkBounds(t *rapid.T, p *planner.Problem, s planner.Solution) {
 	}
 }
 
-// A fall costs what its formula says, and nothing makes more be worth less.
-func TestWhatTheBandCannotTellIsHeld(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t)
-		how := Social{}.reading()
-		s := newSolver(p, how)
-		for _, j := range s.known {
-			w := &p.Workloads[j]
-			b := w.Curve.Eval(float64(w.Current) * p.Unit)
-			width := w.Utility(b.Upper) - w.Utility(b.Lower)
-			doubt := map[int]float64{0: 0, 480: 0.5 * (1 - 0.775), 10_000: 1 - 0.6}[w.Reports] * width / 2
-			before := int64(math.MinInt64)
-			for k := 0; k <= 12; k++ {
-				want := 0.0
-				if k < w.Current {
-					want = min(obvious(w, p.Unit, 0, w.Current)-obvious(w, p.Unit, 0, k), doubt)
-				}
-				// A step function may fall on either side of its step.
-				if got := float64(s.of[j].fall.at(k)) / quantum; math.Abs(got-want) > 1e-7 && math.Abs(got-want) < 0.04 {
-					t.Fatalf("%s from %d to %d units: %v, want %v", w.Name, w.Current, k, got, want)
-				}
-				if v := s.of[j].value(k); v < before {
-					t.Fatalf("%s: %d units are worth less than one less", w.Name, k)
-				} else {
-					before = v
-				}
-			}
-		}
-	})
-}
-
-// Two curves of which the band cannot tell that the second gains by a unit of
-// the first: nobody moves, until the gain exceeds the doubt, or one misses.
-func TestATradeWithinTheBandIsNotMade(t *testing.T) {
-	line := func(level, slope, half float64) *trimtab.Curve {
-		c := &trimtab.Curve{Load: 1, Level: 0.9}
-		for _, a := range []float64{1, 10, 19} {
-			v := level + slope*(a-10)
-			c.Knots = append(c.Knots, trimtab.Knot{Allocation: a, Band: trimtab.Band{Lower: v - half, Mean: v, Upper: v + half}})
-		}
-		return c
-	}
-	solve := func(slope, half float64, reports int) []int {
-		p := &planner.Problem{Units: 20, Unit: 1}
-		for name, c := range map[string]*trimtab.Curve{"a": line(0.5, 0.01, half), "b": line(0.5, slope, half)} {
-			p.Workloads = append(p.Workloads, planner.Workload{Name: name, Weight: 1, Max: 19, Current: 10, Curve: c, Reports: reports,
-				SLO: 1, Utility: planner.Linear(1)})
-		}
-		slices.SortFunc(p.Workloads, func(a, b planner.Workload) int { return cmp.Compare(a.Name, b.Name) })
-		s, err := Social{}.Solve(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s.Units
-	}
-	for name, c := range map[string]struct {
-		slope, half float64
-		reports     int
-		moves       bool
-	}{
-		"a gain within the doubt":          {0.012, 0.2, 10_000, false},
-		"a gain beyond it":                 {0.03, 0.2, 10_000, true},
-		"a narrow band":                    {0.012, 0.001, 10_000, true},
-		"exploration, little is known yet": {0.012, 0.2, 100, true},
-	} {
-		if got := solve(c.slope, c.half, c.reports); (got[1] != 10) != c.moves {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 func TestUtilityFollowsTheCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -398,23 +327,6 @@ func TestTheOperatorsObjectiveIsTheBestOfAllAllocations(t *testing.T) {
 	})
 }
 
-func TestAFlatUtilityIsGivenNothing(t *testing.T) {
-	c := &trimtab.Curve{Load: 1, Level: 0.9, Knots: []trimtab.Knot{
-		{Allocation: 1, Band: trimtab.Band{Lower: 0.1, Mean: 0.2, Upper: 0.3}},
-		{Allocation: 5, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}},
-		{Allocation: 500, Band: trimtab.Band{Lower: 2, Mean: 2, Upper: 2}},
-	}}
-	for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
-		for current, want := range map[int]int{2: 5, 5: 5, 9: 9} {
-			s, err := policy.Solve(&planner.Problem{Units: 1000, Unit: 1, Workloads: []planner.Workload{
-				{Name: "a", Weight: 1, Max: 1000, Current: current, Curve: c, SLO: 1, Utility: planner.Linear(1)}}})
-			if err != nil || s.Units[0] != want {
-				t.Errorf("%s from %d units: %v (%v), want %d", policy.Name(), current, s.Units, err, want)
-			}
-		}
-	}
-}
-
 func TestTooLargeMinimumsAreInfeasible(t *testing.T) {
 	p := &planner.Problem{Units: 3, Unit: 1, Workloads: []planner.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5}}}
 	for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
@@ -422,85 +334,4 @@ func TestTooLargeMinimumsAreInfeasible(t *testing.T) {
 			t.Errorf("%s solved it", policy.Name())
 		}
 	}
-}
-
-// dense is the full programme over all units of all workloads: slow, obvious.
-func dense(s *solver, cost int64) int64 {
-	best := make([]int64, s.left+1)
-	for i := len(s.known) - 1; i >= 0; i-- {
-		w := &s.problem.Workloads[s.known[i]]
-		next := make([]int64, s.left+1)
-		for r := range next {
-			next[r] = math.MinInt64 / 2
-			for k := w.Min; k <= min(r, w.Max); k++ {
-				v := s.of[s.known[i]].value(k) - cost*int64(max(k-w.Current, w.Current-k))
-				next[r] = max(next[r], v+best[r-k])
-			}
-		}
-		best = next
-	}
-	return best[s.left]
-}
-
-func TestSocialIsTheFullProgramme(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := &planner.Problem{Units: rapid.IntRange(20, 150).Draw(t, "units"), Unit: 0.1}
-		for i := range rapid.IntRange(5, 15).Draw(t, "workloads") {
-			w := planner.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: 60, SLO: 0.75, Current: rapid.IntRange(0, 20).Draw(t, "current"),
-				Utility: rapid.SampledFrom([]func(float64) float64{planner.Linear(0.75), planner.Quadratic(0.75), planner.SquareRoot(0.75)}).Draw(t, "utility")}
-			w.Curve = drawCurve(t, p.Unit*float64(rapid.IntRange(1, 4).Draw(t, "wide")))
-			p.Workloads = append(p.Workloads, w)
-		}
-		got := solved(t, Social{}, p)
-		s := newSolver(p, Social{}.reading())
-		cost := unitCost(0, p)
-		if worth, want := total(s, cost)(got.Units), dense(s, cost); worth != want {
-			t.Fatalf("worth %d, the full programme reaches %d", worth, want)
-		}
-	})
-}
-
-// A sampled answer is never above the full programme, and never further below
-// it than it says.
-func TestTheGapOfASampledAnswerHolds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := &planner.Problem{Units: rapid.IntRange(20, 300).Draw(t, "units"), Unit: 0.1}
-		for i := range rapid.IntRange(1, 6).Draw(t, "workloads") {
-			w := planner.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: rapid.IntRange(1, 300).Draw(t, "max"), SLO: 0.75, Current: rapid.IntRange(0, 60).Draw(t, "current"),
-				Utility: rapid.SampledFrom([]func(float64) float64{planner.Linear(0.75), planner.Quadratic(0.75), planner.SquareRoot(0.75)}).Draw(t, "utility")}
-			w.Curve = drawCurve(t, p.Unit*float64(rapid.IntRange(1, 20).Draw(t, "wide")))
-			p.Workloads = append(p.Workloads, w)
-		}
-		s := newSolver(p, utilities(1))
-		cost := unitCost(rapid.SampledFrom([]float64{0, 0.05, 1}).Draw(t, "cost"), p)
-		c := newCore(s, cost)
-		c.sampled = true
-		picked, short := c.solve()
-		worth, units := int64(0), 0
-		for _, k := range picked {
-			worth += k.worth
-			units += int(k.units)
-		}
-		best := dense(s, cost)
-		if units > s.left || worth > best || float64(worth)+short < float64(best) {
-			t.Fatalf("%d units of %d are worth %d, at most %v more; the full programme reaches %d", units, s.left, worth, short, best)
-		}
-	})
-}
-
-func TestACutSearchIsFeasibleAndSaysSo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t)
-		p.Stop = func() bool { return true }
-		for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
-			s, err := policy.Solve(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkBounds(t, p, s)
-			if policy.Name() == "egalitarian" && !s.Cut {
-				t.Fatal("not marked")
-			}
-		}
-	})
 }

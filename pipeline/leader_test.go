@@ -1,0 +1,142 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/bustest"
+)
+
+func TestOneLeaderAndAHigherEpochAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		got := collect(t, m, trimtab.KindCommand)
+		stage := func(holder string) Stage {
+			return Stage{Name: holder, Bus: m, Step: stepFunc(echo), Leader: &Leader{Pool: "p"},
+				Consumes: []bus.Subscription{{Kind: trimtab.KindAlert}, {Kind: trimtab.KindHolding}}}
+		}
+		stopA := start(t, stage("a"))
+		time.Sleep(time.Second)
+		stopB := start(t, stage("b"))
+		time.Sleep(time.Minute)
+		if g := strings.Join(got(), ","); g != "epoch 1" {
+			t.Fatalf("got %q, want one leader", g)
+		}
+		if err := m.Publish(t.Context(), alert("x")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if g := strings.Join(got(), ","); g != "epoch 1,x" {
+			t.Errorf("got %q: one who does not lead published", g)
+		}
+		stopA() // gives up: b follows at once
+		time.Sleep(2 * time.Second)
+		if g := strings.Join(got(), ","); g != "epoch 1,x,epoch 2" {
+			t.Errorf("got %q", g)
+		}
+		// A wiped store and an actuator that remembers.
+		m.Wipe()
+		h := &trimtab.Holding{Host: "h", Time: time.Now(), Epoch: 40}
+		if err := m.Publish(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		if g := got(); g[len(g)-1] != "epoch 41" {
+			t.Errorf("got %q, want an epoch above that of the holding", g)
+		}
+		stopB()
+	})
+}
+
+func TestAnEpochThatAnotherLifeLedUnderIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		got := collect(t, m, trimtab.KindCommand)
+		stop := start(t, Stage{Name: "a", Bus: m, Step: stepFunc(echo), Leader: &Leader{Pool: "p"},
+			Consumes: []bus.Subscription{{Kind: trimtab.KindHolding}}})
+		time.Sleep(time.Second)
+		// A store that was rolled back gave out epoch 1 again: the actuator
+		// has plan 1-9, and would refuse everything up to it.
+		h := &trimtab.Holding{Host: "h", Time: time.Now(), Epoch: 1, Sequence: 9}
+		if err := m.Publish(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if g := strings.Join(got(), ","); g != "epoch 1,epoch 2" {
+			t.Errorf("got %q, want the epoch left once", g)
+		}
+		stop()
+	})
+}
+
+// frozen is a bus whose buckets stop to answer, as they do for a process
+// that is stopped.
+type frozen struct {
+	bus.Bus
+	cut atomic.Bool
+}
+
+type frozenBucket struct {
+	bus.Bucket
+	cut *atomic.Bool
+}
+
+func (f *frozen) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
+	b, err := f.Bus.Bucket(ctx, name)
+	return frozenBucket{b, &f.cut}, err
+}
+
+func (f frozenBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if f.cut.Load() {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return f.Bucket.Update(ctx, key, value, revision)
+}
+
+func TestALeaderThatCannotRenewIsSilentBeforeAnotherLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		got := collect(t, m, trimtab.KindCommand)
+		f := &frozen{Bus: m}
+		tick := func(name string) stepFunc {
+			epoch := uint64(0)
+			return func(_ time.Time, in trimtab.Value) []trimtab.Value {
+				if l, ok := in.(*trimtab.Leader); ok {
+					epoch = l.Epoch
+				}
+				return []trimtab.Value{command(fmt.Sprint(name, epoch))} // even when it must not
+			}
+		}
+		stop := start(t, Stage{Name: "old", Bus: f, Step: tick("old"), Tick: 100 * time.Millisecond, Leader: &Leader{Pool: "p"}})
+		defer stop()
+		time.Sleep(3 * time.Second)
+		defer start(t, Stage{Name: "new", Bus: m, Step: tick("new"), Tick: 100 * time.Millisecond, Leader: &Leader{Pool: "p"}})()
+		time.Sleep(3 * time.Second)
+		f.cut.Store(true)
+		time.Sleep(time.Minute)
+		seenNew := false
+		for _, g := range got() {
+			switch {
+			case g == "new2":
+				seenNew = true
+			case g == "old1" && !seenNew:
+			default:
+				t.Fatalf("%s was published, new seen: %v", g, seenNew)
+			}
+		}
+		if !seenNew {
+			t.Error("nobody took over")
+		}
+	})
+}

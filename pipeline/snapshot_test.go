@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// memo is a step with a state: how many alerts it saw.
+type memo struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (m *memo) Step(_ time.Time, in trimtab.Value) []trimtab.Value {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a, ok := in.(*trimtab.Alert); ok {
+		m.count[a.Name]++
+	}
+	return nil
+}
+
+func (m *memo) Snapshot() map[string][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string][]byte{}
+	for k, n := range m.count {
+		out[k] = fmt.Append(nil, n)
+	}
+	return out
+}
+
+func (m *memo) Restore(name string, state []byte) error {
+	var n int
+	if _, err := fmt.Sscan(string(state), &n); err != nil {
+		return trimtab.Invalidf("state %q", state)
+	}
+	m.count[name] = n
+	return nil
+}
+
+func (m *memo) Counts(yield func(name string, value float64, labels ...string)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := 0
+	for _, n := range m.count {
+		sum += n
+	}
+	yield("trimtab_stage_panics_total", float64(sum), "memo")
+	yield("trimtab_no_such_metric", 1)
+	if sum == 1 {
+		yield("trimtab_stage_ready", 1, "memo")
+	}
+}
+
+func TestASnapshotOutlivesARestartAndABrokenOneIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, set := bustest.NewMemory(), metric.NewSet()
+		defer m.Close()
+		stage := Stage{Name: "learn", Bus: m, Consumes: consumes(trimtab.KindAlert), Snapshots: &Snapshots{Every: time.Second}, Metrics: set}
+		first := &memo{count: map[string]int{}}
+		stage.Step = first
+		stop := start(t, stage)
+		for _, n := range []string{"a", "a", "b"} {
+			if err := m.Publish(t.Context(), alert(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		if n := value(t, set, "trimtab_stage_snapshots_total"); n == 0 {
+			t.Error("nothing saved while running")
+		}
+		stop()
+		k, err := m.Bucket(t.Context(), "snapshots")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, _, err := k.Get(t.Context(), "learn/b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw[len(raw)-1] ^= 1
+		if _, err := k.Put(t.Context(), "learn/b", raw); err != nil {
+			t.Fatal(err)
+		}
+		second := &memo{count: map[string]int{}}
+		stage.Step = second
+		start(t, stage)()
+		if fmt.Sprint(second.count) != "map[a:2]" {
+			t.Errorf("restored %v, want a:2 and nothing of the broken b", second.count)
+		}
+	})
+}
+
+func TestCountsOfAStepBecomeMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, set := bustest.NewMemory(), metric.NewSet()
+		defer m.Close()
+		defer start(t, Stage{Name: "s", Bus: m, Metrics: set, Consumes: consumes(trimtab.KindAlert), Step: &memo{count: map[string]int{}}})()
+		for n := range 3 {
+			if err := m.Publish(t.Context(), alert("x")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if v := value(t, set, "trimtab_stage_panics_total"); v != float64(n+1) {
+				t.Errorf("counter %v, want %d", v, n+1)
+			}
+			if v := value(t, set, "trimtab_stage_ready"); (v == 1) != (n == 0) {
+				t.Errorf("after %d: gauge %v", n+1, v)
+			}
+		}
+	})
+}
