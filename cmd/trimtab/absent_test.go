@@ -92,19 +92,8 @@ func TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown(t *testing
 	}
 	server := httptest.NewServer(a)
 	defer server.Close()
-	root := t.TempDir()
-	read := func(name string) float64 {
-		b, err := os.ReadFile(filepath.Join(root, name, "cpu.max"))
-		var v float64
-		if err == nil {
-			_, err = fmt.Sscan(string(b), &v)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v / 100000
-	}
-	p := prepare(t, quotas{root, read}, "")
+	q := groupsWith(t, 0.8, names...)
+	p := prepare(t, q, "")
 	var text strings.Builder
 	fmt.Fprintf(&text, `
 pool: {cpu: 10, unit: 0.01, step: 0.5}
@@ -119,17 +108,8 @@ otlp: {grpc: "off", http: "off"}
 jaeger: {grpc: "off"}
 prometheus: {url: %q, interval: 1s, timeout: 500ms}
 workloads:
-`, root, p.storage(), p.web, server.URL)
+`, q.root, p.storage(), p.web, server.URL)
 	for _, name := range names {
-		dir := filepath.Join(root, name)
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for file, content := range map[string]string{"cpu.max": "80000 100000\n", "cpu.stat": "usage_usec 0\n"} {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
 		fmt.Fprintf(&text, "  - {name: %s, slo: {performance: 0.9}, load: 'load{w=%q}', performance: 'perf{w=%q}', knob: {cgroup: %s, cpu: {min: 0.05, max: 0.9}}, mode: act}\n",
 			name, name, name, name)
 	}
@@ -137,30 +117,20 @@ workloads:
 	p.start()
 	p.until("everybody to be lowered", func() error {
 		for _, name := range names {
-			if v := read(name); v >= 0.8 {
+			if v := q.read(name); v >= 0.8 {
 				return fmt.Errorf("%s has %v", name, v)
 			}
 		}
 		return nil
 	})
-	explain := func(name string) (e console.Explanation) {
-		_, body, err := p.get("/api/v1/workloads/" + name)
-		if err == nil {
-			err = json.Unmarshal([]byte(body), &e)
-		}
-		if err != nil {
-			t.Fatal(err, body)
-		}
-		return e
-	}
 	began := time.Now()
 	a.broken.Store(true)
-	if err := os.Rename(filepath.Join(root, "w_vanished"), filepath.Join(t.TempDir(), "gone")); err != nil {
+	if err := os.Rename(filepath.Join(q.root, "w_vanished"), filepath.Join(t.TempDir(), "gone")); err != nil {
 		t.Fatal(err)
 	}
 	p.until("everybody to be held", func() error {
 		for name := range a.faults {
-			if e := explain(name); !strings.HasPrefix(e.State, "held: ") {
+			if e := p.explanation(name); !strings.HasPrefix(e.State, "held: ") {
 				return fmt.Errorf("%s is %q", name, e.State)
 			}
 		}
@@ -168,7 +138,7 @@ workloads:
 	})
 	was := map[string]float64{}
 	for name := range a.faults {
-		was[name] = read(name)
+		was[name] = q.read(name)
 	}
 	first, err := p.plan()
 	if err != nil {
@@ -176,10 +146,10 @@ workloads:
 	}
 	p.until("five more plans", func() error {
 		for name := range a.faults {
-			if v := read(name); v < was[name]-1e-9 {
-				t.Fatalf("%s fell from %v to %v without data: %+v", name, was[name], v, explain(name))
+			if v := q.read(name); v < was[name]-1e-9 {
+				t.Fatalf("%s fell from %v to %v without data: %+v", name, was[name], v, p.explanation(name))
 			}
-			was[name] = read(name)
+			was[name] = q.read(name)
 		}
 		if plan, err := p.plan(); err != nil || plan.Sequence < first.Sequence+5 {
 			return fmt.Errorf("plan %s after %s: %w", plan.ID(), first.ID(), err)
@@ -203,6 +173,19 @@ workloads:
 		}
 	}
 	p.stop()
+}
+
+// explanation is what the console tells of a workload.
+func (p *program) explanation(name string) (e console.Explanation) {
+	p.Helper()
+	_, body, err := p.get("/api/v1/workloads/" + name)
+	if err == nil {
+		err = json.Unmarshal([]byte(body), &e)
+	}
+	if err != nil {
+		p.Fatal(err, body)
+	}
+	return e
 }
 
 // saysSince checks that the pipeline names the missing input of each workload,

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,8 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/trimtab/trimtab/console"
 )
 
 // scraped runs a real Prometheus that scrapes target five times a second.
@@ -38,31 +35,20 @@ func scraped(p *program, target string) (url string) {
 // What stands in for feedback that is missing, through the real loop: metrics
 // that a real Prometheus scrapes, and quotas that are read back.
 func TestFallbacksStandInForMissingFeedbackAndRaiseOnly(t *testing.T) {
-	root := t.TempDir()
-	read := func(name string) float64 {
-		b, err := os.ReadFile(filepath.Join(root, name, "cpu.max"))
-		var v float64
-		if err == nil {
-			_, err = fmt.Sscan(string(b), &v)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v / 100000
-	}
 	// Until feedback ends all do well on 0.2; the truth behind the proxy is 0.6.
 	names := []string{"byproxy", "byprofile", "bydemand", "small"}
+	q := groupsWith(t, 0.8, append([]string{"nightly"}, names...)...)
 	var silent atomic.Bool
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for _, name := range names {
-			fmt.Fprintf(w, "load{w=%q} 100\nproxy{w=%q} %v\n", name, name, min(1, read(name)/0.6))
+			fmt.Fprintf(w, "load{w=%q} 100\nproxy{w=%q} %v\n", name, name, min(1, q.read(name)/0.6))
 			if !silent.Load() {
-				fmt.Fprintf(w, "perf{w=%q} %v\n", name, min(1, read(name)/0.2))
+				fmt.Fprintf(w, "perf{w=%q} %v\n", name, min(1, q.read(name)/0.2))
 			}
 		}
 	}))
 	defer exporter.Close()
-	p := prepare(t, quotas{root, read}, "")
+	p := prepare(t, q, "")
 	profile := filepath.Join(p.dir, "profile.csv")
 	if err := os.WriteFile(profile, []byte("allocation_per_load,performance\n0.003,0.5\n0.006,0.95\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,17 +69,9 @@ jaeger: {grpc: "off"}
 prometheus: {url: %q, interval: 1s, timeout: 500ms}
 workloads:
   - {name: nightly, class: best-effort, slo: {performance: 1}, fallback: {demand: 0.3}, knob: {cgroup: nightly, cpu: {min: 0.05, max: 0.9}}, mode: act}
-`, root, p.storage(), p.nats, p.web, scraped(p, strings.TrimPrefix(exporter.URL, "http://")))
+`, q.root, p.storage(), p.nats, p.web, scraped(p, strings.TrimPrefix(exporter.URL, "http://")))
 	fallbacks := map[string]string{"byproxy": `{proxy: 'proxy{w="byproxy"}'}`, "byprofile": "{profile: profile.csv}", "bydemand": "{demand: 0.6}", "small": "{demand: 0.05}"}
-	for _, name := range append([]string{"nightly"}, names...) {
-		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for file, content := range map[string]string{"cpu.max": "80000 100000\n", "cpu.stat": "usage_usec 0\n"} {
-			if err := os.WriteFile(filepath.Join(root, name, file), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+	for _, name := range names {
 		if f := fallbacks[name]; f != "" {
 			fmt.Fprintf(&text, "  - {name: %s, slo: {performance: 0.9}, load: 'load{w=%q}', performance: 'perf{w=%q}', fallback: %s, knob: {cgroup: %s, cpu: {min: 0.05, max: 0.9}}, mode: act}\n",
 				name, name, name, f, name)
@@ -101,31 +79,21 @@ workloads:
 	}
 	p.text = text.String()
 	p.start()
-	explain := func(name string) (e console.Explanation) {
-		_, body, err := p.get("/api/v1/workloads/" + name)
-		if err == nil {
-			err = json.Unmarshal([]byte(body), &e)
-		}
-		if err != nil {
-			t.Fatal(err, body)
-		}
-		return e
-	}
 	p.until("all to be lowered, nightly to its declared demand", func() error {
 		for _, name := range names {
-			if v := read(name); v > 0.4 {
-				return fmt.Errorf("%s has %v: %+v", name, v, explain(name))
+			if v := q.read(name); v > 0.4 {
+				return fmt.Errorf("%s has %v: %+v", name, v, p.explanation(name))
 			}
 		}
-		if v := read("nightly"); v < 0.29 || v > 0.32 {
-			return fmt.Errorf("nightly has %v: %+v", v, explain("nightly"))
+		if v := q.read("nightly"); v < 0.29 || v > 0.32 {
+			return fmt.Errorf("nightly has %v: %+v", v, p.explanation("nightly"))
 		}
 		return nil
 	})
 	silent.Store(true)
 	p.until("the fallbacks to stand in", func() error {
 		for name := range fallbacks {
-			if e := explain(name); !strings.Contains(e.State, "stands in") {
+			if e := p.explanation(name); !strings.Contains(e.State, "stands in") {
 				return fmt.Errorf("%s is %q", name, e.State)
 			}
 		}
@@ -133,16 +101,16 @@ workloads:
 	})
 	least := map[string]float64{}
 	for _, name := range names {
-		least[name] = read(name)
+		least[name] = q.read(name)
 	}
 	p.until("the fallbacks to raise", func() error {
 		for _, name := range names {
-			v := read(name)
+			v := q.read(name)
 			if v < least[name]-1e-9 {
-				t.Fatalf("%s fell from %v to %v without feedback: %+v", name, least[name], v, explain(name))
+				t.Fatalf("%s fell from %v to %v without feedback: %+v", name, least[name], v, p.explanation(name))
 			}
 			if least[name] = v; name != "small" && v < 0.5 {
-				return fmt.Errorf("%s has %v: %+v", name, v, explain(name))
+				return fmt.Errorf("%s has %v: %+v", name, v, p.explanation(name))
 			}
 		}
 		return nil

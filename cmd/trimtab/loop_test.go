@@ -74,13 +74,20 @@ func both(read func(name string) float64) (hungry, modest float64) {
 // where no hierarchy is writable.
 func fixtureQuotas(t testing.TB) quotas {
 	t.Helper()
+	return groupsWith(t, 0.5, "hungry", "modest")
+}
+
+// groupsWith is a tree of files in the form of version 2, in which each of the
+// named groups may use so many cores.
+func groupsWith(t testing.TB, cores float64, names ...string) quotas {
+	t.Helper()
 	root := t.TempDir()
-	for _, name := range []string{"hungry", "modest"} {
+	for _, name := range names {
 		dir := filepath.Join(root, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for file, text := range map[string]string{"cpu.max": "50000 100000\n", "cpu.stat": "usage_usec 0\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"} {
+		for file, text := range map[string]string{"cpu.max": fmt.Sprintf("%.0f 100000\n", cores*100000), "cpu.stat": "usage_usec 0\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"} {
 			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
