@@ -10,7 +10,9 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/bintree"
+	"github.com/trimtab/trimtab/analyzer/learn/bintree/published"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
+	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 )
 
 // learnInput is what was observed and what is asked.
@@ -56,21 +58,29 @@ type learnt struct {
 // Learn teaches a learner all observations in order and asks it for the band
 // at each query:
 //
-//	in:  {"learner": "default"|"gp"|"bintree", "level": 0.9, "observations": […], "query": […], "max_allocation" (optional)}
+//	in:  {"learner": "default"|"gp"|"bintree"|"kernel"|"bintree-published", "level": 0.9, "observations": […], "query": […], "max_allocation" (optional)}
 //	out: {"learner", "estimate", "lower", "upper", "reports", "changes", "falls"}
 //
-// See package learn for what they mean. Errors name the row of the
+// See package learn for what they mean. The published tree, which is there for
+// comparison, needs constants of the curve beforehand, and gets them from the
+// observations: see constants. Errors name the row of the
 // observation or query at fault.
 func Learn(r io.Reader) (any, error) {
 	var in learnInput
 	if err := Decode(r, &in); err != nil {
 		return nil, err
 	}
-	l, err := LearnerOf(in.Learner, in.Level)
-	if err != nil {
-		return nil, err
+	if !slices.Contains(Learners(), in.Learner) {
+		return nil, unknownLearner(in.Learner)
+	}
+	if !(in.Level > 0 && in.Level < 1) {
+		return nil, trimtab.Invalidf("level %v: want a number in (0, 1)", in.Level)
 	}
 	if err := in.check(); err != nil {
+		return nil, err
+	}
+	l, err := in.learner()
+	if err != nil {
 		return nil, err
 	}
 	for i := range in.Observations {
@@ -94,19 +104,70 @@ func Learn(r io.Reader) (any, error) {
 	return out, nil
 }
 
-// Learners returns the names that LearnerOf takes.
-func Learners() []string { return []string{"default", "gp", "bintree"} }
+// Learners returns the names that Learn takes.
+func Learners() []string { return []string{"default", "gp", "bintree", "kernel", publishedTree} }
 
-// LearnerOf returns a new learner by name, with bounds at the given level in
-// (0, 1). Errors are trimtab.ErrInvalid.
-func LearnerOf(name string, level float64) (learn.Learner, error) {
-	switch name {
+// publishedTree names the tree with the bounds that the paper's code computes.
+const publishedTree = "bintree-published"
+
+func unknownLearner(name string) error {
+	return trimtab.Invalidf("learner %.40q: want one of %s", name, strings.Join(Learners(), ", "))
+}
+
+// learner returns a new one of the name asked for.
+func (in *learnInput) learner() (learn.Learner, error) {
+	switch in.Learner {
 	case "default", "gp":
-		return gp.New(level)
+		return gp.New(in.Level)
 	case "bintree":
-		return bintree.New(level)
+		return bintree.New(in.Level)
+	case "kernel":
+		return kernel.NewCurve(in.Level)
+	case publishedTree:
+		return published.New(in.constants())
 	}
-	return nil, trimtab.Invalidf("learner %.40q: want one of %s", name, strings.Join(Learners(), ", "))
+	return nil, unknownLearner(in.Learner)
+}
+
+// slices of the range of a/l that the slope is read from.
+const slopeSlices = 10
+
+// constants are what the published tree is told of the curve beforehand, and
+// what nobody gave: the highest a/l asked for or reported, the highest
+// performance, at least 1, and as Lipschitz constant the steepest slope between
+// the means of neighbouring tenths of that range.
+func (in *learnInput) constants() published.Config {
+	c := published.Config{Top: 1}
+	for _, q := range in.Query {
+		c.Width = math.Max(c.Width, q.Allocation/q.Load)
+	}
+	for i := range in.Observations {
+		o := &in.Observations[i]
+		c.Width, c.Top = math.Max(c.Width, o.Allocation/o.Load), math.Max(c.Top, o.Performance)
+	}
+	c.Width = math.Min(c.Width, 1e15)
+	var sum, n [slopeSlices]float64
+	for i := range in.Observations {
+		o := &in.Observations[i]
+		k := min(int(slopeSlices*(o.Allocation/o.Load/c.Width)), slopeSlices-1)
+		sum[k], n[k] = sum[k]+o.Performance, n[k]+1
+	}
+	before := -1
+	for k := range sum {
+		if n[k] == 0 {
+			continue
+		}
+		if before >= 0 {
+			rise := math.Abs(sum[k]/n[k] - sum[before]/n[before])
+			c.Lipschitz = math.Max(c.Lipschitz, rise/(c.Width*float64(k-before)/slopeSlices))
+		}
+		before = k
+	}
+	if !(c.Lipschitz > 0) {
+		c.Lipschitz = c.Top / c.Width // one place says nothing of a slope
+	}
+	c.Lipschitz = math.Min(c.Lipschitz, 1e15)
+	return c
 }
 
 func (o *observation) observation() learn.Observation {
