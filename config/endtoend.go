@@ -34,6 +34,9 @@ func (c *Config) shareSLO() {
 		return
 	}
 	slo := entry.SLO
+	if entry.Performance != "" && slo.Latency > 0 {
+		slo = SLO{Performance: slo.Fraction} // the query answers with a fraction
+	}
 	slo.Entry = entry.Name
 	for i := range c.Workloads {
 		if w := &c.Workloads[i]; w.Mode != trimtab.Off {
