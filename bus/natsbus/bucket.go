@@ -36,8 +36,8 @@ func (b *Bus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
 }
 
 func (k *bucket) make(ctx context.Context) error {
-	k.bus.making.Lock()
-	defer k.bus.making.Unlock()
+	ctx, done := k.bus.makes(ctx)
+	defer done()
 	info := StreamInfo{}
 	for _, s := range k.bus.streams {
 		if s.Bucket && (s.Name == k.name || s.Name == "(others)" && info.Name == "") {

@@ -27,9 +27,7 @@ type Bus struct {
 	streams     []StreamInfo
 	shed        *shedder
 
-	// making lets one goroutine at a time make streams, buckets and consumers:
-	// nats-server handles requests for them side by side, and races.
-	making sync.Mutex
+	making sync.Mutex // see makes
 
 	mu     sync.Mutex
 	closed bool
@@ -130,6 +128,22 @@ func (b *Bus) connect() error {
 	return nil
 }
 
+// makes lets one goroutine at a time make or delete a stream, a bucket or a
+// consumer, until done is called: nats-server handles requests for them side
+// by side, and races. An embedded server answers; it is not stopped over this,
+// for it would keep the goroutines of what is half made, and so ctx ends late.
+func (b *Bus) makes(ctx context.Context) (_ context.Context, done func()) {
+	b.making.Lock()
+	if b.server == nil {
+		return ctx, b.making.Unlock
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeWithin)
+	return ctx, func() { cancel(); b.making.Unlock() }
+}
+
+// makeWithin bounds how long an embedded server takes to make something.
+const makeWithin = 10 * time.Second
+
 func (b *Bus) disconnect() {
 	if b.conn != nil {
 		b.conn.Close()
@@ -197,6 +211,10 @@ func (b *Bus) Close() error {
 	if b.conn.IsConnected() {
 		// The server must have read what Publish handed over.
 		_ = b.conn.FlushTimeout(time.Second)
+	}
+	if b.server != nil {
+		b.making.Lock()
+		defer b.making.Unlock()
 	}
 	b.disconnect()
 	return nil

@@ -60,10 +60,6 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 // open makes the consumer where it is missing and asks for its messages.
 // Resumed is when the consumer of a nameless subscriber was last known.
 func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) {
-	if d.bus.server != nil {
-		// An embedded server answers; it must not be stopped over this.
-		ctx = context.WithoutCancel(ctx)
-	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	err := d.makeConsumer(ctx, resumed)
@@ -85,8 +81,8 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 }
 
 func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
-	d.bus.making.Lock()
-	defer d.bus.making.Unlock()
+	ctx, done := d.bus.makes(ctx)
+	defer done()
 	c := jetstream.ConsumerConfig{
 		Name: d.name, FilterSubject: filter(d.Subscription), AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: d.bus.config.AckWait, MaxDeliver: -1, MaxAckPending: 1,
@@ -137,6 +133,8 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 	if d.Consumer == "" && d.bus.conn.IsConnected() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
+		ctx, done := d.bus.makes(ctx)
+		defer done()
 		// The server forgets it by itself when this does not arrive.
 		_ = d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
 	}

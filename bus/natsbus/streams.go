@@ -20,17 +20,25 @@ const dedupeWindow = 2 * time.Minute
 // makeStreams makes the streams that are missing and brings the limits of
 // those that are there up to the table.
 func (b *Bus) makeStreams(ctx context.Context) error {
-	b.making.Lock()
-	defer b.making.Unlock()
 	for _, s := range b.streams {
 		if s.Bucket || s.Name == "" {
 			continue
 		}
-		if _, err := b.js.CreateOrUpdateStream(ctx, b.streamConfig(s)); err != nil {
+		if err := b.makeStream(ctx, s); err != nil {
 			return fmt.Errorf("make stream %s: %w", s.Name, err)
 		}
 	}
 	return nil
+}
+
+func (b *Bus) makeStream(ctx context.Context, s StreamInfo) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, done := b.makes(ctx)
+	defer done()
+	_, err := b.js.CreateOrUpdateStream(ctx, b.streamConfig(s))
+	return err
 }
 
 func (b *Bus) streamConfig(s StreamInfo) jetstream.StreamConfig {
