@@ -6,49 +6,114 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// resolution is how many points of a curve a learner is asked for: steps of
-// 0.7% over three orders of magnitude.
-const resolution = 1024
+const (
+	// resolution is how many steps of the same ratio there are from the least
+	// allocation to the most: 0.7% over three orders of magnitude.
+	resolution = 1024
+	// coarse is how many of them are taken at first, near how many always
+	// where the curve is steep.
+	coarse, near = 16, 4
+	// fine is how far, relative to the highest performance, a curve may be off
+	// the straight line between two of its points without a point between
+	// them; steep is the rise between two points that is worth a closer look.
+	fine, steep = 1e-3, 0.03
+)
 
 // CurveOf returns what l knows at the given load (requests/s, > 0) for
 // allocations from min to max (0 <= min < max, in the pool's unit), as data
 // for the planner, or nil when l holds no report or an argument is out of
 // range. Level is the level that l's bounds hold at.
 //
-// l is asked at 1024 allocations that are the same share apart, since learners
-// resolve ratios of allocations; bounds are made non-decreasing in the
-// allocation, as the performance is, unless l is [Falling] and says that it
-// falls. Of these points at most trimtab.MaxKnots
-// stay, those where the curve bends most: see [Thin].
+// l is asked at some of 1025 allocations that are the same share apart, since
+// learners resolve ratios of allocations: more of them where its answers bend.
+// Bounds are made non-decreasing in the allocation, as the performance is,
+// unless l is [Falling] and says that it falls. Of these points at most
+// trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min
 	if !finite || !(level > 0 && level < 1) || l.Reports() == 0 {
 		return nil
 	}
-	c := &trimtab.Curve{Load: load, Level: level, Knots: make([]trimtab.Knot, 0, resolution)}
-	n := resolution
+	f, ok := l.(Falling)
+	r := reading{learner: l, load: load, least: min, most: max, falls: ok && f.Falls(), knots: make([]trimtab.Knot, 0, resolution/2)}
 	if low := max / 1000; min < low {
 		// Ratios cannot start at 0: one knot there, the others above max/1000.
-		c.Knots = append(c.Knots, trimtab.Knot{Allocation: min, Band: l.Predict(min, load)})
-		min = low
-		n--
+		r.add(trimtab.Knot{Allocation: min, Band: l.Predict(min, load)})
+		r.least = low
 	}
-	ratio := math.Log(max / min)
-	for i := range n {
-		a := max
-		if i < n-1 {
-			a = min * math.Exp(ratio*float64(i)/float64(n-1))
+	r.all()
+	if !r.falls {
+		ascend(r.knots)
+	}
+	return &trimtab.Curve{Load: load, Level: level, Knots: Thin(r.knots, trimtab.MaxKnots)}
+}
+
+// reading is a curve that is being read off a learner, from left to right.
+type reading struct {
+	learner     Learner
+	load        float64
+	least, most float64
+	// ratio is ln(most/least).
+	ratio float64
+	falls bool
+	// off is fine in the performance's unit.
+	off   float64
+	knots []trimtab.Knot
+}
+
+// all takes the coarse points and, between them, those that are needed.
+func (r *reading) all() {
+	r.ratio = math.Log(r.most / r.least)
+	var points [resolution/coarse + 1]trimtab.Knot
+	top := 0.0
+	for i := range points {
+		points[i] = r.at(i * coarse)
+		top = max(top, points[i].Mean)
+	}
+	r.off = fine * top
+	r.add(points[0])
+	for i := 1; i < len(points); i++ {
+		r.halve((i-1)*coarse, i*coarse, &points[i-1], &points[i])
+	}
+}
+
+// halve takes what is needed after point i, which is p, up to point j, q.
+func (r *reading) halve(i, j int, p, q *trimtab.Knot) {
+	rise := apart(&p.Band, &q.Band)
+	if j-i > 1 && (r.falls || rise > r.off) {
+		m := (i + j) / 2
+		k := r.at(m)
+		t := (k.Allocation - p.Allocation) / (q.Allocation - p.Allocation)
+		line := trimtab.Band{Lower: p.Lower + t*(q.Lower-p.Lower), Mean: p.Mean + t*(q.Mean-p.Mean), Upper: p.Upper + t*(q.Upper-p.Upper)}
+		if apart(&k.Band, &line) > r.off || j-i > near && rise > steep/fine*r.off {
+			r.halve(i, m, p, &k)
+			r.halve(m, j, &k, q)
+			return
 		}
-		if k := len(c.Knots); k > 0 && a <= c.Knots[k-1].Allocation {
-			continue // min and max are within rounding of each other
-		}
-		c.Knots = append(c.Knots, trimtab.Knot{Allocation: a, Band: l.Predict(a, load)})
+		r.add(k)
 	}
-	if f, ok := l.(Falling); !ok || !f.Falls() {
-		ascend(c.Knots)
+	r.add(*q)
+}
+
+// apart is how far two bands differ at most.
+func apart(a, b *trimtab.Band) float64 {
+	return max(math.Abs(a.Lower-b.Lower), math.Abs(a.Mean-b.Mean), math.Abs(a.Upper-b.Upper))
+}
+
+// at asks for point i of the resolution.
+func (r *reading) at(i int) trimtab.Knot {
+	a := r.most
+	if i < resolution {
+		a = r.least * math.Exp(r.ratio*float64(i)/resolution)
 	}
-	c.Knots = Thin(c.Knots, trimtab.MaxKnots)
-	return c
+	return trimtab.Knot{Allocation: a, Band: r.learner.Predict(a, r.load)}
+}
+
+// add appends a knot unless it is within rounding of the one before.
+func (r *reading) add(k trimtab.Knot) {
+	if n := len(r.knots); n == 0 || k.Allocation > r.knots[n-1].Allocation {
+		r.knots = append(r.knots, k)
+	}
 }
 
 // ascend makes all three curves non-decreasing, by the running maximum.
@@ -56,9 +121,9 @@ func ascend(knots []trimtab.Knot) {
 	var top trimtab.Band
 	for i := range knots {
 		b := &knots[i].Band
-		top.Lower = math.Max(top.Lower, b.Lower)
-		top.Mean = math.Max(top.Mean, math.Max(b.Mean, top.Lower))
-		top.Upper = math.Max(top.Upper, math.Max(b.Upper, top.Mean))
+		top.Lower = max(top.Lower, b.Lower)
+		top.Mean = max(top.Mean, b.Mean, top.Lower)
+		top.Upper = max(top.Upper, b.Upper, top.Mean)
 		*b = top
 	}
 }
