@@ -30,7 +30,7 @@ func TestWhatTheBandCannotTellIsHeld(t *testing.T) {
 					want = min(obvious(w, p.Unit, 0, w.Current)-obvious(w, p.Unit, 0, k), doubt)
 				}
 				// A step function may fall on either side of its step.
-				if got := float64(s.of[j].fall.at(k)) / quantum; math.Abs(got-want) > 1e-7 && math.Abs(got-want) < 0.04 {
+				if got := float64(s.of[j].fall.at(k)) / quantum; math.Abs(got-want) > 1e-7 && math.Abs(got-want) < 0.02 {
 					t.Fatalf("%s from %d to %d units: %v, want %v", w.Name, w.Current, k, got, want)
 				}
 				if v := s.of[j].value(k); v < before {

@@ -62,7 +62,8 @@ func (o Own) Solve(p *planner.Problem) (planner.Solution, error) {
 
 // Expect returns the performance that the policy counts on.
 func (o Own) Expect(b trimtab.Band, reports int) float64 {
-	return mix(b, o.reading().optimism(reports))
+	how := o.reading()
+	return how.of(b, how.optimism(reports))
 }
 
 // Scorer returns the sum, or the least, over the known workloads.

@@ -43,7 +43,7 @@ func (s Social) reading() reading { return hopeful(s.Optimism, s.Settled) }
 func hopeful(optimism, settled float64) reading {
 	from := optimismOf(optimism, 0.95)
 	how := settling(from, math.Min(from, optimismOf(settled, 0.6)))
-	how.holds = true
+	how.holds, how.of, how.limited = true, hope, true
 	return how
 }
 
@@ -116,7 +116,7 @@ func known(binding []string) int {
 
 // Expect returns the performance that the policy counts on.
 func (s Social) Expect(b trimtab.Band, reports int) float64 {
-	return mix(b, s.reading().optimism(reports))
+	return hope(b, s.reading().optimism(reports))
 }
 
 // Scorer returns the mean utility over the known workloads.

@@ -21,8 +21,10 @@ type reading struct {
 	// optimism is the weight of the upper bound over the mean, in [0, 1], for a
 	// model that holds that many reports.
 	optimism func(reports int) float64
-	// of is the performance counted on, by optimism.
-	of func(b trimtab.Band, optimism float64) float64
+	// of is the performance counted on, by optimism; limited, not more than
+	// hopeMost.
+	of      func(b trimtab.Band, optimism float64) float64
+	limited bool
 	// holds tells that a fall counts with what the band cannot tell.
 	holds bool
 	// worth picks what maps performance to a worth in [0, 1].
@@ -58,7 +60,7 @@ func settling(from, to float64) reading {
 
 // at is the same reading of one bound of the band.
 func (how reading) at(bound func(trimtab.Band) float64) reading {
-	how.of = func(b trimtab.Band, _ float64) float64 { return bound(b) }
+	how.of, how.limited = func(b trimtab.Band, _ float64) float64 { return bound(b) }, false
 	return how
 }
 
@@ -105,28 +107,68 @@ func mix(b trimtab.Band, optimism float64) float64 {
 	return (1-optimism)*b.Mean + optimism*b.Upper
 }
 
+// mostHope is how much of the upper bound hope may add to the mean. Set by
+// measurement: .2 to .45 are alike, and without it a workload that was never
+// tried with less is dropped until it fails.
+const mostHope = 0.25
+
+// hopeMost is the most that is hoped for.
+func hopeMost(b trimtab.Band) float64 { return b.Mean + mostHope*b.Upper }
+
+// hope is mix, as far as hope goes.
+func hope(b trimtab.Band, optimism float64) float64 {
+	return math.Min(mix(b, optimism), hopeMost(b))
+}
+
 // utilityOf reads the curve of w; ok is false when there is nothing to read.
 func utilityOf(w *planner.Workload, unit float64, how reading) (u utility, ok bool) {
 	worth := how.worth(w)
 	if w.Curve == nil || len(w.Curve.Knots) == 0 || worth == nil {
 		return utility{}, false
 	}
-	n := len(w.Curve.Knots)
-	numbers := make([]float64, 3*(n+1))
-	u = utility{numbers[: 0 : n+1], numbers[n+1 : n+1 : 2*n+2], numbers[2*n+2 : 2*n+2], worth, how.steps, nil}
-	if w.Curve.Knots[0].Allocation > 0 {
-		u.at, u.performance, u.top = append(u.at, 0), append(u.performance, 0), append(u.top, 0)
+	knots, optimism := w.Curve.Knots, how.optimism(w.Reports)
+	n := len(knots) + 1
+	if how.limited {
+		n += len(knots)
 	}
-	top, optimism := 0.0, how.optimism(w.Reports)
-	for _, k := range w.Curve.Knots {
+	numbers := make([]float64, 3*n)
+	u = utility{numbers[:0:n], numbers[n : n : 2*n], numbers[2*n : 2*n], worth, how.steps, nil}
+	if knots[0].Allocation > 0 {
+		u.add(0, 0)
+	}
+	for i := range knots {
+		k := &knots[i]
 		p := how.of(k.Band, optimism)
 		if math.IsNaN(p) || math.IsInf(p, 0) {
 			return utility{}, false
 		}
-		top = math.Max(top, p)
-		u.at, u.performance, u.top = append(u.at, k.Allocation/unit), append(u.performance, p), append(u.top, top)
+		if how.limited && i > 0 {
+			u.bend(&knots[i-1], k, unit, optimism)
+		}
+		u.add(k.Allocation/unit, p)
 	}
 	return u, true
+}
+
+// add takes one more knot.
+func (u *utility) add(at, performance float64) {
+	top := math.Max(0, performance)
+	if n := len(u.top); n > 0 {
+		top = math.Max(top, u.top[n-1])
+	}
+	u.at, u.performance, u.top = append(u.at, at), append(u.performance, performance), append(u.top, top)
+}
+
+// bend adds a knot where hope reaches its most, or leaves it, between a and b:
+// the lesser of two lines is none.
+func (u *utility) bend(a, b *trimtab.Knot, unit, optimism float64) {
+	before, after := mix(a.Band, optimism)-hopeMost(a.Band), mix(b.Band, optimism)-hopeMost(b.Band)
+	if before < 0 == (after < 0) || before == after {
+		return
+	}
+	t := before / (before - after)
+	at, p, q := a.Allocation+t*(b.Allocation-a.Allocation), hopeMost(a.Band), hopeMost(b.Band)
+	u.add(at/unit, p+t*(q-p))
 }
 
 // steps returns the utility at performance p as a whole number of steps.

@@ -58,7 +58,7 @@ func (f *fit) update(m walk.Mode, bins []bin, serial, z float64) {
 	f.disperse(bins)
 	f.effects(bins)
 	f.gap = resize(f.gap, max(0, len(bins)-1))
-	walk.Steepness(f.gap, f.leaf, f.Top)
+	walk.Steepness{Telling: 1, Around: 0.5}.Estimate(f.gap, f.leaf, f.Top)
 	f.place(bins)
 	f.path.Make(len(f.way))
 	f.path.Smooth(1e-18)

@@ -30,11 +30,20 @@ type Gap struct {
 	rise float64
 }
 
-// Steepness estimates, for each of the len(leaf)-1 gaps between bins, how far
-// the curve, whose highest performance is top, wanders per octave: the squared
+// Steepness is how to tell what is steep from what is noise.
+type Steepness struct {
+	// Telling is how many times its variance a squared rise must be to tell of
+	// a step at that very gap, >= 1; with little to tell, what is noise looks
+	// steep, and nothing is smoothed. Around is the weight of how steep it is
+	// about the gap, and on the whole curve.
+	Telling, Around float64
+}
+
+// Estimate finds, for each of the len(leaf)-1 gaps between bins, how far the
+// curve, whose highest performance is top, wanders per octave: the squared
 // rise beyond the noise, pooled over neighbours and mixed with the whole
 // curve's, so that steps stay steps and flats flat.
-func Steepness(gap []Gap, leaf []Leaf, top float64) {
+func (s Steepness) Estimate(gap []Gap, leaf []Leaf, top float64) {
 	prior := wander * top * top
 	rise, octaves := prior*wanderOctaves, wanderOctaves
 	for i := range gap {
@@ -53,8 +62,8 @@ func Steepness(gap []Gap, leaf []Leaf, top float64) {
 			d += around[j].Octaves
 		}
 		g := &gap[i]
-		own := g.rise / g.Octaves
-		g.Wander = max(0.3*whole, max(own, 0.5*(whole+max(r, 0)/d)))
+		own := (g.rise - (s.Telling-1)*(leaf[i].R+leaf[i+1].R)) / g.Octaves
+		g.Wander = max(own, s.Around*(whole+max(r, 0)/d))
 	}
 }
 

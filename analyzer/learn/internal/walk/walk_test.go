@@ -118,11 +118,32 @@ func TestAGapThatRisesWandersMoreThanAFlatOne(t *testing.T) {
 		}
 	}
 	gap := make([]walk.Gap, 19)
-	walk.Steepness(gap, leaf, 1)
+	walk.Steepness{Telling: 6.25, Around: 0.75}.Estimate(gap, leaf, 1)
 	for i, g := range gap {
 		if g.Octaves != 1 || i != 9 && g.Wander > gap[9].Wander/2 {
 			t.Errorf("gap %d: %+v, the step's %+v", i, g, gap[9])
 		}
+	}
+}
+
+func TestARiseThatNoiseExplainsIsNoStepByItself(t *testing.T) {
+	at := func(rise float64) (alone, others float64) {
+		leaf := make([]walk.Leaf, 20)
+		for i := range leaf {
+			leaf[i] = walk.Leaf{X: float64(i), Y: 0.5, R: 5e-3} // the difference of two has a deviation of 0.1
+		}
+		for i := 10; i < len(leaf); i++ {
+			leaf[i].Y += rise
+		}
+		gap := make([]walk.Gap, 19)
+		walk.Steepness{Telling: 6.25, Around: 0.75}.Estimate(gap, leaf, 1)
+		return gap[9].Wander, gap[8].Wander
+	}
+	if alone, others := at(0.24); alone > others {
+		t.Errorf("2.4 standard errors: %v, beside it %v", alone, others)
+	}
+	if alone, others := at(0.4); alone < 1.5*others {
+		t.Errorf("4 standard errors: %v, beside it %v", alone, others)
 	}
 }
 
