@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -266,4 +267,19 @@ func FuzzParseOrigin(f *testing.F) {
 			t.Errorf("%q: %v %d, then %v %d", s, o, place, o2, place2)
 		}
 	})
+}
+
+// TestMain finds what a server that was stopped over this would keep.
+func TestTheServerOutlastsWhatIsBeingMade(t *testing.T) {
+	for range 10 {
+		b := open(t, Config{})
+		var makers sync.WaitGroup
+		for i := range 4 {
+			ctx, giveUp := context.WithCancel(t.Context())
+			makers.Go(func() { _, _ = b.Bucket(ctx, fmt.Sprint("bucket", i)) })
+			makers.Go(giveUp)
+		}
+		b.Close()
+		makers.Wait()
+	}
 }
