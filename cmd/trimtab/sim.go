@@ -22,6 +22,43 @@ type simCmd struct {
 	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see nothing else, or its spans."`
 }
 
+// simFlags are those of every simulation. Who embeds them sets policies, rounds
+// and their length, and the figures that it draws.
+type simFlags struct {
+	Policy  []string `help:"Policies to run, side by side; \"all\" for every one." default:"${policies}" placeholder:"NAME,..."`
+	Rounds  int      `help:"Rounds of ${length}." default:"${rounds}"`
+	Seeds   int      `help:"Runs of each policy." default:"5"`
+	Seed    uint64   `help:"Seed of the first run." default:"1"`
+	Threads int      `help:"Runs at the same time; 0: one per core." default:"0"`
+	Output  string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+	Plot    string   `help:"Directory to draw the paper's ${figures} into, as SVG." type:"path" placeholder:"DIR"`
+}
+
+// counted runs work under a progress bar; work calls done after each part.
+func counted(out io.Writer, what string, total int, work func(done func()) error) error {
+	bar := newProgress(out, what, total)
+	var parts atomic.Int64
+	over := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		every := time.NewTicker(200 * time.Millisecond)
+		defer every.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-every.C:
+				bar.at(int(parts.Load()))
+			}
+		}
+	})
+	err := work(func() { parts.Add(1) })
+	close(over)
+	shown.Wait()
+	bar.done()
+	return err
+}
+
 // parallel returns a runner on so many threads; each iteration writes only
 // what is its own, so the figures are the same for any number. Once ctx is
 // done, no iteration begins.

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -26,12 +24,7 @@ import (
 
 // simCilantroCmd is `trimtab sim cilantro`.
 type simCilantroCmd struct {
-	Policy []string `help:"Policies to run, side by side; \"all\" for every one." default:"social,egalitarian,njc,resource-fair" placeholder:"NAME,..."`
-	Rounds int      `help:"Rounds of two minutes." default:"180"`
-	Seeds  int      `help:"Runs of each policy." default:"5"`
-	Seed   uint64   `help:"Seed of the first run." default:"1"`
-	Output string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
-	Plot   string   `help:"Directory to draw the paper's figures 8 to 13 into, as SVG." type:"path" placeholder:"DIR"`
+	simFlags `embed:"" set:"policies=social,egalitarian,njc,resource-fair" set:"length=two minutes" set:"rounds=180" set:"figures=figures 8 to 13"`
 
 	Data     string `help:"Directory of the published data: jobs, profiles, trace. Left out: curves and loads fitted to them." type:"existingdir" placeholder:"DIR" group:"Environment:"`
 	Jobs     string `help:"Jobs to run instead, as CSV." type:"existingfile" placeholder:"FILE" group:"Environment:"`
@@ -60,7 +53,6 @@ type simCilantroCmd struct {
 	MoveCost   float64 `help:"What moving as many units as there are costs, in mean utility, for social and nash." default:"0.05" group:"Policies that learn:"`
 	Optimism   float64 `help:"Weight of a performance's upper bound over its mean; 0: the policy's own." default:"0" group:"Policies that learn:"`
 	Guard      bool    `help:"Let the guard of production bound the steps." group:"Policies that learn:"`
-	Threads    int     `help:"Runs at the same time; 0: one per core." default:"0"`
 }
 
 // Example is shown by --help.
@@ -93,27 +85,12 @@ func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
 // play runs an experiment under a progress bar; ctx ends it between runs.
 func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Experiment, what string) ([]cilantro.Outcome, error) {
 	x.Runner, x.Watch = parallel(ctx, c.Threads), stopwatch()
-	bar := newProgress(t.err, what, len(x.Run)*x.Seeds)
-	var done atomic.Int64
-	x.Done = func() { done.Add(1) }
-	over := make(chan struct{})
-	var shown sync.WaitGroup
-	shown.Go(func() {
-		every := time.NewTicker(200 * time.Millisecond)
-		defer every.Stop()
-		for {
-			select {
-			case <-over:
-				return
-			case <-every.C:
-				bar.at(int(done.Load()))
-			}
-		}
+	var outcomes []cilantro.Outcome
+	err := counted(t.err, what, len(x.Run)*x.Seeds, func(done func()) (err error) {
+		x.Done = done
+		outcomes, err = x.Play()
+		return err
 	})
-	outcomes, err := x.Play()
-	close(over)
-	shown.Wait()
-	bar.done()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("run simulation: %w", ctx.Err())
 	}

@@ -16,15 +16,15 @@ func TestASimulationBeginsWithinItsTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]simCilantroCmd{
-		"the built-in one has 2592000 s": {Rounds: 1, Capacity: 1000, Offset: 2_592_001},
-		"2 s, the run needs":             {Rounds: 1, Capacity: 1000, Offset: 100_000_000, Trace: short},
-		"from second 100000001":          {Rounds: 1, Capacity: 1000, Offset: 100_000_001},
+		"the built-in one has 2592000 s": {simFlags: simFlags{Rounds: 1}, Capacity: 1000, Offset: 2_592_001},
+		"2 s, the run needs":             {simFlags: simFlags{Rounds: 1}, Capacity: 1000, Offset: 100_000_000, Trace: short},
+		"from second 100000001":          {simFlags: simFlags{Rounds: 1}, Capacity: 1000, Offset: 100_000_001},
 	} {
 		if _, err := c.environment(); !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	c := simCilantroCmd{Rounds: 2, Capacity: 1000, Offset: 500}
+	c := simCilantroCmd{simFlags: simFlags{Rounds: 2}, Capacity: 1000, Offset: 500}
 	if e, err := c.environment(); err != nil || len(e.Trace) != 500+2*120 {
 		t.Errorf("%v", err)
 	}

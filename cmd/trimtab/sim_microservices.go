@@ -7,9 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/trimtab/trimtab/sim"
 	"github.com/trimtab/trimtab/sim/figure"
@@ -18,19 +15,14 @@ import (
 
 // simMicroservicesCmd is `trimtab sim microservices`.
 type simMicroservicesCmd struct {
-	Policy  []string `help:"Policies to run, side by side; \"all\" for every one." default:"all" placeholder:"NAME,..."`
-	Rounds  int      `help:"Rounds of 30 seconds." default:"720"`
-	Seeds   int      `help:"Runs of each policy." default:"5"`
-	Seed    uint64   `help:"Seed of the first run." default:"1"`
-	CPUs    int      `name:"cpus" help:"CPUs that the 19 services share." default:"160"`
-	Rate    float64  `help:"Requests per second; 0: what the client of the recorded runs offered." default:"0"`
-	Speed   float64  `help:"Speed of the machines; 1 is that of the recorded Resource-Fair run." default:"1"`
-	Scaling float64  `help:"How services gain from more CPUs: c of them work as 8 (c/8)^scaling; 1: in proportion." default:"1"`
-	Start   bool     `help:"Begin with services that have just started, as the recorded runs do." default:"true" negatable:""`
-	Data    string   `help:"Directory of the recorded runs: plays their allocations beside, and prints what they measured." type:"existingdir" placeholder:"DIR"`
-	Output  string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
-	Plot    string   `help:"Directory to draw the paper's figure 12 into, as SVG." type:"path" placeholder:"DIR"`
-	Threads int      `help:"Runs at the same time; 0: one per core." default:"0"`
+	simFlags `embed:"" set:"policies=all" set:"length=30 seconds" set:"rounds=720" set:"figures=figure 12"`
+
+	CPUs    int     `name:"cpus" help:"CPUs that the 19 services share." default:"160"`
+	Rate    float64 `help:"Requests per second; 0: what the client of the recorded runs offered." default:"0"`
+	Speed   float64 `help:"Speed of the machines; 1 is that of the recorded Resource-Fair run." default:"1"`
+	Scaling float64 `help:"How services gain from more CPUs: c of them work as 8 (c/8)^scaling; 1: in proportion." default:"1"`
+	Start   bool    `help:"Begin with services that have just started, as the recorded runs do." default:"true" negatable:""`
+	Data    string  `help:"Directory of the recorded runs: plays their allocations beside, and prints what they measured." type:"existingdir" placeholder:"DIR"`
 }
 
 // Example is shown by --help.
@@ -107,31 +99,6 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		}
 	}
 	return printed(t.out, c.Output, a, func(w io.Writer) { a.text(w) })
-}
-
-// counted runs work under a progress bar; work calls done after each part.
-func counted(out io.Writer, what string, total int, work func(done func()) error) error {
-	bar := newProgress(out, what, total)
-	var parts atomic.Int64
-	over := make(chan struct{})
-	var shown sync.WaitGroup
-	shown.Go(func() {
-		every := time.NewTicker(200 * time.Millisecond)
-		defer every.Stop()
-		for {
-			select {
-			case <-over:
-				return
-			case <-every.C:
-				bar.at(int(parts.Load()))
-			}
-		}
-	})
-	err := work(func() { parts.Add(1) })
-	close(over)
-	shown.Wait()
-	bar.done()
-	return err
 }
 
 // recorded reads the logs of the recorded runs; none without --data.
