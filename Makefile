@@ -48,7 +48,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle
 	go run ./internal/bench/ingest
 	for n in 10000 100000 1000000; do bin/trimtab bench drf --tenants $$n --resources $$n --threads 2 || exit 1; done
 	bin/trimtab bench drf --tenants 100000 --resources 10000
-	bin/trimtab bench drf --tenants 1000000 --resources 100000 --deadline 20ms
+	bin/trimtab bench drf --tenants 1000000 --resources 100000 --deadline-part 0.1
 	-bin/trimtab bench drf --tenants 10000000 --resources 1000000 --no-warm --repeat 2
 	go test -run '^$$' -bench 'AlertToLimit|Idle' -benchtime 1x ./cmd/trimtab
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab

@@ -100,10 +100,21 @@ func (r Result) Room() []float64 {
 }
 
 // Sweep adds the rates of all rows, in the order in which they are stored, to
-// sums, one number for each resource: one stream over the entries with a
-// random read-modify-write for each, which is the least that any solver does.
-// `trimtab bench drf` measures it as the floor.
-func (m *Matrix) Sweep(sums []float64) {
+// cells, one for each resource, as large as the solver's own: one stream over
+// the entries with a random read-modify-write of the resource array for each,
+// which is the least that a solver of this layout does. `trimtab bench drf`
+// measures it as the floor.
+func (m *Matrix) Sweep(cells []Cell) {
+	for i := range m.added {
+		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
+			cells[e.column].rate += e.rate()
+		}
+	}
+}
+
+// SweepNarrow does the same in an array of half the size, one number for each
+// resource, which cannot hold what a solver has to know.
+func (m *Matrix) SweepNarrow(sums []float64) {
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
 			sums[e.column] += e.rate()

@@ -2,8 +2,9 @@
 // beside the floor of the machine, the textbook rounds, a second thread, a
 // deadline, and a warm layout, all in one run. `trimtab bench drf` prints it.
 //
-//	floor = the same rows streamed once, with a random read-modify-write of
-//	        one number of 8 bytes per entry, an array of 8 bytes a resource
+//	floor        = the same rows streamed once, with a random read-modify-write
+//	               per entry of the solver's resource array, 16 bytes a resource
+//	narrow floor = the same in an array of 8 bytes a resource
 //
 // Rows have N(mean, sd) entries, truncated to [2, 128], on resources drawn
 // uniformly or by Zipf's law; amounts are uniform in (0, 1], capacities in

@@ -52,11 +52,17 @@ type Report struct {
 	// on a processor: what a loaded machine leaves of use.
 	SolveCPUSeconds float64 `json:"solve_cpu_seconds"`
 	FloorCPUSeconds float64 `json:"floor_cpu_seconds"`
-	// OverFloor is solve / floor, of CPU seconds with one thread and of wall
+	// OverFloor is solve / floor, the floor over the solver's own array of
+	// 16 bytes a resource, of CPU seconds with one thread and of wall
 	// time with more; PairedOverFloor is the median of the ratios of a solve
 	// and the floor right before it.
 	OverFloor       float64 `json:"solve_over_floor"`
 	PairedOverFloor float64 `json:"solve_over_floor_paired"`
+	// NarrowFloorSeconds is the floor in an array of one number of 8 bytes a
+	// resource, half as large as the solver's; OverNarrowFloor is to it what
+	// OverFloor is to the floor.
+	NarrowFloorSeconds float64 `json:"narrow_floor_seconds"`
+	OverNarrowFloor    float64 `json:"solve_over_narrow_floor"`
 	// SerialSeconds is the least time of a solve by all threads in which only
 	// one had work; null with one thread.
 	SerialSeconds *float64 `json:"serial_seconds"`
@@ -197,6 +203,10 @@ func (t *trial) build(ctx context.Context) error {
 
 // solve measures floor, one thread and all threads in turn.
 func (t *trial) solve(ctx context.Context) error {
+	cells, err := of[solver.Cell](&t.mem, t.Resources)
+	if err != nil {
+		return err
+	}
 	sums, err := of[float64](&t.mem, t.Resources)
 	if err != nil {
 		return err
@@ -204,13 +214,14 @@ func (t *trial) solve(ctx context.Context) error {
 	runtime.GC()
 	runtime.LockOSThread() // the thread's CPU time is measured
 	defer runtime.UnlockOSThread()
-	var floor, one, all times
+	var narrow, floor, one, all times
 	serial := math.Inf(1)
 	var r solver.Result
 	same, bits := true, []float64(nil)
 	for k := range t.Repeat {
 		t.say("solving, %d of %d", k+1, t.Repeat)
-		floor.time(func() { t.matrix.Sweep(sums) })
+		narrow.time(func() { t.matrix.SweepNarrow(sums) })
+		floor.time(func() { t.matrix.Sweep(cells) })
 		if t.Threads > 1 {
 			one.time(func() { r, err = t.matrix.Solve(solver.Options{}) })
 			bits = levels(r, t.Tenants, bits)
@@ -232,9 +243,12 @@ func (t *trial) solve(ctx context.Context) error {
 	p.FloorSeconds, p.SolveSeconds = slices.Min(floor.wall), slices.Min(all.wall)
 	p.FloorCPUSeconds, p.SolveCPUSeconds = slices.Min(floor.cpu), slices.Min(all.cpu)
 	p.OverFloor, p.PairedOverFloor = over(all.cpu, floor.cpu)
+	p.NarrowFloorSeconds = slices.Min(narrow.wall)
+	p.OverNarrowFloor, _ = over(all.cpu, narrow.cpu)
 	p.NsPerEntry = p.SolveCPUSeconds * 1e9 / float64(p.Entries)
 	if t.Threads > 1 {
 		p.OverFloor, p.PairedOverFloor = over(all.wall, floor.wall)
+		p.OverNarrowFloor, _ = over(all.wall, narrow.wall)
 		p.NsPerEntry = p.SolveSeconds * 1e9 / float64(p.Entries)
 		least := slices.Min(one.wall)
 		p.OneThreadSeconds, p.SameBits, p.SerialSeconds = &least, &same, &serial
