@@ -97,7 +97,7 @@ type Planning struct {
 	LoadWeight float64 `yaml:"load_weight"`
 	// For end-to-end: the workload whose requests all others serve. Its slo and performance are those of all; spans of the others make it learn faster.
 	Entry string `yaml:"entry"`
-	// Share of a workload's error budget that lowering it on trial may use, to learn what it needs, [0, 1]; 0: never. Idle capacity stays free meanwhile, for the way back. Upwards no trial is needed: the objectives of welfare give what is idle to whoever it may help, by its upper bound, and njc to whoever is not proven to have enough.
+	// Share of a workload's error budget that trials may use, to learn what it needs, [0, 1]; 0: never. Who meets its SLO is lowered, and idle capacity stays free meanwhile, for the way back; who is short, and may gain by its upper bound, is raised from idle capacity, nobody is lowered for it, and what did not help is given back. Raising stops while somebody else's error budget burns.
 	Exploration float64 `yaml:"exploration"`
 }
 

@@ -40,8 +40,9 @@ type Config struct {
 	// Beta weighs the certain demand against exploration (Cilantro, equation
 	// 6), in (0, 1]. Default 3/4.
 	Beta float64
-	// Exploration is the share of a workload's error budget that lowering it on
-	// trial may use, in [0, 1]; see package probe. Default 0: nothing is tried.
+	// Exploration is the share of a workload's error budget that lowering or
+	// raising it on trial may use, in [0, 1]; see package probe. Default 0:
+	// nothing is tried.
 	Exploration float64
 	// Guard bounds every step after the policy; see its package.
 	Guard guard.Config

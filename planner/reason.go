@@ -51,7 +51,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		why.Binding = "none"
 	}
 	if s.trial != "" && s.grant.Binding == "" {
-		why.Binding = "trial: what the error budget pays"
+		why.Binding = s.kind.binding()
 	}
 	verb := "raised"
 	if set < s.now {

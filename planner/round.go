@@ -33,8 +33,10 @@ type seat struct {
 	grant   guard.Grant
 	binding string
 	need    Demand
-	// trial says why it is lowered below what the policy wants, at what risk.
+	// trial says why it is moved from what the policy wants, on what kind of
+	// trial, at what risk.
 	trial string
+	kind  trialKind
 	risk  float64
 	// limit is what is advised to who has none, by what it was seen to use.
 	limit float64

@@ -101,3 +101,101 @@ func TestWhatTrialsUsedOutlivesTheProcess(t *testing.T) {
 		t.Errorf("the account is lost: %s", got)
 	}
 }
+
+// perhaps is a curve that is not known to reach the SLO of 0.9 anywhere, and may
+// from 6 on.
+func perhaps() *trimtab.Curve {
+	return &trimtab.Curve{Load: 10, Level: 0.9, Knots: []trimtab.Knot{
+		{Allocation: 0.5, Band: trimtab.Band{Lower: 0, Mean: 0.1, Upper: 0.2}},
+		{Allocation: 4, Band: trimtab.Band{Lower: 0.65, Mean: 0.7, Upper: 0.75}},
+		{Allocation: 6, Band: trimtab.Band{Lower: 0.65, Mean: 0.7, Upper: 1}},
+	}}
+}
+
+// upwards runs rounds in which a has the given curve and performance, and b and
+// c meet their SLO or not; it returns the plans that move anybody.
+func upwards(t *testing.T, cfg planner.Config, now map[string]float64, others float64, rounds int) []*trimtab.Plan {
+	t.Helper()
+	p := started(t, cfg, now)
+	at, out := t0, []*trimtab.Plan(nil)
+	short := 0.7
+	for range rounds {
+		at = at.Add(time.Second)
+		for _, w := range slices.Sorted(maps.Keys(now)) {
+			e := estimate(w, at, unsure())
+			e.Performance = &others
+			if w == "a" {
+				e.Curve, e.Performance = perhaps(), &short
+			}
+			p.Step(at, e)
+		}
+		p.Step(at, holding(at, 1, uint64(len(out)), now))
+		for _, v := range p.Step(at, nil) {
+			plan := v.(*trimtab.Plan)
+			if len(plan.Actions) == 0 {
+				continue
+			}
+			out = append(out, plan)
+			for _, a := range plan.Actions {
+				now[a.Target] = a.Set.Value
+			}
+			p.Step(at, done(plan, at))
+		}
+	}
+	return out
+}
+
+func TestWhoIsShortIsRaisedOnTrialFromWhatIsIdle(t *testing.T) {
+	with := func(exploration float64) planner.Config {
+		c := pool(welfare.Egalitarian{Optimism: -1}, trimtab.Act)
+		c.Exploration, c.Step, c.Capacity = exploration, 40, 16
+		return c
+	}
+	has := func(a float64) map[string]float64 { return map[string]float64{"a": a, "b": 4, "c": 4} }
+	plans := upwards(t, with(0.5), has(4), 0.95, 1)
+	if len(plans) != 1 || len(plans[0].Actions) != 1 {
+		t.Fatalf("%d plans: one trial is wanted", len(plans))
+	}
+	a := plans[0].Actions[0]
+	if a.Target != "a" || !a.Expect.Less(a.Set) || a.Set.Value > 8 || !strings.HasPrefix(a.Why.Binding, "trial: what is idle") || !strings.Contains(a.Why.Summary, "nobody is lowered for it") {
+		t.Errorf("%s from %v to %v: %s; %s", a.Target, a.Expect, a.Set, a.Why.Binding, a.Why.Summary)
+	}
+	for name, c := range map[string]struct {
+		cfg    planner.Config
+		now    map[string]float64
+		others float64
+	}{
+		"exploration is off":      {with(0), has(4), 0.95},
+		"nothing is idle":         {with(0.5), has(8), 0.95},
+		"others' budgets burn":    {with(0.5), has(4), 0.85},
+		"its risk is over budget": {with(0.01), has(4), 0.95},
+	} {
+		for _, plan := range upwards(t, c.cfg, c.now, c.others, 1) {
+			t.Errorf("%s, and yet %s", name, plan.Actions[0].Why.Summary)
+		}
+	}
+}
+
+func TestWhatATrialUpwardsDidNotNeedIsGivenBack(t *testing.T) {
+	c := pool(welfare.Egalitarian{Optimism: -1}, trimtab.Act)
+	c.Exploration, c.Step, c.Capacity, c.Guard.Disabled = 0.2, 40, 16, true
+	now := map[string]float64{"a": 4, "b": 4, "c": 4}
+	up, down := 0, 0
+	for _, plan := range upwards(t, c, now, 0.95, 8) {
+		for _, a := range plan.Actions {
+			switch {
+			case a.Target != "a":
+			case a.Expect.Less(a.Set):
+				up++
+			default:
+				down++
+				if a.Set.Value != 4 || a.Why.Binding != "trial: over" || !strings.Contains(a.Why.Summary, "did not help") {
+					t.Errorf("to %v: %s; %s", a.Set, a.Why.Binding, a.Why.Summary)
+				}
+			}
+		}
+	}
+	if up == 0 || down == 0 {
+		t.Errorf("raised %d times, given back %d times", up, down)
+	}
+}

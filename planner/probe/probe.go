@@ -43,11 +43,16 @@ type Account struct {
 	Tried  float64 `json:"tried"`
 	// Met is how many rounds met the SLO since the last miss.
 	Met int `json:"met"`
+	// From is what it had before it was raised on trial, in the resource's unit,
+	// Rounds how many rounds ago that was; 0: it is on no such trial.
+	From   float64 `json:"from,omitempty"`
+	Rounds int     `json:"rounds,omitempty"`
 }
 
 // Valid reports whether the account is one that After and Charge can make.
 func (a Account) Valid() bool {
-	return a.Missed >= 0 && a.Tried >= 0 && a.Met >= 0 && !math.IsInf(a.Missed, 0) && !math.IsInf(a.Tried, 0)
+	return a.Missed >= 0 && a.Tried >= 0 && a.Met >= 0 && !math.IsInf(a.Missed, 0) && !math.IsInf(a.Tried, 0) &&
+		a.From >= 0 && !math.IsInf(a.From, 0) && a.Rounds >= 0
 }
 
 // After returns the account after one more round.
@@ -60,6 +65,9 @@ func (c Config) After(a Account, missed bool) Account {
 		a.Missed, a.Met = a.Missed+1, 0
 	} else if a.Met < math.MaxInt32 {
 		a.Met++
+	}
+	if a.From > 0 && a.Rounds < math.MaxInt32 {
+		a.Rounds++
 	}
 	return a
 }
