@@ -41,6 +41,41 @@ type Finding struct {
 	// Changes is how often all seeds' learners forgot, in Rounds of 12
 	// reports, until then.
 	Changes, Rounds int
+
+	// widths sum over the seeds the relative width at each point.
+	widths []float64
+}
+
+// add takes in what came out of other seeds of the same study.
+func (f *Finding) add(o *Finding) {
+	mine, theirs := float64(f.Trials), float64(o.Trials)
+	f.Share = (f.Share*mine + o.Share*theirs) / (mine + theirs)
+	f.Worst = min(f.Worst, o.Worst)
+	f.Hits, f.Trials = f.Hits+o.Hits, f.Trials+o.Trials
+	f.Changes, f.Rounds = f.Changes+o.Changes, f.Rounds+o.Rounds
+	f.widths = slices.Clone(f.widths)
+	for i := range f.widths {
+		f.widths[i] += o.widths[i]
+	}
+	f.Width = f.width()
+}
+
+// width is the median over points of the mean over seeds.
+func (f *Finding) width() float64 {
+	sorted := slices.Sorted(slices.Values(f.widths))
+	return sorted[points/2] / float64(f.Trials)
+}
+
+// Join adds up what several runs of a study, of other seeds, found of the same
+// curves at the same counts.
+func Join(runs ...[]Finding) []Finding {
+	out := slices.Clone(runs[0])
+	for _, more := range runs[1:] {
+		for i := range out {
+			out[i].add(&more[i])
+		}
+	}
+	return out
 }
 
 // Likely returns the probability of at most Hits hits were the level exact.
@@ -65,7 +100,7 @@ func FindingHeader() string {
 const points, drops = 200, 120
 
 // Uniform runs the study on one curve.
-func Uniform(make func() learn.Learner, c Curve, s Study) []Finding {
+func Uniform(fresh func() learn.Learner, c Curve, s Study) []Finding {
 	out := []Finding{}
 	for _, n := range s.Counts {
 		out = append(out, Finding{Curve: c.Name, Count: n, Worst: 1, Trials: s.Seeds})
@@ -73,12 +108,11 @@ func Uniform(make func() learn.Learner, c Curve, s Study) []Finding {
 	if s.Drop != 0 {
 		out = append(out, Finding{Curve: c.Name, Count: -drops, Worst: 1, Trials: s.Seeds})
 	}
-	widths := slices.Repeat([][]float64{nil}, len(out))
-	for i := range widths {
-		widths[i] = slices.Repeat([]float64{0}, points)
+	for i := range out {
+		out[i].widths = make([]float64, points)
 	}
 	for seed := range s.Seeds {
-		run := &uniform{curve: c, factor: 1, rand: rand.New(rand.NewPCG(s.From+uint64(seed), 99)), learner: make()}
+		run := &uniform{curve: c, factor: 1, rand: rand.New(rand.NewPCG(s.From+uint64(seed), 99)), learner: fresh()}
 		for i := range out {
 			f := &out[i]
 			if f.Count < 0 {
@@ -87,12 +121,11 @@ func Uniform(make func() learn.Learner, c Curve, s Study) []Finding {
 			} else {
 				run.report(f.Count)
 			}
-			run.look(f, widths[i], s.Seeds)
+			run.look(f, s.Seeds)
 		}
 	}
 	for i := range out {
-		slices.Sort(widths[i])
-		out[i].Width = widths[i][points/2] / float64(s.Seeds)
+		out[i].Width = out[i].width()
 	}
 	return out
 }
@@ -131,7 +164,7 @@ func (u *uniform) report(n int) {
 }
 
 // look adds one seed to f.
-func (u *uniform) look(f *Finding, widths []float64, seeds int) {
+func (u *uniform) look(f *Finding, seeds int) {
 	share := 0.0
 	pick := u.rand.IntN(points)
 	since := u.n
@@ -147,7 +180,7 @@ func (u *uniform) look(f *Finding, widths []float64, seeds int) {
 				f.Hits++
 			}
 		}
-		widths[i] += (b.Upper - b.Lower) / u.plain(truth, since)
+		f.widths[i] += (b.Upper - b.Lower) / u.plain(truth, since)
 	}
 	f.Share += share / float64(seeds)
 	f.Worst = math.Min(f.Worst, share)

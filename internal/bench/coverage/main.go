@@ -6,6 +6,8 @@
 // change. One independent point per seed is judged by the exact binomial test
 // against the level. The target is a share of .87 for every row, a width of at
 // most 2, and at most one false reset in 10,000 rounds; it fails when missed.
+// 200 seeds take about 25 minutes of one core; -for ends it sooner, with as
+// many seeds for all curves as were done by then.
 //
 //	go run ./internal/bench/coverage -seeds 200
 package main
@@ -20,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/bintree"
@@ -29,25 +32,41 @@ import (
 
 const level = 0.9
 
+// settings are the flags.
+type settings struct {
+	seeds, jobs           int
+	counts, only, learner string
+	most                  time.Duration
+}
+
 func main() {
-	seeds := flag.Int("seeds", 200, "independent runs per curve")
-	counts := flag.String("counts", "60,600,2160,20000", "numbers of reports to look after")
-	only := flag.String("curve", "", "only curves whose name holds this")
-	learner := flag.String("learner", "default", "default or bintree")
+	var s settings
+	flag.IntVar(&s.seeds, "seeds", 200, "independent runs per curve")
+	flag.StringVar(&s.counts, "counts", "60,600,2160,20000", "numbers of reports to look after")
+	flag.StringVar(&s.only, "curve", "", "only curves whose name holds this")
+	flag.StringVar(&s.learner, "learner", "default", "default or bintree")
+	flag.IntVar(&s.jobs, "jobs", 2, "curves at the same time")
+	flag.DurationVar(&s.most, "for", 0, "end after this time, with fewer seeds; 0: never")
 	flag.Parse()
-	if err := run(*seeds, *counts, *only, *learner); err != nil {
+	if err := run(&s); err != nil {
 		fmt.Fprintln(os.Stderr, "coverage:", err)
 		os.Exit(1)
 	}
 }
 
-func run(seeds int, counts, only, name string) error {
+// batch is how many seeds all curves are run for between two looks at the time.
+const batch = 5
+
+func run(s *settings) error {
 	fresh := func() learn.Learner { l, _ := gp.New(level); return l }
-	if name == "bintree" {
+	if s.learner == "bintree" {
 		fresh = func() learn.Learner { l, _ := bintree.New(level); return l }
 	}
-	study := learntest.Study{Seeds: seeds, From: 1, Drop: 0.7}
-	for _, v := range strings.Split(counts, ",") {
+	if s.seeds < 1 || s.jobs < 1 {
+		return fmt.Errorf("run study: %d seeds on %d jobs: want at least 1", s.seeds, s.jobs)
+	}
+	study := learntest.Study{Drop: 0.7}
+	for _, v := range strings.Split(s.counts, ",") {
 		n, err := strconv.Atoi(v)
 		if err != nil {
 			return fmt.Errorf("read counts: %w", err)
@@ -59,11 +78,28 @@ func run(seeds int, counts, only, name string) error {
 		return err
 	}
 	curves = append(curves, append(learntest.Curves(), learntest.HardCurves()...)...)
-	curves = slices.DeleteFunc(curves, func(c learntest.Curve) bool { return !strings.Contains(c.Name, only) })
-	fmt.Println(learntest.FindingHeader())
+	curves = slices.DeleteFunc(curves, func(c learntest.Curve) bool { return !strings.Contains(c.Name, s.only) })
+	began := time.Now()
+	var all []learntest.Finding
+	done := 0
+	for ; done < s.seeds && (s.most == 0 || done == 0 || time.Since(began) < s.most); done += study.Seeds {
+		study.From, study.Seeds = uint64(1+done), min(batch, s.seeds-done)
+		if found := play(fresh, curves, study, s.jobs); all == nil {
+			all = found
+		} else {
+			all = learntest.Join(all, found)
+		}
+		fmt.Fprintf(os.Stderr, "%d of %d seeds, %v\n", done+study.Seeds, s.seeds, time.Since(began).Round(time.Second))
+	}
+	fmt.Printf("%d seeds\n%s\n", done, learntest.FindingHeader())
+	return judge(all)
+}
+
+// play runs a study of all curves, so many at a time.
+func play(fresh func() learn.Learner, curves []learntest.Curve, study learntest.Study, jobs int) []learntest.Finding {
 	all := make([][]learntest.Finding, len(curves))
 	var group sync.WaitGroup
-	slots := make(chan struct{}, 2)
+	slots := make(chan struct{}, jobs)
 	for i, c := range curves {
 		group.Go(func() {
 			slots <- struct{}{}
@@ -72,7 +108,7 @@ func run(seeds int, counts, only, name string) error {
 		})
 	}
 	group.Wait()
-	return judge(slices.Concat(all...))
+	return slices.Concat(all...)
 }
 
 func judge(all []learntest.Finding) error {
