@@ -169,7 +169,7 @@ func pipelinePlanning(g *grid) {
 			{`max by (pool) (trimtab_planner_objective_ratio{@})`, "{{pool}}"},
 			{`max by (pool) (trimtab_planner_gap_ratio{@})`, "gap {{pool}}"},
 		}, between0And1)
-	g.graph(12, "Trials", "Workloads lowered on trial, and what their error budgets have left for it: the least of all.", "short",
+	g.graph(12, "Trials", "Workloads lowered or raised on trial, and what their error budgets have left for it: the least of all.", "short",
 		[]query{
 			{rate("trimtab_planner_trials_total", "pool"), "trials a second {{pool}}"},
 			{`min by (pool) (trimtab_planner_trial_budget_ratio{@})`, "least budget left {{pool}}"},
