@@ -204,7 +204,10 @@ func (c *Curve) regress(length float64) *curveFit {
 		return f
 	}
 	var alpha mat.VecDense
-	_ = f.chol.SolveVecTo(&alpha, rest) // the condition is judged by Factorize
+	// It solves, and errs when the condition is over 10^16 alone. The share
+	// 10^-6 on the diagonal leaves only places far noisier than others for
+	// that, and Cholesky's accuracy does not depend on the scale of rows.
+	_ = f.chol.SolveVecTo(&alpha, rest)
 	copy(f.alpha, alpha.RawVector().Data)
 	f.likes = -0.5*mat.Dot(rest, &alpha) - 0.5*f.chol.LogDet()
 	return f
@@ -222,7 +225,7 @@ func (c *Curve) at(f *curveFit, x float64) trimtab.Band {
 	}
 	variance := f.scale
 	if !math.IsInf(f.likes, -1) {
-		_ = f.chol.SolveVecTo(solved, k)
+		_ = f.chol.SolveVecTo(solved, k) // as in fitting
 		variance -= mat.Dot(k, solved)
 	}
 	d := c.z * math.Sqrt(math.Max(0, variance))
