@@ -114,30 +114,4 @@ func TestAQuietServiceIsNotForgotten(t *testing.T) {
 	}
 }
 
-func FuzzRestoreIsTotal(f *testing.F) {
-	l := fresh()
-	env := learntest.NewEnvironment(learntest.Curves()[0], 1)
-	for range 5 {
-		if err := l.Observe(env.Next()); err != nil {
-			f.Fatal(err)
-		}
-	}
-	state, err := l.Snapshot()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(state)
-	f.Add([]byte("trimtab bintree/1 00000000\n{}"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		l := fresh()
-		if l.Restore(b) != nil {
-			return
-		}
-		if err := l.Observe(env.Next()); err != nil {
-			t.Fatal(err)
-		}
-		if b := l.Predict(1, 1); !(b.Lower <= b.Mean && b.Mean <= b.Upper) {
-			t.Fatalf("%+v", b)
-		}
-	})
-}
+func FuzzRestoreIsTotal(f *testing.F) { learntest.FuzzRestore(f, fresh) }
