@@ -23,7 +23,7 @@ demo: build ## build and run the main job: three real services under real load (
 
 .PHONY: test
 test: ## run the tests: embedded parts only, under 5 minutes
-	go test -count=1 ./...
+	go test -count=1 -timeout 20m ./...
 
 .PHONY: integration
 integration: build ## race detector, a nats-server and a Prometheus as processes of their own, non-root paths
