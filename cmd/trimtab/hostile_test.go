@@ -122,9 +122,9 @@ func TestHostileRequestsAreAnsweredCountedAndBounded(t *testing.T) {
 	}{
 		{"malformed", p.otlp, "/opentelemetry.proto.collector.trace.v1.TraceService/Export", "otlp_grpc", []byte("\x0a\xff\xff junk"), false, codes.InvalidArgument},
 		{"too large", p.otlp, "/opentelemetry.proto.collector.trace.v1.TraceService/Export", "otlp_grpc", make([]byte, 17<<20), false, codes.ResourceExhausted},
-		{"bomb", p.otlp, "/opentelemetry.proto.collector.trace.v1.TraceService/Export", "otlp_grpc", make([]byte, 64<<20), true, codes.ResourceExhausted},
+		{"bomb", p.otlp, "/opentelemetry.proto.collector.trace.v1.TraceService/Export", "otlp_grpc", make([]byte, unfolded), true, codes.ResourceExhausted},
 		{"malformed", p.jaeger, "/jaeger.api_v2.CollectorService/PostSpans", "jaeger", []byte("\x0a\xff\xff junk"), false, codes.InvalidArgument},
-		{"bomb", p.jaeger, "/jaeger.api_v2.CollectorService/PostSpans", "jaeger", make([]byte, 64<<20), true, codes.ResourceExhausted},
+		{"bomb", p.jaeger, "/jaeger.api_v2.CollectorService/PostSpans", "jaeger", make([]byte, unfolded), true, codes.ResourceExhausted},
 		{"metrics", p.otlp, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", "", nil, false, codes.Unimplemented},
 	} {
 		conn, err := grpc.NewClient(c.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{}), grpc.MaxCallSendMsgSize(math.MaxInt32)))
