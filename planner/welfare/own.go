@@ -33,7 +33,7 @@ func (o Own) Name() string { return o.Title }
 func (o Own) reading() reading {
 	how := hopeful(o.Optimism, 0)
 	if o.Least {
-		how = utilities(optimismOf(o.Optimism, 0.1))
+		how = wary(o.Optimism)
 	}
 	how.worth = func(w *planner.Workload) func(float64) float64 {
 		if w.Worth == nil {
