@@ -26,8 +26,9 @@ type Policy struct {
 	// load that is planned for, in (0, 1]. Default 1.
 	LoadWeight float64
 	// Trial is how far, in parts of the band, curves are tilted at random, so
-	// that trades are tried that nothing is known of, >= 0. Default 0.2;
-	// negative: 0, none are. See the package comment.
+	// that trades are tried that nothing is known of, >= 0, at first; it shrinks
+	// with the number of reports. Default 0.2; negative: 0, none are. See the
+	// package comment.
 	Trial float64
 }
 
@@ -118,7 +119,7 @@ func (o Policy) sum(p *planner.Problem) (welfare.Own, *planner.Problem, float64)
 	o.near(&q)
 	for i := range q.Workloads {
 		if w := &q.Workloads[i]; w.Curve != nil {
-			w.Curve = tilted(w, p.Unit, o.trial()*draw(w))
+			w.Curve = tilted(w, p.Unit, o.trial(w.Reports)*draw(w))
 		}
 		slo := q.Workloads[i].SLO
 		q.Workloads[i].Worth = func(performance float64) float64 {
@@ -155,14 +156,20 @@ func (o Policy) Scorer(p *planner.Problem) func(units []int) float64 {
 	}
 }
 
-func (o Policy) trial() float64 {
+// trialReports is how many reports it takes for trials to begin to shrink.
+const trialReports = 60
+
+// trial is how far curves are tilted after so many reports: in proportion to
+// 1/√reports once there are many.
+func (o Policy) trial(reports int) float64 {
+	t := o.Trial
 	switch {
-	case o.Trial == 0:
-		return 0.2
-	case !(o.Trial > 0):
+	case t == 0:
+		t = 0.2
+	case !(t > 0):
 		return 0
 	}
-	return o.Trial
+	return t * math.Sqrt(trialReports/(trialReports+float64(max(0, reports))))
 }
 
 // draw returns a number of the standard normal distribution that the workload
