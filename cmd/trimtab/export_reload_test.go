@@ -14,7 +14,7 @@ import (
 )
 
 func TestARecordingBeginsAndEndsWithAReloadAndDisturbsNoStage(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	q := fixtureQuotas(t)
 	cfg := loopConfig(t, q.root)

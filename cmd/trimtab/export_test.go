@@ -64,7 +64,7 @@ func openCollector(t *testing.T) (c *collectorOfSite, address string) {
 // runLoaded runs cfg under load until hungry got more.
 func runLoaded(t *testing.T, cfg *config.Config, q quotas, until func(*site) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -214,7 +214,7 @@ func TestTheLoopRunsFromSpansToAChangedCPULimit(t *testing.T) {
 }
 
 func runLoop(t *testing.T, q quotas) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cfg := loopConfig(t, q.root)
 	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})

@@ -74,7 +74,7 @@ func (o *operated) trimtab(args ...string) (code int, out string) {
 // eventually waits for what must come true.
 func (o *operated) eventually(what string, ok func() bool) {
 	o.Helper()
-	deadline := time.NewTimer(60 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -83,7 +83,7 @@ func (o *operated) eventually(what string, ok func() bool) {
 		case err := <-o.site.failed:
 			o.Fatal(err)
 		case <-deadline.C:
-			o.Fatalf("%s: not after 60 s: %s", what, statusOf(o.T, o.site))
+			o.Fatalf("%s: not after two minutes: %s", what, statusOf(o.T, o.site))
 		case <-tick.C:
 		}
 	}

@@ -131,7 +131,7 @@ func (p *program) log() string {
 // until waits until f returns nil.
 func (p *program) until(what string, f func() error) {
 	p.Helper()
-	deadline := time.NewTimer(60 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -142,7 +142,7 @@ func (p *program) until(what string, f func() error) {
 		}
 		select {
 		case <-deadline.C:
-			p.Fatalf("%s: not after 60 s: %v\n%s", what, err, p.log())
+			p.Fatalf("%s: not after two minutes: %v\n%s", what, err, p.log())
 		case <-tick.C:
 		}
 	}

@@ -163,7 +163,7 @@ func TestAPlanMovesCoresAndMemoryOfRealGroups(t *testing.T) {
 // In real groups no process runs, so that no use is measured: there both limits
 // have to move towards equal shares. Where use is told, to who needs it.
 func runSeveral(t *testing.T, q quotas, m limits, u *use) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	s, err := openSite(ctx, severalConfig(t, q.root), siteOptions{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
