@@ -55,6 +55,20 @@
 // known not to help. A report in which any allocation changed teaches none.
 // Curves over stocks, memory and caches, leave the load out.
 //
+// With Config.Entry all workloads serve the requests of one, and one learner
+// (learn/kernel) is over ln(a_i/l) of all of them; it learns
+//
+//	y = ln(target / performance) of the entry,
+//
+// where performance by spans is the SLO's latency over that of the SLO's fraction
+// of the requests. The curve of each is the section of that surface along its own
+// allocation, all others as they are. Spans of the others, where there are any,
+// give the expectation that y is learnt from: the mean sojourn times of
+// learn/sojourn added up by visits, and k standard deviations of their sum; they
+// also weigh what is left to learn of each. While the signal of the entry is
+// missing all of them hold; so does whose allocation is not known. Reports during
+// which any allocation changed teach nothing, but for the fifth in a row.
+//
 // While performance is stale, what the operator declared stands in, to raise
 // a workload and never to lower it: see [Fallback].
 //

@@ -2,8 +2,24 @@
 // for the least of one end-to-end number, as its P99:
 //
 //	a* = argmin cost(a_1 … a_n),   Σ a_i <= R,  min_i <= a_i <= max_i
-//	step: |a_i − now_i| <= B
 //
+// [Policy] is the planner's: what it knows of a component is a curve of the
+// performance of the whole application over its own allocation, all others as
+// they are. With performance SLO/latency, it adds up latencies,
+//
+//	cost = Σ_i SLO / p_i(a_i),   a_i >= 3/4 now_i
+//
+// since such curves hold near what everybody has. Where nothing is known, all
+// curves look alike and nothing would be learnt; so each is turned about what
+// its component has, by a random share t of what its band leaves open there,
+//
+//	p_i(a) exp(±t √(h(a)² − h(now)²)),   h = ln(upper/mean),  t ~ Trial √(60/(60+reports)) N(0, 1)
+//
+// upwards above it and downwards below, for t > 0: some are tried as if they
+// were short, others as if they had more than enough. The number of reports and
+// the name draw t, so that the same problem has the same answer.
+//
+// [Problem] serves simulations and oracles, in which the cost is a function:
 // Separable solves cost = Σ cost_i(a_i) exactly, for curves of any shape, by
 // dynamic programming over components in O(n R max). Ascend improves any cost by
 // exchanges: it moves 1 to 8 units between two components while that helps; it
@@ -12,14 +28,12 @@
 // bounded step, in which the sum never exceeds R.
 //
 // Source: Cilantro (OSDI'23), section 4.2: the allocation with the best bound;
-// the paper searches with an evolutionary algorithm. Target first, then the
-// step, as in planner.
+// the paper searches with an evolutionary algorithm. That curves are drawn at
+// random from what is believed is W. Thompson's, "On the likelihood that one
+// unknown probability exceeds another" (Biometrika 1933).
 //
-// The package learns nothing: the cost is a function that it is given, a bound
-// of learn/kernel, curves of learn/sojourn added up, or the truth in an oracle.
+// The package learns nothing, and knows no interplay of components beyond what
+// the curves have of it: they are drawn anew each round.
 //
-//	p := endtoend.Problem{Units: 160, Min: min, Max: max, Current: now, Step: 10}
-//	target, err := p.Separable(func(i, units int) float64 { … })
-//	target = p.Ascend(target, cost, 2000, rand)
-//	next := p.Towards(target)
+//	p := planner.Config{Policy: endtoend.Policy{MoveCost: 0.05}, …}
 package endtoend
