@@ -34,11 +34,11 @@ func Address(t testing.TB) string {
 		}
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			mark.Close()
+			_ = mark.Close()
 			continue
 		}
 		l.Close()
-		t.Cleanup(func() { mark.Close() })
+		t.Cleanup(func() { _ = mark.Close() })
 		return address
 	}
 	t.Fatal("find a free address: none in 1,000 tries")
