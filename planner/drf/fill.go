@@ -19,7 +19,7 @@ const (
 	siftBlock = 8192
 	// worth: loops over fewer indices are not worth waiting for a thread; a
 	// row counts as perRow of them.
-	worth  = 128
+	worth  = 256
 	perRow = 8
 )
 
