@@ -225,8 +225,7 @@ func (p *application) estimate(now time.Time, w *workload, hold string) *trimtab
 	if f := w.held.during(now.Add(-1), now, 0); f.known && !f.amount.Unlimited {
 		v := f.amount.Value
 		e.Allocation = &v
-		at, _ := w.held.latest()
-		a.Value, a.Age = v, age(now, at)
+		a.Value, a.Age = v, age(now, w.held.latest())
 	} else if a.Missing = "unlimited"; !f.known {
 		a.Missing = "none known"
 		if hold == "" {

@@ -150,12 +150,12 @@ func far(a, b change) bool {
 	return math.Abs(a.amount.Value-b.amount.Value) > small*a.amount.Value
 }
 
-// latest returns when any host told last, and false when none did.
-func (h *history) latest() (t time.Time, ok bool) {
+// latest returns when any host told last; zero: none did.
+func (h *history) latest() (t time.Time) {
 	for _, x := range h.hosts {
 		if x.told.After(t) {
-			t, ok = x.told, true
+			t = x.told
 		}
 	}
-	return t, ok
+	return t
 }

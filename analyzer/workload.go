@@ -417,7 +417,7 @@ func (w *workload) reportAllocation(r *report, end time.Time) {
 		r.allocation, r.allocFrom = &v, "actuator"
 	}
 	if f.known {
-		r.allocAt, _ = w.held.latest()
+		r.allocAt = w.held.latest()
 		w.endure(r, f)
 		return
 	}
