@@ -24,7 +24,7 @@ import (
 
 // simCilantroCmd is `trimtab sim cilantro`.
 type simCilantroCmd struct {
-	simFlags `embed:"" set:"policies=social,egalitarian,njc,resource-fair" set:"length=two minutes" set:"rounds=180" set:"figures=figures 8 to 13"`
+	simFlags `kong:"embed,set='policies=social,egalitarian,njc,resource-fair',set='length=two minutes',set='rounds=180',set='figures=figures 8 to 13'"`
 
 	Data     string `help:"Directory of the published data: jobs, profiles, trace. Left out: curves and loads fitted to them." type:"existingdir" placeholder:"DIR" group:"Environment:"`
 	Jobs     string `help:"Jobs to run instead, as CSV." type:"existingfile" placeholder:"FILE" group:"Environment:"`

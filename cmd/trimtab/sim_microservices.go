@@ -15,7 +15,7 @@ import (
 
 // simMicroservicesCmd is `trimtab sim microservices`.
 type simMicroservicesCmd struct {
-	simFlags `embed:"" set:"policies=all" set:"length=30 seconds" set:"rounds=720" set:"figures=figure 12"`
+	simFlags `kong:"embed,set='policies=all',set='length=30 seconds',set='rounds=720',set='figures=figure 12'"`
 
 	CPUs    int     `name:"cpus" help:"CPUs that the 19 services share." default:"160"`
 	Rate    float64 `help:"Requests per second; 0: what the client of the recorded runs offered." default:"0"`
