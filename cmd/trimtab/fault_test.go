@@ -20,7 +20,10 @@ import (
 // acting returns the newest plan that asked for something.
 func (p *program) acting() (plan trimtab.Plan, err error) {
 	p.Helper()
-	_, body, err := p.get("/api/v1/plan")
+	code, body, err := p.get("/api/v1/plan")
+	if err == nil && code != 200 {
+		err = fmt.Errorf("%d %s", code, body) // there is none yet: an answer in JSON, too
+	}
 	if err == nil {
 		err = json.Unmarshal([]byte(body), &plan)
 	}
@@ -31,7 +34,10 @@ func (p *program) acting() (plan trimtab.Plan, err error) {
 // something or not.
 func (p *program) plan() (plan trimtab.Plan, err error) {
 	p.Helper()
-	_, body, err := p.get("/api/v1/status")
+	code, body, err := p.get("/api/v1/status")
+	if err == nil && code != 200 {
+		err = fmt.Errorf("%d %s", code, body)
+	}
 	if err != nil {
 		return plan, err
 	}
