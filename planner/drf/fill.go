@@ -2,7 +2,6 @@ package drf
 
 import (
 	"math"
-	"sync/atomic"
 )
 
 const (
@@ -68,17 +67,14 @@ type filler struct {
 	stats   Stats
 	run     Runner
 	touched uint32 // means nothing; see touch
-
-	resummed atomic.Int64
 }
 
 // Stats counts the work of one solve.
 type Stats struct {
 	// Passes are batches of saturations between two barriers; Events the
 	// saturations and limits that froze somebody; Looks how often a T was
-	// computed; Walked the indices read from columns; Resummed the columns
-	// that were summed up afresh.
-	Passes, Events, Looks, Walked, Resummed int
+	// computed; Walked the indices read from columns.
+	Passes, Events, Looks, Walked int
 }
 
 const byLimit = math.MaxUint32
@@ -118,7 +114,6 @@ func (f *filler) start(run Runner) {
 	clear(f.state)
 	f.frozen, f.limit, f.stopped, f.reached = 0, 0, false, 0
 	f.stats = Stats{}
-	f.resummed.Store(0)
 	f.heap, f.front, f.due, f.put = f.heap[:0], f.front[:0], f.due[:0], f.put[:0]
 	f.freezeEmpty()
 	least := uint64(never)

@@ -47,7 +47,6 @@ func (m *Matrix) Solve(o Options) (Result, error) {
 	m.orderLimits()
 	f := &m.filler
 	f.fill(o.Run, o.Stop)
-	f.stats.Resummed = int(f.resummed.Load())
 	r := Result{Stopped: f.stopped, Reached: f.reached, Stats: f.stats, m: m}
 	if f.stopped {
 		r.Active = f.added - f.frozen

@@ -166,7 +166,6 @@ func (f *filler) resumRate(c uint32) {
 		}
 	}
 	f.cells[c].rate = rate.value()
-	f.resummed.Add(1)
 }
 
 // resumRoom does the same with U, over the frozen.
@@ -180,7 +179,6 @@ func (f *filler) resumRoom(c uint32) {
 	}
 	used.add(-f.first[c].room)
 	f.cells[c].room = -used.value()
-	f.resummed.Add(1)
 }
 
 // rateOf finds the entry of column c in row i.
