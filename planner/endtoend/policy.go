@@ -121,6 +121,9 @@ func (o Policy) sum(p *planner.Problem) (welfare.Own, *planner.Problem, float64)
 		if w := &q.Workloads[i]; w.Curve != nil {
 			w.Curve = tilted(w, p.Unit, o.trial(w.Reports)*draw(w))
 		}
+		// Trades go on however many reports there are: hope that settles is for
+		// curves that do not change with what the others have.
+		q.Workloads[i].Reports = 0
 		slo := q.Workloads[i].SLO
 		q.Workloads[i].Worth = func(performance float64) float64 {
 			return math.Max(0, 1-latency(slo, performance)/worst)
