@@ -1,14 +1,17 @@
 package welfare
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 )
 
 // worthSecuring is how far, in steps, somebody's certain utility has to be
-// below what it could be before others give what they do not need for it: a
-// sixteenth of a utility.
-const worthSecuring = quantum / 16
+// below what it could be before others give what they do not need for it:
+// about a hundredth of a utility.
+const worthSecuring = quantum / 128
 
 // Objective is what all policies of this package are.
 type Objective interface {
@@ -28,9 +31,11 @@ type Objective interface {
 //	max (ǔ_j(a_j))_j leximin   with u_j(a_j) >= u_j(a*_j), Σ a_j <= R
 //
 // A workload whose curve is known badly, or that meets its objective only on
-// average, so gets what nobody needs. Who holds more than that asks for keeps
-// it while it lasts, and nobody is moved for less than a sixteenth of a
-// utility.
+// average, so gets what nobody needs. Who falls short by its mean is tried
+// with up to a quarter more of it, the worst off first, as long as the upper
+// bound promises that more helps: a curve that was never seen further up
+// proves nothing there. Who holds more than all that asks for keeps it while it
+// lasts, and nobody is moved for less than a hundredth of a utility.
 type Secured struct{ Objective }
 
 // Solve returns the answer of the objective, with more units where that leaves
@@ -48,9 +53,7 @@ func (s Secured) Solve(p *planner.Problem) (planner.Solution, error) {
 
 // secure moves what the answer does not need.
 func (s *solver) secure() {
-	certain := *s
-	_, certain.of = read(s.problem, s.how.certain())
-	l := newLevels(&certain)
+	l := newLevels(s.readAt(func(b trimtab.Band) float64 { return b.Lower }))
 	l.spare = s.left
 	for i, j := range s.known {
 		k := s.answer.Units[j]
@@ -61,10 +64,55 @@ func (s *solver) secure() {
 		return
 	}
 	l.raise()
-	if l.short(s.answer.Units) && !l.stopped() {
+	secured := l.short(s.answer.Units)
+	if secured {
 		l.climb()
+	} else {
+		l.hold(s.answer.Units)
+	}
+	if (l.reach() || secured) && !l.stopped() {
 		s.keep(l.need)
 	}
+}
+
+// hold makes the needs the fewest units that are as certain as these are.
+func (l *levels) hold(units []int) {
+	l.spare = l.left
+	for i, j := range l.known {
+		l.need[i] = l.of[j].least(l.of[j].value(units[j]), l.floor[i], units[j])
+		l.spare -= l.need[i]
+	}
+}
+
+// reach raises who falls short by its mean and may gain by more, with what is
+// spare, and reports whether anybody was.
+func (l *levels) reach() (some bool) {
+	mean := l.readAt(func(b trimtab.Band) float64 { return b.Mean })
+	upper := l.readAt(func(b trimtab.Band) float64 { return b.Upper })
+	at := make([]int, len(l.known))
+	for i := range at {
+		at[i] = i
+	}
+	value := func(i int) int64 { return mean.of[l.known[i]].value(l.need[i]) }
+	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(value(a), value(b)) })
+	for _, i := range at {
+		j, k := l.known[i], l.need[i]
+		to := min(k+max(1, k/4), k+l.spare, l.problem.Workloads[j].Max)
+		if to > k && value(i)+worthSecuring < upper.of[j].value(to) {
+			l.need[i], some = to, true
+			l.spare -= to - k
+		}
+	}
+	return some
+}
+
+// readAt is the same problem, read by one bound of the bands.
+func (s *solver) readAt(bound func(trimtab.Band) float64) *solver {
+	other := *s
+	how := utilities(0).at(bound)
+	how.worth = s.how.worth
+	_, other.of = read(s.problem, how)
+	return &other
 }
 
 // short reports whether somebody is worth securing with what is needed,
@@ -76,13 +124,6 @@ func (l *levels) short(units []int) bool {
 		}
 	}
 	return false
-}
-
-// certain reads the utilities of the lower bounds.
-func (how reading) certain() reading {
-	c := utilities(0).at(func(b trimtab.Band) float64 { return b.Lower })
-	c.worth = how.worth
-	return c
 }
 
 func (e Egalitarian) readingOf(*planner.Problem) reading { return e.reading() }

@@ -26,7 +26,8 @@ func TestNobodyIsMovedWhileTheLoadIsConstant(t *testing.T) {
 		for i := range e.Trace {
 			e.Trace[i] = load()
 		}
-		policies := []planner.Policy{welfare.Social{MoveCost: 0.05}, welfare.Egalitarian{}, fair.NJCPolicy{}, welfare.Nash{MoveCost: 0.05}}
+		policies := []planner.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
+			welfare.Secured{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}, welfare.Secured{Objective: welfare.Nash{MoveCost: 0.05}}}
 		x := &Experiment{Env: e, Seeds: 1, First: 1, Online: production(), Policies: policies}
 		for _, p := range policies {
 			x.Run = append(x.Run, p.Name())

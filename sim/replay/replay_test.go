@@ -104,13 +104,14 @@ func TestAPolicyThatKnowsTheNeedMeetsWhatEqualSharesMiss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, p = configs(welfare.Egalitarian{})
+	_, p = configs(welfare.Secured{Objective: welfare.Egalitarian{}})
 	learned, err := h.Run(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, l := line(t, equal, "greedy").Replayed, line(t, learned, "greedy").Replayed
-	// Equal shares are 4 cores; greedy needs 5.4 for its SLO.
+	// Equal shares are 4 cores; greedy needs 5.4 for its SLO, and modest 0.9.
+	t.Logf("SLO minutes of greedy: equal %.0f, egalitarian %.0f of %.0f", e.SLOMinutes, l.SLOMinutes, l.Minutes)
 	if e.SLOMinutes > 0.2*e.Minutes || l.SLOMinutes < 0.8*l.Minutes {
 		t.Errorf("SLO minutes of greedy: equal %v, egalitarian %v of %v", e.SLOMinutes, l.SLOMinutes, l.Minutes)
 	}
