@@ -81,7 +81,8 @@ type Solution struct {
 	// when the answer is proven to be the optimum.
 	Bound float64
 	// Binding says, per workload, what stopped more: "capacity", "max",
-	// "demand" (more would not help), "unknown curve".
+	// "demand" (more would not help), "left over" (it has what nobody needs),
+	// "unknown curve".
 	Binding []string
 	// Cut tells that Stop ended the search early.
 	Cut bool

@@ -71,7 +71,21 @@ func (s *solver) secure() {
 		l.hold(s.answer.Units)
 	}
 	if (l.reach() || secured) && !l.stopped() {
-		s.keep(l.need)
+		s.leave(l.need)
+	}
+}
+
+// leave gives what is needed, and tells who got more than the answer gave.
+func (s *solver) leave(need []int) {
+	before := slices.Clone(s.answer.Units)
+	s.keep(need)
+	for _, j := range s.known {
+		if k := s.answer.Units[j]; k > before[j] {
+			s.answer.Binding[j] = "left over"
+			if k == s.problem.Workloads[j].Max {
+				s.answer.Binding[j] = "max"
+			}
+		}
 	}
 }
 

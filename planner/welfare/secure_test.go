@@ -145,8 +145,8 @@ func TestWhoFallsShortIsTriedWithWhatNobodyNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Units[0] < 5 {
-			t.Errorf("%s: %v: 4 units are not enough for the first, and the second needs only 4 of 8", o.Name(), s.Units)
+		if s.Units[0] < 5 || s.Binding[0] != "left over" {
+			t.Errorf("%s: %v %q: 4 units are not enough for the first, and the second needs only 4 of 8", o.Name(), s.Units, s.Binding)
 		}
 	}
 }
