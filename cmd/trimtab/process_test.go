@@ -101,7 +101,22 @@ func (p *program) launch(args ...string) {
 		p.Fatal(err)
 	}
 	p.cmd = cmd
-	p.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	p.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		p.end()
+	})
+}
+
+// end ends the watchdog, which would write into what is being removed.
+func (p *program) end() {
+	p.Helper()
+	p.until("the end of every process", func() error {
+		for _, pid := range p.processes() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return p.noneLeft()
+	})
 }
 
 // start runs the program until it is ready.
