@@ -13,8 +13,8 @@ type core struct {
 	// at is the choice of each workload that is best at price.
 	at    []int
 	price float64
-	// ceiling[i] is Σ_{j>=i} of the best worth less price, of the known.
-	ceiling []float64
+	// top[i] is what the choices at give workloads i.. in all.
+	top []answer
 	// best is the best answer so far, and short how far it stays below the
 	// bound.
 	best  []int
@@ -23,17 +23,23 @@ type core struct {
 	steps int
 	// sampled tells that the choices are not all: see [thin].
 	sampled bool
-	// rounding is what the bound, in floating point, may be off by, in steps.
+	// rounding is what a shortfall, in floating point, may be off by, in steps.
 	rounding float64
 	// spare are buffers that layers no longer need.
 	spare [][]int64
+}
+
+// answer is what some workloads get together.
+type answer struct {
+	worth int64
+	units int
 }
 
 // patience is how many inner steps the programme may take before an answer
 // that is proven to be within the worth of one move (1e-9 in the sum of all
 // utilities) is good enough. It matters where a thousand curves are the same
 // line, so that the rounding of utilities is all that is left to decide.
-const patience = 4_000_000
+const patience = 3_000_000
 
 // effort is how many inner steps the programme may take at all: some 50 ms. A
 // count, not a clock, so that an answer does not depend on the machine.
@@ -81,7 +87,7 @@ func (c *core) solve() (picked []choice, short float64) {
 	if c.sampled {
 		short = c.thin()
 	} else if !c.relax() && !c.search() {
-		short = c.short
+		short = math.Max(0, math.Floor(c.short+c.rounding)) // of whole steps
 	}
 	picked = make([]choice, len(c.best))
 	for i, k := range c.best {
@@ -91,11 +97,13 @@ func (c *core) solve() (picked []choice, short float64) {
 }
 
 // search widens the allowance until an answer lies within it, and reports
-// whether that came to an end.
+// whether that came to an end. Worths are whole steps, so that any answer stays
+// a whole number of steps less below the bound than the best so far does.
 func (c *core) search() bool {
 	for allowance := c.short / 64; !c.stopped(); allowance *= 8 {
-		proven, ended := c.within(math.Min(allowance, c.short))
-		if proven || !ended || allowance >= c.short {
+		whole := math.Floor(math.Max(0, c.short-allowance))
+		proven, ended := c.within(c.short - whole)
+		if proven || !ended || whole == 0 {
 			return ended
 		}
 	}
@@ -129,14 +137,14 @@ func (c *core) relax() bool {
 			priced, c.price = true, s.slope
 		}
 	}
-	c.ceiling = make([]float64, len(c.choices)+1)
+	c.top = make([]answer, len(c.choices)+1)
 	for i := len(c.choices) - 1; i >= 0; i-- {
 		k := c.choices[i][c.at[i]]
-		c.ceiling[i] = c.ceiling[i+1] + float64(k.worth) - c.price*float64(k.units)
+		c.top[i] = answer{c.top[i+1].worth + k.worth, c.top[i+1].units + int(k.units)}
 	}
 	c.fill(left)
-	c.rounding = float64(len(c.choices)) + 64 + c.ceiling[0]*float64(len(c.choices))*0x1p-52
 	c.short = c.shortfall(c.best)
+	c.rounding = c.price * float64(c.left) * 0x1p-50
 	return !priced
 }
 
@@ -167,7 +175,14 @@ func (c *core) shortfall(picked []int) float64 {
 		units += int(c.choices[i][k].units)
 		worth += c.choices[i][k].worth
 	}
-	return c.ceiling[0] + c.price*float64(c.left) - float64(worth)
+	return c.lost(0, worth, units) + c.price*float64(c.left-units)
+}
+
+// lost returns how far workloads i.. stay below their best at the price, in
+// steps. It subtracts before it rounds: where thousands of answers are alike to
+// a step, each of them would pass a bound that is looser than they differ.
+func (c *core) lost(i int, worth int64, units int) float64 {
+	return float64(c.top[i].worth-worth) - c.price*float64(c.top[i].units-units)
 }
 
 // layer is the best worth of workloads i.. for each sum of units from lo on,
@@ -178,23 +193,26 @@ type layer struct {
 	by    []int32
 }
 
-// none marks a sum that is out of reach or out of the allowance.
-const none = math.MinInt64
+// none marks a sum that is out of reach or out of the allowance: it stays less
+// than half of it whatever workload is added.
+const none = math.MinInt64 / 2
 
 // within searches all answers that stay at most allowance below the bound. It
 // reports whether there is one, which is then the optimum and in c.best, and
 // whether the search came to its end.
 func (c *core) within(allowance float64) (proven, ended bool) {
 	n := len(c.choices)
-	limit := allowance + c.rounding
+	// An answer, what it is compared with and what is lost on the way to it
+	// may each be off.
+	limit := allowance + 3*c.rounding
 	cores := make([][]int32, n)
 	// The sums that workloads i.. may have: what is left, less what those
 	// before i take at most and at least.
 	most, least := make([]int, n+1), make([]int, n+1)
 	for i, cs := range c.choices {
-		top := c.ceiling[i] - c.ceiling[i+1]
+		after := c.top[i+1]
 		for k, x := range cs {
-			if top-float64(x.worth)+c.price*float64(x.units) <= limit {
+			if c.lost(i, after.worth+x.worth, after.units+int(x.units)) <= limit {
 				cores[i] = append(cores[i], int32(k))
 			}
 		}
@@ -260,10 +278,11 @@ func (c *core) extend(after layer, i int, ks []int32, from, to int) layer {
 			continue
 		}
 		c.steps += last - first
-		to, by := l.worth[first+shift:last+shift], l.by[first+shift:last+shift]
-		for w, v := range after.worth[first:last] {
-			if v != none && v+x.worth >= to[w] {
-				to[w], by[w] = v+x.worth, k
+		from := after.worth[first:last]
+		to, by := l.worth[first+shift:][:len(from)], l.by[first+shift:][:len(from)]
+		for w, v := range from {
+			if v += x.worth; v >= to[w] {
+				to[w], by[w] = v, k
 			}
 		}
 	}
@@ -275,10 +294,7 @@ func (c *core) extend(after layer, i int, ks []int32, from, to int) layer {
 func (c *core) prune(l *layer, i int, limit float64) bool {
 	first, last := -1, -1
 	for w, v := range l.worth {
-		if v == none {
-			continue
-		}
-		if c.ceiling[i]-float64(v)+c.price*float64(l.lo+w) > limit {
+		if v < none/2 || c.lost(i, v, l.lo+w) > limit {
 			l.worth[w] = none
 			continue
 		}
@@ -295,7 +311,7 @@ func (c *core) prune(l *layer, i int, limit float64) bool {
 }
 
 // finish picks the best sum, the least of equal ones, and follows it.
-func (c *core) finish(layers []layer, allowance float64) bool {
+func (c *core) finish(layers []layer, allowance float64) (proven bool) {
 	best, at := int64(none), 0
 	for w, v := range layers[0].worth {
 		if v > best {
@@ -307,6 +323,10 @@ func (c *core) finish(layers []layer, allowance float64) bool {
 		picked[i] = int(layers[i].by[at-layers[i].lo])
 		at -= int(c.choices[i][picked[i]].units)
 	}
-	c.best, c.short = picked, c.shortfall(picked)
-	return c.short <= allowance
+	short := c.shortfall(picked)
+	proven = short <= allowance+c.rounding
+	if proven || short < c.short {
+		c.best, c.short = picked, short
+	}
+	return proven
 }

@@ -56,18 +56,20 @@ func (c *core) thin() (short float64) {
 			c.choices[i] = all[i].choices(c.choices[i])
 		}
 		c.relax()
-		worth := c.ceiling[0] + c.price*float64(c.left) - c.short
+		worth := float64(c.top[0].worth) + c.price*float64(c.left-c.top[0].units) - c.short
 		fine := c.how.fine
 		if fine == 0 {
 			fine = certified * worth / float64(len(all))
 		}
-		above, added := c.rounding+c.price*float64(c.left), false
+		above, added := c.price*float64(c.left), false
 		for i := range all {
 			best, more := all[i].refine(c.price, fine/3)
 			above += best
 			added = added || more
 		}
-		bound = math.Min(bound, above)
+		// What is summed in floating point may be off.
+		n := float64(len(all))
+		bound = math.Min(bound, above+n+64+math.Abs(above)*n*0x1p-52)
 		short = math.Max(0, bound-worth)
 		if short <= fine*float64(len(all)) || !added || c.stopped() {
 			break
