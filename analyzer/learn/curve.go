@@ -2,17 +2,17 @@ package learn
 
 import (
 	"math"
+	"slices"
 
 	"github.com/trimtab/trimtab"
 )
 
 const (
-	// resolution is how many steps of the same ratio there are from the least
-	// allocation to the most: 0.7% over three orders of magnitude.
-	resolution = 1024
-	// coarse is how many of them are taken at first, near how many always
-	// where the curve is steep.
-	coarse, near = 16, 4
+	// coarse is how many points of the same ratio are taken at first; finest is
+	// the least share of the way from the least allocation to the most between
+	// two points: 0.7% over three orders of magnitude, near the most where the
+	// curve is steep.
+	coarse, finest, near = 64, 1.0 / 1024, 4.0 / 1024
 	// fine is how far, relative to the highest performance, a curve may be off
 	// the straight line between two of its points without a point between
 	// them; steep is the rise between two points that is worth a closer look.
@@ -24,18 +24,19 @@ const (
 // for the planner, or nil when l holds no report or an argument is out of
 // range. Level is the level that l's bounds hold at.
 //
-// l is asked at some of 1025 allocations that are the same share apart, since
-// learners resolve ratios of allocations: more of them where its answers bend.
-// Bounds are made non-decreasing in the allocation, as the performance is,
-// unless l is [Falling] and says that it falls. Of these points at most
-// trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
+// l is asked where it bends, when it is [Bending] and says where, and between
+// as often as its answers are off a line, at most at about a thousand
+// allocations that are the same share apart, since learners resolve ratios of
+// allocations. Bounds are made non-decreasing in the allocation, as the
+// performance is, unless l is [Falling] and says that it falls. Of these points
+// at most trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min
 	if !finite || !(level > 0 && level < 1) || l.Reports() == 0 {
 		return nil
 	}
 	f, ok := l.(Falling)
-	r := reading{learner: l, load: load, least: min, most: max, falls: ok && f.Falls(), knots: make([]trimtab.Knot, 0, resolution/2)}
+	r := reading{learner: l, load: load, least: min, most: max, falls: ok && f.Falls(), knots: make([]trimtab.Knot, 0, 512)}
 	if low := max / 1000; min < low {
 		// Ratios cannot start at 0: one knot there, the others above max/1000.
 		r.add(trimtab.Knot{Allocation: min, Band: l.Predict(min, load)})
@@ -53,41 +54,54 @@ type reading struct {
 	learner     Learner
 	load        float64
 	least, most float64
-	// ratio is ln(most/least).
-	ratio float64
-	falls bool
+	// finest and near are the ratios of allocations that their shares of the
+	// way are.
+	finest, near float64
+	falls        bool
 	// off is fine in the performance's unit.
 	off   float64
 	knots []trimtab.Knot
 }
 
-// all takes the coarse points and, between them, those that are needed.
+// all takes the points to start from and, between them, those that are needed.
 func (r *reading) all() {
-	r.ratio = math.Log(r.most / r.least)
-	var points [resolution/coarse + 1]trimtab.Knot
-	top := 0.0
-	for i := range points {
-		points[i] = r.at(i * coarse)
+	ratio := math.Log(r.most / r.least)
+	r.finest, r.near = math.Exp(ratio*finest), math.Exp(ratio*near)
+	places := make([]float64, 0, 4*coarse)
+	for i := range coarse {
+		places = append(places, r.least*math.Exp(ratio*float64(i)/coarse))
+	}
+	places = append(places, r.most)
+	if b, ok := r.learner.(Bending); ok {
+		for _, a := range b.Bends(r.load) {
+			if a > r.least && a < r.most {
+				places = append(places, a)
+			}
+		}
+		slices.Sort(places)
+	}
+	points, top := make([]trimtab.Knot, len(places)), 0.0
+	for i, a := range places {
+		points[i] = r.at(a)
 		top = max(top, points[i].Mean)
 	}
 	r.off = fine * top
 	r.add(points[0])
 	for i := 1; i < len(points); i++ {
-		r.halve((i-1)*coarse, i*coarse, &points[i-1], &points[i])
+		r.halve(&points[i-1], &points[i])
 	}
 }
 
-// halve takes what is needed after point i, which is p, up to point j, q.
-func (r *reading) halve(i, j int, p, q *trimtab.Knot) {
-	rise := apart(&p.Band, &q.Band)
-	if j-i > 1 && (r.falls || rise > r.off) {
-		m := (i + j) / 2
-		k := r.at(m)
+// halve takes what is needed after p, up to q.
+func (r *reading) halve(p, q *trimtab.Knot) {
+	rise, ratio := apart(&p.Band, &q.Band), q.Allocation/p.Allocation
+	if ratio > r.finest && (r.falls || rise > r.off) {
+		k := r.at(math.Sqrt(p.Allocation * q.Allocation))
 		t := (k.Allocation - p.Allocation) / (q.Allocation - p.Allocation)
 		line := trimtab.Band{Lower: p.Lower + t*(q.Lower-p.Lower), Mean: p.Mean + t*(q.Mean-p.Mean), Upper: p.Upper + t*(q.Upper-p.Upper)}
-		if apart(&k.Band, &line) > r.off || j-i > near && rise > steep/fine*r.off {
-			r.halve(i, m, p, &k)
-			r.halve(m, j, &k, q)
+		if apart(&k.Band, &line) > r.off || ratio > r.near && rise > steep/fine*r.off {
+			r.halve(p, &k)
+			r.halve(&k, q)
 			return
 		}
 		r.add(k)
@@ -100,12 +114,8 @@ func apart(a, b *trimtab.Band) float64 {
 	return max(math.Abs(a.Lower-b.Lower), math.Abs(a.Mean-b.Mean), math.Abs(a.Upper-b.Upper))
 }
 
-// at asks for point i of the resolution.
-func (r *reading) at(i int) trimtab.Knot {
-	a := r.most
-	if i < resolution {
-		a = r.least * math.Exp(r.ratio*float64(i)/resolution)
-	}
+// at asks for one allocation.
+func (r *reading) at(a float64) trimtab.Knot {
 	return trimtab.Knot{Allocation: a, Band: r.learner.Predict(a, r.load)}
 }
 

@@ -86,3 +86,33 @@ func TestAFlatCurveIsAskedForSeldom(t *testing.T) {
 		t.Errorf("asked %d times for %d knots", k.asked, len(c.Knots))
 	}
 }
+
+// stepped is a learner whose curve rises from one whole unit to the next.
+type stepped struct{ known }
+
+func (*stepped) Bends(load float64) []float64 {
+	var out []float64
+	for i := range 90 {
+		out = append(out, load*float64(10+i))
+	}
+	return out
+}
+
+// A step from 24 to 25 units must not be seen as one from 23.9 to 25.1.
+func TestACurveHasTheStepsWhereTheLearnerSaysThatTheyAre(t *testing.T) {
+	height := func(a float64) float64 {
+		below := math.Floor(a)
+		of := func(units float64) float64 { return 0.1 * math.Floor(units/25) }
+		return of(below) + (a-below)*(of(below+1)-of(below))
+	}
+	s := &stepped{known{at: func(a float64) trimtab.Band {
+		v := height(a / 3)
+		return trimtab.Band{Lower: v, Mean: v, Upper: v}
+	}}}
+	c := learn.CurveOf(s, 3, 3, 300, 0.9)
+	for a := 10.0; a < 99; a++ {
+		if got := c.Eval(3 * a).Mean; math.Abs(got-height(a)) > 1e-9 {
+			t.Errorf("%v units: %v, want %v", a, got, height(a))
+		}
+	}
+}

@@ -13,3 +13,10 @@ type Falling interface {
 type Reversioner interface {
 	Revise()
 }
+
+// Bending is a Learner that can tell where its curve bends under a load: the
+// allocations, in any order. A curve that is read off there is the learner's
+// own, steps included.
+type Bending interface {
+	Bends(load float64) []float64
+}

@@ -24,6 +24,14 @@ func (d drowsy) Falls() bool {
 	return ok && f.Falls()
 }
 
+// Bends hands on where the learner says that its curve bends.
+func (d drowsy) Bends(load float64) []float64 {
+	if b, ok := d.Learner.(learn.Bending); ok {
+		return b.Bends(load)
+	}
+	return nil
+}
+
 // Changes hands on how many changes the learner saw.
 func (d drowsy) Changes() int {
 	if c, ok := d.Learner.(interface{ Changes() int }); ok {

@@ -35,6 +35,15 @@ func (k *known) Predict(allocation, load float64) trimtab.Band {
 	return trimtab.Band{Lower: p, Mean: p, Upper: p}
 }
 
+// Bends returns where the true curve bends.
+func (k *known) Bends(load float64) []float64 {
+	var out []float64
+	for _, x := range k.world.jobs[k.job].profile.X {
+		out = append(out, x*load)
+	}
+	return out
+}
+
 // Reports counts what was observed.
 func (k *known) Reports() int { return k.seen }
 

@@ -49,11 +49,14 @@ func New(name string, c Config) (*conformal.Forecaster, error) {
 		models = append(models, &arma.Model{})
 	}
 	if name == "auto" || name == "seasonal" {
+		if m := season.NewHourly(c.Step); m != nil {
+			models = append(models, m)
+		}
 		for _, m := range []*season.Model{season.Daily(c.Step), season.Weekly(c.Step)} {
 			if m != nil {
 				models = append(models, m)
 			}
 		}
 	}
-	return conformal.New(name+"/1", conformal.Config{Horizon: c.Horizon, Level: c.Level}, models...)
+	return conformal.New(name+"/2", conformal.Config{Horizon: c.Horizon, Level: c.Level}, models...)
 }

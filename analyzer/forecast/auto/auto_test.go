@@ -153,6 +153,25 @@ func TestMissingReportsLeaveTheSeasonWhereItIs(t *testing.T) {
 	}
 }
 
+func TestSkippingNothingChangesNothing(t *testing.T) {
+	a, b := fresh(t, "seasonal", 10*time.Second), fresh(t, "seasonal", 10*time.Second)
+	for i := range 1500 {
+		v := 100 + 3*math.Sin(float64(i*i))
+		if i%360 < 12 {
+			v = 130
+		}
+		if err := errors.Join(a.Observe(v), b.Observe(v)); err != nil {
+			t.Fatal(err)
+		}
+		b.Skip(0)
+		b.Skip(-1)
+		x, _ := a.Forecast(12, 0.9)
+		if y, _ := b.Forecast(12, 0.9); x != y {
+			t.Fatalf("report %d: %+v, and %+v with skips of none", i, x, y)
+		}
+	}
+}
+
 func TestReportsThatAreNowAndThenMissingDoNotKeepItFromLearning(t *testing.T) {
 	f := fresh(t, "auto", time.Minute)
 	for i, v := range forecasttest.Load(8, 1000) {
@@ -236,7 +255,7 @@ func FuzzRestoreIsTotal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		g := fresh(t, "auto", time.Minute)
-		if g.Restore(forecasttest.Seal("auto/1", body)) != nil {
+		if g.Restore(forecasttest.Seal("auto/2", body)) != nil {
 			return
 		}
 		for _, v := range append([]float64{0, 1e30, 3}, forecasttest.Load(2, 40)...) {

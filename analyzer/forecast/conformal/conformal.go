@@ -104,12 +104,15 @@ func (f *Forecaster) Observe(load float64) error {
 }
 
 // Skip tells that n reports are missing. Seasons go on; forecasts that looked
-// across a gap of a whole round are not judged.
+// across a gap of a whole round are not judged. None are missing where n <= 0.
 func (f *Forecaster) Skip(n int) {
+	if n <= 0 {
+		return
+	}
 	s := &f.state
-	s.Gap = min(s.Gap, MaxHorizon) + max(0, n)
+	s.Gap = min(s.Gap, MaxHorizon) + n
 	for i, m := range f.models {
-		m.Skip(max(0, n))
+		m.Skip(n)
 		if s.Gap >= s.Horizon {
 			s.Trackers[i].void()
 		}

@@ -1,17 +1,20 @@
 // Package season expects that a load goes on as it did at the same time of
-// earlier periods, a day or a week, around its present level:
+// earlier periods, around its present level:
 //
 //	y[t+k] = level[t] + season(phase[t+k])
 //	level[t] = level[t−1] + α (y[t] − season(phase[t]) − level[t−1])
 //
-// on the root scale of the package conformal. The season is kept in at most
-// 672 bins (5 min of a day, 15 min of a week), linear in between; each moves
-// by 0.3 towards its mean of every new period.
+// on the root scale of the package conformal. The season of a day or a week is
+// kept in at most 672 bins (5 min of a day, 15 min of a week), linear in
+// between; each moves by 0.3 towards its mean of every new period. That of an
+// hour, what comes by the clock, is made of the minutes that stand out: see
+// [Hourly].
 //
 // Source: P. R. Winters, Forecasting sales by exponentially weighted moving
-// averages, Management Science 6, 1960, without the trend. It is not ready
-// before one whole period was seen. Phases are counted in reports; it knows no
-// calendar.
+// averages, Management Science 6, 1960, without the trend; L. Breiman, Better
+// subset regression using the nonnegative garrote, Technometrics 37(4), 1995,
+// for how the hour is shrunk. It is not ready before one whole period was
+// seen. Phases are counted in reports; it knows no calendar.
 package season
 
 import (
@@ -29,9 +32,6 @@ const (
 	// pace is how far a bin moves to what a new period showed.
 	pace = 0.3
 )
-
-// levels is how many paces of the level there are, 0.4^1 to 0.4^levels.
-const levels = 4
 
 // Model is the point forecast; make one with [New].
 type Model struct {
@@ -51,10 +51,7 @@ type state struct {
 	Bins  conformal.Singles `json:"bins"`
 	Sum   float64           `json:"sum"`
 	Count int               `json:"count"`
-	// Level and Square are as in the package smooth.
-	Level  [levels]float64 `json:"level"`
-	Square [levels]float64 `json:"square"`
-	Tried  int             `json:"tried"`
+	track
 }
 
 var _ conformal.Model = (*Model)(nil)
@@ -108,27 +105,11 @@ func (m *Model) See(recent []float64) {
 	s := &m.state
 	y := recent[len(recent)-1]
 	if m.Ready() {
-		m.follow(y - m.at(s.Phase))
+		s.follow(y - m.at(s.Phase))
 	}
 	s.Sum += y
 	s.Count++
 	m.advance(1)
-}
-
-// follow moves the levels to what is left without the season.
-func (m *Model) follow(rest float64) {
-	s := &m.state
-	s.Tried = min(s.Tried+1, math.MaxInt32)
-	alpha := 1.0
-	for i := range s.Level {
-		alpha *= 0.4
-		e := rest - s.Level[i]
-		if s.Tried > 1 {
-			keep := 1 - 1/math.Min(float64(s.Tried), 400)
-			s.Square[i] = keep*s.Square[i] + (1-keep)*e*e
-		}
-		s.Level[i] += math.Max(alpha, 1/float64(s.Tried)) * e
-	}
 }
 
 // advance moves the phase by one and, at the end of a bin, the bin.
@@ -170,16 +151,10 @@ func (m *Model) Ready() bool {
 
 // Path is the level that was off least, and the season on it.
 func (m *Model) Path(h int) (high, mean float64) {
-	s := &m.state
-	best := 0
-	for i, e := range s.Square {
-		if e < s.Square[best] {
-			best = i
-		}
-	}
+	level := m.state.best()
 	high = math.Inf(-1)
 	for k := range h {
-		v := s.Level[best] + m.at(s.Phase+k)
+		v := level + m.at(m.state.Phase+k)
 		high = math.Max(high, v)
 		mean += v / float64(h)
 	}
@@ -199,19 +174,14 @@ func (m *Model) State() any { return &m.state }
 // Check refuses what See could not have made.
 func (m *Model) Check() error {
 	s := &m.state
-	if len(s.Bins) != min(m.bins, m.period) || s.Phase < 0 || s.Phase >= m.period || s.Seen < 0 || s.Tried < 0 ||
+	if len(s.Bins) != min(m.bins, m.period) || s.Phase < 0 || s.Phase >= m.period || s.Seen < 0 ||
 		s.Count < 0 || s.Count > m.period || !(s.Sum >= 0 && s.Sum <= 1e20) {
 		return trimtab.Invalidf("season: %d bins, phase %d of %d after %d reports", len(s.Bins), s.Phase, m.period, s.Seen)
-	}
-	for i, l := range s.Level {
-		if !(math.Abs(l) <= 1e16 && s.Square[i] >= 0) {
-			return trimtab.Invalidf("season: level %v, error %v", l, s.Square[i])
-		}
 	}
 	for _, v := range s.Bins {
 		if s.Tried > 0 && v != v || v < 0 || v > 1e16 {
 			return trimtab.Invalidf("season: bin %v", v)
 		}
 	}
-	return nil
+	return s.track.check()
 }

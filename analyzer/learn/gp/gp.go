@@ -10,7 +10,7 @@ import (
 )
 
 // Process is the learner; make one with [New]. It implements learn.Learner,
-// learn.Falling and learn.Reversioner.
+// learn.Falling, learn.Reversioner and learn.Bending.
 type Process struct {
 	level, z float64
 	state    state
@@ -29,6 +29,7 @@ var (
 	_ learn.Learner     = (*Process)(nil)
 	_ learn.Falling     = (*Process)(nil)
 	_ learn.Reversioner = (*Process)(nil)
+	_ learn.Bending     = (*Process)(nil)
 )
 
 // New returns an empty learner whose bounds hold at the given level in (0, 1).
@@ -140,3 +141,6 @@ func (s *state) typical() float64 {
 func (p *Process) Predict(allocation, load float64) trimtab.Band {
 	return p.fit.predict(allocation, load)
 }
+
+// Bends returns the allocations at which the curve bends under the given load.
+func (p *Process) Bends(load float64) []float64 { return p.fit.bends(load) }

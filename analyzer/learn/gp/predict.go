@@ -64,6 +64,20 @@ func (f *fit) between(a, b *node, x float64) (k node) {
 	return k
 }
 
+// bends returns the allocations at which the curve bends under a load: both
+// ends of what is one place, and the points between places.
+func (f *fit) bends(load float64) []float64 {
+	out := make([]float64, 0, 2*len(f.nodes))
+	for i := range f.nodes {
+		k := &f.nodes[i]
+		out = append(out, load*math.Exp2(k.low))
+		if k.high > k.low {
+			out = append(out, load*math.Exp2(k.high))
+		}
+	}
+	return out
+}
+
 // predict is Process.Predict.
 func (f *fit) predict(allocation, load float64) trimtab.Band {
 	x, l, ok := f.Place(allocation, load)

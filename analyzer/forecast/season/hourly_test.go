@@ -1,0 +1,93 @@
+package season_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab/analyzer/forecast/conformal"
+	"github.com/trimtab/trimtab/analyzer/forecast/season"
+)
+
+const tenSeconds = 10 * time.Second
+
+// clock is a load, on the root scale, that is higher by 1 in the first two
+// minutes of each hour of 360 reports, with noise.
+func clock(i int, r *rand.Rand) float64 {
+	y := 6 + 0.2*r.NormFloat64()
+	if i%360 < 12 {
+		y++
+	}
+	return y
+}
+
+// hours lets m see n reports from the first on.
+func hours(m conformal.Model, n int) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		m.See([]float64{clock(i, r)})
+	}
+}
+
+func TestWhatComesByTheClockIsExpectedInTheNextHour(t *testing.T) {
+	for _, whole := range []int{2, 4, 12} {
+		m := season.NewHourly(tenSeconds)
+		hours(m, whole*360)
+		if high, mean := m.Path(12); high < 6.7 || high > 7.3 || mean < 6.7 {
+			t.Errorf("at the full hour, after %d: highest %.2f, mean %.2f, want 7", whole, high, mean)
+		}
+		for range 12 {
+			m.See([]float64{7})
+		}
+		if high, _ := m.Path(12); math.Abs(high-6) > 0.3 {
+			t.Errorf("two minutes past, after %d: highest %.2f, want 6", whole, high)
+		}
+	}
+}
+
+func TestNoiseIsNoSeason(t *testing.T) {
+	m := season.NewHourly(tenSeconds)
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 20 * 360 {
+		m.See([]float64{6 + 0.2*r.NormFloat64()})
+	}
+	high, mean := m.Path(360)
+	if high-mean > 0.1 {
+		t.Errorf("noise of 0.2, 0.08 over a minute, was taken for a season of %.3f", high-mean)
+	}
+}
+
+func TestAReportThatIsMissingDoesNotMoveTheClock(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	m := season.NewHourly(tenSeconds)
+	for i := 0; i < 6*360; i++ {
+		if i%7 == 3 {
+			m.Skip(1)
+			continue
+		}
+		m.See([]float64{clock(i, r)})
+	}
+	if high, _ := m.Path(12); high < 6.7 {
+		t.Errorf("at the full hour: highest %.2f, want 7", high)
+	}
+	m.Skip(720)
+	if high, _ := m.Path(12); high < 6.7 {
+		t.Errorf("at the full hour, two hours on: highest %.2f, want 7", high)
+	}
+	m.Skip(-340)
+	if high, _ := m.Path(12); high > 6.5 {
+		t.Errorf("20 reports past the hour: highest %.2f, want 6", high)
+	}
+}
+
+func TestWithoutReportsEveryMinuteThereIsNoClock(t *testing.T) {
+	for _, step := range []time.Duration{0, -time.Second, 61 * time.Second} {
+		if season.NewHourly(step) != nil {
+			t.Errorf("a model for reports %v apart", step)
+		}
+	}
+	if m := season.NewHourly(time.Minute); m == nil || m.Ready() {
+		t.Error("for reports of a minute: none, or ready at once")
+	}
+}

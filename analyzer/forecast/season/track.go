@@ -1,0 +1,55 @@
+package season
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab"
+)
+
+// levels is how many paces of the level there are, 0.4^1 to 0.4^levels, and
+// memory how many reports the error of each is faded over.
+const levels, memory = 4, 400
+
+// track follows the level of what is left without the season, at several
+// paces, as in the package smooth.
+type track struct {
+	Level  [levels]float64 `json:"level"`
+	Square [levels]float64 `json:"square"` // faded squared errors
+	Tried  int             `json:"tried"`
+}
+
+// follow moves the levels to what is left without the season.
+func (t *track) follow(rest float64) {
+	t.Tried = min(t.Tried+1, math.MaxInt32)
+	alpha := 1.0
+	for i := range t.Level {
+		alpha *= 0.4
+		e := rest - t.Level[i]
+		if t.Tried > 1 {
+			keep := 1 - 1/math.Min(float64(t.Tried), memory)
+			t.Square[i] = keep*t.Square[i] + (1-keep)*e*e
+		}
+		t.Level[i] += math.Max(alpha, 1/float64(t.Tried)) * e
+	}
+}
+
+// best is the level that was off least.
+func (t *track) best() float64 {
+	best := 0
+	for i, e := range t.Square {
+		if e < t.Square[best] {
+			best = i
+		}
+	}
+	return t.Level[best]
+}
+
+// check refuses what follow could not have made.
+func (t *track) check() error {
+	for i, l := range t.Level {
+		if !(math.Abs(l) <= 1e16 && t.Square[i] >= 0) || t.Tried < 0 {
+			return trimtab.Invalidf("season: level %v, error %v after %d reports", l, t.Square[i], t.Tried)
+		}
+	}
+	return nil
+}
