@@ -42,7 +42,12 @@ const (
 	// jointShare is the weight of the kernel that knows no components.
 	jointShare = 0.3
 	// pointsKept bounds what is kept of reports.
-	pointsKept = 96
+	pointsKept = 128
+	// length is how far, in ln(allocation/load), components are alike.
+	length = 2
+	// ceiling is how many times the least latency, as ln, is told from more: the
+	// queues of a start say where it was bad, and drown all else.
+	ceiling = 1
 	// gridKnots is how many points of a curve are asked for.
 	gridKnots = 40
 )
@@ -66,7 +71,7 @@ func newApplication(c *Config, all []*workload) (*application, error) {
 func (p *application) begin() (err error) {
 	p.parts, p.rate = make([]part, len(p.members)), 0
 	p.vector, err = kernel.New(kernel.Config{Dimensions: len(p.members), Level: p.config.Level, Points: pointsKept, Joint: jointShare,
-		Length: 1, Wander: 0.2})
+		Length: length, JointLength: length, Wander: 0.2, Ceiling: ceiling})
 	return err
 }
 
@@ -237,7 +242,8 @@ func (p *application) estimate(now time.Time, w *workload, hold string) *trimtab
 }
 
 // section is the performance end to end over the allocation of one member, all
-// others as they are, at the given load.
+// others as they are, at the given load. More of what it has is not expected to
+// make it slower, nor less to make it faster.
 func (p *application) section(i int, x []float64, load float64) *trimtab.Curve {
 	w := p.members[i]
 	c := &trimtab.Curve{Load: load, Level: p.config.Level}
@@ -248,11 +254,33 @@ func (p *application) section(i int, x []float64, load float64) *trimtab.Curve {
 	}
 	target := p.target()
 	performance := func(y float64) float64 { return target * math.Exp(math.Min(-y, 60)) }
-	for j, b := range p.vector.Section(x, i, at) {
+	bands := p.vector.Section(x, i, at)
+	here, _ := slices.BinarySearch(at, x[i])
+	here = min(here, len(bands)-1)
+	for j := here + 1; j < len(bands); j++ {
+		bands[j] = lowered(bands[j], bands[j-1].Mean)
+	}
+	for j := here - 1; j >= 0; j-- {
+		bands[j] = raised(bands[j], bands[j+1].Mean)
+	}
+	for j, b := range bands {
 		c.Knots = append(c.Knots, trimtab.Knot{Allocation: grid[j],
 			Band: trimtab.Band{Lower: performance(b.Upper), Mean: performance(b.Mean), Upper: performance(b.Lower)}})
 	}
 	return c
+}
+
+// lowered and raised move a mean to at most, and at least, that.
+func lowered(b trimtab.Band, most float64) trimtab.Band {
+	b.Mean = math.Min(b.Mean, most)
+	b.Lower = math.Min(b.Lower, b.Mean)
+	return b
+}
+
+func raised(b trimtab.Band, least float64) trimtab.Band {
+	b.Mean = math.Max(b.Mean, least)
+	b.Upper = math.Max(b.Upper, b.Mean)
+	return b
 }
 
 // grid is from w's least to its most, the same share apart, with what it has.

@@ -12,7 +12,7 @@ import (
 // FuzzAnApplicationSaysNothingThatIsNotValid restores any state of an
 // application, whole or damaged, and goes on with any sketch of a member.
 func FuzzAnApplicationSaysNothingThatIsNotValid(f *testing.F) {
-	f.Add([]byte(`{"members":["db","front","search"],"learner":"kernel/2","curves":["","",""],"rates":[1,1,1],"rate":1e308}`), 1e308, 1e-300, 0.5)
+	f.Add([]byte(`{"members":["db","front","search"],"learner":"kernel/3","curves":["","",""],"rates":[1,1,1],"rate":1e308}`), 1e308, 1e-300, 0.5)
 	f.Add([]byte(`{}`), 100.0, 0.01, 0.2)
 	f.Fuzz(func(t *testing.T, application []byte, requests, sojourn, latency float64) {
 		s := newShop(t, true)

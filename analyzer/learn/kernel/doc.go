@@ -18,9 +18,11 @@
 // What wanders, w, is what no allocation explains and lasts a while: machines
 // that warm up. Reports of one vector are one point, whose newest weigh most; at
 // most Config.Points points are kept: the newest half, and of what is older that
-// which has nothing newer beside it. The scale s² is that of the residuals, the
-// noise that of repeats. An update costs O(Points³), a mean O(Points), a bound
-// O(Points²).
+// which has nothing newer beside it. Scale s² and noise are the likeliest, given
+// a guess of both: allocations that are tried seldom repeat. What is far above
+// the least of the newest is not told apart (Config.Ceiling): a queue that stands
+// for minutes would drown all else. An update costs O(Points³), a mean O(Points),
+// a bound O(Points²).
 //
 // Source: Cilantro (OSDI'23), sections 4.2 and 6 (kernel ridge regression,
 // Matérn of smoothness 5/2, an upper bound); C. Rasmussen, C. Williams,

@@ -29,6 +29,10 @@ type Config struct {
 	// comes and goes with time, in [0, 1): machines that warm up, a neighbour.
 	// Memory is how many reports it lasts, > 0; default 10.
 	Wander, Memory float64
+	// Ceiling is how far above the least of the newest reports others are told
+	// apart, >= 0: that the highest are far higher says where it is bad, and
+	// nothing of where it is good. 0: there is none.
+	Ceiling float64
 }
 
 func (c *Config) complete() error {
@@ -57,6 +61,8 @@ func (c *Config) complete() error {
 		return trimtab.Invalidf("kernel: lengths %v and %v", c.Length, c.JointLength)
 	case !(c.Wander >= 0 && c.Wander < 1) || !(c.Memory > 0) || math.IsInf(c.Memory, 0):
 		return trimtab.Invalidf("kernel: wander %v, memory %v", c.Wander, c.Memory)
+	case !(c.Ceiling >= 0) || math.IsInf(c.Ceiling, 0):
+		return trimtab.Invalidf("kernel: ceiling %v", c.Ceiling)
 	}
 	return nil
 }
@@ -85,8 +91,6 @@ type state struct {
 	Config Config
 	Points []point
 	Seen   int
-	// Spread sums squares of what repeats of a point were off its mean.
-	Spread, Repeats float64
 }
 
 // point is one vector with the mean of its reports.
@@ -112,7 +116,7 @@ func New(c Config) (*Vector, error) {
 }
 
 // Name is the learner and its version.
-func (*Vector) Name() string { return "kernel/2" }
+func (*Vector) Name() string { return "kernel/3" }
 
 // Reports returns how many reports were learnt.
 func (v *Vector) Reports() int { return v.Seen }
@@ -182,11 +186,8 @@ func (v *Vector) Observe(x []float64, y float64) error {
 	for i := range v.Points {
 		p := &v.Points[i]
 		if same(p.X, x) {
-			d := y - p.Y
-			v.Spread += d * d * p.Weight / (p.Weight + 1)
-			v.Repeats++
 			p.Weight = math.Min(p.Weight+1, kept)
-			p.Y += d / p.Weight
+			p.Y += (y - p.Y) / p.Weight
 			p.Last = v.Seen
 			return nil
 		}
@@ -358,70 +359,119 @@ func (v *Vector) total(k float64, apart int) float64 {
 
 // fit is the process given the points.
 type fit struct {
-	level, scale float64
-	alpha, lower []float64
+	level, scale, noise float64
+	alpha, lower        []float64
+	likes               float64
 }
 
 const (
-	leastScale, leastNoise = 0.01, 1e-4
-	guessNoise             = 0.02
+	// guessScale is the variance expected before reports, which counts as so
+	// many of them.
+	guessScale, guessWeight = 0.2, 4.0
+	// guessNoise is the variance expected of one report, sure to a factor of e
+	// to the guessSpread.
+	guessNoise, guessSpread = 0.01, 0.7
 )
 
-// noise is the variance of one report, from repeats; a guess counts as ten.
-func (v *Vector) noise() float64 {
-	return math.Max(leastNoise, (v.Spread+10*guessNoise)/(v.Repeats+10))
-}
-
-// fitted factors K + diag(noise) once for all predictions until a report.
+// fitted factors K + diag(noise) once for all predictions until a report, for
+// the part of the noise that makes the reports most likely.
 func (v *Vector) fitted() *fit {
 	if v.fit != nil {
 		return v.fit
 	}
 	n := len(v.Points)
-	f := &fit{scale: 1}
-	v.fit = f
+	v.fit = &fit{scale: 1, likes: math.Inf(-1)}
 	if n == 0 {
-		return f
+		return v.fit
 	}
-	rest := make([]float64, n)
-	for i := range rest {
-		rest[i] = v.Points[i].Y - v.prior(v.Points[i].X)
-		f.level += rest[i] / float64(n)
-	}
-	f.scale = leastScale
-	for i := range rest {
-		rest[i] -= f.level
-		f.scale += rest[i] * rest[i] / float64(n)
-	}
-	noise := v.noise()
+	rest, level := v.residuals()
 	k := mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := i; j < n; j++ {
-			c := f.scale * v.total(v.covariance(v.Points[i].X, v.Points[j].X), v.Points[i].Last-v.Points[j].Last)
-			if i == j {
-				c += noise/v.Points[i].Weight + 1e-9*f.scale
-			}
-			k.SetSym(i, j, c)
+			k.SetSym(i, j, v.total(v.covariance(v.Points[i].X, v.Points[j].X), v.Points[i].Last-v.Points[j].Last))
 		}
 	}
-	var chol mat.Cholesky
-	if !chol.Factorize(k) {
-		// Cannot be with a positive diagonal added; if rounding makes it so,
-		// nothing is known but the level.
-		f.alpha, f.lower = make([]float64, n), make([]float64, n*n)
-		for i := range n {
-			f.lower[i*n+i] = math.Inf(1)
+	// Where rounding leaves no part to factor, nothing is known but the level.
+	v.fit = &fit{scale: 1, level: level, likes: math.Inf(-1), alpha: make([]float64, n), lower: make([]float64, n*n)}
+	for i := range n {
+		v.fit.lower[i*n+i] = math.Inf(1)
+	}
+	for _, part := range []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3} {
+		if f := v.regress(k, rest, part); f != nil && f.likes > v.fit.likes {
+			f.level = level
+			v.fit = f
 		}
-		return f
+	}
+	return v.fit
+}
+
+// residuals are what points are above the prior and its level, which is that of
+// the points below the ceiling. Nothing counts for more than the ceiling.
+func (v *Vector) residuals() (rest []float64, level float64) {
+	ceiling := math.Inf(1)
+	if v.config.Ceiling > 0 {
+		for i := range v.Points {
+			if p := &v.Points[i]; v.Seen-p.Last < v.config.Points/2 {
+				ceiling = math.Min(ceiling, p.Y+v.config.Ceiling)
+			}
+		}
+	}
+	rest = make([]float64, len(v.Points))
+	below := 0.0
+	for i := range rest {
+		p := &v.Points[i]
+		rest[i] = v.prior(p.X)
+		if p.Y <= ceiling {
+			below++
+			level += (p.Y - rest[i] - level) / below
+		}
+	}
+	for i := range rest {
+		rest[i] = math.Min(v.Points[i].Y, ceiling) - math.Min(rest[i]+level, ceiling)
+	}
+	return rest, level
+}
+
+// regress is the fit where one report has part of the variance as noise, and the
+// variance is the likeliest: with K' = K/s² + diag(part/weight),
+//
+//	s² = (restᵀ K'⁻¹ rest + guess) / (n + its weight)
+//
+// nil: K' cannot be factored.
+func (v *Vector) regress(k *mat.SymDense, rest []float64, part float64) *fit {
+	n := len(rest)
+	with := mat.NewSymDense(n, nil)
+	with.CopySym(k)
+	for i := range n {
+		with.SetSym(i, i, k.At(i, i)+part/v.Points[i].Weight+1e-9)
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(with) {
+		return nil
 	}
 	var alpha mat.VecDense
 	// Its only error is a condition over 10^16, which what was added to the
 	// diagonal rules out: it is at most n² 10^9, for n <= 512.
 	_ = chol.SolveVecTo(&alpha, mat.NewVecDense(n, rest))
-	f.alpha = alpha.RawVector().Data
+	f := &fit{alpha: alpha.RawVector().Data}
+	square := 0.0
+	for i, a := range f.alpha {
+		square += a * rest[i]
+	}
+	f.scale = (square + guessWeight*guessScale) / (float64(n) + guessWeight)
+	f.noise = part * f.scale
+	off := math.Log(f.noise/guessNoise) / guessSpread
+	f.likes = -0.5 * (float64(n)*math.Log(f.scale) + square/f.scale + chol.LogDet() + off*off)
 	var l mat.TriDense
 	chol.LTo(&l)
 	f.lower = l.RawTriangular().Data
+	std := math.Sqrt(f.scale)
+	for i := range f.alpha {
+		f.alpha[i] /= f.scale
+	}
+	for i := range f.lower {
+		f.lower[i] *= std
+	}
 	return f
 }
 
@@ -435,7 +485,7 @@ func (v *Vector) Restore(b []byte) error {
 	if err := num.Unseal(v.Name(), b, &s); err != nil {
 		return fmt.Errorf("restore kernel: %w: %w", trimtab.ErrInvalid, err)
 	}
-	if s.Config != v.config || len(s.Points) > v.config.Points || !(s.Spread >= 0 && s.Repeats >= 0) {
+	if s.Config != v.config || len(s.Points) > v.config.Points {
 		return trimtab.Invalidf("restore kernel: %d points of another configuration", len(s.Points))
 	}
 	for i := range s.Points {

@@ -99,7 +99,7 @@ func TestTheEstimateIsThatOfTheFormula(t *testing.T) {
 			for j := range n {
 				k.Set(i, j, f.scale*slow(v.config, v.Points[i].X, v.Points[j].X))
 			}
-			k.Set(i, i, k.At(i, i)+v.noise()/v.Points[i].Weight+1e-9*f.scale)
+			k.Set(i, i, k.At(i, i)+f.noise/v.Points[i].Weight+1e-9*f.scale)
 			kx.SetVec(i, f.scale*slow(v.config, at, v.Points[i].X))
 			y.SetVec(i, v.Points[i].Y-f.level)
 		}
@@ -229,6 +229,48 @@ func TestWhatWandersIsNotTakenForTheAllocations(t *testing.T) {
 	}
 }
 
+func TestTheNoiseOfReportsIsLearntWithoutRepeats(t *testing.T) {
+	noise := func(std float64) float64 {
+		v := must(t, Config{Dimensions: 3, Level: 0.9})
+		newWorld(2, 3, std).teach(t, v, 100)
+		return math.Sqrt(v.fitted().noise)
+	}
+	for _, std := range []float64{0.05, 0.1, 0.4} {
+		if got := noise(std); got < std/2 || got > std*2 {
+			t.Errorf("a deviation of %.3f is seen, %v is there", got, std)
+		}
+	}
+}
+
+// In the beginning everything takes 40 times as long, and says little else.
+func TestWhatIsFarAboveTheRestHidesNoDifferenceBelowACeiling(t *testing.T) {
+	const n = 6
+	off := func(ceiling float64) float64 {
+		v := must(t, Config{Dimensions: n, Level: 0.9, Ceiling: ceiling})
+		w := newWorld(3, n, 0)
+		for i := range 60 {
+			x := w.draw()
+			y := math.Log(w.truth(x)) + 0.05*w.r.NormFloat64()
+			if i < 15 {
+				y += math.Log(40)
+			}
+			_ = v.Observe(x, y)
+		}
+		e := 0.0
+		for range 200 {
+			x, y := w.draw(), w.draw()
+			d := v.Mean(x) - v.Mean(y) - math.Log(w.truth(x)/w.truth(y))
+			e += d * d
+		}
+		return math.Sqrt(e / 200)
+	}
+	with, without := off(1), off(0)
+	t.Logf("differences are off by %.3f, without a ceiling by %.3f", with, without)
+	if with > 0.8*without {
+		t.Errorf("differences are off by %.3f, without a ceiling by %.3f", with, without)
+	}
+}
+
 func TestWhatIsFarFromAllElseIsKept(t *testing.T) {
 	v := must(t, Config{Dimensions: 2, Level: 0.9, Points: 10})
 	far := []float64{-3, -3}
@@ -276,7 +318,7 @@ func TestNonsenseIsRefusedAndTeachesNothing(t *testing.T) {
 		}
 	}
 	for _, c := range []Config{{}, {Dimensions: 2}, {Dimensions: 2, Level: 1}, {Dimensions: 2, Level: 0.9, Points: 1},
-		{Dimensions: 2, Level: 0.9, Joint: 2}, {Dimensions: 2, Level: 0.9, Length: math.NaN()}, {Dimensions: 257, Level: 0.9}, {Dimensions: 2, Level: 0.9, Wander: 1}, {Dimensions: 2, Level: 0.9, Memory: -1}} {
+		{Dimensions: 2, Level: 0.9, Joint: 2}, {Dimensions: 2, Level: 0.9, Length: math.NaN()}, {Dimensions: 257, Level: 0.9}, {Dimensions: 2, Level: 0.9, Wander: 1}, {Dimensions: 2, Level: 0.9, Memory: -1}, {Dimensions: 2, Level: 0.9, Ceiling: math.NaN()}} {
 		if _, err := New(c); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)
 		}
