@@ -121,15 +121,11 @@ func (c *simMicroservicesCmd) recorded() ([][]microservices.Record, error) {
 func (a *microAnswer) text(w io.Writer) {
 	e := &a.Environment
 	fmt.Fprintf(w, "hotel reservation: %d services, %d CPUs, %.0f requests/s, %d rounds of 30 s, mean of %d seeds\n\n", e.Services, e.CPUs, e.Rate, e.Rounds, e.Seeds)
-	rows := [][]string{{"POLICY", "P99 MS", "±", "AFTER START", "LAST HOUR", "ROUNDS TO 1.15 BEST", "DECIDE"}}
+	rows := [][]string{{"POLICY", "P99 MS", "±", "AFTER START", "LAST HOUR", "ROUNDS TO 1.15 BEST", "SLOWEST SEED", "DECIDE"}}
 	for i := range a.Policies {
 		p := &a.Policies[i]
-		rounds := "–"
-		if p.Rounds != nil {
-			rounds = fmt.Sprint(*p.Rounds)
-		}
 		rows = append(rows, []string{p.Policy, fmt.Sprintf("%.0f", p.P99), fmt.Sprintf("%.1f", p.StdErr), fmt.Sprintf("%.0f", p.Warm),
-			fmt.Sprintf("%.0f", p.LastHour), rounds, fmt.Sprintf("%.2g ms", p.Compute)})
+			fmt.Sprintf("%.0f", p.LastHour), reached(p.Rounds), reached(p.Slowest), fmt.Sprintf("%.2g ms", p.Compute)})
 	}
 	table(w, rows)
 	if len(a.Calibration) == 0 {
@@ -143,6 +139,14 @@ func (a *microAnswer) text(w io.Writer) {
 			fmt.Sprintf("%.3f", r.Ratio), fmt.Sprintf("%.2f", r.Correlation)})
 	}
 	table(w, rows)
+}
+
+// reached is a count of rounds, or a dash for never.
+func reached(rounds *int) string {
+	if rounds == nil {
+		return "–"
+	}
+	return fmt.Sprint(*rounds)
 }
 
 // plot draws the P99 of each window of the first run, and its running mean.

@@ -43,6 +43,12 @@
 // on faster machines (EvoAlg 2,660 ms). Speed 1 is that of the Resource-Fair
 // run, in which there is most to gain.
 //
+// What the P99 alone can reach. With equal shares it is that of clients who give
+// up in the first ten windows, whoever is short: nothing can be learnt from it.
+// Policy first-sight makes the trials of end-to-end until the first P99 that is
+// not, and then has the best static allocation; no learner that makes the same
+// trials can do better over a whole run.
+//
 // Source: Cilantro (OSDI'23), section 7.2, figure 12, and its published logs;
 // Y. Gan et al., "An open-source benchmark suite for microservices" (ASPLOS'19);
 // W. Wang, D. Tipper, S. Banerjee, "A simple approximation for modeling

@@ -70,7 +70,7 @@ func (x *Experiment) Play() ([]Outcome, error) {
 	if err := x.Validate(); err != nil {
 		return nil, err
 	}
-	if slices.Contains(x.Run, BestStatic) {
+	if x.static == nil && (slices.Contains(x.Run, BestStatic) || slices.Contains(x.Run, FirstSight)) {
 		x.static = bestStatic(x.Settings, x.Units)
 	}
 	out := make([]Outcome, len(x.Run))
@@ -80,11 +80,8 @@ func (x *Experiment) Play() ([]Outcome, error) {
 	errs := make([]error, len(x.Run)*x.Seeds)
 	x.Runner(len(errs), func(i int) {
 		o, seed := &out[i/x.Seeds], i%x.Seeds
-		var p policy = fixed(x.static)
-		if o.Policy != BestStatic {
-			p, errs[i] = newPolicy(o.Policy, x.Units, x.Settings, x.First+uint64(seed))
-		}
-		if errs[i] == nil {
+		var p policy
+		if p, errs[i] = x.policy(o.Policy, x.First+uint64(seed)); errs[i] == nil {
 			errs[i] = x.play(p, o, seed)
 		}
 		if x.Done != nil {
@@ -110,6 +107,18 @@ func (x *Experiment) Best() (cpus map[string]int, p99 float64) {
 		cpus[name] = x.static[i]
 	}
 	return cpus, meanP99(x.Settings, x.static) + floorSpread/2
+}
+
+// policy is one of newPolicy, or an oracle that has the best static allocation.
+func (x *Experiment) policy(name string, seed uint64) (policy, error) {
+	switch name {
+	case BestStatic:
+		return fixed(x.static), nil
+	case FirstSight:
+		p, err := newLearning(x.Units, x.Settings, false)
+		return &told{policy: p, best: x.static}, err
+	}
+	return newPolicy(name, x.Units, x.Settings, seed)
 }
 
 func newPolicy(name string, units int, s Settings, seed uint64) (policy, error) {
@@ -155,7 +164,9 @@ type Summary struct {
 	StdErr   float64 `json:"stderr"`
 	// Rounds until the P99, averaged over ten windows and all runs, is within
 	// 1.15 of that of the best static allocation after the start; nil: never.
-	Rounds  *int    `json:"rounds_to_level"`
+	Rounds *int `json:"rounds_to_level"`
+	// Slowest is that of the run that took the most; nil: one never did.
+	Slowest *int    `json:"rounds_to_level_slowest"`
 	Compute float64 `json:"compute_ms"`
 }
 
@@ -182,21 +193,31 @@ func Summarize(o *Outcome, level float64) Summary {
 		s.Compute += float64(c) / float64(time.Millisecond) / float64(len(o.Compute))
 	}
 	if level > 0 {
-		s.Rounds = reached(o, level*levelFactor)
+		s.Rounds = reached(o.P99, level*levelFactor)
+		for i := range o.P99 {
+			r := reached(o.P99[i:i+1], level*levelFactor)
+			if r == nil {
+				s.Slowest = nil
+				break
+			}
+			if s.Slowest == nil || *r > *s.Slowest {
+				s.Slowest = r
+			}
+		}
 	}
 	return s
 }
 
 // reached is the first window from which on the mean of levelWindows is below
 // level, in the mean of all runs, for the first time.
-func reached(o *Outcome, level float64) *int {
-	n := len(o.P99[0])
+func reached(runs [][]float64, level float64) *int {
+	n := len(runs[0])
 	for r := 0; r+levelWindows <= n; r++ {
 		sum := 0.0
-		for _, run := range o.P99 {
+		for _, run := range runs {
 			sum += sim.Mean(run[r : r+levelWindows])
 		}
-		if sum/float64(len(o.P99)) <= level {
+		if sum/float64(len(runs)) <= level {
 			return &r
 		}
 	}

@@ -255,6 +255,41 @@ func TestSpansReachTheBestStaticAllocationWithinARun(t *testing.T) {
 	}
 }
 
+func TestTheBestIsKnownFromTheFirstP99ThatSaysAnything(t *testing.T) {
+	best := slices.Repeat([]int{7}, Count)
+	p := &told{policy: newTrying(160, 0, 1), best: best}
+	for _, p99 := range []float64{most, 0.9 * most} {
+		if u := p.next(); slices.Equal(u, best) {
+			t.Fatal("the best is known from nothing")
+		}
+		if err := p.tell(&Report{P99: p99, CPUs: p.next()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p99 := range []float64{most / 2, most} {
+		if err := p.tell(&Report{P99: p99, CPUs: p.next()}); err != nil {
+			t.Fatal(err)
+		}
+		if u := p.next(); !slices.Equal(u, best) {
+			t.Errorf("%v after a P99 of half the longest", u)
+		}
+	}
+}
+
+func TestWithSpansTheLevelIsReachedInHalfTheRounds(t *testing.T) {
+	x := experiment(100, EndToEnd, WithSpans)
+	o, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, level := x.Best()
+	alone, spans := Summarize(&o[0], level), Summarize(&o[1], level)
+	if alone.Rounds == nil || spans.Rounds == nil || *spans.Rounds > *alone.Rounds/2 {
+		t.Fatalf("%+v, with spans %+v: want the level in half the rounds", alone, spans)
+	}
+	t.Logf("the level after %d rounds, with spans after %d", *alone.Rounds, *spans.Rounds)
+}
+
 func TestExperimentsOutOfRangeAreRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*Experiment){
 		"no round":  func(x *Experiment) { x.Rounds = 0 },
@@ -282,10 +317,25 @@ func TestASummaryCountsTheRoundsToTheLevel(t *testing.T) {
 		}
 	}
 	s := Summarize(o, 100)
-	if s.Rounds == nil || *s.Rounds != 30 || s.P99 != 370 || s.Compute != 1 {
+	if s.Rounds == nil || *s.Rounds != 30 || s.Slowest == nil || *s.Slowest != 30 || s.P99 != 370 || s.Compute != 1 {
 		t.Errorf("%+v", s)
 	}
-	if s := Summarize(o, 50); s.Rounds != nil {
-		t.Errorf("reached in %d", *s.Rounds)
+	if s := Summarize(o, 50); s.Rounds != nil || s.Slowest != nil {
+		t.Errorf("reached: %+v", s)
+	}
+	later := slices.Clone(o.P99[0])
+	copy(later, slices.Repeat([]float64{1000}, 50))
+	never := slices.Repeat([]float64{1000}, 100)
+	for _, c := range []struct {
+		runs [][]float64
+		want int
+	}{{[][]float64{o.P99[0], later}, 50}, {[][]float64{later, o.P99[0]}, 50}, {[][]float64{o.P99[0], never, later}, -1}} {
+		got := -1
+		if s := Summarize(&Outcome{P99: c.runs}, 100); s.Slowest != nil {
+			got = *s.Slowest
+		}
+		if got != c.want {
+			t.Errorf("the slowest of %d runs took %d rounds, want %d", len(c.runs), got, c.want)
+		}
 	}
 }
