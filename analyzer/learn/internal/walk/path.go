@@ -6,8 +6,9 @@ const (
 	// wander is the prior variance of the performance per octave, relative to
 	// its highest, worth wanderOctaves octaves of data.
 	wander, wanderOctaves = 0.1, 0.25
-	// narrow is the least distance between bins, in octaves.
-	narrow = 1e-6
+	// narrow is the least distance between bins, in octaves, and stretch the
+	// least way that is judged as the surroundings of a gap.
+	narrow, stretch = 1e-6, 0.02
 )
 
 // Leaf is what a fit knows of one bin.
@@ -26,8 +27,9 @@ type Leaf struct {
 type Gap struct {
 	// Octaves is its width, Wander the variance of the walk per octave.
 	Octaves, Wander float64
-	// rise is the squared rise beyond the noise.
-	rise float64
+	// rise is the squared rise beyond the noise, and told how much of it is not
+	// drowned in that, in [0, 1].
+	rise, told float64
 }
 
 // Steepness is how to tell what is steep from what is noise.
@@ -42,29 +44,65 @@ type Steepness struct {
 // Estimate finds, for each of the len(leaf)-1 gaps between bins, how far the
 // curve, whose highest performance is top, wanders per octave: the squared
 // rise beyond the noise, pooled over neighbours and mixed with the whole
-// curve's, so that steps stay steps and flats flat.
+// curve's, so that steps stay steps and flats flat. A rise that drowns in noise
+// says little, so that reports with much of it leave what was assumed before.
 func (s Steepness) Estimate(gap []Gap, leaf []Leaf, top float64) {
+	if len(gap) == 0 {
+		return
+	}
 	prior := wander * top * top
-	rise, octaves := prior*wanderOctaves, wanderOctaves
 	for i := range gap {
 		a, b, g := &leaf[i], &leaf[i+1], &gap[i]
 		d := b.Y - a.Y
-		g.rise, g.Octaves = d*d-a.R-b.R, max(b.X-a.X, narrow)
-		rise += g.rise
-		octaves += g.Octaves
+		g.Octaves = max(b.X-a.X, narrow)
+		g.rise, g.told = d*d-a.R-b.R, told(prior*g.Octaves, a.R+b.R)
 	}
-	whole := max(rise/octaves, 0.01*prior)
+	all := tally{prior: prior, rise: prior * wanderOctaves, octaves: wanderOctaves}
+	all.pool(leaf)
+	whole := max(all.rise/all.octaves, 0.01*prior)
 	for i := range gap {
 		r, d := 0.0, 0.0
 		around := gap[max(0, i-2):min(len(gap), i+3)]
 		for j := range around {
-			r += around[j].rise
-			d += around[j].Octaves
+			g := &around[j]
+			r += g.told * g.rise
+			d += g.told * g.Octaves
 		}
 		g := &gap[i]
 		own := (g.rise - (s.Telling-1)*(leaf[i].R+leaf[i+1].R)) / g.Octaves
-		g.Wander = max(own, s.Around*(whole+max(r, 0)/d))
+		g.Wander = max(own, s.Around*(whole+max(r, 0)/max(d, stretch)))
 	}
+}
+
+// told is the share of a walk's variance in what is seen of it with noise.
+func told(walk, noise float64) float64 { return walk / (walk + noise) }
+
+// tally adds up squared rises beyond the noise, and the octaves they are over,
+// each as far as it is told.
+type tally struct{ prior, rise, octaves float64 }
+
+// pool adds the rise from the left half of the bins to the right one, and those
+// within the halves, and returns where the bins are on average, their mean and
+// its variance. Halves of halves are far apart and known well where single
+// bins are not: what is steep over an octave is seen through much noise.
+func (t *tally) pool(leaf []Leaf) (x, y, r float64) {
+	if len(leaf) == 1 {
+		return leaf[0].X, leaf[0].Y, leaf[0].R
+	}
+	half := len(leaf) / 2
+	x, y, r = t.pool(leaf[:half])
+	x2, y2, r2 := t.pool(leaf[half:])
+	noise := r + r2
+	d, octaves := y2-y, max(x2-x, narrow)
+	w := told(t.prior*octaves, noise)
+	w *= w
+	t.rise += w * (d*d - noise)
+	t.octaves += w * octaves
+	share := 0.5
+	if noise > 0 {
+		share = r / noise
+	}
+	return x + share*(x2-x), y + share*(y2-y), share * r2
 }
 
 // Path is a random walk that is seen with noise at places in order.

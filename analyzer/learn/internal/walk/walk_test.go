@@ -2,6 +2,7 @@ package walk_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -144,6 +145,29 @@ func TestARiseThatNoiseExplainsIsNoStepByItself(t *testing.T) {
 	}
 	if alone, others := at(0.4); alone < 1.5*others {
 		t.Errorf("4 standard errors: %v, beside it %v", alone, others)
+	}
+}
+
+// The rise from bin to bin is a third of its noise; over all of them, it is six
+// times that.
+func TestASlopeIsSeenThroughNoiseInWhichEveryStepOfItDrowns(t *testing.T) {
+	const slope, noise, runs = 0.5, 0.075, 400
+	flat := 0
+	for run := range runs {
+		r := rand.New(rand.NewPCG(uint64(run), 1))
+		leaf := make([]walk.Leaf, 24)
+		for i := range leaf {
+			x := float64(i) * 0.07
+			leaf[i] = walk.Leaf{X: x, Y: slope*x + noise*r.NormFloat64(), R: noise * noise}
+		}
+		gap := make([]walk.Gap, len(leaf)-1)
+		walk.Steepness{Telling: 6.25, Around: 0.75}.Estimate(gap, leaf, 1)
+		if gap[12].Wander < slope*slope/10 {
+			flat++
+		}
+	}
+	if flat > runs/50 {
+		t.Errorf("a slope of %v an octave counts as less than a third of that in %d of %d runs", slope, flat, runs)
 	}
 }
 
