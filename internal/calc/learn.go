@@ -1,6 +1,7 @@
 package calc
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -61,6 +62,8 @@ type learnt struct {
 //	in:  {"learner": "default"|"gp"|"bintree"|"kernel"|"bintree-published", "level": 0.9, "observations": […], "query": […], "max_allocation" (optional)}
 //	out: {"learner", "estimate", "lower", "upper", "reports", "changes", "falls"}
 //
+// where performance is a fraction of requests, no bound is above 1.
+//
 // See package learn for what they mean. The published tree, which is there for
 // comparison, needs constants of the curve beforehand, and gets them from the
 // observations: see constants. Errors name the row of the
@@ -86,13 +89,17 @@ func Learn(r io.Reader) (any, error) {
 	for i := range in.Observations {
 		o := &in.Observations[i]
 		if err := l.Observe(o.observation()); err != nil {
-			return nil, trimtab.Invalidf("observation %d: %v", i, err)
+			return nil, fmt.Errorf("observation %d: %w", i, err)
 		}
 	}
 	out := learnt{Learner: l.Name(), Reports: l.Reports()}
 	out.Estimate, out.Lower, out.Upper = make([]float64, len(in.Query)), make([]float64, len(in.Query)), make([]float64, len(in.Query))
+	fractions := in.fractions()
 	for i, q := range in.Query {
 		b := l.Predict(q.Allocation, q.Load)
+		if fractions {
+			b = trimtab.Band{Lower: min(b.Lower, 1), Mean: min(b.Mean, 1), Upper: min(b.Upper, 1)}
+		}
 		out.Estimate[i], out.Lower[i], out.Upper[i] = b.Mean, b.Lower, b.Upper
 	}
 	if c, ok := l.(interface{ Changes() int }); ok {
@@ -102,6 +109,13 @@ func Learn(r io.Reader) (any, error) {
 		out.Falls = f.Falls()
 	}
 	return out, nil
+}
+
+// fractions reports whether performance is a fraction of requests, even where
+// some observations do not say of how many: one does, and none is above 1.
+func (in *learnInput) fractions() bool {
+	some := slices.ContainsFunc(in.Observations, func(o observation) bool { return o.Requests != nil })
+	return some && !slices.ContainsFunc(in.Observations, func(o observation) bool { return o.Performance > 1 })
 }
 
 // Learners returns the names that Learn takes.
@@ -198,7 +212,7 @@ func (in *learnInput) check() error {
 	for i := range in.Observations {
 		o := &in.Observations[i]
 		if err := o.check(most); err != nil {
-			return trimtab.Invalidf("observation %d: %v", i, err)
+			return fmt.Errorf("observation %d: %w", i, err)
 		}
 		if i > 0 && o.Time < in.Observations[i-1].Time {
 			return trimtab.Invalidf("observation %d: time goes back from %v to %v", i, in.Observations[i-1].Time, o.Time)

@@ -78,6 +78,40 @@ func TestLearnAnswersEveryQuery(t *testing.T) {
 	}
 }
 
+func TestNoBoundOfAFractionIsAboveOne(t *testing.T) {
+	mixed := observed(row(0, `, "requests": 100`), row(1, ""), row(2, `, "sigma": 0.1`))
+	rate := observed(row(0, ""), row(1, ""))
+	for _, name := range Learners() {
+		for in, fraction := range map[string]bool{mixed: true, rate: false} {
+			in = strings.Replace(in, `"default"`, `"`+name+`"`, 1)
+			in = strings.Replace(in, `"query": [`, `"query": [{"allocation": 500, "load": 10}, `, 1)
+			out, err := Learn(strings.NewReader(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, upper := range out.(learnt).Upper {
+				if fraction && upper > 1 {
+					t.Errorf("%s, query %d: upper bound %v", name, i, upper)
+				}
+				if name == "kernel" && !fraction && i == 0 && upper <= 1 {
+					t.Errorf("a rate that is 0.8 at most so far is taken for a fraction: upper bound %v", upper)
+				}
+			}
+		}
+	}
+}
+
+func TestAnErrorSaysOnceThatTheInputIsInvalid(t *testing.T) {
+	for _, in := range []string{
+		observed(row(1, `, "sigma": 0`)), observed(row(1, ""), row(0, "")),
+		observed(`{"time": 1, "allocation": 1, "load": 1, "performance": 2, "requests": 5}`),
+	} {
+		if _, err := Learn(strings.NewReader(in)); err == nil || strings.Count(err.Error(), "invalid") != 1 {
+			t.Error(err)
+		}
+	}
+}
+
 func TestEachLearnerIsItself(t *testing.T) {
 	for name, want := range map[string]string{"kernel": "kernel-curve/1", publishedTree: "bintree-published/1", "bintree": "bintree/", "default": "gp/"} {
 		out, err := Learn(strings.NewReader(strings.Replace(observed(row(0, "")), `"default"`, `"`+name+`"`, 1)))
