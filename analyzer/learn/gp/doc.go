@@ -28,7 +28,7 @@
 // right is 1 (for numbers: no better than in proportion to the allocation),
 // the lower bound to the left is 0. That is the optimism that makes a policy
 // explore, and it narrows as reports come in. The mean is a guess there: as
-// far to the right as it got, to the left as 2^(−d²/4) for d octaves of allocation.
+// far to the right as it got, to the left as 2^(−d²/2) for d octaves of allocation.
 //
 // A CUSUM test over blocks of 12 reports, each judged by what was known before
 // it, makes it forget all but the reports since a change: two blocks beyond
