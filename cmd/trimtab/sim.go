@@ -7,11 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/alecthomas/kong"
+
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -23,16 +28,87 @@ type simCmd struct {
 }
 
 // simFlags are those of every simulation. Who embeds them sets policies, rounds
-// and their length, and the figures that it draws.
+// and their length, the figures that it draws, and what else a policy may be.
 type simFlags struct {
-	Policy  []string `help:"Policies to run, side by side; \"all\" for every one." default:"${policies}" placeholder:"NAME,..."`
-	Rounds  int      `help:"Rounds of ${length}." default:"${rounds}"`
-	Seeds   int      `help:"Runs of each policy." default:"5"`
-	Seed    uint64   `help:"Seed of the first run." default:"1"`
-	Threads int      `help:"Runs at the same time; 0: one per core." default:"0"`
-	Output  string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
-	Plot    string   `help:"Directory to draw the paper's ${figures} into, as SVG." type:"path" placeholder:"DIR"`
+	Policy  policyNames `help:"Policies to run, side by side; \"all\" for every one${own=.}" default:"${policies}" placeholder:"NAME,..."`
+	Rounds  int         `help:"Rounds of ${length}, 1 to 100000." default:"${rounds}"`
+	Seeds   int         `help:"Runs of each policy, 1 to 10000." default:"5"`
+	Seed    uint64      `help:"Seed of the first run." default:"1"`
+	Threads int         `help:"Runs at the same time, 0 to 1024; 0: one per core." default:"0"`
+	Output  string      `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+	Plot    string      `help:"Directory to draw the paper's ${figures} into, as SVG." type:"path" placeholder:"DIR"`
 }
+
+// Validate is called by kong.
+func (f *simFlags) Validate() error { return within(f.ranges()...) }
+
+func (f *simFlags) ranges() []ranged {
+	return []ranged{{"rounds", float64(f.Rounds), 1, 100_000}, {"seeds", float64(f.Seeds), 1, 10_000}, {"threads", float64(f.Threads), 0, 1024}}
+}
+
+// chosen are the policies to run, each once; "all" stands for every known one.
+func (f *simFlags) chosen(known []string) (names []string) {
+	for _, p := range f.Policy {
+		of := []string{p}
+		if p == "all" {
+			of = known
+		}
+		for _, name := range of {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// policyNames are separated by commas, but for those within parentheses.
+type policyNames []string
+
+// Decode is called by kong, for every time that the flag is given.
+func (p *policyNames) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("policies", &text); err != nil {
+		return fmt.Errorf("read policies: %w", err)
+	}
+	depth, start := 0, 0
+	for i, r := range text + "," {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == ',' && (depth <= 0 || i == len(text)):
+			*p = append(*p, strings.TrimSpace(text[start:i]))
+			start = i + 1
+		}
+	}
+	return nil
+}
+
+// ranged is a flag with the least and the greatest value that make sense; its
+// help names them.
+type ranged struct {
+	flag             string
+	value, low, high float64
+}
+
+// within returns an error for the first flag that is not in its range.
+func within(flags ...ranged) error {
+	for _, f := range flags {
+		if !(f.value >= f.low && f.value <= f.high) {
+			return trimtab.Invalidf("--%s is %v: want %s", f.flag, f.value, f.span())
+		}
+	}
+	return nil
+}
+
+// span is the range as it is written.
+func (f *ranged) span() string {
+	return plain(f.low) + " to " + plain(f.high)
+}
+
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // counted runs work under a progress bar; work calls done after each part.
 func counted(out io.Writer, what string, total int, work func(done func()) error) error {

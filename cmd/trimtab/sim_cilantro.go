@@ -17,47 +17,60 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
+	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/sim/cilantro"
 )
 
 // simCilantroCmd is `trimtab sim cilantro`.
 type simCilantroCmd struct {
-	simFlags `kong:"embed,set='policies=social,egalitarian,njc,resource-fair',set='length=two minutes',set='rounds=180',set='figures=figures 8 to 13'"`
+	simFlags `kong:"embed,set='policies=social,egalitarian,njc,resource-fair',set='length=two minutes',set='rounds=180',set='figures=figures 8 to 13',set='own=, and sum(EXPRESSION) or min(EXPRESSION) for your own, of u, weight, p, slo and m = min(1, p/slo).'"`
 
 	Data     string `help:"Directory of the published data: jobs, profiles, trace. Left out: curves and loads fitted to them." type:"existingdir" placeholder:"DIR" group:"Environment:"`
 	Jobs     string `help:"Jobs to run instead, as CSV." type:"existingfile" placeholder:"FILE" group:"Environment:"`
 	Trace    string `help:"Requests of every second instead, as CSV." type:"existingfile" placeholder:"FILE" group:"Environment:"`
-	Offset   int    `help:"Second of the trace to begin at." default:"0" group:"Environment:"`
-	Capacity int    `help:"Units that the jobs share." default:"1000" group:"Environment:"`
+	Offset   int    `help:"Second of the trace to begin at, 0 to 100000000." default:"0" group:"Environment:"`
+	Capacity int    `help:"Units that the jobs share, 1 to 1048576, at least one for each." default:"1000" group:"Environment:"`
 
 	Queues       bool               `help:"Requests that were not served wait for the next report." group:"As it is in life:"`
-	Startup      time.Duration      `help:"Time until added units serve; each change takes half to one and a half of it." default:"0s" group:"As it is in life:"`
-	Interference float64            `help:"Share of a job's rounds in which a neighbour takes a fifth of its units." default:"0" group:"As it is in life:"`
+	Startup      time.Duration      `help:"Time until added units serve, up to 1m; each change takes half to one and a half of it." default:"0s" group:"As it is in life:"`
+	Interference float64            `help:"Share of a job's rounds in which a neighbour takes a fifth of its units, 0 to 1." default:"0" group:"As it is in life:"`
 	Drift        bool               `help:"Performance of --drift-jobs changes in the middle of the run." group:"As it is in life:"`
 	DriftJobs    []string           `help:"Jobs that drift." default:"db1j4,mltj3,prsj3" group:"As it is in life:"`
-	DriftFactor  float64            `help:"What their performance is multiplied with." default:"0.7" group:"As it is in life:"`
-	Arrive       map[string]float64 `help:"Round in which a job arrives, as in prsj1=90.5." placeholder:"JOB=ROUND" group:"As it is in life:"`
-	Leave        map[string]float64 `help:"Round in which a job leaves; a fraction is in mid-round." placeholder:"JOB=ROUND" group:"As it is in life:"`
-	Lie          map[string]float64 `help:"What a job multiplies its reports with, as in db1j6=2." placeholder:"JOB=FACTOR" group:"As it is in life:"`
-	Demand       map[string]float64 `help:"Job that reports no performance, with the multiple of its demand that its owner states." placeholder:"JOB=FACTOR" group:"As it is in life:"`
-	Noise        float64            `help:"Extra noise of reports, as a share of them." default:"0" group:"As it is in life:"`
+	DriftFactor  float64            `help:"What their performance is multiplied with, 0.001 to 10." default:"0.7" group:"As it is in life:"`
+	Arrive       map[string]float64 `help:"Round in which a job arrives, as in prsj1=90.5; more than 0, before the end." placeholder:"JOB=ROUND" group:"As it is in life:"`
+	Leave        map[string]float64 `help:"Round in which a job leaves, before the end; a fraction is in mid-round." placeholder:"JOB=ROUND" group:"As it is in life:"`
+	Lie          map[string]float64 `help:"What a job multiplies its reports with, as in db1j6=2; more than 0. Fractions are cut at 1." placeholder:"JOB=FACTOR" group:"As it is in life:"`
+	Demand       map[string]float64 `help:"Job that reports no performance, with the multiple of its demand that its owner states, more than 0." placeholder:"JOB=FACTOR" group:"As it is in life:"`
+	Noise        float64            `help:"Extra noise of reports, as a share of them, 0 to 10. Fractions are cut at 1, so those near it report less on average." default:"0" group:"As it is in life:"`
 
-	Learner    string  `help:"Learner of the policies that learn: ${enum}." enum:"default,bintree,truth" default:"default" group:"Policies that learn:"`
+	Learner    string  `help:"Learner of the policies that learn: ${enum}. With --forecaster truth as well, truth makes an oracle of any policy." enum:"default,bintree,bintree-published,kernel,truth" default:"default" group:"Policies that learn:"`
 	Forecaster string  `help:"Forecaster of loads: auto, arma, smoothing, seasonal, naive or truth." default:"auto" group:"Policies that learn:"`
-	Level      float64 `help:"Confidence of bounds." default:"0.9" group:"Policies that learn:"`
-	LoadWeight float64 `help:"Weight of the load's upper bound over its mean; 0: the policy's own." default:"0" group:"Policies that learn:"`
-	Step       int     `help:"Units that an allocation may move in a round (B)." default:"10" group:"Policies that learn:"`
-	Beta       float64 `help:"Weight of the certain demand over exploration." default:"0.75" group:"Policies that learn:"`
-	MoveCost   float64 `help:"What moving as many units as there are costs, in mean utility, for social and nash." default:"0.05" group:"Policies that learn:"`
-	Optimism   float64 `help:"Weight of a performance's upper bound over its mean; 0: the policy's own." default:"0" group:"Policies that learn:"`
+	Level      float64 `help:"Confidence of bounds, between 0 and 1." default:"0.9" group:"Policies that learn:"`
+	LoadWeight float64 `help:"Weight of the load's upper bound over its mean, 0 to 1; 0: the policy's own." default:"0" group:"Policies that learn:"`
+	Step       int     `help:"Units that an allocation may move in a round (B), 1 to 1048576." default:"10" group:"Policies that learn:"`
+	Beta       float64 `help:"Weight of the certain demand over exploration, 0.001 to 1." default:"0.75" group:"Policies that learn:"`
+	MoveCost   float64 `help:"What moving as many units as there are costs, in mean utility, 0 to 10; for social, nash and sum(…)." default:"0.05" group:"Policies that learn:"`
+	Optimism   float64 `help:"Weight of a performance's upper bound over its mean, 0 to 1; 0: the policy's own." default:"0" group:"Policies that learn:"`
 	Guard      bool    `help:"Let the guard of production bound the steps." group:"Policies that learn:"`
 }
 
 // Example is shown by --help.
 func (simCilantroCmd) Example() string {
-	return "trimtab sim cilantro\ntrimtab sim cilantro --policy social,oracle-social,minerva --data shared/data/cilantro --plot figures\ntrimtab sim cilantro --policy njc --lie db1j6=2 --noise 0.2 --startup 10s --queues -o json"
+	return "trimtab sim cilantro\ntrimtab sim cilantro --policy social,oracle-social,minerva --data shared/data/cilantro --plot figures\ntrimtab sim cilantro --policy njc --lie db1j6=2 --noise 0.2 --startup 10s --queues -o json\ntrimtab sim cilantro --policy 'social,sum(weight * min(u, 0.9))'"
+}
+
+// Validate is called by kong.
+func (c *simCilantroCmd) Validate() error { return within(c.ranges()...) }
+
+// ranges are of the flags that no package checks, or whose 0 would stand for a
+// default.
+func (c *simCilantroCmd) ranges() []ranged {
+	return append(c.simFlags.ranges(),
+		ranged{"offset", float64(c.Offset), 0, 100_000_000}, ranged{"capacity", float64(c.Capacity), 1, 1 << 20},
+		ranged{"interference", c.Interference, 0, 1}, ranged{"drift-factor", c.DriftFactor, 0.001, 10}, ranged{"noise", c.Noise, 0, 10},
+		ranged{"load-weight", c.LoadWeight, 0, 1}, ranged{"step", float64(c.Step), 1, 1 << 20}, ranged{"beta", c.Beta, 0.001, 1},
+		ranged{"move-cost", c.MoveCost, 0, 10}, ranged{"optimism", c.Optimism, 0, 1})
 }
 
 // Run plays the experiment and prints what came of it.
@@ -65,9 +78,6 @@ func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
 	x, err := c.experiment()
 	if err != nil {
 		return err
-	}
-	if len(c.Policy) == 1 && c.Policy[0] == "all" {
-		x.Run = x.Names()
 	}
 	outcomes, err := c.play(ctx, t, x, "runs")
 	if err != nil {
@@ -82,9 +92,9 @@ func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
 	return printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) })
 }
 
-// play runs an experiment under a progress bar; ctx ends it between runs.
+// play runs an experiment under a progress bar; ctx ends it.
 func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Experiment, what string) ([]cilantro.Outcome, error) {
-	x.Runner, x.Watch = parallel(ctx, c.Threads), stopwatch()
+	x.Runner, x.Watch, x.Stop = parallel(ctx, c.Threads), stopwatch(), func() bool { return ctx.Err() != nil }
 	var outcomes []cilantro.Outcome
 	err := counted(t.err, what, len(x.Run)*x.Seeds, func(done func()) (err error) {
 		x.Done = done
@@ -97,17 +107,12 @@ func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Exper
 	return outcomes, simHint(err)
 }
 
-// simHint adds what to do to an error of a simulation.
+// simHint adds what to do to an error that flags can be at fault for.
 func simHint(err error) error {
 	var unknown *cilantro.UnknownError
-	var column *cilantro.ColumnError
 	switch {
 	case errors.As(err, &unknown):
 		return hint(err, "%s", didYouMean(unknown.Policy, unknown.Known))
-	case errors.As(err, &column) && column.Absent:
-		return hint(err, "its first line must name the columns %s", strings.Join(column.Known, ", "))
-	case errors.As(err, &column):
-		return hint(err, "%s", didYouMean(column.Column, column.Known))
 	case errors.Is(err, trimtab.ErrInvalid) && strings.Contains(err.Error(), "trace: "):
 		return hint(err, "use fewer --rounds, an earlier --offset, or a longer --trace")
 	case errors.Is(err, trimtab.ErrInvalid) && strings.Contains(err.Error(), "no such job"):
@@ -118,21 +123,36 @@ func simHint(err error) error {
 	return hint(err, "trimtab sim cilantro --help has the ranges of all flags")
 }
 
+// fileHint adds what to do to an error of a file; one with its line says it.
+func fileHint(err error) error {
+	var column *cilantro.ColumnError
+	switch {
+	case errors.As(err, &column) && column.Absent:
+		return hint(err, "its first line must name the columns %s", strings.Join(column.Known, ", "))
+	case errors.As(err, &column):
+		return hint(err, "%s", didYouMean(column.Column, column.Known))
+	case errors.Is(err, os.ErrNotExist):
+		return hint(err, "the directory of --data has jobs_exp_env_1.csv, twitter_trace_1s.csv and a profile_TYPE.csv for each workload_type")
+	}
+	return err
+}
+
 // experiment turns flags into an experiment.
 func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
 	env, err := c.environment()
 	if err != nil {
-		return nil, simHint(err)
+		return nil, err
 	}
 	x := &cilantro.Experiment{
-		Env: env, Run: c.Policy, Seeds: c.Seeds, First: c.Seed,
+		Env: env, Seeds: c.Seeds, First: c.Seed,
 		Options: cilantro.Options{Queues: c.Queues, Startup: c.Startup, Interference: c.Interference,
 			Lies: c.Lie, Noise: c.Noise, Arrive: c.Arrive, Leave: c.Leave, Demands: c.Demand},
 		Online: cilantro.Online{Level: c.Level, Step: c.Step, Beta: c.Beta, Guard: c.Guard},
 	}
-	if x.Policies, err = c.policies(); err != nil {
+	if err := c.policies(x); err != nil {
 		return nil, err
 	}
+	x.Run = c.chosen(x.Names())
 	if c.Drift {
 		x.Options.Drift = cilantro.Drift{Jobs: c.DriftJobs, Factor: c.DriftFactor}
 	}
@@ -142,19 +162,41 @@ func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
 	return x, nil
 }
 
-// policies are those of production, with the settings of this run.
-func (c *simCilantroCmd) policies() ([]planner.Policy, error) {
-	var out []planner.Policy
-	for _, name := range []string{"social", "egalitarian", "njc", "nash"} {
-		cfg := &config.Config{Objective: name}
-		cfg.Planning.Optimism, cfg.Planning.MoveCost, cfg.Planning.LoadWeight = c.Optimism, c.MoveCost, c.LoadWeight
+// policies adds those of production, with the settings of this run: the named
+// ones, and the operator's own that are to be run.
+func (c *simCilantroCmd) policies(x *cilantro.Experiment) error {
+	cfg := &config.Config{}
+	cfg.Planning.Optimism, cfg.Planning.MoveCost, cfg.Planning.LoadWeight = c.Optimism, c.MoveCost, c.LoadWeight
+	for i := range x.Env.Jobs {
+		j := &x.Env.Jobs[i]
+		cfg.Workloads = append(cfg.Workloads, config.Workload{Name: j.Name, Weight: j.Weight, Utility: j.Shape, SLO: config.SLO{Performance: j.SLO}})
+	}
+	names := []string{"social", "egalitarian", "njc", "nash"}
+	x.Online.Worths = map[string][]func(float64) float64{}
+	for _, name := range c.chosen(nil) {
+		if cfg.Objective = name; isOwn(cfg) {
+			worths, _, err := cfg.Worths()
+			if err != nil {
+				return hint(fmt.Errorf("policy %s: %w", name, err), "write sum(…) or min(…) of arithmetic on u, weight, p, slo and m = min(1, p/slo), which never falls with p")
+			}
+			x.Online.Worths[name], names = worths, append(names, name)
+		}
+	}
+	for _, name := range names {
+		cfg.Objective = name
 		p, err := policyOf(cfg)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, p)
+		x.Policies = append(x.Policies, p)
 	}
-	return out, nil
+	return nil
+}
+
+// isOwn reports whether the objective is an expression of the operator's.
+func isOwn(cfg *config.Config) bool {
+	_, _, own := cfg.Own()
+	return own
 }
 
 // learners sets what learns and forecasts; nil is the truth.
@@ -164,9 +206,13 @@ func (c *simCilantroCmd) learners(o *cilantro.Online) error {
 	}
 	switch c.Learner {
 	case "default":
-		o.Learner = func() learn.Learner { l, _ := gp.New(c.Level); return l }
+		o.Learner = func(*cilantro.Profile) learn.Learner { l, _ := gp.New(c.Level); return l }
 	case "bintree":
-		o.Learner = func() learn.Learner { l, _ := bintree.New(c.Level); return l }
+		o.Learner = func(*cilantro.Profile) learn.Learner { l, _ := bintree.New(c.Level); return l }
+	case "bintree-published":
+		o.Learner = cilantro.PublishedTree
+	case "kernel":
+		o.Learner = func(*cilantro.Profile) learn.Learner { l, _ := kernel.NewCurve(c.Level); return l }
 	}
 	if c.Forecaster == "truth" {
 		return nil
@@ -187,35 +233,54 @@ const maxOffset = 30 * 24 * 3600
 func (c *simCilantroCmd) environment() (*cilantro.Environment, error) {
 	seconds, recorded := c.Offset+c.Rounds*cilantro.Windows*cilantro.WindowSeconds, c.Data != "" || c.Trace != ""
 	switch {
-	case c.Rounds < 1 || c.Rounds > 100_000 || c.Offset < 0 || c.Offset > 100_000_000:
-		return nil, trimtab.Invalidf("simulation: %d rounds from second %d", c.Rounds, c.Offset)
 	case recorded:
 		seconds = 0 // read below, and as long as it is
 	case c.Offset > maxOffset:
-		return nil, trimtab.Invalidf("simulation: trace: the built-in one has %d s, not %d", maxOffset, c.Offset)
+		return nil, simHint(trimtab.Invalidf("simulation: trace: the built-in one has %d s, not %d", maxOffset, c.Offset))
 	}
 	e := cilantro.BuiltIn(seconds)
 	e.Rounds, e.Offset, e.Capacity = c.Rounds, c.Offset, c.Capacity
+	if err := c.files(e); err != nil {
+		return nil, fileHint(err)
+	}
+	err := e.Validate()
+	switch {
+	case err == nil:
+		return e, nil
+	case strings.HasPrefix(err.Error(), "environment: "), strings.HasPrefix(err.Error(), "trace: "):
+		return nil, simHint(err)
+	}
+	return nil, hint(err, "every job needs a name of its own and a workload_type that --data, or the built-in environment, has a profile of")
+}
+
+// files reads what is given into e, and names e after it.
+func (c *simCilantroCmd) files(e *cilantro.Environment) error {
 	var err error
 	jobs, trace := c.Jobs, c.Trace
 	if c.Data != "" {
 		if e.Name, err = filepath.Base(c.Data), c.profiles(e); err != nil {
-			return nil, err
+			return err
 		}
 		jobs = firstOf(jobs, filepath.Join(c.Data, "jobs_exp_env_1.csv"))
 		trace = firstOf(trace, filepath.Join(c.Data, "twitter_trace_1s.csv"))
 	}
 	if jobs != "" {
 		if e.Jobs, err = readFile(jobs, cilantro.ReadJobs); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if trace != "" {
 		if e.Trace, err = readFile(trace, cilantro.ReadTrace); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return e, e.Validate()
+	if c.Jobs != "" {
+		e.Name += ", jobs of " + filepath.Base(c.Jobs)
+	}
+	if c.Trace != "" {
+		e.Name += ", trace of " + filepath.Base(c.Trace)
+	}
+	return nil
 }
 
 // profiles reads profile_<type>.csv of the data directory.
@@ -259,8 +324,14 @@ type simAnswer struct {
 	Policies    []cilantro.Summary `json:"policies"`
 }
 
+// simEnvironment is all that the figures depend on, besides the policies.
 type simEnvironment struct {
-	Name       string           `json:"name"`
+	Name string `json:"name"`
+	// Data, JobsFile and TraceFile are the files that were read, if any.
+	Data      string `json:"data,omitempty"`
+	JobsFile  string `json:"jobs_file,omitempty"`
+	TraceFile string `json:"trace_file,omitempty"`
+
 	Jobs       int              `json:"jobs"`
 	Capacity   int              `json:"capacity"`
 	Rounds     int              `json:"rounds"`
@@ -269,12 +340,21 @@ type simEnvironment struct {
 	Offset     int              `json:"offset_s"`
 	Learner    string           `json:"learner"`
 	Forecaster string           `json:"forecaster"`
+	Level      float64          `json:"level"`
+	LoadWeight float64          `json:"load_weight"`
+	Step       int              `json:"step"`
+	Beta       float64          `json:"beta"`
+	MoveCost   float64          `json:"move_cost"`
+	Optimism   float64          `json:"optimism"`
+	Guard      bool             `json:"guard"`
 	Options    cilantro.Options `json:"options"`
 }
 
 func (c *simCilantroCmd) answer(x *cilantro.Experiment, outcomes []cilantro.Outcome) *simAnswer {
-	a := &simAnswer{Environment: simEnvironment{Name: x.Env.Name, Jobs: len(x.Env.Jobs), Capacity: x.Env.Capacity, Rounds: x.Env.Rounds,
-		Seeds: x.Seeds, Seed: x.First, Offset: x.Env.Offset, Learner: c.Learner, Forecaster: c.Forecaster, Options: x.Options}}
+	a := &simAnswer{Environment: simEnvironment{Name: x.Env.Name, Data: c.Data, JobsFile: c.Jobs, TraceFile: c.Trace,
+		Jobs: len(x.Env.Jobs), Capacity: x.Env.Capacity, Rounds: x.Env.Rounds, Seeds: x.Seeds, Seed: x.First, Offset: x.Env.Offset,
+		Learner: c.Learner, Forecaster: c.Forecaster, Level: c.Level, LoadWeight: c.LoadWeight, Step: c.Step, Beta: c.Beta,
+		MoveCost: c.MoveCost, Optimism: c.Optimism, Guard: c.Guard, Options: x.Options}}
 	for i := range outcomes {
 		a.Policies = append(a.Policies, cilantro.Summarize(x.Env, &outcomes[i]))
 	}
@@ -288,11 +368,13 @@ func (a *simAnswer) text(w io.Writer) {
 		e.Name, e.Jobs, e.Capacity, e.Rounds, e.Seeds, e.Rounds-e.Rounds*2/3)
 	rows := [][]string{{"POLICY", "SOCIAL", "EGALITARIAN", "NJC", "USEFUL", "MOVED", "BAND", "DECIDE", "± SOCIAL"}}
 	for i := range a.Policies {
-		p := &a.Policies[i]
+		p, spread := &a.Policies[i], "–"
+		if v, ok := p.StdErr["social"]; ok {
+			spread = fmt.Sprintf("%.4f", v)
+		}
 		pair := func(all, last float64) string { return fmt.Sprintf("%.3f (%.3f)", all, last) }
 		rows = append(rows, []string{p.Policy, pair(p.Social, p.Last.Social), pair(p.Egalitarian, p.Last.Egalitarian), pair(p.NJC, p.Last.NJC),
-			pair(p.Useful, p.Last.Useful), fmt.Sprintf("%.1f", p.Moved), covered(p.Coverage), milliseconds(p.Compute.P50),
-			fmt.Sprintf("%.4f", p.StdErr["social"])})
+			pair(p.Useful, p.Last.Useful), fmt.Sprintf("%.1f", p.Moved), covered(p.Coverage), milliseconds(p.Compute.P50), spread})
 	}
 	table(w, rows)
 }

@@ -56,11 +56,14 @@ func (c *simCilantroCmd) figures(x *cilantro.Experiment, of, online []cilantro.S
 	title := fmt.Sprintf(", %d jobs, mean of %d seeds", len(x.Env.Jobs), x.Seeds)
 	cloud := func(what string, value func(*cilantro.Summary) float64) drawn {
 		ch := &figure.Chart{Title: "NJC fairness and " + what + " welfare" + title, X: what + " welfare", Y: "NJC fairness",
-			Series: []figure.Series{{Name: "learning"}, {Name: "others"}}}
+			Series: []figure.Series{{Name: "learning"}, {Name: "baselines"}, {Name: "oracles"}}}
 		for i := range of {
 			s := &ch.Series[1]
-			if learned(&of[i]) {
+			switch {
+			case learned(&of[i]):
 				s = &ch.Series[0]
+			case slices.Contains(cilantro.Oracles(), of[i].Policy):
+				s = &ch.Series[2]
 			}
 			s.X, s.Y, s.Labels = append(s.X, value(&of[i])), append(s.Y, of[i].NJC), append(s.Labels, of[i].Policy)
 		}
@@ -214,29 +217,41 @@ func threeScores() []scored {
 	}
 }
 
-// plotNoise is figure 13, right: each policy's own score under extra noise.
+// plotNoise is figure 13, right: each policy's own score under extra noise, and
+// for njc how much of what is given out is of use.
 func (c *simCilantroCmd) plotNoise(ctx context.Context, t terminal, x *cilantro.Experiment, online []cilantro.Summary) error {
 	levels := []float64{0, 0.05, 0.1, 0.2, 0.5}
 	ch := &figure.Chart{Title: "Scores under extra noise of the reports", X: "noise, as a share of what is reported", Y: "score", High: 1}
-	own := map[string]scored{}
-	for _, s := range threeScores() {
-		own[s.name] = s
-	}
+	var own [][]scored // of each policy
 	for _, p := range names(online) {
-		s, ok := own[p]
-		if !ok {
-			s = own["social"]
+		of := threeScores()[:1]
+		for _, s := range threeScores() {
+			if s.name == p {
+				of = []scored{s}
+			}
 		}
-		own[p] = s
-		ch.Series = append(ch.Series, figure.Series{Name: p + ": " + s.name, X: levels})
+		if p == "njc" {
+			// NJC alone hides what noise does: a fraction that is cut at 1
+			// reports less, so its job never seems to have enough, and all end
+			// near equal shares, about which nobody can complain.
+			of = append(of, scored{"useful usage", func(s *cilantro.Summary) float64 { return s.Useful }})
+		}
+		own = append(own, of)
+		for _, s := range of {
+			ch.Series = append(ch.Series, figure.Series{Name: p + ": " + s.name, X: levels})
+		}
 	}
 	for _, level := range levels {
 		of, err := c.vary(ctx, t, x, fmt.Sprintf("noise %v", level), names(online), func(o *cilantro.Options) { o.Noise = level })
 		if err != nil {
 			return err
 		}
+		k := 0
 		for i := range of {
-			ch.Series[i].Y = append(ch.Series[i].Y, own[of[i].Policy].of(&of[i]))
+			for _, s := range own[i] {
+				ch.Series[k].Y = append(ch.Series[k].Y, s.of(&of[i]))
+				k++
+			}
 		}
 	}
 	return c.draw("fig13-noise", ch.Lines)

@@ -14,7 +14,7 @@ import (
 // production returns what learns and forecasts by default.
 func production() Online {
 	return Online{
-		Learner: func() learn.Learner { l, _ := gp.New(0.9); return l },
+		Learner: func(*Profile) learn.Learner { l, _ := gp.New(0.9); return l },
 		Forecaster: func() forecast.Forecaster {
 			f, _ := auto.New("auto", auto.Config{Horizon: Windows, Level: 0.9, Step: WindowSeconds * time.Second})
 			return f
@@ -31,7 +31,7 @@ func BenchmarkRun(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := run(w, c, watch{}); err != nil {
+		if _, err := run(w, c, watch{}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

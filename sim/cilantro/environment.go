@@ -17,6 +17,9 @@ const (
 	WindowSeconds = 10
 	// Rounds and Capacity are the defaults: six hours, 1000 CPUs.
 	Rounds, Capacity = 180, 1000
+	// MostLoad bounds a job's load, in requests/s: beyond it, requests of a
+	// window are no longer counted exactly.
+	MostLoad = 1e9
 )
 
 // Environment is what all policies are run in.
@@ -68,8 +71,14 @@ func (e *Environment) validateTrace() error {
 			len(e.Trace), need, e.Rounds, Windows*WindowSeconds, e.Offset)
 	}
 	for i, q := range e.Trace {
-		if !(q >= 0) || math.IsInf(q, 0) {
-			return trimtab.Invalidf("trace: second %d has %v requests: want a finite number >= 0", i, q)
+		if !(q >= 0 && q <= MostLoad) {
+			return trimtab.Invalidf("trace: second %d has %v requests: want 0 to %g", i, q, MostLoad)
+		}
+	}
+	most := slices.Max(e.Trace)
+	for i := range e.Jobs {
+		if j := &e.Jobs[i]; j.Scale*most > MostLoad {
+			return trimtab.Invalidf("job %s: trace_scale %v of %v requests: want at most %g", j.Name, j.Scale, most, MostLoad)
 		}
 	}
 	return nil

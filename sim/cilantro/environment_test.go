@@ -109,6 +109,9 @@ func TestWhatCannotBeRunIsAnErrorThatNamesIt(t *testing.T) {
 	for want, change := range map[string]func(x *Experiment){
 		"trace: 2400 s, the run needs 3600":  func(x *Experiment) { x.Env.Rounds = 30 },
 		"trace: second 7 has NaN":            func(x *Experiment) { x.Env.Trace[7] = math.NaN() },
+		"trace: second 7 has 1e+300":         func(x *Experiment) { x.Env.Trace[7] = 1e300 },
+		"trace_scale 1e+300":                 func(x *Experiment) { x.Env.Jobs[0].Scale = 1e300 },
+		"trace_scale 1e+08 of":               func(x *Experiment) { x.Env.Jobs[0].Scale = 1e8 },
 		"capacity 1: want at least a unit":   func(x *Experiment) { x.Env.Capacity = 1 },
 		`no profile of workload type "nope"`: func(x *Experiment) { x.Env.Jobs[0].Type = "nope" },
 		"given twice":                        func(x *Experiment) { x.Env.Jobs[1].Name = x.Env.Jobs[0].Name },
@@ -141,15 +144,21 @@ func TestFilesAreReadStrictly(t *testing.T) {
 	}
 	const good = "job,workload_type,slo_type,slo,utility_shape\n"
 	for text, want := range map[string]string{
-		"job,workload_type,slo_type,slo,utility_shap\n": `unknown column "utility_shap"`,
-		"job,workload_type,slo_type,slo\n":              `no column "utility_shape"`,
-		good:                                            "no job",
-		good + "a,x,latency,much,linear\n":              `line 2: slo is "much"`,
-		good + "a,x,latency,1.5,linear\n":               "a fraction at most 1",
-		good + "a,x,speed,0.9,linear\n":                 `slo_type is "speed"`,
-		good + "a,x,latency\n":                          "wrong number of fields",
-		good + "a,x,latency,NaN,linear\n":               "slo NaN",
-		"":                                              "header",
+		"job,workload_type,slo_type,slo,utility_shap\n":             `unknown column "utility_shap"`,
+		"job,workload_type,slo_type,slo\n":                          `no column "utility_shape"`,
+		good:                                                        "no job",
+		good + "a,x,latency,much,linear\n":                          `jobs.csv:2: slo is "much"`,
+		good + "a,x,latency,1.5,linear\n":                           "a fraction at most 1",
+		good + "a,x,speed,0.9,linear\n":                             `slo_type is "speed"`,
+		good + "a,x,latency\n":                                      "wrong number of fields",
+		good + "a,x,latency,NaN,linear\n":                           "slo NaN",
+		good + "a,x,latency,,linear\n":                              "jobs.csv:2: slo is empty",
+		good + "\na,x,latency,0.9,linear\n\nb,x,latency,0,linear\n": "jobs.csv:5: job b: slo 0",
+		"job,workload_type,slo_type,slo,utility_shape,weight\na,x,latency,0.9,linear,0\n":          "jobs.csv:2: job a: weight 0",
+		"job,workload_type,slo_type,slo,utility_shape,slo_latency_s\na,x,latency,0.9,linear,-2\n":  "jobs.csv:2: slo_latency_s is -2",
+		"job,workload_type,slo_type,slo,utility_shape,unit_demand\na,x,latency,0.9,linear,NaN\n":   "jobs.csv:2: unit_demand is NaN",
+		"job,workload_type,slo_type,slo,utility_shape,trace_scale\na,x,latency,0.9,linear,1e300\n": "jobs.csv:2: job a: trace_scale 1e+300: want 0 to 1e+09",
+		"": "header",
 	} {
 		_, err := ReadJobs(strings.NewReader(text), "jobs.csv")
 		if !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "jobs.csv") && !strings.Contains(err.Error(), "job ") {
@@ -157,18 +166,23 @@ func TestFilesAreReadStrictly(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"t_s,qps\n0,1\n2,1\n": "second 2, want 1",
-		"t_s,qps\n0,-1\n":     "qps is -1",
-		"t_s,qps\n0,NaN\n":    "qps is NaN",
-		"t_s,qps\n":           "no row",
+		"t_s,qps\n0,1\n2,1\n":     "second 2, want 1",
+		"t_s,qps\n0,-1\n":         "trace.csv:2: qps is -1",
+		"t_s,qps\n0,NaN\n":        "qps is NaN",
+		"t_s,qps\n0,\n":           "trace.csv:2: qps is empty",
+		"t_s,qps\n0,1\n1,1e300\n": "trace.csv:3: qps is 1e+300, want 0 to 1e+09",
+		"t_s,qps\n0,1\n1\n":       "trace.csv:3: wrong number of fields",
+		"t_s,qps\n":               "no row",
 	} {
 		if _, err := ReadTrace(strings.NewReader(text), "trace.csv"); !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"alloc_per_unit_load,perf_est\n1,1\n1,2\n":   "follows one at 1",
-		"alloc_per_unit_load,perf_est\n1,1\n2,0.5\n": "performance falls",
+		"alloc_per_unit_load,perf_est\n1,1\n1,2\n":   "p.csv:3: alloc_per_unit_load 1 follows 1",
+		"alloc_per_unit_load,perf_est\n1,1\n2,0.5\n": "p.csv:3: performance falls from 1 to 0.5",
+		"alloc_per_unit_load,perf_est\n,1\n":         "p.csv:2: alloc_per_unit_load is empty",
+		"alloc_per_unit_load,perf_est\n1,1e300\n":    "p.csv:2: perf_est is 1e+300",
 		"alloc_per_unit_load,perf_est\n1,1\n":        "want at least 2",
 		"alloc_per_unit_load,perf_est\n1,0\n2,0\n":   "0 everywhere",
 	} {

@@ -27,6 +27,9 @@ type Experiment struct {
 	// Done, when not nil, is called after every run, at the same time by
 	// several where the runner is parallel.
 	Done func()
+	// Stop, when not nil, is asked in every round of a run whether to end
+	// there with an error; several may ask at the same time.
+	Stop func() bool
 }
 
 // Outcome is what became of one policy: a run for each seed.
@@ -72,6 +75,9 @@ func (x *Experiment) Play() ([]Outcome, error) {
 			x.Done()
 		}
 	})
+	if x.Stop != nil && x.Stop() {
+		return nil, fmt.Errorf("run experiment: %w", errStopped) // some runs may not have begun
+	}
 	for n, err := range errs {
 		if err != nil {
 			return nil, fmt.Errorf("run %s, seed %d: %w", x.Run[n/x.Seeds], x.First+uint64(n%x.Seeds), err)
@@ -86,5 +92,5 @@ func (x *Experiment) play(m maker, seed uint64) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run(w, c, watch{x.Watch})
+	return run(w, c, watch{x.Watch}, x.Stop)
 }

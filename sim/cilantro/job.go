@@ -21,9 +21,12 @@ type Job struct {
 	Shape string
 	// Scale multiplies the trace; 0: the load is always 1.
 	Scale float64
-	// Weight is that of its entitlement, > 0.
+	// Weight is that of its entitlement, in (0, 1e6].
 	Weight float64
 }
+
+// maxWeight is that of a configuration.
+const maxWeight = 1e6
 
 // shape returns the utility over performance.
 func (j *Job) utility() func(float64) float64 {
@@ -44,8 +47,10 @@ func (j *Job) validate() error {
 		return trimtab.Invalidf("job %s: slo %v: want a number > 0, a fraction at most 1", j.Name, j.SLO)
 	case j.Shape != "linear" && j.Shape != "quadratic" && j.Shape != "sqrt":
 		return trimtab.Invalidf("job %s: utility shape %.20q: want linear, quadratic or sqrt", j.Name, j.Shape)
-	case !(j.Scale >= 0) || math.IsInf(j.Scale, 0) || !(j.Weight > 0) || math.IsInf(j.Weight, 0):
-		return trimtab.Invalidf("job %s: scale %v, weight %v: want finite numbers, the scale >= 0, the weight > 0", j.Name, j.Scale, j.Weight)
+	case !(j.Scale >= 0 && j.Scale <= MostLoad):
+		return trimtab.Invalidf("job %s: trace_scale %v: want 0 to %g", j.Name, j.Scale, MostLoad)
+	case !(j.Weight > 0 && j.Weight <= maxWeight):
+		return trimtab.Invalidf("job %s: weight %v: want more than 0, at most %g", j.Name, j.Weight, maxWeight)
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package cilantro
 
 import (
+	"math"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	tree "github.com/trimtab/trimtab/analyzer/learn/bintree/published"
 )
 
 // known is a learner that was told the true curve, and follows its drift.
@@ -88,3 +90,22 @@ func (c *clairvoyant) Snapshot() ([]byte, error) { return nil, trimtab.ErrUnsupp
 
 // Restore is refused.
 func (c *clairvoyant) Restore([]byte) error { return trimtab.ErrInvalid }
+
+// PublishedTree returns the published tree with the constants that its authors
+// profiled beforehand, read off p: how far it goes, how high, and as Lipschitz
+// constant the steepest slope between neighbouring tenths of that range. It
+// panics if p is not valid.
+func PublishedTree(p *Profile) learn.Learner {
+	end := len(p.X) - 1
+	c := tree.Config{Width: p.X[end], Top: p.P[end]}
+	for k := range 10 {
+		a, b := c.Width*float64(k)/10, c.Width*float64(k+1)/10
+		c.Lipschitz = math.Max(c.Lipschitz, (p.At(b)-p.At(a))/(b-a))
+	}
+	c.Lipschitz = math.Min(math.Max(c.Lipschitz, learn.Least), learn.Greatest)
+	t, err := tree.New(c)
+	if err != nil {
+		panic("published tree: " + err.Error())
+	}
+	return t
+}

@@ -16,8 +16,9 @@ import (
 // Online is what a policy that learns is made of, besides the steps.
 type Online struct {
 	// Learner and Forecaster make those of each job; nil: the truth, to see
-	// what learning and forecasting cost.
-	Learner    func() learn.Learner
+	// what learning and forecasting cost. The profile is for a learner that
+	// must be told of it beforehand, such as [PublishedTree].
+	Learner    func(*Profile) learn.Learner
 	Forecaster func() forecast.Forecaster
 	// Level is the confidence of bounds. Default 0.9.
 	Level float64
@@ -28,6 +29,9 @@ type Online struct {
 	// Guard lets the guard of production bound the steps; off by default, as
 	// in the paper.
 	Guard bool
+	// Worths has, by the name of a policy whose objective is the operator's
+	// own, what performance is worth to it, in order of the jobs' names.
+	Worths map[string][]func(performance float64) float64
 }
 
 // steps is a controller: the closed loop with one policy.
@@ -56,8 +60,8 @@ func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
 		j := &w.jobs[i]
 		a := analyzer.Workload{Name: j.Name, Target: j.SLO, Resource: "cpu", Min: 1, Max: capacity,
 			LoadFrom: analyzer.FromPrometheus, PerformanceFrom: analyzer.FromPrometheus,
-			Learner: o.Learner, Forecaster: o.Forecaster}
-		if o.Learner == nil {
+			Forecaster: o.Forecaster}
+		if a.Learner = func() learn.Learner { return o.Learner(j.profile) }; o.Learner == nil {
 			a.Learner = func() learn.Learner { return &known{world: w, job: i} }
 		}
 		if o.Forecaster == nil {
@@ -70,8 +74,12 @@ func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
 		inner := a.Learner
 		a.Learner = func() learn.Learner { return drowsy{inner(), &s.look} }
 		c.Analyzer.Workloads = append(c.Analyzer.Workloads, a)
-		c.Planner.Workloads = append(c.Planner.Workloads, planner.WorkloadConfig{Name: j.Name, Mode: trimtab.Act,
-			Weight: j.Weight, Min: 1, Max: capacity, SLO: j.SLO, Utility: j.utility})
+		p := planner.WorkloadConfig{Name: j.Name, Mode: trimtab.Act,
+			Weight: j.Weight, Min: 1, Max: capacity, SLO: j.SLO, Utility: j.utility}
+		if worths := o.Worths[policy.Name()]; worths != nil {
+			p.Worth = worths[i]
+		}
+		c.Planner.Workloads = append(c.Planner.Workloads, p)
 		c.Held[j.Name] = float64(s.units[i])
 	}
 	var err error
@@ -117,13 +125,14 @@ func (s *steps) Tell(k int, reports []Report) {
 }
 
 // Coverage returns the share of the points of each true curve, as it is at the
-// end of the run and at the load that was planned for, that the band holds.
+// end of the run and at the load that was planned for, that the band holds; NaN
+// where there is no such curve or point.
 func (s *steps) Coverage(w *world) []float64 {
 	out := make([]float64, len(w.jobs))
 	for i := range w.jobs {
 		j := &w.jobs[i]
 		e := s.loop.Estimate(j.Name)
-		if e == nil || e.Curve == nil {
+		if out[i] = math.NaN(); e == nil || e.Curve == nil {
 			continue
 		}
 		n, inside := 0, 0

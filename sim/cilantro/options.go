@@ -1,7 +1,9 @@
 package cilantro
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -21,7 +23,8 @@ type Options struct {
 	Drift Drift `json:"drift"`
 	// Lies multiplies what a job reports as its performance, by name.
 	Lies map[string]float64 `json:"lies,omitempty"`
-	// Noise is extra noise of reported performances, as a share of them.
+	// Noise is extra noise of reported performances, as a share of them. A
+	// fraction is cut at 1, so one that is near 1 reports less on average.
 	Noise float64 `json:"noise"`
 	// Arrive and Leave say when a job is there, in rounds from the start; a
 	// fraction is in mid-round.
@@ -52,23 +55,28 @@ func (o *Options) Validate(e *Environment) error {
 	if !(o.Interference >= 0 && o.Interference <= 1) || !(o.Noise >= 0 && o.Noise <= 10) {
 		return trimtab.Invalidf("interference %v, noise %v: want shares, interference in [0, 1], noise in [0, 10]", o.Interference, o.Noise)
 	}
-	for what, of := range map[string]map[string]float64{"lie": o.Lies, "arrive": o.Arrive, "leave": o.Leave, "demand": o.Demands} {
-		for name, v := range of {
+	for _, of := range []struct {
+		what   string
+		values map[string]float64
+	}{{"lie", o.Lies}, {"arrive", o.Arrive}, {"leave", o.Leave}, {"demand", o.Demands}} {
+		for _, name := range slices.Sorted(maps.Keys(of.values)) {
+			v := of.values[name]
 			if !known[name] {
-				return trimtab.Invalidf("%s %s: no such job", what, name)
+				return trimtab.Invalidf("%s %s: no such job", of.what, name)
 			}
 			if !(v > 0) || math.IsInf(v, 0) {
-				return trimtab.Invalidf("%s %s=%v: want a finite number > 0", what, name, v)
+				return trimtab.Invalidf("%s %s=%v: want a finite number > 0", of.what, name, v)
 			}
 		}
 	}
-	for name, leaves := range o.Leave {
-		if arrives := o.Arrive[name]; leaves <= arrives || leaves >= float64(e.Rounds) {
+	for _, name := range slices.Sorted(maps.Keys(o.Leave)) {
+		arrives, leaves := o.Arrive[name], o.Leave[name]
+		if leaves <= arrives || leaves >= float64(e.Rounds) {
 			return trimtab.Invalidf("job %s arrives in round %v and leaves in round %v of %d", name, arrives, leaves, e.Rounds)
 		}
 	}
-	for name, arrives := range o.Arrive {
-		if arrives >= float64(e.Rounds) {
+	for _, name := range slices.Sorted(maps.Keys(o.Arrive)) {
+		if arrives := o.Arrive[name]; arrives >= float64(e.Rounds) {
 			return trimtab.Invalidf("job %s arrives in round %v of %d", name, arrives, e.Rounds)
 		}
 	}

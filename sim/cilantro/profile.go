@@ -1,10 +1,11 @@
 package cilantro
 
 import (
-	"math"
+	"fmt"
 	"sort"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
 // Profile is a true performance curve: performance over the allocation per
@@ -12,7 +13,7 @@ import (
 // linear to 0.
 type Profile struct {
 	// X ascends strictly from >= 0, in units per request/s; P is >= 0 and
-	// does not fall.
+	// does not fall. Neither is beyond what package learn takes.
 	X, P []float64
 	// Work is what one request costs, in unit-seconds, > 0; it matters where
 	// queues carry over. 0: where the curve reaches half of its end.
@@ -62,16 +63,29 @@ func (p *Profile) validate(name string) error {
 	if len(p.X) < 2 || len(p.X) != len(p.P) {
 		return trimtab.Invalidf("profile %s: %d points, want at least 2", name, len(p.X))
 	}
-	for i, x := range p.X {
-		if !(x >= 0) || !(p.P[i] >= 0) || math.IsInf(x, 0) || math.IsInf(p.P[i], 0) {
-			return trimtab.Invalidf("profile %s: point %d is (%v, %v): want finite numbers >= 0", name, i+1, x, p.P[i])
-		}
-		if i > 0 && (x <= p.X[i-1] || p.P[i] < p.P[i-1]) {
-			return trimtab.Invalidf("profile %s: point %d at %v follows one at %v, or performance falls", name, i+1, x, p.X[i-1])
+	for i := range p.X {
+		if err := p.validatePoint(i); err != nil {
+			return fmt.Errorf("profile %s: point %d: %w", name, i+1, err)
 		}
 	}
 	if p.P[len(p.P)-1] <= 0 {
 		return trimtab.Invalidf("profile %s: performance is 0 everywhere", name)
+	}
+	return nil
+}
+
+// validatePoint checks point i against its ranges and the point before.
+func (p *Profile) validatePoint(i int) error {
+	x, v := p.X[i], p.P[i]
+	switch {
+	case x != 0 && !(x >= learn.Least && x <= learn.Greatest):
+		return trimtab.Invalidf("alloc_per_unit_load is %v, want 0 or %g to %g", x, learn.Least, learn.Greatest)
+	case !(v >= 0 && v <= learn.Greatest):
+		return trimtab.Invalidf("perf_est is %v, want 0 to %g", v, learn.Greatest)
+	case i > 0 && x <= p.X[i-1]:
+		return trimtab.Invalidf("alloc_per_unit_load %v follows %v, want it to ascend", x, p.X[i-1])
+	case i > 0 && v < p.P[i-1]:
+		return trimtab.Invalidf("performance falls from %v to %v", p.P[i-1], v)
 	}
 	return nil
 }

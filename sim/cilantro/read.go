@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,16 +19,18 @@ type sheet struct {
 	rows *csv.Reader
 	at   map[string]int
 	row  []string
-	line int
 }
 
 // open reads the header. Columns that are neither needed nor allowed are an
 // error: a misspelt one would be silently left out.
 func open(r io.Reader, name string, needed, allowed []string) (*sheet, error) {
-	s := &sheet{name: name, rows: csv.NewReader(r), at: map[string]int{}, line: 1}
+	s := &sheet{name: name, rows: csv.NewReader(r), at: map[string]int{}}
 	header, err := s.rows.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, trimtab.Invalidf("read %s:1: no header", name)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: header: %w: %w", name, trimtab.ErrInvalid, err)
+		return nil, s.broken(err)
 	}
 	for i, c := range header {
 		c = strings.TrimSpace(strings.TrimPrefix(c, "\ufeff"))
@@ -71,10 +74,25 @@ func (s *sheet) next() (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read %s: %w: %w", s.name, trimtab.ErrInvalid, err)
+		return false, s.broken(err)
 	}
-	s.row, s.line = row, s.line+1
+	s.row = row
 	return true, nil
+}
+
+// broken is an error of the form of the file.
+func (s *sheet) broken(err error) error {
+	var bad *csv.ParseError
+	if errors.As(err, &bad) {
+		return trimtab.Invalidf("read %s:%d: %v", s.name, bad.Line, bad.Err)
+	}
+	return fmt.Errorf("read %s: %w", s.name, err)
+}
+
+// here names the place of the row that was just read.
+func (s *sheet) here(err error) error {
+	line, _ := s.rows.FieldPos(0)
+	return fmt.Errorf("read %s:%d: %w", s.name, line, err)
 }
 
 // text returns a cell, empty for a column that is not there.
@@ -86,17 +104,25 @@ func (s *sheet) text(column string) string {
 	return strings.TrimSpace(s.row[i])
 }
 
-// number returns a cell; an empty one is otherwise.
-func (s *sheet) number(column string, otherwise float64) (float64, error) {
+// number returns a cell, which must not be empty.
+func (s *sheet) number(column string) (float64, error) {
 	t := s.text(column)
 	if t == "" {
-		return otherwise, nil
+		return 0, s.here(trimtab.Invalidf("%s is empty, want a number", column))
 	}
 	v, err := strconv.ParseFloat(t, 64)
 	if err != nil {
-		return 0, trimtab.Invalidf("read %s: line %d: %s is %.40q, want a number", s.name, s.line, column, t)
+		return 0, s.here(trimtab.Invalidf("%s is %.40q, want a number", column, t))
 	}
 	return v, nil
+}
+
+// optional returns a cell; one that is empty or not there is otherwise.
+func (s *sheet) optional(column string, otherwise float64) (float64, error) {
+	if s.text(column) == "" {
+		return otherwise, nil
+	}
+	return s.number(column)
 }
 
 // maxRows bounds a file: a day of seconds is 86,400.
@@ -120,31 +146,24 @@ func (s *sheet) each(take func() error) error {
 // fraction, or "throughput"), slo, utility_shape; trace_scale (empty: load 1)
 // and weight may be left out. Errors are trimtab.ErrInvalid and name the line.
 func ReadJobs(r io.Reader, name string) ([]Job, error) {
-	s, err := open(r, name, []string{"job", "workload_type", "slo_type", "slo", "utility_shape"},
-		[]string{"trace_scale", "weight", "slo_latency_s", "unit_demand", "p50_demand_cpus"})
+	told := []string{"slo_latency_s", "unit_demand", "p50_demand_cpus"}
+	s, err := open(r, name, []string{"job", "workload_type", "slo_type", "slo", "utility_shape"}, append([]string{"trace_scale", "weight"}, told...))
 	if err != nil {
 		return nil, err
 	}
 	var jobs []Job
 	err = s.each(func() error {
-		j := Job{Name: s.text("job"), Type: s.text("workload_type"), Shape: s.text("utility_shape")}
-		kind := s.text("slo_type")
-		if kind != "latency" && kind != "throughput" {
-			return trimtab.Invalidf("read %s: line %d: slo_type is %.20q, want latency or throughput", name, s.line, kind)
+		j, err := s.job()
+		if err != nil {
+			return err
 		}
-		j.Fraction = kind == "latency"
-		for column, to := range map[string]*float64{"slo": &j.SLO, "trace_scale": &j.Scale, "weight": &j.Weight} {
-			v, err := s.number(column, 0)
-			if err != nil {
+		// Nothing is made of these, but a file that is wrong there is wrong.
+		for _, column := range told {
+			if v, err := s.optional(column, 1); err != nil {
 				return err
+			} else if !(v > 0) || math.IsInf(v, 0) {
+				return s.here(trimtab.Invalidf("%s is %v, want a number > 0, or nothing", column, v))
 			}
-			*to = v
-		}
-		if j.Weight == 0 {
-			j.Weight = 1
-		}
-		if err := j.validate(); err != nil {
-			return fmt.Errorf("read %s: line %d: %w", name, s.line, err)
 		}
 		jobs = append(jobs, j)
 		return nil
@@ -153,6 +172,29 @@ func ReadJobs(r io.Reader, name string) ([]Job, error) {
 		err = trimtab.Invalidf("read %s: no job", name)
 	}
 	return jobs, err
+}
+
+// job reads the job of a row.
+func (s *sheet) job() (j Job, err error) {
+	j = Job{Name: s.text("job"), Type: s.text("workload_type"), Shape: s.text("utility_shape")}
+	kind := s.text("slo_type")
+	if kind != "latency" && kind != "throughput" {
+		return j, s.here(trimtab.Invalidf("slo_type is %.20q, want latency or throughput", kind))
+	}
+	j.Fraction = kind == "latency"
+	if j.SLO, err = s.number("slo"); err != nil {
+		return j, err
+	}
+	if j.Scale, err = s.optional("trace_scale", 0); err != nil {
+		return j, err
+	}
+	if j.Weight, err = s.optional("weight", 1); err != nil {
+		return j, err
+	}
+	if err := j.validate(); err != nil {
+		return j, s.here(err)
+	}
+	return j, nil
 }
 
 // ReadProfile reads a profile: alloc_per_unit_load and perf_est; other columns
@@ -164,15 +206,18 @@ func ReadProfile(r io.Reader, name string) (*Profile, error) {
 	}
 	p := &Profile{}
 	err = s.each(func() error {
-		x, err := s.number("alloc_per_unit_load", -1)
+		x, err := s.number("alloc_per_unit_load")
 		if err != nil {
 			return err
 		}
-		v, err := s.number("perf_est", -1)
+		v, err := s.number("perf_est")
 		if err != nil {
 			return err
 		}
 		p.X, p.P = append(p.X, x), append(p.P, v)
+		if err := p.validatePoint(len(p.X) - 1); err != nil {
+			return s.here(err)
+		}
 		return nil
 	})
 	if err == nil {
@@ -193,19 +238,19 @@ func ReadTrace(r io.Reader, name string) ([]float64, error) {
 	}
 	var trace []float64
 	err = s.each(func() error {
-		t, err := s.number("t_s", -1)
+		t, err := s.number("t_s")
 		if err != nil {
 			return err
 		}
-		q, err := s.number("qps", -1)
+		q, err := s.number("qps")
 		if err != nil {
 			return err
 		}
 		if t != float64(len(trace)) {
-			return trimtab.Invalidf("read %s: line %d: second %v, want %d: a trace has every second, from 0", name, s.line, t, len(trace))
+			return s.here(trimtab.Invalidf("second %v, want %d: a trace has every second, from 0", t, len(trace)))
 		}
-		if !(q >= 0) {
-			return trimtab.Invalidf("read %s: line %d: qps is %v, want a number >= 0", name, s.line, q)
+		if !(q >= 0 && q <= MostLoad) {
+			return s.here(trimtab.Invalidf("qps is %v, want 0 to %g", q, MostLoad))
 		}
 		trace = append(trace, q)
 		return nil

@@ -1,6 +1,7 @@
 package cilantro
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/trimtab/trimtab/sim"
@@ -23,12 +24,14 @@ type Run struct {
 	Rounds    []Score
 	// Moved is the units moved in each round, Σ|change|/2.
 	Moved []float64
-	// Utility is each job's mean over the windows in which it was there.
+	// Utility is each job's mean over the windows in which it was there; NaN
+	// when it never was.
 	Utility []float64
-	// Allocation is each job's mean, in units.
+	// Allocation is each job's mean, in units; NaN likewise.
 	Allocation []float64
 	// Coverage is, per job, the share of the true curve within the band at
-	// the end of the run; nil for a policy that learns no curve.
+	// the end of the run; NaN where no curve came of the job's reports, nil
+	// for a policy that learns no curve.
 	Coverage []float64
 	// Decide and Learn are the milliseconds of each round: one decision, and
 	// the reports of one round; empty without a watch.
@@ -47,18 +50,26 @@ func (w watch) now() float64 {
 
 // covered is a controller that learns curves.
 type covered interface {
-	// Coverage returns the share of the true curve of each job within its band.
+	// Coverage returns the share of the true curve of each job within its
+	// band; NaN for a job without one.
 	Coverage(w *world) []float64
 }
 
-// run plays one controller through the environment.
-func run(w *world, c Controller, watch watch) (*Run, error) {
+// errStopped ends a run that was told to stop.
+var errStopped = errors.New("stopped")
+
+// run plays one controller through the environment, until stop returns true;
+// nil never does.
+func run(w *world, c Controller, watch watch, stop func() bool) (*Run, error) {
 	e := w.env
 	out := &Run{Utility: make([]float64, len(w.jobs)), Allocation: make([]float64, len(w.jobs))}
 	truths, reports := make([]truth, len(w.jobs)), make([]Report, len(w.jobs))
 	there := make([]float64, len(w.jobs))
 	var before []int
 	for r := range e.Rounds {
+		if stop != nil && stop() {
+			return nil, errStopped
+		}
 		start := watch.now()
 		units, err := c.Decide(r)
 		if err != nil {
@@ -90,10 +101,8 @@ func run(w *world, c Controller, watch watch) (*Run, error) {
 		}
 	}
 	for i := range there {
-		if there[i] > 0 {
-			out.Utility[i] /= there[i]
-			out.Allocation[i] /= there[i]
-		}
+		out.Utility[i] /= there[i]
+		out.Allocation[i] /= there[i]
 	}
 	out.All, out.Late = mean(out.Rounds), mean(out.Rounds[e.Rounds*2/3:])
 	if l, ok := c.(covered); ok {

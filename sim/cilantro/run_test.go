@@ -1,7 +1,9 @@
 package cilantro
 
 import (
+	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,6 +225,162 @@ func TestAJobThatLeavesInMidRoundIsNoLongerScoredAndFreesItsUnits(t *testing.T) 
 	}
 	if out[0].Runs[0].Utility[2] <= 0 {
 		t.Error("its time there does not count")
+	}
+}
+
+func TestARunAtTheHighestLoadThereCanBeEnds(t *testing.T) {
+	e := small(3, 1, 300)
+	for i := range e.Jobs {
+		e.Jobs[i].Scale = min(e.Jobs[i].Scale, 1)
+	}
+	for i := range e.Trace {
+		e.Trace[i] = MostLoad
+	}
+	outcomeOf(t, e, Options{}, "resource-fair")
+}
+
+func TestARunThatIsToldToStopEndsInThatRound(t *testing.T) {
+	asked := 0
+	x := experiment(small(3, 20, 300), "resource-fair")
+	x.Stop = func() bool {
+		asked++
+		return asked > 5
+	}
+	if out, err := x.Play(); !errors.Is(err, errStopped) || out != nil {
+		t.Errorf("%v, %v", out, err)
+	}
+	// Five rounds, the sixth of the first run, the first of the second, the end.
+	if asked != 8 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+func TestOneSeedTellsNothingOfTheStandardError(t *testing.T) {
+	x := experiment(small(3, 4, 150), "social")
+	x.Seeds = 1
+	out, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := Summarize(x.Env, &out[0]); len(s.StdErr) != 0 {
+		t.Errorf("%v", s.StdErr)
+	}
+}
+
+func TestAJobThatReportsNothingHasNoFigures(t *testing.T) {
+	x := experiment(small(3, 4, 150), "social")
+	x.Options.Arrive = map[string]float64{"db1j1": 3.99} // in the last window, which it is not in for all of
+	out, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Summarize(x.Env, &out[0])
+	for what, of := range map[string]map[string]float64{"coverage": s.Coverage, "utility": s.Utility, "allocation": s.Allocation} {
+		if _, ok := of["db1j1"]; ok || len(of) != 2 {
+			t.Errorf("%s %v", what, of)
+		}
+	}
+}
+
+func TestAJobWithoutLoadHasNoCoverage(t *testing.T) {
+	x := experiment(small(3, 4, 150), "social")
+	for i := range x.Env.Trace {
+		x.Env.Trace[i] = 0
+	}
+	out, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The third trains under a load of its own.
+	if s := Summarize(x.Env, &out[0]); len(s.Coverage) != 1 || s.Coverage["mltj1"] <= 0 {
+		t.Errorf("%v", s.Coverage)
+	}
+}
+
+func TestOfSeveralMistakesTheFirstIsAlwaysTheSame(t *testing.T) {
+	e := small(3, 20, 150)
+	o := Options{Lies: map[string]float64{"b": 1, "a": 1, "db0j1": -1}, Leave: map[string]float64{"c": 1}}
+	const jobs = "job,workload_type,slo_type,slo,utility_shape,trace_scale,weight\na,x,latency,?,linear,?,?\n"
+	for range 50 {
+		if err := o.Validate(e); err == nil || !strings.Contains(err.Error(), "lie a: no such job") {
+			t.Fatal(err)
+		}
+		if _, err := ReadJobs(strings.NewReader(jobs), "jobs.csv"); err == nil || !strings.Contains(err.Error(), "slo is") {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAnObjectiveOfTheOperatorsIsWhatItIsWorthToIt(t *testing.T) {
+	e := small(3, 10, 8) // too few for any of them
+	own := welfare.Own{Title: "sum(weight * u)", Scale: 1}
+	units := func(favourite int) []float64 {
+		x := experiment(e, own.Name())
+		x.Policies, x.Online = []planner.Policy{own}, Online{Step: 50}
+		worths := make([]func(float64) float64, 3)
+		for i := range worths {
+			worths[i] = func(p float64) float64 {
+				if i != favourite {
+					return 0
+				}
+				return min(p/e.Jobs[i].SLO, 1)
+			}
+		}
+		x.Online.Worths = map[string][]func(float64) float64{own.Name(): worths}
+		out, err := x.Play()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out[0].Runs[0].Utility
+	}
+	for i := range 3 {
+		got, other := units(i), units((i+1)%3)
+		if got[i] <= other[i] {
+			t.Errorf("job %d has utility %v as all that counts, else %v", i, got[i], other[i])
+		}
+	}
+}
+
+func TestThePublishedTreeLearnsWithConstantsOfTheProfile(t *testing.T) {
+	e := small(4, 40, 160)
+	x := experiment(e, "social", "resource-fair")
+	x.Online.Learner = PublishedTree
+	out, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	learnt, fair := Summarize(e, &out[0]), Summarize(e, &out[1])
+	if learnt.Last.Social < fair.Last.Social+0.02 || len(learnt.Coverage) != 4 {
+		t.Errorf("social welfare at the end: %.3f, %.3f without feedback; coverage %v", learnt.Last.Social, fair.Last.Social, learnt.Coverage)
+	}
+	// It takes whatever a profile can be.
+	for _, p := range []*Profile{{X: []float64{0, 1e-12}, P: []float64{0, 1e15}}, {X: []float64{1, 1e15}, P: []float64{0, 1e-300}}} {
+		if err := p.validate("p"); err != nil {
+			t.Fatal(err)
+		}
+		PublishedTree(p)
+	}
+}
+
+func TestExtraNoiseLowersWhatFractionsNearOneReport(t *testing.T) {
+	e := small(3, 1, 300)
+	if err := e.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	const seeds = 400
+	bias := make([]float64, 3)
+	for seed := range uint64(seeds) {
+		w := newWorld(e, Options{Noise: 0.2}, seed)
+		w.begin(0, []int{100, 100, 100})
+		truths, reports := make([]truth, 3), make([]Report, 3)
+		w.window(0, truths, reports)
+		for i := range reports {
+			bias[i] += (reports[i].Performance/truths[i].performance - 1) / seeds
+		}
+	}
+	// E[min(1, 1 + 0.2 z)] = 1 - 0.2/√(2π).
+	if want := -0.2 / math.Sqrt(2*math.Pi); math.Abs(bias[0]-want) > 0.02 || math.Abs(bias[2]) > 0.03 {
+		t.Errorf("reports are off by %.3f, want %.3f for a fraction near 1 and 0 for a rate", bias, want)
 	}
 }
 

@@ -17,9 +17,10 @@ type Summary struct {
 	// Last is the score over the last third: 60 of 180 rounds.
 	Last Score `json:"last_rounds"`
 	// Coverage is, per workload, the share of the true curve inside the band
-	// at the end; empty for a policy that learns no curve.
+	// at the end; without those of which no report came, so empty for a policy
+	// that learns no curve.
 	Coverage map[string]float64 `json:"coverage"`
-	// Utility and Allocation are the means per workload.
+	// Utility and Allocation are the means per workload that was there.
 	Utility    map[string]float64 `json:"utility"`
 	Allocation map[string]float64 `json:"allocation"`
 	// Compute is the time of a decision, Learn that of a round's reports.
@@ -27,7 +28,8 @@ type Summary struct {
 	Learn   Times `json:"learn_ms"`
 	// ByRound is the course of the scores, for drawing.
 	ByRound Course `json:"by_round"`
-	// StdErr is the standard error over the seeds of each figure; 0 for one.
+	// StdErr is the standard error over the seeds of each figure; empty for
+	// one seed, which tells nothing of it.
 	StdErr map[string]float64 `json:"stderr"`
 }
 
@@ -48,7 +50,10 @@ func Summarize(e *Environment, o *Outcome) Summary {
 			v[i] = of(r)
 		}
 		stat := sim.StatOf(v)
-		*to, s.StdErr[name] = stat.Mean, stat.StdErr
+		*to = stat.Mean
+		if len(v) > 1 {
+			s.StdErr[name] = stat.StdErr
+		}
 	}
 	for prefix, f := range map[string]struct {
 		to *Score
@@ -75,14 +80,23 @@ func Summarize(e *Environment, o *Outcome) Summary {
 }
 
 func (s *Summary) perJob(e *Environment, o *Outcome) {
-	n := float64(len(o.Runs))
 	for i := range e.Jobs {
-		name := e.Jobs[i].Name
-		for _, r := range o.Runs {
-			s.Utility[name] += r.Utility[i] / n
-			s.Allocation[name] += r.Allocation[i] / n
-			if r.Coverage != nil {
-				s.Coverage[name] += r.Coverage[i] / n
+		for _, f := range []struct {
+			to map[string]float64
+			of func(r *Run) []float64
+		}{
+			{s.Utility, func(r *Run) []float64 { return r.Utility }},
+			{s.Allocation, func(r *Run) []float64 { return r.Allocation }},
+			{s.Coverage, func(r *Run) []float64 { return r.Coverage }},
+		} {
+			var known []float64
+			for _, r := range o.Runs {
+				if v := f.of(r); v != nil && !math.IsNaN(v[i]) {
+					known = append(known, v[i])
+				}
+			}
+			for _, v := range known {
+				f.to[e.Jobs[i].Name] += v / float64(len(known))
 			}
 		}
 	}

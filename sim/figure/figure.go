@@ -40,8 +40,19 @@ type Series struct {
 const (
 	width  = 9 * vg.Inch
 	height = 4.5 * vg.Inch
-	margin = 1.8 * vg.Inch
+	// edge is free on all sides.
+	edge = 0.08 * vg.Inch
 )
+
+// margin is the width of the legend beside the plot: a viewer may draw its
+// longest name in a font that is a quarter wider.
+func (c *Chart) margin(p *plot.Plot) vg.Length {
+	widest := vg.Length(0)
+	for i := range c.Series {
+		widest = max(widest, p.Legend.TextStyle.Width(c.Series[i].Name))
+	}
+	return 1.25*widest + p.Legend.ThumbnailWidth + 0.4*vg.Inch
+}
 
 // palette is that of Okabe and Ito.
 func palette(i int) color.Color {
@@ -77,9 +88,9 @@ func (c *Chart) end(p *plot.Plot, w io.Writer) error {
 	}
 	canvas := vgsvg.New(width, height)
 	// The legend is beside the plot, where it covers nothing.
-	whole, legend := draw.New(canvas), p.Legend
+	whole, legend, margin := draw.New(canvas), p.Legend, c.margin(p)
 	p.Legend = plot.NewLegend()
-	p.Draw(draw.Crop(whole, 0, -margin, 0, 0))
+	p.Draw(draw.Crop(whole, edge, -margin, edge, -edge))
 	legend.Draw(draw.Crop(whole, width-margin+8, 0, 0, -0.4*vg.Inch))
 	if _, err := canvas.WriteTo(w); err != nil {
 		return fmt.Errorf("draw %s: %w", c.Title, err)
@@ -116,6 +127,7 @@ func (c *Chart) Lines(w io.Writer) error {
 // Points writes each series as points with labels.
 func (c *Chart) Points(w io.Writer) error {
 	p := c.begin()
+	var all tags
 	for i := range c.Series {
 		s := &c.Series[i]
 		dots, err := plotter.NewScatter(s.points())
@@ -125,21 +137,12 @@ func (c *Chart) Points(w io.Writer) error {
 		dots.GlyphStyle = draw.GlyphStyle{Color: palette(i), Radius: 3.5, Shape: draw.CircleGlyph{}}
 		p.Add(dots)
 		p.Legend.Add(s.Name, dots)
-		if s.Labels == nil {
-			continue
+		if s.Labels != nil {
+			all.at, all.names = append(all.at, s.points()...), append(all.names, s.Labels...)
 		}
-		labels, err := plotter.NewLabels(plotter.XYLabels{XYs: s.points(), Labels: s.Labels})
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", c.Title, err)
-		}
-		for k := range labels.TextStyle {
-			labels.TextStyle[k].Font = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, 8)
-		}
-		labels.Offset = vg.Point{X: 6, Y: -3}
-		p.Add(labels)
 	}
+	p.Add(&all)
 	p.X.Padding, p.Y.Padding = 6, 6
-	p.X.Max += 0.12 * (p.X.Max - p.X.Min) // room for the last label
 	return c.end(p, w)
 }
 
@@ -148,7 +151,7 @@ func (c *Chart) Points(w io.Writer) error {
 func (c *Chart) Bars(w io.Writer) error {
 	p := c.begin()
 	n := max(len(c.Series), 1)
-	wide := (width - margin - 1.2*vg.Inch) / vg.Length(max(len(c.Names), 1)*(n+1))
+	wide := (width - c.margin(p) - 1.2*vg.Inch) / vg.Length(max(len(c.Names), 1)*(n+1))
 	for i := range c.Series {
 		b, err := plotter.NewBarChart(plotter.Values(c.Series[i].Y), wide)
 		if err != nil {

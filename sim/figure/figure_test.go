@@ -8,6 +8,11 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
 )
 
 // parse checks that b is XML, and returns its text.
@@ -49,6 +54,44 @@ func TestWhatIsNoNumberIsAnError(t *testing.T) {
 	c := Chart{Title: "x", Series: []Series{{Name: "a", Y: []float64{1, math.NaN()}}}}
 	if err := c.Lines(io.Discard); err == nil {
 		t.Error("drawn")
+	}
+}
+
+func TestNamesOfPointsCoverNeitherPointsNorEachOther(t *testing.T) {
+	style := text.Style{Handler: plot.DefaultTextHandler, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, 8)}
+	within := vg.Rectangle{Max: vg.Point{X: 500, Y: 300}}
+	var points []vg.Point
+	var names []string
+	for i := range 20 {
+		points = append(points, vg.Point{X: 400 + vg.Length(i%7)*12, Y: 295 - vg.Length(i%3)})
+		names = append(names, strings.Repeat("n", 5+i))
+	}
+	placed := place(points, names, style, within)
+	for i, r := range placed {
+		if r.Max.X > within.Max.X || r.Min.Y < -3 || r.Min.Y > within.Max.Y {
+			t.Errorf("name %d at %v", i, r)
+		}
+		for j, other := range placed {
+			if i != j && overlap(r, other) {
+				t.Errorf("names %d and %d: %v and %v", i, j, r, other)
+			}
+			if p := points[j]; p.X > r.Min.X && p.X < r.Max.X && p.Y > r.Min.Y && p.Y < r.Max.Y {
+				t.Errorf("name %d covers point %d", i, j)
+			}
+		}
+	}
+	if alone := place(points[:1], []string{"one"}, style, within)[0]; alone.Min.X-points[0].X > 10 || alone.Min.Y > points[0].Y || alone.Max.Y < points[0].Y {
+		t.Errorf("a name alone is at %v, its point at %v", alone, points[0])
+	}
+}
+
+func TestTheLegendHasRoomForItsLongestName(t *testing.T) {
+	for _, name := range []string{"njc", "egalitarian: egalitarian and more"} {
+		c := Chart{Series: []Series{{Name: name, Y: []float64{1, 2}}}}
+		p := c.begin()
+		if room, need := c.margin(p), p.Legend.TextStyle.Width(name); room < 1.25*need || room > 2*need+1.2*vg.Inch {
+			t.Errorf("%q: %v for %v", name, room, need)
+		}
 	}
 }
 
