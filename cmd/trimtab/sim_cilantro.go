@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -249,8 +250,10 @@ func (c *simCilantroCmd) environment() (*cilantro.Environment, error) {
 		return e, nil
 	case strings.HasPrefix(err.Error(), "environment: "), strings.HasPrefix(err.Error(), "trace: "):
 		return nil, simHint(err)
+	case strings.Contains(err.Error(), "no profile of"):
+		return nil, hint(err, "there are profiles of %s; --data DIR takes profile_TYPE.csv of other types", strings.Join(slices.Sorted(maps.Keys(e.Profiles)), ", "))
 	}
-	return nil, hint(err, "every job needs a name of its own and a workload_type that --data, or the built-in environment, has a profile of")
+	return nil, err
 }
 
 // files reads what is given into e, and names e after it.
