@@ -10,7 +10,7 @@
 //
 // where p̄ is the mean and p̂ the upper bound of the performance at the load's
 // upper bound, and o the optimism: for social welfare, where hope pays for
-// exploration, 0.95, and 0.8 once much is known; 0.3 and then 0.1 for egalitarian
+// exploration, 0.95, and 0.6 once much is known; 0.3 and then 0.1 for egalitarian
 // and 0.1 for Nash welfare, where it is paid by the worst off. On a true curve, whose bounds are
 // one, these are the oracles. For social welfare and the operator's sum, hope
 // goes no further than p̄ + p̂/4: a bound says little where nothing was tried, and

@@ -22,7 +22,7 @@ func TestWhatTheBandCannotTellIsHeld(t *testing.T) {
 			w := &p.Workloads[j]
 			b := w.Curve.Eval(float64(w.Current) * p.Unit)
 			width := w.Utility(b.Upper) - w.Utility(b.Lower)
-			doubt := map[int]float64{0: 0, 480: 0.5 * (1 - 0.875), 10_000: 1 - 0.8}[w.Reports] * width / 2
+			doubt := map[int]float64{0: 0, 480: 0.5 * (1 - 0.775), 10_000: 1 - 0.6}[w.Reports] * width / 2
 			before := int64(math.MinInt64)
 			for k := 0; k <= 12; k++ {
 				want := 0.0

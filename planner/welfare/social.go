@@ -16,10 +16,10 @@ type Social struct {
 	// Default 0.95; negative: 0, the mean alone.
 	Optimism float64
 	// Settled is the weight once much is known: the weight falls to it between
-	// 240 and 720 reports, and is back when a learner forgets. Default 0.8, at
+	// 240 and 720 reports, and is back when a learner forgets. Default 0.6, at
 	// most Optimism. The configuration has no key for it: who wants another
 	// course of hope sets the optimism itself, which then holds throughout
-	// where it is at most 0.8.
+	// where it is at most 0.6.
 	Settled float64
 	// MoveCost is what moving as many units as there are costs, in mean
 	// utility, >= 0: one unit costs MoveCost/Units of it. 0.05 is .001 of one
@@ -42,7 +42,7 @@ func (s Social) reading() reading { return hopeful(s.Optimism, s.Settled) }
 // hopeful is the reading where hope pays for exploration.
 func hopeful(optimism, settled float64) reading {
 	from := optimismOf(optimism, 0.95)
-	how := settling(from, math.Min(from, optimismOf(settled, 0.8)))
+	how := settling(from, math.Min(from, optimismOf(settled, 0.6)))
 	how.holds, how.of, how.limited = true, hope, true
 	return how
 }
