@@ -247,7 +247,7 @@ func (p *application) estimate(now time.Time, w *workload, hold string) *trimtab
 func (p *application) section(i int, x []float64, load float64) *trimtab.Curve {
 	w := p.members[i]
 	c := &trimtab.Curve{Load: load, Level: p.config.Level}
-	grid := p.grid(w, math.Exp(x[i])*load)
+	grid, here := grid(w, math.Exp(x[i])*load)
 	at := make([]float64, len(grid))
 	for j, a := range grid {
 		at[j] = math.Log(a / load)
@@ -255,8 +255,6 @@ func (p *application) section(i int, x []float64, load float64) *trimtab.Curve {
 	target := p.target()
 	performance := func(y float64) float64 { return target * math.Exp(math.Min(-y, 60)) }
 	bands := p.vector.Section(x, i, at)
-	here, _ := slices.BinarySearch(at, x[i])
-	here = min(here, len(bands)-1)
 	for j := here + 1; j < len(bands); j++ {
 		bands[j] = lowered(bands[j], bands[j-1].Mean)
 	}
@@ -283,17 +281,19 @@ func raised(b trimtab.Band, least float64) trimtab.Band {
 	return b
 }
 
-// grid is from w's least to its most, the same share apart, with what it has.
-func (p *application) grid(w *workload, now float64) []float64 {
+// grid is from w's least to its most, the same share apart, with what it has,
+// which is at here.
+func grid(w *workload, now float64) (out []float64, here int) {
 	low := math.Max(w.Min, w.Max/1000)
 	ratio := math.Log(w.Max / low)
-	out := make([]float64, gridKnots, gridKnots+1)
+	out = make([]float64, gridKnots, gridKnots+1)
 	for i := range out {
 		out[i] = low * math.Exp(ratio*float64(i)/(gridKnots-1))
 	}
 	out[gridKnots-1] = w.Max
-	if i, found := slices.BinarySearch(out, now); !found {
-		out = slices.Insert(out, i, now)
+	here, found := slices.BinarySearch(out, now)
+	if !found {
+		out = slices.Insert(out, here, now)
 	}
-	return out
+	return out, here
 }

@@ -21,7 +21,9 @@ type shop struct {
 	now   time.Time
 	has   map[string]float64
 	spans bool
-	last  []trimtab.Value
+	// odd makes more for db slower: a percent of it takes so many more.
+	odd  float64
+	last []trimtab.Value
 }
 
 // needs are what members have to have: a visit takes T = 10 ms / (1 − need/has),
@@ -38,7 +40,7 @@ func (s *shop) latency() float64 {
 	for _, name := range []string{"db", "front", "search"} {
 		total += rate(name) / shopLoad * s.sojourn(name)
 	}
-	return total
+	return total * math.Pow(s.has["db"]/5, s.odd)
 }
 
 func newShop(t *testing.T, spans bool) *shop {
@@ -168,6 +170,20 @@ func TestSpansTellAfterOneReportWhoIsShort(t *testing.T) {
 	}
 	if m := with.estimate("db").Model; !strings.Contains(m, "sojourn") {
 		t.Errorf("model %s", m)
+	}
+}
+
+func TestTheCurveOfAMemberDoesNotFallEvenIfMoreOfItWasSlower(t *testing.T) {
+	s := newShop(t, false)
+	s.odd = 2
+	s.try(27)
+	for name := range needs() {
+		knots := s.estimate(name).Curve.Knots
+		for i := 1; i < len(knots); i++ {
+			if a, b := &knots[i-1], &knots[i]; b.Mean < a.Mean {
+				t.Errorf("%s: %v at %v, %v at %v", name, a.Mean, a.Allocation, b.Mean, b.Allocation)
+			}
+		}
 	}
 }
 

@@ -18,11 +18,14 @@
 // What wanders, w, is what no allocation explains and lasts a while: machines
 // that warm up. Reports of one vector are one point, whose newest weigh most; at
 // most Config.Points points are kept: the newest half, and of what is older that
-// which has nothing newer beside it. Scale s² and noise are the likeliest, given
-// a guess of both: allocations that are tried seldom repeat. What is far above
-// the least of the newest is not told apart (Config.Ceiling): a queue that stands
-// for minutes would drown all else. An update costs O(Points³), a mean O(Points),
-// a bound O(Points²).
+// which has nothing newer beside it. Noise is one of seven parts of s², since
+// allocations that are tried seldom repeat. For each part s² is the likeliest
+// together with a guess of it, which counts as four reports; the part is the one
+// with which reports and a guess of the noise are likeliest at its s², where the
+// guess of s² counts no more. What is far above the least of the newest says no
+// more than that it is at least that far (Config.Ceiling): a queue that stands
+// for minutes would drown all else. An update costs seven factorisations, each
+// O(Points³), a mean O(Points), a bound O(Points²).
 //
 // Source: Cilantro (OSDI'23), sections 4.2 and 6 (kernel ridge regression,
 // Matérn of smoothness 5/2, an upper bound); C. Rasmussen, C. Williams,

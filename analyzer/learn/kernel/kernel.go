@@ -406,7 +406,8 @@ func (v *Vector) fitted() *fit {
 }
 
 // residuals are what points are above the prior and its level, which is that of
-// the points below the ceiling. Nothing counts for more than the ceiling.
+// the points below the ceiling. A point above the ceiling says that it is at
+// least there, and nothing where that was expected.
 func (v *Vector) residuals() (rest []float64, level float64) {
 	ceiling := math.Inf(1)
 	if v.config.Ceiling > 0 {
@@ -427,7 +428,10 @@ func (v *Vector) residuals() (rest []float64, level float64) {
 		}
 	}
 	for i := range rest {
-		rest[i] = math.Min(v.Points[i].Y, ceiling) - math.Min(rest[i]+level, ceiling)
+		expected := rest[i] + level
+		if rest[i] = v.Points[i].Y - expected; v.Points[i].Y > ceiling {
+			rest[i] = math.Max(0, ceiling-expected)
+		}
 	}
 	return rest, level
 }

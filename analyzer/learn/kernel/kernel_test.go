@@ -271,6 +271,40 @@ func TestWhatIsFarAboveTheRestHidesNoDifferenceBelowACeiling(t *testing.T) {
 	}
 }
 
+func TestTheCeilingHidesWhatWasSeenAboveItAlone(t *testing.T) {
+	for _, c := range []struct{ ceiling, seen, want float64 }{{0, 0.5, 0.5}, {1, 0.5, 0.5}, {0, 3, 3}, {1, 3, 5}} {
+		v := must(t, Config{Dimensions: 2, Level: 0.9, Ceiling: c.ceiling})
+		bad := []float64{-8, 0}
+		if err := v.Expect(func(x []float64) float64 { return 5 * x[0] / bad[0] }, []float64{1, 1}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			_ = v.Observe([]float64{0, float64(i) / 10}, 0)
+		}
+		for range 12 {
+			_ = v.Observe(bad, c.seen)
+		}
+		if m := v.Mean(bad); math.Abs(m-c.want) > 0.25 {
+			t.Errorf("ceiling %v: %.2f is expected where 5 was and %v was seen twelve times, want %v", c.ceiling, m, c.seen, c.want)
+		}
+	}
+}
+
+// What was far below does not hide what is told apart now.
+func TestTheCeilingFollowsTheNewestReports(t *testing.T) {
+	v := must(t, Config{Dimensions: 1, Level: 0.9, Points: 40, Ceiling: 1})
+	for i := range 60 {
+		x, y := float64(i%10)/5, 0.0
+		if i >= 10 {
+			x, y = 4+x, 3-0.5*x
+		}
+		_ = v.Observe([]float64{x}, y)
+	}
+	if d := v.Mean([]float64{4.2}) - v.Mean([]float64{5.6}); math.Abs(d-0.7) > 0.1 {
+		t.Errorf("%.2f between what was seen 0.7 apart", d)
+	}
+}
+
 func TestWhatIsFarFromAllElseIsKept(t *testing.T) {
 	v := must(t, Config{Dimensions: 2, Level: 0.9, Points: 10})
 	far := []float64{-3, -3}
