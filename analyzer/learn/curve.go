@@ -20,18 +20,18 @@ const (
 )
 
 // CurveOf returns what l knows at the given load (requests/s, > 0) for
-// allocations from min to max (0 <= min < max, in the pool's unit), as data
-// for the planner, or nil when l holds no report or an argument is out of
-// range. Level is the level that l's bounds hold at.
+// allocations from min to max (0 <= min < max, max >= Least, in the pool's
+// unit), as data for the planner, or nil when l holds no report or an argument
+// is out of range. Level is the level that l's bounds hold at.
 //
 // l is asked where it bends, when it is [Bending] and says where, and between
-// as often as its answers are off a line, at most at about a thousand
-// allocations that are the same share apart, since learners resolve ratios of
-// allocations. Bounds are made non-decreasing in the allocation, as the
-// performance is, unless l is [Falling] and says that it falls. Of these points
-// at most trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
+// as often as its answers are off a line, at about two thousand allocations at
+// most, since learners resolve ratios of allocations. Bounds are made
+// non-decreasing in the allocation, as the performance is, unless l is
+// [Falling] and says that it falls. Of these points at most trimtab.MaxKnots
+// stay, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
-	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min
+	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min && max >= Least
 	if !finite || !(level > 0 && level < 1) || l.Reports() == 0 {
 		return nil
 	}
@@ -95,8 +95,10 @@ func (r *reading) all() {
 // halve takes what is needed after p, up to q.
 func (r *reading) halve(p, q *trimtab.Knot) {
 	rise, ratio := apart(&p.Band, &q.Band), q.Allocation/p.Allocation
-	if ratio > r.finest && (r.falls || rise > r.off) {
-		k := r.at(math.Sqrt(p.Allocation * q.Allocation))
+	// Half way, as a ratio; there is nothing between neighbouring numbers.
+	half := p.Allocation * math.Sqrt(ratio)
+	if ratio > r.finest && half > p.Allocation && half < q.Allocation && (r.falls || rise > r.off) {
+		k := r.at(half)
 		t := (k.Allocation - p.Allocation) / (q.Allocation - p.Allocation)
 		line := trimtab.Band{Lower: p.Lower + t*(q.Lower-p.Lower), Mean: p.Mean + t*(q.Mean-p.Mean), Upper: p.Upper + t*(q.Upper-p.Upper)}
 		if apart(&k.Band, &line) > r.off || ratio > r.near && rise > steep/fine*r.off {

@@ -116,3 +116,19 @@ func TestACurveHasTheStepsWhereTheLearnerSaysThatTheyAre(t *testing.T) {
 		}
 	}
 }
+
+func TestACurveBetweenNeighbouringNumbersHasAnEnd(t *testing.T) {
+	for _, x := range []struct{ least, most float64 }{
+		{4, math.Nextafter(math.Nextafter(4, 5), 5)}, {4, 4 * (1 + 1e-14)}, {1e-13, 1e-12}, {1e200, 1e202},
+	} {
+		k := &known{at: func(a float64) trimtab.Band {
+			if a > x.least {
+				return trimtab.Band{Lower: 1, Mean: 1, Upper: 1}
+			}
+			return trimtab.Band{}
+		}}
+		if c := learn.CurveOf(k, 1, x.least, x.most, 0.9); c == nil || c.Validate() != nil || k.asked > 2100 {
+			t.Errorf("from %v to %v: %+v, asked %d times", x.least, x.most, c, k.asked)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func (f *Forecaster) Skip(n int) {
 		return
 	}
 	s := &f.state
-	s.Gap = min(s.Gap, MaxHorizon) + n
+	s.Gap = min(s.Gap, MaxHorizon) + min(n, MaxHorizon)
 	for i, m := range f.models {
 		m.Skip(n)
 		if s.Gap >= s.Horizon {

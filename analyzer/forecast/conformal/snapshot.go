@@ -3,6 +3,7 @@ package conformal
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/num"
@@ -60,7 +61,7 @@ func (f *Forecaster) Restore(b []byte) error {
 // check refuses what see could not have made.
 func (s *state) check(models int) error {
 	pending := min(s.Seen, s.Horizon)
-	if len(s.Trackers) != models || s.Used < 0 || s.Gap < 0 || s.Used >= models || len(s.Y) > window+max(window, s.Horizon) || len(s.Y) < min(s.Seen, max(window, s.Horizon)) || s.Seen < len(s.Y) ||
+	if len(s.Trackers) != models || s.Used < 0 || s.Gap < 0 || s.Gap > 2*MaxHorizon || s.Seen > math.MaxInt32 || s.Used >= models || len(s.Y) > window+max(window, s.Horizon) || len(s.Y) < min(s.Seen, max(window, s.Horizon)) || s.Seen < len(s.Y) ||
 		!(s.Miss >= least && s.Miss <= most) || !(s.Square >= 0 && s.Square <= Greatest) {
 		return trimtab.Invalidf("state: %d trackers, model %d, %d of %d reports, aim %v, error %v", len(s.Trackers), s.Used, len(s.Y), s.Seen, s.Miss, s.Square)
 	}

@@ -132,7 +132,7 @@ func at(sorted []float32, rank float64) float64 {
 
 // check refuses what judge could not have made.
 func (t *tracker) check(c *Config) error {
-	if len(t.Base) != len(t.Bound) || len(t.Base) > c.Horizon || len(t.Scores) > capacity(c.Horizon) || t.Judged < 0 || !(t.Loss >= 0) {
+	if len(t.Base) != len(t.Bound) || len(t.Base) > c.Horizon || len(t.Scores) > capacity(c.Horizon) || t.Judged < 0 || t.Judged > math.MaxInt32 || !(t.Loss >= 0) {
 		return trimtab.Invalidf("tracker: %d and %d pending, %d scores, loss %v of %d", len(t.Base), len(t.Bound), len(t.Scores), t.Loss, t.Judged)
 	}
 	for _, s := range t.Scores {

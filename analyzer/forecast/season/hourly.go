@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// minutes is how many bins an hour has: what starts by the clock starts with
-	// a minute.
+	// minutes is how many bins an hour has: the clock's own, but for where the
+	// first report lay in its minute.
 	minutes = 60
 	// around is how many bins on each side make the level that a bin is held
 	// against.
@@ -30,12 +30,16 @@ const (
 //
 //	season = S max(0, 1 − 4 Var S / S²),  S ← S + p (y − level − S)
 //
-// with p = 1, 1/2, 1/3 in the first periods and 0.3 then. Make one with
-// [NewHourly].
+// with p = 1, 1/2, 1/3 in the first periods and 0.3 then. An hour has a whole
+// number of reports: where it has not, the season slips by less than half a
+// report an hour, which p follows. Make one with [NewHourly].
 type Hourly struct {
 	period int // in reports
 	state  hours
+	// season is made of the state; again is how many of the coming reports were
+	// seen and learnt before.
 	season [minutes]float64
+	again  int
 }
 
 // hours is all of an Hourly.
@@ -92,6 +96,8 @@ func (m *Hourly) advance() {
 	bin := m.bin(s.Phase)
 	s.Phase = wrap(s.Phase+1, m.period)
 	s.Seen = min(s.Seen+1, math.MaxInt32)
+	again := m.again > 0
+	m.again = max(0, m.again-1)
 	if m.bin(s.Phase) == bin {
 		return
 	}
@@ -103,7 +109,7 @@ func (m *Hourly) advance() {
 	if s.Recent = append(s.Recent, mean); len(s.Recent) > 2*around+1 {
 		s.Recent = slices.Delete(s.Recent, 0, 1)
 	}
-	if len(s.Recent) == 2*around+1 {
+	if len(s.Recent) == 2*around+1 && !again {
 		m.learn(wrap(bin-around, minutes))
 	}
 }
@@ -148,7 +154,8 @@ func (m *Hourly) shrink() {
 	}
 }
 
-// Skip moves the phase on by n, over bins of which nothing is known, or back.
+// Skip moves the phase on by n, over bins of which nothing is known, or back to
+// reports that come again.
 func (m *Hourly) Skip(n int) {
 	s := &m.state
 	if n >= 0 && n < m.period {
@@ -158,8 +165,9 @@ func (m *Hourly) Skip(n int) {
 		return
 	}
 	s.Sum, s.Count, s.Recent = 0, 0, s.Recent[:0]
-	s.Phase = wrap(s.Phase+n, m.period)
-	s.Seen = min(s.Seen+max(0, n), math.MaxInt32)
+	s.Phase = wrap(s.Phase+n%m.period, m.period)
+	s.Seen = min(s.Seen+min(max(0, n), math.MaxInt32), math.MaxInt32)
+	m.again = max(0, -n)
 }
 
 // Ready is true after the first hour.
@@ -189,11 +197,11 @@ func (m *Hourly) Clone() conformal.Model {
 // State is for snapshots.
 func (m *Hourly) State() any { return &m.state }
 
-// Check refuses what See could not have made.
+// Check refuses what See could not have made, and makes the season of the rest.
 func (m *Hourly) Check() error {
 	s := &m.state
 	if len(s.Bins) != minutes || len(s.Share) != minutes || len(s.Recent) > 2*around+1 || s.Phase < 0 || s.Phase >= m.period ||
-		s.Seen < 0 || s.Held < 0 || s.Count < 0 || s.Count > m.period || !(s.Sum >= 0 && s.Sum <= 1e20) || !(s.Noise >= 0 && s.Noise <= 1e32) {
+		!counts(s.Seen) || !counts(s.Held) || s.Count < 0 || s.Count > m.period || !(s.Sum >= 0 && s.Sum <= 1e20) || !(s.Noise >= 0 && s.Noise <= 1e32) {
 		return trimtab.Invalidf("hourly season: %d bins, phase %d of %d after %d reports", len(s.Bins), s.Phase, m.period, s.Seen)
 	}
 	for i, v := range s.Bins {

@@ -137,9 +137,9 @@ func (m *Model) advance(n int) {
 func (m *Model) Skip(n int) {
 	s := &m.state
 	s.Sum, s.Count = 0, 0
-	s.Phase = wrap(s.Phase+n, m.period)
+	s.Phase = wrap(s.Phase+n%m.period, m.period)
 	if n > 0 {
-		s.Seen = min(s.Seen+n, math.MaxInt32)
+		s.Seen = min(s.Seen+min(n, math.MaxInt32), math.MaxInt32)
 	}
 }
 
@@ -174,7 +174,7 @@ func (m *Model) State() any { return &m.state }
 // Check refuses what See could not have made.
 func (m *Model) Check() error {
 	s := &m.state
-	if len(s.Bins) != min(m.bins, m.period) || s.Phase < 0 || s.Phase >= m.period || s.Seen < 0 ||
+	if len(s.Bins) != min(m.bins, m.period) || s.Phase < 0 || s.Phase >= m.period || !counts(s.Seen) ||
 		s.Count < 0 || s.Count > m.period || !(s.Sum >= 0 && s.Sum <= 1e20) {
 		return trimtab.Invalidf("season: %d bins, phase %d of %d after %d reports", len(s.Bins), s.Phase, m.period, s.Seen)
 	}

@@ -47,9 +47,12 @@ func (t *track) best() float64 {
 // check refuses what follow could not have made.
 func (t *track) check() error {
 	for i, l := range t.Level {
-		if !(math.Abs(l) <= 1e16 && t.Square[i] >= 0) || t.Tried < 0 {
+		if !(math.Abs(l) <= 1e16 && t.Square[i] >= 0) || !counts(t.Tried) {
 			return trimtab.Invalidf("season: level %v, error %v after %d reports", l, t.Square[i], t.Tried)
 		}
 	}
 	return nil
 }
+
+// counts reports whether n is what a counter here can have come to.
+func counts(n int) bool { return n >= 0 && n <= math.MaxInt32 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -192,6 +193,52 @@ func TestNoiseOfNumbersIsEstimatedFromTheReports(t *testing.T) {
 	}
 	if quiet, loud := width(0.01), width(0.2); loud < 3*quiet || quiet > 0.1 {
 		t.Errorf("relative width %v with 1%% noise, %v with 20%%", quiet, loud)
+	}
+}
+
+// numbers are reports of a rate at a constant load, with a step.
+func numbers(t *testing.T) *gp.Process {
+	l, r := process(), rand.New(rand.NewPCG(8, 2))
+	for range 2000 {
+		a := 10 * math.Exp2(3*r.Float64())
+		v := 100 + a
+		if a > 30 {
+			v += 50
+		}
+		if err := l.Observe(learn.Observation{Allocation: a, Load: 2, Performance: v * (1 + 0.02*r.NormFloat64())}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+func TestACurveIsStraightOverTheLogarithmBetweenItsBends(t *testing.T) {
+	l := numbers(t)
+	at := l.Bends(2)
+	slices.Sort(at)
+	if len(at) < 100 || at[0] < 9.9 || at[len(at)-1] > 80.1 {
+		t.Fatalf("%d bends from %v to %v", len(at), at[0], at[len(at)-1])
+	}
+	for i := 1; i < len(at); i++ {
+		p, q := l.Predict(at[i-1], 2).Mean, l.Predict(at[i], 2).Mean
+		for _, share := range []float64{0.25, 0.5, 0.75} {
+			a := at[i-1] * math.Pow(at[i]/at[i-1], share)
+			if got, want := l.Predict(a, 2).Mean, p+share*(q-p); math.Abs(got-want) > 1e-6*want {
+				t.Errorf("between %v and %v: %v, want %v", at[i-1], at[i], got, want)
+			}
+		}
+	}
+}
+
+func TestALittleLessThanWasEverTriedIsThoughtToHurtLittle(t *testing.T) {
+	l := numbers(t)
+	least := slices.Min(l.Bends(2))
+	mean := l.Predict(least, 2).Mean
+	for octaves, share := range map[float64]float64{0.1: 0.9965, 0.5: 0.917, 1: 0.7071, 2: 0.25} {
+		b := l.Predict(least*math.Exp2(-octaves), 2)
+		if math.Abs(b.Mean/mean-share) > 5e-3 || b.Lower != 0 {
+			t.Errorf("%v octaves below: %+v, %v of what it was, want %v and nothing for certain", octaves, b, b.Mean/mean, share)
+		}
 	}
 }
 

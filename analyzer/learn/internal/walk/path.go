@@ -55,7 +55,7 @@ func (s Steepness) Estimate(gap []Gap, leaf []Leaf, top float64) {
 		a, b, g := &leaf[i], &leaf[i+1], &gap[i]
 		d := b.Y - a.Y
 		g.Octaves = max(b.X-a.X, narrow)
-		g.rise, g.told = d*d-a.R-b.R, told(prior*g.Octaves, a.R+b.R)
+		g.rise, g.told = d*d-a.R-b.R, shareOf(prior*g.Octaves, a.R+b.R)
 	}
 	all := tally{prior: prior, rise: prior * wanderOctaves, octaves: wanderOctaves}
 	all.pool(leaf)
@@ -74,11 +74,11 @@ func (s Steepness) Estimate(gap []Gap, leaf []Leaf, top float64) {
 	}
 }
 
-// told is the share of a walk's variance in what is seen of it with noise.
-func told(walk, noise float64) float64 { return walk / (walk + noise) }
+// shareOf is the walk's share of the variance of a rise that is seen with noise.
+func shareOf(walk, noise float64) float64 { return walk / (walk + noise) }
 
 // tally adds up squared rises beyond the noise, and the octaves they are over,
-// each as far as it is told.
+// each by the walk's share of it: what drowns in noise tells little.
 type tally struct{ prior, rise, octaves float64 }
 
 // pool adds the rise from the left half of the bins to the right one, and those
@@ -94,8 +94,7 @@ func (t *tally) pool(leaf []Leaf) (x, y, r float64) {
 	x2, y2, r2 := t.pool(leaf[half:])
 	noise := r + r2
 	d, octaves := y2-y, max(x2-x, narrow)
-	w := told(t.prior*octaves, noise)
-	w *= w
+	w := shareOf(t.prior*octaves, noise)
 	t.rise += w * (d*d - noise)
 	t.octaves += w * octaves
 	share := 0.5

@@ -148,8 +148,8 @@ func TestARiseThatNoiseExplainsIsNoStepByItself(t *testing.T) {
 	}
 }
 
-// The rise from bin to bin is a third of its noise; over all of them, it is six
-// times that.
+// The rise from bin to bin is a third of its noise; over all of them, it is
+// seven times that.
 func TestASlopeIsSeenThroughNoiseInWhichEveryStepOfItDrowns(t *testing.T) {
 	const slope, noise, runs = 0.5, 0.075, 400
 	flat := 0
@@ -168,6 +168,24 @@ func TestASlopeIsSeenThroughNoiseInWhichEveryStepOfItDrowns(t *testing.T) {
 	}
 	if flat > runs/50 {
 		t.Errorf("a slope of %v an octave counts as less than a third of that in %d of %d runs", slope, flat, runs)
+	}
+}
+
+func TestBinsThatLieTogetherDoNotMakeEachOtherSteep(t *testing.T) {
+	const noise, runs = 0.05, 200
+	for run := range runs {
+		r := rand.New(rand.NewPCG(uint64(run), 2))
+		leaf := make([]walk.Leaf, 6)
+		for i := range leaf {
+			leaf[i] = walk.Leaf{X: 1e-3 * float64(i), Y: 0.5 + noise*r.NormFloat64(), R: noise * noise}
+		}
+		gap := make([]walk.Gap, len(leaf)-1)
+		walk.Steepness{Telling: 25, Around: 0.75}.Estimate(gap, leaf, 1)
+		for i, g := range gap {
+			if way := g.Wander * g.Octaves; way > noise*noise/4 {
+				t.Fatalf("run %d, gap %d: a walk of variance %.2g on 1e-3 octaves, noise %.2g", run, i, way, noise*noise)
+			}
+		}
 	}
 }
 
