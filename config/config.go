@@ -89,7 +89,7 @@ func (p *Pool) Capacity() float64 { return max(p.CPU, p.Workers) }
 
 // Planning has the parameters of the objectives.
 type Planning struct {
-	// What it costs to move as much as the whole capacity, in mean utility, 0 to 10: less movement for a little less welfare. For social, nash and sum.
+	// What it costs to move as much as the whole capacity, in mean utility, 0 to 10: less movement for a little less welfare. For social, nash and sum; for end-to-end it is a share of the latency, and 0.01 where it is left out.
 	MoveCost float64 `yaml:"move_cost"`
 	// Weight of the upper bound over the mean performance, (0, 1]: hope that pays for exploration. Left out: 0.95 for social and sum, which falls to 0.6 between 240 and 720 reports (what is set here does too where it is above 0.6), 0.3 for egalitarian and min, which falls to 0.1 likewise, 0.1 for nash; njc, resource-fair and drf have their own rule.
 	Optimism float64 `yaml:"optimism"`

@@ -17,6 +17,11 @@ func Default() *Config {
 	return c
 }
 
+// endToEndMoveCost is Planning.MoveCost for EndToEnd, a share of the latency and
+// not of a utility. It is planner/endtoend.DefaultMoveCost, which this package
+// may not import.
+const endToEndMoveCost = 0.01
+
 // zero returns the defaults that do not depend on other settings.
 func zero() *Config {
 	return &Config{

@@ -78,6 +78,9 @@ func Parse(filename string, data []byte) (*Config, error) {
 	}
 	c := zero()
 	d.value("", root, reflect.ValueOf(c).Elem())
+	if c.Objective == EndToEnd && !d.has("planning.move_cost") {
+		c.Planning.MoveCost = endToEndMoveCost
+	}
 	v := validator{decoder: d, config: c}
 	v.run()
 	if len(d.errs) > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/endtoend"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -46,6 +47,38 @@ func TestEveryObjectiveOfTheFileIsAPolicyOfThatName(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func TestWhatAMoveCostsUnlessTheFileSaysSoIsThatOfTheObjective(t *testing.T) {
+	for objective, want := range map[string]float64{"social": 0.05, "nash": 0.05, "sum(u)": 0.05, config.EndToEnd: endtoend.DefaultMoveCost} {
+		for planning, want := range map[string]float64{"entry: web": want, "entry: web, move_cost: 0.05": 0.05, "entry: web, move_cost: 0": 0} {
+			p, err := policyOf(shopWith(t, "objective: "+objective+"\nplanning: {"+planning+"}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := moveCost(p); got != want {
+				t.Errorf("%s, %s: %v, want %v", objective, planning, got, want)
+			}
+		}
+	}
+}
+
+// moveCost is that of a policy that has one, else -1.
+func moveCost(p planner.Policy) float64 {
+	switch p := p.(type) {
+	case endtoend.Policy:
+		return p.MoveCost
+	case welfare.Secured:
+		switch o := p.Objective.(type) {
+		case welfare.Social:
+			return o.MoveCost
+		case welfare.Nash:
+			return o.MoveCost
+		case welfare.Own:
+			return o.MoveCost
+		}
+	}
+	return -1
 }
 
 func TestTheOperatorsObjectiveCountsAShareOfItsMost(t *testing.T) {

@@ -35,5 +35,5 @@
 // The package learns nothing, and knows no interplay of components beyond what
 // the curves have of it: they are drawn anew each round.
 //
-//	p := planner.Config{Policy: endtoend.Policy{MoveCost: 0.05}, …}
+//	p := planner.Config{Policy: endtoend.Policy{MoveCost: endtoend.DefaultMoveCost}, …}
 package endtoend

@@ -20,7 +20,7 @@ type Policy struct {
 	// [0, 1]. Default 0.15; negative: 0, the mean alone.
 	Optimism float64
 	// MoveCost is what moving as many units as there are costs, as a share of
-	// the latency now, >= 0.
+	// the latency now, >= 0; see [DefaultMoveCost].
 	MoveCost float64
 	// LoadWeight is the weight of the load's upper bound over its mean in the
 	// load that is planned for, in (0, 1]. Default 1.
@@ -38,6 +38,9 @@ var (
 	_ planner.Expecter = Policy{}
 	_ planner.Cautious = Policy{}
 )
+
+// DefaultMoveCost is Policy.MoveCost unless the operator says otherwise.
+const DefaultMoveCost = 0.01
 
 const (
 	hope = 0.15

@@ -41,7 +41,7 @@ func newLearning(units int, s Settings, spans bool) (*learning, error) {
 	c := cluster.Config{Start: l.start, Held: map[string]float64{},
 		Analyzer: analyzer.Config{Report: window, Round: window, Settle: -1, Entry: entry},
 		Planner: planner.Config{Pool: "sim", Resource: "cpu", Capacity: float64(units), Unit: 1, Step: stepUnits, Round: window,
-			Policy: endtoend.Policy{MoveCost: 0.01}, Guard: guard.Config{Disabled: true}},
+			Policy: endtoend.Policy{MoveCost: endtoend.DefaultMoveCost}, Guard: guard.Config{Disabled: true}},
 	}
 	most := float64(units - (Count-1)*leastUnits)
 	for i, name := range l.names {
