@@ -54,12 +54,10 @@ type microEnvironment struct {
 
 // Run plays the experiment and prints what came of it.
 func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
-	if len(c.Policy) == 1 && c.Policy[0] == "all" {
-		c.Policy = microservices.PolicyNames()
-	}
+	c.Policy = c.chosen(microservices.PolicyNames())
 	x := &microservices.Experiment{Run: c.Policy, Rounds: c.Rounds, Seeds: c.Seeds, First: c.Seed, Units: c.CPUs,
 		Settings: microservices.Settings{Rate: c.Rate, Speed: c.Speed, Scaling: c.Scaling, Cold: c.Start},
-		Runner:   parallel(ctx, c.Threads), Watch: stopwatch()}
+		Runner:   parallel(ctx, c.Threads), Watch: stopwatch(), Stop: func() bool { return ctx.Err() != nil }}
 	logs, err := c.recorded()
 	if err != nil {
 		return hint(err, "the directory has hotelres_log_propfair.csv and its like, one row per window of 30 s")
@@ -124,7 +122,7 @@ func (a *microAnswer) text(w io.Writer) {
 	rows := [][]string{{"POLICY", "P99 MS", "±", "AFTER START", "LAST HOUR", "ROUNDS TO 1.15 BEST", "SLOWEST SEED", "DECIDE"}}
 	for i := range a.Policies {
 		p := &a.Policies[i]
-		rows = append(rows, []string{p.Policy, fmt.Sprintf("%.0f", p.P99), fmt.Sprintf("%.1f", p.StdErr), fmt.Sprintf("%.0f", p.Warm),
+		rows = append(rows, []string{p.Policy, fmt.Sprintf("%.0f", p.P99), spread(p.StdErr), fmt.Sprintf("%.0f", p.Warm),
 			fmt.Sprintf("%.0f", p.LastHour), reached(p.Rounds), reached(p.Slowest), fmt.Sprintf("%.2g ms", p.Compute)})
 	}
 	table(w, rows)
@@ -147,6 +145,14 @@ func reached(rounds *int) string {
 		return "–"
 	}
 	return fmt.Sprint(*rounds)
+}
+
+// spread is a standard error, or a dash where it is unknown.
+func spread(stderr *float64) string {
+	if stderr == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f", *stderr)
 }
 
 // plot draws the P99 of each window of the first run, and its running mean.

@@ -46,8 +46,9 @@
 // What the P99 alone can reach. With equal shares it is that of clients who give
 // up in the first ten windows, whoever is short: nothing can be learnt from it.
 // Policy first-sight makes the trials of end-to-end until the first P99 that is
-// not, and then has the best static allocation; no learner that makes the same
-// trials can do better over a whole run.
+// not, and then has the best static allocation: over a whole run, no learner that
+// makes these trials and then stays with one allocation can do better. Others may:
+// by trials that end sooner, or by following the machines.
 //
 // Source: Cilantro (OSDI'23), section 7.2, figure 12, and its published logs;
 // Y. Gan et al., "An open-source benchmark suite for microservices" (ASPLOS'19);

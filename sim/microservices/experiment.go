@@ -1,6 +1,7 @@
 package microservices
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,6 +23,9 @@ type Experiment struct {
 	Runner sim.Runner
 	Watch  sim.Watch
 	Done   func()
+	// Stop, when not nil, is asked in every round of a run whether to end
+	// without an answer.
+	Stop func() bool
 
 	static []int
 }
@@ -37,6 +41,11 @@ func (e *UnknownError) Error() string { return fmt.Sprintf("policy %q: unknown",
 
 // Unwrap makes it trimtab.ErrInvalid.
 func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
+// errStopped ends a run that was told to stop.
+var errStopped = errors.New("stopped")
+
+func (x *Experiment) stopped() bool { return x.Stop != nil && x.Stop() }
 
 // Outcome is what came of one policy, per run.
 type Outcome struct {
@@ -88,6 +97,9 @@ func (x *Experiment) Play() ([]Outcome, error) {
 			x.Done()
 		}
 	})
+	if x.stopped() {
+		return nil, fmt.Errorf("run experiment: %w", errStopped) // some runs may not have begun
+	}
 	for _, err := range errs {
 		if err != nil {
 			return nil, err
@@ -143,6 +155,9 @@ func (x *Experiment) play(p policy, o *Outcome, run int) error {
 	p99 := make([]float64, x.Rounds)
 	begin := x.Watch()
 	for r := range p99 {
+		if x.stopped() {
+			return errStopped
+		}
 		report := w.Play(p.next())
 		p99[r] = report.P99
 		if err := p.tell(&report); err != nil {
@@ -161,7 +176,9 @@ type Summary struct {
 	P99      float64 `json:"p99_ms_mean"`
 	LastHour float64 `json:"p99_ms_last_hour"`
 	Warm     float64 `json:"p99_ms_after_start"`
-	StdErr   float64 `json:"stderr"`
+	// StdErr is the standard error of P99 over the runs; nil: one run tells
+	// nothing of it.
+	StdErr *float64 `json:"stderr,omitempty"`
 	// Rounds until the P99, averaged over ten windows and all runs, is within
 	// 1.15 of that of the best static allocation after the start; nil: never.
 	Rounds *int `json:"rounds_to_level"`
@@ -188,7 +205,10 @@ func Summarize(o *Outcome, level float64) Summary {
 		warm = append(warm, sim.Mean(run[min(len(run)-1, startWindows):]))
 	}
 	stat := sim.StatOf(all)
-	s.P99, s.StdErr, s.LastHour, s.Warm = stat.Mean, stat.StdErr, sim.Mean(last), sim.Mean(warm)
+	s.P99, s.LastHour, s.Warm = stat.Mean, sim.Mean(last), sim.Mean(warm)
+	if len(all) > 1 {
+		s.StdErr = &stat.StdErr
+	}
 	for _, c := range o.Compute {
 		s.Compute += float64(c) / float64(time.Millisecond) / float64(len(o.Compute))
 	}

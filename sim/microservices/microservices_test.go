@@ -308,6 +308,32 @@ func TestExperimentsOutOfRangeAreRefused(t *testing.T) {
 	}
 }
 
+func TestARunThatIsToldToStopEndsInThatRound(t *testing.T) {
+	asked := 0
+	x := experiment(20, ResourceFair)
+	x.Stop = func() bool {
+		asked++
+		return asked > 5
+	}
+	if out, err := x.Play(); !errors.Is(err, errStopped) || out != nil {
+		t.Errorf("%v, %v", out, err)
+	}
+	// Five rounds, the sixth of the first run, the first of the second, the end.
+	if asked != 8 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+func TestOneRunTellsNothingOfTheStandardError(t *testing.T) {
+	one, two := []float64{100, 200}, []float64{300, 400}
+	if s := Summarize(&Outcome{P99: [][]float64{one}}, 0); s.StdErr != nil {
+		t.Errorf("one run: %v", *s.StdErr)
+	}
+	if s := Summarize(&Outcome{P99: [][]float64{one, two}}, 0); s.StdErr == nil || math.Abs(*s.StdErr-100) > 1e-9 {
+		t.Errorf("runs of 150 and 350 ms: %v", s.StdErr)
+	}
+}
+
 func TestASummaryCountsTheRoundsToTheLevel(t *testing.T) {
 	o := &Outcome{Policy: "x", P99: [][]float64{make([]float64, 100)}, Compute: []time.Duration{time.Millisecond}}
 	for r := range o.P99[0] {

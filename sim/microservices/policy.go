@@ -47,8 +47,8 @@ func (f fixed) next() []int      { return f }
 func (fixed) tell(*Report) error { return nil }
 
 // told tries what another policy does until a P99 says anything, and knows the
-// best from then on: nobody who makes these trials and sees the P99 alone can do
-// better.
+// best static allocation from then on: whoever makes these trials, sees the P99
+// alone and then stays with one allocation can do no better.
 type told struct {
 	policy
 	best []int
