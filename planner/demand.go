@@ -23,7 +23,8 @@ type Demand struct {
 	// Cilantro's figure 6; the maximum where none does.
 	Upper int
 	// Explore is where a report would tell most about the demand, d̄ of (5):
-	// the allocation that maximises min(p_ucb − SLO, SLO − p_lcb).
+	// the allocation that maximises min(p_ucb − SLO, SLO − p_lcb); Upper where
+	// that is known to the unit.
 	Explore int
 	// Mean is the least allocation whose mean meets the SLO; -1: none.
 	Mean int
@@ -35,9 +36,13 @@ type Demand struct {
 func DemandOf(c *trimtab.Curve, slo, unit float64, lo, hi int) Demand {
 	lower := func(b trimtab.Band) float64 { return b.Lower }
 	mean := func(b trimtab.Band) float64 { return b.Mean }
-	d := Demand{Upper: hi, Mean: -1, Explore: explore(c, slo, unit, lo, hi)}
+	at, tells := explore(c, slo, unit, lo, hi)
+	d := Demand{Upper: hi, Mean: -1, Explore: at}
 	if a := leastReaching(c, slo, lower); a >= 0 {
 		d.Upper = min(max(upUnits(a, unit), lo), hi)
+		if !tells {
+			d.Explore = d.Upper // it is known to the unit
+		}
 	}
 	if a := leastReaching(c, slo, mean); a >= 0 && upUnits(a, unit) <= hi {
 		d.Mean = max(upUnits(a, unit), lo)
@@ -69,9 +74,9 @@ func leastReaching(c *trimtab.Curve, level float64, bound func(trimtab.Band) flo
 const enough = 0.9
 
 // explore returns the least allocation whose h(a) = min(p_ucb(a) − SLO,
-// SLO − p_lcb(a)) is nearly the greatest over the units in [lo, hi]; where no
-// h is positive, the SLO is in no band, that of the greatest.
-func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) int {
+// SLO − p_lcb(a)) is nearly the greatest over the units in [lo, hi], and whether
+// it tells anything: where no h is positive, the SLO is in no band.
+func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) (at int, tells bool) {
 	h := func(k int) float64 {
 		b := c.Eval(float64(k) * unit)
 		return math.Min(b.Upper-slo, slo-b.Lower)
@@ -85,13 +90,13 @@ func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) int {
 	if best > 0 {
 		wanted *= enough
 	}
-	at := hi
+	at = hi
 	for _, k := range candidates {
 		if k < at && h(k) >= wanted {
 			at = k
 		}
 	}
-	return at
+	return at, best > 0
 }
 
 // turns returns the units in [lo, hi] where the h of [explore] can be greatest:

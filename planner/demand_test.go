@@ -50,6 +50,9 @@ func TestDemandsAreThoseOfEveryUnitTried(t *testing.T) {
 		if !near(got.Mean, mean, func(b trimtab.Band) float64 { return b.Mean }) {
 			t.Fatalf("mean %d, want %d", got.Mean, mean)
 		}
+		if best < -1e-9 && got.Explore == got.Upper {
+			return // it is known to the unit, or all that there is
+		}
 		b := c.Eval(float64(got.Explore) * unit)
 		if h := math.Min(b.Upper-slo, slo-b.Lower); h < min(best, enough*best)-1e-9 {
 			t.Fatalf("explore %d is worth %v, %d is worth %v", got.Explore, h, at5, best)
@@ -126,5 +129,20 @@ func TestThePlannedCurveIsThatOfTheLoadBetweenMeanAndBound(t *testing.T) {
 	e.Load.Upper = 30
 	if p := (&Planner{cfg: Config{Policy: cautious{}}}); p.planned(e) != e.Curve {
 		t.Error("a curve of another load was scaled")
+	}
+}
+
+// Everything below is certain to miss, everything from 7 on to meet it.
+func TestADemandThatIsKnownToTheUnitIsNotExplored(t *testing.T) {
+	band := func(at, mean, half float64) trimtab.Knot {
+		return trimtab.Knot{Allocation: at, Band: trimtab.Band{Lower: max(0, mean-half), Mean: mean, Upper: mean + half}}
+	}
+	for _, half := range []float64{0.01, 0.05, 0.074} {
+		c := &trimtab.Curve{Load: 20, Level: 0.9, Knots: []trimtab.Knot{
+			band(1, 0.825, half), band(6, 0.825, half), band(7, 0.975, half), band(20, 0.975, half)}}
+		d := DemandOf(c, 0.9, 1, 1, 20)
+		if d.Upper != 7 || d.Explore != 7 || d.Recommend(0.75, 7, 10) != 7 {
+			t.Errorf("bands of +-%v: %+v", half, d)
+		}
 	}
 }
