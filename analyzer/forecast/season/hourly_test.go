@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast/season"
 )
 
-const tenSeconds = 10 * time.Second
+const everyTen = 10 * time.Second
 
 // clock is a load, on the root scale, that is higher by 1 in the first two
 // minutes of each hour of 360 reports, with noise.
@@ -32,7 +32,7 @@ func hours(m conformal.Model, n int) {
 
 func TestWhatComesByTheClockIsExpectedInTheNextHour(t *testing.T) {
 	for _, whole := range []int{2, 4, 12} {
-		m := season.NewHourly(tenSeconds)
+		m := season.NewHourly(everyTen)
 		hours(m, whole*360)
 		if high, mean := m.Path(12); high < 6.7 || high > 7.3 || mean < 6.7 {
 			t.Errorf("at the full hour, after %d: highest %.2f, mean %.2f, want 7", whole, high, mean)
@@ -52,7 +52,7 @@ func taken(then func(m *season.Hourly, all []float64)) float64 {
 	const runs = 20
 	sum := 0.0
 	for run := range runs {
-		m := season.NewHourly(tenSeconds)
+		m := season.NewHourly(everyTen)
 		r := rand.New(rand.NewPCG(uint64(run), 4))
 		all := make([]float64, 720)
 		for i := range all {
@@ -87,7 +87,7 @@ func TestReportsThatComeAgainAreNotLearntAgain(t *testing.T) {
 
 func TestAReportThatIsMissingDoesNotMoveTheClock(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	m := season.NewHourly(tenSeconds)
+	m := season.NewHourly(everyTen)
 	for i := 0; i < 6*360; i++ {
 		if i%7 == 3 {
 			m.Skip(1)

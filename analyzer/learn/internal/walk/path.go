@@ -78,7 +78,8 @@ func (s Steepness) Estimate(gap []Gap, leaf []Leaf, top float64) {
 func shareOf(walk, noise float64) float64 { return walk / (walk + noise) }
 
 // tally adds up squared rises beyond the noise, and the octaves they are over,
-// each by the walk's share of it: what drowns in noise tells little.
+// each by the square of the walk's share of it: what a squared rise tells of the
+// walk has a variance of that of the rise, squared.
 type tally struct{ prior, rise, octaves float64 }
 
 // pool adds the rise from the left half of the bins to the right one, and those
@@ -95,6 +96,7 @@ func (t *tally) pool(leaf []Leaf) (x, y, r float64) {
 	noise := r + r2
 	d, octaves := y2-y, max(x2-x, narrow)
 	w := shareOf(t.prior*octaves, noise)
+	w *= w
 	t.rise += w * (d*d - noise)
 	t.octaves += w * octaves
 	share := 0.5
