@@ -34,20 +34,19 @@ func (greedy) Next(units int, jobs []Job) ([]int, error) {
 	return out, nil
 }
 
-// current returns what the jobs have, cut to the units where that is too much.
+// current returns what the jobs have within their bounds, cut to the units where
+// that is too much.
 func current(units int, jobs []Job) ([]int, error) {
-	wants := make([]float64, len(jobs))
+	out, wants := make([]int, len(jobs)), make([]float64, len(jobs))
 	sum := 0
 	for i := range jobs {
-		wants[i] = float64(jobs[i].Units)
-		sum += jobs[i].Units
+		j := &jobs[i]
+		out[i] = min(max(j.Units, j.Min), j.Max)
+		wants[i] = float64(j.Units)
+		sum += out[i]
 	}
 	if sum > units {
 		return share(units, jobs, wants)
-	}
-	out := make([]int, len(jobs))
-	for i := range jobs {
-		out[i] = min(max(jobs[i].Units, jobs[i].Min), jobs[i].Max)
 	}
 	return out, nil
 }
