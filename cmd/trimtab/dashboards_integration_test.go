@@ -80,7 +80,12 @@ func startWatcher(t *testing.T) *watcher {
 func (w *watcher) scrape(t *testing.T, address string) {
 	t.Helper()
 	text := fmt.Sprintf(`[{"targets": [%q], "labels": {"namespace": "floor"}}]`, address)
-	if err := os.WriteFile(w.targets, []byte(text), 0o600); err != nil {
+	// Prometheus must not read half of it.
+	err := os.WriteFile(w.targets+".new", []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(w.targets+".new", w.targets)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -51,7 +51,7 @@ type simCilantroCmd struct {
 	LoadWeight float64 `help:"Weight of the load's upper bound over its mean, 0 to 1; 0: the policy's own." default:"0" group:"Policies that learn:"`
 	Step       int     `help:"Units that an allocation may move in a round (B), 1 to 1048576." default:"10" group:"Policies that learn:"`
 	Beta       float64 `help:"Weight of the certain demand over exploration, 0.001 to 1." default:"0.75" group:"Policies that learn:"`
-	MoveCost   float64 `help:"What moving as many units as there are costs, in mean utility, 0 to 10; for social, nash and sum(…)." default:"0.05" group:"Policies that learn:"`
+	MoveCost   float64 `help:"What moving as many units as there are costs, in mean utility, 0 to 10; for social, nash and sum." default:"0.05" group:"Policies that learn:"`
 	Optimism   float64 `help:"Weight of a performance's upper bound over its mean, 0 to 1; 0: the policy's own." default:"0" group:"Policies that learn:"`
 	Guard      bool    `help:"Let the guard of production bound the steps." group:"Policies that learn:"`
 }
