@@ -1,6 +1,7 @@
 package season_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -116,5 +117,20 @@ func TestWithoutReportsEveryMinuteThereIsNoClock(t *testing.T) {
 	}
 	if m := season.NewHourly(time.Minute); m == nil || m.Ready() {
 		t.Error("for reports of a minute: none, or ready at once")
+	}
+}
+
+func TestASnapshotWhoseCountersNoReportsMadeIsRefused(t *testing.T) {
+	for _, text := range []string{`{"seen": 9223372036854775807}`, `{"held": 9223372036854775807}`, `{"tried": 2147483648}`, `{"phase": 360}`, `{"share": ""}`} {
+		m := season.NewHourly(everyTen)
+		if err := m.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(text), m.State()); err != nil {
+			t.Fatal(err)
+		}
+		if m.Check() == nil {
+			t.Errorf("%s was taken", text)
+		}
 	}
 }
