@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/sim/cluster"
+	"github.com/trimtab/trimtab/sim/services"
+)
+
+// simServicesCmd is `trimtab sim services`.
+type simServicesCmd struct {
+	Scenario policyNames `help:"Loads to play: peaks, steps, doubling, slower, noise." default:"peaks" placeholder:"NAME,..."`
+	Policy   policyNames `help:"Policies to run, side by side: equal, proportional (knows the costs), or an objective of the configuration." default:"equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
+	Signal   policyNames `help:"Where load and performance come from: spans, promql." default:"spans,promql" placeholder:"NAME,..."`
+	Seconds  int         `help:"Length of each run in seconds, 60 to 86400." default:"360"`
+	Seeds    int         `help:"Runs of each policy, 1 to 1000." default:"3"`
+	Seed     uint64      `help:"Seed of the first run." default:"1"`
+	Config   string      `help:"YAML that is added to the configuration that is played, such as: round: 10s." placeholder:"YAML"`
+	Verbose  bool        `help:"Print every plan of the first seed." short:"v"`
+}
+
+// Example is shown by --help.
+func (simServicesCmd) Example() string {
+	return "trimtab sim services\ntrimtab sim services --scenario doubling,noise --policy equal,egalitarian --seeds 5"
+}
+
+// Validate is called by kong.
+func (c *simServicesCmd) Validate() error {
+	return within(ranged{"seconds", float64(c.Seconds), 60, 86400}, ranged{"seeds", float64(c.Seeds), 1, 1000})
+}
+
+// Run plays the scenarios and prints a table of each.
+func (c *simServicesCmd) Run(ctx context.Context, t terminal) error {
+	for _, name := range c.Scenario {
+		s, err := services.Named(name, c.Seconds)
+		if err != nil {
+			return err
+		}
+		if err := c.play(ctx, t, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scenario) error {
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s: %g cores, %d s, mean of %d seeds\nPOLICY\tSIGNAL\tIN TIME", s.Name, s.Pool, s.Seconds, c.Seeds)
+	for i := range s.Services {
+		fmt.Fprintf(w, "\t%s", strings.ToUpper(s.Services[i].Name))
+	}
+	fmt.Fprint(w, "\tFIRST THIRD\tREST\tMOVES\tMISSED\n")
+	for _, policy := range c.Policy {
+		signals := c.Signal
+		if policy == "equal" || policy == "proportional" {
+			signals = []string{"–"}
+		}
+		for _, signal := range signals {
+			var runs []*services.Result
+			for k := range c.Seeds {
+				if ctx.Err() != nil {
+					return fmt.Errorf("run simulation: %w", ctx.Err())
+				}
+				r, err := c.one(s, policy, signal, c.Seed+uint64(k))
+				if err != nil {
+					return err
+				}
+				runs = append(runs, r)
+				if c.Verbose && k == 0 {
+					printCourse(t, s, r)
+				}
+			}
+			row(w, s, policy, signal, runs)
+		}
+	}
+	fmt.Fprintln(w)
+	return w.Flush()
+}
+
+func row(w *tabwriter.Writer, s *services.Scenario, policy, signal string, runs []*services.Result) {
+	over, moves, missed := 0.0, 0.0, 0.0
+	each, parts := make([]float64, len(s.Services)), [2][2]float64{}
+	for _, r := range runs {
+		over += 100 * r.Over() / float64(len(runs))
+		for i := range each {
+			each[i] += 100 * r.Share(i) / float64(len(runs))
+			moves += float64(r.Moves[i]) / float64(len(runs))
+			for k, v := range r.Windows[i] {
+				if math.IsNaN(v) {
+					continue
+				}
+				part := 1
+				if k < len(r.Windows[i])/3 {
+					part = 0
+				}
+				parts[part][0] += v
+				parts[part][1]++
+				if v < s.Services[i].Fraction {
+					missed++
+				}
+			}
+		}
+	}
+	fmt.Fprintf(w, "%s\t%s\t%.1f", policy, signal, over)
+	for _, v := range each {
+		fmt.Fprintf(w, "\t%.1f", v)
+	}
+	fmt.Fprintf(w, "\t%.1f\t%.1f\t%.0f\t%.1f min\n", 100*parts[0][0]/parts[0][1], 100*parts[1][0]/parts[1][1], moves, missed/float64(len(runs))/12)
+}
+
+func (c *simServicesCmd) one(s *services.Scenario, policy, signal string, seed uint64) (*services.Result, error) {
+	if signal == "–" {
+		return services.Rule(s, policy, seed)
+	}
+	loop, err := c.loop(s, policy, signal)
+	if err != nil {
+		return nil, err
+	}
+	return services.Loop(s, policy, loop, signal == "spans", seed)
+}
+
+// loop is the analyzer and the planner that production makes of the
+// configuration file which an operator would write for the scenario.
+func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (cluster.Config, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "pool: {cpu: %g}\nobjective: %s\n%s\nworkloads:\n", s.Pool, policy, c.Config)
+	for i := range s.Services {
+		v := &s.Services[i]
+		fmt.Fprintf(&b, "  - name: %s\n    mode: act\n    knob: {cgroup: sim/%s, cpu: {}}\n", v.Name, v.Name)
+		if signal == "spans" {
+			fmt.Fprintf(&b, "    slo: {latency: %gs, fraction: %g}\n", v.Latency, v.Fraction)
+		} else {
+			fmt.Fprintf(&b, "    slo: {performance: %g}\n    load: sum(rate(a{x=\"%s\"}[20s]))\n    performance: sum(rate(b{x=\"%s\"}[20s])) / sum(rate(c[20s]))\n", v.Fraction, v.Name, v.Name)
+		}
+	}
+	if signal != "spans" {
+		b.WriteString("prometheus: {url: \"http://127.0.0.1:9090\", interval: 5s}\n")
+	}
+	cfg, err := config.Parse("simulated", []byte(b.String()))
+	if err != nil {
+		return cluster.Config{}, err
+	}
+	out := cluster.Config{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Held: map[string]float64{}}
+	for i := range s.Services {
+		out.Held[s.Services[i].Name] = s.Pool / float64(len(s.Services))
+	}
+	if out.Analyzer, err = analyzerConfig(cfg); err != nil {
+		return out, err
+	}
+	out.Planner, err = plannerConfig(cfg)
+	return out, err
+}
+
+// printCourse prints what was in force and what came of it, every 5 seconds.
+func printCourse(t terminal, s *services.Scenario, r *services.Result) {
+	fmt.Fprintln(t.out, r.Policy)
+	plan := 0
+	for k := 0; k < s.Seconds/5; k++ {
+		fmt.Fprintf(t.out, "%4d s ", k*5)
+		for i := range s.Services {
+			v := &s.Services[i]
+			cost := v.Cost
+			if v.Dearer != nil {
+				cost *= v.Dearer(float64(k * 5))
+			}
+			fmt.Fprintf(t.out, " | %.3f of %.3f %4.0f%%", v.Load(float64(k*5))*cost, r.Shares[i][k*5], 100*r.Windows[i][k])
+		}
+		fmt.Fprintln(t.out)
+		for ; plan < len(r.Plans) && r.Plans[plan].Time.Unix()-time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix() < int64(k*5+5); plan++ {
+			for _, a := range r.Plans[plan].Actions {
+				fmt.Fprintln(t.out, "      ", a.Why.Summary, "[", a.Why.Binding, "]")
+			}
+			if os.Getenv("HELD") != "" {
+				for w, why := range r.Plans[plan].Held {
+					fmt.Fprintln(t.out, "       held", w, why)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package services
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/sim/cluster"
+)
+
+// Result is what one policy delivered.
+type Result struct {
+	Policy string
+	// InTime and Requests are per service, in order of the scenario.
+	InTime, Requests []float64
+	// Windows has, per service, the share in time of each window of 5 s; NaN
+	// without a request.
+	Windows [][]float64
+	// Shares has, per service, the quota in each second.
+	Shares [][]float64
+	// Moves counts the changes of each quota.
+	Moves []int
+	// Plans are all plans in order; nil for a rule.
+	Plans []*trimtab.Plan
+}
+
+// Over is the share of all requests that were in time.
+func (r *Result) Over() float64 {
+	in, all := 0.0, 0.0
+	for i := range r.InTime {
+		in, all = in+r.InTime[i], all+r.Requests[i]
+	}
+	return in / all
+}
+
+// Share is the share in time of service i.
+func (r *Result) Share(i int) float64 { return r.InTime[i] / r.Requests[i] }
+
+// controller sets the quotas once a second.
+type controller interface {
+	// second is called at the end of every second with what the services did.
+	second(t float64, qs []*queue, done [][]answer)
+}
+
+// window is the length of a window of Result.Windows, in seconds.
+const window = 5
+
+// play runs a scenario under a controller.
+func play(s *Scenario, seed uint64, c controller) *Result {
+	n := len(s.Services)
+	r := &Result{InTime: make([]float64, n), Requests: make([]float64, n), Windows: make([][]float64, n), Shares: make([][]float64, n), Moves: make([]int, n)}
+	qs, seen := make([]*queue, n), make([]int, n)
+	in, all := make([][]float64, n), make([][]float64, n)
+	for i := range s.Services {
+		qs[i] = newQueue(&s.Services[i], seed*1000+uint64(i))
+		qs[i].quota = s.Pool / float64(n)
+		in[i], all[i] = make([]float64, s.Seconds/window+1), make([]float64, s.Seconds/window+1)
+	}
+	for second := range s.Seconds {
+		for k := range int(1 / step) {
+			t := float64(second) + float64(k)*step
+			for _, q := range qs {
+				q.advance(t, k%steps)
+			}
+		}
+		done := make([][]answer, n)
+		for i, q := range qs {
+			done[i] = q.done[seen[i]:]
+			seen[i] = len(q.done)
+			for _, a := range done[i] {
+				w := int(a.at) / window
+				all[i][w]++
+				r.Requests[i]++
+				if a.end-a.at <= q.Latency {
+					in[i][w]++
+					r.InTime[i]++
+				}
+			}
+			r.Shares[i] = append(r.Shares[i], q.quota)
+		}
+		before := make([]float64, n)
+		for i, q := range qs {
+			before[i] = q.quota
+		}
+		c.second(float64(second+1), qs, done)
+		for i, q := range qs {
+			if math.Abs(q.quota-before[i]) > 1e-9 {
+				r.Moves[i]++
+			}
+		}
+	}
+	for i, q := range qs {
+		for _, w := range q.waiting { // never answered
+			all[i][int(w.at)/window]++
+			r.Requests[i]++
+		}
+		for w := range all[i] {
+			r.Windows[i] = append(r.Windows[i], in[i][w]/all[i][w])
+		}
+	}
+	return r
+}
+
+// equal leaves every service its equal share.
+type equal struct{}
+
+func (equal) second(float64, []*queue, [][]answer) {}
+
+// proportional is the reference: it knows the costs, and shares the pool in
+// proportion to the load of the last 5 s times the cost.
+type proportional struct {
+	pool float64
+	seen [][]float64 // arrivals of each second, per service
+	last []float64
+}
+
+func (p *proportional) second(t float64, qs []*queue, done [][]answer) {
+	if p.seen == nil {
+		p.seen = make([][]float64, len(qs))
+	}
+	need, total := make([]float64, len(qs)), 0.0
+	for i, q := range qs {
+		n := 0.0
+		for _, a := range q.done {
+			if a.at > t-5 {
+				n++
+			}
+		}
+		for _, w := range q.waiting {
+			if w.at > t-5 {
+				n++
+			}
+		}
+		cost := q.Cost
+		if q.Dearer != nil {
+			cost *= q.Dearer(t)
+		}
+		need[i] = max(n/5*cost, 0.05*p.pool)
+		total += need[i]
+	}
+	for i, q := range qs {
+		q.quota = p.pool * need[i] / total
+	}
+}
+
+// Rule names a rule of thumb: "equal" or "proportional".
+func Rule(s *Scenario, name string, seed uint64) (*Result, error) {
+	var c controller
+	switch name {
+	case "equal":
+		c = equal{}
+	case "proportional":
+		c = &proportional{pool: s.Pool}
+	default:
+		return nil, trimtab.Invalidf("run %s: no such rule", name)
+	}
+	r := play(s, seed, c)
+	r.Policy = name
+	return r, nil
+}
+
+// Loop plays a scenario under the closed loop of production. Spans tells that
+// load and performance come from spans; otherwise they are rates over a window
+// of 20 s, read every 5 s, as by PromQL.
+func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint64) (*Result, error) {
+	loop, err := cluster.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", name, err)
+	}
+	c := &closed{scenario: s, loop: loop, start: config.Start, spans: spans, report: config.Analyzer.Report,
+		used: make([]float64, len(s.Services)), periods: make([]int, len(s.Services)), throttled: make([]int, len(s.Services))}
+	r := play(s, seed, c)
+	r.Policy, r.Plans = name, c.plans
+	return r, nil
+}
+
+// closed is the loop of production as a controller.
+type closed struct {
+	scenario *Scenario
+	loop     *cluster.Loop
+	start    time.Time
+	report   time.Duration
+	spans    bool
+	// recent has the answers of the last seconds, per service.
+	recent             [][]answer
+	used               []float64
+	periods, throttled []int
+	plans              []*trimtab.Plan
+}
+
+func (c *closed) at(t float64) time.Time {
+	return c.start.Add(time.Duration(t * float64(time.Second)))
+}
+
+func (c *closed) second(t float64, qs []*queue, done [][]answer) {
+	if c.recent == nil {
+		c.recent = make([][]answer, len(qs))
+	}
+	now := c.at(t)
+	for i, q := range qs {
+		c.usage(t, i, q)
+		c.recent[i] = append(c.recent[i], done[i]...)
+		if c.spans {
+			if v := sketchOf(q.Service, c.at(t-1), now, c.start, done[i]); v != nil {
+				c.loop.Take(now, v)
+			}
+		} else if int(t)%5 == 0 {
+			c.query(t, i, q)
+		}
+	}
+	now = now.Add(550 * time.Millisecond) // the grace of an interval is over
+	c.loop.Tick(now)
+	before := c.loop.Plan()
+	c.loop.Round(now)
+	if p := c.loop.Plan(); p != before {
+		c.plans = append(c.plans, p)
+	}
+	for _, q := range qs {
+		q.quota = c.loop.Held(q.Name)
+	}
+}
+
+// usage tells what the counters of the group say.
+func (c *closed) usage(t float64, i int, q *queue) {
+	for _, v := range []*trimtab.Sample{
+		{Quantity: trimtab.Usage, Value: q.used - c.used[i]},
+		{Quantity: trimtab.Throttled, Value: float64(q.throttled-c.throttled[i]) / float64(q.periods-c.periods[i])},
+	} {
+		v.Workload, v.Source, v.Time, v.Window = q.Name, "cgroup", c.at(t), 1
+		c.loop.Take(c.at(t), v)
+	}
+	c.used[i], c.periods[i], c.throttled[i] = q.used, q.periods, q.throttled
+}
+
+// query answers the two queries as Prometheus does: rates over 20 s, of what
+// was scraped up to now.
+func (c *closed) query(t float64, i int, q *queue) {
+	const over = 20
+	in, all := 0.0, 0.0
+	for _, a := range c.recent[i] {
+		if a.end > t-over {
+			all++
+			if a.end-a.at <= q.Latency {
+				in++
+			}
+		}
+	}
+	load := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Load, Source: "prometheus", Time: c.at(t), Window: over, Value: all / over}
+	c.loop.Take(c.at(t), load)
+	p := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Performance, Source: "prometheus", Time: c.at(t), Window: over}
+	if p.Value = in / all; all == 0 {
+		p.Value, p.Missing = 0, "not a number"
+	}
+	c.loop.Take(c.at(t), p)
+}
+
+// sketchOf is what the path step makes of the spans of one second; nil without
+// any.
+func sketchOf(s *Service, from, to, start time.Time, done []answer) *trimtab.Sketch {
+	if len(done) == 0 {
+		return nil
+	}
+	out := &trimtab.Sketch{Workload: s.Name, From: from, To: to, Threshold: trimtab.Seconds(s.Latency)}
+	for _, a := range done {
+		out.Requests++
+		out.Spans++
+		out.Latency.Add(a.end-a.at, 1)
+		if a.end-a.at <= s.Latency {
+			out.Under++
+		}
+	}
+	return out
+}
