@@ -1,6 +1,9 @@
 package trimtab
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // MaxKnots bounds a [Curve].
 const MaxKnots = 64
@@ -27,7 +30,11 @@ type Curve struct {
 	Load float64 `json:"load"`
 	// Level is the confidence of [Lower, Upper] at each point, in (0, 1).
 	Level float64 `json:"level"`
-	Knots []Knot  `json:"knots"`
+	// Headroom is how many requests per second count besides the load: what the
+	// curve is of is the allocation per load + Headroom. 0 where the service
+	// scales in proportion to its load.
+	Headroom float64 `json:"headroom,omitempty"`
+	Knots    []Knot  `json:"knots"`
 }
 
 // Eval returns the band at allocation a, in the units of the knots. An empty
@@ -50,13 +57,31 @@ func (c *Curve) Eval(a float64) Band {
 	return Band{mix(p.Lower, q.Lower), mix(p.Mean, q.Mean), mix(p.Upper, q.Upper)}
 }
 
+// At returns the curve under another load, in requests per second: performance
+// is a function of the allocation per load + Headroom, p(a, l) = f(a/(l + h)),
+// as in Cilantro 4.2 with h = 0.
+func (c *Curve) At(load float64) *Curve {
+	from, to := c.Load+c.Headroom, load+c.Headroom
+	if !(from > 0) || !(to > 0) || load == c.Load {
+		return c
+	}
+	out := *c
+	out.Load, out.Knots = load, slices.Clone(c.Knots)
+	for i := range out.Knots {
+		out.Knots[i].Allocation *= to / from
+	}
+	return &out
+}
+
 // Validate checks order, ranges and finiteness. A curve needs one knot.
 func (c *Curve) Validate() error {
 	if len(c.Knots) == 0 || len(c.Knots) > MaxKnots {
 		return Invalidf("curve: %d knots, want 1 to %d", len(c.Knots), MaxKnots)
 	}
-	if err := nonNegative("curve load", c.Load); err != nil {
-		return err
+	for _, v := range []float64{c.Load, c.Headroom} {
+		if err := nonNegative("curve load", v); err != nil {
+			return err
+		}
 	}
 	if !(c.Level > 0 && c.Level < 1) {
 		return Invalidf("curve level %v: want a number in (0, 1)", c.Level)

@@ -46,9 +46,16 @@ type Estimate struct {
 	Load *LoadForecast `json:"load,omitempty"`
 	// Performance is the latest report, in the unit of the SLO; nil: none.
 	Performance *float64 `json:"performance,omitempty"`
+	// Requests is how many requests Performance is the share of; 0: it is none.
+	Requests float64 `json:"requests,omitempty"`
 	// Latency holds the latest interval's latencies in seconds by name
 	// ("p50", "p95", "p99"); absent ones were not measured.
 	Latency map[string]Seconds `json:"latency_s,omitempty"`
+	// Backlog is the work that waits besides what arrives, in the unit of the
+	// first resource times seconds: so much must be worked off. Nil: not known.
+	Backlog *float64 `json:"backlog,omitempty"`
+	// Cost is the work of one request, in the same unit; nil: not known.
+	Cost *float64 `json:"cost,omitempty"`
 	// Allocation is what the workload had in the latest report, of the first
 	// resource; nil: unknown. Allocations are those of further resources.
 	Allocation  *float64           `json:"allocation,omitempty"`
@@ -107,12 +114,15 @@ func (e *Estimate) Validate() error {
 			return err
 		}
 	}
-	for _, p := range []*float64{e.Performance, e.Allocation} {
+	for _, p := range []*float64{e.Performance, e.Allocation, e.Backlog, e.Cost} {
 		if p != nil {
 			if err := nonNegative("estimate of "+e.Workload, *p); err != nil {
 				return err
 			}
 		}
+	}
+	if err := nonNegative("requests of "+e.Workload, e.Requests); err != nil {
+		return err
 	}
 	for name, v := range e.Latency {
 		if err := nonNegative("latency "+name, float64(v)); err != nil {

@@ -26,6 +26,10 @@ type Sketch struct {
 	Latency Histogram `json:"latency"`
 	// Threshold is the SLO latency that Under counts against; 0: none known.
 	Threshold Seconds `json:"threshold_s,omitempty"`
+	// Begun tells when the Requests began: Begun[k] of them k intervals of this
+	// length before the one that they ended in, the last entry those before that
+	// too. At most MaxBegun entries; empty: all began in it.
+	Begun []float64 `json:"begun,omitempty"`
 	// Under is how many of Requests ended without error within Threshold.
 	Under float64 `json:"under"`
 	// Errors is how many of Requests ended with an error.
@@ -42,6 +46,9 @@ type Sketch struct {
 	// Flagged counts spans that were set aside or mended, by kind of fault.
 	Flagged map[string]uint64 `json:"flagged,omitempty"`
 }
+
+// MaxBegun bounds how many intervals back a sketch tells when requests began.
+const MaxBegun = 64
 
 // MaxVersions bounds the versions that a sketch names.
 const MaxVersions = 16
@@ -74,6 +81,14 @@ func (s *Sketch) Validate() error {
 	if s.Under > s.Requests*(1+1e-9) {
 		return Invalidf("sketch of %s: %s under the threshold of %s requests", s.Workload,
 			strconv.FormatFloat(s.Under, 'g', 6, 64), strconv.FormatFloat(s.Requests, 'g', 6, 64))
+	}
+	if len(s.Begun) > MaxBegun {
+		return Invalidf("sketch of %s: requests began in %d intervals, limit %d", s.Workload, len(s.Begun), MaxBegun)
+	}
+	for _, v := range s.Begun {
+		if err := nonNegative("begun", v); err != nil {
+			return err
+		}
 	}
 	if len(s.Versions) > MaxVersions {
 		return Invalidf("sketch of %s: %d versions, limit %d", s.Workload, len(s.Versions), MaxVersions)

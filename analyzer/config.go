@@ -46,6 +46,10 @@ type Workload struct {
 	Learner func() learn.Learner
 	// Forecaster makes the load's forecaster; nil: Config.Forecaster.
 	Forecaster func() forecast.Forecaster
+	// Queue tells that performance is a share of requests and that use is
+	// measured in the unit of Resource: what a request costs then tells what was
+	// never tried; see learn/queue.
+	Queue bool
 	// Fallback is what stands in while performance is missing.
 	Fallback Fallback
 }

@@ -13,7 +13,7 @@ type counts struct {
 // aside counts a report that did not teach the curve.
 func (c *counts) aside(reason string) {
 	switch reason {
-	case "transient":
+	case "transient", "backlog":
 		c.transient++
 	case "no_performance":
 		c.noPerformance++

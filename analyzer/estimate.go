@@ -77,6 +77,7 @@ func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Est
 		Workload:    w.Name,
 		Time:        now,
 		Performance: r.performance,
+		Requests:    r.requests,
 		Allocation:  r.allocation,
 		Latency:     r.latency,
 		Model:       "none",
@@ -88,8 +89,12 @@ func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Est
 	if w.learner != nil {
 		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()
 		if e.Load != nil && e.Load.Upper > 0 {
-			e.Curve = learn.CurveOf(w.learner, e.Load.Upper, w.Min, w.Max, w.config.Level)
+			e.Curve = learn.CurveOf(w.learner, e.Load.Upper+w.headroom(), w.Min, w.Max, w.config.Level)
+			if e.Curve != nil {
+				e.Curve.Load, e.Curve.Headroom = e.Load.Upper, w.headroom()
+			}
 		}
+		w.inform(e)
 		w.estimateFurther(e)
 	}
 	if in.name != "" {
@@ -106,20 +111,20 @@ func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Est
 // load was seen.
 func (w *workload) forecastLoad() *trimtab.LoadForecast {
 	l := &trimtab.LoadForecast{Level: w.config.Level, Model: "none"}
-	if w.last.load != nil {
-		l.Now = *w.last.load
+	if w.last.now != nil {
+		l.Now = *w.last.now
 		l.Mean, l.Upper = l.Now, l.Now
 	}
 	if w.forecaster != nil {
 		if f, ok := w.forecaster.Forecast(w.config.horizon(), w.config.Level); ok {
 			l.Mean, l.Upper, l.Model = f.Mean, f.Upper, f.Model
-			if w.last.load == nil {
+			if w.last.now == nil {
 				l.Now = f.Mean
 			}
 			return l
 		}
 	}
-	if w.last.load == nil {
+	if w.last.now == nil {
 		return nil
 	}
 	return l

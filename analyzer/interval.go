@@ -68,6 +68,8 @@ type spans struct {
 	// lost tells that partial sketches seem lost, so that load was scaled.
 	lost    bool
 	latency trimtab.Histogram
+	// begun[k] requests began k intervals before.
+	begun   []float64
 	slowest []trimtab.Exemplar
 	// sojourn is the time, in seconds, that the visits spent in the workload
 	// itself; 0: no component of it told.
@@ -89,6 +91,7 @@ func (v *interval) merge(c *Config, latency time.Duration) (s spans, ok bool) {
 		s.sampled = s.sampled || p.Sampled
 		counted += float64(p.Spans)
 		s.latency.Merge(&p.Latency)
+		s.begun = sumBegun(s.begun, p.Begun, p.Requests)
 		s.visits += p.Requests
 		for _, name := range slices.Sorted(maps.Keys(p.Components)) {
 			h := &p.Components[name].Sojourn

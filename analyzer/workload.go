@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -53,6 +54,7 @@ type workload struct {
 	// transients counts reports set aside in a row.
 	transients int
 	recovery   recovery
+	queueing   queueing
 	// sawLoad and sawPerformance are when each was last true.
 	sawLoad, sawPerformance time.Time
 	toldFallback            string
@@ -64,8 +66,10 @@ type workload struct {
 
 // report is what one interval showed. Nil pointers are missing values.
 type report struct {
-	at          time.Time // the interval's end; zero: no report yet
-	load        *float64
+	at   time.Time // the interval's end; zero: no report yet
+	load *float64
+	// now is the load at the end of the interval, where load is of a longer time.
+	now         *float64
 	loadFrom    string
 	loadAt      time.Time
 	performance *float64
@@ -92,6 +96,7 @@ func newWorkload(c *Config, w Workload) *workload {
 
 // begin makes the learner and the forecaster anew.
 func (w *workload) begin() {
+	w.queueing = newQueueing(&w.Workload)
 	if w.Learner != nil && w.Max > 0 && w.measured() {
 		w.learner = w.Learner()
 	}
@@ -153,6 +158,9 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 	}
 	if newer(s, w.samples[s.Quantity]) {
 		w.samples[s.Quantity] = s
+	}
+	if s.Quantity == trimtab.Usage {
+		w.queueing.take(s)
 	}
 	report := s.Quantity == trimtab.Performance && w.PerformanceFrom == FromPrometheus ||
 		s.Quantity == trimtab.Load && w.LoadFrom == FromPrometheus || s.Quantity == trimtab.Proxy && w.proxy != nil
@@ -265,7 +273,14 @@ func (w *workload) close(v *interval, c *counts) {
 	r := report{at: end}
 	s, seen := v.merge(w.config, w.SLO.Latency)
 	if seen {
+		w.queueing.answered(end.Add(-w.config.Report), end, s.requests, false)
+		answered := s.load
 		s.load = w.smooth(v.number, s)
+		if load, late := w.queueing.arrive(v.number, &s, w.config.Report); late {
+			if s.load = math.Max(s.load, load); answered > s.load*(1-small) {
+				r.aside = "backlog" // it works off what waited
+			}
+		}
 	}
 	if s.lost {
 		c.incomplete++
@@ -274,14 +289,15 @@ func (w *workload) close(v *interval, c *counts) {
 	w.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)
+	coming := w.coming(&r)
 	w.reportFurther(&r, end)
 	if seen {
 		r.latency, r.slowest = quantiles(&s.latency), s.slowest
 	}
 	switch {
-	case r.load == nil:
+	case coming == nil:
 		w.skip(1)
-	case w.forecaster != nil && w.forecaster.Observe(*r.load) != nil:
+	case w.forecaster != nil && w.forecaster.Observe(*coming) != nil:
 		c.refused++
 	}
 	w.recover(&r)
@@ -297,6 +313,22 @@ func (w *workload) close(v *interval, c *counts) {
 	if r.performance != nil {
 		w.sawPerformance = r.perfAt
 	}
+}
+
+// coming is the load that the forecaster is told: the one of the report, or,
+// where that is a rate over a longer window, what the use of the last seconds
+// tells.
+func (w *workload) coming(r *report) *float64 {
+	r.now = r.load
+	if r.load == nil || r.loadFrom == FromSpans || w.queueing.model == nil {
+		return r.now
+	}
+	if s := w.fresh(trimtab.Load, r.at); s != nil && s.Window > 0 {
+		w.queueing.answered(s.Time.Add(-s.Window.Duration()), s.Time, s.Value*float64(s.Window), true)
+	}
+	now := w.useLoad(r.at, *r.load)
+	r.now = &now
+	return r.now
 }
 
 // skip tells the forecaster that the loads of n intervals are missing, so that
@@ -475,13 +507,16 @@ func (w *workload) teach(r *report, c *counts) {
 		c.aside(r.aside)
 		return
 	}
-	err := w.learner.Observe(learn.Observation{Time: r.at, Allocation: *r.allocation, Load: *r.load,
-		Performance: performance, Requests: r.requests, Sigma: r.sigma})
+	o := learn.Observation{Time: r.at, Allocation: *r.allocation, Load: *r.load + w.headroom(),
+		Performance: performance, Requests: r.requests, Sigma: r.sigma}
+	err := w.learner.Observe(o)
 	if err != nil {
 		r.aside = "refused"
 		c.aside(r.aside)
 		return
 	}
+	o.Load = *r.load
+	w.teachModel(&o)
 	c.learned++
 	if changed, ok := w.learner.(interface{ Changes() int }); ok {
 		if n := changed.Changes(); n > w.changes {

@@ -28,7 +28,7 @@ func zero() *Config {
 		Pool:      Pool{Name: "default"},
 		Objective: "njc",
 		Planning:  Planning{MoveCost: 0.05},
-		Round:     30 * time.Second,
+		Round:     5 * time.Second,
 		Guard: Guard{
 			MaxFall: 0.2, MaxLowered: 0.25, MaxMoved: 0.25, DeadBand: 0.1,
 			ReversalWindow: 5 * time.Minute, HoldRounds: 3,
@@ -48,15 +48,15 @@ func zero() *Config {
 
 // fill sets what was left out and follows from other settings.
 func (c *Config) fill() {
-	setDuration(&c.Lease, max(3*c.Round, 10*time.Second))
-	setDuration(&c.Analyzer.ReportInterval, min(10*time.Second, c.Round))
-	setDuration(&c.Prometheus.Interval, max(c.Analyzer.ReportInterval, time.Second))
+	setDuration(&c.Lease, max(3*c.Round, time.Minute))
+	setDuration(&c.Analyzer.ReportInterval, min(10*time.Second, max(c.Round/5, time.Second), c.Round))
+	setDuration(&c.Prometheus.Interval, max(c.Analyzer.ReportInterval, min(5*time.Second, c.Round)))
 	setDuration(&c.Prometheus.Timeout, min(10*time.Second, c.Prometheus.Interval))
 	if c.Pool.Unit == 0 {
 		c.Pool.Unit = defaultUnit(&c.Pool)
 	}
 	if c.Pool.Step == 0 {
-		c.Pool.Step = 10 * c.Pool.Unit
+		c.Pool.Step = max(c.Pool.Unit, math.Round(c.Pool.Capacity()/3/c.Pool.Unit)*c.Pool.Unit)
 	}
 	for i := range c.Groups {
 		if c.Groups[i].Weight == 0 {

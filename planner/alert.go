@@ -122,6 +122,9 @@ func (w *workload) lent(resource int, has float64) float64 {
 func (w *workload) moved(resource, direction int, now time.Time) {
 	d := w.dials[resource]
 	d.move = d.move.Then(direction, now)
+	if w.estimate != nil {
+		d.load = w.estimate.Load
+	}
 	if l := w.loan; resource == 0 && l != nil && !l.Over.IsZero() {
 		if direction < 0 {
 			w.returned = now

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"math"
-	"slices"
 
 	"github.com/trimtab/trimtab"
 )
@@ -135,9 +134,7 @@ func (d Demand) Recommend(beta float64, previous, step int) int {
 }
 
 // planned returns the curve of an estimate at the load that the policy plans
-// for. Between the load's mean and its upper bound, where the curve is, the
-// performance is read as one of the allocation per load, p(a, l) = f(a/l), as
-// in Cilantro 4.2.
+// for, between the load's mean and its upper bound: see [trimtab.Curve.At].
 func (p *Planner) planned(e *trimtab.Estimate) *trimtab.Curve {
 	policy, ok := p.cfg.Policy.(Cautious)
 	c, l := e.Curve, e.Load
@@ -148,9 +145,5 @@ func (p *Planner) planned(e *trimtab.Estimate) *trimtab.Curve {
 	if !(load > 0) || load >= l.Upper {
 		return c
 	}
-	out := &trimtab.Curve{Load: load, Level: c.Level, Knots: slices.Clone(c.Knots)}
-	for i := range out.Knots {
-		out.Knots[i].Allocation *= load / l.Upper
-	}
-	return out
+	return c.At(load)
 }

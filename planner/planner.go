@@ -22,6 +22,9 @@ type Planner struct {
 	byName    map[string]*workload
 	ledger    ledger
 
+	// ends tells that no workload's utility rises beyond its SLO.
+	ends bool
+
 	epoch, sequence uint64
 	since           time.Time        // when the epoch began
 	next            time.Time        // when the next round is due
@@ -61,6 +64,8 @@ type dial struct {
 	demand      int
 	knowsDemand bool
 	move        guard.Move
+	// load is what was forecast when it last moved; nil: unknown.
+	load *trimtab.LoadForecast
 }
 
 // newDials returns the dials of a workload.
@@ -101,6 +106,7 @@ func New(cfg Config) (*Planner, error) {
 		}
 		return 1
 	})
+	p.ends = !slices.ContainsFunc(p.workloads, func(w *workload) bool { return !w.ends() })
 	p.counts = newCounts()
 	return p, nil
 }

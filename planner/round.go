@@ -41,6 +41,11 @@ type seat struct {
 	// limit is what is advised to who has none, by what it was seen to use.
 	limit float64
 	seen  spell
+	// served tells that the aim is what it needs and a part of the head-room;
+	// short, that it has less than it needs; safe is its need at the highest load
+	// that is expected, in the resource's unit, 0: unknown.
+	served, short bool
+	safe          float64
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool
@@ -115,8 +120,11 @@ func (r *decision) decide() {
 	if sharer, ok := p.cfg.Policy.(Sharer); ok && len(p.resources) > 1 {
 		solve = func(in func(*seat) bool) { r.share(sharer, in) }
 	}
-	solve(func(s *seat) bool { return s.acts() })
-	solve(func(s *seat) bool { return true })
+	for _, in := range []func(*seat) bool{(*seat).acts, func(*seat) bool { return true }} {
+		if !p.serves() || !r.serve(in) {
+			solve(in)
+		}
+	}
 	r.try()
 	for i := range p.resources {
 		r.guard(i)
@@ -404,14 +412,46 @@ func (r *decision) guard(resource int) {
 		}
 		g.Workloads = append(g.Workloads, guard.Workload{
 			Name: s.Name, Now: s.now, Target: target, Want: s.want, Fresh: s.free,
-			Missing: s.free && s.curve.Eval(s.now).Mean < s.SLO,
-			Meets:   s.free && s.curve.Eval(target).Mean >= s.SLO,
-			Advice:  !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
+			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
+			Meets:   s.free && (s.served || s.curve.Eval(target).Mean >= s.SLO),
+			Safe:    s.safe, Changed: s.changed(), Firing: s.firing(), Worse: s.free && !s.served,
+			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		})
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
 		seats[i].grant = grant
 	}
+}
+
+// surely is how many standard errors a performance must lie below the SLO to
+// miss it beyond noise: one in twenty.
+const surely = 1.645
+
+// misses reports whether the latest report misses the SLO beyond its noise.
+func (s *seat) misses() bool {
+	e := s.estimate
+	if e == nil || e.Performance == nil {
+		return false
+	}
+	margin := 0.0
+	if e.Requests > 0 && s.SLO < 1 {
+		margin = surely * math.Sqrt(s.SLO*(1-s.SLO)/e.Requests)
+	}
+	return *e.Performance < s.SLO-margin
+}
+
+// firing reports whether an alert on the workload fires.
+func (s *seat) firing() bool { return s.loan != nil && s.loan.Over.IsZero() }
+
+// changed reports whether the workload is not where it was expected to be when
+// it last moved: its load left the band of that forecast, or it misses its SLO.
+func (s *seat) changed() bool {
+	before, e := s.dial.load, s.estimate
+	if before == nil || e == nil || e.Load == nil || s.misses() {
+		return true
+	}
+	least := before.Mean * before.Mean / math.Max(before.Upper, before.Mean)
+	return e.Load.Mean > before.Upper || e.Load.Mean < least
 }
 
 // stepTo returns the value at most B units from now towards aim units.

@@ -54,6 +54,11 @@ func (p *Path) accountTop(n *node) {
 	weight := float64(n.adjusted)
 	s := p.windows.at(n.window).sum(n.workload)
 	s.requests += weight
+	began := end
+	if n.known {
+		began = n.start
+	}
+	s.begin(n.window-began/int64(p.windows.config.Every), weight)
 	failed := n.flags&trimtab.FlagError != 0
 	if failed {
 		s.errors += weight

@@ -36,8 +36,10 @@ type sum struct {
 	spans                   uint64
 	sampled                 bool
 	latency                 trimtab.Histogram
-	slowest                 slowest
-	flagged                 tally
+	// begun[k] requests began k intervals before they ended.
+	begun   []float64
+	slowest slowest
+	flagged tally
 }
 
 // pick returns the interval that a request which ended at end counts in, and
@@ -128,6 +130,23 @@ func (w *windows) close(n int) []trimtab.Value {
 	return out
 }
 
+// begin counts a request that began k intervals before it ended.
+func (s *sum) begin(k int64, weight float64) {
+	k = min(max(k, 0), trimtab.MaxBegun-1)
+	for int64(len(s.begun)) <= k {
+		s.begun = append(s.begun, 0)
+	}
+	s.begun[k] += weight
+}
+
+// begunOf is what a sketch says: nothing where all began in its interval.
+func begunOf(begun []float64) []float64 {
+	if len(begun) < 2 {
+		return nil
+	}
+	return begun
+}
+
 func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 	every := int64(w.config.Every)
 	about := w.places.workloads[workload]
@@ -140,6 +159,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 		Spans:     s.spans,
 		Sampled:   s.sampled,
 		Latency:   s.latency,
+		Begun:     begunOf(s.begun),
 		Threshold: trimtab.SecondsOf(time.Duration(about.threshold)),
 		Under:     s.under,
 		Errors:    s.errors,

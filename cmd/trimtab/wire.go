@@ -200,6 +200,7 @@ func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max = b.Min, b.Max
 			out.Learner = learner
+			out.Queue = out.Resource == actuatorcgroup.Resource && out.Target < 1
 			out.Others = axesOf(cfg, w)
 		}
 		var err error

@@ -127,6 +127,9 @@ type NJCPolicy struct {
 	LoadWeight float64
 }
 
+// Serves returns true: nobody demands more than its SLO needs.
+func (NJCPolicy) Serves() bool { return true }
+
 // Caution returns LoadWeight or its default.
 func (n NJCPolicy) Caution() float64 {
 	if n.LoadWeight > 0 {

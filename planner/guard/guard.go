@@ -89,6 +89,18 @@ type Workload struct {
 	// Missing tells that it misses its SLO with what it has, Meets that it is
 	// expected to meet it at Target.
 	Missing, Meets bool
+	// Safe is the least allocation at which it is expected to meet its SLO under
+	// the highest load that is expected, in the resource's unit: a fall down to
+	// there is proven. 0: not known.
+	Safe float64
+	// Changed tells that its load, or whether it meets its SLO, is not what it
+	// was expected to be when it last moved.
+	Changed bool
+	// Firing tells that an alert on it fires.
+	Firing bool
+	// Worse tells that somebody who is worse off than it would be at Target gains
+	// by what it gives.
+	Worse bool
 	// Advice tells that the action will not be written (mode recommend): it
 	// is bounded alike, in an account of its own.
 	Advice bool
@@ -128,6 +140,12 @@ func (c Config) Apply(r Round) []Grant {
 	var account [2]ledger
 	for i := range r.Workloads {
 		w := &r.Workloads[i]
+		if w.Want > w.Now && w.Missing && w.Meets && w.Changed {
+			account[side(w)].urgent = true
+		}
+	}
+	for i := range r.Workloads {
+		w := &r.Workloads[i]
 		grants[i] = Grant{Set: w.Now}
 		a := &account[side(w)]
 		a.targets++
@@ -154,6 +172,9 @@ type ledger struct {
 	falls   []wish
 	// inside are falls in the dead band, for rises that are needed.
 	inside []wish
+	// urgent tells that somebody misses its SLO, is expected to meet it with more,
+	// and that this is news: what others were given lately may be taken for it.
+	urgent bool
 }
 
 type wish struct {
@@ -161,6 +182,8 @@ type wish struct {
 	to     float64
 	amount float64
 	needed bool
+	// proven falls end where the SLO is expected to be met.
+	proven bool
 }
 
 func side(w *Workload) int {
@@ -183,7 +206,7 @@ func (c Config) rise(r Round, i int, grants []Grant, a *ledger) {
 		grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
 		return
 	}
-	a.rises = append(a.rises, wish{i, w.Want, w.Want - w.Now, needed})
+	a.rises = append(a.rises, wish{at: i, to: w.Want, amount: w.Want - w.Now, needed: needed})
 }
 
 // fall admits a fall, shortened to the bound per step.
@@ -195,24 +218,36 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 		return
 	}
 	if c.Disabled {
-		a.falls = append(a.falls, wish{i, to, w.Now - to, false})
+		a.falls = append(a.falls, wish{at: i, to: to, amount: w.Now - to})
 		return
 	}
-	if c.reverses(w, -1, r.Now) {
+	switch {
+	case w.Firing:
+		grants[i].Binding = "guard: an alert on it fires"
+		return
+	case !w.Meets && !w.Worse:
+		grants[i].Binding = "guard: it would miss its SLO, and nobody who is worse off would gain"
+		return
+	}
+	if c.reverses(w, -1, r.Now) && !w.Changed && !a.urgent {
 		if !c.returns(w, r.Now) {
 			grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
 			return
 		}
 		to = math.Max(to, math.Ceil((w.Now-w.Lent)/r.Unit-grain)*r.Unit)
 	}
-	if least := math.Ceil(w.Now*(1-c.Fall)/r.Unit-grain) * r.Unit; to < least {
+	least := w.Now * (1 - c.Fall)
+	if w.Safe > 0 {
+		least = math.Min(least, w.Safe)
+	}
+	if least = math.Ceil(least/r.Unit-grain) * r.Unit; to < least {
 		to = least
 		grants[i].Binding = fmt.Sprintf("guard: a fall of at most %.0f%% a round", 100*c.Fall)
 	}
 	if to >= w.Now-grain*r.Unit {
 		return
 	}
-	f := wish{i, to, w.Now - to, false}
+	f := wish{at: i, to: to, amount: w.Now - to, proven: w.Safe > 0 && to >= w.Safe-grain*r.Unit}
 	if w.Now-w.Target <= c.Band*w.Now {
 		grants[i].Binding = c.inBand()
 		a.inside = append(a.inside, f)
@@ -268,11 +303,11 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 	freed, lowered := 0.0, 0
 	lower := func(f wish, inside bool) {
 		to := f.to
-		if f.amount > budget-freed {
+		if !f.proven && f.amount > budget-freed {
 			to = math.Ceil((r.Workloads[f.at].Now-(budget-freed))/r.Unit-grain) * r.Unit
 		}
 		switch {
-		case lowered >= most:
+		case !f.proven && lowered >= most:
 			grants[f.at].Binding = fmt.Sprintf("guard: at most %d of %d lowered a round", most, a.targets)
 		case to >= r.Workloads[f.at].Now-grain*r.Unit:
 			grants[f.at].Binding = fmt.Sprintf("guard: at most %.0f%% of the capacity moved a round", 100*c.Moved)
@@ -283,8 +318,9 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 				grants[f.at].Binding = "guard: lowered inside the dead band for a workload that misses its SLO"
 			}
 			grants[f.at].Set = to
-			freed += r.Workloads[f.at].Now - to
-			lowered++
+			if freed += r.Workloads[f.at].Now - to; !f.proven {
+				lowered++
+			}
 		}
 	}
 	for _, f := range a.falls {

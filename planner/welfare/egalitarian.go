@@ -22,6 +22,9 @@ type Egalitarian struct {
 	LoadWeight float64
 }
 
+// Serves returns true: more than what utilities end at is worth nothing.
+func (Egalitarian) Serves() bool { return true }
+
 // Caution returns LoadWeight or its default.
 func (e Egalitarian) Caution() float64 { return cautionOf(e.LoadWeight, 0.8) }
 

@@ -21,6 +21,9 @@ type Nash struct {
 	LoadWeight float64
 }
 
+// Serves returns true: more than what utilities end at is worth nothing.
+func (Nash) Serves() bool { return true }
+
 // Caution returns LoadWeight or its default.
 func (s Nash) Caution() float64 { return cautionOf(s.LoadWeight, 0.8) }
 

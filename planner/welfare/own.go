@@ -19,6 +19,9 @@ type Own struct {
 	Optimism, MoveCost, LoadWeight float64
 }
 
+// Serves returns true: more than what utilities end at is worth nothing.
+func (Own) Serves() bool { return true }
+
 // Caution is that of [Social], or of [Egalitarian].
 func (o Own) Caution() float64 {
 	if o.Least {

@@ -19,6 +19,7 @@ type Objective interface {
 	planner.Scorer
 	planner.Expecter
 	planner.Cautious
+	planner.Server
 	// readingOf is how the policy reads the workloads of a problem.
 	readingOf(p *planner.Problem) reading
 }

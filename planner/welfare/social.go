@@ -31,6 +31,9 @@ type Social struct {
 	LoadWeight float64
 }
 
+// Serves returns true: more than what utilities end at is worth nothing.
+func (Social) Serves() bool { return true }
+
 // Caution returns LoadWeight or its default.
 func (s Social) Caution() float64 { return cautionOf(s.LoadWeight, 0.5) }
 

@@ -269,6 +269,11 @@ func sketchOf(s *Service, from, to, start time.Time, done []answer) *trimtab.Ske
 		if a.end-a.at <= s.Latency {
 			out.Under++
 		}
+		k := int(math.Floor(a.end-1e-9)) - int(a.at)
+		for len(out.Begun) <= min(max(k, 0), trimtab.MaxBegun-1) {
+			out.Begun = append(out.Begun, 0)
+		}
+		out.Begun[min(max(k, 0), trimtab.MaxBegun-1)]++
 	}
 	return out
 }

@@ -46,20 +46,20 @@ func Scenarios(seconds int) []Scenario {
 		shares("peaks", pool, seconds, func(i int, t float64) float64 {
 			// The peak passes from one service to the next, once in a run.
 			d := math.Mod(t-third*(float64(i)+0.5)+1.5*length, length) - length/2
-			return 0.08 + 0.37*math.Pow(math.Max(0, math.Cos(math.Pi*d/(1.5*third))), 2)
+			return 0.07 + 0.33*math.Pow(math.Max(0, math.Cos(math.Pi*d/(1.5*third))), 2)
 		}),
 		shares("steps", pool, seconds, func(i int, t float64) float64 {
 			k := int(t/third*2) % 6
-			return [3][6]float64{{0.5, 0.1, 0.1, 0.3, 0.1, 0.45}, {0.1, 0.45, 0.1, 0.3, 0.12, 0.15}, {0.1, 0.1, 0.5, 0.1, 0.5, 0.1}}[i][k]
+			return [3][6]float64{{0.4, 0.08, 0.08, 0.2, 0.08, 0.35}, {0.08, 0.35, 0.08, 0.2, 0.1, 0.1}, {0.08, 0.08, 0.4, 0.1, 0.4, 0.08}}[i][k]
 		}),
 		shares("doubling", pool, seconds, func(i int, t float64) float64 {
 			if i == 0 && t >= third {
-				return 0.36
+				return 0.3
 			}
-			return 0.18
+			return 0.15
 		}),
-		shares("slower", pool, seconds, func(i int, t float64) float64 { return [3]float64{0.3, 0.18, 0.18}[i] }),
-		shares("noise", pool, seconds, func(i int, t float64) float64 { return 0.17 }),
+		shares("slower", pool, seconds, func(i int, t float64) float64 { return [3]float64{0.22, 0.14, 0.14}[i] }),
+		shares("noise", pool, seconds, func(i int, t float64) float64 { return 0.15 }),
 	}
 	out[3].Services[0].Dearer = func(t float64) float64 {
 		if t >= length/2 {

@@ -1,0 +1,158 @@
+package queue
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	// decay is k; bursts and alone are b with and without a latency; wait is w
+	// in seconds. Set by `trimtab sim services`, whose services have costs of 10
+	// to 14 ms and quotas of 0.05 to 0.5 cores.
+	decay, bursts, alone, wait = 1.5, 0.05, 0.1, 0.05
+)
+
+// InTime returns p(a, λ): the share of requests in time at allocation a in
+// cores, load in requests per second and cost in core-seconds a request, for
+// the latency D of the SLO in seconds; 0 for an unknown latency. All are finite,
+// a, load >= 0 and cost > 0.
+func InTime(a, load, cost, latency float64) float64 {
+	if a <= load*cost || a <= 0 {
+		return 0
+	}
+	rho := load * cost / a
+	if latency <= 0 {
+		return 1 - math.Exp(-(1-rho)/alone)
+	}
+	left := latency - cost/a - wait*math.Max(0, 1-a)
+	if left <= 0 {
+		return 0
+	}
+	return (1 - rho*math.Exp(-decay*(a/cost-load)*left)) * (1 - math.Exp(-(1-rho)/bursts))
+}
+
+const (
+	// Points is the size of the grid over h; low and high are its ends.
+	Points    = 41
+	low, high = 0.25, 8.0
+	// spread is the standard deviation of ln h beforehand.
+	spread = 0.25
+	// together is how many requests in a row share a fate: so many count as one.
+	together = 4
+	// most bounds the requests that one report counts as: more of them are not
+	// more independent.
+	most = 25
+	// memory is how many reports are remembered: each counts e times less than
+	// the one that came so many after it.
+	memory = 300
+)
+
+// Model is what is known of one service; make one with [New].
+type Model struct {
+	// Latency is the SLO's, in seconds; 0: unknown.
+	latency float64
+	// logs is the log likelihood of each h, relative to the greatest.
+	logs [Points]float64
+	// weight is exp(logs) times the prior, normalised.
+	weight  [Points]float64
+	reports int
+}
+
+// New returns a model that has seen nothing.
+func New(latency float64) *Model {
+	m := &Model{latency: latency}
+	m.normalise()
+	return m
+}
+
+// factor returns the i-th h of the grid.
+func factor(i int) float64 { return low * math.Pow(high/low, float64(i)/(Points-1)) }
+
+// Reports returns how many reports were seen.
+func (m *Model) Reports() int { return m.reports }
+
+// Observe takes a report: the share in time of so many requests at an
+// allocation, a load and a cost. Numbers out of range are refused with
+// trimtab.ErrInvalid.
+func (m *Model) Observe(allocation, load, cost, inTime, requests float64) error {
+	for _, v := range []float64{allocation, load, cost, requests} {
+		if !(v > 0) || math.IsInf(v, 0) {
+			return trimtab.Invalidf("observe queue: allocation %v, load %v, cost %v, requests %v: want finite numbers > 0", allocation, load, cost, requests)
+		}
+	}
+	if !(inTime >= 0 && inTime <= 1) {
+		return trimtab.Invalidf("observe queue: %v in time: want a number in [0, 1]", inTime)
+	}
+	n := math.Min(requests, most) / together
+	for i := range m.logs {
+		// Nothing is certain: a hundredth of the requests has another fate.
+		p := 0.01 + 0.98*InTime(allocation, load, cost*factor(i), m.latency)
+		m.logs[i] = m.logs[i]*(1-1.0/memory) + n*(inTime*math.Log(p)+(1-inTime)*math.Log1p(-p))
+	}
+	m.reports++
+	m.normalise()
+	return nil
+}
+
+// Forget keeps of the past what a guess is worth: another version runs.
+func (m *Model) Forget() {
+	for i := range m.logs {
+		m.logs[i] *= 0.1
+	}
+	m.normalise()
+}
+
+func (m *Model) normalise() {
+	top := math.Inf(-1)
+	for i := range m.logs {
+		x := math.Log(factor(i)) / spread
+		m.weight[i] = m.logs[i] - x*x/2
+		top = math.Max(top, m.weight[i])
+	}
+	sum := 0.0
+	for i := range m.weight {
+		m.weight[i] = math.Exp(m.weight[i] - top)
+		sum += m.weight[i]
+	}
+	greatest := math.Inf(-1)
+	for i := range m.weight {
+		m.weight[i] /= sum
+		greatest = math.Max(greatest, m.logs[i])
+	}
+	for i := range m.logs {
+		m.logs[i] -= greatest
+	}
+}
+
+// Predict returns the mean of the mixture at an allocation, and its band at the
+// given level in (0, 1).
+func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
+	var b trimtab.Band
+	// p falls with h, so that quantiles of p are those of h, mirrored.
+	tail, below := (1-level)/2, 0.0
+	b.Upper, b.Lower = -1, -1
+	for i := range m.weight {
+		w := m.weight[i]
+		if w < 1e-6 {
+			below += w
+			continue
+		}
+		p := InTime(allocation, load, cost*factor(i), m.latency)
+		b.Mean += w * p
+		below += w
+		if b.Upper < 0 && below >= tail {
+			b.Upper = p
+		}
+		if below <= 1-tail || b.Lower < 0 {
+			b.Lower = p
+		}
+	}
+	// What nobody's model knows: other resources, pauses, the network.
+	b.Lower = math.Max(0, math.Min(b.Lower, b.Mean)-unknown)
+	b.Upper = math.Min(1, math.Max(b.Upper, b.Mean)+unknown)
+	return b
+}
+
+// unknown is how far from the model a service is believed to be in any case.
+const unknown = 0.02

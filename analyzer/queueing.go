@@ -1,0 +1,280 @@
+package analyzer
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/queue"
+)
+
+const (
+	// maxUsed bounds the windows of use that are kept of one workload.
+	maxUsed = 128
+	// covered is the least part of a stretch of time that must have been
+	// measured for a mean over it.
+	covered = 0.7
+	// remembered is the time over which the cost of a request is averaged: long
+	// for its noise, short for a release that makes it dearer.
+	remembered = 30 * time.Second
+	// fewRequests is how many requests a cost must rest on.
+	fewRequests = 8
+	// silence is up to how long an interval without requests is no gap.
+	silence = 5 * time.Second
+	// levelled is over how many intervals arrivals are averaged.
+	levelled = 5
+)
+
+// queueing is what is known of a workload as a queue: what a request costs,
+// what waits, and the model that both serve.
+type queueing struct {
+	model *queue.Model // nil: it is not seen as a queue
+	used  []used       // in order of time
+	// open are stretches whose cost is not yet counted; until is the end of the
+	// last one.
+	open  []stretch
+	until time.Time
+	// work and requests are decayed sums, in core-seconds and requests.
+	work, requests float64
+	// begun has the requests that began in each interval up to number last.
+	begun []float64
+	last  int64
+	// waiting is how many requests wait.
+	waiting float64
+}
+
+// used is the mean use over a window that ends at to.
+type used struct {
+	from, to time.Time
+	cores    float64
+}
+
+// stretch is a time in which so many requests were answered.
+type stretch struct {
+	from, to time.Time
+	requests float64
+	// weight is how long it counts for, where stretches overlap.
+	weight time.Duration
+}
+
+// newQueueing returns what is known before anything was seen.
+func newQueueing(w *Workload) queueing {
+	if !w.Queue || w.Learner == nil {
+		return queueing{}
+	}
+	return queueing{model: queue.New(w.SLO.Latency.Seconds())}
+}
+
+// headroom is how many requests per second count besides the load: a service
+// must answer within the latency also when few requests come. 2.5 of them fit
+// into the latency where the exponential tail of a queue is at 5%.
+func (w *workload) headroom() float64 {
+	if w.queueing.model == nil || w.SLO.Latency <= 0 {
+		return 0
+	}
+	return 2.5 / w.SLO.Latency.Seconds()
+}
+
+// take enters a window of use.
+func (q *queueing) take(s *trimtab.Sample) {
+	if q.model == nil || !(s.Window > 0) {
+		return
+	}
+	u := used{s.Time.Add(-s.Window.Duration()), s.Time, s.Value}
+	i, found := slices.BinarySearchFunc(q.used, u, func(a, b used) int { return a.to.Compare(b.to) })
+	if found {
+		q.used[i].cores = math.Max(q.used[i].cores, u.cores)
+		return
+	}
+	q.used = slices.Insert(q.used, i, u)
+	if len(q.used) > maxUsed {
+		q.used = slices.Delete(q.used, 0, 1)
+	}
+}
+
+// use returns the mean use over [from, to); false when too little of it was
+// measured.
+func (q *queueing) use(from, to time.Time) (cores float64, ok bool) {
+	sum, measured := 0.0, 0.0
+	for _, u := range q.used {
+		begin, end := u.from, u.to
+		if begin.Before(from) {
+			begin = from
+		}
+		if end.After(to) {
+			end = to
+		}
+		if d := end.Sub(begin).Seconds(); d > 0 {
+			sum, measured = sum+d*u.cores, measured+d
+		}
+	}
+	if whole := to.Sub(from).Seconds(); !(measured >= covered*whole) || measured == 0 {
+		return 0, false
+	}
+	return sum / measured, true
+}
+
+// latest returns the use in the last windows before t, and when they ended.
+func (q *queueing) latest(t time.Time, over time.Duration) (cores float64, ok bool) {
+	if len(q.used) == 0 {
+		return 0, false
+	}
+	end := q.used[len(q.used)-1].to
+	if t.Sub(end) > over {
+		return 0, false
+	}
+	return q.use(end.Add(-over), end)
+}
+
+// answered notes that so many requests were answered from one time to another.
+func (q *queueing) answered(from, to time.Time, requests float64, overlapping bool) {
+	if q.model == nil {
+		return
+	}
+	s := stretch{from, to, requests, to.Sub(from)}
+	if gap := from.Sub(q.until); !q.until.IsZero() && (overlapping || gap > 0) && gap <= silence {
+		if overlapping {
+			s.weight = min(max(0, to.Sub(q.until)), s.weight)
+		} else {
+			s.from, s.weight = q.until, to.Sub(q.until)
+		}
+	}
+	q.until = to
+	if q.open = append(q.open, s); len(q.open) > 2*levelled {
+		q.open = slices.Delete(q.open, 0, 1)
+	}
+	n := 0
+	for _, s := range q.open {
+		if len(q.used) > 0 && q.used[len(q.used)-1].to.Before(s.to) && to.Sub(s.to) < silence {
+			break // its use is still to come
+		}
+		n++
+		if cores, ok := q.use(s.from, s.to); ok {
+			share := s.weight.Seconds() / s.to.Sub(s.from).Seconds()
+			keep := math.Exp(-s.weight.Seconds() / remembered.Seconds())
+			q.work = q.work*keep + cores*s.weight.Seconds()
+			q.requests = q.requests*keep + s.requests*share
+		}
+	}
+	q.open = slices.Delete(q.open, 0, n)
+}
+
+// cost returns the core-seconds of a request.
+func (q *queueing) cost() (seconds float64, ok bool) {
+	if q.model == nil || q.requests < fewRequests || !(q.work > 0) {
+		return 0, false
+	}
+	return q.work / q.requests, true
+}
+
+// arrive enters when the requests of interval number began, and returns the
+// rate at which they arrive, in requests per second, and how many wait, where
+// most of them began in an earlier interval. Then what is answered tells what
+// the service can, and not what is asked of it.
+func (q *queueing) arrive(number int64, s *spans, report time.Duration) (load float64, late bool) {
+	if q.model == nil {
+		return 0, false
+	}
+	shift := number - q.last
+	if shift <= 0 || shift > trimtab.MaxBegun || q.begun == nil {
+		q.begun = make([]float64, 2*trimtab.MaxBegun)
+	} else {
+		q.begun = append(q.begun[shift:], make([]float64, shift)...)
+	}
+	q.last, q.waiting = number, 0
+	n := len(q.begun)
+	for k, v := range s.begun {
+		q.begun[n-1-k] += v
+	}
+	median, ok := s.latency.Quantile(0.5)
+	lag := int(median / report.Seconds())
+	if !ok || lag < 1 || lag >= trimtab.MaxBegun-levelled {
+		return 0, false
+	}
+	// The requests of the last intervals are not yet answered.
+	known := q.begun[n-1-lag-levelled : n-1-lag]
+	each := 0.0
+	for _, v := range known {
+		each += v / float64(len(known))
+	}
+	for _, v := range q.begun[n-1-lag:] {
+		q.waiting += math.Max(0, each-v)
+	}
+	return each / report.Seconds(), true
+}
+
+// useLoad returns the load that the use of the last seconds tells, where load
+// comes as a rate over a longer window: it is what the service is doing now. It
+// is no less than seen while the quota stops the service.
+func (w *workload) useLoad(at time.Time, seen float64) float64 {
+	q := &w.queueing
+	cost, ok := q.cost()
+	cores, measured := q.latest(at, max(3*time.Second, w.config.Report))
+	if !ok || !measured {
+		return seen
+	}
+	load := cores / cost
+	if w.stopped(at, cores) {
+		return math.Max(load, seen)
+	}
+	return load
+}
+
+// stopped reports whether the quota stops the workload, which uses so many cores.
+func (w *workload) stopped(at time.Time, cores float64) bool {
+	if t := w.recentSample(trimtab.Throttled, at); t == nil || t.Value < 0.5 {
+		return false
+	}
+	f := w.held.during(at.Add(-time.Second), at, 0)
+	return f.known && !f.amount.Unlimited && cores >= 0.9*f.amount.Value
+}
+
+// inform joins what the learner knows with what the cost of a request tells.
+func (w *workload) inform(e *trimtab.Estimate) {
+	q := &w.queueing
+	cost, ok := q.cost()
+	if !ok {
+		return
+	}
+	e.Cost = &cost
+	if w.last.load != nil && w.LoadFrom == FromSpans {
+		backlog := q.waiting * cost
+		e.Backlog = &backlog
+	}
+	if e.Load != nil && e.Load.Upper > 0 {
+		e.Curve = q.model.Inform(e.Curve, e.Load.Upper, cost, w.config.Level, w.Min, w.Max)
+		if e.Curve != nil {
+			e.Curve.Headroom = w.headroom()
+		}
+	}
+}
+
+// teachModel gives a report that taught the curve to the model too.
+func (w *workload) teachModel(o *learn.Observation) {
+	cost, ok := w.queueing.cost()
+	if !ok || o.Performance > 1 {
+		return
+	}
+	requests := o.Requests
+	if requests == 0 {
+		requests = 1
+	}
+	// Out of range numbers were refused by the learner.
+	_ = w.queueing.model.Observe(o.Allocation, o.Load, cost, o.Performance, requests)
+}
+
+// sumBegun adds up when the requests of partial sketches began.
+func sumBegun(to, begun []float64, requests float64) []float64 {
+	if len(begun) == 0 {
+		begun = []float64{requests}
+	}
+	for k, v := range begun {
+		if k == len(to) {
+			to = append(to, 0)
+		}
+		to[k] += v
+	}
+	return to
+}
