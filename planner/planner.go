@@ -32,6 +32,8 @@ type Planner struct {
 	applies         *trimtab.Command // an Apply that waits for pending
 	pending         *pending
 	paused          bool
+	last            time.Time // when the last round was
+	patience        time.Duration
 	told            time.Time // the time of the last Pause or Resume
 	asked           time.Time // the time of the last Round command
 	groups          map[string]time.Time
@@ -120,6 +122,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		p.lead(now, v)
 	case *trimtab.Estimate:
 		p.learn(now, v)
+		return p.hurry(now, p.byName[v.Workload])
 	case *trimtab.Holding:
 		if !p.ledger.hold(now, v, p.ours) {
 			p.counts.ignored["holding"]++

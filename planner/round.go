@@ -58,7 +58,7 @@ func (s *seat) acts() bool { return s.Mode == trimtab.Act }
 
 // round makes one decision and publishes its first step.
 func (p *Planner) round(now time.Time, cause string) []trimtab.Value {
-	p.next = now.Add(p.cfg.Round)
+	p.next, p.last = now.Add(p.cfg.Round), now
 	p.wanted, p.asks = "", nil // this one sees what all others would
 	p.ledger.prune(now, p.cfg.Lease)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]string{}}
@@ -73,6 +73,9 @@ func (p *Planner) round(now time.Time, cause string) []trimtab.Value {
 		r.decide()
 	}
 	p.counts.rounds++
+	if len(r.shrinks)+len(r.grows) > 0 {
+		p.patience = 0
+	}
 	return p.publish(r)
 }
 
@@ -201,6 +204,9 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	s.entry, s.held = r.knob(w, resource)
 	if e := w.estimate; e != nil {
 		s.curve = p.planned(e)
+		if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
+			s.curve = behind(s.curve, *b/drain)
+		}
 		if resource > 0 {
 			s.curve = e.Curves[s.of.Name]
 		}

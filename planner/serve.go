@@ -3,6 +3,7 @@ package planner
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -23,6 +24,29 @@ import (
 type Server interface {
 	// Serves reports whether it has no use for more.
 	Serves() bool
+}
+
+// hurry starts a round before its time for a workload that misses its SLO, or
+// whose load left the band of the forecast, when it has less than it needs. The
+// first comes at once, the next ones, while they change nothing, after a fifth,
+// two fifths, … of a round.
+func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
+	if w == nil || w.estimate == nil || !p.counts.leading || p.pending != nil || !p.serves() || p.isPaused() || w.Mode != trimtab.Act {
+		return nil
+	}
+	if now.Sub(p.last) < max(p.patience, p.cfg.Round/5) {
+		return nil
+	}
+	r := &decision{planner: p, now: now}
+	if r.doubt(w) != "" || w.estimate.Curve == nil {
+		return nil
+	}
+	s := r.seatOf(w, 0)
+	if s.entry == nil || s.held != "" || !s.changed() || s.now >= float64(min(s.needAt(enoughLoad)+s.waiting(), s.hi))*s.of.Unit-grain {
+		return nil
+	}
+	p.patience = min(max(2*p.patience, p.cfg.Round/5), p.cfg.Round)
+	return p.round(now, "need of "+w.Name)
 }
 
 // drain is in how many seconds a backlog is to be worked off.
@@ -48,21 +72,25 @@ func (w *workload) ends() bool {
 	return true
 }
 
-// needAt returns the need in units under the load of θ.
+// needAt returns the need in units under the load of θ, but for its backlog.
 func (s *seat) needAt(theta float64) int {
 	c := s.estimate.Curve
 	if l := s.estimate.Load; l != nil && c.Load == l.Upper && l.Mean < l.Upper {
 		c = c.At(l.Mean + theta*(l.Upper-l.Mean))
 	}
-	waiting := 0.0
-	if b := s.estimate.Backlog; b != nil {
-		waiting = *b / drain
-	}
 	a := expected(c, s.SLO)
 	if s.capped() {
 		a = math.Max(a, growth*s.now) // how much is asked of it cannot be seen
 	}
-	return min(max(upUnits(a+waiting, s.of.Unit), s.lo), s.hi)
+	return min(max(upUnits(a, s.of.Unit), s.lo), s.hi)
+}
+
+// waiting returns the units that drain the backlog in time.
+func (s *seat) waiting() int {
+	if b := s.estimate.Backlog; b != nil {
+		return upUnits(*b/drain, s.of.Unit)
+	}
+	return 0
 }
 
 // growth is how much more a workload may need that its quota stops, while what
@@ -108,37 +136,34 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		return true
 	}
 	units := max(0, downUnits(r.planner.idle(r.now, 0, mine), r.planner.cfg.Unit))
-	need := make([]int, len(asked))
-	at := func(theta float64) int {
-		total := 0
-		for i, s := range asked {
-			need[i] = s.needAt(theta)
-			total += need[i]
-		}
-		return total
-	}
-	if at(0) > units {
+	need, total := needsAt(asked, 0)
+	if total > units {
 		return false
 	}
-	theta := 1.0
-	if at(1) > units {
-		low, high := 0.0, 1.0
-		for range 10 {
-			if theta = (low + high) / 2; at(theta) <= units {
-				low = theta
-			} else {
-				high = theta
+	late := drained(need, asked, units-total)
+	theta, low, high := 1.0, 0.0, 1.0
+	for range 10 {
+		var all []int
+		if all, total = needsAt(asked, theta); total+sum(late) <= units {
+			if need, low = all, theta; theta == 1 {
+				break
 			}
+		} else {
+			high = theta
 		}
-		theta = low
-		at(theta)
+		theta = (low + high) / 2
+	}
+	least, _ := needsAt(asked, math.Min(low, enoughLoad))
+	for i := range need {
+		need[i] = min(need[i]+late[i], asked[i].hi)
+		least[i] = min(least[i]+late[i], asked[i].hi)
 	}
 	aims := spread(need, asked, units)
 	short, held := false, 0
 	for i, s := range asked {
 		held += upUnits(s.now, s.of.Unit)
 		s.safe = float64(s.needAt(1)) * s.of.Unit
-		s.short = s.now < float64(need[i])*s.of.Unit-grain
+		s.short = s.now < float64(least[i])*s.of.Unit-grain
 		short = short || s.short
 	}
 	for i, s := range asked {
@@ -151,6 +176,48 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		}
 	}
 	return true
+}
+
+// behind returns the curve of a workload of whose allocation a part works off
+// what waits: at most half as much as the load needs.
+func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
+	cores = math.Min(cores, 0.5*expected(c, c.Knots[len(c.Knots)-1].Mean))
+	out := *c
+	out.Knots = slices.Clone(c.Knots)
+	for i := range out.Knots {
+		out.Knots[i].Allocation += cores
+	}
+	return &out
+}
+
+// enoughLoad is the θ at which a workload that has enough is left alone: between
+// there and what it gets when anybody moves lies the hysteresis.
+const enoughLoad = 0.5
+
+// needsAt returns the needs under the loads of θ, without backlogs, and their sum.
+func needsAt(seats []*seat, theta float64) (need []int, total int) {
+	need = make([]int, len(seats))
+	for i, s := range seats {
+		need[i] = s.needAt(theta)
+		total += need[i]
+	}
+	return need, total
+}
+
+// drained shares the units that are left among the backlogs, as far as they need
+// them to be drained in time.
+func drained(need []int, seats []*seat, left int) []int {
+	late, asks := make([]int, len(seats)), 0
+	for i, s := range seats {
+		late[i] = max(0, min(s.waiting(), s.hi-need[i]))
+		asks += late[i]
+	}
+	if asks > left {
+		for i := range late {
+			late[i] = late[i] * left / asks
+		}
+	}
+	return late
 }
 
 // spread shares units in proportion to the needs, each within its bounds and

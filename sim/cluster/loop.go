@@ -76,7 +76,7 @@ func (l *Loop) Tick(now time.Time) {
 	for _, v := range l.analyzer.Step(now, nil) {
 		if e, ok := v.(*trimtab.Estimate); ok {
 			l.estimates[e.Workload] = e
-			l.planner.Step(now, e)
+			l.carry(now, l.planner.Step(now, e))
 		}
 	}
 }
