@@ -50,6 +50,9 @@ type Workload struct {
 	// measured in the unit of Resource: what a request costs then tells what was
 	// never tried; see learn/queue.
 	Queue bool
+	// Within is the latency that a performance which comes from a metric counts
+	// requests under; 0: not known.
+	Within time.Duration
 	// Fallback is what stands in while performance is missing.
 	Fallback Fallback
 }

@@ -23,6 +23,9 @@ const (
 	fewRequests = 8
 	// silence is up to how long an interval without requests is no gap.
 	silence = 5 * time.Second
+	// steepest is the fastest growth of a wait, in seconds a second, that is
+	// believed of one interval.
+	steepest = 0.8
 	// levelled is over how many intervals arrivals are averaged.
 	levelled = 5
 )
@@ -41,8 +44,9 @@ type queueing struct {
 	// begun has the requests that began in each interval up to number last.
 	begun []float64
 	last  int64
-	// waiting is how many requests wait.
-	waiting float64
+	// waiting is how many requests wait; wait is the median latency of the last
+	// interval and latency that of the SLO, in seconds.
+	waiting, wait, latency float64
 }
 
 // used is the mean use over a window that ends at to.
@@ -64,17 +68,21 @@ func newQueueing(w *Workload) queueing {
 	if !w.Queue || w.Learner == nil {
 		return queueing{}
 	}
-	return queueing{model: queue.New(w.SLO.Latency.Seconds())}
+	latency := w.SLO.Latency
+	if latency == 0 {
+		latency = w.Within
+	}
+	return queueing{model: queue.New(latency.Seconds()), latency: latency.Seconds()}
 }
 
 // headroom is how many requests per second count besides the load: a service
 // must answer within the latency also when few requests come. 2.5 of them fit
 // into the latency where the exponential tail of a queue is at 5%.
 func (w *workload) headroom() float64 {
-	if w.queueing.model == nil || w.SLO.Latency <= 0 {
+	if w.queueing.model == nil || w.queueing.latency <= 0 {
 		return 0
 	}
-	return 2.5 / w.SLO.Latency.Seconds()
+	return 2.5 / w.queueing.latency
 }
 
 // take enters a window of use.
@@ -170,10 +178,15 @@ func (q *queueing) cost() (seconds float64, ok bool) {
 }
 
 // arrive enters when the requests of interval number began, and returns the
-// rate at which they arrive, in requests per second, and how many wait, where
-// most of them began in an earlier interval. Then what is answered tells what
-// the service can, and not what is asked of it.
-func (q *queueing) arrive(number int64, s *spans, report time.Duration) (load float64, late bool) {
+// rate at which they arrive, in requests per second, where that is more than
+// what is answered, answered, and late, whether most of them began in an earlier
+// interval. While a queue grows, what is answered tells what the service can,
+// and not what is asked of it: of requests that wait W, answered at the rate μ,
+//
+//	λ = μ / (1 − dW/dt)
+//
+// since those that are answered in a second came in 1 − dW/dt seconds.
+func (q *queueing) arrive(number int64, s *spans, answered float64, report time.Duration) (load float64, late bool) {
 	if q.model == nil {
 		return 0, false
 	}
@@ -183,26 +196,36 @@ func (q *queueing) arrive(number int64, s *spans, report time.Duration) (load fl
 	} else {
 		q.begun = append(q.begun[shift:], make([]float64, shift)...)
 	}
+	before, next := q.wait, shift == 1
 	q.last, q.waiting = number, 0
 	n := len(q.begun)
 	for k, v := range s.begun {
 		q.begun[n-1-k] += v
 	}
 	median, ok := s.latency.Quantile(0.5)
-	lag := int(median / report.Seconds())
-	if !ok || lag < 1 || lag >= trimtab.MaxBegun-levelled {
+	if q.wait = median; !ok {
 		return 0, false
 	}
+	if next && median > q.latency {
+		load = answered / (1 - math.Min(math.Max(median-before, 0)/report.Seconds(), steepest))
+	}
+	lag := int(median / report.Seconds())
+	if lag < 1 || lag >= trimtab.MaxBegun-levelled {
+		if lag >= 1 || median > math.Max(q.latency, 0.5*report.Seconds()) {
+			q.waiting = math.Max(load, answered) * median
+		}
+		return load, lag >= 1
+	}
 	// The requests of the last intervals are not yet answered.
-	known := q.begun[n-1-lag-levelled : n-1-lag]
-	each := 0.0
+	known, each := q.begun[n-1-lag-levelled:n-1-lag], 0.0
 	for _, v := range known {
 		each += v / float64(len(known))
 	}
+	load = math.Max(load, each/report.Seconds())
 	for _, v := range q.begun[n-1-lag:] {
-		q.waiting += math.Max(0, each-v)
+		q.waiting += math.Max(0, load*report.Seconds()-v)
 	}
-	return each / report.Seconds(), true
+	return load, true
 }
 
 // useLoad returns the load that the use of the last seconds tells, where load

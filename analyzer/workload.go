@@ -276,10 +276,9 @@ func (w *workload) close(v *interval, c *counts) {
 		w.queueing.answered(end.Add(-w.config.Report), end, s.requests, false)
 		answered := s.load
 		s.load = w.smooth(v.number, s)
-		if load, late := w.queueing.arrive(v.number, &s, w.config.Report); late {
-			if s.load = math.Max(s.load, load); answered > s.load*(1-small) {
-				r.aside = "backlog" // it works off what waited
-			}
+		load, late := w.queueing.arrive(v.number, &s, answered, w.config.Report)
+		if s.load = math.Max(s.load, load); late && answered > s.load*(1-small) {
+			r.aside = "backlog" // it works off what waited
 		}
 	}
 	if s.lost {

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -201,6 +203,7 @@ func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 			out.Min, out.Max = b.Min, b.Max
 			out.Learner = learner
 			out.Queue = out.Resource == actuatorcgroup.Resource && out.Target < 1
+			out.Within = underOf(w.Performance)
 			out.Others = axesOf(cfg, w)
 		}
 		var err error
@@ -268,6 +271,23 @@ func axesOf(cfg *config.Config, w *config.Workload) []analyzer.Axis {
 func further(cfg *config.Config) []config.Share {
 	shares := cfg.Pool.Shares()
 	return shares[min(1, len(shares)):]
+}
+
+// bucket finds the upper bound of a histogram's bucket in a query.
+var bucket = regexp.MustCompile(`\ble="([0-9.]+)"`)
+
+// underOf returns the latency that a query counts requests under, by the bucket
+// of a histogram that it names; 0 where it names none, or several.
+func underOf(query string) time.Duration {
+	found := bucket.FindAllStringSubmatch(query, 2)
+	if len(found) != 1 {
+		return 0
+	}
+	seconds, err := strconv.ParseFloat(found[0][1], 64)
+	if err != nil || !(seconds > 0 && seconds < 3600) {
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // source says where a quantity comes from: a query's answer, or the spans.

@@ -10,8 +10,8 @@
 // varies little (k = 1.5; 1 for exponential service times, 2 for constant
 // ones), less the time of service itself and the mean wait w for the next
 // period of a CFS quota; D is the latency of the SLO. The second factor is what
-// fast services lose to bursts, whatever their latency: at b = 0.05, 5% of the
-// requests at ρ = 0.85. Without D it stands alone, with b = 0.1.
+// fast services lose to bursts, whatever their latency: at b = 0.04, 5% of the
+// requests at ρ = 0.88. Without D it stands alone, with b = 0.1.
 //
 // Nobody's service is that queue. So the cost enters as h c, and h is learnt:
 // its posterior is kept over a grid of [Points] values from 1/4 to 8 around a

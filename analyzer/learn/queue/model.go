@@ -10,7 +10,7 @@ const (
 	// decay is k; bursts and alone are b with and without a latency; wait is w
 	// in seconds. Set by `trimtab sim services`, whose services have costs of 10
 	// to 14 ms and quotas of 0.05 to 0.5 cores.
-	decay, bursts, alone, wait = 1.5, 0.05, 0.1, 0.05
+	decay, bursts, alone, wait = 2, 0.04, 0.1, 0.03
 )
 
 // InTime returns p(a, λ): the share of requests in time at allocation a in
