@@ -124,7 +124,22 @@ func (q *queueing) use(from, to time.Time) (cores float64, ok bool) {
 	return sum / measured, true
 }
 
-// latest returns the use in the last windows before t, and when they ended.
+// uneven reports whether the use in [from, to) was not all alike: the mean of a
+// quarter of that time is half as much again as that of another.
+func (q *queueing) uneven(from, to time.Time) bool {
+	if q.model == nil {
+		return false
+	}
+	least, most, quarter := math.Inf(1), 0.0, to.Sub(from)/4
+	for k := range time.Duration(4) {
+		if cores, ok := q.use(from.Add(k*quarter), from.Add((k+1)*quarter)); ok {
+			least, most = math.Min(least, cores), math.Max(most, cores)
+		}
+	}
+	return most > 1.5*least
+}
+
+// latest returns the mean use in the last windows before t.
 func (q *queueing) latest(t time.Time, over time.Duration) (cores float64, ok bool) {
 	if len(q.used) == 0 {
 		return 0, false

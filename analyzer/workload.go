@@ -74,15 +74,17 @@ type report struct {
 	loadAt      time.Time
 	performance *float64
 	requests    float64
-	sigma       float64
-	perfFrom    string
-	perfAt      time.Time
-	allocation  *float64
-	allocFrom   string
-	allocAt     time.Time
-	noAlloc     string // why allocation is missing
-	latency     map[string]trimtab.Seconds
-	slowest     []trimtab.Exemplar
+	// window is how long before its time the performance covers; 0: the interval.
+	window     time.Duration
+	sigma      float64
+	perfFrom   string
+	perfAt     time.Time
+	allocation *float64
+	allocFrom  string
+	allocAt    time.Time
+	noAlloc    string // why allocation is missing
+	latency    map[string]trimtab.Seconds
+	slowest    []trimtab.Exemplar
 	// aside is why it did not teach the curve.
 	aside string
 }
@@ -408,7 +410,7 @@ func (w *workload) reportPerformance(r *report, v *interval, s spans, seen bool)
 	if w.PerformanceFrom == FromPrometheus {
 		if p := v.performance; p != nil {
 			r.performance, r.requests, r.sigma = &p.Value, p.Requests, p.Sigma
-			r.perfFrom, r.perfAt = p.Source, p.Time
+			r.perfFrom, r.perfAt, r.window = p.Source, p.Time, p.Window.Duration()
 			if p.Value > 1 {
 				r.requests = 0 // not a fraction, whatever it was taken over
 			}
@@ -430,7 +432,11 @@ func (w *workload) reportPerformance(r *report, v *interval, s spans, seen bool)
 // reportAllocation finds what was in force over the whole interval, from the
 // actuator, else from a sample.
 func (w *workload) reportAllocation(r *report, end time.Time) {
-	f := w.held.during(end.Add(-w.config.Report), end, w.config.Settle)
+	over := max(w.config.Report, r.window)
+	f := w.held.during(end.Add(-over), end, w.config.Settle)
+	if r.window > 0 && w.queueing.uneven(end.Add(-over), end) {
+		r.aside = "transient" // a rate over a time in which the load was another
+	}
 	switch {
 	case f.known && f.amount.Unlimited:
 		// The planner never gives more than Max: what is reached without a

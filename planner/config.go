@@ -32,6 +32,9 @@ type Config struct {
 	// HoldRounds is after how many rounds without usable input a declared
 	// Default may raise a workload. Default 3.
 	HoldRounds int
+	// Urgent is the least time between two rounds that a workload with less than
+	// it needs starts before their time. 0: none is started.
+	Urgent time.Duration
 	// AlertGap is the least time between two rounds that alerts of one group
 	// start. Default 10 s.
 	AlertGap time.Duration

@@ -317,7 +317,7 @@ func (r *decision) solve(in func(*seat) bool) {
 		prob.Workloads = append(prob.Workloads, Workload{
 			Name: s.Name, Group: s.Group, Guarantee: downUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
 			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve, Reports: s.estimate.Reports,
-			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: s.dial.demand,
+			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: r.demanded(s),
 		})
 	}
 	answer, err := p.cfg.Policy.Solve(prob)
@@ -336,6 +336,17 @@ func (r *decision) solve(in func(*seat) bool) {
 	}
 	gap := answer.Gap()
 	r.value, r.gap, r.cut = &answer.Value, &gap, r.cut || answer.Cut
+}
+
+// demanded returns the demand that the policy is told: what the workload needs
+// at its mean load, where the pool is planned for by need. A demand that is
+// certain to be enough is of no use at a few requests per second, where no
+// bound ever meets the SLO.
+func (r *decision) demanded(s *seat) int {
+	if r.planner.serves() {
+		return min(s.needAt(0)+s.waiting(), s.hi)
+	}
+	return s.dial.demand
 }
 
 // asked returns the free seats that are in, their knobs, and whether any of

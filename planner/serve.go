@@ -28,13 +28,13 @@ type Server interface {
 
 // hurry starts a round before its time for a workload that misses its SLO, or
 // whose load left the band of the forecast, when it has less than it needs. The
-// first comes at once, the next ones, while they change nothing, after a fifth,
-// two fifths, … of a round.
+// first comes at once, the next ones, while they change nothing, after Urgent,
+// twice Urgent, and so on.
 func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 	if w == nil || w.estimate == nil || !p.counts.leading || p.pending != nil || !p.serves() || p.isPaused() || w.Mode != trimtab.Act {
 		return nil
 	}
-	if now.Sub(p.last) < max(p.patience, p.cfg.Round/5) {
+	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.patience, p.cfg.Urgent) {
 		return nil
 	}
 	r := &decision{planner: p, now: now}
@@ -45,8 +45,11 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 	if s.entry == nil || s.held != "" || !s.changed() || s.now >= float64(min(s.needAt(enoughLoad)+s.waiting(), s.hi))*s.of.Unit-grain {
 		return nil
 	}
-	p.patience = min(max(2*p.patience, p.cfg.Round/5), p.cfg.Round)
-	return p.round(now, "need of "+w.Name)
+	next := p.next
+	p.patience = min(max(2*p.patience, p.cfg.Urgent), p.cfg.Round)
+	out := p.round(now, "need of "+w.Name)
+	p.next = next
+	return out
 }
 
 // drain is in how many seconds a backlog is to be worked off.
@@ -78,17 +81,24 @@ func (s *seat) needAt(theta float64) int {
 	if l := s.estimate.Load; l != nil && c.Load == l.Upper && l.Mean < l.Upper {
 		c = c.At(l.Mean + theta*(l.Upper-l.Mean))
 	}
-	a := expected(c, s.SLO)
-	if s.capped() {
-		a = math.Max(a, growth*s.now) // how much is asked of it cannot be seen
-	}
-	return min(max(upUnits(a, s.of.Unit), s.lo), s.hi)
+	return min(max(upUnits(expected(c, s.SLO), s.of.Unit), s.lo), s.hi)
 }
 
-// waiting returns the units that drain the backlog in time.
+// unserved reports whether nothing is known of what would be enough: no
+// allocation is expected to meet the SLO by what was seen alone. What a request
+// costs tells more: with it, one that never meets its SLO lacks something else.
+func (s *seat) unserved() bool {
+	return s.estimate.Cost == nil && s.curve.Eval(float64(s.hi)*s.of.Unit).Mean < s.SLO
+}
+
+// waiting returns the units that drain the backlog in time; a guess, where only
+// the quota that stops it tells that something waits.
 func (s *seat) waiting() int {
-	if b := s.estimate.Backlog; b != nil {
+	switch b := s.estimate.Backlog; {
+	case b != nil:
 		return upUnits(*b/drain, s.of.Unit)
+	case s.capped():
+		return upUnits((growth-1)*s.now, s.of.Unit)
 	}
 	return 0
 }
@@ -136,6 +146,9 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		return true
 	}
 	units := max(0, downUnits(r.planner.idle(r.now, 0, mine), r.planner.cfg.Unit))
+	if slices.ContainsFunc(asked, (*seat).unserved) {
+		return false
+	}
 	need, total := needsAt(asked, 0)
 	if total > units {
 		return false

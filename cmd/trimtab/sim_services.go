@@ -174,6 +174,7 @@ func printCourse(t terminal, s *services.Scenario, r *services.Result) {
 		}
 		fmt.Fprintln(t.out)
 		for ; plan < len(r.Plans) && r.Plans[plan].Time.Unix()-time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix() < int64(k*5+5); plan++ {
+			fmt.Fprintln(t.out, "    --", r.Plans[plan].Cause)
 			for _, a := range r.Plans[plan].Actions {
 				fmt.Fprintln(t.out, "      ", a.Why.Summary, "[", a.Why.Binding, "]")
 			}

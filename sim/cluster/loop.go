@@ -33,6 +33,7 @@ type Loop struct {
 	lease     trimtab.Seconds
 	estimates map[string]*trimtab.Estimate
 	plan      *trimtab.Plan
+	plans     []*trimtab.Plan
 }
 
 // host names the one host that there is.
@@ -110,6 +111,13 @@ func (l *Loop) Estimate(target string) *trimtab.Estimate { return l.estimates[ta
 // Plan returns the first step of the latest plan; nil before any.
 func (l *Loop) Plan() *trimtab.Plan { return l.plan }
 
+// Plans returns the plans since the last call, each step by itself, in order.
+func (l *Loop) Plans() []*trimtab.Plan {
+	out := l.plans
+	l.plans = nil
+	return out
+}
+
 func (l *Loop) knob(target string) *trimtab.Held {
 	i, ok := slices.BinarySearchFunc(l.knobs, target, func(k trimtab.Held, t string) int { return strings.Compare(k.Target, t) })
 	if !ok {
@@ -133,7 +141,7 @@ func (l *Loop) carry(now time.Time, values []trimtab.Value) {
 		if !ok {
 			continue
 		}
-		if plan.Step == 1 {
+		if l.plans = append(l.plans, plan); plan.Step == 1 {
 			l.plan = plan
 		}
 		more := l.planner.Step(now, l.act(now, plan))

@@ -211,11 +211,8 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	}
 	now = now.Add(550 * time.Millisecond) // the grace of an interval is over
 	c.loop.Tick(now)
-	before := c.loop.Plan()
 	c.loop.Round(now)
-	if p := c.loop.Plan(); p != before {
-		c.plans = append(c.plans, p)
-	}
+	c.plans = append(c.plans, c.loop.Plans()...)
 	for _, q := range qs {
 		q.quota = c.loop.Held(q.Name)
 	}
