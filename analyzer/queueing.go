@@ -139,6 +139,26 @@ func (q *queueing) uneven(from, to time.Time) bool {
 	return most > 1.5*least
 }
 
+// full reports whether the workload used nearly all that it had in some part of
+// the time from from to to: what is answered then, and what waits from then on,
+// tells of a queue and not of the allocation.
+func (w *workload) full(from, to time.Time) bool {
+	q := &w.queueing
+	if q.model == nil {
+		return false
+	}
+	const parts = 8
+	part := to.Sub(from) / parts
+	for k := range time.Duration(parts) {
+		begin, end := from.Add(k*part), from.Add((k+1)*part)
+		f := w.held.during(begin, end, 0)
+		if cores, ok := q.use(begin, end); ok && f.known && !f.amount.Unlimited && cores >= 0.9*f.mean {
+			return true
+		}
+	}
+	return false
+}
+
 // latest returns the mean use in the last windows before t.
 func (q *queueing) latest(t time.Time, over time.Duration) (cores float64, ok bool) {
 	if len(q.used) == 0 {

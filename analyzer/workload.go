@@ -434,8 +434,12 @@ func (w *workload) reportPerformance(r *report, v *interval, s spans, seen bool)
 func (w *workload) reportAllocation(r *report, end time.Time) {
 	over := max(w.config.Report, r.window)
 	f := w.held.during(end.Add(-over), end, w.config.Settle)
-	if r.window > 0 && w.queueing.uneven(end.Add(-over), end) {
+	switch {
+	case r.window == 0:
+	case w.queueing.uneven(end.Add(-over), end):
 		r.aside = "transient" // a rate over a time in which the load was another
+	case w.full(end.Add(-2*over), end):
+		r.aside = "backlog"
 	}
 	switch {
 	case f.known && f.amount.Unlimited:

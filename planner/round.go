@@ -343,7 +343,7 @@ func (r *decision) solve(in func(*seat) bool) {
 // certain to be enough is of no use at a few requests per second, where no
 // bound ever meets the SLO.
 func (r *decision) demanded(s *seat) int {
-	if r.planner.serves() {
+	if r.planner.serves() && s.estimate.Cost != nil {
 		return min(s.needAt(0)+s.waiting(), s.hi)
 	}
 	return s.dial.demand
@@ -431,7 +431,7 @@ func (r *decision) guard(resource int) {
 			Name: s.Name, Now: s.now, Target: target, Want: s.want, Fresh: s.free,
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(target).Mean >= s.SLO),
-			Safe:    s.safe, Changed: s.changed(), Firing: s.firing(), Worse: s.free && !s.served,
+			Noise:   s.noise(), Safe: s.safe, Changed: s.changed(), Firing: s.firing(), Worse: s.free && !s.served,
 			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		})
 	}
@@ -455,6 +455,21 @@ func (s *seat) misses() bool {
 		margin = surely * math.Sqrt(s.SLO*(1-s.SLO)/e.Requests)
 	}
 	return *e.Performance < s.SLO-margin
+}
+
+// tiny is less than any dead band.
+const tiny = 1e-6
+
+// noise returns the relative standard error of a rate of as many requests as the
+// latest report has; 0: unknown.
+func (s *seat) noise() float64 {
+	if !s.served {
+		return tiny // the policy knows what its objective gains
+	}
+	if s.estimate == nil || !(s.estimate.Requests > 0) {
+		return 0
+	}
+	return 1 / math.Sqrt(s.estimate.Requests)
 }
 
 // firing reports whether an alert on the workload fires.

@@ -93,6 +93,9 @@ type Workload struct {
 	// the highest load that is expected, in the resource's unit: a fall down to
 	// there is proven. 0: not known.
 	Safe float64
+	// Noise is the relative standard error of what Target rests on, > 0; 0: not
+	// known. The dead band is no wider than it, but for thinnest.
+	Noise float64
 	// Changed tells that its load, or whether it meets its SLO, is not what it
 	// was expected to be when it last moved.
 	Changed bool
@@ -199,8 +202,8 @@ func (c Config) rise(r Round, i int, grants []Grant, a *ledger) {
 	needed := w.Missing && w.Meets
 	switch {
 	case c.Disabled:
-	case !needed && w.Target-w.Now <= c.Band*w.Now:
-		grants[i].Binding = c.inBand()
+	case !needed && w.Target-w.Now <= c.band(w)*w.Now:
+		grants[i].Binding = c.inBand(w)
 		return
 	case !w.Missing && c.reverses(w, +1, r.Now):
 		grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
@@ -248,16 +251,27 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 		return
 	}
 	f := wish{at: i, to: to, amount: w.Now - to, proven: w.Safe > 0 && to >= w.Safe-grain*r.Unit}
-	if w.Now-w.Target <= c.Band*w.Now {
-		grants[i].Binding = c.inBand()
+	if w.Now-w.Target <= c.band(w)*w.Now {
+		grants[i].Binding = c.inBand(w)
 		a.inside = append(a.inside, f)
 		return
 	}
 	a.falls = append(a.falls, f)
 }
 
-func (c Config) inBand() string {
-	return fmt.Sprintf("guard: the target is within %.0f%% of what it has", 100*c.Band)
+// thinnest is the least dead band.
+const thinnest = 0.03
+
+// band returns the dead band of a workload.
+func (c Config) band(w *Workload) float64 {
+	if w.Noise > 0 && c.Band > thinnest {
+		return math.Min(c.Band, math.Max(thinnest, w.Noise))
+	}
+	return c.Band
+}
+
+func (c Config) inBand(w *Workload) string {
+	return fmt.Sprintf("guard: the target is within %.0f%% of what it has", 100*c.band(w))
 }
 
 // reverses reports whether a move in the given direction would be one reversal
