@@ -106,6 +106,9 @@ type Plan struct {
 	Actions []Action `json:"actions,omitempty"`
 	// Held says, per workload that was held, why.
 	Held map[string]string `json:"held,omitempty"`
+	// Unmoved says, per workload that was planned for and keeps what it has, why:
+	// what it needs, what the guard said, what would move it.
+	Unmoved map[string]string `json:"unmoved,omitempty"`
 	// Cause is what started the round: "tick", "alert …", "apply …".
 	Cause string `json:"cause"`
 	// Applies names the recommended plan that a person asked to carry out; its
@@ -167,6 +170,11 @@ func (p *Plan) Validate() error {
 	}
 	for name, why := range p.Held {
 		if err := told("plan "+p.ID()+" holds", name, why); err != nil {
+			return err
+		}
+	}
+	for name, why := range p.Unmoved {
+		if err := told("plan "+p.ID()+" does not move", name, why); err != nil {
 			return err
 		}
 	}

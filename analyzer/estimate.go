@@ -118,6 +118,7 @@ func (w *workload) forecastLoad() *trimtab.LoadForecast {
 	if w.forecaster != nil {
 		if f, ok := w.forecaster.Forecast(w.config.horizon(), w.config.Level); ok {
 			l.Mean, l.Upper, l.Model = f.Mean, f.Upper, f.Model
+			w.follow(l)
 			if w.last.now == nil {
 				l.Now = f.Mean
 			}

@@ -26,6 +26,8 @@ const (
 	// steepest is the fastest growth of a wait, in seconds a second, that is
 	// believed of one interval.
 	steepest = 0.8
+	// steady is how many requests a load that is told by the use rests on.
+	steady = 60
 	// levelled is over how many intervals arrivals are averaged.
 	levelled = 5
 )
@@ -269,7 +271,8 @@ func (q *queueing) arrive(number int64, s *spans, answered float64, report time.
 func (w *workload) useLoad(at time.Time, seen float64) float64 {
 	q := &w.queueing
 	cost, ok := q.cost()
-	cores, measured := q.latest(at, max(3*time.Second, w.config.Report))
+	over := time.Duration(steady / math.Max(seen, 1e-9) * float64(time.Second))
+	cores, measured := q.latest(at, min(max(over, 3*time.Second, w.config.Report), 10*time.Second))
 	if !ok || !measured {
 		return seen
 	}
@@ -287,6 +290,34 @@ func (w *workload) stopped(at time.Time, cores float64) bool {
 	}
 	f := w.held.during(at.Add(-time.Second), at, 0)
 	return f.known && !f.amount.Unlimited && cores >= 0.9*f.amount.Value
+}
+
+// follow keeps a forecast from staying behind a load that jumped: its mean is no
+// further from what was just measured than twice the noise of that, and its bound
+// keeps its ratio to the mean.
+func (w *workload) follow(l *trimtab.LoadForecast) {
+	if w.queueing.model == nil || w.last.now == nil || !(l.Mean > 0) {
+		return
+	}
+	noise := 2 / math.Sqrt(math.Max(math.Min(steady, 10*l.Now), 1))
+	mean := math.Min(math.Max(l.Mean, l.Now*(1-noise)), l.Now*(1+noise))
+	if mean > 0 {
+		l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)
+	}
+}
+
+// pressed reports whether the quota stops a workload whose reports come seldom:
+// that is news, and a report of it would come too late.
+func (w *workload) pressed(now time.Time) bool {
+	if w.LoadFrom == FromSpans || w.queueing.model == nil || w.last.at.IsZero() || now.Sub(w.told) < w.config.Report {
+		return false
+	}
+	cores, ok := w.queueing.latest(now, 2*time.Second)
+	if !ok || !w.stopped(now, cores) {
+		return false
+	}
+	w.told = now
+	return true
 }
 
 // inform joins what the learner knows with what the cost of a request tells.

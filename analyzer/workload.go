@@ -215,6 +215,9 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 	hold, kind := w.hold(now)
 	in := w.standIn(now)
 	same := kind == w.toldHold && in.name == w.toldFallback
+	if !closed && w.pressed(now) {
+		return w.estimate(now, hold, in)
+	}
 	if !closed && (same && now.Sub(w.told) < w.config.Round || kind == "" && in.name == "") {
 		return nil
 	}

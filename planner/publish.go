@@ -29,6 +29,9 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 		Resource: p.cfg.Resource, Capacities: p.capacities(), Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
 		Audit: r.audit,
 	}
+	if len(r.unmoved) > 0 {
+		plan.Unmoved = r.unmoved
+	}
 	if len(plan.Held) == 0 {
 		plan.Held = nil
 	}
@@ -154,7 +157,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	p.pending = nil
 	plan := w.plan
 	plan.Step, plan.Last, plan.Time = 2, true, now
-	plan.Held, plan.Audit = maps.Clone(w.plan.Held), nil
+	plan.Held, plan.Unmoved, plan.Audit = maps.Clone(w.plan.Held), maps.Clone(w.plan.Unmoved), nil
 	plan.Actions = p.fit(now, w.grows, plan)
 	if waits {
 		p.counts.unanswered++

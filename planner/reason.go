@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/trimtab/trimtab"
 )
@@ -64,6 +65,38 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		why.Summary += "; " + s.trial
 	}
 	return why
+}
+
+// stays notes why a workload that is planned for keeps what it has.
+func (r *decision) stays(s *seat) {
+	if !s.free {
+		return // the reason is why it is held
+	}
+	target := float64(s.aim) * s.of.Unit
+	why := fmt.Sprintf("it has %s", trimtab.AmountOf(s.of.Name, trimtab.Units(s.now)))
+	switch {
+	case s.served && s.binding == idle:
+		why += ": " + idle
+	case math.Abs(target-s.now) < s.of.Unit/2:
+		why += ", which is what " + r.planner.cfg.Policy.Name() + " gives it"
+	default:
+		why += fmt.Sprintf(", %s wants %s", r.planner.cfg.Policy.Name(), trimtab.AmountOf(s.of.Name, trimtab.Units(target)))
+	}
+	if s.need.Mean >= 0 {
+		why += fmt.Sprintf("; it needs %s for its SLO", trimtab.AmountOf(s.of.Name, trimtab.Units(float64(s.need.Mean)*s.of.Unit)))
+	} else {
+		why += "; no amount is expected to meet its SLO"
+	}
+	if s.grant.Binding != "" {
+		why += "; " + s.grant.Binding
+	}
+	if r.unmoved == nil {
+		r.unmoved = map[string]string{}
+	}
+	if before := r.unmoved[s.Name]; before != "" {
+		why = before + "; " + why
+	}
+	r.unmoved[s.Name] = why
 }
 
 // maxExplained bounds how many workloads a pool may have to get alternatives

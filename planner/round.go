@@ -96,13 +96,15 @@ type decision struct {
 	applies  string
 	seats    []*seat // in order of name, then of the resources
 	heldBack map[string]string
-	audit    *trimtab.Audit
-	value    *float64
-	gap      *float64
-	cut      bool
-	shrinks  []trimtab.Action
-	grows    []trimtab.Action
-	advice   []trimtab.Action
+	// unmoved says why those that are planned for keep what they have.
+	unmoved map[string]string
+	audit   *trimtab.Audit
+	value   *float64
+	gap     *float64
+	cut     bool
+	shrinks []trimtab.Action
+	grows   []trimtab.Action
+	advice  []trimtab.Action
 }
 
 // solution is a problem and the policy's answer.
@@ -511,6 +513,7 @@ func (r *decision) fallback(s *seat) float64 {
 func (r *decision) act(s *seat) {
 	set, now := trimtab.Units(s.grant.Set), s.entry.held.Now
 	if math.Abs(s.grant.Set-s.now) < s.of.Unit/2 {
+		r.stays(s)
 		return // a quantised knob is where it can be
 	}
 	a := trimtab.Action{Target: s.Name, Host: s.entry.host, Resource: s.of.Name, Expect: now, Set: set, Mode: s.Mode, Why: r.reason(s)}

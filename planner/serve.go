@@ -111,7 +111,11 @@ const growth = 1.5
 // which nobody knows what waits.
 func (s *seat) capped() bool {
 	e := s.estimate
-	if e.Backlog != nil || e.Performance == nil || *e.Performance >= s.SLO {
+	if e.Backlog != nil || e.Cost == nil || e.Performance == nil {
+		return false
+	}
+	grown := e.Load != nil && s.dial.load != nil && e.Load.Now > s.dial.load.Upper
+	if *e.Performance >= s.SLO && !grown {
 		return false
 	}
 	used, throttled := inputOf(e, trimtab.Usage), inputOf(e, trimtab.Throttled)
@@ -185,7 +189,7 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		}
 		s.solved, s.served, s.aim, s.binding = true, true, aims[i], "need"
 		if !short && held <= units {
-			s.aim, s.binding = upUnits(s.now, s.of.Unit), "nothing is needed"
+			s.aim, s.binding = upUnits(s.now, s.of.Unit), idle
 		}
 	}
 	return true
@@ -202,6 +206,9 @@ func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
 	}
 	return &out
 }
+
+// idle is why nobody is moved while everybody has what it needs.
+const idle = "everybody has what it needs"
 
 // enoughLoad is the θ at which a workload that has enough is left alone: between
 // there and what it gets when anybody moves lies the hysteresis.

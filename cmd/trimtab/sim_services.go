@@ -179,6 +179,9 @@ func printCourse(t terminal, s *services.Scenario, r *services.Result) {
 				fmt.Fprintln(t.out, "      ", a.Why.Summary, "[", a.Why.Binding, "]")
 			}
 			if os.Getenv("HELD") != "" {
+				for w, why := range r.Plans[plan].Unmoved {
+					fmt.Fprintln(t.out, "       stays", w, why)
+				}
 				for w, why := range r.Plans[plan].Held {
 					fmt.Fprintln(t.out, "       held", w, why)
 				}

@@ -143,7 +143,7 @@ func (c Config) Apply(r Round) []Grant {
 	var account [2]ledger
 	for i := range r.Workloads {
 		w := &r.Workloads[i]
-		if w.Want > w.Now && w.Missing && w.Meets && w.Changed {
+		if w.Want > w.Now && w.Missing && w.Changed {
 			account[side(w)].urgent = true
 		}
 	}
@@ -175,8 +175,8 @@ type ledger struct {
 	falls   []wish
 	// inside are falls in the dead band, for rises that are needed.
 	inside []wish
-	// urgent tells that somebody misses its SLO, is expected to meet it with more,
-	// and that this is news: what others were given lately may be taken for it.
+	// urgent tells that somebody misses its SLO and is to get more, and that this
+	// is news: what others were given lately may be taken for it.
 	urgent bool
 }
 

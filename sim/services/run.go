@@ -3,6 +3,7 @@ package services
 import (
 	"fmt"
 	"math"
+	"os"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -213,6 +214,17 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	c.loop.Tick(now)
 	c.loop.Round(now)
 	c.plans = append(c.plans, c.loop.Plans()...)
+	if debug && int(t)%5 == 0 {
+		for _, q := range qs {
+			if e := c.loop.Estimate(q.Name); e != nil && e.Cost != nil && e.Curve != nil {
+				p := -1.0
+				if e.Performance != nil {
+					p = *e.Performance
+				}
+				println(int(t), q.Name, "true", int(10*q.Load(t)), "load10", int(10*e.Load.Now), int(10*e.Load.Mean), int(10*e.Load.Upper), "cost us", int(1e6**e.Cost), "p%", int(100*p), "curve at 1.2 1.5 2.0x", int(100*e.Curve.At(e.Load.Mean).Eval(1.2*e.Load.Mean*q.Cost).Mean), int(100*e.Curve.At(e.Load.Mean).Eval(1.5*e.Load.Mean*q.Cost).Mean), int(100*e.Curve.At(e.Load.Mean).Eval(2*e.Load.Mean*q.Cost).Mean), e.Reports, "wait", int(q.quota*1000))
+			}
+		}
+	}
 	for _, q := range qs {
 		q.quota = c.loop.Held(q.Name)
 	}
@@ -233,7 +245,11 @@ func (c *closed) usage(t float64, i int, q *queue) {
 // query answers the two queries as Prometheus does: rates over 20 s, of what
 // was scraped up to now.
 func (c *closed) query(t float64, i int, q *queue) {
-	const over = 20
+	// Two scrapes are needed for a rate, which is extrapolated to its window.
+	over := math.Min(20, t)
+	if t < 10 {
+		return
+	}
 	in, all := 0.0, 0.0
 	for _, a := range c.recent[i] {
 		if a.end > t-over {
@@ -243,9 +259,9 @@ func (c *closed) query(t float64, i int, q *queue) {
 			}
 		}
 	}
-	load := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Load, Source: "prometheus", Time: c.at(t), Window: over, Value: all / over}
+	load := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Load, Source: "prometheus", Time: c.at(t), Window: trimtab.Seconds(over), Value: all / over}
 	c.loop.Take(c.at(t), load)
-	p := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Performance, Source: "prometheus", Time: c.at(t), Window: over}
+	p := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Performance, Source: "prometheus", Time: c.at(t), Window: trimtab.Seconds(over)}
 	if p.Value = in / all; all == 0 {
 		p.Value, p.Missing = 0, "not a number"
 	}
@@ -274,3 +290,5 @@ func sketchOf(s *Service, from, to, start time.Time, done []answer) *trimtab.Ske
 	}
 	return out
 }
+
+var debug = os.Getenv("DEBUG") != ""
