@@ -172,6 +172,8 @@ func (p *promql) observe(i int, _ time.Time, took time.Duration, failed bool) {
 	p.counts[i].Observe(took.Seconds())
 }
 
+func (*promql) flush() {}
+
 func (p *promql) close() {
 	for _, c := range p.children {
 		c.close()

@@ -41,6 +41,8 @@ type source interface {
 	// begin is called when trimtab is ready.
 	begin(ctx context.Context, a addresses) error
 	observe(service int, from time.Time, took time.Duration, failed bool)
+	// flush sends what is still held back; then trimtab ends, then close.
+	flush()
 	close()
 }
 
@@ -109,7 +111,7 @@ func (p *subject) file(h *host, a addresses) ([]byte, error) {
 	b.WriteString(p.Signal.lines(a))
 	b.WriteString("workloads:\n")
 	for _, s := range h.services {
-		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s}\n    mode: act\n", s.Name, p.Signal.service(s), s.group.name)
+		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: {}}\n    mode: act\n", s.Name, p.Signal.service(s), s.group.name)
 	}
 	return overlay([]byte(b.String()), p.Override)
 }
@@ -138,6 +140,7 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 	if used, err := t.control.used(); err == nil {
 		r.OwnCores = (used - p.used).Seconds() / t.whole.Seconds()
 	}
+	p.Signal.flush()
 	p.process.close()
 	p.Signal.close()
 	var exit interface{ ExitCode() int }
