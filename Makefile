@@ -64,7 +64,7 @@ bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--m
 
 .PHONY: bench-real-short
 bench-real-short: ## half a minute of it, as a test of structure and safety
-	go test -count=1 -tags integration -run TestAShortRun -v ./internal/bench/real
+	go test -count=1 -tags integration -run TestAShortRunIsSafe -v ./internal/bench/real
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)

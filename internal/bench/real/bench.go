@@ -79,7 +79,7 @@ func (b *bench) program(ctx context.Context, dir string) error {
 	}
 	b.Trimtab = filepath.Join(dir, "trimtab")
 	fmt.Fprintln(b.err, "building trimtab")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.Trimtab, "github.com/trimtab/trimtab/cmd/trimtab")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.Trimtab, "github.com/trimtab/trimtab/cmd/trimtab")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build trimtab: %w\n%s", err, out)
 	}

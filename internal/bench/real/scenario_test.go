@@ -53,7 +53,7 @@ func TestThePeakMovesFromOneServiceToTheNext(t *testing.T) {
 	}
 }
 
-func TestAShortRunHasOneWholePeriod(t *testing.T) {
+func TestAWaveFitsIntoAShorterRun(t *testing.T) {
 	s := scenarios()[0]
 	whole := time.Minute
 	for i := range 3 {
