@@ -149,7 +149,7 @@ func (b *bench) print(r *result, t *trial) error {
 	if b.Output == "json" {
 		return errors.Join(failed, r.json(b.out))
 	}
-	return errors.Join(failed, r.text(b.out, t.scenario.String()))
+	return errors.Join(failed, r.text(b.out, t.scenario.describe(t.whole)))
 }
 
 // row runs one policy in one scenario.

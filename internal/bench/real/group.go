@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -90,10 +91,13 @@ func (g *group) free(ctx context.Context) error {
 	return g.knob.Write(ctx, trimtab.Unlimited())
 }
 
-// cores returns the quota; without one, ok is false.
-func (g *group) cores(ctx context.Context) (cores float64, ok bool, err error) {
+// cores returns the quota; without one, the machine is the limit.
+func (g *group) cores(ctx context.Context) (float64, error) {
 	a, err := g.knob.Read(ctx)
-	return a.Value, !a.Unlimited, err
+	if a.Unlimited {
+		return float64(runtime.NumCPU()), err
+	}
+	return a.Value, err
 }
 
 // used returns the CPU time that the group has used so far.
@@ -164,4 +168,51 @@ func hierarchies(root string) []string {
 		return []string{root, twin}
 	}
 	return []string{root}
+}
+
+// memberships returns the directories of the groups that this process is in,
+// in the hierarchies that the benchmark's groups have. A line of /proc/self/cgroup is
+// "number:controllers:path" (cgroups(7)); version 2 has no controllers there.
+func memberships() ([]string, error) {
+	mount, err := hostfs.CPUHierarchy()
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, fmt.Errorf("find own cgroup: %w", err)
+	}
+	var out []string
+	for line := range strings.Lines(string(b)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) < 3 {
+			continue
+		}
+		for _, controller := range strings.Split(f[1], ",") {
+			switch controller {
+			case "cpu":
+				out = append(out, filepath.Join(mount, f[2]))
+			case "cpuacct":
+				if twin := hostfs.Accounting(mount); twin != "" {
+					out = append(out, filepath.Join(twin, f[2]))
+				}
+			case "":
+				if _, err := os.Stat(filepath.Join(mount, "cgroup.controllers")); err == nil {
+					out = append(out, filepath.Join(mount, f[2]))
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// enter moves this process into groups of several hierarchies.
+func enter(groups []string) error {
+	var failed []error
+	for _, dir := range groups {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, os.Getpid()), 0); err != nil {
+			failed = append(failed, fmt.Errorf("return to cgroup %s: %w", dir, err))
+		}
+	}
+	return errors.Join(failed...)
 }

@@ -54,6 +54,8 @@ type host struct {
 	// own has the load generator, control trimtab, Prometheus and Alertmanager.
 	own, control *group
 	root, dir    string
+	// before are the groups that this process was in.
+	before []string
 }
 
 // openHost starts the services, without quotas. After an error everything is
@@ -71,6 +73,9 @@ func openHost(ctx context.Context, dir string, pool float64) (h *host, err error
 		}
 	}()
 	if h.own, err = newGroup(root, "own"); err != nil {
+		return nil, err
+	}
+	if h.before, err = memberships(); err != nil {
 		return nil, err
 	}
 	if err = h.own.made.AddProcess(os.Getpid()); err != nil {
@@ -100,7 +105,7 @@ func openHost(ctx context.Context, dir string, pool float64) (h *host, err error
 }
 
 // close ends the services and removes the groups. This process goes back to
-// where it can stay: the root of the groups.
+// where it was.
 func (h *host) close() error {
 	var failed []error
 	for _, s := range h.services {
@@ -118,20 +123,9 @@ func (h *host) close() error {
 		failed = append(failed, h.control.close())
 	}
 	if h.own != nil {
-		failed = append(failed, leave(h.root), h.own.close())
+		failed = append(failed, enter(h.before), h.own.close())
 	}
 	return errors.Join(failed...)
-}
-
-// leave moves this process out of its group, to the one above. In both
-// hierarchies of version 1.
-func leave(root string) error {
-	for _, dir := range hierarchies(root) {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, os.Getpid()), 0); err != nil {
-			return fmt.Errorf("leave own cgroup: %w", err)
-		}
-	}
-	return nil
 }
 
 // set sets all shares of the pool: falls before rises, so that the sum never
@@ -139,12 +133,9 @@ func leave(root string) error {
 func (h *host) set(ctx context.Context, shares [3]float64) error {
 	var now, next [3]float64
 	for i, s := range h.services {
-		v, limited, err := s.group.cores(ctx)
+		v, err := s.group.cores(ctx)
 		if err != nil {
 			return err
-		}
-		if !limited {
-			v = math.Inf(1)
 		}
 		// Whole microseconds of a period, rounded down: rounding may not add up
 		// to more than the pool.
@@ -170,14 +161,9 @@ func (h *host) quotas(ctx context.Context) (cores [3]float64, steady bool, err e
 	var last [3]float64
 	for try := range 6 {
 		for i, s := range h.services {
-			v, limited, err := s.group.cores(ctx)
-			if err != nil {
+			if cores[i], err = s.group.cores(ctx); err != nil {
 				return last, false, err
 			}
-			if !limited {
-				v = math.Inf(1)
-			}
-			cores[i] = v
 		}
 		if try > 0 && cores == last {
 			return cores, true, nil

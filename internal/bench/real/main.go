@@ -149,16 +149,16 @@ func (o *options) needsTrimtab() bool {
 func (b *bench) policy(name string) policy {
 	switch name {
 	case "equal":
-		return &still{equal}
+		return &still{shares: equal}
 	case "static":
-		return &still{static}
+		return &still{shares: static, say: true}
 	case "threshold":
 		return newThreshold()
 	case "proportional":
 		return newProportional()
 	}
 	parts := strings.Split(name, ":")
-	s := &subject{Binary: b.Trimtab, Objective: parts[1], Override: b.override, Signal: &spans{}}
+	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}}
 	if parts[2] == "promql" {
 		s.Signal = &promql{Range: b.Range}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sort"
 	"time"
 )
@@ -33,12 +34,24 @@ type policy interface {
 // still is a policy that sets fixed shares of the pool.
 type still struct {
 	shares func(t *trial) [3]float64
+	// say: the row tells the shares.
+	say  bool
+	used [3]float64
 }
 
-func (p *still) open(ctx context.Context, t *trial) error  { return t.set(ctx, p.shares(t)) }
+func (p *still) open(ctx context.Context, t *trial) error {
+	p.used = p.shares(t)
+	return t.set(ctx, p.used)
+}
+
 func (*still) run(ctx context.Context, _ *trial) error     { <-ctx.Done(); return nil }
 func (*still) observe(int, time.Time, time.Duration, bool) {}
-func (*still) close(_ context.Context, _ *trial, _ *row)   {}
+
+func (p *still) close(_ context.Context, _ *trial, r *row) {
+	if p.say {
+		r.Notes = append(r.Notes, fmt.Sprintf("the best fixed split by the model is %.2f, %.2f, %.2f of the pool", p.used[0], p.used[1], p.used[2]))
+	}
+}
 
 // equal gives each service the same.
 func equal(*trial) [3]float64 { return [3]float64{1. / 3, 1. / 3, 1. / 3} }
@@ -88,7 +101,7 @@ const floor = 0.05
 // newProportional is the reference: it knows every arrival and every cost, and
 // each second gives shares in proportion to rate * cost over the last 5 s.
 func newProportional() policy {
-	return &rule{still: still{equal}, every: time.Second, decide: func(t *trial, at time.Duration) ([3]float64, error) {
+	return &rule{still: still{shares: equal}, every: time.Second, decide: func(t *trial, at time.Duration) ([3]float64, error) {
 		var need [3]float64
 		for i, s := range t.services {
 			need[i] = work(t.arrivals[i], at-5*time.Second, at) * s.Cost.Seconds()
@@ -155,7 +168,7 @@ func newThreshold() policy {
 	var highest [3][]float64 // means of thresholdMean, the newest last
 	var last [3]time.Duration
 	turn := 0
-	return &rule{still: still{equal}, every: thresholdMean, decide: func(t *trial, _ time.Duration) ([3]float64, error) {
+	return &rule{still: still{shares: equal}, every: thresholdMean, decide: func(t *trial, _ time.Duration) ([3]float64, error) {
 		used, err := t.usage()
 		if err != nil {
 			return [3]float64{}, err

@@ -158,11 +158,11 @@ func (s *scenario) events(whole time.Duration) []event {
 	return out
 }
 
-// String says what moves.
-func (s *scenario) String() string {
+// describe says what moves in a run of length whole.
+func (s *scenario) describe(whole time.Duration) string {
 	if s.Wave != nil {
 		return fmt.Sprintf("%s: each load from %.0f%% to %.0f%% of the pool and back, in turn, every %v",
-			s.Name, 100*s.Wave.Base, 100*s.Wave.Peak, s.Wave.Period)
+			s.Name, 100*s.Wave.Base, 100*s.Wave.Peak, min(s.Wave.Period, whole))
 	}
 	if len(s.Pieces) == 1 {
 		return s.Name + ": constant loads"

@@ -20,6 +20,8 @@ import (
 type subject struct {
 	// Binary is the program, Objective what its file says; "default": nothing.
 	Binary, Objective string
+	// Keep: the log stays, and the row names it.
+	Keep bool
 	// Override is YAML that is laid over the file.
 	Override []byte
 	// Signal is what it learns from.
@@ -156,7 +158,9 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 			r.Unsafe = append(r.Unsafe, fmt.Sprintf("%s has %v cores after trimtab ended, and had %v before", s.Name, now[i], p.baselines[i]))
 		}
 	}
-	r.Log = p.log
+	if p.Keep {
+		r.Log = p.log
+	}
 	if said, err := os.ReadFile(p.log); err == nil {
 		r.Warnings = complaints(string(said))
 	}
