@@ -11,7 +11,7 @@ GOLANGCI_VERSION := v2.15.0
 
 .PHONY: help
 help: ## print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/trimtab
@@ -35,7 +35,7 @@ integration: build ## race detector, a nats-server and a Prometheus as processes
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/...
-INTEGRATION_PACKAGES := ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices
+INTEGRATION_PACKAGES := ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices ./internal/bench/real
 # The others of cmd/trimtab need no tag, and ran in `make test`.
 INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
 
@@ -57,6 +57,14 @@ bench: build ## every figure: ingestion, reaction, planning, idle
 	go test -run '^$$' -bench 'Solve|Growth|AlertToPlan' -benchtime 3x ./planner
 	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
+
+.PHONY: bench-real
+bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--minutes 3 --scenario peaks")
+	go run ./internal/bench/real $(REAL)
+
+.PHONY: bench-real-short
+bench-real-short: ## half a minute of it, as a test of structure and safety
+	go test -count=1 -tags integration -run TestAShortRunIsSafe -v ./internal/bench/real
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)

@@ -29,7 +29,7 @@ type cgroupPlace struct {
 // with a CPU quota: version 1's cpu controller, or this process's own group of
 // version 2 where that is delegated. The error says what was tried.
 func openCgroup(launcher *Launcher) (*cgroupPlace, error) {
-	roots, err := places()
+	roots, err := CgroupRoots()
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +69,10 @@ func sweep(root string) {
 	}
 }
 
-// places lists where this process may be allowed to make groups: the hierarchy
+// CgroupRoots lists where this process may be allowed to make groups: the hierarchy
 // of version 1's cpu controller; in version 2 its own group and the one around
 // it, where processes need not be in the way.
-func places() ([]string, error) {
+func CgroupRoots() ([]string, error) {
 	mount, err := hostfs.CPUHierarchy()
 	if err != nil {
 		return nil, err

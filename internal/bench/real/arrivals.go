@@ -1,0 +1,36 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// arrival is one request that is meant to be sent.
+type arrival struct {
+	// At is when, counted from the start of the run.
+	At time.Duration
+	// Size is how dear it is, relative to the calibrated request.
+	Size float64
+}
+
+// most bounds the load of a service, as a share of the pool, for [arrivals].
+const most = 1.0
+
+// arrivals draws the requests of service i: a Poisson process of the rate
+// load(t) * pool / cost, by thinning one of the highest rate. The same seed
+// gives the same arrivals, whatever the policy.
+func arrivals(s *scenario, i int, whole time.Duration, pool float64, cost time.Duration, seed uint64) []arrival {
+	r := rand.New(rand.NewPCG(seed, uint64(i)+1))
+	highest := most * pool / cost.Seconds()
+	var out []arrival
+	for t := 0.0; ; {
+		t += r.ExpFloat64() / highest
+		at := time.Duration(t * float64(time.Second))
+		if at >= whole {
+			return out
+		}
+		if r.Float64()*most < s.load(i, at, whole) {
+			out = append(out, arrival{At: at, Size: s.size(i, at, whole)})
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestArrivalsFollowTheLoadAndTheSeed(t *testing.T) {
+	s, whole, cost := scenarios()[0], 30*time.Minute, 10*time.Millisecond
+	for i := range 3 {
+		in := arrivals(&s, i, whole, 0.66, cost, 7)
+		want := 0.0
+		for at := time.Duration(0); at < whole; at += time.Second {
+			want += s.load(i, at, whole) * 0.66 / cost.Seconds()
+		}
+		if got := float64(len(in)); math.Abs(got-want) > 4*math.Sqrt(want) {
+			t.Errorf("service %d: %v arrivals, want about %.0f", i, got, want)
+		}
+		if !slices.IsSortedFunc(in, func(a, b arrival) int { return int(a.At - b.At) }) {
+			t.Errorf("service %d: not in order", i)
+		}
+		if again := arrivals(&s, i, whole, 0.66, cost, 7); !slices.Equal(in, again) {
+			t.Errorf("service %d: the same seed gave other arrivals", i)
+		}
+		if other := arrivals(&s, i, whole, 0.66, cost, 8); slices.Equal(in, other) {
+			t.Errorf("service %d: another seed gave the same arrivals", i)
+		}
+	}
+}

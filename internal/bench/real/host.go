@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// software is a real service under test.
+type software interface {
+	// start runs it in a group, with its files in dir, and returns when it
+	// answers.
+	start(ctx context.Context, in *group, dir string) error
+	// do sends one request that asks for so much work, and waits for its
+	// answer.
+	do(ctx context.Context, work int) error
+	// close ends it. It may be called however far start came.
+	close()
+}
+
+// slo asks that Fraction of the requests are answered within Latency.
+type slo struct {
+	Latency  time.Duration `json:"latency"`
+	Fraction float64       `json:"fraction"`
+}
+
+// service is software with a group, a calibrated request and an SLO.
+type service struct {
+	Name string
+	SLO  slo
+	// Work is what a request of size 1 asks for, and Cost the CPU time that it
+	// takes.
+	Work int
+	Cost time.Duration
+
+	software software
+	group    *group
+}
+
+// do sends a request of a size relative to the calibrated one.
+func (s *service) do(ctx context.Context, size float64) error {
+	return s.software.do(ctx, int(math.Round(size*float64(s.Work))))
+}
+
+// host is everything that runs for the benchmark: services in their groups, a
+// group for the benchmark itself and one for trimtab and Prometheus.
+type host struct {
+	Pool     float64
+	services [3]*service
+	// own has the load generator, control trimtab, Prometheus and Alertmanager.
+	own, control *group
+	root, dir    string
+	// before are the groups that this process was in.
+	before []string
+}
+
+// openHost starts the services, without quotas. After an error everything is
+// as before.
+func openHost(ctx context.Context, dir string, pool float64) (h *host, err error) {
+	root, err := findRoot()
+	if err != nil {
+		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
+	}
+	sweep(root)
+	h = &host{Pool: pool, root: root, dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if h.own, err = newGroup(root, "own"); err != nil {
+		return nil, err
+	}
+	if h.before, err = memberships(); err != nil {
+		return nil, err
+	}
+	if err = h.own.made.AddProcess(os.Getpid()); err != nil {
+		return nil, err
+	}
+	if h.control, err = newGroup(root, "control"); err != nil {
+		return nil, err
+	}
+	soft := [3]software{&nginx{}, &redis{}, &postgres{}}
+	limits := [3]time.Duration{200 * time.Millisecond, 250 * time.Millisecond, 300 * time.Millisecond}
+	for i, name := range names() {
+		s := &service{Name: name, SLO: slo{limits[i], 0.95}}
+		if s.group, err = newGroup(root, name); err != nil {
+			return nil, err
+		}
+		s.software = soft[i]
+		h.services[i] = s
+		own := filepath.Join(dir, name)
+		if err = os.MkdirAll(own, 0o755); err != nil {
+			return nil, fmt.Errorf("make directory of %s: %w", name, err)
+		}
+		if err = s.software.start(ctx, s.group, own); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// close ends the services and removes the groups. This process goes back to
+// where it was.
+func (h *host) close() error {
+	var failed []error
+	for _, s := range h.services {
+		if s == nil {
+			continue
+		}
+		// A quota would make even the end slow.
+		_ = s.group.free(context.Background())
+		if s.software != nil {
+			s.software.close()
+		}
+		failed = append(failed, s.group.close())
+	}
+	if h.control != nil {
+		failed = append(failed, h.control.close())
+	}
+	if h.own != nil {
+		failed = append(failed, enter(h.before), h.own.close())
+	}
+	return errors.Join(failed...)
+}
+
+// set sets all shares of the pool: falls before rises, so that the sum never
+// goes over the pool.
+func (h *host) set(ctx context.Context, shares [3]float64) error {
+	var now, next [3]float64
+	for i, s := range h.services {
+		v, err := s.group.cores(ctx)
+		if err != nil {
+			return err
+		}
+		// Whole microseconds of a period, rounded down: rounding may not add up
+		// to more than the pool.
+		now[i], next[i] = v, math.Floor(shares[i]*h.Pool*1e5+1e-6)/1e5
+	}
+	for _, rises := range []bool{false, true} {
+		for i, s := range h.services {
+			if now[i] == next[i] || (next[i] > now[i]) != rises {
+				continue
+			}
+			if err := s.group.set(ctx, next[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// quotas reads all quotas as of one moment: until two readings agree, since a
+// rise that is read after the fall that paid for it was missed would add up to
+// a sum that never was. steady is false when they did not stand still.
+func (h *host) quotas(ctx context.Context) (cores [3]float64, steady bool, err error) {
+	var last [3]float64
+	for try := range 6 {
+		for i, s := range h.services {
+			if cores[i], err = s.group.cores(ctx); err != nil {
+				return last, false, err
+			}
+		}
+		if try > 0 && cores == last {
+			return cores, true, nil
+		}
+		last = cores
+	}
+	return cores, false, nil
+}
+
+// usage returns the CPU time that the services have used.
+func (h *host) usage() (out [3]time.Duration, err error) {
+	for i, s := range h.services {
+		if out[i], err = s.group.used(); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// total returns the CPU time of all groups of the benchmark.
+func (h *host) total() (time.Duration, error) {
+	sum := time.Duration(0)
+	for _, g := range []*group{h.own, h.control, h.services[0].group, h.services[1].group, h.services[2].group} {
+		v, err := g.used()
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum, nil
+}
+
+// drain lets the services finish what they still have: without quotas, until
+// they are idle, at most 30 s.
+func (h *host) drain(ctx context.Context) error {
+	for _, s := range h.services {
+		if err := s.group.free(ctx); err != nil {
+			return err
+		}
+	}
+	before, err := h.usage()
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for range 60 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("drain the services: %w", ctx.Err())
+		}
+		now, err := h.usage()
+		if err != nil {
+			return err
+		}
+		idle := true
+		for i := range now {
+			idle = idle && now[i]-before[i] < 20*time.Millisecond
+		}
+		if idle {
+			return nil
+		}
+		before = now
+	}
+	return fmt.Errorf("drain the services: still busy after 30 s: %w", errAnswer)
+}

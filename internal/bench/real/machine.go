@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// tick is the unit of /proc/stat: USER_HZ is 100 on every Linux that Go runs
+// on.
+const tick = 10 * time.Millisecond
+
+// busyTime returns the time that all CPUs together were not idle, from
+// /proc/stat: "cpu user nice system idle iowait irq softirq steal …". Guest
+// time is part of user time.
+func busyTime(stat string) (time.Duration, error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 8 || fields[0] != "cpu" {
+		return 0, trimtab.Invalidf("/proc/stat begins with %.60q", line)
+	}
+	var sum int64
+	for i, f := range fields[1:min(len(fields), 9)] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, trimtab.Invalidf("/proc/stat begins with %.60q", line)
+		}
+		if i != 3 && i != 4 { // idle, iowait
+			sum += n
+		}
+	}
+	return time.Duration(sum) * tick, nil
+}
+
+// meter tells what others used of the machine since it was made.
+type meter struct {
+	host *host
+	at   time.Time
+	all  time.Duration
+	ours time.Duration
+}
+
+func (h *host) meter() (*meter, error) {
+	m := &meter{host: h, at: time.Now()}
+	var err error
+	m.all, m.ours, err = h.busy()
+	return m, err
+}
+
+func (h *host) busy() (all, ours time.Duration, err error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, fmt.Errorf("see how busy the machine is: %w", err)
+	}
+	if all, err = busyTime(string(b)); err != nil {
+		return 0, 0, err
+	}
+	ours, err = h.total()
+	return all, ours, err
+}
+
+// others returns what others used, as a share of the machine.
+func (m *meter) others() (float64, error) {
+	all, ours, err := m.host.busy()
+	if err != nil {
+		return 0, err
+	}
+	whole := time.Since(m.at).Seconds() * float64(runtime.NumCPU())
+	return max(0, ((all-m.all)-(ours-m.ours)).Seconds()/whole), nil
+}
+
+// describeMachine names the processor and counts the CPUs.
+func describeMachine() string {
+	model := runtime.GOARCH
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%d CPUs (%s)", runtime.NumCPU(), model)
+}

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestBusyTimeIsAllButIdleAndWaiting(t *testing.T) {
+	got, err := busyTime("cpu  100 1 50 10000 300 2 3 4 7 0\ncpu0 1 2\n")
+	if err != nil || got != 160*10*time.Millisecond {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := busyTime("intr 5"); err == nil {
+		t.Error("another line passed")
+	}
+}

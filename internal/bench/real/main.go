@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// options are the flags.
+type options struct {
+	Minutes   float64
+	Scenarios []string
+	Seed      uint64
+	Pool      float64
+	Cost      time.Duration
+	Range     time.Duration
+	Output    string
+	Plot      string
+	Trimtab   string
+	Override  string
+	Keep      bool
+
+	policies []string
+}
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		b := &bench{options: *o, out: os.Stdout, err: os.Stderr}
+		if o.Override != "" {
+			b.override, err = os.ReadFile(o.Override)
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		if err == nil {
+			err = b.run(ctx)
+		}
+		stop()
+	}
+	if err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "real: error:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// parse reads the flags.
+func parse(args []string) (*options, error) {
+	var o options
+	f := flag.NewFlagSet("real", flag.ContinueOnError)
+	f.Float64Var(&o.Minutes, "minutes", 0, "length of each run; 0: that of the scenario (6 to 8)")
+	scenario := f.String("scenario", "peaks,steps,doubling,slower,noise", "scenarios, with commas")
+	policy := f.String("policy", "equal,static,threshold,proportional,trimtab", "policies, with commas: equal, static, threshold, proportional, trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL] with njc, egalitarian, social, resource-fair or default (none in the file)")
+	signals := f.String("signal", "spans,promql", "what trimtab learns from, with commas, where the policy does not say")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals")
+	f.Float64Var(&o.Pool, "pool", 0.66, "CPU that the services share, in cores")
+	f.DurationVar(&o.Cost, "cost", 10*time.Millisecond, "CPU time that a request of each service is made to take")
+	f.DurationVar(&o.Range, "range", 20*time.Second, "range of trimtab's PromQL queries; Prometheus scrapes every 5 s")
+	f.StringVar(&o.Output, "o", "text", "text or json (one line for each scenario)")
+	f.StringVar(&o.Plot, "plot", "", "directory for figures (SVG)")
+	f.StringVar(&o.Trimtab, "trimtab", "", "trimtab program; left out: it is built")
+	f.StringVar(&o.Override, "override", "", "YAML file that is laid over trimtab's file, such as \"round: 5s\"; what stands under each_workload is laid over every workload")
+	f.BoolVar(&o.Keep, "keep", false, "keep data directories and logs")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	o.Scenarios = strings.Split(*scenario, ",")
+	var err error
+	if o.Trimtab != "" {
+		if o.Trimtab, err = filepath.Abs(o.Trimtab); err != nil {
+			return nil, fmt.Errorf("find trimtab: %w", err)
+		}
+	}
+	if o.policies, err = policies(strings.Split(*policy, ","), strings.Split(*signals, ",")); err != nil {
+		return nil, err
+	}
+	return &o, o.validate(f.NArg())
+}
+
+func (o *options) validate(left int) error {
+	switch {
+	case left > 0:
+		return trimtab.Invalidf("arguments: want none but flags")
+	case !(o.Pool >= 0.1 && o.Pool <= 1000) || o.Minutes < 0 || o.Minutes > 24*60:
+		return trimtab.Invalidf("pool %v, minutes %v: out of range", o.Pool, o.Minutes)
+	case o.Cost < time.Millisecond || o.Cost > time.Second || o.Range < time.Second:
+		return trimtab.Invalidf("cost %v, range %v: out of range", o.Cost, o.Range)
+	case o.Output != "text" && o.Output != "json":
+		return trimtab.Invalidf("output %.40q: want text or json", o.Output)
+	}
+	_, err := find(o.Scenarios)
+	return err
+}
+
+// policies returns the full names of the wanted policies, in order, each once.
+func policies(wanted, signals []string) ([]string, error) {
+	objectives := []string{"njc", "egalitarian", "social", "resource-fair"}
+	var out []string
+	for _, name := range wanted {
+		parts := strings.Split(name, ":")
+		if parts[0] != "trimtab" {
+			if !slices.Contains([]string{"equal", "static", "threshold", "proportional"}, name) {
+				return nil, trimtab.Invalidf("policy %.40q: want equal, static, threshold, proportional or trimtab[:OBJECTIVE[:SIGNAL]]", name)
+			}
+			out = append(out, name)
+			continue
+		}
+		of, by := objectives, signals
+		if len(parts) > 1 {
+			of = parts[1:2]
+		}
+		if len(parts) > 2 {
+			by = parts[2:]
+		}
+		for _, objective := range of {
+			for _, signal := range by {
+				if !slices.Contains(append(objectives, "default"), objective) || signal != "spans" && signal != "promql" {
+					return nil, trimtab.Invalidf("policy %.40q: want an objective of %s or default, and a signal of spans, promql", name, strings.Join(objectives, ", "))
+				}
+				out = append(out, "trimtab:"+objective+":"+signal)
+			}
+		}
+	}
+	var once []string
+	for _, name := range out {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	return once, nil
+}
+
+// needsTrimtab says whether a policy is trimtab.
+func (o *options) needsTrimtab() bool {
+	return slices.ContainsFunc(o.policies, func(name string) bool { return strings.HasPrefix(name, "trimtab:") })
+}
+
+// policy makes the policy of a full name.
+func (b *bench) policy(name string) policy {
+	switch name {
+	case "equal":
+		return &still{shares: equal}
+	case "static":
+		return &still{shares: static, say: true}
+	case "threshold":
+		return newThreshold()
+	case "proportional":
+		return newProportional()
+	}
+	parts := strings.Split(name, ":")
+	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}}
+	if parts[2] == "promql" {
+		s.Signal = &promql{Range: b.Range}
+	}
+	return s
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// program is how a process is started.
+type program struct {
+	// Args are the command and its arguments.
+	Args []string
+	// Dir is its working directory, Log the file that gets what it prints.
+	Dir, Log string
+	// As is the user that it runs as; nil: that of this process.
+	As *syscall.Credential
+	// Stop is the signal that ends it in order.
+	Stop syscall.Signal
+}
+
+// process is a program that runs.
+type process struct {
+	name string
+	stop syscall.Signal
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // of Wait, after done
+}
+
+// start runs the program in the group from its first instruction on: a shell
+// waits until it was moved there, and then becomes the program. Without Setpgid
+// the terminal's Ctrl-C would reach it before this process can end it in order.
+func start(p program, in *group) (*process, error) {
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command("/bin/sh", append([]string{"-c", `read go && exec "$@"`, "sh"}, p.Args...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.Dir, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.As}
+	gate, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
+	}
+	out := &process{name: filepath.Base(p.Args[0]), stop: p.Stop, cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	// Pdeathsig follows the thread that started the child: this one stays.
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			out.err = cmd.Wait()
+		}
+		close(out.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
+	}
+	if in != nil {
+		err = in.made.AddProcess(cmd.Process.Pid)
+	}
+	if err == nil {
+		_, err = gate.Write([]byte("\n"))
+	}
+	if err != nil {
+		out.close()
+		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
+	}
+	return out, nil
+}
+
+// close ends the process: in order, and after 10 s by force.
+func (p *process) close() {
+	_ = p.cmd.Process.Signal(p.stop) // it may be gone
+	select {
+	case <-p.done:
+	case <-time.After(10 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
+}
+
+// errGone says that a process ended which should not have.
+var errGone = errors.New("it ended by itself")
+
+// await polls ready until it succeeds, at most for limit. A process that ended
+// will not become ready.
+func (p *process) await(ctx context.Context, limit time.Duration, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-p.done:
+			return fmt.Errorf("wait for %s: %w: %w", p.name, errGone, errors.Join(p.err, err))
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w: %w", p.name, ctx.Err(), err)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// names are the services' names, in the order of every [3] here.
+func names() [3]string { return [3]string{"nginx", "redis", "postgres"} }
+
+// scenario is how the load of the three services moves. It has either a wave
+// or pieces.
+type scenario struct {
+	Name string
+	// Length is how long it lasts where nobody asks for another length.
+	Length time.Duration
+	Wave   *wave
+	Pieces []piece
+}
+
+// wave is a load whose peak moves from one service to the next: for each a
+// raised cosine, a third of a period after the one before. Figures were chosen
+// with the model in queue.go, so that equal shares fail at the peaks and the
+// proportional rule does not.
+type wave struct {
+	// Base and Peak are the least and the highest load of a service, as shares
+	// of the pool.
+	Base, Peak float64
+	// Width is how long a peak lasts, as a share of the period.
+	Width float64
+	// Period is the time between two peaks of one service; at most the run.
+	Period time.Duration
+}
+
+// piece is a stretch of constant load.
+type piece struct {
+	// From is where it begins, as a share of the run.
+	From float64
+	// Load of each service, as a share of the pool, at a Size of 1.
+	Load [3]float64
+	// Size is how dear a request is, relative to the calibrated one; 0: 1.
+	Size [3]float64
+}
+
+// scenarios are those that exist.
+func scenarios() []scenario {
+	return []scenario{
+		{Name: "peaks", Length: 6 * time.Minute, Wave: &wave{Base: 0.15, Peak: 0.45, Width: 0.38, Period: 3 * time.Minute}},
+		{Name: "steps", Length: 8 * time.Minute, Pieces: []piece{
+			{From: 0, Load: [3]float64{.15, .15, .35}},
+			{From: .12, Load: [3]float64{.40, .14, .14}},
+			{From: .27, Load: [3]float64{.14, .20, .36}},
+			{From: .38, Load: [3]float64{.18, .42, .12}},
+			{From: .55, Load: [3]float64{.12, .38, .20}},
+			{From: .66, Load: [3]float64{.42, .14, .14}},
+			{From: .81, Load: [3]float64{.15, .15, .40}},
+			{From: .92, Load: [3]float64{.28, .25, .15}},
+		}},
+		{Name: "doubling", Length: 6 * time.Minute, Pieces: []piece{
+			{From: 0, Load: [3]float64{.21, .14, .14}},
+			{From: 1. / 3, Load: [3]float64{.42, .14, .14}},
+		}},
+		{Name: "slower", Length: 6 * time.Minute, Pieces: []piece{
+			{From: 0, Load: [3]float64{.15, .28, .15}},
+			{From: .5, Load: [3]float64{.15, .28, .15}, Size: [3]float64{1, 1.3, 1}},
+		}},
+		{Name: "noise", Length: 8 * time.Minute, Pieces: []piece{
+			{From: 0, Load: [3]float64{.20, .20, .20}},
+		}},
+	}
+}
+
+// find returns the scenarios of these names.
+func find(wanted []string) ([]scenario, error) {
+	var out []scenario
+	var known []string
+	for _, s := range scenarios() {
+		known = append(known, s.Name)
+	}
+	for _, name := range wanted {
+		found := false
+		for _, s := range scenarios() {
+			if s.Name == name {
+				out, found = append(out, s), true
+			}
+		}
+		if !found {
+			return nil, trimtab.Invalidf("scenario %.40q: want some of %s", name, strings.Join(known, ", "))
+		}
+	}
+	if len(out) == 0 {
+		return nil, trimtab.Invalidf("no scenario: want some of %s", strings.Join(known, ", "))
+	}
+	return out, nil
+}
+
+// load returns the load of service i at time t of a run of length whole, as a
+// share of the pool at the calibrated cost: size does not enter.
+func (s *scenario) load(i int, t, whole time.Duration) float64 {
+	if w := s.Wave; w != nil {
+		period := min(w.Period, whole)
+		// Peaks are at 1/6, 3/6 and 5/6 of the period.
+		x := math.Mod(t.Seconds()/period.Seconds()-float64(2*i+1)/6+1.5, 1) - 0.5
+		return w.Base + (w.Peak-w.Base)*0.5*(1+math.Cos(2*math.Pi*max(-0.5, min(0.5, x/w.Width))))
+	}
+	return s.piece(t, whole).Load[i]
+}
+
+// size returns how dear a request of service i is at t, relative to the
+// calibrated one.
+func (s *scenario) size(i int, t, whole time.Duration) float64 {
+	if s.Wave != nil {
+		return 1
+	}
+	if v := s.piece(t, whole).Size[i]; v > 0 {
+		return v
+	}
+	return 1
+}
+
+func (s *scenario) piece(t, whole time.Duration) piece {
+	now := s.Pieces[0]
+	for _, p := range s.Pieces {
+		if p.From*whole.Seconds() <= t.Seconds() {
+			now = p
+		}
+	}
+	return now
+}
+
+// event is a moment at which a service suddenly needs more.
+type event struct {
+	At      time.Duration
+	Service int
+}
+
+// sudden is the least rise in load that counts as an event: less may be met
+// with the head-room that there is.
+const sudden = 0.05
+
+// events returns when a service's need jumps up.
+func (s *scenario) events(whole time.Duration) []event {
+	var out []event
+	for k := 1; k < len(s.Pieces); k++ {
+		at := time.Duration(s.Pieces[k].From * float64(whole))
+		before := time.Duration(s.Pieces[k-1].From * float64(whole))
+		for i := range 3 {
+			rise := s.load(i, at, whole)*s.size(i, at, whole) - s.load(i, before, whole)*s.size(i, before, whole)
+			if rise > sudden {
+				out = append(out, event{At: at, Service: i})
+			}
+		}
+	}
+	return out
+}
+
+// describe says what moves in a run of length whole.
+func (s *scenario) describe(whole time.Duration) string {
+	if s.Wave != nil {
+		return fmt.Sprintf("%s: each load from %.0f%% to %.0f%% of the pool and back, in turn, every %v",
+			s.Name, 100*s.Wave.Base, 100*s.Wave.Peak, min(s.Wave.Period, whole))
+	}
+	if len(s.Pieces) == 1 {
+		return s.Name + ": constant loads"
+	}
+	return fmt.Sprintf("%s: %d sudden changes", s.Name, len(s.Pieces)-1)
+}

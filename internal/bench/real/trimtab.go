@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// subject is trimtab as a policy: the program itself, as a process, with a
+// file as README shows it.
+type subject struct {
+	// Binary is the program, Objective what its file says; "default": nothing.
+	Binary, Objective string
+	// Keep: the log stays, and the row names it.
+	Keep bool
+	// Override is YAML that is laid over the file.
+	Override []byte
+	// Signal is what it learns from.
+	Signal source
+
+	process   *process
+	log       string
+	baselines [3]float64
+	used      time.Duration
+}
+
+// source is a way to tell trimtab how services do.
+type source interface {
+	// open gets ready what trimtab's file refers to, once addresses are known.
+	open(ctx context.Context, t *trial, a addresses) error
+	// lines returns what the file needs at its top, and for a service.
+	lines(a addresses) string
+	service(s *service) string
+	// begin is called when trimtab is ready.
+	begin(ctx context.Context, a addresses) error
+	observe(service int, from time.Time, took time.Duration, failed bool)
+	// flush sends what is still held back; then trimtab ends, then close.
+	flush()
+	close()
+}
+
+// addresses are where trimtab listens.
+type addresses struct{ Web, GRPC, HTTP, Jaeger string }
+
+func freeAddresses() (a addresses, err error) {
+	for _, p := range []*string{&a.Web, &a.GRPC, &a.HTTP, &a.Jaeger} {
+		if *p, err = freeAddress(); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+func (p *subject) open(ctx context.Context, t *trial) error {
+	if err := t.set(ctx, equal(t)); err != nil {
+		return err
+	}
+	var err error
+	if p.baselines, _, err = t.quotas(ctx); err != nil {
+		return err
+	}
+	a, err := freeAddresses()
+	if err != nil {
+		return err
+	}
+	if err := p.Signal.open(ctx, t, a); err != nil {
+		return err
+	}
+	file := filepath.Join(t.dir, "trimtab.yaml")
+	text, err := p.file(t.host, a)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("write trimtab's file: %w", err)
+	}
+	p.log = filepath.Join(t.dir, "trimtab.log")
+	if p.used, err = t.control.used(); err != nil {
+		return err
+	}
+	p.process, err = start(program{Args: []string{p.Binary, "run", "--config.file", file}, Dir: t.dir, Log: p.log, Stop: syscall.SIGTERM}, t.control)
+	if err != nil {
+		return err
+	}
+	err = p.process.await(ctx, ready, func(ctx context.Context) error { return get(ctx, "http://"+a.Web+"/-/ready") })
+	if err != nil {
+		said, _ := os.ReadFile(p.log)
+		return fmt.Errorf("%w\n%s", err, said)
+	}
+	return p.Signal.begin(ctx, a)
+}
+
+// file is trimtab's file: what README shows, and free addresses to listen on.
+func (p *subject) file(h *host, a addresses) ([]byte, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "pool: {cpu: %v}\n", h.Pool)
+	if p.Objective != "default" {
+		fmt.Fprintf(&b, "objective: %s\n", p.Objective)
+	}
+	fmt.Fprintf(&b, "web: {listen_address: %q}\notlp: {grpc: %q, http: %q}\njaeger: {grpc: %q}\n", a.Web, a.GRPC, a.HTTP, a.Jaeger)
+	if mount, err := hostfs.CPUHierarchy(); err != nil || mount != h.root {
+		fmt.Fprintf(&b, "actuator: {cgroup_root: %q}\n", h.root)
+	}
+	b.WriteString(p.Signal.lines(a))
+	b.WriteString("workloads:\n")
+	for _, s := range h.services {
+		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: {}}\n    mode: act\n", s.Name, p.Signal.service(s), s.group.name)
+	}
+	return overlay([]byte(b.String()), p.Override)
+}
+
+func (p *subject) run(ctx context.Context, _ *trial) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.process.done:
+		said, _ := os.ReadFile(p.log)
+		return fmt.Errorf("trimtab: %w: %w\n%s", errGone, p.process.err, said)
+	}
+}
+
+func (p *subject) observe(i int, from time.Time, took time.Duration, failed bool) {
+	p.Signal.observe(i, from, took, failed)
+}
+
+// close ends trimtab as an operator does, and looks whether all quotas are
+// again what trimtab found.
+func (p *subject) close(ctx context.Context, t *trial, r *row) {
+	if p.process == nil {
+		p.Signal.close()
+		return
+	}
+	if used, err := t.control.used(); err == nil {
+		r.OwnCores = (used - p.used).Seconds() / t.whole.Seconds()
+	}
+	p.Signal.flush()
+	p.process.close()
+	p.Signal.close()
+	var exit interface{ ExitCode() int }
+	if errors.As(p.process.err, &exit) {
+		r.Notes = append(r.Notes, fmt.Sprintf("trimtab ended with %v", p.process.err))
+	}
+	now, _, err := t.quotas(ctx)
+	if err != nil {
+		r.Unsafe = append(r.Unsafe, fmt.Sprintf("quotas cannot be read after trimtab ended: %v", err))
+	}
+	for i, s := range t.services {
+		if math.Abs(now[i]-p.baselines[i]) > 1e-6 {
+			r.Unsafe = append(r.Unsafe, fmt.Sprintf("%s has %v cores after trimtab ended, and had %v before", s.Name, now[i], p.baselines[i]))
+		}
+	}
+	if p.Keep {
+		r.Log = p.log
+	}
+	if said, err := os.ReadFile(p.log); err == nil {
+		r.Warnings = complaints(string(said))
+	}
+}
+
+// complaints returns the lines of a log that are errors or warnings.
+func complaints(log string) (out []string) {
+	for line := range strings.Lines(log) {
+		for _, mark := range []string{"level=WARN", "level=ERROR", `"level":"WARN"`, `"level":"ERROR"`, "WARN ", "ERROR ", "panic:", "trimtab: error:"} {
+			if strings.Contains(line, mark) {
+				out = append(out, strings.TrimSpace(line))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// get asks for a page and wants 200.
+func get(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("get %s: %w", url, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("get %s: %w", url, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("get %s: %s: %w", url, resp.Status, errAnswer)
+	}
+	return nil
+}
