@@ -26,9 +26,10 @@ type seat struct {
 	// free tells that the policy plans for it; held says why not.
 	free bool
 	held string
-	// aim is the target of the policy in units, want the bounded step to it
-	// and grant what the guard made of it, in the resource's unit.
+	// aim is the target of the policy in units, target the same in the resource's
+	// unit, want the bounded step to it and grant what the guard made of it.
 	aim     int
+	target  float64
 	want    float64
 	grant   guard.Grant
 	binding string
@@ -416,30 +417,54 @@ func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: of.Capacity, Spare: p.idle(r.now, resource, nil)}
 	var seats []*seat
+	var worst [2]float64 // the least utility of those that are to rise, by side
+	worst[0], worst[1] = math.Inf(1), math.Inf(1)
 	for _, s := range r.seats {
 		if s.resource != resource {
 			continue
 		}
 		seats = append(seats, s)
-		s.want = s.now
-		target := s.now
+		s.want, s.target = s.now, s.now
 		if s.free {
-			target = float64(s.aim) * of.Unit
+			s.target = float64(s.aim) * of.Unit
 			s.want = of.stepTo(s.now, s.aim)
 		} else if raised := r.fallback(s); raised > s.now {
-			target, s.want = raised, of.stepTo(s.now, downUnits(raised, of.Unit))
+			s.target, s.want = raised, of.stepTo(s.now, downUnits(raised, of.Unit))
 		}
+		if s.free && s.want > s.now {
+			side, level := &worst[s.side()], s.utility(s.now)
+			if _, counts := p.cfg.Policy.(Scorer); !counts {
+				level = -1 // who is worse off is a matter of entitlement
+			}
+			*side = math.Min(*side, level)
+		}
+	}
+	for _, s := range seats {
 		g.Workloads = append(g.Workloads, guard.Workload{
-			Name: s.Name, Now: s.now, Target: target, Want: s.want, Fresh: s.free,
+			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Fresh: s.free,
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
-			Meets:   s.free && (s.served || s.curve.Eval(target).Mean >= s.SLO),
-			Noise:   s.noise(), Safe: s.safe, Changed: s.changed(), Firing: s.firing(), Worse: s.free && !s.served,
+			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
+			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
+			Noise:   s.noise(), Safe: s.safe, Changed: s.changed(), Firing: s.firing(),
 			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		})
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
 		seats[i].grant = grant
 	}
+}
+
+// side is 0 for what is written and 1 for advice.
+func (s *seat) side() int {
+	if s.acts() {
+		return 0
+	}
+	return 1
+}
+
+// utility returns the utility that is expected at an allocation.
+func (s *seat) utility(allocation float64) float64 {
+	return clampUnit(s.Utility(s.curve.Eval(allocation).Mean))
 }
 
 // surely is how many standard errors a performance must lie below the SLO to

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -273,18 +272,13 @@ func further(cfg *config.Config) []config.Share {
 	return shares[min(1, len(shares)):]
 }
 
-// bucket finds the upper bound of a histogram's bucket in a query.
-var bucket = regexp.MustCompile(`\ble="([0-9.]+)"`)
-
 // underOf returns the latency that a query counts requests under, by the bucket
 // of a histogram that it names; 0 where it names none, or several.
 func underOf(query string) time.Duration {
-	found := bucket.FindAllStringSubmatch(query, 2)
-	if len(found) != 1 {
-		return 0
-	}
-	seconds, err := strconv.ParseFloat(found[0][1], 64)
-	if err != nil || !(seconds > 0 && seconds < 3600) {
+	_, after, found := strings.Cut(query, `le="`)
+	text, rest, closed := strings.Cut(after, `"`)
+	seconds, err := strconv.ParseFloat(text, 64)
+	if !found || !closed || err != nil || !(seconds > 0 && seconds < 3600) || strings.Contains(rest, `le="`) {
 		return 0
 	}
 	return time.Duration(seconds * float64(time.Second))

@@ -101,9 +101,9 @@ type Workload struct {
 	Changed bool
 	// Firing tells that an alert on it fires.
 	Firing bool
-	// Worse tells that somebody who is worse off than it would be at Target gains
-	// by what it gives.
-	Worse bool
+	// Harms tells that it is expected to miss its SLO at Target, and that nobody
+	// who is worse off than it is now gets more.
+	Harms bool
 	// Advice tells that the action will not be written (mode recommend): it
 	// is bounded alike, in an account of its own.
 	Advice bool
@@ -228,7 +228,7 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	case w.Firing:
 		grants[i].Binding = "guard: an alert on it fires"
 		return
-	case !w.Meets && !w.Worse:
+	case w.Harms:
 		grants[i].Binding = "guard: it would miss its SLO, and nobody who is worse off would gain"
 		return
 	}

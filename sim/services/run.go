@@ -3,7 +3,6 @@ package services
 import (
 	"fmt"
 	"math"
-	"os"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -214,17 +213,6 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	c.loop.Tick(now)
 	c.loop.Round(now)
 	c.plans = append(c.plans, c.loop.Plans()...)
-	if debug && int(t)%5 == 0 {
-		for _, q := range qs {
-			if e := c.loop.Estimate(q.Name); e != nil && e.Cost != nil && e.Curve != nil {
-				p := -1.0
-				if e.Performance != nil {
-					p = *e.Performance
-				}
-				println(int(t), q.Name, "true", int(10*q.Load(t)), "load10", int(10*e.Load.Now), int(10*e.Load.Mean), int(10*e.Load.Upper), "cost us", int(1e6**e.Cost), "p%", int(100*p), "curve at 1.2 1.5 2.0x", int(100*e.Curve.At(e.Load.Mean).Eval(1.2*e.Load.Mean*q.Cost).Mean), int(100*e.Curve.At(e.Load.Mean).Eval(1.5*e.Load.Mean*q.Cost).Mean), int(100*e.Curve.At(e.Load.Mean).Eval(2*e.Load.Mean*q.Cost).Mean), e.Reports, "wait", int(q.quota*1000))
-			}
-		}
-	}
 	for _, q := range qs {
 		q.quota = c.loop.Held(q.Name)
 	}
@@ -290,5 +278,3 @@ func sketchOf(s *Service, from, to, start time.Time, done []answer) *trimtab.Ske
 	}
 	return out
 }
-
-var debug = os.Getenv("DEBUG") != ""
