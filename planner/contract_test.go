@@ -279,7 +279,10 @@ func TestUnlimitedFallsFromItsMaximumOnProofOnly(t *testing.T) {
 		t.Fatalf("without proof: %+v", plan)
 	}
 	now := t0.Add(time.Second)
-	told(p, now, map[string]float64{"a": 1})
+	h = holding(now, 1, 0, map[string]float64{"a": 0, "b": 4})
+	h.Targets[0].Now = trimtab.Unlimited()
+	p.Step(now, h)
+	told(p, now, map[string]float64{"a": 4, "b": 4})
 	plan := one(t, p.Step(now, nil))
 	if len(plan.Actions) != 1 || !plan.Actions[0].Expect.Unlimited || math.Abs(plan.Actions[0].Set.Value-7) > 1e-9 {
 		t.Fatalf("want a step of 10 units from the maximum of 8: %+v", plan)

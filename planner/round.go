@@ -433,7 +433,7 @@ func (r *decision) guard(resource int) {
 		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)
-			if _, counts := p.cfg.Policy.(Scorer); !counts {
+			if _, counts := p.cfg.Policy.(Expecter); !counts {
 				level = -1 // who is worse off is a matter of entitlement
 			}
 			*side = math.Min(*side, level)
@@ -506,8 +506,11 @@ func (s *seat) firing() bool { return s.loan != nil && s.loan.Over.IsZero() }
 // it last moved: its load left the band of that forecast, or it misses its SLO.
 func (s *seat) changed() bool {
 	before, e := s.dial.load, s.estimate
-	if before == nil || e == nil || e.Load == nil || s.misses() {
+	if before == nil && s.dial.move.Direction == 0 || s.misses() {
 		return true
+	}
+	if before == nil || e == nil || e.Load == nil {
+		return false // nobody knows
 	}
 	least := before.Mean * before.Mean / math.Max(before.Upper, before.Mean)
 	return e.Load.Mean > before.Upper || e.Load.Mean < least

@@ -190,7 +190,7 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		s.solved, s.served, s.aim, s.binding = true, true, aims[i], "need"
 		if !short && held <= units {
 			s.aim, s.binding = upUnits(s.now, s.of.Unit), idle
-			if lent := s.lent(0, s.now); lent > 0 {
+			if lent := s.lent(0, s.now); lent > 0 && r.now.Sub(s.returned) >= r.planner.cfg.Guard.Reversals() {
 				back := max(upUnits(s.now-lent, s.of.Unit), upUnits(s.safe, s.of.Unit))
 				s.aim, s.binding = min(s.aim, back), "what was lent is given back"
 			}

@@ -44,6 +44,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// Reversals returns the time in which one reversal is let through.
+func (c Config) Reversals() time.Duration { return c.withDefaults().Window }
+
 func (c Config) withDefaults() Config {
 	or := func(v *float64, otherwise float64) {
 		if *v == 0 {
