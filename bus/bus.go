@@ -12,7 +12,9 @@
 //     still owns it.
 //   - Durable: Publish returns after the value is stored. Handlers see it at
 //     least once, in order per subject; a handler's error brings it again
-//     after a pause, up to the limit of the table in ARCHITECTURE.md.
+//     after a pause, up to the limit of the table in ARCHITECTURE.md. A command
+//     is stored within a second, or Publish returns an error and no handler
+//     ever sees it.
 //   - Latest: as Durable, with one value kept per subject; a new subscriber
 //     first gets the last value of every key.
 //

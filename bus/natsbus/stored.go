@@ -183,6 +183,12 @@ func (d *storedSub) handle(ctx context.Context, m *nats.Msg) {
 		d.ack(m)
 		return
 	}
+	if tooLate(m.Header, meta.Timestamp) {
+		d.bus.config.Logger.Warn("bus value was stored after its sender was told that it failed: ignored", "kind", d.Kind, "subject", m.Subject, "stored", meta.Timestamp)
+		d.done(meta)
+		d.ack(m)
+		return
+	}
 	if meta.NumDelivered > 1 {
 		d.kind.again.Add(1)
 	}
