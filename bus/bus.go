@@ -83,6 +83,9 @@ type Subscription struct {
 	// An error that is trimtab.ErrInvalid puts a stored value aside at once,
 	// since the same value fails again. ctx ends when stop is called.
 	Handle func(ctx context.Context, d Delivery) error
+	// Trouble is told why nothing can be delivered, and nil once something
+	// can; nil: nobody asks. Calls do not overlap.
+	Trouble func(err error)
 }
 
 // Delivery is one value as it arrived.

@@ -46,6 +46,8 @@ type kind struct {
 	lost   lossBook
 
 	published, delivered, unreadable, again atomic.Uint64
+	// unstored is why the last attempt to store a value failed; nil: it did not.
+	unstored atomic.Pointer[error]
 }
 
 // Open starts or reaches the server and makes the streams. ctx bounds only
@@ -169,6 +171,17 @@ func (b *Bus) URL() string {
 func (b *Bus) Ready() error {
 	if s := b.conn.Status(); s != nats.CONNECTED {
 		return fmt.Errorf("bus is %s", s)
+	}
+	return nil
+}
+
+// Unstored returns why the last attempt to store a value of a kind failed, also
+// while Publish still tries; nil when it did not fail.
+func (b *Bus) Unstored(kind trimtab.Kind) error {
+	if k := b.kinds[kind]; k != nil {
+		if err := k.unstored.Load(); err != nil {
+			return *err
+		}
 	}
 	return nil
 }

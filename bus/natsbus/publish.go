@@ -56,9 +56,9 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 		err = b.ask(ctx, m)
 	default:
 		if k.Kind == trimtab.KindCommand {
-			err = b.storeNow(ctx, m, origin)
+			err = b.storeNow(ctx, k, m, origin)
 		} else {
-			err = b.store(ctx, m, origin)
+			err = b.storeAs(ctx, m, formatOrigin(origin, 0), &k.unstored)
 		}
 	}
 	if err != nil {
@@ -105,21 +105,25 @@ func answerError(reply *nats.Msg) error {
 	return errors.New(text)
 }
 
-// store sends m to its stream until that acknowledges; o is its message id.
-func (b *Bus) store(ctx context.Context, m *nats.Msg, o trimtab.Origin) error {
-	return b.storeAs(ctx, m, formatOrigin(o, 0))
-}
-
 // storeAs sends m to its stream until that acknowledges, under one message
-// id, so that a repeated attempt is stored once.
-func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string) error {
+// id, so that a repeated attempt is stored once. failed gets the error of each
+// attempt, nil when it was stored.
+func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomic.Pointer[error]) error {
 	ctx, cancel := context.WithTimeout(ctx, b.config.PublishTimeout)
 	defer cancel()
+	var cause error // the last one that says more than that time is over
 	for attempt := 0; ; attempt++ {
 		err := b.storeOnce(ctx, m, id)
 		if err == nil {
+			failed.Store(nil)
 			return nil
 		}
+		if cause == nil || !errors.Is(err, context.DeadlineExceeded) {
+			cause = err
+		}
+		err = cause
+		told := cause // err changes below
+		failed.Store(&told)
 		if ctx.Err() != nil || b.conn.IsClosed() || errors.Is(err, nats.ErrMaxPayload) {
 			return fmt.Errorf("store: %w", err)
 		}
@@ -145,17 +149,17 @@ const commandWithin = time.Second
 // back. So nothing is sent without a connection, and what a server has received
 // but not yet read carries until when it may be stored. That time is on the
 // server's own clock, which is asked first: the clocks of hosts differ.
-func (b *Bus) storeNow(ctx context.Context, m *nats.Msg, o trimtab.Origin) error {
+func (b *Bus) storeNow(ctx context.Context, k *kind, m *nats.Msg, o trimtab.Origin) error {
 	ctx, cancel := context.WithTimeout(ctx, commandWithin)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	if !b.conn.IsConnected() {
 		return fmt.Errorf("store: %w", errAway)
 	}
-	now, err := b.serverTime(ctx, b.kinds[trimtab.KindCommand].stream.Name)
+	now, err := b.serverTime(ctx, k.stream.Name)
 	if isMissing(err) {
 		if err = b.makeStreams(ctx); err == nil {
-			now, err = b.serverTime(ctx, b.kinds[trimtab.KindCommand].stream.Name)
+			now, err = b.serverTime(ctx, k.stream.Name)
 		}
 	}
 	if err != nil {
@@ -164,7 +168,7 @@ func (b *Bus) storeNow(ctx context.Context, m *nats.Msg, o trimtab.Origin) error
 	if !now.IsZero() { // servers before 2.10 do not tell
 		m.Header = nats.Header{headerUntil: {strconv.FormatInt(now.Add(time.Until(deadline)).UnixNano(), 10)}}
 	}
-	return b.storeAs(ctx, m, formatOrigin(o, 0))
+	return b.storeAs(ctx, m, formatOrigin(o, 0), &k.unstored)
 }
 
 // serverTime returns the clock of the server that leads a stream; it was read

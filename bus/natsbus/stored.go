@@ -34,6 +34,17 @@ type storedSub struct {
 		sequence uint64
 		stored   time.Time
 	}
+	// troubled tells that Trouble was told an error last.
+	troubled bool
+}
+
+// tell tells Trouble why nothing can be delivered, or that something can.
+func (d *storedSub) tell(err error) {
+	if d.Trouble == nil || err == nil && !d.troubled {
+		return
+	}
+	d.troubled = err != nil
+	d.Trouble(err)
 }
 
 func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) (func(), error) {
@@ -123,6 +134,7 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 		}
 		var err error
 		if p, err = d.open(ctx, d.resume()); err != nil && ctx.Err() == nil {
+			d.tell(err)
 			d.bus.config.Logger.Warn("bus consumer cannot be reached", "kind", d.Kind, "consumer", d.name, "err", err)
 			pause(ctx, min(50*time.Millisecond<<min(attempt, 6), maxPause))
 		}
@@ -155,10 +167,12 @@ func (d *storedSub) resume() time.Time {
 func (d *storedSub) consume(ctx context.Context, p *pull) {
 	waiting, cancel := d.bus.untilReconnect(ctx)
 	defer cancel()
+	p.answers = func() { d.tell(nil) }
 	for {
 		m, err := p.next(waiting)
 		if err != nil {
 			if ctx.Err() == nil {
+				d.tell(err)
 				d.bus.config.Logger.Debug("bus consumer asks anew", "kind", d.Kind, "consumer", d.name, "err", err)
 			}
 			p.close(d.nak)
