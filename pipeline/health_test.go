@@ -37,6 +37,9 @@ func (w *watched) ready(reason string) {
 
 func (w *watched) now() string { w.mu.Lock(); defer w.mu.Unlock(); return w.reason }
 
+// first is the first reason that it was not ready for.
+func (w *watched) first() string { w.mu.Lock(); defer w.mu.Unlock(); return w.bad }
+
 // wants checks that the part became unready within the time, for a reason that
 // has all words.
 func (w *watched) wants(t *testing.T, began time.Time, within time.Duration, words ...string) {
@@ -312,8 +315,8 @@ func TestAPlannerThatKnowsThatAnotherLeadsIsReady(t *testing.T) {
 		s.Name = "standby"
 		stopSecond := launch(t, s, &second)
 		time.Sleep(5 * time.Minute)
-		if first.bad != "" || second.bad != "" || second.now() != "" {
-			t.Errorf("leader: %q, standby: %q, now %q", first.bad, second.bad, second.now())
+		if first.first() != "" || second.first() != "" || second.now() != "" {
+			t.Errorf("leader: %q, standby: %q, now %q", first.first(), second.first(), second.now())
 		}
 		stopSecond()
 		stopFirst()
@@ -381,8 +384,8 @@ func TestACollectorThatStandsStillIsNotReady(t *testing.T) {
 			}
 			time.Sleep(round)
 		}
-		if w.bad != "" {
-			t.Errorf("it tells that its source is silent, and is not ready: %s", w.bad)
+		if why := w.first(); why != "" {
+			t.Errorf("it tells that its source is silent, and is not ready: %s", why)
 		}
 		began := time.Now()
 		time.Sleep(time.Minute)

@@ -85,6 +85,7 @@ type lock struct {
 	top      uint64        // the highest epoch that was in the bucket or ours
 	problem  string        // what keeps it from taking part
 	length   time.Duration // the term that was written last
+	tried    time.Time     // the first attempt to write over revision; zero: none
 }
 
 // openLock starts running for the lock; nil without Stage.Leader.
@@ -276,8 +277,16 @@ func (l *lock) take(ctx context.Context) error {
 		l.set(0, time.Time{})
 	}
 	l.top = max(l.top, r.Epoch)
+	if mine && revision != l.revision && !l.tried.IsZero() {
+		// What was written arrived and its answer did not: it holds from the
+		// attempt on.
+		if until := l.tried.Add(time.Duration(r.Term*float64(time.Second)) * 3 / 4); time.Now().Before(until) && r.Epoch >= l.seen.Load() {
+			l.set(r.Epoch, until)
+		}
+		l.late.note(began, began.Sub(l.tried))
+	}
 	if revision != l.revision || l.since.IsZero() {
-		l.revision, l.since = revision, time.Now()
+		l.revision, l.since, l.tried = revision, time.Now(), time.Time{}
 	}
 	term := max(l.Term, time.Duration(r.Term*float64(time.Second)))
 	ours := r.Holder == l.Holder && (l.Sole || r.Instance == l.instance)
@@ -308,6 +317,9 @@ func (l *lock) write(ctx context.Context, revision, epoch uint64) error {
 	if err != nil {
 		return err
 	}
+	if l.tried.IsZero() {
+		l.tried = began
+	}
 	now, err := l.bucket.Update(ctx, l.Pool, raw, revision)
 	if err != nil {
 		return err
@@ -315,7 +327,7 @@ func (l *lock) write(ctx context.Context, revision, epoch uint64) error {
 	if term > l.Term && term > l.length {
 		l.stage.Logger.Warn("this process is run late, or the bus answers late: the leader's lock holds longer", "pool", l.Pool, "delay", l.late.worst(), "term", term)
 	}
-	l.revision, l.top, l.problem, l.length = now, max(l.top, epoch), "", term
+	l.revision, l.top, l.problem, l.length, l.tried = now, max(l.top, epoch), "", term, time.Time{}
 	l.set(epoch, began.Add(term*3/4))
 	return nil
 }
