@@ -154,14 +154,12 @@ func (h *Health) cannotSend(now time.Time) string {
 			continue
 		}
 		why := "the bus does not answer"
-		if s.err != nil {
+		if h.unstored != nil && h.unstored(info.Kind) != nil {
+			why = h.unstored(info.Kind).Error() // what is tried just now
+		} else if s.err != nil {
 			why = s.err.Error()
-		} else if h.unstored != nil {
-			if err := h.unstored(info.Kind); err != nil {
-				why = err.Error()
-			}
 		}
-		do := "check the NATS server and the free space on the disk of its store"
+		do := "check the NATS server; if its disk was full, make room and restart it (trimtab itself, without nats.url)"
 		if info.Delivery == trimtab.Answered {
 			do = "check that an analyzer runs and is ready"
 		}

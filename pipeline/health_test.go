@@ -163,7 +163,7 @@ func TestAStageThatCannotPublishIsNotReadyWithTheErrorOfTheBus(t *testing.T) {
 		stop := launch(t, Stage{Name: "learn", Bus: full, Step: talks, Tick: time.Second, Work: Work{Round: round}}, &w)
 		began := time.Now()
 		time.Sleep(30 * time.Second)
-		w.wants(t, began, time.Second+within, "could publish no command since", "the bus is away", "free space")
+		w.wants(t, began, time.Second+within, "could publish no command since", "the bus is away", "make room")
 		full.fails.Store(0)
 		time.Sleep(10 * time.Second)
 		if why := w.now(); why != "" {

@@ -98,8 +98,9 @@ func TestALeaderUnderCPUStarvationDoesNotLoseItself(t *testing.T) {
 	})
 	rest := func(d time.Duration) { <-time.After(d) }
 	for _, phase := range []struct{ stopped, runs, total time.Duration }{
-		{950 * time.Millisecond, 50 * time.Millisecond, 20 * time.Second},
-		{2500 * time.Millisecond, 130 * time.Millisecond, 40 * time.Second},
+		{950 * time.Millisecond, 50 * time.Millisecond, 10 * time.Second},
+		{2500 * time.Millisecond, 130 * time.Millisecond, 15 * time.Second},
+		{5 * time.Second, 260 * time.Millisecond, 40 * time.Second},
 	} {
 		for end := time.Now().Add(phase.total); time.Now().Before(end); {
 			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {

@@ -118,7 +118,7 @@ func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomi
 			failed.Store(nil)
 			return nil
 		}
-		if cause == nil || !errors.Is(err, context.DeadlineExceeded) {
+		if cause == nil || err.Error() != context.DeadlineExceeded.Error() {
 			cause = err
 		}
 		err = cause
@@ -194,6 +194,7 @@ func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) error {
 		// Publish has long returned an error.
 		return errAway
 	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	one := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{nats.MsgIdHdr: {id}}}
@@ -203,6 +204,12 @@ func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) error {
 		}
 	}
 	_, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))
+	if errors.Is(err, context.DeadlineExceeded) && b.server != nil {
+		// A server that cannot write does not answer, it logs.
+		if why := b.server.log.storing(began); why != nil {
+			err = fmt.Errorf("%w: %w", why, err)
+		}
+	}
 	return err
 }
 
