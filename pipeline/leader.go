@@ -207,7 +207,7 @@ func (l *lock) run(ctx context.Context) {
 	for {
 		if err := l.turn(ctx); err != nil && ctx.Err() == nil {
 			// What is held runs out by itself.
-			l.problem = fmt.Sprintf("no lock on pool %s: %v", l.Pool, err)
+			l.problem = fmt.Sprintf("no lock on pool %s: %v; check the NATS server and the free space on its disk", l.Pool, err)
 		}
 		l.report()
 		select {

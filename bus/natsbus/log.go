@@ -30,11 +30,12 @@ func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
 
 func (l *serverLog) Errorf(format string, v ...any) {
-	l.log.Error(l.text(format, v))
-	if strings.Contains(format, "failed to store") {
+	text := fmt.Sprintf(format, v...) // the format may be no more than %s
+	l.log.Error("embedded nats-server: " + text)
+	if strings.Contains(text, "failed to store a msg") {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.unstored, l.at = fmt.Errorf("%s", fmt.Sprintf(format, v...)), time.Now()
+		l.unstored, l.at = errors.New(text), time.Now()
 	}
 }
 

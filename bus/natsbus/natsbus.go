@@ -167,13 +167,25 @@ func (b *Bus) URL() string {
 	return b.server.ClientURL()
 }
 
-// Ready returns an error while the server is out of reach.
+// Ready returns an error while the server is out of reach, or the embedded one
+// cannot write its store.
 func (b *Bus) Ready() error {
 	if s := b.conn.Status(); s != nats.CONNECTED {
 		return fmt.Errorf("bus is %s", s)
 	}
+	if b.server == nil {
+		return nil
+	}
+	if why := b.server.log.storing(time.Now().Add(-unstoredFor)); why != nil {
+		// A stream of nats-server that failed to write stays as it is.
+		return fmt.Errorf("bus cannot write its store: %w; make room on its disk, then restart this process", why)
+	}
 	return nil
 }
+
+// unstoredFor is how long an error of the embedded server's store counts: every
+// stage tries again more often than that.
+const unstoredFor = 15 * time.Second
 
 // Unstored returns why the last attempt to store a value of a kind failed, also
 // while Publish still tries; nil when it did not fail.

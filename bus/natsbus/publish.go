@@ -204,11 +204,17 @@ func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) error {
 		}
 	}
 	_, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))
-	if errors.Is(err, context.DeadlineExceeded) && b.server != nil {
-		// A server that cannot write does not answer, it logs.
-		if why := b.server.log.storing(began); why != nil {
-			err = fmt.Errorf("%w: %w", why, err)
-		}
+	return b.unanswered(began, err)
+}
+
+// unanswered adds to the error of a request that began then why the embedded
+// server did not answer: one that cannot write only logs it.
+func (b *Bus) unanswered(began time.Time, err error) error {
+	if b.server == nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if why := b.server.log.storing(began); why != nil {
+		return fmt.Errorf("%w: %w", why, err)
 	}
 	return err
 }
