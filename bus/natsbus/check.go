@@ -19,11 +19,16 @@ import (
 // the consumer then begins again with what is stored, which handlers bear,
 // since they are idempotent.
 //
-// The other files need no such look. Those that describe a stream or a consumer
-// (meta.inf) have a checksum; index.db has one, and bounds, and is made anew
-// from the blocks; the blocks have a checksum for each message, and are read
-// only as far as they are long. Files that are longer than any of their kind
-// can be are refused all the same: they are read as a whole.
+// The messages have checksums, which the server compares at its start only where
+// there is no index.db, the index of a stream. With one it believes the index,
+// and finds a damaged message when it wants to remove it: from then on nothing
+// can be written to the stream, and after a restart neither. So the indexes are
+// deleted, and the server makes them anew from the blocks: it takes what is good
+// of each, at the speed of the disk.
+//
+// The files that describe a stream or a consumer (meta.inf) have a checksum.
+// Files that are longer than any of their kind can be are refused: they are read
+// as a whole.
 
 const (
 	// maxMeta bounds a file that describes a stream or a consumer; 1 KiB is
@@ -38,7 +43,7 @@ const (
 )
 
 // checkStore removes the consumers below dir whose state cannot be true, and
-// returns what it removed. An error means that the store as a whole cannot be
+// returns them; and the indexes of all streams. An error means that the store as a whole cannot be
 // what a server left.
 func checkStore(dir string) (removed []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -63,6 +68,8 @@ func checkStore(dir string) (removed []string, err error) {
 			}
 		case info.Size() > maxBlock || info.Size() > maxMeta && strings.HasPrefix(e.Name(), "meta."):
 			return fmt.Errorf("check bus store: %s has %d bytes", path, info.Size())
+		case e.Name() == "index.db":
+			return os.Remove(path)
 		}
 		return nil
 	})
