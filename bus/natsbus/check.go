@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // A nats-server believes the state files of its consumers: they have no
@@ -97,7 +98,7 @@ func checkConsumer(path string, size int64) error {
 	}
 	switch filepath.Base(path) {
 	case "o.dat":
-		return checkState(b)
+		return checkState(b, time.Now())
 	case "meta.inf":
 		// The server compares the checksum, and leaves out a consumer where it
 		// is wrong, directory and all: then no other can be made in its place.
@@ -118,9 +119,11 @@ func checkConsumer(path string, size int64) error {
 //	n [n × (sequence, count)]                                  delivered again
 //
 // Nothing may follow, no count may be larger than what follows it can hold, and
-// what is not acknowledged was delivered.
-func checkState(b []byte) error {
+// what is not acknowledged was delivered, and before now: it comes again when
+// AckWait is over, and until then nothing else does.
+func checkState(b []byte, now time.Time) error {
 	const magic, version, counts = 22, 2, 1 << 62
+	const ahead = 10 * time.Second // a clock may have been set back a little
 	if len(b) == 0 {
 		return nil // nothing was ever delivered
 	}
@@ -131,6 +134,13 @@ func checkState(b []byte) error {
 	var bad error
 	number := func() uint64 {
 		n, err := binary.ReadUvarint(r)
+		if err != nil && bad == nil {
+			bad = fmt.Errorf("read o.dat: %w", err)
+		}
+		return n
+	}
+	signed := func() int64 {
+		n, err := binary.ReadVarint(r)
 		if err != nil && bad == nil {
 			bad = fmt.Errorf("read o.dat: %w", err)
 		}
@@ -148,11 +158,13 @@ func checkState(b []byte) error {
 		bad = fmt.Errorf("o.dat acknowledges message %d of %d", acked, delivered)
 	}
 	if n := count(3); bad == nil && n > 0 {
-		number() // a signed one is as long
+		base := signed()
 		for i := uint64(0); i < n && bad == nil; i++ {
 			at := number()
 			number()
-			number()
+			if sent := time.Unix(base-signed(), 0); bad == nil && sent.After(now.Add(ahead)) {
+				bad = fmt.Errorf("o.dat waits for a message of %v", sent)
+			}
 			if bad == nil && (at == 0 || acked+at > delivered) {
 				bad = fmt.Errorf("o.dat waits for message %d after %d of %d", at, acked, delivered)
 			}

@@ -234,6 +234,9 @@ func TestADamagedStoreCostsTimeAndBoundedMemory(t *testing.T) {
 	t.Logf("%d flipped bits: slowest start %v, most memory %d MiB", flips, slowest, most>>20)
 }
 
+// sentAt is a time of a consumer's state, as nats-server prints it.
+func sentAt(t time.Time) uint64 { return uint64(t.Unix()) << 1 }
+
 // state prints a consumer's state as nats-server does.
 func state(numbers ...uint64) []byte {
 	b := []byte{22, 2}
@@ -244,22 +247,24 @@ func state(numbers ...uint64) []byte {
 }
 
 func TestAConsumerThatClaimsToWaitForBillionsIsForgottenBeforeTheServerReadsIt(t *testing.T) {
+	sent := sentAt(time.Now())
 	for name, c := range map[string]struct {
 		file []byte
 		good bool
 	}{
-		"nothing yet":                    {nil, true},
-		"all acknowledged":               {state(30, 30, 30, 30, 0, 0), true},
-		"one waits":                      {state(4, 4, 5, 5, 1, 3000000000, 1, 1, 2, 0), true},
-		"one was delivered again":        {state(4, 4, 9, 5, 1, 3000000000, 1, 1, 2, 1, 1, 5), true},
-		"waits for a billion":            {state(4, 4, 5, 5, 1<<30, 3000000000, 1, 1, 2, 0), false},
-		"a billion were delivered again": {state(4, 4, 5, 5, 0, 1<<30), false},
-		"waits for what was not sent":    {state(4, 4, 5, 5, 1, 3000000000, 9, 1, 2, 0), false},
-		"rolls backwards":                {state(4, 1<<63, 5, 5, 0, 0), false},
-		"cut off":                        {state(4, 4, 5, 5), false},
-		"something follows":              {state(4, 4, 5, 5, 0, 0, 0), false},
-		"no magic number":                {[]byte{23, 2, 0}, false},
-		"a number without an end":        {append([]byte{22, 2}, bytes.Repeat([]byte{0xff}, 30)...), false},
+		"waits for a message of tomorrow": {state(4, 4, 5, 5, 1, sentAt(time.Now().Add(24*time.Hour)), 1, 1, 2, 0), false},
+		"nothing yet":                     {nil, true},
+		"all acknowledged":                {state(30, 30, 30, 30, 0, 0), true},
+		"one waits":                       {state(4, 4, 5, 5, 1, sent, 1, 1, 2, 0), true},
+		"one was delivered again":         {state(4, 4, 9, 5, 1, sent, 1, 1, 2, 1, 1, 5), true},
+		"waits for a billion":             {state(4, 4, 5, 5, 1<<30, sent, 1, 1, 2, 0), false},
+		"a billion were delivered again":  {state(4, 4, 5, 5, 0, 1<<30), false},
+		"waits for what was not sent":     {state(4, 4, 5, 5, 1, sent, 9, 1, 2, 0), false},
+		"rolls backwards":                 {state(4, 1<<63, 5, 5, 0, 0), false},
+		"cut off":                         {state(4, 4, 5, 5), false},
+		"something follows":               {state(4, 4, 5, 5, 0, 0, 0), false},
+		"no magic number":                 {[]byte{23, 2, 0}, false},
+		"a number without an end":         {append([]byte{22, 2}, bytes.Repeat([]byte{0xff}, 30)...), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
