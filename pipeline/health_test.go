@@ -260,7 +260,9 @@ func TestAnActuatorOnAFullDiskIsNotReady(t *testing.T) {
 		defer m.Close()
 		var w, there watched
 		noted, stopThere := follow(t, m, Work{Round: round, Follows: "p"}, &there)
-		actuator(t, noted, func() string { return "append journal: no space left on device: nothing is written without the journal" })
+		actuator(t, noted, func() string {
+			return "append journal: no space left on device: nothing is written without the journal"
+		})
 		began := time.Now()
 		stop := launch(t, planner(m), &w)
 		time.Sleep(30 * time.Second)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 )
@@ -311,7 +312,11 @@ func TestTwoStoresAreKeptThatWereMovedAsideTheNewest(t *testing.T) {
 		if err := os.WriteFile(storeDir(dir), []byte("not a directory"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		open(t, Config{Dir: dir}).Close()
+		b := open(t, Config{Dir: dir})
+		if stores, _ := b.Damaged(); stores != 1 {
+			t.Errorf("%d stores are counted as damaged", stores)
+		}
+		b.Close()
 	}
 	aside, err := filepath.Glob(dir + ".corrupt-*")
 	if want := []string{dir + ".corrupt-3", dir + ".corrupt-4"}; err != nil || !slices.Equal(aside, want) {
@@ -373,7 +378,27 @@ func TestADamagedConsumerOfAnExternalServerIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAConsumerAheadOfItsStreamStartsOver(t *testing.T) {
+func TestAConsumerWithASettingThatTheServerDoesNotChangeIsMadeAnew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nats")
+	b := open(t, Config{Dir: dir})
+	stream, err := b.js.Stream(t.Context(), "COMMANDS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "actuator", AckPolicy: jetstream.AckExplicitPolicy, MaxWaiting: 7}); err != nil {
+		t.Fatal(err)
+	}
+	got := hears(t, b, "actuator")
+	if err := b.Publish(t.Context(), commandBy("x")); err != nil {
+		t.Fatal(err)
+	}
+	next(t, got)
+	if stores, consumers := b.Damaged(); stores != 0 || consumers != 1 {
+		t.Errorf("%d stores and %d consumers are counted as damaged", stores, consumers)
+	}
+}
+
+func TestAConsumerAheadOfItsStreamIsNotDeaf(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "nats")
 	b := open(t, Config{Dir: dir})
 	got := hears(t, b, "actuator")

@@ -26,6 +26,7 @@ type Bus struct {
 	kinds       map[trimtab.Kind]*kind
 	streams     []StreamInfo
 	shed        *shedder
+	damaged     struct{ stores, consumers atomic.Uint64 }
 
 	making sync.Mutex // see makes
 
@@ -93,6 +94,7 @@ func (b *Bus) open(ctx context.Context) error {
 	if err := startOver(b.config, err); err != nil {
 		return err
 	}
+	b.damaged.stores.Add(1)
 	if err := b.connect(); err != nil {
 		return err
 	}
@@ -115,6 +117,8 @@ func (b *Bus) connect() error {
 		if b.server, err = startEmbedded(b.config); err != nil {
 			return err
 		}
+		b.damaged.stores.Add(b.server.stores)
+		b.damaged.consumers.Add(b.server.consumers)
 		opts = append(opts, nats.InProcessServer(b.server))
 	}
 	if b.conn, err = nats.Connect(url, opts...); err == nil {
@@ -186,6 +190,12 @@ func (b *Bus) Ready() error {
 // unstoredFor is how long an error of the embedded server's store counts: every
 // stage tries again more often than that.
 const unstoredFor = 15 * time.Second
+
+// Damaged returns what was found damaged and made anew since the bus was
+// opened: stores that were moved aside, and consumers that started over.
+func (b *Bus) Damaged() (stores, consumers uint64) {
+	return b.damaged.stores.Load(), b.damaged.consumers.Load()
+}
 
 // Unstored returns why the last attempt to store a value of a kind failed, also
 // while Publish still tries; nil when it did not fail.

@@ -34,6 +34,8 @@ type embedded struct {
 	*server.Server
 	lock *os.File
 	log  *serverLog
+	// stores and consumers are how many were damaged and made anew at the start.
+	stores, consumers uint64
 }
 
 // startEmbedded starts the server on c.Dir. A store that cannot be what a server
@@ -53,14 +55,16 @@ func startEmbedded(c Config) (*embedded, error) {
 	if err == nil {
 		s, log, err = startServer(c)
 	}
+	var stores uint64
 	if err != nil && !isListen(err) {
+		stores = 1
 		s, log, err = startAside(c, err)
 	}
 	if err != nil {
 		lock.Close()
 		return nil, err
 	}
-	return &embedded{Server: s, lock: lock, log: log}, nil
+	return &embedded{Server: s, lock: lock, log: log, stores: stores, consumers: uint64(len(removed))}, nil
 }
 
 // startAside moves the store aside because of cause and starts on a new one.

@@ -81,13 +81,10 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 			err = d.makeConsumer(ctx, resumed)
 		}
 	}
-	if isBrokenConsumer(err) && d.bus.server == nil {
+	if isBrokenConsumer(err) {
+		d.bus.damaged.consumers.Add(1)
+		d.bus.config.Logger.Error("bus consumer's state is damaged: it starts over", "kind", d.Kind, "consumer", d.name, "err", err)
 		err = d.replaceConsumer(ctx, resumed)
-	} else if isBrokenConsumer(err) {
-		d.bus.config.Logger.Error("bus consumer's state is corrupt: forgotten, it starts over", "kind", d.Kind, "consumer", d.name, "err", err)
-		if err = d.bus.server.forgetConsumer(d.kind.stream.Name, d.name); err == nil {
-			err = d.makeConsumer(ctx, resumed)
-		}
 	}
 	if err != nil {
 		return nil, err
@@ -95,14 +92,19 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 	return d.bus.openPull(d.kind.stream.Name, d.name)
 }
 
-// replaceConsumer makes another consumer in the place of one that an external
-// server can neither run nor make anew: its files are damaged, and nobody but
-// the server's operator can remove them. It begins with all that is stored,
-// which handlers bear: what it hands over again is told by epoch and sequence.
-// All members of a group come to the same name.
+// replaceConsumer makes a consumer anew that the server can neither run nor
+// change, for its files are damaged. It begins with all that is stored, which
+// handlers bear: what it hands over again is told by epoch and sequence. Where
+// the files cannot be removed, as on an external server, another takes its
+// place; all members of a group come to the same name.
 func (d *storedSub) replaceConsumer(ctx context.Context, resumed time.Time) error {
-	// Most servers only need to be told to forget it.
+	// One that runs is deleted by this, and others are not known to the server.
 	_ = d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
+	if d.bus.server != nil {
+		if err := d.bus.server.forgetConsumer(d.kind.stream.Name, d.name); err != nil {
+			return err
+		}
+	}
 	err := d.makeConsumer(ctx, resumed)
 	for n := 2; isBrokenConsumer(err) && n <= maxReplaced; n++ {
 		broken := d.name
@@ -122,17 +124,6 @@ const (
 	maxReplaced = 8
 )
 
-// ahead reports whether a consumer of a group was handed more than its stream
-// has. It would be deaf until the stream caught up: its state was damaged, or
-// the stream lost its end.
-func (d *storedSub) ahead(ctx context.Context, c jetstream.Consumer) (bool, error) {
-	s, err := d.bus.js.Stream(ctx, d.kind.stream.Name)
-	if err != nil {
-		return false, err
-	}
-	return c.CachedInfo().Delivered.Stream > s.CachedInfo().State.LastSeq, nil
-}
-
 func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	ctx, done := d.bus.makes(ctx)
 	defer done()
@@ -143,18 +134,7 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	}
 	if d.Consumer != "" {
 		c.Durable = d.name
-		made, err := d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
-		if err != nil {
-			return err
-		}
-		if ahead, err := d.ahead(ctx, made); err != nil || !ahead {
-			return err
-		}
-		d.bus.config.Logger.Error("bus consumer is ahead of its stream: it starts over", "kind", d.Kind, "consumer", d.name, "delivered", made.CachedInfo().Delivered.Stream)
-		if err := d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name); err != nil {
-			return err
-		}
-		_, err = d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
+		_, err := d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
 		return err
 	}
 	if !resumed.IsZero() {
