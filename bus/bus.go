@@ -12,7 +12,9 @@
 //     still owns it.
 //   - Durable: Publish returns after the value is stored. Handlers see it at
 //     least once, in order per subject; a handler's error brings it again
-//     after a pause, up to the limit of the table in ARCHITECTURE.md.
+//     after a pause, up to the limit of the table in ARCHITECTURE.md. A command
+//     is stored within a second, or Publish returns an error and no handler
+//     ever sees it.
 //   - Latest: as Durable, with one value kept per subject; a new subscriber
 //     first gets the last value of every key.
 //
@@ -81,6 +83,9 @@ type Subscription struct {
 	// An error that is trimtab.ErrInvalid puts a stored value aside at once,
 	// since the same value fails again. ctx ends when stop is called.
 	Handle func(ctx context.Context, d Delivery) error
+	// Trouble is told why nothing can be delivered, and nil once something
+	// can; nil: nobody asks. Calls do not overlap.
+	Trouble func(err error)
 }
 
 // Delivery is one value as it arrived.

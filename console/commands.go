@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 
 // maxBody bounds what a request may carry: commands are small.
 const maxBody = 64 << 10
+
+// commandWithin is how long a command may take to be stored.
+const commandWithin = time.Second
 
 func (h *handler) command(w http.ResponseWriter, r *http.Request) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
@@ -38,7 +42,10 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, err)
 		return
 	}
-	if err := h.options.Send(r.Context(), c); err != nil {
+	// A person waits for it, and the bus must not carry it out later.
+	ctx, cancel := context.WithTimeout(r.Context(), commandWithin)
+	defer cancel()
+	if err := h.options.Send(ctx, c); err != nil {
 		problem(w, http.StatusServiceUnavailable, fmt.Errorf("send %s: %w", c.Verb, err))
 		return
 	}

@@ -187,6 +187,23 @@ func TestReadyGivesTheReasonAndABadReloadKeepsTheOld(t *testing.T) {
 	}
 }
 
+func TestReadyHasALineForEachPartThatDoesNotWorkWithWhatSinceWhenAndWhatToDo(t *testing.T) {
+	h := Handler(testView(), Options{
+		Ready: func() map[string]string {
+			return map[string]string{"planner": "every plan was refused; stop one of the two", "actuator": "write journal:\nno space left on device"}
+		},
+		Stages: func() []StageState {
+			return []StageState{{Name: "planner", Since: noon}, {Name: "path-0", Ready: true, Since: noon}}
+		},
+	})
+	code, body, head := request(t, h, "GET", "/-/ready", "")
+	const want = "actuator: write journal:; no space left on device\n" +
+		"planner: every plan was refused; stop one of the two (not ready since 2026-01-02 12:00:00 UTC)\n"
+	if code != 503 || body != want || !strings.HasPrefix(head.Get("Content-Type"), "text/plain") {
+		t.Errorf("%d %s\n%s, want\n%s", code, head.Get("Content-Type"), body, want)
+	}
+}
+
 func TestDiffAndPlanAnswerAsJSON(t *testing.T) {
 	v := testView()
 	h := Handler(v, Options{})

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzhttp"
 
@@ -178,14 +180,32 @@ func foreignOrigin(r *http.Request) bool {
 	return err != nil || u.Host != r.Host
 }
 
+// ready answers 503 with one line for each part that does not work: its name,
+// what it does not do, since when, and what to do.
 func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
+	bad := map[string]string{}
 	if h.options.Ready != nil {
-		if bad := h.options.Ready(); len(bad) > 0 {
-			writeJSON(w, http.StatusServiceUnavailable, bad)
-			return
+		bad = h.options.Ready()
+	}
+	if len(bad) == 0 {
+		fmt.Fprintln(w, "ready")
+		return
+	}
+	since := map[string]time.Time{}
+	if h.options.Stages != nil {
+		for _, s := range h.options.Stages() {
+			since[s.Name] = s.Since
 		}
 	}
-	fmt.Fprintln(w, "ready")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	for _, name := range slices.Sorted(maps.Keys(bad)) {
+		at := ""
+		if t := since[name]; !t.IsZero() {
+			at = " (not ready since " + t.UTC().Format("2006-01-02 15:04:05 UTC") + ")"
+		}
+		fmt.Fprintf(w, "%s: %s%s\n", name, strings.ReplaceAll(bad[name], "\n", "; "), at)
+	}
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {

@@ -72,10 +72,11 @@ func pipelineStages(g *grid) {
 		{rate("trimtab_bus_published_total", "kind") + ` > 0`, "published {{kind}}"},
 		{rate("trimtab_bus_delivered_total", "kind") + ` > 0`, "delivered {{kind}}"},
 	}, from0)
-	g.graph(12, "Trouble on the bus", "Values that are missing from sequences, came again, or could not be read. Sketches and samples may be shed under overload.", "ops", []query{
+	g.graph(12, "Trouble on the bus", "Values that are missing from sequences, came again, or could not be read; stores and consumers that were damaged and made anew. Sketches and samples may be shed under overload.", "ops", []query{
 		{rate("trimtab_bus_lost_total", "kind"), "lost {{kind}}"},
 		{rate("trimtab_bus_redelivered_total", "kind"), "again {{kind}}"},
 		{rate("trimtab_bus_unreadable_total", "kind"), "unreadable {{kind}}"},
+		{rate("trimtab_bus_damaged_total", "what"), "damaged {{what}}"},
 	}, from0, bars)
 	g.graph(12, "Snapshots", "Snapshots of the stages' states, by result.", "ops",
 		[]query{{rate("trimtab_stage_snapshots_total", "stage, result"), "{{result}} {{stage}}"}}, from0, bars)

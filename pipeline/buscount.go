@@ -16,8 +16,10 @@ func CountBus(ctx context.Context, b bus.Bus, set *metric.Set, ready func(reason
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	var last bus.Stats
+	damaged := countDamaged(b, set)
 	for {
 		ready(busReady(b))
+		damaged()
 		now := b.Stats()
 		exportStats(set, last, now)
 		last = now
@@ -27,6 +29,24 @@ func CountBus(ctx context.Context, b bus.Bus, set *metric.Set, ready func(reason
 			return nil
 		case <-t.C:
 		}
+	}
+}
+
+// countDamaged returns a function that exports what a bus that can tell it had
+// to make anew since the last call.
+func countDamaged(b bus.Bus, set *metric.Set) func() {
+	d, ok := b.(interface {
+		Damaged() (stores, consumers uint64)
+	})
+	if !ok {
+		return func() {}
+	}
+	var stores, consumers uint64
+	return func() {
+		s, c := d.Damaged()
+		set.Counter("trimtab_bus_damaged_total", "store").Add(float64(s - stores))
+		set.Counter("trimtab_bus_damaged_total", "consumer").Add(float64(c - consumers))
+		stores, consumers = s, c
 	}
 }
 

@@ -97,7 +97,8 @@ func (r *stage) lead(epoch uint64, reason string) {
 	if r.counts.set != nil {
 		r.counts.set.Gauge("trimtab_leader_epoch", r.lock.Pool).Set(float64(epoch))
 	}
-	r.Ready(reason)
+	r.health.lead(time.Now(), epoch)
+	r.ready.says(reason)
 }
 
 // exporter turns the counts of a step into metrics.

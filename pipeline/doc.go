@@ -14,12 +14,22 @@
 // The leader of a pool is who could last write the pool's key in the bucket
 // "leaders". Who wants it must see the key unchanged for the whole term on its
 // own monotonic clock; who has it gives up at 3/4 of a term after the start of
-// its last renewal, so clocks may differ by a quarter. Each leader has
+// its last renewal, so clocks may differ by a quarter. A process that is run
+// late, or a bus that answers late, takes a longer term, which the key tells:
+//
+//	term = min(max(Term, 4 · the worst delay of the last minutes), 30 s)
+//
+// A renewal that came late, or whose answer was lost, goes on in the same epoch
+// when nobody else wrote the key in between. Each new leader has
 //
 //	epoch = max(epoch in the bucket, epochs seen in holdings, outcomes and plans) + 1
 //
 // and the actuators refuse older ones: the lock makes double leaders rare, the
 // epoch makes them harmless.
+//
+// Ready means working: [Health] notes what a part does on the bus and when its
+// step returned. A part that has not done its [Work] for three rounds is not
+// ready, and [Health.Reason] says what it does not do, since when, and what to do.
 //
 // The package knows no stage and decides nothing.
 //

@@ -19,13 +19,25 @@ type Leader struct {
 	Pool string
 	// Holder names this process in the lock; empty: the stage's name.
 	Holder string
-	// Term is how long a lock holds without renewal; 0: 6 s.
+	// Term is how long a lock holds without renewal; 0: 6 s. A process that is
+	// run late takes a longer one, up to 30 s.
 	Term time.Duration
 	// Sole tells that no other process can run under the name of Holder, as
 	// when this one has the lock of the bus's store: after a crash it then
 	// takes its own lock back at once.
 	Sole bool
 }
+
+const (
+	defaultTerm = 6 * time.Second
+	// maxTerm bounds how long others wait for a leader that died while it was
+	// run late.
+	maxTerm = 30 * time.Second
+	// termOfDelay is how many of the worst delays a term must have room for:
+	// the lock is valid for 3/4 of a term and renewed when 1/2 is left, and a
+	// renewal can be delayed twice, when it begins and when its answer is read.
+	termOfDelay = 4
+)
 
 // bucketLeaders holds one lockRecord per pool.
 const bucketLeaders = "leaders"
@@ -53,6 +65,7 @@ type lock struct {
 	instance uint64
 	bucket   bus.Bucket
 	told     chan struct{}
+	late     lateness
 	quit     context.CancelFunc
 	done     chan struct{}
 
@@ -67,10 +80,12 @@ type lock struct {
 	until time.Time // on the monotonic clock
 
 	// goroutine of run:
-	revision uint64    // of the key as last seen
-	since    time.Time // when revision was first seen
-	top      uint64    // the highest epoch that was in the bucket or ours
-	problem  string    // what keeps it from taking part
+	revision uint64        // of the key as last seen
+	since    time.Time     // when revision was first seen
+	top      uint64        // the highest epoch that was in the bucket or ours
+	problem  string        // what keeps it from taking part
+	length   time.Duration // the term that was written last
+	tried    time.Time     // the first attempt to write over revision; zero: none
 }
 
 // openLock starts running for the lock; nil without Stage.Leader.
@@ -84,7 +99,7 @@ func (r *stage) openLock(ctx context.Context) *lock {
 		l.Holder = r.Name
 	}
 	if l.Term <= 0 {
-		l.Term = 6 * time.Second
+		l.Term = defaultTerm
 	}
 	ctx, l.quit = context.WithCancel(ctx)
 	go l.run(ctx)
@@ -116,6 +131,19 @@ func (l *lock) held() (uint64, time.Time) {
 		return 0, l.until
 	}
 	return l.epoch, l.until
+}
+
+// leading returns the epoch that was held last and is not known to be lost. It
+// may have run out a moment ago: then nothing is published until it is renewed.
+func (l *lock) leading() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch
+}
+
+// term is how long the lock must hold, for a process that is run this late.
+func (l *lock) term() time.Duration {
+	return min(max(l.Term, termOfDelay*l.late.worst()), max(l.Term, maxTerm))
 }
 
 // set changes what is held and tells the owner.
@@ -171,12 +199,15 @@ func (l *lock) sends(v trimtab.Value) {
 // run takes the lock, renews it four times a term, and gives it up at the end.
 func (l *lock) run(ctx context.Context) {
 	defer close(l.done)
+	var measuring sync.WaitGroup
+	measuring.Go(func() { l.late.measure(ctx) })
+	defer measuring.Wait()
 	t := time.NewTicker(l.Term / 8)
 	defer t.Stop()
 	for {
 		if err := l.turn(ctx); err != nil && ctx.Err() == nil {
 			// What is held runs out by itself.
-			l.problem = fmt.Sprintf("no lock on pool %s: %v", l.Pool, err)
+			l.problem = fmt.Sprintf("no lock on pool %s: %v; check the NATS server and the free space on its disk", l.Pool, err)
 		}
 		l.report()
 		select {
@@ -190,8 +221,17 @@ func (l *lock) run(ctx context.Context) {
 
 // turn reads the key and takes, renews or leaves it.
 func (l *lock) turn(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.Term/4)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, l.term()/4)
 	defer cancel()
+	defer func() {
+		// A bus that answers late needs the same room as a process that is run
+		// late. That it did not answer at all is another matter.
+		if ctx.Err() == nil {
+			now := time.Now()
+			l.late.note(now, now.Sub(began))
+		}
+	}()
 	if l.bucket == nil {
 		b, err := l.stage.Bus.Bucket(ctx, bucketLeaders)
 		if err != nil {
@@ -204,15 +244,15 @@ func (l *lock) turn(ctx context.Context) error {
 			// Someone acted under a later epoch, or under this one before us: a
 			// store was wiped or rolled back.
 			epoch = max(seen, l.top) + 1
-		} else if time.Until(until) > l.Term/2 {
+		} else if time.Until(until) > l.length/2 && l.term() <= l.length {
 			return nil
 		}
 		err := l.write(ctx, l.revision, epoch)
 		if !errors.Is(err, bus.ErrConflict) {
 			return err
 		}
-		// Someone else wrote, or we did and the answer was lost.
-		l.set(0, time.Time{})
+		// Someone else wrote, or we did and the answer was lost: what take
+		// finds tells which.
 		l.since = time.Time{}
 	}
 	return l.take(ctx)
@@ -232,9 +272,21 @@ func (l *lock) take(ctx context.Context) error {
 		// Nobody can hold a lock that cannot be read; its term is ours.
 		r = lockRecord{Holder: "unreadable", Term: l.Term.Seconds()}
 	}
+	mine := revision != 0 && r.Holder == l.Holder && r.Instance == l.instance
+	if !mine {
+		l.set(0, time.Time{})
+	}
 	l.top = max(l.top, r.Epoch)
+	if mine && revision != l.revision && !l.tried.IsZero() {
+		// What was written arrived and its answer did not: it holds from the
+		// attempt on.
+		if until := l.tried.Add(time.Duration(r.Term*float64(time.Second)) * 3 / 4); time.Now().Before(until) && r.Epoch >= l.seen.Load() {
+			l.set(r.Epoch, until)
+		}
+		l.late.note(began, began.Sub(l.tried))
+	}
 	if revision != l.revision || l.since.IsZero() {
-		l.revision, l.since = revision, time.Now()
+		l.revision, l.since, l.tried = revision, time.Now(), time.Time{}
 	}
 	term := max(l.Term, time.Duration(r.Term*float64(time.Second)))
 	ours := r.Holder == l.Holder && (l.Sole || r.Instance == l.instance)
@@ -242,26 +294,46 @@ func (l *lock) take(ctx context.Context) error {
 		l.problem = ""
 		return nil
 	}
-	return l.write(ctx, revision, max(l.top, l.seen.Load())+1)
+	return l.write(ctx, revision, l.next(mine, r.Epoch))
+}
+
+// next returns the epoch to lead under. It is the one that the key has when
+// nobody wrote the key after this very process: a renewal that came late, or
+// whose answer was lost, begins no term, for nobody else led in between. A new
+// term would make the planner wait for leases of a leader that never was.
+func (l *lock) next(mine bool, epoch uint64) uint64 {
+	seen := l.seen.Load()
+	if mine && epoch != 0 && epoch == l.top && seen <= epoch && l.taken.Load() != epoch {
+		return epoch
+	}
+	return max(l.top, seen) + 1
 }
 
 // write writes the key over revision and holds the lock from now on.
 func (l *lock) write(ctx context.Context, revision, epoch uint64) error {
 	began := time.Now()
-	raw, err := json.Marshal(lockRecord{Holder: l.Holder, Instance: l.instance, Epoch: epoch, Term: l.Term.Seconds()})
+	term := l.term()
+	raw, err := json.Marshal(lockRecord{Holder: l.Holder, Instance: l.instance, Epoch: epoch, Term: term.Seconds()})
 	if err != nil {
 		return err
+	}
+	if l.tried.IsZero() {
+		l.tried = began
 	}
 	now, err := l.bucket.Update(ctx, l.Pool, raw, revision)
 	if err != nil {
 		return err
 	}
-	l.revision, l.top, l.problem = now, max(l.top, epoch), ""
-	l.set(epoch, began.Add(l.Term*3/4))
+	if term > l.Term && term > l.length {
+		l.stage.Logger.Warn("this process is run late, or the bus answers late: the leader's lock holds longer", "pool", l.Pool, "delay", l.late.worst(), "term", term)
+	}
+	l.revision, l.top, l.problem, l.length, l.tried = now, max(l.top, epoch), "", term, time.Time{}
+	l.set(epoch, began.Add(term*3/4))
 	return nil
 }
 
-// report tells the owner about a lock that ran out, and readiness.
+// report tells the owner about a lock that ran out and could not be renewed,
+// and readiness.
 func (l *lock) report() {
 	epoch, _ := l.held()
 	if epoch == 0 {
@@ -287,7 +359,7 @@ func (l *lock) release() {
 
 // tellLeader hands the step its epoch when that changed.
 func (r *stage) tellLeader(ctx context.Context) {
-	epoch, _ := r.lock.held()
+	epoch := r.lock.leading()
 	if epoch == r.epoch {
 		return
 	}

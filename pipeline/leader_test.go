@@ -140,3 +140,107 @@ func TestALeaderThatCannotRenewIsSilentBeforeAnotherLeads(t *testing.T) {
 		}
 	})
 }
+
+// slow is a bus whose buckets carry out what they are asked for at once and
+// answer late, as they seem to for a process that gets no CPU.
+type slow struct {
+	bus.Bus
+	delay func() time.Duration
+}
+
+type slowBucket struct {
+	bus.Bucket
+	slow *slow
+}
+
+func (s *slow) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
+	b, err := s.Bus.Bucket(ctx, name)
+	return slowBucket{b, s}, err
+}
+
+func (s slowBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	now, err := s.Bucket.Update(ctx, key, value, revision)
+	if !pause(ctx, s.slow.delay()) {
+		return 0, ctx.Err()
+	}
+	return now, err
+}
+
+func TestALeaderWhoseRenewalsAreAnsweredLateDoesNotLoseItself(t *testing.T) {
+	for name, delay := range map[string]func() time.Duration{
+		"a second":                       func() time.Duration { return time.Second },
+		"three seconds, over a deadline": func() time.Duration { return 3 * time.Second },
+		"one in three is lost": func() func() time.Duration {
+			n := 0
+			return func() time.Duration {
+				if n++; n%3 == 0 {
+					return time.Hour
+				}
+				return 10 * time.Millisecond
+			}
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := bustest.NewMemory()
+				defer m.Close()
+				got := collect(t, m, trimtab.KindCommand)
+				leader := func(name string, b bus.Bus) Stage {
+					return Stage{Name: name, Bus: b, Step: stepFunc(echo), Leader: &Leader{Pool: "p"}}
+				}
+				stop := start(t, leader("slow", &slow{m, delay}))
+				time.Sleep(time.Second)
+				stopRival := start(t, leader("rival", m))
+				time.Sleep(10 * time.Minute)
+				if g := strings.Join(got(), ","); g != "epoch 1" {
+					t.Errorf("got %q, want one leader and one term", g)
+				}
+				stopRival()
+				stop()
+			})
+		})
+	}
+}
+
+func TestALockThatRanOutAndThatNobodyTookIsRenewedInTheSameTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		var epochs []uint64
+		f := &frozen{Bus: m}
+		stop := start(t, Stage{Name: "a", Bus: f, Leader: &Leader{Pool: "p"}, Step: stepFunc(func(_ time.Time, in trimtab.Value) []trimtab.Value {
+			if l, ok := in.(*trimtab.Leader); ok {
+				epochs = append(epochs, l.Epoch)
+			}
+			return nil
+		})})
+		time.Sleep(10 * time.Second)
+		f.cut.Store(true)
+		time.Sleep(20 * time.Second)
+		f.cut.Store(false)
+		time.Sleep(10 * time.Second)
+		stop()
+		if got := fmt.Sprint(epochs); got != "[1 0 1]" {
+			t.Errorf("epochs %s, want the term to go on", got)
+		}
+	})
+}
+
+func TestTheTermOfALeaderGrowsWithItsDelaysAndShrinksAfterThem(t *testing.T) {
+	l := &lock{Leader: Leader{Term: defaultTerm}}
+	now := time.Now()
+	for _, c := range []struct{ after, delay, want time.Duration }{
+		{0, time.Millisecond, defaultTerm},
+		{time.Second, 2 * time.Second, 8 * time.Second},
+		{time.Second, time.Millisecond, 8 * time.Second},
+		{time.Second, time.Minute, maxTerm},
+		{lateWindow, 0, maxTerm},
+		{lateWindow, 0, defaultTerm},
+	} {
+		now = now.Add(c.after)
+		l.late.note(now, c.delay)
+		if got := l.term(); got != c.want {
+			t.Errorf("after a delay of %v: term %v, want %v", c.delay, got, c.want)
+		}
+	}
+}

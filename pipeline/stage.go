@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -27,6 +29,9 @@ type Stage struct {
 	Snapshots *Snapshots
 	// Leader makes the step run for leadership of a pool; nil: no lock.
 	Leader *Leader
+	// Work says what the stage is there for: it is not ready while it does not
+	// do that.
+	Work Work
 	// Metrics gets the counts; nil: not counted.
 	Metrics *metric.Set
 	// Logger; nil: silent.
@@ -61,6 +66,8 @@ type stage struct {
 	jobs   chan *job
 	lock   *lock // nil without Leader
 	counts *counts
+	health *Health
+	ready  *ready
 
 	// owner:
 	clock  clock
@@ -83,7 +90,9 @@ func Run(ctx context.Context, s Stage) error {
 	if s.Ready == nil {
 		s.Ready = func(string) {}
 	}
-	r := &stage{Stage: s, jobs: make(chan *job), counts: newCounts(s.Metrics, s.Name), export: newExporter(s.Metrics, s.Logger)}
+	r := &stage{Stage: s, jobs: make(chan *job), counts: newCounts(s.Metrics, s.Name), export: newExporter(s.Metrics, s.Logger),
+		health: NewHealth(s.Work), ready: &ready{tell: s.Ready}}
+	r.Bus = r.health.Bus(s.Bus)
 	return r.run(ctx)
 }
 
@@ -91,7 +100,7 @@ func Run(ctx context.Context, s Stage) error {
 const starting = "starting"
 
 func (r *stage) run(ctx context.Context) error {
-	r.Ready(starting)
+	r.ready.says(starting)
 	work, quit := graceful(ctx)
 	defer quit()
 	r.saver = r.openSaver(ctx)
@@ -105,20 +114,43 @@ func (r *stage) run(ctx context.Context) error {
 	stop, err := r.subscribe(ctx)
 	if err == nil {
 		if r.lock == nil {
-			r.Ready("")
+			r.ready.says("")
 		}
-		<-ctx.Done()
+		r.health.Report(ctx, r.Bus, r.ready.does)
 	}
 	stop()
 	close(ended)
 	<-owned
 	r.lock.close()
 	r.saver.close()
-	r.Ready("stopped")
+	r.ready.says("stopped")
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run stage %s: %w", r.Name, err)
 	}
 	return nil
+}
+
+// ready puts together what a stage says of itself, and what its health says of
+// it when it says nothing.
+type ready struct {
+	tell func(reason string)
+
+	mu         sync.Mutex
+	said, done string
+}
+
+func (r *ready) says(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.said = reason
+	r.tell(cmp.Or(r.said, r.done))
+}
+
+func (r *ready) does(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done = reason
+	r.tell(cmp.Or(r.said, r.done))
 }
 
 // graceful returns a context that outlives ctx by grace, for what is on its
@@ -189,6 +221,9 @@ func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 	counting := time.NewTicker(exportEvery)
 	defer counting.Stop()
 	for {
+		if r.Tick > 0 {
+			r.health.turn(time.Now(), r.Tick)
+		}
 		select {
 		case j := <-r.jobs:
 			j.done <- r.deliver(ctx, j.delivery)
@@ -232,7 +267,9 @@ func (r *stage) step(ctx context.Context, in trimtab.Value) error {
 // that the bus puts the value aside.
 func (r *stage) call(in trimtab.Value) (out []trimtab.Value, err error) {
 	began := time.Now()
+	running := r.health.begin(began)
 	defer func() {
+		r.health.end(running)
 		r.counts.took(time.Since(began))
 		if p := recover(); p != nil {
 			r.counts.panicked()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -62,7 +63,8 @@ func (k *bucket) try(ctx context.Context, do string, f func(jetstream.KeyValue) 
 	k.mu.Lock()
 	kv := k.kv
 	k.mu.Unlock()
-	err := f(kv)
+	began := time.Now()
+	err := k.bus.unanswered(began, f(kv))
 	if isMissing(err) {
 		if err = k.make(ctx); err == nil {
 			k.mu.Lock()

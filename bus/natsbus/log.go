@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 )
 
 // serverLog hands what the embedded server says to slog, one level quieter,
@@ -18,12 +19,35 @@ type serverLog struct {
 	// corrupt is the first word about a stream whose description is damaged:
 	// the server goes on without it, and a new one would stand on its ruins.
 	corrupt error
+	// unstored is why a message could not be stored last, and at when: the
+	// publisher is not told, it gets no answer.
+	unstored error
+	at       time.Time
 }
 
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(l.text(format, v)) }
-func (l *serverLog) Errorf(format string, v ...any)  { l.log.Error(l.text(format, v)) }
 func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
+
+func (l *serverLog) Errorf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...) // the format may be no more than %s
+	l.log.Error("embedded nats-server: " + text)
+	if strings.Contains(text, "failed to store a msg") {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.unstored, l.at = errors.New(text), time.Now()
+	}
+}
+
+// storing returns why a message could not be stored since t, or nil.
+func (l *serverLog) storing(t time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unstored == nil || l.at.Before(t) {
+		return nil
+	}
+	return l.unstored
+}
 
 func (l *serverLog) Warnf(format string, v ...any) {
 	l.log.Warn(l.text(format, v))

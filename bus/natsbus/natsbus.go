@@ -26,6 +26,7 @@ type Bus struct {
 	kinds       map[trimtab.Kind]*kind
 	streams     []StreamInfo
 	shed        *shedder
+	damaged     struct{ stores, consumers atomic.Uint64 }
 
 	making sync.Mutex // see makes
 
@@ -46,6 +47,8 @@ type kind struct {
 	lost   lossBook
 
 	published, delivered, unreadable, again atomic.Uint64
+	// unstored is why the last attempt to store a value failed; nil: it did not.
+	unstored atomic.Pointer[error]
 }
 
 // Open starts or reaches the server and makes the streams. ctx bounds only
@@ -91,6 +94,7 @@ func (b *Bus) open(ctx context.Context) error {
 	if err := startOver(b.config, err); err != nil {
 		return err
 	}
+	b.damaged.stores.Add(1)
 	if err := b.connect(); err != nil {
 		return err
 	}
@@ -113,6 +117,8 @@ func (b *Bus) connect() error {
 		if b.server, err = startEmbedded(b.config); err != nil {
 			return err
 		}
+		b.damaged.stores.Add(b.server.stores)
+		b.damaged.consumers.Add(b.server.consumers)
 		opts = append(opts, nats.InProcessServer(b.server))
 	}
 	if b.conn, err = nats.Connect(url, opts...); err == nil {
@@ -165,10 +171,39 @@ func (b *Bus) URL() string {
 	return b.server.ClientURL()
 }
 
-// Ready returns an error while the server is out of reach.
+// Ready returns an error while the server is out of reach, or the embedded one
+// cannot write its store.
 func (b *Bus) Ready() error {
 	if s := b.conn.Status(); s != nats.CONNECTED {
 		return fmt.Errorf("bus is %s", s)
+	}
+	if b.server == nil {
+		return nil
+	}
+	if why := b.server.log.storing(time.Now().Add(-unstoredFor)); why != nil {
+		// A stream of nats-server that failed to write stays as it is.
+		return fmt.Errorf("bus cannot write its store: %w; make room on its disk, then restart this process", why)
+	}
+	return nil
+}
+
+// unstoredFor is how long an error of the embedded server's store counts: every
+// stage tries again more often than that.
+const unstoredFor = 15 * time.Second
+
+// Damaged returns what was found damaged and made anew since the bus was
+// opened: stores that were moved aside, and consumers that started over.
+func (b *Bus) Damaged() (stores, consumers uint64) {
+	return b.damaged.stores.Load(), b.damaged.consumers.Load()
+}
+
+// Unstored returns why the last attempt to store a value of a kind failed, also
+// while Publish still tries; nil when it did not fail.
+func (b *Bus) Unstored(kind trimtab.Kind) error {
+	if k := b.kinds[kind]; k != nil {
+		if err := k.unstored.Load(); err != nil {
+			return *err
+		}
 	}
 	return nil
 }

@@ -26,9 +26,15 @@ const (
 	headerErrorKind = "Trimtab-Error-Kind"
 	// headerReason says why a value was put aside.
 	headerReason = "Trimtab-Reason"
+	// headerUntil is until when a command may be stored, by the clock of the
+	// server that stores it, in nanoseconds since 1970.
+	headerUntil = "Trimtab-Until"
 )
 
-var errClosed = errors.New("bus is closed")
+var (
+	errClosed = errors.New("bus is closed")
+	errAway   = errors.New("bus is not connected")
+)
 
 // Publish sends v; see [bus.Bus].
 func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
@@ -49,7 +55,11 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 		m.Header = nats.Header{headerOrigin: {formatOrigin(origin, 0)}}
 		err = b.ask(ctx, m)
 	default:
-		err = b.store(ctx, m, origin)
+		if k.Kind == trimtab.KindCommand {
+			err = b.storeNow(ctx, k, m, origin)
+		} else {
+			err = b.storeAs(ctx, m, formatOrigin(origin, 0), &k.unstored)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("publish %s %s: %w", v.Kind(), v.Key(), err)
@@ -95,21 +105,25 @@ func answerError(reply *nats.Msg) error {
 	return errors.New(text)
 }
 
-// store sends m to its stream until that acknowledges; o is its message id.
-func (b *Bus) store(ctx context.Context, m *nats.Msg, o trimtab.Origin) error {
-	return b.storeAs(ctx, m, formatOrigin(o, 0))
-}
-
 // storeAs sends m to its stream until that acknowledges, under one message
-// id, so that a repeated attempt is stored once.
-func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string) error {
+// id, so that a repeated attempt is stored once. failed gets the error of each
+// attempt, nil when it was stored.
+func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomic.Pointer[error]) error {
 	ctx, cancel := context.WithTimeout(ctx, b.config.PublishTimeout)
 	defer cancel()
+	var cause error // the last one that says more than that time is over
 	for attempt := 0; ; attempt++ {
 		err := b.storeOnce(ctx, m, id)
 		if err == nil {
+			failed.Store(nil)
 			return nil
 		}
+		if cause == nil || err.Error() != context.DeadlineExceeded.Error() {
+			cause = err
+		}
+		err = cause
+		told := cause // err changes below
+		failed.Store(&told)
 		if ctx.Err() != nil || b.conn.IsClosed() || errors.Is(err, nats.ErrMaxPayload) {
 			return fmt.Errorf("store: %w", err)
 		}
@@ -117,21 +131,91 @@ func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string) error {
 			// Also a server that is starting answers like one without streams.
 			err = errors.Join(err, b.makeStreams(ctx))
 		}
-		if !pause(ctx, min(20*time.Millisecond<<min(attempt, 8), time.Second)) {
+		// A connection that is back is used at once.
+		again, done := b.untilReconnect(ctx)
+		pause(again, min(20*time.Millisecond<<min(attempt, 8), time.Second))
+		done()
+		if ctx.Err() != nil {
 			return fmt.Errorf("store: %w", err)
 		}
 	}
 }
 
+// commandWithin is how long a command may take to be stored: a person waits.
+const commandWithin = time.Second
+
+// storeNow stores a command now or never. Its sender is told that it failed,
+// and will do something else: it must not be carried out when the server comes
+// back. So nothing is sent without a connection, and what a server has received
+// but not yet read carries until when it may be stored. That time is on the
+// server's own clock, which is asked first: the clocks of hosts differ.
+func (b *Bus) storeNow(ctx context.Context, k *kind, m *nats.Msg, o trimtab.Origin) error {
+	ctx, cancel := context.WithTimeout(ctx, commandWithin)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	if !b.conn.IsConnected() {
+		return fmt.Errorf("store: %w", errAway)
+	}
+	now, err := b.serverTime(ctx, k.stream.Name)
+	if isMissing(err) {
+		if err = b.makeStreams(ctx); err == nil {
+			now, err = b.serverTime(ctx, k.stream.Name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("ask server that stores: %w", err)
+	}
+	if !now.IsZero() { // servers before 2.10 do not tell
+		m.Header = nats.Header{headerUntil: {strconv.FormatInt(now.Add(time.Until(deadline)).UnixNano(), 10)}}
+	}
+	return b.storeAs(ctx, m, formatOrigin(o, 0), &k.unstored)
+}
+
+// serverTime returns the clock of the server that leads a stream; it was read
+// after the call began. Zero: the server does not tell.
+func (b *Bus) serverTime(ctx context.Context, stream string) (time.Time, error) {
+	s, err := b.js.Stream(ctx, stream)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return s.CachedInfo().TimeStamp, nil
+}
+
+// tooLate reports whether a message was stored after its sender had given up.
+func tooLate(h nats.Header, stored time.Time) bool {
+	until, err := strconv.ParseInt(h.Get(headerUntil), 10, 64)
+	return err == nil && stored.UnixNano() > until
+}
+
 // storeOnce makes a new message each time: PublishMsg changes the one it gets.
 func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) error {
+	if !b.conn.IsConnected() {
+		// The client would keep it and send it after a reconnection, also when
+		// Publish has long returned an error.
+		return errAway
+	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	one := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	if reason := m.Header.Get(headerReason); reason != "" {
-		one.Header.Set(headerReason, reason)
+	for _, name := range []string{headerReason, headerUntil} {
+		if text := m.Header.Get(name); text != "" {
+			one.Header.Set(name, text)
+		}
 	}
 	_, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))
+	return b.unanswered(began, err)
+}
+
+// unanswered adds to the error of a request that began then why the embedded
+// server did not answer: one that cannot write only logs it.
+func (b *Bus) unanswered(began time.Time, err error) error {
+	if b.server == nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if why := b.server.log.storing(began); why != nil {
+		return fmt.Errorf("%w: %w", why, err)
+	}
 	return err
 }
 

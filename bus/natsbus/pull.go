@@ -35,6 +35,8 @@ type pull struct {
 	request []byte
 	// asked tells that a request stands at the server.
 	asked bool
+	// answers is called when the server says anything; nil: nobody asks.
+	answers func()
 }
 
 func (b *Bus) openPull(stream, consumer string) (*pull, error) {
@@ -64,11 +66,19 @@ func (p *pull) next(ctx context.Context) (*nats.Msg, error) {
 		}
 		if len(m.Reply) > 0 && m.Header.Get("Status") == "" {
 			p.asked = false
+			p.answered()
 			return m, nil
 		}
 		if err := p.status(m.Header.Get("Status"), m.Header.Get("Description")); err != nil {
 			return nil, err
 		}
+		p.answered()
+	}
+}
+
+func (p *pull) answered() {
+	if p.answers != nil {
+		p.answers()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,36 +23,54 @@ const (
 	syncEvery = 5 * time.Second
 	// readyWithin bounds the start; typical is 30 ms, more with a full store.
 	readyWithin = 30 * time.Second
+	// stopWithin bounds the end of a server that did not start well.
+	stopWithin = 10 * time.Second
+	// keptAside is how many stores are kept that were moved aside.
+	keptAside = 2
 )
 
 // embedded is a nats-server inside this process, with the lock on its store.
 type embedded struct {
 	*server.Server
 	lock *os.File
+	log  *serverLog
+	// stores and consumers are how many were damaged and made anew at the start.
+	stores, consumers uint64
 }
 
-// startEmbedded starts the server on c.Dir. A store that it cannot start on
-// is moved to <dir>.corrupt-N, and it starts on an empty one.
+// startEmbedded starts the server on c.Dir. A store that cannot be what a server
+// left, or that it cannot start on in time, is moved to <dir>.corrupt-N, and it
+// starts on an empty one.
 func startEmbedded(c Config) (*embedded, error) {
 	lock, err := lockDir(c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := startServer(c)
+	removed, err := checkStore(storeDir(c.Dir))
+	for _, what := range removed {
+		c.Logger.Error("bus consumer's state is damaged: forgotten, it starts over", "consumer", what)
+	}
+	var s *server.Server
+	var log *serverLog
+	if err == nil {
+		s, log, err = startServer(c)
+	}
+	var stores uint64
 	if err != nil && !isListen(err) {
-		s, err = startAside(c, err)
+		stores = 1
+		s, log, err = startAside(c, err)
 	}
 	if err != nil {
 		lock.Close()
 		return nil, err
 	}
-	return &embedded{Server: s, lock: lock}, nil
+	return &embedded{Server: s, lock: lock, log: log, stores: stores, consumers: uint64(len(removed))}, nil
 }
 
 // startAside moves the store aside because of cause and starts on a new one.
-func startAside(c Config, cause error) (*server.Server, error) {
+func startAside(c Config, cause error) (*server.Server, *serverLog, error) {
 	if err := startOver(c, cause); err != nil {
-		return nil, errors.Join(cause, err)
+		return nil, nil, errors.Join(cause, err)
 	}
 	return startServer(c)
 }
@@ -100,19 +119,35 @@ func probe(f *os.File) error {
 	return errors.Join(err, f.Sync(), f.Truncate(0))
 }
 
-// moveAside renames the store inside dir to the first free <dir>.corrupt-N.
+// moveAside renames the store inside dir to <dir>.corrupt-N, where N is one more
+// than any there is, and removes all but the newest keptAside of them: a store
+// that is damaged again and again must not fill the disk.
 func moveAside(dir string) (string, error) {
-	clean := filepath.Clean(dir)
-	for n := 1; ; n++ {
-		to := clean + ".corrupt-" + strconv.Itoa(n)
-		if _, err := os.Lstat(to); err == nil {
-			continue
-		}
-		if err := os.Rename(storeDir(dir), to); err != nil {
-			return "", fmt.Errorf("move bus store aside: %w", err)
-		}
-		return to, nil
+	prefix := filepath.Clean(dir) + ".corrupt-"
+	aside, err := filepath.Glob(prefix + "*")
+	if err != nil {
+		return "", fmt.Errorf("move bus store aside: %w", err)
 	}
+	numbers := []int{0}
+	for _, path := range aside {
+		if n, err := strconv.Atoi(strings.TrimPrefix(path, prefix)); err == nil && n > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	last := numbers[len(numbers)-1] + 1
+	to := prefix + strconv.Itoa(last)
+	if err := os.Rename(storeDir(dir), to); err != nil {
+		return "", fmt.Errorf("move bus store aside: %w", err)
+	}
+	for _, n := range numbers[1:] {
+		if n <= last-keptAside {
+			if err := os.RemoveAll(prefix + strconv.Itoa(n)); err != nil {
+				return to, fmt.Errorf("remove old bus store: %w", err)
+			}
+		}
+	}
+	return to, nil
 }
 
 // isBrokenConsumer tells that the server has files of a consumer which it
@@ -144,7 +179,7 @@ var errListen = errors.New("cannot listen")
 
 func isListen(err error) bool { return errors.Is(err, errListen) }
 
-func startServer(c Config) (*server.Server, error) {
+func startServer(c Config) (*server.Server, *serverLog, error) {
 	opts := &server.Options{
 		ServerName: "trimtab-" + strconv.Itoa(os.Getpid()), DontListen: c.Listen == "",
 		NoSigs: true, NoLog: true, MaxPayload: maxPayload,
@@ -154,32 +189,55 @@ func startServer(c Config) (*server.Server, error) {
 	}
 	if c.Listen != "" {
 		if err := listenOn(opts, c.Listen); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	s, err := server.NewServer(opts)
 	if err != nil {
-		return nil, fmt.Errorf("make embedded nats-server: %w", err)
+		return nil, nil, fmt.Errorf("make embedded nats-server: %w", err)
 	}
 	log := &serverLog{log: c.Logger}
 	s.SetLoggerV2(log, false, false, false)
-	s.Start()
+	// Start reads the whole store, and a damaged one could take it for ever.
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		s.Start()
+	}()
 	ready := false
 	for deadline := time.Now().Add(readyWithin); !ready && log.died() == nil && time.Now().Before(deadline); {
 		ready = s.ReadyForConnections(200 * time.Millisecond)
 	}
 	if err := log.unusable(); err != nil || !ready {
-		s.Shutdown()
-		s.WaitForShutdown()
+		stopLate(s, started)
 		if err == nil {
 			err = fmt.Errorf("not ready in %v", readyWithin)
 		}
 		if strings.Contains(err.Error(), "listening on port") {
-			return nil, fmt.Errorf("start embedded nats-server on %s: %w: %w", c.Listen, errListen, err)
+			return nil, nil, fmt.Errorf("start embedded nats-server on %s: %w: %w", c.Listen, errListen, err)
 		}
-		return nil, fmt.Errorf("start embedded nats-server in %s: %w", c.Dir, err)
+		return nil, nil, fmt.Errorf("start embedded nats-server in %s: %w", c.Dir, err)
 	}
-	return s, nil
+	return s, log, nil
+}
+
+// stopLate stops a server that did not start well. One that does not return
+// from its start is left behind, with the goroutines it has: nothing can end
+// them, and its store is moved aside.
+func stopLate(s *server.Server, started <-chan struct{}) {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-started
+		s.Shutdown()
+		s.WaitForShutdown()
+	}()
+	late := time.NewTimer(stopWithin)
+	defer late.Stop()
+	select {
+	case <-stopped:
+	case <-late.C:
+	}
 }
 
 // listenOn sets the address, after a look whether it is free: the server

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +36,17 @@ type storedSub struct {
 		sequence uint64
 		stored   time.Time
 	}
+	// troubled tells that Trouble was told an error last.
+	troubled bool
+}
+
+// tell tells Trouble why nothing can be delivered, or that something can.
+func (d *storedSub) tell(err error) {
+	if d.Trouble == nil || err == nil && !d.troubled {
+		return
+	}
+	d.troubled = err != nil
+	d.Trouble(err)
 }
 
 func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) (func(), error) {
@@ -68,17 +81,48 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 			err = d.makeConsumer(ctx, resumed)
 		}
 	}
-	if isBrokenConsumer(err) && d.bus.server != nil {
-		d.bus.config.Logger.Error("bus consumer's state is corrupt: forgotten, it starts over", "kind", d.Kind, "consumer", d.name, "err", err)
-		if err = d.bus.server.forgetConsumer(d.kind.stream.Name, d.name); err == nil {
-			err = d.makeConsumer(ctx, resumed)
-		}
+	if isBrokenConsumer(err) {
+		d.bus.damaged.consumers.Add(1)
+		d.bus.config.Logger.Error("bus consumer's state is damaged: it starts over", "kind", d.Kind, "consumer", d.name, "err", err)
+		err = d.replaceConsumer(ctx, resumed)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return d.bus.openPull(d.kind.stream.Name, d.name)
 }
+
+// replaceConsumer makes a consumer anew that the server can neither run nor
+// change, for its files are damaged. It begins with all that is stored, which
+// handlers bear: what it hands over again is told by epoch and sequence. Where
+// the files cannot be removed, as on an external server, another takes its
+// place; all members of a group come to the same name.
+func (d *storedSub) replaceConsumer(ctx context.Context, resumed time.Time) error {
+	// One that runs is deleted by this, and others are not known to the server.
+	_ = d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
+	if d.bus.server != nil {
+		if err := d.bus.server.forgetConsumer(d.kind.stream.Name, d.name); err != nil {
+			return err
+		}
+	}
+	err := d.makeConsumer(ctx, resumed)
+	for n := 2; isBrokenConsumer(err) && n <= maxReplaced; n++ {
+		broken := d.name
+		d.name, _, _ = strings.Cut(d.name, replaced)
+		d.name += replaced + strconv.Itoa(n)
+		d.bus.config.Logger.Error("bus consumer is damaged on the NATS server: another takes its place", "kind", d.Kind, "consumer", broken, "other", d.name, "err", err)
+		err = d.makeConsumer(ctx, resumed)
+	}
+	return err
+}
+
+const (
+	// replaced marks the names of consumers that are in the place of another;
+	// no escaped key has it.
+	replaced = "--again-"
+	// maxReplaced bounds how many are tried.
+	maxReplaced = 8
+)
 
 func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	ctx, done := d.bus.makes(ctx)
@@ -123,6 +167,7 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 		}
 		var err error
 		if p, err = d.open(ctx, d.resume()); err != nil && ctx.Err() == nil {
+			d.tell(err)
 			d.bus.config.Logger.Warn("bus consumer cannot be reached", "kind", d.Kind, "consumer", d.name, "err", err)
 			pause(ctx, min(50*time.Millisecond<<min(attempt, 6), maxPause))
 		}
@@ -155,10 +200,12 @@ func (d *storedSub) resume() time.Time {
 func (d *storedSub) consume(ctx context.Context, p *pull) {
 	waiting, cancel := d.bus.untilReconnect(ctx)
 	defer cancel()
+	p.answers = func() { d.tell(nil) }
 	for {
 		m, err := p.next(waiting)
 		if err != nil {
 			if ctx.Err() == nil {
+				d.tell(err)
 				d.bus.config.Logger.Debug("bus consumer asks anew", "kind", d.Kind, "consumer", d.name, "err", err)
 			}
 			p.close(d.nak)
@@ -180,6 +227,12 @@ func (d *storedSub) handle(ctx context.Context, m *nats.Msg) {
 		return
 	}
 	if meta.Sequence.Stream <= d.last.sequence && !meta.Timestamp.After(d.last.stored) {
+		d.ack(m)
+		return
+	}
+	if tooLate(m.Header, meta.Timestamp) {
+		d.bus.config.Logger.Warn("bus value was stored after its sender was told that it failed: ignored", "kind", d.Kind, "subject", m.Subject, "stored", meta.Timestamp)
+		d.done(meta)
 		d.ack(m)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -71,7 +72,7 @@ func (b *Bus) putAside(ctx context.Context, m *nats.Msg, k trimtab.Kind, reason 
 		return err
 	}
 	aside := asideMsg(unreadableSubject+string(k), m.Data, headerText(reason))
-	return b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()))
+	return b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()), new(atomic.Pointer[error]))
 }
 
 // redact removes the password from a URL, or from a list of them.

@@ -142,6 +142,9 @@ func (c *coreSub) run(ctx context.Context) {
 				pause(ctx, 10*time.Millisecond)
 				continue
 			}
+			if c.Trouble != nil {
+				c.Trouble(err)
+			}
 			<-ctx.Done()
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/exporters/otlp"
 	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/pipeline"
 )
 
 // This file wires the exporters that are off by default. They start first, so
@@ -82,17 +83,19 @@ func (s *site) startOTLP(ctx context.Context, cfg *config.Config) (func() error,
 		return nil, err
 	}
 	// Following lasts as long as the part, not as the request that reloads.
-	unfollow, err := e.Follow(context.WithoutCancel(ctx), s.bus)
+	h := pipeline.NewHealth(pipeline.Work{})
+	unfollow, err := e.Follow(context.WithoutCancel(ctx), h.Bus(s.bus))
 	if err != nil {
 		return nil, errors.Join(err, e.Close(ctx))
 	}
+	untell := s.background(ctx, "export-otlp", s.working("export-otlp", h, untilDone))
 	s.exporter.SetTraces(e.TraceID)
 	return func() error {
 		s.exporter.SetTraces(nil)
 		unfollow()
 		ctx, cancel := context.WithTimeout(context.Background(), exportWait)
 		defer cancel()
-		return e.Close(ctx)
+		return errors.Join(untell(), e.Close(ctx))
 	}, nil
 }
 

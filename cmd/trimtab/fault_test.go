@@ -315,16 +315,22 @@ func mount(t *testing.T, at, options string) {
 	})
 }
 
-// fill writes until the file system is full.
-func fill(t *testing.T, dir string) {
+// fill writes until the file system is full; remove makes room again.
+func fill(t *testing.T, dir string) (remove func()) {
 	t.Helper()
-	f, err := os.Create(filepath.Join(dir, "ballast"))
+	ballast := filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
+	}
+	return func() {
+		if err := os.Remove(ballast); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

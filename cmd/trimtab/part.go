@@ -116,14 +116,22 @@ type readiness struct {
 func (r *readiness) set(name, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if old, ok := r.why[name]; ok && old == why {
+	old, known := r.why[name]
+	if known && old == why {
 		return
 	}
 	if r.why == nil {
 		r.why, r.since = map[string]string{}, map[string]time.Time{}
 	}
-	if old, ok := r.why[name]; !ok || (old == "") != (why == "") {
+	// Another reason of a part that is not ready is worth no line of the log
+	// by default: reasons with an error in them may change at every attempt.
+	level := slog.LevelDebug
+	if !known || (old == "") != (why == "") {
 		r.since[name] = time.Now()
+		level = slog.LevelInfo
+	}
+	if old == "starting" {
+		level = slog.LevelInfo
 	}
 	r.why[name] = why
 	ready := 0.0
@@ -131,7 +139,7 @@ func (r *readiness) set(name, why string) {
 		ready = 1
 	}
 	r.metrics.Gauge("trimtab_stage_ready", name).Set(ready)
-	r.logger.Info("readiness", "part", name, "ready", why == "", "reason", why)
+	r.logger.Log(context.Background(), level, "readiness", "part", name, "ready", why == "", "reason", why)
 }
 
 // forget drops a part that was stopped.

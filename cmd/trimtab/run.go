@@ -44,6 +44,7 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	for _, w := range cfg.Warnings {
 		logger.Warn(w.Error())
 	}
+	raiseOwnWeight(logger)
 	s, err := openSite(ctx, cfg, siteOptions{Logger: logger, Recent: recent, WebFile: c.WebFile, Hosts: c.Hosts, Load: c.reloader()})
 	if err != nil {
 		return explainStart(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/config"
@@ -86,15 +87,13 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 	s.countBus(ctx)
 	s.view, s.exporter = console.NewView(viewConfig(cfg)), exporter.New(s.metrics)
 	s.exporter.Configure(exported(cfg))
-	for _, follow := range []func(context.Context) (func(), error){
-		func(ctx context.Context) (func(), error) { return s.view.Follow(ctx, s.bus) },
-		func(ctx context.Context) (func(), error) { return s.exporter.Follow(ctx, s.bus) },
-	} {
-		stop, err := follow(ctx)
-		if err != nil {
+	for _, f := range []struct {
+		name   string
+		follow func(context.Context, bus.Bus) (func(), error)
+	}{{"console", s.view.Follow}, {"metrics", s.exporter.Follow}} {
+		if err := s.follow(ctx, f.name, f.follow); err != nil {
 			return nil, err
 		}
-		s.onClose(func() error { stop(); return nil })
 	}
 	if err := s.openWeb(cfg); err != nil {
 		return nil, err
@@ -109,6 +108,24 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 	s.onClose(s.parts.close)
 	s.ready.set("pipeline", "")
 	return s, nil
+}
+
+// follow starts a part that only looks on, until the site is closed.
+func (s *site) follow(ctx context.Context, name string, follow func(context.Context, bus.Bus) (func(), error)) error {
+	h := pipeline.NewHealth(pipeline.Work{})
+	stop, err := follow(ctx, h.Bus(s.bus))
+	if err != nil {
+		return err
+	}
+	s.onClose(func() error { stop(); return nil })
+	s.onClose(s.background(ctx, name, s.working(name, h, untilDone)))
+	return nil
+}
+
+// untilDone has nothing to run.
+func untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
 }
 
 func (s *site) onClose(f func() error) { s.stops = append(s.stops, f) }

@@ -71,6 +71,19 @@ func (s *site) background(ctx context.Context, name string, run func(context.Con
 	}
 }
 
+// working runs a part that is no stage of a step, and tells with its health
+// whether it works.
+func (s *site) working(name string, h *pipeline.Health, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		var telling sync.WaitGroup
+		telling.Go(func() { h.Report(ctx, s.bus, func(why string) { s.ready.set(name, why) }) })
+		defer telling.Wait()
+		defer cancel()
+		return run(ctx)
+	}
+}
+
 // startWait is how long a stage may take to work before the parts that send to
 // it are started all the same.
 const startWait = 2 * time.Second
@@ -110,6 +123,7 @@ func (s *site) learnPart(cfg *config.Config) ([]part, error) {
 	}
 	return []part{s.stage(keyOf(cfg.Analyzer, cfg.Round, cfg.Pool, analysed(cfg), profilesOf(&c)), pipeline.Stage{
 		Name: "learn", Step: s.tap("learn", step), Tick: tickOf(cfg.Analyzer.ReportInterval),
+		Work: pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},
 		},
@@ -127,6 +141,7 @@ func (s *site) pathParts(cfg *config.Config) ([]part, error) {
 		}
 		out = append(out, s.stage(keyOf(cfg.Analyzer, analysed(cfg)), pipeline.Stage{
 			Name: "path-" + strconv.Itoa(i), Step: step, Tick: min(100*time.Millisecond, tickOf(cfg.Analyzer.ReportInterval)),
+			Work:     pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 			Consumes: []bus.Subscription{{Kind: trimtab.KindSpans, Key: strconv.Itoa(i), Consumer: "path"}},
 		}))
 	}
@@ -160,6 +175,7 @@ func (s *site) plannerPart(cfg *config.Config) ([]part, error) {
 	}
 	return []part{s.stage(keyOf(cfg.Pool, cfg.Objective, cfg.Round, cfg.Lease, cfg.Guard, planned(cfg)), pipeline.Stage{
 		Name: "planner", Step: s.tap("planner", step), Tick: tickOf(cfg.Round),
+		Work: pipeline.Work{Round: cfg.Round, Every: trimtab.KindPlan, Answered: true},
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
 			{Kind: trimtab.KindOutcome, Key: cfg.Pool.Name},
@@ -214,7 +230,9 @@ func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
 			return nil, fmt.Errorf("open actuator: %w", err)
 		}
 		s.ready.set("actuator", "")
-		stop := s.background(ctx, "actuator", func(ctx context.Context) error { return a.Run(ctx, s.bus) })
+		h := pipeline.NewHealth(pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name})
+		b := h.Bus(s.bus)
+		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := stop()
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -245,15 +263,17 @@ type reader interface {
 	Close() error
 }
 
-// reading makes a part of a reader, which is opened when the part starts.
-func (s *site) reading(name, key string, open func() (reader, error)) part {
+// reading makes a part of a reader, which is opened when the part starts. It
+// tells every round what it read, or why it read nothing.
+func (s *site) reading(name, key string, round time.Duration, open func(bus.Bus) (reader, error)) part {
 	return part{name, key, func(ctx context.Context) (func() error, error) {
-		r, err := open()
+		h := pipeline.NewHealth(pipeline.Work{Round: round, Every: trimtab.KindSample})
+		r, err := open(h.Bus(s.bus))
 		if err != nil {
 			return nil, fmt.Errorf("set up %s collector: %w", name, err)
 		}
 		s.ready.set(name, "")
-		stop := s.background(ctx, name, r.Run)
+		stop := s.background(ctx, name, s.working(name, h, r.Run))
 		return func() error { return errors.Join(stop(), r.Close()) }, nil
 	}}
 }
@@ -264,17 +284,23 @@ func (s *site) samplerParts(cfg *config.Config) ([]part, error) {
 	if queries := queriesOf(cfg); len(queries) > 0 {
 		c := prometheus.Config{
 			URL: cfg.Prometheus.URL, HTTP: cfg.Prometheus.HTTP, Interval: cfg.Prometheus.Interval,
-			Timeout: cfg.Prometheus.Timeout, Queries: queries, Bus: s.bus, Metrics: s.metrics, Logger: s.logger,
+			Timeout: cfg.Prometheus.Timeout, Queries: queries, Metrics: s.metrics, Logger: s.logger,
 		}
-		out = append(out, s.reading("prometheus", keyOf(cfg.Prometheus, queries), func() (reader, error) { return prometheus.Open(c) }))
+		out = append(out, s.reading("prometheus", keyOf(cfg.Prometheus, queries), cfg.Prometheus.Interval+cfg.Prometheus.Timeout, func(b bus.Bus) (reader, error) {
+			c.Bus = b
+			return prometheus.Open(c)
+		}))
 	}
 	if groups := groupsOf(cfg); len(groups) > 0 {
 		root, err := cgroupRoot(cfg)
 		if err != nil {
 			return nil, err
 		}
-		c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval, Bus: s.bus, Metrics: s.metrics, Logger: s.logger}
-		out = append(out, s.reading("cgroup", keyOf(root, groups, c.Interval), func() (reader, error) { return cgroup.Open(c) }))
+		c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval, Metrics: s.metrics, Logger: s.logger}
+		out = append(out, s.reading("cgroup", keyOf(root, groups, c.Interval), c.Interval, func(b bus.Bus) (reader, error) {
+			c.Bus = b
+			return cgroup.Open(c)
+		}))
 	}
 	return out, nil
 }
@@ -293,7 +319,8 @@ func (s *site) receiverParts(cfg *config.Config) ([]part, error) {
 		{"otlp", otlp.Config{GRPC: unlessOff(cfg.OTLP.GRPC), HTTP: unlessOff(cfg.OTLP.HTTP), TLS: tls, MaxBody: int(cfg.OTLP.MaxBody)}},
 		{"jaeger", otlp.Config{GRPC: unlessOff(cfg.Jaeger.GRPC)}},
 	}
-	sink, err := collector.Open(collector.Config{Bus: s.bus, Metrics: s.metrics, Partitions: cfg.Analyzer.Partitions})
+	h := pipeline.NewHealth(pipeline.Work{Round: cfg.Analyzer.ReportInterval})
+	sink, err := collector.Open(collector.Config{Bus: h.Bus(s.bus), Metrics: s.metrics, Partitions: cfg.Analyzer.Partitions})
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +332,7 @@ func (s *site) receiverParts(cfg *config.Config) ([]part, error) {
 		}
 		r.c.Sink = sink
 		out = append(out, part{r.name, key, func(ctx context.Context) (func() error, error) {
-			return s.startReceiver(ctx, r.name, r.c)
+			return s.startReceiver(ctx, r.name, r.c, h)
 		}})
 	}
 	return out, nil
@@ -318,7 +345,7 @@ func unlessOff(address string) string {
 	return address
 }
 
-func (s *site) startReceiver(ctx context.Context, name string, c otlp.Config) (func() error, error) {
+func (s *site) startReceiver(ctx context.Context, name string, c otlp.Config, h *pipeline.Health) (func() error, error) {
 	c.Metrics, c.Log = s.metrics, s.logger
 	if name == "jaeger" {
 		spans := jaeger.New(c.Sink, s.metrics)
@@ -332,6 +359,6 @@ func (s *site) startReceiver(ctx context.Context, name string, c otlp.Config) (f
 		s.otlpAddress = r.GRPCAddr()
 	}
 	s.ready.set(name, "")
-	stop := s.background(ctx, name, r.Serve)
+	stop := s.background(ctx, name, s.working(name, h, r.Serve))
 	return func() error { return errors.Join(stop(), r.Close()) }, nil
 }

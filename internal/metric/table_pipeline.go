@@ -35,6 +35,8 @@ func pipelineRows() []Row {
 			Help: "Values that could not be decoded or did not validate"},
 		{Name: "trimtab_bus_redelivered_total", Type: Counter, Labels: []string{"kind"}, Start: kinds(),
 			Help: "Deliveries by the bus of a value that was delivered before"},
+		{Name: "trimtab_bus_damaged_total", Type: Counter, Labels: []string{"what"}, Start: [][]string{{"store"}, {"consumer"}},
+			Help: "What of the bus's store was damaged and made anew: the whole store (moved aside) or one consumer (it starts over)"},
 	}
 }
 

@@ -1,0 +1,217 @@
+package natsbus
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// link is a connection between clients and a server that can be made to
+// swallow what clients send, from one word on, and to hand it over later: a
+// server that is stopped, or a network that is.
+type link struct {
+	t      *testing.T
+	listen net.Listener
+	to     string
+
+	mu    sync.Mutex
+	word  []byte // hold from here on; nil: do not
+	held  chan struct{}
+	goOn  chan struct{}
+	conns []net.Conn
+	all   sync.WaitGroup
+}
+
+func newLink(t *testing.T, to string) *link {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &link{t: t, listen: l, to: to, held: make(chan struct{}), goOn: make(chan struct{})}
+	k.all.Go(k.accept)
+	t.Cleanup(func() {
+		l.Close()
+		k.mu.Lock()
+		for _, c := range k.conns {
+			c.Close()
+		}
+		k.mu.Unlock()
+		k.all.Wait()
+	})
+	return k
+}
+
+func (k *link) accept() {
+	for {
+		client, err := k.listen.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", k.to)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		k.mu.Lock()
+		k.conns = append(k.conns, client, server)
+		k.mu.Unlock()
+		k.all.Go(func() { k.copy(server, client, true) })
+		k.all.Go(func() { k.copy(client, server, false) })
+	}
+}
+
+func (k *link) copy(to, from net.Conn, upwards bool) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		k.mu.Lock()
+		holds := upwards && k.word != nil && bytes.Contains(buf[:n], k.word)
+		if holds {
+			k.word = nil
+		}
+		k.mu.Unlock()
+		if holds {
+			close(k.held)
+			<-k.goOn
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// holdFrom lets nothing pass from the word on, until the returned function is
+// called.
+func (k *link) holdFrom(word string) (release func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.word = []byte(word)
+	return sync.OnceFunc(func() { close(k.goOn) })
+}
+
+func commandBy(by string) *trimtab.Command {
+	return &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: time.Now(), By: by}
+}
+
+// hears returns the names of the commands that a subscriber gets.
+func hears(t *testing.T, b testBus, consumer string) <-chan string {
+	t.Helper()
+	got := make(chan string, 100)
+	_, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindCommand, Consumer: consumer, Handle: func(_ context.Context, d bus.Delivery) error {
+		got <- d.Value.(*trimtab.Command).By
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// refusedAtOnce publishes a command that must be refused within a second, and
+// a little for a busy machine.
+func refusedAtOnce(t *testing.T, b testBus, by string) {
+	t.Helper()
+	began := time.Now()
+	err := b.Publish(t.Context(), commandBy(by))
+	if took := time.Since(began); err == nil || took > 5*time.Second {
+		t.Errorf("got %v after %v, want an error within a second", err, took)
+	}
+}
+
+// next returns the first command that arrives.
+func next(t *testing.T, got <-chan string) string {
+	t.Helper()
+	select {
+	case by := <-got:
+		return by
+	case <-time.After(30 * time.Second):
+		t.Fatal("no command arrives")
+	}
+	return ""
+}
+
+func TestPauseWhileTheBusIsDownIsRefusedAtOnceAndNeverFiresLater(t *testing.T) {
+	s := serve(t, server.Options{})
+	k := newLink(t, s.Addr().String())
+	b := open(t, Config{URL: "nats://" + k.listen.Addr().String()})
+	direct := open(t, Config{URL: "nats://" + s.Addr().String(), Source: "other"})
+	got := hears(t, direct, "actuator")
+	// The network goes away.
+	listening := k.listen.Addr().String()
+	k.listen.Close()
+	k.mu.Lock()
+	for _, c := range k.conns {
+		c.Close()
+	}
+	k.mu.Unlock()
+	until(t, func() bool { return b.Ready() != nil })
+	refusedAtOnce(t, b, "while it was down")
+	// And comes back.
+	l, err := net.Listen("tcp", listening)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.listen = l
+	k.all.Go(k.accept)
+	t.Cleanup(func() { l.Close() })
+	until(t, func() bool { return b.Ready() == nil })
+	if err := b.Publish(t.Context(), commandBy("after")); err != nil {
+		t.Fatal(err)
+	}
+	if by := next(t, got); by != "after" {
+		t.Errorf("the command %q was carried out", by)
+	}
+}
+
+func TestACommandThatAStoppedServerReadsLaterIsNotCarriedOut(t *testing.T) {
+	s := serve(t, server.Options{})
+	k := newLink(t, s.Addr().String())
+	b := open(t, Config{URL: "nats://" + k.listen.Addr().String()})
+	direct := open(t, Config{URL: "nats://" + s.Addr().String(), Source: "other"})
+	named, alone := hears(t, direct, "actuator"), hears(t, direct, "")
+	release := k.holdFrom("PUB trimtab.command.")
+	t.Cleanup(release)
+	refusedAtOnce(t, b, "late")
+	<-k.held
+	release()
+	// It is stored now: the next one follows it on the same connection.
+	until(t, func() bool { return b.Publish(t.Context(), commandBy("after")) == nil })
+	for _, got := range []<-chan string{named, alone} {
+		if by := next(t, got); by != "after" {
+			t.Errorf("the command %q was carried out", by)
+		}
+	}
+	stream, err := direct.js.Stream(t.Context(), "COMMANDS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info := stream.CachedInfo(); info.State.Msgs < 2 {
+		t.Errorf("%d commands are stored: the late one never arrived, and this test shows nothing", info.State.Msgs)
+	}
+}
+
+func TestACommandIsCarriedOutWhateverTheClocksOfTheHostsSay(t *testing.T) {
+	b := open(t, Config{})
+	got := hears(t, b, "actuator")
+	c := commandBy("ahead")
+	c.Time = c.Time.Add(-time.Hour) // the console's clock is an hour behind the server's
+	if err := b.Publish(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if by := next(t, got); by != "ahead" {
+		t.Error(by)
+	}
+}

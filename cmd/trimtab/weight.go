@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// ownNice is how trimtab ranks itself: it has to decide just when the host is
+// full, and a leader that gets no CPU loses its lock.
+const ownNice = -5
+
+// raiseOwnWeight gives this process more of a CPU that is short, where it may:
+// threads that are made later inherit it. A service manager that set a rank of
+// its own is left alone, and without the right to it (CAP_SYS_NICE, or nice in
+// limits.conf) everything works the same, only slower on a full host.
+func raiseOwnWeight(logger *slog.Logger) {
+	for _, thread := range threads() {
+		now, err := syscall.Getpriority(syscall.PRIO_PROCESS, thread)
+		if nice := 20 - now; err == nil && nice == 0 { // the kernel returns 20 - nice
+			err = syscall.Setpriority(syscall.PRIO_PROCESS, thread, ownNice)
+		}
+		if err != nil && !errors.Is(err, syscall.ESRCH) { // a thread that ended
+			logger.Debug("raise own weight", "nice", ownNice, "err", err)
+			return
+		}
+	}
+}
+
+// threads returns the threads of this process: Linux ranks each by itself.
+func threads() (all []int) {
+	entries, err := os.ReadDir("/proc/self/task")
+	if errors.Is(err, fs.ErrNotExist) {
+		return []int{0} // the one that asks
+	}
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}

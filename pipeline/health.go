@@ -1,0 +1,421 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// Work says what a part is there for. [Health] compares it with what the part
+// does. The zero Work takes values and publishes what comes of them.
+type Work struct {
+	// Round is how often the part does its work. A part that has not done it
+	// for three rounds, and at least 3 s, is not ready.
+	Round time.Duration
+	// Every is a kind that the part publishes at least once a round, where it
+	// has a leader's lock only while it leads; empty: it may be silent.
+	Every trimtab.Kind
+	// Answered tells that plans of the part must be answered by outcomes, not
+	// all of which may be refusals.
+	Answered bool
+	// Follows is the pool whose plans the part must receive while a planner
+	// leads the pool, and must not all refuse; empty: none.
+	Follows string
+}
+
+const (
+	// leastPatience keeps a short round, or a busy machine, from making a part
+	// unready that works.
+	leastPatience = 3 * time.Second
+	// roundsToFail is how many rounds a part may fail before it is not ready.
+	roundsToFail = 3
+)
+
+// Health notes what one part does on the bus and judges whether it works. Its
+// methods are safe for concurrent use.
+type Health struct {
+	work Work
+	// unstored tells why the bus cannot store a kind now; nil: it does not tell.
+	unstored func(trimtab.Kind) error
+
+	mu      sync.Mutex
+	began   time.Time
+	nextID  int
+	running map[int]time.Time // calls of handlers and steps that have not returned, by when they began
+	sends   map[trimtab.Kind]*sending
+	deaf    map[int]*deafness
+	// turned is when the owner of a step came round last; zero: it does not.
+	turned time.Time
+	turns  time.Duration // how often it should
+	spoke  time.Time     // the last success of Every
+	// leads and since: the epoch, and when it began; a part without a lock
+	// leads from its beginning.
+	locked   bool
+	leads    uint64
+	since    time.Time
+	asked    time.Time // the first plan that was not answered; zero: none
+	refusing refusing  // of plans, by others or by this part
+	heard    time.Time // the last plan that arrived
+	leader   beacon
+}
+
+// sending is how publishing one kind goes.
+type sending struct {
+	flight int
+	// since is when the first attempt began that no success followed; zero:
+	// there is none.
+	since  time.Time
+	failed time.Time // the last failure after since
+	err    error
+}
+
+// deafness is a subscription to which nothing can be delivered.
+type deafness struct {
+	kind  trimtab.Kind
+	since time.Time
+	err   error
+}
+
+// refusing is an unbroken row of refusals.
+type refusing struct {
+	since time.Time
+	why   string
+}
+
+func (r *refusing) note(now time.Time, why string) {
+	switch {
+	case why == "":
+		*r = refusing{}
+	case r.since.IsZero():
+		*r = refusing{now, why}
+	default:
+		r.why = why
+	}
+}
+
+// NewHealth returns the health of a part that begins its work now.
+func NewHealth(w Work) *Health {
+	now := time.Now()
+	return &Health{work: w, began: now, since: now, running: map[int]time.Time{}, sends: map[trimtab.Kind]*sending{}, deaf: map[int]*deafness{}}
+}
+
+// patience is how long the part may fail.
+func (h *Health) patience() time.Duration { return max(roundsToFail*h.work.Round, leastPatience) }
+
+// Report calls ready about once a second, with "" or why the part does not
+// work, until ctx ends. b is asked who leads the pool that the part follows.
+func (h *Health) Report(ctx context.Context, b bus.Bus, ready func(reason string)) {
+	t := time.NewTicker(min(time.Second, h.patience()/6))
+	defer t.Stop()
+	for {
+		if h.work.Follows != "" {
+			h.lookForLeader(ctx, b)
+		}
+		ready(h.Reason(time.Now()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// Reason returns "" when the part works, and otherwise what it does not do,
+// since when, and what a person can do.
+func (h *Health) Reason(now time.Time) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, judge := range []func(time.Time) string{h.cannotSend, h.cannotHear, h.standsStill, h.isRefused, h.isNotAnswered, h.isSilent, h.hearsNoPlans} {
+		if why := judge(now); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// long reports whether since is set and longer ago than the patience.
+func (h *Health) long(now, since time.Time) bool {
+	return !since.IsZero() && now.Sub(since) >= h.patience()
+}
+
+// at prints a time for a person and for a log.
+func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func (h *Health) cannotSend(now time.Time) string {
+	for _, info := range trimtab.Kinds() {
+		s := h.sends[info.Kind]
+		// A part that stopped trying says nothing about the bus of today.
+		if s == nil || !h.long(now, s.since) || s.flight == 0 && now.Sub(s.failed) > 2*h.patience() {
+			continue
+		}
+		why := "the bus does not answer"
+		if h.unstored != nil && h.unstored(info.Kind) != nil {
+			why = h.unstored(info.Kind).Error() // what is tried just now
+		} else if s.err != nil {
+			why = s.err.Error()
+		}
+		do := "check the NATS server; if its disk was full, make room and restart it (trimtab itself, without nats.url)"
+		if info.Delivery == trimtab.Answered {
+			do = "check that an analyzer runs and is ready"
+		}
+		return fmt.Sprintf("could publish no %s since %s: %s; %s", info.Kind, at(s.since), why, do)
+	}
+	return ""
+}
+
+func (h *Health) cannotHear(now time.Time) string {
+	var worst *deafness
+	for _, d := range h.deaf {
+		if h.long(now, d.since) && (worst == nil || d.since.Before(worst.since) || d.since.Equal(worst.since) && d.kind < worst.kind) {
+			worst = d
+		}
+	}
+	if worst == nil {
+		return ""
+	}
+	return fmt.Sprintf("can receive no %s since %s: %v; check that the NATS server is up and that this process may read its streams", worst.kind, at(worst.since), worst.err)
+}
+
+func (h *Health) standsStill(now time.Time) string {
+	var first time.Time
+	for _, began := range h.running {
+		if first.IsZero() || began.Before(first) {
+			first = began
+		}
+	}
+	if !h.long(now, first) {
+		first = h.turned
+		if h.turns == 0 || now.Sub(first) < max(h.patience(), roundsToFail*h.turns) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("stands still since %s; keep what `trimtab debug bundle` collects, then restart this process", at(first))
+}
+
+func (h *Health) isRefused(now time.Time) string {
+	if !h.long(now, h.refusing.since) {
+		return ""
+	}
+	if h.work.Follows != "" {
+		return fmt.Sprintf("refused every plan since %s: %s; make room if it is the disk of the journal, else find the planner that sends such plans", at(h.refusing.since), h.refusing.why)
+	}
+	return fmt.Sprintf("every plan was refused since %s: %s; if another leader acts for this pool, stop one of the two, else see the actuators' logs", at(h.refusing.since), h.refusing.why)
+}
+
+func (h *Health) isNotAnswered(now time.Time) string {
+	if !h.work.Answered || !h.long(now, h.asked) {
+		return ""
+	}
+	return fmt.Sprintf("no actuator answered its plans since %s; check that actuators run, are ready, and reach the same NATS server", at(h.asked))
+}
+
+func (h *Health) isSilent(now time.Time) string {
+	if h.work.Every == "" || h.locked && h.leads == 0 {
+		return ""
+	}
+	last := h.since
+	if h.spoke.After(last) {
+		last = h.spoke
+	}
+	if !h.long(now, last) {
+		return ""
+	}
+	return fmt.Sprintf("published no %s since %s; see its log lines, then restart this process", h.work.Every, at(last))
+}
+
+func (h *Health) hearsNoPlans(now time.Time) string {
+	if h.work.Follows == "" || h.leader.since.IsZero() {
+		return ""
+	}
+	last := h.leader.since
+	for _, t := range []time.Time{h.heard, h.began} {
+		if t.After(last) {
+			last = t
+		}
+	}
+	if !h.long(now, last) {
+		return ""
+	}
+	return fmt.Sprintf("received no plan since %s although %s leads pool %s; if that planner is ready, restart this process", at(last), h.leader.holder, h.work.Follows)
+}
+
+// begin notes that a handler or a step was called.
+func (h *Health) begin(now time.Time) (id int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nextID++
+	h.running[h.nextID] = now
+	return h.nextID
+}
+
+// end notes that it returned.
+func (h *Health) end(id int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.running, id)
+}
+
+// turn notes that the owner of a step came round, which it should every so
+// often.
+func (h *Health) turn(now time.Time, every time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.turned, h.turns = now, every
+}
+
+// lead notes the epoch that a part with a leader's lock leads under, 0 for none.
+func (h *Health) lead(now time.Time, epoch uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.locked && h.leads == epoch {
+		return
+	}
+	// Plans of another term are not answered, and that is nobody's fault. A row
+	// of refusals goes on over terms: whoever is locked out takes one after
+	// the other.
+	h.locked, h.leads, h.since, h.asked = true, epoch, now, time.Time{}
+	if epoch == 0 {
+		h.refusing = refusing{}
+	}
+}
+
+// sending notes that Publish was called.
+func (h *Health) sending(now time.Time, k trimtab.Kind) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.sends[k]
+	if s == nil {
+		s = &sending{}
+		h.sends[k] = s
+	}
+	s.flight++
+	if s.since.IsZero() {
+		s.since = now
+	}
+}
+
+// sent notes what became of a call of Publish.
+func (h *Health) sent(now time.Time, v trimtab.Value, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.sends[v.Kind()]
+	s.flight--
+	switch {
+	case err == nil, errors.Is(err, trimtab.ErrInvalid):
+		// The bus works; a value that is not valid is another fault.
+		s.since, s.failed, s.err = time.Time{}, time.Time{}, nil
+		if s.flight > 0 {
+			s.since = now
+		}
+	case errors.Is(err, context.Canceled):
+		if s.flight == 0 && s.failed.IsZero() {
+			s.since = time.Time{}
+		}
+	default:
+		s.failed, s.err = now, err
+	}
+	if err != nil {
+		return
+	}
+	if v.Kind() == h.work.Every {
+		h.spoke = now
+	}
+	switch v := v.(type) {
+	case *trimtab.Plan:
+		if h.work.Answered && h.asked.IsZero() {
+			h.asked = now
+		}
+	case *trimtab.Outcome:
+		if h.work.Follows != "" {
+			h.refusing.note(now, v.Refused)
+		}
+	}
+}
+
+// got notes a value that is about to be handled.
+func (h *Health) got(now time.Time, v trimtab.Value) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch v := v.(type) {
+	case *trimtab.Plan:
+		h.heard = now
+	case *trimtab.Outcome:
+		if !h.work.Answered || h.leads == 0 || v.Epoch != h.leads {
+			return
+		}
+		h.asked = time.Time{}
+		h.refusing.note(now, v.Refused)
+	}
+}
+
+// trouble notes that a subscription gets nothing, or with nil that it does.
+func (h *Health) trouble(now time.Time, id int, k trimtab.Kind, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.deaf[id]
+	switch {
+	case err == nil:
+		delete(h.deaf, id)
+	case d == nil:
+		h.deaf[id] = &deafness{k, now, err}
+	default:
+		d.err = err
+	}
+}
+
+// Bus returns b for the part to use: what the part does on it is noted. It is
+// called once, before the part begins.
+func (h *Health) Bus(b bus.Bus) bus.Bus {
+	if u, ok := b.(interface{ Unstored(trimtab.Kind) error }); ok {
+		h.unstored = u.Unstored
+	}
+	return &notedBus{b, h}
+}
+
+// notedBus notes what passes through.
+type notedBus struct {
+	bus.Bus
+	health *Health
+}
+
+// Publish publishes, and notes whether that works.
+func (n *notedBus) Publish(ctx context.Context, v trimtab.Value) error {
+	n.health.sending(time.Now(), v.Kind())
+	err := n.Bus.Publish(ctx, v)
+	n.health.sent(time.Now(), v, err)
+	return err
+}
+
+// Subscribe subscribes, and notes what arrives and whether handlers return.
+func (n *notedBus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error) {
+	h := n.health
+	h.mu.Lock()
+	h.nextID++
+	id := h.nextID
+	h.mu.Unlock()
+	handle, kind, told := s.Handle, s.Kind, s.Trouble
+	s.Trouble = func(err error) {
+		h.trouble(time.Now(), id, kind, err)
+		if told != nil {
+			told(err)
+		}
+	}
+	if handle != nil {
+		s.Handle = func(ctx context.Context, d bus.Delivery) error {
+			now := time.Now()
+			h.got(now, d.Value)
+			defer h.end(h.begin(now))
+			return handle(ctx, d)
+		}
+	}
+	stop, err := n.Bus.Subscribe(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return func() { stop(); h.trouble(time.Now(), id, kind, nil) }, nil
+}
