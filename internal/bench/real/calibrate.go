@@ -8,55 +8,41 @@ import (
 	"time"
 )
 
-// batchSize is how many requests a cost is the mean of. Other work on the
-// machine makes some batches dearer, so the median of several batches counts.
-const batchSize = 20
+// Other work on the machine makes some requests dearer, for a while: a cost is
+// the median of many small batches, which are taken of each service in turn.
+const (
+	batchSize = 10
+	rounds    = 15
+)
 
 // calibrate finds, for each service, the work that costs about target of CPU
-// time, and measures what it does cost: in turn, so that a busy moment of the
-// machine is not one service's alone. The quotas must be off.
+// time, and measures what it does cost. The quotas must be off.
 func (h *host) calibrate(ctx context.Context, target time.Duration) error {
 	for _, s := range h.services {
 		s.Work = 50
-		for range 4 {
-			cost, err := median(3, func() (time.Duration, error) { return s.batch(ctx) })
-			if err != nil {
-				return err
-			}
-			if off := float64(cost) / float64(target); off > 0.95 && off < 1.05 {
-				break
-			}
-			s.Work = max(1, int(math.Round(float64(s.Work)*float64(target)/float64(cost))))
-		}
 	}
-	var all [3][]time.Duration
-	for range 7 {
+	// The first guesses are far off, and need few rounds.
+	for _, n := range []int{3, 3, rounds, rounds} {
+		var all [3][]time.Duration
+		for range n {
+			for i, s := range h.services {
+				cost, err := s.batch(ctx)
+				if err != nil {
+					return err
+				}
+				all[i] = append(all[i], cost)
+			}
+		}
 		for i, s := range h.services {
-			cost, err := s.batch(ctx)
-			if err != nil {
-				return err
-			}
-			all[i] = append(all[i], cost)
+			slices.Sort(all[i])
+			work := s.Work
+			s.Cost = all[i][n/2]
+			s.Work = max(1, int(math.Round(float64(work)*float64(target)/float64(s.Cost))))
+			// What a request costs is in proportion to its work.
+			s.Cost = time.Duration(float64(s.Cost) * float64(s.Work) / float64(work))
 		}
-	}
-	for i, s := range h.services {
-		slices.Sort(all[i])
-		s.Cost = all[i][len(all[i])/2]
 	}
 	return nil
-}
-
-// median returns the middle of n values; n is odd.
-func median(n int, value func() (time.Duration, error)) (time.Duration, error) {
-	all := make([]time.Duration, n)
-	for k := range all {
-		var err error
-		if all[k], err = value(); err != nil {
-			return 0, err
-		}
-	}
-	slices.Sort(all)
-	return all[n/2], nil
 }
 
 // batch returns the mean CPU time of a request of size 1, over one batch.

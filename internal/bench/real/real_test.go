@@ -33,7 +33,7 @@ func needsAll(t *testing.T) string {
 // how well anybody did, since the machine may be busy.
 func TestAShortRunIsSafeAndLeavesNothingBehind(t *testing.T) {
 	root := needsAll(t)
-	o, err := parse([]string{"--minutes", "0.2", "--scenario", "peaks", "--policy", "equal,trimtab:default:spans", "-o", "json"})
+	o, err := parse([]string{"--minutes", "0.2", "--scenario", "peaks", "--policy", "equal,trimtab:default:spans", "--cost", "5ms", "-o", "json"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,16 +49,16 @@ type piece struct {
 // scenarios are those that exist.
 func scenarios() []scenario {
 	return []scenario{
-		{Name: "peaks", Length: 6 * time.Minute, Wave: &wave{Base: 0.15, Peak: 0.45, Width: 0.38, Period: 3 * time.Minute}},
+		{Name: "peaks", Length: 6 * time.Minute, Wave: &wave{Base: 0.15, Peak: 0.45, Width: 0.34, Period: 3 * time.Minute}},
 		{Name: "steps", Length: 8 * time.Minute, Pieces: []piece{
-			{From: 0, Load: [3]float64{.15, .15, .35}},
-			{From: .12, Load: [3]float64{.40, .14, .14}},
-			{From: .27, Load: [3]float64{.14, .20, .36}},
-			{From: .38, Load: [3]float64{.18, .42, .12}},
-			{From: .55, Load: [3]float64{.12, .38, .20}},
-			{From: .66, Load: [3]float64{.42, .14, .14}},
-			{From: .81, Load: [3]float64{.15, .15, .40}},
-			{From: .92, Load: [3]float64{.28, .25, .15}},
+			{From: 0, Load: [3]float64{.16, .16, .34}},
+			{From: .12, Load: [3]float64{.38, .14, .14}},
+			{From: .27, Load: [3]float64{.14, .18, .36}},
+			{From: .38, Load: [3]float64{.16, .38, .14}},
+			{From: .55, Load: [3]float64{.14, .34, .18}},
+			{From: .66, Load: [3]float64{.38, .14, .14}},
+			{From: .81, Load: [3]float64{.15, .15, .37}},
+			{From: .92, Load: [3]float64{.26, .22, .15}},
 		}},
 		{Name: "doubling", Length: 6 * time.Minute, Pieces: []piece{
 			{From: 0, Load: [3]float64{.21, .14, .14}},
@@ -167,5 +167,5 @@ func (s *scenario) describe(whole time.Duration) string {
 	if len(s.Pieces) == 1 {
 		return s.Name + ": constant loads"
 	}
-	return fmt.Sprintf("%s: %d sudden changes", s.Name, len(s.Pieces)-1)
+	return fmt.Sprintf("%s: loads or costs that change suddenly (%d)", s.Name, len(s.Pieces)-1)
 }
