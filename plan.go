@@ -109,6 +109,8 @@ type Plan struct {
 	// Unmoved says, per workload that was planned for and keeps what it has, why:
 	// what it needs, what the guard said, what would move it.
 	Unmoved map[string]string `json:"unmoved,omitempty"`
+	// Verdicts say what came of moves that were judged since the last plan.
+	Verdicts []Verdict `json:"verdicts,omitempty"`
 	// Cause is what started the round: "tick", "alert …", "apply …".
 	Cause string `json:"cause"`
 	// Applies names the recommended plan that a person asked to carry out; its
@@ -118,6 +120,42 @@ type Plan struct {
 	Cut bool `json:"cut,omitempty"`
 	// Audit says how fair the allocation is; nil: nothing was audited.
 	Audit *Audit `json:"audit,omitempty"`
+}
+
+// Verdict says what came of one executed move.
+type Verdict struct {
+	Target string `json:"target"`
+	// Plan is the ID of the plan that moved it.
+	Plan string `json:"plan"`
+	// Verdict is "as expected", "better", "worse" or "unknown: " and why.
+	Verdict string `json:"verdict"`
+	// From and To are what it had before and after, in the resource's unit.
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+	// Expected is the performance that was expected; Performance what was
+	// reported of so many Requests, nil: nothing.
+	Expected    Band     `json:"expected"`
+	Performance *float64 `json:"performance,omitempty"`
+	Requests    float64  `json:"requests"`
+}
+
+// validate checks names and amounts.
+func (v *Verdict) validate() error {
+	if err := named("verdict on", v.Target); err != nil {
+		return err
+	}
+	if err := told("verdict on "+v.Target, v.Plan, v.Verdict); err != nil {
+		return err
+	}
+	for _, x := range []float64{v.From, v.To, v.Expected.Lower, v.Expected.Mean, v.Expected.Upper, v.Requests} {
+		if err := nonNegative("verdict on "+v.Target, x); err != nil {
+			return err
+		}
+	}
+	if v.Performance != nil {
+		return nonNegative("verdict on "+v.Target, *v.Performance)
+	}
+	return nil
 }
 
 // First reports whether a resource is the one that Capacity, and the curve and
@@ -176,6 +214,14 @@ func (p *Plan) Validate() error {
 	for name, why := range p.Unmoved {
 		if err := told("plan "+p.ID()+" does not move", name, why); err != nil {
 			return err
+		}
+	}
+	if len(p.Verdicts) > MaxInputs {
+		return Invalidf("plan %s: %d verdicts, limit %d", p.ID(), len(p.Verdicts), MaxInputs)
+	}
+	for i := range p.Verdicts {
+		if err := p.Verdicts[i].validate(); err != nil {
+			return fmt.Errorf("plan %s: %w", p.ID(), err)
 		}
 	}
 	if !(p.Lease > 0) {

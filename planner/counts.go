@@ -15,8 +15,33 @@ type counts struct {
 	refused, trials             uint64
 	actions                     map[string]uint64
 	ignored                     map[string]uint64
+	verdicts                    [kindsOfVerdict]uint64
+	takenBack                   uint64
 	held                        int
 	value, gap                  *float64
+}
+
+// What the verdicts on moves are counted by.
+const (
+	asExpected = iota
+	better
+	worse
+	unknownVerdict
+	kindsOfVerdict
+)
+
+// verdict counts one.
+func (c *counts) verdict(text string) {
+	switch text {
+	case "as expected":
+		c.verdicts[asExpected]++
+	case "better":
+		c.verdicts[better]++
+	case "worse":
+		c.verdicts[worse]++
+	default:
+		c.verdicts[unknownVerdict]++
+	}
 }
 
 func newCounts() counts {
@@ -58,6 +83,10 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 			yield("trimtab_planner_actions_total", float64(c.actions[mode+" "+direction]), pool, mode, direction)
 		}
 	}
+	for i, verdict := range [kindsOfVerdict]string{"as expected", "better", "worse", "unknown"} {
+		yield("trimtab_planner_verdicts_total", float64(c.verdicts[i]), pool, verdict)
+	}
+	yield("trimtab_planner_taken_back_total", float64(c.takenBack), pool)
 	for _, kind := range slices.Sorted(maps.Keys(c.ignored)) {
 		yield("trimtab_planner_ignored_total", float64(c.ignored[kind]), pool, kind)
 	}

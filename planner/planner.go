@@ -39,6 +39,7 @@ type Planner struct {
 	groups          map[string]time.Time
 	recommended     []*trimtab.Plan
 	asks            *asked // a round for a group of alerts whose gap is not over
+	verdicts        []trimtab.Verdict
 	counts          counts
 }
 
@@ -57,6 +58,11 @@ type workload struct {
 	account  probe.Account
 	released bool
 	use      use
+	// asked is a move that went out, executed one that was written and waits for
+	// its verdict, returning a fall that is taken back.
+	asked, executed *executed
+	returning       *returning
+	trust           trust
 }
 
 // dial is what the planner keeps of one resource of one workload.
@@ -186,6 +192,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
 	}
 	w.estimate = e
 	w.use.take(now, e)
+	p.weigh(w, e)
 }
 
 // tick releases what is due and starts the round that is.

@@ -29,6 +29,7 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 		Resource: p.cfg.Resource, Capacities: p.capacities(), Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
 		Audit: r.audit,
 	}
+	plan.Verdicts, p.verdicts = p.verdicts, nil
 	if len(r.unmoved) > 0 {
 		plan.Unmoved = r.unmoved
 	}
@@ -76,6 +77,9 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 				direction = 1
 			}
 			w.moved(p.index(a.Resource), direction, plan.Time)
+			if a.Resource == p.cfg.Resource {
+				w.expects(plan.ID(), a)
+			}
 		}
 	}
 	p.counts.plan(plan)
@@ -157,6 +161,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	p.pending = nil
 	plan := w.plan
 	plan.Step, plan.Last, plan.Time = 2, true, now
+	plan.Verdicts = nil
 	plan.Held, plan.Unmoved, plan.Audit = maps.Clone(w.plan.Held), maps.Clone(w.plan.Unmoved), nil
 	plan.Actions = p.fit(now, w.grows, plan)
 	if waits {
@@ -180,6 +185,7 @@ func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 		return nil
 	}
 	p.ledger.read(o)
+	p.watch(now, o)
 	if w := p.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
 		delete(w.waits, o.Host)
 	}

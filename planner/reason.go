@@ -64,6 +64,9 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	if s.trial != "" {
 		why.Summary += "; " + s.trial
 	}
+	if b := s.returning; b != nil && set > s.now {
+		why.Summary += "; " + b.why
+	}
 	return why
 }
 
@@ -87,8 +90,10 @@ func (r *decision) stays(s *seat) {
 	} else {
 		why += "; no amount is expected to meet its SLO"
 	}
-	if s.grant.Binding != "" {
-		why += "; " + s.grant.Binding
+	for _, more := range []string{s.grant.Binding, s.doubted} {
+		if more != "" {
+			why += "; " + more
+		}
 	}
 	if r.unmoved == nil {
 		r.unmoved = map[string]string{}

@@ -26,6 +26,8 @@ type seat struct {
 	// free tells that the policy plans for it; held says why not.
 	free bool
 	held string
+	// doubted says why it is not lowered although it is planned for.
+	doubted string
 	// aim is the target of the policy in units, target the same in the resource's
 	// unit, want the bounded step to it and grant what the guard made of it.
 	aim     int
@@ -183,7 +185,12 @@ func (r *decision) seat(w *workload) []*seat {
 	} else if standsIn(w.estimate) {
 		r.heldBack[w.Name] = "estimate: " + w.estimate.Hold
 	}
+	distrusted := w.distrusted()
 	for _, s := range seats {
+		if held == "" && distrusted != "" && s.resource == 0 && !r.planner.cfg.Guard.Disabled {
+			s.lo = max(s.lo, min(s.hi, upUnits(s.now, s.of.Unit)))
+			s.doubted = distrusted
+		}
 		if s.free, s.held = held == "", held; s.free {
 			r.demand(s)
 			r.count(s)

@@ -81,7 +81,8 @@ func (s *seat) needAt(theta float64) int {
 	if l := s.estimate.Load; l != nil && c.Load == l.Upper && l.Mean < l.Upper {
 		c = c.At(l.Mean + theta*(l.Upper-l.Mean))
 	}
-	return min(max(upUnits(expected(c, s.SLO), s.of.Unit), s.lo), s.hi)
+	a := math.Max(expected(c, s.SLO), s.floor())
+	return min(max(upUnits(a, s.of.Unit), s.lo), s.hi)
 }
 
 // unserved reports whether nothing is known of what would be enough: no

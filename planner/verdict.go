@@ -1,0 +1,209 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Every move is judged by what the workload reports after it:
+//
+//	p̂ = Σ n p / Σ n                       over the reports since the move
+//	worse:  p̂ + z √(q (1−q) / n) < q      with q the lower bound that was expected
+//	better: p̂ − z √(q (1−q) / n) > q      with q the upper bound
+//	unknown: the load left its forecast, or the reports ended
+//
+// A fall that came out worse and broke the SLO is taken back in the next round.
+// Bands that fail more often than their level does not lower anybody.
+
+const (
+	// sure is z: one in a hundred good moves looks bad by chance.
+	sure = 2.326
+	// enoughJudged is how many requests a verdict needs, unless it is worse.
+	enoughJudged = 20
+	// judgedFor is the number of rounds after which a verdict is given in any case.
+	judgedFor = 6
+	// trustMemory is over how many verdicts a learner is judged.
+	trustMemory = 30
+	// fewVerdicts is how many it takes to distrust one.
+	fewVerdicts = 8
+)
+
+// executed is one move that waits for its verdict.
+type executed struct {
+	plan     string
+	at       time.Time
+	from, to float64
+	band     trimtab.Band
+	load     trimtab.LoadForecast
+	// met and requests are what was reported since.
+	met, requests float64
+	// last is the time of the latest report that counts.
+	last time.Time
+}
+
+// returning is a fall that is taken back: the workload is to have what it had.
+type returning struct {
+	to   float64
+	why  string
+	load trimtab.LoadForecast
+	at   time.Time
+	// told tells that a plan has said so.
+	told bool
+}
+
+// trust is how the bands of a learner did on live moves, forgetting.
+type trust struct {
+	// Judged and Failed are decayed counts of verdicts, and of those outside the
+	// band.
+	Judged float64 `json:"judged"`
+	Failed float64 `json:"failed"`
+}
+
+func (t trust) after(failed bool) trust {
+	keep := 1 - 1.0/trustMemory
+	t.Judged, t.Failed = t.Judged*keep+1, t.Failed*keep
+	if failed {
+		t.Failed++
+	}
+	return t
+}
+
+// lost reports whether the bands fail more often than their level, beyond what
+// chance does.
+func (t trust) lost(level float64) bool {
+	if t.Judged < fewVerdicts {
+		return false
+	}
+	p, n, miss := t.Failed/t.Judged, t.Judged, 1-level
+	return p-surely*math.Sqrt(miss*(1-miss)/n) > miss
+}
+
+// watch begins to judge the moves that an outcome says were written.
+func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
+	for i := range o.Results {
+		r := &o.Results[i]
+		w := p.byName[r.Target]
+		if w == nil || r.Status != trimtab.Written || r.Resource != p.cfg.Resource || !r.Known || r.Found.Unlimited {
+			continue
+		}
+		x := w.asked
+		if x == nil || x.plan != trimtab.PlanID(o.Epoch, o.Sequence) || math.Abs(x.to-r.Found.Value) > p.cfg.Unit {
+			continue
+		}
+		x.at, w.asked = now, nil
+		p.conclude(w, "unknown: it was moved again")
+		w.executed = x
+	}
+}
+
+// expects notes what a move that goes out is expected to bring.
+func (w *workload) expects(plan string, a *trimtab.Action) {
+	w.asked = nil
+	if e := w.estimate; a.Why.Bounds != nil && e != nil && e.Load != nil && !a.Set.Unlimited && !a.Expect.Unlimited {
+		w.asked = &executed{plan: plan, from: a.Expect.Value, to: a.Set.Value, band: *a.Why.Bounds, load: *e.Load}
+	}
+}
+
+// within reports whether the load is where the forecast had it.
+func within(l *trimtab.LoadForecast, f *trimtab.LoadForecast) bool {
+	if l == nil || !(f.Mean > 0) {
+		return false
+	}
+	return l.Mean <= f.Upper && l.Mean >= f.Mean*f.Mean/math.Max(f.Upper, f.Mean)
+}
+
+// weigh counts a report after a move and gives the verdict when it is in.
+func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
+	if b := w.returning; b != nil && (e.Time.Sub(b.at) > p.cfg.Guard.Reversals() || e.Hold == "" && !within(e.Load, &b.load)) {
+		w.returning = nil
+	}
+	x := w.executed
+	if x == nil || e.Hold != "" || e.Performance == nil || !(e.Requests > 0) || *e.Performance > 1 {
+		return
+	}
+	age, window := trimtab.Seconds(-1), p.cfg.Urgent
+	for _, in := range e.Inputs {
+		if in.Name == string(trimtab.Performance) && in.Missing == "" {
+			age = in.Age
+		}
+	}
+	at := e.Time.Add(-age.Duration())
+	if age < 0 || !at.After(x.last) || at.Add(-window).Before(x.at) {
+		return
+	}
+	if !within(e.Load, &x.load) {
+		p.conclude(w, "unknown: the load left its forecast")
+		return
+	}
+	x.last = at
+	x.met += *e.Performance * e.Requests
+	x.requests += e.Requests
+	got := x.met / x.requests
+	noise := func(q float64) float64 { return sure * math.Sqrt(math.Max(q*(1-q), 0.01)/x.requests) }
+	switch {
+	case got+noise(x.band.Lower) < x.band.Lower:
+		fell := x.to < x.from
+		if p.conclude(w, "worse"); fell && got+noise(w.SLO) < w.SLO {
+			w.returning = &returning{to: x.from, load: x.load, at: e.Time,
+				why: fmt.Sprintf("taken back: plan %s lowered it to %.3g, and %.1f%% of %.0f requests were in time then, where %.1f%% to %.1f%% were expected",
+					x.plan, x.to, 100*got, x.requests, 100*x.band.Lower, 100*x.band.Upper)}
+			p.counts.takenBack++
+		}
+	case x.requests >= enoughJudged && e.Time.Sub(x.at) >= p.cfg.Round || e.Time.Sub(x.at) >= judgedFor*p.cfg.Round:
+		if got-noise(x.band.Upper) > x.band.Upper {
+			p.conclude(w, "better")
+		} else {
+			p.conclude(w, "as expected")
+		}
+	}
+}
+
+// conclude ends the judging of the latest move of a workload.
+func (p *Planner) conclude(w *workload, verdict string) {
+	x := w.executed
+	if x == nil {
+		return
+	}
+	w.executed = nil
+	v := trimtab.Verdict{Target: w.Name, Plan: x.plan, Verdict: verdict, From: x.from, To: x.to, Expected: x.band, Requests: x.requests}
+	if x.requests > 0 {
+		got := x.met / x.requests
+		v.Performance = &got
+	}
+	known := verdict == "worse" || verdict == "better" || verdict == "as expected"
+	if known {
+		w.trust = w.trust.after(verdict != "as expected")
+	}
+	p.counts.verdict(verdict)
+	if p.verdicts = append(p.verdicts, v); len(p.verdicts) > maxVerdicts {
+		p.verdicts = p.verdicts[1:]
+	}
+}
+
+// maxVerdicts bounds the verdicts that wait for the next plan.
+const maxVerdicts = 256
+
+// floor returns what a workload must get because a fall is taken back, in the
+// resource's unit; 0: nothing.
+func (w *workload) floor() float64 {
+	if w.returning == nil {
+		return 0
+	}
+	return w.returning.to
+}
+
+// distrusted says why the bands of the workload's learner lower nobody; "": they
+// may.
+func (w *workload) distrusted() string {
+	level := 0.9
+	if e := w.estimate; e != nil && e.Curve != nil {
+		level = e.Curve.Level
+	}
+	if !w.trust.lost(level) {
+		return ""
+	}
+	return fmt.Sprintf("its curve is distrusted: of the last %.0f moves that were judged %.0f came out outside the %.0f%% band", w.trust.Judged, w.trust.Failed, 100*level)
+}
