@@ -26,7 +26,7 @@ type seat struct {
 	// free tells that the policy plans for it; held says why not.
 	free bool
 	held string
-	// doubted says why it is not lowered although it is planned for.
+	// doubted says why its curve proves nothing; "": it does.
 	doubted string
 	// aim is the target of the policy in units, target the same in the resource's
 	// unit, want the bounded step to it and grant what the guard made of it.
@@ -187,10 +187,7 @@ func (r *decision) seat(w *workload) []*seat {
 	}
 	distrusted := w.distrusted()
 	for _, s := range seats {
-		if held == "" && distrusted != "" && s.resource == 0 && !r.planner.cfg.Guard.Disabled {
-			s.lo = max(s.lo, min(s.hi, upUnits(s.now, s.of.Unit)))
-			s.doubted = distrusted
-		}
+		s.doubted = distrusted
 		if s.free, s.held = held == "", held; s.free {
 			r.demand(s)
 			r.count(s)
@@ -452,7 +449,7 @@ func (r *decision) guard(resource int) {
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
 			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
-			Noise:   s.noise(), Safe: s.safe, Changed: s.changed(), Firing: s.firing(),
+			Noise:   s.noise(), Safe: s.proven(), Changed: s.changed(), Firing: s.firing(),
 			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		})
 	}
@@ -494,6 +491,14 @@ func (s *seat) misses() bool {
 // tiny is less than any dead band.
 const tiny = 1e-6
 
+// proven returns down to where a fall is proven; 0: nowhere.
+func (s *seat) proven() float64 {
+	if s.doubted != "" {
+		return 0
+	}
+	return s.safe
+}
+
 // noise returns the relative standard error of a rate of as many requests as the
 // latest report has; 0: unknown.
 func (s *seat) noise() float64 {
@@ -519,8 +524,7 @@ func (s *seat) changed() bool {
 	if before == nil || e == nil || e.Load == nil {
 		return false // nobody knows
 	}
-	least := before.Mean * before.Mean / math.Max(before.Upper, before.Mean)
-	return e.Load.Mean > before.Upper || e.Load.Mean < least
+	return !within(e.Load, before)
 }
 
 // stepTo returns the value at most B units from now towards aim units.

@@ -15,8 +15,10 @@ import (
 //	better: p̂ − z √(q (1−q) / n) > q      with q the upper bound
 //	unknown: the load left its forecast, or the reports ended
 //
-// A fall that came out worse and broke the SLO is taken back in the next round.
-// Bands that fail more often than their level does not lower anybody.
+// The band is that of all loads between the least and the highest that the
+// forecast leaves room for. A fall that came out worse and broke the SLO is taken
+// back in the next round. A curve whose bands fail more often than their level
+// proves nothing: the workload is lowered by the guard's fifth a round at most.
 
 const (
 	// sure is z: one in a hundred good moves looks bad by chance.
@@ -102,9 +104,23 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 // expects notes what a move that goes out is expected to bring.
 func (w *workload) expects(plan string, a *trimtab.Action) {
 	w.asked = nil
-	if e := w.estimate; a.Why.Bounds != nil && e != nil && e.Load != nil && !a.Set.Unlimited && !a.Expect.Unlimited {
-		w.asked = &executed{plan: plan, from: a.Expect.Value, to: a.Set.Value, band: *a.Why.Bounds, load: *e.Load}
+	e := w.estimate
+	if a.Why.Bounds == nil || e == nil || e.Load == nil || e.Curve == nil || a.Set.Unlimited || a.Expect.Unlimited {
+		return
 	}
+	if e.Backlog != nil && *e.Backlog > 0 || a.Expect.Less(a.Set) && e.Performance != nil && *e.Performance < w.SLO {
+		return // what comes next tells of what waited
+	}
+	l := *e.Load
+	band := e.Curve.Eval(a.Set.Value)
+	band.Upper = math.Max(band.Upper, e.Curve.At(leastOf(&l)).Eval(a.Set.Value).Upper)
+	w.asked = &executed{plan: plan, from: a.Expect.Value, to: a.Set.Value, band: band, load: l}
+}
+
+// leastOf returns the least load that a forecast leaves room for: as far below
+// the mean, as a ratio, as its bound is above.
+func leastOf(f *trimtab.LoadForecast) float64 {
+	return f.Mean * f.Mean / math.Max(f.Upper, f.Mean)
 }
 
 // within reports whether the load is where the forecast had it.
@@ -112,7 +128,7 @@ func within(l *trimtab.LoadForecast, f *trimtab.LoadForecast) bool {
 	if l == nil || !(f.Mean > 0) {
 		return false
 	}
-	return l.Mean <= f.Upper && l.Mean >= f.Mean*f.Mean/math.Max(f.Upper, f.Mean)
+	return l.Mean <= f.Upper && l.Mean >= leastOf(f)
 }
 
 // weigh counts a report after a move and gives the verdict when it is in.
@@ -195,8 +211,7 @@ func (w *workload) floor() float64 {
 	return w.returning.to
 }
 
-// distrusted says why the bands of the workload's learner lower nobody; "": they
-// may.
+// distrusted says why the workload's curve proves nothing; "": it does.
 func (w *workload) distrusted() string {
 	level := 0.9
 	if e := w.estimate; e != nil && e.Curve != nil {
