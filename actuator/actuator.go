@@ -40,7 +40,13 @@ type Actuator struct {
 	// paused is when the pause in force was asked for; zero: not paused.
 	paused time.Time
 	// outcomes answer repeated deliveries of the plan at position, by step.
-	outcomes map[int]*trimtab.Outcome
+	outcomes map[int]*answer
+	// wished are the plans that a person asked to apply; heard has room for one:
+	// the news that there is another.
+	wished map[string]wish
+	heard  chan struct{}
+	// waitAgain is when a plan may wait for its wish again.
+	waitAgain time.Duration
 	// unfinished is the plan whose next step is awaited.
 	unfinished *unfinished
 	closed     bool
@@ -65,6 +71,11 @@ type held struct {
 	now   trimtab.Amount
 	since time.Time
 	known bool
+	// peaks are what it had lately, where that was more than what came after,
+	// the highest and oldest first.
+	peaks []peak
+	// lowered is when a plan last lowered it, on the boot clock, or never.
+	lowered time.Duration
 	// floor is what a [Floored] knob must keep, 0 for others.
 	floor float64
 	// problem is why the knob cannot be used now; foreign marks the problem
@@ -95,8 +106,10 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	}
 	a := &Actuator{
 		config: c, clock: k, logger: c.Logger, metrics: c.Metrics,
-		changed: make(chan struct{}, 1), outcomes: map[int]*trimtab.Outcome{},
+		changed: make(chan struct{}, 1), outcomes: map[int]*answer{},
+		wished: map[string]wish{}, heard: make(chan struct{}, 1),
 	}
+	a.config.Limits.fill()
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
@@ -131,7 +144,7 @@ func (a *Actuator) start(ctx context.Context) {
 	}
 	a.position, a.lease, a.paused = s.position, s.lease, s.paused
 	for _, t := range a.config.Targets {
-		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Name]})
+		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Name], lowered: never})
 	}
 	slices.SortFunc(a.knobs, func(x, y *held) int {
 		return strings.Compare(x.Name+"\x00"+x.Resource, y.Name+"\x00"+y.Resource)
@@ -201,6 +214,9 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 		return false
 	}
 	if !h.known || !same(v, h.now) {
+		if h.known {
+			h.remember(h.amount(), a.clock.boot())
+		}
 		h.now, h.since, h.known = v, a.clock.wall(), true
 		a.notify()
 	}

@@ -143,6 +143,9 @@ func (a *Actuator) compensate(ctx context.Context) {
 		if m.held.entry == nil || !same(m.held.now, m.goal) {
 			continue
 		}
+		if room := a.config.Limits.Capacity; room != nil && a.sumWith(m.held, m.result.Before) > room[m.held.Resource]+slack {
+			continue // somebody else took it meanwhile: the lease puts it right
+		}
 		err := m.held.Knob.Write(ctx, m.result.Before)
 		a.observe(ctx, m.held)
 		a.metrics.Counter("trimtab_actuator_compensations_total").Inc()
