@@ -27,6 +27,9 @@ type Actuator struct {
 	logger  *slog.Logger
 	metrics *metric.Set
 	lock    *hostfs.Lock
+	// presence is held beside lock by actuators alone: a watchdog that restores
+	// takes only lock.
+	presence *hostfs.Lock
 	// changed has room for one: the news that the holding changed.
 	changed chan struct{}
 
@@ -126,9 +129,12 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.lock, err = hostfs.TakeLock(ctx, c.Dir, lockWait); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
-	if a.journal, err = hostfs.OpenJournal(c.Dir, c.JournalSize); err != nil {
+	if a.presence, err = hostfs.TakeFile(ctx, presencePath(c.Dir), lockWait); err != nil {
 		a.lock.Close()
 		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	if a.journal, err = hostfs.OpenJournal(c.Dir, c.JournalSize); err != nil {
+		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
 	a.start(ctx)
 	a.watchdog = a.guard()
@@ -342,9 +348,9 @@ func (a *Actuator) Close(ctx context.Context) error {
 	if !a.config.KeepOnStop {
 		err = a.restoreHeld(ctx, a.knobs).Err()
 	}
-	err = errors.Join(err, a.journal.Close(), a.lock.Close())
+	err = errors.Join(err, a.journal.Close(), a.presence.Close(), a.lock.Close())
 	a.mu.Unlock()
 	// Last, so that it covers all that came before.
-	a.watchdog.release()
+	a.watchdog.release(a.config.KeepOnStop)
 	return err
 }

@@ -12,20 +12,41 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Lock is an exclusive hold on a directory, until Close or the end of the
-// process, however it ends. Children do not inherit it.
+// Lock is a hold on a file, until Close or the end of the process, however it
+// ends. Children do not inherit it.
 type Lock struct{ file *os.File }
 
 // TakeLock takes the lock file in dir, waiting at most the given time for
 // another holder to let go; then the error is trimtab.ErrRefused.
 func TakeLock(ctx context.Context, dir string, wait time.Duration) (*Lock, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	return TakeFile(ctx, filepath.Join(dir, "lock"), wait)
+}
+
+// TakeFile takes a lock file, which is made when it is absent, as TakeLock does.
+func TakeFile(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
+	return take(ctx, path, wait, syscall.LOCK_EX)
+}
+
+// Taken reports whether somebody has the lock file. Those who ask do not get in
+// each other's way.
+func Taken(ctx context.Context, path string) bool {
+	l, err := take(ctx, path, 0, syscall.LOCK_SH)
+	if err != nil {
+		return errors.Is(err, trimtab.ErrRefused)
+	}
+	l.Close()
+	return false
+}
+
+func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
+	dir := filepath.Dir(path)
 	deadline := BootTime() + wait
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil {
 			return &Lock{file: f}, nil
 		}
