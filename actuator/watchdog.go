@@ -40,13 +40,19 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 		return Report{}, err
 	}
 	ended := make(chan struct{})
+	var at time.Duration // when it ended, before ended is closed
+	// The pipe of a process that dies may end before its locks do.
+	successor := func() bool {
+		return hostfs.BootTime()-at > dying && hostfs.Taken(ctx, presencePath(dir))
+	}
 	if p := inheritedPack(parent); p != nil {
 		go p.guardPartner(ended, func() bool {
 			held, left, err := leaseLeft(dir, id)
-			return err == nil && held && left > 0 && !hostfs.Taken(ctx, presencePath(dir))
+			return err == nil && held && left > 0 && !successor()
 		})
 	}
 	err = watch(ctx, dir, parent, func() { relieve(ctx, dir, id, reopen) })
+	at = hostfs.BootTime()
 	close(ended)
 	if err != nil {
 		return Report{}, err
@@ -58,7 +64,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			return Report{}, err
 		case !held:
 			return Report{}, nil // it was stopped, or another restored
-		case hostfs.Taken(ctx, presencePath(dir)):
+		case successor():
 			return Report{}, nil // another actuator has it, and watchdogs of its own
 		case left == 0:
 			lock, err := hostfs.TakeLock(ctx, dir, 0)
@@ -79,6 +85,9 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 		}
 	}
 }
+
+// dying is how long a process that dies may take to let go of everything.
+const dying = 500 * time.Millisecond
 
 // presencePath is the lock file that only actuators take.
 func presencePath(dir string) string { return filepath.Join(dir, "actuator") }
