@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,10 @@ type held struct {
 	lowered time.Duration
 	// floor is what a [Floored] knob must keep, 0 for others.
 	floor float64
+	// lock is held while this process may turn the knob; contested is why it
+	// may not.
+	lock      *hostfs.Lock
+	contested string
 	// problem is why the knob cannot be used now; foreign marks the problem
 	// that somebody else changed it.
 	problem  string
@@ -126,6 +131,13 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
 	var err error
+	if a.config.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	if c.LockDir != "" {
+		// One that cannot be made is told for each knob.
+		_ = os.MkdirAll(c.LockDir, 0o700)
+	}
 	if a.lock, err = hostfs.TakeLock(ctx, c.Dir, lockWait); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
@@ -161,6 +173,17 @@ func (a *Actuator) start(ctx context.Context) {
 			h.entry = e
 		} else {
 			orphans = append(orphans, e)
+		}
+	}
+	if a.config.LockDir != "" {
+		// For a restore from the journal alone.
+		if err := a.journal.Append(put(locksKey, a.config.LockDir)); err != nil {
+			a.logger.Error("journal the directory of locks", "err", err)
+		}
+	}
+	for _, h := range a.knobs {
+		if h.Mode == trimtab.Act {
+			a.claim(ctx, h)
 		}
 	}
 	if len(orphans) > 0 {
@@ -325,6 +348,8 @@ func (a *Actuator) Holding() *trimtab.Holding {
 // report returns the problem, with the reasons that are not the knob's.
 func (h *held) report() string {
 	switch {
+	case h.contested != "":
+		return h.contested
 	case h.problem != "":
 		return h.problem
 	case h.released:
@@ -348,7 +373,7 @@ func (a *Actuator) Close(ctx context.Context) error {
 	if !a.config.KeepOnStop {
 		err = a.restoreHeld(ctx, a.knobs).Err()
 	}
-	err = errors.Join(err, a.journal.Close(), a.presence.Close(), a.lock.Close())
+	err = errors.Join(err, a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	a.mu.Unlock()
 	// Last, so that it covers all that came before.
 	a.watchdog.release(a.config.KeepOnStop)

@@ -21,6 +21,9 @@ type Config struct {
 	// Dir is the journal's directory, made when absent, for one actuator at a
 	// time.
 	Dir string
+	// LockDir is where the locks of knobs are, one for all processes that turn
+	// knobs of this host; "": this process believes to be the only one.
+	LockDir string
 	// Targets are the declared knobs; a workload has at most one per resource.
 	Targets []Target
 	// Reopen makes a knob from what its Undo returned, perhaps in another

@@ -44,7 +44,7 @@ const victims = 3
 // victim is the configuration of an actuator that runs in a process.
 func victim(dir string) actuator.Config {
 	c := actuator.Config{
-		Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), Reopen: reopen, JournalSize: 64 << 10,
+		Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: reopen, JournalSize: 64 << 10,
 		Heartbeat: 20 * time.Millisecond, Watchdog: []string{os.Args[0], "watchdog", filepath.Join(dir, "journal")},
 	}
 	for i := range victims {

@@ -17,6 +17,9 @@ func (a *Actuator) Tick(ctx context.Context) {
 		return
 	}
 	for _, h := range a.knobs {
+		if h.Mode == trimtab.Act || h.lock != nil {
+			a.claim(ctx, h)
+		}
 		if h.problem != "" && !h.foreign {
 			a.probe(ctx, h)
 		} else {

@@ -241,6 +241,13 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 		r.Status = trimtab.Recommended
 		return false
 	}
+	if why := a.claim(ctx, h); why != "" {
+		if h.Mode == trimtab.Act {
+			return refuse(r, why)
+		}
+		// Of this plan alone: who only recommends is in nobody's way.
+		h.barred, h.contested = why, ""
+	}
 	return true
 }
 

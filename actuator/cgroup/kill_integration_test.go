@@ -54,7 +54,7 @@ func act(text string) error {
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return err
 	}
-	c := actuator.Config{Host: "h", Pool: "p", Dir: v.Dir, Reopen: reopen, JournalSize: 64 << 10, Watchdog: []string{os.Args[0], "watchdog", v.Dir}}
+	c := actuator.Config{Host: "h", Pool: "p", Dir: v.Dir, LockDir: v.Dir + "-locks", Reopen: reopen, JournalSize: 64 << 10, Watchdog: []string{os.Args[0], "watchdog", v.Dir}}
 	p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 100, Lease: trimtab.Seconds(v.Lease)}
 	for i, group := range v.Groups {
 		knob, err := cgroup.Open(cgroup.Config{Root: v.Root, Path: group})

@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,34 @@ func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock,
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// There reports whether the file is still the one at its path: one that was
+// removed excludes nobody.
+func (l *Lock) There() bool {
+	own, err := l.file.Stat()
+	if err != nil {
+		return false
+	}
+	at, err := os.Stat(l.file.Name())
+	return err == nil && os.SameFile(own, at)
+}
+
+// SetContent replaces what the lock file says, for others to read, filled up
+// with blanks to what it replaces: one write, so that dying in it leaves the one
+// or the other.
+func (l *Lock) SetContent(b []byte) error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return fmt.Errorf("mark lock: %w", err)
+	}
+	if more := int(info.Size()) - len(b); more > 0 {
+		b = append(bytes.Clone(b), bytes.Repeat([]byte(" "), more)...)
+	}
+	if _, err := l.file.WriteAt(b, 0); err != nil {
+		return fmt.Errorf("mark lock: %w", err)
+	}
+	return nil
 }
 
 // Close lets go.
