@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
@@ -55,7 +53,7 @@ func readOwner(text []byte) (o owner) {
 // same for all processes of one user, whatever their storage.
 func DefaultLockDir() string {
 	const system = "/run/trimtab"
-	if os.MkdirAll(system, 0o700) == nil && unix.Access(system, unix.W_OK) == nil {
+	if hostfs.MakeWritable(system) {
 		return system
 	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
@@ -121,7 +119,7 @@ func (a *Actuator) own(ctx context.Context, h *held) error {
 	case lock == nil:
 		return nil
 	}
-	if err := a.inherit(h, &last, place); err != nil {
+	if err := a.inherit(ctx, h, &last, place); err != nil {
 		lock.Close()
 		return err
 	}
@@ -138,13 +136,13 @@ func (a *Actuator) own(ctx context.Context, h *held) error {
 }
 
 // inherit takes over what the last owner, which is dead, wrote and has not
-// restored: its baseline is the knob's, not the value that it left behind. What
-// this actuator's own journal says counts only if it was the last owner itself.
-func (a *Actuator) inherit(h *held, last *owner, place string) error {
+// restored: its baseline is the knob's, not the value that it left behind. Where
+// it has restored, what this actuator's own journal says of an earlier time
+// counts only while the knob still holds what it wrote then.
+func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place string) error {
 	if last.Dir == "" || last.Dir == a.config.Dir {
 		return nil
 	}
-	var old *entry
 	err := hostfs.JournalReadable(last.Dir)
 	s := stored{}
 	if err == nil {
@@ -155,11 +153,7 @@ func (a *Actuator) inherit(h *held, last *owner, place string) error {
 	if err != nil {
 		return fmt.Errorf("was owned by %v, whose baseline cannot be read: run `trimtab restore --storage.path %s`: %w", last, filepath.Dir(last.Dir), err)
 	}
-	for _, e := range s.entries {
-		if e.Resource == h.Resource && placeOf(e, a.config.Reopen) == place {
-			old = e
-		}
-	}
+	old := s.at(place, h.Resource, a.config.Reopen)
 	switch {
 	case old != nil:
 		e := &entry{Target: h.Name, Resource: h.Resource, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
@@ -169,10 +163,23 @@ func (a *Actuator) inherit(h *held, last *owner, place string) error {
 		h.entry = e
 		a.logger.Warn("took over the baseline of an owner that died", "target", h.Name, "resource", h.Resource, "owner", last.String(), "baseline", e.Baseline.String())
 	case h.entry != nil:
+		if v, err := h.Knob.Read(ctx); err != nil || h.entry.ours(v) {
+			return nil
+		}
 		if err := a.journal.Append(hostfs.Entry{Key: h.entry.journalKey()}); err != nil {
 			return fmt.Errorf("drop baseline from before %v: %w", last, err)
 		}
 		h.entry = nil
+	}
+	return nil
+}
+
+// at returns what a journal says of the knob at a place, or nil.
+func (s *stored) at(place, resource string, reopen func([]byte) (Knob, error)) *entry {
+	for _, e := range s.entries {
+		if e.Resource == resource && placeOf(e, reopen) == place {
+			return e
+		}
 	}
 	return nil
 }
@@ -218,18 +225,22 @@ func (a *Actuator) letGo() (err error) {
 }
 
 // lastOwner takes the lock of a knob for a restore from the journal in dir. ours
-// is false when another process owns it by now: it has the baseline, too.
-func lastOwner(ctx context.Context, locks, dir string, k Knob) (lock *hostfs.Lock, ours bool, why error) {
+// is false when another process has taken it over, and the baseline with it.
+func lastOwner(ctx context.Context, locks, dir string, k Knob, reopen func([]byte) (Knob, error)) (lock *hostfs.Lock, ours bool, why error) {
 	for deadline := hostfs.BootTime() + lockWait; ; {
-		lock, last, _, err := lockKnob(ctx, locks, k, 20*time.Millisecond)
+		lock, last, place, err := lockKnob(ctx, locks, k, 20*time.Millisecond)
 		switch {
 		case err == nil && lock == nil: // nothing to lock
 			return nil, true, nil
 		case err == nil && (last.Dir == dir || last.Dir == ""):
 			return lock, true, nil
-		case err == nil: // it took the baseline over, and is done
-			lock.Close()
-			return nil, false, fmt.Errorf("was taken over by %v", &last)
+		case err == nil:
+			// Whoever had it last has restored it, or left that to its journal.
+			if s, err := readDir(last.Dir); err == nil && s.at(place, k.Resource(), reopen) != nil {
+				lock.Close()
+				return nil, false, fmt.Errorf("was taken over by %v, whose journal has its baseline", &last)
+			}
+			return lock, true, nil
 		case !errors.Is(err, trimtab.ErrRefused):
 			return nil, true, err
 		case last.PID != 0 && last.Dir != dir:

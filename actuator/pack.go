@@ -10,9 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // pack is the two watchdogs of one actuator, as each of the three processes
@@ -54,13 +53,10 @@ const (
 func newPack(command []string) (p *pack, pipe *os.File, err error) {
 	p = &pack{command: command, slot: -1}
 	for i := range p.slots {
-		// Close-on-exec: only watchdogs get it, and those by name.
-		fd, err := unix.MemfdCreate("trimtab-watchdog-"+strconv.Itoa(i), unix.MFD_CLOEXEC)
-		if err != nil {
+		if p.slots[i], err = hostfs.MemoryFile("trimtab-watchdog-" + strconv.Itoa(i)); err != nil {
 			p.close()
 			return nil, nil, fmt.Errorf("make slot of watchdog: %w", err)
 		}
-		p.slots[i] = os.NewFile(uintptr(fd), "slot")
 	}
 	if p.parent, pipe, err = os.Pipe(); err != nil {
 		p.close()

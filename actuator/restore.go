@@ -95,7 +95,7 @@ func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Kn
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
 	all := reopenAll(s.entries, reopen)
-	defer lockAll(ctx, s.locks, dir, all)()
+	defer lockAll(ctx, s.locks, dir, all, reopen)()
 	r := restoreAll(ctx, all)
 	r.Damaged = s.unreadable
 	return r, errors.Join(r.Err(), forgetIn(dir, r))
@@ -136,7 +136,7 @@ type undoing struct {
 
 // lockAll takes the locks of knobs that nobody should own any more, until
 // unlock.
-func lockAll(ctx context.Context, locks, dir string, all []undoing) (unlock func()) {
+func lockAll(ctx context.Context, locks, dir string, all []undoing, reopen func([]byte) (Knob, error)) (unlock func()) {
 	var held []*hostfs.Lock
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -146,7 +146,7 @@ func lockAll(ctx context.Context, locks, dir string, all []undoing) (unlock func
 		if u.err != nil {
 			continue
 		}
-		lock, ours, err := lastOwner(ctx, locks, dir, u.knob)
+		lock, ours, err := lastOwner(ctx, locks, dir, u.knob, reopen)
 		switch {
 		case !ours:
 			u.taken = err
@@ -248,7 +248,7 @@ func putBack(ctx context.Context, knob Knob, it *Restored) {
 // restoreEntries restores knobs that are not declared.
 func (a *Actuator) restoreEntries(ctx context.Context, entries []*entry) Report {
 	all := reopenAll(entries, a.config.Reopen)
-	defer lockAll(ctx, a.config.LockDir, a.config.Dir, all)()
+	defer lockAll(ctx, a.config.LockDir, a.config.Dir, all, a.config.Reopen)()
 	return restoreAll(ctx, all)
 }
 

@@ -40,7 +40,9 @@ func Taken(ctx context.Context, path string) bool {
 }
 
 func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	// No link: in a directory for temporary files it may be another user's, and
+	// lead to a file of ours.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
