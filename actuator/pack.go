@@ -256,7 +256,6 @@ const lookAgain = 50 * time.Millisecond
 // attend starts the watchdog of a slot again whenever it ends, until stop.
 func (a *Actuator) attend(g *guarded, slot int, ended chan error, err error) {
 	var pause backoff
-	pause.next()
 	for {
 		wait := lookAgain
 		if err == nil {
