@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ type Actuator struct {
 	logger  *slog.Logger
 	metrics *metric.Set
 	lock    *hostfs.Lock
+	// presence is held beside lock by actuators alone: a watchdog that restores
+	// takes only lock.
+	presence *hostfs.Lock
 	// changed has room for one: the news that the holding changed.
 	changed chan struct{}
 
@@ -40,7 +44,13 @@ type Actuator struct {
 	// paused is when the pause in force was asked for; zero: not paused.
 	paused time.Time
 	// outcomes answer repeated deliveries of the plan at position, by step.
-	outcomes map[int]*trimtab.Outcome
+	outcomes map[int]*answer
+	// wished are the plans that a person asked to apply; heard has room for one:
+	// the news that there is another.
+	wished map[string]wish
+	heard  chan struct{}
+	// waitAgain is when a plan may wait for its wish again.
+	waitAgain time.Duration
 	// unfinished is the plan whose next step is awaited.
 	unfinished *unfinished
 	closed     bool
@@ -65,8 +75,17 @@ type held struct {
 	now   trimtab.Amount
 	since time.Time
 	known bool
+	// peaks are what it had lately, where that was more than what came after,
+	// the highest and oldest first.
+	peaks []peak
+	// lowered is when a plan last lowered it, on the boot clock, or never.
+	lowered time.Duration
 	// floor is what a [Floored] knob must keep, 0 for others.
 	floor float64
+	// lock is held while this process may turn the knob; contested is why it
+	// may not.
+	lock      *hostfs.Lock
+	contested string
 	// problem is why the knob cannot be used now; foreign marks the problem
 	// that somebody else changed it.
 	problem  string
@@ -95,8 +114,10 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	}
 	a := &Actuator{
 		config: c, clock: k, logger: c.Logger, metrics: c.Metrics,
-		changed: make(chan struct{}, 1), outcomes: map[int]*trimtab.Outcome{},
+		changed: make(chan struct{}, 1), outcomes: map[int]*answer{},
+		wished: map[string]wish{}, heard: make(chan struct{}, 1),
 	}
+	a.config.Limits.fill()
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
@@ -110,12 +131,22 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
 	var err error
+	if a.config.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	if c.LockDir != "" {
+		// One that cannot be made is told for each knob.
+		_ = os.MkdirAll(c.LockDir, 0o700)
+	}
 	if a.lock, err = hostfs.TakeLock(ctx, c.Dir, lockWait); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
-	if a.journal, err = hostfs.OpenJournal(c.Dir, c.JournalSize); err != nil {
+	if a.presence, err = hostfs.TakeFile(ctx, presencePath(c.Dir), lockWait); err != nil {
 		a.lock.Close()
 		return nil, fmt.Errorf("open actuator: %w", err)
+	}
+	if a.journal, err = hostfs.OpenJournal(c.Dir, c.JournalSize); err != nil {
+		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
 	a.start(ctx)
 	a.watchdog = a.guard()
@@ -131,7 +162,7 @@ func (a *Actuator) start(ctx context.Context) {
 	}
 	a.position, a.lease, a.paused = s.position, s.lease, s.paused
 	for _, t := range a.config.Targets {
-		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Name]})
+		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Name], lowered: never})
 	}
 	slices.SortFunc(a.knobs, func(x, y *held) int {
 		return strings.Compare(x.Name+"\x00"+x.Resource, y.Name+"\x00"+y.Resource)
@@ -142,6 +173,17 @@ func (a *Actuator) start(ctx context.Context) {
 			h.entry = e
 		} else {
 			orphans = append(orphans, e)
+		}
+	}
+	if a.config.LockDir != "" {
+		// For a restore from the journal alone.
+		if err := a.journal.Append(put(locksKey, a.config.LockDir)); err != nil {
+			a.logger.Error("journal the directory of locks", "err", err)
+		}
+	}
+	for _, h := range a.knobs {
+		if h.Mode == trimtab.Act {
+			a.claim(ctx, h)
 		}
 	}
 	if len(orphans) > 0 {
@@ -201,6 +243,9 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 		return false
 	}
 	if !h.known || !same(v, h.now) {
+		if h.known {
+			h.remember(h.amount(), a.clock.boot())
+		}
 		h.now, h.since, h.known = v, a.clock.wall(), true
 		a.notify()
 	}
@@ -303,6 +348,8 @@ func (a *Actuator) Holding() *trimtab.Holding {
 // report returns the problem, with the reasons that are not the knob's.
 func (h *held) report() string {
 	switch {
+	case h.contested != "":
+		return h.contested
 	case h.problem != "":
 		return h.problem
 	case h.released:
@@ -326,9 +373,9 @@ func (a *Actuator) Close(ctx context.Context) error {
 	if !a.config.KeepOnStop {
 		err = a.restoreHeld(ctx, a.knobs).Err()
 	}
-	err = errors.Join(err, a.journal.Close(), a.lock.Close())
+	err = errors.Join(err, a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	a.mu.Unlock()
 	// Last, so that it covers all that came before.
-	a.watchdog.release()
+	a.watchdog.release(a.config.KeepOnStop)
 	return err
 }

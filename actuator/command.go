@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Command carries out Pause, Resume and Release; the other verbs are the
-// planner's. A pause holds even when it cannot be stored. An error means that
+// Command carries out Pause, Resume and Release, and notes Apply, without which
+// no plan may act on a recommending target; the other verbs are the planner's. A pause holds even when it cannot be stored. An error means that
 // it was not stored and should be handed over again.
 func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 	if err := c.Validate(); err != nil {
@@ -34,6 +34,8 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 		err = a.resume(ctx, c)
 	case trimtab.Release:
 		err = a.release(ctx, c.Workload)
+	case trimtab.Apply:
+		a.wishes(c)
 	default:
 		return nil
 	}

@@ -21,6 +21,9 @@ type Config struct {
 	// Dir is the journal's directory, made when absent, for one actuator at a
 	// time.
 	Dir string
+	// LockDir is where the locks of knobs are, one for all processes that turn
+	// knobs of this host; "": this process believes to be the only one.
+	LockDir string
 	// Targets are the declared knobs; a workload has at most one per resource.
 	Targets []Target
 	// Reopen makes a knob from what its Undo returned, perhaps in another
@@ -28,8 +31,11 @@ type Config struct {
 	Reopen func(undo []byte) (Knob, error)
 	// Heartbeat is the interval of holdings; 0: [DefaultHeartbeat].
 	Heartbeat time.Duration
-	// Limits bound what plans may take away; the zero value does not.
+	// Limits bound what plans may do here; the zero value hardly does.
 	Limits Limits
+	// NoApply forbids plans that a person applied to act on targets whose mode
+	// is recommend.
+	NoApply bool
 	// KeepOnStop makes Close leave the allocation to its lease. By default
 	// Close restores the baselines.
 	KeepOnStop bool
@@ -55,18 +61,6 @@ type Target struct {
 	Mode trimtab.Mode
 }
 
-// Limits bound the harm of one hostile or mistaken plan. An unlimited knob
-// counts as one at its Max.
-type Limits struct {
-	// Fall is the largest part of a value that one plan may take away, in
-	// (0, 1]; 0: no limit. A deeper cut is made this deep.
-	Fall float64
-	// Share is the largest part of the host's targets that one plan may
-	// lower, of each resource, in (0, 1], at least one target; 0: no limit. The
-	// rest is refused.
-	Share float64
-}
-
 // Validate checks names, bounds and that no knob is declared twice.
 func (c *Config) Validate() error {
 	if c.Host == "" || c.Pool == "" || c.Dir == "" {
@@ -75,10 +69,8 @@ func (c *Config) Validate() error {
 	if c.Reopen == nil {
 		return trimtab.Invalidf("actuator: no Reopen")
 	}
-	for _, l := range []float64{c.Limits.Fall, c.Limits.Share} {
-		if !(l >= 0 && l <= 1) {
-			return trimtab.Invalidf("actuator: limit %v: want a number in [0, 1]", l)
-		}
+	if err := c.Limits.validate(); err != nil {
+		return err
 	}
 	seen := map[key]bool{}
 	for i := range c.Targets {

@@ -192,12 +192,14 @@ func TestAnAppliedPlanThatMayNotBeWrittenAsAWholeIsNotDoneByHalves(t *testing.T)
 		h.config.Targets[i].Mode = trimtab.Recommend
 	}
 	h.knobs[1].barred = true
-	h.open()
+	h.open().asked("1-0")
 	p := h.plan(1, 1, set(0, units(2), units(1)), set(1, units(2), units(3)))
 	p.Applies = "1-0"
 	is(t, h.statuses(p), trimtab.Refused, trimtab.Refused)
 	h.want(units(2), units(2), units(2))
 	h.knobs[1].barred = false
+	h.pass(time.Millisecond)
+	h.asked("1-0")
 	p = h.plan(1, 2, p.Actions...)
 	p.Applies = "1-0"
 	is(t, h.statuses(p), trimtab.Written, trimtab.Written)
@@ -324,6 +326,7 @@ func TestLimitsBoundDepthAndNumberOfCuts(t *testing.T) {
 		trimtab.Written, trimtab.Refused, trimtab.Written)
 	h.want(units(4), units(5), units(8), units(5), trimtab.Unlimited())
 	// Unlimited counts as the declared maximum, 8.
+	h.pass(actuator.DefaultShareWindow)
 	is(t, h.statuses(h.plan(1, 2, set(4, trimtab.Unlimited(), units(1)))), trimtab.Written)
 	h.want(units(4), units(5), units(8), units(5), units(6.4))
 }
@@ -335,6 +338,7 @@ func TestNoHostilePlanCutsDeeperThanTheLimits(t *testing.T) {
 	sequence := uint64(0)
 	rapid.Check(t, func(r *rapid.T) {
 		sequence++
+		h.pass(actuator.DefaultFallWindow)
 		p := h.plan(1, sequence)
 		before := make([]float64, len(h.knobs))
 		for i, k := range h.knobs {

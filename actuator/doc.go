@@ -10,11 +10,16 @@
 // over the host's targets that may act, now(t) being what was last read back:
 // a shrink that failed frees nothing, and what depends on it is refused.
 //
+// No plan is trusted with the host's limits: [Limits] come from the host's own
+// configuration, and so does the mode of each target. One process at a time
+// turns a knob (Config.LockDir); one that finds a dead owner's lock takes over
+// the baseline, too.
+//
 // The allocation is on lease, counted on the boot clock from receipt. When
 // the lease runs out, the recorded baselines are restored, shrinks first, and
 // only where the knob still holds what trimtab wrote. [Restore] does the same
-// from the journal alone, and [Watchdog] does it for an actuator that was
-// killed.
+// from the journal alone, and [Watchdog], of which two run and guard each other,
+// does it for an actuator that was killed.
 //
 // The package plans nothing and knows no kernel file: the subfolders hold the
 // knobs, knobtest the contract that they all meet.

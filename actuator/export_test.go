@@ -17,9 +17,9 @@ func OpenAt(ctx context.Context, c Config, wall func() time.Time, boot func() ti
 func (a *Actuator) Abandon() error {
 	a.mu.Lock()
 	a.closed = true
-	err := errors.Join(a.journal.Close(), a.lock.Close())
+	err := errors.Join(a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	a.mu.Unlock()
-	a.watchdog.release()
+	a.watchdog.release(false)
 	return err
 }
 

@@ -28,6 +28,7 @@ type fileKnob struct {
 
 func (k *fileKnob) String() string              { return "file " + filepath.Base(k.Path) }
 func (k *fileKnob) Resource() string            { return "cpu" }
+func (k *fileKnob) Place() (string, error)      { _, err := os.Stat(k.Path); return k.Path, err }
 func (k *fileKnob) Probe(context.Context) error { _, err := os.Stat(k.Path); return err }
 func (k *fileKnob) MayWrite(context.Context) error {
 	if k.barred {
@@ -108,7 +109,7 @@ func newHost(t testing.TB, values ...trimtab.Amount) *host {
 	h := &host{
 		t: t, dir: tempDir(t), wall: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), boot: time.Hour, bootID: "boot-1",
 	}
-	h.config = actuator.Config{Host: "h", Pool: "p", Dir: filepath.Join(h.dir, "journal"), Reopen: reopen, JournalSize: 64 << 10}
+	h.config = actuator.Config{Host: "h", Pool: "p", Dir: filepath.Join(h.dir, "journal"), LockDir: filepath.Join(h.dir, "locks"), Reopen: reopen, JournalSize: 64 << 10}
 	for i, v := range values {
 		k := &fileKnob{Path: filepath.Join(h.dir, "w"+strconv.Itoa(i))}
 		h.put(k, v)

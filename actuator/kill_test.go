@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,7 +44,7 @@ const victims = 3
 // victim is the configuration of an actuator that runs in a process.
 func victim(dir string) actuator.Config {
 	c := actuator.Config{
-		Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), Reopen: reopen, JournalSize: 64 << 10,
+		Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: reopen, JournalSize: 64 << 10,
 		Heartbeat: 20 * time.Millisecond, Watchdog: []string{os.Args[0], "watchdog", filepath.Join(dir, "journal")},
 	}
 	for i := range victims {
@@ -134,7 +135,7 @@ func eventually(t testing.TB, f func() error) {
 }
 
 // processes lists the processes that have dir among their arguments.
-func processes(t *testing.T, dir string) (pids []int) {
+func processes(t testing.TB, dir string) (pids []int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -257,32 +258,35 @@ func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
 	}
 }
 
-func TestAKilledWatchdogIsReplaced(t *testing.T) {
+// dogs waits until there are two watchdogs, none of them among the old ones.
+func (h *host) dogs(old ...int) (pids []int) {
+	h.t.Helper()
+	eventually(h.t, func() error {
+		pids = slices.DeleteFunc(processes(h.t, h.config.Dir), func(pid int) bool { return pid == os.Getpid() })
+		if len(pids) != 2 || slices.ContainsFunc(pids, func(pid int) bool { return slices.Contains(old, pid) }) {
+			return fmt.Errorf("watchdogs %v, old ones %v", pids, old)
+		}
+		return nil
+	})
+	return pids
+}
+
+func TestKilledWatchdogsAreReplaced(t *testing.T) {
 	h, _ := fallen(t)
 	h.config = victim(h.dir)
 	a, err := actuator.Open(t.Context(), h.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := func() (pid int) {
-		eventually(t, func() error {
-			pids := processes(t, h.config.Dir)
-			if len(pids) != 1 {
-				return fmt.Errorf("processes %v", pids)
-			}
-			pid = pids[0]
-			return nil
-		})
-		return pid
-	}
-	first := one()
-	syscall.Kill(first, syscall.SIGKILL)
-	eventually(t, func() error {
-		if second := one(); second == first {
-			return errors.New("still the first")
+	pids := h.dogs()
+	for range 3 { // one after the other, and both at once
+		syscall.Kill(pids[0], syscall.SIGKILL)
+		other := h.dogs(pids[0])
+		for _, pid := range other {
+			syscall.Kill(pid, syscall.SIGKILL)
 		}
-		return nil
-	})
+		pids = h.dogs(append(other, pids...)...)
+	}
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,9 @@ func (a *Actuator) Tick(ctx context.Context) {
 		return
 	}
 	for _, h := range a.knobs {
+		if h.Mode == trimtab.Act || h.lock != nil {
+			a.claim(ctx, h)
+		}
 		if h.problem != "" && !h.foreign {
 			a.probe(ctx, h)
 		} else {
@@ -142,6 +145,9 @@ func (a *Actuator) compensate(ctx context.Context) {
 	for _, m := range u.shrunk {
 		if m.held.entry == nil || !same(m.held.now, m.goal) {
 			continue
+		}
+		if room := a.config.Limits.Capacity; room != nil && a.sumWith(m.held, m.result.Before) > room[m.held.Resource]+slack {
+			continue // somebody else took it meanwhile: the lease puts it right
 		}
 		err := m.held.Knob.Write(ctx, m.result.Before)
 		a.observe(ctx, m.held)

@@ -2,6 +2,8 @@ package actuator
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -30,23 +32,46 @@ func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 		Time: a.clock.wall(),
 	}
 	at := position{p.Epoch, p.Sequence, p.Step}
+	kind, why := a.refuse(p, at)
+	digest := digestOf(p)
 	if earlier := a.earlier(at); earlier != nil {
-		a.count("repeated")
-		return earlier
+		if earlier.digest == digest {
+			a.count("repeated")
+			return earlier.outcome
+		}
+		kind, why = "stale", fmt.Sprintf("stale: another plan %s step %d was accepted: two planners lead in one epoch, or one of the plans was forged", p.ID(), p.Step)
 	}
-	if kind, why := a.refuse(p, at); why != "" {
+	if why != "" {
 		a.count(kind)
 		o.Refused = why
 		a.logger.Warn("plan refused", "plan", p.ID(), "step", p.Step, "reason", why)
 		return o
 	}
 	a.execute(ctx, p, o, received)
+	if o.Refused == "" {
+		a.outcomes[p.Step] = &answer{o, digest}
+	}
 	o.Took = trimtab.SecondsOf(max(0, a.clock.boot()-received))
 	return o
 }
 
-// earlier returns the answer that a step got before.
-func (a *Actuator) earlier(at position) *trimtab.Outcome {
+// answer is what a step was answered, with a digest of the step, so that another
+// one of the same name is told from a repetition.
+type answer struct {
+	outcome *trimtab.Outcome
+	digest  [sha256.Size]byte
+}
+
+func digestOf(p *trimtab.Plan) [sha256.Size]byte {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return [sha256.Size]byte{} // not a number in it: it is refused as invalid
+	}
+	return sha256.Sum256(b)
+}
+
+// earlier returns the answer that a step of this name got before.
+func (a *Actuator) earlier(at position) *answer {
 	if at.Epoch != a.position.Epoch || at.Sequence != a.position.Sequence {
 		return nil
 	}
@@ -63,16 +88,25 @@ func (a *Actuator) refuse(p *trimtab.Plan, at position) (kind, why string) {
 		return "refused", "the actuator is stopping"
 	case p.Pool != a.config.Pool:
 		return "refused", fmt.Sprintf("plan is for pool %s, this host serves %s", p.Pool, a.config.Pool)
+	case !trimtab.PlausibleEpoch(at.Epoch, a.clock.wall()):
+		return "refused", fmt.Sprintf("epoch %d: no pool can have had so many leaders: it was made up, or this host's clock is wrong", at.Epoch)
+	case !trimtab.PlausibleEpoch(a.position.Epoch, a.clock.wall()):
+		// What was accepted was made up, when this clock was ahead: it must not
+		// lock out those who lead.
 	case at.Epoch < a.position.Epoch:
 		return "stale", fmt.Sprintf("stale: epoch %d, a leader of epoch %d was accepted", at.Epoch, a.position.Epoch)
 	case at.compare(a.position) < 0:
 		return "stale", fmt.Sprintf("stale: plan %s step %d, %s step %d was accepted",
 			p.ID(), p.Step, trimtab.PlanID(a.position.Epoch, a.position.Sequence), a.position.Step)
 	}
-	if age := a.clock.wall().Sub(p.Time); age >= p.Lease.Duration() {
-		return "expired", fmt.Sprintf("stale: made %v ago with a lease of %v", age.Round(time.Millisecond), p.Lease.Duration())
+	lease, skew := a.config.Limits.lease(p).Duration(), a.config.Limits.Skew
+	switch age := a.clock.wall().Sub(p.Time); {
+	case age >= lease:
+		return "expired", fmt.Sprintf("stale: made %v ago with a lease of %v", age.Round(time.Millisecond), lease)
+	case age < -skew:
+		return "refused", fmt.Sprintf("from the future: dated %v, this host's clock may be %v behind: check the clocks", p.Time.UTC().Format(time.RFC3339), skew)
 	}
-	return "", ""
+	return "refused", a.unwished(p)
 }
 
 // execute accepts the step: journal first, then shrinks, then grows.
@@ -87,19 +121,38 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 		return
 	}
 	a.count("accepted")
-	for _, shrinks := range []bool{true, false} {
-		for _, m := range moves {
-			if m.goal.Less(m.result.Before) == shrinks {
-				a.move(ctx, p, m)
-			}
-		}
-	}
+	a.carryOut(ctx, p, moves)
 	for i := range o.Results {
 		a.metrics.Counter("trimtab_actuator_actions_total", string(o.Results[i].Status)).Inc()
 	}
-	a.outcomes[p.Step] = o
 	a.await(p, moves)
 	a.notify()
+}
+
+// carryOut makes the shrinks, then the grows. Before the first grow all knobs
+// that count are read again: the journal took its time, and what somebody else
+// raised meanwhile is no longer free.
+func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move) {
+	for _, m := range moves {
+		if m.goal.Less(m.result.Before) {
+			a.move(ctx, p, m)
+		}
+	}
+	read := false
+	for _, m := range moves {
+		if m.goal.Less(m.result.Before) {
+			continue
+		}
+		if !read {
+			read = true
+			for _, h := range a.knobs {
+				if h.counts() {
+					a.observe(ctx, h)
+				}
+			}
+		}
+		a.move(ctx, p, m)
+	}
 }
 
 // prepare judges each action of this host. What it returns is to be written;
@@ -188,6 +241,13 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 		r.Status = trimtab.Recommended
 		return false
 	}
+	if why := a.claim(ctx, h); why != "" {
+		if h.Mode == trimtab.Act {
+			return refuse(r, why)
+		}
+		// Of this plan alone: who only recommends is in nobody's way.
+		h.barred, h.contested = why, ""
+	}
 	return true
 }
 
@@ -208,7 +268,11 @@ func clamp(v trimtab.Amount, lower, upper float64) trimtab.Amount {
 // each move the baseline and what is about to be written.
 func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration) error {
 	at := position{p.Epoch, p.Sequence, p.Step}
-	until := lease{Boot: a.clock.id, Until: saturate(received, p.Lease.Duration()), Length: p.Lease}
+	length := a.config.Limits.lease(p)
+	if length < p.Lease {
+		a.logger.Warn("lease cut to what this host allows", "plan", p.ID(), "asked", p.Lease, "allowed", length)
+	}
+	until := lease{Boot: a.clock.id, Until: saturate(received, length.Duration()), Length: length}
 	batch := []hostfs.Entry{put(positionKey, at), put(leaseKey, until)}
 	entries := make([]*entry, len(moves))
 	for i, m := range moves {
@@ -234,6 +298,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 		clear(a.outcomes)
 	}
 	a.position, a.lease, a.expired = at, until, false
+	a.grant(p)
 	return nil
 }
 
@@ -253,8 +318,12 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		refuse(r, "stale: the lease ran out before the write")
 		return
 	}
+	if !same(h.now, r.Before) {
+		refuse(r, fmt.Sprintf("stale: somebody else set %v while the plan was carried out", h.now))
+		return
+	}
 	if r.Before.Less(m.goal) {
-		capacity := p.CapacityOf(h.Resource)
+		capacity := a.config.Limits.capacity(p, h.Resource)
 		if sum := a.sumWith(h, m.goal); sum > capacity+slack {
 			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource))
 			return
@@ -282,15 +351,20 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 // slack is what rounding to the knobs' quanta may add to a sum.
 const slack = 1e-3
 
-// sumWith returns the sum over the targets that may act or that trimtab has
-// written, with h at v.
+// counts reports whether the knob is one of those that share the capacity: it
+// may act, or trimtab has written it.
+func (h *held) counts() bool { return h.Mode == trimtab.Act || h.entry != nil }
+
+// sumWith returns the sum over the targets that count, with h at v.
 func (a *Actuator) sumWith(h *held, v trimtab.Amount) float64 {
 	sum := 0.0
 	for _, k := range a.knobs {
 		switch {
+		case k == h && v.Unlimited:
+			sum += k.Max
 		case k == h:
 			sum += v.Value
-		case k.Mode != trimtab.Act && k.entry == nil || k.Resource != h.Resource:
+		case !k.counts() || k.Resource != h.Resource:
 		case !k.known || k.now.Unlimited:
 			sum += k.Max
 		default:

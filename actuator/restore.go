@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -93,7 +94,9 @@ func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Kn
 	if err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
-	r := restoreAll(ctx, reopenAll(s.entries, reopen))
+	all := reopenAll(s.entries, reopen)
+	defer lockAll(ctx, s.locks, dir, all, reopen)()
+	r := restoreAll(ctx, all)
 	r.Damaged = s.unreadable
 	return r, errors.Join(r.Err(), forgetIn(dir, r))
 }
@@ -122,11 +125,42 @@ func finished(r Report) []hostfs.Entry {
 	return done
 }
 
-// undoing is one knob with its entry; err says why it could not be opened.
+// undoing is one knob with its entry; err says why it could not be opened, taken
+// which other process has taken it over, and its baseline with it.
 type undoing struct {
 	entry *entry
 	knob  Knob
 	err   error
+	taken error
+}
+
+// lockAll takes the locks of knobs that nobody should own any more, until
+// unlock.
+func lockAll(ctx context.Context, locks, dir string, all []undoing, reopen func([]byte) (Knob, error)) (unlock func()) {
+	var held []*hostfs.Lock
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	for i := range all {
+		u := &all[i]
+		if u.err != nil {
+			continue
+		}
+		lock, ours, err := lastOwner(ctx, locks, dir, u.knob, reopen)
+		switch {
+		case !ours:
+			u.taken = err
+		case err != nil:
+			u.err = err
+		case lock != nil:
+			held = append(held, lock)
+		}
+	}
+	return func() {
+		for _, l := range held {
+			l.Close()
+		}
+	}
 }
 
 func reopenAll(entries []*entry, reopen func([]byte) (Knob, error)) []undoing {
@@ -164,6 +198,8 @@ func inspect(ctx context.Context, u undoing) Restored {
 		it.Found, err = u.knob.Read(ctx)
 	}
 	switch {
+	case u.taken != nil:
+		it.Status, it.Reason = trimtab.Refused, u.taken.Error()
 	case errors.Is(err, os.ErrNotExist):
 		it.Status, it.Reason = trimtab.Refused, "gone: "+err.Error()
 	case err != nil:
@@ -211,14 +247,16 @@ func putBack(ctx context.Context, knob Knob, it *Restored) {
 
 // restoreEntries restores knobs that are not declared.
 func (a *Actuator) restoreEntries(ctx context.Context, entries []*entry) Report {
-	return restoreAll(ctx, reopenAll(entries, a.config.Reopen))
+	all := reopenAll(entries, a.config.Reopen)
+	defer lockAll(ctx, a.config.LockDir, a.config.Dir, all, a.config.Reopen)()
+	return restoreAll(ctx, all)
 }
 
 // restoreHeld restores the given declared knobs and drops their entries.
 func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
 	var all []undoing
 	for _, h := range knobs {
-		if h.entry != nil {
+		if h.entry != nil && a.claim(ctx, h) == "" && h.entry != nil {
 			all = append(all, undoing{entry: h.entry, knob: h.Knob})
 		}
 	}
@@ -238,6 +276,7 @@ func (a *Actuator) forget(r Report) {
 			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
 		if h := a.find(key{i.Target, i.Resource}); h != nil && i.Status != trimtab.Failed {
 			h.entry, h.foreign = nil, false
+			h.disown()
 		}
 	}
 	if err := a.journal.Append(finished(r)...); err != nil {

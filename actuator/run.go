@@ -57,6 +57,7 @@ func (a *Actuator) onPlan(ctx context.Context, b bus.Bus, d bus.Delivery) error 
 	if !ok {
 		return nil
 	}
+	a.awaitWish(ctx, p)
 	return b.Publish(ctx, a.Handle(ctx, p))
 }
 

@@ -16,6 +16,7 @@ const (
 	pausedKey     = "paused"
 	knobPrefix    = "knob/"
 	releasePrefix = "released/"
+	locksKey      = "locks"
 )
 
 // position is the highest plan that was accepted. It is durable before the
@@ -110,7 +111,9 @@ type stored struct {
 	lease    lease
 	paused   time.Time
 	released map[string]bool
-	entries  []*entry
+	// locks is the directory of the knobs' locks.
+	locks   string
+	entries []*entry
 	// unreadable counts records that are whole and make no sense.
 	unreadable int
 }
@@ -135,6 +138,8 @@ func (s *stored) read(k string, value []byte) error {
 		return json.Unmarshal(value, &s.lease)
 	case k == pausedKey:
 		return json.Unmarshal(value, &s.paused)
+	case k == locksKey:
+		return json.Unmarshal(value, &s.locks)
 	case len(k) > len(releasePrefix) && k[:len(releasePrefix)] == releasePrefix:
 		s.released[k[len(releasePrefix):]] = true
 		return nil

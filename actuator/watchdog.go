@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"os/exec"
+	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -17,59 +15,82 @@ import (
 )
 
 // Watchdog runs in a child process of the actuator and restores for it when it
-// was killed. parent is the read end of a pipe of which the actuator holds the
-// other: it ends when the actuator does, however it dies. Then Watchdog waits
-// for the lease in the journal, and unless another actuator took the
+// was killed. parent is the read end of a pipe of which the actuator alone has
+// the other: it ends when the actuator does, however it dies. Then Watchdog
+// waits for the lease in the journal, and unless another actuator took the
 // directory over, restores the baselines and returns what it did.
+//
+// There are two of them, and each starts the other again, as the actuator does
+// (see pack): killing the actuator and a watchdog, in whatever order, leaves
+// one that restores.
 //
 // It also restores for an actuator that is there and does nothing: stopped, or
 // stuck in a disk that does not answer, with a lease that ran out.
 func Watchdog(ctx context.Context, dir string, parent io.Reader, reopen func(undo []byte) (Knob, error)) (Report, error) {
+	r, err := watchAndRestore(ctx, dir, parent, reopen)
+	if err != nil {
+		return r, fmt.Errorf("watchdog: %w", err)
+	}
+	return r, nil
+}
+
+func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen func(undo []byte) (Knob, error)) (Report, error) {
 	id, err := hostfs.BootID()
 	if err != nil {
-		return Report{}, fmt.Errorf("watchdog: %w", err)
+		return Report{}, err
 	}
-	if err := watch(ctx, dir, parent, func() { relieve(ctx, dir, id, reopen) }); err != nil {
-		return Report{}, fmt.Errorf("watchdog: %w", err)
+	ended := make(chan struct{})
+	var at time.Duration // when it ended, before ended is closed
+	// The pipe of a process that dies may end before its locks do.
+	successor := func() bool {
+		return hostfs.BootTime()-at > dying && hostfs.Taken(ctx, presencePath(dir))
+	}
+	if p := inheritedPack(parent); p != nil {
+		go p.guardPartner(ended, func() bool {
+			held, left, err := leaseLeft(dir, id)
+			return err == nil && held && left > 0 && !successor()
+		})
+	}
+	err = watch(ctx, dir, parent, func() { relieve(ctx, dir, id, reopen) })
+	at = hostfs.BootTime()
+	close(ended)
+	if err != nil {
+		return Report{}, err
 	}
 	for {
-		left, err := leaseLeft(dir, id)
-		if err != nil {
-			return Report{}, fmt.Errorf("watchdog: %w", err)
-		}
-		if left == 0 {
-			break
+		held, left, err := leaseLeft(dir, id)
+		switch {
+		case err != nil:
+			return Report{}, err
+		case !held:
+			return Report{}, nil // it was stopped, or another restored
+		case successor():
+			return Report{}, nil // another actuator has it, and watchdogs of its own
+		case left == 0:
+			lock, err := hostfs.TakeLock(ctx, dir, 0)
+			if err == nil {
+				defer lock.Close()
+				return restoreLocked(ctx, dir, reopen)
+			}
+			if !errors.Is(err, trimtab.ErrRefused) {
+				return Report{}, err
+			}
+			left = 20 * time.Millisecond // the other one restores, or an actuator starts
 		}
 		// In short steps: an actuator that came back renews the lease.
 		select {
 		case <-ctx.Done():
-			return Report{}, fmt.Errorf("watchdog: %w", ctx.Err())
+			return Report{}, ctx.Err()
 		case <-time.After(min(left, 200*time.Millisecond)):
 		}
-		if busy(ctx, dir) {
-			return Report{}, nil
-		}
 	}
-	lock, err := hostfs.TakeLock(ctx, dir, 0)
-	if errors.Is(err, trimtab.ErrRefused) {
-		return Report{}, nil // another actuator has it, and a watchdog of its own
-	}
-	if err != nil {
-		return Report{}, fmt.Errorf("watchdog: %w", err)
-	}
-	defer lock.Close()
-	return restoreLocked(ctx, dir, reopen)
 }
 
-// busy reports whether an actuator holds the directory.
-func busy(ctx context.Context, dir string) bool {
-	lock, err := hostfs.TakeLock(ctx, dir, 0)
-	if err != nil {
-		return errors.Is(err, trimtab.ErrRefused)
-	}
-	lock.Close()
-	return false
-}
+// dying is how long a process that dies may take to let go of everything.
+const dying = 500 * time.Millisecond
+
+// presencePath is the lock file that only actuators take.
+func presencePath(dir string) string { return filepath.Join(dir, "actuator") }
 
 // watch returns when parent ends, and calls look every second until then.
 // What is read means nothing.
@@ -120,108 +141,11 @@ func readDir(dir string) (stored, error) {
 	return s, nil
 }
 
-// leaseLeft reads from the journal how long the allocation holds; 0 when
-// nothing is held.
-func leaseLeft(dir, boot string) (time.Duration, error) {
+// leaseLeft reads from the journal whether anything is held, and for how long.
+func leaseLeft(dir, boot string) (held bool, left time.Duration, err error) {
 	s, err := readDir(dir)
 	if err != nil {
-		return 0, err
+		return false, 0, err
 	}
-	if len(s.entries) == 0 {
-		return 0, nil
-	}
-	return s.lease.left(boot, hostfs.BootTime()), nil
-}
-
-// guarded is the watchdog that is kept running while an actuator is open.
-type guarded struct {
-	stop chan struct{}
-	done chan struct{}
-}
-
-// dog is one watchdog process.
-type dog struct {
-	pipe  io.Closer
-	ended chan error
-}
-
-// guard starts a watchdog, before it returns, and starts another whenever it
-// ends, until release.
-func (a *Actuator) guard() *guarded {
-	g := &guarded{stop: make(chan struct{}), done: make(chan struct{})}
-	if len(a.config.Watchdog) == 0 {
-		close(g.done)
-		return g
-	}
-	d, err := a.startWatchdog()
-	go func() {
-		defer close(g.done)
-		for pause := watchdogPause; ; pause = min(2*pause, 25*watchdogPause) {
-			started := a.clock.boot()
-			if err == nil {
-				err = a.attend(d, g.stop)
-			}
-			if a.clock.boot()-started > time.Minute {
-				pause = watchdogPause
-			}
-			select {
-			case <-g.stop:
-				return
-			case <-time.After(pause):
-			}
-			a.logger.Warn("the watchdog ended and is started again", "err", err)
-			d, err = a.startWatchdog()
-		}
-	}()
-	return g
-}
-
-// watchdogPause is the first pause before a watchdog is started again; it
-// doubles, so that one that cannot start does not fill the log.
-const watchdogPause = 200 * time.Millisecond
-
-// release closes the pipe. A watchdog that finds nothing to restore then ends
-// at once; one that must wait for the lease is left to it.
-func (g *guarded) release() {
-	close(g.stop)
-	<-g.done
-}
-
-// startWatchdog starts one watchdog process.
-func (a *Actuator) startWatchdog() (*dog, error) {
-	cmd := exec.Command(a.config.Watchdog[0], a.config.Watchdog[1:]...)
-	// A session of its own: Ctrl-C on the terminal is for the actuator. Not a
-	// pipe for its errors: writing to one whose reader died would kill it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start watchdog: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start watchdog: %w", err)
-	}
-	a.metrics.Counter("trimtab_actuator_watchdog_starts_total").Inc()
-	d := &dog{pipe: pipe, ended: make(chan error, 1)}
-	go func() { d.ended <- cmd.Wait() }()
-	return d, nil
-}
-
-// attend waits until the watchdog ends or stop is closed.
-func (a *Actuator) attend(d *dog, stop <-chan struct{}) error {
-	select {
-	case err := <-d.ended:
-		return err
-	case <-stop:
-	}
-	d.pipe.Close()
-	if a.config.KeepOnStop {
-		return nil
-	}
-	select {
-	case err := <-d.ended:
-		return err
-	case <-time.After(lockWait):
-		return nil // it found something to wait for, and does
-	}
+	return len(s.entries) > 0, s.lease.left(boot, hostfs.BootTime()), nil
 }

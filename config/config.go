@@ -29,7 +29,7 @@ type Config struct {
 	Guard Guard `yaml:"guard"`
 	// How spans and samples are turned into curves.
 	Analyzer Analyzer `yaml:"analyzer"`
-	// Where knobs are.
+	// Where knobs are, and what this host allows plans to do.
 	Actuator Actuator `yaml:"actuator"`
 	// What survives a restart.
 	Storage Storage `yaml:"storage"`
@@ -157,10 +157,27 @@ type Analyzer struct {
 	Confidence float64 `yaml:"confidence"`
 }
 
-// Actuator says where knobs are.
+// Actuator says where knobs are, and what no plan gets past on this host,
+// whoever made it.
 type Actuator struct {
 	// Mount point that cgroup paths are relative to. Left out: found in /proc/self/mountinfo.
 	CgroupRoot string `yaml:"cgroup_root"`
+	// Whether a plan may act on workloads in mode recommend when a person asked for it with `trimtab apply`. The actuator must have received that command itself.
+	Apply bool `yaml:"apply"`
+	// Longest time that a plan's allocation may hold on this host without renewal, at least lease; a longer lease is cut to it. Left out: lease and 10s.
+	MaxLease time.Duration `yaml:"max_lease"`
+	// How far ahead of this host's clock a plan may be dated, 1s to 1h.
+	ClockSkew time.Duration `yaml:"clock_skew"`
+	// Largest part of what a workload had within fall_window that plans may take away, however many there are, (0, 1]. It holds beside guard.max_fall, and is not in force when guard.off is set.
+	MaxFall float64 `yaml:"max_fall"`
+	// Time that max_fall looks back, 100ms to 1h.
+	FallWindow time.Duration `yaml:"fall_window"`
+	// Largest share of this host's workloads that plans may lower within lowered_window, rounded to whole workloads, at least one, (0, 1]. It is not in force when guard.off is set.
+	MaxLowered float64 `yaml:"max_lowered"`
+	// Time that max_lowered looks back, 100ms to 1h.
+	LoweredWindow time.Duration `yaml:"lowered_window"`
+	// Directory of the locks by which one process at a time turns a knob; all that turn knobs on this host must have the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
+	LockDir string `yaml:"lock_dir"`
 }
 
 // Storage is what survives a restart.

@@ -37,6 +37,10 @@ func zero() *Config {
 			Partitions: 1, TraceTimeout: 5 * time.Second, MaxSpans: 400_000,
 			MaxTraceSpans: 10_000, MaxDiscovered: 200, Confidence: 0.9,
 		},
+		Actuator: Actuator{
+			Apply: true, ClockSkew: 30 * time.Second, MaxFall: 0.5, FallWindow: 5 * time.Second,
+			MaxLowered: 0.5, LoweredWindow: 2 * time.Second,
+		},
 		Storage:    Storage{Path: "trimtab-data", Limit: 1 << 30},
 		Web:        Web{ListenAddress: "127.0.0.1:9600"},
 		OTLP:       OTLP{GRPC: "127.0.0.1:4317", HTTP: "127.0.0.1:4318", MaxBody: 8 << 20},
@@ -48,7 +52,8 @@ func zero() *Config {
 
 // fill sets what was left out and follows from other settings.
 func (c *Config) fill() {
-	setDuration(&c.Lease, max(3*c.Round, time.Minute))
+	setDuration(&c.Lease, defaultLease(c.Round))
+	setDuration(&c.Actuator.MaxLease, c.Lease+10*time.Second)
 	setDuration(&c.Analyzer.ReportInterval, min(10*time.Second, max(c.Round/5, time.Second), c.Round))
 	setDuration(&c.Prometheus.Interval, max(c.Analyzer.ReportInterval, min(5*time.Second, c.Round)))
 	setDuration(&c.Prometheus.Timeout, min(10*time.Second, c.Prometheus.Interval))
@@ -99,6 +104,9 @@ func (w *Workload) fill(p *Pool) {
 	}
 	w.Knob.fillFurther(p)
 }
+
+// defaultLease outlasts two rounds that are lost.
+func defaultLease(round time.Duration) time.Duration { return max(3*round, time.Minute) }
 
 func setDuration(d *time.Duration, v time.Duration) {
 	if *d == 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -155,10 +154,7 @@ func (v *validator) storage() {
 	if s.Limit < 16<<20 {
 		v.fail("storage.limit", fmt.Sprintf("limit is %v, want at least 16MiB", s.Limit), "the bus needs room for plans and estimates: 1GiB is the default")
 	}
-	root := v.config.Actuator.CgroupRoot
-	if root != "" && !filepath.IsAbs(root) {
-		v.fail("actuator.cgroup_root", fmt.Sprintf("cgroup_root %q is not absolute", clip(root)), "write /sys/fs/cgroup, or remove the key")
-	}
+	v.actuator()
 }
 
 func (v *validator) nats() {

@@ -42,10 +42,6 @@ const (
 // bucketLeaders holds one lockRecord per pool.
 const bucketLeaders = "leaders"
 
-// maxEpoch is more than any pool can come to by itself: a holding with a
-// higher one is a lie, and would leave no number for the next leader.
-const maxEpoch = 1 << 62
-
 // lockRecord is the value of a pool's key.
 type lockRecord struct {
 	// Holder is empty after it gave the lock up.
@@ -181,7 +177,9 @@ func (l *lock) saw(v trimtab.Value) {
 	case *trimtab.Plan:
 		epoch = v.Epoch
 	}
-	for epoch < maxEpoch {
+	// One that no pool can have come to is a lie: actuators would refuse the
+	// epoch after it.
+	for trimtab.PlausibleEpoch(epoch, time.Now()) {
 		old := l.seen.Load()
 		if epoch <= old || l.seen.CompareAndSwap(old, epoch) {
 			return
@@ -268,7 +266,7 @@ func (l *lock) take(ctx context.Context) error {
 		revision = 0
 	case err != nil:
 		return err
-	case json.Unmarshal(raw, &r) != nil || r.Epoch > maxEpoch || !(r.Term >= 0 && r.Term < 3600):
+	case json.Unmarshal(raw, &r) != nil || !trimtab.PlausibleEpoch(r.Epoch, time.Now()) || !(r.Term >= 0 && r.Term < 3600):
 		// Nobody can hold a lock that cannot be read; its term is ours.
 		r = lockRecord{Holder: "unreadable", Term: l.Term.Seconds()}
 	}

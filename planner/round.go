@@ -240,7 +240,9 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 }
 
 // knob finds the one knob of a resource of a workload, or says why there is
-// none to turn.
+// none to turn. A host that declares the knob and cannot turn it, such as a
+// standby without the cgroup, or that is silent for a lease, does not stand in
+// the way of one that can.
 func (r *decision) knob(w *workload, resource int) (*entry, string) {
 	var found *entry
 	held := "no actuator has its knob" + r.about(resource)
@@ -249,10 +251,10 @@ func (r *decision) knob(w *workload, resource int) (*entry, string) {
 		case e.gone && found == nil:
 			held = fmt.Sprintf("host %s no longer has its knob%s", e.host, r.about(resource))
 		case e.gone:
-		case found != nil:
-			return nil, fmt.Sprintf("hosts %s and %s both have its knob%s", found.host, e.host, r.about(resource))
-		default:
+		case found == nil || r.unfit(e) < r.unfit(found):
 			found = e
+		case r.unfit(e) == r.unfit(found) && e.held.Problem == "":
+			return nil, fmt.Sprintf("hosts %s and %s both have its knob%s", found.host, e.host, r.about(resource))
 		}
 	}
 	switch {
@@ -264,6 +266,18 @@ func (r *decision) knob(w *workload, resource int) (*entry, string) {
 		return found, fmt.Sprintf("host %s was not heard of for %v", found.host, r.now.Sub(r.planner.ledger.host(found.host).heard).Round(time.Second))
 	}
 	return found, ""
+}
+
+// unfit ranks the knobs that several hosts have of one workload: 0 can be turned,
+// 1 was not heard of for a lease, 2 has a problem.
+func (r *decision) unfit(e *entry) int {
+	switch {
+	case e.held.Problem != "":
+		return 2
+	case r.now.Sub(r.planner.ledger.host(e.host).heard) > r.planner.cfg.Lease:
+		return 1
+	}
+	return 0
 }
 
 // doubt returns why the estimate of a workload proves nothing, or "".

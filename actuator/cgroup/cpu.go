@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/trimtab/trimtab"
@@ -47,7 +48,7 @@ type CPU struct {
 	period int64
 }
 
-var _ actuator.Knob = (*CPU)(nil)
+var _ actuator.Placed = (*CPU)(nil)
 
 // Open opens the root. Whether the group is there, and whose it is, is for
 // Probe to say: it may come and go.
@@ -112,6 +113,22 @@ func (k *CPU) Undo() []byte {
 // String names version and path.
 func (k *CPU) String() string {
 	return fmt.Sprintf("cgroup v%d %s", k.root.CgroupVersion(k.config.Path), k.config.Path)
+}
+
+// Place returns the group's directory.
+func (k *CPU) Place() (string, error) { return place(&k.config) }
+
+// place is the group's directory without links: the hierarchies of version 1
+// have more than one name.
+func place(c *Config) (string, error) {
+	dir, err := filepath.EvalSymlinks(filepath.Join(c.Root, c.Path))
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find cgroup %s: %w", c.Path, err)
+	}
+	return dir, nil
 }
 
 // Resource returns "cpu".

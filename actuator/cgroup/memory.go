@@ -37,7 +37,13 @@ type Memory struct {
 	root   *hostfs.Root
 }
 
-var _ actuator.Floored = (*Memory)(nil)
+var (
+	_ actuator.Floored = (*Memory)(nil)
+	_ actuator.Placed  = (*Memory)(nil)
+)
+
+// Place returns the group's directory.
+func (k *Memory) Place() (string, error) { return place(&k.config) }
 
 // OpenMemory opens the root as Open does. Parents are not raised: one that
 // gives less is an error of Write.

@@ -46,7 +46,19 @@ type Workers struct {
 	config Config
 }
 
-var _ actuator.Knob = (*Workers)(nil)
+var _ actuator.Placed = (*Workers)(nil)
+
+// Place returns the supervisor's directory, without links.
+func (w *Workers) Place() (string, error) {
+	dir, err := filepath.EvalSymlinks(filepath.Join(w.config.Root, w.config.Dir))
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", w, err)
+	}
+	return dir, nil
+}
 
 // Open checks the path. Whether the directory and a supervisor are there is for
 // Probe to say: they may come and go.

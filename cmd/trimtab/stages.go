@@ -221,7 +221,10 @@ func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	c := actuator.Config{
 		Host: host, Pool: cfg.Pool.Name, Dir: journalDir(cfg.Storage.Path), Targets: targets, Reopen: reopen,
-		Limits: limitsOf(cfg), Watchdog: watchdog, Metrics: s.metrics, Logger: s.logger,
+		Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog, Metrics: s.metrics, Logger: s.logger,
+	}
+	if c.LockDir == "" {
+		c.LockDir = actuator.DefaultLockDir()
 	}
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set("actuator", "starting")

@@ -340,12 +340,17 @@ func orNone[T ~int64 | ~float64](v T) T {
 	return v
 }
 
-// limitsOf repeats the planner's guard in the actuator, which trusts nobody.
+// limitsOf returns the host's own limits: the actuator trusts no plan with them.
 func limitsOf(cfg *config.Config) actuator.Limits {
-	if cfg.Guard.Off {
-		return actuator.Limits{}
+	own := &cfg.Actuator
+	l := actuator.Limits{Capacity: map[string]float64{}, MaxLease: own.MaxLease, Skew: own.ClockSkew}
+	for _, s := range cfg.Pool.Shares() {
+		l.Capacity[s.Name] = s.Capacity
 	}
-	return actuator.Limits{Fall: cfg.Guard.MaxFall, Share: cfg.Guard.MaxLowered}
+	if !cfg.Guard.Off {
+		l.Fall, l.FallWindow, l.Share, l.ShareWindow = own.MaxFall, own.FallWindow, own.MaxLowered, own.LoweredWindow
+	}
+	return l
 }
 
 // targetsOf opens the knobs of all workloads.

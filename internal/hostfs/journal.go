@@ -116,6 +116,22 @@ func ReadJournal(dir string) (state map[string][]byte, damaged int, err error) {
 	return state, damaged + j.damaged, nil
 }
 
+// JournalReadable returns why a journal that is there can be read by neither of
+// its copies, as one of another user; nil when there is none.
+func JournalReadable(dir string) error {
+	var errs [2]error
+	for i := range errs {
+		f, err := os.Open(copyPath(dir, i))
+		if err == nil {
+			f.Close()
+		}
+		if errs[i] = err; err == nil || errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+	}
+	return errors.Join(errs[:]...)
+}
+
 func copyPath(dir string, i int) string {
 	return filepath.Join(dir, fmt.Sprintf("journal.%d", i))
 }

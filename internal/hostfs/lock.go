@@ -1,6 +1,7 @@
 package hostfs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,20 +13,43 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Lock is an exclusive hold on a directory, until Close or the end of the
-// process, however it ends. Children do not inherit it.
+// Lock is a hold on a file, until Close or the end of the process, however it
+// ends. Children do not inherit it.
 type Lock struct{ file *os.File }
 
 // TakeLock takes the lock file in dir, waiting at most the given time for
 // another holder to let go; then the error is trimtab.ErrRefused.
 func TakeLock(ctx context.Context, dir string, wait time.Duration) (*Lock, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	return TakeFile(ctx, filepath.Join(dir, "lock"), wait)
+}
+
+// TakeFile takes a lock file, which is made when it is absent, as TakeLock does.
+func TakeFile(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
+	return take(ctx, path, wait, syscall.LOCK_EX)
+}
+
+// Taken reports whether somebody has the lock file. Those who ask do not get in
+// each other's way.
+func Taken(ctx context.Context, path string) bool {
+	l, err := take(ctx, path, 0, syscall.LOCK_SH)
+	if err != nil {
+		return errors.Is(err, trimtab.ErrRefused)
+	}
+	l.Close()
+	return false
+}
+
+func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock, error) {
+	// No link: in a directory for temporary files it may be another user's, and
+	// lead to a file of ours.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
+	dir := filepath.Dir(path)
 	deadline := BootTime() + wait
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil {
 			return &Lock{file: f}, nil
 		}
@@ -44,6 +68,34 @@ func TakeLock(ctx context.Context, dir string, wait time.Duration) (*Lock, error
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// There reports whether the file is still the one at its path: one that was
+// removed excludes nobody.
+func (l *Lock) There() bool {
+	own, err := l.file.Stat()
+	if err != nil {
+		return false
+	}
+	at, err := os.Stat(l.file.Name())
+	return err == nil && os.SameFile(own, at)
+}
+
+// SetContent replaces what the lock file says, for others to read, filled up
+// with blanks to what it replaces: one write, so that dying in it leaves the one
+// or the other.
+func (l *Lock) SetContent(b []byte) error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return fmt.Errorf("mark lock: %w", err)
+	}
+	if more := int(info.Size()) - len(b); more > 0 {
+		b = append(bytes.Clone(b), bytes.Repeat([]byte(" "), more)...)
+	}
+	if _, err := l.file.WriteAt(b, 0); err != nil {
+		return fmt.Errorf("mark lock: %w", err)
+	}
+	return nil
 }
 
 // Close lets go.

@@ -1,0 +1,248 @@
+//go:build integration
+
+package cgroup_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// TestMain also is the actuator and the watchdogs that are killed.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "watchdog" {
+		if _, err := actuator.Watchdog(context.Background(), os.Args[2], os.Stdin, reopen); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if v := os.Getenv("TEST_VICTIM"); v != "" {
+		fmt.Fprintln(os.Stderr, act(v))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// prey is what an actuator that will be killed is told.
+type prey struct {
+	Dir, Root string
+	Groups    []string
+	Lease     float64
+}
+
+// act carries out one plan, prints the time of the boot clock at which its lease
+// ends, and waits to be killed.
+func act(text string) error {
+	var v prey
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return err
+	}
+	c := actuator.Config{Host: "h", Pool: "p", Dir: v.Dir, LockDir: v.Dir + "-locks", Reopen: reopen, JournalSize: 64 << 10, Watchdog: []string{os.Args[0], "watchdog", v.Dir}}
+	p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 100, Lease: trimtab.Seconds(v.Lease)}
+	for i, group := range v.Groups {
+		knob, err := cgroup.Open(cgroup.Config{Root: v.Root, Path: group})
+		if err != nil {
+			return err
+		}
+		name := "w" + strconv.Itoa(i)
+		c.Targets = append(c.Targets, actuator.Target{Name: name, Resource: "cpu", Knob: knob, Min: 0.1, Max: 8, Mode: trimtab.Act})
+		before, err := knob.Read(context.Background())
+		if err != nil {
+			return err
+		}
+		p.Actions = append(p.Actions, trimtab.Action{Target: name, Host: "h", Resource: "cpu", Expect: before, Set: trimtab.Units(1.5), Mode: trimtab.Act})
+	}
+	a, err := actuator.Open(context.Background(), c)
+	if err != nil {
+		return err
+	}
+	p.Time = time.Now()
+	o := a.Handle(context.Background(), p)
+	for _, r := range o.Results {
+		if r.Status != trimtab.Written {
+			return fmt.Errorf("%+v", r)
+		}
+	}
+	if o.Refused != "" || len(o.Results) != len(v.Groups) {
+		return fmt.Errorf("%+v", o)
+	}
+	fmt.Println(int64(hostfs.BootTime() + p.Lease.Duration()))
+	select {}
+}
+
+// pidsOf lists the processes that have dir among their arguments.
+func pidsOf(dir string) (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && strings.Contains(string(b), dir) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// hunt runs one actuator on real groups, kills it and its watchdogs as order
+// says, and returns how long after the end of the lease the baselines were back.
+func hunt(t *testing.T, root string, lease time.Duration, order func(actuator int, dogs []int)) time.Duration {
+	v := prey{Dir: filepath.Join(t.TempDir(), "journal"), Root: root, Lease: lease.Seconds()}
+	baselines := []trimtab.Amount{trimtab.Units(0.5), trimtab.Unlimited()}
+	var knobs []*cgroup.CPU
+	for _, b := range baselines {
+		k := openKnob(t, cgroup.Config{Root: root, Path: makeGroup(t, root).Path()})
+		if err := k.Write(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		v.Groups, knobs = append(v.Groups, strings.Fields(k.String())[2]), append(knobs, k)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), "TEST_VICTIM="+string(text)), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := hostfs.BootTime() + 10*time.Second; len(pidsOf(v.Dir)) < 2 && hostfs.BootTime() < deadline; {
+		pause(time.Millisecond)
+	}
+	order(cmd.Process.Pid, pidsOf(v.Dir))
+	back := func() bool {
+		for i, k := range knobs {
+			if now, err := k.Read(t.Context()); err != nil || !now.Equal(baselines[i], 1e-6) {
+				return false
+			}
+		}
+		return true
+	}
+	for !back() {
+		if hostfs.BootTime() > time.Duration(end)+20*time.Second {
+			t.Errorf("the baselines did not come back")
+			return 20 * time.Second
+		}
+		pause(2 * time.Millisecond)
+	}
+	late := hostfs.BootTime() - time.Duration(end)
+	cmd.Process.Kill()
+	cmd.Wait()
+	for deadline := hostfs.BootTime() + 20*time.Second; len(pidsOf(v.Dir)) > 0; pause(5 * time.Millisecond) {
+		if hostfs.BootTime() > deadline {
+			t.Errorf("processes %v are left", pidsOf(v.Dir))
+			return late
+		}
+	}
+	return late
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
+
+// TEST_KILLS is how often each order is tried, 200 for the promise R15:
+//
+//	TEST_KILLS=200 go test -tags integration -timeout 30m -run KilledInAnyOrder -v ./actuator/cgroup
+func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
+	root := v1Root(t)
+	n := 10
+	if v, err := strconv.Atoi(os.Getenv("TEST_KILLS")); err == nil {
+		n = v
+	}
+	seed := rand.Uint64()
+	if v, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
+		seed = v
+	}
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	gap := func(least int) time.Duration { return time.Duration(least+random.IntN(500-least)) * time.Millisecond }
+	const lease = 2 * time.Second
+	for _, o := range []struct {
+		name string
+		make func() func(actuator int, dogs []int)
+	}{
+		{"actuator, 0 to 500 ms, a watchdog", func() func(int, []int) {
+			d, which := gap(0), random.IntN(2)
+			return func(a int, dogs []int) { kill(a); pause(d); kill(dogs[which]) }
+		}},
+		{"a watchdog, 0 to 500 ms, actuator", func() func(int, []int) {
+			d, which := gap(0), random.IntN(2)
+			return func(a int, dogs []int) { kill(dogs[which]); pause(d); kill(a) }
+		}},
+		{"both watchdogs at once, 50 to 500 ms, actuator", func() func(int, []int) {
+			d := gap(50)
+			return func(a int, dogs []int) { kill(dogs[0]); kill(dogs[1]); pause(d); kill(a) }
+		}},
+		{"all three in any order, 250 to 500 ms between", func() func(int, []int) {
+			first, second, order := gap(250), gap(250), random.Perm(3)
+			return func(a int, dogs []int) {
+				pids := append([]int{a}, dogs...)
+				kill(pids[order[0]])
+				pause(first)
+				kill(pids[order[1]])
+				pause(second)
+				kill(pids[order[2]])
+			}
+		}},
+	} {
+		var mu sync.Mutex
+		var late []time.Duration
+		t.Run(o.name, func(t *testing.T) {
+			for i := range n {
+				order := o.make()
+				t.Run(strconv.Itoa(i), func(t *testing.T) {
+					t.Parallel()
+					d := hunt(t, root, lease, order)
+					mu.Lock()
+					late = append(late, d)
+					mu.Unlock()
+				})
+			}
+		})
+		if len(late) == 0 {
+			continue // not asked for
+		}
+		slices.Sort(late)
+		over := 0
+		for _, d := range late {
+			if d > time.Second {
+				over++
+			}
+		}
+		t.Logf("%-48s %4d kills: baselines back after the end of the lease: median %v, worst %v; later than 1 s: %d",
+			o.name, len(late), late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond), over)
+		if over > 0 || len(late) < n {
+			t.Errorf("%s: %d of %d were late or lost", o.name, over+n-len(late), n)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package actuator
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// pack is the two watchdogs of one actuator, as each of the three processes
+// sees it. A watchdog that dies is started again by the actuator, and by the
+// other watchdog when the actuator is dead or slow:
+//
+//	          starts            starts
+//	watchdog 0 ◄──── actuator ────► watchdog 1
+//	    ▲                               │
+//	    └────────── start each other ───┘
+//
+// Each watchdog holds the lock of its slot from before it is started until it
+// dies, so that its death is seen at once, by who is nobody's child too, and so
+// that no slot is ever filled twice. What cannot be survived is the death of
+// all three within the time that a process needs to start: then only the
+// service manager is left (ExecStopPost=trimtab restore).
+type pack struct {
+	command []string
+	// slot is which watchdog this process is; -1: the actuator.
+	slot int
+	// parent is the read end of the pipe that ends with the actuator.
+	parent *os.File
+	// slots are two files in memory that these three processes share, and nobody
+	// else: each is locked by the watchdog of that slot.
+	slots [2]*os.File
+}
+
+// slotVariable tells a process which watchdog it is.
+const slotVariable = "TRIMTAB_WATCHDOG"
+
+// The descriptors that a watchdog starts with, beside its parent's pipe as its
+// standard input: the slots, and its hold on its own.
+const (
+	firstSlotFD = 3
+	ownLockFD   = 5
+)
+
+// newPack makes the pack of an actuator, and the end of the pipe that it keeps.
+func newPack(command []string) (p *pack, pipe *os.File, err error) {
+	p = &pack{command: command, slot: -1}
+	for i := range p.slots {
+		if p.slots[i], err = hostfs.MemoryFile("trimtab-watchdog-" + strconv.Itoa(i)); err != nil {
+			p.close()
+			return nil, nil, fmt.Errorf("make slot of watchdog: %w", err)
+		}
+	}
+	if p.parent, pipe, err = os.Pipe(); err != nil {
+		p.close()
+		return nil, nil, fmt.Errorf("make pipe to watchdog: %w", err)
+	}
+	return p, pipe, nil
+}
+
+// inheritedPack is the pack of a process that was started as a watchdog; nil
+// when it was started by hand.
+func inheritedPack(parent io.Reader) *pack {
+	slot, err := strconv.Atoi(os.Getenv(slotVariable))
+	pipe, ok := parent.(*os.File)
+	if err != nil || slot < 0 || slot > 1 || !ok {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	p := &pack{command: append([]string{self}, os.Args[1:]...), slot: slot, parent: pipe}
+	for i := range p.slots {
+		syscall.CloseOnExec(firstSlotFD + i)
+		p.slots[i] = os.NewFile(uintptr(firstSlotFD+i), "slot")
+	}
+	// Held until this process dies.
+	syscall.CloseOnExec(ownLockFD)
+	return p
+}
+
+// take takes a slot, by a description of the open file that is this taker's
+// own. Unless it waits, a slot that is taken is trimtab.ErrRefused.
+func (p *pack) take(slot int, wait bool) (*os.File, error) {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.slots[slot].Fd()), os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("take slot of watchdog: %w", err)
+	}
+	how := syscall.LOCK_EX
+	if !wait {
+		how |= syscall.LOCK_NB
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), how)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("take slot %d of watchdog: %w", slot, trimtab.ErrRefused)
+	}
+	return nil, fmt.Errorf("take slot %d of watchdog: %w", slot, err)
+}
+
+// start starts the watchdog of a slot and hands the lock over to it.
+func (p *pack) start(slot int, lock *os.File) (ended chan error, err error) {
+	defer lock.Close()
+	cmd := exec.Command(p.command[0], p.command[1:]...)
+	// A session of its own: Ctrl-C on the terminal is for the actuator. Not a
+	// pipe for its errors: writing to one whose reader died would kill it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Env = append(os.Environ(), slotVariable+"="+strconv.Itoa(slot))
+	cmd.Stdin, cmd.Stderr = p.parent, os.Stderr
+	cmd.ExtraFiles = []*os.File{p.slots[0], p.slots[1], lock}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start watchdog: %w", err)
+	}
+	ended = make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return ended, nil
+}
+
+func (p *pack) close() {
+	for _, f := range append(p.slots[:], p.parent) {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// actuatorFirst is how long the actuator has to start a watchdog again before
+// the other watchdog does.
+const actuatorFirst = 100 * time.Millisecond
+
+// guardPartner starts the other watchdog again whenever it dies: as long as the
+// actuator lives, and after that as long as there is something to wait for.
+func (p *pack) guardPartner(ended <-chan struct{}, waits func() bool) {
+	over := func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
+	var pause backoff
+	for {
+		lock, err := p.take(1-p.slot, true)
+		if err == nil && !over() {
+			lock.Close()
+			select {
+			case <-ended:
+			case <-time.After(actuatorFirst):
+			}
+			lock, err = p.take(1-p.slot, false)
+		}
+		switch {
+		case errors.Is(err, trimtab.ErrRefused):
+			continue // it was started
+		case err != nil:
+			return // no /proc, no memory: the actuator does without this one
+		case over() && !waits():
+			lock.Close()
+			return
+		}
+		time.Sleep(pause.next())
+		_, _ = p.start(1-p.slot, lock)
+	}
+}
+
+// backoff is how long to wait before a watchdog is started again: not at all
+// the first time, then longer and longer, so that one that cannot start does
+// not fill the log, and not at all again after one that lived for a while.
+type backoff struct {
+	last  time.Time
+	pause time.Duration
+}
+
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+func (b *backoff) next() time.Duration {
+	now := time.Now()
+	switch {
+	case now.Sub(b.last) > 2*b.pause+time.Second:
+		b.pause = 0
+	case b.pause == 0:
+		b.pause = firstPause
+	default:
+		b.pause = min(2*b.pause, longestPause)
+	}
+	b.last = now
+	return b.pause
+}
+
+// guarded is the pack that is kept running while an actuator is open.
+type guarded struct {
+	pack *pack
+	pipe *os.File
+	stop chan struct{}
+	done chan struct{}
+}
+
+// guard starts both watchdogs, before it returns, and each again whenever it
+// ends, until release.
+func (a *Actuator) guard() *guarded {
+	g := &guarded{stop: make(chan struct{}), done: make(chan struct{}, 2)}
+	if len(a.config.Watchdog) == 0 {
+		return g
+	}
+	var err error
+	if g.pack, g.pipe, err = newPack(a.config.Watchdog); err != nil {
+		a.logger.Error("there is no watchdog", "err", err)
+		g.pack = nil
+		return g
+	}
+	for slot := range g.pack.slots {
+		ended, err := a.startWatchdog(g.pack, slot)
+		go func() {
+			a.attend(g, slot, ended, err)
+			g.done <- struct{}{}
+		}()
+	}
+	return g
+}
+
+// startWatchdog fills a slot. The error is trimtab.ErrRefused when the other
+// watchdog has done so.
+func (a *Actuator) startWatchdog(p *pack, slot int) (ended chan error, err error) {
+	lock, err := p.take(slot, false)
+	if err != nil {
+		return nil, err
+	}
+	a.metrics.Counter("trimtab_actuator_watchdog_starts_total").Inc()
+	return p.start(slot, lock)
+}
+
+// lookAgain is how often the actuator looks after a watchdog that is not its own
+// child.
+const lookAgain = 50 * time.Millisecond
+
+// attend starts the watchdog of a slot again whenever it ends, until stop.
+func (a *Actuator) attend(g *guarded, slot int, ended chan error, err error) {
+	var pause backoff
+	for {
+		wait := lookAgain
+		if err == nil {
+			select {
+			case <-g.stop:
+				return
+			case err = <-ended:
+			}
+			wait = pause.next()
+			a.logger.Warn("a watchdog ended and is started again", "slot", slot, "err", err)
+		} else if !errors.Is(err, trimtab.ErrRefused) {
+			wait = pause.next()
+			a.logger.Error("start watchdog", "slot", slot, "err", err)
+		}
+		select {
+		case <-g.stop:
+			return
+		case <-time.After(wait):
+		}
+		ended, err = a.startWatchdog(g.pack, slot)
+	}
+}
+
+// release closes the pipe. Watchdogs that find nothing to restore then end at
+// once, and are waited for; those that must wait for the lease are left to it.
+func (g *guarded) release(leave bool) {
+	close(g.stop)
+	if g.pack == nil {
+		return
+	}
+	for range g.pack.slots {
+		<-g.done
+	}
+	g.pipe.Close()
+	for limit := time.Now().Add(lockWait); !leave && time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+		if g.pack.ended() {
+			break
+		}
+	}
+	g.pack.close()
+}
+
+// ended reports whether both slots are free.
+func (p *pack) ended() bool {
+	for slot := range p.slots {
+		lock, err := p.take(slot, false)
+		if err != nil {
+			return false
+		}
+		lock.Close()
+	}
+	return true
+}

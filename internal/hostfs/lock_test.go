@@ -1,0 +1,63 @@
+package hostfs_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+func TestALockExcludesOthersAndSaysWhatItsOwnerWrote(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "knob.lock")
+	l, err := hostfs.TakeFile(t.Context(), path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.SetContent([]byte("a long mark")), l.SetContent([]byte("short"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hostfs.TakeFile(t.Context(), path, 0); !errors.Is(err, trimtab.ErrRefused) || !hostfs.Taken(t.Context(), path) {
+		t.Errorf("taken twice: %v", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || strings.TrimRight(string(b), " ") != "short" {
+		t.Errorf("content %q, %v", b, err)
+	}
+	l.Close()
+	if hostfs.Taken(t.Context(), path) {
+		t.Error("still taken")
+	}
+}
+
+func TestALockFileThatWasReplacedIsNotThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "knob.lock")
+	l, err := hostfs.TakeFile(t.Context(), path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if !l.There() {
+		t.Error("not there from the start")
+	}
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if l.There() {
+		t.Error("another file counts as this one")
+	}
+}
+
+func TestALockFileThatIsALinkIsNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "precious")
+	if err := errors.Join(os.WriteFile(victim, []byte("data"), 0o600), os.Symlink(victim, filepath.Join(dir, "knob.lock"))); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := hostfs.TakeFile(t.Context(), filepath.Join(dir, "knob.lock"), 0); err == nil {
+		l.Close()
+		t.Error("followed")
+	}
+}
