@@ -26,6 +26,7 @@ type Bus struct {
 	kinds       map[trimtab.Kind]*kind
 	streams     []StreamInfo
 	shed        *shedder
+	reads       reads
 
 	making sync.Mutex // see makes
 

@@ -186,7 +186,7 @@ func (d *storedSub) handle(ctx context.Context, m *nats.Msg) {
 	if meta.NumDelivered > 1 {
 		d.kind.again.Add(1)
 	}
-	v, origin, err := d.bus.read(d.kind, m.Subject, m.Header, m.Data)
+	v, origin, err := d.bus.readStored(d.kind, m, meta)
 	if err != nil {
 		d.kind.unreadable.Add(1)
 		d.settle(ctx, m, meta, err)
