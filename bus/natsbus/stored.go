@@ -99,6 +99,9 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 		}
 	}
 	c.InactiveThreshold = orphaned
+	// It goes with the subscriber: a file of where it stands, written again and
+	// again, would serve nobody. After a server's restart it is made anew.
+	c.MemoryStorage = true
 	switch {
 	case d.kind.Delivery == trimtab.Latest || d.History && resumed.IsZero():
 	case resumed.IsZero():
@@ -168,19 +171,19 @@ func (d *storedSub) consume(ctx context.Context, p *pull) {
 			d.nak(m)
 			continue
 		}
-		d.handle(ctx, m)
+		d.handle(ctx, p, m)
 	}
 }
 
 // handle delivers one message and acknowledges it, or says when to try again.
-func (d *storedSub) handle(ctx context.Context, m *nats.Msg) {
+func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
 		// Not from a stream; only a server that is none sends this.
 		return
 	}
 	if meta.Sequence.Stream <= d.last.sequence && !meta.Timestamp.After(d.last.stored) {
-		d.ack(m)
+		d.ackOn(p, m)
 		return
 	}
 	if meta.NumDelivered > 1 {
@@ -203,7 +206,7 @@ func (d *storedSub) handle(ctx context.Context, m *nats.Msg) {
 	if err == nil {
 		d.kind.delivered.Add(1)
 		d.done(meta)
-		d.ack(m)
+		d.ackOn(p, m)
 		return
 	}
 	if ctx.Err() != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/config"
@@ -86,15 +87,8 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 	s.countBus(ctx)
 	s.view, s.exporter = console.NewView(viewConfig(cfg)), exporter.New(s.metrics)
 	s.exporter.Configure(exported(cfg))
-	for _, follow := range []func(context.Context) (func(), error){
-		func(ctx context.Context) (func(), error) { return s.view.Follow(ctx, s.bus) },
-		func(ctx context.Context) (func(), error) { return s.exporter.Follow(ctx, s.bus) },
-	} {
-		stop, err := follow(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.onClose(func() error { stop(); return nil })
+	if err := s.follow(ctx); err != nil {
+		return nil, err
 	}
 	if err := s.openWeb(cfg); err != nil {
 		return nil, err
@@ -109,6 +103,33 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 	s.onClose(s.parts.close)
 	s.ready.set("pipeline", "")
 	return s, nil
+}
+
+// follow lets the console and the metrics see what the stages tell each other.
+// The newest of everything, which is by far the most, is delivered once for
+// both; of decisions the console wants the past too, and the metrics do not.
+func (s *site) follow(ctx context.Context) error {
+	both := func(v trimtab.Value) {
+		s.view.Observe(v)
+		s.exporter.Observe(v)
+	}
+	decisions := []trimtab.Kind{trimtab.KindPlan, trimtab.KindOutcome}
+	for _, f := range []struct {
+		history bool
+		observe func(trimtab.Value)
+		kinds   []trimtab.Kind
+	}{
+		{false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding}},
+		{true, s.view.Observe, decisions},
+		{false, s.exporter.Observe, decisions},
+	} {
+		stop, err := bus.Follow(ctx, s.bus, f.history, f.observe, f.kinds...)
+		if err != nil {
+			return err
+		}
+		s.onClose(func() error { stop(); return nil })
+	}
+	return nil
 }
 
 func (s *site) onClose(f func() error) { s.stops = append(s.stops, f) }
