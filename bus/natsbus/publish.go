@@ -49,7 +49,9 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 		m.Header = nats.Header{headerOrigin: {formatOrigin(origin, 0)}}
 		err = b.ask(ctx, m)
 	default:
-		err = b.store(ctx, m, origin)
+		id := formatOrigin(origin, 0)
+		b.reads.publishes(id, sent{v, origin, data})
+		err = b.storeAs(ctx, m, id)
 	}
 	if err != nil {
 		return fmt.Errorf("publish %s %s: %w", v.Kind(), v.Key(), err)
@@ -93,11 +95,6 @@ func answerError(reply *nats.Msg) error {
 		return fmt.Errorf("%s: %w", text, known)
 	}
 	return errors.New(text)
-}
-
-// store sends m to its stream until that acknowledges; o is its message id.
-func (b *Bus) store(ctx context.Context, m *nats.Msg, o trimtab.Origin) error {
-	return b.storeAs(ctx, m, formatOrigin(o, 0))
 }
 
 // storeAs sends m to its stream until that acknowledges, under one message

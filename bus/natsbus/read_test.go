@@ -68,3 +68,48 @@ func TestWhatIsKeptDecodedIsBounded(t *testing.T) {
 		t.Errorf("%d messages beside one that is larger than the bound", len(r.known)-1)
 	}
 }
+
+func TestAnEstimateThatThisProcessPublishedIsNotDecodedAgain(t *testing.T) {
+	b := &Bus{}
+	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindEstimate}}
+	e := &trimtab.Estimate{Workload: "shop", Model: "m", Time: time.Unix(1, 0).UTC()}
+	origin := trimtab.Origin{Source: "s", Incarnation: 1, Sequence: 1}
+	data, err := trimtab.Encode(e, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.reads.publishes("id", sent{e, origin, data})
+	read := func(sequence uint64, subject, id string, data []byte) (trimtab.Value, error) {
+		v, _, err := b.readStored(k, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}, metaOf(sequence, 1))
+		return v, err
+	}
+	if v, err := read(1, "trimtab.estimate.shop", "id", data); err != nil || v != trimtab.Value(e) {
+		t.Errorf("%+v, %v: want the very value that was published", v, err)
+	}
+	other := *e
+	other.Model = "another"
+	foreign, err := trimtab.Encode(&other, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := read(2, "trimtab.estimate.shop", "id", foreign); err != nil || v.(*trimtab.Estimate).Model != "another" {
+		t.Errorf("%+v, %v: a message with the id of ours and other content is not ours", v, err)
+	}
+	if v, err := read(3, "trimtab.estimate.other", "id", data); err == nil {
+		t.Errorf("%+v was read on the subject of another workload", v)
+	}
+}
+
+func TestWhatWasSentAndDidNotComeBackIsBounded(t *testing.T) {
+	var r reads
+	for i := range 1000 {
+		r.publishes(string(rune('a'+i)), sent{value: &trimtab.Estimate{}, data: make([]byte, maxReadBytes/100)})
+	}
+	if len(r.sent) != 100 || len(r.sentOrder) != 100 || r.sentBytes > maxReadBytes {
+		t.Errorf("%d values, %d in order, %d bytes", len(r.sent), len(r.sentOrder), r.sentBytes)
+	}
+	r.publishes("plan", sent{value: &trimtab.Plan{}})
+	if _, kept := r.sent["plan"]; kept {
+		t.Error("a plan is kept: its publisher goes on with it")
+	}
+}

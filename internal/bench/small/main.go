@@ -26,7 +26,7 @@ type options struct {
 func main() {
 	var o options
 	flag.IntVar(&o.Groups, "groups", 100, "workloads, each with a CPU group of its own")
-	flag.DurationVar(&o.Round, "round", time.Second, "the planner's round; reports come as often, at most every 5 s")
+	flag.DurationVar(&o.Round, "round", time.Second, "the planner's round")
 	flag.IntVar(&o.Spans, "spans", 600, "spans a second, of all workloads together")
 	flag.DurationVar(&o.For, "for", 3*time.Minute, "how long to measure")
 	flag.DurationVar(&o.Settle, "settle", 10*time.Second, "how long to wait before CPU is measured")

@@ -89,14 +89,13 @@ func (o *options) text(p *process, g *groups) []byte {
 	fmt.Fprintf(&b, `pool: {cpu: %d, unit: 0.01}
 round: %v
 lease: %v
-analyzer: {report_interval: %v}
 actuator: {cgroup_root: %q}
 storage: {path: %q}
 web: {listen_address: %q}
 otlp: {grpc: %q, http: "off"}
 jaeger: {grpc: "off"}
 workloads:
-`, max(1, int(math.Ceil(firstCores*float64(o.Groups)))), o.Round, max(10*time.Second, 3*o.Round), min(o.Round, 5*time.Second), g.root, p.storage, p.web, p.otlp)
+`, max(1, int(math.Ceil(firstCores*float64(o.Groups)))), o.Round, max(10*time.Second, 3*o.Round), g.root, p.storage, p.web, p.otlp)
 	for i := range o.Groups {
 		fmt.Fprintf(&b, "  - {name: %[1]s, slo: {latency: 100ms, fraction: 0.95}, knob: {cgroup: %[1]s, cpu: {min: 0.05, max: 1}}, mode: %[2]s}\n", name(i), o.Mode)
 	}
