@@ -86,7 +86,12 @@ func free() (string, error) {
 // text is the configuration.
 func (o *options) text(p *process, g *groups) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `pool: {cpu: %d, unit: 0.01}
+	cpu := max(1, int(math.Ceil(firstCores*float64(o.Groups))))
+	unit := 0.01
+	if cpu > 1000 {
+		unit = 0.1 // a pool has at most 100,000 units
+	}
+	fmt.Fprintf(&b, `pool: {cpu: %d, unit: %g}
 round: %v
 lease: %v
 actuator: {cgroup_root: %q}
@@ -95,7 +100,7 @@ web: {listen_address: %q}
 otlp: {grpc: %q, http: "off"}
 jaeger: {grpc: "off"}
 workloads:
-`, max(1, int(math.Ceil(firstCores*float64(o.Groups)))), o.Round, max(10*time.Second, 3*o.Round), g.root, p.storage, p.web, p.otlp)
+`, cpu, unit, o.Round, max(10*time.Second, 3*o.Round), g.root, p.storage, p.web, p.otlp)
 	for i := range o.Groups {
 		fmt.Fprintf(&b, "  - {name: %[1]s, slo: {latency: 100ms, fraction: 0.95}, knob: {cgroup: %[1]s, cpu: {min: 0.05, max: 1}}, mode: %[2]s}\n", name(i), o.Mode)
 	}
