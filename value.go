@@ -67,7 +67,12 @@ type KindInfo struct {
 // Kinds is the one table of what travels between stages. The subject of a
 // value is "trimtab.<kind>.<escaped key>".
 func Kinds() []KindInfo {
-	return []KindInfo{
+	table := kinds()
+	return table[:]
+}
+
+func kinds() [10]KindInfo {
+	return [...]KindInfo{
 		{KindSpans, Answered, "collector", "analyzer path", "partition", func() Value { return new(SpanFrame) }},
 		{KindSketch, Shed, "analyzer path", "analyzer learn", "workload", func() Value { return new(Sketch) }},
 		{KindSample, Shed, "collector", "analyzer learn", "workload", func() Value { return new(Sample) }},
@@ -81,11 +86,13 @@ func Kinds() []KindInfo {
 	}
 }
 
-// InfoOf returns the row of k, and false for an unknown kind.
+// InfoOf returns the row of k, and false for an unknown kind. It is asked for
+// every value, and the table is made anew each time: hence the array.
 func InfoOf(k Kind) (KindInfo, bool) {
-	for _, info := range Kinds() {
-		if info.Kind == k {
-			return info, true
+	table := kinds()
+	for i := range table {
+		if table[i].Kind == k {
+			return table[i], true
 		}
 	}
 	return KindInfo{}, false

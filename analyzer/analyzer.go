@@ -102,8 +102,16 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 		a.counts.misdated++
 		return
 	}
+	// Each workload is handed its own targets only: to let each look through all
+	// would take the square of their number, every second.
+	own := make(map[string][]trimtab.Held, len(h.Targets))
+	for _, t := range h.Targets {
+		own[t.Target] = append(own[t.Target], t)
+	}
+	part := *h
 	for _, w := range a.workloads {
-		w.takeHolding(h)
+		part.Targets = own[w.Name]
+		w.takeHolding(&part)
 	}
 }
 

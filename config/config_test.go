@@ -267,10 +267,10 @@ func TestBytesThatAreNoTextAreRefusedWithTheirPlace(t *testing.T) {
 func TestManyWorkloadsAreNoKeysSideBySide(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("workloads:\n")
-	for i := range 3000 {
+	for i := range 10_000 {
 		fmt.Fprintf(&b, "  - name: w%d\n    mode: off\n    match: {alert: {a: b}}\n", i)
 	}
-	if c := parse(t, b.String()); len(c.Workloads) != 3000 {
+	if c := parse(t, b.String()); len(c.Workloads) != 10_000 {
 		t.Errorf("%d workloads", len(c.Workloads))
 	}
 }

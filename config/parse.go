@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// MaxBytes bounds a file.
-	MaxBytes = 512 << 10
+	// MaxBytes bounds a file: 10,000 workloads of 400 bytes each.
+	MaxBytes = 4 << 20
 	// MaxDepth bounds the nesting of a file.
 	MaxDepth = 32
 	// MaxKeys bounds the keys side by side, since the parser's time grows with

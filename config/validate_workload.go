@@ -17,7 +17,7 @@ import (
 )
 
 // maxWorkloads bounds one pool.
-const maxWorkloads = 5000
+const maxWorkloads = 10_000
 
 func (v *validator) workloads() {
 	all := v.config.Workloads

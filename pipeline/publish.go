@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
 )
 
-// publish sends the outputs in order. Those that are stored are tried until
-// they are, as long as the stage runs; telemetry is tried once. The error is
-// nil unless the stage ends in the middle.
+// publish sends the outputs in order, or side by side where no order is
+// promised. Those that are stored are tried until they are, as long as the
+// stage runs; telemetry is tried once. The error is nil unless the stage ends
+// in the middle.
 func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
+	if r.lock == nil && unordered(out) {
+		return r.publishSideBySide(ctx, out)
+	}
 	for _, v := range out {
 		if v == nil {
 			continue
@@ -22,6 +27,66 @@ func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
 		}
 	}
 	return nil
+}
+
+// unordered tells whether the order of the values does not matter: of each
+// subject only the last value counts, and none comes twice.
+func unordered(out []trimtab.Value) bool {
+	if len(out) < 2 {
+		return false
+	}
+	type subject struct {
+		kind trimtab.Kind
+		key  string
+	}
+	seen := make(map[subject]bool, len(out))
+	for _, v := range out {
+		if v == nil {
+			return false
+		}
+		at := subject{v.Kind(), v.Key()}
+		if info, known := trimtab.InfoOf(at.kind); !known || info.Delivery != trimtab.Latest || seen[at] {
+			return false
+		}
+		seen[at] = true
+	}
+	return true
+}
+
+// sideBySide is how many values of one step are on their way to the store at a
+// time. Each waits for its acknowledgement, so one after the other they would
+// take the time of the way there and back, times the number of workloads.
+const sideBySide = 32
+
+func (r *stage) publishSideBySide(ctx context.Context, out []trimtab.Value) error {
+	next, failed := make(chan trimtab.Value), make(chan error, sideBySide)
+	var senders sync.WaitGroup
+	for range min(sideBySide, len(out)) {
+		senders.Go(func() {
+			for v := range next {
+				if err := r.publishOne(ctx, v); err != nil {
+					failed <- err // and the rest goes the same way, by ctx
+					return
+				}
+			}
+		})
+	}
+	var err error
+	for _, v := range out {
+		select {
+		case next <- v:
+		case err = <-failed:
+		}
+		if err != nil {
+			break
+		}
+	}
+	close(next)
+	senders.Wait()
+	if err == nil && len(failed) > 0 {
+		err = <-failed
+	}
+	return err
 }
 
 func (r *stage) publishOne(ctx context.Context, v trimtab.Value) error {

@@ -125,6 +125,9 @@ func (c *Config) options() []nats.Option {
 		nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.ReconnectBufSize(c.PendingBytes),
+		// For each of some 20 subscriptions: 64 Ki places, the default, take
+		// half a MiB each. What is sent at once is bounded by maxQueued.
+		nats.SyncQueueLen(2 * maxQueued),
 		nats.PingInterval(20 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(5 * time.Second),

@@ -27,6 +27,7 @@ type Bus struct {
 	streams     []StreamInfo
 	shed        *shedder
 	damaged     struct{ stores, consumers atomic.Uint64 }
+	reads       reads
 
 	making sync.Mutex // see makes
 

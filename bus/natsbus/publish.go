@@ -58,7 +58,9 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 		if k.Kind == trimtab.KindCommand {
 			err = b.storeNow(ctx, k, m, origin)
 		} else {
-			err = b.storeAs(ctx, m, formatOrigin(origin, 0), &k.unstored)
+			id := formatOrigin(origin, 0)
+			b.reads.publishes(id, sent{v, origin, data})
+			err = b.storeAs(ctx, m, id, &k.unstored)
 		}
 	}
 	if err != nil {

@@ -33,6 +33,8 @@ type pull struct {
 	sub     *nats.Subscription
 	subject string
 	request []byte
+	// ackNext acknowledges a message and asks for the next in one.
+	ackNext []byte
 	// asked tells that a request stands at the server.
 	asked bool
 	// answers is called when the server says anything; nil: nobody asks.
@@ -48,7 +50,7 @@ func (b *Bus) openPull(stream, consumer string) (*pull, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pull{conn: b.conn, sub: sub, request: request, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer}, nil
+	return &pull{conn: b.conn, sub: sub, request: request, ackNext: append([]byte("+NXT "), request...), subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer}, nil
 }
 
 // next returns the next message. Any error ends the pull.
@@ -80,6 +82,13 @@ func (p *pull) answered() {
 	if p.answers != nil {
 		p.answers()
 	}
+}
+
+// done acknowledges m and asks for the next message.
+func (p *pull) done(m *nats.Msg) error {
+	err := p.conn.PublishMsg(&nats.Msg{Subject: m.Reply, Reply: p.sub.Subject, Data: p.ackNext})
+	p.asked = err == nil
+	return err
 }
 
 // wait waits for anything that the server says.
@@ -125,7 +134,6 @@ func (p *pull) close(late func(*nats.Msg)) {
 
 // The words of a consumer's client. A word that does not arrive is as good as
 // none: the message comes again.
-func (d *storedSub) ack(m *nats.Msg)        { d.say(m, "+ACK") }
 func (d *storedSub) nak(m *nats.Msg)        { d.say(m, "-NAK") }
 func (d *storedSub) term(m *nats.Msg)       { d.say(m, "+TERM") }
 func (d *storedSub) inProgress(m *nats.Msg) { d.say(m, "+WPI") }
@@ -134,8 +142,15 @@ func (d *storedSub) nakLater(m *nats.Msg, delay time.Duration) {
 	d.say(m, fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
 }
 
+// ackOn acknowledges m, and p asks for the next message.
+func (d *storedSub) ackOn(p *pull, m *nats.Msg) { d.unsaid(p.done(m)) }
+
 func (d *storedSub) say(m *nats.Msg, word string) {
-	if err := d.bus.conn.Publish(m.Reply, []byte(word)); err != nil {
+	d.unsaid(d.bus.conn.Publish(m.Reply, []byte(word)))
+}
+
+func (d *storedSub) unsaid(err error) {
+	if err != nil {
 		d.bus.config.Logger.Debug("bus acknowledgement not sent", "kind", d.Kind, "consumer", d.name, "err", err)
 	}
 }

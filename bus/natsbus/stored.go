@@ -143,6 +143,9 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 		}
 	}
 	c.InactiveThreshold = orphaned
+	// It goes with the subscriber: a file of where it stands, written again and
+	// again, would serve nobody. After a server's restart it is made anew.
+	c.MemoryStorage = true
 	switch {
 	case d.kind.Delivery == trimtab.Latest || d.History && resumed.IsZero():
 	case resumed.IsZero():
@@ -215,31 +218,31 @@ func (d *storedSub) consume(ctx context.Context, p *pull) {
 			d.nak(m)
 			continue
 		}
-		d.handle(ctx, m)
+		d.handle(ctx, p, m)
 	}
 }
 
 // handle delivers one message and acknowledges it, or says when to try again.
-func (d *storedSub) handle(ctx context.Context, m *nats.Msg) {
+func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
 		// Not from a stream; only a server that is none sends this.
 		return
 	}
 	if meta.Sequence.Stream <= d.last.sequence && !meta.Timestamp.After(d.last.stored) {
-		d.ack(m)
+		d.ackOn(p, m)
 		return
 	}
 	if tooLate(m.Header, meta.Timestamp) {
 		d.bus.config.Logger.Warn("bus value was stored after its sender was told that it failed: ignored", "kind", d.Kind, "subject", m.Subject, "stored", meta.Timestamp)
 		d.done(meta)
-		d.ack(m)
+		d.ackOn(p, m)
 		return
 	}
 	if meta.NumDelivered > 1 {
 		d.kind.again.Add(1)
 	}
-	v, origin, err := d.bus.read(d.kind, m.Subject, m.Header, m.Data)
+	v, origin, err := d.bus.readStored(d.kind, m, meta)
 	if err != nil {
 		d.kind.unreadable.Add(1)
 		d.settle(ctx, m, meta, err)
@@ -256,7 +259,7 @@ func (d *storedSub) handle(ctx context.Context, m *nats.Msg) {
 	if err == nil {
 		d.kind.delivered.Add(1)
 		d.done(meta)
-		d.ack(m)
+		d.ackOn(p, m)
 		return
 	}
 	if ctx.Err() != nil {

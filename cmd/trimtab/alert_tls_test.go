@@ -96,6 +96,7 @@ func (a *authority) client(name string) *http.Client {
 // auth takes the header that a bearer token would need: the token is then the
 // password, here "a token of the test".
 func TestTheWebhookTakesClientCertificatesAndBasicAuthOfTheWebConfiguration(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	a.issue("server")
 	a.issue("alertmanager")

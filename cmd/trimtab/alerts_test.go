@@ -95,6 +95,7 @@ func reasons(t *testing.T, s *site) func(workload, reason, cause string) bool {
 }
 
 func TestAnAlertFromTheCommandLineRaisesItsWorkloadAndItsEndGivesBack(t *testing.T) {
+	t.Parallel()
 	q := fixtureQuotas(t)
 	o := alerted(t, q)
 	moved := reasons(t, o.site)
@@ -128,6 +129,7 @@ func TestAnAlertFromTheCommandLineRaisesItsWorkloadAndItsEndGivesBack(t *testing
 }
 
 func TestTheWebhookAsksForItsTokenWhateverTheHost(t *testing.T) {
+	t.Parallel()
 	o := alerted(t, fixtureQuotas(t))
 	post := func(auth, path, host string) (int, string) {
 		req, err := http.NewRequest(http.MethodPost, "http://"+o.site.webAddress+path, strings.NewReader(`{"version":"4","alerts":[]}`))
@@ -173,6 +175,7 @@ func TestTheWebhookAsksForItsTokenWhateverTheHost(t *testing.T) {
 }
 
 func TestTestAlertSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	o := alerted(t, fixtureQuotas(t))
 	token := o.site.config.Alertmanager.TokenFile
 	bad := filepath.Join(t.TempDir(), "bad.json")

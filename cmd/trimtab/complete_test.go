@@ -75,6 +75,7 @@ var completions = []struct {
 }
 
 func TestBashCompletesCommandsFlagsValuesFilesAndRunningWorkloads(t *testing.T) {
+	t.Parallel()
 	dir := shellDir(t)
 	script := `source <(trimtab completion bash)
 complete -p trimtab | grep -q _trimtab || { echo "not registered"; exit 1; }
@@ -104,6 +105,7 @@ try() { # LINE WORD, as bash calls a completion function
 }
 
 func TestFishCompletesTheSame(t *testing.T) {
+	t.Parallel()
 	dir := shellDir(t)
 	script := "trimtab completion fish | source\n"
 	for _, c := range completions {
@@ -119,6 +121,7 @@ func TestFishCompletesTheSame(t *testing.T) {
 }
 
 func TestZshCompletesOnATerminal(t *testing.T) {
+	t.Parallel()
 	dir := shellDir(t)
 	// A widget on Ctrl-X says what stands on the line after TAB.
 	script := `zmodload zsh/zpty

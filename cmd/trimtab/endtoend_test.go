@@ -27,6 +27,7 @@ workloads:
 // The steps are those of the file; a visit of a service takes
 // 10 ms / (1 − need/has), and there are need/10ms of them a second.
 func TestAnApplicationOfTheFileGivesWhatItHasToWhoMakesItWait(t *testing.T) {
+	t.Parallel()
 	cfg, err := config.Parse("f", []byte(application))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestARecordingBeginsAndEndsWithAReloadAndDisturbsNoStage(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	q := fixtureQuotas(t)

@@ -79,6 +79,7 @@ func corrupt(t *testing.T, random *rand.Rand, dir string) {
 }
 
 func TestAWipedRolledBackOrCorruptStoreLetsPlanningGoOnUnderALaterEpoch(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(t *testing.T, random *rand.Rand, bus, before string){
 		"wiped": func(t *testing.T, _ *rand.Rand, bus, _ string) {
 			if err := os.RemoveAll(bus); err != nil {

@@ -116,7 +116,7 @@ func kernelQuotas(t testing.TB) quotas {
 	if err := cgroup.Writable(root); err != nil {
 		t.Skipf("cgroup hierarchy is not writable: %v", err)
 	}
-	top := fmt.Sprintf("trimtab-test-%d", os.Getpid())
+	top := fmt.Sprintf("trimtab-test-%d-%s", os.Getpid(), rand.Text()[:8]) // tests run side by side
 	paths := map[string]string{}
 	base, err := cgroup.Create(root, top)
 	if err != nil {
@@ -208,8 +208,12 @@ func (s *sender) send(ctx context.Context) error {
 }
 
 func TestTheLoopRunsFromSpansToAChangedCPULimit(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(testing.TB) quotas{"files in the form of v2": fixtureQuotas, "real v1": kernelQuotas} {
-		t.Run(name, func(t *testing.T) { runLoop(t, open(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runLoop(t, open(t))
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"net/http"
 	"os"
 	"os/signal"
@@ -23,6 +24,11 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(mainCode())
+	}
+	// Most tests wait for a pipeline more than they compute; -parallel says
+	// otherwise.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"trimtab": func() { os.Exit(mainCode()) }})
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,11 +63,13 @@ func operate(t *testing.T, q quotas, mode trimtab.Mode, load func() (*config.Con
 	return &operated{t, s, q}
 }
 
-// trimtab runs one command line against the site.
+// trimtab runs one command line against the site, or another that it names.
 func (o *operated) trimtab(args ...string) (code int, out string) {
 	o.Helper()
 	var b bytes.Buffer
-	o.Setenv("TRIMTAB_URL", "http://"+o.site.webAddress)
+	if !slices.Contains(args, "--url") {
+		args = append(slices.Clone(args), "--url=http://"+o.site.webAddress)
+	}
 	code = Main(context.Background(), args, &b, &b)
 	return code, b.String()
 }
@@ -90,6 +93,7 @@ func (o *operated) eventually(what string, ok func() bool) {
 }
 
 func TestRecommendDoesEverythingButTheWriteAndApplyWritesOnce(t *testing.T) {
+	t.Parallel()
 	q := fixtureQuotas(t)
 	o := operate(t, q, trimtab.Recommend, nil)
 	var plan trimtab.Plan
@@ -136,6 +140,7 @@ func TestRecommendDoesEverythingButTheWriteAndApplyWritesOnce(t *testing.T) {
 }
 
 func TestPauseFreezesEveryKnobAndKeepsLeasesAlive(t *testing.T) {
+	t.Parallel()
 	q := fixtureQuotas(t)
 	o := operate(t, q, trimtab.Act, nil)
 	o.eventually("hungry to be raised", func() bool { return q.read("hungry") > 0.5 })
@@ -162,6 +167,7 @@ func TestPauseFreezesEveryKnobAndKeepsLeasesAlive(t *testing.T) {
 }
 
 func TestAReloadIsAppliedABadOneKeepsTheOldAndARemovedWorkloadIsRestored(t *testing.T) {
+	t.Parallel()
 	q := fixtureQuotas(t)
 	var next func() (*config.Config, error)
 	o := operate(t, q, trimtab.Act, func() (*config.Config, error) { return next() })
@@ -194,6 +200,7 @@ func TestAReloadIsAppliedABadOneKeepsTheOldAndARemovedWorkloadIsRestored(t *test
 }
 
 func TestAbsentSpansHoldAWorkloadAndItSaysWhy(t *testing.T) {
+	t.Parallel()
 	q := fixtureQuotas(t)
 	cfg := loopConfig(t, q.root)
 	s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})

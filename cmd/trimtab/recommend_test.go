@@ -69,6 +69,7 @@ func (p *program) untouched() {
 }
 
 func TestRecommendNeedsNoKnobThatItMayWriteAndApplyIsRefusedAsAWhole(t *testing.T) {
+	t.Parallel()
 	p := foreign(t, trimtab.Recommend)
 	p.start()
 	p.serve()
@@ -108,6 +109,7 @@ func TestRecommendNeedsNoKnobThatItMayWriteAndApplyIsRefusedAsAWhole(t *testing.
 }
 
 func TestActOnAKnobThatMayNotBeWrittenHoldsItWithTheReason(t *testing.T) {
+	t.Parallel()
 	p := foreign(t, trimtab.Act)
 	p.start()
 	p.serve()
@@ -131,6 +133,7 @@ func TestActOnAKnobThatMayNotBeWrittenHoldsItWithTheReason(t *testing.T) {
 }
 
 func TestAProcessKnobWhoseDirectoryIsMissingHoldsItsWorkloadUntilItAppears(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run", "thumbs")
 	p := prepare(t, fixtureQuotas(t), "")
 	p.text = strings.Replace(strings.ReplaceAll(p.text, "pool: {cpu: 1, unit: 0.01, step: 0.1}", "pool: {workers: 8}"),

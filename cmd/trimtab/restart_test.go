@@ -11,6 +11,7 @@ import (
 )
 
 func TestWhatWasLearntSurvivesARestart(t *testing.T) {
+	t.Parallel()
 	q := fixtureQuotas(t)
 	cfg := loopConfig(t, q.root)
 	open := func() (*site, *operated) {
@@ -64,6 +65,7 @@ func TestWhatWasLearntSurvivesARestart(t *testing.T) {
 }
 
 func TestMetricsOfARunningSiteAreLintClean(t *testing.T) {
+	t.Parallel()
 	q := fixtureQuotas(t)
 	o := operate(t, q, "act", nil)
 	o.eventually("hungry to be raised", func() bool { return q.read("hungry") > 0.5 })

@@ -147,6 +147,7 @@ func kernelLimits(t testing.TB) (quotas, limits) {
 // Cores go to the one workload and memory to the other, by one plan and under
 // one guard, in the files of real groups.
 func TestAPlanMovesCoresAndMemoryOfRealGroups(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(testing.TB) (quotas, limits){"files in the form of v2": fixtureLimits, "real v1": kernelLimits} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,7 @@ func micro(t *testing.T, args ...string) string {
 }
 
 func TestMicroservicesRunEveryPolicyOnceWhereverAllStands(t *testing.T) {
+	t.Parallel()
 	var answer microAnswer
 	if err := json.Unmarshal([]byte(micro(t, "--rounds=1", "--seeds=1", "--policy=evoalg,all,evoalg", "-o", "json")), &answer); err != nil {
 		t.Fatal(err)
@@ -43,6 +44,7 @@ func TestMicroservicesRunEveryPolicyOnceWhereverAllStands(t *testing.T) {
 }
 
 func TestTheStandardErrorOfOneSimulatedSeedIsUnknown(t *testing.T) {
+	t.Parallel()
 	for seeds, unknown := range map[string]bool{"1": true, "2": false} {
 		args := []string{"--rounds=2", "--seeds=" + seeds, "--policy=resource-fair"}
 		text := micro(t, args...)
@@ -70,6 +72,7 @@ func (a *asks) Err() error {
 }
 
 func TestAnInterruptEndsARunOfMicroservicesBetweenTwoRounds(t *testing.T) {
+	t.Parallel()
 	for rounds, want := range map[int]error{1: nil, 1000: context.Canceled} {
 		c := simMicroservicesCmd{simFlags: simFlags{Policy: policyNames{"resource-fair"}, Rounds: rounds, Seeds: 1, Threads: 1, Output: "json"},
 			CPUs: 160, Rate: 1000, Speed: 1, Scaling: 1}

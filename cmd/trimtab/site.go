@@ -87,13 +87,8 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 	s.countBus(ctx)
 	s.view, s.exporter = console.NewView(viewConfig(cfg)), exporter.New(s.metrics)
 	s.exporter.Configure(exported(cfg))
-	for _, f := range []struct {
-		name   string
-		follow func(context.Context, bus.Bus) (func(), error)
-	}{{"console", s.view.Follow}, {"metrics", s.exporter.Follow}} {
-		if err := s.follow(ctx, f.name, f.follow); err != nil {
-			return nil, err
-		}
+	if err := s.follow(ctx); err != nil {
+		return nil, err
 	}
 	if err := s.openWeb(cfg); err != nil {
 		return nil, err
@@ -110,15 +105,35 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 	return s, nil
 }
 
-// follow starts a part that only looks on, until the site is closed.
-func (s *site) follow(ctx context.Context, name string, follow func(context.Context, bus.Bus) (func(), error)) error {
-	h := pipeline.NewHealth(pipeline.Work{})
-	stop, err := follow(ctx, h.Bus(s.bus))
-	if err != nil {
-		return err
+// follow lets the console and the metrics see what the stages tell each other.
+// The newest of everything, which is by far the most, is delivered once for
+// both; of decisions the console wants the past too, and the metrics do not.
+func (s *site) follow(ctx context.Context) error {
+	console, metrics := pipeline.NewHealth(pipeline.Work{}), pipeline.NewHealth(pipeline.Work{})
+	both := func(v trimtab.Value) {
+		s.view.Observe(v)
+		s.exporter.Observe(v)
 	}
-	s.onClose(func() error { stop(); return nil })
-	s.onClose(s.background(ctx, name, s.working(name, h, untilDone)))
+	decisions := []trimtab.Kind{trimtab.KindPlan, trimtab.KindOutcome}
+	for _, f := range []struct {
+		health  *pipeline.Health
+		history bool
+		observe func(trimtab.Value)
+		kinds   []trimtab.Kind
+	}{
+		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding}},
+		{console, true, s.view.Observe, decisions},
+		{metrics, false, s.exporter.Observe, decisions},
+	} {
+		stop, err := bus.Follow(ctx, f.health.Bus(s.bus), f.history, f.observe, f.kinds...)
+		if err != nil {
+			return err
+		}
+		s.onClose(func() error { stop(); return nil })
+	}
+	for name, h := range map[string]*pipeline.Health{"console": console, "metrics": metrics} {
+		s.onClose(s.background(ctx, name, s.working(name, h, untilDone)))
+	}
 	return nil
 }
 

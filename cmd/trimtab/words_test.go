@@ -94,6 +94,7 @@ func TestTheManualPageNamesEveryVisibleCommand(t *testing.T) {
 }
 
 func TestWideShowsEveryColumn(t *testing.T) {
+	t.Parallel()
 	q := fixtureQuotas(t)
 	o := operate(t, q, trimtab.Recommend, nil)
 	o.eventually("a plan and a difference", func() bool {
@@ -173,6 +174,7 @@ func TestWatchTakesItsTimeOnlyBehindAnEqualsSign(t *testing.T) {
 }
 
 func TestWatchedCommandsAskTheRunningTrimtabAgain(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var asked atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

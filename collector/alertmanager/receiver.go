@@ -45,23 +45,26 @@ type Summary struct {
 	Truncated uint32 `json:"truncated"`
 }
 
-// ServeHTTP takes one webhook.
+// ServeHTTP takes one webhook. It is counted before it is answered, so that a
+// sender that has its answer finds it in the metrics.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	began := time.Now()
 	s, err := r.serve(w, req)
-	result := "ok"
+	counted := func(result string) {
+		r.config.Metrics.Counter("trimtab_collector_webhook_requests_total", result).Inc()
+		r.config.Metrics.Histogram("trimtab_collector_webhook_seconds").Observe(time.Since(began).Seconds())
+	}
 	if err == nil {
 		r.count(s)
+		counted("ok")
 		writeJSON(w, http.StatusOK, s)
-	} else {
-		f := refusal{http.StatusInternalServerError, "error", err.Error()}
-		errors.As(err, &f)
-		result = f.result
-		refuse(w, f)
-		r.config.Logger.Debug("alertmanager webhook refused", "code", f.code, "why", f.text)
+		return
 	}
-	r.config.Metrics.Counter("trimtab_collector_webhook_requests_total", result).Inc()
-	r.config.Metrics.Histogram("trimtab_collector_webhook_seconds").Observe(time.Since(began).Seconds())
+	f := refusal{http.StatusInternalServerError, "error", err.Error()}
+	errors.As(err, &f)
+	counted(f.result)
+	refuse(w, f)
+	r.config.Logger.Debug("alertmanager webhook refused", "code", f.code, "why", f.text)
 }
 
 // serve checks from the cheapest to the dearest; nothing of a body is read

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -155,7 +154,5 @@ func TestAGRPCStreamThatTricklesItsBodyIsCutOff(t *testing.T) {
 	if err := stream.RecvMsg(nil); status.Code(err) != grpccodes.DeadlineExceeded {
 		t.Errorf("%v", err)
 	}
-	if d := cmp.Diff(map[string]float64{"cut_off": 1}, refusals(t, r)); d != "" {
-		t.Error(d)
-	}
+	wantRefusals(t, r, map[string]float64{"cut_off": 1})
 }

@@ -22,7 +22,9 @@ const traceService = "opentelemetry.proto.collector.trace.v1.TraceService"
 type service struct {
 	from  *collector.Source
 	cache collector.ResourceCache
-	// refused counts a request that was refused whole, by reason.
+	// refused counts a request that was refused whole, by reason: before its
+	// answer, but for a request that gRPC cannot read. That one gRPC answers
+	// before it says so here.
 	refused func(reason string)
 }
 

@@ -1,0 +1,126 @@
+package natsbus
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// reads keeps the newest stored messages as they were decoded, and estimates
+// that this process published as they were before they were encoded. Stages of
+// a process, its console and its exporters follow the same streams; to decode
+// each message for each of them would be half of what the whole process costs.
+// Values are never changed after they were handed over, see [trimtab.Value],
+// so they can be shared.
+type reads struct {
+	mu    sync.Mutex
+	known map[place]*decoded
+	// order has the places in order of arrival, bytes what their messages hold.
+	order []place
+	bytes int
+
+	// sent has what was published and did not come back yet, by message id;
+	// sentOrder and sentBytes bound it.
+	sent      map[string]sent
+	sentOrder []string
+	sentBytes int
+}
+
+// sent is a value with the bytes that it was published as.
+type sent struct {
+	value  trimtab.Value
+	origin trimtab.Origin
+	data   []byte
+}
+
+// maxReadBytes bounds the messages whose values are kept, and those that were
+// sent; subscribers of a stream are rarely further apart than this.
+const maxReadBytes = 1 << 20
+
+// place is where a message is: by time too, since a stream that was made anew
+// counts from 1 again.
+type place struct {
+	kind     trimtab.Kind
+	sequence uint64
+	stored   time.Time
+}
+
+// decoded is what one message holds, once done.
+type decoded struct {
+	once   sync.Once
+	bytes  int
+	value  trimtab.Value
+	origin trimtab.Origin
+	err    error
+}
+
+// at returns the entry of a message; the caller decodes it if it is the first.
+func (r *reads) at(p place, bytes int) *decoded {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d := r.known[p]; d != nil {
+		return d
+	}
+	d := &decoded{bytes: bytes}
+	if r.known == nil {
+		r.known = map[place]*decoded{}
+	}
+	r.known[p] = d
+	r.order = append(r.order, p)
+	r.bytes += bytes
+	for len(r.order) > 1 && r.bytes > maxReadBytes {
+		oldest := r.order[0]
+		r.order = r.order[1:]
+		r.bytes -= r.known[oldest].bytes
+		delete(r.known, oldest)
+	}
+	return d
+}
+
+// publishes notes a value that goes out under a message id. Estimates alone: by
+// far the most of what is stored are they, and an estimate is the same before
+// and after it was encoded.
+func (r *reads) publishes(id string, s sent) {
+	if s.value.Kind() != trimtab.KindEstimate {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sent == nil {
+		r.sent = map[string]sent{}
+	}
+	r.sent[id] = s
+	r.sentOrder = append(r.sentOrder, id)
+	r.sentBytes += len(s.data)
+	for len(r.sentOrder) > 1 && r.sentBytes > maxReadBytes {
+		oldest := r.sentOrder[0]
+		r.sentOrder = r.sentOrder[1:]
+		r.sentBytes -= len(r.sent[oldest].data)
+		delete(r.sent, oldest)
+	}
+}
+
+// own returns the value that was published as this message, byte by byte.
+func (r *reads) own(m *nats.Msg) (sent, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.sent[m.Header.Get(nats.MsgIdHdr)]
+	return s, ok && bytes.Equal(s.data, m.Data)
+}
+
+// readStored decodes a message of a stream, once for all that get it.
+func (b *Bus) readStored(k *kind, m *nats.Msg, meta *nats.MsgMetadata) (trimtab.Value, trimtab.Origin, error) {
+	d := b.reads.at(place{k.Kind, meta.Sequence.Stream, meta.Timestamp}, len(m.Data))
+	d.once.Do(func() {
+		if s, ok := b.reads.own(m); ok && m.Subject == bus.Subject(s.value.Kind(), s.value.Key()) {
+			d.value, d.origin = s.value, s.origin
+			return
+		}
+		d.value, d.origin, d.err = b.read(k, m.Subject, m.Header, m.Data)
+	})
+	return d.value, d.origin, d.err
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	Groups int
+	Round  time.Duration
+	Spans  int
+	For    time.Duration
+	Settle time.Duration
+	Mode   string
+	Binary string
+	Memory string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.Groups, "groups", 100, "workloads, each with a CPU group of its own")
+	flag.DurationVar(&o.Round, "round", time.Second, "the planner's round")
+	flag.IntVar(&o.Spans, "spans", 600, "spans a second, of all workloads together")
+	flag.DurationVar(&o.For, "for", 3*time.Minute, "how long to measure")
+	flag.DurationVar(&o.Settle, "settle", 10*time.Second, "how long to wait before CPU is measured")
+	flag.StringVar(&o.Mode, "mode", "act", "mode of all workloads")
+	flag.StringVar(&o.Binary, "binary", "", "the program to measure; empty: build it")
+	flag.StringVar(&o.Memory, "memory", "", "GOMEMLIMIT of the program; empty: none")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := o.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "small:", err)
+		os.Exit(1)
+	}
+}
+
+func (o *options) run(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "trimtab-small-")
+	if err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	binary := o.Binary
+	if binary == "" {
+		binary = filepath.Join(dir, "trimtab")
+		if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/trimtab").CombinedOutput(); err != nil {
+			return fmt.Errorf("build trimtab: %w\n%s", err, out)
+		}
+	}
+	g, err := makeGroups(dir, o.Groups)
+	if err != nil {
+		return err
+	}
+	defer g.remove()
+	p, err := o.start(ctx, dir, binary, g)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	fmt.Printf("%d groups (%s), rounds of %v, %d spans/s, mode %s: ready after %.2f s\n", o.Groups, g.kind, o.Round, o.Spans, o.Mode, p.ready.Seconds())
+	return o.measure(ctx, p, g)
+}
+
+// measure prints a line at each quarter of the time, and the sum at the end.
+func (o *options) measure(ctx context.Context, p *process, g *groups) error {
+	ctx, cancel := context.WithCancel(ctx)
+	sent := make(chan error, 1)
+	go func() { sent <- o.send(ctx, p.otlp, g) }()
+	defer func() { cancel(); <-sent }()
+	if !wait(ctx, o.Settle) {
+		return ctx.Err()
+	}
+	const parts = 4
+	first, err := p.read()
+	if err != nil {
+		return err
+	}
+	fmt.Println(first.line(first))
+	last := first
+	for range parts {
+		if !wait(ctx, o.For/parts) {
+			return ctx.Err()
+		}
+		now, err := p.read()
+		if err != nil {
+			return err
+		}
+		fmt.Println(now.line(last))
+		last = now
+	}
+	fmt.Printf("together: %s\n", last.line(first))
+	for _, path := range []string{"/metrics", "/", "/workloads/" + name(0), "/pipeline", "/fairness", "/api/v1/status"} {
+		took, size, err := p.ask(path)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("GET %-20s %4.0f ms, %5.0f KiB\n", path, 1000*took.Seconds(), float64(size)/1024)
+	}
+	select {
+	case err := <-sent:
+		sent <- nil
+		return fmt.Errorf("send spans: %w", err)
+	default:
+	}
+	return p.lag()
+}
+
+// wait reports false when ctx ended before.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

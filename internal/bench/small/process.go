@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// process is the program that is measured.
+type process struct {
+	cmd       *exec.Cmd
+	storage   string
+	web, otlp string
+	ready     time.Duration
+}
+
+// start writes the configuration, and runs the program until it is ready.
+func (o *options) start(ctx context.Context, dir, binary string, g *groups) (*process, error) {
+	p := &process{storage: filepath.Join(dir, "data")}
+	var err error
+	if p.web, err = free(); err != nil {
+		return nil, err
+	}
+	if p.otlp, err = free(); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "trimtab.yaml")
+	if err := os.WriteFile(file, o.text(p, g), 0o644); err != nil {
+		return nil, fmt.Errorf("write configuration: %w", err)
+	}
+	p.cmd = exec.Command(binary, "run", "--config.file", file, "--log.level=error")
+	p.cmd.Stderr = os.Stderr
+	if p.cmd.Env = os.Environ(); o.Memory != "" {
+		p.cmd.Env = append(p.cmd.Env, "GOMEMLIMIT="+o.Memory)
+	}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	began := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", binary, err)
+	}
+	for ctx.Err() == nil {
+		resp, err := http.Get("http://" + p.web + "/-/ready")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				p.ready = time.Since(began)
+				return p, nil
+			}
+		}
+		if time.Since(began) > time.Minute {
+			break
+		}
+		wait(ctx, 10*time.Millisecond)
+	}
+	p.stop()
+	return nil, errors.New("not ready after a minute")
+}
+
+// free is an address of 127.0.0.1 that nobody listens on.
+func free() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// text is the configuration.
+func (o *options) text(p *process, g *groups) []byte {
+	var b bytes.Buffer
+	cpu := max(1, int(math.Ceil(firstCores*float64(o.Groups))))
+	unit := 0.01
+	if cpu > 1000 {
+		unit = 0.1 // a pool has at most 100,000 units
+	}
+	fmt.Fprintf(&b, `pool: {cpu: %d, unit: %g}
+round: %v
+lease: %v
+actuator: {cgroup_root: %q}
+storage: {path: %q}
+web: {listen_address: %q}
+otlp: {grpc: %q, http: "off"}
+jaeger: {grpc: "off"}
+workloads:
+`, cpu, unit, o.Round, max(10*time.Second, 3*o.Round), g.root, p.storage, p.web, p.otlp)
+	for i := range o.Groups {
+		fmt.Fprintf(&b, "  - {name: %[1]s, slo: {latency: 100ms, fraction: 0.95}, knob: {cgroup: %[1]s, cpu: {min: 0.05, max: 1}}, mode: %[2]s}\n", name(i), o.Mode)
+	}
+	return b.Bytes()
+}
+
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(os.Interrupt) // it may have ended
+	if err := p.cmd.Wait(); err != nil {
+		fmt.Fprintln(os.Stderr, "small: trimtab ended with", err)
+	}
+}
+
+// reading is what the process has used so far.
+type reading struct {
+	at time.Time
+	// cpu in s, resident memory, heap and what the storage holds in MiB,
+	// written to files in bytes.
+	cpu, resident, heap, stored, written float64
+}
+
+func (p *process) read() (r reading, err error) {
+	r.at = time.Now()
+	root := fmt.Sprintf("/proc/%d/", p.cmd.Process.Pid)
+	stat, err := os.ReadFile(root + "stat")
+	if err != nil {
+		return r, fmt.Errorf("read what trimtab used: %w", err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	// utime and stime, in ticks of 10 ms.
+	for _, at := range []int{11, 12} {
+		ticks, err := strconv.ParseFloat(fields[at], 64)
+		if err != nil {
+			return r, fmt.Errorf("read what trimtab used: %w", err)
+		}
+		r.cpu += ticks / 100
+	}
+	r.resident = number(root+"status", "VmRSS:") / 1024
+	r.written = number(root+"io", "wchar:")
+	families, err := p.metrics()
+	if err != nil {
+		return r, err
+	}
+	for _, m := range families["go_memstats_heap_inuse_bytes"].GetMetric() {
+		r.heap = m.GetGauge().GetValue() / (1 << 20)
+	}
+	_ = filepath.WalkDir(p.storage, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				r.stored += float64(info.Size()) / (1 << 20)
+			}
+		}
+		return nil // a file that went away meanwhile holds nothing
+	})
+	return r, nil
+}
+
+// line says what happened since before.
+func (r reading) line(before reading) string {
+	took := r.at.Sub(before.at)
+	text := fmt.Sprintf("%.1f MiB resident, %.1f MiB of heap, storage %.1f MiB", r.resident, r.heap, r.stored)
+	if took <= 0 {
+		return text
+	}
+	hours := took.Hours()
+	return fmt.Sprintf("%5.0f s: %.1f%% of a core, %s (resident %+.1f MiB/h, storage %+.1f MiB/h, %.0f MiB/h written to files and sockets)",
+		took.Seconds(), 100*(r.cpu-before.cpu)/took.Seconds(), text, (r.resident-before.resident)/hours, (r.stored-before.stored)/hours, (r.written-before.written)/hours/(1<<20))
+}
+
+// number reads the number after a key in a file of /proc; 0 where it is not.
+func number(file, key string) float64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), key)
+	fields := strings.Fields(rest + " 0")
+	n, _ := strconv.ParseFloat(fields[0], 64) // the kernel writes a number here
+	return n
+}
+
+// ask returns how long a page took and how large it is.
+func (p *process) ask(path string) (time.Duration, int, error) {
+	began := time.Now()
+	resp, err := http.Get("http://" + p.web + path)
+	if err != nil {
+		return 0, 0, fmt.Errorf("ask for %s: %w", path, err)
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return 0, 0, fmt.Errorf("ask for %s: %s %w", path, resp.Status, err)
+	}
+	return time.Since(began), int(n), nil
+}
+
+// metrics reads /metrics.
+func (p *process) metrics() (map[string]*dto.MetricFamily, error) {
+	resp, err := http.Get("http://" + p.web + "/metrics")
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	return families, nil
+}
+
+// lag prints how long values waited for their stage, and steps took.
+func (p *process) lag() error {
+	families, err := p.metrics()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"trimtab_stage_lag_seconds", "trimtab_stage_step_seconds"} {
+		for _, m := range families[name].GetMetric() {
+			h := m.GetHistogram()
+			if h.GetSampleCount() == 0 {
+				continue
+			}
+			p99 := math.Inf(1)
+			for _, b := range h.GetBucket() {
+				if float64(b.GetCumulativeCount()) >= 0.99*float64(h.GetSampleCount()) {
+					p99 = b.GetUpperBound()
+					break
+				}
+			}
+			fmt.Printf("%s of %s: p99 at most %g s, mean %.2g s, %d times\n", name, m.GetLabel()[0].GetValue(), p99, h.GetSampleSum()/float64(h.GetSampleCount()), h.GetSampleCount())
+		}
+	}
+	return nil
+}

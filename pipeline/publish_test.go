@@ -1,0 +1,135 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/bustest"
+)
+
+// slow takes a tenth of a second for each publication of an output.
+type slow struct{ bus.Bus }
+
+func (s slow) Publish(ctx context.Context, v trimtab.Value) error {
+	if v.Kind() != trimtab.KindAlert {
+		pause(ctx, 100*time.Millisecond)
+	}
+	return s.Bus.Publish(ctx, v)
+}
+
+func estimate(workload, model string) *trimtab.Estimate {
+	return &trimtab.Estimate{Workload: workload, Model: model, Time: time.Unix(1, 0)}
+}
+
+// published runs a step that answers an alert with out, and returns how long
+// it took until all of it was on the bus.
+func published(t *testing.T, out ...trimtab.Value) (took time.Duration, m *bustest.Memory) {
+	t.Helper()
+	m = bustest.NewMemory()
+	t.Cleanup(func() { m.Close() })
+	handled := make(chan struct{})
+	stop := start(t, Stage{Name: "s", Bus: slow{m}, Consumes: consumes(trimtab.KindAlert),
+		Step: stepFunc(func(_ time.Time, in trimtab.Value) []trimtab.Value {
+			if in.(*trimtab.Alert).Name == "last" {
+				close(handled)
+				return nil
+			}
+			return out
+		})})
+	defer stop()
+	began := time.Now()
+	for _, name := range []string{"first", "last"} {
+		if err := m.Publish(t.Context(), alert(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-handled
+	return time.Since(began), m
+}
+
+func TestEstimatesOfManyWorkloadsArePublishedSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out []trimtab.Value
+		for i := range 2000 {
+			out = append(out, estimate(fmt.Sprint("w", i), "m"))
+		}
+		took, m := published(t, out...)
+		if most := 100 * time.Millisecond * (2000/sideBySide + 1); took > most {
+			t.Errorf("2000 estimates took %v, want at most %v: one after the other they take 200 s", took, most)
+		}
+		if n := m.Stats().Published[trimtab.KindEstimate]; n != 2000 {
+			t.Errorf("%d estimates were published, want 2000", n)
+		}
+	})
+}
+
+func TestValuesOfOneSubjectAndCommandsKeepTheirOrder(t *testing.T) {
+	for name, out := range map[string][]trimtab.Value{
+		"estimates of one workload": {estimate("w", "1"), estimate("v", "2"), estimate("w", "3")},
+		"commands":                  {command("1"), command("2"), command("3")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if took, _ := published(t, out...); took < 300*time.Millisecond {
+					t.Errorf("three values took %v: they were not published one after the other", took)
+				}
+			})
+		})
+	}
+}
+
+func TestAStageThatIsStoppedWhileItPublishesSideBySideEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		var out []trimtab.Value
+		for i := range 100 {
+			out = append(out, estimate(fmt.Sprint("w", i), "m"))
+		}
+		stop := start(t, Stage{Name: "s", Bus: broken{m}, Consumes: consumes(trimtab.KindAlert),
+			Step: stepFunc(func(time.Time, trimtab.Value) []trimtab.Value { return out })})
+		if err := m.Publish(t.Context(), alert("1")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		stop()
+	})
+}
+
+// broken stores no estimate.
+type broken struct{ bus.Bus }
+
+func (b broken) Publish(ctx context.Context, v trimtab.Value) error {
+	if v.Kind() == trimtab.KindEstimate {
+		return fmt.Errorf("store: %w", context.DeadlineExceeded)
+	}
+	return b.Bus.Publish(ctx, v)
+}
+
+func TestOnlyTheLastValuesOfDifferentSubjectsAreUnordered(t *testing.T) {
+	var wrong []string
+	for _, c := range []struct {
+		want bool
+		out  []trimtab.Value
+	}{
+		{true, []trimtab.Value{estimate("a", ""), estimate("b", "")}},
+		{false, []trimtab.Value{estimate("a", ""), estimate("a", "")}},
+		{false, []trimtab.Value{estimate("a", ""), command("b")}},
+		{false, []trimtab.Value{estimate("a", ""), nil}},
+		{false, []trimtab.Value{estimate("a", "")}},
+	} {
+		if unordered(c.out) != c.want {
+			wrong = append(wrong, fmt.Sprint(c.out))
+		}
+	}
+	if slices.Sort(wrong); len(wrong) > 0 {
+		t.Error(strings.Join(wrong, "\n"))
+	}
+}
