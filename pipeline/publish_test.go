@@ -15,9 +15,9 @@ import (
 )
 
 // slow takes a tenth of a second for each publication of an output.
-type slow struct{ bus.Bus }
+type slowBus struct{ bus.Bus }
 
-func (s slow) Publish(ctx context.Context, v trimtab.Value) error {
+func (s slowBus) Publish(ctx context.Context, v trimtab.Value) error {
 	if v.Kind() != trimtab.KindAlert {
 		pause(ctx, 100*time.Millisecond)
 	}
@@ -35,7 +35,7 @@ func published(t *testing.T, out ...trimtab.Value) (took time.Duration, m *buste
 	m = bustest.NewMemory()
 	t.Cleanup(func() { m.Close() })
 	handled := make(chan struct{})
-	stop := start(t, Stage{Name: "s", Bus: slow{m}, Consumes: consumes(trimtab.KindAlert),
+	stop := start(t, Stage{Name: "s", Bus: slowBus{m}, Consumes: consumes(trimtab.KindAlert),
 		Step: stepFunc(func(_ time.Time, in trimtab.Value) []trimtab.Value {
 			if in.(*trimtab.Alert).Name == "last" {
 				close(handled)

@@ -63,6 +63,8 @@ type workload struct {
 	asked, executed *executed
 	returning       *returning
 	trust           trust
+	// confidence is that at which it is left alone: see serve.go.
+	confidence float64
 }
 
 // dial is what the planner keeps of one resource of one workload.

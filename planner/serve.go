@@ -9,16 +9,21 @@ import (
 )
 
 // Where the pool has enough for everybody, objectives that end at the SLO agree:
-// everybody gets what it needs, and the rest is head-room,
+// everybody gets what it needs, and the rest is head-room. How sure a need is
+// counted is the same for all, a confidence κ in [−1, 1],
 //
-//	need_j(θ) = min{a : E p_j(a, λ_j(θ)) >= SLO_j} + backlog_j / Drain
-//	λ_j(θ)    = mean load + θ (its upper bound − mean),  θ in [0, 1]
-//	θ*        = the greatest θ with Σ_j need_j(θ) <= R
-//	a_j       = need_j(θ*) · R / Σ need(θ*)              within its bounds
+//	need_j(κ) = min{a : p_j(a) >= SLO_j}
+//	            κ >= 0: of the mean of the curve, under the mean load and κ of
+//	                    the way from there to its upper bound
+//	            κ < 0:  of |κ| of the way from the mean of the curve to its upper
+//	                    bound, under the mean load
+//	κ*        = the greatest κ with Σ_j need_j(κ) + drained backlogs <= R
+//	a_j       = (need_j(κ*) + backlog_j / drain) · R / Σ      within its bounds
 //
-// so that nobody keeps for a load that may come what others need now. While
-// everybody has what it needs, nobody is moved. Where not even the needs at the
-// mean loads fit, the policy decides.
+// so that nobody keeps for a load that may come, or for what is not known of it,
+// what others need now. While everybody has what it needs, nobody is moved. Where
+// not even the needs at the upper bounds of the curves fit, the pool is too small
+// beyond doubt, and the policy decides.
 
 // Server is a policy whose objective has no use for more than every SLO.
 type Server interface {
@@ -42,7 +47,7 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 		return nil
 	}
 	s := r.seatOf(w, 0)
-	if s.entry == nil || s.held != "" || !s.changed() || s.now >= float64(min(s.needAt(enoughLoad)+s.waiting(), s.hi))*s.of.Unit-grain {
+	if s.entry == nil || s.held != "" || !s.changed() || s.now >= float64(min(s.needAt(s.confidence)+s.waiting(), s.hi))*s.of.Unit-grain {
 		return nil
 	}
 	next := p.next
@@ -75,13 +80,13 @@ func (w *workload) ends() bool {
 	return true
 }
 
-// needAt returns the need in units under the load of θ, but for its backlog.
-func (s *seat) needAt(theta float64) int {
+// needAt returns the need in units at confidence κ, but for its backlog.
+func (s *seat) needAt(confidence float64) int {
 	c := s.estimate.Curve
 	if l := s.estimate.Load; l != nil && c.Load == l.Upper && l.Mean < l.Upper {
-		c = c.At(l.Mean + theta*(l.Upper-l.Mean))
+		c = c.At(l.Mean + math.Max(0, confidence)*(l.Upper-l.Mean))
 	}
-	a := math.Max(expected(c, s.SLO), s.floor())
+	a := math.Max(expected(c, s.SLO, math.Max(0, -confidence)), s.floor())
 	return min(max(upUnits(a, s.of.Unit), s.lo), s.hi)
 }
 
@@ -133,14 +138,15 @@ func inputOf(e *trimtab.Estimate, q trimtab.Quantity) float64 {
 	return -1
 }
 
-// expected returns the least allocation whose mean performance meets the SLO,
-// or, where none does, the least that comes within 2% of the best.
-func expected(c *trimtab.Curve, slo float64) float64 {
-	mean := func(b trimtab.Band) float64 { return b.Mean }
-	if a := leastReaching(c, slo, mean); a >= 0 {
+// expected returns the least allocation whose performance meets the SLO, read so
+// far from the mean to the upper bound of the curve, or, where none does, the
+// least that comes within 2% of the best.
+func expected(c *trimtab.Curve, slo, hope float64) float64 {
+	of := func(b trimtab.Band) float64 { return b.Mean + hope*(b.Upper-b.Mean) }
+	if a := leastReaching(c, slo, of); a >= 0 {
 		return a
 	}
-	return leastReaching(c, 0.98*c.Knots[len(c.Knots)-1].Mean, mean)
+	return leastReaching(c, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
 }
 
 // serve sets the aims of the free seats that are in by their needs, and reports
@@ -154,22 +160,21 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	if slices.ContainsFunc(asked, (*seat).unserved) {
 		return false
 	}
-	need, total := needsAt(asked, 0)
+	need, total := needsAt(asked, -1)
 	if total > units {
 		return false
 	}
 	late := drained(need, asked, units-total)
-	theta, low, high := 1.0, 0.0, 1.0
-	for range 10 {
+	low, high := -1.0, 1.0
+	for confidence := 1.0; high-low > 1e-3; confidence = (low + high) / 2 {
 		var all []int
-		if all, total = needsAt(asked, theta); total+sum(late) <= units {
-			if need, low = all, theta; theta == 1 {
-				break
-			}
-		} else {
-			high = theta
+		if all, total = needsAt(asked, confidence); total+sum(late) > units {
+			high = confidence
+			continue
 		}
-		theta = (low + high) / 2
+		if need, low = all, confidence; confidence == 1 {
+			break
+		}
 	}
 	least, _ := needsAt(asked, math.Min(low, enoughLoad))
 	for i := range need {
@@ -180,7 +185,8 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	short, held := false, 0
 	for i, s := range asked {
 		held += upUnits(s.now, s.of.Unit)
-		s.safe = float64(s.needAt(1)) * s.of.Unit
+		s.safe = float64(need[i]) * s.of.Unit
+		s.confidence = math.Min(low, enoughLoad)
 		s.short = s.now < float64(least[i])*s.of.Unit-grain
 		short = short || s.short
 	}
@@ -203,7 +209,7 @@ func (r *decision) serve(in func(*seat) bool) bool {
 // behind returns the curve of a workload of whose allocation a part works off
 // what waits: at most half as much as the load needs.
 func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
-	cores = math.Min(cores, 0.5*expected(c, c.Knots[len(c.Knots)-1].Mean))
+	cores = math.Min(cores, 0.5*expected(c, c.Knots[len(c.Knots)-1].Mean, 0))
 	out := *c
 	out.Knots = slices.Clone(c.Knots)
 	for i := range out.Knots {
@@ -215,15 +221,15 @@ func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
 // idle is why nobody is moved while everybody has what it needs.
 const idle = "everybody has what it needs"
 
-// enoughLoad is the θ at which a workload that has enough is left alone: between
+// enoughLoad is the κ at which a workload that has enough is left alone: between
 // there and what it gets when anybody moves lies the hysteresis.
 const enoughLoad = 0.5
 
-// needsAt returns the needs under the loads of θ, without backlogs, and their sum.
-func needsAt(seats []*seat, theta float64) (need []int, total int) {
+// needsAt returns the needs at a confidence, without backlogs, and their sum.
+func needsAt(seats []*seat, confidence float64) (need []int, total int) {
 	need = make([]int, len(seats))
 	for i, s := range seats {
-		need[i] = s.needAt(theta)
+		need[i] = s.needAt(confidence)
 		total += need[i]
 	}
 	return need, total
