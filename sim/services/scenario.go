@@ -20,7 +20,7 @@ type Scenario struct {
 // compresses, a store that sorts in one thread, a database.
 func three() []Service {
 	return []Service{
-		{Name: "nginx", Cost: 0.012, Spread: 0.1, Servers: 1, Concurrency: 512, Latency: 0.2, Fraction: 0.95},
+		{Name: "nginx", Cost: 0.012, Spread: 0.1, Servers: 1, Concurrency: 1, Latency: 0.2, Fraction: 0.95},
 		{Name: "postgres", Cost: 0.014, Spread: 0.2, Servers: 2, Concurrency: 8, Latency: 0.3, Fraction: 0.95},
 		{Name: "redis", Cost: 0.010, Spread: 0.1, Servers: 1, Concurrency: 1, Latency: 0.25, Fraction: 0.95},
 	}

@@ -4,12 +4,12 @@
 // ρ = λ c / a, and
 //
 //	p(a, λ) = [1 − ρ exp(−k (a/c − λ) D')] · [1 − exp(−(1 − ρ)/b)],  0 for ρ >= 1
-//	D'      = D − c/a − w
+//	D'      = D − c/a
 //
 // The first factor is the waiting time of a queue with one server whose work
-// varies little (k = 1.5; 1 for exponential service times, 2 for constant
-// ones), less the time of service itself and the mean wait w for the next
-// period of a CFS quota; D is the latency of the SLO. The second factor is what
+// varies little (k = 2.5; 1 for exponential service times, 2 for constant ones
+// in heavy traffic), less the time of service itself; D is the latency of the
+// SLO. The second factor is what
 // fast services lose to bursts, whatever their latency: at b = 0.04, 5% of the
 // requests at ρ = 0.88. Without D it stands alone, with b = 0.1.
 //
