@@ -57,8 +57,19 @@ func (v *View) decision(e *Explanation, s *state, row *Row, now time.Time) {
 		e.Decision = "hold: " + held
 	case row.State != stateOK && row.State != stateMisses:
 		e.Decision = "hold: " + row.State
+	case s.stayIn == v.round && s.stayWhy != "":
+		e.Decision = "not moved: " + s.stayWhy
 	default:
 		e.Decision = "hold: nothing better was found"
+	}
+	if row.Decision != nil && held == "" && s.stayIn == v.round && s.stayAt.After(row.Decision.Time) {
+		e.Decision = "not moved in the newest round: " + s.stayWhy + " (last change: " + e.Decision + ")"
+		if s.estimate != nil {
+			e.Inputs = s.inputs(now)
+		}
+	}
+	if !e.NextCheck.IsZero() && e.NextCheck.Before(now) {
+		e.NextCheck = v.roundAt.Add(v.config.Round)
 	}
 	if row.Decision != nil && held != "" && s.heldAt.After(row.Decision.Time) {
 		e.Decision = "hold: " + held + " (before that: " + e.Decision + ")"

@@ -56,6 +56,8 @@ type View struct {
 	applied *trimtab.Plan
 	rounds  int
 	// round and roundBefore name the newest plan and the one before it.
+	// roundAt is when the newest round was.
+	roundAt time.Time
 	round, roundBefore string
 	book               book
 	// version counts changes; changed is closed at the next one.
@@ -79,6 +81,9 @@ type state struct {
 	// an unbroken row of plans did.
 	heldWhy, heldIn   string
 	heldAt, heldSince time.Time
+	// stayWhy is why the plan stayIn, of stayAt, left it where it is.
+	stayWhy, stayIn string
+	stayAt          time.Time
 	// lacks are the inputs that are missing; holdSince, missSince and
 	// knobSince are when the estimate's hold, the missing of the SLO and the
 	// knob's problem began; zero: not now.
@@ -301,6 +306,12 @@ func (v *View) hold(p *trimtab.Plan) {
 			s.holdBy(v.roundBefore, v.round, why, p.Time)
 		}
 	}
+	for name, why := range p.Unmoved {
+		if s := v.state(name); s != nil {
+			s.stayWhy, s.stayIn, s.stayAt = brief(why), v.round, p.Time
+		}
+	}
+	v.roundAt = p.Time
 }
 
 // answer notes a step of a plan that answers an apply command.

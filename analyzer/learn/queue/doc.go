@@ -14,7 +14,7 @@
 // requests at ρ = 0.88. Without D it stands alone, with b = 0.1.
 //
 // Nobody's service is that queue. So the cost enters as h c, and h is learnt:
-// its posterior is kept over a grid of [Points] values from 1/4 to 8 around a
+// its posterior is kept over a grid of [Points] values from 0.35 to 4 around a
 // log-normal prior, and every report multiplies it by the binomial likelihood of
 // its requests in time. The prediction is the mixture over the posterior, and
 // its band the quantiles of that mixture. Old reports are forgotten by and by.

@@ -35,7 +35,7 @@ func InTime(a, load, cost, latency float64) float64 {
 const (
 	// Points is the size of the grid over h; low and high are its ends.
 	Points    = 41
-	low, high = 0.25, 8.0
+	low, high = 0.35, 4.0
 	// spread is the standard deviation of ln h beforehand.
 	spread = 0.25
 	// together is how many requests in a row share a fate: so many count as one.
@@ -155,4 +155,4 @@ func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
 }
 
 // unknown is how far from the model a service is believed to be in any case.
-const unknown = 0.02
+const unknown = 0.05

@@ -1,0 +1,164 @@
+package analyzer
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/gp"
+)
+
+var q0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// queueAnalyzer is an analyzer of one workload that is seen as a queue.
+func queueAnalyzer(t *testing.T, from string) *Analyzer {
+	t.Helper()
+	a, err := New(Config{Report: time.Second, Round: 5 * time.Second, Workloads: []Workload{{
+		Name: "w", SLO: SLO{Latency: 200 * time.Millisecond, Fraction: 0.95}, Target: 0.95, Resource: "cpu", Min: 0.01, Max: 4,
+		LoadFrom: from, PerformanceFrom: from, Queue: true,
+		Learner: func() learn.Learner { l, _ := gp.New(0.9); return l }}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Step(q0, &trimtab.Holding{Host: "h", Time: q0, Epoch: 1, Targets: []trimtab.Held{{Target: "w", Resource: "cpu", Knob: "test", Now: trimtab.Units(0.5), Since: q0.Add(-time.Minute), Min: 0.01, Max: 4}}})
+	return a
+}
+
+// uses tells what the group used in the second that ends at t.
+func uses(a *Analyzer, t time.Time, cores, throttled float64) {
+	for q, v := range map[trimtab.Quantity]float64{trimtab.Usage: cores, trimtab.Throttled: throttled} {
+		a.Step(t, &trimtab.Sample{Workload: "w", Quantity: q, Source: "cgroup", Time: t, Window: 1, Value: v})
+	}
+}
+
+// answers is a sketch of n requests that ended in the second that begins at
+// from, each after the given latency in seconds.
+func answers(from time.Time, n int, latency float64) *trimtab.Sketch {
+	s := &trimtab.Sketch{Workload: "w", From: from, To: from.Add(time.Second), Requests: float64(n), Spans: uint64(n), Threshold: 0.2}
+	k := min(int(math.Ceil(latency)), trimtab.MaxBegun-1)
+	if latency < 0.5 {
+		k = 0
+	}
+	s.Begun = make([]float64, k+1)
+	s.Begun[k] = float64(n)
+	for range n {
+		s.Latency.Add(latency, 1)
+	}
+	if latency <= 0.2 {
+		s.Under = float64(n)
+	}
+	return s
+}
+
+// last is the newest estimate among values, or the one before.
+func last(e *trimtab.Estimate, values []trimtab.Value) *trimtab.Estimate {
+	for _, v := range values {
+		if x, ok := v.(*trimtab.Estimate); ok {
+			e = x
+		}
+	}
+	return e
+}
+
+// second plays one second: what was used and what was answered.
+func second(a *Analyzer, k int, cores, throttled float64, s *trimtab.Sketch) *trimtab.Estimate {
+	now := q0.Add(time.Duration(k+1) * time.Second)
+	uses(a, now, cores, throttled)
+	if s != nil {
+		a.Step(now, s)
+	}
+	return last(nil, a.Step(now.Add(600*time.Millisecond), nil))
+}
+
+func at(k int) time.Time { return q0.Add(time.Duration(k) * time.Second) }
+
+func TestTheCostOfARequestIsKnownAfterSeconds(t *testing.T) {
+	a := queueAnalyzer(t, FromSpans)
+	var e *trimtab.Estimate
+	for k := range 6 {
+		if x := second(a, k, 0.06, 0, answers(at(k), 5, 0.02)); x != nil {
+			e = x
+		}
+	}
+	if e == nil || e.Cost == nil || math.Abs(*e.Cost-0.012) > 1e-9 {
+		t.Fatalf("estimate %+v: want a cost of 0.012 core-seconds", e)
+	}
+	if e.Curve == nil || e.Curve.Eval(0.05).Mean > 0.05 || e.Curve.Eval(0.5).Mean < 0.9 {
+		t.Errorf("curve %+v: 0.05 cores are less than the work that arrives, 0.5 are plenty", e.Curve)
+	}
+}
+
+func TestWithoutUseThereIsNoCost(t *testing.T) {
+	a := queueAnalyzer(t, FromSpans)
+	var e *trimtab.Estimate
+	for k := range 6 {
+		now := at(k + 1)
+		a.Step(now, answers(at(k), 5, 0.02))
+		e = last(e, a.Step(now.Add(600*time.Millisecond), nil))
+	}
+	if e == nil || e.Cost != nil {
+		t.Errorf("estimate %+v", e)
+	}
+}
+
+func TestAGapInTheSpansDoesNotMakeRequestsDear(t *testing.T) {
+	a := queueAnalyzer(t, FromSpans)
+	var e *trimtab.Estimate
+	for k := range 40 {
+		var s *trimtab.Sketch
+		if k < 10 || k >= 30 {
+			s = answers(at(k), 5, 0.02)
+		}
+		if x := second(a, k, 0.06, 0, s); x != nil {
+			e = x
+		}
+	}
+	if e == nil || e.Cost == nil || math.Abs(*e.Cost-0.012) > 0.0015 {
+		t.Errorf("cost %v after 20 s without spans: want 0.012", *e.Cost)
+	}
+}
+
+// Ten requests a second are answered; those of every second take .5 s longer
+// than those of the one before: twenty arrive.
+func TestWhileAQueueGrowsTheLoadIsWhatArrivesAndNotWhatIsAnswered(t *testing.T) {
+	a := queueAnalyzer(t, FromSpans)
+	for k := range 8 {
+		second(a, k, 0.12, 0, answers(at(k), 10, 0.02))
+	}
+	var e *trimtab.Estimate
+	for k := 8; k < 12; k++ {
+		if x := second(a, k, 0.5, 1, answers(at(k), 10, 0.5*float64(k-7))); x != nil {
+			e = x
+		}
+	}
+	if e == nil || e.Load == nil || e.Load.Now < 15 {
+		t.Fatalf("estimate %+v: want a load of nearly 20", e)
+	}
+	if e.Backlog == nil || *e.Backlog <= 0 {
+		t.Errorf("backlog %v: two seconds of requests wait", e.Backlog)
+	}
+}
+
+func TestByPromQLTheUseOfTheLastSecondsTellsTheLoadBetweenReports(t *testing.T) {
+	a := queueAnalyzer(t, FromPrometheus)
+	var e *trimtab.Estimate
+	for k := range 60 {
+		now := at(k + 1)
+		cores := 0.06
+		if k >= 55 {
+			cores = 0.18 // three times the load; the rate over 20 s lags
+		}
+		uses(a, now, cores, 0)
+		if k%5 == 4 {
+			for q, v := range map[trimtab.Quantity]float64{trimtab.Load: 5, trimtab.Performance: 1} {
+				a.Step(now, &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: now, Window: 20, Value: v})
+			}
+		}
+		e = last(e, a.Step(now.Add(600*time.Millisecond), nil))
+	}
+	if e == nil || e.Load == nil || e.Load.Now < 9 {
+		t.Errorf("load %+v: want what the use tells, nearly 10 over the last 10 s", e.Load)
+	}
+}
