@@ -63,6 +63,8 @@ type workload struct {
 	asked, executed *executed
 	returning       *returning
 	trust           trust
+	// missed is how many estimates in a row missed the SLO beyond their noise.
+	missed int
 	// confidence is that at which it is left alone: see serve.go.
 	confidence float64
 }
@@ -193,6 +195,9 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
 		return
 	}
 	w.estimate = e
+	if w.missed++; !w.missesNow(e) {
+		w.missed = 0
+	}
 	w.use.take(now, e)
 	p.weigh(w, e)
 }

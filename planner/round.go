@@ -489,17 +489,30 @@ func (s *seat) utility(allocation float64) float64 {
 // miss it beyond noise: one in twenty.
 const surely = 1.645
 
-// misses reports whether the latest report misses the SLO beyond its noise.
+// misses reports whether the reports miss the SLO beyond their noise: two in a
+// row, since requests fail together, or one where work waits or where a report is
+// of a longer time.
 func (s *seat) misses() bool {
 	e := s.estimate
-	if e == nil || e.Performance == nil {
+	if e == nil || e.Backlog == nil || *e.Backlog > waits*s.now {
+		return s.missed > 0
+	}
+	return s.missed > 1
+}
+
+// waits is how many seconds of its allocation must wait to tell of a queue.
+const waits = 0.2
+
+// missesNow reports whether one report misses the SLO beyond its noise.
+func (w *workload) missesNow(e *trimtab.Estimate) bool {
+	if e.Performance == nil {
 		return false
 	}
 	margin := 0.0
-	if e.Requests > 0 && s.SLO < 1 {
-		margin = surely * math.Sqrt(s.SLO*(1-s.SLO)/e.Requests)
+	if e.Requests > 0 && w.SLO < 1 {
+		margin = surely * math.Sqrt(w.SLO*(1-w.SLO)/e.Requests)
 	}
-	return *e.Performance < s.SLO-margin
+	return *e.Performance < w.SLO-margin
 }
 
 // tiny is less than any dead band.

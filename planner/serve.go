@@ -187,7 +187,7 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		held += upUnits(s.now, s.of.Unit)
 		s.safe = float64(need[i]) * s.of.Unit
 		s.confidence = math.Min(low, enoughLoad)
-		s.short = s.now < float64(least[i])*s.of.Unit-grain
+		s.short = s.now < float64(least[i])*s.of.Unit-grain && s.changed()
 		short = short || s.short
 	}
 	for i, s := range asked {

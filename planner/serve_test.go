@@ -141,7 +141,8 @@ func TestWhereTheNeedsDoNotFitThePolicyDecides(t *testing.T) {
 	p.Step(now, asks(now, "b", 5, 0, 0.1))
 	p.Step(now, asks(now, "c", 5, 0, 0.1))
 	var actions []trimtab.Action
-	for _, plan := range plansOf(p.Step(now, asks(now, "a", 5, 0, 0.1))) {
+	p.Step(now, asks(now, "a", 5, 0, 0.1))
+	for _, plan := range plansOf(p.Step(now.Add(10*time.Second), nil)) {
 		actions = append(actions, plan.Actions...)
 	}
 	if len(actions) == 0 {
