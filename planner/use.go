@@ -8,9 +8,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// A workload in mode recommend that has no limit, while the pool has room for
-// its maximum, cannot be told by its curve what would be enough: it was never
-// seen with less. What it was seen to use says more:
+// A workload in mode recommend that has no limit cannot be told by its curve what
+// would be enough: it was never seen with less. What it was seen to use says more:
 //
 //	limit = margin · max(use) · max(1, load to come / max(load))
 //
@@ -105,6 +104,10 @@ func (r *decision) advise() {
 		if s.resource != 0 || s.of.Name != "cpu" || s.Mode != trimtab.Recommend || !s.free {
 			continue
 		}
+		none := s.entry.held.Now.Unlimited
+		if none {
+			s.grant.Set = s.now // how it does with less was never seen
+		}
 		seen, last := s.use.day(r.now), s.estimate.Performance
 		if seen.reports < enoughUses || seen.mean() < s.SLO || last == nil || *last < s.SLO {
 			continue
@@ -115,7 +118,7 @@ func (r *decision) advise() {
 		}
 		units := max(upUnits(margin*seen.cores*load/seen.load, s.of.Unit), s.lo)
 		limit, stays := float64(units)*s.of.Unit, math.Abs(s.grant.Set-s.now) < s.of.Unit/2
-		switch none := s.entry.held.Now.Unlimited; {
+		switch {
 		case none && stays && units < s.hi:
 			s.grant.Set, s.limit, s.seen = limit, limit, seen
 		case !none && s.grant.Set > s.now && limit <= s.now:

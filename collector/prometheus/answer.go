@@ -29,6 +29,7 @@ const (
 	kindMalformed   = "malformed"
 	kindTooLarge    = "too_large"
 	kindGone        = "gone"
+	kindGap         = "gap"
 )
 
 // reply is the API's answer:

@@ -60,6 +60,10 @@ type state struct {
 	age     string // the query for the age; "" when there is none
 	known   bool   // the expression's selectors were understood
 	window  time.Duration
+	// answered tells that there was an answer, gap that the last one was none,
+	// until is when the window no longer reaches into the last gap.
+	answered, gap bool
+	until         time.Time
 	missing string // the last reason, to log changes only
 	warned  string
 }
@@ -180,6 +184,7 @@ func (c *Collector) sample(ctx context.Context, q *Query, s *state) (trimtab.Sam
 	if !s.known {
 		sample.Source = "prometheus: age unknown"
 	}
+	err = s.covered(err, now, sample.Time)
 	if err != nil {
 		kind := kindUnreachable
 		if f := (*fault)(nil); errors.As(err, &f) {
@@ -195,6 +200,33 @@ func (c *Collector) sample(ctx context.Context, q *Query, s *state) (trimtab.Sam
 		}
 	}
 	return sample, "ok"
+}
+
+// covered returns err, or why a rate over a window is not yet, or no longer, that
+// of a whole one: after a gap the part of it without scrapes reads as less, for as
+// long as the window is. A gap is a query without an answer, or a newest scrape
+// that is older than most of the window. No requests are no gap: 0/0 says nothing
+// of scrapes.
+func (s *state) covered(err error, now, scraped time.Time) error {
+	if s.window <= 0 {
+		return err
+	}
+	if f := (*fault)(nil); errors.As(err, &f) && (f.kind == kindNotFinite || f.kind == kindNegative) {
+		return err
+	}
+	if err == nil && now.Sub(scraped) > s.window*6/10 {
+		err = &fault{kindGap, fmt.Sprintf("the newest scrape is %v old, of a window of %v", now.Sub(scraped).Round(time.Second), s.window)}
+	}
+	switch {
+	case err != nil:
+		s.gap = s.answered // nothing was missed before there was a first answer
+	case s.gap:
+		s.gap, s.until = false, now.Add(s.window)
+	}
+	if s.answered = s.answered || err == nil; err == nil && now.Before(s.until) {
+		err = &fault{kindGap, fmt.Sprintf("its window of %v reaches into a gap for another %v", s.window, s.until.Sub(now).Round(time.Second))}
+	}
+	return err
 }
 
 // ask evaluates one expression, and logs warnings when they change.
