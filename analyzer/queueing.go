@@ -299,7 +299,7 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 	if w.queueing.model == nil || w.last.now == nil || !(l.Mean > 0) {
 		return
 	}
-	noise := 2 / math.Sqrt(math.Max(math.Min(steady, 10*l.Now), 1))
+	noise := 1 / math.Sqrt(math.Max(math.Min(enough, 5*l.Now), 1))
 	mean := math.Min(math.Max(l.Mean, l.Now*(1-noise)), l.Now*(1+noise))
 	if mean > 0 {
 		l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)

@@ -187,7 +187,7 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		held += upUnits(s.now, s.of.Unit)
 		s.safe = float64(need[i]) * s.of.Unit
 		s.confidence = math.Min(low, enoughLoad)
-		s.short = s.now < float64(least[i])*s.of.Unit-grain && s.changed()
+		s.short = s.now < float64(least[i])*s.of.Unit-grain
 		short = short || s.short
 	}
 	for i, s := range asked {
@@ -223,7 +223,7 @@ const idle = "everybody has what it needs"
 
 // enoughLoad is the κ at which a workload that has enough is left alone: between
 // there and what it gets when anybody moves lies the hysteresis.
-const enoughLoad = 0.5
+const enoughLoad = 0.7
 
 // needsAt returns the needs at a confidence, without backlogs, and their sum.
 func needsAt(seats []*seat, confidence float64) (need []int, total int) {
