@@ -45,17 +45,17 @@ func parse(t *testing.T, text string) *config.Config {
 
 func TestGoodFilesAreReadAsTheyStand(t *testing.T) {
 	c := load(t, "shop.yaml")
-	if c.Pool.Resource() != "cpu" || c.Pool.Capacity() != 8 || c.Pool.Unit != 0.005 || c.Pool.Step != 0.05 {
+	if c.Pool.Resource() != "cpu" || c.Pool.Capacity() != 8 || c.Pool.Unit != 0.005 || c.Pool.Step != 2.665 {
 		t.Errorf("pool %+v", c.Pool)
 	}
-	if c.Round != 30*time.Second || c.Lease != 90*time.Second || c.Analyzer.ReportInterval != 10*time.Second {
+	if c.Round != 30*time.Second || c.Lease != 90*time.Second || c.Analyzer.ReportInterval != 6*time.Second {
 		t.Errorf("round %v, lease %v, report %v", c.Round, c.Lease, c.Analyzer.ReportInterval)
 	}
 	want := filepath.Join("testdata", "good", "prometheus.password")
 	if got := c.Prometheus.HTTP.BasicAuth.PasswordFile; got != want {
 		t.Errorf("password_file %q, want it relative to the file: %q", got, want)
 	}
-	if !c.Prometheus.HTTP.FollowRedirects || c.Prometheus.Interval != 10*time.Second || c.Prometheus.Timeout != 10*time.Second {
+	if !c.Prometheus.HTTP.FollowRedirects || c.Prometheus.Interval != 6*time.Second || c.Prometheus.Timeout != 6*time.Second {
 		t.Errorf("prometheus %v", c.Prometheus)
 	}
 	a, b := c.Workloads[0], c.Workloads[1]
@@ -123,7 +123,7 @@ func TestTheDefaultListensOnLoopbackOnly(t *testing.T) {
 			t.Errorf("default address %q", address)
 		}
 	}
-	if c.NATS.Listen != "" || len(c.Workloads) != 0 || c.Lease != 90*time.Second || c.Objective != "njc" {
+	if c.NATS.Listen != "" || len(c.Workloads) != 0 || c.Lease != time.Minute || c.Objective != "njc" {
 		t.Errorf("%v", c)
 	}
 	least := load(t, "least.yaml")

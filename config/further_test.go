@@ -17,7 +17,7 @@ func TestSeveralResourcesGetUnitsOfTheirKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []config.Share{{"cpu", 8, 0.005, 0.05}, {"memory", 16 << 30, 16 << 20, 160 << 20}, {"llc", 20, 1, 10}, {"membw", 100, 1, 10}}
+	want := []config.Share{{"cpu", 8, 0.005, 2.665}, {"memory", 16 << 30, 16 << 20, 160 << 20}, {"llc", 20, 1, 10}, {"membw", 100, 1, 10}}
 	if got := c.Pool.Shares(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", got, want)
 	}

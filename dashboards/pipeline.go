@@ -175,6 +175,11 @@ func pipelinePlanning(g *grid) {
 			{rate("trimtab_planner_trials_total", "pool"), "trials a second {{pool}}"},
 			{`min by (pool) (trimtab_planner_trial_budget_ratio{@})`, "least budget left {{pool}}"},
 		}, from0, stairs)
+	g.graph(12, "Verdicts on moves", "Executed moves by what came of them, and falls that were taken back because they broke an SLO.", "short",
+		[]query{
+			{rate("trimtab_planner_verdicts_total", "verdict"), "{{verdict}} a second"},
+			{rate("trimtab_planner_taken_back_total", "pool"), "taken back a second {{pool}}"},
+		}, from0, bars)
 	g.graph(12, "Held by the planner", "Workloads that the last plan held, for a reason that it names.", "short",
 		[]query{{`max by (pool) (trimtab_planner_held_workloads{@})`, "{{pool}}"}}, from0, stairs)
 }
