@@ -42,7 +42,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case age:
 		vector(w, "0.1")
 	case strings.Contains(query, "perf"):
-		// Everybody does well: without faults, all can be lowered.
+		// Everybody does well: without faults, all are lowered to what the pool has.
 		vector(w, "0.99")
 	default:
 		vector(w, "100")
@@ -96,7 +96,7 @@ func TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown(t *testing
 	p := prepare(t, q, "")
 	var text strings.Builder
 	fmt.Fprintf(&text, `
-pool: {cpu: 10, unit: 0.01, step: 0.5}
+pool: {cpu: 8, unit: 0.01, step: 0.5}
 objective: njc
 round: 1s
 guard: {max_fall: 0.05, max_lowered: 1, max_moved: 1, dead_band: 0, reversal_window: 0s}

@@ -22,7 +22,7 @@ func foreign(t *testing.T, mode trimtab.Mode) *program {
 	q := fixtureQuotas(t)
 	unit := filepath.Join(q.root, "shop.slice", "hungry.service")
 	err := errors.Join(os.MkdirAll(filepath.Dir(unit), 0o755), os.Rename(filepath.Join(q.root, "hungry"), unit),
-		os.WriteFile(filepath.Join(unit, "cpu.max"), []byte("max 100000\n"), 0o644),
+		os.WriteFile(filepath.Join(unit, "cpu.max"), []byte("90000 100000\n"), 0o644),
 		os.Chmod(filepath.Join(q.root, "modest", "cpu.max"), 0o444))
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func foreign(t *testing.T, mode trimtab.Mode) *program {
 	read := q.read
 	q.read = func(name string) float64 {
 		if name == "hungry" {
-			return 0.9 // no quota: what the machine gives
+			return 0.9
 		}
 		return read(name)
 	}
@@ -61,7 +61,7 @@ func (p *program) asNobody() {
 // untouched compares both files with what they were.
 func (p *program) untouched() {
 	p.Helper()
-	for name, want := range map[string]string{"shop.slice/hungry.service": "max 100000\n", "modest": "50000 100000\n"} {
+	for name, want := range map[string]string{"shop.slice/hungry.service": "90000 100000\n", "modest": "50000 100000\n"} {
 		if b, err := os.ReadFile(filepath.Join(p.q.root, name, "cpu.max")); err != nil || string(b) != want {
 			p.Errorf("%s holds %q, %v: it had %q", name, b, err, want)
 		}
@@ -81,7 +81,7 @@ func TestRecommendNeedsNoKnobThatItMayWriteAndApplyIsRefusedAsAWhole(t *testing.
 			return fmt.Errorf("%s: %w", body, err)
 		}
 		for _, a := range plan.Actions {
-			if a.Target == "hungry" && a.Expect.Unlimited && a.Mode == trimtab.Recommend {
+			if a.Target == "hungry" && a.Mode == trimtab.Recommend {
 				return nil
 			}
 		}
