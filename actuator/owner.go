@@ -192,7 +192,7 @@ func placeOf(e *entry, reopen func([]byte) (Knob, error)) string {
 		return ""
 	}
 	if c, ok := k.(interface{ Close() error }); ok {
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 	}
 	p, ok := k.(Placed)
 	if !ok {

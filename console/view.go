@@ -57,7 +57,7 @@ type View struct {
 	rounds  int
 	// round and roundBefore name the newest plan and the one before it.
 	// roundAt is when the newest round was.
-	roundAt time.Time
+	roundAt            time.Time
 	round, roundBefore string
 	book               book
 	// version counts changes; changed is closed at the next one.

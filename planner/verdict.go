@@ -52,8 +52,6 @@ type returning struct {
 	why  string
 	load trimtab.LoadForecast
 	at   time.Time
-	// told tells that a plan has said so.
-	told bool
 }
 
 // trust is how the bands of a learner did on live moves, forgetting.

@@ -57,15 +57,15 @@ type Collector struct {
 
 // state is what is known of a query between rounds.
 type state struct {
-	age     string // the query for the age; "" when there is none
-	known   bool   // the expression's selectors were understood
-	window  time.Duration
+	age    string // the query for the age; "" when there is none
+	known  bool   // the expression's selectors were understood
+	window time.Duration
 	// answered tells that there was an answer, gap that the last one was none,
 	// until is when the window no longer reaches into the last gap.
 	answered, gap bool
 	until         time.Time
-	missing string // the last reason, to log changes only
-	warned  string
+	missing       string // the last reason, to log changes only
+	warned        string
 }
 
 // Open checks the configuration and makes the HTTP client; it does not yet

@@ -9,7 +9,9 @@ import (
 func TestASampleCountsOnlyWhenItsWindowIsCoveredSinceTheGap(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(1000+second), 0) }
 	s := state{window: 60 * time.Second}
-	ok := func(second int, age time.Duration) bool { return s.covered(nil, at(second), at(second).Add(-age)) == nil }
+	ok := func(second int, age time.Duration) bool {
+		return s.covered(nil, at(second), at(second).Add(-age)) == nil
+	}
 	if !ok(0, 5*time.Second) || !ok(5, 10*time.Second) {
 		t.Fatal("the first answers were refused")
 	}

@@ -112,7 +112,6 @@ func (equal) second(float64, []*queue, [][]answer) {}
 type proportional struct {
 	pool float64
 	seen [][]float64 // arrivals of each second, per service
-	last []float64
 }
 
 func (p *proportional) second(t float64, qs []*queue, done [][]answer) {
@@ -202,7 +201,7 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 		c.usage(t, i, q)
 		c.recent[i] = append(c.recent[i], done[i]...)
 		if c.spans {
-			if v := sketchOf(q.Service, c.at(t-1), now, c.start, done[i]); v != nil {
+			if v := sketchOf(q.Service, c.at(t-1), now, done[i]); v != nil {
 				c.loop.Take(now, v)
 			}
 		} else if int(t)%5 == 0 {
@@ -258,7 +257,7 @@ func (c *closed) query(t float64, i int, q *queue) {
 
 // sketchOf is what the path step makes of the spans of one second; nil without
 // any.
-func sketchOf(s *Service, from, to, start time.Time, done []answer) *trimtab.Sketch {
+func sketchOf(s *Service, from, to time.Time, done []answer) *trimtab.Sketch {
 	if len(done) == 0 {
 		return nil
 	}

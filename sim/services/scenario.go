@@ -26,8 +26,11 @@ func three() []Service {
 	}
 }
 
+// pool is what they share, in cores.
+const pool = 0.66
+
 // shares gives service i the load that needs a share of the pool at t.
-func shares(name string, pool float64, seconds int, share func(i int, t float64) float64) Scenario {
+func shares(name string, seconds int, share func(i int, t float64) float64) Scenario {
 	s := Scenario{Name: name, Pool: pool, Seconds: seconds, Services: three()}
 	for i := range s.Services {
 		v := &s.Services[i]
@@ -39,27 +42,26 @@ func shares(name string, pool float64, seconds int, share func(i int, t float64)
 // Scenarios returns the scenarios of the benchmark on real services, scaled to
 // the given length.
 func Scenarios(seconds int) []Scenario {
-	const pool = 0.66
 	length := float64(seconds)
 	third := length / 3
 	out := []Scenario{
-		shares("peaks", pool, seconds, func(i int, t float64) float64 {
+		shares("peaks", seconds, func(i int, t float64) float64 {
 			// The peak passes from one service to the next, once in a run.
 			d := math.Mod(t-third*(float64(i)+0.5)+1.5*length, length) - length/2
 			return 0.07 + 0.33*math.Pow(math.Max(0, math.Cos(math.Pi*d/(1.5*third))), 2)
 		}),
-		shares("steps", pool, seconds, func(i int, t float64) float64 {
+		shares("steps", seconds, func(i int, t float64) float64 {
 			k := int(t/third*2) % 6
 			return [3][6]float64{{0.4, 0.08, 0.08, 0.2, 0.08, 0.35}, {0.08, 0.35, 0.08, 0.2, 0.1, 0.1}, {0.08, 0.08, 0.4, 0.1, 0.4, 0.08}}[i][k]
 		}),
-		shares("doubling", pool, seconds, func(i int, t float64) float64 {
+		shares("doubling", seconds, func(i int, t float64) float64 {
 			if i == 0 && t >= third {
 				return 0.3
 			}
 			return 0.15
 		}),
-		shares("slower", pool, seconds, func(i int, t float64) float64 { return [3]float64{0.22, 0.14, 0.14}[i] }),
-		shares("noise", pool, seconds, func(i int, t float64) float64 { return 0.15 }),
+		shares("slower", seconds, func(i int, t float64) float64 { return [3]float64{0.22, 0.14, 0.14}[i] }),
+		shares("noise", seconds, func(i int, t float64) float64 { return 0.15 }),
 	}
 	out[3].Services[0].Dearer = func(t float64) float64 {
 		if t >= length/2 {

@@ -161,15 +161,6 @@ func sweep(root string) {
 	}
 }
 
-// hierarchies lists where a group beneath root has a directory: in version 1
-// also where CPU time is accounted.
-func hierarchies(root string) []string {
-	if twin := hostfs.Accounting(root); twin != "" {
-		return []string{root, twin}
-	}
-	return []string{root}
-}
-
 // memberships returns the directories of the groups that this process is in,
 // in the hierarchies that the benchmark's groups have. A line of /proc/self/cgroup is
 // "number:controllers:path" (cgroups(7)); version 2 has no controllers there.

@@ -70,7 +70,7 @@ func (n *nginx) start(ctx context.Context, in *group, dir string) error {
 		return err
 	}
 	n.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * inFlight, DisableCompression: true}}
-	return n.process.await(ctx, ready, func(ctx context.Context) error { return n.do(ctx, 1) })
+	return n.process.await(ctx, func(ctx context.Context) error { return n.do(ctx, 1) })
 }
 
 // prepare writes a text of that many KiB.

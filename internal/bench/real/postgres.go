@@ -66,7 +66,7 @@ func (p *postgres) start(ctx context.Context, in *group, dir string) error {
 		return err
 	}
 	p.pool = newConnections(sessions, func(ctx context.Context) (net.Conn, error) { return login(ctx, address) })
-	return p.process.await(ctx, ready, func(ctx context.Context) error { return p.do(ctx, 1) })
+	return p.process.await(ctx, func(ctx context.Context) error { return p.do(ctx, 1) })
 }
 
 // postgresHome finds the newest PostgreSQL's programs, and who runs them:

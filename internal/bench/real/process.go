@@ -92,15 +92,15 @@ func (p *process) close() {
 // errGone says that a process ended which should not have.
 var errGone = errors.New("it ended by itself")
 
-// await polls ready until it succeeds, at most for limit. A process that ended
+// await polls until it succeeds, at most for ready. A process that ended
 // will not become ready.
-func (p *process) await(ctx context.Context, limit time.Duration, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (p *process) await(ctx context.Context, poll func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, ready)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := ready(ctx)
+		err := poll(ctx)
 		if err == nil {
 			return nil
 		}

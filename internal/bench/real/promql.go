@@ -80,7 +80,7 @@ func (p *promql) launch(ctx context.Context, t *trial, alertmanager string) erro
 			return err
 		}
 		p.children = append(p.children, child)
-		if err := child.await(ctx, ready, func(ctx context.Context) error { return get(ctx, "http://"+c.address+"/-/ready") }); err != nil {
+		if err := child.await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+c.address+"/-/ready") }); err != nil {
 			return err
 		}
 	}
@@ -179,6 +179,6 @@ func (p *promql) close() {
 		c.close()
 	}
 	if p.server != nil {
-		p.server.Close()
+		_ = p.server.Close()
 	}
 }

@@ -42,7 +42,7 @@ func (r *redis) start(ctx context.Context, in *group, dir string) error {
 		return err
 	}
 	r.pool = newConnections(inFlight, func(ctx context.Context) (net.Conn, error) { return dial(ctx, address) })
-	return r.process.await(ctx, ready, func(ctx context.Context) error { return r.do(ctx, 1) })
+	return r.process.await(ctx, func(ctx context.Context) error { return r.do(ctx, 1) })
 }
 
 func (r *redis) do(ctx context.Context, work int) error {

@@ -91,7 +91,7 @@ func (p *subject) open(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	err = p.process.await(ctx, ready, func(ctx context.Context) error { return get(ctx, "http://"+a.Web+"/-/ready") })
+	err = p.process.await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+a.Web+"/-/ready") })
 	if err != nil {
 		said, _ := os.ReadFile(p.log)
 		return fmt.Errorf("%w\n%s", err, said)

@@ -35,8 +35,9 @@ func main() {
 	flag.StringVar(&o.Memory, "memory", "", "GOMEMLIMIT of the program; empty: none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := o.run(ctx); err != nil {
+	err := o.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "small:", err)
 		os.Exit(1)
 	}
@@ -47,7 +48,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	binary := o.Binary
 	if binary == "" {
 		binary = filepath.Join(dir, "trimtab")
@@ -74,7 +75,12 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 	ctx, cancel := context.WithCancel(ctx)
 	sent := make(chan error, 1)
 	go func() { sent <- o.send(ctx, p.otlp, g) }()
-	defer func() { cancel(); <-sent }()
+	defer func() {
+		cancel()
+		if err := <-sent; err != nil {
+			fmt.Fprintln(os.Stderr, "small: send:", err)
+		}
+	}()
 	if !wait(ctx, o.Settle) {
 		return ctx.Err()
 	}

@@ -24,7 +24,7 @@ func (o *options) send(ctx context.Context, address string, g *groups) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	client := coltrace.NewTraceServiceClient(conn)
 	random := rand.New(rand.NewPCG(1, 2))
 	ticks := time.NewTicker(tick)
