@@ -27,6 +27,18 @@
 // without spans is no report, and a workload whose input stopped gets
 // estimates that say so in Hold.
 //
+// Where performance is a share of requests and use is measured in the unit of the
+// resource, the workload is seen as a queue as well (Workload.Queue, learn/queue):
+//
+//	cost     c = Σ use / Σ requests          over the last 30 s
+//	load     λ = μ / (1 − dW/dt)             while waits W grow, of μ answered
+//	backlog  λ W, or what began and was not answered yet, times c
+//	curve    the learner's and the queue's, each by the inverse of its variance
+//
+// Where load comes as a rate over a longer window, the use of the last seconds by
+// the cost tells the load between two scrapes. Reports of a time in which a queue
+// was worked off, or the load was another, teach nothing.
+//
 // Where a pool shares several resources there is a curve over each,
 //
 //	p_r(x) = performance with x of r while nothing else is short,

@@ -14,7 +14,13 @@
 // plan of this leader's term, one that nobody has told of while the term is
 // younger than a lease.
 //
-// Who is not planned for holds exactly what it has: mode off, no knob, a
+// Where the objective ends at the SLO and the pool has enough, everybody gets what
+// it needs and a part of the rest, and nobody is moved while everybody has what it
+// needs (serve.go); the policy decides where it has not. A workload with less than
+// it needs starts a round before its time. Every executed move is judged by what
+// is reported after it, and a fall that broke an SLO is taken back (verdict.go).
+//
+// A workload that is not planned for keeps exactly what it has: mode off, no knob, a
 // problem with the knob, an estimate that is missing, held, stale, from the
 // future or not a number. After three rounds without a good estimate its
 // declared default may raise it. Plan.Held says which and why. A workload in

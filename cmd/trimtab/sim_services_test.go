@@ -1,0 +1,63 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/trimtab/trimtab/sim/services"
+)
+
+// played is the mean of two seeds of a scenario.
+func played(t *testing.T, scenario, policy, signal string, seconds int) (over float64, worst float64, moves int) {
+	t.Helper()
+	s, err := services.Named(scenario, seconds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst = 1
+	for seed := range uint64(2) {
+		r, err := (&simServicesCmd{}).one(s, policy, signal, seed+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		over += r.Over() / 2
+		for i := range s.Services {
+			worst = min(worst, r.Share(i))
+			moves = max(moves, r.Moves[i])
+		}
+	}
+	return over, worst, moves
+}
+
+func TestTheDefaultsKeepUpWithARuleThatKnowsTheCosts(t *testing.T) {
+	for _, scenario := range []string{"peaks", "doubling", "slower"} {
+		rule, _, _ := played(t, scenario, "proportional", "–", 240)
+		equal, _, _ := played(t, scenario, "equal", "–", 240)
+		for _, objective := range []string{"njc", "egalitarian", "social"} {
+			for signal, less := range map[string]float64{"spans": 0.01, "promql": 0.04} {
+				over, worst, _ := played(t, scenario, objective, signal, 240)
+				t.Logf("%s, %s by %s: %.3f in time, worst %.3f; equal %.3f, proportional %.3f", scenario, objective, signal, over, worst, equal, rule)
+				if over < rule-less || over < equal || worst < 0.9 {
+					t.Errorf("%s, %s by %s: %.3f in time, the worst service %.3f; the rule %.3f, equal shares %.3f", scenario, objective, signal, over, worst, rule, equal)
+				}
+			}
+		}
+	}
+}
+
+func TestResourceFairKeepsEqualShares(t *testing.T) {
+	over, _, moves := played(t, "peaks", "resource-fair", "spans", 120)
+	if equal, _, _ := played(t, "peaks", "equal", "–", 120); over != equal || moves != 0 {
+		t.Errorf("%.3f in time after %d moves, equal shares %.3f: the objective is blind to what services deliver", over, moves, equal)
+	}
+}
+
+func TestUnderConstantLoadThatEqualSharesMeetNobodyIsHarmed(t *testing.T) {
+	equal, _, _ := played(t, "noise", "equal", "–", 600)
+	for _, signal := range []string{"spans", "promql"} {
+		over, worst, moves := played(t, "noise", "njc", signal, 600)
+		t.Logf("by %s: %.3f in time, worst %.3f, %d moves of one workload; equal %.3f", signal, over, worst, moves, equal)
+		if worst < 0.95 || over < equal-0.01 {
+			t.Errorf("by %s: %.3f in time, the worst service %.3f; equal shares %.3f", signal, over, worst, equal)
+		}
+	}
+}
