@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // needsAll skips with the proof of what is absent.
@@ -85,4 +87,13 @@ func nothingLeft(t *testing.T, root string) {
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
 		t.Errorf("files left: %v, %v", left, err)
 	}
+}
+
+// hierarchies lists where a group beneath root has a directory: in version 1
+// also where CPU time is accounted.
+func hierarchies(root string) []string {
+	if twin := hostfs.Accounting(root); twin != "" {
+		return []string{root, twin}
+	}
+	return []string{root}
 }
