@@ -23,7 +23,7 @@ type Config struct {
 	Groups []Group `yaml:"groups"`
 	// Time between two decisions, 1s to 1h.
 	Round time.Duration `yaml:"round"`
-	// How long an allocation holds without renewal; at least one round and 10s. Left out: three rounds, at least 10s.
+	// How long an allocation holds without renewal; at least one round and 10s. Left out: three rounds, at least 1m.
 	Lease time.Duration `yaml:"lease"`
 	// Limits on what one round may change.
 	Guard Guard `yaml:"guard"`
@@ -69,7 +69,7 @@ type Pool struct {
 	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
 	Unit float64 `yaml:"unit"`
-	// Largest change of one workload in one round, in cores or workers. Left out: 10 units.
+	// Largest change of one workload in one round, in cores or workers. Left out: a third of the capacity.
 	Step float64 `yaml:"step"`
 }
 
@@ -125,15 +125,15 @@ type Guarantees struct {
 type Guard struct {
 	// Switches the guard off: only to reproduce a paper.
 	Off bool `yaml:"off"`
-	// Largest fall of one workload in one round, as a share of what it has, (0, 1].
+	// Largest fall of one workload in one round, as a share of what it has, (0, 1]. A fall to what the workload is known to need, by what its requests cost, may be larger.
 	MaxFall float64 `yaml:"max_fall"`
-	// Largest share of workloads lowered in one round, (0, 1]; at least one may be.
+	// Largest share of workloads lowered in one round, (0, 1]; at least one may be. Falls to what a workload is known to need do not count.
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Largest share of the capacity taken away in one round, (0, 1].
 	MaxMoved float64 `yaml:"max_moved"`
-	// Changes smaller than this share of the allocation are not made, [0, 1).
+	// Changes smaller than this share of the allocation, or than the noise of the load if that is less (but 0.03), are not made, [0, 1).
 	DeadBand float64 `yaml:"dead_band"`
-	// At most one change of direction per workload in this time; 0s: no limit.
+	// At most one change of direction per workload in this time while its load stays in the forecast of its last move and nobody newly misses an SLO; 0s: no limit.
 	ReversalWindow time.Duration `yaml:"reversal_window"`
 	// Rounds without usable input after which the declared default may raise a workload, 1 to 1000.
 	HoldRounds int `yaml:"hold_rounds"`
@@ -141,7 +141,7 @@ type Guard struct {
 
 // Analyzer says how spans and samples are turned into curves.
 type Analyzer struct {
-	// Interval of reports to the learner, 100ms to one round. Left out: 10s, at most one round.
+	// Interval of reports to the learner, 100ms to one round. Left out: a fifth of a round, at least 1s and at most 10s.
 	ReportInterval time.Duration `yaml:"report_interval"`
 	// Partitions that traces are spread over, by trace id, 1 to 256.
 	Partitions int `yaml:"partitions"`
