@@ -223,9 +223,10 @@ const idle = "everybody has what it needs"
 
 // slack is the part of its need that a workload must have to be left alone. Where
 // nobody tells what waits, load and need come from counters and rates over longer
-// windows, whose noise must move nobody: 85%, by `trimtab sim services`.
+// windows, whose noise must move nobody: 85%, by `trimtab sim services`. A missed
+// SLO and an alert are no noise.
 func (s *seat) slack() float64 {
-	if s.estimate.Backlog == nil {
+	if s.estimate.Backlog == nil && !s.misses() && !s.firing() {
 		return 0.85
 	}
 	return 1
