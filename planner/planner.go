@@ -33,14 +33,16 @@ type Planner struct {
 	pending         *pending
 	paused          bool
 	last            time.Time // when the last round was
-	patience        time.Duration
-	told            time.Time // the time of the last Pause or Resume
-	asked           time.Time // the time of the last Round command
-	groups          map[string]time.Time
-	recommended     []*trimtab.Plan
-	asks            *asked // a round for a group of alerts whose gap is not over
-	verdicts        []trimtab.Verdict
-	counts          counts
+	// patience is the least time from the last round to one that a need starts:
+	// it grows while such rounds change nothing.
+	patience    time.Duration
+	told        time.Time // the time of the last Pause or Resume
+	asked       time.Time // the time of the last Round command
+	groups      map[string]time.Time
+	recommended []*trimtab.Plan
+	asks        *asked // a round for a group of alerts whose gap is not over
+	verdicts    []trimtab.Verdict
+	counts      counts
 }
 
 // workload is what the planner keeps of one workload.

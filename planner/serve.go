@@ -141,8 +141,8 @@ func inputOf(e *trimtab.Estimate, q trimtab.Quantity) float64 {
 // expected returns the least allocation whose performance meets the SLO, read so
 // far from the mean to the upper bound of the curve, or, where none does, the
 // least that comes within 2% of the best.
-func expected(c *trimtab.Curve, slo, hope float64) float64 {
-	of := func(b trimtab.Band) float64 { return b.Mean + hope*(b.Upper-b.Mean) }
+func expected(c *trimtab.Curve, slo, optimism float64) float64 {
+	of := func(b trimtab.Band) float64 { return b.Mean + optimism*(b.Upper-b.Mean) }
 	if a := leastReaching(c, slo, of); a >= 0 {
 		return a
 	}
