@@ -80,7 +80,7 @@ type lock struct {
 	since    time.Time     // when revision was first seen
 	top      uint64        // the highest epoch that was in the bucket or ours
 	problem  string        // what keeps it from taking part
-	length   time.Duration // the term that was written last
+	length   time.Duration // the term of the lock that is held
 	tried    time.Time     // the first attempt to write over revision; zero: none
 }
 
@@ -245,13 +245,15 @@ func (l *lock) turn(ctx context.Context) error {
 		} else if time.Until(until) > l.length/2 && l.term() <= l.length {
 			return nil
 		}
-		err := l.write(ctx, l.revision, epoch)
-		if !errors.Is(err, bus.ErrConflict) {
-			return err
+		// Over an attempt without an answer nobody writes again: what take finds
+		// tells whether it arrived.
+		if l.tried.IsZero() {
+			if err := l.write(ctx, l.revision, epoch); !errors.Is(err, bus.ErrConflict) {
+				return err
+			}
+			// Someone else wrote.
+			l.since = time.Time{}
 		}
-		// Someone else wrote, or we did and the answer was lost: what take
-		// finds tells which.
-		l.since = time.Time{}
 	}
 	return l.take(ctx)
 }
@@ -278,7 +280,9 @@ func (l *lock) take(ctx context.Context) error {
 	if mine && revision != l.revision && !l.tried.IsZero() {
 		// What was written arrived and its answer did not: it holds from the
 		// attempt on.
-		if until := l.tried.Add(time.Duration(r.Term*float64(time.Second)) * 3 / 4); time.Now().Before(until) && r.Epoch >= l.seen.Load() {
+		wrote := time.Duration(r.Term * float64(time.Second))
+		if until := l.tried.Add(wrote * 3 / 4); time.Now().Before(until) && r.Epoch >= l.seen.Load() {
+			l.length = wrote
 			l.set(r.Epoch, until)
 		}
 		l.late.note(began, began.Sub(l.tried))
