@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab"
+)
+
+// utility returns the utility that is expected at an allocation.
+func (s *seat) utility(allocation float64) float64 {
+	return clampUnit(s.Utility(s.curve.Eval(allocation).Mean))
+}
+
+// surely is how many standard errors a performance must lie below the SLO to
+// miss it beyond noise: one in twenty.
+const surely = 1.645
+
+// misses reports whether the reports miss the SLO beyond their noise: two in a
+// row, since requests fail together, or one where work waits or where a report is
+// of a longer time.
+func (s *seat) misses() bool {
+	e := s.estimate
+	if e == nil || e.Backlog == nil || *e.Backlog > waits*s.now {
+		return s.missed > 0
+	}
+	return s.missed > 1
+}
+
+// waits is how many seconds of its allocation must wait to tell of a queue.
+const waits = 0.2
+
+// missesNow reports whether one report misses the SLO beyond its noise.
+func (w *workload) missesNow(e *trimtab.Estimate) bool {
+	if e.Performance == nil {
+		return false
+	}
+	margin := 0.0
+	if e.Requests > 0 && w.SLO < 1 {
+		margin = surely * math.Sqrt(w.SLO*(1-w.SLO)/e.Requests)
+	}
+	return *e.Performance < w.SLO-margin
+}
+
+// tiny is less than any dead band.
+const tiny = 1e-6
+
+// proven returns down to where a fall is proven; 0: nowhere.
+func (s *seat) proven() float64 {
+	if s.doubted != "" {
+		return 0
+	}
+	return s.safe
+}
+
+// noise returns the relative standard error of a rate of as many requests as the
+// latest report has; 0: unknown.
+func (s *seat) noise() float64 {
+	if !s.served {
+		return tiny // the policy knows what its objective gains
+	}
+	if s.estimate == nil || !(s.estimate.Requests > 0) {
+		return 0
+	}
+	return 1 / math.Sqrt(s.estimate.Requests)
+}
+
+// firing reports whether an alert on the workload fires.
+func (s *seat) firing() bool { return s.loan != nil && s.loan.Over.IsZero() }
+
+// changed reports whether the workload is not where it was expected to be when
+// it last moved: its load left the band of that forecast, or it misses its SLO.
+func (s *seat) changed() bool {
+	before, e := s.dial.load, s.estimate
+	if before == nil && s.dial.move.Direction == 0 || s.misses() {
+		return true
+	}
+	if before == nil || e == nil || e.Load == nil {
+		return false // nobody knows
+	}
+	return !within(e.Load, before)
+}

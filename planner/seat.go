@@ -1,0 +1,175 @@
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/guard"
+)
+
+// seat is one resource of one workload in one round.
+type seat struct {
+	*workload
+	dial  *dial
+	entry *entry
+	// resource is its index and of the resource itself; curve is the
+	// performance over it.
+	resource int
+	of       *Resource
+	curve    *trimtab.Curve
+	// now is what it has, an unlimited knob counted as its maximum.
+	now float64
+	// lo and hi are its bounds in units.
+	lo, hi int
+	// free tells that the policy plans for it; held says why not.
+	free bool
+	held string
+	// doubted says why its curve proves nothing; "": it does.
+	doubted string
+	// aim is the target of the policy in units, target the same in the resource's
+	// unit, want the bounded step to it and grant what the guard made of it.
+	aim     int
+	target  float64
+	want    float64
+	grant   guard.Grant
+	binding string
+	need    Demand
+	// trial says why it is moved from what the policy wants, on what kind of
+	// trial, at what risk.
+	trial string
+	kind  trialKind
+	risk  float64
+	// limit is what is advised to who has none, by what it was seen to use.
+	limit float64
+	seen  spell
+	// served tells that the aim is what it needs and a part of the head-room;
+	// short, that it has less than it needs; safe is its need at the highest load
+	// that is expected, in the resource's unit, 0: unknown.
+	served, short bool
+	safe          float64
+	// solved tells that the aim is set; in is the solution that set it, where
+	// the policy shares one resource, and at the place in it.
+	solved bool
+	in     *solution
+	at     int
+}
+
+// acts reports whether what is planned for the workload is written.
+func (s *seat) acts() bool { return s.Mode == trimtab.Act }
+
+// about names a resource in a reason, where there is more than one.
+func (r *decision) about(resource int) string {
+	if len(r.planner.resources) == 1 {
+		return ""
+	}
+	return " of " + r.planner.resources[resource].Name
+}
+
+// seatOf looks at the knob of one resource; entry is nil when there is none.
+func (r *decision) seatOf(w *workload, resource int) *seat {
+	p, d := r.planner, w.dials[resource]
+	s := &seat{workload: w, dial: d, resource: resource, of: &p.resources[resource]}
+	s.entry, s.held = r.knob(w, resource)
+	if e := w.estimate; e != nil {
+		s.curve = p.planned(e)
+		if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
+			s.curve = behind(s.curve, *b/drain)
+		}
+		if resource > 0 {
+			s.curve = e.Curves[s.of.Name]
+		}
+	}
+	if s.entry == nil {
+		return s
+	}
+	u := s.of.Unit
+	most := p.most(s.entry)
+	s.now = bounded(s.entry.held.Now, most)
+	if resource == 0 && w.loan != nil && w.loan.Base < 0 {
+		w.loan.Base = s.now
+	}
+	least := max(d.Min, s.entry.held.Min)
+	s.lo, s.hi = upUnits(least, u), downUnits(most, u)
+	if w.estimate != nil && standsIn(w.estimate) {
+		s.keep()
+	}
+	if s.held == "" && s.lo > s.hi {
+		s.held = fmt.Sprintf("no whole unit of %v%s between %v and %v", u, r.about(resource), least, most)
+	}
+	s.grant = guard.Grant{Set: s.now}
+	return s
+}
+
+// knob finds the one knob of a resource of a workload, or says why there is
+// none to turn. A host that declares the knob and cannot turn it, such as a
+// standby without the cgroup, or that is silent for a lease, does not stand in
+// the way of one that can.
+func (r *decision) knob(w *workload, resource int) (*entry, string) {
+	var found *entry
+	held := "no actuator has its knob" + r.about(resource)
+	for _, e := range r.planner.ledger.of(w.Name, r.planner.resources[resource].Name) {
+		switch {
+		case e.gone && found == nil:
+			held = fmt.Sprintf("host %s no longer has its knob%s", e.host, r.about(resource))
+		case e.gone:
+		case found == nil || r.unfit(e) < r.unfit(found):
+			found = e
+		case r.unfit(e) == r.unfit(found) && e.held.Problem == "":
+			return nil, fmt.Sprintf("hosts %s and %s both have its knob%s", found.host, e.host, r.about(resource))
+		}
+	}
+	switch {
+	case found == nil:
+		return nil, held
+	case found.held.Problem != "":
+		return found, "knob" + r.about(resource) + ": " + found.held.Problem
+	case r.now.Sub(r.planner.ledger.host(found.host).heard) > r.planner.cfg.Lease:
+		return found, fmt.Sprintf("host %s was not heard of for %v", found.host, r.now.Sub(r.planner.ledger.host(found.host).heard).Round(time.Second))
+	}
+	return found, ""
+}
+
+// unfit ranks the knobs that several hosts have of one workload: 0 can be turned,
+// 1 was not heard of for a lease, 2 has a problem.
+func (r *decision) unfit(e *entry) int {
+	switch {
+	case e.held.Problem != "":
+		return 2
+	case r.now.Sub(r.planner.ledger.host(e.host).heard) > r.planner.cfg.Lease:
+		return 1
+	}
+	return 0
+}
+
+// doubt returns why the estimate of a workload proves nothing, or "".
+func (r *decision) doubt(w *workload) string {
+	e := w.estimate
+	switch {
+	case e == nil:
+		return "no estimate"
+	case e.Hold != "" && !standsIn(e):
+		return "estimate: " + e.Hold
+	case e.Validate() != nil:
+		return "estimate: not a number"
+	case r.now.Sub(e.Time) > r.planner.cfg.StaleAfter:
+		return fmt.Sprintf("estimate: %v old", r.now.Sub(e.Time).Round(time.Second))
+	case e.Time.Sub(r.now) > r.planner.cfg.StaleAfter:
+		return "estimate: from the future: check the clocks"
+	}
+	return ""
+}
+
+// standsIn reports whether a declared fallback makes the curve while input is
+// missing.
+func standsIn(e *trimtab.Estimate) bool { return e.Hold != "" && e.Fallback != "" && e.Curve != nil }
+
+// keep makes what the seat has its least: what stands in for missing input may
+// raise, not lower.
+func (s *seat) keep() {
+	floor := upUnits(s.now, s.of.Unit)
+	if s.held == "" && (floor > s.hi || s.entry.held.Now.Unlimited) {
+		s.held = "estimate: " + s.estimate.Hold + ": it has its maximum"
+	}
+	s.lo = max(s.lo, min(s.hi, floor))
+}

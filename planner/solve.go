@@ -1,0 +1,130 @@
+package planner
+
+import (
+	"math"
+)
+
+// solution is a problem and the policy's answer.
+type solution struct {
+	problem *Problem
+	answer  Solution
+	// score is the objective; nil where it is not to be had, or too dear.
+	score func(units []int) float64
+}
+
+// demand updates the recommended demand (equation 6).
+func (r *decision) demand(s *seat) {
+	u := s.of.Unit
+	s.need = DemandOf(s.curve, s.SLO, u, s.lo, s.hi)
+	before := s.dial.demand
+	if !s.dial.knowsDemand {
+		before = int(math.Round(s.now / u))
+	}
+	s.dial.demand = min(max(s.need.Recommend(r.planner.cfg.Beta, before, s.of.Step), s.lo), s.hi)
+	s.dial.knowsDemand = true
+}
+
+// solve asks the policy about the free workloads that are in; all others keep
+// what they may hold. It sets the aim of those that were not asked about yet.
+func (r *decision) solve(in func(*seat) bool) {
+	p := r.planner
+	asked, mine, fresh := r.asked(in)
+	if !fresh {
+		return
+	}
+	left := p.idle(r.now, 0, mine)
+	prob := &Problem{Units: max(0, downUnits(left, p.cfg.Unit)), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
+	for _, s := range asked {
+		prob.Workloads = append(prob.Workloads, Workload{
+			Name: s.Name, Group: s.Group, Guarantee: downUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
+			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve, Reports: s.estimate.Reports,
+			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: r.demanded(s),
+		})
+	}
+	answer, err := p.cfg.Policy.Solve(prob)
+	if err != nil {
+		r.unsolved(asked, err)
+		return
+	}
+	sol := &solution{problem: prob, answer: answer}
+	if sc, ok := p.cfg.Policy.(Scorer); ok && len(asked) <= maxExplained {
+		sol.score = sc.Scorer(prob)
+	}
+	for i, s := range asked {
+		if !s.solved {
+			s.solved, s.in, s.at, s.aim, s.binding = true, sol, i, answer.Units[i], answer.Binding[i]
+		}
+	}
+	gap := answer.Gap()
+	r.value, r.gap, r.cut = &answer.Value, &gap, r.cut || answer.Cut
+}
+
+// demanded returns the demand that the policy is told: what the workload needs
+// at its mean load, where the pool is planned for by need. A demand that is
+// certain to be enough is of no use at a few requests per second, where no
+// bound ever meets the SLO.
+func (r *decision) demanded(s *seat) int {
+	if r.planner.serves() && s.estimate.Cost != nil {
+		return min(s.needAt(0)+s.waiting(), s.hi)
+	}
+	return s.dial.demand
+}
+
+// asked returns the free seats that are in, their knobs, and whether any of
+// them has no aim yet.
+func (r *decision) asked(in func(*seat) bool) (asked []*seat, mine map[*entry]bool, fresh bool) {
+	mine = map[*entry]bool{}
+	for _, s := range r.seats {
+		if s.free && in(s) {
+			asked = append(asked, s)
+			mine[s.entry] = true
+			fresh = fresh || !s.solved
+		}
+	}
+	return asked, mine, fresh
+}
+
+// unsolved holds those that wait for an aim.
+func (r *decision) unsolved(asked []*seat, err error) {
+	r.planner.counts.unsolved++
+	for _, s := range asked {
+		if !s.solved {
+			s.free, s.held = false, err.Error()
+			r.heldBack[s.Name] = s.held
+		}
+	}
+}
+
+// share is solve for a policy that shares several resources at once.
+func (r *decision) share(policy Sharer, in func(*seat) bool) {
+	p := r.planner
+	asked, mine, fresh := r.asked(in)
+	if !fresh {
+		return
+	}
+	q := &Question{Stop: p.cfg.Stop, Groups: p.groupsOf()}
+	for i, of := range p.resources {
+		left := p.idle(r.now, i, mine)
+		q.Resources = append(q.Resources, Pooled{of.Name, of.Unit, of.Capacity / of.Unit, max(0, downUnits(left, of.Unit))})
+	}
+	at := make([]int, len(asked)) // the place of each seat's workload in q
+	for i, s := range asked {
+		if n := len(q.Workloads); n == 0 || q.Workloads[n-1].Name != s.Name {
+			q.Workloads = append(q.Workloads, Claim{Name: s.Name, Group: s.Group, Weight: s.Weight, Wants: make([]Want, len(p.resources))})
+		}
+		at[i] = len(q.Workloads) - 1
+		q.Workloads[at[i]].Wants[s.resource] = Want{Min: s.lo, Max: s.hi, Current: int(math.Round(s.now / s.of.Unit)),
+			Demand: s.dial.demand, Guarantee: downUnits(s.dial.Guarantee, s.of.Unit)}
+	}
+	answer, err := policy.Share(q)
+	if err != nil {
+		r.unsolved(asked, err)
+		return
+	}
+	for i, s := range asked {
+		if !s.solved {
+			s.solved, s.aim, s.binding = true, answer.Units[at[i]][s.resource], answer.Binding[at[i]][s.resource]
+		}
+	}
+	r.value, r.cut = &answer.Value, r.cut || answer.Cut
+}
