@@ -54,6 +54,9 @@ type Estimate struct {
 	// Backlog is the work that waits besides what arrives, in the unit of the
 	// first resource times seconds: so much must be worked off. Nil: not known.
 	Backlog *float64 `json:"backlog,omitempty"`
+	// Stopped is for how many seconds in a row, up to the newest sample, the limit
+	// has stopped the workload, where Backlog is not known.
+	Stopped Seconds `json:"stopped_s,omitempty"`
 	// Cost is the work of one request, in the same unit; nil: not known.
 	Cost *float64 `json:"cost,omitempty"`
 	// Allocation is what the workload had in the latest report, of the first

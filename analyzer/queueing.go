@@ -20,14 +20,13 @@ const (
 	// for its noise, short for a release that makes it dearer.
 	remembered = 30 * time.Second
 	// fewRequests is how many requests a cost must rest on.
-	fewRequests = 8
+	fewRequests = 24
 	// silence is up to how long an interval without requests is no gap.
 	silence = 5 * time.Second
-	// steepest is the fastest growth of a wait, in seconds a second, that is
-	// believed of one interval.
-	steepest = 0.8
 	// steady is how many requests a load that is told by the use rests on.
 	steady = 60
+	// recalled is how many windows of use tell the load.
+	recalled = 24
 	// levelled is over how many intervals arrivals are averaged.
 	levelled = 5
 )
@@ -37,24 +36,28 @@ const (
 type queueing struct {
 	model *queue.Model // nil: it is not seen as a queue
 	used  []used       // in order of time
+	// throttled came before the use in its window.
+	throttled trimtab.Sample
 	// open are stretches whose cost is not yet counted; until is the end of the
 	// last one.
 	open  []stretch
 	until time.Time
 	// work and requests are decayed sums, in core-seconds and requests.
 	work, requests float64
-	// begun has the requests that began in each interval up to number last.
+	// begun has the requests that began in each interval up to number last; seen
+	// is how many intervals in a row it is known for.
 	begun []float64
 	last  int64
-	// waiting is how many requests wait; wait is the median latency of the last
-	// interval and latency that of the SLO, in seconds.
-	waiting, wait, latency float64
+	seen  int
+	// waiting is how many requests wait; latency is that of the SLO, in seconds.
+	waiting, latency float64
 }
 
-// used is the mean use over a window that ends at to.
+// used is the mean use over a window that ends at to, and the share of the
+// quota's periods in it that were throttled.
 type used struct {
-	from, to time.Time
-	cores    float64
+	from, to         time.Time
+	cores, throttled float64
 }
 
 // stretch is a time in which so many requests were answered.
@@ -87,16 +90,27 @@ func (w *workload) headroom() float64 {
 	return 2.5 / w.queueing.latency
 }
 
-// take enters a window of use.
+// take enters a window of use, or what of it was throttled.
 func (q *queueing) take(s *trimtab.Sample) {
 	if q.model == nil || !(s.Window > 0) {
 		return
 	}
-	u := used{s.Time.Add(-s.Window.Duration()), s.Time, s.Value}
-	i, found := slices.BinarySearchFunc(q.used, u, func(a, b used) int { return a.to.Compare(b.to) })
-	if found {
-		q.used[i].cores = math.Max(q.used[i].cores, u.cores)
+	i, found := slices.BinarySearchFunc(q.used, s.Time, func(u used, t time.Time) int { return u.to.Compare(t) })
+	if s.Quantity == trimtab.Throttled {
+		if found {
+			q.used[i].throttled = s.Value
+		} else {
+			q.throttled = *s
+		}
 		return
+	}
+	if found {
+		q.used[i].cores = math.Max(q.used[i].cores, s.Value)
+		return
+	}
+	u := used{s.Time.Add(-s.Window.Duration()), s.Time, s.Value, 0}
+	if q.throttled.Time.Equal(s.Time) {
+		u.throttled = q.throttled.Value
 	}
 	q.used = slices.Insert(q.used, i, u)
 	if len(q.used) > maxUsed {
@@ -161,18 +175,6 @@ func (w *workload) full(from, to time.Time) bool {
 	return false
 }
 
-// latest returns the mean use in the last windows before t.
-func (q *queueing) latest(t time.Time, over time.Duration) (cores float64, ok bool) {
-	if len(q.used) == 0 {
-		return 0, false
-	}
-	end := q.used[len(q.used)-1].to
-	if t.Sub(end) > over {
-		return 0, false
-	}
-	return q.use(end.Add(-over), end)
-}
-
 // answered notes that so many requests were answered from one time to another.
 func (q *queueing) answered(from, to time.Time, requests float64, overlapping bool) {
 	if q.model == nil {
@@ -215,81 +217,100 @@ func (q *queueing) cost() (seconds float64, ok bool) {
 }
 
 // arrive enters when the requests of interval number began, and returns the
-// rate at which they arrive, in requests per second, where that is more than
-// what is answered, answered, and late, whether most of them began in an earlier
-// interval. While a queue grows, what is answered tells what the service can,
-// and not what is asked of it: of requests that wait W, answered at the rate μ,
+// rate at which they arrive, in requests per second, while they wait longer than
+// the SLO allows, 0 otherwise, and whether most of them began in an earlier
+// interval. While a queue grows, what is answered tells what the service can, and
+// not what is asked of it. Of requests that wait W, those that began in the last
+// W seconds are still to be answered, so that over n intervals of length T
 //
-//	λ = μ / (1 − dW/dt)
+//	λ_n = (those that began in them) / (n·T − W)
 //
-// since those that are answered in a second came in 1 − dW/dt seconds.
+// A load that jumped shows in the last three intervals beyond their noise.
 func (q *queueing) arrive(number int64, s *spans, answered float64, report time.Duration) (load float64, late bool) {
 	if q.model == nil {
 		return 0, false
 	}
 	shift := number - q.last
 	if shift <= 0 || shift > trimtab.MaxBegun || q.begun == nil {
-		q.begun = make([]float64, 2*trimtab.MaxBegun)
+		q.begun, q.seen = make([]float64, 2*trimtab.MaxBegun), 0
 	} else {
 		q.begun = append(q.begun[shift:], make([]float64, shift)...)
 	}
-	before, next := q.wait, shift == 1
 	q.last, q.waiting = number, 0
+	q.seen = min(q.seen+1, len(q.begun))
 	n := len(q.begun)
 	for k, v := range s.begun {
 		q.begun[n-1-k] += v
 	}
-	median, ok := s.latency.Quantile(0.5)
-	if q.wait = median; !ok {
+	wait, ok := s.latency.Quantile(0.5)
+	lag := int(wait / report.Seconds())
+	if !ok || wait <= q.latency && lag < 1 {
 		return 0, false
 	}
-	if next && median > q.latency {
-		load = answered / (1 - math.Min(math.Max(median-before, 0)/report.Seconds(), steepest))
-	}
-	lag := int(median / report.Seconds())
-	if lag < 1 || lag >= trimtab.MaxBegun-levelled {
-		if lag >= 1 || median > math.Max(q.latency, 0.5*report.Seconds()) {
-			q.waiting = math.Max(load, answered) * median
+	if load = answered; lag < trimtab.MaxBegun-levelled {
+		load, _ = q.rate(lag+levelled, wait, report)
+		if late, requests := q.rate(lag+3, wait, report); late > load*(1+jumped/math.Sqrt(math.Max(requests, 1))) {
+			load = late
 		}
-		return load, lag >= 1
 	}
-	// The requests of the last intervals are not yet answered.
-	known, each := q.begun[n-1-lag-levelled:n-1-lag], 0.0
-	for _, v := range known {
-		each += v / float64(len(known))
+	if load = math.Max(load, answered*(1-small)); lag >= 1 || wait > 0.5*report.Seconds() {
+		q.waiting = load * wait
 	}
-	load = math.Max(load, each/report.Seconds())
-	for _, v := range q.begun[n-1-lag:] {
-		q.waiting += math.Max(0, load*report.Seconds()-v)
+	return load, lag >= 1
+}
+
+// jumped is by how many standard errors a load must lie above the one before it
+// to have jumped.
+const jumped = 1.5
+
+// rate returns the rate at which requests that wait so long arrived in the last
+// intervals, and how many of them it rests on.
+func (q *queueing) rate(intervals int, wait float64, report time.Duration) (load, requests float64) {
+	intervals = min(intervals, max(q.seen, 1))
+	for _, v := range q.begun[len(q.begun)-intervals:] {
+		requests += v
 	}
-	return load, true
+	return requests / math.Max(float64(intervals)*report.Seconds()-wait, 0.5*report.Seconds()), requests
 }
 
 // useLoad returns the load that the use of the last seconds tells, where load
-// comes as a rate over a longer window: it is what the service is doing now. It
-// is no less than seen while the quota stops the service.
+// comes as a rate over a longer window, seen: it is what the service is doing
+// now. While its quota stops the service, its use tells only the least that is
+// asked of it: the load is then no less than it was before.
 func (w *workload) useLoad(at time.Time, seen float64) float64 {
 	q := &w.queueing
 	cost, ok := q.cost()
-	over := time.Duration(steady / math.Max(seen, 1e-9) * float64(time.Second))
-	cores, measured := q.latest(at, min(max(over, 3*time.Second, w.config.Report), 10*time.Second))
-	if !ok || !measured {
+	from := len(q.used) - recalled
+	if n := len(q.used); !ok || n == 0 || at.Sub(q.used[n-1].to) > silence {
 		return seen
 	}
-	load := cores / cost
-	if w.stopped(at, cores) {
-		return math.Max(load, seen)
+	load, loads := seen, []float64(nil)
+	for _, u := range q.used[max(from, 0):] {
+		now := u.cores / cost
+		if w.stopped(u) {
+			load = math.Max(now, load)
+			loads = append(loads, load)
+			continue
+		}
+		loads = append(loads, now)
+		// Over 60 requests, within 3 to 10 windows.
+		n := min(int(math.Min(10, math.Max(3, steady/math.Max(load*u.to.Sub(u.from).Seconds(), 1)))), len(loads))
+		if load = 0; n > 0 {
+			for _, v := range loads[len(loads)-n:] {
+				load += v / float64(n)
+			}
+		}
 	}
 	return load
 }
 
-// stopped reports whether the quota stops the workload, which uses so many cores.
-func (w *workload) stopped(at time.Time, cores float64) bool {
-	if t := w.recentSample(trimtab.Throttled, at); t == nil || t.Value < 0.5 {
+// stopped reports whether the quota stopped the workload in a window.
+func (w *workload) stopped(u used) bool {
+	if u.throttled < 0.5 {
 		return false
 	}
-	f := w.held.during(at.Add(-time.Second), at, 0)
-	return f.known && !f.amount.Unlimited && cores >= 0.9*f.amount.Value
+	f := w.held.during(u.from, u.to, 0)
+	return f.known && !f.amount.Unlimited && u.cores >= 0.9*f.mean
 }
 
 // follow keeps a forecast from staying behind a load that jumped: its mean is no
@@ -306,19 +327,28 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 	}
 }
 
-// pressed reports whether the quota stops a workload whose reports come seldom:
-// that is news, and a report of it would come too late.
+// pressed reports whether the quota stops a workload whose reports come seldom, or
+// its use tells another load than was told last: the next report would come too
+// late.
 func (w *workload) pressed(now time.Time) bool {
-	if w.LoadFrom == FromSpans || w.queueing.model == nil || w.last.at.IsZero() || now.Sub(w.told) < w.config.Report {
+	r := &w.last
+	if w.LoadFrom == FromSpans || w.queueing.model == nil || r.now == nil || r.load == nil || now.Sub(w.told) < w.config.Report {
 		return false
 	}
-	cores, ok := w.queueing.latest(now, 2*time.Second)
-	if !ok || !w.stopped(now, cores) {
+	q := &w.queueing
+	load := w.useLoad(now, *r.load)
+	if n := len(q.used); math.Abs(load-*r.now) <= news**r.now && (n == 0 || !w.stopped(q.used[n-1])) {
 		return false
 	}
-	w.told = now
+	w.told, r.now = now, &load
+	if f := w.held.during(now.Add(-w.config.Report), now, 0); f.known && !f.amount.Unlimited && f.mean > 0 {
+		r.allocation = &f.mean
+	}
 	return true
 }
+
+// news is by what part a load must have changed to be told before its time.
+const news = 0.1
 
 // inform joins what the learner knows with what the cost of a request tells.
 func (w *workload) inform(e *trimtab.Estimate) {
@@ -331,6 +361,10 @@ func (w *workload) inform(e *trimtab.Estimate) {
 	if w.last.load != nil && w.LoadFrom == FromSpans {
 		backlog := q.waiting * cost
 		e.Backlog = &backlog
+	} else {
+		for k := len(q.used) - 1; k >= 0 && e.Stopped < maxStopped && w.stopped(q.used[k]); k-- {
+			e.Stopped += trimtab.SecondsOf(q.used[k].to.Sub(q.used[k].from))
+		}
 	}
 	if e.Load != nil && e.Load.Upper > 0 {
 		e.Curve = q.model.Inform(e.Curve, e.Load.Upper, cost, w.config.Level, w.Min, w.Max)
@@ -339,6 +373,9 @@ func (w *workload) inform(e *trimtab.Estimate) {
 		}
 	}
 }
+
+// maxStopped is the longest stop that is counted.
+const maxStopped = 30
 
 // teachModel gives a report that taught the curve to the model too.
 func (w *workload) teachModel(o *learn.Observation) {

@@ -120,8 +120,30 @@ func TestAGapInTheSpansDoesNotMakeRequestsDear(t *testing.T) {
 	}
 }
 
-// Ten requests a second are answered; those of every second take .5 s longer
-// than those of the one before: twenty arrive.
+// queued is the sketch of the second that begins k seconds after q0, of a service
+// that answers 10 requests a second in turn while 20 arrive, from second 8 on.
+func queued(k int) *trimtab.Sketch {
+	s := &trimtab.Sketch{Workload: "w", From: at(k), To: at(k + 1), Threshold: 0.2}
+	for i := range 1000 {
+		began, ended := 8+float64(i)/20, 8+float64(i+1)/10
+		if int(ended-1e-9) != k {
+			continue
+		}
+		back := k - int(began)
+		for len(s.Begun) <= back {
+			s.Begun = append(s.Begun, 0)
+		}
+		s.Begun[back]++
+		s.Requests++
+		s.Spans++
+		s.Latency.Add(ended-began, 1)
+		if ended-began <= 0.2 {
+			s.Under++
+		}
+	}
+	return s
+}
+
 func TestWhileAQueueGrowsTheLoadIsWhatArrivesAndNotWhatIsAnswered(t *testing.T) {
 	a := queueAnalyzer(t, FromSpans)
 	for k := range 8 {
@@ -129,15 +151,16 @@ func TestWhileAQueueGrowsTheLoadIsWhatArrivesAndNotWhatIsAnswered(t *testing.T) 
 	}
 	var e *trimtab.Estimate
 	for k := 8; k < 12; k++ {
-		if x := second(a, k, 0.5, 1, answers(at(k), 10, 0.5*float64(k-7))); x != nil {
+		if x := second(a, k, 0.5, 1, queued(k)); x != nil {
 			e = x
 		}
 	}
 	if e == nil || e.Load == nil || e.Load.Now < 15 {
 		t.Fatalf("estimate %+v: want a load of nearly 20", e)
 	}
-	if e.Backlog == nil || *e.Backlog <= 0 {
-		t.Errorf("backlog %v: two seconds of requests wait", e.Backlog)
+	// 80 came and 40 were answered.
+	if e.Backlog == nil || !(*e.Backlog > 20**e.Cost && *e.Backlog < 60**e.Cost) {
+		t.Errorf("backlog %v at a cost of %v: 40 requests wait", *e.Backlog, *e.Cost)
 	}
 }
 

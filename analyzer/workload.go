@@ -161,7 +161,7 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 	if newer(s, w.samples[s.Quantity]) {
 		w.samples[s.Quantity] = s
 	}
-	if s.Quantity == trimtab.Usage {
+	if s.Quantity == trimtab.Usage || s.Quantity == trimtab.Throttled {
 		w.queueing.take(s)
 	}
 	report := s.Quantity == trimtab.Performance && w.PerformanceFrom == FromPrometheus ||

@@ -67,6 +67,8 @@ type workload struct {
 	trust           trust
 	// missed is how many estimates in a row missed the SLO beyond their noise.
 	missed int
+	// met tells that the latest estimate met the SLO.
+	met bool
 	// confidence is that at which it is left alone: see serve.go.
 	confidence float64
 }
@@ -80,6 +82,8 @@ type dial struct {
 	move        guard.Move
 	// load is what was forecast when it last moved; nil: unknown.
 	load *trimtab.LoadForecast
+	// proofs are allocations that were seen to be enough, in order of time.
+	proofs []proof
 }
 
 // newDials returns the dials of a workload.
@@ -200,6 +204,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
 	if w.missed++; !w.missesNow(e) {
 		w.missed = 0
 	}
+	w.prove(e)
 	w.use.take(now, e)
 	p.weigh(w, e)
 }

@@ -48,6 +48,8 @@ type seat struct {
 	// that is expected, in the resource's unit, 0: unknown.
 	served, short bool
 	safe          float64
+	// lack is how much it has less than it needs, in standard errors of its load.
+	lack float64
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool

@@ -47,7 +47,11 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 		return nil
 	}
 	s := r.seatOf(w, 0)
-	if s.entry == nil || s.held != "" || !s.changed() || s.now >= float64(min(s.needAt(s.confidence)+s.waiting(), s.hi))*s.of.Unit-grain {
+	if s.entry == nil || s.held != "" {
+		return nil
+	}
+	s.lacks()
+	if s.lack <= 0 && (!s.changed() || s.now >= float64(min(s.needAt(s.confidence)+s.waiting(), s.hi))*s.of.Unit-grain) {
 		return nil
 	}
 	next := p.next
@@ -86,8 +90,26 @@ func (s *seat) needAt(confidence float64) int {
 	if l := s.estimate.Load; l != nil && c.Load == l.Upper && l.Mean < l.Upper {
 		c = c.At(l.Mean + math.Max(0, confidence)*(l.Upper-l.Mean))
 	}
-	a := math.Max(expected(c, s.SLO, math.Max(0, -confidence)), s.floor())
-	return min(max(upUnits(a, s.of.Unit), s.lo), s.hi)
+	return s.reaching(c, math.Max(0, -confidence))
+}
+
+// needUnder returns the need in units by the mean of the curve under a load.
+func (s *seat) needUnder(load float64) int {
+	c := s.estimate.Curve
+	if l := s.estimate.Load; l != nil && c.Load == l.Upper && load > 0 && load < l.Upper {
+		c = c.At(load)
+	}
+	return s.reaching(c, 0)
+}
+
+// reaching returns the least units at which a curve reaches the SLO, read with so
+// much optimism; what it has is enough where it was seen to be.
+func (s *seat) reaching(c *trimtab.Curve, optimism float64) int {
+	need := upUnits(math.Max(expected(c, s.SLO, optimism), s.floor()), s.of.Unit)
+	if held := upUnits(s.now, s.of.Unit); held < need && s.proved(s.now, c.Load) {
+		need = held
+	}
+	return min(max(need, s.lo), s.hi)
 }
 
 // unserved reports whether nothing is known of what would be enough: no
@@ -97,46 +119,23 @@ func (s *seat) unserved() bool {
 	return s.estimate.Cost == nil && s.curve.Eval(float64(s.hi)*s.of.Unit).Mean < s.SLO
 }
 
-// waiting returns the units that drain the backlog in time; a guess, where only
-// the quota that stops it tells that something waits.
+// waiting returns the units that drain the backlog in time. Where nobody knows
+// what waits and its limit has stopped it for some time, so much is asked of it
+// beyond what it had as is guessed from how long that was.
 func (s *seat) waiting() int {
-	switch b := s.estimate.Backlog; {
+	e := s.estimate
+	switch b := e.Backlog; {
 	case b != nil:
 		return upUnits(*b/drain, s.of.Unit)
-	case s.capped():
-		return upUnits((growth-1)*s.now, s.of.Unit)
+	case e.Allocation != nil && e.Stopped > 1:
+		return upUnits(math.Min(growing*float64(e.Stopped), growth)**e.Allocation, s.of.Unit)
 	}
 	return 0
 }
 
-// growth is how much more a workload may need that its quota stops, while what
-// is asked of it is not known.
-const growth = 1.5
-
-// capped reports whether its quota stops a workload that misses its SLO and of
-// which nobody knows what waits.
-func (s *seat) capped() bool {
-	e := s.estimate
-	if e.Backlog != nil || e.Cost == nil || e.Performance == nil {
-		return false
-	}
-	grown := e.Load != nil && s.dial.load != nil && e.Load.Now > s.dial.load.Upper
-	if *e.Performance >= s.SLO && !grown {
-		return false
-	}
-	used, throttled := inputOf(e, trimtab.Usage), inputOf(e, trimtab.Throttled)
-	return used >= 0.9*s.now && throttled >= 0.5
-}
-
-// inputOf returns an input of an estimate; -1: missing.
-func inputOf(e *trimtab.Estimate, q trimtab.Quantity) float64 {
-	for _, in := range e.Inputs {
-		if in.Name == string(q) && in.Missing == "" {
-			return in.Value
-		}
-	}
-	return -1
-}
+// growing is by what part of what it has a workload is guessed to need more for
+// each second that its limit stops it, and growth the most that is guessed.
+const growing, growth = 0.1, 0.5
 
 // expected returns the least allocation whose performance meets the SLO, read so
 // far from the mean to the upper bound of the curve, or, where none does, the
@@ -187,7 +186,8 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		held += upUnits(s.now, s.of.Unit)
 		s.safe = float64(need[i]) * s.of.Unit
 		s.confidence = math.Min(low, enoughLoad)
-		s.short = s.now < s.slack()*float64(least[i])*s.of.Unit-grain
+		s.lacks()
+		s.short = s.now < s.slack()*float64(least[i])*s.of.Unit-grain && (s.estimate.Reports >= fewReports || s.misses())
 		short = short || s.short
 	}
 	for i, s := range asked {
@@ -205,6 +205,26 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	}
 	return true
 }
+
+// lacks sets how much it has less than it needs under the load that was just
+// measured, in standard errors of that load.
+func (s *seat) lacks() {
+	s.lack = 0
+	l := s.estimate.Load
+	if l == nil || s.now <= 0 || s.estimate.Reports < fewReports && !s.misses() {
+		return
+	}
+	need := min(max(s.needAt(0), s.needUnder(l.Now))+s.waiting(), s.hi)
+	noise := 1 / math.Sqrt(math.Max(counted*l.Now, 1))
+	s.lack = math.Max(0, (s.slack()*float64(need)*s.of.Unit-grain)/s.now-1) / noise
+}
+
+// fewReports is how many reports a need must rest on to move somebody while
+// every SLO is met.
+const fewReports = 8
+
+// counted is over how many seconds the load of an estimate is about counted.
+const counted = 5
 
 // behind returns the curve of a workload of whose allocation a part works off
 // what waits: at most half as much as the load needs.

@@ -65,7 +65,7 @@ func (r *decision) solve(in func(*seat) bool) {
 // bound ever meets the SLO.
 func (r *decision) demanded(s *seat) int {
 	if r.planner.serves() && s.estimate.Cost != nil {
-		return min(s.needAt(0)+s.waiting(), s.hi)
+		return min(s.needAt(-1)+s.waiting(), s.hi)
 	}
 	return s.dial.demand
 }

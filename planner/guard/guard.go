@@ -102,6 +102,8 @@ type Workload struct {
 	// Changed tells that its load, or whether it meets its SLO, is not what it
 	// was expected to be when it last moved.
 	Changed bool
+	// Lack is how much less it has than it needs, in standard errors of that need.
+	Lack float64
 	// Firing tells that an alert on it fires.
 	Firing bool
 	// Harms tells that it is expected to miss its SLO at Target, and that nobody
@@ -146,8 +148,9 @@ func (c Config) Apply(r Round) []Grant {
 	var account [2]ledger
 	for i := range r.Workloads {
 		w := &r.Workloads[i]
-		if w.Want > w.Now && w.Missing && w.Changed {
-			account[side(w)].urgent = true
+		if a := &account[side(w)]; w.Want > w.Now && w.Missing {
+			a.urgent = a.urgent || w.Changed
+			a.lack = math.Max(a.lack, w.Lack)
 		}
 	}
 	for i := range r.Workloads {
@@ -181,6 +184,8 @@ type ledger struct {
 	// urgent tells that somebody misses its SLO and is to get more, and that this
 	// is news: what others were given lately may be taken for it.
 	urgent bool
+	// lack is the greatest lack of those who are to get more.
+	lack float64
 }
 
 type wish struct {
@@ -235,7 +240,7 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 		grants[i].Binding = "guard: it would miss its SLO, and nobody who is worse off would gain"
 		return
 	}
-	if c.reverses(w, -1, r.Now) && !w.Changed && !a.urgent {
+	if c.reverses(w, -1, r.Now) && !w.Changed && !a.urgent && a.lack <= c.evidence(w, r.Now) {
 		if !c.returns(w, r.Now) {
 			grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
 			return
@@ -286,6 +291,21 @@ func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 	}
 	return c.recent(m.Reversed, now) || direction < 0 && c.recent(m.At, now)
 }
+
+// evidence returns the lack of somebody else, in standard errors, above which
+// what a workload was given may be taken from it: telling right after its last
+// move, none after a window.
+func (c Config) evidence(w *Workload, now time.Time) float64 {
+	last := w.Last.At
+	if w.Last.Reversed.After(last) {
+		last = w.Last.Reversed
+	}
+	age := min(max(now.Sub(last), 0), c.Window)
+	return telling * (1 - age.Seconds()/c.Window.Seconds())
+}
+
+// telling is a lack that is hardly noise.
+const telling = 0.5
 
 // returns reports whether what was lent may be given back now.
 func (c Config) returns(w *Workload, now time.Time) bool {

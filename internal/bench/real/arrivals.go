@@ -3,6 +3,8 @@ package main
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // arrival is one request that is meant to be sent.
@@ -19,7 +21,7 @@ const most = 1.0
 // arrivals draws the requests of service i: a Poisson process of the rate
 // load(t) * pool / cost, by thinning one of the highest rate. The same seed
 // gives the same arrivals, whatever the policy.
-func arrivals(s *scenario, i int, whole time.Duration, pool float64, cost time.Duration, seed uint64) []arrival {
+func arrivals(s *shape.Scenario, i int, whole time.Duration, pool float64, cost time.Duration, seed uint64) []arrival {
 	r := rand.New(rand.NewPCG(seed, uint64(i)+1))
 	highest := most * pool / cost.Seconds()
 	var out []arrival
@@ -29,8 +31,8 @@ func arrivals(s *scenario, i int, whole time.Duration, pool float64, cost time.D
 		if at >= whole {
 			return out
 		}
-		if r.Float64()*most < s.load(i, at, whole) {
-			out = append(out, arrival{At: at, Size: s.size(i, at, whole)})
+		if r.Float64()*most < s.Load(i, at, whole) {
+			out = append(out, arrival{At: at, Size: s.Size(i, at, whole)})
 		}
 	}
 }

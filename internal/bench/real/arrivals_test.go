@@ -5,15 +5,17 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 func TestArrivalsFollowTheLoadAndTheSeed(t *testing.T) {
-	s, whole, cost := scenarios()[0], 30*time.Minute, 10*time.Millisecond
+	s, whole, cost := shape.All()[0], 30*time.Minute, 10*time.Millisecond
 	for i := range 3 {
 		in := arrivals(&s, i, whole, 0.66, cost, 7)
 		want := 0.0
 		for at := time.Duration(0); at < whole; at += time.Second {
-			want += s.load(i, at, whole) * 0.66 / cost.Seconds()
+			want += s.Load(i, at, whole) * 0.66 / cost.Seconds()
 		}
 		if got := float64(len(in)); math.Abs(got-want) > 4*math.Sqrt(want) {
 			t.Errorf("service %d: %v arrivals, want about %.0f", i, got, want)

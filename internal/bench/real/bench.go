@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // bench is a run of the benchmark.
@@ -26,7 +28,7 @@ type bench struct {
 // run does everything, and leaves the machine as it was. Rows that were
 // finished before ctx ended are printed.
 func (b *bench) run(ctx context.Context) (err error) {
-	chosen, err := find(b.Scenarios)
+	chosen, err := shape.Find(b.Scenarios)
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (b *bench) program(ctx context.Context, dir string) error {
 }
 
 // length is how long a scenario lasts here.
-func (b *bench) length(s scenario) time.Duration {
+func (b *bench) length(s shape.Scenario) time.Duration {
 	if b.Minutes > 0 {
 		return time.Duration(b.Minutes * float64(time.Minute))
 	}
@@ -96,7 +98,7 @@ func (b *bench) length(s scenario) time.Duration {
 
 // scenario runs all policies in one scenario and prints the table, also when a
 // row fails or ctx ends.
-func (b *bench) scenario(ctx context.Context, s scenario) error {
+func (b *bench) scenario(ctx context.Context, s shape.Scenario) error {
 	t := &trial{host: b.host, scenario: s, whole: b.length(s)}
 	for i, svc := range b.host.services {
 		t.arrivals[i] = arrivals(&s, i, t.whole, b.Pool, svc.Cost, b.Seed)
@@ -149,7 +151,7 @@ func (b *bench) print(r *result, t *trial) error {
 	if b.Output == "json" {
 		return errors.Join(failed, r.json(b.out))
 	}
-	return errors.Join(failed, r.text(b.out, t.scenario.describe(t.whole)))
+	return errors.Join(failed, r.text(b.out, t.scenario.Describe(t.whole)))
 }
 
 // row runs one policy in one scenario.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // software is a real service under test.
@@ -86,7 +88,7 @@ func openHost(ctx context.Context, dir string, pool float64) (h *host, err error
 	}
 	soft := [3]software{&nginx{}, &redis{}, &postgres{}}
 	limits := [3]time.Duration{200 * time.Millisecond, 250 * time.Millisecond, 300 * time.Millisecond}
-	for i, name := range names() {
+	for i, name := range shape.Names() {
 		s := &service{Name: name, SLO: slo{limits[i], 0.95}}
 		if s.group, err = newGroup(root, name); err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // options are the flags.
@@ -98,7 +99,7 @@ func (o *options) validate(left int) error {
 	case o.Output != "text" && o.Output != "json":
 		return trimtab.Invalidf("output %.40q: want text or json", o.Output)
 	}
-	_, err := find(o.Scenarios)
+	_, err := shape.Find(o.Scenarios)
 	return err
 }
 

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"sort"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // trial is one run of one policy: what the policy may know.
 type trial struct {
 	*host
-	scenario scenario
+	scenario shape.Scenario
 	whole    time.Duration
 	arrivals [3][]arrival
 	// begin is when the load begins.

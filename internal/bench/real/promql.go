@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // promql exposes histograms as a service does, and has a Prometheus and an
@@ -90,7 +92,7 @@ func (p *promql) launch(ctx context.Context, t *trial, alertmanager string) erro
 // expose serves the histogram of each service, at a path of its own.
 func (p *promql) expose() (address string, err error) {
 	mux := http.NewServeMux()
-	for i, name := range names() {
+	for i, name := range shape.Names() {
 		p.counts[i] = prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "http_request_duration_seconds", Help: "Time from when a request was meant to be sent to its end.",
 			Buckets: []float64{.01, .025, .05, .1, .15, .2, .25, .3, .4, .5, 1, 2.5, 5, 10},
@@ -131,7 +133,7 @@ func prometheusFile(targets, alertmanager string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "global: {scrape_interval: %[1]v, scrape_timeout: %[1]v, evaluation_interval: %[1]v}\nrule_files: [rules.yml]\n", scrapeEvery)
 	fmt.Fprintf(&b, "alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n", alertmanager)
-	for _, name := range names() {
+	for _, name := range shape.Names() {
 		fmt.Fprintf(&b, "  - {job_name: %s, metrics_path: /%s, static_configs: [{targets: [%q]}]}\n", name, name, targets)
 	}
 	return b.String()

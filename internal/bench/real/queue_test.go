@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 const ms = time.Millisecond
@@ -35,7 +37,7 @@ func TestRequestsWaitForThoseBefore(t *testing.T) {
 }
 
 func TestMoreQuotaIsNeverWorseInTheModel(t *testing.T) {
-	s, whole := scenarios()[0], 3*time.Minute
+	s, whole := shape.All()[0], 3*time.Minute
 	in := arrivals(&s, 0, whole, 0.66, 10*ms, 1)
 	last := -1
 	for quota := 5 * ms; quota <= 100*ms; quota += 5 * ms {
@@ -53,7 +55,7 @@ func TestMoreQuotaIsNeverWorseInTheModel(t *testing.T) {
 // The scenario is of use only where knowing the loads helps and equal shares
 // do not do.
 func TestPeaksTellEqualSharesFromAProportionalRule(t *testing.T) {
-	s, pool, cost := scenarios()[0], 0.66, 10*ms
+	s, pool, cost := shape.All()[0], 0.66, 10*ms
 	limit := [3]time.Duration{200 * ms, 250 * ms, 300 * ms}
 	var in [3][]arrival
 	for i := range in {

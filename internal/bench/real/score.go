@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // Lengths of the windows in which an SLO is judged: the fine one for courses
@@ -165,7 +167,7 @@ func (r *row) score(t *trial, base *row) {
 	}
 	moves := r.watched.moves(0)
 	r.Moves, r.Highest = moves[0]+moves[1]+moves[2], r.watched.Highest
-	for _, e := range t.scenario.events(t.whole) {
+	for _, e := range t.scenario.Events(t.whole) {
 		r.Back = append(r.Back, back(r.outcomes[e.Service], t.services[e.Service].SLO, e, t))
 	}
 	r.compare(t, base)
@@ -181,9 +183,9 @@ func ratio(v float64) float64 {
 
 // back returns the seconds from the event to the first of several windows in a
 // row that meet the SLO, before the service's next event.
-func back(in []outcome, s slo, e event, t *trial) *float64 {
+func back(in []outcome, s slo, e shape.Event, t *trial) *float64 {
 	end := t.whole
-	for _, other := range t.scenario.events(t.whole) {
+	for _, other := range t.scenario.Events(t.whole) {
 		if other.Service == e.Service && other.At > e.At {
 			end = min(end, other.At)
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // outcomes are requests at 1, 2 … per second, in time where the text has 'o'.
@@ -56,7 +58,7 @@ func TestBetterForGoodIsAfterTheLastTime(t *testing.T) {
 func TestBackIsTheFirstOfThreeGoodWindows(t *testing.T) {
 	s := slo{Latency: 100 * ms, Fraction: 0.95}
 	tr := &trial{whole: 60 * time.Second}
-	e := event{At: 10 * time.Second}
+	e := shape.Event{At: 10 * time.Second}
 	late, ok := "xxxxx", "ooooo"
 	if got := back(outcomes(ok+ok+late+ok+late+ok+ok+ok), s, e, tr); got == nil || *got != 15 {
 		t.Errorf("%v, want 15", seconds(got))

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // spans sends one server span for each request, with OpenTelemetry's own SDK,
@@ -29,7 +31,7 @@ func (*spans) service(s *service) string {
 }
 
 func (p *spans) begin(ctx context.Context, a addresses) error {
-	for i, name := range names() {
+	for i, name := range shape.Names() {
 		out, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpoint(a.GRPC), otlptracegrpc.WithInsecure())
 		if err != nil {
 			return fmt.Errorf("send spans to trimtab: %w", err)

@@ -4,10 +4,12 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 func TestTheBestSplitFollowsConstantLoads(t *testing.T) {
-	s := scenario{Pieces: []piece{{Load: [3]float64{.5, .1, .1}}}}
+	s := shape.Scenario{Pieces: []shape.Piece{{Load: [3]float64{.5, .1, .1}}}}
 	whole := 2 * time.Minute
 	var in [3][]arrival
 	for i := range in {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // about is what a reader must know of a run to compare its figures.
@@ -57,7 +59,7 @@ func (r *result) text(w io.Writer, what string) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head := []string{"policy", "in time", "by thirds"}
-	for _, name := range names() {
+	for _, name := range shape.Names() {
 		head = append(head, name)
 	}
 	head = append(head, "p95 ms", "p99 ms", "core-h", "SLO missed min", "moves", "highest sum", "better after s")

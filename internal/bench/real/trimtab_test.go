@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
 // three are services without software.
 func three() *host {
 	h := &host{Pool: 0.66, root: "/sys/fs/cgroup/cpu"}
-	for i, name := range names() {
+	for i, name := range shape.Names() {
 		h.services[i] = &service{Name: name, SLO: slo{250 * time.Millisecond, 0.95}, group: &group{name: "g-" + name}}
 	}
 	return h

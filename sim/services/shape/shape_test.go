@@ -1,4 +1,4 @@
-package main
+package shape
 
 import (
 	"errors"
@@ -9,11 +9,11 @@ import (
 )
 
 func TestEveryScenarioFitsThePoolWithHeadroom(t *testing.T) {
-	for _, s := range scenarios() {
+	for _, s := range All() {
 		for at := time.Duration(0); at < s.Length; at += time.Second {
 			sum := 0.0
 			for i := range 3 {
-				sum += s.load(i, at, s.Length) * s.size(i, at, s.Length)
+				sum += s.Load(i, at, s.Length) * s.Size(i, at, s.Length)
 			}
 			if sum < 0.3 || sum > 0.78 {
 				t.Errorf("%s at %v asks for %.3f of the pool", s.Name, at, sum)
@@ -23,11 +23,11 @@ func TestEveryScenarioFitsThePoolWithHeadroom(t *testing.T) {
 }
 
 func TestEqualSharesAreTooLittleSometimesExceptUnderNoise(t *testing.T) {
-	for _, s := range scenarios() {
+	for _, s := range All() {
 		highest := 0.0
 		for at := time.Duration(0); at < s.Length; at += time.Second {
 			for i := range 3 {
-				highest = max(highest, s.load(i, at, s.Length)*s.size(i, at, s.Length))
+				highest = max(highest, s.Load(i, at, s.Length)*s.Size(i, at, s.Length))
 			}
 		}
 		if (highest > 1./3) == (s.Name == "noise") {
@@ -37,15 +37,15 @@ func TestEqualSharesAreTooLittleSometimesExceptUnderNoise(t *testing.T) {
 }
 
 func TestThePeakMovesFromOneServiceToTheNext(t *testing.T) {
-	s := scenarios()[0]
+	s := All()[0]
 	for i := range 3 {
 		peak := s.Wave.Period * time.Duration(2*i+1) / 6
 		for _, at := range []time.Duration{peak, peak + s.Wave.Period} {
-			if got := s.load(i, at, s.Length); got < s.Wave.Peak-1e-3 {
+			if got := s.Load(i, at, s.Length); got < s.Wave.Peak-1e-3 {
 				t.Errorf("service %d at %v: %.3f, want its peak", i, at, got)
 			}
 			for k := range 3 {
-				if got := s.load(k, at, s.Length); k != i && got > s.Wave.Base+0.05 {
+				if got := s.Load(k, at, s.Length); k != i && got > s.Wave.Base+0.05 {
 					t.Errorf("service %d at the peak of %d: %.3f", k, i, got)
 				}
 			}
@@ -54,27 +54,27 @@ func TestThePeakMovesFromOneServiceToTheNext(t *testing.T) {
 }
 
 func TestAWaveFitsIntoAShorterRun(t *testing.T) {
-	s := scenarios()[0]
+	s := All()[0]
 	whole := time.Minute
 	for i := range 3 {
-		if got := s.load(i, whole*time.Duration(2*i+1)/6, whole); got < s.Wave.Peak-1e-3 {
+		if got := s.Load(i, whole*time.Duration(2*i+1)/6, whole); got < s.Wave.Peak-1e-3 {
 			t.Errorf("service %d: %.3f, want its peak", i, got)
 		}
 	}
 }
 
 func TestEventsAreTheSuddenRises(t *testing.T) {
-	for name, want := range map[string][]event{
+	for name, want := range map[string][]Event{
 		"peaks":    nil,
 		"noise":    nil,
 		"doubling": {{At: 2 * time.Minute, Service: 0}},
 		"slower":   {{At: 3 * time.Minute, Service: 1}},
 	} {
-		found, err := find([]string{name})
+		found, err := Find([]string{name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := found[0].events(6 * time.Minute)
+		got := found[0].Events(6 * time.Minute)
 		if len(got) != len(want) || len(got) > 0 && got[0] != want[0] {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
@@ -82,7 +82,7 @@ func TestEventsAreTheSuddenRises(t *testing.T) {
 }
 
 func TestAnUnknownScenarioIsAMistake(t *testing.T) {
-	if _, err := find([]string{"peaks", "tsunami"}); !errors.Is(err, trimtab.ErrInvalid) {
+	if _, err := Find([]string{"peaks", "tsunami"}); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,7 @@
-package main
+// Package shape has the loads that the benchmark on real services and its fast
+// twin play: what share of a pool each of three services asks for, over time.
+// It knows neither requests nor clocks.
+package shape
 
 import (
 	"fmt"
@@ -9,24 +12,24 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// names are the services' names, in the order of every [3] here.
-func names() [3]string { return [3]string{"nginx", "redis", "postgres"} }
+// Names are the services' names, in the order of every [3] here.
+func Names() [3]string { return [3]string{"nginx", "redis", "postgres"} }
 
-// scenario is how the load of the three services moves. It has either a wave
+// Scenario is how the load of the three services moves. It has either a wave
 // or pieces.
-type scenario struct {
+type Scenario struct {
 	Name string
 	// Length is how long it lasts where nobody asks for another length.
 	Length time.Duration
-	Wave   *wave
-	Pieces []piece
+	Wave   *Wave
+	Pieces []Piece
 }
 
-// wave is a load whose peak moves from one service to the next: for each a
+// Wave is a load whose peak moves from one service to the next: for each a
 // raised cosine, a third of a period after the one before. Figures were chosen
-// with the model in queue.go, so that equal shares fail at the peaks and the
+// with a model of queues, so that equal shares fail at the peaks and the
 // proportional rule does not.
-type wave struct {
+type Wave struct {
 	// Base and Peak are the least and the highest load of a service, as shares
 	// of the pool.
 	Base, Peak float64
@@ -36,8 +39,8 @@ type wave struct {
 	Period time.Duration
 }
 
-// piece is a stretch of constant load.
-type piece struct {
+// Piece is a stretch of constant load.
+type Piece struct {
 	// From is where it begins, as a share of the run.
 	From float64
 	// Load of each service, as a share of the pool, at a Size of 1.
@@ -46,11 +49,11 @@ type piece struct {
 	Size [3]float64
 }
 
-// scenarios are those that exist.
-func scenarios() []scenario {
-	return []scenario{
-		{Name: "peaks", Length: 6 * time.Minute, Wave: &wave{Base: 0.15, Peak: 0.45, Width: 0.34, Period: 3 * time.Minute}},
-		{Name: "steps", Length: 8 * time.Minute, Pieces: []piece{
+// All returns the scenarios that exist.
+func All() []Scenario {
+	return []Scenario{
+		{Name: "peaks", Length: 6 * time.Minute, Wave: &Wave{Base: 0.15, Peak: 0.45, Width: 0.34, Period: 3 * time.Minute}},
+		{Name: "steps", Length: 8 * time.Minute, Pieces: []Piece{
 			{From: 0, Load: [3]float64{.16, .16, .34}},
 			{From: .12, Load: [3]float64{.38, .14, .14}},
 			{From: .27, Load: [3]float64{.14, .18, .36}},
@@ -60,30 +63,30 @@ func scenarios() []scenario {
 			{From: .81, Load: [3]float64{.15, .15, .37}},
 			{From: .92, Load: [3]float64{.26, .22, .15}},
 		}},
-		{Name: "doubling", Length: 6 * time.Minute, Pieces: []piece{
+		{Name: "doubling", Length: 6 * time.Minute, Pieces: []Piece{
 			{From: 0, Load: [3]float64{.21, .14, .14}},
 			{From: 1. / 3, Load: [3]float64{.42, .14, .14}},
 		}},
-		{Name: "slower", Length: 6 * time.Minute, Pieces: []piece{
+		{Name: "slower", Length: 6 * time.Minute, Pieces: []Piece{
 			{From: 0, Load: [3]float64{.15, .28, .15}},
 			{From: .5, Load: [3]float64{.15, .28, .15}, Size: [3]float64{1, 1.3, 1}},
 		}},
-		{Name: "noise", Length: 8 * time.Minute, Pieces: []piece{
+		{Name: "noise", Length: 8 * time.Minute, Pieces: []Piece{
 			{From: 0, Load: [3]float64{.20, .20, .20}},
 		}},
 	}
 }
 
-// find returns the scenarios of these names.
-func find(wanted []string) ([]scenario, error) {
-	var out []scenario
+// Find returns the scenarios of these names.
+func Find(wanted []string) ([]Scenario, error) {
+	var out []Scenario
 	var known []string
-	for _, s := range scenarios() {
+	for _, s := range All() {
 		known = append(known, s.Name)
 	}
 	for _, name := range wanted {
 		found := false
-		for _, s := range scenarios() {
+		for _, s := range All() {
 			if s.Name == name {
 				out, found = append(out, s), true
 			}
@@ -98,9 +101,9 @@ func find(wanted []string) ([]scenario, error) {
 	return out, nil
 }
 
-// load returns the load of service i at time t of a run of length whole, as a
+// Load returns the load of service i at time t of a run of length whole, as a
 // share of the pool at the calibrated cost: size does not enter.
-func (s *scenario) load(i int, t, whole time.Duration) float64 {
+func (s *Scenario) Load(i int, t, whole time.Duration) float64 {
 	if w := s.Wave; w != nil {
 		period := min(w.Period, whole)
 		// Peaks are at 1/6, 3/6 and 5/6 of the period.
@@ -110,9 +113,9 @@ func (s *scenario) load(i int, t, whole time.Duration) float64 {
 	return s.piece(t, whole).Load[i]
 }
 
-// size returns how dear a request of service i is at t, relative to the
+// Size returns how dear a request of service i is at t, relative to the
 // calibrated one.
-func (s *scenario) size(i int, t, whole time.Duration) float64 {
+func (s *Scenario) Size(i int, t, whole time.Duration) float64 {
 	if s.Wave != nil {
 		return 1
 	}
@@ -122,7 +125,7 @@ func (s *scenario) size(i int, t, whole time.Duration) float64 {
 	return 1
 }
 
-func (s *scenario) piece(t, whole time.Duration) piece {
+func (s *Scenario) piece(t, whole time.Duration) Piece {
 	now := s.Pieces[0]
 	for _, p := range s.Pieces {
 		if p.From*whole.Seconds() <= t.Seconds() {
@@ -132,8 +135,8 @@ func (s *scenario) piece(t, whole time.Duration) piece {
 	return now
 }
 
-// event is a moment at which a service suddenly needs more.
-type event struct {
+// Event is a moment at which a service suddenly needs more.
+type Event struct {
 	At      time.Duration
 	Service int
 }
@@ -142,24 +145,24 @@ type event struct {
 // with the head-room that there is.
 const sudden = 0.05
 
-// events returns when a service's need jumps up.
-func (s *scenario) events(whole time.Duration) []event {
-	var out []event
+// Events returns when a service's need jumps up.
+func (s *Scenario) Events(whole time.Duration) []Event {
+	var out []Event
 	for k := 1; k < len(s.Pieces); k++ {
 		at := time.Duration(s.Pieces[k].From * float64(whole))
 		before := time.Duration(s.Pieces[k-1].From * float64(whole))
 		for i := range 3 {
-			rise := s.load(i, at, whole)*s.size(i, at, whole) - s.load(i, before, whole)*s.size(i, before, whole)
+			rise := s.Load(i, at, whole)*s.Size(i, at, whole) - s.Load(i, before, whole)*s.Size(i, before, whole)
 			if rise > sudden {
-				out = append(out, event{At: at, Service: i})
+				out = append(out, Event{At: at, Service: i})
 			}
 		}
 	}
 	return out
 }
 
-// describe says what moves in a run of length whole.
-func (s *scenario) describe(whole time.Duration) string {
+// Describe says what moves in a run of length whole.
+func (s *Scenario) Describe(whole time.Duration) string {
 	if s.Wave != nil {
 		return fmt.Sprintf("%s: each load from %.0f%% to %.0f%% of the pool and back, in turn, every %v",
 			s.Name, 100*s.Wave.Base, 100*s.Wave.Peak, min(s.Wave.Period, whole))
