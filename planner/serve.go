@@ -51,7 +51,7 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 		return nil
 	}
 	s.lacks()
-	if s.lack <= 0 && (!s.changed() || s.now >= float64(min(s.needAt(s.confidence)+s.waiting(), s.hi))*s.of.Unit-grain) {
+	if s.lack <= 1 && (!s.changed() || s.now >= float64(min(s.needAt(s.confidence)+s.waiting(), s.hi))*s.of.Unit-grain) {
 		return nil
 	}
 	next := p.next

@@ -305,7 +305,7 @@ func (c Config) evidence(w *Workload, now time.Time) float64 {
 }
 
 // telling is a lack that is hardly noise.
-const telling = 0.5
+const telling = 1
 
 // returns reports whether what was lent may be given back now.
 func (c Config) returns(w *Workload, now time.Time) bool {
