@@ -15,6 +15,11 @@ import (
 //	better: p̂ − z √(q (1−q) / n) > q      with q the upper bound
 //	unknown: the load left its forecast, or the reports ended
 //
+// n is of requests that were in no report before: of reports of a window W that
+// are Δ apart, N Δ/W each. Until a window lies behind the move it also covers what
+// was before; then only "worse" is concluded, from the least number that must have
+// failed since.
+//
 // The band is that of all loads between the least and the highest that the
 // forecast leaves room for. A fall that came out worse and broke the SLO is taken
 // back in the next round. A curve whose bands fail more often than their level
@@ -44,6 +49,10 @@ type executed struct {
 	met, requests float64
 	// last is the time of the latest report that counts.
 	last time.Time
+	// before is the time of the latest report before the move, and failed how many
+	// of its requests were not in time; zero: there was none of a longer window.
+	before time.Time
+	failed float64
 }
 
 // returning is a fall that is taken back: the workload is to have what it had.
@@ -94,6 +103,7 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 			continue
 		}
 		x.at, w.asked = now, nil
+		x.begin(w.estimate)
 		p.conclude(w, "unknown: it was moved again")
 		w.executed = x
 	}
@@ -138,34 +148,40 @@ func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
 	if x == nil || e.Hold != "" || e.Performance == nil || !(e.Requests > 0) || *e.Performance > 1 {
 		return
 	}
-	age, window := trimtab.Seconds(-1), p.cfg.Urgent
-	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Performance) && in.Missing == "" {
-			age = in.Age
-		}
+	at, ok := reportedAt(e)
+	if !ok || at.Sub(x.last) < sameReport {
+		return
 	}
-	at := e.Time.Add(-age.Duration())
-	if age < 0 || !at.After(x.last) || at.Add(-window).Before(x.at) {
+	mixed := at.Add(-max(p.cfg.Urgent, e.Window.Duration())).Before(x.at)
+	if mixed && (e.Window == 0 || x.before.IsZero() || !at.After(x.at)) {
 		return
 	}
 	if !within(e.Load, &x.load) {
 		p.conclude(w, "unknown: the load left its forecast")
 		return
 	}
-	x.last = at
-	x.met += *e.Performance * e.Requests
-	x.requests += e.Requests
+	if mixed {
+		x.requests, x.met = x.since(e, at)
+	} else {
+		x.count(e, at)
+	}
 	got := x.met / x.requests
 	noise := func(q float64) float64 { return sure * math.Sqrt(math.Max(q*(1-q), 0.01)/x.requests) }
 	switch {
-	case got+noise(x.band.Lower) < x.band.Lower:
+	case x.requests > 0 && got+noise(x.band.Lower) < x.band.Lower:
 		fell := x.to < x.from
 		if p.conclude(w, "worse"); fell && got+noise(w.SLO) < w.SLO {
+			bound := ""
+			if mixed {
+				bound = "at most "
+			}
 			w.returning = &returning{to: x.from, load: x.load, at: e.Time,
-				why: fmt.Sprintf("taken back: plan %s lowered it to %.3g, and %.1f%% of %.0f requests were in time then, where %.1f%% to %.1f%% were expected",
-					x.plan, x.to, 100*got, x.requests, 100*x.band.Lower, 100*x.band.Upper)}
+				why: fmt.Sprintf("taken back: plan %s lowered it to %.3g, and %s%.1f%% of %.0f requests were in time then, where %.1f%% to %.1f%% were expected",
+					x.plan, x.to, bound, 100*got, x.requests, 100*x.band.Lower, 100*x.band.Upper)}
 			p.counts.takenBack++
 		}
+	case mixed:
+		x.requests, x.met = 0, 0
 	case x.requests >= enoughJudged && e.Time.Sub(x.at) >= p.cfg.Round || e.Time.Sub(x.at) >= judgedFor*p.cfg.Round:
 		if got-noise(x.band.Upper) > x.band.Upper {
 			p.conclude(w, "better")
@@ -173,6 +189,52 @@ func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
 			p.conclude(w, "as expected")
 		}
 	}
+}
+
+// sameReport is less than two reports are apart; ages are rounded.
+const sameReport = time.Millisecond
+
+// reportedAt returns when the performance of an estimate was true.
+func reportedAt(e *trimtab.Estimate) (at time.Time, ok bool) {
+	for _, in := range e.Inputs {
+		if in.Name == string(trimtab.Performance) && in.Missing == "" {
+			return e.Time.Add(-in.Age.Duration()), in.Age >= 0
+		}
+	}
+	return at, false
+}
+
+// begin notes the latest report before the move.
+func (x *executed) begin(e *trimtab.Estimate) {
+	if e == nil || e.Performance == nil || *e.Performance > 1 || e.Window == 0 || e.Requests == 0 {
+		return
+	}
+	if at, ok := reportedAt(e); ok && !at.After(x.at) {
+		x.before, x.failed = at, e.Requests*(1-*e.Performance)
+	}
+}
+
+// count adds a report of a time after the move, with the requests that no report
+// before it had.
+func (x *executed) count(e *trimtab.Estimate, at time.Time) {
+	n := e.Requests
+	if e.Window > 0 && !x.last.IsZero() {
+		n *= math.Min(1, at.Sub(x.last).Seconds()/float64(e.Window))
+	}
+	x.last = at
+	x.met += *e.Performance * n
+	x.requests += n
+}
+
+// since returns how many of the requests of a report, of which some came before
+// the move, came after it, and how many of those were in time at most: of the
+// requests that failed in the window, those in the last report before the move
+// may have failed before it, and so may all that came between the two.
+func (x *executed) since(e *trimtab.Estimate, at time.Time) (requests, met float64) {
+	rate := e.Requests / float64(e.Window)
+	requests = math.Min(rate*at.Sub(x.at).Seconds(), e.Requests)
+	failed := e.Requests*(1-*e.Performance) - x.failed - rate*x.at.Sub(x.before).Seconds()
+	return requests, requests - math.Min(math.Max(failed, 0), requests)
 }
 
 // conclude ends the judging of the latest move of a workload.
