@@ -58,7 +58,7 @@ type workload struct {
 	// sawLoad and sawPerformance are when each was last true; taught, when the
 	// performance was that last taught the curve.
 	sawLoad, sawPerformance, taught time.Time
-	toldFallback            string
+	toldFallback                    string
 	// app is the application that it belongs to, member its place in it, from
 	// 1; nil and 0: none.
 	app    *application

@@ -153,10 +153,10 @@ type expression struct {
 
 // promqlParser reads lexemes by recursive descent.
 type promqlParser struct {
-	query  string
+	query   string
 	lexemes []lexeme
-	at     int
-	depth  int
+	at      int
+	depth   int
 }
 
 // maxDepth bounds how deep expressions may stand in each other.
@@ -180,18 +180,45 @@ func parsePromQL(query string) *expression {
 	return e
 }
 
-// levels are the operators from those that bind least.
-var levels = [...][]string{{"or"}, {"and", "unless"}, {"==", "!=", ">", "<", ">=", "<="}, {"+", "-"}, {"*", "/", "%"}, {"^"}}
+// operators are those of a level, from those that bind least; nil above the last.
+func operators(level int) []string {
+	switch level {
+	case 0:
+		return []string{"or"}
+	case 1:
+		return []string{"and", "unless"}
+	case 2:
+		return []string{"==", "!=", ">", "<", ">=", "<="}
+	case 3:
+		return []string{"+", "-"}
+	case 4:
+		return []string{"*", "/", "%"}
+	case 5:
+		return []string{"^"}
+	}
+	return nil
+}
+
+// reserved reports whether a word names no metric or function here; the last two
+// are the other kinds of [expression].
+func reserved(word string) bool {
+	switch strings.ToLower(word) {
+	case "or", "and", "unless", "atan2", "by", "without", "on", "ignoring", "group_left", "group_right", "bool", "offset", "number", "selector":
+		return true
+	}
+	return false
+}
 
 // binary reads operators of a level and above; all but ^ are taken from the
 // left, and ^ is only read where it stands alone.
 func (p *promqlParser) binary(level int) *expression {
-	if level == len(levels) {
+	signs := operators(level)
+	if signs == nil {
 		return p.unary()
 	}
 	from := p.at
 	left := p.binary(level + 1)
-	for left != nil && slices.Contains(levels[level], strings.ToLower(p.peek())) {
+	for left != nil && slices.Contains(signs, strings.ToLower(p.peek())) {
 		op := strings.ToLower(p.next())
 		right := p.binary(level + 1)
 		if right == nil {
@@ -247,7 +274,7 @@ func (p *promqlParser) unary() *expression {
 		return &expression{op: "number", number: v, text: t.text}
 	case t.text == "{":
 		return p.selector(from, "")
-	case t.kind == wordToken:
+	case t.kind == wordToken && !reserved(t.text):
 		p.at++
 		switch word := strings.ToLower(t.text); {
 		case p.peek() == "(":

@@ -16,9 +16,8 @@ import (
 //	unknown: the load left its forecast, or the reports ended
 //
 // n is of requests that were in no report before: of reports of a window W that
-// are Δ apart, N Δ/W each. Until a window lies behind the move it also covers what
-// was before; then only "worse" is concluded, from the least number that must have
-// failed since.
+// are Δ apart, N Δ/W each. A report counts when all of its window lies
+// behind the move.
 //
 // The band is that of all loads between the least and the highest that the
 // forecast leaves room for. A fall that came out worse and broke the SLO is taken
@@ -49,10 +48,6 @@ type executed struct {
 	met, requests float64
 	// last is the time of the latest report that counts.
 	last time.Time
-	// before is the time of the latest report before the move, and failed how many
-	// of its requests were not in time; zero: there was none of a longer window.
-	before time.Time
-	failed float64
 }
 
 // returning is a fall that is taken back: the workload is to have what it had.
@@ -103,7 +98,6 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 			continue
 		}
 		x.at, w.asked = now, nil
-		x.begin(w.estimate)
 		p.conclude(w, "unknown: it was moved again")
 		w.executed = x
 	}
@@ -152,36 +146,25 @@ func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
 	if !ok || at.Sub(x.last) < sameReport {
 		return
 	}
-	mixed := at.Add(-max(p.cfg.Urgent, e.Window.Duration())).Before(x.at)
-	if mixed && (e.Window == 0 || x.before.IsZero() || !at.After(x.at)) {
+	if at.Add(-max(p.cfg.Urgent, e.Window.Duration())).Before(x.at) {
 		return
 	}
 	if !within(e.Load, &x.load) {
 		p.conclude(w, "unknown: the load left its forecast")
 		return
 	}
-	if mixed {
-		x.requests, x.met = x.since(e, at)
-	} else {
-		x.count(e, at)
-	}
+	x.count(e, at)
 	got := x.met / x.requests
 	noise := func(q float64) float64 { return sure * math.Sqrt(math.Max(q*(1-q), 0.01)/x.requests) }
 	switch {
-	case x.requests > 0 && got+noise(x.band.Lower) < x.band.Lower:
+	case got+noise(x.band.Lower) < x.band.Lower:
 		fell := x.to < x.from
 		if p.conclude(w, "worse"); fell && got+noise(w.SLO) < w.SLO {
-			bound := ""
-			if mixed {
-				bound = "at most "
-			}
 			w.returning = &returning{to: x.from, load: x.load, at: e.Time,
-				why: fmt.Sprintf("taken back: plan %s lowered it to %.3g, and %s%.1f%% of %.0f requests were in time then, where %.1f%% to %.1f%% were expected",
-					x.plan, x.to, bound, 100*got, x.requests, 100*x.band.Lower, 100*x.band.Upper)}
+				why: fmt.Sprintf("taken back: plan %s lowered it to %.3g, and %.1f%% of %.0f requests were in time then, where %.1f%% to %.1f%% were expected",
+					x.plan, x.to, 100*got, x.requests, 100*x.band.Lower, 100*x.band.Upper)}
 			p.counts.takenBack++
 		}
-	case mixed:
-		x.requests, x.met = 0, 0
 	case x.requests >= enoughJudged && e.Time.Sub(x.at) >= p.cfg.Round || e.Time.Sub(x.at) >= judgedFor*p.cfg.Round:
 		if got-noise(x.band.Upper) > x.band.Upper {
 			p.conclude(w, "better")
@@ -204,16 +187,6 @@ func reportedAt(e *trimtab.Estimate) (at time.Time, ok bool) {
 	return at, false
 }
 
-// begin notes the latest report before the move.
-func (x *executed) begin(e *trimtab.Estimate) {
-	if e == nil || e.Performance == nil || *e.Performance > 1 || e.Window == 0 || e.Requests == 0 {
-		return
-	}
-	if at, ok := reportedAt(e); ok && !at.After(x.at) {
-		x.before, x.failed = at, e.Requests*(1-*e.Performance)
-	}
-}
-
 // count adds a report of a time after the move, with the requests that no report
 // before it had.
 func (x *executed) count(e *trimtab.Estimate, at time.Time) {
@@ -224,17 +197,6 @@ func (x *executed) count(e *trimtab.Estimate, at time.Time) {
 	x.last = at
 	x.met += *e.Performance * n
 	x.requests += n
-}
-
-// since returns how many of the requests of a report, of which some came before
-// the move, came after it, and how many of those were in time at most: of the
-// requests that failed in the window, those in the last report before the move
-// may have failed before it, and so may all that came between the two.
-func (x *executed) since(e *trimtab.Estimate, at time.Time) (requests, met float64) {
-	rate := e.Requests / float64(e.Window)
-	requests = math.Min(rate*at.Sub(x.at).Seconds(), e.Requests)
-	failed := e.Requests*(1-*e.Performance) - x.failed - rate*x.at.Sub(x.before).Seconds()
-	return requests, requests - math.Min(math.Max(failed, 0), requests)
 }
 
 // conclude ends the judging of the latest move of a workload.
