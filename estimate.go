@@ -48,6 +48,9 @@ type Estimate struct {
 	Performance *float64 `json:"performance,omitempty"`
 	// Requests is how many requests Performance is the share of; 0: it is none.
 	Requests float64 `json:"requests,omitempty"`
+	// Window is how long before its time Performance covers, where reports overlap:
+	// requests are then in several of them. 0: each report is of its own requests.
+	Window Seconds `json:"window_s,omitempty"`
 	// Latency holds the latest interval's latencies in seconds by name
 	// ("p50", "p95", "p99"); absent ones were not measured.
 	Latency map[string]Seconds `json:"latency_s,omitempty"`
@@ -125,6 +128,9 @@ func (e *Estimate) Validate() error {
 		}
 	}
 	if err := nonNegative("requests of "+e.Workload, e.Requests); err != nil {
+		return err
+	}
+	if err := nonNegative("window of "+e.Workload, float64(e.Window)); err != nil {
 		return err
 	}
 	for name, v := range e.Latency {

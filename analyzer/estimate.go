@@ -78,6 +78,7 @@ func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Est
 		Time:        now,
 		Performance: r.performance,
 		Requests:    r.requests,
+		Window:      trimtab.SecondsOf(r.window),
 		Allocation:  r.allocation,
 		Latency:     r.latency,
 		Model:       "none",

@@ -227,7 +227,7 @@ func (w *workload) teachFurther(r *report, c *counts) (performance float64, ok b
 	told := make([]learn.Observation, len(views))
 	for i, v := range views {
 		if p, ok := says(views, i, *r.performance, w.Target, enough); ok {
-			told[i] = learn.Observation{Time: r.at, Allocation: v.at, Load: v.load, Performance: p, Requests: r.requests, Sigma: r.sigma}
+			told[i] = learn.Observation{Time: r.at, Allocation: v.at, Load: v.load, Performance: p, Requests: r.fresh, Sigma: r.sigma}
 		} else if v.at > 0 && i > 0 {
 			c.excused++
 		}

@@ -59,9 +59,18 @@ func rising(a, b *report) bool {
 	switch {
 	case a.requests > 0 && b.requests > 0:
 		m := (p*a.requests + q*b.requests) / (a.requests + b.requests)
-		margin = upward * math.Sqrt(m*(1-m)*(1/a.requests+1/b.requests))
+		margin = upward * math.Sqrt(m*(1-m)*(1/a.requests+1/b.requests)*apart(a, b))
 	case a.sigma > 0 && b.sigma > 0:
 		margin = upward * math.Hypot(a.sigma, b.sigma)
 	}
 	return q > p+margin
+}
+
+// apart is the part of two reports' requests that they do not share, which alone
+// makes them differ: of windows W that are Δ apart, Δ/W.
+func apart(a, b *report) float64 {
+	if b.window <= 0 {
+		return 1
+	}
+	return min(1, max(0, b.perfAt.Sub(a.perfAt).Seconds()/b.window.Seconds()))
 }

@@ -89,3 +89,22 @@ func TestTheFirstReportAfterASilenceIsSetAsideButNotForever(t *testing.T) {
 		t.Errorf("%d of 10 lonely reports set aside, want %d", aside, patience)
 	}
 }
+
+func TestRequestsOfOverlappingWindowsTeachOnce(t *testing.T) {
+	w := recovering(t)
+	total := 0.0
+	for i := range 13 { // 400 requests in 20 s, every 5 s
+		r := report{requests: 400, window: 20 * time.Second, perfAt: time.Unix(int64(5*i), 0)}
+		total += w.freshOf(&r)
+		w.taught = r.perfAt
+	}
+	if total != 400+12*100 {
+		t.Errorf("taught %v requests, of 1600", total)
+	}
+	if n := w.freshOf(&report{requests: 400, window: 20 * time.Second, perfAt: w.taught}); n > 1 || n <= 0 {
+		t.Errorf("the same report again teaches %v requests", n)
+	}
+	if n := w.freshOf(&report{requests: 400, perfAt: w.taught}); n != 400 {
+		t.Errorf("a report of its own requests teaches %v", n)
+	}
+}

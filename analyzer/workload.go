@@ -55,9 +55,10 @@ type workload struct {
 	transients int
 	recovery   recovery
 	queueing   queueing
-	// sawLoad and sawPerformance are when each was last true.
-	sawLoad, sawPerformance time.Time
-	toldFallback            string
+	// sawLoad and sawPerformance are when each was last true; taught, when the
+	// performance was that last taught the curve.
+	sawLoad, sawPerformance, taught time.Time
+	toldFallback                    string
 	// app is the application that it belongs to, member its place in it, from
 	// 1; nil and 0: none.
 	app    *application
@@ -73,7 +74,9 @@ type report struct {
 	loadFrom    string
 	loadAt      time.Time
 	performance *float64
-	requests    float64
+	// requests is how many performance is the share of; fresh, how many of them no
+	// earlier report taught, since windows overlap.
+	requests, fresh float64
 	// window is how long before its time the performance covers; 0: the interval.
 	window     time.Duration
 	sigma      float64
@@ -412,11 +415,16 @@ func (w *workload) reportLoad(r *report, s spans, seen bool) {
 func (w *workload) reportPerformance(r *report, v *interval, s spans, seen bool) {
 	if w.PerformanceFrom == FromPrometheus {
 		if p := v.performance; p != nil {
-			r.performance, r.requests, r.sigma = &p.Value, p.Requests, p.Sigma
+			value := p.Value
+			r.performance, r.requests, r.sigma = &value, p.Requests, p.Sigma
 			r.perfFrom, r.perfAt, r.window = p.Source, p.Time, p.Window.Duration()
-			if p.Value > 1 {
+			switch {
+			case value > 1+extrapolated:
 				r.requests = 0 // not a fraction, whatever it was taken over
+			case value > 1 && r.requests > 0:
+				value = 1
 			}
+			r.fresh = w.freshOf(r)
 		}
 		return
 	}
@@ -429,7 +437,31 @@ func (w *workload) reportPerformance(r *report, v *interval, s spans, seen bool)
 	if seen && w.SLO.Latency > 0 {
 		p := min(1, s.under/s.requests)
 		r.performance, r.requests, r.perfFrom, r.perfAt = &p, s.read, FromSpans, r.at
+		r.fresh = r.requests
 	}
+}
+
+const (
+	// extrapolated is by how much a ratio of two rates may exceed 1 and still be a
+	// share: Prometheus extrapolates each to the ends of its range.
+	extrapolated = 0.05
+	// leastFresh keeps a report whose requests were all known before a share of
+	// requests; it counts for next to nothing.
+	leastFresh = 1e-3
+)
+
+// freshOf returns how many of the requests of r no report taught before. Reports
+// of a window W that are Δ apart share all but
+//
+//	n = N · min(1, Δ / W)
+//
+// of their N requests. A learner that was told N each time would take W/Δ times
+// as many for proven as there were.
+func (w *workload) freshOf(r *report) float64 {
+	if r.window <= 0 || w.taught.IsZero() || r.requests == 0 {
+		return r.requests
+	}
+	return max(leastFresh, r.requests*min(1, r.perfAt.Sub(w.taught).Seconds()/r.window.Seconds()))
 }
 
 // reportAllocation finds what was in force over the whole interval, from the
@@ -520,13 +552,14 @@ func (w *workload) teach(r *report, c *counts) {
 		return
 	}
 	o := learn.Observation{Time: r.at, Allocation: *r.allocation, Load: *r.load + w.headroom(),
-		Performance: performance, Requests: r.requests, Sigma: r.sigma}
+		Performance: performance, Requests: r.fresh, Sigma: r.sigma}
 	err := w.learner.Observe(o)
 	if err != nil {
 		r.aside = "refused"
 		c.aside(r.aside)
 		return
 	}
+	w.taught = r.perfAt
 	o.Load = *r.load
 	w.teachModel(&o)
 	c.learned++

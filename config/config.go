@@ -318,7 +318,7 @@ type Workload struct {
 	Load string `yaml:"load"`
 	// PromQL for its performance in the unit of the SLO, higher is better. Left out: the share of spans under slo.latency.
 	Performance string `yaml:"performance"`
-	// PromQL for the number of requests that performance was taken over.
+	// PromQL for the number of requests that performance was taken over. Left out: where performance is a ratio of rates or increases, such as sum(rate(good[1m])) / sum(rate(all[1m])), or 1 minus one, its denominator over the range.
 	Requests string `yaml:"requests"`
 	// PromQL for what it has, in the pool's resource. Left out: read from the knob.
 	Allocation string `yaml:"allocation"`

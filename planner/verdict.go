@@ -15,6 +15,10 @@ import (
 //	better: p̂ − z √(q (1−q) / n) > q      with q the upper bound
 //	unknown: the load left its forecast, or the reports ended
 //
+// n is of requests that were in no report before: of reports of a window W that
+// are Δ apart, N Δ/W each. A report counts when all of its window lies
+// behind the move.
+//
 // The band is that of all loads between the least and the highest that the
 // forecast leaves room for. A fall that came out worse and broke the SLO is taken
 // back in the next round. A curve whose bands fail more often than their level
@@ -138,23 +142,18 @@ func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
 	if x == nil || e.Hold != "" || e.Performance == nil || !(e.Requests > 0) || *e.Performance > 1 {
 		return
 	}
-	age, window := trimtab.Seconds(-1), p.cfg.Urgent
-	for _, in := range e.Inputs {
-		if in.Name == string(trimtab.Performance) && in.Missing == "" {
-			age = in.Age
-		}
+	at, ok := reportedAt(e)
+	if !ok || at.Sub(x.last) < sameReport {
+		return
 	}
-	at := e.Time.Add(-age.Duration())
-	if age < 0 || !at.After(x.last) || at.Add(-window).Before(x.at) {
+	if at.Add(-max(p.cfg.Urgent, e.Window.Duration())).Before(x.at) {
 		return
 	}
 	if !within(e.Load, &x.load) {
 		p.conclude(w, "unknown: the load left its forecast")
 		return
 	}
-	x.last = at
-	x.met += *e.Performance * e.Requests
-	x.requests += e.Requests
+	x.count(e, at)
 	got := x.met / x.requests
 	noise := func(q float64) float64 { return sure * math.Sqrt(math.Max(q*(1-q), 0.01)/x.requests) }
 	switch {
@@ -173,6 +172,31 @@ func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
 			p.conclude(w, "as expected")
 		}
 	}
+}
+
+// sameReport is less than two reports are apart; ages are rounded.
+const sameReport = time.Millisecond
+
+// reportedAt returns when the performance of an estimate was true.
+func reportedAt(e *trimtab.Estimate) (at time.Time, ok bool) {
+	for _, in := range e.Inputs {
+		if in.Name == string(trimtab.Performance) && in.Missing == "" {
+			return e.Time.Add(-in.Age.Duration()), in.Age >= 0
+		}
+	}
+	return at, false
+}
+
+// count adds a report of a time after the move, with the requests that no report
+// before it had.
+func (x *executed) count(e *trimtab.Estimate, at time.Time) {
+	n := e.Requests
+	if e.Window > 0 && !x.last.IsZero() {
+		n *= math.Min(1, at.Sub(x.last).Seconds()/float64(e.Window))
+	}
+	x.last = at
+	x.met += *e.Performance * n
+	x.requests += n
 }
 
 // conclude ends the judging of the latest move of a workload.

@@ -90,3 +90,71 @@ func TestAMoveThatHarmedIsTakenBackInTheNextRoundAndGoodOnesStay(t *testing.T) {
 		t.Errorf("%d of %d harmful moves taken back, %d of %d good ones", taken, harmful, wrongly, good)
 	}
 }
+
+// judged plays one fall of b as oneMove does, and then reports of a window, every
+// so often, of 20 requests a second that are in time with the given probability
+// since the fall, and all before it. It returns after how long the fall was taken
+// back, 0: never, and the verdict.
+func judged(t *testing.T, window, every time.Duration, p float64) (back time.Duration, verdict trimtab.Verdict) {
+	pl := served(t, fair.NJCPolicy{}, map[string]float64{"a": 2, "b": 4, "c": 1.5})
+	now := t0.Add(11 * time.Second)
+	h := &host{name: "h1", epoch: 1, names: []string{"a", "b", "c"}, now: map[string]trimtab.Amount{"a": trimtab.Units(2), "b": trimtab.Units(4), "c": trimtab.Units(1.5)}}
+	fine := func(string) (bool, bool) { return false, true }
+	var fell time.Time
+	var act func(values []trimtab.Value)
+	act = func(values []trimtab.Value) {
+		for _, plan := range plansOf(values) {
+			for _, v := range plan.Verdicts {
+				if v.Target == "b" && verdict.Target == "" {
+					verdict = v
+				}
+			}
+			for _, a := range plan.Actions {
+				if a.Target == "b" && strings.Contains(a.Why.Summary, "taken back") && back == 0 {
+					back = now.Sub(fell)
+				}
+			}
+			act(pl.Step(now, h.carryOut(plan, now, fine)))
+		}
+	}
+	act(pl.Step(now, asks(now, "c", 1, 0, 1)))
+	act(pl.Step(now, asks(now, "b", 1.6, 0, 1)))
+	act(pl.Step(now, asks(now, "a", 3, 0, 0.5)))
+	if fell = now; !(h.now["b"].Value < 4-1e-9) {
+		t.Fatal("b was not lowered")
+	}
+	for now.Sub(fell) < 45*time.Second && back == 0 {
+		now = now.Add(every)
+		has := map[string]float64{}
+		for name, amount := range h.now {
+			has[name] = amount.Value
+		}
+		act(pl.Step(now, holding(now, 1, 0, has)))
+		after := min(1, now.Sub(fell).Seconds()/window.Seconds())
+		e := asks(now, "b", 1.6, 0, 1-after*(1-p))
+		e.Window, e.Requests = trimtab.SecondsOf(window), 20*window.Seconds()
+		act(pl.Step(now, e))
+		act(pl.Step(now, asks(now, "c", 1, 0, 1)))
+		act(pl.Step(now, asks(now, "a", 3, 0, 1)))
+		act(pl.Step(now, nil))
+	}
+	return back, verdict
+}
+
+func TestAHarmfulMoveIsTakenBackOnceAWholeWindowLiesBehindIt(t *testing.T) {
+	back, verdict := judged(t, 20*time.Second, 5*time.Second, 0.6)
+	if back < 20*time.Second || back > 30*time.Second {
+		t.Errorf("taken back after %v", back)
+	}
+	if verdict.Verdict != "worse" || verdict.Requests != 400 || verdict.Performance == nil || *verdict.Performance > 0.61 {
+		t.Errorf("%+v: want 400 requests, none from before the move", verdict)
+	}
+}
+
+func TestRequestsOfOverlappingWindowsJudgeAMoveOnce(t *testing.T) {
+	back, verdict := judged(t, 4*time.Second, time.Second, 0.98)
+	// 20 a second for the round of 10 s.
+	if back != 0 || verdict.Verdict != "as expected" || verdict.Requests < 195 || verdict.Requests > 205 {
+		t.Errorf("taken back after %v, %+v: want 200 requests", back, verdict)
+	}
+}

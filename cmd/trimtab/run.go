@@ -163,5 +163,31 @@ func (c *checkConfigCmd) Run(t terminal) error {
 		return nil
 	}
 	fmt.Fprintf(t.out, "%s: good: a pool of %g %s%s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), console.Unit(cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
+	requestsText(t.out, cfg)
 	return nil
+}
+
+// requestsText says where the number of requests behind each performance by
+// PromQL comes from, where no query gives it.
+func requestsText(out io.Writer, cfg *config.Config) {
+	derived, unknown := 0, 0
+	first := ""
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		switch {
+		case w.Performance == "" || w.Requests != "" || w.SLO.Target() > 1:
+		case w.Ratio().Requests != "":
+			derived++
+		default:
+			if unknown++; unknown == 1 {
+				first = w.Name
+			}
+		}
+	}
+	if derived > 0 {
+		fmt.Fprintf(out, "requests: derived from performance, a ratio of rates, for %d of the workloads\n", derived)
+	}
+	if unknown > 0 {
+		fmt.Fprintf(out, "requests: not known for %d of the workloads, the first is %s: moves are not judged without; write requests: PromQL, or performance as a ratio of rates\n", unknown, first)
+	}
 }

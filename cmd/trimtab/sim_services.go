@@ -137,7 +137,7 @@ func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (clus
 		if signal == "spans" {
 			fmt.Fprintf(&b, "    slo: {latency: %gs, fraction: %g}\n", v.Latency, v.Fraction)
 		} else {
-			fmt.Fprintf(&b, "    slo: {performance: %g}\n    load: sum(rate(a{x=\"%s\"}[20s]))\n    performance: sum(rate(b{x=\"%s\",le=\"%g\"}[20s])) / sum(rate(c[20s]))\n", v.Fraction, v.Name, v.Name, v.Latency)
+			fmt.Fprintf(&b, "    slo: {performance: %g}\n    match: {prometheus: {job: %s}}\n    load: sum(rate(seconds_count{$match}[20s]))\n    performance: sum(rate(seconds_bucket{$match,le=\"%g\"}[20s])) / sum(rate(seconds_count{$match}[20s]))\n", v.Fraction, v.Name, v.Latency)
 		}
 	}
 	if signal != "spans" {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -202,7 +201,7 @@ func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 			out.Min, out.Max = b.Min, b.Max
 			out.Learner = learner
 			out.Queue = out.Resource == actuatorcgroup.Resource && out.Target < 1
-			out.Within = underOf(w.Performance)
+			out.Within = w.Ratio().Within
 			out.Others = axesOf(cfg, w)
 		}
 		var err error
@@ -270,18 +269,6 @@ func axesOf(cfg *config.Config, w *config.Workload) []analyzer.Axis {
 func further(cfg *config.Config) []config.Share {
 	shares := cfg.Pool.Shares()
 	return shares[min(1, len(shares)):]
-}
-
-// underOf returns the latency that a query counts requests under, by the bucket
-// of a histogram that it names; 0 where it names none, or several.
-func underOf(query string) time.Duration {
-	_, after, found := strings.Cut(query, `le="`)
-	text, rest, closed := strings.Cut(after, `"`)
-	seconds, err := strconv.ParseFloat(text, 64)
-	if !found || !closed || err != nil || !(seconds > 0 && seconds < 3600) || strings.Contains(rest, `le="`) {
-		return 0
-	}
-	return time.Duration(seconds * float64(time.Second))
 }
 
 // source says where a quantity comes from: a query's answer, or the spans.
@@ -424,8 +411,8 @@ func queriesOf(cfg *config.Config) []prometheus.Query {
 			// Validated when the file was read.
 			expr, _ := w.Match.Expand(q.text)
 			query := prometheus.Query{Workload: w.Name, Quantity: q.quantity, Expr: expr}
-			if q.quantity == trimtab.Performance && w.Requests != "" {
-				query.Requests, _ = w.Match.Expand(w.Requests)
+			if requests := w.Ratio().Requests; q.quantity == trimtab.Performance && requests != "" {
+				query.Requests, _ = w.Match.Expand(requests)
 			}
 			out = append(out, query)
 		}

@@ -229,8 +229,8 @@ func (c *closed) usage(t float64, i int, q *queue) {
 	c.used[i], c.periods[i], c.throttled[i] = q.used, q.periods, q.throttled
 }
 
-// query answers the two queries as Prometheus does: rates over 20 s, of what
-// was scraped up to now.
+// query answers the queries as Prometheus does: rates over 20 s, of what was
+// scraped up to now, and the number of requests behind them.
 func (c *closed) query(t float64, i int, q *queue) {
 	// Two scrapes are needed for a rate, which is extrapolated to its window.
 	over := math.Min(20, t)
@@ -248,9 +248,9 @@ func (c *closed) query(t float64, i int, q *queue) {
 	}
 	load := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Load, Source: "prometheus", Time: c.at(t), Window: trimtab.Seconds(over), Value: all / over}
 	c.loop.Take(c.at(t), load)
-	p := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Performance, Source: "prometheus", Time: c.at(t), Window: trimtab.Seconds(over)}
+	p := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Performance, Source: "prometheus", Time: c.at(t), Window: trimtab.Seconds(over), Requests: all}
 	if p.Value = in / all; all == 0 {
-		p.Value, p.Missing = 0, "not a number"
+		p.Value, p.Requests, p.Missing = 0, 0, "not a number"
 	}
 	c.loop.Take(c.at(t), p)
 }

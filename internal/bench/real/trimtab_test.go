@@ -42,8 +42,14 @@ func TestTrimtabsFileHasOnlyWhatIsRequired(t *testing.T) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := config.Load(file); err != nil {
-			t.Errorf("%s: %v\n%s", name, err, text)
+		cfg, err := config.Load(file)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		for _, w := range cfg.Workloads {
+			if name == "promql" && (w.Requests != "" || w.Ratio().Requests == "") {
+				t.Errorf("%s: its number of requests is not derived: %s", w.Name, w.Performance)
+			}
 		}
 	}
 }
