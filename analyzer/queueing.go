@@ -284,15 +284,19 @@ func (w *workload) useLoad(at time.Time, seen float64) float64 {
 	if n := len(q.used); !ok || n == 0 || at.Sub(q.used[n-1].to) > silence {
 		return seen
 	}
-	load, loads := seen, []float64(nil)
+	load, loads, stopped := seen, []float64(nil), 0
 	for _, u := range q.used[max(from, 0):] {
 		now := u.cores / cost
 		if w.stopped(u) {
-			load = math.Max(now, load)
-			loads = append(loads, load)
+			stopped++
+			now = math.Max(now, load)
+		} else {
+			stopped = 0
+		}
+		if loads = append(loads, now); stopped > 1 {
+			load = now
 			continue
 		}
-		loads = append(loads, now)
 		// Over 60 requests, within 3 to 10 windows.
 		n := min(int(math.Min(10, math.Max(3, steady/math.Max(load*u.to.Sub(u.from).Seconds(), 1)))), len(loads))
 		if load = 0; n > 0 {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -26,13 +27,20 @@ const (
 // proofs for its load and more.
 func (w *workload) prove(e *trimtab.Estimate) {
 	d := w.dials[0]
-	if d == nil || e.Performance == nil || e.Load == nil || e.Allocation == nil || e.Backlog == nil {
+	if d == nil || e.Performance == nil || e.Load == nil || e.Allocation == nil {
 		return
 	}
-	met := *e.Performance >= w.SLO && *e.Backlog == 0
+	met, p := *e.Performance >= w.SLO, proof{e.Time, *e.Allocation, e.Load.Now}
+	if e.Backlog != nil {
+		met = met && *e.Backlog == 0
+	} else if e.Window > 0 {
+		// A rate over a longer time speaks of the load over that time.
+		met = met && e.Stopped == 0 && e.Time.Sub(d.move.At) > e.Window.Duration()
+		p.load = math.Min(p.load, inputOf(e, trimtab.Load))
+	}
 	before := w.met
 	w.met = met
-	switch p := (proof{e.Time, *e.Allocation, e.Load.Now}); {
+	switch {
 	case w.missed > 0:
 		d.proofs = slices.DeleteFunc(d.proofs, func(q proof) bool { return q.load >= p.load || q.allocation <= p.allocation })
 	case met && before:
@@ -43,6 +51,16 @@ func (w *workload) prove(e *trimtab.Estimate) {
 			d.proofs = slices.Delete(d.proofs, 0, 1)
 		}
 	}
+}
+
+// inputOf returns an input of an estimate; -1: missing.
+func inputOf(e *trimtab.Estimate, q trimtab.Quantity) float64 {
+	for _, in := range e.Inputs {
+		if in.Name == string(q) && in.Missing == "" {
+			return in.Value
+		}
+	}
+	return -1
 }
 
 // proved reports whether an allocation was seen to be enough for a load.
