@@ -463,7 +463,7 @@ func (r *decision) guard(resource int) {
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
 			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
-			Noise:   s.noise(), Safe: s.proven(), Changed: s.changed(), Firing: s.firing(),
+			Noise:   s.noise(), Weighed: !s.served, Safe: s.proven(), Changed: s.changed(), Firing: s.firing(),
 			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		})
 	}
@@ -515,9 +515,6 @@ func (w *workload) missesNow(e *trimtab.Estimate) bool {
 	return *e.Performance < w.SLO-margin
 }
 
-// tiny is less than any dead band.
-const tiny = 1e-6
-
 // proven returns down to where a fall is proven; 0: nowhere.
 func (s *seat) proven() float64 {
 	if s.doubted != "" {
@@ -529,9 +526,6 @@ func (s *seat) proven() float64 {
 // noise returns the relative standard error of a rate of as many requests as the
 // latest report has; 0: unknown.
 func (s *seat) noise() float64 {
-	if !s.served {
-		return tiny // the policy knows what its objective gains
-	}
 	if s.estimate == nil || !(s.estimate.Requests > 0) {
 		return 0
 	}

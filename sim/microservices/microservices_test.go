@@ -210,7 +210,7 @@ func TestTheSameSeedsGiveTheSameBits(t *testing.T) {
 
 func TestEveryPolicyStaysWithinTheCapacityAndTheStep(t *testing.T) {
 	for _, name := range []string{EndToEnd, WithSpans, EvoAlg, EpsilonGreedy, ResourceFair} {
-		p, err := newPolicy(name, 160, Settings{Rate: OfferedRate, Speed: 1}, 1)
+		p, err := (&Experiment{Units: 160, Settings: Settings{Rate: OfferedRate, Speed: 1}}).policy(name, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
