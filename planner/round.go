@@ -451,8 +451,8 @@ func (r *decision) guard(resource int) {
 		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)
-			if _, counts := p.cfg.Policy.(Expecter); !counts {
-				level = -1 // who is worse off is a matter of entitlement
+			if _, counts := p.cfg.Policy.(Expecter); !counts || p.joint() {
+				level = -1 // who is worse off is a matter of entitlement, or the same for all
 			}
 			*side = math.Min(*side, level)
 		}
@@ -470,6 +470,12 @@ func (r *decision) guard(resource int) {
 	for i, grant := range p.cfg.Guard.Apply(g) {
 		seats[i].grant = grant
 	}
+}
+
+// joint reports whether all workloads are parts of one.
+func (p *Planner) joint() bool {
+	j, ok := p.cfg.Policy.(Joint)
+	return ok && j.Joint()
 }
 
 // side is 0 for what is written and 1 for advice.
