@@ -41,9 +41,6 @@ func (w *workload) missesNow(e *trimtab.Estimate) bool {
 	return *e.Performance < w.SLO-margin
 }
 
-// tiny is less than any dead band.
-const tiny = 1e-6
-
 // proven returns down to where a fall is proven; 0: nowhere.
 func (s *seat) proven() float64 {
 	if s.doubted != "" {
@@ -55,9 +52,6 @@ func (s *seat) proven() float64 {
 // noise returns the relative standard error of a rate of as many requests as the
 // latest report has; 0: unknown.
 func (s *seat) noise() float64 {
-	if !s.served {
-		return tiny // the policy knows what its objective gains
-	}
 	if s.estimate == nil || !(s.estimate.Requests > 0) {
 		return 0
 	}

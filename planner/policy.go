@@ -126,6 +126,14 @@ type Expecter interface {
 	Expect(b trimtab.Band, reports int) float64
 }
 
+// Joint is a policy whose workloads serve the same requests: they are well or
+// badly off together, so the guard's question whether somebody who is worse off
+// gains has no meaning.
+type Joint interface {
+	// Joint reports whether they do.
+	Joint() bool
+}
+
 // Cautious is a policy that plans for a load between the mean that is expected
 // and the upper bound.
 type Cautious interface {

@@ -159,8 +159,8 @@ func (r *decision) guard(resource int) {
 		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)
-			if _, counts := p.cfg.Policy.(Expecter); !counts {
-				level = -1 // who is worse off is a matter of entitlement
+			if _, counts := p.cfg.Policy.(Expecter); !counts || p.joint() {
+				level = -1 // who is worse off is a matter of entitlement, or the same for all
 			}
 			*side = math.Min(*side, level)
 		}
@@ -171,13 +171,19 @@ func (r *decision) guard(resource int) {
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
 			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),
-			Noise:   s.noise(), Safe: s.proven(), Changed: s.changed(), Lack: s.lack, Firing: s.firing(),
+			Noise:   s.noise(), Weighed: !s.served, Safe: s.proven(), Changed: s.changed(), Lack: s.lack, Firing: s.firing(),
 			Advice: !s.acts(), Last: s.dial.move, Lent: s.lent(resource, s.now), Returned: s.returned,
 		})
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
 		seats[i].grant = grant
 	}
+}
+
+// joint reports whether all workloads are parts of one.
+func (p *Planner) joint() bool {
+	j, ok := p.cfg.Policy.(Joint)
+	return ok && j.Joint()
 }
 
 // side is 0 for what is written and 1 for advice.

@@ -49,12 +49,18 @@ type simCilantroCmd struct {
 	Forecaster string  `help:"Forecaster of loads: auto, arma, smoothing, seasonal, naive or truth." default:"auto" group:"Policies that learn:"`
 	Level      float64 `help:"Confidence of bounds, between 0 and 1." default:"0.9" group:"Policies that learn:"`
 	LoadWeight float64 `help:"Weight of the load's upper bound over its mean, 0 to 1; 0: the policy's own." default:"0" group:"Policies that learn:"`
-	Step       int     `help:"Units that an allocation may move in a round (B), 1 to 1048576." default:"10" group:"Policies that learn:"`
+	Step       int     `help:"Units that an allocation may move in a round (B), 0 to 1048576; 0: 10, as in the paper, and with the guard a third of the capacity, as in production." default:"0" group:"Policies that learn:"`
 	Beta       float64 `help:"Weight of the certain demand over exploration, 0.001 to 1." default:"0.75" group:"Policies that learn:"`
 	MoveCost   float64 `help:"What moving as many units as there are costs, in mean utility, 0 to 10; for social, nash and sum." default:"0.05" group:"Policies that learn:"`
 	Optimism   float64 `help:"Weight of a performance's upper bound over its mean, 0 to 1; 0: the policy's own." default:"0" group:"Policies that learn:"`
-	Guard      bool    `help:"Let the guard of production bound the steps." group:"Policies that learn:"`
+	Guard      string  `help:"Play them without the guard of production, as in the paper (off), with it (on), or both, side by side: ${enum}." enum:"both,off,on" default:"both" group:"Policies that learn:"`
 }
+
+// The values of --guard; the third is "off".
+const (
+	guardBoth = "both"
+	guardOn   = "on"
+)
 
 // Example is shown by --help.
 func (simCilantroCmd) Example() string {
@@ -70,7 +76,7 @@ func (c *simCilantroCmd) ranges() []ranged {
 	return append(c.simFlags.ranges(),
 		ranged{"offset", float64(c.Offset), 0, 100_000_000}, ranged{"capacity", float64(c.Capacity), 1, 1 << 20},
 		ranged{"interference", c.Interference, 0, 1}, ranged{"drift-factor", c.DriftFactor, 0.001, 10}, ranged{"noise", c.Noise, 0, 10},
-		ranged{"load-weight", c.LoadWeight, 0, 1}, ranged{"step", float64(c.Step), 1, 1 << 20}, ranged{"beta", c.Beta, 0.001, 1},
+		ranged{"load-weight", c.LoadWeight, 0, 1}, ranged{"step", float64(c.Step), 0, 1 << 20}, ranged{"beta", c.Beta, 0.001, 1},
 		ranged{"move-cost", c.MoveCost, 0, 10}, ranged{"optimism", c.Optimism, 0, 1})
 }
 
@@ -86,7 +92,7 @@ func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
 	}
 	answer := c.answer(x, outcomes)
 	if c.Plot != "" {
-		if err := c.plot(ctx, t, x, answer.Policies); err != nil {
+		if err := c.plot(ctx, t, x, answer.summaries()); err != nil {
 			return err
 		}
 	}
@@ -97,7 +103,7 @@ func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
 func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Experiment, what string) ([]cilantro.Outcome, error) {
 	x.Runner, x.Watch, x.Stop = parallel(ctx, c.Threads), stopwatch(), func() bool { return ctx.Err() != nil }
 	var outcomes []cilantro.Outcome
-	err := counted(t.err, what, len(x.Run)*x.Seeds, func(done func()) (err error) {
+	err := counted(t.err, what, x.Runs(), func(done func()) (err error) {
 		x.Done = done
 		outcomes, err = x.Play()
 		return err
@@ -148,7 +154,8 @@ func (c *simCilantroCmd) experiment() (*cilantro.Experiment, error) {
 		Env: env, Seeds: c.Seeds, First: c.Seed,
 		Options: cilantro.Options{Queues: c.Queues, Startup: c.Startup, Interference: c.Interference,
 			Lies: c.Lie, Noise: c.Noise, Arrive: c.Arrive, Leave: c.Leave, Demands: c.Demand},
-		Online: cilantro.Online{Level: c.Level, Step: c.Step, Beta: c.Beta, Guard: c.Guard},
+		Online: cilantro.Online{Level: c.Level, Step: c.Step, Beta: c.Beta, Guard: c.Guard == guardOn},
+		Both:   c.Guard == guardBoth,
 	}
 	if err := c.policies(x); err != nil {
 		return nil, err
@@ -323,8 +330,25 @@ func firstOf(a, b string) string {
 
 // simAnswer is what `trimtab sim cilantro -o json` prints.
 type simAnswer struct {
-	Environment simEnvironment     `json:"environment"`
-	Policies    []cilantro.Summary `json:"policies"`
+	Environment simEnvironment `json:"environment"`
+	Policies    []simPolicy    `json:"policies"`
+}
+
+// simPolicy is one policy, without the guard unless --guard on was asked for.
+type simPolicy struct {
+	cilantro.Summary
+
+	// Guarded is the same policy with the guard, where both were played; nil
+	// also for one that has none.
+	Guarded *cilantro.Summary `json:"guard_on,omitempty"`
+}
+
+// summaries are what the figures are drawn of.
+func (a *simAnswer) summaries() (out []cilantro.Summary) {
+	for i := range a.Policies {
+		out = append(out, a.Policies[i].Summary)
+	}
+	return out
 }
 
 // simEnvironment is all that the figures depend on, besides the policies.
@@ -349,7 +373,7 @@ type simEnvironment struct {
 	Beta       float64          `json:"beta"`
 	MoveCost   float64          `json:"move_cost"`
 	Optimism   float64          `json:"optimism"`
-	Guard      bool             `json:"guard"`
+	Guard      string           `json:"guard"`
 	Options    cilantro.Options `json:"options"`
 }
 
@@ -359,27 +383,69 @@ func (c *simCilantroCmd) answer(x *cilantro.Experiment, outcomes []cilantro.Outc
 		Learner: c.Learner, Forecaster: c.Forecaster, Level: c.Level, LoadWeight: c.LoadWeight, Step: c.Step, Beta: c.Beta,
 		MoveCost: c.MoveCost, Optimism: c.Optimism, Guard: c.Guard, Options: x.Options}}
 	for i := range outcomes {
-		a.Policies = append(a.Policies, cilantro.Summarize(x.Env, &outcomes[i]))
+		o := &outcomes[i]
+		p := simPolicy{Summary: cilantro.Summarize(x.Env, o)}
+		if o.Guarded != nil {
+			s := cilantro.Summarize(x.Env, &cilantro.Outcome{Policy: o.Policy, Runs: o.Guarded})
+			p.Guarded = &s
+		}
+		a.Policies = append(a.Policies, p)
 	}
 	return a
 }
 
-// text prints the table.
+// text prints the table: what a policy does without the guard, and next to it
+// what it does as in production, where both were played.
 func (a *simAnswer) text(w io.Writer) {
 	e := &a.Environment
-	fmt.Fprintf(w, "%s: %d jobs, %d units, %d rounds of 2 min, mean of %d seeds; in brackets the last %d rounds\n\n",
-		e.Name, e.Jobs, e.Capacity, e.Rounds, e.Seeds, e.Rounds-e.Rounds*2/3)
-	rows := [][]string{{"POLICY", "SOCIAL", "EGALITARIAN", "NJC", "USEFUL", "MOVED", "BAND", "DECIDE", "± SOCIAL"}}
-	for i := range a.Policies {
-		p, spread := &a.Policies[i], "–"
-		if v, ok := p.StdErr["social"]; ok {
-			spread = fmt.Sprintf("%.4f", v)
+	fmt.Fprintf(w, "%s: %d jobs, %d units, %d rounds of 2 min, mean of %d seeds; in brackets the last %d rounds\n%s\n\n",
+		e.Name, e.Jobs, e.Capacity, e.Rounds, e.Seeds, e.Rounds-e.Rounds*2/3, guardWords()[e.Guard])
+	head := []string{"POLICY"}
+	for _, name := range []string{"SOCIAL", "EGALITARIAN", "NJC", "USEFUL", "MOVED"} {
+		if head = append(head, name); e.Guard == guardBoth {
+			head = append(head, "GUARD")
 		}
-		pair := func(all, last float64) string { return fmt.Sprintf("%.3f (%.3f)", all, last) }
-		rows = append(rows, []string{p.Policy, pair(p.Social, p.Last.Social), pair(p.Egalitarian, p.Last.Egalitarian), pair(p.NJC, p.Last.NJC),
-			pair(p.Useful, p.Last.Useful), fmt.Sprintf("%.1f", p.Moved), covered(p.Coverage), milliseconds(p.Compute.P50), spread})
+	}
+	rows := [][]string{append(head, "BAND", "DECIDE", "± SOCIAL")}
+	for i := range a.Policies {
+		rows = append(rows, a.Policies[i].row(e.Guard == guardBoth))
 	}
 	table(w, rows)
+}
+
+// guardWords says of each value of --guard what is printed.
+func guardWords() map[string]string {
+	return map[string]string{
+		guardBoth: "policies that learn: as in the paper, and in the columns GUARD as in production, guard on",
+		"off":     "policies that learn: as in the paper, guard off",
+		guardOn:   "policies that learn: as in production, guard on",
+	}
+}
+
+// row is a policy's line of the table.
+func (p *simPolicy) row(both bool) []string {
+	out := []string{p.Policy}
+	figure := func(text string, guarded func(*cilantro.Summary) string) {
+		if out = append(out, text); !both {
+			return
+		}
+		if text = "–"; p.Guarded != nil {
+			text = guarded(p.Guarded)
+		}
+		out = append(out, text)
+	}
+	for _, of := range []func(*cilantro.Score) float64{
+		func(s *cilantro.Score) float64 { return s.Social }, func(s *cilantro.Score) float64 { return s.Egalitarian },
+		func(s *cilantro.Score) float64 { return s.NJC }, func(s *cilantro.Score) float64 { return s.Useful },
+	} {
+		figure(fmt.Sprintf("%.3f (%.3f)", of(&p.Score), of(&p.Last)), func(s *cilantro.Summary) string { return fmt.Sprintf("%.3f", of(&s.Score)) })
+	}
+	figure(fmt.Sprintf("%.1f", p.Moved), func(s *cilantro.Summary) string { return fmt.Sprintf("%.1f", s.Moved) })
+	spread := "–"
+	if v, ok := p.StdErr["social"]; ok {
+		spread = fmt.Sprintf("%.4f", v)
+	}
+	return append(out, covered(p.Coverage), milliseconds(p.Compute.P50), spread)
 }
 
 // milliseconds prints a time so that it reads as one.

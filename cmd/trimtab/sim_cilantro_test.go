@@ -97,7 +97,7 @@ func TestTheEnvironmentInJSONNamesAllThatTheFiguresDependOn(t *testing.T) {
 	other := map[string]string{"data": dir, "jobs": jobs, "trace": trace, "seed": "9", "seeds": "3", "rounds": "4", "offset": "7", "capacity": "99",
 		"queues": "true", "startup": "3s", "interference": "0.1", "drift": "true", "drift-jobs": "db0j1", "drift-factor": "0.5", "arrive": "db0j1=1",
 		"leave": "db0j1=1.5", "lie": "db0j1=2", "demand": "db0j1=2", "noise": "0.1", "learner": "kernel", "forecaster": "arma", "level": "0.8",
-		"load-weight": "0.5", "step": "3", "beta": "0.5", "move-cost": "0.2", "optimism": "0.5", "guard": "true"}
+		"load-weight": "0.5", "step": "3", "beta": "0.5", "move-cost": "0.2", "optimism": "0.5", "guard": "on"}
 	environment := func(args ...string) string {
 		c, _ := simulation(t, append([]string{"--rounds=2", "--drift"}, args...)...)
 		x, err := c.experiment()

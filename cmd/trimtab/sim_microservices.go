@@ -22,6 +22,7 @@ type simMicroservicesCmd struct {
 	Speed   float64 `help:"Speed of the machines; 1 is that of the recorded Resource-Fair run." default:"1"`
 	Scaling float64 `help:"How services gain from more CPUs: c of them work as 8 (c/8)^scaling; 1: in proportion." default:"1"`
 	Start   bool    `help:"Begin with services that have just started, as the recorded runs do." default:"true" negatable:""`
+	Guard   string  `help:"Play the policies that learn without the guard of production, as in the paper (off), with it (on), or both, side by side: ${enum}." enum:"both,off,on" default:"both"`
 	Data    string  `help:"Directory of the recorded runs: plays their allocations beside, and prints what they measured." type:"existingdir" placeholder:"DIR"`
 }
 
@@ -32,10 +33,19 @@ func (simMicroservicesCmd) Example() string {
 
 // microAnswer is what `trimtab sim microservices -o json` prints.
 type microAnswer struct {
-	Environment microEnvironment        `json:"environment"`
-	Policies    []microservices.Summary `json:"policies"`
+	Environment microEnvironment `json:"environment"`
+	Policies    []microPolicy    `json:"policies"`
 	// Calibration is present with --data.
 	Calibration []microservices.Replay `json:"calibration,omitempty"`
+}
+
+// microPolicy is one policy, without the guard unless --guard on was asked for.
+type microPolicy struct {
+	microservices.Summary
+
+	// Guarded is the same policy with the guard, where both were played; nil
+	// also for one that has none.
+	Guarded *microservices.Summary `json:"guard_on,omitempty"`
 }
 
 type microEnvironment struct {
@@ -48,6 +58,7 @@ type microEnvironment struct {
 	Speed    float64 `json:"speed"`
 	Scaling  float64 `json:"scaling"`
 	Start    bool    `json:"start"`
+	Guard    string  `json:"guard"`
 	// Best is the best static allocation found offline, in CPUs per service.
 	Best map[string]int `json:"best_static,omitempty"`
 }
@@ -57,7 +68,8 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 	c.Policy = c.chosen(microservices.PolicyNames())
 	x := &microservices.Experiment{Run: c.Policy, Rounds: c.Rounds, Seeds: c.Seeds, First: c.Seed, Units: c.CPUs,
 		Settings: microservices.Settings{Rate: c.Rate, Speed: c.Speed, Scaling: c.Scaling, Cold: c.Start},
-		Runner:   parallel(ctx, c.Threads), Watch: stopwatch(), Stop: func() bool { return ctx.Err() != nil }}
+		Guard:    c.Guard == guardOn, Both: c.Guard == guardBoth,
+		Runner: parallel(ctx, c.Threads), Watch: stopwatch(), Stop: func() bool { return ctx.Err() != nil }}
 	logs, err := c.recorded()
 	if err != nil {
 		return hint(err, "the directory has hotelres_log_propfair.csv and its like, one row per window of 30 s")
@@ -66,7 +78,7 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		x.Rate = microservices.Offered(logs)
 	}
 	var outcomes []microservices.Outcome
-	err = counted(t.err, "runs", len(x.Run)*x.Seeds, func(done func()) (err error) {
+	err = counted(t.err, "runs", x.Runs(), func(done func()) (err error) {
 		x.Done = done
 		outcomes, err = x.Play()
 		return err
@@ -82,11 +94,16 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		return hint(err, "trimtab sim microservices --help has the ranges of all flags")
 	}
 	a := &microAnswer{Environment: microEnvironment{Services: microservices.Count, CPUs: c.CPUs, Rounds: c.Rounds, Seeds: c.Seeds,
-		Seed: c.Seed, Rate: x.Rate, Speed: c.Speed, Scaling: c.Scaling, Start: c.Start}}
+		Seed: c.Seed, Rate: x.Rate, Speed: c.Speed, Scaling: c.Scaling, Start: c.Start, Guard: c.Guard}}
 	best, level := x.Best()
 	a.Environment.Best = best
 	for i := range outcomes {
-		a.Policies = append(a.Policies, microservices.Summarize(&outcomes[i], level))
+		p := microPolicy{Summary: microservices.Summarize(&outcomes[i], level)}
+		if o := outcomes[i].Guarded; o != nil {
+			s := microservices.Summarize(o, level)
+			p.Guarded = &s
+		}
+		a.Policies = append(a.Policies, p)
 	}
 	for i, log := range logs {
 		a.Calibration = append(a.Calibration, microservices.Recorded()[i].Play(log))
@@ -118,12 +135,18 @@ func (c *simMicroservicesCmd) recorded() ([][]microservices.Record, error) {
 // text prints the table.
 func (a *microAnswer) text(w io.Writer) {
 	e := &a.Environment
-	fmt.Fprintf(w, "hotel reservation: %d services, %d CPUs, %.0f requests/s, %d rounds of 30 s, mean of %d seeds\n\n", e.Services, e.CPUs, e.Rate, e.Rounds, e.Seeds)
-	rows := [][]string{{"POLICY", "P99 MS", "±", "AFTER START", "LAST HOUR", "ROUNDS TO 1.15 BEST", "SLOWEST SEED", "DECIDE"}}
+	fmt.Fprintf(w, "hotel reservation: %d services, %d CPUs, %.0f requests/s, %d rounds of 30 s, mean of %d seeds\n%s\n\n",
+		e.Services, e.CPUs, e.Rate, e.Rounds, e.Seeds, guardWords()[e.Guard])
+	both := e.Guard == guardBoth
+	head := []string{"POLICY"}
+	for _, name := range []string{"P99 MS", "AFTER START", "LAST HOUR", "ROUNDS TO 1.15 BEST", "SLOWEST SEED"} {
+		if head = append(head, name); both {
+			head = append(head, "GUARD")
+		}
+	}
+	rows := [][]string{append(head, "±", "DECIDE")}
 	for i := range a.Policies {
-		p := &a.Policies[i]
-		rows = append(rows, []string{p.Policy, fmt.Sprintf("%.0f", p.P99), spread(p.StdErr), fmt.Sprintf("%.0f", p.Warm),
-			fmt.Sprintf("%.0f", p.LastHour), reached(p.Rounds), reached(p.Slowest), fmt.Sprintf("%.2g ms", p.Compute)})
+		rows = append(rows, a.Policies[i].row(both))
 	}
 	table(w, rows)
 	if len(a.Calibration) == 0 {
@@ -137,6 +160,28 @@ func (a *microAnswer) text(w io.Writer) {
 			fmt.Sprintf("%.3f", r.Ratio), fmt.Sprintf("%.2f", r.Correlation)})
 	}
 	table(w, rows)
+}
+
+// row is a policy's line of the table.
+func (p *microPolicy) row(both bool) []string {
+	out := []string{p.Policy}
+	for _, of := range []func(*microservices.Summary) string{
+		func(s *microservices.Summary) string { return fmt.Sprintf("%.0f", s.P99) },
+		func(s *microservices.Summary) string { return fmt.Sprintf("%.0f", s.Warm) },
+		func(s *microservices.Summary) string { return fmt.Sprintf("%.0f", s.LastHour) },
+		func(s *microservices.Summary) string { return reached(s.Rounds) },
+		func(s *microservices.Summary) string { return reached(s.Slowest) },
+	} {
+		if out = append(out, of(&p.Summary)); !both {
+			continue
+		}
+		guarded := "–"
+		if p.Guarded != nil {
+			guarded = of(p.Guarded)
+		}
+		out = append(out, guarded)
+	}
+	return append(out, spread(p.StdErr), fmt.Sprintf("%.2g ms", p.Compute))
 }
 
 // reached is a count of rounds, or a dash for never.

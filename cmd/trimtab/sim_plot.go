@@ -151,7 +151,7 @@ const plotSeeds = 2
 // vary runs policies with changed options.
 func (c *simCilantroCmd) vary(ctx context.Context, t terminal, x *cilantro.Experiment, what string, policies []string, change func(*cilantro.Options)) ([]cilantro.Summary, error) {
 	y := *x
-	y.Run, y.Seeds = policies, min(x.Seeds, plotSeeds)
+	y.Run, y.Seeds, y.Both = policies, min(x.Seeds, plotSeeds), false
 	change(&y.Options)
 	outcomes, err := c.play(ctx, t, &y, what)
 	if err != nil {

@@ -37,6 +37,7 @@ var (
 	_ planner.Scorer   = Policy{}
 	_ planner.Expecter = Policy{}
 	_ planner.Cautious = Policy{}
+	_ planner.Joint    = Policy{}
 )
 
 // DefaultMoveCost is Policy.MoveCost unless the operator says otherwise.
@@ -50,6 +51,9 @@ const (
 
 // Name returns "end-to-end".
 func (Policy) Name() string { return "end-to-end" }
+
+// Joint returns true: one latency is that of all.
+func (Policy) Joint() bool { return true }
 
 // Caution returns LoadWeight or its default.
 func (o Policy) Caution() float64 {

@@ -96,20 +96,22 @@ func TestGuardedSteps(t *testing.T) {
 		want    float64
 		binding string
 	}{
-		"a rise into spare capacity is free":       {Workload{Now: 2, Target: 9, Want: 9}, 9, ""},
-		"a fall needs a fresh estimate":            {Workload{Now: 2, Target: 1, Want: 1}, 2, "fresh"},
-		"a fall is a fifth at most":                {Workload{Now: 2, Target: 1, Want: 1, Fresh: true}, 1.6, "20%"},
-		"a fall inside the band is none":           {Workload{Now: 2, Target: 1.85, Want: 1.85, Fresh: true}, 2, "within"},
-		"a rise inside the band is none":           {Workload{Now: 2, Target: 2.1, Want: 2.1, Missing: true}, 2, "within"},
-		"unless it is needed and enough":           {Workload{Now: 2, Target: 2.1, Want: 2.1, Missing: true, Meets: true}, 2.1, ""},
-		"a small step to a far target is no noise": {Workload{Now: 2, Target: 1, Want: 1.9, Fresh: true}, 1.9, ""},
-		"a fall waits after a rise":                {Workload{Now: 2, Target: 1, Want: 1.9, Fresh: true, Last: Move{1, ago(299), time.Time{}}}, 2, "reversal"},
-		"for one window":                           {Workload{Now: 2, Target: 1, Want: 1.9, Fresh: true, Last: Move{1, ago(300), time.Time{}}}, 1.9, ""},
-		"a rise after a fall is one reversal":      {Workload{Now: 2, Target: 3, Want: 3, Last: Move{-1, ago(1), time.Time{}}}, 3, ""},
-		"a second reversal waits":                  {Workload{Now: 2, Target: 3, Want: 3, Last: Move{-1, ago(1), ago(100)}}, 2, "reversal"},
-		"unless the SLO is missed":                 {Workload{Now: 2, Target: 3, Want: 3, Missing: true, Last: Move{-1, ago(1), ago(100)}}, 3, ""},
-		"a clock that was set back is no window":   {Workload{Now: 2, Target: 1, Want: 1.9, Fresh: true, Last: Move{1, ago(-1e6), ago(-1e6)}}, 1.9, ""},
-		"a fall below one unit is none":            {Workload{Now: 0.4, Target: 0, Want: 0, Fresh: true}, 0.4, "20%"},
+		"a rise into spare capacity is free":        {Workload{Now: 2, Target: 9, Want: 9}, 9, ""},
+		"a fall needs a fresh estimate":             {Workload{Now: 2, Target: 1, Want: 1}, 2, "fresh"},
+		"a fall is a fifth at most":                 {Workload{Now: 2, Target: 1, Want: 1, Fresh: true}, 1.6, "20%"},
+		"a fall inside the band is none":            {Workload{Now: 2, Target: 1.85, Want: 1.85, Fresh: true}, 2, "within"},
+		"a rise inside the band is none":            {Workload{Now: 2, Target: 2.1, Want: 2.1, Missing: true}, 2, "within"},
+		"unless an objective weighed it":            {Workload{Now: 2, Target: 2.1, Want: 2.1, Weighed: true}, 2.1, ""},
+		"which also moves nobody by half a percent": {Workload{Now: 20.1, Target: 20, Want: 20, Fresh: true, Weighed: true}, 20.1, "within 0.5%"},
+		"unless it is needed and enough":            {Workload{Now: 2, Target: 2.1, Want: 2.1, Missing: true, Meets: true}, 2.1, ""},
+		"a small step to a far target is no noise":  {Workload{Now: 2, Target: 1, Want: 1.9, Fresh: true}, 1.9, ""},
+		"a fall waits after a rise":                 {Workload{Now: 2, Target: 1, Want: 1.9, Fresh: true, Last: Move{1, ago(299), time.Time{}}}, 2, "reversal"},
+		"for one window":                            {Workload{Now: 2, Target: 1, Want: 1.9, Fresh: true, Last: Move{1, ago(300), time.Time{}}}, 1.9, ""},
+		"a rise after a fall is one reversal":       {Workload{Now: 2, Target: 3, Want: 3, Last: Move{-1, ago(1), time.Time{}}}, 3, ""},
+		"a second reversal waits":                   {Workload{Now: 2, Target: 3, Want: 3, Last: Move{-1, ago(1), ago(100)}}, 2, "reversal"},
+		"unless the SLO is missed":                  {Workload{Now: 2, Target: 3, Want: 3, Missing: true, Last: Move{-1, ago(1), ago(100)}}, 3, ""},
+		"a clock that was set back is no window":    {Workload{Now: 2, Target: 1, Want: 1.9, Fresh: true, Last: Move{1, ago(-1e6), ago(-1e6)}}, 1.9, ""},
+		"a fall below one unit is none":             {Workload{Now: 0.4, Target: 0, Want: 0, Fresh: true}, 0.4, "20%"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := alone(Config{}, c.w)

@@ -18,6 +18,8 @@ type Experiment struct {
 	// Policies are those that run through the steps, as production has them.
 	Policies []planner.Policy
 	Online   Online
+	// Both plays each of Policies a second time, as Online with the guard.
+	Both bool
 	// Seeds is how many runs each policy has, from the seed First on.
 	Seeds int
 	First uint64
@@ -36,6 +38,9 @@ type Experiment struct {
 type Outcome struct {
 	Policy string
 	Runs   []*Run
+	// Guarded are the same with the guard; nil for a policy that has none, or
+	// where the experiment is not to play both.
+	Guarded []*Run
 }
 
 // maxRuns bounds an experiment.
@@ -50,40 +55,84 @@ func (x *Experiment) Play() ([]Outcome, error) {
 	if err := x.Options.Validate(x.Env); err != nil {
 		return nil, err
 	}
-	if x.Seeds < 1 || x.Seeds*len(x.Run) > maxRuns || len(x.Run) == 0 {
+	if x.Seeds < 1 || len(x.Run) == 0 || x.Runs() > maxRuns {
 		return nil, trimtab.Invalidf("experiment: %d policies, %d seeds: want at least one of each, at most %d runs", len(x.Run), x.Seeds, maxRuns)
 	}
-	makers := make([]maker, len(x.Run))
 	out := make([]Outcome, len(x.Run))
+	var series []series
 	for i, name := range x.Run {
-		m, err := x.maker(name)
+		of, err := x.series(name)
 		if err != nil {
 			return nil, err
 		}
-		makers[i], out[i] = m, Outcome{Policy: name, Runs: make([]*Run, x.Seeds)}
+		out[i] = Outcome{Policy: name, Runs: of[0].runs}
+		if len(of) > 1 {
+			out[i].Guarded = of[1].runs
+		}
+		series = append(series, of...)
 	}
+	if err := x.playAll(series); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Runs is how many runs the experiment has.
+func (x *Experiment) Runs() int {
+	runs := x.Seeds * len(x.Run)
+	for _, name := range x.Run {
+		if x.Both && x.learns(name) != nil {
+			runs += x.Seeds
+		}
+	}
+	return runs
+}
+
+// series are the runs of one policy, with the guard or without.
+type series struct {
+	policy string
+	make   maker
+	runs   []*Run // one for each seed
+}
+
+// series returns the runs of a policy, those with the guard after the others.
+func (x *Experiment) series(name string) ([]series, error) {
+	m, err := x.maker(name)
+	if err != nil {
+		return nil, err
+	}
+	of := []series{{name, m, make([]*Run, x.Seeds)}}
+	if p := x.learns(name); p != nil && x.Both {
+		guarded := x.Online
+		guarded.Guard = true
+		of = append(of, series{name + " with the guard", online(guarded, p), make([]*Run, x.Seeds)})
+	}
+	return of, nil
+}
+
+// playAll plays all runs, each of which writes to a place of its own.
+func (x *Experiment) playAll(of []series) error {
 	runner := x.Runner
 	if runner == nil {
 		runner = sim.InOrder
 	}
-	// Each run writes to places of its own.
-	errs := make([]error, len(x.Run)*x.Seeds)
+	errs := make([]error, len(of)*x.Seeds)
 	runner(len(errs), func(n int) {
-		policy, seed := n/x.Seeds, n%x.Seeds
-		out[policy].Runs[seed], errs[n] = x.play(makers[policy], x.First+uint64(seed))
+		s, seed := &of[n/x.Seeds], n%x.Seeds
+		s.runs[seed], errs[n] = x.play(s.make, x.First+uint64(seed))
 		if x.Done != nil {
 			x.Done()
 		}
 	})
 	if x.Stop != nil && x.Stop() {
-		return nil, fmt.Errorf("run experiment: %w", errStopped) // some runs may not have begun
+		return fmt.Errorf("run experiment: %w", errStopped) // some runs may not have begun
 	}
 	for n, err := range errs {
 		if err != nil {
-			return nil, fmt.Errorf("run %s, seed %d: %w", x.Run[n/x.Seeds], x.First+uint64(n%x.Seeds), err)
+			return fmt.Errorf("run %s, seed %d: %w", of[n/x.Seeds].policy, x.First+uint64(n%x.Seeds), err)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 func (x *Experiment) play(m maker, seed uint64) (*Run, error) {

@@ -22,12 +22,14 @@ type Online struct {
 	Forecaster func() forecast.Forecaster
 	// Level is the confidence of bounds. Default 0.9.
 	Level float64
-	// Step is B in units, Beta the weight of the certain demand. Defaults of
-	// package planner: 10 and 3/4.
+	// Step is B in units. Default 10, as in the paper; with the guard a third of
+	// the capacity, as in production.
 	Step int
+	// Beta is the weight of the certain demand. Default of package planner: 3/4.
 	Beta float64
-	// Guard lets the guard of production bound the steps; off by default, as
-	// in the paper.
+	// Guard lets the guard of production bound the steps, with its defaults; off
+	// by default, as in the paper. Rounds stay those of the paper: what an
+	// allocation serves is fixed for a round, so no need starts one earlier.
 	Guard bool
 	// Worths has, by the name of a policy whose objective is the operator's
 	// own, what performance is worth to it, in order of the jobs' names.
@@ -53,7 +55,7 @@ func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
 	capacity := float64(w.env.Capacity)
 	c := cluster.Config{Start: s.start, Held: map[string]float64{},
 		Analyzer: analyzer.Config{Report: WindowSeconds * time.Second, Round: Windows * WindowSeconds * time.Second, Level: o.Level},
-		Planner: planner.Config{Pool: "sim", Resource: "cpu", Capacity: capacity, Unit: 1, Step: o.Step, Beta: o.Beta,
+		Planner: planner.Config{Pool: "sim", Resource: "cpu", Capacity: capacity, Unit: 1, Step: o.step(w.env.Capacity), Beta: o.Beta,
 			Round: Windows * WindowSeconds * time.Second, Policy: policy, Guard: guard.Config{Disabled: !o.Guard}},
 	}
 	for i := range w.jobs {
@@ -85,6 +87,14 @@ func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
 	var err error
 	s.loop, err = cluster.New(c)
 	return s, err
+}
+
+// step returns B for a capacity; 0 is the default of package planner.
+func (o *Online) step(capacity int) int {
+	if o.Step == 0 && o.Guard {
+		return max(1, (capacity+1)/3)
+	}
+	return o.Step
 }
 
 // Decide runs a round of the planner.

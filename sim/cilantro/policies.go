@@ -62,10 +62,8 @@ func (e *UnknownError) Unwrap() error { return trimtab.ErrInvalid }
 
 // maker finds a policy by name.
 func (x *Experiment) maker(name string) (maker, error) {
-	for _, p := range x.Policies {
-		if p.Name() == name {
-			return x.online(p), nil
-		}
+	if p := x.learns(name); p != nil {
+		return online(x.Online, p), nil
 	}
 	if solve, ok := oracles()[name]; ok {
 		return func(w *world) (Controller, error) { return &oracle{world: w, now: shares(w), solve: solve}, nil }, nil
@@ -82,6 +80,16 @@ func (x *Experiment) maker(name string) (maker, error) {
 	return nil, &UnknownError{Policy: name, Known: x.Names()}
 }
 
-func (x *Experiment) online(p planner.Policy) maker {
-	return func(w *world) (Controller, error) { return newSteps(w, x.Online, p) }
+// learns returns the policy of the planner with a name; nil: there is none.
+func (x *Experiment) learns(name string) planner.Policy {
+	for _, p := range x.Policies {
+		if p.Name() == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func online(o Online, p planner.Policy) maker {
+	return func(w *world) (Controller, error) { return newSteps(w, o, p) }
 }

@@ -129,6 +129,39 @@ func TestLearningComesCloseToKnowing(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatLearnsIsPlayedWithTheGuardBesideItself(t *testing.T) {
+	play := func(both, guarded bool) []Outcome {
+		x := experiment(small(4, 12, 60), "social", "resource-fair")
+		x.Both, x.Online.Guard = both, guarded
+		out, err := x.Play()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	both, off, on := play(true, false), play(false, false), play(false, true)
+	if d := cmp.Diff(both[0].Runs, off[0].Runs); d != "" {
+		t.Errorf("without the guard: %s", d)
+	}
+	if d := cmp.Diff(both[0].Guarded, on[0].Runs); d != "" {
+		t.Errorf("with the guard: %s", d)
+	}
+	if cmp.Equal(off[0].Runs, on[0].Runs) {
+		t.Error("the guard changes nothing")
+	}
+	if both[1].Guarded != nil || off[0].Guarded != nil {
+		t.Error("a second figure for what has none")
+	}
+}
+
+func TestWithTheGuardAStepIsAThirdOfThePoolUnlessItIsSet(t *testing.T) {
+	for want, o := range map[int]Online{0: {}, 333: {Guard: true}, 7: {Guard: true, Step: 7}} {
+		if got := o.step(1000); got != want {
+			t.Errorf("%+v: %d units, want %d", o, got, want)
+		}
+	}
+}
+
 func TestDriftBeginsAtHalfOfTheRun(t *testing.T) {
 	e := small(3, 10, 150)
 	with := outcomeOf(t, e, Options{Drift: Drift{[]string{"db0j1"}, 0.5}}, "resource-fair")

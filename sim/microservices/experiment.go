@@ -19,6 +19,12 @@ type Experiment struct {
 	First  uint64
 	Units  int
 	Settings
+	// Guard lets the guard of production bound the policies that learn, with its
+	// defaults and a step of a third of the CPUs, as in production; off by
+	// default, as in the paper.
+	Guard bool
+	// Both plays the policies that learn a second time, with the guard.
+	Both bool
 	// Runner and Watch are required; Done is called after each run.
 	Runner sim.Runner
 	Watch  sim.Watch
@@ -54,6 +60,23 @@ type Outcome struct {
 	P99 [][]float64
 	// Compute is the time to learn and decide, per run and round.
 	Compute []time.Duration
+	// Guarded is the same with the guard; nil for a policy that has none, or
+	// where the experiment is not to play both.
+	Guarded *Outcome
+}
+
+// learns reports whether a policy runs through the steps of production.
+func learns(name string) bool { return name == EndToEnd || name == WithSpans }
+
+// Runs is how many runs the experiment has.
+func (x *Experiment) Runs() int {
+	runs := x.Seeds * len(x.Run)
+	for _, name := range x.Run {
+		if x.Both && learns(name) {
+			runs += x.Seeds
+		}
+	}
+	return runs
 }
 
 // Validate returns an error that is trimtab.ErrInvalid.
@@ -74,6 +97,16 @@ func (x *Experiment) Validate() error {
 	return nil
 }
 
+// series are the runs of one policy, with the settings of an experiment.
+type series struct {
+	of *Experiment
+	to *Outcome
+}
+
+func (x *Experiment) outcome(name string) Outcome {
+	return Outcome{Policy: name, P99: make([][]float64, x.Seeds), Compute: make([]time.Duration, x.Seeds)}
+}
+
 // Play runs all of it.
 func (x *Experiment) Play() ([]Outcome, error) {
 	if err := x.Validate(); err != nil {
@@ -83,15 +116,23 @@ func (x *Experiment) Play() ([]Outcome, error) {
 		x.static = bestStatic(x.Settings, x.Units)
 	}
 	out := make([]Outcome, len(x.Run))
+	guarded := *x
+	guarded.Guard = true
+	var all []series
 	for i, name := range x.Run {
-		out[i] = Outcome{Policy: name, P99: make([][]float64, x.Seeds), Compute: make([]time.Duration, x.Seeds)}
+		out[i] = x.outcome(name)
+		if all = append(all, series{x, &out[i]}); x.Both && learns(name) {
+			o := x.outcome(name)
+			out[i].Guarded = &o
+			all = append(all, series{&guarded, &o})
+		}
 	}
-	errs := make([]error, len(x.Run)*x.Seeds)
+	errs := make([]error, len(all)*x.Seeds)
 	x.Runner(len(errs), func(i int) {
-		o, seed := &out[i/x.Seeds], i%x.Seeds
+		s, seed := &all[i/x.Seeds], i%x.Seeds
 		var p policy
-		if p, errs[i] = x.policy(o.Policy, x.First+uint64(seed)); errs[i] == nil {
-			errs[i] = x.play(p, o, seed)
+		if p, errs[i] = s.of.policy(s.to.Policy, x.First+uint64(seed)); errs[i] == nil {
+			errs[i] = s.of.play(p, s.to, seed)
 		}
 		if x.Done != nil {
 			x.Done()
@@ -127,24 +168,16 @@ func (x *Experiment) policy(name string, seed uint64) (policy, error) {
 	case BestStatic:
 		return fixed(x.static), nil
 	case FirstSight:
-		p, err := newLearning(x.Units, x.Settings, false)
+		p, err := newLearning(x.Units, x.Settings, false, false)
 		return &told{policy: p, best: x.static}, err
-	}
-	return newPolicy(name, x.Units, x.Settings, seed)
-}
-
-func newPolicy(name string, units int, s Settings, seed uint64) (policy, error) {
-	switch name {
-	case EndToEnd:
-		return newLearning(units, s, false)
-	case WithSpans:
-		return newLearning(units, s, true)
+	case EndToEnd, WithSpans:
+		return newLearning(x.Units, x.Settings, name == WithSpans, x.Guard)
 	case EvoAlg:
-		return newTrying(units, 0, seed), nil
+		return newTrying(x.Units, 0, seed), nil
 	case EpsilonGreedy:
-		return newTrying(units, greedyShare, seed), nil
+		return newTrying(x.Units, greedyShare, seed), nil
 	}
-	return fixed(evolve.Equal(units, Count)), nil
+	return fixed(evolve.Equal(x.Units, Count)), nil
 }
 
 // play is one run.

@@ -34,14 +34,18 @@ const (
 	sloMS = 200.0
 )
 
-func newLearning(units int, s Settings, spans bool) (*learning, error) {
+func newLearning(units int, s Settings, spans, guarded bool) (*learning, error) {
+	g, step := guard.Config{Disabled: true}, stepUnits
+	if guarded { // as in production
+		g, step = guard.Config{}, (units+1)/3
+	}
 	l := &learning{names: Names(), rate: s.Rate, spans: spans, units: evolve.Equal(units, Count),
 		start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	window := time.Duration(WindowSeconds * float64(time.Second))
 	c := cluster.Config{Start: l.start, Held: map[string]float64{},
 		Analyzer: analyzer.Config{Report: window, Round: window, Settle: -1, Entry: entry},
-		Planner: planner.Config{Pool: "sim", Resource: "cpu", Capacity: float64(units), Unit: 1, Step: stepUnits, Round: window,
-			Policy: endtoend.Policy{MoveCost: endtoend.DefaultMoveCost}, Guard: guard.Config{Disabled: true}},
+		Planner: planner.Config{Pool: "sim", Resource: "cpu", Capacity: float64(units), Unit: 1, Step: step, Round: window,
+			Policy: endtoend.Policy{MoveCost: endtoend.DefaultMoveCost}, Guard: g},
 	}
 	most := float64(units - (Count-1)*leastUnits)
 	for i, name := range l.names {
