@@ -90,7 +90,7 @@ func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Est
 	if w.learner != nil {
 		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()
 		if e.Load != nil && e.Load.Upper > 0 {
-			e.Curve = learn.CurveOf(w.learner, e.Load.Upper+w.headroom(), w.Min, w.Max, w.config.Level)
+			e.Curve = learn.CurveOf(w.learner, e.Load.Upper+w.headroom(), w.Min, w.upTo(e.Load), w.config.Level)
 			if e.Curve != nil {
 				e.Curve.Load, e.Curve.Headroom = e.Load.Upper, w.headroom()
 			}
@@ -106,6 +106,12 @@ func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Est
 		return &trimtab.Estimate{Workload: w.Name, Time: now, Model: e.Model, Hold: "the estimate was not valid: " + err.Error()}
 	}
 	return e
+}
+
+// upTo returns up to which allocation a curve at the upper bound of the load must
+// go to cover the workload's maximum when it is read at the mean.
+func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
+	return w.Max * (l.Upper + w.headroom()) / math.Max(math.Min(l.Mean, l.Now)+w.headroom(), 1e-3*l.Upper)
 }
 
 // forecastLoad returns what is expected of the coming round; nil while no

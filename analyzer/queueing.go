@@ -371,7 +371,7 @@ func (w *workload) inform(e *trimtab.Estimate) {
 		}
 	}
 	if e.Load != nil && e.Load.Upper > 0 {
-		e.Curve = q.model.Inform(e.Curve, e.Load.Upper, cost, w.config.Level, w.Min, w.Max)
+		e.Curve = q.model.Inform(e.Curve, e.Load.Upper, cost, w.config.Level, w.Min, w.upTo(e.Load))
 		if e.Curve != nil {
 			e.Curve.Headroom = w.headroom()
 		}
