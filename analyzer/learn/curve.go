@@ -36,7 +36,8 @@ func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 		return nil
 	}
 	f, ok := l.(Falling)
-	r := reading{learner: l, load: load, least: min, most: max, falls: ok && f.Falls(), knots: make([]trimtab.Knot, 0, 512)}
+	var room [512]trimtab.Knot // rarely too little: every curve is read off anew at every report
+	r := reading{learner: l, load: load, least: min, most: max, falls: ok && f.Falls(), knots: room[:0]}
 	if low := max / 1000; min < low {
 		// Ratios cannot start at 0: one knot there, the others above max/1000.
 		r.add(trimtab.Knot{Allocation: min, Band: l.Predict(min, load)})
@@ -67,7 +68,8 @@ type reading struct {
 func (r *reading) all() {
 	ratio := math.Log(r.most / r.least)
 	r.finest, r.near = math.Exp(ratio*finest), math.Exp(ratio*near)
-	places := make([]float64, 0, 4*coarse)
+	var placesRoom [4 * coarse]float64
+	places := placesRoom[:0]
 	for i := range coarse {
 		places = append(places, r.least*math.Exp(ratio*float64(i)/coarse))
 	}
@@ -80,10 +82,11 @@ func (r *reading) all() {
 		}
 		slices.Sort(places)
 	}
-	points, top := make([]trimtab.Knot, len(places)), 0.0
-	for i, a := range places {
-		points[i] = r.at(a)
-		top = max(top, points[i].Mean)
+	var pointsRoom [4 * coarse]trimtab.Knot
+	points, top := pointsRoom[:0], 0.0
+	for _, a := range places {
+		points = append(points, r.at(a))
+		top = max(top, points[len(points)-1].Mean)
 	}
 	r.off = fine * top
 	r.add(points[0])
