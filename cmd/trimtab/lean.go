@@ -12,7 +12,7 @@ const (
 	// room is how much the heap may grow before it is collected, in bytes, and
 	// leanPercent how much at least, in percent of what is live; mostPercent
 	// bounds it where next to nothing is live. 100 groups have about 20 MiB live.
-	room                     = 24 << 20
+	room                     = 16 << 20
 	leanPercent, mostPercent = 50, 200
 	// leanEvery is how often that is set anew.
 	leanEvery = 10 * time.Second
