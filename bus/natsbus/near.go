@@ -32,9 +32,9 @@ const maxKept = 1 << 16
 type near struct {
 	bus *Bus
 
-	// storing is held while values are stored, so that an older one is never
-	// stored after a newer one.
-	storing sync.Mutex
+	// storing is held while what is new is stored, and shared while a value is
+	// stored on its own, so that an older one is never stored after a newer one.
+	storing sync.RWMutex
 
 	mu     sync.Mutex
 	subs   map[trimtab.Kind][]*nearSub
@@ -44,7 +44,8 @@ type near struct {
 	count  uint64
 	closed bool
 
-	quit, done chan struct{}
+	quit func()
+	done chan struct{}
 }
 
 // keptValue is the newest value of one key.
@@ -60,14 +61,16 @@ func openNear(ctx context.Context, b *Bus) *near {
 		return nil
 	}
 	n := &near{bus: b, subs: map[trimtab.Kind][]*nearSub{}, turn: map[string]int{}, kept: map[trimtab.Kind]map[string]*keptValue{},
-		groups: map[trimtab.Kind]int{}, quit: make(chan struct{}), done: make(chan struct{})}
+		groups: map[trimtab.Kind]int{}, done: make(chan struct{})}
 	for _, k := range n.latest() {
 		n.kept[k.Kind] = map[string]*keptValue{}
 		if err := n.load(ctx, k); err != nil {
 			b.config.Logger.Warn("bus starts without what was stored", "kind", k.Kind, "err", err)
 		}
 	}
-	go n.run()
+	run, quit := context.WithCancel(context.WithoutCancel(ctx))
+	n.quit = quit
+	go n.run(run)
 	return n
 }
 
@@ -128,8 +131,8 @@ func (n *near) publish(ctx context.Context, k *kind, v trimtab.Value, o trimtab.
 	if !n.storesNow(k) {
 		return n.hand(k, d, true)
 	}
-	n.storing.Lock()
-	defer n.storing.Unlock()
+	n.storing.RLock()
+	defer n.storing.RUnlock()
 	if err := n.store(ctx, k, d); err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ func (n *near) storesNow(k *kind) bool {
 	return n.groups[k.Kind] > 0 || k.unstored.Load() != nil
 }
 
-// store puts d into the stream of its kind. n.storing is held.
+// store puts d into the stream of its kind. n.storing is held or shared.
 func (n *near) store(ctx context.Context, k *kind, d bus.Delivery) error {
 	data, err := trimtab.Encode(d.Value, d.Origin)
 	if err != nil {
@@ -207,19 +210,19 @@ func (n *near) inOrder(k *kind) []*keptValue {
 	return out
 }
 
-// run stores what is new until n is closed.
-func (n *near) run() {
+// run stores what is new until ctx ends.
+func (n *near) run(ctx context.Context) {
 	defer close(n.done)
 	t := time.NewTicker(keepEvery)
 	defer t.Stop()
 	for {
 		select {
-		case <-n.quit:
+		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
 		for _, k := range n.latest() {
-			n.flush(context.Background(), k)
+			n.flush(ctx, k)
 		}
 	}
 }
@@ -260,7 +263,7 @@ func (n *near) close() {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
-	close(n.quit)
+	n.quit()
 	<-n.done
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
