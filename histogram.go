@@ -124,6 +124,19 @@ func (h *Histogram) Reset() {
 	h.zero, h.total, h.sum = 0, 0, 0
 }
 
+// Settle makes the count what a reader of the wire form gets: the sum of the
+// buckets in their order, which sampled weights may miss by a rounding. So a
+// histogram that is handed over and one that travelled are the same.
+func (h *Histogram) Settle() {
+	h.total = h.zero
+	for _, c := range h.counts {
+		h.total += c
+	}
+}
+
+// Bytes returns how much memory the buckets take.
+func (h *Histogram) Bytes() int { return 8 * cap(h.counts) }
+
 // Clone returns a copy that shares nothing with h.
 func (h *Histogram) Clone() *Histogram {
 	c := *h

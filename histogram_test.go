@@ -60,3 +60,20 @@ func BenchmarkHistogramAdd(b *testing.B) {
 		h.Add(v, 1)
 	}
 }
+
+func TestASettledHistogramIsTheOneThatWouldHaveTravelled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h, travelled Histogram
+		for range rapid.IntRange(1, 200).Draw(t, "values") {
+			h.Add(rapid.Float64Range(0, 10).Draw(t, "value"), 1/rapid.Float64Range(0.01, 1).Draw(t, "share"))
+		}
+		h.Settle()
+		b, err := h.MarshalJSON()
+		if err == nil {
+			err = travelled.UnmarshalJSON(b)
+		}
+		if err != nil || h.Count() != travelled.Count() {
+			t.Errorf("%v counted, %v after it travelled: %v", h.Count(), travelled.Count(), err)
+		}
+	})
+}

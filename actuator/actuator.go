@@ -105,8 +105,11 @@ func Open(ctx context.Context, c Config) (*Actuator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
-	return open(ctx, c, clock{wall: time.Now, boot: hostfs.BootTime, id: id})
+	return open(ctx, c, clock{wall: wall, boot: hostfs.BootTime, id: id})
 }
+
+// wall is the time as it is after it travelled: in UTC, without a monotonic reading.
+func wall() time.Time { return time.Now().Round(0).UTC() }
 
 func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if err := c.Validate(); err != nil {

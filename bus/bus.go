@@ -16,7 +16,12 @@
 //     is stored within a second, or Publish returns an error and no handler
 //     ever sees it.
 //   - Latest: as Durable, with one value kept per subject; a new subscriber
-//     first gets the last value of every key.
+//     first gets the last value of every key. A bus that no other process can
+//     reach may hand the value over at once and store it within half a minute,
+//     so after a crash the last values may be older; publishers of this kind
+//     publish again all the time.
+//
+// Inside one process a bus may hand over the very value that was published.
 //
 // Values that cannot be decoded or fail Validate never reach a handler: they
 // are counted and, if durable, moved to the subject trimtab.unreadable.<kind>.

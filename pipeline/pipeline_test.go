@@ -194,7 +194,7 @@ func TestAPanicCostsOneValueAndNoMore(t *testing.T) {
 
 func value(t *testing.T, set *metric.Set, name string) (sum float64) {
 	t.Helper()
-	families, err := set.Registry().Gather()
+	families, err := set.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

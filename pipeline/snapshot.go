@@ -1,8 +1,8 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -38,8 +38,9 @@ type saver struct {
 	bucket bus.Bucket
 	queue  chan map[string][]byte
 	done   chan struct{}
-	// kept is what is in the bucket, as far as this process wrote or read it.
-	kept map[string][]byte
+	// kept has the digests of what is in the bucket, as far as this process
+	// wrote or read it: the states of two thousand workloads are 100 MiB.
+	kept map[string][sha256.Size]byte
 }
 
 // openSaver restores the step and starts saving; nil when nothing is kept.
@@ -48,7 +49,7 @@ func (r *stage) openSaver(ctx context.Context) *saver {
 	if r.Snapshots == nil || !ok {
 		return nil
 	}
-	s := &saver{Snapshots: *r.Snapshots, stage: r, queue: make(chan map[string][]byte, 1), done: make(chan struct{}), kept: map[string][]byte{}}
+	s := &saver{Snapshots: *r.Snapshots, stage: r, queue: make(chan map[string][]byte, 1), done: make(chan struct{}), kept: map[string][sha256.Size]byte{}}
 	if s.Bucket == "" {
 		s.Bucket = "snapshots"
 	}
@@ -100,7 +101,7 @@ func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 		}
 		raw, _, err := s.bucket.Get(ctx, key)
 		if err == nil {
-			s.kept[name] = raw
+			s.kept[name] = sha256.Sum256(raw)
 			err = restoreOne(step, name, raw)
 		}
 		if err != nil {
@@ -184,7 +185,8 @@ func (s *saver) write(states map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		state := states[name]
 		raw := append(binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(state)), crc32.ChecksumIEEE(state)), state...)
-		if bytes.Equal(raw, s.kept[name]) {
+		digest := sha256.Sum256(raw)
+		if digest == s.kept[name] {
 			continue
 		}
 		if len(raw) > snapshotMax {
@@ -195,7 +197,7 @@ func (s *saver) write(states map[string][]byte) error {
 		if _, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, raw); err != nil {
 			return err
 		}
-		s.kept[name] = raw
+		s.kept[name] = digest
 		s.stage.counts.snapshot("saved")
 	}
 	for name := range s.kept {

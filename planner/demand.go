@@ -102,7 +102,7 @@ func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) (at int, tells boo
 // between two knots h is the lesser of two lines, so that is at an end or
 // beside their crossing.
 func turns(c *trimtab.Curve, slo, unit float64, lo, hi int) []int {
-	out := []int{lo, hi}
+	out := append(make([]int, 0, 2+4*trimtab.MaxKnots), lo, hi)
 	try := func(a float64) {
 		for _, k := range []int{downUnits(a, unit), upUnits(a, unit)} {
 			out = append(out, min(max(k, lo), hi))

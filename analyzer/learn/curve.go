@@ -36,22 +36,25 @@ func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 		return nil
 	}
 	f, ok := l.(Falling)
-	r := reading{learner: l, load: load, least: min, most: max, falls: ok && f.Falls(), knots: make([]trimtab.Knot, 0, 512)}
+	var room [512]trimtab.Knot // rarely too little: every curve is read off anew at every report
+	knots := room[:0]
+	r := reading{load: load, least: min, most: max, falls: ok && f.Falls()}
 	if low := max / 1000; min < low {
 		// Ratios cannot start at 0: one knot there, the others above max/1000.
-		r.add(trimtab.Knot{Allocation: min, Band: l.Predict(min, load)})
+		knots = add(knots, r.at(l, min))
 		r.least = low
 	}
-	r.all()
+	knots = r.all(knots, l)
 	if !r.falls {
-		ascend(r.knots)
+		ascend(knots)
 	}
-	return &trimtab.Curve{Load: load, Level: level, Knots: Thin(r.knots, trimtab.MaxKnots)}
+	return &trimtab.Curve{Load: load, Level: level, Knots: Thin(knots, trimtab.MaxKnots)}
 }
 
-// reading is a curve that is being read off a learner, from left to right.
+// reading is how a curve is read off a learner, from left to right. The knots go
+// from hand to hand and not in here, where the compiler would take them off the
+// stack.
 type reading struct {
-	learner     Learner
 	load        float64
 	least, most float64
 	// finest and near are the ratios of allocations that their shares of the
@@ -59,20 +62,20 @@ type reading struct {
 	finest, near float64
 	falls        bool
 	// off is fine in the performance's unit.
-	off   float64
-	knots []trimtab.Knot
+	off float64
 }
 
 // all takes the points to start from and, between them, those that are needed.
-func (r *reading) all() {
+func (r *reading) all(knots []trimtab.Knot, l Learner) []trimtab.Knot {
 	ratio := math.Log(r.most / r.least)
 	r.finest, r.near = math.Exp(ratio*finest), math.Exp(ratio*near)
-	places := make([]float64, 0, 4*coarse)
+	var placesRoom [4 * coarse]float64
+	places := placesRoom[:0]
 	for i := range coarse {
 		places = append(places, r.least*math.Exp(ratio*float64(i)/coarse))
 	}
 	places = append(places, r.most)
-	if b, ok := r.learner.(Bending); ok {
+	if b, ok := l.(Bending); ok {
 		for _, a := range b.Bends(r.load) {
 			if a > r.least && a < r.most {
 				places = append(places, a)
@@ -80,35 +83,35 @@ func (r *reading) all() {
 		}
 		slices.Sort(places)
 	}
-	points, top := make([]trimtab.Knot, len(places)), 0.0
-	for i, a := range places {
-		points[i] = r.at(a)
-		top = max(top, points[i].Mean)
+	var pointsRoom [4 * coarse]trimtab.Knot
+	points, top := pointsRoom[:0], 0.0
+	for _, a := range places {
+		points = append(points, r.at(l, a))
+		top = max(top, points[len(points)-1].Mean)
 	}
 	r.off = fine * top
-	r.add(points[0])
+	knots = add(knots, points[0])
 	for i := 1; i < len(points); i++ {
-		r.halve(&points[i-1], &points[i])
+		knots = r.halve(knots, l, points[i-1], points[i])
 	}
+	return knots
 }
 
 // halve takes what is needed after p, up to q.
-func (r *reading) halve(p, q *trimtab.Knot) {
+func (r *reading) halve(knots []trimtab.Knot, l Learner, p, q trimtab.Knot) []trimtab.Knot {
 	rise, ratio := apart(&p.Band, &q.Band), q.Allocation/p.Allocation
 	// Half way, as a ratio; there is nothing between neighbouring numbers.
 	half := p.Allocation * math.Sqrt(ratio)
 	if ratio > r.finest && half > p.Allocation && half < q.Allocation && (r.falls || rise > r.off) {
-		k := r.at(half)
+		k := r.at(l, half)
 		t := (k.Allocation - p.Allocation) / (q.Allocation - p.Allocation)
 		line := trimtab.Band{Lower: p.Lower + t*(q.Lower-p.Lower), Mean: p.Mean + t*(q.Mean-p.Mean), Upper: p.Upper + t*(q.Upper-p.Upper)}
 		if apart(&k.Band, &line) > r.off || ratio > r.near && rise > steep/fine*r.off {
-			r.halve(p, &k)
-			r.halve(&k, q)
-			return
+			return r.halve(r.halve(knots, l, p, k), l, k, q)
 		}
-		r.add(k)
+		knots = add(knots, k)
 	}
-	r.add(*q)
+	return add(knots, q)
 }
 
 // apart is how far two bands differ at most.
@@ -117,15 +120,16 @@ func apart(a, b *trimtab.Band) float64 {
 }
 
 // at asks for one allocation.
-func (r *reading) at(a float64) trimtab.Knot {
-	return trimtab.Knot{Allocation: a, Band: r.learner.Predict(a, r.load)}
+func (r *reading) at(l Learner, a float64) trimtab.Knot {
+	return trimtab.Knot{Allocation: a, Band: l.Predict(a, r.load)}
 }
 
 // add appends a knot unless it is within rounding of the one before.
-func (r *reading) add(k trimtab.Knot) {
-	if n := len(r.knots); n == 0 || k.Allocation > r.knots[n-1].Allocation {
-		r.knots = append(r.knots, k)
+func add(knots []trimtab.Knot, k trimtab.Knot) []trimtab.Knot {
+	if n := len(knots); n == 0 || k.Allocation > knots[n-1].Allocation {
+		knots = append(knots, k)
 	}
+	return knots
 }
 
 // ascend makes all three curves non-decreasing, by the running maximum.

@@ -15,17 +15,18 @@ type chord struct {
 	err float64
 }
 
-// Thin returns at most n >= 2 of the knots: both ends, then one after the
+// Thin returns a copy of at most n >= 2 of the knots: both ends, then one after the
 // other the knot where lower bound, mean or upper bound lies furthest from the
 // line through what is kept so far (Douglas and Peucker, 1973). A staircase of
 // n/2 steps stays what it is. It takes O(len(knots) n) time at worst.
 func Thin(knots []trimtab.Knot, n int) []trimtab.Knot {
 	if len(knots) <= n {
-		return knots
+		return slices.Clone(knots)
 	}
-	chords := make([]chord, 1, n)
-	chords[0] = chordOf(knots, 0, len(knots)-1)
-	keep := append(make([]int, 0, n), 0, len(knots)-1)
+	var chordsRoom [trimtab.MaxKnots]chord
+	var keepRoom [trimtab.MaxKnots]int
+	chords := append(chordsRoom[:0], chordOf(knots, 0, len(knots)-1))
+	keep := append(keepRoom[:0], 0, len(knots)-1)
 	for len(keep) < n {
 		worst := 0
 		for i := range chords {

@@ -150,6 +150,7 @@ func begunOf(begun []float64) []float64 {
 func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 	every := int64(w.config.Every)
 	about := w.places.workloads[workload]
+	s.latency.Settle()
 	out := &trimtab.Sketch{
 		Workload:  about.name,
 		Partition: w.config.Partition,
@@ -171,6 +172,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 			if out.Components == nil {
 				out.Components = map[string]*trimtab.Component{}
 			}
+			c.Sojourn.Settle()
 			out.Components[place.component] = c
 		}
 	}

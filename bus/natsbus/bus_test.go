@@ -68,5 +68,10 @@ func open(t *testing.T, c Config) testBus {
 }
 
 func TestEmbeddedKeepsTheContract(t *testing.T) {
-	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{}) })
+	// Without the injector: a bus that nobody else reaches gets no bytes.
+	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{}).Bus })
+}
+
+func TestAnEmbeddedServerThatListensKeepsTheContract(t *testing.T) {
+	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{Listen: "127.0.0.1:0"}) })
 }

@@ -14,6 +14,12 @@
 // time and thus keep the order, values nobody can read put aside in the stream
 // UNREADABLE. [Table] has all of it, [Markdown] prints it.
 //
+// An embedded server that does not listen has one client, this process. Then
+// Shed and Latest values, which are nearly all that travels, go from publisher
+// to subscriber as they are: no message, no encoding. The newest Latest value of
+// each key is stored every 30 s and at Close, so that the next process begins
+// with it. What decides or acts is stored before Publish returns, always.
+//
 // A server that was restarted, wiped or rolled back costs time and repeats
 // messages; streams, consumers and buckets are made anew when they are missed.
 // JetStream acknowledges before it writes to the disk: what a power cut takes

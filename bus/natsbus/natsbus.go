@@ -26,6 +26,7 @@ type Bus struct {
 	kinds       map[trimtab.Kind]*kind
 	streams     []StreamInfo
 	shed        *shedder
+	near        *near // nil where others can reach this bus
 	damaged     struct{ stores, consumers atomic.Uint64 }
 	reads       reads
 
@@ -46,6 +47,8 @@ type kind struct {
 	trimtab.KindInfo
 	stream StreamInfo
 	lost   lossBook
+	// shed counts what did not fit into a queue of this process.
+	shed atomic.Uint64
 
 	published, delivered, unreadable, again atomic.Uint64
 	// unstored is why the last attempt to store a value failed; nil: it did not.
@@ -76,6 +79,7 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 		return nil, err
 	}
 	b.shed = startShedder(b.conn, c.PendingBytes)
+	b.near = openNear(ctx, b)
 	return b, nil
 }
 
@@ -219,7 +223,7 @@ func (b *Bus) Stats() bus.Stats {
 	for name, k := range b.kinds {
 		s.Published[name] = k.published.Load()
 		s.Delivered[name] = k.delivered.Load()
-		s.Lost[name] = k.lost.total(now)
+		s.Lost[name] = k.lost.total(now) + k.shed.Load()
 		s.Unreadable[name] = k.unreadable.Load()
 		s.Again[name] = k.again.Load()
 	}
@@ -243,6 +247,7 @@ func (b *Bus) Close() error {
 	for _, stop := range stops {
 		stop()
 	}
+	b.near.close()
 	b.shed.close()
 	if b.conn.IsConnected() {
 		// The server must have read what Publish handed over.

@@ -43,6 +43,13 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 		return trimtab.Invalidf("publish %.40q: this kind does not travel", v.Kind())
 	}
 	origin := trimtab.Origin{Source: b.config.Source, Incarnation: b.incarnation, Sequence: b.sequence.Add(1)}
+	if b.near.carries(k) {
+		if err := b.near.publish(ctx, k, v, origin); err != nil {
+			return fmt.Errorf("publish %s %s: %w", v.Kind(), v.Key(), err)
+		}
+		k.published.Add(1)
+		return nil
+	}
 	data, err := trimtab.Encode(v, origin)
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)

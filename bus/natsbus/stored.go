@@ -59,15 +59,20 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 			d.name += "--" + bus.EscapeKey(s.Key)
 		}
 	}
+	leave := func() {}
+	if b.near.carries(k) {
+		leave = b.near.join(ctx, k)
+	}
 	p, err := d.open(ctx, time.Time{})
 	if err != nil {
+		leave()
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { d.run(run, p) })
 	forget := b.watch(d)
-	return func() { forget(); cancel(); done.Wait() }, nil
+	return func() { forget(); cancel(); done.Wait(); leave() }, nil
 }
 
 // open makes the consumer where it is missing and asks for its messages.

@@ -21,7 +21,10 @@ func (b *Bus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error)
 		return nil, trimtab.Invalidf("subscribe to %.40q: no such kind, or no handler", s.Kind)
 	}
 	start := b.subscribeCore
-	if k.stream.Name != "" {
+	switch {
+	case b.near.carries(k) && (k.Delivery == trimtab.Shed || s.Consumer == ""):
+		start = b.near.subscribe
+	case k.stream.Name != "":
 		start = b.subscribeStored
 	}
 	stop, err := start(ctx, k, s)

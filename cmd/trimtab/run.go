@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/nats-io/nats.go"
@@ -46,22 +45,13 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 		logger.Warn(w.Error())
 	}
 	raiseOwnWeight(logger)
-	stayLean()
+	stayLean(ctx)
 	s, err := openSite(ctx, cfg, siteOptions{Logger: logger, Recent: recent, WebFile: c.WebFile, Hosts: c.Hosts, Load: c.reloader()})
 	if err != nil {
 		return explainStart(err)
 	}
 	logger.Info("trimtab is running", "web", s.webAddress, "otlp", cfg.OTLP.GRPC, "storage", cfg.Storage.Path, "workloads", len(cfg.Workloads))
 	return errors.Join(c.wait(ctx, s), s.Close())
-}
-
-// stayLean lets the heap grow by half, not by all, of what is live before it is
-// collected: trimtab runs beside the services that it serves. GOGC in the
-// environment goes before it.
-func stayLean() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
 }
 
 // wait returns when ctx ends or a part failed; SIGHUP reloads.

@@ -117,7 +117,7 @@ func (c *Collector) round(ctx context.Context) {
 		after, err := read(c.root, c.usage, t.Path)
 		after.At = at
 		c.note(i, err)
-		for _, s := range Samples(t.Workload, time.Now(), c.before[i], &after, err) {
+		for _, s := range Samples(t.Workload, time.Now().Round(0).UTC(), c.before[i], &after, err) {
 			c.publish(ctx, s)
 		}
 		c.before[i] = &after

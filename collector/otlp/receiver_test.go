@@ -400,7 +400,7 @@ const grpcgzip = gzipname.Name
 // refusals returns what trimtab_collector_requests_rejected_total counted.
 func refusals(t *testing.T, r *Receiver) map[string]float64 {
 	t.Helper()
-	families, err := r.config.Metrics.Registry().Gather()
+	families, err := r.config.Metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

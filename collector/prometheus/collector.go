@@ -165,7 +165,7 @@ func (c *Collector) one(ctx context.Context, i int) {
 
 // sample asks for the value, its age, and its number of requests.
 func (c *Collector) sample(ctx context.Context, q *Query, s *state) (trimtab.Sample, string) {
-	now := time.Now()
+	now := time.Now().Round(0).UTC()
 	sample := trimtab.Sample{
 		Workload: q.Workload, Quantity: q.Quantity, Source: "prometheus",
 		Time: now, Window: trimtab.SecondsOf(s.window),

@@ -18,6 +18,8 @@ package prometheus
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -37,8 +39,10 @@ type Exporter struct {
 
 	mu        sync.Mutex
 	workloads map[string]*workload
-	curves    int
-	names     names
+	// news are the estimates since somebody looked last, by workload.
+	news   map[string]*trimtab.Estimate
+	curves int
+	names  names
 	// trace names the trace of a decision; nil: there are none.
 	trace func(pool string, epoch, sequence uint64) string
 }
@@ -63,7 +67,22 @@ type workload struct {
 }
 
 // New returns an exporter that sets the metrics of s.
-func New(s *metric.Set) *Exporter { return &Exporter{metrics: s, workloads: map[string]*workload{}} }
+func New(s *metric.Set) *Exporter {
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}}
+	s.Before(e.catchUp)
+	return e
+}
+
+// catchUp exports the newest estimates: there are many more of them than looks
+// at the metrics.
+func (e *Exporter) catchUp() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(e.news)) {
+		e.estimate(e.news[name], e.workloads[name])
+	}
+	clear(e.news)
+}
 
 // Configure replaces the declared part and keeps what was seen.
 func (e *Exporter) Configure(declared []Workload) {
@@ -119,7 +138,9 @@ func (e *Exporter) Observe(value trimtab.Value) {
 	defer e.mu.Unlock()
 	switch v := value.(type) {
 	case *trimtab.Estimate:
-		e.estimate(v)
+		if e.known(v.Workload) != nil {
+			e.news[v.Workload] = v
+		}
 	case *trimtab.Holding:
 		for _, t := range v.Targets {
 			if t.Now.Unlimited || t.Problem != "" || e.known(t.Target) == nil || !e.names.place(t.Target, v.Host, t.Resource) {
@@ -154,11 +175,7 @@ func (e *Exporter) known(name string) *workload {
 	return w
 }
 
-func (e *Exporter) estimate(v *trimtab.Estimate) {
-	w := e.known(v.Workload)
-	if w == nil {
-		return
-	}
+func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
 	var load, upper, utility *float64
 	if v.Performance != nil && w.declared.Utility != nil {
 		u := w.declared.Utility(*v.Performance)

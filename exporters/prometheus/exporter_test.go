@@ -21,7 +21,7 @@ func TestAValueThatGoesMissingIsRemovedNotZeroed(t *testing.T) {
 	e := New(set)
 	p := 0.9
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Performance: &p, Load: &trimtab.LoadForecast{Now: 3, Upper: 4}})
-	if err := testutil.GatherAndCompare(set.Registry(), strings.NewReader(`
+	if err := testutil.GatherAndCompare(set, strings.NewReader(`
 # HELP trimtab_workload_performance Performance in the unit of its SLO, newest report
 # TYPE trimtab_workload_performance gauge
 trimtab_workload_performance{workload="w"} 0.9
@@ -30,7 +30,7 @@ trimtab_workload_performance{workload="w"} 0.9
 	}
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: "no spans"})
 	for name, want := range map[string]int{"trimtab_workload_performance": 0, "trimtab_workload_load": 0, "trimtab_workload_held": 1} {
-		if n, err := testutil.GatherAndCount(set.Registry(), name); err != nil || n != want {
+		if n, err := testutil.GatherAndCount(set, name); err != nil || n != want {
 			t.Errorf("%s: %d series, want %d (%v)", name, n, want, err)
 		}
 	}
@@ -41,11 +41,11 @@ func TestAnUnlimitedKnobHasNoAllocationSeries(t *testing.T) {
 	e := New(set)
 	h := &trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "w", Resource: "cpu", Now: trimtab.Units(1)}}}
 	e.Observe(h)
-	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_allocation"); n != 1 {
+	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_allocation"); n != 1 {
 		t.Fatal(n)
 	}
 	e.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "w", Resource: "cpu", Now: trimtab.Unlimited()}}})
-	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_allocation"); n != 0 {
+	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_allocation"); n != 0 {
 		t.Error(n)
 	}
 }
@@ -68,7 +68,7 @@ func TestUtilityIsTheWorkloadsOwnAndOnlyOfWhatWasMeasured(t *testing.T) {
 	p := 0.4
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Performance: &p})
 	e.Observe(&trimtab.Estimate{Workload: "undeclared", Time: noon, Performance: &p})
-	if err := testutil.GatherAndCompare(set.Registry(), strings.NewReader(`
+	if err := testutil.GatherAndCompare(set, strings.NewReader(`
 # HELP trimtab_workload_slo_performance Performance that its SLO asks for; absent without an SLO
 # TYPE trimtab_workload_slo_performance gauge
 trimtab_workload_slo_performance{workload="w"} 0.8
@@ -79,11 +79,11 @@ trimtab_workload_utility{workload="w"} 0.5
 		t.Error(err)
 	}
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon})
-	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_utility"); n != 0 {
+	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_utility"); n != 0 {
 		t.Errorf("%d series of utility without a performance", n)
 	}
 	e.Configure(nil)
-	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_slo_performance"); n != 0 {
+	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_slo_performance"); n != 0 {
 		t.Errorf("%d series of an SLO that nobody declares any more", n)
 	}
 }
@@ -103,6 +103,7 @@ func TestTheExpectedBandIsThatOfTheCurveAtAllocationAndTarget(t *testing.T) {
 	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Actions: []trimtab.Action{
 		{Target: "w", Resource: "cpu", Mode: trimtab.Act, Expect: trimtab.Units(2), Set: trimtab.Units(3), Why: trimtab.Reason{Target: &target}}}})
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Curve: line(), Allocation: &at})
+	e.catchUp()
 	for labels, want := range map[[3]string]float64{
 		{"w", "allocation", "lower"}: 0.3, {"w", "allocation", "mean"}: 0.4, {"w", "allocation", "upper"}: 0.5, {"w", "target", "mean"}: 0.6,
 	} {
@@ -114,13 +115,13 @@ func TestTheExpectedBandIsThatOfTheCurveAtAllocationAndTarget(t *testing.T) {
 		t.Errorf("%v raises counted, want 1", v)
 	}
 	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Cause: "apply 1-1 refused: the state has changed", Held: map[string]string{"w": "found 3"}})
-	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_target"); n != 1 {
+	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_target"); n != 1 {
 		t.Errorf("%d targets after a refused apply, which holds nobody", n)
 	}
 	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Held: map[string]string{"w": "no estimate"}})
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: "no spans"})
 	for _, name := range []string{"trimtab_workload_expected_performance", "trimtab_workload_curve_performance", "trimtab_workload_target"} {
-		if n, _ := testutil.GatherAndCount(set.Registry(), name); n != 0 {
+		if n, _ := testutil.GatherAndCount(set, name); n != 0 {
 			t.Errorf("%s: %d series of a workload that is held and has no curve", name, n)
 		}
 	}
@@ -133,11 +134,12 @@ func TestACurveIsNineSeriesWhateverItsBoundsBecome(t *testing.T) {
 		c := line()
 		c.Knots[1].Allocation += float64(i)
 		e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Curve: c})
-		if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_curve_performance"); n != rungs {
+		if n, _ := testutil.GatherAndCount(set, "trimtab_workload_curve_performance"); n != rungs {
 			t.Fatalf("%d series, want %d", n, rungs)
 		}
 	}
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Curve: line()})
+	e.catchUp()
 	if v := testutil.ToFloat64(set.Gauge("trimtab_workload_curve_performance", "w", "3.000")); math.Abs(v-0.6) > 1e-9 {
 		t.Errorf("at 3: %v, want 0.6", v)
 	}
@@ -149,7 +151,7 @@ func TestOnlySoManyCurvesAreExported(t *testing.T) {
 	for i := range maxCurves + 10 {
 		e.Observe(&trimtab.Estimate{Workload: fmt.Sprint("w", i), Time: noon, Curve: line()})
 	}
-	if n, _ := testutil.GatherAndCount(set.Registry(), "trimtab_workload_curve_performance"); n != maxCurves*rungs {
+	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_curve_performance"); n != maxCurves*rungs {
 		t.Errorf("%d series, want %d", n, maxCurves*rungs)
 	}
 }
@@ -203,7 +205,7 @@ func TestAnAuditIsExportedAndWhoLeavesItIsForgotten(t *testing.T) {
 // exposition is what a scrape sees.
 func exposition(t *testing.T, s *metric.Set) string {
 	t.Helper()
-	families, err := s.Registry().Gather()
+	families, err := s.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestAPeerThatInventsNamesMakesNoSeriesWithoutEnd(t *testing.T) {
 		"trimtab_actions_total": maxResources + 1 + 10, "trimtab_workload_allocation": maxResources, "trimtab_pool_capacity": maxPools,
 		"trimtab_pool_objective": maxPools, "trimtab_pool_further_capacity": maxResources, "trimtab_pool_used_ratio": maxResources,
 	} {
-		if n, err := testutil.GatherAndCount(set.Registry(), name); err != nil || n > most {
+		if n, err := testutil.GatherAndCount(set, name); err != nil || n > most {
 			t.Errorf("%s: %d series, limit %d (%v)", name, n, most, err)
 		}
 	}

@@ -39,6 +39,9 @@ type Root struct {
 	path  string
 	kind  Filesystem
 	mount uint64
+	// opened is dir as a file, and self what its descriptor is used through.
+	opened *os.File
+	self   syscall.RawConn
 }
 
 // OpenRoot opens the directory at path, which may itself be a link.
@@ -49,7 +52,7 @@ func OpenRoot(path string) (*Root, error) {
 	}
 	r := &Root{dir: dir, path: filepath.Clean(path)}
 	if err := r.identify(); err != nil {
-		dir.Close()
+		r.Close()
 		return nil, fmt.Errorf("open root %s: %w", path, err)
 	}
 	return r, nil
@@ -61,7 +64,10 @@ func (r *Root) identify() error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	r.opened = f
+	if r.self, err = f.SyscallConn(); err != nil {
+		return err
+	}
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
 		return fmt.Errorf("statfs: %w", err)
@@ -99,7 +105,13 @@ func (r *Root) Path() string { return r.path }
 func (r *Root) Filesystem() Filesystem { return r.kind }
 
 // Close releases the directory.
-func (r *Root) Close() error { return r.dir.Close() }
+func (r *Root) Close() error {
+	err := r.dir.Close()
+	if r.opened != nil {
+		err = errors.Join(err, r.opened.Close())
+	}
+	return err
+}
 
 // open opens name without leaving the root. Non-blocking, so that a pipe in
 // the place of a file cannot hang the caller.
@@ -151,6 +163,13 @@ func (r *Root) file(name string, flags int) (*os.File, error) {
 
 // Read returns the content of a file of at most [MaxRead] bytes.
 func (r *Root) Read(name string) (string, error) {
+	text, done, err := r.quick(name)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", r.join(name), err)
+	}
+	if done {
+		return text, nil
+	}
 	f, err := r.file(name, os.O_RDONLY)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", r.join(name), err)

@@ -51,7 +51,7 @@ func TestEveryMetricIsLintCleanAndNamedOnce(t *testing.T) {
 			s.Histogram(r.Name, labels...).Observe(1)
 		}
 	}
-	families, err := s.Registry().Gather()
+	families, err := s.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ package metric
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -52,25 +53,32 @@ func Table() []Row {
 // Set counts the metrics of the table. Names that are not in the table, and
 // wrong numbers of labels, are programmer's errors: its methods panic on them.
 type Set struct {
+	// registry has what is not in the table.
 	registry   *prometheus.Registry
+	rows       []Row
+	vectors    []prometheus.Collector // of rows
 	counters   map[string]*prometheus.CounterVec
 	gauges     map[string]*prometheus.GaugeVec
 	histograms map[string]*prometheus.HistogramVec
+
+	mu     sync.Mutex
+	before []func()
 }
 
-// NewSet registers the whole table with a registry of its own.
+// NewSet makes the metrics of the whole table.
 func NewSet() *Set {
 	s := &Set{
 		registry:   prometheus.NewRegistry(),
+		rows:       Table(),
 		counters:   map[string]*prometheus.CounterVec{},
 		gauges:     map[string]*prometheus.GaugeVec{},
 		histograms: map[string]*prometheus.HistogramVec{},
 	}
-	for _, r := range Table() {
+	for _, r := range s.rows {
 		switch r.Type {
 		case Counter:
 			s.counters[r.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: r.Name, Help: r.Help}, r.Labels)
-			s.registry.MustRegister(s.counters[r.Name])
+			s.vectors = append(s.vectors, s.counters[r.Name])
 			if len(r.Labels) == 0 {
 				s.Counter(r.Name)
 			}
@@ -79,10 +87,10 @@ func NewSet() *Set {
 			}
 		case Gauge:
 			s.gauges[r.Name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: r.Name, Help: r.Help}, r.Labels)
-			s.registry.MustRegister(s.gauges[r.Name])
+			s.vectors = append(s.vectors, s.gauges[r.Name])
 		case Histogram:
 			s.histograms[r.Name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: r.Name, Help: r.Help, Buckets: r.Buckets}, r.Labels)
-			s.registry.MustRegister(s.histograms[r.Name])
+			s.vectors = append(s.vectors, s.histograms[r.Name])
 		default:
 			panic(fmt.Sprintf("metric: %s has type %q", r.Name, r.Type))
 		}
@@ -99,7 +107,7 @@ func each(values ...string) [][]string {
 	return out
 }
 
-// Registry returns the registry to serve, and to add process metrics to.
+// Registry returns the registry for what is not in the table, as of the process.
 func (s *Set) Registry() *prometheus.Registry { return s.registry }
 
 // Counter returns the counter; keep it where it is used often.

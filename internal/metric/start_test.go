@@ -3,7 +3,7 @@ package metric
 import "testing"
 
 func TestSeriesThatStartAtZeroAreThereBeforeTheFirstEvent(t *testing.T) {
-	families, err := NewSet().Registry().Gather()
+	families, err := NewSet().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

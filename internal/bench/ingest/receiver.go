@@ -126,7 +126,7 @@ func profile(name string) (stop func(), err error) {
 
 // fill reads the program's own counters.
 func fill(s *state, set *metric.Set) {
-	families, err := set.Registry().Gather()
+	families, err := set.Gather()
 	if err != nil {
 		return
 	}

@@ -1,0 +1,295 @@
+package natsbus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// keepEvery is how often the newest values of Latest kinds are stored that no
+// one but this process can ask for.
+const keepEvery = 30 * time.Second
+
+// maxKept bounds the keys of one Latest kind; the ones that were silent for
+// longest go first.
+const maxKept = 1 << 16
+
+// near hands Shed and Latest values from publisher to subscriber inside this
+// process, without encoding them: an embedded server that listens to nobody has
+// no other client, and these kinds are nearly all that travels. Values are never
+// changed after they were handed over, so they can be shared.
+//
+// A Latest value is stored for the next life of the process, every keepEvery
+// and when the bus is closed, and at once while a group subscribes to its kind,
+// which goes on where it stopped, or while the store refuses.
+type near struct {
+	bus *Bus
+
+	// storing is held while what is new is stored, and shared while a value is
+	// stored on its own, so that an older one is never stored after a newer one.
+	storing sync.RWMutex
+
+	mu     sync.Mutex
+	subs   map[trimtab.Kind][]*nearSub
+	turn   map[string]int // of groups
+	kept   map[trimtab.Kind]map[string]*keptValue
+	groups map[trimtab.Kind]int // members of groups that read the stream
+	count  uint64
+	closed bool
+
+	quit func()
+	done chan struct{}
+}
+
+// keptValue is the newest value of one key.
+type keptValue struct {
+	bus.Delivery
+	order uint64
+	dirty bool // not stored yet
+}
+
+// openNear starts n; nil when others can reach the bus.
+func openNear(ctx context.Context, b *Bus) *near {
+	if b.config.URL != "" || b.config.Listen != "" {
+		return nil
+	}
+	n := &near{bus: b, subs: map[trimtab.Kind][]*nearSub{}, turn: map[string]int{}, kept: map[trimtab.Kind]map[string]*keptValue{},
+		groups: map[trimtab.Kind]int{}, done: make(chan struct{})}
+	for _, k := range n.latest() {
+		n.kept[k.Kind] = map[string]*keptValue{}
+		if err := n.load(ctx, k); err != nil {
+			b.config.Logger.Warn("bus starts without what was stored", "kind", k.Kind, "err", err)
+		}
+	}
+	run, quit := context.WithCancel(context.WithoutCancel(ctx))
+	n.quit = quit
+	go n.run(run)
+	return n
+}
+
+// carries tells whether values of k go from hand to hand.
+func (n *near) carries(k *kind) bool {
+	return n != nil && (k.Delivery == trimtab.Shed || k.Delivery == trimtab.Latest)
+}
+
+// latest lists the kinds of which the newest value is kept.
+func (n *near) latest() []*kind {
+	var out []*kind
+	for _, info := range trimtab.Kinds() {
+		if info.Delivery == trimtab.Latest {
+			out = append(out, n.bus.kinds[info.Kind])
+		}
+	}
+	return out
+}
+
+// load reads what an earlier process stored of k.
+func (n *near) load(ctx context.Context, k *kind) error {
+	s, err := n.bus.js.Stream(ctx, k.stream.Name)
+	if err != nil {
+		return err
+	}
+	state := s.CachedInfo().State
+	if state.Msgs == 0 {
+		return nil
+	}
+	for next := state.FirstSeq; next <= state.LastSeq; next++ {
+		m, err := n.bus.nextStored(ctx, s, k, next)
+		if err != nil || m == nil {
+			return err
+		}
+		next = m.Sequence
+		v, o, err := n.bus.read(k, m.Subject, m.Header, m.Data)
+		if err != nil {
+			k.unreadable.Add(1)
+			n.bus.config.Logger.Warn("bus value that was stored cannot be read", "kind", k.Kind, "subject", m.Subject, "err", err)
+			continue
+		}
+		n.keep(k, bus.Delivery{Value: v, Origin: o, Stored: m.Time}, false)
+	}
+	return nil
+}
+
+// publish hands v over. A value that its kind's stream must have at once is
+// stored first, and an error means that nobody got it.
+func (n *near) publish(ctx context.Context, k *kind, v trimtab.Value, o trimtab.Origin) error {
+	if err := v.Validate(); err != nil {
+		return err
+	}
+	d := bus.Delivery{Value: v, Origin: o}
+	if k.Delivery == trimtab.Shed {
+		return n.hand(k, d, false)
+	}
+	d.Stored = time.Now()
+	if !n.storesNow(k) {
+		return n.hand(k, d, true)
+	}
+	n.storing.RLock()
+	defer n.storing.RUnlock()
+	if err := n.store(ctx, k, d); err != nil {
+		return err
+	}
+	return n.hand(k, d, false)
+}
+
+// storesNow tells whether values of a Latest kind are stored one by one.
+func (n *near) storesNow(k *kind) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.groups[k.Kind] > 0 || k.unstored.Load() != nil
+}
+
+// store puts d into the stream of its kind. n.storing is held or shared.
+func (n *near) store(ctx context.Context, k *kind, d bus.Delivery) error {
+	data, err := trimtab.Encode(d.Value, d.Origin)
+	if err != nil {
+		return err
+	}
+	m := asideMsg(bus.Subject(k.Kind, d.Value.Key()), data, "")
+	return n.bus.storeAs(ctx, m, formatOrigin(d.Origin, 0), &k.unstored)
+}
+
+// hand gives d to all who want it; dirty tells that it is still to be stored.
+func (n *near) hand(k *kind, d bus.Delivery, dirty bool) error {
+	key := d.Value.Key()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return errClosed
+	}
+	if k.Delivery == trimtab.Latest {
+		n.keep(k, d, dirty)
+	}
+	groups := map[string][]*nearSub(nil)
+	for _, s := range n.subs[k.Kind] {
+		switch {
+		case s.Key != "" && s.Key != key:
+		case s.Consumer == "":
+			s.push(d, key)
+		default:
+			if groups == nil {
+				groups = map[string][]*nearSub{}
+			}
+			name := s.Consumer + " " + s.Key
+			groups[name] = append(groups[name], s)
+		}
+	}
+	for name, members := range groups {
+		at := string(k.Kind) + " " + name
+		n.turn[at]++
+		members[n.turn[at]%len(members)].push(d, key)
+	}
+	return nil
+}
+
+// keep notes d as the newest value of its key. n.mu is held, or n is not in use.
+func (n *near) keep(k *kind, d bus.Delivery, dirty bool) {
+	all := n.kept[k.Kind]
+	n.count++
+	all[d.Value.Key()] = &keptValue{d, n.count, dirty}
+	if len(all) > maxKept {
+		oldest := slices.MinFunc(n.inOrder(k), func(a, b *keptValue) int { return cmp.Compare(a.order, b.order) })
+		delete(all, oldest.Value.Key())
+	}
+}
+
+// inOrder returns what is kept of k, in order of arrival. n.mu is held.
+func (n *near) inOrder(k *kind) []*keptValue {
+	var out []*keptValue
+	for _, v := range n.kept[k.Kind] {
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b *keptValue) int { return cmp.Compare(a.order, b.order) })
+	return out
+}
+
+// run stores what is new until ctx ends.
+func (n *near) run(ctx context.Context) {
+	defer close(n.done)
+	t := time.NewTicker(keepEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		for _, k := range n.latest() {
+			n.flush(ctx, k)
+		}
+	}
+}
+
+// flush stores what is new of k. A value that cannot be encoded is left out; at
+// the first that cannot be stored it ends, and publishers are told from then on.
+func (n *near) flush(ctx context.Context, k *kind) {
+	n.storing.Lock()
+	defer n.storing.Unlock()
+	n.mu.Lock()
+	all := n.inOrder(k)
+	n.mu.Unlock()
+	for _, v := range all {
+		n.mu.Lock()
+		due := v.dirty && n.kept[k.Kind][v.Value.Key()] == v
+		n.mu.Unlock()
+		if !due {
+			continue
+		}
+		err := n.store(ctx, k, v.Delivery)
+		if err != nil {
+			n.bus.config.Logger.Warn("bus value not stored", "kind", k.Kind, "key", v.Value.Key(), "err", err)
+		}
+		if err != nil && !errors.Is(err, trimtab.ErrInvalid) {
+			return
+		}
+		n.mu.Lock()
+		v.dirty = false
+		n.mu.Unlock()
+	}
+}
+
+// close stores what is new and ends n; its subscriptions have ended.
+func (n *near) close() {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.quit()
+	<-n.done
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for _, k := range n.latest() {
+		n.flush(ctx, k)
+	}
+}
+
+// join makes values of k be stored at once from now on, for a group that reads
+// the stream; what is new is stored now.
+func (n *near) join(ctx context.Context, k *kind) (leave func()) {
+	count := func(by int) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.groups[k.Kind] += by
+	}
+	count(1)
+	n.flush(ctx, k)
+	return func() { count(-1) }
+}
+
+// nextStored returns the first message of k from a number on; nil: none.
+func (b *Bus) nextStored(ctx context.Context, s jetstream.Stream, k *kind, from uint64) (*jetstream.RawStreamMsg, error) {
+	m, err := s.GetMsg(ctx, from, jetstream.WithGetMsgSubject(k.stream.Subjects))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil
+	}
+	return m, err
+}

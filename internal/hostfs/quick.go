@@ -1,0 +1,67 @@
+package hostfs
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// quickMax is what [Root.quick] reads at most; files of cgroups are shorter.
+const quickMax = 4096
+
+// quick reads a short regular file in three system calls (in five where it is
+// no cgroup's), where os.Root takes fifteen, by openat2 (Linux 5.6), which keeps to the directory and its
+// mount by itself. Groups are read every second, so this is what they cost.
+// done is false where it could not tell for sure, for whatever reason: then the
+// long way decides, and says what is wrong. A file that is not there is told.
+func (r *Root) quick(name string) (text string, done bool, err error) {
+	failed := r.self.Control(func(dir uintptr) {
+		text, err = r.readBeneath(int(dir), name)
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		return "", true, err
+	}
+	return text, failed == nil && err == nil, nil
+}
+
+// errLong is what readBeneath leaves to others.
+var errLong = errors.New("not a short regular file")
+
+func (r *Root) readBeneath(dir int, name string) (string, error) {
+	how := unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	fd, err := unix.Openat2(dir, name, &how)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = syscall.Close(fd) }() // it was only read
+	kernel := r.kind != Ordinary
+	if !kernel {
+		// A cgroup has but directories, which cannot be read, and regular files.
+		var stat syscall.Stat_t
+		if err := syscall.Fstat(fd, &stat); err != nil {
+			return "", err
+		}
+		if stat.Mode&syscall.S_IFMT != syscall.S_IFREG {
+			return "", errLong
+		}
+	}
+	var buf [quickMax]byte
+	for n := 0; n < len(buf); {
+		m, err := syscall.Read(fd, buf[n:])
+		if err != nil {
+			return "", err
+		}
+		n += m
+		// The kernel writes one of its own files as far as there is room for it
+		// (seq_read_iter), so what leaves room is all.
+		if m == 0 || kernel && n < quickMax/2 {
+			return string(buf[:n]), nil
+		}
+	}
+	return "", errLong
+}
