@@ -185,3 +185,51 @@ func TestByPromQLTheUseOfTheLastSecondsTellsTheLoadBetweenReports(t *testing.T) 
 		t.Errorf("load %+v: want what the use tells, nearly 10 over the last 10 s", e.Load)
 	}
 }
+
+// stops plays seconds of a workload by PromQL whose quota stops it for the last
+// ones, and returns the last estimate.
+func stops(t *testing.T, seconds, stopped int) *trimtab.Estimate {
+	t.Helper()
+	a := queueAnalyzer(t, FromPrometheus)
+	var e *trimtab.Estimate
+	for k := range seconds {
+		now := at(k + 1)
+		cores, throttled := 0.06, 0.0
+		if k >= seconds-stopped {
+			cores, throttled = 0.5, 1
+		}
+		uses(a, now, cores, throttled)
+		if k%5 == 4 && k < seconds-stopped {
+			for q, v := range map[trimtab.Quantity]float64{trimtab.Load: 5, trimtab.Performance: 1} {
+				a.Step(now, &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: now, Window: 20, Value: v})
+			}
+		}
+		e = last(e, a.Step(now.Add(600*time.Millisecond), nil))
+	}
+	return e
+}
+
+func TestByPromQLAnEstimateSaysForHowLongTheLimitHasStoppedTheWorkload(t *testing.T) {
+	if e := stops(t, 60, 4); e == nil || e.Stopped != 4 || e.Backlog != nil {
+		t.Errorf("%+v: want 4 s, and no backlog, of which nobody knows", e)
+	}
+	if e := stops(t, 60, 0); e == nil || e.Stopped != 0 {
+		t.Errorf("%+v: want none", e)
+	}
+}
+
+func TestWhileItIsStoppedTheLoadIsNoLessThanItsUseTells(t *testing.T) {
+	// .5 cores of use at .012 core-seconds a request.
+	if e := stops(t, 60, 4); e == nil || e.Load == nil || e.Load.Now < 40 {
+		t.Errorf("load %+v: want .5/.012", e.Load)
+	}
+}
+
+func TestACurveCoversTheMaximumAlsoAtTheMeanOfAWideForecast(t *testing.T) {
+	w := &workload{Workload: Workload{Max: 4}, config: &Config{}}
+	for _, l := range []trimtab.LoadForecast{{Now: 10, Mean: 10, Upper: 60}, {Now: 5, Mean: 20, Upper: 20}, {Upper: 60}} {
+		if most := w.upTo(&l); !(most*math.Min(l.Mean, l.Now) >= 4*l.Upper*(1-1e-9) || l.Now == 0 && most > 0 && !math.IsInf(most, 0)) {
+			t.Errorf("%+v: up to %v", l, most)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package services
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -168,7 +169,7 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
 	c := &closed{scenario: s, loop: loop, start: config.Start, spans: spans, report: config.Analyzer.Report,
-		used: make([]float64, len(s.Services)), periods: make([]int, len(s.Services)), throttled: make([]int, len(s.Services))}
+		used: make([]float64, len(s.Services)), silent: slices.Repeat([]float64{-20}, len(s.Services)), periods: make([]int, len(s.Services)), throttled: make([]int, len(s.Services))}
 	r := play(s, seed, c)
 	r.Policy, r.Plans = name, c.plans
 	return r, nil
@@ -181,8 +182,10 @@ type closed struct {
 	start    time.Time
 	report   time.Duration
 	spans    bool
-	// recent has the answers of the last seconds, per service.
+	// recent has the answers of the last seconds, per service; silent is when
+	// nothing came last: a rate counts only when its window is covered since then.
 	recent             [][]answer
+	silent             []float64
 	used               []float64
 	periods, throttled []int
 	plans              []*trimtab.Plan
@@ -198,13 +201,25 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	}
 	now := c.at(t)
 	for i, q := range qs {
-		c.usage(t, i, q)
-		c.recent[i] = append(c.recent[i], done[i]...)
+		fault := None
+		if c.scenario.Fault != nil {
+			fault = c.scenario.Fault(i, t)
+		}
+		c.usage(t, i, q, fault == NoCounters || fault == Nothing)
+		if fault == NoRequests || fault == Nothing {
+			c.silent[i] = t
+			continue
+		}
+		seen := done[i]
+		if fault == Half {
+			seen = everySecond(seen)
+		}
+		c.recent[i] = append(c.recent[i], seen...)
 		if c.spans {
-			if v := sketchOf(q.Service, c.at(t-1), now, done[i]); v != nil {
+			if v := sketchOf(q.Service, c.at(t-1), now, seen); v != nil {
 				c.loop.Take(now, v)
 			}
-		} else if int(t)%5 == 0 {
+		} else if int(t)%5 == 0 && t-c.silent[i] >= 20 {
 			c.query(t, i, q)
 		}
 	}
@@ -217,8 +232,20 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 	}
 }
 
-// usage tells what the counters of the group say.
-func (c *closed) usage(t float64, i int, q *queue) {
+// everySecond returns every second answer.
+func everySecond(in []answer) (out []answer) {
+	for k := 0; k < len(in); k += 2 {
+		out = append(out, in[k])
+	}
+	return out
+}
+
+// usage tells what the counters of the group say, unless they cannot be read.
+func (c *closed) usage(t float64, i int, q *queue, silent bool) {
+	if silent {
+		c.used[i], c.periods[i], c.throttled[i] = q.used, q.periods, q.throttled
+		return
+	}
 	for _, v := range []*trimtab.Sample{
 		{Quantity: trimtab.Usage, Value: q.used - c.used[i]},
 		{Quantity: trimtab.Throttled, Value: float64(q.throttled-c.throttled[i]) / float64(q.periods-c.periods[i])},

@@ -15,6 +15,26 @@ type Scenario struct {
 	Pool     float64
 	Seconds  int
 	Services []Service
+	// Fault is what of service i fails in the second that ends at t; nil: nothing.
+	Fault func(i int, t float64) Fault
+}
+
+// Fault is a signal that fails.
+type Fault int
+
+// Faults: none; no spans and no answers to queries; no counters of the group;
+// neither; every second span or scrape target is lost.
+const (
+	None Fault = iota
+	NoRequests
+	NoCounters
+	Nothing
+	Half
+)
+
+// Faults are those that exist, by name.
+func Faults() map[string]Fault {
+	return map[string]Fault{"no requests": NoRequests, "no counters": NoCounters, "nothing": Nothing, "half": Half}
 }
 
 // three are the services of the benchmark on real software, in the order of

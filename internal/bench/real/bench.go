@@ -72,7 +72,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 }
 
 // overhead is about what a row takes beside the load.
-const overhead = 6 * time.Second
+const overhead = 14 * time.Second
 
 // program builds trimtab, once, where a policy needs it and none was named.
 func (b *bench) program(ctx context.Context, dir string) error {
@@ -162,6 +162,9 @@ func (b *bench) row(ctx context.Context, t *trial, name string) (*row, error) {
 		return nil, fmt.Errorf("make directory of a row: %w", err)
 	}
 	if err := b.host.drain(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.host.again(ctx); err != nil {
 		return nil, err
 	}
 	if err := b.host.set(ctx, equal(t)); err != nil {

@@ -19,28 +19,46 @@ const (
 // time, and measures what it does cost. The quotas must be off.
 func (h *host) calibrate(ctx context.Context, target time.Duration) error {
 	for _, s := range h.services {
-		s.Work = 50
+		s.Work, s.Cost = 50, target
 	}
 	// The first guesses are far off, and need few rounds.
 	for _, n := range []int{3, 3, rounds, rounds} {
-		var all [3][]time.Duration
-		for range n {
-			for i, s := range h.services {
-				cost, err := s.batch(ctx)
-				if err != nil {
-					return err
-				}
-				all[i] = append(all[i], cost)
-			}
+		if err := h.tune(ctx, n); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// again finds the work of a request anew, between two rows: what else runs on the
+// machine changes what it costs by up to a third from one to the next, and rows
+// are there to be compared. It takes the quotas off.
+func (h *host) again(ctx context.Context) error {
+	for _, s := range h.services {
+		if err := s.group.free(ctx); err != nil {
+			return err
+		}
+	}
+	return h.tune(ctx, rounds)
+}
+
+// tune sets the work of a request of each service to what costs its Cost, by n
+// batches of each.
+func (h *host) tune(ctx context.Context, n int) error {
+	var all [3][]time.Duration
+	for range n {
 		for i, s := range h.services {
-			slices.Sort(all[i])
-			work := s.Work
-			s.Cost = all[i][n/2]
-			s.Work = max(1, int(math.Round(float64(work)*float64(target)/float64(s.Cost))))
-			// What a request costs is in proportion to its work.
-			s.Cost = time.Duration(float64(s.Cost) * float64(s.Work) / float64(work))
+			cost, err := s.batch(ctx)
+			if err != nil {
+				return err
+			}
+			all[i] = append(all[i], cost)
 		}
+	}
+	for i, s := range h.services {
+		slices.Sort(all[i])
+		// What a request costs is in proportion to its work.
+		s.Work = max(1, int(math.Round(float64(s.Work)*float64(s.Cost)/float64(all[i][n/2]))))
 	}
 	return nil
 }
