@@ -133,7 +133,7 @@ type Guard struct {
 	MaxMoved float64 `yaml:"max_moved"`
 	// Changes smaller than this share of the allocation, or than the noise of the load if that is less (but 0.03), are not made, [0, 1). Where the pool is too small for all and the objective decides, it is 0.005 at most.
 	DeadBand float64 `yaml:"dead_band"`
-	// At most one change of direction per workload in this time while its load stays in the forecast of its last move and nobody newly misses an SLO; 0s: no limit.
+	// At most one change of direction per workload in this time while its load stays in the forecast of its last move and nobody newly misses an SLO or has clearly less than it needs; 0s: no limit.
 	ReversalWindow time.Duration `yaml:"reversal_window"`
 	// Rounds without usable input after which the declared default may raise a workload, 1 to 1000.
 	HoldRounds int `yaml:"hold_rounds"`

@@ -18,7 +18,8 @@
 // Safe is the least allocation at which the workload is expected to meet its SLO
 // by what its requests cost: falls that end there are proven, and the bounds per
 // round do not count them. Evidence for a reversal is a load that left the
-// forecast of the last move, a missed SLO, or somebody else's, if that is news.
+// forecast of the last move, a missed SLO, or somebody else's, if that is news; or
+// somebody else's Lack, of more standard errors the more recent the last move is.
 //
 // A rise into spare capacity is otherwise free. A workload that misses its SLO
 // may rise in spite of a reversal; where the rise is expected to meet the SLO
