@@ -103,6 +103,23 @@ func TestALimitIsNotAdvisedToWhoMissesItsSLOOrIsNotMeasured(t *testing.T) {
 	}
 }
 
+// Found: a service without a limit that used 0.1 cores was advised CPUQuota=595%.
+func TestACurveAdvisesNoLimitToWhoNeverRanUnderOne(t *testing.T) {
+	for _, used := range []float64{0.1, -1} {
+		for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+			s := newPlain(t, policy, trimtab.Recommend)
+			s.known, s.performance = 5.95, 0.99 // a guess: all below it looks too little
+			for range 40 {
+				for _, a := range s.round(t, used).Actions {
+					if used < 0 || a.Set.Value > 0.2+1e-9 {
+						t.Fatalf("%s, a use of %v: %+v", policy.Name(), used, a)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestInModeActNoLimitIsSetByUse(t *testing.T) {
 	s := newPlain(t, fair.NJCPolicy{}, trimtab.Act)
 	for range 30 {
