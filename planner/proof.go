@@ -23,8 +23,8 @@ const (
 	maxProofs = 16
 )
 
-// prove enters an estimate. One that misses the SLO beyond its noise ends all
-// proofs for its load and more.
+// prove enters an estimate. One that misses the SLO beyond its noise ends the
+// proofs for its load and more, and those of its allocation and less.
 func (w *workload) prove(e *trimtab.Estimate) {
 	d := w.dials[0]
 	if d == nil || e.Performance == nil || e.Load == nil || e.Allocation == nil {

@@ -31,9 +31,9 @@ type Server interface {
 	Serves() bool
 }
 
-// hurry starts a round before its time for a workload that misses its SLO, or
-// whose load left the band of the forecast, when it has less than it needs. The
-// first comes at once, the next ones, while they change nothing, after Urgent,
+// hurry starts a round before its time for a workload that has less than it needs
+// when it misses its SLO, when its load left the band of the forecast, or when it
+// lacks more than the noise of its load. The first comes at once, the next ones, while they change nothing, after Urgent,
 // twice Urgent, and so on.
 func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 	if w == nil || w.estimate == nil || !p.counts.leading || p.pending != nil || !p.serves() || p.isPaused() || w.Mode != trimtab.Act {
