@@ -226,3 +226,24 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestWhatWasGivenLatelyIsTakenForWhoLacksItBeyondItsNoise(t *testing.T) {
+	for _, c := range []struct {
+		lack  float64
+		ago   time.Duration
+		falls bool
+	}{
+		{0, 10 * time.Second, false},
+		{0.5, 10 * time.Second, false},
+		{1.5, 10 * time.Second, true},
+		{0.5, 200 * time.Second, true},
+	} {
+		r := Round{Now: t0, Unit: 0.1, Capacity: 10, Workloads: []Workload{
+			{Name: "gave", Now: 5, Target: 4, Want: 4, Fresh: true, Meets: true, Safe: 3.5, Last: Move{Direction: 1, At: t0.Add(-c.ago)}},
+			{Name: "lacks", Now: 5, Target: 6, Want: 6, Fresh: true, Missing: true, Meets: true, Lack: c.lack},
+		}}
+		if got := (Config{}).Apply(r)[0]; (got.Set < 5) != c.falls {
+			t.Errorf("a lack of %v standard errors %v after the rise: set to %v (%s)", c.lack, c.ago, got.Set, got.Binding)
+		}
+	}
+}
