@@ -158,9 +158,9 @@ func TestWhereTheNeedsDoNotFitThePolicyDecides(t *testing.T) {
 func TestWhatWasSeenToBeEnoughForALoadIsNotMovedWhateverTheCurveSays(t *testing.T) {
 	for performance, moves := range map[float64]bool{1: false, 0.2: true} {
 		p := served(t, fair.NJCPolicy{}, map[string]float64{"a": 2, "b": 3, "c": 3})
-		now, moved := t0, false
+		moved := false
 		for k := range 11 {
-			now = t0.Add(time.Duration(k+1) * time.Second)
+			now := t0.Add(time.Duration(k+1) * time.Second)
 			p.Step(now, asks(now, "b", 1, 0, 1))
 			p.Step(now, asks(now, "c", 1, 0, 1))
 			e, has := asks(now, "a", 2.5, 0, performance), 2.0
