@@ -64,10 +64,13 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	_ = s.control.SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
+	// Taken before the client hears that the stream stands: what changes from
+	// then on is told.
+	_, told := h.view.changesSince(0, time.Now())
 	if s.write(": trimtab\nretry: 2000\n\n") != nil {
 		return
 	}
-	h.stream(r, s)
+	h.stream(r, s, told)
 }
 
 // stream is the connection of one client.
@@ -84,12 +87,12 @@ func (s *stream) write(text string) error {
 	return s.control.Flush()
 }
 
-func (h *handler) stream(r *http.Request, s *stream) {
+// stream tells what changed after version told.
+func (h *handler) stream(r *http.Request, s *stream, told uint64) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
-	_, told := h.view.changesSince(0, time.Now())
 	for {
 		changed := h.view.Changed()
 		c, version := h.view.changesSince(told, time.Now())

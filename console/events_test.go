@@ -219,3 +219,34 @@ func TestTheEndOfTheProcessEndsStreams(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatChangesAsAStreamOpensIsTold: a client that heard that the stream
+// stands misses nothing after that.
+func TestWhatChangesAsAStreamOpensIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := testView()
+		ctx, leave := context.WithTimeout(t.Context(), heartbeat/2)
+		defer leave()
+		w := &changing{ResponseRecorder: httptest.NewRecorder(), change: func() {
+			v.Observe(&trimtab.Estimate{Workload: "shop", Time: noon})
+		}}
+		(&handler{view: v}).events(w, httptest.NewRequestWithContext(ctx, "GET", "/api/v1/events", nil))
+		if !strings.Contains(w.Body.String(), `"shop"`) {
+			t.Errorf("not told: %q", w.Body)
+		}
+	})
+}
+
+// changing makes its change once, while the first words are sent.
+type changing struct {
+	*httptest.ResponseRecorder
+	change func()
+}
+
+func (c *changing) Write(b []byte) (int, error) {
+	if c.change != nil {
+		c.change()
+		c.change = nil
+	}
+	return c.ResponseRecorder.Write(b)
+}
