@@ -68,8 +68,14 @@ func New(c Config) (*Loop, error) {
 // Sample hands one report to the analyzer.
 func (l *Loop) Sample(now time.Time, s *trimtab.Sample) { l.Take(now, s) }
 
-// Take hands a sample or a sketch to the analyzer.
-func (l *Loop) Take(now time.Time, v trimtab.Value) { l.analyzer.Step(now, v) }
+// Take hands a sample or a sketch to the analyzer, and an alert to the planner.
+func (l *Loop) Take(now time.Time, v trimtab.Value) {
+	if v.Kind() == trimtab.KindAlert {
+		l.carry(now, l.planner.Step(now, v))
+		return
+	}
+	l.analyzer.Step(now, v)
+}
 
 // Tick lets the analyzer close its intervals; what it estimates goes to the
 // planner.

@@ -3,7 +3,6 @@ package services
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -161,15 +160,20 @@ func Rule(s *Scenario, name string, seed uint64) (*Result, error) {
 }
 
 // Loop plays a scenario under the closed loop of production. Spans tells that
-// load and performance come from spans; otherwise they are rates over a window
-// of 20 s, read every 5 s, as by PromQL.
+// load and performance come from spans; otherwise they are rates over a range of
+// 20 s, scraped and read every 5 s, as by PromQL, and alerts tell of missed SLOs.
 func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint64) (*Result, error) {
 	loop, err := cluster.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
-	c := &closed{scenario: s, loop: loop, start: config.Start, spans: spans, report: config.Analyzer.Report,
-		used: make([]float64, len(s.Services)), silent: slices.Repeat([]float64{-20}, len(s.Services)), periods: make([]int, len(s.Services)), throttled: make([]int, len(s.Services))}
+	n := len(s.Services)
+	c := &closed{scenario: s, loop: loop, start: config.Start, spans: spans,
+		used: make([]float64, n), periods: make([]int, n), throttled: make([]int, n)}
+	for i := range s.Services {
+		v := &s.Services[i]
+		c.scraped = append(c.scraped, &scraped{phase: (4 - 2*i + scrapeEvery) % scrapeEvery, name: v.Name, target: v.Fraction})
+	}
 	r := play(s, seed, c)
 	r.Policy, r.Plans = name, c.plans
 	return r, nil
@@ -180,12 +184,9 @@ type closed struct {
 	scenario *Scenario
 	loop     *cluster.Loop
 	start    time.Time
-	report   time.Duration
 	spans    bool
-	// recent has the answers of the last seconds, per service; silent is when
-	// nothing came last: a rate counts only when its window is covered since then.
-	recent             [][]answer
-	silent             []float64
+	// scraped is what Prometheus knows, per service.
+	scraped            []*scraped
 	used               []float64
 	periods, throttled []int
 	plans              []*trimtab.Plan
@@ -196,9 +197,6 @@ func (c *closed) at(t float64) time.Time {
 }
 
 func (c *closed) second(t float64, qs []*queue, done [][]answer) {
-	if c.recent == nil {
-		c.recent = make([][]answer, len(qs))
-	}
 	now := c.at(t)
 	for i, q := range qs {
 		fault := None
@@ -206,21 +204,23 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 			fault = c.scenario.Fault(i, t)
 		}
 		c.usage(t, i, q, fault == NoCounters || fault == Nothing)
-		if fault == NoRequests || fault == Nothing {
-			c.silent[i] = t
-			continue
-		}
-		seen := done[i]
+		seen, told := done[i], fault != NoRequests && fault != Nothing
 		if fault == Half {
 			seen = everySecond(seen)
 		}
-		c.recent[i] = append(c.recent[i], seen...)
 		if c.spans {
-			if v := sketchOf(q.Service, c.at(t-1), now, seen); v != nil {
+			if v := sketchOf(q.Service, c.at(t-1), now, seen); v != nil && told {
 				c.loop.Take(now, v)
 			}
-		} else if int(t)%5 == 0 && t-c.silent[i] >= 20 {
-			c.query(t, i, q)
+			continue
+		}
+		p := c.scraped[i]
+		if p.count(seen, q.Latency); told {
+			p.scrape(t)
+			p.rule(c.loop, c, t)
+		}
+		if told && int(t)%scrapeEvery == 0 {
+			p.query(c.loop, c, t)
 		}
 	}
 	now = now.Add(550 * time.Millisecond) // the grace of an interval is over
@@ -254,32 +254,6 @@ func (c *closed) usage(t float64, i int, q *queue, silent bool) {
 		c.loop.Take(c.at(t), v)
 	}
 	c.used[i], c.periods[i], c.throttled[i] = q.used, q.periods, q.throttled
-}
-
-// query answers the queries as Prometheus does: rates over 20 s, of what was
-// scraped up to now, and the number of requests behind them.
-func (c *closed) query(t float64, i int, q *queue) {
-	// Two scrapes are needed for a rate, which is extrapolated to its window.
-	over := math.Min(20, t)
-	if t < 10 {
-		return
-	}
-	in, all := 0.0, 0.0
-	for _, a := range c.recent[i] {
-		if a.end > t-over {
-			all++
-			if a.end-a.at <= q.Latency {
-				in++
-			}
-		}
-	}
-	load := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Load, Source: "prometheus", Time: c.at(t), Window: trimtab.Seconds(over), Value: all / over}
-	c.loop.Take(c.at(t), load)
-	p := &trimtab.Sample{Workload: q.Name, Quantity: trimtab.Performance, Source: "prometheus", Time: c.at(t), Window: trimtab.Seconds(over), Requests: all}
-	if p.Value = in / all; all == 0 {
-		p.Value, p.Requests, p.Missing = 0, 0, "not a number"
-	}
-	c.loop.Take(c.at(t), p)
 }
 
 // sketchOf is what the path step makes of the spans of one second; nil without
