@@ -254,7 +254,7 @@ func TestAWorkloadWhoseSpansStopHoldsAndSaysSinceWhen(t *testing.T) {
 	if len(holds) == 0 || !strings.Contains(holds[0], "no load from spans for ") {
 		t.Fatalf("holds %q", holds)
 	}
-	if !strings.Contains(holds[len(holds)-1], "stale after 3 rounds") {
+	if !strings.Contains(holds[len(holds)-1], "stale after 12s") {
 		t.Errorf("last hold %q", holds[len(holds)-1])
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // hold returns why the workload must not be lowered, and the kind of reason,
-// both empty when there is none. Input counts as late after a round, and as
-// stale after StaleAfter rounds.
+// both empty when there is none. When input counts as late and as stale is told in
+// pace.go.
 func (w *workload) hold(now time.Time) (why, kind string) {
 	if w.knowsEnough() {
 		return "", ""
@@ -56,12 +56,11 @@ func (w *workload) lacks(now time.Time, name, from string, at time.Time, q trimt
 		}
 	}
 	age := now.Sub(since)
-	late := max(w.config.Round, 2*w.config.Report) + w.config.Grace
 	rounds := float64(age) / float64(w.config.Round)
 	switch {
-	case age > time.Duration(w.config.StaleAfter)*w.config.Round:
-		return fmt.Sprintf("no %s from %s %s %v, stale after %d rounds", name, from, word, whole(age), w.config.StaleAfter), name + " stale"
-	case age > late || word != "for":
+	case age > w.staleAfter(q):
+		return fmt.Sprintf("no %s from %s %s %v, stale after %v", name, from, word, whole(age), whole(w.staleAfter(q))), name + " stale"
+	case age > w.lateAfter(q) || word != "for":
 		return fmt.Sprintf("no %s from %s %s %v, %.0f rounds", name, from, word, whole(age), math.Ceil(rounds)), name + " late"
 	}
 	return "", ""

@@ -89,7 +89,7 @@ func (w *workload) stale(now, t time.Time) bool {
 	if t.Before(w.since) {
 		t = w.since
 	}
-	return now.Sub(t) > time.Duration(w.config.StaleAfter)*w.config.Round
+	return now.Sub(t) > w.staleAfter(trimtab.Performance)
 }
 
 // stand puts the fallback's curve into e.

@@ -35,8 +35,10 @@ type workload struct {
 	// samples holds the latest sample of each quantity that has a value, and
 	// missing the latest without.
 	samples, missing map[trimtab.Quantity]*trimtab.Sample
-	held             history
-	axes             []*axis // further resources
+	// paces are how often those come.
+	paces map[trimtab.Quantity]*pace
+	held  history
+	axes  []*axis // further resources
 	// disturbed counts reports set aside in a row for changes of those.
 	disturbed int
 
@@ -67,7 +69,8 @@ type workload struct {
 
 func newWorkload(c *Config, w Workload) *workload {
 	out := &workload{Workload: w, config: c,
-		samples: map[trimtab.Quantity]*trimtab.Sample{}, missing: map[trimtab.Quantity]*trimtab.Sample{}}
+		samples: map[trimtab.Quantity]*trimtab.Sample{}, missing: map[trimtab.Quantity]*trimtab.Sample{},
+		paces: map[trimtab.Quantity]*pace{}}
 	out.begin()
 	return out
 }
@@ -134,6 +137,7 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 		}
 		return
 	}
+	w.pace(s.Quantity).take(s.Time, w.config.Report/2)
 	if newer(s, w.samples[s.Quantity]) {
 		w.samples[s.Quantity] = s
 	}
@@ -298,7 +302,7 @@ func (w *workload) close(v *interval, c *counts) {
 // fresh returns the latest sample of q that is not stale at time t.
 func (w *workload) fresh(q trimtab.Quantity, t time.Time) *trimtab.Sample {
 	s := w.samples[q]
-	if s == nil || t.Sub(s.Time) > time.Duration(w.config.StaleAfter)*w.config.Round {
+	if s == nil || t.Sub(s.Time) > w.staleAfter(q) {
 		return nil
 	}
 	return s

@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
-	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -141,7 +142,7 @@ func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (clus
 		}
 	}
 	if signal != "spans" {
-		b.WriteString("prometheus: {url: \"http://127.0.0.1:9090\", interval: 5s}\n")
+		b.WriteString("prometheus: {url: \"http://127.0.0.1:9090\"}\n")
 	}
 	cfg, err := config.Parse("simulated", []byte(b.String()))
 	if err != nil {
@@ -178,12 +179,9 @@ func printCourse(t terminal, s *services.Scenario, r *services.Result) {
 			for _, a := range r.Plans[plan].Actions {
 				fmt.Fprintln(t.out, "      ", a.Why.Summary, "[", a.Why.Binding, "]")
 			}
-			if os.Getenv("HELD") != "" {
-				for w, why := range r.Plans[plan].Unmoved {
-					fmt.Fprintln(t.out, "       stays", w, why)
-				}
-				for w, why := range r.Plans[plan].Held {
-					fmt.Fprintln(t.out, "       held", w, why)
+			for _, why := range []map[string]string{r.Plans[plan].Unmoved, r.Plans[plan].Held} {
+				for _, name := range slices.Sorted(maps.Keys(why)) {
+					fmt.Fprintf(t.out, "       %s stays: %s\n", name, why[name])
 				}
 			}
 		}

@@ -161,7 +161,7 @@ func Rule(s *Scenario, name string, seed uint64) (*Result, error) {
 
 // Loop plays a scenario under the closed loop of production. Spans tells that
 // load and performance come from spans; otherwise they are rates over a range of
-// 20 s, scraped and read every 5 s, as by PromQL, and alerts tell of missed SLOs.
+// 20 s, scraped every 5 s and read every second, as by PromQL, and alerts tell of missed SLOs.
 func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint64) (*Result, error) {
 	loop, err := cluster.New(config)
 	if err != nil {
@@ -219,7 +219,7 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 			p.scrape(t)
 			p.rule(c.loop, c, t)
 		}
-		if told && int(t)%scrapeEvery == 0 {
+		if told {
 			p.query(c.loop, c, t)
 		}
 	}
