@@ -462,3 +462,43 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 		}
 	})
 }
+
+// TestASourceIsLateByItsOwnPace: the newest scrape is up to two scrape intervals
+// old before the next one is seen, however often the server is asked.
+func TestASourceIsLateByItsOwnPace(t *testing.T) {
+	for _, every := range []int{1, 5, 15, 30} {
+		c := config("w")
+		c.Round = 5 * time.Second
+		c.Workloads[0].LoadFrom, c.Workloads[0].PerformanceFrom = analyzer.FromPrometheus, analyzer.FromPrometheus
+		a := make1(t, c)
+		a.Step(sec(0), holding(0, "w", 2, -60))
+		scraped := func(second, at int) (hold string) {
+			for _, q := range []trimtab.Quantity{trimtab.Load, trimtab.Performance} {
+				// The age of a scrape is known to some milliseconds only.
+				of := sec(float64(at) + 0.3 + 0.004*float64(second%3))
+				a.Step(sec(float64(second)), &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: of, Window: 20, Value: 0.9, Requests: 20})
+			}
+			hold = "no estimate"
+			for _, e := range estimates(t, a.Step(sec(float64(second)+0.9), nil)) {
+				hold = e.Hold
+			}
+			return hold
+		}
+		second := 0
+		for ; second < 12*every; second++ { // asked every second
+			hold := scraped(second, second-second%every)
+			if second > 3*every && hold != "" && hold != "no estimate" {
+				t.Errorf("scraped every %d s, second %d: %s", every, second, hold)
+			}
+		}
+		held := ""
+		for last := second - every; second < 20*every && held == ""; second++ {
+			if hold := scraped(second, last); hold != "no estimate" {
+				held = hold
+			}
+		}
+		if held == "" {
+			t.Errorf("scraped every %d s: no scrape for %d s is not late", every, 8*every)
+		}
+	}
+}

@@ -93,6 +93,10 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	}
 	least := max(d.Min, s.entry.held.Min)
 	s.lo, s.hi = upUnits(least, u), downUnits(most, u)
+	if s.firing() && !p.cfg.Guard.Disabled {
+		// The guard would not lower it: what others get is planned without that.
+		s.lo = min(max(s.lo, downUnits(s.now, u)), s.hi)
+	}
 	if w.estimate != nil && standsIn(w.estimate) {
 		s.keep()
 	}

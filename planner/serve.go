@@ -254,7 +254,7 @@ func (s *seat) slack() float64 {
 
 // enoughLoad is the κ at which a workload that has enough is left alone: between
 // there and what it gets when anybody moves lies the hysteresis.
-const enoughLoad = 0.7
+const enoughLoad = 0.35
 
 // needsAt returns the needs at a confidence, without backlogs, and their sum.
 func needsAt(seats []*seat, confidence float64) (need []int, total int) {

@@ -111,6 +111,20 @@ func TestAWorkloadOnWhichAnAlertFiresIsNotLowered(t *testing.T) {
 	}
 }
 
+func TestWhatAnAlertProtectsIsNotPlannedForOthers(t *testing.T) {
+	p := served(t, fair.NJCPolicy{}, map[string]float64{"a": 4, "b": 2, "c": 2})
+	now := t0.Add(11 * time.Second)
+	p.Step(now, &trimtab.Alert{Workload: "a", Name: "Slow", Group: "g", Fingerprint: "f", Firing: true, Time: now})
+	p.Step(now, asks(now, "c", 0.9, 0, 1))
+	p.Step(now, asks(now, "a", 1, 0, 1))
+	now = now.Add(3 * time.Second)
+	plans := plansOf(p.Step(now, asks(now, "b", 2.7, 0, 0.1)))
+	// Of the 4 that a leaves, needs of 2.7 and 0.9 share all.
+	if v := fallsOf(plans)["c"]; math.Abs(v-1) > 0.11 {
+		t.Errorf("c is lowered to %v, want 1: a may not give, plans %+v", v, plans)
+	}
+}
+
 func TestTheRestOfThePoolIsSharedInProportionToTheNeeds(t *testing.T) {
 	p := served(t, fair.NJCPolicy{}, map[string]float64{"a": 1, "b": 3.5, "c": 3.5})
 	now := t0.Add(11 * time.Second)
