@@ -136,6 +136,14 @@ workloads:
 		}
 		return nil
 	})
+	p.until("what was decided before to be done", func() error {
+		for name := range a.faults {
+			if e := p.explanation(name); !heldAndDone(&e) {
+				return fmt.Errorf("%s: %q, result %+v", name, e.Decision, e.Result)
+			}
+		}
+		return nil
+	})
 	was := map[string]float64{}
 	for name := range a.faults {
 		was[name] = q.read(name)
@@ -173,6 +181,14 @@ workloads:
 		}
 	}
 	p.stop()
+}
+
+// heldAndDone reports whether a plan holds the workload, and the actuator has
+// answered the last decision before that. The analyzer tells that input is
+// missing before a plan says so, and a plan that was made before may still be on
+// its way to the actuator.
+func heldAndDone(e *console.Explanation) bool {
+	return strings.HasPrefix(e.State, "held: ") && strings.HasPrefix(e.Decision, "hold: ") && e.Result != nil
 }
 
 // explanation is what the console tells of a workload.
@@ -227,9 +243,18 @@ func saysSince(t *testing.T, p *program, a *answers, began time.Time) {
 			t.Errorf("status does not say since when %s is held: %v", name, held[name])
 		}
 	}
-	if m, ok := missing["w_well"]; ok {
-		t.Errorf("w_well lacks nothing: %+v", m)
-	}
+	// A busy machine may keep a query that is well from being answered in time,
+	// and the next one is.
+	p.until("w_well to lack nothing", func() error {
+		var now console.Pipeline
+		read("/api/v1/pipeline", &now)
+		for _, m := range now.Inputs {
+			if m.Workload == "w_well" {
+				return fmt.Errorf("%+v", m)
+			}
+		}
+		return nil
+	})
 	if m := missing["w_vanished"]; m.Reason == "" || !about(m.Since) {
 		t.Errorf("the group that vanished: %+v", m)
 	}
