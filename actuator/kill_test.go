@@ -56,6 +56,10 @@ func victim(dir string) actuator.Config {
 	return c
 }
 
+// turnedFile tells that an actuator that does nothing more after its first plan
+// has carried that out.
+const turnedFile = "turned"
+
 // actuate handles one plan after the other until it is killed, or does
 // nothing more after the first when the environment says so.
 func actuate(dir string) error {
@@ -78,11 +82,20 @@ func actuate(dir string) error {
 			action := set(i, t.Now, units(3+float64((sequence+uint64(i))%5)))
 			p.Actions = append(p.Actions, action)
 		}
-		if o := a.Handle(ctx, p); o.Refused != "" {
+		o := a.Handle(ctx, p)
+		if o.Refused != "" {
 			return errors.New(o.Refused)
+		}
+		for _, r := range o.Results {
+			if r.Status != trimtab.Written {
+				return fmt.Errorf("%+v", r)
+			}
 		}
 		a.Tick(ctx)
 		if os.Getenv("TEST_ONCE") != "" {
+			if err := os.WriteFile(filepath.Join(dir, turnedFile), nil, 0o600); err != nil {
+				return err
+			}
 			select {}
 		}
 	}
@@ -95,8 +108,8 @@ func fallen(t *testing.T) (h *host, baselines []trimtab.Amount) {
 	return newHost(t, baselines...), baselines
 }
 
-// start runs an actuator process and waits until all knobs are turned: the
-// lease must be longer than a busy machine may keep the test from seeing that.
+// start runs an actuator process and waits until all knobs are turned, or were:
+// a busy machine may keep the test from looking until a short lease is over.
 func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *exec.Cmd {
 	h.t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -107,6 +120,9 @@ func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *
 	}
 	h.t.Cleanup(func() { cmd.Process.Kill() })
 	eventually(h.t, func() error {
+		if _, err := os.Stat(filepath.Join(h.dir, turnedFile)); err == nil {
+			return nil
+		}
 		for i, k := range h.knobs {
 			if v, err := k.Read(h.t.Context()); err != nil || v == baselines[i] {
 				return fmt.Errorf("w%d holds %v, %v", i, v, err)

@@ -162,11 +162,19 @@ func policyHolds(t *testing.T, b context.Context, s *scene) {
 	if eval[bool](p, "'pwned' in window") {
 		t.Error("a script inside the page ran")
 	}
-	p.mu.Lock()
-	problems := len(p.problems)
-	p.mu.Unlock()
-	if problems < 2 {
-		t.Errorf("%d problems were noticed, of 2", problems)
+	// The browser tells of a problem by itself, perhaps after the next answer.
+	for deadline := time.Now().Add(90 * time.Second); ; {
+		p.mu.Lock()
+		problems := len(p.problems)
+		p.mu.Unlock()
+		if problems >= 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("%d problems were noticed, of 2", problems)
+			break
+		}
+		<-time.After(20 * time.Millisecond)
 	}
 	p.forgive()
 }

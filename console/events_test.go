@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,31 +18,79 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// bound is how long a server of the tests lets a request take: less than in
-// production, and more than a busy machine stands still.
+// bound is how long a server of the tests lets a request take.
 const bound = 2 * time.Second
 
-// serve runs the handler on a server with the bounds that production has, but
+// pipes is a listener whose connections stay in the process, so that the time
+// of a test's bubble holds for both ends.
+type pipes struct {
+	accepts chan net.Conn
+	closed  chan struct{}
+	close   func()
+}
+
+func newPipes() *pipes {
+	p := &pipes{accepts: make(chan net.Conn), closed: make(chan struct{})}
+	p.close = sync.OnceFunc(func() { close(p.closed) })
+	return p
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accepts:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.close(); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.accepts <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// served is a server in a bubble, with the bounds that production has, but
 // shorter.
-func serve(t *testing.T, v *View, done <-chan struct{}) *httptest.Server {
+type served struct {
+	*http.Server
+	pipes *pipes
+}
+
+func serve(t *testing.T, v *View, done <-chan struct{}) *served {
 	t.Helper()
-	s := httptest.NewUnstartedServer(Handler(v, Options{Done: done}))
-	s.Config.ReadTimeout, s.Config.WriteTimeout = bound, bound
-	s.Start()
-	t.Cleanup(s.Close)
+	s := &served{&http.Server{Handler: Handler(v, Options{Done: done}), ReadTimeout: bound, WriteTimeout: bound}, newPipes()}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(s.pipes) }()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 	return s
 }
 
 // listen opens a stream and returns what it says, line by line.
-func listen(t *testing.T, ctx context.Context, s *httptest.Server) (lines <-chan string, status int) {
+func listen(t *testing.T, ctx context.Context, s *served) (lines <-chan string, status int) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/api/v1/events", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/v1/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A connection of its own: the server closes those that idle.
-	r.Close = true
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.pipes.dial}}
 	resp, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -79,47 +129,51 @@ func next(t *testing.T, lines <-chan string) (c Change) {
 }
 
 func TestAnEventNamesWhatChangedAndAStreamOutlivesTheBoundsOfRequests(t *testing.T) {
-	v := testView()
-	s := serve(t, v, nil)
-	lines, status := listen(t, t.Context(), s)
-	if status != 200 {
-		t.Fatal(status)
-	}
-	<-lines // it stands
-	v.Observe(plan(1, 2))
-	if c := next(t, lines); len(c.Workloads) != 1 || c.Workloads[0] != "shop" || c.Plan != "2-1" || c.All {
-		t.Errorf("%+v", c)
-	}
-	// Longer than the server lets a request take.
-	<-time.After(bound + bound/2)
-	v.Observe(&trimtab.Estimate{Workload: "batch", Time: noon})
-	if c := next(t, lines); len(c.Workloads) != 1 || c.Workloads[0] != "batch" {
-		t.Errorf("%+v", c)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		v := testView()
+		s := serve(t, v, nil)
+		lines, status := listen(t, t.Context(), s)
+		if status != 200 {
+			t.Fatal(status)
+		}
+		<-lines // it stands
+		v.Observe(plan(1, 2))
+		if c := next(t, lines); len(c.Workloads) != 1 || c.Workloads[0] != "shop" || c.Plan != "2-1" || c.All {
+			t.Errorf("%+v", c)
+		}
+		// Longer than the server lets a request take.
+		<-time.After(bound + bound/2)
+		v.Observe(&trimtab.Estimate{Workload: "batch", Time: noon})
+		if c := next(t, lines); len(c.Workloads) != 1 || c.Workloads[0] != "batch" {
+			t.Errorf("%+v", c)
+		}
+	})
 }
 
 func TestManyChangesBecomeFewEventsThatTogetherNameAll(t *testing.T) {
-	v := testView()
-	lines, _ := listen(t, t.Context(), serve(t, v, nil))
-	<-lines
-	names, events := map[string]bool{}, 0
-	began := time.Now()
-	for i := range 100 {
-		for w := range 30 {
-			v.Observe(&trimtab.Estimate{Workload: fmt.Sprint("w", w), Time: noon.Add(time.Duration(i) * time.Second)})
+	synctest.Test(t, func(t *testing.T) {
+		v := testView()
+		lines, _ := listen(t, t.Context(), serve(t, v, nil))
+		<-lines
+		names, events := map[string]bool{}, 0
+		began := time.Now()
+		for i := range 100 {
+			for w := range 30 {
+				v.Observe(&trimtab.Estimate{Workload: fmt.Sprint("w", w), Time: noon.Add(time.Duration(i) * time.Second)})
+			}
+			<-time.After(5 * time.Millisecond)
 		}
-		<-time.After(5 * time.Millisecond)
-	}
-	took := time.Since(began)
-	for len(names) < 30 {
-		for _, w := range next(t, lines).Workloads {
-			names[w] = true
+		took := time.Since(began)
+		for len(names) < 30 {
+			for _, w := range next(t, lines).Workloads {
+				names[w] = true
+			}
+			events++
 		}
-		events++
-	}
-	if most := int(took/streamPause) + 3; events > most {
-		t.Errorf("%d events in %v, at most %d", events, took, most)
-	}
+		if most := int(took/streamPause) + 3; events > most {
+			t.Errorf("%d events in %v, at most %d", events, took, most)
+		}
+	})
 }
 
 func TestTooManyNamesBecomeAll(t *testing.T) {
@@ -134,33 +188,35 @@ func TestTooManyNamesBecomeAll(t *testing.T) {
 }
 
 func TestStreamsAreBoundedAndOneThatGoesMakesRoom(t *testing.T) {
-	v := testView()
-	s := serve(t, v, nil)
-	ctx, leave := context.WithCancel(t.Context())
-	for range maxStreams - 1 {
-		if _, status := listen(t, t.Context(), s); status != 200 {
+	synctest.Test(t, func(t *testing.T) {
+		v := testView()
+		s := serve(t, v, nil)
+		ctx, leave := context.WithCancel(t.Context())
+		for range maxStreams - 1 {
+			if _, status := listen(t, t.Context(), s); status != 200 {
+				t.Fatal(status)
+			}
+		}
+		if _, status := listen(t, ctx, s); status != 200 {
 			t.Fatal(status)
 		}
-	}
-	if _, status := listen(t, ctx, s); status != 200 {
-		t.Fatal(status)
-	}
-	if _, status := listen(t, t.Context(), s); status != http.StatusServiceUnavailable {
-		t.Fatalf("one too many: %d", status)
-	}
-	leave()
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		ctx, cancel := context.WithCancel(t.Context())
-		_, status := listen(t, ctx, s)
-		cancel()
-		if status == 200 {
-			break
+		if _, status := listen(t, t.Context(), s); status != http.StatusServiceUnavailable {
+			t.Fatalf("one too many: %d", status)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("a stream that was left still counts")
+		leave()
+		for deadline := time.Now().Add(20 * time.Second); ; {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, status := listen(t, ctx, s)
+			cancel()
+			if status == 200 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("a stream that was left still counts")
+			}
+			<-time.After(10 * time.Millisecond)
 		}
-		<-time.After(10 * time.Millisecond)
-	}
+	})
 }
 
 // TestAClientThatDoesNotReadIsDroppedAndDelaysNobody: what it is sent stands
@@ -208,16 +264,18 @@ func (p *pipeWriter) WriteHeader(int)     {}
 func (p *pipeWriter) FlushError() error   { return nil }
 
 func TestTheEndOfTheProcessEndsStreams(t *testing.T) {
-	done := make(chan struct{})
-	s := serve(t, testView(), done)
-	lines, _ := listen(t, t.Context(), s)
-	<-lines
-	close(done)
-	for range lines { // until it ends
-	}
-	if err := s.Config.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		done := make(chan struct{})
+		s := serve(t, testView(), done)
+		lines, _ := listen(t, t.Context(), s)
+		<-lines
+		close(done)
+		for range lines { // until it ends
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestWhatChangesAsAStreamOpensIsTold: a client that heard that the stream

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"pgregory.net/rapid"
 )
 
 // link is a connection between clients and a server that can be made to
@@ -131,6 +134,21 @@ func refusedAtOnce(t *testing.T, b testBus, by string) {
 	}
 }
 
+// sendUntilStored publishes a command until the bus takes it. A busy machine
+// may need longer than the second after which a command is refused.
+func sendUntilStored(t *testing.T, b testBus, c *trimtab.Command) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		err := b.Publish(t.Context(), c)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // next returns the first command that arrives.
 func next(t *testing.T, got <-chan string) string {
 	t.Helper()
@@ -168,9 +186,7 @@ func TestPauseWhileTheBusIsDownIsRefusedAtOnceAndNeverFiresLater(t *testing.T) {
 	k.all.Go(k.accept)
 	t.Cleanup(func() { l.Close() })
 	until(t, func() bool { return b.Ready() == nil })
-	if err := b.Publish(t.Context(), commandBy("after")); err != nil {
-		t.Fatal(err)
-	}
+	sendUntilStored(t, b, commandBy("after"))
 	if by := next(t, got); by != "after" {
 		t.Errorf("the command %q was carried out", by)
 	}
@@ -188,7 +204,7 @@ func TestACommandThatAStoppedServerReadsLaterIsNotCarriedOut(t *testing.T) {
 	<-k.held
 	release()
 	// It is stored now: the next one follows it on the same connection.
-	until(t, func() bool { return b.Publish(t.Context(), commandBy("after")) == nil })
+	sendUntilStored(t, b, commandBy("after"))
 	for _, got := range []<-chan string{named, alone} {
 		if by := next(t, got); by != "after" {
 			t.Errorf("the command %q was carried out", by)
@@ -208,10 +224,38 @@ func TestACommandIsCarriedOutWhateverTheClocksOfTheHostsSay(t *testing.T) {
 	got := hears(t, b, "actuator")
 	c := commandBy("ahead")
 	c.Time = c.Time.Add(-time.Hour) // the console's clock is an hour behind the server's
-	if err := b.Publish(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	sendUntilStored(t, b, c)
 	if by := next(t, got); by != "ahead" {
 		t.Error(by)
 	}
+}
+
+// TestACommandThatIsAnsweredInTimeIsNotDropped: whenever between the question
+// and its answer the server read its clock, a command whose sender was told that
+// it is stored is carried out, and one that is stored after the sender gave up
+// is not.
+func TestACommandThatIsAnsweredInTimeIsNotDropped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		after := func(name string, from time.Time) time.Time {
+			return from.Add(time.Duration(rapid.Int64Range(0, int64(commandWithin)).Draw(t, name)))
+		}
+		began := time.Unix(1000, 0)
+		deadline := began.Add(commandWithin)
+		asked := after("asked", began)
+		read := after("read", asked)
+		told := after("told", read)
+		stored := after("stored", told)
+		answered := after("answered", stored)
+		// The clocks of the two hosts differ.
+		skew := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "skew"))
+		until, answer := storeBy(read.Add(skew), asked, told, deadline)
+		h := nats.Header{headerUntil: {strconv.FormatInt(until.UnixNano(), 10)}}
+		dropped := tooLate(h, stored.Add(skew))
+		if dropped && !answered.After(answer) {
+			t.Errorf("its sender is told after %v that it is stored, and it is dropped", answered.Sub(began))
+		}
+		if !dropped && stored.After(deadline) {
+			t.Errorf("it is stored after %v and carried out", stored.Sub(began))
+		}
+	})
 }

@@ -172,7 +172,7 @@ func TestWhatIsNewIsStoredOnceAndWhatIsOvertakenNever(t *testing.T) {
 }
 
 func TestWhileTheStoreRefusesPublishersOfLatestValuesAreTold(t *testing.T) {
-	b := open(t, Config{PublishTimeout: 200 * time.Millisecond})
+	b := open(t, Config{})
 	k := b.kinds[trimtab.KindEstimate]
 	publish(t, b, estimateOf("a", "1"))
 	gone, cancel := context.WithCancel(t.Context())

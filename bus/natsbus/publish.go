@@ -165,19 +165,48 @@ func (b *Bus) storeNow(ctx context.Context, k *kind, m *nats.Msg, o trimtab.Orig
 	if !b.conn.IsConnected() {
 		return fmt.Errorf("store: %w", errAway)
 	}
+	asked := time.Now()
 	now, err := b.serverTime(ctx, k.stream.Name)
 	if isMissing(err) {
 		if err = b.makeStreams(ctx); err == nil {
+			asked = time.Now()
 			now, err = b.serverTime(ctx, k.stream.Name)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("ask server that stores: %w", err)
 	}
-	if !now.IsZero() { // servers before 2.10 do not tell
-		m.Header = nats.Header{headerUntil: {strconv.FormatInt(now.Add(time.Until(deadline)).UnixNano(), 10)}}
+	if now.IsZero() { // servers before 2.10 do not tell
+		return b.storeAs(ctx, m, formatOrigin(o, 0), &k.unstored)
 	}
-	return b.storeAs(ctx, m, formatOrigin(o, 0), &k.unstored)
+	until, answer := storeBy(now, asked, time.Now(), deadline)
+	m.Header = nats.Header{headerUntil: {strconv.FormatInt(until.UnixNano(), 10)}}
+	ctx, cancelAnswer := context.WithDeadline(ctx, answer)
+	defer cancelAnswer()
+	if err := b.storeAs(ctx, m, formatOrigin(o, 0), &k.unstored); err != nil {
+		return err
+	}
+	if time.Now().After(answer) {
+		return fmt.Errorf("store: %w", context.DeadlineExceeded)
+	}
+	return nil
+}
+
+// storeBy returns until when a command may be stored, by the server's clock,
+// and until when the answer that it was stored may arrive, by this process's.
+// The server read its clock as now at some time between asked and told. The
+// first bound takes that for told, so that nothing is stored after deadline:
+//
+//	until = now + (deadline - told)
+//
+// The second takes it for asked, so that what is answered in time was stored in
+// time, and is not dropped by those that read it after its sender was told that
+// it will be carried out:
+//
+//	answer = asked + (deadline - told)
+func storeBy(now, asked, told, deadline time.Time) (until, answer time.Time) {
+	left := deadline.Sub(told)
+	return now.Add(left), asked.Add(left)
 }
 
 // serverTime returns the clock of the server that leads a stream; it was read

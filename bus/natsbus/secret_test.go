@@ -181,9 +181,7 @@ func TestAServerWithSecretsIsReachedWithTheRightOnesOnly(t *testing.T) {
 				return c
 			}
 			b := open(t, at(c.right))
-			if err := b.Publish(t.Context(), &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: time.Now()}); err != nil {
-				t.Error(err)
-			}
+			sendUntilStored(t, b, commandBy("one with the right secret"))
 			for says, wrong := range c.wrong {
 				b, err := Open(t.Context(), at(wrong))
 				if err == nil {
@@ -228,9 +226,7 @@ func TestABusThatIsRefusedForAWhileComesBack(t *testing.T) {
 	until(t, func() bool { return d.refused.Load() >= 4 && b.Ready() != nil })
 	d.shut.Store(false)
 	until(t, func() bool { return b.Ready() == nil })
-	if err := b.Publish(t.Context(), &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: time.Now()}); err != nil {
-		t.Error(err)
-	}
+	sendUntilStored(t, b, commandBy("one who was let in again"))
 }
 
 func TestATokenInAURLIsNotShown(t *testing.T) {

@@ -85,7 +85,9 @@ func TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown(t *testing
 			vector(w, "0.99")
 		},
 	}}
-	// What goes on well, and what loses its group on the host.
+	// What goes on well, and what loses its group on the host. The pool is so
+	// small that nobody can keep what it has, whoever is known first: of 11
+	// workloads with 0.8 cores each, any 6 at the least allowed leave 4.3.
 	names := []string{"w_well", "w_vanished"}
 	for name := range a.faults {
 		names = append(names, name)
@@ -96,7 +98,7 @@ func TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown(t *testing
 	p := prepare(t, q, "")
 	var text strings.Builder
 	fmt.Fprintf(&text, `
-pool: {cpu: 8, unit: 0.01, step: 0.5}
+pool: {cpu: 4, unit: 0.01, step: 0.5}
 objective: njc
 round: 1s
 guard: {max_fall: 0.05, max_lowered: 1, max_moved: 1, dead_band: 0, reversal_window: 0s}
@@ -132,6 +134,14 @@ workloads:
 		for name := range a.faults {
 			if e := p.explanation(name); !strings.HasPrefix(e.State, "held: ") {
 				return fmt.Errorf("%s is %q", name, e.State)
+			}
+		}
+		return nil
+	})
+	p.until("what was decided before to be done", func() error {
+		for name := range a.faults {
+			if e := p.explanation(name); !heldAndDone(&e) {
+				return fmt.Errorf("%s: %q, result %+v", name, e.Decision, e.Result)
 			}
 		}
 		return nil
@@ -173,6 +183,14 @@ workloads:
 		}
 	}
 	p.stop()
+}
+
+// heldAndDone reports whether a plan holds the workload, and the actuator has
+// answered the last decision before that. The analyzer tells that input is
+// missing before a plan says so, and a plan that was made before may still be on
+// its way to the actuator.
+func heldAndDone(e *console.Explanation) bool {
+	return strings.HasPrefix(e.State, "held: ") && strings.HasPrefix(e.Decision, "hold: ") && e.Result != nil
 }
 
 // explanation is what the console tells of a workload.
@@ -227,9 +245,18 @@ func saysSince(t *testing.T, p *program, a *answers, began time.Time) {
 			t.Errorf("status does not say since when %s is held: %v", name, held[name])
 		}
 	}
-	if m, ok := missing["w_well"]; ok {
-		t.Errorf("w_well lacks nothing: %+v", m)
-	}
+	// A busy machine may keep a query that is well from being answered in time,
+	// and the next one is.
+	p.until("w_well to lack nothing", func() error {
+		var now console.Pipeline
+		read("/api/v1/pipeline", &now)
+		for _, m := range now.Inputs {
+			if m.Workload == "w_well" {
+				return fmt.Errorf("%+v", m)
+			}
+		}
+		return nil
+	})
 	if m := missing["w_vanished"]; m.Reason == "" || !about(m.Since) {
 		t.Errorf("the group that vanished: %+v", m)
 	}

@@ -121,8 +121,9 @@ func TestAnAlertFromTheCommandLineRaisesItsWorkloadAndItsEndGivesBack(t *testing
 	needs(t, o.site, map[string]float64{"hungry": 0.2, "modest": 0.62})
 	send("--resolved")
 	o.eventually("what was lent to be given back", func() bool {
+		// It asks again, so one that a busy machine does not store in time is no matter.
 		if err := o.site.bus.Publish(t.Context(), &trimtab.Command{Pool: o.site.config.Pool.Name, Verb: trimtab.Round, Time: time.Now()}); err != nil {
-			t.Fatal(err)
+			t.Log(err)
 		}
 		return q.read("hungry") < lent && moved("hungry", "; it was lent for alert Slow, which is over", "")
 	})

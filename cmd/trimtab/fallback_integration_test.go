@@ -99,6 +99,22 @@ workloads:
 		}
 		return nil
 	})
+	// A plan that was made before may still be on its way to the actuator.
+	before, err := p.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.until("what was decided before to be done", func() error {
+		if now, err := p.plan(); err != nil || now.Sequence < before.Sequence+2 {
+			return fmt.Errorf("plan %s after %s: %w", now.ID(), before.ID(), err)
+		}
+		for _, name := range names {
+			if e := p.explanation(name); e.Result == nil {
+				return fmt.Errorf("%s: no answer to %q", name, e.Decision)
+			}
+		}
+		return nil
+	})
 	least := map[string]float64{}
 	for _, name := range names {
 		least[name] = q.read(name)

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"errors"
@@ -107,6 +108,61 @@ func TestBodiesHeldAtOneTimeAreBounded(t *testing.T) {
 	held.free(b)
 	if n := held.held.Load(); n != 0 {
 		t.Errorf("%d bytes held at the end", n)
+	}
+}
+
+// slowly is a body that stops for a while when half of it was sent.
+type slowly struct {
+	io.Reader
+	left int
+}
+
+func (s *slowly) Read(b []byte) (int, error) {
+	if s.left > 0 && s.left <= len(b) {
+		time.Sleep(time.Second) // net/http would wait half of that
+	}
+	n, err := s.Reader.Read(b)
+	s.left -= n
+	return n, err
+}
+
+func TestAClientThatSendsSlowlyHearsWhyItsBodyIsRefused(t *testing.T) {
+	const size = 6 << 20
+	for name, c := range map[string]struct {
+		change func(c *Config)
+		code   int
+	}{
+		"too large": {func(c *Config) { c.MaxBody = 4 << 20 }, http.StatusRequestEntityTooLarge},
+		"no room":   {func(c *Config) { c.MaxHeld = 64 << 10 }, http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, &spantest.Bus{}, func(to *Config, _ *collector.Config) { c.change(to) })
+			body := &slowly{bytes.NewReader(make([]byte, size)), size / 2}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.HTTPAddr()+"/v1/traces", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Content-Type", typeProtobuf)
+			request.ContentLength = size
+			conn, err := net.Dial("tcp", r.HTTPAddr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			// It reads when all is sent, as many clients do.
+			request.Body = io.NopCloser(body)
+			if err := request.Write(conn); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != c.code {
+				t.Errorf("%d, want %d", answer.StatusCode, c.code)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -61,7 +62,7 @@ func (w *web) traces(rw http.ResponseWriter, r *http.Request) {
 	packer := w.from.Packer()
 	defer w.from.Recycle(packer)
 	if f := w.read(rw, r, asJSON, packer); f.http != 0 {
-		linger(rw, r)
+		linger(rw, r, 2*int64(w.bodies.max))
 		w.fail(rw, asJSON, f)
 		return
 	}
@@ -106,14 +107,20 @@ func (w *web) read(rw http.ResponseWriter, r *http.Request, asJSON bool, packer 
 	return failure{http.StatusBadRequest, codes.InvalidArgument, "malformed", err.Error()}
 }
 
-// linger lets a client that asked for the end of the connection read why its
-// body was refused. net/http would close at once, over what is still being
-// sent, and the answer would be lost with the connection; for others, and for
-// a body beyond its limit, it waits a little.
-func linger(rw http.ResponseWriter, r *http.Request) {
-	if r.Close && r.Header.Get("Expect") == "" {
-		_, _ = http.MaxBytesReader(rw, r.Body, 0).Read(make([]byte, 1))
+// linger reads what is left of a refused body, up to most bytes and for as long
+// as a request may take, and keeps nothing of it. While a client sends, it does
+// not read: net/http would answer, wait half a second and reset the connection
+// over what is still being sent, and a client that is slow, or on a busy
+// machine, would lose the answer with it, and with the answer when to try again.
+// What is beyond most gets that half second.
+func linger(rw http.ResponseWriter, r *http.Request, most int64) {
+	if r.Header.Get("Expect") != "" {
+		return // it waits for the answer before it sends
 	}
+	_, _ = io.CopyN(io.Discard, r.Body, most)
+	// Tells net/http to wait, also for a client that asked for the end of the
+	// connection.
+	_, _ = http.MaxBytesReader(rw, r.Body, 0).Read(make([]byte, 1))
 }
 
 // failure is the answer to a request that was refused whole.

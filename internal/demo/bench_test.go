@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/internal/demo/loadgen"
+	"github.com/trimtab/trimtab/internal/loopback"
 )
 
 // BenchmarkLoadgen says what the load itself costs: CPU time of this process
 // per request, at 500 requests per second to a service in another process.
 func BenchmarkLoadgen(b *testing.B) {
 	const rate = 500
-	addr, err := FreeAddress()
-	if err != nil {
-		b.Fatal(err)
-	}
+	addr := loopback.Address(b)
 	l := &Launcher{Self: self(b)}
 	defer l.Close()
 	if _, err := l.Start([]string{"--name=a", "--workload=a", "--cpu=0s", "--otlp=127.0.0.1:1", "--listen=" + addr}, 1); err != nil {

@@ -34,7 +34,13 @@ func TestTheSLOFractionRisesWithTheQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, setup.OTLP = openSink(t, "127.0.0.1:0")
-	if err := setup.address(); err != nil {
+	var free addresses
+	defer func() {
+		if err := free.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := setup.address(&free); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range setup.Services {

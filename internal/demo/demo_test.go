@@ -157,15 +157,19 @@ func checkSpans(t *testing.T, spans *sink, setup *Setup, report *Report) {
 		if e == nil {
 			t.Fatalf("no entry spans of %s", s.Name)
 		}
-		var ok, all float64
+		var ok, failed, all float64
 		for _, p := range report.Phases {
 			all += float64(p.Services[i].Requests)
+			failed += float64(p.Services[i].Failed)
 			ok += p.Services[i].SLOAttained * float64(p.Services[i].Requests)
 		}
-		// The last batch comes with the end of the process, which Run awaits.
-		if e.latency.Count() < 0.9*all || math.Abs(e.within(s.SLO.Latency)-ok/all) > 0.15 {
-			t.Errorf("%s: %v entry spans of %v requests, within SLO %.3f by spans, %.3f by clients",
-				s.Name, e.latency.Count(), all, e.within(s.SLO.Latency), ok/all)
+		// On a busy machine clients give up before a service has read what they
+		// ask, and there is no span of that. The last batch comes with the end of
+		// the process, which Run awaits.
+		inTime := e.within(s.SLO.Latency) * e.latency.Count()
+		if e.latency.Count() < 0.9*(all-failed) || math.Abs(inTime-ok) > 0.15*all {
+			t.Errorf("%s: %v entry spans of %v requests, %v of them without an answer, %.0f within SLO by spans, %.0f by clients",
+				s.Name, e.latency.Count(), all, failed, inTime, ok)
 		}
 	}
 	if spans.services["shop-stock"] == 0 || spans.services["shop-front"] <= spans.services["shop-stock"] {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -148,21 +147,11 @@ func (l *Launcher) Close() {
 	}
 }
 
-// FreeAddress returns a loopback address that nobody listens on now.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
 // address gives every component a free address and tells it whom to call.
-func (s *Setup) address() error {
+func (s *Setup) address(from *addresses) error {
 	for _, svc := range s.Services {
 		for i := range svc.Components {
-			a, err := FreeAddress()
+			a, err := from.free()
 			if err != nil {
 				return err
 			}

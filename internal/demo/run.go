@@ -58,10 +58,11 @@ type Config struct {
 // run is one demo under way.
 type run struct {
 	Config
-	setup  *Setup
-	place  place
-	watch  *watch
-	report *Report
+	setup     *Setup
+	addresses addresses
+	place     place
+	watch     *watch
+	report    *Report
 }
 
 // Run plays the demo and returns its report, also when ctx ends early: then
@@ -90,6 +91,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if r.place != nil {
 		err = errors.Join(err, r.place.Close())
 	}
+	err = errors.Join(err, r.addresses.close())
 	if cause := context.Cause(ctx); cause != nil {
 		r.report.Interrupted = true
 		if !errors.Is(err, cause) {
@@ -118,10 +120,10 @@ func (r *run) prepare(fail func(error)) error {
 	if err != nil {
 		return err
 	}
-	if setup.OTLP, err = FreeAddress(); err != nil {
+	if setup.OTLP, err = r.addresses.free(); err != nil {
 		return err
 	}
-	if err := setup.address(); err != nil {
+	if err := setup.address(&r.addresses); err != nil {
 		return err
 	}
 	setup.Root = place.Root()

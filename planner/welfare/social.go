@@ -23,8 +23,9 @@ type Social struct {
 	Settled float64
 	// MoveCost is what moving as many units as there are costs, in mean
 	// utility, >= 0: one unit costs MoveCost/Units of it. 0.05 is .001 of one
-	// utility a unit for 20 workloads on 1000 units. At least 2^-30 of one
-	// utility a unit is always counted: ties go to fewest units moved.
+	// utility a unit for 20 workloads on 1000 units. 2^-30 of one utility a unit
+	// is always counted on top: ties go to fewest units moved, also where a gain
+	// is worth exactly what its moves cost.
 	MoveCost float64
 	// LoadWeight is the weight of the load's upper bound over its mean in the
 	// load that is planned for, in (0, 1]. Default 0.5.
@@ -57,7 +58,7 @@ func unitCost(mean float64, p *planner.Problem) int64 {
 		return moveCost
 	}
 	unit := mean * float64(len(p.Workloads)) / float64(p.Units)
-	return max(moveCost, int64(math.Min(unit, 1)*quantum))
+	return moveCost + int64(math.Min(unit, 1)*quantum)
 }
 
 // Solve returns an exact answer, see [planner.Policy], or one with its gap.

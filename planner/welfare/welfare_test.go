@@ -215,6 +215,26 @@ func TestSocialIsTheBestOfAllAllocationsAndTies(t *testing.T) {
 	})
 }
 
+func TestAGainThatIsWorthExactlyWhatItsMovesCostMovesNobody(t *testing.T) {
+	flat := func(from float64) *trimtab.Curve {
+		return &trimtab.Curve{Load: 1, Level: 0.9, Knots: []trimtab.Knot{{Allocation: from, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}}}}
+	}
+	// One unit costs 1 * 3 workloads / 6 units. It would have to be moved away
+	// from one workload and to another, which gains a utility of 1 by it.
+	p := &planner.Problem{Units: 6, Unit: 1}
+	for i, w := range []planner.Workload{{Max: 0}, {Max: 1}, {Min: 1, Max: 6, Current: 6}} {
+		w.Name, w.Weight, w.SLO, w.Utility, w.Curve = fmt.Sprint("w", i), 1, 0.75, planner.Linear(0.75), flat(1)
+		p.Workloads = append(p.Workloads, w)
+	}
+	got, err := Social{MoveCost: 1}.Solve(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := gocmp.Diff([]int{0, 0, 6}, got.Units); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestNashIsTheBestOfAllAllocationsAndTies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
@@ -228,30 +248,32 @@ func TestNashIsTheBestOfAllAllocationsAndTies(t *testing.T) {
 		how, c := policy.reading(p)
 		cost := float64(max(1, int64(float64(unitCost(policy.MoveCost, p))/quantum*math.Log2E*c.steps))) / c.steps
 		s, linear := newSolver(p, how), newSolver(p, policy.linear())
+		// Less than 2^-40 is no utility, also where it is rounded to that.
+		some := func(j, units int) bool { return s.of[j].value(units) > 0 }
 		_, want := bySearch(s, func(units []int) (v welfare) {
 			for _, j := range s.known {
 				w := &p.Workloads[j]
-				if u := linear.of[j].value(units[j]); u > 0 {
+				if some(j, units[j]) {
 					v.some++
-					v.logs += math.Log2(float64(u) / quantum)
+					v.logs += math.Log2(float64(linear.of[j].value(units[j])) / quantum)
 				}
 				v.logs -= cost * float64(max(units[j]-w.Current, w.Current-units[j]))
 			}
 			return v
 		}, func(a, b welfare) int { return cmp.Or(cmp.Compare(a.some, b.some), cmp.Compare(a.logs, b.logs)) })
 		// Of a utility of a few steps, the logarithm is coarse.
-		some, logs, coarse := 0, 0.0, false
+		n, logs, coarse := 0, 0.0, false
 		for _, j := range s.known {
 			w := &p.Workloads[j]
-			if u := linear.of[j].value(got.Units[j]); u > 0 {
+			if u := linear.of[j].value(got.Units[j]); some(j, got.Units[j]) {
 				coarse = coarse || u < 1<<22
-				some++
+				n++
 				logs += math.Log2(float64(u) / quantum)
 			}
 			logs -= cost * float64(max(got.Units[j]-w.Current, w.Current-got.Units[j]))
 		}
-		if some != want.some || !coarse && math.Abs(logs-want.logs) > 1e-6 {
-			t.Fatalf("%v: %d with utility and logs %v, want %d and %v", got.Units, some, logs, want.some, want.logs)
+		if n != want.some || !coarse && math.Abs(logs-want.logs) > 1e-6 {
+			t.Fatalf("%v: %d with utility and logs %v, want %d and %v", got.Units, n, logs, want.some, want.logs)
 		}
 		exact, _ := bySearch(s, total(s, max(1, int64(cost*c.steps))), cmp.Compare[int64])
 		if d := gocmp.Diff(exact, got.Units); d != "" {

@@ -1,0 +1,56 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// addresses gives loopback addresses, each once, to processes that listen
+// later. A port that the kernel chose and that is closed again may be chosen
+// again at once: for the next of them, or for an outgoing connection. So ports
+// lie below the range from which the kernel chooses, and each is marked as
+// taken, for other demos too, by a UDP socket to which nobody sends.
+type addresses struct {
+	marks []net.PacketConn
+}
+
+// The kernel chooses from 32768 on, unless it was told otherwise.
+const (
+	lowestPort  = 10000
+	highestPort = 32767
+)
+
+// free returns an address that nobody listens on.
+func (a *addresses) free() (string, error) {
+	var last error
+	for range 1000 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowestPort+rand.IntN(highestPort-lowestPort+1)))
+		mark, err := net.ListenPacket("udp", address)
+		if err != nil {
+			last = err
+			continue
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			last = err
+			_ = mark.Close()
+			continue
+		}
+		a.marks = append(a.marks, mark)
+		return address, l.Close()
+	}
+	return "", fmt.Errorf("find a free port from %d to %d: %w", lowestPort, highestPort, last)
+}
+
+// close lets the addresses be given again.
+func (a *addresses) close() error {
+	var errs []error
+	for _, m := range a.marks {
+		errs = append(errs, m.Close())
+	}
+	a.marks = nil
+	return errors.Join(errs...)
+}
