@@ -85,7 +85,9 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 		return nil, err
 	}
 	s.countBus(ctx)
-	s.view, s.exporter = console.NewView(viewConfig(cfg)), exporter.New(s.metrics)
+	viewed := viewConfig(cfg)
+	viewed.Dir = cfg.Storage.Path
+	s.view, s.exporter = console.NewView(viewed), exporter.New(s.metrics)
 	s.exporter.Configure(exported(cfg))
 	if err := s.follow(ctx); err != nil {
 		return nil, err
