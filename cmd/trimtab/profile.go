@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// A build with the tag profile writes cpu.pprof and heap.pprof to the directory
+// withProfile makes a build with the tag profile write cpu.pprof and heap.pprof to the directory
 // that TRIMTAB_PROFILE names, of the time between SIGUSR1 and SIGUSR2. No
 // release has the tag: internal/bench/small makes such a build for --profile.
-func init() {
+func withProfile() {
 	dir := os.Getenv("TRIMTAB_PROFILE")
 	if dir == "" {
 		return

@@ -57,26 +57,22 @@ type Model struct {
 	// weight is exp(logs) times the prior, normalised.
 	weight  [Points]float64
 	reports int
+	// grid has every h: the powers were half of what a prediction cost.
+	grid [Points]float64
 }
 
 // New returns a model that has seen nothing.
 func New(latency float64) *Model {
 	m := &Model{latency: latency}
+	for i := range m.grid {
+		m.grid[i] = factor(i)
+	}
 	m.normalise()
 	return m
 }
 
-// grid has every h: to compute the powers anew at each prediction was half of
-// what a prediction cost.
-var grid = func() (h [Points]float64) {
-	for i := range h {
-		h[i] = low * math.Pow(high/low, float64(i)/(Points-1))
-	}
-	return h
-}()
-
 // factor returns the i-th h of the grid.
-func factor(i int) float64 { return grid[i] }
+func factor(i int) float64 { return low * math.Pow(high/low, float64(i)/(Points-1)) }
 
 // Reports returns how many reports were seen.
 func (m *Model) Reports() int { return m.reports }
@@ -96,7 +92,7 @@ func (m *Model) Observe(allocation, load, cost, inTime, requests float64) error 
 	n := math.Min(requests, most) / together
 	for i := range m.logs {
 		// Nothing is certain: a hundredth of the requests has another fate.
-		p := 0.01 + 0.98*InTime(allocation, load, cost*factor(i), m.latency)
+		p := 0.01 + 0.98*InTime(allocation, load, cost*m.grid[i], m.latency)
 		m.logs[i] = m.logs[i]*(1-1.0/memory) + n*(inTime*math.Log(p)+(1-inTime)*math.Log1p(-p))
 	}
 	m.reports++
@@ -115,7 +111,7 @@ func (m *Model) Forget() {
 func (m *Model) normalise() {
 	top := math.Inf(-1)
 	for i := range m.logs {
-		x := math.Log(factor(i)) / spread
+		x := math.Log(m.grid[i]) / spread
 		m.weight[i] = m.logs[i] - x*x/2
 		top = math.Max(top, m.weight[i])
 	}
@@ -147,7 +143,7 @@ func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
 			below += w
 			continue
 		}
-		p := InTime(allocation, load, cost*factor(i), m.latency)
+		p := InTime(allocation, load, cost*m.grid[i], m.latency)
 		b.Mean += w * p
 		below += w
 		if b.Upper < 0 && below >= tail {
