@@ -121,12 +121,12 @@ func (v *View) refute(p *trimtab.Plan) {
 	b.order = kept
 }
 
-// room is how many of at most n things are kept of a workload.
-func (s *state) room(n int) int {
+// room is how many resources, or inputs, are kept of a workload.
+func (s *state) room() int {
 	if s.declared {
-		return n
+		return trimtab.MaxResources
 	}
-	return min(n, invented)
+	return min(trimtab.MaxResources, invented)
 }
 
 // shown is the part of an estimate that is kept. What nobody configured keeps

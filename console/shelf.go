@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
-	"github.com/trimtab/trimtab"
 )
 
 // A decision takes 1.2 KiB of memory, and 10^5 of them are kept: those that
@@ -297,7 +296,7 @@ func (s *state) cut(p position) (dropped []*Decision) {
 		if looked++; looked > lookBack {
 			break
 		}
-		if s.newestOn[d.Action.Resource] == nil && len(s.newestOn) < s.room(trimtab.MaxResources) {
+		if s.newestOn[d.Action.Resource] == nil && len(s.newestOn) < s.room() {
 			s.noteNewest(d)
 		}
 	}
@@ -315,7 +314,7 @@ func (s *state) noteNewest(d *Decision) {
 		s.newestOn = map[string]*Decision{}
 	}
 	s.newestOn[d.Action.Resource] = d
-	if len(s.newestOn) <= s.room(trimtab.MaxResources) {
+	if len(s.newestOn) <= s.room() {
 		return
 	}
 	oldest := d

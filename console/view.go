@@ -222,7 +222,7 @@ func (s *state) lack(e *trimtab.Estimate) {
 			if s.seen == nil {
 				s.seen = map[string]time.Time{}
 			}
-			if len(s.seen) < s.room(64) {
+			if len(s.seen) < s.room() {
 				s.seen[in.Name] = earlier(e.Time, in.Age)
 			}
 			continue
@@ -245,7 +245,7 @@ func (v *View) observeHolding(h *trimtab.Holding) {
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		s := v.state(t.Target)
-		if s == nil || s.held[t.Resource] == nil && len(s.held) >= s.room(trimtab.MaxResources) {
+		if s == nil || s.held[t.Resource] == nil && len(s.held) >= s.room() {
 			continue
 		}
 		held := *t // alone: the list may be long
