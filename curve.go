@@ -61,16 +61,26 @@ func (c *Curve) Eval(a float64) Band {
 // is a function of the allocation per load + Headroom, p(a, l) = f(a/(l + h)),
 // as in Cilantro 4.2 with h = 0.
 func (c *Curve) At(load float64) *Curve {
-	from, to := c.Load+c.Headroom, load+c.Headroom
-	if !(from > 0) || !(to > 0) || load == c.Load {
+	scale, ok := c.Scale(load)
+	if !ok {
 		return c
 	}
 	out := *c
 	out.Load, out.Knots = load, slices.Clone(c.Knots)
 	for i := range out.Knots {
-		out.Knots[i].Allocation *= to / from
+		out.Knots[i].Allocation *= scale
 	}
 	return &out
+}
+
+// Scale returns the factor by which [Curve.At] multiplies allocations; 1 and
+// false where At returns the curve as it is. It spares a copy of the knots.
+func (c *Curve) Scale(load float64) (factor float64, ok bool) {
+	from, to := c.Load+c.Headroom, load+c.Headroom
+	if !(from > 0) || !(to > 0) || load == c.Load {
+		return 1, false
+	}
+	return to / from, true
 }
 
 // Validate checks order, ranges and finiteness. A curve needs one knot.

@@ -96,8 +96,8 @@ func (e *Estimate) Validate() error {
 	if e.Time.IsZero() {
 		return Invalidf("estimate of %s: no time", e.Workload)
 	}
-	if err := told("estimate of "+e.Workload, e.Model, e.Hold, e.Fallback); err != nil {
-		return err
+	if len(e.Model)+len(e.Hold)+len(e.Fallback) > MaxText {
+		return told("estimate of "+e.Workload, e.Model, e.Hold, e.Fallback)
 	}
 	if len(e.Latency) > MaxLatencies {
 		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)
@@ -121,21 +121,21 @@ func (e *Estimate) Validate() error {
 		}
 	}
 	for _, p := range []*float64{e.Performance, e.Allocation, e.Backlog, e.Cost} {
-		if p != nil {
-			if err := nonNegative("estimate of "+e.Workload, *p); err != nil {
-				return err
-			}
+		if p != nil && !isNonNegative(*p) {
+			return nonNegative("estimate of "+e.Workload, *p)
 		}
 	}
-	if err := nonNegative("requests of "+e.Workload, e.Requests); err != nil {
-		return err
+	// An estimate is checked several times a report: texts are put together
+	// for an error alone.
+	if !isNonNegative(e.Requests) {
+		return nonNegative("requests of "+e.Workload, e.Requests)
 	}
-	if err := nonNegative("window of "+e.Workload, float64(e.Window)); err != nil {
-		return err
+	if !isNonNegative(float64(e.Window)) {
+		return nonNegative("window of "+e.Workload, float64(e.Window))
 	}
 	for name, v := range e.Latency {
-		if err := nonNegative("latency "+name, float64(v)); err != nil {
-			return err
+		if !isNonNegative(float64(v)) {
+			return nonNegative("latency "+name, float64(v))
 		}
 	}
 	if err := validExemplars(e.Exemplars); err != nil {

@@ -67,13 +67,14 @@ func validInputs(inputs []Input) error {
 	}
 	text := 0
 	for _, in := range inputs {
+		if isFinite(in.Value) && isFinite(float64(in.Age)) {
+			text += len(in.Name) + len(in.Source) + len(in.Missing)
+			continue // no text is put together for an error that is not there
+		}
 		if err := finite("input "+in.Name, in.Value); err != nil {
 			return err
 		}
-		if err := finite("age of input "+in.Name, float64(in.Age)); err != nil {
-			return err
-		}
-		text += len(in.Name) + len(in.Source) + len(in.Missing)
+		return finite("age of input "+in.Name, float64(in.Age))
 	}
 	if text > MaxText {
 		return Invalidf("inputs: %d bytes of text, limit %d", text, MaxText)

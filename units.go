@@ -124,15 +124,19 @@ func (a *Amount) UnmarshalJSON(b []byte) error {
 
 // nonNegative refuses NaN, Inf and values below zero.
 func nonNegative(name string, v float64) error {
-	if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+	if !isNonNegative(v) {
 		return Invalidf("%s %v: want a finite number >= 0", name, v)
 	}
 	return nil
 }
 
+func isNonNegative(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
+
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
 // finite refuses NaN and Inf.
 func finite(name string, v float64) error {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !isFinite(v) {
 		return Invalidf("%s %v: want a finite number", name, v)
 	}
 	return nil

@@ -91,18 +91,26 @@ func (v *View) refute(p *trimtab.Plan) {
 			*q = nil
 		}
 	}
-	b, kept := &v.book, v.book.order[:0]
-	left := map[*state]int{} // how many of its decisions stay
+	b := &v.book
+	from := position{epoch: p.Epoch, sequence: p.Sequence}
+	all := map[*state]bool{}
 	for _, s := range b.order {
-		n, seen := left[s]
-		if !seen {
-			n = s.find(p.Epoch, p.Sequence, 0)
-			for _, d := range s.decisions[n:] {
-				b.cost -= d.cost()
-			}
-			clear(s.decisions[n:])
-			s.decisions = s.decisions[:n]
+		all[s] = true
+	}
+	left := map[*state]int{} // how many of its decisions stay
+	for s := range all {
+		v.fetch(s, from)
+		for _, d := range s.cut(from) {
+			b.cost -= d.cost()
 		}
+		for len(s.decisions) == 0 && len(s.chunks) > 0 {
+			v.unshelve(s) // the newest are in memory
+		}
+		left[s] = s.stored()
+	}
+	kept := b.order[:0]
+	for _, s := range b.order {
+		n := left[s]
 		if n > 0 {
 			kept = append(kept, s)
 			n--
@@ -113,12 +121,12 @@ func (v *View) refute(p *trimtab.Plan) {
 	b.order = kept
 }
 
-// room is how many of at most n things are kept of a workload.
-func (s *state) room(n int) int {
+// room is how many resources, or inputs, are kept of a workload.
+func (s *state) room() int {
 	if s.declared {
-		return n
+		return trimtab.MaxResources
 	}
-	return min(n, invented)
+	return min(trimtab.MaxResources, invented)
 }
 
 // shown is the part of an estimate that is kept. What nobody configured keeps

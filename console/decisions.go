@@ -21,7 +21,8 @@ const (
 	// streams of their own.
 	maxEarly = 100_000
 	// maxDecisionBytes and maxEarlyBytes bound the memory of both, about: those
-	// of a planner that says no more than it must stay far below.
+	// of a planner that says no more than it must stay far below. What is on the
+	// shelf is no memory.
 	maxDecisionBytes, maxEarlyBytes = 160 << 20, 32 << 20
 )
 
@@ -41,6 +42,7 @@ type book struct {
 	earlyOrder []place
 	earlyBytes int // about
 	words      words
+	shelf      shelf
 }
 
 // place names one step of one plan on one host.
@@ -107,8 +109,10 @@ func (v *View) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
 		}
 	}
 	s.decisions = append(s.decisions, d)
+	s.noteNewest(d)
 	b.order = append(b.order, s)
 	b.cost += d.cost()
+	v.shelve(s, len(v.workloads))
 	v.forget(sooner(p.Time, time.Now()).Add(-maxAge))
 }
 
@@ -128,12 +132,10 @@ func (v *View) forget(before time.Time) {
 	b := &v.book
 	for len(b.order) > 0 {
 		s := b.order[0]
-		if len(b.order) <= maxDecisions && b.cost <= maxDecisionBytes && !s.decisions[0].Time.Before(before) {
+		if len(b.order) <= maxDecisions && b.cost <= maxDecisionBytes && b.shelf.bytes <= maxShelfBytes && !s.oldest().Before(before) {
 			return
 		}
-		b.cost -= s.decisions[0].cost()
-		s.decisions[0] = nil
-		s.decisions = s.decisions[1:]
+		v.dropOldest(s)
 		b.order[0] = nil
 		b.order = b.order[1:]
 	}
@@ -151,6 +153,7 @@ func (v *View) settle(o *trimtab.Outcome) {
 		if s == nil {
 			continue
 		}
+		v.fetch(s, position{o.Epoch, o.Sequence, o.Step})
 		for at := s.find(o.Epoch, o.Sequence, o.Step); at < len(s.decisions); at++ {
 			d := s.decisions[at]
 			if d.Epoch != o.Epoch || d.Sequence != o.Sequence || d.Step != o.Step {
@@ -162,7 +165,7 @@ func (v *View) settle(o *trimtab.Outcome) {
 			// A copy: readers may still hold the decision without a result.
 			done := *d
 			done.Result, done.Took = clone(r), o.Took
-			s.decisions[at] = &done
+			s.replace(at, &done)
 			s.version = v.version
 			break
 		}
@@ -235,7 +238,7 @@ func (s *state) tellEffects(at time.Time, performance float64, round time.Durati
 			e.Performance = direction(*e.Before, performance)
 		}
 		done.Effect = &e
-		s.decisions[i] = &done
+		s.replace(i, &done)
 	}
 }
 
@@ -286,19 +289,17 @@ func (v *View) Decisions(workload, before string, limit int, now time.Time) (out
 	if s == nil {
 		return out, false, nil
 	}
-	out = Decisions{Workload: workload, Total: len(s.decisions), Decisions: []*Decision{}}
-	end := s.find(epoch, sequence, step)
-	start := max(0, end-min(max(limit, 1), MaxDecisions))
-	// A step has one action per host and resource: they stay on one page.
-	for start > 0 && start < end && s.decisions[start-1].sameStep(s.decisions[start]) {
-		start--
-	}
-	for _, d := range slices.Backward(s.decisions[start:end]) {
+	out = Decisions{Workload: workload, Total: s.stored(), Decisions: []*Decision{}}
+	limit = min(max(limit, 1), MaxDecisions)
+	for d := range s.before(position{epoch, sequence, step}) {
+		if n := len(out.Decisions); n >= limit {
+			// A step has one action per host and resource: they stay on one page.
+			if last := out.Decisions[n-1]; !d.sameStep(last) {
+				out.Next = cursor(last.Epoch, last.Sequence, last.Step)
+				break
+			}
+		}
 		out.Decisions = append(out.Decisions, d.shown(now, v.config.Round))
-	}
-	if start > 0 {
-		d := s.decisions[start]
-		out.Next = cursor(d.Epoch, d.Sequence, d.Step)
 	}
 	return out, true, nil
 }

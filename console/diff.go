@@ -27,7 +27,7 @@ func (v *View) Differences() []Difference {
 	out := []Difference{}
 	for name, s := range v.workloads {
 		for _, resource := range sortedKeys(s.held) {
-			held, d := s.held[resource], s.newest(resource)
+			held, d := s.held[resource], s.newestOn[resource]
 			if d == nil {
 				continue
 			}
@@ -44,21 +44,6 @@ func (v *View) Differences() []Difference {
 	}
 	slices.SortStableFunc(out, func(a, b Difference) int { return strings.Compare(a.Workload, b.Workload) })
 	return out
-}
-
-// maxBack bounds how far back the newest decision on one resource is looked
-// for among those on all resources of a workload.
-const maxBack = 1000
-
-// newest is the last decision on one resource, or nil.
-func (s *state) newest(resource string) *Decision {
-	recent := s.decisions[max(0, len(s.decisions)-maxBack):]
-	for _, d := range slices.Backward(recent) {
-		if d.Action.Resource == resource {
-			return d
-		}
-	}
-	return nil
 }
 
 func (h *handler) diff(w http.ResponseWriter, _ *http.Request) {

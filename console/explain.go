@@ -1,7 +1,6 @@
 package console
 
 import (
-	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -81,7 +80,7 @@ func (v *View) decision(e *Explanation, s *state, row *Row, now time.Time) {
 
 // earlier are the decisions but the latest, newest first.
 func (v *View) earlier(s *state, latest *Decision, most int, now time.Time) (out []*Decision) {
-	for _, d := range slices.Backward(s.decisions) {
+	for d := range s.backward() {
 		if len(out) == most {
 			break
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
@@ -97,9 +98,10 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+api+"commands", h.command)
 }
 
-// compressed gzips what is worth it for those who accept it.
+// compressed gzips what is worth it for those who accept it, at the level that
+// costs least: the metrics of 2,000 workloads are 3 MiB.
 func compressed(next http.Handler) http.Handler {
-	wrap, err := gzhttp.NewWrapper()
+	wrap, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed))
 	if err != nil {
 		// Only settings that make no sense are an error, and there are none.
 		return next

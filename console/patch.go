@@ -26,14 +26,13 @@ func (v *View) Patch(workload string) (p Patch, advised, ok bool) {
 	}
 	p = Patch{Workload: workload, Amounts: map[string]trimtab.Amount{}, Left: map[string]string{}}
 	n := len(s.decisions)
-	for at := max(0, n-maxBack); at < n; at++ {
-		d := s.decisions[at]
-		p.Amounts[d.Action.Resource] = d.Action.Set
-		p.Plan, p.Time = d.Plan, d.Time
-	}
 	if n == 0 {
 		return p, false, true
 	}
+	for resource, d := range s.newestOn {
+		p.Amounts[resource] = d.Action.Set
+	}
+	p.Plan, p.Time = s.decisions[n-1].Plan, s.decisions[n-1].Time
 	if k := s.knob(v.config.Resource); k != nil {
 		p.Unit = unitOf(k.Knob)
 	}

@@ -50,16 +50,17 @@ func (h *handler) busNow(ctx context.Context) *asked {
 }
 
 func (a *asked) ask(ctx context.Context, o *Options, pool string) {
-	var err error
+	var leader, queues error
+	var asking sync.WaitGroup
 	if o.Leader != nil {
-		if a.holder, a.epoch, err = o.Leader(ctx, pool); err != nil {
-			a.problem = err.Error()
-		}
+		asking.Go(func() { a.holder, a.epoch, leader = o.Leader(ctx, pool) })
 	}
 	if o.Bus != nil {
-		if a.queues, err = o.Bus.Queues(ctx); err != nil {
-			a.problem = err.Error()
-		}
+		asking.Go(func() { a.queues, queues = o.Bus.Queues(ctx) })
+	}
+	asking.Wait()
+	if err := cmp.Or(queues, leader); err != nil {
+		a.problem = err.Error()
 	}
 }
 

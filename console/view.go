@@ -22,6 +22,9 @@ type Config struct {
 	Objective string
 	Round     time.Duration
 	Workloads []Workload
+	// Dir is where files without a name hold the decisions that need not stay in
+	// memory; "": all stay there. A later [View.Configure] does not change it.
+	Dir string
 }
 
 // Workload is the declared part of one workload.
@@ -74,9 +77,14 @@ type state struct {
 	// held are its knobs by resource.
 	held map[string]*trimtab.Held
 	host string
-	// decisions are in the order of their plans.
+	// decisions are in the order of their plans; those before them are in
+	// chunks on the shelf, shelved of them.
 	decisions []*Decision
-	series    series
+	chunks    []chunk
+	shelved   int
+	// newestOn has the newest decision on each resource.
+	newestOn map[string]*Decision
+	series   series
 	// heldWhy is why the plan heldIn held it, and heldSince when the first of
 	// an unbroken row of plans did.
 	heldWhy, heldIn   string
@@ -95,6 +103,7 @@ type state struct {
 // NewView returns an empty view.
 func NewView(c Config) *View {
 	v := &View{began: time.Now(), workloads: map[string]*state{}, hosts: map[string]*host{}, changed: make(chan struct{})}
+	v.book.shelf.dir = c.Dir
 	v.Configure(c)
 	return v
 }
@@ -213,7 +222,7 @@ func (s *state) lack(e *trimtab.Estimate) {
 			if s.seen == nil {
 				s.seen = map[string]time.Time{}
 			}
-			if len(s.seen) < s.room(64) {
+			if len(s.seen) < s.room() {
 				s.seen[in.Name] = earlier(e.Time, in.Age)
 			}
 			continue
@@ -236,7 +245,7 @@ func (v *View) observeHolding(h *trimtab.Holding) {
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		s := v.state(t.Target)
-		if s == nil || s.held[t.Resource] == nil && len(s.held) >= s.room(trimtab.MaxResources) {
+		if s == nil || s.held[t.Resource] == nil && len(s.held) >= s.room() {
 			continue
 		}
 		held := *t // alone: the list may be long

@@ -37,32 +37,34 @@ func DemandOf(c *trimtab.Curve, slo, unit float64, lo, hi int) Demand {
 	mean := func(b trimtab.Band) float64 { return b.Mean }
 	at, tells := explore(c, slo, unit, lo, hi)
 	d := Demand{Upper: hi, Mean: -1, Explore: at}
-	if a := leastReaching(c, slo, lower); a >= 0 {
+	if a := leastReaching(c, 1, slo, lower); a >= 0 {
 		d.Upper = min(max(upUnits(a, unit), lo), hi)
 		if !tells {
 			d.Explore = d.Upper // it is known to the unit
 		}
 	}
-	if a := leastReaching(c, slo, mean); a >= 0 && upUnits(a, unit) <= hi {
+	if a := leastReaching(c, 1, slo, mean); a >= 0 && upUnits(a, unit) <= hi {
 		d.Mean = max(upUnits(a, unit), lo)
 	}
 	return d
 }
 
 // leastReaching returns the least allocation from the first knot on at which
-// the bound reaches level; -1 when it never does.
-func leastReaching(c *trimtab.Curve, level float64, bound func(trimtab.Band) float64) float64 {
-	for i, k := range c.Knots {
+// the bound reaches level, where allocations count times scale; -1 when it
+// never does.
+func leastReaching(c *trimtab.Curve, scale, level float64, bound func(trimtab.Band) float64) float64 {
+	for i := range c.Knots {
+		k := &c.Knots[i]
 		v := bound(k.Band)
 		if v < level {
 			continue
 		}
 		if i == 0 {
-			return k.Allocation
+			return k.Allocation * scale
 		}
-		before := c.Knots[i-1]
-		u := bound(before.Band)
-		return before.Allocation + (level-u)/(v-u)*(k.Allocation-before.Allocation)
+		before := &c.Knots[i-1]
+		u, from, to := bound(before.Band), before.Allocation*scale, k.Allocation*scale
+		return from + (level-u)/(v-u)*(to-from)
 	}
 	return -1
 }
@@ -80,7 +82,8 @@ func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) (at int, tells boo
 		b := c.Eval(float64(k) * unit)
 		return math.Min(b.Upper-slo, slo-b.Lower)
 	}
-	candidates := turns(c, slo, unit, lo, hi)
+	var room [2 + 4*trimtab.MaxKnots]int // read off at every round
+	candidates := turns(room[:0], c, slo, unit, lo, hi)
 	best := math.Inf(-1)
 	for _, k := range candidates {
 		best = math.Max(best, h(k))
@@ -98,11 +101,11 @@ func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) (at int, tells boo
 	return at, best > 0
 }
 
-// turns returns the units in [lo, hi] where the h of [explore] can be greatest:
+// turns appends to out the units in [lo, hi] where the h of [explore] can be greatest:
 // between two knots h is the lesser of two lines, so that is at an end or
 // beside their crossing.
-func turns(c *trimtab.Curve, slo, unit float64, lo, hi int) []int {
-	out := append(make([]int, 0, 2+4*trimtab.MaxKnots), lo, hi)
+func turns(out []int, c *trimtab.Curve, slo, unit float64, lo, hi int) []int {
+	out = append(out, lo, hi)
 	try := func(a float64) {
 		for _, k := range []int{downUnits(a, unit), upUnits(a, unit)} {
 			out = append(out, min(max(k, lo), hi))

@@ -36,10 +36,10 @@ type Server interface {
 // lacks more than the noise of its load. The first comes at once, the next ones, while they change nothing, after Urgent,
 // twice Urgent, and so on.
 func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
-	if w == nil || w.estimate == nil || !p.counts.leading || p.pending != nil || !p.serves() || p.isPaused() || w.Mode != trimtab.Act {
+	if w == nil || w.estimate == nil || !p.counts.leading || p.pending != nil || !p.serves() || w.Mode != trimtab.Act {
 		return nil
 	}
-	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.patience, p.cfg.Urgent) {
+	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.patience, p.cfg.Urgent) || p.isPaused() {
 		return nil
 	}
 	r := &decision{planner: p, now: now}
@@ -87,26 +87,31 @@ func (w *workload) ends() bool {
 // needAt returns the need in units at confidence κ, but for its backlog.
 func (s *seat) needAt(confidence float64) int {
 	c := s.estimate.Curve
+	load := c.Load
 	if l := s.estimate.Load; l != nil && c.Load == l.Upper && l.Mean < l.Upper {
-		c = c.At(l.Mean + math.Max(0, confidence)*(l.Upper-l.Mean))
+		load = l.Mean + math.Max(0, confidence)*(l.Upper-l.Mean)
 	}
-	return s.reaching(c, math.Max(0, -confidence))
+	return s.reaching(c, load, math.Max(0, -confidence))
 }
 
 // needUnder returns the need in units by the mean of the curve under a load.
 func (s *seat) needUnder(load float64) int {
 	c := s.estimate.Curve
-	if l := s.estimate.Load; l != nil && c.Load == l.Upper && load > 0 && load < l.Upper {
-		c = c.At(load)
+	if l := s.estimate.Load; !(l != nil && c.Load == l.Upper && load > 0 && load < l.Upper) {
+		load = c.Load
 	}
-	return s.reaching(c, 0)
+	return s.reaching(c, load, 0)
 }
 
-// reaching returns the least units at which a curve reaches the SLO, read with so
-// much optimism; what it has is enough where it was seen to be.
-func (s *seat) reaching(c *trimtab.Curve, optimism float64) int {
-	need := upUnits(math.Max(expected(c, s.SLO, optimism), s.floor()), s.of.Unit)
-	if held := upUnits(s.now, s.of.Unit); held < need && s.proved(s.now, c.Load) {
+// reaching returns the least units at which a curve, under a load, reaches the
+// SLO, read with so much optimism; what it has is enough where it was seen to be.
+func (s *seat) reaching(c *trimtab.Curve, load, optimism float64) int {
+	scale, ok := c.Scale(load)
+	if !ok {
+		load = c.Load
+	}
+	need := upUnits(math.Max(expected(c, scale, s.SLO, optimism), s.floor()), s.of.Unit)
+	if held := upUnits(s.now, s.of.Unit); held < need && s.proved(s.now, load) {
 		need = held
 	}
 	return min(max(need, s.lo), s.hi)
@@ -139,13 +144,14 @@ const growing, growth = 0.1, 0.5
 
 // expected returns the least allocation whose performance meets the SLO, read so
 // far from the mean to the upper bound of the curve, or, where none does, the
-// least that comes within 2% of the best.
-func expected(c *trimtab.Curve, slo, optimism float64) float64 {
+// least that comes within 2% of the best. The curve's allocations count times
+// scale: see [trimtab.Curve.Scale].
+func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
 	of := func(b trimtab.Band) float64 { return b.Mean + optimism*(b.Upper-b.Mean) }
-	if a := leastReaching(c, slo, of); a >= 0 {
+	if a := leastReaching(c, scale, slo, of); a >= 0 {
 		return a
 	}
-	return leastReaching(c, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
+	return leastReaching(c, scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
 }
 
 // serve sets the aims of the free seats that are in by their needs, and reports
@@ -229,7 +235,7 @@ const counted = 5
 // behind returns the curve of a workload of whose allocation a part works off
 // what waits: at most half as much as the load needs.
 func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
-	cores = math.Min(cores, 0.5*expected(c, c.Knots[len(c.Knots)-1].Mean, 0))
+	cores = math.Min(cores, 0.5*expected(c, 1, c.Knots[len(c.Knots)-1].Mean, 0))
 	out := *c
 	out.Knots = slices.Clone(c.Knots)
 	for i := range out.Knots {

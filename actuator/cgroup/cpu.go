@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -29,6 +30,39 @@ type Config struct {
 	Force bool `json:"force,omitempty"`
 	// Parents are those that may be raised for the sake of this group.
 	Parents []Parent `json:"parents,omitempty"`
+	// Roots lets knobs of one root share what is open of it: each takes two
+	// file descriptors else. Nil: they do not.
+	Roots *Roots `json:"-"`
+}
+
+// Roots are the open roots of knobs, by path. The zero Roots is empty. It is
+// safe for concurrent use.
+type Roots struct {
+	mu   sync.Mutex
+	open map[string]*hostfs.Root
+}
+
+// root opens a root, or shares it.
+func (r *Roots) root(at string) (*hostfs.Root, error) {
+	if r == nil {
+		return hostfs.OpenRoot(at)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.open[at]; known != nil {
+		if shared := known.Share(); shared != nil {
+			return shared, nil
+		}
+	}
+	root, err := hostfs.OpenRoot(at)
+	if err != nil {
+		return nil, err
+	}
+	if r.open == nil {
+		r.open = map[string]*hostfs.Root{}
+	}
+	r.open[at] = root
+	return root, nil
 }
 
 // Parent is a group above, whose quota trimtab may raise to one value.
@@ -56,7 +90,7 @@ func Open(c Config) (*CPU, error) {
 	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
 		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
 	}
-	root, err := hostfs.OpenRoot(c.Root)
+	root, err := c.Roots.root(c.Root)
 	if err != nil {
 		return nil, fmt.Errorf("open cgroup %s: %w", c.Path, err)
 	}

@@ -54,7 +54,7 @@ func OpenMemory(c Config) (*Memory, error) {
 	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
 		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
 	}
-	root, err := hostfs.OpenRoot(c.Root)
+	root, err := c.Roots.root(c.Root)
 	if err != nil {
 		return nil, fmt.Errorf("open cgroup %s: %w", c.Path, err)
 	}

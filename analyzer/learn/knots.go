@@ -57,8 +57,15 @@ func chordOf(knots []trimtab.Knot, i, j int) chord {
 	for m := i + 1; m < j; m++ {
 		k := &knots[m]
 		t := (k.Allocation - p.Allocation) / (q.Allocation - p.Allocation)
-		off := func(a, b, v float64) float64 { return math.Abs(a + t*(b-a) - v) }
-		if e := max(off(p.Lower, q.Lower, k.Lower), off(p.Mean, q.Mean, k.Mean), off(p.Upper, q.Upper, k.Upper)); e > c.err {
+		// Three comparisons, where max would look for NaN and -0 too: this is
+		// most of what a curve costs.
+		if e := math.Abs(p.Lower + t*(q.Lower-p.Lower) - k.Lower); e > c.err {
+			c.err, c.at = e, m
+		}
+		if e := math.Abs(p.Mean + t*(q.Mean-p.Mean) - k.Mean); e > c.err {
+			c.err, c.at = e, m
+		}
+		if e := math.Abs(p.Upper + t*(q.Upper-p.Upper) - k.Upper); e > c.err {
 			c.err, c.at = e, m
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
@@ -44,9 +45,17 @@ func (b *Bus) Queues(ctx context.Context) (bus.Queues, error) {
 	if closed {
 		return out, fmt.Errorf("ask bus for queues: %w", errClosed)
 	}
+	// All are asked at once: one after the other, twenty answers of a server
+	// that is busy take most of a second.
+	queues, failed := make([]bus.Queue, len(subs)), make([]error, len(subs))
+	var asking sync.WaitGroup
+	for i, w := range subs {
+		asking.Go(func() { queues[i], failed[i] = w.queue(ctx) })
+	}
 	var errs error
-	for _, w := range subs {
-		q, err := w.queue(ctx)
+	asking.Go(func() { errs = b.aside(ctx, out.Aside) })
+	asking.Wait()
+	for i, err := range failed {
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			continue // it ended, or is about to be made anew
 		}
@@ -54,14 +63,11 @@ func (b *Bus) Queues(ctx context.Context) (bus.Queues, error) {
 			errs = errors.Join(errs, err)
 			continue
 		}
-		out.Waiting = append(out.Waiting, q)
+		out.Waiting = append(out.Waiting, queues[i])
 	}
 	slices.SortFunc(out.Waiting, func(x, y bus.Queue) int {
 		return cmp.Or(cmp.Compare(x.For, y.For), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Consumer, y.Consumer))
 	})
-	if err := b.aside(ctx, out.Aside); err != nil {
-		errs = errors.Join(errs, err)
-	}
 	if errs != nil {
 		return out, fmt.Errorf("ask bus for queues: %w", errs)
 	}
@@ -87,11 +93,7 @@ func (b *Bus) aside(ctx context.Context, into map[trimtab.Kind]uint64) error {
 // queue tells what the server has for the consumer.
 func (d *storedSub) queue(ctx context.Context) (bus.Queue, error) {
 	q := bus.Queue{For: d.For, Kind: d.Kind, Consumer: d.Consumer}
-	s, err := d.bus.js.Stream(ctx, d.kind.stream.Name)
-	if err != nil {
-		return q, err
-	}
-	c, err := s.Consumer(ctx, d.name)
+	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)
 	if err != nil {
 		return q, err
 	}
@@ -99,6 +101,10 @@ func (d *storedSub) queue(ctx context.Context) (bus.Queue, error) {
 	q.Waiting, q.Again = info.NumPending+uint64(info.NumAckPending), uint64(info.NumRedelivered)
 	if q.Waiting == 0 {
 		return q, nil
+	}
+	s, err := d.bus.js.Stream(ctx, d.kind.stream.Name)
+	if err != nil {
+		return q, err
 	}
 	first, err := s.GetMsg(ctx, info.AckFloor.Stream+1, jetstream.WithGetMsgSubject(filter(d.Subscription)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

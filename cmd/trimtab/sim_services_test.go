@@ -35,16 +35,21 @@ func played(t *testing.T, scenario, policy, signal string, seconds int) (over fl
 
 func TestTheDefaultsKeepUpWithARuleThatKnowsTheCosts(t *testing.T) {
 	for _, scenario := range []string{"peaks", "doubling", "slower"} {
-		rule, _, _ := played(t, scenario, "proportional", "–", 240)
-		equal, _, _ := played(t, scenario, "equal", "–", 240)
-		for _, objective := range []string{"njc", "egalitarian", "social"} {
-			// Half a point is for the few seeds; more of them are in the benchmark.
-			for signal, less := range map[string]float64{"spans": 0.015, "promql": 0.045} {
-				over, worst, _ := played(t, scenario, objective, signal, 240)
-				t.Logf("%s, %s by %s: %.3f in time, worst %.3f; equal %.3f, proportional %.3f", scenario, objective, signal, over, worst, equal, rule)
-				if over < rule-less || over < equal || signal == "spans" && worst < 0.9 {
-					t.Errorf("%s, %s by %s: %.3f in time, the worst service %.3f; the rule %.3f, equal shares %.3f", scenario, objective, signal, over, worst, rule, equal)
-				}
+		t.Run(scenario, func(t *testing.T) { keepsUp(t, scenario) })
+	}
+}
+
+func keepsUp(t *testing.T, scenario string) {
+	t.Parallel()
+	rule, _, _ := played(t, scenario, "proportional", "–", 240)
+	equal, _, _ := played(t, scenario, "equal", "–", 240)
+	for _, objective := range []string{"njc", "egalitarian", "social"} {
+		// Half a point is for the few seeds; more of them are in the benchmark.
+		for signal, less := range map[string]float64{"spans": 0.015, "promql": 0.045} {
+			over, worst, _ := played(t, scenario, objective, signal, 240)
+			t.Logf("%s, %s by %s: %.3f in time, worst %.3f; equal %.3f, proportional %.3f", scenario, objective, signal, over, worst, equal, rule)
+			if over < rule-less || over < equal || signal == "spans" && worst < 0.9 {
+				t.Errorf("%s, %s by %s: %.3f in time, the worst service %.3f; the rule %.3f, equal shares %.3f", scenario, objective, signal, over, worst, rule, equal)
 			}
 		}
 	}
@@ -58,6 +63,7 @@ func TestResourceFairKeepsEqualShares(t *testing.T) {
 }
 
 func TestUnderConstantLoadThatEqualSharesMeetNobodyIsHarmed(t *testing.T) {
+	t.Parallel()
 	equal, _, _ := played(t, "noise", "equal", "–", 600)
 	for _, signal := range []string{"spans", "promql"} {
 		over, worst, moves := played(t, "noise", "njc", signal, 600)
@@ -71,6 +77,7 @@ func TestUnderConstantLoadThatEqualSharesMeetNobodyIsHarmed(t *testing.T) {
 // R9: 0 falls of a workload in any of the faults, the ends of the faults included.
 func TestNobodyIsLoweredByASignalThatFailsOrThatReturns(t *testing.T) {
 	const begins, ends, seconds = 100, 160, 240
+	t.Parallel()
 	for name, fault := range services.Faults() {
 		for _, signal := range []string{"spans", "promql"} {
 			s, err := services.Named("noise", seconds)

@@ -85,7 +85,9 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 		return nil, err
 	}
 	s.countBus(ctx)
-	s.view, s.exporter = console.NewView(viewConfig(cfg)), exporter.New(s.metrics)
+	viewed := viewConfig(cfg)
+	viewed.Dir = cfg.Storage.Path
+	s.view, s.exporter = console.NewView(viewed), exporter.New(s.metrics)
 	s.exporter.Configure(exported(cfg))
 	if err := s.follow(ctx); err != nil {
 		return nil, err
@@ -200,8 +202,9 @@ func (s *site) openWeb(cfg *config.Config) error {
 	ending, end := context.WithCancel(context.Background())
 	server := &http.Server{
 		Handler: console.Handler(s.view, console.Options{
-			Metrics: promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}),
-			Config:  s.shownConfig, Debug: s.debugTexts(),
+			Metrics: promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
+				DisableCompression: true}), // the console's handler does that, in a third of the time,
+			Config: s.shownConfig, Debug: s.debugTexts(),
 			Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
 			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 			Mount: map[string]http.Handler{alertmanager.Path: &s.webhook},

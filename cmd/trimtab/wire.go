@@ -343,19 +343,20 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 // targetsOf opens the knobs of all workloads.
 func targetsOf(cfg *config.Config) ([]actuator.Target, error) {
 	var out []actuator.Target
+	var roots actuatorcgroup.Roots
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		b := w.Knob.Bounds()
 		if b == nil || !w.Knob.Declared() {
 			continue
 		}
-		knob, err := knobOf(cfg, &w.Knob)
+		knob, err := knobOf(cfg, &w.Knob, &roots)
 		if err != nil {
 			return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
 		}
 		out = append(out, actuator.Target{Name: w.Name, Resource: knob.Resource(), Knob: knob, Min: b.Min, Max: b.Max, Mode: w.Mode})
 		if m, ok := w.Knob.BoundsOf(actuatorcgroup.MemoryResource); ok && w.Knob.Cgroup != "" {
-			knob, err := memoryKnobOf(cfg, &w.Knob)
+			knob, err := memoryKnobOf(cfg, &w.Knob, &roots)
 			if err != nil {
 				return nil, fmt.Errorf("open memory knob of %s: %w", w.Name, err)
 			}
@@ -367,7 +368,7 @@ func targetsOf(cfg *config.Config) ([]actuator.Target, error) {
 
 // memoryKnobOf opens the memory limit of the group, which version 1 keeps in a
 // hierarchy of its own.
-func memoryKnobOf(cfg *config.Config, k *config.Knob) (actuator.Knob, error) {
+func memoryKnobOf(cfg *config.Config, k *config.Knob, roots *actuatorcgroup.Roots) (actuator.Knob, error) {
 	root, err := cgroupRoot(cfg)
 	if err != nil {
 		return nil, err
@@ -375,10 +376,10 @@ func memoryKnobOf(cfg *config.Config, k *config.Knob) (actuator.Knob, error) {
 	if twin := hostfs.Twin(root, "memory"); twin != "" {
 		root = twin
 	}
-	return actuatorcgroup.OpenMemory(actuatorcgroup.Config{Root: root, Path: k.Cgroup, Force: k.Force})
+	return actuatorcgroup.OpenMemory(actuatorcgroup.Config{Root: root, Path: k.Cgroup, Force: k.Force, Roots: roots})
 }
 
-func knobOf(cfg *config.Config, k *config.Knob) (actuator.Knob, error) {
+func knobOf(cfg *config.Config, k *config.Knob, roots *actuatorcgroup.Roots) (actuator.Knob, error) {
 	if k.Process != nil {
 		return process.Open(process.Config{Root: k.Process.Dir, Dir: "."})
 	}
@@ -386,7 +387,7 @@ func knobOf(cfg *config.Config, k *config.Knob) (actuator.Knob, error) {
 	if err != nil {
 		return nil, err
 	}
-	return actuatorcgroup.Open(actuatorcgroup.Config{Root: root, Path: k.Cgroup, Force: k.Force})
+	return actuatorcgroup.Open(actuatorcgroup.Config{Root: root, Path: k.Cgroup, Force: k.Force, Roots: roots})
 }
 
 // cgroupRoot is the declared root, or the mount with the cpu controller.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +43,21 @@ type Root struct {
 	// opened is dir as a file, and self what its descriptor is used through.
 	opened *os.File
 	self   syscall.RawConn
+	// more is how many have it besides the one that opened it; below 0: closed.
+	more atomic.Int64
+}
+
+// Share returns r for another to close; nil when it is closed already.
+func (r *Root) Share() *Root {
+	for {
+		n := r.more.Load()
+		if n < 0 {
+			return nil
+		}
+		if r.more.CompareAndSwap(n, n+1) {
+			return r
+		}
+	}
 }
 
 // OpenRoot opens the directory at path, which may itself be a link.
@@ -104,8 +120,11 @@ func (r *Root) Path() string { return r.path }
 // Filesystem returns the kind of file system that the root lies on.
 func (r *Root) Filesystem() Filesystem { return r.kind }
 
-// Close releases the directory.
+// Close releases the directory, when all who share it have closed it.
 func (r *Root) Close() error {
+	if r.more.Add(-1) >= 0 {
+		return nil
+	}
 	err := r.dir.Close()
 	if r.opened != nil {
 		err = errors.Join(err, r.opened.Close())

@@ -56,6 +56,13 @@ func family(r *Row, v prometheus.Collector) (*dto.MetricFamily, error) {
 		v.Collect(all)
 	})
 	defer reading.Wait()
+	// Beside each series is the value of its first label, so that sorting seldom
+	// looks further.
+	type series struct {
+		first string
+		*dto.Metric
+	}
+	var found []series
 	var failed error
 	for m := range all {
 		one := &dto.Metric{}
@@ -63,9 +70,16 @@ func family(r *Row, v prometheus.Collector) (*dto.MetricFamily, error) {
 			failed = fmt.Errorf("read metric %s: %w", r.Name, err)
 			continue
 		}
-		out.Metric = append(out.Metric, one)
+		next := series{Metric: one}
+		if len(one.Label) > 0 {
+			next.first = one.Label[0].GetValue()
+		}
+		found = append(found, next)
 	}
-	slices.SortFunc(out.Metric, func(a, b *dto.Metric) int {
+	slices.SortFunc(found, func(a, b series) int {
+		if c := strings.Compare(a.first, b.first); c != 0 {
+			return c
+		}
 		// All have the same labels, in the same order.
 		for i, p := range a.Label {
 			if c := strings.Compare(*p.Value, *b.Label[i].Value); c != 0 {
@@ -74,6 +88,10 @@ func family(r *Row, v prometheus.Collector) (*dto.MetricFamily, error) {
 		}
 		return 0
 	})
+	out.Metric = make([]*dto.Metric, len(found))
+	for i := range found {
+		out.Metric[i] = found[i].Metric
+	}
 	return out, failed
 }
 

@@ -57,11 +57,16 @@ type Model struct {
 	// weight is exp(logs) times the prior, normalised.
 	weight  [Points]float64
 	reports int
+	// grid has every h: the powers were half of what a prediction cost.
+	grid [Points]float64
 }
 
 // New returns a model that has seen nothing.
 func New(latency float64) *Model {
 	m := &Model{latency: latency}
+	for i := range m.grid {
+		m.grid[i] = factor(i)
+	}
 	m.normalise()
 	return m
 }
@@ -87,7 +92,7 @@ func (m *Model) Observe(allocation, load, cost, inTime, requests float64) error 
 	n := math.Min(requests, most) / together
 	for i := range m.logs {
 		// Nothing is certain: a hundredth of the requests has another fate.
-		p := 0.01 + 0.98*InTime(allocation, load, cost*factor(i), m.latency)
+		p := 0.01 + 0.98*InTime(allocation, load, cost*m.grid[i], m.latency)
 		m.logs[i] = m.logs[i]*(1-1.0/memory) + n*(inTime*math.Log(p)+(1-inTime)*math.Log1p(-p))
 	}
 	m.reports++
@@ -106,7 +111,7 @@ func (m *Model) Forget() {
 func (m *Model) normalise() {
 	top := math.Inf(-1)
 	for i := range m.logs {
-		x := math.Log(factor(i)) / spread
+		x := math.Log(m.grid[i]) / spread
 		m.weight[i] = m.logs[i] - x*x/2
 		top = math.Max(top, m.weight[i])
 	}
@@ -138,7 +143,7 @@ func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
 			below += w
 			continue
 		}
-		p := InTime(allocation, load, cost*factor(i), m.latency)
+		p := InTime(allocation, load, cost*m.grid[i], m.latency)
 		b.Mean += w * p
 		below += w
 		if b.Upper < 0 && below >= tail {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -21,6 +22,8 @@ type options struct {
 	Mode   string
 	Binary string
 	Memory string
+	// Profile is a directory for the profiles of CPU and heap; empty: none.
+	Profile string
 }
 
 func main() {
@@ -33,6 +36,7 @@ func main() {
 	flag.StringVar(&o.Mode, "mode", "act", "mode of all workloads")
 	flag.StringVar(&o.Binary, "binary", "", "the program to measure; empty: build it")
 	flag.StringVar(&o.Memory, "memory", "", "GOMEMLIMIT of the program; empty: none")
+	flag.StringVar(&o.Profile, "profile", "", "directory to write cpu.pprof and heap.pprof of the measured time to; empty: none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := o.run(ctx)
@@ -52,7 +56,11 @@ func (o *options) run(ctx context.Context) error {
 	binary := o.Binary
 	if binary == "" {
 		binary = filepath.Join(dir, "trimtab")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/trimtab").CombinedOutput(); err != nil {
+		args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/trimtab"}
+		if o.Profile != "" {
+			args = []string{"build", "-tags", "profile", "-o", binary, "./cmd/trimtab"}
+		}
+		if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("build trimtab: %w\n%s", err, out)
 		}
 	}
@@ -90,6 +98,11 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 		return err
 	}
 	fmt.Println(first.line(first))
+	if o.Profile != "" {
+		if err := p.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+			return fmt.Errorf("start profile: %w", err)
+		}
+	}
 	last := first
 	for range parts {
 		if !wait(ctx, o.For/parts) {
@@ -101,6 +114,11 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 		}
 		fmt.Println(now.line(last))
 		last = now
+	}
+	if o.Profile != "" {
+		if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
+			return fmt.Errorf("end profile: %w", err)
+		}
 	}
 	fmt.Printf("together: %s\n", last.line(first))
 	for _, path := range []string{"/metrics", "/", "/workloads/" + name(0), "/pipeline", "/fairness", "/api/v1/status"} {

@@ -50,6 +50,9 @@ func (o *options) start(ctx context.Context, dir, binary string, g *groups) (*pr
 	if p.cmd.Env = os.Environ(); o.Memory != "" {
 		p.cmd.Env = append(p.cmd.Env, "GOMEMLIMIT="+o.Memory)
 	}
+	if o.Profile != "" {
+		p.cmd.Env = append(p.cmd.Env, "TRIMTAB_PROFILE="+o.Profile)
+	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	began := time.Now()
 	if err := p.cmd.Start(); err != nil {

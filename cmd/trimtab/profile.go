@@ -1,0 +1,51 @@
+//go:build profile
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
+	"syscall"
+)
+
+// withProfile makes a build with the tag profile write cpu.pprof and heap.pprof to the directory
+// that TRIMTAB_PROFILE names, of the time between SIGUSR1 and SIGUSR2. No
+// release has the tag: internal/bench/small makes such a build for --profile.
+func withProfile() {
+	dir := os.Getenv("TRIMTAB_PROFILE")
+	if dir == "" {
+		return
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	go func() {
+		for s := range signals {
+			if err := profile(dir, s == syscall.SIGUSR1); err != nil {
+				fmt.Fprintln(os.Stderr, "profile:", err)
+			}
+		}
+	}()
+}
+
+// profile starts the profile of CPU, or ends it and writes that of the heap.
+func profile(dir string, start bool) error {
+	name := "heap.pprof"
+	if start {
+		name = "cpu.pprof"
+	}
+	f, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	if start {
+		return pprof.StartCPUProfile(f) // which writes f until the end
+	}
+	pprof.StopCPUProfile()
+	if err := pprof.Lookup("heap").WriteTo(f, 0); err != nil {
+		return err
+	}
+	return f.Close()
+}
