@@ -36,7 +36,8 @@ type Cell struct {
 // Guard says when the digits of a [Cell] have to be looked after: when F falls
 // below either of least and perRoom U. Below alone nobody is active: it is less
 // than the least rate of the column, and more than rounding can leave of F. It
-// is 0 where there is no such number; then summing up afresh tells.
+// is unsure, below what any rounding leaves, where there is no such number; then
+// summing up afresh tells.
 type Guard struct{ least, perRoom, alone float32 }
 
 // guard returns the guard of a sum of n rates. Taking n rates off leaves an
@@ -45,12 +46,14 @@ type Guard struct{ least, perRoom, alone float32 }
 // 2e-13 of it; the second must not let F T be off by 2e-13 of the capacity.
 // smallest is at most the least of the rates.
 func guard(rate float64, n uint32, smallest float64) Guard {
-	g := Guard{float32(rate * 0x1p-12 * math.Sqrt(float64(n))), float32(rate * float64(n) / perRoomOf), 0}
+	g := Guard{float32(rate * 0x1p-12 * math.Sqrt(float64(n))), float32(rate * float64(n) / perRoomOf), unsure}
 	if noise := g.error(n); smallest > 4*noise {
 		g.alone = float32(smallest / 2)
 	}
 	return g
 }
+
+const unsure = -math.MaxFloat32
 
 // perRoomOf is rate n / perRoom.
 const perRoomOf = 2000
