@@ -108,9 +108,11 @@ func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Est
 }
 
 // upTo returns up to which allocation a curve at the upper bound of the load must
-// go to cover the workload's maximum when it is read at the mean.
+// go to cover the workload's maximum when it is read at the mean. The load of the
+// latest report does not count: while it is next to nothing, the knots would be
+// spread over a thousand times the maximum, with none where they are read.
 func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
-	return w.Max * (l.Upper + w.headroom()) / math.Max(math.Min(l.Mean, l.Now)+w.headroom(), 1e-3*l.Upper)
+	return w.Max * (l.Upper + w.headroom()) / math.Max(l.Mean+w.headroom(), 1e-3*l.Upper)
 }
 
 // forecastLoad returns what is expected of the coming round; nil while no

@@ -228,8 +228,16 @@ func TestWhileItIsStoppedTheLoadIsNoLessThanItsUseTells(t *testing.T) {
 func TestACurveCoversTheMaximumAlsoAtTheMeanOfAWideForecast(t *testing.T) {
 	w := &workload{Workload: Workload{Max: 4}, config: &Config{}}
 	for _, l := range []trimtab.LoadForecast{{Now: 10, Mean: 10, Upper: 60}, {Now: 5, Mean: 20, Upper: 20}, {Upper: 60}} {
-		if most := w.upTo(&l); !(most*math.Min(l.Mean, l.Now) >= 4*l.Upper*(1-1e-9) || l.Now == 0 && most > 0 && !math.IsInf(most, 0)) {
+		if most := w.upTo(&l); !(most*l.Mean >= 4*l.Upper*(1-1e-9) || l.Mean == 0 && most > 0 && !math.IsInf(most, 0)) {
 			t.Errorf("%+v: up to %v", l, most)
 		}
+	}
+}
+
+func TestACurveIsReadAsFinelyInAReportWithoutRequestsAsInAnyOther(t *testing.T) {
+	w := &workload{Workload: Workload{Max: 4}, config: &Config{}}
+	busy, idle := w.upTo(&trimtab.LoadForecast{Now: 20, Mean: 20, Upper: 40}), w.upTo(&trimtab.LoadForecast{Mean: 20, Upper: 40})
+	if busy != idle {
+		t.Errorf("up to %v, and %v while no request comes: the knots would lie further apart", busy, idle)
 	}
 }

@@ -143,6 +143,13 @@ func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
 	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: of.Capacity, Spare: p.idle(r.now, resource, nil)}
 	var seats []*seat
+	g.Divide = func(rising []int, room float64) []float64 {
+		var to []*seat
+		for _, i := range rising {
+			to = append(to, seats[i])
+		}
+		return r.divide(to, room)
+	}
 	var worst [2]float64 // the least utility of those that are to rise, by side
 	worst[0], worst[1] = math.Inf(1), math.Inf(1)
 	for _, s := range r.seats {

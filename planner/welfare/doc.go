@@ -32,9 +32,13 @@
 // What an answer leaves over is worth nothing by these; [Secured] spends it on
 // what is not certain.
 //
-// Performance is read as not falling with the allocation (a bound that dips is
-// replaced by its running maximum), and below a curve's first knot it falls
-// linearly to 0: nothing is proven there.
+// Performance is read as not falling with the allocation: a curve that falls is
+// replaced, at its knots, by the nearest that does not,
+//
+//	p(a) = (max_{b <= a} p(b) + min_{b >= a} p(b)) / 2
+//
+// so that noise below an allocation does not hide what was measured there. Below a
+// curve's first knot it falls linearly to 0: nothing is proven there.
 //
 // Answers are exact on whole units, or come with a bound on what they miss:
 // see [Social.Solve]. Utilities are counted in steps of 2^-40, so that ties are

@@ -94,7 +94,7 @@ func cautionOf(v, otherwise float64) float64 {
 // utility is one workload's utility as a function of whole units.
 type utility struct {
 	// at are the knots in units, performance what is expected there, and top
-	// its running maximum.
+	// the same without what falls; see ascend.
 	at, performance, top []float64
 	of                   func(float64) float64
 	count                func(float64) int64
@@ -147,7 +147,23 @@ func utilityOf(w *planner.Workload, unit float64, how reading) (u utility, ok bo
 		}
 		u.add(k.Allocation/unit, p)
 	}
+	u.ascend()
 	return u, true
+}
+
+// ascend replaces a curve that falls by the nearest that does not, at its knots:
+// half way between the highest up to there and the lowest from there on. The
+// highest alone, which top is until then, would take the noise below an allocation
+// for more than was measured there, and leave it there.
+func (u *utility) ascend() {
+	least := math.Inf(1)
+	for i := len(u.top) - 1; i >= 0; i-- {
+		least = math.Min(least, math.Max(0, u.performance[i]))
+		if u.top[i] > least {
+			u.top[i] = (u.top[i] + least) / 2
+		}
+	}
+	copy(u.performance, u.top)
 }
 
 // add takes one more knot.

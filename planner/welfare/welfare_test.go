@@ -87,22 +87,29 @@ func every(s *solver, visit func(units []int)) {
 	walk(0, s.left)
 }
 
-// worth is a utility by the slow and obvious way: the running maximum over a
-// fine scan of the curve, linear to 0 below the first knot.
+// obvious is a utility by the slow and obvious way: at each knot half way between
+// the highest up to there and the lowest from there on, lines between, linear to
+// 0 below the first knot.
 func obvious(w *planner.Workload, unit, optimism float64, k int) float64 {
 	a := float64(k) * unit
 	mix := func(b trimtab.Band) float64 { return (1-optimism)*b.Mean + optimism*b.Upper }
-	first := w.Curve.Knots[0]
-	if a < first.Allocation {
-		return w.Utility(mix(first.Band) * a / first.Allocation)
-	}
-	top := mix(w.Curve.Eval(a))
-	for _, k := range w.Curve.Knots {
-		if k.Allocation <= a {
-			top = math.Max(top, mix(k.Band))
+	fit := trimtab.Curve{Knots: slices.Clone(w.Curve.Knots)}
+	for i := range fit.Knots {
+		highest, lowest := math.Inf(-1), math.Inf(1)
+		for j, k := range w.Curve.Knots {
+			if j <= i {
+				highest = math.Max(highest, mix(k.Band))
+			}
+			if j >= i {
+				lowest = math.Min(lowest, mix(k.Band))
+			}
 		}
+		fit.Knots[i].Mean = (highest + lowest) / 2
 	}
-	return w.Utility(top)
+	if first := fit.Knots[0]; a < first.Allocation {
+		return w.Utility(first.Mean * a / first.Allocation)
+	}
+	return w.Utility(fit.Eval(a).Mean)
 }
 
 func moved(p *planner.Problem, units []int) (moved, sum int) {
@@ -144,6 +151,20 @@ func TestUtilityFollowsTheCurve(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestACurveThatFallsIsReadAsTheNearestThatDoesNot(t *testing.T) {
+	at := func(a, p float64) trimtab.Knot {
+		return trimtab.Knot{Allocation: a, Band: trimtab.Band{Lower: p - 0.02, Mean: p, Upper: p + 0.02}}
+	}
+	w := planner.Workload{Curve: &trimtab.Curve{Load: 1, Level: 0.9, Knots: []trimtab.Knot{at(1, 0.7), at(2, 0.76), at(4, 0.72), at(6, 0.72), at(7, 0.97)}},
+		Utility: func(p float64) float64 { return math.Min(p, 1) }}
+	u, _ := utilityOf(&w, 1, utilities(0))
+	for k, want := range map[int]float64{1: 0.7, 2: 0.74, 4: 0.74, 6: 0.74, 7: 0.97} {
+		if got := float64(u.value(k)) / quantum; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d units are read as %v, want %v", k, got, want)
+		}
+	}
 }
 
 // bySearch returns the best allocation of all: the greatest value by compare,
