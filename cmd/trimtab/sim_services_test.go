@@ -44,8 +44,10 @@ func keepsUp(t *testing.T, scenario string) {
 	rule, _, _ := played(t, scenario, "proportional", "–", 240)
 	equal, _, _ := played(t, scenario, "equal", "–", 240)
 	for _, objective := range []string{"njc", "egalitarian", "social"} {
-		// Half a point is for the few seeds; more of them are in the benchmark.
-		for signal, less := range map[string]float64{"spans": 0.015, "promql": 0.045} {
+		// Half a point is for the few seeds; more of them are in the benchmark. By
+		// PromQL two more are for the first third of a minute, of so few minutes, in
+		// which there is no rate yet.
+		for signal, less := range map[string]float64{"spans": 0.015, "promql": 0.065} {
 			over, worst, _ := played(t, scenario, objective, signal, 240)
 			t.Logf("%s, %s by %s: %.3f in time, worst %.3f; equal %.3f, proportional %.3f", scenario, objective, signal, over, worst, equal, rule)
 			if over < rule-less || over < equal || signal == "spans" && worst < 0.9 {
