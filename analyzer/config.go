@@ -81,8 +81,9 @@ type Config struct {
 	Round time.Duration
 	// Level is the confidence of all bounds, in (0, 1). Default 0.9.
 	Level float64
-	// StaleAfter is the number of rounds after which an input is stale rather
-	// than late. Default 3. The workload holds from one round on.
+	// StaleAfter is the number of rounds, or of the source's own intervals where
+	// those are longer, after which an input is stale rather than late. Default 3.
+	// The workload holds from one round, or two intervals, on.
 	StaleAfter int
 	// Partitions is how many path steps share the spans. Default 1.
 	Partitions int

@@ -259,7 +259,9 @@ func (s *seat) slack() float64 {
 }
 
 // enoughLoad is the κ at which a workload that has enough is left alone: between
-// there and what it gets when anybody moves lies the hysteresis.
+// there and what it gets when anybody moves lies the hysteresis. By `trimtab sim
+// services --seeds 20`, peaks and noise by spans: .7, .35 and 0 give 95.5, 95.3
+// and 94.2% in time, and 32, 21 and 11 moves in 6 minutes in which nothing changes.
 const enoughLoad = 0.35
 
 // needsAt returns the needs at a confidence, without backlogs, and their sum.

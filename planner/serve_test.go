@@ -149,6 +149,27 @@ func TestABacklogIsDrainedFromWhatTheOthersDoNotNeed(t *testing.T) {
 	}
 }
 
+// TestWhoWasStoppedForSecondsIsGuessedToNeedMoreThanItHad where nobody tells what
+// waits: a tenth of what it had for each second, half of it at most.
+func TestWhoWasStoppedForSecondsIsGuessedToNeedMoreThanItHad(t *testing.T) {
+	for stopped, want := range map[trimtab.Seconds]float64{0: 0, 3: 0.72, 20: 1.2} {
+		p := served(t, fair.NJCPolicy{}, map[string]float64{"a": 2.4, "b": 2.8, "c": 2.8})
+		now := t0.Add(11 * time.Second)
+		p.Step(now, asks(now, "b", 1.2, 0, 1))
+		p.Step(now, asks(now, "c", 1.2, 0, 1))
+		e := asks(now, "a", 2, 0, 0.1)
+		has := 2.4
+		e.Backlog, e.Stopped, e.Allocation = nil, stopped, &has
+		freed := 0.0
+		for _, to := range fallsOf(plansOf(p.Step(now, e))) {
+			freed += 2.8 - to
+		}
+		if enough := 2.1 + want - has; stopped == 0 && freed > 0 || stopped > 0 && freed < enough {
+			t.Errorf("stopped for %v s: the others give %v, want at least %v", stopped, freed, enough)
+		}
+	}
+}
+
 func TestWhereTheNeedsDoNotFitThePolicyDecides(t *testing.T) {
 	p := served(t, fair.NJCPolicy{}, map[string]float64{"a": 2, "b": 3, "c": 3})
 	now := t0.Add(11 * time.Second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -291,7 +292,11 @@ func stopLeaves(c *contract) {
 	}
 	s.Handle = second.handle
 	defer c.subscribe(s)()
-	c.eventually("the rest goes to the next subscriber", func() bool { return second.names() == "2 3" })
+	// What was handled may come again, where its acknowledgement came late.
+	c.eventually("the rest goes to the next subscriber", func() bool {
+		rest := slices.DeleteFunc(strings.Fields(second.names()), func(name string) bool { return name == "1" })
+		return slices.Equal(rest, []string{"2", "3"})
+	})
 }
 
 func concurrent(c *contract) {
