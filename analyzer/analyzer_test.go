@@ -511,3 +511,30 @@ func TestASourceIsLateByItsOwnPace(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowSamplesDoNotExcuseSpansThatStop: load and performance come from spans,
+// and samples of both every half minute besides.
+func TestSlowSamplesDoNotExcuseSpansThatStop(t *testing.T) {
+	c := config("w")
+	c.Round = 5 * time.Second
+	a := make1(t, c)
+	a.Step(sec(0), holding(0, "w", 2, -60))
+	const stopped = 70
+	held := false
+	for second := range stopped + 10 {
+		if second < stopped {
+			a.Step(sec(float64(second)+1.6), sketch("w", second, 40, 36))
+		}
+		if second%30 == 0 {
+			for _, q := range []trimtab.Quantity{trimtab.Load, trimtab.Performance} {
+				a.Step(sec(float64(second)+1.6), &trimtab.Sample{Workload: "w", Quantity: q, Source: "prometheus", Time: sec(float64(second)), Window: 60, Value: 0.9})
+			}
+		}
+		for _, e := range estimates(t, a.Step(sec(float64(second)+1.7), nil)) {
+			held = held || second > stopped && e.Hold != ""
+		}
+	}
+	if !held {
+		t.Error("no hold in the 10 s after the last span")
+	}
+}

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -64,9 +65,17 @@ func (w *workload) staleAfter(q trimtab.Quantity) time.Duration {
 	return time.Duration(w.config.StaleAfter) * max(w.config.Round, w.every(q))
 }
 
-// every returns the pace of a quantity, as far as it is waited for.
+// every returns the pace of a quantity, as far as it is waited for; 0: unknown, or
+// told by spans, which come all the time: slow samples beside them excuse nothing.
 func (w *workload) every(q trimtab.Quantity) time.Duration {
-	if p := w.paces[q]; p != nil {
+	from := ""
+	switch q {
+	case trimtab.Load:
+		from = cmp.Or(w.last.loadFrom, w.LoadFrom)
+	case trimtab.Performance:
+		from = cmp.Or(w.last.perfFrom, w.PerformanceFrom)
+	}
+	if p := w.paces[q]; p != nil && from != FromSpans {
 		return min(p.every(), slowest*w.config.Round)
 	}
 	return 0
