@@ -317,6 +317,41 @@ func (w *workload) useLoad(at time.Time, seen float64) float64 {
 	return load
 }
 
+// sinceReport returns the load of the last seconds: that of a report by spans, and
+// for the time since then, while spans are still on their way, the use over the
+// cost of a request. While its quota stops the service, the load is no less than it
+// was.
+func (w *workload) sinceReport(r *report) float64 {
+	q := &w.queueing
+	cost, ok := q.cost()
+	if !ok || !(*r.load > 0) {
+		return *r.load
+	}
+	requests, since := 0.0, 0.0
+	for _, u := range q.used {
+		begin := u.from
+		if begin.Before(r.at) {
+			begin = r.at
+		}
+		d := u.to.Sub(begin).Seconds()
+		if d <= 0 {
+			continue
+		}
+		load := u.cores / cost
+		if w.stopped(u) {
+			load = math.Max(load, *r.load)
+		}
+		requests, since = requests+d*load, since+d
+	}
+	// The load of the report is over as long as brings enough requests.
+	report := w.config.Report.Seconds()
+	before := math.Max(0, math.Min(math.Max(enough / *r.load, report), maxJoined*report)-since)
+	if !(before+since > 0) {
+		return *r.load
+	}
+	return (*r.load*before + requests) / (before + since)
+}
+
 // stopped reports whether the quota stopped the workload in a window.
 func (w *workload) stopped(u used) bool {
 	if u.throttled < 0.5 {

@@ -241,3 +241,14 @@ func TestACurveIsReadAsFinelyInAReportWithoutRequestsAsInAnyOther(t *testing.T) 
 		t.Errorf("up to %v, and %v while no request comes: the knots would lie further apart", busy, idle)
 	}
 }
+
+func TestWhileSpansAreOnTheirWayTheUseTellsTheLoad(t *testing.T) {
+	a := queueAnalyzer(t, FromSpans)
+	for k := range 20 {
+		second(a, k, 0.12, 0, answers(at(k), 10, 0.02))
+	}
+	// Second 20 is told by both, and the use of second 21 is here before its spans.
+	if e := second(a, 21, 0.24, 0, answers(at(20), 10, 0.02)); e == nil || e.Load == nil || !(e.Load.Now > 11) {
+		t.Errorf("estimate %+v: want a load above 11: 20 a second came of late", e)
+	}
+}

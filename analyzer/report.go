@@ -35,19 +35,24 @@ type report struct {
 	aside string
 }
 
-// coming is the load that the forecaster is told: the one of the report, or,
-// where that is a rate over a longer window, what the use of the last seconds
-// tells.
+// coming is the load that the forecaster is told: the one of the report, and what
+// the use tells since then; where the report's is a rate over a longer window, what
+// the use of the last seconds tells.
 func (w *workload) coming(r *report) *float64 {
 	r.now = r.load
-	if r.load == nil || r.loadFrom == FromSpans || w.queueing.model == nil {
+	if r.load == nil || w.queueing.model == nil {
+		return r.now
+	}
+	if r.loadFrom == FromSpans {
+		load := w.sinceReport(r)
+		r.now = &load
 		return r.now
 	}
 	if s := w.fresh(trimtab.Load, r.at); s != nil && s.Window > 0 {
 		w.queueing.answered(s.Time.Add(-s.Window.Duration()), s.Time, s.Value*float64(s.Window), true)
 	}
-	now := w.useLoad(r.at, *r.load)
-	r.now = &now
+	load := w.useLoad(r.at, *r.load)
+	r.now = &load
 	return r.now
 }
 

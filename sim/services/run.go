@@ -168,7 +168,7 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 		return nil, fmt.Errorf("run %s: %w", name, err)
 	}
 	n := len(s.Services)
-	c := &closed{scenario: s, loop: loop, start: config.Start, spans: spans,
+	c := &closed{scenario: s, loop: loop, start: config.Start, spans: spans, sent: make([]*trimtab.Sketch, n),
 		used: make([]float64, n), periods: make([]int, n), throttled: make([]int, n)}
 	for i := range s.Services {
 		v := &s.Services[i]
@@ -186,7 +186,9 @@ type closed struct {
 	start    time.Time
 	spans    bool
 	// scraped is what Prometheus knows, per service.
-	scraped            []*scraped
+	scraped []*scraped
+	// sent is the sketch that is on its way, per service.
+	sent               []*trimtab.Sketch
 	used               []float64
 	periods, throttled []int
 	plans              []*trimtab.Plan
@@ -209,8 +211,13 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 			seen = everySecond(seen)
 		}
 		if c.spans {
-			if v := sketchOf(q.Service, c.at(t-1), now, seen); v != nil && told {
-				c.loop.Take(now, v)
+			// Senders collect spans for a second, and an interval waits for them.
+			late := c.sent[i]
+			if c.sent[i] = nil; told {
+				c.sent[i] = sketchOf(q.Service, c.at(t-1), now, seen)
+			}
+			if late != nil {
+				c.loop.Take(now, late)
 			}
 			continue
 		}
