@@ -52,6 +52,9 @@ const enumerable = 4_000_000
 func newCore(s *solver, cost int64) *core {
 	n := len(s.known)
 	c := &core{solver: s, cost: cost, choices: make([][]choice, n), at: make([]int, n)}
+	if s.room.Hosts() {
+		return c
+	}
 	most, all := s.reach()
 	if c.sampled = all > enumerable; c.sampled {
 		return c
@@ -84,6 +87,9 @@ func (s *solver) reach() (most []int, all int) {
 // solve returns the choice of each known workload, and how far the answer may
 // stay below the optimum, in steps: 0 when it is proven.
 func (c *core) solve() (picked []choice, short float64) {
+	if c.room.Hosts() {
+		return newMarket(c).trade()
+	}
 	if c.sampled {
 		short = c.thin()
 	} else if !c.relax() && !c.search() {

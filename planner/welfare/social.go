@@ -76,7 +76,8 @@ func unitCost(mean float64, p *planner.Problem) int64 {
 // Beyond 4·10^6 allocations in all, the choices are sampled, and the gap is
 // that to a bound over all of them.
 func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
-	if err := p.Validate(); err != nil {
+	p, err := folded(p)
+	if err != nil {
 		return planner.Solution{}, err
 	}
 	how := s.reading()
@@ -92,16 +93,20 @@ func solveSum(p *planner.Problem, how reading, cost int64) (planner.Solution, fl
 	sv := newSolver(p, how)
 	c := newCore(sv, cost)
 	picked, short := c.solve()
+	room := sv.room.Clone()
+	for i, j := range sv.known {
+		room.Take(j, int(picked[i].units))
+	}
 	for i, j := range sv.known {
 		w, k := &p.Workloads[j], picked[i]
 		sv.answer.Units[j] = int(k.units)
 		switch last := c.choices[i][len(c.choices[i])-1]; {
 		case int(k.units) == w.Max:
 			sv.answer.Binding[j] = "max"
-		case k == last:
+		case k.units >= last.units:
 			sv.answer.Binding[j] = "demand"
 		default:
-			sv.answer.Binding[j] = "capacity"
+			sv.answer.Binding[j] = room.Binding(j, 1)
 		}
 	}
 	return sv.answer, short
