@@ -5,7 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
@@ -46,7 +48,7 @@ func BenchmarkHosts(b *testing.B) {
 		for _, policy := range []planner.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05},
 			welfare.Nash{MoveCost: 0.05}, welfare.Own{Title: "sum", MoveCost: 0.05}} {
 			b.Run(fmt.Sprintf("%s/%dx%d", policy.Name(), size[0], size[1]), func(b *testing.B) {
-				gap, over := 0.0, 0.0
+				gap, over, from := 0.0, 0.0, processorTime()
 				for b.Loop() {
 					s, err := policy.Solve(p)
 					if err != nil {
@@ -57,12 +59,20 @@ func BenchmarkHosts(b *testing.B) {
 				if over > 1+1e-9 {
 					b.Fatalf("a host has %v times what it holds", over)
 				}
+				b.ReportMetric((processorTime()-from).Seconds()*1e3/float64(b.N), "cpu-ms/round")
 				b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/round")
 				b.ReportMetric(100*gap, "gap_%")
 				b.ReportMetric(0, "ns/op")
 			})
 		}
 	}
+}
+
+// processorTime is what the process has used of processors.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // usedMost is how full the fullest host is.

@@ -79,8 +79,18 @@ func (r *Room) Set(other *Room) {
 	copy(r.Left, other.Left)
 }
 
+// Pool returns a room of so many units and no hosts.
+func Pool(units int) *Room {
+	return &Room{Units: units, matrix: &matrix{}}
+}
+
 // Parts returns what one unit of workload j takes of the rows.
-func (m *matrix) Parts(j int) []Part { return m.part[m.start[j]:m.start[j+1]] }
+func (m *matrix) Parts(j int) []Part {
+	if m.start == nil {
+		return nil
+	}
+	return m.part[m.start[j]:m.start[j+1]]
+}
 
 // Most returns how many more units workload j can have, >= 0.
 func (r *Room) Most(j int) int {

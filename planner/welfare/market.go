@@ -1,6 +1,8 @@
 package welfare
 
-import "math"
+import (
+	"math"
+)
 
 // market is the search for prices of hosts. At prices λ_h >= 0 of a unit of each
 // host and μ of one of the pool, a unit of workload j costs π_j = Σ_h f_jh λ_h + μ,
@@ -28,9 +30,12 @@ type market struct {
 	// edges are those of the hulls, steepest first, of workload i from first[i] on.
 	edges []edge
 	first []int
-	// near is ε.
-	near float64
+	// least is the first of each hull, in units.
+	least []float64
 }
+
+// near is ε.
+const near = 1.0 / 32
 
 // supply is one row: what there is of it, its price, and who takes of it.
 type supply struct {
@@ -45,45 +50,53 @@ type take struct {
 }
 
 // edge is one edge of a hull: units more are worth slope each, after before units.
-type edge struct{ slope, before, units float64 }
+// It is wanted in whole at prices up to low, not at all from high on, and between
+// them rate less for a price that is higher by 1.
+type edge struct{ slope, before, units, low, high, rate float64 }
 
 func newMarket(c *core) *market {
 	n := len(c.known)
-	m := &market{core: c, all: make([]sampler, n), rows: make([]supply, len(c.room.Left)+1), paid: make([]float64, n), near: 1.0 / 32}
-	least := c.room.Clone()
+	m := &market{core: c, all: make([]sampler, n), paid: make([]float64, n), least: make([]float64, n)}
+	room, pool := c.room.Clone(), supply{has: float64(c.room.Units)}
 	for _, j := range c.known {
-		least.Take(j, c.problem.Workloads[j].Min)
+		room.Take(j, c.problem.Workloads[j].Min)
 	}
+	rows := make([]int, len(c.room.Left)) // the place of a row in m.rows, plus 1
 	for i, j := range c.known {
 		w := &c.problem.Workloads[j]
 		m.all[i] = sampler{u: &c.of[j], current: w.Current, cost: c.cost}
-		m.all[i].look(w.Min, min(w.Min+least.Most(j), w.Max))
+		m.all[i].look(w.Min, min(w.Min+room.Most(j), w.Max))
 		for _, p := range c.room.Parts(j) {
-			m.rows[p.Row].takes = append(m.rows[p.Row].takes, take{i, p.Share})
+			if rows[p.Row] == 0 {
+				m.rows = append(m.rows, supply{has: c.room.Left[p.Row]})
+				rows[p.Row] = len(m.rows)
+			}
+			s := &m.rows[rows[p.Row]-1]
+			s.takes = append(s.takes, take{i, p.Share})
 		}
-		pool := &m.rows[len(m.rows)-1]
 		pool.takes = append(pool.takes, take{i, 1})
 	}
-	for r, left := range c.room.Left {
-		m.rows[r].has = left
-	}
-	m.rows[len(m.rows)-1].has = float64(c.room.Units)
+	m.rows = append(m.rows, pool)
 	return m
 }
 
 // markets bounds how often prices are sought anew, after a look at more of the
 // utilities, and sweeps how often each row gets a price in one search.
-const markets, sweeps = 6, 60
+const markets, sweeps = 6, 40
 
 // trade answers the problem and returns how far the answer may stay below the
-// optimum, in steps.
+// optimum, in steps. It ends when that is little, or no longer falls by a tenth.
 func (m *market) trade() (best []choice, short float64) {
+	m.hulls()
+	m.open()
+	most := 0.0
+	for i := range m.choices {
+		most += float64(m.choices[i][len(m.choices[i])-1].worth)
+	}
+	m.bound(m.fine(most)) // a first look at what matters
 	bound, worth := math.Inf(1), math.Inf(-1)
-	for round := range markets {
+	for range markets {
 		m.hulls()
-		if round == 0 {
-			m.open()
-		}
 		for range sweeps {
 			if m.sweep() || m.stopped() {
 				break
@@ -92,18 +105,23 @@ func (m *market) trade() (best []choice, short float64) {
 		if picked, of := m.repair(); of > worth {
 			best, worth = picked, of
 		}
-		fine := m.how.fine
-		if fine == 0 {
-			fine = certified * worth / float64(max(1, len(m.all)))
-		}
-		above, added := m.bound(math.Max(fine, 1) / 3)
+		before, fine := bound-worth, m.fine(worth)
+		above, added := m.bound(fine / 3)
 		bound = math.Min(bound, above)
-		if short = math.Max(0, bound-worth); short <= fine*float64(len(m.all)) || !added || m.stopped() {
+		short = math.Max(0, bound-worth)
+		if short <= fine*float64(len(m.all)) || !added || short > 0.9*before || m.stopped() {
 			break
 		}
-		m.near /= 2
 	}
 	return best, short
+}
+
+// fine is the gap, in steps a workload, that is little for an answer worth so much.
+func (m *market) fine(worth float64) float64 {
+	if m.how.fine > 0 {
+		return m.how.fine
+	}
+	return math.Max(certified*worth/float64(max(1, len(m.all))), 1)
 }
 
 // hulls lays the concave hulls of what was seen out anew.
@@ -113,11 +131,13 @@ func (m *market) hulls() {
 	for i := range m.all {
 		cs := m.all[i].choices(m.choices[i])
 		m.choices[i] = cs
+		m.least[i] = float64(cs[0].units)
 		h = hull(h, cs)
 		for n := 1; n < len(h); n++ {
 			a, b := cs[h[n-1]], cs[h[n]]
 			units := float64(b.units - a.units)
-			m.edges = append(m.edges, edge{float64(b.worth-a.worth) / units, float64(a.units - cs[0].units), units})
+			slope := float64(b.worth-a.worth) / units
+			m.edges = append(m.edges, edge{slope, float64(a.units), units, (1 - near) * slope, (1 + near) * slope, units / (2 * near * slope)})
 		}
 		m.first = append(m.first, len(m.edges))
 	}
@@ -127,32 +147,18 @@ func (m *market) hulls() {
 // with the price, and by how much the price has to rise, or fall, before it
 // changes where it does not fall here.
 func (m *market) wanted(i int, price float64) (units, falls, rise, drop float64) {
-	lo, end := m.first[i], m.first[i+1]
-	units = float64(m.choices[i][0].units)
-	rise, drop = math.Inf(1), math.Inf(1)
-	full := price / (1 - m.near)
-	for hi := end; lo < hi; { // the first that is not wanted in whole
-		if k := int(uint(lo+hi) / 2); m.edges[k].slope >= full {
-			lo = k + 1
-		} else {
-			hi = k
+	units, rise, drop = m.least[i], math.Inf(1), math.Inf(1)
+	edges := m.edges[m.first[i]:m.first[i+1]]
+	for k := range edges {
+		switch e := &edges[k]; {
+		case price <= e.low:
+			units, rise = e.before+e.units, e.low-price
+		case price < e.high:
+			units = units + (e.high-price)*e.rate
+			falls += e.rate
+		default:
+			return units, falls, rise, price - e.high
 		}
-	}
-	if lo > m.first[i] {
-		e := &m.edges[lo-1]
-		units += e.before + e.units
-		rise = e.slope*(1-m.near) - price
-	}
-	for ; lo < end; lo++ {
-		e := &m.edges[lo]
-		width := 2 * m.near * e.slope
-		part := (e.slope*(1+m.near) - price) / width
-		if part <= 0 {
-			drop = -part * width
-			break
-		}
-		units += part * e.units
-		falls += e.units / width
 	}
 	return units, falls, rise, drop
 }
@@ -164,24 +170,39 @@ func (m *market) demand(s *supply, more float64) (units, falls, rise, drop float
 		u, f, r, d := m.wanted(t.at, m.paid[t.at]+t.share*more)
 		units += t.share * u
 		falls += t.share * t.share * f
-		rise, drop = math.Min(rise, r/t.share), math.Min(drop, d/t.share)
+		if r < rise*t.share {
+			rise = r / t.share
+		}
+		if d < drop*t.share {
+			drop = d / t.share
+		}
 	}
 	return units, falls, rise, drop
 }
 
+// looks bounds how many prices a row is tried with in one sweep.
+const looks = 10
+
 // settledPart is how near what is wanted of a row comes to what there is.
-const settledPart = 1e-3
+const settledPart = 3e-3
 
 // settle gives row r the price at which what is wanted is what there is, or 0. It
-// reports whether it had that.
+// reports whether it had that. It looks at few prices, Newton's method within
+// what they enclose, and takes the best.
 func (m *market) settle(r int) (was bool) {
 	s := &m.rows[r]
-	close := settledPart * math.Max(s.has, 1)
 	more, lo, hi := 0.0, -s.price, math.Inf(1)
-	for step := range 12 {
+	best, by := 0.0, math.Inf(1)
+	for step := range looks {
 		units, falls, rise, drop := m.demand(s, more)
 		over := units - s.has
-		if math.Abs(over) <= close || over < 0 && more <= -s.price {
+		if over < 0 && more <= -s.price {
+			over = 0
+		}
+		if math.Abs(over) < by {
+			best, by = more, math.Abs(over)
+		}
+		if by <= settledPart*math.Max(s.has, 1) {
 			was = step == 0
 			break
 		}
@@ -191,39 +212,43 @@ func (m *market) settle(r int) (was bool) {
 			hi = more
 		}
 		next := more + over/falls
-		if falls == 0 {
-			if next = more + rise*(1+m.near); over < 0 {
-				next = more - drop*(1+m.near)
-			}
-		}
-		if next <= -s.price && more > -s.price {
-			next, lo = -s.price, math.Inf(-1)
+		switch {
+		case falls > 0:
+		case over > 0:
+			next = more + rise*(1+near)
+		default:
+			next = more - drop*(1+near)
 		}
 		switch {
 		case next > lo && next < hi:
+		case over < 0 && lo == -s.price: // it may not be worth a price
+			next, lo = -s.price, math.Inf(-1)
 		case math.IsInf(hi, 0):
 			next = lo + s.price + 1
 		default:
-			next = lo + (hi-lo)/2
+			next = math.Max(lo, -s.price)/2 + hi/2
 		}
 		more = next
 	}
-	if more != 0 {
-		s.price = math.Max(0, s.price+more)
+	if best != 0 {
+		s.price = math.Max(0, s.price+best)
 		for _, t := range s.takes {
-			m.paid[t.at] = math.Max(0, m.paid[t.at]+t.share*more)
+			m.paid[t.at] = math.Max(0, m.paid[t.at]+t.share*best)
 		}
 	}
 	return was
 }
 
-// sweep settles every row, the pool first, and reports whether all were settled.
+// sweep settles every row, the pool first, and reports whether nearly all were
+// settled.
 func (m *market) sweep() (settled bool) {
-	settled = true
+	changed := 0
 	for r := len(m.rows) - 1; r >= 0; r-- {
-		settled = m.settle(r) && settled
+		if !m.settle(r) {
+			changed++
+		}
 	}
-	return settled
+	return 20*changed <= len(m.rows)
 }
 
 // open gives all hosts one price, at which what is wanted of all of them together

@@ -1,11 +1,14 @@
 package welfare
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
 )
 
@@ -57,6 +60,39 @@ func TestOverHostsTheProductIsNoMoreThanItsBound(t *testing.T) {
 		// Moving costs next to nothing here, yet something.
 		if got.Value > best+1e-6 || got.Bound < best-1e-6 {
 			t.Fatalf("%v, proven to be at most %v: the best of all is %v", got.Value, got.Bound, best)
+		}
+	})
+}
+
+func TestWorkloadsThatShareNoHostAreSolvedByThemselves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		with := *p
+		with.Workloads, with.Units = nil, 0
+		var want []int
+		bound := 0.0
+		for h := range 2 {
+			own := *p
+			own.Workloads = slices.Clone(p.Workloads)
+			with.Hosts = append(with.Hosts, planner.Host{Name: fmt.Sprint("h", h), Units: float64(p.Units) + 0.5})
+			with.Units += p.Units + 1
+			for j := range own.Workloads {
+				w := own.Workloads[j]
+				w.Name, w.Parts = fmt.Sprint("h", h, w.Name), []planner.Part{{Host: h, Share: 1}}
+				with.Workloads = append(with.Workloads, w)
+			}
+			alone, err := Own{}.Solve(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, bound = append(want, alone.Units...), bound+alone.Bound
+		}
+		got, err := Own{}.Solve(&with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.Units, want) || math.Abs(got.Bound-bound) > 1e-9 {
+			t.Fatalf("%v of at most %v, by themselves %v of at most %v", got.Units, got.Bound, want, bound)
 		}
 	})
 }

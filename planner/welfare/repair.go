@@ -51,12 +51,11 @@ type fix struct {
 
 // jump puts workload i at the end of the last edge that it took.
 func (f *fix) jump(i int) {
-	units := 0.0
+	units := f.least[i]
 	if k := f.next[i] - 1; k >= f.first[i] {
 		units = f.edges[k].before + f.edges[k].units
 	}
-	cs := f.choices[i]
-	to := cs[0].units + int32(units)
+	cs, to := f.choices[i], int32(units)
 	at, _ := slices.BinarySearchFunc(cs, to, func(c choice, units int32) int { return cmp.Compare(c.units, units) })
 	f.at[i] = cs[at]
 }
