@@ -1,12 +1,14 @@
 package welfare
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
 )
@@ -153,4 +155,53 @@ func TestOnOneHostEveryAnswerIsThatWithoutHosts(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestOverHostsNobodyLosesByWhatIsSecured(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := onHosts(t, drawProblem(t))
+		o := rapid.SampledFrom(objectives()).Draw(t, "objective")
+		before, err := o.Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := Secured{o}.Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkBounds(t, p, after)
+		checkHosts(t, p, after.Units)
+		s := newSolver(p, o.readingOf(p))
+		for _, j := range s.known {
+			if u := &s.of[j]; u.value(after.Units[j]) < u.value(before.Units[j]) {
+				t.Fatalf("%s: %v is worth less to %d than %v", o.Name(), after.Units, j, before.Units)
+			}
+		}
+	})
+}
+
+func TestACutSearchOverHostsIsFeasible(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := onHosts(t, drawProblem(t))
+		asked, after := 0, rapid.IntRange(0, 20).Draw(t, "asked")
+		p.Stop = func() bool { asked++; return asked > after }
+		for _, o := range objectives() {
+			s, err := o.Solve(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkBounds(t, p, s)
+			checkHosts(t, p, s.Units)
+		}
+	})
+}
+
+func TestMinimumsThatAHostCannotHoldAreInfeasible(t *testing.T) {
+	p := &planner.Problem{Units: 10, Unit: 1, Hosts: []planner.Host{{Name: "h", Units: 1}, {Name: "i", Units: 9}},
+		Workloads: []planner.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5, Parts: []planner.Part{{Host: 0, Share: 0.5}, {Host: 1, Share: 0.5}}}}}
+	for _, o := range objectives() {
+		if _, err := o.Solve(p); !errors.Is(err, trimtab.ErrInfeasible) {
+			t.Errorf("%s: %v", o.Name(), err)
+		}
+	}
 }

@@ -32,10 +32,12 @@ type market struct {
 	first []int
 	// least is the first of each hull, in units.
 	least []float64
+	// near is ε, which is widest at first.
+	near float64
 }
 
-// near is ε.
-const near = 1.0 / 32
+// nearest is the least ε.
+const widest, nearest = 1.0 / 32, 1.0 / 256
 
 // supply is one row: what there is of it, its price, and who takes of it.
 type supply struct {
@@ -54,9 +56,12 @@ type take struct {
 // them rate less for a price that is higher by 1.
 type edge struct{ slope, before, units, low, high, rate float64 }
 
+// end is where the edge ends, in units.
+func (e *edge) end() float64 { return e.before + e.units }
+
 func newMarket(c *core) *market {
 	n := len(c.known)
-	m := &market{core: c, all: make([]sampler, n), paid: make([]float64, n), least: make([]float64, n)}
+	m := &market{core: c, all: make([]sampler, n), paid: make([]float64, n), least: make([]float64, n), near: widest}
 	room, pool := c.room.Clone(), supply{has: float64(c.room.Units)}
 	for _, j := range c.known {
 		room.Take(j, c.problem.Workloads[j].Min)
@@ -109,9 +114,10 @@ func (m *market) trade() (best []choice, short float64) {
 		above, added := m.bound(fine / 3)
 		bound = math.Min(bound, above)
 		short = math.Max(0, bound-worth)
-		if short <= fine*float64(len(m.all)) || !added || short > 0.9*before || m.stopped() {
+		if short <= fine*float64(len(m.all)) || m.near == nearest && (!added || short > 0.9*before) || m.stopped() {
 			break
 		}
+		m.near = math.Max(m.near/8, nearest)
 	}
 	return best, short
 }
@@ -137,7 +143,7 @@ func (m *market) hulls() {
 			a, b := cs[h[n-1]], cs[h[n]]
 			units := float64(b.units - a.units)
 			slope := float64(b.worth-a.worth) / units
-			m.edges = append(m.edges, edge{slope, float64(a.units), units, (1 - near) * slope, (1 + near) * slope, units / (2 * near * slope)})
+			m.edges = append(m.edges, edge{slope, float64(a.units), units, (1 - m.near) * slope, (1 + m.near) * slope, units / (2 * m.near * slope)})
 		}
 		m.first = append(m.first, len(m.edges))
 	}
@@ -152,9 +158,9 @@ func (m *market) wanted(i int, price float64) (units, falls, rise, drop float64)
 	for k := range edges {
 		switch e := &edges[k]; {
 		case price <= e.low:
-			units, rise = e.before+e.units, e.low-price
+			units, rise = e.end(), e.low-price
 		case price < e.high:
-			units = units + (e.high-price)*e.rate
+			units += (e.high - price) * e.rate
 			falls += e.rate
 		default:
 			return units, falls, rise, price - e.high
@@ -183,9 +189,6 @@ func (m *market) demand(s *supply, more float64) (units, falls, rise, drop float
 // looks bounds how many prices a row is tried with in one sweep.
 const looks = 10
 
-// settledPart is how near what is wanted of a row comes to what there is.
-const settledPart = 3e-3
-
 // settle gives row r the price at which what is wanted is what there is, or 0. It
 // reports whether it had that. It looks at few prices, Newton's method within
 // what they enclose, and takes the best.
@@ -202,7 +205,7 @@ func (m *market) settle(r int) (was bool) {
 		if math.Abs(over) < by {
 			best, by = more, math.Abs(over)
 		}
-		if by <= settledPart*math.Max(s.has, 1) {
+		if by <= math.Max(m.near/10, 1.5e-3)*math.Max(s.has, 1) {
 			was = step == 0
 			break
 		}
@@ -215,9 +218,9 @@ func (m *market) settle(r int) (was bool) {
 		switch {
 		case falls > 0:
 		case over > 0:
-			next = more + rise*(1+near)
+			next = more + rise*(1+m.near)
 		default:
-			next = more - drop*(1+near)
+			next = more - drop*(1+m.near)
 		}
 		switch {
 		case next > lo && next < hi:
@@ -252,32 +255,55 @@ func (m *market) sweep() (settled bool) {
 }
 
 // open gives all hosts one price, at which what is wanted of all of them together
-// is what there is.
+// is what there is; or the pool such a price, where that proves more.
 func (m *market) open() {
-	has, shares := 0.0, make([]float64, len(m.all))
-	for r := range m.rows[:len(m.rows)-1] {
-		has += m.rows[r].has
+	pool := len(m.rows) - 1
+	hosts, shares := supply{}, make([]float64, len(m.all))
+	for r := range m.rows[:pool] {
+		hosts.has += m.rows[r].has
 		for _, t := range m.rows[r].takes {
 			shares[t.at] += t.share
 		}
 	}
-	all := supply{has: has}
 	for i, f := range shares {
 		if f > 0 {
-			all.takes = append(all.takes, take{i, f})
+			hosts.takes = append(hosts.takes, take{i, f})
 		}
 	}
-	m.rows = append(m.rows, all)
+	m.rows = append(m.rows, hosts)
+	price, byHosts := m.alone(pool + 1)
+	m.rows = m.rows[:pool+1]
+	for r := range m.rows[:pool] {
+		m.rows[r].price = price
+	}
+	if price, byPool := m.alone(pool); byPool < byHosts {
+		for r := range m.rows[:pool] {
+			m.rows[r].price = 0
+		}
+		m.rows[pool].price = price
+	}
+	m.pay()
+}
+
+// alone settles row r where no other one has a price, and takes its price away
+// again. It returns it and D of the hulls.
+func (m *market) alone(r int) (price, above float64) {
+	clear(m.paid)
 	for range 8 {
-		if m.settle(len(m.rows) - 1) {
+		if m.settle(r) {
 			break
 		}
 	}
-	price := m.rows[len(m.rows)-1].price
-	m.rows = m.rows[:len(m.rows)-1]
-	for r := range m.rows[:len(m.rows)-1] {
-		m.rows[r].price = price
+	s := &m.rows[r]
+	above = s.price * s.has
+	for i := range m.all {
+		above += float64(m.choices[i][0].worth) - m.least[i]*m.paid[i]
+		for _, e := range m.edges[m.first[i]:m.first[i+1]] {
+			above += math.Max(0, e.slope-m.paid[i]) * e.units
+		}
 	}
+	price, s.price = s.price, 0
+	return price, above
 }
 
 // bound returns D at the present prices, over all allocations, and whether more of

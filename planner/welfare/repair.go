@@ -8,23 +8,35 @@ import (
 	"github.com/trimtab/trimtab/planner/hosts"
 )
 
-// repair makes an answer of the prices, and returns it and its worth. Everybody
-// first has what it surely wants; who is on a host that cannot hold all that gives
-// back, the edge that is worth least for its price first. Then everybody takes the
-// edges that fit, the one that is worth most for its price first, and at last what
-// is left goes to whatever gains by it.
+// repair makes an answer of the prices, and returns it and its worth: the better
+// of two. Everybody first has the edges that it surely wants; who is on a host that
+// cannot hold all that gives back, the edge that is worth least for its price
+// first. In one of the two everybody then takes what it wants in part.
+// Then everybody takes the edges that fit, the one that is worth most for its price
+// first, and at last what is left goes to whatever gains by it.
 func (m *market) repair() (picked []choice, worth float64) {
 	m.pay()
+	picked, worth = m.fix(true)
+	if other, of := m.fix(false); of > worth {
+		return other, of
+	}
+	return picked, worth
+}
+
+func (m *market) fix(inPart bool) (picked []choice, worth float64) {
 	f := &fix{market: m, room: m.room.Clone(), at: make([]choice, len(m.all)), next: make([]int, len(m.all))}
 	for i, j := range m.known {
 		f.at[i], f.next[i] = m.choices[i][0], m.first[i]
-		for k := m.first[i]; k < m.first[i+1] && m.edges[k].slope > m.paid[i]; k++ {
+		for k := m.first[i]; k < m.first[i+1] && m.edges[k].wantedAt(m.paid[i], inPart); k++ {
 			f.next[i] = k + 1
 		}
 		f.jump(i)
 		f.room.Take(j, int(f.at[i].units))
 	}
 	f.giveBack()
+	if inPart {
+		f.takeParts()
+	}
 	f.takeEdges()
 	for range fills {
 		if !f.fill() {
@@ -53,7 +65,7 @@ type fix struct {
 func (f *fix) jump(i int) {
 	units := f.least[i]
 	if k := f.next[i] - 1; k >= f.first[i] {
-		units = f.edges[k].before + f.edges[k].units
+		units = f.edges[k].end()
 	}
 	cs, to := f.choices[i], int32(units)
 	at, _ := slices.BinarySearchFunc(cs, to, func(c choice, units int32) int { return cmp.Compare(c.units, units) })
@@ -96,8 +108,43 @@ func (f *fix) giveBack() {
 	}
 }
 
-// takeEdges takes the edges that fit, until the first of each workload that does
-// not.
+// wantedAt reports whether an edge is wanted at a price, or, where those in doubt
+// are wanted in part, in whole.
+func (e *edge) wantedAt(price float64, inPart bool) bool {
+	if inPart {
+		return e.low >= price
+	}
+	return e.slope > price
+}
+
+// takeParts gives everybody what it wants.
+func (f *fix) takeParts() {
+	for i := range f.known {
+		if units, _, _, _ := f.wanted(i, f.paid[i]); f.next[i] < f.first[i+1] {
+			f.takePart(i, int32(units))
+		}
+	}
+}
+
+// takePart gives workload i up to so many units, where they are worth nearly what
+// its hull says.
+func (f *fix) takePart(i int, to int32) {
+	j, now, slope := f.known[i], f.at[i], f.edges[f.next[i]].slope
+	if to = min(to, now.units+int32(min(f.room.Most(j), math.MaxInt32-int(now.units)))); to <= now.units {
+		return
+	}
+	g := f.all[i].worth(sample{f.all[i].u.value(int(to)), to})
+	if units := to - now.units; float64(g-now.worth) >= 0.9*slope*float64(units) {
+		f.room.Take(j, int(units))
+		f.at[i] = choice{g, to}
+	}
+	for f.next[i] < f.first[i+1] && f.edges[f.next[i]].end() <= float64(f.at[i].units) {
+		f.next[i]++
+	}
+}
+
+// takeEdges takes the edges that fit, and a part of the first of each workload
+// that does not.
 func (f *fix) takeEdges() {
 	var offers []offer
 	for i := range f.known {
@@ -109,11 +156,16 @@ func (f *fix) takeEdges() {
 		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.edge, b.edge))
 	})
 	for _, o := range offers {
-		j := f.known[o.at]
-		if units := int(f.edges[o.edge].units); f.next[o.at] == o.edge && f.room.Most(j) >= units {
+		if f.next[o.at] != o.edge {
+			continue
+		}
+		j, end := f.known[o.at], int32(f.edges[o.edge].end())
+		if units := int(end - f.at[o.at].units); f.room.Most(j) >= units {
 			f.next[o.at]++
 			f.jump(o.at)
 			f.room.Take(j, units)
+		} else {
+			f.takePart(o.at, end-1)
 		}
 	}
 }
