@@ -99,14 +99,13 @@ func (m *market) trade() (best []choice, short float64) {
 		most += float64(m.choices[i][len(m.choices[i])-1].worth)
 	}
 	m.bound(m.fine(most)) // a first look at what matters
+	m.search()
+	if m.near = nearest; !m.stopped() {
+		m.bound(m.fine(most) / 3)
+	}
 	bound, worth := math.Inf(1), math.Inf(-1)
 	for range markets {
-		m.hulls()
-		for range sweeps {
-			if m.sweep() || m.stopped() {
-				break
-			}
-		}
+		settled := m.search()
 		if picked, of := m.repair(); of > worth {
 			best, worth = picked, of
 		}
@@ -114,12 +113,21 @@ func (m *market) trade() (best []choice, short float64) {
 		above, added := m.bound(fine / 3)
 		bound = math.Min(bound, above)
 		short = math.Max(0, bound-worth)
-		if short <= fine*float64(len(m.all)) || m.near == nearest && (!added || short > 0.9*before) || m.stopped() {
+		if short <= fine*float64(len(m.all)) || settled && (!added || short > 0.9*before) || m.stopped() {
 			break
 		}
-		m.near = math.Max(m.near/8, nearest)
 	}
 	return best, short
+}
+
+// search lays the hulls out and gives every row a price, and reports whether nearly
+// all settled.
+func (m *market) search() (settled bool) {
+	m.hulls()
+	for n := 0; n < sweeps && !settled && !m.stopped(); n++ {
+		settled = m.sweep()
+	}
+	return settled
 }
 
 // fine is the gap, in steps a workload, that is little for an answer worth so much.
