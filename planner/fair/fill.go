@@ -139,9 +139,10 @@ func (f *filling) each(i int, fn func(row int, share float64)) {
 func (f *filling) run() {
 	for f.active > 0 {
 		before := f.active
-		for k := range f.groups {
-			if f.groups[k].started {
-				f.begin(k)
+		for again := true; again; {
+			again = false
+			for k := range f.groups {
+				again = f.groups[k].started && f.begin(k) || again
 			}
 		}
 		f.speeds()
@@ -155,14 +156,16 @@ func (f *filling) run() {
 }
 
 // begin lets the members of group k rise whose time has come. Where none rises,
-// the level goes on to the next start: that takes nothing.
-func (f *filling) begin(k int) {
+// the level goes on to the next start: that takes nothing. It reports whether
+// anybody began, or was done at once.
+func (f *filling) begin(k int) (some bool) {
 	g := &f.groups[k]
 	for ; len(g.starts) > 0; g.starts = g.starts[1:] {
 		e := g.starts[0]
 		if e.v > g.level && g.pull.n > 0 {
-			return
+			return some
 		}
+		some = true
 		switch {
 		case e.claim >= 0 && f.full(e.claim):
 			f.freeze(e.claim)
@@ -175,6 +178,7 @@ func (f *filling) begin(k int) {
 			g.pull.add(f.groups[e.group].weight)
 		}
 	}
+	return some
 }
 
 // full reports whether a claim has all that it may have, or a row that it draws

@@ -153,13 +153,13 @@ func Fold(p *planner.Problem) (folded *planner.Problem, ok bool) {
 	if len(p.Hosts) == 0 {
 		return p, true
 	}
-	units, ok := p.Units, true
-	for h, most := range mostOf(p) {
-		ok = ok && most <= p.Hosts[h].Units+grain
-	}
+	units, ok := onOne(p)
 	if !ok {
-		if units, ok = onOne(p); !ok {
-			return p, false
+		units = p.Units
+		for h, most := range mostOf(p) {
+			if most > p.Hosts[h].Units+grain {
+				return p, false
+			}
 		}
 	}
 	out := *p

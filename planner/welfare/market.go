@@ -86,8 +86,9 @@ func newMarket(c *core) *market {
 }
 
 // markets bounds how often prices are sought anew, after a look at more of the
-// utilities, and sweeps how often each row gets a price in one search.
-const markets, sweeps = 6, 40
+// utilities, and sweeps how often each row gets a price in one search: small
+// problems, where single prices matter, may take more.
+const markets, sweeps, mostSweeps, smallSweeps = 6, 40, 500, 100_000
 
 // trade answers the problem and returns how far the answer may stay below the
 // optimum, in steps. It ends when that is little, or no longer falls by a tenth.
@@ -124,7 +125,12 @@ func (m *market) trade() (best []choice, short float64) {
 // all settled.
 func (m *market) search() (settled bool) {
 	m.hulls()
-	for n := 0; n < sweeps && !settled && !m.stopped(); n++ {
+	takes := 0
+	for _, s := range m.rows {
+		takes += len(s.takes)
+	}
+	most := min(max(smallSweeps/max(takes, 1), sweeps), mostSweeps)
+	for n := 0; n < most && !settled && !m.stopped(); n++ {
 		settled = m.sweep()
 	}
 	return settled
