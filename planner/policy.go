@@ -18,9 +18,27 @@ type Problem struct {
 	// Groups are those that have a weight or a guarantee of their own, in order
 	// of path; every other group that a workload names has weight 1.
 	Groups []Group
+	// Hosts are where the workloads run: a workload that gets x units takes
+	// Share·x of each of its parts' hosts. Empty: one host, which has Units.
+	Hosts []Host
 	// Stop, when not nil, is asked now and then; once true the solver returns
 	// the best feasible answer that it has, marked Cut.
 	Stop func() bool
+}
+
+// Host is one host of a problem.
+type Host struct {
+	Name string
+	// Units is what of it may be given out, finite and >= 0.
+	Units float64
+}
+
+// Part is the share of a workload's load that its instances on one host serve.
+type Part struct {
+	// Host is its place in [Problem.Hosts].
+	Host int
+	// Share is > 0.
+	Share float64
 }
 
 // Group is one node of the tree of groups: its members, workloads and groups,
@@ -52,6 +70,9 @@ type Workload struct {
 	Min, Max int
 	// Current is what it has now, in units.
 	Current int
+	// Parts are its load shares by host, in order of host, with a sum of at most
+	// 1: what is missing of 1 runs on no host of the problem. Empty without hosts.
+	Parts []Part
 	// Curve is its performance over the allocation in the resource's unit;
 	// nil while unknown.
 	Curve *trimtab.Curve
@@ -143,8 +164,19 @@ type Cautious interface {
 }
 
 // Validate returns an error that is trimtab.ErrInvalid for a problem that no
-// planner makes, and trimtab.ErrInfeasible when the minimums exceed the units.
+// planner makes, trimtab.ErrInfeasible when the minimums exceed the units, and
+// trimtab.ErrUnsupported for one with hosts: a policy that solves with hosts asks
+// [Problem.ValidateHosts].
 func (p *Problem) Validate() error {
+	if len(p.Hosts) > 0 {
+		return fmt.Errorf("solve for %d hosts: the objective knows none: %w", len(p.Hosts), trimtab.ErrUnsupported)
+	}
+	return p.ValidateHosts()
+}
+
+// ValidateHosts is Validate for a policy that solves with hosts. The minimums
+// exceed the units also where they do on a host.
+func (p *Problem) ValidateHosts() error {
 	if p.Units < 0 || p.Units > maxUnits || !positive(p.Unit) {
 		return trimtab.Invalidf("problem: %d units of %v: want 0 to %d of a size > 0", p.Units, p.Unit, maxUnits)
 	}
@@ -161,10 +193,54 @@ func (p *Problem) Validate() error {
 		case w.Curve != nil && len(w.Curve.Knots) == 0:
 			return trimtab.Invalidf("problem: workload %s has a curve without knots", w.Name)
 		}
+		if err := p.checkParts(w); err != nil {
+			return err
+		}
 		least += w.Min
 	}
 	if least > p.Units {
 		return fmt.Errorf("solve for %d units: the minimums need %d: %w", p.Units, least, trimtab.ErrInfeasible)
+	}
+	return p.checkHosts()
+}
+
+// partGrain is what shares, and what they add up to on a host, may be off by
+// rounding.
+const partGrain = 1e-9
+
+// checkParts refuses shares that are no shares.
+func (p *Problem) checkParts(w *Workload) error {
+	sum := 0.0
+	for i, part := range w.Parts {
+		if part.Host < 0 || part.Host >= len(p.Hosts) || i > 0 && part.Host <= w.Parts[i-1].Host {
+			return trimtab.Invalidf("problem: workload %s runs on host %d of %d, which is unknown or not in order", w.Name, part.Host, len(p.Hosts))
+		}
+		sum += part.Share
+		if !positive(part.Share) || sum > 1+partGrain {
+			return trimtab.Invalidf("problem: workload %s has load shares that add up to %v: want numbers > 0 with a sum of at most 1", w.Name, sum)
+		}
+	}
+	return nil
+}
+
+// checkHosts refuses hosts that do not hold the minimums.
+func (p *Problem) checkHosts() error {
+	if len(p.Hosts) == 0 {
+		return nil
+	}
+	least := make([]float64, len(p.Hosts))
+	for i := range p.Workloads {
+		for _, part := range p.Workloads[i].Parts {
+			least[part.Host] += part.Share * float64(p.Workloads[i].Min)
+		}
+	}
+	for h, host := range p.Hosts {
+		if !(host.Units >= 0) || host.Units > maxUnits {
+			return trimtab.Invalidf("problem: host %s has %v units: want 0 to %d", host.Name, host.Units, maxUnits)
+		}
+		if least[h] > host.Units*(1+partGrain)+partGrain {
+			return fmt.Errorf("solve for %v units of host %s: the minimums need %v: %w", host.Units, host.Name, least[h], trimtab.ErrInfeasible)
+		}
 	}
 	return nil
 }

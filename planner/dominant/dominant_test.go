@@ -468,3 +468,10 @@ func BenchmarkShare(b *testing.B) {
 		}
 	}
 }
+
+func TestAProblemWithHostsIsRefused(t *testing.T) {
+	p := &planner.Problem{Units: 1, Unit: 1, Hosts: []planner.Host{{Name: "h", Units: 1}}}
+	if _, err := (dominant.Policy{}).Solve(p); !errors.Is(err, trimtab.ErrUnsupported) {
+		t.Errorf("%v, want that it knows no hosts", err)
+	}
+}

@@ -21,6 +21,11 @@
 // anything is shared by weight, as far as it is demanded: min_j above is the
 // greater of both.
 //
+// Over several hosts the level of each workload rises until a host that it runs on,
+// or the pool, is full; the others go on. Whoever has less than it wants then has a
+// full host on which nobody has more per weight, but by a guarantee: max-min
+// fairness (Bertsekas and Gallager, Data Networks, 6.5.2).
+//
 // The package does not learn demands.
 //
 //	r, err := fair.NJC(60, []float64{10, 40, 100}, nil)

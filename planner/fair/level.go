@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/hosts"
 )
 
 // bounded is one workload, or group, of a level: it gets clamp(s·weight, lo,
@@ -17,7 +18,7 @@ type bounded struct {
 // level returns the highest s with Σ clamp(s·weight, lo, hi) <= units, and +Inf
 // when everybody's hi fits. The sum grows piecewise linearly in s; its corners
 // are sorted, O(n log n).
-func level(units int, of []bounded) float64 {
+func level(units float64, of []bounded) float64 {
 	type corner struct{ s, slope float64 }
 	corners := make([]corner, 0, 2*len(of))
 	sum, top := 0.0, 0.0
@@ -26,13 +27,13 @@ func level(units int, of []bounded) float64 {
 		top += b.hi
 		corners = append(corners, corner{b.lo / b.weight, b.weight}, corner{b.hi / b.weight, -b.weight})
 	}
-	if top <= float64(units) {
+	if top <= units {
 		return math.Inf(1)
 	}
 	slices.SortFunc(corners, func(a, b corner) int { return compare(a.s, b.s) })
 	slope, s := 0.0, 0.0
 	for _, c := range corners {
-		if next := sum + slope*(c.s-s); next > float64(units) {
+		if next := sum + slope*(c.s-s); next > units {
 			break
 		} else if slope > 0 {
 			sum = next
@@ -43,7 +44,7 @@ func level(units int, of []bounded) float64 {
 	if slope <= 0 {
 		return s
 	}
-	return s + (float64(units)-sum)/slope
+	return s + (units-sum)/slope
 }
 
 // round turns the shares at level s into whole units that sum to at most
@@ -94,14 +95,18 @@ const grain = 1e-9
 // solve levels the tree of groups, from the root down, each workload between
 // its minimum and what it may want.
 func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Solution, error) {
-	if err := p.Validate(); err != nil {
+	if err := p.ValidateHosts(); err != nil {
 		return planner.Solution{}, err
 	}
+	p, one := hosts.Fold(p)
 	s := planner.Solution{Units: make([]int, len(p.Workloads)), Binding: make([]string, len(p.Workloads))}
 	most := make([]int, len(p.Workloads))
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
 		most[i] = min(max(want(w), w.Min), w.Max)
+	}
+	if !one {
+		return overHosts(p, most), nil
 	}
 	t := treeOf(p, most)
 	t.divide(p.Units, s.Units)
@@ -193,6 +198,7 @@ func demand(w *planner.Workload) int {
 // scorer compares with the entitlements by weight alone: a guarantee to one is
 // a complaint of the others that the operator justified.
 func scorer(p *planner.Problem) func(units []int) float64 {
+	p, _ = hosts.Fold(p)
 	due := entitlements(p)
 	return func(units []int) float64 {
 		f := 1.0

@@ -111,7 +111,7 @@ func (n *node) divide(units int, out []int) {
 			of[i] = bounded{float64(m.least), float64(m.due), math.Max(float64(m.due), 1), m.current}
 		}
 	}
-	for i, got := range round(units, of, level(units, of)) {
+	for i, got := range round(units, of, level(float64(units), of)) {
 		n.members[i].divide(got, out)
 	}
 }

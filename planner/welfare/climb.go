@@ -41,38 +41,51 @@ func (h *ladder) Pop() any {
 	return x
 }
 
-// climb spends what is spare on the worst off, step by step, as long as their
-// steps fit.
+// climb spends what the level that all reach leaves on the worst off.
 func (l *levels) climb() {
-	if l.spare == 0 {
+	all := make([]int, len(l.known))
+	for i := range all {
+		all[i] = i
+	}
+	if l.room.Hosts() {
+		l.ascend(l.level, quantum+1, all)
+	} else {
+		l.steps(all, quantum+1)
+	}
+}
+
+// steps raises the worst off of some, step by step, as long as their steps fit:
+// those who are below the level to.
+func (l *levels) steps(some []int, to int64) {
+	if l.room.Units == 0 {
 		return
 	}
-	h := make(ladder, 0, len(l.known))
-	for i := range l.known {
-		if r, ok := l.next(i); ok {
+	h := make(ladder, 0, len(some))
+	for _, i := range some {
+		if r, ok := l.next(i); ok && r.u < to {
 			h = append(h, r)
 		}
 	}
 	heap.Init(&h)
-	from := int64(-1) // the utility that one was last raised from
-	for len(h) > 0 && l.spare > 0 && !l.stopped() {
+	for len(h) > 0 && l.room.Units > 0 && !l.stopped() {
 		r := h[0]
-		if r.cost > l.spare {
-			l.chose = l.chose || r.u == from
+		if r.cost > l.room.Most(l.known[r.at]) {
+			l.chose = l.chose || r.u == l.from
+			l.frozen[r.at] = true
 			heap.Pop(&h)
 			continue
 		}
 		l.need[r.at] = r.units
-		l.spare -= r.cost
-		from = r.u
-		if n, ok := l.next(r.at); ok {
+		l.room.Take(l.known[r.at], r.cost)
+		l.from = r.u
+		if n, ok := l.next(r.at); ok && n.u < to {
 			h[0] = n
 			heap.Fix(&h, 0)
 		} else {
 			heap.Pop(&h)
 		}
 	}
-	l.chose = l.chose || len(h) > 0 && h[0].u == from
+	l.chose = l.chose || len(h) > 0 && h[0].u == l.from
 }
 
 // next returns the next step up of a workload; ok is false at its top.
@@ -83,8 +96,8 @@ func (l *levels) next(i int) (r rung, ok bool) {
 	if u >= l.top[i] {
 		return rung{}, false
 	}
-	// Further than what is spare nobody can go.
-	end := min(w.Max, k+l.spare+1)
+	// Further than what there is room for nobody can go.
+	end := min(w.Max, k+l.room.Most(j)+1)
 	units := l.of[j].least(u+1, k, end)
 	return rung{i, u, units, units - k, units <= w.Current}, true
 }

@@ -19,8 +19,8 @@ type core struct {
 	// bound.
 	best  []int
 	short float64
-	// steps counts the inner steps of the programme.
-	steps int
+	// steps counts the inner steps of the programme, of which it may take effort.
+	steps, effort int
 	// sampled tells that the choices are not all: see [thin].
 	sampled bool
 	// rounding is what a shortfall, in floating point, may be off by, in steps.
@@ -51,7 +51,10 @@ const enumerable = 4_000_000
 
 func newCore(s *solver, cost int64) *core {
 	n := len(s.known)
-	c := &core{solver: s, cost: cost, choices: make([][]choice, n), at: make([]int, n)}
+	c := &core{solver: s, cost: cost, choices: make([][]choice, n), at: make([]int, n), effort: effort}
+	if s.room.Hosts() {
+		return c
+	}
 	most, all := s.reach()
 	if c.sampled = all > enumerable; c.sampled {
 		return c
@@ -84,6 +87,9 @@ func (s *solver) reach() (most []int, all int) {
 // solve returns the choice of each known workload, and how far the answer may
 // stay below the optimum, in steps: 0 when it is proven.
 func (c *core) solve() (picked []choice, short float64) {
+	if c.room.Hosts() {
+		return newMarket(c).trade()
+	}
 	if c.sampled {
 		short = c.thin()
 	} else if !c.relax() && !c.search() {
@@ -243,7 +249,7 @@ func (c *core) within(allowance float64) (proven, ended bool) {
 // enough reports whether the answer is good enough to save that many steps, or
 // they are too many.
 func (c *core) enough(steps int) bool {
-	return c.steps+steps > effort || c.steps+steps > patience && c.short < moveCost
+	return c.steps+steps > c.effort || c.steps+steps > patience && c.short < moveCost
 }
 
 // buffer returns n numbers, none of them in use.

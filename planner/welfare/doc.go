@@ -45,6 +45,14 @@
 // ties: they go to fewest units moved, then fewest units used, then by name
 // (the first name gets most).
 //
+// Over several hosts, Σ_j f_jh a_j <= C_h for each of them, the least utility is
+// exact as well: who finds a host full stays where it is, the others go on
+// (ascend.go). Sums are divided into those that share no host, of which one
+// on a single host is answered as a pool is; the others are answered by prices of
+// hosts, with the gap that the prices prove (market.go). Gaps are some tenths of a
+// percent for curves whose steps are small against a host, and some percent where
+// a workload has nothing but one large step.
+//
 // Source: Cilantro (OSDI'23), section 4.1.1, equations (1) and (2), and
 // 4.1.2, equation (4); the paper searches with an evolutionary algorithm. The
 // Lagrangian bound for separable problems is that of Everett (1963).

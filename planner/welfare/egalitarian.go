@@ -1,10 +1,9 @@
 package welfare
 
 import (
-	"sort"
-
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/hosts"
 )
 
 // Egalitarian maximises the least utility, then the next least, and so on
@@ -56,7 +55,8 @@ func wary(optimism float64) reading {
 // dynamic programming over whole vectors of utilities are answered by that,
 // which leaves no choice.
 func (e Egalitarian) Solve(p *planner.Problem) (planner.Solution, error) {
-	if err := p.Validate(); err != nil {
+	p, err := folded(p)
+	if err != nil {
 		return planner.Solution{}, err
 	}
 	answer := solveLeast(p, e.reading(), e.LeastOnly)
@@ -93,7 +93,7 @@ func leastScorer(p *planner.Problem, how reading) func(units []int) float64 {
 func solveLeast(p *planner.Problem, how reading, only bool) planner.Solution {
 	s := newSolver(p, how)
 	l := newLevels(s)
-	if n, _ := s.reach(); !only && !s.stopped() && l.small(n) {
+	if n, _ := s.reach(); !only && !s.stopped() && !s.room.Hosts() && l.small(n) {
 		l.programme(n)
 	} else {
 		l.raise()
@@ -109,7 +109,7 @@ func solveLeast(p *planner.Problem, how reading, only bool) planner.Solution {
 		case k == w.Max:
 			s.answer.Binding[j] = "max"
 		default:
-			s.answer.Binding[j] = "capacity"
+			s.answer.Binding[j] = l.room.Binding(j, 1)
 		}
 	}
 	return s.answer
@@ -122,16 +122,22 @@ type levels struct {
 	// fewest units for the level reached.
 	top  []int64
 	need []int
-	// spare is what the needs leave.
-	spare int
+	// room is what the needs leave, level the one that all of them reach.
+	room  *hosts.Room
+	level int64
 	// floor is the least that each may have.
 	floor []int
-	// chose tells that some of several equally badly off were raised.
-	chose bool
+	// frozen are those, of the known, whose next step does not fit, from the
+	// utility that one was last raised from, and chose tells that some of several
+	// equally badly off were raised.
+	frozen []bool
+	from   int64
+	chose  bool
 }
 
 func newLevels(s *solver) *levels {
-	l := &levels{solver: s, top: make([]int64, len(s.known)), need: make([]int, len(s.known)), floor: make([]int, len(s.known))}
+	n := len(s.known)
+	l := &levels{solver: s, top: make([]int64, n), need: make([]int, n), floor: make([]int, n), room: s.room.Clone(), frozen: make([]bool, n), from: -1}
 	for i, j := range s.known {
 		l.top[i] = s.of[j].value(s.problem.Workloads[j].Max)
 		l.floor[i] = s.problem.Workloads[j].Min
@@ -141,13 +147,13 @@ func newLevels(s *solver) *levels {
 
 // reaches sets the needs for level t and reports whether they fit.
 func (l *levels) reaches(t int64) bool {
-	l.spare = l.left
+	l.room.Set(l.solver.room)
 	for i, j := range l.known {
 		w := &l.problem.Workloads[j]
 		l.need[i] = l.of[j].least(min(t, l.top[i]), l.floor[i], w.Max)
-		l.spare -= l.need[i]
+		l.room.Take(j, l.need[i])
 	}
-	return l.spare >= 0
+	return l.room.Holds()
 }
 
 // raise finds the highest level that all can reach, who can reach it at all.
@@ -161,26 +167,21 @@ func (l *levels) raise() {
 		}
 	}
 	l.reaches(level)
+	l.level = level
 }
 
 // keep gives each known workload what it needs, and lets it keep what it has
 // above that as long as the units last: nobody is moved for nothing. The last
 // names give first.
 func (s *solver) keep(need []int) {
-	spare := s.left
-	for i := range s.known {
-		spare -= need[i]
+	room := s.room.Clone()
+	for i, j := range s.known {
+		room.Take(j, need[i])
 	}
 	for i, j := range s.known {
 		w := &s.problem.Workloads[j]
-		more := min(max(min(w.Current, w.Max)-need[i], 0), spare)
+		more := min(max(min(w.Current, w.Max)-need[i], 0), room.Most(j))
 		s.answer.Units[j] = need[i] + more
-		spare -= more
+		room.Take(j, more)
 	}
-}
-
-// least returns the fewest units in [lo, hi] with a utility of at least t; hi
-// when there are none.
-func (u *utility) least(t int64, lo, hi int) int {
-	return lo + sort.Search(hi-lo, func(i int) bool { return u.value(lo+i) >= t })
 }

@@ -64,7 +64,8 @@ func (s Nash) reading(p *planner.Problem) (reading, scale) {
 // Solve returns an exact answer, see [planner.Policy], or one with its gap: it
 // is that of [Social.Solve] over logarithms.
 func (s Nash) Solve(p *planner.Problem) (planner.Solution, error) {
-	if err := p.Validate(); err != nil {
+	p, err := folded(p)
+	if err != nil {
 		return planner.Solution{}, err
 	}
 	how, c := s.reading(p)
@@ -74,7 +75,7 @@ func (s Nash) Solve(p *planner.Problem) (planner.Solution, error) {
 	answer.Bound = answer.Value
 	if n := known(answer.Binding); n > 0 {
 		answer.Bound = math.Min(1, answer.Value*math.Exp2(short/c.steps/float64(n)))
-		if short >= c.steps { // perhaps one more could have some
+		if short >= c.steps && answer.Value == 0 { // perhaps one more could have some
 			answer.Bound = 1
 		}
 	}

@@ -49,7 +49,8 @@ func (o Own) reading() reading {
 
 // Solve is that of [Social] for a sum and that of [Egalitarian] for a minimum.
 func (o Own) Solve(p *planner.Problem) (planner.Solution, error) {
-	if err := p.Validate(); err != nil {
+	p, err := folded(p)
+	if err != nil {
 		return planner.Solution{}, err
 	}
 	answer, short := planner.Solution{}, 0.0

@@ -55,13 +55,12 @@ func (s Secured) Solve(p *planner.Problem) (planner.Solution, error) {
 // secure moves what the answer does not need.
 func (s *solver) secure() {
 	l := newLevels(s.readAt(func(b trimtab.Band) float64 { return b.Lower }))
-	l.spare = s.left
 	for i, j := range s.known {
 		k := s.answer.Units[j]
 		l.floor[i] = s.of[j].least(s.of[j].value(k), l.floor[i], k)
-		l.spare -= l.floor[i]
+		l.room.Take(j, l.floor[i])
 	}
-	if l.spare <= 0 || s.stopped() {
+	if l.room.Units <= 0 || s.stopped() {
 		return
 	}
 	l.raise()
@@ -92,10 +91,10 @@ func (s *solver) leave(need []int) {
 
 // hold makes the needs the fewest units that are as certain as these are.
 func (l *levels) hold(units []int) {
-	l.spare = l.left
+	l.room.Set(l.solver.room)
 	for i, j := range l.known {
 		l.need[i] = l.of[j].least(l.of[j].value(units[j]), l.floor[i], units[j])
-		l.spare -= l.need[i]
+		l.room.Take(j, l.need[i])
 	}
 }
 
@@ -112,10 +111,10 @@ func (l *levels) reach() (some bool) {
 	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(value(a), value(b)) })
 	for _, i := range at {
 		j, k := l.known[i], l.need[i]
-		to := min(k+max(1, k/4), k+l.spare, l.problem.Workloads[j].Max)
+		to := min(k+max(1, k/4), k+l.room.Most(j), l.problem.Workloads[j].Max)
 		if to > k && value(i)+worthSecuring < upper.of[j].value(to) {
 			l.need[i], some = to, true
-			l.spare -= to - k
+			l.room.Take(j, to-k)
 		}
 	}
 	return some

@@ -76,7 +76,8 @@ func unitCost(mean float64, p *planner.Problem) int64 {
 // Beyond 4·10^6 allocations in all, the choices are sampled, and the gap is
 // that to a bound over all of them.
 func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
-	if err := p.Validate(); err != nil {
+	p, err := folded(p)
+	if err != nil {
 		return planner.Solution{}, err
 	}
 	how := s.reading()
@@ -90,18 +91,30 @@ func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
 // how far the answer may stay below the optimum, in steps.
 func solveSum(p *planner.Problem, how reading, cost int64) (planner.Solution, float64) {
 	sv := newSolver(p, how)
-	c := newCore(sv, cost)
-	picked, short := c.solve()
-	for i, j := range sv.known {
-		w, k := &p.Workloads[j], picked[i]
-		sv.answer.Units[j] = int(k.units)
-		switch last := c.choices[i][len(c.choices[i])-1]; {
-		case int(k.units) == w.Max:
-			sv.answer.Binding[j] = "max"
-		case k == last:
-			sv.answer.Binding[j] = "demand"
-		default:
-			sv.answer.Binding[j] = "capacity"
+	parts := sv.divide()
+	room, short, left := sv.room.Clone(), 0.0, effort*min(len(parts), 8)
+	for n, part := range parts {
+		c := newCore(part, cost)
+		c.effort = left / (len(parts) - n)
+		picked, missed := c.solve()
+		short += missed
+		left -= c.steps
+		sv.answer.Cut = sv.answer.Cut || part.answer.Cut
+		for i, j := range part.known {
+			k := int(picked[i].units)
+			room.Take(j, k)
+			sv.answer.Units[j] = k
+			switch last := c.choices[i][len(c.choices[i])-1]; {
+			case k == p.Workloads[j].Max:
+				sv.answer.Binding[j] = "max"
+			case k >= int(last.units):
+				sv.answer.Binding[j] = "demand"
+			}
+		}
+	}
+	for _, j := range sv.known {
+		if sv.answer.Binding[j] == "" {
+			sv.answer.Binding[j] = room.Binding(j, 1)
 		}
 	}
 	return sv.answer, short

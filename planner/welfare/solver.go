@@ -1,6 +1,9 @@
 package welfare
 
-import "github.com/trimtab/trimtab/planner"
+import (
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/hosts"
+)
 
 // solver is what both objectives share: who is known, and what is left.
 type solver struct {
@@ -8,7 +11,9 @@ type solver struct {
 	of      []utility
 	// known are the workloads with a curve, in order of name.
 	known []int
-	// left is what the unknown ones leave: they hold what they have.
+	// room is what the unknown ones leave, who hold what they have, and left the
+	// units of it.
+	room   *hosts.Room
 	left   int
 	answer planner.Solution
 	how    reading
@@ -18,7 +23,7 @@ type solver struct {
 // less than the minimums of the others, the last names give first.
 func newSolver(p *planner.Problem, how reading) *solver {
 	n := len(p.Workloads)
-	s := &solver{problem: p, left: p.Units, how: how}
+	s := &solver{problem: p, room: hosts.New(p), how: how}
 	s.known, s.of = read(p, how)
 	for _, j := range s.known {
 		if how.holds {
@@ -26,26 +31,36 @@ func newSolver(p *planner.Problem, how reading) *solver {
 		}
 	}
 	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]string, n)}
-	least := 0
 	for j := range p.Workloads {
-		least += p.Workloads[j].Min
+		s.room.Take(j, p.Workloads[j].Min)
 		s.answer.Binding[j] = "unknown curve"
 	}
 	for _, j := range s.known {
 		s.answer.Binding[j] = ""
 	}
-	spare := p.Units - least
 	for j := range p.Workloads {
 		w := &p.Workloads[j]
 		if s.answer.Binding[j] == "" {
 			continue
 		}
-		keep := min(min(max(w.Current, w.Min), w.Max)-w.Min, spare)
+		keep := min(min(max(w.Current, w.Min), w.Max)-w.Min, s.room.Most(j))
 		s.answer.Units[j] = w.Min + keep
-		spare -= keep
-		s.left -= s.answer.Units[j]
+		s.room.Take(j, keep)
 	}
+	for _, j := range s.known {
+		s.room.Take(j, -p.Workloads[j].Min)
+	}
+	s.left = s.room.Units
 	return s
+}
+
+// folded returns a valid problem, without hosts where they do not matter.
+func folded(p *planner.Problem) (*planner.Problem, error) {
+	if err := p.ValidateHosts(); err != nil {
+		return nil, err
+	}
+	p, _ = hosts.Fold(p)
+	return p, nil
 }
 
 // read returns the utilities, and the places of those that there are.

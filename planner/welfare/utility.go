@@ -100,6 +100,8 @@ type utility struct {
 	count                func(float64) int64
 	// fall is what lowering costs beyond what is read; nil: nothing.
 	fall *fall
+	// worth are the utilities at the knots in steps, once they were asked for.
+	worth []int64
 }
 
 // mix is the performance between the mean and the upper bound.
@@ -132,7 +134,7 @@ func utilityOf(w *planner.Workload, unit float64, how reading) (u utility, ok bo
 		n += len(knots)
 	}
 	numbers := make([]float64, 3*n)
-	u = utility{numbers[:0:n], numbers[n : n : 2*n], numbers[2*n : 2*n], worth, how.steps, nil}
+	u = utility{numbers[:0:n], numbers[n : n : 2*n], numbers[2*n : 2*n], worth, how.steps, nil, nil}
 	if knots[0].Allocation > 0 {
 		u.add(0, 0)
 	}

@@ -1,0 +1,185 @@
+package hosts
+
+import (
+	"math"
+
+	"github.com/trimtab/trimtab/planner"
+)
+
+// grain is what sums of shares may be off by rounding, in units of a host.
+const grain = 1e-9
+
+// Room is what is left.
+type Room struct {
+	// Units is what is left of the pool.
+	Units int
+	// Left is what is left of each row, a host that may become full.
+	Left []float64
+	*matrix
+}
+
+// matrix is the shares of a problem, by workload.
+type matrix struct {
+	start []int32
+	part  []Part
+	name  []string
+}
+
+// Part is the share that one unit of a workload takes of a row of [Room.Left].
+type Part struct {
+	Row   int32
+	Share float64
+}
+
+// New returns the room of a problem that is valid, with nothing taken.
+func New(p *planner.Problem) *Room {
+	r := &Room{Units: p.Units, matrix: &matrix{start: make([]int32, 1, len(p.Workloads)+1)}}
+	rows := make([]int32, len(p.Hosts))
+	for h, most := range mostOf(p) {
+		if rows[h] = -1; most > p.Hosts[h].Units+grain {
+			rows[h] = int32(len(r.Left))
+			r.Left, r.name = append(r.Left, p.Hosts[h].Units), append(r.name, p.Hosts[h].Name)
+		}
+	}
+	for j := range p.Workloads {
+		if len(r.Left) > 0 {
+			for _, part := range p.Workloads[j].Parts {
+				if row := rows[part.Host]; row >= 0 {
+					r.part = append(r.part, Part{row, part.Share})
+				}
+			}
+		}
+		r.start = append(r.start, int32(len(r.part)))
+	}
+	return r
+}
+
+// mostOf returns what the workloads can take of each host.
+func mostOf(p *planner.Problem) []float64 {
+	most := make([]float64, len(p.Hosts))
+	for j := range p.Workloads {
+		for _, part := range p.Workloads[j].Parts {
+			most[part.Host] += part.Share * float64(min(p.Workloads[j].Max, p.Units))
+		}
+	}
+	return most
+}
+
+// Hosts reports whether there is a host that may become full.
+func (r *Room) Hosts() bool { return len(r.Left) > 0 }
+
+// Clone returns a copy that can be taken from by itself.
+func (r *Room) Clone() *Room {
+	return &Room{r.Units, append([]float64(nil), r.Left...), r.matrix}
+}
+
+// Set makes the room what another one of the same problem is.
+func (r *Room) Set(other *Room) {
+	r.Units = other.Units
+	copy(r.Left, other.Left)
+}
+
+// Pool returns a room of so many units and no hosts.
+func Pool(units int) *Room {
+	return &Room{Units: units, matrix: &matrix{}}
+}
+
+// Parts returns what one unit of workload j takes of the rows.
+func (m *matrix) Parts(j int) []Part {
+	if m.start == nil {
+		return nil
+	}
+	return m.part[m.start[j]:m.start[j+1]]
+}
+
+// Most returns how many more units workload j can have, >= 0.
+func (r *Room) Most(j int) int {
+	most := max(r.Units, 0)
+	for _, p := range r.Parts(j) {
+		if left := r.Left[p.Row] + grain; left < p.Share*float64(most) {
+			most = max(int(left/p.Share), 0)
+		}
+	}
+	return most
+}
+
+// Take takes n units for workload j; negative: gives them back.
+func (r *Room) Take(j, n int) {
+	r.Units -= n
+	for _, p := range r.Parts(j) {
+		r.Left[p.Row] -= p.Share * float64(n)
+	}
+}
+
+// Holds reports whether no more was taken than there was.
+func (r *Room) Holds() bool {
+	for _, left := range r.Left {
+		if left < -grain {
+			return false
+		}
+	}
+	return r.Units >= 0
+}
+
+// Over reports whether more was taken than there was of what workload j draws on.
+func (r *Room) Over(j int) bool {
+	for _, p := range r.Parts(j) {
+		if r.Left[p.Row] < -grain {
+			return true
+		}
+	}
+	return r.Units < 0
+}
+
+// Binding says what stops workload j from having n more units, where something
+// does: "capacity of host NAME", or "capacity" of the pool.
+func (r *Room) Binding(j, n int) string {
+	binding, least := "capacity", math.Inf(1)
+	if n > r.Units {
+		return binding
+	}
+	for _, p := range r.Parts(j) {
+		if spare := r.Left[p.Row]/p.Share - float64(n); spare < least {
+			binding, least = "capacity of host "+r.name[p.Row], spare
+		}
+	}
+	return binding
+}
+
+// Fold returns the problem without its hosts, where they say nothing that a
+// number of units does not: no host can become full, or all workloads are on one
+// host. Otherwise it returns the problem itself and false.
+func Fold(p *planner.Problem) (folded *planner.Problem, ok bool) {
+	if len(p.Hosts) == 0 {
+		return p, true
+	}
+	units, ok := onOne(p)
+	if !ok {
+		units = p.Units
+		for h, most := range mostOf(p) {
+			if most > p.Hosts[h].Units+grain {
+				return p, false
+			}
+		}
+	}
+	out := *p
+	out.Units, out.Hosts, out.Workloads = units, nil, append([]planner.Workload(nil), p.Workloads...)
+	for j := range out.Workloads {
+		out.Workloads[j].Parts = nil
+	}
+	return &out, true
+}
+
+// onOne returns how many units there are where one host has all of everybody.
+func onOne(p *planner.Problem) (units int, ok bool) {
+	for j := range p.Workloads {
+		parts := p.Workloads[j].Parts
+		if len(parts) != 1 || parts[0] != (planner.Part{Host: p.Workloads[0].Parts[0].Host, Share: 1}) {
+			return 0, false
+		}
+	}
+	if len(p.Workloads) == 0 {
+		return p.Units, true
+	}
+	return min(p.Units, int(p.Hosts[p.Workloads[0].Parts[0].Host].Units+grain)), true
+}

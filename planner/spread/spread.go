@@ -1,0 +1,267 @@
+package spread
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Pool is what is to be spread, of one resource, in quanta.
+type Pool struct {
+	// Quanta is the capacity of the whole pool, >= 0.
+	Quanta int
+	// Hosts are the capacities of its hosts, >= 0.
+	Hosts []int
+	// Workloads are in order of name.
+	Workloads []Workload
+}
+
+// Workload is one workload's target and where it runs.
+type Workload struct {
+	// Target is x, >= 0.
+	Target    int
+	Instances []Instance
+}
+
+// Instance is one running copy.
+type Instance struct {
+	// Host is its place in [Pool.Hosts].
+	Host int
+	// Load is what it serves, in any unit that its siblings share; nil: not known.
+	Load *float64
+	// Min and Max bound what it may be given, 0 <= Min <= Max.
+	Min, Max int
+	// Current is what it has: the larger of what was read and what was asked for
+	// and is not confirmed. An instance that cannot be read has at most Max.
+	Current int
+	// New tells that it has only just appeared.
+	New bool
+	// Unreadable tells that what it has is not known.
+	Unreadable bool
+}
+
+// counts is what the instance may hold now.
+func (in *Instance) counts() int {
+	if in.Unreadable {
+		return max(in.Max, in.Current)
+	}
+	return in.Current
+}
+
+// mostQuanta bounds every amount: sums of them cannot overflow.
+const mostQuanta = 1 << 50
+
+// Validate returns an error that is trimtab.ErrInvalid for what no planner asks.
+func (p *Pool) Validate() error {
+	for _, c := range append([]int{p.Quanta}, p.Hosts...) {
+		if c < 0 || c > mostQuanta {
+			return trimtab.Invalidf("spread: capacity of %d quanta: want 0 to %d", c, mostQuanta)
+		}
+	}
+	for j := range p.Workloads {
+		w := &p.Workloads[j]
+		if w.Target < 0 || w.Target > mostQuanta {
+			return trimtab.Invalidf("spread: workload %d: target of %d quanta: want 0 to %d", j, w.Target, mostQuanta)
+		}
+		for i := range w.Instances {
+			in := &w.Instances[i]
+			if in.Host < 0 || in.Host >= len(p.Hosts) {
+				return trimtab.Invalidf("spread: workload %d, instance %d: host %d of %d", j, i, in.Host, len(p.Hosts))
+			}
+			if in.Min < 0 || in.Min > in.Max || in.Max > mostQuanta || in.Current < 0 || in.Current > mostQuanta {
+				return trimtab.Invalidf("spread: workload %d, instance %d has %d quanta, bounds %d to %d", j, i, in.Current, in.Min, in.Max)
+			}
+		}
+	}
+	return nil
+}
+
+// share is one instance that can be given an amount.
+type share struct {
+	*Instance
+	workload, at int
+	// exact is what it is to have, units the whole quanta of it.
+	exact float64
+	units int
+}
+
+// grain absorbs rounding when a share is turned into quanta: 1e-9 of a quantum.
+const grain = 1e-9
+
+// Amounts returns what each instance is to have, by workload and instance. No
+// host and not the pool is given more than its capacity, or, where an instance
+// that cannot be read takes from it, than it may hold now.
+func (p *Pool) Amounts() ([][]int, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	out := make([][]int, len(p.Workloads))
+	var shares []share
+	for j := range p.Workloads {
+		w := &p.Workloads[j]
+		out[j] = make([]int, len(w.Instances))
+		shares = w.wants(shares, j)
+		for i := range w.Instances {
+			out[j][i] = w.Instances[i].Current
+		}
+	}
+	p.cut(shares)
+	p.round(shares)
+	for k := range shares {
+		out[shares[k].workload][shares[k].at] = shares[k].units
+	}
+	return out, nil
+}
+
+// wants appends what each readable instance of the workload is to have.
+func (w *Workload) wants(shares []share, j int) []share {
+	first, siblings := len(shares), []float64(nil)
+	for i, f := range w.Shares() {
+		in := &w.Instances[i]
+		if in.Unreadable {
+			continue
+		}
+		want := math.Min(math.Max(f*float64(w.Target), float64(in.Min)), float64(in.Max))
+		shares = append(shares, share{Instance: in, workload: j, at: i, exact: want})
+		if !in.New {
+			siblings = append(siblings, want)
+		}
+	}
+	slices.Sort(siblings)
+	for k := first; k < len(shares); k++ {
+		s := &shares[k]
+		if n := len(siblings); s.New && n > 0 {
+			median := (siblings[(n-1)/2] + siblings[n/2]) / 2
+			s.exact = math.Min(math.Max(median, float64(s.Min)), float64(s.Max))
+		}
+		s.units = int(math.Floor(s.exact + grain))
+	}
+	return shares
+}
+
+// cut lowers what is wanted of each host, then of the pool, to what there is.
+func (p *Pool) cut(shares []share) {
+	hosts := make([]group, len(p.Hosts))
+	all := group{free: p.Quanta}
+	for h, c := range p.Hosts {
+		hosts[h].free = c
+	}
+	for j := range p.Workloads {
+		for i := range p.Workloads[j].Instances {
+			if in := &p.Workloads[j].Instances[i]; in.Unreadable {
+				hosts[in.Host].reserve(in.counts())
+				all.reserve(in.counts())
+			}
+		}
+	}
+	for k := range shares {
+		hosts[shares[k].Host].add(&shares[k])
+		all.add(&shares[k])
+	}
+	for h := range hosts {
+		hosts[h].cut()
+	}
+	all.cut()
+}
+
+// group is the readable instances of a host, or of the pool, and what is free
+// for them.
+type group struct {
+	free    int
+	unknown bool
+	of      []*share
+}
+
+func (g *group) reserve(quanta int) {
+	g.free -= quanta
+	g.unknown = true
+}
+
+func (g *group) add(s *share) { g.of = append(g.of, s) }
+
+// cut lowers what exceeds the minimums in proportion, until all fits. The
+// minimums give, in proportion, where not even they fit. Where an instance that
+// cannot be read is the reason, what the others have takes the place of the
+// minimums, and does not give.
+func (g *group) cut() {
+	floors, floor, sum := make([]int, len(g.of)), 0, 0
+	for k, s := range g.of {
+		if floors[k] = min(s.units, s.Min); g.unknown {
+			floors[k] = min(s.units, s.Current)
+		}
+		floor += floors[k]
+		sum += s.units
+	}
+	switch {
+	case sum <= g.free:
+	case floor <= g.free:
+		for k, s := range g.of {
+			s.units = floors[k] + part(s.units-floors[k], g.free-floor, sum-floor)
+		}
+	default:
+		for k, s := range g.of {
+			if s.units = floors[k]; !g.unknown {
+				s.units = part(floors[k], max(g.free, 0), floor)
+			}
+		}
+	}
+}
+
+// part returns a·b/c rounded down, for b <= c.
+func part(a, b, c int) int {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int(q)
+}
+
+// round gives the quanta that rounding down has left to the largest remainders,
+// one each; ties: to who would otherwise lose one that it holds, then in order.
+func (p *Pool) round(shares []share) {
+	left, pool := slices.Clone(p.Hosts), p.Quanta
+	targets := make([]int, len(p.Workloads))
+	for j := range p.Workloads {
+		w := &p.Workloads[j]
+		targets[j] = w.Target
+		for i := range w.Instances {
+			if in := &w.Instances[i]; in.Unreadable {
+				left[in.Host] -= in.counts()
+				pool -= in.counts()
+				targets[j] -= in.Current
+			}
+		}
+	}
+	var rest []*share
+	for k := range shares {
+		s := &shares[k]
+		left[s.Host] -= s.units
+		pool -= s.units
+		targets[s.workload] -= s.units
+		if s.remainder() > grain && s.units < s.Max {
+			rest = append(rest, s)
+		}
+	}
+	slices.SortStableFunc(rest, func(a, b *share) int {
+		return cmp.Or(cmp.Compare(math.Round(b.remainder()/grain), math.Round(a.remainder()/grain)), cmp.Compare(b.loses(), a.loses()))
+	})
+	for _, s := range rest {
+		if left[s.Host] > 0 && pool > 0 && targets[s.workload] > 0 {
+			s.units++
+			left[s.Host]--
+			targets[s.workload]--
+			pool--
+		}
+	}
+}
+
+func (s *share) remainder() float64 { return s.exact - float64(s.units) }
+
+// loses is 1 where the instance has more than it is to have.
+func (s *share) loses() int {
+	if s.Current > s.units {
+		return 1
+	}
+	return 0
+}

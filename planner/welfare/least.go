@@ -1,0 +1,51 @@
+package welfare
+
+import (
+	"math"
+	"sort"
+)
+
+// least returns the fewest units in [lo, hi] with a utility of at least t; hi
+// when there are none.
+func (u *utility) least(t int64, lo, hi int) int {
+	if u.fall != nil {
+		return lo + sort.Search(hi-lo, func(i int) bool { return u.value(lo+i) >= t })
+	}
+	if len(u.worth) == 0 {
+		for _, p := range u.top {
+			u.worth = append(u.worth, u.steps(p))
+		}
+	}
+	i := sort.Search(len(u.worth), func(i int) bool { return u.worth[i] >= t }) // the first knot that has it
+	if i == len(u.worth) {
+		return max(lo, hi)
+	}
+	if i > 0 {
+		lo = max(lo, min(int(math.Min(u.at[i-1], float64(hi)))+1, hi)) // that knot has it not
+	} else {
+		return lo
+	}
+	hi = max(lo, int(math.Min(math.Ceil(u.at[i]), float64(hi))))
+	if lo == hi {
+		return lo
+	}
+	return u.leastBetween(i, t, lo, hi)
+}
+
+// leastBetween is least between knots i-1 and i, where the first has less. It
+// looks where a line between both is first: most utilities are lines there.
+func (u *utility) leastBetween(i int, t int64, lo, hi int) int {
+	has := func(k int) bool { return u.steps(u.between(i, float64(k))) >= t }
+	x0, x1, u0, u1 := u.at[i-1], u.at[i], float64(u.worth[i-1]), float64(u.worth[i])
+	guess := min(max(int(math.Ceil(x0+(float64(t)-u0)/(u1-u0)*(x1-x0))), lo), hi)
+	from, to := lo, hi // to has it, or is hi; below from nobody has
+	if guess == hi || has(guess) {
+		if guess == lo || !has(guess-1) {
+			return guess
+		}
+		to = guess - 1
+	} else {
+		from = guess + 1
+	}
+	return from + sort.Search(to-from, func(n int) bool { return has(from + n) })
+}
