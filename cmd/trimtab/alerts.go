@@ -29,12 +29,14 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // alertPart takes Alertmanager's webhooks at a path of the web server.
 func (s *site) alertPart(cfg *config.Config) ([]part, error) {
-	c := alertmanager.Config{Bus: s.bus, Metrics: s.metrics, Logger: s.logger, TokenFile: cfg.Alertmanager.TokenFile}
+	c := alertmanager.Config{TokenFile: cfg.Alertmanager.TokenFile}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		c.Workloads = append(c.Workloads, alertmanager.Workload{Name: w.Name, Labels: w.Match.Alert})
 	}
-	return []part{{"alertmanager", keyOf(c.TokenFile, c.Workloads), func(context.Context) (func() error, error) {
+	key := keyOf(c)
+	c.Bus, c.Metrics, c.Logger = s.bus, s.metrics, s.logger
+	return []part{{"alertmanager", key, func(context.Context) (func() error, error) {
 		r, err := alertmanager.Open(c)
 		if err != nil {
 			return nil, hint(fmt.Errorf("receive alerts: %w", err), "alertmanager.token_file names a file that holds the token and nothing else")

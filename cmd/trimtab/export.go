@@ -3,13 +3,8 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -30,15 +25,19 @@ const exportWait = 3 * time.Second
 func (s *site) exportParts(cfg *config.Config) ([]part, error) {
 	var out []part
 	if r := cfg.Exporters.Record; r.Path != "" {
-		out = append(out, part{"record", keyOf(r, digest(cfg)), func(context.Context) (func() error, error) { return s.startRecord(cfg) }})
+		c := record.Config{Dir: r.Path, MaxBytes: int64(r.MaxBytes), SegmentBytes: int64(r.SegmentBytes), SegmentAge: r.SegmentAge,
+			Build: version.Version, Digest: digest(cfg)}
+		out = append(out, part{"record", keyOf(c), func(context.Context) (func() error, error) { return s.startRecord(c) }})
 	}
-	if o := cfg.Exporters.OTLP; o.Endpoint != "" {
-		headers := sha256.New()
-		for _, name := range slices.Sorted(maps.Keys(o.Headers)) {
-			fmt.Fprintf(headers, "%q: %q\n", name, string(o.Headers[name])) // %v would hide what changed
+	if cfg.Exporters.OTLP.Endpoint != "" {
+		c := otlpExport(cfg)
+		files, err := readTLS(cfg.Exporters.OTLP.TLS, "OTLP export", "OTLP endpoint")
+		if err != nil {
+			return nil, err
 		}
-		key := keyOf(o, headers.Sum(nil), cfg.OTLP, cfg.Jaeger, planned(cfg))
-		out = append(out, part{"export-otlp", key, func(ctx context.Context) (func() error, error) { return s.startOTLP(ctx, cfg) }})
+		key := keyOf(c, files.content(), exported(cfg), utilityTexts(cfg))
+		c.TLS = files.client()
+		out = append(out, part{"export-otlp", key, func(ctx context.Context) (func() error, error) { return s.startOTLP(ctx, c) }})
 	}
 	return out, nil
 }
@@ -48,12 +47,9 @@ func (s *site) tap(stage string, step trimtab.Step) trimtab.Step {
 	return record.NewTap(stage, step, s.recorder.Load)
 }
 
-func (s *site) startRecord(cfg *config.Config) (func() error, error) {
-	c := cfg.Exporters.Record
-	r, err := record.Start(record.Config{
-		Dir: c.Path, MaxBytes: int64(c.MaxBytes), SegmentBytes: int64(c.SegmentBytes), SegmentAge: c.SegmentAge,
-		Build: version.Version, Digest: digest(cfg), Metrics: s.metrics, Logger: s.logger,
-	})
+func (s *site) startRecord(c record.Config) (func() error, error) {
+	c.Metrics, c.Logger = s.metrics, s.logger
+	r, err := record.Start(c)
 	if err != nil {
 		return nil, fmt.Errorf("start recording: %w", err)
 	}
@@ -69,11 +65,7 @@ func digest(cfg *config.Config) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(cfg.Redacted()))
 }
 
-func (s *site) startOTLP(ctx context.Context, cfg *config.Config) (func() error, error) {
-	c, err := otlpExport(cfg)
-	if err != nil {
-		return nil, err
-	}
+func (s *site) startOTLP(ctx context.Context, c otlp.Config) (func() error, error) {
 	c.Metrics, c.Logger = s.metrics, s.logger
 	e, err := otlp.Open(ctx, c)
 	if err != nil {
@@ -99,7 +91,7 @@ func (s *site) startOTLP(ctx context.Context, cfg *config.Config) (func() error,
 	}, nil
 }
 
-func otlpExport(cfg *config.Config) (otlp.Config, error) {
+func otlpExport(cfg *config.Config) otlp.Config {
 	o := cfg.Exporters.OTLP
 	c := otlp.Config{Endpoint: o.Endpoint, Protocol: o.Protocol, Interval: o.Interval, Timeout: o.Timeout, Version: version.Version}
 	for name, value := range o.Headers {
@@ -126,32 +118,5 @@ func otlpExport(cfg *config.Config) (otlp.Config, error) {
 		}
 		return u(performance), true
 	}
-	var err error
-	c.TLS, err = clientTLS(o.TLS)
-	return c, err
-}
-
-// clientTLS reads the files of a client's TLS; nil without any.
-func clientTLS(c config.TLS) (*tls.Config, error) {
-	if c == (config.TLS{}) {
-		return nil, nil
-	}
-	out := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("read certificate for OTLP export: %w", err)
-		}
-		out.Certificates = []tls.Certificate{cert}
-	}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read authorities of OTLP endpoint: %w", err)
-		}
-		if out.RootCAs = x509.NewCertPool(); !out.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, trimtab.Invalidf("authorities of OTLP endpoint: no certificate in %s", c.CAFile)
-		}
-	}
-	return out, nil
+	return c
 }

@@ -31,9 +31,6 @@ import (
 // snapshotBucket keeps the models over a restart.
 const snapshotBucket = "snapshots"
 
-// keyOf prints what a part was built from.
-func keyOf(parts ...any) string { return fmt.Sprintf("%+v", parts) }
-
 // partsOf builds, without any effect, the parts of cfg in the order in which
 // they start: what only looks on first, then what consumes before what
 // produces, the receivers last.
@@ -88,9 +85,10 @@ func (s *site) working(name string, h *pipeline.Health, run func(context.Context
 // it are started all the same.
 const startWait = 2 * time.Second
 
-// stage makes a part of a pure step.
-func (s *site) stage(key string, st pipeline.Stage) part {
-	st.Bus, st.Metrics, st.Logger = s.bus, s.metrics, s.logger
+// stage makes a part of a pure step, which is built from the given values.
+func (s *site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
+	key := keyOf(st, built)
+	st.Step, st.Bus, st.Metrics, st.Logger = step, s.bus, s.metrics, s.logger
 	return part{st.Name, key, func(ctx context.Context) (func() error, error) {
 		works := make(chan struct{})
 		var once sync.Once
@@ -121,29 +119,30 @@ func (s *site) learnPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up analyzer: %w", err)
 	}
-	return []part{s.stage(keyOf(cfg.Analyzer, cfg.Round, cfg.Pool, analysed(cfg), profilesOf(&c)), pipeline.Stage{
-		Name: "learn", Step: s.tap("learn", step), Tick: tickOf(cfg.Analyzer.ReportInterval),
+	return []part{s.stage(pipeline.Stage{
+		Name: "learn", Tick: tickOf(cfg.Analyzer.ReportInterval),
 		Work: pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},
 		},
 		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
-	})}, nil
+	}, s.tap("learn", step), c, demandUtilityTexts(cfg))}, nil
 }
 
 // pathParts are one stage per partition.
 func (s *site) pathParts(cfg *config.Config) ([]part, error) {
 	var out []part
 	for i := range cfg.Analyzer.Partitions {
-		step, err := path.New(pathConfig(cfg, i))
+		c := pathConfig(cfg, i)
+		step, err := path.New(c)
 		if err != nil {
 			return nil, fmt.Errorf("set up analyzer path: %w", err)
 		}
-		out = append(out, s.stage(keyOf(cfg.Analyzer, analysed(cfg)), pipeline.Stage{
-			Name: "path-" + strconv.Itoa(i), Step: step, Tick: min(100*time.Millisecond, tickOf(cfg.Analyzer.ReportInterval)),
+		out = append(out, s.stage(pipeline.Stage{
+			Name: "path-" + strconv.Itoa(i), Tick: min(100*time.Millisecond, tickOf(cfg.Analyzer.ReportInterval)),
 			Work:     pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 			Consumes: []bus.Subscription{{Kind: trimtab.KindSpans, Key: strconv.Itoa(i), Consumer: "path"}},
-		}))
+		}, step, c))
 	}
 	return out, nil
 }
@@ -173,8 +172,8 @@ func (s *site) plannerPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up planner: %w", err)
 	}
-	return []part{s.stage(keyOf(cfg.Pool, cfg.Objective, cfg.Round, cfg.Lease, cfg.Guard, planned(cfg)), pipeline.Stage{
-		Name: "planner", Step: s.tap("planner", step), Tick: tickOf(cfg.Round),
+	return []part{s.stage(pipeline.Stage{
+		Name: "planner", Tick: tickOf(cfg.Round),
 		Work: pipeline.Work{Round: cfg.Round, Every: trimtab.KindPlan, Answered: true},
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
@@ -185,7 +184,7 @@ func (s *site) plannerPart(cfg *config.Config) ([]part, error) {
 		},
 		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Holder: holder, Sole: cfg.NATS.URL == ""},
 		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
-	})}, nil
+	}, s.tap("planner", step), c, utilityTexts(cfg))}, nil
 }
 
 // holderOf names this process in a leader's lock: no other has this storage on
@@ -220,12 +219,15 @@ func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
 		watchdog = []string{self, "watchdog", "--dir", journalDir(cfg.Storage.Path)}
 	}
 	c := actuator.Config{
-		Host: host, Pool: cfg.Pool.Name, Dir: journalDir(cfg.Storage.Path), Targets: targets, Reopen: reopen,
-		Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog, Metrics: s.metrics, Logger: s.logger,
+		Host: host, Pool: cfg.Pool.Name, Dir: journalDir(cfg.Storage.Path), Reopen: reopen,
+		Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 	}
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
 	}
+	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
+	key := keyOf(c, declaredTargets(targets), work)
+	c.Targets, c.Metrics, c.Logger = targets, s.metrics, s.logger
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set("actuator", "starting")
 		a, err := actuator.Open(ctx, c)
@@ -233,7 +235,7 @@ func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
 			return nil, fmt.Errorf("open actuator: %w", err)
 		}
 		s.ready.set("actuator", "")
-		h := pipeline.NewHealth(pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name})
+		h := pipeline.NewHealth(work)
 		b := h.Bus(s.bus)
 		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
@@ -243,7 +245,7 @@ func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
 			return errors.Join(err, a.Close(ctx))
 		}, nil
 	}
-	return []part{{"actuator", keyOf(cfg.Pool, cfg.Guard, cfg.Actuator, planned(cfg)), start}}, nil
+	return []part{{"actuator", key, start}}, nil
 }
 
 // reopen makes a knob from the journal alone.
@@ -266,10 +268,11 @@ type reader interface {
 	Close() error
 }
 
-// reading makes a part of a reader, which is opened when the part starts. It
-// tells every round what it read, or why it read nothing.
-func (s *site) reading(name, key string, round time.Duration, open func(bus.Bus) (reader, error)) part {
-	return part{name, key, func(ctx context.Context) (func() error, error) {
+// reading makes a part of a reader, which is opened when the part starts, with
+// the configuration that it is built from. It tells every round what it read,
+// or why it read nothing.
+func (s *site) reading(name string, built any, round time.Duration, open func(bus.Bus) (reader, error)) part {
+	return part{name, keyOf(built, round), func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(pipeline.Work{Round: round, Every: trimtab.KindSample})
 		r, err := open(h.Bus(s.bus))
 		if err != nil {
@@ -287,10 +290,10 @@ func (s *site) samplerParts(cfg *config.Config) ([]part, error) {
 	if queries := queriesOf(cfg); len(queries) > 0 {
 		c := prometheus.Config{
 			URL: cfg.Prometheus.URL, HTTP: cfg.Prometheus.HTTP, Interval: cfg.Prometheus.Interval,
-			Timeout: cfg.Prometheus.Timeout, Queries: queries, Metrics: s.metrics, Logger: s.logger,
+			Timeout: cfg.Prometheus.Timeout, Queries: queries,
 		}
-		out = append(out, s.reading("prometheus", keyOf(cfg.Prometheus, queries), cfg.Prometheus.Interval+cfg.Prometheus.Timeout, func(b bus.Bus) (reader, error) {
-			c.Bus = b
+		out = append(out, s.reading("prometheus", c, c.Interval+c.Timeout, func(b bus.Bus) (reader, error) {
+			c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
 			return prometheus.Open(c)
 		}))
 	}
@@ -299,9 +302,9 @@ func (s *site) samplerParts(cfg *config.Config) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval, Metrics: s.metrics, Logger: s.logger}
-		out = append(out, s.reading("cgroup", keyOf(root, groups, c.Interval), c.Interval, func(b bus.Bus) (reader, error) {
-			c.Bus = b
+		c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval}
+		out = append(out, s.reading("cgroup", c, c.Interval, func(b bus.Bus) (reader, error) {
+			c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
 			return cgroup.Open(c)
 		}))
 	}
@@ -311,7 +314,7 @@ func (s *site) samplerParts(cfg *config.Config) ([]part, error) {
 // receiverParts listen for spans. They share one sink, whose bound of what is
 // under way holds for all of them together, and so they have one key.
 func (s *site) receiverParts(cfg *config.Config) ([]part, error) {
-	tls, err := serverTLS(cfg.OTLP.TLS)
+	files, err := readTLS(cfg.OTLP.TLS, "OTLP receiver", "OTLP clients")
 	if err != nil {
 		return nil, err
 	}
@@ -319,15 +322,19 @@ func (s *site) receiverParts(cfg *config.Config) ([]part, error) {
 		name string
 		c    otlp.Config
 	}{
-		{"otlp", otlp.Config{GRPC: unlessOff(cfg.OTLP.GRPC), HTTP: unlessOff(cfg.OTLP.HTTP), TLS: tls, MaxBody: int(cfg.OTLP.MaxBody)}},
+		{"otlp", otlp.Config{GRPC: unlessOff(cfg.OTLP.GRPC), HTTP: unlessOff(cfg.OTLP.HTTP), MaxBody: int(cfg.OTLP.MaxBody)}},
 		{"jaeger", otlp.Config{GRPC: unlessOff(cfg.Jaeger.GRPC)}},
 	}
-	h := pipeline.NewHealth(pipeline.Work{Round: cfg.Analyzer.ReportInterval})
-	sink, err := collector.Open(collector.Config{Bus: h.Bus(s.bus), Metrics: s.metrics, Partitions: cfg.Analyzer.Partitions})
+	shared := collector.Config{Partitions: cfg.Analyzer.Partitions}
+	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
+	key := keyOf(receivers, files.content(), shared, work)
+	receivers[0].c.TLS = files.server()
+	h := pipeline.NewHealth(work)
+	shared.Bus, shared.Metrics = h.Bus(s.bus), s.metrics
+	sink, err := collector.Open(shared)
 	if err != nil {
 		return nil, err
 	}
-	key := keyOf(cfg.OTLP, cfg.Jaeger, cfg.Analyzer.Partitions)
 	var out []part
 	for _, r := range receivers {
 		if r.c.GRPC == "" && r.c.HTTP == "" {

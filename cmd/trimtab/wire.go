@@ -1,14 +1,11 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,44 +98,35 @@ func sloText(s *config.SLO) string {
 	return ""
 }
 
-// analysed is the part of each workload that collectors and analyzers see.
-func analysed(cfg *config.Config) []config.Workload {
-	out := slices.Clone(cfg.Workloads)
-	for i := range out {
-		w := &out[i]
-		w.Mode, w.Weight = "", 0
-		if w.Fallback.Demand == 0 {
-			w.Utility = "" // only a demand's curve has to do with it
-		}
-		if w.Knob.Bounds() != nil {
-			w.Knob = config.Knob{Cgroup: w.Knob.Cgroup + " " + boundsText(cfg, w)}
-		}
-	}
-	return out
-}
-
-// planned is the part of each workload that planner and actuator see, with
-// pointers replaced by what they point to, so that it prints as what it is.
-func planned(cfg *config.Config) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%+v %+v\n", cfg.Planning, cfg.Groups)
+// utilityTexts are those that each workload's utility, and what an operator's
+// own objective counts, were compiled from.
+func utilityTexts(cfg *config.Config) (all []string) {
 	for i := range cfg.Workloads {
-		w := &cfg.Workloads[i]
-		fmt.Fprintf(&b, "%s %s %s %v %s %v %v %s %v %v %+v", w.Name, w.Class, w.Mode, w.Weight, w.Group, w.Guarantee, w.Guarantees, w.Utility, w.SLO, w.Knob.Cgroup, w.Knob.Process)
-		b.WriteString(" " + boundsText(cfg, w) + "\n")
+		all = append(all, cfg.Workloads[i].Utility)
 	}
-	return b.String()
+	return all
 }
 
-// boundsText prints the bounds of a workload on all resources.
-func boundsText(cfg *config.Config, w *config.Workload) string {
-	var b strings.Builder
-	for _, s := range cfg.Pool.Shares() {
-		if v, ok := w.Knob.BoundsOf(s.Name); ok {
-			fmt.Fprintf(&b, "%s %+v ", s.Name, v)
+// demandUtilityTexts are those of the workloads whose declared demand has to do
+// with their utility.
+func demandUtilityTexts(cfg *config.Config) (all []string) {
+	for i := range cfg.Workloads {
+		if w := &cfg.Workloads[i]; w.Fallback.Demand > 0 {
+			all = append(all, w.Utility)
 		}
 	}
-	return b.String()
+	return all
+}
+
+// declaredTargets are targets with what a knob writes to the journal, from
+// which it can be opened again, in its place.
+func declaredTargets(targets []actuator.Target) (all []any) {
+	for _, t := range targets {
+		undo := string(t.Knob.Undo())
+		t.Knob = nil
+		all = append(all, t, undo)
+	}
+	return all
 }
 
 func pathConfig(cfg *config.Config, partition int) path.Config {
@@ -236,17 +224,6 @@ func fallbackOf(w *config.Workload) (analyzer.Fallback, error) {
 		return f, fmt.Errorf("read profile of %s: %s:%w", w.Name, w.Fallback.Profile, err)
 	}
 	return f, nil
-}
-
-// profilesOf lists what the files with profiles hold, so that a reload tells
-// whether they changed.
-func profilesOf(c *analyzer.Config) (all []declared.Profile) {
-	for i := range c.Workloads {
-		if p := c.Workloads[i].Fallback.Profile; p != nil {
-			all = append(all, *p)
-		}
-	}
-	return all
 }
 
 // maxProfile bounds the bytes of a profile.
@@ -429,27 +406,4 @@ func groupsOf(cfg *config.Config) []cgroup.Target {
 		}
 	}
 	return out
-}
-
-// serverTLS reads the files of a receiver's TLS; nil without any.
-func serverTLS(c config.TLS) (*tls.Config, error) {
-	if c == (config.TLS{}) {
-		return nil, nil
-	}
-	cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("read certificate of OTLP receiver: %w", err)
-	}
-	out := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read authorities of OTLP clients: %w", err)
-		}
-		out.ClientCAs, out.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !out.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, trimtab.Invalidf("authorities of OTLP clients: no certificate in %s", c.CAFile)
-		}
-	}
-	return out, nil
 }
