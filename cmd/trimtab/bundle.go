@@ -26,6 +26,8 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/scrub"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // debugCmd is `trimtab debug`.
@@ -58,8 +60,8 @@ const (
 func (c *bundleCmd) Run(ctx context.Context, t terminal) error {
 	ctx, cancel := context.WithTimeout(ctx, bundleTime)
 	defer cancel()
-	b := &bundle{scrubber: newScrubber(os.Environ()), time: time.Now()}
-	fmt.Fprintf(t.err, "asking %s\n", shownURL(c.URL))
+	b := &bundle{scrubber: scrub.New(os.Environ()), time: time.Now()}
+	fmt.Fprintf(t.err, "asking %s\n", scrub.URL(c.URL))
 	b.local(c)
 	b.running(ctx, c.URL)
 	b.add("missing.txt", []byte(strings.Join(b.missing, "\n")+"\n"))
@@ -78,7 +80,7 @@ func (c *bundleCmd) Run(ctx context.Context, t terminal) error {
 
 // bundle is what was collected.
 type bundle struct {
-	scrubber *scrubber
+	scrubber *scrub.Scrubber
 	time     time.Time
 	files    []bundleFile
 	missing  []string
@@ -91,12 +93,12 @@ type bundleFile struct {
 
 // add takes a file, without its secrets.
 func (b *bundle) add(name string, data []byte) {
-	b.files = append(b.files, bundleFile{name, b.scrubber.scrub(data)})
+	b.files = append(b.files, bundleFile{name, b.scrubber.Bytes(data)})
 }
 
 // lack notes what could not be had.
 func (b *bundle) lack(name string, err error) {
-	b.missing = append(b.missing, string(b.scrubber.scrub([]byte(name+": "+err.Error()))))
+	b.missing = append(b.missing, string(b.scrubber.Bytes([]byte(name+": "+err.Error()))))
 }
 
 // local adds what is known without a running trimtab.
@@ -107,7 +109,7 @@ func (b *bundle) local(c *bundleCmd) {
 	}
 	b.add("version.txt", []byte(text))
 	b.add("host.txt", hostFacts())
-	if list, err := listing(journalDir(c.Storage)); err != nil {
+	if list, err := listing(site.JournalDir(c.Storage)); err != nil {
 		b.lack("journal.txt", err)
 	} else {
 		b.add("journal.txt", list)
@@ -170,7 +172,7 @@ func fetchText(ctx context.Context, address, path string) ([]byte, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+path, nil)
 	if err != nil {
-		return nil, errors.New("not an address: " + shownURL(address))
+		return nil, errors.New("not an address: " + scrub.URL(address))
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

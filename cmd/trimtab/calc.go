@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/trimtab/trimtab/internal/calc"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // calcCmd is `trimtab calc`: one algorithm of the papers on a file.
@@ -22,7 +23,7 @@ type calcCmd struct {
 func calculate(t terminal, run calc.Func, example string) error {
 	out, err := run(os.Stdin)
 	if err != nil {
-		return hint(fmt.Errorf("standard input: %w", err), "the input looks like %s", example)
+		return hint.Add(fmt.Errorf("standard input: %w", err), "the input looks like %s", example)
 	}
 	return printed(t.out, "json", out, nil)
 }
@@ -67,7 +68,7 @@ func (c *calcEDRFCmd) Run(t terminal) error {
 		s, err = table.Solve()
 	}
 	if err != nil {
-		return hint(fmt.Errorf("%s: %w", c.CSV, err), "the first line is like tenant,weight,limit,cpu,memory; one row is named capacity")
+		return hint.Add(fmt.Errorf("%s: %w", c.CSV, err), "the first line is like tenant,weight,limit,cpu,memory; one row is named capacity")
 	}
 	return printed(t.out, c.Output, s, func(w io.Writer) { printShares(w, &table, &s) })
 }

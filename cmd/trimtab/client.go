@@ -17,6 +17,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/scrub"
 )
 
 // clientFlags say which trimtab to ask and how to print.
@@ -40,7 +42,7 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, r)
 	if err != nil {
 		// Not the cause, which quotes the address with what may be a password.
-		return hint(fmt.Errorf("ask %s: not an address", shownURL(c.URL)), "--url takes an address like http://127.0.0.1:9600")
+		return hint.Add(fmt.Errorf("ask %s: not an address", scrub.URL(c.URL)), "--url takes an address like http://127.0.0.1:9600")
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -51,12 +53,12 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 		err = u.Err
 	}
 	if err != nil {
-		return hint(fmt.Errorf("ask %s: %w", shownURL(c.URL), err), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
+		return hint.Add(fmt.Errorf("ask %s: %w", scrub.URL(c.URL), err), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", shownURL(c.URL), err)
+		return fmt.Errorf("read answer of %s: %w", scrub.URL(c.URL), err)
 	}
 	if resp.StatusCode/100 != 2 {
 		var p struct{ Error string }
@@ -64,7 +66,7 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 			return errors.New(visible(p.Error))
 		}
 		p.Error = visible(strings.TrimSpace(string(b)))
-		return fmt.Errorf("ask %s%s: %s: %s", shownURL(c.URL), path, resp.Status, p.Error)
+		return fmt.Errorf("ask %s%s: %s: %s", scrub.URL(c.URL), path, resp.Status, p.Error)
 	}
 	if c.Output == "text" || c.Output == "wide" {
 		// For people; programs get the names as they are.
@@ -73,7 +75,7 @@ func (c clientFlags) call(ctx context.Context, method, path string, body, into a
 		}
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return hint(fmt.Errorf("read answer of %s: %w", shownURL(c.URL), err), "is that a trimtab of this version?")
+		return hint.Add(fmt.Errorf("read answer of %s: %w", scrub.URL(c.URL), err), "is that a trimtab of this version?")
 	}
 	return nil
 }
@@ -193,7 +195,7 @@ func (c *explainCmd) Run(ctx context.Context, t terminal) error {
 	segment, query := console.Path(c.Workload)
 	path := fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, c.History, query)
 	if err := c.call(ctx, http.MethodGet, path, nil, &e); err != nil {
-		return hint(err, "trimtab status lists the workloads")
+		return hint.Add(err, "trimtab status lists the workloads")
 	}
 	return c.print(t.out, e, func(w io.Writer) { printExplanation(w, &e) })
 }
@@ -317,7 +319,7 @@ func (planCmd) Example() string { return "trimtab plan\ntrimtab plan -o json" }
 func (c *planCmd) once(ctx context.Context, t terminal) error {
 	var p trimtab.Plan
 	if err := c.call(ctx, http.MethodGet, "/api/v1/plan", nil, &p); err != nil {
-		return hint(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
+		return hint.Add(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
 	}
 	return c.print(t.out, p, func(w io.Writer) {
 		if c.Output == "wide" {
@@ -437,7 +439,7 @@ func (applyCmd) Example() string { return "trimtab apply 3-17   # as trimtab pla
 // Run sends the command and waits for the plan that it causes.
 func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	if _, _, err := trimtab.ParsePlanID(c.Plan); err != nil {
-		return hint(err, "trimtab plan prints the id of the newest plan")
+		return hint.Add(err, "trimtab plan prints the id of the newest plan")
 	}
 	if err := c.send(ctx, terminal{io.Discard, t.err}, trimtab.Command{Verb: trimtab.Apply, Plan: c.Plan}, ""); err != nil {
 		return err
@@ -451,13 +453,13 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 		if err := c.call(ctx, http.MethodGet, "/api/v1/applied/"+url.PathEscape(c.Plan), nil, &p); err == nil && p.Last {
 			err := c.print(t.out, p, func(w io.Writer) { printApplied(w, &p) })
 			if err == nil && p.Applies == "" {
-				err = hint(errors.New("apply "+c.Plan+": refused"), "what is printed above says why; trimtab plan has the newest recommendation")
+				err = hint.Add(errors.New("apply "+c.Plan+": refused"), "what is printed above says why; trimtab plan has the newest recommendation")
 			}
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return hint(errors.New("wait for plan "+c.Plan+": nothing came of it yet"), "trimtab status and trimtab explain show what happens")
+			return hint.Add(errors.New("wait for plan "+c.Plan+": nothing came of it yet"), "trimtab status and trimtab explain show what happens")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -93,7 +93,10 @@ func percent(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }
 // furtherText names the resources of the pool beside the first.
 func furtherText(cfg *config.Config) string {
 	var b strings.Builder
-	for _, s := range further(cfg) {
+	for i, s := range cfg.Pool.Shares() {
+		if i == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, ", %s of %s", trimtab.AmountOf(s.Name, trimtab.Units(s.Capacity)), s.Name)
 	}
 	return b.String()

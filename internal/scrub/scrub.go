@@ -1,8 +1,10 @@
-package main
+// Package scrub hides secrets in texts that leave the machine: log lines, debug
+// bundles, addresses in messages. It is the last line: nothing that it is given
+// should hold any.
+package scrub
 
 import (
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 )
@@ -13,17 +15,16 @@ const hiddenSecret = "<secret>"
 // secretKeys are words before a colon or equals sign that a secret follows.
 const secretKeys = `(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credentials?|private[_-]?key)`
 
-// scrubber hides secrets in texts that leave the machine. It is the last line:
-// nothing that it is given should hold any.
-type scrubber struct {
+// Scrubber hides secrets. Make it with [New].
+type Scrubber struct {
 	patterns []*regexp.Regexp
 	// known are secrets of this process's environment, wherever they stand.
 	known []string
 }
 
-// newScrubber knows the secrets among environment ("NAME=value" each).
-func newScrubber(environment []string) *scrubber {
-	s := &scrubber{}
+// New knows the secrets among environment ("NAME=value" each).
+func New(environment []string) *Scrubber {
+	s := &Scrubber{}
 	for _, p := range []string{
 		// The user and password of a URL, up to the last @ of the word.
 		`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s"'<>]*(@)`,
@@ -54,8 +55,8 @@ func newScrubber(environment []string) *scrubber {
 	return s
 }
 
-// scrub returns b without secrets.
-func (s *scrubber) scrub(b []byte) []byte {
+// Bytes returns b without secrets.
+func (s *Scrubber) Bytes(b []byte) []byte {
 	text := string(b)
 	for _, k := range s.known {
 		text = strings.ReplaceAll(text, k, hiddenSecret)
@@ -66,11 +67,11 @@ func (s *scrubber) scrub(b []byte) []byte {
 	return []byte(text)
 }
 
-// shownURL is an address without user and password, for messages.
-func shownURL(address string) string {
+// URL is an address without user and password, for messages.
+func URL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		return string(newScrubber(nil).scrub([]byte(address)))
+		return string(New(nil).Bytes([]byte(address)))
 	}
 	if u.User != nil {
 		u.User = nil
@@ -78,16 +79,3 @@ func shownURL(address string) string {
 	}
 	return address
 }
-
-// urlFrom is the address on a command line, or that of the environment.
-func urlFrom(flags map[string]string) string {
-	for _, u := range []string{flags["url"], os.Getenv("TRIMTAB_URL")} {
-		if u != "" {
-			return u
-		}
-	}
-	return defaultURL
-}
-
-// defaultURL is where a trimtab without configuration answers.
-const defaultURL = "http://127.0.0.1:9600"

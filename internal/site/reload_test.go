@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 // wholeConfig is a configuration with a part of every kind.
 func wholeConfig(t *testing.T, replace ...string) *config.Config {
 	t.Helper()
-	q, dir := fixtureQuotas(t), t.TempDir()
+	root, dir := t.TempDir(), t.TempDir()
 	profile, other := filepath.Join(dir, "profile.csv"), filepath.Join(dir, "other.csv")
 	for _, file := range []string{profile, other} {
 		if err := os.WriteFile(file, []byte("allocation_per_load,performance\n0.003,0.5\n0.006,"+fmt.Sprint(0.0001*float64(len(file)))+"\n"), 0o600); err != nil {
@@ -26,8 +26,13 @@ func wholeConfig(t *testing.T, replace ...string) *config.Config {
 		}
 	}
 	for _, name := range []string{"hungry", "modest"} {
-		if err := os.WriteFile(filepath.Join(q.root, name, "memory.max"), []byte("268435456\n"), 0o644); err != nil {
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
 			t.Fatal(err)
+		}
+		for file, content := range map[string]string{"cpu.max": "50000 100000\n", "memory.max": "268435456\n"} {
+			if err := os.WriteFile(filepath.Join(root, name, file), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	text := fmt.Sprintf(`
@@ -59,7 +64,7 @@ workloads:
     mode: act
   - {name: modest, slo: {performance: 0.9}, performance: hit_ratio, requests: hits, allocation: quota, fallback: {proxy: hits, profile: %q}, knob: {cgroup: modest, cpu: {max: 2}, memory: {max: 256MiB}}}
   - {name: thumbs, slo: {performance: 5}, performance: queue, mode: off}
-`, q.root, dir, profile)
+`, root, dir, profile)
 	for i := 0; i+1 < len(replace); i += 2 {
 		if !strings.Contains(text, replace[i]) {
 			t.Fatalf("no %q to replace", replace[i])
@@ -76,7 +81,7 @@ workloads:
 // keysOf returns the key of every part of cfg, by name.
 func keysOf(t *testing.T, cfg *config.Config) (map[string]string, error) {
 	t.Helper()
-	s := &site{metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler), options: siteOptions{Watchdog: []string{"true"}}}
+	s := &Site{metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler), options: Options{Watchdog: []string{"true"}}}
 	parts, err := s.partsOf(cfg)
 	keys := map[string]string{}
 	for _, p := range parts {

@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"os"
@@ -37,7 +37,7 @@ workloads:
 func TestEveryObjectiveOfTheFileIsAPolicyOfThatName(t *testing.T) {
 	for _, name := range []string{"njc", "egalitarian", "social", "nash", "resource-fair", "drf", "sum(weight * u)", "min(u / weight)"} {
 		cfg := shopWith(t, "objective: "+name)
-		p, err := plannerConfig(cfg)
+		p, err := PlannerConfig(cfg)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -53,7 +53,7 @@ func TestEveryObjectiveOfTheFileIsAPolicyOfThatName(t *testing.T) {
 func TestWhatAMoveCostsUnlessTheFileSaysSoIsThatOfTheObjective(t *testing.T) {
 	for objective, want := range map[string]float64{"social": 0.05, "nash": 0.05, "sum(u)": 0.05, config.EndToEnd: endtoend.DefaultMoveCost} {
 		for planning, want := range map[string]float64{"entry: web": want, "entry: web, move_cost: 0.05": 0.05, "entry: web, move_cost: 0": 0} {
-			p, err := policyOf(shopWith(t, "objective: "+objective+"\nplanning: {"+planning+"}"))
+			p, err := PolicyOf(shopWith(t, "objective: "+objective+"\nplanning: {"+planning+"}"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func moveCost(p planner.Policy) float64 {
 }
 
 func TestTheOperatorsObjectiveCountsAShareOfItsMost(t *testing.T) {
-	p, err := plannerConfig(shopWith(t, "objective: sum(weight * u)"))
+	p, err := PlannerConfig(shopWith(t, "objective: sum(weight * u)"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestTheOperatorsObjectiveCountsAShareOfItsMost(t *testing.T) {
 
 func TestGroupsGuaranteesAndPlanningReachThePlanner(t *testing.T) {
 	cfg := shopWith(t, "objective: njc\ngroups: [{path: shop, weight: 2, guarantee: 3}]\nplanning: {exploration: 0.3}")
-	p, err := plannerConfig(cfg)
+	p, err := PlannerConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestGuaranteesOfFurtherResourcesReachThePlanner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := plannerConfig(cfg)
+		p, err := PlannerConfig(cfg)
 		if err == nil {
 			err = p.Validate()
 		}
@@ -152,7 +152,7 @@ func TestAWorkloadThatIsOnlyWatchedNeedsNoSLO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plannerConfig(c)
+	p, err := PlannerConfig(c)
 	if err != nil {
 		t.Fatal(err)
 	}

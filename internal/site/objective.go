@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
-// policyOf returns the policy of an objective, with its parameters.
-func policyOf(cfg *config.Config) (planner.Policy, error) {
+// PolicyOf returns the policy of an objective, with its parameters.
+func PolicyOf(cfg *config.Config) (planner.Policy, error) {
 	p := cfg.Planning
 	switch cfg.Objective {
 	case "njc":

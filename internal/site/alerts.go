@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // webhook passes requests to the receiver of the newest configuration: the web
@@ -28,7 +29,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // alertPart takes Alertmanager's webhooks at a path of the web server.
-func (s *site) alertPart(cfg *config.Config) ([]part, error) {
+func (s *Site) alertPart(cfg *config.Config) ([]part, error) {
 	c := alertmanager.Config{TokenFile: cfg.Alertmanager.TokenFile}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
@@ -39,7 +40,7 @@ func (s *site) alertPart(cfg *config.Config) ([]part, error) {
 	return []part{{"alertmanager", key, func(context.Context) (func() error, error) {
 		r, err := alertmanager.Open(c)
 		if err != nil {
-			return nil, hint(fmt.Errorf("receive alerts: %w", err), "alertmanager.token_file names a file that holds the token and nothing else")
+			return nil, hint.Add(fmt.Errorf("receive alerts: %w", err), "alertmanager.token_file names a file that holds the token and nothing else")
 		}
 		s.webhook.receiver.Store(r)
 		return func() error { s.webhook.receiver.Store(nil); return nil }, nil

@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"math"
@@ -34,14 +34,14 @@ func TestAnApplicationOfTheFileGivesWhatItHasToWhoMakesItWait(t *testing.T) {
 	}
 	start := time.Unix(1_000_000_000, 0).UTC()
 	c := cluster.Config{Start: start, Held: map[string]float64{"front": 5, "db": 5, "cache": 5}}
-	if c.Analyzer, err = analyzerConfig(cfg); err != nil {
+	if c.Analyzer, err = AnalyzerConfig(cfg); err != nil {
 		t.Fatal(err)
 	}
 	c.Analyzer.Forecaster = nil
 	for i := range c.Analyzer.Workloads {
 		c.Analyzer.Workloads[i].Forecaster = nil
 	}
-	if c.Planner, err = plannerConfig(cfg); err != nil {
+	if c.Planner, err = PlannerConfig(cfg); err != nil {
 		t.Fatal(err)
 	}
 	l, err := cluster.New(c)

@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func TestAProfileThatChangedIsReadAtTheNextReload(t *testing.T) {
 		if err := os.WriteFile(file, []byte("allocation_per_load,performance\n0.003,0.5\n0.006,"+performance+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		parts, err := (&site{}).learnPart(cfg)
+		parts, err := (&Site{}).learnPart(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

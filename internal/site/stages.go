@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"context"
@@ -34,7 +34,7 @@ const snapshotBucket = "snapshots"
 // partsOf builds, without any effect, the parts of cfg in the order in which
 // they start: what only looks on first, then what consumes before what
 // produces, the receivers last.
-func (s *site) partsOf(cfg *config.Config) ([]part, error) {
+func (s *Site) partsOf(cfg *config.Config) ([]part, error) {
 	var next []part
 	for _, build := range []func(*config.Config) ([]part, error){
 		s.exportParts, s.actuatorPart, s.plannerPart, s.learnPart, s.pathParts, s.samplerParts, s.receiverParts, s.alertPart,
@@ -51,7 +51,7 @@ func (s *site) partsOf(cfg *config.Config) ([]part, error) {
 // background runs a function until stop is called, which waits for its end; an
 // error before that ends the process. The end of ctx does not stop it: parts
 // stop one by one, in the reverse order of the flow.
-func (s *site) background(ctx context.Context, name string, run func(context.Context) error) (stop func() error) {
+func (s *Site) background(ctx context.Context, name string, run func(context.Context) error) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
@@ -70,7 +70,7 @@ func (s *site) background(ctx context.Context, name string, run func(context.Con
 
 // working runs a part that is no stage of a step, and tells with its health
 // whether it works.
-func (s *site) working(name string, h *pipeline.Health, run func(context.Context) error) func(context.Context) error {
+func (s *Site) working(name string, h *pipeline.Health, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		var telling sync.WaitGroup
@@ -86,7 +86,7 @@ func (s *site) working(name string, h *pipeline.Health, run func(context.Context
 const startWait = 2 * time.Second
 
 // stage makes a part of a pure step, which is built from the given values.
-func (s *site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
+func (s *Site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
 	key := keyOf(st, built)
 	st.Step, st.Bus, st.Metrics, st.Logger = step, s.bus, s.metrics, s.logger
 	return part{st.Name, key, func(ctx context.Context) (func() error, error) {
@@ -110,8 +110,8 @@ func (s *site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
 	}}
 }
 
-func (s *site) learnPart(cfg *config.Config) ([]part, error) {
-	c, err := analyzerConfig(cfg)
+func (s *Site) learnPart(cfg *config.Config) ([]part, error) {
+	c, err := AnalyzerConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("set up analyzer: %w", err)
 	}
@@ -130,7 +130,7 @@ func (s *site) learnPart(cfg *config.Config) ([]part, error) {
 }
 
 // pathParts are one stage per partition.
-func (s *site) pathParts(cfg *config.Config) ([]part, error) {
+func (s *Site) pathParts(cfg *config.Config) ([]part, error) {
 	var out []part
 	for i := range cfg.Analyzer.Partitions {
 		c := pathConfig(cfg, i)
@@ -153,11 +153,11 @@ func tickOf(interval time.Duration) time.Duration {
 	return max(20*time.Millisecond, min(time.Second, interval/4))
 }
 
-func (s *site) plannerPart(cfg *config.Config) ([]part, error) {
+func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
 	if cfg.Pool.Capacity() <= 0 {
 		return nil, nil
 	}
-	c, err := plannerConfig(cfg)
+	c, err := PlannerConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func holderOf(cfg *config.Config) (string, error) {
 	return host + ":" + storage, nil
 }
 
-func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
+func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	targets, err := targetsOf(cfg)
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
@@ -216,10 +216,10 @@ func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find own program: %w", err)
 		}
-		watchdog = []string{self, "watchdog", "--dir", journalDir(cfg.Storage.Path)}
+		watchdog = []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}
 	}
 	c := actuator.Config{
-		Host: host, Pool: cfg.Pool.Name, Dir: journalDir(cfg.Storage.Path), Reopen: reopen,
+		Host: host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
 		Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 	}
 	if c.LockDir == "" {
@@ -248,8 +248,8 @@ func (s *site) actuatorPart(cfg *config.Config) ([]part, error) {
 	return []part{{"actuator", key, start}}, nil
 }
 
-// reopen makes a knob from the journal alone.
-func reopen(undo []byte) (actuator.Knob, error) {
+// Reopen makes a knob from the journal alone.
+func Reopen(undo []byte) (actuator.Knob, error) {
 	// The kinds know their own.
 	group, err := actuatorcgroup.Reopen(undo)
 	if err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
@@ -271,7 +271,7 @@ type reader interface {
 // reading makes a part of a reader, which is opened when the part starts, with
 // the configuration that it is built from. It tells every round what it read,
 // or why it read nothing.
-func (s *site) reading(name string, built any, round time.Duration, open func(bus.Bus) (reader, error)) part {
+func (s *Site) reading(name string, built any, round time.Duration, open func(bus.Bus) (reader, error)) part {
 	return part{name, keyOf(built, round), func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(pipeline.Work{Round: round, Every: trimtab.KindSample})
 		r, err := open(h.Bus(s.bus))
@@ -285,7 +285,7 @@ func (s *site) reading(name string, built any, round time.Duration, open func(bu
 }
 
 // samplerParts read what spans do not tell: PromQL and cgroup files.
-func (s *site) samplerParts(cfg *config.Config) ([]part, error) {
+func (s *Site) samplerParts(cfg *config.Config) ([]part, error) {
 	var out []part
 	if queries := queriesOf(cfg); len(queries) > 0 {
 		c := prometheus.Config{
@@ -313,7 +313,7 @@ func (s *site) samplerParts(cfg *config.Config) ([]part, error) {
 
 // receiverParts listen for spans. They share one sink, whose bound of what is
 // under way holds for all of them together, and so they have one key.
-func (s *site) receiverParts(cfg *config.Config) ([]part, error) {
+func (s *Site) receiverParts(cfg *config.Config) ([]part, error) {
 	files, err := readTLS(cfg.OTLP.TLS, "OTLP receiver", "OTLP clients")
 	if err != nil {
 		return nil, err
@@ -355,7 +355,7 @@ func unlessOff(address string) string {
 	return address
 }
 
-func (s *site) startReceiver(ctx context.Context, name string, c otlp.Config, h *pipeline.Health) (func() error, error) {
+func (s *Site) startReceiver(ctx context.Context, name string, c otlp.Config, h *pipeline.Health) (func() error, error) {
 	c.Metrics, c.Log = s.metrics, s.logger
 	if name == "jaeger" {
 		spans := jaeger.New(c.Sink, s.metrics)

@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"context"
@@ -26,30 +26,31 @@ import (
 	"github.com/trimtab/trimtab/console"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// siteOptions are what does not come from the configuration file.
-type siteOptions struct {
-	Logger  *slog.Logger
-	WebFile string
-	Hosts   []string
+// Options are what does not come from the configuration file.
+type Options struct {
+	Logger *slog.Logger
+	Hosts  []string
 	// Load reads the configuration again; nil: nothing to reload.
 	Load func() (*config.Config, error)
 	// Watchdog is the command that guards the actuator's journal; nil: this
 	// program's own.
 	Watchdog []string
 	// Recent holds the newest log lines; nil keeps none.
-	Recent *recentLog
-	// Fast lets the planner answer alerts without a pause, for measurements.
+	Recent *RecentLog
+	// AlertGap is the least time between two rounds that alerts start; 0: the
+	// planner's own. For measurements.
 	AlertGap time.Duration
 }
 
-// site is a whole pipeline in one process: what lives as long as the process
+// Site is a whole pipeline in one process: what lives as long as the process
 // does, and the parts that a configuration names.
-type site struct {
-	options  siteOptions
+type Site struct {
+	options  Options
 	logger   *slog.Logger
 	bus      *natsbus.Bus
 	metrics  *metric.Set
@@ -70,9 +71,9 @@ type site struct {
 	config *config.Config
 }
 
-// openSite starts everything. On an error nothing is left running.
-func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, err error) {
-	s := &site{options: o, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
+// Open starts everything. On an error nothing is left running.
+func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err error) {
+	s := &Site{options: o, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
 	s.parts.logger, s.ready.metrics, s.ready.logger = o.Logger, s.metrics, o.Logger
 	defer func() {
 		if err != nil {
@@ -110,7 +111,7 @@ func openSite(ctx context.Context, cfg *config.Config, o siteOptions) (_ *site, 
 // follow lets the console and the metrics see what the stages tell each other.
 // The newest of everything, which is by far the most, is delivered once for
 // both; of decisions the console wants the past too, and the metrics do not.
-func (s *site) follow(ctx context.Context) error {
+func (s *Site) follow(ctx context.Context) error {
 	console, metrics := pipeline.NewHealth(pipeline.Work{}), pipeline.NewHealth(pipeline.Work{})
 	both := func(v trimtab.Value) {
 		s.view.Observe(v)
@@ -145,10 +146,39 @@ func untilDone(ctx context.Context) error {
 	return nil
 }
 
-func (s *site) onClose(f func() error) { s.stops = append(s.stops, f) }
+// Config is the configuration in force, which nobody may change.
+func (s *Site) Config() *config.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config
+}
+
+// Failed gives the error of a part that ended by itself: the site is then to be
+// closed.
+func (s *Site) Failed() <-chan error { return s.failed }
+
+// NotReady returns the reasons of the parts that are not ready, by name.
+func (s *Site) NotReady() map[string]string { return s.ready.get() }
+
+// WebAddress is where the page, the API and the metrics are.
+func (s *Site) WebAddress() string { return s.webAddress }
+
+// OTLPAddress is where OTLP over gRPC is received; "" when it is switched off.
+func (s *Site) OTLPAddress() string { return s.otlpAddress }
+
+// Bus is what the stages meet on.
+func (s *Site) Bus() bus.Bus { return s.bus }
+
+// View is what the page and the API show.
+func (s *Site) View() *console.View { return s.view }
+
+// Metrics is what /metrics shows.
+func (s *Site) Metrics() *metric.Set { return s.metrics }
+
+func (s *Site) onClose(f func() error) { s.stops = append(s.stops, f) }
 
 // Close stops the parts in the reverse order of the flow, then the rest.
-func (s *site) Close() error {
+func (s *Site) Close() error {
 	var err error
 	for i := len(s.stops) - 1; i >= 0; i-- {
 		err = errors.Join(err, s.stops[i]())
@@ -158,7 +188,7 @@ func (s *site) Close() error {
 }
 
 // fail ends the process with the first error of a part that was running.
-func (s *site) fail(name string, err error) {
+func (s *Site) fail(name string, err error) {
 	s.ready.set(name, err.Error())
 	select {
 	case s.failed <- fmt.Errorf("run %s: %w", name, err):
@@ -167,7 +197,7 @@ func (s *site) fail(name string, err error) {
 	}
 }
 
-func (s *site) openBus(ctx context.Context, cfg *config.Config) error {
+func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.Storage.Path, 0o700); err != nil {
 		return fmt.Errorf("make storage: %w", err)
 	}
@@ -186,14 +216,14 @@ func (s *site) openBus(ctx context.Context, cfg *config.Config) error {
 
 // countBus exports what the bus counts and shows in readiness when it is out
 // of reach, for as long as there is a bus.
-func (s *site) countBus(ctx context.Context) {
+func (s *Site) countBus(ctx context.Context) {
 	s.onClose(s.background(ctx, "bus", func(ctx context.Context) error {
 		return pipeline.CountBus(ctx, s.bus, s.metrics, func(why string) { s.ready.set("bus", why) })
 	}))
 }
 
 // openWeb listens at once, so that a port in use is an error at the start.
-func (s *site) openWeb(cfg *config.Config) error {
+func (s *Site) openWeb(cfg *config.Config) error {
 	l, err := net.Listen("tcp", cfg.Web.ListenAddress)
 	if err != nil {
 		return fmt.Errorf("serve web: %w", err)
@@ -204,7 +234,7 @@ func (s *site) openWeb(cfg *config.Config) error {
 		Handler: console.Handler(s.view, console.Options{
 			Metrics: promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
 				DisableCompression: true}), // the console's handler does that, in a third of the time,
-			Config: s.shownConfig, Debug: s.debugTexts(),
+			Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
 			Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
 			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 			Mount: map[string]http.Handler{alertmanager.Path: &s.webhook},
@@ -241,7 +271,7 @@ func (s *site) openWeb(cfg *config.Config) error {
 	return nil
 }
 
-func (s *site) reloader() func(context.Context) error {
+func (s *Site) reloader() func(context.Context) error {
 	if s.options.Load == nil {
 		return nil
 	}
@@ -250,7 +280,7 @@ func (s *site) reloader() func(context.Context) error {
 
 // Reload reads the configuration again and applies it; on any error the old
 // one stays in force.
-func (s *site) Reload(ctx context.Context) error {
+func (s *Site) Reload(ctx context.Context) error {
 	next, err := s.options.Load()
 	if err == nil {
 		err = s.Apply(ctx, next)
@@ -267,13 +297,13 @@ func (s *site) Reload(ctx context.Context) error {
 
 // Apply makes cfg the configuration in force, or returns an error and keeps
 // the old one.
-func (s *site) Apply(ctx context.Context, cfg *config.Config) error {
+func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changes := config.Changed(s.config, cfg)
 	for _, c := range changes {
 		if c.Restart {
-			return hint(trimtab.Invalidf("apply configuration: %s cannot change while running", c.Path), "restart trimtab to change it")
+			return hint.Add(trimtab.Invalidf("apply configuration: %s cannot change while running", c.Path), "restart trimtab to change it")
 		}
 	}
 	next, err := s.partsOf(cfg)
@@ -293,5 +323,5 @@ func (s *site) Apply(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// journalDir is where the actuator keeps what it must undo.
-func journalDir(storage string) string { return filepath.Join(storage, "actuator") }
+// JournalDir is where the actuator keeps what it must undo.
+func JournalDir(storage string) string { return filepath.Join(storage, "actuator") }

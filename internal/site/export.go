@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/exporters/otlp"
 	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/pipeline"
 )
 
@@ -22,11 +23,11 @@ import (
 // exportWait is how long the end of a process waits for an OTLP endpoint.
 const exportWait = 3 * time.Second
 
-func (s *site) exportParts(cfg *config.Config) ([]part, error) {
+func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 	var out []part
 	if r := cfg.Exporters.Record; r.Path != "" {
 		c := record.Config{Dir: r.Path, MaxBytes: int64(r.MaxBytes), SegmentBytes: int64(r.SegmentBytes), SegmentAge: r.SegmentAge,
-			Build: version.Version, Digest: digest(cfg)}
+			Build: version.Version, Digest: Digest(cfg)}
 		out = append(out, part{"record", keyOf(c), func(context.Context) (func() error, error) { return s.startRecord(c) }})
 	}
 	if cfg.Exporters.OTLP.Endpoint != "" {
@@ -43,11 +44,11 @@ func (s *site) exportParts(cfg *config.Config) ([]part, error) {
 }
 
 // tap lets a recording see the step of a stage, whenever there is one.
-func (s *site) tap(stage string, step trimtab.Step) trimtab.Step {
+func (s *Site) tap(stage string, step trimtab.Step) trimtab.Step {
 	return record.NewTap(stage, step, s.recorder.Load)
 }
 
-func (s *site) startRecord(c record.Config) (func() error, error) {
+func (s *Site) startRecord(c record.Config) (func() error, error) {
 	c.Metrics, c.Logger = s.metrics, s.logger
 	r, err := record.Start(c)
 	if err != nil {
@@ -60,17 +61,17 @@ func (s *site) startRecord(c record.Config) (func() error, error) {
 	}, nil
 }
 
-// digest names a configuration without showing it.
-func digest(cfg *config.Config) string {
+// Digest names a configuration without showing it.
+func Digest(cfg *config.Config) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(cfg.Redacted()))
 }
 
-func (s *site) startOTLP(ctx context.Context, c otlp.Config) (func() error, error) {
+func (s *Site) startOTLP(ctx context.Context, c otlp.Config) (func() error, error) {
 	c.Metrics, c.Logger = s.metrics, s.logger
 	e, err := otlp.Open(ctx, c)
 	if err != nil {
 		if errors.Is(err, trimtab.ErrRefused) {
-			err = hint(err, "name your own collector in exporters.otlp.endpoint, or move trimtab's otlp receiver to another port")
+			err = hint.Add(err, "name your own collector in exporters.otlp.endpoint, or move trimtab's otlp receiver to another port")
 		}
 		return nil, err
 	}

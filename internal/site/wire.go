@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"fmt"
@@ -154,7 +154,8 @@ func settle(cfg *config.Config) time.Duration {
 	return min(5*time.Second, cfg.Analyzer.ReportInterval/2, cfg.Analyzer.TraceTimeout)
 }
 
-func analyzerConfig(cfg *config.Config) (analyzer.Config, error) {
+// AnalyzerConfig is what the file says to the analyzer.
+func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 	level := cfg.Analyzer.Confidence
 	report := cfg.Analyzer.ReportInterval
 	coming := auto.Config{Horizon: max(1, int((cfg.Round+report-1)/report)), Level: level, Step: report}
@@ -256,8 +257,9 @@ func source(query string) string {
 	return analyzer.FromSpans
 }
 
-func plannerConfig(cfg *config.Config) (planner.Config, error) {
-	policy, err := policyOf(cfg)
+// PlannerConfig is what the file says to the planner.
+func PlannerConfig(cfg *config.Config) (planner.Config, error) {
+	policy, err := PolicyOf(cfg)
 	if err != nil {
 		return planner.Config{}, err
 	}
