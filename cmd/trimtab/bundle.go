@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,6 +23,7 @@ import (
 
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/scrub"
 	"github.com/trimtab/trimtab/internal/site"
@@ -52,7 +51,6 @@ func (bundleCmd) Example() string {
 const (
 	bundleWorkloads = 1000
 	bundleHistory   = 50
-	bundleAnswer    = 16 << 20
 	bundleTime      = time.Minute
 )
 
@@ -63,7 +61,7 @@ func (c *bundleCmd) Run(ctx context.Context, t terminal) error {
 	b := &bundle{scrubber: scrub.New(os.Environ()), time: time.Now()}
 	fmt.Fprintf(t.err, "asking %s\n", scrub.URL(c.URL))
 	b.local(c)
-	b.running(ctx, c.URL)
+	b.running(ctx, client.Client{URL: c.URL})
 	b.add("missing.txt", []byte(strings.Join(b.missing, "\n")+"\n"))
 	if c.Output == "" {
 		c.Output = "trimtab-debug-" + b.time.UTC().Format("20060102T150405Z") + ".tar.gz"
@@ -127,13 +125,13 @@ func (b *bundle) local(c *bundleCmd) {
 }
 
 // running adds what a running trimtab tells.
-func (b *bundle) running(ctx context.Context, address string) {
+func (b *bundle) running(ctx context.Context, c client.Client) {
 	var status []byte
 	for _, x := range []struct{ name, path string }{
-		{"status.json", statusPath}, {"ready.txt", "/-/ready"}, {"config.yaml", "/api/v1/config"}, {"plan.json", "/api/v1/plan"},
+		{"status.json", client.StatusPath}, {"ready.txt", "/-/ready"}, {"config.yaml", "/api/v1/config"}, {"plan.json", "/api/v1/plan"},
 		{"diff.json", "/api/v1/diff"}, {"pipeline.json", "/api/v1/pipeline"}, {"metrics.txt", "/metrics"}, {"log.txt", "/api/v1/debug/log"}, {"goroutines.txt", "/api/v1/debug/goroutines"},
 	} {
-		data, err := fetchText(ctx, address, x.path)
+		data, err := c.Text(ctx, x.path)
 		if err != nil {
 			b.lack(x.name, err)
 			if status == nil {
@@ -156,34 +154,14 @@ func (b *bundle) running(ctx context.Context, address string) {
 			b.lack("explain", fmt.Errorf("only the first %d of %d workloads", i, len(s.Workloads)))
 			return
 		}
-		name := url.PathEscape(s.Workloads[i].Name)
-		data, err := fetchText(ctx, address, fmt.Sprintf("/api/v1/workloads/%s?history=%d", name, bundleHistory))
+		name := s.Workloads[i].Name
+		data, err := c.Text(ctx, client.ExplainPath(name, bundleHistory))
 		if err != nil {
-			b.lack("explain/"+name, err)
+			b.lack("explain/"+fileName(name), err)
 			continue
 		}
-		b.add(fmt.Sprintf("explain/%03d-%s.json", i, fileName(s.Workloads[i].Name)), data)
+		b.add(fmt.Sprintf("explain/%03d-%s.json", i, fileName(name)), data)
 	}
-}
-
-// fetchText asks for one page. An answer that says no is an answer too.
-func fetchText(ctx context.Context, address, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+path, nil)
-	if err != nil {
-		return nil, errors.New("not an address: " + scrub.URL(address))
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, bundleAnswer))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		data = append([]byte(resp.Status+"\n"), data...)
-	}
-	return data, err
 }
 
 // fileName keeps what is safe in every file system.

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -17,8 +13,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hint"
-	"github.com/trimtab/trimtab/internal/scrub"
 )
 
 // clientFlags say which trimtab to ask and how to print.
@@ -27,57 +23,9 @@ type clientFlags struct {
 	Output string `short:"o" help:"text, wide (all columns), json or yaml." enum:"text,wide,json,yaml" default:"text" group:"Whom to ask and how to print:"`
 }
 
-// call does one request and decodes the answer into into.
-func (c clientFlags) call(ctx context.Context, method, path string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	var r io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("print request: %w", err)
-		}
-		r = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, r)
-	if err != nil {
-		// Not the cause, which quotes the address with what may be a password.
-		return hint.Add(fmt.Errorf("ask %s: not an address", scrub.URL(c.URL)), "--url takes an address like http://127.0.0.1:9600")
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if u := (*url.Error)(nil); errors.As(err, &u) {
-		// The address is said once.
-		err = u.Err
-	}
-	if err != nil {
-		return hint.Add(fmt.Errorf("ask %s: %w", scrub.URL(c.URL), err), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", scrub.URL(c.URL), err)
-	}
-	if resp.StatusCode/100 != 2 {
-		var p struct{ Error string }
-		if json.Unmarshal(b, &p) == nil && p.Error != "" {
-			return errors.New(visible(p.Error))
-		}
-		p.Error = visible(strings.TrimSpace(string(b)))
-		return fmt.Errorf("ask %s%s: %s: %s", scrub.URL(c.URL), path, resp.Status, p.Error)
-	}
-	if c.Output == "text" || c.Output == "wide" {
-		// For people; programs get the names as they are.
-		if shown, err := visibleJSON(b); err == nil {
-			b = shown
-		}
-	}
-	if err := json.Unmarshal(b, into); err != nil {
-		return hint.Add(fmt.Errorf("read answer of %s: %w", scrub.URL(c.URL), err), "is that a trimtab of this version?")
-	}
-	return nil
+// client asks the trimtab that is named.
+func (c clientFlags) client() client.Client {
+	return client.Client{URL: c.URL, Terminal: c.Output == "text" || c.Output == "wide"}
 }
 
 // print writes v as JSON or YAML, or calls text.
@@ -95,9 +43,6 @@ func table(w io.Writer, rows [][]string) {
 	_ = tw.Flush()
 }
 
-// statusPath asks for every workload that a view holds.
-const statusPath = "/api/v1/status?limit=10000"
-
 type statusCmd struct {
 	clientFlags `embed:""`
 	watchFlags  `embed:""`
@@ -110,11 +55,11 @@ func (statusCmd) Example() string {
 
 // once asks and prints.
 func (c *statusCmd) once(ctx context.Context, t terminal) error {
-	var s console.Status
-	if err := c.call(ctx, http.MethodGet, statusPath, nil, &s); err != nil {
+	s, err := c.client().Status(ctx)
+	if err != nil {
 		return err
 	}
-	return c.print(t.out, s, func(w io.Writer) { printStatus(w, &s, c.Output == "wide") })
+	return c.print(t.out, s, func(w io.Writer) { printStatus(w, s, c.Output == "wide") })
 }
 
 func printStatus(w io.Writer, s *console.Status, wide bool) {
@@ -191,13 +136,11 @@ func (explainCmd) Example() string { return "trimtab explain checkout" }
 
 // Run asks and prints.
 func (c *explainCmd) Run(ctx context.Context, t terminal) error {
-	var e console.Explanation
-	segment, query := console.Path(c.Workload)
-	path := fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, c.History, query)
-	if err := c.call(ctx, http.MethodGet, path, nil, &e); err != nil {
-		return hint.Add(err, "trimtab status lists the workloads")
+	e, err := c.client().Explain(ctx, c.Workload, c.History)
+	if err != nil {
+		return err
 	}
-	return c.print(t.out, e, func(w io.Writer) { printExplanation(w, &e) })
+	return c.print(t.out, e, func(w io.Writer) { printExplanation(w, e) })
 }
 
 func printExplanation(w io.Writer, e *console.Explanation) {
@@ -317,16 +260,16 @@ func (planCmd) Example() string { return "trimtab plan\ntrimtab plan -o json" }
 
 // once asks and prints.
 func (c *planCmd) once(ctx context.Context, t terminal) error {
-	var p trimtab.Plan
-	if err := c.call(ctx, http.MethodGet, "/api/v1/plan", nil, &p); err != nil {
+	p, err := c.client().Plan(ctx)
+	if err != nil {
 		return hint.Add(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
 	}
 	return c.print(t.out, p, func(w io.Writer) {
 		if c.Output == "wide" {
-			widePlan(w, &p)
+			widePlan(w, p)
 			return
 		}
-		printPlan(w, &p)
+		printPlan(w, p)
 	})
 }
 
@@ -368,11 +311,11 @@ func (diffCmd) Example() string {
 
 // once asks and prints; errChanges when something differs.
 func (c *diffCmd) once(ctx context.Context, t terminal) error {
-	var d []console.Difference
-	if err := c.call(ctx, http.MethodGet, "/api/v1/diff", nil, &d); err != nil {
+	d, err := c.client().Diff(ctx)
+	if err != nil {
 		return err
 	}
-	err := c.print(t.out, d, func(w io.Writer) {
+	err = c.print(t.out, d, func(w io.Writer) {
 		if len(d) == 0 {
 			fmt.Fprintln(w, "no difference")
 			return
@@ -396,8 +339,8 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 // send gives one command to the running trimtab.
 func (c clientFlags) send(ctx context.Context, t terminal, command trimtab.Command, done string) error {
 	command.By = "cli"
-	var answer trimtab.Command
-	if err := c.call(ctx, http.MethodPost, "/api/v1/commands", command, &answer); err != nil {
+	answer, err := c.client().Send(ctx, command)
+	if err != nil {
 		return err
 	}
 	return c.print(t.out, answer, func(w io.Writer) { fmt.Fprintln(w, done) })
@@ -449,9 +392,8 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	slow := time.AfterFunc(2*time.Second, func() { fmt.Fprintf(t.err, "waiting up to %v for what comes of it\n", c.Wait) })
 	defer slow.Stop()
 	for {
-		var p trimtab.Plan
-		if err := c.call(ctx, http.MethodGet, "/api/v1/applied/"+url.PathEscape(c.Plan), nil, &p); err == nil && p.Last {
-			err := c.print(t.out, p, func(w io.Writer) { printApplied(w, &p) })
+		if p, err := c.client().Applied(ctx, c.Plan); err == nil && p.Last {
+			err := c.print(t.out, p, func(w io.Writer) { printApplied(w, p) })
 			if err == nil && p.Applies == "" {
 				err = hint.Add(errors.New("apply "+c.Plan+": refused"), "what is printed above says why; trimtab plan has the newest recommendation")
 			}

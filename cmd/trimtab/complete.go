@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/completion"
 )
 
@@ -66,21 +64,19 @@ func (c *completeCmd) Run(ctx context.Context, k *kong.Context, t terminal) erro
 func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()
-	c := clientFlags{URL: urlFrom(a.Flags)}
+	c := client.Client{URL: urlFrom(a.Flags)}
 	switch a.Ask {
 	case "workload":
-		var s console.Status
-		if c.call(ctx, http.MethodGet, statusPath, nil, &s) == nil {
+		if s, err := c.Status(ctx); err == nil {
 			for i := range s.Workloads {
-				if visible(s.Workloads[i].Name) != s.Workloads[i].Name {
+				if client.Printable(s.Workloads[i].Name) != s.Workloads[i].Name {
 					continue // not to be typed, and maybe not to be shown
 				}
 				items = append(items, completion.Item{Word: s.Workloads[i].Name, Help: s.Workloads[i].State})
 			}
 		}
 	case "plan":
-		var p trimtab.Plan
-		if c.call(ctx, http.MethodGet, "/api/v1/plan", nil, &p) == nil {
+		if p, err := c.Plan(ctx); err == nil {
 			items = append(items, completion.Item{Word: p.ID(), Help: p.Cause})
 		}
 	}

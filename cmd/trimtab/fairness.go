@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/trimtab/trimtab"
@@ -27,11 +26,11 @@ func (c *fairnessCmd) Run(ctx context.Context, t terminal) error { return c.repe
 
 // once asks and prints.
 func (c *fairnessCmd) once(ctx context.Context, t terminal) error {
-	var a console.Audited
-	if err := c.call(ctx, http.MethodGet, "/api/v1/fairness", nil, &a); err != nil {
+	a, err := c.client().Fairness(ctx)
+	if err != nil {
 		return err
 	}
-	return c.print(t.out, a, func(w io.Writer) { printFairness(w, &a, c.Output == "wide") })
+	return c.print(t.out, a, func(w io.Writer) { printFairness(w, a, c.Output == "wide") })
 }
 
 // printFairness answers "is this fair?" in the first line.

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -54,15 +52,19 @@ func (c *testAlertCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	var s alertmanager.Summary
-	if err := c.post(ctx, cfg, body, &s); err != nil {
+	token, err := c.token(cfg)
+	if err != nil {
+		return err
+	}
+	s, err := c.client().Alert(ctx, body, token)
+	if err != nil {
 		return err
 	}
 	if s.Published+s.Repeated == 0 {
-		return hint.Add(fmt.Errorf("send alert: %s", told(&s)), "an alert concerns a workload when it has all labels of its match.alert, by default workload: NAME")
+		return hint.Add(fmt.Errorf("send alert: %s", told(s)), "an alert concerns a workload when it has all labels of its match.alert, by default workload: NAME")
 	}
 	return c.print(t.out, s, func(w io.Writer) {
-		fmt.Fprintln(w, told(&s))
+		fmt.Fprintln(w, told(s))
 		fmt.Fprintln(w, "trimtab plan shows the round that it asked for: at most one per 10 s and group")
 	})
 }
@@ -134,45 +136,15 @@ func matchOf(cfg *config.Config, workload string) map[string]string {
 	return map[string]string{"workload": workload}
 }
 
-// post sends the body with the token.
-func (c *testAlertCmd) post(ctx context.Context, cfg *config.Config, body []byte, into *alertmanager.Summary) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+alertmanager.Path, bytes.NewReader(body))
+// token reads the file that is named by the flag, or by the configuration.
+func (c *testAlertCmd) token(cfg *config.Config) (string, error) {
+	name := cmp.Or(c.TokenFile, cfg.Alertmanager.TokenFile)
+	if name == "" {
+		return "", nil
+	}
+	token, err := os.ReadFile(name)
 	if err != nil {
-		// Not the cause, which quotes the address with what may be a password.
-		return hint.Add(trimtab.Invalidf("send alert: --url is not an address"), "--url takes an address like http://127.0.0.1:9600")
+		return "", fmt.Errorf("read token: %w", err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if name := c.TokenFile; name != "" || cfg.Alertmanager.TokenFile != "" {
-		if name == "" {
-			name = cfg.Alertmanager.TokenFile
-		}
-		token, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("read token: %w", err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return hint.Add(fmt.Errorf("send alert: %w", errors.Unwrap(err)), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
-	}
-	defer resp.Body.Close()
-	var answer struct {
-		alertmanager.Summary
-		Error string
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer); err != nil {
-		return hint.Add(fmt.Errorf("send alert: %s: read answer: %w", resp.Status, err), "is that a trimtab of this version?")
-	}
-	*into = answer.Summary
-	if resp.StatusCode == http.StatusOK {
-		return nil
-	}
-	err = fmt.Errorf("send alert: %s: %s", resp.Status, answer.Error)
-	if resp.StatusCode == http.StatusUnauthorized {
-		return hint.Add(err, "name the token's file with --token-file, or the configuration with --config.file")
-	}
-	return err
+	return strings.TrimSpace(string(token)), nil
 }

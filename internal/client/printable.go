@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// visible returns s as it may stand on a terminal: what does not print
+// Printable returns s as it may stand on a terminal: what does not print
 // (control characters, marks that turn the direction of writing) becomes its
 // escape. Names and reasons come from spans, alerts and other programs.
-func visible(s string) string {
+func Printable(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return s
 	}
@@ -28,29 +28,29 @@ func visible(s string) string {
 	return b.String()
 }
 
-// visibleJSON makes every string of a JSON text visible, keys too.
-func visibleJSON(text []byte) ([]byte, error) {
+// printableJSON makes every string of a JSON text printable, keys too.
+func printableJSON(text []byte) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	return json.Marshal(visibly(v))
+	return json.Marshal(printed(v))
 }
 
-func visibly(v any) any {
+func printed(v any) any {
 	switch x := v.(type) {
 	case string:
-		return visible(x)
+		return Printable(x)
 	case []any:
 		for i := range x {
-			x[i] = visibly(x[i])
+			x[i] = printed(x[i])
 		}
 	case map[string]any:
 		out := make(map[string]any, len(x))
 		for key, value := range x {
-			out[visible(key)] = visibly(value)
+			out[Printable(key)] = printed(value)
 		}
 		return out
 	}
