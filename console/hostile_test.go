@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // pages are all that reads the view over HTTP.
@@ -94,7 +95,7 @@ func TestAnyValueThatIsValidCanBeShown(t *testing.T) {
 			for _, age := range []trimtab.Seconds{0, 1e300, -1e300} {
 				v := testView()
 				for _, x := range extremes(when, number, age) {
-					if _, err := trimtab.Encode(x, trimtab.Origin{}); err != nil {
+					if _, err := codec.Encode(x, trimtab.Origin{}); err != nil {
 						t.Fatal(err)
 					}
 					v.Observe(x)

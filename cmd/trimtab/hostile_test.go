@@ -29,6 +29,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/console"
 )
 
@@ -442,7 +443,7 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	for _, name := range []string{"hungry", "modest"} {
 		forged.Actions = append(forged.Actions, trimtab.Action{Target: name, Host: host, Resource: "cpu", Expect: trimtab.Units(0.5), Set: trimtab.Units(0.3), Mode: trimtab.Act})
 	}
-	message, err := trimtab.Encode(&forged, trimtab.Origin{Source: "forger", Incarnation: 1, Sequence: 1})
+	message, err := codec.Encode(&forged, trimtab.Origin{Source: "forger", Incarnation: 1, Sequence: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

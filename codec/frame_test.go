@@ -1,4 +1,4 @@
-package trimtab
+package codec
 
 import (
 	"bytes"
@@ -8,22 +8,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
 )
 
-func drawFrame(t *rapid.T) ([]Span, [][]Attr, *SpanFrame) {
+func drawFrame(t *rapid.T) ([]trimtab.Span, [][]trimtab.Attr, *trimtab.SpanFrame) {
 	var w FrameWriter
 	text := rapid.StringN(0, 20, 40)
-	resources := make([][]Attr, rapid.IntRange(1, 4).Draw(t, "resources"))
+	resources := make([][]trimtab.Attr, rapid.IntRange(1, 4).Draw(t, "resources"))
 	for i := range resources {
-		resources[i] = make([]Attr, rapid.IntRange(0, 3).Draw(t, "attributes"))
+		resources[i] = make([]trimtab.Attr, rapid.IntRange(0, 3).Draw(t, "attributes"))
 		for k := range resources[i] {
-			resources[i][k] = Attr{text.Draw(t, "key"), text.Draw(t, "value")}
+			resources[i][k] = trimtab.Attr{Key: text.Draw(t, "key"), Value: text.Draw(t, "value")}
 		}
 		if index, ok := w.AddResource(resources[i]); !ok || int(index) != i {
 			t.Fatal("resource", index, ok)
 		}
 	}
-	spans := make([]Span, rapid.IntRange(0, 20).Draw(t, "spans"))
+	spans := make([]trimtab.Span, rapid.IntRange(0, 20).Draw(t, "spans"))
 	for i := range spans {
 		s := &spans[i]
 		copy(s.TraceID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "trace"))
@@ -31,7 +33,7 @@ func drawFrame(t *rapid.T) ([]Span, [][]Attr, *SpanFrame) {
 		s.Start, s.End = rapid.Int64().Draw(t, "start"), rapid.Int64().Draw(t, "end")
 		s.Adjusted = float32(rapid.Float64Range(1, 1e6).Draw(t, "adjusted"))
 		s.Resource = uint16(rapid.IntRange(0, len(resources)-1).Draw(t, "resource"))
-		s.Kind, s.Flags = SpanKind(rapid.IntRange(0, 5).Draw(t, "kind")), uint8(rapid.IntRange(0, 3).Draw(t, "flags"))
+		s.Kind, s.Flags = trimtab.SpanKind(rapid.IntRange(0, 5).Draw(t, "kind")), uint8(rapid.IntRange(0, 3).Draw(t, "flags"))
 		if !w.Add(s) {
 			t.Fatal("frame full")
 		}
@@ -39,17 +41,23 @@ func drawFrame(t *rapid.T) ([]Span, [][]Attr, *SpanFrame) {
 	return spans, resources, w.Frame(3)
 }
 
+// valid is what a receiver says of a frame.
+func valid(f *trimtab.SpanFrame) error {
+	_, err := Frame(f.Partition, f.Data)
+	return err
+}
+
 func TestAFrameReadsBackAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spans, resources, f := drawFrame(t)
-		if err := f.Validate(); err != nil {
+		if err := valid(f); err != nil {
 			t.Fatal(err)
 		}
-		r, err := ReadSpanFrame(f.Data)
+		r, err := ReadFrame(f.Data)
 		if err != nil || r.Len() != len(spans) {
 			t.Fatal(r.Len(), err)
 		}
-		got := make([][]Attr, 0)
+		got := make([][]trimtab.Attr, 0)
 		r.Resources(func(i int, packed []byte) bool {
 			if !bytes.Equal(packed, PackResource(resources[i])) {
 				t.Fatal("packed resource differs")
@@ -61,12 +69,12 @@ func TestAFrameReadsBackAsItWasWritten(t *testing.T) {
 			t.Fatal(d)
 		}
 		for i := range spans {
-			var s Span
+			var s trimtab.Span
 			if !r.Next(&s) || s != spans[i] {
 				t.Fatalf("span %d: %v, want %v", i, s, spans[i])
 			}
 		}
-		if r.Next(new(Span)) {
+		if r.Next(new(trimtab.Span)) {
 			t.Fatal("one span too many")
 		}
 	})
@@ -76,8 +84,11 @@ func TestAFrameCutOffAnywhereIsRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, _, f := drawFrame(t)
 		at := rapid.IntRange(0, len(f.Data)-1).Draw(t, "at")
-		if _, err := ReadSpanFrame(f.Data[:at]); !errors.Is(err, ErrInvalid) {
+		if _, err := ReadFrame(f.Data[:at]); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Fatalf("cut at %d of %d: %v", at, len(f.Data), err)
+		}
+		if _, err := Encode(&trimtab.SpanFrame{Data: f.Data[:at]}, trimtab.Origin{}); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Fatalf("cut at %d of %d and encoded: %v", at, len(f.Data), err)
 		}
 	})
 }
@@ -85,30 +96,30 @@ func TestAFrameCutOffAnywhereIsRefused(t *testing.T) {
 func TestAFullFrameRefusesMore(t *testing.T) {
 	var w FrameWriter
 	w.AddResource(nil)
-	s := Span{Adjusted: 1}
+	s := trimtab.Span{Adjusted: 1}
 	for range MaxFrameSpans {
 		if !w.Add(&s) {
 			t.Fatal("full too early")
 		}
 	}
-	if w.Add(&s) || w.Frame(0).Validate() != nil {
+	if w.Add(&s) || valid(w.Frame(0)) != nil {
 		t.Error("limit not kept")
 	}
 }
 
-func FuzzReadSpanFrame(f *testing.F) {
+func FuzzReadFrame(f *testing.F) {
 	var w FrameWriter
-	w.AddResource([]Attr{{"service.name", "a"}})
-	w.Add(&Span{Adjusted: 1, Start: 1, End: 2})
+	w.AddResource([]trimtab.Attr{{Key: "service.name", Value: "a"}})
+	w.Add(&trimtab.Span{Adjusted: 1, Start: 1, End: 2})
 	f.Add(w.Frame(0).Data)
 	f.Add([]byte(frameMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := ReadSpanFrame(b)
+		r, err := ReadFrame(b)
 		if err != nil {
 			return
 		}
 		r.Resources(func(_ int, p []byte) bool { UnpackResource(p); return true })
-		var s Span
+		var s trimtab.Span
 		n := 0
 		for r.Next(&s) {
 			n++

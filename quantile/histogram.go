@@ -1,4 +1,18 @@
-package trimtab
+// Package quantile counts values so that any quantile of them can be told to
+// within 1% of its value, and so that counts of parts add up to exactly the
+// count of the whole: a histogram whose bucket borders grow geometrically,
+//
+//	bucket i holds (γ^(i-1), γ^i],  γ = 1.02,  1 ns to 31 years in seconds.
+//
+// Source: C. Masson, J. Rim, H. Lee, DDSketch, PVLDB 12(12), 2019, section 2.
+//
+// It travels inside sketches, as JSON: [i, weight] of each bucket that holds
+// something. It keeps no values, and forgets none.
+//
+//	var h quantile.Histogram
+//	h.Add(0.12, 1)
+//	p99, ok := h.Quantile(0.99) // not ok: empty
+package quantile
 
 import (
 	"encoding/json"
@@ -7,9 +21,9 @@ import (
 	"sort"
 )
 
-// histogramGamma is the ratio of neighbouring bucket borders: any quantile is
+// gamma is the ratio of neighbouring bucket borders: any quantile is
 // exact to (gamma-1)/(gamma+1) = 1% of its value.
-const histogramGamma = 1.02
+const gamma = 1.02
 
 // The buckets cover 1 ns to about 31 years when the unit is seconds; smaller
 // positive values count as the first bucket, larger ones as the last.
@@ -23,8 +37,6 @@ const (
 // same stream split in any way merge to the identical histogram. Counts are
 // real numbers, since a sampled span stands for several. The zero value is
 // empty and ready. At most 2,093 buckets, so at most 17 KiB.
-//
-// Source: C. Masson, J. Rim, H. Lee, DDSketch, PVLDB 12(12), 2019, section 2.
 type Histogram struct {
 	// counts[k] is the weight in bucket first+k.
 	first  int
@@ -182,7 +194,7 @@ func (h *Histogram) Quantile(q float64) (float64, bool) {
 // bucketMiddle is the point of bucket i whose relative error is the same to
 // both borders: 2 gamma^i / (gamma+1).
 func bucketMiddle(i int) float64 {
-	return 2 * math.Pow(histogramGamma, float64(i)) / (histogramGamma + 1)
+	return 2 * math.Pow(gamma, float64(i)) / (gamma + 1)
 }
 
 // FractionBelow returns the share of the weight at or below v, interpolated
@@ -202,8 +214,8 @@ func (h *Histogram) FractionBelow(v float64) (float64, bool) {
 			case b < i:
 				below += c
 			case b == i:
-				low := math.Pow(histogramGamma, float64(i-1))
-				high := low * histogramGamma
+				low := math.Pow(gamma, float64(i-1))
+				high := low * gamma
 				below += c * max(0, min(1, (v-low)/(high-low)))
 			}
 		}
@@ -230,27 +242,27 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON refuses buckets out of range and weights that are not finite
-// and positive.
+// and positive. (JSON has no infinity and no NaN.)
 func (h *Histogram) UnmarshalJSON(b []byte) error {
 	var in histogramJSON
 	if err := json.Unmarshal(b, &in); err != nil {
 		return fmt.Errorf("read histogram: %w", err)
 	}
-	if nonNegative("zero", in.Zero) != nil || nonNegative("sum", in.Sum) != nil {
-		return Invalidf("histogram: zero %v, sum %v", in.Zero, in.Sum)
+	if !(in.Zero >= 0) || !(in.Sum >= 0) {
+		return fmt.Errorf("read histogram: zero %v, sum %v", in.Zero, in.Sum)
 	}
 	out := Histogram{zero: in.Zero, sum: in.Sum, total: in.Zero}
 	sort.Slice(in.Buckets, func(i, j int) bool { return in.Buckets[i][0] < in.Buckets[j][0] })
 	for _, p := range in.Buckets {
 		i, weight := p[0], p[1]
 		if i != math.Trunc(i) || i < minBucket || i > maxBucket || !(weight > 0) || math.IsInf(weight, 0) {
-			return Invalidf("histogram: bucket %v with weight %v", i, weight)
+			return fmt.Errorf("read histogram: bucket %v with weight %v", i, weight)
 		}
 		out.bucket(int(i), weight)
 		out.total += weight
 	}
 	if math.IsInf(out.total, 0) {
-		return Invalidf("histogram: total weight %v", out.total)
+		return fmt.Errorf("read histogram: total weight %v", out.total)
 	}
 	*h = out
 	return nil
