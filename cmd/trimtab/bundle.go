@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/scrub"
@@ -144,7 +144,7 @@ func (b *bundle) running(ctx context.Context, c client.Client) {
 			status = data
 		}
 	}
-	var s console.Status
+	var s view.Status
 	if err := json.Unmarshal(status, &s); err != nil {
 		b.lack("explain", err)
 		return

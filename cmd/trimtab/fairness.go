@@ -8,7 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 type fairnessCmd struct {
@@ -34,12 +34,12 @@ func (c *fairnessCmd) once(ctx context.Context, t terminal) error {
 }
 
 // printFairness answers "is this fair?" in the first line.
-func printFairness(w io.Writer, a *console.Audited, wide bool) {
+func printFairness(w io.Writer, a *view.Audited, wide bool) {
 	fmt.Fprintf(w, "now: %s\n", verdict(&a.Audit.Now))
 	if a.Audit.Target != nil {
 		fmt.Fprintf(w, "what %s wants: %s\n", a.Objective, verdict(a.Audit.Target))
 	}
-	fmt.Fprintf(w, "(plan %s of %s; parts of what each workload demands)\n\n", a.Plan, console.Clock(a.Time))
+	fmt.Fprintf(w, "(plan %s of %s; parts of what each workload demands)\n\n", a.Plan, view.Clock(a.Time))
 	rows := [][]string{{"RESOURCE", "USED", "DEMANDED", "CAPACITY", "KEEPS FROM MORE"}}
 	for _, r := range a.Audit.Resources {
 		show := func(v float64) string { return trimtab.AmountOf(r.Resource, trimtab.Units(v)) }
@@ -54,7 +54,7 @@ func printFairness(w io.Writer, a *console.Audited, wide bool) {
 	rows = [][]string{head}
 	for i := range a.Audit.Workloads {
 		v := &a.Audit.Workloads[i]
-		row := []string{v.Workload, percent(v.Entitlement), percent(v.Share), orDash(v.Dominant), console.Missing, orDash(v.Binding), console.Missing, console.Missing, orDash(v.Envies)}
+		row := []string{v.Workload, percent(v.Entitlement), percent(v.Share), orDash(v.Dominant), view.Missing, orDash(v.Binding), view.Missing, view.Missing, orDash(v.Envies)}
 		if v.Satisfaction != nil {
 			row[4], row[6], row[7] = percent(*v.Satisfaction), percent(v.Shortfall), percent(v.Envy)
 		}

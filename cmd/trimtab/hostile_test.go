@@ -30,7 +30,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // raw sends bytes as they are.
@@ -251,7 +251,7 @@ func TestPoisonSpansHarmNobodyElse(t *testing.T) {
 	if n := strings.Count(metrics, "\n"); err != nil || n > 20_000 {
 		t.Errorf("%d lines of metrics, %v", n, err)
 	}
-	var explained console.Explanation
+	var explained view.Explanation
 	// A busy machine may lack requests for a moment; poison must not hold it.
 	p.until("hungry not to be held after poison", func() error {
 		if explained = p.explanation("hungry"); strings.HasPrefix(explained.State, "held") {

@@ -23,7 +23,7 @@ import (
 
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/site"
 )
@@ -251,7 +251,7 @@ func runLoop(t *testing.T, q quotas) {
 			t.Fatalf("the sum is %v + %v: over the capacity of 1", h, m)
 		}
 	}
-	var e console.Explanation
+	var e view.Explanation
 	// What came of the newest decision arrives a little later.
 	for e.Result == nil && ctx.Err() == nil {
 		getJSON(t, s, "/api/v1/workloads/hungry?history=3", &e)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/site"
 )
 
@@ -159,7 +159,7 @@ func TestPauseFreezesEveryKnobAndKeepsLeasesAlive(t *testing.T) {
 	o := operate(t, q, trimtab.Act, nil)
 	o.eventually("hungry to be raised", func() bool { return q.read("hungry") > 0.5 })
 	o.command("pause")
-	var s console.Status
+	var s view.Status
 	o.eventually("the pause", func() bool { getJSON(t, o.site, "/api/v1/status", &s); return s.Paused })
 	h, m := q.read("hungry"), q.read("modest")
 	plan := s.Plan
@@ -233,7 +233,7 @@ func TestAbsentSpansHoldAWorkloadAndItSaysWhy(t *testing.T) {
 	// The spans stop. Nobody may be lowered once that is known.
 	for _, name := range []string{"hungry", "modest"} {
 		o.eventually("the reason to hold "+name, func() bool {
-			var e console.Explanation
+			var e view.Explanation
 			getJSON(t, s, "/api/v1/workloads/"+name, &e)
 			return heldAndDone(&e)
 		})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/exporters/record"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
@@ -54,7 +54,7 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	answer := replayAnswer{Policy: cfg.Objective, Unit: console.Unit(cfg.Pool.Resource())}
+	answer := replayAnswer{Policy: cfg.Objective, Unit: view.Unit(cfg.Pool.Resource())}
 	if err := answer.read(ctx, c.Recording, history, t.err); err != nil {
 		return hint.Add(fmt.Errorf("replay %s: %w", c.Recording, err), "recordings come from a running trimtab with exporters.record.path")
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/site"
 )
 
@@ -23,7 +23,7 @@ func TestWhatWasLearntSurvivesARestart(t *testing.T) {
 		return s, &operated{t, s, q}
 	}
 	reports := func(s *site.Site) (n int) {
-		var st console.Status
+		var st view.Status
 		getJSON(t, s, "/api/v1/status", &st)
 		for _, w := range st.Workloads {
 			if w.Name == "hungry" {

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
 )
@@ -154,7 +154,7 @@ func (c *checkConfigCmd) Run(t terminal) error {
 		fmt.Fprintf(t.out, "%s: good, but without a pool: nothing is turned\n", c.File)
 		return nil
 	}
-	fmt.Fprintf(t.out, "%s: good: a pool of %g %s%s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), console.Unit(cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
+	fmt.Fprintf(t.out, "%s: good: a pool of %g %s%s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), view.Unit(cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
 	requestsText(t.out, cfg)
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/site"
 )
@@ -243,7 +243,7 @@ func runSeveral(t *testing.T, q quotas, m limits, u *use) {
 		}
 		audited = audited || p.Audit != nil && len(p.Audit.Resources) == 2 && len(p.Audit.Workloads) == 2
 	}
-	var a console.Audited
+	var a view.Audited
 	getJSON(t, s, "/api/v1/fairness", &a)
 	var said strings.Builder
 	printFairness(&said, &a, true)

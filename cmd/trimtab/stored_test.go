@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/site"
 )
 
@@ -89,16 +89,16 @@ func awaitDecisions(tb testing.TB, s *site.Site, workload string, want int) {
 func TestDecisionsAndWhatCameOfThemSurviveARestart(t *testing.T) {
 	s := decided(t, 50, 2, 4)
 	awaitDecisions(t, s, "service-0001", 25)
-	var d console.Decisions
+	var d view.Decisions
 	getJSON(t, s, "/api/v1/workloads/service-0001/decisions?limit=5", &d)
 	if len(d.Decisions) != 5 || d.Next == "" || d.Decisions[0].Plan != "1-49" {
 		t.Fatalf("%+v", d)
 	}
 	old := d.Decisions[4]
-	if old.Result == nil || old.Result.Status != trimtab.Written || old.Effect == nil || old.Effect.Performance != console.Same || *old.Effect.After != .6 {
+	if old.Result == nil || old.Result.Status != trimtab.Written || old.Effect == nil || old.Effect.Performance != view.Same || *old.Effect.After != .6 {
 		t.Errorf("%+v, result %+v, effect %+v", old, old.Result, old.Effect)
 	}
-	var h console.History
+	var h view.History
 	getJSON(t, s, "/api/v1/workloads/service-0001/history", &h)
 	if len(h.Time) != 25 || h.Performance[0] == nil {
 		t.Errorf("%d points: %+v", len(h.Time), h)

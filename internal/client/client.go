@@ -23,7 +23,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/alertmanager"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/scrub"
 )
@@ -47,20 +47,20 @@ type Client struct {
 }
 
 // Status returns the pool and all workloads.
-func (c Client) Status(ctx context.Context) (*console.Status, error) {
-	return get[console.Status](ctx, c, StatusPath)
+func (c Client) Status(ctx context.Context) (*view.Status, error) {
+	return get[view.Status](ctx, c, StatusPath)
 }
 
 // Explain returns why a workload has what it has, with so many earlier
 // decisions.
-func (c Client) Explain(ctx context.Context, workload string, history int) (*console.Explanation, error) {
-	e, err := get[console.Explanation](ctx, c, ExplainPath(workload, history))
+func (c Client) Explain(ctx context.Context, workload string, history int) (*view.Explanation, error) {
+	e, err := get[view.Explanation](ctx, c, ExplainPath(workload, history))
 	return e, hint.Add(err, "trimtab status lists the workloads")
 }
 
 // ExplainPath asks why a workload has what it has.
 func ExplainPath(workload string, history int) string {
-	segment, query := console.Path(workload)
+	segment, query := view.Path(workload)
 	return fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, history, query)
 }
 
@@ -75,8 +75,8 @@ func (c Client) Applied(ctx context.Context, id string) (*trimtab.Plan, error) {
 }
 
 // Diff returns what is not where the planner wants it.
-func (c Client) Diff(ctx context.Context) ([]console.Difference, error) {
-	d, err := get[[]console.Difference](ctx, c, "/api/v1/diff")
+func (c Client) Diff(ctx context.Context) ([]view.Difference, error) {
+	d, err := get[[]view.Difference](ctx, c, "/api/v1/diff")
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (c Client) Diff(ctx context.Context) ([]console.Difference, error) {
 }
 
 // Fairness returns how fair the allocation is.
-func (c Client) Fairness(ctx context.Context) (*console.Audited, error) {
-	return get[console.Audited](ctx, c, "/api/v1/fairness")
+func (c Client) Fairness(ctx context.Context) (*view.Audited, error) {
+	return get[view.Audited](ctx, c, "/api/v1/fairness")
 }
 
 // Send gives a command and returns it as it was taken.

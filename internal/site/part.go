@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -162,12 +162,12 @@ func (r *readiness) get() map[string]string {
 
 // stages returns all parts in order of name, with since when they are ready
 // or not.
-func (r *readiness) stages() []console.StageState {
+func (r *readiness) stages() []view.StageState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := []console.StageState{}
+	out := []view.StageState{}
 	for _, name := range slices.Sorted(maps.Keys(r.why)) {
-		out = append(out, console.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name]})
+		out = append(out, view.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name]})
 	}
 	return out
 }

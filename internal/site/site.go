@@ -24,6 +24,7 @@ import (
 	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/exporters/record"
 	"github.com/trimtab/trimtab/internal/hint"
@@ -54,7 +55,7 @@ type Site struct {
 	logger   *slog.Logger
 	bus      *natsbus.Bus
 	metrics  *metric.Set
-	view     *console.View
+	view     *view.Model
 	exporter *exporter.Exporter
 	// recorder is where the steps are recorded; nil: nowhere.
 	recorder   atomic.Pointer[record.Recorder]
@@ -88,7 +89,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	s.countBus(ctx)
 	viewed := viewConfig(cfg)
 	viewed.Dir = cfg.Storage.Path
-	s.view, s.exporter = console.NewView(viewed), exporter.New(s.metrics)
+	s.view, s.exporter = view.New(viewed), exporter.New(s.metrics)
 	s.exporter.Configure(exported(cfg))
 	if err := s.follow(ctx); err != nil {
 		return nil, err
@@ -170,7 +171,7 @@ func (s *Site) OTLPAddress() string { return s.otlpAddress }
 func (s *Site) Bus() bus.Bus { return s.bus }
 
 // View is what the page and the API show.
-func (s *Site) View() *console.View { return s.view }
+func (s *Site) View() *view.Model { return s.view }
 
 // Metrics is what /metrics shows.
 func (s *Site) Metrics() *metric.Set { return s.metrics }

@@ -24,7 +24,7 @@ import (
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner"
@@ -57,13 +57,13 @@ func busConfig(cfg *config.Config, logger *slog.Logger) (natsbus.Config, error) 
 	return c, nil
 }
 
-func viewConfig(cfg *config.Config) console.Config {
-	c := console.Config{Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Objective: cfg.Objective, Round: cfg.Round}
+func viewConfig(cfg *config.Config) view.Config {
+	c := view.Config{Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Objective: cfg.Objective, Round: cfg.Round}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		// Validated when the file was read.
 		utility, _ := w.UtilityFunc()
-		c.Workloads = append(c.Workloads, console.Workload{
+		c.Workloads = append(c.Workloads, view.Workload{
 			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Latency > 0 && w.SLO.Entry == "", Utility: utility,
 		})
 	}

@@ -1,11 +1,10 @@
-package console
+package view
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ import (
 // Patch returns the newest advice on a workload as people could carry it out
 // themselves. ok is false for a workload that nobody named; advised is false
 // while there is none.
-func (v *View) Patch(workload string) (p Patch, advised, ok bool) {
+func (v *Model) Patch(workload string) (p Patch, advised, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.workloads[workload]
@@ -155,17 +154,4 @@ func quoted(s string) string {
 	// A string cannot fail to print.
 	_ = e.Encode(s)
 	return strings.TrimSpace(b.String())
-}
-
-func (h *handler) patch(w http.ResponseWriter, r *http.Request) {
-	name := workloadOf(r)
-	p, advised, ok := h.view.Patch(name)
-	switch {
-	case !ok:
-		unknown(w, name)
-	case !advised:
-		problem(w, http.StatusNotFound, fmt.Errorf("find advice for %.300q: no decision was made yet", name))
-	default:
-		writeJSON(w, http.StatusOK, p)
-	}
 }

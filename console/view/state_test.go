@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"strings"
@@ -9,13 +9,13 @@ import (
 )
 
 // stateView has one workload per state.
-func stateView() *View {
+func stateView() *Model {
 	c := Config{Pool: "cpu", Resource: "cpu", Capacity: 8, Objective: "njc", Round: time.Second}
 	for _, name := range []string{"fine", "misses", "misses-more", "held", "stale", "learning", "waiting", "broken"} {
 		c.Workloads = append(c.Workloads, Workload{Name: name, Mode: trimtab.Act, SLO: "90% under 200ms", Target: .9, Share: true, Utility: func(p float64) float64 { return min(1, p/.9) }})
 	}
 	c.Workloads = append(c.Workloads, Workload{Name: "watched", Mode: trimtab.Off})
-	v := NewView(c)
+	v := New(c)
 	curve := &trimtab.Curve{Level: .9, Knots: []trimtab.Knot{{Allocation: 1, Band: trimtab.Band{Upper: 1}}}}
 	observe := func(name string, performance float64, at time.Time, curve *trimtab.Curve, hold string) {
 		v.Observe(&trimtab.Estimate{Workload: name, Time: at, Performance: &performance, Curve: curve, Hold: hold})

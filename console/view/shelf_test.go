@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 )
 
 // allPages are all decisions on a workload, by pages of so many.
-func allPages(t interface{ Fatal(...any) }, v *View, workload string, limit int, now time.Time) (out []*Decision) {
+func allPages(t interface{ Fatal(...any) }, v *Model, workload string, limit int, now time.Time) (out []*Decision) {
 	for before := ""; ; {
 		page, ok, err := v.Decisions(workload, before, limit, now)
 		if err != nil {
@@ -45,11 +45,11 @@ func TestNobodySeesWhereADecisionIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workloads := []string{"a", "b", "c"}
 		c := Config{Round: time.Second, Resource: "cpu"}
-		plain := NewView(c)
+		plain := New(c)
 		c.Dir = dir
-		view := NewView(c)
+		view := New(c)
 		for i := range rapid.SampledFrom([]int{0, 100, 1100}).Draw(t, "others") {
-			for _, v := range []*View{plain, view} {
+			for _, v := range []*Model{plain, view} {
 				v.state(fmt.Sprint("other", i)) // which leave each less memory
 			}
 		}
@@ -117,7 +117,7 @@ func TestNobodySeesWhereADecisionIsKept(t *testing.T) {
 }
 
 func TestOldDecisionsCostLittleMemory(t *testing.T) {
-	v := NewView(Config{Round: time.Second, Dir: t.TempDir()})
+	v := New(Config{Round: time.Second, Dir: t.TempDir()})
 	for n := range maxDecisions + 1000 {
 		p := at(n, "shop")
 		v.Observe(p)
@@ -144,7 +144,7 @@ func TestOldDecisionsCostLittleMemory(t *testing.T) {
 }
 
 func TestWithoutADiskDecisionsStayInMemory(t *testing.T) {
-	v := NewView(Config{Round: time.Second, Dir: "/dev/null/nowhere"})
+	v := New(Config{Round: time.Second, Dir: "/dev/null/nowhere"})
 	for n := range 1000 {
 		p := at(n, "shop")
 		v.Observe(p)
@@ -157,7 +157,7 @@ func TestWithoutADiskDecisionsStayInMemory(t *testing.T) {
 
 // A disk that fails later costs what is on it, and nothing else.
 func TestDecisionsThatCannotBeReadBackAreLeftOut(t *testing.T) {
-	v := NewView(Config{Round: time.Second, Dir: t.TempDir()})
+	v := New(Config{Round: time.Second, Dir: t.TempDir()})
 	for n := range 1000 {
 		p := at(n, "shop")
 		v.Observe(p)

@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"cmp"
@@ -162,7 +162,7 @@ func (s *state) stored() int { return s.shelved + len(s.decisions) }
 // shelve puts the older decisions of a workload, one of n, on the shelf when
 // there are many in memory. What a report or an outcome may still change stays,
 // unless there are very many.
-func (v *View) shelve(s *state, n int) {
+func (v *Model) shelve(s *state, n int) {
 	most := min(max(freshDecisions/max(n, 1), leastFresh), mostFresh)
 	if len(s.decisions) <= most || !v.book.shelf.takes() {
 		return
@@ -196,14 +196,14 @@ func (d *Decision) sameRound(o *Decision) bool { return d.Epoch == o.Epoch && d.
 
 // fetch takes decisions from the shelf back to memory until the ones from p on
 // are there.
-func (v *View) fetch(s *state, p position) {
+func (v *Model) fetch(s *state, p position) {
 	for n := len(s.chunks); n > 0 && s.chunks[n-1].last.compare(p) >= 0; n-- {
 		v.unshelve(s)
 	}
 }
 
 // unshelve takes the newest chunk back to memory.
-func (v *View) unshelve(s *state) {
+func (v *Model) unshelve(s *state) {
 	b, n := &v.book, len(s.chunks)
 	c := &s.chunks[n-1]
 	all := c.take()
@@ -241,7 +241,7 @@ func (s *state) oldest() time.Time {
 }
 
 // dropOldest forgets the first decision.
-func (v *View) dropOldest(s *state) {
+func (v *Model) dropOldest(s *state) {
 	b := &v.book
 	if len(s.chunks) == 0 {
 		b.cost -= s.decisions[0].cost()

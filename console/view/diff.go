@@ -1,7 +1,6 @@
-package console
+package view
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
@@ -21,7 +20,7 @@ type Difference struct {
 
 // Differences returns the knobs that are not where the last decision on them
 // wanted them, in order of workload and resource.
-func (v *View) Differences() []Difference {
+func (v *Model) Differences() []Difference {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	out := []Difference{}
@@ -44,8 +43,4 @@ func (v *View) Differences() []Difference {
 	}
 	slices.SortStableFunc(out, func(a, b Difference) int { return strings.Compare(a.Workload, b.Workload) })
 	return out
-}
-
-func (h *handler) diff(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, h.view.Differences())
 }

@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ type host struct {
 }
 
 // hear notes what a host says of itself.
-func (v *View) hear(h *trimtab.Holding) {
+func (v *Model) hear(h *trimtab.Holding) {
 	if v.hosts[h.Host] == nil && len(v.hosts) >= maxHosts {
 		oldest := ""
 		for name, other := range v.hosts {
@@ -65,7 +65,7 @@ func sum(a, b trimtab.Amount) trimtab.Amount {
 
 // makeRoom lets a workload that was only discovered go where a configured one
 // needs its place.
-func (v *View) makeRoom(name string) {
+func (v *Model) makeRoom(name string) {
 	if v.workloads[name] != nil || len(v.workloads) < maxWorkloads {
 		return
 	}
@@ -80,12 +80,12 @@ func (v *View) makeRoom(name string) {
 // outlasts tells that nothing that belongs behind the newest plan came for more
 // than the three rounds that a lease lasts, and that p, which belongs before
 // it, is younger: a made-up epoch must not be believed for ever.
-func (v *View) outlasts(p *trimtab.Plan) bool {
+func (v *Model) outlasts(p *trimtab.Plan) bool {
 	return time.Since(v.planHeard) > 3*v.config.Round+patience && !ahead(p.Time) && (p.Time.After(v.plan.Time) || ahead(v.plan.Time))
 }
 
 // refute forgets what plans that belong behind p said.
-func (v *View) refute(p *trimtab.Plan) {
+func (v *Model) refute(p *trimtab.Plan) {
 	for _, q := range []**trimtab.Plan{&v.plan, &v.acting, &v.fair, &v.applied} {
 		if *q != nil && cmp.Or(cmp.Compare((*q).Epoch, p.Epoch), cmp.Compare((*q).Sequence, p.Sequence)) > 0 {
 			*q = nil

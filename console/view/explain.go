@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"time"
@@ -8,12 +8,12 @@ import (
 
 // Explain tells the last decision on a workload, with up to history earlier
 // ones, or why there is none. ok is false for a workload that nobody named.
-func (v *View) Explain(workload string, history int, now time.Time) (e Explanation, ok bool) {
+func (v *Model) Explain(workload string, history int, now time.Time) (e Explanation, ok bool) {
 	return v.ExplainWith(workload, history, 0, now)
 }
 
 // ExplainWith is Explain with so many observations beside the curve.
-func (v *View) ExplainWith(workload string, history, observations int, now time.Time) (e Explanation, ok bool) {
+func (v *Model) ExplainWith(workload string, history, observations int, now time.Time) (e Explanation, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.workloads[workload]
@@ -43,7 +43,7 @@ func (v *View) ExplainWith(workload string, history, observations int, now time.
 }
 
 // decision fills in the newest decision, or why there is none.
-func (v *View) decision(e *Explanation, s *state, row *Row, now time.Time) {
+func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 	held := v.heldNow(s)
 	switch {
 	case row.Decision != nil:
@@ -79,7 +79,7 @@ func (v *View) decision(e *Explanation, s *state, row *Row, now time.Time) {
 }
 
 // earlier are the decisions but the latest, newest first.
-func (v *View) earlier(s *state, latest *Decision, most int, now time.Time) (out []*Decision) {
+func (v *Model) earlier(s *state, latest *Decision, most int, now time.Time) (out []*Decision) {
 	for d := range s.backward() {
 		if len(out) == most {
 			break

@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"cmp"
@@ -90,7 +90,7 @@ func (w *words) slim(a trimtab.Action) trimtab.Action {
 }
 
 // decide notes one action of a plan.
-func (v *View) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
+func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
 	b := &v.book
 	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.words.one(p.Cause), Action: b.words.slim(a)}
 	d.Effect = &Effect{Performance: TooEarly}
@@ -128,7 +128,7 @@ func input(all []trimtab.Input, name string) *trimtab.Input {
 
 // forget drops the oldest decisions: those beyond the bound, and those from
 // before the given time.
-func (v *View) forget(before time.Time) {
+func (v *Model) forget(before time.Time) {
 	b := &v.book
 	for len(b.order) > 0 {
 		s := b.order[0]
@@ -143,7 +143,7 @@ func (v *View) forget(before time.Time) {
 
 // settle gives a decision its result. The outcome waits when its plan has not
 // come.
-func (v *View) settle(o *trimtab.Outcome) {
+func (v *Model) settle(o *trimtab.Outcome) {
 	if v.plan == nil || cmp.Or(cmp.Compare(v.plan.Epoch, o.Epoch), cmp.Compare(v.plan.Sequence, o.Sequence), cmp.Compare(v.plan.Step, o.Step)) < 0 {
 		v.book.wait(o)
 	}
@@ -276,7 +276,7 @@ func (d *Decision) brief() *Decision {
 // the one that before names (as Next of the page before; empty: from the
 // newest), newest first. ok is false for a workload that nobody named; the
 // error is that of a before that is none.
-func (v *View) Decisions(workload, before string, limit int, now time.Time) (out Decisions, ok bool, err error) {
+func (v *Model) Decisions(workload, before string, limit int, now time.Time) (out Decisions, ok bool, err error) {
 	epoch, sequence, step := uint64(math.MaxUint64), uint64(0), 0
 	if before != "" {
 		if n, err := fmt.Sscanf(before, "%d-%d-%d", &epoch, &sequence, &step); n != 3 || err != nil || cursor(epoch, sequence, step) != before {

@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"cmp"
@@ -11,19 +11,27 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Filter selects what [View.Page] returns.
+// Filter selects what [Model.Page] returns.
 type Filter struct {
 	// Query is the filter's text; see [Status]. Empty keeps all.
 	Query         string
 	Limit, Offset int
 }
 
+// Validate refuses a filter that nobody writes: it is read for every workload.
+func (f *Filter) Validate() error {
+	if len(f.Query) > maxQuery {
+		return trimtab.Invalidf("read q: %d bytes, limit %d", len(f.Query), maxQuery)
+	}
+	return nil
+}
+
 // Status returns the pool as it is at now with all workloads, worst first.
-func (v *View) Status(now time.Time) Status { return v.Page(now, Filter{Limit: MaxRows}) }
+func (v *Model) Status(now time.Time) Status { return v.Page(now, Filter{Limit: MaxRows}) }
 
 // Page returns the pool as it is at now with the workloads that f selects,
 // worst first.
-func (v *View) Page(now time.Time, f Filter) Status {
+func (v *Model) Page(now time.Time, f Filter) Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.summary(now)
@@ -50,7 +58,7 @@ func (v *View) Page(now time.Time, f Filter) Status {
 }
 
 // summary is the status without workloads.
-func (v *View) summary(now time.Time) Status {
+func (v *Model) summary(now time.Time) Status {
 	s := Status{Pool: v.config.Pool, Resource: v.config.Resource, Objective: v.config.Objective,
 		Capacity: v.config.Capacity, Time: now, Counts: map[string]int{}}
 	if v.plan != nil {
@@ -159,7 +167,7 @@ const (
 )
 
 // row is the workload at now.
-func (v *View) row(s *state, now time.Time) Row {
+func (v *Model) row(s *state, now time.Time) Row {
 	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, Share: s.Share, Host: s.host}
 	r.State, r.Since = v.stateAt(s, now)
 	r.Kind = stateClass(r.State)
@@ -228,7 +236,7 @@ func (s *state) latest(resource string) *Decision {
 
 // stateAt says in words how the workload is, and since when as far as that is
 // known; what needs a person comes first.
-func (v *View) stateAt(s *state, now time.Time) (string, time.Time) {
+func (v *Model) stateAt(s *state, now time.Time) (string, time.Time) {
 	e, held, round := s.estimate, v.heldNow(s), v.config.Round
 	knob := s.knob(v.config.Resource)
 	planned := s.declared && s.Mode != trimtab.Off

@@ -1,7 +1,6 @@
-package console
+package view
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +14,8 @@ import (
 )
 
 // advised is a view whose newest advice on a workload is this.
-func advised(workload, knob string, amounts map[string]trimtab.Amount) *View {
-	v := NewView(Config{Pool: "pool", Resource: "cpu", Capacity: 8})
+func advised(workload, knob string, amounts map[string]trimtab.Amount) *Model {
+	v := New(Config{Pool: "pool", Resource: "cpu", Capacity: 8})
 	h := &trimtab.Holding{Host: "h", Time: noon}
 	p := at(0)
 	for _, resource := range sortedKeys(amounts) {
@@ -69,6 +68,7 @@ func TestAPatchSaysTheAdviceInTheWordsOfSystemdAndKubernetes(t *testing.T) {
 	}
 }
 
+// TestNoNameOfAWorkloadAddsALineToAPatch, nor changes another value in it.
 func TestAPatchWithoutAnythingToSaySaysWhy(t *testing.T) {
 	p, _, _ := advised("shop", "processes in /srv/shop", map[string]trimtab.Amount{"workers": trimtab.Units(4)}).Patch("shop")
 	if p.Systemd != "" || p.Deployment != "" || p.Left["workers"] == "" || p.Unit != "" {
@@ -78,15 +78,8 @@ func TestAPatchWithoutAnythingToSaySaysWhy(t *testing.T) {
 	if !strings.Contains(p.Systemd, "[Slice]\nCPUQuota=\n") || p.Deployment != "" || p.Left["cpu"] == "" {
 		t.Errorf("%+v", p)
 	}
-	h := Handler(testView(), Options{})
-	for name, want := range map[string]int{"batch": 404, "nobody": 404} {
-		if code, body, _ := request(t, h, "GET", "/api/v1/workloads/"+name+"/patch", ""); code != want || !strings.Contains(body, "error") {
-			t.Errorf("%s: %d %s", name, code, body)
-		}
-	}
 }
 
-// TestNoNameOfAWorkloadAddsALineToAPatch, nor changes another value in it.
 func TestNoNameOfAWorkloadAddsALineToAPatch(t *testing.T) {
 	plain, _, _ := advised("shop", "cgroup v2 shop.slice/shop.service", map[string]trimtab.Amount{"cpu": trimtab.Units(1.5)}).Patch("shop")
 	rapid.Check(t, func(t *rapid.T) {
@@ -144,15 +137,5 @@ func TestSystemdAcceptsTheDropIn(t *testing.T) {
 	// And it would have found a mistake.
 	if out := verify(strings.Replace(p.Systemd, "CPUQuota=124%", "CPUQuota=124 cores", 1)); !strings.Contains(out, "Invalid CPU quota") {
 		t.Errorf("a wrong value passes: %q", out)
-	}
-}
-
-func TestAPatchIsAnsweredAsJSON(t *testing.T) {
-	v := testView()
-	v.Observe(plan(1, 1.5))
-	_, body, _ := request(t, Handler(v, Options{}), "GET", "/api/v1/workloads/shop/patch", "")
-	var p Patch
-	if err := json.Unmarshal([]byte(body), &p); err != nil || p.Amounts["cpu"].Value != 1.5 || !strings.Contains(p.Systemd, "CPUQuota=150%") {
-		t.Errorf("%v %s", err, body)
 	}
 }

@@ -1,7 +1,6 @@
-package console
+package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -23,7 +22,7 @@ func at(n int, workloads ...string) *trimtab.Plan {
 }
 
 func TestDecisionsOfAllWorkloadsTogetherAreBoundedAndTheOldestGoFirst(t *testing.T) {
-	v := NewView(Config{Round: time.Second})
+	v := New(Config{Round: time.Second})
 	for n := range maxDecisions + 50 {
 		v.Observe(at(n, []string{"even", "odd"}[n%2]))
 	}
@@ -37,7 +36,7 @@ func TestDecisionsOfAllWorkloadsTogetherAreBoundedAndTheOldestGoFirst(t *testing
 }
 
 func TestDecisionsOlderThanTheBusKeepsThemAreForgotten(t *testing.T) {
-	v := NewView(Config{Round: time.Second})
+	v := New(Config{Round: time.Second})
 	v.Observe(at(0, "shop"))
 	v.Observe(at(1, "shop"))
 	v.Observe(at(int(maxAge/time.Second)+1, "shop"))
@@ -58,7 +57,7 @@ func answer(p *trimtab.Plan, status trimtab.Status) *trimtab.Outcome {
 // streams are read again side by side after a restart.
 func TestWhateverTheOrderPlansAndOutcomesComeInEveryDecisionHasItsResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := NewView(Config{Round: time.Second})
+		v := New(Config{Round: time.Second})
 		plans, outcomes := []trimtab.Value{}, []trimtab.Value{}
 		n := rapid.IntRange(1, 20).Draw(t, "plans")
 		for i := range n {
@@ -91,7 +90,7 @@ func report(n int, performance float64) *trimtab.Estimate {
 	return &trimtab.Estimate{Workload: "shop", Time: noon.Add(time.Duration(n) * time.Second), Performance: &performance}
 }
 
-func effectOf(t *testing.T, v *View, sequence uint64, now int) Effect {
+func effectOf(t *testing.T, v *Model, sequence uint64, now int) Effect {
 	t.Helper()
 	out, _, err := v.Decisions("shop", "", MaxDecisions, noon.Add(time.Duration(now)*time.Second))
 	if err != nil {
@@ -107,7 +106,7 @@ func effectOf(t *testing.T, v *View, sequence uint64, now int) Effect {
 }
 
 func TestWhatCameOfADecisionIsTheFirstReportThatIsARoundYounger(t *testing.T) {
-	v := NewView(Config{Round: 10 * time.Second})
+	v := New(Config{Round: 10 * time.Second})
 	v.Observe(at(0, "shop"))
 	if e := effectOf(t, v, 1, 0); e.Performance != TooEarly || *e.Before != .5 || !e.BeforeTime.Equal(noon.Add(-time.Second)) || e.After != nil {
 		t.Errorf("at once: %+v", e)
@@ -124,7 +123,7 @@ func TestWhatCameOfADecisionIsTheFirstReportThatIsARoundYounger(t *testing.T) {
 }
 
 func TestWithoutAReportNothingIsSaidToHaveComeOfADecision(t *testing.T) {
-	v := NewView(Config{Round: 10 * time.Second})
+	v := New(Config{Round: 10 * time.Second})
 	v.Observe(at(0, "shop"))
 	if e := effectOf(t, v, 1, 60); e.Performance != TooEarly {
 		t.Errorf("%+v", e)
@@ -154,7 +153,7 @@ func TestSmallDifferencesAreNone(t *testing.T) {
 // and no step is torn between two.
 func TestPagesOfDecisionsTogetherAreAllOfThemNewestFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := NewView(Config{Round: time.Second})
+		v := New(Config{Round: time.Second})
 		var want []string
 		for n := range rapid.IntRange(1, 60).Draw(t, "plans") {
 			p := at(n)
@@ -188,41 +187,4 @@ func TestPagesOfDecisionsTogetherAreAllOfThemNewestFirst(t *testing.T) {
 			t.Fatalf("got %v\nwant %v", got, want)
 		}
 	})
-}
-
-func TestACursorThatIsNoneIsRefused(t *testing.T) {
-	v := NewView(Config{})
-	v.Observe(at(0, "shop"))
-	h := Handler(v, Options{})
-	for _, bad := range []string{"x", "1", "1-2", "1-2-3-4", "-1-2-3", "1-2-3x", "%00", "99999999999999999999-1-1"} {
-		if code, body, _ := request(t, h, "GET", "/api/v1/workloads/shop/decisions?before="+bad, ""); code != 400 {
-			t.Errorf("%s: %d %s", bad, code, body)
-		}
-	}
-	for _, query := range []string{"limit=0", "limit=-1", "limit=x"} {
-		if code, body, _ := request(t, h, "GET", "/api/v1/workloads/shop/decisions?"+query, ""); code != 400 {
-			t.Errorf("%s: %d %s", query, code, body)
-		}
-	}
-	if code, _, _ := request(t, h, "GET", "/api/v1/workloads/nobody/decisions", ""); code != 404 {
-		t.Error(code)
-	}
-}
-
-func TestADecisionIsAnsweredWithItsReasonAndEffect(t *testing.T) {
-	v := testView()
-	v.Observe(plan(1, 1.5))
-	_, body, _ := request(t, Handler(v, Options{}), "GET", "/api/v1/workloads/shop/decisions?limit=1", "")
-	var d Decisions
-	if err := json.Unmarshal([]byte(body), &d); err != nil || len(d.Decisions) != 1 {
-		t.Fatal(err, body)
-	}
-	why := d.Decisions[0].Action.Why
-	if len(why.Inputs) != 1 || len(why.Alternatives) != 1 || why.Binding != "step" || d.Decisions[0].Effect == nil {
-		t.Errorf("%+v", d.Decisions[0])
-	}
-	// The list of workloads is drawn often: it goes without.
-	if s := v.Status(noon); s.Workloads[0].Decision.Action.Why.Inputs != nil || s.Workloads[0].Decision.Action.Why.Binding != "step" {
-		t.Errorf("%+v", s.Workloads[0].Decision)
-	}
 }

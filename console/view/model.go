@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type Config struct {
 	Round     time.Duration
 	Workloads []Workload
 	// Dir is where files without a name hold the decisions that need not stay in
-	// memory; "": all stay there. A later [View.Configure] does not change it.
+	// memory; "": all stay there. A later [Model.Configure] does not change it.
 	Dir string
 }
 
@@ -42,9 +42,9 @@ type Workload struct {
 	Utility func(float64) float64
 }
 
-// View is the read model: the newest value of everything, and the past within
+// Model is the read model: the newest value of everything, and the past within
 // bounds. It is safe for concurrent use.
-type View struct {
+type Model struct {
 	mu     sync.Mutex
 	config Config
 	// began is when the view was made.
@@ -100,16 +100,16 @@ type state struct {
 	holdSince, missSince, knobSince time.Time
 }
 
-// NewView returns an empty view.
-func NewView(c Config) *View {
-	v := &View{began: time.Now(), workloads: map[string]*state{}, hosts: map[string]*host{}, changed: make(chan struct{})}
+// New returns an empty view.
+func New(c Config) *Model {
+	v := &Model{began: time.Now(), workloads: map[string]*state{}, hosts: map[string]*host{}, changed: make(chan struct{})}
 	v.book.shelf.dir = c.Dir
 	v.Configure(c)
 	return v
 }
 
 // Configure replaces the declared part and keeps what was seen.
-func (v *View) Configure(c Config) {
+func (v *Model) Configure(c Config) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.config = c
@@ -129,13 +129,13 @@ func (v *View) Configure(c Config) {
 }
 
 // tell wakes all who wait for a change.
-func (v *View) tell() {
+func (v *Model) tell() {
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
 
 // state returns the workload's state, making it, or nil when there are too many.
-func (v *View) state(name string) *state {
+func (v *Model) state(name string) *state {
 	s := v.workloads[name]
 	if s == nil && len(v.workloads) < maxWorkloads {
 		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}, held: map[string]*trimtab.Held{}}
@@ -149,13 +149,13 @@ func (v *View) state(name string) *state {
 
 // Follow subscribes to everything that is shown, the decisions that the bus
 // still has among it. stop ends it.
-func (v *View) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
+func (v *Model) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, true, v.Observe,
 		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
 // Observe takes one value into the view.
-func (v *View) Observe(value trimtab.Value) {
+func (v *Model) Observe(value trimtab.Value) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.version++
@@ -240,7 +240,7 @@ func (s *state) lack(e *trimtab.Estimate) {
 	}
 }
 
-func (v *View) observeHolding(h *trimtab.Holding) {
+func (v *Model) observeHolding(h *trimtab.Holding) {
 	v.hear(h)
 	for i := range h.Targets {
 		t := &h.Targets[i]
@@ -268,7 +268,7 @@ func (s *state) knob(resource string) *trimtab.Held {
 	return nil
 }
 
-func (v *View) observePlan(p *trimtab.Plan) {
+func (v *Model) observePlan(p *trimtab.Plan) {
 	if v.plan != nil && (p.Epoch < v.plan.Epoch || p.Epoch == v.plan.Epoch && p.Sequence < v.plan.Sequence) {
 		if !v.outlasts(p) {
 			return
@@ -305,7 +305,7 @@ func (v *View) observePlan(p *trimtab.Plan) {
 
 // hold notes whom a round holds. The answer to an apply command is none: what
 // it names was not as the command expected.
-func (v *View) hold(p *trimtab.Plan) {
+func (v *Model) hold(p *trimtab.Plan) {
 	if id := p.ID(); id != v.round {
 		v.rounds++
 		v.roundBefore, v.round = v.round, id
@@ -324,7 +324,7 @@ func (v *View) hold(p *trimtab.Plan) {
 }
 
 // answer notes a step of a plan that answers an apply command.
-func (v *View) answer(p *trimtab.Plan) {
+func (v *Model) answer(p *trimtab.Plan) {
 	all := *p
 	if a := v.applied; a != nil && p.Step > 1 && a.Epoch == p.Epoch && a.Sequence == p.Sequence {
 		if p.Step != a.Step+1 || len(a.Actions) > maxDecisions {
@@ -344,23 +344,16 @@ func (s *state) holdBy(before, plan, why string, at time.Time) {
 }
 
 // heldNow is why the newest plan holds the workload; empty: it does not.
-func (v *View) heldNow(s *state) string {
+func (v *Model) heldNow(s *state) string {
 	if s.heldIn != v.round {
 		return ""
 	}
 	return s.heldWhy
 }
 
-// Changed returns a channel that is closed at the next change.
-func (v *View) Changed() <-chan struct{} {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.changed
-}
-
 // Applied returns the plan that answered the command to apply the named one,
 // or nil while there is none.
-func (v *View) Applied(plan string) *trimtab.Plan {
+func (v *Model) Applied(plan string) *trimtab.Plan {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.applied == nil || !strings.HasPrefix(v.applied.Cause+" ", "apply "+plan+" ") {
@@ -370,7 +363,7 @@ func (v *View) Applied(plan string) *trimtab.Plan {
 }
 
 // Audited returns the newest audit; ok is false while there is none.
-func (v *View) Audited() (a Audited, ok bool) {
+func (v *Model) Audited() (a Audited, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if p := v.fair; p != nil {
@@ -380,7 +373,7 @@ func (v *View) Audited() (a Audited, ok bool) {
 }
 
 // Rounds returns how many plans were seen.
-func (v *View) Rounds() int {
+func (v *Model) Rounds() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.rounds
@@ -388,11 +381,18 @@ func (v *View) Rounds() int {
 
 // LastPlan returns the newest plan that asked for something; while there was
 // none, the newest plan, which says why; nil before the first.
-func (v *View) LastPlan() *trimtab.Plan {
+func (v *Model) LastPlan() *trimtab.Plan {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.acting == nil {
 		return v.plan
 	}
 	return v.acting
+}
+
+// Pool returns the name of the pool; empty: there is none.
+func (v *Model) Pool() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.config.Pool
 }

@@ -1,10 +1,8 @@
-package console
+package view
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 )
 
 func TestHistoryIsBoundedInOrderAndReachesBackToTheFirstReport(t *testing.T) {
-	v := NewView(Config{Round: time.Second, Workloads: []Workload{{Name: "shop", Mode: trimtab.Act, Utility: func(p float64) float64 { return p }}}})
+	v := New(Config{Round: time.Second, Workloads: []Workload{{Name: "shop", Mode: trimtab.Act, Utility: func(p float64) float64 { return p }}}})
 	allocation := 2.5
 	const seconds = 100_000
 	for n := range seconds {
@@ -79,27 +77,8 @@ func TestAMeanOfReportsIsTheirMean(t *testing.T) {
 	})
 }
 
-func TestWhatWasNotMeasuredIsNullInTheHistory(t *testing.T) {
-	v := NewView(Config{Round: time.Second})
-	bad, now := .1, time.Now()
-	v.Observe(&trimtab.Estimate{Workload: "shop", Time: now.Add(-2 * time.Second)})
-	v.Observe(&trimtab.Estimate{Workload: "shop", Time: now.Add(-time.Second), Performance: &bad})
-	h := Handler(v, Options{})
-	_, body, _ := request(t, h, "GET", "/api/v1/workloads/shop/history?since=1h", "")
-	for _, want := range []string{`"allocation":[null,null]`, `"performance":[null,0.1]`, `"load":[null,null]`} {
-		if !strings.Contains(body, want) {
-			t.Errorf("no %s in %s", want, body)
-		}
-	}
-	for _, bad := range []string{"yesterday", "-5m", "1e99", "NaN"} {
-		if code, body, _ := request(t, h, "GET", "/api/v1/workloads/shop/history?since="+bad, ""); code != 400 {
-			t.Errorf("since=%s: %d %s", bad, code, body)
-		}
-	}
-}
-
 func TestAfterARestartTheDecisionsTellTheHistoryUpToTheFirstReport(t *testing.T) {
-	v := NewView(Config{Round: time.Second})
+	v := New(Config{Round: time.Second})
 	for n := range 10 {
 		v.Observe(at(n, "shop"))
 	}
@@ -114,26 +93,8 @@ func TestAfterARestartTheDecisionsTellTheHistoryUpToTheFirstReport(t *testing.T)
 	}
 }
 
-func TestObservationsAreTheReportsThatHaveBoth(t *testing.T) {
-	v := NewView(Config{Round: time.Second})
-	for n := range 3 {
-		e := report(n, float64(n)/10)
-		if n > 0 {
-			a := float64(n)
-			e.Allocation = &a
-		}
-		v.Observe(e)
-		v.Observe(e) // again
-	}
-	_, body, _ := request(t, Handler(v, Options{}), "GET", "/api/v1/workloads/shop?observations=500", "")
-	var e Explanation
-	if err := json.Unmarshal([]byte(body), &e); err != nil || len(e.Observations) != 2 || e.Observations[1].Performance != .2 || e.Observations[1].Allocation != 2 || e.Observations[1].Load != nil {
-		t.Errorf("%v %+v", err, e.Observations)
-	}
-}
-
 func TestThePastOfManyWorkloadsTogetherIsBounded(t *testing.T) {
-	v := NewView(Config{Round: time.Second})
+	v := New(Config{Round: time.Second})
 	points := func() (n int) {
 		for _, s := range v.workloads {
 			for _, l := range s.series.levels {

@@ -1,4 +1,4 @@
-package console
+package view
 
 import (
 	"math"
@@ -209,7 +209,7 @@ func none() float32 { return float32(math.NaN()) }
 
 // History returns how a workload was from since on. ok is false for one that
 // nobody named.
-func (v *View) History(workload string, since, now time.Time) (out History, ok bool) {
+func (v *Model) History(workload string, since, now time.Time) (out History, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.workloads[workload]
