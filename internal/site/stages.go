@@ -202,7 +202,7 @@ func holderOf(cfg *config.Config) (string, error) {
 }
 
 func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
-	targets, err := targetsOf(cfg)
+	all, err := knobsOf(cfg)
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
 	}
@@ -226,8 +226,16 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		c.LockDir = actuator.DefaultLockDir()
 	}
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
-	key := keyOf(c, declaredTargets(targets), work)
-	c.Targets, c.Metrics, c.Logger = targets, s.metrics, s.logger
+	key := keyOf(c, all, work)
+	c.Metrics, c.Logger = s.metrics, s.logger
+	var roots actuatorcgroup.Roots
+	for _, d := range all {
+		t, err := d.open(&roots)
+		if err != nil {
+			return nil, err
+		}
+		c.Targets = append(c.Targets, t)
+	}
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set("actuator", "starting")
 		a, err := actuator.Open(ctx, c)

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -114,17 +115,6 @@ func demandUtilityTexts(cfg *config.Config) (all []string) {
 		if w := &cfg.Workloads[i]; w.Fallback.Demand > 0 {
 			all = append(all, w.Utility)
 		}
-	}
-	return all
-}
-
-// declaredTargets are targets with what a knob writes to the journal, from
-// which it can be opened again, in its place.
-func declaredTargets(targets []actuator.Target) (all []any) {
-	for _, t := range targets {
-		undo := string(t.Knob.Undo())
-		t.Knob = nil
-		all = append(all, t, undo)
 	}
 	return all
 }
@@ -319,54 +309,60 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	return l
 }
 
-// targetsOf opens the knobs of all workloads.
-func targetsOf(cfg *config.Config) ([]actuator.Target, error) {
-	var out []actuator.Target
-	var roots actuatorcgroup.Roots
+// knobConfig is a target as the file says it, before its knob is opened.
+type knobConfig struct {
+	actuator.Target
+	process process.Config
+	cgroup  actuatorcgroup.Config
+}
+
+// knobsOf lists the targets of all workloads.
+func knobsOf(cfg *config.Config) (out []knobConfig, err error) {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		b := w.Knob.Bounds()
 		if b == nil || !w.Knob.Declared() {
 			continue
 		}
-		knob, err := knobOf(cfg, &w.Knob, &roots)
-		if err != nil {
+		d := knobConfig{Target: actuator.Target{Name: w.Name, Resource: cfg.Pool.Resource(), Min: b.Min, Max: b.Max, Mode: w.Mode}}
+		if w.Knob.Process != nil {
+			d.process = process.Config{Root: w.Knob.Process.Dir, Dir: "."}
+			out = append(out, d)
+			continue
+		}
+		d.cgroup = actuatorcgroup.Config{Path: w.Knob.Cgroup, Force: w.Knob.Force}
+		if d.cgroup.Root, err = cgroupRoot(cfg); err != nil {
 			return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
 		}
-		out = append(out, actuator.Target{Name: w.Name, Resource: knob.Resource(), Knob: knob, Min: b.Min, Max: b.Max, Mode: w.Mode})
-		if m, ok := w.Knob.BoundsOf(actuatorcgroup.MemoryResource); ok && w.Knob.Cgroup != "" {
-			knob, err := memoryKnobOf(cfg, &w.Knob, &roots)
-			if err != nil {
-				return nil, fmt.Errorf("open memory knob of %s: %w", w.Name, err)
-			}
-			out = append(out, actuator.Target{Name: w.Name, Resource: knob.Resource(), Knob: knob, Min: m.Min, Max: m.Max, Mode: w.Mode})
+		out = append(out, d)
+		if m, ok := w.Knob.BoundsOf(actuatorcgroup.MemoryResource); ok {
+			d.Resource, d.Min, d.Max = actuatorcgroup.MemoryResource, m.Min, m.Max
+			// Version 1 keeps it in a hierarchy of its own.
+			d.cgroup.Root = cmp.Or(hostfs.Twin(d.cgroup.Root, "memory"), d.cgroup.Root)
+			out = append(out, d)
 		}
 	}
 	return out, nil
 }
 
-// memoryKnobOf opens the memory limit of the group, which version 1 keeps in a
-// hierarchy of its own.
-func memoryKnobOf(cfg *config.Config, k *config.Knob, roots *actuatorcgroup.Roots) (actuator.Knob, error) {
-	root, err := cgroupRoot(cfg)
+// open opens the knob; those of one root share what is open of it.
+func (d knobConfig) open(roots *actuatorcgroup.Roots) (t actuator.Target, err error) {
+	t = d.Target
+	c := d.cgroup
+	c.Roots = roots
+	switch {
+	case c.Path == "":
+		t.Knob, err = process.Open(d.process)
+	case t.Resource == actuatorcgroup.MemoryResource:
+		t.Knob, err = actuatorcgroup.OpenMemory(c)
+	default:
+		t.Knob, err = actuatorcgroup.Open(c)
+	}
 	if err != nil {
-		return nil, err
+		return t, fmt.Errorf("open %s knob of %s: %w", t.Resource, t.Name, err)
 	}
-	if twin := hostfs.Twin(root, "memory"); twin != "" {
-		root = twin
-	}
-	return actuatorcgroup.OpenMemory(actuatorcgroup.Config{Root: root, Path: k.Cgroup, Force: k.Force, Roots: roots})
-}
-
-func knobOf(cfg *config.Config, k *config.Knob, roots *actuatorcgroup.Roots) (actuator.Knob, error) {
-	if k.Process != nil {
-		return process.Open(process.Config{Root: k.Process.Dir, Dir: "."})
-	}
-	root, err := cgroupRoot(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return actuatorcgroup.Open(actuatorcgroup.Config{Root: root, Path: k.Cgroup, Force: k.Force, Roots: roots})
+	t.Resource = t.Knob.Resource()
+	return t, nil
 }
 
 // cgroupRoot is the declared root, or the mount with the cpu controller.
