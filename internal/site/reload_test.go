@@ -1,9 +1,15 @@
 package site
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/big"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -169,6 +175,59 @@ func TestAReloadSeesThatASecretChanged(t *testing.T) {
 	next.Exporters.OTLP.Headers = map[string]config.Secret{"authorization": "other"}
 	if got := restarted(t, cfg, &next); !slices.Equal(got, []string{"export-otlp"}) {
 		t.Errorf("another header restarted: %v", got)
+	}
+}
+
+// writeCertificate writes a new certificate and its key.
+func writeCertificate(t *testing.T, c config.TLS) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	what := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	cert, err := x509.CreateCertificate(rand.Reader, what, what, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{c.CertFile: {Type: "CERTIFICATE", Bytes: cert}, c.KeyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAReloadSeesThatACertificateWasRenewed(t *testing.T) {
+	cfg, dir := wholeConfig(t), t.TempDir()
+	cfg.OTLP.TLS = config.TLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	writeCertificate(t, cfg.OTLP.TLS)
+	before, err := keysOf(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := restarted(t, cfg, cfg); len(got) > 0 {
+		t.Errorf("the same certificate restarted: %v", got)
+	}
+	writeCertificate(t, cfg.OTLP.TLS)
+	after, err := keysOf(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range after {
+		// Both receivers share one sink, and so one key.
+		if got, want := after[name] != before[name], name == "otlp" || name == "jaeger"; got != want {
+			t.Errorf("%s: restarted %v, want %v", name, got, want)
+		}
+	}
+	if err := os.WriteFile(cfg.OTLP.TLS.CertFile, []byte("half a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keysOf(t, cfg); err == nil {
+		t.Error("a certificate that cannot be read is taken over")
 	}
 }
 
