@@ -50,8 +50,8 @@ const OwnAttribute = "trimtab.own"
 // Attr is one resource attribute: service.name and the like.
 type Attr struct{ Key, Value string }
 
-// SpanFrame is a batch of spans of one partition, packed. Its zero value is
-// not valid. Package codec packs, checks and reads what it holds.
+// SpanFrame is a batch of spans of one partition, packed. Package codec packs,
+// checks and reads what it holds; one without Data is refused there.
 type SpanFrame struct {
 	// Partition is chosen by trace id: all spans of a trace share it.
 	Partition int

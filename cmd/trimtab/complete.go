@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -14,6 +16,9 @@ import (
 // completeTimeout bounds how long a person who pressed TAB waits for a running
 // trimtab.
 const completeTimeout = 200 * time.Millisecond
+
+// defaultURL is where a trimtab without configuration answers.
+const defaultURL = "http://127.0.0.1:9600"
 
 // completionCmd prints a shell's script.
 type completionCmd struct {
@@ -64,7 +69,7 @@ func (c *completeCmd) Run(ctx context.Context, k *kong.Context, t terminal) erro
 func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()
-	c := client.Client{URL: urlFrom(a.Flags)}
+	c := client.Client{URL: cmp.Or(a.Flags["url"], os.Getenv("TRIMTAB_URL"), defaultURL)}
 	switch a.Ask {
 	case "workload":
 		if s, err := c.Status(ctx); err == nil {
