@@ -8,13 +8,14 @@
 //	    └─────────── the workloads ◄──────────┘
 //
 // and meet only in the values of this package. Every value validates itself
-// (NaN, Inf and negative amounts are refused at the border) and travels in an
-// [Envelope]: versioned JSON, or a slim binary frame for spans. [Kinds] is the
-// one table of what travels, on which subject and with which guarantee.
+// (NaN, Inf and negative amounts are refused at the border). [Kinds] is the one
+// table of what travels, on which subject and with which guarantee; package codec
+// has the form in which it travels, and package quantile the histogram in a
+// [Sketch].
 //
-// The package computes almost nothing: [Curve] interpolates, [Histogram]
-// counts, [SpanFrame] packs. It does no I/O, reads no clock, starts no
-// goroutine and holds no package variable but the error kinds.
+// The package computes almost nothing: [Curve] interpolates. It does no I/O,
+// reads no clock, starts no goroutine and holds no package variable but the
+// error kinds.
 //
 //	v := trimtab.Sample{Workload: "checkout", Quantity: trimtab.Load, Value: 42, …}
 //	if err := v.Validate(); err != nil { … } // errors.Is(err, trimtab.ErrInvalid)

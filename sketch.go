@@ -3,6 +3,8 @@ package trimtab
 import (
 	"strconv"
 	"time"
+
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // Sketch says what the spans of one workload showed in one interval. Partial
@@ -23,7 +25,7 @@ type Sketch struct {
 	// Requests is an estimate.
 	Sampled bool `json:"sampled,omitempty"`
 	// Latency holds the durations of the entry spans, in seconds.
-	Latency Histogram `json:"latency"`
+	Latency quantile.Histogram `json:"latency"`
 	// Threshold is the SLO latency that Under counts against; 0: none known.
 	Threshold Seconds `json:"threshold_s,omitempty"`
 	// Begun tells when the Requests began: Begun[k] of them k intervals of this
@@ -55,8 +57,8 @@ const MaxVersions = 16
 
 // Component is what the spans of one component showed.
 type Component struct {
-	Spans   float64   `json:"spans"`
-	Sojourn Histogram `json:"sojourn"`
+	Spans   float64            `json:"spans"`
+	Sojourn quantile.Histogram `json:"sojourn"`
 }
 
 // Kind returns KindSketch.

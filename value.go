@@ -33,6 +33,16 @@ type Value interface {
 	Validate() error
 }
 
+// Origin identifies one publication: Sequence counts from 1 within an
+// Incarnation (one life of the process) of a Source. (Source, Incarnation,
+// Sequence) is unique, so a repeated delivery can be told from a new value,
+// and a gap in Sequence is a counted loss.
+type Origin struct {
+	Source      string `json:"source"`
+	Incarnation uint64 `json:"incarnation"`
+	Sequence    uint64 `json:"sequence"`
+}
+
 // Delivery is the guarantee that a kind travels with.
 type Delivery string
 

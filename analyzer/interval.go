@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // interval gathers what was measured in one report's interval: number n
@@ -67,7 +68,7 @@ type spans struct {
 	sampled bool
 	// lost tells that partial sketches seem lost, so that load was scaled.
 	lost    bool
-	latency trimtab.Histogram
+	latency quantile.Histogram
 	// begun[k] requests began k intervals before.
 	begun   []float64
 	slowest []trimtab.Exemplar

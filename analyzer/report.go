@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // report is what one interval showed. Nil pointers are missing values.
@@ -64,7 +65,7 @@ func (w *workload) skip(n int) {
 	}
 }
 
-func quantiles(h *trimtab.Histogram) map[string]trimtab.Seconds {
+func quantiles(h *quantile.Histogram) map[string]trimtab.Seconds {
 	out := map[string]trimtab.Seconds{}
 	for name, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "p99": 0.99} {
 		if v, ok := h.Quantile(q); ok {

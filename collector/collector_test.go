@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/internal/spantest"
 	"github.com/trimtab/trimtab/internal/metric"
@@ -133,7 +134,7 @@ func TestAResourceStandsOnceInAFrameHoweverOftenItComesBack(t *testing.T) {
 		p.Add(span(i))
 	}
 	frames := p.Frames()
-	if n := len(frames[0].Data); len(frames) != 1 || n > 1000*trimtab.SpanBytes+1200 {
+	if n := len(frames[0].Data); len(frames) != 1 || n > 1000*codec.SpanBytes+1200 {
 		t.Errorf("%d frames, the first of %d bytes", len(frames), n)
 	}
 	for i, s := range spantest.Unpack(frames) {
@@ -407,7 +408,7 @@ func TestTheResourceCacheIsBoundedAndRemembersWhatIsUsed(t *testing.T) {
 func TestResourcesAreBounded(t *testing.T) {
 	attrs := []trimtab.Attr{{Key: "", Value: "x"}, {Key: strings.Repeat("k", 257), Value: "x"}, {Key: "long", Value: strings.Repeat("v", 1025)}, {Key: "service.name", Value: "cart"}}
 	want := []trimtab.Attr{{Key: "service.name", Value: "cart"}}
-	if d := cmp.Diff(want, trimtab.UnpackResource(collector.NewResource(attrs).Packed())); d != "" {
+	if d := cmp.Diff(want, codec.UnpackResource(collector.NewResource(attrs).Packed())); d != "" {
 		t.Error(d)
 	}
 	for range 1000 {

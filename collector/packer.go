@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // maxFrameBytes is where a frame is cut, so that it fits the smallest
@@ -31,7 +32,7 @@ type Packer struct {
 
 // part is the open frame of one partition.
 type part struct {
-	writer trimtab.FrameWriter
+	writer codec.FrameWriter
 	// resource is that of the last span, at index in this frame; known are
 	// all that stand in it.
 	resource *Resource
@@ -85,7 +86,7 @@ func (p *Packer) Add(s *trimtab.Span) {
 		n = Partition(s.TraceID, len(p.parts))
 	}
 	at := &p.parts[n]
-	if at.resource != p.resource || at.writer.Len() >= trimtab.MaxFrameSpans || at.writer.Size() > maxFrameBytes-trimtab.SpanBytes {
+	if at.resource != p.resource || at.writer.Len() >= codec.MaxFrameSpans || at.writer.Size() > maxFrameBytes-codec.SpanBytes {
 		if !p.enter(n) {
 			p.Reject(TooLarge)
 			return
@@ -94,7 +95,7 @@ func (p *Packer) Add(s *trimtab.Span) {
 	s.Resource = at.index
 	at.writer.Add(s)
 	p.spans++
-	p.bytes += trimtab.SpanBytes
+	p.bytes += codec.SpanBytes
 }
 
 // enter makes room in partition n for one span of the current resource; false
@@ -102,7 +103,7 @@ func (p *Packer) Add(s *trimtab.Span) {
 func (p *Packer) enter(n int) bool {
 	at := &p.parts[n]
 	size := len(p.resource.packed)
-	if at.writer.Len() >= trimtab.MaxFrameSpans || at.writer.Size() > maxFrameBytes-trimtab.SpanBytes-size {
+	if at.writer.Len() >= codec.MaxFrameSpans || at.writer.Size() > maxFrameBytes-codec.SpanBytes-size {
 		p.cut(n)
 	}
 	index, known := at.known[p.resource]

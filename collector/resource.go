@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Bounds of what is kept of one resource. Longer keys and values identify
@@ -29,13 +30,13 @@ func NewResource(attrs []trimtab.Attr) *Resource {
 		switch {
 		case a.Key == "" || len(a.Key) > maxKeyBytes || len(a.Value) > maxValueBytes:
 		case len(kept) == maxAttrs || size+n > maxPacked:
-			return &Resource{packed: trimtab.PackResource(kept)}
+			return &Resource{packed: codec.PackResource(kept)}
 		default:
 			kept = append(kept, a)
 			size += n
 		}
 	}
-	return &Resource{packed: trimtab.PackResource(kept)}
+	return &Resource{packed: codec.PackResource(kept)}
 }
 
 // Packed returns the frame's form, not to be changed.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -121,7 +122,7 @@ const maxRequestBytes = 48 << 20
 func (s *Source) Packer() *Packer { return s.sink.packers.Get().(*Packer) }
 
 // maxKeptSpans is how many spans a packer may have held to be kept.
-const maxKeptSpans = trimtab.MaxFrameSpans
+const maxKeptSpans = codec.MaxFrameSpans
 
 // Recycle takes back a packer that nobody uses any more.
 func (s *Source) Recycle(p *Packer) {

@@ -4,37 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
-// Path returns the part of a path that names a workload, and the query that
-// belongs to it: names are any text, and ".", ".." and "/" would be gone before a
-// server saw them.
-//
-//	segment, query := console.Path(name)
-//	address := "/api/v1/workloads/" + segment + "?" + query
-func Path(workload string) (segment, query string) {
-	switch workload {
-	case "", ".", "..", "/", unnamed:
-		return unnamed, "name=" + url.QueryEscape(workload)
-	}
-	return url.PathEscape(workload), ""
-}
-
-// unnamed is the segment that says that the name is in the query.
-const unnamed = "="
-
-// workloadOf reads what Path made.
-func workloadOf(r *http.Request) string {
-	if q := r.URL.Query(); r.PathValue("name") == unnamed && q.Has("name") {
-		return q.Get("name")
-	}
-	return r.PathValue("name")
-}
+// workloadOf reads what [view.Path] made.
+func workloadOf(r *http.Request) string { return view.Named(r.PathValue("name"), r.URL.Query()) }
 
 // number reads a parameter that counts; ok is false, and the answer written,
 // when it is no number from least to most.
@@ -57,24 +35,16 @@ func unknown(w http.ResponseWriter, workload string) {
 }
 
 // filterOf reads the parameters of a list of workloads.
-func filterOf(w http.ResponseWriter, r *http.Request) (f Filter, ok bool) {
+func filterOf(w http.ResponseWriter, r *http.Request) (f view.Filter, ok bool) {
 	f.Query = r.URL.Query().Get("q")
-	if err := checkQuery(f.Query); err != nil {
+	if err := f.Validate(); err != nil {
 		problem(w, http.StatusBadRequest, err)
 		return f, false
 	}
-	if f.Limit, ok = parameter(w, r, "limit", DefaultRows, 1, MaxRows); ok {
-		f.Offset, ok = parameter(w, r, "offset", 0, 0, MaxRows)
+	if f.Limit, ok = parameter(w, r, "limit", view.DefaultRows, 1, view.MaxRows); ok {
+		f.Offset, ok = parameter(w, r, "offset", 0, 0, view.MaxRows)
 	}
 	return f, ok
-}
-
-// checkQuery refuses a filter that nobody writes: it is read for every workload.
-func checkQuery(q string) error {
-	if len(q) > maxQuery {
-		return trimtab.Invalidf("read q: %d bytes, limit %d", len(q), maxQuery)
-	}
-	return nil
 }
 
 func (h *handler) status(w http.ResponseWriter, r *http.Request) {
@@ -88,11 +58,11 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) explain(w http.ResponseWriter, r *http.Request) {
-	history, ok := parameter(w, r, "history", 0, 0, MaxDecisions)
+	history, ok := parameter(w, r, "history", 0, 0, view.MaxDecisions)
 	if !ok {
 		return
 	}
-	observations, ok := parameter(w, r, "observations", 0, 0, MaxObservations)
+	observations, ok := parameter(w, r, "observations", 0, 0, view.MaxObservations)
 	if !ok {
 		return
 	}
@@ -137,7 +107,7 @@ func sinceOf(text string, now time.Time) (time.Time, error) {
 }
 
 func (h *handler) decisions(w http.ResponseWriter, r *http.Request) {
-	limit, ok := parameter(w, r, "limit", DefaultDecisions, 1, MaxDecisions)
+	limit, ok := parameter(w, r, "limit", view.DefaultDecisions, 1, view.MaxDecisions)
 	if !ok {
 		return
 	}
@@ -177,4 +147,21 @@ func (h *handler) applied(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, p)
+}
+
+func (h *handler) diff(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, h.view.Differences())
+}
+
+func (h *handler) patch(w http.ResponseWriter, r *http.Request) {
+	name := workloadOf(r)
+	p, advised, ok := h.view.Patch(name)
+	switch {
+	case !ok:
+		unknown(w, name)
+	case !advised:
+		problem(w, http.StatusNotFound, fmt.Errorf("find advice for %.300q: no decision was made yet", name))
+	default:
+		writeJSON(w, http.StatusOK, p)
+	}
 }

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // crowd is a view of a pool with a past: decisions in all, spread over the
 // workloads, each as rich as those of a real planner.
-func crowd(workloads, decisions int, now time.Time) *View {
-	c := Config{Pool: "cpu", Resource: "cpu", Capacity: 4 * float64(workloads), Objective: "njc", Round: 10 * time.Second}
+func crowd(workloads, decisions int, now time.Time) *view.Model {
+	c := view.Config{Pool: "cpu", Resource: "cpu", Capacity: 4 * float64(workloads), Objective: "njc", Round: 10 * time.Second}
 	for w := range workloads {
-		c.Workloads = append(c.Workloads, Workload{Name: fmt.Sprintf("team-%d/service-%04d", w%20, w), Mode: trimtab.Act, Class: trimtab.LatencyCritical,
+		c.Workloads = append(c.Workloads, view.Workload{Name: fmt.Sprintf("team-%d/service-%04d", w%20, w), Mode: trimtab.Act, Class: trimtab.LatencyCritical,
 			SLO: "95% under 200ms", Target: .95, Share: true, Utility: func(p float64) float64 { return min(1, p/.95) }})
 	}
-	v := NewView(c)
+	v := view.New(c)
 	var curve trimtab.Curve
 	for k := range 32 {
 		y := float64(k) / 32
@@ -80,12 +81,9 @@ func BenchmarkAnswers(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	v := crowd(1000, maxDecisions, time.Now())
+	v := crowd(1000, 100_000, time.Now())
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if n := len(v.book.order); n != maxDecisions {
-		b.Fatal(n)
-	}
 	b.Run("memory", func(b *testing.B) {
 		for b.Loop() {
 		}

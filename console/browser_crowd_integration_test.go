@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // slowest is a limit of liveness for what should take a second: sixty times that,
@@ -37,7 +37,7 @@ func (s *scene) fill(services []service) {
 	p, o := s.plan(services, 1, now)
 	s.publish(p, o)
 	s.seen("the plan and every workload", func() bool {
-		status := s.view.Page(time.Now(), console.Filter{Limit: 1})
+		status := s.view.Page(time.Now(), view.Filter{Limit: 1})
 		return status.Plan == "3-1" && status.Total == len(services)
 	})
 }
@@ -157,7 +157,7 @@ func TestHostileLabelsAreTextInTheBrowser(t *testing.T) {
 		o.Results[i].Reason = hostile(texts)
 	}
 	s.publish(s.holding(services, now, 3, 1), p, o)
-	s.seen("the plan", func() bool { return s.view.Page(time.Now(), console.Filter{Limit: 1}).Plan == "3-1" })
+	s.seen("the plan", func() bool { return s.view.Page(time.Now(), view.Filter{Limit: 1}).Plan == "3-1" })
 	var shown []string
 	page := s.open(b, t, "/", wide())
 	for offset := 0; offset < len(services); offset += 100 {
@@ -178,7 +178,7 @@ func TestHostileLabelsAreTextInTheBrowser(t *testing.T) {
 	}
 	// The links lead to the workloads that they name.
 	for i := 0; i < len(services); i += 15 {
-		segment, query := console.Path(services[i].name)
+		segment, query := view.Path(services[i].name)
 		page.do(chromedp.Navigate(s.url + "/workloads/" + segment + "?" + query))
 		page.until(isDrawn)
 		if got := eval[string](page, "document.querySelector('h1').textContent"); got != strings.ReplaceAll(services[i].name, "\x00", "\ufffd") {

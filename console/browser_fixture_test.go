@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/loopback"
 )
 
@@ -22,7 +23,7 @@ type scene struct {
 	t       *testing.T
 	ctx     context.Context
 	bus     *natsbus.Bus
-	view    *console.View
+	view    *view.Model
 	url     string
 	address string
 	handler http.Handler
@@ -37,7 +38,7 @@ type scene struct {
 const sceneRound = 5 * time.Second
 
 // newScene serves a console for the given workloads.
-func newScene(t *testing.T, c console.Config) *scene {
+func newScene(t *testing.T, c view.Config) *scene {
 	t.Helper()
 	s := &scene{t: t, ctx: t.Context(), waiting: map[string]string{}, missing: map[string]bool{}, have: map[string]float64{}, rand: rand.New(rand.NewPCG(1, 2))}
 	var err error
@@ -45,7 +46,7 @@ func newScene(t *testing.T, c console.Config) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.bus.Close() })
-	s.view = console.NewView(c)
+	s.view = view.New(c)
 	stop, err := s.view.Follow(s.ctx, s.bus)
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +86,11 @@ func (s *scene) notReady() map[string]string {
 	return out
 }
 
-func (s *scene) stages() []console.StageState {
+func (s *scene) stages() []view.StageState {
 	bad := s.notReady()
-	var out []console.StageState
+	var out []view.StageState
 	for _, name := range []string{"collector", "analyzer", "planner", "actuator"} {
-		stage := console.StageState{Name: name, Ready: bad[name] == "", Reason: bad[name]}
+		stage := view.StageState{Name: name, Ready: bad[name] == "", Reason: bad[name]}
 		if !stage.Ready {
 			stage.Since = time.Now().Add(-95 * time.Second)
 		}
@@ -150,10 +151,10 @@ func shop() []service {
 	}
 }
 
-func shopConfig(services []service) console.Config {
-	c := console.Config{Pool: "shop", Resource: "cpu", Capacity: 16, Objective: "njc", Round: 4 * sceneRound}
+func shopConfig(services []service) view.Config {
+	c := view.Config{Pool: "shop", Resource: "cpu", Capacity: 16, Objective: "njc", Round: 4 * sceneRound}
 	for _, s := range services {
-		w := console.Workload{Name: s.name, Class: s.class, Mode: s.mode, Share: true}
+		w := view.Workload{Name: s.name, Class: s.class, Mode: s.mode, Share: true}
 		if s.slo > 0 {
 			w.SLO, w.Target = fmt.Sprintf("%.0f%% under 200ms", 100*s.slo), s.slo
 			w.Utility = func(p float64) float64 { return min(1, p/s.slo) }

@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // TestTheConsoleAsPeopleUseIt is the longer part of TestTheConsoleInABrowser.
@@ -348,7 +348,7 @@ func staleIsSaid(t *testing.T, b context.Context, _ *scene) {
 		s.have[services[i].name] = 1
 		s.publish(s.estimate(&services[i], time.Now().Add(-age), 1))
 	}
-	s.seen("both", func() bool { return s.view.Page(time.Now(), console.Filter{Limit: 9}).Workloads[1].Utility != nil })
+	s.seen("both", func() bool { return s.view.Page(time.Now(), view.Filter{Limit: 9}).Workloads[1].Utility != nil })
 	p := s.open(b, t, "/", wide())
 	p.until(isLive)
 	if got := eval[string](p, "document.querySelector('tr[data-key=search] .state.bad')?.textContent ?? ''"); !strings.HasPrefix(got, "stale: nothing for 3 min") {

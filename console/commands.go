@@ -52,13 +52,6 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusAccepted, c)
 }
 
-// Pool returns the name of the pool; empty: there is none.
-func (v *View) Pool() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.config.Pool
-}
-
 func (h *handler) reload(w http.ResponseWriter, r *http.Request) {
 	if h.options.Reload == nil {
 		problem(w, http.StatusNotImplemented, errors.New("reload: started without a configuration file"))

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func testView() *View {
-	v := NewView(Config{Pool: "cpu", Resource: "cpu", Capacity: 8, Objective: "njc", Round: time.Second, Workloads: []Workload{
+func testView() *view.Model {
+	v := view.New(view.Config{Pool: "cpu", Resource: "cpu", Capacity: 8, Objective: "njc", Round: time.Second, Workloads: []view.Workload{
 		{Name: "shop", Mode: trimtab.Act, SLO: "95% under 200ms", Target: .95, Share: true, Utility: func(p float64) float64 { return min(1, p/.95) }},
 		{Name: "batch", Mode: trimtab.Off},
 	}})
@@ -36,61 +37,6 @@ func plan(sequence uint64, set float64) *trimtab.Plan {
 		Actions: []trimtab.Action{{Target: "shop", Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: "raise shop to meet its SLO", Target: &target, Binding: "step", Bounds: &trimtab.Band{Lower: .5, Mean: .7, Upper: .9},
 				Inputs: []trimtab.Input{{Name: "load", Value: 5, Age: 1}}, Alternatives: []trimtab.Alternative{{Set: 1, Objective: .4, Why: "stay"}}}}}}
-}
-
-func TestExplainTellsTheDecisionItsReasonAndWhatCameOfIt(t *testing.T) {
-	v := testView()
-	v.Observe(plan(1, 1.5))
-	v.Observe(plan(2, 2))
-	v.Observe(&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 2, Sequence: 2, Step: 1, Time: noon, Results: []trimtab.Result{{Target: "shop", Resource: "cpu", Status: trimtab.Written, Found: trimtab.Units(2), Known: true}}})
-	e, ok := v.Explain("shop", 5, noon)
-	if !ok || e.Plan != "2-2" || e.Decision != "raise shop to meet its SLO" || e.Binding != "step" || len(e.Bounds) != 2 || e.Bounds[1] != .9 {
-		t.Fatalf("%+v", e)
-	}
-	if e.Result == nil || e.Result.Status != trimtab.Written || len(e.History) != 1 || e.History[0].Plan != "2-1" || e.History[0].Result != nil {
-		t.Errorf("result %+v, history %+v", e.Result, e.History)
-	}
-	if e.Inputs[0].Value != 5 || e.Inputs[0].Age != 1 || len(e.Alternatives) != 1 {
-		t.Errorf("inputs %v, alternatives %v", e.Inputs, e.Alternatives)
-	}
-}
-
-func TestAWorkloadWithoutADecisionIsExplainedToo(t *testing.T) {
-	v := testView()
-	for name, want := range map[string]string{"batch": "mode is off", "<script>found</script>": "not in the configuration"} {
-		e, ok := v.Explain(name, 0, noon)
-		if !ok || !strings.Contains(e.Decision, want) {
-			t.Errorf("%s: %q, want %q", name, e.Decision, want)
-		}
-	}
-	if _, ok := v.Explain("nobody", 0, noon); ok {
-		t.Error("explained a workload that nobody named")
-	}
-	p := plan(1, 2)
-	p.Actions, p.Held = nil, map[string]string{"shop": "no spans for 3 rounds"}
-	v.Observe(p)
-	if e, _ := v.Explain("shop", 0, noon); !strings.Contains(e.Decision, "no spans for 3 rounds") {
-		t.Errorf("held: %q", e.Decision)
-	}
-}
-
-func TestStatusPutsTheWorstWorkloadFirstAndUnknownLast(t *testing.T) {
-	s := testView().Status(noon)
-	if s.Workloads[0].Name != "shop" || s.Workloads[0].Utility == nil || s.Workloads[1].Utility != nil {
-		t.Errorf("%+v", s.Workloads)
-	}
-	if s.Allocated != trimtab.Units(1) || s.LeaseLeft != 10 {
-		t.Errorf("allocated %v, lease %v", s.Allocated, s.LeaseLeft)
-	}
-}
-
-func TestAnOldPlanDoesNotReplaceANewerOne(t *testing.T) {
-	v := testView()
-	v.Observe(plan(2, 2))
-	v.Observe(plan(1, 1.5))
-	if v.LastPlan().Sequence != 2 {
-		t.Error(v.LastPlan().Sequence)
-	}
 }
 
 func request(t *testing.T, h http.Handler, method, path, body string, set ...string) (int, string, http.Header) {
@@ -192,8 +138,8 @@ func TestReadyHasALineForEachPartThatDoesNotWorkWithWhatSinceWhenAndWhatToDo(t *
 		Ready: func() map[string]string {
 			return map[string]string{"planner": "every plan was refused; stop one of the two", "actuator": "write journal:\nno space left on device"}
 		},
-		Stages: func() []StageState {
-			return []StageState{{Name: "planner", Since: noon}, {Name: "path-0", Ready: true, Since: noon}}
+		Stages: func() []view.StageState {
+			return []view.StageState{{Name: "planner", Since: noon}, {Name: "path-0", Ready: true, Since: noon}}
 		},
 	})
 	code, body, head := request(t, h, "GET", "/-/ready", "")
@@ -212,7 +158,7 @@ func TestDiffAndPlanAnswerAsJSON(t *testing.T) {
 	}
 	v.Observe(plan(1, 2))
 	_, body, _ := request(t, h, "GET", "/api/v1/diff", "")
-	var d []Difference
+	var d []view.Difference
 	if err := json.Unmarshal([]byte(body), &d); err != nil || len(d) != 1 || *d[0].Target != 3 || d[0].Now.Value != 1 {
 		t.Errorf("%v %s", err, body)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -18,34 +17,10 @@ const (
 	heartbeat = 15 * time.Second
 	// streamPatience is how long a client may take to read an event.
 	streamPatience = 5 * time.Second
-	// maxNames is how many workloads one event names.
-	maxNames = 200
 )
 
 // streams counts the clients that listen.
 type streams struct{ open atomic.Int64 }
-
-// changesSince returns what changed after version, and the version it is now.
-func (v *View) changesSince(version uint64, now time.Time) (Change, uint64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	c := Change{Workloads: []string{}, Time: now}
-	if v.plan != nil {
-		c.Plan = v.plan.ID()
-	}
-	for name, s := range v.workloads {
-		if s.version <= version {
-			continue
-		}
-		if len(c.Workloads) == maxNames {
-			c.Workloads, c.All = []string{}, true
-			break
-		}
-		c.Workloads = append(c.Workloads, name)
-	}
-	slices.Sort(c.Workloads)
-	return c, v.version
-}
 
 // events streams what changes until the client or the process goes away. A
 // stream keeps no queue: it remembers how far it told, so that a slow client
@@ -66,7 +41,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no")
 	// Taken before the client hears that the stream stands: what changes from
 	// then on is told.
-	_, told := h.view.changesSince(0, time.Now())
+	_, told := h.view.Changes(0, time.Now())
 	if s.write(": trimtab\nretry: 2000\n\n") != nil {
 		return
 	}
@@ -95,7 +70,7 @@ func (h *handler) stream(r *http.Request, s *stream, told uint64) {
 	defer rest.Stop()
 	for {
 		changed := h.view.Changed()
-		c, version := h.view.changesSince(told, time.Now())
+		c, version := h.view.Changes(told, time.Now())
 		if version != told {
 			told = version
 			b, err := json.Marshal(c)

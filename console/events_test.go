@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // bound is how long a server of the tests lets a request take.
@@ -66,7 +67,7 @@ type served struct {
 	pipes *pipes
 }
 
-func serve(t *testing.T, v *View, done <-chan struct{}) *served {
+func serve(t *testing.T, v *view.Model, done <-chan struct{}) *served {
 	t.Helper()
 	s := &served{&http.Server{Handler: Handler(v, Options{Done: done}), ReadTimeout: bound, WriteTimeout: bound}, newPipes()}
 	ended := make(chan error, 1)
@@ -107,7 +108,7 @@ func listen(t *testing.T, ctx context.Context, s *served) (lines <-chan string, 
 }
 
 // next returns the next event of a stream.
-func next(t *testing.T, lines <-chan string) (c Change) {
+func next(t *testing.T, lines <-chan string) (c view.Change) {
 	t.Helper()
 	late := time.After(20 * time.Second)
 	for {
@@ -174,17 +175,6 @@ func TestManyChangesBecomeFewEventsThatTogetherNameAll(t *testing.T) {
 			t.Errorf("%d events in %v, at most %d", events, took, most)
 		}
 	})
-}
-
-func TestTooManyNamesBecomeAll(t *testing.T) {
-	v := testView()
-	_, told := v.changesSince(0, noon)
-	for w := range maxNames + 1 {
-		v.Observe(&trimtab.Estimate{Workload: fmt.Sprint("w", w), Time: noon})
-	}
-	if c, _ := v.changesSince(told, noon); !c.All || len(c.Workloads) != 0 {
-		t.Errorf("%+v", c)
-	}
 }
 
 func TestStreamsAreBoundedAndOneThatGoesMakesRoom(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // Options are what the handler needs from the process around it.
@@ -42,7 +43,7 @@ type Options struct {
 	Mount map[string]http.Handler
 	// Stages returns every part of the process; nil: only what Ready tells is
 	// known.
-	Stages func() []StageState
+	Stages func() []view.StageState
 	// Bus is asked for what waits and what was put aside; nil: not known.
 	Bus bus.Bus
 	// Leader returns who leads a pool and in which term; nil: not known.
@@ -56,7 +57,7 @@ type Options struct {
 }
 
 // Handler serves the pages, the API, metrics and health.
-func Handler(v *View, o Options) http.Handler {
+func Handler(v *view.Model, o Options) http.Handler {
 	h := &handler{view: v, options: o}
 	plain := http.NewServeMux()
 	h.routePages(plain)
@@ -110,7 +111,7 @@ func compressed(next http.Handler) http.Handler {
 }
 
 type handler struct {
-	view    *View
+	view    *view.Model
 	options Options
 	asked   asked
 	streams streams

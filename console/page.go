@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // rowsPerPage, decisionsPerPage and shownInputs bound what one page draws.
@@ -93,7 +95,7 @@ type link struct {
 // overview is what overview.html shows.
 type overview struct {
 	Frame frame
-	Status
+	view.Status
 	Query string
 	// All counts all workloads by what they ask of a person, whatever the
 	// filter.
@@ -107,7 +109,7 @@ type overview struct {
 
 func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 	query := strings.TrimSpace(r.URL.Query().Get("q"))
-	if err := checkQuery(query); err != nil {
+	if err := (&view.Filter{Query: query}).Validate(); err != nil {
 		http.Error(w, "trimtab: "+err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -116,11 +118,11 @@ func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 		offset = 0
 	}
 	now := time.Now()
-	o := overview{Query: query, Status: s.view.Page(now, Filter{Query: query, Offset: offset, Limit: rowsPerPage})}
+	o := overview{Query: query, Status: s.view.Page(now, view.Filter{Query: query, Offset: offset, Limit: rowsPerPage})}
 	s.led(r.Context(), &o.Status)
 	o.All = o.Counts
 	if query != "" {
-		o.All = s.view.Page(now, Filter{Limit: 1}).Counts
+		o.All = s.view.Page(now, view.Filter{Limit: 1}).Counts
 	}
 	o.Frame = s.frame("overview", overviewTitle(&o), "/api/v1/status?"+overviewQuery(query, o.Offset))
 	o.Frame.Paused = o.Paused

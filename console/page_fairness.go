@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // fairness is what fairness.html shows; its Plan is empty while nothing was
@@ -27,9 +28,9 @@ func (s *site) drawFairness(w http.ResponseWriter, _ *http.Request) {
 // usedBar is what is used of a resource, with a mark at what is demanded.
 func usedBar(r trimtab.AuditedResource) bar {
 	length := max(r.Capacity, r.Demanded)
-	b := bar{Fill: along(r.Used, length), Class: "fill", Ticks: []barTick{{along(r.Demanded, length), "need", "demanded " + Number(r.Demanded)}}}
+	b := bar{Fill: along(r.Used, length), Class: "fill", Ticks: []barTick{{along(r.Demanded, length), "need", "demanded " + view.Number(r.Demanded)}}}
 	if r.Demanded > r.Capacity {
-		b.Ticks = append(b.Ticks, barTick{along(r.Capacity, length), "tick", "capacity " + Number(r.Capacity)})
+		b.Ticks = append(b.Ticks, barTick{along(r.Capacity, length), "tick", "capacity " + view.Number(r.Capacity)})
 	}
 	return b
 }
@@ -40,9 +41,9 @@ func (f *fairness) ShareBar(w trimtab.AuditedWorkload) bar {
 	for i := range f.Workloads {
 		length = max(length, f.Workloads[i].Share, f.Workloads[i].Entitlement)
 	}
-	return bar{Fill: along(w.Share, length), Class: "fill", Ticks: []barTick{{along(w.Entitlement, length), "tick", "entitled to " + Percent(w.Entitlement)}}}
+	return bar{Fill: along(w.Share, length), Class: "fill", Ticks: []barTick{{along(w.Entitlement, length), "tick", "entitled to " + view.Percent(w.Entitlement)}}}
 }
 
 func satisfactionBar(w trimtab.AuditedWorkload) bar {
-	return utilityBar(Row{Utility: w.Satisfaction})
+	return utilityBar(view.Row{Utility: w.Satisfaction})
 }

@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // flow is what pipeline.html shows.
 type flow struct {
 	Frame frame
-	Pipeline
+	view.Pipeline
 	// Waiting and Redelivered are over all stages; Lag is the age of the
 	// oldest value that waits, as text.
 	Waiting, Redelivered uint64
 	Lag                  string
 	// Shown are the first of the inputs that are missing.
-	Shown  []MissingInput
+	Shown  []view.MissingInput
 	Losses []loss
 }
 
@@ -36,7 +37,7 @@ func (s *site) drawPipeline(w http.ResponseWriter, r *http.Request) {
 		oldest = max(oldest, lag(stage))
 	}
 	if oldest > 0 {
-		f.Lag = "for " + Age(oldest)
+		f.Lag = "for " + view.Age(oldest)
 	}
 	f.Shown = f.Inputs[:min(len(f.Inputs), shownInputs)]
 	f.Losses = losses(&f.Pipeline)
@@ -44,7 +45,7 @@ func (s *site) drawPipeline(w http.ResponseWriter, r *http.Request) {
 }
 
 // lag is the age of the oldest value that waits for a stage; 0: none does.
-func lag(s StageState) (oldest trimtab.Seconds) {
+func lag(s view.StageState) (oldest trimtab.Seconds) {
 	for _, q := range s.Queues {
 		if q.Lag != nil {
 			oldest = max(oldest, *q.Lag)
@@ -54,7 +55,7 @@ func lag(s StageState) (oldest trimtab.Seconds) {
 }
 
 // losses gathers the counts by kind, in order.
-func losses(p *Pipeline) (out []loss) {
+func losses(p *view.Pipeline) (out []loss) {
 	kinds := map[string]bool{}
 	for _, of := range []map[string]uint64{p.Shed, p.Unreadable, p.Aside} {
 		for k := range of {

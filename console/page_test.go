@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 func TestWhatAPageLoadsIsThereAndMayBeKept(t *testing.T) {
@@ -44,7 +45,7 @@ func TestPagesOfWhatIsNotThereSaySo(t *testing.T) {
 	}
 	// Without a pool, and without anything at all.
 	for _, path := range []string{"/", "/pipeline", "/fairness"} {
-		if code, body, _ := request(t, Handler(NewView(Config{}), Options{}), "GET", path, ""); code != 200 || !strings.Contains(body, "</html>") {
+		if code, body, _ := request(t, Handler(view.New(view.Config{}), Options{}), "GET", path, ""); code != 200 || !strings.Contains(body, "</html>") {
 			t.Errorf("%s: %d\n%s", path, code, body)
 		}
 	}
@@ -53,8 +54,8 @@ func TestPagesOfWhatIsNotThereSaySo(t *testing.T) {
 func TestBarsStayInside(t *testing.T) {
 	big, none := 1e300, (*float64)(nil)
 	unlimited := trimtab.Unlimited()
-	for _, r := range []Row{{}, {Utility: &big, Performance: &big, SLOTarget: &big, Allocation: &unlimited, Demand: &big, Target: none}} {
-		o := &overview{longest: longest([]Row{r})}
+	for _, r := range []view.Row{{}, {Utility: &big, Performance: &big, SLOTarget: &big, Allocation: &unlimited, Demand: &big, Target: none}} {
+		o := &overview{longest: longest([]view.Row{r})}
 		for _, b := range []bar{utilityBar(r), sloBar(r), o.AllocationBar(r)} {
 			if b.Fill != "" && b.Fill != "100" && b.Fill != "100.0" && b.Fill != "50.0" {
 				t.Errorf("%+v of %+v", b, r)

@@ -7,26 +7,27 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // words are the functions of the templates.
 func (s *site) words() template.FuncMap {
 	return template.FuncMap{
 		"asset":           s.assets.address,
-		"number":          Number,
-		"optional":        Optional,
+		"number":          view.Number,
+		"optional":        view.Optional,
 		"percent":         percentOf,
-		"amount":          Amount,
+		"amount":          view.Amount,
 		"amountIn":        amountIn,
-		"performance":     Performance,
-		"quantity":        Quantity,
-		"latency":         Latency,
-		"age":             Age,
-		"unit":            Unit,
+		"performance":     view.Performance,
+		"quantity":        view.Quantity,
+		"latency":         view.Latency,
+		"age":             view.Age,
+		"unit":            view.Unit,
 		"page":            func(workload string) string { return address("/workloads/", workload) },
 		"iso":             func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
 		"utc":             func(t time.Time) string { return t.UTC().Format("15:04:05 UTC") },
-		"ago":             func(t time.Time) string { return Age(trimtab.SecondsOf(time.Since(t))) },
+		"ago":             func(t time.Time) string { return view.Age(trimtab.SecondsOf(time.Since(t))) },
 		"utcDate":         func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"list":            func(v ...any) []any { return v },
 		"bare":            func(workload, summary string) string { return strings.TrimPrefix(summary, workload+": ") },
@@ -38,7 +39,7 @@ func (s *site) words() template.FuncMap {
 		"usedBar":         usedBar,
 		"satisfactionBar": satisfactionBar,
 		"sized": func(v float64, resource string) string {
-			return amountIn(trimtab.Units(v), resource) + " " + Unit(resource)
+			return amountIn(trimtab.Units(v), resource) + " " + view.Unit(resource)
 		},
 	}
 }
@@ -47,29 +48,29 @@ func (s *site) words() template.FuncMap {
 func percentOf(v any) string {
 	switch v := v.(type) {
 	case float64:
-		return Percent(v)
+		return view.Percent(v)
 	case *float64:
 		if v != nil {
-			return Percent(*v)
+			return view.Percent(*v)
 		}
 	}
-	return Missing
+	return view.Missing
 }
 
 func between(lower, upper float64, share bool) string {
-	return Performance(&lower, share) + " to " + Performance(&upper, share)
+	return view.Performance(&lower, share) + " to " + view.Performance(&upper, share)
 }
 
 // amountIn prints an amount in the unit that people use for the resource:
 // bytes as MiB or GiB, anything else as its number alone.
 func amountIn(a trimtab.Amount, resource string) string {
 	if a.Unlimited || resource != "memory" {
-		return Amount(a)
+		return view.Amount(a)
 	}
 	if a.Value >= 1<<30 {
-		return Number(a.Value/(1<<30)) + " GiB"
+		return view.Number(a.Value/(1<<30)) + " GiB"
 	}
-	return Number(a.Value/(1<<20)) + " MiB"
+	return view.Number(a.Value/(1<<20)) + " MiB"
 }
 
 // sized prints so much of a resource with its unit.
@@ -77,20 +78,20 @@ func sized(v float64, resource string) string {
 	if resource == "memory" {
 		return amountIn(trimtab.Units(v), resource)
 	}
-	return Number(v) + " " + Unit(resource)
+	return view.Number(v) + " " + view.Unit(resource)
 }
 
 // effectWords says what came of a decision.
-func effectWords(e *Effect, share bool) string {
+func effectWords(e *view.Effect, share bool) string {
 	switch e.Performance {
-	case TooEarly:
+	case view.TooEarly:
 		return "too early to tell"
-	case NotMeasured:
+	case view.NotMeasured:
 		return "what came of it was not measured"
-	case Same:
-		return fmt.Sprintf("performance stayed at %s", Performance(e.After, share))
+	case view.Same:
+		return fmt.Sprintf("performance stayed at %s", view.Performance(e.After, share))
 	}
-	return fmt.Sprintf("performance %s from %s to %s", e.Performance, Performance(e.Before, share), Performance(e.After, share))
+	return fmt.Sprintf("performance %s from %s to %s", e.Performance, view.Performance(e.Before, share), view.Performance(e.After, share))
 }
 
 // bar is a horizontal bar: how far it is filled, and marks on it. Places are in
@@ -110,7 +111,7 @@ func along(v, length float64) string {
 	return fmt.Sprintf("%.1f", min(100, max(0, 100*v/length)))
 }
 
-func utilityBar(r Row) (b bar) {
+func utilityBar(r view.Row) (b bar) {
 	if r.Utility == nil {
 		return b
 	}
@@ -126,7 +127,7 @@ func utilityBar(r Row) (b bar) {
 
 // sloBar is the performance against its SLO: as a share of requests, or with
 // the SLO in the middle.
-func sloBar(r Row) (b bar) {
+func sloBar(r view.Row) (b bar) {
 	length := 1.0
 	if !r.Share && r.SLOTarget != nil {
 		length = 2 * *r.SLOTarget
@@ -143,12 +144,12 @@ func sloBar(r Row) (b bar) {
 			b.Class = "bad"
 		}
 	}
-	b.Ticks = append(b.Ticks, barTick{along(*r.SLOTarget, length), "tick", "SLO " + Performance(r.SLOTarget, r.Share)})
+	b.Ticks = append(b.Ticks, barTick{along(*r.SLOTarget, length), "tick", "SLO " + view.Performance(r.SLOTarget, r.Share)})
 	return b
 }
 
 // longest is the length of the bars of allocations on one page.
-func longest(rows []Row) (out float64) {
+func longest(rows []view.Row) (out float64) {
 	for i := range rows {
 		if a := rows[i].Allocation; a != nil {
 			out = max(out, a.Value)
@@ -164,7 +165,7 @@ func longest(rows []Row) (out float64) {
 
 // AllocationBar is what the workload has, with marks at what it needs and at
 // the solver's target; all bars of a page have the same scale.
-func (o *overview) AllocationBar(r Row) (b bar) {
+func (o *overview) AllocationBar(r view.Row) (b bar) {
 	if a := r.Allocation; a != nil {
 		b.Fill, b.Class = along(a.Value, o.longest), "fill"
 		if a.Unlimited {
@@ -172,15 +173,15 @@ func (o *overview) AllocationBar(r Row) (b bar) {
 		}
 	}
 	if r.Demand != nil {
-		b.Ticks = append(b.Ticks, barTick{along(*r.Demand, o.longest), "need", "needs " + Number(*r.Demand) + " for its SLO"})
+		b.Ticks = append(b.Ticks, barTick{along(*r.Demand, o.longest), "need", "needs " + view.Number(*r.Demand) + " for its SLO"})
 	}
 	if r.Target != nil {
-		b.Ticks = append(b.Ticks, barTick{along(*r.Target, o.longest), "tick", "solver's target " + Number(*r.Target)})
+		b.Ticks = append(b.Ticks, barTick{along(*r.Target, o.longest), "tick", "solver's target " + view.Number(*r.Target)})
 	}
 	return b
 }
 
-func capacityBar(s *Status) bar {
+func capacityBar(s *view.Status) bar {
 	if s.Allocated.Unlimited {
 		return bar{Fill: "100", Class: "note"}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // figure is one chart, which charts.js draws.
@@ -15,15 +16,15 @@ type figure struct{ ID, Title, About string }
 // detail is what workload.html shows.
 type detail struct {
 	Frame frame
-	Explanation
+	view.Explanation
 	Figures []figure
 	Ranges  []link
-	Decided Decisions
+	Decided view.Decisions
 	// Paged tells that older decisions are shown; Newest and Older are the
 	// addresses of the others.
 	Paged         bool
 	Newest, Older string
-	Patch         *Patch
+	Patch         *view.Patch
 }
 
 func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
@@ -56,25 +57,25 @@ func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
 
 // address is where a page or a part of the API is about the named workload.
 func address(prefix, workload string) string {
-	segment, query := Path(workload)
+	segment, query := view.Path(workload)
 	if query != "" {
 		query = "?" + query
 	}
 	return prefix + segment + query
 }
 
-func figures(e *Explanation) []figure {
-	learnt := "performance over " + Unit(e.Resource)
+func figures(e *view.Explanation) []figure {
+	learnt := "performance over " + view.Unit(e.Resource)
 	if e.Share {
-		learnt = "requests within the SLO over " + Unit(e.Resource)
+		learnt = "requests within the SLO over " + view.Unit(e.Resource)
 	}
 	if e.Curve != nil {
-		learnt += ", at " + Number(e.Curve.Load) + " requests/s, with its " + Percent(e.Curve.Level) + " band"
+		learnt += ", at " + view.Number(e.Curve.Load) + " requests/s, with its " + view.Percent(e.Curve.Level) + " band"
 	}
 	return []figure{
 		{"curve", "Learnt curve", learnt},
 		{"performance", "Performance", "what was measured, and the SLO"},
-		{"allocation", "Allocation", Unit(e.Resource) + " over time"},
+		{"allocation", "Allocation", view.Unit(e.Resource) + " over time"},
 		{"load", "Load", "measured, and the forecast's upper bound"},
 	}
 }
@@ -126,7 +127,7 @@ func (d *detail) Bounded() string {
 	if d.Least == nil || d.Most == nil || *d.Most == 0 {
 		return ""
 	}
-	return Number(*d.Least) + " to " + Number(*d.Most)
+	return view.Number(*d.Least) + " to " + view.Number(*d.Most)
 }
 
 // missing answers for a workload that nobody named.

@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // watched is what a stage or a part says of its readiness.
@@ -398,9 +399,9 @@ func TestACollectorThatStandsStillIsNotReady(t *testing.T) {
 
 func frameOf(t *testing.T) *trimtab.SpanFrame {
 	t.Helper()
-	var f trimtab.FrameWriter
+	var f codec.FrameWriter
 	f.Reset()
-	at, _ := f.AddPackedResource(trimtab.PackResource(nil))
+	at, _ := f.AddPackedResource(codec.PackResource(nil))
 	f.Add(&trimtab.Span{TraceID: [16]byte{1}, SpanID: [8]byte{1}, Resource: at, Adjusted: 1})
 	return f.Frame(0)
 }

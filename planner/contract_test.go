@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -113,7 +114,7 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 			queue := p.Step(now, nil)
 			for len(queue) > 0 {
 				plan := queue[0].(*trimtab.Plan)
-				if _, err := trimtab.Encode(plan, trimtab.Origin{}); err != nil {
+				if _, err := codec.Encode(plan, trimtab.Origin{}); err != nil {
 					t.Fatal(err) // JSON refuses what is not finite
 				}
 				for _, a := range plan.Actions {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // load makes frames of traces of a fixed shape whose ids are rewritten before
@@ -45,8 +46,8 @@ func newLoad(tb testing.TB, perTrace int) *load {
 			one := spans[base:]
 			l.rand.Shuffle(perTrace, func(i, j int) { one[i], one[j] = one[j], one[i] })
 		}
-		for at := 0; at < len(spans); at += trimtab.MaxFrameSpans {
-			l.frames = append(l.frames, frame(tb, spans[at:min(at+trimtab.MaxFrameSpans, len(spans))]...))
+		for at := 0; at < len(spans); at += codec.MaxFrameSpans {
+			l.frames = append(l.frames, frame(tb, spans[at:min(at+codec.MaxFrameSpans, len(spans))]...))
 		}
 	}
 	return l
@@ -55,8 +56,8 @@ func newLoad(tb testing.TB, perTrace int) *load {
 // frame returns the i-th frame with new trace ids.
 func (l *load) frame(i int) *trimtab.SpanFrame {
 	f := l.frames[i%len(l.frames)]
-	spans := f.Data[len(f.Data)-l.spans(f)*trimtab.SpanBytes:]
-	if l.perTrace > trimtab.MaxFrameSpans {
+	spans := f.Data[len(f.Data)-l.spans(f)*codec.SpanBytes:]
+	if l.perTrace > codec.MaxFrameSpans {
 		// A trace over several frames gets its id when its first frame comes.
 		if i%(len(l.frames)/8) == 0 {
 			l.next++
@@ -64,7 +65,7 @@ func (l *load) frame(i int) *trimtab.SpanFrame {
 	} else {
 		l.next += 1 << 20
 	}
-	for k := 0; k < len(spans); k += trimtab.SpanBytes {
+	for k := 0; k < len(spans); k += codec.SpanBytes {
 		id := spans[k+8 : k+16]
 		low := binary.BigEndian.Uint64(id) & 0xfffff
 		binary.BigEndian.PutUint64(id, low|l.next<<20)
@@ -77,8 +78,8 @@ func (l *load) spans(f *trimtab.SpanFrame) int { return int(binary.LittleEndian.
 
 // shift moves the times of all spans to now.
 func (l *load) shift(f *trimtab.SpanFrame, by time.Duration) {
-	spans := f.Data[len(f.Data)-l.spans(f)*trimtab.SpanBytes:]
-	for k := 0; k < len(spans); k += trimtab.SpanBytes {
+	spans := f.Data[len(f.Data)-l.spans(f)*codec.SpanBytes:]
+	for k := 0; k < len(spans); k += codec.SpanBytes {
 		for _, at := range []int{k + 32, k + 40} {
 			binary.LittleEndian.PutUint64(spans[at:], binary.LittleEndian.Uint64(spans[at:])+uint64(by))
 		}

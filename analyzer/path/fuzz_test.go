@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 func FuzzPathTakesAnyFrame(f *testing.F) {
@@ -32,9 +33,9 @@ func FuzzPathTakesAnyFrame(f *testing.F) {
 			if err := v.Validate(); err != nil {
 				t.Error(err)
 			}
-			if b, err := trimtab.Encode(v, trimtab.Origin{}); err != nil {
+			if b, err := codec.Encode(v, trimtab.Origin{}); err != nil {
 				t.Error(err)
-			} else if _, _, err := trimtab.Decode(trimtab.KindSketch, b); err != nil {
+			} else if _, _, err := codec.Decode(trimtab.KindSketch, b); err != nil {
 				t.Error(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // single returns n traces of one span each, with ids from first.
@@ -150,7 +151,7 @@ func TestMemoryComesBackWhenNothingIsHeld(t *testing.T) {
 func TestNamesAreBoundedWhateverIsSent(t *testing.T) {
 	p := newPath(t, Config{Discover: true, MaxWorkloads: 8, MaxComponents: 8})
 	for i := range 200 {
-		var w trimtab.FrameWriter
+		var w codec.FrameWriter
 		for k := range 100 {
 			w.AddResource([]trimtab.Attr{{Key: "service.name", Value: fmt.Sprintf("s%d", i*100+k)}, {Key: "x", Value: strings.Repeat("x", 1000)}})
 		}

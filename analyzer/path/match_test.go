@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // one steps through a frame with one span of the resource and returns the
 // sketches.
 func one(t *testing.T, p *Path, attrs ...trimtab.Attr) []*trimtab.Sketch {
 	t.Helper()
-	var w trimtab.FrameWriter
+	var w codec.FrameWriter
 	r, _ := w.AddResource(attrs)
 	w.Add(&trimtab.Span{TraceID: [16]byte{1}, SpanID: [8]byte{1}, Adjusted: 1, Start: epoch, End: epoch + 5, Resource: r})
 	p.Step(at(0), w.Frame(0))

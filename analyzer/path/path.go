@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Path assembles traces and sums them up. It is a [trimtab.Step] and a
@@ -99,7 +100,7 @@ func (p *Path) expire() {
 
 // read takes the spans of a frame.
 func (p *Path) read(frame *trimtab.SpanFrame) {
-	r, err := trimtab.ReadSpanFrame(frame.Data)
+	r, err := codec.ReadFrame(frame.Data)
 	if err != nil {
 		p.counts.unreadable++
 		return

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // epoch is when the tests' time begins: the start of an interval.
@@ -29,7 +31,7 @@ type sp struct {
 // frame packs spans, one resource per service in order of appearance.
 func frame(tb testing.TB, spans ...sp) *trimtab.SpanFrame {
 	tb.Helper()
-	var w trimtab.FrameWriter
+	var w codec.FrameWriter
 	services := map[string]uint16{}
 	for _, s := range spans {
 		r, ok := services[s.service]
@@ -116,7 +118,7 @@ func text(tb testing.TB, v any) string {
 }
 
 // meanMS returns the mean in ms, or -1 when the histogram is empty.
-func meanMS(h *trimtab.Histogram) float64 {
+func meanMS(h *quantile.Histogram) float64 {
 	m, ok := h.Mean()
 	if !ok {
 		return -1

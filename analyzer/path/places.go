@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // placeID numbers a component of a workload. nowhere is that of spans which
@@ -111,7 +112,7 @@ func (p *places) of(packed []byte) placeID {
 	id, ok := p.cache[string(packed)]
 	if !ok {
 		refused := p.refusedWorkloads + p.refusedComponents
-		id = p.resolve(trimtab.UnpackResource(packed))
+		id = p.resolve(codec.UnpackResource(packed))
 		if p.refusedWorkloads+p.refusedComponents == refused { // else there may be room later
 			p.remember(packed, id)
 		}

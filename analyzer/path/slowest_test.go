@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 func TestASketchPointsToItsSlowestRequestsOverTheThreshold(t *testing.T) {
@@ -38,7 +39,7 @@ func TestWithoutAThresholdTheSlowestRequestsAreShown(t *testing.T) {
 }
 
 func TestTracesOfOurOwnDecisionsAreNoService(t *testing.T) {
-	var w trimtab.FrameWriter
+	var w codec.FrameWriter
 	r, _ := w.AddResource([]trimtab.Attr{{Key: "service.name", Value: "trimtab"}, {Key: trimtab.OwnAttribute, Value: "true"}})
 	w.Add(&trimtab.Span{TraceID: [16]byte{1}, SpanID: [8]byte{1}, Start: epoch, End: epoch + 1e6, Adjusted: 1, Resource: r})
 	if got := run(t, newPath(t, Config{Discover: true}), w.Frame(0)); len(got) != 0 {

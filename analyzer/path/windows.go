@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // maxAge is how old the end of a span may be before its clock is doubted
@@ -35,7 +36,7 @@ type sum struct {
 	requests, under, errors float64
 	spans                   uint64
 	sampled                 bool
-	latency                 trimtab.Histogram
+	latency                 quantile.Histogram
 	// begun[k] requests began k intervals before they ended.
 	begun   []float64
 	slowest slowest

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Memory is a bus inside one process. Values go through their wire form, so
@@ -80,7 +81,7 @@ func (m *Memory) Publish(ctx context.Context, v trimtab.Value) error {
 	m.sequence++
 	o := trimtab.Origin{Source: m.Source, Incarnation: 1, Sequence: m.sequence}
 	m.mu.Unlock()
-	data, err := trimtab.Encode(v, o)
+	data, err := codec.Encode(v, o)
 	if err == nil {
 		err = m.send(ctx, info.Delivery, &message{kind: v.Kind(), key: v.Key(), data: data, origin: o})
 	}
@@ -129,12 +130,11 @@ func (m *Memory) read(msg *message) (v trimtab.Value, o trimtab.Origin, err erro
 		if n, bad := strconv.Atoi(msg.key); bad != nil {
 			err = trimtab.Invalidf("read spans: partition %.20q", msg.key)
 		} else {
-			f = &trimtab.SpanFrame{Partition: n, Data: msg.data}
-			err = f.Validate()
+			f, err = codec.Frame(n, msg.data)
 		}
 		v, o = f, msg.origin
 	} else {
-		v, o, err = trimtab.Decode(msg.kind, msg.data)
+		v, o, err = codec.Decode(msg.kind, msg.data)
 	}
 	if err == nil && v.Key() != msg.key {
 		err = trimtab.Invalidf("read %s of %.80q on the subject of %.80q", msg.kind, v.Key(), msg.key)

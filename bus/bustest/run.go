@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Injector is a bus that lets the contract put raw bytes on it, as a faulty
@@ -183,7 +184,7 @@ func sample(workload, source string) *trimtab.Sample {
 }
 
 func frame(partition int) *trimtab.SpanFrame {
-	var w trimtab.FrameWriter
+	var w codec.FrameWriter
 	r, _ := w.AddResource([]trimtab.Attr{{Key: "service.name", Value: "checkout"}})
 	w.Add(&trimtab.Span{TraceID: [16]byte{1}, SpanID: [8]byte{byte(partition)}, Start: 1, End: 2, Adjusted: 1, Resource: r})
 	return w.Frame(partition)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 func shedOnce(c *contract) {
@@ -72,7 +73,7 @@ func shedLoss(c *contract) {
 func answeredAfter(c *contract) {
 	var handled atomic.Int64
 	defer c.subscribe(bus.Subscription{Kind: trimtab.KindSpans, Consumer: "path", Handle: func(_ context.Context, d bus.Delivery) error {
-		r, err := trimtab.ReadSpanFrame(d.Value.(*trimtab.SpanFrame).Data)
+		r, err := codec.ReadFrame(d.Value.(*trimtab.SpanFrame).Data)
 		handled.Add(int64(r.Len()))
 		return err
 	}})()

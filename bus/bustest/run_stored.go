@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 func durableStored(c *contract) {
@@ -224,7 +225,7 @@ func unreadable(c *contract) {
 	for _, k := range kinds {
 		defer c.subscribe(bus.Subscription{Kind: k, Handle: in.handle})()
 	}
-	wrongKey, err := trimtab.Encode(alert("other", "x"), trimtab.Origin{})
+	wrongKey, err := codec.Encode(alert("other", "x"), trimtab.Origin{})
 	c.must(err)
 	bad := [][]byte{nil, []byte("{"), []byte(`{"kind":"plan","version":1}`), []byte(`{"kind":"alert","version":99}`), wrongKey,
 		[]byte(`{"kind":"sample","version":1,"value":{"workload":"w","value":1e999}}`), []byte(strings.Repeat("[", 10000))}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // frameOf returns a frame of n spans.
 func frameOf(n int) *trimtab.SpanFrame {
-	var w trimtab.FrameWriter
+	var w codec.FrameWriter
 	r, _ := w.AddResource([]trimtab.Attr{{Key: "service.name", Value: "checkout"}})
 	for i := range n {
 		w.Add(&trimtab.Span{TraceID: [16]byte{byte(i)}, SpanID: [8]byte{byte(i)}, Start: 1, End: 2, Adjusted: 1, Resource: r})

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // keepEvery is how often the newest values of Latest kinds are stored that no
@@ -148,7 +149,7 @@ func (n *near) storesNow(k *kind) bool {
 
 // store puts d into the stream of its kind. n.storing is held or shared.
 func (n *near) store(ctx context.Context, k *kind, d bus.Delivery) error {
-	data, err := trimtab.Encode(d.Value, d.Origin)
+	data, err := codec.Encode(d.Value, d.Origin)
 	if err != nil {
 		return err
 	}

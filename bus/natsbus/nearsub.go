@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // nearSub is a subscription to values that are handed over. Of a Latest kind at
@@ -170,7 +171,7 @@ func (s *nearSub) overtaken(key string, again int) bool {
 
 // putAside stores where a person can look at it what could not be handled.
 func (s *nearSub) putAside(ctx context.Context, d bus.Delivery, cause error) error {
-	data, err := trimtab.Encode(d.Value, d.Origin)
+	data, err := codec.Encode(d.Value, d.Origin)
 	if err == nil {
 		m := asideMsg(unreadableSubject+string(s.Kind), data, headerText(cause))
 		err = s.near.bus.storeAs(ctx, m, "unreadable "+formatOrigin(d.Origin, 0), new(atomic.Pointer[error]))

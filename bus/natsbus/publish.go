@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 const (
@@ -50,7 +51,7 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 		k.published.Add(1)
 		return nil
 	}
-	data, err := trimtab.Encode(v, origin)
+	data, err := codec.Encode(v, origin)
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}

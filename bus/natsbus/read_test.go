@@ -6,12 +6,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 func stored(t *testing.T, name string) *nats.Msg {
 	t.Helper()
 	a := &trimtab.Alert{Workload: "shop", Name: name, Fingerprint: "f", Firing: true, Time: time.Unix(1, 0)}
-	data, err := trimtab.Encode(a, trimtab.Origin{Source: "s", Incarnation: 1, Sequence: 1})
+	data, err := codec.Encode(a, trimtab.Origin{Source: "s", Incarnation: 1, Sequence: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestAnEstimateThatThisProcessPublishedIsNotDecodedAgain(t *testing.T) {
 	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindEstimate}}
 	e := &trimtab.Estimate{Workload: "shop", Model: "m", Time: time.Unix(1, 0).UTC()}
 	origin := trimtab.Origin{Source: "s", Incarnation: 1, Sequence: 1}
-	data, err := trimtab.Encode(e, origin)
+	data, err := codec.Encode(e, origin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestAnEstimateThatThisProcessPublishedIsNotDecodedAgain(t *testing.T) {
 	}
 	other := *e
 	other.Model = "another"
-	foreign, err := trimtab.Encode(&other, origin)
+	foreign, err := codec.Encode(&other, origin)
 	if err != nil {
 		t.Fatal(err)
 	}

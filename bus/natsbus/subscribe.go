@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Subscribe starts delivery; see [bus.Bus]. A new group of a stored kind
@@ -56,7 +57,7 @@ func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab
 	if k.Kind == trimtab.KindSpans {
 		return readFrame(key, h, data)
 	}
-	v, o, err := trimtab.Decode(k.Kind, data)
+	v, o, err := codec.Decode(k.Kind, data)
 	if err == nil && v.Key() != key {
 		err = trimtab.Invalidf("read %s of %.80q on the subject of %.80q", k.Kind, v.Key(), key)
 	}
@@ -70,8 +71,8 @@ func readFrame(key string, h nats.Header, data []byte) (trimtab.Value, trimtab.O
 		return nil, trimtab.Origin{}, trimtab.Invalidf("read spans: partition %.20q", key)
 	}
 	o, _, _ := parseOrigin(h.Get(headerOrigin))
-	f := &trimtab.SpanFrame{Partition: partition, Data: data}
-	return f, o, f.Validate()
+	f, err := codec.Frame(partition, data)
+	return f, o, err
 }
 
 // coreSub is a subscription to a kind that is not stored.

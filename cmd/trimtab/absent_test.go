@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // answers is a Prometheus server whose answers go wrong, for each workload in
@@ -189,12 +189,12 @@ workloads:
 // answered the last decision before that. The analyzer tells that input is
 // missing before a plan says so, and a plan that was made before may still be on
 // its way to the actuator.
-func heldAndDone(e *console.Explanation) bool {
+func heldAndDone(e *view.Explanation) bool {
 	return strings.HasPrefix(e.State, "held: ") && strings.HasPrefix(e.Decision, "hold: ") && e.Result != nil
 }
 
 // explanation is what the console tells of a workload.
-func (p *program) explanation(name string) (e console.Explanation) {
+func (p *program) explanation(name string) (e view.Explanation) {
 	p.Helper()
 	_, body, err := p.get("/api/v1/workloads/" + name)
 	if err == nil {
@@ -223,13 +223,13 @@ func saysSince(t *testing.T, p *program, a *answers, began time.Time) {
 	about := func(since time.Time) bool {
 		return since.After(began.Add(-10*time.Second)) && since.Before(time.Now())
 	}
-	var pipe console.Pipeline
+	var pipe view.Pipeline
 	read("/api/v1/pipeline", &pipe)
-	missing := map[string]console.MissingInput{}
+	missing := map[string]view.MissingInput{}
 	for _, m := range pipe.Inputs {
 		missing[m.Workload] = m
 	}
-	var status console.Status
+	var status view.Status
 	read("/api/v1/status?q=held", &status)
 	held := map[string]time.Time{}
 	for _, r := range status.Workloads {
@@ -248,7 +248,7 @@ func saysSince(t *testing.T, p *program, a *answers, began time.Time) {
 	// A busy machine may keep a query that is well from being answered in time,
 	// and the next one is.
 	p.until("w_well to lack nothing", func() error {
-		var now console.Pipeline
+		var now view.Pipeline
 		read("/api/v1/pipeline", &now)
 		for _, m := range now.Inputs {
 			if m.Workload == "w_well" {

@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // BenchmarkWebhookAlertToLimit measures what BenchmarkAlertToLimit does, from
@@ -47,13 +48,13 @@ func hooked(b *testing.B) (took, answered []time.Duration) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler), AlertGap: time.Nanosecond})
+	s, err := site.Open(ctx, cfg, site.Options{Logger: slog.New(slog.DiscardHandler), AlertGap: time.Nanosecond})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer s.Close()
 	outcomes := make(chan *trimtab.Outcome, 64)
-	stop, err := s.bus.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindOutcome, Handle: func(_ context.Context, d bus.Delivery) error {
+	stop, err := s.Bus().Subscribe(ctx, bus.Subscription{Kind: trimtab.KindOutcome, Handle: func(_ context.Context, d bus.Delivery) error {
 		outcomes <- d.Value.(*trimtab.Outcome)
 		return nil
 	}})
@@ -83,11 +84,11 @@ func hooked(b *testing.B) (took, answered []time.Duration) {
 }
 
 // postAlert sends one webhook of a group of its own.
-func postAlert(ctx context.Context, b *testing.B, s *site, i int, token string) {
+func postAlert(ctx context.Context, b *testing.B, s *site.Site, i int, token string) {
 	b.Helper()
 	body := fmt.Sprintf(`{"receiver":"trimtab","status":"firing","version":"4","groupKey":"{}:{n=\"%d\"}","truncatedAlerts":0,"alerts":[{"status":"firing",
 		"labels":{"alertname":"Slow","workload":"hungry"},"annotations":{"summary":"p99 is 9s"},"startsAt":"2026-01-02T03:04:05.678Z","endsAt":"0001-01-01T00:00:00Z","fingerprint":"%016x"}]}`, i, i)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.webAddress+alertmanager.Path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.WebAddress()+alertmanager.Path, strings.NewReader(body))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -115,9 +115,9 @@ func fromRuleToLimit(t *testing.T, q quotas) {
 	t.Cleanup(shop.Close)
 	o := alerted(t, q)
 	dir, am, prom := t.TempDir(), freeLoopback(t), freeLoopback(t)
-	amFile := example(t, dir, "alertmanager.yml", "127.0.0.1:9600", o.site.webAddress, "credentials_file: alertmanager.token", "credentials_file: "+o.site.config.Alertmanager.TokenFile,
+	amFile := example(t, dir, "alertmanager.yml", "127.0.0.1:9600", o.site.WebAddress(), "credentials_file: alertmanager.token", "credentials_file: "+o.site.Config().Alertmanager.TokenFile,
 		"group_wait: 1s", "group_wait: 100ms", "group_interval: 10s", "group_interval: 1s")
-	promFile := example(t, dir, "prometheus.yml", "127.0.0.1:9093", am, "127.0.0.1:9600", o.site.webAddress, "127.0.0.1:8080", shop.Listener.Addr().String(),
+	promFile := example(t, dir, "prometheus.yml", "127.0.0.1:9093", am, "127.0.0.1:9600", o.site.WebAddress(), "127.0.0.1:8080", shop.Listener.Addr().String(),
 		"scrape_interval: 15s", "scrape_interval: 200ms\n  scrape_timeout: 200ms", "evaluation_interval: 15s", "evaluation_interval: 200ms")
 	rules := example(t, dir, "alert-rules.yml", "workload: checkout", "workload: hungry")
 	runTool(t, tool(t, "amtool", "prometheus-alertmanager"), "check-config", amFile)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/collector/alertmanager"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // authority signs certificates of a test.
@@ -102,19 +103,19 @@ func TestTheWebhookTakesClientCertificatesAndBasicAuthOfTheWebConfiguration(t *t
 	a.issue("alertmanager")
 	cfg := alertConfig(t, fixtureQuotas(t).root)
 	cfg.Web.ConfigFile = filepath.Join(a.dir, "web.yml")
-	open := func(more string) *site {
+	open := func(more string) *site.Site {
 		text := "tls_server_config: {cert_file: server.pem, key_file: server.key, client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.pem}\n" + more
 		if err := os.WriteFile(cfg.Web.ConfigFile, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+		s, err := site.Open(t.Context(), cfg, site.Options{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	post := func(s *site, client *http.Client, auth func(*http.Request)) int {
-		req, err := http.NewRequest(http.MethodPost, "https://"+s.webAddress+alertmanager.Path, strings.NewReader(`{"version":"4","alerts":[]}`))
+	post := func(s *site.Site, client *http.Client, auth func(*http.Request)) int {
+		req, err := http.NewRequest(http.MethodPost, "https://"+s.WebAddress()+alertmanager.Path, strings.NewReader(`{"version":"4","alerts":[]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

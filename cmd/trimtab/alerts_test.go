@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // alertConfig is the loop's configuration with rounds so long that only alerts
@@ -34,7 +35,7 @@ func alertConfig(t testing.TB, root string) *config.Config {
 }
 
 // needs tells the planner which CPU each workload needs for its SLO.
-func needs(t testing.TB, s *site, cores map[string]float64) {
+func needs(t testing.TB, s *site.Site, cores map[string]float64) {
 	t.Helper()
 	for name, need := range cores {
 		p := 0.5
@@ -44,7 +45,7 @@ func needs(t testing.TB, s *site, cores map[string]float64) {
 				{Allocation: 0.01, Band: trimtab.Band{Lower: 0.01, Mean: 0.02, Upper: 0.03}},
 				{Allocation: need, Band: trimtab.Band{Lower: 0.95, Mean: 0.96, Upper: 0.97}},
 				{Allocation: 0.9, Band: trimtab.Band{Lower: 0.97, Mean: 0.98, Upper: 0.99}}}}}
-		if err := s.bus.Publish(t.Context(), e); err != nil {
+		if err := s.Bus().Publish(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +54,7 @@ func needs(t testing.TB, s *site, cores map[string]float64) {
 // alerted opens a site that has made its first round, with a short gap.
 func alerted(t *testing.T, q quotas) *operated {
 	t.Helper()
-	s, err := openSite(t.Context(), alertConfig(t, q.root), siteOptions{Logger: slog.New(slog.DiscardHandler), AlertGap: time.Millisecond})
+	s, err := site.Open(t.Context(), alertConfig(t, q.root), site.Options{Logger: slog.New(slog.DiscardHandler), AlertGap: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,17 +64,17 @@ func alerted(t *testing.T, q quotas) *operated {
 		}
 	})
 	o := &operated{t, s, q}
-	o.eventually("the first round", func() bool { return s.view.Rounds() > 0 })
+	o.eventually("the first round", func() bool { return s.View().Rounds() > 0 })
 	return o
 }
 
 // reasons returns a function that tells whether a plan moved the workload for
 // a reason, and had a cause, that hold these texts.
-func reasons(t *testing.T, s *site) func(workload, reason, cause string) bool {
+func reasons(t *testing.T, s *site.Site) func(workload, reason, cause string) bool {
 	t.Helper()
 	var mu sync.Mutex
 	var seen []*trimtab.Plan
-	stop, err := s.bus.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindPlan, Handle: func(_ context.Context, d bus.Delivery) error {
+	stop, err := s.Bus().Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindPlan, Handle: func(_ context.Context, d bus.Delivery) error {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, d.Value.(*trimtab.Plan))
@@ -101,7 +102,7 @@ func TestAnAlertFromTheCommandLineRaisesItsWorkloadAndItsEndGivesBack(t *testing
 	moved := reasons(t, o.site)
 	send := func(more ...string) {
 		t.Helper()
-		args := append([]string{"test", "alert", "--workload", "hungry", "--name", "Slow", "--token-file", o.site.config.Alertmanager.TokenFile}, more...)
+		args := append([]string{"test", "alert", "--workload", "hungry", "--name", "Slow", "--token-file", o.site.Config().Alertmanager.TokenFile}, more...)
 		if code, out := o.trimtab(args...); code != exitDone || !strings.Contains(out, "1 handed to the planner") {
 			t.Fatal(code, out)
 		}
@@ -126,7 +127,7 @@ func TestAnAlertFromTheCommandLineRaisesItsWorkloadAndItsEndGivesBack(t *testing
 		// a host lowers one at a time: both are asked again, so one that a busy machine
 		// does not store in time is no matter.
 		needs(t, o.site, given)
-		if err := o.site.bus.Publish(t.Context(), &trimtab.Command{Pool: o.site.config.Pool.Name, Verb: trimtab.Round, Time: time.Now()}); err != nil {
+		if err := o.site.Bus().Publish(t.Context(), &trimtab.Command{Pool: o.site.Config().Pool.Name, Verb: trimtab.Round, Time: time.Now()}); err != nil {
 			t.Log(err)
 		}
 		return q.read("hungry") < lent && moved("hungry", "; it was lent for alert Slow, which is over", "")
@@ -137,7 +138,7 @@ func TestTheWebhookAsksForItsTokenWhateverTheHost(t *testing.T) {
 	t.Parallel()
 	o := alerted(t, fixtureQuotas(t))
 	post := func(auth, path, host string) (int, string) {
-		req, err := http.NewRequest(http.MethodPost, "http://"+o.site.webAddress+path, strings.NewReader(`{"version":"4","alerts":[]}`))
+		req, err := http.NewRequest(http.MethodPost, "http://"+o.site.WebAddress()+path, strings.NewReader(`{"version":"4","alerts":[]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +166,7 @@ func TestTheWebhookAsksForItsTokenWhateverTheHost(t *testing.T) {
 		t.Errorf("the API behind a foreign name: %d", code)
 	}
 	// A reload without a token closes the endpoint and says which key is missing.
-	next := *o.site.config
+	next := *o.site.Config()
 	next.Alertmanager.TokenFile = ""
 	if err := o.site.Apply(t.Context(), &next); err != nil {
 		t.Fatal(err)
@@ -182,7 +183,7 @@ func TestTheWebhookAsksForItsTokenWhateverTheHost(t *testing.T) {
 func TestTestAlertSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	o := alerted(t, fixtureQuotas(t))
-	token := o.site.config.Alertmanager.TokenFile
+	token := o.site.Config().Alertmanager.TokenFile
 	bad := filepath.Join(t.TempDir(), "bad.json")
 	if err := os.WriteFile(bad, []byte(`{"alerts":`), 0o600); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	bench "github.com/trimtab/trimtab/internal/bench/drf"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // benchCmd is `trimtab bench`.
@@ -49,7 +50,7 @@ func (c *benchDRFCmd) Run(ctx context.Context, t terminal) error {
 	r, err := bench.Run(ctx, o)
 	line.clear()
 	if err != nil {
-		return hint(err, "fewer tenants or resources need less memory; --no-warm halves it")
+		return hint.Add(err, "fewer tenants or resources need less memory; --no-warm halves it")
 	}
 	return printed(t.out, c.Output, r, func(w io.Writer) { printBench(w, &r) })
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // reactGroups is how many reactions the reaction time is judged over.
@@ -54,13 +55,13 @@ func reactions(b *testing.B) []time.Duration {
 	cfg := loopConfig(b, q.root)
 	cfg.Round, cfg.Lease = 10*time.Minute, 30*time.Minute
 	cfg.Analyzer.ReportInterval = 10 * time.Minute
-	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler), AlertGap: time.Nanosecond})
+	s, err := site.Open(ctx, cfg, site.Options{Logger: slog.New(slog.DiscardHandler), AlertGap: time.Nanosecond})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer s.Close()
 	outcomes := make(chan *trimtab.Outcome, 64)
-	stop, err := s.bus.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindOutcome, Handle: func(_ context.Context, d bus.Delivery) error {
+	stop, err := s.Bus().Subscribe(ctx, bus.Subscription{Kind: trimtab.KindOutcome, Handle: func(_ context.Context, d bus.Delivery) error {
 		outcomes <- d.Value.(*trimtab.Outcome)
 		return nil
 	}})
@@ -79,7 +80,7 @@ func reactions(b *testing.B) []time.Duration {
 		}
 		began := time.Now()
 		alert := &trimtab.Alert{Workload: "hungry", Name: "Slow", Group: fmt.Sprint("group ", i), Fingerprint: fmt.Sprint(i), Firing: true, Time: began}
-		if err := s.bus.Publish(ctx, alert); err != nil {
+		if err := s.Bus().Publish(ctx, alert); err != nil {
 			b.Fatal(err)
 		}
 		if awaitWritten(ctx, b, outcomes) {
@@ -115,7 +116,7 @@ func awaitWritten(ctx context.Context, b *testing.B, outcomes <-chan *trimtab.Ou
 
 // publishSwing gives the planner estimates under which the other workload
 // needs more than the last time.
-func publishSwing(ctx context.Context, b *testing.B, s *site, i int) {
+func publishSwing(ctx context.Context, b *testing.B, s *site.Site, i int) {
 	b.Helper()
 	needs := []float64{0.3, 0.62}
 	now := time.Now()
@@ -128,7 +129,7 @@ func publishSwing(ctx context.Context, b *testing.B, s *site, i int) {
 				{Allocation: 0.01, Band: trimtab.Band{Lower: 0.01, Mean: 0.02, Upper: 0.03}},
 				{Allocation: need, Band: trimtab.Band{Lower: 0.95, Mean: 0.96, Upper: 0.97}},
 				{Allocation: 0.9, Band: trimtab.Band{Lower: 0.97, Mean: 0.98, Upper: 0.99}}}}}
-		if err := s.bus.Publish(ctx, e); err != nil {
+		if err := s.Bus().Publish(ctx, e); err != nil {
 			b.Fatal(err)
 		}
 	}

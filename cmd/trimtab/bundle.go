@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,8 +22,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/scrub"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // debugCmd is `trimtab debug`.
@@ -50,7 +51,6 @@ func (bundleCmd) Example() string {
 const (
 	bundleWorkloads = 1000
 	bundleHistory   = 50
-	bundleAnswer    = 16 << 20
 	bundleTime      = time.Minute
 )
 
@@ -58,10 +58,10 @@ const (
 func (c *bundleCmd) Run(ctx context.Context, t terminal) error {
 	ctx, cancel := context.WithTimeout(ctx, bundleTime)
 	defer cancel()
-	b := &bundle{scrubber: newScrubber(os.Environ()), time: time.Now()}
-	fmt.Fprintf(t.err, "asking %s\n", shownURL(c.URL))
+	b := &bundle{scrubber: scrub.New(os.Environ()), time: time.Now()}
+	fmt.Fprintf(t.err, "asking %s\n", scrub.URL(c.URL))
 	b.local(c)
-	b.running(ctx, c.URL)
+	b.running(ctx, client.Client{URL: c.URL})
 	b.add("missing.txt", []byte(strings.Join(b.missing, "\n")+"\n"))
 	if c.Output == "" {
 		c.Output = "trimtab-debug-" + b.time.UTC().Format("20060102T150405Z") + ".tar.gz"
@@ -78,7 +78,7 @@ func (c *bundleCmd) Run(ctx context.Context, t terminal) error {
 
 // bundle is what was collected.
 type bundle struct {
-	scrubber *scrubber
+	scrubber *scrub.Scrubber
 	time     time.Time
 	files    []bundleFile
 	missing  []string
@@ -91,12 +91,12 @@ type bundleFile struct {
 
 // add takes a file, without its secrets.
 func (b *bundle) add(name string, data []byte) {
-	b.files = append(b.files, bundleFile{name, b.scrubber.scrub(data)})
+	b.files = append(b.files, bundleFile{name, b.scrubber.Bytes(data)})
 }
 
 // lack notes what could not be had.
 func (b *bundle) lack(name string, err error) {
-	b.missing = append(b.missing, string(b.scrubber.scrub([]byte(name+": "+err.Error()))))
+	b.missing = append(b.missing, string(b.scrubber.Bytes([]byte(name+": "+err.Error()))))
 }
 
 // local adds what is known without a running trimtab.
@@ -107,7 +107,7 @@ func (b *bundle) local(c *bundleCmd) {
 	}
 	b.add("version.txt", []byte(text))
 	b.add("host.txt", hostFacts())
-	if list, err := listing(journalDir(c.Storage)); err != nil {
+	if list, err := listing(site.JournalDir(c.Storage)); err != nil {
 		b.lack("journal.txt", err)
 	} else {
 		b.add("journal.txt", list)
@@ -125,13 +125,13 @@ func (b *bundle) local(c *bundleCmd) {
 }
 
 // running adds what a running trimtab tells.
-func (b *bundle) running(ctx context.Context, address string) {
+func (b *bundle) running(ctx context.Context, c client.Client) {
 	var status []byte
 	for _, x := range []struct{ name, path string }{
-		{"status.json", statusPath}, {"ready.txt", "/-/ready"}, {"config.yaml", "/api/v1/config"}, {"plan.json", "/api/v1/plan"},
+		{"status.json", client.StatusPath}, {"ready.txt", "/-/ready"}, {"config.yaml", "/api/v1/config"}, {"plan.json", "/api/v1/plan"},
 		{"diff.json", "/api/v1/diff"}, {"pipeline.json", "/api/v1/pipeline"}, {"metrics.txt", "/metrics"}, {"log.txt", "/api/v1/debug/log"}, {"goroutines.txt", "/api/v1/debug/goroutines"},
 	} {
-		data, err := fetchText(ctx, address, x.path)
+		data, err := c.Text(ctx, x.path)
 		if err != nil {
 			b.lack(x.name, err)
 			if status == nil {
@@ -144,7 +144,7 @@ func (b *bundle) running(ctx context.Context, address string) {
 			status = data
 		}
 	}
-	var s console.Status
+	var s view.Status
 	if err := json.Unmarshal(status, &s); err != nil {
 		b.lack("explain", err)
 		return
@@ -154,34 +154,14 @@ func (b *bundle) running(ctx context.Context, address string) {
 			b.lack("explain", fmt.Errorf("only the first %d of %d workloads", i, len(s.Workloads)))
 			return
 		}
-		name := url.PathEscape(s.Workloads[i].Name)
-		data, err := fetchText(ctx, address, fmt.Sprintf("/api/v1/workloads/%s?history=%d", name, bundleHistory))
+		name := s.Workloads[i].Name
+		data, err := c.Text(ctx, client.ExplainPath(name, bundleHistory))
 		if err != nil {
-			b.lack("explain/"+name, err)
+			b.lack("explain/"+fileName(name), err)
 			continue
 		}
-		b.add(fmt.Sprintf("explain/%03d-%s.json", i, fileName(s.Workloads[i].Name)), data)
+		b.add(fmt.Sprintf("explain/%03d-%s.json", i, fileName(name)), data)
 	}
-}
-
-// fetchText asks for one page. An answer that says no is an answer too.
-func fetchText(ctx context.Context, address, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+path, nil)
-	if err != nil {
-		return nil, errors.New("not an address: " + shownURL(address))
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, bundleAnswer))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		data = append([]byte(resp.Status+"\n"), data...)
-	}
-	return data, err
 }
 
 // fileName keeps what is safe in every file system.

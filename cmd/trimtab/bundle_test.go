@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // unpack returns the files of a bundle.
@@ -78,32 +78,32 @@ func TestADebugBundleHasEverythingButSecrets(t *testing.T) {
 	for i := range cfg.Workloads {
 		cfg.Workloads[i].Mode = trimtab.Recommend
 	}
-	recent := &recentLog{}
+	recent := &site.RecentLog{}
 	logger := slog.New(slog.NewTextHandler(recent, nil))
-	site, err := openSite(t.Context(), cfg, siteOptions{Logger: logger, Recent: recent})
+	running, err := site.Open(t.Context(), cfg, site.Options{Logger: logger, Recent: recent})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := site.Close(); err != nil {
+		if err := running.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	logger.Info("a line to find", "err", "ask http://x:"+s["url in log"]+"@host: no", "header", "Authorization: Bearer "+s["bearer in log"], "text", "api_key="+s["key in log"])
-	o := &operated{t, site, q}
-	requests := newSender(t, site.otlpAddress, q)
+	o := &operated{t, running, q}
+	requests := newSender(t, running.OTLPAddress(), q)
 	o.eventually("a plan", func() bool {
 		if err := requests.send(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return site.view.LastPlan() != nil
+		return running.View().LastPlan() != nil
 	})
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	if err := os.WriteFile(own, []byte("nats: {url: \"nats://127.0.0.1:4222\", token: "+s["file's own"]+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("http://%s:%s@%s", s["user of address"], s["password of url"], site.webAddress)
+	address := fmt.Sprintf("http://%s:%s@%s", s["user of address"], s["password of url"], running.WebAddress())
 	code, out := say(t, "debug", "bundle", "--url", address, "--output", file, "--config.file", own, "--storage.path", cfg.Storage.Path)
 	if code != exitDone || strings.Contains(out, "missing") {
 		t.Fatalf("code %d: %s", code, out)
@@ -142,7 +142,7 @@ func TestADebugBundleHasEverythingButSecrets(t *testing.T) {
 	}
 	// The same over HTTP, where nothing is scrubbed afterwards.
 	for _, path := range []string{"/api/v1/config", "/api/v1/debug/log", "/api/v1/debug/goroutines"} {
-		resp, err := http.Get("http://" + site.webAddress + path)
+		resp, err := http.Get("http://" + running.WebAddress() + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,44 +172,5 @@ func TestABundleOfATrimtabThatIsDownStillHasWhatIsKnownHere(t *testing.T) {
 	files := unpack(t, file)
 	if !strings.Contains(files["config.file.errors.txt"], "bad.yaml:1:") || !strings.Contains(files["host.txt"], "cpus: ") || !strings.Contains(files["missing.txt"], "refused") {
 		t.Error(files)
-	}
-}
-
-func TestScrubbingLeavesNoSecretAndNoLessThanTheRest(t *testing.T) {
-	s := newScrubber([]string{"MY_PASSWORD=hunter2hunter2", "DSN=postgres://u:inner-word@h/db", "HOME=/root/home"})
-	for in, want := range map[string]string{
-		"nats://anna:x@y@host:4222/a b":              "nats://<secret>@host:4222/a b",
-		`{"token": "abc", "n": 1}`:                   `{"token": "<secret>", "n": 1}`,
-		`{"msg": "{\\"api_key\\":\\"abc\\"}"}`:       `{"msg": "{\\"api_key\\":\\"<secret>\\"}"}`,
-		"password=abc&x=1":                           "password=<secret>&x=1",
-		"token_file: /etc/t\ncredentials_file: /c\n": "token_file: /etc/t\ncredentials_file: /c\n",
-		"say hunter2hunter2 or inner-word":           "say <secret> or <secret>",
-		"in /root/home":                              "in /root/home",
-		"sent Bearer abc.def to it":                  "sent Bearer <secret> to it",
-		"-----BEGIN EC PRIVATE KEY-----\nMHc\n-----END EC PRIVATE KEY-----\nrest": "-----BEGIN EC PRIVATE KEY-----<secret>\nrest",
-		"http://127.0.0.1:9600/api":    "http://127.0.0.1:9600/api",
-		"trimtab_web_requests_total 3": "trimtab_web_requests_total 3",
-	} {
-		if got := string(s.scrub([]byte(in))); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}
-
-func TestTheNewestLogLinesAreKeptWithinTheirBound(t *testing.T) {
-	r := &recentLog{}
-	line := strings.Repeat("x", 1000) + "\n"
-	for i := range 1000 {
-		if _, err := fmt.Fprintf(r, "%d %s", i, line); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var b strings.Builder
-	if err := r.print(&b); err != nil || b.Len() > recentBytes || b.Len() < recentBytes/2 {
-		t.Errorf("%d bytes, %v", b.Len(), err)
-	}
-	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if !strings.HasPrefix(lines[len(lines)-1], "999 ") || !slices.IsSortedFunc(lines, func(a, b string) int { return strings.Compare(a[:3], b[:3]) }) {
-		t.Errorf("from %.8s to %.8s", lines[0], lines[len(lines)-1])
 	}
 }

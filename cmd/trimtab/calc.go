@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/trimtab/trimtab/internal/calc"
+	"github.com/trimtab/trimtab/internal/client"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // calcCmd is `trimtab calc`: one algorithm of the papers on a file.
@@ -22,7 +24,7 @@ type calcCmd struct {
 func calculate(t terminal, run calc.Func, example string) error {
 	out, err := run(os.Stdin)
 	if err != nil {
-		return hint(fmt.Errorf("standard input: %w", err), "the input looks like %s", example)
+		return hint.Add(fmt.Errorf("standard input: %w", err), "the input looks like %s", example)
 	}
 	return printed(t.out, "json", out, nil)
 }
@@ -67,7 +69,7 @@ func (c *calcEDRFCmd) Run(t terminal) error {
 		s, err = table.Solve()
 	}
 	if err != nil {
-		return hint(fmt.Errorf("%s: %w", c.CSV, err), "the first line is like tenant,weight,limit,cpu,memory; one row is named capacity")
+		return hint.Add(fmt.Errorf("%s: %w", c.CSV, err), "the first line is like tenant,weight,limit,cpu,memory; one row is named capacity")
 	}
 	return printed(t.out, c.Output, s, func(w io.Writer) { printShares(w, &table, &s) })
 }
@@ -77,11 +79,11 @@ func printShares(w io.Writer, table *calc.Table, s *calc.Shares) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "TENANT\tSHARE\tLEVEL\tBOUND BY")
 	for _, r := range table.Resources {
-		fmt.Fprintf(tw, "\t%s", strings.ToUpper(visible(r)))
+		fmt.Fprintf(tw, "\t%s", strings.ToUpper(client.Printable(r)))
 	}
 	fmt.Fprintln(tw)
 	for _, row := range s.Tenants {
-		fmt.Fprintf(tw, "%s\t%.4g\t%.4g\t%s", visible(row.Tenant), row.Share, row.Level, visible(row.Bound))
+		fmt.Fprintf(tw, "%s\t%.4g\t%.4g\t%s", client.Printable(row.Tenant), row.Share, row.Level, client.Printable(row.Bound))
 		for _, r := range table.Resources {
 			cell := "-"
 			if a, ok := row.Allocation[r]; ok {
@@ -102,6 +104,6 @@ func printShares(w io.Writer, table *calc.Table, s *calc.Shares) {
 	fmt.Fprintln(tw)
 	_ = tw.Flush()
 	if len(s.Saturated) > 0 {
-		fmt.Fprintf(w, "\nfull: %s\n", visible(strings.Join(s.Saturated, ", ")))
+		fmt.Fprintf(w, "\nfull: %s\n", client.Printable(strings.Join(s.Saturated, ", ")))
 	}
 }

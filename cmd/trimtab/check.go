@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/dashboards/rulefile"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // checkRulesCmd is `trimtab check rules`.
@@ -37,7 +38,7 @@ func (c *checkRulesCmd) Run(t terminal) error {
 		}
 	}
 	if len(problems) > 0 {
-		return hint(trimtab.Invalidf("check rules: %d mistakes in %d rules", len(problems), n), "docs/metrics.md has every metric; promtool check rules checks the syntax of expressions too")
+		return hint.Add(trimtab.Invalidf("check rules: %d mistakes in %d rules", len(problems), n), "docs/metrics.md has every metric; promtool check rules checks the syntax of expressions too")
 	}
 	fmt.Fprintf(t.out, "good: %d rules in %d files name only what trimtab has\n", n, len(files))
 	return nil

@@ -1,22 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/client"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // clientFlags say which trimtab to ask and how to print.
@@ -25,57 +23,9 @@ type clientFlags struct {
 	Output string `short:"o" help:"text, wide (all columns), json or yaml." enum:"text,wide,json,yaml" default:"text" group:"Whom to ask and how to print:"`
 }
 
-// call does one request and decodes the answer into into.
-func (c clientFlags) call(ctx context.Context, method, path string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	var r io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("print request: %w", err)
-		}
-		r = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, r)
-	if err != nil {
-		// Not the cause, which quotes the address with what may be a password.
-		return hint(fmt.Errorf("ask %s: not an address", shownURL(c.URL)), "--url takes an address like http://127.0.0.1:9600")
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if u := (*url.Error)(nil); errors.As(err, &u) {
-		// The address is said once.
-		err = u.Err
-	}
-	if err != nil {
-		return hint(fmt.Errorf("ask %s: %w", shownURL(c.URL), err), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-	if err != nil {
-		return fmt.Errorf("read answer of %s: %w", shownURL(c.URL), err)
-	}
-	if resp.StatusCode/100 != 2 {
-		var p struct{ Error string }
-		if json.Unmarshal(b, &p) == nil && p.Error != "" {
-			return errors.New(visible(p.Error))
-		}
-		p.Error = visible(strings.TrimSpace(string(b)))
-		return fmt.Errorf("ask %s%s: %s: %s", shownURL(c.URL), path, resp.Status, p.Error)
-	}
-	if c.Output == "text" || c.Output == "wide" {
-		// For people; programs get the names as they are.
-		if shown, err := visibleJSON(b); err == nil {
-			b = shown
-		}
-	}
-	if err := json.Unmarshal(b, into); err != nil {
-		return hint(fmt.Errorf("read answer of %s: %w", shownURL(c.URL), err), "is that a trimtab of this version?")
-	}
-	return nil
+// client asks the trimtab that is named.
+func (c clientFlags) client() client.Client {
+	return client.Client{URL: c.URL, Terminal: c.Output == "text" || c.Output == "wide"}
 }
 
 // print writes v as JSON or YAML, or calls text.
@@ -93,9 +43,6 @@ func table(w io.Writer, rows [][]string) {
 	_ = tw.Flush()
 }
 
-// statusPath asks for every workload that a view holds.
-const statusPath = "/api/v1/status?limit=10000"
-
 type statusCmd struct {
 	clientFlags `embed:""`
 	watchFlags  `embed:""`
@@ -108,19 +55,19 @@ func (statusCmd) Example() string {
 
 // once asks and prints.
 func (c *statusCmd) once(ctx context.Context, t terminal) error {
-	var s console.Status
-	if err := c.call(ctx, http.MethodGet, statusPath, nil, &s); err != nil {
+	s, err := c.client().Status(ctx)
+	if err != nil {
 		return err
 	}
-	return c.print(t.out, s, func(w io.Writer) { printStatus(w, &s, c.Output == "wide") })
+	return c.print(t.out, s, func(w io.Writer) { printStatus(w, s, c.Output == "wide") })
 }
 
-func printStatus(w io.Writer, s *console.Status, wide bool) {
+func printStatus(w io.Writer, s *view.Status, wide bool) {
 	if s.Capacity > 0 {
-		fmt.Fprintf(w, "pool %s: %s of %s %s given, objective %s, plan %s", s.Pool, console.Amount(s.Allocated),
-			console.Number(s.Capacity), console.Unit(s.Resource), s.Objective, orDash(s.Plan))
+		fmt.Fprintf(w, "pool %s: %s of %s %s given, objective %s, plan %s", s.Pool, view.Amount(s.Allocated),
+			view.Number(s.Capacity), view.Unit(s.Resource), s.Objective, orDash(s.Plan))
 		if s.LeaseLeft > 0 {
-			fmt.Fprintf(w, ", lease ends in %s unless renewed", console.Age(s.LeaseLeft))
+			fmt.Fprintf(w, ", lease ends in %s unless renewed", view.Age(s.LeaseLeft))
 		}
 		fmt.Fprintln(w)
 		if s.Paused {
@@ -139,33 +86,33 @@ func printStatus(w io.Writer, s *console.Status, wide bool) {
 		watched(w, s)
 		return
 	}
-	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "SLO", "WITHIN", strings.ToUpper(console.Unit(s.Resource)), "TARGET", "STATE"}}
+	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "SLO", "WITHIN", strings.ToUpper(view.Unit(s.Resource)), "TARGET", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
-		allocation := console.Missing
+		allocation := view.Missing
 		if r.Allocation != nil {
-			allocation = console.Amount(*r.Allocation)
+			allocation = view.Amount(*r.Allocation)
 		}
-		rows = append(rows, []string{r.Name, string(r.Mode), console.Optional(r.Load), console.Latency(r.Latency, "p50"), console.Latency(r.Latency, "p99"),
-			orDash(r.SLO), console.Performance(r.Performance, r.Share), allocation, console.Optional(r.Target), stateSince(r)})
+		rows = append(rows, []string{r.Name, string(r.Mode), view.Optional(r.Load), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"),
+			orDash(r.SLO), view.Performance(r.Performance, r.Share), allocation, view.Optional(r.Target), stateSince(r)})
 	}
 	table(w, rows)
 }
 
 // stateSince is the state, and since when where something is wrong.
-func stateSince(r *console.Row) string {
+func stateSince(r *view.Row) string {
 	if r.Since.IsZero() || r.Kind == "ok" || r.Kind == "quiet" {
 		return r.State
 	}
-	return r.State + ", since " + console.Clock(r.Since)
+	return r.State + ", since " + view.Clock(r.Since)
 }
 
 // watched prints a status without a pool, and how to go on.
-func watched(w io.Writer, s *console.Status) {
+func watched(w io.Writer, s *view.Status) {
 	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
-		rows = append(rows, []string{r.Name, string(r.Mode), console.Optional(r.Load), console.Latency(r.Latency, "p50"), console.Latency(r.Latency, "p99"), r.State})
+		rows = append(rows, []string{r.Name, string(r.Mode), view.Optional(r.Load), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), r.State})
 	}
 	table(w, rows)
 	fmt.Fprintln(w, "\nwatching only: no pool is configured. To let trimtab recommend, write a trimtab.yaml (docs/config.md, or `trimtab explain WORKLOAD`\nfor a start) and start `trimtab run --config.file trimtab.yaml`.")
@@ -173,7 +120,7 @@ func watched(w io.Writer, s *console.Status) {
 
 func orDash(s string) string {
 	if s == "" {
-		return console.Missing
+		return view.Missing
 	}
 	return s
 }
@@ -189,32 +136,30 @@ func (explainCmd) Example() string { return "trimtab explain checkout" }
 
 // Run asks and prints.
 func (c *explainCmd) Run(ctx context.Context, t terminal) error {
-	var e console.Explanation
-	segment, query := console.Path(c.Workload)
-	path := fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, c.History, query)
-	if err := c.call(ctx, http.MethodGet, path, nil, &e); err != nil {
-		return hint(err, "trimtab status lists the workloads")
+	e, err := c.client().Explain(ctx, c.Workload, c.History)
+	if err != nil {
+		return err
 	}
-	return c.print(t.out, e, func(w io.Writer) { printExplanation(w, &e) })
+	return c.print(t.out, e, func(w io.Writer) { printExplanation(w, e) })
 }
 
-func printExplanation(w io.Writer, e *console.Explanation) {
+func printExplanation(w io.Writer, e *view.Explanation) {
 	fmt.Fprintf(w, "%s: %s\n%s\n", e.Workload, e.State, strings.TrimPrefix(e.Decision, e.Workload+": "))
-	if e.State == console.Discovered {
+	if e.State == view.Discovered {
 		fmt.Fprintf(w, "\n%s\n", starter(e.Workload))
 	}
-	unit := console.Unit(e.Resource)
+	unit := view.Unit(e.Resource)
 	rows := [][]string{}
 	add := func(name, format string, args ...any) {
 		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
 	}
 	if !e.Since.IsZero() {
-		add("since", "%s, %s ago", console.Clock(e.Since), console.Age(trimtab.SecondsOf(time.Since(e.Since))))
+		add("since", "%s, %s ago", view.Clock(e.Since), view.Age(trimtab.SecondsOf(time.Since(e.Since))))
 	}
 	add("mode", "%s%s", e.Mode, prefixed(", SLO ", e.SLO))
 	switch {
 	case e.Allocation != nil:
-		add("has", "%s %s%s", console.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
+		add("has", "%s %s%s", view.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
 	case e.Knob != "":
 		add("knob", "%s", e.Knob)
 	}
@@ -222,29 +167,29 @@ func printExplanation(w io.Writer, e *console.Explanation) {
 		add("only advice", "%s", e.Barred)
 	}
 	if e.Plan != "" {
-		add("plan", "%s at %s (%s)", e.Plan, console.Clock(e.Time), e.Cause)
+		add("plan", "%s at %s (%s)", e.Plan, view.Clock(e.Time), e.Cause)
 	}
 	if e.Before != nil && e.Set != nil {
 		came := ""
 		if r := e.Result; r != nil {
 			came = ": " + string(r.Status) + prefixed(", ", r.Reason)
 		}
-		add("change", "%s -> %s %s%s", console.Amount(*e.Before), console.Amount(*e.Set), unit, came)
+		add("change", "%s -> %s %s%s", view.Amount(*e.Before), view.Amount(*e.Set), unit, came)
 	}
 	if e.Effect != nil {
 		add("what came of it", "%s", effect(e.Effect, e.Share))
 	}
 	if e.Target != nil {
-		add("solver's target", "%s %s", console.Optional(e.Target), unit)
+		add("solver's target", "%s %s", view.Optional(e.Target), unit)
 	}
 	if e.Demand != nil {
-		add("needs for its SLO", "%s %s", console.Optional(e.Demand), unit)
+		add("needs for its SLO", "%s %s", view.Optional(e.Demand), unit)
 	}
 	if e.Plan != "" {
 		add("bound by", "%s", e.Binding)
 	}
 	if len(e.Bounds) == 2 {
-		add("expected there", "%s to %s", console.Performance(&e.Bounds[0], e.Share), console.Performance(&e.Bounds[1], e.Share))
+		add("expected there", "%s to %s", view.Performance(&e.Bounds[0], e.Share), view.Performance(&e.Bounds[1], e.Share))
 	}
 	if e.Model != "" && e.Model != "none" {
 		add("model", "%s, %d reports", e.Model, e.Reports)
@@ -254,13 +199,13 @@ func printExplanation(w io.Writer, e *console.Explanation) {
 			add("input "+in.Name, "missing: %s", in.Missing)
 			continue
 		}
-		add("input "+in.Name, "%s, %s old, from %s", console.Quantity(in, e.Resource, e.Share), console.Age(in.Age), orDash(in.Source))
+		add("input "+in.Name, "%s, %s old, from %s", view.Quantity(in, e.Resource, e.Share), view.Age(in.Age), orDash(in.Source))
 	}
 	for _, a := range e.Alternatives {
-		add("lost", "%s %s: objective %s (%s)", console.Number(a.Set), unit, console.Number(a.Objective), a.Why)
+		add("lost", "%s %s: objective %s (%s)", view.Number(a.Set), unit, view.Number(a.Objective), a.Why)
 	}
 	if !e.NextCheck.IsZero() {
-		add("next check", "%s", console.Clock(e.NextCheck))
+		add("next check", "%s", view.Clock(e.NextCheck))
 	}
 	for _, d := range e.History {
 		result := ""
@@ -270,20 +215,20 @@ func printExplanation(w io.Writer, e *console.Explanation) {
 		if d.Effect != nil && d.Effect.After != nil {
 			result += ", " + effect(d.Effect, e.Share)
 		}
-		add("before, "+d.Plan, "%s %s -> %s, bound by %s%s", console.Clock(d.Time), console.Amount(d.Action.Expect), console.Amount(d.Action.Set), d.Action.Why.Binding, result)
+		add("before, "+d.Plan, "%s %s -> %s, bound by %s%s", view.Clock(d.Time), view.Amount(d.Action.Expect), view.Amount(d.Action.Set), d.Action.Why.Binding, result)
 	}
 	table(w, rows)
 }
 
 // effect is the performance before and after, in words.
-func effect(e *console.Effect, share bool) string {
+func effect(e *view.Effect, share bool) string {
 	switch e.Performance {
-	case console.TooEarly:
+	case view.TooEarly:
 		return "too early: no report of a whole round yet"
-	case console.NotMeasured:
+	case view.NotMeasured:
 		return "performance was not measured"
 	}
-	return fmt.Sprintf("performance %s: %s -> %s", e.Performance, console.Performance(e.Before, share), console.Performance(e.After, share))
+	return fmt.Sprintf("performance %s: %s -> %s", e.Performance, view.Performance(e.Before, share), view.Performance(e.After, share))
 }
 
 // prefixed is empty when s is.
@@ -315,23 +260,23 @@ func (planCmd) Example() string { return "trimtab plan\ntrimtab plan -o json" }
 
 // once asks and prints.
 func (c *planCmd) once(ctx context.Context, t terminal) error {
-	var p trimtab.Plan
-	if err := c.call(ctx, http.MethodGet, "/api/v1/plan", nil, &p); err != nil {
-		return hint(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
+	p, err := c.client().Plan(ctx)
+	if err != nil {
+		return hint.Add(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
 	}
 	return c.print(t.out, p, func(w io.Writer) {
 		if c.Output == "wide" {
-			widePlan(w, &p)
+			widePlan(w, p)
 			return
 		}
-		printPlan(w, &p)
+		printPlan(w, p)
 	})
 }
 
 func printPlan(w io.Writer, p *trimtab.Plan) {
-	fmt.Fprintf(w, "plan %s of %s (%s) for pool %s: objective %s", p.ID(), console.Clock(p.Time), p.Cause, p.Pool, p.Objective)
+	fmt.Fprintf(w, "plan %s of %s (%s) for pool %s: objective %s", p.ID(), view.Clock(p.Time), p.Cause, p.Pool, p.Objective)
 	if p.Value != nil {
-		fmt.Fprintf(w, ", which expects %s of 1", console.Optional(p.Value))
+		fmt.Fprintf(w, ", which expects %s of 1", view.Optional(p.Value))
 	}
 	fmt.Fprintln(w)
 	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
@@ -339,7 +284,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		recommended = recommended || a.Mode == trimtab.Recommend
-		rows = append(rows, []string{a.Target, string(a.Mode), console.Amount(a.Expect), console.Amount(a.Set), console.Optional(a.Why.Target), a.Why.Binding})
+		rows = append(rows, []string{a.Target, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding})
 	}
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "no change: everything stays where it is")
@@ -366,11 +311,11 @@ func (diffCmd) Example() string {
 
 // once asks and prints; errChanges when something differs.
 func (c *diffCmd) once(ctx context.Context, t terminal) error {
-	var d []console.Difference
-	if err := c.call(ctx, http.MethodGet, "/api/v1/diff", nil, &d); err != nil {
+	d, err := c.client().Diff(ctx)
+	if err != nil {
 		return err
 	}
-	err := c.print(t.out, d, func(w io.Writer) {
+	err = c.print(t.out, d, func(w io.Writer) {
 		if len(d) == 0 {
 			fmt.Fprintln(w, "no difference")
 			return
@@ -381,7 +326,7 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 		}
 		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
 		for _, x := range d {
-			rows = append(rows, []string{x.Workload, x.Resource, string(x.Mode), console.Amount(x.Now), console.Amount(x.Next), console.Optional(x.Target), x.Binding})
+			rows = append(rows, []string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding})
 		}
 		table(w, rows)
 	})
@@ -394,8 +339,8 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 // send gives one command to the running trimtab.
 func (c clientFlags) send(ctx context.Context, t terminal, command trimtab.Command, done string) error {
 	command.By = "cli"
-	var answer trimtab.Command
-	if err := c.call(ctx, http.MethodPost, "/api/v1/commands", command, &answer); err != nil {
+	answer, err := c.client().Send(ctx, command)
+	if err != nil {
 		return err
 	}
 	return c.print(t.out, answer, func(w io.Writer) { fmt.Fprintln(w, done) })
@@ -437,7 +382,7 @@ func (applyCmd) Example() string { return "trimtab apply 3-17   # as trimtab pla
 // Run sends the command and waits for the plan that it causes.
 func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	if _, _, err := trimtab.ParsePlanID(c.Plan); err != nil {
-		return hint(err, "trimtab plan prints the id of the newest plan")
+		return hint.Add(err, "trimtab plan prints the id of the newest plan")
 	}
 	if err := c.send(ctx, terminal{io.Discard, t.err}, trimtab.Command{Verb: trimtab.Apply, Plan: c.Plan}, ""); err != nil {
 		return err
@@ -447,17 +392,16 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	slow := time.AfterFunc(2*time.Second, func() { fmt.Fprintf(t.err, "waiting up to %v for what comes of it\n", c.Wait) })
 	defer slow.Stop()
 	for {
-		var p trimtab.Plan
-		if err := c.call(ctx, http.MethodGet, "/api/v1/applied/"+url.PathEscape(c.Plan), nil, &p); err == nil && p.Last {
-			err := c.print(t.out, p, func(w io.Writer) { printApplied(w, &p) })
+		if p, err := c.client().Applied(ctx, c.Plan); err == nil && p.Last {
+			err := c.print(t.out, p, func(w io.Writer) { printApplied(w, p) })
 			if err == nil && p.Applies == "" {
-				err = hint(errors.New("apply "+c.Plan+": refused"), "what is printed above says why; trimtab plan has the newest recommendation")
+				err = hint.Add(errors.New("apply "+c.Plan+": refused"), "what is printed above says why; trimtab plan has the newest recommendation")
 			}
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return hint(errors.New("wait for plan "+c.Plan+": nothing came of it yet"), "trimtab status and trimtab explain show what happens")
+			return hint.Add(errors.New("wait for plan "+c.Plan+": nothing came of it yet"), "trimtab status and trimtab explain show what happens")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -470,7 +414,7 @@ func printApplied(w io.Writer, p *trimtab.Plan) {
 	}
 	rows := [][]string{}
 	for _, a := range p.Actions {
-		rows = append(rows, []string{"  " + a.Target, a.Resource, console.Amount(a.Expect), "->", console.Amount(a.Set)})
+		rows = append(rows, []string{"  " + a.Target, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		rows = append(rows, []string{"  " + name, "held", p.Held[name]})

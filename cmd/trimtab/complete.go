@@ -1,21 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/http"
+	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/completion"
 )
 
 // completeTimeout bounds how long a person who pressed TAB waits for a running
 // trimtab.
 const completeTimeout = 200 * time.Millisecond
+
+// defaultURL is where a trimtab without configuration answers.
+const defaultURL = "http://127.0.0.1:9600"
 
 // completionCmd prints a shell's script.
 type completionCmd struct {
@@ -66,21 +69,19 @@ func (c *completeCmd) Run(ctx context.Context, k *kong.Context, t terminal) erro
 func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()
-	c := clientFlags{URL: urlFrom(a.Flags)}
+	c := client.Client{URL: cmp.Or(a.Flags["url"], os.Getenv("TRIMTAB_URL"), defaultURL)}
 	switch a.Ask {
 	case "workload":
-		var s console.Status
-		if c.call(ctx, http.MethodGet, statusPath, nil, &s) == nil {
+		if s, err := c.Status(ctx); err == nil {
 			for i := range s.Workloads {
-				if visible(s.Workloads[i].Name) != s.Workloads[i].Name {
+				if client.Printable(s.Workloads[i].Name) != s.Workloads[i].Name {
 					continue // not to be typed, and maybe not to be shown
 				}
 				items = append(items, completion.Item{Word: s.Workloads[i].Name, Help: s.Workloads[i].State})
 			}
 		}
 	case "plan":
-		var p trimtab.Plan
-		if c.call(ctx, http.MethodGet, "/api/v1/plan", nil, &p) == nil {
+		if p, err := c.Plan(ctx); err == nil {
 			items = append(items, completion.Item{Word: p.ID(), Help: p.Cause})
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/dashboards"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // watcher is a real Prometheus that scrapes what a file names, and evaluates
@@ -189,13 +190,13 @@ func TestEveryPanelShowsWhatARealPrometheusScraped(t *testing.T) {
 	if err := os.WriteFile(cfg.Alertmanager.TokenFile, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	s, err := site.Open(ctx, cfg, site.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w.scrape(t, s.webAddress)
-	load := newSender(t, s.otlpAddress, q)
+	w.scrape(t, s.WebAddress())
+	load := newSender(t, s.OTLPAddress(), q)
 	var all []shown
 	for name, text := range dashboards.Generate() {
 		if strings.HasSuffix(name, ".json") {
@@ -243,11 +244,11 @@ func setLimit(t *testing.T, root, name string, cores float64) {
 }
 
 // sendAlert sends what Alertmanager would.
-func sendAlert(t *testing.T, s *site) {
+func sendAlert(t *testing.T, s *site.Site) {
 	t.Helper()
 	const body = `{"version": "4", "groupKey": "{}", "status": "firing", "receiver": "trimtab", "groupLabels": {}, "commonLabels": {}, "commonAnnotations": {},
 		"alerts": [{"status": "firing", "labels": {"alertname": "Slow", "workload": "hungry"}, "annotations": {}, "startsAt": "2026-01-02T12:00:00Z", "endsAt": "0001-01-01T00:00:00Z", "fingerprint": "a1"}]}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.webAddress+alertmanager.Path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.WebAddress()+alertmanager.Path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/demo"
 	"github.com/trimtab/trimtab/internal/demo/service"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // demoCmd is `trimtab demo`.
@@ -54,11 +55,11 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 		Screen: screenOf(t, c.Headless),
 		Start: func(ctx context.Context, s *demo.Setup) (demo.Pipeline, error) {
 			cfg := demoConfig(s, dir, c.Listen)
-			site, err := openSite(ctx, cfg, siteOptions{Logger: logger})
+			running, err := site.Open(ctx, cfg, site.Options{Logger: logger})
 			if err != nil {
 				return nil, explainStart(err)
 			}
-			p := &demoPipeline{site: site}
+			p := &demoPipeline{site: running}
 			return p, p.await(ctx)
 		},
 	})
@@ -112,17 +113,17 @@ func demoConfig(s *demo.Setup, dir, listen string) *config.Config {
 }
 
 // demoPipeline is the site as the demo sees it.
-type demoPipeline struct{ site *site }
+type demoPipeline struct{ site *site.Site }
 
 // await returns when the pipeline is ready.
 func (p *demoPipeline) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	for len(p.site.ready.get()) > 0 {
+	for len(p.site.NotReady()) > 0 {
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("start pipeline: not ready: %v: %w", p.site.ready.get(), ctx.Err()), p.site.Close())
-		case err := <-p.site.failed:
+			return errors.Join(fmt.Errorf("start pipeline: not ready: %v: %w", p.site.NotReady(), ctx.Err()), p.site.Close())
+		case err := <-p.site.Failed():
 			return errors.Join(err, p.site.Close())
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -132,7 +133,7 @@ func (p *demoPipeline) await(ctx context.Context) error {
 
 // SetMode gives all workloads a mode, as a person would by a reload.
 func (p *demoPipeline) SetMode(ctx context.Context, m trimtab.Mode) error {
-	next := *p.site.config
+	next := *p.site.Config()
 	next.Workloads = append([]config.Workload(nil), next.Workloads...)
 	for i := range next.Workloads {
 		next.Workloads[i].Mode = m
@@ -141,10 +142,10 @@ func (p *demoPipeline) SetMode(ctx context.Context, m trimtab.Mode) error {
 }
 
 // Rounds returns how many plans were made.
-func (p *demoPipeline) Rounds() int { return p.site.view.Rounds() }
+func (p *demoPipeline) Rounds() int { return p.site.View().Rounds() }
 
 // Page returns the address that is really listened on.
-func (p *demoPipeline) Page() string { return "http://" + p.site.webAddress }
+func (p *demoPipeline) Page() string { return "http://" + p.site.WebAddress() }
 
 // Close stops and restores.
 func (p *demoPipeline) Close() error { return p.site.Close() }

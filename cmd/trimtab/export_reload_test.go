@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 func TestARecordingBeginsAndEndsWithAReloadAndDisturbsNoStage(t *testing.T) {
@@ -19,13 +20,13 @@ func TestARecordingBeginsAndEndsWithAReloadAndDisturbsNoStage(t *testing.T) {
 	defer cancel()
 	q := fixtureQuotas(t)
 	cfg := loopConfig(t, q.root)
-	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	s, err := site.Open(ctx, cfg, site.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
 	count := func(name string, labels ...string) float64 {
-		return testutil.ToFloat64(s.metrics.Counter(name, labels...))
+		return testutil.ToFloat64(s.Metrics().Counter(name, labels...))
 	}
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()

@@ -26,6 +26,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/planner"
 )
 
@@ -62,20 +63,20 @@ func openCollector(t *testing.T) (c *collectorOfSite, address string) {
 }
 
 // runLoaded runs cfg under load until hungry got more.
-func runLoaded(t *testing.T, cfg *config.Config, q quotas, until func(*site) bool) {
+func runLoaded(t *testing.T, cfg *config.Config, q quotas, until func(*site.Site) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	s, err := site.Open(ctx, cfg, site.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	load := newSender(t, s.otlpAddress, q)
+	load := newSender(t, s.OTLPAddress(), q)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for !until(s) {
 		select {
-		case err := <-s.failed:
+		case err := <-s.Failed():
 			t.Fatal(err)
 		case <-ctx.Done():
 			t.Fatalf("too slow: %s", statusOf(t, s))
@@ -92,9 +93,9 @@ func runLoaded(t *testing.T, cfg *config.Config, q quotas, until func(*site) boo
 
 // exemplarIn finds the trace that /metrics points to, in the form that
 // Prometheus asks for.
-func exemplarIn(t *testing.T, s *site) string {
+func exemplarIn(t *testing.T, s *site.Site) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.webAddress+"/metrics", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.WebAddress()+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes(t *testing.T) {
 	t.Setenv("OTEL_METRICS_EXPORTER", "none")
 	var pointed string
 	began := time.Now() // some segments and rounds are wanted
-	runLoaded(t, cfg, q, func(s *site) bool {
+	runLoaded(t, cfg, q, func(s *site.Site) bool {
 		if pointed == "" {
 			pointed = exemplarIn(t, s)
 		}
@@ -240,7 +241,7 @@ func checkReplay(t *testing.T, cfg *config.Config) {
 	if c := in.Counts(); c.Damaged != 0 || c.Lost != 0 || c.Segments < 2 {
 		t.Errorf("recording: %+v", c)
 	}
-	if same[trimtab.KindEstimate] == 0 || same[trimtab.KindPlan] == 0 || in.Header().Config != digest(cfg) {
+	if same[trimtab.KindEstimate] == 0 || same[trimtab.KindPlan] == 0 || in.Header().Config != site.Digest(cfg) {
 		t.Errorf("the same: %v, header %+v", same, in.Header())
 	}
 	for _, k := range []trimtab.Kind{trimtab.KindSketch, trimtab.KindHolding, trimtab.KindOutcome, trimtab.KindEstimate, trimtab.KindLeader, ""} {
@@ -253,7 +254,7 @@ func checkReplay(t *testing.T, cfg *config.Config) {
 
 func freshSteps(t *testing.T, cfg *config.Config) map[string]trimtab.Step {
 	t.Helper()
-	ac, err := analyzerConfig(cfg)
+	ac, err := site.AnalyzerConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func freshSteps(t *testing.T, cfg *config.Config) map[string]trimtab.Step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pc, err := plannerConfig(cfg)
+	pc, err := site.PlannerConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestAnExportToOurselvesIsRefusedAtTheStart(t *testing.T) {
 	cfg.OTLP.GRPC = l.Addr().String()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+cfg.OTLP.GRPC)
 	cfg.Exporters.OTLP.Endpoint = "env"
-	s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	s, err := site.Open(t.Context(), cfg, site.Options{Logger: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, trimtab.ErrRefused) {
 		t.Errorf("%v", err)
 	}

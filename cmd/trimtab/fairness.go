@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 type fairnessCmd struct {
@@ -27,20 +26,20 @@ func (c *fairnessCmd) Run(ctx context.Context, t terminal) error { return c.repe
 
 // once asks and prints.
 func (c *fairnessCmd) once(ctx context.Context, t terminal) error {
-	var a console.Audited
-	if err := c.call(ctx, http.MethodGet, "/api/v1/fairness", nil, &a); err != nil {
+	a, err := c.client().Fairness(ctx)
+	if err != nil {
 		return err
 	}
-	return c.print(t.out, a, func(w io.Writer) { printFairness(w, &a, c.Output == "wide") })
+	return c.print(t.out, a, func(w io.Writer) { printFairness(w, a, c.Output == "wide") })
 }
 
 // printFairness answers "is this fair?" in the first line.
-func printFairness(w io.Writer, a *console.Audited, wide bool) {
+func printFairness(w io.Writer, a *view.Audited, wide bool) {
 	fmt.Fprintf(w, "now: %s\n", verdict(&a.Audit.Now))
 	if a.Audit.Target != nil {
 		fmt.Fprintf(w, "what %s wants: %s\n", a.Objective, verdict(a.Audit.Target))
 	}
-	fmt.Fprintf(w, "(plan %s of %s; parts of what each workload demands)\n\n", a.Plan, console.Clock(a.Time))
+	fmt.Fprintf(w, "(plan %s of %s; parts of what each workload demands)\n\n", a.Plan, view.Clock(a.Time))
 	rows := [][]string{{"RESOURCE", "USED", "DEMANDED", "CAPACITY", "KEEPS FROM MORE"}}
 	for _, r := range a.Audit.Resources {
 		show := func(v float64) string { return trimtab.AmountOf(r.Resource, trimtab.Units(v)) }
@@ -55,7 +54,7 @@ func printFairness(w io.Writer, a *console.Audited, wide bool) {
 	rows = [][]string{head}
 	for i := range a.Audit.Workloads {
 		v := &a.Audit.Workloads[i]
-		row := []string{v.Workload, percent(v.Entitlement), percent(v.Share), orDash(v.Dominant), console.Missing, orDash(v.Binding), console.Missing, console.Missing, orDash(v.Envies)}
+		row := []string{v.Workload, percent(v.Entitlement), percent(v.Share), orDash(v.Dominant), view.Missing, orDash(v.Binding), view.Missing, view.Missing, orDash(v.Envies)}
 		if v.Satisfaction != nil {
 			row[4], row[6], row[7] = percent(*v.Satisfaction), percent(v.Shortfall), percent(v.Envy)
 		}
@@ -93,7 +92,10 @@ func percent(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }
 // furtherText names the resources of the pool beside the first.
 func furtherText(cfg *config.Config) string {
 	var b strings.Builder
-	for _, s := range further(cfg) {
+	for i, s := range cfg.Pool.Shares() {
+		if i == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, ", %s of %s", trimtab.AmountOf(s.Name, trimtab.Units(s.Capacity)), s.Name)
 	}
 	return b.String()

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 func TestFairnessIsAnsweredWithANumber(t *testing.T) {
 	half := 0.5
-	a := console.Audited{Plan: "3-7", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Objective: "drf", Audit: &trimtab.Audit{
+	a := view.Audited{Plan: "3-7", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Objective: "drf", Audit: &trimtab.Audit{
 		Now:       trimtab.Fairness{Envy: 0.25, Envious: 1, Shortfall: 0.125, Short: 2, Slack: 0.01, Least: 0.5},
 		Target:    &trimtab.Fairness{Least: 0.75},
 		Resources: []trimtab.AuditedResource{{Resource: "memory", Capacity: 16 << 30, Used: 3 << 29, Demanded: 32 << 30, Binds: 1}},
@@ -29,7 +29,7 @@ func TestFairnessIsAnsweredWithANumber(t *testing.T) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	for _, line := range lines {
-		if f := strings.Fields(line); len(f) > 0 && f[0] == "b" && (f[4] != console.Missing || f[6] != console.Missing) {
+		if f := strings.Fields(line); len(f) > 0 && f[0] == "b" && (f[4] != view.Missing || f[6] != view.Missing) {
 			t.Errorf("b's demand is unknown, and it says %q", line)
 		}
 	}

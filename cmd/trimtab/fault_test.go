@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // acting returns the newest plan that asked for something.
@@ -144,7 +145,7 @@ func TestAWipedRolledBackOrCorruptStoreLetsPlanningGoOnUnderALaterEpoch(t *testi
 
 // journals are the two copies below a storage directory.
 func journals(storage string) [2]string {
-	return [2]string{filepath.Join(journalDir(storage), "journal.0"), filepath.Join(journalDir(storage), "journal.1")}
+	return [2]string{filepath.Join(site.JournalDir(storage), "journal.0"), filepath.Join(site.JournalDir(storage), "journal.1")}
 }
 
 func TestADamagedJournalRestoresWhatIsReadableAndSaysSo(t *testing.T) {
@@ -180,7 +181,7 @@ func TestADamagedJournalRestoresWhatIsReadableAndSaysSo(t *testing.T) {
 	}
 	for i := range 40 {
 		storage := filepath.Join(p.dir, fmt.Sprint("damaged", i))
-		copyDir(t, journalDir(storage), journalDir(p.storage()))
+		copyDir(t, site.JournalDir(storage), site.JournalDir(p.storage()))
 		for name, b := range moved {
 			if err := os.WriteFile(filepath.Join(p.q.root, name, "cpu.max"), b, 0o644); err != nil {
 				t.Fatal(err)

@@ -29,7 +29,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // raw sends bytes as they are.
@@ -250,7 +251,7 @@ func TestPoisonSpansHarmNobodyElse(t *testing.T) {
 	if n := strings.Count(metrics, "\n"); err != nil || n > 20_000 {
 		t.Errorf("%d lines of metrics, %v", n, err)
 	}
-	var explained console.Explanation
+	var explained view.Explanation
 	// A busy machine may lack requests for a moment; poison must not hold it.
 	p.until("hungry not to be held after poison", func() error {
 		if explained = p.explanation("hungry"); strings.HasPrefix(explained.State, "held") {
@@ -442,7 +443,7 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	for _, name := range []string{"hungry", "modest"} {
 		forged.Actions = append(forged.Actions, trimtab.Action{Target: name, Host: host, Resource: "cpu", Expect: trimtab.Units(0.5), Set: trimtab.Units(0.3), Mode: trimtab.Act})
 	}
-	message, err := trimtab.Encode(&forged, trimtab.Origin{Source: "forger", Incarnation: 1, Sequence: 1})
+	message, err := codec.Encode(&forged, trimtab.Origin{Source: "forger", Incarnation: 1, Sequence: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/dashboards/rulefile"
 )
 
@@ -91,7 +92,7 @@ const harmless = "harmless"
 
 func named(t *testing.T, names map[string]bool) *display {
 	t.Helper()
-	v := console.NewView(console.Config{Pool: "cpu", Resource: "cpu", Capacity: 8, Objective: "njc", Round: time.Hour})
+	v := view.New(view.Config{Pool: "cpu", Resource: "cpu", Capacity: 8, Objective: "njc", Round: time.Hour})
 	now := time.Now()
 	p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Lease: 10, Capacity: 8, Cause: "alert", Held: map[string]string{}}
 	h := &trimtab.Holding{Host: "h", Time: now}
@@ -173,7 +174,7 @@ func (s *display) elements(page string) string {
 // check asks for everything that there is on one workload.
 func (s *display) check(name string) {
 	s.Helper()
-	segment, query := console.Path(name)
+	segment, query := view.Path(name)
 	code, page := s.get("/workloads/" + segment + "?" + query)
 	if code != 200 {
 		s.Errorf("page: %d", code)

@@ -23,8 +23,9 @@ import (
 
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // loopConfig is two workloads that share one core, in a tree of cgroups.
@@ -221,7 +222,7 @@ func runLoop(t *testing.T, q quotas) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cfg := loopConfig(t, q.root)
-	s, err := openSite(ctx, cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	s, err := site.Open(ctx, cfg, site.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,13 +232,13 @@ func runLoop(t *testing.T, q quotas) {
 			_ = s.Close()
 		}
 	}()
-	load := newSender(t, s.otlpAddress, q)
+	load := newSender(t, s.OTLPAddress(), q)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	// It needs 0.65; how near it comes depends on what is risked on modest.
 	for q.read("hungry") < 0.55 {
 		select {
-		case err := <-s.failed:
+		case err := <-s.Failed():
 			t.Fatal(err)
 		case <-ctx.Done():
 			t.Fatalf("hungry still has %v, modest %v: %s", q.read("hungry"), q.read("modest"), statusOf(t, s))
@@ -250,7 +251,7 @@ func runLoop(t *testing.T, q quotas) {
 			t.Fatalf("the sum is %v + %v: over the capacity of 1", h, m)
 		}
 	}
-	var e console.Explanation
+	var e view.Explanation
 	// What came of the newest decision arrives a little later.
 	for e.Result == nil && ctx.Err() == nil {
 		getJSON(t, s, "/api/v1/workloads/hungry?history=3", &e)
@@ -267,16 +268,16 @@ func runLoop(t *testing.T, q quotas) {
 	}
 }
 
-func statusOf(t *testing.T, s *site) string {
+func statusOf(t *testing.T, s *site.Site) string {
 	var v any
 	getJSON(t, s, "/api/v1/status", &v)
 	b, _ := json.MarshalIndent(v, "", " ")
 	return string(b)
 }
 
-func getJSON(t *testing.T, s *site, path string, into any) {
+func getJSON(t *testing.T, s *site.Site, path string, into any) {
 	t.Helper()
-	resp, err := http.Get("http://" + s.webAddress + path)
+	resp, err := http.Get("http://" + s.WebAddress() + path)
 	if err != nil {
 		t.Fatal(err)
 	}

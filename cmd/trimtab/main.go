@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // Exit codes, as in `diff`.
@@ -30,23 +31,6 @@ const (
 
 // errChanges makes the process exit with exitChanges and print nothing.
 var errChanges = errors.New("changes pending")
-
-// hinted is an error with a second line for people: what to do.
-type hinted struct {
-	error
-	hint string
-}
-
-// Unwrap returns the cause.
-func (h hinted) Unwrap() error { return h.error }
-
-// hint adds a second line to err; a nil err stays nil.
-func hint(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return hinted{err, fmt.Sprintf(format, args...)}
-}
 
 // cli is the grammar of the command line.
 type cli struct {
@@ -136,7 +120,7 @@ func run(parser *kong.Kong, c *cli, args []string, errOut io.Writer, code *int) 
 	}()
 	k, err := parser.Parse(args)
 	if err != nil {
-		printError(errOut, hint(err, "trimtab --help lists the commands; trimtab COMMAND --help shows an example"))
+		printError(errOut, hint.Add(err, "trimtab --help lists the commands; trimtab COMMAND --help shows an example"))
 		return exitError
 	}
 	switch err := k.Run(&c.Log); {
@@ -162,8 +146,8 @@ func printError(w io.Writer, err error) {
 		}
 	}
 	fmt.Fprintln(w, "trimtab: error:", text)
-	if h := (hinted{}); errors.As(err, &h) {
-		fmt.Fprintln(w, "trimtab: hint:", h.hint)
+	if h := hint.Of(err); h != "" {
+		fmt.Fprintln(w, "trimtab: hint:", h)
 	}
 }
 

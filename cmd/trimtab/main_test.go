@@ -17,6 +17,7 @@ import (
 
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/loopback"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // TestMain lets the test binary be trimtab, for scripts and for the children
@@ -120,7 +121,7 @@ func TestARestoreOfNothingSaysSo(t *testing.T) {
 		if code := Main(t.Context(), []string{"restore", "--storage.path", dir}, &out, &out); code != exitDone || !strings.HasPrefix(out.String(), "nothing to restore: ") || !strings.Contains(out.String(), why) {
 			t.Errorf("code %d: %q", code, out.String())
 		}
-		j, err := hostfs.OpenJournal(journalDir(dir), 0)
+		j, err := hostfs.OpenJournal(site.JournalDir(dir), 0)
 		if err == nil {
 			err = j.Close()
 		}

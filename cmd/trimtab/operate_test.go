@@ -15,13 +15,14 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // operated is a site under a steady load, with the command line against it.
 type operated struct {
 	*testing.T
-	site *site
+	site *site.Site
 	q    quotas
 }
 
@@ -33,13 +34,13 @@ func operate(t *testing.T, q quotas, mode trimtab.Mode, load func() (*config.Con
 	for i := range cfg.Workloads {
 		cfg.Workloads[i].Mode = mode
 	}
-	s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler), Load: load})
+	s, err := site.Open(t.Context(), cfg, site.Options{Logger: slog.New(slog.DiscardHandler), Load: load})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	sent := make(chan struct{})
-	requests := newSender(t, s.otlpAddress, q)
+	requests := newSender(t, s.OTLPAddress(), q)
 	go func() {
 		defer close(sent)
 		tick := time.NewTicker(100 * time.Millisecond)
@@ -68,7 +69,7 @@ func (o *operated) trimtab(args ...string) (code int, out string) {
 	o.Helper()
 	var b bytes.Buffer
 	if !slices.Contains(args, "--url") {
-		args = append(slices.Clone(args), "--url=http://"+o.site.webAddress)
+		args = append(slices.Clone(args), "--url=http://"+o.site.WebAddress())
 	}
 	code = Main(context.Background(), args, &b, &b)
 	return code, b.String()
@@ -96,7 +97,7 @@ func (o *operated) eventually(what string, ok func() bool) {
 	defer tick.Stop()
 	for !ok() {
 		select {
-		case err := <-o.site.failed:
+		case err := <-o.site.Failed():
 			o.Fatal(err)
 		case <-deadline.C:
 			o.Fatalf("%s: not after two minutes: %s", what, statusOf(o.T, o.site))
@@ -158,7 +159,7 @@ func TestPauseFreezesEveryKnobAndKeepsLeasesAlive(t *testing.T) {
 	o := operate(t, q, trimtab.Act, nil)
 	o.eventually("hungry to be raised", func() bool { return q.read("hungry") > 0.5 })
 	o.command("pause")
-	var s console.Status
+	var s view.Status
 	o.eventually("the pause", func() bool { getJSON(t, o.site, "/api/v1/status", &s); return s.Paused })
 	h, m := q.read("hungry"), q.read("modest")
 	plan := s.Plan
@@ -189,10 +190,10 @@ func TestAReloadIsAppliedABadOneKeepsTheOldAndARemovedWorkloadIsRestored(t *test
 	if err := o.site.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "bad.yaml:1:") {
 		t.Errorf("a bad file: %v", err)
 	}
-	if len(o.site.config.Workloads) != 2 {
+	if len(o.site.Config().Workloads) != 2 {
 		t.Fatal("a bad reload replaced the configuration")
 	}
-	old := *o.site.config
+	old := *o.site.Config()
 	next = func() (*config.Config, error) {
 		c := old
 		c.Workloads = []config.Workload{old.Workloads[0]}
@@ -212,7 +213,7 @@ func TestAbsentSpansHoldAWorkloadAndItSaysWhy(t *testing.T) {
 	t.Parallel()
 	q := fixtureQuotas(t)
 	cfg := loopConfig(t, q.root)
-	s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	s, err := site.Open(t.Context(), cfg, site.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestAbsentSpansHoldAWorkloadAndItSaysWhy(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	requests := newSender(t, s.otlpAddress, q)
+	requests := newSender(t, s.OTLPAddress(), q)
 	o := &operated{t, s, q}
 	o.eventually("hungry to be raised", func() bool {
 		if err := requests.send(t.Context()); err != nil {
@@ -232,14 +233,14 @@ func TestAbsentSpansHoldAWorkloadAndItSaysWhy(t *testing.T) {
 	// The spans stop. Nobody may be lowered once that is known.
 	for _, name := range []string{"hungry", "modest"} {
 		o.eventually("the reason to hold "+name, func() bool {
-			var e console.Explanation
+			var e view.Explanation
 			getJSON(t, s, "/api/v1/workloads/"+name, &e)
 			return heldAndDone(&e)
 		})
 	}
 	was := []float64{q.read("hungry"), q.read("modest")}
-	rounds := s.view.Rounds()
-	o.eventually("five more rounds", func() bool { return s.view.Rounds() >= rounds+5 })
+	rounds := s.View().Rounds()
+	o.eventually("five more rounds", func() bool { return s.View().Rounds() >= rounds+5 })
 	if now := []float64{q.read("hungry"), q.read("modest")}; now[0] < was[0] || now[1] < was[1] {
 		t.Errorf("without spans: %v became %v", fmt.Sprint(was), fmt.Sprint(now))
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // foreign is a site as most are: hungry is a plain systemd unit without
@@ -88,7 +88,7 @@ func TestRecommendNeedsNoKnobThatItMayWriteAndApplyIsRefusedAsAWhole(t *testing.
 		return fmt.Errorf("plan %s", body)
 	})
 	for name, why := range map[string]string{"hungry": "Delegate=yes", "modest": "permission denied"} {
-		var e console.Explanation
+		var e view.Explanation
 		if _, body, err := p.get("/api/v1/workloads/" + name); err != nil || json.Unmarshal([]byte(body), &e) != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -141,7 +141,7 @@ func TestAProcessKnobWhoseDirectoryIsMissingHoldsItsWorkloadUntilItAppears(t *te
 	before, _, _ := strings.Cut(p.text, "  - {name: modest")
 	p.text = before + "analyzer: {report_interval: 200ms, partitions: 1}\n"
 	p.start()
-	state := func() (e console.Explanation) {
+	state := func() (e view.Explanation) {
 		if _, body, err := p.get("/api/v1/workloads/hungry"); err != nil || json.Unmarshal([]byte(body), &e) != nil {
 			t.Fatalf("%s: %v", body, err)
 		}

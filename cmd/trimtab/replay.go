@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/sim/replay"
 )
 
@@ -32,19 +34,19 @@ func (replayCmd) Example() string {
 func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	cfg, err := config.Load(c.File)
 	if err != nil {
-		return hint(err, "trimtab check config %s shows every mistake", c.File)
+		return hint.Add(err, "trimtab check config %s shows every mistake", c.File)
 	}
 	if c.Policy != "" {
 		cfg.Objective = c.Policy
 	}
-	plan, err := plannerConfig(cfg)
+	plan, err := site.PlannerConfig(cfg)
 	if err != nil {
-		return hint(fmt.Errorf("replay: %w", err), "policies are those that `objective` of the configuration takes")
+		return hint.Add(fmt.Errorf("replay: %w", err), "policies are those that `objective` of the configuration takes")
 	}
 	if c.Capacity > 0 {
 		plan.Capacity = c.Capacity
 	}
-	learn, err := analyzerConfig(cfg)
+	learn, err := site.AnalyzerConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -52,11 +54,11 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	answer := replayAnswer{Policy: cfg.Objective, Unit: console.Unit(cfg.Pool.Resource())}
+	answer := replayAnswer{Policy: cfg.Objective, Unit: view.Unit(cfg.Pool.Resource())}
 	if err := answer.read(ctx, c.Recording, history, t.err); err != nil {
-		return hint(fmt.Errorf("replay %s: %w", c.Recording, err), "recordings come from a running trimtab with exporters.record.path")
+		return hint.Add(fmt.Errorf("replay %s: %w", c.Recording, err), "recordings come from a running trimtab with exporters.record.path")
 	}
-	if answer.Recording.Config != digest(cfg) && c.Policy == "" {
+	if answer.Recording.Config != site.Digest(cfg) && c.Policy == "" {
 		fmt.Fprintln(t.err, "trimtab: warning: the recording was made with another configuration; workloads are matched by name")
 	}
 	result, err := history.Run(plan, func() bool { return ctx.Err() != nil })
@@ -64,7 +66,7 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return hint(err, "a replay needs workloads of the configuration that were recorded with load, performance and allocation")
+		return hint.Add(err, "a replay needs workloads of the configuration that were recorded with load, performance and allocation")
 	}
 	answer.take(result)
 	return printed(t.out, c.Output, &answer, answer.text)

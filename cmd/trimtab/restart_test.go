@@ -7,22 +7,23 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 func TestWhatWasLearntSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	q := fixtureQuotas(t)
 	cfg := loopConfig(t, q.root)
-	open := func() (*site, *operated) {
-		s, err := openSite(t.Context(), cfg, siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	open := func() (*site.Site, *operated) {
+		s, err := site.Open(t.Context(), cfg, site.Options{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s, &operated{t, s, q}
 	}
-	reports := func(s *site) (n int) {
-		var st console.Status
+	reports := func(s *site.Site) (n int) {
+		var st view.Status
 		getJSON(t, s, "/api/v1/status", &st)
 		for _, w := range st.Workloads {
 			if w.Name == "hungry" {
@@ -32,7 +33,7 @@ func TestWhatWasLearntSurvivesARestart(t *testing.T) {
 		return n
 	}
 	s, o := open()
-	requests := newSender(t, s.otlpAddress, q)
+	requests := newSender(t, s.OTLPAddress(), q)
 	o.eventually("ten reports", func() bool {
 		if err := requests.send(t.Context()); err != nil {
 			t.Fatal(err)
@@ -51,7 +52,7 @@ func TestWhatWasLearntSurvivesARestart(t *testing.T) {
 		}
 	}()
 	before := reports(s)
-	requests = newSender(t, s.otlpAddress, q)
+	requests = newSender(t, s.OTLPAddress(), q)
 	o.eventually("a report after the restart", func() bool {
 		if err := requests.send(t.Context()); err != nil {
 			t.Fatal(err)
@@ -69,7 +70,7 @@ func TestMetricsOfARunningSiteAreLintClean(t *testing.T) {
 	q := fixtureQuotas(t)
 	o := operate(t, q, "act", nil)
 	o.eventually("hungry to be raised", func() bool { return q.read("hungry") > 0.5 })
-	resp, err := http.Get("http://" + o.site.webAddress + "/metrics")
+	resp, err := http.Get("http://" + o.site.WebAddress() + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // restoreCmd is `trimtab restore`, which systemd runs as ExecStopPost.
@@ -21,16 +23,16 @@ func (restoreCmd) Example() string { return "trimtab restore --storage.path /var
 
 // Run restores and says what it did.
 func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
-	dir := journalDir(c.Storage)
+	dir := site.JournalDir(c.Storage)
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		fmt.Fprintf(t.out, "nothing to restore: %s has no journal\n", dir)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	report, err := actuator.Restore(ctx, dir, reopen)
+	report, err := actuator.Restore(ctx, dir, site.Reopen)
 	if err != nil {
-		return hint(fmt.Errorf("restore from %s: %w", dir, err), "a running trimtab restores by itself when it stops; --storage.path names the directory that it ran with")
+		return hint.Add(fmt.Errorf("restore from %s: %w", dir, err), "a running trimtab restores by itself when it stops; --storage.path names the directory that it ran with")
 	}
 	text := report.String()
 	if text == "" {
@@ -49,7 +51,7 @@ type watchdogCmd struct {
 func (c *watchdogCmd) Run() error {
 	// Not the command's context: a signal to the group must not end the one
 	// that has to act when everybody else is gone.
-	report, err := actuator.Watchdog(context.Background(), c.Dir, os.Stdin, reopen)
+	report, err := actuator.Watchdog(context.Background(), c.Dir, os.Stdin, site.Reopen)
 	if err == nil {
 		err = report.Err()
 	}

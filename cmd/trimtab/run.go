@@ -12,7 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // runCmd is `trimtab run`.
@@ -32,7 +34,7 @@ func (runCmd) Example() string {
 
 // Run runs until a signal.
 func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
-	recent := &recentLog{}
+	recent := &site.RecentLog{}
 	logger, err := log.logger(io.MultiWriter(t.err, recent))
 	if err != nil {
 		return err
@@ -46,16 +48,16 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	}
 	raiseOwnWeight(logger)
 	stayLean(ctx)
-	s, err := openSite(ctx, cfg, siteOptions{Logger: logger, Recent: recent, WebFile: c.WebFile, Hosts: c.Hosts, Load: c.reloader()})
+	s, err := site.Open(ctx, cfg, site.Options{Logger: logger, Recent: recent, Hosts: c.Hosts, Load: c.reloader()})
 	if err != nil {
 		return explainStart(err)
 	}
-	logger.Info("trimtab is running", "web", s.webAddress, "otlp", cfg.OTLP.GRPC, "storage", cfg.Storage.Path, "workloads", len(cfg.Workloads))
+	logger.Info("trimtab is running", "web", s.WebAddress(), "otlp", cfg.OTLP.GRPC, "storage", cfg.Storage.Path, "workloads", len(cfg.Workloads))
 	return errors.Join(c.wait(ctx, s), s.Close())
 }
 
 // wait returns when ctx ends or a part failed; SIGHUP reloads.
-func (c *runCmd) wait(ctx context.Context, s *site) error {
+func (c *runCmd) wait(ctx context.Context, s *site.Site) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -63,7 +65,7 @@ func (c *runCmd) wait(ctx context.Context, s *site) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-s.failed:
+		case err := <-s.Failed():
 			return err
 		case <-hup:
 			// Reload logs its own error: the old configuration stays.
@@ -78,7 +80,7 @@ func (c *runCmd) load() (*config.Config, error) {
 	if c.Config != "" {
 		var err error
 		if cfg, err = config.Load(c.Config); err != nil {
-			return nil, hint(err, "trimtab check config %s says the same without starting; docs/config.md has every key", c.Config)
+			return nil, hint.Add(err, "trimtab check config %s says the same without starting; docs/config.md has every key", c.Config)
 		}
 	}
 	if c.Listen != "" {
@@ -107,17 +109,17 @@ func (c *runCmd) reloader() func() (*config.Config, error) {
 func explainStart(err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return hint(err, "another program listens there; choose another address in the configuration, or stop it")
+		return hint.Add(err, "another program listens there; choose another address in the configuration, or stop it")
 	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
-		return hint(err, "trimtab must be able to write there: use --storage.path, or change the owner")
+		return hint.Add(err, "trimtab must be able to write there: use --storage.path, or change the owner")
 	case errors.Is(err, syscall.EAGAIN):
-		return hint(err, "is trimtab running already? Stop it, or give this one a --storage.path of its own")
+		return hint.Add(err, "is trimtab running already? Stop it, or give this one a --storage.path of its own")
 	case errors.Is(err, os.ErrNotExist):
-		return hint(err, "the configuration names a file that is not there")
+		return hint.Add(err, "the configuration names a file that is not there")
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrAuthorization):
-		return hint(err, "is a nats-server with JetStream running there, and does it accept these credentials? See nats in docs/config.md")
+		return hint.Add(err, "is a nats-server with JetStream running there, and does it accept these credentials? See nats in docs/config.md")
 	case errors.Is(err, syscall.ENOSPC):
-		return hint(err, "the disk is full: make room, or use --storage.path elsewhere")
+		return hint.Add(err, "the disk is full: make room, or use --storage.path elsewhere")
 	}
 	return err
 }
@@ -140,10 +142,10 @@ func (checkConfigCmd) Example() string { return "trimtab check config trimtab.ya
 func (c *checkConfigCmd) Run(t terminal) error {
 	cfg, err := config.Load(c.File)
 	if err != nil {
-		return hint(err, "docs/config.md has every key")
+		return hint.Add(err, "docs/config.md has every key")
 	}
-	if _, err := analyzerConfig(cfg); err != nil {
-		return hint(err, "a profile has the columns allocation_per_load and performance: docs/config.md")
+	if _, err := site.AnalyzerConfig(cfg); err != nil {
+		return hint.Add(err, "a profile has the columns allocation_per_load and performance: docs/config.md")
 	}
 	for _, w := range cfg.Warnings {
 		fmt.Fprintln(t.out, "warning:", w)
@@ -152,7 +154,7 @@ func (c *checkConfigCmd) Run(t terminal) error {
 		fmt.Fprintf(t.out, "%s: good, but without a pool: nothing is turned\n", c.File)
 		return nil
 	}
-	fmt.Fprintf(t.out, "%s: good: a pool of %g %s%s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), console.Unit(cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
+	fmt.Fprintf(t.out, "%s: good: a pool of %g %s%s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), view.Unit(cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
 	requestsText(t.out, cfg)
 	return nil
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 const mib = 1 << 20
@@ -166,7 +167,7 @@ func TestAPlanMovesCoresAndMemoryOfRealGroups(t *testing.T) {
 func runSeveral(t *testing.T, q quotas, m limits, u *use) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	s, err := openSite(ctx, severalConfig(t, q.root), siteOptions{Logger: slog.New(slog.DiscardHandler)})
+	s, err := site.Open(ctx, severalConfig(t, q.root), site.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func runSeveral(t *testing.T, q quotas, m limits, u *use) {
 		baseline[name] = limit{q.read(name), m(name)}
 	}
 	plans := make(chan *trimtab.Plan, 1000)
-	stop, err := s.bus.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindPlan, Handle: func(_ context.Context, d bus.Delivery) error {
+	stop, err := s.Bus().Subscribe(ctx, bus.Subscription{Kind: trimtab.KindPlan, Handle: func(_ context.Context, d bus.Delivery) error {
 		if p, ok := d.Value.(*trimtab.Plan); ok {
 			select {
 			case plans <- p:
@@ -195,7 +196,7 @@ func runSeveral(t *testing.T, q quotas, m limits, u *use) {
 		t.Fatal(err)
 	}
 	defer stop()
-	load := newSender(t, s.otlpAddress, q)
+	load := newSender(t, s.OTLPAddress(), q)
 	// In MiB: hungry is content with little, modest needs 340.
 	needs := map[string]float64{"hungry": 100, "modest": 340}
 	load.also = func(name string) float64 { return min(1, m(name)/needs[name]) }
@@ -209,7 +210,7 @@ func runSeveral(t *testing.T, q quotas, m limits, u *use) {
 	}
 	for !there() {
 		select {
-		case err := <-s.failed:
+		case err := <-s.Failed():
 			t.Fatal(err)
 		case <-ctx.Done():
 			t.Logf("last audit: %s", lastAudit(plans))
@@ -242,7 +243,7 @@ func runSeveral(t *testing.T, q quotas, m limits, u *use) {
 		}
 		audited = audited || p.Audit != nil && len(p.Audit.Resources) == 2 && len(p.Audit.Workloads) == 2
 	}
-	var a console.Audited
+	var a view.Audited
 	getJSON(t, s, "/api/v1/fairness", &a)
 	var said strings.Builder
 	printFairness(&said, &a, true)

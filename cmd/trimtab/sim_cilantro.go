@@ -20,6 +20,8 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/sim/cilantro"
 )
 
@@ -119,15 +121,15 @@ func simHint(err error) error {
 	var unknown *cilantro.UnknownError
 	switch {
 	case errors.As(err, &unknown):
-		return hint(err, "%s", didYouMean(unknown.Policy, unknown.Known))
+		return hint.Add(err, "%s", didYouMean(unknown.Policy, unknown.Known))
 	case errors.Is(err, trimtab.ErrInvalid) && strings.Contains(err.Error(), "trace: "):
-		return hint(err, "use fewer --rounds, an earlier --offset, or a longer --trace")
+		return hint.Add(err, "use fewer --rounds, an earlier --offset, or a longer --trace")
 	case errors.Is(err, trimtab.ErrInvalid) && strings.Contains(err.Error(), "no such job"):
-		return hint(err, "jobs are those of the first column of --jobs, or db0j1 … prsj3")
+		return hint.Add(err, "jobs are those of the first column of --jobs, or db0j1 … prsj3")
 	case errors.Is(err, trimtab.ErrInvalid) && strings.Contains(err.Error(), "leaves in round"):
-		return hint(err, "a job leaves after it arrives and before the end: --leave JOB=ROUND with 0 < ROUND < --rounds")
+		return hint.Add(err, "a job leaves after it arrives and before the end: --leave JOB=ROUND with 0 < ROUND < --rounds")
 	}
-	return hint(err, "trimtab sim cilantro --help has the ranges of all flags")
+	return hint.Add(err, "trimtab sim cilantro --help has the ranges of all flags")
 }
 
 // fileHint adds what to do to an error of a file; one with its line says it.
@@ -135,11 +137,11 @@ func fileHint(err error) error {
 	var column *cilantro.ColumnError
 	switch {
 	case errors.As(err, &column) && column.Absent:
-		return hint(err, "its first line must name the columns %s", strings.Join(column.Known, ", "))
+		return hint.Add(err, "its first line must name the columns %s", strings.Join(column.Known, ", "))
 	case errors.As(err, &column):
-		return hint(err, "%s", didYouMean(column.Column, column.Known))
+		return hint.Add(err, "%s", didYouMean(column.Column, column.Known))
 	case errors.Is(err, os.ErrNotExist):
-		return hint(err, "the directory of --data has jobs_exp_env_1.csv, twitter_trace_1s.csv and a profile_TYPE.csv for each workload_type")
+		return hint.Add(err, "the directory of --data has jobs_exp_env_1.csv, twitter_trace_1s.csv and a profile_TYPE.csv for each workload_type")
 	}
 	return err
 }
@@ -185,14 +187,14 @@ func (c *simCilantroCmd) policies(x *cilantro.Experiment) error {
 		if cfg.Objective = name; isOwn(cfg) {
 			worths, _, err := cfg.Worths()
 			if err != nil {
-				return hint(fmt.Errorf("policy %s: %w", name, err), "write sum(…) or min(…) of arithmetic on u, weight, p, slo and m = min(1, p/slo), which never falls with p")
+				return hint.Add(fmt.Errorf("policy %s: %w", name, err), "write sum(…) or min(…) of arithmetic on u, weight, p, slo and m = min(1, p/slo), which never falls with p")
 			}
 			x.Online.Worths[name], names = worths, append(names, name)
 		}
 	}
 	for _, name := range names {
 		cfg.Objective = name
-		p, err := policyOf(cfg)
+		p, err := site.PolicyOf(cfg)
 		if err != nil {
 			return err
 		}
@@ -210,7 +212,7 @@ func isOwn(cfg *config.Config) bool {
 // learners sets what learns and forecasts; nil is the truth.
 func (c *simCilantroCmd) learners(o *cilantro.Online) error {
 	if _, err := gp.New(c.Level); err != nil {
-		return hint(err, "--level is a probability, as in 0.9")
+		return hint.Add(err, "--level is a probability, as in 0.9")
 	}
 	switch c.Learner {
 	case "default":
@@ -227,7 +229,7 @@ func (c *simCilantroCmd) learners(o *cilantro.Online) error {
 	}
 	f := auto.Config{Horizon: cilantro.Windows, Level: c.Level, Step: cilantro.WindowSeconds * time.Second}
 	if _, err := auto.New(c.Forecaster, f); err != nil {
-		return hint(err, "%s", didYouMean(c.Forecaster, append(auto.Names(), "truth")))
+		return hint.Add(err, "%s", didYouMean(c.Forecaster, append(auto.Names(), "truth")))
 	}
 	o.Forecaster = func() forecast.Forecaster { f, _ := auto.New(c.Forecaster, f); return f }
 	return nil
@@ -258,7 +260,7 @@ func (c *simCilantroCmd) environment() (*cilantro.Environment, error) {
 	case strings.HasPrefix(err.Error(), "environment: "), strings.HasPrefix(err.Error(), "trace: "):
 		return nil, simHint(err)
 	case strings.Contains(err.Error(), "no profile of"):
-		return nil, hint(err, "there are profiles of %s; --data DIR takes profile_TYPE.csv of other types", strings.Join(slices.Sorted(maps.Keys(e.Profiles)), ", "))
+		return nil, hint.Add(err, "there are profiles of %s; --data DIR takes profile_TYPE.csv of other types", strings.Join(slices.Sorted(maps.Keys(e.Profiles)), ", "))
 	}
 	return nil, err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim"
 	"github.com/trimtab/trimtab/sim/figure"
 	"github.com/trimtab/trimtab/sim/microservices"
@@ -72,7 +73,7 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		Runner: parallel(ctx, c.Threads), Watch: stopwatch(), Stop: func() bool { return ctx.Err() != nil }}
 	logs, err := c.recorded()
 	if err != nil {
-		return hint(err, "the directory has hotelres_log_propfair.csv and its like, one row per window of 30 s")
+		return hint.Add(err, "the directory has hotelres_log_propfair.csv and its like, one row per window of 30 s")
 	}
 	if c.Rate == 0 {
 		x.Rate = microservices.Offered(logs)
@@ -89,9 +90,9 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		var unknown *microservices.UnknownError
 		if errors.As(err, &unknown) {
-			return hint(err, "%s", didYouMean(unknown.Policy, unknown.Known))
+			return hint.Add(err, "%s", didYouMean(unknown.Policy, unknown.Known))
 		}
-		return hint(err, "trimtab sim microservices --help has the ranges of all flags")
+		return hint.Add(err, "trimtab sim microservices --help has the ranges of all flags")
 	}
 	a := &microAnswer{Environment: microEnvironment{Services: microservices.Count, CPUs: c.CPUs, Rounds: c.Rounds, Seeds: c.Seeds,
 		Seed: c.Seed, Rate: x.Rate, Speed: c.Speed, Scaling: c.Scaling, Start: c.Start, Guard: c.Guard}}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/sim/cluster"
 	"github.com/trimtab/trimtab/sim/services"
 )
@@ -152,10 +153,10 @@ func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (clus
 	for i := range s.Services {
 		out.Held[s.Services[i].Name] = s.Pool / float64(len(s.Services))
 	}
-	if out.Analyzer, err = analyzerConfig(cfg); err != nil {
+	if out.Analyzer, err = site.AnalyzerConfig(cfg); err != nil {
 		return out, err
 	}
-	out.Planner, err = plannerConfig(cfg)
+	out.Planner, err = site.PlannerConfig(cfg)
 	return out, err
 }
 

@@ -3,10 +3,7 @@ package main
 import (
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/sim/services"
 )
 
@@ -112,23 +109,5 @@ func TestNobodyIsLoweredByASignalThatFailsOrThatReturns(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestAPerformanceIsAskedForWithItsNumberOfRequests(t *testing.T) {
-	cfg := &config.Config{Workloads: []config.Workload{{Name: "shop", Match: config.Match{Prometheus: map[string]string{"job": "shop"}},
-		Load:        `sum(rate(d_count{$match}[20s]))`,
-		Performance: `sum(rate(d_bucket{$match,le="0.2"}[20s])) / sum(rate(d_count{$match}[20s]))`}}}
-	for _, q := range queriesOf(cfg) {
-		want := ""
-		if q.Quantity == trimtab.Performance {
-			want = `(sum(rate(d_count{job="shop"}[20s]))) * 20`
-		}
-		if q.Requests != want {
-			t.Errorf("%s: %q, want %q", q.Quantity, q.Requests, want)
-		}
-	}
-	if got := cfg.Workloads[0].Ratio().Within; got != 200*time.Millisecond {
-		t.Errorf("within %v", got)
 	}
 }

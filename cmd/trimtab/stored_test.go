@@ -16,12 +16,13 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // decided stores plans of so many decisions each, with their outcomes, as a
 // pipeline of yesterday would have left them, and opens a site on that store.
-func decided(tb testing.TB, plans, each, workloads int) *site {
+func decided(tb testing.TB, plans, each, workloads int) *site.Site {
 	tb.Helper()
 	cfg := config.Default()
 	cfg.Storage.Path = tb.TempDir()
@@ -54,7 +55,7 @@ func decided(tb testing.TB, plans, each, workloads int) *site {
 	if err := b.Close(); err != nil {
 		tb.Fatal(err)
 	}
-	s, err := openSite(tb.Context(), cfg, siteOptions{Logger: logger})
+	s, err := site.Open(tb.Context(), cfg, site.Options{Logger: logger})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -68,10 +69,10 @@ func decided(tb testing.TB, plans, each, workloads int) *site {
 
 // awaitDecisions returns when the view has read so many decisions on one
 // workload again, and all their results.
-func awaitDecisions(tb testing.TB, s *site, workload string, want int) {
+func awaitDecisions(tb testing.TB, s *site.Site, workload string, want int) {
 	tb.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); ; {
-		d, _, err := s.view.Decisions(workload, "", 1, time.Now())
+		d, _, err := s.View().Decisions(workload, "", 1, time.Now())
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -88,22 +89,22 @@ func awaitDecisions(tb testing.TB, s *site, workload string, want int) {
 func TestDecisionsAndWhatCameOfThemSurviveARestart(t *testing.T) {
 	s := decided(t, 50, 2, 4)
 	awaitDecisions(t, s, "service-0001", 25)
-	var d console.Decisions
+	var d view.Decisions
 	getJSON(t, s, "/api/v1/workloads/service-0001/decisions?limit=5", &d)
 	if len(d.Decisions) != 5 || d.Next == "" || d.Decisions[0].Plan != "1-49" {
 		t.Fatalf("%+v", d)
 	}
 	old := d.Decisions[4]
-	if old.Result == nil || old.Result.Status != trimtab.Written || old.Effect == nil || old.Effect.Performance != console.Same || *old.Effect.After != .6 {
+	if old.Result == nil || old.Result.Status != trimtab.Written || old.Effect == nil || old.Effect.Performance != view.Same || *old.Effect.After != .6 {
 		t.Errorf("%+v, result %+v, effect %+v", old, old.Result, old.Effect)
 	}
-	var h console.History
+	var h view.History
 	getJSON(t, s, "/api/v1/workloads/service-0001/history", &h)
 	if len(h.Time) != 25 || h.Performance[0] == nil {
 		t.Errorf("%d points: %+v", len(h.Time), h)
 	}
 	var b bytes.Buffer
-	t.Setenv("TRIMTAB_URL", "http://"+s.webAddress)
+	t.Setenv("TRIMTAB_URL", "http://"+s.WebAddress())
 	if code := Main(t.Context(), []string{"explain", "service-0001"}, &b, &b); code != exitDone || !strings.Contains(b.String(), "performance same: 0.6 -> 0.6") {
 		t.Errorf("code %d: %s", code, b.String())
 	}
@@ -122,14 +123,14 @@ func BenchmarkExplain(b *testing.B) {
 	var process, api []time.Duration
 	for b.Loop() {
 		cmd := exec.Command(os.Args[0], "explain", fmt.Sprintf("service-%04d", len(api)%workloads))
-		cmd.Env = append(os.Environ(), "TRIMTAB_URL=http://"+s.webAddress)
+		cmd.Env = append(os.Environ(), "TRIMTAB_URL=http://"+s.WebAddress())
 		began := time.Now()
 		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("bound by")) {
 			b.Fatalf("%v\n%s", err, out)
 		}
 		process = append(process, time.Since(began))
 		began = time.Now()
-		resp, err := http.Get(fmt.Sprintf("http://%s/api/v1/workloads/service-%04d?history=20", s.webAddress, len(api)%workloads))
+		resp, err := http.Get(fmt.Sprintf("http://%s/api/v1/workloads/service-%04d?history=20", s.WebAddress(), len(api)%workloads))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/alertmanager"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // testCmd is `trimtab test`.
@@ -46,22 +45,26 @@ func (c *testAlertCmd) Run(ctx context.Context, t terminal) error {
 	if c.Config != "" {
 		var err error
 		if cfg, err = config.Load(c.Config); err != nil {
-			return hint(err, "trimtab check config %s says the same", c.Config)
+			return hint.Add(err, "trimtab check config %s says the same", c.Config)
 		}
 	}
 	body, err := c.body(cfg)
 	if err != nil {
 		return err
 	}
-	var s alertmanager.Summary
-	if err := c.post(ctx, cfg, body, &s); err != nil {
+	token, err := c.token(cfg)
+	if err != nil {
+		return err
+	}
+	s, err := c.client().Alert(ctx, body, token)
+	if err != nil {
 		return err
 	}
 	if s.Published+s.Repeated == 0 {
-		return hint(fmt.Errorf("send alert: %s", told(&s)), "an alert concerns a workload when it has all labels of its match.alert, by default workload: NAME")
+		return hint.Add(fmt.Errorf("send alert: %s", told(s)), "an alert concerns a workload when it has all labels of its match.alert, by default workload: NAME")
 	}
 	return c.print(t.out, s, func(w io.Writer) {
-		fmt.Fprintln(w, told(&s))
+		fmt.Fprintln(w, told(s))
 		fmt.Fprintln(w, "trimtab plan shows the round that it asked for: at most one per 10 s and group")
 	})
 }
@@ -82,7 +85,7 @@ func told(s *alertmanager.Summary) string {
 func (c *testAlertCmd) body(cfg *config.Config) ([]byte, error) {
 	switch {
 	case c.File != "" && c.Workload != "":
-		return nil, hint(trimtab.Invalidf("send alert: both a file and --workload are given"), "keep one of them")
+		return nil, hint.Add(trimtab.Invalidf("send alert: both a file and --workload are given"), "keep one of them")
 	case c.File == "-":
 		b, err := io.ReadAll(io.LimitReader(os.Stdin, alertmanager.MaxBody+1))
 		if err != nil {
@@ -96,7 +99,7 @@ func (c *testAlertCmd) body(cfg *config.Config) ([]byte, error) {
 		}
 		return b, nil
 	case c.Workload == "" && len(c.Label) == 0:
-		return nil, hint(trimtab.Invalidf("send alert: nothing to send"), "name a FILE, or a workload with --workload")
+		return nil, hint.Add(trimtab.Invalidf("send alert: nothing to send"), "name a FILE, or a workload with --workload")
 	}
 	return c.built(cfg)
 }
@@ -133,45 +136,15 @@ func matchOf(cfg *config.Config, workload string) map[string]string {
 	return map[string]string{"workload": workload}
 }
 
-// post sends the body with the token.
-func (c *testAlertCmd) post(ctx context.Context, cfg *config.Config, body []byte, into *alertmanager.Summary) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+alertmanager.Path, bytes.NewReader(body))
+// token reads the file that is named by the flag, or by the configuration.
+func (c *testAlertCmd) token(cfg *config.Config) (string, error) {
+	name := cmp.Or(c.TokenFile, cfg.Alertmanager.TokenFile)
+	if name == "" {
+		return "", nil
+	}
+	token, err := os.ReadFile(name)
 	if err != nil {
-		// Not the cause, which quotes the address with what may be a password.
-		return hint(trimtab.Invalidf("send alert: --url is not an address"), "--url takes an address like http://127.0.0.1:9600")
+		return "", fmt.Errorf("read token: %w", err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if name := c.TokenFile; name != "" || cfg.Alertmanager.TokenFile != "" {
-		if name == "" {
-			name = cfg.Alertmanager.TokenFile
-		}
-		token, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("read token: %w", err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return hint(fmt.Errorf("send alert: %w", errors.Unwrap(err)), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
-	}
-	defer resp.Body.Close()
-	var answer struct {
-		alertmanager.Summary
-		Error string
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer); err != nil {
-		return hint(fmt.Errorf("send alert: %s: read answer: %w", resp.Status, err), "is that a trimtab of this version?")
-	}
-	*into = answer.Summary
-	if resp.StatusCode == http.StatusOK {
-		return nil
-	}
-	err = fmt.Errorf("send alert: %s: %s", resp.Status, answer.Error)
-	if resp.StatusCode == http.StatusUnauthorized {
-		return hint(err, "name the token's file with --token-file, or the configuration with --config.file")
-	}
-	return err
+	return strings.TrimSpace(string(token)), nil
 }

@@ -6,54 +6,54 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
 )
 
 // This file prints -o wide: every column that there is.
 
-func wideStatus(w io.Writer, s *console.Status) {
+func wideStatus(w io.Writer, s *view.Status) {
 	rows := [][]string{{"WORKLOAD", "MODE", "CLASS", "LOAD/S", "UP TO", "P50", "P99", "SLO", "WITHIN", "UTILITY",
-		strings.ToUpper(console.Unit(s.Resource)), "TARGET", "DEMAND", "REPORTS", "AGE", "PLAN", "HOST", "KNOB", "STATE"}}
+		strings.ToUpper(view.Unit(s.Resource)), "TARGET", "DEMAND", "REPORTS", "AGE", "PLAN", "HOST", "KNOB", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
-		allocation, age, plan := console.Missing, console.Missing, console.Missing
+		allocation, age, plan := view.Missing, view.Missing, view.Missing
 		if r.Allocation != nil {
-			allocation = console.Amount(*r.Allocation)
+			allocation = view.Amount(*r.Allocation)
 		}
 		if r.Age != nil {
-			age = console.Age(*r.Age)
+			age = view.Age(*r.Age)
 		}
 		if r.Decision != nil {
 			plan = r.Decision.Plan
 		}
-		rows = append(rows, []string{r.Name, string(r.Mode), orDash(string(r.Class)), console.Optional(r.Load), console.Optional(r.LoadUpper),
-			console.Latency(r.Latency, "p50"), console.Latency(r.Latency, "p99"), orDash(r.SLO), console.Performance(r.Performance, r.Share),
-			console.Optional(r.Utility), allocation, console.Optional(r.Target), console.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
+		rows = append(rows, []string{r.Name, string(r.Mode), orDash(string(r.Class)), view.Optional(r.Load), view.Optional(r.LoadUpper),
+			view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), orDash(r.SLO), view.Performance(r.Performance, r.Share),
+			view.Optional(r.Utility), allocation, view.Optional(r.Target), view.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
 			orDash(r.Host), orDash(r.Knob), stateSince(r)})
 	}
 	table(w, rows)
 }
 
 func widePlan(w io.Writer, p *trimtab.Plan) {
-	fmt.Fprintf(w, "plan %s step %d of %s (%s) for pool %s: objective %s, lease %s\n", p.ID(), p.Step, console.Clock(p.Time), p.Cause, p.Pool, p.Objective, console.Age(p.Lease))
+	fmt.Fprintf(w, "plan %s step %d of %s (%s) for pool %s: objective %s, lease %s\n", p.ID(), p.Step, view.Clock(p.Time), p.Cause, p.Pool, p.Objective, view.Age(p.Lease))
 	rows := [][]string{{"WORKLOAD", "RESOURCE", "HOST", "MODE", "NOW", "NEXT", "TARGET", "DEMAND", "BOUND BY", "WHY"}}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		rows = append(rows, []string{a.Target, a.Resource, orDash(a.Host), string(a.Mode), console.Amount(a.Expect), console.Amount(a.Set),
-			console.Optional(a.Why.Target), console.Optional(a.Why.Demand), a.Why.Binding, a.Why.Summary})
+		rows = append(rows, []string{a.Target, a.Resource, orDash(a.Host), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
+			view.Optional(a.Why.Target), view.Optional(a.Why.Demand), a.Why.Binding, a.Why.Summary})
 	}
 	table(w, rows)
 }
 
-func wideDiff(w io.Writer, all []console.Difference) {
+func wideDiff(w io.Writer, all []view.Difference) {
 	rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "AWAY", "BOUND BY"}}
 	for i := range all {
 		d := &all[i]
-		away := console.Missing
+		away := view.Missing
 		if d.Target != nil && !d.Now.Unlimited {
 			away = fmt.Sprintf("%+.3g", *d.Target-d.Now.Value)
 		}
-		rows = append(rows, []string{d.Workload, d.Resource, string(d.Mode), console.Amount(d.Now), console.Amount(d.Next), console.Optional(d.Target), away, orDash(d.Binding)})
+		rows = append(rows, []string{d.Workload, d.Resource, string(d.Mode), view.Amount(d.Now), view.Amount(d.Next), view.Optional(d.Target), away, orDash(d.Binding)})
 	}
 	table(w, rows)
 }

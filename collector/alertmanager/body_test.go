@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 func TestABodyIsReadLeniently(t *testing.T) {
@@ -62,7 +63,7 @@ func FuzzDecode(f *testing.F) {
 		m, err := decode(body, func(group string, a *received) {
 			n++
 			v := a.alert("w", group, time.Now())
-			if _, err := trimtab.Encode(v, trimtab.Origin{Source: "s", Incarnation: 1, Sequence: 1}); err != nil {
+			if _, err := codec.Encode(v, trimtab.Origin{Source: "s", Incarnation: 1, Sequence: 1}); err != nil {
 				t.Fatalf("%+v: %v", v, err)
 			}
 		})

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Version is that of the form of a recording. A reader refuses a higher one.
 const Version = 1
 
 // maxLine bounds a line; longer ones are neither written nor read.
-const maxLine = trimtab.MaxMessageBytes + 64<<10
+const maxLine = codec.MaxBytes + 64<<10
 
 // Header is the first line of every segment.
 type Header struct {
@@ -74,7 +75,7 @@ func (l *Line) encode() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("record %s: %w: %w", l.Value.Kind(), trimtab.ErrInvalid, err)
 		}
-		l.Kind, l.Version, l.Raw = l.Value.Kind(), trimtab.EnvelopeVersion, raw
+		l.Kind, l.Version, l.Raw = l.Value.Kind(), codec.Version, raw
 	}
 	b, err := json.Marshal(l)
 	if err != nil {
@@ -105,7 +106,7 @@ func decode(b []byte) (*Line, error) {
 	default:
 		return nil, trimtab.Invalidf("read line: role %.40q", l.Role)
 	}
-	v, err := trimtab.DecodeValue(l.Kind, l.Version, l.Raw)
+	v, err := codec.DecodeValue(l.Kind, l.Version, l.Raw)
 	if err != nil {
 		return nil, fmt.Errorf("read line: %w", err)
 	}

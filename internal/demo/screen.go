@@ -150,7 +150,7 @@ func (s *Screen) row(svc *Service, r *loadgen.Result, f *frame, i int) string {
 		a := f.allocations[i]
 		allocation = s.paint(blue, bar(a/f.setup.Capacity, 10)) + fmt.Sprintf(" %.3g", a)
 	}
-	return fmt.Sprintf("%-8s %8s %6.1f %7s %7s  %s %s", svc.Name, "<"+milliseconds(svc.SLO.Latency.Seconds()), r.Rate(), quantile(r, 0.95), quantile(r, 0.99), slo, allocation)
+	return fmt.Sprintf("%-8s %8s %6.1f %7s %7s  %s %s", svc.Name, "<"+milliseconds(svc.SLO.Latency.Seconds()), r.Rate(), latencyAt(r, 0.95), latencyAt(r, 0.99), slo, allocation)
 }
 
 // line is one line for a log.
@@ -164,7 +164,7 @@ func (s *Screen) line(f *frame) {
 	for i, svc := range f.setup.Services {
 		r := &f.results[i]
 		p, _ := r.Attained()
-		fmt.Fprintf(&b, " | %s %.0f/s p95 %s slo %.0f%%", svc.Name, r.Rate(), quantile(r, 0.95), p*100)
+		fmt.Fprintf(&b, " | %s %.0f/s p95 %s slo %.0f%%", svc.Name, r.Rate(), latencyAt(r, 0.95), p*100)
 		if f.allocations != nil {
 			fmt.Fprintf(&b, " has %.3g", f.allocations[i])
 		}
@@ -188,7 +188,7 @@ func bar(share float64, width int) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-func quantile(r *loadgen.Result, q float64) string {
+func latencyAt(r *loadgen.Result, q float64) string {
 	v, ok := r.Latency.Quantile(q)
 	if !ok {
 		return "-"

@@ -11,7 +11,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // sink receives spans and keeps what their workloads' entry spans say.
@@ -26,8 +26,8 @@ type sink struct {
 
 // entries are the root server spans of one workload.
 type entries struct {
-	latency trimtab.Histogram // of all
-	good    trimtab.Histogram // of those without error
+	latency quantile.Histogram // of all
+	good    quantile.Histogram // of those without error
 }
 
 // within is the share that ended without error within d.

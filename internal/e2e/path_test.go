@@ -12,8 +12,10 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/path"
+	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/collector/spanfile"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // recording opens a recorded trace file below TRIMTAB_DATA.
@@ -45,7 +47,7 @@ func (s *sent) when() int64 { return max(s.Start, s.End) }
 func live(t *testing.T, frames []*trimtab.SpanFrame) (spans []sent) {
 	t.Helper()
 	for _, f := range frames {
-		r, err := trimtab.ReadSpanFrame(f.Data)
+		r, err := codec.ReadFrame(f.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +78,7 @@ func replay(t *testing.T, p *path.Path, spans []sent) (out []*trimtab.Sketch) {
 	}
 	now := int64(0)
 	for batch := range slices.Chunk(spans, 64) {
-		var w trimtab.FrameWriter
+		var w codec.FrameWriter
 		for i := range batch {
 			now = max(now, batch[i].when()+int64(20*time.Millisecond))
 			index, ok := w.AddPackedResource(batch[i].resource)
@@ -134,7 +136,7 @@ func counts(p *path.Path) map[string]float64 {
 }
 
 // total is the weighted sum of a histogram's values, in seconds.
-func total(h *trimtab.Histogram) float64 {
+func total(h *quantile.Histogram) float64 {
 	mean, _ := h.Mean()
 	return mean * h.Count()
 }
@@ -193,7 +195,7 @@ func TestSojournsOfRecordedTracesAddUpToTheirDuration(t *testing.T) {
 // names returns the services of spans.
 func names(spans []sent) (out []string) {
 	for _, s := range spans {
-		for _, a := range trimtab.UnpackResource(s.resource) {
+		for _, a := range codec.UnpackResource(s.resource) {
 			if a.Key == "service.name" && !slices.Contains(out, a.Value) {
 				out = append(out, a.Value)
 			}

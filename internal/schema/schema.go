@@ -14,6 +14,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Generate returns one schema per JSON kind, keyed by file name. The current
@@ -33,7 +34,7 @@ func Generate() (map[string][]byte, error) {
 			continue
 		}
 		s := r.ReflectFromType(reflect.TypeOf(info.New()).Elem())
-		s.Title = fmt.Sprintf("%s, version %d", info.Kind, trimtab.EnvelopeVersion)
+		s.Title = fmt.Sprintf("%s, version %d", info.Kind, codec.Version)
 		s.Description = fmt.Sprintf("The value of an envelope {kind, version, origin, value} on the subject trimtab.%s.<%s>, from %s to %s (%s).",
 			info.Kind, info.KeyIs, info.From, info.To, info.Delivery)
 		b, err := json.MarshalIndent(s, "", "  ")
@@ -54,7 +55,7 @@ func special(t reflect.Type) *jsonschema.Schema {
 		}, Description: "A bounded amount in the resource's unit, or unlimited."}
 	case "trimtab.Seconds":
 		return &jsonschema.Schema{Type: "number", Description: "Seconds."}
-	case "trimtab.Histogram":
+	case "quantile.Histogram":
 		props := jsonschema.NewProperties()
 		props.Set("zero", &jsonschema.Schema{Type: "number", Description: "Weight of the value 0."})
 		props.Set("sum", &jsonschema.Schema{Type: "number", Description: "Sum of weight times value."})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Bus is a bus.Bus for span frames. The zero value is ready.
@@ -77,14 +78,14 @@ type Span struct {
 func Unpack(frames []*trimtab.SpanFrame) []Span {
 	var all []Span
 	for _, f := range frames {
-		r, err := trimtab.ReadSpanFrame(f.Data)
+		r, err := codec.ReadFrame(f.Data)
 		if err != nil {
 			panic(err)
 		}
 		var resources []map[string]string
 		r.Resources(func(_ int, packed []byte) bool {
 			attrs := map[string]string{}
-			for _, a := range trimtab.UnpackResource(packed) {
+			for _, a := range codec.UnpackResource(packed) {
 				attrs[a.Key] = a.Value
 			}
 			resources = append(resources, attrs)

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // Result says what clients saw of one service over some time.
@@ -20,7 +20,7 @@ type Result struct {
 	OK, Slow, Failed, Shed int
 	// Latency holds seconds from the intended start. One that failed or was
 	// shed counts as the time-out: its client never got an answer.
-	Latency trimtab.Histogram
+	Latency quantile.Histogram
 }
 
 // Attained returns OK / Requests, and false without requests.

@@ -1,0 +1,323 @@
+package view
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// This file is the language of /api/v1: what the page, the command line and
+// programs of others read. Every number that was not measured is absent or
+// null, never 0; times are RFC 3339; errors are {"error": "verb object: cause"}
+// with a status that says whose they are: 400 a parameter or a command, 404 a
+// name, 403 a Host or an origin that is not allowed, 413 and 415 a body, 501
+// what this process was not started with, 503 a bus out of reach, or too many
+// answers or streams that wait to be read; ask again later.
+
+// Bounds of what one answer holds.
+const (
+	// DefaultRows and MaxRows bound the workloads of one [Status].
+	DefaultRows, MaxRows = 100, 10000
+	// MaxObservations bounds the observations of one [Explanation].
+	MaxObservations = 500
+	// MaxHistory bounds the points of one [History].
+	MaxHistory = 720
+	// DefaultDecisions and MaxDecisions bound one page of [Decisions].
+	DefaultDecisions, MaxDecisions = 50, 500
+)
+
+// Status is the whole pool at one moment: GET /api/v1/status.
+//
+// ?q= keeps the workloads that have all of its words: "class:C", "mode:M",
+// "state:S" (ok, note, bad or quiet), "held", or a part of the name. It has at
+// most 300 bytes, a longer one is 400. ?limit=
+// (1 to [MaxRows], by default [DefaultRows]) and ?offset= give one page.
+type Status struct {
+	Pool      string          `json:"pool"`
+	Resource  string          `json:"resource"`
+	Objective string          `json:"objective"`
+	Capacity  float64         `json:"capacity"`
+	Allocated trimtab.Amount  `json:"allocated"`
+	Plan      string          `json:"plan,omitempty"`
+	Cause     string          `json:"cause,omitempty"`
+	Value     *float64        `json:"objective_value,omitempty"`
+	Paused    bool            `json:"paused"`
+	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
+	Time      time.Time       `json:"time"`
+	// Leader holds the lock of the pool; Epoch is its term. Empty and 0 while
+	// nobody leads.
+	Leader string `json:"leader,omitempty"`
+	Epoch  uint64 `json:"epoch,omitempty"`
+	// NotReady is what is not ready, by part, with the reason.
+	NotReady map[string]string `json:"not_ready,omitempty"`
+	// Total counts the workloads that the filter keeps; Counts are those by
+	// what they ask of a person: bad (look now), note, ok, quiet.
+	Total  int            `json:"total"`
+	Counts map[string]int `json:"counts"`
+	// Offset is the place of the first row among Total.
+	Offset int `json:"offset"`
+	// Workloads are worst first.
+	Workloads []Row `json:"workloads"`
+}
+
+// Row is one workload in a [Status]. A nil number was not measured.
+type Row struct {
+	Name      string        `json:"name"`
+	Mode      trimtab.Mode  `json:"mode"`
+	Class     trimtab.Class `json:"class,omitempty"`
+	SLO       string        `json:"slo,omitempty"`
+	SLOTarget *float64      `json:"slo_target,omitempty"`
+	// State is for people; Kind is "bad", "note", "ok" or "quiet".
+	State string `json:"state"`
+	Kind  string `json:"kind"`
+	// Since is when what State says began; absent where that is not known.
+	Since       time.Time                  `json:"since,omitzero"`
+	Load        *float64                   `json:"load,omitempty"`
+	LoadUpper   *float64                   `json:"load_upper,omitempty"`
+	Performance *float64                   `json:"performance,omitempty"`
+	Share       bool                       `json:"performance_is_share,omitempty"`
+	Utility     *float64                   `json:"utility,omitempty"`
+	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
+	Allocation  *trimtab.Amount            `json:"allocation,omitempty"`
+	// Others are what it has of further resources, by resource.
+	Others  map[string]trimtab.Amount `json:"others,omitempty"`
+	Target  *float64                  `json:"target,omitempty"`
+	Demand  *float64                  `json:"demand,omitempty"`
+	Reports int                       `json:"reports"`
+	Knob    string                    `json:"knob,omitempty"`
+	Host    string                    `json:"host,omitempty"`
+	// Decision is the last one, without inputs and alternatives: /decisions
+	// has them.
+	Decision *Decision        `json:"last_decision,omitempty"`
+	Age      *trimtab.Seconds `json:"age_s,omitempty"`
+}
+
+// Explanation is why a workload has what it has:
+// GET /api/v1/workloads/{name}?history=&observations=.
+type Explanation struct {
+	Workload     string                `json:"workload"`
+	Decision     string                `json:"decision"`
+	Epoch        uint64                `json:"epoch"`
+	Plan         string                `json:"plan"`
+	Time         time.Time             `json:"time,omitzero"`
+	Cause        string                `json:"cause,omitempty"`
+	Inputs       []trimtab.Input       `json:"inputs"`
+	Model        string                `json:"model"`
+	Bounds       []float64             `json:"bounds"`
+	Demand       *float64              `json:"demand,omitempty"`
+	Target       *float64              `json:"target,omitempty"`
+	Utility      *float64              `json:"utility,omitempty"`
+	Binding      string                `json:"binding"`
+	Alternatives []trimtab.Alternative `json:"alternatives"`
+	NextCheck    time.Time             `json:"next_check,omitzero"`
+	Result       *trimtab.Result       `json:"result,omitempty"`
+	Effect       *Effect               `json:"effect,omitempty"`
+	Before       *trimtab.Amount       `json:"before,omitempty"`
+	Set          *trimtab.Amount       `json:"set,omitempty"`
+	Mode         trimtab.Mode          `json:"mode"`
+	Class        trimtab.Class         `json:"class,omitempty"`
+	State        string                `json:"state"`
+	Kind         string                `json:"kind"`
+	Since        time.Time             `json:"since,omitzero"`
+	Resource     string                `json:"resource,omitempty"`
+	SLO          string                `json:"slo,omitempty"`
+	SLOTarget    *float64              `json:"slo_target,omitempty"`
+	Performance  *float64              `json:"performance,omitempty"`
+	Share        bool                  `json:"performance_is_share,omitempty"`
+	Allocation   *trimtab.Amount       `json:"allocation,omitempty"`
+	Baseline     *trimtab.Amount       `json:"baseline,omitempty"`
+	Knob         string                `json:"knob,omitempty"`
+	// Barred is why no plan of it could be applied, in mode recommend.
+	Barred string `json:"barred,omitempty"`
+	Host   string `json:"host,omitempty"`
+	// Least and Most are the declared bounds of the knob.
+	Least *float64 `json:"min,omitempty"`
+	Most  *float64 `json:"max,omitempty"`
+	// Curve is the learnt performance over the allocation at the forecast
+	// load, with its band; Forecast is that load.
+	Curve    *trimtab.Curve        `json:"curve,omitempty"`
+	Forecast *trimtab.LoadForecast `json:"forecast,omitempty"`
+	Reports  int                   `json:"reports"`
+	// Observations are the newest reports that had both an allocation and a
+	// performance, oldest first: ?observations= of them, by default none and at
+	// most [MaxObservations].
+	Observations []Observation `json:"observations,omitempty"`
+	// History are earlier decisions, newest first: ?history= of them.
+	History []*Decision `json:"history,omitempty"`
+
+	latest *Decision
+}
+
+// Observation is one report: a point beside the curve.
+type Observation struct {
+	Time        time.Time `json:"time"`
+	Allocation  float64   `json:"allocation"`
+	Load        *float64  `json:"load"`
+	Performance float64   `json:"performance"`
+}
+
+// History is how a workload was over time, in columns of one length:
+// GET /api/v1/workloads/{name}/history?since=. since is a time (RFC 3339), or
+// how long ago (15m); left out, all that is kept. The server thins it to at
+// most [MaxHistory] points. Null is missing.
+type History struct {
+	Workload string `json:"workload"`
+	Resource string `json:"resource"`
+	Share    bool   `json:"performance_is_share"`
+	// Every is the distance of points that stand for more than one report, in
+	// seconds; 0: each point is one report.
+	Every trimtab.Seconds `json:"every_s"`
+	// Time is in seconds since 1970, as plots want it.
+	Time        []float64  `json:"time"`
+	Allocation  []*float64 `json:"allocation"`
+	Load        []*float64 `json:"load"`
+	LoadUpper   []*float64 `json:"load_upper"`
+	Performance []*float64 `json:"performance"`
+	Utility     []*float64 `json:"utility"`
+}
+
+// Decision is one action with its reason and what came of it.
+type Decision struct {
+	Plan     string    `json:"plan"`
+	Epoch    uint64    `json:"epoch"`
+	Sequence uint64    `json:"sequence"`
+	Step     int       `json:"step"`
+	Time     time.Time `json:"time"`
+	Cause    string    `json:"cause"`
+	// Action.Why has the inputs with their ages, the bounds, the binding
+	// constraint and the alternatives.
+	Action trimtab.Action `json:"action"`
+	// Result is what the actuator did; nil: it has not answered.
+	Result *trimtab.Result `json:"result,omitempty"`
+	Took   trimtab.Seconds `json:"took_s,omitempty"`
+	Effect *Effect         `json:"effect,omitempty"`
+}
+
+// What [Effect] says came of a decision.
+const (
+	// TooEarly: no report is there yet that began after the change.
+	TooEarly = "too early"
+	// NotMeasured: reports came, but without a performance before or after.
+	NotMeasured = "not measured"
+	Rose        = "rose"
+	Fell        = "fell"
+	Same        = "same"
+)
+
+// Effect is the performance before and after a decision. It tells what
+// followed, not what was the cause: the load may have changed too.
+type Effect struct {
+	// Performance is one of the words above; within 1% of one another is
+	// [Same].
+	Performance string `json:"performance"`
+	// Before is the last report before the decision; After the first that
+	// is at least one round younger than it.
+	Before     *float64  `json:"before,omitempty"`
+	BeforeTime time.Time `json:"before_time,omitzero"`
+	After      *float64  `json:"after,omitempty"`
+	AfterTime  time.Time `json:"after_time,omitzero"`
+}
+
+// Decisions is one page of a workload's decisions, newest first:
+// GET /api/v1/workloads/{name}/decisions?before=&limit=.
+type Decisions struct {
+	Workload string `json:"workload"`
+	// Total counts those that are kept.
+	Total     int         `json:"total"`
+	Decisions []*Decision `json:"decisions"`
+	// Next is the value of before for the next page; empty: this is the last.
+	Next string `json:"next,omitempty"`
+}
+
+// Patch is the newest advice, ready to copy:
+// GET /api/v1/workloads/{name}/patch. 404 while there is none.
+type Patch struct {
+	Workload string    `json:"workload"`
+	Plan     string    `json:"plan"`
+	Time     time.Time `json:"time"`
+	// Amounts are what is advised, by resource.
+	Amounts map[string]trimtab.Amount `json:"amounts"`
+	// Systemd is a drop-in, Deployment a patch for kubectl; empty when nothing
+	// of the advice can be said in it.
+	Systemd    string `json:"systemd"`
+	Deployment string `json:"deployment"`
+	// Unit is the unit that the drop-in is for, as far as the knob tells.
+	Unit string `json:"unit"`
+	// Left is, by resource, why a part of the advice is in neither.
+	Left map[string]string `json:"left,omitempty"`
+}
+
+// Pipeline is how the stages are: GET /api/v1/pipeline.
+type Pipeline struct {
+	Time time.Time `json:"time"`
+	// Leader holds the lock of the pool, in its term Epoch.
+	Leader string `json:"leader,omitempty"`
+	Epoch  uint64 `json:"epoch,omitempty"`
+	// Plan is the newest; PlanAge its age.
+	Plan    string           `json:"plan,omitempty"`
+	PlanAge *trimtab.Seconds `json:"plan_age_s,omitempty"`
+	Stages  []StageState     `json:"stages"`
+	// Inputs are those that are missing, longest first.
+	Inputs []MissingInput `json:"missing_inputs"`
+	// Shed counts values that were lost on the way to this process because
+	// somebody was too slow, by kind; Unreadable those that could not be
+	// decoded; Aside those that are stored in the stream UNREADABLE.
+	Shed       map[string]uint64 `json:"shed"`
+	Unreadable map[string]uint64 `json:"unreadable"`
+	Aside      map[string]uint64 `json:"put_aside"`
+	// Problem is why Aside or the Queues are not known now.
+	Problem string `json:"problem,omitempty"`
+}
+
+// StageState is one part of the process.
+type StageState struct {
+	Name  string `json:"name"`
+	Ready bool   `json:"ready"`
+	// Reason is why it is not ready, Since when.
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// Waiting are the values that wait for it, Redelivered those that it was
+	// given more than once and has not handled, over all its Queues.
+	Waiting     uint64  `json:"waiting"`
+	Redelivered uint64  `json:"redelivered"`
+	Queues      []Queue `json:"queues,omitempty"`
+}
+
+// Queue is what waits for one subscription of a stage.
+type Queue struct {
+	Kind        trimtab.Kind `json:"kind"`
+	Waiting     uint64       `json:"waiting"`
+	Redelivered uint64       `json:"redelivered"`
+	// Lag is the age of the oldest value that waits; absent: none, or unknown.
+	Lag *trimtab.Seconds `json:"lag_s,omitempty"`
+}
+
+// MissingInput is one input of one workload that is not there.
+type MissingInput struct {
+	Workload string    `json:"workload"`
+	Input    string    `json:"input"`
+	Source   string    `json:"source,omitempty"`
+	Reason   string    `json:"reason"`
+	Since    time.Time `json:"since"`
+}
+
+// Audited is how fair the newest plan that was audited is:
+// GET /api/v1/fairness. 404 while none was.
+type Audited struct {
+	Plan      string         `json:"plan"`
+	Time      time.Time      `json:"time"`
+	Objective string         `json:"objective"`
+	Audit     *trimtab.Audit `json:"audit"`
+}
+
+// Change is the data of an event: changed of GET /api/v1/events
+// (text/event-stream). A client that missed events has missed nothing: each
+// one says only what to ask for again.
+type Change struct {
+	// Workloads are those that changed since the last event; All is set, and
+	// Workloads empty, when they are too many to name.
+	Workloads []string  `json:"workloads"`
+	All       bool      `json:"all,omitempty"`
+	Plan      string    `json:"plan,omitempty"`
+	Time      time.Time `json:"time"`
+}

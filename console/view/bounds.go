@@ -1,0 +1,223 @@
+package view
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// This file bounds what a peer that breaks its own rules can cost: memory, and
+// the view of what others tell.
+
+const (
+	// maxHosts bounds the hosts that are known; the one that was not heard of
+	// for longest goes.
+	maxHosts = 10_000
+	// invented bounds the lists that are kept of a workload that nobody
+	// configured.
+	invented = 8
+	// maxBrief bounds a text that is kept beside every workload, in bytes.
+	maxBrief = 500
+	// patience is how far ahead a clock may be.
+	patience = time.Minute
+)
+
+// host is what is known of one.
+type host struct {
+	time      time.Time
+	heard     time.Time // by the clock of this process
+	leaseLeft trimtab.Seconds
+	paused    bool
+	amounts   map[string]trimtab.Amount // the sums by resource
+}
+
+// hear notes what a host says of itself.
+func (v *Model) hear(h *trimtab.Holding) {
+	if v.hosts[h.Host] == nil && len(v.hosts) >= maxHosts {
+		oldest := ""
+		for name, other := range v.hosts {
+			if oldest == "" || other.heard.Before(v.hosts[oldest].heard) {
+				oldest = name
+			}
+		}
+		delete(v.hosts, oldest)
+	}
+	out := &host{time: h.Time, heard: time.Now(), leaseLeft: h.LeaseLeft, paused: h.Paused, amounts: map[string]trimtab.Amount{}}
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		if had, ok := out.amounts[t.Resource]; ok || len(out.amounts) < trimtab.MaxResources {
+			out.amounts[t.Resource] = sum(had, t.Now)
+		}
+	}
+	v.hosts[h.Host] = out
+}
+
+// sum adds amounts; what is not finite any more is the largest number.
+func sum(a, b trimtab.Amount) trimtab.Amount {
+	if a.Unlimited || b.Unlimited {
+		return trimtab.Unlimited()
+	}
+	return trimtab.Units(min(a.Value+b.Value, math.MaxFloat64))
+}
+
+// makeRoom lets a workload that was only discovered go where a configured one
+// needs its place.
+func (v *Model) makeRoom(name string) {
+	if v.workloads[name] != nil || len(v.workloads) < maxWorkloads {
+		return
+	}
+	for other, s := range v.workloads {
+		if !s.declared {
+			delete(v.workloads, other)
+			return
+		}
+	}
+}
+
+// outlasts tells that nothing that belongs behind the newest plan came for more
+// than the three rounds that a lease lasts, and that p, which belongs before
+// it, is younger: a made-up epoch must not be believed for ever.
+func (v *Model) outlasts(p *trimtab.Plan) bool {
+	return time.Since(v.planHeard) > 3*v.config.Round+patience && !ahead(p.Time) && (p.Time.After(v.plan.Time) || ahead(v.plan.Time))
+}
+
+// refute forgets what plans that belong behind p said.
+func (v *Model) refute(p *trimtab.Plan) {
+	for _, q := range []**trimtab.Plan{&v.plan, &v.acting, &v.fair, &v.applied} {
+		if *q != nil && cmp.Or(cmp.Compare((*q).Epoch, p.Epoch), cmp.Compare((*q).Sequence, p.Sequence)) > 0 {
+			*q = nil
+		}
+	}
+	b := &v.book
+	from := position{epoch: p.Epoch, sequence: p.Sequence}
+	all := map[*state]bool{}
+	for _, s := range b.order {
+		all[s] = true
+	}
+	left := map[*state]int{} // how many of its decisions stay
+	for s := range all {
+		v.fetch(s, from)
+		for _, d := range s.cut(from) {
+			b.cost -= d.cost()
+		}
+		for len(s.decisions) == 0 && len(s.chunks) > 0 {
+			v.unshelve(s) // the newest are in memory
+		}
+		left[s] = s.stored()
+	}
+	kept := b.order[:0]
+	for _, s := range b.order {
+		n := left[s]
+		if n > 0 {
+			kept = append(kept, s)
+			n--
+		}
+		left[s] = n
+	}
+	clear(b.order[len(kept):])
+	b.order = kept
+}
+
+// room is how many resources, or inputs, are kept of a workload.
+func (s *state) room() int {
+	if s.declared {
+		return trimtab.MaxResources
+	}
+	return min(trimtab.MaxResources, invented)
+}
+
+// shown is the part of an estimate that is kept. What nobody configured keeps
+// little of it.
+func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
+	out := *e
+	out.Curves, out.Allocations = nil, nil
+	if s.declared {
+		return &out
+	}
+	out.Model, out.Hold, out.Fallback = brief(e.Model), brief(e.Hold), brief(e.Fallback)
+	out.Inputs = slices.Clone(e.Inputs[:min(len(e.Inputs), invented)])
+	for i := range out.Inputs {
+		in := &out.Inputs[i]
+		in.Name, in.Source, in.Missing = brief(in.Name), brief(in.Source), brief(in.Missing)
+	}
+	return &out
+}
+
+// brief is a text that people still read.
+func brief(text string) string {
+	if len(text) <= maxBrief {
+		return text
+	}
+	return string([]byte(text[:maxBrief])) + "…" // alone, not as a part of the whole
+}
+
+// ahead tells a time that a clock before ours gave, by more than its patience.
+func ahead(t time.Time) bool { return time.Until(t) > patience }
+
+func sooner(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// earlier is t less an age, or t itself where no calendar has that.
+func earlier(t time.Time, age trimtab.Seconds) time.Time {
+	out := t.Add(-age.Duration())
+	if out != printable(out) {
+		return t
+	}
+	return out
+}
+
+// printable is the nearest time that JSON can hold.
+func printable(t time.Time) time.Time {
+	switch year := t.Year(); {
+	case year < 1:
+		return time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+	case year > 9999:
+		return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	}
+	return t
+}
+
+// cost is about how many bytes a decision takes of its own: words that
+// decisions share are not counted.
+func (d *Decision) cost() int {
+	w := &d.Action.Why
+	n := 600 + 100*len(w.Inputs) + 40*len(w.Alternatives) + own(d.Cause) + own(d.Action.Host) + own(w.Summary) + own(w.Model) + own(w.Binding)
+	for i := range w.Inputs {
+		n += own(w.Inputs[i].Name) + own(w.Inputs[i].Source) + own(w.Inputs[i].Missing)
+	}
+	for i := range w.Alternatives {
+		n += own(w.Alternatives[i].Why)
+	}
+	return n
+}
+
+// own is the length of a text that is not shared.
+func own(text string) int {
+	if len(text) <= maxWord {
+		return 0
+	}
+	return len(text)
+}
+
+// outcomeCost is about how many bytes an outcome takes.
+func outcomeCost(o *trimtab.Outcome) int {
+	n := 200 + len(o.Host) + len(o.Refused)
+	for i := range o.Results {
+		n += 250 + len(o.Results[i].Target) + len(o.Results[i].Reason)
+	}
+	return n
+}
+
+// clone is a result alone, without the list it came in.
+func clone(r *trimtab.Result) *trimtab.Result {
+	out := *r
+	out.Reason = brief(out.Reason)
+	return &out
+}

@@ -1,0 +1,38 @@
+package view
+
+import (
+	"slices"
+	"time"
+)
+
+// maxNames is how many workloads one [Change] names.
+const maxNames = 200
+
+// Changes returns what changed after version, and the version it is now.
+func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := Change{Workloads: []string{}, Time: now}
+	if v.plan != nil {
+		c.Plan = v.plan.ID()
+	}
+	for name, s := range v.workloads {
+		if s.version <= version {
+			continue
+		}
+		if len(c.Workloads) == maxNames {
+			c.Workloads, c.All = []string{}, true
+			break
+		}
+		c.Workloads = append(c.Workloads, name)
+	}
+	slices.Sort(c.Workloads)
+	return c, v.version
+}
+
+// Changed returns a channel that is closed at the next change.
+func (v *Model) Changed() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.changed
+}

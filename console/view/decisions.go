@@ -1,0 +1,313 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The bounds of what is kept of the past, over all workloads.
+const (
+	maxDecisions = 100_000
+	// maxAge is how long the bus keeps plans and outcomes, which is where they
+	// are read again after a restart.
+	maxAge = 7 * 24 * time.Hour
+	// maxEarly bounds the outcomes that wait for their plans: they travel on
+	// streams of their own.
+	maxEarly = 100_000
+	// maxDecisionBytes and maxEarlyBytes bound the memory of both, about: those
+	// of a planner that says no more than it must stay far below. What is on the
+	// shelf is no memory.
+	maxDecisionBytes, maxEarlyBytes = 160 << 20, 32 << 20
+)
+
+// effectRounds is how many rounds after a decision a report still tells what
+// came of it.
+const effectRounds = 6
+
+// book keeps the decisions of all workloads, each workload's in the order of
+// its plans, and the oldest of all in the order in which they go.
+type book struct {
+	// order has the workload of each decision that is kept, oldest first.
+	order []*state
+	// cost is about how many bytes they take.
+	cost int
+	// early are outcomes whose plans have not come.
+	early      map[place]*trimtab.Outcome
+	earlyOrder []place
+	earlyBytes int // about
+	words      words
+	shelf      shelf
+}
+
+// place names one step of one plan on one host.
+type place struct {
+	epoch, sequence uint64
+	step            int
+	host            string
+}
+
+// words gives equal strings one memory: decisions repeat them by the ten
+// thousand.
+type words map[string]string
+
+// maxWord bounds a string that is shared: a longer one is seldom repeated.
+const maxWord = 256
+
+func (w *words) one(s string) string {
+	if len(s) > maxWord {
+		return s
+	}
+	if known, ok := (*w)[s]; ok {
+		return known
+	}
+	if *w == nil || len(*w) > 1<<14 {
+		*w = words{}
+	}
+	(*w)[s] = s
+	return s
+}
+
+// slim returns a with strings that are shared.
+func (w *words) slim(a trimtab.Action) trimtab.Action {
+	a.Target, a.Host, a.Resource, a.Mode = w.one(a.Target), w.one(a.Host), w.one(a.Resource), trimtab.Mode(w.one(string(a.Mode)))
+	why := &a.Why
+	why.Summary, why.Model, why.Binding = w.one(why.Summary), w.one(why.Model), w.one(why.Binding)
+	why.Inputs, why.Alternatives = slices.Clone(why.Inputs), slices.Clone(why.Alternatives)
+	for i := range why.Inputs {
+		in := &why.Inputs[i]
+		in.Name, in.Source, in.Missing = w.one(in.Name), w.one(in.Source), w.one(in.Missing)
+	}
+	for i := range why.Alternatives {
+		why.Alternatives[i].Why = w.one(why.Alternatives[i].Why)
+	}
+	return a
+}
+
+// decide notes one action of a plan.
+func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
+	b := &v.book
+	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.words.one(p.Cause), Action: b.words.slim(a)}
+	d.Effect = &Effect{Performance: TooEarly}
+	if in := input(a.Why.Inputs, "performance"); in != nil {
+		at := earlier(p.Time, in.Age)
+		before := in.Value
+		d.Effect.Before, d.Effect.BeforeTime = &before, at
+		// After a restart these are the only reports there are of the time before.
+		s.tellEffects(at, before, v.config.Round)
+	}
+	if o := b.early[place{p.Epoch, p.Sequence, p.Step, a.Host}]; o != nil {
+		for i := range o.Results {
+			if r := &o.Results[i]; r.Target == a.Target && r.Resource == a.Resource {
+				d.Result, d.Took = clone(r), o.Took
+			}
+		}
+	}
+	s.decisions = append(s.decisions, d)
+	s.noteNewest(d)
+	b.order = append(b.order, s)
+	b.cost += d.cost()
+	v.shelve(s, len(v.workloads))
+	v.forget(sooner(p.Time, time.Now()).Add(-maxAge))
+}
+
+// input returns the named one, or nil when it is not there or missing.
+func input(all []trimtab.Input, name string) *trimtab.Input {
+	for i := range all {
+		if all[i].Name == name && all[i].Missing == "" {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// forget drops the oldest decisions: those beyond the bound, and those from
+// before the given time.
+func (v *Model) forget(before time.Time) {
+	b := &v.book
+	for len(b.order) > 0 {
+		s := b.order[0]
+		if len(b.order) <= maxDecisions && b.cost <= maxDecisionBytes && b.shelf.bytes <= maxShelfBytes && !s.oldest().Before(before) {
+			return
+		}
+		v.dropOldest(s)
+		b.order[0] = nil
+		b.order = b.order[1:]
+	}
+}
+
+// settle gives a decision its result. The outcome waits when its plan has not
+// come.
+func (v *Model) settle(o *trimtab.Outcome) {
+	if v.plan == nil || cmp.Or(cmp.Compare(v.plan.Epoch, o.Epoch), cmp.Compare(v.plan.Sequence, o.Sequence), cmp.Compare(v.plan.Step, o.Step)) < 0 {
+		v.book.wait(o)
+	}
+	for i := range o.Results {
+		r := &o.Results[i]
+		s := v.workloads[r.Target]
+		if s == nil {
+			continue
+		}
+		v.fetch(s, position{o.Epoch, o.Sequence, o.Step})
+		for at := s.find(o.Epoch, o.Sequence, o.Step); at < len(s.decisions); at++ {
+			d := s.decisions[at]
+			if d.Epoch != o.Epoch || d.Sequence != o.Sequence || d.Step != o.Step {
+				break
+			}
+			if d.Action.Host != o.Host || d.Action.Resource != r.Resource {
+				continue
+			}
+			// A copy: readers may still hold the decision without a result.
+			done := *d
+			done.Result, done.Took = clone(r), o.Took
+			s.replace(at, &done)
+			s.version = v.version
+			break
+		}
+	}
+}
+
+func (b *book) wait(o *trimtab.Outcome) {
+	if len(o.Results) == 0 {
+		return
+	}
+	at := place{o.Epoch, o.Sequence, o.Step, o.Host}
+	if b.early == nil {
+		b.early = map[place]*trimtab.Outcome{}
+	}
+	if old := b.early[at]; old == nil {
+		b.earlyOrder = append(b.earlyOrder, at)
+	} else {
+		b.earlyBytes -= outcomeCost(old)
+	}
+	b.early[at] = o
+	b.earlyBytes += outcomeCost(o)
+	for len(b.earlyOrder) > maxEarly || b.earlyBytes > maxEarlyBytes {
+		b.dropEarly()
+	}
+}
+
+// dropEarly drops the first outcome that waits.
+func (b *book) dropEarly() {
+	at := b.earlyOrder[0]
+	b.earlyBytes -= outcomeCost(b.early[at])
+	delete(b.early, at)
+	b.earlyOrder = b.earlyOrder[1:]
+}
+
+// passed drops the outcomes whose plans have come or never will.
+func (b *book) passed(p *trimtab.Plan) {
+	for len(b.earlyOrder) > 0 {
+		at := b.earlyOrder[0]
+		if cmp.Or(cmp.Compare(at.epoch, p.Epoch), cmp.Compare(at.sequence, p.Sequence)) >= 0 {
+			return
+		}
+		b.dropEarly()
+	}
+}
+
+// find returns the place of the first decision of a step, or where it would
+// stand.
+func (s *state) find(epoch, sequence uint64, step int) int {
+	return sort.Search(len(s.decisions), func(i int) bool {
+		d := s.decisions[i]
+		return cmp.Or(cmp.Compare(d.Epoch, epoch), cmp.Compare(d.Sequence, sequence), cmp.Compare(d.Step, step)) >= 0
+	})
+}
+
+// tellEffects takes a report's performance as what came of the decisions that
+// are at least one round older than it and have none yet.
+func (s *state) tellEffects(at time.Time, performance float64, round time.Duration) {
+	round = max(round, time.Second)
+	for i, d := range slices.Backward(s.decisions) {
+		age := at.Sub(d.Time)
+		if age > effectRounds*round {
+			return
+		}
+		if age < round || d.Effect.Performance != TooEarly {
+			continue
+		}
+		done, e := *d, *d.Effect
+		e.After, e.AfterTime, e.Performance = &performance, at, NotMeasured
+		if e.Before != nil {
+			e.Performance = direction(*e.Before, performance)
+		}
+		done.Effect = &e
+		s.replace(i, &done)
+	}
+}
+
+// direction compares two performances.
+func direction(before, after float64) string {
+	switch d := after - before; {
+	case math.Abs(d) <= 0.01*max(before, after):
+		return Same
+	case d > 0:
+		return Rose
+	}
+	return Fell
+}
+
+// shown returns d as it is at now: no report will come any more for one that is
+// long past.
+func (d *Decision) shown(now time.Time, round time.Duration) *Decision {
+	if d.Effect == nil || d.Effect.Performance != TooEarly || now.Sub(d.Time) <= effectRounds*max(round, time.Second) {
+		return d
+	}
+	done, e := *d, *d.Effect
+	e.Performance = NotMeasured
+	done.Effect = &e
+	return &done
+}
+
+// brief returns d without what only the decision's own page shows.
+func (d *Decision) brief() *Decision {
+	b := *d
+	b.Action.Why.Inputs, b.Action.Why.Alternatives = nil, nil
+	return &b
+}
+
+// Decisions returns up to limit decisions on a workload that are older than
+// the one that before names (as Next of the page before; empty: from the
+// newest), newest first. ok is false for a workload that nobody named; the
+// error is that of a before that is none.
+func (v *Model) Decisions(workload, before string, limit int, now time.Time) (out Decisions, ok bool, err error) {
+	epoch, sequence, step := uint64(math.MaxUint64), uint64(0), 0
+	if before != "" {
+		if n, err := fmt.Sscanf(before, "%d-%d-%d", &epoch, &sequence, &step); n != 3 || err != nil || cursor(epoch, sequence, step) != before {
+			return out, true, trimtab.Invalidf("read before %.40q: want the next of an earlier answer, as in 3-17-1", before)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.workloads[workload]
+	if s == nil {
+		return out, false, nil
+	}
+	out = Decisions{Workload: workload, Total: s.stored(), Decisions: []*Decision{}}
+	limit = min(max(limit, 1), MaxDecisions)
+	for d := range s.before(position{epoch, sequence, step}) {
+		if n := len(out.Decisions); n >= limit {
+			// A step has one action per host and resource: they stay on one page.
+			if last := out.Decisions[n-1]; !d.sameStep(last) {
+				out.Next = cursor(last.Epoch, last.Sequence, last.Step)
+				break
+			}
+		}
+		out.Decisions = append(out.Decisions, d.shown(now, v.config.Round))
+	}
+	return out, true, nil
+}
+
+func (d *Decision) sameStep(o *Decision) bool {
+	return d.Epoch == o.Epoch && d.Sequence == o.Sequence && d.Step == o.Step
+}
+
+func cursor(epoch, sequence uint64, step int) string {
+	return fmt.Sprintf("%d-%d-%d", epoch, sequence, step)
+}

@@ -1,0 +1,121 @@
+package view
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Explain tells the last decision on a workload, with up to history earlier
+// ones, or why there is none. ok is false for a workload that nobody named.
+func (v *Model) Explain(workload string, history int, now time.Time) (e Explanation, ok bool) {
+	return v.ExplainWith(workload, history, 0, now)
+}
+
+// ExplainWith is Explain with so many observations beside the curve.
+func (v *Model) ExplainWith(workload string, history, observations int, now time.Time) (e Explanation, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.workloads[workload]
+	if s == nil {
+		return e, false
+	}
+	row := v.row(s, now)
+	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, State: row.State, Kind: row.Kind, Since: row.Since, Binding: "none",
+		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{},
+		Resource: v.config.Resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
+		Allocation: row.Allocation, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
+		Observations: s.observations(min(max(observations, 0), MaxObservations))}
+	if s.estimate != nil {
+		e.Inputs, e.Model, e.Curve, e.Forecast = s.inputs(now), s.estimate.Model, s.estimate.Curve, s.estimate.Load
+	}
+	if h := s.knob(v.config.Resource); h != nil {
+		e.Least, e.Most, e.Barred = &h.Min, &h.Max, h.Barred
+		if row.Allocation != nil {
+			e.Baseline = &h.Baseline
+		}
+	}
+	v.decision(&e, s, &row, now)
+	if history > 0 {
+		e.History = v.earlier(s, row.Decision, history, now)
+	}
+	return e, true
+}
+
+// decision fills in the newest decision, or why there is none.
+func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
+	held := v.heldNow(s)
+	switch {
+	case row.Decision != nil:
+		e.fill(row.Decision.shown(now, v.config.Round))
+	case !s.declared:
+		e.Decision = "none: found in the spans, not in the configuration; add it under workloads to plan for it"
+	case s.Mode == trimtab.Off:
+		e.Decision = "none: mode is off"
+	case held != "":
+		e.Decision = "hold: " + held
+	case row.State != stateOK && row.State != stateMisses:
+		e.Decision = "hold: " + row.State
+	case s.stayIn == v.round && s.stayWhy != "":
+		e.Decision = "not moved: " + s.stayWhy
+	default:
+		e.Decision = "hold: nothing better was found"
+	}
+	if row.Decision != nil && held == "" && s.stayIn == v.round && s.stayAt.After(row.Decision.Time) {
+		e.Decision = "not moved in the newest round: " + s.stayWhy + " (last change: " + e.Decision + ")"
+		if s.estimate != nil {
+			e.Inputs = s.inputs(now)
+		}
+	}
+	if !e.NextCheck.IsZero() && e.NextCheck.Before(now) {
+		e.NextCheck = v.roundAt.Add(v.config.Round)
+	}
+	if row.Decision != nil && held != "" && s.heldAt.After(row.Decision.Time) {
+		e.Decision = "hold: " + held + " (before that: " + e.Decision + ")"
+		if s.estimate != nil {
+			e.Inputs = s.inputs(now)
+		}
+	}
+}
+
+// earlier are the decisions but the latest, newest first.
+func (v *Model) earlier(s *state, latest *Decision, most int, now time.Time) (out []*Decision) {
+	for d := range s.backward() {
+		if len(out) == most {
+			break
+		}
+		if d != latest {
+			out = append(out, d.shown(now, v.config.Round))
+		}
+	}
+	return out
+}
+
+// inputs are those of the newest estimate, as old as they are at now.
+func (s *state) inputs(now time.Time) []trimtab.Input {
+	in := append([]trimtab.Input{}, s.estimate.Inputs...)
+	for i := range in {
+		in[i].Age = max(0, in[i].Age+trimtab.SecondsOf(now.Sub(s.estimate.Time)))
+	}
+	return in
+}
+
+func (e *Explanation) fill(d *Decision) {
+	w := &d.Action.Why
+	e.latest = d
+	e.Decision, e.Epoch, e.Plan, e.Time, e.Cause = w.Summary, d.Epoch, d.Plan, d.Time, d.Cause
+	if len(w.Inputs) > 0 {
+		e.Inputs = w.Inputs
+	}
+	if w.Model != "" {
+		e.Model = w.Model
+	}
+	if w.Bounds != nil {
+		e.Bounds = []float64{w.Bounds.Lower, w.Bounds.Upper}
+	}
+	e.Demand, e.Target, e.Utility, e.Binding, e.NextCheck = w.Demand, w.Target, w.Utility, w.Binding, w.NextCheck
+	if w.Alternatives != nil {
+		e.Alternatives = w.Alternatives
+	}
+	e.Result, e.Effect, e.Before, e.Set, e.Mode = d.Result, d.Effect, &d.Action.Expect, &d.Action.Set, d.Action.Mode
+}

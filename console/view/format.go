@@ -1,0 +1,142 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Missing is what stands for a number that was not measured.
+const Missing = "–"
+
+// Number prints three significant digits without an exponent, as people read
+// them: 1.2, 0.351, 12400. What is not finite prints as [Missing].
+func Number(v float64) string {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return Missing
+	case v == 0:
+		return "0"
+	}
+	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
+	s := strconv.FormatFloat(v, 'f', min(digits, 9), 64)
+	if !strings.Contains(s, ".") {
+		return s
+	}
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// Optional prints *p, or [Missing] when p is nil.
+func Optional(p *float64) string {
+	if p == nil {
+		return Missing
+	}
+	return Number(*p)
+}
+
+// Amount prints an amount with three significant digits, or "unlimited".
+func Amount(a trimtab.Amount) string {
+	if a.Unlimited {
+		return a.String()
+	}
+	return Number(a.Value)
+}
+
+// Percent prints a share of 1, with one decimal only next to 100%, where the
+// difference counts: 87%, 99.5%.
+func Percent(v float64) string {
+	p := 100 * v
+	switch {
+	case math.IsNaN(p) || math.IsInf(p, 0):
+		return Missing
+	case p >= 99 && p < 100:
+		// Never rounded up to all.
+		return fmt.Sprintf("%.1f%%", math.Floor(10*p)/10)
+	}
+	return fmt.Sprintf("%.0f%%", p)
+}
+
+// Latency prints one of the named latencies in milliseconds, or in seconds
+// from 1 s on.
+func Latency(l map[string]trimtab.Seconds, name string) string {
+	s, ok := l[name]
+	switch {
+	case !ok:
+		return Missing
+	case s >= 1:
+		return Number(float64(s)) + " s"
+	case s >= 0.01:
+		return fmt.Sprintf("%.0f ms", 1000*float64(s))
+	}
+	return Number(1000*float64(s)) + " ms"
+}
+
+// Age prints how old something is: 0.4 s, 12 s, 3 min, 2 h.
+func Age(s trimtab.Seconds) string {
+	switch v := float64(s); {
+	case v < 0:
+		return "0 s"
+	case v < 10:
+		return fmt.Sprintf("%.1f s", v)
+	case v < 120:
+		return fmt.Sprintf("%.0f s", v)
+	case v < 7200:
+		return fmt.Sprintf("%.0f min", v/60)
+	case v < 48*3600:
+		return fmt.Sprintf("%.0f h", v/3600)
+	default:
+		return fmt.Sprintf("%.0f d", v/86400)
+	}
+}
+
+// Clock prints the time of day, in the zone of the process.
+func Clock(t time.Time) string {
+	if t.IsZero() {
+		return Missing
+	}
+	return t.Local().Format(time.TimeOnly)
+}
+
+// Unit is the word for what a resource is counted in.
+func Unit(resource string) string {
+	switch resource {
+	case "cpu":
+		return "cores"
+	case "":
+		return "units"
+	}
+	return resource
+}
+
+// Performance prints p as a share of requests, or in the unit of the SLO.
+func Performance(p *float64, share bool) string {
+	switch {
+	case p == nil:
+		return Missing
+	case share:
+		return Percent(*p)
+	}
+	return Number(*p)
+}
+
+// Quantity prints the value of an input with its unit.
+func Quantity(in trimtab.Input, resource string, share bool) string {
+	if in.Missing != "" {
+		return "missing: " + in.Missing
+	}
+	switch in.Name {
+	case "load":
+		return Number(in.Value) + " requests/s"
+	case "performance":
+		return Performance(&in.Value, share)
+	case "throttled":
+		return Percent(in.Value) + " of periods"
+	case "allocation", "usage":
+		return Number(in.Value) + " " + Unit(resource)
+	}
+	return Number(in.Value)
+}

@@ -1,0 +1,398 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// maxWorkloads bounds what discovery may add to the view.
+const maxWorkloads = MaxRows
+
+// Config is what the view knows before anything arrives.
+type Config struct {
+	Pool      string
+	Resource  string
+	Capacity  float64
+	Objective string
+	Round     time.Duration
+	Workloads []Workload
+	// Dir is where files without a name hold the decisions that need not stay in
+	// memory; "": all stay there. A later [Model.Configure] does not change it.
+	Dir string
+}
+
+// Workload is the declared part of one workload.
+type Workload struct {
+	Name  string
+	Mode  trimtab.Mode
+	Class trimtab.Class
+	// SLO is for people, as in "95% under 200ms"; Target is the performance
+	// asked for.
+	SLO    string
+	Target float64
+	// Share tells that performance is a share of requests, in [0, 1].
+	Share bool
+	// Utility maps performance to [0, 1]; nil shows none.
+	Utility func(float64) float64
+}
+
+// Model is the read model: the newest value of everything, and the past within
+// bounds. It is safe for concurrent use.
+type Model struct {
+	mu     sync.Mutex
+	config Config
+	// began is when the view was made.
+	began     time.Time
+	workloads map[string]*state
+	hosts     map[string]*host
+	plan      *trimtab.Plan
+	planHeard time.Time // when it came, by the clock of this process
+	acting    *trimtab.Plan
+	fair      *trimtab.Plan // the newest that was audited
+	// applied is the newest answer to an apply command, all steps in one.
+	applied *trimtab.Plan
+	rounds  int
+	// round and roundBefore name the newest plan and the one before it.
+	// roundAt is when the newest round was.
+	roundAt            time.Time
+	round, roundBefore string
+	book               book
+	// version counts changes; changed is closed at the next one.
+	version uint64
+	changed chan struct{}
+}
+
+// state is all that is known of one workload.
+type state struct {
+	Workload
+	declared bool
+	version  uint64 // of the view, at the last change
+	estimate *trimtab.Estimate
+	// held are its knobs by resource.
+	held map[string]*trimtab.Held
+	host string
+	// decisions are in the order of their plans; those before them are in
+	// chunks on the shelf, shelved of them.
+	decisions []*Decision
+	chunks    []chunk
+	shelved   int
+	// newestOn has the newest decision on each resource.
+	newestOn map[string]*Decision
+	series   series
+	// heldWhy is why the plan heldIn held it, and heldSince when the first of
+	// an unbroken row of plans did.
+	heldWhy, heldIn   string
+	heldAt, heldSince time.Time
+	// stayWhy is why the plan stayIn, of stayAt, left it where it is.
+	stayWhy, stayIn string
+	stayAt          time.Time
+	// lacks are the inputs that are missing; holdSince, missSince and
+	// knobSince are when the estimate's hold, the missing of the SLO and the
+	// knob's problem began; zero: not now.
+	lacks                           map[string]MissingInput
+	seen                            map[string]time.Time // inputs, when last there
+	holdSince, missSince, knobSince time.Time
+}
+
+// New returns an empty view.
+func New(c Config) *Model {
+	v := &Model{began: time.Now(), workloads: map[string]*state{}, hosts: map[string]*host{}, changed: make(chan struct{})}
+	v.book.shelf.dir = c.Dir
+	v.Configure(c)
+	return v
+}
+
+// Configure replaces the declared part and keeps what was seen.
+func (v *Model) Configure(c Config) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.config = c
+	v.version++
+	for _, s := range v.workloads {
+		s.declared = false
+		s.Workload = Workload{Name: s.Name, Mode: trimtab.Off}
+		s.version = v.version
+	}
+	for _, w := range c.Workloads {
+		v.makeRoom(w.Name)
+		if s := v.state(w.Name); s != nil {
+			s.Workload, s.declared = w, true
+		}
+	}
+	v.tell()
+}
+
+// tell wakes all who wait for a change.
+func (v *Model) tell() {
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// state returns the workload's state, making it, or nil when there are too many.
+func (v *Model) state(name string) *state {
+	s := v.workloads[name]
+	if s == nil && len(v.workloads) < maxWorkloads {
+		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}, held: map[string]*trimtab.Held{}}
+		v.workloads[name] = s
+	}
+	if s != nil {
+		s.version = v.version
+	}
+	return s
+}
+
+// Follow subscribes to everything that is shown, the decisions that the bus
+// still has among it. stop ends it.
+func (v *Model) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
+	return bus.Follow(ctx, b, true, v.Observe,
+		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
+}
+
+// Observe takes one value into the view.
+func (v *Model) Observe(value trimtab.Value) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.version++
+	switch x := value.(type) {
+	case *trimtab.Estimate:
+		if s := v.state(x.Workload); s != nil {
+			s.observe(x, v.config.Round, len(v.workloads))
+		}
+	case *trimtab.Holding:
+		v.observeHolding(x)
+	case *trimtab.Plan:
+		v.observePlan(x)
+	case *trimtab.Outcome:
+		v.settle(x)
+	default:
+		return
+	}
+	v.tell()
+}
+
+// observe takes an estimate; n is how many workloads there are.
+func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
+	if s.estimate != nil && e.Time.Before(s.estimate.Time) && !ahead(s.estimate.Time) {
+		return
+	}
+	e = s.shown(e)
+	s.estimate = e
+	s.holdSince = begun(s.holdSince, e.Hold != "", e.Time)
+	s.missSince = begun(s.missSince, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
+	s.lack(e)
+	p := s.report(e)
+	s.series.add(p, n)
+	s.series.observe(p, n)
+	if e.Performance != nil {
+		s.tellEffects(e.Time, *e.Performance, round)
+	}
+}
+
+// begun returns since when something is: now when it was not before, zero
+// when it is not.
+func begun(since time.Time, is bool, now time.Time) time.Time {
+	switch {
+	case !is:
+		return time.Time{}
+	case since.IsZero():
+		return now
+	}
+	return since
+}
+
+// notLearnt is the input that says that a report was there and not learnt from.
+const notLearnt = "report"
+
+// lack notes which inputs are missing, since the last time they were there.
+func (s *state) lack(e *trimtab.Estimate) {
+	before := s.lacks
+	s.lacks = nil
+	for i := range e.Inputs {
+		in := &e.Inputs[i]
+		if in.Name == notLearnt {
+			continue // it is there
+		}
+		if in.Missing == "" {
+			if s.seen == nil {
+				s.seen = map[string]time.Time{}
+			}
+			if len(s.seen) < s.room() {
+				s.seen[in.Name] = earlier(e.Time, in.Age)
+			}
+			continue
+		}
+		m := MissingInput{Workload: s.Name, Input: in.Name, Source: in.Source, Reason: in.Missing, Since: e.Time}
+		if old, ok := before[in.Name]; ok {
+			m.Since = old.Since
+		} else if at, ok := s.seen[in.Name]; ok {
+			m.Since = at
+		}
+		if s.lacks == nil {
+			s.lacks = map[string]MissingInput{}
+		}
+		s.lacks[in.Name] = m
+	}
+}
+
+func (v *Model) observeHolding(h *trimtab.Holding) {
+	v.hear(h)
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		s := v.state(t.Target)
+		if s == nil || s.held[t.Resource] == nil && len(s.held) >= s.room() {
+			continue
+		}
+		held := *t // alone: the list may be long
+		held.Knob, held.Problem, held.Barred = brief(t.Knob), brief(t.Problem), brief(t.Barred)
+		s.held[t.Resource], s.host = &held, h.Host
+		if t.Resource == v.config.Resource || len(s.held) == 1 {
+			s.knobSince = begun(s.knobSince, t.Problem != "", h.Time)
+		}
+	}
+}
+
+// knob returns the knob of the pool's resource, or else any that there is.
+func (s *state) knob(resource string) *trimtab.Held {
+	if h := s.held[resource]; h != nil {
+		return h
+	}
+	for _, r := range sortedKeys(s.held) {
+		return s.held[r]
+	}
+	return nil
+}
+
+func (v *Model) observePlan(p *trimtab.Plan) {
+	if v.plan != nil && (p.Epoch < v.plan.Epoch || p.Epoch == v.plan.Epoch && p.Sequence < v.plan.Sequence) {
+		if !v.outlasts(p) {
+			return
+		}
+		v.refute(p)
+	}
+	v.plan, v.planHeard = p, time.Now()
+	asked := strings.HasPrefix(p.Cause, "apply ")
+	if asked {
+		v.answer(p)
+	}
+	if len(p.Actions) > 0 {
+		v.acting = p
+	}
+	if p.Audit != nil {
+		v.fair = p
+	}
+	if !asked {
+		v.hold(p)
+	}
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		s := v.state(a.Target)
+		if s == nil {
+			continue
+		}
+		if s.estimate == nil || p.Time.Before(s.estimate.Time) {
+			s.series.recall(s.recalled(p, a), len(v.workloads))
+		}
+		v.decide(s, p, *a)
+	}
+	v.book.passed(p)
+}
+
+// hold notes whom a round holds. The answer to an apply command is none: what
+// it names was not as the command expected.
+func (v *Model) hold(p *trimtab.Plan) {
+	if id := p.ID(); id != v.round {
+		v.rounds++
+		v.roundBefore, v.round = v.round, id
+	}
+	for name, why := range p.Held {
+		if s := v.state(name); s != nil {
+			s.holdBy(v.roundBefore, v.round, why, p.Time)
+		}
+	}
+	for name, why := range p.Unmoved {
+		if s := v.state(name); s != nil {
+			s.stayWhy, s.stayIn, s.stayAt = brief(why), v.round, p.Time
+		}
+	}
+	v.roundAt = p.Time
+}
+
+// answer notes a step of a plan that answers an apply command.
+func (v *Model) answer(p *trimtab.Plan) {
+	all := *p
+	if a := v.applied; a != nil && p.Step > 1 && a.Epoch == p.Epoch && a.Sequence == p.Sequence {
+		if p.Step != a.Step+1 || len(a.Actions) > maxDecisions {
+			return // a repeated one, or more than a plan has
+		}
+		all.Actions = slices.Concat(a.Actions, p.Actions)
+	}
+	v.applied = &all
+}
+
+// holdBy notes that a plan holds the workload.
+func (s *state) holdBy(before, plan, why string, at time.Time) {
+	if s.heldIn != plan && s.heldIn != before || s.heldSince.IsZero() {
+		s.heldSince = at
+	}
+	s.heldIn, s.heldWhy, s.heldAt = plan, brief(why), at
+}
+
+// heldNow is why the newest plan holds the workload; empty: it does not.
+func (v *Model) heldNow(s *state) string {
+	if s.heldIn != v.round {
+		return ""
+	}
+	return s.heldWhy
+}
+
+// Applied returns the plan that answered the command to apply the named one,
+// or nil while there is none.
+func (v *Model) Applied(plan string) *trimtab.Plan {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.applied == nil || !strings.HasPrefix(v.applied.Cause+" ", "apply "+plan+" ") {
+		return nil
+	}
+	return v.applied
+}
+
+// Audited returns the newest audit; ok is false while there is none.
+func (v *Model) Audited() (a Audited, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if p := v.fair; p != nil {
+		return Audited{Plan: p.ID(), Time: p.Time, Objective: p.Objective, Audit: p.Audit}, true
+	}
+	return a, false
+}
+
+// Rounds returns how many plans were seen.
+func (v *Model) Rounds() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.rounds
+}
+
+// LastPlan returns the newest plan that asked for something; while there was
+// none, the newest plan, which says why; nil before the first.
+func (v *Model) LastPlan() *trimtab.Plan {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.acting == nil {
+		return v.plan
+	}
+	return v.acting
+}
+
+// Pool returns the name of the pool; empty: there is none.
+func (v *Model) Pool() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.config.Pool
+}

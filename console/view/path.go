@@ -1,0 +1,28 @@
+package view
+
+import "net/url"
+
+// Path returns the part of a path that names a workload, and the query that
+// belongs to it: names are any text, and ".", ".." and "/" would be gone before a
+// server saw them.
+//
+//	segment, query := view.Path(name)
+//	address := "/api/v1/workloads/" + segment + "?" + query
+func Path(workload string) (segment, query string) {
+	switch workload {
+	case "", ".", "..", "/", unnamed:
+		return unnamed, "name=" + url.QueryEscape(workload)
+	}
+	return url.PathEscape(workload), ""
+}
+
+// unnamed is the segment that says that the name is in the query.
+const unnamed = "="
+
+// Named reads what Path made: the segment, and the query of the request.
+func Named(segment string, query url.Values) string {
+	if segment == unnamed && query.Has("name") {
+		return query.Get("name")
+	}
+	return segment
+}

@@ -1,0 +1,97 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// stateView has one workload per state.
+func stateView() *Model {
+	c := Config{Pool: "cpu", Resource: "cpu", Capacity: 8, Objective: "njc", Round: time.Second}
+	for _, name := range []string{"fine", "misses", "misses-more", "held", "stale", "learning", "waiting", "broken"} {
+		c.Workloads = append(c.Workloads, Workload{Name: name, Mode: trimtab.Act, SLO: "90% under 200ms", Target: .9, Share: true, Utility: func(p float64) float64 { return min(1, p/.9) }})
+	}
+	c.Workloads = append(c.Workloads, Workload{Name: "watched", Mode: trimtab.Off})
+	v := New(c)
+	curve := &trimtab.Curve{Level: .9, Knots: []trimtab.Knot{{Allocation: 1, Band: trimtab.Band{Upper: 1}}}}
+	observe := func(name string, performance float64, at time.Time, curve *trimtab.Curve, hold string) {
+		v.Observe(&trimtab.Estimate{Workload: name, Time: at, Performance: &performance, Curve: curve, Hold: hold})
+	}
+	observe("fine", .95, noon, curve, "")
+	observe("misses", .5, noon, curve, "")
+	observe("misses-more", .2, noon, nil, "")
+	observe("held", .1, noon, curve, "no load from spans")
+	observe("stale", .95, noon.Add(-time.Minute), curve, "")
+	observe("learning", .95, noon, nil, "")
+	observe("broken", .95, noon, curve, "")
+	observe("watched", .1, noon, nil, "")
+	observe("found", .1, noon, nil, "no performance")
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "broken", Resource: "cpu", Knob: "cgroup v2 x", Problem: "gone"}}})
+	return v
+}
+
+func TestEveryStateIsSaidInWords(t *testing.T) {
+	want := map[string]string{
+		"fine": "ok", "misses": "misses its SLO", "misses-more": "misses its SLO", "held": "held: no load from spans",
+		"stale": "stale: nothing for 60 s", "learning": "learning", "waiting": "waiting for data", "broken": "knob: gone",
+		"watched": "watched only", "found": Discovered,
+	}
+	for _, r := range stateView().Status(noon).Workloads {
+		if r.State != want[r.Name] {
+			t.Errorf("%s: %q, want %q", r.Name, r.State, want[r.Name])
+		}
+	}
+}
+
+func TestWorstComesFirst(t *testing.T) {
+	var names []string
+	for _, r := range stateView().Status(noon).Workloads {
+		names = append(names, r.Name)
+	}
+	const want = "misses-more misses broken stale held learning waiting fine found watched"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestAHeldWorkloadIsExplainedByWhatIsKnownNow(t *testing.T) {
+	v := testView()
+	v.Observe(plan(1, 2))
+	p := plan(2, 2)
+	p.Actions, p.Held = nil, map[string]string{"shop": "no spans"}
+	v.Observe(p)
+	e, _ := v.Explain("shop", 0, noon.Add(5*time.Second))
+	if !strings.HasPrefix(e.Decision, "hold: no spans (before that: ") || e.Inputs[0].Value != 4 || e.Inputs[0].Age != 7 {
+		t.Errorf("%s, inputs %+v", e.Decision, e.Inputs)
+	}
+}
+
+func TestARefusedApplyHoldsNobodyAndFreesNobody(t *testing.T) {
+	v := testView()
+	p := plan(1, 2)
+	p.Actions, p.Held = nil, map[string]string{"shop": "no spans"}
+	v.Observe(p)
+	refused := plan(2, 2)
+	refused.Cause, refused.Actions, refused.Held = "apply 2-1 refused: the state has changed", nil, map[string]string{"batch": "found 3, the plan expected 2"}
+	v.Observe(refused)
+	if e, _ := v.Explain("shop", 0, noon); e.Decision != "hold: no spans" {
+		t.Errorf("shop: %s", e.Decision)
+	}
+	if e, _ := v.Explain("batch", 0, noon); strings.Contains(e.Decision, "expected") {
+		t.Errorf("batch: %s", e.Decision)
+	}
+	if v.Rounds() != 1 || v.Applied("2-1") == nil || v.Status(noon).Cause != refused.Cause {
+		t.Errorf("%d rounds, answered %v", v.Rounds(), v.Applied("2-1"))
+	}
+}
+
+func TestSumsDoNotShowWhatAddingLeavesBehind(t *testing.T) {
+	v := testView()
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "a", Now: trimtab.Units(.1)}, {Target: "b", Now: trimtab.Units(.2)}}})
+	if got := v.Status(noon).Allocated.Value; got != 0.3 {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,294 @@
+package view
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Filter selects what [Model.Page] returns.
+type Filter struct {
+	// Query is the filter's text; see [Status]. Empty keeps all.
+	Query         string
+	Limit, Offset int
+}
+
+// Validate refuses a filter that nobody writes: it is read for every workload.
+func (f *Filter) Validate() error {
+	if len(f.Query) > maxQuery {
+		return trimtab.Invalidf("read q: %d bytes, limit %d", len(f.Query), maxQuery)
+	}
+	return nil
+}
+
+// Status returns the pool as it is at now with all workloads, worst first.
+func (v *Model) Status(now time.Time) Status { return v.Page(now, Filter{Limit: MaxRows}) }
+
+// Page returns the pool as it is at now with the workloads that f selects,
+// worst first.
+func (v *Model) Page(now time.Time, f Filter) Status {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.summary(now)
+	keeps := parseQuery(f.Query)
+	rows := make([]Row, 0, len(v.workloads))
+	for _, w := range v.workloads {
+		if r := v.row(w, now); keeps(&r) {
+			rows = append(rows, r)
+			s.Counts[r.Kind]++
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(worth(&a), worth(&b)), strings.Compare(a.Name, b.Name))
+	})
+	s.Total = len(rows)
+	s.Offset = min(max(f.Offset, 0), len(rows))
+	s.Workloads = rows[s.Offset:min(len(rows), s.Offset+min(max(f.Limit, 1), MaxRows))]
+	for i := range s.Workloads {
+		if d := s.Workloads[i].Decision; d != nil {
+			s.Workloads[i].Decision = d.shown(now, v.config.Round).brief()
+		}
+	}
+	return s
+}
+
+// summary is the status without workloads.
+func (v *Model) summary(now time.Time) Status {
+	s := Status{Pool: v.config.Pool, Resource: v.config.Resource, Objective: v.config.Objective,
+		Capacity: v.config.Capacity, Time: now, Counts: map[string]int{}}
+	if v.plan != nil {
+		s.Plan, s.Cause, s.Value = v.plan.ID(), v.plan.Cause, v.plan.Value
+	}
+	for _, h := range v.hosts {
+		s.Paused = s.Paused || h.paused
+		s.LeaseLeft = max(s.LeaseLeft, h.leaseLeft-trimtab.SecondsOf(now.Sub(h.time)))
+		for resource, a := range h.amounts {
+			if resource == v.config.Resource || resource == "" || v.config.Resource == "" {
+				s.Allocated = sum(s.Allocated, a)
+			}
+		}
+	}
+	// What adding leaves behind a billionth is no news.
+	if a := &s.Allocated; a.Value < 1e6 {
+		a.Value = math.Round(a.Value*1e9) / 1e9
+	}
+	if s.Allocated.Unlimited {
+		s.Allocated = trimtab.Unlimited()
+	}
+	return s
+}
+
+// maxQuery bounds the text of a filter, in bytes.
+const maxQuery = 300
+
+// wordsOf returns the words of a filter's text, in lower case, each once.
+func wordsOf(text string) []string {
+	words := strings.Fields(strings.ToLower(text[:min(len(text), maxQuery)]))
+	slices.Sort(words)
+	return slices.Compact(words)
+}
+
+// parseQuery returns which rows a filter's text keeps.
+func parseQuery(text string) func(*Row) bool {
+	words := wordsOf(text)
+	return func(r *Row) bool {
+		for _, w := range words {
+			if !r.matches(w) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// matches tells whether a word of a filter, in lower case, keeps the row.
+func (r *Row) matches(word string) bool {
+	if key, value, ok := strings.Cut(word, ":"); ok {
+		switch key {
+		case "class":
+			return string(r.Class) == value
+		case "mode":
+			return string(r.Mode) == value
+		case "state":
+			return r.Kind == value
+		}
+	}
+	if word == "held" {
+		return strings.HasPrefix(r.State, stateHeld)
+	}
+	return strings.Contains(strings.ToLower(r.Name), word)
+}
+
+// rank orders rows, worst first: those that miss their SLO, those whose data
+// or knob is in trouble, the good ones, those that nobody plans for.
+func rank(r *Row) int {
+	switch r.Kind {
+	case "bad":
+		if r.State == stateMisses {
+			return 0
+		}
+		return 1
+	case "note":
+		return 2
+	}
+	if r.Mode == trimtab.Off {
+		return 4
+	}
+	return 3
+}
+
+// worth orders rows of one rank: least utility first, unknown last.
+func worth(r *Row) float64 {
+	if r.Utility == nil {
+		return 2
+	}
+	return *r.Utility
+}
+
+// Discovered is the state of a workload that was found in the spans and is not
+// in the configuration.
+const Discovered = "discovered, not configured"
+
+// States of a workload. Those that end in ": " are followed by the reason.
+const (
+	stateOK       = "ok"
+	stateOff      = "watched only"
+	stateMisses   = "misses its SLO"
+	stateLearning = "learning"
+	stateWaiting  = "waiting for data"
+	stateHeld     = "held: "
+	stateStale    = "stale: "
+	stateKnob     = "knob: "
+)
+
+// row is the workload at now.
+func (v *Model) row(s *state, now time.Time) Row {
+	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, Share: s.Share, Host: s.host}
+	r.State, r.Since = v.stateAt(s, now)
+	r.Kind = stateClass(r.State)
+	if s.Target > 0 {
+		r.SLOTarget = &s.Target
+	}
+	if e := s.estimate; e != nil {
+		r.Performance, r.Latency, r.Reports = e.Performance, e.Latency, e.Reports
+		age := trimtab.SecondsOf(now.Sub(e.Time))
+		r.Age = &age
+		if e.Load != nil {
+			r.Load, r.LoadUpper = &e.Load.Now, &e.Load.Upper
+		}
+		if s.Utility != nil && e.Performance != nil {
+			u := s.Utility(*e.Performance)
+			r.Utility = &u
+		}
+	}
+	if h := s.knob(v.config.Resource); h != nil {
+		r.Knob = h.Knob
+		if !h.Since.IsZero() || h.Problem == "" {
+			// A knob that could never be read has not 0: it is not known.
+			r.Allocation = &h.Now
+		}
+		r.Others = s.others(h.Resource)
+	}
+	if d := s.latest(v.config.Resource); d != nil {
+		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
+	}
+	return r
+}
+
+// others are the knobs of further resources.
+func (s *state) others(but string) map[string]trimtab.Amount {
+	var out map[string]trimtab.Amount
+	for resource, h := range s.held {
+		if resource == but || h.Since.IsZero() && h.Problem != "" {
+			continue
+		}
+		if out == nil {
+			out = map[string]trimtab.Amount{}
+		}
+		out[resource] = h.Now
+	}
+	return out
+}
+
+// latest is the newest decision on a resource: that of the pool, or whatever
+// there is when the pool's does not occur in the newest plan that did.
+func (s *state) latest(resource string) *Decision {
+	n := len(s.decisions)
+	if n == 0 {
+		return nil
+	}
+	last := s.decisions[n-1]
+	for _, d := range slices.Backward(s.decisions) {
+		if d.Epoch != last.Epoch || d.Sequence != last.Sequence {
+			break
+		}
+		if d.Action.Resource == resource {
+			return d
+		}
+	}
+	return last
+}
+
+// stateAt says in words how the workload is, and since when as far as that is
+// known; what needs a person comes first.
+func (v *Model) stateAt(s *state, now time.Time) (string, time.Time) {
+	e, held, round := s.estimate, v.heldNow(s), v.config.Round
+	knob := s.knob(v.config.Resource)
+	planned := s.declared && s.Mode != trimtab.Off
+	switch {
+	case s.declared && knob != nil && knob.Problem != "":
+		return stateKnob + knob.Problem, s.knobSince
+	case !s.declared && e != nil:
+		return Discovered, time.Time{}
+	case e == nil && planned && held != "" && held != "no estimate":
+		return stateHeld + held, s.heldSince
+	case e == nil:
+		return stateWaiting, s.heldSince
+	case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
+		return stateStale + "nothing for " + Age(trimtab.SecondsOf(now.Sub(e.Time))), e.Time
+	case e.Hold != "" && s.declared:
+		return stateHeld + e.Hold, s.lackSince()
+	case planned && s.Target > 0 && e.Performance != nil && *e.Performance < s.Target:
+		return stateMisses, s.missSince
+	case planned && e.Curve == nil:
+		return stateLearning, time.Time{}
+	case planned && held != "":
+		return stateHeld + held, s.heldSince
+	case !planned:
+		return stateOff, time.Time{}
+	}
+	return stateOK, time.Time{}
+}
+
+// lackSince is when an estimate's hold began: when the first of the inputs
+// that it lacks was last there, if there is one.
+func (s *state) lackSince() time.Time {
+	since := s.holdSince
+	for _, m := range s.lacks {
+		if m.Since.Before(since) {
+			since = m.Since
+		}
+	}
+	return since
+}
+
+// stateClass sorts states by what they ask of a person: "ok", "note" (look
+// when there is time), "bad" (look now), "quiet" (nobody plans for it).
+func stateClass(s string) string {
+	switch {
+	case s == stateOK:
+		return "ok"
+	case s == stateOff || s == Discovered:
+		return "quiet"
+	case s == stateMisses || strings.HasPrefix(s, stateKnob) || strings.HasPrefix(s, stateStale):
+		return "bad"
+	}
+	return "note"
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,31 @@
+// Package hint gives an error a second line for the person at the command
+// line: what to do. The first line stays the error's own.
+package hint
+
+import (
+	"errors"
+	"fmt"
+)
+
+// hinted is an error with its hint.
+type hinted struct {
+	error
+	text string
+}
+
+// Unwrap returns the cause.
+func (h hinted) Unwrap() error { return h.error }
+
+// Add returns err with a hint; a nil err stays nil.
+func Add(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// Of returns the outermost hint of err, "" when it has none.
+func Of(err error) string {
+	h, _ := errors.AsType[hinted](err)
+	return h.text
+}

@@ -1,0 +1,48 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/trimtab/trimtab/collector/alertmanager"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hint"
+)
+
+// webhook passes requests to the receiver of the newest configuration: the web
+// server lives longer than any of them.
+type webhook struct {
+	receiver atomic.Pointer[alertmanager.Receiver]
+}
+
+// ServeHTTP answers 503 while there is no receiver, so that Alertmanager tries
+// again.
+func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if receiver := h.receiver.Load(); receiver != nil {
+		receiver.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "trimtab: starting or stopping", http.StatusServiceUnavailable)
+}
+
+// alertPart takes Alertmanager's webhooks at a path of the web server.
+func (s *Site) alertPart(cfg *config.Config) ([]part, error) {
+	c := alertmanager.Config{TokenFile: cfg.Alertmanager.TokenFile}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		c.Workloads = append(c.Workloads, alertmanager.Workload{Name: w.Name, Labels: w.Match.Alert})
+	}
+	key := keyOf(c)
+	c.Bus, c.Metrics, c.Logger = s.bus, s.metrics, s.logger
+	return []part{{"alertmanager", key, func(context.Context) (func() error, error) {
+		r, err := alertmanager.Open(c)
+		if err != nil {
+			return nil, hint.Add(fmt.Errorf("receive alerts: %w", err), "alertmanager.token_file names a file that holds the token and nothing else")
+		}
+		s.webhook.receiver.Store(r)
+		return func() error { s.webhook.receiver.Store(nil); return nil }, nil
+	}}}, nil
+}

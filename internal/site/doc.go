@@ -1,0 +1,15 @@
+// Package site runs the whole pipeline in one process: the bus, the web server,
+// and the parts that a configuration names, which are the stages, what collects
+// for them and what exports from them.
+//
+//	s, err := site.Open(ctx, cfg, site.Options{Logger: logger, Load: load})
+//	…
+//	err = s.Reload(ctx) // only what changed is restarted
+//	…
+//	err = s.Close()     // in the reverse order of the flow
+//
+// It turns the configuration file into that of each stage (wire.go), and a
+// reload compares what was built: a part whose built configuration is the same
+// goes on undisturbed (key.go). It says of every part whether it is ready, and
+// since when. It decides nothing, and reads no flags.
+package site

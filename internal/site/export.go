@@ -1,0 +1,123 @@
+package site
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/common/version"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/exporters/otlp"
+	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/pipeline"
+)
+
+// This file wires the exporters that are off by default. They start first, so
+// that they see everything, and stop last.
+
+// exportWait is how long the end of a process waits for an OTLP endpoint.
+const exportWait = 3 * time.Second
+
+func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
+	var out []part
+	if r := cfg.Exporters.Record; r.Path != "" {
+		c := record.Config{Dir: r.Path, MaxBytes: int64(r.MaxBytes), SegmentBytes: int64(r.SegmentBytes), SegmentAge: r.SegmentAge,
+			Build: version.Version, Digest: Digest(cfg)}
+		out = append(out, part{"record", keyOf(c), func(context.Context) (func() error, error) { return s.startRecord(c) }})
+	}
+	if cfg.Exporters.OTLP.Endpoint != "" {
+		c := otlpExport(cfg)
+		files, err := readTLS(cfg.Exporters.OTLP.TLS, "OTLP export", "OTLP endpoint")
+		if err != nil {
+			return nil, err
+		}
+		key := keyOf(c, files.content(), exported(cfg), utilityTexts(cfg))
+		c.TLS = files.client()
+		out = append(out, part{"export-otlp", key, func(ctx context.Context) (func() error, error) { return s.startOTLP(ctx, c) }})
+	}
+	return out, nil
+}
+
+// tap lets a recording see the step of a stage, whenever there is one.
+func (s *Site) tap(stage string, step trimtab.Step) trimtab.Step {
+	return record.NewTap(stage, step, s.recorder.Load)
+}
+
+func (s *Site) startRecord(c record.Config) (func() error, error) {
+	c.Metrics, c.Logger = s.metrics, s.logger
+	r, err := record.Start(c)
+	if err != nil {
+		return nil, fmt.Errorf("start recording: %w", err)
+	}
+	s.recorder.Store(r)
+	return func() error {
+		s.recorder.Store(nil)
+		return r.Close()
+	}, nil
+}
+
+// Digest names a configuration without showing it.
+func Digest(cfg *config.Config) string {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(cfg.Redacted()))
+}
+
+func (s *Site) startOTLP(ctx context.Context, c otlp.Config) (func() error, error) {
+	c.Metrics, c.Logger = s.metrics, s.logger
+	e, err := otlp.Open(ctx, c)
+	if err != nil {
+		if errors.Is(err, trimtab.ErrRefused) {
+			err = hint.Add(err, "name your own collector in exporters.otlp.endpoint, or move trimtab's otlp receiver to another port")
+		}
+		return nil, err
+	}
+	// Following lasts as long as the part, not as the request that reloads.
+	h := pipeline.NewHealth(pipeline.Work{})
+	unfollow, err := e.Follow(context.WithoutCancel(ctx), h.Bus(s.bus))
+	if err != nil {
+		return nil, errors.Join(err, e.Close(ctx))
+	}
+	untell := s.background(ctx, "export-otlp", s.working("export-otlp", h, untilDone))
+	s.exporter.SetTraces(e.TraceID)
+	return func() error {
+		s.exporter.SetTraces(nil)
+		unfollow()
+		ctx, cancel := context.WithTimeout(context.Background(), exportWait)
+		defer cancel()
+		return errors.Join(untell(), e.Close(ctx))
+	}, nil
+}
+
+func otlpExport(cfg *config.Config) otlp.Config {
+	o := cfg.Exporters.OTLP
+	c := otlp.Config{Endpoint: o.Endpoint, Protocol: o.Protocol, Interval: o.Interval, Timeout: o.Timeout, Version: version.Version}
+	for name, value := range o.Headers {
+		if c.Headers == nil {
+			c.Headers = map[string]string{}
+		}
+		c.Headers[name] = string(value)
+	}
+	for _, own := range []string{cfg.OTLP.GRPC, cfg.OTLP.HTTP, cfg.Jaeger.GRPC} {
+		if unlessOff(own) != "" {
+			c.Own = append(c.Own, own)
+		}
+	}
+	utilities := map[string]func(float64) float64{}
+	for _, w := range exported(cfg) {
+		if w.Utility != nil {
+			utilities[w.Name] = w.Utility
+		}
+	}
+	c.Utility = func(workload string, performance float64) (float64, bool) {
+		u, ok := utilities[workload]
+		if !ok {
+			return 0, false
+		}
+		return u(performance), true
+	}
+	return c
+}

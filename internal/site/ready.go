@@ -1,0 +1,83 @@
+package site
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// readiness holds why parts are not ready, and shows it as a metric.
+type readiness struct {
+	metrics *metric.Set
+	logger  *slog.Logger
+
+	mu    sync.Mutex
+	why   map[string]string    // of every part, "" when it is ready
+	since map[string]time.Time // when that changed
+}
+
+// set notes a part's reason; "" means ready.
+func (r *readiness) set(name, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old, known := r.why[name]
+	if known && old == why {
+		return
+	}
+	if r.why == nil {
+		r.why, r.since = map[string]string{}, map[string]time.Time{}
+	}
+	// Another reason of a part that is not ready is worth no line of the log
+	// by default: reasons with an error in them may change at every attempt.
+	level := slog.LevelDebug
+	if !known || (old == "") != (why == "") {
+		r.since[name] = time.Now()
+		level = slog.LevelInfo
+	}
+	if old == "starting" {
+		level = slog.LevelInfo
+	}
+	r.why[name] = why
+	ready := 0.0
+	if why == "" {
+		ready = 1
+	}
+	r.metrics.Gauge("trimtab_stage_ready", name).Set(ready)
+	r.logger.Log(context.Background(), level, "readiness", "part", name, "ready", why == "", "reason", why)
+}
+
+// forget drops a part that was stopped.
+func (r *readiness) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.why, name)
+	delete(r.since, name)
+	r.metrics.Forget("trimtab_stage_ready", name)
+}
+
+// get returns the reasons of the parts that are not ready.
+func (r *readiness) get() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := maps.Clone(r.why)
+	maps.DeleteFunc(out, func(_, why string) bool { return why == "" })
+	return out
+}
+
+// stages returns all parts in order of name, with since when they are ready
+// or not.
+func (r *readiness) stages() []view.StageState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := []view.StageState{}
+	for _, name := range slices.Sorted(maps.Keys(r.why)) {
+		out = append(out, view.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name]})
+	}
+	return out
+}

@@ -1,0 +1,328 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/collector/alertmanager"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	exporter "github.com/trimtab/trimtab/exporters/prometheus"
+	"github.com/trimtab/trimtab/exporters/record"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/pipeline"
+)
+
+// Options are what does not come from the configuration file.
+type Options struct {
+	Logger *slog.Logger
+	Hosts  []string
+	// Load reads the configuration again; nil: nothing to reload.
+	Load func() (*config.Config, error)
+	// Watchdog is the command that guards the actuator's journal; nil: this
+	// program's own.
+	Watchdog []string
+	// Recent holds the newest log lines; nil keeps none.
+	Recent *RecentLog
+	// AlertGap is the least time between two rounds that alerts start; 0: the
+	// planner's own. For measurements.
+	AlertGap time.Duration
+}
+
+// Site is a whole pipeline in one process: what lives as long as the process
+// does, and the parts that a configuration names.
+type Site struct {
+	options  Options
+	logger   *slog.Logger
+	bus      *natsbus.Bus
+	metrics  *metric.Set
+	view     *view.Model
+	exporter *exporter.Exporter
+	// recorder is where the steps are recorded; nil: nowhere.
+	recorder   atomic.Pointer[record.Recorder]
+	ready      readiness
+	parts      parts
+	failed     chan error
+	webAddress string
+	webhook    webhook
+	// otlpAddress is where OTLP over gRPC is received.
+	otlpAddress string
+	stops       []func() error
+
+	mu     sync.Mutex
+	config *config.Config
+}
+
+// Open starts everything. On an error nothing is left running.
+func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err error) {
+	s := &Site{options: o, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
+	s.parts.logger, s.ready.metrics, s.ready.logger = o.Logger, s.metrics, o.Logger
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	s.metrics.Registry().MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), versioncollector.NewCollector("trimtab"))
+	s.ready.set("pipeline", "starting")
+	if err := s.openBus(ctx, cfg); err != nil {
+		return nil, err
+	}
+	s.countBus(ctx)
+	viewed := viewConfig(cfg)
+	viewed.Dir = cfg.Storage.Path
+	s.view, s.exporter = view.New(viewed), exporter.New(s.metrics)
+	s.exporter.Configure(exported(cfg))
+	if err := s.follow(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.openWeb(cfg); err != nil {
+		return nil, err
+	}
+	next, err := s.partsOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.parts.apply(ctx, next); err != nil {
+		return nil, err
+	}
+	s.onClose(s.parts.close)
+	s.ready.set("pipeline", "")
+	return s, nil
+}
+
+// follow lets the console and the metrics see what the stages tell each other.
+// The newest of everything, which is by far the most, is delivered once for
+// both; of decisions the console wants the past too, and the metrics do not.
+func (s *Site) follow(ctx context.Context) error {
+	console, metrics := pipeline.NewHealth(pipeline.Work{}), pipeline.NewHealth(pipeline.Work{})
+	both := func(v trimtab.Value) {
+		s.view.Observe(v)
+		s.exporter.Observe(v)
+	}
+	decisions := []trimtab.Kind{trimtab.KindPlan, trimtab.KindOutcome}
+	for _, f := range []struct {
+		health  *pipeline.Health
+		history bool
+		observe func(trimtab.Value)
+		kinds   []trimtab.Kind
+	}{
+		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding}},
+		{console, true, s.view.Observe, decisions},
+		{metrics, false, s.exporter.Observe, decisions},
+	} {
+		stop, err := bus.Follow(ctx, f.health.Bus(s.bus), f.history, f.observe, f.kinds...)
+		if err != nil {
+			return err
+		}
+		s.onClose(func() error { stop(); return nil })
+	}
+	for name, h := range map[string]*pipeline.Health{"console": console, "metrics": metrics} {
+		s.onClose(s.background(ctx, name, s.working(name, h, untilDone)))
+	}
+	return nil
+}
+
+// untilDone has nothing to run.
+func untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Config is the configuration in force, which nobody may change.
+func (s *Site) Config() *config.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config
+}
+
+// Failed gives the error of a part that ended by itself: the site is then to be
+// closed.
+func (s *Site) Failed() <-chan error { return s.failed }
+
+// NotReady returns the reasons of the parts that are not ready, by name.
+func (s *Site) NotReady() map[string]string { return s.ready.get() }
+
+// WebAddress is where the page, the API and the metrics are.
+func (s *Site) WebAddress() string { return s.webAddress }
+
+// OTLPAddress is where OTLP over gRPC is received; "" when it is switched off.
+func (s *Site) OTLPAddress() string { return s.otlpAddress }
+
+// Bus is what the stages meet on.
+func (s *Site) Bus() bus.Bus { return s.bus }
+
+// View is what the page and the API show.
+func (s *Site) View() *view.Model { return s.view }
+
+// Metrics is what /metrics shows.
+func (s *Site) Metrics() *metric.Set { return s.metrics }
+
+func (s *Site) onClose(f func() error) { s.stops = append(s.stops, f) }
+
+// Close stops the parts in the reverse order of the flow, then the rest.
+func (s *Site) Close() error {
+	var err error
+	for i := len(s.stops) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.stops[i]())
+	}
+	s.stops = nil
+	return err
+}
+
+// fail ends the process with the first error of a part that was running.
+func (s *Site) fail(name string, err error) {
+	s.ready.set(name, err.Error())
+	select {
+	case s.failed <- fmt.Errorf("run %s: %w", name, err):
+	default:
+		s.logger.Error("part failed", "part", name, "err", err)
+	}
+}
+
+func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
+	if err := os.MkdirAll(cfg.Storage.Path, 0o700); err != nil {
+		return fmt.Errorf("make storage: %w", err)
+	}
+	c, err := busConfig(cfg, s.logger)
+	if err != nil {
+		return fmt.Errorf("open bus: %w", err)
+	}
+	b, err := natsbus.Open(ctx, c)
+	if err != nil {
+		return fmt.Errorf("open bus: %w", err)
+	}
+	s.bus = b
+	s.onClose(b.Close)
+	return nil
+}
+
+// countBus exports what the bus counts and shows in readiness when it is out
+// of reach, for as long as there is a bus.
+func (s *Site) countBus(ctx context.Context) {
+	s.onClose(s.background(ctx, "bus", func(ctx context.Context) error {
+		return pipeline.CountBus(ctx, s.bus, s.metrics, func(why string) { s.ready.set("bus", why) })
+	}))
+}
+
+// openWeb listens at once, so that a port in use is an error at the start.
+func (s *Site) openWeb(cfg *config.Config) error {
+	l, err := net.Listen("tcp", cfg.Web.ListenAddress)
+	if err != nil {
+		return fmt.Errorf("serve web: %w", err)
+	}
+	s.webAddress = l.Addr().String()
+	ending, end := context.WithCancel(context.Background())
+	server := &http.Server{
+		Handler: console.Handler(s.view, console.Options{
+			Metrics: promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
+				DisableCompression: true}), // the console's handler does that, in a third of the time,
+			Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
+			Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
+			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
+			Mount: map[string]http.Handler{alertmanager.Path: &s.webhook},
+			Bus:   s.bus, Stages: s.ready.stages, Done: ending.Done(),
+			Leader: func(ctx context.Context, pool string) (string, uint64, error) {
+				return pipeline.Leads(ctx, s.bus, pool)
+			},
+		}),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+	}
+	flags := &web.FlagConfig{WebListenAddresses: &[]string{s.webAddress}, WebSystemdSocket: new(bool), WebConfigFile: &cfg.Web.ConfigFile}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := web.Serve(l, server, flags, s.logger); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.fail("web", err)
+		}
+	}()
+	s.onClose(func() error {
+		// The streams of events, which have no end of their own.
+		end()
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		err := server.Shutdown(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+		// Shutdown only knows what Serve has seen.
+		_ = l.Close()
+		<-done
+		return err
+	})
+	return nil
+}
+
+func (s *Site) reloader() func(context.Context) error {
+	if s.options.Load == nil {
+		return nil
+	}
+	return s.Reload
+}
+
+// Reload reads the configuration again and applies it; on any error the old
+// one stays in force.
+func (s *Site) Reload(ctx context.Context) error {
+	next, err := s.options.Load()
+	if err == nil {
+		err = s.Apply(ctx, next)
+	}
+	if err != nil {
+		s.logger.Error("reload: the old configuration stays", "err", err)
+		s.metrics.Counter("trimtab_config_reloads_total", "refused").Inc()
+		return err
+	}
+	s.metrics.Counter("trimtab_config_reloads_total", "applied").Inc()
+	s.logger.Info("reloaded", "workloads", len(next.Workloads))
+	return nil
+}
+
+// Apply makes cfg the configuration in force, or returns an error and keeps
+// the old one.
+func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changes := config.Changed(s.config, cfg)
+	for _, c := range changes {
+		if c.Restart {
+			return hint.Add(trimtab.Invalidf("apply configuration: %s cannot change while running", c.Path), "restart trimtab to change it")
+		}
+	}
+	next, err := s.partsOf(cfg)
+	if err != nil {
+		return err
+	}
+	// Who asked for the reload may go away: half a change is none.
+	if err := s.parts.apply(context.WithoutCancel(ctx), next); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		s.logger.Info("changed", "setting", c.Path, "from", c.Old, "to", c.New)
+	}
+	s.config = cfg
+	s.view.Configure(viewConfig(cfg))
+	s.exporter.Configure(exported(cfg))
+	return nil
+}
+
+// JournalDir is where the actuator keeps what it must undo.
+func JournalDir(storage string) string { return filepath.Join(storage, "actuator") }

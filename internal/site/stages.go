@@ -1,0 +1,382 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	actuatorcgroup "github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/analyzer/path"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/cgroup"
+	"github.com/trimtab/trimtab/collector/jaeger"
+	"github.com/trimtab/trimtab/collector/otlp"
+	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/pipeline"
+	"github.com/trimtab/trimtab/planner"
+	"google.golang.org/grpc"
+)
+
+// snapshotBucket keeps the models over a restart.
+const snapshotBucket = "snapshots"
+
+// partsOf builds, without any effect, the parts of cfg in the order in which
+// they start: what only looks on first, then what consumes before what
+// produces, the receivers last.
+func (s *Site) partsOf(cfg *config.Config) ([]part, error) {
+	var next []part
+	for _, build := range []func(*config.Config) ([]part, error){
+		s.exportParts, s.actuatorPart, s.plannerPart, s.learnPart, s.pathParts, s.samplerParts, s.receiverParts, s.alertPart,
+	} {
+		p, err := build(cfg)
+		if err != nil {
+			return nil, err
+		}
+		next = append(next, p...)
+	}
+	return next, nil
+}
+
+// background runs a function until stop is called, which waits for its end; an
+// error before that ends the process. The end of ctx does not stop it: parts
+// stop one by one, in the reverse order of the flow.
+func (s *Site) background(ctx context.Context, name string, run func(context.Context) error) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			s.fail(name, err)
+		}
+	}()
+	return func() error {
+		cancel()
+		<-done
+		s.ready.forget(name)
+		return nil
+	}
+}
+
+// working runs a part that is no stage of a step, and tells with its health
+// whether it works.
+func (s *Site) working(name string, h *pipeline.Health, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		var telling sync.WaitGroup
+		telling.Go(func() { h.Report(ctx, s.bus, func(why string) { s.ready.set(name, why) }) })
+		defer telling.Wait()
+		defer cancel()
+		return run(ctx)
+	}
+}
+
+// startWait is how long a stage may take to work before the parts that send to
+// it are started all the same.
+const startWait = 2 * time.Second
+
+// stage makes a part of a pure step, which is built from the given values.
+func (s *Site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
+	key := keyOf(st, built)
+	st.Step, st.Bus, st.Metrics, st.Logger = step, s.bus, s.metrics, s.logger
+	return part{st.Name, key, func(ctx context.Context) (func() error, error) {
+		works := make(chan struct{})
+		var once sync.Once
+		st.Ready = func(why string) {
+			s.ready.set(st.Name, why)
+			if why == "" {
+				once.Do(func() { close(works) })
+			}
+		}
+		stop := s.background(ctx, st.Name, func(ctx context.Context) error { return pipeline.Run(ctx, st) })
+		late := time.NewTimer(startWait)
+		defer late.Stop()
+		select {
+		case <-works:
+		case <-late.C:
+		case <-ctx.Done():
+		}
+		return stop, nil
+	}}
+}
+
+func (s *Site) learnPart(cfg *config.Config) ([]part, error) {
+	c, err := AnalyzerConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("set up analyzer: %w", err)
+	}
+	step, err := analyzer.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("set up analyzer: %w", err)
+	}
+	return []part{s.stage(pipeline.Stage{
+		Name: "learn", Tick: tickOf(cfg.Analyzer.ReportInterval),
+		Work: pipeline.Work{Round: cfg.Analyzer.ReportInterval},
+		Consumes: []bus.Subscription{
+			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},
+		},
+		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
+	}, s.tap("learn", step), c, demandUtilityTexts(cfg))}, nil
+}
+
+// pathParts are one stage per partition.
+func (s *Site) pathParts(cfg *config.Config) ([]part, error) {
+	var out []part
+	for i := range cfg.Analyzer.Partitions {
+		c := pathConfig(cfg, i)
+		step, err := path.New(c)
+		if err != nil {
+			return nil, fmt.Errorf("set up analyzer path: %w", err)
+		}
+		out = append(out, s.stage(pipeline.Stage{
+			Name: "path-" + strconv.Itoa(i), Tick: min(100*time.Millisecond, tickOf(cfg.Analyzer.ReportInterval)),
+			Work:     pipeline.Work{Round: cfg.Analyzer.ReportInterval},
+			Consumes: []bus.Subscription{{Kind: trimtab.KindSpans, Key: strconv.Itoa(i), Consumer: "path"}},
+		}, step, c))
+	}
+	return out, nil
+}
+
+// tickOf is how often a stage looks at the clock when things happen at this
+// interval.
+func tickOf(interval time.Duration) time.Duration {
+	return max(20*time.Millisecond, min(time.Second, interval/4))
+}
+
+func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
+	if cfg.Pool.Capacity() <= 0 {
+		return nil, nil
+	}
+	c, err := PlannerConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if s.options.AlertGap > 0 {
+		c.AlertGap = s.options.AlertGap
+	}
+	step, err := planner.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("set up planner: %w", err)
+	}
+	holder, err := holderOf(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("set up planner: %w", err)
+	}
+	return []part{s.stage(pipeline.Stage{
+		Name: "planner", Tick: tickOf(cfg.Round),
+		Work: pipeline.Work{Round: cfg.Round, Every: trimtab.KindPlan, Answered: true},
+		Consumes: []bus.Subscription{
+			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
+			{Kind: trimtab.KindOutcome, Key: cfg.Pool.Name},
+			// Nameless: every planner hears them, whichever leads, and nobody
+			// carries out what was asked before it was there.
+			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
+		},
+		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Holder: holder, Sole: cfg.NATS.URL == ""},
+		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
+	}, s.tap("planner", step), c, utilityTexts(cfg))}, nil
+}
+
+// holderOf names this process in a leader's lock: no other has this storage on
+// this host.
+func holderOf(cfg *config.Config) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("find host name: %w", err)
+	}
+	storage, err := filepath.Abs(cfg.Storage.Path)
+	if err != nil {
+		return "", fmt.Errorf("find storage: %w", err)
+	}
+	return host + ":" + storage, nil
+}
+
+func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
+	all, err := knobsOf(cfg)
+	if err != nil || cfg.Pool.Capacity() <= 0 {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find host name: %w", err)
+	}
+	watchdog := s.options.Watchdog
+	if watchdog == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find own program: %w", err)
+		}
+		watchdog = []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}
+	}
+	c := actuator.Config{
+		Host: host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
+		Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+	}
+	if c.LockDir == "" {
+		c.LockDir = actuator.DefaultLockDir()
+	}
+	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
+	key := keyOf(c, all, work)
+	c.Metrics, c.Logger = s.metrics, s.logger
+	var roots actuatorcgroup.Roots
+	for _, d := range all {
+		t, err := d.open(&roots)
+		if err != nil {
+			return nil, err
+		}
+		c.Targets = append(c.Targets, t)
+	}
+	start := func(ctx context.Context) (func() error, error) {
+		s.ready.set("actuator", "starting")
+		a, err := actuator.Open(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("open actuator: %w", err)
+		}
+		s.ready.set("actuator", "")
+		h := pipeline.NewHealth(work)
+		b := h.Bus(s.bus)
+		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
+		return func() error {
+			err := stop()
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			return errors.Join(err, a.Close(ctx))
+		}, nil
+	}
+	return []part{{"actuator", key, start}}, nil
+}
+
+// Reopen makes a knob from the journal alone.
+func Reopen(undo []byte) (actuator.Knob, error) {
+	// The kinds know their own.
+	group, err := actuatorcgroup.Reopen(undo)
+	if err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
+		return group, err
+	}
+	memory, err := actuatorcgroup.ReopenMemory(undo)
+	if err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
+		return memory, err
+	}
+	return process.Reopen(undo)
+}
+
+// reader is a collector that asks: it runs until its context ends.
+type reader interface {
+	Run(context.Context) error
+	Close() error
+}
+
+// reading makes a part of a reader, which is opened when the part starts, with
+// the configuration that it is built from. It tells every round what it read,
+// or why it read nothing.
+func (s *Site) reading(name string, built any, round time.Duration, open func(bus.Bus) (reader, error)) part {
+	return part{name, keyOf(built, round), func(ctx context.Context) (func() error, error) {
+		h := pipeline.NewHealth(pipeline.Work{Round: round, Every: trimtab.KindSample})
+		r, err := open(h.Bus(s.bus))
+		if err != nil {
+			return nil, fmt.Errorf("set up %s collector: %w", name, err)
+		}
+		s.ready.set(name, "")
+		stop := s.background(ctx, name, s.working(name, h, r.Run))
+		return func() error { return errors.Join(stop(), r.Close()) }, nil
+	}}
+}
+
+// samplerParts read what spans do not tell: PromQL and cgroup files.
+func (s *Site) samplerParts(cfg *config.Config) ([]part, error) {
+	var out []part
+	if queries := queriesOf(cfg); len(queries) > 0 {
+		c := prometheus.Config{
+			URL: cfg.Prometheus.URL, HTTP: cfg.Prometheus.HTTP, Interval: cfg.Prometheus.Interval,
+			Timeout: cfg.Prometheus.Timeout, Queries: queries,
+		}
+		out = append(out, s.reading("prometheus", c, c.Interval+c.Timeout, func(b bus.Bus) (reader, error) {
+			c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
+			return prometheus.Open(c)
+		}))
+	}
+	if groups := groupsOf(cfg); len(groups) > 0 {
+		root, err := cgroupRoot(cfg)
+		if err != nil {
+			return nil, err
+		}
+		c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval}
+		out = append(out, s.reading("cgroup", c, c.Interval, func(b bus.Bus) (reader, error) {
+			c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
+			return cgroup.Open(c)
+		}))
+	}
+	return out, nil
+}
+
+// receiverParts listen for spans. They share one sink, whose bound of what is
+// under way holds for all of them together, and so they have one key.
+func (s *Site) receiverParts(cfg *config.Config) ([]part, error) {
+	files, err := readTLS(cfg.OTLP.TLS, "OTLP receiver", "OTLP clients")
+	if err != nil {
+		return nil, err
+	}
+	receivers := []struct {
+		name string
+		c    otlp.Config
+	}{
+		{"otlp", otlp.Config{GRPC: unlessOff(cfg.OTLP.GRPC), HTTP: unlessOff(cfg.OTLP.HTTP), MaxBody: int(cfg.OTLP.MaxBody)}},
+		{"jaeger", otlp.Config{GRPC: unlessOff(cfg.Jaeger.GRPC)}},
+	}
+	shared := collector.Config{Partitions: cfg.Analyzer.Partitions}
+	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
+	key := keyOf(receivers, files.content(), shared, work)
+	receivers[0].c.TLS = files.server()
+	h := pipeline.NewHealth(work)
+	shared.Bus, shared.Metrics = h.Bus(s.bus), s.metrics
+	sink, err := collector.Open(shared)
+	if err != nil {
+		return nil, err
+	}
+	var out []part
+	for _, r := range receivers {
+		if r.c.GRPC == "" && r.c.HTTP == "" {
+			continue
+		}
+		r.c.Sink = sink
+		out = append(out, part{r.name, key, func(ctx context.Context) (func() error, error) {
+			return s.startReceiver(ctx, r.name, r.c, h)
+		}})
+	}
+	return out, nil
+}
+
+func unlessOff(address string) string {
+	if address == "off" {
+		return ""
+	}
+	return address
+}
+
+func (s *Site) startReceiver(ctx context.Context, name string, c otlp.Config, h *pipeline.Health) (func() error, error) {
+	c.Metrics, c.Log = s.metrics, s.logger
+	if name == "jaeger" {
+		spans := jaeger.New(c.Sink, s.metrics)
+		c.Register = func(r grpc.ServiceRegistrar) { jaeger.Register(r, spans) }
+	}
+	r, err := otlp.Open(c)
+	if err != nil {
+		return nil, fmt.Errorf("receive %s: %w", name, err)
+	}
+	if name == "otlp" {
+		s.otlpAddress = r.GRPCAddr()
+	}
+	s.ready.set(name, "")
+	stop := s.background(ctx, name, s.working(name, h, r.Serve))
+	return func() error { return errors.Join(stop(), r.Close()) }, nil
+}
