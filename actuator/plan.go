@@ -155,8 +155,8 @@ func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 	}
 }
 
-// prepare judges each action of this host. What it returns is to be written;
-// the other actions have their result already.
+// prepare judges each action of this host, on a knob that is read anew. What it
+// returns is to be written; the other actions have their result already.
 func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome) []*move {
 	var moves []*move
 	for i := range p.Actions {
@@ -164,11 +164,6 @@ func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 			o.Results = append(o.Results, trimtab.Result{
 				Target: p.Actions[i].Target, Resource: p.Actions[i].Resource, Asked: p.Actions[i].Set,
 			})
-		}
-	}
-	for _, h := range a.knobs {
-		if h.Mode == trimtab.Act {
-			a.observe(ctx, h)
 		}
 	}
 	next := 0
@@ -207,7 +202,7 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 		return refuse(r, "unknown target: this host has no such knob")
 	}
 	m.held = h
-	if h.Mode != trimtab.Act && h.Mode != trimtab.Off {
+	if h.Mode != trimtab.Off {
 		a.observe(ctx, h)
 	}
 	r.Before, r.Found, r.Known = h.now, h.now, h.known
