@@ -13,7 +13,7 @@ const (
 	// leanPercent how much at least, in percent of what is live; mostPercent
 	// bounds it where next to nothing is live. 100 groups have 20 to 30 MiB live
 	// and make 3 MiB a second of garbage: internal/bench/small.
-	room                     = 12 << 20
+	room                     = 16 << 20
 	leanPercent, mostPercent = 35, 200
 	// leanEvery is how often that is set anew.
 	leanEvery = 10 * time.Second
