@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -204,6 +205,25 @@ func until(t *testing.T, cond func() bool) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
+}
+
+func TestAStoreThatWasClosedCanBeOpenedAlthoughAChildHasACopyOfItsLock(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := syscall.Dup(int(lock.Fd())) // as a child has one between fork and exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(n) }()
+	unlock(lock)
+	again, err := lockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock(again)
 }
 
 func TestStreamsAndBucketsFitTheStore(t *testing.T) {

@@ -39,8 +39,9 @@ type sent struct {
 }
 
 // maxReadBytes bounds the messages whose values are kept, and those that were
-// sent; subscribers of a stream are rarely further apart than this.
-const maxReadBytes = 1 << 20
+// sent; subscribers of a stream are rarely further apart than this. A plan takes
+// three times the memory that its message does.
+const maxReadBytes = 256 << 10
 
 // place is where a message is: by time too, since a stream that was made anew
 // counts from 1 again.
