@@ -247,14 +247,17 @@ func (q *queueing) arrive(number int64, s *spans, answered float64, report time.
 	if !ok || wait <= q.latency && lag < 1 {
 		return 0, false
 	}
+	// What ended last began last: while a queue is worked off, more began in the
+	// intervals, and was answered, than the median wait tells.
+	least, _ := s.latency.Quantile(0.2)
 	if load = answered; lag < trimtab.MaxBegun-levelled {
-		load, _ = q.rate(lag+levelled, wait, report)
-		if late, requests := q.rate(lag+3, wait, report); late > load*(1+jumped/math.Sqrt(math.Max(requests, 1))) {
+		load, _ = q.rate(lag+levelled, least, report)
+		if late, requests := q.rate(lag+3, least, report); late > load*(1+jumped/math.Sqrt(math.Max(requests, 1))) {
 			load = late
 		}
 	}
 	if load = math.Max(load, answered*(1-small)); lag >= 1 || wait > 0.5*report.Seconds() {
-		q.waiting = load * wait
+		q.waiting = load * least
 	}
 	return load, lag >= 1
 }

@@ -72,7 +72,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 }
 
 // overhead is about what a row takes beside the load.
-const overhead = 14 * time.Second
+const overhead = 24 * time.Second
 
 // program builds trimtab, once, where a policy needs it and none was named.
 func (b *bench) program(ctx context.Context, dir string) error {
@@ -161,10 +161,14 @@ func (b *bench) row(ctx context.Context, t *trial, name string) (*row, error) {
 	if err := os.MkdirAll(t.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make directory of a row: %w", err)
 	}
+	// What is left of the last row must not count for this one.
 	if err := b.host.drain(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.host.again(ctx); err != nil {
+	if err := b.host.again(ctx, t.arrivals); err != nil {
+		return nil, err
+	}
+	if err := b.host.drain(ctx); err != nil {
 		return nil, err
 	}
 	if err := b.host.set(ctx, equal(t)); err != nil {
@@ -192,7 +196,7 @@ func (b *bench) play(ctx context.Context, t *trial, p policy, r *row) error {
 	t.begin = time.Now().Add(200 * time.Millisecond)
 	playing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	policyDone, watchDone := make(chan struct{}), make(chan struct{})
+	policyDone, watchDone, priceDone := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(policyDone)
 		if err := p.run(playing, t); err != nil {
@@ -206,12 +210,19 @@ func (b *bench) play(ctx context.Context, t *trial, p policy, r *row) error {
 			stop(err)
 		}
 	}()
+	go func() {
+		defer close(priceDone)
+		if err := b.host.hold(playing); err != nil {
+			stop(err)
+		}
+	}()
 	told := b.progress(playing, t, r.Policy)
 	r.outcomes = b.host.generate(playing, t.begin, t.arrivals, p.observe)
 	failed := context.Cause(playing)
 	stop(nil)
 	<-policyDone
 	<-watchDone
+	<-priceDone
 	<-told
 	if failed != nil {
 		return failed

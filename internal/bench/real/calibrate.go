@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
+	"sync"
 	"time"
 )
 
@@ -19,7 +21,8 @@ const (
 // time, and measures what it does cost. The quotas must be off.
 func (h *host) calibrate(ctx context.Context, target time.Duration) error {
 	for _, s := range h.services {
-		s.Work, s.Cost = 50, target
+		s.Cost = target
+		s.price.begin(50, target, 0)
 	}
 	// The first guesses are far off, and need few rounds.
 	for _, n := range []int{3, 3, rounds, rounds} {
@@ -30,16 +33,37 @@ func (h *host) calibrate(ctx context.Context, target time.Duration) error {
 	return nil
 }
 
-// again finds the work of a request anew, between two rows: what else runs on the
-// machine changes what it costs by up to a third from one to the next, and rows
-// are there to be compared. It takes the quotas off.
-func (h *host) again(ctx context.Context) error {
+// warmUp is how much of its load a row is preceded by.
+const warmUp = 10 * time.Second
+
+// again finds the work of a request anew, before a row, under the beginning of its
+// load: a request is dearer while others run beside it. It takes the quotas off.
+func (h *host) again(ctx context.Context, in [3][]arrival) error {
 	for _, s := range h.services {
 		if err := s.group.free(ctx); err != nil {
 			return err
 		}
 	}
-	return h.tune(ctx, rounds)
+	for i := range in {
+		n := sort.Search(len(in[i]), func(k int) bool { return in[i][k].At > warmUp })
+		in[i] = in[i][:n]
+	}
+	used, err := h.usage()
+	if err != nil {
+		return err
+	}
+	for i, s := range h.services {
+		s.price.begin(s.price.now(), s.Cost, used[i])
+	}
+	holding, stop := context.WithCancel(ctx)
+	defer stop()
+	var failed error
+	var holds sync.WaitGroup
+	holds.Go(func() { failed = h.hold(holding) })
+	h.generate(ctx, time.Now(), in, func(int, time.Time, time.Duration, bool) {})
+	stop()
+	holds.Wait()
+	return failed
 }
 
 // tune sets the work of a request of each service to what costs its Cost, by n
@@ -58,7 +82,12 @@ func (h *host) tune(ctx context.Context, n int) error {
 	for i, s := range h.services {
 		slices.Sort(all[i])
 		// What a request costs is in proportion to its work.
-		s.Work = max(1, int(math.Round(float64(s.Work)*float64(s.Cost)/float64(all[i][n/2]))))
+		work := max(1, int(math.Round(float64(s.price.now())*float64(s.Cost)/float64(all[i][n/2]))))
+		used, err := s.group.used()
+		if err != nil {
+			return err
+		}
+		s.price.begin(work, s.Cost, used)
 	}
 	return nil
 }

@@ -8,7 +8,10 @@
 // of the pool: a service with load x needs x * pool cores, by the CPU cost of
 // its requests, which is measured at the start,
 //
-//	rate(t) = load(t) * pool / cost    [requests per second].
+//	rate(t) = load(t) * pool / cost    [requests per second],
+//
+// and which is held at that while a row runs (price.go), since neighbours on the
+// machine change it.
 //
 // Latency is counted from the moment at which a request was meant to be sent,
 // so that a slow service cannot hide behind a slow client. The main figure is

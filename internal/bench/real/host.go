@@ -34,18 +34,22 @@ type slo struct {
 type service struct {
 	Name string
 	SLO  slo
-	// Work is what a request of size 1 asks for, and Cost the CPU time that it
-	// takes.
-	Work int
+	// Cost is the CPU time that a request of size 1 takes, of the work that price
+	// tells.
 	Cost time.Duration
 
 	software software
 	group    *group
+	price    price
 }
 
 // do sends a request of a size relative to the calibrated one.
 func (s *service) do(ctx context.Context, size float64) error {
-	return s.software.do(ctx, int(math.Round(size*float64(s.Work))))
+	work := int(math.Round(size * float64(s.price.now())))
+	err := s.software.do(ctx, work)
+	// What failed late has cost as much.
+	s.price.did(work)
+	return err
 }
 
 // host is everything that runs for the benchmark: services in their groups, a
