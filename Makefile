@@ -23,8 +23,8 @@ demo: build ## build and run the main job: three real services under real load (
 
 .PHONY: test
 # go vet is a part of `make lint`, with all its checks: here it would be 40 s of
-# CPU more with an empty build cache. Many tests wait for real time: with two
-# packages at a time two cores were idle for a quarter of it.
+# CPU more with an empty build cache. Many tests wait for real time: others
+# run meanwhile.
 test: ## run the tests: embedded parts only, under 5 minutes
 	go test -p 4 -count=1 -vet=off -timeout 20m ./...
 
