@@ -49,8 +49,9 @@ type queueing struct {
 	begun []float64
 	last  int64
 	seen  int
-	// waiting is how many requests wait; latency is that of the SLO, in seconds.
-	waiting, latency float64
+	// waiting is how many requests wait, wait how long the median one of the last
+	// interval did, 0: in time; latency is that of the SLO. Both in seconds.
+	waiting, wait, latency float64
 }
 
 // used is the mean use over a window that ends at to, and the share of the
@@ -245,11 +246,16 @@ func (q *queueing) arrive(number int64, s *spans, answered float64, report time.
 	wait, ok := s.latency.Quantile(0.5)
 	lag := int(wait / report.Seconds())
 	if !ok || wait <= q.latency && lag < 1 {
+		q.wait = 0
 		return 0, false
 	}
-	// What ended last began last: while a queue is worked off, more began in the
-	// intervals, and was answered, than the median wait tells.
-	least, _ := s.latency.Quantile(0.2)
+	// While a queue is worked off, what ended last waited least, and more was
+	// answered of what began of late than the median wait tells.
+	least := wait
+	if wait < q.wait {
+		least, _ = s.latency.Quantile(0.2)
+	}
+	q.wait = wait
 	if load = answered; lag < trimtab.MaxBegun-levelled {
 		load, _ = q.rate(lag+levelled, least, report)
 		if late, requests := q.rate(lag+3, least, report); late > load*(1+jumped/math.Sqrt(math.Max(requests, 1))) {

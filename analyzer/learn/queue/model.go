@@ -17,19 +17,27 @@ const (
 // cores, load in requests per second and cost in core-seconds a request, for
 // the latency D of the SLO in seconds; 0 for an unknown latency. All are finite,
 // a, load >= 0 and cost > 0.
-func InTime(a, load, cost, latency float64) float64 {
+func InTime(a, load, cost, latency float64) float64 { return atFactor(a, load, cost, latency, 1) }
+
+// atFactor is InTime of a service that is h times as bad as the model. A worse one
+// is as dear as h c; a better one waits less, but no service does more work than
+// its CPU allows: utilisation stays what it is.
+func atFactor(a, load, cost, latency, h float64) float64 {
+	if h > 1 {
+		cost, h = h*cost, 1
+	}
 	if a <= load*cost || a <= 0 {
 		return 0
 	}
 	rho := load * cost / a
 	if latency <= 0 {
-		return 1 - math.Exp(-(1-rho)/alone)
+		return 1 - math.Exp(-(1-rho)/(h*alone))
 	}
-	left := latency - cost/a
+	left := latency - h*cost/a
 	if left <= 0 {
 		return 0
 	}
-	return (1 - rho*math.Exp(-decay*(a/cost-load)*left)) * (1 - math.Exp(-(1-rho)/bursts))
+	return (1 - rho*math.Exp(-decay/h*(a/cost-load)*left)) * (1 - math.Exp(-(1-rho)/(h*bursts)))
 }
 
 const (
@@ -92,7 +100,7 @@ func (m *Model) Observe(allocation, load, cost, inTime, requests float64) error 
 	n := math.Min(requests, most) / together
 	for i := range m.logs {
 		// Nothing is certain: a hundredth of the requests has another fate.
-		p := 0.01 + 0.98*InTime(allocation, load, cost*m.grid[i], m.latency)
+		p := 0.01 + 0.98*atFactor(allocation, load, cost, m.latency, m.grid[i])
 		m.logs[i] = m.logs[i]*(1-1.0/memory) + n*(inTime*math.Log(p)+(1-inTime)*math.Log1p(-p))
 	}
 	m.reports++
@@ -143,7 +151,7 @@ func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
 			below += w
 			continue
 		}
-		p := InTime(allocation, load, cost*m.grid[i], m.latency)
+		p := atFactor(allocation, load, cost, m.latency, m.grid[i])
 		b.Mean += w * p
 		below += w
 		if b.Upper < 0 && below >= tail {

@@ -155,3 +155,20 @@ func TestWhatWasSeenCountsMoreThanTheCost(t *testing.T) {
 		t.Errorf("60%% were seen in time, %v is believed", p)
 	}
 }
+
+func TestHoweverGoodAServiceWasSeenToBeItDoesNoMoreWorkThanItsCPU(t *testing.T) {
+	m := New(0.2)
+	for range 200 { // at 93% utilisation nearly all are in time
+		if err := m.Observe(0.301, 28, 0.01, 0.96, 28); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := m.Predict(0.301, 28, 0.01, 0.9); b.Mean < 0.85 {
+		t.Errorf("it learnt nothing: %+v where 0.96 was seen", b)
+	}
+	for _, a := range []float64{0.2, 0.25, 0.28} {
+		if b := m.Predict(a, 28, 0.01, 0.9); b.Mean > 0.01 {
+			t.Errorf("with %v cores for 0.28 cores of work %v are expected in time", a, b.Mean)
+		}
+	}
+}
