@@ -23,14 +23,16 @@ demo: build ## build and run the main job: three real services under real load (
 
 .PHONY: test
 # go vet is a part of `make lint`, with all its checks: here it would be 40 s of
-# CPU more with an empty build cache.
+# CPU more with an empty build cache. Many tests wait for real time: others
+# run meanwhile.
 test: ## run the tests: embedded parts only, under 5 minutes
-	go test -count=1 -vet=off -timeout 20m ./...
+	go test -p 4 -count=1 -vet=off -timeout 20m ./...
 
 .PHONY: integration
 integration: build ## race detector, a nats-server and a Prometheus as processes of their own, non-root paths
 	go test -count=1 -race -timeout 20m $(RACE_PACKAGES)
 	go test -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst' ./cmd/trimtab
+	go test -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
 	go test -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
 	go test -count=1 -tags integration -timeout 20m -run '$(INTEGRATION_OF_CMD)' -skip TestTheDemo ./cmd/trimtab
 	./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...

@@ -1,8 +1,8 @@
 package actuator
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,9 +33,8 @@ func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 	}
 	at := position{p.Epoch, p.Sequence, p.Step}
 	kind, why := a.refuse(p, at)
-	digest := digestOf(p)
 	if earlier := a.earlier(at); earlier != nil {
-		if earlier.digest == digest {
+		if alike(earlier.plan, p) {
 			a.count("repeated")
 			return earlier.outcome
 		}
@@ -49,25 +48,24 @@ func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 	}
 	a.execute(ctx, p, o, received)
 	if o.Refused == "" {
-		a.outcomes[p.Step] = &answer{o, digest}
+		a.outcomes[p.Step] = &answer{p, o}
 	}
 	o.Took = trimtab.SecondsOf(max(0, a.clock.boot()-received))
 	return o
 }
 
-// answer is what a step was answered, with a digest of the step, so that another
-// one of the same name is told from a repetition.
+// answer is what a step was answered, with the step, so that another one of the
+// same name is told from a repetition.
 type answer struct {
+	plan    *trimtab.Plan
 	outcome *trimtab.Outcome
-	digest  [sha256.Size]byte
 }
 
-func digestOf(p *trimtab.Plan) [sha256.Size]byte {
-	b, err := json.Marshal(p)
-	if err != nil {
-		return [sha256.Size]byte{} // not a number in it: it is refused as invalid
-	}
-	return sha256.Sum256(b)
+// alike reports whether two steps say the same.
+func alike(p, q *trimtab.Plan) bool {
+	a, err := json.Marshal(p)
+	b, bad := json.Marshal(q)
+	return err == nil && bad == nil && bytes.Equal(a, b) // one with no number in it is invalid
 }
 
 // earlier returns the answer that a step of this name got before.
@@ -155,8 +153,8 @@ func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 	}
 }
 
-// prepare judges each action of this host. What it returns is to be written;
-// the other actions have their result already.
+// prepare judges each action of this host, on a knob that is read anew. What it
+// returns is to be written; the other actions have their result already.
 func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome) []*move {
 	var moves []*move
 	for i := range p.Actions {
@@ -164,11 +162,6 @@ func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 			o.Results = append(o.Results, trimtab.Result{
 				Target: p.Actions[i].Target, Resource: p.Actions[i].Resource, Asked: p.Actions[i].Set,
 			})
-		}
-	}
-	for _, h := range a.knobs {
-		if h.Mode == trimtab.Act {
-			a.observe(ctx, h)
 		}
 	}
 	next := 0
@@ -207,7 +200,7 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 		return refuse(r, "unknown target: this host has no such knob")
 	}
 	m.held = h
-	if h.Mode != trimtab.Act && h.Mode != trimtab.Off {
+	if h.Mode != trimtab.Off {
 		a.observe(ctx, h)
 	}
 	r.Before, r.Found, r.Known = h.now, h.now, h.known

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 )
@@ -28,9 +30,9 @@ const (
 	snapshotMax = 7 << 20 // a message of the bus, with room for its headers
 )
 
-// saver keeps the states of a step in a bucket: key "stage/name", value
-// crc32(state) in 4 bytes, little endian, before the state. It writes only
-// what changed, on a goroutine of its own, so that a slow bus slows no step.
+// saver keeps the states of a step in a bucket: key "stage/name", value as [seal]
+// writes it. It writes only what changed, on a goroutine of its own, so that a slow
+// bus slows no step.
 // A nil saver keeps nothing.
 type saver struct {
 	Snapshots
@@ -101,8 +103,8 @@ func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 		}
 		raw, _, err := s.bucket.Get(ctx, key)
 		if err == nil {
-			s.kept[name] = sha256.Sum256(raw)
-			err = restoreOne(step, name, raw)
+			s.kept[name] = [sha256.Size]byte{} // of no state: it is written anew, or deleted
+			err = s.restoreOne(step, name, raw)
 		}
 		if err != nil {
 			s.stage.counts.snapshot("broken")
@@ -114,17 +116,52 @@ func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 	return nil
 }
 
+// packed begins the value of a state that is compressed. Earlier versions wrote
+// crc32(state), in 4 bytes, little endian, and the state.
+const packed = "s2/1"
+
+// seal returns the value that keeps a state: [packed], crc32(state) in 4 bytes,
+// little endian, and the state compressed, to a fifth of its size as a rule.
+func seal(state []byte) []byte {
+	out := binary.LittleEndian.AppendUint32([]byte(packed), crc32.ChecksumIEEE(state))
+	return append(out, s2.Encode(nil, state)...)
+}
+
+// unseal returns the state that a value keeps.
+func unseal(raw []byte) ([]byte, error) {
+	body, compressed := bytes.CutPrefix(raw, []byte(packed))
+	if len(body) < 4 {
+		return nil, trimtab.Invalidf("%d bytes are too few", len(raw))
+	}
+	state := body[4:]
+	if compressed {
+		n, err := s2.DecodedLen(state)
+		if err != nil || n > snapshotMax {
+			return nil, trimtab.Invalidf("%d bytes that hold %d, limit %d", len(state), n, snapshotMax)
+		}
+		if state, err = s2.Decode(make([]byte, n), state); err != nil {
+			return nil, fmt.Errorf("%w: %w", trimtab.ErrInvalid, err)
+		}
+	}
+	if binary.LittleEndian.Uint32(body) != crc32.ChecksumIEEE(state) {
+		return nil, trimtab.Invalidf("the sum of its %d bytes is wrong", len(state))
+	}
+	return state, nil
+}
+
 // restoreOne checks and restores one state; a panic is an error.
-func restoreOne(step trimtab.Snapshotter, name string, raw []byte) (err error) {
+func (s *saver) restoreOne(step trimtab.Snapshotter, name string, raw []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = trimtab.Invalidf("restore %s: panic: %v", name, p)
 		}
 	}()
-	if len(raw) < 4 || binary.LittleEndian.Uint32(raw) != crc32.ChecksumIEEE(raw[4:]) {
-		return trimtab.Invalidf("restore %s: the sum of its %d bytes is wrong", name, len(raw))
+	state, err := unseal(raw)
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", name, err)
 	}
-	return step.Restore(name, raw[4:])
+	s.kept[name] = sha256.Sum256(state)
+	return step.Restore(name, state)
 }
 
 // save takes a snapshot on the owner's goroutine and queues it, in the place
@@ -184,17 +221,16 @@ func (s *saver) write(states map[string][]byte) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		state := states[name]
-		raw := append(binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(state)), crc32.ChecksumIEEE(state)), state...)
-		digest := sha256.Sum256(raw)
+		digest := sha256.Sum256(state)
 		if digest == s.kept[name] {
 			continue
 		}
-		if len(raw) > snapshotMax {
+		if len(state) > snapshotMax {
 			s.stage.counts.snapshot("failed")
-			s.stage.Logger.Error("snapshot too large", "name", name, "bytes", len(raw), "limit", snapshotMax)
+			s.stage.Logger.Error("snapshot too large", "name", name, "bytes", len(state), "limit", snapshotMax)
 			continue
 		}
-		if _, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, raw); err != nil {
+		if _, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, seal(state)); err != nil {
 			return err
 		}
 		s.kept[name] = digest

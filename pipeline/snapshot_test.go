@@ -1,7 +1,10 @@
 package pipeline
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/internal/metric"
+	"pgregory.net/rapid"
 )
 
 // memo is a step with a state: how many alerts it saw.
@@ -97,6 +101,29 @@ func TestASnapshotOutlivesARestartAndABrokenOneIsIgnored(t *testing.T) {
 			t.Errorf("restored %v, want a:2 and nothing of the broken b", second.count)
 		}
 	})
+}
+
+func TestAStateComesBackAsItWasAlsoFromAnEarlierVersion(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		state := rapid.SliceOf(rapid.Byte()).Draw(t, "state")
+		earlier := append(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(state)), state...)
+		for _, raw := range [][]byte{seal(state), earlier} {
+			if got, err := unseal(raw); err != nil || !bytes.Equal(got, state) {
+				t.Errorf("%q comes back as %q, %v", state, got, err)
+			}
+		}
+		raw := seal(state)
+		raw[rapid.IntRange(len(packed), len(raw)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		if got, err := unseal(raw); err == nil && !bytes.Equal(got, state) {
+			t.Errorf("damaged, %q comes back as %q", state, got)
+		}
+	})
+}
+
+func TestAStateThatClaimsToBeHugeIsRefused(t *testing.T) {
+	if state, err := unseal(seal(make([]byte, snapshotMax+1))); err == nil {
+		t.Errorf("%d bytes", len(state))
+	}
 }
 
 func TestCountsOfAStepBecomeMetrics(t *testing.T) {

@@ -105,6 +105,7 @@ func (r *decision) seat(w *workload) []*seat {
 			continue
 		}
 		s := r.seatOf(w, i)
+		s.draw(r.planner)
 		if s.held == "" && doubt == "" && s.curve == nil {
 			doubt = "estimate: nothing learnt yet" + r.about(i)
 		}

@@ -68,20 +68,28 @@ func (r *decision) about(resource int) string {
 	return " of " + r.planner.resources[resource].Name
 }
 
-// seatOf looks at the knob of one resource; entry is nil when there is none.
+// draw sets the curve that the seat is planned by.
+func (s *seat) draw(p *Planner) {
+	e := s.estimate
+	if e == nil {
+		return
+	}
+	if s.resource > 0 {
+		s.curve = e.Curves[s.of.Name]
+		return
+	}
+	s.curve = p.planned(e)
+	if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
+		s.curve = behind(s.curve, *b/drain)
+	}
+}
+
+// seatOf looks at the knob of one resource; entry is nil when there is none. Its
+// curve is not drawn yet.
 func (r *decision) seatOf(w *workload, resource int) *seat {
 	p, d := r.planner, w.dials[resource]
 	s := &seat{workload: w, dial: d, resource: resource, of: &p.resources[resource]}
 	s.entry, s.held = r.knob(w, resource)
-	if e := w.estimate; e != nil {
-		s.curve = p.planned(e)
-		if b := e.Backlog; b != nil && p.serves() && s.curve != nil && *b > 0 {
-			s.curve = behind(s.curve, *b/drain)
-		}
-		if resource > 0 {
-			s.curve = e.Curves[s.of.Name]
-		}
-	}
 	if s.entry == nil {
 		return s
 	}

@@ -45,6 +45,11 @@ func (k *bucket) make(ctx context.Context) error {
 			info = s
 		}
 	}
+	if k.bus.config.alone() && info.MaxBytes > packedBytes {
+		// In blocks of 4 MiB: see packedBytes. What bounds it is the number of keys,
+		// and Config.MaxStore.
+		info.MaxBytes = -1
+	}
 	kv, err := k.bus.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: k.name, Description: info.Note, History: 1, MaxBytes: info.MaxBytes,
 		Storage: jetstream.FileStorage, Replicas: k.bus.config.Replicas,

@@ -58,7 +58,7 @@ type keptValue struct {
 
 // openNear starts n; nil when others can reach the bus.
 func openNear(ctx context.Context, b *Bus) *near {
-	if b.config.URL != "" || b.config.Listen != "" {
+	if !b.config.alone() {
 		return nil
 	}
 	n := &near{bus: b, subs: map[trimtab.Kind][]*nearSub{}, turn: map[string]int{}, kept: map[trimtab.Kind]map[string]*keptValue{},

@@ -242,6 +242,9 @@ func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) error {
 			one.Header.Set(name, text)
 		}
 	}
+	if b.config.alone() && one.Header.Get(headerReason) == "" { // what was put aside is for people to look at
+		pack(one)
+	}
 	_, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))
 	return b.unanswered(began, err)
 }

@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"time"
 
@@ -38,8 +39,9 @@ type sent struct {
 }
 
 // maxReadBytes bounds the messages whose values are kept, and those that were
-// sent; subscribers of a stream are rarely further apart than this.
-const maxReadBytes = 1 << 20
+// sent; subscribers of a stream are rarely further apart than this. A plan takes
+// three times the memory that its message does.
+const maxReadBytes = 256 << 10
 
 // place is where a message is: by time too, since a stream that was made anew
 // counts from 1 again.
@@ -114,7 +116,11 @@ func (r *reads) own(m *nats.Msg) (sent, bool) {
 
 // readStored decodes a message of a stream, once for all that get it.
 func (b *Bus) readStored(k *kind, m *nats.Msg, meta *nats.MsgMetadata) (trimtab.Value, trimtab.Origin, error) {
-	d := b.reads.at(place{k.Kind, meta.Sequence.Stream, meta.Timestamp}, len(m.Data))
+	holds, err := unpackedLen(m.Header, m.Data)
+	if err != nil {
+		return nil, trimtab.Origin{}, fmt.Errorf("read %s: %w", k.Kind, err)
+	}
+	d := b.reads.at(place{k.Kind, meta.Sequence.Stream, meta.Timestamp}, holds)
 	d.once.Do(func() {
 		if s, ok := b.reads.own(m); ok && m.Subject == bus.Subject(s.value.Kind(), s.value.Key()) {
 			d.value, d.origin = s.value, s.origin

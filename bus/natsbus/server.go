@@ -61,7 +61,7 @@ func startEmbedded(c Config) (*embedded, error) {
 		s, log, err = startAside(c, err)
 	}
 	if err != nil {
-		lock.Close()
+		unlock(lock)
 		return nil, err
 	}
 	return &embedded{Server: s, lock: lock, log: log, stores: stores, consumers: uint64(len(removed))}, nil
@@ -88,7 +88,7 @@ func startOver(c Config, cause error) error {
 func (e *embedded) close() {
 	e.Shutdown()
 	e.WaitForShutdown()
-	e.lock.Close()
+	unlock(e.lock)
 }
 
 // lockDir makes dir, proves that it can be written, and locks it against
@@ -110,6 +110,13 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("write bus store %s: %w", dir, err)
 	}
 	return f, nil
+}
+
+// unlock lets go of the lock, also of what a child still has that was forked and
+// did not start its program yet.
+func unlock(f *os.File) {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // closing does it too, later perhaps
+	f.Close()
 }
 
 // probe writes as much as the empty streams need, so that a full disk is told

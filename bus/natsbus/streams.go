@@ -71,7 +71,11 @@ func (b *Bus) putAside(ctx context.Context, m *nats.Msg, k trimtab.Kind, reason 
 	if err != nil {
 		return err
 	}
-	aside := asideMsg(unreadableSubject+string(k), m.Data, headerText(reason))
+	data, err := unpack(m.Header, m.Data)
+	if err != nil {
+		data = m.Data // as it came
+	}
+	aside := asideMsg(unreadableSubject+string(k), data, headerText(reason))
 	return b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()), new(atomic.Pointer[error]))
 }
 

@@ -57,6 +57,10 @@ func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab
 	if k.Kind == trimtab.KindSpans {
 		return readFrame(key, h, data)
 	}
+	data, err := unpack(h, data)
+	if err != nil {
+		return nil, trimtab.Origin{}, fmt.Errorf("read %s: %w", k.Kind, err)
+	}
 	v, o, err := codec.Decode(k.Kind, data)
 	if err == nil && v.Key() != key {
 		err = trimtab.Invalidf("read %s of %.80q on the subject of %.80q", k.Kind, v.Key(), key)

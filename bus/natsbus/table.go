@@ -37,9 +37,15 @@ type StreamInfo struct {
 
 const mib = 1 << 20
 
+// packedBytes is the MaxBytes of a large stream of a bus that is [Config.alone].
+// What it stores is compressed, by 3 to 8, so that it keeps as much. From 32 MiB on
+// the server would write blocks of 8 MiB, not of 4, and has the newest one of each
+// stream in memory.
+const packedBytes = 31 * mib
+
 // Table returns everything that travels or is stored, with the limits of a
-// zero [Config].
-func Table() []StreamInfo { return tableOf(Config{}.withDefaults()) }
+// [Config] that others can reach.
+func Table() []StreamInfo { return tableOf(Config{URL: "any"}.withDefaults()) }
 
 func tableOf(c Config) []StreamInfo {
 	stored := map[trimtab.Kind]StreamInfo{
@@ -64,6 +70,11 @@ func tableOf(c Config) []StreamInfo {
 			row.Unreadable = unreadableSubject + string(k.Kind)
 		}
 		rows = append(rows, row)
+	}
+	if c.alone() {
+		for i := range rows {
+			rows[i].MaxBytes = min(rows[i].MaxBytes, packedBytes)
+		}
 	}
 	rows = append(rows,
 		StreamInfo{Name: "UNREADABLE", Delivery: trimtab.Durable, Subjects: unreadableSubject + "*",

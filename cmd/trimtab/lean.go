@@ -11,10 +11,10 @@ import (
 const (
 	// room is how much the heap may grow before it is collected, in bytes, and
 	// leanPercent how much at least, in percent of what is live; mostPercent
-	// bounds it where next to nothing is live. 100 groups have 20 to 30 MiB live
-	// and make 3 MiB a second of garbage: internal/bench/small.
-	room                     = 12 << 20
-	leanPercent, mostPercent = 35, 200
+	// bounds it where next to nothing is live. 100 groups have 40 MiB live after
+	// some minutes and make 2.5 MiB a second of garbage: internal/bench/small.
+	room                     = 10 << 20
+	leanPercent, mostPercent = 25, 200
 	// leanEvery is how often that is set anew.
 	leanEvery = 10 * time.Second
 )
@@ -24,7 +24,7 @@ func growth(live uint64) int {
 	return int(min(mostPercent, max(leanPercent, 100*room/max(live, 1))))
 }
 
-// stayLean lets the heap grow by [room] before it is collected, or by a third of
+// stayLean lets the heap grow by [room] before it is collected, or by a quarter of
 // what is live where that is more, until ctx ends: trimtab runs beside the
 // services that it serves. A small process is collected seldom, and a large one
 // does not double. GOGC in the environment goes before it.

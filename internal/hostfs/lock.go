@@ -98,5 +98,8 @@ func (l *Lock) SetContent(b []byte) error {
 	return nil
 }
 
-// Close lets go.
-func (l *Lock) Close() error { return l.file.Close() }
+// Close lets go, also of what a child still has that was forked and did not start
+// its program yet.
+func (l *Lock) Close() error {
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
+}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/trimtab/trimtab"
@@ -59,5 +61,45 @@ func TestALockFileThatIsALinkIsNotFollowed(t *testing.T) {
 	if l, err := hostfs.TakeFile(t.Context(), filepath.Join(dir, "knob.lock"), 0); err == nil {
 		l.Close()
 		t.Error("followed")
+	}
+}
+
+// copyOf returns another descriptor of a file that this process has open, as a
+// child has one between fork and exec.
+func copyOf(t *testing.T, path string) {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range open {
+		if at, err := os.Readlink("/proc/self/fd/" + e.Name()); err != nil || at != path {
+			continue
+		}
+		n, err := strconv.Atoi(e.Name())
+		if err == nil {
+			n, err = syscall.Dup(n)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Close(n) })
+		return
+	}
+	t.Fatalf("%s is not open", path)
+}
+
+func TestALockIsLetGoAlthoughAChildHasACopyOfItsDescriptor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "knob.lock")
+	l, err := hostfs.TakeFile(t.Context(), path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyOf(t, path)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if hostfs.Taken(t.Context(), path) {
+		t.Error("still taken")
 	}
 }

@@ -22,6 +22,7 @@ type options struct {
 	Mode   string
 	Binary string
 	Memory string
+	Slack  time.Duration
 	// Profile is a directory for the profiles of CPU and heap; empty: none.
 	Profile string
 }
@@ -36,6 +37,7 @@ func main() {
 	flag.StringVar(&o.Mode, "mode", "act", "mode of all workloads")
 	flag.StringVar(&o.Binary, "binary", "", "the program to measure; empty: build it")
 	flag.StringVar(&o.Memory, "memory", "", "GOMEMLIMIT of the program; empty: none")
+	flag.DurationVar(&o.Slack, "slack", time.Millisecond, "how late a sleep may end, as deploy/systemd/trimtab.service has it; 0: as the kernel has it, 50 us")
 	flag.StringVar(&o.Profile, "profile", "", "directory to write cpu.pprof and heap.pprof of the measured time to; empty: none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -78,7 +80,14 @@ func (o *options) run(ctx context.Context) error {
 	return o.measure(ctx, p, g)
 }
 
-// measure prints a line at each quarter of the time, and the sum at the end.
+// warm is from when on growth is told, and most how many lines are printed.
+const (
+	warm = 10 * time.Minute
+	most = 70
+)
+
+// measure prints a line at each quarter of the time, or every minute of a long
+// one, and the sum at the end.
 func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 	ctx, cancel := context.WithCancel(ctx)
 	sent := make(chan error, 1)
@@ -92,7 +101,10 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 	if !wait(ctx, o.Settle) {
 		return ctx.Err()
 	}
-	const parts = 4
+	parts := 4
+	if o.For >= 2*warm {
+		parts = min(most, int(o.For/time.Minute))
+	}
 	first, err := p.read()
 	if err != nil {
 		return err
@@ -103,9 +115,9 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 			return fmt.Errorf("start profile: %w", err)
 		}
 	}
-	last := first
+	last, settled := first, []reading(nil)
 	for range parts {
-		if !wait(ctx, o.For/parts) {
+		if !wait(ctx, o.For/time.Duration(parts)) {
 			return ctx.Err()
 		}
 		now, err := p.read()
@@ -113,7 +125,9 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 			return err
 		}
 		fmt.Println(now.line(last))
-		last = now
+		if last = now; now.at.Sub(first.at) >= warm {
+			settled = append(settled, now)
+		}
 	}
 	if o.Profile != "" {
 		if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
@@ -121,6 +135,10 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 		}
 	}
 	fmt.Printf("together: %s\n", last.line(first))
+	if len(settled) > 2 {
+		fmt.Printf("growth after %v, by least squares: resident %+.2f MiB/h, heap %+.2f MiB/h\n", warm,
+			growth(settled, func(r *reading) float64 { return r.resident }), growth(settled, func(r *reading) float64 { return r.heap }))
+	}
 	for _, path := range []string{"/metrics", "/", "/workloads/" + name(0), "/pipeline", "/fairness", "/api/v1/status"} {
 		took, size, err := p.ask(path)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,6 +22,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"golang.org/x/sys/unix"
+	"gonum.org/v1/gonum/stat"
 )
 
 // process is the program that is measured.
@@ -55,7 +58,7 @@ func (o *options) start(ctx context.Context, dir, binary string, g *groups) (*pr
 	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	began := time.Now()
-	if err := p.cmd.Start(); err != nil {
+	if err := startWithSlack(p.cmd, o.Slack); err != nil {
 		return nil, fmt.Errorf("start %s: %w", binary, err)
 	}
 	for ctx.Err() == nil {
@@ -74,6 +77,24 @@ func (o *options) start(ctx context.Context, dir, binary string, g *groups) (*pr
 	}
 	p.stop()
 	return nil, errors.New("not ready after a minute")
+}
+
+// startWithSlack starts a program whose sleeps may end late by slack, as
+// TimerSlackNSec= of a systemd unit has it.
+func startWithSlack(c *exec.Cmd, slack time.Duration) error {
+	// On a thread of its own, since the setting is a thread's, and goes to the
+	// process that it starts. The thread stays: Pdeathsig tells of its end.
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack.Nanoseconds()), 0, 0, 0)
+		if err == nil {
+			err = c.Start()
+		}
+		started <- err
+		select {}
+	}()
+	return <-started
 }
 
 // free is an address of 127.0.0.1 that nobody listens on.
@@ -171,6 +192,16 @@ func (r reading) line(before reading) string {
 	hours := took.Hours()
 	return fmt.Sprintf("%5.0f s: %.1f%% of a core, %s (resident %+.1f MiB/h, storage %+.1f MiB/h, %.0f MiB/h written to files and sockets)",
 		took.Seconds(), 100*(r.cpu-before.cpu)/took.Seconds(), text, (r.resident-before.resident)/hours, (r.stored-before.stored)/hours, (r.written-before.written)/hours/(1<<20))
+}
+
+// growth is the slope per hour of the line through what of says of each reading.
+func growth(readings []reading, of func(*reading) float64) float64 {
+	hours, values := make([]float64, len(readings)), make([]float64, len(readings))
+	for i := range readings {
+		hours[i], values[i] = readings[i].at.Sub(readings[0].at).Hours(), of(&readings[i])
+	}
+	_, slope := stat.LinearRegression(hours, values, nil, false)
+	return slope
 }
 
 // number reads the number after a key in a file of /proc; 0 where it is not.

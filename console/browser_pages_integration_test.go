@@ -1,3 +1,5 @@
+//go:build integration
+
 package console_test
 
 import (
@@ -38,8 +40,7 @@ func everyPage() []pageOf {
 const names = `[...document.querySelectorAll('#workloads tbody th a')].map(e => e.textContent).join(' ')`
 
 // TestTheConsoleInABrowser looks at the pages of a running shop as people do.
-// What takes longer is in TestTheConsoleAsPeopleUseIt, which needs the tag
-// integration.
+// What takes longer is in TestTheConsoleAsPeopleUseIt.
 func TestTheConsoleInABrowser(t *testing.T) {
 	b := openBrowser(t)
 	services := shop()
