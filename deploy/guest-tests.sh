@@ -20,7 +20,7 @@ inside() {
   local name=$1 status=0 started=$SECONDS
   shift
   ./deploy/guest.sh --dir "$work/root" "${@:1:$#-1}" "
-    export TRIMTAB_GUEST=$name; cd /tests
+    export TRIMTAB_GUEST='$name'; cd /tests
     try() { test=\$1; shift; ./\$test -test.v -test.timeout 5m \"\$@\" || failed=1; }
     failed=0; ${*: -1}; exit \$failed" >"$work/output" || status=$?
   [ $status = 0 ] || cat "$work/output"
