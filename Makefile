@@ -43,6 +43,14 @@ INTEGRATION_PACKAGES := ./console/... ./bus/... ./collector/... ./analyzer/... .
 # The others of cmd/trimtab need no tag, and ran in `make test`.
 INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
 
+.PHONY: guest
+guest: ## the tests of cgroups and systemd, and the demo, in a virtual machine with Debian's kernel
+	./deploy/guest-tests.sh
+
+.PHONY: guest-short
+guest-short: ## the part of it without watchdogs and demo
+	./deploy/guest-tests.sh short
+
 .PHONY: demo-short
 demo-short: ## two short headless demos, with cgroups and without root, whose reports are checked
 	go test -count=1 -tags integration -run TestTheDemo -v ./cmd/trimtab

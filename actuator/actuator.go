@@ -86,6 +86,8 @@ type held struct {
 	// may not.
 	lock      *hostfs.Lock
 	contested string
+	// written is what was turned last: a group that comes again is another.
+	written os.FileInfo
 	// problem is why the knob cannot be used now; foreign marks the problem
 	// that somebody else changed it.
 	problem  string
@@ -245,6 +247,7 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 		a.setProblem(h, err.Error())
 		return false
 	}
+	before := h.now
 	if !h.known || !same(v, h.now) {
 		if h.known {
 			h.remember(h.amount(), a.clock.boot())
@@ -253,7 +256,7 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 		a.notify()
 	}
 	h.observeFloor(ctx)
-	a.judge(h, v)
+	a.judge(h, before)
 	a.observeBar(ctx, h)
 	return true
 }
@@ -296,16 +299,55 @@ func (h *held) amount() float64 {
 // least returns the lower bound of what may be set now.
 func (h *held) least() float64 { return max(h.Min, min(h.floor, h.Max)) }
 
-// judge notes whether somebody else turned the knob.
-func (a *Actuator) judge(h *held, v trimtab.Amount) {
-	foreign := h.entry != nil && !h.entry.ours(v) && !same(v, h.entry.Baseline)
+// judge notes whether somebody else turned the knob, which had before until it
+// was read now.
+func (a *Actuator) judge(h *held, before trimtab.Amount) {
+	why := ""
 	switch {
-	case foreign:
-		a.setProblem(h, fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", v, h.entry.Wrote))
-	case h.foreign:
-		a.setProblem(h, "")
+	case h.entry == nil:
+	case !h.entry.ours(h.now) && !same(h.now, h.entry.Baseline):
+		why = fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", h.now, h.entry.Wrote)
+	case a.undone(h, before):
+		why = fmt.Sprintf("put back by somebody else to its baseline %v, trimtab wrote %v (systemd does so to the groups of its units at daemon-reload): resume goes on from there",
+			h.now, h.entry.last())
 	}
-	h.foreign = foreign
+	if why != "" || h.foreign {
+		a.setProblem(h, why)
+	}
+	h.foreign = why != ""
+}
+
+// undone reports whether somebody else has set the baseline while the lease
+// holds: it is there instead of a value of trimtab's that was seen before. A
+// group that was removed and made anew begins with it, which is nobody's doing.
+func (a *Actuator) undone(h *held, before trimtab.Amount) bool {
+	e := h.entry
+	if !same(h.now, e.Baseline) || same(h.now, e.last()) || a.lease.left(a.clock.id, a.clock.boot()) == 0 {
+		return false
+	}
+	if !h.foreign && (!e.ours(before) || same(before, h.now)) {
+		return false
+	}
+	now := whereIs(h.Knob)
+	return h.written != nil && now != nil && os.SameFile(h.written, now)
+}
+
+// whereIs returns what a knob turns, to be known again; nil where that cannot be
+// told.
+func whereIs(k Knob) os.FileInfo {
+	p, ok := k.(Placed)
+	if !ok {
+		return nil
+	}
+	place, err := p.Place()
+	if err != nil {
+		return nil
+	}
+	info, err := os.Stat(place)
+	if err != nil {
+		return nil
+	}
+	return info
 }
 
 func (a *Actuator) setProblem(h *held, problem string) {

@@ -23,8 +23,9 @@ type Knob interface {
 	MayWrite(ctx context.Context) error
 	// Read returns the value in force.
 	Read(ctx context.Context) (trimtab.Amount, error)
-	// Nearest returns the value that a Write of a would read back, so that a
-	// quantised kernel value is compared with itself.
+	// Nearest returns the value to write for a: one that is kept, and reads back
+	// as it is, so that a quantised value is compared with itself. A value that
+	// was read can be written again, too.
 	Nearest(a trimtab.Amount) trimtab.Amount
 	// Write sets the value with one effect. It does not read back.
 	Write(ctx context.Context, a trimtab.Amount) error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,45 @@ func TestWhatSomebodyElseChangedIsLeftAloneAndReported(t *testing.T) {
 	h.pass(time.Minute)
 	h.Tick(t.Context())
 	h.want(units(7), units(2))
+}
+
+// systemd sets its units' groups again at daemon-reload.
+func TestABaselineThatSomebodyElsePutsBackIsReportedUntilResume(t *testing.T) {
+	h := newHost(t, units(2), units(2)).open()
+	h.statuses(h.plan(1, 1, set(0, units(2), units(1)), set(1, units(2), units(1))))
+	h.statuses(h.plan(1, 2, set(0, units(1), units(3))))
+	h.put(h.knobs[0], units(2))
+	for range 2 {
+		h.Tick(t.Context())
+		if p := h.problem(0); !strings.Contains(p, "put back by somebody else to its baseline 2, trimtab wrote 3") || !strings.Contains(p, "daemon-reload") || h.problem(1) != "" {
+			t.Errorf("problems %q, %q", p, h.problem(1))
+		}
+	}
+	is(t, h.statuses(h.plan(1, 3, set(0, units(2), units(3)))), trimtab.Refused)
+	h.command(trimtab.Resume, "")
+	is(t, h.statuses(h.plan(1, 4, set(0, units(2), units(3)))), trimtab.Written)
+	h.pass(time.Minute)
+	h.Tick(t.Context())
+	h.want(units(2), units(2))
+	if h.problem(0) != "" {
+		t.Errorf("problem %q after the lease", h.problem(0))
+	}
+}
+
+func TestATargetThatIsMadeAnewAtItsBaselineIsTurnedAgain(t *testing.T) {
+	h := newHost(t, units(2)).open()
+	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))
+	anew := *h.knobs[0]
+	anew.Path += ".new"
+	h.put(&anew, units(2))
+	if err := os.Rename(anew.Path, h.knobs[0].Path); err != nil {
+		t.Fatal(err)
+	}
+	h.Tick(t.Context())
+	if h.problem(0) != "" {
+		t.Errorf("problem %q", h.problem(0))
+	}
+	is(t, h.statuses(h.plan(1, 2, set(0, units(2), units(1)))), trimtab.Written)
 }
 
 func TestResumeTakesOverWhatSomebodyElseChanged(t *testing.T) {

@@ -324,6 +324,7 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	}
 	started := a.clock.boot()
 	err := h.Knob.Write(ctx, m.goal)
+	h.written = whereIs(h.Knob)
 	read := a.observe(ctx, h)
 	a.metrics.Histogram("trimtab_actuator_write_seconds").Observe((a.clock.boot() - started).Seconds())
 	r.Found, r.Known = h.now, read

@@ -87,6 +87,9 @@ func (e *entry) ours(v trimtab.Amount) bool {
 	return false
 }
 
+// last is the value that was written last, or is about to be.
+func (e *entry) last() trimtab.Amount { return e.Wrote[len(e.Wrote)-1] }
+
 // tolerance is the difference below which two amounts are the same: far below
 // the quantum of any knob (1 us of 1 s), far above rounding.
 const tolerance = 1e-7
@@ -156,6 +159,9 @@ func (s *stored) read(k string, value []byte) error {
 }
 
 func (e *entry) validate() error {
+	if len(e.Wrote) == 0 {
+		return trimtab.Invalidf("nothing was written")
+	}
 	for _, v := range append([]trimtab.Amount{e.Baseline}, e.Wrote...) {
 		if err := v.Validate(); err != nil {
 			return err

@@ -80,6 +80,8 @@ type CPU struct {
 	config Config
 	root   *hostfs.Root
 	period int64
+	// unit is the systemd unit whose own group it is, or "".
+	unit string
 }
 
 var _ actuator.Placed = (*CPU)(nil)
@@ -94,7 +96,7 @@ func Open(c Config) (*CPU, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cgroup %s: %w", c.Path, err)
 	}
-	k := &CPU{config: c, root: root, period: hostfs.DefaultPeriod}
+	k := &CPU{config: c, root: root, period: hostfs.DefaultPeriod, unit: unitOf(root, c.Path)}
 	k.config.Parents = make([]Parent, len(c.Parents))
 	for i, p := range c.Parents {
 		p.Path = path.Clean(p.Path)
@@ -220,8 +222,11 @@ func (k *CPU) Read(ctx context.Context) (trimtab.Amount, error) {
 func (k *CPU) quota(group string) (hostfs.Quota, error) { return k.root.Quota(group) }
 
 // Nearest rounds to whole microseconds in the period found last, at least
-// 1000.
+// 1000; for a systemd unit down to whole percents of a core.
 func (k *CPU) Nearest(a trimtab.Amount) trimtab.Amount {
+	if k.unit != "" {
+		return wholePercent(a, k.period)
+	}
 	return hostfs.Quota{Period: k.period}.With(a).Amount()
 }
 
@@ -242,20 +247,25 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 	next := now.With(a)
 	// An unlimited child has what its parents have: nothing to raise.
 	if now.Amount().Less(next.Amount()) && !a.Unlimited {
-		if err := k.raiseParents(next.Amount()); err != nil {
+		if err := k.raiseParents(ctx, next.Amount()); err != nil {
 			return err
 		}
 	}
-	if err := k.set(k.config.Path, next); err != nil {
+	if err := k.set(ctx, k.config.Path, now, a); err != nil {
 		return err
 	}
 	if next.Amount().Less(now.Amount()) || a.Unlimited {
-		k.lowerParents()
+		k.lowerParents(ctx)
 	}
 	return nil
 }
 
-func (k *CPU) set(group string, q hostfs.Quota) error {
+// set sets the quota of a group that has now, of a systemd unit through systemd.
+func (k *CPU) set(ctx context.Context, group string, now hostfs.Quota, a trimtab.Amount) error {
+	if unit := unitOf(k.root, group); unit != "" {
+		return setUnit(ctx, unit, "CPUQuotaPerSecUSec", perSecond(a))
+	}
+	q := now.With(a)
 	if k.root.CgroupVersion(group) == 2 {
 		return k.root.Write(k.file(group), q.CPUMax())
 	}

@@ -16,7 +16,9 @@
 // systemd's CGROUP_DELEGATION.
 //
 // A group of a systemd unit that was not delegated is read, and a write of it
-// is refused: systemd would write over it. A value that a parent's quota would not let through is
+// is refused. systemd sets the group of each unit again at daemon-reload, also of
+// one that was delegated: what is to stay there is set through systemd, as a
+// property of the unit, where systemd runs this host's version 2. A value that a parent's quota would not let through is
 // refused with the parent named, unless the configuration lets trimtab raise
 // that parent.
 //

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAPlanMovesARealQuotaAndCloseRestoresIt(t *testing.T) {
-	root := v1Root(t)
+	root := cpuRoot(t)
 	g := makeGroup(t, root)
 	knob := openKnob(t, cgroup.Config{Root: root, Path: g.Path()})
 	a, err := actuator.Open(t.Context(), actuator.Config{
@@ -28,13 +28,13 @@ func TestAPlanMovesARealQuotaAndCloseRestoresIt(t *testing.T) {
 	if o.Refused != "" || len(o.Results) != 1 || o.Results[0].Status != trimtab.Written || o.Results[0].Found != trimtab.Units(1.5) {
 		t.Fatalf("outcome %+v", o)
 	}
-	if got := content(t, root, g.Path(), "cpu.cfs_quota_us"); got != "150000\n" {
+	if got := kernelQuota(t, root, g.Path()); got != "150000 100000\n" {
 		t.Errorf("the kernel has %q", got)
 	}
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := content(t, root, g.Path(), "cpu.cfs_quota_us"); got != "-1\n" {
+	if got := kernelQuota(t, root, g.Path()); got != unlimited {
 		t.Errorf("after the stop the kernel has %q", got)
 	}
 }
@@ -42,10 +42,7 @@ func TestAPlanMovesARealQuotaAndCloseRestoresIt(t *testing.T) {
 // BenchmarkPlanToRealQuota is one action from the plan in hand to the quota
 // read back from the kernel, with the journal on disk.
 func BenchmarkPlanToRealQuota(b *testing.B) {
-	const root = "/sys/fs/cgroup/cpu"
-	if err := cgroup.Writable(root); err != nil {
-		b.Skipf("no writable cpu hierarchy: %v", err)
-	}
+	root := cpuRoot(b)
 	g, err := cgroup.Create(root, groupName(b))
 	if err != nil {
 		b.Fatal(err)

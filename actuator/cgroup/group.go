@@ -55,10 +55,11 @@ func Create(root, name string) (*Group, error) {
 // make makes the group in one hierarchy.
 func (g *Group) make(r *hostfs.Root) error {
 	if r.Filesystem() == hostfs.Cgroup2 {
-		// Without this the group has no cpu.max. It fails where processes
-		// live in the parent itself, and then the knob's probe says so.
+		// Without this the group has no cpu.max, and the knob's probe says so.
+		// Where processes live in the parent itself the kernel would not
+		// refuse, but then let no process into the group.
 		control := path.Join(path.Dir(g.name), "cgroup.subtree_control")
-		if on, err := r.Read(control); err == nil && !slices.Contains(strings.Fields(on), "cpu") {
+		if on, err := r.Read(control); err == nil && !slices.Contains(strings.Fields(on), "cpu") && !inhabited(r, path.Dir(g.name)) {
 			_ = r.Write(control, "+cpu")
 		}
 	}
@@ -66,6 +67,16 @@ func (g *Group) make(r *hostfs.Root) error {
 		return err
 	}
 	return nil
+}
+
+// inhabited reports whether processes live in a group of version 2 itself, of
+// which only the hierarchy's root may have controlled children then.
+func inhabited(r *hostfs.Root, group string) bool {
+	if ok, err := r.Exists(path.Join(group, "cgroup.type")); err == nil && !ok {
+		return false // the hierarchy's root
+	}
+	processes, err := r.Read(path.Join(group, "cgroup.procs"))
+	return err == nil && processes != ""
 }
 
 // Path returns the group's path relative to its root, for [Config].

@@ -187,7 +187,7 @@ func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 //
 //	TEST_KILLS=200 go test -tags integration -timeout 30m -run KilledInAnyOrder -v ./actuator/cgroup
 func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
-	root := v1Root(t)
+	root := cpuRoot(t)
 	n := 10
 	if v, err := strconv.Atoi(os.Getenv("TEST_KILLS")); err == nil {
 		n = v

@@ -255,6 +255,13 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	} else if err := k.fitsParents(next); err != nil {
 		return err
 	}
+	if unit := unitOf(k.root, k.config.Path); unit != "" {
+		bytes := uint64(infinity)
+		if !next.Unlimited {
+			bytes = uint64(next.Value)
+		}
+		return setUnit(ctx, unit, "MemoryMax", bytes)
+	}
 	text := "max"
 	if k.version(k.config.Path) == 1 {
 		text = "-1"

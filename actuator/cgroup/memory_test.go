@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/actuator/knobtest"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 const mib = 1 << 20
@@ -32,24 +33,31 @@ func openMemory(t *testing.T, c cgroup.Config) *cgroup.Memory {
 	return k
 }
 
-// v1MemoryRoot returns the mount of version 1's memory controller in which this
-// process may make groups; else it skips, with the proof.
-func v1MemoryRoot(t *testing.T) string {
+// memoryRoot returns the hierarchy with the memory controller, of this host's
+// version, in which this process may make groups; else it skips, with the proof.
+func memoryRoot(t *testing.T) string {
 	t.Helper()
-	const root = "/sys/fs/cgroup/memory"
-	name := groupName(t)
-	if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
-		t.Skipf("no writable memory hierarchy: %v", err)
+	root := cpuRoot(t)
+	if twin := hostfs.Twin(root, "memory"); twin != "" {
+		root = twin
 	}
-	defer os.Remove(filepath.Join(root, name))
-	if _, err := os.Stat(filepath.Join(root, name, "memory.limit_in_bytes")); err != nil {
-		t.Skipf("no memory controller of version 1: %v", err)
+	if err := openMemory(t, cgroup.Config{Root: root, Path: makeGroup(t, root).Path()}).Probe(t.Context()); err != nil {
+		skip(t, "no writable memory hierarchy: %v", err)
 	}
 	return root
 }
 
-func TestRealVersion1MemoryMeetsTheContractOfKnobs(t *testing.T) {
-	root := v1MemoryRoot(t)
+// kernelMemory returns the file of a real group by its name in version 1 or 2.
+func kernelMemory(t *testing.T, root, group, v1, v2 string) string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(root, group, v2)); err == nil {
+		v1 = v2
+	}
+	return strings.TrimSpace(content(t, root, group, v1))
+}
+
+func TestRealMemoryMeetsTheContractOfKnobs(t *testing.T) {
+	root := memoryRoot(t)
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
 		g := makeGroup(t, root)
 		return knobtest.Fixture{
@@ -199,12 +207,15 @@ func TestAnActuatorKeepsWhatIsInUseFromPlansAndRestores(t *testing.T) {
 	}
 }
 
-// A real process holds real memory: the kernel is never asked to take it.
-func TestARealProcessKeepsTheMemoryThatItUses(t *testing.T) {
-	root := v1MemoryRoot(t)
-	g := makeGroup(t, root)
-	k := openMemory(t, cgroup.Config{Root: root, Path: g.Path()})
-	cmd := exec.Command("sh", "-c", `read go; x=$(head -c 30000000 /dev/zero | tr "\0" x); echo ready; read end`)
+// held is what holdMemory's process takes, in bytes.
+const held = 12_000_000
+
+// holdMemory starts a process in the group that takes held, and 100 kB for a while
+// with each call of more.
+func holdMemory(t *testing.T, g *cgroup.Group) (more func()) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `read go; x=$(head -c 12000000 /dev/zero | tr "\0" x); echo ready
+		while read go; do y=$(head -c 100000 /dev/zero | tr "\0" y); echo ready; done`)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -216,30 +227,78 @@ func TestARealProcessKeepsTheMemoryThatItUses(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	if err := g.AddProcess(cmd.Process.Pid); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.Write([]byte("go\n")); err != nil {
+	more = func() {
+		t.Helper()
+		if _, err := in.Write([]byte("go\n")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 8)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more()
+	return more
+}
+
+func TestMemoryHighOfSomebodyElseStaysAndAProcessOverItLives(t *testing.T) {
+	root := memoryRoot(t)
+	g := makeGroup(t, root)
+	high := filepath.Join(root, g.Path(), "memory.high")
+	if _, err := os.Stat(high); err != nil {
+		t.Skipf("version 1 has no memory.high: %v", err)
+	}
+	k := openMemory(t, cgroup.Config{Root: root, Path: g.Path()})
+	more := holdMemory(t, g)
+	// A little over it and no more: the kernel slows a group the more, the further
+	// it is over.
+	if err := os.WriteFile(high, []byte(strings.TrimSpace(content(t, root, g.Path(), "memory.current"))), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := out.Read(make([]byte, 8)); err != nil {
-		t.Fatal(err)
+	set := content(t, high)
+	more()
+	if events := content(t, root, g.Path(), "memory.events"); strings.Contains(events, "high 0\n") {
+		t.Errorf("nothing was over memory.high: %s", events)
 	}
 	floor, err := k.Floor(t.Context())
-	if err != nil || floor.Value < 30_000_000*9/8 {
-		t.Fatalf("floor %v, %v, and 30 MB are in use", floor, err)
+	if err != nil || floor.Value < held*9/8 {
+		t.Fatalf("floor %v, %v, and 12 MB are in use", floor, err)
 	}
-	if err := k.Write(t.Context(), trimtab.Units(16*mib)); !errors.Is(err, trimtab.ErrRefused) {
-		t.Errorf("lowered to 16 MiB: %v", err)
+	if err := k.Write(t.Context(), floor); err != nil {
+		t.Fatal(err)
+	}
+	more()
+	if got := content(t, high); got != set {
+		t.Errorf("memory.high became %q, was %q", got, set)
+	}
+	if events := content(t, root, g.Path(), "memory.events"); !strings.Contains(events, "oom_kill 0\n") {
+		t.Errorf("killed: %s", events)
+	}
+}
+
+// A real process holds real memory: the kernel is never asked to take it.
+func TestARealProcessKeepsTheMemoryThatItUses(t *testing.T) {
+	root := memoryRoot(t)
+	g := makeGroup(t, root)
+	k := openMemory(t, cgroup.Config{Root: root, Path: g.Path()})
+	holdMemory(t, g)
+	floor, err := k.Floor(t.Context())
+	if err != nil || floor.Value < held*9/8 {
+		t.Fatalf("floor %v, %v, and 12 MB are in use", floor, err)
+	}
+	if err := k.Write(t.Context(), trimtab.Units(8*mib)); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("lowered to 8 MiB: %v", err)
 	}
 	if err := k.Write(t.Context(), floor); err != nil {
 		t.Errorf("lowered to the floor: %v", err)
 	}
-	if got := strings.TrimSpace(content(t, root, g.Path(), "memory.limit_in_bytes")); got != strconv.Itoa(int(floor.Value)) {
+	if got := kernelMemory(t, root, g.Path(), "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(int(floor.Value)) {
 		t.Errorf("the kernel has %s, want %v", got, floor)
 	}
-	if failed := strings.TrimSpace(content(t, root, g.Path(), "memory.oom_control")); !strings.Contains(failed, "under_oom 0") {
+	if failed := kernelMemory(t, root, g.Path(), "memory.oom_control", "memory.events"); !strings.Contains(failed, "oom_kill 0") {
 		t.Errorf("oom: %s", failed)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -46,8 +46,11 @@ func TestAGroupOfASystemdUnitIsReadAndItsWriteIsRefusedWithAHint(t *testing.T) {
 
 func TestADelegatedUnitIsFree(t *testing.T) {
 	root := tree(t, map[string]string{"a.slice/b.service/c/cpu.max": unlimited})
-	if err := unix.Setxattr(filepath.Join(root, "a.slice/b.service"), "user.delegate", []byte("1"), 0); err != nil {
-		t.Skipf("no extended attributes here: %v", err)
+	unit := filepath.Join(root, "a.slice/b.service")
+	if err := unix.Setxattr(unit, "user.delegate", []byte("1"), 0); err != nil {
+		if root := unix.Setxattr(unit, "trusted.delegate", []byte("1"), 0); root != nil {
+			skip(t, "no extended attributes here: %v, %v", err, root)
+		}
 	}
 	k := openKnob(t, cgroup.Config{Root: root, Path: "a.slice/b.service/c"})
 	if err := k.MayWrite(t.Context()); err != nil {
@@ -126,7 +129,7 @@ func TestADeclaredParentIsRaisedFirstAndGivenBackLast(t *testing.T) {
 }
 
 func TestARealKernelWantsTheParentFirst(t *testing.T) {
-	root := v1Root(t)
+	root := cpuRoot(t)
 	parent := makeGroup(t, root)
 	child, err := cgroup.Create(root, parent.Path()+"/child")
 	if err != nil {
@@ -148,19 +151,19 @@ func TestARealKernelWantsTheParentFirst(t *testing.T) {
 	if err := k.Write(t.Context(), trimtab.Units(2)); err != nil {
 		t.Fatal(err)
 	}
-	if got := content(t, root, parent.Path(), "cpu.cfs_quota_us"); got != "300000\n" {
+	if got := kernelQuota(t, root, parent.Path()); got != "300000 100000\n" {
 		t.Errorf("the parent has %q", got)
 	}
 	if err := k.Write(t.Context(), trimtab.Units(0.5)); err != nil {
 		t.Fatal(err)
 	}
-	if got := content(t, root, parent.Path(), "cpu.cfs_quota_us"); got != "100000\n" {
+	if got := kernelQuota(t, root, parent.Path()); got != "100000 100000\n" {
 		t.Errorf("afterwards the parent has %q", got)
 	}
 }
 
 func TestARealProcessIsHeldToItsQuota(t *testing.T) {
-	root := v1Root(t)
+	root := cpuRoot(t)
 	g := makeGroup(t, root)
 	k := openKnob(t, cgroup.Config{Root: root, Path: g.Path()})
 	if err := k.Write(t.Context(), trimtab.Units(0.1)); err != nil {
@@ -188,7 +191,7 @@ func TestARealProcessIsHeldToItsQuota(t *testing.T) {
 }
 
 func TestAGroupWithAProcessIsRemovedOnceItEnded(t *testing.T) {
-	root := v1Root(t)
+	root := cpuRoot(t)
 	g, err := cgroup.Create(root, groupName(t))
 	if err != nil {
 		t.Fatal(err)
@@ -213,8 +216,30 @@ func TestAGroupWithAProcessIsRemovedOnceItEnded(t *testing.T) {
 	}
 }
 
+func TestAGroupBeneathOneWithProcessesHasNoControllerInVersion2(t *testing.T) {
+	root := cpuRoot(t)
+	parent := makeGroup(t, root)
+	if _, err := os.Stat(filepath.Join(root, parent.Path(), "cgroup.type")); err != nil {
+		t.Skipf("version 1 allows it: %v", err)
+	}
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if err := parent.AddProcess(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := cgroup.Writable(filepath.Join(root, parent.Path())); !errors.Is(err, trimtab.ErrUnsupported) {
+		t.Errorf("error %v, want unsupported", err)
+	}
+	if got := content(t, root, parent.Path(), "cgroup.type"); got != "domain\n" {
+		t.Errorf("the group became %q", got)
+	}
+}
+
 func TestAVanishedRealGroupIsReportedAndTheOthersGoOn(t *testing.T) {
-	root := v1Root(t)
+	root := cpuRoot(t)
 	var targets []actuator.Target
 	groups := []*cgroup.Group{makeGroup(t, root), makeGroup(t, root)}
 	for i, g := range groups {
@@ -252,7 +277,7 @@ func TestAVanishedRealGroupIsReportedAndTheOthersGoOn(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := content(t, root, groups[1].Path(), "cpu.cfs_quota_us"); got != "-1\n" {
+	if got := kernelQuota(t, root, groups[1].Path()); got != unlimited {
 		t.Errorf("the other has %q", got)
 	}
 }

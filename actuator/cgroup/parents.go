@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ func (k *CPU) ancestors() []string {
 
 // raiseParents makes room for v from the top down. It looks at all parents
 // before it writes to the first.
-func (k *CPU) raiseParents(v trimtab.Amount) error {
+func (k *CPU) raiseParents(ctx context.Context, v trimtab.Amount) error {
 	var raise []*Parent
 	for _, group := range k.ancestors() {
 		q, err := k.quota(group)
@@ -45,7 +46,7 @@ func (k *CPU) raiseParents(v trimtab.Amount) error {
 	for _, p := range raise {
 		q, err := k.quota(p.Path)
 		if err == nil {
-			err = k.set(p.Path, q.With(trimtab.Units(p.Raise)))
+			err = k.set(ctx, p.Path, q, trimtab.Units(p.Raise))
 		}
 		if err != nil {
 			return fmt.Errorf("raise parent first: %w", err)
@@ -58,7 +59,7 @@ func (k *CPU) raiseParents(v trimtab.Amount) error {
 // trimtab raised them and that this group no longer needs. One that another
 // child still needs stays: the kernel refuses (version 1), or the last child
 // that is lowered takes it back.
-func (k *CPU) lowerParents() {
+func (k *CPU) lowerParents(ctx context.Context) {
 	own, err := k.quota(k.config.Path)
 	if err != nil {
 		return
@@ -77,7 +78,7 @@ func (k *CPU) lowerParents() {
 		}
 		// A refusal of the kernel is an answer, not a fault: another child
 		// holds more than the baseline.
-		_ = k.set(p.Path, q.With(*p.Baseline))
+		_ = k.set(ctx, p.Path, q, *p.Baseline)
 	}
 }
 

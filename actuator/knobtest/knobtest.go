@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		run  func(t *testing.T, f Fixture)
 	}{
 		{"ItSaysWhatItIs", itSaysWhatItIs},
-		{"AWriteReadsBackAsNearest", aWriteReadsBackAsNearest},
+		{"ANearestValueReadsBackAsItself", aNearestValueReadsBack},
 		{"NearestIsMonotoneAndItsOwnFixedPoint", nearestIsMonotone},
 		{"UnlimitedIsAValue", unlimitedIsAValue},
 		{"UndoReopensTheSameKnob", undoReopens},
@@ -69,14 +69,15 @@ func itSaysWhatItIs(t *testing.T, f Fixture) {
 	}
 }
 
-func aWriteReadsBackAsNearest(t *testing.T, f Fixture) {
+func aNearestValueReadsBack(t *testing.T, f Fixture) {
 	read(t, f.Knob)
 	random := source(t)
 	for range 100 {
 		v := trimtab.Units(f.Least + random.Float64()*(f.Most-f.Least))
-		write(t, f.Knob, v)
-		if got, want := read(t, f.Knob), f.Knob.Nearest(v); got != want {
-			t.Fatalf("wrote %v: read %v, nearest %v", v, got, want)
+		want := f.Knob.Nearest(v)
+		write(t, f.Knob, want)
+		if got := read(t, f.Knob); got != want {
+			t.Fatalf("wrote %v, nearest to %v: read %v", want, v, got)
 		}
 	}
 }
@@ -123,8 +124,9 @@ func undoReopens(t *testing.T, f Fixture) {
 	if got, want := read(t, other), read(t, f.Knob); got != want {
 		t.Errorf("the reopened knob reads %v, the first %v", got, want)
 	}
-	write(t, other, trimtab.Units(f.Least))
-	if got, want := read(t, f.Knob), other.Nearest(trimtab.Units(f.Least)); got != want {
+	want := other.Nearest(trimtab.Units(f.Least))
+	write(t, other, want)
+	if got := read(t, f.Knob); got != want {
 		t.Errorf("the reopened knob wrote %v, the first reads %v", want, got)
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,15 +201,99 @@ func TestAVersion1GroupIsReadFromBothHierarchies(t *testing.T) {
 // The root group of this machine has used CPU time, and goes on using it.
 func TestRealCPUTimeIsRead(t *testing.T) {
 	root, err := hostfs.CPUHierarchy()
-	if err != nil {
-		t.Skip(err)
+	if err == nil {
+		_, err = os.Stat(filepath.Join(root, "cpu.stat"))
 	}
-	if _, err := os.Stat(filepath.Join(root, "cpu.cfs_quota_us")); err != nil {
-		t.Skipf("the root group has no files of its own: %v", err)
+	if err != nil {
+		skip(t, "the root group cannot be read: %v", err)
 	}
 	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "host", Path: "."}}})
 	s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" && s.Value > 0 })
 	t.Logf("this host uses %.2f cores", s.Value)
+}
+
+// skip skips the test; in the guest of `make guest`, which has what tests of
+// real groups need, it fails.
+func skip(t *testing.T, format string, why ...any) {
+	t.Helper()
+	if os.Getenv("TRIMTAB_GUEST") != "" {
+		t.Fatalf(format, why...)
+	}
+	t.Skipf(format, why...)
+}
+
+// makeGroup makes a real group with a tenth of a core, for the process too if
+// there is one, in the hierarchies that limit and that account.
+func makeGroup(t *testing.T, root, name string, process *os.Process) {
+	t.Helper()
+	for i, root := range []string{root, hostfs.Accounting(root)} {
+		if root == "" {
+			continue
+		}
+		dir := filepath.Join(root, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			skip(t, "no group can be made: %v", err)
+		}
+		t.Cleanup(func() { os.Remove(dir) })
+		file, quota := "cpu.max", "10000 100000"
+		if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+			file, quota = "cpu.cfs_quota_us", "10000"
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(quota), 0); err != nil && i == 0 {
+			skip(t, "the group has no quota: %v", err)
+		}
+		if process != nil {
+			if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(process.Pid)), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// removeGroup removes it, once its processes have ended.
+func removeGroup(t *testing.T, root, name string) {
+	t.Helper()
+	for _, root := range []string{root, hostfs.Accounting(root)} {
+		dir := filepath.Join(root, name)
+		deadline := time.Now().Add(20 * time.Second)
+		for err := os.Remove(dir); root != "" && err != nil; err = os.Remove(dir) {
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+			<-time.After(5 * time.Millisecond)
+		}
+	}
+}
+
+func TestARealGroupComesIsThrottledGoesAndComesAgain(t *testing.T) {
+	root, err := hostfs.CPUHierarchy()
+	if err != nil {
+		skip(t, "no cpu hierarchy: %v", err)
+	}
+	name := fmt.Sprintf("trimtab-collect-%d", os.Getpid())
+	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Path: name}}})
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "absent" })
+	busy := exec.Command("sh", "-c", "while :; do :; done")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := sync.OnceFunc(func() { busy.Process.Kill(); busy.Wait() })
+	defer end()
+	makeGroup(t, root, name, busy.Process)
+	if s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Allocation && s.Missing == "" }); s.Value != 0.1 {
+		t.Errorf("allocation %v, want 0.1", s.Value)
+	}
+	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled} {
+		o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == q && s.Missing == "" && s.Value > 0 })
+	}
+	end()
+	removeGroup(t, root, name)
+	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Throttled && s.Missing == "absent" })
+	// The counters of the new group begin at 0: that is no usage below 0.
+	makeGroup(t, root, name, nil)
+	if s := o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "" }); s.Value != 0 {
+		t.Errorf("an empty group uses %v", s.Value)
+	}
 }
 
 func FuzzStatParsersAreTotal(f *testing.F) {

@@ -221,8 +221,12 @@ func (r *Root) write(name, value string) error {
 	}
 	defer f.Close()
 	// Not os.File.Write, which goes on after a short write: a kernel file
-	// would take the rest for a second value.
+	// would take the rest for a second value. A signal, as the runtime sends
+	// them, ends version 1's search for memory to reclaim before any effect.
 	n, err := syscall.Write(int(f.Fd()), []byte(value))
+	for errors.Is(err, syscall.EINTR) {
+		n, err = syscall.Write(int(f.Fd()), []byte(value))
+	}
 	if err != nil {
 		return err
 	}

@@ -137,13 +137,17 @@ func TestTheKindOfFileSystemIsKnown(t *testing.T) {
 	if root.Filesystem() != hostfs.Ordinary {
 		t.Errorf("a temporary directory is %s", root.Filesystem())
 	}
-	for dir, want := range map[string]hostfs.Filesystem{
-		"/sys/fs/cgroup/cpu": hostfs.Cgroup1, "/sys/fs/cgroup/unified": hostfs.Cgroup2,
-	} {
+	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified"} {
 		r, err := hostfs.OpenRoot(dir)
 		if err != nil {
 			t.Logf("not here: %v", err)
 			continue
+		}
+		want := hostfs.Ordinary
+		for file, kind := range map[string]hostfs.Filesystem{"cgroup.controllers": hostfs.Cgroup2, "cgroup.clone_children": hostfs.Cgroup1} {
+			if ok, err := r.Exists(file); ok && err == nil {
+				want = kind
+			}
 		}
 		if r.Filesystem() != want {
 			t.Errorf("%s is %s, want %s", dir, r.Filesystem(), want)
