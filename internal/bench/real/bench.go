@@ -238,7 +238,7 @@ func (b *bench) play(ctx context.Context, t *trial, p policy, r *row) error {
 		planned += work(t.arrivals[i], -1, t.whole) * s.Cost.Seconds()
 	}
 	r.CoreHours, r.Cost = used.Hours(), used.Seconds()/max(planned, 1e-9)
-	r.Others, err = m.others()
+	r.Others, r.Stolen, err = m.others()
 	return err
 }
 

@@ -15,63 +15,67 @@ import (
 // on.
 const tick = 10 * time.Millisecond
 
-// busyTime returns the time that all CPUs together were not idle, from
-// /proc/stat: "cpu user nice system idle iowait irq softirq steal …". Guest
-// time is part of user time.
-func busyTime(stat string) (time.Duration, error) {
+// busyTime returns the time that all CPUs together were not idle, and what of it
+// the hypervisor took for other machines, from /proc/stat: "cpu user nice system
+// idle iowait irq softirq steal …". Guest time is part of user time.
+func busyTime(stat string) (busy, stolen time.Duration, err error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 8 || fields[0] != "cpu" {
-		return 0, trimtab.Invalidf("/proc/stat begins with %.60q", line)
+		return 0, 0, trimtab.Invalidf("/proc/stat begins with %.60q", line)
 	}
-	var sum int64
+	var sum, steal int64
 	for i, f := range fields[1:min(len(fields), 9)] {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
-			return 0, trimtab.Invalidf("/proc/stat begins with %.60q", line)
+			return 0, 0, trimtab.Invalidf("/proc/stat begins with %.60q", line)
+		}
+		if i == 7 {
+			steal = n
 		}
 		if i != 3 && i != 4 { // idle, iowait
 			sum += n
 		}
 	}
-	return time.Duration(sum) * tick, nil
+	return time.Duration(sum) * tick, time.Duration(steal) * tick, nil
 }
 
 // meter tells what others used of the machine since it was made.
 type meter struct {
 	host *host
 	at   time.Time
-	all  time.Duration
-	ours time.Duration
+	// all, stolen and ours are CPU times then.
+	all, stolen, ours time.Duration
 }
 
 func (h *host) meter() (*meter, error) {
 	m := &meter{host: h, at: time.Now()}
 	var err error
-	m.all, m.ours, err = h.busy()
+	m.all, m.stolen, m.ours, err = h.busy()
 	return m, err
 }
 
-func (h *host) busy() (all, ours time.Duration, err error) {
+func (h *host) busy() (all, stolen, ours time.Duration, err error) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return 0, 0, fmt.Errorf("see how busy the machine is: %w", err)
+		return 0, 0, 0, fmt.Errorf("see how busy the machine is: %w", err)
 	}
-	if all, err = busyTime(string(b)); err != nil {
-		return 0, 0, err
+	if all, stolen, err = busyTime(string(b)); err != nil {
+		return 0, 0, 0, err
 	}
 	ours, err = h.total()
-	return all, ours, err
+	return all, stolen, ours, err
 }
 
-// others returns what others used, as a share of the machine.
-func (m *meter) others() (float64, error) {
-	all, ours, err := m.host.busy()
+// others returns what others used, and what of it the hypervisor took, as shares
+// of the machine.
+func (m *meter) others() (used, taken float64, err error) {
+	all, stolen, ours, err := m.host.busy()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	whole := time.Since(m.at).Seconds() * float64(runtime.NumCPU())
-	return max(0, ((all-m.all)-(ours-m.ours)).Seconds()/whole), nil
+	return max(0, ((all-m.all)-(ours-m.ours)).Seconds()/whole), (stolen - m.stolen).Seconds() / whole, nil
 }
 
 // describeMachine names the processor and counts the CPUs.

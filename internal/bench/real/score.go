@@ -51,9 +51,11 @@ type row struct {
 	// equal shares: both under constant load only.
 	SettledMoves *float64 `json:"moves_per_workload_10min,omitempty"`
 	Broken       *int     `json:"windows_broken,omitempty"`
-	// Others is what others used of the machine meanwhile, OwnCores what
+	// Others is what others used of the machine meanwhile, Stolen what of it the
+	// hypervisor gave to other machines: that no weight holds off. OwnCores is what
 	// trimtab used, with Prometheus and Alertmanager where they ran.
 	Others   float64 `json:"others_share_of_machine"`
+	Stolen   float64 `json:"stolen_share_of_machine"`
 	OwnCores float64 `json:"trimtab_cores"`
 	// Cost is the CPU time of a request in this run over the calibrated one:
 	// above 1, the load was higher than planned.

@@ -65,7 +65,7 @@ func (r *result) text(w io.Writer, what string) error {
 	head = append(head, "p95 ms", "p99 ms", "core-h", "SLO missed min", "moves", "highest sum", "better after s")
 	extra := r.extra()
 	head = append(head, extra...)
-	head = append(head, "cost", "others", "trimtab cores", "warnings")
+	head = append(head, "cost", "others", "stolen", "trimtab cores", "warnings")
 	fmt.Fprintln(t, strings.Join(head, "\t")+"\t")
 	for _, row := range r.Rows {
 		fmt.Fprintln(t, strings.Join(row.cells(extra), "\t")+"\t")
@@ -128,7 +128,7 @@ func (r *row) cells(extra []string) []string {
 	if r.OwnCores > 0 {
 		own = fmt.Sprintf("%.3f", r.OwnCores)
 	}
-	return append(out, fmt.Sprintf("%.2f", r.Cost), fmt.Sprintf("%.0f%%", 100*r.Others), own, fmt.Sprint(len(r.Warnings)))
+	return append(out, fmt.Sprintf("%.2f", r.Cost), fmt.Sprintf("%.0f%%", 100*r.Others), fmt.Sprintf("%.1f%%", 100*r.Stolen), own, fmt.Sprint(len(r.Warnings)))
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
