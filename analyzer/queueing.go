@@ -362,13 +362,13 @@ func (w *workload) stopped(u used) bool {
 }
 
 // follow keeps a forecast from staying behind a load that jumped: its mean is no
-// further from what was just measured than twice the noise of that, and its bound
+// further from what was just measured than half the noise of that, and its bound
 // keeps its ratio to the mean.
 func (w *workload) follow(l *trimtab.LoadForecast) {
 	if w.queueing.model == nil || w.last.now == nil || !(l.Mean > 0) {
 		return
 	}
-	noise := 1 / math.Sqrt(math.Max(math.Min(enough, 5*l.Now), 1))
+	noise := 0.5 / math.Sqrt(math.Max(math.Min(enough, 5*l.Now), 1))
 	mean := math.Min(math.Max(l.Mean, l.Now*(1-noise)), l.Now*(1+noise))
 	if mean > 0 {
 		l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)

@@ -14,8 +14,8 @@
 // requests at ρ = 0.88. Without D it stands alone, with b = 0.1.
 //
 // Nobody's service is that queue. So h tells how much worse it is, and is learnt:
-// with h > 1 the cost enters as h c; with h < 1 k counts 1/h, b and the time of
-// service itself h, but ρ is not less, for no service works more than its CPU;
+// with h > 0.9 the cost enters as h c; with less, the cost stays 0.9 c, for no
+// service works more than its CPU, and the rest of h makes its waiting shorter;
 // its posterior is kept over a grid of [Points] values from 0.35 to 4 around a
 // log-normal prior, and every report multiplies it by the binomial likelihood of
 // its requests in time. The prediction is the mixture over the posterior, and
