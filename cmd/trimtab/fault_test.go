@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -164,6 +165,18 @@ func TestADamagedJournalRestoresWhatIsReadableAndSaysSo(t *testing.T) {
 		}
 		moved[name] = b
 	}
+	// Killed between the two writes of a record, only one copy has it, and to damage
+	// that one is more than the journal bears.
+	var copies [2][]byte
+	for n, file := range journals(p.storage()) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copies[n] = b
+	}
+	alike := bytes.Equal(copies[0], copies[1])
+	t.Logf("both copies say the same: %v", alike)
 	cut := false
 	damage := func(b []byte) []byte {
 		if cut {
@@ -209,7 +222,7 @@ func TestADamagedJournalRestoresWhatIsReadableAndSaysSo(t *testing.T) {
 		// standing beside a baseline, and the journal alone cannot know.
 		if h, m := p.q.read("hungry"), p.q.read("modest"); h != 0.5 || m != 0.5 {
 			err := fmt.Errorf("hungry %v, modest %v", h, m)
-			if !both {
+			if !both && alike {
 				t.Errorf("%d: one copy is whole, and yet %v: %s", i, err, out)
 			}
 			if !strings.Contains(out, "damaged") {
