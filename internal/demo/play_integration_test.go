@@ -35,10 +35,9 @@ func cpuUsed(dir string) float64 {
 	pids, _ := os.ReadFile(path.Join(dir, "cgroup.procs"))
 	sum := 0.0
 	for _, pid := range strings.Fields(string(pids)) {
-		stat, _ := os.ReadFile(path.Join("/proc", pid, "schedstat"))
 		threads, _ := os.ReadDir(path.Join("/proc", pid, "task"))
 		for _, t := range threads {
-			stat, _ = os.ReadFile(path.Join("/proc", pid, "task", t.Name(), "schedstat"))
+			stat, _ := os.ReadFile(path.Join("/proc", pid, "task", t.Name(), "schedstat"))
 			var ns float64
 			_, _ = fmt.Sscan(string(stat), &ns)
 			sum += ns / 1e9
