@@ -202,6 +202,9 @@ func TestACommandThatAStoppedServerReadsLaterIsNotCarriedOut(t *testing.T) {
 	t.Cleanup(release)
 	refusedAtOnce(t, b, "late")
 	<-k.held
+	// Its sender waits a little less than the second, by as long as the question for
+	// the server's clock took; the server may store until the second is over.
+	time.Sleep(commandWithin)
 	release()
 	// It is stored now: the next one follows it on the same connection.
 	sendUntilStored(t, b, commandBy("after"))
