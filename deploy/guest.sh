@@ -47,8 +47,12 @@ userland() { # unpacks a Debian with systemd as process 1, which is not configur
   [ -e "$cache/systemd/etc/machine-id" ] && return
   local root=$work/systemd mirror
   mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' | awk '$1 == "bookworm" { print $2; exit }')
+  if [ -z "$mirror" ]; then
+    echo "guest: find a source of Debian bookworm: apt has none; add one to its sources and run apt-get update" >&2
+    return 1
+  fi
   mmdebstrap --quiet --variant=extract --include=systemd-sysv,dbus,bash,coreutils,grep,base-files,base-passwd,util-linux \
-    bookworm "$root" "${mirror:-http://deb.debian.org/debian}"
+    bookworm "$root" "$mirror"
   cp "$root/usr/share/base-passwd/passwd.master" "$root/etc/passwd"
   cp "$root/usr/share/base-passwd/group.master" "$root/etc/group"
   echo 'messagebus:x:100:100::/:/usr/sbin/nologin' >>"$root/etc/passwd"
