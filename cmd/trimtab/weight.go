@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // ownNice is how trimtab ranks itself: it has to decide just when the host is
@@ -18,16 +19,35 @@ const ownNice = -5
 // its own is left alone, and without the right to it (CAP_SYS_NICE, or nice in
 // limits.conf) everything works the same, only slower on a full host.
 func raiseOwnWeight(logger *slog.Logger) {
+	// A thread that was being made during a look has the old rank and is seen
+	// by the next one.
+	for quiet := 0; quiet < 3; quiet++ {
+		raised, err := raiseThreads()
+		if err != nil {
+			logger.Debug("raise own weight", "nice", ownNice, "err", err)
+			return
+		}
+		if raised {
+			quiet = 0
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// raiseThreads raises the threads that nobody ranked, and says whether there
+// were any.
+func raiseThreads() (raised bool, err error) {
 	for _, thread := range threads() {
 		now, err := syscall.Getpriority(syscall.PRIO_PROCESS, thread)
 		if nice := 20 - now; err == nil && nice == 0 { // the kernel returns 20 - nice
 			err = syscall.Setpriority(syscall.PRIO_PROCESS, thread, ownNice)
+			raised = raised || err == nil
 		}
 		if err != nil && !errors.Is(err, syscall.ESRCH) { // a thread that ended
-			logger.Debug("raise own weight", "nice", ownNice, "err", err)
-			return
+			return raised, err
 		}
 	}
+	return raised, nil
 }
 
 // threads returns the threads of this process: Linux ranks each by itself.
