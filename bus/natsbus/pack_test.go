@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -115,4 +117,35 @@ func FuzzUnpack(f *testing.F) {
 			t.Errorf("%q comes back as %q, %v", data, again, err)
 		}
 	})
+}
+
+func TestALockTakesNoMoreRoomHoweverOftenItIsRenewed(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, Config{Dir: dir})
+	k, err := b.Bucket(t.Context(), "leaders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, revision := bytes.Repeat([]byte("r"), 300), uint64(0)
+	const renewals = 500
+	for range renewals {
+		if revision, err = k.Update(t.Context(), "pool", record, revision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stored int64
+	blocks, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "KV_leaders", "msgs", "*.blk"))
+	if err != nil || len(blocks) == 0 {
+		t.Fatalf("%d blocks, %v", len(blocks), err)
+	}
+	for _, name := range blocks {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored += info.Size()
+	}
+	if stored > lockBytes || stored >= renewals*int64(len(record)) {
+		t.Errorf("%d renewals of %d bytes take %d, bound %d", renewals, len(record), stored, lockBytes)
+	}
 }

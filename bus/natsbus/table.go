@@ -43,6 +43,11 @@ const mib = 1 << 20
 // stream in memory.
 const packedBytes = 31 * mib
 
+// lockBytes is the MaxBytes of the bucket leaders of a bus that is [Config.alone]:
+// it has one lock of some hundred bytes, which is renewed every few seconds. Up to
+// 125 KiB the server writes blocks of 32 kB, and has no more of them in memory.
+const lockBytes = 64 << 10
+
 // Table returns everything that travels or is stored, with the limits of a
 // [Config] that others can reach.
 func Table() []StreamInfo { return tableOf(Config{URL: "any"}.withDefaults()) }
@@ -71,15 +76,17 @@ func tableOf(c Config) []StreamInfo {
 		}
 		rows = append(rows, row)
 	}
+	locks := int64(1 * mib)
 	if c.alone() {
 		for i := range rows {
 			rows[i].MaxBytes = min(rows[i].MaxBytes, packedBytes)
 		}
+		locks = lockBytes
 	}
 	rows = append(rows,
 		StreamInfo{Name: "UNREADABLE", Delivery: trimtab.Durable, Subjects: unreadableSubject + "*",
 			MaxBytes: 32 * mib, MaxAge: 7 * 24 * time.Hour, Note: "values put aside, with the reason in the header " + headerReason},
-		StreamInfo{Name: "leaders", Bucket: true, PerSubject: 1, MaxBytes: 1 * mib, Note: "the lock of each pool's planner, with its epoch"},
+		StreamInfo{Name: "leaders", Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the lock of each pool's planner, with its epoch"},
 		StreamInfo{Name: "snapshots", Bucket: true, PerSubject: 1, MaxBytes: 256 * mib, Note: "states of steps that outlive a restart"},
 		StreamInfo{Name: "(others)", Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "any other bucket"},
 	)
