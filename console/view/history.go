@@ -56,8 +56,12 @@ func (h *series) add(p point, n int) {
 	}
 	keep := room(allLevelPoints, levelPoints, n)
 	for i := range h.levels {
-		h.levels[i] = append(h.levels[i], p)
 		l := h.levels[i]
+		if n := len(l); n == cap(l) && 2*n > keep+merged && n < keep+merged {
+			l = append(make([]point, 0, keep+merged), l...) // and no further
+		}
+		l = append(l, p)
+		h.levels[i] = l
 		if len(l) < keep+merged {
 			break
 		}

@@ -47,6 +47,21 @@ func TestHistoryIsBoundedInOrderAndReachesBackToTheFirstReport(t *testing.T) {
 	}
 }
 
+func TestThePastOfAWorkloadTakesLittleMoreMemoryThanItsPoints(t *testing.T) {
+	for _, workloads := range []int{1, 100, 2000} {
+		var h series
+		for n := range 300_000 {
+			h.add(point{at: int64(n), many: 1}, workloads)
+		}
+		most := room(allLevelPoints, levelPoints, workloads) + merged
+		for i, l := range h.levels {
+			if len(l) < most/2 || len(l) >= most || cap(l) > most+most/8 {
+				t.Errorf("one of %d workloads: level %d has %d points in a place for %d, want at most %d", workloads, i, len(l), cap(l), most)
+			}
+		}
+	}
+}
+
 // TestAMeanOfReportsIsTheirMean: a slow sum over all reports against what the
 // levels keep.
 func TestAMeanOfReportsIsTheirMean(t *testing.T) {
