@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// window is how many reports models look back on at least. As many again
+	// window is how many reports models look back on at least. Up to spare more
 	// are kept, so that moving them is rare.
-	window = 512
+	window, spare = 512, 64
 	// Greatest bounds a load, so that no square overflows.
 	Greatest = 1e30
 	// MaxHorizon bounds the reports looked ahead; longer ones count as this.
@@ -127,8 +127,12 @@ func (f *Forecaster) Skip(n int) {
 func (f *Forecaster) see(y float64) {
 	s := &f.state
 	f.surprise(y)
-	if len(s.Y) == window+max(window, s.Horizon) {
-		s.Y = slices.Delete(s.Y, 0, window)
+	keep := max(window, s.Horizon)
+	if s.Y == nil {
+		s.Y = make(Floats, 0, keep+spare)
+	}
+	if len(s.Y) >= keep+spare { // more in a snapshot of an earlier version
+		s.Y = slices.Delete(s.Y, 0, len(s.Y)-keep)
 	}
 	s.Y = append(s.Y, y)
 	s.Gap = 0

@@ -32,6 +32,56 @@ func TestTheScoresKeptAreTheLatestInOrder(t *testing.T) {
 	})
 }
 
+func TestWhatIsKeptOfTheReportsIsBoundedFromTheFirstOn(t *testing.T) {
+	for _, horizon := range []int{1, 12, MaxHorizon} {
+		f, err := New("naive", Config{Horizon: horizon, Level: 0.9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keep := max(window, horizon)
+		for i := range 3 * (keep + spare) {
+			if err := f.Observe(float64(i)); err != nil {
+				t.Fatal(err)
+			}
+			y := f.state.Y
+			if n := len(y); n < min(i+1, keep) || n > keep+spare || cap(y) > keep+spare || y[n-1] != math.Sqrt(float64(i)) {
+				t.Fatalf("horizon %d: after %d reports %d are kept in a place for %d, want %d to %d", horizon, i+1, n, cap(y), keep, keep+spare)
+			}
+		}
+	}
+}
+
+func TestASnapshotOfAnEarlierVersionThatKeptMoreReportsGoesOn(t *testing.T) {
+	f, err := New("naive", Config{Horizon: 2, Level: 0.9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range window {
+		if err := f.Observe(4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.state.Y = append(slices.Repeat(Floats{2}, window), f.state.Y...)
+	f.state.Seen = len(f.state.Y)
+	saved, err := f.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New("naive", Config{Horizon: 2, Level: 0.9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Restore(saved); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Observe(9); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(g.state.Y); n != window+1 || g.state.Y[n-1] != 3 {
+		t.Errorf("%d reports are kept, the last %v, want %d and 3", n, g.state.Y[n-1], window+1)
+	}
+}
+
 func TestAScoreIsNeverRoundedDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Float64Range(-1e8, 1e8).Draw(t, "score")
