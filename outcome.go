@@ -94,11 +94,11 @@ type Holding struct {
 	LeaseLeft Seconds `json:"lease_left_s"`
 	Paused    bool    `json:"paused,omitempty"`
 	// Targets are all knobs that this host has been given.
-	Targets []Held `json:"targets,omitempty"`
+	Targets []KnobState `json:"targets,omitempty"`
 }
 
-// Held is the state of one knob.
-type Held struct {
+// KnobState is the state of one knob.
+type KnobState struct {
 	Target   string `json:"target"`
 	Resource string `json:"resource"`
 	// Knob names the kind and the place: "cgroup v2 shop.slice/checkout".

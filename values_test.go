@@ -26,7 +26,7 @@ func TestNaNInfAndNegativeAmountsAreRefused(t *testing.T) {
 			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{Target: "w", Resource: "cpu", Mode: Act, Set: Units(bad)}}},
 			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: Seconds(bad)},
 			&Outcome{Pool: "p", Time: noon, Results: []Result{{Target: "w", Found: Units(bad)}}},
-			&Holding{Host: "h", Time: noon, Targets: []Held{{Target: "w", Now: Units(bad)}}},
+			&Holding{Host: "h", Time: noon, Targets: []KnobState{{Target: "w", Now: Units(bad)}}},
 		}
 		for _, v := range values {
 			if err := v.Validate(); !errors.Is(err, ErrInvalid) {

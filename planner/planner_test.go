@@ -31,7 +31,7 @@ func holding(at time.Time, epoch, sequence uint64, now map[string]float64) *trim
 	h := &trimtab.Holding{Host: "h1", Time: at, Epoch: epoch, Sequence: sequence}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		if v, ok := now[name]; ok {
-			h.Targets = append(h.Targets, trimtab.Held{Target: name, Resource: "cpu", Knob: "test", Now: trimtab.Units(v), Baseline: trimtab.Unlimited(), Since: at, Min: 0.1, Max: 8})
+			h.Targets = append(h.Targets, trimtab.KnobState{Target: name, Resource: "cpu", Knob: "test", Now: trimtab.Units(v), Baseline: trimtab.Unlimited(), Since: at, Min: 0.1, Max: 8})
 		}
 	}
 	return h

@@ -88,7 +88,7 @@ func reasons(t *testing.T, s *site.Site) func(workload, reason, cause string) bo
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.ContainsFunc(seen, func(p *trimtab.Plan) bool {
-			return strings.Contains(p.Cause, cause) && slices.ContainsFunc(p.Actions, func(a trimtab.Action) bool {
+			return strings.Contains(p.Cause.String(), cause) && slices.ContainsFunc(p.Actions, func(a trimtab.Action) bool {
 				return a.Target == workload && strings.Contains(a.Why.Summary, reason)
 			})
 		})

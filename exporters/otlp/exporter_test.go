@@ -174,8 +174,8 @@ func TestWhatIsMissingIsNotPushed(t *testing.T) {
 	site := openEndpoint(t)
 	e := open(t, Config{Endpoint: site.grpc, Utility: func(_ string, p float64) (float64, bool) { return p * p, true }})
 	values := append(decide(),
-		&trimtab.Estimate{Workload: "calm", Time: after(9), Hold: "no spans"},
-		&trimtab.Holding{Host: "h", Time: after(9), Targets: []trimtab.Held{
+		&trimtab.Estimate{Workload: "calm", Time: after(9), Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}},
+		&trimtab.Holding{Host: "h", Time: after(9), Targets: []trimtab.KnobState{
 			{Target: "hungry", Resource: "cpu", Now: trimtab.Units(3)}, {Target: "calm", Resource: "cpu", Now: trimtab.Unlimited()}}})
 	send(t, e, values...)
 	got := map[string]float64{}
