@@ -26,6 +26,8 @@ func TestWhatAValueSaysIsBounded(t *testing.T) {
 		"held":               step(func(p *Plan) { p.Held = map[string]Held{"w": {Code: HeldLate, Text: long}} }),
 		"no code":            step(func(p *Plan) { p.Held = map[string]Held{"w": {Text: "why"}} }),
 		"binding":            step(func(p *Plan) { p.Actions[0].Why.Binding.Detail = long }),
+		"envelope":           step(func(p *Plan) { p.Actions[0].Envelope = &Envelope{Floor: 2, Target: 1, Ceiling: 3} }),
+		"ceiling":            step(func(p *Plan) { p.Actions[0].Envelope = &Envelope{Target: 1} }),
 		"summary":            step(func(p *Plan) { p.Actions[0].Why.Summary = long }),
 		"alternatives":       step(func(p *Plan) { p.Actions[0].Why.Alternatives = make([]Alternative, MaxInputs+1) }),
 		"audited resources":  step(func(p *Plan) { p.Audit = &Audit{Resources: make([]AuditedResource, MaxResources+1)} }),

@@ -40,9 +40,33 @@ type Action struct {
 	// refuses with ErrStale when it finds another one.
 	Expect Amount `json:"expect"`
 	// Set is the value to set; never a delta.
-	Set  Amount `json:"set"`
-	Mode Mode   `json:"mode"`
-	Why  Reason `json:"why"`
+	Set Amount `json:"set"`
+	// Envelope is what the host may move the knob within by itself until the next
+	// plan; nil: it stays at Set. No planner sends one yet, and no host follows it.
+	Envelope *Envelope `json:"envelope,omitempty"`
+	Mode     Mode      `json:"mode"`
+	Why      Reason    `json:"why"`
+}
+
+// Envelope is what a knob may be moved within, in the resource's unit: never
+// below Floor, nor above Ceiling, and back to Target where nothing asks for more.
+type Envelope struct {
+	Floor   float64 `json:"floor"`
+	Target  float64 `json:"target"`
+	Ceiling float64 `json:"ceiling"`
+}
+
+// validate refuses what is no range around its target.
+func (e *Envelope) validate(what string) error {
+	for _, v := range []float64{e.Floor, e.Target, e.Ceiling} {
+		if err := nonNegative("envelope of "+what, v); err != nil {
+			return err
+		}
+	}
+	if e.Floor > e.Target || e.Target > e.Ceiling {
+		return Invalidf("envelope of %.300s: floor %v, target %v, ceiling %v: want them in this order", what, e.Floor, e.Target, e.Ceiling)
+	}
+	return nil
 }
 
 // Reason is why: enough to check the decision by hand.
@@ -292,6 +316,11 @@ func (a *Action) Validate() error {
 	}
 	if err := a.Set.Validate(); err != nil {
 		return fmt.Errorf("set of %s: %w", a.Target, err)
+	}
+	if a.Envelope != nil {
+		if err := a.Envelope.validate(a.Target); err != nil {
+			return err
+		}
 	}
 	if a.Mode != Recommend && a.Mode != Act {
 		return Invalidf("action on %s: mode %.20q", a.Target, a.Mode)

@@ -36,6 +36,16 @@ func TestNaNInfAndNegativeAmountsAreRefused(t *testing.T) {
 	}
 }
 
+func TestHoldingsOfTwoPoolsOnOneHostDoNotTakeEachOthersPlace(t *testing.T) {
+	a, b, old := &Holding{Pool: "a", Host: "h"}, &Holding{Pool: "b", Host: "h"}, &Holding{Host: "h"}
+	if a.Key() == b.Key() || old.Key() != "h" {
+		t.Errorf("keys %q, %q and, without a pool, %q", a.Key(), b.Key(), old.Key())
+	}
+	if !a.Of("a") || a.Of("b") || !old.Of("a") {
+		t.Error("a holding is one of its own pool, and may be one of any where it names none")
+	}
+}
+
 func TestMissingIsNotZero(t *testing.T) {
 	s := &Sample{Workload: "w", Quantity: Load, Time: noon, Missing: "empty result"}
 	if err := s.Validate(); err != nil {

@@ -372,7 +372,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := &trimtab.Holding{
-		Host: a.config.Host, Time: a.clock.wall(),
+		Pool: a.config.Pool, Host: a.config.Host, Time: a.clock.wall(),
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
 		Paused: !a.paused.IsZero(),
 	}

@@ -25,10 +25,14 @@ func recorded1() []trimtab.Value {
 // recorded2 is testdata/v2.jsonl: the same, and what version 1 could not say.
 func recorded2() []trimtab.Value {
 	p := .5
-	return append(recorded1(),
+	holding := *examples()[6].(*trimtab.Holding)
+	holding.Pool = "cpu"
+	return append(recorded1(), &holding,
 		&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 3, Step: 1, Last: true, Time: noon, Objective: "njc", Capacity: 8, Lease: 30,
-			Cause:    trimtab.Cause{Kind: trimtab.CauseAlert, Ref: "Slow", Workload: "w", Text: "group g, fingerprint f"},
-			Unmoved:  map[string]trimtab.Held{"w": {Code: trimtab.StayIdle, Text: "it has 1"}},
+			Cause:   trimtab.Cause{Kind: trimtab.CauseAlert, Ref: "Slow", Workload: "w", Text: "group g, fingerprint f"},
+			Unmoved: map[string]trimtab.Held{"w": {Code: trimtab.StayIdle, Text: "it has 1"}},
+			Actions: []trimtab.Action{{Target: "w", Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
+				Envelope: &trimtab.Envelope{Floor: 1, Target: 1.5, Ceiling: 2}, Why: trimtab.Reason{Summary: "raised", Binding: trimtab.Binding{Kind: trimtab.BindingStep, Detail: "at most 5 units"}}}},
 			Verdicts: []trimtab.Verdict{{Target: "w", Plan: "1-2", Verdict: trimtab.Unjudged, Why: "it was moved again", From: 1, To: 2, Performance: &p}}},
 		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Hold: &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans", Input: "load", Source: "spans"}})
 }

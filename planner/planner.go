@@ -140,7 +140,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		p.learn(now, v)
 		return p.hurry(now, p.byName[v.Workload])
 	case *trimtab.Holding:
-		if !p.ledger.hold(now, v, p.ours) {
+		if !v.Of(p.cfg.Pool) || !p.ledger.hold(now, v, p.ours) {
 			p.counts.ignored["holding"]++
 			return nil
 		}

@@ -109,3 +109,21 @@ func TestWhatTheGuardLeavesGoesToTheWorstOffUnderEgalitarianWelfare(t *testing.T
 		t.Errorf("c gives %v to %v, b rises %v to %v", c.Expect, c.Set, b.Expect, b.Set)
 	}
 }
+
+func TestAHoldingOfAnotherPoolOnTheSameHostSaysNothingOfThisOne(t *testing.T) {
+	p, err := planner.New(pool(fair.NJCPolicy{}, trimtab.Act))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	ours := holding(t0, 1, 0, equal)
+	ours.Pool = "p"
+	p.Step(t0, ours)
+	told(p, t0, skewed)
+	other := holding(t0.Add(time.Millisecond), 7, 9, nil)
+	other.Pool, other.Paused = "q", true
+	p.Step(t0, other)
+	if plan := one(t, p.Step(t0, nil)); len(plan.Actions) == 0 || len(plan.Held) > 0 {
+		t.Errorf("held %v: its knobs are gone, or it is paused, by what another pool says", plan.Held)
+	}
+}

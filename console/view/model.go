@@ -165,6 +165,9 @@ func (v *Model) Observe(value trimtab.Value) {
 			s.observe(x, v.config.Round, len(v.workloads))
 		}
 	case *trimtab.Holding:
+		if !x.Of(v.config.Pool) && v.config.Pool != "" {
+			return
+		}
 		v.observeHolding(x)
 	case *trimtab.Plan:
 		v.observePlan(x)

@@ -135,7 +135,7 @@ func (l *Loop) knob(target string) *trimtab.KnobState {
 // tell publishes what the knobs hold. Values that were handed over never
 // change, so each holding has its own.
 func (l *Loop) tell(now time.Time) {
-	h := &trimtab.Holding{Host: host, Time: now, Epoch: l.epoch, Sequence: l.sequence, LeaseLeft: l.lease, Targets: slices.Clone(l.knobs)}
+	h := &trimtab.Holding{Pool: l.pool, Host: host, Time: now, Epoch: l.epoch, Sequence: l.sequence, LeaseLeft: l.lease, Targets: slices.Clone(l.knobs)}
 	l.analyzer.Step(now, h)
 	l.carry(now, l.planner.Step(now, h))
 }
