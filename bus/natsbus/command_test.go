@@ -123,13 +123,13 @@ func hears(t *testing.T, b testBus, consumer string) <-chan string {
 	return got
 }
 
-// refusedAtOnce publishes a command that must be refused within a second, and
-// a little for a busy machine.
+// refusedAtOnce publishes a command that must be refused within a second, which
+// on a busy machine is long; what is tried again and again takes half a minute.
 func refusedAtOnce(t *testing.T, b testBus, by string) {
 	t.Helper()
 	began := time.Now()
 	err := b.Publish(t.Context(), commandBy(by))
-	if took := time.Since(began); err == nil || took > 5*time.Second {
+	if took := time.Since(began); err == nil || took > 20*time.Second {
 		t.Errorf("got %v after %v, want an error within a second", err, took)
 	}
 }
@@ -138,7 +138,7 @@ func refusedAtOnce(t *testing.T, b testBus, by string) {
 // may need longer than the second after which a command is refused.
 func sendUntilStored(t *testing.T, b testBus, c *trimtab.Command) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		err := b.Publish(t.Context(), c)
 		if err == nil {
 			return
@@ -155,7 +155,7 @@ func next(t *testing.T, got <-chan string) string {
 	select {
 	case by := <-got:
 		return by
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no command arrives")
 	}
 	return ""
@@ -200,8 +200,14 @@ func TestACommandThatAStoppedServerReadsLaterIsNotCarriedOut(t *testing.T) {
 	named, alone := hears(t, direct, "actuator"), hears(t, direct, "")
 	release := k.holdFrom("PUB trimtab.command.")
 	t.Cleanup(release)
-	refusedAtOnce(t, b, "late")
-	<-k.held
+	for sent := false; !sent; { // a busy machine may refuse before anything is sent
+		refusedAtOnce(t, b, "late")
+		select {
+		case <-k.held:
+			sent = true
+		default:
+		}
+	}
 	// Its sender waits a little less than the second, by as long as the question for
 	// the server's clock took; the server may store until the second is over.
 	time.Sleep(commandWithin)
