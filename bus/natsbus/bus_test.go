@@ -9,10 +9,10 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
-	"go.uber.org/goleak"
+	"github.com/trimtab/trimtab/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // testBus adds to a Bus what the contract wants to do behind its back.
 type testBus struct {

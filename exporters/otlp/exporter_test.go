@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	common1 "go.opentelemetry.io/proto/otlp/common/v1"
 	metrics1 "go.opentelemetry.io/proto/otlp/metrics/v1"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func open(t *testing.T, c Config) *Exporter {
 	t.Helper()
