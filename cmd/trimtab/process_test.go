@@ -146,7 +146,7 @@ func (p *program) log() string {
 // until waits until f returns nil.
 func (p *program) until(what string, f func() error) {
 	p.Helper()
-	deadline := time.NewTimer(2 * time.Minute)
+	deadline := time.NewTimer(5 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -157,7 +157,7 @@ func (p *program) until(what string, f func() error) {
 		}
 		select {
 		case <-deadline.C:
-			p.Fatalf("%s: not after two minutes: %v\n%s", what, err, p.log())
+			p.Fatalf("%s: not after five minutes: %v\n%s", what, err, p.log())
 		case <-tick.C:
 		}
 	}
