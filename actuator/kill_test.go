@@ -136,7 +136,7 @@ func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *
 // eventually waits until f returns nil.
 func eventually(t testing.TB, f func() error) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		err := f()
 		if err == nil {
