@@ -3,6 +3,7 @@ package natsbus
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"sync"
@@ -17,8 +18,8 @@ import (
 )
 
 // link is a connection between clients and a server that can be made to
-// swallow what clients send, from one word on, and to hand it over later: a
-// server that is stopped, or a network that is.
+// swallow what clients send, or what they are answered, from one word on, and to
+// hand it over later: a server that is stopped, or a network that is.
 type link struct {
 	t      *testing.T
 	listen net.Listener
@@ -26,6 +27,7 @@ type link struct {
 
 	mu    sync.Mutex
 	word  []byte // hold from here on; nil: do not
+	up    bool   // of what clients send
 	held  chan struct{}
 	goOn  chan struct{}
 	conns []net.Conn
@@ -81,7 +83,7 @@ func (k *link) copy(to, from net.Conn, upwards bool) {
 			return
 		}
 		k.mu.Lock()
-		holds := upwards && k.word != nil && bytes.Contains(buf[:n], k.word)
+		holds := upwards == k.up && k.word != nil && bytes.Contains(buf[:n], k.word)
 		if holds {
 			k.word = nil
 		}
@@ -98,10 +100,15 @@ func (k *link) copy(to, from net.Conn, upwards bool) {
 
 // holdFrom lets nothing pass from the word on, until the returned function is
 // called.
-func (k *link) holdFrom(word string) (release func()) {
+func (k *link) holdFrom(word string) (release func()) { return k.hold(word, true) }
+
+// holdAnswers does that with what the server says.
+func (k *link) holdAnswers(word string) (release func()) { return k.hold(word, false) }
+
+func (k *link) hold(word string, up bool) (release func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.word = []byte(word)
+	k.word, k.up = []byte(word), up
 	return sync.OnceFunc(func() { close(k.goOn) })
 }
 
@@ -225,6 +232,58 @@ func TestACommandThatAStoppedServerReadsLaterIsNotCarriedOut(t *testing.T) {
 	}
 	if info := stream.CachedInfo(); info.State.Msgs < 2 {
 		t.Errorf("%d commands are stored: the late one never arrived, and this test shows nothing", info.State.Msgs)
+	}
+}
+
+// storedAnswer is how the answer begins that a command is stored.
+const storedAnswer = `{"stream":"COMMANDS"`
+
+// Of a command that is stored in time while its answer is late, its sender is
+// told that it is stored, or where a busy machine needs still longer, that nobody
+// knows: never that it failed.
+func TestACommandWhoseAnswerIsLateIsNotSaidToHaveFailed(t *testing.T) {
+	s := serve(t, server.Options{})
+	k := newLink(t, s.Addr().String())
+	b := open(t, Config{URL: "nats://" + k.listen.Addr().String()})
+	direct := open(t, Config{URL: "nats://" + s.Addr().String(), Source: "other"})
+	got := hears(t, direct, "actuator")
+	release := k.holdAnswers(storedAnswer)
+	t.Cleanup(release)
+	go func() {
+		select {
+		case <-k.held:
+		case <-t.Context().Done():
+		}
+		time.Sleep(commandWithin)
+		release()
+	}()
+	err := b.Publish(t.Context(), commandBy("answered late"))
+	sendUntilStored(t, direct, commandBy("after"))
+	if by := next(t, got); by == "answered late" && err != nil && !errors.Is(err, bus.ErrInDoubt) {
+		t.Errorf("it was carried out, and its sender was told %v", err)
+	} else if by != "answered late" && err == nil {
+		t.Error("its sender was told that it is stored, and it was not carried out")
+	}
+}
+
+func TestACommandThatIsNeverAnsweredIsSaidToBeInDoubt(t *testing.T) {
+	s := serve(t, server.Options{})
+	k := newLink(t, s.Addr().String())
+	b := open(t, Config{URL: "nats://" + k.listen.Addr().String()})
+	t.Cleanup(k.holdAnswers(storedAnswer))
+	for {
+		err := b.Publish(t.Context(), commandBy("never answered"))
+		select {
+		case <-k.held:
+			if !errors.Is(err, bus.ErrInDoubt) {
+				t.Errorf("its sender was told %v", err)
+			}
+			return
+		default: // a busy machine refused before anything was sent
+			if err == nil || errors.Is(err, bus.ErrInDoubt) {
+				t.Fatalf("nothing was sent, and its sender was told %v", err)
+			}
+		}
 	}
 }
 
