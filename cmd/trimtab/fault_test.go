@@ -161,9 +161,10 @@ func TestADamagedJournalRestoresWhatIsReadableAndSaysSo(t *testing.T) {
 	random := seed(t)
 	p := prepare(t, fixtureQuotas(t), "")
 	p.start()
-	p.serve()
+	stop := p.serve()
 	p.until("both limits moved", p.moved)
 	p.kill(true)
+	stop() // it reads the limits that are written below
 	moved := map[string][]byte{}
 	for _, name := range []string{"hungry", "modest"} {
 		b, err := os.ReadFile(filepath.Join(p.q.root, name, "cpu.max"))
