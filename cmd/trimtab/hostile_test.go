@@ -377,7 +377,7 @@ func TestTheWebServerRefusesWhatAPageElsewhereCouldSend(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	if code, _, err := p.get("/-/ready"); err != nil || code != 200 {
+	if code, _, err := p.get("/-/healthy"); err != nil || code != 200 {
 		t.Errorf("beside slow clients: %d %v", code, err)
 	}
 	if err := newSender(t, p.otlp, p.q).send(t.Context()); err != nil {

@@ -286,7 +286,8 @@ func (p *program) stop() {
 	}
 }
 
-// kill kills the program, and its watchdog when asked for.
+// kill kills the program, and its watchdogs when asked for: also one that was just
+// started for one that was killed.
 func (p *program) kill(watchdog bool) {
 	p.Helper()
 	if watchdog {
@@ -298,6 +299,9 @@ func (p *program) kill(watchdog bool) {
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)
 	_ = p.cmd.Wait()
+	if watchdog {
+		p.end()
+	}
 }
 
 // processes lists those that have the program's directory among their arguments.
