@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // TestMain also is the actuator and the watchdogs that are killed.
@@ -183,21 +183,11 @@ func pause(d time.Duration) { <-time.After(d) }
 
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
-// TEST_KILLS is how often each order is tried, 200 for the promise R15:
-//
-//	TEST_KILLS=200 go test -tags integration -timeout 30m -run KilledInAnyOrder -v ./actuator/cgroup
+// R15: each order is tried as often as the trial says.
 func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 	root := cpuRoot(t)
-	n := 10
-	if v, err := strconv.Atoi(os.Getenv("TEST_KILLS")); err == nil {
-		n = v
-	}
-	seed := rand.Uint64()
-	if v, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
-		seed = v
-	}
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	tr := trial.Start(t, 10)
+	n, random := tr.N, tr.Rand
 	gap := func(least int) time.Duration { return time.Duration(least+random.IntN(500-least)) * time.Millisecond }
 	const lease = 2 * time.Second
 	for _, o := range []struct {
@@ -249,6 +239,7 @@ func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 					d := hunt(t, root, lease, kills)
 					mu.Lock()
 					late = append(late, d)
+					tr.Took(d)
 					mu.Unlock()
 				})
 			}
