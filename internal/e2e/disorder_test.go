@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -94,7 +95,7 @@ func (d *disorder) carry(step string, messages []message) (values []trimtab.Valu
 			d.unread++
 		}
 	}
-	old := append(d.earlier[step], messages...)
+	old := slices.Concat(d.earlier[step], messages)
 	d.earlier[step] = old[max(0, len(old)-50*disordered):]
 	return values
 }

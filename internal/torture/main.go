@@ -32,6 +32,11 @@ func main() {
 	flag.StringVar(&o.logs, "logs", "", "directory for what the tests print (default: a new one)")
 	flag.BoolVar(&o.list, "list", false, "print promises, tests, cases and the estimated time, and try nothing")
 	flag.Parse()
+	os.Exit(o.main())
+}
+
+// main returns the exit code.
+func (o *options) main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	failures, err := o.run(ctx, all())
@@ -39,9 +44,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "torture: error:", err)
 	}
 	if err != nil || failures > 0 {
-		stop()
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 type options struct {
