@@ -72,10 +72,11 @@ func all() []promise {
 			{pkg: "./planner/guard", name: "TestABlastIsBounded", full: 100_000, rapid: true, once: 5 * second, each: ms},
 			{pkg: "./actuator", name: "TestNoHostilePlanCutsDeeperThanTheLimits", full: 10_000, rapid: true, once: 5 * second, each: 10 * ms}}},
 		{id: "R13", sentence: "pause freezes every knob at once and keeps leases alive", p99: second, tests: []test{
-			{pkg: "./cmd/trimtab", name: "TestPauseFreezesEveryKnobAndKeepsLeasesAlive", once: 30 * second},
+			{pkg: "./cmd/trimtab", name: "TestPauseFreezesEveryKnobAndKeepsLeasesAlive", full: 100, once: 30 * second, each: 5 * second},
 			{pkg: "./bus/natsbus", name: "TestPauseWhileTheBusIsDownIsRefusedAtOnceAndNeverFiresLater", once: 10 * second}}},
 		{id: "R14", sentence: "a planner that dies in mid-plan leaves nobody over capacity", tests: []test{
 			{pkg: "./planner", name: "TestTheSumNeverExceedsTheCapacity", full: 10_000, rapid: true, once: 5 * second, each: 20 * ms},
+			{pkg: "./actuator", name: "TestAPlanThatIsCutOffAnywhereIsFinishedOrCompensated", full: 10_000, once: 5 * second, each: 2 * ms},
 			{pkg: "./actuator", name: "TestTheSumNeverRisesOverTheCapacityNotEvenInBetween", full: 10_000, rapid: true, once: 5 * second, each: 10 * ms},
 			{pkg: "./actuator", name: "TestWhatWasTakenForAPlanThatNeverGoesOnIsGivenBack", once: 5 * second},
 			{pkg: "./planner", name: "TestALostAnswerKeepsItsReservation", once: 5 * second}}},
@@ -99,7 +100,7 @@ func all() []promise {
 			{pkg: "./cmd/trimtab", name: "TestADiskThatBecomesFullChangesNothingWithoutAJournalAndRestores", once: 60 * second},
 			{pkg: "./cmd/trimtab", name: "TestADamagedJournalRestoresWhatIsReadableAndSaysSo", once: 60 * second}}},
 		{id: "R18", sentence: "overload is shed and counted: received = processed + queued + shed", tests: []test{
-			{pkg: "./cmd/trimtab", name: "TestAfterABurstEverySpanIsAccountedFor", once: 60 * second}}},
+			{pkg: "./cmd/trimtab", name: "TestAfterABurstEverySpanIsAccountedFor", full: 6000, once: 60 * second, each: 20 * ms}}},
 		{id: "R19", sentence: "poison spans harm nobody else", tests: []test{
 			{pkg: "./cmd/trimtab", name: "TestPoisonSpansHarmNobodyElse", once: 60 * second}}},
 		{id: "R20/S2", sentence: "forged and replayed plans stay within the host's own limits and lock nobody out", tests: []test{
