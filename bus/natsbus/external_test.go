@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -170,6 +171,31 @@ func TestAServerThatIsKilledLosesAndRepeatsNothing(t *testing.T) {
 		}
 	}
 	tr.Notef("%d messages", traffic.sent)
+}
+
+func TestASubscriberWaitsForAServerThatAnswersLate(t *testing.T) {
+	s := newServer(t, build(t))
+	s.start()
+	b := open(t, Config{URL: "nats://" + s.address})
+	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// Longer than one attempt takes.
+	on := time.AfterFunc(7*time.Second, func() { _ = s.cmd.Process.Signal(syscall.SIGCONT) })
+	defer on.Stop()
+	got := make(chan string, 10)
+	if _, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindAlert, Handle: func(_ context.Context, d bus.Delivery) error {
+		got <- d.Value.(*trimtab.Alert).Name
+		return nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Publish(t.Context(), alertOf("w", "after")); err != nil {
+		t.Fatal(err)
+	}
+	if name := <-got; name != "after" {
+		t.Errorf("got %q", name)
+	}
 }
 
 func TestAStoreThatIsWipedOrRolledBackCostsTimeOnly(t *testing.T) {
