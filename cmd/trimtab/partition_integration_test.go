@@ -101,6 +101,7 @@ func ip(t *testing.T, args ...string) {
 // inNamespaces runs this test in a network namespace that is linked to another.
 func inNamespaces(t *testing.T) {
 	t.Helper()
+	t.Parallel()
 	here, there := fmt.Sprint("trimtab-a", os.Getpid()), fmt.Sprint("trimtab-b", os.Getpid())
 	for _, name := range []string{here, there} {
 		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {

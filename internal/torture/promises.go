@@ -20,7 +20,7 @@ type test struct {
 	full int
 	// rapid says that cases are those of pgregory.net/rapid.
 	rapid bool
-	// once and each are how long the test took once on two shared cores,
+	// once and each are how long the test took on two busy cores,
 	// whatever the number of cases and for each of them.
 	once, each time.Duration
 }
@@ -38,9 +38,9 @@ func all() []promise {
 			tests: []test{{pkg: "./cmd/trimtab", name: "TestAKilledProgramLosesNoDecisionAndCarriesNoneOutTwice", full: 200, once: 40 * second, each: 10 * second}},
 			not:   []string{"each stage by itself: one process runs all of them, and dies as a whole"}},
 		{id: "R2", sentence: "a NATS restart is harmless: nothing lost, nothing twice", p99: 5 * second, tests: []test{
-			{pkg: "./bus/natsbus", name: "TestAServerThatIsKilledLosesAndRepeatsNothing", full: 200, once: 20 * second, each: second}}},
+			{pkg: "./bus/natsbus", name: "TestAServerThatIsKilledLosesAndRepeatsNothing", full: 200, once: 20 * second, each: 3 * second}}},
 		{id: "R3/R4", sentence: "a rolled back, wiped or corrupted store costs time, never safety", tests: []test{
-			{pkg: "./bus/natsbus", name: "TestAStoreThatIsWipedOrRolledBackCostsTimeOnly", full: 120, once: 20 * second, each: 2 * second},
+			{pkg: "./bus/natsbus", name: "TestAStoreThatIsWipedOrRolledBackCostsTimeOnly", full: 120, once: 20 * second, each: 5 * second},
 			{pkg: "./bus/natsbus", name: "TestADamagedStoreCostsTimeAndBoundedMemory", full: 200, once: 20 * second, each: 2 * second},
 			{pkg: "./cmd/trimtab", name: "TestAWipedRolledBackOrCorruptStoreLetsPlanningGoOnUnderALaterEpoch", full: 40, once: 60 * second, each: 15 * second}}},
 		{id: "R5", sentence: "a partition is safe: held until the lease ends, baselines by the lease + 1 s", p99: second, tests: []test{
@@ -56,7 +56,7 @@ func all() []promise {
 			{pkg: "./pipeline", name: "TestTheClockOfAStageNeverGoesBackAndNeverStands", once: 5 * second},
 			{pkg: "./bus/natsbus", name: "TestACommandIsCarriedOutWhateverTheClocksOfTheHostsSay", once: 10 * second}}},
 		{id: "R7", sentence: "duplicate, reordered, late and corrupt messages change no decision", tests: []test{
-			{pkg: "./internal/e2e", name: "TestDisorderChangesNoByteOfAnyDecision", full: 1_000_000, once: 10 * second, each: 500 * us},
+			{pkg: "./internal/e2e", name: "TestDisorderChangesNoByteOfAnyDecision", full: 1_000_000, once: 10 * second, each: 4 * ms},
 			{pkg: "./planner", name: "TestOrderAndRepetitionInsideARoundChangeNothing", full: 10_000, rapid: true, once: 5 * second, each: 5 * ms},
 			{pkg: "./pipeline", name: "TestDuplicatesAndOrderChangeNoOutput", once: 5 * second},
 			{pkg: "./cmd/trimtab", name: "TestJunkOnTheBusIsPutAsideCountedAndChangesNothing", once: 30 * second}}},
@@ -76,7 +76,7 @@ func all() []promise {
 			{pkg: "./bus/natsbus", name: "TestPauseWhileTheBusIsDownIsRefusedAtOnceAndNeverFiresLater", once: 10 * second}}},
 		{id: "R14", sentence: "a planner that dies in mid-plan leaves nobody over capacity", tests: []test{
 			{pkg: "./planner", name: "TestTheSumNeverExceedsTheCapacity", full: 10_000, rapid: true, once: 5 * second, each: 20 * ms},
-			{pkg: "./actuator", name: "TestAPlanThatIsCutOffAnywhereIsFinishedOrCompensated", full: 10_000, once: 5 * second, each: 2 * ms},
+			{pkg: "./actuator", name: "TestAPlanThatIsCutOffAnywhereIsFinishedOrCompensated", full: 10_000, once: 5 * second, each: 20 * ms},
 			{pkg: "./actuator", name: "TestTheSumNeverRisesOverTheCapacityNotEvenInBetween", full: 10_000, rapid: true, once: 5 * second, each: 10 * ms},
 			{pkg: "./actuator", name: "TestWhatWasTakenForAPlanThatNeverGoesOnIsGivenBack", once: 5 * second},
 			{pkg: "./planner", name: "TestALostAnswerKeepsItsReservation", once: 5 * second}}},
@@ -91,7 +91,7 @@ func all() []promise {
 			{pkg: "./pipeline", name: "TestALeaderThatCannotRenewIsSilentBeforeAnotherLeads", once: 5 * second},
 			{pkg: "./pipeline", name: "TestALeaderUnderCPUStarvationDoesNotLoseItself", once: 60 * second}}},
 		{id: "R17", sentence: "a full disk, I/O errors and torn writes leave every file readable and restore working", tests: []test{
-			{pkg: "./actuator", name: "TestFaultsOfTheDiskLeaveEveryBaselineToBeRestored", full: 1000, once: 5 * second, each: 20 * ms},
+			{pkg: "./actuator", name: "TestFaultsOfTheDiskLeaveEveryBaselineToBeRestored", full: 1000, once: 5 * second, each: 50 * ms},
 			{pkg: "./internal/hostfs", name: "TestTornWritesLeaveTheOldValueOrTheNew", once: 5 * second},
 			{pkg: "./internal/hostfs", name: "TestAFullDiskStopsNothing", once: 5 * second},
 			{pkg: "./actuator", name: "TestRestoreWorksOnAFullDisk", once: 5 * second},
@@ -100,11 +100,11 @@ func all() []promise {
 			{pkg: "./cmd/trimtab", name: "TestADiskThatBecomesFullChangesNothingWithoutAJournalAndRestores", once: 60 * second},
 			{pkg: "./cmd/trimtab", name: "TestADamagedJournalRestoresWhatIsReadableAndSaysSo", once: 60 * second}}},
 		{id: "R18", sentence: "overload is shed and counted: received = processed + queued + shed", tests: []test{
-			{pkg: "./cmd/trimtab", name: "TestAfterABurstEverySpanIsAccountedFor", full: 6000, once: 60 * second, each: 20 * ms}}},
+			{pkg: "./cmd/trimtab", name: "TestAfterABurstEverySpanIsAccountedFor", full: 6000, once: 60 * second, each: 200 * ms}}},
 		{id: "R19", sentence: "poison spans harm nobody else", tests: []test{
 			{pkg: "./cmd/trimtab", name: "TestPoisonSpansHarmNobodyElse", once: 60 * second}}},
 		{id: "R20/S2", sentence: "forged and replayed plans stay within the host's own limits and lock nobody out", tests: []test{
-			{pkg: "./actuator", name: "TestNoForgedOrReplayedPlanGetsPastTheHostsOwnBounds", full: 100_000, once: 10 * second, each: 10 * ms}}},
+			{pkg: "./actuator", name: "TestNoForgedOrReplayedPlanGetsPastTheHostsOwnBounds", full: 100_000, once: 10 * second, each: 300 * us}}},
 		{id: "R21", sentence: "Kubernetes misbehaves, or HPA, KEDA or VPA own the target",
 			not: []string{"there is no Kubernetes yet, neither here nor in trimtab"}},
 		{id: "R22", sentence: "small, without leaks",
@@ -119,7 +119,7 @@ func all() []promise {
 		{id: "R26", sentence: "a fleet is never over: no host and no pool over capacity",
 			not: []string{"kills and partitions of agents as processes: one process runs all stages; R14 tries the planner against hosts in memory"}},
 		{id: "R27", sentence: "every move is judged: harmful ones are taken back", tests: []test{
-			{pkg: "./planner", name: "TestAMoveThatHarmedIsTakenBackInTheNextRoundAndGoodOnesStay", full: 10_000, once: 5 * second, each: ms}}},
+			{pkg: "./planner", name: "TestAMoveThatHarmedIsTakenBackInTheNextRoundAndGoodOnesStay", full: 10_000, once: 5 * second, each: 2 * ms}}},
 		{id: "S1", sentence: "a stage can use only its own subjects",
 			not: []string{"there are no roles yet"}},
 		{id: "S3", sentence: "the webhook needs its token", tests: []test{

@@ -29,7 +29,7 @@ func (o *table) head(promises []promise, opt *options) {
 	for _, p := range promises {
 		sum += p.estimate(opt.scale)
 	}
-	fmt.Fprintf(o.w, "%d promises, scale %v, seed %d, about %s on two shared cores\n\n", len(promises), opt.scale, opt.seed, round(sum))
+	fmt.Fprintf(o.w, "%d promises, scale %v, seed %d, about %s on two busy cores\n\n", len(promises), opt.scale, opt.seed, round(sum))
 	if !opt.list {
 		return
 	}
