@@ -8,6 +8,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,7 +39,7 @@ func (p *program) serveBus(address string, before ...string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	args := append(before, natsServer(p.T), "-a", host, "-p", port, "-js", "-sd", filepath.Join(p.dir, "nats"))
+	args := slices.Concat(before, []string{natsServer(p.T), "-a", host, "-p", port, "-js", "-sd", filepath.Join(p.dir, "nats")})
 	cmd := exec.Command(args[0], args[1:]...)
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
