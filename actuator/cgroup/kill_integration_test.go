@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // TestMain also is the actuator and the watchdogs that are killed.
@@ -184,23 +184,14 @@ func pause(d time.Duration) { <-time.After(d) }
 
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
-// TEST_KILLS is how often each order is tried, 200 for the promise R15. With it
-// baselines that come back later than a second after the lease are a mistake, too,
-// which on a busy machine they are not:
-//
-//	TEST_KILLS=200 go test -tags integration -timeout 30m -run KilledInAnyOrder -v ./actuator/cgroup
+// R15: each order is tried as often as the trial says.
 func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 	root := cpuRoot(t)
-	n, promised := 10, false
-	if v, err := strconv.Atoi(os.Getenv("TEST_KILLS")); err == nil {
-		n, promised = v, true
-	}
-	seed := rand.Uint64()
-	if v, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
-		seed = v
-	}
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	tr := trial.Start(t, 10)
+	n, random := tr.N, tr.Rand
+	// Under torture a baseline that comes back later than a second after the lease
+	// is a failure too; a busy machine that only tests may be late.
+	_, promised := os.LookupEnv(trial.CasesEnv)
 	gap := func(least int) time.Duration { return time.Duration(least+random.IntN(500-least)) * time.Millisecond }
 	const lease = 2 * time.Second
 	for _, o := range []struct {
@@ -252,6 +243,7 @@ func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 					d := hunt(t, root, lease, kills)
 					mu.Lock()
 					late = append(late, d)
+					tr.Took(d)
 					mu.Unlock()
 				})
 			}

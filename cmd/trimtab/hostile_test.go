@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // raw sends bytes as they are.
@@ -263,8 +265,11 @@ func TestPoisonSpansHarmNobodyElse(t *testing.T) {
 	p.stop()
 }
 
+// R18: as many requests of 20,000 spans as the trial says, from 48 senders that
+// wait for nothing but their answers. The times are those of an answer.
 func TestAfterABurstEverySpanIsAccountedFor(t *testing.T) {
 	t.Parallel()
+	tr := trial.Start(t, 144)
 	p := prepare(t, fixtureQuotas(t), "")
 	p.start()
 	var spans []*trace.Span
@@ -279,15 +284,19 @@ func TestAfterABurstEverySpanIsAccountedFor(t *testing.T) {
 	codes := map[int]int{}
 	var senders sync.WaitGroup
 	// The same spans again and again: all but the first are duplicates.
+	var left atomic.Int64
+	left.Store(int64(tr.N))
 	for range 48 {
 		senders.Go(func() {
-			for range 3 {
+			for left.Add(-1) >= 0 {
+				began := time.Now()
 				resp, err := http.Post("http://"+p.http+"/v1/traces", "application/x-protobuf", bytes.NewReader(body))
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				resp.Body.Close()
+				tr.Took(time.Since(began))
 				mu.Lock()
 				codes[resp.StatusCode]++
 				mu.Unlock()
@@ -297,8 +306,21 @@ func TestAfterABurstEverySpanIsAccountedFor(t *testing.T) {
 			}
 		})
 	}
-	senders.Wait()
-	t.Logf("answers: %v", codes)
+	sent := make(chan struct{})
+	go func() { defer close(sent); senders.Wait() }()
+	peak := int64(0)
+	for waiting := true; waiting; {
+		select {
+		case <-sent:
+			waiting = false
+		case <-time.After(100 * time.Millisecond):
+		}
+		peak = max(peak, p.rss())
+	}
+	tr.Notef("answers: %v; at most %d MiB resident, all stages together", codes, peak>>20)
+	if peak > 1<<30 && !raceDetector {
+		tr.Failf("%d MiB resident", peak>>20)
+	}
 	for code := range codes {
 		if code != http.StatusOK && code != http.StatusServiceUnavailable {
 			t.Errorf("answered %d", code)
