@@ -193,14 +193,18 @@ func (p *Planner) dial(target, resource string) *dial {
 }
 
 // learn keeps the latest estimate of a workload. One from the future, of a
-// clock that was ahead, makes room for any other.
+// clock that was ahead, makes room for any other. One that is delivered again
+// is no second report.
 func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
 	w := p.byName[e.Workload]
 	if w == nil || w.estimate != nil && e.Time.Before(w.estimate.Time) && w.estimate.Time.Sub(now) <= p.cfg.StaleAfter {
 		p.counts.ignored["estimate"]++
 		return
 	}
-	w.estimate = e
+	again := w.estimate != nil && e.Time.Equal(w.estimate.Time)
+	if w.estimate = e; again {
+		return
+	}
 	if w.missed++; !w.missesNow(e) {
 		w.missed = 0
 	}

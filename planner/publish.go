@@ -29,7 +29,7 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 		Resource: p.cfg.Resource, Capacities: p.capacities(), Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
 		Audit: r.audit,
 	}
-	plan.Verdicts, p.verdicts = p.verdicts, nil
+	plan.Verdicts = p.takeVerdicts()
 	if len(r.unmoved) > 0 {
 		plan.Unmoved = r.unmoved
 	}

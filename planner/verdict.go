@@ -1,8 +1,10 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -220,13 +222,29 @@ func (p *Planner) conclude(w *workload, verdict trimtab.Judgement, why string) {
 		w.trust = w.trust.after(verdict != trimtab.AsExpected)
 	}
 	p.counts.verdicts[verdict]++
-	if p.verdicts = append(p.verdicts, v); len(p.verdicts) > maxVerdicts {
-		p.verdicts = p.verdicts[1:]
-	}
+	p.verdicts = append(p.verdicts, v)
 }
 
-// maxVerdicts bounds the verdicts that wait for the next plan.
+// maxVerdicts bounds the verdicts that a plan tells.
 const maxVerdicts = 256
+
+// takeVerdicts returns the verdicts since the last plan, of which there is at most one
+// for each move of it: those that were not as expected first, then by name, in
+// whatever order the reports came.
+func (p *Planner) takeVerdicts() []trimtab.Verdict {
+	v := p.verdicts
+	p.verdicts = nil
+	rank := func(v *trimtab.Verdict) int {
+		if v.Verdict == trimtab.AsExpected {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(v, func(a, b trimtab.Verdict) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Target, b.Target))
+	})
+	return v[:min(len(v), maxVerdicts)]
+}
 
 // floor returns what a workload must get because a fall is taken back, in the
 // resource's unit; 0: nothing.
