@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/jaeger"
@@ -27,9 +28,6 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"google.golang.org/grpc"
 )
-
-// snapshotBucket keeps the models over a restart.
-const snapshotBucket = "snapshots"
 
 // partsOf builds, without any effect, the parts of cfg in the order in which
 // they start: what only looks on first, then what consumes before what
@@ -125,7 +123,7 @@ func (s *Site) learnPart(cfg *config.Config) ([]part, error) {
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},
 		},
-		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
+		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketSnapshots, Every: time.Minute},
 	}, s.tap("learn", step), c, demandUtilityTexts(cfg))}, nil
 }
 
@@ -177,13 +175,13 @@ func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
 		Work: pipeline.Work{Round: cfg.Round, Every: trimtab.KindPlan, Answered: true},
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
-			{Kind: trimtab.KindOutcome, Key: cfg.Pool.Name},
+			{Kind: trimtab.KindOutcome},
 			// Nameless: every planner hears them, whichever leads, and nobody
 			// carries out what was asked before it was there.
 			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
 		},
 		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Holder: holder, Sole: cfg.NATS.URL == ""},
-		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
+		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketPlanner, Every: time.Minute},
 	}, s.tap("planner", step), c, utilityTexts(cfg))}, nil
 }
 
