@@ -86,6 +86,10 @@ func (b *Bus) permitted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	m, err := b.conn.RequestWithContext(ctx, userInfo, nil)
+	if why := b.conn.LastError(); err != nil && errors.Is(why, nats.ErrPermissionViolation) {
+		// The answer does not even arrive: the inbox is that of another role.
+		return fmt.Errorf("%w: this NATS user may not do what the role %s needs: %w", trimtab.ErrRefused, b.config.Role, why)
+	}
 	if err != nil {
 		b.config.Logger.Warn("bus does not tell what this user may do: a permission that is missing shows later", "subject", userInfo, "err", err)
 		return nil

@@ -128,10 +128,10 @@ func (a *authority) issue(dir, name string, server bool) error {
 	if server { // a server is also the client of the other servers
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
+	// As a name an address too: a server compares these with its routes.
+	template.DNSNames = []string{name}
 	if ip := net.ParseIP(name); ip != nil {
 		template.IPAddresses = []net.IP{ip}
-	} else {
-		template.DNSNames = []string{name}
 	}
 	der, err := a.sign(template, a.cert, &key.PublicKey)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -21,15 +19,33 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 )
 
 // fleet is a real NATS server with the files of `trimtab init cluster`.
 type fleet struct {
 	*testing.T
-	dir    string
-	spec   Spec
-	url    string
-	server *server.Server
+	dir  string
+	spec Spec
+	url  string
+	// replicas is how many servers keep a stream; 0: one.
+	replicas int
+}
+
+// eventually tries until there is no error.
+func (f *fleet) eventually(what string, try func() error) {
+	f.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 func startFleet(t *testing.T, change func(conf string) string) *fleet {
@@ -38,49 +54,14 @@ func startFleet(t *testing.T, change func(conf string) string) *fleet {
 	if err := f.spec.Write(f.dir); err != nil {
 		t.Fatal(err)
 	}
-	f.serve(change)
+	f.url = clustertest.Serve(t, f.dir, "127.0.0.1", change)
 	return f
-}
-
-func (f *fleet) serve(change func(conf string) string) {
-	f.Helper()
-	at := filepath.Join(f.dir, "nats-127.0.0.1")
-	b, err := os.ReadFile(filepath.Join(at, "nats-server.conf"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	conf := strings.NewReplacer("/etc/nats/", at+"/", "/var/lib/nats", f.TempDir(), "0.0.0.0:4222", "127.0.0.1:-1").Replace(string(b))
-	if change != nil {
-		changed := change(conf)
-		if changed == conf {
-			f.Fatal("nothing changed")
-		}
-		conf = changed
-	}
-	file := filepath.Join(f.TempDir(), "nats-server.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	o, err := server.ProcessConfigFile(file)
-	if err != nil {
-		f.Fatal(err)
-	}
-	o.NoSigs, o.NoLog = true, true
-	if f.server, err = server.NewServer(o); err != nil {
-		f.Fatal(err)
-	}
-	go f.server.Start()
-	f.Cleanup(func() { f.server.Shutdown(); f.server.WaitForShutdown() })
-	if !f.server.ReadyForConnections(20 * time.Second) {
-		f.Fatal("not ready")
-	}
-	f.url = strings.Replace(f.server.ClientURL(), "nats://", "tls://", 1)
 }
 
 // bus opens the bus as a role does; host is that of an agent.
 func (f *fleet) bus(r natsbus.Role, host string) (*natsbus.Bus, error) {
 	at := filepath.Join(f.dir, user{r, host}.dir())
-	c := natsbus.Config{URL: f.url, Source: string(r) + host, Role: r, Host: host, Pool: f.spec.Pool, Logger: slog.New(slog.DiscardHandler),
+	c := natsbus.Config{URL: f.url, Source: string(r) + host, Role: r, Host: host, Pool: f.spec.Pool, Replicas: f.replicas, Logger: slog.New(slog.DiscardHandler),
 		CA: filepath.Join(at, "ca.pem"), Cert: filepath.Join(at, "cert.pem"), Key: filepath.Join(at, "key.pem")}
 	b, err := natsbus.Open(f.Context(), c)
 	if err == nil {

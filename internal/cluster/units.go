@@ -21,6 +21,16 @@ func units() []unit {
 
 func (u unit) name() string { return "trimtab-" + string(u.role) + ".service" }
 
+// Address is where a role has its health and metrics by default.
+func Address(r natsbus.Role) string {
+	for _, u := range units() {
+		if u.role == r {
+			return fmt.Sprintf("127.0.0.1:%d", u.port)
+		}
+	}
+	return ""
+}
+
 // hardened is what all units have in common.
 const hardened = `LimitNOFILE=65536
 TasksMax=512
