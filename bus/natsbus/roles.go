@@ -3,7 +3,6 @@ package natsbus
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
@@ -91,9 +90,6 @@ type Permissions struct {
 	// Answers allows one answer to each request that was received.
 	Answers bool
 }
-
-// answersWithin is how long a request may be answered.
-const answersWithin = time.Minute
 
 // userInfo tells a user what it may do.
 const userInfo = "$SYS.REQ.USER.INFO"
