@@ -52,6 +52,8 @@ type queueing struct {
 	// waiting is how many requests wait, wait how long the median one of the last
 	// interval did, 0: in time; latency is that of the SLO. Both in seconds.
 	waiting, wait, latency float64
+	// rates has the load of each of the latest intervals in a row.
+	rates []float64
 }
 
 // used is the mean use over a window that ends at to, and the share of the
@@ -217,6 +219,19 @@ func (q *queueing) cost() (seconds float64, ok bool) {
 	return q.work / q.requests, true
 }
 
+// counted enters the rate of interval number, before arrive does.
+func (q *queueing) counted(number int64, rate float64) {
+	if q.model == nil {
+		return
+	}
+	if number != q.last+1 {
+		q.rates = q.rates[:0]
+	}
+	if q.rates = append(q.rates, rate); len(q.rates) > ramped {
+		q.rates = slices.Delete(q.rates, 0, 1)
+	}
+}
+
 // arrive enters when the requests of interval number began, and returns the
 // rate at which they arrive, in requests per second, while they wait longer than
 // the SLO allows, 0 otherwise, and whether most of them began in an earlier
@@ -361,17 +376,31 @@ func (w *workload) stopped(u used) bool {
 	return f.known && !f.amount.Unlimited && u.cores >= 0.9*f.mean
 }
 
-// follow keeps a forecast from staying behind a load that jumped: its mean is no
-// further from what was just measured than half the noise of that, and its bound
-// keeps its ratio to the mean.
+// follow keeps a forecast from staying behind a load that moves: its mean is no
+// further from what was just measured than half the noise of that, and goes with a
+// rise or a fall to the middle of the coming round. Its bound keeps its ratio to the
+// mean.
 func (w *workload) follow(l *trimtab.LoadForecast) {
-	if w.queueing.model == nil || w.last.now == nil || !(l.Mean > 0) {
+	q := &w.queueing
+	if q.model == nil || w.last.now == nil || !(l.Mean > 0) {
 		return
 	}
 	noise := 0.5 / math.Sqrt(math.Max(math.Min(enough, 5*l.Now), 1))
 	mean := math.Min(math.Max(l.Mean, l.Now*(1-noise)), l.Now*(1+noise))
-	if mean > 0 {
-		l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)
+	if !(mean > 0) {
+		return
+	}
+	l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)
+	if q.waiting > 0 {
+		return // what is answered is not what comes
+	}
+	report := w.config.Report.Seconds()
+	b := slope(q.rates, math.Sqrt(math.Max(l.Mean, 1)/report))
+	// A load is over the last intervals, and told an interval late.
+	ahead := math.Min(float64(w.config.horizon()+maxJoined)/2+1, ramped/2)
+	if mean += math.Max(-furthest*mean, math.Min(b*ahead, furthest*mean)); b != 0 {
+		l.Upper *= mean / l.Mean
+		l.Now, l.Mean = mean, mean
 	}
 }
 

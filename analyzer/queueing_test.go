@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
+	"github.com/trimtab/trimtab/analyzer/learn/queue"
 )
 
 var q0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -250,5 +252,44 @@ func TestWhileSpansAreOnTheirWayTheUseTellsTheLoad(t *testing.T) {
 	// Second 20 is told by both, and the use of second 21 is here before its spans.
 	if e := second(a, 21, 0.24, 0, answers(at(20), 10, 0.02)); e == nil || e.Load == nil || !(e.Load.Now > 11) {
 		t.Errorf("estimate %+v: want a load above 11: 20 a second came of late", e)
+	}
+}
+
+func TestAfterARestartItIsKnownAtOnceWhatARequestCosts(t *testing.T) {
+	a := queueAnalyzer(t, FromSpans)
+	for k := range 30 {
+		second(a, k, 0.2, 0, answers(at(k), 20, 0.05))
+	}
+	b := queueAnalyzer(t, FromSpans)
+	for name, state := range a.Snapshot() {
+		if err := b.Restore(name, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, got := second(a, 30, 0.2, 0, answers(at(30), 20, 0.05)), second(b, 30, 0.2, 0, answers(at(30), 20, 0.05))
+	if want.Cost == nil || got.Cost == nil || math.Abs(*want.Cost-0.01) > 1e-4 || math.Abs(*got.Cost-*want.Cost) > 1e-4 {
+		t.Fatalf("a request costs %v, before the restart %v; want 0.01 core-seconds", got.Cost, want.Cost)
+	}
+	if fresh := second(queueAnalyzer(t, FromSpans), 30, 0.2, 0, answers(at(30), 20, 0.05)); fresh.Cost != nil {
+		t.Fatalf("without the state it costs %v already", *fresh.Cost)
+	}
+	for _, a := range []float64{0.1, 0.2, 0.25, 0.3} {
+		if x, y := want.Curve.Eval(a).Mean, got.Curve.Eval(a).Mean; math.Abs(x-y) > 0.01 {
+			t.Errorf("at %v cores %v are expected to be in time, before the restart %v", a, y, x)
+		}
+	}
+}
+
+func TestAStateOfAQueueThatIsNoneIsRefused(t *testing.T) {
+	good := queue.New(0.2).State()
+	for name, s := range map[string]savedQueue{
+		"no likelihoods": {}, "too few": {Model: queue.State{Logs: good.Logs[1:]}},
+		"above the greatest": {Model: queue.State{Logs: append([]float64{1}, good.Logs[1:]...)}},
+		"work below 0":       {Model: good, Work: -1}, "endless requests": {Model: good, Requests: math.Inf(1)},
+	} {
+		q := newQueueing(&Workload{Queue: true, Learner: func() learn.Learner { l, _ := gp.New(0.9); return l }})
+		if err := q.load(&s); !errors.Is(err, trimtab.ErrInvalid) || q.work != 0 {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -2,8 +2,10 @@ package analyzer
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/learn/queue"
 	"github.com/trimtab/trimtab/internal/num"
 )
 
@@ -26,10 +28,43 @@ type saved struct {
 	Load       []byte               `json:"load,omitempty"`
 	// Versions are those that the curve was learnt from.
 	Versions []string `json:"versions,omitempty"`
+	// Queue is what is known of the workload as a queue.
+	Queue *savedQueue `json:"queue,omitempty"`
 	// Recent are the rates that the next one is joined with.
 	Recent []rate `json:"recent,omitempty"`
 	// Application is that of which the workload is the entry.
 	Application *savedApplication `json:"application,omitempty"`
+}
+
+// savedQueue is what a restart must not forget of a queue: its model, and the work
+// and the requests whose ratio is the cost of one.
+type savedQueue struct {
+	Model    queue.State `json:"model"`
+	Work     float64     `json:"work"`
+	Requests float64     `json:"requests"`
+}
+
+func (q *queueing) save() *savedQueue {
+	if q.model == nil {
+		return nil
+	}
+	return &savedQueue{q.model.State(), q.work, q.requests}
+}
+
+func (q *queueing) load(s *savedQueue) error {
+	if q.model == nil || s == nil {
+		return nil
+	}
+	for _, v := range []float64{s.Work, s.Requests} {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return trimtab.Invalidf("restore queue: %v core-seconds of %v requests", s.Work, s.Requests)
+		}
+	}
+	if err := q.model.Restore(s.Model); err != nil {
+		return err
+	}
+	q.work, q.requests = s.Work, s.Requests
+	return nil
 }
 
 // Snapshot returns the state of each workload that reported, by its name.
@@ -47,7 +82,7 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 }
 
 func (w *workload) save() ([]byte, error) {
-	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known}
+	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save()}
 	var err error
 	if w.learner != nil {
 		s.Learner = w.learner.Name()
@@ -125,6 +160,9 @@ func (w *workload) load(s *saved) error {
 		if err := w.app.restore(s.Application); err != nil {
 			return err
 		}
+	}
+	if err := w.queueing.load(s.Queue); err != nil {
+		return err
 	}
 	if s.ReportNS != int64(w.config.Report) {
 		return nil

@@ -260,6 +260,7 @@ func (w *workload) close(v *interval, c *counts) {
 	if seen {
 		w.queueing.answered(end.Add(-w.config.Report), end, s.requests, false)
 		answered := s.load
+		w.queueing.counted(v.number, answered)
 		s.load = w.smooth(v.number, s)
 		load, late := w.queueing.arrive(v.number, &s, answered, w.config.Report)
 		if s.load = math.Max(s.load, load); late && answered > s.load*(1-small) {

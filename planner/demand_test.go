@@ -50,7 +50,7 @@ func TestDemandsAreThoseOfEveryUnitTried(t *testing.T) {
 		if !near(got.Mean, mean, func(b trimtab.Band) float64 { return b.Mean }) {
 			t.Fatalf("mean %d, want %d", got.Mean, mean)
 		}
-		if best < -1e-9 && got.Explore == got.Upper {
+		if best < 1e-9 && got.Explore == got.Upper {
 			return // it is known to the unit, or all that there is
 		}
 		b := c.Eval(float64(got.Explore) * unit)

@@ -67,6 +67,9 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	if b := s.returning; b != nil && set > s.now {
 		why.Summary += "; " + b.why
 	}
+	if s.doubted != "" {
+		why.Summary += "; " + s.doubted
+	}
 	return why
 }
 

@@ -25,17 +25,19 @@ type memory struct {
 	Returned time.Time `json:"returned,omitzero"`
 	// Account is what it has used of its error budget.
 	Account probe.Account `json:"account,omitzero"`
+	// Trust is how the bands of its learner did on live moves.
+	Trust trust `json:"trust,omitzero"`
 }
 
 // snapshotName is the one state of a planner.
 const snapshotName = "planner"
 
-// Snapshot returns the demands, the last moves and the loans; see [trimtab.Snapshotter].
+// Snapshot returns the demands, the last moves, the loans and the trust; see [trimtab.Snapshotter].
 func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory, len(p.workloads))
 	for _, w := range p.workloads {
 		m := w.dials[0].memory(p.resources[0].Unit)
-		m.Loan, m.Returned, m.Account = w.loan, w.returned, w.account
+		m.Loan, m.Returned, m.Account, m.Trust = w.loan, w.returned, w.account, w.trust
 		for i, d := range w.dials[1:] {
 			if d != nil {
 				if m.Others == nil {
@@ -99,6 +101,9 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if !m.Account.Valid() {
 			return trimtab.Invalidf("restore planner: workload %.40q has an error budget out of range", n)
 		}
+		if !m.Trust.valid() {
+			return trimtab.Invalidf("restore planner: workload %.40q has verdicts out of range", n)
+		}
 		if l := m.Loan; l != nil && (len(l.Firing) > maxFiring || len(l.Firing) == 0 && l.Over.IsZero()) {
 			return trimtab.Invalidf("restore planner: workload %.40q has a loan without an end, or too many alerts", n)
 		}
@@ -108,7 +113,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.loan, w.returned, w.account = m.Loan, m.Returned, m.Account
+		w.loan, w.returned, w.account, w.trust = m.Loan, m.Returned, m.Account, m.Trust
 		if w.loan != nil && w.loan.Firing == nil {
 			w.loan.Firing = map[string]bool{}
 		}

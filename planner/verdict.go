@@ -66,6 +66,11 @@ type trust struct {
 	Failed float64 `json:"failed"`
 }
 
+// valid reports whether it is one that verdicts can lead to.
+func (t trust) valid() bool {
+	return t.Failed >= 0 && t.Failed <= t.Judged && t.Judged <= trustMemory+1
+}
+
 func (t trust) after(failed bool) trust {
 	keep := 1 - 1.0/trustMemory
 	t.Judged, t.Failed = t.Judged*keep+1, t.Failed*keep

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"math"
+	"slices"
 
 	"github.com/trimtab/trimtab"
 )
@@ -117,6 +118,33 @@ func (m *Model) Forget() {
 		m.logs[i] *= 0.1
 	}
 	m.normalise()
+}
+
+// State is what a model has learnt, as data.
+type State struct {
+	// Logs are the log likelihoods of the grid of h, relative to the greatest.
+	Logs    []float64 `json:"logs"`
+	Reports int       `json:"reports"`
+}
+
+// State returns what was learnt.
+func (m *Model) State() State { return State{slices.Clone(m.logs[:]), m.reports} }
+
+// Restore takes back what was learnt. The error is trimtab.ErrInvalid, and
+// nothing changes, for what is no state of a model.
+func (m *Model) Restore(s State) error {
+	if len(s.Logs) != Points || s.Reports < 0 {
+		return trimtab.Invalidf("restore queue: %d likelihoods of %d reports, want %d of at least 0", len(s.Logs), s.Reports, Points)
+	}
+	for _, v := range s.Logs {
+		if !(v <= 0) || math.IsInf(v, 0) {
+			return trimtab.Invalidf("restore queue: log likelihood %v: want a finite number <= 0", v)
+		}
+	}
+	copy(m.logs[:], s.Logs)
+	m.reports = s.Reports
+	m.normalise()
+	return nil
 }
 
 func (m *Model) normalise() {
