@@ -11,9 +11,9 @@ func TestAHostLeavesTheKnobsOfOthersAlone(t *testing.T) {
 pool: {cpu: 4}
 actuator: {cgroup_root: /none}
 workloads:
-  - {name: here, slo: {performance: 0.9}, knob: {host: h1, cgroup: here, cpu: {min: 1, max: 2}}}
-  - {name: there, slo: {performance: 0.9}, knob: {host: h2, cgroup: there, cpu: {min: 1, max: 2}}}
-  - {name: anywhere, slo: {performance: 0.9}, knob: {cgroup: anywhere, cpu: {min: 1, max: 2}}}
+  - {name: here, slo: {latency: 200ms, fraction: 0.95}, knob: {host: h1, cgroup: here, cpu: {min: 1, max: 2}}}
+  - {name: there, slo: {latency: 200ms, fraction: 0.95}, knob: {host: h2, cgroup: there, cpu: {min: 1, max: 2}}}
+  - {name: anywhere, slo: {latency: 200ms, fraction: 0.95}, knob: {cgroup: anywhere, cpu: {min: 1, max: 2}}}
 `))
 	if err != nil {
 		t.Fatal(err)
