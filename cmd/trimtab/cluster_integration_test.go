@@ -97,6 +97,13 @@ func TestStagesAsProcessesOfTheirOwnMoveALimitAndReplaceEachOther(t *testing.T) 
 			t.Errorf("a planner answers %d where it shows nothing", code)
 		}
 	})
+	t.Run("one analyzer learns and one planner leads", func(t *testing.T) {
+		for name, both := range map[string][]*program{"learn": analyzers, "path-0": analyzers, "planner": planners} {
+			if a, b := both[0].sum("trimtab_stage_outputs_total", "stage", name), both[1].sum("trimtab_stage_outputs_total", "stage", name); a == 0 || b != 0 {
+				t.Errorf("%s: the first gave %v values, the one that stands by %v", name, a, b)
+			}
+		}
+	})
 	t.Run("each console shows everything", func(t *testing.T) {
 		for _, c := range consoles {
 			c.until("what the console shows", func() error {
