@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/leak"
 )
 
 // TestMain also is the actuator and the watchdog of the tests that kill them.
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, actuate(dir))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // victims is how many knobs a killed actuator has.
@@ -136,7 +136,7 @@ func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *
 // eventually waits until f returns nil.
 func eventually(t testing.TB, f func() error) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		err := f()
 		if err == nil {

@@ -74,7 +74,7 @@ func (r *running) listen(k trimtab.Kind, take func(v trimtab.Value)) {
 // holding waits for one that fits.
 func (r *running) holding(fits func(h *trimtab.Holding) bool) *trimtab.Holding {
 	r.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case h := <-r.holdings:
@@ -96,7 +96,7 @@ func (r *running) publish(p *trimtab.Plan) *trimtab.Outcome {
 	select {
 	case o := <-r.outcomes:
 		return o
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		r.t.Fatal("no outcome")
 		return nil
 	}

@@ -166,6 +166,40 @@ func TestWhileAQueueGrowsTheLoadIsWhatArrivesAndNotWhatIsAnswered(t *testing.T) 
 	}
 }
 
+// A service gets 20 requests a second in order. It can do 10 of them a second from
+// second 8 to 14, and 40 else, so that a queue grows and is worked off.
+func TestWhatWaitsIsToldByTheMedianWaitWhileAQueueGrowsAndByWhatWaitedLeastWhileItIsWorkedOff(t *testing.T) {
+	q := queueing{model: queue.New(0.2), latency: 0.2}
+	for i, ended, k := 0, 0.0, 0; k < 17; k++ {
+		s, waits := spans{begun: make([]float64, trimtab.MaxBegun)}, []float64(nil)
+		for ; ; i++ {
+			began, each := float64(i)/20, 1./40
+			if free := math.Max(began, ended); free >= 8 && free < 14 {
+				each = 1. / 10
+			}
+			if math.Max(began, ended)+each >= float64(k+1) {
+				break
+			}
+			ended = math.Max(began, ended) + each
+			s.begun[k-int(began)]++
+			s.latency.Add(ended-began, 1)
+			waits = append(waits, ended-began)
+		}
+		load, _ := q.arrive(int64(k), &s, float64(len(waits)), time.Second)
+		first, last := waits[0], waits[len(waits)-1]
+		told, want := q.waiting/load, (first+last)/2
+		switch {
+		case k < 10: // no queue yet that would tell
+			continue
+		case k >= 14:
+			want = last + (first-last)/5
+		}
+		if math.Abs(told-want) > 0.15*math.Abs(first-last)+0.02*want {
+			t.Errorf("second %d: a wait of %.2f s is told, want %.2f: the first one answered waited %.2f s and the last one %.2f s", k, told, want, first, last)
+		}
+	}
+}
+
 func TestByPromQLTheUseOfTheLastSecondsTellsTheLoadBetweenReports(t *testing.T) {
 	a := queueAnalyzer(t, FromPrometheus)
 	var e *trimtab.Estimate

@@ -210,8 +210,10 @@ func (l *lock) sends(v trimtab.Value) {
 func (l *lock) run(ctx context.Context) {
 	defer close(l.done)
 	var measuring sync.WaitGroup
-	measuring.Go(func() { l.late.measure(ctx) })
 	defer measuring.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end() // also of a panic, which must end the process
+	measuring.Go(func() { l.late.measure(ctx) })
 	t := time.NewTicker(l.Term / 8)
 	defer t.Stop()
 	for {

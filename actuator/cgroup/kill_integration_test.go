@@ -139,8 +139,10 @@ func hunt(t *testing.T, root string, lease time.Duration, kills order) time.Dura
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := hostfs.BootTime() + 10*time.Second; len(pidsOf(v.Dir)) < 2 && hostfs.BootTime() < deadline; {
-		pause(time.Millisecond)
+	for deadline := hostfs.BootTime() + time.Minute; len(pidsOf(v.Dir)) < 2; pause(time.Millisecond) {
+		if hostfs.BootTime() > deadline {
+			t.Fatal("there are no two watchdogs")
+		}
 	}
 	back := func() bool {
 		for i, k := range knobs {
@@ -153,7 +155,7 @@ func hunt(t *testing.T, root string, lease time.Duration, kills order) time.Dura
 	// The death of all within the time that a process needs to start cannot be
 	// survived, and on a busy machine that time is long.
 	kills(cmd.Process.Pid, pidsOf(v.Dir), func(killed ...int) {
-		for deadline := hostfs.BootTime() + 20*time.Second; !back() && hostfs.BootTime() < deadline; pause(time.Millisecond) {
+		for deadline := hostfs.BootTime() + time.Minute; !back() && hostfs.BootTime() < deadline; pause(time.Millisecond) {
 			dogs := pidsOf(v.Dir)
 			if len(dogs) == 2 && !slices.ContainsFunc(dogs, func(pid int) bool { return slices.Contains(killed, pid) }) {
 				return
@@ -161,16 +163,15 @@ func hunt(t *testing.T, root string, lease time.Duration, kills order) time.Dura
 		}
 	})
 	for !back() {
-		if hostfs.BootTime() > time.Duration(end)+20*time.Second {
-			t.Errorf("the baselines did not come back")
-			return 20 * time.Second
+		if hostfs.BootTime() > time.Duration(end)+time.Minute {
+			t.Fatal("the baselines did not come back")
 		}
 		pause(2 * time.Millisecond)
 	}
 	late := hostfs.BootTime() - time.Duration(end)
 	cmd.Process.Kill()
 	cmd.Wait()
-	for deadline := hostfs.BootTime() + 20*time.Second; len(pidsOf(v.Dir)) > 0; pause(5 * time.Millisecond) {
+	for deadline := hostfs.BootTime() + time.Minute; len(pidsOf(v.Dir)) > 0; pause(5 * time.Millisecond) {
 		if hostfs.BootTime() > deadline {
 			t.Errorf("processes %v are left", pidsOf(v.Dir))
 			return late
@@ -183,14 +184,16 @@ func pause(d time.Duration) { <-time.After(d) }
 
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
-// TEST_KILLS is how often each order is tried, 200 for the promise R15:
+// TEST_KILLS is how often each order is tried, 200 for the promise R15. With it
+// baselines that come back later than a second after the lease are a mistake, too,
+// which on a busy machine they are not:
 //
 //	TEST_KILLS=200 go test -tags integration -timeout 30m -run KilledInAnyOrder -v ./actuator/cgroup
 func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 	root := cpuRoot(t)
-	n := 10
+	n, promised := 10, false
 	if v, err := strconv.Atoi(os.Getenv("TEST_KILLS")); err == nil {
-		n = v
+		n, promised = v, true
 	}
 	seed := rand.Uint64()
 	if v, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
@@ -265,8 +268,8 @@ func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 		}
 		t.Logf("%-48s %4d kills: baselines back after the end of the lease: median %v, worst %v; later than 1 s: %d",
 			o.name, len(late), late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond), over)
-		if over > 0 || len(late) < n {
-			t.Errorf("%s: %d of %d were late or lost", o.name, over+n-len(late), n)
+		if promised && over > 0 || len(late) < n {
+			t.Errorf("%s: %d of %d were late, %d lost", o.name, over, n, n-len(late))
 		}
 	}
 }

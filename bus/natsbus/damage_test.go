@@ -333,7 +333,7 @@ func serveIn(t *testing.T, dir string) *server.Server {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not start")
 	}
 	return s
@@ -348,9 +348,7 @@ func TestADamagedConsumerOfAnExternalServerIsReplaced(t *testing.T) {
 				b := open(t, Config{URL: "nats://" + s.Addr().String()})
 				defer b.Close()
 				got := hears(t, b, "actuator")
-				if err := b.Publish(t.Context(), commandBy(want)); err != nil {
-					t.Fatal(err)
-				}
+				sendUntilStored(t, b, commandBy(want))
 				for next(t, got) != want {
 				}
 			}
@@ -389,9 +387,7 @@ func TestAConsumerWithASettingThatTheServerDoesNotChangeIsMadeAnew(t *testing.T)
 		t.Fatal(err)
 	}
 	got := hears(t, b, "actuator")
-	if err := b.Publish(t.Context(), commandBy("x")); err != nil {
-		t.Fatal(err)
-	}
+	sendUntilStored(t, b, commandBy("x"))
 	next(t, got)
 	if stores, consumers := b.Damaged(); stores != 0 || consumers != 1 {
 		t.Errorf("%d stores and %d consumers are counted as damaged", stores, consumers)
@@ -402,9 +398,7 @@ func TestAConsumerAheadOfItsStreamIsNotDeaf(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "nats")
 	b := open(t, Config{Dir: dir})
 	got := hears(t, b, "actuator")
-	if err := b.Publish(t.Context(), commandBy("before")); err != nil {
-		t.Fatal(err)
-	}
+	sendUntilStored(t, b, commandBy("before"))
 	next(t, got)
 	b.Close()
 	file := filepath.Join(storeDir(dir), "$G", "streams", "COMMANDS", "obs", "actuator", "o.dat")
@@ -413,9 +407,7 @@ func TestAConsumerAheadOfItsStreamIsNotDeaf(t *testing.T) {
 	}
 	b = open(t, Config{Dir: dir})
 	got = hears(t, b, "actuator")
-	if err := b.Publish(t.Context(), commandBy("after")); err != nil {
-		t.Fatal(err)
-	}
+	sendUntilStored(t, b, commandBy("after"))
 	for next(t, got) != "after" {
 	}
 }

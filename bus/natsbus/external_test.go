@@ -80,7 +80,7 @@ func TestAnExternalServerKeepsTheContract(t *testing.T) {
 	bustest.Run(t, func(t *testing.T) bus.Bus {
 		s := newServer(t, binary)
 		s.start()
-		return open(t, Config{URL: "nats://" + s.address})
+		return open(t, Config{URL: "nats://" + s.address, AckWait: patient})
 	})
 }
 

@@ -172,7 +172,8 @@ func (b *Bus) putAside(ctx context.Context, m *nats.Msg, k trimtab.Kind, reason 
 		data = m.Data // as it came
 	}
 	aside := asideMsg(unreadableSubject+string(k), data, headerText(reason))
-	return b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()), new(atomic.Pointer[error]))
+	_, err = b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()), new(atomic.Pointer[error]))
+	return err
 }
 
 // redact removes the password from a URL, or from a list of them.

@@ -122,9 +122,9 @@ func TestAnAlertFromTheCommandLineRaisesItsWorkloadAndItsEndGivesBack(t *testing
 		send()
 		return q.read("hungry") > 0.615
 	})
-	if !moved("hungry", "; alert Slow fires", "alert Slow of hungry (group ") {
-		t.Error("no plan says that the alert raised it")
-	}
+	o.eventually("a plan that says that the alert raised it", func() bool {
+		return moved("hungry", "; alert Slow fires", "alert Slow of hungry (group ")
+	})
 	lent := q.read("hungry")
 	given := map[string]float64{"hungry": 0.2, "modest": 0.62}
 	needs(t, o.site, given)

@@ -145,7 +145,7 @@ func TestHostileRequestsAreAnsweredCountedAndBounded(t *testing.T) {
 		t.Logf("%s %s: %v after %v", c.source, c.name, status.Code(err), time.Since(began).Round(time.Millisecond))
 		n := 0.0
 		// A request is counted when its handler ends, just after the answer.
-		for deadline := time.Now().Add(10 * time.Second); c.source != "" && n < 1 && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); c.source != "" && n < 1 && time.Now().Before(deadline); {
 			n = p.sum("trimtab_collector_requests_rejected_total", "source", c.source) - was
 		}
 		if c.source != "" && n != 1 {
@@ -231,10 +231,7 @@ func TestPoisonSpansHarmNobodyElse(t *testing.T) {
 		}
 		export("1,000 services", many...)
 	}
-	planned, err := p.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	planned := p.planned()
 	p.until("five more plans", func() error {
 		p.limits()
 		plan, err := p.plan()
@@ -380,7 +377,7 @@ func TestTheWebServerRefusesWhatAPageElsewhereCouldSend(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	if code, _, err := p.get("/-/ready"); err != nil || code != 200 {
+	if code, _, err := p.get("/-/healthy"); err != nil || code != 200 {
 		t.Errorf("beside slow clients: %d %v", code, err)
 	}
 	if err := newSender(t, p.otlp, p.q).send(t.Context()); err != nil {
@@ -409,7 +406,7 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	if now.Epoch < 2 {
 		t.Fatalf("plan %s", now.ID())
 	}
-	conn, err := nats.Connect("nats://" + p.nats)
+	conn, err := nats.Connect("nats://"+p.nats, nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -450,7 +447,7 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	if err := conn.Publish(bus.Subject(trimtab.KindPlan, forged.Pool), message); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Flush(); err != nil {
+	if err := conn.FlushTimeout(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	unmoved := func() {
