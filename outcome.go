@@ -52,8 +52,8 @@ type Outcome struct {
 // Kind returns KindOutcome.
 func (o *Outcome) Kind() Kind { return KindOutcome }
 
-// Key returns the pool.
-func (o *Outcome) Key() string { return o.Pool }
+// Key returns pool/host, so that a bus can keep hosts from speaking for others.
+func (o *Outcome) Key() string { return o.Pool + "/" + o.Host }
 
 // Validate checks identity and amounts.
 func (o *Outcome) Validate() error {

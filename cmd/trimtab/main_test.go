@@ -105,7 +105,8 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	if code := Main(t.Context(), []string{"--help"}, &out, &out); code != exitDone {
 		t.Fatal(code, out.String())
 	}
-	for _, name := range []string{"run", "demo", "status", "explain", "plan", "apply", "diff", "pause", "resume", "restore", "check config", "check rules"} {
+	for _, name := range []string{"run", "demo", "status", "explain", "plan", "apply", "diff", "pause", "resume", "restore", "check config", "check rules",
+		"collector", "analyzer", "planner", "console", "agent", "init cluster"} {
 		first, _, _ := strings.Cut(name, " ")
 		if !strings.Contains(out.String(), "\n  "+first) {
 			t.Errorf("--help does not list %s", name)
