@@ -80,6 +80,10 @@ bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--m
 bench-real-short: ## half a minute of it, as a test of structure and safety
 	go test -count=1 -tags integration -run TestAShortRunIsSafe -v ./internal/bench/real
 
+.PHONY: torture
+torture: ## every promise of reliability and security in full size, hours (TORTURE="--only R2,R7 --scale 0.01 --seed 5")
+	go run ./internal/torture $(TORTURE)
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@grep -rl --include='*_test.go' 'func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \

@@ -70,9 +70,9 @@ type Estimate struct {
 	Reports int `json:"reports"`
 	// Model names learner, version and confidence: "bintree/1".
 	Model string `json:"model"`
-	// Hold is empty, or the reason why this workload must not be lowered:
-	// input is missing, stale or contradicts itself.
-	Hold string `json:"hold,omitempty"`
+	// Hold is nil, or the reason why this workload must not be lowered: input is
+	// missing, stale or contradicts itself.
+	Hold *Held `json:"hold,omitempty"`
 	// Fallback is empty, or what the operator declared and now makes the curve:
 	// "proxy", "profile", "demand". Beside a Hold it may raise the workload,
 	// never lower it.
@@ -96,8 +96,13 @@ func (e *Estimate) Validate() error {
 	if e.Time.IsZero() {
 		return Invalidf("estimate of %s: no time", e.Workload)
 	}
-	if len(e.Model)+len(e.Hold)+len(e.Fallback) > MaxText {
-		return told("estimate of "+e.Workload, e.Model, e.Hold, e.Fallback)
+	if len(e.Model)+len(e.Fallback) > MaxText {
+		return told("estimate of "+e.Workload, e.Model, e.Fallback)
+	}
+	if e.Hold != nil {
+		if err := e.Hold.validate("estimate of " + e.Workload); err != nil {
+			return err
+		}
 	}
 	if len(e.Latency) > MaxLatencies {
 		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), MaxLatencies)

@@ -14,7 +14,7 @@ func TestWhatAValueSaysIsBounded(t *testing.T) {
 		return p
 	}
 	values := map[string]Value{
-		"hold":               &Estimate{Workload: "w", Time: noon, Hold: long},
+		"hold":               &Estimate{Workload: "w", Time: noon, Hold: &Held{Code: HeldLate, Text: long}},
 		"fallback":           &Estimate{Workload: "w", Time: noon, Fallback: long},
 		"model":              &Estimate{Workload: "w", Time: noon, Model: long},
 		"inputs":             &Estimate{Workload: "w", Time: noon, Inputs: many},
@@ -22,14 +22,18 @@ func TestWhatAValueSaysIsBounded(t *testing.T) {
 		"allocations":        &Estimate{Workload: "w", Time: noon, Allocations: map[string]float64{long: 1}},
 		"negative capacity":  step(func(p *Plan) { p.Capacities = map[string]float64{"cpu": -1} }),
 		"capacities":         step(func(p *Plan) { p.Capacities = map[string]float64{long: 1} }),
-		"cause":              step(func(p *Plan) { p.Cause = long }),
-		"held":               step(func(p *Plan) { p.Held = map[string]string{"w": long} }),
+		"cause":              step(func(p *Plan) { p.Cause.Text = long }),
+		"held":               step(func(p *Plan) { p.Held = map[string]Held{"w": {Code: HeldLate, Text: long}} }),
+		"no code":            step(func(p *Plan) { p.Held = map[string]Held{"w": {Text: "why"}} }),
+		"binding":            step(func(p *Plan) { p.Actions[0].Why.Binding.Detail = long }),
+		"envelope":           step(func(p *Plan) { p.Actions[0].Envelope = &Envelope{Floor: 2, Target: 1, Ceiling: 3} }),
+		"ceiling":            step(func(p *Plan) { p.Actions[0].Envelope = &Envelope{Target: 1} }),
 		"summary":            step(func(p *Plan) { p.Actions[0].Why.Summary = long }),
 		"alternatives":       step(func(p *Plan) { p.Actions[0].Why.Alternatives = make([]Alternative, MaxInputs+1) }),
 		"audited resources":  step(func(p *Plan) { p.Audit = &Audit{Resources: make([]AuditedResource, MaxResources+1)} }),
 		"envies":             step(func(p *Plan) { p.Audit = &Audit{Workloads: []AuditedWorkload{{Envies: long}}} }),
 		"reason of a result": &Outcome{Pool: "p", Time: noon, Results: []Result{{Target: "w", Reason: long}}},
-		"knob":               &Holding{Host: "h", Time: noon, Targets: []Held{{Target: "w", Knob: long}}},
+		"knob":               &Holding{Host: "h", Time: noon, Targets: []KnobState{{Target: "w", Knob: long}}},
 		"asker":              &Command{Pool: "p", Time: noon, Verb: Pause, By: long},
 	}
 	for name, v := range values {

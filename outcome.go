@@ -52,8 +52,8 @@ type Outcome struct {
 // Kind returns KindOutcome.
 func (o *Outcome) Kind() Kind { return KindOutcome }
 
-// Key returns the pool.
-func (o *Outcome) Key() string { return o.Pool }
+// Key returns pool/host, so that a bus can keep hosts from speaking for others.
+func (o *Outcome) Key() string { return o.Pool + "/" + o.Host }
 
 // Validate checks identity and amounts.
 func (o *Outcome) Validate() error {
@@ -82,9 +82,11 @@ func (o *Outcome) Validate() error {
 	return nonNegative("took_s", float64(o.Took))
 }
 
-// Holding is the state of all knobs of one host, published at every change
-// and at every heartbeat.
+// Holding is the state of all knobs that one pool has on one host, published at
+// every change and at every heartbeat.
 type Holding struct {
+	// Pool is empty in what builds of version 1 wrote, which had one for all.
+	Pool string    `json:"pool,omitempty"`
 	Host string    `json:"host"`
 	Time time.Time `json:"time"`
 	// Epoch and Sequence are the highest that were accepted.
@@ -93,12 +95,12 @@ type Holding struct {
 	// LeaseLeft is how long the allocation still holds; 0: at baseline.
 	LeaseLeft Seconds `json:"lease_left_s"`
 	Paused    bool    `json:"paused,omitempty"`
-	// Targets are all knobs that this host has been given.
-	Targets []Held `json:"targets,omitempty"`
+	// Targets are all knobs of the pool that this host has been given.
+	Targets []KnobState `json:"targets,omitempty"`
 }
 
-// Held is the state of one knob.
-type Held struct {
+// KnobState is the state of one knob.
+type KnobState struct {
 	Target   string `json:"target"`
 	Resource string `json:"resource"`
 	// Knob names the kind and the place: "cgroup v2 shop.slice/checkout".
@@ -126,12 +128,24 @@ type Held struct {
 // Kind returns KindHolding.
 func (h *Holding) Kind() Kind { return KindHolding }
 
-// Key returns the host.
-func (h *Holding) Key() string { return h.Host }
+// Key returns pool/host: several pools of one host do not take each other's
+// place. Without a pool it is the host.
+func (h *Holding) Key() string {
+	if h.Pool == "" {
+		return h.Host
+	}
+	return h.Pool + "/" + h.Host
+}
+
+// Of reports whether the holding may be one of the named pool.
+func (h *Holding) Of(pool string) bool { return h.Pool == "" || h.Pool == pool }
 
 // Validate checks names and amounts.
 func (h *Holding) Validate() error {
 	if err := named("holding of host", h.Host); err != nil {
+		return err
+	}
+	if err := told("holding of "+h.Host, h.Pool); err != nil {
 		return err
 	}
 	if h.Time.IsZero() {

@@ -40,14 +40,38 @@ type Action struct {
 	// refuses with ErrStale when it finds another one.
 	Expect Amount `json:"expect"`
 	// Set is the value to set; never a delta.
-	Set  Amount `json:"set"`
-	Mode Mode   `json:"mode"`
-	Why  Reason `json:"why"`
+	Set Amount `json:"set"`
+	// Envelope is what the host may move the knob within by itself until the next
+	// plan; nil: it stays at Set. No planner sends one yet, and no host follows it.
+	Envelope *Envelope `json:"envelope,omitempty"`
+	Mode     Mode      `json:"mode"`
+	Why      Reason    `json:"why"`
+}
+
+// Envelope is what a knob may be moved within, in the resource's unit: never
+// below Floor, nor above Ceiling, and back to Target where nothing asks for more.
+type Envelope struct {
+	Floor   float64 `json:"floor"`
+	Target  float64 `json:"target"`
+	Ceiling float64 `json:"ceiling"`
+}
+
+// validate refuses what is no range around its target.
+func (e *Envelope) validate(what string) error {
+	for _, v := range []float64{e.Floor, e.Target, e.Ceiling} {
+		if err := nonNegative("envelope of "+what, v); err != nil {
+			return err
+		}
+	}
+	if e.Floor > e.Target || e.Target > e.Ceiling {
+		return Invalidf("envelope of %.300s: floor %v, target %v, ceiling %v: want them in this order", what, e.Floor, e.Target, e.Ceiling)
+	}
+	return nil
 }
 
 // Reason is why: enough to check the decision by hand.
 type Reason struct {
-	// Summary is one sentence for a person.
+	// Summary is one sentence for a person, beside the name of the workload.
 	Summary string  `json:"summary"`
 	Inputs  []Input `json:"inputs,omitempty"`
 	// Model is the learner that gave the curve.
@@ -60,9 +84,8 @@ type Reason struct {
 	Target *float64 `json:"solver_target,omitempty"`
 	// Demand is the least allocation that meets the SLO; nil: none does.
 	Demand *float64 `json:"demand,omitempty"`
-	// Binding is the constraint that stopped more: "capacity", "max", "step",
-	// "guard: …", "none".
-	Binding      string        `json:"binding"`
+	// Binding is the constraint that stopped more.
+	Binding      Binding       `json:"binding"`
 	Alternatives []Alternative `json:"alternatives,omitempty"`
 	// NextCheck is when this is looked at again.
 	NextCheck time.Time `json:"next_check,omitzero"`
@@ -105,14 +128,14 @@ type Plan struct {
 	Lease   Seconds  `json:"lease_s"`
 	Actions []Action `json:"actions,omitempty"`
 	// Held says, per workload that was held, why.
-	Held map[string]string `json:"held,omitempty"`
+	Held map[string]Held `json:"held,omitempty"`
 	// Unmoved says, per workload that was planned for and keeps what it has, why:
 	// what it needs, what the guard said, what would move it.
-	Unmoved map[string]string `json:"unmoved,omitempty"`
+	Unmoved map[string]Held `json:"unmoved,omitempty"`
 	// Verdicts say what came of moves that were judged since the last plan.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// Cause is what started the round: "tick", "alert …", "apply …".
-	Cause string `json:"cause"`
+	// Cause is what started the round.
+	Cause Cause `json:"cause"`
 	// Applies names the recommended plan that a person asked to carry out; its
 	// actions may then act on targets whose mode is recommend.
 	Applies string `json:"applies,omitempty"`
@@ -122,13 +145,26 @@ type Plan struct {
 	Audit *Audit `json:"audit,omitempty"`
 }
 
+// Judgement is what a verdict comes to.
+type Judgement string
+
+// The judgements: the performance after the move was inside the band that was
+// expected, above it, below it, or tells nothing of it.
+const (
+	AsExpected Judgement = "as expected"
+	Better     Judgement = "better"
+	Worse      Judgement = "worse"
+	Unjudged   Judgement = "unknown"
+)
+
 // Verdict says what came of one executed move.
 type Verdict struct {
 	Target string `json:"target"`
 	// Plan is the ID of the plan that moved it.
-	Plan string `json:"plan"`
-	// Verdict is "as expected", "better", "worse" or "unknown: " and why.
-	Verdict string `json:"verdict"`
+	Plan    string    `json:"plan"`
+	Verdict Judgement `json:"verdict"`
+	// Why says more where it is unknown.
+	Why string `json:"why,omitempty"`
 	// From and To are what it had before and after, in the resource's unit.
 	From float64 `json:"from"`
 	To   float64 `json:"to"`
@@ -144,7 +180,7 @@ func (v *Verdict) validate() error {
 	if err := named("verdict on", v.Target); err != nil {
 		return err
 	}
-	if err := told("verdict on "+v.Target, v.Plan, v.Verdict); err != nil {
+	if err := told("verdict on "+v.Target, v.Plan, string(v.Verdict), v.Why); err != nil {
 		return err
 	}
 	for _, x := range []float64{v.From, v.To, v.Expected.Lower, v.Expected.Mean, v.Expected.Upper, v.Requests} {
@@ -203,17 +239,20 @@ func (p *Plan) Validate() error {
 	if p.Time.IsZero() {
 		return Invalidf("plan %s: no time", p.ID())
 	}
-	if err := told("plan "+p.ID(), p.Objective, p.Resource, p.Cause, p.Applies); err != nil {
+	if err := told("plan "+p.ID(), p.Objective, p.Resource, p.Applies); err != nil {
 		return err
 	}
-	for name, why := range p.Held {
-		if err := told("plan "+p.ID()+" holds", name, why); err != nil {
-			return err
-		}
+	if err := p.Cause.validate("cause of plan " + p.ID()); err != nil {
+		return err
 	}
-	for name, why := range p.Unmoved {
-		if err := told("plan "+p.ID()+" does not move", name, why); err != nil {
-			return err
+	for _, reasons := range []map[string]Held{p.Held, p.Unmoved} {
+		for name, why := range reasons {
+			if err := why.validate(fmt.Sprintf("plan %s on %.300s", p.ID(), name)); err != nil {
+				return err
+			}
+			if err := named("workload of plan "+p.ID(), name); err != nil {
+				return err
+			}
 		}
 	}
 	if len(p.Verdicts) > MaxInputs {
@@ -278,6 +317,11 @@ func (a *Action) Validate() error {
 	if err := a.Set.Validate(); err != nil {
 		return fmt.Errorf("set of %s: %w", a.Target, err)
 	}
+	if a.Envelope != nil {
+		if err := a.Envelope.validate(a.Target); err != nil {
+			return err
+		}
+	}
 	if a.Mode != Recommend && a.Mode != Act {
 		return Invalidf("action on %s: mode %.20q", a.Target, a.Mode)
 	}
@@ -289,7 +333,7 @@ func (r *Reason) validate(what string) error {
 	if len(r.Alternatives) > MaxInputs {
 		return Invalidf("%.300s: %d alternatives, limit %d", what, len(r.Alternatives), MaxInputs)
 	}
-	texts := []string{what, r.Summary, r.Model, r.Binding}
+	texts := []string{what, r.Summary, r.Model, string(r.Binding.Kind), r.Binding.Detail}
 	for i := range r.Alternatives {
 		texts = append(texts, r.Alternatives[i].Why)
 	}

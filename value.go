@@ -25,8 +25,8 @@ type Value interface {
 	// Kind says which of the kinds this is.
 	Kind() Kind
 	// Key is the last part of the subject: the workload of a sample, sketch
-	// or estimate, the pool of a plan, outcome or command, the host of a
-	// holding, the partition of spans. Any text: the bus escapes it.
+	// or estimate, the pool of a plan or command, pool and host of an outcome
+	// or holding, the partition of spans. Any text: the bus escapes it.
 	Key() string
 	// Validate returns an error that is ErrInvalid when a stage must not act
 	// on the value. Publishers and receivers both call it.
@@ -89,8 +89,8 @@ func kinds() [10]KindInfo {
 		{KindAlert, Durable, "collector", "planner", "workload", func() Value { return new(Alert) }},
 		{KindEstimate, Latest, "analyzer learn", "planner", "workload", func() Value { return new(Estimate) }},
 		{KindPlan, Durable, "planner", "actuator", "pool", func() Value { return new(Plan) }},
-		{KindOutcome, Durable, "actuator", "planner", "pool", func() Value { return new(Outcome) }},
-		{KindHolding, Latest, "actuator", "analyzer learn, planner", "host", func() Value { return new(Holding) }},
+		{KindOutcome, Durable, "actuator", "planner", "pool and host", func() Value { return new(Outcome) }},
+		{KindHolding, Latest, "actuator", "analyzer learn, planner", "pool and host", func() Value { return new(Holding) }},
 		{KindCommand, Durable, "console", "planner, actuator", "pool", func() Value { return new(Command) }},
 		{KindLeader, Local, "pipeline", "planner", "pool", func() Value { return new(Leader) }},
 	}

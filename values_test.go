@@ -26,13 +26,23 @@ func TestNaNInfAndNegativeAmountsAreRefused(t *testing.T) {
 			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{Target: "w", Resource: "cpu", Mode: Act, Set: Units(bad)}}},
 			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: Seconds(bad)},
 			&Outcome{Pool: "p", Time: noon, Results: []Result{{Target: "w", Found: Units(bad)}}},
-			&Holding{Host: "h", Time: noon, Targets: []Held{{Target: "w", Now: Units(bad)}}},
+			&Holding{Host: "h", Time: noon, Targets: []KnobState{{Target: "w", Now: Units(bad)}}},
 		}
 		for _, v := range values {
 			if err := v.Validate(); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%v in %s: %v", bad, v.Kind(), err)
 			}
 		}
+	}
+}
+
+func TestHoldingsOfTwoPoolsOnOneHostDoNotTakeEachOthersPlace(t *testing.T) {
+	a, b, old := &Holding{Pool: "a", Host: "h"}, &Holding{Pool: "b", Host: "h"}, &Holding{Host: "h"}
+	if a.Key() == b.Key() || old.Key() != "h" {
+		t.Errorf("keys %q, %q and, without a pool, %q", a.Key(), b.Key(), old.Key())
+	}
+	if !a.Of("a") || a.Of("b") || !old.Of("a") {
+		t.Error("a holding is one of its own pool, and may be one of any where it names none")
 	}
 }
 

@@ -372,7 +372,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := &trimtab.Holding{
-		Host: a.config.Host, Time: a.clock.wall(),
+		Pool: a.config.Pool, Host: a.config.Host, Time: a.clock.wall(),
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
 		Paused: !a.paused.IsZero(),
 	}
@@ -382,7 +382,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 			baseline = k.entry.Baseline
 			h.LeaseLeft = trimtab.SecondsOf(a.lease.left(a.clock.id, a.clock.boot()))
 		}
-		h.Targets = append(h.Targets, trimtab.Held{
+		h.Targets = append(h.Targets, trimtab.KnobState{
 			Target: k.Name, Resource: k.Resource, Knob: k.Knob.String(),
 			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
 		})

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // memoryKnob is a knob in memory. It rounds to thousandths.
@@ -259,14 +259,11 @@ func (b *besieged) round() {
 	}
 }
 
-// forgeries lets n forged and replayed plans come, with time, restarts and the
-// true planner's rounds in between.
-func forgeries(t *testing.T, n int) {
-	seed := rand.Uint64()
-	if s, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Logf("seed %d", seed)
+// R20, S2: forged and replayed plans come, with time, restarts and the true
+// planner's rounds in between.
+func TestNoForgedOrReplayedPlanGetsPastTheHostsOwnBounds(t *testing.T) {
+	tr := trial.Start(t, 5000)
+	n, seed := tr.N, tr.Seed
 	b := besiege(t, seed)
 	accepted := 0
 	for i := range n {
@@ -301,6 +298,7 @@ func forgeries(t *testing.T, n int) {
 				b.settle()
 			}
 		}
+		tr.Case()
 		if t.Failed() {
 			return
 		}
@@ -314,7 +312,7 @@ func forgeries(t *testing.T, n int) {
 			t.Errorf("w%d ends at %v, its baseline is 1.5", i, k.now)
 		}
 	}
-	t.Logf("%d forged and replayed plans: %d were accepted as plans, %d writes, none outside the host's own bounds", n, accepted, b.effects)
+	tr.Notef("%d forged and replayed plans: %d were accepted as plans, %d writes, none outside the host's own bounds", n, accepted, b.effects)
 }
 
 // unfinishedBack tells that something changed without a plan: what was taken
@@ -328,5 +326,3 @@ func (b *besieged) settle() {
 		b.had[i] = nil
 	}
 }
-
-func TestNoForgedOrReplayedPlanGetsPastTheHostsOwnBounds(t *testing.T) { forgeries(t, 5000) }

@@ -16,11 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/leak"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // TestMain also is the actuator and the watchdog of the tests that kill them.
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, actuate(dir))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 // victims is how many knobs a killed actuator has.
@@ -136,7 +137,7 @@ func (h *host) start(lease float64, baselines []trimtab.Amount, env ...string) *
 // eventually waits until f returns nil.
 func eventually(t testing.TB, f func() error) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		err := f()
 		if err == nil {
@@ -179,13 +180,12 @@ func noneLeft(t *testing.T, dir string) func() error {
 	}
 }
 
-// killAndRestore kills actuators, some with their watchdogs, in the middle of
-// what they do, and restores as a unit's ExecStopPost would.
-func killAndRestore(t *testing.T, kills int) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	for range kills {
+// R15: actuators are killed, some with their watchdogs, in the middle of what
+// they do, and restored as a unit's ExecStopPost would.
+func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) {
+	tr := trial.Start(t, 20)
+	random := tr.Rand
+	for range tr.N {
 		h, want := fallen(t)
 		cmd := h.start(1000, want)
 		<-time.After(time.Duration(random.IntN(10_000)) * time.Microsecond)
@@ -202,9 +202,11 @@ func killAndRestore(t *testing.T, kills int) {
 			want[i] = units(77)
 			h.put(h.knobs[i], want[i])
 		}
+		began := time.Now()
 		if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); err != nil {
 			t.Fatal(err)
 		}
+		tr.Took(time.Since(began))
 		h.want(want...)
 		again, err := actuator.Restore(t.Context(), h.config.Dir, reopen)
 		if err != nil || len(again.Items) != 0 {
@@ -214,8 +216,6 @@ func killAndRestore(t *testing.T, kills int) {
 		eventually(t, noneLeft(t, h.dir))
 	}
 }
-
-func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) { killAndRestore(t, 20) }
 
 func TestTheWatchdogRestoresAtTheEndOfTheLease(t *testing.T) {
 	h, baselines := fallen(t)

@@ -262,7 +262,7 @@ func TestOverTheBusAnAppliedPlanWaitsForItsCommand(t *testing.T) {
 		if o.Refused != "" || o.Results[0].Status != trimtab.Written {
 			t.Errorf("outcome %+v", o)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no outcome")
 	}
 }

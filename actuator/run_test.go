@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // running is an actuator on a bus, with real clocks.
@@ -74,7 +75,7 @@ func (r *running) listen(k trimtab.Kind, take func(v trimtab.Value)) {
 // holding waits for one that fits.
 func (r *running) holding(fits func(h *trimtab.Holding) bool) *trimtab.Holding {
 	r.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case h := <-r.holdings:
@@ -96,7 +97,7 @@ func (r *running) publish(p *trimtab.Plan) *trimtab.Outcome {
 	select {
 	case o := <-r.outcomes:
 		return o
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		r.t.Fatal("no outcome")
 		return nil
 	}
@@ -195,15 +196,13 @@ func TestARestartGoesOnWhereItStopped(t *testing.T) {
 // of the older has an effect, whatever the order and the repetitions.
 func TestOfTwoLeadersOnlyTheNewerHasEffects(t *testing.T) {
 	h := newHost(t, units(2)).open()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	tr := trial.Start(t, 1000)
 	heard, effects := uint64(0), 0
-	for round := uint64(1); round <= 1000; round++ {
-		for _, i := range random.Perm(4) {
+	for round := uint64(1); round <= uint64(tr.N); round++ {
+		for _, i := range tr.Rand.Perm(4) {
 			epoch := round + uint64(i%2)
 			now := h.Holding().Targets[0].Now
-			next := units(1 + float64(random.IntN(50))/10)
+			next := units(1 + float64(tr.Rand.IntN(50))/10)
 			o := h.Handle(t.Context(), h.plan(epoch, round*4+uint64(i), set(0, now, next)))
 			found, _ := h.knobs[0].Read(t.Context())
 			if epoch < heard && (o.Refused == "" || found != now) {
@@ -214,8 +213,9 @@ func TestOfTwoLeadersOnlyTheNewerHasEffects(t *testing.T) {
 			}
 			heard = max(heard, epoch)
 		}
+		tr.Case()
 	}
-	if effects < 1000 {
+	if effects < tr.N {
 		t.Errorf("only %d effects", effects)
 	}
 }

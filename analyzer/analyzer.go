@@ -104,7 +104,7 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	}
 	// Each workload is handed its own targets only: to let each look through all
 	// would take the square of their number, every second.
-	own := make(map[string][]trimtab.Held, len(h.Targets))
+	own := make(map[string][]trimtab.KnobState, len(h.Targets))
 	for _, t := range h.Targets {
 		own[t.Target] = append(own[t.Target], t)
 	}

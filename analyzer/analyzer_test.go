@@ -77,7 +77,7 @@ func sketch(name string, n int, requests, under float64) *trimtab.Sketch {
 }
 
 func holding(at float64, name string, cores, since float64) *trimtab.Holding {
-	return &trimtab.Holding{Host: "h", Time: sec(at), Targets: []trimtab.Held{{
+	return &trimtab.Holding{Host: "h", Time: sec(at), Targets: []trimtab.KnobState{{
 		Target: name, Resource: "cpu", Now: trimtab.Units(cores), Since: sec(since), Max: 8}}}
 }
 
@@ -117,7 +117,7 @@ func TestReportsBecomeEstimatesWithCurveLoadAndLatency(t *testing.T) {
 			last = e
 		}
 	}
-	if last == nil || last.Curve == nil || last.Load == nil || last.Hold != "" {
+	if last == nil || last.Curve == nil || last.Load == nil || last.Hold != nil {
 		t.Fatalf("estimate %+v", last)
 	}
 	if last.Reports != 20 || *last.Performance != 0.9 || *last.Allocation != 2 || last.Load.Now != 40 {
@@ -239,17 +239,17 @@ func TestAWorkloadWhoseSpansStopHoldsAndSaysSinceWhen(t *testing.T) {
 	a.Step(sec(0), holding(0, "w", 2, -60))
 	for n := range 3 {
 		a.Step(sec(float64(n)+1.6), sketch("w", n, 40, 36))
-		if e := estimates(t, a.Step(sec(float64(n)+1.7), nil))["w"]; e.Hold != "" {
+		if e := estimates(t, a.Step(sec(float64(n)+1.7), nil))["w"]; e.Hold != nil {
 			t.Fatalf("second %d holds: %s", n, e.Hold)
 		}
 	}
 	var holds []string
 	for n := 5; n < 40; n++ {
 		for _, e := range estimates(t, a.Step(sec(float64(n)), nil)) {
-			if e.Hold == "" {
+			if e.Hold == nil {
 				t.Fatalf("second %d: an estimate without news and without hold", n)
 			}
-			holds = append(holds, e.Hold)
+			holds = append(holds, e.Hold.Text)
 		}
 	}
 	if len(holds) == 0 || !strings.Contains(holds[0], "no load from spans for ") {
@@ -263,7 +263,7 @@ func TestAWorkloadWhoseSpansStopHoldsAndSaysSinceWhen(t *testing.T) {
 func TestAWorkloadThatNeverReportedHolds(t *testing.T) {
 	a := make1(t, config("w"))
 	e := estimates(t, a.Step(sec(0), nil))["w"]
-	if e == nil || e.Hold == "" || e.Load != nil || e.Curve != nil {
+	if e == nil || e.Hold == nil || e.Load != nil || e.Curve != nil {
 		t.Fatalf("%+v", e)
 	}
 }
@@ -279,13 +279,13 @@ func TestSamplesWithoutValueAndEmptySketchesAreNotZero(t *testing.T) {
 	load(1, 50, "")
 	a.Step(sec(1.6), sketch("w", 0, 40, 36))
 	e := estimates(t, a.Step(sec(1.7), nil))["w"]
-	if e.Hold != "" || e.Load.Now != 50 {
+	if e.Hold != nil || e.Load.Now != 50 {
 		t.Fatalf("hold %q, load %+v", e.Hold, e.Load)
 	}
 	load(2, 0, "no series")
 	a.Step(sec(2.6), sketch("w", 1, 40, 36))
 	e = estimates(t, a.Step(sec(2.7), nil))["w"]
-	if !strings.Contains(e.Hold, "no series") || e.Load.Now != 50 {
+	if !strings.Contains(e.Hold.Text, "no series") || e.Load.Now != 50 {
 		t.Fatalf("hold %q, load %+v", e.Hold, e.Load)
 	}
 	a.Step(sec(3.6), sketch("w", 2, 0, 0))
@@ -343,7 +343,7 @@ func TestUnknownWorkloadsAreDiscoveredOnlyWhenAsked(t *testing.T) {
 			t.Fatalf("discover %v: %d estimates, want %d", discover, len(es), want)
 		}
 		for _, e := range es {
-			if e.Load == nil || e.Latency["p50"] == 0 || e.Curve != nil || e.Hold != "" {
+			if e.Load == nil || e.Latency["p50"] == 0 || e.Curve != nil || e.Hold != nil {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -461,7 +461,7 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 				if latest := gaps[max(0, len(gaps)-4):]; len(latest) > 0 && !fromSpans {
 					bound = max(bound, 2*slices.Min(latest)+1)
 				}
-				if e.Hold == "" && (end-lastSketch > 5 || end-lastLoad > bound) {
+				if e.Hold == nil && (end-lastSketch > 5 || end-lastLoad > bound) {
 					t.Fatalf("second %d: no hold with a load of %v and spans of %v s ago: %+v", n, end-lastLoad, end-lastSketch, e)
 				}
 				if e.Load != nil && (e.Load.Upper < 40 || e.Load.Now < 40) {
@@ -489,7 +489,9 @@ func TestASourceIsLateByItsOwnPace(t *testing.T) {
 			}
 			hold = "no estimate"
 			for _, e := range estimates(t, a.Step(sec(float64(second)+0.9), nil)) {
-				hold = e.Hold
+				if hold = ""; e.Hold != nil {
+					hold = e.Hold.Text
+				}
 			}
 			return hold
 		}
@@ -531,7 +533,7 @@ func TestSlowSamplesDoNotExcuseSpansThatStop(t *testing.T) {
 			}
 		}
 		for _, e := range estimates(t, a.Step(sec(float64(second)+1.7), nil)) {
-			held = held || second > stopped && e.Hold != ""
+			held = held || second > stopped && e.Hold != nil
 		}
 	}
 	if !held {

@@ -28,7 +28,7 @@ type application struct {
 	moving   int
 	aside    string
 	told     time.Time
-	toldHold string
+	toldHold *trimtab.Held
 }
 
 // part is what the spans of one member say; without any it is the zero part.
@@ -163,7 +163,7 @@ func (p *application) where(from, to time.Time, load float64) (x []float64, tran
 }
 
 // hold returns why nobody may be lowered: the one signal is missing.
-func (p *application) hold(now time.Time) (why, kind string) {
+func (p *application) hold(now time.Time) *trimtab.Held {
 	w := p.entry
 	r := &w.last
 	loadAt, perfAt := r.loadAt, r.perfAt
@@ -173,22 +173,23 @@ func (p *application) hold(now time.Time) (why, kind string) {
 	if r.performance == nil {
 		perfAt = time.Time{}
 	}
-	if why, kind = w.lacks(now, "load", w.LoadFrom, loadAt, trimtab.Load); kind == "" {
-		why, kind = w.lacks(now, "performance", w.PerformanceFrom, perfAt, trimtab.Performance)
+	why := w.lacks(now, "load", w.LoadFrom, loadAt, trimtab.Load)
+	if why == nil {
+		why = w.lacks(now, "performance", w.PerformanceFrom, perfAt, trimtab.Performance)
 	}
-	if kind != "" {
-		why = w.Name + ": " + why
+	if why != nil {
+		why.Text = w.Name + ": " + why.Text
 	}
-	return why, kind
+	return why
 }
 
 // tick returns the estimates of all members when there is news.
 func (p *application) tick(now time.Time) []trimtab.Value {
-	hold, kind := p.hold(now)
-	if !p.fresh && (kind == "" || kind == p.toldHold && now.Sub(p.told) < p.config.Round) {
+	hold := p.hold(now)
+	if !p.fresh && (hold == nil || alike(hold, p.toldHold) && now.Sub(p.told) < p.config.Round) {
 		return nil
 	}
-	p.fresh, p.told, p.toldHold = false, now, kind
+	p.fresh, p.told, p.toldHold = false, now, hold
 	load := p.entry.forecastLoad()
 	var x []float64
 	if load != nil && load.Upper > 0 && p.vector.Reports() > 0 {
@@ -204,7 +205,7 @@ func (p *application) tick(now time.Time) []trimtab.Value {
 			e.Curve = p.section(i, x, load.Upper)
 		}
 		if err := e.Validate(); err != nil {
-			e = &trimtab.Estimate{Workload: w.Name, Time: now, Model: e.Model, Hold: "the estimate was not valid: " + err.Error()}
+			e = invalid(e, err)
 		}
 		out = append(out, e)
 	}
@@ -213,7 +214,7 @@ func (p *application) tick(now time.Time) []trimtab.Value {
 
 // estimate says all but the curve of one member: the performance and the load
 // are those of the entry.
-func (p *application) estimate(now time.Time, w *workload, hold string) *trimtab.Estimate {
+func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *trimtab.Estimate {
 	e := &trimtab.Estimate{Workload: w.Name, Time: now, Hold: hold, Performance: p.entry.last.performance, Allocation: w.last.allocation,
 		Latency: w.last.latency, Reports: p.vector.Reports(), Model: p.vector.Name(), Exemplars: w.last.slowest}
 	if p.parts[w.member-1].curve.Reports() > 0 {
@@ -233,8 +234,8 @@ func (p *application) estimate(now time.Time, w *workload, hold string) *trimtab
 		a.Value, a.Age = v, age(now, w.held.latest())
 	} else if a.Missing = "unlimited"; !f.known {
 		a.Missing = "none known"
-		if hold == "" {
-			e.Hold = "no allocation of it is known"
+		if hold == nil {
+			e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no allocation of it is known", Input: "allocation", Source: "actuator"}
 		}
 	}
 	e.Inputs = append(e.Inputs, a)

@@ -40,7 +40,7 @@ func FuzzAnApplicationSaysNothingThatIsNotValid(f *testing.F) {
 				if err := v.Validate(); err != nil {
 					t.Fatal(err)
 				}
-				if e, ok := v.(*trimtab.Estimate); ok && e.Hold == "" && e.Reports > 0 && e.Curve == nil {
+				if e, ok := v.(*trimtab.Estimate); ok && e.Hold == nil && e.Reports > 0 && e.Curve == nil {
 					t.Fatalf("%s: %d reports and no curve", e.Workload, e.Reports)
 				}
 			}

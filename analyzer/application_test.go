@@ -85,7 +85,7 @@ func (s *shop) interval() {
 func (s *shop) hold() {
 	h := &trimtab.Holding{Host: "h", Time: s.now}
 	for name, v := range s.has {
-		h.Targets = append(h.Targets, trimtab.Held{Target: name, Resource: "cpu", Knob: name, Now: trimtab.Units(v), Since: s.now})
+		h.Targets = append(h.Targets, trimtab.KnobState{Target: name, Resource: "cpu", Knob: name, Now: trimtab.Units(v), Since: s.now})
 	}
 	s.step(h)
 }
@@ -137,7 +137,7 @@ func TestAllMembersGetTheSignalOfTheEntryOverTheirOwnAllocation(t *testing.T) {
 	gain := map[string]float64{}
 	for name := range needs() {
 		e := s.estimate(name)
-		if e.Performance == nil || math.Abs(*e.Performance-0.1/latency) > 0.02**e.Performance || e.Hold != "" || e.Load == nil || e.Load.Now != shopLoad {
+		if e.Performance == nil || math.Abs(*e.Performance-0.1/latency) > 0.02**e.Performance || e.Hold != nil || e.Load == nil || e.Load.Now != shopLoad {
 			t.Errorf("%s: performance %v of a latency of %v, load %+v, hold %q", name, *e.Performance, latency, e.Load, e.Hold)
 		}
 		if e.Allocation == nil || *e.Allocation != 5 || e.Reports != 28 || !strings.HasPrefix(e.Model, "kernel/") {
@@ -199,7 +199,7 @@ func TestAMissingSignalHoldsAllMembers(t *testing.T) {
 		}
 	}
 	for name := range needs() {
-		if e := s.estimate(name); !strings.HasPrefix(e.Hold, "front: no ") {
+		if e := s.estimate(name); !strings.HasPrefix(e.Hold.Text, "front: no ") {
 			t.Errorf("%s: hold %q", name, e.Hold)
 		}
 	}
@@ -214,10 +214,10 @@ func TestAMemberWhoseAllocationIsUnknownTeachesNothingAndHolds(t *testing.T) {
 	s.now = s.now.Add(time.Second)
 	s.step(s.sketch(from, "front", 0.05))
 	s.last = s.a.Step(s.now, nil)
-	if e := s.estimate("db"); e.Reports != 0 || e.Curve != nil || e.Hold == "" {
+	if e := s.estimate("db"); e.Reports != 0 || e.Curve != nil || e.Hold == nil {
 		t.Errorf("%d reports, curve %v, hold %q", e.Reports, e.Curve, e.Hold)
 	}
-	if e := s.estimate("front"); e.Reports != 0 || e.Hold != "" {
+	if e := s.estimate("front"); e.Reports != 0 || e.Hold != nil {
 		t.Errorf("%d reports, hold %q", e.Reports, e.Hold)
 	}
 }

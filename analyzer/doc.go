@@ -54,7 +54,7 @@
 //	L_q(a_q) <= p  or  U_q(a_q) < L_r(a_r),   and   U_q(max_q) >= L_r(a_r).
 //
 // Where use is measured there is better evidence: a resource is idle when its
-// floor (see trimtab.Held) is at most 0.85 of the limit, or at most 0.7 of the
+// floor (see trimtab.KnobState) is at most 0.85 of the limit, or at most 0.7 of the
 // cores are used and 2% of the periods throttled. More of what is idle would
 // not help, so that a report below the target, with something else not idle,
 // proves that an idle r is not short for it, and is learnt as a report of all

@@ -9,12 +9,11 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// hold returns why the workload must not be lowered, and the kind of reason,
-// both empty when there is none. When input counts as late and as stale is told in
-// pace.go.
-func (w *workload) hold(now time.Time) (why, kind string) {
+// hold returns why the workload must not be lowered; nil when there is no
+// reason. When input counts as late and as stale is told in pace.go.
+func (w *workload) hold(now time.Time) *trimtab.Held {
 	if w.knowsEnough() {
-		return "", ""
+		return nil
 	}
 	r := &w.last
 	for _, in := range []struct {
@@ -34,43 +33,51 @@ func (w *workload) hold(now time.Time) (why, kind string) {
 		if in.absent {
 			at = time.Time{}
 		}
-		if why, kind := w.lacks(now, in.name, in.from, at, in.q); kind != "" {
-			return why, kind
+		if why := w.lacks(now, in.name, in.from, at, in.q); why != nil {
+			return why
 		}
 	}
-	return "", ""
+	return nil
 }
 
 // lacks says what is wrong with one input that was last seen at the given
 // time (zero: not in the latest report).
-func (w *workload) lacks(now time.Time, name, from string, at time.Time, q trimtab.Quantity) (why, kind string) {
+func (w *workload) lacks(now time.Time, name, from string, at time.Time, q trimtab.Quantity) *trimtab.Held {
+	held := func(code trimtab.HeldCode, source, format string, args ...any) *trimtab.Held {
+		return &trimtab.Held{Code: code, Text: fmt.Sprintf("no %s from %s ", name, source) + fmt.Sprintf(format, args...), Input: name, Source: source}
+	}
 	if m := w.missing[q]; m != nil && from == FromPrometheus && m.Time.After(at) {
-		return fmt.Sprintf("no %s from %s for %v: %s", name, m.Source, whole(now.Sub(m.Time)), m.Missing), name + " missing"
+		return held(trimtab.HeldMissing, m.Source, "for %v: %s", whole(now.Sub(m.Time)), m.Missing)
 	}
 	since, word := at, "for"
 	if at.IsZero() {
 		if since = w.last.at; since.IsZero() {
 			since, word = w.since, "yet, waiting for"
 		} else {
-			return fmt.Sprintf("no %s from %s in the latest report, of %v ago", name, from, whole(now.Sub(since))), name + " absent"
+			return held(trimtab.HeldAbsent, from, "in the latest report, of %v ago", whole(now.Sub(since)))
 		}
 	}
 	age := now.Sub(since)
 	rounds := float64(age) / float64(w.config.Round)
 	switch {
 	case age > w.staleAfter(q):
-		return fmt.Sprintf("no %s from %s %s %v, stale after %v", name, from, word, whole(age), whole(w.staleAfter(q))), name + " stale"
+		return held(trimtab.HeldStale, from, "%s %v, stale after %v", word, whole(age), whole(w.staleAfter(q)))
 	case age > w.lateAfter(q) || word != "for":
-		return fmt.Sprintf("no %s from %s %s %v, %.0f rounds", name, from, word, whole(age), math.Ceil(rounds)), name + " late"
+		return held(trimtab.HeldLate, from, "%s %v, %.0f rounds", word, whole(age), math.Ceil(rounds))
 	}
-	return "", ""
+	return nil
+}
+
+// alike tells two reasons of one kind: what differs is in the texts.
+func alike(a, b *trimtab.Held) bool {
+	return a == b || a != nil && b != nil && a.Code == b.Code && a.Input == b.Input
 }
 
 // whole is an age for people: whole seconds, never negative.
 func whole(age time.Duration) time.Duration { return max(0, age).Round(time.Second) }
 
 // estimate says all that is known at now.
-func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Estimate {
+func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trimtab.Estimate {
 	r := &w.last
 	e := &trimtab.Estimate{
 		Workload:    w.Name,
@@ -102,9 +109,15 @@ func (w *workload) estimate(now time.Time, hold string, in standIn) *trimtab.Est
 	}
 	if err := e.Validate(); err != nil {
 		// A learner or forecaster broke its contract: say so and hold.
-		return &trimtab.Estimate{Workload: w.Name, Time: now, Model: e.Model, Hold: "the estimate was not valid: " + err.Error()}
+		return invalid(e, err)
 	}
 	return e
+}
+
+// invalid is what is said instead of an estimate that is not valid.
+func invalid(e *trimtab.Estimate, err error) *trimtab.Estimate {
+	return &trimtab.Estimate{Workload: e.Workload, Time: e.Time, Model: e.Model,
+		Hold: &trimtab.Held{Code: trimtab.HeldInvalid, Text: "the estimate was not valid: " + err.Error()}}
 }
 
 // upTo returns up to which allocation a curve at the upper bound of the load must

@@ -101,11 +101,13 @@ func (w *workload) stand(e *trimtab.Estimate, in standIn) {
 	case ByDemand:
 		e.Inputs = append(e.Inputs, trimtab.Input{Name: in.name, Value: w.Fallback.Demand.Amount, Source: "configuration"})
 	}
-	if w.measured() && e.Hold == "" {
-		e.Hold = "no performance"
+	if w.measured() && e.Hold == nil {
+		e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance", Input: "performance"}
 	}
-	if e.Hold != "" {
-		e.Hold += fmt.Sprintf("; the declared %s stands in, to raise it if need be", in.name)
+	if e.Hold != nil {
+		hold := *e.Hold
+		hold.Text += fmt.Sprintf("; the declared %s stands in, to raise it if need be", in.name)
+		e.Hold = &hold
 	}
 }
 

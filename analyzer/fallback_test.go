@@ -66,22 +66,22 @@ func TestAFallbackStandsInWhenPerformanceIsStaleAndLeavesWhenItIsBack(t *testing
 			a := withFallback(t, c.fallback)
 			both := []trimtab.Quantity{trimtab.Load, trimtab.Performance, trimtab.Proxy}
 			e := estimates(t, during(a, 0, 10, false, both...))["w"]
-			if e.Fallback != "" || e.Hold != "" || !strings.HasPrefix(e.Model, "bintree") {
+			if e.Fallback != "" || e.Hold != nil || !strings.HasPrefix(e.Model, "bintree") {
 				t.Fatalf("with performance: %+v", e)
 			}
 			// A round is 4 s: not yet stale after two of them.
-			if e = estimates(t, during(a, 10, 19, false, c.with...))["w"]; e.Fallback != "" || e.Hold == "" {
+			if e = estimates(t, during(a, 10, 19, false, c.with...))["w"]; e.Fallback != "" || e.Hold == nil {
 				t.Fatalf("after two rounds without performance: %q, hold %q", e.Fallback, e.Hold)
 			}
 			e = estimates(t, during(a, 19, 40, false, c.with...))["w"]
 			if !strings.HasPrefix(e.Model, c.model) || !strings.HasPrefix(c.model, e.Fallback) || e.Curve == nil {
 				t.Fatalf("after seven rounds without performance: model %q, fallback %q", e.Model, e.Fallback)
 			}
-			if !strings.HasPrefix(e.Hold, "no ") || !strings.Contains(e.Hold, "from prometheus") || !strings.Contains(e.Hold, "the declared "+e.Fallback+" stands in") {
+			if !strings.HasPrefix(e.Hold.Text, "no ") || !strings.Contains(e.Hold.Text, "from prometheus") || !strings.Contains(e.Hold.Text, "the declared "+e.Fallback+" stands in") {
 				t.Errorf("hold %q", e.Hold)
 			}
 			e = estimates(t, during(a, 40, 50, false, both...))["w"]
-			if e.Fallback != "" || e.Hold != "" || !strings.HasPrefix(e.Model, "bintree") {
+			if e.Fallback != "" || e.Hold != nil || !strings.HasPrefix(e.Model, "bintree") {
 				t.Errorf("when performance is back: model %q, fallback %q, hold %q", e.Model, e.Fallback, e.Hold)
 			}
 		})
@@ -110,7 +110,7 @@ func TestWithoutDeclaredFeedbackADemandIsAllThereIsAndNothingIsMissing(t *testin
 	for n := range 40 {
 		for _, e := range estimates(t, a.Step(sec(float64(n)), nil)) {
 			told++
-			if e.Fallback != "demand" || e.Model != "demand" || e.Hold != "" || math.Abs(e.Curve.Eval(1.5).Mean-0.5) > 1e-9 {
+			if e.Fallback != "demand" || e.Model != "demand" || e.Hold != nil || math.Abs(e.Curve.Eval(1.5).Mean-0.5) > 1e-9 {
 				t.Fatalf("%+v", e)
 			}
 		}
@@ -128,11 +128,11 @@ func TestAProfileWithoutALoadHoldsRatherThanGuess(t *testing.T) {
 	w.Fallback = analyzer.Fallback{Profile: recorded(t), Demand: &declared.Demand{Amount: 0.3, Target: 0.9}}
 	a := make1(t, c)
 	e := estimates(t, during(a, 0, 10, true))["w"]
-	if e.Fallback != "profile" || e.Hold != "" || e.Curve.Eval(e.Load.Upper*0.1).Mean < 0.89 {
+	if e.Fallback != "profile" || e.Hold != nil || e.Curve.Eval(e.Load.Upper*0.1).Mean < 0.89 {
 		t.Fatalf("with load: %+v", e)
 	}
 	e = estimates(t, during(a, 10, 40, false))["w"]
-	if e.Fallback != "demand" || e.Hold == "" {
+	if e.Fallback != "demand" || e.Hold == nil {
 		t.Errorf("without load the demand may raise, not lower: fallback %q, hold %q", e.Fallback, e.Hold)
 	}
 }

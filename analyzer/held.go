@@ -27,10 +27,11 @@ type change struct {
 
 // history holds, per host, when the allocation changed.
 type history struct {
-	hosts []*hostHistory // in order of host
+	hosts []*hostHistory // in order of key
 }
 
 type hostHistory struct {
+	key     string // of the holdings
 	host    string
 	told    time.Time // the latest holding
 	changes []change  // in order of since
@@ -39,7 +40,14 @@ type hostHistory struct {
 // take adds what h says about target; an absent target has nothing here from
 // then on.
 func (h *history) take(v *trimtab.Holding, target, resource string) {
-	i, found := slices.BinarySearchFunc(h.hosts, v.Host, func(x *hostHistory, host string) int { return cmp.Compare(x.host, host) })
+	key := v.Key()
+	if key != v.Host {
+		// What a build without pools said of the host is what this one says now.
+		h.hosts = slices.DeleteFunc(h.hosts, func(x *hostHistory) bool { return x.key == v.Host })
+	} else if slices.ContainsFunc(h.hosts, func(x *hostHistory) bool { return x.host == v.Host && x.key != key }) {
+		return
+	}
+	i, found := slices.BinarySearchFunc(h.hosts, key, func(x *hostHistory, key string) int { return cmp.Compare(x.key, key) })
 	for k := range v.Targets {
 		t := &v.Targets[k]
 		if t.Target != target || t.Resource != resource {
@@ -49,7 +57,7 @@ func (h *history) take(v *trimtab.Holding, target, resource string) {
 			if len(h.hosts) >= maxHosts {
 				return
 			}
-			h.hosts = slices.Insert(h.hosts, i, &hostHistory{host: v.Host})
+			h.hosts = slices.Insert(h.hosts, i, &hostHistory{key: key, host: v.Host})
 		}
 		since := t.Since
 		if since.IsZero() || since.After(v.Time) {

@@ -84,13 +84,14 @@ func newQueueing(w *Workload) queueing {
 }
 
 // headroom is how many requests per second count besides the load: a service
-// must answer within the latency also when few requests come. 2.5 of them fit
-// into the latency where the exponential tail of a queue is at 5%.
+// must answer within the latency also when few requests come. By the model 1 to 1.2
+// of them fit into the latency where 5% of the requests wait longer, at the
+// utilisations at which a service is planned for.
 func (w *workload) headroom() float64 {
 	if w.queueing.model == nil || w.queueing.latency <= 0 {
 		return 0
 	}
-	return 2.5 / w.queueing.latency
+	return 1 / w.queueing.latency
 }
 
 // take enters a window of use, or what of it was throttled.

@@ -24,7 +24,7 @@ func queueAnalyzer(t *testing.T, from string) *Analyzer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Step(q0, &trimtab.Holding{Host: "h", Time: q0, Epoch: 1, Targets: []trimtab.Held{{Target: "w", Resource: "cpu", Knob: "test", Now: trimtab.Units(0.5), Since: q0.Add(-time.Minute), Min: 0.01, Max: 4}}})
+	a.Step(q0, &trimtab.Holding{Host: "h", Time: q0, Epoch: 1, Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Knob: "test", Now: trimtab.Units(0.5), Since: q0.Add(-time.Minute), Min: 0.01, Max: 4}}})
 	return a
 }
 
@@ -163,6 +163,40 @@ func TestWhileAQueueGrowsTheLoadIsWhatArrivesAndNotWhatIsAnswered(t *testing.T) 
 	// 80 came and 40 were answered.
 	if e.Backlog == nil || !(*e.Backlog > 20**e.Cost && *e.Backlog < 60**e.Cost) {
 		t.Errorf("backlog %v at a cost of %v: 40 requests wait", *e.Backlog, *e.Cost)
+	}
+}
+
+// A service gets 20 requests a second in order. It can do 10 of them a second from
+// second 8 to 14, and 40 else, so that a queue grows and is worked off.
+func TestWhatWaitsIsToldByTheMedianWaitWhileAQueueGrowsAndByWhatWaitedLeastWhileItIsWorkedOff(t *testing.T) {
+	q := queueing{model: queue.New(0.2), latency: 0.2}
+	for i, ended, k := 0, 0.0, 0; k < 17; k++ {
+		s, waits := spans{begun: make([]float64, trimtab.MaxBegun)}, []float64(nil)
+		for ; ; i++ {
+			began, each := float64(i)/20, 1./40
+			if free := math.Max(began, ended); free >= 8 && free < 14 {
+				each = 1. / 10
+			}
+			if math.Max(began, ended)+each >= float64(k+1) {
+				break
+			}
+			ended = math.Max(began, ended) + each
+			s.begun[k-int(began)]++
+			s.latency.Add(ended-began, 1)
+			waits = append(waits, ended-began)
+		}
+		load, _ := q.arrive(int64(k), &s, float64(len(waits)), time.Second)
+		first, last := waits[0], waits[len(waits)-1]
+		told, want := q.waiting/load, (first+last)/2
+		switch {
+		case k < 10: // no queue yet that would tell
+			continue
+		case k >= 14:
+			want = last + (first-last)/5
+		}
+		if math.Abs(told-want) > 0.15*math.Abs(first-last)+0.02*want {
+			t.Errorf("second %d: a wait of %.2f s is told, want %.2f: the first one answered waited %.2f s and the last one %.2f s", k, told, want, first, last)
+		}
 	}
 }
 

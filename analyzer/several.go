@@ -29,7 +29,7 @@ type axis struct {
 	held    history
 	// allocation is what was in force in the latest report; nil: unknown.
 	allocation *float64
-	// floors are the latest per host, of what is in use: see trimtab.Held.
+	// floors are the latest per host, of what is in use: see trimtab.KnobState.
 	floors map[string]float64
 }
 

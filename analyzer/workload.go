@@ -45,9 +45,9 @@ type workload struct {
 	last report // the latest report
 	// since is when the workload was first waited for.
 	since time.Time
-	// told is when the last estimate went out, and toldHold its Hold's kind.
+	// told is when the last estimate went out, and toldHold why it was held.
 	told     time.Time
-	toldHold string
+	toldHold *trimtab.Held
 	changes  int // learner changes already counted
 	// versions are what the curve was learnt from.
 	versions versions
@@ -192,16 +192,16 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 		w.close(v, c)
 		closed = true
 	}
-	hold, kind := w.hold(now)
+	hold := w.hold(now)
 	in := w.standIn(now)
-	same := kind == w.toldHold && in.name == w.toldFallback
+	same := alike(hold, w.toldHold) && in.name == w.toldFallback
 	if !closed && w.pressed(now) {
 		return w.estimate(now, hold, in)
 	}
-	if !closed && (same && now.Sub(w.told) < w.config.Round || kind == "" && in.name == "") {
+	if !closed && (same && now.Sub(w.told) < w.config.Round || hold == nil && in.name == "") {
 		return nil
 	}
-	w.told, w.toldHold, w.toldFallback = now, kind, in.name
+	w.told, w.toldHold, w.toldFallback = now, hold, in.name
 	return w.estimate(now, hold, in)
 }
 

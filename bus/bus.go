@@ -14,7 +14,8 @@
 //     least once, in order per subject; a handler's error brings it again
 //     after a pause, up to the limit of the table in ARCHITECTURE.md. A command
 //     is stored within a second, or Publish returns an error and no handler
-//     ever sees it.
+//     ever sees it, unless the error is [ErrInDoubt]: then no answer came, also
+//     to the question what became of it, and a handler may see it.
 //   - Latest: as Durable, with one value kept per subject; a new subscriber
 //     first gets the last value of every key. A bus that no other process can
 //     reach may hand the value over at once and store it within half a minute,
@@ -43,6 +44,10 @@ var ErrNoConsumer = errors.New("no consumer")
 
 // ErrConflict: a bucket's key changed since it was read.
 var ErrConflict = errors.New("conflict")
+
+// ErrInDoubt: a value was sent to be stored, and no answer came: it may be stored,
+// or not.
+var ErrInDoubt = errors.New("nobody knows whether it is stored")
 
 // ErrNotFound: a bucket does not hold the key.
 var ErrNotFound = errors.New("not found")

@@ -9,8 +9,8 @@ import (
 )
 
 // Version is that of every JSON kind of this build. A reader refuses a higher
-// one and must accept all lower ones.
-const Version = 1
+// one and must accept all lower ones: version1.go reads those of version 1.
+const Version = 2
 
 // MaxBytes bounds an encoded value: larger ones are refused by Encode
 // and Decode with trimtab.ErrInvalid.
@@ -79,7 +79,7 @@ func Decode(want trimtab.Kind, b []byte) (trimtab.Value, trimtab.Origin, error) 
 }
 
 // decodeOurs reads an envelope that has the form in which Encode prints it:
-// {"kind":"sample","version":1,"origin":{…},"value":{…}}. The value is then
+// {"kind":"sample","version":2,"origin":{…},"value":{…}}. The value is then
 // read where it stands, in half the time. Anything else, and anything wrong,
 // is left to Decode, which can say what is wrong.
 func decodeOurs(want trimtab.Kind, b []byte) (trimtab.Value, trimtab.Origin, bool) {
@@ -122,8 +122,11 @@ func DecodeValue(kind trimtab.Kind, version int, raw []byte) (trimtab.Value, err
 	if n := listed(raw); n > maxListed {
 		return nil, trimtab.Invalidf("decode %s: lists of %d elements, limit %d", kind, n, maxListed)
 	}
-	v := info.New()
-	if err := json.Unmarshal(raw, v); err != nil {
+	v, unmarshal := info.New(), func(raw []byte, v trimtab.Value) error { return json.Unmarshal(raw, v) }
+	if version == 1 {
+		unmarshal = unmarshal1
+	}
+	if err := unmarshal(raw, v); err != nil {
 		return nil, fmt.Errorf("decode %s: %w: %w", kind, trimtab.ErrInvalid, err)
 	}
 	if err := v.Validate(); err != nil {

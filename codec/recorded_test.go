@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// recorded is testdata/v1.jsonl as values: the examples, and a sketch with a
+// recorded1 is testdata/v1.jsonl as values: the examples, and a sketch with a
 // histogram of many buckets.
-func recorded() []trimtab.Value {
+func recorded1() []trimtab.Value {
 	var wide quantile.Histogram
 	for v, i := 1e-10, 0; v < 1e10; v, i = v*1.7, i+1 {
 		wide.Add(v, 1+float64(i)/8)
@@ -22,31 +22,111 @@ func recorded() []trimtab.Value {
 		Exemplars: []trimtab.Exemplar{{TraceID: "0123456789abcdef0123456789abcdef", SpanID: "0123456789abcdef", Latency: 1.5}}})
 }
 
-// The file was written by the build before the codecs had a package of their
-// own. What is stored and what other builds send must read back, and what this
-// build sends must be what those read.
-func TestEveryKindHasTheRecordedForm(t *testing.T) {
-	text, err := os.ReadFile("testdata/v1.jsonl")
+// recorded2 is testdata/v2.jsonl: the same, and what version 1 could not say.
+func recorded2() []trimtab.Value {
+	p := .5
+	holding := *examples()[6].(*trimtab.Holding)
+	holding.Pool = "cpu"
+	return append(recorded1(), &holding,
+		&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 3, Step: 1, Last: true, Time: noon, Objective: "njc", Capacity: 8, Lease: 30,
+			Cause:   trimtab.Cause{Kind: trimtab.CauseAlert, Ref: "Slow", Workload: "w", Text: "group g, fingerprint f"},
+			Unmoved: map[string]trimtab.Held{"w": {Code: trimtab.StayIdle, Text: "it has 1"}},
+			Actions: []trimtab.Action{{Target: "w", Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
+				Envelope: &trimtab.Envelope{Floor: 1, Target: 1.5, Ceiling: 2}, Why: trimtab.Reason{Summary: "raised", Binding: trimtab.Binding{Kind: trimtab.BindingStep, Detail: "at most 5 units"}}}},
+			Verdicts: []trimtab.Verdict{{Target: "w", Plan: "1-2", Verdict: trimtab.Unjudged, Why: "it was moved again", From: 1, To: 2, Performance: &p}}},
+		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Hold: &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans", Input: "load", Source: "spans"}})
+}
+
+// lines returns those of a file of testdata.
+func lines(t *testing.T, name string) [][]byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
-	values := recorded()
-	if len(lines) != len(values) {
-		t.Fatalf("%d lines of %d values", len(lines), len(values))
+	return bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+}
+
+// What is stored and what other builds send must read back, and what this build
+// sends must be what those read.
+func TestEveryKindHasTheRecordedForm(t *testing.T) {
+	file, values := lines(t, "v2.jsonl"), recorded2()
+	if len(file) != len(values) {
+		t.Fatalf("%d lines of %d values", len(file), len(values))
 	}
 	for i, v := range values {
 		b, err := Encode(v, trimtab.Origin{Source: "test", Incarnation: 7, Sequence: uint64(i + 1)})
-		if err != nil || !bytes.Equal(b, lines[i]) {
-			t.Errorf("%s: %v\n%s\nrecorded\n%s", v.Kind(), err, b, lines[i])
+		if err != nil || !bytes.Equal(b, file[i]) {
+			t.Errorf("%s: %v\n%s\nrecorded\n%s", v.Kind(), err, b, file[i])
 		}
-		read, o, err := Decode(v.Kind(), lines[i])
+		read, o, err := Decode(v.Kind(), file[i])
 		if err != nil {
 			t.Fatalf("%s: %v", v.Kind(), err)
 		}
-		if b, err = Encode(read, o); err != nil || !bytes.Equal(b, lines[i]) {
-			t.Errorf("%s, read and written: %v\n%s\nrecorded\n%s", v.Kind(), err, b, lines[i])
+		if b, err = Encode(read, o); err != nil || !bytes.Equal(b, file[i]) {
+			t.Errorf("%s, read and written: %v\n%s\nrecorded\n%s", v.Kind(), err, b, file[i])
 		}
+	}
+}
+
+// The file was written by a build of version 1.
+func TestWhatVersion1WroteIsReadAsItWasMeant(t *testing.T) {
+	file, values := lines(t, "v1.jsonl"), recorded1()
+	if len(file) != len(values) {
+		t.Fatalf("%d lines of %d values", len(file), len(values))
+	}
+	for i, v := range values {
+		read, o, err := Decode(v.Kind(), file[i])
+		if err != nil {
+			t.Fatalf("%s: %v", v.Kind(), err)
+		}
+		want, err := Encode(v, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := Encode(read, o); err != nil || !bytes.Equal(b, want) {
+			t.Errorf("%s: %v\n%s\nwant\n%s", v.Kind(), err, b, want)
+		}
+	}
+}
+
+func TestWhatVersion1SaidInTextsIsStructure(t *testing.T) {
+	plan := func(more string) *trimtab.Plan {
+		v, err := DecodeValue(trimtab.KindPlan, 1, []byte(`{"pool":"p","epoch":1,"sequence":1,"step":1,"time":"2026-01-02T12:00:00Z","lease_s":30,`+more+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.(*trimtab.Plan)
+	}
+	for text, want := range map[string]trimtab.Cause{
+		"tick":              {Kind: trimtab.CauseTick},
+		"paused":            {Kind: trimtab.CausePaused},
+		"apply 3-17 by ann": {Kind: trimtab.CauseApply, Ref: "3-17", By: "ann"},
+		"apply 3-17 refused: the state has changed": {Kind: trimtab.CauseRefused, Ref: "3-17", Text: "the state has changed"},
+		"alert Slow of a (group g, fingerprint f)":  {Kind: trimtab.CauseAlert, Text: "alert Slow of a (group g, fingerprint f)"},
+		"need of a":      {Kind: trimtab.CauseNeed, Text: "need of a"},
+		"something else": {Text: "something else"},
+		"":               {},
+	} {
+		got := plan(`"cause":"` + text + `"`).Cause
+		if got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+		if got.String() != text {
+			t.Errorf("%q is told as %q", text, got)
+		}
+	}
+	p := plan(`"cause":"tick","verdicts":[{"target":"a","plan":"1-1","verdict":"unknown: it was moved again","from":1,"to":2},{"target":"a","plan":"1-1","verdict":"worse"}],
+		"actions":[{"target":"a","resource":"cpu","mode":"act","why":{"summary":"a: raised","binding":"guard: no room"}}]`)
+	if v := p.Verdicts; len(v) != 2 || v[0].Verdict != trimtab.Unjudged || v[0].Why != "it was moved again" || v[0].To != 2 || v[1].Verdict != trimtab.Worse || v[1].Why != "" {
+		t.Errorf("verdicts %+v", v)
+	}
+	if w := p.Actions[0].Why; w.Binding != (trimtab.Binding{Kind: trimtab.BindingGuard, Detail: "no room"}) || w.Summary != "raised" {
+		t.Errorf("reason %+v", w)
+	}
+	v, err := DecodeValue(trimtab.KindEstimate, 1, []byte(`{"workload":"a","time":"2026-01-02T12:00:00Z","model":"m","hold":"no load from spans for 9s, stale after 6s"}`))
+	if h := v.(*trimtab.Estimate).Hold; err != nil || h == nil || h.Code != trimtab.HeldOther || h.Input != "load" || h.Source != "spans" {
+		t.Errorf("hold %+v, %v", h, err)
 	}
 }
 

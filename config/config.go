@@ -190,7 +190,7 @@ type Storage struct {
 
 // NATS is the message bus.
 type NATS struct {
-	// Server to connect to, such as nats://nats:4222 or tls://nats:4222. Left out: a server is embedded.
+	// Server to connect to, such as nats://nats:4222 or tls://nats:4222; several of one cluster separated by commas. Left out: a server is embedded.
 	URL string `yaml:"url"`
 	// Address that the embedded server listens on for stages in other processes. Left out: in process only.
 	Listen string `yaml:"listen"`
@@ -202,6 +202,8 @@ type NATS struct {
 	Token Secret `yaml:"token"`
 	// TLS towards the server that url names.
 	TLS TLS `yaml:"tls"`
+	// How many servers of the cluster that url names keep each stream, 1 to 5. Left out: 1.
+	Replicas int `yaml:"replicas"`
 }
 
 // TLS names PEM files.
@@ -382,6 +384,8 @@ type Match struct {
 // Knob is what is turned: a cgroup's CPU quota and memory limit, or a number of
 // processes.
 type Knob struct {
+	// Host that has it, by its host name, where several hosts run with this file. Left out: whichever host runs.
+	Host string `yaml:"host"`
 	// Path of the cgroup below the root, such as shop.slice/checkout.service.
 	Cgroup string `yaml:"cgroup"`
 	// Writes the cgroup of a systemd unit that was not delegated, though systemd may write over it.

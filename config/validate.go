@@ -160,7 +160,9 @@ func (v *validator) storage() {
 func (v *validator) nats() {
 	n := &v.config.NATS
 	if n.URL != "" {
-		v.url("nats.url", n.URL, []string{"nats", "tls", "ws", "wss"})
+		for one := range strings.SplitSeq(n.URL, ",") {
+			v.url("nats.url", strings.TrimSpace(one), []string{"nats", "tls", "ws", "wss"})
+		}
 		if n.Listen != "" {
 			v.fail("nats.listen", "listen is for the embedded server, and url names another", "remove listen or url")
 		}
@@ -179,6 +181,9 @@ func (v *validator) nats() {
 		v.fail("nats.credentials_file", "both credentials_file and a token are given", "keep the one that the server asks for")
 	}
 	v.tls("nats.tls", &n.TLS, false)
+	if n.Replicas != 0 {
+		v.count("nats.replicas", n.Replicas, 1, 5)
+	}
 }
 
 // needsURL refuses what the embedded server, open to this host only, has not.
@@ -187,7 +192,7 @@ func (v *validator) needsURL(n *NATS) {
 		key   string
 		given bool
 	}{
-		{"credentials_file", n.CredentialsFile != ""}, {"token_file", n.TokenFile != ""}, {"token", n.Token != ""}, {"tls", n.TLS != TLS{}},
+		{"credentials_file", n.CredentialsFile != ""}, {"token_file", n.TokenFile != ""}, {"token", n.Token != ""}, {"tls", n.TLS != TLS{}}, {"replicas", n.Replicas > 1},
 	} {
 		if k.given {
 			v.fail("nats."+k.key, k.key+" is for another server, and url names none", "add url, or remove "+k.key)

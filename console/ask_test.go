@@ -38,11 +38,11 @@ func TestADecisionIsAnsweredWithItsReasonAndEffect(t *testing.T) {
 		t.Fatal(err, body)
 	}
 	why := d.Decisions[0].Action.Why
-	if len(why.Inputs) != 1 || len(why.Alternatives) != 1 || why.Binding != "step" || d.Decisions[0].Effect == nil {
+	if len(why.Inputs) != 1 || len(why.Alternatives) != 1 || why.Binding.Kind != "step" || d.Decisions[0].Effect == nil {
 		t.Errorf("%+v", d.Decisions[0])
 	}
 	// The list of workloads is drawn often: it goes without.
-	if s := v.Status(noon); s.Workloads[0].Decision.Action.Why.Inputs != nil || s.Workloads[0].Decision.Action.Why.Binding != "step" {
+	if s := v.Status(noon); s.Workloads[0].Decision.Action.Why.Inputs != nil || s.Workloads[0].Decision.Action.Why.Binding.Kind != "step" {
 		t.Errorf("%+v", s.Workloads[0].Decision)
 	}
 }

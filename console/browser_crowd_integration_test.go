@@ -144,15 +144,15 @@ func TestHostileLabelsAreTextInTheBrowser(t *testing.T) {
 		e.Model, e.Load.Model = hostile(texts), hostile(texts)
 		e.Inputs = append(e.Inputs, trimtab.Input{Name: hostile(texts), Source: hostile(texts), Missing: hostile(texts)})
 		if i%3 == 0 {
-			e.Hold = hostile(texts)
+			e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: hostile(texts)}
 		}
 		s.publish(e)
 	}
 	p, o := s.plan(services, 1, now)
-	p.Cause = hostile(texts)
+	p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Text: hostile(texts)}
 	for i := range p.Actions {
 		why := &p.Actions[i].Why
-		why.Summary, why.Binding, why.Model = hostile(texts), hostile(texts), hostile(texts)
+		why.Summary, why.Binding.Detail, why.Model = hostile(texts), hostile(texts), hostile(texts)
 		why.Alternatives[0].Why, why.Inputs[0].Source = hostile(texts), hostile(texts)
 		o.Results[i].Reason = hostile(texts)
 	}

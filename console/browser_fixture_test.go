@@ -199,7 +199,7 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 	// A share of 99% within 200 ms is a p99 of 200 ms.
 	e.Latency = map[string]trimtab.Seconds{"p50": trimtab.Seconds(.05 * (2 - p)), "p99": trimtab.Seconds(.2 * (1 + 3*(.99-p)))}
 	if s.missing[w.name] {
-		e.Hold = "no load from spans for 3 rounds"
+		e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: "no load from spans for 3 rounds"}
 		e.Load = nil
 		e.Inputs[0] = trimtab.Input{Name: "load", Source: "spans", Missing: "no spans arrive", Age: 34}
 	}
@@ -209,11 +209,11 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 // plan moves each workload a step towards what it wants.
 func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab.Plan, *trimtab.Outcome) {
 	value := .93
-	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: "tick", Objective: "njc", Capacity: 16, Value: &value}
+	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Objective: "njc", Capacity: 16, Value: &value}
 	p.Audit = &trimtab.Audit{Now: trimtab.Fairness{Slack: .03, Least: .91}, Target: &trimtab.Fairness{Least: .97},
 		Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 16, Used: 14.9, Demanded: 17.2, Binds: 3}, {Resource: "memory", Capacity: 64 << 30, Used: 22 << 30, Demanded: 25 << 30}}}
 	if sequence%7 == 0 {
-		p.Cause = "alert CheckoutSlow (checkout)"
+		p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Text: "alert CheckoutSlow (checkout)"}
 	}
 	o := &trimtab.Outcome{Pool: "shop", Host: "host-a", Epoch: 3, Sequence: sequence, Step: 1, Time: t.Add(40 * time.Millisecond), Took: .031}
 	for i := range services {
@@ -221,7 +221,7 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 		judge(p.Audit, w, s.have[w.name])
 		if w.mode == trimtab.Off || s.missing[w.name] {
 			if w.mode != trimtab.Off {
-				p.Held = map[string]string{w.name: "no load from spans for 3 rounds"}
+				p.Held = map[string]trimtab.Held{w.name: {Code: trimtab.HeldMissing, Text: "no load from spans for 3 rounds"}}
 			}
 			continue
 		}
@@ -231,9 +231,9 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 			continue
 		}
 		next = math.Round(next*100) / 100
-		binding := "none"
+		binding := trimtab.Binding{Kind: trimtab.BindingNone}
 		if math.Abs(next-now) > .09 {
-			binding = "step"
+			binding.Kind = trimtab.BindingStep
 		}
 		p0 := w.performanceAt(now, w.load*(1+.25*math.Sin(4*float64(sequence)/17+w.load)))
 		demand, target, utility := w.demand(w.load*1.22), w.wanted, .97
@@ -278,7 +278,7 @@ func judge(audit *trimtab.Audit, w *service, has float64) {
 func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64) *trimtab.Holding {
 	h := &trimtab.Holding{Host: "host-a", Time: t, Epoch: epoch, Sequence: sequence, LeaseLeft: 28}
 	for _, w := range services {
-		h.Targets = append(h.Targets, trimtab.Held{Target: w.name, Resource: "cpu", Knob: "cgroup v2 shop.slice/" + w.name + ".service",
+		h.Targets = append(h.Targets, trimtab.KnobState{Target: w.name, Resource: "cpu", Knob: "cgroup v2 shop.slice/" + w.name + ".service",
 			Now: trimtab.Units(s.have[w.name]), Since: t.Add(-time.Minute), Baseline: trimtab.Units(w.has), Min: .2, Max: 8})
 	}
 	return h

@@ -16,8 +16,9 @@ import (
 // maxBody bounds what a request may carry: commands are small.
 const maxBody = 64 << 10
 
-// commandWithin is how long a command may take to be stored.
-const commandWithin = time.Second
+// commandWithin is how long the bus may take to say what became of a command: a
+// second to store it, another to find out whether it was.
+const commandWithin = 3 * time.Second
 
 func (h *handler) command(w http.ResponseWriter, r *http.Request) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
@@ -42,7 +43,7 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, err)
 		return
 	}
-	// A person waits for it, and the bus must not carry it out later.
+	// A person waits for it.
 	ctx, cancel := context.WithTimeout(r.Context(), commandWithin)
 	defer cancel()
 	if err := h.options.Send(ctx, c); err != nil {

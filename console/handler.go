@@ -75,8 +75,27 @@ func Handler(v *view.Model, o Options) http.Handler {
 	return h.guarded(mux)
 }
 
+// Plain serves health, reload, metrics and what is mounted, for a process that
+// shows nothing.
+func Plain(o Options) http.Handler {
+	h := &handler{options: o}
+	mux := http.NewServeMux()
+	h.routeHealth(mux)
+	if o.Metrics != nil {
+		mux.Handle("GET /metrics", compressed(o.Metrics))
+	}
+	for path, mounted := range o.Mount {
+		mux.Handle(path, mounted)
+	}
+	return h.guarded(mux)
+}
+
 func (h *handler) routePages(mux *http.ServeMux) {
 	mountPages(mux, h)
+	h.routeHealth(mux)
+}
+
+func (h *handler) routeHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	mux.HandleFunc("GET /-/ready", h.ready)
 	mux.HandleFunc("POST /-/reload", h.reload)

@@ -72,15 +72,15 @@ func extremes(when time.Time, number float64, age trimtab.Seconds) []trimtab.Val
 			Why: trimtab.Reason{Inputs: inputs, Target: &number, Demand: &number, Utility: &number, Bounds: &curve.Knots[0].Band,
 				Alternatives: []trimtab.Alternative{{Set: number, Objective: number}}}}
 	}
-	knob := func(resource string) trimtab.Held {
-		return trimtab.Held{Target: "shop", Resource: resource, Knob: "k", Now: trimtab.Units(number), Since: when, Min: number, Max: number}
+	knob := func(resource string) trimtab.KnobState {
+		return trimtab.KnobState{Target: "shop", Resource: resource, Knob: "k", Now: trimtab.Units(number), Since: when, Min: number, Max: number}
 	}
 	return []trimtab.Value{
 		estimate(0, inputs), estimate(time.Second, missing),
-		&trimtab.Holding{Host: "a", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.Held{knob("cpu"), knob("memory")}},
-		&trimtab.Holding{Host: "b", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.Held{knob("cpu")}},
+		&trimtab.Holding{Host: "a", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.KnobState{knob("cpu"), knob("memory")}},
+		&trimtab.Holding{Host: "b", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.KnobState{knob("cpu")}},
 		&trimtab.Plan{Pool: "cpu", Epoch: math.MaxUint64, Sequence: math.MaxUint64, Step: math.MaxInt, Time: when, Lease: trimtab.Seconds(max(number, 1)),
-			Capacity: number, Cause: "apply 1-1 by x", Value: &number, Actions: []trimtab.Action{action("cpu"), action("memory")},
+			Capacity: number, Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: "1-1", By: "x"}, Value: &number, Actions: []trimtab.Action{action("cpu"), action("memory")},
 			Audit: &trimtab.Audit{Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: number, Used: number, Demanded: number}},
 				Workloads: []trimtab.AuditedWorkload{{Workload: "shop", Entitlement: number, Share: number}}}},
 		&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: math.MaxUint64, Sequence: math.MaxUint64, Step: math.MaxInt, Time: when, Took: trimtab.Seconds(number),

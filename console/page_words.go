@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"html/template"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -30,7 +29,6 @@ func (s *site) words() template.FuncMap {
 		"ago":             func(t time.Time) string { return view.Age(trimtab.SecondsOf(time.Since(t))) },
 		"utcDate":         func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"list":            func(v ...any) []any { return v },
-		"bare":            func(workload, summary string) string { return strings.TrimPrefix(summary, workload+": ") },
 		"band":            func(b *trimtab.Band, share bool) string { return between(b.Lower, b.Upper, share) },
 		"effect":          effectWords,
 		"utilityBar":      utilityBar,

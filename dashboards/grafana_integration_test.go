@@ -43,9 +43,9 @@ func TestTheBoardsHaveTheTypesOfGrafana(t *testing.T) {
 	}
 	dir := t.TempDir()
 	// A registry that does not answer is one that is not there.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	installing, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	run := func(name string, args ...string) (string, error) {
+	run := func(ctx context.Context, name string, args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.WaitDelay = time.Second
 		cmd.Dir = dir
@@ -55,7 +55,7 @@ func TestTheBoardsHaveTheTypesOfGrafana(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true, "type": "module"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := run(npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", grafanaSchema, typescript); err != nil {
+	if out, err := run(installing, npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", grafanaSchema, typescript); err != nil {
 		t.Skipf("npm does not bring %s and %s: %v\n%s", grafanaSchema, typescript, err, out)
 	}
 	args := []string{"--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler"}
@@ -68,7 +68,7 @@ func TestTheBoardsHaveTheTypesOfGrafana(t *testing.T) {
 		files = append(files, file)
 	}
 	tsc := filepath.Join(dir, "node_modules", ".bin", "tsc")
-	if out, err := run(tsc, append(args, files...)...); err != nil {
+	if out, err := run(t.Context(), tsc, append(args, files...)...); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// What is wrong must be found: in the board, an option and a style.
@@ -86,7 +86,7 @@ func TestTheBoardsHaveTheTypesOfGrafana(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "bad.ts"), bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := run(tsc, append(args, "bad.ts")...); err == nil {
+		if out, err := run(t.Context(), tsc, append(args, "bad.ts")...); err == nil {
 			t.Errorf("%s is accepted: %s", change.to, out)
 		}
 	}

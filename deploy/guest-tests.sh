@@ -21,7 +21,7 @@ inside() {
   shift
   ./deploy/guest.sh --dir "$work/root" "${@:1:$#-1}" "
     export TRIMTAB_GUEST='$name'; cd /tests
-    try() { test=\$1; shift; ./\$test -test.v -test.timeout 5m \"\$@\" || failed=1; }
+    try() { test=\$1; shift; ./\$test -test.v -test.timeout 15m \"\$@\" || failed=1; }
     failed=0; ${*: -1}; exit \$failed" >"$work/output" || status=$?
   [ $status = 0 ] || cat "$work/output"
   echo "guest, $name: $(grep -c '^--- PASS' "$work/output") tests passed, $(grep -c '^--- SKIP' "$work/output") skipped," \

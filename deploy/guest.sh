@@ -4,7 +4,7 @@
 # --systemd a live systemd. Prints what the command prints, exits as it does:
 #   deploy/guest.sh [--systemd] [--dir DIR]... [--limit SECONDS] COMMAND
 # The contents of each DIR appear at / of the guest. With --systemd the command is
-# a service with Delegate=yes. After SECONDS (600) the guest is killed: status 124.
+# a service with Delegate=yes. After SECONDS (1800) the guest is killed: status 124.
 #
 # Where the CPU cannot virtualise, QEMU emulates it, and CPU work takes about ten
 # times as long: the guest shows that things work, never how fast.
@@ -13,7 +13,7 @@
 # for --systemd mmdebstrap are installed (which needs root), kernel and systemd
 # are unpacked under ~/.cache/trimtab/guest and never installed.
 set -euo pipefail
-systemd='' limit=600 dirs=()
+systemd='' limit=1800 dirs=()
 while [[ ${1-} == --* ]]; do
   case $1 in
     --systemd) systemd=yes ;;

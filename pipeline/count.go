@@ -92,10 +92,11 @@ func (c *counts) snapshot(what string) {
 }
 
 // lead notes the epoch, and tells whether the stage is ready: a stage that
-// waits for another leader is.
+// waits for another leader is. The goroutine of the lock calls it, maybe before
+// r.lock is set.
 func (r *stage) lead(epoch uint64, reason string) {
 	if r.counts.set != nil {
-		r.counts.set.Gauge("trimtab_leader_epoch", r.lock.Pool).Set(float64(epoch))
+		r.counts.set.Gauge("trimtab_leader_epoch", r.Leader.Pool).Set(float64(epoch))
 	}
 	r.health.lead(time.Now(), epoch)
 	r.ready.says(reason)

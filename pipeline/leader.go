@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +58,13 @@ type lockRecord struct {
 // renews; the owner of the step reads what is held.
 type lock struct {
 	Leader
-	stage    *stage
+	// from is the bucket that has the key, and what names the lock to people.
+	from, what string
+	bus        bus.Bus
+	logger     *slog.Logger
+	// report is told the epoch that is held, 0 for none, and what keeps it from
+	// taking part.
+	report   func(epoch uint64, problem string)
 	instance uint64
 	bucket   bus.Bucket
 	told     chan struct{}
@@ -84,22 +91,27 @@ type lock struct {
 	tried    time.Time     // the first attempt to write over revision; zero: none
 }
 
-// openLock starts running for the lock; nil without Stage.Leader.
-func (r *stage) openLock(ctx context.Context) *lock {
+// openLock starts running for the lock; without Stage.Leader there is none.
+func (r *stage) openLock(ctx context.Context) {
 	if r.Stage.Leader == nil {
-		return nil
+		return
 	}
-	l := &lock{Leader: *r.Stage.Leader, stage: r, told: make(chan struct{}, 1), done: make(chan struct{}),
-		instance: uint64(time.Now().UnixMicro())}
+	l := &lock{Leader: *r.Stage.Leader, from: bucketLeaders, what: "pool " + r.Stage.Leader.Pool, bus: r.Bus, logger: r.Logger, report: r.lead}
 	if l.Holder == "" {
 		l.Holder = r.Name
 	}
+	r.lock = l // before its goroutine, which reports to the stage
+	l.start(ctx)
+}
+
+// start begins to run for the lock.
+func (l *lock) start(ctx context.Context) {
+	l.told, l.done, l.instance = make(chan struct{}, 1), make(chan struct{}), uint64(time.Now().UnixMicro())
 	if l.Term <= 0 {
 		l.Term = defaultTerm
 	}
 	ctx, l.quit = context.WithCancel(ctx)
 	go l.run(ctx)
-	return l
 }
 
 // close gives the lock up and ends its goroutine.
@@ -198,16 +210,18 @@ func (l *lock) sends(v trimtab.Value) {
 func (l *lock) run(ctx context.Context) {
 	defer close(l.done)
 	var measuring sync.WaitGroup
-	measuring.Go(func() { l.late.measure(ctx) })
 	defer measuring.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end() // also of a panic, which must end the process
+	measuring.Go(func() { l.late.measure(ctx) })
 	t := time.NewTicker(l.Term / 8)
 	defer t.Stop()
 	for {
 		if err := l.turn(ctx); err != nil && ctx.Err() == nil {
 			// What is held runs out by itself.
-			l.problem = fmt.Sprintf("no lock on pool %s: %v; check the NATS server and the free space on its disk", l.Pool, err)
+			l.problem = fmt.Sprintf("no lock on %s: %v; check the NATS server and the free space on its disk", l.what, err)
 		}
-		l.report()
+		l.reports()
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -231,7 +245,7 @@ func (l *lock) turn(ctx context.Context) error {
 		}
 	}()
 	if l.bucket == nil {
-		b, err := l.stage.Bus.Bucket(ctx, bucketLeaders)
+		b, err := l.bus.Bucket(ctx, l.from)
 		if err != nil {
 			return err
 		}
@@ -327,21 +341,21 @@ func (l *lock) write(ctx context.Context, revision, epoch uint64) error {
 		return err
 	}
 	if term > l.Term && term > l.length {
-		l.stage.Logger.Warn("this process is run late, or the bus answers late: the leader's lock holds longer", "pool", l.Pool, "delay", l.late.worst(), "term", term)
+		l.logger.Warn("this process is run late, or the bus answers late: the lock holds longer", "lock", l.what, "delay", l.late.worst(), "term", term)
 	}
 	l.revision, l.top, l.problem, l.length, l.tried = now, max(l.top, epoch), "", term, time.Time{}
 	l.set(epoch, began.Add(term*3/4))
 	return nil
 }
 
-// report tells the owner about a lock that ran out and could not be renewed,
+// reports tells the owner about a lock that ran out and could not be renewed,
 // and readiness.
-func (l *lock) report() {
+func (l *lock) reports() {
 	epoch, _ := l.held()
 	if epoch == 0 {
 		l.set(0, time.Time{})
 	}
-	l.stage.lead(epoch, l.problem)
+	l.report(epoch, l.problem)
 }
 
 // release lets others take the lock at once. The epoch stays.

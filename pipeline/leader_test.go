@@ -12,7 +12,19 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/internal/metric"
 )
+
+// The goroutine of the lock may come to this before the one that opened it goes
+// on.
+func TestALockThatIsTakenBeforeItsStageHasItIsReported(t *testing.T) {
+	set := metric.NewSet()
+	s := &stage{Stage: Stage{Name: "s", Leader: &Leader{Pool: "p"}}, counts: newCounts(set, "s"), health: NewHealth(Work{}), ready: &ready{tell: func(string) {}}}
+	s.lead(7, "")
+	if epoch := value(t, set, "trimtab_leader_epoch"); epoch != 7 {
+		t.Errorf("epoch %v", epoch)
+	}
+}
 
 func TestOneLeaderAndAHigherEpochAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

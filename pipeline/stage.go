@@ -104,7 +104,7 @@ func (r *stage) run(ctx context.Context) error {
 	work, quit := graceful(ctx)
 	defer quit()
 	r.saver = r.openSaver(ctx)
-	r.lock = r.openLock(work)
+	r.openLock(work)
 	ended := make(chan struct{})
 	owned := make(chan struct{})
 	go func() {

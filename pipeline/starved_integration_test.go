@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,8 +53,19 @@ func TestAProcessThatLeadsForAnotherTest(t *testing.T) {
 	}
 }
 
+// waitsForCPU tells whether a thread of the process would run if it were let.
+func waitsForCPU(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	return slices.ContainsFunc(stats, func(file string) bool {
+		b, _ := os.ReadFile(file) // it may have ended
+		return strings.Contains(string(b), ") R ")
+	})
+}
+
 // A process that is stopped for 95% of the time is one with a quota of 0.05
-// cores, and costs the machine nothing.
+// cores, and costs the machine nothing. Where others want the machine, too, it runs
+// until it has had what it wants; where that makes the stops much longer than they
+// should be, nothing is shown.
 func TestALeaderUnderCPUStarvationDoesNotLoseItself(t *testing.T) {
 	b, err := natsbus.Open(t.Context(), natsbus.Config{Dir: t.TempDir(), Source: "server", Listen: "127.0.0.1:0"})
 	if err != nil {
@@ -89,6 +102,8 @@ func TestALeaderUnderCPUStarvationDoesNotLoseItself(t *testing.T) {
 	var rival []uint64
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
 	running.Go(func() {
 		err := Run(ctx, Stage{Name: "rival", Bus: b, Leader: &Leader{Pool: "p"}, Tick: 100 * time.Millisecond,
 			Step: told(func(epoch uint64) { mu.Lock(); defer mu.Unlock(); rival = append(rival, epoch) })})
@@ -102,7 +117,9 @@ func TestALeaderUnderCPUStarvationDoesNotLoseItself(t *testing.T) {
 		{2500 * time.Millisecond, 130 * time.Millisecond, 15 * time.Second},
 		{5 * time.Second, 260 * time.Millisecond, 40 * time.Second},
 	} {
+		late := time.Duration(0)
 		for end := time.Now().Add(phase.total); time.Now().Before(end); {
+			began := time.Now()
 			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
@@ -111,6 +128,16 @@ func TestALeaderUnderCPUStarvationDoesNotLoseItself(t *testing.T) {
 				t.Fatal(err)
 			}
 			rest(phase.runs)
+			for waitsForCPU(cmd.Process.Pid) {
+				rest(time.Millisecond)
+			}
+			late = max(late, time.Since(began)-phase.stopped-phase.runs)
+		}
+		if late > time.Second {
+			_ = cmd.Process.Kill()
+			reading.Wait()
+			_ = cmd.Wait()
+			t.Skipf("this machine is too busy: stops of %v took up to %v more", phase.stopped, late)
 		}
 		mu.Lock()
 		if len(rival) > 0 || len(lines) > 0 {

@@ -33,8 +33,9 @@ const (
 
 // asked is a round that has to wait for the end of its group's gap.
 type asked struct {
-	at           time.Time
-	group, cause string
+	at    time.Time
+	group string
+	cause trimtab.Cause
 }
 
 // alert keeps account of what fires, and starts a round when an alert fires or
@@ -47,11 +48,10 @@ func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 		p.counts.ignored["alert"]++
 		return nil
 	}
-	verb := ""
+	cause := trimtab.Cause{Kind: trimtab.CauseAlert, Ref: a.Name, Workload: a.Workload, Text: fmt.Sprintf("group %s, fingerprint %s", a.Group, a.Fingerprint)}
 	if !a.Firing {
-		verb = " is over"
+		cause.Kind = trimtab.CauseAlertOver
 	}
-	cause := fmt.Sprintf("alert %s of %s%s (group %s, fingerprint %s)", a.Name, a.Workload, verb, a.Group, a.Fingerprint)
 	return p.ask(now, a.Group, cause)
 }
 
@@ -81,7 +81,7 @@ func (w *workload) note(now time.Time, a *trimtab.Alert) bool {
 }
 
 // ask starts a round for a group of alerts, now or when its gap is over.
-func (p *Planner) ask(now time.Time, group, cause string) []trimtab.Value {
+func (p *Planner) ask(now time.Time, group string, cause trimtab.Cause) []trimtab.Value {
 	maps.DeleteFunc(p.groups, func(_ string, t time.Time) bool { return now.Sub(t) >= p.cfg.AlertGap })
 	last, waits := p.groups[group]
 	switch {
@@ -100,9 +100,9 @@ func (p *Planner) ask(now time.Time, group, cause string) []trimtab.Value {
 }
 
 // asksNow returns the cause of the round that waited for the end of a gap.
-func (p *Planner) asksNow(now time.Time) (cause string, ok bool) {
+func (p *Planner) asksNow(now time.Time) (cause trimtab.Cause, ok bool) {
 	if p.asks == nil || now.Before(p.asks.at) {
-		return "", false
+		return cause, false
 	}
 	p.groups[p.asks.group] = now
 	return p.asks.cause, true

@@ -80,7 +80,7 @@ func TestWhatWasLentForAnAlertIsGivenBackUnderTheGuardWhenItIsOver(t *testing.T)
 	before := l.a()
 	plan := l.after(time.Second, 3, true)
 	high := l.a()
-	if len(plan) == 0 || high <= before || !strings.Contains(plan[0].Cause, "alert Slow of a (") {
+	if len(plan) == 0 || high <= before || !strings.Contains(plan[0].Cause.String(), "alert Slow of a (") {
 		t.Fatalf("from %v to %v: %+v", before, high, plan)
 	}
 	if why := plan[len(plan)-1].Actions[0].Why.Summary; !strings.HasSuffix(why, "; alert Slow fires") {
@@ -94,7 +94,7 @@ func TestWhatWasLentForAnAlertIsGivenBackUnderTheGuardWhenItIsOver(t *testing.T)
 		t.Fatalf("lowered to %v while the alert fires", l.a())
 	}
 	plan = l.after(15*time.Second, 0.5, false)
-	if len(plan) == 0 || !strings.Contains(plan[0].Cause, "alert Slow of a is over (") {
+	if len(plan) == 0 || !strings.Contains(plan[0].Cause.String(), "alert Slow of a is over (") {
 		t.Fatalf("plans: %+v", plan)
 	}
 	if l.a() >= high || l.a() < before-1e-9 {
@@ -163,7 +163,7 @@ func TestAnAlertInsideAGapGetsItsRoundAtTheEndOfIt(t *testing.T) {
 		t.Fatalf("before the end of the gap: %+v", got)
 	}
 	l.now = l.now.Add(100 * time.Millisecond)
-	if got := l.take(nil); len(got) == 0 || !strings.Contains(got[0].Cause, "alert Slow of a is over") {
+	if got := l.take(nil); len(got) == 0 || !strings.Contains(got[0].Cause.String(), "alert Slow of a is over") {
 		t.Fatalf("at the end of the gap: %+v", got)
 	}
 	if got := l.take(nil); len(got) != 0 {
@@ -195,7 +195,7 @@ func TestAlertsStartAtMostOneRoundPerGapAndGroup(t *testing.T) {
 			}
 			for _, plan := range plans(p.Step(now, in)) {
 				for _, g := range []string{"g1", "g2"} {
-					if !strings.Contains(plan.Cause, "(group "+g) {
+					if !strings.Contains(plan.Cause.String(), "(group "+g) {
 						continue
 					}
 					if before, ok := last[g]; ok && now.Sub(before) < 10*time.Second {

@@ -3,7 +3,6 @@ package planner
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -29,12 +28,12 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 		// A clock that was ahead must not keep the next one from being heard.
 		p.told, p.paused = soonest(c.Time, now), c.Verb == trimtab.Pause
 		if p.paused {
-			p.pending, p.wanted = nil, ""
+			p.pending, p.wanted = nil, nil
 		} else {
 			p.takeBack()
 		}
 		if changed {
-			return p.start(now, string(c.Verb))
+			return p.start(now, trimtab.Cause{Kind: trimtab.CauseKind(c.Verb)})
 		}
 		return nil
 	case trimtab.Round:
@@ -42,7 +41,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 			break
 		}
 		p.asked = soonest(c.Time, now)
-		return p.start(now, "command by "+by(c))
+		return p.start(now, trimtab.Cause{Kind: trimtab.CauseCommand, By: by(c)})
 	case trimtab.Apply:
 		return p.apply(now, c)
 	case trimtab.Release:
@@ -76,10 +75,6 @@ func by(c *trimtab.Command) string {
 	return c.By
 }
 
-// answersApply reports whether a plan is the answer to an apply command: it
-// holds nobody, it says what is not as the command expected.
-func answersApply(p *trimtab.Plan) bool { return strings.HasPrefix(p.Cause, "apply ") }
-
 // apply carries out the recommended actions of an earlier plan, once, as a
 // plan of its own: shrinks first, grows as they are confirmed. When the plan
 // is not known, or anything is not as it was, the new plan is empty, its Cause
@@ -92,9 +87,9 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 		p.applies = c // after the plan under way
 		return nil
 	}
-	r := &decision{planner: p, now: now, cause: "apply " + c.Plan + " by " + by(c), heldBack: map[string]string{}}
+	r := &decision{planner: p, now: now, cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: c.Plan, By: by(c)}, heldBack: map[string]trimtab.Held{}}
 	refuse := func(why string) []trimtab.Value {
-		r.cause = "apply " + c.Plan + " refused: " + why
+		r.cause.Kind, r.cause.Text = trimtab.CauseRefused, why
 		r.shrinks, r.grows = nil, nil
 		p.counts.refused++
 		return p.publish(r)
@@ -118,14 +113,14 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 		e, i := p.ledger.entries[place{a.Target, a.Resource, a.Host}], p.index(a.Resource)
 		switch {
 		case e == nil || e.gone || i < 0 || p.byName[a.Target] == nil || p.byName[a.Target].released:
-			r.heldBack[a.Target] = "its knob is gone"
+			r.heldBack[a.Target] = trimtab.Held{Code: trimtab.HeldNoKnob, Text: "its knob is gone"}
 		case e.held.Problem != "":
-			r.heldBack[a.Target] = "knob: " + e.held.Problem
+			r.heldBack[a.Target] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.held.Problem}
 		case e.held.Barred != "":
-			r.heldBack[a.Target] = "knob: " + e.held.Barred
+			r.heldBack[a.Target] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.held.Barred}
 			why = "a knob may not be written"
 		case !e.held.Now.Equal(a.Expect, grain*p.resources[i].Unit):
-			r.heldBack[a.Target] = fmt.Sprintf("found %s, the plan expected %s", e.held.Now, a.Expect)
+			r.heldBack[a.Target] = trimtab.Held{Code: trimtab.HeldChanged, Text: fmt.Sprintf("found %s, the plan expected %s", e.held.Now, a.Expect)}
 		case a.Set.Less(a.Expect):
 			r.shrinks = append(r.shrinks, a)
 		default:

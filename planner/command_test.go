@@ -30,19 +30,19 @@ func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
 	}
 	p.Step(t0, done(plan, t0))
 	first := one(t, p.Step(t0, apply(plan.ID())))
-	if first.Last || len(first.Actions) != 1 || first.Actions[0].Mode != trimtab.Act || !strings.Contains(first.Cause, "apply 1-1 by ann") || first.Sequence != 2 {
+	if first.Last || len(first.Actions) != 1 || first.Actions[0].Mode != trimtab.Act || !strings.Contains(first.Cause.String(), "apply 1-1 by ann") || first.Sequence != 2 {
 		t.Fatalf("%+v", first)
 	}
 	second := one(t, p.Step(t0, done(first, t0)))
 	if len(second.Actions) != 2 || !second.Last {
 		t.Fatalf("%+v", second)
 	}
-	if again := one(t, p.Step(t0, apply(plan.ID()))); len(again.Actions) > 0 || !strings.Contains(again.Cause, "refused") {
+	if again := one(t, p.Step(t0, apply(plan.ID()))); len(again.Actions) > 0 || !strings.Contains(again.Cause.String(), "refused") {
 		t.Errorf("applied twice: %+v", again)
 	}
 	p, plan = fresh()
 	p.Step(t0, holding(t0.Add(time.Second), 1, 1, map[string]float64{"a": 3.5, "b": 2, "c": 2}))
-	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || got.Held["a"] == "" || !strings.Contains(got.Cause, "refused") {
+	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || got.Held["a"].Text == "" || !strings.Contains(got.Cause.String(), "refused") {
 		t.Errorf("applied to another state: %+v", got)
 	}
 	p.Counts(func(name string, value float64, _ ...string) {
@@ -54,8 +54,8 @@ func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
 	barred := holding(t0.Add(time.Second), 1, 1, equal)
 	barred.Targets[0].Barred = "the file is read-only"
 	p.Step(t0, barred)
-	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || !strings.Contains(got.Held[barred.Targets[0].Target], "read-only") ||
-		!strings.Contains(got.Cause, "refused: a knob may not be written") {
+	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || !strings.Contains(got.Held[barred.Targets[0].Target].Text, "read-only") ||
+		!strings.Contains(got.Cause.String(), "refused: a knob may not be written") {
 		t.Errorf("applied to a knob that may not be written: %+v", got)
 	}
 }
@@ -68,7 +68,7 @@ func TestPauseRenewsAndResumeGoesOn(t *testing.T) {
 		return p.Step(at, &trimtab.Command{Pool: "p", Verb: v, Time: at})
 	}
 	for i, plan := range []*trimtab.Plan{one(t, command(trimtab.Pause, 0)), one(t, p.Step(t0.Add(time.Second), nil))} {
-		if len(plan.Actions) > 0 || plan.Cause != "paused" || !plan.Last || plan.Held["a"] != "paused" {
+		if len(plan.Actions) > 0 || plan.Cause.Kind != trimtab.CausePaused || !plan.Last || plan.Held["a"].Text != "paused" {
 			t.Errorf("%d: %+v", i, plan)
 		}
 	}
@@ -90,11 +90,11 @@ func TestAReleasedWorkloadIsLetGo(t *testing.T) {
 			t.Errorf("%s", a.Why.Summary)
 		}
 	}
-	if plan.Held["a"] != "released" {
+	if plan.Held["a"].Text != "released" {
 		t.Errorf("held: %v", plan.Held)
 	}
 	p.Step(t0, &trimtab.Command{Pool: "p", Verb: trimtab.Resume, Time: t0})
-	if plan := one(t, p.Step(t0.Add(time.Second), nil)); plan.Held["a"] == "released" {
+	if plan := one(t, p.Step(t0.Add(time.Second), nil)); plan.Held["a"].Text == "released" {
 		t.Errorf("a resume takes back what was released: %v", plan.Held)
 	}
 }
@@ -115,7 +115,7 @@ func TestAnAlertStartsARoundOncePerGapAndGroup(t *testing.T) {
 		out := p.Step(now, &trimtab.Alert{Workload: c.workload, Name: "Slow", Group: c.group, Fingerprint: "f00", Firing: c.firing, Time: now})
 		if len(out) != c.want {
 			t.Errorf("alert %d: %d plans", i, len(out))
-		} else if c.want == 1 && !strings.Contains(one(t, out).Cause, "alert Slow of "+c.workload+" (group "+c.group+", fingerprint f00)") {
+		} else if c.want == 1 && !strings.Contains(one(t, out).Cause.String(), "alert Slow of "+c.workload+" (group "+c.group+", fingerprint f00)") {
 			t.Errorf("cause %q", one(t, out).Cause)
 		}
 	}
@@ -143,7 +143,7 @@ func TestAnOldApplyIsRefusedAndItsRecommendationWaits(t *testing.T) {
 	plan := one(t, p.Step(t0, nil))
 	p.Step(t0, done(plan, t0))
 	apply := &trimtab.Command{Pool: "p", Verb: trimtab.Apply, Plan: plan.ID(), Time: t0.Add(-time.Hour)}
-	if got := one(t, p.Step(t0, apply)); len(got.Actions) > 0 || !strings.Contains(got.Cause, "refused: asked for 1h0m0s ago") {
+	if got := one(t, p.Step(t0, apply)); len(got.Actions) > 0 || !strings.Contains(got.Cause.String(), "refused: asked for 1h0m0s ago") {
 		t.Errorf("%+v", got)
 	}
 	apply.Time = t0
@@ -156,7 +156,7 @@ func TestAnOldPauseHoldsUntilItIsEnded(t *testing.T) {
 	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
 	told(p, t0, skewed)
 	p.Step(t0, &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: t0.Add(-time.Hour)})
-	if got := one(t, p.Step(t0.Add(time.Second), nil)); len(got.Actions) > 0 || got.Cause != "paused" {
+	if got := one(t, p.Step(t0.Add(time.Second), nil)); len(got.Actions) > 0 || got.Cause.Kind != trimtab.CausePaused {
 		t.Errorf("%+v", got)
 	}
 }

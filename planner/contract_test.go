@@ -75,9 +75,12 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 		"missing": func(*trimtab.Estimate) *trimtab.Estimate { return nil },
 		"stale":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(-time.Minute); return e },
 		"future":  func(e *trimtab.Estimate) *trimtab.Estimate { e.Time = e.Time.Add(time.Hour); return e },
-		"held":    func(e *trimtab.Estimate) *trimtab.Estimate { e.Hold = "frozen counter"; return e },
+		"held": func(e *trimtab.Estimate) *trimtab.Estimate {
+			e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: "frozen counter"}
+			return e
+		},
 		"stood for": func(e *trimtab.Estimate) *trimtab.Estimate {
-			e.Hold, e.Fallback = "no performance", "demand"
+			e.Hold, e.Fallback = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance"}, "demand"
 			return e
 		},
 		"no curve":   func(e *trimtab.Estimate) *trimtab.Estimate { e.Curve = nil; return e },
@@ -124,7 +127,7 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 					}
 				}
 				for n := range bad {
-					if bad[n] && plan.Held[n] == "" {
+					if bad[n] && plan.Held[n].Text == "" {
 						t.Fatalf("%s is held without a reason", n)
 					}
 				}
@@ -277,7 +280,7 @@ func TestUnlimitedFallsFromItsMaximumOnProofOnly(t *testing.T) {
 	h := holding(t0, 1, 0, map[string]float64{"a": 0})
 	h.Targets[0].Now = trimtab.Unlimited()
 	p.Step(t0, h)
-	if plan := one(t, p.Step(t0, nil)); len(plan.Actions) > 0 || plan.Held["a"] == "" || plan.Held["b"] == "" {
+	if plan := one(t, p.Step(t0, nil)); len(plan.Actions) > 0 || plan.Held["a"].Text == "" || plan.Held["b"].Text == "" {
 		t.Fatalf("without proof: %+v", plan)
 	}
 	now := t0.Add(time.Second)
@@ -300,7 +303,7 @@ func TestAReasonCanBeCheckedByHand(t *testing.T) {
 		second := one(t, p.Step(now, done(first, now)))
 		for _, a := range append(first.Actions, second.Actions...) {
 			w := a.Why
-			if w.Summary == "" || w.Model != "test/1" || w.Bounds == nil || w.Utility == nil || w.Target == nil || w.Demand == nil || w.Binding == "" ||
+			if w.Summary == "" || w.Model != "test/1" || w.Bounds == nil || w.Utility == nil || w.Target == nil || w.Demand == nil || w.Binding.Kind == "" ||
 				len(w.Alternatives) == 0 || !w.NextCheck.Equal(now.Add(time.Second)) || len(w.Inputs) != 1 || w.Inputs[0].Age != 2 {
 				t.Errorf("%s: incomplete: %+v", policy.Name(), w)
 			}

@@ -15,37 +15,14 @@ type counts struct {
 	refused, trials             uint64
 	actions                     map[string]uint64
 	ignored                     map[string]uint64
-	verdicts                    [kindsOfVerdict]uint64
+	verdicts                    map[trimtab.Judgement]uint64
 	takenBack                   uint64
 	held                        int
 	value, gap                  *float64
 }
 
-// What the verdicts on moves are counted by.
-const (
-	asExpected = iota
-	better
-	worse
-	unknownVerdict
-	kindsOfVerdict
-)
-
-// verdict counts one.
-func (c *counts) verdict(text string) {
-	switch text {
-	case "as expected":
-		c.verdicts[asExpected]++
-	case "better":
-		c.verdicts[better]++
-	case "worse":
-		c.verdicts[worse]++
-	default:
-		c.verdicts[unknownVerdict]++
-	}
-}
-
 func newCounts() counts {
-	return counts{actions: map[string]uint64{}, ignored: map[string]uint64{}}
+	return counts{actions: map[string]uint64{}, ignored: map[string]uint64{}, verdicts: map[trimtab.Judgement]uint64{}}
 }
 
 func (c *counts) action(m trimtab.Mode, rise bool) {
@@ -58,7 +35,7 @@ func (c *counts) action(m trimtab.Mode, rise bool) {
 
 func (c *counts) plan(p *trimtab.Plan) {
 	c.plans++
-	if !answersApply(p) {
+	if !p.Cause.AnswersApply() { // such a plan holds nobody: it says what is not as the command expected
 		c.held = len(p.Held)
 	}
 	if p.Value != nil {
@@ -83,8 +60,8 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 			yield("trimtab_planner_actions_total", float64(c.actions[mode+" "+direction]), pool, mode, direction)
 		}
 	}
-	for i, verdict := range [kindsOfVerdict]string{"as expected", "better", "worse", "unknown"} {
-		yield("trimtab_planner_verdicts_total", float64(c.verdicts[i]), pool, verdict)
+	for _, verdict := range []trimtab.Judgement{trimtab.AsExpected, trimtab.Better, trimtab.Worse, trimtab.Unjudged} {
+		yield("trimtab_planner_verdicts_total", float64(c.verdicts[verdict]), pool, string(verdict))
 	}
 	yield("trimtab_planner_taken_back_total", float64(c.takenBack), pool)
 	for _, kind := range slices.Sorted(maps.Keys(c.ignored)) {

@@ -32,7 +32,7 @@ func (a place) compare(b place) int {
 // entry is one knob.
 type entry struct {
 	place
-	held trimtab.Held
+	held trimtab.KnobState
 	// order is that of the message that held.Now comes from.
 	order order
 	// gone tells that the host's last holding did not list the knob.
@@ -101,7 +101,7 @@ const maxHosts = 10_000
 
 // knows reports whether the host has, or had, a knob of ours: no other has
 // anything to say.
-func (l *ledger) knows(in *trimtab.Holding, ours func(*trimtab.Held) bool) bool {
+func (l *ledger) knows(in *trimtab.Holding, ours func(*trimtab.KnobState) bool) bool {
 	if l.hosts[in.Host] != nil {
 		return true
 	}
@@ -129,7 +129,7 @@ func (l *ledger) paused() bool {
 // hold takes in a holding, of the knobs that are ours, and reports whether it
 // was news: a holding that is older than the last is late. A host whose clock
 // was set back is heard again with the next plan that it accepts.
-func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Held) bool) bool {
+func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.KnobState) bool) bool {
 	if !l.knows(in, ours) {
 		return false
 	}

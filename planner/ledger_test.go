@@ -15,7 +15,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func knob(t *testing.T) (ledger, *entry) {
 	t.Helper()
 	l := newLedger()
-	l.hold(began, said(1, 0, 2), func(*trimtab.Held) bool { return true })
+	l.hold(began, said(1, 0, 2), func(*trimtab.KnobState) bool { return true })
 	e := l.entry(place{"w", "cpu", "h"})
 	e.grows = []grow{{id: stepID{1, 2, 2}, set: trimtab.Units(5), until: began.Add(time.Minute)}}
 	return l, e
@@ -24,7 +24,7 @@ func knob(t *testing.T) (ledger, *entry) {
 // said is the host's holding after it accepted a plan, s seconds on.
 func said(sequence uint64, s int, now float64) *trimtab.Holding {
 	return &trimtab.Holding{Host: "h", Epoch: 1, Sequence: sequence, Time: began.Add(time.Duration(s) * time.Second),
-		Targets: []trimtab.Held{{Target: "w", Resource: "cpu", Now: trimtab.Units(now), Max: 8}}}
+		Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Now: trimtab.Units(now), Max: 8}}}
 }
 
 // answered is the host's outcome of one step of plan 1-2, s seconds on.
@@ -59,7 +59,7 @@ func TestARefusedRepetitionAnswersNoGrow(t *testing.T) {
 func TestAnOlderHoldingDoesNotOverwriteAnOutcome(t *testing.T) {
 	l, e := knob(t)
 	l.read(answered(2, 3, 4))
-	all := func(*trimtab.Held) bool { return true }
+	all := func(*trimtab.KnobState) bool { return true }
 	for _, older := range []*trimtab.Holding{said(1, 4, 2), said(2, 2, 2)} {
 		older.Targets[0].Problem = "foreign"
 		if !l.hold(began, older, all) {
@@ -80,7 +80,7 @@ func TestAnOlderHoldingDoesNotOverwriteAnOutcome(t *testing.T) {
 // and nothing of that one's own steps, which it may not have seen yet.
 func TestAHoldingAnswersOnlyTheGrowsOfEarlierPlans(t *testing.T) {
 	l, e := knob(t)
-	all := func(*trimtab.Held) bool { return true }
+	all := func(*trimtab.KnobState) bool { return true }
 	l.hold(began, said(2, 1, 2), all)
 	believes(t, e, 5)
 	l.hold(began, said(3, 2, 2), all)
@@ -89,7 +89,7 @@ func TestAHoldingAnswersOnlyTheGrowsOfEarlierPlans(t *testing.T) {
 
 func TestAHostWithoutAKnobOfThePoolIsNotHeard(t *testing.T) {
 	l := newLedger()
-	ours := func(h *trimtab.Held) bool { return h.Target == "w" }
+	ours := func(h *trimtab.KnobState) bool { return h.Target == "w" }
 	stranger := said(1, 0, 2)
 	stranger.Host, stranger.Paused, stranger.Targets[0].Target = "stranger", true, "other"
 	if l.hold(began, stranger, ours) || l.paused() || len(l.hosts) > 0 || len(l.entries) > 0 {
@@ -110,7 +110,7 @@ func TestAHostWithoutAKnobOfThePoolIsNotHeard(t *testing.T) {
 
 func TestInventedHostsAreBounded(t *testing.T) {
 	l := newLedger()
-	all := func(*trimtab.Held) bool { return true }
+	all := func(*trimtab.KnobState) bool { return true }
 	for i := range maxHosts + 10 {
 		h := said(1, 0, 2)
 		h.Host = fmt.Sprint("h", i)

@@ -28,7 +28,7 @@ type Planner struct {
 	epoch, sequence uint64
 	since           time.Time        // when the epoch began
 	next            time.Time        // when the next round is due
-	wanted          string           // the cause of a round that waits for pending
+	wanted          *trimtab.Cause   // that of a round that waits for pending
 	applies         *trimtab.Command // an Apply that waits for pending
 	pending         *pending
 	paused          bool
@@ -140,7 +140,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		p.learn(now, v)
 		return p.hurry(now, p.byName[v.Workload])
 	case *trimtab.Holding:
-		if !p.ledger.hold(now, v, p.ours) {
+		if !v.Of(p.cfg.Pool) || !p.ledger.hold(now, v, p.ours) {
 			p.counts.ignored["holding"]++
 			return nil
 		}
@@ -164,19 +164,19 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 	case v.Pool != p.cfg.Pool || v.Epoch != 0 && v.Epoch < p.epoch:
 		p.counts.ignored["leader"]++
 	case v.Epoch == 0:
-		p.pending, p.wanted, p.applies = nil, "", nil
+		p.pending, p.wanted, p.applies = nil, nil, nil
 		p.counts.leading = false
 	case v.Epoch == p.epoch:
 		p.counts.leading = true
 	default:
 		p.epoch, p.sequence, p.since = v.Epoch, 0, now
-		p.pending, p.wanted, p.applies, p.next = nil, "", nil, now
+		p.pending, p.wanted, p.applies, p.next = nil, nil, nil, now
 		p.counts.leading = true
 	}
 }
 
 // ours reports whether a knob is one of the pool's.
-func (p *Planner) ours(h *trimtab.Held) bool { return p.dial(h.Target, h.Resource) != nil }
+func (p *Planner) ours(h *trimtab.KnobState) bool { return p.dial(h.Target, h.Resource) != nil }
 
 // index returns the index of a resource; -1: the pool does not share it.
 func (p *Planner) index(resource string) int {
@@ -193,14 +193,18 @@ func (p *Planner) dial(target, resource string) *dial {
 }
 
 // learn keeps the latest estimate of a workload. One from the future, of a
-// clock that was ahead, makes room for any other.
+// clock that was ahead, makes room for any other. One that is delivered again
+// is no second report.
 func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
 	w := p.byName[e.Workload]
 	if w == nil || w.estimate != nil && e.Time.Before(w.estimate.Time) && w.estimate.Time.Sub(now) <= p.cfg.StaleAfter {
 		p.counts.ignored["estimate"]++
 		return
 	}
-	w.estimate = e
+	again := w.estimate != nil && e.Time.Equal(w.estimate.Time)
+	if w.estimate = e; again {
+		return
+	}
 	if w.missed++; !w.missesNow(e) {
 		w.missed = 0
 	}
@@ -221,17 +225,17 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 	if now.Before(p.next) {
 		return out
 	}
-	return append(out, p.round(now, "tick")...)
+	return append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseTick})...)
 }
 
 // start starts a round now, or as soon as the plan under way is finished.
-func (p *Planner) start(now time.Time, cause string) []trimtab.Value {
+func (p *Planner) start(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	if !p.counts.leading {
 		return nil
 	}
 	if p.pending != nil {
-		if p.wanted == "" {
-			p.wanted = cause
+		if p.wanted == nil {
+			p.wanted = &cause
 		}
 		return nil
 	}

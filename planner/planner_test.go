@@ -31,7 +31,7 @@ func holding(at time.Time, epoch, sequence uint64, now map[string]float64) *trim
 	h := &trimtab.Holding{Host: "h1", Time: at, Epoch: epoch, Sequence: sequence}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		if v, ok := now[name]; ok {
-			h.Targets = append(h.Targets, trimtab.Held{Target: name, Resource: "cpu", Knob: "test", Now: trimtab.Units(v), Baseline: trimtab.Unlimited(), Since: at, Min: 0.1, Max: 8})
+			h.Targets = append(h.Targets, trimtab.KnobState{Target: name, Resource: "cpu", Knob: "test", Now: trimtab.Units(v), Baseline: trimtab.Unlimited(), Since: at, Min: 0.1, Max: 8})
 		}
 	}
 	return h
@@ -107,5 +107,23 @@ func TestWhatTheGuardLeavesGoesToTheWorstOffUnderEgalitarianWelfare(t *testing.T
 	}
 	if b := second[0].Actions[0]; b.Set.Value-b.Expect.Value < c.Expect.Value-c.Set.Value-1e-9 {
 		t.Errorf("c gives %v to %v, b rises %v to %v", c.Expect, c.Set, b.Expect, b.Set)
+	}
+}
+
+func TestAHoldingOfAnotherPoolOnTheSameHostSaysNothingOfThisOne(t *testing.T) {
+	p, err := planner.New(pool(fair.NJCPolicy{}, trimtab.Act))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+	ours := holding(t0, 1, 0, equal)
+	ours.Pool = "p"
+	p.Step(t0, ours)
+	told(p, t0, skewed)
+	other := holding(t0.Add(time.Millisecond), 7, 9, nil)
+	other.Pool, other.Paused = "q", true
+	p.Step(t0, other)
+	if plan := one(t, p.Step(t0, nil)); len(plan.Actions) == 0 || len(plan.Held) > 0 {
+		t.Errorf("held %v: its knobs are gone, or it is paused, by what another pool says", plan.Held)
 	}
 }

@@ -101,10 +101,8 @@ type Solution struct {
 	// Bound is what no allocation exceeds, the costs of moving included: Value
 	// when the answer is proven to be the optimum.
 	Bound float64
-	// Binding says, per workload, what stopped more: "capacity", "max",
-	// "demand" (more would not help), "left over" (it has what nobody needs),
-	// "unknown curve".
-	Binding []string
+	// Binding says, per workload, what stopped more.
+	Binding []trimtab.Binding
 	// Cut tells that Stop ended the search early.
 	Cut bool
 }

@@ -29,7 +29,7 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 		Resource: p.cfg.Resource, Capacities: p.capacities(), Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
 		Audit: r.audit,
 	}
-	plan.Verdicts, p.verdicts = p.verdicts, nil
+	plan.Verdicts = p.takeVerdicts()
 	if len(r.unmoved) > 0 {
 		plan.Unmoved = r.unmoved
 	}
@@ -133,7 +133,7 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 		a := kept[i]
 		if got < asks[i] {
 			a.Set = trimtab.Units(a.Set.Value - asks[i] + got)
-			a.Why.Binding = fmt.Sprintf("capacity: %v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[i]))
+			a.Why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: fmt.Sprintf("%v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[i]))}
 			p.counts.scaled++
 		}
 		if a.Set.Value-a.Expect.Value < of.Unit/2 {
@@ -172,8 +172,8 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 		p.applies = nil
 		out = append(out, p.apply(now, c)...)
 	}
-	if p.wanted != "" && p.pending == nil {
-		out = append(out, p.round(now, p.wanted)...)
+	if p.wanted != nil && p.pending == nil {
+		out = append(out, p.round(now, *p.wanted)...)
 	}
 	return out
 }

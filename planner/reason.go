@@ -11,7 +11,7 @@ import (
 func (r *decision) reason(s *seat) trimtab.Reason {
 	u, what := s.of.Unit, ""
 	if len(r.planner.resources) > 1 {
-		what = " " + s.of.Name
+		what = s.of.Name + " "
 	}
 	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
 	why := trimtab.Reason{NextCheck: r.planner.next, Binding: s.binding}
@@ -23,9 +23,9 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		return r.limitReason(s, why)
 	}
 	if !s.free {
-		why.Binding = "default"
-		why.Summary = fmt.Sprintf("%s:%s raised from %s to %s, towards its declared default, because nothing is known of it: %s%s",
-			s.Name, what, show(s.entry.held.Now), show(trimtab.Units(set)), s.held, s.because(false))
+		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
+		why.Summary = fmt.Sprintf("%sraised from %s to %s, towards its declared default, because nothing is known of it: %s%s",
+			what, show(s.entry.held.Now), show(trimtab.Units(set)), s.held.Text, s.because(false))
 		return why
 	}
 	target := float64(s.aim) * u
@@ -44,22 +44,22 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		why.Demand = &d
 	}
 	switch {
-	case s.grant.Binding != "":
+	case s.grant.Binding.Kind != "":
 		why.Binding = s.grant.Binding
 	case set != target:
 		why.Binding = s.stopped()
-	case why.Binding == "":
-		why.Binding = "none"
+	case why.Binding.Kind == "":
+		why.Binding.Kind = trimtab.BindingNone
 	}
-	if s.trial != "" && s.grant.Binding == "" {
+	if s.trial != "" && s.grant.Binding.Kind == "" {
 		why.Binding = s.kind.binding()
 	}
 	verb := "raised"
 	if set < s.now {
 		verb = "lowered"
 	}
-	why.Summary = fmt.Sprintf("%s:%s %s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		s.Name, what, verb, show(s.entry.held.Now), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
+	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
+		what, verb, show(s.entry.held.Now), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.because(verb == "lowered"))
 	if s.trial != "" {
 		why.Summary += "; " + s.trial
@@ -79,11 +79,13 @@ func (r *decision) stays(s *seat) {
 		return // the reason is why it is held
 	}
 	target := float64(s.aim) * s.of.Unit
-	why := fmt.Sprintf("it has %s", trimtab.AmountOf(s.of.Name, trimtab.Units(s.now)))
+	code, why := trimtab.StayBound, fmt.Sprintf("it has %s", trimtab.AmountOf(s.of.Name, trimtab.Units(s.now)))
 	switch {
-	case s.served && s.binding == idle:
-		why += ": " + idle
+	case s.served && s.binding.Kind == trimtab.BindingIdle:
+		code = trimtab.StayIdle
+		why += ": " + s.binding.Detail
 	case math.Abs(target-s.now) < s.of.Unit/2:
+		code = trimtab.StayThere
 		why += ", which is what " + r.planner.cfg.Policy.Name() + " gives it"
 	default:
 		why += fmt.Sprintf(", %s wants %s", r.planner.cfg.Policy.Name(), trimtab.AmountOf(s.of.Name, trimtab.Units(target)))
@@ -93,18 +95,18 @@ func (r *decision) stays(s *seat) {
 	} else {
 		why += "; no amount is expected to meet its SLO"
 	}
-	for _, more := range []string{s.grant.Binding, s.doubted} {
+	for _, more := range []string{s.grant.Binding.String(), s.doubted} {
 		if more != "" {
 			why += "; " + more
 		}
 	}
 	if r.unmoved == nil {
-		r.unmoved = map[string]string{}
+		r.unmoved = map[string]trimtab.Held{}
 	}
-	if before := r.unmoved[s.Name]; before != "" {
-		why = before + "; " + why
+	if before, ok := r.unmoved[s.Name]; ok { // of another resource
+		code, why = before.Code, before.Text+"; "+why
 	}
-	r.unmoved[s.Name] = why
+	r.unmoved[s.Name] = trimtab.Held{Code: code, Text: why}
 }
 
 // maxExplained bounds how many workloads a pool may have to get alternatives
@@ -134,7 +136,7 @@ func (r *decision) alternatives(s *seat) []trimtab.Alternative {
 	}
 	copy(units, s.in.answer.Units)
 	if s.grant.Set != float64(s.aim)*u {
-		out = append(out, trimtab.Alternative{Set: float64(s.aim) * u, Objective: score(), Why: "all the way at once: " + s.stopped()})
+		out = append(out, trimtab.Alternative{Set: float64(s.aim) * u, Objective: score(), Why: "all the way at once: " + s.stopped().String()})
 	}
 	// One unit against the workload that moved most the other way.
 	direction := 1
@@ -157,11 +159,11 @@ func (r *decision) alternatives(s *seat) []trimtab.Alternative {
 }
 
 // stopped says what kept a step from its target.
-func (s *seat) stopped() string {
-	if s.grant.Binding != "" {
+func (s *seat) stopped() trimtab.Binding {
+	if s.grant.Binding.Kind != "" {
 		return s.grant.Binding
 	}
-	return fmt.Sprintf("step: at most %d units of %s a round", s.of.Step, trimtab.AmountOf(s.of.Name, trimtab.Units(s.of.Unit)))
+	return trimtab.Binding{Kind: trimtab.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.of.Step, trimtab.AmountOf(s.of.Name, trimtab.Units(s.of.Unit)))}
 }
 
 // rival returns the place, other than i, that the solution moves furthest up

@@ -9,16 +9,16 @@ import (
 )
 
 // round makes one decision and publishes its first step.
-func (p *Planner) round(now time.Time, cause string) []trimtab.Value {
+func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.next, p.last = now.Add(p.cfg.Round), now
-	p.wanted, p.asks = "", nil // this one sees what all others would
+	p.wanted, p.asks = nil, nil // this one sees what all others would
 	p.ledger.prune(now, p.cfg.Lease)
-	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]string{}}
+	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
 	if p.isPaused() {
-		r.cause = "paused"
+		r.cause = trimtab.Cause{Kind: trimtab.CausePaused}
 		for _, w := range p.workloads {
 			if w.Mode != trimtab.Off {
-				r.heldBack[w.Name] = "paused"
+				r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldPaused, Text: "paused"}
 			}
 		}
 	} else {
@@ -44,12 +44,12 @@ func (p *Planner) isPaused() bool {
 type decision struct {
 	planner  *Planner
 	now      time.Time
-	cause    string
+	cause    trimtab.Cause
 	applies  string
 	seats    []*seat // in order of name, then of the resources
-	heldBack map[string]string
+	heldBack map[string]trimtab.Held
 	// unmoved says why those that are planned for keep what they have.
-	unmoved map[string]string
+	unmoved map[string]trimtab.Held
 	audit   *trimtab.Audit
 	value   *float64
 	gap     *float64
@@ -91,7 +91,7 @@ func (r *decision) decide() {
 func (r *decision) seat(w *workload) []*seat {
 	if w.Mode == trimtab.Off || w.released {
 		if w.released {
-			r.heldBack[w.Name] = "released"
+			r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldReleased, Text: "released"}
 		}
 		return nil
 	}
@@ -99,38 +99,38 @@ func (r *decision) seat(w *workload) []*seat {
 		w.fresh = r.now
 	}
 	var seats []*seat
-	doubt, held := r.doubt(w), ""
+	doubt, held := r.doubt(w), trimtab.Held{}
 	for i, d := range w.dials {
 		if d == nil {
 			continue
 		}
 		s := r.seatOf(w, i)
 		s.draw(r.planner)
-		if s.held == "" && doubt == "" && s.curve == nil {
-			doubt = "estimate: nothing learnt yet" + r.about(i)
+		if s.held.Code == "" && doubt.Code == "" && s.curve == nil {
+			doubt = trimtab.Held{Code: trimtab.HeldNothingLearnt, Text: "estimate: nothing learnt yet" + r.about(i)}
 		}
-		if held == "" {
+		if held.Code == "" {
 			held = s.held
 		}
 		if s.entry != nil {
 			seats = append(seats, s)
 		}
 	}
-	if doubt == "" {
+	if doubt.Code == "" {
 		w.fresh = r.now
 	}
-	if held == "" {
+	if held.Code == "" {
 		held = doubt
 	}
-	if held != "" {
+	if held.Code != "" {
 		r.heldBack[w.Name] = held
 	} else if standsIn(w.estimate) {
-		r.heldBack[w.Name] = "estimate: " + w.estimate.Hold
+		r.heldBack[w.Name] = byEstimate(w.estimate, "")
 	}
 	distrusted := w.distrusted()
 	for _, s := range seats {
 		s.doubted = distrusted
-		if s.free, s.held = held == "", held; s.free {
+		if s.free, s.held = held.Code == "", held; s.free {
 			r.demand(s)
 			r.count(s)
 		}

@@ -24,7 +24,7 @@ type seat struct {
 	lo, hi int
 	// free tells that the policy plans for it; held says why not.
 	free bool
-	held string
+	held trimtab.Held
 	// doubted says why its curve proves nothing; "": it does.
 	doubted string
 	// aim is the target of the policy in units, target the same in the resource's
@@ -33,7 +33,7 @@ type seat struct {
 	target  float64
 	want    float64
 	grant   guard.Grant
-	binding string
+	binding trimtab.Binding
 	need    Demand
 	// trial says why it is moved from what the policy wants, on what kind of
 	// trial, at what risk.
@@ -108,8 +108,8 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	if w.estimate != nil && standsIn(w.estimate) {
 		s.keep()
 	}
-	if s.held == "" && s.lo > s.hi {
-		s.held = fmt.Sprintf("no whole unit of %v%s between %v and %v", u, r.about(resource), least, most)
+	if s.held.Code == "" && s.lo > s.hi {
+		s.held = trimtab.Held{Code: trimtab.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v", u, r.about(resource), least, most)}
 	}
 	s.grant = guard.Grant{Set: s.now}
 	return s
@@ -119,29 +119,29 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 // none to turn. A host that declares the knob and cannot turn it, such as a
 // standby without the cgroup, or that is silent for a lease, does not stand in
 // the way of one that can.
-func (r *decision) knob(w *workload, resource int) (*entry, string) {
+func (r *decision) knob(w *workload, resource int) (*entry, trimtab.Held) {
 	var found *entry
-	held := "no actuator has its knob" + r.about(resource)
+	held := trimtab.Held{Code: trimtab.HeldNoKnob, Text: "no actuator has its knob" + r.about(resource)}
 	for _, e := range r.planner.ledger.of(w.Name, r.planner.resources[resource].Name) {
 		switch {
 		case e.gone && found == nil:
-			held = fmt.Sprintf("host %s no longer has its knob%s", e.host, r.about(resource))
+			held.Text = fmt.Sprintf("host %s no longer has its knob%s", e.host, r.about(resource))
 		case e.gone:
 		case found == nil || r.unfit(e) < r.unfit(found):
 			found = e
 		case r.unfit(e) == r.unfit(found) && e.held.Problem == "":
-			return nil, fmt.Sprintf("hosts %s and %s both have its knob%s", found.host, e.host, r.about(resource))
+			return nil, trimtab.Held{Code: trimtab.HeldHosts, Text: fmt.Sprintf("hosts %s and %s both have its knob%s", found.host, e.host, r.about(resource))}
 		}
 	}
 	switch {
 	case found == nil:
 		return nil, held
 	case found.held.Problem != "":
-		return found, "knob" + r.about(resource) + ": " + found.held.Problem
+		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + found.held.Problem}
 	case r.now.Sub(r.planner.ledger.host(found.host).heard) > r.planner.cfg.Lease:
-		return found, fmt.Sprintf("host %s was not heard of for %v", found.host, r.now.Sub(r.planner.ledger.host(found.host).heard).Round(time.Second))
+		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", found.host, r.now.Sub(r.planner.ledger.host(found.host).heard).Round(time.Second))}
 	}
-	return found, ""
+	return found, trimtab.Held{}
 }
 
 // unfit ranks the knobs that several hosts have of one workload: 0 can be turned,
@@ -156,34 +156,46 @@ func (r *decision) unfit(e *entry) int {
 	return 0
 }
 
-// doubt returns why the estimate of a workload proves nothing, or "".
-func (r *decision) doubt(w *workload) string {
+// doubt returns why the estimate of a workload proves nothing; the zero Held: it
+// does.
+func (r *decision) doubt(w *workload) trimtab.Held {
 	e := w.estimate
 	switch {
 	case e == nil:
-		return "no estimate"
-	case e.Hold != "" && !standsIn(e):
-		return "estimate: " + e.Hold
+		return trimtab.Held{Code: trimtab.HeldNoEstimate, Text: "no estimate"}
+	case e.Hold != nil && !standsIn(e):
+		return byEstimate(e, "")
 	case e.Validate() != nil:
-		return "estimate: not a number"
+		return trimtab.Held{Code: trimtab.HeldInvalid, Text: "estimate: not a number"}
 	case r.now.Sub(e.Time) > r.planner.cfg.StaleAfter:
-		return fmt.Sprintf("estimate: %v old", r.now.Sub(e.Time).Round(time.Second))
+		return trimtab.Held{Code: trimtab.HeldOld, Text: fmt.Sprintf("estimate: %v old", r.now.Sub(e.Time).Round(time.Second))}
 	case e.Time.Sub(r.now) > r.planner.cfg.StaleAfter:
-		return "estimate: from the future: check the clocks"
+		return trimtab.Held{Code: trimtab.HeldOld, Text: "estimate: from the future: check the clocks"}
 	}
-	return ""
+	return trimtab.Held{}
+}
+
+// byEstimate is the hold of an estimate as that of a plan, with what there is to
+// add.
+func byEstimate(e *trimtab.Estimate, more string) trimtab.Held {
+	h := *e.Hold
+	if h.Code == "" {
+		h.Code = trimtab.HeldOther // whatever it is: an empty code is that of nobody held
+	}
+	h.Text = "estimate: " + h.Text + more
+	return h
 }
 
 // standsIn reports whether a declared fallback makes the curve while input is
 // missing.
-func standsIn(e *trimtab.Estimate) bool { return e.Hold != "" && e.Fallback != "" && e.Curve != nil }
+func standsIn(e *trimtab.Estimate) bool { return e.Hold != nil && e.Fallback != "" && e.Curve != nil }
 
 // keep makes what the seat has its least: what stands in for missing input may
 // raise, not lower.
 func (s *seat) keep() {
 	floor := upUnits(s.now, s.of.Unit)
-	if s.held == "" && (floor > s.hi || s.entry.held.Now.Unlimited) {
-		s.held = "estimate: " + s.estimate.Hold + ": it has its maximum"
+	if s.held.Code == "" && (floor > s.hi || s.entry.held.Now.Unlimited) {
+		s.held = byEstimate(s.estimate, ": it has its maximum")
 	}
 	s.lo = max(s.lo, min(s.hi, floor))
 }

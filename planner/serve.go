@@ -43,11 +43,11 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 		return nil
 	}
 	r := &decision{planner: p, now: now}
-	if r.doubt(w) != "" || w.estimate.Curve == nil {
+	if r.doubt(w).Code != "" || w.estimate.Curve == nil {
 		return nil
 	}
 	s := r.seatOf(w, 0)
-	if s.entry == nil || s.held != "" {
+	if s.entry == nil || s.held.Code != "" {
 		return nil
 	}
 	s.lacks()
@@ -56,7 +56,7 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 	}
 	next := p.next
 	p.patience = min(max(2*p.patience, p.cfg.Urgent), p.cfg.Round)
-	out := p.round(now, "need of "+w.Name)
+	out := p.round(now, trimtab.Cause{Kind: trimtab.CauseNeed, Workload: w.Name})
 	p.next = next
 	return out
 }
@@ -200,12 +200,12 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		if s.solved {
 			continue
 		}
-		s.solved, s.served, s.aim, s.binding = true, true, aims[i], "need"
+		s.solved, s.served, s.aim, s.binding = true, true, aims[i], trimtab.Binding{Kind: trimtab.BindingNeed}
 		if !short && held <= units {
-			s.aim, s.binding = upUnits(s.now, s.of.Unit), idle
+			s.aim, s.binding = upUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: "everybody has what it needs"}
 			if lent := s.lent(0, s.now); lent > 0 && r.now.Sub(s.returned) >= r.planner.cfg.Guard.Reversals() {
 				back := max(upUnits(s.now-lent, s.of.Unit), upUnits(s.safe, s.of.Unit))
-				s.aim, s.binding = min(s.aim, back), "what was lent is given back"
+				s.aim, s.binding = min(s.aim, back), trimtab.Binding{Kind: trimtab.BindingReturned, Detail: "what was lent is given back"}
 			}
 		}
 	}
@@ -243,9 +243,6 @@ func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
 	}
 	return &out
 }
-
-// idle is why nobody is moved while everybody has what it needs.
-const idle = "everybody has what it needs"
 
 // slack is the part of its need that a workload must have to be left alone. Where
 // nobody tells what waits, load and need come from counters and rates over longer

@@ -71,7 +71,7 @@ func TestWhileEverybodyHasWhatItNeedsNobodyIsMovedAndThePlanSaysSo(t *testing.T)
 			p.Step(now, asks(now, name, need, 0, 1))
 		}
 		plan := one(t, p.Step(now, nil))
-		if len(plan.Actions) > 0 || !strings.Contains(plan.Unmoved["a"], "everybody has what it needs") {
+		if len(plan.Actions) > 0 || !strings.Contains(plan.Unmoved["a"].Text, "everybody has what it needs") {
 			t.Errorf("%s: %+v", policy.Name(), plan)
 		}
 	}
@@ -86,13 +86,13 @@ func TestSomebodyWithLessThanItNeedsStartsARoundAtOnceButNotTooOften(t *testing.
 	p.Step(now, nil)
 	now = now.Add(3 * time.Second)
 	plans := plansOf(p.Step(now, asks(now, "a", 3, 0, 0.2)))
-	if len(plans) != 1 || plans[0].Cause != "need of a" || len(fallsOf(plans)) == 0 {
+	if len(plans) != 1 || plans[0].Cause.String() != "need of a" || len(fallsOf(plans)) == 0 {
 		t.Fatalf("plans: %+v", plans)
 	}
 	p.Step(now, &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: plans[0].Sequence, Step: 1, Time: now})
 	now = now.Add(time.Second)
 	for _, plan := range plansOf(p.Step(now, asks(now, "a", 3, 0, 0.2))) {
-		if plan.Cause == "need of a" && plan.Step == 1 {
+		if plan.Cause.Kind == trimtab.CauseNeed && plan.Step == 1 {
 			t.Errorf("a second round after a second: %+v", plan)
 		}
 	}

@@ -136,7 +136,7 @@ func TestAWorkloadWithOneCurveMissingHoldsWithBoth(t *testing.T) {
 		p.Step(now, both("b", now, 1, gib))
 	}, func(*trimtab.Plan) {})
 	for _, plan := range plans {
-		if why := plan.Held["a"]; !strings.Contains(why, "memory") {
+		if why := plan.Held["a"].Text; !strings.Contains(why, "memory") {
 			t.Errorf("a is held for %q, want that memory is named", why)
 		}
 		for _, a := range plan.Actions {
@@ -162,8 +162,8 @@ func TestNoPlanGoesBelowWhatAHostSaysIsInUse(t *testing.T) {
 			now = now.Add(time.Second)
 			in := &trimtab.Holding{Host: "h1", Time: now, Epoch: 1, Sequence: uint64(now.Sub(t0) / time.Second)}
 			for _, n := range []string{"a", "b"} {
-				in.Targets = append(in.Targets, trimtab.Held{Target: n, Resource: "cpu", Now: trimtab.Units(1), Min: 0.1, Max: 8},
-					trimtab.Held{Target: n, Resource: "memory", Now: trimtab.Units(has), Min: use, Max: 16 * gib})
+				in.Targets = append(in.Targets, trimtab.KnobState{Target: n, Resource: "cpu", Now: trimtab.Units(1), Min: 0.1, Max: 8},
+					trimtab.KnobState{Target: n, Resource: "memory", Now: trimtab.Units(has), Min: use, Max: 16 * gib})
 			}
 			p.Step(now, in)
 			for _, n := range []string{"a", "b"} {

@@ -64,7 +64,7 @@ type Want struct {
 type Shares struct {
 	// Units and Binding are as in [Solution], by workload and resource.
 	Units   [][]int
-	Binding [][]string
+	Binding [][]trimtab.Binding
 	// Value is the objective at Units, in [0, 1].
 	Value float64
 	Cut   bool

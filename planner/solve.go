@@ -2,6 +2,8 @@ package planner
 
 import (
 	"math"
+
+	"github.com/trimtab/trimtab"
 )
 
 // solution is a problem and the policy's answer.
@@ -89,7 +91,7 @@ func (r *decision) unsolved(asked []*seat, err error) {
 	r.planner.counts.unsolved++
 	for _, s := range asked {
 		if !s.solved {
-			s.free, s.held = false, err.Error()
+			s.free, s.held = false, trimtab.Held{Code: trimtab.HeldUnsolved, Text: err.Error()}
 			r.heldBack[s.Name] = s.held
 		}
 	}

@@ -45,7 +45,7 @@ func TestTwoHostsThatCanBothTurnAKnobHoldTheWorkload(t *testing.T) {
 	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
 	p.Step(t0, of(holding(t0, 1, 0, equal), "h2", ""))
 	told(p, t0, skewed)
-	if held := one(t, p.Step(t0, nil)).Held["a"]; held != "hosts h1 and h2 both have its knob" {
+	if held := one(t, p.Step(t0, nil)).Held["a"].Text; held != "hosts h1 and h2 both have its knob" {
 		t.Errorf("held %q", held)
 	}
 }
@@ -72,7 +72,7 @@ func TestAWorkloadWhoseKnobsAllHaveAProblemIsHeldWithTheProblem(t *testing.T) {
 	p.Step(t0, of(holding(t0, 1, 0, equal), "h1", noGroup))
 	p.Step(t0, of(holding(t0, 1, 0, equal), "h2", noGroup))
 	told(p, t0, skewed)
-	if held := one(t, p.Step(t0, nil)).Held["a"]; !strings.Contains(held, noGroup) {
+	if held := one(t, p.Step(t0, nil)).Held["a"].Text; !strings.Contains(held, noGroup) {
 		t.Errorf("held %q", held)
 	}
 }

@@ -13,7 +13,8 @@ import (
 // demand in its place.
 func declaredDemand(name string, at time.Time, demand float64) *trimtab.Estimate {
 	e := estimate(name, at, ramp(demand))
-	e.Model, e.Fallback, e.Hold = "demand", "demand", "no performance from spans; the declared demand stands in, to raise it if need be"
+	e.Model, e.Fallback = "demand", "demand"
+	e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no performance from spans; the declared demand stands in, to raise it if need be"}
 	return e
 }
 
@@ -45,7 +46,7 @@ func TestADeclaredDemandRaisesWhoseFeedbackIsMissing(t *testing.T) {
 	if had < 3.5 {
 		t.Errorf("a has %v, reaches its SLO at about 3.6 by its declared curve, and there is room", had)
 	}
-	if !strings.Contains(p.Held["a"], "the declared demand stands in") {
+	if !strings.Contains(p.Held["a"].Text, "the declared demand stands in") {
 		t.Errorf("the plan does not say so: %q", p.Held["a"])
 	}
 }
@@ -59,7 +60,7 @@ func TestADeclaredDemandLowersNobodyWhoseFeedbackIsMissing(t *testing.T) {
 func TestADeclaredDemandIsPlannedForInBothDirectionsWhereNoFeedbackIsDeclared(t *testing.T) {
 	had, _ := afterRounds(t, func(at time.Time) *trimtab.Estimate {
 		e := declaredDemand("a", at, 0.5)
-		e.Hold = ""
+		e.Hold = nil
 		return e
 	})
 	if had > 1 {

@@ -132,14 +132,15 @@ const (
 )
 
 // binding says what pays for it.
-func (k trialKind) binding() string {
+func (k trialKind) binding() trimtab.Binding {
+	pays := "what the error budget pays"
 	switch k {
 	case raised:
-		return "trial: what is idle, and the share of the error budget"
+		pays = "what is idle, and the share of the error budget"
 	case givenBack:
-		return "trial: over"
+		pays = "over"
 	}
-	return "trial: what the error budget pays"
+	return trimtab.Binding{Kind: trimtab.BindingTrial, Detail: pays}
 }
 
 // tried charges a trial that goes out.

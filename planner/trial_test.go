@@ -62,7 +62,7 @@ func TestATrialIsPaidByTheErrorBudgetAndByIdleCapacity(t *testing.T) {
 		t.Fatalf("%d trials in a round", len(plan.Actions))
 	}
 	a := plan.Actions[0]
-	if freed := a.Expect.Value - a.Set.Value; freed > 4+1e-9 || !strings.HasPrefix(a.Why.Binding, "trial") || !strings.Contains(a.Why.Summary, "on trial, to learn what it needs") {
+	if freed := a.Expect.Value - a.Set.Value; freed > 4+1e-9 || !strings.HasPrefix(a.Why.Binding.String(), "trial") || !strings.Contains(a.Why.Summary, "on trial, to learn what it needs") {
 		t.Errorf("%v freed: %s, %s", freed, a.Why.Binding, a.Why.Summary)
 	}
 	for name, c := range map[string]struct {
@@ -157,7 +157,7 @@ func TestWhoIsShortIsRaisedOnTrialFromWhatIsIdle(t *testing.T) {
 		t.Fatalf("%d plans: one trial is wanted", len(plans))
 	}
 	a := plans[0].Actions[0]
-	if a.Target != "a" || !a.Expect.Less(a.Set) || a.Set.Value > 8 || !strings.HasPrefix(a.Why.Binding, "trial: what is idle") || !strings.Contains(a.Why.Summary, "nobody is lowered for it") {
+	if a.Target != "a" || !a.Expect.Less(a.Set) || a.Set.Value > 8 || !strings.HasPrefix(a.Why.Binding.String(), "trial: what is idle") || !strings.Contains(a.Why.Summary, "nobody is lowered for it") {
 		t.Errorf("%s from %v to %v: %s; %s", a.Target, a.Expect, a.Set, a.Why.Binding, a.Why.Summary)
 	}
 	for name, c := range map[string]struct {
@@ -189,7 +189,7 @@ func TestWhatATrialUpwardsDidNotNeedIsGivenBack(t *testing.T) {
 				up++
 			default:
 				down++
-				if a.Set.Value != 4 || a.Why.Binding != "trial: over" || !strings.Contains(a.Why.Summary, "did not help") {
+				if a.Set.Value != 4 || a.Why.Binding.String() != "trial: over" || !strings.Contains(a.Why.Summary, "did not help") {
 					t.Errorf("to %v: %s; %s", a.Set, a.Why.Binding, a.Why.Summary)
 				}
 			}

@@ -56,7 +56,7 @@ func (s *spell) mean() float64 { return s.sum / float64(s.reports) }
 
 // take enters what an estimate says of the use, once for each measurement.
 func (u *use) take(now time.Time, e *trimtab.Estimate) {
-	if e.Hold != "" || e.Performance == nil || e.Load == nil || !positive(e.Load.Now) {
+	if e.Hold != nil || e.Performance == nil || e.Load == nil || !positive(e.Load.Now) {
 		return
 	}
 	for _, in := range e.Inputs {
@@ -133,9 +133,9 @@ func (r *decision) limitReason(s *seat, why trimtab.Reason) trimtab.Reason {
 	if l := s.estimate.Load; l != nil {
 		load = math.Max(load, l.Upper)
 	}
-	why.Target, why.Binding = &s.limit, "use"
-	why.Summary = fmt.Sprintf("%s: it has no limit, and was seen to use at most %.3g at up to %.3g requests/s, in %d reports over %v, with a performance of %.3g (%.3g to %.3g) for an SLO of %.3g; a limit of %s would leave half as much again at the %.3g requests/s that are to be expected; how it does under a limit was not seen",
-		s.Name, seen.cores, seen.load, seen.reports, seen.last.Sub(seen.from).Round(time.Second),
+	why.Target, why.Binding.Kind = &s.limit, trimtab.BindingUse
+	why.Summary = fmt.Sprintf("it has no limit, and was seen to use at most %.3g at up to %.3g requests/s, in %d reports over %v, with a performance of %.3g (%.3g to %.3g) for an SLO of %.3g; a limit of %s would leave half as much again at the %.3g requests/s that are to be expected; how it does under a limit was not seen",
+		seen.cores, seen.load, seen.reports, seen.last.Sub(seen.from).Round(time.Second),
 		seen.mean(), seen.least, seen.best, s.SLO, trimtab.Units(s.limit), load)
 	return why
 }

@@ -50,7 +50,7 @@ func newPlain(t testing.TB, policy planner.Policy, mode trimtab.Mode) *plain {
 func (s *plain) round(t testing.TB, cores float64) *trimtab.Plan {
 	t.Helper()
 	s.now = s.now.Add(10 * time.Second)
-	s.Step(s.now, &trimtab.Holding{Host: "h1", Time: s.now, Epoch: 1, Targets: []trimtab.Held{
+	s.Step(s.now, &trimtab.Holding{Host: "h1", Time: s.now, Epoch: 1, Targets: []trimtab.KnobState{
 		{Target: "a", Resource: "cpu", Knob: "test", Now: s.held, Baseline: trimtab.Unlimited(), Min: 0.2, Max: 6, Problem: s.problem}}})
 	e := estimate("a", s.now, flat(s.known, s.performance))
 	e.Load, e.Performance = &trimtab.LoadForecast{Now: 100, Mean: 100, Upper: 100, Level: 0.9, Model: "none"}, &s.performance
@@ -74,7 +74,7 @@ func TestWhoHasNoLimitIsRecommendedOneByWhatItWasSeenToUse(t *testing.T) {
 			plan = s.round(t, []float64{0.5, 0.8, 0.6}[rounds%3])
 		}
 		a := plan.Actions[0]
-		if a.Mode != trimtab.Recommend || !a.Expect.Unlimited || math.Abs(a.Set.Value-1.2) > 0.011 || a.Why.Binding != "use" {
+		if a.Mode != trimtab.Recommend || !a.Expect.Unlimited || math.Abs(a.Set.Value-1.2) > 0.011 || a.Why.Binding.Kind != "use" {
 			t.Errorf("%s: %+v, want half as much again as 0.8", policy.Name(), a)
 		}
 		for _, word := range []string{"no limit", "at most 0.8 at up to 100 requests/s", "12 reports", "0.99 (0.99 to 0.99)", "SLO of 0.95", "was not seen"} {
@@ -192,7 +192,7 @@ func TestAnInventedUseLowersNobody(t *testing.T) {
 					t.Fatal(err)
 				}
 				if i := slices.IndexFunc(plan.Actions, func(a trimtab.Action) bool {
-					return a.Why.Binding == "use" && (a.Mode != trimtab.Recommend || !(a.Set.Value >= 0.1 && a.Set.Value <= 8))
+					return a.Why.Binding.Kind == "use" && (a.Mode != trimtab.Recommend || !(a.Set.Value >= 0.1 && a.Set.Value <= 8))
 				}); i >= 0 {
 					t.Fatalf("%+v", plan.Actions[i])
 				}

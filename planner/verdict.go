@@ -1,8 +1,10 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -103,7 +105,7 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 			continue
 		}
 		x.at, w.asked = now, nil
-		p.conclude(w, "unknown: it was moved again")
+		p.conclude(w, trimtab.Unjudged, "it was moved again")
 		w.executed = x
 	}
 }
@@ -140,11 +142,11 @@ func within(l *trimtab.LoadForecast, f *trimtab.LoadForecast) bool {
 
 // weigh counts a report after a move and gives the verdict when it is in.
 func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
-	if b := w.returning; b != nil && (e.Time.Sub(b.at) > p.cfg.Guard.Reversals() || e.Hold == "" && !within(e.Load, &b.load)) {
+	if b := w.returning; b != nil && (e.Time.Sub(b.at) > p.cfg.Guard.Reversals() || e.Hold == nil && !within(e.Load, &b.load)) {
 		w.returning = nil
 	}
 	x := w.executed
-	if x == nil || e.Hold != "" || e.Performance == nil || !(e.Requests > 0) || *e.Performance > 1 {
+	if x == nil || e.Hold != nil || e.Performance == nil || !(e.Requests > 0) || *e.Performance > 1 {
 		return
 	}
 	at, ok := reportedAt(e)
@@ -155,7 +157,7 @@ func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
 		return
 	}
 	if !within(e.Load, &x.load) {
-		p.conclude(w, "unknown: the load left its forecast")
+		p.conclude(w, trimtab.Unjudged, "the load left its forecast")
 		return
 	}
 	x.count(e, at)
@@ -164,7 +166,7 @@ func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
 	switch {
 	case got+noise(x.band.Lower) < x.band.Lower:
 		fell := x.to < x.from
-		if p.conclude(w, "worse"); fell && got+noise(w.SLO) < w.SLO {
+		if p.conclude(w, trimtab.Worse, ""); fell && got+noise(w.SLO) < w.SLO {
 			w.returning = &returning{to: x.from, load: x.load, at: e.Time,
 				why: fmt.Sprintf("taken back: plan %s lowered it to %.3g, and %.1f%% of %.0f requests were in time then, where %.1f%% to %.1f%% were expected",
 					x.plan, x.to, 100*got, x.requests, 100*x.band.Lower, 100*x.band.Upper)}
@@ -172,9 +174,9 @@ func (p *Planner) weigh(w *workload, e *trimtab.Estimate) {
 		}
 	case x.requests >= enoughJudged && e.Time.Sub(x.at) >= p.cfg.Round || e.Time.Sub(x.at) >= judgedFor*p.cfg.Round:
 		if got-noise(x.band.Upper) > x.band.Upper {
-			p.conclude(w, "better")
+			p.conclude(w, trimtab.Better, "")
 		} else {
-			p.conclude(w, "as expected")
+			p.conclude(w, trimtab.AsExpected, "")
 		}
 	}
 }
@@ -205,29 +207,44 @@ func (x *executed) count(e *trimtab.Estimate, at time.Time) {
 }
 
 // conclude ends the judging of the latest move of a workload.
-func (p *Planner) conclude(w *workload, verdict string) {
+func (p *Planner) conclude(w *workload, verdict trimtab.Judgement, why string) {
 	x := w.executed
 	if x == nil {
 		return
 	}
 	w.executed = nil
-	v := trimtab.Verdict{Target: w.Name, Plan: x.plan, Verdict: verdict, From: x.from, To: x.to, Expected: x.band, Requests: x.requests}
+	v := trimtab.Verdict{Target: w.Name, Plan: x.plan, Verdict: verdict, Why: why, From: x.from, To: x.to, Expected: x.band, Requests: x.requests}
 	if x.requests > 0 {
 		got := x.met / x.requests
 		v.Performance = &got
 	}
-	known := verdict == "worse" || verdict == "better" || verdict == "as expected"
-	if known {
-		w.trust = w.trust.after(verdict != "as expected")
+	if verdict != trimtab.Unjudged {
+		w.trust = w.trust.after(verdict != trimtab.AsExpected)
 	}
-	p.counts.verdict(verdict)
-	if p.verdicts = append(p.verdicts, v); len(p.verdicts) > maxVerdicts {
-		p.verdicts = p.verdicts[1:]
-	}
+	p.counts.verdicts[verdict]++
+	p.verdicts = append(p.verdicts, v)
 }
 
-// maxVerdicts bounds the verdicts that wait for the next plan.
+// maxVerdicts bounds the verdicts that a plan tells.
 const maxVerdicts = 256
+
+// takeVerdicts returns the verdicts since the last plan, of which there is at most one
+// for each move of it: those that were not as expected first, then by name, in
+// whatever order the reports came.
+func (p *Planner) takeVerdicts() []trimtab.Verdict {
+	v := p.verdicts
+	p.verdicts = nil
+	rank := func(v *trimtab.Verdict) int {
+		if v.Verdict == trimtab.AsExpected {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(v, func(a, b trimtab.Verdict) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Target, b.Target))
+	})
+	return v[:min(len(v), maxVerdicts)]
+}
 
 // floor returns what a workload must get because a fall is taken back, in the
 // resource's unit; 0: nothing.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/trial"
 	"github.com/trimtab/trimtab/planner/fair"
 )
 
@@ -60,13 +61,11 @@ func oneMove(t *testing.T, rng *rand.Rand, p float64, requests int) (moved, back
 // R27: of 10^4 moves a tenth is harmful: each of those is taken back in the next
 // round, and at most 2% of the good ones are.
 func TestAMoveThatHarmedIsTakenBackInTheNextRoundAndGoodOnesStay(t *testing.T) {
-	moves := 10_000
-	if testing.Short() {
-		moves = 1000
-	}
-	rng := rand.New(rand.NewPCG(5, 6))
+	tr := trial.Start(t, 10_000)
+	rng := tr.Rand
 	harmful, taken, good, wrongly := 0, 0, 0, 0
-	for i := range moves {
+	for i := range tr.N {
+		tr.Case()
 		p := 0.97 // as good as the curve says, at least
 		if i%10 == 0 {
 			p = 0.3 + 0.4*rng.Float64()

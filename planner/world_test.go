@@ -80,10 +80,10 @@ func (h *host) carryOut(p *trimtab.Plan, now time.Time, effect func(target strin
 func (h *host) holding(now time.Time) *trimtab.Holding {
 	out := &trimtab.Holding{Host: h.name, Time: now, Epoch: h.epoch, Sequence: h.sequence}
 	for _, n := range h.names {
-		out.Targets = append(out.Targets, trimtab.Held{Target: n, Resource: "cpu", Knob: "test", Now: h.now[n], Baseline: trimtab.Unlimited(), Min: 0.1, Max: 8})
+		out.Targets = append(out.Targets, trimtab.KnobState{Target: n, Resource: "cpu", Knob: "test", Now: h.now[n], Baseline: trimtab.Unlimited(), Min: 0.1, Max: 8})
 	}
 	for _, n := range h.more {
-		out.Targets = append(out.Targets, trimtab.Held{Target: n, Resource: "memory", Knob: "test", Now: h.now[n+" memory"], Baseline: trimtab.Unlimited(), Min: gib / 8, Max: 16 * gib})
+		out.Targets = append(out.Targets, trimtab.KnobState{Target: n, Resource: "memory", Knob: "test", Now: h.now[n+" memory"], Baseline: trimtab.Unlimited(), Min: gib / 8, Max: 16 * gib})
 	}
 	return out
 }

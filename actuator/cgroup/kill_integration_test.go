@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // TestMain also is the actuator and the watchdogs that are killed.
@@ -139,8 +139,10 @@ func hunt(t *testing.T, root string, lease time.Duration, kills order) time.Dura
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := hostfs.BootTime() + 10*time.Second; len(pidsOf(v.Dir)) < 2 && hostfs.BootTime() < deadline; {
-		pause(time.Millisecond)
+	for deadline := hostfs.BootTime() + time.Minute; len(pidsOf(v.Dir)) < 2; pause(time.Millisecond) {
+		if hostfs.BootTime() > deadline {
+			t.Fatal("there are no two watchdogs")
+		}
 	}
 	back := func() bool {
 		for i, k := range knobs {
@@ -153,7 +155,7 @@ func hunt(t *testing.T, root string, lease time.Duration, kills order) time.Dura
 	// The death of all within the time that a process needs to start cannot be
 	// survived, and on a busy machine that time is long.
 	kills(cmd.Process.Pid, pidsOf(v.Dir), func(killed ...int) {
-		for deadline := hostfs.BootTime() + 20*time.Second; !back() && hostfs.BootTime() < deadline; pause(time.Millisecond) {
+		for deadline := hostfs.BootTime() + time.Minute; !back() && hostfs.BootTime() < deadline; pause(time.Millisecond) {
 			dogs := pidsOf(v.Dir)
 			if len(dogs) == 2 && !slices.ContainsFunc(dogs, func(pid int) bool { return slices.Contains(killed, pid) }) {
 				return
@@ -161,16 +163,15 @@ func hunt(t *testing.T, root string, lease time.Duration, kills order) time.Dura
 		}
 	})
 	for !back() {
-		if hostfs.BootTime() > time.Duration(end)+20*time.Second {
-			t.Errorf("the baselines did not come back")
-			return 20 * time.Second
+		if hostfs.BootTime() > time.Duration(end)+time.Minute {
+			t.Fatal("the baselines did not come back")
 		}
 		pause(2 * time.Millisecond)
 	}
 	late := hostfs.BootTime() - time.Duration(end)
 	cmd.Process.Kill()
 	cmd.Wait()
-	for deadline := hostfs.BootTime() + 20*time.Second; len(pidsOf(v.Dir)) > 0; pause(5 * time.Millisecond) {
+	for deadline := hostfs.BootTime() + time.Minute; len(pidsOf(v.Dir)) > 0; pause(5 * time.Millisecond) {
 		if hostfs.BootTime() > deadline {
 			t.Errorf("processes %v are left", pidsOf(v.Dir))
 			return late
@@ -183,21 +184,14 @@ func pause(d time.Duration) { <-time.After(d) }
 
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
-// TEST_KILLS is how often each order is tried, 200 for the promise R15:
-//
-//	TEST_KILLS=200 go test -tags integration -timeout 30m -run KilledInAnyOrder -v ./actuator/cgroup
+// R15: each order is tried as often as the trial says.
 func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 	root := cpuRoot(t)
-	n := 10
-	if v, err := strconv.Atoi(os.Getenv("TEST_KILLS")); err == nil {
-		n = v
-	}
-	seed := rand.Uint64()
-	if v, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
-		seed = v
-	}
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	tr := trial.Start(t, 10)
+	n, random := tr.N, tr.Rand
+	// Under torture a baseline that comes back later than a second after the lease
+	// is a failure too; a busy machine that only tests may be late.
+	_, promised := os.LookupEnv(trial.CasesEnv)
 	gap := func(least int) time.Duration { return time.Duration(least+random.IntN(500-least)) * time.Millisecond }
 	const lease = 2 * time.Second
 	for _, o := range []struct {
@@ -249,6 +243,7 @@ func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 					d := hunt(t, root, lease, kills)
 					mu.Lock()
 					late = append(late, d)
+					tr.Took(d)
 					mu.Unlock()
 				})
 			}
@@ -265,8 +260,8 @@ func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 		}
 		t.Logf("%-48s %4d kills: baselines back after the end of the lease: median %v, worst %v; later than 1 s: %d",
 			o.name, len(late), late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond), over)
-		if over > 0 || len(late) < n {
-			t.Errorf("%s: %d of %d were late or lost", o.name, over+n-len(late), n)
+		if promised && over > 0 || len(late) < n {
+			t.Errorf("%s: %d of %d were late, %d lost", o.name, over, n, n-len(late))
 		}
 	}
 }

@@ -301,7 +301,7 @@ func TestARealProcessKeepsTheMemoryThatItUses(t *testing.T) {
 	if failed := kernelMemory(t, root, g.Path(), "memory.oom_control", "memory.events"); !strings.Contains(failed, "oom_kill 0") {
 		t.Errorf("oom: %s", failed)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if v, err := k.Read(ctx); err != nil || v != floor {
 		t.Errorf("read %v, %v", v, err)

@@ -15,12 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/knobtest"
 	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/internal/leak"
 )
 
 // TestMain also is the supervisor that a test kills.
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	leak.Main(m)
 }
 
 func reopen(undo []byte) (actuator.Knob, error) { return process.Reopen(undo) }
@@ -60,7 +59,7 @@ func supervise(t *testing.T, c process.Supervisor) *process.Workers {
 // eventually waits until f returns nil.
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		err := f()
 		if err == nil {

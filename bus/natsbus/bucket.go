@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,23 +38,14 @@ func (b *Bus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
 }
 
 func (k *bucket) make(ctx context.Context) error {
-	ctx, done := k.bus.makes(ctx)
-	defer done()
 	info := StreamInfo{}
 	for _, s := range k.bus.streams {
-		if s.Bucket && (s.Name == k.name || s.Name == "(others)" && info.Name == "") {
+		if s.Bucket && (s.Name == k.name || s.Name == others && info.Name == "") {
 			info = s
 		}
 	}
-	if k.bus.config.alone() && info.MaxBytes > packedBytes {
-		// In blocks of 4 MiB: see packedBytes. What bounds it is the number of keys,
-		// and Config.MaxStore.
-		info.MaxBytes = -1
-	}
-	kv, err := k.bus.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: k.name, Description: info.Note, History: 1, MaxBytes: info.MaxBytes,
-		Storage: jetstream.FileStorage, Replicas: k.bus.config.Replicas,
-	})
+	info.Name = k.name
+	kv, err := k.bus.makeBucket(ctx, info)
 	if err != nil {
 		return fmt.Errorf("make bucket %s: %w", k.name, err)
 	}
@@ -61,6 +53,25 @@ func (k *bucket) make(ctx context.Context) error {
 	defer k.mu.Unlock()
 	k.kv = kv
 	return nil
+}
+
+// makeBucket makes a bucket where it is missing, or only finds it where others
+// make it.
+func (b *Bus) makeBucket(ctx context.Context, info StreamInfo) (jetstream.KeyValue, error) {
+	if !b.makesStreams() {
+		return b.js.KeyValue(ctx, info.Name)
+	}
+	ctx, done := b.makes(ctx)
+	defer done()
+	if b.config.alone() && info.MaxBytes > packedBytes {
+		// In blocks of 4 MiB: see packedBytes. What bounds it is the number of keys,
+		// and Config.MaxStore.
+		info.MaxBytes = -1
+	}
+	return b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: info.Name, Description: info.Note, History: 1, MaxBytes: info.MaxBytes,
+		Storage: jetstream.FileStorage, Replicas: b.config.Replicas,
+	})
 }
 
 // try runs f, and once more on a bucket made anew when it was missing.
@@ -132,20 +143,37 @@ func (k *bucket) Delete(ctx context.Context, key string) error {
 	})
 }
 
-// Keys lists the keys in order.
+// Keys lists the keys in order. It asks the stream for its subjects: a consumer,
+// as the client would make one, could be told to send what a role wrote here to
+// any subject.
 func (k *bucket) Keys(ctx context.Context) (keys []string, err error) {
 	err = k.try(ctx, "list keys", func(kv jetstream.KeyValue) error {
-		escaped, err := kv.Keys(ctx, jetstream.IgnoreDeletes())
-		if errors.Is(err, jetstream.ErrNoKeysFound) {
-			return nil
+		keys = nil
+		s, err := k.bus.js.Stream(ctx, "KV_"+k.name)
+		if err != nil {
+			return err
 		}
-		for _, e := range escaped {
-			if key, ok := bus.UnescapeKey(e); ok {
+		prefix := "$KV." + k.name + "."
+		info, err := s.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+		if err != nil {
+			return err
+		}
+		for subject := range info.State.Subjects {
+			escaped := strings.TrimPrefix(subject, prefix)
+			key, ok := bus.UnescapeKey(escaped)
+			if !ok {
+				continue
+			}
+			switch _, err := kv.Get(ctx, escaped); {
+			case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted): // what is left of it is a mark
+			case err != nil:
+				return err
+			default:
 				keys = append(keys, key)
 			}
 		}
 		slices.Sort(keys)
-		return err
+		return nil
 	})
 	return keys, err
 }

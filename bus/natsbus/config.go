@@ -24,6 +24,12 @@ type Config struct {
 	Listen string
 	// Source names this publisher in every Origin; needed, at most 253 bytes.
 	Source string
+	// Role is what this process is, for an external server that holds users to
+	// their role; empty: all of them. With one, opening fails when the server
+	// does not allow what the role needs, and only a planner makes streams and
+	// buckets: the others wait for them. Host and Pool are those of an agent.
+	Role       Role
+	Host, Pool string
 	// Credentials is a NATS .creds file, NKey the file of an nkey seed, Token
 	// the token itself: at most one of them. A user and a password stand in URL.
 	Credentials, NKey, Token string
@@ -75,6 +81,10 @@ func (c *Config) Validate() error {
 		return trimtab.Invalidf("bus: credentials, an nkey or a token, not several of them")
 	case c.URL == "" && (c.Credentials+c.NKey+c.Token+c.CA+c.Cert != "" || c.TLS != nil):
 		return trimtab.Invalidf("bus: TLS and credentials are for an external server, and there is no URL")
+	case c.URL == "" && c.Role != "":
+		return trimtab.Invalidf("bus: a %s needs the URL of the server on which it meets the others", c.Role)
+	case c.Role == Agent && (c.Host == "" || c.Pool == ""):
+		return trimtab.Invalidf("bus: an agent needs its host and its pool")
 	case c.MaxStore < 0 || c.AckWait < 0 || c.MaxDeliver < 0 || c.AnswerTimeout < 0 || c.PendingBytes < 0:
 		return trimtab.Invalidf("bus: a limit is below zero")
 	}
@@ -118,8 +128,12 @@ func or[T comparable](v, def T) T {
 // options returns the connection's options that both kinds of server share.
 func (c *Config) options() []nats.Option {
 	log := c.Logger
-	return []nats.Option{
-		nats.Name("trimtab " + c.Source),
+	var opts []nats.Option
+	if c.Role != "" {
+		opts = append(opts, nats.CustomInboxPrefix(Inbox(c.Role, c.Host)))
+	}
+	return append(opts,
+		nats.Name("trimtab "+c.Source),
 		nats.MaxReconnects(-1),
 		// Who changes the server's secrets and ours must not do it at once.
 		nats.IgnoreAuthErrorAbort(),
@@ -127,10 +141,10 @@ func (c *Config) options() []nats.Option {
 		nats.ReconnectBufSize(c.PendingBytes),
 		// For each of some 20 subscriptions: 64 Ki places, the default, take
 		// half a MiB each. What is sent at once is bounded by maxQueued.
-		nats.SyncQueueLen(2 * maxQueued),
-		nats.PingInterval(20 * time.Second),
+		nats.SyncQueueLen(2*maxQueued),
+		nats.PingInterval(20*time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.Timeout(5 * time.Second),
+		nats.Timeout(5*time.Second),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				log.Warn("bus disconnected", "err", err)
@@ -143,7 +157,7 @@ func (c *Config) options() []nats.Option {
 			}
 			log.Warn("bus error", "subject", subject, "err", err)
 		}),
-	}
+	)
 }
 
 // reconnectDelay backs off from 50 ms to 2 s.

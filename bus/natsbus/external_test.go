@@ -5,13 +5,13 @@ package natsbus
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +19,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/internal/loopback"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // natsServer is a nats-server as a process of its own.
@@ -80,7 +81,7 @@ func TestAnExternalServerKeepsTheContract(t *testing.T) {
 	bustest.Run(t, func(t *testing.T) bus.Bus {
 		s := newServer(t, binary)
 		s.start()
-		return open(t, Config{URL: "nats://" + s.address})
+		return open(t, Config{URL: "nats://" + s.address, AckWait: patient})
 	})
 }
 
@@ -141,60 +142,88 @@ func (tr *traffic) complete(t *testing.T, from int) {
 func TestAServerThatIsKilledLosesAndRepeatsNothing(t *testing.T) {
 	s := newServer(t, build(t))
 	s.start()
-	tr := newTraffic(t, s)
-	seed := uint64(time.Now().UnixNano())
-	if v, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil {
-		seed = v
-	}
-	t.Logf("TEST_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	var slowest time.Duration
-	for range 10 {
+	traffic := newTraffic(t, s)
+	tr := trial.Start(t, 10)
+	for range tr.N {
+		before := traffic.sent
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			tr.send(t, 100)
+			traffic.send(t, 100)
 		}()
 		select {
-		case <-time.After(time.Duration(random.IntN(20)) * time.Millisecond):
+		case <-time.After(time.Duration(tr.Rand.IntN(20)) * time.Millisecond):
 		case <-done:
 		}
 		s.kill()
 		s.start()
 		began := time.Now()
 		<-done
-		tr.complete(t, 0)
-		slowest = max(slowest, time.Since(began))
+		traffic.complete(t, before)
+		tr.Took(time.Since(began))
 	}
-	for name, got := range tr.got {
+	traffic.complete(t, 0)
+	for name, got := range traffic.got {
 		for value, n := range got {
 			if n != 1 {
-				t.Errorf("%q: value %s was handled %d times", name, value, n)
+				tr.Failf("%q: value %s was handled %d times", name, value, n)
 			}
 		}
 	}
-	t.Logf("slowest to go on after a restart: %v", slowest)
+	tr.Notef("%d messages", traffic.sent)
+}
+
+func TestASubscriberWaitsForAServerThatAnswersLate(t *testing.T) {
+	s := newServer(t, build(t))
+	s.start()
+	b := open(t, Config{URL: "nats://" + s.address})
+	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// Longer than one attempt takes.
+	on := time.AfterFunc(7*time.Second, func() { _ = s.cmd.Process.Signal(syscall.SIGCONT) })
+	defer on.Stop()
+	got := make(chan string, 10)
+	if _, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindAlert, Handle: func(_ context.Context, d bus.Delivery) error {
+		got <- d.Value.(*trimtab.Alert).Name
+		return nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Publish(t.Context(), alertOf("w", "after")); err != nil {
+		t.Fatal(err)
+	}
+	if name := <-got; name != "after" {
+		t.Errorf("got %q", name)
+	}
 }
 
 func TestAStoreThatIsWipedOrRolledBackCostsTimeOnly(t *testing.T) {
 	s := newServer(t, build(t))
 	s.start()
-	tr := newTraffic(t, s)
-	k, err := tr.bus.Bucket(t.Context(), "leaders")
+	tr, traffic := trial.Start(t, 5), newTraffic(t, s)
+	k, err := traffic.bus.Bucket(t.Context(), "leaders")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for round, change := range []string{"wipe", "rollback", "rollback", "wipe", "rollback"} {
-		tr.send(t, 30)
-		tr.complete(t, 0)
+	// A wipe in six, as the promise has 20 beside 100 rollbacks.
+	for round := range tr.N {
+		change := "rollback"
+		if round%6 == 0 {
+			change = "wipe"
+		}
+		from := traffic.sent
+		traffic.send(t, 30)
+		traffic.complete(t, from)
 		old := filepath.Join(t.TempDir(), "old")
 		s.kill()
 		if err := os.CopyFS(old, os.DirFS(s.dir)); err != nil {
 			t.Fatal(err)
 		}
 		s.start()
-		tr.send(t, 30)
-		tr.complete(t, 0)
+		from = traffic.sent
+		traffic.send(t, 30)
+		traffic.complete(t, from)
 		s.kill()
 		if err := os.RemoveAll(s.dir); err != nil {
 			t.Fatal(err)
@@ -205,13 +234,16 @@ func TestAStoreThatIsWipedOrRolledBackCostsTimeOnly(t *testing.T) {
 			}
 		}
 		s.start()
-		from := tr.sent
+		from = traffic.sent
 		began := time.Now()
-		tr.send(t, 30)
-		tr.complete(t, from)
+		traffic.send(t, 30)
+		traffic.complete(t, from)
+		tr.Took(time.Since(began))
 		if _, err := k.Put(t.Context(), "p", []byte{byte(round)}); err != nil {
 			t.Error(err)
 		}
-		t.Logf("%s: went on after %v", change, time.Since(began))
+		if err := os.RemoveAll(old); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -97,7 +97,7 @@ func damaged(t *testing.T, dir string) {
 		if name != "after" {
 			t.Errorf("got %q", name)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("nothing is delivered")
 	}
 }
@@ -198,7 +198,7 @@ func TestAWipedServerIsFilledAnew(t *testing.T) {
 
 func until(t *testing.T, cond func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for !cond() {
 		select {
 		case <-deadline:

@@ -88,7 +88,10 @@ func (b *Bus) open(ctx context.Context) error {
 	if err := b.connect(); err != nil {
 		return err
 	}
-	err := b.makeStreams(ctx)
+	err := b.permitted(ctx)
+	if err == nil {
+		err = b.awaitStreams(ctx)
+	}
 	if err == nil {
 		return nil
 	}

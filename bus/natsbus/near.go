@@ -154,7 +154,8 @@ func (n *near) store(ctx context.Context, k *kind, d bus.Delivery) error {
 		return err
 	}
 	m := asideMsg(bus.Subject(k.Kind, d.Value.Key()), data, "")
-	return n.bus.storeAs(ctx, m, formatOrigin(d.Origin, 0), &k.unstored)
+	_, err = n.bus.storeAs(ctx, m, formatOrigin(d.Origin, 0), &k.unstored)
+	return err
 }
 
 // hand gives d to all who want it; dirty tells that it is still to be stored.

@@ -174,7 +174,7 @@ func (s *nearSub) putAside(ctx context.Context, d bus.Delivery, cause error) err
 	data, err := codec.Encode(d.Value, d.Origin)
 	if err == nil {
 		m := asideMsg(unreadableSubject+string(s.Kind), data, headerText(cause))
-		err = s.near.bus.storeAs(ctx, m, "unreadable "+formatOrigin(d.Origin, 0), new(atomic.Pointer[error]))
+		_, err = s.near.bus.storeAs(ctx, m, "unreadable "+formatOrigin(d.Origin, 0), new(atomic.Pointer[error]))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", cause, err)

@@ -68,7 +68,7 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 		} else {
 			id := formatOrigin(origin, 0)
 			b.reads.publishes(id, sent{v, origin, data})
-			err = b.storeAs(ctx, m, id, &k.unstored)
+			_, err = b.storeAs(ctx, m, id, &k.unstored)
 		}
 	}
 	if err != nil {
@@ -117,17 +117,25 @@ func answerError(reply *nats.Msg) error {
 
 // storeAs sends m to its stream until that acknowledges, under one message
 // id, so that a repeated attempt is stored once. failed gets the error of each
-// attempt, nil when it was stored.
-func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomic.Pointer[error]) error {
+// attempt, nil when it was stored. The error is bus.ErrInDoubt where an attempt
+// was not answered.
+func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomic.Pointer[error]) (ack *jetstream.PubAck, err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.config.PublishTimeout)
 	defer cancel()
+	sent := false
+	defer func() {
+		if err != nil && sent {
+			err = inDoubt{err}
+		}
+	}()
 	var cause error // the last one that says more than that time is over
 	for attempt := 0; ; attempt++ {
-		err := b.storeOnce(ctx, m, id)
+		ack, err := b.storeOnce(ctx, m, id)
 		if err == nil {
 			failed.Store(nil)
-			return nil
+			return ack, nil
 		}
+		sent = sent || !isRefusal(err)
 		if cause == nil || err.Error() != context.DeadlineExceeded.Error() {
 			cause = err
 		}
@@ -135,7 +143,7 @@ func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomi
 		told := cause // err changes below
 		failed.Store(&told)
 		if ctx.Err() != nil || b.conn.IsClosed() || errors.Is(err, nats.ErrMaxPayload) {
-			return fmt.Errorf("store: %w", err)
+			return nil, fmt.Errorf("store: %w", err)
 		}
 		if isMissing(err) {
 			// Also a server that is starting answers like one without streams.
@@ -146,48 +154,96 @@ func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomi
 		pause(again, min(20*time.Millisecond<<min(attempt, 8), time.Second))
 		done()
 		if ctx.Err() != nil {
-			return fmt.Errorf("store: %w", err)
+			return nil, fmt.Errorf("store: %w", err)
 		}
 	}
 }
 
-// commandWithin is how long a command may take to be stored: a person waits.
-const commandWithin = time.Second
+// inDoubt is the error of a message that was sent and not answered.
+type inDoubt struct{ error }
 
-// storeNow stores a command now or never. Its sender is told that it failed,
-// and will do something else: it must not be carried out when the server comes
+func (e inDoubt) Unwrap() error      { return e.error }
+func (inDoubt) Is(target error) bool { return target == bus.ErrInDoubt }
+
+// isRefusal tells errors of messages that were not sent, or not taken.
+func isRefusal(err error) bool {
+	_, answered := errors.AsType[*jetstream.APIError](err)
+	return answered || isMissing(err) || errors.Is(err, errAway) || errors.Is(err, nats.ErrMaxPayload)
+}
+
+const (
+	// commandWithin is how long a command may take to be stored: a person waits.
+	commandWithin = time.Second
+	// settledWithin is how long its sender then asks whether it was.
+	settledWithin = time.Second
+)
+
+// storeNow stores a command now or never. Where its sender is told that it failed,
+// who will do something else, it must not be carried out when the server comes
 // back. So nothing is sent without a connection, and what a server has received
 // but not yet read carries until when it may be stored. That time is on the
-// server's own clock, which is asked first: the clocks of hosts differ.
+// server's own clock, which is asked first: the clocks of hosts differ. Where the
+// answer is late, the stream is asked what became of it, as those that read it
+// will judge it. What remains is a server that took it and does not answer that
+// either: to its sender it is the same as one that did not, so it is told
+// bus.ErrInDoubt.
 func (b *Bus) storeNow(ctx context.Context, k *kind, m *nats.Msg, o trimtab.Origin) error {
-	ctx, cancel := context.WithTimeout(ctx, commandWithin)
+	soon, cancel := context.WithTimeout(ctx, commandWithin)
 	defer cancel()
-	deadline, _ := ctx.Deadline()
+	deadline, _ := soon.Deadline()
 	if !b.conn.IsConnected() {
 		return fmt.Errorf("store: %w", errAway)
 	}
 	asked := time.Now()
-	now, err := b.serverTime(ctx, k.stream.Name)
+	now, err := b.serverTime(soon, k.stream.Name)
 	if isMissing(err) {
-		if err = b.makeStreams(ctx); err == nil {
+		if err = b.makeStreams(soon); err == nil {
 			asked = time.Now()
-			now, err = b.serverTime(ctx, k.stream.Name)
+			now, err = b.serverTime(soon, k.stream.Name)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("ask server that stores: %w", err)
 	}
-	if now.IsZero() { // servers before 2.10 do not tell
-		return b.storeAs(ctx, m, formatOrigin(o, 0), &k.unstored)
+	id, answer := formatOrigin(o, 0), deadline
+	if !now.IsZero() { // servers before 2.10 do not tell
+		var until time.Time
+		until, answer = storeBy(now, asked, time.Now(), deadline)
+		m.Header = nats.Header{headerUntil: {strconv.FormatInt(until.UnixNano(), 10)}}
 	}
-	until, answer := storeBy(now, asked, time.Now(), deadline)
-	m.Header = nats.Header{headerUntil: {strconv.FormatInt(until.UnixNano(), 10)}}
-	ctx, cancelAnswer := context.WithDeadline(ctx, answer)
+	soon, cancelAnswer := context.WithDeadline(soon, answer)
 	defer cancelAnswer()
-	if err := b.storeAs(ctx, m, formatOrigin(o, 0), &k.unstored); err != nil {
+	ack, err := b.storeAs(soon, m, id, &k.unstored)
+	switch {
+	case err == nil && !time.Now().After(answer):
+		return nil
+	case err != nil && !errors.Is(err, bus.ErrInDoubt):
 		return err
 	}
-	if time.Now().After(answer) {
+	return b.settle(ctx, k, m, id, ack)
+}
+
+// settle finds out what became of a command whose answer is late or missing. It
+// is sent again under its id: the stream says where the first one is, or takes
+// this one, too late.
+func (b *Bus) settle(ctx context.Context, k *kind, m *nats.Msg, id string, ack *jetstream.PubAck) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, settledWithin)
+	defer cancel()
+	if ack == nil {
+		ack, err = b.storeAs(ctx, m, id, &k.unstored)
+	}
+	var stream jetstream.Stream
+	if err == nil {
+		stream, err = b.js.Stream(ctx, k.stream.Name)
+	}
+	var stored *jetstream.RawStreamMsg
+	if err == nil {
+		stored, err = stream.GetMsg(ctx, ack.Sequence)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", bus.ErrInDoubt, err)
+	case tooLate(stored.Header, stored.Time):
 		return fmt.Errorf("store: %w", context.DeadlineExceeded)
 	}
 	return nil
@@ -227,11 +283,11 @@ func tooLate(h nats.Header, stored time.Time) bool {
 }
 
 // storeOnce makes a new message each time: PublishMsg changes the one it gets.
-func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) error {
+func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) (*jetstream.PubAck, error) {
 	if !b.conn.IsConnected() {
 		// The client would keep it and send it after a reconnection, also when
 		// Publish has long returned an error.
-		return errAway
+		return nil, errAway
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -245,8 +301,8 @@ func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) error {
 	if b.config.alone() && one.Header.Get(headerReason) == "" { // what was put aside is for people to look at
 		pack(one)
 	}
-	_, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))
-	return b.unanswered(began, err)
+	ack, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))
+	return ack, b.unanswered(began, err)
 }
 
 // unanswered adds to the error of a request that began then why the embedded

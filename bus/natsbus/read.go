@@ -117,6 +117,9 @@ func (r *reads) own(m *nats.Msg) (sent, bool) {
 // readStored decodes a message of a stream, once for all that get it.
 func (b *Bus) readStored(k *kind, m *nats.Msg, meta *nats.MsgMetadata) (trimtab.Value, trimtab.Origin, error) {
 	holds, err := unpackedLen(m.Header, m.Data)
+	if err == nil {
+		err = published(m.Header)
+	}
 	if err != nil {
 		return nil, trimtab.Origin{}, fmt.Errorf("read %s: %w", k.Kind, err)
 	}

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	maxPayload = 8 << 20
+	// MaxPayload is the largest message, in bytes: a NATS server must let it through.
+	MaxPayload = 8 << 20
 	// syncEvery is how much of what was acknowledged a power cut may take.
 	syncEvery = 5 * time.Second
 	// readyWithin bounds the start; typical is 30 ms, more with a full store.
@@ -189,7 +190,7 @@ func isListen(err error) bool { return errors.Is(err, errListen) }
 func startServer(c Config) (*server.Server, *serverLog, error) {
 	opts := &server.Options{
 		ServerName: "trimtab-" + strconv.Itoa(os.Getpid()), DontListen: c.Listen == "",
-		NoSigs: true, NoLog: true, MaxPayload: maxPayload,
+		NoSigs: true, NoLog: true, MaxPayload: MaxPayload,
 		JetStream: true, StoreDir: c.Dir, SyncInterval: syncEvery,
 		JetStreamMaxStore: c.MaxStore, JetStreamMaxMemory: 16 << 20,
 		MaxControlLine: 8 << 10, MaxPending: 64 << 20,

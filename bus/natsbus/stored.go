@@ -20,6 +20,9 @@ const (
 	// subscriber that went away without a word.
 	orphaned = time.Minute
 	maxPause = 5 * time.Second
+	// patience is how long a new subscriber waits for a server that does not
+	// answer.
+	patience = time.Minute
 )
 
 // storedSub is a subscription to a stream. Its consumer has one message out at
@@ -63,7 +66,7 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 	if b.near.carries(k) {
 		leave = b.near.join(ctx, k)
 	}
-	p, err := d.open(ctx, time.Time{})
+	p, err := d.openPatiently(ctx)
 	if err != nil {
 		leave()
 		return nil, err
@@ -73,6 +76,18 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 	done.Go(func() { d.run(run, p) })
 	forget := b.watch(d)
 	return func() { forget(); cancel(); done.Wait(); leave() }, nil
+}
+
+// openPatiently opens again while the server answers too late: one that is busy,
+// or has just begun, is no reason for a stage to end. Trouble hears of it.
+func (d *storedSub) openPatiently(ctx context.Context) (*pull, error) {
+	for began := time.Now(); ; {
+		p, err := d.open(ctx, time.Time{})
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > patience {
+			return p, err
+		}
+		d.tell(err)
+	}
 }
 
 // open makes the consumer where it is missing and asks for its messages.

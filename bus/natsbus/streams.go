@@ -2,9 +2,11 @@ package natsbus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,15 +21,109 @@ import (
 const dedupeWindow = 2 * time.Minute
 
 // makeStreams makes the streams that are missing and brings the limits of
-// those that are there up to the table.
+// those that are there up to the table. A role that may not looks whether what
+// it uses is there.
 func (b *Bus) makeStreams(ctx context.Context) error {
 	for _, s := range b.streams {
-		if s.Bucket || s.Name == "" {
-			continue
+		var err error
+		switch {
+		case s.Name == "":
+		case !b.makesStreams():
+			err = b.findStream(ctx, s)
+		case s.Bucket && b.config.Role != "" && s.Name != others:
+			_, err = b.makeBucket(ctx, s)
+		case !s.Bucket:
+			err = b.makeStream(ctx, s)
 		}
-		if err := b.makeStream(ctx, s); err != nil {
+		if err != nil {
 			return fmt.Errorf("make stream %s: %w", s.Name, err)
 		}
+	}
+	return nil
+}
+
+// makesStreams tells whether this process makes streams and buckets.
+func (b *Bus) makesStreams() bool { return b.config.Role == "" || b.config.Role == Planner }
+
+// findStream returns an error when a stream is missing that the role uses.
+func (b *Bus) findStream(ctx context.Context, s StreamInfo) error {
+	if !slices.Contains(s.Publish, b.config.Role) && !slices.Contains(s.Read, b.config.Role) {
+		return nil
+	}
+	_, err := b.js.Stream(ctx, stream(s))
+	return err
+}
+
+// awaitStreams makes the streams, or waits for the planner to make them.
+func (b *Bus) awaitStreams(ctx context.Context) error {
+	for attempt := 0; ; attempt++ {
+		err := b.makeStreams(ctx)
+		if err == nil || b.makesStreams() || !isMissing(err) {
+			return err
+		}
+		if attempt == maxWaits {
+			return fmt.Errorf("no planner has made the streams yet: %w", err)
+		}
+		if attempt%10 == 0 {
+			b.config.Logger.Warn("bus waits for a planner to make its streams", "err", err)
+		}
+		if pause(ctx, time.Second); ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// maxWaits is how often a process looks for streams, once a second, before it
+// gives up: systemd then starts it again.
+const maxWaits = 60
+
+// permitted asks the server what this user may do, and returns an error that
+// names every subject that its role needs and does not have.
+func (b *Bus) permitted(ctx context.Context) error {
+	if b.config.Role == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	m, err := b.conn.RequestWithContext(ctx, userInfo, nil)
+	if why := b.conn.LastError(); err != nil && errors.Is(why, nats.ErrPermissionViolation) {
+		// The answer does not even arrive: the inbox is that of another role.
+		return fmt.Errorf("%w: this NATS user may not do what the role %s needs: %w", trimtab.ErrRefused, b.config.Role, why)
+	}
+	if err != nil {
+		b.config.Logger.Warn("bus does not tell what this user may do: a permission that is missing shows later", "subject", userInfo, "err", err)
+		return nil
+	}
+	type list struct{ Allow, Deny []string }
+	var info struct {
+		Data struct {
+			User        string
+			Permissions *struct {
+				Publish, Subscribe list
+				Responses          *struct{}
+			}
+		}
+	}
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		return fmt.Errorf("read %s: %w", userInfo, err)
+	}
+	has := info.Data.Permissions
+	if has == nil {
+		b.config.Logger.Warn("bus lets this user do everything: see trimtab init cluster", "user", info.Data.User, "role", b.config.Role)
+		return nil
+	}
+	// No list is no limit.
+	all := func(allow []string) []string {
+		if len(allow) == 0 {
+			return []string{">"}
+		}
+		return allow
+	}
+	granted := Permissions{Publish: all(has.Publish.Allow), Deny: has.Publish.Deny, Subscribe: all(has.Subscribe.Allow),
+		Answers: has.Responses != nil || len(has.Publish.Allow) == 0}
+	needs := PermissionsOf(b.config.Role, Scope{Host: b.config.Host, Pool: b.config.Pool})
+	if lacks := needs.missing(&granted); len(lacks) > 0 {
+		return fmt.Errorf("%w: NATS user %s may not do what the role %s needs: %s", trimtab.ErrRefused, info.Data.User, b.config.Role, strings.Join(lacks, "; "))
 	}
 	return nil
 }
@@ -47,7 +143,7 @@ func (b *Bus) streamConfig(s StreamInfo) jetstream.StreamConfig {
 		Name: s.Name, Description: s.Note, Subjects: []string{s.Subjects},
 		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld, Storage: jetstream.FileStorage,
 		MaxBytes: s.MaxBytes, MaxAge: s.MaxAge, MaxMsgs: -1, MaxConsumers: -1,
-		MaxMsgsPerSubject: or(s.PerSubject, -1), MaxMsgSize: maxPayload,
+		MaxMsgsPerSubject: or(s.PerSubject, -1), MaxMsgSize: MaxPayload,
 		Replicas: b.config.Replicas, Duplicates: dedupeWindow, AllowDirect: true,
 	}
 }
@@ -76,7 +172,8 @@ func (b *Bus) putAside(ctx context.Context, m *nats.Msg, k trimtab.Kind, reason 
 		data = m.Data // as it came
 	}
 	aside := asideMsg(unreadableSubject+string(k), data, headerText(reason))
-	return b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()), new(atomic.Pointer[error]))
+	_, err = b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()), new(atomic.Pointer[error]))
+	return err
 }
 
 // redact removes the password from a URL, or from a list of them.

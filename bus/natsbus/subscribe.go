@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
@@ -66,6 +67,16 @@ func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab
 		err = trimtab.Invalidf("read %s of %.80q on the subject of %.80q", k.Kind, v.Key(), key)
 	}
 	return v, o, err
+}
+
+// published returns an error when a stream answered on this subject because
+// somebody asked it to: what stands in a bucket that a role may write could
+// otherwise be read as the word of another.
+func published(h nats.Header) error {
+	if from := h.Get(jetstream.StreamHeader); from != "" {
+		return trimtab.Invalidf("no stage published this, it is an answer of the stream %.80q", from)
+	}
+	return nil
 }
 
 // readFrame wraps a span frame without copying it.
@@ -167,7 +178,12 @@ func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
 			c.lost.arrived(sequenceID{o.Source, o.Incarnation, m.Subject}, place, time.Now())
 		}
 	}
-	v, o, err := c.bus.read(c.kind, m.Subject, m.Header, m.Data)
+	err := published(m.Header)
+	var v trimtab.Value
+	var o trimtab.Origin
+	if err == nil {
+		v, o, err = c.bus.read(c.kind, m.Subject, m.Header, m.Data)
+	}
 	if err != nil {
 		c.kind.unreadable.Add(1)
 		answer(m, err)

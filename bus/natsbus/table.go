@@ -31,9 +31,14 @@ type StreamInfo struct {
 	AckWait    time.Duration
 	MaxDeliver int
 	Unreadable string
+	// Publish and Read are the roles that may.
+	Publish, Read []Role
 	// Note says what it is for.
 	Note string
 }
+
+// others stands for any other bucket.
+const others = "(others)"
 
 const mib = 1 << 20
 
@@ -43,8 +48,8 @@ const mib = 1 << 20
 // stream in memory.
 const packedBytes = 31 * mib
 
-// lockBytes is the MaxBytes of the bucket leaders of a bus that is [Config.alone]:
-// it has one lock of some hundred bytes, which is renewed every few seconds. Up to
+// lockBytes is the MaxBytes of a bucket of locks of a bus that is [Config.alone]:
+// it has a few of some hundred bytes, which are renewed every few seconds. Up to
 // 125 KiB the server writes blocks of 32 kB, and has no more of them in memory.
 const lockBytes = 64 << 10
 
@@ -86,11 +91,16 @@ func tableOf(c Config) []StreamInfo {
 	rows = append(rows,
 		StreamInfo{Name: "UNREADABLE", Delivery: trimtab.Durable, Subjects: unreadableSubject + "*",
 			MaxBytes: 32 * mib, MaxAge: 7 * 24 * time.Hour, Note: "values put aside, with the reason in the header " + headerReason},
-		StreamInfo{Name: "leaders", Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the lock of each pool's planner, with its epoch"},
-		StreamInfo{Name: "snapshots", Bucket: true, PerSubject: 1, MaxBytes: 256 * mib, Note: "states of steps that outlive a restart"},
-		StreamInfo{Name: "(others)", Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "any other bucket"},
+		StreamInfo{Name: bucketLeaders, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the lock of each pool's planner, with its epoch"},
+		StreamInfo{Name: BucketAnalyzers, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the locks of what one analyzer at a time does"},
+		StreamInfo{Name: BucketCollectors, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the lock of who asks Prometheus"},
+		StreamInfo{Name: BucketSnapshots, Bucket: true, PerSubject: 1, MaxBytes: 256 * mib, Note: "what was learnt, over a restart"},
+		StreamInfo{Name: BucketPlanner, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "what a planner knows beside it, over a restart"},
+		StreamInfo{Name: others, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "any other bucket"},
 	)
 	for i, r := range rows {
+		may := whoMay(r)
+		rows[i].Publish, rows[i].Read = may.publish, may.read
 		if n, ok := c.Limits[r.Name]; ok && n > 0 {
 			rows[i].MaxBytes = n
 		}
@@ -101,17 +111,25 @@ func tableOf(c Config) []StreamInfo {
 // Markdown prints [Table] for ARCHITECTURE.md.
 func Markdown() string {
 	var b strings.Builder
-	b.WriteString("| subjects | guarantee | stream or bucket | kept | MaxBytes | MaxAge | AckWait | MaxDeliver | put aside at | what |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| subjects | guarantee | stream or bucket | kept | MaxBytes | MaxAge | AckWait | MaxDeliver | put aside at | who may publish | who may read | what |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range Table() {
 		name, subjects := r.Name, "`"+r.Subjects+"`"
 		if r.Bucket {
 			name, subjects = "KV "+r.Name, "–"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", subjects, dash(string(r.Delivery)), dash(name),
-			kept(r), size(r.MaxBytes), age(r.MaxAge), age(r.AckWait), dash(count(r.MaxDeliver)), dash(r.Unreadable), r.Note)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", subjects, dash(string(r.Delivery)), dash(name),
+			kept(r), size(r.MaxBytes), age(r.MaxAge), age(r.AckWait), dash(count(r.MaxDeliver)), dash(r.Unreadable), roles(r.Publish), roles(r.Read), r.Note)
 	}
 	return b.String()
+}
+
+func roles(all []Role) string {
+	var names []string
+	for _, r := range all {
+		names = append(names, string(r))
+	}
+	return dash(strings.Join(names, ", "))
 }
 
 func kept(r StreamInfo) string {

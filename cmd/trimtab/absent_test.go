@@ -150,10 +150,7 @@ workloads:
 	for name := range a.faults {
 		was[name] = q.read(name)
 	}
-	first, err := p.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := p.planned()
 	p.until("five more plans", func() error {
 		for name := range a.faults {
 			if v := q.read(name); v < was[name]-1e-9 {
@@ -219,9 +216,10 @@ func saysSince(t *testing.T, p *program, a *answers, began time.Time) {
 			t.Fatal(path, code, err, body)
 		}
 	}
-	// The last good value may be from shortly before.
+	// The last good value may be from shortly before, and on a busy machine a query
+	// that is well may have gone unanswered for a while.
 	about := func(since time.Time) bool {
-		return since.After(began.Add(-10*time.Second)) && since.Before(time.Now())
+		return since.After(began.Add(-time.Minute)) && since.Before(time.Now())
 	}
 	var pipe view.Pipeline
 	read("/api/v1/pipeline", &pipe)

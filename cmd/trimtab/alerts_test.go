@@ -88,7 +88,7 @@ func reasons(t *testing.T, s *site.Site) func(workload, reason, cause string) bo
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.ContainsFunc(seen, func(p *trimtab.Plan) bool {
-			return strings.Contains(p.Cause, cause) && slices.ContainsFunc(p.Actions, func(a trimtab.Action) bool {
+			return strings.Contains(p.Cause.String(), cause) && slices.ContainsFunc(p.Actions, func(a trimtab.Action) bool {
 				return a.Target == workload && strings.Contains(a.Why.Summary, reason)
 			})
 		})
@@ -122,9 +122,9 @@ func TestAnAlertFromTheCommandLineRaisesItsWorkloadAndItsEndGivesBack(t *testing
 		send()
 		return q.read("hungry") > 0.615
 	})
-	if !moved("hungry", "; alert Slow fires", "alert Slow of hungry (group ") {
-		t.Error("no plan says that the alert raised it")
-	}
+	o.eventually("a plan that says that the alert raised it", func() bool {
+		return moved("hungry", "; alert Slow fires", "alert Slow of hungry (group ")
+	})
 	lent := q.read("hungry")
 	given := map[string]float64{"hungry": 0.2, "modest": 0.62}
 	needs(t, o.site, given)

@@ -29,7 +29,8 @@ type benchDRFCmd struct {
 	Deadline     time.Duration `help:"Also solve with a deadline, as in 50ms. 0: not." default:"0s"`
 	DeadlinePart float64       `help:"Without --deadline: also solve with a deadline at this part of the solve's time, as in 0.1. 0: not." default:"0"`
 	Repeat       int           `help:"How often each is measured; the least time counts." default:"3"`
-	Warm         bool          `help:"Also measure a layout made from the solve before, after 1%% of the tenants changed." default:"true" negatable:""`
+	Warm         bool          `help:"Also measure a layout made from the solve before, after some of the tenants changed." default:"true" negatable:""`
+	Changed      float64       `help:"Part of the tenants that changed since then, 0 to 1." default:"0.01"`
 	Rounds       bool          `help:"Also measure the textbook's rounds, where the size allows it." default:"true" negatable:""`
 	Output       string        `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text"`
 }
@@ -43,7 +44,7 @@ func (benchDRFCmd) Example() string {
 func (c *benchDRFCmd) Run(ctx context.Context, t terminal) error {
 	o := bench.Options{
 		Pool:    bench.Pool{Tenants: c.Tenants, Resources: c.Resources, Mean: c.Mean, SD: c.SD, Zipf: c.Zipf, Finite: c.Finite, Seed: c.Seed},
-		Threads: c.Threads, Repeat: c.Repeat, Deadline: c.Deadline, DeadlinePart: c.DeadlinePart, Warm: c.Warm, Rounds: c.Rounds,
+		Threads: c.Threads, Repeat: c.Repeat, Deadline: c.Deadline, DeadlinePart: c.DeadlinePart, Warm: c.Warm, Changed: c.Changed, Rounds: c.Rounds,
 	}
 	line := statusLine{out: t.err, begun: time.Now()}
 	o.Progress = line.say
@@ -93,13 +94,15 @@ func printBench(w io.Writer, r *bench.Report) {
 		if !*r.SameBits {
 			bits = "OTHER BITS"
 		}
-		row("one thread", *r.OneThreadSeconds, "%d threads are %.2f times as fast, %s", r.Threads, *r.OneThreadSeconds/r.SolveSeconds, bits)
-		row("  serial", *r.SerialSeconds, "of the threads' solve; %.2f of one thread's", *r.SerialSeconds / *r.OneThreadSeconds)
+		row("one thread", *r.OneThreadSeconds, "%d threads are %.2f times as fast, %.2f undisturbed; %s", r.Threads,
+			*r.OneThreadSeconds/r.SolveSeconds, *r.OneThreadQuietSeconds/r.QuietSeconds, bits)
+		row("  serial", *r.SerialSeconds, "only one thread has work; %.2f of one thread's solve", *r.SerialSeconds / *r.OneThreadQuietSeconds)
+		row("  at best", *r.AtBestSeconds, "with free loops and nothing shared: %.2f times as fast", *r.OneThreadQuietSeconds / *r.AtBestSeconds)
 	}
 	if r.WarmSeconds != nil {
-		row("warm", *r.WarmSeconds, "after 1%% changed; %.2f of the cold solve measured in turn", *r.WarmOverCold)
+		row("warm", *r.WarmSeconds, "after %.3g%% changed; %.2f of the cold solve measured in turn", 100*r.Changed, *r.WarmOverCold)
 		row("  relayout", *r.RelayoutSeconds, "between two intervals")
-		row("  updates", *r.UpdateSeconds, "of 1%% of the tenants, in place")
+		row("  updates", *r.UpdateSeconds, "of these tenants, in place")
 	}
 	if r.RoundsSeconds != nil {
 		row("rounds", *r.RoundsSeconds, "the textbook: %d rounds, %.0f times the solve, levels within %.1g", *r.Rounds, *r.RoundsSeconds/r.SolveSeconds, *r.RoundsAway)

@@ -144,8 +144,8 @@ func (c *explainCmd) Run(ctx context.Context, t terminal) error {
 }
 
 func printExplanation(w io.Writer, e *view.Explanation) {
-	fmt.Fprintf(w, "%s: %s\n%s\n", e.Workload, e.State, strings.TrimPrefix(e.Decision, e.Workload+": "))
-	if e.State == view.Discovered {
+	fmt.Fprintf(w, "%s: %s\n%s\n", e.Workload, e.State, e.Decision)
+	if e.Code == view.Discovered {
 		fmt.Fprintf(w, "\n%s\n", starter(e.Workload))
 	}
 	unit := view.Unit(e.Resource)
@@ -284,7 +284,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		recommended = recommended || a.Mode == trimtab.Recommend
-		rows = append(rows, []string{a.Target, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding})
+		rows = append(rows, []string{a.Target, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()})
 	}
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "no change: everything stays where it is")
@@ -326,7 +326,7 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 		}
 		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
 		for _, x := range d {
-			rows = append(rows, []string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding})
+			rows = append(rows, []string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding.String()})
 		}
 		table(w, rows)
 	})
@@ -417,7 +417,7 @@ func printApplied(w io.Writer, p *trimtab.Plan) {
 		rows = append(rows, []string{"  " + a.Target, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
-		rows = append(rows, []string{"  " + name, "held", p.Held[name]})
+		rows = append(rows, []string{"  " + name, "held", p.Held[name].Text})
 	}
 	table(w, rows)
 }

@@ -82,7 +82,7 @@ func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 		}
 	case "plan":
 		if p, err := c.Plan(ctx); err == nil {
-			items = append(items, completion.Item{Word: p.ID(), Help: p.Cause})
+			items = append(items, completion.Item{Word: p.ID(), Help: p.Cause.String()})
 		}
 	}
 	return items

@@ -113,7 +113,7 @@ func TestThePackageIsCompleteRunsAndIsTheSameEachTime(t *testing.T) {
 	}
 	top := filepath.Join(dir, name)
 	for _, f := range []string{
-		"trimtab", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", "docs/install.md", "docs/config.md", "docs/metrics.md", "docs/operations.md", "docs/fairness.md", "docs/papers.md", "docs/console.png",
+		"trimtab", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", "docs/install.md", "docs/config.md", "docs/cluster.md", "docs/metrics.md", "docs/operations.md", "docs/fairness.md", "docs/papers.md", "docs/console.png",
 		"systemd/trimtab.service", "systemd/trimtab-watch.service", "completion/trimtab.bash", "completion/_trimtab", "completion/trimtab.fish",
 		"man/trimtab.1", "examples/trimtab.yaml", "examples/prometheus.yml", "examples/otel-collector.yml", "examples/jaeger.md",
 	} {

@@ -16,7 +16,7 @@ import (
 
 func TestARecordingBeginsAndEndsWithAReloadAndDisturbsNoStage(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	q := fixtureQuotas(t)
 	cfg := loopConfig(t, q.root)

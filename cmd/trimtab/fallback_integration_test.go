@@ -100,10 +100,7 @@ workloads:
 		return nil
 	})
 	// A plan that was made before may still be on its way to the actuator.
-	before, err := p.plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := p.planned()
 	p.until("what was decided before to be done", func() error {
 		if now, err := p.plan(); err != nil || now.Sequence < before.Sequence+2 {
 			return fmt.Errorf("plan %s after %s: %w", now.ID(), before.ID(), err)

@@ -8,8 +8,6 @@ import (
 	"testing"
 )
 
-func TestAHundredKilledProgramsAreRestored(t *testing.T) { killPrograms(t, 100) }
-
 func TestADemoListensOnLoopbackOnlyAndLeavesNoProcess(t *testing.T) {
 	p := prepare(t, fixtureQuotas(t), "")
 	p.launch("demo", "--headless", "--for", "40s", "--knob", "process", "--report", filepath.Join(p.dir, "report.json"), "--web.listen-address", p.web)

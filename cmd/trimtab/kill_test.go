@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 // seed is random, or TEST_SEED, and printed.
@@ -22,12 +24,11 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 0))
 }
 
-func TestAKilledProgramIsRestoredAsByExecStopPost(t *testing.T) { killPrograms(t, 8) }
-
-// killPrograms kills programs at random moments, some with their watchdog,
-// and then restores, or starts them again, or both.
-func killPrograms(t *testing.T, kills int) {
-	random := seed(t)
+// R15: programs are killed at random moments, some with their watchdog, and
+// then restored, or started again.
+func TestAKilledProgramIsRestoredAsByExecStopPost(t *testing.T) {
+	tr := trial.Start(t, 8)
+	random, kills := tr.Rand, tr.N
 	type fate struct {
 		wait           time.Duration
 		early          bool
@@ -55,6 +56,7 @@ func killPrograms(t *testing.T, kills int) {
 				p.start()
 				p.during(f.wait, func() { p.limits() })
 				p.stop()
+				tr.Case()
 			} else {
 				began := time.Now()
 				code, out := p.command("restore", "--storage.path", p.storage())
@@ -63,6 +65,7 @@ func killPrograms(t *testing.T, kills int) {
 				if code != exitDone {
 					t.Errorf("restore: code %d: %s", code, out)
 				}
+				tr.Took(took)
 				if took > time.Minute { // it hangs
 					t.Errorf("restore took %v", took)
 				}

@@ -38,6 +38,11 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	Run        runCmd        `cmd:"" group:"Run:" help:"Run the whole pipeline in one process; without a configuration, watch only."`
+	Collector  collectorCmd  `cmd:"" group:"Run:" help:"Run what takes in spans, alerts and answers of Prometheus, as a process of its own."`
+	Analyzer   analyzerCmd   `cmd:"" group:"Run:" help:"Run what learns and forecasts, as a process of its own."`
+	Planner    plannerCmd    `cmd:"" group:"Run:" help:"Run what decides, as a process of its own."`
+	Agent      agentCmd      `cmd:"" group:"Run:" help:"Run what reads and turns the knobs of one host, as a process of its own."`
+	Console    consoleCmd    `cmd:"" group:"Run:" help:"Run page, API and the metrics of workloads, as a process of its own."`
 	Demo       demoCmd       `cmd:"" group:"Run:" help:"See it work: three real services of its own, under real load on this machine."`
 	Workers    workersCmd    `cmd:"" group:"Run:" help:"Supervise the worker processes of one service."`
 	Status     statusCmd     `cmd:"" group:"Look:" help:"Show workloads, allocations and last decisions."`
@@ -54,6 +59,7 @@ type cli struct {
 	Calc       calcCmd       `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`
 	Bench      benchCmd      `cmd:"" group:"Simulate and calculate:" help:"Measure on this machine."`
 	Check      checkCmd      `cmd:"" group:"Check and set up:" help:"Check a file."`
+	Init       initCmd       `cmd:"" group:"Check and set up:" help:"Write the files of a site."`
 	Test       testCmd       `cmd:"" group:"Check and set up:" help:"Try a connection out."`
 	Debug      debugCmd      `cmd:"" group:"Check and set up:" help:"Collect what helps to find a fault."`
 	Completion completionCmd `cmd:"" group:"Check and set up:" help:"Print the completion script of a shell."`

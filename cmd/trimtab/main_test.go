@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -50,8 +51,8 @@ func TestScripts(t *testing.T) {
 		return addresses(t, e)
 	}
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setup, Cmds: map[string]func(*testscript.TestScript, bool, []string){
-		"waitready": func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/-/ready") },
-		"waitplan":  func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/api/v1/plan") },
+		"waitready": func(ts *testscript.TestScript, _ bool, _ []string) { waitFor(ts, "/-/ready", "") },
+		"waitfor":   func(ts *testscript.TestScript, _ bool, args []string) { waitFor(ts, args[0], args[1]) },
 	}})
 }
 
@@ -79,19 +80,21 @@ func addresses(t *testing.T, e *testscript.Env) error {
 }
 
 // waitFor is the script command that returns when TRIMTAB_URL answers 200 at
-// path.
-func waitFor(ts *testscript.TestScript, path string) {
-	deadline := time.Now().Add(60 * time.Second)
+// path, with the text.
+func waitFor(ts *testscript.TestScript, path, text string) {
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
+		var body []byte
 		resp, err := http.Get(ts.Getenv("TRIMTAB_URL") + path)
 		if err == nil {
+			body, err = io.ReadAll(resp.Body)
 			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
+			if err == nil && resp.StatusCode == http.StatusOK && strings.Contains(string(body), text) {
 				return
 			}
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("wait for %s: %v %v", path, resp, err)
+			ts.Fatalf("wait for %s with %q: %v %s", path, text, err, body)
 		}
 		<-time.After(20 * time.Millisecond) // another process, which needs the processor
 	}
@@ -102,7 +105,8 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	if code := Main(t.Context(), []string{"--help"}, &out, &out); code != exitDone {
 		t.Fatal(code, out.String())
 	}
-	for _, name := range []string{"run", "demo", "status", "explain", "plan", "apply", "diff", "pause", "resume", "restore", "check config", "check rules"} {
+	for _, name := range []string{"run", "demo", "status", "explain", "plan", "apply", "diff", "pause", "resume", "restore", "check config", "check rules",
+		"collector", "analyzer", "planner", "console", "agent", "init cluster"} {
 		first, _, _ := strings.Cut(name, " ")
 		if !strings.Contains(out.String(), "\n  "+first) {
 			t.Errorf("--help does not list %s", name)

@@ -146,7 +146,7 @@ func (p *program) log() string {
 // until waits until f returns nil.
 func (p *program) until(what string, f func() error) {
 	p.Helper()
-	deadline := time.NewTimer(2 * time.Minute)
+	deadline := time.NewTimer(5 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -157,7 +157,7 @@ func (p *program) until(what string, f func() error) {
 		}
 		select {
 		case <-deadline.C:
-			p.Fatalf("%s: not after two minutes: %v\n%s", what, err, p.log())
+			p.Fatalf("%s: not after five minutes: %v\n%s", what, err, p.log())
 		case <-tick.C:
 		}
 	}
@@ -286,7 +286,8 @@ func (p *program) stop() {
 	}
 }
 
-// kill kills the program, and its watchdog when asked for.
+// kill kills the program, and its watchdogs when asked for: also one that was just
+// started for one that was killed.
 func (p *program) kill(watchdog bool) {
 	p.Helper()
 	if watchdog {
@@ -298,6 +299,9 @@ func (p *program) kill(watchdog bool) {
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)
 	_ = p.cmd.Wait()
+	if watchdog {
+		p.end()
+	}
 }
 
 // processes lists those that have the program's directory among their arguments.

@@ -120,7 +120,7 @@ func TestActOnAKnobThatMayNotBeWrittenHoldsItWithTheReason(t *testing.T) {
 			if err == nil {
 				err = json.Unmarshal([]byte(body), &plan)
 			}
-			if err != nil || len(plan.Actions) > 0 || !strings.Contains(plan.Held[name], why) {
+			if err != nil || len(plan.Actions) > 0 || !strings.Contains(plan.Held[name].Text, why) {
 				return fmt.Errorf("%s: %w", body, err)
 			}
 			return nil

@@ -7,10 +7,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
@@ -53,11 +56,11 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 		return explainStart(err)
 	}
 	logger.Info("trimtab is running", "web", s.WebAddress(), "otlp", cfg.OTLP.GRPC, "storage", cfg.Storage.Path, "workloads", len(cfg.Workloads))
-	return errors.Join(c.wait(ctx, s), s.Close())
+	return errors.Join(untilEnd(ctx, s), s.Close())
 }
 
-// wait returns when ctx ends or a part failed; SIGHUP reloads.
-func (c *runCmd) wait(ctx context.Context, s *site.Site) error {
+// untilEnd returns when ctx ends or a part failed; SIGHUP reloads.
+func untilEnd(ctx context.Context, s *site.Site) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -108,6 +111,10 @@ func (c *runCmd) reloader() func() (*config.Config, error) {
 // explainStart adds what to do to the errors that people meet at a start.
 func explainStart(err error) error {
 	switch {
+	case errors.Is(err, trimtab.ErrRefused) && strings.Contains(err.Error(), "NATS user"):
+		return hint.Add(err, "trimtab init cluster writes the permissions of every role: copy nats-server.conf to the NATS servers and reload them; or this is the nats.yaml of another role")
+	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrBucketNotFound):
+		return hint.Add(err, "start a planner on the same NATS servers: it makes the streams")
 	case errors.Is(err, syscall.EADDRINUSE):
 		return hint.Add(err, "another program listens there; choose another address in the configuration, or stop it")
 	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):

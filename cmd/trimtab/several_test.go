@@ -30,7 +30,7 @@ func severalConfig(t testing.TB, root string) *config.Config {
 pool: {cpu: 1, unit: 0.01, step: 0.1, memory: 512MiB}
 objective: drf
 round: 1s
-lease: 10s
+lease: 1m
 guard: {max_fall: 0.5, max_lowered: 1, max_moved: 0.5, dead_band: 0.02, reversal_window: 0s}
 analyzer: {report_interval: 500ms, partitions: 1}
 actuator: {cgroup_root: %q}

@@ -116,17 +116,20 @@ func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Exper
 	return outcomes, simHint(err)
 }
 
+const traceHint = "use fewer --rounds, an earlier --offset, or a longer --trace"
+
 // simHint adds what to do to an error that flags can be at fault for.
 func simHint(err error) error {
 	var unknown *cilantro.UnknownError
-	switch {
-	case errors.As(err, &unknown):
+	if errors.As(err, &unknown) {
 		return hint.Add(err, "%s", didYouMean(unknown.Policy, unknown.Known))
-	case errors.Is(err, trimtab.ErrInvalid) && strings.Contains(err.Error(), "trace: "):
-		return hint.Add(err, "use fewer --rounds, an earlier --offset, or a longer --trace")
-	case errors.Is(err, trimtab.ErrInvalid) && strings.Contains(err.Error(), "no such job"):
+	}
+	switch cilantro.FaultOf(err) {
+	case cilantro.TraceFault:
+		return hint.Add(err, traceHint)
+	case cilantro.JobFault:
 		return hint.Add(err, "jobs are those of the first column of --jobs, or db0j1 … prsj3")
-	case errors.Is(err, trimtab.ErrInvalid) && strings.Contains(err.Error(), "leaves in round"):
+	case cilantro.LeaveFault:
 		return hint.Add(err, "a job leaves after it arrives and before the end: --leave JOB=ROUND with 0 < ROUND < --rounds")
 	}
 	return hint.Add(err, "trimtab sim cilantro --help has the ranges of all flags")
@@ -246,7 +249,7 @@ func (c *simCilantroCmd) environment() (*cilantro.Environment, error) {
 	case recorded:
 		seconds = 0 // read below, and as long as it is
 	case c.Offset > maxOffset:
-		return nil, simHint(trimtab.Invalidf("simulation: trace: the built-in one has %d s, not %d", maxOffset, c.Offset))
+		return nil, hint.Add(trimtab.Invalidf("simulation: trace: the built-in one has %d s, not %d", maxOffset, c.Offset), traceHint)
 	}
 	e := cilantro.BuiltIn(seconds)
 	e.Rounds, e.Offset, e.Capacity = c.Rounds, c.Offset, c.Capacity
@@ -254,12 +257,13 @@ func (c *simCilantroCmd) environment() (*cilantro.Environment, error) {
 		return nil, fileHint(err)
 	}
 	err := e.Validate()
-	switch {
-	case err == nil:
+	if err == nil {
 		return e, nil
-	case strings.HasPrefix(err.Error(), "environment: "), strings.HasPrefix(err.Error(), "trace: "):
+	}
+	switch cilantro.FaultOf(err) {
+	case cilantro.EnvironmentFault, cilantro.TraceFault:
 		return nil, simHint(err)
-	case strings.Contains(err.Error(), "no profile of"):
+	case cilantro.ProfileFault:
 		return nil, hint.Add(err, "there are profiles of %s; --data DIR takes profile_TYPE.csv of other types", strings.Join(slices.Sorted(maps.Keys(e.Profiles)), ", "))
 	}
 	return nil, err

@@ -34,13 +34,13 @@ func decided(tb testing.TB, plans, each, workloads int) *site.Site {
 	}
 	began := time.Now().Add(-time.Duration(plans) * 10 * time.Second)
 	for n := range plans {
-		p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: began.Add(time.Duration(n) * 10 * time.Second), Lease: 60, Cause: "tick", Capacity: 4000}
+		p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: began.Add(time.Duration(n) * 10 * time.Second), Lease: 60, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: 4000}
 		o := &trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 1, Sequence: p.Sequence, Step: 1, Time: p.Time}
 		for a := range each {
 			name := fmt.Sprintf("service-%04d", (n*each+a)%workloads)
 			lower, target := .5, 3.0
 			p.Actions = append(p.Actions, trimtab.Action{Target: name, Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
-				Why: trimtab.Reason{Summary: fmt.Sprintf("raise %s from 1 to 1.5 cores: its SLO needs %.3f", name, 2+float64(n%1000)/1000), Model: "bintree/1", Binding: "step",
+				Why: trimtab.Reason{Summary: fmt.Sprintf("raise %s from 1 to 1.5 cores: its SLO needs %.3f", name, 2+float64(n%1000)/1000), Model: "bintree/1", Binding: trimtab.Binding{Kind: "step"},
 					Bounds: &trimtab.Band{Lower: lower, Mean: .7, Upper: .9}, Utility: &lower, Target: &target, Demand: &target,
 					Inputs:       []trimtab.Input{{Name: "load", Value: 100, Age: 1, Source: "spans"}, {Name: "performance", Value: .6, Age: 1, Source: "spans"}, {Name: "allocation", Value: 1, Age: 1, Source: "actuator"}},
 					Alternatives: []trimtab.Alternative{{Set: 1, Objective: .4, Why: "stay"}}}})

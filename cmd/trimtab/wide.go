@@ -40,7 +40,7 @@ func widePlan(w io.Writer, p *trimtab.Plan) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		rows = append(rows, []string{a.Target, a.Resource, orDash(a.Host), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
-			view.Optional(a.Why.Target), view.Optional(a.Why.Demand), a.Why.Binding, a.Why.Summary})
+			view.Optional(a.Why.Target), view.Optional(a.Why.Demand), a.Why.Binding.String(), a.Why.Summary})
 	}
 	table(w, rows)
 }
@@ -53,7 +53,7 @@ func wideDiff(w io.Writer, all []view.Difference) {
 		if d.Target != nil && !d.Now.Unlimited {
 			away = fmt.Sprintf("%+.3g", *d.Target-d.Now.Value)
 		}
-		rows = append(rows, []string{d.Workload, d.Resource, string(d.Mode), view.Amount(d.Now), view.Amount(d.Next), view.Optional(d.Target), away, orDash(d.Binding)})
+		rows = append(rows, []string{d.Workload, d.Resource, string(d.Mode), view.Amount(d.Now), view.Amount(d.Next), view.Optional(d.Target), away, orDash(d.Binding.String())})
 	}
 	table(w, rows)
 }

@@ -14,15 +14,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
@@ -138,7 +138,7 @@ func run(t *testing.T, c cgroup.Config) outlet {
 // until returns the first sample that fits.
 func (o outlet) until(t *testing.T, fits func(s *trimtab.Sample) bool) *trimtab.Sample {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case s := <-o:
@@ -255,7 +255,7 @@ func removeGroup(t *testing.T, root, name string) {
 	t.Helper()
 	for _, root := range []string{root, hostfs.Accounting(root)} {
 		dir := filepath.Join(root, name)
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for err := os.Remove(dir); root != "" && err != nil; err = os.Remove(dir) {
 			if time.Now().After(deadline) {
 				t.Fatal(err)

@@ -44,6 +44,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/internal/spantest"
+	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -73,7 +74,7 @@ func start(t *testing.T, b *spantest.Bus, change func(*Config, *collector.Config
 		if err := <-done; err != nil {
 			t.Errorf("serve: %v", err)
 		}
-		goleak.VerifyNone(t, goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"),
+		leak.None(t, goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"),
 			goleak.IgnoreAnyFunction("testing.(*T).Run"))
 	})
 	return r

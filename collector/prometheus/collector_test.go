@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,15 +17,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	promconfig "github.com/prometheus/common/config"
-	"go.uber.org/goleak"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/prometheus"
+	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // outlet is a bus that only publishes, into a channel.
 type outlet struct {
@@ -50,7 +49,7 @@ func settings(url string) (prometheus.Config, outlet) {
 	o := outlet{samples: make(chan *trimtab.Sample)}
 	return prometheus.Config{
 		URL: url, HTTP: promconfig.DefaultHTTPClientConfig,
-		Interval: time.Hour, Timeout: 5 * time.Second,
+		Interval: time.Hour, Timeout: time.Minute,
 		Queries: []prometheus.Query{{Workload: "shop", Quantity: trimtab.Load, Expr: "sum(rate(x[1m]))"}},
 		Bus:     o, Metrics: metric.NewSet(), Logger: slog.New(slog.DiscardHandler),
 	}, o
@@ -229,12 +228,7 @@ func TestAnUnknownAgeIsSaid(t *testing.T) {
 }
 
 func TestAServerThatIsDownIsMissing(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	c, o := settings("http://" + l.Addr().String())
+	c, o := settings("http://127.0.0.1:1")
 	expectMissing(t, c, o, "cannot ask Prometheus", "unreachable")
 }
 

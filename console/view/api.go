@@ -39,7 +39,7 @@ type Status struct {
 	Capacity  float64         `json:"capacity"`
 	Allocated trimtab.Amount  `json:"allocated"`
 	Plan      string          `json:"plan,omitempty"`
-	Cause     string          `json:"cause,omitempty"`
+	Cause     trimtab.Cause   `json:"cause,omitzero"`
 	Value     *float64        `json:"objective_value,omitempty"`
 	Paused    bool            `json:"paused"`
 	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
@@ -67,6 +67,9 @@ type Row struct {
 	Class     trimtab.Class `json:"class,omitempty"`
 	SLO       string        `json:"slo,omitempty"`
 	SLOTarget *float64      `json:"slo_target,omitempty"`
+	// Code is what State says, for programs: "ok", "off", "misses", "learning",
+	// "waiting", "held", "stale", "knob" or "discovered".
+	Code string `json:"code"`
 	// State is for people; Kind is "bad", "note", "ok" or "quiet".
 	State string `json:"state"`
 	Kind  string `json:"kind"`
@@ -100,14 +103,14 @@ type Explanation struct {
 	Epoch        uint64                `json:"epoch"`
 	Plan         string                `json:"plan"`
 	Time         time.Time             `json:"time,omitzero"`
-	Cause        string                `json:"cause,omitempty"`
+	Cause        trimtab.Cause         `json:"cause,omitzero"`
 	Inputs       []trimtab.Input       `json:"inputs"`
 	Model        string                `json:"model"`
 	Bounds       []float64             `json:"bounds"`
 	Demand       *float64              `json:"demand,omitempty"`
 	Target       *float64              `json:"target,omitempty"`
 	Utility      *float64              `json:"utility,omitempty"`
-	Binding      string                `json:"binding"`
+	Binding      trimtab.Binding       `json:"binding"`
 	Alternatives []trimtab.Alternative `json:"alternatives"`
 	NextCheck    time.Time             `json:"next_check,omitzero"`
 	Result       *trimtab.Result       `json:"result,omitempty"`
@@ -116,6 +119,7 @@ type Explanation struct {
 	Set          *trimtab.Amount       `json:"set,omitempty"`
 	Mode         trimtab.Mode          `json:"mode"`
 	Class        trimtab.Class         `json:"class,omitempty"`
+	Code         string                `json:"code"`
 	State        string                `json:"state"`
 	Kind         string                `json:"kind"`
 	Since        time.Time             `json:"since,omitzero"`
@@ -178,12 +182,12 @@ type History struct {
 
 // Decision is one action with its reason and what came of it.
 type Decision struct {
-	Plan     string    `json:"plan"`
-	Epoch    uint64    `json:"epoch"`
-	Sequence uint64    `json:"sequence"`
-	Step     int       `json:"step"`
-	Time     time.Time `json:"time"`
-	Cause    string    `json:"cause"`
+	Plan     string         `json:"plan"`
+	Epoch    uint64         `json:"epoch"`
+	Sequence uint64         `json:"sequence"`
+	Step     int            `json:"step"`
+	Time     time.Time      `json:"time"`
+	Cause    *trimtab.Cause `json:"cause"`
 	// Action.Why has the inputs with their ages, the bounds, the binding
 	// constraint and the alternatives.
 	Action trimtab.Action `json:"action"`

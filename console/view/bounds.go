@@ -137,7 +137,7 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 	if s.declared {
 		return &out
 	}
-	out.Model, out.Hold, out.Fallback = brief(e.Model), brief(e.Hold), brief(e.Fallback)
+	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // nobody plans for it
 	out.Inputs = slices.Clone(e.Inputs[:min(len(e.Inputs), invented)])
 	for i := range out.Inputs {
 		in := &out.Inputs[i]
@@ -188,7 +188,7 @@ func printable(t time.Time) time.Time {
 // decisions share are not counted.
 func (d *Decision) cost() int {
 	w := &d.Action.Why
-	n := 600 + 100*len(w.Inputs) + 40*len(w.Alternatives) + own(d.Cause) + own(d.Action.Host) + own(w.Summary) + own(w.Model) + own(w.Binding)
+	n := 600 + 100*len(w.Inputs) + 40*len(w.Alternatives) + own(d.Cause.Ref) + own(d.Cause.Text) + own(d.Action.Host) + own(w.Summary) + own(w.Model) + own(w.Binding.Detail)
 	for i := range w.Inputs {
 		n += own(w.Inputs[i].Name) + own(w.Inputs[i].Source) + own(w.Inputs[i].Missing)
 	}

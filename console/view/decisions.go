@@ -42,6 +42,7 @@ type book struct {
 	earlyOrder []place
 	earlyBytes int // about
 	words      words
+	cause      *trimtab.Cause // the newest
 	shelf      shelf
 }
 
@@ -77,7 +78,8 @@ func (w *words) one(s string) string {
 func (w *words) slim(a trimtab.Action) trimtab.Action {
 	a.Target, a.Host, a.Resource, a.Mode = w.one(a.Target), w.one(a.Host), w.one(a.Resource), trimtab.Mode(w.one(string(a.Mode)))
 	why := &a.Why
-	why.Summary, why.Model, why.Binding = w.one(why.Summary), w.one(why.Model), w.one(why.Binding)
+	why.Summary, why.Model = w.one(why.Summary), w.one(why.Model)
+	why.Binding = trimtab.Binding{Kind: trimtab.BindingKind(w.one(string(why.Binding.Kind))), Detail: w.one(why.Binding.Detail)}
 	why.Inputs, why.Alternatives = slices.Clone(why.Inputs), slices.Clone(why.Alternatives)
 	for i := range why.Inputs {
 		in := &why.Inputs[i]
@@ -89,10 +91,19 @@ func (w *words) slim(a trimtab.Action) trimtab.Action {
 	return a
 }
 
+// causeOf returns the cause of a plan, which its decisions share.
+func (b *book) causeOf(c trimtab.Cause) *trimtab.Cause {
+	if b.cause == nil || *b.cause != c {
+		b.cause = &trimtab.Cause{Kind: trimtab.CauseKind(b.words.one(string(c.Kind))), Ref: b.words.one(c.Ref), By: b.words.one(c.By),
+			Workload: b.words.one(c.Workload), Text: b.words.one(c.Text)}
+	}
+	return b.cause
+}
+
 // decide notes one action of a plan.
 func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
 	b := &v.book
-	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.words.one(p.Cause), Action: b.words.slim(a)}
+	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.causeOf(p.Cause), Action: b.words.slim(a)}
 	d.Effect = &Effect{Performance: TooEarly}
 	if in := input(a.Why.Inputs, "performance"); in != nil {
 		at := earlier(p.Time, in.Age)

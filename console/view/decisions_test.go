@@ -13,10 +13,10 @@ import (
 
 // at is a plan of the nth second, with one action per workload.
 func at(n int, workloads ...string) *trimtab.Plan {
-	p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: noon.Add(time.Duration(n) * time.Second), Lease: 10, Cause: "tick"}
+	p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: noon.Add(time.Duration(n) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
 	for _, w := range workloads {
 		p.Actions = append(p.Actions, trimtab.Action{Target: w, Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(2), Mode: trimtab.Act,
-			Why: trimtab.Reason{Summary: "raise " + w, Binding: "step", Inputs: []trimtab.Input{{Name: "performance", Value: .5, Age: 1, Source: "spans"}}}})
+			Why: trimtab.Reason{Summary: "raise " + w, Binding: trimtab.Binding{Kind: "step"}, Inputs: []trimtab.Input{{Name: "performance", Value: .5, Age: 1, Source: "spans"}}}})
 	}
 	return p
 }

@@ -9,13 +9,13 @@ import (
 
 // Difference is one knob's current value against where the solver wants it.
 type Difference struct {
-	Workload string         `json:"workload"`
-	Resource string         `json:"resource"`
-	Mode     trimtab.Mode   `json:"mode"`
-	Now      trimtab.Amount `json:"now"`
-	Next     trimtab.Amount `json:"next"`
-	Target   *float64       `json:"target,omitempty"`
-	Binding  string         `json:"binding,omitempty"`
+	Workload string          `json:"workload"`
+	Resource string          `json:"resource"`
+	Mode     trimtab.Mode    `json:"mode"`
+	Now      trimtab.Amount  `json:"now"`
+	Next     trimtab.Amount  `json:"next"`
+	Target   *float64        `json:"target,omitempty"`
+	Binding  trimtab.Binding `json:"binding,omitzero"`
 }
 
 // Differences returns the knobs that are not where the last decision on them

@@ -21,7 +21,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		return e, false
 	}
 	row := v.row(s, now)
-	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, State: row.State, Kind: row.Kind, Since: row.Since, Binding: "none",
+	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Binding: trimtab.Binding{Kind: trimtab.BindingNone},
 		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{},
 		Resource: v.config.Resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
 		Allocation: row.Allocation, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
@@ -44,7 +44,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 
 // decision fills in the newest decision, or why there is none.
 func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
-	held := v.heldNow(s)
+	held, isHeld := v.heldNow(s)
 	switch {
 	case row.Decision != nil:
 		e.fill(row.Decision.shown(now, v.config.Round))
@@ -52,16 +52,16 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 		e.Decision = "none: found in the spans, not in the configuration; add it under workloads to plan for it"
 	case s.Mode == trimtab.Off:
 		e.Decision = "none: mode is off"
-	case held != "":
-		e.Decision = "hold: " + held
-	case row.State != stateOK && row.State != stateMisses:
+	case isHeld:
+		e.Decision = "hold: " + held.Text
+	case row.Code != codeOK && row.Code != codeMisses:
 		e.Decision = "hold: " + row.State
 	case s.stayIn == v.round && s.stayWhy != "":
 		e.Decision = "not moved: " + s.stayWhy
 	default:
 		e.Decision = "hold: nothing better was found"
 	}
-	if row.Decision != nil && held == "" && s.stayIn == v.round && s.stayAt.After(row.Decision.Time) {
+	if row.Decision != nil && !isHeld && s.stayIn == v.round && s.stayAt.After(row.Decision.Time) {
 		e.Decision = "not moved in the newest round: " + s.stayWhy + " (last change: " + e.Decision + ")"
 		if s.estimate != nil {
 			e.Inputs = s.inputs(now)
@@ -70,8 +70,8 @@ func (v *Model) decision(e *Explanation, s *state, row *Row, now time.Time) {
 	if !e.NextCheck.IsZero() && e.NextCheck.Before(now) {
 		e.NextCheck = v.roundAt.Add(v.config.Round)
 	}
-	if row.Decision != nil && held != "" && s.heldAt.After(row.Decision.Time) {
-		e.Decision = "hold: " + held + " (before that: " + e.Decision + ")"
+	if row.Decision != nil && isHeld && s.heldAt.After(row.Decision.Time) {
+		e.Decision = "hold: " + held.Text + " (before that: " + e.Decision + ")"
 		if s.estimate != nil {
 			e.Inputs = s.inputs(now)
 		}
@@ -103,7 +103,7 @@ func (s *state) inputs(now time.Time) []trimtab.Input {
 func (e *Explanation) fill(d *Decision) {
 	w := &d.Action.Why
 	e.latest = d
-	e.Decision, e.Epoch, e.Plan, e.Time, e.Cause = w.Summary, d.Epoch, d.Plan, d.Time, d.Cause
+	e.Decision, e.Epoch, e.Plan, e.Time, e.Cause = w.Summary, d.Epoch, d.Plan, d.Time, *d.Cause
 	if len(w.Inputs) > 0 {
 		e.Inputs = w.Inputs
 	}

@@ -49,12 +49,8 @@ func (v *Model) silent(s *state, now time.Time) *MissingInput {
 		return &MissingInput{Input: "estimate", Reason: "none yet", Since: v.began}
 	case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
 		return &MissingInput{Input: "estimate", Reason: "nothing from the analyzer", Since: e.Time}
-	case e.Hold != "" && len(s.lacks) == 0:
-		m := &MissingInput{Input: "estimate", Reason: e.Hold, Since: s.holdSince}
-		if w := strings.Fields(e.Hold); len(w) > 3 && w[0] == "no" && w[2] == "from" {
-			m.Input, m.Source = w[1], w[3]
-		}
-		return m
+	case e.Hold != nil && len(s.lacks) == 0:
+		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.holdSince}
 	}
 	if k := s.knob(v.config.Resource); k != nil && k.Problem != "" && s.lacks["allocation"].Reason == "" {
 		return &MissingInput{Input: "allocation", Source: k.Knob, Reason: k.Problem, Since: s.knobSince}

@@ -18,7 +18,7 @@ func inputs(n int, missing ...string) *trimtab.Estimate {
 		for _, m := range missing {
 			if m == name {
 				in = trimtab.Input{Name: name, Source: "prometheus", Missing: "server returned HTTP status 503"}
-				e.Hold = "no " + name + " from prometheus"
+				e.Hold = &trimtab.Held{Code: trimtab.HeldMissing, Text: "no " + name + " from prometheus"}
 			}
 		}
 		e.Inputs = append(e.Inputs, in)
@@ -73,7 +73,7 @@ func TestAHoldIsToldSinceTheFirstOfAnUnbrokenRowOfPlans(t *testing.T) {
 		v.Observe(e)
 		p := at(n)
 		if why != "" {
-			p.Held = map[string]string{"shop": why}
+			p.Held = map[string]trimtab.Held{"shop": {Code: trimtab.HeldMissing, Text: why}}
 		}
 		v.Observe(p)
 		return v.Status(noon.Add(time.Duration(n) * time.Second)).Workloads[0].Since

@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -75,7 +74,7 @@ type state struct {
 	version  uint64 // of the view, at the last change
 	estimate *trimtab.Estimate
 	// held are its knobs by resource.
-	held map[string]*trimtab.Held
+	held map[string]*trimtab.KnobState
 	host string
 	// decisions are in the order of their plans; those before them are in
 	// chunks on the shelf, shelved of them.
@@ -87,6 +86,7 @@ type state struct {
 	series   series
 	// heldWhy is why the plan heldIn held it, and heldSince when the first of
 	// an unbroken row of plans did.
+	heldCode          trimtab.HeldCode
 	heldWhy, heldIn   string
 	heldAt, heldSince time.Time
 	// stayWhy is why the plan stayIn, of stayAt, left it where it is.
@@ -138,7 +138,7 @@ func (v *Model) tell() {
 func (v *Model) state(name string) *state {
 	s := v.workloads[name]
 	if s == nil && len(v.workloads) < maxWorkloads {
-		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}, held: map[string]*trimtab.Held{}}
+		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}, held: map[string]*trimtab.KnobState{}}
 		v.workloads[name] = s
 	}
 	if s != nil {
@@ -165,6 +165,9 @@ func (v *Model) Observe(value trimtab.Value) {
 			s.observe(x, v.config.Round, len(v.workloads))
 		}
 	case *trimtab.Holding:
+		if !x.Of(v.config.Pool) && v.config.Pool != "" {
+			return
+		}
 		v.observeHolding(x)
 	case *trimtab.Plan:
 		v.observePlan(x)
@@ -183,7 +186,7 @@ func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
 	}
 	e = s.shown(e)
 	s.estimate = e
-	s.holdSince = begun(s.holdSince, e.Hold != "", e.Time)
+	s.holdSince = begun(s.holdSince, e.Hold != nil, e.Time)
 	s.missSince = begun(s.missSince, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
 	s.lack(e)
 	p := s.report(e)
@@ -258,7 +261,7 @@ func (v *Model) observeHolding(h *trimtab.Holding) {
 }
 
 // knob returns the knob of the pool's resource, or else any that there is.
-func (s *state) knob(resource string) *trimtab.Held {
+func (s *state) knob(resource string) *trimtab.KnobState {
 	if h := s.held[resource]; h != nil {
 		return h
 	}
@@ -276,7 +279,7 @@ func (v *Model) observePlan(p *trimtab.Plan) {
 		v.refute(p)
 	}
 	v.plan, v.planHeard = p, time.Now()
-	asked := strings.HasPrefix(p.Cause, "apply ")
+	asked := p.Cause.AnswersApply()
 	if asked {
 		v.answer(p)
 	}
@@ -317,7 +320,7 @@ func (v *Model) hold(p *trimtab.Plan) {
 	}
 	for name, why := range p.Unmoved {
 		if s := v.state(name); s != nil {
-			s.stayWhy, s.stayIn, s.stayAt = brief(why), v.round, p.Time
+			s.stayWhy, s.stayIn, s.stayAt = brief(why.Text), v.round, p.Time
 		}
 	}
 	v.roundAt = p.Time
@@ -336,19 +339,20 @@ func (v *Model) answer(p *trimtab.Plan) {
 }
 
 // holdBy notes that a plan holds the workload.
-func (s *state) holdBy(before, plan, why string, at time.Time) {
+func (s *state) holdBy(before, plan string, why trimtab.Held, at time.Time) {
 	if s.heldIn != plan && s.heldIn != before || s.heldSince.IsZero() {
 		s.heldSince = at
 	}
-	s.heldIn, s.heldWhy, s.heldAt = plan, brief(why), at
+	s.heldIn, s.heldCode, s.heldWhy, s.heldAt = plan, trimtab.HeldCode(brief(string(why.Code))), brief(why.Text), at
 }
 
-// heldNow is why the newest plan holds the workload; empty: it does not.
-func (v *Model) heldNow(s *state) string {
-	if s.heldIn != v.round {
-		return ""
+// heldNow is why the newest plan holds the workload; ok is false when it does
+// not.
+func (v *Model) heldNow(s *state) (why trimtab.Held, ok bool) {
+	if s.heldIn != v.round || s.heldSince.IsZero() {
+		return why, false
 	}
-	return s.heldWhy
+	return trimtab.Held{Code: s.heldCode, Text: s.heldWhy}, true
 }
 
 // Applied returns the plan that answered the command to apply the named one,
@@ -356,7 +360,7 @@ func (v *Model) heldNow(s *state) string {
 func (v *Model) Applied(plan string) *trimtab.Plan {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.applied == nil || !strings.HasPrefix(v.applied.Cause+" ", "apply "+plan+" ") {
+	if v.applied == nil || v.applied.Cause.Ref != plan {
 		return nil
 	}
 	return v.applied

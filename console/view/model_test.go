@@ -19,15 +19,15 @@ func testView() *Model {
 	v.Observe(&trimtab.Estimate{Workload: "shop", Time: noon, Performance: &bad, Model: "bintree/1", Reports: 9,
 		Curve: &trimtab.Curve{Level: .9, Knots: []trimtab.Knot{{Allocation: 1}}}, Inputs: []trimtab.Input{{Name: "load", Value: 4, Age: 2}}})
 	v.Observe(&trimtab.Estimate{Workload: "<script>found</script>", Time: noon, Performance: &good})
-	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.Held{{Target: "shop", Resource: "cpu", Knob: "cgroup v2 shop", Now: trimtab.Units(1), Max: 4}}})
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.KnobState{{Target: "shop", Resource: "cpu", Knob: "cgroup v2 shop", Now: trimtab.Units(1), Max: 4}}})
 	return v
 }
 
 func plan(sequence uint64, set float64) *trimtab.Plan {
 	target := 3.0
-	return &trimtab.Plan{Pool: "cpu", Epoch: 2, Sequence: sequence, Step: 1, Time: noon.Add(time.Duration(sequence) * time.Second), Lease: 10, Cause: "tick", Capacity: 8,
+	return &trimtab.Plan{Pool: "cpu", Epoch: 2, Sequence: sequence, Step: 1, Time: noon.Add(time.Duration(sequence) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: 8,
 		Actions: []trimtab.Action{{Target: "shop", Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act,
-			Why: trimtab.Reason{Summary: "raise shop to meet its SLO", Target: &target, Binding: "step", Bounds: &trimtab.Band{Lower: .5, Mean: .7, Upper: .9},
+			Why: trimtab.Reason{Summary: "raise shop to meet its SLO", Target: &target, Binding: trimtab.Binding{Kind: "step"}, Bounds: &trimtab.Band{Lower: .5, Mean: .7, Upper: .9},
 				Inputs: []trimtab.Input{{Name: "load", Value: 5, Age: 1}}, Alternatives: []trimtab.Alternative{{Set: 1, Objective: .4, Why: "stay"}}}}}}
 }
 
@@ -37,7 +37,7 @@ func TestExplainTellsTheDecisionItsReasonAndWhatCameOfIt(t *testing.T) {
 	v.Observe(plan(2, 2))
 	v.Observe(&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 2, Sequence: 2, Step: 1, Time: noon, Results: []trimtab.Result{{Target: "shop", Resource: "cpu", Status: trimtab.Written, Found: trimtab.Units(2), Known: true}}})
 	e, ok := v.Explain("shop", 5, noon)
-	if !ok || e.Plan != "2-2" || e.Decision != "raise shop to meet its SLO" || e.Binding != "step" || len(e.Bounds) != 2 || e.Bounds[1] != .9 {
+	if !ok || e.Plan != "2-2" || e.Decision != "raise shop to meet its SLO" || e.Binding.Kind != "step" || len(e.Bounds) != 2 || e.Bounds[1] != .9 {
 		t.Fatalf("%+v", e)
 	}
 	if e.Result == nil || e.Result.Status != trimtab.Written || len(e.History) != 1 || e.History[0].Plan != "2-1" || e.History[0].Result != nil {
@@ -60,7 +60,7 @@ func TestAWorkloadWithoutADecisionIsExplainedToo(t *testing.T) {
 		t.Error("explained a workload that nobody named")
 	}
 	p := plan(1, 2)
-	p.Actions, p.Held = nil, map[string]string{"shop": "no spans for 3 rounds"}
+	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: trimtab.HeldMissing, Text: "no spans for 3 rounds"}}
 	v.Observe(p)
 	if e, _ := v.Explain("shop", 0, noon); !strings.Contains(e.Decision, "no spans for 3 rounds") {
 		t.Errorf("held: %q", e.Decision)

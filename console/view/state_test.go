@@ -18,7 +18,11 @@ func stateView() *Model {
 	v := New(c)
 	curve := &trimtab.Curve{Level: .9, Knots: []trimtab.Knot{{Allocation: 1, Band: trimtab.Band{Upper: 1}}}}
 	observe := func(name string, performance float64, at time.Time, curve *trimtab.Curve, hold string) {
-		v.Observe(&trimtab.Estimate{Workload: name, Time: at, Performance: &performance, Curve: curve, Hold: hold})
+		e := &trimtab.Estimate{Workload: name, Time: at, Performance: &performance, Curve: curve}
+		if hold != "" {
+			e.Hold = &trimtab.Held{Code: trimtab.HeldLate, Text: hold}
+		}
+		v.Observe(e)
 	}
 	observe("fine", .95, noon, curve, "")
 	observe("misses", .5, noon, curve, "")
@@ -29,7 +33,7 @@ func stateView() *Model {
 	observe("broken", .95, noon, curve, "")
 	observe("watched", .1, noon, nil, "")
 	observe("found", .1, noon, nil, "no performance")
-	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "broken", Resource: "cpu", Knob: "cgroup v2 x", Problem: "gone"}}})
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{Target: "broken", Resource: "cpu", Knob: "cgroup v2 x", Problem: "gone"}}})
 	return v
 }
 
@@ -37,7 +41,7 @@ func TestEveryStateIsSaidInWords(t *testing.T) {
 	want := map[string]string{
 		"fine": "ok", "misses": "misses its SLO", "misses-more": "misses its SLO", "held": "held: no load from spans",
 		"stale": "stale: nothing for 60 s", "learning": "learning", "waiting": "waiting for data", "broken": "knob: gone",
-		"watched": "watched only", "found": Discovered,
+		"watched": "watched only", "found": "discovered, not configured",
 	}
 	for _, r := range stateView().Status(noon).Workloads {
 		if r.State != want[r.Name] {
@@ -61,7 +65,7 @@ func TestAHeldWorkloadIsExplainedByWhatIsKnownNow(t *testing.T) {
 	v := testView()
 	v.Observe(plan(1, 2))
 	p := plan(2, 2)
-	p.Actions, p.Held = nil, map[string]string{"shop": "no spans"}
+	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: trimtab.HeldMissing, Text: "no spans"}}
 	v.Observe(p)
 	e, _ := v.Explain("shop", 0, noon.Add(5*time.Second))
 	if !strings.HasPrefix(e.Decision, "hold: no spans (before that: ") || e.Inputs[0].Value != 4 || e.Inputs[0].Age != 7 {
@@ -72,10 +76,11 @@ func TestAHeldWorkloadIsExplainedByWhatIsKnownNow(t *testing.T) {
 func TestARefusedApplyHoldsNobodyAndFreesNobody(t *testing.T) {
 	v := testView()
 	p := plan(1, 2)
-	p.Actions, p.Held = nil, map[string]string{"shop": "no spans"}
+	p.Actions, p.Held = nil, map[string]trimtab.Held{"shop": {Code: trimtab.HeldMissing, Text: "no spans"}}
 	v.Observe(p)
 	refused := plan(2, 2)
-	refused.Cause, refused.Actions, refused.Held = "apply 2-1 refused: the state has changed", nil, map[string]string{"batch": "found 3, the plan expected 2"}
+	refused.Cause = trimtab.Cause{Kind: trimtab.CauseRefused, Ref: "2-1", Text: "the state has changed"}
+	refused.Actions, refused.Held = nil, map[string]trimtab.Held{"batch": {Code: trimtab.HeldChanged, Text: "found 3, the plan expected 2"}}
 	v.Observe(refused)
 	if e, _ := v.Explain("shop", 0, noon); e.Decision != "hold: no spans" {
 		t.Errorf("shop: %s", e.Decision)
@@ -90,7 +95,7 @@ func TestARefusedApplyHoldsNobodyAndFreesNobody(t *testing.T) {
 
 func TestSumsDoNotShowWhatAddingLeavesBehind(t *testing.T) {
 	v := testView()
-	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "a", Now: trimtab.Units(.1)}, {Target: "b", Now: trimtab.Units(.2)}}})
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{Target: "a", Now: trimtab.Units(.1)}, {Target: "b", Now: trimtab.Units(.2)}}})
 	if got := v.Status(noon).Allocated.Value; got != 0.3 {
 		t.Error(got)
 	}

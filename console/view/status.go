@@ -119,7 +119,7 @@ func (r *Row) matches(word string) bool {
 		}
 	}
 	if word == "held" {
-		return strings.HasPrefix(r.State, stateHeld)
+		return r.Code == codeHeld
 	}
 	return strings.Contains(strings.ToLower(r.Name), word)
 }
@@ -129,7 +129,7 @@ func (r *Row) matches(word string) bool {
 func rank(r *Row) int {
 	switch r.Kind {
 	case "bad":
-		if r.State == stateMisses {
+		if r.Code == codeMisses {
 			return 0
 		}
 		return 1
@@ -150,27 +150,52 @@ func worth(r *Row) float64 {
 	return *r.Utility
 }
 
-// Discovered is the state of a workload that was found in the spans and is not
-// in the configuration.
-const Discovered = "discovered, not configured"
-
-// States of a workload. Those that end in ": " are followed by the reason.
+// What a workload's state is, as [Row].Code has it.
 const (
-	stateOK       = "ok"
-	stateOff      = "watched only"
-	stateMisses   = "misses its SLO"
-	stateLearning = "learning"
-	stateWaiting  = "waiting for data"
-	stateHeld     = "held: "
-	stateStale    = "stale: "
-	stateKnob     = "knob: "
+	codeOK       = "ok"
+	codeOff      = "off"
+	codeMisses   = "misses"
+	codeLearning = "learning"
+	codeWaiting  = "waiting"
+	codeHeld     = "held"
+	codeStale    = "stale"
+	codeKnob     = "knob"
+	// Discovered: the workload was found in the spans and is not in the
+	// configuration.
+	Discovered = "discovered"
 )
+
+// situation is how a workload is.
+type situation struct {
+	code string
+	// why is the reason, where the code has one.
+	why string
+	// since is since when, as far as that is known.
+	since time.Time
+}
+
+// text is the situation for people.
+func (s *situation) text() string {
+	switch s.code {
+	case codeOff:
+		return "watched only"
+	case codeMisses:
+		return "misses its SLO"
+	case codeWaiting:
+		return "waiting for data"
+	case Discovered:
+		return "discovered, not configured"
+	case codeHeld, codeStale, codeKnob:
+		return s.code + ": " + s.why
+	}
+	return s.code
+}
 
 // row is the workload at now.
 func (v *Model) row(s *state, now time.Time) Row {
 	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, Share: s.Share, Host: s.host}
-	r.State, r.Since = v.stateAt(s, now)
-	r.Kind = stateClass(r.State)
+	is := v.stateAt(s, now)
+	r.Code, r.State, r.Since, r.Kind = is.code, is.text(), is.since, stateClass(is.code)
 	if s.Target > 0 {
 		r.SLOTarget = &s.Target
 	}
@@ -234,35 +259,35 @@ func (s *state) latest(resource string) *Decision {
 	return last
 }
 
-// stateAt says in words how the workload is, and since when as far as that is
-// known; what needs a person comes first.
-func (v *Model) stateAt(s *state, now time.Time) (string, time.Time) {
-	e, held, round := s.estimate, v.heldNow(s), v.config.Round
+// stateAt says how the workload is; what needs a person comes first.
+func (v *Model) stateAt(s *state, now time.Time) situation {
+	e, round := s.estimate, v.config.Round
+	held, isHeld := v.heldNow(s)
 	knob := s.knob(v.config.Resource)
 	planned := s.declared && s.Mode != trimtab.Off
 	switch {
 	case s.declared && knob != nil && knob.Problem != "":
-		return stateKnob + knob.Problem, s.knobSince
+		return situation{codeKnob, knob.Problem, s.knobSince}
 	case !s.declared && e != nil:
-		return Discovered, time.Time{}
-	case e == nil && planned && held != "" && held != "no estimate":
-		return stateHeld + held, s.heldSince
+		return situation{code: Discovered}
+	case e == nil && planned && isHeld && held.Code != trimtab.HeldNoEstimate:
+		return situation{codeHeld, held.Text, s.heldSince}
 	case e == nil:
-		return stateWaiting, s.heldSince
+		return situation{codeWaiting, "", s.heldSince}
 	case round > 0 && now.Sub(e.Time) > 3*round+5*time.Second:
-		return stateStale + "nothing for " + Age(trimtab.SecondsOf(now.Sub(e.Time))), e.Time
-	case e.Hold != "" && s.declared:
-		return stateHeld + e.Hold, s.lackSince()
+		return situation{codeStale, "nothing for " + Age(trimtab.SecondsOf(now.Sub(e.Time))), e.Time}
+	case e.Hold != nil && s.declared:
+		return situation{codeHeld, e.Hold.Text, s.lackSince()}
 	case planned && s.Target > 0 && e.Performance != nil && *e.Performance < s.Target:
-		return stateMisses, s.missSince
+		return situation{codeMisses, "", s.missSince}
 	case planned && e.Curve == nil:
-		return stateLearning, time.Time{}
-	case planned && held != "":
-		return stateHeld + held, s.heldSince
+		return situation{code: codeLearning}
+	case planned && isHeld:
+		return situation{codeHeld, held.Text, s.heldSince}
 	case !planned:
-		return stateOff, time.Time{}
+		return situation{code: codeOff}
 	}
-	return stateOK, time.Time{}
+	return situation{code: codeOK}
 }
 
 // lackSince is when an estimate's hold began: when the first of the inputs
@@ -279,13 +304,13 @@ func (s *state) lackSince() time.Time {
 
 // stateClass sorts states by what they ask of a person: "ok", "note" (look
 // when there is time), "bad" (look now), "quiet" (nobody plans for it).
-func stateClass(s string) string {
-	switch {
-	case s == stateOK:
+func stateClass(code string) string {
+	switch code {
+	case codeOK:
 		return "ok"
-	case s == stateOff || s == Discovered:
+	case codeOff, Discovered:
 		return "quiet"
-	case s == stateMisses || strings.HasPrefix(s, stateKnob) || strings.HasPrefix(s, stateStale):
+	case codeMisses, codeKnob, codeStale:
 		return "bad"
 	}
 	return "note"

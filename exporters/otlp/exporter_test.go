@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	common1 "go.opentelemetry.io/proto/otlp/common/v1"
 	metrics1 "go.opentelemetry.io/proto/otlp/metrics/v1"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 func open(t *testing.T, c Config) *Exporter {
 	t.Helper()
@@ -174,8 +173,8 @@ func TestWhatIsMissingIsNotPushed(t *testing.T) {
 	site := openEndpoint(t)
 	e := open(t, Config{Endpoint: site.grpc, Utility: func(_ string, p float64) (float64, bool) { return p * p, true }})
 	values := append(decide(),
-		&trimtab.Estimate{Workload: "calm", Time: after(9), Hold: "no spans"},
-		&trimtab.Holding{Host: "h", Time: after(9), Targets: []trimtab.Held{
+		&trimtab.Estimate{Workload: "calm", Time: after(9), Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}},
+		&trimtab.Holding{Host: "h", Time: after(9), Targets: []trimtab.KnobState{
 			{Target: "hungry", Resource: "cpu", Now: trimtab.Units(3)}, {Target: "calm", Resource: "cpu", Now: trimtab.Unlimited()}}})
 	send(t, e, values...)
 	got := map[string]float64{}
@@ -207,12 +206,7 @@ func checkLatency(t *testing.T, m *metrics1.Metric, trace string) {
 }
 
 func TestAnEndpointThatIsDownIsCountedAndHarmsNobody(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	down := "http://" + l.Addr().String()
-	l.Close()
+	const down = "http://127.0.0.1:1"
 	var log strings.Builder
 	set := metric.NewSet()
 	e := open(t, Config{Endpoint: down, Timeout: 200 * time.Millisecond, Metrics: set, Logger: slog.New(slog.NewTextHandler(&log, nil))})

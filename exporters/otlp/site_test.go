@@ -146,11 +146,11 @@ func decide() []trimtab.Value {
 	}
 	action := func(name string, from, to float64) trimtab.Action {
 		return trimtab.Action{Target: name, Host: "h", Resource: "cpu", Expect: trimtab.Units(from), Set: trimtab.Units(to), Mode: trimtab.Act,
-			Why: trimtab.Reason{Summary: name + " moved", Binding: "step", Target: ptr(to * 2), Demand: ptr(to)}}
+			Why: trimtab.Reason{Summary: name + " moved", Binding: trimtab.Binding{Kind: "step"}, Target: ptr(to * 2), Demand: ptr(to)}}
 	}
 	plan := func(step int, at float64, actions ...trimtab.Action) *trimtab.Plan {
 		return &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 17, Step: step, Last: step == 2, Time: after(at), Objective: "njc",
-			Capacity: 8, Lease: 90, Cause: "tick", Actions: actions}
+			Capacity: 8, Lease: 90, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Actions: actions}
 	}
 	outcome := func(step int, at float64, r trimtab.Result) *trimtab.Outcome {
 		return &trimtab.Outcome{Pool: "shop", Host: "h", Epoch: 3, Sequence: 17, Step: step, Time: after(at), Took: .01, Results: []trimtab.Result{r}}

@@ -136,7 +136,7 @@ func (d *decision) attributes() []attribute.KeyValue {
 		for i := range p.Actions {
 			if a := &p.Actions[i]; len(workloads) < maxListed {
 				workloads = append(workloads, a.Target)
-				bindings = append(bindings, a.Why.Binding)
+				bindings = append(bindings, a.Why.Binding.String())
 				before = append(before, a.Expect.String())
 				set = append(set, a.Set.String())
 				target = append(target, amountOr(a.Why.Target))
@@ -144,7 +144,7 @@ func (d *decision) attributes() []attribute.KeyValue {
 		}
 	}
 	return append(identity(first),
-		attribute.String("trimtab.cause", first.Cause),
+		attribute.String("trimtab.cause", first.Cause.String()),
 		attribute.String("trimtab.objective", first.Objective),
 		attribute.Float64("trimtab.capacity", first.Capacity),
 		attribute.Bool("trimtab.complete", complete),
@@ -206,8 +206,8 @@ func (d *decision) writeInputs(ctx context.Context, t trace.Tracer, p *trimtab.P
 	if e.Performance != nil {
 		estimate.attributes = append(estimate.attributes, attribute.Float64("trimtab.performance", *e.Performance))
 	}
-	if e.Hold != "" {
-		estimate.attributes = append(estimate.attributes, attribute.String("trimtab.hold", e.Hold))
+	if e.Hold != nil {
+		estimate.attributes = append(estimate.attributes, attribute.String("trimtab.hold", e.Hold.Text))
 	}
 	child(ctx, t, estimate, nil)
 }
@@ -217,7 +217,7 @@ func writePlan(ctx context.Context, t trace.Tracer, p *trimtab.Plan, from time.T
 	if from.After(p.Time) {
 		from = p.Time
 	}
-	s := span{"plan", from, p.Time, append(identity(p), attribute.Int("trimtab.step", p.Step), attribute.String("trimtab.cause", p.Cause))}
+	s := span{"plan", from, p.Time, append(identity(p), attribute.Int("trimtab.step", p.Step), attribute.String("trimtab.cause", p.Cause.String()))}
 	child(ctx, t, s, func(out trace.Span) {
 		for i := range p.Actions {
 			a := &p.Actions[i]
@@ -226,7 +226,7 @@ func writePlan(ctx context.Context, t trace.Tracer, p *trimtab.Plan, from time.T
 				attribute.String("trimtab.resource", a.Resource), attribute.String("trimtab.mode", string(a.Mode)),
 				attribute.String("trimtab.before", a.Expect.String()), attribute.String("trimtab.set", a.Set.String()),
 				attribute.String("trimtab.target", amountOr(a.Why.Target)), attribute.String("trimtab.demand", amountOr(a.Why.Demand)),
-				attribute.String("trimtab.binding", a.Why.Binding), attribute.String("trimtab.why", a.Why.Summary),
+				attribute.String("trimtab.binding", a.Why.Binding.String()), attribute.String("trimtab.why", a.Why.Summary),
 			}
 			out.AddEvent("action", trace.WithTimestamp(p.Time), trace.WithAttributes(event...))
 		}

@@ -20,7 +20,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -185,7 +184,7 @@ func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
 		load, upper = &v.Load.Now, &v.Load.Upper
 	}
 	reports, held := float64(v.Reports), 0.0
-	if v.Hold != "" {
+	if v.Hold != nil {
 		held = 1
 	}
 	seen := float64(v.Time.UnixMilli()) / 1000
@@ -236,7 +235,7 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 		}
 		e.metrics.Counter("trimtab_workload_decisions_total", a.Target, string(a.Mode), direction).Inc()
 	}
-	if strings.HasPrefix(p.Cause, "apply ") {
+	if p.Cause.AnswersApply() {
 		return // it says what is not as the command expected, and holds nobody
 	}
 	// Who is held is wanted nowhere: an old target would say otherwise.

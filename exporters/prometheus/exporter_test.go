@@ -28,7 +28,7 @@ trimtab_workload_performance{workload="w"} 0.9
 `), "trimtab_workload_performance"); err != nil {
 		t.Error(err)
 	}
-	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: "no spans"})
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}})
 	for name, want := range map[string]int{"trimtab_workload_performance": 0, "trimtab_workload_load": 0, "trimtab_workload_held": 1} {
 		if n, err := testutil.GatherAndCount(set, name); err != nil || n != want {
 			t.Errorf("%s: %d series, want %d (%v)", name, n, want, err)
@@ -39,12 +39,12 @@ trimtab_workload_performance{workload="w"} 0.9
 func TestAnUnlimitedKnobHasNoAllocationSeries(t *testing.T) {
 	set := metric.NewSet()
 	e := New(set)
-	h := &trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "w", Resource: "cpu", Now: trimtab.Units(1)}}}
+	h := &trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Now: trimtab.Units(1)}}}
 	e.Observe(h)
 	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_allocation"); n != 1 {
 		t.Fatal(n)
 	}
-	e.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.Held{{Target: "w", Resource: "cpu", Now: trimtab.Unlimited()}}})
+	e.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Now: trimtab.Unlimited()}}})
 	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_allocation"); n != 0 {
 		t.Error(n)
 	}
@@ -114,12 +114,12 @@ func TestTheExpectedBandIsThatOfTheCurveAtAllocationAndTarget(t *testing.T) {
 	if v := testutil.ToFloat64(set.Counter("trimtab_workload_decisions_total", "w", "act", "raise")); v != 1 {
 		t.Errorf("%v raises counted, want 1", v)
 	}
-	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Cause: "apply 1-1 refused: the state has changed", Held: map[string]string{"w": "found 3"}})
+	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Cause: trimtab.Cause{Kind: trimtab.CauseRefused, Ref: "1-1"}, Held: map[string]trimtab.Held{"w": {Code: trimtab.HeldChanged, Text: "found 3"}}})
 	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_target"); n != 1 {
 		t.Errorf("%d targets after a refused apply, which holds nobody", n)
 	}
-	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Held: map[string]string{"w": "no estimate"}})
-	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: "no spans"})
+	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Held: map[string]trimtab.Held{"w": {Code: trimtab.HeldNoEstimate, Text: "no estimate"}}})
+	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}})
 	for _, name := range []string{"trimtab_workload_expected_performance", "trimtab_workload_curve_performance", "trimtab_workload_target"} {
 		if n, _ := testutil.GatherAndCount(set, name); n != 0 {
 			t.Errorf("%s: %d series of a workload that is held and has no curve", name, n)

@@ -16,7 +16,7 @@ func TestAPeerThatInventsNamesMakesNoSeriesWithoutEnd(t *testing.T) {
 	e := New(set)
 	for i := range 3 * maxResources {
 		name := fmt.Sprint("invented ", i)
-		e.Observe(&trimtab.Holding{Host: name, Time: noon, Targets: []trimtab.Held{{Target: "w", Resource: name, Now: trimtab.Units(1)}}})
+		e.Observe(&trimtab.Holding{Host: name, Time: noon, Targets: []trimtab.KnobState{{Target: "w", Resource: name, Now: trimtab.Units(1)}}})
 		e.Observe(&trimtab.Outcome{Pool: name, Host: name, Time: noon, Results: []trimtab.Result{{Target: "w", Resource: name, Status: trimtab.Status(name)}}})
 		e.Observe(&trimtab.Plan{Pool: name, Objective: name + strings.Repeat("x", i), Time: noon, Capacity: 1, Capacities: map[string]float64{name: 1}, Resource: "cpu",
 			Audit: &trimtab.Audit{Resources: []trimtab.AuditedResource{{Resource: name, Capacity: 1}}}})

@@ -164,10 +164,12 @@ func checkSpans(t *testing.T, spans *sink, setup *Setup, report *Report) {
 			ok += p.Services[i].SLOAttained * float64(p.Services[i].Requests)
 		}
 		// On a busy machine clients give up before a service has read what they
-		// ask, and there is no span of that. The last batch comes with the end of
-		// the process, which Run awaits.
+		// ask, and there is no span of that; a process that does not end in time
+		// keeps its last batch; and a client hears later than the service answered.
+		// What it heard in time, was in time.
 		inTime := e.within(s.SLO.Latency) * e.latency.Count()
-		if e.latency.Count() < 0.9*(all-failed) || math.Abs(inTime-ok) > 0.15*all {
+		lost := max(0, all-failed-e.latency.Count())
+		if lost > 0.5*(all-failed) || ok > inTime+lost+0.15*all {
 			t.Errorf("%s: %v entry spans of %v requests, %v of them without an answer, %.0f within SLO by spans, %.0f by clients",
 				s.Name, e.latency.Count(), all, failed, inTime, ok)
 		}

@@ -187,9 +187,9 @@ func awaitReady(ctx context.Context, listen string) error {
 	})
 }
 
-// await polls done, for 20 s.
+// await polls done, for a minute.
 func await(ctx context.Context, what string, done func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

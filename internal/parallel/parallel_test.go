@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/trimtab/trimtab/internal/leak"
 )
 
 func TestEveryPartRunsOnceAndRunReturnsAfterAll(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leak.None(t)
 	for threads := range 5 {
 		p := New(threads)
 		if p.Threads() != max(1, threads) {

@@ -1,6 +1,8 @@
-// Package site runs the whole pipeline in one process: the bus, the web server,
-// and the parts that a configuration names, which are the stages, what collects
-// for them and what exports from them.
+// Package site runs the whole pipeline in one process, or the parts of one role:
+// the bus, the web server, and the parts that a configuration names, which are
+// the stages, what collects for them and what exports from them. Where several
+// processes meet on a NATS server, what one at a time has to do is done under a
+// lock (pipeline.Alone).
 //
 //	s, err := site.Open(ctx, cfg, site.Options{Logger: logger, Load: load})
 //	…

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/exporters/otlp"
 	"github.com/trimtab/trimtab/exporters/record"
@@ -25,12 +26,12 @@ const exportWait = 3 * time.Second
 
 func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 	var out []part
-	if r := cfg.Exporters.Record; r.Path != "" {
+	if r := cfg.Exporters.Record; r.Path != "" && (s.does(natsbus.Analyzer) || s.does(natsbus.Planner)) {
 		c := record.Config{Dir: r.Path, MaxBytes: int64(r.MaxBytes), SegmentBytes: int64(r.SegmentBytes), SegmentAge: r.SegmentAge,
 			Build: version.Version, Digest: Digest(cfg)}
 		out = append(out, part{"record", keyOf(c), func(context.Context) (func() error, error) { return s.startRecord(c) }})
 	}
-	if cfg.Exporters.OTLP.Endpoint != "" {
+	if cfg.Exporters.OTLP.Endpoint != "" && s.does(natsbus.Console) {
 		c := otlpExport(cfg)
 		files, err := readTLS(cfg.Exporters.OTLP.TLS, "OTLP export", "OTLP endpoint")
 		if err != nil {

@@ -35,7 +35,11 @@ import (
 // Options are what does not come from the configuration file.
 type Options struct {
 	Logger *slog.Logger
-	Hosts  []string
+	// Role is the one whose parts run in this process; empty: all parts.
+	Role natsbus.Role
+	// Host is what this host calls itself; empty: its host name.
+	Host  string
+	Hosts []string
 	// Load reads the configuration again; nil: nothing to reload.
 	Load func() (*config.Config, error)
 	// Watchdog is the command that guards the actuator's journal; nil: this
@@ -48,13 +52,15 @@ type Options struct {
 	AlertGap time.Duration
 }
 
-// Site is a whole pipeline in one process: what lives as long as the process
-// does, and the parts that a configuration names.
+// Site is a whole pipeline in one process, or the parts of one role: what lives
+// as long as the process does, and the parts that a configuration names.
 type Site struct {
-	options  Options
-	logger   *slog.Logger
-	bus      *natsbus.Bus
-	metrics  *metric.Set
+	options Options
+	host    string
+	logger  *slog.Logger
+	bus     *natsbus.Bus
+	metrics *metric.Set
+	// view and exporter follow what is decided; nil where the role shows nothing.
 	view     *view.Model
 	exporter *exporter.Exporter
 	// recorder is where the steps are recorded; nil: nowhere.
@@ -74,7 +80,12 @@ type Site struct {
 
 // Open starts everything. On an error nothing is left running.
 func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err error) {
-	s := &Site{options: o, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
+	s := &Site{options: o, host: o.Host, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
+	if s.host == "" {
+		if s.host, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("find host name: %w", err)
+		}
+	}
 	s.parts.logger, s.ready.metrics, s.ready.logger = o.Logger, s.metrics, o.Logger
 	defer func() {
 		if err != nil {
@@ -87,12 +98,14 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 		return nil, err
 	}
 	s.countBus(ctx)
-	viewed := viewConfig(cfg)
-	viewed.Dir = cfg.Storage.Path
-	s.view, s.exporter = view.New(viewed), exporter.New(s.metrics)
-	s.exporter.Configure(exported(cfg))
-	if err := s.follow(ctx); err != nil {
-		return nil, err
+	if s.does(natsbus.Console) {
+		viewed := viewConfig(cfg)
+		viewed.Dir = cfg.Storage.Path
+		s.view, s.exporter = view.New(viewed), exporter.New(s.metrics)
+		s.exporter.Configure(exported(cfg))
+		if err := s.follow(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.openWeb(cfg); err != nil {
 		return nil, err
@@ -108,6 +121,9 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	s.ready.set("pipeline", "")
 	return s, nil
 }
+
+// does tells whether the parts of a role run in this process.
+func (s *Site) does(r natsbus.Role) bool { return s.options.Role == "" || s.options.Role == r }
 
 // follow lets the console and the metrics see what the stages tell each other.
 // The newest of everything, which is by far the most, is delivered once for
@@ -170,7 +186,7 @@ func (s *Site) OTLPAddress() string { return s.otlpAddress }
 // Bus is what the stages meet on.
 func (s *Site) Bus() bus.Bus { return s.bus }
 
-// View is what the page and the API show.
+// View is what the page and the API show; nil where the role shows nothing.
 func (s *Site) View() *view.Model { return s.view }
 
 // Metrics is what /metrics shows.
@@ -202,10 +218,11 @@ func (s *Site) openBus(ctx context.Context, cfg *config.Config) error {
 	if err := os.MkdirAll(cfg.Storage.Path, 0o700); err != nil {
 		return fmt.Errorf("make storage: %w", err)
 	}
-	c, err := busConfig(cfg, s.logger)
+	c, err := busConfig(cfg, s.options.Role, s.host)
 	if err != nil {
 		return fmt.Errorf("open bus: %w", err)
 	}
+	c.Logger = s.logger
 	b, err := natsbus.Open(ctx, c)
 	if err != nil {
 		return fmt.Errorf("open bus: %w", err)
@@ -231,19 +248,26 @@ func (s *Site) openWeb(cfg *config.Config) error {
 	}
 	s.webAddress = l.Addr().String()
 	ending, end := context.WithCancel(context.Background())
+	o := console.Options{
+		Metrics: promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
+			DisableCompression: true}), // the console's handler does that, in a third of the time,
+		Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
+		Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
+		Send: func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
+		Bus:  s.bus, Stages: s.ready.stages, Done: ending.Done(),
+		Leader: func(ctx context.Context, pool string) (string, uint64, error) {
+			return pipeline.Leads(ctx, s.bus, pool)
+		},
+	}
+	if s.does(natsbus.Collector) {
+		o.Mount = map[string]http.Handler{alertmanager.Path: &s.webhook}
+	}
+	handler := console.Plain(o)
+	if s.view != nil {
+		handler = console.Handler(s.view, o)
+	}
 	server := &http.Server{
-		Handler: console.Handler(s.view, console.Options{
-			Metrics: promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
-				DisableCompression: true}), // the console's handler does that, in a third of the time,
-			Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
-			Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
-			Send:  func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
-			Mount: map[string]http.Handler{alertmanager.Path: &s.webhook},
-			Bus:   s.bus, Stages: s.ready.stages, Done: ending.Done(),
-			Leader: func(ctx context.Context, pool string) (string, uint64, error) {
-				return pipeline.Leads(ctx, s.bus, pool)
-			},
-		}),
+		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}
@@ -319,8 +343,10 @@ func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
 		s.logger.Info("changed", "setting", c.Path, "from", c.Old, "to", c.New)
 	}
 	s.config = cfg
-	s.view.Configure(viewConfig(cfg))
-	s.exporter.Configure(exported(cfg))
+	if s.view != nil {
+		s.view.Configure(viewConfig(cfg))
+		s.exporter.Configure(exported(cfg))
+	}
 	return nil
 }
 

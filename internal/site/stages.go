@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/jaeger"
@@ -28,18 +29,23 @@ import (
 	"google.golang.org/grpc"
 )
 
-// snapshotBucket keeps the models over a restart.
-const snapshotBucket = "snapshots"
-
 // partsOf builds, without any effect, the parts of cfg in the order in which
 // they start: what only looks on first, then what consumes before what
 // produces, the receivers last.
 func (s *Site) partsOf(cfg *config.Config) ([]part, error) {
 	var next []part
-	for _, build := range []func(*config.Config) ([]part, error){
-		s.exportParts, s.actuatorPart, s.plannerPart, s.learnPart, s.pathParts, s.samplerParts, s.receiverParts, s.alertPart,
+	for _, b := range []struct {
+		role  natsbus.Role // empty: it looks itself
+		build func(*config.Config) ([]part, error)
+	}{
+		{"", s.exportParts}, {natsbus.Agent, s.actuatorPart}, {natsbus.Planner, s.plannerPart}, {natsbus.Analyzer, s.learnPart},
+		{natsbus.Analyzer, s.pathParts}, {natsbus.Collector, s.queryPart}, {natsbus.Agent, s.groupPart},
+		{natsbus.Collector, s.receiverParts}, {natsbus.Collector, s.alertPart},
 	} {
-		p, err := build(cfg)
+		if b.role != "" && !s.does(b.role) {
+			continue
+		}
+		p, err := b.build(cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -87,8 +93,15 @@ const startWait = 2 * time.Second
 
 // stage makes a part of a pure step, which is built from the given values.
 func (s *Site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
+	return s.stageIn(nil, st, func() (trimtab.Step, error) { return step, nil }, built...)
+}
+
+// stageIn is stage for a step that one process at a time may run, under the lock
+// of alone; nil: whoever has the part runs it. Each time that it takes over it
+// begins with a new step, and what is stored of the old one.
+func (s *Site) stageIn(alone *pipeline.Alone, st pipeline.Stage, step func() (trimtab.Step, error), built ...any) part {
 	key := keyOf(st, built)
-	st.Step, st.Bus, st.Metrics, st.Logger = step, s.bus, s.metrics, s.logger
+	st.Bus, st.Metrics, st.Logger = s.bus, s.metrics, s.logger
 	return part{st.Name, key, func(ctx context.Context) (func() error, error) {
 		works := make(chan struct{})
 		var once sync.Once
@@ -98,7 +111,13 @@ func (s *Site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
 				once.Do(func() { close(works) })
 			}
 		}
-		stop := s.background(ctx, st.Name, func(ctx context.Context) error { return pipeline.Run(ctx, st) })
+		stop := s.background(ctx, st.Name, s.under(alone, st.Ready, func(ctx context.Context) (err error) {
+			st := st
+			if st.Step, err = step(); err != nil {
+				return fmt.Errorf("set up %s: %w", st.Name, err)
+			}
+			return pipeline.Run(ctx, st)
+		}))
 		late := time.NewTimer(startWait)
 		defer late.Stop()
 		select {
@@ -110,23 +129,57 @@ func (s *Site) stage(st pipeline.Stage, step trimtab.Step, built ...any) part {
 	}}
 }
 
+// alone returns the lock of what one process at a time does, in a bucket of its
+// role; nil where no other process can reach the bus.
+func (s *Site) alone(cfg *config.Config, bucket, what string) (*pipeline.Alone, error) {
+	if cfg.NATS.URL == "" {
+		return nil, nil
+	}
+	holder, err := s.holderOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &pipeline.Alone{Bus: s.bus, Bucket: bucket, Key: cfg.Pool.Name + "/" + what, Holder: holder,
+		What: what + " of pool " + cfg.Pool.Name, Logger: s.logger}, nil
+}
+
+// under runs something while a lock is held; nil: always.
+func (s *Site) under(alone *pipeline.Alone, ready func(string), run func(context.Context) error) func(context.Context) error {
+	if alone == nil {
+		return run
+	}
+	a := *alone
+	a.Ready = ready
+	return func(ctx context.Context) error { return a.Run(ctx, run) }
+}
+
 func (s *Site) learnPart(cfg *config.Config) ([]part, error) {
 	c, err := AnalyzerConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("set up analyzer: %w", err)
 	}
-	step, err := analyzer.New(c)
+	step := func() (trimtab.Step, error) {
+		step, err := analyzer.New(c)
+		if err != nil {
+			return nil, err
+		}
+		return s.tap("learn", step), nil
+	}
+	if _, err := step(); err != nil {
+		return nil, fmt.Errorf("set up analyzer: %w", err)
+	}
+	alone, err := s.alone(cfg, natsbus.BucketAnalyzers, "learn")
 	if err != nil {
 		return nil, fmt.Errorf("set up analyzer: %w", err)
 	}
-	return []part{s.stage(pipeline.Stage{
+	return []part{s.stageIn(alone, pipeline.Stage{
 		Name: "learn", Tick: tickOf(cfg.Analyzer.ReportInterval),
 		Work: pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},
 		},
-		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
-	}, s.tap("learn", step), c, demandUtilityTexts(cfg))}, nil
+		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketSnapshots, Every: time.Minute},
+	}, step, c, demandUtilityTexts(cfg))}, nil
 }
 
 // pathParts are one stage per partition.
@@ -134,12 +187,18 @@ func (s *Site) pathParts(cfg *config.Config) ([]part, error) {
 	var out []part
 	for i := range cfg.Analyzer.Partitions {
 		c := pathConfig(cfg, i)
-		step, err := path.New(c)
+		step := func() (trimtab.Step, error) { return path.New(c) }
+		if _, err := step(); err != nil {
+			return nil, fmt.Errorf("set up analyzer path: %w", err)
+		}
+		name := "path-" + strconv.Itoa(i)
+		// Not a group alone: that would tear the traces of a partition apart.
+		alone, err := s.alone(cfg, natsbus.BucketAnalyzers, name)
 		if err != nil {
 			return nil, fmt.Errorf("set up analyzer path: %w", err)
 		}
-		out = append(out, s.stage(pipeline.Stage{
-			Name: "path-" + strconv.Itoa(i), Tick: min(100*time.Millisecond, tickOf(cfg.Analyzer.ReportInterval)),
+		out = append(out, s.stageIn(alone, pipeline.Stage{
+			Name: name, Tick: min(100*time.Millisecond, tickOf(cfg.Analyzer.ReportInterval)),
 			Work:     pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 			Consumes: []bus.Subscription{{Kind: trimtab.KindSpans, Key: strconv.Itoa(i), Consumer: "path"}},
 		}, step, c))
@@ -168,7 +227,7 @@ func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up planner: %w", err)
 	}
-	holder, err := holderOf(cfg)
+	holder, err := s.holderOf(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("set up planner: %w", err)
 	}
@@ -177,38 +236,30 @@ func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
 		Work: pipeline.Work{Round: cfg.Round, Every: trimtab.KindPlan, Answered: true},
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
-			{Kind: trimtab.KindOutcome, Key: cfg.Pool.Name},
+			{Kind: trimtab.KindOutcome},
 			// Nameless: every planner hears them, whichever leads, and nobody
 			// carries out what was asked before it was there.
 			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
 		},
 		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Holder: holder, Sole: cfg.NATS.URL == ""},
-		Snapshots: &pipeline.Snapshots{Bucket: snapshotBucket, Every: time.Minute},
+		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketPlanner, Every: time.Minute},
 	}, s.tap("planner", step), c, utilityTexts(cfg))}, nil
 }
 
 // holderOf names this process in a leader's lock: no other has this storage on
 // this host.
-func holderOf(cfg *config.Config) (string, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("find host name: %w", err)
-	}
+func (s *Site) holderOf(cfg *config.Config) (string, error) {
 	storage, err := filepath.Abs(cfg.Storage.Path)
 	if err != nil {
 		return "", fmt.Errorf("find storage: %w", err)
 	}
-	return host + ":" + storage, nil
+	return s.host + ":" + storage, nil
 }
 
 func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
-	all, err := knobsOf(cfg)
+	all, err := knobsOf(cfg, s.host)
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("find host name: %w", err)
 	}
 	watchdog := s.options.Watchdog
 	if watchdog == nil {
@@ -219,7 +270,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		watchdog = []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}
 	}
 	c := actuator.Config{
-		Host: host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
+		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
 		Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 	}
 	if c.LockDir == "" {
@@ -276,47 +327,77 @@ type reader interface {
 	Close() error
 }
 
-// reading makes a part of a reader, which is opened when the part starts, with
-// the configuration that it is built from. It tells every round what it read,
-// or why it read nothing.
-func (s *Site) reading(name string, built any, round time.Duration, open func(bus.Bus) (reader, error)) part {
-	return part{name, keyOf(built, round), func(ctx context.Context) (func() error, error) {
+// reading makes a part of a reader, which is opened when the part starts, or
+// when this process takes over under the lock of alone, with the configuration
+// that it is built from. It tells every round what it read, or why it read
+// nothing.
+func (s *Site) reading(alone *pipeline.Alone, name string, built any, round time.Duration, open func(bus.Bus) (reader, error)) part {
+	start := func() (run func(context.Context) error, err error) {
 		h := pipeline.NewHealth(pipeline.Work{Round: round, Every: trimtab.KindSample})
 		r, err := open(h.Bus(s.bus))
 		if err != nil {
 			return nil, fmt.Errorf("set up %s collector: %w", name, err)
 		}
 		s.ready.set(name, "")
-		stop := s.background(ctx, name, s.working(name, h, r.Run))
-		return func() error { return errors.Join(stop(), r.Close()) }, nil
-	}}
-}
-
-// samplerParts read what spans do not tell: PromQL and cgroup files.
-func (s *Site) samplerParts(cfg *config.Config) ([]part, error) {
-	var out []part
-	if queries := queriesOf(cfg); len(queries) > 0 {
-		c := prometheus.Config{
-			URL: cfg.Prometheus.URL, HTTP: cfg.Prometheus.HTTP, Interval: cfg.Prometheus.Interval,
-			Timeout: cfg.Prometheus.Timeout, Queries: queries,
-		}
-		out = append(out, s.reading("prometheus", c, c.Interval+c.Timeout, func(b bus.Bus) (reader, error) {
-			c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
-			return prometheus.Open(c)
-		}))
+		work := s.working(name, h, r.Run)
+		return func(ctx context.Context) error { return errors.Join(work(ctx), r.Close()) }, nil
 	}
-	if groups := groupsOf(cfg); len(groups) > 0 {
-		root, err := cgroupRoot(cfg)
+	return part{name, keyOf(built, round), func(ctx context.Context) (func() error, error) {
+		if alone != nil {
+			return s.background(ctx, name, s.under(alone, func(why string) { s.ready.set(name, why) }, func(ctx context.Context) error {
+				run, err := start()
+				if err != nil {
+					return err
+				}
+				return run(ctx)
+			})), nil
+		}
+		run, err := start()
 		if err != nil {
 			return nil, err
 		}
-		c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval}
-		out = append(out, s.reading("cgroup", c, c.Interval, func(b bus.Bus) (reader, error) {
-			c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
-			return cgroup.Open(c)
-		}))
+		return s.background(ctx, name, run), nil
+	}}
+}
+
+// queryPart reads what spans do not tell: the answers of Prometheus. Of several
+// processes one asks.
+func (s *Site) queryPart(cfg *config.Config) ([]part, error) {
+	queries := queriesOf(cfg)
+	if len(queries) == 0 {
+		return nil, nil
 	}
-	return out, nil
+	c := prometheus.Config{
+		URL: cfg.Prometheus.URL, HTTP: cfg.Prometheus.HTTP, Interval: cfg.Prometheus.Interval,
+		Timeout: cfg.Prometheus.Timeout, Queries: queries,
+	}
+	alone, err := s.alone(cfg, natsbus.BucketCollectors, "prometheus")
+	if err != nil {
+		return nil, err
+	}
+	return []part{s.reading(alone, "prometheus", c, c.Interval+c.Timeout, func(b bus.Bus) (reader, error) {
+		c := c
+		c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
+		return prometheus.Open(c)
+	})}, nil
+}
+
+// groupPart reads the files of this host's cgroups.
+func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
+	groups := groupsOf(cfg, s.host)
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	root, err := cgroupRoot(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval}
+	return []part{s.reading(nil, "cgroup", c, c.Interval, func(b bus.Bus) (reader, error) {
+		c := c
+		c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
+		return cgroup.Open(c)
+	})}, nil
 }
 
 // receiverParts listen for spans. They share one sink, whose bound of what is

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,15 +34,15 @@ import (
 // This file turns the configuration into that of each stage, and does nothing
 // else.
 
-func busConfig(cfg *config.Config, logger *slog.Logger) (natsbus.Config, error) {
+func busConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
 	n := cfg.NATS
-	host, err := os.Hostname()
-	if err != nil {
-		return natsbus.Config{}, fmt.Errorf("find host name: %w", err)
-	}
 	c := natsbus.Config{
 		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host, Credentials: n.CredentialsFile,
-		Token: string(n.Token), CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit), Logger: logger,
+		Token: string(n.Token), CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit),
+		Replicas: n.Replicas, Role: role, Host: host, Pool: cfg.Pool.Name,
+	}
+	if role != "" {
+		c.Source += " " + string(role)
 	}
 	if n.TokenFile == "" {
 		return c, nil
@@ -316,12 +315,15 @@ type knobConfig struct {
 	cgroup  actuatorcgroup.Config
 }
 
-// knobsOf lists the targets of all workloads.
-func knobsOf(cfg *config.Config) (out []knobConfig, err error) {
+// onHost tells whether a host has the knob of a workload.
+func onHost(w *config.Workload, host string) bool { return w.Knob.Host == "" || w.Knob.Host == host }
+
+// knobsOf lists the targets of all workloads that a host has.
+func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		b := w.Knob.Bounds()
-		if b == nil || !w.Knob.Declared() {
+		if b == nil || !w.Knob.Declared() || !onHost(w, host) {
 			continue
 		}
 		d := knobConfig{Target: actuator.Target{Name: w.Name, Resource: cfg.Pool.Resource(), Min: b.Min, Max: b.Max, Mode: w.Mode}}
@@ -396,10 +398,10 @@ func queriesOf(cfg *config.Config) []prometheus.Query {
 	return out
 }
 
-func groupsOf(cfg *config.Config) []cgroup.Target {
+func groupsOf(cfg *config.Config, host string) []cgroup.Target {
 	var out []cgroup.Target
 	for i := range cfg.Workloads {
-		if w := &cfg.Workloads[i]; w.Knob.Cgroup != "" {
+		if w := &cfg.Workloads[i]; w.Knob.Cgroup != "" && onHost(w, host) {
 			out = append(out, cgroup.Target{Workload: w.Name, Path: w.Knob.Cgroup})
 		}
 	}

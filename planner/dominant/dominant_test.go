@@ -47,7 +47,7 @@ func TestTheExampleOfDRF(t *testing.T) {
 	if got := fmt.Sprint(s.Units); got != "[[3000 12000] [6000 2000]]" {
 		t.Errorf("units %v, want 3 tasks of (1, 4) and 2 of (3, 1)", got)
 	}
-	if s.Binding[0][0] != "capacity of cpu" || s.Binding[1][1] != "capacity of cpu" {
+	if s.Binding[0][0].String() != "capacity: cpu" || s.Binding[1][1].String() != "capacity: cpu" {
 		t.Errorf("binding %v: the cores are used up", s.Binding)
 	}
 }
@@ -343,7 +343,7 @@ func TestAnAnswerKeepsBoundsAndCapacities(t *testing.T) {
 				if u < w.Wants[r].Min || u > w.Wants[r].Max {
 					t.Fatalf("%s has %d of %s, bounds %+v", w.Name, u, of.Name, w.Wants[r])
 				}
-				if s.Binding[i][r] == "" {
+				if s.Binding[i][r].Kind == "" {
 					t.Fatal("no binding")
 				}
 				sum += u

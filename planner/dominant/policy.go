@@ -3,6 +3,7 @@ package dominant
 import (
 	"math"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 )
 
@@ -33,8 +34,8 @@ func (p Policy) Solve(problem *planner.Problem) (planner.Solution, error) {
 	s := planner.Solution{Value: shares.Value, Cut: shares.Cut}
 	for i := range shares.Units {
 		binding := shares.Binding[i][0]
-		if binding == "capacity of capacity" {
-			binding = "capacity"
+		if binding.Kind == trimtab.BindingCapacity {
+			binding.Detail = "" // there is one resource
 		}
 		s.Units, s.Binding = append(s.Units, shares.Units[i][0]), append(s.Binding, binding)
 	}
@@ -219,9 +220,9 @@ func (p *pool) pass(limit func(*tenant) float64) {
 
 // answer rounds the shares to whole units.
 func (p *pool) answer() planner.Shares {
-	s := planner.Shares{Value: 1, Units: make([][]int, len(p.tenants)), Binding: make([][]string, len(p.tenants))}
+	s := planner.Shares{Value: 1, Units: make([][]int, len(p.tenants)), Binding: make([][]trimtab.Binding, len(p.tenants))}
 	for i := range p.tenants {
-		s.Units[i], s.Binding[i] = make([]int, len(p.q.Resources)), make([]string, len(p.q.Resources))
+		s.Units[i], s.Binding[i] = make([]int, len(p.q.Resources)), make([]trimtab.Binding, len(p.q.Resources))
 	}
 	for r := range p.q.Resources {
 		p.round(r, s.Units)
@@ -229,9 +230,9 @@ func (p *pool) answer() planner.Shares {
 	for i := range p.tenants {
 		t, w := &p.tenants[i], &p.q.Workloads[i]
 		for r := range p.q.Resources {
-			s.Binding[i][r] = "max"
+			s.Binding[i][r].Kind = trimtab.BindingMax
 			if t.bound >= 0 {
-				s.Binding[i][r] = "capacity of " + p.q.Resources[t.bound].Name
+				s.Binding[i][r] = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: p.q.Resources[t.bound].Name}
 			}
 			if d := w.Wants[r].Demand; d > 0 {
 				s.Value = math.Min(s.Value, float64(s.Units[i][r])/float64(d))

@@ -229,7 +229,7 @@ func TestAnUnknownCurveDemandsWhatItHas(t *testing.T) {
 	p := &planner.Problem{Units: 10, Unit: 1, Workloads: []planner.Workload{
 		{Name: "a", Weight: 1, Max: 10, Current: 3}, {Name: "b", Weight: 1, Max: 10, Demand: 9, Curve: &trimtab.Curve{Knots: make([]trimtab.Knot, 1)}}}}
 	got, err := NJCPolicy{}.Solve(p)
-	if err != nil || cmp.Diff([]int{3, 7}, got.Units) != "" || got.Binding[0] != "unknown curve" || got.Binding[1] != "capacity" {
+	if err != nil || cmp.Diff([]int{3, 7}, got.Units) != "" || got.Binding[0].Kind != "unknown curve" || got.Binding[1].Kind != "capacity" {
 		t.Errorf("%+v (%v)", got, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
 )
@@ -69,7 +70,7 @@ func (n *node) flows(groups []flow, parent int, of []int) ([]flow, []int) {
 // whole turns shares into whole units: rounded down, and units that are left to
 // the largest remainders, as [round] does, where hosts have room.
 func whole(p *planner.Problem, room *hosts.Room, shares []claim) planner.Solution {
-	s := planner.Solution{Units: make([]int, len(shares)), Binding: make([]string, len(shares))}
+	s := planner.Solution{Units: make([]int, len(shares)), Binding: make([]trimtab.Binding, len(shares))}
 	for i := range shares {
 		s.Units[i] = int(math.Floor(shares[i].amount + grain))
 		room.Take(i, s.Units[i])
@@ -91,9 +92,9 @@ func whole(p *planner.Problem, room *hosts.Room, shares []claim) planner.Solutio
 		case float64(k) < shares[i].hi:
 			s.Binding[i] = room.Binding(i, 1)
 		case k == p.Workloads[i].Max:
-			s.Binding[i] = "max"
+			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingMax}
 		default:
-			s.Binding[i] = "demand"
+			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingDemand}
 		}
 	}
 	return s

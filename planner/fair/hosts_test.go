@@ -197,7 +197,7 @@ func TestOverHostsNobodyGetsMoreThanThereIs(t *testing.T) {
 			}
 			sums, total := make([]float64, len(p.Hosts)), 0
 			for i, w := range p.Workloads {
-				if s.Units[i] < w.Min || s.Units[i] > w.Max || s.Binding[i] == "" {
+				if s.Units[i] < w.Min || s.Units[i] > w.Max || s.Binding[i].Kind == "" {
 					t.Fatalf("%d units, bounds %d to %d, binding %q", s.Units[i], w.Min, w.Max, s.Binding[i])
 				}
 				for _, part := range w.Parts {

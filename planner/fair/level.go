@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
 )
@@ -99,7 +100,7 @@ func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Soluti
 		return planner.Solution{}, err
 	}
 	p, one := hosts.Fold(p)
-	s := planner.Solution{Units: make([]int, len(p.Workloads)), Binding: make([]string, len(p.Workloads))}
+	s := planner.Solution{Units: make([]int, len(p.Workloads)), Binding: make([]trimtab.Binding, len(p.Workloads))}
 	most := make([]int, len(p.Workloads))
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
@@ -113,11 +114,11 @@ func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Soluti
 	for i, w := range p.Workloads {
 		switch {
 		case s.Units[i] < most[i]:
-			s.Binding[i] = "capacity"
+			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingCapacity}
 		case s.Units[i] == w.Max:
-			s.Binding[i] = "max"
+			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingMax}
 		default:
-			s.Binding[i] = "demand"
+			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingDemand}
 		}
 	}
 	return s, nil
@@ -155,7 +156,7 @@ func (NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
 	}
 	for i, w := range p.Workloads {
 		if w.Curve == nil {
-			s.Binding[i] = "unknown curve"
+			s.Binding[i] = trimtab.Binding{Kind: trimtab.BindingUnknown}
 		}
 	}
 	s.Value = scorer(p)(s.Units)

@@ -142,8 +142,8 @@ type Round struct {
 type Grant struct {
 	// Set is Now, or a whole number of units.
 	Set float64
-	// Binding is empty, or "guard: " and what stopped the wish.
-	Binding string
+	// Binding is zero, or says what stopped the wish.
+	Binding trimtab.Binding
 }
 
 // grain absorbs rounding: 1e-9 of a unit.
@@ -169,7 +169,7 @@ func (c Config) Apply(r Round) []Grant {
 		tiny := grain * r.Unit
 		switch {
 		case !finite(w.Want) || !finite(w.Target) || !finite(w.Now):
-			grants[i].Binding = "guard: not a number"
+			grants[i].Binding = bound("not a number")
 		case w.Want > w.Now+tiny:
 			c.rise(r, i, grants, a)
 		case w.Want < w.Now-tiny:
@@ -222,7 +222,7 @@ func (c Config) rise(r Round, i int, grants []Grant, a *ledger) {
 		grants[i].Binding = c.inBand(w)
 		return
 	case !w.Missing && c.reverses(w, +1, r.Now):
-		grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
+		grants[i].Binding = bound("one reversal in %v", c.Window)
 		return
 	}
 	a.rises = append(a.rises, wish{at: i, to: w.Want, amount: w.Want - w.Now, needed: needed})
@@ -233,7 +233,7 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	w := &r.Workloads[i]
 	to := math.Max(0, w.Want)
 	if !w.Fresh {
-		grants[i].Binding = "guard: no fresh estimate, no fall"
+		grants[i].Binding = bound("no fresh estimate, no fall")
 		return
 	}
 	if c.Disabled {
@@ -242,15 +242,15 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	}
 	switch {
 	case w.Firing:
-		grants[i].Binding = "guard: an alert on it fires"
+		grants[i].Binding = bound("an alert on it fires")
 		return
 	case w.Harms:
-		grants[i].Binding = "guard: it would miss its SLO, and nobody who is worse off would gain"
+		grants[i].Binding = bound("it would miss its SLO, and nobody who is worse off would gain")
 		return
 	}
 	if c.reverses(w, -1, r.Now) && !w.Changed && !a.urgent && a.lack <= c.evidence(w, r.Now) {
 		if !c.returns(w, r.Now) {
-			grants[i].Binding = fmt.Sprintf("guard: one reversal in %v", c.Window)
+			grants[i].Binding = bound("one reversal in %v", c.Window)
 			return
 		}
 		to = math.Max(to, math.Ceil((w.Now-w.Lent)/r.Unit-grain)*r.Unit)
@@ -261,7 +261,7 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	}
 	if least = math.Ceil(least/r.Unit-grain) * r.Unit; to < least {
 		to = least
-		grants[i].Binding = fmt.Sprintf("guard: a fall of at most %.0f%% a round", 100*c.Fall)
+		grants[i].Binding = bound("a fall of at most %.0f%% a round", 100*c.Fall)
 	}
 	if to >= w.Now-grain*r.Unit {
 		return
@@ -297,8 +297,13 @@ func (c Config) band(w *Workload) float64 {
 	return c.Band
 }
 
-func (c Config) inBand(w *Workload) string {
-	return fmt.Sprintf("guard: the target is within %.2g%% of what it has", 100*c.band(w))
+// bound is a bound of the guard.
+func bound(format string, args ...any) trimtab.Binding {
+	return trimtab.Binding{Kind: trimtab.BindingGuard, Detail: fmt.Sprintf(format, args...)}
+}
+
+func (c Config) inBand(w *Workload) trimtab.Binding {
+	return bound("the target is within %.2g%% of what it has", 100*c.band(w))
 }
 
 // reverses reports whether a move in the given direction would be one reversal
@@ -364,14 +369,14 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 		}
 		switch {
 		case !f.proven && lowered >= most:
-			grants[f.at].Binding = fmt.Sprintf("guard: at most %d of %d lowered a round", most, a.targets)
+			grants[f.at].Binding = bound("at most %d of %d lowered a round", most, a.targets)
 		case to >= r.Workloads[f.at].Now-grain*r.Unit:
-			grants[f.at].Binding = fmt.Sprintf("guard: at most %.0f%% of the capacity moved a round", 100*c.Moved)
+			grants[f.at].Binding = bound("at most %.0f%% of the capacity moved a round", 100*c.Moved)
 		default:
 			if to > f.to {
-				grants[f.at].Binding = fmt.Sprintf("guard: at most %.0f%% of the capacity moved a round", 100*c.Moved)
+				grants[f.at].Binding = bound("at most %.0f%% of the capacity moved a round", 100*c.Moved)
 			} else if inside {
-				grants[f.at].Binding = "guard: lowered inside the dead band for a workload that misses its SLO"
+				grants[f.at].Binding = bound("lowered inside the dead band for a workload that misses its SLO")
 			}
 			grants[f.at].Set = to
 			if freed += r.Workloads[f.at].Now - to; !f.proven {
@@ -417,9 +422,9 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float
 				grants[w.at].Set = w.to
 			case got > 0:
 				grants[w.at].Set = r.Workloads[w.at].Now + got
-				grants[w.at].Binding = "guard: no room for more"
+				grants[w.at].Binding = bound("no room for more")
 			default:
-				grants[w.at].Binding = "guard: no room"
+				grants[w.at].Binding = bound("no room")
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package hosts
 import (
 	"math"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 )
 
@@ -132,15 +133,15 @@ func (r *Room) Over(j int) bool {
 }
 
 // Binding says what stops workload j from having n more units, where something
-// does: "capacity of host NAME", or "capacity" of the pool.
-func (r *Room) Binding(j, n int) string {
-	binding, least := "capacity", math.Inf(1)
+// does: the capacity of a host, or of the pool.
+func (r *Room) Binding(j, n int) trimtab.Binding {
+	binding, least := trimtab.Binding{Kind: trimtab.BindingCapacity}, math.Inf(1)
 	if n > r.Units {
 		return binding
 	}
 	for _, p := range r.Parts(j) {
 		if spare := r.Left[p.Row]/p.Share - float64(n); spare < least {
-			binding, least = "capacity of host "+r.name[p.Row], spare
+			binding.Detail, least = "host "+r.name[p.Row], spare
 		}
 	}
 	return binding

@@ -111,10 +111,10 @@ func TestTheHostThatHasLeastLeftBinds(t *testing.T) {
 	p := &planner.Problem{Unit: 1, Units: 10, Hosts: []planner.Host{{Name: "a", Units: 1}, {Name: "b", Units: 3}},
 		Workloads: []planner.Workload{{Name: "w", Max: 10, Parts: []planner.Part{{Host: 0, Share: 0.25}, {Host: 1, Share: 0.5}}}}}
 	room := hosts.New(p)
-	if got := room.Binding(0, 1); got != "capacity of host a" {
+	if got := room.Binding(0, 1).String(); got != "capacity: host a" {
 		t.Errorf("%q binds, want host a: it has 4 units, and b 6", got)
 	}
-	if got := room.Binding(0, 11); got != "capacity" {
+	if got := room.Binding(0, 11).String(); got != "capacity" {
 		t.Errorf("%q binds, want the pool", got)
 	}
 }

@@ -105,9 +105,9 @@ func solveLeast(p *planner.Problem, how reading, only bool) planner.Solution {
 	for i, j := range s.known {
 		switch k, w := s.answer.Units[j], &p.Workloads[j]; {
 		case s.of[j].value(k) >= l.top[i] && k < w.Max:
-			s.answer.Binding[j] = "demand"
+			s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingDemand}
 		case k == w.Max:
-			s.answer.Binding[j] = "max"
+			s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingMax}
 		default:
 			s.answer.Binding[j] = l.room.Binding(j, 1)
 		}

@@ -81,9 +81,9 @@ func (s *solver) leave(need []int) {
 	s.keep(need)
 	for _, j := range s.known {
 		if k := s.answer.Units[j]; k > before[j] {
-			s.answer.Binding[j] = "left over"
+			s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingLeftOver}
 			if k == s.problem.Workloads[j].Max {
-				s.answer.Binding[j] = "max"
+				s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingMax}
 			}
 		}
 	}

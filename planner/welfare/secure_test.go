@@ -144,7 +144,7 @@ func TestWhoFallsShortIsTriedWithWhatNobodyNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Units[0] < 5 || s.Binding[0] != "left over" {
+		if s.Units[0] < 5 || s.Binding[0].Kind != "left over" {
 			t.Errorf("%s: %v %q: 4 units are not enough for the first, and the second needs only 4 of 8", o.Name(), s.Units, s.Binding)
 		}
 	}

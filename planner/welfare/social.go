@@ -106,14 +106,14 @@ func solveSum(p *planner.Problem, how reading, cost int64) (planner.Solution, fl
 			sv.answer.Units[j] = k
 			switch last := c.choices[i][len(c.choices[i])-1]; {
 			case k == p.Workloads[j].Max:
-				sv.answer.Binding[j] = "max"
+				sv.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingMax}
 			case k >= int(last.units):
-				sv.answer.Binding[j] = "demand"
+				sv.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingDemand}
 			}
 		}
 	}
 	for _, j := range sv.known {
-		if sv.answer.Binding[j] == "" {
+		if sv.answer.Binding[j].Kind == "" {
 			sv.answer.Binding[j] = room.Binding(j, 1)
 		}
 	}
@@ -121,10 +121,10 @@ func solveSum(p *planner.Problem, how reading, cost int64) (planner.Solution, fl
 }
 
 // known counts the workloads that a policy knew the curve of.
-func known(binding []string) int {
+func known(binding []trimtab.Binding) int {
 	n := 0
 	for _, b := range binding {
-		if b != "unknown curve" {
+		if b.Kind != trimtab.BindingUnknown {
 			n++
 		}
 	}

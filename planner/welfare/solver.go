@@ -1,6 +1,7 @@
 package welfare
 
 import (
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
 )
@@ -30,17 +31,17 @@ func newSolver(p *planner.Problem, how reading) *solver {
 			s.of[j].fall = fallOf(&p.Workloads[j], p.Unit, how)
 		}
 	}
-	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]string, n)}
+	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]trimtab.Binding, n)}
 	for j := range p.Workloads {
 		s.room.Take(j, p.Workloads[j].Min)
-		s.answer.Binding[j] = "unknown curve"
+		s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingUnknown}
 	}
 	for _, j := range s.known {
-		s.answer.Binding[j] = ""
+		s.answer.Binding[j] = trimtab.Binding{}
 	}
 	for j := range p.Workloads {
 		w := &p.Workloads[j]
-		if s.answer.Binding[j] == "" {
+		if s.answer.Binding[j].Kind == "" {
 			continue
 		}
 		keep := min(min(max(w.Current, w.Min), w.Max)-w.Min, s.room.Most(j))

@@ -126,7 +126,7 @@ func checkBounds(t *rapid.T, p *planner.Problem, s planner.Solution) {
 		if s.Units[j] < w.Min || s.Units[j] > w.Max {
 			t.Fatalf("%s got %d units, bounds %d to %d", w.Name, s.Units[j], w.Min, w.Max)
 		}
-		if s.Binding[j] == "" {
+		if s.Binding[j].Kind == "" {
 			t.Fatalf("%s: nothing binds", w.Name)
 		}
 		sum += s.Units[j]

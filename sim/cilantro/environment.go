@@ -40,10 +40,10 @@ type Environment struct {
 // not be run, and puts the jobs in order.
 func (e *Environment) Validate() error {
 	if len(e.Jobs) == 0 || e.Rounds < 1 || e.Offset < 0 {
-		return trimtab.Invalidf("environment: %d jobs, %d rounds, offset %d", len(e.Jobs), e.Rounds, e.Offset)
+		return invalidf(EnvironmentFault, "environment: %d jobs, %d rounds, offset %d", len(e.Jobs), e.Rounds, e.Offset)
 	}
 	if e.Capacity < len(e.Jobs) || e.Capacity > 1<<20 {
-		return trimtab.Invalidf("environment: capacity %d: want at least a unit for each of %d jobs, at most %d", e.Capacity, len(e.Jobs), 1<<20)
+		return invalidf(EnvironmentFault, "environment: capacity %d: want at least a unit for each of %d jobs, at most %d", e.Capacity, len(e.Jobs), 1<<20)
 	}
 	slices.SortStableFunc(e.Jobs, func(a, b Job) int { return strings.Compare(a.Name, b.Name) })
 	for i := range e.Jobs {
@@ -56,7 +56,7 @@ func (e *Environment) Validate() error {
 		}
 		p := e.Profiles[j.Type]
 		if p == nil {
-			return trimtab.Invalidf("job %s: no profile of workload type %q", j.Name, j.Type)
+			return invalidf(ProfileFault, "job %s: no profile of workload type %q", j.Name, j.Type)
 		}
 		if err := p.validate(j.Type); err != nil {
 			return err
@@ -67,12 +67,12 @@ func (e *Environment) Validate() error {
 
 func (e *Environment) validateTrace() error {
 	if need := e.Offset + e.Rounds*Windows*WindowSeconds; len(e.Trace) < need {
-		return trimtab.Invalidf("trace: %d s, the run needs %d: %d rounds of %d s from second %d",
+		return invalidf(TraceFault, "trace: %d s, the run needs %d: %d rounds of %d s from second %d",
 			len(e.Trace), need, e.Rounds, Windows*WindowSeconds, e.Offset)
 	}
 	for i, q := range e.Trace {
 		if !(q >= 0 && q <= MostLoad) {
-			return trimtab.Invalidf("trace: second %d has %v requests: want 0 to %g", i, q, MostLoad)
+			return invalidf(TraceFault, "trace: second %d has %v requests: want 0 to %g", i, q, MostLoad)
 		}
 	}
 	most := slices.Max(e.Trace)

@@ -62,7 +62,7 @@ func (o *Options) Validate(e *Environment) error {
 		for _, name := range slices.Sorted(maps.Keys(of.values)) {
 			v := of.values[name]
 			if !known[name] {
-				return trimtab.Invalidf("%s %s: no such job", of.what, name)
+				return invalidf(JobFault, "%s %s: no such job", of.what, name)
 			}
 			if !(v > 0) || math.IsInf(v, 0) {
 				return trimtab.Invalidf("%s %s=%v: want a finite number > 0", of.what, name, v)
@@ -72,7 +72,7 @@ func (o *Options) Validate(e *Environment) error {
 	for _, name := range slices.Sorted(maps.Keys(o.Leave)) {
 		arrives, leaves := o.Arrive[name], o.Leave[name]
 		if leaves <= arrives || leaves >= float64(e.Rounds) {
-			return trimtab.Invalidf("job %s arrives in round %v and leaves in round %v of %d", name, arrives, leaves, e.Rounds)
+			return invalidf(LeaveFault, "job %s arrives in round %v and leaves in round %v of %d", name, arrives, leaves, e.Rounds)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Arrive)) {
@@ -82,7 +82,7 @@ func (o *Options) Validate(e *Environment) error {
 	}
 	for _, name := range o.Drift.Jobs {
 		if !known[name] {
-			return trimtab.Invalidf("drift %s: no such job", name)
+			return invalidf(JobFault, "drift %s: no such job", name)
 		}
 	}
 	if len(o.Drift.Jobs) > 0 && !(o.Drift.Factor > 0 && o.Drift.Factor <= 10) {

@@ -27,7 +27,7 @@ type Loop struct {
 	planner   *planner.Planner
 	resource  string
 	pool      string
-	knobs     []trimtab.Held // in order of target
+	knobs     []trimtab.KnobState // in order of target
 	epoch     uint64
 	sequence  uint64
 	lease     trimtab.Seconds
@@ -56,10 +56,10 @@ func New(c Config) (*Loop, error) {
 			most = c.Planner.Capacity
 		}
 		now := trimtab.Units(c.Held[w.Name])
-		l.knobs = append(l.knobs, trimtab.Held{Target: w.Name, Resource: l.resource, Knob: "simulated " + w.Name,
+		l.knobs = append(l.knobs, trimtab.KnobState{Target: w.Name, Resource: l.resource, Knob: "simulated " + w.Name,
 			Now: now, Since: c.Start, Baseline: now, Min: w.Min, Max: most})
 	}
-	slices.SortFunc(l.knobs, func(a, b trimtab.Held) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortFunc(l.knobs, func(a, b trimtab.KnobState) int { return strings.Compare(a.Target, b.Target) })
 	p.Step(c.Start, &trimtab.Leader{Pool: l.pool, Epoch: 1})
 	l.tell(c.Start)
 	return l, nil
@@ -124,8 +124,8 @@ func (l *Loop) Plans() []*trimtab.Plan {
 	return out
 }
 
-func (l *Loop) knob(target string) *trimtab.Held {
-	i, ok := slices.BinarySearchFunc(l.knobs, target, func(k trimtab.Held, t string) int { return strings.Compare(k.Target, t) })
+func (l *Loop) knob(target string) *trimtab.KnobState {
+	i, ok := slices.BinarySearchFunc(l.knobs, target, func(k trimtab.KnobState, t string) int { return strings.Compare(k.Target, t) })
 	if !ok {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (l *Loop) knob(target string) *trimtab.Held {
 // tell publishes what the knobs hold. Values that were handed over never
 // change, so each holding has its own.
 func (l *Loop) tell(now time.Time) {
-	h := &trimtab.Holding{Host: host, Time: now, Epoch: l.epoch, Sequence: l.sequence, LeaseLeft: l.lease, Targets: slices.Clone(l.knobs)}
+	h := &trimtab.Holding{Pool: l.pool, Host: host, Time: now, Epoch: l.epoch, Sequence: l.sequence, LeaseLeft: l.lease, Targets: slices.Clone(l.knobs)}
 	l.analyzer.Step(now, h)
 	l.carry(now, l.planner.Step(now, h))
 }

@@ -4,14 +4,14 @@
 // ρ = λ c / a, and
 //
 //	p(a, λ) = [1 − ρ exp(−k (a/c − λ) D')] · [1 − exp(−(1 − ρ)/b)],  0 for ρ >= 1
-//	D'      = D − c/a
+//	D'      = D − max(0, c/a − 0.1 s)
 //
 // The first factor is the waiting time of a queue with one server whose work
 // varies little (k = 2.5; 1 for exponential service times, 2 for constant ones
-// in heavy traffic), less the time of service itself; D is the latency of the
-// SLO. The second factor is what
-// fast services lose to bursts, whatever their latency: at b = 0.04, 5% of the
-// requests at ρ = 0.88. Without D it stands alone, with b = 0.1.
+// in heavy traffic). D is the latency of the SLO; a quota lets a lone request run
+// at the full speed of a core, and stops it once that of a period is used up. The
+// second factor is what fast services lose to bursts, whatever their latency: at
+// b = 0.02, 5% of the requests at ρ = 0.94. Without D it stands alone, with b = 0.1.
 //
 // Nobody's service is that queue. So h tells how much worse it is, and is learnt:
 // with h > 0.9 the cost enters as h c; with less, the cost stays 0.9 c, for no

@@ -19,7 +19,7 @@ func TestNothingIsInTimeWhereMoreWorkArrivesThanIsDone(t *testing.T) {
 }
 
 func TestARequestThatTakesLongerThanTheLatencyAloneIsNeverInTime(t *testing.T) {
-	if p := InTime(0.04, 0.1, 0.01, 0.2); p != 0 {
+	if p := InTime(0.03, 0.1, 0.01, 0.2); p != 0 {
 		t.Errorf("%v in time", p)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	solver "github.com/trimtab/trimtab/planner/drf"
 )
 
 // times are what repeats of one thing took, in seconds.
@@ -42,16 +40,4 @@ func threadSeconds() float64 {
 		return math.NaN()
 	}
 	return float64(t.Sec) + float64(t.Nsec)/1e9
-}
-
-// stopwatch is a Runner that sums up how long its loops took.
-type stopwatch struct {
-	solver.Runner
-	spent time.Duration
-}
-
-func (s *stopwatch) Run(n int, f func(part int)) {
-	start := time.Now()
-	s.Runner.Run(n, f)
-	s.spent += time.Since(start)
 }

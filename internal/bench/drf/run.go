@@ -3,6 +3,7 @@ package drf
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -27,8 +28,10 @@ type Options struct {
 	// DeadlinePart of the solve's time is, in [0, 1).
 	Deadline     time.Duration
 	DeadlinePart float64
-	// Warm measures a warm layout as well; it needs as much memory again.
-	Warm bool
+	// Warm measures a warm layout as well, after the part Changed of the
+	// tenants changed, in [0, 1]; it needs as much memory again.
+	Warm    bool
+	Changed float64
 	// Rounds measures the textbook rounds, where the size allows it.
 	Rounds bool
 	// Progress is told what is being done; nil: nobody is.
@@ -36,7 +39,9 @@ type Options struct {
 }
 
 // Report is what was measured. Seconds are of wall time, the least of the
-// repeats; those of one report were measured in turn, in one run.
+// repeats; those of one report were measured in turn, in one run. Quiet seconds
+// are the sum of the least time of each batch of events: what other programs
+// hardly lengthen, given enough repeats.
 type Report struct {
 	Tenants   int `json:"tenants"`
 	Resources int `json:"resources"`
@@ -63,28 +68,34 @@ type Report struct {
 	// OverFloor is to the floor.
 	NarrowFloorSeconds float64 `json:"narrow_floor_seconds"`
 	OverNarrowFloor    float64 `json:"solve_over_narrow_floor"`
-	// SerialSeconds is the least time of a solve by all threads in which only
-	// one had work; null with one thread.
+	// QuietSeconds is of the solve.
+	QuietSeconds float64 `json:"quiet_seconds"`
+	// OneThreadSeconds, OneThreadQuietSeconds and SameBits compare with one
+	// thread, when there are more.
+	OneThreadSeconds      *float64 `json:"one_thread_seconds"`
+	OneThreadQuietSeconds *float64 `json:"one_thread_quiet_seconds"`
+	SameBits              *bool    `json:"same_bits"`
+	// SerialSeconds is the quiet time in which only one thread has work. With
+	// the longest part of each loop, measured by running the parts in turn, it
+	// is AtBestSeconds: what the threads would take if no loop cost anything to
+	// start and they shared neither cache nor memory. null with one thread.
 	SerialSeconds *float64 `json:"serial_seconds"`
-	// OneThreadSeconds and SameBits compare with one thread, when there are
-	// more.
-	OneThreadSeconds *float64 `json:"one_thread_seconds"`
-	SameBits         *bool    `json:"same_bits"`
+	AtBestSeconds *float64 `json:"at_best_seconds"`
 	// RoundsSeconds is the textbook's time; null where the size does not
 	// allow it.
 	RoundsSeconds *float64 `json:"rounds_seconds"`
 	Rounds        *int     `json:"rounds"`
 	// RoundsAway is the largest relative difference of a level to theirs.
 	RoundsAway *float64 `json:"rounds_away"`
-	// WarmSeconds is the solve after 1% of the tenants changed, on a layout
+	// WarmSeconds is the solve after Changed of the tenants changed, on a layout
 	// made from the solve before; RelayoutSeconds and UpdateSeconds are spent
 	// between intervals.
 	WarmSeconds     *float64 `json:"warm_seconds"`
 	RelayoutSeconds *float64 `json:"relayout_seconds"`
 	UpdateSeconds   *float64 `json:"update_seconds"`
-	// WarmOverCold is warm / solve with as many threads, of CPU seconds with
-	// one thread.
+	// WarmOverCold is warm / solve with as many threads, of quiet seconds.
 	WarmOverCold *float64 `json:"warm_over_cold"`
+	Changed      float64  `json:"changed"`
 	// MaxOverCapacity is by how much of its capacity a resource is over it.
 	MaxOverCapacity float64 `json:"max_over_capacity"`
 	// Utilization is the mean over the resources that anybody demands.
@@ -147,6 +158,9 @@ func (o *Options) check() error {
 	}
 	if !(o.DeadlinePart >= 0 && o.DeadlinePart < 1) {
 		return fmt.Errorf("deadline at %v of the solve: want a part in [0, 1)", o.DeadlinePart)
+	}
+	if !(o.Changed >= 0 && o.Changed <= 1) {
+		return fmt.Errorf("changed %v: want a part in [0, 1]", o.Changed)
 	}
 	return o.Pool.check()
 }
@@ -215,7 +229,8 @@ func (t *trial) solve(ctx context.Context) error {
 	runtime.LockOSThread() // the thread's CPU time is measured
 	defer runtime.UnlockOSThread()
 	var narrow, floor, one, all times
-	serial := math.Inf(1)
+	var oneQuiet, allQuiet quiet
+	parts := turns{threads: t.Threads}
 	var r solver.Result
 	same, bits := true, []float64(nil)
 	for k := range t.Repeat {
@@ -223,12 +238,14 @@ func (t *trial) solve(ctx context.Context) error {
 		narrow.time(func() { t.matrix.SweepNarrow(sums) })
 		floor.time(func() { t.matrix.Sweep(cells) })
 		if t.Threads > 1 {
-			one.time(func() { r, err = t.matrix.Solve(solver.Options{}) })
+			one.time(func() { r, err = oneQuiet.solve(t.matrix, nil) })
 			bits = levels(r, t.Tenants, bits)
+			err = errors.Join(err, parts.solve(t.matrix))
 		}
-		watch := stopwatch{Runner: t.threads}
-		all.time(func() { r, err = t.matrix.Solve(solver.Options{Run: &watch}) })
-		serial = min(serial, all.wall[k]-watch.spent.Seconds())
+		if err != nil {
+			return err
+		}
+		all.time(func() { r, err = allQuiet.solve(t.matrix, t.threads) })
 		if err != nil {
 			return err
 		}
@@ -243,6 +260,7 @@ func (t *trial) solve(ctx context.Context) error {
 	p.FloorSeconds, p.SolveSeconds = slices.Min(floor.wall), slices.Min(all.wall)
 	p.FloorCPUSeconds, p.SolveCPUSeconds = slices.Min(floor.cpu), slices.Min(all.cpu)
 	p.OverFloor, p.PairedOverFloor = over(all.cpu, floor.cpu)
+	p.QuietSeconds = allQuiet.seconds()
 	p.NarrowFloorSeconds = slices.Min(narrow.wall)
 	p.OverNarrowFloor, _ = over(all.cpu, narrow.cpu)
 	p.NsPerEntry = p.SolveCPUSeconds * 1e9 / float64(p.Entries)
@@ -250,8 +268,8 @@ func (t *trial) solve(ctx context.Context) error {
 		p.OverFloor, p.PairedOverFloor = over(all.wall, floor.wall)
 		p.OverNarrowFloor, _ = over(all.wall, narrow.wall)
 		p.NsPerEntry = p.SolveSeconds * 1e9 / float64(p.Entries)
-		least := slices.Min(one.wall)
-		p.OneThreadSeconds, p.SameBits, p.SerialSeconds = &least, &same, &serial
+		least, least1, serial, best := slices.Min(one.wall), oneQuiet.seconds(), parts.rest.seconds(), parts.atBest()
+		p.OneThreadSeconds, p.OneThreadQuietSeconds, p.SameBits, p.SerialSeconds, p.AtBestSeconds = &least, &least1, &same, &serial, &best
 	}
 	p.Work = r.Stats
 	p.MaxOverCapacity, p.Utilization = t.used(r)
@@ -279,7 +297,7 @@ func (t *trial) used(r solver.Result) (over, utilization float64) {
 	return over, utilization / float64(max(1, demanded))
 }
 
-// warm lays the matrix out anew, changes 1% of the tenants, and solves both
+// warm lays the matrix out anew, changes some of the tenants, and solves both
 // layouts in turn.
 func (t *trial) warm(ctx context.Context) error {
 	size := t.size
@@ -302,7 +320,7 @@ func (t *trial) warm(ctx context.Context) error {
 	g.Seed += 1000
 	changes := g.rows(t.size.Entries)
 	spent := 0.0
-	for k := range t.Tenants/100 + 1 {
+	for k := range int(float64(t.Tenants)*t.Changed) + 1 {
 		tenant := changes.next(t.capacities)
 		start := time.Now()
 		// Spread over all tenants; a prime stride meets each once.
@@ -313,11 +331,14 @@ func (t *trial) warm(ctx context.Context) error {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var after, cold times
+	var after times
+	var afterQuiet, coldQuiet quiet
 	for k := range t.Repeat {
 		t.say("solving the warm layout, %d of %d", k+1, t.Repeat)
-		cold.time(func() { _, err = t.matrix.Solve(solver.Options{Run: t.threads}) })
-		after.time(func() { _, err = warm.Solve(solver.Options{Run: t.threads}) })
+		if _, err = coldQuiet.solve(t.matrix, t.threads); err != nil {
+			return err
+		}
+		after.time(func() { _, err = afterQuiet.solve(warm, t.threads) })
 		if err != nil {
 			return err
 		}
@@ -325,12 +346,9 @@ func (t *trial) warm(ctx context.Context) error {
 			return err
 		}
 	}
-	least := slices.Min(after.wall)
-	ratio, _ := over(after.cpu, cold.cpu)
-	if t.Threads > 1 {
-		ratio, _ = over(after.wall, cold.wall)
-	}
+	least, ratio := slices.Min(after.wall), afterQuiet.seconds()/coldQuiet.seconds()
 	p := &t.report
+	p.Changed = t.Changed
 	p.WarmSeconds, p.RelayoutSeconds, p.UpdateSeconds, p.WarmOverCold = &least, &relayout, &spent, &ratio
 	return nil
 }

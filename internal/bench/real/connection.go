@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -18,7 +19,7 @@ import (
 var errAnswer = errors.New("unexpected answer")
 
 // ready is how long a service may take to start.
-const ready = 20 * time.Second
+const ready = time.Minute
 
 // connection is one that is used again.
 type connection struct {
@@ -116,14 +117,19 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// freeAddress returns a loopback address that nobody listens on now.
+// freeAddress returns a loopback address that nobody listens on now. Its port lies
+// below those from which the kernel chooses for connections.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+	var last error
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String(), nil
+		}
+		last = err
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return "", fmt.Errorf("find a free port: %w", last)
 }
 
 // lookup finds a program that may be beside the search path of plain users.

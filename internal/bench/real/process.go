@@ -78,12 +78,12 @@ func start(p program, in *group) (*process, error) {
 	return out, nil
 }
 
-// close ends the process: in order, and after 10 s by force.
+// close ends the process: in order, and after a minute by force.
 func (p *process) close() {
 	_ = p.cmd.Process.Signal(p.stop) // it may be gone
 	select {
 	case <-p.done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	}

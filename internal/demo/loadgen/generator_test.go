@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/demo/service"
+	"github.com/trimtab/trimtab/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // flat is a day without a peak.
 func flat(rate float64) Day { return Day{Base: rate, Peak: rate, Width: 0.5} }

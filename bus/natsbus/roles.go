@@ -1,0 +1,260 @@
+package natsbus
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+)
+
+// Role is what a process is on the bus. A NATS server can hold it to what that
+// role may do, see [PermissionsOf].
+type Role string
+
+// The roles. A process without one does the work of all of them.
+const (
+	Collector Role = "collector"
+	Analyzer  Role = "analyzer"
+	Planner   Role = "planner"
+	Agent     Role = "agent"
+	Console   Role = "console"
+	// Observer reads everything that is not a request, and publishes nothing.
+	Observer Role = "observer"
+)
+
+// Roles lists all of them, in the order of the flow.
+func Roles() []Role { return []Role{Collector, Analyzer, Planner, Agent, Console, Observer} }
+
+// The buckets with an owner of their own.
+const (
+	// BucketAnalyzers and BucketCollectors hold the locks of what one analyzer
+	// or collector does at a time.
+	BucketAnalyzers  = "analyzers"
+	BucketCollectors = "collectors"
+	// BucketSnapshots keeps what was learnt, BucketPlanner what a planner knows
+	// beside it.
+	BucketSnapshots = "snapshots"
+	BucketPlanner   = "snapshots-planner"
+	bucketLeaders   = "leaders"
+)
+
+// who says which roles publish and which read a row of the table.
+type who struct{ publish, read []Role }
+
+// whoMay is the column of the table. Nobody but the planner may publish what it
+// reads, or reads what it publishes: who may write into a stream and have the
+// server send out of it forges what stands there, since a server does not check
+// where an answer goes. A bucket is read by single values, whose headers tell.
+func whoMay(row StreamInfo) who {
+	if row.Bucket {
+		return map[string]who{
+			bucketLeaders:    {[]Role{Planner}, []Role{Planner, Agent, Console}},
+			BucketAnalyzers:  {[]Role{Analyzer}, []Role{Analyzer}},
+			BucketCollectors: {[]Role{Collector}, []Role{Collector}},
+			BucketSnapshots:  {[]Role{Analyzer}, []Role{Analyzer}},
+			BucketPlanner:    {[]Role{Planner}, []Role{Planner}},
+		}[row.Name]
+	}
+	if row.Kind == "" { // UNREADABLE: who reads a stored kind puts aside what it cannot read
+		return who{[]Role{Analyzer, Planner, Agent, Console}, []Role{Console}}
+	}
+	return map[trimtab.Kind]who{
+		trimtab.KindSpans:    {[]Role{Collector}, []Role{Analyzer}},
+		trimtab.KindSketch:   {[]Role{Analyzer}, []Role{Analyzer}},
+		trimtab.KindSample:   {[]Role{Collector, Agent}, []Role{Analyzer}},
+		trimtab.KindAlert:    {[]Role{Collector}, []Role{Planner}},
+		trimtab.KindEstimate: {[]Role{Analyzer}, []Role{Planner, Console}},
+		trimtab.KindPlan:     {[]Role{Planner}, []Role{Agent, Console}},
+		trimtab.KindOutcome:  {[]Role{Agent}, []Role{Planner, Console}},
+		trimtab.KindHolding:  {[]Role{Agent}, []Role{Analyzer, Planner, Console}},
+		trimtab.KindCommand:  {[]Role{Console}, []Role{Planner, Agent}},
+	}[row.Kind]
+}
+
+// Scope is what a user is confined to beside its role.
+type Scope struct {
+	// Pool is the pool that an agent has knobs of.
+	Pool string
+	// Host is the host of an agent, and the name in what it publishes.
+	Host string
+	// Hosts are those of all agents: nobody else touches where they stand in a
+	// stream.
+	Hosts []string
+}
+
+// Permissions are NATS permissions of one user. A NATS server denies what is
+// not allowed, and what is denied also where it is allowed.
+type Permissions struct {
+	Publish, Deny, Subscribe []string
+	// Answers allows one answer to each request that was received.
+	Answers bool
+}
+
+// userInfo tells a user what it may do.
+const userInfo = "$SYS.REQ.USER.INFO"
+
+// Inbox is the prefix of the subjects on which a user gets answers: nobody else
+// may listen there.
+func Inbox(r Role, host string) string {
+	prefix := "_INBOX_" + string(r)
+	if r == Agent {
+		prefix += "_" + bus.EscapeKey(host)
+	}
+	return prefix
+}
+
+// ConsumerOf names the place of a host's actuator in a stream, for a pool.
+func ConsumerOf(host, pool string) string {
+	return bus.EscapeKey(GroupOf(host)) + "--" + bus.EscapeKey(pool)
+}
+
+// GroupOf is the group in which the actuator of a host subscribes.
+func GroupOf(host string) string { return "actuator-" + host }
+
+// PermissionsOf derives from the table what a user needs, and nothing else.
+func PermissionsOf(r Role, s Scope) Permissions {
+	p := Permissions{Publish: []string{userInfo}, Subscribe: []string{Inbox(r, s.Host) + ".>"}}
+	if r == Observer {
+		p.Subscribe = append(p.Subscribe, "trimtab.>")
+		return p
+	}
+	for _, row := range Table() {
+		switch may := whoMay(row); {
+		case row.Name == others:
+		case row.Bucket:
+			p.bucket(row.Name, slices.Contains(may.publish, r), slices.Contains(may.read, r))
+		case row.Kind == "":
+			p.api("STREAM.INFO", row.Name)
+		default:
+			p.row(row, r, s, slices.Contains(may.publish, r), slices.Contains(may.read, r))
+		}
+		if r == Planner && row.Name != "" && row.Name != others {
+			// It is trusted most, and makes what the others use.
+			p.api("STREAM.CREATE", stream(row))
+			p.api("STREAM.UPDATE", stream(row))
+			p.api("STREAM.INFO", stream(row))
+		}
+	}
+	if r == Planner {
+		p.Publish = append(p.Publish, "$JS.API.INFO")
+	}
+	slices.Sort(p.Publish)
+	p.Publish = slices.Compact(p.Publish)
+	return p
+}
+
+// stream is the name of the stream that keeps a row.
+func stream(row StreamInfo) string {
+	if row.Bucket {
+		return "KV_" + row.Name
+	}
+	return row.Name
+}
+
+func (p *Permissions) api(call string, tokens ...string) {
+	p.Publish = append(p.Publish, "$JS.API."+call+"."+strings.Join(tokens, "."))
+}
+
+func (p *Permissions) bucket(name string, write, read bool) {
+	if !write && !read {
+		return
+	}
+	p.api("STREAM.INFO", "KV_"+name)
+	p.api("DIRECT.GET", "KV_"+name, "$KV", name, ">")
+	if write {
+		p.Publish = append(p.Publish, "$KV."+name+".*")
+	}
+}
+
+// row adds what one kind needs.
+func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
+	if row.Name != "" && (write || read) {
+		p.api("STREAM.INFO", row.Name)
+	}
+	if write {
+		p.Publish = append(p.Publish, subjectsOf(row.Kind, r, s))
+	}
+	switch {
+	case !read:
+	case row.Name == "":
+		p.Subscribe = append(p.Subscribe, row.Subjects)
+		p.Answers = p.Answers || row.Delivery == trimtab.Answered
+	default:
+		p.Publish = append(p.Publish, row.Unreadable)
+		p.api("DIRECT.GET", row.Name)
+		if r == Agent {
+			p.consumer(row.Name, ConsumerOf(s.Host, s.Pool), bus.Subject(row.Kind, s.Pool))
+			return
+		}
+		p.consumer(row.Name, "*", ">")
+		for _, h := range s.Hosts {
+			c := ConsumerOf(h, s.Pool)
+			p.Deny = append(p.Deny, "$JS.API.CONSUMER.*."+row.Name+"."+c, "$JS.API.CONSUMER.*."+row.Name+"."+c+".>",
+				"$JS.API.CONSUMER.MSG.NEXT."+row.Name+"."+c, "$JS.ACK."+row.Name+"."+c+".>")
+		}
+	}
+}
+
+// consumer adds making one, asking it and telling it.
+func (p *Permissions) consumer(stream, name, filter string) {
+	p.api("CONSUMER.CREATE", stream, name, filter)
+	for _, call := range []string{"CONSUMER.INFO", "CONSUMER.DELETE", "CONSUMER.MSG.NEXT"} {
+		p.api(call, stream, name)
+	}
+	p.Publish = append(p.Publish, "$JS.ACK."+stream+"."+name+".>")
+}
+
+// subjectsOf is where a role publishes a kind. The host of an agent is in the
+// keys of what it says about itself.
+func subjectsOf(k trimtab.Kind, r Role, s Scope) string {
+	if r == Agent {
+		switch k {
+		case trimtab.KindHolding:
+			return bus.Subject(k, (&trimtab.Holding{Pool: s.Pool, Host: s.Host}).Key())
+		case trimtab.KindOutcome:
+			return bus.Subject(k, (&trimtab.Outcome{Pool: s.Pool, Host: s.Host}).Key())
+		}
+	}
+	return "trimtab." + string(k) + ".*"
+}
+
+// missing lists what of need is not granted, as "publish SUBJECT" and
+// "subscribe SUBJECT".
+func (p *Permissions) missing(granted *Permissions) (lacks []string) {
+	for _, s := range p.Publish {
+		if !anyCovers(granted.Publish, s) || anyCovers(granted.Deny, s) {
+			lacks = append(lacks, "publish "+s)
+		}
+	}
+	for _, s := range p.Subscribe {
+		if !anyCovers(granted.Subscribe, s) {
+			lacks = append(lacks, "subscribe "+s)
+		}
+	}
+	if p.Answers && !granted.Answers {
+		lacks = append(lacks, "answer requests (allow_responses)")
+	}
+	return lacks
+}
+
+func anyCovers(patterns []string, subject string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return covers(p, subject) })
+}
+
+// covers tells whether pattern matches all that subject, which may have
+// wildcards itself, matches.
+func covers(pattern, subject string) bool {
+	p, s := strings.Split(pattern, "."), strings.Split(subject, ".")
+	for i, token := range p {
+		switch {
+		case token == ">":
+			return len(s) > i
+		case i >= len(s) || s[i] == ">":
+			return false
+		case token != "*" && token != s[i]:
+			return false
+		}
+	}
+	return len(p) == len(s)
+}

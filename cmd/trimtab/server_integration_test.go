@@ -1,0 +1,154 @@
+//go:build integration
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
+)
+
+// natsServer builds nats-server from the module cache.
+func natsServer(t *testing.T) (binary string) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "nats-server")
+	if out, err := exec.Command("go", "build", "-o", binary, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		t.Fatalf("build nats-server: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// serveBus starts a NATS server as a process of its own, which outlives the
+// program that uses it; before is what its command line begins with.
+func (p *program) serveBus(address string, before ...string) {
+	p.Helper()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		p.Fatal(err)
+	}
+	args := slices.Concat(before, []string{natsServer(p.T), "-a", host, "-p", port, "-js", "-sd", filepath.Join(p.dir, "nats")})
+	cmd := exec.Command(args[0], args[1:]...)
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	p.text = strings.ReplaceAll(p.text, fmt.Sprintf("nats: {listen: %q}", p.nats), fmt.Sprintf("nats: {url: %q}", "nats://"+address))
+	p.nats = address
+	p.until("the NATS server", func() error {
+		c, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+}
+
+// stored reads what a stream has.
+func (p *program) stored(stream string, kind trimtab.Kind) (values []trimtab.Value) {
+	p.Helper()
+	conn, err := nats.Connect("nats://" + p.nats)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		p.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(p.Context(), time.Minute)
+	defer cancel()
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		p.Fatal(err)
+	}
+	c, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		p.Fatal(err)
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for uint64(len(values)) < info.State.Msgs {
+		m, err := c.Next(jetstream.FetchMaxWait(10 * time.Second))
+		if err != nil {
+			p.Fatalf("%s: %d of %d: %v", stream, len(values), info.State.Msgs, err)
+		}
+		v, _, err := codec.Decode(kind, m.Data())
+		if err != nil {
+			p.Fatal(err)
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// stepOf names one step of a plan.
+func stepOf(epoch, sequence uint64, step int) string {
+	return fmt.Sprint(trimtab.PlanID(epoch, sequence), " step ", step)
+}
+
+// accounts compares the plans that were stored with the answers: each that
+// asks for something has one, none of its effects was had twice, and none after
+// its lease. It returns how many were answered, and the writes.
+func (p *program) accounts() (answered, written int) {
+	p.Helper()
+	plans := map[string]*trimtab.Plan{}
+	for _, v := range p.stored("PLANS", trimtab.KindPlan) {
+		plan := v.(*trimtab.Plan)
+		plans[stepOf(plan.Epoch, plan.Sequence, plan.Step)] = plan
+	}
+	answers, effects := map[string]bool{}, map[string]int{}
+	for _, v := range p.stored("OUTCOMES", trimtab.KindOutcome) {
+		o := v.(*trimtab.Outcome)
+		id := stepOf(o.Epoch, o.Sequence, o.Step)
+		plan := plans[id]
+		if plan == nil {
+			p.Errorf("%s was answered and is not stored", id)
+			continue
+		}
+		answers[id] = true
+		for _, r := range o.Results {
+			if r.Status != trimtab.Written {
+				continue // one that is answered again after a kill finds what it wrote
+			}
+			written++
+			if effects[id+r.Target+r.Resource]++; effects[id+r.Target+r.Resource] > 1 {
+				p.Errorf("%s was carried out twice: %+v", id, o)
+			}
+			if o.Time.Sub(plan.Time) > plan.Lease.Duration() {
+				p.Errorf("%s was carried out %v after it was made, with a lease of %v", id, o.Time.Sub(plan.Time), plan.Lease.Duration())
+			}
+		}
+	}
+	for id, plan := range plans {
+		if !answers[id] && len(plan.Actions) > 0 {
+			p.Errorf("%s was never answered", id)
+		}
+	}
+	return len(answers), written
+}
+
+// signal sends a signal to the program alone, not to its watchdogs.
+func (p *program) signal(s syscall.Signal) {
+	p.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.Fatal(err)
+	}
+}

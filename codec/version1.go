@@ -1,0 +1,130 @@
+package codec
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// This file reads what builds of version 1 wrote: where a value was a text that
+// programs had to parse, that is done here, for the last time.
+
+// unmarshal1 is json.Unmarshal of the value of an [Envelope] of version 1.
+func unmarshal1(raw []byte, v trimtab.Value) error {
+	switch v := v.(type) {
+	case *trimtab.Plan:
+		old := plan1{Plan: v}
+		if err := json.Unmarshal(raw, &old); err != nil {
+			return err
+		}
+		old.upgrade()
+	case *trimtab.Estimate:
+		old := estimate1{Estimate: v}
+		if err := json.Unmarshal(raw, &old); err != nil {
+			return err
+		}
+		v.Hold = hold1(old.Hold)
+	default:
+		return json.Unmarshal(raw, v)
+	}
+	return nil
+}
+
+// The members of the structs below hide those of the same name in the embedded
+// value.
+type plan1 struct {
+	*trimtab.Plan
+	Cause    string            `json:"cause"`
+	Held     map[string]string `json:"held"`
+	Unmoved  map[string]string `json:"unmoved"`
+	Verdicts []verdict1        `json:"verdicts"`
+	Actions  []action1         `json:"actions"`
+}
+
+type verdict1 struct {
+	trimtab.Verdict
+	Judgement string `json:"verdict"`
+}
+
+type action1 struct {
+	trimtab.Action
+	Why reason1 `json:"why"`
+}
+
+type reason1 struct {
+	trimtab.Reason
+	Binding string `json:"binding"`
+}
+
+type estimate1 struct {
+	*trimtab.Estimate
+	Hold string `json:"hold"`
+}
+
+// upgrade moves what was read into the plan.
+func (p *plan1) upgrade() {
+	v := p.Plan
+	v.Cause = cause1(p.Cause)
+	v.Held, v.Unmoved = held1(p.Held), held1(p.Unmoved)
+	for i := range p.Verdicts {
+		x := p.Verdicts[i].Verdict
+		kind, why, _ := strings.Cut(p.Verdicts[i].Judgement, ": ")
+		x.Verdict, x.Why = trimtab.Judgement(kind), why
+		v.Verdicts = append(v.Verdicts, x)
+	}
+	for i := range p.Actions {
+		x := p.Actions[i].Action
+		x.Why = p.Actions[i].Why.Reason
+		kind, detail, _ := strings.Cut(p.Actions[i].Why.Binding, ": ")
+		x.Why.Binding = trimtab.Binding{Kind: trimtab.BindingKind(kind), Detail: detail}
+		x.Why.Summary = strings.TrimPrefix(x.Why.Summary, x.Target+": ")
+		v.Actions = append(v.Actions, x)
+	}
+}
+
+// cause1 reads a cause. The names of alerts, groups and workloads may hold any
+// text: what was said of them stays one.
+func cause1(text string) trimtab.Cause {
+	c := trimtab.Cause{Text: text}
+	if rest, ok := strings.CutPrefix(text, "apply "); ok {
+		if plan, why, refused := strings.Cut(rest, " refused: "); refused {
+			return trimtab.Cause{Kind: trimtab.CauseRefused, Ref: plan, Text: why}
+		}
+		plan, by, _ := strings.Cut(rest, " by ")
+		return trimtab.Cause{Kind: trimtab.CauseApply, Ref: plan, By: by}
+	}
+	switch kind, _, more := strings.Cut(text, " "); kind {
+	case "alert", "need", "command":
+		c.Kind = trimtab.CauseKind(kind)
+	case "tick", "pause", "resume", "paused":
+		if c.Kind = trimtab.CauseKind(kind); !more {
+			c.Text = ""
+		}
+	}
+	return c
+}
+
+// held1 reads reasons: their kinds were not told.
+func held1(texts map[string]string) map[string]trimtab.Held {
+	if texts == nil {
+		return nil
+	}
+	out := make(map[string]trimtab.Held, len(texts))
+	for name, text := range texts {
+		out[name] = trimtab.Held{Code: trimtab.HeldOther, Text: text}
+	}
+	return out
+}
+
+// hold1 reads why an estimate held: "no INPUT from SOURCE …", or anything else.
+func hold1(text string) *trimtab.Held {
+	if text == "" {
+		return nil
+	}
+	h := &trimtab.Held{Code: trimtab.HeldOther, Text: text}
+	if w := strings.Fields(text); len(w) > 3 && w[0] == "no" && w[2] == "from" {
+		h.Input, h.Source = w[1], w[3]
+	}
+	return h
+}

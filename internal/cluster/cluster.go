@@ -1,0 +1,249 @@
+// Package cluster writes what a site needs to run trimtab's roles as processes
+// of their own: the configuration of NATS servers that hold each user to its
+// role, certificates from an authority of its own, the NATS section of each
+// role, and systemd units.
+//
+// What a role may do comes from the table of subjects ([natsbus.PermissionsOf]).
+// A user is known by its client certificate; there is no password. Files with a
+// private key have mode 0600. An authority and certificates that are there
+// already are kept, so that hosts can be added; configurations are written anew.
+//
+//	err := cluster.Spec{Servers: []string{"a", "b", "c"}, Hosts: []string{"h1"}, Pool: "default"}.Write("out")
+//
+// It starts nothing and copies nothing to other hosts.
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus/natsbus"
+)
+
+// Ports of the NATS servers.
+const (
+	ClientPort = 4222
+	RoutePort  = 6222
+)
+
+// Spec says which site.
+type Spec struct {
+	// Servers are names or addresses of the hosts that run nats-server: one,
+	// or an odd number from three on, which keep every stream three times.
+	Servers []string
+	// Hosts are the names of the hosts that run an agent, as they name
+	// themselves.
+	Hosts []string
+	// Pool is the pool that the agents have knobs of.
+	Pool string
+}
+
+// Validate returns ErrInvalid with what is wrong.
+func (s Spec) Validate() error {
+	name := regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*$`)
+	switch {
+	case len(s.Servers)%2 == 0:
+		return trimtab.Invalidf("servers: %d of them, want one, three or five: a majority decides", len(s.Servers))
+	case len(s.Hosts) == 0:
+		return trimtab.Invalidf("hosts: none, and without an agent nothing is turned")
+	case s.Pool == "":
+		return trimtab.Invalidf("pool: no name")
+	}
+	for what, all := range map[string][]string{"servers": s.Servers, "hosts": s.Hosts} {
+		seen := map[string]bool{}
+		for _, n := range all {
+			if len(n) > 200 || !name.MatchString(n) && net.ParseIP(n) == nil {
+				return trimtab.Invalidf("%s: %.80q is no host name: want letters, digits, '-' and '.'", what, n)
+			}
+			if seen[strings.ToLower(n)] {
+				return trimtab.Invalidf("%s: %s is there twice", what, n)
+			}
+			seen[strings.ToLower(n)] = true
+		}
+	}
+	return nil
+}
+
+// replicas is how many servers hold each stream.
+func (s Spec) replicas() int { return min(3, len(s.Servers)) }
+
+// user is one user of the NATS servers.
+type user struct {
+	role natsbus.Role
+	host string // of an agent
+}
+
+// name is what its certificate says.
+func (u user) name() string {
+	if u.role == natsbus.Agent {
+		return strings.ToLower(u.host) + ".agent.trimtab"
+	}
+	return string(u.role) + ".trimtab"
+}
+
+// dir is where its files are.
+func (u user) dir() string {
+	if u.role == natsbus.Agent {
+		return "agent-" + u.host
+	}
+	return string(u.role)
+}
+
+func (s Spec) users() (all []user) {
+	for _, r := range natsbus.Roles() {
+		if r != natsbus.Agent {
+			all = append(all, user{role: r})
+			continue
+		}
+		for _, h := range s.Hosts {
+			all = append(all, user{r, h})
+		}
+	}
+	return all
+}
+
+func (s Spec) permissions(u user) natsbus.Permissions {
+	return natsbus.PermissionsOf(u.role, natsbus.Scope{Pool: s.Pool, Host: u.host, Hosts: s.Hosts})
+}
+
+// Write writes everything below dir.
+func (s Spec) Write(dir string) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	ca, err := openAuthority(dir)
+	if err != nil {
+		return err
+	}
+	for _, server := range s.Servers {
+		at := filepath.Join(dir, "nats-"+server)
+		if err := ca.issue(at, server, true); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(at, "nats-server.conf"), s.serverConf(server), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, u := range s.users() {
+		at := filepath.Join(dir, u.dir())
+		if err := ca.issue(at, u.name(), false); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(at, "nats.yaml"), s.section(u), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, unit := range units() {
+		if err := writeFile(filepath.Join(dir, "systemd", unit.name()), unit.text(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// section is the NATS section of a user's process.
+func (s Spec) section(u user) string {
+	var urls []string
+	for _, server := range s.Servers {
+		urls = append(urls, fmt.Sprintf("tls://%s", net.JoinHostPort(server, fmt.Sprint(ClientPort))))
+	}
+	return fmt.Sprintf(`# How a trimtab process with the role %s reaches NATS: --nats.config.file.
+# The certificate is what it is known by. Paths are relative to this file.
+nats:
+  url: %s
+  replicas: %d
+  tls: {ca_file: ca.pem, cert_file: cert.pem, key_file: key.pem}
+`, u.role, strings.Join(urls, ","), s.replicas())
+}
+
+// serverConf is the configuration of one NATS server.
+func (s Spec) serverConf(server string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# nats-server for trimtab, written by "trimtab init cluster". Install this directory
+# as /etc/nats, for the user that runs nats-server only.
+server_name: %q
+listen: "0.0.0.0:%d" # whoever has no certificate of this site is turned away
+max_payload: %d
+tls {
+  cert_file: "/etc/nats/cert.pem"
+  key_file: "/etc/nats/key.pem"
+  ca_file: "/etc/nats/ca.pem"
+  verify_and_map: true # the name in the certificate is the user
+}
+jetstream {
+  store_dir: "/var/lib/nats"
+  max_file_store: 4GB
+  max_memory_store: 256MB
+}
+`, server, ClientPort, natsbus.MaxPayload)
+	if len(s.Servers) > 1 {
+		fmt.Fprintf(&b, `cluster {
+  name: "trimtab"
+  listen: "0.0.0.0:%d"
+  tls {
+    cert_file: "/etc/nats/cert.pem"
+    key_file: "/etc/nats/key.pem"
+    ca_file: "/etc/nats/ca.pem"
+    verify_cert_and_check_known_urls: true # a client's certificate makes no server
+  }
+  routes: [
+`, RoutePort)
+		for _, other := range s.Servers {
+			fmt.Fprintf(&b, "    \"tls://%s\"\n", net.JoinHostPort(other, fmt.Sprint(RoutePort)))
+		}
+		b.WriteString("  ]\n}\n")
+	}
+	b.WriteString("system_account: \"SYS\"\naccounts {\n  SYS {}\n  TRIMTAB {\n    jetstream: enabled\n    users: [\n")
+	for _, u := range s.users() {
+		p := s.permissions(u)
+		fmt.Fprintf(&b, "      {\n        user: %q\n        permissions {\n          publish {\n            allow: [%s]\n", u.name(), quoted(p.Publish))
+		if len(p.Deny) > 0 {
+			fmt.Fprintf(&b, "            deny: [%s]\n", quoted(p.Deny))
+		}
+		fmt.Fprintf(&b, "          }\n          subscribe {\n            allow: [%s]\n          }\n", quoted(p.Subscribe))
+		if p.Answers {
+			b.WriteString("          allow_responses: {max: 1, expires: \"1m\"}\n")
+		}
+		b.WriteString("        }\n      }\n")
+	}
+	b.WriteString("    ]\n  }\n}\n")
+	return b.String()
+}
+
+// quoted prints a list of subjects, one a line.
+func quoted(subjects []string) string {
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, s := range slices.Sorted(slices.Values(subjects)) {
+		fmt.Fprintf(&b, "              %q\n", s)
+	}
+	b.WriteString("            ")
+	return b.String()
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(path, text string, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+// Package leak tells tests which goroutines are left when all should have ended.
+//
+// What was told to end takes a while on a busy machine: it is waited for, a
+// minute at most. go.uber.org/goleak, which does the looking, waits for half a
+// second.
+package leak
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience bounds the wait; typical are milliseconds.
+const patience = time.Minute
+
+// Main runs the tests of a package and fails it if goroutines are left.
+func Main(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		if err := find(patience); err != nil {
+			fmt.Fprintln(os.Stderr, "the tests left goroutines:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// None fails the test if goroutines are left that no option leaves out.
+func None(t testing.TB, options ...goleak.Option) {
+	t.Helper()
+	if err := find(patience, options...); err != nil {
+		t.Error(err)
+	}
+}
+
+// find returns nil as soon as nothing is left, else at the end what is.
+func find(patience time.Duration, options ...goleak.Option) error {
+	for limit := time.Now().Add(patience); ; {
+		if err := goleak.Find(options...); err == nil || time.Now().After(limit) {
+			return err
+		}
+	}
+}

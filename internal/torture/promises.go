@@ -1,0 +1,172 @@
+package main
+
+import "time"
+
+// promise is one of the reliability or security that trimtab is held to.
+type promise struct {
+	id, sentence string
+	tests        []test
+	// not is what of it nobody tries here, with the reason.
+	not []string
+	// p99 is the longest that the slowest of a hundred cases may take.
+	p99 time.Duration
+}
+
+// test shows a promise, or a part of it.
+type test struct {
+	pkg, name string
+	// full is the number of cases that the promise states, 0 where the test
+	// has cases of its own.
+	full int
+	// rapid says that cases are those of pgregory.net/rapid.
+	rapid bool
+	// once and each are how long the test took on two busy cores,
+	// whatever the number of cases and for each of them.
+	once, each time.Duration
+}
+
+const (
+	second = time.Second
+	ms     = time.Millisecond
+	us     = time.Microsecond
+)
+
+// all are the promises in their order.
+func all() []promise {
+	return []promise{
+		{id: "R1", sentence: "the kill of any stage is harmless: no decision lost, none carried out twice", p99: 2 * second,
+			tests: []test{{pkg: "./cmd/trimtab", name: "TestAKilledProgramLosesNoDecisionAndCarriesNoneOutTwice", full: 200, once: 40 * second, each: 10 * second}},
+			not:   []string{"each stage by itself: one process runs all of them, and dies as a whole"}},
+		{id: "R2", sentence: "a NATS restart is harmless: nothing lost, nothing twice", p99: 5 * second, tests: []test{
+			{pkg: "./bus/natsbus", name: "TestAServerThatIsKilledLosesAndRepeatsNothing", full: 200, once: 20 * second, each: 3 * second}}},
+		{id: "R3/R4", sentence: "a rolled back, wiped or corrupted store costs time, never safety", tests: []test{
+			{pkg: "./bus/natsbus", name: "TestAStoreThatIsWipedOrRolledBackCostsTimeOnly", full: 120, once: 20 * second, each: 5 * second},
+			{pkg: "./bus/natsbus", name: "TestADamagedStoreCostsTimeAndBoundedMemory", full: 200, once: 20 * second, each: 2 * second},
+			{pkg: "./cmd/trimtab", name: "TestAWipedRolledBackOrCorruptStoreLetsPlanningGoOnUnderALaterEpoch", full: 40, once: 60 * second, each: 15 * second}}},
+		{id: "R5", sentence: "a partition is safe: held until the lease ends, baselines by the lease + 1 s", p99: second, tests: []test{
+			{pkg: "./cmd/trimtab", name: "TestACutLinkEndsInTheBaselinesWhenTheLeaseEnds", full: 15, once: 60 * second, each: 90 * second}},
+			not: []string{"links between stages: one process runs all of them, so that only its link to the bus can be cut"}},
+		{id: "R6", sentence: "clocks may jump: leases run on the monotonic clock, no stale leader acts, no panic", tests: []test{
+			{pkg: "./cmd/trimtab", name: "TestAProgramThatIsStoppedForLongerThanItsLeaseActsOnNothingOld", full: 10, once: 40 * second, each: 70 * second},
+			{pkg: "./actuator", name: "TestStepsOfTheWallClockNeitherEndNorStretchALease", once: 5 * second},
+			{pkg: "./actuator", name: "TestAnEpochThatWasAcceptedWhileTheClockWasAheadLocksNobodyOut", once: 5 * second},
+			{pkg: "./actuator", name: "TestAPauseByAClockThatWasAheadCanBeEnded", once: 5 * second},
+			{pkg: "./actuator", name: "TestTheWatchdogRestoresForAnActuatorThatIsStopped", once: 10 * second},
+			{pkg: "./actuator", name: "TestAnActuatorThatWasStoppedInThePlanDoesNotFinishItLate", once: 5 * second},
+			{pkg: "./pipeline", name: "TestTheClockOfAStageNeverGoesBackAndNeverStands", once: 5 * second},
+			{pkg: "./bus/natsbus", name: "TestACommandIsCarriedOutWhateverTheClocksOfTheHostsSay", once: 10 * second}}},
+		{id: "R7", sentence: "duplicate, reordered, late and corrupt messages change no decision", tests: []test{
+			{pkg: "./internal/e2e", name: "TestDisorderChangesNoByteOfAnyDecision", full: 1_000_000, once: 10 * second, each: 4 * ms},
+			{pkg: "./planner", name: "TestOrderAndRepetitionInsideARoundChangeNothing", full: 10_000, rapid: true, once: 5 * second, each: 5 * ms},
+			{pkg: "./pipeline", name: "TestDuplicatesAndOrderChangeNoOutput", once: 5 * second},
+			{pkg: "./cmd/trimtab", name: "TestJunkOnTheBusIsPutAsideCountedAndChangesNothing", once: 30 * second}}},
+		{id: "R8", sentence: "decoders are total: no panic, no input over 1 s, at most 64 MiB",
+			not: []string{"fuzzing is `make fuzz FUZZTIME=10m`"}},
+		{id: "R9/R10", sentence: "absent data lowers nobody, nothing that is not finite is published", tests: []test{
+			{pkg: "./planner", name: "TestAbsentDataLowersNobody", full: 100_000, rapid: true, once: 5 * second, each: 10 * ms},
+			{pkg: "./cmd/trimtab", name: "TestAbsentPrometheusDataOfAnyKindLowersNobodyAndTheReasonIsShown", once: 60 * second},
+			{pkg: "./cmd/trimtab", name: "TestNobodyIsLoweredByASignalThatFailsOrThatReturns", once: 60 * second}}},
+		{id: "R11", sentence: "no flapping: no action inside +/-10%, at most one reversal per 300 s", tests: []test{
+			{pkg: "./planner/guard", name: "TestNoFlapping", full: 100, once: 5 * second, each: 100 * ms}}},
+		{id: "R12", sentence: "bounded blast radius: at most -20% a step and 25% of the targets a round", tests: []test{
+			{pkg: "./planner/guard", name: "TestABlastIsBounded", full: 100_000, rapid: true, once: 5 * second, each: ms},
+			{pkg: "./actuator", name: "TestNoHostilePlanCutsDeeperThanTheLimits", full: 10_000, rapid: true, once: 5 * second, each: 10 * ms}}},
+		{id: "R13", sentence: "pause freezes every knob at once and keeps leases alive", p99: second, tests: []test{
+			{pkg: "./cmd/trimtab", name: "TestPauseFreezesEveryKnobAndKeepsLeasesAlive", full: 100, once: 30 * second, each: 5 * second},
+			{pkg: "./bus/natsbus", name: "TestPauseWhileTheBusIsDownIsRefusedAtOnceAndNeverFiresLater", once: 10 * second}}},
+		{id: "R14", sentence: "a planner that dies in mid-plan leaves nobody over capacity", tests: []test{
+			{pkg: "./planner", name: "TestTheSumNeverExceedsTheCapacity", full: 10_000, rapid: true, once: 5 * second, each: 20 * ms},
+			{pkg: "./actuator", name: "TestAPlanThatIsCutOffAnywhereIsFinishedOrCompensated", full: 10_000, once: 5 * second, each: 20 * ms},
+			{pkg: "./actuator", name: "TestTheSumNeverRisesOverTheCapacityNotEvenInBetween", full: 10_000, rapid: true, once: 5 * second, each: 10 * ms},
+			{pkg: "./actuator", name: "TestWhatWasTakenForAPlanThatNeverGoesOnIsGivenBack", once: 5 * second},
+			{pkg: "./planner", name: "TestALostAnswerKeepsItsReservation", once: 5 * second}}},
+		{id: "R15", sentence: "an actuator that dies leaves no host stuck", p99: 2 * second, tests: []test{
+			{pkg: "./actuator", name: "TestAKilledActuatorIsRestoredFromItsJournal", full: 200, once: 10 * second, each: second},
+			{pkg: "./actuator/cgroup", name: "TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines", full: 200, once: 10 * second, each: 3 * second},
+			{pkg: "./cmd/trimtab", name: "TestAKilledProgramIsRestoredAsByExecStopPost", full: 200, once: 60 * second, each: 4 * second},
+			{pkg: "./cmd/trimtab", name: "TestTheWatchdogRestoresWhenTheLeaseOfAKilledProgramEnds", once: 60 * second}}},
+		{id: "R16", sentence: "split brain is fenced: no effect of a stale epoch", p99: 12 * second, tests: []test{
+			{pkg: "./actuator", name: "TestOfTwoLeadersOnlyTheNewerHasEffects", full: 1000, once: 5 * second, each: 10 * ms},
+			{pkg: "./pipeline", name: "TestOneLeaderAndAHigherEpochAfterIt", once: 5 * second},
+			{pkg: "./pipeline", name: "TestALeaderThatCannotRenewIsSilentBeforeAnotherLeads", once: 5 * second},
+			{pkg: "./pipeline", name: "TestALeaderUnderCPUStarvationDoesNotLoseItself", once: 60 * second}}},
+		{id: "R17", sentence: "a full disk, I/O errors and torn writes leave every file readable and restore working", tests: []test{
+			{pkg: "./actuator", name: "TestFaultsOfTheDiskLeaveEveryBaselineToBeRestored", full: 1000, once: 5 * second, each: 50 * ms},
+			{pkg: "./internal/hostfs", name: "TestTornWritesLeaveTheOldValueOrTheNew", once: 5 * second},
+			{pkg: "./internal/hostfs", name: "TestAFullDiskStopsNothing", once: 5 * second},
+			{pkg: "./actuator", name: "TestRestoreWorksOnAFullDisk", once: 5 * second},
+			{pkg: "./actuator", name: "TestAFlippedBitAnywhereInTheJournalStillRestores", once: 30 * second},
+			{pkg: "./actuator", name: "TestWithBothCopiesCutAnywhereARestoreIsRightOrDoesNothing", once: 30 * second},
+			{pkg: "./cmd/trimtab", name: "TestADiskThatBecomesFullChangesNothingWithoutAJournalAndRestores", once: 60 * second},
+			{pkg: "./cmd/trimtab", name: "TestADamagedJournalRestoresWhatIsReadableAndSaysSo", once: 60 * second}}},
+		{id: "R18", sentence: "overload is shed and counted: received = processed + queued + shed", tests: []test{
+			{pkg: "./cmd/trimtab", name: "TestAfterABurstEverySpanIsAccountedFor", full: 6000, once: 60 * second, each: 200 * ms}}},
+		{id: "R19", sentence: "poison spans harm nobody else", tests: []test{
+			{pkg: "./cmd/trimtab", name: "TestPoisonSpansHarmNobodyElse", once: 60 * second}}},
+		{id: "R20/S2", sentence: "forged and replayed plans stay within the host's own limits and lock nobody out", tests: []test{
+			{pkg: "./actuator", name: "TestNoForgedOrReplayedPlanGetsPastTheHostsOwnBounds", full: 100_000, once: 10 * second, each: 300 * us}}},
+		{id: "R21", sentence: "Kubernetes misbehaves, or HPA, KEDA or VPA own the target",
+			not: []string{"there is no Kubernetes yet, neither here nor in trimtab"}},
+		{id: "R22", sentence: "small, without leaks",
+			not: []string{"eight hours of `go run ./internal/bench/small --groups 100 --round 1s --spans 600 --for 8h`, which prints figures and does not judge"}},
+		{id: "R23", sentence: "reproducible: a replay gives the same bytes", tests: []test{
+			{pkg: "./cmd/trimtab", name: "TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes", once: 60 * second}}},
+		{id: "R24", sentence: "right by default on real services",
+			not: []string{"`make bench-real` takes an hour and a machine of its own"}},
+		{id: "R25", sentence: "ready means working", tests: []test{
+			{pkg: "./pipeline", name: "TestA.*IsNotReady.*", once: 10 * second},
+			{pkg: "./cmd/trimtab", name: "TestAFullDiskIsNotReadyWithTheReasonAndReadyAfterARestartWithRoom", once: 30 * second}}},
+		{id: "R26", sentence: "a fleet is never over: no host and no pool over capacity",
+			not: []string{"kills and partitions of agents as processes: one process runs all stages; R14 tries the planner against hosts in memory"}},
+		{id: "R27", sentence: "every move is judged: harmful ones are taken back", tests: []test{
+			{pkg: "./planner", name: "TestAMoveThatHarmedIsTakenBackInTheNextRoundAndGoodOnesStay", full: 10_000, once: 5 * second, each: 2 * ms}}},
+		{id: "S1", sentence: "a stage can use only its own subjects",
+			not: []string{"there are no roles yet"}},
+		{id: "S3", sentence: "the webhook needs its token", tests: []test{
+			{pkg: "./collector/alertmanager", name: "TestWithoutTheTokenNothingGoesOn", once: 5 * second},
+			{pkg: "./collector/alertmanager", name: "TestAChangedTokenIsInForceAtOnceAndALostOneLetsNobodyIn", once: 5 * second},
+			{pkg: "./cmd/trimtab", name: "TestTheWebhookAsksForItsTokenWhateverTheHost", once: 20 * second}}},
+		{id: "S4", sentence: "an alert asks for a plan and never dictates one, at most once per 10 s and group", tests: []test{
+			{pkg: "./planner", name: "TestAlertsStartAtMostOneRoundPerGapAndGroup", full: 10_000, rapid: true, once: 5 * second, each: 5 * ms},
+			{pkg: "./planner", name: "TestAnAlertAsksAndNeverDictates", full: 10_000, rapid: true, once: 5 * second, each: 5 * ms}}},
+		{id: "S5", sentence: "sizes are bounded: a bomb is refused in little memory", tests: []test{
+			{pkg: "./collector/alertmanager", name: "TestBombsAreRefusedInLittleMemory", once: 10 * second},
+			{pkg: "./collector/otlp", name: "TestABombIsAnsweredAndMemoryStaysBounded", once: 10 * second},
+			{pkg: "./cmd/trimtab", name: "TestHostileRequestsAreAnsweredCountedAndBounded", once: 60 * second}}},
+		{id: "S6", sentence: "slow clients delay nobody", tests: []test{
+			{pkg: "./collector/otlp", name: "TestAThousandSlowClientsDoNotStopOthersAndAreCutOff", once: 30 * second},
+			{pkg: "./collector/otlp", name: "TestAGRPCStreamThatTricklesItsBodyIsCutOff", once: 30 * second},
+			{pkg: "./collector/alertmanager", name: "TestSlowSendersAreCutOffAndHoldUpNobody", once: 10 * second},
+			{pkg: "./console", name: "TestClientsThatDoNotReadHoldBoundedMemoryAndKeepNobodyFromSmallAnswers", once: 10 * second}}},
+		{id: "S7", sentence: "nothing listens off loopback by default", tests: []test{
+			{pkg: "./config", name: "TestTheDefaultListensOnLoopbackOnly", once: 5 * second},
+			{pkg: "./cmd/trimtab", name: "TestOnlyLoopbackIsListenedOnByDefault", once: 20 * second}}},
+		{id: "S8", sentence: "a page elsewhere can neither read nor command", tests: []test{
+			{pkg: "./console", name: "TestForeignHostsAndOriginsAreRefused", once: 5 * second},
+			{pkg: "./console", name: "TestAPageElsewhereCannotHoldStreamsOrAskTheAPI", once: 5 * second},
+			{pkg: "./cmd/trimtab", name: "TestTheWebServerRefusesWhatAPageElsewhereCouldSend", once: 30 * second}}},
+		{id: "S9", sentence: "TLS is of version 1.2 at least", tests: []test{
+			{pkg: "./collector/otlp", name: "TestTLSIsSpokenOnBothAndOldVersionsAreRefused", once: 5 * second},
+			{pkg: "./cmd/trimtab", name: "TestTheWebhookTakesClientCertificatesAndBasicAuthOfTheWebConfiguration", once: 20 * second}}},
+		{id: "S10", sentence: "no request is led elsewhere", tests: []test{
+			{pkg: "./collector/prometheus", name: "TestNoRedirectLeadsElsewhere", once: 5 * second}}},
+		{id: "S11", sentence: "no path escapes its root", tests: []test{
+			{pkg: "./internal/hostfs", name: "TestNothingOutsideADeclaredRootIsReadOrWritten", once: 5 * second},
+			{pkg: "./internal/hostfs", name: "TestAMountBelowTheRootIsNotCrossed", once: 5 * second},
+			{pkg: "./actuator/cgroup", name: "TestAPathOutsideTheRootIsRefused", once: 5 * second}}},
+		{id: "S12", sentence: "no label value escapes its string in PromQL", tests: []test{
+			{pkg: "./config", name: "TestNoLabelValueEscapesItsString", full: 100_000, rapid: true, once: 5 * second, each: 100 * us}}},
+		{id: "S13", sentence: "no secret is in any output", tests: []test{
+			{pkg: "./config", name: "TestNoFormOfPrintingShowsASecret", once: 5 * second},
+			{pkg: "./internal/scrub", name: "TestScrubbingLeavesNoSecretAndNoLessThanTheRest", once: 5 * second},
+			{pkg: "./cmd/trimtab", name: "TestADebugBundleHasEverythingButSecrets", once: 20 * second},
+			{pkg: "./cmd/trimtab", name: "TestNoMessageShowsTheUserOrPasswordOfAnAddress", once: 20 * second},
+			{pkg: "./bus/natsbus", name: "TestATokenInAURLIsNotShown", once: 5 * second}}},
+		{id: "S14", sentence: "collector, analyzer and planner need neither root nor a capability; the actuator what its knobs need", tests: []test{
+			{pkg: "./cmd/trimtab", name: "TestNoUnitHasACapabilityAndTheOneThatOnlyWatchesMayTurnNothing", once: 5 * second},
+			{pkg: "./cmd/trimtab", name: "TestSystemdRatesTheUnitsAsLittleExposed", once: 5 * second},
+			{pkg: "./cmd/trimtab", name: "TestTheUnitsCommandsActOnRealGroupsWithoutAnyCapabilityAndRestoreAfterAKill", once: 60 * second}}},
+		{id: "S15", sentence: "RBAC without wildcards or secrets",
+			not: []string{"there is no Kubernetes yet"}},
+	}
+}

@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/trimtab/trimtab/bus"
+)
+
+// Alone is what one process at a time does, of all that could: the others stand
+// by, and one of them goes on when the lock is given up or was not renewed for a
+// term. As with every lock of this kind two may overlap for a moment, so what
+// runs must bear a second one.
+type Alone struct {
+	Bus bus.Bus
+	// Bucket and Key are where the lock is, Holder is who this process is.
+	Bucket, Key, Holder string
+	// What names the lock to people: "learn of pool default".
+	What   string
+	Logger *slog.Logger
+	// Ready is called with "" while this process stands by, and with the reason
+	// when it cannot take part; while it runs, readiness is the matter of what
+	// runs.
+	Ready func(reason string)
+}
+
+// Run calls run whenever this process holds the lock, with a context that ends
+// with the lock, until ctx ends. It returns the error of run, and waits for it.
+func (a Alone) Run(ctx context.Context, run func(context.Context) error) error {
+	lockCtx, unlock := context.WithCancel(context.WithoutCancel(ctx))
+	defer unlock()
+	states := make(chan state, 1)
+	l := &lock{Leader: Leader{Pool: a.Key, Holder: a.Holder}, from: a.Bucket, what: a.What, bus: a.Bus, logger: a.Logger,
+		report: func(epoch uint64, problem string) {
+			select { // only the newest counts
+			case <-states:
+			default:
+			}
+			states <- state{epoch, problem}
+		}}
+	l.start(lockCtx)
+	defer l.close()
+	var stop context.CancelFunc // of run; nil: it does not run
+	var ended chan error
+	for {
+		select {
+		case s := <-states:
+			switch {
+			case s.epoch != 0 && stop == nil:
+				a.Logger.Info("takes over", "work", a.What, "term", s.epoch)
+				var c context.Context
+				c, stop = context.WithCancel(ctx)
+				ended = make(chan error, 1)
+				go func() { ended <- run(c) }()
+			case s.epoch == 0 && stop != nil:
+				a.Logger.Info("stands by", "work", a.What)
+				stop()
+				err := <-ended
+				stop, ended = nil, nil
+				if err != nil {
+					return err
+				}
+				a.Ready(s.problem)
+			case s.epoch == 0:
+				a.Ready(s.problem)
+			}
+		case err := <-ended:
+			stop()
+			return err
+		case <-ctx.Done():
+			if stop == nil {
+				return nil
+			}
+			stop()
+			return <-ended
+		}
+	}
+}
+
+// state is what a lock reports.
+type state struct {
+	epoch   uint64
+	problem string
+}
