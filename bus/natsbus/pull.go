@@ -121,6 +121,9 @@ func (p *pull) close(late func(*nats.Msg)) {
 	if p.sub.Drain() != nil {
 		return
 	}
+	// What comes later still would keep the subscription for ever: it drains until
+	// somebody has read all.
+	defer func() { _ = p.sub.Unsubscribe() }()
 	for {
 		m, err := p.sub.NextMsg(100 * time.Millisecond)
 		if err != nil {

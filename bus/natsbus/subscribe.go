@@ -236,6 +236,7 @@ func (c *coreSub) giveBack() {
 	if err := c.sub.Drain(); err != nil {
 		return
 	}
+	defer func() { _ = c.sub.Unsubscribe() }() // as in pull.close
 	for {
 		m, err := c.sub.NextMsg(50 * time.Millisecond)
 		if err != nil {
