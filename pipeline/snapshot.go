@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"maps"
@@ -27,7 +28,9 @@ type Snapshots struct {
 
 const (
 	saveTimeout = 5 * time.Second
-	snapshotMax = 7 << 20 // a message of the bus, with room for its headers
+	// restorePatience is how long a stage waits for a bus that does not answer.
+	restorePatience = 20 * time.Second
+	snapshotMax     = 7 << 20 // a message of the bus, with room for its headers
 )
 
 // saver keeps the states of a step in a bucket: key "stage/name", value as [seal]
@@ -58,7 +61,7 @@ func (r *stage) openSaver(ctx context.Context) *saver {
 	if s.Every <= 0 {
 		s.Every = 30 * time.Second
 	}
-	if err := s.restore(ctx, step); err != nil {
+	if err := s.restorePatiently(ctx, step); err != nil {
 		r.counts.snapshot("unread")
 		r.Logger.Warn("snapshots not restored, starting without", "bucket", s.Bucket, "err", err)
 	}
@@ -85,6 +88,18 @@ func (s *saver) open(ctx context.Context) error {
 	return err
 }
 
+// restorePatiently restores again while the bus answers too late: one that is busy
+// or has just begun is no reason to forget what was learnt.
+func (s *saver) restorePatiently(ctx context.Context, step trimtab.Snapshotter) error {
+	for began := time.Now(); ; {
+		err := s.restore(ctx, step)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > restorePatience {
+			return err
+		}
+		s.stage.Logger.Warn("snapshots not restored yet", "bucket", s.Bucket, "err", err)
+	}
+}
+
 // restore hands the step what the bucket has of it.
 func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
@@ -98,10 +113,13 @@ func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 	}
 	for _, key := range keys {
 		name, ours := strings.CutPrefix(key, s.stage.Name+"/")
-		if !ours {
+		if _, before := s.kept[name]; !ours || before {
 			continue
 		}
 		raw, _, err := s.bucket.Get(ctx, key)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("read %s: %w", key, err)
+		}
 		if err == nil {
 			s.kept[name] = [sha256.Size]byte{} // of no state: it is written anew, or deleted
 			err = s.restoreOne(step, name, raw)

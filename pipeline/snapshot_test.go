@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/internal/metric"
 	"pgregory.net/rapid"
@@ -101,6 +103,66 @@ func TestASnapshotOutlivesARestartAndABrokenOneIsIgnored(t *testing.T) {
 			t.Errorf("restored %v, want a:2 and nothing of the broken b", second.count)
 		}
 	})
+}
+
+// lateBus answers the first questions about its buckets too late.
+type lateBus struct {
+	bus.Bus
+	late *int
+}
+
+type lateBucket struct {
+	bus.Bucket
+	late *int
+}
+
+func (b lateBus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
+	k, err := b.Bus.Bucket(ctx, name)
+	return lateBucket{k, b.late}, err
+}
+
+func (b lateBucket) wait(ctx context.Context) error {
+	if *b.late--; *b.late >= 0 {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func (b lateBucket) Keys(ctx context.Context) ([]string, error) {
+	if err := b.wait(ctx); err != nil {
+		return nil, err
+	}
+	return b.Bucket.Keys(ctx)
+}
+
+func (b lateBucket) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+	if err := b.wait(ctx); err != nil {
+		return nil, 0, err
+	}
+	return b.Bucket.Get(ctx, key)
+}
+
+func TestABusThatAnswersLateIsNoReasonToForgetWhatWasLearnt(t *testing.T) {
+	for late, want := range map[int]string{1: "map[a:1 b:2]", 3: "map[a:1 b:2]", 1000: "map[]"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := bustest.NewMemory()
+			defer m.Close()
+			k, err := m.Bucket(t.Context(), "snapshots")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, n := range map[string]string{"a": "1", "b": "2"} {
+				if _, err := k.Put(t.Context(), "learn/"+name, seal([]byte(n))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			step, left := &memo{count: map[string]int{}}, late
+			start(t, Stage{Name: "learn", Bus: lateBus{m, &left}, Step: step, Snapshots: &Snapshots{}, Metrics: metric.NewSet()})()
+			if got := fmt.Sprint(step.count); got != want {
+				t.Errorf("after %d late answers %v is restored, want %v", late, got, want)
+			}
+		})
+	}
 }
 
 func TestAStateComesBackAsItWasAlsoFromAnEarlierVersion(t *testing.T) {
