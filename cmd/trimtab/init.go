@@ -15,8 +15,8 @@ type initCmd struct {
 
 // initClusterCmd is `trimtab init cluster`.
 type initClusterCmd struct {
-	Servers []string `required:"" help:"Names or addresses of the hosts that run nats-server: one, three or five." placeholder:"HOST,…"`
-	Hosts   []string `required:"" help:"Host names of the hosts whose knobs are turned." placeholder:"HOST,…"`
+	Servers []string `required:"" help:"Names or addresses of the hosts that run nats-server: one, three or five." placeholder:"HOST,..."`
+	Hosts   []string `required:"" help:"Host names of the hosts whose knobs are turned." placeholder:"HOST,..."`
 	Out     string   `required:"" help:"Directory to write to. An authority and certificates that are there are kept." type:"path" placeholder:"DIR"`
 	Pool    string   `help:"Pool that the hosts share." default:"default"`
 }
