@@ -145,8 +145,15 @@ func (d *storedSub) nakLater(m *nats.Msg, delay time.Duration) {
 	d.say(m, fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
 }
 
-// ackOn acknowledges m, and p asks for the next message.
-func (d *storedSub) ackOn(p *pull, m *nats.Msg) { d.unsaid(p.done(m)) }
+// ackOn acknowledges m, and p asks for the next message, but not once ctx has
+// ended: nobody would read it, and it would be out until the server gave up.
+func (d *storedSub) ackOn(ctx context.Context, p *pull, m *nats.Msg) {
+	if ctx.Err() != nil {
+		d.say(m, "+ACK")
+		return
+	}
+	d.unsaid(p.done(m))
+}
 
 func (d *storedSub) say(m *nats.Msg, word string) {
 	d.unsaid(d.bus.conn.Publish(m.Reply, []byte(word)))

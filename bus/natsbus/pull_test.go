@@ -2,11 +2,15 @@ package natsbus
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
 )
 
 // slowServer is a NATS server that answers nothing once a subscription is given
@@ -56,5 +60,32 @@ func TestAPullThatIsClosedLeavesNoSubscriptionHoweverLateTheServerIs(t *testing.
 	}
 	if n := conn.NumSubscriptions(); n != 0 {
 		t.Errorf("%d subscriptions are left of 3 pulls", n)
+	}
+}
+
+func TestASubscriberThatStopsAsksForNothingMore(t *testing.T) {
+	b := open(t, Config{})
+	words, err := b.Bus.conn.SubscribeSync("$JS.ACK.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := make(chan struct{})
+	stop, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindAlert, Consumer: "planner", Handle: func(ctx context.Context, _ bus.Delivery) error {
+		close(running)
+		<-ctx.Done()
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"1", "2"} {
+		if err := b.Publish(t.Context(), &trimtab.Alert{Workload: "w", Name: name, Time: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-running
+	stop()
+	if m, err := words.NextMsgWithContext(t.Context()); err != nil || string(m.Data) != "+ACK" {
+		t.Errorf("the stopped subscriber said %q, %v, want an acknowledgement alone", m.Data, err)
 	}
 }

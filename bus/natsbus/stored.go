@@ -250,13 +250,13 @@ func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 		return
 	}
 	if meta.Sequence.Stream <= d.last.sequence && !meta.Timestamp.After(d.last.stored) {
-		d.ackOn(p, m)
+		d.ackOn(ctx, p, m)
 		return
 	}
 	if tooLate(m.Header, meta.Timestamp) {
 		d.bus.config.Logger.Warn("bus value was stored after its sender was told that it failed: ignored", "kind", d.Kind, "subject", m.Subject, "stored", meta.Timestamp)
 		d.done(meta)
-		d.ackOn(p, m)
+		d.ackOn(ctx, p, m)
 		return
 	}
 	if meta.NumDelivered > 1 {
@@ -279,7 +279,7 @@ func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 	if err == nil {
 		d.kind.delivered.Add(1)
 		d.done(meta)
-		d.ackOn(p, m)
+		d.ackOn(ctx, p, m)
 		return
 	}
 	if ctx.Err() != nil {
