@@ -24,6 +24,7 @@ type Input struct {
 // LoadForecast is what is expected of the load in the coming round, in
 // requests per second.
 type LoadForecast struct {
+	// Now is what was measured last, Mean what is expected of the round.
 	Now  float64 `json:"now"`
 	Mean float64 `json:"mean"`
 	// Upper bounds the highest load of the whole round at Level.

@@ -392,8 +392,8 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 		return
 	}
 	l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)
-	if q.waiting > 0 {
-		return // what is answered is not what comes
+	if q.waiting > 0 || w.last.loadFrom != FromSpans {
+		return // what is answered is not what comes, or not what is told
 	}
 	report := w.config.Report.Seconds()
 	b := slope(q.rates, math.Sqrt(math.Max(l.Mean, 1)/report))
@@ -401,7 +401,7 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 	ahead := math.Min(float64(w.config.horizon()+maxJoined)/2+1, ramped/2)
 	if mean += math.Max(-furthest*mean, math.Min(b*ahead, furthest*mean)); b != 0 {
 		l.Upper *= mean / l.Mean
-		l.Now, l.Mean = mean, mean
+		l.Mean = mean
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/forecast"
+	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
@@ -17,7 +19,13 @@ var q0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // queueAnalyzer is an analyzer of one workload that is seen as a queue.
 func queueAnalyzer(t *testing.T, from string) *Analyzer {
 	t.Helper()
-	a, err := New(Config{Report: time.Second, Round: 5 * time.Second, Workloads: []Workload{{
+	return forecasting(t, from, nil)
+}
+
+// forecasting is a queueAnalyzer whose load is forecast by f.
+func forecasting(t *testing.T, from string, f func() forecast.Forecaster) *Analyzer {
+	t.Helper()
+	a, err := New(Config{Forecaster: f, Report: time.Second, Round: 5 * time.Second, Workloads: []Workload{{
 		Name: "w", SLO: SLO{Latency: 200 * time.Millisecond, Fraction: 0.95}, Target: 0.95, Resource: "cpu", Min: 0.01, Max: 4,
 		LoadFrom: from, PerformanceFrom: from, Queue: true,
 		Learner: func() learn.Learner { l, _ := gp.New(0.9); return l }}}})
@@ -324,6 +332,50 @@ func TestAStateOfAQueueThatIsNoneIsRefused(t *testing.T) {
 		q := newQueueing(&Workload{Queue: true, Learner: func() learn.Learner { l, _ := gp.New(0.9); return l }})
 		if err := q.load(&s); !errors.Is(err, trimtab.ErrInvalid) || q.work != 0 {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestARisingLoadIsToldAsMeasuredAndExpectedWhereItWillBe(t *testing.T) {
+	for rise, ahead := range map[int][2]float64{1: {1.05, 1.4}, 0: {0.95, 1.05}} {
+		a := forecasting(t, FromSpans, func() forecast.Forecaster {
+			f, err := auto.New("smoothing", auto.Config{Horizon: 5, Level: 0.9, Step: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		})
+		var e *trimtab.Estimate
+		n := 20
+		for k := range 40 {
+			if k >= 20 {
+				n += rise
+			}
+			e = second(a, k, 0.01*float64(n), 0, answers(at(k), n, 0.05))
+		}
+		// A load is the mean of some seconds, and so a little behind a rise.
+		if l := e.Load; l.Now < 0.9*float64(n) || l.Now > float64(n) {
+			t.Errorf("rising by %d a second: %v is told where %d came", rise, l.Now, n)
+		}
+		if r := e.Load.Mean / e.Load.Now; r < ahead[0] || r > ahead[1] {
+			t.Errorf("rising by %d a second: %v is expected after %v", rise, e.Load.Mean, e.Load.Now)
+		}
+	}
+}
+
+func TestTheSlopeOfSpansSaysNothingOfALoadFromElsewhere(t *testing.T) {
+	for from, goesOn := range map[string]bool{FromSpans: true, FromPrometheus: false} {
+		w := newWorkload(&Config{Report: time.Second}, Workload{Name: "w", Queue: true})
+		w.queueing.model = queue.New(0.2)
+		for k := range 15 {
+			w.queueing.rates = append(w.queueing.rates, float64(10+k))
+		}
+		now := 20.0
+		w.last.now, w.last.loadFrom = &now, from
+		l := trimtab.LoadForecast{Now: now, Mean: now, Upper: now}
+		w.follow(&l)
+		if rises := l.Mean > now; rises != goesOn {
+			t.Errorf("load from %s: %v is expected after %v", from, l.Mean, now)
 		}
 	}
 }

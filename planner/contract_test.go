@@ -2,7 +2,6 @@ package planner_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -381,30 +380,6 @@ func TestASnapshotKeepsDemandsAndMoves(t *testing.T) {
 	}
 	if q.Restore("planner", []byte(`{"a":{"demand":-4,"unit":0.1}}`)) == nil || q.Restore("other", nil) == nil {
 		t.Error("accepts nonsense")
-	}
-}
-
-func TestALearnerWhoseBandsFailedIsDistrustedAfterARestartToo(t *testing.T) {
-	for state, want := range map[string]bool{`{"judged":20,"failed":15}`: true, `{"judged":20,"failed":1}`: false} {
-		p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
-		if err := p.Restore("planner", []byte(`{"a":{"unit":0.1,"trust":`+state+`}}`)); err != nil {
-			t.Fatal(err)
-		}
-		if got := string(p.Snapshot()["planner"]); !strings.Contains(got, state) {
-			t.Errorf("%s is not in the state: %s", state, got)
-		}
-		told(p, t0, skewed)
-		plan := one(t, p.Step(t0, nil))
-		said := fmt.Sprint(plan.Actions, plan.Unmoved, plan.Held)
-		if got := strings.Contains(said, "distrusted"); got != want {
-			t.Errorf("%s: says that its bands failed: %v, want %v: %s", state, got, want, said)
-		}
-	}
-	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
-	for _, bad := range []string{`{"judged":-1}`, `{"judged":2,"failed":3}`, `{"judged":1e9}`} {
-		if p.Restore("planner", []byte(`{"a":{"unit":0.1,"trust":`+bad+`}}`)) == nil {
-			t.Errorf("accepts %s", bad)
-		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 	"github.com/trimtab/trimtab/internal/loopback"
 )
 
@@ -178,22 +179,7 @@ func serveThree(t *testing.T, dir string) (servers []*server.Server, urls, route
 			conf = strings.ReplaceAll(conf, other+":6222", other+":"+p[1])
 		}
 		conf = strings.NewReplacer("/etc/nats/", at+"/", "/var/lib/nats", t.TempDir(), "0.0.0.0:4222", name+":"+ports[name][0], "0.0.0.0:6222", name+":"+ports[name][1]).Replace(conf)
-		file := filepath.Join(t.TempDir(), "conf")
-		if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		o, err := server.ProcessConfigFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.NoSigs, o.NoLog = true, true
-		one, err := server.NewServer(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go one.Start()
-		t.Cleanup(func() { one.Shutdown(); one.WaitForShutdown() })
-		servers = append(servers, one)
+		servers = append(servers, clustertest.Start(t, conf))
 		urls = append(urls, "tls://"+name+":"+ports[name][0])
 		routes = append(routes, name+":"+ports[name][1])
 	}

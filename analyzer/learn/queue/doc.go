@@ -4,7 +4,7 @@
 // ρ = λ c / a, and
 //
 //	p(a, λ) = [1 − ρ exp(−k (a/c − λ) D')] · [1 − exp(−(1 − ρ)/b)],  0 for ρ >= 1
-//	D'      = D − max(0, c/a − 0.1 s)
+//	D'      = D − max(0, c/a − max(c, 0.1 s))
 //
 // The first factor is the waiting time of a queue with one server whose work
 // varies little (k = 2.5; 1 for exponential service times, 2 for constant ones

@@ -30,6 +30,16 @@ func Serve(t testing.TB, dir, name string, change func(conf string) string) (url
 		}
 		conf = changed
 	}
+	s := Start(t, conf)
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("nats-server is not ready")
+	}
+	return strings.Replace(s.ClientURL(), "nats://", "tls://", 1)
+}
+
+// Start starts the server that conf configures; it runs until the test ends.
+func Start(t testing.TB, conf string) *server.Server {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats-server.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
@@ -45,8 +55,5 @@ func Serve(t testing.TB, dir, name string, change func(conf string) string) (url
 	}
 	go s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("nats-server is not ready")
-	}
-	return strings.Replace(s.ClientURL(), "nats://", "tls://", 1)
+	return s
 }
