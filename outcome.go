@@ -21,9 +21,8 @@ const (
 
 // Result is what became of one action.
 type Result struct {
-	Target   string `json:"target"`
-	Resource string `json:"resource"`
-	Status   Status `json:"status"`
+	KnobID
+	Status Status `json:"status"`
 	// Before was found, Asked was in the action, Found was read back.
 	Before Amount `json:"before"`
 	Asked  Amount `json:"asked"`
@@ -66,11 +65,12 @@ func (o *Outcome) Validate() error {
 	if err := told("outcome of "+o.Pool, o.Host, o.Refused); err != nil {
 		return err
 	}
-	for _, r := range o.Results {
-		if err := named("target", r.Target); err != nil {
+	for i := range o.Results {
+		r := &o.Results[i]
+		if err := r.validate(o.Pool, o.Host); err != nil {
 			return err
 		}
-		if err := told("result of "+r.Target, r.Resource, string(r.Status), r.Reason); err != nil {
+		if err := told("result of "+r.Workload, string(r.Status), r.Reason); err != nil {
 			return err
 		}
 		for _, a := range []Amount{r.Before, r.Asked, r.Found} {
@@ -101,8 +101,7 @@ type Holding struct {
 
 // KnobState is the state of one knob.
 type KnobState struct {
-	Target   string `json:"target"`
-	Resource string `json:"resource"`
+	KnobID
 	// Knob names the kind and the place: "cgroup v2 shop.slice/checkout".
 	Knob string `json:"knob"`
 	Now  Amount `json:"now"`
@@ -151,11 +150,12 @@ func (h *Holding) Validate() error {
 	if h.Time.IsZero() {
 		return Invalidf("holding of %s: no time", h.Host)
 	}
-	for _, t := range h.Targets {
-		if err := named("target", t.Target); err != nil {
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		if err := t.validate(h.Pool, h.Host); err != nil {
 			return err
 		}
-		if err := told("knob of "+t.Target, t.Resource, t.Knob, t.Problem, t.Barred); err != nil {
+		if err := told("knob of "+t.Workload, t.Knob, t.Problem, t.Barred); err != nil {
 			return err
 		}
 		for _, a := range []Amount{t.Now, t.Baseline, Units(t.Min), Units(t.Max), Units(t.Floor)} {

@@ -23,10 +23,10 @@ func TestNaNInfAndNegativeAmountsAreRefused(t *testing.T) {
 			&Estimate{Workload: "w", Time: noon, Load: &LoadForecast{Upper: bad}},
 			&Estimate{Workload: "w", Time: noon, Curve: &Curve{Level: .9, Knots: []Knot{{bad, Band{}}}}},
 			&Estimate{Workload: "w", Time: noon, Curve: &Curve{Level: .9, Knots: []Knot{{1, Band{0, 0, bad}}}}},
-			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{Target: "w", Resource: "cpu", Mode: Act, Set: Units(bad)}}},
+			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Mode: Act, Set: Units(bad)}}},
 			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: Seconds(bad)},
-			&Outcome{Pool: "p", Time: noon, Results: []Result{{Target: "w", Found: Units(bad)}}},
-			&Holding{Host: "h", Time: noon, Targets: []KnobState{{Target: "w", Now: Units(bad)}}},
+			&Outcome{Pool: "p", Time: noon, Results: []Result{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Found: Units(bad)}}},
+			&Holding{Host: "h", Time: noon, Targets: []KnobState{{KnobID: KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Now: Units(bad)}}},
 		}
 		for _, v := range values {
 			if err := v.Validate(); !errors.Is(err, ErrInvalid) {
@@ -61,7 +61,7 @@ func TestMissingIsNotZero(t *testing.T) {
 }
 
 func TestAPlanWithTwoActionsOnOneKnobIsRefused(t *testing.T) {
-	a := Action{Target: "w", Host: "h", Resource: "cpu", Mode: Act, Set: Units(1)}
+	a := Action{KnobID: KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}, Mode: Act, Set: Units(1)}
 	p := &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{a, a}}
 	if err := p.Validate(); !errors.Is(err, ErrInvalid) {
 		t.Error(err)

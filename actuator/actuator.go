@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -167,14 +166,13 @@ func (a *Actuator) start(ctx context.Context) {
 	}
 	a.position, a.lease, a.paused = s.position, s.lease, s.paused
 	for _, t := range a.config.Targets {
-		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Name], lowered: never})
+		t.KnobID = a.here(t.KnobID)
+		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Workload], lowered: never})
 	}
-	slices.SortFunc(a.knobs, func(x, y *held) int {
-		return strings.Compare(x.Name+"\x00"+x.Resource, y.Name+"\x00"+y.Resource)
-	})
+	slices.SortFunc(a.knobs, func(x, y *held) int { return x.Compare(y.KnobID) })
 	var orphans []*entry
 	for _, e := range s.entries {
-		if h := a.find(key{e.Target, e.Resource}); h != nil && h.Mode == trimtab.Act {
+		if h := a.find(a.here(e.KnobID)); h != nil && h.Mode == trimtab.Act {
 			h.entry = e
 		} else {
 			orphans = append(orphans, e)
@@ -209,10 +207,17 @@ func journalState(j *hostfs.Journal) (map[string][]byte, []string) {
 	return state, keys
 }
 
+// here returns the name of a knob as one of this pool and host: a journal was
+// perhaps written under other names of the two, or by a build without them.
+func (a *Actuator) here(id trimtab.KnobID) trimtab.KnobID {
+	id.Pool, id.Host = a.config.Pool, a.config.Host
+	return id
+}
+
 // find returns the declared knob, or nil.
-func (a *Actuator) find(k key) *held {
+func (a *Actuator) find(id trimtab.KnobID) *held {
 	for _, h := range a.knobs {
-		if h.key() == k {
+		if h.KnobID == id {
 			return h
 		}
 	}
@@ -355,7 +360,7 @@ func (a *Actuator) setProblem(h *held, problem string) {
 		return
 	}
 	h.problem = problem
-	a.logger.Info("knob", "target", h.Name, "resource", h.Resource, "knob", h.Knob.String(), "problem", problem)
+	a.logger.Info("knob", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "problem", problem)
 	a.notify()
 }
 
@@ -383,7 +388,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 			h.LeaseLeft = trimtab.SecondsOf(a.lease.left(a.clock.id, a.clock.boot()))
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
-			Target: k.Name, Resource: k.Resource, Knob: k.Knob.String(),
+			KnobID: k.KnobID, Knob: k.Knob.String(),
 			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
 		})
 	}

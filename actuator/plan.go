@@ -160,7 +160,7 @@ func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	for i := range p.Actions {
 		if p.Actions[i].Host == a.config.Host {
 			o.Results = append(o.Results, trimtab.Result{
-				Target: p.Actions[i].Target, Resource: p.Actions[i].Resource, Asked: p.Actions[i].Set,
+				KnobID: p.Actions[i].KnobID, Asked: p.Actions[i].Set,
 			})
 		}
 	}
@@ -187,7 +187,7 @@ func whole(moves []*move) []*move {
 		return moves
 	}
 	for _, m := range moves {
-		refuse(m.result, fmt.Sprintf("not applied, for %s: %s", moves[i].held.Name, moves[i].held.barred))
+		refuse(m.result, fmt.Sprintf("not applied, for %s: %s", moves[i].held.Workload, moves[i].held.barred))
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func whole(moves []*move) []*move {
 // judgeAction fills the result of an action that needs no write, and reports
 // whether it needs one.
 func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bool {
-	r, h := m.result, a.find(key{m.action.Target, m.action.Resource})
+	r, h := m.result, a.find(m.action.KnobID)
 	if h == nil {
 		return refuse(r, "unknown target: this host has no such knob")
 	}
@@ -270,7 +270,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	entries := make([]*entry, len(moves))
 	for i, m := range moves {
 		e := &entry{
-			Target: m.held.Name, Resource: m.held.Resource, Undo: m.held.Knob.Undo(),
+			KnobID: m.held.KnobID, Undo: m.held.Knob.Undo(),
 			Baseline: m.held.now, Wrote: []trimtab.Amount{m.held.now, m.goal},
 		}
 		if old := m.held.entry; old != nil {
@@ -338,7 +338,7 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	default:
 		r.Status = trimtab.Written
 	}
-	a.logger.Info("action", "plan", p.ID(), "step", p.Step, "target", h.Name, "resource", h.Resource,
+	a.logger.Info("action", "plan", p.ID(), "step", p.Step, "workload", h.Workload, "resource", h.Resource,
 		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
 }
 

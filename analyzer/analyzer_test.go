@@ -78,7 +78,7 @@ func sketch(name string, n int, requests, under float64) *trimtab.Sketch {
 
 func holding(at float64, name string, cores, since float64) *trimtab.Holding {
 	return &trimtab.Holding{Host: "h", Time: sec(at), Targets: []trimtab.KnobState{{
-		Target: name, Resource: "cpu", Now: trimtab.Units(cores), Since: sec(since), Max: 8}}}
+		KnobID: trimtab.KnobID{Host: "h", Workload: name, Resource: "cpu"}, Now: trimtab.Units(cores), Since: sec(since), Max: 8}}}
 }
 
 func estimates(t *testing.T, values []trimtab.Value) map[string]*trimtab.Estimate {

@@ -32,7 +32,7 @@ func forecasting(t *testing.T, from string, f func() forecast.Forecaster) *Analy
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Step(q0, &trimtab.Holding{Host: "h", Time: q0, Epoch: 1, Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Knob: "test", Now: trimtab.Units(0.5), Since: q0.Add(-time.Minute), Min: 0.01, Max: 4}}})
+	a.Step(q0, &trimtab.Holding{Host: "h", Time: q0, Epoch: 1, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "test", Now: trimtab.Units(0.5), Since: q0.Add(-time.Minute), Min: 0.01, Max: 4}}})
 	return a
 }
 

@@ -111,7 +111,7 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, ledger: newLedger(), groups: map[string]time.Time{}}
+	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, ledger: newLedger(cfg.Pool), groups: map[string]time.Time{}}
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
@@ -176,7 +176,7 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 }
 
 // ours reports whether a knob is one of the pool's.
-func (p *Planner) ours(h *trimtab.KnobState) bool { return p.dial(h.Target, h.Resource) != nil }
+func (p *Planner) ours(h *trimtab.KnobState) bool { return p.dial(h.Workload, h.Resource) != nil }
 
 // index returns the index of a resource; -1: the pool does not share it.
 func (p *Planner) index(resource string) int {
@@ -249,7 +249,7 @@ func (p *Planner) term(now time.Time) term {
 
 // most returns what stands for Unlimited in a knob.
 func (p *Planner) most(e *entry) float64 {
-	m := p.dial(e.target, e.resource).Max
+	m := p.dial(e.Workload, e.Resource).Max
 	if e.held.Max > 0 {
 		m = min(m, e.held.Max)
 	}
@@ -263,9 +263,9 @@ func (p *Planner) spare(now time.Time, resource int) float64 {
 	left := p.resources[resource].Capacity
 	told := make(map[string]bool, len(p.workloads))
 	for _, e := range p.ledger.sorted() {
-		if e.resource == p.resources[resource].Name {
+		if e.Resource == p.resources[resource].Name {
 			left -= e.reserve(p.most(e), p.term(now))
-			told[e.target] = true
+			told[e.Workload] = true
 		}
 	}
 	if now.Sub(p.since) <= p.cfg.Lease {
@@ -283,7 +283,7 @@ func (p *Planner) spare(now time.Time, resource int) float64 {
 func (p *Planner) idle(now time.Time, resource int, mine map[*entry]bool) float64 {
 	left := p.resources[resource].Capacity
 	for _, e := range p.ledger.sorted() {
-		if e.resource == p.resources[resource].Name && !mine[e] {
+		if e.Resource == p.resources[resource].Name && !mine[e] {
 			left -= e.believed(p.most(e), now)
 		}
 	}

@@ -49,19 +49,19 @@ func (h *host) carryOut(p *trimtab.Plan, now time.Time, effect func(target strin
 	}
 	h.epoch, h.sequence, h.step = p.Epoch, p.Sequence, p.Step
 	for _, a := range p.Actions {
-		key := knobKey(a.Target, a.Resource)
+		key := knobKey(a.Workload, a.Resource)
 		before, ok := h.now[key]
 		if a.Host != h.name || !ok {
 			continue
 		}
-		r := trimtab.Result{Target: a.Target, Resource: a.Resource, Before: before, Asked: a.Set, Found: before, Known: true, Status: trimtab.Recommended}
+		r := trimtab.Result{KnobID: a.KnobID, Before: before, Asked: a.Set, Found: before, Known: true, Status: trimtab.Recommended}
 		switch {
 		case a.Mode != trimtab.Act:
 		case !before.Equal(a.Expect, 1e-9):
 			r.Status, r.Reason = trimtab.Refused, "found another value"
 		default:
 			r.Status = trimtab.Written
-			fails, readable := effect(a.Target)
+			fails, readable := effect(a.Workload)
 			if fails {
 				r.Status = trimtab.Failed
 			} else {
@@ -80,10 +80,10 @@ func (h *host) carryOut(p *trimtab.Plan, now time.Time, effect func(target strin
 func (h *host) holding(now time.Time) *trimtab.Holding {
 	out := &trimtab.Holding{Host: h.name, Time: now, Epoch: h.epoch, Sequence: h.sequence}
 	for _, n := range h.names {
-		out.Targets = append(out.Targets, trimtab.KnobState{Target: n, Resource: "cpu", Knob: "test", Now: h.now[n], Baseline: trimtab.Unlimited(), Min: 0.1, Max: 8})
+		out.Targets = append(out.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: out.Pool, Host: out.Host, Workload: n, Resource: "cpu"}, Knob: "test", Now: h.now[n], Baseline: trimtab.Unlimited(), Min: 0.1, Max: 8})
 	}
 	for _, n := range h.more {
-		out.Targets = append(out.Targets, trimtab.KnobState{Target: n, Resource: "memory", Knob: "test", Now: h.now[n+" memory"], Baseline: trimtab.Unlimited(), Min: gib / 8, Max: 16 * gib})
+		out.Targets = append(out.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: out.Pool, Host: out.Host, Workload: n, Resource: "memory"}, Knob: "test", Now: h.now[n+" memory"], Baseline: trimtab.Unlimited(), Min: gib / 8, Max: 16 * gib})
 	}
 	return out
 }

@@ -284,7 +284,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		recommended = recommended || a.Mode == trimtab.Recommend
-		rows = append(rows, []string{a.Target, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()})
+		rows = append(rows, []string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()})
 	}
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "no change: everything stays where it is")
@@ -414,7 +414,7 @@ func printApplied(w io.Writer, p *trimtab.Plan) {
 	}
 	rows := [][]string{}
 	for _, a := range p.Actions {
-		rows = append(rows, []string{"  " + a.Target, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)})
+		rows = append(rows, []string{"  " + a.Workload, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		rows = append(rows, []string{"  " + name, "held", p.Held[name].Text})

@@ -39,7 +39,7 @@ func widePlan(w io.Writer, p *trimtab.Plan) {
 	rows := [][]string{{"WORKLOAD", "RESOURCE", "HOST", "MODE", "NOW", "NEXT", "TARGET", "DEMAND", "BOUND BY", "WHY"}}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		rows = append(rows, []string{a.Target, a.Resource, orDash(a.Host), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
+		rows = append(rows, []string{a.Workload, a.Resource, orDash(a.Host), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
 			view.Optional(a.Why.Target), view.Optional(a.Why.Demand), a.Why.Binding.String(), a.Why.Summary})
 	}
 	table(w, rows)

@@ -105,7 +105,7 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 	case *trimtab.Holding:
 		for i := range v.Targets {
 			t := &v.Targets[i]
-			w := f.of(t.Target, now)
+			w := f.of(t.Workload, now)
 			if w == nil {
 				continue
 			}
@@ -116,7 +116,7 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 		}
 	case *trimtab.Plan:
 		for i := range v.Actions {
-			if w := f.of(v.Actions[i].Target, now); w != nil && v.First(v.Actions[i].Resource) {
+			if w := f.of(v.Actions[i].Workload, now); w != nil && v.First(v.Actions[i].Resource) {
 				w.values[target], w.values[demand] = v.Actions[i].Why.Target, v.Actions[i].Why.Demand
 			}
 		}

@@ -326,7 +326,7 @@ func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
 		if b == nil || !w.Knob.Declared() || !onHost(w, host) {
 			continue
 		}
-		d := knobConfig{Target: actuator.Target{Name: w.Name, Resource: cfg.Pool.Resource(), Min: b.Min, Max: b.Max, Mode: w.Mode}}
+		d := knobConfig{Target: actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: cfg.Pool.Resource()}, Min: b.Min, Max: b.Max, Mode: w.Mode}}
 		if w.Knob.Process != nil {
 			d.process = process.Config{Root: w.Knob.Process.Dir, Dir: "."}
 			out = append(out, d)
@@ -361,7 +361,7 @@ func (d knobConfig) open(roots *actuatorcgroup.Roots) (t actuator.Target, err er
 		t.Knob, err = actuatorcgroup.Open(c)
 	}
 	if err != nil {
-		return t, fmt.Errorf("open %s knob of %s: %w", t.Resource, t.Name, err)
+		return t, fmt.Errorf("open %s knob of %s: %w", t.Resource, t.Workload, err)
 	}
 	t.Resource = t.Knob.Resource()
 	return t, nil
