@@ -34,13 +34,11 @@ type figure struct {
 	seen time.Time
 	// values are in the order of gauges.
 	values [6]*float64
-	held   map[held]float64
+	held   map[trimtab.KnobID]float64
 }
 
 // maxHeld bounds the knobs of one workload.
 const maxHeld = 2 * trimtab.MaxResources
-
-type held struct{ host, resource string }
 
 // The places of the values; the allocation comes from held.
 const (
@@ -86,7 +84,7 @@ func (f *figures) of(name string, now time.Time) *figure {
 		if len(f.workloads) >= maxWorkloads {
 			return nil
 		}
-		w = &figure{held: map[held]float64{}}
+		w = &figure{held: map[trimtab.KnobID]float64{}}
 		f.workloads[name] = w
 	}
 	w.seen = now
@@ -109,9 +107,9 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 			if w == nil {
 				continue
 			}
-			delete(w.held, held{v.Host, t.Resource})
+			delete(w.held, t.KnobID)
 			if !t.Now.Unlimited && t.Problem == "" && len(w.held) < maxHeld {
-				w.held[held{v.Host, t.Resource}] = t.Now.Value
+				w.held[t.KnobID] = t.Now.Value
 			}
 		}
 	case *trimtab.Plan:
@@ -165,7 +163,7 @@ func (f *figures) read(_ context.Context, o metric.Observer) error {
 		}
 		for at, v := range w.held {
 			o.ObserveFloat64(f.gauges[allocation], v, metric.WithAttributes(workload,
-				attribute.String("host.name", at.host), attribute.String("trimtab.resource", at.resource)))
+				attribute.String("host.name", at.Host), attribute.String("trimtab.resource", at.Resource)))
 		}
 	}
 	return nil

@@ -142,11 +142,11 @@ func (e *Exporter) Observe(value trimtab.Value) {
 		}
 	case *trimtab.Holding:
 		for _, t := range v.Targets {
-			if t.Now.Unlimited || t.Problem != "" || e.known(t.Workload) == nil || !e.names.place(t.Workload, v.Host, t.Resource) {
-				e.metrics.Forget("trimtab_workload_allocation", t.Workload, v.Host, t.Resource)
+			if t.Now.Unlimited || t.Problem != "" || e.known(t.Workload) == nil || !e.names.knob(t.KnobID) {
+				e.metrics.Forget("trimtab_workload_allocation", t.Workload, t.Host, t.Resource)
 				continue
 			}
-			e.metrics.Gauge("trimtab_workload_allocation", t.Workload, v.Host, t.Resource).Set(t.Now.Value)
+			e.metrics.Gauge("trimtab_workload_allocation", t.Workload, t.Host, t.Resource).Set(t.Now.Value)
 		}
 	case *trimtab.Plan:
 		e.plan(v)
