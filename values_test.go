@@ -68,6 +68,30 @@ func TestAPlanWithTwoActionsOnOneKnobIsRefused(t *testing.T) {
 	}
 }
 
+func TestAPendingResultSaysWhatIsInForce(t *testing.T) {
+	two := Units(2)
+	outcome := func(r Result) *Outcome {
+		r.KnobID = KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}
+		return &Outcome{Pool: "p", Host: "h", Time: noon, Results: []Result{r}}
+	}
+	if err := outcome(Result{Status: Pending, Found: Units(3), Effective: &two, Known: true}).Validate(); err != nil {
+		t.Error(err)
+	}
+	negative := Units(-1)
+	for _, bad := range []Result{{Status: Pending, Found: Units(3), Known: true}, {Status: Pending, Effective: &two}, {Status: Written, Effective: &negative, Known: true}} {
+		if err := outcome(bad).Validate(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	k := KnobState{Now: Units(3)}
+	if k.InForce() != Units(3) {
+		t.Error("what a knob is set to is not in force, though nothing is pending")
+	}
+	if k.Effective = &two; k.InForce() != two {
+		t.Error("what is pending is in force")
+	}
+}
+
 func TestUnlimitedIsAValueOfItsOwn(t *testing.T) {
 	if !Units(1e300).Less(Unlimited()) || Unlimited().Less(Unlimited()) || Unlimited().Less(Units(0)) {
 		t.Error("unlimited does not order above every amount")

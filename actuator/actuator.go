@@ -74,6 +74,8 @@ type held struct {
 	now   trimtab.Amount
 	since time.Time
 	known bool
+	// effective is what is in force while that is not now; nil: now is.
+	effective *trimtab.Amount
 	// peaks are what it had lately, where that was more than what came after,
 	// the highest and oldest first.
 	peaks []peak
@@ -248,22 +250,42 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 	if err == nil {
 		err = v.Validate()
 	}
+	var effective *trimtab.Amount
+	if err == nil {
+		effective, err = effectiveOf(ctx, h.Knob, v)
+	}
 	if err != nil {
 		a.setProblem(h, err.Error())
 		return false
 	}
 	before := h.now
-	if !h.known || !same(v, h.now) {
+	if !h.known || !same(v, h.now) || (effective == nil) != (h.effective == nil) || effective != nil && !same(*effective, *h.effective) {
 		if h.known {
 			h.remember(h.amount(), a.clock.boot())
 		}
-		h.now, h.since, h.known = v, a.clock.wall(), true
+		h.now, h.effective, h.since, h.known = v, effective, a.clock.wall(), true
 		a.notify()
 	}
 	h.observeFloor(ctx)
 	a.judge(h, before)
 	a.observeBar(ctx, h)
 	return true
+}
+
+// effectiveOf returns what is in force of a knob that is set to v; nil: v is.
+func effectiveOf(ctx context.Context, k Knob, v trimtab.Amount) (*trimtab.Amount, error) {
+	d, ok := k.(Delayed)
+	if !ok {
+		return nil, nil
+	}
+	e, err := d.Effective(ctx)
+	if err == nil {
+		err = e.Validate()
+	}
+	if err != nil || same(e, v) {
+		return nil, err
+	}
+	return &e, nil
 }
 
 // observeBar notes whether the plan of a recommending knob could be applied.
@@ -293,12 +315,23 @@ func (h *held) observeFloor(ctx context.Context) {
 	}
 }
 
-// amount returns what the knob gives, an unlimited one its Max.
-func (h *held) amount() float64 {
-	if h.now.Unlimited {
+// amount returns what the knob is set to, unlimited as its Max.
+func (h *held) amount() float64 { return h.bounded(h.now) }
+
+func (h *held) bounded(v trimtab.Amount) float64 {
+	if v.Unlimited {
 		return h.Max
 	}
-	return h.now.Value
+	return v.Value
+}
+
+// atMost returns the most that the knob may give when it is set to v: what is in
+// force lasts until v takes effect.
+func (h *held) atMost(v trimtab.Amount) float64 {
+	if h.effective != nil {
+		return max(h.bounded(v), h.bounded(*h.effective))
+	}
+	return h.bounded(v)
 }
 
 // least returns the lower bound of what may be set now.
@@ -389,7 +422,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.Knob.String(),
-			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
+			Now: k.now, Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
 		})
 	}
 	return h

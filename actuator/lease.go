@@ -112,7 +112,7 @@ func (a *Actuator) await(p *trimtab.Plan, moves []*move) {
 	}
 	u := &unfinished{until: saturate(a.clock.boot(), compensateAfter)}
 	for _, m := range moves {
-		if m.result.Status == trimtab.Written && m.goal.Less(m.result.Before) {
+		if (m.result.Status == trimtab.Written || m.result.Status == trimtab.Pending) && m.goal.Less(m.result.Before) {
 			u.shrunk = append(u.shrunk, m)
 		}
 	}

@@ -63,7 +63,7 @@ func (h *history) take(v *trimtab.Holding, target, resource string) {
 		if since.IsZero() || since.After(v.Time) {
 			since = v.Time
 		}
-		h.hosts[i].add(change{since, v.Time, t.Now, t.Problem != ""})
+		h.hosts[i].add(change{since, v.Time, t.InForce(), t.Problem != ""})
 		return
 	}
 	if found && len(h.hosts[i].changes) > 0 {

@@ -10,8 +10,9 @@ import (
 )
 
 // ledger is what the planner knows that the knobs give, and what they may yet
-// give: for each knob the highest of the value last read back and of every
-// grow that was released and not answered. For each resource their sum never
+// give: for each knob the highest of the value last read back, of the one in
+// force while that is pending, and of every grow that was released and not
+// answered. For each resource their sum never
 // exceeds the capacity by the planner's doing.
 type ledger struct {
 	// pool is the one that the knobs are of.
@@ -26,7 +27,7 @@ type ledger struct {
 type entry struct {
 	trimtab.KnobID
 	held trimtab.KnobState
-	// order is that of the message that held.Now comes from.
+	// order is that of the message that held.Now and Effective come from.
 	order order
 	// gone tells that the host's last holding did not list the knob.
 	gone bool
@@ -143,7 +144,7 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		e := l.entry(t.KnobID)
 		e.gone = false
 		if o.before(e.order) {
-			t.Now = e.held.Now // an outcome told of a later value
+			t.Now, t.Effective = e.held.Now, e.held.Effective // an outcome told of later values
 		} else {
 			e.order = o
 		}
@@ -186,7 +187,7 @@ func (l *ledger) read(in *trimtab.Outcome) {
 			continue
 		}
 		if !o.before(e.order) {
-			e.order, e.held.Now = o, r.Found
+			e.order, e.held.Now, e.held.Effective = o, r.Found, r.Effective
 		}
 		if in.Refused == "" {
 			e.answered(stepID{in.Epoch, in.Sequence, in.Step + 1})
@@ -194,10 +195,10 @@ func (l *ledger) read(in *trimtab.Outcome) {
 	}
 }
 
-// believed returns what the knob gives, or will when the grows that were
-// released to it arrive. most stands for unlimited.
+// believed returns the most that the knob gives, or will when what is pending
+// and the grows that were released to it arrive. most stands for unlimited.
 func (e *entry) believed(most float64, now time.Time) float64 {
-	v := bounded(e.held.Now, most)
+	v := max(bounded(e.held.Now, most), bounded(e.held.InForce(), most))
 	for _, g := range e.grows {
 		if !now.After(g.until) {
 			v = max(v, bounded(g.set, most))

@@ -87,6 +87,26 @@ func TestAHoldingAnswersOnlyTheGrowsOfEarlierPlans(t *testing.T) {
 	believes(t, e, 2)
 }
 
+// late is the outcome of a write to wanted that is not in force.
+func late(s int, wanted, inForce float64) *trimtab.Outcome {
+	o, effective := answered(2, s, wanted), trimtab.Units(inForce)
+	o.Results[0].Status, o.Results[0].Effective = trimtab.Pending, &effective
+	return o
+}
+
+func TestAPendingKnobCountsAsTheLargerOfWhatItIsSetToAndWhatIsInForce(t *testing.T) {
+	l, e := knob(t)
+	l.read(late(1, 1, 2)) // a fall: nothing is free yet
+	believes(t, e, 2)
+	l.read(late(2, 5, 2)) // a rise: its room is taken
+	believes(t, e, 5)
+	all := func(*trimtab.KnobState) bool { return true }
+	l.hold(began, said(2, 1, 7), all)
+	believes(t, e, 5) // older than the outcome
+	l.hold(began, said(2, 3, 4), all)
+	believes(t, e, 4) // in force
+}
+
 func TestAHostWithoutAKnobOfThePoolIsNotHeard(t *testing.T) {
 	l := newLedger("p")
 	ours := func(h *trimtab.KnobState) bool { return h.Workload == "w" }

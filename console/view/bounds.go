@@ -49,7 +49,7 @@ func (v *Model) hear(h *trimtab.Holding) {
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		if had, ok := out.amounts[t.Resource]; ok || len(out.amounts) < trimtab.MaxResources {
-			out.amounts[t.Resource] = sum(had, t.Now)
+			out.amounts[t.Resource] = sum(had, t.InForce())
 		}
 	}
 	v.hosts[h.Host] = out

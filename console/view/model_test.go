@@ -48,6 +48,23 @@ func TestExplainTellsTheDecisionItsReasonAndWhatCameOfIt(t *testing.T) {
 	}
 }
 
+func TestWhatIsPendingIsToldBesideWhatIsInForce(t *testing.T) {
+	v := testView()
+	in := trimtab.Units(1)
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "shop", Resource: "cpu"},
+		Knob: "cgroup v2 shop", Now: trimtab.Units(3), Effective: &in, Since: noon, Max: 4}}})
+	e, _ := v.Explain("shop", 0, noon)
+	if e.Allocation == nil || *e.Allocation != in || e.Pending == nil || *e.Pending != trimtab.Units(3) {
+		t.Errorf("has %v, pending %v", e.Allocation, e.Pending)
+	}
+	if got := Has(&Row{Allocation: e.Allocation, Pending: e.Pending}); got != "1 (3 pending)" {
+		t.Errorf("told as %q", got)
+	}
+	if Has(&Row{}) != Missing || Has(&Row{Allocation: &in}) != "1" {
+		t.Error("without anything pending")
+	}
+}
+
 func TestAWorkloadWithoutADecisionIsExplainedToo(t *testing.T) {
 	v := testView()
 	for name, want := range map[string]string{"batch": "mode is off", "<script>found</script>": "not in the configuration"} {

@@ -108,8 +108,8 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 				continue
 			}
 			delete(w.held, t.KnobID)
-			if !t.Now.Unlimited && t.Problem == "" && len(w.held) < maxHeld {
-				w.held[t.KnobID] = t.Now.Value
+			if now := t.InForce(); !now.Unlimited && t.Problem == "" && len(w.held) < maxHeld {
+				w.held[t.KnobID] = now.Value
 			}
 		}
 	case *trimtab.Plan:

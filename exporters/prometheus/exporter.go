@@ -141,12 +141,14 @@ func (e *Exporter) Observe(value trimtab.Value) {
 			e.news[v.Workload] = v
 		}
 	case *trimtab.Holding:
-		for _, t := range v.Targets {
-			if t.Now.Unlimited || t.Problem != "" || e.known(t.Workload) == nil || !e.names.knob(t.KnobID) {
+		for i := range v.Targets {
+			t := &v.Targets[i]
+			now := t.InForce()
+			if now.Unlimited || t.Problem != "" || e.known(t.Workload) == nil || !e.names.knob(t.KnobID) {
 				e.metrics.Forget("trimtab_workload_allocation", t.Workload, t.Host, t.Resource)
 				continue
 			}
-			e.metrics.Gauge("trimtab_workload_allocation", t.Workload, t.Host, t.Resource).Set(t.Now.Value)
+			e.metrics.Gauge("trimtab_workload_allocation", t.Workload, t.Host, t.Resource).Set(now.Value)
 		}
 	case *trimtab.Plan:
 		e.plan(v)

@@ -48,7 +48,7 @@ func (n *names) knob(id trimtab.KnobID) bool {
 // status is one of those that there are, or "other".
 func status(s trimtab.Status) string {
 	switch s {
-	case trimtab.Written, trimtab.Equal, trimtab.Recommended, trimtab.Refused, trimtab.Failed:
+	case trimtab.Written, trimtab.Pending, trimtab.Equal, trimtab.Recommended, trimtab.Refused, trimtab.Failed:
 		return string(s)
 	}
 	return other
