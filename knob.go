@@ -14,7 +14,7 @@ type KnobID struct {
 	// one.
 	Instance string `json:"instance,omitempty"`
 	// Resource is what the knob turns: "cpu" in cores, "workers" in processes,
-	// "memory" in bytes, or another that the pool names.
+	// "memory" in bytes, or another that the pool names: see [ResourceOf].
 	Resource string `json:"resource"`
 }
 

@@ -113,15 +113,7 @@ func Clock(t time.Time) string {
 }
 
 // Unit is the word for what a resource is counted in.
-func Unit(resource string) string {
-	switch resource {
-	case "cpu":
-		return "cores"
-	case "":
-		return "units"
-	}
-	return resource
-}
+func Unit(resource string) string { return trimtab.ResourceOf(resource).Unit }
 
 // Performance prints p as a share of requests, or in the unit of the SLO.
 func Performance(p *float64, share bool) string {
