@@ -168,13 +168,13 @@ func (a *Actuator) start(ctx context.Context) {
 	}
 	a.position, a.lease, a.paused = s.position, s.lease, s.paused
 	for _, t := range a.config.Targets {
-		t.KnobID = a.here(t.KnobID)
+		t.KnobID = a.config.here(t.KnobID)
 		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Workload], lowered: never})
 	}
 	slices.SortFunc(a.knobs, func(x, y *held) int { return x.Compare(y.KnobID) })
 	var orphans []*entry
 	for _, e := range s.entries {
-		if h := a.find(a.here(e.KnobID)); h != nil && h.Mode == trimtab.Act {
+		if h := a.find(a.config.here(e.KnobID)); h != nil && h.Mode == trimtab.Act {
 			h.entry = e
 		} else {
 			orphans = append(orphans, e)
@@ -207,13 +207,6 @@ func journalState(j *hostfs.Journal) (map[string][]byte, []string) {
 		state[k], _ = j.Get(k)
 	}
 	return state, keys
-}
-
-// here returns the name of a knob as one of this pool and host: a journal was
-// perhaps written under other names of the two, or by a build without them.
-func (a *Actuator) here(id trimtab.KnobID) trimtab.KnobID {
-	id.Pool, id.Host = a.config.Pool, a.config.Host
-	return id
 }
 
 // find returns the declared knob, or nil.

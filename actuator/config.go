@@ -78,12 +78,20 @@ func (c *Config) Validate() error {
 		if err := t.validate(); err != nil {
 			return err
 		}
-		if seen[t.KnobID] {
-			return trimtab.Invalidf("actuator: %s is declared twice", t.Name())
+		id := c.here(t.KnobID)
+		if seen[id] {
+			return trimtab.Invalidf("actuator: %s is declared twice", id.Name())
 		}
-		seen[t.KnobID] = true
+		seen[id] = true
 	}
 	return nil
+}
+
+// here returns the name of a knob as one of this pool and host: a journal was
+// perhaps written under other names of the two, or by a build without them.
+func (c *Config) here(id trimtab.KnobID) trimtab.KnobID {
+	id.Pool, id.Host = c.Pool, c.Host
+	return id
 }
 
 func (t *Target) validate() error {

@@ -273,7 +273,7 @@ func (a *Actuator) forget(r Report) {
 		a.metrics.Counter("trimtab_actuator_restores_total", string(i.Status)).Inc()
 		a.logger.Info("restore", "workload", i.Workload, "resource", i.Resource, "status", string(i.Status),
 			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
-		if h := a.find(a.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
+		if h := a.find(a.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
 			h.entry, h.foreign = nil, false
 			h.disown()
 		}

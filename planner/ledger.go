@@ -12,8 +12,8 @@ import (
 // ledger is what the planner knows that the knobs give, and what they may yet
 // give: for each knob the highest of the value last read back, of the one in
 // force while that is pending, and of every grow that was released and not
-// answered. For each resource their sum never
-// exceeds the capacity by the planner's doing.
+// answered. For each resource their sum never exceeds the capacity by the
+// planner's doing.
 type ledger struct {
 	// pool is the one that the knobs are of.
 	pool    string
