@@ -229,8 +229,10 @@ func (s *seat) lacks() {
 // every SLO is met.
 const fewReports = 8
 
-// counted is over how many seconds the load of an estimate is about counted.
-const counted = 5
+// counted is over how many seconds the load of an estimate is counted about: 5
+// while it moves, 30 while it stays. Where it rises, waiting for as much as the
+// noise of 5 s cost a service that had 306 millicores for 27 requests/s two seconds.
+const counted = 20
 
 // behind returns the curve of a workload of whose allocation a part works off
 // what waits: at most half as much as the load needs.
