@@ -140,10 +140,6 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.config.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
-	if c.LockDir != "" {
-		// One that cannot be made is told for each knob.
-		_ = os.MkdirAll(c.LockDir, 0o700)
-	}
 	if a.lock, err = hostfs.TakeLock(ctx, c.Dir, lockWait); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}

@@ -385,9 +385,13 @@ func TestAConfigurationThatMakesNoSenseIsRefused(t *testing.T) {
 		"no host":   func(c *actuator.Config) { c.Host = "" },
 		"no reopen": func(c *actuator.Config) { c.Reopen = nil },
 		"twice":     func(c *actuator.Config) { c.Targets[1] = c.Targets[0] },
-		"bounds":    func(c *actuator.Config) { c.Targets[0].Min = 9 },
-		"mode":      func(c *actuator.Config) { c.Targets[0].Mode = "" },
-		"limits":    func(c *actuator.Config) { c.Limits.Fall = 2 },
+		"on two hosts": func(c *actuator.Config) {
+			c.Targets[1] = c.Targets[0]
+			c.Targets[1].Host = "other"
+		},
+		"bounds": func(c *actuator.Config) { c.Targets[0].Min = 9 },
+		"mode":   func(c *actuator.Config) { c.Targets[0].Mode = "" },
+		"limits": func(c *actuator.Config) { c.Limits.Fall = 2 },
 	} {
 		h := newHost(t, units(2), units(2))
 		spoil(&h.config)

@@ -80,6 +80,11 @@ func lockKnob(ctx context.Context, dir string, k Knob, wait time.Duration) (lock
 		}
 		return nil, owner{}, "", err
 	}
+	// It may be gone since: /run does not outlive a boot. That the knob is gone
+	// is another error.
+	if err = os.MkdirAll(dir, 0o700); err != nil {
+		return nil, owner{}, "", fmt.Errorf("make directory of locks: %w", err)
+	}
 	path := lockPath(dir, k.Resource(), place)
 	lock, err = hostfs.TakeFile(ctx, path, wait)
 	b, _ := os.ReadFile(path)

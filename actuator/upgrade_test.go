@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/trimtab/trimtab"
@@ -74,6 +75,20 @@ func TestTheBaselineInAJournalOfAnOlderBuildIsRestoredWhenTheLeaseEndsAndByHand(
 		}
 		h.want(units(2))
 	}
+}
+
+// /run, where the locks are, is empty after a boot.
+func TestABaselineIsRestoredThoughTheDirectoryOfLocksIsGone(t *testing.T) {
+	h := newHost(t, units(2)).open()
+	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))
+	h.crash()
+	if err := os.RemoveAll(h.config.LockDir); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := actuator.Restore(t.Context(), h.config.Dir, reopen); err != nil || len(r.Items) != 1 || r.Items[0].Status != trimtab.Written {
+		t.Errorf("restored %+v, %v", r, err)
+	}
+	h.want(units(2))
 }
 
 func TestAJournalIsThatOfTheKnobsThoughHostAndPoolAreNamedAnew(t *testing.T) {
