@@ -61,6 +61,9 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 		if s.Key != "" {
 			d.name += "--" + bus.EscapeKey(s.Key)
 		}
+		if b.secret != "" {
+			d.name += "--" + b.secret
+		}
 	}
 	leave := func() {}
 	if b.near.carries(k) {

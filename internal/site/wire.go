@@ -44,6 +44,9 @@ func busConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Conf
 	if role != "" {
 		c.Source += " " + string(role)
 	}
+	if role == natsbus.Agent {
+		c.Leaf = n.Leaf
+	}
 	if n.TokenFile == "" {
 		return c, nil
 	}
