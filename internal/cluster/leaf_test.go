@@ -271,7 +271,7 @@ func TestACutLeafNodeJoinsAgainAndReplaysNothing(t *testing.T) {
 		t.Cleanup(stop)
 	}
 	subscribe(analyzer, bus.Subscription{Kind: trimtab.KindSample}, func(v trimtab.Value) { samples = append(samples, v.(*trimtab.Sample).Value) })
-	subscribe(agent, bus.Subscription{Kind: trimtab.KindPlan, Key: "p", Consumer: natsbus.GroupOf("h1")}, func(v trimtab.Value) { plans = append(plans, v.(*trimtab.Plan).Sequence) })
+	subscribe(agent, bus.Subscription{Kind: trimtab.KindPlan, Key: "p", Consumer: natsbus.GroupOf("h1"), MaxAge: time.Hour}, func(v trimtab.Value) { plans = append(plans, v.(*trimtab.Plan).Sequence) })
 	measure := func(v float64) {
 		t.Helper()
 		if err := agent.Publish(t.Context(), &trimtab.Sample{Workload: "w", Source: "s", Quantity: trimtab.Load, Time: time.Now(), Value: v}); err != nil {
