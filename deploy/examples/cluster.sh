@@ -119,6 +119,9 @@ finish() {
   for h in n1 n2 n3 c1 c2 h1 h2 h3; do
     # What an agent that was killed has left watches over its journal.
     ip netns pids "$group-$h" 2>/dev/null | xargs -r kill -KILL 2>/dev/null
+    # The link by itself: connections that wait for the other end keep the
+    # namespace for a while, and so what is in it.
+    ip link del "tt$run-$h" 2>/dev/null
     ip netns del "$group-$h" 2>/dev/null
   done
   for d in "$cpu" $accounting; do
@@ -171,7 +174,7 @@ cat >"$dir/trimtab.yaml" <<END
 pool: {cpu: 1.2, unit: 0.01, step: 0.12}
 objective: egalitarian
 round: 1s
-lease: 10s
+lease: 20s
 guard: {max_fall: 0.5, max_lowered: 1, max_moved: 0.5, dead_band: 0.02, reversal_window: 0s}
 analyzer: {report_interval: 1s, partitions: 1}
 actuator: {cgroup_root: "$cpu/$group", lock_dir: "$dir/locks"}
