@@ -80,7 +80,6 @@ stop() {
   for name in "$@"; do
     for i in $(seq 200); do kill -0 "${pids[$name]}" 2>/dev/null || break; sleep 0.1; done
     kill -KILL "${pids[$name]}" 2>/dev/null || true
-    wait "${pids[$name]}" 2>/dev/null || true
     unset "pids[$name]"
   done
 }
@@ -166,6 +165,7 @@ start() {
   setsid nsenter --net="/run/netns/$group-$host" "$@" >>"$dir/$name.log" 2>&1 &
   [ -n "${pids[$name]:-}" ] || order+=("$name")
   pids[$name]=$!
+  disown # so that the shell is silent when it is killed
   echo "$name ${pids[$name]}" >>"$dir/pids"
 }
 

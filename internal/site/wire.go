@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -320,6 +321,11 @@ type knobConfig struct {
 
 // onHost tells whether a host has the knob of a workload.
 func onHost(w *config.Workload, host string) bool { return w.Knob.Host == "" || w.Knob.Host == host }
+
+// elsewhere tells whether another host has a knob of the pool.
+func elsewhere(cfg *config.Config, host string) bool {
+	return slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return !onHost(&w, host) })
+}
 
 // knobsOf lists the targets of all workloads that a host has.
 func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
