@@ -9,7 +9,7 @@ import (
 func TestWhatAValueSaysIsBounded(t *testing.T) {
 	long, many := strings.Repeat("x", MaxText+1), make([]Input, MaxInputs+1)
 	step := func(change func(*Plan)) *Plan {
-		p := &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{Target: "w", Resource: "cpu", Mode: Act}}}
+		p := &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Mode: Act}}}
 		change(p)
 		return p
 	}
@@ -32,8 +32,8 @@ func TestWhatAValueSaysIsBounded(t *testing.T) {
 		"alternatives":       step(func(p *Plan) { p.Actions[0].Why.Alternatives = make([]Alternative, MaxInputs+1) }),
 		"audited resources":  step(func(p *Plan) { p.Audit = &Audit{Resources: make([]AuditedResource, MaxResources+1)} }),
 		"envies":             step(func(p *Plan) { p.Audit = &Audit{Workloads: []AuditedWorkload{{Envies: long}}} }),
-		"reason of a result": &Outcome{Pool: "p", Time: noon, Results: []Result{{Target: "w", Reason: long}}},
-		"knob":               &Holding{Host: "h", Time: noon, Targets: []KnobState{{Target: "w", Knob: long}}},
+		"reason of a result": &Outcome{Pool: "p", Time: noon, Results: []Result{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Reason: long}}},
+		"knob":               &Holding{Host: "h", Time: noon, Targets: []KnobState{{KnobID: KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: long}}},
 		"asker":              &Command{Pool: "p", Time: noon, Verb: Pause, By: long},
 	}
 	for name, v := range values {

@@ -9,6 +9,8 @@ type Status string
 const (
 	// Written: written and read back.
 	Written Status = "written"
+	// Pending: as Written, and not in force yet: Effective is.
+	Pending Status = "pending"
 	// Equal: the knob already stood there; nothing was written.
 	Equal Status = "equal"
 	// Recommended: all checks passed and the mode forbids the write.
@@ -21,13 +23,14 @@ const (
 
 // Result is what became of one action.
 type Result struct {
-	Target   string `json:"target"`
-	Resource string `json:"resource"`
-	Status   Status `json:"status"`
+	KnobID
+	Status Status `json:"status"`
 	// Before was found, Asked was in the action, Found was read back.
 	Before Amount `json:"before"`
 	Asked  Amount `json:"asked"`
 	Found  Amount `json:"found"`
+	// Effective is what is in force while that is not Found; nil: Found is.
+	Effective *Amount `json:"effective,omitempty"`
 	// Known is false when the knob could not be read: Found means nothing.
 	Known  bool   `json:"known"`
 	Reason string `json:"reason,omitempty"`
@@ -66,17 +69,21 @@ func (o *Outcome) Validate() error {
 	if err := told("outcome of "+o.Pool, o.Host, o.Refused); err != nil {
 		return err
 	}
-	for _, r := range o.Results {
-		if err := named("target", r.Target); err != nil {
+	for i := range o.Results {
+		r := &o.Results[i]
+		if err := r.validate(o.Pool, o.Host); err != nil {
 			return err
 		}
-		if err := told("result of "+r.Target, r.Resource, string(r.Status), r.Reason); err != nil {
+		if err := told("result of "+r.Workload, string(r.Status), r.Reason); err != nil {
 			return err
 		}
-		for _, a := range []Amount{r.Before, r.Asked, r.Found} {
+		for _, a := range []Amount{r.Before, r.Asked, r.Found, inForce(r.Found, r.Effective)} {
 			if err := a.Validate(); err != nil {
 				return err
 			}
+		}
+		if r.Status == Pending && (r.Effective == nil || !r.Known) {
+			return Invalidf("result of %s: pending without what is in force", r.Workload)
 		}
 	}
 	return nonNegative("took_s", float64(o.Took))
@@ -101,12 +108,13 @@ type Holding struct {
 
 // KnobState is the state of one knob.
 type KnobState struct {
-	Target   string `json:"target"`
-	Resource string `json:"resource"`
+	KnobID
 	// Knob names the kind and the place: "cgroup v2 shop.slice/checkout".
 	Knob string `json:"knob"`
 	Now  Amount `json:"now"`
-	// Since is when Now was first seen.
+	// Effective is what is in force while that is not Now; nil: Now is.
+	Effective *Amount `json:"effective,omitempty"`
+	// Since is when Now and Effective were first seen.
 	Since time.Time `json:"since"`
 	// Baseline is what will be restored.
 	Baseline Amount `json:"baseline"`
@@ -123,6 +131,16 @@ type KnobState struct {
 	// Barred is empty, or why a write would be refused, in a mode that does not
 	// write: the knob is read and planned for, and a plan of it not applied.
 	Barred string `json:"barred,omitempty"`
+}
+
+// InForce returns what the knob gives: Now, unless a write is pending.
+func (k *KnobState) InForce() Amount { return inForce(k.Now, k.Effective) }
+
+func inForce(set Amount, effective *Amount) Amount {
+	if effective != nil {
+		return *effective
+	}
+	return set
 }
 
 // Kind returns KindHolding.
@@ -151,14 +169,15 @@ func (h *Holding) Validate() error {
 	if h.Time.IsZero() {
 		return Invalidf("holding of %s: no time", h.Host)
 	}
-	for _, t := range h.Targets {
-		if err := named("target", t.Target); err != nil {
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		if err := t.validate(h.Pool, h.Host); err != nil {
 			return err
 		}
-		if err := told("knob of "+t.Target, t.Resource, t.Knob, t.Problem, t.Barred); err != nil {
+		if err := told("knob of "+t.Workload, t.Knob, t.Problem, t.Barred); err != nil {
 			return err
 		}
-		for _, a := range []Amount{t.Now, t.Baseline, Units(t.Min), Units(t.Max), Units(t.Floor)} {
+		for _, a := range []Amount{t.Now, t.InForce(), t.Baseline, Units(t.Min), Units(t.Max), Units(t.Floor)} {
 			if err := a.Validate(); err != nil {
 				return err
 			}

@@ -27,15 +27,10 @@ const (
 	BestEffort      Class = "best-effort"
 )
 
-// Action sets one knob of one target to one value. Epoch, sequence, step and
+// Action sets one knob to one value. Epoch, sequence, step and
 // lease are those of the plan that holds it.
 type Action struct {
-	// Target is the workload; Host is where the knob is.
-	Target string `json:"target"`
-	Host   string `json:"host"`
-	// Resource is what the knob turns: "cpu" in cores, "workers" in processes,
-	// "memory" in bytes, or another that the pool names.
-	Resource string `json:"resource"`
+	KnobID
 	// Expect is the value that must be found before the write; the actuator
 	// refuses with ErrStale when it finds another one.
 	Expect Amount `json:"expect"`
@@ -159,7 +154,7 @@ const (
 
 // Verdict says what came of one executed move.
 type Verdict struct {
-	Target string `json:"target"`
+	Workload string `json:"workload"`
 	// Plan is the ID of the plan that moved it.
 	Plan    string    `json:"plan"`
 	Verdict Judgement `json:"verdict"`
@@ -177,19 +172,19 @@ type Verdict struct {
 
 // validate checks names and amounts.
 func (v *Verdict) validate() error {
-	if err := named("verdict on", v.Target); err != nil {
+	if err := named("verdict on", v.Workload); err != nil {
 		return err
 	}
-	if err := told("verdict on "+v.Target, v.Plan, string(v.Verdict), v.Why); err != nil {
+	if err := told("verdict on "+v.Workload, v.Plan, string(v.Verdict), v.Why); err != nil {
 		return err
 	}
 	for _, x := range []float64{v.From, v.To, v.Expected.Lower, v.Expected.Mean, v.Expected.Upper, v.Requests} {
-		if err := nonNegative("verdict on "+v.Target, x); err != nil {
+		if err := nonNegative("verdict on "+v.Workload, x); err != nil {
 			return err
 		}
 	}
 	if v.Performance != nil {
-		return nonNegative("verdict on "+v.Target, *v.Performance)
+		return nonNegative("verdict on "+v.Workload, *v.Performance)
 	}
 	return nil
 }
@@ -227,8 +222,7 @@ func ParsePlanID(s string) (epoch, sequence uint64, err error) {
 	return epoch, sequence, nil
 }
 
-// Validate checks identity, lease and every action. No target may occur
-// twice on one host and resource.
+// Validate checks identity, lease and every action. No knob may occur twice.
 func (p *Plan) Validate() error {
 	if err := named("plan of pool", p.Pool); err != nil {
 		return err
@@ -287,45 +281,40 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("plan %s: %w", p.ID(), err)
 		}
 	}
-	type place struct{ target, host, resource string }
-	seen := make(map[place]bool, len(p.Actions))
+	seen := make(map[KnobID]bool, len(p.Actions))
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		if err := a.Validate(); err != nil {
+		if err := a.validate(p.Pool); err != nil {
 			return fmt.Errorf("plan %s: %w", p.ID(), err)
 		}
-		at := place{a.Target, a.Host, a.Resource}
-		if seen[at] {
-			return Invalidf("plan %s: two actions on %s of %s", p.ID(), a.Resource, a.Target)
+		if seen[a.KnobID] {
+			return Invalidf("plan %s: two actions on %s", p.ID(), a.Name())
 		}
-		seen[at] = true
+		seen[a.KnobID] = true
 	}
 	return nil
 }
 
-// Validate checks names and amounts.
-func (a *Action) Validate() error {
-	if err := named("target", a.Target); err != nil {
-		return err
-	}
-	if err := named("resource of "+a.Target, a.Resource); err != nil {
+// validate checks names and amounts.
+func (a *Action) validate(pool string) error {
+	if err := a.KnobID.validate(pool, a.Host); err != nil {
 		return err
 	}
 	if err := a.Expect.Validate(); err != nil {
-		return fmt.Errorf("expect of %s: %w", a.Target, err)
+		return fmt.Errorf("expect of %s: %w", a.Workload, err)
 	}
 	if err := a.Set.Validate(); err != nil {
-		return fmt.Errorf("set of %s: %w", a.Target, err)
+		return fmt.Errorf("set of %s: %w", a.Workload, err)
 	}
 	if a.Envelope != nil {
-		if err := a.Envelope.validate(a.Target); err != nil {
+		if err := a.Envelope.validate(a.Workload); err != nil {
 			return err
 		}
 	}
 	if a.Mode != Recommend && a.Mode != Act {
-		return Invalidf("action on %s: mode %.20q", a.Target, a.Mode)
+		return Invalidf("action on %s: mode %.20q", a.Workload, a.Mode)
 	}
-	return a.Why.validate("action on " + a.Target + " at " + a.Host)
+	return a.Why.validate("action on " + a.Workload + " at " + a.Host)
 }
 
 // validate bounds what a reason says.

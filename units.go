@@ -84,22 +84,6 @@ func (a Amount) String() string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// AmountOf prints an amount of a resource for people: memory in binary units,
-// "1.5GiB"; all others as [Amount.String].
-func AmountOf(resource string, a Amount) string {
-	if resource != "memory" || a.Unlimited {
-		return a.String()
-	}
-	v, unit := a.Value, "B"
-	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if v < 1024 {
-			break
-		}
-		v, unit = v/1024, larger
-	}
-	return strconv.FormatFloat(math.Round(v*1000)/1000, 'g', -1, 64) + unit
-}
-
 // MarshalJSON writes a number, or "unlimited".
 func (a Amount) MarshalJSON() ([]byte, error) {
 	if a.Unlimited {

@@ -23,10 +23,10 @@ func TestNaNInfAndNegativeAmountsAreRefused(t *testing.T) {
 			&Estimate{Workload: "w", Time: noon, Load: &LoadForecast{Upper: bad}},
 			&Estimate{Workload: "w", Time: noon, Curve: &Curve{Level: .9, Knots: []Knot{{bad, Band{}}}}},
 			&Estimate{Workload: "w", Time: noon, Curve: &Curve{Level: .9, Knots: []Knot{{1, Band{0, 0, bad}}}}},
-			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{Target: "w", Resource: "cpu", Mode: Act, Set: Units(bad)}}},
+			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Mode: Act, Set: Units(bad)}}},
 			&Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: Seconds(bad)},
-			&Outcome{Pool: "p", Time: noon, Results: []Result{{Target: "w", Found: Units(bad)}}},
-			&Holding{Host: "h", Time: noon, Targets: []KnobState{{Target: "w", Now: Units(bad)}}},
+			&Outcome{Pool: "p", Time: noon, Results: []Result{{KnobID: KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Found: Units(bad)}}},
+			&Holding{Host: "h", Time: noon, Targets: []KnobState{{KnobID: KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Now: Units(bad)}}},
 		}
 		for _, v := range values {
 			if err := v.Validate(); !errors.Is(err, ErrInvalid) {
@@ -61,10 +61,34 @@ func TestMissingIsNotZero(t *testing.T) {
 }
 
 func TestAPlanWithTwoActionsOnOneKnobIsRefused(t *testing.T) {
-	a := Action{Target: "w", Host: "h", Resource: "cpu", Mode: Act, Set: Units(1)}
+	a := Action{KnobID: KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}, Mode: Act, Set: Units(1)}
 	p := &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Actions: []Action{a, a}}
 	if err := p.Validate(); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+func TestAPendingResultSaysWhatIsInForce(t *testing.T) {
+	two := Units(2)
+	outcome := func(r Result) *Outcome {
+		r.KnobID = KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}
+		return &Outcome{Pool: "p", Host: "h", Time: noon, Results: []Result{r}}
+	}
+	if err := outcome(Result{Status: Pending, Found: Units(3), Effective: &two, Known: true}).Validate(); err != nil {
+		t.Error(err)
+	}
+	negative := Units(-1)
+	for _, bad := range []Result{{Status: Pending, Found: Units(3), Known: true}, {Status: Pending, Effective: &two}, {Status: Written, Effective: &negative, Known: true}} {
+		if err := outcome(bad).Validate(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	k := KnobState{Now: Units(3)}
+	if k.InForce() != Units(3) {
+		t.Error("what a knob is set to is not in force, though nothing is pending")
+	}
+	if k.Effective = &two; k.InForce() != two {
+		t.Error("what is pending is in force")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -75,6 +74,8 @@ type held struct {
 	now   trimtab.Amount
 	since time.Time
 	known bool
+	// effective is what is in force while that is not now; nil: now is.
+	effective *trimtab.Amount
 	// peaks are what it had lately, where that was more than what came after,
 	// the highest and oldest first.
 	peaks []peak
@@ -167,14 +168,13 @@ func (a *Actuator) start(ctx context.Context) {
 	}
 	a.position, a.lease, a.paused = s.position, s.lease, s.paused
 	for _, t := range a.config.Targets {
-		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Name], lowered: never})
+		t.KnobID = a.config.here(t.KnobID)
+		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Workload], lowered: never})
 	}
-	slices.SortFunc(a.knobs, func(x, y *held) int {
-		return strings.Compare(x.Name+"\x00"+x.Resource, y.Name+"\x00"+y.Resource)
-	})
+	slices.SortFunc(a.knobs, func(x, y *held) int { return x.Compare(y.KnobID) })
 	var orphans []*entry
 	for _, e := range s.entries {
-		if h := a.find(key{e.Target, e.Resource}); h != nil && h.Mode == trimtab.Act {
+		if h := a.find(a.config.here(e.KnobID)); h != nil && h.Mode == trimtab.Act {
 			h.entry = e
 		} else {
 			orphans = append(orphans, e)
@@ -210,9 +210,9 @@ func journalState(j *hostfs.Journal) (map[string][]byte, []string) {
 }
 
 // find returns the declared knob, or nil.
-func (a *Actuator) find(k key) *held {
+func (a *Actuator) find(id trimtab.KnobID) *held {
 	for _, h := range a.knobs {
-		if h.key() == k {
+		if h.KnobID == id {
 			return h
 		}
 	}
@@ -243,22 +243,42 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 	if err == nil {
 		err = v.Validate()
 	}
+	var effective *trimtab.Amount
+	if err == nil {
+		effective, err = effectiveOf(ctx, h.Knob, v)
+	}
 	if err != nil {
 		a.setProblem(h, err.Error())
 		return false
 	}
 	before := h.now
-	if !h.known || !same(v, h.now) {
+	if !h.known || !same(v, h.now) || (effective == nil) != (h.effective == nil) || effective != nil && !same(*effective, *h.effective) {
 		if h.known {
 			h.remember(h.amount(), a.clock.boot())
 		}
-		h.now, h.since, h.known = v, a.clock.wall(), true
+		h.now, h.effective, h.since, h.known = v, effective, a.clock.wall(), true
 		a.notify()
 	}
 	h.observeFloor(ctx)
 	a.judge(h, before)
 	a.observeBar(ctx, h)
 	return true
+}
+
+// effectiveOf returns what is in force of a knob that is set to v; nil: v is.
+func effectiveOf(ctx context.Context, k Knob, v trimtab.Amount) (*trimtab.Amount, error) {
+	d, ok := k.(Delayed)
+	if !ok {
+		return nil, nil
+	}
+	e, err := d.Effective(ctx)
+	if err == nil {
+		err = e.Validate()
+	}
+	if err != nil || same(e, v) {
+		return nil, err
+	}
+	return &e, nil
 }
 
 // observeBar notes whether the plan of a recommending knob could be applied.
@@ -288,12 +308,23 @@ func (h *held) observeFloor(ctx context.Context) {
 	}
 }
 
-// amount returns what the knob gives, an unlimited one its Max.
-func (h *held) amount() float64 {
-	if h.now.Unlimited {
+// amount returns what the knob is set to, unlimited as its Max.
+func (h *held) amount() float64 { return h.bounded(h.now) }
+
+func (h *held) bounded(v trimtab.Amount) float64 {
+	if v.Unlimited {
 		return h.Max
 	}
-	return h.now.Value
+	return v.Value
+}
+
+// atMost returns the most that the knob may give when it is set to v: what is in
+// force lasts until v takes effect.
+func (h *held) atMost(v trimtab.Amount) float64 {
+	if h.effective != nil {
+		return max(h.bounded(v), h.bounded(*h.effective))
+	}
+	return h.bounded(v)
 }
 
 // least returns the lower bound of what may be set now.
@@ -355,7 +386,7 @@ func (a *Actuator) setProblem(h *held, problem string) {
 		return
 	}
 	h.problem = problem
-	a.logger.Info("knob", "target", h.Name, "resource", h.Resource, "knob", h.Knob.String(), "problem", problem)
+	a.logger.Info("knob", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "problem", problem)
 	a.notify()
 }
 
@@ -383,8 +414,8 @@ func (a *Actuator) Holding() *trimtab.Holding {
 			h.LeaseLeft = trimtab.SecondsOf(a.lease.left(a.clock.id, a.clock.boot()))
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
-			Target: k.Name, Resource: k.Resource, Knob: k.Knob.String(),
-			Now: k.now, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
+			KnobID: k.KnobID, Knob: k.Knob.String(),
+			Now: k.now, Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
 		})
 	}
 	return h

@@ -76,7 +76,7 @@ func (a *Actuator) appliesTo(p *trimtab.Plan) bool {
 		if action.Host != a.config.Host || action.Mode != trimtab.Act {
 			continue
 		}
-		if h := a.find(key{action.Target, action.Resource}); h != nil && h.Mode == trimtab.Recommend {
+		if h := a.find(action.KnobID); h != nil && h.Mode == trimtab.Recommend {
 			return true
 		}
 	}

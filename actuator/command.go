@@ -62,7 +62,7 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
 		}
 		if h.released {
-			batch = append(batch, hostfs.Entry{Key: releasePrefix + h.Name})
+			batch = append(batch, hostfs.Entry{Key: releasePrefix + h.Workload})
 		}
 	}
 	l := a.lease
@@ -88,7 +88,7 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 func (a *Actuator) release(ctx context.Context, workload string) error {
 	var knobs []*held
 	for _, h := range a.knobs {
-		if h.Name == workload {
+		if h.Workload == workload {
 			h.released = true
 			knobs = append(knobs, h)
 		}

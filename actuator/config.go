@@ -28,7 +28,7 @@ type Config struct {
 	// LockDir is where the locks of knobs are, one for all processes that turn
 	// knobs of this host; "": this process believes to be the only one.
 	LockDir string
-	// Targets are the declared knobs; a workload has at most one per resource.
+	// Targets are the declared knobs; Pool and Host of their names are filled in.
 	Targets []Target
 	// Reopen makes a knob from what its Undo returned, perhaps in another
 	// process or release: for baselines whose target is no longer declared.
@@ -54,11 +54,11 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Target is one declared knob of one workload.
+// Target is one declared knob.
 type Target struct {
-	// Name is the workload; Resource is what plans call the knob's resource.
-	Name, Resource string
-	Knob           Knob
+	// KnobID is what plans call it.
+	trimtab.KnobID
+	Knob Knob
 	// Min and Max bound what is ever set, 0 <= Min <= Max, Max > 0.
 	Min, Max float64
 	// Mode is how far plans may go, whatever they ask for.
@@ -76,35 +76,38 @@ func (c *Config) Validate() error {
 	if err := c.Limits.validate(); err != nil {
 		return err
 	}
-	seen := map[key]bool{}
+	seen := map[trimtab.KnobID]bool{}
 	for i := range c.Targets {
 		t := &c.Targets[i]
 		if err := t.validate(); err != nil {
 			return err
 		}
-		if seen[t.key()] {
-			return trimtab.Invalidf("actuator: %s of %s is declared twice", t.Resource, t.Name)
+		id := c.here(t.KnobID)
+		if seen[id] {
+			return trimtab.Invalidf("actuator: %s is declared twice", id.Name())
 		}
-		seen[t.key()] = true
+		seen[id] = true
 	}
 	return nil
+}
+
+// here returns the name of a knob as one of this pool and host: a journal was
+// perhaps written under other names of the two, or by a build without them.
+func (c *Config) here(id trimtab.KnobID) trimtab.KnobID {
+	id.Pool, id.Host = c.Pool, c.Host
+	return id
 }
 
 func (t *Target) validate() error {
-	if t.Name == "" || t.Resource == "" || t.Knob == nil {
-		return trimtab.Invalidf("target %q: resource %q: needs a name, a resource and a knob", t.Name, t.Resource)
+	if t.Workload == "" || t.Resource == "" || t.Knob == nil {
+		return trimtab.Invalidf("target %q: resource %q: needs a name, a resource and a knob", t.Workload, t.Resource)
 	}
 	lower, upper := trimtab.Units(t.Min), trimtab.Units(t.Max)
 	if lower.Validate() != nil || upper.Validate() != nil || t.Min > t.Max || t.Max == 0 {
-		return trimtab.Invalidf("target %s: bounds %v to %v", t.Name, t.Min, t.Max)
+		return trimtab.Invalidf("target %s: bounds %v to %v", t.Workload, t.Min, t.Max)
 	}
 	if t.Mode != trimtab.Off && t.Mode != trimtab.Recommend && t.Mode != trimtab.Act {
-		return trimtab.Invalidf("target %s: mode %.20q", t.Name, t.Mode)
+		return trimtab.Invalidf("target %s: mode %.20q", t.Workload, t.Mode)
 	}
 	return nil
 }
-
-// key names a knob on this host.
-type key struct{ target, resource string }
-
-func (t *Target) key() key { return key{t.Name, t.Resource} }

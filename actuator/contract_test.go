@@ -27,8 +27,8 @@ func TestAPlanIsWrittenAndReadBack(t *testing.T) {
 	h := newHost(t, trimtab.Unlimited(), units(2)).open()
 	o := h.Handle(t.Context(), h.plan(1, 1, set(0, trimtab.Unlimited(), units(1.5)), set(1, units(2), units(3))))
 	want := []trimtab.Result{
-		{Target: "w0", Resource: "cpu", Status: trimtab.Written, Before: trimtab.Unlimited(), Asked: units(1.5), Found: units(1.5), Known: true},
-		{Target: "w1", Resource: "cpu", Status: trimtab.Written, Before: units(2), Asked: units(3), Found: units(3), Known: true},
+		{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w0", Resource: "cpu"}, Status: trimtab.Written, Before: trimtab.Unlimited(), Asked: units(1.5), Found: units(1.5), Known: true},
+		{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w1", Resource: "cpu"}, Status: trimtab.Written, Before: units(2), Asked: units(3), Found: units(3), Known: true},
 	}
 	if diff := cmp.Diff(want, o.Results); diff != "" || o.Refused != "" {
 		t.Errorf("%s %s", o.Refused, diff)
@@ -125,7 +125,7 @@ func TestValuesAreClampedToDeclaredBounds(t *testing.T) {
 	h.want(units(0.1), units(8), units(8))
 	for _, r := range o.Results {
 		if !strings.Contains(r.Reason, "clamped") {
-			t.Errorf("%s: reason %q", r.Target, r.Reason)
+			t.Errorf("%s: reason %q", r.Workload, r.Reason)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestAKnobThatMayNotBeWrittenIsReadAndRecommendedForAndRefusedToAct(t *testi
 	h.want(units(2), trimtab.Unlimited(), units(2))
 	for i, held := range h.Holding().Targets {
 		text, other := held.Barred, held.Problem
-		if held.Target == "w2" {
+		if held.Workload == "w2" {
 			text, other = held.Problem, held.Barred
 		}
 		if !strings.Contains(text, "somebody else's") || other != "" {

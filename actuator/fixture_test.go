@@ -115,7 +115,7 @@ func newHost(t testing.TB, values ...trimtab.Amount) *host {
 		h.put(k, v)
 		h.knobs = append(h.knobs, k)
 		h.config.Targets = append(h.config.Targets, actuator.Target{
-			Name: "w" + strconv.Itoa(i), Resource: "cpu", Knob: k, Min: 0.1, Max: 8, Mode: trimtab.Act,
+			KnobID: trimtab.KnobID{Workload: "w" + strconv.Itoa(i), Resource: "cpu"}, Knob: k, Min: 0.1, Max: 8, Mode: trimtab.Act,
 		})
 	}
 	return h
@@ -173,7 +173,7 @@ func (h *host) want(values ...trimtab.Amount) {
 
 // set is an action: target i from expect to value.
 func set(i int, expect, value trimtab.Amount) trimtab.Action {
-	return trimtab.Action{Target: "w" + strconv.Itoa(i), Host: "h", Resource: "cpu", Expect: expect, Set: value, Mode: trimtab.Act}
+	return trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w" + strconv.Itoa(i), Resource: "cpu"}, Expect: expect, Set: value, Mode: trimtab.Act}
 }
 
 func units(v float64) trimtab.Amount { return trimtab.Units(v) }

@@ -89,7 +89,7 @@ func besiege(t *testing.T, seed uint64) *besieged {
 		if i >= siegeTargets-2 {
 			mode = []trimtab.Mode{trimtab.Recommend, trimtab.Off}[i-siegeTargets+2]
 		}
-		b.config.Targets = append(b.config.Targets, actuator.Target{Name: k.Name, Resource: "cpu", Knob: k, Min: 0.2, Max: 4, Mode: mode})
+		b.config.Targets = append(b.config.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: k.Name, Resource: "cpu"}, Knob: k, Min: 0.2, Max: 4, Mode: mode})
 		b.had, b.lowered = append(b.had, nil), append(b.lowered, -time.Hour)
 	}
 	b.config.Reopen = func(undo []byte) (actuator.Knob, error) {

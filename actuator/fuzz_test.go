@@ -10,6 +10,7 @@ func FuzzJournalRecordsAreTotal(f *testing.F) {
 	f.Add("position", []byte(`{"epoch":1,"sequence":2,"step":3}`))
 	f.Add("lease", []byte(`{"boot":"b","until_ns":1,"length_s":30}`))
 	f.Add("knob/cpu/w0", []byte(`{"target":"w0","resource":"cpu","undo":"e30=","baseline":2,"wrote":[1,"unlimited"]}`))
+	f.Add("knob/cpu/w0", []byte(`{"pool":"p","host":"h","workload":"w0","resource":"cpu","undo":"e30=","baseline":2,"wrote":[1,"unlimited"]}`))
 	f.Add("knob/cpu/w0", []byte(`{"target":"w0","resource":"cpu","baseline":-2}`))
 	f.Add("paused", []byte(`"2026-11-20T12:00:00Z"`))
 	f.Add("released/w", []byte(`true`))

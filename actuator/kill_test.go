@@ -50,7 +50,7 @@ func victim(dir string) actuator.Config {
 	}
 	for i := range victims {
 		c.Targets = append(c.Targets, actuator.Target{
-			Name: "w" + strconv.Itoa(i), Resource: "cpu", Knob: &fileKnob{Path: filepath.Join(dir, "w"+strconv.Itoa(i))},
+			KnobID: trimtab.KnobID{Workload: "w" + strconv.Itoa(i), Resource: "cpu"}, Knob: &fileKnob{Path: filepath.Join(dir, "w"+strconv.Itoa(i))},
 			Min: 0.1, Max: 8, Mode: trimtab.Act,
 		})
 	}

@@ -21,7 +21,7 @@ type Knob interface {
 	// nil, or an error that is trimtab.ErrRefused (somebody else owns it) or
 	// any other cause. Who only recommends need not ask.
 	MayWrite(ctx context.Context) error
-	// Read returns the value in force.
+	// Read returns the value in force, unless the knob is [Delayed].
 	Read(ctx context.Context) (trimtab.Amount, error)
 	// Nearest returns the value to write for a: one that is kept, and reads back
 	// as it is, so that a quantised value is compared with itself. A value that
@@ -32,6 +32,14 @@ type Knob interface {
 	// Undo describes the knob for the journal: enough for Reopen in another
 	// process, without the configuration, to restore it.
 	Undo() []byte
+}
+
+// Delayed is a knob whose values take effect some time after they were written,
+// or never: Read returns what was asked for last.
+type Delayed interface {
+	Knob
+	// Effective returns the value in force.
+	Effective(ctx context.Context) (trimtab.Amount, error)
 }
 
 // Floored is a knob that must not be turned down below what is in use: its

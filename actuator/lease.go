@@ -112,7 +112,7 @@ func (a *Actuator) await(p *trimtab.Plan, moves []*move) {
 	}
 	u := &unfinished{until: saturate(a.clock.boot(), compensateAfter)}
 	for _, m := range moves {
-		if m.result.Status == trimtab.Written && m.goal.Less(m.result.Before) {
+		if (m.result.Status == trimtab.Written || m.result.Status == trimtab.Pending) && m.goal.Less(m.result.Before) {
 			u.shrunk = append(u.shrunk, m)
 		}
 	}
@@ -152,6 +152,6 @@ func (a *Actuator) compensate(ctx context.Context) {
 		err := m.held.Knob.Write(ctx, m.result.Before)
 		a.observe(ctx, m.held)
 		a.metrics.Counter("trimtab_actuator_compensations_total").Inc()
-		a.logger.Warn("plan was not finished: gave back", "target", m.held.Name, "to", m.result.Before.String(), "err", err)
+		a.logger.Warn("plan was not finished: gave back", "workload", m.held.Workload, "to", m.result.Before.String(), "err", err)
 	}
 }

@@ -421,7 +421,7 @@ func TestTheHoldingSaysAllThereIs(t *testing.T) {
 	}
 	want := &trimtab.Holding{
 		Pool: "p", Host: "h", Time: h.wall, Epoch: 3, Sequence: 4, LeaseLeft: 30, Targets: []trimtab.KnobState{{
-			Target: "w0", Resource: "cpu", Knob: "file w0", Now: units(1), Since: h.wall, Baseline: units(2), Min: 0.1, Max: 8,
+			KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w0", Resource: "cpu"}, Knob: "file w0", Now: units(1), Since: h.wall, Baseline: units(2), Min: 0.1, Max: 8,
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -29,11 +29,10 @@ type Placed interface {
 type owner struct {
 	PID int `json:"pid"`
 	// Dir is its journal.
-	Dir      string    `json:"dir"`
-	Pool     string    `json:"pool"`
-	Workload string    `json:"workload"`
-	Place    string    `json:"place"`
-	Since    time.Time `json:"since"`
+	Dir string `json:"dir"`
+	trimtab.KnobID
+	Place string    `json:"place"`
+	Since time.Time `json:"since"`
 }
 
 func (o *owner) String() string {
@@ -103,7 +102,7 @@ func (a *Actuator) claim(ctx context.Context, h *held) string {
 	}
 	if why != h.contested {
 		h.contested = why
-		a.logger.Info("owner of knob", "target", h.Name, "resource", h.Resource, "knob", h.Knob.String(), "problem", why)
+		a.logger.Info("owner of knob", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "problem", why)
 		a.notify()
 	}
 	return why
@@ -123,7 +122,7 @@ func (a *Actuator) own(ctx context.Context, h *held) error {
 		lock.Close()
 		return err
 	}
-	mark, err := json.Marshal(owner{os.Getpid(), a.config.Dir, a.config.Pool, h.Name, place, a.clock.wall()})
+	mark, err := json.Marshal(owner{os.Getpid(), a.config.Dir, h.KnobID, place, a.clock.wall()})
 	if err == nil {
 		err = lock.SetContent(mark)
 	}
@@ -156,12 +155,12 @@ func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place stri
 	old := s.at(place, h.Resource, a.config.Reopen)
 	switch {
 	case old != nil:
-		e := &entry{Target: h.Name, Resource: h.Resource, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
+		e := &entry{KnobID: h.KnobID, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
 		if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
 			return fmt.Errorf("take baseline over from %v: %w", last, err)
 		}
 		h.entry = e
-		a.logger.Warn("took over the baseline of an owner that died", "target", h.Name, "resource", h.Resource, "owner", last.String(), "baseline", e.Baseline.String())
+		a.logger.Warn("took over the baseline of an owner that died", "workload", h.Workload, "resource", h.Resource, "owner", last.String(), "baseline", e.Baseline.String())
 	case h.entry != nil:
 		if v, err := h.Knob.Read(ctx); err != nil || h.entry.ours(v) {
 			return nil

@@ -82,7 +82,7 @@ func TestABaselineThatIsTakenOverWhileOtherKnobsAreOnLeaseStaysTheBaseline(t *te
 	first.open().statuses(first.plan(1, 1, set(0, units(2), units(1))))
 	second := first.beside()
 	second.config.Targets = append(second.config.Targets[:1:1], actuator.Target{
-		Name: "w1", Resource: "cpu", Knob: first.knobs[1], Min: 0.1, Max: 8, Mode: trimtab.Act})
+		KnobID: trimtab.KnobID{Workload: "w1", Resource: "cpu"}, Knob: first.knobs[1], Min: 0.1, Max: 8, Mode: trimtab.Act})
 	second.open().statuses(second.plan(1, 1, set(1, units(2), units(3))))
 	first.crash()
 	second.Tick(t.Context())

@@ -160,7 +160,7 @@ func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	for i := range p.Actions {
 		if p.Actions[i].Host == a.config.Host {
 			o.Results = append(o.Results, trimtab.Result{
-				Target: p.Actions[i].Target, Resource: p.Actions[i].Resource, Asked: p.Actions[i].Set,
+				KnobID: p.Actions[i].KnobID, Asked: p.Actions[i].Set,
 			})
 		}
 	}
@@ -187,7 +187,7 @@ func whole(moves []*move) []*move {
 		return moves
 	}
 	for _, m := range moves {
-		refuse(m.result, fmt.Sprintf("not applied, for %s: %s", moves[i].held.Name, moves[i].held.barred))
+		refuse(m.result, fmt.Sprintf("not applied, for %s: %s", moves[i].held.Workload, moves[i].held.barred))
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func whole(moves []*move) []*move {
 // judgeAction fills the result of an action that needs no write, and reports
 // whether it needs one.
 func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bool {
-	r, h := m.result, a.find(key{m.action.Target, m.action.Resource})
+	r, h := m.result, a.find(m.action.KnobID)
 	if h == nil {
 		return refuse(r, "unknown target: this host has no such knob")
 	}
@@ -203,7 +203,7 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	if h.Mode != trimtab.Off {
 		a.observe(ctx, h)
 	}
-	r.Before, r.Found, r.Known = h.now, h.now, h.known
+	r.Before, r.Found, r.Effective, r.Known = h.now, h.now, h.effective, h.known
 	switch {
 	case h.Mode == trimtab.Off:
 		return refuse(r, "mode off")
@@ -224,7 +224,7 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	}
 	switch {
 	case same(h.now, m.goal):
-		r.Status = trimtab.Equal
+		r.Status = h.status(trimtab.Equal)
 		return false
 	case !same(h.now, h.Knob.Nearest(m.action.Expect)) && !same(h.now, m.action.Expect):
 		return refuse(r, fmt.Sprintf("stale: found %v, the plan expects %v", h.now, m.action.Expect))
@@ -270,7 +270,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	entries := make([]*entry, len(moves))
 	for i, m := range moves {
 		e := &entry{
-			Target: m.held.Name, Resource: m.held.Resource, Undo: m.held.Knob.Undo(),
+			KnobID: m.held.KnobID, Undo: m.held.Knob.Undo(),
 			Baseline: m.held.now, Wrote: []trimtab.Amount{m.held.now, m.goal},
 		}
 		if old := m.held.entry; old != nil {
@@ -327,7 +327,7 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	h.written = whereIs(h.Knob)
 	read := a.observe(ctx, h)
 	a.metrics.Histogram("trimtab_actuator_write_seconds").Observe((a.clock.boot() - started).Seconds())
-	r.Found, r.Known = h.now, read
+	r.Found, r.Effective, r.Known = h.now, h.effective, read
 	switch {
 	case err != nil:
 		r.Status, r.Reason = trimtab.Failed, err.Error()
@@ -336,10 +336,19 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	case !same(h.now, m.goal):
 		r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
 	default:
-		r.Status = trimtab.Written
+		r.Status = h.status(trimtab.Written)
 	}
-	a.logger.Info("action", "plan", p.ID(), "step", p.Step, "target", h.Name, "resource", h.Resource,
+	a.logger.Info("action", "plan", p.ID(), "step", p.Step, "workload", h.Workload, "resource", h.Resource,
 		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
+}
+
+// status is the one given, or Pending while what the knob is set to is not in
+// force.
+func (h *held) status(done trimtab.Status) trimtab.Status {
+	if h.effective != nil {
+		return trimtab.Pending
+	}
+	return done
 }
 
 // slack is what rounding to the knobs' quanta may add to a sum.
@@ -354,15 +363,13 @@ func (a *Actuator) sumWith(h *held, v trimtab.Amount) float64 {
 	sum := 0.0
 	for _, k := range a.knobs {
 		switch {
-		case k == h && v.Unlimited:
-			sum += k.Max
 		case k == h:
-			sum += v.Value
+			sum += k.atMost(v)
 		case !k.counts() || k.Resource != h.Resource:
-		case !k.known || k.now.Unlimited:
+		case !k.known:
 			sum += k.Max
 		default:
-			sum += k.now.Value
+			sum += k.atMost(k.now)
 		}
 	}
 	return sum

@@ -15,9 +15,8 @@ import (
 
 // Restored is what became of one baseline.
 type Restored struct {
-	Target   string `json:"target"`
-	Resource string `json:"resource"`
-	Knob     string `json:"knob"`
+	trimtab.KnobID
+	Knob string `json:"knob"`
 	// Status is Written, Equal (it stood there already), Refused (somebody
 	// else changed the knob, or it is gone) or Failed.
 	Status   trimtab.Status `json:"status"`
@@ -40,7 +39,7 @@ func (r Report) Err() error {
 	var errs []error
 	for _, i := range r.Items {
 		if i.Status == trimtab.Failed {
-			errs = append(errs, fmt.Errorf("restore %s of %s: %s", i.Resource, i.Target, i.Reason))
+			errs = append(errs, fmt.Errorf("restore %s: %s", i.Name(), i.Reason))
 		}
 	}
 	return errors.Join(errs...)
@@ -50,7 +49,7 @@ func (r Report) Err() error {
 func (r Report) String() string {
 	var b strings.Builder
 	for _, i := range r.Items {
-		fmt.Fprintf(&b, "%s %s (%s): ", i.Target, i.Resource, i.Knob)
+		fmt.Fprintf(&b, "%s %s (%s): ", i.Workload, i.Resource, i.Knob)
 		switch i.Status {
 		case trimtab.Written:
 			fmt.Fprintf(&b, "restored from %v to %v\n", i.Found, i.Baseline)
@@ -191,7 +190,7 @@ func restoreAll(ctx context.Context, all []undoing) Report {
 
 // inspect decides what is to be done with one knob; Status "" means restore.
 func inspect(ctx context.Context, u undoing) Restored {
-	it := Restored{Target: u.entry.Target, Resource: u.entry.Resource, Baseline: u.entry.Baseline, entry: u.entry}
+	it := Restored{KnobID: u.entry.KnobID, Baseline: u.entry.Baseline, entry: u.entry}
 	err := u.err
 	if err == nil {
 		it.Knob = u.knob.String()
@@ -272,9 +271,9 @@ func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
 func (a *Actuator) forget(r Report) {
 	for _, i := range r.Items {
 		a.metrics.Counter("trimtab_actuator_restores_total", string(i.Status)).Inc()
-		a.logger.Info("restore", "target", i.Target, "resource", i.Resource, "status", string(i.Status),
+		a.logger.Info("restore", "workload", i.Workload, "resource", i.Resource, "status", string(i.Status),
 			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
-		if h := a.find(key{i.Target, i.Resource}); h != nil && i.Status != trimtab.Failed {
+		if h := a.find(a.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
 			h.entry, h.foreign = nil, false
 			h.disown()
 		}

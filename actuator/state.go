@@ -1,6 +1,7 @@
 package actuator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -66,8 +67,7 @@ func (l lease) left(boot string, now time.Duration) time.Duration {
 // entry is what the journal keeps of one knob that was written: enough to put
 // it back without any configuration.
 type entry struct {
-	Target   string `json:"target"`
-	Resource string `json:"resource"`
+	trimtab.KnobID
 	// Undo is what Knob.Undo returned.
 	Undo []byte `json:"undo"`
 	// Baseline was found before the first write.
@@ -96,7 +96,14 @@ const tolerance = 1e-7
 
 func same(a, b trimtab.Amount) bool { return a.Equal(b, tolerance) }
 
-func (e *entry) journalKey() string { return knobPrefix + e.Resource + "/" + e.Target }
+// journalKey is the same with every pool and host: a journal is of one of each.
+func (e *entry) journalKey() string {
+	key := knobPrefix + e.Resource + "/" + e.Workload
+	if e.Instance != "" {
+		key += "\x00" + e.Instance
+	}
+	return key
+}
 
 // put makes the journal entry that stores v.
 func put(key string, v any) hostfs.Entry {
@@ -148,9 +155,14 @@ func (s *stored) read(k string, value []byte) error {
 		return nil
 	}
 	var e entry
-	if err := json.Unmarshal(value, &e); err != nil {
+	old := struct {
+		*entry
+		Target string `json:"target"` // what builds before trimtab.KnobID called the workload
+	}{entry: &e}
+	if err := json.Unmarshal(value, &old); err != nil {
 		return fmt.Errorf("read journal record %q: %w", k, err)
 	}
+	e.Workload = cmp.Or(e.Workload, old.Target)
 	if err := e.validate(); err != nil || e.journalKey() != k {
 		return trimtab.Invalidf("journal record %q", k)
 	}

@@ -106,7 +106,7 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	// would take the square of their number, every second.
 	own := make(map[string][]trimtab.KnobState, len(h.Targets))
 	for _, t := range h.Targets {
-		own[t.Target] = append(own[t.Target], t)
+		own[t.Workload] = append(own[t.Workload], t)
 	}
 	part := *h
 	for _, w := range a.workloads {

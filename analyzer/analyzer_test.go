@@ -78,7 +78,7 @@ func sketch(name string, n int, requests, under float64) *trimtab.Sketch {
 
 func holding(at float64, name string, cores, since float64) *trimtab.Holding {
 	return &trimtab.Holding{Host: "h", Time: sec(at), Targets: []trimtab.KnobState{{
-		Target: name, Resource: "cpu", Now: trimtab.Units(cores), Since: sec(since), Max: 8}}}
+		KnobID: trimtab.KnobID{Host: "h", Workload: name, Resource: "cpu"}, Now: trimtab.Units(cores), Since: sec(since), Max: 8}}}
 }
 
 func estimates(t *testing.T, values []trimtab.Value) map[string]*trimtab.Estimate {
@@ -105,6 +105,27 @@ func count(a *analyzer.Analyzer, name string, labels ...string) float64 {
 		}
 	})
 	return out
+}
+
+func TestWhatIsPendingIsNotLearntAsTheAllocation(t *testing.T) {
+	a := make1(t, config("checkout"))
+	pending := holding(0, "checkout", 4, -60)
+	in := trimtab.Units(2)
+	pending.Targets[0].Effective = &in
+	a.Step(sec(0), pending)
+	a.Step(sec(1.6), sketch("checkout", 0, 40, 36))
+	if e := estimates(t, a.Step(sec(1.7), nil))["checkout"]; e == nil || e.Allocation == nil || *e.Allocation != 2 || e.Hold != nil {
+		t.Errorf("estimate %+v, want an allocation of 2", e)
+	}
+	a.Step(sec(2), holding(2, "checkout", 4, 2))
+	var last *trimtab.Estimate
+	for n := 1; n < 6; n++ {
+		a.Step(sec(float64(n)+1.6), sketch("checkout", n, 40, 36))
+		last = estimates(t, a.Step(sec(float64(n)+1.7), nil))["checkout"]
+	}
+	if last == nil || last.Allocation == nil || *last.Allocation != 4 {
+		t.Errorf("estimate %+v, want an allocation of 4 once it is in force", last)
+	}
 }
 
 func TestReportsBecomeEstimatesWithCurveLoadAndLatency(t *testing.T) {

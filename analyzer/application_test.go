@@ -85,7 +85,7 @@ func (s *shop) interval() {
 func (s *shop) hold() {
 	h := &trimtab.Holding{Host: "h", Time: s.now}
 	for name, v := range s.has {
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: name, Resource: "cpu", Knob: name, Now: trimtab.Units(v), Since: s.now})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: name, Resource: "cpu"}, Knob: name, Now: trimtab.Units(v), Since: s.now})
 	}
 	s.step(h)
 }

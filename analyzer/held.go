@@ -50,7 +50,7 @@ func (h *history) take(v *trimtab.Holding, target, resource string) {
 	i, found := slices.BinarySearchFunc(h.hosts, key, func(x *hostHistory, key string) int { return cmp.Compare(x.key, key) })
 	for k := range v.Targets {
 		t := &v.Targets[k]
-		if t.Target != target || t.Resource != resource {
+		if t.Workload != target || t.Resource != resource {
 			continue
 		}
 		if !found {
@@ -63,7 +63,7 @@ func (h *history) take(v *trimtab.Holding, target, resource string) {
 		if since.IsZero() || since.After(v.Time) {
 			since = v.Time
 		}
-		h.hosts[i].add(change{since, v.Time, t.Now, t.Problem != ""})
+		h.hosts[i].add(change{since, v.Time, t.InForce(), t.Problem != ""})
 		return
 	}
 	if found && len(h.hosts[i].changes) > 0 {

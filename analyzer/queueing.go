@@ -23,8 +23,6 @@ const (
 	fewRequests = 24
 	// silence is up to how long an interval without requests is no gap.
 	silence = 5 * time.Second
-	// steady is how many requests a load that is told by the use rests on.
-	steady = 60
 	// recalled is how many windows of use tell the load.
 	recalled = 24
 	// levelled is over how many intervals arrivals are averaged.
@@ -52,8 +50,9 @@ type queueing struct {
 	// waiting is how many requests wait, wait how long the median one of the last
 	// interval did, 0: in time; latency is that of the SLO. Both in seconds.
 	waiting, wait, latency float64
-	// rates has the load of each of the latest intervals in a row.
-	rates []float64
+	// course is that of the load while nothing waits, up to the latest report, and
+	// lately with what the use tells since.
+	course, lately course
 }
 
 // used is the mean use over a window that ends at to, and the share of the
@@ -220,17 +219,24 @@ func (q *queueing) cost() (seconds float64, ok bool) {
 	return q.work / q.requests, true
 }
 
-// counted enters the rate of interval number, before arrive does.
-func (q *queueing) counted(number int64, rate float64) {
-	if q.model == nil {
-		return
+// comes enters interval number, in which so many requests per second were answered,
+// and returns how many came: what the course of the load tells, and what arrive
+// does, which goes by when they began, while they wait. late tells that most of them
+// began in an earlier interval.
+func (q *queueing) comes(number int64, s *spans, answered float64, report time.Duration) (load float64, late bool) {
+	since := time.Duration(number-q.last) * report
+	known := since > 0 && since <= silence
+	load, late = q.arrive(number, s, answered, report)
+	each := s.requests / math.Max(1, math.Min(s.read, s.requests))
+	switch {
+	case q.waiting > 0:
+		q.course.start(load, load/report.Seconds())
+	case !known:
+		q.course.start(answered, each*answered/report.Seconds())
+	default:
+		q.course.see(answered*report.Seconds()/since.Seconds(), since.Seconds(), each)
 	}
-	if number != q.last+1 {
-		q.rates = q.rates[:0]
-	}
-	if q.rates = append(q.rates, rate); len(q.rates) > ramped {
-		q.rates = slices.Delete(q.rates, 0, 1)
-	}
+	return math.Max(load, q.course.load()), late
 }
 
 // arrive enters when the requests of interval number began, and returns the
@@ -305,30 +311,22 @@ func (q *queueing) rate(intervals int, wait float64, report time.Duration) (load
 func (w *workload) useLoad(at time.Time, seen float64) float64 {
 	q := &w.queueing
 	cost, ok := q.cost()
-	from := len(q.used) - recalled
+	c := &q.lately
+	c.runs = c.runs[:0]
 	if n := len(q.used); !ok || n == 0 || at.Sub(q.used[n-1].to) > silence {
 		return seen
 	}
-	load, loads, stopped := seen, []float64(nil), 0
-	for _, u := range q.used[max(from, 0):] {
+	load, stopped := seen, 0
+	for _, u := range q.used[max(len(q.used)-recalled, 0):] {
 		now := u.cores / cost
-		if w.stopped(u) {
-			stopped++
-			now = math.Max(now, load)
-		} else {
+		if !w.stopped(u) {
 			stopped = 0
-		}
-		if loads = append(loads, now); stopped > 1 {
-			load = now
+		} else if now, stopped = math.Max(now, load), stopped+1; stopped > 1 {
+			load, c.runs = now, c.runs[:0]
 			continue
 		}
-		// Over 60 requests, within 3 to 10 windows.
-		n := min(int(math.Min(10, math.Max(3, steady/math.Max(load*u.to.Sub(u.from).Seconds(), 1)))), len(loads))
-		if load = 0; n > 0 {
-			for _, v := range loads[len(loads)-n:] {
-				load += v / float64(n)
-			}
-		}
+		c.see(now, u.to.Sub(u.from).Seconds(), 1)
+		load = c.load()
 	}
 	return load
 }
@@ -339,11 +337,11 @@ func (w *workload) useLoad(at time.Time, seen float64) float64 {
 // was.
 func (w *workload) sinceReport(r *report) float64 {
 	q := &w.queueing
+	q.lately.runs = append(q.lately.runs[:0], q.course.runs...)
 	cost, ok := q.cost()
-	if !ok || !(*r.load > 0) {
+	if !ok || !(*r.load > 0) || len(q.lately.runs) == 0 {
 		return *r.load
 	}
-	requests, since := 0.0, 0.0
 	for _, u := range q.used {
 		begin := u.from
 		if begin.Before(r.at) {
@@ -357,15 +355,9 @@ func (w *workload) sinceReport(r *report) float64 {
 		if w.stopped(u) {
 			load = math.Max(load, *r.load)
 		}
-		requests, since = requests+d*load, since+d
+		q.lately.see(load, d, 1)
 	}
-	// The load of the report is over as long as brings enough requests.
-	report := w.config.Report.Seconds()
-	before := math.Max(0, math.Min(math.Max(enough / *r.load, report), maxJoined*report)-since)
-	if !(before+since > 0) {
-		return *r.load
-	}
-	return (*r.load*before + requests) / (before + since)
+	return q.lately.load()
 }
 
 // stopped reports whether the quota stopped the workload in a window.
@@ -392,18 +384,17 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 		return
 	}
 	l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)
-	if q.waiting > 0 || w.last.loadFrom != FromSpans {
-		return // what is answered is not what comes, or not what is told
+	now := q.lately.load()
+	if w.last.loadFrom != FromSpans || !(now > 0) {
+		return // the slope of what is told by the use is mostly noise
 	}
-	report := w.config.Report.Seconds()
-	b := slope(q.rates, math.Sqrt(math.Max(l.Mean, 1)/report))
-	// A load is over the last intervals, and told an interval late.
-	ahead := math.Min(float64(w.config.horizon()+maxJoined)/2+1, ramped/2)
-	if mean += math.Max(-furthest*mean, math.Min(b*ahead, furthest*mean)); b != 0 {
-		l.Upper *= mean / l.Mean
-		l.Mean = mean
-	}
+	// A load is told an interval late.
+	goes := math.Max(1-furthest, math.Min(q.lately.in(float64(w.config.horizon())/2+2)/now, 1+furthest))
+	l.Mean, l.Upper = l.Mean*goes, l.Upper*goes
 }
+
+// furthest bounds what the course of a load may change it by.
+const furthest = 0.4
 
 // pressed reports whether the quota stops a workload whose reports come seldom, or
 // its use tells another load than was told last: the next report would come too

@@ -32,7 +32,7 @@ func forecasting(t *testing.T, from string, f func() forecast.Forecaster) *Analy
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Step(q0, &trimtab.Holding{Host: "h", Time: q0, Epoch: 1, Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Knob: "test", Now: trimtab.Units(0.5), Since: q0.Add(-time.Minute), Min: 0.01, Max: 4}}})
+	a.Step(q0, &trimtab.Holding{Host: "h", Time: q0, Epoch: 1, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "test", Now: trimtab.Units(0.5), Since: q0.Add(-time.Minute), Min: 0.01, Max: 4}}})
 	return a
 }
 
@@ -337,7 +337,7 @@ func TestAStateOfAQueueThatIsNoneIsRefused(t *testing.T) {
 }
 
 func TestARisingLoadIsToldAsMeasuredAndExpectedWhereItWillBe(t *testing.T) {
-	for rise, ahead := range map[int][2]float64{1: {1.05, 1.4}, 0: {0.95, 1.05}} {
+	for rise, ahead := range map[int][2]float64{1: {1.02, 1.4}, 0: {0.95, 1.01}} {
 		a := forecasting(t, FromSpans, func() forecast.Forecaster {
 			f, err := auto.New("smoothing", auto.Config{Horizon: 5, Level: 0.9, Step: time.Second})
 			if err != nil {
@@ -368,7 +368,7 @@ func TestTheSlopeOfSpansSaysNothingOfALoadFromElsewhere(t *testing.T) {
 		w := newWorkload(&Config{Report: time.Second}, Workload{Name: "w", Queue: true})
 		w.queueing.model = queue.New(0.2)
 		for k := range 15 {
-			w.queueing.rates = append(w.queueing.rates, float64(10+k))
+			w.queueing.lately.see(float64(6+k), 1, 1)
 		}
 		now := 20.0
 		w.last.now, w.last.loadFrom = &now, from

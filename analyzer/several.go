@@ -49,7 +49,7 @@ func (w *workload) takeFurther(h *trimtab.Holding) {
 	for _, a := range w.axes {
 		a.held.take(h, w.Name, a.Resource)
 		for i := range h.Targets {
-			if t := &h.Targets[i]; t.Target == w.Name && t.Resource == a.Resource {
+			if t := &h.Targets[i]; t.Workload == w.Name && t.Resource == a.Resource {
 				if a.floors == nil {
 					a.floors = map[string]float64{}
 				}

@@ -32,7 +32,7 @@ func feed(t *testing.T, a *analyzer.Analyzer, r *rand.Rand, from, to int, cores,
 		now := float64(n) + 1.6
 		a.Step(sec(now), sketch("w", n, 100, under))
 		h := holding(now, "w", cores, float64(from))
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: "w", Resource: "memory", Now: trimtab.Units(memory), Since: sec(float64(from)), Max: 8 * gib})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: "w", Resource: "memory"}, Now: trimtab.Units(memory), Since: sec(float64(from)), Max: 8 * gib})
 		a.Step(sec(now), h)
 		if e := estimates(t, a.Step(sec(now+0.1), nil))["w"]; e != nil {
 			last = e
@@ -110,7 +110,7 @@ func TestAShortfallThatMoreOfTheOtherDoesNotHelpIsLearnt(t *testing.T) {
 			now := float64(n) + 1.6
 			a.Step(sec(now), sketch("w", n, 100, under))
 			h := holding(now, "w", cores, float64(n-n%20))
-			h.Targets = append(h.Targets, trimtab.KnobState{Target: "w", Resource: "memory", Now: trimtab.Units(4 * gib), Since: sec(0), Max: 8 * gib})
+			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: "w", Resource: "memory"}, Now: trimtab.Units(4 * gib), Since: sec(0), Max: 8 * gib})
 			a.Step(sec(now), h)
 			if v := estimates(t, a.Step(sec(now+0.1), nil))["w"]; v != nil {
 				last = v
@@ -175,7 +175,7 @@ func TestWhatIsMeasuredToBeIdleIsNotBlamed(t *testing.T) {
 			now := float64(n) + 1.6
 			a.Step(sec(now), sketch("w", n, 100, math.Round(60+3*r.NormFloat64())))
 			h := holding(now, "w", 2, 0)
-			h.Targets = append(h.Targets, trimtab.KnobState{Target: "w", Resource: "memory", Now: trimtab.Units(4 * gib), Since: sec(0), Floor: floor, Max: 8 * gib})
+			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: "w", Resource: "memory"}, Now: trimtab.Units(4 * gib), Since: sec(0), Floor: floor, Max: 8 * gib})
 			a.Step(sec(now), h)
 			if v := estimates(t, a.Step(sec(now+0.1), nil))["w"]; v != nil {
 				e = v
@@ -202,7 +202,7 @@ func TestIdleCoresAreNotBlamed(t *testing.T) {
 			a.Step(sec(now), &trimtab.Sample{Workload: "w", Quantity: q, Source: "cgroup", Time: sec(now), Value: v})
 		}
 		h := holding(now, "w", 2, 0)
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: "w", Resource: "memory", Now: trimtab.Units(gib), Since: sec(0), Floor: gib, Max: 8 * gib})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: "w", Resource: "memory"}, Now: trimtab.Units(gib), Since: sec(0), Floor: gib, Max: 8 * gib})
 		a.Step(sec(now), h)
 		if v := estimates(t, a.Step(sec(now+0.1), nil))["w"]; v != nil {
 			e = v

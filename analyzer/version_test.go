@@ -18,7 +18,7 @@ func released(t *testing.T, a *Analyzer, from int, versions ...string) []float64
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, version := range versions {
 		end := start.Add(time.Duration(from+i+1) * time.Second)
-		a.Step(end, &trimtab.Holding{Host: "h", Time: end, Targets: []trimtab.KnobState{{Target: "shop", Resource: "cpu", Now: trimtab.Units(2), Since: start.Add(-time.Hour), Max: 8}}})
+		a.Step(end, &trimtab.Holding{Host: "h", Time: end, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "shop", Resource: "cpu"}, Now: trimtab.Units(2), Since: start.Add(-time.Hour), Max: 8}}})
 		s := &trimtab.Sketch{Workload: "shop", From: end.Add(-time.Second), To: end, Requests: 1000, Spans: 1000, Under: 900, Threshold: 0.1}
 		for range 1000 {
 			s.Latency.Add(0.05, 1)

@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -260,11 +259,12 @@ func (w *workload) close(v *interval, c *counts) {
 	if seen {
 		w.queueing.answered(end.Add(-w.config.Report), end, s.requests, false)
 		answered := s.load
-		w.queueing.counted(v.number, answered)
 		s.load = w.smooth(v.number, s)
-		load, late := w.queueing.arrive(v.number, &s, answered, w.config.Report)
-		if s.load = math.Max(s.load, load); late && answered > s.load*(1-small) {
-			r.aside = "backlog" // it works off what waited
+		if w.queueing.model != nil {
+			var late bool
+			if s.load, late = w.queueing.comes(v.number, &s, answered, w.config.Report); late && answered > s.load*(1-small) {
+				r.aside = "backlog" // it works off what waited
+			}
 		}
 	}
 	if s.lost {

@@ -129,6 +129,7 @@ func DecodeValue(kind trimtab.Kind, version int, raw []byte) (trimtab.Value, err
 	if err := unmarshal(raw, v); err != nil {
 		return nil, fmt.Errorf("decode %s: %w: %w", kind, trimtab.ErrInvalid, err)
 	}
+	nameKnobs(raw, v)
 	if err := v.Validate(); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", kind, err)
 	}

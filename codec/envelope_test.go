@@ -41,11 +41,11 @@ func examples() []trimtab.Value {
 			Cut: true, Held: map[string]trimtab.Held{"v": {Code: trimtab.HeldOther, Text: "no spans"}}, Capacities: map[string]float64{"cpu": 8, "memory": 64},
 			Audit: &trimtab.Audit{Now: trimtab.Fairness{Envy: .1, Envious: 1, Slack: .2}, Target: &trimtab.Fairness{}, Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 8, Used: 2, Demanded: 3, Binds: 1}},
 				Workloads: []trimtab.AuditedWorkload{{Workload: "w", Entitlement: 1, Share: .5, Dominant: "cpu", Satisfaction: &p, Binding: "cpu"}}},
-			Actions: []trimtab.Action{{Target: "w", Host: "h", Resource: "cpu", Expect: trimtab.Unlimited(), Set: trimtab.Units(1.5), Mode: trimtab.Act, Why: why}}},
+			Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "w", Resource: "cpu"}, Expect: trimtab.Unlimited(), Set: trimtab.Units(1.5), Mode: trimtab.Act, Why: why}}},
 		&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Refused: "r", Took: .001,
-			Results: []trimtab.Result{{Target: "w", Resource: "cpu", Status: trimtab.Written, Before: trimtab.Unlimited(), Asked: trimtab.Units(1), Found: trimtab.Units(1), Known: true, Reason: "r"}}},
+			Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "w", Resource: "cpu"}, Status: trimtab.Written, Before: trimtab.Unlimited(), Asked: trimtab.Units(1), Found: trimtab.Units(1), Known: true, Reason: "r"}}},
 		&trimtab.Holding{Host: "h", Time: noon, Epoch: 1, Sequence: 2, LeaseLeft: 3, Paused: true,
-			Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Knob: "cgroup v1 a", Now: trimtab.Units(1), Since: noon, Baseline: trimtab.Unlimited(), Min: .1, Max: 2, Problem: "p"}}},
+			Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "cgroup v1 a", Now: trimtab.Units(1), Since: noon, Baseline: trimtab.Unlimited(), Min: .1, Max: 2, Problem: "p"}}},
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
 	}
 }

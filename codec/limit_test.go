@@ -68,7 +68,7 @@ func TestNoMessageCostsItsReader64MiB(t *testing.T) {
 func TestAValueOfTheSizeThatAPoolNeedsIsNoBomb(t *testing.T) {
 	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Held: map[string]trimtab.Held{}}
 	for i := range 3000 {
-		a := trimtab.Action{Target: fmt.Sprintf("workload [%d], {of many}", i), Host: "host", Resource: "cpu", Expect: trimtab.Units(1.5), Set: trimtab.Units(2.25), Mode: trimtab.Act,
+		a := trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: "host", Workload: fmt.Sprintf("workload [%d], {of many}", i), Resource: "cpu"}, Expect: trimtab.Units(1.5), Set: trimtab.Units(2.25), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: `raise "it", by [0.75]`, Binding: trimtab.Binding{Kind: "step"}, Model: "bintree/1"}}
 		for k := range 6 {
 			a.Why.Inputs = append(a.Why.Inputs, trimtab.Input{Name: fmt.Sprint("input", k), Value: 1.5, Age: 2})

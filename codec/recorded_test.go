@@ -24,17 +24,21 @@ func recorded1() []trimtab.Value {
 
 // recorded2 is testdata/v2.jsonl: the same, and what version 1 could not say.
 func recorded2() []trimtab.Value {
-	p := .5
+	p, one := .5, trimtab.Units(1)
+	second := trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "w", Instance: "2", Resource: "cpu"}
 	holding := *examples()[6].(*trimtab.Holding)
-	holding.Pool = "cpu"
+	holding.Pool, holding.Targets[0].Pool = "cpu", "cpu"
 	return append(recorded1(), &holding,
 		&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 3, Step: 1, Last: true, Time: noon, Objective: "njc", Capacity: 8, Lease: 30,
 			Cause:   trimtab.Cause{Kind: trimtab.CauseAlert, Ref: "Slow", Workload: "w", Text: "group g, fingerprint f"},
 			Unmoved: map[string]trimtab.Held{"w": {Code: trimtab.StayIdle, Text: "it has 1"}},
-			Actions: []trimtab.Action{{Target: "w", Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
+			Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "w", Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
 				Envelope: &trimtab.Envelope{Floor: 1, Target: 1.5, Ceiling: 2}, Why: trimtab.Reason{Summary: "raised", Binding: trimtab.Binding{Kind: trimtab.BindingStep, Detail: "at most 5 units"}}}},
-			Verdicts: []trimtab.Verdict{{Target: "w", Plan: "1-2", Verdict: trimtab.Unjudged, Why: "it was moved again", From: 1, To: 2, Performance: &p}}},
-		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Hold: &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans", Input: "load", Source: "spans"}})
+			Verdicts: []trimtab.Verdict{{Workload: "w", Plan: "1-2", Verdict: trimtab.Unjudged, Why: "it was moved again", From: 1, To: 2, Performance: &p}}},
+		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Hold: &trimtab.Held{Code: trimtab.HeldStale, Text: "no load from spans", Input: "load", Source: "spans"}},
+		&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 3, Step: 1, Time: noon, Results: []trimtab.Result{{KnobID: second, Status: trimtab.Pending,
+			Before: trimtab.Units(1), Asked: trimtab.Units(2), Found: trimtab.Units(2), Effective: &one, Known: true}}},
+		&trimtab.Holding{Pool: "cpu", Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: second, Knob: "k", Now: trimtab.Units(2), Effective: &one, Since: noon, Max: 4}}})
 }
 
 // lines returns those of a file of testdata.
@@ -69,9 +73,15 @@ func TestEveryKindHasTheRecordedForm(t *testing.T) {
 	}
 }
 
-// The file was written by a build of version 1.
-func TestWhatVersion1WroteIsReadAsItWasMeant(t *testing.T) {
-	file, values := lines(t, "v1.jsonl"), recorded1()
+// One file was written by a build of version 1, the other by one of version 2
+// before its release, when knobs had no name of one type.
+func TestWhatOlderBuildsWroteIsReadAsItWasMeant(t *testing.T) {
+	for name, values := range map[string][]trimtab.Value{"v1.jsonl": recorded1(), "v2-early.jsonl": recorded2()[:12]} {
+		t.Run(name, func(t *testing.T) { readsAs(t, lines(t, name), values) })
+	}
+}
+
+func readsAs(t *testing.T, file [][]byte, values []trimtab.Value) {
 	if len(file) != len(values) {
 		t.Fatalf("%d lines of %d values", len(file), len(values))
 	}

@@ -1,14 +1,17 @@
 package codec
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/trimtab/trimtab"
 )
 
-// This file reads what builds of version 1 wrote: where a value was a text that
-// programs had to parse, that is done here, for the last time.
+// This file reads what builds of version 1, and those of version 2 before its
+// release, wrote: where a value was a text that programs had to parse, that is
+// done here, for the last time.
 
 // unmarshal1 is json.Unmarshal of the value of an [Envelope] of version 1.
 func unmarshal1(raw []byte, v trimtab.Value) error {
@@ -49,7 +52,8 @@ type verdict1 struct {
 
 type action1 struct {
 	trimtab.Action
-	Why reason1 `json:"why"`
+	Target string  `json:"target"`
+	Why    reason1 `json:"why"`
 }
 
 type reason1 struct {
@@ -78,7 +82,7 @@ func (p *plan1) upgrade() {
 		x.Why = p.Actions[i].Why.Reason
 		kind, detail, _ := strings.Cut(p.Actions[i].Why.Binding, ": ")
 		x.Why.Binding = trimtab.Binding{Kind: trimtab.BindingKind(kind), Detail: detail}
-		x.Why.Summary = strings.TrimPrefix(x.Why.Summary, x.Target+": ")
+		x.Why.Summary = strings.TrimPrefix(x.Why.Summary, p.Actions[i].Target+": ")
 		v.Actions = append(v.Actions, x)
 	}
 }
@@ -127,4 +131,48 @@ func hold1(text string) *trimtab.Held {
 		h.Input, h.Source = w[1], w[3]
 	}
 	return h
+}
+
+// nameKnobs completes the names of knobs as builds from before [trimtab.KnobID]
+// wrote them: pool and host once a message, and the workload as "target".
+func nameKnobs(raw []byte, v trimtab.Value) {
+	var old struct{ Actions, Verdicts, Results, Targets []struct{ Target string } }
+	var workloads []*string
+	name := func(k *trimtab.KnobID, pool, host string) {
+		k.Pool, k.Host = cmp.Or(k.Pool, pool), cmp.Or(k.Host, host)
+		workloads = append(workloads, &k.Workload)
+	}
+	switch v := v.(type) {
+	case *trimtab.Plan:
+		for i := range v.Actions {
+			name(&v.Actions[i].KnobID, v.Pool, "")
+		}
+		for i := range v.Verdicts {
+			workloads = append(workloads, &v.Verdicts[i].Workload)
+		}
+	case *trimtab.Outcome:
+		for i := range v.Results {
+			name(&v.Results[i].KnobID, v.Pool, v.Host)
+		}
+	case *trimtab.Holding:
+		for i := range v.Targets {
+			name(&v.Targets[i].KnobID, v.Pool, v.Host)
+		}
+	}
+	unnamed := func(w *string) bool { return *w == "" }
+	if !slices.ContainsFunc(workloads, unnamed) || json.Unmarshal(raw, &old) != nil {
+		return
+	}
+	names := slices.Concat(old.Actions, old.Verdicts)
+	switch v.(type) {
+	case *trimtab.Outcome:
+		names = old.Results
+	case *trimtab.Holding:
+		names = old.Targets
+	}
+	for i, w := range workloads {
+		if i < len(names) && *w == "" {
+			*w = names[i].Target
+		}
+	}
 }

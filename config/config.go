@@ -77,9 +77,9 @@ type Pool struct {
 func (p *Pool) Resource() string {
 	switch {
 	case p.CPU > 0:
-		return "cpu"
+		return trimtab.CPU
 	case p.Workers > 0:
-		return "workers"
+		return trimtab.Workers
 	}
 	return ""
 }

@@ -114,11 +114,12 @@ func setDuration(d *time.Duration, v time.Duration) {
 	}
 }
 
-// defaultUnit returns 1 for workers; for cores the largest of 1, 2 and 5
+// defaultUnit returns 1 for what is counted; for cores the largest of 1, 2 and 5
 // times a power of ten that is at most a thousandth of the capacity, and at
-// least the millicore below which kernels round a quota.
+// least the step of knobs.
 func defaultUnit(p *Pool) float64 {
-	if p.Resource() != "cpu" {
+	least := trimtab.ResourceOf(p.Resource()).Step
+	if p.Capacity() == 0 || least == 1 {
 		return 1
 	}
 	want := p.Capacity() / 1000
@@ -127,8 +128,8 @@ func defaultUnit(p *Pool) float64 {
 		// Dividing by a power of ten gives the float nearest to the decimal.
 		unit := digit / math.Pow(10, -k)
 		if unit <= want*(1+1e-9) {
-			return max(unit, 0.001)
+			return max(unit, least)
 		}
 	}
-	return 0.001
+	return least
 }

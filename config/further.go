@@ -16,9 +16,6 @@ type Share struct {
 	Capacity, Unit, Step float64
 }
 
-// memory is the resource that Pool.Memory shares, in bytes.
-const memory = "memory"
-
 // Shares lists the resources of the pool: the first one, memory, and those of
 // Resources in order of name. It is empty when the pool has no capacity.
 func (p *Pool) Shares() []Share {
@@ -28,7 +25,7 @@ func (p *Pool) Shares() []Share {
 	out := []Share{{p.Resource(), p.Capacity(), p.Unit, p.Step}}
 	if p.Memory > 0 {
 		u := memoryUnit(float64(p.Memory))
-		out = append(out, Share{memory, float64(p.Memory), u, 10 * u})
+		out = append(out, Share{trimtab.Memory, float64(p.Memory), u, 10 * u})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Resources)) {
 		u := furtherUnit(p.Resources[name])
@@ -67,11 +64,11 @@ func furtherUnit(capacity float64) float64 {
 // no knob for it.
 func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
 	switch {
-	case resource == "cpu" && k.CPU != nil:
+	case resource == trimtab.CPU && k.CPU != nil:
 		return *k.CPU, true
-	case resource == "workers" && k.Workers != nil:
+	case resource == trimtab.Workers && k.Workers != nil:
 		return *k.Workers, true
-	case resource == memory && k.Memory != nil:
+	case resource == trimtab.Memory && k.Memory != nil:
 		return k.Memory.bounds(), true
 	}
 	b, ok := k.Resources[resource]
@@ -85,7 +82,7 @@ func (m *MemoryBounds) bounds() Bounds {
 // Of returns what is guaranteed of one resource beside the first, in its unit;
 // 0: nothing.
 func (g *Guarantees) Of(resource string) float64 {
-	if resource == memory {
+	if resource == trimtab.Memory {
 		return float64(g.Memory)
 	}
 	return g.Resources[resource]
@@ -95,7 +92,7 @@ func (g *Guarantees) Of(resource string) float64 {
 func (g *Guarantees) given() map[string]Share {
 	out := map[string]Share{}
 	if g.Memory != 0 {
-		out["memory"] = Share{Name: memory, Capacity: float64(g.Memory)}
+		out["memory"] = Share{Name: trimtab.Memory, Capacity: float64(g.Memory)}
 	}
 	for name, v := range g.Resources {
 		out["resources."+name] = Share{Name: name, Capacity: v}
@@ -110,7 +107,7 @@ func (v *validator) guarantees(at string, g *Guarantees, k *Knob, sums map[strin
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		where, s := at+".guarantees."+key, all[key]
 		pooled := v.config.Pool.Resources[s.Name]
-		if s.Name == memory {
+		if s.Name == trimtab.Memory {
 			pooled = float64(v.config.Pool.Memory)
 		}
 		turned := true
@@ -136,7 +133,7 @@ func (v *validator) guaranteedSums(sums map[string]float64) {
 			continue
 		}
 		at := "pool." + s.Name
-		if s.Name != memory {
+		if s.Name != trimtab.Memory {
 			at = "pool.resources." + s.Name
 		}
 		v.fail(at, fmt.Sprintf("the guarantees of %s add up to %s, more than the capacity %s", s.Name, amount(s.Name, sums[s.Name]), amount(s.Name, s.Capacity)), "lower some guarantee or raise the capacity")
@@ -146,7 +143,7 @@ func (v *validator) guaranteedSums(sums map[string]float64) {
 // fillFurther sets what was left out of the bounds on further resources.
 func (k *Knob) fillFurther(p *Pool) {
 	for _, s := range p.Shares() {
-		if s.Name == memory && k.Memory != nil {
+		if s.Name == trimtab.Memory && k.Memory != nil {
 			if k.Memory.Min == 0 {
 				k.Memory.Min = Bytes(s.Unit)
 			}
@@ -190,7 +187,7 @@ func (v *validator) furtherResources() {
 	for _, name := range slices.Sorted(maps.Keys(p.Resources)) {
 		at, c := "pool.resources."+name, p.Resources[name]
 		v.name(at, "resource name", name)
-		if slices.Contains([]string{"cpu", "workers", memory}, name) {
+		if slices.Contains([]string{trimtab.CPU, trimtab.Workers, trimtab.Memory}, name) {
 			v.fail(at, fmt.Sprintf("%s is not one of the further resources", name), fmt.Sprintf("write pool: {%s: …}", name))
 		}
 		if !(c > 0 && c <= 1e15) {
@@ -219,7 +216,7 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 			v.fail(at, "the pool shares no memory", "write pool: {memory: 16GiB}")
 		default:
 			v.positives(at, &b)
-			v.order(at, &b, Share{Name: memory, Capacity: float64(p.Memory)})
+			v.order(at, &b, Share{Name: trimtab.Memory, Capacity: float64(p.Memory)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Resources)) {
@@ -271,7 +268,7 @@ func (v *validator) furtherSums() {
 		}
 		if sum > s.Capacity*(1+1e-9) {
 			at := "pool." + s.Name
-			if s.Name != memory {
+			if s.Name != trimtab.Memory {
 				at = "pool.resources." + s.Name
 			}
 			v.fail(at, fmt.Sprintf("the workloads' min of %s add up to %s, more than the capacity %s", s.Name, amount(s.Name, sum), amount(s.Name, s.Capacity)), "lower some min or raise the capacity")

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"strconv"
@@ -79,8 +80,8 @@ func (v *validator) pool() {
 		return
 	}
 	v.furtherResources()
-	if p.Resource() == "workers" && (p.Workers != float64(int(p.Workers)) || p.Unit != float64(int(p.Unit))) {
-		v.fail("pool.workers", "workers are counted in whole numbers", "write workers: 8 and leave unit out")
+	if r := trimtab.ResourceOf(p.Resource()); r.Step == 1 && (p.Capacity() != math.Trunc(p.Capacity()) || p.Unit != math.Trunc(p.Unit)) {
+		v.fail("pool."+r.Name, r.Unit+" are counted in whole numbers", fmt.Sprintf("write %s: 8 and leave unit out", r.Name))
 	}
 	if p.Unit > 0 && p.Capacity() > 0 {
 		switch n := p.Capacity() / p.Unit; {

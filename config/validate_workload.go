@@ -208,12 +208,12 @@ func (v *validator) knob(at string, w *Workload) {
 		v.fail(where+".process", "knob has both cgroup and process", "one workload has one knob: remove one")
 		return
 	}
-	kind, bounds, other, resource := "cgroup", "cpu", "workers", "cpu"
+	kind, resource, other := "cgroup", trimtab.CPU, trimtab.Workers
 	if k.Process != nil {
-		kind, bounds, other, resource = "process", "workers", "cpu", "workers"
+		kind, resource, other = "process", trimtab.Workers, trimtab.CPU
 	}
 	if v.has(where + "." + other) {
-		v.fail(where+"."+other, fmt.Sprintf("a %s knob has no %s", kind, other), fmt.Sprintf("write %s: {min: …, max: …}", bounds))
+		v.fail(where+"."+other, fmt.Sprintf("a %s knob has no %s", kind, other), fmt.Sprintf("write %s: {min: …, max: …}", resource))
 	}
 	if pool := v.config.Pool.Resource(); pool != resource {
 		hint := fmt.Sprintf("write pool: {%s: CAPACITY}", resource)
@@ -229,9 +229,9 @@ func (v *validator) knob(at string, w *Workload) {
 		v.cgroup(where+".cgroup", k.Cgroup)
 	}
 	if b := k.Bounds(); b == nil {
-		v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", bounds))
+		v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))
 	} else {
-		v.bounds(where+"."+bounds, b, resource)
+		v.bounds(where+"."+resource, b, resource)
 	}
 	v.furtherBounds(where, k)
 }
@@ -270,8 +270,8 @@ func (v *validator) bounds(where string, b *Bounds, resource string) {
 			v.fail(where+"."+f.key, fmt.Sprintf("%s is %v, want more than 0", f.key, f.value), "nothing runs on 0; to keep trimtab away write mode: off")
 			return
 		}
-		if resource == "workers" && f.value != math.Trunc(f.value) {
-			v.fail(where+"."+f.key, fmt.Sprintf("%s is %v, want a whole number of workers", f.key, f.value), "round it")
+		if r := trimtab.ResourceOf(resource); r.Step == 1 && f.value != math.Trunc(f.value) {
+			v.fail(where+"."+f.key, fmt.Sprintf("%s is %v, want a whole number of %s", f.key, f.value, r.Unit), "round it")
 			return
 		}
 	}

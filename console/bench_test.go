@@ -37,13 +37,13 @@ func crowd(workloads, decisions int, now time.Time) *view.Model {
 			w := &c.Workloads[(n*moved+a)%workloads]
 			x := float64(a%10) / 10
 			lower, target, demand := x, x+2, x+1
-			p.Actions = append(p.Actions, trimtab.Action{Target: w.Name, Host: "host-a", Resource: "cpu", Expect: trimtab.Units(1 + x), Set: trimtab.Units(1.5 + x), Mode: trimtab.Act,
+			p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "host-a", Workload: w.Name, Resource: "cpu"}, Expect: trimtab.Units(1 + x), Set: trimtab.Units(1.5 + x), Mode: trimtab.Act,
 				Why: trimtab.Reason{Summary: fmt.Sprintf("%s: raise from %.1f to %.1f cores: its SLO needs %.2f", w.Name, 1+x, 1.5+x, demand+float64(n%100)/100), Model: "bintree/1", Binding: trimtab.Binding{Kind: "step"},
 					Bounds: &trimtab.Band{Lower: lower, Mean: lower, Upper: 1}, Utility: &lower, Target: &target, Demand: &demand,
 					Inputs: []trimtab.Input{{Name: "load", Value: 100, Age: 1, Source: "spans"}, {Name: "performance", Value: x, Age: 1, Source: "spans"},
 						{Name: "allocation", Value: 1 + x, Age: .5, Source: "actuator"}, {Name: "usage", Value: x, Age: .5, Source: "cgroup"}, {Name: "throttled", Value: .1, Age: .5, Source: "cgroup"}},
 					Alternatives: []trimtab.Alternative{{Set: 1, Objective: .5, Why: "stay"}, {Set: 2, Objective: .6, Why: "beyond the step"}}, NextCheck: when.Add(c.Round)}})
-			o.Results = append(o.Results, trimtab.Result{Target: w.Name, Resource: "cpu", Status: trimtab.Written, Before: trimtab.Units(1 + x), Asked: trimtab.Units(1.5 + x), Found: trimtab.Units(1.5 + x), Known: true})
+			o.Results = append(o.Results, trimtab.Result{KnobID: trimtab.KnobID{Pool: o.Pool, Host: o.Host, Workload: w.Name, Resource: "cpu"}, Status: trimtab.Written, Before: trimtab.Units(1 + x), Asked: trimtab.Units(1.5 + x), Found: trimtab.Units(1.5 + x), Known: true})
 		}
 		v.Observe(p)
 		v.Observe(o)
@@ -57,7 +57,7 @@ func crowd(workloads, decisions int, now time.Time) *view.Model {
 				Load: &trimtab.LoadForecast{Now: 100, Mean: 100, Upper: 120, Level: .9, Model: "arma"}, Latency: map[string]trimtab.Seconds{"p50": .1, "p95": .2, "p99": .3},
 				Inputs: []trimtab.Input{{Name: "load", Value: 100, Age: 1, Source: "spans"}, {Name: "performance", Value: y, Age: 1, Source: "spans"}}})
 		}
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: name, Resource: "cpu", Knob: "cgroup v2 shop.slice/" + name, Now: trimtab.Units(2), Since: now, Baseline: trimtab.Units(2), Max: 8})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: name, Resource: "cpu"}, Knob: "cgroup v2 shop.slice/" + name, Now: trimtab.Units(2), Since: now, Baseline: trimtab.Units(2), Max: 8})
 	}
 	v.Observe(h)
 	return v

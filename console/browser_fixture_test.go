@@ -241,7 +241,7 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 		if next < now {
 			verb = "lower"
 		}
-		p.Actions = append(p.Actions, trimtab.Action{Target: w.name, Host: "host-a", Resource: "cpu", Expect: trimtab.Units(now), Set: trimtab.Units(next), Mode: w.mode,
+		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "host-a", Workload: w.name, Resource: "cpu"}, Expect: trimtab.Units(now), Set: trimtab.Units(next), Mode: w.mode,
 			Why: trimtab.Reason{Summary: fmt.Sprintf("%s: %s from %.2f to %.2f cores: the least that keeps everybody's guarantee and meets the SLO at the forecast load", w.name, verb, now, next),
 				Model: "bintree/1", Bounds: &trimtab.Band{Lower: .88, Mean: .93, Upper: .97}, Utility: &utility, Target: &target, Demand: &demand, Binding: binding,
 				Inputs:       []trimtab.Input{{Name: "load", Value: w.load, Age: .8, Source: "spans"}, {Name: "performance", Value: p0, Age: .8, Source: "spans"}, {Name: "usage", Missing: "no answer from Prometheus", Source: "prometheus"}},
@@ -252,7 +252,7 @@ func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab
 		} else {
 			s.have[w.name] = next
 		}
-		o.Results = append(o.Results, trimtab.Result{Target: w.name, Resource: "cpu", Status: status, Found: trimtab.Units(next), Known: true})
+		o.Results = append(o.Results, trimtab.Result{KnobID: trimtab.KnobID{Pool: o.Pool, Host: o.Host, Workload: w.name, Resource: "cpu"}, Status: status, Found: trimtab.Units(next), Known: true})
 	}
 	return p, o
 }
@@ -278,7 +278,7 @@ func judge(audit *trimtab.Audit, w *service, has float64) {
 func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64) *trimtab.Holding {
 	h := &trimtab.Holding{Host: "host-a", Time: t, Epoch: epoch, Sequence: sequence, LeaseLeft: 28}
 	for _, w := range services {
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: w.name, Resource: "cpu", Knob: "cgroup v2 shop.slice/" + w.name + ".service",
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: w.name, Resource: "cpu"}, Knob: "cgroup v2 shop.slice/" + w.name + ".service",
 			Now: trimtab.Units(s.have[w.name]), Since: t.Add(-time.Minute), Baseline: trimtab.Units(w.has), Min: .2, Max: 8})
 	}
 	return h

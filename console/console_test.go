@@ -27,14 +27,14 @@ func testView() *view.Model {
 	v.Observe(&trimtab.Estimate{Workload: "shop", Time: noon, Performance: &bad, Model: "bintree/1", Reports: 9,
 		Curve: &trimtab.Curve{Level: .9, Knots: []trimtab.Knot{{Allocation: 1}}}, Inputs: []trimtab.Input{{Name: "load", Value: 4, Age: 2}}})
 	v.Observe(&trimtab.Estimate{Workload: "<script>found</script>", Time: noon, Performance: &good})
-	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.KnobState{{Target: "shop", Resource: "cpu", Knob: "cgroup v2 shop", Now: trimtab.Units(1), Max: 4}}})
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "shop", Resource: "cpu"}, Knob: "cgroup v2 shop", Now: trimtab.Units(1), Max: 4}}})
 	return v
 }
 
 func plan(sequence uint64, set float64) *trimtab.Plan {
 	target := 3.0
 	return &trimtab.Plan{Pool: "cpu", Epoch: 2, Sequence: sequence, Step: 1, Time: noon.Add(time.Duration(sequence) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: 8,
-		Actions: []trimtab.Action{{Target: "shop", Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act,
+		Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "shop", Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: "raise shop to meet its SLO", Target: &target, Binding: trimtab.Binding{Kind: "step"}, Bounds: &trimtab.Band{Lower: .5, Mean: .7, Upper: .9},
 				Inputs: []trimtab.Input{{Name: "load", Value: 5, Age: 1}}, Alternatives: []trimtab.Alternative{{Set: 1, Objective: .4, Why: "stay"}}}}}}
 }

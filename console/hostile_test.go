@@ -68,23 +68,23 @@ func extremes(when time.Time, number float64, age trimtab.Seconds) []trimtab.Val
 			Latency: map[string]trimtab.Seconds{"p95": trimtab.Seconds(number)}, Inputs: in}
 	}
 	action := func(resource string) trimtab.Action {
-		return trimtab.Action{Target: "shop", Host: "h", Resource: resource, Expect: trimtab.Units(number), Set: trimtab.Units(number), Mode: trimtab.Act,
+		return trimtab.Action{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "shop", Resource: resource}, Expect: trimtab.Units(number), Set: trimtab.Units(number), Mode: trimtab.Act,
 			Why: trimtab.Reason{Inputs: inputs, Target: &number, Demand: &number, Utility: &number, Bounds: &curve.Knots[0].Band,
 				Alternatives: []trimtab.Alternative{{Set: number, Objective: number}}}}
 	}
-	knob := func(resource string) trimtab.KnobState {
-		return trimtab.KnobState{Target: "shop", Resource: resource, Knob: "k", Now: trimtab.Units(number), Since: when, Min: number, Max: number}
+	knob := func(host, resource string) trimtab.KnobState {
+		return trimtab.KnobState{KnobID: trimtab.KnobID{Host: host, Workload: "shop", Resource: resource}, Knob: "k", Now: trimtab.Units(number), Since: when, Min: number, Max: number}
 	}
 	return []trimtab.Value{
 		estimate(0, inputs), estimate(time.Second, missing),
-		&trimtab.Holding{Host: "a", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.KnobState{knob("cpu"), knob("memory")}},
-		&trimtab.Holding{Host: "b", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.KnobState{knob("cpu")}},
+		&trimtab.Holding{Host: "a", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.KnobState{knob("a", "cpu"), knob("a", "memory")}},
+		&trimtab.Holding{Host: "b", Time: when, LeaseLeft: trimtab.Seconds(number), Targets: []trimtab.KnobState{knob("b", "cpu")}},
 		&trimtab.Plan{Pool: "cpu", Epoch: math.MaxUint64, Sequence: math.MaxUint64, Step: math.MaxInt, Time: when, Lease: trimtab.Seconds(max(number, 1)),
 			Capacity: number, Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: "1-1", By: "x"}, Value: &number, Actions: []trimtab.Action{action("cpu"), action("memory")},
 			Audit: &trimtab.Audit{Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: number, Used: number, Demanded: number}},
 				Workloads: []trimtab.AuditedWorkload{{Workload: "shop", Entitlement: number, Share: number}}}},
 		&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: math.MaxUint64, Sequence: math.MaxUint64, Step: math.MaxInt, Time: when, Took: trimtab.Seconds(number),
-			Results: []trimtab.Result{{Target: "shop", Resource: "cpu", Before: trimtab.Units(number), Found: trimtab.Units(number)}}},
+			Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "shop", Resource: "cpu"}, Before: trimtab.Units(number), Found: trimtab.Units(number)}}},
 	}
 }
 

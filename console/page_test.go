@@ -51,6 +51,18 @@ func TestPagesOfWhatIsNotThereSaySo(t *testing.T) {
 	}
 }
 
+func TestPagesTellWhatIsPending(t *testing.T) {
+	v := testView()
+	in := trimtab.Units(1)
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "shop", Resource: "cpu"},
+		Knob: "cgroup v2 shop", Now: trimtab.Units(3.25), Effective: &in, Since: noon, Max: 4}}})
+	for path, want := range map[string]string{"/": "3.25 pending", "/workloads/shop": "set to 3.25, not in force yet"} {
+		if code, body, _ := request(t, Handler(v, Options{}), "GET", path, ""); code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, want %q in\n%s", path, code, want, body)
+		}
+	}
+}
+
 func TestBarsStayInside(t *testing.T) {
 	big, none := 1e300, (*float64)(nil)
 	unlimited := trimtab.Unlimited()

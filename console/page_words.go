@@ -62,7 +62,7 @@ func between(lower, upper float64, share bool) string {
 // amountIn prints an amount in the unit that people use for the resource:
 // bytes as MiB or GiB, anything else as its number alone.
 func amountIn(a trimtab.Amount, resource string) string {
-	if a.Unlimited || resource != "memory" {
+	if a.Unlimited || !trimtab.ResourceOf(resource).Bytes {
 		return view.Amount(a)
 	}
 	if a.Value >= 1<<30 {
@@ -73,7 +73,7 @@ func amountIn(a trimtab.Amount, resource string) string {
 
 // sized prints so much of a resource with its unit.
 func sized(v float64, resource string) string {
-	if resource == "memory" {
+	if trimtab.ResourceOf(resource).Bytes {
 		return amountIn(trimtab.Units(v), resource)
 	}
 	return view.Number(v) + " " + view.Unit(resource)

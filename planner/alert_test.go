@@ -223,7 +223,7 @@ func TestAnAlertAsksAndNeverDictates(t *testing.T) {
 			out := ""
 			for _, plan := range plans(p.Step(t0, a)) {
 				for _, x := range plan.Actions {
-					out += fmt.Sprintln(x.Target, x.Expect, x.Set, x.Mode, x.Why.Binding)
+					out += fmt.Sprintln(x.Workload, x.Expect, x.Set, x.Mode, x.Why.Binding)
 				}
 			}
 			return out

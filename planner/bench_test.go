@@ -109,7 +109,7 @@ func alertToPlan(b *testing.B, policy planner.Policy, n, units int) {
 	h := &trimtab.Holding{Host: "h1", Time: t0, Epoch: 1}
 	for i, w := range prob.Workloads {
 		cfg.Workloads = append(cfg.Workloads, planner.WorkloadConfig{Name: w.Name, Mode: trimtab.Recommend, SLO: 0.9, Min: 1})
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: w.Name, Resource: "cpu", Now: trimtab.Units(float64(units / n * (1 + 2*(i%2)) / 2)), Max: float64(units)})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: w.Name, Resource: "cpu"}, Now: trimtab.Units(float64(units / n * (1 + 2*(i%2)) / 2)), Max: float64(units)})
 	}
 	p, err := planner.New(cfg)
 	if err != nil {

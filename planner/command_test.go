@@ -54,7 +54,7 @@ func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
 	barred := holding(t0.Add(time.Second), 1, 1, equal)
 	barred.Targets[0].Barred = "the file is read-only"
 	p.Step(t0, barred)
-	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || !strings.Contains(got.Held[barred.Targets[0].Target].Text, "read-only") ||
+	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || !strings.Contains(got.Held[barred.Targets[0].Workload].Text, "read-only") ||
 		!strings.Contains(got.Cause.String(), "refused: a knob may not be written") {
 		t.Errorf("applied to a knob that may not be written: %+v", got)
 	}
@@ -86,7 +86,7 @@ func TestAReleasedWorkloadIsLetGo(t *testing.T) {
 	p.Step(t0, &trimtab.Command{Pool: "p", Verb: trimtab.Release, Workload: "a", Time: t0})
 	plan := one(t, p.Step(t0, nil))
 	for _, a := range plan.Actions {
-		if a.Target == "a" {
+		if a.Workload == "a" {
 			t.Errorf("%s", a.Why.Summary)
 		}
 	}

@@ -54,7 +54,7 @@ func one(t testing.TB, values []trimtab.Value) *trimtab.Plan {
 func done(p *trimtab.Plan, now time.Time) *trimtab.Outcome {
 	o := &trimtab.Outcome{Pool: p.Pool, Host: "h1", Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: now}
 	for _, a := range p.Actions {
-		r := trimtab.Result{Target: a.Target, Resource: a.Resource, Status: trimtab.Written, Before: a.Expect, Asked: a.Set, Found: a.Set, Known: true}
+		r := trimtab.Result{KnobID: a.KnobID, Status: trimtab.Written, Before: a.Expect, Asked: a.Set, Found: a.Set, Known: true}
 		if a.Mode == trimtab.Recommend {
 			r.Status, r.Found = trimtab.Recommended, a.Expect
 		}
@@ -121,8 +121,8 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 					t.Fatal(err) // JSON refuses what is not finite
 				}
 				for _, a := range plan.Actions {
-					if bad[a.Target] && a.Set.Less(a.Expect) {
-						t.Fatalf("%s is lowered: %s", a.Target, a.Why.Summary)
+					if bad[a.Workload] && a.Set.Less(a.Expect) {
+						t.Fatalf("%s is lowered: %s", a.Workload, a.Why.Summary)
 					}
 				}
 				for n := range bad {
@@ -150,7 +150,7 @@ func TestAfterHoldRoundsADefaultMayRaise(t *testing.T) {
 			if raised := len(plan.Actions) > 0; raised != (s >= first) {
 				t.Fatalf("hold rounds %d, after %d s: %+v", holdRounds, s, plan.Actions)
 			}
-			if len(plan.Actions) > 0 && (plan.Actions[0].Target != "c" || plan.Actions[0].Set.Value != 2 || plan.Actions[0].Why.Summary == "") {
+			if len(plan.Actions) > 0 && (plan.Actions[0].Workload != "c" || plan.Actions[0].Set.Value != 2 || plan.Actions[0].Why.Summary == "") {
 				t.Fatalf("the spare capacity of 1 should go to c: %+v", plan.Actions)
 			}
 		}
@@ -205,7 +205,7 @@ func TestALostAnswerKeepsItsReservation(t *testing.T) {
 	told(p, t0, map[string]float64{"a": 1, "b": 5, "c": 1})
 	first := one(t, p.Step(t0, nil)) // c may fall, b rises by one core
 	second := one(t, p.Step(t0, done(first, t0)))
-	if len(second.Actions) != 1 || second.Actions[0].Target != "b" {
+	if len(second.Actions) != 1 || second.Actions[0].Workload != "b" {
 		t.Fatalf("%+v", second)
 	}
 	// The answer is lost; a repetition is refused, which proves nothing. The
@@ -223,7 +223,7 @@ func TestALostAnswerKeepsItsReservation(t *testing.T) {
 		now = now.Add(time.Second)
 		for _, v := range p.Step(now, nil) {
 			for _, a := range v.(*trimtab.Plan).Actions {
-				if a.Target != "b" {
+				if a.Workload != "b" {
 					sum += a.Set.Value - a.Expect.Value
 				}
 			}
@@ -262,7 +262,7 @@ func TestAnActingWorkloadIsNotLoweredForAdvice(t *testing.T) {
 	p := started(t, cfg, equal) // a has 4, its share is 2.67
 	told(p, t0, skewed)
 	for _, a := range one(t, p.Step(t0, nil)).Actions {
-		if a.Target == "a" {
+		if a.Workload == "a" {
 			t.Errorf("%s", a.Why.Summary)
 		}
 	}
@@ -449,9 +449,7 @@ func TestASilentHostCountsAsItsMaximum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent := holding(t0, 6, 9, map[string]float64{"a": 1})
-	silent.Host = "h2"
-	p.Step(t0, silent)
+	p.Step(t0, of(holding(t0, 6, 9, map[string]float64{"a": 1}), "h2", ""))
 	p.Step(t0, holding(t0, 6, 9, map[string]float64{"b": 1, "c": 1}))
 	p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 7})
 	sum := 4.0 // a, at its maximum
@@ -463,7 +461,7 @@ func TestASilentHostCountsAsItsMaximum(t *testing.T) {
 		for _, v := range p.Step(now, nil) {
 			plan := v.(*trimtab.Plan)
 			for _, a := range plan.Actions {
-				b[a.Target] = a.Set.Value
+				b[a.Workload] = a.Set.Value
 				grown = true
 			}
 			if sum+b["b"]+b["c"] > 8+1e-9 {

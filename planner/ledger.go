@@ -10,11 +10,14 @@ import (
 )
 
 // ledger is what the planner knows that the knobs give, and what they may yet
-// give: for each knob the highest of the value last read back and of every
-// grow that was released and not answered. For each resource their sum never
-// exceeds the capacity by the planner's doing.
+// give: for each knob the highest of the value last read back, of the one in
+// force while that is pending, and of every grow that was released and not
+// answered. For each resource their sum never exceeds the capacity by the
+// planner's doing.
 type ledger struct {
-	entries map[place]*entry
+	// pool is the one that the knobs are of.
+	pool    string
+	entries map[trimtab.KnobID]*entry
 	hosts   map[string]*hostState
 	// lease is how long a host holds what a plan says.
 	lease time.Duration
@@ -23,24 +26,15 @@ type ledger struct {
 	epoch  uint64
 	since  time.Time
 	issued []issued
-	// list is the entries in order of target, resource and host; nil: to be
-	// sorted.
+	// list is the entries in order of their names; nil: to be sorted.
 	list []*entry
-}
-
-// place is one knob of one of the pool's resources.
-type place struct{ target, resource, host string }
-
-// compare orders by target, resource and host.
-func (a place) compare(b place) int {
-	return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.resource, b.resource), cmp.Compare(a.host, b.host))
 }
 
 // entry is one knob.
 type entry struct {
-	place
+	trimtab.KnobID
 	held trimtab.KnobState
-	// order is that of the message that held.Now comes from.
+	// order is that of the message that held.Now and Effective come from.
 	order order
 	// gone tells that the host's last holding did not list the knob.
 	gone bool
@@ -95,8 +89,8 @@ type issued struct {
 	at       time.Time
 }
 
-func newLedger(lease time.Duration) ledger {
-	return ledger{entries: map[place]*entry{}, hosts: map[string]*hostState{}, lease: lease}
+func newLedger(pool string, lease time.Duration) ledger {
+	return ledger{pool: pool, lease: lease, entries: map[trimtab.KnobID]*entry{}, hosts: map[string]*hostState{}}
 }
 
 // begin notes a new term.
@@ -178,7 +172,7 @@ func (l *ledger) knows(in *trimtab.Holding, ours func(*trimtab.KnobState) bool) 
 // paused reports whether a host that has a knob of ours says that it is.
 func (l *ledger) paused() bool {
 	for _, e := range l.entries {
-		if h := l.hosts[e.host]; !e.gone && h != nil && h.paused {
+		if h := l.hosts[e.Host]; !e.gone && h != nil && h.paused {
 			return true
 		}
 	}
@@ -198,18 +192,18 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		return false
 	}
 	h.order, h.heard, h.paused = o, now, in.Paused
-	listed := make(map[place]bool, len(in.Targets))
+	listed := make(map[trimtab.KnobID]bool, len(in.Targets))
 	for i := range in.Targets {
 		t := in.Targets[i]
 		if !ours(&t) {
 			continue
 		}
-		at := place{t.Target, t.Resource, in.Host}
-		listed[at] = true
-		e := l.entry(at)
+		t.Pool = l.pool // builds of version 1 did not say
+		listed[t.KnobID] = true
+		e := l.entry(t.KnobID)
 		e.gone = false
 		if o.before(e.order) {
-			t.Now = e.held.Now // an outcome told of a later value
+			t.Now, t.Effective = e.held.Now, e.held.Effective // an outcome told of later values
 		} else {
 			e.order = o
 		}
@@ -218,20 +212,20 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		// were read, or never will.
 		e.answered(stepID{in.Epoch, in.Sequence, 0})
 	}
-	for p, e := range l.entries {
-		if p.host == in.Host && !listed[p] && !e.gone {
+	for id, e := range l.entries {
+		if id.Host == in.Host && !listed[id] && !e.gone {
 			e.gone, e.goneSince = true, now
 		}
 	}
 	return true
 }
 
-// entry returns the knob at p, making it.
-func (l *ledger) entry(p place) *entry {
-	e := l.entries[p]
+// entry returns the knob of that name, making it.
+func (l *ledger) entry(id trimtab.KnobID) *entry {
+	e := l.entries[id]
 	if e == nil {
-		e = &entry{place: p}
-		l.entries[p], l.list = e, nil
+		e = &entry{KnobID: id}
+		l.entries[id], l.list = e, nil
 	}
 	return e
 }
@@ -247,12 +241,12 @@ func (e *entry) answered(id stepID) {
 func (l *ledger) read(in *trimtab.Outcome) {
 	o := order{in.Epoch, in.Sequence, in.Time}
 	for _, r := range in.Results {
-		e := l.entries[place{r.Target, r.Resource, in.Host}]
+		e := l.entries[r.KnobID]
 		if e == nil || !r.Known {
 			continue
 		}
 		if !o.before(e.order) {
-			e.order, e.held.Now = o, r.Found
+			e.order, e.held.Now, e.held.Effective = o, r.Found, r.Effective
 		}
 		if in.Refused == "" {
 			e.answered(stepID{in.Epoch, in.Sequence, in.Step + 1})
@@ -260,12 +254,17 @@ func (l *ledger) read(in *trimtab.Outcome) {
 	}
 }
 
-// believed returns what the knob gives, or will when the grows that were
-// released to it arrive, or when the lease of a lost host ends and its baseline
-// comes back. most stands for unlimited.
+// gives is the most that the knob gives, or will when what is pending arrives.
+func (e *entry) gives(most float64) float64 {
+	return max(bounded(e.held.Now, most), bounded(e.held.InForce(), most))
+}
+
+// believed returns the most that the knob gives, or will when what is pending
+// and the grows that were released to it arrive, or when the lease of a lost host
+// ends and its baseline comes back. most stands for unlimited.
 func (l *ledger) believed(e *entry, most float64, now time.Time) float64 {
-	v := bounded(e.held.Now, most)
-	if l.lost(e.host, now) {
+	v := e.gives(most)
+	if l.lost(e.Host, now) {
 		v += e.lends(most)
 	}
 	for _, g := range e.grows {
@@ -282,7 +281,7 @@ func (e *entry) lends(most float64) float64 {
 	if e.held.Baseline.Unlimited {
 		return 0
 	}
-	return max(0, min(e.held.Baseline.Value, most)-bounded(e.held.Now, most))
+	return max(0, min(e.held.Baseline.Value, most)-e.gives(most))
 }
 
 // reserve returns the most that the knob may give: what is believed, and most
@@ -310,20 +309,21 @@ func (t term) fenced(e *entry) bool {
 	return e.order.epoch >= t.epoch || t.now.Sub(t.since) > t.lease
 }
 
-// sorted returns the entries in order of target, resource and host.
+// sorted returns the entries in order of their names.
 func (l *ledger) sorted() []*entry {
 	if l.list == nil {
-		l.list = slices.SortedFunc(maps.Values(l.entries), func(a, b *entry) int { return a.compare(b.place) })
+		l.list = slices.SortedFunc(maps.Values(l.entries), func(a, b *entry) int { return a.Compare(b.KnobID) })
 	}
 	return l.list
 }
 
-// of returns the knobs of one resource of one target, in order of host.
-func (l *ledger) of(target, resource string) []*entry {
+// of returns the knobs of one resource of one workload, in order of host.
+func (l *ledger) of(workload, resource string) []*entry {
 	all := l.sorted()
-	first, _ := slices.BinarySearchFunc(all, place{target: target, resource: resource}, func(e *entry, p place) int { return e.compare(p) })
+	first, _ := slices.BinarySearchFunc(all, trimtab.KnobID{Pool: l.pool, Workload: workload, Resource: resource},
+		func(e *entry, id trimtab.KnobID) int { return e.Compare(id) })
 	last := first
-	for last < len(all) && all[last].target == target && all[last].resource == resource {
+	for last < len(all) && all[last].Workload == workload && all[last].Resource == resource {
 		last++
 	}
 	return all[first:last]
@@ -332,15 +332,15 @@ func (l *ledger) of(target, resource string) []*entry {
 // prune forgets knobs that are gone for longer than after, when another host
 // has the workload by now.
 func (l *ledger) prune(now time.Time, after time.Duration) {
-	live := map[place]bool{} // of any host
-	for p, e := range l.entries {
+	live := map[trimtab.KnobID]bool{} // of any host
+	for id, e := range l.entries {
 		if !e.gone {
-			live[place{target: p.target, resource: p.resource}] = true
+			live[trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}] = true
 		}
 	}
-	for p, e := range l.entries {
-		if e.gone && live[place{target: p.target, resource: p.resource}] && now.Sub(e.goneSince) > after {
-			delete(l.entries, p)
+	for id, e := range l.entries {
+		if e.gone && live[trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}] && now.Sub(e.goneSince) > after {
+			delete(l.entries, id)
 			l.list = nil
 		}
 	}

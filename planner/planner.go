@@ -112,7 +112,7 @@ func New(cfg Config) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
-	p.ledger = newLedger(p.cfg.Lease)
+	p.ledger = newLedger(cfg.Pool, p.cfg.Lease)
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
@@ -178,7 +178,7 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 }
 
 // ours reports whether a knob is one of the pool's.
-func (p *Planner) ours(h *trimtab.KnobState) bool { return p.dial(h.Target, h.Resource) != nil }
+func (p *Planner) ours(h *trimtab.KnobState) bool { return p.dial(h.Workload, h.Resource) != nil }
 
 // index returns the index of a resource; -1: the pool does not share it.
 func (p *Planner) index(resource string) int {
@@ -251,7 +251,7 @@ func (p *Planner) term(now time.Time) term {
 
 // most returns what stands for Unlimited in a knob.
 func (p *Planner) most(e *entry) float64 {
-	m := p.dial(e.target, e.resource).Max
+	m := p.dial(e.Workload, e.Resource).Max
 	if e.held.Max > 0 {
 		m = min(m, e.held.Max)
 	}
@@ -265,9 +265,9 @@ func (p *Planner) spare(now time.Time, resource int) float64 {
 	left := p.resources[resource].Capacity
 	told := make(map[string]bool, len(p.workloads))
 	for _, e := range p.ledger.sorted() {
-		if e.resource == p.resources[resource].Name {
+		if e.Resource == p.resources[resource].Name {
 			left -= p.ledger.reserve(e, p.most(e), p.term(now))
-			told[e.target] = true
+			told[e.Workload] = true
 		}
 	}
 	if now.Sub(p.since) <= p.cfg.Lease {
@@ -285,7 +285,7 @@ func (p *Planner) spare(now time.Time, resource int) float64 {
 func (p *Planner) idle(now time.Time, resource int, mine map[*entry]bool) float64 {
 	left := p.resources[resource].Capacity
 	for _, e := range p.ledger.sorted() {
-		if e.resource == p.resources[resource].Name && !mine[e] {
+		if e.Resource == p.resources[resource].Name && !mine[e] {
 			left -= p.ledger.believed(e, p.most(e), now)
 		}
 	}

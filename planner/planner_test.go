@@ -31,7 +31,7 @@ func holding(at time.Time, epoch, sequence uint64, now map[string]float64) *trim
 	h := &trimtab.Holding{Host: "h1", Time: at, Epoch: epoch, Sequence: sequence}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		if v, ok := now[name]; ok {
-			h.Targets = append(h.Targets, trimtab.KnobState{Target: name, Resource: "cpu", Knob: "test", Now: trimtab.Units(v), Baseline: trimtab.Unlimited(), Since: at, Min: 0.1, Max: 8})
+			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: name, Resource: "cpu"}, Knob: "test", Now: trimtab.Units(v), Baseline: trimtab.Unlimited(), Since: at, Min: 0.1, Max: 8})
 		}
 	}
 	return h
@@ -65,7 +65,7 @@ func TestAPlanShrinksFirstAndGrowsWhatWasConfirmed(t *testing.T) {
 			p.Step(t0, estimate(n, t0, ramp(full)))
 		}
 		first := plans(p.Step(t0, nil))
-		if len(first) != 1 || first[0].Last || len(first[0].Actions) != 1 || first[0].Actions[0].Target != "a" {
+		if len(first) != 1 || first[0].Last || len(first[0].Actions) != 1 || first[0].Actions[0].Workload != "a" {
 			t.Fatalf("%s: first step: %+v", policy.Name(), first)
 		}
 		if err := first[0].Validate(); err != nil {
@@ -73,7 +73,7 @@ func TestAPlanShrinksFirstAndGrowsWhatWasConfirmed(t *testing.T) {
 		}
 		a := first[0].Actions[0]
 		second := plans(p.Step(t0, &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 3, Sequence: 1, Step: 1, Time: t0.Add(time.Millisecond),
-			Results: []trimtab.Result{{Target: "a", Resource: "cpu", Status: trimtab.Written, Before: a.Expect, Asked: a.Set, Found: trimtab.Units(3.5), Known: true}}}))
+			Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "p", Host: "h1", Workload: "a", Resource: "cpu"}, Status: trimtab.Written, Before: a.Expect, Asked: a.Set, Found: trimtab.Units(3.5), Known: true}}}))
 		if len(second) != 1 || !second[0].Last || second[0].Step != 2 || len(second[0].Actions) == 0 {
 			t.Fatalf("%s: second step: %+v", policy.Name(), second)
 		}
@@ -96,13 +96,13 @@ func TestWhatTheGuardLeavesGoesToTheWorstOffUnderEgalitarianWelfare(t *testing.T
 		p.Step(t0, estimate(n, t0, ramp(full)))
 	}
 	first := plans(p.Step(t0, nil))
-	if len(first) != 1 || len(first[0].Actions) != 1 || first[0].Actions[0].Target != "c" {
+	if len(first) != 1 || len(first[0].Actions) != 1 || first[0].Actions[0].Workload != "c" {
 		t.Fatalf("first step: %+v", first)
 	}
 	c := first[0].Actions[0]
 	second := plans(p.Step(t0, &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Time: t0.Add(time.Millisecond),
-		Results: []trimtab.Result{{Target: "c", Resource: "cpu", Status: trimtab.Written, Before: c.Expect, Asked: c.Set, Found: c.Set, Known: true}}}))
-	if len(second) != 1 || len(second[0].Actions) != 1 || second[0].Actions[0].Target != "b" {
+		Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "p", Host: "h1", Workload: "c", Resource: "cpu"}, Status: trimtab.Written, Before: c.Expect, Asked: c.Set, Found: c.Set, Known: true}}}))
+	if len(second) != 1 || len(second[0].Actions) != 1 || second[0].Actions[0].Workload != "b" {
 		t.Fatalf("both want more, b is worse off: %+v", second)
 	}
 	if b := second[0].Actions[0]; b.Set.Value-b.Expect.Value < c.Expect.Value-c.Set.Value-1e-9 {

@@ -72,7 +72,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 		a := &plan.Actions[i]
 		rise := a.Expect.Less(a.Set)
 		p.counts.action(a.Mode, rise)
-		if w := p.byName[a.Target]; w != nil && a.Mode == trimtab.Act {
+		if w := p.byName[a.Workload]; w != nil && a.Mode == trimtab.Act {
 			direction := -1
 			if rise {
 				direction = 1
@@ -120,8 +120,8 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 		if a.Resource != of.Name {
 			continue
 		}
-		e := p.ledger.entries[place{a.Target, a.Resource, a.Host}]
-		if e == nil || e.gone || !e.held.Now.Less(a.Set) || p.byName[a.Target].released || !p.term(now).fenced(e) {
+		e := p.ledger.entries[a.KnobID]
+		if e == nil || e.gone || !e.held.Now.Less(a.Set) || p.byName[a.Workload].released || !p.term(now).fenced(e) {
 			p.counts.dropped++
 			continue
 		}
@@ -141,7 +141,7 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 			p.counts.dropped++
 			continue
 		}
-		e := p.ledger.entries[place{a.Target, a.Resource, a.Host}]
+		e := p.ledger.entries[a.KnobID]
 		e.grows = append(e.grows, grow{id: id, set: a.Set, until: now.Add(p.cfg.Lease + p.cfg.Confirm)})
 		out = append(out, a)
 	}

@@ -21,19 +21,19 @@ func (r *decision) recall(resource int) {
 	var lent float64
 	var lost []string
 	for _, e := range p.ledger.sorted() {
-		if e.resource != p.resources[resource].Name || !p.ledger.lost(e.host, r.now) {
+		if e.Resource != p.resources[resource].Name || !p.ledger.lost(e.Host, r.now) {
 			continue
 		}
 		if v := e.lends(p.most(e)); v > 0 {
 			lent += v
-			lost = append(lost, e.host)
+			lost = append(lost, e.Host)
 		}
 	}
 	over := math.Min(-p.idle(r.now, resource, nil), lent)
 	var borrowed float64
 	var from []*seat
 	for _, s := range r.seats {
-		if s.resource != resource || !s.acts() || s.entry.held.Problem != "" || p.ledger.lost(s.entry.host, r.now) {
+		if s.resource != resource || !s.acts() || s.entry.held.Problem != "" || p.ledger.lost(s.entry.Host, r.now) {
 			continue
 		}
 		over -= math.Max(0, s.now-s.grant.Set)

@@ -41,7 +41,7 @@ func TestWhatALostHostHasLentIsTakenBackBeforeItsLeaseEnds(t *testing.T) {
 		epoch, sequence := uint64(1), map[string]uint64{}
 		tell := func(at time.Time, n string) {
 			p.Step(at, &trimtab.Holding{Host: "h-" + n, Time: at, Epoch: epoch, Sequence: sequence[n], Targets: []trimtab.KnobState{
-				{Target: n, Resource: "cpu", Knob: "test", Now: trimtab.Units(now[n]), Baseline: trimtab.Units(baseline[n]), Min: unit, Max: capacity}}})
+				{KnobID: trimtab.KnobID{Pool: "p", Host: "h-" + n, Workload: n, Resource: "cpu"}, Knob: "test", Now: trimtab.Units(now[n]), Baseline: trimtab.Units(baseline[n]), Min: unit, Max: capacity}}})
 		}
 		p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: epoch})
 		demands := map[string]float64{}
@@ -59,16 +59,16 @@ func TestWhatALostHostHasLentIsTakenBackBeforeItsLeaseEnds(t *testing.T) {
 			for _, v := range p.Step(at, nil) {
 				plan := v.(*trimtab.Plan)
 				for _, a := range plan.Actions {
-					if a.Target == silent {
+					if a.Workload == silent {
 						continue // it hears nothing, and is not heard
 					}
-					if a.Set.Value < now[a.Target] && strings.Contains(a.Why.Summary, "which is lost") {
+					if a.Set.Value < now[a.Workload] && strings.Contains(a.Why.Summary, "which is lost") {
 						recalled++
-						if a.Set.Value < baseline[a.Target]-1e-9 {
-							t.Fatalf("%s is lowered from %v to %v, below its baseline %v", a.Target, now[a.Target], a.Set, baseline[a.Target])
+						if a.Set.Value < baseline[a.Workload]-1e-9 {
+							t.Fatalf("%s is lowered from %v to %v, below its baseline %v", a.Workload, now[a.Workload], a.Set, baseline[a.Workload])
 						}
 					}
-					now[a.Target] = a.Set.Value
+					now[a.Workload] = a.Set.Value
 				}
 				for _, n := range names {
 					if n != silent {

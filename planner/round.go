@@ -231,7 +231,7 @@ func (r *decision) act(s *seat) {
 		r.stays(s)
 		return // a quantised knob is where it can be
 	}
-	a := trimtab.Action{Target: s.Name, Host: s.entry.host, Resource: s.of.Name, Expect: now, Set: set, Mode: s.Mode, Why: r.reason(s)}
+	a := trimtab.Action{KnobID: s.entry.KnobID, Expect: now, Set: set, Mode: s.Mode, Why: r.reason(s)}
 	r.tried(s)
 	switch {
 	case s.Mode == trimtab.Recommend:

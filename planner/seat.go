@@ -127,12 +127,12 @@ func (r *decision) knob(w *workload, resource int) (*entry, trimtab.Held) {
 	for _, e := range r.planner.ledger.of(w.Name, r.planner.resources[resource].Name) {
 		switch {
 		case e.gone && found == nil:
-			held.Text = fmt.Sprintf("host %s no longer has its knob%s", e.host, r.about(resource))
+			held.Text = fmt.Sprintf("host %s no longer has its knob%s", e.Host, r.about(resource))
 		case e.gone:
 		case found == nil || r.unfit(e) < r.unfit(found):
 			found = e
 		case r.unfit(e) == r.unfit(found) && e.held.Problem == "":
-			return nil, trimtab.Held{Code: trimtab.HeldHosts, Text: fmt.Sprintf("hosts %s and %s both have its knob%s", found.host, e.host, r.about(resource))}
+			return nil, trimtab.Held{Code: trimtab.HeldHosts, Text: fmt.Sprintf("hosts %s and %s both have its knob%s", found.Host, e.Host, r.about(resource))}
 		}
 	}
 	switch {
@@ -140,8 +140,8 @@ func (r *decision) knob(w *workload, resource int) (*entry, trimtab.Held) {
 		return nil, held
 	case found.held.Problem != "":
 		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + found.held.Problem}
-	case r.planner.ledger.lost(found.host, r.now), r.unfit(found) > 0:
-		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", found.host, r.now.Sub(r.planner.ledger.host(found.host).heard).Round(time.Second))}
+	case r.planner.ledger.lost(found.Host, r.now), r.unfit(found) > 0:
+		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", found.Host, r.now.Sub(r.planner.ledger.host(found.Host).heard).Round(time.Second))}
 	}
 	return found, trimtab.Held{}
 }
@@ -152,7 +152,7 @@ func (r *decision) unfit(e *entry) int {
 	switch {
 	case e.held.Problem != "":
 		return 2
-	case r.now.Sub(r.planner.ledger.host(e.host).heard) > r.planner.cfg.Lease:
+	case r.now.Sub(r.planner.ledger.host(e.Host).heard) > r.planner.cfg.Lease:
 		return 1
 	}
 	return 0

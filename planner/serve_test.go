@@ -56,7 +56,7 @@ func fallsOf(plans []*trimtab.Plan) map[string]float64 {
 	for _, p := range plans {
 		for _, a := range p.Actions {
 			if a.Set.Less(a.Expect) {
-				out[a.Target] = a.Set.Value
+				out[a.Workload] = a.Set.Value
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func TestWhereTheNeedsDoNotFitThePolicyDecides(t *testing.T) {
 	}
 	for _, a := range actions {
 		if math.Abs(*a.Why.Target-8.0/3) > 0.11 {
-			t.Errorf("%s: target %v, want its entitlement", a.Target, *a.Why.Target)
+			t.Errorf("%s: target %v, want its entitlement", a.Workload, *a.Why.Target)
 		}
 	}
 }

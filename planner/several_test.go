@@ -99,7 +99,7 @@ func TestAPlanMovesTwoResourcesAtOnce(t *testing.T) {
 	var audits []*trimtab.Audit
 	for _, plan := range plans {
 		for _, a := range plan.Actions {
-			moved[a.Target+" "+a.Resource] = true
+			moved[a.Workload+" "+a.Resource] = true
 			if !strings.Contains(a.Why.Summary, a.Resource) || a.Why.Demand == nil {
 				t.Errorf("summary %q does not say what moves, or why", a.Why.Summary)
 			}
@@ -140,7 +140,7 @@ func TestAWorkloadWithOneCurveMissingHoldsWithBoth(t *testing.T) {
 			t.Errorf("a is held for %q, want that memory is named", why)
 		}
 		for _, a := range plan.Actions {
-			if a.Target == "a" {
+			if a.Workload == "a" {
 				t.Errorf("%s", a.Why.Summary)
 			}
 		}
@@ -162,8 +162,8 @@ func TestNoPlanGoesBelowWhatAHostSaysIsInUse(t *testing.T) {
 			now = now.Add(time.Second)
 			in := &trimtab.Holding{Host: "h1", Time: now, Epoch: 1, Sequence: uint64(now.Sub(t0) / time.Second)}
 			for _, n := range []string{"a", "b"} {
-				in.Targets = append(in.Targets, trimtab.KnobState{Target: n, Resource: "cpu", Now: trimtab.Units(1), Min: 0.1, Max: 8},
-					trimtab.KnobState{Target: n, Resource: "memory", Now: trimtab.Units(has), Min: use, Max: 16 * gib})
+				in.Targets = append(in.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: in.Pool, Host: in.Host, Workload: n, Resource: "cpu"}, Now: trimtab.Units(1), Min: 0.1, Max: 8},
+					trimtab.KnobState{KnobID: trimtab.KnobID{Pool: in.Pool, Host: in.Host, Workload: n, Resource: "memory"}, Now: trimtab.Units(has), Min: use, Max: 16 * gib})
 			}
 			p.Step(now, in)
 			for _, n := range []string{"a", "b"} {

@@ -14,7 +14,7 @@ import (
 func of(h *trimtab.Holding, host, problem string) *trimtab.Holding {
 	h.Host = host
 	for i := range h.Targets {
-		h.Targets[i].Problem = problem
+		h.Targets[i].Host, h.Targets[i].Problem = host, problem
 		if problem != "" {
 			h.Targets[i].Now = trimtab.Amount{}
 		}
@@ -35,7 +35,7 @@ func TestAStandbyHostWithoutTheKnobDoesNotStopTheHostThatHasIt(t *testing.T) {
 		}
 		for _, a := range plan.Actions {
 			if a.Host != "h1" {
-				t.Errorf("an action on %s of host %s", a.Target, a.Host)
+				t.Errorf("an action on %s of host %s", a.Workload, a.Host)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func afterRounds(t *testing.T, a func(at time.Time) *trimtab.Estimate) (had floa
 		for queue := pl.Step(at, nil); len(queue) > 0; {
 			p = queue[0].(*trimtab.Plan)
 			for _, act := range p.Actions {
-				now[act.Target] = act.Set.Value
+				now[act.Workload] = act.Set.Value
 			}
 			queue = append(queue[1:], pl.Step(at, done(p, at))...)
 		}
@@ -77,7 +77,7 @@ func TestWhatStandsInDoesNotLimitAnUnlimitedKnob(t *testing.T) {
 	pl.Step(at, declaredDemand("a", at, 0.5))
 	for _, v := range pl.Step(at, nil) {
 		for _, act := range v.(*trimtab.Plan).Actions {
-			if act.Target == "a" {
+			if act.Workload == "a" {
 				t.Errorf("a is set to %v", act.Set)
 			}
 		}

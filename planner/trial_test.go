@@ -137,7 +137,7 @@ func upwards(t *testing.T, cfg planner.Config, now map[string]float64, others fl
 			}
 			out = append(out, plan)
 			for _, a := range plan.Actions {
-				now[a.Target] = a.Set.Value
+				now[a.Workload] = a.Set.Value
 			}
 			p.Step(at, done(plan, at))
 		}
@@ -157,8 +157,8 @@ func TestWhoIsShortIsRaisedOnTrialFromWhatIsIdle(t *testing.T) {
 		t.Fatalf("%d plans: one trial is wanted", len(plans))
 	}
 	a := plans[0].Actions[0]
-	if a.Target != "a" || !a.Expect.Less(a.Set) || a.Set.Value > 8 || !strings.HasPrefix(a.Why.Binding.String(), "trial: what is idle") || !strings.Contains(a.Why.Summary, "nobody is lowered for it") {
-		t.Errorf("%s from %v to %v: %s; %s", a.Target, a.Expect, a.Set, a.Why.Binding, a.Why.Summary)
+	if a.Workload != "a" || !a.Expect.Less(a.Set) || a.Set.Value > 8 || !strings.HasPrefix(a.Why.Binding.String(), "trial: what is idle") || !strings.Contains(a.Why.Summary, "nobody is lowered for it") {
+		t.Errorf("%s from %v to %v: %s; %s", a.Workload, a.Expect, a.Set, a.Why.Binding, a.Why.Summary)
 	}
 	for name, c := range map[string]struct {
 		cfg    planner.Config
@@ -184,7 +184,7 @@ func TestWhatATrialUpwardsDidNotNeedIsGivenBack(t *testing.T) {
 	for _, plan := range upwards(t, c, now, 0.95, 8) {
 		for _, a := range plan.Actions {
 			switch {
-			case a.Target != "a":
+			case a.Workload != "a":
 			case a.Expect.Less(a.Set):
 				up++
 			default:

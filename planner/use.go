@@ -101,7 +101,7 @@ func (u *use) day(now time.Time) (all spell) {
 // raise it.
 func (r *decision) advise() {
 	for _, s := range r.seats {
-		if s.resource != 0 || s.of.Name != "cpu" || s.Mode != trimtab.Recommend || !s.free {
+		if s.resource != 0 || s.of.Name != trimtab.CPU || s.Mode != trimtab.Recommend || !s.free {
 			continue
 		}
 		none := s.entry.held.Now.Unlimited

@@ -51,7 +51,7 @@ func (s *plain) round(t testing.TB, cores float64) *trimtab.Plan {
 	t.Helper()
 	s.now = s.now.Add(10 * time.Second)
 	s.Step(s.now, &trimtab.Holding{Host: "h1", Time: s.now, Epoch: 1, Targets: []trimtab.KnobState{
-		{Target: "a", Resource: "cpu", Knob: "test", Now: s.held, Baseline: trimtab.Unlimited(), Min: 0.2, Max: 6, Problem: s.problem}}})
+		{KnobID: trimtab.KnobID{Host: "h1", Workload: "a", Resource: "cpu"}, Knob: "test", Now: s.held, Baseline: trimtab.Unlimited(), Min: 0.2, Max: 6, Problem: s.problem}}})
 	e := estimate("a", s.now, flat(s.known, s.performance))
 	e.Load, e.Performance = &trimtab.LoadForecast{Now: 100, Mean: 100, Upper: 100, Level: 0.9, Model: "none"}, &s.performance
 	in := trimtab.Input{Name: "usage", Value: cores, Age: 1, Source: "cgroup"}

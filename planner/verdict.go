@@ -96,7 +96,7 @@ func (t trust) lost(level float64) bool {
 func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 	for i := range o.Results {
 		r := &o.Results[i]
-		w := p.byName[r.Target]
+		w := p.byName[r.Workload]
 		if w == nil || r.Status != trimtab.Written || r.Resource != p.cfg.Resource || !r.Known || r.Found.Unlimited {
 			continue
 		}
@@ -213,7 +213,7 @@ func (p *Planner) conclude(w *workload, verdict trimtab.Judgement, why string) {
 		return
 	}
 	w.executed = nil
-	v := trimtab.Verdict{Target: w.Name, Plan: x.plan, Verdict: verdict, Why: why, From: x.from, To: x.to, Expected: x.band, Requests: x.requests}
+	v := trimtab.Verdict{Workload: w.Name, Plan: x.plan, Verdict: verdict, Why: why, From: x.from, To: x.to, Expected: x.band, Requests: x.requests}
 	if x.requests > 0 {
 		got := x.met / x.requests
 		v.Performance = &got
@@ -241,7 +241,7 @@ func (p *Planner) takeVerdicts() []trimtab.Verdict {
 		return 0
 	}
 	slices.SortStableFunc(v, func(a, b trimtab.Verdict) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Target, b.Target))
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Workload, b.Workload))
 	})
 	return v[:min(len(v), maxVerdicts)]
 }

@@ -25,7 +25,7 @@ func oneMove(t *testing.T, rng *rand.Rand, p float64, requests int) (moved, back
 	act = func(values []trimtab.Value) {
 		for _, plan := range plansOf(values) {
 			for _, a := range plan.Actions {
-				if a.Target == "b" && strings.Contains(a.Why.Summary, "taken back") {
+				if a.Workload == "b" && strings.Contains(a.Why.Summary, "taken back") {
 					why = a.Why.Summary
 				}
 			}
@@ -105,12 +105,12 @@ func judged(t *testing.T, window, every time.Duration, p float64) (back time.Dur
 	act = func(values []trimtab.Value) {
 		for _, plan := range plansOf(values) {
 			for _, v := range plan.Verdicts {
-				if v.Target == "b" && verdict.Target == "" {
+				if v.Workload == "b" && verdict.Workload == "" {
 					verdict = v
 				}
 			}
 			for _, a := range plan.Actions {
-				if a.Target == "b" && strings.Contains(a.Why.Summary, "taken back") && back == 0 {
+				if a.Workload == "b" && strings.Contains(a.Why.Summary, "taken back") && back == 0 {
 					back = now.Sub(fell)
 				}
 			}

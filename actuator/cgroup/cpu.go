@@ -16,9 +16,6 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Resource is what the knob turns, in cores.
-const Resource = "cpu"
-
 // Config says which group.
 type Config struct {
 	// Root is the declared directory: the mount of the hierarchy that has the
@@ -168,7 +165,7 @@ func place(c *Config) (string, error) {
 }
 
 // Resource returns "cpu".
-func (k *CPU) Resource() string { return Resource }
+func (k *CPU) Resource() string { return trimtab.CPU }
 
 // Close releases the root.
 func (k *CPU) Close() error { return k.root.Close() }

@@ -16,14 +16,14 @@ func TestAPlanMovesARealQuotaAndCloseRestoresIt(t *testing.T) {
 	knob := openKnob(t, cgroup.Config{Root: root, Path: g.Path()})
 	a, err := actuator.Open(t.Context(), actuator.Config{
 		Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: reopen,
-		Targets: []actuator.Target{{Name: "w", Resource: "cpu", Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act}},
+		Targets: []actuator.Target{{KnobID: trimtab.KnobID{Workload: "w", Resource: "cpu"}, Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := a.Handle(t.Context(), &trimtab.Plan{
 		Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 4, Lease: 30,
-		Actions: []trimtab.Action{{Target: "w", Host: "h", Resource: "cpu", Expect: trimtab.Unlimited(), Set: trimtab.Units(1.5), Mode: trimtab.Act}},
+		Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}, Expect: trimtab.Unlimited(), Set: trimtab.Units(1.5), Mode: trimtab.Act}},
 	})
 	if o.Refused != "" || len(o.Results) != 1 || o.Results[0].Status != trimtab.Written || o.Results[0].Found != trimtab.Units(1.5) {
 		t.Fatalf("outcome %+v", o)
@@ -55,7 +55,7 @@ func BenchmarkPlanToRealQuota(b *testing.B) {
 	defer knob.Close()
 	a, err := actuator.Open(b.Context(), actuator.Config{
 		Host: "h", Pool: "p", Dir: b.TempDir(), Reopen: reopen,
-		Targets: []actuator.Target{{Name: "w", Resource: "cpu", Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act}},
+		Targets: []actuator.Target{{KnobID: trimtab.KnobID{Workload: "w", Resource: "cpu"}, Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act}},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -69,7 +69,7 @@ func BenchmarkPlanToRealQuota(b *testing.B) {
 		started := time.Now()
 		o := a.Handle(b.Context(), &trimtab.Plan{
 			Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: started, Capacity: 4, Lease: 30,
-			Actions: []trimtab.Action{{Target: "w", Host: "h", Resource: "cpu", Expect: now, Set: next, Mode: trimtab.Act}},
+			Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}, Expect: now, Set: next, Mode: trimtab.Act}},
 		})
 		took = append(took, time.Since(started))
 		if o.Refused != "" || o.Results[0].Status != trimtab.Written {

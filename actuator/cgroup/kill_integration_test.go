@@ -62,12 +62,12 @@ func act(text string) error {
 			return err
 		}
 		name := "w" + strconv.Itoa(i)
-		c.Targets = append(c.Targets, actuator.Target{Name: name, Resource: "cpu", Knob: knob, Min: 0.1, Max: 8, Mode: trimtab.Act})
+		c.Targets = append(c.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: name, Resource: "cpu"}, Knob: knob, Min: 0.1, Max: 8, Mode: trimtab.Act})
 		before, err := knob.Read(context.Background())
 		if err != nil {
 			return err
 		}
-		p.Actions = append(p.Actions, trimtab.Action{Target: name, Host: "h", Resource: "cpu", Expect: before, Set: trimtab.Units(1.5), Mode: trimtab.Act})
+		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: name, Resource: "cpu"}, Expect: before, Set: trimtab.Units(1.5), Mode: trimtab.Act})
 	}
 	a, err := actuator.Open(context.Background(), c)
 	if err != nil {

@@ -16,9 +16,6 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// MemoryResource is what a memory knob turns, in bytes.
-const MemoryResource = "memory"
-
 const (
 	// page is what the kernel rounds a limit down to.
 	page = 4096
@@ -90,7 +87,7 @@ func (k *Memory) String() string {
 }
 
 // Resource returns "memory".
-func (k *Memory) Resource() string { return MemoryResource }
+func (k *Memory) Resource() string { return trimtab.Memory }
 
 // Close releases the root.
 func (k *Memory) Close() error { return k.root.Close() }
@@ -250,7 +247,7 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 		}
 		if next.Less(floor) {
 			return fmt.Errorf("lower memory of cgroup %s to %s: with the margin %s are in use: %w", k.config.Path,
-				trimtab.AmountOf(MemoryResource, next), trimtab.AmountOf(MemoryResource, floor), trimtab.ErrRefused)
+				trimtab.AmountOf(trimtab.Memory, next), trimtab.AmountOf(trimtab.Memory, floor), trimtab.ErrRefused)
 		}
 	} else if err := k.fitsParents(next); err != nil {
 		return err
@@ -294,7 +291,7 @@ func (k *Memory) fitsParents(next trimtab.Amount) error {
 			return err
 		case v.Less(next):
 			return fmt.Errorf("raise memory of cgroup %s to %s: its parent %s in %s gives %s: %w", k.config.Path,
-				trimtab.AmountOf(MemoryResource, next), group, k.config.Root, trimtab.AmountOf(MemoryResource, v), trimtab.ErrRefused)
+				trimtab.AmountOf(trimtab.Memory, next), group, k.config.Root, trimtab.AmountOf(trimtab.Memory, v), trimtab.ErrRefused)
 		}
 		if group == "." {
 			return nil

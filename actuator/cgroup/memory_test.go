@@ -165,7 +165,7 @@ func memoryPlan(sequence uint64, actions ...trimtab.Action) *trimtab.Plan {
 }
 
 func memoryAction(expect trimtab.Amount, set float64) trimtab.Action {
-	return trimtab.Action{Target: "w", Host: "h", Resource: "memory", Expect: expect, Set: trimtab.Units(set), Mode: trimtab.Act}
+	return trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "memory"}, Expect: expect, Set: trimtab.Units(set), Mode: trimtab.Act}
 }
 
 // The knob with its actuator: clamped to what is in use, which the holding
@@ -179,7 +179,7 @@ func TestAnActuatorKeepsWhatIsInUseFromPlansAndRestores(t *testing.T) {
 		}
 	}
 	a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: reopenMemory,
-		Targets: []actuator.Target{{Name: "w", Resource: "memory", Knob: openMemory(t, cgroup.Config{Root: root, Path: "a"}), Min: 16 * mib, Max: 2048 * mib, Mode: trimtab.Act}}})
+		Targets: []actuator.Target{{KnobID: trimtab.KnobID{Workload: "w", Resource: "memory"}, Knob: openMemory(t, cgroup.Config{Root: root, Path: "a"}), Min: 16 * mib, Max: 2048 * mib, Mode: trimtab.Act}}})
 	if err != nil {
 		t.Fatal(err)
 	}

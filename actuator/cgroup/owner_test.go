@@ -244,7 +244,7 @@ func TestAVanishedRealGroupIsReportedAndTheOthersGoOn(t *testing.T) {
 	groups := []*cgroup.Group{makeGroup(t, root), makeGroup(t, root)}
 	for i, g := range groups {
 		knob := openKnob(t, cgroup.Config{Root: root, Path: g.Path()})
-		targets = append(targets, actuator.Target{Name: string(rune('a' + i)), Resource: "cpu", Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act})
+		targets = append(targets, actuator.Target{KnobID: trimtab.KnobID{Workload: string(rune('a' + i)), Resource: "cpu"}, Knob: knob, Min: 0.1, Max: 4, Mode: trimtab.Act})
 	}
 	a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: reopen, Targets: targets})
 	if err != nil {
@@ -254,7 +254,7 @@ func TestAVanishedRealGroupIsReportedAndTheOthersGoOn(t *testing.T) {
 	act := func(sequence uint64, expect trimtab.Amount, v float64) (s []trimtab.Status) {
 		p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: time.Now(), Capacity: 8, Lease: 60}
 		for _, name := range []string{"a", "b"} {
-			p.Actions = append(p.Actions, trimtab.Action{Target: name, Host: "h", Resource: "cpu", Expect: expect, Set: trimtab.Units(v), Mode: trimtab.Act})
+			p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: name, Resource: "cpu"}, Expect: expect, Set: trimtab.Units(v), Mode: trimtab.Act})
 		}
 		o := a.Handle(t.Context(), p)
 		for _, r := range o.Results {

@@ -63,7 +63,7 @@ func unitActuator(t *testing.T, knob actuator.Knob, lower, upper float64) (*actu
 			}
 			return cgroup.Reopen(undo)
 		},
-		Targets: []actuator.Target{{Name: "w", Resource: knob.Resource(), Knob: knob, Min: lower, Max: upper, Mode: trimtab.Act}},
+		Targets: []actuator.Target{{KnobID: trimtab.KnobID{Workload: "w", Resource: knob.Resource()}, Knob: knob, Min: lower, Max: upper, Mode: trimtab.Act}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func unitActuator(t *testing.T, knob actuator.Knob, lower, upper float64) (*actu
 		o := a.Handle(t.Context(), &trimtab.Plan{
 			Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Last: true, Time: time.Now(), Capacity: upper, Lease: 600,
 			Capacities: map[string]float64{knob.Resource(): upper},
-			Actions:    []trimtab.Action{{Target: "w", Host: "h", Resource: knob.Resource(), Expect: expect, Set: trimtab.Units(v), Mode: trimtab.Act}},
+			Actions:    []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: knob.Resource()}, Expect: expect, Set: trimtab.Units(v), Mode: trimtab.Act}},
 		})
 		if o.Refused != "" || len(o.Results) != 1 {
 			t.Fatalf("%+v", o)

@@ -17,9 +17,6 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Resource is what the knob turns, in processes.
-const Resource = "workers"
-
 // The files of a supervised directory.
 const (
 	// MaxFile holds how many workers may run: a number, or "max".
@@ -126,7 +123,7 @@ func (w *Workers) String() string {
 }
 
 // Resource returns "workers".
-func (w *Workers) Resource() string { return Resource }
+func (w *Workers) Resource() string { return trimtab.Workers }
 
 // Close does nothing: no file is kept open.
 func (w *Workers) Close() error { return nil }

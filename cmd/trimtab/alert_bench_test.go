@@ -116,8 +116,8 @@ func awaitRead(ctx context.Context, b *testing.B, q quotas, outcomes <-chan *tri
 				if r.Status != trimtab.Written || !r.Before.Less(r.Found) {
 					continue
 				}
-				if got := q.read(r.Target); math.Abs(got-r.Found.Value) > 1e-3 {
-					b.Fatalf("%s has %v, the outcome says %v", r.Target, got, r.Found)
+				if got := q.read(r.Workload); math.Abs(got-r.Found.Value) > 1e-3 {
+					b.Fatalf("%s has %v, the outcome says %v", r.Workload, got, r.Found)
 				}
 				return true
 			}

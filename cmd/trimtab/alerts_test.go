@@ -89,7 +89,7 @@ func reasons(t *testing.T, s *site.Site) func(workload, reason, cause string) bo
 		defer mu.Unlock()
 		return slices.ContainsFunc(seen, func(p *trimtab.Plan) bool {
 			return strings.Contains(p.Cause.String(), cause) && slices.ContainsFunc(p.Actions, func(a trimtab.Action) bool {
-				return a.Target == workload && strings.Contains(a.Why.Summary, reason)
+				return a.Workload == workload && strings.Contains(a.Why.Summary, reason)
 			})
 		})
 	}

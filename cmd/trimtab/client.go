@@ -89,12 +89,8 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "SLO", "WITHIN", strings.ToUpper(view.Unit(s.Resource)), "TARGET", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
-		allocation := view.Missing
-		if r.Allocation != nil {
-			allocation = view.Amount(*r.Allocation)
-		}
 		rows = append(rows, []string{r.Name, string(r.Mode), view.Optional(r.Load), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"),
-			orDash(r.SLO), view.Performance(r.Performance, r.Share), allocation, view.Optional(r.Target), stateSince(r)})
+			orDash(r.SLO), view.Performance(r.Performance, r.Share), view.Has(r), view.Optional(r.Target), stateSince(r)})
 	}
 	table(w, rows)
 }
@@ -162,6 +158,9 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 		add("has", "%s %s%s", view.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
 	case e.Knob != "":
 		add("knob", "%s", e.Knob)
+	}
+	if e.Pending != nil {
+		add("pending", "set to %s %s, which is not in force yet", view.Amount(*e.Pending), unit)
 	}
 	if e.Barred != "" {
 		add("only advice", "%s", e.Barred)
@@ -284,7 +283,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		recommended = recommended || a.Mode == trimtab.Recommend
-		rows = append(rows, []string{a.Target, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()})
+		rows = append(rows, []string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()})
 	}
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "no change: everything stays where it is")
@@ -414,7 +413,7 @@ func printApplied(w io.Writer, p *trimtab.Plan) {
 	}
 	rows := [][]string{}
 	for _, a := range p.Actions {
-		rows = append(rows, []string{"  " + a.Target, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)})
+		rows = append(rows, []string{"  " + a.Workload, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		rows = append(rows, []string{"  " + name, "held", p.Held[name].Text})

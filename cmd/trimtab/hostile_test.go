@@ -460,7 +460,7 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"hungry", "modest"} {
-		forged.Actions = append(forged.Actions, trimtab.Action{Target: name, Host: host, Resource: "cpu", Expect: trimtab.Units(0.5), Set: trimtab.Units(0.3), Mode: trimtab.Act})
+		forged.Actions = append(forged.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: forged.Pool, Host: host, Workload: name, Resource: "cpu"}, Expect: trimtab.Units(0.5), Set: trimtab.Units(0.3), Mode: trimtab.Act})
 	}
 	message, err := codec.Encode(&forged, trimtab.Origin{Source: "forger", Incarnation: 1, Sequence: 1})
 	if err != nil {

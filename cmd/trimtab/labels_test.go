@@ -100,9 +100,9 @@ func named(t *testing.T, names map[string]bool) *display {
 		performance := .5
 		v.Observe(&trimtab.Estimate{Workload: name, Time: now, Performance: &performance, Model: text, Hold: &trimtab.Held{Code: trimtab.HeldOther, Text: text},
 			Inputs: []trimtab.Input{{Name: text, Source: text, Missing: text}}, Curve: &trimtab.Curve{Level: .9, Knots: []trimtab.Knot{{Allocation: 1}}}})
-		p.Actions = append(p.Actions, trimtab.Action{Target: name, Host: text, Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(2), Mode: trimtab.Act,
+		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: text, Workload: name, Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(2), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: text, Binding: trimtab.Binding{Kind: trimtab.BindingGuard, Detail: text}, Model: text, Inputs: []trimtab.Input{{Name: text, Source: text}}, Alternatives: []trimtab.Alternative{{Why: text}}}})
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: name, Resource: "cpu", Knob: text, Now: trimtab.Units(1), Since: now})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: name, Resource: "cpu"}, Knob: text, Now: trimtab.Units(1), Since: now})
 	}
 	for name := range names {
 		add(name, name)

@@ -120,8 +120,8 @@ func TestRecommendDoesEverythingButTheWriteAndApplyWritesOnce(t *testing.T) {
 		}
 		raised, lowered := false, false
 		for _, a := range plan.Actions {
-			raised = raised || a.Target == "hungry" && a.Expect.Less(a.Set)
-			lowered = lowered || a.Target == "modest" && a.Set.Less(a.Expect)
+			raised = raised || a.Workload == "hungry" && a.Expect.Less(a.Set)
+			lowered = lowered || a.Workload == "modest" && a.Set.Less(a.Expect)
 		}
 		return raised && lowered
 	})

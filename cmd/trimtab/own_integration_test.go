@@ -126,7 +126,7 @@ func firstRecommendation(t *testing.T, quota string, most float64) {
 	took := time.Since(began)
 	a := p.Actions[0]
 	t.Logf("first recommendation from one's own Prometheus: %d lines of YAML (asked: <= 15), %.0f s after the start (asked: <= 300): %s %s -> %s cores: %s",
-		lines, took.Seconds(), a.Target, view.Amount(a.Expect), view.Amount(a.Set), a.Why.Summary)
+		lines, took.Seconds(), a.Workload, view.Amount(a.Expect), view.Amount(a.Set), a.Why.Summary)
 	if a.Mode != trimtab.Recommend {
 		t.Errorf("mode %s", a.Mode)
 	}

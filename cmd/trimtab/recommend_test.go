@@ -81,7 +81,7 @@ func TestRecommendNeedsNoKnobThatItMayWriteAndApplyIsRefusedAsAWhole(t *testing.
 			return fmt.Errorf("%s: %w", body, err)
 		}
 		for _, a := range plan.Actions {
-			if a.Target == "hungry" && a.Mode == trimtab.Recommend {
+			if a.Workload == "hungry" && a.Mode == trimtab.Recommend {
 				return nil
 			}
 		}

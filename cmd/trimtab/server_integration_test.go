@@ -129,7 +129,7 @@ func (p *program) accounts() (answered, written int) {
 				continue // one that is answered again after a kill finds what it wrote
 			}
 			written++
-			if effects[id+r.Target+r.Resource]++; effects[id+r.Target+r.Resource] > 1 {
+			if effects[id+r.Workload+r.Resource]++; effects[id+r.Workload+r.Resource] > 1 {
 				p.Errorf("%s was carried out twice: %+v", id, o)
 			}
 			if o.Time.Sub(plan.Time) > plan.Lease.Duration() {

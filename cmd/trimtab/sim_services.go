@@ -179,7 +179,7 @@ func printCourse(t terminal, s *services.Scenario, r *services.Result) {
 		for ; plan < len(r.Plans) && r.Plans[plan].Time.Unix()-time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Unix() < int64(k*5+5); plan++ {
 			fmt.Fprintln(t.out, "    --", r.Plans[plan].Cause)
 			for _, a := range r.Plans[plan].Actions {
-				fmt.Fprintln(t.out, "      ", a.Target+":", a.Why.Summary, "[", a.Why.Binding, "]")
+				fmt.Fprintln(t.out, "      ", a.Workload+":", a.Why.Summary, "[", a.Why.Binding, "]")
 			}
 			for _, why := range []map[string]trimtab.Held{r.Plans[plan].Unmoved, r.Plans[plan].Held} {
 				for _, name := range slices.Sorted(maps.Keys(why)) {

@@ -39,12 +39,12 @@ func decided(tb testing.TB, plans, each, workloads int) *site.Site {
 		for a := range each {
 			name := fmt.Sprintf("service-%04d", (n*each+a)%workloads)
 			lower, target := .5, 3.0
-			p.Actions = append(p.Actions, trimtab.Action{Target: name, Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
+			p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: name, Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(1.5), Mode: trimtab.Act,
 				Why: trimtab.Reason{Summary: fmt.Sprintf("raise %s from 1 to 1.5 cores: its SLO needs %.3f", name, 2+float64(n%1000)/1000), Model: "bintree/1", Binding: trimtab.Binding{Kind: "step"},
 					Bounds: &trimtab.Band{Lower: lower, Mean: .7, Upper: .9}, Utility: &lower, Target: &target, Demand: &target,
 					Inputs:       []trimtab.Input{{Name: "load", Value: 100, Age: 1, Source: "spans"}, {Name: "performance", Value: .6, Age: 1, Source: "spans"}, {Name: "allocation", Value: 1, Age: 1, Source: "actuator"}},
 					Alternatives: []trimtab.Alternative{{Set: 1, Objective: .4, Why: "stay"}}}})
-			o.Results = append(o.Results, trimtab.Result{Target: name, Resource: "cpu", Status: trimtab.Written, Asked: trimtab.Units(1.5), Found: trimtab.Units(1.5), Known: true})
+			o.Results = append(o.Results, trimtab.Result{KnobID: trimtab.KnobID{Pool: o.Pool, Host: o.Host, Workload: name, Resource: "cpu"}, Status: trimtab.Written, Asked: trimtab.Units(1.5), Found: trimtab.Units(1.5), Known: true})
 		}
 		for _, v := range []trimtab.Value{p, o} {
 			if err := b.Publish(tb.Context(), v); err != nil {

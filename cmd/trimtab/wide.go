@@ -16,10 +16,7 @@ func wideStatus(w io.Writer, s *view.Status) {
 		strings.ToUpper(view.Unit(s.Resource)), "TARGET", "DEMAND", "REPORTS", "AGE", "PLAN", "HOST", "KNOB", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
-		allocation, age, plan := view.Missing, view.Missing, view.Missing
-		if r.Allocation != nil {
-			allocation = view.Amount(*r.Allocation)
-		}
+		age, plan := view.Missing, view.Missing
 		if r.Age != nil {
 			age = view.Age(*r.Age)
 		}
@@ -28,7 +25,7 @@ func wideStatus(w io.Writer, s *view.Status) {
 		}
 		rows = append(rows, []string{r.Name, string(r.Mode), orDash(string(r.Class)), view.Optional(r.Load), view.Optional(r.LoadUpper),
 			view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), orDash(r.SLO), view.Performance(r.Performance, r.Share),
-			view.Optional(r.Utility), allocation, view.Optional(r.Target), view.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
+			view.Optional(r.Utility), view.Has(r), view.Optional(r.Target), view.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
 			orDash(r.Host), orDash(r.Knob), stateSince(r)})
 	}
 	table(w, rows)
@@ -39,7 +36,7 @@ func widePlan(w io.Writer, p *trimtab.Plan) {
 	rows := [][]string{{"WORKLOAD", "RESOURCE", "HOST", "MODE", "NOW", "NEXT", "TARGET", "DEMAND", "BOUND BY", "WHY"}}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		rows = append(rows, []string{a.Target, a.Resource, orDash(a.Host), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
+		rows = append(rows, []string{a.Workload, a.Resource, orDash(a.Host), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
 			view.Optional(a.Why.Target), view.Optional(a.Why.Demand), a.Why.Binding.String(), a.Why.Summary})
 	}
 	table(w, rows)

@@ -82,6 +82,8 @@ type Row struct {
 	Utility     *float64                   `json:"utility,omitempty"`
 	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
 	Allocation  *trimtab.Amount            `json:"allocation,omitempty"`
+	// Pending is what its knob was set to, while that is not in force.
+	Pending *trimtab.Amount `json:"pending,omitempty"`
 	// Others are what it has of further resources, by resource.
 	Others  map[string]trimtab.Amount `json:"others,omitempty"`
 	Target  *float64                  `json:"target,omitempty"`
@@ -129,6 +131,7 @@ type Explanation struct {
 	Performance  *float64              `json:"performance,omitempty"`
 	Share        bool                  `json:"performance_is_share,omitempty"`
 	Allocation   *trimtab.Amount       `json:"allocation,omitempty"`
+	Pending      *trimtab.Amount       `json:"pending,omitempty"`
 	Baseline     *trimtab.Amount       `json:"baseline,omitempty"`
 	Knob         string                `json:"knob,omitempty"`
 	// Barred is why no plan of it could be applied, in mode recommend.

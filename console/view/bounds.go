@@ -49,7 +49,7 @@ func (v *Model) hear(h *trimtab.Holding) {
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		if had, ok := out.amounts[t.Resource]; ok || len(out.amounts) < trimtab.MaxResources {
-			out.amounts[t.Resource] = sum(had, t.Now)
+			out.amounts[t.Resource] = sum(had, t.InForce())
 		}
 	}
 	v.hosts[h.Host] = out
@@ -210,14 +210,15 @@ func own(text string) int {
 func outcomeCost(o *trimtab.Outcome) int {
 	n := 200 + len(o.Host) + len(o.Refused)
 	for i := range o.Results {
-		n += 250 + len(o.Results[i].Target) + len(o.Results[i].Reason)
+		n += 250 + len(o.Results[i].Workload) + len(o.Results[i].Reason)
 	}
 	return n
 }
 
-// clone is a result alone, without the list it came in.
-func clone(r *trimtab.Result) *trimtab.Result {
+// clone is a result alone, without the list it came in, of the knob of that name.
+func clone(r *trimtab.Result, id trimtab.KnobID) *trimtab.Result {
 	out := *r
+	out.KnobID = id
 	out.Reason = brief(out.Reason)
 	return &out
 }

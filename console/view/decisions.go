@@ -76,7 +76,10 @@ func (w *words) one(s string) string {
 
 // slim returns a with strings that are shared.
 func (w *words) slim(a trimtab.Action) trimtab.Action {
-	a.Target, a.Host, a.Resource, a.Mode = w.one(a.Target), w.one(a.Host), w.one(a.Resource), trimtab.Mode(w.one(string(a.Mode)))
+	for _, s := range []*string{&a.Pool, &a.Host, &a.Workload, &a.Instance, &a.Resource} {
+		*s = w.one(*s)
+	}
+	a.Mode = trimtab.Mode(w.one(string(a.Mode)))
 	why := &a.Why
 	why.Summary, why.Model = w.one(why.Summary), w.one(why.Model)
 	why.Binding = trimtab.Binding{Kind: trimtab.BindingKind(w.one(string(why.Binding.Kind))), Detail: w.one(why.Binding.Detail)}
@@ -114,8 +117,8 @@ func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
 	}
 	if o := b.early[place{p.Epoch, p.Sequence, p.Step, a.Host}]; o != nil {
 		for i := range o.Results {
-			if r := &o.Results[i]; r.Target == a.Target && r.Resource == a.Resource {
-				d.Result, d.Took = clone(r), o.Took
+			if r := &o.Results[i]; r.KnobID == a.KnobID {
+				d.Result, d.Took = clone(r, d.Action.KnobID), o.Took
 			}
 		}
 	}
@@ -160,7 +163,7 @@ func (v *Model) settle(o *trimtab.Outcome) {
 	}
 	for i := range o.Results {
 		r := &o.Results[i]
-		s := v.workloads[r.Target]
+		s := v.workloads[r.Workload]
 		if s == nil {
 			continue
 		}
@@ -170,12 +173,12 @@ func (v *Model) settle(o *trimtab.Outcome) {
 			if d.Epoch != o.Epoch || d.Sequence != o.Sequence || d.Step != o.Step {
 				break
 			}
-			if d.Action.Host != o.Host || d.Action.Resource != r.Resource {
+			if d.Action.KnobID != r.KnobID {
 				continue
 			}
 			// A copy: readers may still hold the decision without a result.
 			done := *d
-			done.Result, done.Took = clone(r), o.Took
+			done.Result, done.Took = clone(r, d.Action.KnobID), o.Took
 			s.replace(at, &done)
 			s.version = v.version
 			break

@@ -15,7 +15,7 @@ import (
 func at(n int, workloads ...string) *trimtab.Plan {
 	p := &trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: uint64(n + 1), Step: 1, Last: true, Time: noon.Add(time.Duration(n) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
 	for _, w := range workloads {
-		p.Actions = append(p.Actions, trimtab.Action{Target: w, Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(2), Mode: trimtab.Act,
+		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: w, Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(2), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: "raise " + w, Binding: trimtab.Binding{Kind: "step"}, Inputs: []trimtab.Input{{Name: "performance", Value: .5, Age: 1, Source: "spans"}}}})
 	}
 	return p
@@ -48,7 +48,7 @@ func TestDecisionsOlderThanTheBusKeepsThemAreForgotten(t *testing.T) {
 func answer(p *trimtab.Plan, status trimtab.Status) *trimtab.Outcome {
 	o := &trimtab.Outcome{Pool: p.Pool, Host: "h", Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time}
 	for _, a := range p.Actions {
-		o.Results = append(o.Results, trimtab.Result{Target: a.Target, Resource: a.Resource, Status: status})
+		o.Results = append(o.Results, trimtab.Result{KnobID: a.KnobID, Status: status})
 	}
 	return o
 }
@@ -75,7 +75,7 @@ func TestWhateverTheOrderPlansAndOutcomesComeInEveryDecisionHasItsResult(t *test
 		}
 		for _, w := range []string{"a", "b"} {
 			for _, d := range v.workloads[w].decisions {
-				if d.Result == nil || d.Result.Target != w || d.Result.Status != trimtab.Written {
+				if d.Result == nil || d.Result.Workload != w || d.Result.Status != trimtab.Written {
 					t.Fatalf("%s of %s: %+v", d.Plan, w, d.Result)
 				}
 			}

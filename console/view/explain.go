@@ -24,7 +24,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Binding: trimtab.Binding{Kind: trimtab.BindingNone},
 		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{},
 		Resource: v.config.Resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
-		Allocation: row.Allocation, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
+		Allocation: row.Allocation, Pending: row.Pending, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
 		Observations: s.observations(min(max(observations, 0), MaxObservations))}
 	if s.estimate != nil {
 		e.Inputs, e.Model, e.Curve, e.Forecast = s.inputs(now), s.estimate.Model, s.estimate.Curve, s.estimate.Load

@@ -46,6 +46,17 @@ func Amount(a trimtab.Amount) string {
 	return Number(a.Value)
 }
 
+// Has prints what a workload has, and what is pending.
+func Has(r *Row) string {
+	switch {
+	case r.Allocation == nil:
+		return Missing
+	case r.Pending != nil:
+		return Amount(*r.Allocation) + " (" + Amount(*r.Pending) + " pending)"
+	}
+	return Amount(*r.Allocation)
+}
+
 // Percent prints a share of 1, with one decimal only next to 100%, where the
 // difference counts: 87%, 99.5%.
 func Percent(v float64) string {
@@ -102,15 +113,7 @@ func Clock(t time.Time) string {
 }
 
 // Unit is the word for what a resource is counted in.
-func Unit(resource string) string {
-	switch resource {
-	case "cpu":
-		return "cores"
-	case "":
-		return "units"
-	}
-	return resource
-}
+func Unit(resource string) string { return trimtab.ResourceOf(resource).Unit }
 
 // Performance prints p as a share of requests, or in the unit of the SLO.
 func Performance(p *float64, share bool) string {

@@ -247,7 +247,7 @@ func (v *Model) observeHolding(h *trimtab.Holding) {
 	v.hear(h)
 	for i := range h.Targets {
 		t := &h.Targets[i]
-		s := v.state(t.Target)
+		s := v.state(t.Workload)
 		if s == nil || s.held[t.Resource] == nil && len(s.held) >= s.room() {
 			continue
 		}
@@ -294,7 +294,7 @@ func (v *Model) observePlan(p *trimtab.Plan) {
 	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		s := v.state(a.Target)
+		s := v.state(a.Workload)
 		if s == nil {
 			continue
 		}

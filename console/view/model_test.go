@@ -19,14 +19,14 @@ func testView() *Model {
 	v.Observe(&trimtab.Estimate{Workload: "shop", Time: noon, Performance: &bad, Model: "bintree/1", Reports: 9,
 		Curve: &trimtab.Curve{Level: .9, Knots: []trimtab.Knot{{Allocation: 1}}}, Inputs: []trimtab.Input{{Name: "load", Value: 4, Age: 2}}})
 	v.Observe(&trimtab.Estimate{Workload: "<script>found</script>", Time: noon, Performance: &good})
-	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.KnobState{{Target: "shop", Resource: "cpu", Knob: "cgroup v2 shop", Now: trimtab.Units(1), Max: 4}}})
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "shop", Resource: "cpu"}, Knob: "cgroup v2 shop", Now: trimtab.Units(1), Max: 4}}})
 	return v
 }
 
 func plan(sequence uint64, set float64) *trimtab.Plan {
 	target := 3.0
 	return &trimtab.Plan{Pool: "cpu", Epoch: 2, Sequence: sequence, Step: 1, Time: noon.Add(time.Duration(sequence) * time.Second), Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Capacity: 8,
-		Actions: []trimtab.Action{{Target: "shop", Host: "h", Resource: "cpu", Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act,
+		Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "shop", Resource: "cpu"}, Expect: trimtab.Units(1), Set: trimtab.Units(set), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: "raise shop to meet its SLO", Target: &target, Binding: trimtab.Binding{Kind: "step"}, Bounds: &trimtab.Band{Lower: .5, Mean: .7, Upper: .9},
 				Inputs: []trimtab.Input{{Name: "load", Value: 5, Age: 1}}, Alternatives: []trimtab.Alternative{{Set: 1, Objective: .4, Why: "stay"}}}}}}
 }
@@ -35,7 +35,7 @@ func TestExplainTellsTheDecisionItsReasonAndWhatCameOfIt(t *testing.T) {
 	v := testView()
 	v.Observe(plan(1, 1.5))
 	v.Observe(plan(2, 2))
-	v.Observe(&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 2, Sequence: 2, Step: 1, Time: noon, Results: []trimtab.Result{{Target: "shop", Resource: "cpu", Status: trimtab.Written, Found: trimtab.Units(2), Known: true}}})
+	v.Observe(&trimtab.Outcome{Pool: "cpu", Host: "h", Epoch: 2, Sequence: 2, Step: 1, Time: noon, Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "shop", Resource: "cpu"}, Status: trimtab.Written, Found: trimtab.Units(2), Known: true}}})
 	e, ok := v.Explain("shop", 5, noon)
 	if !ok || e.Plan != "2-2" || e.Decision != "raise shop to meet its SLO" || e.Binding.Kind != "step" || len(e.Bounds) != 2 || e.Bounds[1] != .9 {
 		t.Fatalf("%+v", e)
@@ -45,6 +45,23 @@ func TestExplainTellsTheDecisionItsReasonAndWhatCameOfIt(t *testing.T) {
 	}
 	if e.Inputs[0].Value != 5 || e.Inputs[0].Age != 1 || len(e.Alternatives) != 1 {
 		t.Errorf("inputs %v, alternatives %v", e.Inputs, e.Alternatives)
+	}
+}
+
+func TestWhatIsPendingIsToldBesideWhatIsInForce(t *testing.T) {
+	v := testView()
+	in := trimtab.Units(1)
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, LeaseLeft: 10, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "shop", Resource: "cpu"},
+		Knob: "cgroup v2 shop", Now: trimtab.Units(3), Effective: &in, Since: noon, Max: 4}}})
+	e, _ := v.Explain("shop", 0, noon)
+	if e.Allocation == nil || *e.Allocation != in || e.Pending == nil || *e.Pending != trimtab.Units(3) {
+		t.Errorf("has %v, pending %v", e.Allocation, e.Pending)
+	}
+	if got := Has(&Row{Allocation: e.Allocation, Pending: e.Pending}); got != "1 (3 pending)" {
+		t.Errorf("told as %q", got)
+	}
+	if Has(&Row{}) != Missing || Has(&Row{Allocation: &in}) != "1" {
+		t.Error("without anything pending")
 	}
 }
 

@@ -63,12 +63,12 @@ func (p *Patch) write() {
 	for _, resource := range sortedKeys(p.Amounts) {
 		a := p.Amounts[resource]
 		switch resource {
-		case "cpu":
+		case trimtab.CPU:
 			lines = append(lines, "CPUQuota="+percentOrNone(a))
 			if !a.Unlimited {
 				limits["cpu"] = fmt.Sprintf("%dm", ceil(1000*a.Value))
 			}
-		case "memory":
+		case trimtab.Memory:
 			lines = append(lines, "MemoryMax="+bytesOrInfinity(a))
 			if !a.Unlimited {
 				limits["memory"] = strconv.FormatInt(ceil(a.Value), 10)
@@ -76,7 +76,7 @@ func (p *Patch) write() {
 		default:
 			p.Left[resource] = "neither systemd nor a Deployment's resources have a word for it; set it where " + oneLine(resource) + " is set"
 		}
-		if a.Unlimited && (resource == "cpu" || resource == "memory") {
+		if a.Unlimited && (resource == trimtab.CPU || resource == trimtab.Memory) {
 			p.Left[resource] = "unlimited: the drop-in lifts the limit; take it out of the Deployment by hand"
 		}
 	}

@@ -19,7 +19,7 @@ func advised(workload, knob string, amounts map[string]trimtab.Amount) *Model {
 	h := &trimtab.Holding{Host: "h", Time: noon}
 	p := at(0)
 	for _, resource := range sortedKeys(amounts) {
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: workload, Resource: resource, Knob: knob, Now: trimtab.Units(1), Since: noon})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: workload, Resource: resource}, Knob: knob, Now: trimtab.Units(1), Since: noon})
 		a := at(0, workload).Actions[0]
 		a.Resource, a.Set = resource, amounts[resource]
 		p.Actions = append(p.Actions, a)

@@ -33,7 +33,7 @@ func stateView() *Model {
 	observe("broken", .95, noon, curve, "")
 	observe("watched", .1, noon, nil, "")
 	observe("found", .1, noon, nil, "no performance")
-	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{Target: "broken", Resource: "cpu", Knob: "cgroup v2 x", Problem: "gone"}}})
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "broken", Resource: "cpu"}, Knob: "cgroup v2 x", Problem: "gone"}}})
 	return v
 }
 
@@ -95,7 +95,7 @@ func TestARefusedApplyHoldsNobodyAndFreesNobody(t *testing.T) {
 
 func TestSumsDoNotShowWhatAddingLeavesBehind(t *testing.T) {
 	v := testView()
-	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{Target: "a", Now: trimtab.Units(.1)}, {Target: "b", Now: trimtab.Units(.2)}}})
+	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "a"}, Now: trimtab.Units(.1)}, {KnobID: trimtab.KnobID{Host: "h", Workload: "b"}, Now: trimtab.Units(.2)}}})
 	if got := v.Status(noon).Allocated.Value; got != 0.3 {
 		t.Error(got)
 	}

@@ -215,7 +215,11 @@ func (v *Model) row(s *state, now time.Time) Row {
 		r.Knob = h.Knob
 		if !h.Since.IsZero() || h.Problem == "" {
 			// A knob that could never be read has not 0: it is not known.
-			r.Allocation = &h.Now
+			now := h.InForce()
+			r.Allocation = &now
+			if h.Effective != nil {
+				r.Pending = &h.Now
+			}
 		}
 		r.Others = s.others(h.Resource)
 	}
@@ -235,7 +239,7 @@ func (s *state) others(but string) map[string]trimtab.Amount {
 		if out == nil {
 			out = map[string]trimtab.Amount{}
 		}
-		out[resource] = h.Now
+		out[resource] = h.InForce()
 	}
 	return out
 }

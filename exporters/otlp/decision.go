@@ -119,7 +119,7 @@ func (a *assembler) remove(d *decision) {
 func (a *assembler) attach(d *decision) {
 	for _, p := range d.steps {
 		for i := range p.Actions {
-			name := p.Actions[i].Target
+			name := p.Actions[i].Workload
 			for _, e := range a.estimates[name] {
 				if old := d.estimates[name]; !e.Time.After(d.steps[0].Time) && (old == nil || e.Time.After(old.Time)) {
 					d.estimates[name] = e
@@ -194,7 +194,7 @@ func (d *decision) complete() bool {
 // sampled returns when the newest input of an action was true: at the latest
 // when the estimate was made.
 func (d *decision) sampled(p *trimtab.Plan, a *trimtab.Action) time.Time {
-	e := d.estimates[a.Target]
+	e := d.estimates[a.Workload]
 	inputs, at := a.Why.Inputs, p.Time
 	if e != nil {
 		inputs, at = e.Inputs, e.Time

@@ -175,7 +175,7 @@ func TestWhatIsMissingIsNotPushed(t *testing.T) {
 	values := append(decide(),
 		&trimtab.Estimate{Workload: "calm", Time: after(9), Hold: &trimtab.Held{Code: trimtab.HeldMissing, Text: "no spans"}},
 		&trimtab.Holding{Host: "h", Time: after(9), Targets: []trimtab.KnobState{
-			{Target: "hungry", Resource: "cpu", Now: trimtab.Units(3)}, {Target: "calm", Resource: "cpu", Now: trimtab.Unlimited()}}})
+			{KnobID: trimtab.KnobID{Host: "h", Workload: "hungry", Resource: "cpu"}, Now: trimtab.Units(3)}, {KnobID: trimtab.KnobID{Host: "h", Workload: "calm", Resource: "cpu"}, Now: trimtab.Unlimited()}}})
 	send(t, e, values...)
 	got := map[string]float64{}
 	for name, m := range site.metrics {

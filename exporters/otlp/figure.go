@@ -34,13 +34,11 @@ type figure struct {
 	seen time.Time
 	// values are in the order of gauges.
 	values [6]*float64
-	held   map[held]float64
+	held   map[trimtab.KnobID]float64
 }
 
 // maxHeld bounds the knobs of one workload.
 const maxHeld = 2 * trimtab.MaxResources
-
-type held struct{ host, resource string }
 
 // The places of the values; the allocation comes from held.
 const (
@@ -86,7 +84,7 @@ func (f *figures) of(name string, now time.Time) *figure {
 		if len(f.workloads) >= maxWorkloads {
 			return nil
 		}
-		w = &figure{held: map[held]float64{}}
+		w = &figure{held: map[trimtab.KnobID]float64{}}
 		f.workloads[name] = w
 	}
 	w.seen = now
@@ -105,18 +103,18 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 	case *trimtab.Holding:
 		for i := range v.Targets {
 			t := &v.Targets[i]
-			w := f.of(t.Target, now)
+			w := f.of(t.Workload, now)
 			if w == nil {
 				continue
 			}
-			delete(w.held, held{v.Host, t.Resource})
-			if !t.Now.Unlimited && t.Problem == "" && len(w.held) < maxHeld {
-				w.held[held{v.Host, t.Resource}] = t.Now.Value
+			delete(w.held, t.KnobID)
+			if now := t.InForce(); !now.Unlimited && t.Problem == "" && len(w.held) < maxHeld {
+				w.held[t.KnobID] = now.Value
 			}
 		}
 	case *trimtab.Plan:
 		for i := range v.Actions {
-			if w := f.of(v.Actions[i].Target, now); w != nil && v.First(v.Actions[i].Resource) {
+			if w := f.of(v.Actions[i].Workload, now); w != nil && v.First(v.Actions[i].Resource) {
 				w.values[target], w.values[demand] = v.Actions[i].Why.Target, v.Actions[i].Why.Demand
 			}
 		}
@@ -165,7 +163,7 @@ func (f *figures) read(_ context.Context, o metric.Observer) error {
 		}
 		for at, v := range w.held {
 			o.ObserveFloat64(f.gauges[allocation], v, metric.WithAttributes(workload,
-				attribute.String("host.name", at.host), attribute.String("trimtab.resource", at.resource)))
+				attribute.String("host.name", at.Host), attribute.String("trimtab.resource", at.Resource)))
 		}
 	}
 	return nil

@@ -145,7 +145,7 @@ func decide() []trimtab.Value {
 		}
 	}
 	action := func(name string, from, to float64) trimtab.Action {
-		return trimtab.Action{Target: name, Host: "h", Resource: "cpu", Expect: trimtab.Units(from), Set: trimtab.Units(to), Mode: trimtab.Act,
+		return trimtab.Action{KnobID: trimtab.KnobID{Pool: "shop", Host: "h", Workload: name, Resource: "cpu"}, Expect: trimtab.Units(from), Set: trimtab.Units(to), Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: name + " moved", Binding: trimtab.Binding{Kind: "step"}, Target: ptr(to * 2), Demand: ptr(to)}}
 	}
 	plan := func(step int, at float64, actions ...trimtab.Action) *trimtab.Plan {
@@ -156,7 +156,7 @@ func decide() []trimtab.Value {
 		return &trimtab.Outcome{Pool: "shop", Host: "h", Epoch: 3, Sequence: 17, Step: step, Time: after(at), Took: .01, Results: []trimtab.Result{r}}
 	}
 	result := func(name string, from, to float64) trimtab.Result {
-		return trimtab.Result{Target: name, Resource: "cpu", Status: trimtab.Written, Before: trimtab.Units(from), Asked: trimtab.Units(to), Found: trimtab.Units(to), Known: true}
+		return trimtab.Result{KnobID: trimtab.KnobID{Pool: "shop", Host: "h", Workload: name, Resource: "cpu"}, Status: trimtab.Written, Before: trimtab.Units(from), Asked: trimtab.Units(to), Found: trimtab.Units(to), Known: true}
 	}
 	return []trimtab.Value{
 		estimate("calm", 1, .4),

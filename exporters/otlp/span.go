@@ -82,7 +82,7 @@ func (d *decision) write(t trace.Tracer) context.Context {
 	for _, p := range d.steps {
 		for i := range p.Actions {
 			d.writeInputs(ctx, t, p, &p.Actions[i])
-			if e := d.estimates[p.Actions[i].Target]; e != nil && p.Step == 1 {
+			if e := d.estimates[p.Actions[i].Workload]; e != nil && p.Step == 1 {
 				before = later(before, e.Time)
 			}
 		}
@@ -106,7 +106,7 @@ func (d *decision) links() []trace.Link {
 	seen := map[string]bool{}
 	for _, p := range d.steps {
 		for i := range p.Actions {
-			e := d.estimates[p.Actions[i].Target]
+			e := d.estimates[p.Actions[i].Workload]
 			if e == nil || seen[e.Workload] {
 				continue
 			}
@@ -135,7 +135,7 @@ func (d *decision) attributes() []attribute.KeyValue {
 	for _, p := range d.steps {
 		for i := range p.Actions {
 			if a := &p.Actions[i]; len(workloads) < maxListed {
-				workloads = append(workloads, a.Target)
+				workloads = append(workloads, a.Workload)
 				bindings = append(bindings, a.Why.Binding.String())
 				before = append(before, a.Expect.String())
 				set = append(set, a.Set.String())
@@ -175,12 +175,12 @@ func identity(p *trimtab.Plan) []attribute.KeyValue {
 // writeInputs writes what one action was decided on.
 func (d *decision) writeInputs(ctx context.Context, t trace.Tracer, p *trimtab.Plan, a *trimtab.Action) {
 	at := d.sampled(p, a)
-	e := d.estimates[a.Target]
+	e := d.estimates[a.Workload]
 	until, inputs := p.Time, a.Why.Inputs
 	if e != nil {
 		until, inputs = e.Time, e.Inputs
 	}
-	workload := attribute.String("trimtab.workload", a.Target)
+	workload := attribute.String("trimtab.workload", a.Workload)
 	sample := span{"sample", at, until, []attribute.KeyValue{workload, attribute.Float64("trimtab.age_s", until.Sub(at).Seconds())}}
 	for _, in := range inputs {
 		name := "trimtab.input." + in.Name
@@ -222,7 +222,7 @@ func writePlan(ctx context.Context, t trace.Tracer, p *trimtab.Plan, from time.T
 		for i := range p.Actions {
 			a := &p.Actions[i]
 			event := []attribute.KeyValue{
-				attribute.String("trimtab.workload", a.Target), attribute.String("host.name", a.Host),
+				attribute.String("trimtab.workload", a.Workload), attribute.String("host.name", a.Host),
 				attribute.String("trimtab.resource", a.Resource), attribute.String("trimtab.mode", string(a.Mode)),
 				attribute.String("trimtab.before", a.Expect.String()), attribute.String("trimtab.set", a.Set.String()),
 				attribute.String("trimtab.target", amountOr(a.Why.Target)), attribute.String("trimtab.demand", amountOr(a.Why.Demand)),
@@ -243,7 +243,7 @@ func writeEffect(ctx context.Context, t trace.Tracer, o *trimtab.Outcome) (faile
 	child(ctx, t, s, func(out trace.Span) {
 		for _, r := range o.Results {
 			event := []attribute.KeyValue{
-				attribute.String("trimtab.workload", r.Target), attribute.String("trimtab.resource", r.Resource),
+				attribute.String("trimtab.workload", r.Workload), attribute.String("trimtab.resource", r.Resource),
 				attribute.String("trimtab.status", string(r.Status)), attribute.String("trimtab.before", r.Before.String()),
 				attribute.String("trimtab.set", r.Asked.String()),
 			}

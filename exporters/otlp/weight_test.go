@@ -22,7 +22,7 @@ const mebibyte = 1 << 20
 func wordy(sequence uint64) *trimtab.Plan {
 	p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: sequence, Step: 1, Time: noon, Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
 	for i := range 64 {
-		p.Actions = append(p.Actions, trimtab.Action{Target: fmt.Sprint("w", i), Host: "h", Resource: "cpu", Mode: trimtab.Act,
+		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: fmt.Sprint("w", i), Resource: "cpu"}, Mode: trimtab.Act,
 			Why: trimtab.Reason{Summary: strings.Repeat("x", mebibyte/64)}})
 	}
 	return p

@@ -141,12 +141,14 @@ func (e *Exporter) Observe(value trimtab.Value) {
 			e.news[v.Workload] = v
 		}
 	case *trimtab.Holding:
-		for _, t := range v.Targets {
-			if t.Now.Unlimited || t.Problem != "" || e.known(t.Target) == nil || !e.names.place(t.Target, v.Host, t.Resource) {
-				e.metrics.Forget("trimtab_workload_allocation", t.Target, v.Host, t.Resource)
+		for i := range v.Targets {
+			t := &v.Targets[i]
+			now := t.InForce()
+			if now.Unlimited || t.Problem != "" || e.known(t.Workload) == nil || !e.names.knob(t.KnobID) {
+				e.metrics.Forget("trimtab_workload_allocation", t.Workload, t.Host, t.Resource)
 				continue
 			}
-			e.metrics.Gauge("trimtab_workload_allocation", t.Target, v.Host, t.Resource).Set(t.Now.Value)
+			e.metrics.Gauge("trimtab_workload_allocation", t.Workload, t.Host, t.Resource).Set(now.Value)
 		}
 	case *trimtab.Plan:
 		e.plan(v)
@@ -220,20 +222,20 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 	}
 	e.audit(p)
 	for _, a := range p.Actions {
-		w := e.known(a.Target)
+		w := e.known(a.Workload)
 		if w == nil {
 			continue
 		}
 		if p.First(a.Resource) {
 			w.target = a.Why.Target
-			e.set("trimtab_workload_target", a.Why.Target, a.Target)
-			e.set("trimtab_workload_demand", a.Why.Demand, a.Target)
+			e.set("trimtab_workload_target", a.Why.Target, a.Workload)
+			e.set("trimtab_workload_demand", a.Why.Demand, a.Workload)
 		}
 		direction := "raise"
 		if a.Set.Less(a.Expect) {
 			direction = "lower"
 		}
-		e.metrics.Counter("trimtab_workload_decisions_total", a.Target, string(a.Mode), direction).Inc()
+		e.metrics.Counter("trimtab_workload_decisions_total", a.Workload, string(a.Mode), direction).Inc()
 	}
 	if p.Cause.AnswersApply() {
 		return // it says what is not as the command expected, and holds nobody

@@ -39,21 +39,30 @@ trimtab_workload_performance{workload="w"} 0.9
 func TestAnUnlimitedKnobHasNoAllocationSeries(t *testing.T) {
 	set := metric.NewSet()
 	e := New(set)
-	h := &trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Now: trimtab.Units(1)}}}
+	h := &trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Now: trimtab.Units(1)}}}
 	e.Observe(h)
 	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_allocation"); n != 1 {
 		t.Fatal(n)
 	}
-	e.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{Target: "w", Resource: "cpu", Now: trimtab.Unlimited()}}})
+	e.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Now: trimtab.Unlimited()}}})
 	if n, _ := testutil.GatherAndCount(set, "trimtab_workload_allocation"); n != 0 {
 		t.Error(n)
+	}
+}
+
+func TestTheAllocationIsWhatIsInForce(t *testing.T) {
+	set := metric.NewSet()
+	e, in := New(set), trimtab.Units(1)
+	e.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Now: trimtab.Units(3), Effective: &in}}})
+	if v := testutil.ToFloat64(set.Gauge("trimtab_workload_allocation", "w", "h", "cpu")); v != 1 {
+		t.Errorf("%v, though 3 are pending", v)
 	}
 }
 
 func TestOutcomesAreCountedByStatus(t *testing.T) {
 	set := metric.NewSet()
 	e := New(set)
-	o := &trimtab.Outcome{Pool: "p", Time: noon, Results: []trimtab.Result{{Target: "w", Resource: "cpu", Status: trimtab.Written}, {Target: "v", Resource: "cpu", Status: trimtab.Refused}}}
+	o := &trimtab.Outcome{Pool: "p", Time: noon, Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Status: trimtab.Written}, {KnobID: trimtab.KnobID{Pool: "p", Workload: "v", Resource: "cpu"}, Status: trimtab.Refused}}}
 	e.Observe(o)
 	e.Observe(o)
 	if v := testutil.ToFloat64(set.Counter("trimtab_actions_total", "cpu", "written")); v != 2 {
@@ -101,7 +110,7 @@ func TestTheExpectedBandIsThatOfTheCurveAtAllocationAndTarget(t *testing.T) {
 	e := New(set)
 	at, target := 2.0, 3.0
 	e.Observe(&trimtab.Plan{Pool: "p", Time: noon, Actions: []trimtab.Action{
-		{Target: "w", Resource: "cpu", Mode: trimtab.Act, Expect: trimtab.Units(2), Set: trimtab.Units(3), Why: trimtab.Reason{Target: &target}}}})
+		{KnobID: trimtab.KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Mode: trimtab.Act, Expect: trimtab.Units(2), Set: trimtab.Units(3), Why: trimtab.Reason{Target: &target}}}})
 	e.Observe(&trimtab.Estimate{Workload: "w", Time: noon, Curve: line(), Allocation: &at})
 	e.catchUp()
 	for labels, want := range map[[3]string]float64{
@@ -177,7 +186,7 @@ func TestAnAuditIsExportedAndWhoLeavesItIsForgotten(t *testing.T) {
 		Audit: &trimtab.Audit{Now: trimtab.Fairness{Envy: 0.25, Shortfall: 0.125}, Target: &trimtab.Fairness{},
 			Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 8, Used: 6, Demanded: 16, Binds: 2}, {Resource: "memory", Capacity: 64, Used: 16, Demanded: 16}},
 			Workloads: []trimtab.AuditedWorkload{{Workload: "v", Entitlement: 0.5, Share: 0.75, Satisfaction: &half, Envy: 0.25}, {Workload: "w", Entitlement: 0.5, Share: 0.1}}},
-		Actions: []trimtab.Action{{Target: "v", Resource: "memory", Mode: trimtab.Act, Set: trimtab.Units(32), Why: trimtab.Reason{Target: &target}}}}
+		Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "p", Workload: "v", Resource: "memory"}, Mode: trimtab.Act, Set: trimtab.Units(32), Why: trimtab.Reason{Target: &target}}}}
 	e.Observe(p)
 	text := exposition(t, s)
 	for _, want := range []string{

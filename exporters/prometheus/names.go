@@ -5,14 +5,14 @@ import "github.com/trimtab/trimtab"
 // The bounds of the label values that peers choose, for a label and all series
 // of it: what is invented beyond them is not exported, or counted as "other".
 const (
-	maxPools, maxResources, maxPlaces = 64, 2 * trimtab.MaxResources, 4 * maxWorkloads
-	other                             = "other"
+	maxPools, maxResources, maxKnobs = 64, 2 * trimtab.MaxResources, 4 * maxWorkloads
+	other                            = "other"
 )
 
 // names are the label values that were admitted.
 type names struct {
 	pools, resources map[string]bool
-	places           map[[3]string]bool
+	knobs            map[trimtab.KnobID]bool
 }
 
 // admit reports whether a name is known, or may still be.
@@ -40,15 +40,15 @@ func (n *names) resource(name string) string {
 	return name
 }
 
-// place admits a knob.
-func (n *names) place(workload, host, resource string) bool {
-	return n.resource(resource) == resource && admit(&n.places, [3]string{workload, host, resource}, maxPlaces)
+// knob admits a knob.
+func (n *names) knob(id trimtab.KnobID) bool {
+	return n.resource(id.Resource) == id.Resource && admit(&n.knobs, id, maxKnobs)
 }
 
 // status is one of those that there are, or "other".
 func status(s trimtab.Status) string {
 	switch s {
-	case trimtab.Written, trimtab.Equal, trimtab.Recommended, trimtab.Refused, trimtab.Failed:
+	case trimtab.Written, trimtab.Pending, trimtab.Equal, trimtab.Recommended, trimtab.Refused, trimtab.Failed:
 		return string(s)
 	}
 	return other

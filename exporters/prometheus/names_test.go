@@ -16,8 +16,8 @@ func TestAPeerThatInventsNamesMakesNoSeriesWithoutEnd(t *testing.T) {
 	e := New(set)
 	for i := range 3 * maxResources {
 		name := fmt.Sprint("invented ", i)
-		e.Observe(&trimtab.Holding{Host: name, Time: noon, Targets: []trimtab.KnobState{{Target: "w", Resource: name, Now: trimtab.Units(1)}}})
-		e.Observe(&trimtab.Outcome{Pool: name, Host: name, Time: noon, Results: []trimtab.Result{{Target: "w", Resource: name, Status: trimtab.Status(name)}}})
+		e.Observe(&trimtab.Holding{Host: name, Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: name, Workload: "w", Resource: name}, Now: trimtab.Units(1)}}})
+		e.Observe(&trimtab.Outcome{Pool: name, Host: name, Time: noon, Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: name, Host: name, Workload: "w", Resource: name}, Status: trimtab.Status(name)}}})
 		e.Observe(&trimtab.Plan{Pool: name, Objective: name + strings.Repeat("x", i), Time: noon, Capacity: 1, Capacities: map[string]float64{name: 1}, Resource: "cpu",
 			Audit: &trimtab.Audit{Resources: []trimtab.AuditedResource{{Resource: name, Capacity: 1}}}})
 	}
@@ -29,7 +29,7 @@ func TestAPeerThatInventsNamesMakesNoSeriesWithoutEnd(t *testing.T) {
 			t.Errorf("%s: %d series, limit %d (%v)", name, n, most, err)
 		}
 	}
-	e.Observe(&trimtab.Outcome{Pool: "p", Time: noon, Results: []trimtab.Result{{Target: "w", Resource: "later", Status: trimtab.Written}}})
+	e.Observe(&trimtab.Outcome{Pool: "p", Time: noon, Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "p", Workload: "w", Resource: "later"}, Status: trimtab.Written}}})
 	if n := testutil.ToFloat64(set.Counter("trimtab_actions_total", other, "written")); n != 1 {
 		t.Errorf("%v actions on further resources", n)
 	}

@@ -13,7 +13,7 @@ import (
 func TestDurationsPointToTheTraceOfTheirDecision(t *testing.T) {
 	set := metric.NewSet()
 	e := New(set)
-	o := &trimtab.Outcome{Pool: "p", Epoch: 3, Sequence: 17, Time: noon, Took: .003, Results: []trimtab.Result{{Target: "w", Resource: "cpu", Status: trimtab.Written}}}
+	o := &trimtab.Outcome{Pool: "p", Epoch: 3, Sequence: 17, Time: noon, Took: .003, Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "p", Workload: "w", Resource: "cpu"}, Status: trimtab.Written}}}
 	e.Observe(o)
 	if got := exemplars(t, set); len(got) != 0 {
 		t.Errorf("without traces: %v", got)

@@ -134,13 +134,6 @@ func (r *run) prepare(fail func(error)) error {
 	return nil
 }
 
-func unitOf(resource string) string {
-	if resource == "cpu" {
-		return "cores"
-	}
-	return resource
-}
-
 // open picks the knob.
 func (r *run) open(launcher *Launcher) (place, error) {
 	auto := r.Knob == "" || r.Knob == "auto"

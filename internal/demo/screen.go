@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/demo/loadgen"
 )
 
@@ -73,7 +74,7 @@ func (s *Screen) opening(r *run, m Machine) {
 		knob = "number of worker processes"
 	}
 	s.printf("%d CPUs, %.3g cores of them free.\nPool of %.3g %s for %d services; knob: %s; seed %d.\n",
-		m.CPUs, m.Free, r.setup.Capacity, unitOf(r.setup.Resource), len(r.setup.Services), knob, r.Seed)
+		m.CPUs, m.Free, r.setup.Capacity, trimtab.ResourceOf(r.setup.Resource).Unit, len(r.setup.Services), knob, r.Seed)
 	s.printf("One day in %v with equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", (r.For / 2).Round(time.Second))
 	if r.For < shortDemo {
 		s.printf("That is short: little can be learned in it. make demo FOR=4m shows more.\n")
@@ -128,7 +129,7 @@ func (s *Screen) table(f *frame) []string {
 	}
 	rows := []string{"",
 		fmt.Sprintf("%s  %s  %02d:%02d of the day, %s left", s.paint(bold, title(f.phase)), bar(share, 24), hour/60, hour%60, left.Round(time.Second)),
-		s.paint(dim, fmt.Sprintf("%-8s %8s %6s %7s %7s  %-17s %s", "service", "SLO", "req/s", "p95", "p99", "in time / SLO", fmt.Sprintf("of %.3g %s", f.setup.Capacity, unitOf(f.setup.Resource)))),
+		s.paint(dim, fmt.Sprintf("%-8s %8s %6s %7s %7s  %-17s %s", "service", "SLO", "req/s", "p95", "p99", "in time / SLO", fmt.Sprintf("of %.3g %s", f.setup.Capacity, trimtab.ResourceOf(f.setup.Resource).Unit))),
 	}
 	for i, svc := range f.setup.Services {
 		rows = append(rows, s.row(svc, &f.results[i], f, i))
@@ -250,7 +251,7 @@ func (s *Screen) summary(r *Report) {
 		restored = s.paint(red, "limits were NOT all restored")
 	}
 	s.printf("Never more than %.3g of %.3g %s given out; %s.\n%d rounds, seed %d.\n",
-		r.MaxAllocatedSum, r.Capacity, unitOf(r.Resource), restored, r.Rounds, r.Seed)
+		r.MaxAllocatedSum, r.Capacity, trimtab.ResourceOf(r.Resource).Unit, restored, r.Rounds, r.Seed)
 }
 
 // verdict says who missed the SLO over the whole phase.

@@ -138,10 +138,10 @@ func NewSetup(m Machine, knob string, seed uint64) (*Setup, error) {
 		// A third of the machine stays for load, trimtab and everybody else.
 		// Below 0.6 cores the kernel's quota periods would outweigh the load; a
 		// busy machine gives less than that without being asked.
-		s.Resource, s.Unit = "cpu", 0.01
+		s.Resource, s.Unit = trimtab.CPU, 0.01
 		s.Capacity = round9(float64(int(max(0.6, min(1.2, 0.62*m.Free))/0.03+1e-9)) * 0.03)
 	case KnobProcess:
-		s.Resource, s.Unit, s.Capacity = "workers", 1, 18
+		s.Resource, s.Unit, s.Capacity = trimtab.Workers, 1, 18
 	default:
 		return nil, trimtab.Invalidf("knob %.40q: want %s or %s", knob, KnobCgroup, KnobProcess)
 	}

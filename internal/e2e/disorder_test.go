@@ -178,7 +178,7 @@ func (r *rounds) encoded(values ...trimtab.Value) (out []message) {
 func (r *rounds) holding(at time.Time) *trimtab.Holding {
 	h := &trimtab.Holding{Host: "h", Time: at, Epoch: r.epoch, Sequence: r.sequence}
 	for i := range disordered {
-		h.Targets = append(h.Targets, trimtab.KnobState{Target: name(i), Resource: "cpu", Knob: "k", Now: r.now[name(i)], Baseline: trimtab.Units(1.5), Min: 0.1, Max: 8})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: name(i), Resource: "cpu"}, Knob: "k", Now: r.now[name(i)], Baseline: trimtab.Units(1.5), Min: 0.1, Max: 8})
 	}
 	return h
 }
@@ -238,10 +238,10 @@ func (r *rounds) act(p *trimtab.Plan, at time.Time) *trimtab.Outcome {
 	r.epoch, r.sequence, r.step = p.Epoch, p.Sequence, p.Step
 	o := &trimtab.Outcome{Pool: p.Pool, Host: "h", Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: at}
 	for _, a := range p.Actions {
-		before := r.now[a.Target]
+		before := r.now[a.Workload]
 		if a.Mode == trimtab.Act && before.Equal(a.Expect, 1e-9) {
-			r.now[a.Target] = a.Set
-			o.Results = append(o.Results, trimtab.Result{Target: a.Target, Resource: a.Resource, Status: trimtab.Written, Before: before, Asked: a.Set, Found: a.Set, Known: true})
+			r.now[a.Workload] = a.Set
+			o.Results = append(o.Results, trimtab.Result{KnobID: a.KnobID, Status: trimtab.Written, Before: before, Asked: a.Set, Found: a.Set, Known: true})
 		}
 	}
 	return o

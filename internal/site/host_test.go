@@ -31,8 +31,8 @@ workloads:
 			t.Fatalf("%s has %d knobs and reads %d groups, want %d", host, len(knobs), len(groups), len(want))
 		}
 		for i, name := range want {
-			if knobs[i].Name != name || groups[i].Workload != name {
-				t.Errorf("%s has the knob of %s and reads %s, want %s", host, knobs[i].Name, groups[i].Workload, name)
+			if knobs[i].Workload != name || groups[i].Workload != name {
+				t.Errorf("%s has the knob of %s and reads %s, want %s", host, knobs[i].Workload, groups[i].Workload, name)
 			}
 		}
 	}

@@ -182,7 +182,7 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max = b.Min, b.Max
 			out.Learner = learner
-			out.Queue = out.Resource == actuatorcgroup.Resource && out.Target < 1
+			out.Queue = out.Resource == trimtab.CPU && out.Target < 1
 			out.Within = w.Ratio().Within
 			out.Others = axesOf(cfg, w)
 		}
@@ -228,9 +228,7 @@ func axesOf(cfg *config.Config, w *config.Workload) []analyzer.Axis {
 	var out []analyzer.Axis
 	for _, s := range further(cfg) {
 		if b, ok := w.Knob.BoundsOf(s.Name); ok && b.Max > b.Min {
-			// Memory and cache ways are needed to have things in, not per request.
-			stock := s.Name == actuatorcgroup.MemoryResource || s.Name == "llc"
-			out = append(out, analyzer.Axis{Resource: s.Name, Min: b.Min, Max: b.Max, Stock: stock})
+			out = append(out, analyzer.Axis{Resource: s.Name, Min: b.Min, Max: b.Max, Stock: trimtab.ResourceOf(s.Name).Stock})
 		}
 	}
 	return out
@@ -335,7 +333,7 @@ func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
 		if b == nil || !w.Knob.Declared() || !onHost(w, host) {
 			continue
 		}
-		d := knobConfig{Target: actuator.Target{Name: w.Name, Resource: cfg.Pool.Resource(), Min: b.Min, Max: b.Max, Mode: w.Mode}}
+		d := knobConfig{Target: actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: cfg.Pool.Resource()}, Min: b.Min, Max: b.Max, Mode: w.Mode}}
 		if w.Knob.Process != nil {
 			d.process = process.Config{Root: w.Knob.Process.Dir, Dir: "."}
 			out = append(out, d)
@@ -346,8 +344,8 @@ func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
 			return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
 		}
 		out = append(out, d)
-		if m, ok := w.Knob.BoundsOf(actuatorcgroup.MemoryResource); ok {
-			d.Resource, d.Min, d.Max = actuatorcgroup.MemoryResource, m.Min, m.Max
+		if m, ok := w.Knob.BoundsOf(trimtab.Memory); ok {
+			d.Resource, d.Min, d.Max = trimtab.Memory, m.Min, m.Max
 			// Version 1 keeps it in a hierarchy of its own.
 			d.cgroup.Root = cmp.Or(hostfs.Twin(d.cgroup.Root, "memory"), d.cgroup.Root)
 			out = append(out, d)
@@ -364,13 +362,13 @@ func (d knobConfig) open(roots *actuatorcgroup.Roots) (t actuator.Target, err er
 	switch {
 	case c.Path == "":
 		t.Knob, err = process.Open(d.process)
-	case t.Resource == actuatorcgroup.MemoryResource:
+	case t.Resource == trimtab.Memory:
 		t.Knob, err = actuatorcgroup.OpenMemory(c)
 	default:
 		t.Knob, err = actuatorcgroup.Open(c)
 	}
 	if err != nil {
-		return t, fmt.Errorf("open %s knob of %s: %w", t.Resource, t.Name, err)
+		return t, fmt.Errorf("open %s knob of %s: %w", t.Resource, t.Workload, err)
 	}
 	t.Resource = t.Knob.Resource()
 	return t, nil

@@ -56,10 +56,10 @@ func New(c Config) (*Loop, error) {
 			most = c.Planner.Capacity
 		}
 		now := trimtab.Units(c.Held[w.Name])
-		l.knobs = append(l.knobs, trimtab.KnobState{Target: w.Name, Resource: l.resource, Knob: "simulated " + w.Name,
+		l.knobs = append(l.knobs, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: l.pool, Host: host, Workload: w.Name, Resource: l.resource}, Knob: "simulated " + w.Name,
 			Now: now, Since: c.Start, Baseline: now, Min: w.Min, Max: most})
 	}
-	slices.SortFunc(l.knobs, func(a, b trimtab.KnobState) int { return strings.Compare(a.Target, b.Target) })
+	slices.SortFunc(l.knobs, func(a, b trimtab.KnobState) int { return strings.Compare(a.Workload, b.Workload) })
 	p.Step(c.Start, &trimtab.Leader{Pool: l.pool, Epoch: 1})
 	l.tell(c.Start)
 	return l, nil
@@ -125,7 +125,7 @@ func (l *Loop) Plans() []*trimtab.Plan {
 }
 
 func (l *Loop) knob(target string) *trimtab.KnobState {
-	i, ok := slices.BinarySearchFunc(l.knobs, target, func(k trimtab.KnobState, t string) int { return strings.Compare(k.Target, t) })
+	i, ok := slices.BinarySearchFunc(l.knobs, target, func(k trimtab.KnobState, t string) int { return strings.Compare(k.Workload, t) })
 	if !ok {
 		return nil
 	}
@@ -162,11 +162,11 @@ func (l *Loop) act(now time.Time, plan *trimtab.Plan) *trimtab.Outcome {
 	out := &trimtab.Outcome{Pool: l.pool, Host: host, Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step, Time: now}
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		k := l.knob(a.Target)
+		k := l.knob(a.Workload)
 		if k == nil || a.Resource != l.resource {
 			continue
 		}
-		r := trimtab.Result{Target: a.Target, Resource: a.Resource, Status: trimtab.Written, Before: k.Now, Asked: a.Set, Known: true}
+		r := trimtab.Result{KnobID: a.KnobID, Status: trimtab.Written, Before: k.Now, Asked: a.Set, Known: true}
 		switch {
 		case a.Mode != trimtab.Act:
 			r.Status = trimtab.Recommended

@@ -52,7 +52,7 @@ func recorded(t *testing.T, n int) *History {
 		held := map[string]float64{"greedy": share, "modest": 8 - share}
 		holding := &trimtab.Holding{Host: "h", Time: now}
 		for name, v := range held {
-			holding.Targets = append(holding.Targets, trimtab.KnobState{Target: name, Resource: "cpu", Now: trimtab.Units(v), Since: now, Max: 8})
+			holding.Targets = append(holding.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: holding.Pool, Host: holding.Host, Workload: name, Resource: "cpu"}, Now: trimtab.Units(v), Since: now, Max: 8})
 		}
 		h.Step(now, holding)
 		now = now.Add(10 * time.Second)

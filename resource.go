@@ -1,0 +1,64 @@
+package trimtab
+
+import (
+	"math"
+	"strconv"
+)
+
+// The resources that trimtab has knobs for. A pool may name others.
+const (
+	CPU     = "cpu"
+	Workers = "workers"
+	Memory  = "memory"
+)
+
+// Resource is what a resource is like: whoever asks it need not know its name.
+type Resource struct {
+	Name string
+	// Unit is the word behind an amount: "cores".
+	Unit string
+	// Step is the least amount and difference that a knob can be set to; 0: not
+	// known. Where it is 1, people count in whole numbers.
+	Step float64
+	// Stock tells that it is needed to have things in, whatever the load: what is
+	// in use must not be taken away. Others are needed per request.
+	Stock bool
+	// Bytes tells that people read it in binary units.
+	Bytes bool
+}
+
+// ResourceOf returns what is known of a resource by its name.
+func ResourceOf(name string) Resource {
+	switch name {
+	case CPU: // kernels round a quota below a millicore
+		return Resource{Name: name, Unit: "cores", Step: 0.001}
+	case Workers:
+		return Resource{Name: name, Unit: name, Step: 1}
+	case Memory: // in pages
+		return Resource{Name: name, Unit: name, Step: 4096, Stock: true, Bytes: true}
+	case "llc": // ways of the last-level cache
+		return Resource{Name: name, Unit: name, Step: 1, Stock: true}
+	case "":
+		return Resource{Unit: "units"}
+	}
+	return Resource{Name: name, Unit: name}
+}
+
+// Text prints an amount for people: bytes in binary units, "1.5GiB"; others as
+// [Amount.String].
+func (r Resource) Text(a Amount) string {
+	if !r.Bytes || a.Unlimited {
+		return a.String()
+	}
+	v, unit := a.Value, "B"
+	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if v < 1024 {
+			break
+		}
+		v, unit = v/1024, larger
+	}
+	return strconv.FormatFloat(math.Round(v*1000)/1000, 'g', -1, 64) + unit
+}
+
+// AmountOf prints an amount of a resource for people.
+func AmountOf(resource string, a Amount) string { return ResourceOf(resource).Text(a) }
