@@ -36,8 +36,9 @@ const (
 	// per second, and wide that of where it jumps to, as a part of it. By `trimtab sim
 	// services --seeds 10` half or twice of each is worse by at most half a point.
 	jumps, bends, steep, wide = 1.0 / 60, 1.0 / 20, 0.04, 1.0
-	// maxRuns bounds how many are followed; one that is less likely than lost is not.
-	maxRuns, lost = 32, 1e-4
+	// maxRuns bounds how many are followed; one that is less likely than lost is not:
+	// where the load comes back to it, a jump is far more likely.
+	maxRuns, lost = 32, 1e-9
 	// huge is what no load is; a report is of shortest to longest seconds.
 	huge, shortest, longest = 1e15, 1e-3, 60
 )
@@ -54,9 +55,8 @@ func (c *course) see(load, seconds, each float64) {
 	if !(load >= 0 && load < huge) || !(seconds >= shortest && seconds <= longest) || !(each >= 1 && each < huge) {
 		return
 	}
-	noise := func(at float64) float64 { return each * math.Max(at, math.Max(0.5*c.load(), 1/seconds)) / seconds }
 	if len(c.runs) == 0 {
-		c.start(load, noise(load))
+		c.start(load, each*math.Max(load, 1/seconds)/seconds)
 		return
 	}
 	for i := range c.runs {
@@ -70,8 +70,10 @@ func (c *course) see(load, seconds, each float64) {
 	for _, r := range c.runs {
 		spread += r.weight * (r.vl + (r.load-mean)*(r.load-mean))
 	}
+	// A run that is far off must not be all the surer.
+	noise := func(at float64) float64 { return each * math.Max(at, math.Max(0.5*mean, 1/seconds)) / seconds }
 	s := steep * math.Max(mean, 1/seconds)
-	far := wide * math.Max(mean, 1/seconds)
+	far := wide * math.Max(math.Max(mean, load), 1/seconds)
 	for i := range c.runs {
 		c.runs[i].weight *= 1 - jumps - bends
 	}

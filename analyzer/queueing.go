@@ -321,7 +321,7 @@ func (w *workload) useLoad(at time.Time, seen float64) float64 {
 		now := u.cores / cost
 		if !w.stopped(u) {
 			stopped = 0
-		} else if now, stopped = math.Max(now, load), stopped+1; stopped > 1 {
+		} else if now, stopped = math.Max(now, load), stopped+1; stopped > 2 {
 			load, c.runs = now, c.runs[:0]
 			continue
 		}
