@@ -21,6 +21,10 @@ type Config struct {
 	// Dir is the journal's directory, made when absent, for one actuator at a
 	// time.
 	Dir string
+	// Shared tells that other hosts have knobs of the pool. A plan may go on there
+	// without a step for this host, so what it took here is not given back when
+	// no more comes: that is for the next plan, or the end of the lease.
+	Shared bool
 	// LockDir is where the locks of knobs are, one for all processes that turn
 	// knobs of this host; "": this process believes to be the only one.
 	LockDir string

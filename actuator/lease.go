@@ -107,7 +107,7 @@ type unfinished struct {
 // await notes the shrinks of a plan that is to go on.
 func (a *Actuator) await(p *trimtab.Plan, moves []*move) {
 	a.unfinished = nil
-	if p.Last {
+	if p.Last || a.config.Shared {
 		return
 	}
 	u := &unfinished{until: saturate(a.clock.boot(), compensateAfter)}

@@ -334,6 +334,21 @@ func TestWhatWasTakenForAPlanThatNeverGoesOnIsGivenBack(t *testing.T) {
 	is(t, h.statuses(p), trimtab.Refused)
 }
 
+func TestWhatWasTakenWhereOtherHostsShareThePoolStaysTakenUntilTheLeaseEnds(t *testing.T) {
+	h := newHost(t, units(2), units(2))
+	h.config.Shared = true
+	h.open()
+	p := h.plan(1, 1, set(0, units(2), units(1)))
+	p.Last = false
+	h.statuses(p)
+	h.pass(29 * time.Second)
+	h.Tick(t.Context())
+	h.want(units(1), units(2))
+	h.pass(time.Second)
+	h.Tick(t.Context())
+	h.want(units(2), units(2))
+}
+
 func TestAPlanThatGoesOnIsNotUndone(t *testing.T) {
 	h := newHost(t, units(2), units(2)).open()
 	p := h.plan(1, 1, set(0, units(2), units(1)))

@@ -40,6 +40,10 @@ func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), er
 		{Kind: trimtab.KindCommand, Handle: a.onCommand},
 		{Kind: trimtab.KindPlan, Handle: func(ctx context.Context, d bus.Delivery) error { return a.onPlan(ctx, b, d) }},
 	} {
+		if limit := a.config.Limits.MaxLease; limit > 0 && s.Kind == trimtab.KindPlan {
+			// Older ones are refused one by one, of which a day has thousands.
+			s.MaxAge = limit + a.config.Limits.Skew
+		}
 		s.Key, s.Consumer, s.For = a.config.Pool, "actuator-"+a.config.Host, "actuator"
 		stop, err := b.Subscribe(ctx, s)
 		if err != nil {

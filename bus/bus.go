@@ -87,6 +87,9 @@ type Subscription struct {
 	// History makes a nameless subscriber to a Durable kind start with
 	// everything that is still stored.
 	History bool
+	// MaxAge makes a group of a Durable kind, when it begins or is joined again
+	// after a silence, pass over what the bus took longer ago; 0: nothing.
+	MaxAge time.Duration
 	// Handle is called by one goroutine at a time per subscription. nil means
 	// handled. For Durable and Latest an error brings the value again later;
 	// for Answered it is the publisher's error; for Shed it is only counted.

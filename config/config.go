@@ -192,6 +192,8 @@ type Storage struct {
 type NATS struct {
 	// Server to connect to, such as nats://nats:4222 or tls://nats:4222; several of one cluster separated by commas. Left out: a server is embedded.
 	URL string `yaml:"url"`
+	// For an agent: where the servers of url take leaf nodes, such as tls://nats:7422; several separated by commas. The agent then runs a NATS server without a store in its own process, which joins them. Left out: the agent is a client of url.
+	Leaf string `yaml:"leaf"`
 	// Address that the embedded server listens on for stages in other processes. Left out: in process only.
 	Listen string `yaml:"listen"`
 	// File with NATS user credentials (.creds).

@@ -170,6 +170,14 @@ func (v *validator) nats() {
 	} else {
 		v.needsURL(n)
 	}
+	if n.Leaf != "" {
+		for one := range strings.SplitSeq(n.Leaf, ",") {
+			v.url("nats.leaf", strings.TrimSpace(one), []string{"tls"})
+		}
+		if n.TLS.CertFile == "" {
+			v.fail("nats.leaf", "a leaf node proves itself by a certificate, and there is none", "add tls, or remove leaf")
+		}
+	}
 	if n.Listen != "" {
 		v.listen("nats.listen", n.Listen)
 	}
@@ -193,7 +201,7 @@ func (v *validator) needsURL(n *NATS) {
 		key   string
 		given bool
 	}{
-		{"credentials_file", n.CredentialsFile != ""}, {"token_file", n.TokenFile != ""}, {"token", n.Token != ""}, {"tls", n.TLS != TLS{}}, {"replicas", n.Replicas > 1},
+		{"credentials_file", n.CredentialsFile != ""}, {"token_file", n.TokenFile != ""}, {"token", n.Token != ""}, {"tls", n.TLS != TLS{}}, {"leaf", n.Leaf != ""}, {"replicas", n.Replicas > 1},
 	} {
 		if k.given {
 			v.fail("nats."+k.key, k.key+" is for another server, and url names none", "add url, or remove "+k.key)

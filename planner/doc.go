@@ -9,7 +9,9 @@
 //	ledger   Σ_j max(read back_j, released and unanswered_j) <= R
 //
 // The ledger line holds before any grow is released, whatever was lost,
-// repeated or reordered. What a knob may be doing unseen counts as its
+// repeated or reordered. A host that hears no plans gets its baselines back when
+// its lease ends: what it lent to others is taken back before (recall.go). What a
+// knob may be doing unseen counts as its
 // maximum: an unlimited one, one that was not read since its host accepted a
 // plan of this leader's term, one that nobody has told of while the term is
 // younger than a lease.

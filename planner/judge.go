@@ -70,7 +70,7 @@ func (r *decision) judge() {
 	others := audit.Tenant{Has: make([]float64, len(p.resources))}
 	for _, e := range p.ledger.sorted() {
 		if !seated[e] {
-			others.Has[p.index(e.Resource)] += e.believed(p.most(e), r.now)
+			others.Has[p.index(e.Resource)] += p.ledger.believed(e, p.most(e), r.now)
 		}
 	}
 	now.Tenants, target.Tenants = append(now.Tenants, others), append(target.Tenants, others)

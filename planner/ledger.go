@@ -19,6 +19,13 @@ type ledger struct {
 	pool    string
 	entries map[trimtab.KnobID]*entry
 	hosts   map[string]*hostState
+	// lease is how long a host holds what a plan says.
+	lease time.Duration
+	// term is the leader's epoch and since when; issued are its plans of the last
+	// lease, in order.
+	epoch  uint64
+	since  time.Time
+	issued []issued
 	// list is the entries in order of their names; nil: to be sorted.
 	list []*entry
 }
@@ -76,8 +83,23 @@ type hostState struct {
 	paused bool
 }
 
-func newLedger(pool string) ledger {
-	return ledger{pool: pool, entries: map[trimtab.KnobID]*entry{}, hosts: map[string]*hostState{}}
+// issued is a plan and when it went out.
+type issued struct {
+	sequence uint64
+	at       time.Time
+}
+
+func newLedger(pool string, lease time.Duration) ledger {
+	return ledger{pool: pool, lease: lease, entries: map[trimtab.KnobID]*entry{}, hosts: map[string]*hostState{}}
+}
+
+// begin notes a new term.
+func (l *ledger) begin(epoch uint64, now time.Time) { l.epoch, l.since, l.issued = epoch, now, nil }
+
+// issue notes a plan that goes out.
+func (l *ledger) issue(sequence uint64, now time.Time) {
+	l.issued = slices.DeleteFunc(l.issued, func(i issued) bool { return now.Sub(i.at) > l.lease })
+	l.issued = append(l.issued, issued{sequence, now})
 }
 
 func (l *ledger) host(name string) *hostState {
@@ -87,6 +109,43 @@ func (l *ledger) host(name string) *hostState {
 		l.hosts[name] = h
 	}
 	return h
+}
+
+// lost reports whether the lease of a host may end unseen, while that of another
+// does not: when all may, it is the planner that is cut off.
+func (l *ledger) lost(name string, now time.Time) bool {
+	if l.renews(l.host(name), now) {
+		return false
+	}
+	for _, h := range l.hosts {
+		if l.renews(h, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// renews reports whether a host is heard, and has accepted a plan of the last
+// half of a lease: what it says may have been on its way for long, and then tells
+// of an old plan.
+func (l *ledger) renews(h *hostState, now time.Time) bool {
+	if now.Sub(h.heard) > l.lease/3 {
+		return false
+	}
+	from := now // of a later term, of which this planner hears soon
+	switch {
+	case h.order.epoch < l.epoch:
+		from = l.since
+	case h.order.epoch == l.epoch:
+		i, found := slices.BinarySearchFunc(l.issued, h.order.sequence, func(i issued, n uint64) int { return cmp.Compare(i.sequence, n) })
+		switch {
+		case found:
+			from = l.issued[i].at
+		case i == 0:
+			from = l.since
+		}
+	}
+	return now.Sub(from) <= l.lease/2
 }
 
 // maxHosts bounds the hosts that are known. One more is not: its knobs count as
@@ -195,10 +254,19 @@ func (l *ledger) read(in *trimtab.Outcome) {
 	}
 }
 
+// gives is the most that the knob gives, or will when what is pending arrives.
+func (e *entry) gives(most float64) float64 {
+	return max(bounded(e.held.Now, most), bounded(e.held.InForce(), most))
+}
+
 // believed returns the most that the knob gives, or will when what is pending
-// and the grows that were released to it arrive. most stands for unlimited.
-func (e *entry) believed(most float64, now time.Time) float64 {
-	v := max(bounded(e.held.Now, most), bounded(e.held.InForce(), most))
+// and the grows that were released to it arrive, or when the lease of a lost host
+// ends and its baseline comes back. most stands for unlimited.
+func (l *ledger) believed(e *entry, most float64, now time.Time) float64 {
+	v := e.gives(most)
+	if l.lost(e.Host, now) {
+		v += e.lends(most)
+	}
 	for _, g := range e.grows {
 		if !now.After(g.until) {
 			v = max(v, bounded(g.set, most))
@@ -207,10 +275,19 @@ func (e *entry) believed(most float64, now time.Time) float64 {
 	return v
 }
 
+// lends returns what comes back to the knob with its baseline. One that had no
+// limit before has lent nothing that could be counted.
+func (e *entry) lends(most float64) float64 {
+	if e.held.Baseline.Unlimited {
+		return 0
+	}
+	return max(0, min(e.held.Baseline.Value, most)-e.gives(most))
+}
+
 // reserve returns the most that the knob may give: what is believed, and most
 // while a former leader's plan may still be turning it.
-func (e *entry) reserve(most float64, t term) float64 {
-	v := e.believed(most, t.now)
+func (l *ledger) reserve(e *entry, most float64, t term) float64 {
+	v := l.believed(e, most, t.now)
 	if !t.fenced(e) {
 		v = max(v, most)
 	}

@@ -14,7 +14,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // 5 that step 2 of plan 1-2 released.
 func knob(t *testing.T) (ledger, *entry) {
 	t.Helper()
-	l := newLedger("p")
+	l := newLedger("p", time.Minute)
 	l.hold(began, said(1, 0, 2), func(*trimtab.KnobState) bool { return true })
 	e := l.entry(trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"})
 	e.grows = []grow{{id: stepID{1, 2, 2}, set: trimtab.Units(5), until: began.Add(time.Minute)}}
@@ -33,9 +33,9 @@ func answered(step, s int, found float64) *trimtab.Outcome {
 		Results: []trimtab.Result{{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}, Found: trimtab.Units(found), Known: true, Status: trimtab.Written}}}
 }
 
-func believes(t *testing.T, e *entry, want float64) {
+func believes(t *testing.T, l *ledger, e *entry, want float64) {
 	t.Helper()
-	if got := e.believed(8, began); got != want {
+	if got := l.believed(e, 8, began); got != want {
 		t.Errorf("believes %v, want %v", got, want)
 	}
 }
@@ -43,9 +43,9 @@ func believes(t *testing.T, e *entry, want float64) {
 func TestAnAnswerToAnEarlierStepKeepsTheGrowOfALaterOne(t *testing.T) {
 	l, e := knob(t)
 	l.read(answered(1, 1, 2))
-	believes(t, e, 5)
+	believes(t, &l, e, 5)
 	l.read(answered(2, 2, 2))
-	believes(t, e, 2)
+	believes(t, &l, e, 2)
 }
 
 func TestARefusedRepetitionAnswersNoGrow(t *testing.T) {
@@ -53,7 +53,7 @@ func TestARefusedRepetitionAnswersNoGrow(t *testing.T) {
 	refused := answered(2, 1, 2)
 	refused.Refused = "stale: plan 1-2 step 2 was accepted"
 	l.read(refused)
-	believes(t, e, 5)
+	believes(t, &l, e, 5)
 }
 
 func TestAnOlderHoldingDoesNotOverwriteAnOutcome(t *testing.T) {
@@ -65,15 +65,15 @@ func TestAnOlderHoldingDoesNotOverwriteAnOutcome(t *testing.T) {
 		if !l.hold(began, older, all) {
 			t.Fatal("a holding newer than the last is news")
 		}
-		believes(t, e, 4)
+		believes(t, &l, e, 4)
 		if e.held.Problem != "foreign" {
 			t.Error("only the value is older, the rest of the holding is news")
 		}
 	}
 	l.hold(began, said(2, 5, 3), all)
-	believes(t, e, 3)
+	believes(t, &l, e, 3)
 	l.read(answered(2, 4, 6))
-	believes(t, e, 3)
+	believes(t, &l, e, 3)
 }
 
 // A holding proves what became of plans before the one that its host accepted,
@@ -82,9 +82,9 @@ func TestAHoldingAnswersOnlyTheGrowsOfEarlierPlans(t *testing.T) {
 	l, e := knob(t)
 	all := func(*trimtab.KnobState) bool { return true }
 	l.hold(began, said(2, 1, 2), all)
-	believes(t, e, 5)
+	believes(t, &l, e, 5)
 	l.hold(began, said(3, 2, 2), all)
-	believes(t, e, 2)
+	believes(t, &l, e, 2)
 }
 
 // late is the outcome of a write to wanted that is not in force.
@@ -97,18 +97,18 @@ func late(s int, wanted, inForce float64) *trimtab.Outcome {
 func TestAPendingKnobCountsAsTheLargerOfWhatItIsSetToAndWhatIsInForce(t *testing.T) {
 	l, e := knob(t)
 	l.read(late(1, 1, 2)) // a fall: nothing is free yet
-	believes(t, e, 2)
+	believes(t, &l, e, 2)
 	l.read(late(2, 5, 2)) // a rise: its room is taken
-	believes(t, e, 5)
+	believes(t, &l, e, 5)
 	all := func(*trimtab.KnobState) bool { return true }
 	l.hold(began, said(2, 1, 7), all)
-	believes(t, e, 5) // older than the outcome
+	believes(t, &l, e, 5) // older than the outcome
 	l.hold(began, said(2, 3, 4), all)
-	believes(t, e, 4) // in force
+	believes(t, &l, e, 4) // in force
 }
 
 func TestAHostWithoutAKnobOfThePoolIsNotHeard(t *testing.T) {
-	l := newLedger("p")
+	l := newLedger("p", time.Minute)
 	ours := func(h *trimtab.KnobState) bool { return h.Workload == "w" }
 	stranger := said(1, 0, 2)
 	stranger.Host, stranger.Paused, stranger.Targets[0].Workload = "stranger", true, "other"
@@ -129,7 +129,7 @@ func TestAHostWithoutAKnobOfThePoolIsNotHeard(t *testing.T) {
 }
 
 func TestInventedHostsAreBounded(t *testing.T) {
-	l := newLedger("p")
+	l := newLedger("p", time.Minute)
 	all := func(*trimtab.KnobState) bool { return true }
 	for i := range maxHosts + 10 {
 		h := said(1, 0, 2)

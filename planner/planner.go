@@ -111,7 +111,8 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, ledger: newLedger(cfg.Pool), groups: map[string]time.Time{}}
+	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
+	p.ledger = newLedger(cfg.Pool, p.cfg.Lease)
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
@@ -172,6 +173,7 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 		p.epoch, p.sequence, p.since = v.Epoch, 0, now
 		p.pending, p.wanted, p.applies, p.next = nil, nil, nil, now
 		p.counts.leading = true
+		p.ledger.begin(v.Epoch, now)
 	}
 }
 
@@ -264,7 +266,7 @@ func (p *Planner) spare(now time.Time, resource int) float64 {
 	told := make(map[string]bool, len(p.workloads))
 	for _, e := range p.ledger.sorted() {
 		if e.Resource == p.resources[resource].Name {
-			left -= e.reserve(p.most(e), p.term(now))
+			left -= p.ledger.reserve(e, p.most(e), p.term(now))
 			told[e.Workload] = true
 		}
 	}
@@ -284,7 +286,7 @@ func (p *Planner) idle(now time.Time, resource int, mine map[*entry]bool) float6
 	left := p.resources[resource].Capacity
 	for _, e := range p.ledger.sorted() {
 		if e.Resource == p.resources[resource].Name && !mine[e] {
-			left -= e.believed(p.most(e), now)
+			left -= p.ledger.believed(e, p.most(e), now)
 		}
 	}
 	return left

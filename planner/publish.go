@@ -23,6 +23,7 @@ type pending struct {
 // are in; without shrinks, and with every host fenced, they go out at once.
 func (p *Planner) publish(r *decision) []trimtab.Value {
 	p.sequence++
+	p.ledger.issue(p.sequence, r.now)
 	plan := trimtab.Plan{
 		Pool: p.cfg.Pool, Epoch: p.epoch, Sequence: p.sequence, Step: 1, Time: r.now,
 		Objective: p.cfg.Policy.Name(), Value: r.value, Gap: r.gap, Capacity: p.cfg.Capacity,
@@ -125,7 +126,7 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 			continue
 		}
 		a.Expect = e.held.Now
-		asks = append(asks, max(0, a.Set.Value-e.reserve(p.most(e), p.term(now))))
+		asks = append(asks, max(0, a.Set.Value-p.ledger.reserve(e, p.most(e), p.term(now))))
 		kept = append(kept, a)
 	}
 	out := kept[:0]

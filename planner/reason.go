@@ -22,6 +22,11 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	if s.limit > 0 {
 		return r.limitReason(s, why)
 	}
+	if s.recalled != "" {
+		why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.recalled}
+		why.Summary = fmt.Sprintf("%slowered from %s to %s: %s", what, show(s.entry.held.Now), show(trimtab.Units(set)), s.recalled)
+		return why
+	}
 	if !s.free {
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
 		why.Summary = fmt.Sprintf("%sraised from %s to %s, towards its declared default, because nothing is known of it: %s%s",

@@ -77,6 +77,7 @@ func (r *decision) decide() {
 	r.try()
 	for i := range p.resources {
 		r.guard(i)
+		r.recall(i)
 	}
 	r.advise()
 	for _, s := range r.seats {

@@ -53,8 +53,10 @@ type seat struct {
 	// solved tells that the aim is set; in is the solution that set it, where
 	// the policy shares one resource, and at the place in it.
 	solved bool
-	in     *solution
-	at     int
+	// recalled says why what it borrowed is taken back; "": it is not.
+	recalled string
+	in       *solution
+	at       int
 }
 
 // acts reports whether what is planned for the workload is written.
@@ -138,7 +140,7 @@ func (r *decision) knob(w *workload, resource int) (*entry, trimtab.Held) {
 		return nil, held
 	case found.held.Problem != "":
 		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + found.held.Problem}
-	case r.now.Sub(r.planner.ledger.host(found.Host).heard) > r.planner.cfg.Lease:
+	case r.planner.ledger.lost(found.Host, r.now), r.unfit(found) > 0:
 		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", found.Host, r.now.Sub(r.planner.ledger.host(found.Host).heard).Round(time.Second))}
 	}
 	return found, trimtab.Held{}

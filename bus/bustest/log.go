@@ -81,6 +81,11 @@ func (m *Memory) subscribeStored(s bus.Subscription, latest bool) (stop func(), 
 			l.groups[name] = c
 		}
 	}
+	for c.next = max(c.next, l.first); s.MaxAge > 0 && c.next < l.first+uint64(len(l.entries)); c.next++ {
+		if msg := l.entries[c.next-l.first]; msg != nil && time.Since(msg.stored) <= s.MaxAge {
+			break
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {

@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) bus.Bus) {
 		{"DurableGroupSharesTheWork", durableGroup},
 		{"DurableGroupGoesOnWhereItStopped", durableGoesOn},
 		{"DurableGroupOfOneKeyIsItsOwn", durableKeys},
+		{"DurableGroupPassesOverWhatIsTooOld", durableTooOld},
 		{"LatestGivesTheLastOfEachKeyFirst", latestFirst},
 		{"QueuesTellWhatWaitsAndWhatWasPutAside", queuesTell},
 		{"UnreadableNeverReachesAHandler", unreadable},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
@@ -187,6 +188,29 @@ func durableGoesOn(c *contract) {
 	if first.len() != 3 {
 		c.Errorf("a stopped subscriber got %s", first.names())
 	}
+}
+
+func durableTooOld(c *contract) {
+	s := bus.Subscription{Kind: trimtab.KindAlert, Consumer: "g", Key: "a", MaxAge: time.Second}
+	for range 2 { // it begins, then it goes on
+		c.publish(alert("a", "old"), alert("b", "old"))
+		time.Sleep(s.MaxAge + 100*time.Millisecond)
+		c.publish(alert("a", "new"))
+		var in inbox
+		s.Handle = in.handle
+		stop := c.subscribe(s)
+		c.eventually("what is new arrives", func() bool { return in.len() > 0 })
+		c.publish(alert("a", "newer"))
+		c.eventually("nothing else does", func() bool { return in.names() == "new newer" })
+		stop()
+	}
+	// What is not old is not passed over, however often it is joined.
+	c.publish(alert("a", "1"), alert("a", "2"))
+	s.MaxAge = time.Hour
+	var in inbox
+	s.Handle = in.handle
+	defer c.subscribe(s)()
+	c.eventually("it goes on where it stopped", func() bool { return in.names() == "1 2" })
 }
 
 func durableKeys(c *contract) {

@@ -17,6 +17,11 @@ type Config struct {
 	// URL is the external server, several separated by commas; empty: an
 	// embedded server that stores in Dir.
 	URL string
+	// Leaf is where the servers of URL take leaf nodes, several separated by
+	// commas, for an agent: a server without a store runs in this process and
+	// joins them with Cert, Key and CA; URL is asked at the start only. Empty:
+	// this process is a client of URL.
+	Leaf string
 	// Dir is where the embedded server stores; needed without URL.
 	Dir string
 	// Listen is a loopback host:port on which the embedded server is open to
@@ -83,6 +88,8 @@ func (c *Config) Validate() error {
 		return trimtab.Invalidf("bus: TLS and credentials are for an external server, and there is no URL")
 	case c.URL == "" && c.Role != "":
 		return trimtab.Invalidf("bus: a %s needs the URL of the server on which it meets the others", c.Role)
+	case c.Leaf != "" && (c.URL == "" || c.Role != Agent || c.Cert == ""):
+		return trimtab.Invalidf("bus: a leaf node is an agent that has the URL of its servers and a certificate")
 	case c.Role == Agent && (c.Host == "" || c.Pool == ""):
 		return trimtab.Invalidf("bus: an agent needs its host and its pool")
 	case c.MaxStore < 0 || c.AckWait < 0 || c.MaxDeliver < 0 || c.AnswerTimeout < 0 || c.PendingBytes < 0:

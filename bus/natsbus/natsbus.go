@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ type Bus struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	server *embedded // nil with an external one
+	leaf   *leafNode // nil where this process is no leaf node
+	secret string    // of an agent, see [SecretOf]
 
 	incarnation uint64
 	sequence    atomic.Uint64
@@ -67,6 +70,13 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 		// Microseconds: unique for one source, and exact in JSON of any language.
 		incarnation: uint64(time.Now().UnixMicro()),
 	}
+	if c.Role == Agent && c.Key != "" {
+		key, err := os.ReadFile(c.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read key of the agent: %w", err)
+		}
+		b.secret = SecretOf(key)
+	}
 	for _, info := range trimtab.Kinds() {
 		b.kinds[info.Kind] = &kind{KindInfo: info}
 	}
@@ -91,6 +101,9 @@ func (b *Bus) open(ctx context.Context) error {
 	err := b.permitted(ctx)
 	if err == nil {
 		err = b.awaitStreams(ctx)
+	}
+	if err == nil && b.config.Leaf != "" {
+		err = b.becomeLeaf(ctx)
 	}
 	if err == nil {
 		return nil
@@ -130,7 +143,7 @@ func (b *Bus) connect() error {
 		opts = append(opts, nats.InProcessServer(b.server))
 	}
 	if b.conn, err = nats.Connect(url, opts...); err == nil {
-		b.js, err = jetstream.New(b.conn, jetstream.WithDefaultTimeout(5*time.Second))
+		b.js, err = b.jetStream()
 	}
 	if err != nil {
 		b.disconnect()
@@ -166,6 +179,10 @@ func (b *Bus) disconnect() {
 		b.server.close()
 		b.server = nil
 	}
+	if b.leaf != nil {
+		b.leaf.close()
+		b.leaf = nil
+	}
 }
 
 // URL returns where other processes reach this bus; empty when they cannot.
@@ -184,6 +201,9 @@ func (b *Bus) URL() string {
 func (b *Bus) Ready() error {
 	if s := b.conn.Status(); s != nats.CONNECTED {
 		return fmt.Errorf("bus is %s", s)
+	}
+	if b.leaf != nil {
+		return b.leaf.joined()
 	}
 	if b.server == nil {
 		return nil

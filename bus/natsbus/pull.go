@@ -50,7 +50,7 @@ func (b *Bus) openPull(stream, consumer string) (*pull, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pull{conn: b.conn, sub: sub, request: request, ackNext: append([]byte("+NXT "), request...), subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer}, nil
+	return &pull{conn: b.conn, sub: sub, request: request, ackNext: append([]byte("+NXT "), request...), subject: b.api() + "CONSUMER.MSG.NEXT." + stream + "." + consumer}, nil
 }
 
 // next returns the next message. Any error ends the pull.

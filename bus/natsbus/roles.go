@@ -1,6 +1,8 @@
 package natsbus
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -78,9 +80,11 @@ type Scope struct {
 	Pool string
 	// Host is the host of an agent, and the name in what it publishes.
 	Host string
-	// Hosts are those of all agents: nobody else touches where they stand in a
-	// stream.
-	Hosts []string
+	// Secret is the agent's; see [SecretOf].
+	Secret string
+	// Places are the consumers of all agents, by which they know where they stand
+	// in a stream: nobody else touches them. See [ConsumerOf].
+	Places []string
 }
 
 // Permissions are NATS permissions of one user. A NATS server denies what is
@@ -104,9 +108,23 @@ func Inbox(r Role, host string) string {
 	return prefix
 }
 
-// ConsumerOf names the place of a host's actuator in a stream, for a pool.
-func ConsumerOf(host, pool string) string {
-	return bus.EscapeKey(GroupOf(host)) + "--" + bus.EscapeKey(pool)
+// ConsumerOf names the place of a host's actuator in a stream, for a pool. A
+// server takes acknowledgements from any leaf node without a look at its
+// permissions, so the name has what other agents cannot know, the host's secret;
+// empty: they can.
+func ConsumerOf(host, pool, secret string) string {
+	name := bus.EscapeKey(GroupOf(host)) + "--" + bus.EscapeKey(pool)
+	if secret != "" {
+		name += "--" + secret
+	}
+	return name
+}
+
+// SecretOf derives the secret of an agent from its private key, a PEM file. It is
+// in the configuration of the NATS servers, and tells nothing of the key.
+func SecretOf(key []byte) string {
+	sum := sha256.Sum256(append([]byte("trimtab place in a stream\n"), key...))
+	return hex.EncodeToString(sum[:12])
 }
 
 // GroupOf is the group in which the actuator of a host subscribes.
@@ -136,8 +154,15 @@ func PermissionsOf(r Role, s Scope) Permissions {
 			p.api("STREAM.INFO", stream(row))
 		}
 	}
-	if r == Planner {
-		p.Publish = append(p.Publish, "$JS.API.INFO")
+	switch r {
+	case Planner:
+		p.Publish = append(p.Publish, jetStreamAPI+"INFO")
+	case Agent: // the same as a leaf node
+		for _, subject := range p.Publish {
+			if call, ok := strings.CutPrefix(subject, jetStreamAPI); ok {
+				p.Publish = append(p.Publish, domainAPI+call)
+			}
+		}
 	}
 	slices.Sort(p.Publish)
 	p.Publish = slices.Compact(p.Publish)
@@ -153,7 +178,7 @@ func stream(row StreamInfo) string {
 }
 
 func (p *Permissions) api(call string, tokens ...string) {
-	p.Publish = append(p.Publish, "$JS.API."+call+"."+strings.Join(tokens, "."))
+	p.Publish = append(p.Publish, jetStreamAPI+call+"."+strings.Join(tokens, "."))
 }
 
 func (p *Permissions) bucket(name string, write, read bool) {
@@ -184,12 +209,11 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 		p.Publish = append(p.Publish, row.Unreadable)
 		p.api("DIRECT.GET", row.Name)
 		if r == Agent {
-			p.consumer(row.Name, ConsumerOf(s.Host, s.Pool), bus.Subject(row.Kind, s.Pool))
+			p.consumer(row.Name, ConsumerOf(s.Host, s.Pool, s.Secret), bus.Subject(row.Kind, s.Pool))
 			return
 		}
 		p.consumer(row.Name, "*", ">")
-		for _, h := range s.Hosts {
-			c := ConsumerOf(h, s.Pool)
+		for _, c := range s.Places {
 			p.Deny = append(p.Deny, "$JS.API.CONSUMER.*."+row.Name+"."+c, "$JS.API.CONSUMER.*."+row.Name+"."+c+".>",
 				"$JS.API.CONSUMER.MSG.NEXT."+row.Name+"."+c, "$JS.ACK."+row.Name+"."+c+".>")
 		}

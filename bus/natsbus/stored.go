@@ -61,6 +61,9 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 		if s.Key != "" {
 			d.name += "--" + bus.EscapeKey(s.Key)
 		}
+		if b.secret != "" {
+			d.name += "--" + b.secret
+		}
 	}
 	leave := func() {}
 	if b.near.carries(k) {
@@ -154,6 +157,13 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	}
 	if d.Consumer != "" {
 		c.Durable = d.name
+		if d.MaxAge > 0 {
+			from, stands, err := d.notTooOld(ctx)
+			if err != nil || stands {
+				return err
+			}
+			c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &from
+		}
 		_, err := d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
 		return err
 	}
@@ -176,6 +186,39 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	}
 	_, err := d.bus.js.CreateConsumer(ctx, d.kind.stream.Name, c)
 	return err
+}
+
+// notTooOld returns from when on the consumer of a group with MaxAge is to be
+// made; stands: it is there, and nothing before it is too old. One before which
+// something is makes way for another, for it would hand over every single value.
+// Times are those of the server's clock.
+func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, stands bool, err error) {
+	s, err := d.bus.js.Stream(ctx, d.kind.stream.Name)
+	if err != nil {
+		return from, false, err
+	}
+	if from = s.CachedInfo().TimeStamp; from.IsZero() { // servers before 2.10
+		from = time.Now()
+	}
+	from = from.Add(-d.MaxAge)
+	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return from, false, nil
+	}
+	if err != nil {
+		return from, false, err
+	}
+	first, err := s.GetMsg(ctx, c.CachedInfo().AckFloor.Stream+1, jetstream.WithGetMsgSubject(filter(d.Subscription)))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return from, true, nil
+	case err != nil:
+		return from, false, err
+	case !first.Time.Before(from):
+		return from, true, nil
+	}
+	d.bus.config.Logger.Info("bus passes over what is too old", "kind", d.Kind, "consumer", d.name, "oldest", first.Time, "from", from)
+	return from, false, d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
 }
 
 // run handles messages until ctx ends, over losses of server and consumer.

@@ -121,7 +121,7 @@ func (b *Bus) permitted(ctx context.Context) error {
 	}
 	granted := Permissions{Publish: all(has.Publish.Allow), Deny: has.Publish.Deny, Subscribe: all(has.Subscribe.Allow),
 		Answers: has.Responses != nil || len(has.Publish.Allow) == 0}
-	needs := PermissionsOf(b.config.Role, Scope{Host: b.config.Host, Pool: b.config.Pool})
+	needs := PermissionsOf(b.config.Role, Scope{Host: b.config.Host, Pool: b.config.Pool, Secret: b.secret})
 	if lacks := needs.missing(&granted); len(lacks) > 0 {
 		return fmt.Errorf("%w: NATS user %s may not do what the role %s needs: %s", trimtab.ErrRefused, info.Data.User, b.config.Role, strings.Join(lacks, "; "))
 	}

@@ -30,7 +30,8 @@ func newStages(t *testing.T) *stages {
 	if code := Main(t.Context(), []string{"init", "cluster", "--servers", "127.0.0.1", "--hosts", "h1,h2", "--out", s.dir}, &out, &out); code != exitDone {
 		t.Fatal(out.String())
 	}
-	s.url = clustertest.Serve(t, s.dir, "127.0.0.1", nil)
+	var leaf string
+	s.url, leaf = clustertest.Serve(t, s.dir, "127.0.0.1", nil)
 	for _, user := range []string{"collector", "analyzer", "planner", "console", "agent-h1", "agent-h2"} {
 		file := filepath.Join(s.dir, user, "nats.yaml")
 		b, err := os.ReadFile(file)
@@ -38,6 +39,7 @@ func newStages(t *testing.T) *stages {
 			t.Fatal(err)
 		}
 		b = regexp.MustCompile(`url: .*`).ReplaceAll(b, []byte("url: "+s.url))
+		b = regexp.MustCompile(`leaf: .*`).ReplaceAll(b, []byte("leaf: "+leaf))
 		if err := os.WriteFile(file, b, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/demo"
+	"github.com/trimtab/trimtab/internal/demo/loadgen"
 	"github.com/trimtab/trimtab/internal/demo/service"
 	"github.com/trimtab/trimtab/internal/site"
 )
@@ -162,6 +163,27 @@ func (c *serviceCmd) Run(ctx context.Context) error {
 		return err
 	}
 	return service.Run(ctx, cfg)
+}
+
+// loadCmd puts load on one service of the demo, for deploy/examples/cluster.sh.
+type loadCmd struct {
+	URL  string        `arg:"" help:"Where the requests go."`
+	Base float64       `default:"5" help:"Least requests per second."`
+	Peak float64       `default:"20" help:"Most requests per second."`
+	Day  time.Duration `default:"1m" help:"From one peak to the next."`
+	At   float64       `help:"When in a day the peak is, from 0 to 1."`
+}
+
+// Run plays one day after another until it is told to stop.
+func (c *loadCmd) Run(ctx context.Context) error {
+	day := loadgen.Day{Base: c.Base, Peak: c.Peak, At: c.At, Width: 0.5}
+	for seed := uint64(1); ctx.Err() == nil; seed++ {
+		g := loadgen.Generator{Targets: []loadgen.Target{{Name: "load", URL: c.URL, Day: day, Latency: time.Second}}, For: c.Day, Seed: seed}
+		if _, err := g.Run(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("put load on %s: %w", c.URL, err)
+		}
+	}
+	return nil
 }
 
 // screenOf draws on the terminal, or prints lines elsewhere.

@@ -44,7 +44,7 @@ func (c *initClusterCmd) Run(t terminal) error {
 3. Agents, on each of %[3]s:
      copy %[1]s/agent-HOST to /etc/trimtab/agent, the same trimtab.yaml to /etc/trimtab,
      and %[1]s/systemd/trimtab-agent.service to /etc/systemd/system
-     systemctl enable --now trimtab-agent
+     systemctl enable --now trimtab-agent     (it reaches ports 4222 and 7422 of the NATS servers)
 4. Look: trimtab status, on a host of the console. Read along: nats sub 'trimtab.>'
    with the certificate in %[1]s/observer.
 

@@ -67,6 +67,7 @@ type cli struct {
 	Man        manCmd        `cmd:"" hidden:"" help:"Print the manual page."`
 	Watchdog   watchdogCmd   `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
 	Service    serviceCmd    `cmd:"" hidden:"" name:"demo-service" help:"One service of the demo."`
+	Load       loadCmd       `cmd:"" hidden:"" name:"demo-load" help:"Load on one service of the demo."`
 }
 
 func main() {

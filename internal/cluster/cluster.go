@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/trimtab/trimtab"
@@ -32,6 +33,7 @@ import (
 const (
 	ClientPort = 4222
 	RoutePort  = 6222
+	LeafPort   = 7422
 )
 
 // Spec says which site.
@@ -89,6 +91,14 @@ func (u user) name() string {
 	return string(u.role) + ".trimtab"
 }
 
+// connections are the kinds of connection that it may make.
+func (u user) connections() string {
+	if u.role == natsbus.Agent {
+		return `"STANDARD", "LEAFNODE"`
+	}
+	return `"STANDARD"`
+}
+
 // dir is where its files are.
 func (u user) dir() string {
 	if u.role == natsbus.Agent {
@@ -110,8 +120,25 @@ func (s Spec) users() (all []user) {
 	return all
 }
 
-func (s Spec) permissions(u user) natsbus.Permissions {
-	return natsbus.PermissionsOf(u.role, natsbus.Scope{Pool: s.Pool, Host: u.host, Hosts: s.Hosts})
+// secrets are those of the hosts' agents, by host, from the keys below dir.
+func (s Spec) secrets(dir string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, h := range s.Hosts {
+		key, err := os.ReadFile(filepath.Join(dir, user{natsbus.Agent, h}.dir(), "key.pem"))
+		if err != nil {
+			return nil, fmt.Errorf("read key of the agent of %s: %w", h, err)
+		}
+		all[h] = natsbus.SecretOf(key)
+	}
+	return all, nil
+}
+
+func (s Spec) permissions(u user, secrets map[string]string) natsbus.Permissions {
+	scope := natsbus.Scope{Pool: s.Pool, Host: u.host, Secret: secrets[u.host]}
+	for _, h := range s.Hosts {
+		scope.Places = append(scope.Places, natsbus.ConsumerOf(h, s.Pool, secrets[h]))
+	}
+	return natsbus.PermissionsOf(u.role, scope)
 }
 
 // Write writes everything below dir.
@@ -123,21 +150,25 @@ func (s Spec) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, server := range s.Servers {
-		at := filepath.Join(dir, "nats-"+server)
-		if err := ca.issue(at, server, true); err != nil {
-			return err
-		}
-		if err := writeFile(filepath.Join(at, "nats-server.conf"), s.serverConf(server), 0o644); err != nil {
-			return err
-		}
-	}
 	for _, u := range s.users() {
 		at := filepath.Join(dir, u.dir())
 		if err := ca.issue(at, u.name(), false); err != nil {
 			return err
 		}
 		if err := writeFile(filepath.Join(at, "nats.yaml"), s.section(u), 0o644); err != nil {
+			return err
+		}
+	}
+	secrets, err := s.secrets(dir)
+	if err != nil {
+		return err
+	}
+	for _, server := range s.Servers {
+		at := filepath.Join(dir, "nats-"+server)
+		if err := ca.issue(at, server, true); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(at, "nats-server.conf"), s.serverConf(server, secrets), 0o600); err != nil {
 			return err
 		}
 	}
@@ -151,21 +182,30 @@ func (s Spec) Write(dir string) error {
 
 // section is the NATS section of a user's process.
 func (s Spec) section(u user) string {
-	var urls []string
-	for _, server := range s.Servers {
-		urls = append(urls, fmt.Sprintf("tls://%s", net.JoinHostPort(server, fmt.Sprint(ClientPort))))
+	leaf := ""
+	if u.role == natsbus.Agent {
+		leaf = fmt.Sprintf("\n  leaf: %s # without this line it is a client of url, and no leaf node", s.addresses(LeafPort))
 	}
 	return fmt.Sprintf(`# How a trimtab process with the role %s reaches NATS: --nats.config.file.
 # The certificate is what it is known by. Paths are relative to this file.
 nats:
-  url: %s
+  url: %s%s
   replicas: %d
   tls: {ca_file: ca.pem, cert_file: cert.pem, key_file: key.pem}
-`, u.role, strings.Join(urls, ","), s.replicas())
+`, u.role, s.addresses(ClientPort), leaf, s.replicas())
+}
+
+// addresses are the URLs of a port of all servers.
+func (s Spec) addresses(port int) string {
+	var urls []string
+	for _, server := range s.Servers {
+		urls = append(urls, "tls://"+net.JoinHostPort(server, strconv.Itoa(port)))
+	}
+	return strings.Join(urls, ",")
 }
 
 // serverConf is the configuration of one NATS server.
-func (s Spec) serverConf(server string) string {
+func (s Spec) serverConf(server string, secrets map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# nats-server for trimtab, written by "trimtab init cluster". Install this directory
 # as /etc/nats, for the user that runs nats-server only.
@@ -178,12 +218,23 @@ tls {
   ca_file: "/etc/nats/ca.pem"
   verify_and_map: true # the name in the certificate is the user
 }
+leafnodes { # the agents
+  listen: "0.0.0.0:%d"
+  tls {
+    cert_file: "/etc/nats/cert.pem"
+    key_file: "/etc/nats/key.pem"
+    ca_file: "/etc/nats/ca.pem"
+    verify_and_map: true
+    timeout: 10
+  }
+}
 jetstream {
+  domain: %q # what a leaf node calls it
   store_dir: "/var/lib/nats"
   max_file_store: 4GB
   max_memory_store: 256MB
 }
-`, server, ClientPort, natsbus.MaxPayload)
+`, server, ClientPort, natsbus.MaxPayload, LeafPort, natsbus.Domain)
 	if len(s.Servers) > 1 {
 		fmt.Fprintf(&b, `cluster {
   name: "trimtab"
@@ -203,8 +254,8 @@ jetstream {
 	}
 	b.WriteString("system_account: \"SYS\"\naccounts {\n  SYS {}\n  TRIMTAB {\n    jetstream: enabled\n    users: [\n")
 	for _, u := range s.users() {
-		p := s.permissions(u)
-		fmt.Fprintf(&b, "      {\n        user: %q\n        permissions {\n          publish {\n            allow: [%s]\n", u.name(), quoted(p.Publish))
+		p := s.permissions(u, secrets)
+		fmt.Fprintf(&b, "      {\n        user: %q\n        allowed_connection_types: [%s]\n        permissions {\n          publish {\n            allow: [%s]\n", u.name(), u.connections(), quoted(p.Publish))
 		if len(p.Deny) > 0 {
 			fmt.Fprintf(&b, "            deny: [%s]\n", quoted(p.Deny))
 		}

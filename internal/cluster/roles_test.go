@@ -27,9 +27,21 @@ type fleet struct {
 	*testing.T
 	dir  string
 	spec Spec
-	url  string
+	// url is for clients, leaf for leaf nodes.
+	url, leaf string
 	// replicas is how many servers keep a stream; 0: one.
 	replicas int
+	// asLeaf makes agents leaf nodes.
+	asLeaf bool
+}
+
+func (f *fleet) secrets() map[string]string {
+	f.Helper()
+	all, err := f.spec.secrets(f.dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return all
 }
 
 // eventually tries until there is no error.
@@ -54,7 +66,7 @@ func startFleet(t *testing.T, change func(conf string) string) *fleet {
 	if err := f.spec.Write(f.dir); err != nil {
 		t.Fatal(err)
 	}
-	f.url = clustertest.Serve(t, f.dir, "127.0.0.1", change)
+	f.url, f.leaf = clustertest.Serve(t, f.dir, "127.0.0.1", change)
 	return f
 }
 
@@ -63,6 +75,9 @@ func (f *fleet) bus(r natsbus.Role, host string) (*natsbus.Bus, error) {
 	at := filepath.Join(f.dir, user{r, host}.dir())
 	c := natsbus.Config{URL: f.url, Source: string(r) + host, Role: r, Host: host, Pool: f.spec.Pool, Replicas: f.replicas, Logger: slog.New(slog.DiscardHandler),
 		CA: filepath.Join(at, "ca.pem"), Cert: filepath.Join(at, "cert.pem"), Key: filepath.Join(at, "key.pem")}
+	if f.asLeaf && r == natsbus.Agent {
+		c.Leaf = f.leaf
+	}
 	b, err := natsbus.Open(f.Context(), c)
 	if err == nil {
 		f.Cleanup(func() { b.Close() })
@@ -228,7 +243,7 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 			for _, host := range []string{"", "h1", "h2"} {
 				name, filter := "mine", row.Subjects
 				if host != "" {
-					name, filter = natsbus.ConsumerOf(host, "p"), strings.TrimSuffix(row.Subjects, "*")+"p"
+					name, filter = natsbus.ConsumerOf(host, "p", f.secrets()[host]), strings.TrimSuffix(row.Subjects, "*")+"p"
 				}
 				// UNREADABLE is for people, who look at it with the server's own tools.
 				may := reads && row.Kind != "" && (u.role == natsbus.Agent) == (host != "") && u.host == host
@@ -279,7 +294,14 @@ func values() map[trimtab.Kind]trimtab.Value {
 }
 
 func TestEveryRoleGetsWhatTheTableGivesIt(t *testing.T) {
+	for name, asLeaf := range map[string]bool{"agents are clients": false, "agents are leaf nodes": true} {
+		t.Run(name, func(t *testing.T) { everyRoleGets(t, asLeaf) })
+	}
+}
+
+func everyRoleGets(t *testing.T, asLeaf bool) {
 	f := startFleet(t, nil)
+	f.asLeaf = asLeaf
 	buses := map[natsbus.Role]*natsbus.Bus{}
 	for _, r := range []natsbus.Role{natsbus.Planner, natsbus.Collector, natsbus.Analyzer, natsbus.Agent, natsbus.Console} {
 		host := ""
@@ -409,7 +431,7 @@ func TestPermissionsThatAreTooNarrowAreSaidAtTheStartBySubject(t *testing.T) {
 		if u.role == natsbus.Observer {
 			continue
 		}
-		needs := f.spec.permissions(u)
+		needs := f.spec.permissions(u, f.secrets())
 		for _, s := range needs.Publish {
 			if s == "$SYS.REQ.USER.INFO" || u.role == natsbus.Agent && u.host != "h1" {
 				continue

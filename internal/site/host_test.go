@@ -23,6 +23,9 @@ workloads:
 		if err != nil {
 			t.Fatal(err)
 		}
+		if !elsewhere(cfg, host) {
+			t.Errorf("%s believes that no other host has a knob", host)
+		}
 		groups := groupsOf(cfg, host)
 		if len(knobs) != len(want) || len(groups) != len(want) {
 			t.Fatalf("%s has %d knobs and reads %d groups, want %d", host, len(knobs), len(groups), len(want))

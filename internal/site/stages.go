@@ -271,7 +271,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
-		Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Shared: elsewhere(cfg, s.host), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 	}
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ func busConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Conf
 	}
 	if role != "" {
 		c.Source += " " + string(role)
+	}
+	if role == natsbus.Agent {
+		c.Leaf = n.Leaf
 	}
 	if n.TokenFile == "" {
 		return c, nil
@@ -315,6 +319,11 @@ type knobConfig struct {
 
 // onHost tells whether a host has the knob of a workload.
 func onHost(w *config.Workload, host string) bool { return w.Knob.Host == "" || w.Knob.Host == host }
+
+// elsewhere tells whether another host has a knob of the pool.
+func elsewhere(cfg *config.Config, host string) bool {
+	return slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return !onHost(&w, host) })
+}
 
 // knobsOf lists the targets of all workloads that a host has.
 func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {

@@ -89,7 +89,8 @@ func all() []promise {
 			{pkg: "./actuator", name: "TestOfTwoLeadersOnlyTheNewerHasEffects", full: 1000, once: 5 * second, each: 10 * ms},
 			{pkg: "./pipeline", name: "TestOneLeaderAndAHigherEpochAfterIt", once: 5 * second},
 			{pkg: "./pipeline", name: "TestALeaderThatCannotRenewIsSilentBeforeAnotherLeads", once: 5 * second},
-			{pkg: "./pipeline", name: "TestALeaderUnderCPUStarvationDoesNotLoseItself", once: 60 * second}}},
+			{pkg: "./pipeline", name: "TestALeaderUnderCPUStarvationDoesNotLoseItself", once: 60 * second},
+			{pkg: "./cmd/trimtab", name: "TestAKilledPlannerIsReplacedByTheOneThatStandsBy", full: 100, once: 60 * second, each: 10 * second}}},
 		{id: "R17", sentence: "a full disk, I/O errors and torn writes leave every file readable and restore working", tests: []test{
 			{pkg: "./actuator", name: "TestFaultsOfTheDiskLeaveEveryBaselineToBeRestored", full: 1000, once: 5 * second, each: 50 * ms},
 			{pkg: "./internal/hostfs", name: "TestTornWritesLeaveTheOldValueOrTheNew", once: 5 * second},

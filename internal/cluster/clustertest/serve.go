@@ -4,6 +4,7 @@
 package clustertest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,15 +15,15 @@ import (
 )
 
 // Serve runs the server whose files are in dir/nats-NAME until the test ends,
-// and returns its URL. change, when not nil, changes the configuration first.
-func Serve(t testing.TB, dir, name string, change func(conf string) string) (url string) {
+// and returns its URL, and the one for leaf nodes. change, when not nil, changes the configuration first.
+func Serve(t testing.TB, dir, name string, change func(conf string) string) (url, leaf string) {
 	t.Helper()
 	at := filepath.Join(dir, "nats-"+name)
 	b, err := os.ReadFile(filepath.Join(at, "nats-server.conf"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf := strings.NewReplacer("/etc/nats/", at+"/", "/var/lib/nats", t.TempDir(), "0.0.0.0:4222", "127.0.0.1:-1").Replace(string(b))
+	conf := strings.NewReplacer("/etc/nats/", at+"/", "/var/lib/nats", t.TempDir(), "0.0.0.0:4222", "127.0.0.1:-1", "0.0.0.0:7422", "127.0.0.1:-1").Replace(string(b))
 	if change != nil {
 		changed := change(conf)
 		if changed == conf {
@@ -34,7 +35,11 @@ func Serve(t testing.TB, dir, name string, change func(conf string) string) (url
 	if !s.ReadyForConnections(20 * time.Second) {
 		t.Fatal("nats-server is not ready")
 	}
-	return strings.Replace(s.ClientURL(), "nats://", "tls://", 1)
+	v, err := s.Varz(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(s.ClientURL(), "nats://", "tls://", 1), fmt.Sprintf("tls://127.0.0.1:%d", v.LeafNode.Port)
 }
 
 // Start starts the server that conf configures; it runs until the test ends.

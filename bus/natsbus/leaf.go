@@ -1,0 +1,163 @@
+package natsbus
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Domain is the JetStream domain of the central servers. A server keeps requests
+// to JetStream that name no domain from its leaf nodes, and theirs from itself.
+const Domain = "trimtab"
+
+const (
+	jetStreamAPI = "$JS.API."
+	domainAPI    = "$JS." + Domain + ".API."
+)
+
+const (
+	// leafPing is how often a leaf node asks whether its link still carries, and
+	// leafSilence how many answers may be missing before it joins anew. Until then
+	// what it sends waits in the link, and arrives late if the link comes back.
+	leafPing    = 5 * time.Second
+	leafSilence = 2
+	// leafPatience bounds each step of joining; a busy host takes its time.
+	leafPatience = 10 * time.Second
+)
+
+// leafNode is a nats-server inside this process that stores nothing and joins
+// central servers. Its only client is this process. While the link is cut, nobody
+// out there asks for what is published, so it goes nowhere: it does not wait,
+// and does not arrive later as if it were new. The central servers hold the
+// link to the permissions of the user that the certificate names.
+type leafNode struct {
+	*server.Server
+	addresses string
+}
+
+// startLeaf starts the server and returns when it has joined.
+func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
+	secure, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
+	remote := &server.RemoteLeafOpts{TLS: true, TLSConfig: secure, TLSTimeout: leafPatience.Seconds(), FirstInfoTimeout: leafPatience, DialTimeout: leafPatience,
+		IgnoreDiscoveredServers: true, // it is told all of them
+	}
+	for address := range strings.SplitSeq(c.Leaf, ",") {
+		u, err := url.Parse(strings.TrimSpace(address))
+		if err != nil {
+			return nil, fmt.Errorf("read address of leaf nodes: %w", err)
+		}
+		remote.URLs = append(remote.URLs, u)
+	}
+	s, err := server.NewServer(&server.Options{
+		// Central servers end an earlier connection of the same name: of this
+		// process, not of one that has its host's name by mistake.
+		ServerName: fmt.Sprintf("trimtab-%s-%d", c.Host, time.Now().UnixMicro()),
+		DontListen: true, NoSigs: true, NoLog: true, MaxPayload: MaxPayload, MaxControlLine: 8 << 10, MaxPending: 64 << 20,
+		PingInterval: leafPing, MaxPingsOut: leafSilence,
+		LeafNode: server.LeafNodeOpts{ReconnectInterval: time.Second, Remotes: []*server.RemoteLeafOpts{remote}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make leaf node: %w", err)
+	}
+	s.SetLoggerV2(&serverLog{log: c.Logger}, false, false, false)
+	s.Start()
+	l := &leafNode{s, redact(c.Leaf)}
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for err = errApart; err != nil && ctx.Err() == nil; err = l.joined() {
+		pause(ctx, 20*time.Millisecond)
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+var errApart = errors.New("cut off from the central NATS servers")
+
+// joined returns an error while the link is cut.
+func (l *leafNode) joined() error {
+	if l.NumLeafNodes() == 0 {
+		return fmt.Errorf("leaf node of %s: %w: what was planned holds until its lease ends", l.addresses, errApart)
+	}
+	return nil
+}
+
+func (l *leafNode) close() {
+	l.Shutdown()
+	l.WaitForShutdown()
+}
+
+// becomeLeaf replaces the connection to the central servers, which told what this
+// user may do and that the streams are there, by one to a leaf node.
+func (b *Bus) becomeLeaf(ctx context.Context) error {
+	b.conn.Close()
+	l, err := startLeaf(ctx, b.config)
+	if err != nil {
+		return err
+	}
+	b.leaf = l
+	opts := append(b.config.options(), nats.ReconnectHandler(b.reconnected), nats.InProcessServer(l))
+	if b.conn, err = nats.Connect("", opts...); err != nil {
+		return fmt.Errorf("connect to own leaf node: %w", err)
+	}
+	if b.js, err = b.jetStream(); err != nil {
+		return err
+	}
+	return b.awaitStreams(ctx)
+}
+
+// api is the prefix of requests to JetStream.
+func (b *Bus) api() string {
+	if b.leaf != nil {
+		return domainAPI
+	}
+	return jetStreamAPI
+}
+
+func (b *Bus) jetStream() (jetstream.JetStream, error) {
+	patience := jetstream.WithDefaultTimeout(5 * time.Second)
+	if b.leaf != nil {
+		return jetstream.NewWithDomain(b.conn, Domain, patience)
+	}
+	return jetstream.New(b.conn, patience)
+}
+
+// tls is the configuration of a link that both sides prove themselves on. The
+// certificate is read at each connection: it may have been renewed.
+func (c *Config) tls() (*tls.Config, error) {
+	if c.TLS != nil {
+		return c.TLS, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+		return &pair, err
+	}}
+	if c.CA == "" {
+		return out, nil
+	}
+	authorities, err := os.ReadFile(c.CA)
+	if err != nil {
+		return nil, fmt.Errorf("read authorities of bus: %w", err)
+	}
+	if out.RootCAs = x509.NewCertPool(); !out.RootCAs.AppendCertsFromPEM(authorities) {
+		return nil, trimtab.Invalidf("authorities of bus: no certificate in %s", c.CA)
+	}
+	return out, nil
+}
