@@ -14,7 +14,8 @@ import (
 //
 //	x_t = [1 T; 0 1] x_{t−1},    n_t/T = load_t + N(0, load_t/T)
 //
-// since n_t, the requests of T seconds, are Poisson. With every report a new run
+// since n_t, the requests of T seconds, are Poisson, as which they are weighed: of few
+// requests, many more come by chance sooner than of many. With every report a new run
 // begins for each way to go on,
 //
 //	jump or bend × level (slope 0) or ramp (slope N(0, (σ load)²))
@@ -83,8 +84,9 @@ func (c *course) see(load, seconds, each float64) {
 	most := math.Inf(-1)
 	for i := range c.runs {
 		r := &c.runs[i]
-		v, miss := r.vl+noise(r.load), load-r.load
-		r.weight = math.Log(r.weight) - (miss*miss/v+math.Log(v))/2
+		n := noise(r.load)
+		v, miss := r.vl+n, load-r.load
+		r.weight = math.Log(r.weight) - (n/v*deviance(load*seconds/each, n*seconds*seconds/each/each)+math.Log(r.vl+noise(load)))/2
 		most = math.Max(most, r.weight)
 		gain, turn := r.vl/v, r.vls/v
 		r.load, r.slope = r.load+gain*miss, r.slope+turn*miss
@@ -110,6 +112,16 @@ func (c *course) see(load, seconds, each float64) {
 	for i := range c.runs {
 		c.runs[i].weight /= sum
 	}
+}
+
+// deviance is that of n requests where mean are expected, twice the logarithm of how
+// much less likely they are than if n were: (n − mean)²/mean for many. For few it
+// tells that many more come by chance sooner than a normal distribution says.
+func deviance(n, mean float64) float64 {
+	if n == 0 {
+		return 2 * mean
+	}
+	return 2 * (n*math.Log(n/mean) - (n - mean))
 }
 
 // load returns the load at the end of the latest report; 0 before the first.

@@ -48,8 +48,14 @@ func everyPast(loads []float64, seconds float64) (mean float64) {
 			for _, way := range []past{{h.run, 1 - jumps - bends},
 				{run{load: known, vl: far * far}, jumps / 2}, {run{load: known, vl: far * far, vs: s * s}, jumps / 2},
 				{run{load: known, vl: spread}, bends / 2}, {run{load: known, vl: spread, vs: s * s}, bends / 2}} {
-				v := way.vl + noise(way.load)
-				way.p *= h.p * math.Exp(-(load-way.load)*(load-way.load)/(2*v)) / math.Sqrt(v)
+				// Of a Poisson count n where μ are expected, Stirling makes
+				// n^−½ exp(−(n ln n/μ − n + μ)).
+				v, n, μ := way.vl+noise(way.load), load*seconds, noise(way.load)*seconds*seconds
+				off := μ
+				if n > 0 {
+					off = n*math.Log(n/μ) - n + μ
+				}
+				way.p *= h.p * math.Exp(-off*noise(way.load)/v) / math.Sqrt(way.vl+noise(load))
 				gl, gs := way.vl/v, way.vls/v
 				miss := load - way.load
 				way.run = run{load: way.load + gl*miss, slope: way.slope + gs*miss,
