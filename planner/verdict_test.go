@@ -69,7 +69,7 @@ func TestAMoveThatHarmedIsTakenBackInTheNextRoundAndGoodOnesStay(t *testing.T) {
 		tr.Case()
 		p := 0.97 // as good as the curve says, at least
 		if i%10 == 0 {
-			p = 0.3 + 0.4*rng.Float64()
+			p = 0.3 + 0.3*rng.Float64() // no report of 100 requests takes that for the SLO by chance
 		}
 		moved, back, why := oneMove(t, rng, p, 100)
 		switch {
