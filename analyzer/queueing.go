@@ -388,8 +388,9 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 	if w.last.loadFrom != FromSpans || !(now > 0) {
 		return // the slope of what is told by the use is mostly noise
 	}
-	// A load is told an interval late.
-	goes := math.Max(1-furthest, math.Min(q.lately.in(float64(w.config.horizon())/2+2)/now, 1+furthest))
+	// To the middle of the round; a load is told an interval or two late.
+	ahead := (float64(w.config.horizon())/2 + 2) * w.config.Report.Seconds()
+	goes := math.Max(1-furthest, math.Min(q.lately.in(ahead)/now, 1+furthest))
 	l.Mean, l.Upper = l.Mean*goes, l.Upper*goes
 }
 
