@@ -408,3 +408,47 @@ func TestAConsumerAheadOfItsStreamIsNotDeaf(t *testing.T) {
 	for next(t, got) != "after" {
 	}
 }
+
+// The server takes what a consumer's file says of its subject as it stands there.
+func TestAConsumerWhoseStoredSubjectIsDamagedIsNotDeaf(t *testing.T) {
+	for _, age := range []time.Duration{0, time.Hour} {
+		t.Run(fmt.Sprint("at most ", age, " old"), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "nats")
+			hear := func(want string, fresh bool) {
+				t.Helper()
+				b := open(t, Config{Dir: dir})
+				defer b.Close()
+				got := make(chan string, 100)
+				if _, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindAlert, Consumer: "planner", Key: "a", MaxAge: age, Handle: func(_ context.Context, d bus.Delivery) error {
+					got <- d.Value.(*trimtab.Alert).Name
+					return nil
+				}}); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.Publish(t.Context(), alertOf("a", want)); err != nil {
+					t.Fatal(err)
+				}
+				for next(t, got) != want {
+				}
+				if _, consumers := b.Damaged(); fresh && consumers != 0 {
+					t.Errorf("%d consumers are counted as damaged", consumers)
+				}
+			}
+			hear("before", true)
+			hear("again", true)
+			file := filepath.Join(storeDir(dir), "$G", "streams", "ALERTS", "obs", "planner--a", "meta.inf")
+			meta, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged := bytes.Replace(meta, []byte("alert.a"), []byte("alert.q"), 1)
+			if bytes.Equal(damaged, meta) {
+				t.Fatalf("no subject in %s", meta)
+			}
+			if err := os.WriteFile(file, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			hear("after", false)
+		})
+	}
+}

@@ -158,12 +158,14 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	if d.Consumer != "" {
 		c.Durable = d.name
 		if d.MaxAge > 0 {
-			from, stands, err := d.notTooOld(ctx)
-			if err != nil || stands {
+			from, err := d.notTooOld(ctx)
+			if err != nil {
 				return err
 			}
 			c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &from
 		}
+		// One that stands is made too: what the server has stored of its settings may
+		// be damaged.
 		_, err := d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
 		return err
 	}
@@ -188,14 +190,14 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 	return err
 }
 
-// notTooOld returns from when on the consumer of a group with MaxAge is to be
-// made; stands: it is there, and nothing before it is too old. One before which
-// something is makes way for another, for it would hand over every single value.
-// Times are those of the server's clock.
-func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, stands bool, err error) {
+// notTooOld returns when the consumer of a group with MaxAge is to begin. One
+// that is there keeps its beginning where nothing before it is too old, and makes
+// way for another otherwise, for it would hand over every single value. Times are
+// those of the server's clock.
+func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, err error) {
 	s, err := d.bus.js.Stream(ctx, d.kind.stream.Name)
 	if err != nil {
-		return from, false, err
+		return from, err
 	}
 	if from = s.CachedInfo().TimeStamp; from.IsZero() { // servers before 2.10
 		from = time.Now()
@@ -203,22 +205,24 @@ func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, stands bool,
 	from = from.Add(-d.MaxAge)
 	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return from, false, nil
+		return from, nil
 	}
 	if err != nil {
-		return from, false, err
+		return from, err
 	}
-	first, err := s.GetMsg(ctx, c.CachedInfo().AckFloor.Stream+1, jetstream.WithGetMsgSubject(filter(d.Subscription)))
+	info := c.CachedInfo()
+	first, err := s.GetMsg(ctx, info.AckFloor.Stream+1, jetstream.WithGetMsgSubject(filter(d.Subscription)))
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return from, true, nil
+	case errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !first.Time.Before(from):
+		if start := info.Config.OptStartTime; start != nil {
+			return *start, nil
+		}
+		return from, nil
 	case err != nil:
-		return from, false, err
-	case !first.Time.Before(from):
-		return from, true, nil
+		return from, err
 	}
 	d.bus.config.Logger.Info("bus passes over what is too old", "kind", d.Kind, "consumer", d.name, "oldest", first.Time, "from", from)
-	return from, false, d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
+	return from, d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
 }
 
 // run handles messages until ctx ends, over losses of server and consumer.
