@@ -102,6 +102,10 @@ type Holding struct {
 	// LeaseLeft is how long the allocation still holds; 0: at baseline.
 	LeaseLeft Seconds `json:"lease_left_s"`
 	Paused    bool    `json:"paused,omitempty"`
+	// Capacity is what the pool may give out of this host, by resource: what the
+	// host has, less what is reserved. A resource that is missing was not
+	// measured, and the host does not bound it.
+	Capacity map[string]float64 `json:"capacity,omitempty"`
 	// Targets are all knobs of the pool that this host has been given.
 	Targets []KnobState `json:"targets,omitempty"`
 }
@@ -168,6 +172,17 @@ func (h *Holding) Validate() error {
 	}
 	if h.Time.IsZero() {
 		return Invalidf("holding of %s: no time", h.Host)
+	}
+	if len(h.Capacity) > MaxResources {
+		return Invalidf("holding of %s: capacity of %d resources, limit %d", h.Host, len(h.Capacity), MaxResources)
+	}
+	for resource, v := range h.Capacity {
+		if err := named("capacity of "+h.Host, resource); err != nil {
+			return err
+		}
+		if err := Units(v).Validate(); err != nil {
+			return err
+		}
 	}
 	for i := range h.Targets {
 		t := &h.Targets[i]

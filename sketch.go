@@ -127,7 +127,11 @@ const (
 // Sample is one measured value of one workload, or the news that there is
 // none: then Missing says why, and Value means nothing.
 type Sample struct {
-	Workload string   `json:"workload"`
+	Workload string `json:"workload"`
+	// Host and Instance name one running copy of the workload that the sample is
+	// of; both "": it is of all of them.
+	Host     string   `json:"host,omitempty"`
+	Instance string   `json:"instance,omitempty"`
 	Quantity Quantity `json:"quantity"`
 	// Source is the collector, "prometheus" or "cgroup", with detail after a
 	// colon where several could answer.
@@ -160,6 +164,9 @@ func (s *Sample) Validate() error {
 		return err
 	}
 	if err := named("quantity", string(s.Quantity)); err != nil {
+		return err
+	}
+	if err := told("sample of "+s.Workload, s.Host, s.Instance); err != nil {
 		return err
 	}
 	if s.Time.IsZero() {
