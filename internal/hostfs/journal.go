@@ -35,7 +35,7 @@ type Entry struct {
 type Journal struct {
 	copies [2]*copyFile
 	// newest has the newest record of every key, deletions too: they outrank
-	// what a torn rewrite may leave behind.
+	// what a torn rewrite may leave behind, until neither copy has any of it.
 	newest  map[string]record
 	next    uint64
 	size    int
@@ -49,6 +49,9 @@ type copyFile struct {
 	there    func() error
 	tail     int
 	complete bool
+	// anew is the highest number in it when it was last written anew: of the
+	// numbers up to it, it has what was the newest then, and nothing older. 0: never.
+	anew uint64
 }
 
 // storage is the part of a file that a journal needs.
@@ -325,6 +328,7 @@ func (j *Journal) room(c, other *copyFile, more int) error {
 	if c.complete && c.tail+more <= j.size {
 		return nil
 	}
+	j.prune()
 	image := j.image()
 	if !c.complete && c.tail+len(image)+more <= j.size {
 		err := c.append(image)
@@ -337,13 +341,24 @@ func (j *Journal) room(c, other *copyFile, more int) error {
 	if c.complete && !other.complete {
 		return fmt.Errorf("no room, and the other copy cannot be written: %w", trimtab.ErrRefused)
 	}
-	c.complete, c.tail = false, len(image)
+	c.complete, c.tail, c.anew = false, len(image), 0
 	_, err := c.file.WriteAt(append(image, make([]byte, j.size-len(image))...), 0)
 	if err == nil {
 		err = c.file.Sync()
 	}
-	c.complete = err == nil
+	if c.complete = err == nil; c.complete {
+		for _, r := range j.newest {
+			c.anew = max(c.anew, r.number)
+		}
+	}
 	return err
+}
+
+// prune forgets deletions that outrank nothing: since they were made, both
+// copies were written anew.
+func (j *Journal) prune() {
+	before := min(j.copies[0].anew, j.copies[1].anew)
+	maps.DeleteFunc(j.newest, func(_ string, r record) bool { return r.op == opDelete && r.number <= before })
 }
 
 // image returns the newest records of all keys, under their own numbers.

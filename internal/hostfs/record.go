@@ -8,21 +8,26 @@ import (
 // The form of one record, numbers little-endian:
 //
 //	offset  size
-//	0       4     magic "tjr1"
+//	0       4     magic "tjr2"
 //	4       1     operation
 //	5       8     number, ascending over the life of the journal
 //	13      2     length of the key, k
 //	15      4     length of the value, v
 //	19      4     CRC-32C of bytes 0 to 18
-//	23      4     CRC-32C of key and value
+//	23      4     CRC-32C of bytes 0 to 18, key and value
 //	27      k     key
 //	27+k    v     value
 //
 // The header has a sum of its own so that a false length is found without
-// reading what it points to.
+// reading what it points to. The other sum has the header in it: a write that
+// stops behind the first sum must not make a new record of an old body that
+// stood there. With the magic "tjr1", of earlier builds, it does not.
 const (
-	recordMagic  = "tjr1"
+	recordMagic  = "tjr2"
+	earlierMagic = "tjr1"
 	recordHeader = 27
+	// summed is what the sum of the header is of.
+	summed = 19
 	// MaxRecord bounds key and value of one record together.
 	MaxRecord = 64 << 10
 )
@@ -54,7 +59,8 @@ func appendRecord(b []byte, r record) []byte {
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(r.key)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.value)))
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[head:], castagnoli()))
-	sum := crc32.Update(crc32.Checksum([]byte(r.key), castagnoli()), castagnoli(), r.value)
+	sum := crc32.Checksum(b[head:head+summed], castagnoli())
+	sum = crc32.Update(crc32.Update(sum, castagnoli(), []byte(r.key)), castagnoli(), r.value)
 	b = binary.LittleEndian.AppendUint32(b, sum)
 	b = append(b, r.key...)
 	return append(b, r.value...)
@@ -63,11 +69,15 @@ func appendRecord(b []byte, r record) []byte {
 // readRecord reads the record that b starts with; n is its length, 0 when
 // there is none that is whole.
 func readRecord(b []byte) (r record, n int) {
-	if len(b) < recordHeader || string(b[:4]) != recordMagic {
+	if len(b) < recordHeader || string(b[:4]) != recordMagic && string(b[:4]) != earlierMagic {
 		return record{}, 0
 	}
-	if crc32.Checksum(b[:19], castagnoli()) != binary.LittleEndian.Uint32(b[19:]) {
+	sum := crc32.Checksum(b[:summed], castagnoli())
+	if sum != binary.LittleEndian.Uint32(b[summed:]) {
 		return record{}, 0
+	}
+	if string(b[:4]) == earlierMagic {
+		sum = 0
 	}
 	k, v := int(binary.LittleEndian.Uint16(b[13:])), int(binary.LittleEndian.Uint32(b[15:]))
 	op := operation(b[4])
@@ -75,7 +85,7 @@ func readRecord(b []byte) (r record, n int) {
 		return record{}, 0
 	}
 	body := b[recordHeader : recordHeader+k+v]
-	if crc32.Checksum(body, castagnoli()) != binary.LittleEndian.Uint32(b[23:]) {
+	if crc32.Update(sum, castagnoli(), body) != binary.LittleEndian.Uint32(b[23:]) {
 		return record{}, 0
 	}
 	return record{
