@@ -40,6 +40,19 @@ func Taken(ctx context.Context, path string) bool {
 }
 
 func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock, error) {
+	deadline := BootTime() + wait
+	for {
+		l, err := takeOpen(ctx, path, deadline, how)
+		// One that was removed meanwhile excludes nobody: see Remove.
+		if err != nil || l.There() {
+			return l, err
+		}
+		l.Close()
+	}
+}
+
+// takeOpen takes the file that is at the path now.
+func takeOpen(ctx context.Context, path string, deadline time.Duration, how int) (*Lock, error) {
 	// No link: in a directory for temporary files it may be another user's, and
 	// lead to a file of ours.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
@@ -47,7 +60,6 @@ func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock,
 		return nil, fmt.Errorf("take lock: %w", err)
 	}
 	dir := filepath.Dir(path)
-	deadline := BootTime() + wait
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		if err == nil {
@@ -102,4 +114,14 @@ func (l *Lock) SetContent(b []byte) error {
 // its program yet.
 func (l *Lock) Close() error {
 	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
+}
+
+// Remove removes the file and lets go: for a lock of what will not come again.
+// Who waits for it takes the one that is made next.
+func (l *Lock) Remove() error {
+	var err error
+	if l.There() {
+		err = os.Remove(l.file.Name())
+	}
+	return errors.Join(err, l.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -49,6 +50,37 @@ func TestALockFileThatWasReplacedIsNotThere(t *testing.T) {
 	}
 	if l.There() {
 		t.Error("another file counts as this one")
+	}
+}
+
+func TestALockThatIsRemovedLetsOneOtherIn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "knob.lock")
+	first, err := hostfs.TakeFile(t.Context(), path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan *hostfs.Lock, 2)
+	for range 2 {
+		go func() {
+			l, err := hostfs.TakeFile(t.Context(), path, time.Minute)
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- l
+		}()
+	}
+	if err := first.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l := <-taken
+		if l == nil {
+			continue
+		}
+		if !l.There() || len(taken) > 0 {
+			t.Error("who waited has a file that excludes nobody")
+		}
+		l.Close()
 	}
 }
 
