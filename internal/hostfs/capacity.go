@@ -1,0 +1,166 @@
+package hostfs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+)
+
+// CPUs returns how many cores groups in root may use of this host together: the
+// least of those that are online, those in root's cpuset, and the quotas of root
+// and of the groups above it, such as a container's. The error is
+// trimtab.ErrUnsupported where root is no control group of a kernel.
+func CPUs(root string) (float64, error) {
+	all, err := enclosing(root)
+	if err != nil {
+		return 0, fmt.Errorf("measure cores: %w", err)
+	}
+	sets, _ := enclosing(Twin(root, "cpuset")) // version 2 has them in root itself
+	return cpus(all, append(sets, all...), "/sys/devices/system/cpu/online"), nil
+}
+
+// cpus measures with the groups from the innermost out, and the file that lists
+// what is online. What cannot be read does not bound it.
+func cpus(groups, sets []string, online string) float64 {
+	n := float64(runtime.NumCPU())
+	if v := countCPUs(readText(online)); v > 0 {
+		n = float64(v)
+	}
+	// What is in force in a group is within that of the groups above.
+	for _, dir := range sets {
+		text := firstText(dir, "cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
+		if v := countCPUs(text); v > 0 {
+			n = math.Min(n, float64(v))
+			break
+		}
+	}
+	for _, dir := range groups {
+		q, err := ParseCPUMax(readText(filepath.Join(dir, "cpu.max")))
+		if err != nil {
+			q, err = ParseCFS(readText(filepath.Join(dir, "cpu.cfs_quota_us")), readText(filepath.Join(dir, "cpu.cfs_period_us")))
+		}
+		if v := q.Amount(); err == nil && !v.Unlimited {
+			n = math.Min(n, v.Value)
+		}
+	}
+	return n
+}
+
+// Memory returns how many bytes groups in root may use of this host together:
+// the least of what there is and the limits of root and of the groups above it.
+// The error is trimtab.ErrUnsupported where root is no control group of a kernel.
+func Memory(root string) (float64, error) {
+	if twin := Twin(root, "memory"); twin != "" {
+		root = twin
+	}
+	groups, err := enclosing(root)
+	if err == nil {
+		var n float64
+		if n, err = memory(groups, "/proc/meminfo"); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("measure memory: %w", err)
+}
+
+func memory(groups []string, meminfo string) (float64, error) {
+	total, err := memTotal(readText(meminfo))
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range groups {
+		text := firstText(dir, "memory.max", "memory.limit_in_bytes")
+		if v, err := strconv.ParseUint(text, 10, 64); err == nil {
+			total = math.Min(total, float64(v))
+		}
+	}
+	return total, nil
+}
+
+// memTotal reads /proc/meminfo's first line, "MemTotal: 24684092 kB".
+func memTotal(text string) (float64, error) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 3 || f[0] != "MemTotal:" || f[2] != "kB" {
+			continue
+		}
+		if kib, err := strconv.ParseUint(f[1], 10, 54); err == nil {
+			return float64(kib) * 1024, nil
+		}
+	}
+	return 0, trimtab.Invalidf("meminfo %.60q: no MemTotal", text)
+}
+
+// enclosing lists root and the control groups above it, as far as they can be
+// seen from here.
+func enclosing(root string) ([]string, error) {
+	if root == "" {
+		return nil, nil
+	}
+	dir, err := filepath.EvalSymlinks(root)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for ; isGroup(dir); dir = filepath.Dir(dir) {
+		all = append(all, dir)
+	}
+	if all == nil {
+		return nil, fmt.Errorf("%s is no control group: %w", root, trimtab.ErrUnsupported)
+	}
+	return all, nil
+}
+
+func isGroup(dir string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(dir, &s) == nil && (s.Type == unix.CGROUP_SUPER_MAGIC || s.Type == unix.CGROUP2_SUPER_MAGIC)
+}
+
+// countCPUs counts a list such as 0-3,7; 0 when it is none.
+func countCPUs(list string) int {
+	n := 0
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		if !ranged {
+			to = from
+		}
+		first, err := strconv.ParseUint(from, 10, 16)
+		last, bad := strconv.ParseUint(to, 10, 16)
+		if errors.Join(err, bad) != nil || last < first {
+			return 0
+		}
+		n += int(last-first) + 1
+	}
+	return n
+}
+
+// firstText returns the text of the first file in dir that has one.
+func firstText(dir string, names ...string) string {
+	i := slices.IndexFunc(names, func(n string) bool { return readText(filepath.Join(dir, n)) != "" })
+	if i < 0 {
+		return ""
+	}
+	return readText(filepath.Join(dir, names[i]))
+}
+
+// readText returns what a file of the kernel says; "" when it cannot be read.
+func readText(name string) string {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
