@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,11 +33,20 @@ type Actuator struct {
 	// changed has room for one: the news that the holding changed.
 	changed chan struct{}
 
-	mu       sync.Mutex
-	journal  *hostfs.Journal
-	knobs    []*held
-	position position
-	lease    lease
+	mu      sync.Mutex
+	journal *hostfs.Journal
+	// knobs are those declared and those found, in order of name.
+	knobs   []*held
+	finders []*finder
+	// released are the workloads that a person let go of.
+	released map[string]bool
+	// capacity is what the pool may give out of this host, as measured last;
+	// unmeasured is what could not be, measureAgain when it is tried again.
+	capacity     map[string]float64
+	unmeasured   string
+	measureAgain time.Duration
+	position     position
+	lease        lease
 	// expired is set once the lease ran out, until the next one.
 	expired bool
 	// paused is when the pause in force was asked for; zero: not paused.
@@ -64,9 +73,12 @@ type clock struct {
 	id string
 }
 
-// held is one declared knob with what is known of it.
+// held is one knob with what is known of it.
 type held struct {
 	Target
+	// finder found it, as an instance with that ID; nil: it is declared.
+	finder *finder
+	id     uint64
 	// entry is the journal's; nil: never written, or restored since.
 	entry *entry
 	// now was read last, at first seen as it is since; known is false while
@@ -121,7 +133,7 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	a := &Actuator{
 		config: c, clock: k, logger: c.Logger, metrics: c.Metrics,
 		changed: make(chan struct{}, 1), outcomes: map[int]*answer{},
-		wished: map[string]wish{}, heard: make(chan struct{}, 1),
+		wished: map[string]wish{}, heard: make(chan struct{}, 1), measureAgain: never,
 	}
 	a.config.Limits.fill()
 	if a.logger == nil {
@@ -147,7 +159,10 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 		a.lock.Close()
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
-	if a.journal, err = hostfs.OpenJournal(c.Dir, c.JournalSize); err != nil {
+	if a.config.JournalSize == 0 && len(c.Finders) > 0 {
+		a.config.JournalSize = 4 * hostfs.DefaultJournalSize // for MaxKnobs, and as many in one plan
+	}
+	if a.journal, err = hostfs.OpenJournal(c.Dir, a.config.JournalSize); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
 	a.start(ctx)
@@ -162,20 +177,18 @@ func (a *Actuator) start(ctx context.Context) {
 		a.metrics.Counter("trimtab_actuator_journal_damaged_total").Add(float64(n))
 		a.logger.Warn("journal was damaged; what was readable is used", "places", n)
 	}
-	a.position, a.lease, a.paused = s.position, s.lease, s.paused
+	a.position, a.lease, a.paused, a.released = s.position, s.lease, s.paused, s.released
 	for _, t := range a.config.Targets {
 		t.KnobID = a.config.here(t.KnobID)
 		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Workload], lowered: never})
 	}
-	slices.SortFunc(a.knobs, func(x, y *held) int { return x.Compare(y.KnobID) })
-	var orphans []*entry
-	for _, e := range s.entries {
-		if h := a.find(a.config.here(e.KnobID)); h != nil && h.Mode == trimtab.Act {
-			h.entry = e
-		} else {
-			orphans = append(orphans, e)
-		}
+	a.sortKnobs()
+	for _, f := range a.config.Finders {
+		a.finders = append(a.finders, &finder{Finder: f, there: map[string]uint64{}})
 	}
+	a.seek(ctx)
+	a.measure()
+	orphans := a.adopt(s.entries)
 	if a.config.LockDir != "" {
 		// For a restore from the journal alone.
 		if err := a.journal.Append(put(locksKey, a.config.LockDir)); err != nil {
@@ -196,6 +209,25 @@ func (a *Actuator) start(ctx context.Context) {
 	a.expire(ctx)
 }
 
+// adopt gives the journal's entries to their knobs, and returns those that have
+// none. An instance that came again under its name has nothing to restore.
+func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
+	var gone []hostfs.Entry
+	for _, e := range entries {
+		h := a.find(a.config.here(e.KnobID))
+		switch {
+		case h != nil && h.id != e.ID && e.ID != 0:
+			gone = append(gone, hostfs.Entry{Key: e.journalKey()})
+		case h != nil && h.Mode == trimtab.Act:
+			h.entry = e
+		default:
+			orphans = append(orphans, e)
+		}
+	}
+	a.drop(gone)
+	return orphans
+}
+
 func journalState(j *hostfs.Journal) (map[string][]byte, []string) {
 	keys := j.Keys("")
 	state := make(map[string][]byte, len(keys))
@@ -203,16 +235,6 @@ func journalState(j *hostfs.Journal) (map[string][]byte, []string) {
 		state[k], _ = j.Get(k)
 	}
 	return state, keys
-}
-
-// find returns the declared knob, or nil.
-func (a *Actuator) find(id trimtab.KnobID) *held {
-	for _, h := range a.knobs {
-		if h.KnobID == id {
-			return h
-		}
-	}
-	return nil
 }
 
 // probe looks whether the knob works and what it holds.
@@ -401,7 +423,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	h := &trimtab.Holding{
 		Pool: a.config.Pool, Host: a.config.Host, Time: a.clock.wall(),
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
-		Paused: !a.paused.IsZero(),
+		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity),
 	}
 	for _, k := range a.knobs {
 		baseline := k.now
@@ -432,8 +454,8 @@ func (h *held) report() string {
 	return ""
 }
 
-// Close restores the baselines, also those of a pause, unless KeepOnStop, and
-// lets go of the directory. Calling it again does nothing.
+// Close restores the baselines, also those of a pause, unless KeepOnStop, lets
+// go of the directory and closes the knobs. Calling it again does nothing.
 func (a *Actuator) Close(ctx context.Context) error {
 	a.mu.Lock()
 	if a.closed {
@@ -446,6 +468,9 @@ func (a *Actuator) Close(ctx context.Context) error {
 		err = a.restoreHeld(ctx, a.knobs).Err()
 	}
 	err = errors.Join(err, a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
+	for _, h := range a.knobs {
+		err = errors.Join(err, h.Knob.Close())
+	}
 	a.mu.Unlock()
 	// Last, so that it covers all that came before.
 	a.watchdog.release(a.config.KeepOnStop)

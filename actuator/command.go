@@ -3,6 +3,7 @@ package actuator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -61,9 +62,9 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 		if h.foreign {
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
 		}
-		if h.released {
-			batch = append(batch, hostfs.Entry{Key: releasePrefix + h.Workload})
-		}
+	}
+	for workload := range a.released {
+		batch = append(batch, hostfs.Entry{Key: releasePrefix + workload})
 	}
 	l := a.lease
 	if !a.paused.IsZero() {
@@ -74,6 +75,7 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 		return err
 	}
 	a.paused, a.lease = time.Time{}, l
+	clear(a.released)
 	for _, h := range a.knobs {
 		h.released = false
 		if h.foreign {
@@ -93,9 +95,10 @@ func (a *Actuator) release(ctx context.Context, workload string) error {
 			knobs = append(knobs, h)
 		}
 	}
-	if len(knobs) == 0 {
+	if len(knobs) == 0 && !slices.ContainsFunc(a.finders, func(f *finder) bool { return f.Workload == workload }) {
 		return nil
 	}
+	a.released[workload] = true // instances to come, too
 	err := a.journal.Append(put(releasePrefix+workload, true))
 	r := a.restoreHeld(ctx, knobs)
 	for _, h := range knobs {

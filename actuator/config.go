@@ -29,7 +29,13 @@ type Config struct {
 	// knobs of this host; "": this process believes to be the only one.
 	LockDir string
 	// Targets are the declared knobs; Pool and Host of their names are filled in.
+	// They are the actuator's from Open on, which closes them unless it fails.
 	Targets []Target
+	// Finders find instances of other workloads, at the start and at every heartbeat.
+	Finders []Finder
+	// Measure returns what the pool may give out of this host, by resource; nil:
+	// nobody knows.
+	Measure func() (map[string]float64, error)
 	// Reopen makes a knob from what its Undo returned, perhaps in another
 	// process or release: for baselines whose target is no longer declared.
 	Reopen func(undo []byte) (Knob, error)
@@ -47,7 +53,7 @@ type Config struct {
 	// nil: no watchdog.
 	Watchdog []string
 	// JournalSize is the size of each copy of the journal in bytes; 0:
-	// hostfs.DefaultJournalSize.
+	// hostfs.DefaultJournalSize, and four times that where there are finders.
 	JournalSize int
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
@@ -87,6 +93,11 @@ func (c *Config) Validate() error {
 			return trimtab.Invalidf("actuator: %s is declared twice", id.Name())
 		}
 		seen[id] = true
+	}
+	for _, f := range c.Finders {
+		if f.Workload == "" || f.Find == nil || f.Open == nil {
+			return trimtab.Invalidf("actuator: finder of %q: needs a workload, and ways to find and to open", f.Workload)
+		}
 	}
 	return nil
 }

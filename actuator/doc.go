@@ -22,6 +22,11 @@
 // from the journal alone, and [Watchdog], of which two run and guard each other,
 // does it for an actuator that was killed.
 //
+// Instances of a workload come and go while it runs: a [Finder] is asked at every
+// heartbeat. One that is gone is forgotten, one that comes again under its name is
+// another. What the pool may give out of this host is measured and reported, and
+// bounds plans as Limits do.
+//
 // The package plans nothing and knows no kernel file: the subfolders hold the
 // knobs, knobtest the contract that they all meet.
 //

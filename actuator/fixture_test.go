@@ -36,6 +36,7 @@ func (k *fileKnob) MayWrite(context.Context) error {
 	}
 	return nil
 }
+func (k *fileKnob) Close() error { return nil }
 func (k *fileKnob) Undo() []byte { b, _ := json.Marshal(k); return b }
 
 func (k *fileKnob) Nearest(a trimtab.Amount) trimtab.Amount {

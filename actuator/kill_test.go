@@ -48,6 +48,10 @@ func victim(dir string) actuator.Config {
 		Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: reopen, JournalSize: 64 << 10,
 		Heartbeat: 20 * time.Millisecond, Watchdog: []string{os.Args[0], "watchdog", filepath.Join(dir, "journal")},
 	}
+	if os.Getenv("TEST_INSTANCES") != "" {
+		c.Finders = []actuator.Finder{(&nursery{dir: dir}).finder()}
+		return c
+	}
 	for i := range victims {
 		c.Targets = append(c.Targets, actuator.Target{
 			KnobID: trimtab.KnobID{Workload: "w" + strconv.Itoa(i), Resource: "cpu"}, Knob: &fileKnob{Path: filepath.Join(dir, "w"+strconv.Itoa(i))},
@@ -81,6 +85,7 @@ func actuate(dir string) error {
 		}
 		for i, t := range a.Holding().Targets {
 			action := set(i, t.Now, units(3+float64((sequence+uint64(i))%5)))
+			action.KnobID = t.KnobID
 			p.Actions = append(p.Actions, action)
 		}
 		o := a.Handle(ctx, p)
@@ -214,6 +219,47 @@ func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) {
 		}
 		// Its watchdog finds nothing to do and ends.
 		eventually(t, noneLeft(t, h.dir))
+	}
+}
+
+func TestInstancesOfAKilledActuatorAreRestored(t *testing.T) {
+	for _, by := range []string{"the watchdog", "a restore from the journal alone"} {
+		h, baselines := fallen(t)
+		lease := 1.0
+		if by != "the watchdog" {
+			lease = 3600
+		}
+		cmd := h.start(lease, baselines, "TEST_ONCE=1", "TEST_INSTANCES=1")
+		// One of them goes with its actuator, one is a new one of the same name.
+		gone, again := h.knobs[0], h.knobs[1]
+		cmd.Process.Kill()
+		cmd.Wait()
+		if err := os.Remove(gone.Path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(again.Path); err != nil {
+			t.Fatal(err)
+		}
+		h.put(again, units(0.75))
+		if by != "the watchdog" {
+			for _, pid := range processes(t, h.dir) {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+			eventually(t, noneLeft(t, h.dir))
+			if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); err != nil {
+				t.Fatalf("%s: %v", by, err)
+			}
+		} else {
+			eventually(t, noneLeft(t, h.dir))
+		}
+		for i, want := range map[int]trimtab.Amount{1: units(0.75), 2: baselines[2]} {
+			if got, err := h.knobs[i].Read(t.Context()); err != nil || got != want {
+				t.Errorf("%s: w%d holds %v (%v), want %v", by, i, got, err, want)
+			}
+		}
+		if _, err := os.Stat(gone.Path); err == nil {
+			t.Errorf("%s: a group that was gone is there again", by)
+		}
 	}
 }
 

@@ -32,6 +32,10 @@ type Knob interface {
 	// Undo describes the knob for the journal: enough for Reopen in another
 	// process, without the configuration, to restore it.
 	Undo() []byte
+	// Close releases what the knob has open; nothing of it is used afterwards but
+	// String, Resource and Undo. Closing it again does nothing. What it turns
+	// stays as it is.
+	Close() error
 }
 
 // Delayed is a knob whose values take effect some time after they were written,

@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Tick reads all knobs, keeps the lease alive while paused, and restores the
+// Tick looks for instances, reads all knobs, keeps the lease alive while paused, and restores the
 // baselines when it ran out. Run calls it at every heartbeat.
 func (a *Actuator) Tick(ctx context.Context) {
 	a.mu.Lock()
@@ -16,11 +16,13 @@ func (a *Actuator) Tick(ctx context.Context) {
 	if a.closed {
 		return
 	}
+	a.seek(ctx)
+	a.measure()
 	for _, h := range a.knobs {
 		if h.Mode == trimtab.Act || h.lock != nil {
 			a.claim(ctx, h)
 		}
-		if h.problem != "" && !h.foreign {
+		if h.problem != "" && !h.foreign || !h.known {
 			a.probe(ctx, h)
 		} else {
 			a.observe(ctx, h)
@@ -87,6 +89,11 @@ func (a *Actuator) gauges() {
 		}
 	}
 	a.metrics.Gauge("trimtab_actuator_held_knobs").Set(float64(held))
+	instances := 0
+	for _, f := range a.finders {
+		instances += len(f.there)
+	}
+	a.metrics.Gauge("trimtab_actuator_instances").Set(float64(instances))
 	a.metrics.Gauge("trimtab_actuator_lease_seconds").Set(a.lease.left(a.clock.id, a.clock.boot()).Seconds())
 	paused := 0.0
 	if !a.paused.IsZero() {
@@ -146,7 +153,7 @@ func (a *Actuator) compensate(ctx context.Context) {
 		if m.held.entry == nil || !same(m.held.now, m.goal) {
 			continue
 		}
-		if room := a.config.Limits.Capacity; room != nil && a.sumWith(m.held, m.result.Before) > room[m.held.Resource]+slack {
+		if a.sumWith(m.held, m.result.Before) > a.room(m.held.Resource)+slack {
 			continue // somebody else took it meanwhile: the lease puts it right
 		}
 		err := m.held.Knob.Write(ctx, m.result.Before)

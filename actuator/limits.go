@@ -1,6 +1,7 @@
 package actuator
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -84,12 +85,51 @@ func (l *Limits) lease(p *trimtab.Plan) trimtab.Seconds {
 	return p.Lease
 }
 
-// capacity returns what the host's knobs may have together by this plan.
-func (l *Limits) capacity(p *trimtab.Plan, resource string) float64 {
-	if l.Capacity != nil {
-		return min(p.CapacityOf(resource), l.Capacity[resource])
+// room returns what the host's knobs may have together, whatever a plan says:
+// the less of what Limits allow and what was measured.
+func (a *Actuator) room(resource string) float64 {
+	room := math.Inf(1)
+	if c := a.config.Limits.Capacity; c != nil {
+		room = c[resource]
 	}
-	return p.CapacityOf(resource)
+	if measured, ok := a.capacity[resource]; ok {
+		room = min(room, measured)
+	}
+	return room
+}
+
+// measureEvery is how often the host is measured.
+const measureEvery = 10 * time.Second
+
+// measure finds out what the pool may give out of this host. What cannot be
+// measured is as it was.
+func (a *Actuator) measure() {
+	now := a.clock.boot()
+	if a.config.Measure == nil || now < a.measureAgain {
+		return
+	}
+	a.measureAgain = saturate(now, measureEvery)
+	measured, err := a.config.Measure()
+	changed := false
+	for resource, v := range measured {
+		if bad := trimtab.Units(v).Validate(); bad != nil {
+			err = errors.Join(err, fmt.Errorf("measure %s: %w", resource, bad))
+		} else if old, ok := a.capacity[resource]; !ok || old != v {
+			if a.capacity == nil {
+				a.capacity = map[string]float64{}
+			}
+			a.capacity[resource], changed = v, true
+		}
+	}
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	if changed || problem != a.unmeasured {
+		a.unmeasured = problem
+		a.logger.Info("capacity of this host", "capacity", a.capacity, "problem", problem)
+		a.notify()
+	}
 }
 
 // limit holds the moves to Config.Limits: a cut that is too deep is made less

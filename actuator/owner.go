@@ -159,8 +159,9 @@ func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place stri
 	}
 	old := s.at(place, h.Resource, a.config.Reopen)
 	switch {
+	case old != nil && old.ID != 0 && h.id != 0 && old.ID != h.id: // of an instance that is gone
 	case old != nil:
-		e := &entry{KnobID: h.KnobID, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
+		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
 		if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
 			return fmt.Errorf("take baseline over from %v: %w", last, err)
 		}
@@ -195,9 +196,7 @@ func placeOf(e *entry, reopen func([]byte) (Knob, error)) string {
 	if err != nil {
 		return ""
 	}
-	if c, ok := k.(interface{ Close() error }); ok {
-		defer func() { _ = c.Close() }()
-	}
+	defer func() { _ = k.Close() }() // it was only asked
 	p, ok := k.(Placed)
 	if !ok {
 		return ""

@@ -270,7 +270,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	entries := make([]*entry, len(moves))
 	for i, m := range moves {
 		e := &entry{
-			KnobID: m.held.KnobID, Undo: m.held.Knob.Undo(),
+			KnobID: m.held.KnobID, ID: m.held.id, Undo: m.held.Knob.Undo(),
 			Baseline: m.held.now, Wrote: []trimtab.Amount{m.held.now, m.goal},
 		}
 		if old := m.held.entry; old != nil {
@@ -316,7 +316,7 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		return
 	}
 	if r.Before.Less(m.goal) {
-		capacity := a.config.Limits.capacity(p, h.Resource)
+		capacity := min(p.CapacityOf(h.Resource), a.room(h.Resource))
 		if sum := a.sumWith(h, m.goal); sum > capacity+slack {
 			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource))
 			return

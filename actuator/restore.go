@@ -94,6 +94,7 @@ func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Kn
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
 	all := reopenAll(s.entries, reopen)
+	defer closeAll(all)
 	defer lockAll(ctx, s.locks, dir, all, reopen)()
 	r := restoreAll(ctx, all)
 	r.Damaged = s.unreadable
@@ -166,9 +167,21 @@ func reopenAll(entries []*entry, reopen func([]byte) (Knob, error)) []undoing {
 	all := make([]undoing, len(entries))
 	for i, e := range entries {
 		knob, err := reopen(e.Undo)
+		if err != nil {
+			knob = nil // not one of a kind that is nil
+		}
 		all[i] = undoing{entry: e, knob: knob, err: err}
 	}
 	return all
+}
+
+// closeAll closes what reopenAll opened.
+func closeAll(all []undoing) {
+	for _, u := range all {
+		if u.knob != nil {
+			_ = u.knob.Close() // all is said of it
+		}
+	}
 }
 
 // restoreAll reads all knobs, then writes those that still hold what trimtab
@@ -247,6 +260,7 @@ func putBack(ctx context.Context, knob Knob, it *Restored) {
 // restoreEntries restores knobs that are not declared.
 func (a *Actuator) restoreEntries(ctx context.Context, entries []*entry) Report {
 	all := reopenAll(entries, a.config.Reopen)
+	defer closeAll(all)
 	defer lockAll(ctx, a.config.LockDir, a.config.Dir, all, a.config.Reopen)()
 	return restoreAll(ctx, all)
 }

@@ -68,6 +68,8 @@ func (l lease) left(boot string, now time.Duration) time.Duration {
 // it back without any configuration.
 type entry struct {
 	trimtab.KnobID
+	// ID is that of the instance, 0 for a declared knob.
+	ID uint64 `json:"instance_id,omitempty"`
 	// Undo is what Knob.Undo returned.
 	Undo []byte `json:"undo"`
 	// Baseline was found before the first write.

@@ -127,7 +127,9 @@ func relieve(ctx context.Context, dir, boot string, reopen func(undo []byte) (Kn
 		return
 	}
 	// Nobody to tell: the actuator reports when it can again.
-	_ = restoreAll(ctx, reopenAll(s.entries, reopen))
+	all := reopenAll(s.entries, reopen)
+	defer closeAll(all)
+	_ = restoreAll(ctx, all)
 }
 
 // readDir reads the journal in dir.

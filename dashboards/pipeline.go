@@ -201,8 +201,11 @@ func pipelineActing(g *grid) {
 		{`sum(rate(trimtab_actuator_leases_expired_total{@}[$__rate_interval]))`, "leases run out"},
 		{`sum(rate(trimtab_actuator_watchdog_starts_total{@}[$__rate_interval]))`, "watchdogs started"},
 	}, from0, bars)
-	g.graph(12, "Knobs held", "Knobs that hold what trimtab wrote, and have a baseline to go back to.", "short",
-		[]query{{`sum by (instance) (trimtab_actuator_held_knobs{@})`, "{{instance}}"}}, from0, stairs)
+	g.graph(12, "Knobs held", "Knobs that hold what trimtab wrote, and have a baseline to go back to; instances that were found, and looks for them that failed.", "short", []query{
+		{`sum by (instance) (trimtab_actuator_held_knobs{@})`, "{{instance}}"},
+		{`sum by (instance) (trimtab_actuator_instances{@})`, "instances on {{instance}}"},
+		{`sum by (instance) (increase(trimtab_actuator_find_errors_total{@}[$__rate_interval]))`, "failed looks on {{instance}}"},
+	}, from0, stairs)
 	g.graph(12, "Journal", "Writes of the journal that failed, so that nothing was done, and damage found at a start.", "short", []query{
 		{`sum by (instance) (increase(trimtab_actuator_journal_errors_total{@}[$__rate_interval]))`, "errors {{instance}}"},
 		{`sum by (instance) (increase(trimtab_actuator_journal_damaged_total{@}[$__rate_interval]))`, "damage {{instance}}"},

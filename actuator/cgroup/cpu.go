@@ -76,6 +76,7 @@ type Parent struct {
 type CPU struct {
 	config Config
 	root   *hostfs.Root
+	closed bool
 	period int64
 	// unit is the systemd unit whose own group it is, or "".
 	unit string
@@ -168,7 +169,13 @@ func place(c *Config) (string, error) {
 func (k *CPU) Resource() string { return trimtab.CPU }
 
 // Close releases the root.
-func (k *CPU) Close() error { return k.root.Close() }
+func (k *CPU) Close() error {
+	if k.closed {
+		return nil
+	}
+	k.closed = true
+	return k.root.Close()
+}
 
 // Probe says whether the group is there and has the controller.
 func (k *CPU) Probe(ctx context.Context) error {

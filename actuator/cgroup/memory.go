@@ -32,6 +32,7 @@ const (
 type Memory struct {
 	config Config
 	root   *hostfs.Root
+	closed bool
 }
 
 var (
@@ -90,7 +91,13 @@ func (k *Memory) String() string {
 func (k *Memory) Resource() string { return trimtab.Memory }
 
 // Close releases the root.
-func (k *Memory) Close() error { return k.root.Close() }
+func (k *Memory) Close() error {
+	if k.closed {
+		return nil
+	}
+	k.closed = true
+	return k.root.Close()
+}
 
 // version tells 1 from 2; in a tree of plain files by the files of the group.
 func (k *Memory) version(group string) int {

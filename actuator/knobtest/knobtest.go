@@ -12,6 +12,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/trimtab/trimtab"
@@ -45,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"ACancelledContextHasNoEffect", cancelled},
 		{"AnInvalidAmountHasNoEffect", invalid},
 		{"AVanishedTargetIsAnError", vanished},
+		{"CloseReleasesWhatItHasOpenAndChangesNothing", closes},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
@@ -188,6 +190,43 @@ func vanished(t *testing.T, f Fixture) {
 	if f.Knob.String() == "" || len(f.Knob.Undo()) == 0 {
 		t.Error("it forgot what it is")
 	}
+}
+
+func closes(t *testing.T, f Fixture) {
+	write(t, f.Knob, f.Knob.Nearest(trimtab.Units(f.Least)))
+	before := read(t, f.Knob)
+	open := descriptors(t)
+	for range 10 {
+		k, err := f.Reopen(f.Knob.Undo())
+		if err != nil {
+			t.Fatalf("reopen: %v", err)
+		}
+		read(t, k)
+		for _, when := range []string{"the first", "the second"} {
+			if err := k.Close(); err != nil {
+				t.Errorf("close for %s time: %v", when, err)
+			}
+		}
+		if k.String() == "" || k.Resource() == "" || len(k.Undo()) == 0 {
+			t.Error("it forgot what it is")
+		}
+	}
+	if now := descriptors(t); now > open {
+		t.Errorf("%d files are open, %d were before", now, open)
+	}
+	if now := read(t, f.Knob); now != before {
+		t.Errorf("closing changed %v to %v", before, now)
+	}
+}
+
+// descriptors counts the files that this process has open.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skipf("open files cannot be counted: %v", err)
+	}
+	return len(all)
 }
 
 func read(t *testing.T, k actuator.Knob) trimtab.Amount {

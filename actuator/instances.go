@@ -1,0 +1,197 @@
+package actuator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// MaxKnobs is how many knobs one actuator turns; instances that would be more
+// are not taken up. A holding of so many still is a message.
+const MaxKnobs = 4000
+
+// Finder finds the instances of one workload on this host, which come and go.
+type Finder struct {
+	Workload string
+	// Find lists the instances that are there now. While it fails, none comes and
+	// none goes.
+	Find func(ctx context.Context) ([]Instance, error)
+	// Open opens the knobs of one instance, one target a resource. Pool, host,
+	// workload and instance of their names are filled in.
+	Open func(name string) ([]Target, error)
+}
+
+// Instance is one running copy of a workload on this host.
+type Instance struct {
+	Name string
+	// ID tells it from others that had its name before.
+	ID uint64
+}
+
+// finder is a Finder with what it found.
+type finder struct {
+	Finder
+	// there are the instances whose knobs are open, by name.
+	there map[string]uint64
+	// problem is why the last look failed, or not all that it found was opened.
+	problem string
+}
+
+// seek takes up the knobs of instances that came, and lets go of those of
+// instances that went. One that came again under its name is another.
+func (a *Actuator) seek(ctx context.Context) {
+	for _, f := range a.finders {
+		found, err := f.Find(ctx)
+		if err == nil {
+			a.settle(f, found)
+			err = a.takeUp(f, found)
+		}
+		a.reportFinder(f, err)
+	}
+}
+
+// settle lets go of the instances that are not among those found.
+func (a *Actuator) settle(f *finder, found []Instance) {
+	gone := make(map[string]bool, len(f.there))
+	for name := range f.there {
+		gone[name] = true
+	}
+	for _, i := range found {
+		if id, ok := f.there[i.Name]; ok && id == i.ID {
+			delete(gone, i.Name)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	var batch []hostfs.Entry
+	a.knobs = slices.DeleteFunc(a.knobs, func(h *held) bool {
+		if h.finder != f || !gone[h.Instance] {
+			return false
+		}
+		if h.entry != nil {
+			// Nothing is left to restore, and nobody may give anything back to it.
+			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
+			h.entry = nil
+		}
+		a.logger.Info("instance is gone", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource)
+		if err := h.leave(); err != nil {
+			a.logger.Warn("let go of an instance", "knob", h.Name(), "err", err)
+		}
+		return true
+	})
+	for name := range gone {
+		delete(f.there, name)
+	}
+	a.drop(batch)
+	a.notify()
+}
+
+// drop drops the journal's entries of instances that are gone. Where it cannot, a
+// restore finds that they are gone, and does.
+func (a *Actuator) drop(entries []hostfs.Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	if err := a.journal.Append(entries...); err != nil {
+		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
+		a.logger.Error("drop the baselines of instances that are gone", "err", err)
+	}
+}
+
+// leave closes the knob of an instance that is gone, and removes its lock: its
+// name may never come again.
+func (h *held) leave() error {
+	var err error
+	if h.lock != nil {
+		err = h.lock.Remove()
+		h.lock = nil
+	}
+	return errors.Join(err, h.Knob.Close())
+}
+
+// takeUp opens the knobs of the instances that are new. What cannot be opened is
+// tried again at the next look.
+func (a *Actuator) takeUp(f *finder, found []Instance) error {
+	var errs []error
+	for _, i := range found {
+		if _, ok := f.there[i.Name]; ok {
+			continue
+		}
+		targets, err := f.Open(i.Name)
+		if err == nil {
+			err = a.takeOne(f, i, targets)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("instance %s: %w", i.Name, err))
+		}
+	}
+	if len(errs) > 1 {
+		return fmt.Errorf("%w, and %d more", errs[0], len(errs)-1)
+	}
+	return errors.Join(errs...)
+}
+
+// takeOne adds the knobs of an instance, all or none of them.
+func (a *Actuator) takeOne(f *finder, i Instance, targets []Target) error {
+	var err error
+	if n := len(a.knobs) + len(targets); n > MaxKnobs {
+		err = fmt.Errorf("with it this host has %d knobs, at most %d are turned: %w", n, MaxKnobs, trimtab.ErrRefused)
+	}
+	added := make([]*held, len(targets))
+	for n, t := range targets {
+		t.Workload, t.Instance = f.Workload, i.Name
+		t.KnobID = a.config.here(t.KnobID)
+		added[n] = &held{Target: t, finder: f, id: i.ID, released: a.released[t.Workload], lowered: never}
+		err = errors.Join(err, t.validate())
+		if a.find(t.KnobID) != nil || slices.ContainsFunc(added[:n], func(h *held) bool { return h.KnobID == t.KnobID }) {
+			err = errors.Join(err, trimtab.Invalidf("%s is there twice", t.Name()))
+		}
+	}
+	if err != nil {
+		for _, t := range targets {
+			if t.Knob != nil {
+				err = errors.Join(err, t.Knob.Close())
+			}
+		}
+		return err
+	}
+	f.there[i.Name] = i.ID
+	a.knobs = append(a.knobs, added...)
+	a.sortKnobs()
+	for _, h := range added {
+		a.logger.Info("instance came", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource, "knob", h.Knob.String())
+	}
+	a.notify()
+	return nil
+}
+
+// reportFinder logs when what stops a finder changes, and counts.
+func (a *Actuator) reportFinder(f *finder, err error) {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+		a.metrics.Counter("trimtab_actuator_find_errors_total").Inc()
+	}
+	if problem != f.problem {
+		f.problem = problem
+		a.logger.Warn("instances", "workload", f.Workload, "there", len(f.there), "problem", problem)
+	}
+}
+
+// sortKnobs puts the knobs in the order in which find looks for them.
+func (a *Actuator) sortKnobs() {
+	slices.SortFunc(a.knobs, func(x, y *held) int { return x.Compare(y.KnobID) })
+}
+
+// find returns the knob of that name, or nil.
+func (a *Actuator) find(id trimtab.KnobID) *held {
+	if i, ok := slices.BinarySearchFunc(a.knobs, id, func(h *held, id trimtab.KnobID) int { return h.Compare(id) }); ok {
+		return a.knobs[i]
+	}
+	return nil
+}

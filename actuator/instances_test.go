@@ -1,0 +1,486 @@
+package actuator_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// nursery is where instances of the workload w come and go: the files w* of a
+// directory.
+type nursery struct {
+	dir string
+	// broken is what Find says.
+	broken error
+	// open counts the knobs that are open.
+	open int
+}
+
+// bornKnob is the knob of one of them.
+type bornKnob struct {
+	*fileKnob
+	nursery *nursery
+	closed  bool
+}
+
+func (k *bornKnob) Close() error {
+	if !k.closed {
+		k.closed = true
+		k.nursery.open--
+	}
+	return nil
+}
+
+func (n *nursery) path(name string) string { return filepath.Join(n.dir, "w"+name) }
+
+func (n *nursery) finder() actuator.Finder {
+	return actuator.Finder{
+		Workload: "w",
+		Find: func(context.Context) (all []actuator.Instance, err error) {
+			paths, err := filepath.Glob(n.path("*"))
+			for _, p := range paths {
+				var s syscall.Stat_t
+				if syscall.Stat(p, &s) == nil {
+					all = append(all, actuator.Instance{Name: strings.TrimPrefix(filepath.Base(p), "w"), ID: s.Ino})
+				}
+			}
+			return all, errors.Join(err, n.broken)
+		},
+		Open: func(name string) ([]actuator.Target, error) {
+			n.open++
+			k := &bornKnob{fileKnob: &fileKnob{Path: n.path(name)}, nursery: n}
+			return []actuator.Target{{KnobID: trimtab.KnobID{Resource: "cpu"}, Knob: k, Min: 0.1, Max: 8, Mode: trimtab.Act}}, nil
+		},
+	}
+}
+
+// newNursery makes a host that has nothing but instances, none of them yet.
+func newNursery(t testing.TB) (*host, *nursery) {
+	h := newHost(t)
+	n := &nursery{dir: filepath.Join(h.dir, "instances")}
+	if err := os.Mkdir(n.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.config.Finders = []actuator.Finder{n.finder()}
+	return h, n
+}
+
+// bear makes an instance, or a new one of that name: another file, which is made
+// while the old one is there, so that its number is another.
+func (n *nursery) bear(t testing.TB, name string, v trimtab.Amount) {
+	t.Helper()
+	next := filepath.Join(n.dir, "next")
+	if err := errors.Join(os.WriteFile(next, []byte(format(v)), 0o644), os.Rename(next, n.path(name))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *nursery) remove(t testing.TB, name string) {
+	t.Helper()
+	if err := os.Remove(n.path(name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holds returns what an instance has.
+func (n *nursery) holds(t testing.TB, name string) trimtab.Amount {
+	t.Helper()
+	v, err := (&fileKnob{Path: n.path(name)}).Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// sum is what the named instances have together.
+func (n *nursery) sum(t testing.TB, all map[string]trimtab.Amount) (sum float64) {
+	for name := range all {
+		sum += n.holds(t, name).Value
+	}
+	return sum
+}
+
+// turn is an action on an instance.
+func turn(name string, expect, value trimtab.Amount) trimtab.Action {
+	a := set(0, expect, value)
+	a.Workload, a.Instance = "w", name
+	return a
+}
+
+// names lists the instances in the holding.
+func names(h *host) (all []string) {
+	for _, k := range h.Holding().Targets {
+		all = append(all, k.Instance)
+	}
+	return all
+}
+
+// journaled lists the knobs in the journal.
+func journaled(t testing.TB, h *host) (all []string) {
+	t.Helper()
+	state, _, err := hostfs.ReadJournal(h.config.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range state {
+		if strings.HasPrefix(k, "knob/") {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+func TestInstancesComeAndGoWhileTheActuatorRuns(t *testing.T) {
+	h, n := newNursery(t)
+	h.open()
+	if got := names(h); len(got) > 0 {
+		t.Errorf("before any came there are %v", got)
+	}
+	n.bear(t, "b", units(2))
+	n.bear(t, "a", trimtab.Unlimited())
+	h.Tick(t.Context())
+	if got := names(h); !slices.Equal(got, []string{"a", "b"}) {
+		t.Fatalf("instances %q, want a and b", got)
+	}
+	is(t, h.statuses(h.plan(1, 1, turn("a", trimtab.Unlimited(), units(3)), turn("b", units(2), units(1)))), trimtab.Written, trimtab.Written)
+	if k := h.Holding().Targets[0]; k.Baseline != trimtab.Unlimited() || k.Now != units(3) || k.Workload != "w" || k.Pool != "p" || k.Host != "h" {
+		t.Errorf("a is %+v", k)
+	}
+	n.remove(t, "a")
+	// Between two heartbeats it still is known, and cannot be turned.
+	is(t, h.statuses(h.plan(1, 2, turn("a", units(3), units(2)))), trimtab.Refused)
+	h.Tick(t.Context())
+	if got := names(h); !slices.Equal(got, []string{"b"}) || n.open != 1 {
+		t.Errorf("instances %q with %d open knobs, want b alone", got, n.open)
+	}
+	if got := journaled(t, h); len(got) != 1 || !strings.Contains(got[0], "b") {
+		t.Errorf("the journal has %q, want b alone", got)
+	}
+	if locks, _ := filepath.Glob(filepath.Join(h.config.LockDir, "*")); len(locks) != 1 {
+		t.Errorf("locks %q, want that of b alone", locks)
+	}
+	if err := h.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.holds(t, "b"); got != units(2) || n.open != 0 {
+		t.Errorf("at the end b has %v, want 2; %d knobs are open", got, n.open)
+	}
+}
+
+func TestTheBaselineOfAnInstanceIsDurableBeforeItsFirstWrite(t *testing.T) {
+	h, n := newNursery(t)
+	h.open()
+	n.bear(t, "a", units(2))
+	h.Tick(t.Context())
+	is(t, h.statuses(h.plan(1, 1, turn("a", units(2), units(1)))), trimtab.Written)
+	state, _, err := hostfs.ReadJournal(h.config.Dir)
+	if entry := string(state["knob/cpu/w\x00a"]); err != nil || !strings.Contains(entry, `"baseline":2`) || !strings.Contains(entry, `"instance_id":`) {
+		t.Errorf("the journal has %q, %v", entry, err)
+	}
+}
+
+func TestAnInstanceThatComesAgainUnderItsNameIsAnother(t *testing.T) {
+	for name, away := range map[string]func(h *host){
+		"between two looks":                func(*host) {},
+		"while the actuator was dead":      func(h *host) { h.crash().open() },
+		"while a look was made in between": nil,
+	} {
+		h, n := newNursery(t)
+		n.bear(t, "a", units(2))
+		h.open()
+		is(t, h.statuses(h.plan(1, 1, turn("a", units(2), units(1)))), trimtab.Written)
+		if away == nil {
+			n.remove(t, "a")
+			h.Tick(t.Context())
+		}
+		// It even has what the first one was given.
+		n.bear(t, "a", units(1))
+		if away != nil {
+			away(h)
+		}
+		h.Tick(t.Context())
+		if k := h.Holding().Targets; len(k) != 1 || k[0].Baseline != units(1) || k[0].Problem != "" {
+			t.Errorf("%s: %+v, want one with the baseline 1 and no problem", name, k)
+		}
+		if got := journaled(t, h); len(got) > 0 {
+			t.Errorf("%s: the journal still has %q", name, got)
+		}
+		if err := h.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.holds(t, "a"); got != units(1) {
+			t.Errorf("%s: at the end it has %v, the baseline of the first one", name, got)
+		}
+	}
+}
+
+func TestAnUnknownInstanceIsRefusedByItself(t *testing.T) {
+	h, n := newNursery(t)
+	n.bear(t, "a", units(2))
+	h.open()
+	o := h.Handle(t.Context(), h.plan(1, 1, turn("a", units(2), units(1)), turn("b", units(2), units(1)), turn("", units(2), units(1))))
+	var got []trimtab.Status
+	for _, r := range o.Results {
+		got = append(got, r.Status)
+	}
+	is(t, got, trimtab.Written, trimtab.Refused, trimtab.Refused)
+	if why := o.Results[1].Reason; !strings.Contains(why, "no such knob") {
+		t.Errorf("reason %q", why)
+	}
+}
+
+func TestWhileNobodyCanLookNoInstanceComesOrGoes(t *testing.T) {
+	h, n := newNursery(t)
+	n.bear(t, "a", units(2))
+	n.bear(t, "b", units(2))
+	h.open()
+	is(t, h.statuses(h.plan(1, 1, turn("a", units(2), units(1)))), trimtab.Written)
+	n.broken = errors.New("input/output error")
+	n.bear(t, "c", units(2))
+	n.remove(t, "b")
+	h.Tick(t.Context())
+	if got := names(h); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("instances %q, want a and b as before", got)
+	}
+	if got := h.problem(1); !strings.Contains(got, "no such file") {
+		t.Errorf("the problem of the one that is gone is %q", got)
+	}
+	n.broken = nil
+	h.Tick(t.Context())
+	if got := names(h); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("afterwards there are %q, want a and c", got)
+	}
+}
+
+func TestAnInstanceThatCannotBeOpenedIsTriedAgain(t *testing.T) {
+	h, n := newNursery(t)
+	f := n.finder()
+	opens := errors.New("too many open files")
+	open := f.Open
+	f.Open = func(name string) ([]actuator.Target, error) {
+		if opens != nil {
+			return nil, opens
+		}
+		return open(name)
+	}
+	h.config.Finders = []actuator.Finder{f}
+	n.bear(t, "a", units(2))
+	h.open()
+	if got := names(h); len(got) > 0 {
+		t.Errorf("instances %q", got)
+	}
+	opens = nil
+	h.Tick(t.Context())
+	if got := names(h); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("instances %q, want a", got)
+	}
+}
+
+func TestInstancesOfAReleasedWorkloadAreLeftAloneUntilResume(t *testing.T) {
+	h, n := newNursery(t)
+	h.open()
+	command := func(v trimtab.Verb) {
+		h.pass(time.Second)
+		if err := h.Command(t.Context(), &trimtab.Command{Pool: "p", Verb: v, Workload: "w", By: "test", Time: h.wall}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command(trimtab.Release) // none is there
+	h.crash().open()
+	n.bear(t, "a", units(2))
+	h.Tick(t.Context())
+	if got := h.problem(0); !strings.Contains(got, "released") {
+		t.Errorf("problem %q", got)
+	}
+	command(trimtab.Resume)
+	n.bear(t, "b", units(2))
+	h.Tick(t.Context())
+	if got := h.problem(0) + h.problem(1); got != "" {
+		t.Errorf("after resume: %q", got)
+	}
+	h.crash().open()
+	if got := h.problem(0) + h.problem(1); got != "" {
+		t.Errorf("after resume and a crash: %q", got)
+	}
+}
+
+func TestTwoActuatorsDoNotTurnOneInstance(t *testing.T) {
+	h, n := newNursery(t)
+	n.bear(t, "a", units(2))
+	h.open()
+	other := newHost(t)
+	other.config.LockDir = h.config.LockDir
+	other.config.Finders = []actuator.Finder{n.finder()}
+	other.open()
+	if got := other.problem(0); !strings.Contains(got, "owned by process") {
+		t.Errorf("problem of the second: %q", got)
+	}
+	is(t, other.statuses(other.plan(1, 1, turn("a", units(2), units(1)))), trimtab.Refused)
+	is(t, h.statuses(h.plan(1, 1, turn("a", units(2), units(1)))), trimtab.Written)
+	// The first one dies: the second has its baseline, as of a declared knob.
+	h.crash()
+	other.Tick(t.Context())
+	if k := other.Holding().Targets[0]; k.Problem != "" || k.Baseline != units(2) {
+		t.Errorf("after the death of the first: %+v", k)
+	}
+}
+
+func TestMoreKnobsThanAHoldingHasRoomForAreNotTakenUp(t *testing.T) {
+	h := newHost(t)
+	n := actuator.MaxKnobs + 7
+	find := func(context.Context) (all []actuator.Instance, err error) {
+		for i := range n {
+			all = append(all, actuator.Instance{Name: strconv.Itoa(i), ID: uint64(i) + 1})
+		}
+		return all, nil
+	}
+	opened, closed := 0, 0
+	open := func(name string) ([]actuator.Target, error) {
+		opened++
+		return []actuator.Target{{KnobID: trimtab.KnobID{Resource: "cpu"}, Knob: &countedKnob{&memoryKnob{Name: name, now: units(1)}, &closed}, Min: 0.1, Max: 8, Mode: trimtab.Recommend}}, nil
+	}
+	h.config.Finders = []actuator.Finder{{Workload: "w", Find: find, Open: open}}
+	h.open()
+	if got := len(h.Holding().Targets); got != actuator.MaxKnobs || opened-closed != got {
+		t.Errorf("%d knobs, %d open; want %d", got, opened-closed, actuator.MaxKnobs)
+	}
+	if err := h.Holding().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// countedKnob counts what is closed.
+type countedKnob struct {
+	*memoryKnob
+	closed *int
+}
+
+func (k *countedKnob) Close() error { *k.closed++; return nil }
+
+func TestPlansStayWithinWhatTheHostHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		declared map[string]float64
+		measured map[string]float64
+		want     trimtab.Status
+	}{
+		"nothing is known":           {nil, nil, trimtab.Written},
+		"the host is smaller":        {map[string]float64{"cpu": 8}, map[string]float64{"cpu": 4}, trimtab.Refused},
+		"the host alone is known":    {nil, map[string]float64{"cpu": 4}, trimtab.Refused},
+		"the declared is smaller":    {map[string]float64{"cpu": 4}, map[string]float64{"cpu": 8}, trimtab.Refused},
+		"both have room":             {map[string]float64{"cpu": 5}, map[string]float64{"cpu": 6}, trimtab.Written},
+		"another resource is scarce": {nil, map[string]float64{"memory": 1}, trimtab.Written},
+		"nonsense was measured":      {nil, map[string]float64{"cpu": math.NaN()}, trimtab.Written},
+	} {
+		h := newHost(t, units(2), units(2))
+		h.config.Limits.Capacity = c.declared
+		h.config.Measure = func() (map[string]float64, error) { return c.measured, nil }
+		h.open()
+		if got := h.statuses(h.plan(1, 1, set(0, units(2), units(3)))); got[0] != c.want {
+			t.Errorf("%s: %s, want %s", name, got[0], c.want)
+		}
+		if err := h.Holding().Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheHoldingSaysWhatTheHostHasAndKeepsItWhileItCannotBeMeasured(t *testing.T) {
+	h := newHost(t, units(2))
+	measured, bad := map[string]float64{"cpu": 4}, error(nil)
+	h.config.Measure = func() (map[string]float64, error) { return measured, bad }
+	h.open()
+	want := func(when string, cpu float64) {
+		t.Helper()
+		if got := h.Holding().Capacity; len(got) != 1 || got["cpu"] != cpu {
+			t.Errorf("%s the holding says %v, want cpu %v", when, got, cpu)
+		}
+	}
+	want("at the start", 4)
+	measured = map[string]float64{"cpu": 2}
+	h.pass(time.Minute)
+	h.Tick(t.Context())
+	want("after a change", 2)
+	measured, bad = nil, errors.New("unreadable")
+	h.pass(time.Minute)
+	h.Tick(t.Context())
+	want("while it cannot be measured", 2)
+}
+
+// What happens at random: instances come, go and come again, plans arrive,
+// leases end, the actuator dies and starts. At any time a value that no plan
+// wrote is an instance's own, and no plan brings the sum over the capacity; at the end
+// every instance has its own baseline.
+func TestInstancesThatComeAndGoAlwaysGetTheirOwnBaselineBack(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		h, n := newNursery(t)
+		const capacity = 4
+		h.config.Limits.Capacity = map[string]float64{"cpu": capacity}
+		h.open()
+		baselines := map[string]trimtab.Amount{}
+		sequence := uint64(0)
+		for range rapid.IntRange(5, 40).Draw(r, "steps") {
+			name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(r, "instance")
+			_, there := baselines[name]
+			switch what := rapid.SampledFrom([]string{"bear", "remove", "plan", "plan", "tick", "crash", "expire"}).Draw(r, "what"); {
+			case what == "bear":
+				baselines[name] = units(float64(rapid.IntRange(1, 10).Draw(r, "baseline")) / 10)
+				n.bear(t, name, baselines[name])
+			case what == "remove" && there:
+				n.remove(t, name)
+				delete(baselines, name)
+			case what == "plan":
+				sequence++
+				var actions []trimtab.Action
+				for _, k := range h.Holding().Targets {
+					actions = append(actions, turn(k.Instance, k.Now, units(float64(rapid.IntRange(1, 20).Draw(r, "to"))/10+0.05)))
+				}
+				p := h.plan(1, sequence, actions...)
+				p.Lease = 20
+				before := n.sum(t, baselines)
+				if o := h.Handle(t.Context(), p); o.Refused != "" {
+					r.Fatalf("refused: %s", o.Refused)
+				}
+				if sum := n.sum(t, baselines); sum > max(before, capacity)+1e-3 {
+					r.Fatalf("the plan made %v of %v, there are %v", sum, before, capacity)
+				}
+			case what == "crash":
+				h.crash().open()
+			case what == "expire":
+				h.pass(time.Minute)
+			}
+			h.Tick(t.Context())
+			if got := names(h); len(got) != len(baselines) || n.open < len(got) {
+				r.Fatalf("instances %q, %d open; want those of %v", got, n.open, baselines)
+			}
+			held := journaled(t, h)
+			for name, baseline := range baselines {
+				v := n.holds(t, name)
+				if v != baseline && !slices.Contains(held, "knob/cpu/w\x00"+name) {
+					r.Fatalf("%s has %v, its baseline is %v, and the journal has only %q", name, v, baseline, held)
+				}
+			}
+		}
+		if err := h.Close(t.Context()); err != nil {
+			r.Fatal(err)
+		}
+		for name, baseline := range baselines {
+			if got := n.holds(t, name); got != baseline {
+				r.Fatalf("at the end %s has %v, its baseline is %v", name, got, baseline)
+			}
+		}
+	})
+}
