@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -18,7 +19,8 @@ const MaxKnobs = 4000
 type Finder struct {
 	Workload string
 	// Find lists the instances that are there now. While it fails, none comes and
-	// none goes.
+	// none goes; when they are too many, its error is trimtab.ErrRefused, and it
+	// is asked again a minute later.
 	Find func(ctx context.Context) ([]Instance, error)
 	// Open opens the knobs of one instance, one target a resource. Pool, host,
 	// workload and instance of their names are filled in.
@@ -37,15 +39,28 @@ type finder struct {
 	Finder
 	// there are the instances whose knobs are open, by name.
 	there map[string]uint64
+	// again is when to look again, on the boot clock.
+	again time.Duration
 	// problem is why the last look failed, or not all that it found was opened.
 	problem string
 }
+
+// lookAgainAfter is when one that found more than are turned looks again: it
+// takes long to count a million.
+const lookAgainAfter = time.Minute
 
 // seek takes up the knobs of instances that came, and lets go of those of
 // instances that went. One that came again under its name is another.
 func (a *Actuator) seek(ctx context.Context) {
 	for _, f := range a.finders {
+		now := a.clock.boot()
+		if now < f.again {
+			continue
+		}
 		found, err := f.Find(ctx)
+		if errors.Is(err, trimtab.ErrRefused) {
+			f.again = saturate(now, lookAgainAfter)
+		}
 		if err == nil {
 			a.settle(f, found)
 			err = a.takeUp(f, found)

@@ -162,6 +162,8 @@ type Analyzer struct {
 type Actuator struct {
 	// Mount point that cgroup paths are relative to. Left out: found in /proc/self/mountinfo.
 	CgroupRoot string `yaml:"cgroup_root"`
+	// What of this host is left to others. What it has less this bounds its part of the pool, where the pool's capacity does not.
+	Reserve Reserve `yaml:"reserve"`
 	// Whether a plan may act on workloads in mode recommend when a person asked for it with `trimtab apply`. The actuator must have received that command itself.
 	Apply bool `yaml:"apply"`
 	// Longest time that a plan's allocation may hold on this host without renewal, at least lease; a longer lease is cut to it. Left out: lease and 10s.
@@ -178,6 +180,16 @@ type Actuator struct {
 	LoweredWindow time.Duration `yaml:"lowered_window"`
 	// Directory of the locks by which one process at a time turns a knob; all that turn knobs on this host must have the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
 	LockDir string `yaml:"lock_dir"`
+}
+
+// Reserve is what of a host the pool never gives out. What a host has is measured
+// where cgroups are turned: the cores that are online, in the root's cpuset and
+// under the quotas above it, and the memory under the limits above it.
+type Reserve struct {
+	// Cores that are left to others. Left out: none.
+	CPU float64 `yaml:"cpu"`
+	// Memory that is left to others. Left out: none.
+	Memory Bytes `yaml:"memory"`
 }
 
 // Storage is what survives a restart.
@@ -388,13 +400,13 @@ type Match struct {
 type Knob struct {
 	// Host that has it, by its host name, where several hosts run with this file. Left out: whichever host runs.
 	Host string `yaml:"host"`
-	// Path of the cgroup below the root, such as shop.slice/checkout.service.
+	// Path of the cgroup below the root, such as shop.slice/checkout.service. With one * in it, as in shop.slice/checkout@*.service, each cgroup that matches is an instance of the workload, named by what the * stands for: at least one character of one part of the path. Instances come and go; while there is none, the workload waits. At most 1000 may match on a host, else none that is new is turned.
 	Cgroup string `yaml:"cgroup"`
 	// Writes the cgroup of a systemd unit that was not delegated, though systemd may write over it.
 	Force bool `yaml:"force"`
-	// Bounds in cores, with cgroup.
+	// Bounds in cores, with cgroup; of each instance.
 	CPU *Bounds `yaml:"cpu"`
-	// Bounds of the memory limit, with cgroup, where the pool shares memory. Left out: its memory is left alone.
+	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
 	// Bounds on further resources that the pool names. Left out: it has no knob for them.
 	Resources map[string]Bounds `yaml:"resources"`
@@ -415,23 +427,23 @@ func (k *Knob) Bounds() *Bounds {
 	return k.CPU
 }
 
-// Bounds limits an allocation.
+// Bounds limits an allocation: of each instance, where the knob has several.
 type Bounds struct {
-	// Least that it may have, > 0. Left out: one unit.
+	// Least that it may have, > 0; where the cgroup has a *, each instance, as minAllowed of a VerticalPodAutoscaler holds for each pod. Left out: one unit.
 	Min float64 `yaml:"min"`
-	// Most that it may have. Left out: the capacity of the pool.
+	// Most that it, or each instance, may have. Left out: the capacity of the pool.
 	Max float64 `yaml:"max"`
-	// What it may be raised to while nothing is known of it. Left out: it keeps what it has.
+	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
 	Default float64 `yaml:"default"`
 }
 
 // MemoryBounds limits a memory limit. It is never set below what is in use.
 type MemoryBounds struct {
-	// Least that it may have. Left out: one unit.
+	// Least that it, or each instance, may have. Left out: one unit.
 	Min Bytes `yaml:"min"`
-	// Most that it may have. Left out: the memory of the pool.
+	// Most that it, or each instance, may have. Left out: the memory of the pool.
 	Max Bytes `yaml:"max"`
-	// What it may be raised to while nothing is known of it. Left out: it keeps what it has.
+	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
 	Default Bytes `yaml:"default"`
 }
 

@@ -262,7 +262,7 @@ func (v *validator) furtherSums() {
 			if b.Min >= b.Max {
 				v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v of %s leaves nothing up to max %v", amount(s.Name, b.Min), s.Name, amount(s.Name, b.Max)), "write both, between one unit and the pool's capacity; to leave it alone remove "+s.Name)
 			}
-			if w.Mode != trimtab.Off {
+			if w.Mode != trimtab.Off && !w.Knob.Several() {
 				sum += b.Min
 			}
 		}

@@ -16,6 +16,12 @@ func (v *validator) actuator() {
 			v.fail(dir.path, fmt.Sprintf("%s %q is not absolute", lastOf(dir.path), clip(dir.value)), "write "+dir.example+", or remove the key")
 		}
 	}
+	if r := a.Reserve.CPU; !(r >= 0 && r <= 1e6) {
+		v.fail("actuator.reserve.cpu", fmt.Sprintf("cpu is %v, want 0 to 1000000", r), "write the cores that are left to others, or remove the key")
+	}
+	if r := a.Reserve.Memory; r < 0 || r > 1<<50 {
+		v.fail("actuator.reserve.memory", fmt.Sprintf("memory is %v, want 0B to 1024TiB", r), "write the memory that is left to others, such as 1GiB, or remove the key")
+	}
 	if v.has("actuator.max_lease") {
 		lease := v.config.Lease
 		setDuration(&lease, defaultLease(v.config.Round))

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"path"
 	"path/filepath"
@@ -243,7 +242,9 @@ func (v *validator) cgroup(where, p string) {
 		v.fail(where, fmt.Sprintf("cgroup %q is absolute", clip(p)), "write it relative to the cgroup root: "+strings.TrimLeft(strings.TrimPrefix(p, "/sys/fs/cgroup"), "/"))
 	case slices.Contains(strings.Split(p, "/"), ".."):
 		v.fail(where, fmt.Sprintf("cgroup %q leaves the root", clip(p)), "write the path without ..")
-	case !filepath.IsLocal(p) || path.Clean(p) != p || p == "." || strings.ContainsAny(p, "\x00\n*?") || len(p) > 1024:
+	case strings.Count(p, "*") > 1:
+		v.fail(where, fmt.Sprintf("cgroup %q has more than one *", clip(p)), "one * stands for the name of the instance, within one part of the path, as in shop.slice/checkout@*.service")
+	case !filepath.IsLocal(p) || path.Clean(p) != p || p == "." || strings.ContainsAny(p, "\x00\n?") || len(p) > 1024:
 		v.fail(where, fmt.Sprintf("cgroup %q is not a plain path", clip(p)), "write it as in shop.slice/checkout.service")
 	}
 }
@@ -292,30 +293,6 @@ func (v *validator) order(where string, b *Bounds, of Share) {
 	}
 }
 
-// overlaps refuses two knobs on one cgroup, and one inside another: their
-// quotas would be counted twice.
-func (v *validator) overlaps() {
-	type place struct{ cgroup, at, name string }
-	owners := map[string]place{}
-	for i, w := range v.config.Workloads {
-		if p := w.Knob.Cgroup; p != "" {
-			at := fmt.Sprintf("workloads[%d].knob.cgroup", i)
-			if first, twice := owners[p]; twice {
-				v.fail(at, fmt.Sprintf("cgroup %q is also that of %q", clip(p), clip(first.name)), "one cgroup has one workload")
-				continue
-			}
-			owners[p] = place{p, at, w.Name}
-		}
-	}
-	for _, p := range slices.Sorted(maps.Keys(owners)) {
-		for up := path.Dir(p); up != "." && up != "/"; up = path.Dir(up) {
-			if outer, ok := owners[up]; ok {
-				v.fail(owners[p].at, fmt.Sprintf("cgroup %q lies inside that of %q", clip(p), clip(outer.name)), "what it gets would be counted twice: name cgroups side by side")
-			}
-		}
-	}
-}
-
 // sums refuses bounds that cross once defaults stand in, and minimums that
 // cannot all be kept.
 func (v *validator) sums() {
@@ -329,7 +306,7 @@ func (v *validator) sums() {
 		if b.Min > b.Max {
 			v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v is more than max %v", b.Min, b.Max), "write both, between one unit and the pool's capacity")
 		}
-		if w.Mode != trimtab.Off {
+		if w.Mode != trimtab.Off && !w.Knob.Several() { // of instances nobody knows how many there are
 			sum += b.Min
 		}
 	}

@@ -182,6 +182,64 @@ func TestAVersion2GroupComesGoesAndComesAgain(t *testing.T) {
 	o.until(t, func(s *trimtab.Sample) bool { return s.Quantity == trimtab.Usage && s.Missing == "absent" })
 }
 
+func TestSamplesOfAPatternNameHostAndInstanceAndFollowWhatComesAndGoes(t *testing.T) {
+	root := t.TempDir()
+	stat := func(name string, used int) {
+		put(t, "100000 100000\n", root, "shop/web@"+name+".service/cpu.max")
+		put(t, fmt.Sprintf("usage_usec %d\nnr_periods 0\nnr_throttled 0\n", used), root, "shop/web@"+name+".service/cpu.stat")
+	}
+	stat("a", 1000)
+	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "w", Host: "h1", Path: "shop/web@*.service"}}})
+	of := func(instance string, fits func(s *trimtab.Sample) bool) {
+		t.Helper()
+		o.until(t, func(s *trimtab.Sample) bool {
+			if s.Workload != "w" || s.Host != "h1" || s.Source != cgroup.Source {
+				t.Fatalf("%+v", s)
+			}
+			return s.Instance == instance && s.Quantity == trimtab.Usage && fits(s)
+		})
+	}
+	read := func(s *trimtab.Sample) bool { return s.Missing == "" && s.Value == 0 }
+	of("a", read)
+	stat("b", 5000)
+	of("b", read)
+	if err := os.RemoveAll(filepath.Join(root, "shop/web@a.service")); err != nil {
+		t.Fatal(err)
+	}
+	of("a", func(s *trimtab.Sample) bool { return s.Missing == "absent" })
+	// Then nothing more is said of it, until it comes again.
+	for range 2 {
+		of("b", read)
+		of("b", func(s *trimtab.Sample) bool {
+			if s.Instance == "a" {
+				t.Errorf("%+v", s)
+			}
+			return true
+		})
+	}
+	stat("a", 10)
+	of("a", func(s *trimtab.Sample) bool { return s.Missing == "first reading" })
+	of("a", read)
+}
+
+func TestAPatternThatMatchesNothingSaysNothing(t *testing.T) {
+	root := t.TempDir()
+	put(t, "100000 100000\n", root, "plain/cpu.max")
+	put(t, "usage_usec 1\nnr_periods 0\nnr_throttled 0\n", root, "plain/cpu.stat")
+	o := run(t, cgroup.Config{Root: root, Targets: []cgroup.Target{{Workload: "none", Host: "h", Path: "shop/web@*.service"}, {Workload: "w", Path: "plain"}}})
+	for range 9 {
+		if s := <-o; s.Workload != "w" || s.Host != "" || s.Instance != "" {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestInstancesNeedAHost(t *testing.T) {
+	if _, err := cgroup.Open(cgroup.Config{Root: t.TempDir(), Bus: make(outlet), Targets: []cgroup.Target{{Workload: "w", Path: "a*"}}}); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestAVersion1GroupIsReadFromBothHierarchies(t *testing.T) {
 	base := t.TempDir()
 	root := filepath.Join(base, "cpu")

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -37,19 +41,41 @@ type publisher interface {
 	Publish(ctx context.Context, v trimtab.Value) error
 }
 
-// Target is the group of one workload.
+// Target is the group of one workload, or those of its instances.
 type Target struct {
 	Workload string
-	// Path is relative to Root.
+	// Host is named in the samples, which are of its copy of the workload alone;
+	// "": they are of the whole workload. A pattern needs it.
+	Host string
+	// Path is relative to Root. With one * in it, each group that matches is an
+	// instance, whose samples name it.
 	Path string
+}
+
+// several reports whether the target is a pattern.
+func (t *Target) several() bool { return strings.Contains(t.Path, "*") }
+
+// group is what is known of one group.
+type group struct {
+	hostfs.Instance
+	before  *Reading
+	failing string
+	// seen is the round in which it was found last.
+	seen uint64
 }
 
 // Collector reads groups.
 type Collector struct {
 	config      Config
 	root, usage *hostfs.Root
-	before      []*Reading
-	failing     []string
+	// groups are those of each target, by the name of the instance: "" of one
+	// that is no pattern.
+	groups []map[string]*group
+	// failing is why the instances of each target cannot be found, again when to
+	// look for them next.
+	failing []string
+	again   []time.Duration
+	rounds  uint64
 }
 
 // Open opens the hierarchy. A group that is not there is no error: it may come.
@@ -60,6 +86,9 @@ func Open(c Config) (*Collector, error) {
 	for _, t := range c.Targets {
 		if t.Workload == "" || t.Path == "" {
 			return nil, trimtab.Invalidf("collect from cgroups: workload %q in group %q: none may be empty", t.Workload, t.Path)
+		}
+		if t.several() && t.Host == "" {
+			return nil, trimtab.Invalidf("collect from cgroups: instances of %q on no host", t.Workload)
 		}
 	}
 	if c.Interval <= 0 {
@@ -86,10 +115,14 @@ func Open(c Config) (*Collector, error) {
 		root.Close()
 		return nil, fmt.Errorf("collect from cgroups: %w", err)
 	}
-	return &Collector{
-		config: c, root: root, usage: usage,
-		before: make([]*Reading, len(c.Targets)), failing: make([]string, len(c.Targets)),
-	}, nil
+	groups := make([]map[string]*group, len(c.Targets))
+	for i, t := range c.Targets {
+		groups[i] = map[string]*group{}
+		if !t.several() {
+			groups[i][""] = &group{Instance: hostfs.Instance{Path: t.Path}}
+		}
+	}
+	return &Collector{config: c, root: root, usage: usage, groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
 }
 
 // Close releases the hierarchy.
@@ -112,30 +145,83 @@ func (c *Collector) Run(ctx context.Context) error {
 
 // round reads every group once.
 func (c *Collector) round(ctx context.Context) {
-	for i, t := range c.config.Targets {
-		at := hostfs.BootTime()
-		after, err := read(c.root, c.usage, t.Path)
-		after.At = at
-		c.note(i, err)
-		for _, s := range Samples(t.Workload, time.Now().Round(0).UTC(), c.before[i], &after, err) {
-			c.publish(ctx, s)
+	c.rounds++
+	for i := range c.config.Targets {
+		t := &c.config.Targets[i]
+		if t.several() {
+			c.find(ctx, i)
 		}
-		c.before[i] = &after
-		if err != nil {
-			c.before[i] = nil
+		for _, name := range slices.Sorted(maps.Keys(c.groups[i])) {
+			g := c.groups[i][name]
+			at := hostfs.BootTime()
+			after, err := read(c.root, c.usage, g.Path)
+			after.At = at
+			c.note(t, g, err)
+			c.tell(ctx, t, g, &after, err)
+			g.before = &after
+			if err != nil {
+				g.before = nil
+			}
 		}
 	}
 }
 
+// find brings the groups of a pattern up to date. One that is gone is told once
+// as absent; while nobody can look, they are as they were.
+func (c *Collector) find(ctx context.Context, i int) {
+	t, groups, now := &c.config.Targets[i], c.groups[i], hostfs.BootTime()
+	if now < c.again[i] {
+		return
+	}
+	found, err := c.root.Instances(t.Path)
+	if errors.Is(err, trimtab.ErrRefused) {
+		c.again[i] = now + time.Minute // it takes long to count a million
+	}
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	if problem != c.failing[i] {
+		c.failing[i] = problem
+		c.config.Logger.Warn("cgroups", "workload", t.Workload, "path", t.Path, "problem", problem)
+	}
+	if err != nil {
+		return
+	}
+	for _, f := range found {
+		g := groups[f.Name]
+		if g == nil || g.ID != f.ID {
+			g = &group{Instance: f}
+			groups[f.Name] = g
+		}
+		g.seen = c.rounds
+	}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		if g := groups[name]; g.seen != c.rounds {
+			c.note(t, g, os.ErrNotExist)
+			c.tell(ctx, t, g, nil, os.ErrNotExist)
+			delete(groups, name)
+		}
+	}
+}
+
+// tell publishes what was read of a group.
+func (c *Collector) tell(ctx context.Context, t *Target, g *group, after *Reading, err error) {
+	for _, s := range Samples(t.Workload, time.Now().Round(0).UTC(), g.before, after, err) {
+		s.Host, s.Instance = t.Host, g.Name
+		c.publish(ctx, s)
+	}
+}
+
 // note logs when a group begins or ceases to fail.
-func (c *Collector) note(i int, err error) {
+func (c *Collector) note(t *Target, g *group, err error) {
 	now := ""
 	if err != nil {
 		now = err.Error()
 	}
-	if now != c.failing[i] {
-		c.failing[i] = now
-		c.config.Logger.Info("cgroup", "workload", c.config.Targets[i].Workload, "path", c.config.Targets[i].Path, "err", err)
+	if now != g.failing {
+		g.failing = now
+		c.config.Logger.Info("cgroup", "workload", t.Workload, "path", g.Path, "err", err)
 	}
 }
 

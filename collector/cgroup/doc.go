@@ -8,8 +8,10 @@
 // sched-bwc.rst and cpuacct.rst.
 //
 // A value that is not there is a sample that says why: the group is gone, its
-// counters began anew, it has no quota. It is never 0. The package judges
-// nothing and writes nothing.
+// counters began anew, it has no quota. It is never 0. The groups of a pattern are
+// looked for at each interval: each is an instance, which its samples name, and one
+// that is gone is said to be absent once. The package judges nothing and writes
+// nothing.
 //
 //	c, err := cgroup.Open(cgroup.Config{Root: root, Targets: targets, Bus: bus})
 //	…

@@ -77,13 +77,16 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 			if !ok || !e.IsDir() {
 				continue
 			}
+			if n >= MaxInstances {
+				n++ // what is too much is only counted
+				continue
+			}
 			var s unix.Stat_t
 			if err := unix.Fstatat(int(f.Fd()), path.Join(e.Name(), rest), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil || s.Mode&unix.S_IFMT != unix.S_IFDIR {
 				continue // it went, or has no such group in it
 			}
-			if n++; n <= MaxInstances {
-				all = append(all, Instance{name, path.Join(parent, e.Name(), rest), s.Ino})
-			}
+			n++
+			all = append(all, Instance{name, path.Join(parent, e.Name(), rest), s.Ino})
 		}
 		if errors.Is(err, io.EOF) {
 			return all, n, nil

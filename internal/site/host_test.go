@@ -26,7 +26,7 @@ workloads:
 		if !elsewhere(cfg, host) {
 			t.Errorf("%s believes that no other host has a knob", host)
 		}
-		groups := groupsOf(cfg, host)
+		groups := groupsOf(cfg, host, false)
 		if len(knobs) != len(want) || len(groups) != len(want) {
 			t.Fatalf("%s has %d knobs and reads %d groups, want %d", host, len(knobs), len(groups), len(want))
 		}

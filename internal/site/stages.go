@@ -271,27 +271,30 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
-		Shared: elsewhere(cfg, s.host), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		// An agent is one of several hosts.
+		Shared: elsewhere(cfg, s.host) || s.options.Role == natsbus.Agent, Measure: measureOf(cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 	}
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
 	}
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
-	key := keyOf(c, all, work)
+	key := keyOf(c, all, work, cfg.Actuator.Reserve)
 	c.Metrics, c.Logger = s.metrics, s.logger
-	var roots actuatorcgroup.Roots
-	for _, d := range all {
-		t, err := d.open(&roots)
-		if err != nil {
-			return nil, err
-		}
-		c.Targets = append(c.Targets, t)
+	// Once before anything is stopped for it, to see that they can be opened.
+	once, _, err := openAll(all)
+	if err = errors.Join(err, closeAll(once)); err != nil {
+		return nil, err
 	}
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set("actuator", "starting")
+		c := c
+		var err error
+		if c.Targets, c.Finders, err = openAll(all); err != nil {
+			return nil, err
+		}
 		a, err := actuator.Open(ctx, c)
 		if err != nil {
-			return nil, fmt.Errorf("open actuator: %w", err)
+			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), closeAll(c.Targets))
 		}
 		s.ready.set("actuator", "")
 		h := pipeline.NewHealth(work)
@@ -384,7 +387,7 @@ func (s *Site) queryPart(cfg *config.Config) ([]part, error) {
 
 // groupPart reads the files of this host's cgroups.
 func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
-	groups := groupsOf(cfg, s.host)
+	groups := groupsOf(cfg, s.host, s.options.Role == natsbus.Agent)
 	if len(groups) == 0 {
 		return nil, nil
 	}

@@ -2,6 +2,8 @@ package site
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -354,6 +356,101 @@ func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
 	return out, nil
 }
 
+// several tells whether the knob is a pattern, with one for each instance.
+func (d knobConfig) several() bool { return strings.Contains(d.cgroup.Path, "*") }
+
+// openAll opens the knobs that are declared, and makes finders of the patterns,
+// one for each workload.
+func openAll(all []knobConfig) (targets []actuator.Target, finders []actuator.Finder, err error) {
+	roots := new(actuatorcgroup.Roots)
+	var patterns [][]knobConfig
+	for _, d := range all {
+		switch last := len(patterns) - 1; {
+		case d.several() && last >= 0 && patterns[last][0].Workload == d.Workload:
+			patterns[last] = append(patterns[last], d)
+		case d.several():
+			patterns = append(patterns, []knobConfig{d})
+		default:
+			t, err := d.open(roots)
+			if err != nil {
+				return nil, nil, errors.Join(err, closeAll(targets))
+			}
+			targets = append(targets, t)
+		}
+	}
+	for _, p := range patterns {
+		finders = append(finders, finderOf(p, roots))
+	}
+	return targets, finders, nil
+}
+
+func closeAll(targets []actuator.Target) (err error) {
+	for _, t := range targets {
+		err = errors.Join(err, t.Knob.Close())
+	}
+	return err
+}
+
+// finderOf finds the instances of one workload, whose knobs are all on the same
+// groups.
+func finderOf(all []knobConfig, roots *actuatorcgroup.Roots) actuator.Finder {
+	return actuator.Finder{
+		Workload: all[0].Workload,
+		Find: func(ctx context.Context) ([]actuator.Instance, error) {
+			return actuatorcgroup.Find(ctx, all[0].cgroup)
+		},
+		Open: func(name string) (targets []actuator.Target, err error) {
+			for _, d := range all {
+				d.cgroup = d.cgroup.Instance(name)
+				t, err := d.open(roots)
+				if err != nil {
+					return nil, errors.Join(err, closeAll(targets))
+				}
+				targets = append(targets, t)
+			}
+			return targets, nil
+		},
+	}
+}
+
+// measureOf measures what the pool may give out of this host, where it has
+// cgroups; nil where it has none. Numbers of workers are not measured.
+func measureOf(cfg *config.Config, all []knobConfig) func() (map[string]float64, error) {
+	roots := map[string]string{}
+	for _, d := range all {
+		if d.cgroup.Root != "" {
+			roots[d.Resource] = d.cgroup.Root
+		}
+	}
+	if len(roots) == 0 {
+		return nil
+	}
+	reserve := cfg.Actuator.Reserve
+	return func() (map[string]float64, error) {
+		capacity := map[string]float64{}
+		var errs []error
+		for _, m := range []struct {
+			resource string
+			measure  func(root string) (float64, error)
+			reserve  float64
+		}{{trimtab.CPU, hostfs.CPUs, reserve.CPU}, {trimtab.Memory, hostfs.Memory, float64(reserve.Memory)}} {
+			root, ok := roots[m.resource]
+			if !ok {
+				continue
+			}
+			v, err := m.measure(root)
+			switch {
+			case errors.Is(err, trimtab.ErrUnsupported): // a tree of plain files is no host's
+			case err != nil:
+				errs = append(errs, err)
+			default:
+				capacity[m.resource] = max(0, v-m.reserve)
+			}
+		}
+		return capacity, errors.Join(errs...)
+	}
+}
+
 // open opens the knob; those of one root share what is open of it.
 func (d knobConfig) open(roots *actuatorcgroup.Roots) (t actuator.Target, err error) {
 	t = d.Target
@@ -405,12 +502,20 @@ func queriesOf(cfg *config.Config) []prometheus.Query {
 	return out
 }
 
-func groupsOf(cfg *config.Config, host string) []cgroup.Target {
+// groupsOf lists the groups that a host reads. What they tell is of the whole
+// workload, unless it has instances, or other hosts may have it too.
+func groupsOf(cfg *config.Config, host string, fleet bool) []cgroup.Target {
 	var out []cgroup.Target
 	for i := range cfg.Workloads {
-		if w := &cfg.Workloads[i]; w.Knob.Cgroup != "" && onHost(w, host) {
-			out = append(out, cgroup.Target{Workload: w.Name, Path: w.Knob.Cgroup})
+		w := &cfg.Workloads[i]
+		if w.Knob.Cgroup == "" || !onHost(w, host) {
+			continue
 		}
+		t := cgroup.Target{Workload: w.Name, Path: w.Knob.Cgroup}
+		if w.Knob.Several() || fleet && w.Knob.Host == "" {
+			t.Host = host
+		}
+		out = append(out, t)
 	}
 	return out
 }

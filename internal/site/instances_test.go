@@ -1,0 +1,125 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// patterned is a configuration with instances of web, and a plain group.
+func patterned(t *testing.T, root, reserve string) *config.Config {
+	t.Helper()
+	cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, `
+pool: {cpu: 4, memory: 1GiB}
+objective: drf
+actuator: {cgroup_root: %q, reserve: %s}
+workloads:
+  - name: web
+    slo: {latency: 200ms, fraction: 0.95}
+    knob: {cgroup: shop/web@*.service, force: true, cpu: {min: 3, max: 4}, memory: {min: 900MiB, max: 1GiB}}
+  - name: other
+    slo: {latency: 200ms, fraction: 0.95}
+    knob: {cgroup: other, cpu: {min: 3, max: 4}}
+`, root, reserve))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestEachInstanceOfAPatternHasTheKnobsAndBoundsOfTheWorkload(t *testing.T) {
+	root := t.TempDir()
+	for _, group := range []string{"shop/web@a.service", "shop/web@b.service", "other"} {
+		dir := filepath.Join(root, group)
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "cpu.max"), []byte("max 100000\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := knobsOf(patterned(t, root, "{}"), "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, finders, err := openAll(all)
+	if err != nil || len(targets) != 1 || targets[0].Workload != "other" || len(finders) != 1 || finders[0].Workload != "web" {
+		t.Fatalf("targets %+v, finders %+v, %v", targets, finders, err)
+	}
+	found, err := finders[0].Find(t.Context())
+	if err != nil || len(found) != 2 || found[1].Name != "b" {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	knobs, err := finders[0].Open("b")
+	if err != nil || len(knobs) != 2 {
+		t.Fatalf("%+v, %v", knobs, err)
+	}
+	cpu, memory := knobs[0], knobs[1]
+	if cpu.Resource != trimtab.CPU || cpu.Min != 3 || cpu.Max != 4 || cpu.Knob.String() != "cgroup v2 shop/web@b.service" {
+		t.Errorf("%+v, %s", cpu, cpu.Knob)
+	}
+	if memory.Resource != trimtab.Memory || memory.Min != 900<<20 || memory.Max != 1<<30 {
+		t.Errorf("%+v, %s", memory, memory.Knob)
+	}
+	if err := errors.Join(closeAll(targets), closeAll(knobs)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSamplesOfInstancesAndOfAFleetNameTheHost(t *testing.T) {
+	cfg := patterned(t, t.TempDir(), "{}")
+	for fleet, want := range map[bool]string{false: "", true: "h"} {
+		groups := groupsOf(cfg, "h", fleet)
+		if groups[0].Host != "h" || groups[1].Host != want {
+			t.Errorf("fleet %v: %+v", fleet, groups)
+		}
+	}
+	cfg.Workloads[1].Knob.Host = "h"
+	if groups := groupsOf(cfg, "h", true); groups[1].Host != "" {
+		t.Errorf("what one host alone has: %+v", groups)
+	}
+}
+
+func TestTheCapacityOfAHostIsWhatItHasLessTheReserve(t *testing.T) {
+	root, err := hostfs.CPUHierarchy()
+	if err != nil {
+		t.Skipf("no cpu hierarchy: %v", err)
+	}
+	cores, err := hostfs.CPUs(root)
+	bytes, bad := hostfs.Memory(root)
+	if err := errors.Join(err, bad); err != nil {
+		t.Skipf("this host cannot be measured: %v", err)
+	}
+	for reserve, want := range map[string][2]float64{
+		"{}":                           {cores, bytes},
+		"{cpu: 0.25, memory: 64MiB}":   {cores - 0.25, bytes - 64<<20},
+		"{cpu: 100000, memory: 90TiB}": {0, 0},
+	} {
+		cfg := patterned(t, root, reserve)
+		all, err := knobsOf(cfg, "h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := measureOf(cfg, all)()
+		if err != nil || len(got) != 2 || got[trimtab.CPU] != want[0] || got[trimtab.Memory] != want[1] {
+			t.Errorf("reserve %s: %v (%v), want %v", reserve, got, err, want)
+		}
+	}
+}
+
+func TestATreeOfPlainFilesIsNoHostToMeasure(t *testing.T) {
+	cfg := patterned(t, t.TempDir(), "{}")
+	all, err := knobsOf(cfg, "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := measureOf(cfg, all)(); err != nil || len(got) > 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if measureOf(cfg, nil) != nil {
+		t.Error("a host without cgroups is measured")
+	}
+}
