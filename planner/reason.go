@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // reason says why a workload gets what it gets.
@@ -38,7 +39,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	b := s.curve.Eval(set)
 	why.Bounds = &b
 	expected := b.Mean
-	if x, ok := r.planner.cfg.Policy.(Expecter); ok {
+	if x, ok := r.planner.cfg.Policy.(policy.Expecter); ok {
 		expected = x.Expect(b, s.estimate.Reports)
 	}
 	utility := clampUnit(s.Utility(expected))

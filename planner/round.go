@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // round makes one decision and publishes its first step.
@@ -66,7 +67,7 @@ func (r *decision) decide() {
 		r.seats = append(r.seats, r.seat(w)...)
 	}
 	solve := r.solve
-	if sharer, ok := p.cfg.Policy.(Sharer); ok && len(p.resources) > 1 {
+	if sharer, ok := p.cfg.Policy.(policy.Sharer); ok && len(p.resources) > 1 {
 		solve = func(in func(*seat) bool) { r.share(sharer, in) }
 	}
 	for _, in := range []func(*seat) bool{(*seat).acts, func(*seat) bool { return true }} {
@@ -164,11 +165,11 @@ func (r *decision) guard(resource int) {
 			s.target = float64(s.aim) * of.Unit
 			s.want = of.stepTo(s.now, s.aim)
 		} else if raised := r.fallback(s); raised > s.now {
-			s.target, s.want = raised, of.stepTo(s.now, downUnits(raised, of.Unit))
+			s.target, s.want = raised, of.stepTo(s.now, policy.DownUnits(raised, of.Unit))
 		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)
-			if _, counts := p.cfg.Policy.(Expecter); !counts || p.joint() {
+			if _, counts := p.cfg.Policy.(policy.Expecter); !counts || p.joint() {
 				level = -1 // who is worse off is a matter of entitlement, or the same for all
 			}
 			*side = math.Min(*side, level)
@@ -191,7 +192,7 @@ func (r *decision) guard(resource int) {
 
 // joint reports whether all workloads are parts of one.
 func (p *Planner) joint() bool {
-	j, ok := p.cfg.Policy.(Joint)
+	j, ok := p.cfg.Policy.(policy.Joint)
 	return ok && j.Joint()
 }
 

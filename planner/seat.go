@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // seat is one resource of one workload in one round.
@@ -34,7 +35,7 @@ type seat struct {
 	want    float64
 	grant   guard.Grant
 	binding trimtab.Binding
-	need    Demand
+	need    policy.Demand
 	// trial says why it is moved from what the policy wants, on what kind of
 	// trial, at what risk.
 	trial string
@@ -102,10 +103,10 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 		w.loan.Base = s.now
 	}
 	least := max(d.Min, s.entry.held.Min)
-	s.lo, s.hi = upUnits(least, u), downUnits(most, u)
+	s.lo, s.hi = policy.UpUnits(least, u), policy.DownUnits(most, u)
 	if s.firing() && !p.cfg.Guard.Disabled {
 		// The guard would not lower it: what others get is planned without that.
-		s.lo = min(max(s.lo, downUnits(s.now, u)), s.hi)
+		s.lo = min(max(s.lo, policy.DownUnits(s.now, u)), s.hi)
 	}
 	if w.estimate != nil && standsIn(w.estimate) {
 		s.keep()
@@ -195,9 +196,24 @@ func standsIn(e *trimtab.Estimate) bool { return e.Hold != nil && e.Fallback != 
 // keep makes what the seat has its least: what stands in for missing input may
 // raise, not lower.
 func (s *seat) keep() {
-	floor := upUnits(s.now, s.of.Unit)
+	floor := policy.UpUnits(s.now, s.of.Unit)
 	if s.held.Code == "" && (floor > s.hi || s.entry.held.Now.Unlimited) {
 		s.held = byEstimate(s.estimate, ": it has its maximum")
 	}
 	s.lo = max(s.lo, min(s.hi, floor))
+}
+
+// planned returns the curve of an estimate at the load that the policy plans
+// for, between the load's mean and its upper bound: see [trimtab.Curve.At].
+func (p *Planner) planned(e *trimtab.Estimate) *trimtab.Curve {
+	cautious, ok := p.cfg.Policy.(policy.Cautious)
+	c, l := e.Curve, e.Load
+	if !ok || c == nil || l == nil || !(l.Upper > 0) || c.Load != l.Upper || !(l.Mean < l.Upper) {
+		return c
+	}
+	load := l.Mean + cautious.Caution()*(l.Upper-l.Mean)
+	if !(load > 0) || load >= l.Upper {
+		return c
+	}
+	return c.At(load)
 }

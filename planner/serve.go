@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Where the pool has enough for everybody, objectives that end at the SLO agree:
@@ -24,12 +25,6 @@ import (
 // what others need now. While everybody has what it needs, nobody is moved. Where
 // not even the needs at the upper bounds of the curves fit, the pool is too small
 // beyond doubt, and the policy decides.
-
-// Server is a policy whose objective has no use for more than every SLO.
-type Server interface {
-	// Serves reports whether it has no use for more.
-	Serves() bool
-}
 
 // hurry starts a round before its time for a workload that has less than it needs
 // when it misses its SLO, when its load left the band of the forecast, or when it
@@ -66,7 +61,7 @@ const drain = 10.0
 
 // serves reports whether the pool is planned for by need.
 func (p *Planner) serves() bool {
-	s, ok := p.cfg.Policy.(Server)
+	s, ok := p.cfg.Policy.(policy.Server)
 	return ok && s.Serves() && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
 }
 
@@ -110,8 +105,8 @@ func (s *seat) reaching(c *trimtab.Curve, load, optimism float64) int {
 	if !ok {
 		load = c.Load
 	}
-	need := upUnits(math.Max(expected(c, scale, s.SLO, optimism), s.floor()), s.of.Unit)
-	if held := upUnits(s.now, s.of.Unit); held < need && s.proved(s.now, load) {
+	need := policy.UpUnits(math.Max(expected(c, scale, s.SLO, optimism), s.floor()), s.of.Unit)
+	if held := policy.UpUnits(s.now, s.of.Unit); held < need && s.proved(s.now, load) {
 		need = held
 	}
 	return min(max(need, s.lo), s.hi)
@@ -131,9 +126,9 @@ func (s *seat) waiting() int {
 	e := s.estimate
 	switch b := e.Backlog; {
 	case b != nil:
-		return upUnits(*b/drain, s.of.Unit)
+		return policy.UpUnits(*b/drain, s.of.Unit)
 	case e.Allocation != nil && e.Stopped > 1:
-		return upUnits(math.Min(growing*float64(e.Stopped), growth)**e.Allocation, s.of.Unit)
+		return policy.UpUnits(math.Min(growing*float64(e.Stopped), growth)**e.Allocation, s.of.Unit)
 	}
 	return 0
 }
@@ -148,10 +143,10 @@ const growing, growth = 0.1, 0.5
 // scale: see [trimtab.Curve.Scale].
 func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
 	of := func(b trimtab.Band) float64 { return b.Mean + optimism*(b.Upper-b.Mean) }
-	if a := leastReaching(c, scale, slo, of); a >= 0 {
+	if a := policy.LeastReaching(c, scale, slo, of); a >= 0 {
 		return a
 	}
-	return leastReaching(c, scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
+	return policy.LeastReaching(c, scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
 }
 
 // serve sets the aims of the free seats that are in by their needs, and reports
@@ -161,7 +156,7 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	if !fresh {
 		return true
 	}
-	units := max(0, downUnits(r.planner.idle(r.now, 0, mine), r.planner.cfg.Unit))
+	units := max(0, policy.DownUnits(r.planner.idle(r.now, 0, mine), r.planner.cfg.Unit))
 	if slices.ContainsFunc(asked, (*seat).unserved) {
 		return false
 	}
@@ -189,7 +184,7 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	aims := spread(need, asked, units)
 	short, held := false, 0
 	for i, s := range asked {
-		held += upUnits(s.now, s.of.Unit)
+		held += policy.UpUnits(s.now, s.of.Unit)
 		s.safe = float64(need[i]) * s.of.Unit
 		s.confidence = math.Min(low, enoughLoad)
 		s.lacks()
@@ -202,9 +197,9 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		}
 		s.solved, s.served, s.aim, s.binding = true, true, aims[i], trimtab.Binding{Kind: trimtab.BindingNeed}
 		if !short && held <= units {
-			s.aim, s.binding = upUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: "everybody has what it needs"}
+			s.aim, s.binding = policy.UpUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: "everybody has what it needs"}
 			if lent := s.lent(0, s.now); lent > 0 && r.now.Sub(s.returned) >= r.planner.cfg.Guard.Reversals() {
-				back := max(upUnits(s.now-lent, s.of.Unit), upUnits(s.safe, s.of.Unit))
+				back := max(policy.UpUnits(s.now-lent, s.of.Unit), policy.UpUnits(s.safe, s.of.Unit))
 				s.aim, s.binding = min(s.aim, back), trimtab.Binding{Kind: trimtab.BindingReturned, Detail: "what was lent is given back"}
 			}
 		}
