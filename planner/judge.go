@@ -38,7 +38,9 @@ func (r *decision) judge() {
 	target.Resources = now.Resources
 	var members []audit.Member
 	for _, s := range r.seats {
-		seated[s.entry] = true
+		for i := range s.knobs {
+			seated[s.knobs[i].entry] = true
+		}
 		n := len(now.Tenants)
 		if n == 0 || now.Tenants[n-1].Name != s.Name {
 			t := audit.Tenant{Name: s.Name, Has: make([]float64, len(p.resources))}

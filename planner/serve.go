@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -42,7 +43,7 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 		return nil
 	}
 	s := r.seatOf(w, 0)
-	if s.entry == nil || s.held.Code != "" {
+	if len(s.knobs) == 0 || s.held.Code != "" {
 		return nil
 	}
 	s.lacks()
@@ -160,15 +161,16 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	if slices.ContainsFunc(asked, (*seat).unserved) {
 		return false
 	}
+	fits := r.fitter(asked, mine, units)
 	need, total := needsAt(asked, -1)
-	if total > units {
+	if !fits(need, nil) {
 		return false
 	}
 	late := drained(need, asked, units-total)
 	low, high := -1.0, 1.0
 	for confidence := 1.0; high-low > 1e-3; confidence = (low + high) / 2 {
-		var all []int
-		if all, total = needsAt(asked, confidence); total+sum(late) > units {
+		all, _ := needsAt(asked, confidence)
+		if !fits(all, late) {
 			high = confidence
 			continue
 		}
@@ -181,7 +183,7 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		need[i] = min(need[i]+late[i], asked[i].hi)
 		least[i] = min(least[i]+late[i], asked[i].hi)
 	}
-	aims := spread(need, asked, units)
+	aims := headroom(need, asked, units, fits)
 	short, held := false, 0
 	for i, s := range asked {
 		held += policy.UpUnits(s.now, s.of.Unit)
@@ -284,25 +286,46 @@ func drained(need []int, seats []*seat, left int) []int {
 	return late
 }
 
-// spread shares units in proportion to the needs, each within its bounds and
+// fitter returns what tells whether amounts fit in so many units and on the hosts.
+func (r *decision) fitter(asked []*seat, mine map[*entry]bool, units int) func(need, late []int) bool {
+	prob := &policy.Problem{Units: units, Unit: r.planner.cfg.Unit, Workloads: make([]policy.Workload, len(asked))}
+	for i, s := range asked {
+		prob.Workloads[i].Max = s.hi
+	}
+	r.locate(prob, asked, mine)
+	room := hosts.New(prob)
+	return func(need, late []int) bool {
+		if sum(need)+sum(late) > units || !room.Hosts() {
+			return sum(need)+sum(late) <= units
+		}
+		left := room.Clone()
+		for j, n := range need {
+			left.Take(j, n)
+		}
+		for j, n := range late {
+			left.Take(j, n)
+		}
+		return left.Holds()
+	}
+}
+
+// headroom shares units in proportion to the needs, each within its bounds and
 // with no less than it needs.
-func spread(need []int, seats []*seat, units int) []int {
-	share := func(f float64) (aims []int, total int) {
-		aims = make([]int, len(need))
+func headroom(need []int, seats []*seat, units int, fits func(need, late []int) bool) []int {
+	share := func(f float64) []int {
+		aims := make([]int, len(need))
 		for i, n := range need {
 			aims[i] = min(max(int(math.Floor(f*float64(n)+grain)), n), max(seats[i].hi, n))
-			total += aims[i]
 		}
-		return aims, total
+		return aims
 	}
 	low, high := 1.0, float64(units)+1
 	for range 50 {
-		if f := (low + high) / 2; func() bool { _, total := share(f); return total <= units }() {
+		if f := (low + high) / 2; fits(share(f), nil) {
 			low = f
 		} else {
 			high = f
 		}
 	}
-	aims, _ := share(low)
-	return slices.Clip(aims)
+	return slices.Clip(share(low))
 }

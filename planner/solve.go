@@ -44,7 +44,17 @@ func (r *decision) solve(in func(*seat) bool) {
 			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: r.demanded(s),
 		})
 	}
+	r.locate(prob, asked, mine)
 	answer, err := p.cfg.Policy.Solve(prob)
+	if err != nil && len(prob.Hosts) > 0 {
+		// It knows no hosts, or one is over already: the pool goes on, and what a
+		// host cannot hold is cut there.
+		prob.Hosts = nil
+		for j := range prob.Workloads {
+			prob.Workloads[j].Parts = nil
+		}
+		answer, err = p.cfg.Policy.Solve(prob)
+	}
 	if err != nil {
 		r.unsolved(asked, err)
 		return
@@ -80,7 +90,11 @@ func (r *decision) asked(in func(*seat) bool) (asked []*seat, mine map[*entry]bo
 	for _, s := range r.seats {
 		if s.free && in(s) {
 			asked = append(asked, s)
-			mine[s.entry] = true
+			for i := range s.knobs {
+				if !s.knobs[i].stuck {
+					mine[s.knobs[i].entry] = true
+				}
+			}
 			fresh = fresh || !s.solved
 		}
 	}

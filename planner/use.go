@@ -105,7 +105,7 @@ func (r *decision) advise() {
 		if s.resource != 0 || s.of.Name != trimtab.CPU || s.Mode != trimtab.Recommend || !s.free {
 			continue
 		}
-		none := s.entry.held.Now.Unlimited
+		none := s.unlimited()
 		if none {
 			s.grant.Set = s.now // how it does with less was never seen
 		}
