@@ -156,8 +156,8 @@ func TestTheWholeOfAMoveIsToldWithEachOfItsInstances(t *testing.T) {
 		if a.Of == nil || a.Of.Instances != 2 || a.Of.From != 4 || math.Abs(a.Of.To-2*a.Set.Value) > 1e-9 {
 			t.Errorf("%s: %+v with %+v", a.KnobID.Name(), a.Set, a.Of)
 		}
-		if !strings.Contains(a.Why.Summary, "this is 1 of 2 instances: from 2 to ") {
-			t.Errorf("said: %s", a.Why.Summary)
+		if want := []string{"lowered from 4 to 3: njc wants", "from 2 to 1.5, as 1 of 2 instances"}[seen-1]; !strings.Contains(a.Why.Summary, want) {
+			t.Errorf("said: %s, want %q", a.Why.Summary, want)
 		}
 	}
 	if seen != 2 {

@@ -34,6 +34,8 @@ type ledger struct {
 type entry struct {
 	trimtab.KnobID
 	held trimtab.KnobState
+	// dial is what is kept of the resource of the workload; nil: not looked up.
+	dial *dial
 	// order is that of the message that held.Now and Effective come from.
 	order order
 	// gone tells that the host's last holding did not list the knob.
@@ -43,6 +45,8 @@ type entry struct {
 	// fresh tells that it appeared while other instances of the workload were
 	// there, and was not given its part yet.
 	fresh bool
+	// holdings is that of its host when it was last listed.
+	holdings uint64
 	// grows are released and not yet answered.
 	grows []grow
 }
@@ -86,8 +90,11 @@ type hostState struct {
 	paused bool
 	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
 	capacity map[string]float64
-	// knobs are its entries.
-	knobs map[trimtab.KnobID]*entry
+	// knobs are its entries; listed is how many of them the last holding named, and
+	// holdings counts these.
+	knobs    map[trimtab.KnobID]*entry
+	listed   int
+	holdings uint64
 }
 
 // issued is a plan and when it went out.
@@ -199,20 +206,23 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		return false
 	}
 	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
-	listed := make(map[trimtab.KnobID]bool, len(in.Targets))
+	h.holdings++
+	h.listed = 0
 	for i := range in.Targets {
 		t := in.Targets[i]
 		if !ours(&t) {
 			continue
 		}
 		t.Pool = l.pool // builds of version 1 did not say
-		listed[t.KnobID] = true
-		known := l.entries[t.KnobID] != nil
-		e := l.entry(t.KnobID)
-		e.gone = false
-		if !known {
+		e := l.entries[t.KnobID]
+		if e == nil {
+			e = l.entry(t.KnobID)
 			// Until all hosts were heard, others are new to the planner only.
 			e.fresh = (t.Now.Unlimited || now.Sub(l.since) > l.lease) && len(l.of(t.Workload, t.Resource)) > 1
+		}
+		if e.gone = false; e.holdings != h.holdings {
+			e.holdings = h.holdings
+			h.listed++
 		}
 		if o.before(e.order) {
 			t.Now, t.Effective = e.held.Now, e.held.Effective // an outcome told of later values
@@ -224,9 +234,11 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		// were read, or never will.
 		e.answered(stepID{in.Epoch, in.Sequence, 0})
 	}
-	for id, e := range h.knobs {
-		if !listed[id] && !e.gone {
-			e.gone, e.goneSince = true, now
+	if h.listed < len(h.knobs) {
+		for _, e := range h.knobs {
+			if e.holdings != h.holdings && !e.gone {
+				e.gone, e.goneSince = true, now
+			}
 		}
 	}
 	return true
