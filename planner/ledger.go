@@ -26,6 +26,8 @@ type ledger struct {
 	epoch  uint64
 	since  time.Time
 	issued []issued
+	// siblings counts the entries of one resource of one workload.
+	siblings map[trimtab.KnobID]int
 	// list is the entries in order of their names; nil: to be sorted.
 	list []*entry
 }
@@ -104,7 +106,7 @@ type issued struct {
 }
 
 func newLedger(pool string, lease time.Duration) ledger {
-	return ledger{pool: pool, lease: lease, entries: map[trimtab.KnobID]*entry{}, hosts: map[string]*hostState{}}
+	return ledger{pool: pool, lease: lease, entries: map[trimtab.KnobID]*entry{}, siblings: map[trimtab.KnobID]int{}, hosts: map[string]*hostState{}}
 }
 
 // begin notes a new term.
@@ -218,7 +220,7 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		if e == nil {
 			e = l.entry(t.KnobID)
 			// Until all hosts were heard, others are new to the planner only.
-			e.fresh = (t.Now.Unlimited || now.Sub(l.since) > l.lease) && len(l.of(t.Workload, t.Resource)) > 1
+			e.fresh = (t.Now.Unlimited || now.Sub(l.since) > l.lease) && l.siblings[kin(t.KnobID)] > 1
 		}
 		if e.gone = false; e.holdings != h.holdings {
 			e.holdings = h.holdings
@@ -250,8 +252,14 @@ func (l *ledger) entry(id trimtab.KnobID) *entry {
 	if e == nil {
 		e = &entry{KnobID: id}
 		l.entries[id], l.host(id.Host).knobs[id], l.list = e, e, nil
+		l.siblings[kin(id)]++
 	}
 	return e
+}
+
+// kin names the resource of the workload that a knob is of.
+func kin(id trimtab.KnobID) trimtab.KnobID {
+	return trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}
 }
 
 // answered forgets the grows of steps before id.
@@ -356,16 +364,23 @@ func (l *ledger) of(workload, resource string) []*entry {
 // prune forgets knobs that are gone for longer than after, when another host
 // has the workload by now, or when they were of one of several instances.
 func (l *ledger) prune(now time.Time, after time.Duration) {
-	live := map[trimtab.KnobID]bool{} // of any host
+	dead := map[trimtab.KnobID]int{} // on all hosts
+	var gone []*entry
 	for id, e := range l.entries {
-		if !e.gone {
-			live[trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}] = true
+		if e.gone {
+			dead[kin(id)]++
+			gone = append(gone, e)
 		}
 	}
-	for id, e := range l.entries {
-		if e.gone && (id.Instance != "" || live[trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}]) && now.Sub(e.goneSince) > after {
+	for _, e := range gone {
+		id := e.KnobID
+		if (id.Instance != "" || dead[kin(id)] < l.siblings[kin(id)]) && now.Sub(e.goneSince) > after {
 			delete(l.entries, id)
 			delete(l.host(id.Host).knobs, id)
+			dead[kin(id)]--
+			if l.siblings[kin(id)]--; l.siblings[kin(id)] == 0 {
+				delete(l.siblings, kin(id))
+			}
 			l.list = nil
 		}
 	}
