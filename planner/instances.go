@@ -65,7 +65,7 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	if least > 0 {
 		found = found[:1]
 	}
-	r.planner.shareOut(w, found)
+	shareOut(w, found)
 	first := found[0]
 	switch {
 	case first.held.Problem != "":
@@ -88,9 +88,19 @@ func (r *decision) unfit(e *entry) int {
 	return 0
 }
 
-// shareOut sets the load shares.
-func (p *Planner) shareOut(w *workload, of []instance) {
-	for i, f := range spread.Shares(make([]*float64, len(of))) {
+// shareOut sets the load shares: those that the estimate tells, and even ones.
+func shareOut(w *workload, of []instance) {
+	loads := make([]*float64, len(of))
+	if e := w.estimate; e != nil && len(of) > 1 {
+		told := make(map[[2]string]*float64, len(e.Shares))
+		for i := range e.Shares {
+			told[[2]string{e.Shares[i].Host, e.Shares[i].Instance}] = &e.Shares[i].Share
+		}
+		for i := range of {
+			loads[i] = told[[2]string{of[i].Host, of[i].Instance}]
+		}
+	}
+	for i, f := range spread.Shares(loads) {
 		of[i].share = f
 	}
 }
