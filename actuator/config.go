@@ -34,7 +34,7 @@ type Config struct {
 	// Finders find instances of other workloads, at the start and at every heartbeat.
 	Finders []Finder
 	// Measure returns what the pool may give out of this host, by resource; nil:
-	// nobody knows.
+	// nobody knows. It bounds plans where the pool is Shared, and is reported.
 	Measure func() (map[string]float64, error)
 	// Reopen makes a knob from what its Undo returned, perhaps in another
 	// process or release: for baselines whose target is no longer declared.

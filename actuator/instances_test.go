@@ -377,6 +377,7 @@ func TestPlansStayWithinWhatTheHostHas(t *testing.T) {
 		measured map[string]float64
 		want     trimtab.Status
 	}{
+		"it has the whole pool":      {map[string]float64{"cpu": 8}, map[string]float64{"cpu": 4}, trimtab.Written},
 		"nothing is known":           {nil, nil, trimtab.Written},
 		"the host is smaller":        {map[string]float64{"cpu": 8}, map[string]float64{"cpu": 4}, trimtab.Refused},
 		"the host alone is known":    {nil, map[string]float64{"cpu": 4}, trimtab.Refused},
@@ -386,7 +387,7 @@ func TestPlansStayWithinWhatTheHostHas(t *testing.T) {
 		"nonsense was measured":      {nil, map[string]float64{"cpu": math.NaN()}, trimtab.Written},
 	} {
 		h := newHost(t, units(2), units(2))
-		h.config.Limits.Capacity = c.declared
+		h.config.Limits.Capacity, h.config.Shared = c.declared, name != "it has the whole pool"
 		h.config.Measure = func() (map[string]float64, error) { return c.measured, nil }
 		h.open()
 		if got := h.statuses(h.plan(1, 1, set(0, units(2), units(3)))); got[0] != c.want {

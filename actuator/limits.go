@@ -86,13 +86,15 @@ func (l *Limits) lease(p *trimtab.Plan) trimtab.Seconds {
 }
 
 // room returns what the host's knobs may have together, whatever a plan says:
-// the less of what Limits allow and what was measured.
+// the less of what Limits allow and, where the pool has other hosts, of what was
+// measured. A host that has the whole pool has what was declared, which may be
+// more than its cores.
 func (a *Actuator) room(resource string) float64 {
 	room := math.Inf(1)
 	if c := a.config.Limits.Capacity; c != nil {
 		room = c[resource]
 	}
-	if measured, ok := a.capacity[resource]; ok {
+	if measured, ok := a.capacity[resource]; ok && a.config.Shared {
 		room = min(room, measured)
 	}
 	return room
