@@ -359,10 +359,14 @@ func (l *ledger) prune(now time.Time, after time.Duration) {
 	}
 }
 
+// greatest is what a knob counts as that says it has more, so that all of them add
+// up to a number: an exabyte, in the least of units.
+const greatest = 1e18
+
 // bounded returns a's value, or most when it is unlimited.
 func bounded(a trimtab.Amount, most float64) float64 {
 	if a.Unlimited {
 		return most
 	}
-	return a.Value
+	return min(a.Value, greatest)
 }
