@@ -187,15 +187,16 @@ func (l *ledger) paused() bool {
 }
 
 // hold takes in a holding, of the knobs that are ours, and reports whether it
-// was news: a holding that is older than the last is late. A host whose clock
-// was set back is heard again with the next plan that it accepts.
+// was news: a holding that is older than the last is late, and one that is as old
+// is the last again, by which no host is heard. A host whose clock was set back is
+// heard again with the next plan that it accepts.
 func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.KnobState) bool) bool {
 	if !l.knows(in, ours) {
 		return false
 	}
 	h := l.host(in.Host)
 	o := order{in.Epoch, in.Sequence, in.Time}
-	if o.before(h.order) {
+	if !h.order.before(o) {
 		return false
 	}
 	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
@@ -249,14 +250,16 @@ func (e *entry) answered(id stepID) {
 
 // read takes in the results of an outcome. Only a result of the very knob
 // answers its grows: another's says nothing of what this one holds. A refused
-// plan may be the repetition of one that was carried out: it answers nothing.
-func (l *ledger) read(in *trimtab.Outcome) {
+// plan may be the repetition of one that was carried out: it answers nothing. It
+// reports whether a knob was not read as late before.
+func (l *ledger) read(in *trimtab.Outcome) (news bool) {
 	o := order{in.Epoch, in.Sequence, in.Time}
 	for _, r := range in.Results {
 		e := l.entries[r.KnobID]
 		if e == nil || !r.Known {
 			continue
 		}
+		news = news || e.order.before(o)
 		if !o.before(e.order) {
 			e.order, e.held.Now, e.held.Effective = o, r.Found, r.Effective
 		}
@@ -264,6 +267,7 @@ func (l *ledger) read(in *trimtab.Outcome) {
 			e.answered(stepID{in.Epoch, in.Sequence, in.Step + 1})
 		}
 	}
+	return news
 }
 
 // gives is the most that the knob gives, or will when what is pending arrives.
