@@ -119,7 +119,7 @@ func foreign(t *rapid.T, s *Suite) {
 // can be restored.
 func anyValue(t *rapid.T, s *Suite) {
 	l := s.live(t)
-	w := newWild(t, l)
+	w := newWild(l)
 	step := s.New()
 	give := func(at time.Time, in trimtab.Value) {
 		for _, v := range step.Step(at, in) {

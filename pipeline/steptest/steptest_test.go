@@ -20,7 +20,6 @@ type tally struct {
 	flaw   string
 	sum    float64
 	seen   map[time.Time]bool
-	kept   *trimtab.Sample
 	said   *trimtab.Estimate
 	frame  []byte
 	last   time.Time

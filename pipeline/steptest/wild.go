@@ -22,7 +22,7 @@ type wild struct {
 	made []trimtab.Value
 }
 
-func newWild(t *rapid.T, l *Life) *wild {
+func newWild(l *Life) *wild {
 	w := &wild{names: []string{""}}
 	for _, c := range l.calls {
 		if c.in != nil {
