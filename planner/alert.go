@@ -40,10 +40,11 @@ type asked struct {
 
 // alert keeps account of what fires, and starts a round when an alert fires or
 // when the last one on a workload is over: once per gap and group. What comes
-// in a gap gets its round at the end of it.
+// in a gap gets its round at the end of it. One that is delivered again is none:
+// after the end of the alert it would begin a loan that nobody ends.
 func (p *Planner) alert(now time.Time, a *trimtab.Alert) []trimtab.Value {
 	w := p.byName[a.Workload]
-	news := w != nil && w.note(now, a)
+	news := w != nil && !p.recent.again(a) && w.note(now, a)
 	if !news || !p.counts.leading || p.late(now, a.Time) {
 		p.counts.ignored["alert"]++
 		return nil

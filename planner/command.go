@@ -15,7 +15,7 @@ func (p *Planner) late(now, asked time.Time) bool { return now.Sub(asked) > p.cf
 // command does what a person asks. Repeated commands change nothing, and late
 // ones change only what lasts: a pause holds until it is ended.
 func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
-	if c.Pool != p.cfg.Pool {
+	if c.Pool != p.cfg.Pool || p.recent.again(c) {
 		p.counts.ignored["command"]++
 		return nil
 	}

@@ -37,7 +37,9 @@ func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
 	if len(second.Actions) != 2 || !second.Last {
 		t.Fatalf("%+v", second)
 	}
-	if again := one(t, p.Step(t0, apply(plan.ID()))); len(again.Actions) > 0 || !strings.Contains(again.Cause.String(), "refused") {
+	again := apply(plan.ID())
+	again.Time = t0.Add(time.Millisecond)
+	if again := one(t, p.Step(t0, again)); len(again.Actions) > 0 || !strings.Contains(again.Cause.String(), "refused") {
 		t.Errorf("applied twice: %+v", again)
 	}
 	p, plan = fresh()

@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -36,5 +37,15 @@ func TestAPauseByAClockThatWasAheadCanBeEnded(t *testing.T) {
 	at := t0.Add(time.Second)
 	if plan := one(t, p.Step(at, &trimtab.Command{Pool: "p", Verb: trimtab.Resume, Time: at})); len(plan.Actions) == 0 {
 		t.Errorf("still paused: %+v", plan)
+	}
+}
+
+// One host must not keep the pool from getting plans, whatever it says it has.
+func TestAHostThatHoldsMoreThanThereIsDoesNotSilenceThePlanner(t *testing.T) {
+	for _, v := range []float64{math.MaxFloat64, 1e300, 1e20} {
+		p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), map[string]float64{"a": 2, "b": v, "c": v})
+		told(p, t0, skewed)
+		one(t, p.Step(t0, nil))
+		one(t, p.Step(t0.Add(5*time.Second), nil))
 	}
 }

@@ -39,6 +39,7 @@ type Planner struct {
 	patience    time.Duration
 	told        time.Time // the time of the last Pause or Resume
 	asked       time.Time // the time of the last Round command
+	recent      recent
 	groups      map[string]time.Time
 	recommended []*trimtab.Plan
 	asks        *asked // a round for a group of alerts whose gap is not over
@@ -139,8 +140,9 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	case *trimtab.Leader:
 		p.lead(now, v)
 	case *trimtab.Estimate:
-		p.learn(now, v)
-		return p.hurry(now, p.byName[v.Workload])
+		if p.learn(now, v) {
+			return p.hurry(now, p.byName[v.Workload])
+		}
 	case *trimtab.Holding:
 		if !v.Of(p.cfg.Pool) || !p.ledger.Hold(now, v) {
 			p.counts.ignored["holding"]++
@@ -203,17 +205,17 @@ func (p *Planner) dial(target, resource string) *dial {
 }
 
 // learn keeps the latest estimate of a workload. One from the future, of a
-// clock that was ahead, makes room for any other. One that is delivered again
-// is no second report.
-func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
+// clock that was ahead, makes room for any other. It reports whether the estimate
+// is a report: one that is delivered again is no second one.
+func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	w := p.byName[e.Workload]
 	if w == nil || w.estimate != nil && e.Time.Before(w.estimate.Time) && w.estimate.Time.Sub(now) <= p.cfg.StaleAfter {
 		p.counts.ignored["estimate"]++
-		return
+		return false
 	}
 	again := w.estimate != nil && e.Time.Equal(w.estimate.Time)
 	if w.estimate = e; again {
-		return
+		return false
 	}
 	if w.missed++; !w.missesNow(e) {
 		w.missed = 0
@@ -221,6 +223,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) {
 	w.prove(e)
 	w.use.take(now, e)
 	p.weigh(w, e)
+	return true
 }
 
 // tick releases what is due and starts the round that is.

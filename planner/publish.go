@@ -229,16 +229,21 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	return out
 }
 
-// answer takes in an outcome.
+// answer takes in an outcome. One that tells nothing new, as when it is delivered
+// again, releases nothing: the next tick does.
 func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	if o.Pool != p.cfg.Pool {
 		p.counts.ignored["outcome"]++
 		return nil
 	}
-	p.ledger.Read(o)
+	news := p.ledger.Read(o)
 	p.watch(now, o)
 	if w := p.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
+		news = news || w.waits[o.Host]
 		delete(w.waits, o.Host)
+	}
+	if !news {
+		return nil
 	}
 	return p.release(now)
 }

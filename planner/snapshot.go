@@ -1,11 +1,13 @@
 package planner
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/num"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/probe"
@@ -30,8 +32,8 @@ type memory struct {
 	Trust trust `json:"trust,omitzero"`
 }
 
-// snapshotName is the one state of a planner.
-const snapshotName = "planner"
+// snapshotName is the one state of a planner, snapshotKind the form of it.
+const snapshotName, snapshotKind = "planner", "planner/2"
 
 // Snapshot returns the demands, the last moves, the loans and the trust; see [trimtab.Snapshotter].
 func (p *Planner) Snapshot() map[string][]byte {
@@ -49,7 +51,7 @@ func (p *Planner) Snapshot() map[string][]byte {
 		}
 		state[w.Name] = m
 	}
-	b, err := json.Marshal(state)
+	b, err := num.Seal(snapshotKind, state)
 	if err != nil {
 		return nil // numbers and times always marshal
 	}
@@ -92,7 +94,11 @@ func (p *Planner) Restore(name string, state []byte) error {
 		return trimtab.Invalidf("restore planner state %.40q", name)
 	}
 	var all map[string]memory
-	if err := json.Unmarshal(state, &all); err != nil {
+	err := num.Unseal(snapshotKind, state, &all)
+	if bytes.HasPrefix(state, []byte("{")) {
+		err = json.Unmarshal(state, &all) // builds of version 1 sealed nothing
+	}
+	if err != nil {
 		return fmt.Errorf("restore planner: %w: %w", trimtab.ErrInvalid, err)
 	}
 	for n, m := range all {

@@ -468,10 +468,3 @@ func BenchmarkShare(b *testing.B) {
 		}
 	}
 }
-
-func TestAProblemWithHostsIsRefused(t *testing.T) {
-	p := &policy.Problem{Units: 1, Unit: 1, Hosts: []policy.Host{{Name: "h", Units: 1}}}
-	if _, err := (dominant.Policy{}).Solve(p); !errors.Is(err, trimtab.ErrUnsupported) {
-		t.Errorf("%v, want that it knows no hosts", err)
-	}
-}

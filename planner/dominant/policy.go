@@ -31,7 +31,7 @@ func (p Policy) Solve(problem *policy.Problem) (policy.Solution, error) {
 	if err != nil {
 		return policy.Solution{}, err
 	}
-	s := policy.Solution{Value: shares.Value, Cut: shares.Cut}
+	s := policy.Solution{Value: shares.Value, Bound: shares.Value, Cut: shares.Cut}
 	for i := range shares.Units {
 		binding := shares.Binding[i][0]
 		if binding.Kind == trimtab.BindingCapacity {

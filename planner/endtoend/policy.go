@@ -223,19 +223,21 @@ func tilted(w *policy.Workload, unit, t float64) *trimtab.Curve {
 const trusted = 0.75
 
 // near keeps the answer near what everybody has: nobody gives more than a
-// quarter of it, or one unit.
+// quarter of it, or one unit, unless more must be given up: for what there is, or
+// for those who have less than their minimum.
 func (o Policy) near(q *policy.Problem) {
-	has := 0
-	for i := range q.Workloads {
-		has += q.Workloads[i].Current
+	has, needs := 0, 0
+	floors := make([]int, len(q.Workloads))
+	for i, w := range q.Workloads {
+		least := min(int(math.Ceil(trusted*float64(w.Current))), w.Current-1)
+		floors[i] = max(w.Min, min(least, w.Max))
+		has += w.Current
+		needs += floors[i]
 	}
-	if has > q.Units {
-		return // more must be given up than may be
+	if has > q.Units || needs > q.Units {
+		return
 	}
 	for i := range q.Workloads {
-		w := &q.Workloads[i]
-		if least := min(int(math.Ceil(trusted*float64(w.Current))), w.Current-1); least > w.Min {
-			w.Min = min(least, w.Max)
-		}
+		q.Workloads[i].Min = floors[i]
 	}
 }

@@ -144,15 +144,16 @@ func (l *Ledger) Paused() bool {
 }
 
 // Hold takes in a holding, of the knobs that are the pool's, and reports whether
-// it was news: a holding that is older than the last is late. A host whose clock
-// was set back is heard again with the next plan that it accepts.
+// it was news: a holding that is older than the last is late, and one that is as old
+// is the last again, by which no host is heard. A host whose clock was set back is
+// heard again with the next plan that it accepts.
 func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 	if !l.knows(in) {
 		return false
 	}
 	h := l.host(in.Host)
 	o := order{in.Epoch, in.Sequence, in.Time}
-	if o.before(h.order) {
+	if !h.order.before(o) {
 		return false
 	}
 	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
@@ -215,14 +216,16 @@ func (k *Knob) answered(id StepID) {
 
 // Read takes in the results of an outcome. Only a result of the very knob
 // answers its grows: another's says nothing of what this one holds. A refused
-// plan may be the repetition of one that was carried out: it answers nothing.
-func (l *Ledger) Read(in *trimtab.Outcome) {
+// plan may be the repetition of one that was carried out: it answers nothing. It
+// reports whether a knob was not read as late before.
+func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 	o := order{in.Epoch, in.Sequence, in.Time}
 	for _, r := range in.Results {
 		e := l.knobs[r.KnobID]
 		if e == nil || !r.Known {
 			continue
 		}
+		news = news || e.order.before(o)
 		if !o.before(e.order) {
 			e.order, e.Held.Now, e.Held.Effective = o, r.Found, r.Effective
 		}
@@ -230,6 +233,7 @@ func (l *Ledger) Read(in *trimtab.Outcome) {
 			e.answered(StepID{in.Epoch, in.Sequence, in.Step + 1})
 		}
 	}
+	return news
 }
 
 // Release enters a grow that goes out with a step: until it is answered, or that
@@ -256,11 +260,15 @@ func (k *Knob) Now() float64 { return k.bounded(k.Held.Now) }
 // Baseline is what will be restored, Most where that is no limit.
 func (k *Knob) Baseline() float64 { return k.bounded(k.Held.Baseline) }
 
+// greatest is what a knob counts as that says it has more, so that all of them add
+// up to a number: an exabyte, in the least of units.
+const greatest = 1e18
+
 func (k *Knob) bounded(a trimtab.Amount) float64 {
 	if a.Unlimited {
 		return k.Most()
 	}
-	return a.Value
+	return min(a.Value, greatest)
 }
 
 // gives is the most that the knob gives, or will when what is pending arrives.

@@ -1,14 +1,12 @@
 package welfare
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/hosts"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -129,34 +127,6 @@ func TestOverHostsAllAreRaisedAsStepByStep(t *testing.T) {
 	})
 }
 
-func TestOnOneHostEveryAnswerIsThatWithoutHosts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t)
-		with := *p
-		with.Workloads = slices.Clone(p.Workloads)
-		with.Hosts = []policy.Host{{Name: "idle", Units: 1}, {Name: "h", Units: float64(p.Units)}}
-		for j := range with.Workloads {
-			with.Workloads[j].Parts = []policy.Part{{Host: 1, Share: 1}}
-		}
-		if rapid.Bool().Draw(t, "more in the pool") {
-			with.Units *= 2
-		}
-		for _, o := range []Objective{Social{MoveCost: 0.01}, Egalitarian{}, Nash{}, Own{}, Own{Least: true}, Secured{Social{}}, Secured{Egalitarian{}}} {
-			want, err := o.Solve(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := o.Solve(&with)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Fatalf("%s: %v, without hosts %v", o.Name(), got, want)
-			}
-		}
-	})
-}
-
 func TestOverHostsNobodyLosesByWhatIsSecured(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := onHosts(t, drawProblem(t))
@@ -178,30 +148,4 @@ func TestOverHostsNobodyLosesByWhatIsSecured(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestACutSearchOverHostsIsFeasible(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := onHosts(t, drawProblem(t))
-		asked, after := 0, rapid.IntRange(0, 20).Draw(t, "asked")
-		p.Stop = func() bool { asked++; return asked > after }
-		for _, o := range objectives() {
-			s, err := o.Solve(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkBounds(t, p, s)
-			checkHosts(t, p, s.Units)
-		}
-	})
-}
-
-func TestMinimumsThatAHostCannotHoldAreInfeasible(t *testing.T) {
-	p := &policy.Problem{Units: 10, Unit: 1, Hosts: []policy.Host{{Name: "h", Units: 1}, {Name: "i", Units: 9}},
-		Workloads: []policy.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5, Parts: []policy.Part{{Host: 0, Share: 0.5}, {Host: 1, Share: 0.5}}}}}
-	for _, o := range objectives() {
-		if _, err := o.Solve(p); !errors.Is(err, trimtab.ErrInfeasible) {
-			t.Errorf("%s: %v", o.Name(), err)
-		}
-	}
 }

@@ -73,20 +73,3 @@ func TestTheGapOfASampledAnswerHolds(t *testing.T) {
 		}
 	})
 }
-
-func TestACutSearchIsFeasibleAndSaysSo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawProblem(t)
-		p.Stop = func() bool { return true }
-		for _, policy := range []policy.Policy{Social{}, Egalitarian{}} {
-			s, err := policy.Solve(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkBounds(t, p, s)
-			if policy.Name() == "egalitarian" && !s.Cut {
-				t.Fatal("not marked")
-			}
-		}
-	})
-}

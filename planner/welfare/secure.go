@@ -73,6 +73,7 @@ func (s *solver) secure() {
 	if (l.reach() || secured) && !l.stopped() {
 		s.leave(l.need)
 	}
+	s.answer.Cut = l.answer.Cut
 }
 
 // leave gives what is needed, and tells who got more than the answer gave.

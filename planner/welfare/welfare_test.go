@@ -371,12 +371,3 @@ func TestTheOperatorsObjectiveIsTheBestOfAllAllocations(t *testing.T) {
 		}
 	})
 }
-
-func TestTooLargeMinimumsAreInfeasible(t *testing.T) {
-	p := &policy.Problem{Units: 3, Unit: 1, Workloads: []policy.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5}}}
-	for _, policy := range []policy.Policy{Social{}, Egalitarian{}} {
-		if _, err := policy.Solve(p); err == nil {
-			t.Errorf("%s solved it", policy.Name())
-		}
-	}
-}
