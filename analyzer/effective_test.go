@@ -177,6 +177,14 @@ func TestAHoldingOfAMillionInstancesCostsBoundedMemoryAndMakesTheAllocationUnkno
 	}
 }
 
+func TestThatNothingIsLeftOfAWorkloadIsRemembered(t *testing.T) {
+	h, room := historyOf(t, holds("h", 0, knob{instance: "a", amount: cores(2)}, knob{instance: "b", amount: cores(2)}), holds("h", 1000)), maxKept
+	h.forget(ms(5000), &room)
+	if f := h.during(ms(8000), ms(9000), 0, nil); h.kept != 1 || !f.known || f.amount != cores(0) {
+		t.Errorf("%d kept, %+v: want that it has nothing", h.kept, f)
+	}
+}
+
 // truth is what one holding said of one host, and so what was in force until the
 // next of it.
 type truth map[string]knob

@@ -126,8 +126,9 @@ func TestWhatIsToldOfTheWorkloadAsAWholeCountsAsItself(t *testing.T) {
 	a.Step(sec(0), spread("h1", 0, map[string]float64{"a": 2, "b": 2}, -60))
 	for n := range 5 {
 		at := float64(n) + 0.9
-		a.Step(sec(at), of("h1", "a", trimtab.Load, at, 1))
-		a.Step(sec(at), of("h1", "b", trimtab.Load, at, 1))
+		for _, name := range []string{"a", "b"} { // later than what is told of all
+			a.Step(sec(at), of("h1", name, trimtab.Load, at+0.05, 1))
+		}
 		a.Step(sec(at), &trimtab.Sample{Workload: "w", Quantity: trimtab.Load, Source: "prometheus", Time: sec(at), Value: 50})
 		a.Step(sec(float64(n)+1.6), sketch("w", n, 40, 36))
 		e := estimates(t, a.Step(sec(float64(n)+1.7), nil))["w"]

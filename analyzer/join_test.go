@@ -132,7 +132,11 @@ func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
 		return []*trimtab.Sample{of(h1, trimtab.Usage, at, 1), of(h2a, trimtab.Usage, at, 2), of(h2b, trimtab.Usage, at, 3), of(h2b, trimtab.Load, at, 3)}
 	}
 	joining(j, h, 1000, all(900)...)
+	joining(j, h, 1250, of(h2b, trimtab.Usage, 1200, 3)) // its last word
 	h.take(holds("h2", 1500, knob{instance: "a", amount: cores(2)}), "w", &room)
+	if got := joining(j, h, 1750, of(h1, trimtab.Usage, 1700, 1)); got != nil {
+		t.Errorf("%+v though an instance that is there has not told", got[0])
+	}
 	got := joining(j, h, 2000, all(1900)...)
 	if len(got) != 1 || got[0].Value != 3 {
 		t.Errorf("%+v, want 3", got)
