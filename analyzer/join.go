@@ -88,6 +88,9 @@ func idOf(s *trimtab.Sample) instanceID { return instanceID{s.Host, s.Instance} 
 // workload. What is older than stale says counts no more, where the knob cannot be
 // read either; nothing is kept of instances that are gone.
 func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time.Duration, give func(*trimtab.Sample)) {
+	if len(j.pending) == 0 {
+		return
+	}
 	j.look(h)
 	for q, v := range j.of {
 		v.extra = 0
@@ -190,9 +193,7 @@ func (j *join) quantity(s *trimtab.Sample) *joined {
 	if v := j.of[s.Quantity]; v != nil {
 		return v
 	}
-	switch s.Quantity {
-	case trimtab.Load, trimtab.Usage, trimtab.Latency, trimtab.Performance, trimtab.Proxy, trimtab.Allocation, trimtab.Throttled:
-	default:
+	if s.Quantity != trimtab.Throttled && !slices.Contains(summed(), s.Quantity) {
 		return nil
 	}
 	if j.of == nil {
@@ -201,6 +202,11 @@ func (j *join) quantity(s *trimtab.Sample) *joined {
 	v := &joined{told: map[instanceID]*told{}, last: s.Time}
 	j.of[s.Quantity] = v
 	return v
+}
+
+// summed are the quantities that are joined by themselves.
+func summed() []trimtab.Quantity {
+	return []trimtab.Quantity{trimtab.Load, trimtab.Usage, trimtab.Performance, trimtab.Proxy, trimtab.Latency, trimtab.Allocation}
 }
 
 // weigh enters a load of an instance.
@@ -330,8 +336,11 @@ func bounded(loads map[instanceID]float64) bool {
 
 // known returns the mean loads of all instances whose knobs can be read, where there
 // are several and the load of each was told since a time; else nil.
-func (j *join) known(since time.Time) map[instanceID]float64 {
-	if j.readable < 2 {
+func (j *join) known(h *history, since time.Time) map[instanceID]float64 {
+	if len(j.loads) == 0 {
+		return nil
+	}
+	if j.look(h); j.readable < 2 {
 		return nil
 	}
 	loads := map[instanceID]float64{}
@@ -370,12 +379,13 @@ func sharesFrom(loads map[instanceID]float64) []trimtab.LoadShare {
 
 // lacking calls say with each quantity of which there is no new sample for longer than
 // late says, and with the first instance that it is for want of, once.
-func (j *join) lacking(now time.Time, late func(trimtab.Quantity) time.Duration, say func(*trimtab.Sample)) {
-	for _, q := range slices.Sorted(maps.Keys(j.of)) {
+func (j *join) lacking(now time.Time, h *history, late func(trimtab.Quantity) time.Duration, say func(*trimtab.Sample)) {
+	for _, q := range summed() {
 		v := j.of[q]
-		if q == trimtab.Throttled || now.Sub(v.last) <= late(q) {
+		if v == nil || now.Sub(v.last) <= late(q) {
 			continue
 		}
+		j.look(h)
 		ids := maps.Collect(maps.All(j.there))
 		for id := range v.told {
 			ids[id] = true

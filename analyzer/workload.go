@@ -160,7 +160,7 @@ func (w *workload) gather(now time.Time, c *counts) {
 		}
 	}
 	w.join.tick(now, &w.held, w.staleAfter, give)
-	w.join.lacking(now, w.lateAfter, give)
+	w.join.lacking(now, &w.held, w.lateAfter, give)
 }
 
 // takeWhole keeps a sample of the workload.
@@ -333,7 +333,7 @@ func (w *workload) close(v *interval, c *counts) {
 		c.incomplete++
 	}
 	w.revise(v, end, c)
-	w.loads = w.join.known(end.Add(-w.staleAfter(trimtab.Load)))
+	w.loads = w.join.known(&w.held, end.Add(-w.staleAfter(trimtab.Load)))
 	w.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)
