@@ -17,6 +17,11 @@ type Analyzer struct {
 	app        *application // nil: no Config.Entry
 	discovered int
 	counts     counts
+	// about has, by key, the workloads of which holdings told, in order of name; room
+	// is how many more instances may be kept, forgot when some last were dropped.
+	about  map[string][]*workload
+	room   int
+	forgot time.Time
 }
 
 var (
@@ -30,11 +35,11 @@ func New(c Config) (*Analyzer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Analyzer{config: c.withDefaults()}
+	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, room: maxKept}
 	for _, w := range a.config.Workloads {
 		a.workloads = append(a.workloads, newWorkload(&a.config, w))
 	}
-	slices.SortFunc(a.workloads, func(x, y *workload) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(a.workloads, byName)
 	if c.Entry != "" {
 		var err error
 		if a.app, err = newApplication(&a.config, a.workloads); err != nil {
@@ -102,24 +107,59 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 		a.counts.misdated++
 		return
 	}
-	// Each workload is handed its own targets only: to let each look through all
-	// would take the square of their number, every second.
+	// Each workload is handed its own targets only, and no holding that is not about
+	// it and was not before: to let each look through all would take the product of
+	// their number and that of the hosts, every second.
 	own := make(map[string][]trimtab.KnobState, len(h.Targets))
+	about := append(slices.Clone(a.about[h.Key()]), a.about[h.Host]...)
 	for _, t := range h.Targets {
+		if len(own[t.Workload]) == 0 {
+			if w := a.find(t.Workload); w != nil {
+				about = append(about, w)
+			}
+		}
 		own[t.Workload] = append(own[t.Workload], t)
 	}
+	slices.SortFunc(about, byName)
+	about = slices.Compact(about)
 	part := *h
-	for _, w := range a.workloads {
+	about = slices.DeleteFunc(about, func(w *workload) bool {
 		part.Targets = own[w.Name]
-		w.takeHolding(&part)
+		return !w.takeHolding(&part, &a.room, &a.counts)
+	})
+	if a.about[h.Key()] = about; len(about) == 0 {
+		delete(a.about, h.Key())
 	}
 }
+
+// forget drops what is known of instances that went long ago.
+func (a *Analyzer) forget(now time.Time) {
+	if !a.forgot.IsZero() && now.Sub(a.forgot) < forgotten/10 {
+		return
+	}
+	a.forgot = now
+	before := now.Add(-forgotten - 4*a.config.Round)
+	clear(a.about)
+	for _, w := range a.workloads {
+		for _, h := range w.histories() {
+			h.forget(before, &a.room)
+			for _, x := range h.hosts {
+				if l := a.about[x.key]; len(l) == 0 || l[len(l)-1] != w {
+					a.about[x.key] = append(l, w)
+				}
+			}
+		}
+	}
+}
+
+func byName(x, y *workload) int { return strings.Compare(x.Name, y.Name) }
 
 // believed reports whether an event's time is not in our future.
 func (a *Analyzer) believed(now, t time.Time) bool { return !t.After(now.Add(a.config.Skew)) }
 
 // tick closes what is due, in order of workload and interval.
 func (a *Analyzer) tick(now time.Time) []trimtab.Value {
+	a.forget(now)
 	var out []trimtab.Value
 	for _, w := range a.workloads {
 		if e := w.tick(now, &a.counts); e != nil && w.member == 0 {

@@ -146,10 +146,10 @@ func (p *application) learn(r *report) (aside string) {
 // any of them changed; ok is false when one of them is not known.
 func (p *application) where(from, to time.Time, load float64) (x []float64, transient, ok bool) {
 	for _, w := range p.members {
-		f := w.held.during(from, to, p.config.Settle)
+		f := w.during(from, to, p.config.Settle)
 		a := f.mean
 		if f.amount.Unlimited {
-			a = w.Max
+			a = w.most()
 		} else if !f.transient {
 			a = f.amount.Value
 		}
@@ -228,7 +228,7 @@ func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *
 		e.Inputs = append(e.Inputs, trimtab.Input{Name: "report", Age: age(now, p.entry.last.at), Missing: "not learnt from: " + p.aside})
 	}
 	a := trimtab.Input{Name: "allocation", Source: "actuator"}
-	if f := w.held.during(now.Add(-1), now, 0); f.known && !f.amount.Unlimited {
+	if f := w.during(now.Add(-1), now, 0); f.known && !f.amount.Unlimited {
 		v := f.amount.Value
 		e.Allocation = &v
 		a.Value, a.Age = v, age(now, w.held.latest())
@@ -285,13 +285,14 @@ func raised(b trimtab.Band, least float64) trimtab.Band {
 // grid is from w's least to its most, the same share apart, with what it has,
 // which is at here.
 func grid(w *workload, now float64) (out []float64, here int) {
-	low := math.Max(w.Min, w.Max/1000)
-	ratio := math.Log(w.Max / low)
+	most := w.most()
+	low := math.Max(w.Min, most/1000)
+	ratio := math.Log(most / low)
 	out = make([]float64, gridKnots, gridKnots+1)
 	for i := range out {
 		out[i] = low * math.Exp(ratio*float64(i)/(gridKnots-1))
 	}
-	out[gridKnots-1] = w.Max
+	out[gridKnots-1] = most
 	here, found := slices.BinarySearch(out, now)
 	if !found {
 		out = slices.Insert(out, here, now)

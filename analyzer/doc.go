@@ -39,6 +39,18 @@
 // the cost tells the load between two scrapes. Reports of a time in which a queue
 // was worked off, or the load was another, teach nothing.
 //
+// A workload runs as instances i, on one or more hosts, that have a_i and serve the
+// parts f_i of its load. Its allocation is the effective one,
+//
+//	a = min_i a_i / f_i,    Σ f_i = 1,    f_i = 1/n unless the load of each is known,
+//
+// at each instant over the instances that are there then, by the holdings of their
+// hosts. Not counted are an instance that is gone, one whose knob cannot be read
+// while others can, and those of a host that told nothing for three rounds (at least
+// a minute) while others did. When one comes or goes the allocation has changed.
+// Samples of instances become samples of the workload once all of them have told;
+// while one does not, the sum is missing, never too low.
+//
 // Where a pool shares several resources there is a curve over each,
 //
 //	p_r(x) = performance with x of r while nothing else is short,

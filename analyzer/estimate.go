@@ -92,6 +92,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Load:        w.forecastLoad(),
 		Inputs:      w.inputs(now),
 		Exemplars:   r.slowest,
+		Shares:      sharesFrom(w.loads),
 	}
 	if w.learner != nil {
 		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()
@@ -125,7 +126,7 @@ func invalid(e *trimtab.Estimate, err error) *trimtab.Estimate {
 // latest report does not count: while it is next to nothing, the knots would be
 // spread over a thousand times the maximum, with none where they are read.
 func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
-	return w.Max * (l.Upper + w.headroom()) / math.Max(l.Mean+w.headroom(), 1e-3*l.Upper)
+	return w.most() * (l.Upper + w.headroom()) / math.Max(l.Mean+w.headroom(), 1e-3*l.Upper)
 }
 
 // forecastLoad returns what is expected of the coming round; nil while no
@@ -167,7 +168,11 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 		in = append(in, a)
 	}
 	for _, q := range []trimtab.Quantity{trimtab.Usage, trimtab.Throttled, trimtab.Latency, trimtab.Proxy} {
-		if s := w.samples[q]; s != nil {
+		s, m := w.samples[q], w.missing[q]
+		switch {
+		case m != nil && m.Host != "" && (s == nil || m.Time.After(s.Time)):
+			in = append(in, trimtab.Input{Name: string(q), Age: age(now, m.Time), Source: m.Source, Missing: m.Missing})
+		case s != nil:
 			in = append(in, w.input(now, string(q), &s.Value, s.Time, s.Source, ""))
 		}
 	}

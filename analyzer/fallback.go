@@ -56,12 +56,12 @@ func (w *workload) standIn(now time.Time) standIn {
 	l := w.forecastLoad()
 	if l != nil && l.Upper > 0 && !w.stale(now, w.sawLoad) {
 		if w.proxy != nil && w.fresh(trimtab.Proxy, now) != nil {
-			if c := learn.CurveOf(w.proxy, l.Upper, w.Min, w.Max, w.config.Level); c != nil {
+			if c := learn.CurveOf(w.proxy, l.Upper, w.Min, w.most(), w.config.Level); c != nil {
 				return standIn{ByProxy, c}
 			}
 		}
 		if p := w.Fallback.Profile; p != nil {
-			if c := p.Curve(l.Upper, w.Min, w.Max, w.config.Level); c != nil {
+			if c := p.Curve(l.Upper, w.Min, w.most(), w.config.Level); c != nil {
 				return standIn{ByProfile, c}
 			}
 		}
@@ -71,7 +71,7 @@ func (w *workload) standIn(now time.Time) standIn {
 		if l != nil {
 			load = l.Upper
 		}
-		if c := d.Curve(load, w.Min, w.Max, w.config.Level); c != nil {
+		if c := d.Curve(load, w.Min, w.most(), w.config.Level); c != nil {
 			return standIn{ByDemand, c}
 		}
 	}

@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -10,152 +9,212 @@ import (
 )
 
 const (
-	// maxChanges and maxHosts bound the history of one workload.
-	maxChanges, maxHosts = 32, 256
-	// small is the change of an allocation, as a share of it, that does not
-	// make a report a transient.
-	small = 0.05
+	// maxChanges bounds the history of one instance; maxInstances, the instances
+	// that are kept of one resource of one workload; maxKept, those of all.
+	maxChanges, maxInstances, maxKept = 32, 1000, 50_000
+	// forgotten is how long, besides four rounds, an instance that is gone is
+	// remembered: longer than any report looks back.
+	forgotten = 10 * time.Minute
+	// leastSilence is the least time after which a host that tells nothing, while
+	// others do, is taken for lost: the least lease that a site has unless it says
+	// otherwise, after which the planner does so too.
+	leastSilence = time.Minute
 )
 
-// change is an allocation in force on one host from Since on.
+// instanceID names one running copy of a workload.
+type instanceID struct{ host, name string }
+
+func (a instanceID) compare(b instanceID) int {
+	return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.name, b.name))
+}
+
+// String is the instance for people.
+func (a instanceID) String() string {
+	if a.name == "" {
+		return "host " + a.host
+	}
+	return "instance " + a.name + " on host " + a.host
+}
+
+// change is an allocation in force in one instance from since on.
 type change struct {
 	since, told time.Time
 	amount      trimtab.Amount
-	// unknown: the knob cannot be read.
-	unknown bool
+	// unknown: the knob cannot be read. gone: there is no such instance any more.
+	unknown, gone bool
 }
 
-// history holds, per host, when the allocation changed.
+// history holds, per host and instance, when the allocation of one resource of one
+// workload changed.
 type history struct {
-	hosts []*hostHistory // in order of key
+	resource string
+	hosts    []*hostHistory // in order of key
+	// kept is how many instances there are in it, mark the number of the holding.
+	kept int
+	mark uint64
+	// silence is after what time a host that tells nothing, while others do, is
+	// taken for lost; 0: never.
+	silence time.Duration
+	// times and steps are room for during.
+	times []time.Time
+	steps []step
 }
 
+// hostHistory is what the holdings of one key, pool and host, told.
 type hostHistory struct {
-	key     string // of the holdings
-	host    string
-	told    time.Time // the latest holding
-	changes []change  // in order of since
+	key, host string
+	told      time.Time   // the latest holding
+	instances []*instance // in order of name
+	// over tells that there are more than are kept.
+	over bool
+	// lost is from when on it is taken for lost; zero: it is not.
+	lost time.Time
 }
 
-// take adds what h says about target; an absent target has nothing here from
-// then on.
-func (h *history) take(v *trimtab.Holding, target, resource string) {
+// instance is what is told of one instance.
+type instance struct {
+	name    string
+	changes []change // in order of since
+	// told is the latest holding that named it, which said how much of its knob is
+	// in use, with a margin (0: not measured), and the maximum.
+	told        time.Time
+	floor, most float64
+	// mark is that of the holding that named it, counted that it was one of those
+	// that counted at the instant that during looks at.
+	mark    uint64
+	counted bool
+}
+
+// newHistory returns an empty one of a resource.
+func newHistory(c *Config, resource string) history {
+	return history{resource: resource, silence: max(leastSilence, time.Duration(c.StaleAfter)*c.Round)}
+}
+
+// take adds what v says about target: an instance that it does not name is not
+// there from then on. room is how many more instances may be kept, of all
+// workloads; it returns how many are not.
+func (h *history) take(v *trimtab.Holding, target string, room *int) (refused uint64) {
 	key := v.Key()
 	if key != v.Host {
 		// What a build without pools said of the host is what this one says now.
-		h.hosts = slices.DeleteFunc(h.hosts, func(x *hostHistory) bool { return x.key == v.Host })
+		h.drop(v.Host, room)
 	} else if slices.ContainsFunc(h.hosts, func(x *hostHistory) bool { return x.host == v.Host && x.key != key }) {
-		return
+		return 0
 	}
-	i, found := slices.BinarySearchFunc(h.hosts, key, func(x *hostHistory, key string) int { return cmp.Compare(x.key, key) })
+	at, found := h.find(key)
+	x := &hostHistory{key: key, host: v.Host}
+	if found {
+		x = h.hosts[at]
+	}
+	h.mark++
 	for k := range v.Targets {
 		t := &v.Targets[k]
-		if t.Workload != target || t.Resource != resource {
+		if t.Workload != target || t.Resource != h.resource {
 			continue
 		}
-		if !found {
-			if len(h.hosts) >= maxHosts {
-				return
+		i, known := x.find(t.Instance)
+		if !known {
+			if !h.admit(room) {
+				refused++
+				continue
 			}
-			h.hosts = slices.Insert(h.hosts, i, &hostHistory{key: key, host: v.Host})
+			i, _ = x.find(t.Instance)
+			x.instances = slices.Insert(x.instances, i, &instance{name: t.Instance})
 		}
-		since := t.Since
-		if since.IsZero() || since.After(v.Time) {
-			since = v.Time
+		if in := x.instances[i]; in.mark != h.mark {
+			in.mark = h.mark
+			in.tell(v.Time, t)
 		}
-		h.hosts[i].add(change{since, v.Time, t.InForce(), t.Problem != ""})
-		return
 	}
-	if found && len(h.hosts[i].changes) > 0 {
-		h.hosts[i].add(change{since: v.Time, told: v.Time, amount: trimtab.Units(0)})
+	for _, in := range x.instances {
+		if in.mark != h.mark {
+			in.add(change{since: v.Time, told: v.Time, amount: trimtab.Units(0), gone: true})
+		}
+	}
+	if !v.Time.Before(x.told) {
+		x.told, x.over = v.Time, refused > 0
+	}
+	if !found && (len(x.instances) > 0 || x.over && len(h.hosts) < maxInstances) {
+		h.hosts = slices.Insert(h.hosts, at, x)
+	}
+	return refused
+}
+
+func (h *history) find(key string) (int, bool) {
+	return slices.BinarySearchFunc(h.hosts, key, func(x *hostHistory, key string) int { return cmp.Compare(x.key, key) })
+}
+
+func (x *hostHistory) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(x.instances, name, func(in *instance, name string) int { return cmp.Compare(in.name, name) })
+}
+
+// admit reports whether there is room for one more instance. The one that has been gone for longest makes room.
+func (h *history) admit(room *int) bool {
+	if h.kept >= maxInstances || *room <= 0 {
+		var on *hostHistory
+		var oldest *instance
+		for _, y := range h.hosts {
+			for _, in := range y.instances {
+				if in.gone() && (oldest == nil || in.last().since.Before(oldest.last().since)) {
+					on, oldest = y, in
+				}
+			}
+		}
+		if oldest == nil {
+			return false
+		}
+		on.instances = slices.DeleteFunc(on.instances, func(in *instance) bool { return in == oldest })
+		h.kept--
+		*room++
+	}
+	h.kept++
+	*room--
+	return true
+}
+
+// drop forgets the holdings of one key.
+func (h *history) drop(key string, room *int) {
+	if i, found := h.find(key); found {
+		h.kept -= len(h.hosts[i].instances)
+		*room += len(h.hosts[i].instances)
+		h.hosts = slices.Delete(h.hosts, i, i+1)
 	}
 }
 
-// add puts c in order; of two with one since, the later told counts.
-func (h *hostHistory) add(c change) {
-	if c.told.After(h.told) {
-		h.told = c.told
-	}
-	i, found := slices.BinarySearchFunc(h.changes, c.since, func(x change, since time.Time) int { return x.since.Compare(since) })
-	if found {
-		if c.told.After(h.changes[i].told) {
-			h.changes[i] = c
+// forget drops the instances that have been gone, and the hosts that have been
+// lost, since before a time. The last instance stays: that nothing is left is known.
+func (h *history) forget(before time.Time, room *int) {
+	h.lose()
+	for i := len(h.hosts) - 1; i >= 0; i-- {
+		x := h.hosts[i]
+		if !x.lost.IsZero() && x.lost.Before(before) {
+			h.drop(x.key, room)
+			continue
 		}
-		return
-	}
-	if i > 0 && h.changes[i-1].amount == c.amount && h.changes[i-1].unknown == c.unknown {
-		return // the same value still
-	}
-	h.changes = slices.Insert(h.changes, i, c)
-	if len(h.changes) > maxChanges {
-		h.changes = slices.Delete(h.changes, 0, len(h.changes)-maxChanges)
+		x.instances = slices.DeleteFunc(x.instances, func(in *instance) bool {
+			if h.kept == 1 || !in.gone() || !in.last().since.Before(before) {
+				return false
+			}
+			h.kept--
+			*room++
+			return true
+		})
+		if len(x.instances) == 0 && !x.over {
+			h.hosts = slices.Delete(h.hosts, i, i+1)
+		}
 	}
 }
 
-// inForce is the allocation over a time.
-type inForce struct {
-	amount trimtab.Amount
-	// mean is the mean over the time, where all of it was bounded and known.
-	mean float64
-	// known is false when no host, or not every host, says; transient tells
-	// that it changed.
-	known, transient bool
-}
-
-// during sums up the hosts over [from, to): changes up to settle before from
-// make a transient.
-func (h *history) during(from, to time.Time, settle time.Duration) inForce {
-	var sum inForce
+// lose finds the hosts that are lost: that told nothing for the length of the
+// silence before what another told last.
+func (h *history) lose() {
+	latest := h.latest()
 	for _, x := range h.hosts {
-		f := x.during(from, to, settle)
-		if !f.known {
-			if f.transient {
-				return f // it began here
-			}
-			continue
-		}
-		sum.known = true
-		sum.transient = sum.transient || f.transient
-		sum.mean += f.mean
-		if f.amount.Unlimited || sum.amount.Unlimited {
-			sum.amount = trimtab.Unlimited()
-		} else {
-			sum.amount.Value += f.amount.Value
+		x.lost = time.Time{}
+		if h.silence > 0 && latest.Sub(x.told) > h.silence {
+			x.lost = x.told.Add(h.silence)
 		}
 	}
-	return sum
-}
-
-func (h *hostHistory) during(from, to time.Time, settle time.Duration) inForce {
-	var f inForce
-	whole := to.Sub(from).Seconds()
-	for i, c := range h.changes {
-		if !c.since.Before(to) {
-			break
-		}
-		begin, end := c.since, to
-		if begin.Before(from) {
-			begin = from
-		}
-		if i+1 < len(h.changes) && h.changes[i+1].since.Before(to) {
-			end = h.changes[i+1].since
-		}
-		f.mean += c.amount.Value * max(0, end.Sub(begin).Seconds()) / whole
-		if c.since.After(from.Add(-settle)) {
-			f.transient = f.transient || i == 0 && c.since.After(from) || i > 0 && far(h.changes[i-1], c)
-		}
-		f.amount, f.known = c.amount, !c.unknown
-	}
-	return f
-}
-
-// far reports whether going from a to b changes the allocation by more than a
-// small share.
-func far(a, b change) bool {
-	if a.unknown || b.unknown || a.amount.Unlimited || b.amount.Unlimited {
-		return true
-	}
-	return math.Abs(a.amount.Value-b.amount.Value) > small*a.amount.Value
 }
 
 // latest returns when any host told last; zero: none did.
@@ -166,4 +225,67 @@ func (h *history) latest() (t time.Time) {
 		}
 	}
 	return t
+}
+
+// present calls f with every instance that is there by the latest holdings, and
+// whether its knob can be read.
+func (h *history) present(f func(id instanceID, in *instance, readable bool)) {
+	h.lose()
+	for _, x := range h.hosts {
+		for _, in := range x.instances {
+			if x.lost.IsZero() && !in.gone() {
+				f(instanceID{x.host, in.name}, in, !in.last().unknown)
+			}
+		}
+	}
+}
+
+func (in *instance) last() *change { return &in.changes[len(in.changes)-1] }
+
+func (in *instance) gone() bool { return len(in.changes) > 0 && in.last().gone }
+
+// tell adds what a holding says of the instance.
+func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
+	since := t.Since
+	if since.IsZero() || since.After(at) {
+		since = at
+	}
+	if !at.Before(in.told) {
+		in.told, in.floor, in.most = at, t.Floor, t.Max
+	}
+	in.add(change{since: since, told: at, amount: t.InForce(), unknown: t.Problem != ""})
+}
+
+// add puts c in order; of two with one since, the later told counts.
+func (in *instance) add(c change) {
+	i, found := slices.BinarySearchFunc(in.changes, c.since, func(x change, since time.Time) int { return x.since.Compare(since) })
+	if found {
+		if c.told.After(in.changes[i].told) {
+			in.changes[i] = c
+		}
+		return
+	}
+	if i > 0 && in.changes[i-1].same(c) {
+		return // the same value still
+	}
+	in.changes = slices.Insert(in.changes, i, c)
+	if len(in.changes) > maxChanges {
+		in.changes = slices.Delete(in.changes, 0, len(in.changes)-maxChanges)
+	}
+}
+
+func (c change) same(d change) bool {
+	return c.amount == d.amount && c.unknown == d.unknown && c.gone == d.gone
+}
+
+// at returns what was in force at t; false: nothing is told of that time.
+func (in *instance) at(t time.Time) (change, bool) {
+	i, found := slices.BinarySearchFunc(in.changes, t, func(x change, t time.Time) int { return x.since.Compare(t) })
+	if found {
+		return in.changes[i], true
+	}
+	if i == 0 {
+		return change{}, false
+	}
+	return in.changes[i-1], true
 }

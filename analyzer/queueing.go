@@ -170,7 +170,7 @@ func (w *workload) full(from, to time.Time) bool {
 	part := to.Sub(from) / parts
 	for k := range time.Duration(parts) {
 		begin, end := from.Add(k*part), from.Add((k+1)*part)
-		f := w.held.during(begin, end, 0)
+		f := w.during(begin, end, 0)
 		if cores, ok := q.use(begin, end); ok && f.known && !f.amount.Unlimited && cores >= 0.9*f.mean {
 			return true
 		}
@@ -365,7 +365,7 @@ func (w *workload) stopped(u used) bool {
 	if u.throttled < 0.5 {
 		return false
 	}
-	f := w.held.during(u.from, u.to, 0)
+	f := w.during(u.from, u.to, 0)
 	return f.known && !f.amount.Unlimited && u.cores >= 0.9*f.mean
 }
 
@@ -411,7 +411,7 @@ func (w *workload) pressed(now time.Time) bool {
 		return false
 	}
 	w.told, r.now = now, &load
-	if f := w.held.during(now.Add(-w.config.Report), now, 0); f.known && !f.amount.Unlimited && f.mean > 0 {
+	if f := w.during(now.Add(-w.config.Report), now, 0); f.known && !f.amount.Unlimited && f.mean > 0 {
 		r.allocation = &f.mean
 	}
 	return true

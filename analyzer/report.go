@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -178,7 +179,7 @@ func (w *workload) freshOf(r *report) float64 {
 // actuator, else from a sample.
 func (w *workload) reportAllocation(r *report, end time.Time) {
 	over := max(w.config.Report, r.window)
-	f := w.held.during(end.Add(-over), end, w.config.Settle)
+	f := w.during(end.Add(-over), end, w.config.Settle)
 	switch {
 	case r.window == 0:
 	case w.queueing.uneven(end.Add(-over), end):
@@ -190,7 +191,7 @@ func (w *workload) reportAllocation(r *report, end time.Time) {
 	case f.known && f.amount.Unlimited:
 		// The planner never gives more than Max: what is reached without a
 		// limit is at least what Max reaches, and counts as that.
-		if v := w.Max; v > 0 {
+		if v := w.most(); v > 0 {
 			if u := w.fresh(trimtab.Usage, end); u != nil && u.Value > v {
 				v = u.Value
 			}
@@ -213,12 +214,14 @@ func (w *workload) reportAllocation(r *report, end time.Time) {
 	}
 	s := w.fresh(trimtab.Allocation, end)
 	if s == nil {
-		r.noAlloc = "none known"
+		if r.noAlloc = "none known"; f.over {
+			r.noAlloc = fmt.Sprintf("more instances than the %d that are kept", maxInstances)
+		}
 		return
 	}
 	v := s.Value
 	r.allocation, r.allocFrom, r.allocAt = &v, s.Source, s.Time
-	if b := w.last.allocation; b != nil && w.last.allocFrom == s.Source && far(change{amount: trimtab.Units(*b)}, change{amount: trimtab.Units(v)}) {
+	if b := w.last.allocation; b != nil && w.last.allocFrom == s.Source && far(step{amount: trimtab.Units(*b)}, step{amount: trimtab.Units(v)}) {
 		r.aside = "transient"
 	}
 }

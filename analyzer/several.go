@@ -29,8 +29,6 @@ type axis struct {
 	held    history
 	// allocation is what was in force in the latest report; nil: unknown.
 	allocation *float64
-	// floors are the latest per host, of what is in use: see trimtab.KnobState.
-	floors map[string]float64
 }
 
 // beginAxes makes the learners of the further resources anew.
@@ -40,24 +38,7 @@ func (w *workload) beginAxes() {
 		return
 	}
 	for _, a := range w.Others {
-		w.axes = append(w.axes, &axis{Axis: a, learner: w.Learner()})
-	}
-}
-
-// takeFurther keeps what a holding says of the further resources.
-func (w *workload) takeFurther(h *trimtab.Holding) {
-	for _, a := range w.axes {
-		a.held.take(h, w.Name, a.Resource)
-		for i := range h.Targets {
-			if t := &h.Targets[i]; t.Workload == w.Name && t.Resource == a.Resource {
-				if a.floors == nil {
-					a.floors = map[string]float64{}
-				}
-				if len(a.floors) < maxHosts {
-					a.floors[h.Host] = t.Floor
-				}
-			}
-		}
+		w.axes = append(w.axes, &axis{Axis: a, learner: w.Learner(), held: newHistory(w.config, a.Resource)})
 	}
 }
 
@@ -71,15 +52,13 @@ const (
 
 // idle reports whether the measured use of a says that more of it would not be
 // used. What is not measured is not idle.
-func (a *axis) idle() bool {
-	if len(a.floors) != 1 || a.allocation == nil {
-		return false
-	}
-	for _, floor := range a.floors {
-		return floor > 0 && floor <= idleFloor**a.allocation
-	}
-	return false
+func (a *axis) idle(loads map[instanceID]float64) bool {
+	used := a.held.floor(loads)
+	return a.allocation != nil && used > 0 && used <= idleFloor**a.allocation
 }
+
+// most is the largest allocation of it that the workload can have.
+func (a *axis) most(loads map[instanceID]float64) float64 { return max(a.Max, a.held.most(loads)) }
 
 // idleFirst is idle of the first resource, by the samples of its use.
 func (w *workload) idleFirst(r *report) bool {
@@ -119,11 +98,11 @@ func (a *axis) load(load float64) float64 {
 func (w *workload) reportFurther(r *report, end time.Time) {
 	for _, a := range w.axes {
 		a.allocation = nil
-		f := a.held.during(end.Add(-w.config.Report), end, w.config.Settle)
+		f := a.held.during(end.Add(-w.config.Report), end, w.config.Settle, w.loads)
 		switch {
 		case !f.known:
 		case f.amount.Unlimited:
-			v := a.Max
+			v := a.most(w.loads)
 			a.allocation = &v
 		default:
 			v := f.amount.Value
@@ -152,11 +131,11 @@ type view struct {
 
 // views returns the resources whose allocation is known, the first one first.
 func (w *workload) views(r *report) []view {
-	out := []view{{w.learner, *r.allocation, w.Max, *r.load, w.idleFirst(r)}}
+	out := []view{{w.learner, *r.allocation, w.most(), *r.load, w.idleFirst(r)}}
 	for _, a := range w.axes {
 		v := view{learner: a.learner}
 		if a.allocation != nil && *a.allocation > 0 {
-			v = view{a.learner, a.scaled(*a.allocation), 1, a.load(*r.load), a.idle()}
+			v = view{a.learner, a.scaled(*a.allocation), a.scaled(a.most(w.loads)), a.load(*r.load), a.idle(w.loads)}
 		}
 		out = append(out, v)
 	}
@@ -253,7 +232,7 @@ func (w *workload) estimateFurther(e *trimtab.Estimate) {
 		if e.Load == nil || e.Load.Upper <= 0 {
 			continue
 		}
-		c := learn.CurveOf(a.learner, a.load(e.Load.Upper), a.scaled(a.Min), 1, w.config.Level)
+		c := learn.CurveOf(a.learner, a.load(e.Load.Upper), a.scaled(a.Min), a.scaled(a.most(w.loads)), w.config.Level)
 		if c == nil {
 			continue
 		}

@@ -38,6 +38,11 @@ type workload struct {
 	paces map[trimtab.Quantity]*pace
 	held  history
 	axes  []*axis // further resources
+	// join makes samples out of those of instances, unless there are some of the
+	// workload, wholes says of when; loads are those of its instances, nil: not known.
+	join   join
+	wholes map[trimtab.Quantity]time.Time
+	loads  map[instanceID]float64
 	// disturbed counts reports set aside in a row for changes of those.
 	disturbed int
 
@@ -69,7 +74,7 @@ type workload struct {
 func newWorkload(c *Config, w Workload) *workload {
 	out := &workload{Workload: w, config: c,
 		samples: map[trimtab.Quantity]*trimtab.Sample{}, missing: map[trimtab.Quantity]*trimtab.Sample{},
-		paces: map[trimtab.Quantity]*pace{}}
+		paces: map[trimtab.Quantity]*pace{}, wholes: map[trimtab.Quantity]time.Time{}, held: newHistory(c, w.Resource)}
 	out.begin()
 	return out
 }
@@ -130,6 +135,36 @@ func (w *workload) takeSketch(s *trimtab.Sketch, c *counts) {
 }
 
 func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
+	if s.Host != "" || s.Instance != "" {
+		if !w.join.take(s) {
+			c.overflow++
+		}
+		return
+	}
+	if s.Missing == "" && s.Time.After(w.wholes[s.Quantity]) {
+		w.wholes[s.Quantity] = s.Time
+	}
+	w.takeWhole(s, c)
+}
+
+// gather joins the samples of instances. Of what is also told of the workload they
+// tell the shares alone.
+func (w *workload) gather(now time.Time, c *counts) {
+	if w.join.idle() {
+		return
+	}
+	give := func(s *trimtab.Sample) {
+		if now.Sub(w.wholes[s.Quantity]) > w.staleAfter(s.Quantity) {
+			s.Workload = w.Name
+			w.takeWhole(s, c)
+		}
+	}
+	w.join.tick(now, &w.held, w.staleAfter, give)
+	w.join.lacking(now, &w.held, w.lateAfter, give)
+}
+
+// takeWhole keeps a sample of the workload.
+func (w *workload) takeWhole(s *trimtab.Sample, c *counts) {
 	if s.Missing != "" {
 		if old := w.missing[s.Quantity]; old == nil || s.Time.After(old.Time) || s.Time.Equal(old.Time) && s.Missing > old.Missing {
 			w.missing[s.Quantity] = s
@@ -164,12 +199,38 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 	}
 }
 
-func (w *workload) takeHolding(h *trimtab.Holding) {
-	if w.Resource != "" {
-		w.held.take(h, w.Name, w.Resource)
+// takeHolding keeps what a holding says of the workload, and reports whether it says
+// something of it.
+func (w *workload) takeHolding(h *trimtab.Holding, room *int, c *counts) bool {
+	told := false
+	for _, x := range w.histories() {
+		c.overflow += x.take(h, w.Name, room)
+		_, also := x.find(h.Key())
+		told = told || also
 	}
-	w.takeFurther(h)
+	return told
 }
+
+// histories are those of its resources.
+func (w *workload) histories() []*history {
+	var all []*history
+	if w.Resource != "" {
+		all = append(all, &w.held)
+	}
+	for _, a := range w.axes {
+		all = append(all, &a.held)
+	}
+	return all
+}
+
+// during returns the allocation in force over [from, to).
+func (w *workload) during(from, to time.Time, settle time.Duration) inForce {
+	return w.held.during(from, to, settle, w.loads)
+}
+
+// most is the largest allocation that the workload can have: that of its instances
+// together, where there are several.
+func (w *workload) most() float64 { return max(w.Max, w.held.most(w.loads)) }
 
 // tick closes what is due and returns an estimate when there is news.
 func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
@@ -180,6 +241,7 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 		// Only a damaged or foreign snapshot closes our future.
 		w.closed = w.number(now) - 1
 	}
+	w.gather(now, c)
 	closed := false
 	for n := w.due(now, c); n > 0; n-- {
 		v := w.open[0]
@@ -271,6 +333,7 @@ func (w *workload) close(v *interval, c *counts) {
 		c.incomplete++
 	}
 	w.revise(v, end, c)
+	w.loads = w.join.known(&w.held, end.Add(-w.staleAfter(trimtab.Load)))
 	w.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)

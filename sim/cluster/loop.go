@@ -17,8 +17,13 @@ type Config struct {
 	// Start is the time of the first round.
 	Start time.Time
 	// Held is what each workload of the planner has at the start, in the
-	// pool's resource.
+	// pool's resource: each of its instances an equal part.
 	Held map[string]float64
+	// Instances are the host and the name of each instance of a workload; without
+	// any it has one.
+	Instances map[string][]trimtab.KnobID
+	// Capacity is what each host says it has; without it, a host says nothing.
+	Capacity map[string]float64
 }
 
 // Loop is one closed loop. It is not safe for concurrent use.
@@ -27,7 +32,9 @@ type Loop struct {
 	planner   *planner.Planner
 	resource  string
 	pool      string
-	knobs     []trimtab.KnobState // in order of target
+	knobs     []trimtab.KnobState // in order of workload, host and instance
+	hosts     []string            // in order
+	capacity  map[string]float64
 	epoch     uint64
 	sequence  uint64
 	lease     trimtab.Seconds
@@ -36,7 +43,7 @@ type Loop struct {
 	plans     []*trimtab.Plan
 }
 
-// host names the one host that there is.
+// host is the one of workloads that name none.
 const host = "sim"
 
 // New starts a loop. Errors are those of the steps.
@@ -49,17 +56,26 @@ func New(c Config) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{analyzer: a, planner: p, resource: c.Planner.Resource, pool: c.Planner.Pool, estimates: map[string]*trimtab.Estimate{}}
+	l := &Loop{analyzer: a, planner: p, resource: c.Planner.Resource, pool: c.Planner.Pool, estimates: map[string]*trimtab.Estimate{}, capacity: c.Capacity}
 	for _, w := range c.Planner.Workloads {
 		most := w.Max
 		if most == 0 {
 			most = c.Planner.Capacity
 		}
-		now := trimtab.Units(c.Held[w.Name])
-		l.knobs = append(l.knobs, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: l.pool, Host: host, Workload: w.Name, Resource: l.resource}, Knob: "simulated " + w.Name,
-			Now: now, Since: c.Start, Baseline: now, Min: w.Min, Max: most})
+		instances := c.Instances[w.Name]
+		if len(instances) == 0 {
+			instances = []trimtab.KnobID{{Host: host}}
+		}
+		now := trimtab.Units(c.Held[w.Name] / float64(len(instances)))
+		for _, in := range instances {
+			l.knobs = append(l.knobs, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: l.pool, Host: in.Host, Workload: w.Name, Instance: in.Instance, Resource: l.resource},
+				Knob: "simulated " + w.Name, Now: now, Since: c.Start, Baseline: now, Min: w.Min, Max: most})
+			l.hosts = append(l.hosts, in.Host)
+		}
 	}
-	slices.SortFunc(l.knobs, func(a, b trimtab.KnobState) int { return strings.Compare(a.Workload, b.Workload) })
+	slices.SortFunc(l.knobs, func(a, b trimtab.KnobState) int { return a.Compare(b.KnobID) })
+	slices.Sort(l.hosts)
+	l.hosts = slices.Compact(l.hosts)
 	p.Step(c.Start, &trimtab.Leader{Pool: l.pool, Epoch: 1})
 	l.tell(c.Start)
 	return l, nil
@@ -95,20 +111,39 @@ func (l *Loop) Round(now time.Time) {
 	l.carry(now, l.planner.Step(now, nil))
 }
 
-// Set changes a knob behind the planner's back, as its owner may.
+// Set changes the knobs of a workload behind the planner's back, as their owner may:
+// each instance gets an equal part.
 func (l *Loop) Set(now time.Time, target string, amount float64) {
-	if k := l.knob(target); k != nil && k.Now != trimtab.Units(amount) {
-		k.Now, k.Since = trimtab.Units(amount), now
+	knobs, changed := l.Knobs(target), false
+	for i := range knobs {
+		k := &knobs[i]
+		if part := trimtab.Units(amount / float64(len(knobs))); k.Now != part {
+			k.Now, k.Since, changed = part, now, true
+		}
+	}
+	if changed {
 		l.tell(now)
 	}
 }
 
-// Held returns what the workload has.
+// Held returns what the instances of the workload have in all.
 func (l *Loop) Held(target string) float64 {
-	if k := l.knob(target); k != nil {
-		return k.Now.Value
+	sum := 0.0
+	for _, k := range l.Knobs(target) {
+		sum += k.Now.Value
 	}
-	return 0
+	return sum
+}
+
+// Knobs returns those of a workload, in order of host and instance.
+func (l *Loop) Knobs(target string) []trimtab.KnobState {
+	of := func(k trimtab.KnobState, t string) int { return strings.Compare(k.Workload, t) }
+	i, _ := slices.BinarySearchFunc(l.knobs, target, of)
+	n := 0
+	for i+n < len(l.knobs) && l.knobs[i+n].Workload == target {
+		n++
+	}
+	return l.knobs[i : i+n : i+n]
 }
 
 // Estimate returns the latest estimate of a workload; nil: none yet.
@@ -124,8 +159,8 @@ func (l *Loop) Plans() []*trimtab.Plan {
 	return out
 }
 
-func (l *Loop) knob(target string) *trimtab.KnobState {
-	i, ok := slices.BinarySearchFunc(l.knobs, target, func(k trimtab.KnobState, t string) int { return strings.Compare(k.Workload, t) })
+func (l *Loop) knob(id trimtab.KnobID) *trimtab.KnobState {
+	i, ok := slices.BinarySearchFunc(l.knobs, id, func(k trimtab.KnobState, id trimtab.KnobID) int { return k.Compare(id) })
 	if !ok {
 		return nil
 	}
@@ -135,9 +170,19 @@ func (l *Loop) knob(target string) *trimtab.KnobState {
 // tell publishes what the knobs hold. Values that were handed over never
 // change, so each holding has its own.
 func (l *Loop) tell(now time.Time) {
-	h := &trimtab.Holding{Pool: l.pool, Host: host, Time: now, Epoch: l.epoch, Sequence: l.sequence, LeaseLeft: l.lease, Targets: slices.Clone(l.knobs)}
-	l.analyzer.Step(now, h)
-	l.carry(now, l.planner.Step(now, h))
+	for _, host := range l.hosts {
+		h := &trimtab.Holding{Pool: l.pool, Host: host, Time: now, Epoch: l.epoch, Sequence: l.sequence, LeaseLeft: l.lease}
+		if c, ok := l.capacity[host]; ok {
+			h.Capacity = map[string]float64{l.resource: c}
+		}
+		for _, k := range l.knobs {
+			if k.Host == host {
+				h.Targets = append(h.Targets, k)
+			}
+		}
+		l.analyzer.Step(now, h)
+		l.carry(now, l.planner.Step(now, h))
+	}
 }
 
 // carry carries out plans, and those that their outcomes bring forth.
@@ -150,20 +195,23 @@ func (l *Loop) carry(now time.Time, values []trimtab.Value) {
 		if l.plans = append(l.plans, plan); plan.Step == 1 {
 			l.plan = plan
 		}
-		more := l.planner.Step(now, l.act(now, plan))
+		var more []trimtab.Value
+		for _, host := range l.hosts {
+			more = append(more, l.planner.Step(now, l.act(now, host, plan))...)
+		}
 		l.tell(now)
 		l.carry(now, more)
 	}
 }
 
-// act sets the knobs that a plan names.
-func (l *Loop) act(now time.Time, plan *trimtab.Plan) *trimtab.Outcome {
+// act sets the knobs of one host that a plan names.
+func (l *Loop) act(now time.Time, host string, plan *trimtab.Plan) *trimtab.Outcome {
 	l.epoch, l.sequence, l.lease = plan.Epoch, plan.Sequence, plan.Lease
 	out := &trimtab.Outcome{Pool: l.pool, Host: host, Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step, Time: now}
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		k := l.knob(a.Workload)
-		if k == nil || a.Resource != l.resource {
+		k := l.knob(a.KnobID)
+		if k == nil || a.Host != host {
 			continue
 		}
 		r := trimtab.Result{KnobID: a.KnobID, Status: trimtab.Written, Before: k.Now, Asked: a.Set, Known: true}

@@ -18,6 +18,14 @@ import (
 // them, "sated" with 5.
 func two(t *testing.T, mode trimtab.Mode) *Loop {
 	t.Helper()
+	l, err := New(settings(mode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func settings(mode trimtab.Mode) Config {
 	c := Config{Start: time.Unix(1_000_000_000, 0).UTC(), Held: map[string]float64{"needy": 20, "sated": 20},
 		Analyzer: analyzer.Config{Report: time.Second, Round: 10 * time.Second},
 		Planner: planner.Config{Pool: "p", Resource: "cpu", Capacity: 40, Unit: 1, Step: 3, Round: 10 * time.Second,
@@ -29,11 +37,7 @@ func two(t *testing.T, mode trimtab.Mode) *Loop {
 			Learner: func() learn.Learner { l, _ := bintree.New(0.9); return l }})
 		c.Planner.Workloads = append(c.Planner.Workloads, planner.WorkloadConfig{Name: name, Mode: mode, Min: 1, Max: 40, SLO: 1})
 	}
-	l, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return c
 }
 
 func needs() map[string]float64 { return map[string]float64{"needy": 30, "sated": 5} }
@@ -89,5 +93,56 @@ func TestAnOwnersChangeIsSeenAtOnce(t *testing.T) {
 	l.Round(time.Unix(1_000_000_060, 0))
 	if sum := l.Held("needy") + l.Held("sated"); sum > 40 {
 		t.Errorf("%v of 40 units are held", sum)
+	}
+}
+
+// One workload has three instances on two hosts, of which one serves half of the load,
+// and the slowest sets what all deliver.
+func TestATargetIsReachedOverInstancesThatServeUnlikeParts(t *testing.T) {
+	c := settings(trimtab.Act)
+	c.Instances = map[string][]trimtab.KnobID{"needy": {{Host: "a", Instance: "1"}, {Host: "a", Instance: "2"}, {Host: "b", Instance: "1"}}, "sated": {{Host: "b"}}}
+	c.Capacity = map[string]float64{"a": 24, "b": 30}
+	c.Held = map[string]float64{"needy": 18, "sated": 20}
+	l, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := []float64{0.25, 0.25, 0.5}
+	effective := func() float64 {
+		least := math.Inf(1)
+		for i, k := range l.Knobs("needy") {
+			least = math.Min(least, k.Now.Value/shares[i])
+		}
+		return least
+	}
+	now := c.Start
+	for range 30 {
+		for range 10 {
+			now = now.Add(time.Second)
+			for i, k := range l.Knobs("needy") {
+				l.Sample(now, &trimtab.Sample{Workload: "needy", Host: k.Host, Instance: k.Instance, Quantity: trimtab.Load, Source: "s", Time: now, Value: 10 * shares[i]})
+			}
+			l.Sample(now, &trimtab.Sample{Workload: "sated", Quantity: trimtab.Load, Source: "s", Time: now, Value: 10})
+			for name, p := range map[string]float64{"needy": effective() / 25, "sated": l.Held("sated") / 5} {
+				l.Sample(now, &trimtab.Sample{Workload: name, Quantity: trimtab.Performance, Source: "s", Time: now, Value: math.Min(1, p), Requests: 1000})
+			}
+			l.Tick(now)
+		}
+		l.Round(now)
+		on := map[string]float64{}
+		for _, name := range []string{"needy", "sated"} {
+			for _, k := range l.Knobs(name) {
+				on[k.Host] += k.Now.Value
+			}
+		}
+		if on["a"] > 24+1e-9 || on["b"] > 30+1e-9 || on["a"]+on["b"] > 40+1e-9 {
+			t.Fatalf("held: %v", on)
+		}
+	}
+	if e := l.Estimate("needy"); len(e.Shares) != 3 || e.Allocation == nil || math.Abs(*e.Allocation-effective()) > 1e-6 {
+		t.Errorf("allocation %v, shares %v; it has %v in effect", e.Allocation, e.Shares, effective())
+	}
+	if effective() < 23.9 { // with one instance it has 24
+		t.Errorf("in effect it has %v of the 25 that it needs: %v", effective(), l.Knobs("needy"))
 	}
 }

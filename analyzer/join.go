@@ -1,0 +1,410 @@
+package analyzer
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// join makes samples of a workload out of those of its instances: one as soon as
+// every instance that counts has told a new value, so that no sum is too low. The
+// windows of instances do not begin at one time: those of one round count as one.
+//
+//	load, usage           Σ v_i
+//	latency               max v_i                 the slowest sets the tail
+//	performance, proxy    Σ n_i v_i / Σ n_i       by requests n_i, else by load
+//	allocation            min v_i / f_i           as from holdings
+//	throttled             max v_i                 of the same times as the usage
+//
+// Throttled tells whether the limit stopped the workload, which it does when it stops
+// the instance that binds; that the others work to their limits beside it, the sum of
+// the usage tells.
+type join struct {
+	// pending are the samples since the last tick. They are taken in order of time
+	// then, so that the order of arrival changes nothing.
+	pending []*trimtab.Sample
+	of      map[trimtab.Quantity]*joined
+	// there are the instances by the holdings, true: its knob can be read; nil: no
+	// holding said any. readable counts those.
+	there    map[instanceID]bool
+	readable int
+	// loads are those of the last half minute.
+	loads map[instanceID]*meanLoad
+}
+
+// joined is one quantity.
+type joined struct {
+	told map[instanceID]*told
+	// extra is how many instances told it whose knobs cannot be read, fresh how many
+	// of all told it since the last was made.
+	extra, fresh int
+	// last is of when the last one is; until the first, when one began to tell.
+	last time.Time
+	// lacks is the instance that was last said to be the one without a sample.
+	lacks instanceID
+}
+
+// told is the latest sample of one instance, or why there is none.
+type told struct {
+	sample  *trimtab.Sample
+	missing string
+	fresh   bool
+}
+
+// meanLoad is the mean load of an instance, of which the past fades as that of the
+// cost of a request does.
+type meanLoad struct {
+	load float64
+	at   time.Time
+}
+
+const (
+	// maxPending bounds the samples of instances of a workload between two ticks.
+	maxPending = 8 * maxInstances
+	// leastLoad bounds the load of an instance, as a part of the mean: one without
+	// requests is not divided by.
+	leastLoad = 0.01
+)
+
+// take keeps a sample until the next tick; false: there are too many.
+func (j *join) take(s *trimtab.Sample) bool {
+	if len(j.pending) >= maxPending {
+		return false
+	}
+	j.pending = append(j.pending, s)
+	return true
+}
+
+// idle reports whether no instance told anything.
+func (j *join) idle() bool { return len(j.pending)+len(j.of) == 0 }
+
+func idOf(s *trimtab.Sample) instanceID { return instanceID{s.Host, s.Instance} }
+
+// tick joins what came since the last one and calls give with each sample of the
+// workload. What is older than stale says counts no more, where the knob cannot be
+// read either; nothing is kept of instances that are gone.
+func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time.Duration, give func(*trimtab.Sample)) {
+	if len(j.pending) == 0 {
+		return
+	}
+	j.look(h)
+	for q, v := range j.of {
+		v.extra = 0
+		for id, t := range v.told {
+			switch {
+			case j.there[id]:
+			case !j.mayTell(id), t.sample == nil, now.Sub(t.sample.Time) > stale(q):
+				v.drop(id)
+			default:
+				v.extra++
+			}
+		}
+		if len(v.told) == 0 {
+			delete(j.of, q)
+		}
+	}
+	maps.DeleteFunc(j.loads, func(id instanceID, _ *meanLoad) bool { _, there := j.there[id]; return !there })
+	slices.SortFunc(j.pending, func(a, b *trimtab.Sample) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Quantity, b.Quantity), idOf(a).compare(idOf(b)), cmp.Compare(a.Missing, b.Missing),
+			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Requests, b.Requests))
+	})
+	for _, s := range j.pending {
+		if j.mayTell(idOf(s)) {
+			j.see(s, give)
+		}
+	}
+	clear(j.pending)
+	j.pending = j.pending[:0]
+}
+
+// look finds the instances that are there.
+func (j *join) look(h *history) {
+	j.there, j.readable = nil, 0
+	if len(h.hosts) == 0 {
+		return
+	}
+	j.there = map[instanceID]bool{}
+	h.present(func(id instanceID, _ *instance, readable bool) {
+		if j.there[id] = readable; readable {
+			j.readable++
+		}
+	})
+}
+
+// mayTell reports whether the instance is there, or may be for all that is known.
+func (j *join) mayTell(id instanceID) bool {
+	_, there := j.there[id]
+	return there || j.there == nil
+}
+
+func (v *joined) drop(id instanceID) {
+	if v.told[id].fresh {
+		v.fresh--
+	}
+	delete(v.told, id)
+}
+
+// see enters one sample, and makes one of the workload when it was the last that was
+// waited for.
+func (j *join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
+	id := idOf(s)
+	v := j.quantity(s)
+	if v == nil {
+		return
+	}
+	t := v.told[id]
+	if t == nil {
+		if len(v.told) >= maxInstances {
+			return
+		}
+		t = &told{}
+		v.told[id] = t
+	}
+	if s.Missing != "" {
+		t.missing = s.Missing
+		return
+	}
+	switch {
+	case t.sample == nil:
+		if !j.there[id] {
+			v.extra++
+		}
+	case !s.Time.After(t.sample.Time):
+		return
+	}
+	if !t.fresh {
+		v.fresh++
+	}
+	*t = told{sample: s, fresh: true}
+	if s.Quantity == trimtab.Load {
+		j.weigh(id, s)
+	}
+	if s.Quantity != trimtab.Throttled && v.fresh >= j.readable+v.extra {
+		j.give(s.Quantity, v, give)
+	}
+}
+
+// quantity returns what is known of the quantity of s; nil: it is not joined.
+func (j *join) quantity(s *trimtab.Sample) *joined {
+	if v := j.of[s.Quantity]; v != nil {
+		return v
+	}
+	if s.Quantity != trimtab.Throttled && !slices.Contains(summed(), s.Quantity) {
+		return nil
+	}
+	if j.of == nil {
+		j.of, j.loads = map[trimtab.Quantity]*joined{}, map[instanceID]*meanLoad{}
+	}
+	v := &joined{told: map[instanceID]*told{}, last: s.Time}
+	j.of[s.Quantity] = v
+	return v
+}
+
+// summed are the quantities that are joined by themselves.
+func summed() []trimtab.Quantity {
+	return []trimtab.Quantity{trimtab.Load, trimtab.Usage, trimtab.Performance, trimtab.Proxy, trimtab.Latency, trimtab.Allocation}
+}
+
+// weigh enters a load of an instance.
+func (j *join) weigh(id instanceID, s *trimtab.Sample) {
+	m := j.loads[id]
+	if m == nil {
+		j.loads[id] = &meanLoad{s.Value, s.Time}
+		return
+	}
+	m.load += (1 - math.Exp(-s.Time.Sub(m.at).Seconds()/remembered.Seconds())) * (s.Value - m.load)
+	m.at = s.Time
+}
+
+// give makes a sample of the workload of those of its instances.
+func (j *join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
+	var parts []*trimtab.Sample
+	for _, t := range v.told {
+		if t.sample != nil {
+			t.fresh = false
+			parts = append(parts, t.sample)
+		}
+	}
+	slices.SortFunc(parts, func(a, b *trimtab.Sample) int { return idOf(a).compare(idOf(b)) })
+	whole := j.sum(parts)
+	v.fresh, v.last, v.lacks = 0, whole.Time, instanceID{}
+	if whole.Validate() != nil {
+		return // the sum is beyond all numbers
+	}
+	give(whole)
+	throttled := j.of[trimtab.Throttled]
+	if q != trimtab.Usage || throttled == nil {
+		return
+	}
+	var most *trimtab.Sample
+	for _, s := range parts {
+		if t := throttled.told[idOf(s)]; t != nil && t.sample != nil && t.sample.Time.Equal(s.Time) && (most == nil || t.sample.Value > most.Value) {
+			most = t.sample
+		}
+	}
+	if most != nil {
+		give(&trimtab.Sample{Workload: most.Workload, Quantity: trimtab.Throttled, Source: most.Source, Time: whole.Time, Window: whole.Window, Value: most.Value})
+	}
+}
+
+// sum makes one sample of one or more, in order of instance.
+func (j *join) sum(parts []*trimtab.Sample) *trimtab.Sample {
+	first := parts[0]
+	out := &trimtab.Sample{Workload: first.Workload, Quantity: first.Quantity, Source: first.Source, Time: first.Time}
+	counted, noisy := true, true
+	for _, s := range parts {
+		if s.Time.Before(out.Time) {
+			out.Time = s.Time
+		}
+		out.Window = max(out.Window, s.Window)
+		out.Requests += s.Requests
+		counted, noisy = counted && s.Requests > 0, noisy && s.Sigma > 0
+	}
+	if !counted {
+		out.Requests = 0
+	}
+	shares := j.sharesOf(parts)
+	least, sum, variance := math.Inf(1), 0.0, 0.0
+	for i, s := range parts {
+		weight := shares[i]
+		if counted {
+			weight = s.Requests / out.Requests
+		}
+		switch s.Quantity {
+		case trimtab.Load, trimtab.Usage:
+			weight = 1
+		}
+		sum += weight * s.Value
+		variance += weight * weight * s.Sigma * s.Sigma
+		least = math.Min(least, s.Value/shares[i])
+		if s.Quantity == trimtab.Latency {
+			out.Value = math.Max(out.Value, s.Value)
+		}
+	}
+	switch first.Quantity {
+	case trimtab.Latency:
+	case trimtab.Allocation:
+		out.Value = least
+	default:
+		if out.Value = sum; noisy {
+			out.Sigma = math.Sqrt(variance)
+		}
+	}
+	return out
+}
+
+// sharesOf returns the parts of the load that the instances of the samples serve.
+func (j *join) sharesOf(parts []*trimtab.Sample) []float64 {
+	loads := map[instanceID]float64{}
+	for _, s := range parts {
+		if m := j.loads[idOf(s)]; m != nil {
+			loads[idOf(s)] = m.load
+		}
+	}
+	shares, known := make([]float64, len(parts)), len(loads) == len(parts) && bounded(loads)
+	sum := 0.0
+	for i, s := range parts {
+		if shares[i] = 1; known {
+			shares[i] = loads[idOf(s)]
+		}
+		sum += shares[i]
+	}
+	for i := range shares {
+		shares[i] /= sum
+	}
+	return shares
+}
+
+// bounded raises each load to the least part of their mean; false: there is none.
+func bounded(loads map[instanceID]float64) bool {
+	sum := 0.0
+	for _, id := range slices.SortedFunc(maps.Keys(loads), instanceID.compare) {
+		sum += loads[id]
+	}
+	if !(sum > 0) || math.IsInf(sum, 1) {
+		return false
+	}
+	for id, load := range loads {
+		loads[id] = math.Max(load, leastLoad*sum/float64(len(loads)))
+	}
+	return true
+}
+
+// known returns the mean loads of all instances whose knobs can be read, where there
+// are several and the load of each was told since a time; else nil.
+func (j *join) known(h *history, since time.Time) map[instanceID]float64 {
+	if len(j.loads) == 0 {
+		return nil
+	}
+	if j.look(h); j.readable < 2 {
+		return nil
+	}
+	loads := map[instanceID]float64{}
+	for id, readable := range j.there {
+		m := j.loads[id]
+		switch {
+		case !readable:
+		case m == nil || m.at.Before(since):
+			return nil
+		default:
+			loads[id] = m.load
+		}
+	}
+	if !bounded(loads) {
+		return nil
+	}
+	return loads
+}
+
+// sharesFrom returns the parts of the load.
+func sharesFrom(loads map[instanceID]float64) []trimtab.LoadShare {
+	if len(loads) == 0 {
+		return nil
+	}
+	ids := slices.SortedFunc(maps.Keys(loads), instanceID.compare)
+	sum := 0.0
+	for _, id := range ids {
+		sum += loads[id]
+	}
+	var out []trimtab.LoadShare
+	for _, id := range ids {
+		out = append(out, trimtab.LoadShare{Host: id.host, Instance: id.name, Share: loads[id] / sum})
+	}
+	return out
+}
+
+// lacking calls say with each quantity of which there is no new sample for longer than
+// late says, and with the first instance that it is for want of, once.
+func (j *join) lacking(now time.Time, h *history, late func(trimtab.Quantity) time.Duration, say func(*trimtab.Sample)) {
+	for _, q := range summed() {
+		v := j.of[q]
+		if v == nil || now.Sub(v.last) <= late(q) {
+			continue
+		}
+		j.look(h)
+		ids := maps.Collect(maps.All(j.there))
+		for id := range v.told {
+			ids[id] = true
+		}
+		for _, id := range slices.SortedFunc(maps.Keys(ids), instanceID.compare) {
+			t := v.told[id]
+			if !ids[id] || t != nil && t.fresh {
+				continue
+			}
+			if v.lacks == id {
+				break
+			}
+			v.lacks = id
+			why := "no sample of " + id.String()
+			if t != nil && t.missing != "" {
+				why += ": " + t.missing
+			}
+			say(&trimtab.Sample{Host: id.host, Instance: id.name, Quantity: q, Time: now, Missing: why})
+			break
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package analyzer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+)
+
+// of is a sample of one instance, of the second that ends at ms.
+func of(id instanceID, q trimtab.Quantity, at int, v float64) *trimtab.Sample {
+	return &trimtab.Sample{Workload: "w", Host: id.host, Instance: id.name, Quantity: q, Source: "cgroup", Time: ms(at), Window: 1, Value: v}
+}
+
+func never(trimtab.Quantity) time.Duration { return time.Hour }
+
+// joining ticks a join with samples and returns what it made.
+func joining(j *join, h *history, at int, samples ...*trimtab.Sample) (out []*trimtab.Sample) {
+	for _, s := range samples {
+		j.take(s)
+	}
+	j.tick(ms(at), h, never, func(s *trimtab.Sample) { out = append(out, s) })
+	return out
+}
+
+var h1, h2a, h2b = instanceID{"h1", ""}, instanceID{"h2", "a"}, instanceID{"h2", "b"}
+
+// three is one instance on host h1 and two on h2.
+func three(t *testing.T) *history {
+	k := func(name string) knob { return knob{instance: name, amount: cores(2), since: -9000} }
+	return historyOf(t, holds("h1", 0, k("")), holds("h2", 0, k("a"), k("b")))
+}
+
+func TestSamplesOfInstancesMakeOneOfTheWorkloadOnceAllHaveTold(t *testing.T) {
+	for _, c := range []struct {
+		q    trimtab.Quantity
+		want float64
+	}{
+		{trimtab.Usage, 6}, {trimtab.Load, 6}, {trimtab.Latency, 3}, {trimtab.Performance, 2}, {trimtab.Proxy, 2}, {trimtab.Allocation, 3},
+	} {
+		j, h := &join{}, three(t)
+		if got := joining(j, h, 1000, of(h1, c.q, 900, 1), of(h2a, c.q, 950, 2)); got != nil {
+			t.Errorf("%s: %v though an instance has not told", c.q, got[0])
+		}
+		got := joining(j, h, 1250, of(h2b, c.q, 1100, 3))
+		want := []*trimtab.Sample{{Workload: "w", Quantity: c.q, Source: "cgroup", Time: ms(900), Window: 1, Value: c.want}}
+		if d := cmp.Diff(want, got, near()); d != "" {
+			t.Errorf("%s: %s", c.q, d)
+		}
+		if got := joining(j, h, 2000, of(h1, c.q, 1900, 1), of(h1, c.q, 1950, 1), of(h2b, c.q, 1100, 9), of(h2b, c.q, 1901, 3)); got != nil {
+			t.Errorf("%s: %v though an instance has told nothing new", c.q, got[0])
+		}
+	}
+}
+
+func near() cmp.Option {
+	return cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(1, math.Abs(a)) })
+}
+
+func TestTheSampleOfTheOnlyInstanceIsThatOfTheWorkload(t *testing.T) {
+	h := historyOf(t, holds("h1", 0, knob{amount: cores(2)}))
+	s := &trimtab.Sample{Workload: "w", Host: "h1", Quantity: trimtab.Performance, Source: "prometheus", Time: ms(900), Window: 0.1, Value: 0.1, Requests: 7, Sigma: 0.3}
+	want := *s
+	want.Host = ""
+	if d := cmp.Diff([]*trimtab.Sample{&want}, joining(&join{}, h, 1000, s)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPerformanceCountsByTheRequestsAndElseByTheLoadThatAnInstanceServes(t *testing.T) {
+	j, h := &join{}, three(t)
+	var in []*trimtab.Sample
+	for id, requests := range map[instanceID]float64{h1: 10, h2a: 20, h2b: 70} {
+		s := of(id, trimtab.Performance, 900, requests/100)
+		s.Requests, s.Sigma = requests, 0.1
+		in = append(in, s)
+	}
+	got := joining(j, h, 1000, in...)
+	if len(got) != 1 || math.Abs(got[0].Value-0.54) > 1e-12 || got[0].Requests != 100 || math.Abs(got[0].Sigma-0.1*math.Sqrt(0.54)) > 1e-12 {
+		t.Errorf("%+v, want 0.54 of 100 requests", got)
+	}
+	joining(j, h, 2000, of(h1, trimtab.Load, 1900, 10), of(h2a, trimtab.Load, 1900, 20), of(h2b, trimtab.Load, 1900, 70))
+	got = joining(j, h, 2000, of(h1, trimtab.Performance, 1900, 0.1), of(h2a, trimtab.Performance, 1900, 0.2), of(h2b, trimtab.Performance, 1900, 0.7))
+	if len(got) != 1 || math.Abs(got[0].Value-0.54) > 1e-12 || got[0].Requests != 0 {
+		t.Errorf("%+v, want 0.54", got)
+	}
+}
+
+func TestThrottledIsThatOfTheInstanceThatIsStoppedMostInTheSameTime(t *testing.T) {
+	j, h := &join{}, three(t)
+	got := joining(j, h, 1000, of(h1, trimtab.Throttled, 900, 0.2), of(h2a, trimtab.Throttled, 900, 0.7), // the third has no quota
+		of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1))
+	if len(got) != 2 || got[1].Quantity != trimtab.Throttled || got[1].Value != 0.7 || !got[1].Time.Equal(got[0].Time) || got[1].Window != got[0].Window {
+		t.Fatalf("%+v, want 0.7 of the periods", got)
+	}
+	got = joining(j, h, 2000, of(h1, trimtab.Throttled, 1900, 0.1), of(h1, trimtab.Usage, 1900, 1), of(h2a, trimtab.Usage, 1900, 1), of(h2b, trimtab.Usage, 1900, 1))
+	if len(got) != 2 || got[1].Value != 0.1 {
+		t.Errorf("%+v, want 0.1: what the second told before is of another time", got)
+	}
+}
+
+func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {
+	j, h := &join{}, three(t)
+	joining(j, h, 1000, of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1))
+	var said []string
+	for at := 2000; at <= 6000; at += 1000 {
+		absent := of(h2a, trimtab.Usage, at-100, 0)
+		absent.Missing = "absent"
+		if got := joining(j, h, at, of(h1, trimtab.Usage, at-100, 1), absent, of(h2b, trimtab.Usage, at-100, 1)); got != nil {
+			t.Errorf("second %d: %v", at/1000, got[0])
+		}
+		j.lacking(ms(at), h, func(trimtab.Quantity) time.Duration { return 2 * time.Second }, func(s *trimtab.Sample) { said = append(said, s.Missing) })
+	}
+	if want := []string{"no sample of instance a on host h2: absent"}; !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q once", said, want)
+	}
+	if got := joining(j, h, 7000, of(h1, trimtab.Usage, 6900, 1), of(h2a, trimtab.Usage, 6900, 2), of(h2b, trimtab.Usage, 6900, 1)); len(got) != 1 || got[0].Value != 4 {
+		t.Errorf("it tells again: %+v", got)
+	}
+}
+
+func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
+	j, h, room := &join{}, three(t), maxKept
+	all := func(at int) []*trimtab.Sample {
+		return []*trimtab.Sample{of(h1, trimtab.Usage, at, 1), of(h2a, trimtab.Usage, at, 2), of(h2b, trimtab.Usage, at, 3), of(h2b, trimtab.Load, at, 3)}
+	}
+	joining(j, h, 1000, all(900)...)
+	joining(j, h, 1250, of(h2b, trimtab.Usage, 1200, 3)) // its last word
+	h.take(holds("h2", 1500, knob{instance: "a", amount: cores(2)}), "w", &room)
+	if got := joining(j, h, 1750, of(h1, trimtab.Usage, 1700, 1)); got != nil {
+		t.Errorf("%+v though an instance that is there has not told", got[0])
+	}
+	got := joining(j, h, 2000, all(1900)...)
+	if len(got) != 1 || got[0].Value != 3 {
+		t.Errorf("%+v, want 3", got)
+	}
+	if len(j.of[trimtab.Usage].told) != 2 || len(j.loads) != 0 || j.of[trimtab.Load] != nil {
+		t.Errorf("kept %v, %v", j.of, j.loads)
+	}
+	// A new one is waited for.
+	k := func(name string) knob { return knob{instance: name, amount: cores(2), since: 2500} }
+	h.take(holds("h2", 2500, k("a"), k("c")), "w", &room)
+	if got := joining(j, h, 3000, all(2900)...); got != nil {
+		t.Errorf("%v without the new instance", got[0])
+	}
+	if got := joining(j, h, 3250, of(instanceID{"h2", "c"}, trimtab.Usage, 3000, 5)); len(got) != 1 || got[0].Value != 8 {
+		t.Errorf("%+v, want 8", got)
+	}
+}
+
+func TestAnInstanceWhoseKnobCannotBeReadIsNotWaitedForUnlessItTells(t *testing.T) {
+	standby := holds("h3", 0, knob{amount: cores(2), problem: "no such directory"})
+	j, room := &join{}, maxKept
+	h := three(t)
+	h.take(standby, "w", &room)
+	three := func(at int) []*trimtab.Sample {
+		return []*trimtab.Sample{of(h1, trimtab.Load, at, 1), of(h2a, trimtab.Load, at, 1), of(h2b, trimtab.Load, at, 1)}
+	}
+	if got := joining(j, h, 1000, three(900)...); len(got) != 1 || got[0].Value != 3 {
+		t.Fatalf("%+v, want 3", got)
+	}
+	j.take(of(instanceID{"h3", ""}, trimtab.Load, 1800, 1))
+	if got := joining(j, h, 2000, three(1900)...); len(got) != 1 || got[0].Value != 4 {
+		t.Fatalf("%+v, want 4: it serves all the same", got)
+	}
+	if got := joining(j, h, 3000, three(2900)...); got != nil {
+		t.Errorf("%+v though what the one told before is not stale", got)
+	}
+}
+
+func TestAMillionSamplesOfInstancesCostBoundedMemory(t *testing.T) {
+	j, refused := &join{}, 0
+	for i := range 1_000_000 {
+		if !j.take(of(instanceID{"h", fmt.Sprint(i)}, trimtab.Usage, 900, 1)) {
+			refused++
+		}
+	}
+	j.tick(ms(1000), &history{}, never, func(*trimtab.Sample) {})
+	if kept := len(j.of[trimtab.Usage].told); refused != 1_000_000-maxPending || kept > maxInstances || len(j.pending) != 0 {
+		t.Errorf("%d refused, %d kept", refused, kept)
+	}
+	for i := range 100 {
+		j.take(of(instanceID{"h", ""}, trimtab.Quantity(fmt.Sprint("q", i)), 900, 1))
+	}
+	if j.tick(ms(1000), &history{}, never, func(*trimtab.Sample) {}); len(j.of) != 1 {
+		t.Errorf("%d quantities", len(j.of))
+	}
+}
+
+func TestSharesAreTheMeanLoadsOfTheLastHalfMinuteWhereAllAreKnown(t *testing.T) {
+	j, h := &join{}, three(t)
+	for at := 1000; at <= 300_000; at += 1000 {
+		last := 60.0
+		if at%2000 == 0 {
+			last = 80 // noise
+		}
+		joining(j, h, at, of(h1, trimtab.Load, at-100, 10), of(h2a, trimtab.Load, at-100, 20), of(h2b, trimtab.Load, at-100, last))
+	}
+	shares := sharesFrom(j.known(h, ms(290_000)))
+	for i, want := range []float64{.1, .2, .7} {
+		if len(shares) != 3 || math.Abs(shares[i].Share-want) > 0.01 {
+			t.Fatalf("%v, want .1, .2, .7", shares)
+		}
+	}
+	if got := sharesFrom(j.known(h, ms(300_000))); got != nil {
+		t.Errorf("%v of loads that are stale", got)
+	}
+	// One without requests keeps a share above zero, and the load of one is no share.
+	for at := 301_000; at <= 1_000_000; at += 1000 {
+		joining(j, h, at, of(h1, trimtab.Load, at-100, 0), of(h2a, trimtab.Load, at-100, 20), of(h2b, trimtab.Load, at-100, 20))
+	}
+	e := &trimtab.Estimate{Workload: "w", Time: begin, Shares: sharesFrom(j.known(h, ms(990_000)))}
+	if err := e.Validate(); err != nil || len(e.Shares) != 3 || e.Shares[0].Share > leastLoad/2 {
+		t.Errorf("%v: %v", err, e.Shares)
+	}
+	alone := historyOf(t, holds("h1", 0, knob{amount: cores(2)}))
+	if joining(j, alone, 1_001_000, of(h1, trimtab.Load, 1_000_900, 10)); j.known(alone, ms(0)) != nil {
+		t.Error("one instance has a share")
+	}
+}
+
+// slowlyJoined makes the sums by what was told since the last one, in order of time.
+func slowlyJoined(all []*trimtab.Sample, instances int) (out []string) {
+	var since []*trimtab.Sample
+	for _, s := range all {
+		since = append(since, s)
+		last := map[instanceID]*trimtab.Sample{}
+		for _, x := range since {
+			last[idOf(x)] = x
+		}
+		if len(last) < instances {
+			continue
+		}
+		sum, oldest, window := 0.0, s.Time, trimtab.Seconds(0)
+		for _, x := range last {
+			sum += x.Value
+			window = max(window, x.Window)
+			if x.Time.Before(oldest) {
+				oldest = x.Time
+			}
+		}
+		out, since = append(out, fmt.Sprint(oldest.Sub(begin), window, sum)), nil
+	}
+	return out
+}
+
+func TestTheSumIsOfTheLatestOfEveryInstanceSinceTheOneBeforeInWhateverOrderTheyCome(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h, room := &history{resource: "cpu"}, maxKept
+		ids := []instanceID{h1, h2a, h2b}[:rapid.IntRange(1, 3).Draw(t, "instances")]
+		for _, host := range []string{"h1", "h2"} {
+			var knobs []knob
+			for _, id := range ids {
+				if id.host == host {
+					knobs = append(knobs, knob{instance: id.name, amount: cores(2)})
+				}
+			}
+			if len(knobs) > 0 {
+				h.take(holds(host, 0, knobs...), "w", &room)
+			}
+		}
+		j := &join{}
+		var all []*trimtab.Sample
+		var got []string
+		for tick := range rapid.IntRange(1, 20).Draw(t, "ticks") {
+			var in []*trimtab.Sample
+			for _, id := range ids {
+				times := map[int]bool{}
+				for range rapid.IntRange(0, 3).Draw(t, "samples") {
+					times[rapid.IntRange(1, 1000).Draw(t, "time")] = true
+				}
+				for at := range 1001 {
+					if times[at] {
+						s := of(id, trimtab.Usage, 1000*tick+at, float64(rapid.IntRange(0, 50).Draw(t, "value")))
+						s.Window = trimtab.Seconds(rapid.IntRange(1, 3).Draw(t, "window"))
+						in = append(in, s)
+					}
+				}
+			}
+			arrived := rapid.Permutation(append(slices.Clone(in), in[:len(in)/2]...)).Draw(t, "order")
+			for _, s := range joining(j, h, 1000*(tick+1), arrived...) {
+				got = append(got, fmt.Sprint(s.Time.Sub(begin), s.Window, s.Value))
+			}
+			slices.SortFunc(in, func(a, b *trimtab.Sample) int {
+				if d := a.Time.Compare(b.Time); d != 0 {
+					return d
+				}
+				return strings.Compare(a.Host+a.Instance, b.Host+b.Instance)
+			})
+			all = append(all, in...)
+		}
+		if d := cmp.Diff(slowlyJoined(all, len(ids)), got); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
