@@ -87,7 +87,7 @@ type Row struct {
 	Share       bool                       `json:"performance_is_share,omitempty"`
 	Utility     *float64                   `json:"utility,omitempty"`
 	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
-	// Instances counts its running copies, on so many Hosts.
+	// Instances counts its running copies that can be used, on so many Hosts.
 	Instances int `json:"instances,omitempty"`
 	Hosts     int `json:"hosts,omitempty"`
 	// Allocation is what it has: of n instances n times the least, since the
@@ -150,8 +150,9 @@ type Explanation struct {
 	Hosts      int             `json:"hosts,omitempty"`
 	Allocation *trimtab.Amount `json:"allocation,omitempty"`
 	Total      *trimtab.Amount `json:"total,omitempty"`
-	// Knobs are those of several instances, in order of host and instance, and
-	// Omitted how many there are beyond [MaxKnobs].
+	// Knobs are those of several instances, in order of host and instance, those
+	// that cannot be used among them, and Omitted how many there are beyond
+	// [MaxKnobs].
 	Knobs    []Knob          `json:"knobs,omitempty"`
 	Omitted  int             `json:"knobs_omitted,omitempty"`
 	Pending  *trimtab.Amount `json:"pending,omitempty"`
@@ -294,7 +295,7 @@ type Decision struct {
 	Cause    *trimtab.Cause `json:"cause"`
 	// Action.Why has the inputs with their ages, the bounds, the binding
 	// constraint and the alternatives. Of several instances it names no host, and
-	// Expect and Set are the sums over Moves.
+	// Expect and Set are what the workload has and is to have over all of them.
 	Action trimtab.Action `json:"action"`
 	// Moves are the instances that it moves, in order of host and instance; empty:
 	// Action is of the only one.

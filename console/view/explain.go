@@ -31,11 +31,11 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	}
 	e.Instances, e.Hosts, e.Total = row.Instances, row.Hosts, row.Total
 	d := s.main(v.config.Resource, now)
-	switch {
-	case d.several():
-		e.Knobs, e.Omitted = v.instances(s, now)
-	case d.instances == 1:
+	if d.instances == 1 {
 		e.Least, e.Most = &d.knob.Min, &d.knob.Max
+	}
+	if e.Knobs, e.Omitted = v.instances(s, now); len(e.Knobs) <= len(s.resources()) {
+		e.Knobs = nil // those of the only one
 	}
 	if d.instances > 0 {
 		e.Barred = d.knob.Barred

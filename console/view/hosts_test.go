@@ -60,12 +60,16 @@ func TestAWorkloadHasAsMuchAsItsInstancesTimesTheLeast(t *testing.T) {
 	}
 }
 
-func TestWhatAnInstanceCannotTellLowersNothing(t *testing.T) {
+func TestAnInstanceThatCannotBeUsedServesNothingWhereThereAreOthers(t *testing.T) {
 	lost := on("b", "shop", "", 0)
 	lost.Problem, lost.Since = "gone", time.Time{}
 	v := hostsView(says("h", 8, on("h", "shop", "", 2)), says("b", 8, lost))
 	e, _ := v.Explain("shop", 0, noon)
-	if e.Allocation == nil || *e.Allocation != trimtab.Units(4) || e.State != "knob: 1 of 2 instances: gone" {
+	if e.Allocation == nil || *e.Allocation != trimtab.Units(2) || e.Instances != 1 || e.Code == codeKnob || len(e.Knobs) != 2 || e.Knobs[0].Problem != "gone" {
+		t.Errorf("has %v, %s, %+v", e.Allocation, e.State, e.Knobs)
+	}
+	v.Observe(says("h", 8))
+	if e, _ := v.Explain("shop", 0, noon); e.Allocation != nil || e.State != "knob: gone" {
 		t.Errorf("has %v, %s", e.Allocation, e.State)
 	}
 }
@@ -73,23 +77,39 @@ func TestWhatAnInstanceCannotTellLowersNothing(t *testing.T) {
 // slow is what is known of a workload, read from the last word of every host.
 func slow(said map[string]*trimtab.Holding, workload string) (least, total float64, instances, hosts, problems int) {
 	least = math.Inf(1)
+	for _, h := range said {
+		for _, k := range h.Targets {
+			if k.Workload == workload && k.Problem != "" {
+				problems++
+			}
+		}
+	}
+	all := instancesOf(said, workload)
 	for _, name := range slices.Sorted(maps.Keys(said)) {
 		here := 0
 		for _, k := range said[name].Targets {
-			if k.Workload != workload {
+			if k.Workload != workload || k.Problem != "" && problems < all {
 				continue
 			}
 			here++
 			least, total = min(least, k.Now.Value), total+k.Now.Value
-			if k.Problem != "" {
-				problems++
-			}
 		}
 		if instances += here; here > 0 {
 			hosts++
 		}
 	}
 	return least, total, instances, hosts, problems
+}
+
+func instancesOf(said map[string]*trimtab.Holding, workload string) (n int) {
+	for _, h := range said {
+		for _, k := range h.Targets {
+			if k.Workload == workload {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func TestInstancesThatComeAndGoLeaveNothingBehind(t *testing.T) {

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -43,31 +42,50 @@ func (s *state) resources() []string {
 //
 //	effective = n · min_i a_i
 //
-// of one. An instance of a host that is gone does not count, unless all are.
+// of one. As for the planner, an instance whose knob cannot be used, or whose host
+// is gone, serves nothing where there are others.
 type held struct {
 	resource string
 	// knob is the one of an only instance, or else the first.
 	knob *trimtab.KnobState
-	// instances counts all, on so many hosts; readable those whose amount is known.
+	// instances counts those that serve, on so many hosts; readable those of them
+	// whose amount is known.
 	instances, hosts, readable int
 	// effective and total are of what is in force, set and baseline effective too.
 	effective, total, set, baseline trimtab.Amount
 	pending                         bool
 	// least is the one that binds.
 	least *trimtab.KnobState
-	// unusable counts the instances that have a problem; why is the first.
-	unusable int
-	why      string
+	rank  int
+}
+
+// The ranks of instances: only those of the first that there are count.
+const (
+	serves = iota
+	unheard
+	unusable
+)
+
+func (h *host) rank(k *trimtab.KnobState, now time.Time) int {
+	switch {
+	case k.Problem != "":
+		return unusable
+	case h.gone(now):
+		return unheard
+	}
+	return serves
 }
 
 // held returns what the workload has of a resource at now.
 func (s *state) held(resource string, now time.Time) held {
-	out := held{resource: resource}
-	live := slices.ContainsFunc(s.hosts, func(h *host) bool { return !h.gone(now) })
+	out := held{resource: resource, rank: unusable}
+	for h, k := range s.knobs(resource) {
+		out.rank = min(out.rank, h.rank(k, now))
+	}
 	least, set, base := trimtab.Unlimited(), trimtab.Unlimited(), trimtab.Unlimited()
 	var last *host
 	for h, k := range s.knobs(resource) {
-		if live && h.gone(now) {
+		if h.rank(k, now) != out.rank {
 			continue
 		}
 		out.instances++
@@ -76,11 +94,6 @@ func (s *state) held(resource string, now time.Time) held {
 		}
 		if out.knob == nil {
 			out.knob = k
-		}
-		if k.Problem != "" {
-			if out.unusable++; out.unusable == 1 {
-				out.why = k.Problem
-			}
 		}
 		if !readable(k) {
 			continue
@@ -134,15 +147,12 @@ func sum(a, b trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(min(a.Value+b.Value, math.MaxFloat64))
 }
 
-// problem says what is wrong with the instances; "": nothing.
+// problem says why no instance can be used; "": some can.
 func (d *held) problem() string {
-	switch {
-	case d.unusable == 0:
+	if d.knob == nil {
 		return ""
-	case d.instances == 1:
-		return d.why
 	}
-	return fmt.Sprintf("%d of %d instances: %s", d.unusable, d.instances, d.why)
+	return d.knob.Problem
 }
 
 // where names the knob, or says how many there are.

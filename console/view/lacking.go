@@ -52,7 +52,7 @@ func (v *Model) silent(s *state, now time.Time) *MissingInput {
 	case e.Hold != nil && len(s.lacks) == 0:
 		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.holdSince}
 	}
-	if d := s.main(v.config.Resource, now); d.unusable > 0 && s.lacks["allocation"].Reason == "" {
+	if d := s.main(v.config.Resource, now); d.problem() != "" && s.lacks["allocation"].Reason == "" {
 		return &MissingInput{Input: "allocation", Source: d.where(), Reason: d.problem(), Since: s.knobSince}
 	}
 	return nil

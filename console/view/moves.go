@@ -29,11 +29,12 @@ func together(actions []trimtab.Action) [][]*trimtab.Action {
 	return out
 }
 
-// mergeActions makes one decision of the actions on several instances. It names no
-// host, its amounts are the sums, and its reason is that of the first that
-// something binds.
+// mergeActions makes one decision of the actions on instances of a workload that
+// has several. It names no host, its amounts are what the workload has and is to
+// have over all instances, or the sums where the plan does not say, and its reason
+// is that of the first that something binds.
 func mergeActions(its []*trimtab.Action) (a trimtab.Action, moves []Move) {
-	if len(its) == 1 {
+	if len(its) == 1 && its[0].Of == nil {
 		return *its[0], nil
 	}
 	its = slices.SortedFunc(slices.Values(its), func(a, b *trimtab.Action) int { return a.Compare(b.KnobID) })
@@ -46,6 +47,9 @@ func mergeActions(its []*trimtab.Action) (a trimtab.Action, moves []Move) {
 	for _, one := range its {
 		a.Expect, a.Set = sum(a.Expect, one.Expect), sum(a.Set, one.Set)
 		moves = append(moves, Move{Host: one.Host, Instance: one.Instance, Expect: one.Expect, Set: one.Set, Binding: one.Why.Binding})
+	}
+	if a.Of != nil && !a.Expect.Unlimited {
+		a.Expect, a.Set = trimtab.Units(a.Of.From), trimtab.Units(a.Of.To)
 	}
 	a.Expect.Value, a.Set.Value = round9(a.Expect.Value), round9(a.Set.Value)
 	return a, moves
