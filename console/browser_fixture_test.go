@@ -276,10 +276,22 @@ func judge(audit *trimtab.Audit, w *service, has float64) {
 }
 
 func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64) *trimtab.Holding {
-	h := &trimtab.Holding{Host: "host-a", Time: t, Epoch: epoch, Sequence: sequence, LeaseLeft: 28}
+	h := &trimtab.Holding{Pool: "shop", Host: "host-a", Time: t, Epoch: epoch, Sequence: sequence, LeaseLeft: 28, Capacity: map[string]float64{"cpu": 18, "memory": 64 << 30}}
 	for _, w := range services {
 		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: w.name, Resource: "cpu"}, Knob: "cgroup v2 shop.slice/" + w.name + ".service",
 			Now: trimtab.Units(s.have[w.name]), Since: t.Add(-time.Minute), Baseline: trimtab.Units(w.has), Min: .2, Max: 8})
+	}
+	return h
+}
+
+// beside is what a second host holds: two more instances of the first service
+// there is, one of which cannot be read.
+func (s *scene) beside(services []service, t time.Time) *trimtab.Holding {
+	h := &trimtab.Holding{Pool: "shop", Host: "host-b.rack-7.example", Time: t, LeaseLeft: 28, Capacity: map[string]float64{"cpu": 4}}
+	w := services[4]
+	for n, problem := range []string{"", "read cpu.max of shop.slice/" + w.name + "@2.service: no such file or directory"} {
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: w.name, Instance: fmt.Sprint(n + 1), Resource: "cpu"},
+			Knob: fmt.Sprintf("cgroup v2 shop.slice/%s@%d.service", w.name, n+1), Now: trimtab.Units(1.2), Since: t.Add(-time.Minute), Baseline: trimtab.Units(1), Min: .2, Max: 3, Problem: problem})
 	}
 	return h
 }
@@ -310,7 +322,7 @@ func (s *scene) step(services []service, t time.Time, n int) {
 		p, o := s.plan(services, uint64(n/4), t.Add(200*time.Millisecond))
 		s.publish(p, o)
 	}
-	s.publish(s.holding(services, t.Add(time.Second), 3, uint64(n/4)))
+	s.publish(s.beside(services, t.Add(time.Second)), s.holding(services, t.Add(time.Second), 3, uint64(n/4)))
 	last := services[len(services)-1].name
 	s.seen("the round", func() bool {
 		h, ok := s.view.History(last, t.Add(-time.Millisecond), time.Now())

@@ -36,9 +36,17 @@ func (s *site) words() template.FuncMap {
 		"lag":             lag,
 		"usedBar":         usedBar,
 		"satisfactionBar": satisfactionBar,
-		"sized": func(v float64, resource string) string {
-			return view.AmountIn(trimtab.Units(v), resource) + " " + view.Unit(resource)
-		},
+		"sized":           sized,
+		"count":           view.Count,
+		"spread":          view.Spread,
+		"first":           func(n int, of []view.Move) []view.Move { return of[:min(n, len(of))] },
+		"knobHost":        func(k view.Knob) string { return addressOf(view.Host{Name: k.Host, Pool: k.Pool}) },
+		"hostPage":        addressOf,
+		"roomBar":         roomBar,
+		"capacity":        capacityOf,
+		"free":            freeOf,
+		"may":             mayHave,
+		"has":             knobHas,
 	}
 }
 

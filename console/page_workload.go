@@ -131,6 +131,15 @@ func (d *detail) Bounded() string {
 	return view.Number(*d.Least) + " to " + view.Number(*d.Most)
 }
 
+// EachMoved says what the newest decision does with each of several instances.
+func (d *detail) EachMoved() string { return view.Each(d.Moves, d.Resource) }
+
+// ShownKnobs are the first of the knobs, HiddenKnobs counts the others.
+func (d *detail) ShownKnobs() []view.Knob { return d.Knobs[:min(len(d.Knobs), knobsPerPage)] }
+
+// HiddenKnobs counts what ShownKnobs leaves out.
+func (d *detail) HiddenKnobs() int { return len(d.Knobs) - len(d.ShownKnobs()) + d.Omitted }
+
 // missing answers for a workload that nobody named.
 func (s *site) missing(w http.ResponseWriter, name string) {
 	f := s.frame("missing", name, "/api/v1/status")
