@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/ledger"
 )
 
 // pending is a plan whose grows wait for the outcomes of its shrinks.
@@ -24,7 +25,7 @@ type pending struct {
 // are in; without shrinks, and with every host fenced, they go out at once.
 func (p *Planner) publish(r *decision) []trimtab.Value {
 	p.sequence++
-	p.ledger.issue(p.sequence, r.now)
+	p.ledger.Issue(p.sequence, r.now)
 	plan := trimtab.Plan{
 		Pool: p.cfg.Pool, Epoch: p.epoch, Sequence: p.sequence, Step: 1, Time: r.now,
 		Objective: p.cfg.Policy.Name(), Value: r.value, Gap: r.gap, Capacity: p.cfg.Capacity,
@@ -48,7 +49,7 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	switch {
 	case len(r.grows) == 0:
 		plan.Last, p.pending = true, nil
-	case len(waits) == 0 && !p.unfenced(r.now):
+	case len(waits) == 0 && !p.ledger.Unfenced(r.now):
 		plan.Last, p.pending = true, nil
 		plan.Actions = append(plan.Actions, p.fit(r.now, r.grows, plan)...)
 	}
@@ -125,24 +126,28 @@ func (p *Planner) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) 
 
 // fitOne is fit for the grows of one resource.
 func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
-	id, of := stepID{plan.Epoch, plan.Sequence, plan.Step}, p.resources[resource]
+	id, of := ledger.StepID{Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step}, p.resources[resource]
 	var asks []float64
 	var kept []trimtab.Action
 	for _, a := range grows {
 		if a.Resource != of.Name {
 			continue
 		}
-		e := p.ledger.entries[a.KnobID]
-		if e == nil || e.gone || !e.held.Now.Less(a.Set) || p.byName[a.Workload].released || !p.term(now).fenced(e) {
+		e := p.ledger.Knob(a.KnobID)
+		if e == nil || e.Gone() || !e.Held.Now.Less(a.Set) || p.byName[a.Workload].released || !p.ledger.Fenced(e, now) {
 			p.counts.dropped++
 			continue
 		}
-		a.Expect = e.held.Now
-		asks = append(asks, max(0, a.Set.Value-p.ledger.reserve(e, p.most(e), p.term(now))))
+		a.Expect = e.Held.Now
+		asks = append(asks, max(0, a.Set.Value-p.ledger.Reserve(e, now)))
 		kept = append(kept, a)
 	}
 	out := kept[:0]
-	for i, got := range guard.Share(p.fitHosts(now, resource, kept, asks), p.spare(now, resource), of.Unit) {
+	unit := of.Unit
+	if slices.ContainsFunc(kept, func(a trimtab.Action) bool { return a.Of != nil }) {
+		unit = of.quantum()
+	}
+	for i, got := range guard.Share(p.fitHosts(now, resource, kept, asks, unit), p.spare(now, resource), unit) {
 		a := kept[i]
 		if got < asks[i] {
 			set := a.Set.Value - asks[i] + got
@@ -155,20 +160,20 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 			a.Why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: fmt.Sprintf("%v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[i]))}
 			p.counts.scaled++
 		}
-		if a.Set.Value-a.Expect.Value < of.Unit/2 {
+		if a.Set.Value-a.Expect.Value < unit/2 {
 			p.counts.dropped++
 			continue
 		}
-		e := p.ledger.entries[a.KnobID]
-		e.grows = append(e.grows, grow{id: id, set: a.Set, until: now.Add(p.cfg.Lease + p.cfg.Confirm)})
+		e := p.ledger.Knob(a.KnobID)
+		e.Release(id, a.Set, now.Add(p.cfg.Lease+p.cfg.Confirm))
 		out = append(out, a)
 	}
 	return out
 }
 
 // fitHosts cuts what grows ask for to what is free on each host.
-func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, asks []float64) []float64 {
-	left := p.roomBy(resource, func(e *entry) float64 { return p.ledger.reserve(e, p.most(e), p.term(now)) })
+func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, asks []float64, unit float64) []float64 {
+	left := p.ledger.Room(p.resources[resource].Name, func(k *ledger.Knob) float64 { return p.ledger.Reserve(k, now) })
 	if len(left) == 0 {
 		return asks
 	}
@@ -186,7 +191,7 @@ func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, 
 		for k, i := range at {
 			of[k] = asks[i]
 		}
-		for k, got := range guard.Share(of, room, p.resources[resource].Unit) {
+		for k, got := range guard.Share(of, room, unit) {
 			out[at[k]] = got
 		}
 	}
@@ -200,7 +205,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	if w == nil {
 		return nil
 	}
-	waits := len(w.waits) > 0 || p.unfenced(now)
+	waits := len(w.waits) > 0 || p.ledger.Unfenced(now)
 	if waits && now.Before(w.until) {
 		return nil
 	}
@@ -230,7 +235,7 @@ func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 		p.counts.ignored["outcome"]++
 		return nil
 	}
-	p.ledger.read(o)
+	p.ledger.Read(o)
 	p.watch(now, o)
 	if w := p.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
 		delete(w.waits, o.Host)
