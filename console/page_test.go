@@ -110,7 +110,7 @@ func TestAHostsPageShowsWhatItHasAndGivesAndWhatRunsThere(t *testing.T) {
 		"/hosts?q=nobody":             {"No host fits"},
 		"/hosts/rack%2F1?pool=cpu":    {"3.5 cores", "cgroup v2 shop@b", "the least: it binds", "2 instances of 1 workload", "0 to 4", "all can be used"},
 		"/hosts/full":                 {"no such &lt;b&gt;cgroup", "1 cannot be used"},
-		"/workloads/shop":             {"Instances by host", "2 instances on a host, as many times the least; 3.5 in all", ">rack/1<", "cgroup v2 shop@a", "silent for"},
+		"/workloads/shop":             {"Instances by host", "2 instances on a host, of which the slowest sets it; 3.5 in all", ">rack/1<", "cgroup v2 shop@a", "silent for"},
 		"/":                           {"2 instances on a host"},
 		"/hosts/rack%2F1?offset=9999": {"3.5 cores"},
 	} {

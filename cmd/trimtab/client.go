@@ -156,7 +156,7 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 	add("mode", "%s%s", e.Mode, prefixed(", SLO ", e.SLO))
 	switch {
 	case e.Allocation != nil && e.Total != nil:
-		add("has", "%s %s, by %s: as many times the least; %s in all", view.Amount(*e.Allocation), unit, view.Spread(e.Instances, e.Hosts), view.Amount(*e.Total))
+		add("has", "%s %s, by %s, of which the slowest sets it; %s in all", view.Amount(*e.Allocation), unit, view.Spread(e.Instances, e.Hosts), view.Amount(*e.Total))
 	case e.Allocation != nil:
 		add("has", "%s %s%s", view.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
 	case e.Knob != "":

@@ -90,8 +90,9 @@ type Row struct {
 	// Instances counts its running copies that can be used, on so many Hosts.
 	Instances int `json:"instances,omitempty"`
 	Hosts     int `json:"hosts,omitempty"`
-	// Allocation is what it has: of n instances n times the least, since the
-	// slowest sets the tail. Total is their sum, where there are several.
+	// Allocation is what it has: of several instances as much as the slowest lets it
+	// have, min a/f over their amounts and shares of the load, where f is 1/n unless
+	// it is known. Total is the sum of the amounts then.
 	Allocation *trimtab.Amount `json:"allocation,omitempty"`
 	Total      *trimtab.Amount `json:"total,omitempty"`
 	// Pending is what its knob was set to, while that is not in force.
@@ -182,7 +183,9 @@ type Explanation struct {
 // Knob is one knob of a workload on a host.
 type Knob struct {
 	trimtab.KnobState
-	// Least tells that this instance binds: it has the least of the resource.
+	// Share is its part of the load, as far as the analyzer tells.
+	Share *float64 `json:"load_share,omitempty"`
+	// Least tells that this instance binds: it has the least for what it serves.
 	Least bool `json:"least,omitempty"`
 	// Silent is for how long nothing was heard of its host, for people; "": it
 	// speaks.

@@ -60,6 +60,39 @@ func TestAWorkloadHasAsMuchAsItsInstancesTimesTheLeast(t *testing.T) {
 	}
 }
 
+func TestTheLoadThatAnInstanceServesSaysWhatItNeeds(t *testing.T) {
+	v := hostsView(says("h", 8), says("a", 8, on("a", "shop", "", 3)), says("b", 8, on("b", "shop", "", 2)))
+	for _, c := range []struct {
+		a, b  float64 // what the estimate tells; 0: nothing
+		has   float64
+		binds string
+	}{
+		{0, 0, 4, "b"},     // 2·2: both are taken to serve alike
+		{.75, .25, 4, "a"}, // 3/0.75
+		{.6, .4, 5, "a"},   // 3/0.6 and 2/0.4
+		{.2, .8, 2.5, "b"}, // 2/0.8
+		{.3, .1, 4, "a"},   // what was told is of all that serve
+		{.9, 0, 4, "b"},    // of the other nothing is known: it serves half
+	} {
+		var shares []trimtab.LoadShare
+		for host, f := range map[string]float64{"a": c.a, "b": c.b} {
+			if f > 0 {
+				shares = append(shares, trimtab.LoadShare{Host: host, Share: f})
+			}
+		}
+		slices.SortFunc(shares, trimtab.LoadShare.Compare)
+		v.Observe(&trimtab.Estimate{Workload: "shop", Time: noon, Shares: shares})
+		e, _ := v.Explain("shop", 0, noon)
+		binds := e.Knobs[0]
+		if e.Knobs[1].Least {
+			binds = e.Knobs[1]
+		}
+		if e.Allocation.Value != c.has || !binds.Least || binds.Host != c.binds || (e.Knobs[0].Share != nil) != (c.a > 0) {
+			t.Errorf("%v and %v: has %v, bound by %+v", c.a, c.b, e.Allocation, binds)
+		}
+	}
+}
+
 func TestAnInstanceThatCannotBeUsedServesNothingWhereThereAreOthers(t *testing.T) {
 	lost := on("b", "shop", "", 0)
 	lost.Problem, lost.Since = "gone", time.Time{}

@@ -38,9 +38,9 @@ func (s *state) resources() []string {
 }
 
 // held is what a workload has of one resource, over its instances. The slowest
-// of them sets the tail, so n instances that serve alike give as much as
+// of them sets the tail, so instances with shares f_i of the load give as much as
 //
-//	effective = n · min_i a_i
+//	effective = min_i a_i / f_i,  Σ f_i = 1     f_i = 1/n, unless an estimate tells
 //
 // of one. As for the planner, an instance whose knob cannot be used, or whose host
 // is gone, serves nothing where there are others.
@@ -82,7 +82,6 @@ func (s *state) held(resource string, now time.Time) held {
 	for h, k := range s.knobs(resource) {
 		out.rank = min(out.rank, h.rank(k, now))
 	}
-	least, set, base := trimtab.Unlimited(), trimtab.Unlimited(), trimtab.Unlimited()
 	var last *host
 	for h, k := range s.knobs(resource) {
 		if h.rank(k, now) != out.rank {
@@ -95,22 +94,84 @@ func (s *state) held(resource string, now time.Time) held {
 		if out.knob == nil {
 			out.knob = k
 		}
-		if !readable(k) {
+	}
+	loads := s.loads(&out, now)
+	least := trimtab.Unlimited()
+	out.effective, out.set, out.baseline = least, least, least
+	for h, k := range s.knobs(resource) {
+		if h.rank(k, now) != out.rank || !readable(k) {
 			continue
 		}
 		out.readable++
 		a := k.InForce()
-		if out.least == nil || a.Less(least) {
-			least, out.least = a, k
-		}
-		set, base = lesser(set, k.Now), lesser(base, k.Baseline)
 		out.total = sum(out.total, a)
 		out.pending = out.pending || k.Effective != nil
+		of := loads.of(k)
+		if a := of.gives(a); out.least == nil || a.Less(least) {
+			least, out.least = a, k
+		}
+		out.set, out.baseline = lesser(out.set, of.gives(k.Now)), lesser(out.baseline, of.gives(k.Baseline))
 	}
-	n := float64(out.instances)
+	out.effective = least
 	out.total.Value = round9(out.total.Value)
-	out.effective, out.set, out.baseline = times(least, n), times(set, n), times(base, n)
 	return out
+}
+
+// loads are the shares of the load of a workload's instances: each that the
+// estimate tells of gets its part of what those together would have if all served
+// alike, the others 1/n.
+type loads struct {
+	told []trimtab.LoadShare
+	n    float64 // instances
+	// scale is of what was told; 0: nothing was.
+	scale float64
+}
+
+func (s *state) loads(d *held, now time.Time) loads {
+	out := loads{n: float64(d.instances)}
+	if d.instances < 2 || s.estimate == nil || len(s.estimate.Shares) == 0 {
+		return out
+	}
+	out.told = s.estimate.Shares
+	known, sum := 0.0, 0.0
+	for h, k := range s.knobs(d.resource) {
+		if h.rank(k, now) != d.rank {
+			continue
+		}
+		if f, ok := out.find(k); ok {
+			known, sum = known+1, sum+f
+		}
+	}
+	if sum > 0 {
+		out.scale = known / out.n / sum
+	}
+	return out
+}
+
+func (l *loads) find(k *trimtab.KnobState) (float64, bool) {
+	at, ok := slices.BinarySearchFunc(l.told, trimtab.LoadShare{Host: k.Host, Instance: k.Instance}, trimtab.LoadShare.Compare)
+	if !ok {
+		return 0, false
+	}
+	return l.told[at].Share, true
+}
+
+// inverse is 1/f of an instance.
+type inverse float64
+
+func (l *loads) of(k *trimtab.KnobState) inverse {
+	if f, ok := l.find(k); ok && l.scale > 0 {
+		return inverse(1 / (f * l.scale))
+	}
+	return inverse(l.n)
+}
+
+// gives is the effective allocation of a workload with so much here, a/f.
+func (f inverse) gives(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited || f == 1 {
+		return a
+	}
+	return trimtab.Units(round9(min(a.Value*float64(f), math.MaxFloat64)))
 }
 
 // readable reports whether it is known what a knob gives: one that could never
@@ -122,13 +183,6 @@ func lesser(a, b trimtab.Amount) trimtab.Amount {
 		return b
 	}
 	return a
-}
-
-func times(a trimtab.Amount, n float64) trimtab.Amount {
-	if a.Unlimited || n == 1 {
-		return a
-	}
-	return trimtab.Units(round9(min(a.Value*n, math.MaxFloat64)))
 }
 
 // round9 drops what arithmetic leaves behind a billionth: it is no news.
@@ -191,7 +245,10 @@ func (s *state) main(resource string, now time.Time) held {
 // instances lists the knobs of a workload, in order of host, instance and
 // resource, as many as are shown.
 func (v *Model) instances(s *state, now time.Time) (out []Knob, omitted int) {
-	least := map[trimtab.KnobID]bool{}
+	least, told := map[trimtab.KnobID]bool{}, loads{}
+	if s.estimate != nil {
+		told.told = s.estimate.Shares
+	}
 	for _, r := range s.resources() {
 		if d := s.held(r, now); d.several() && d.least != nil && !d.effective.Unlimited {
 			least[d.least.KnobID] = true
@@ -205,7 +262,11 @@ func (v *Model) instances(s *state, now time.Time) (out []Knob, omitted int) {
 				omitted++
 				continue
 			}
-			out = append(out, h.knob(&its[i], least[its[i].KnobID], now))
+			k := h.knob(&its[i], least[its[i].KnobID], now)
+			if f, ok := told.find(&its[i]); ok {
+				k.Share = &f
+			}
+			out = append(out, k)
 		}
 	}
 	return out, omitted
