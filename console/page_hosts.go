@@ -138,7 +138,12 @@ func mayHave(k view.Knob) string {
 }
 
 // knobHas is what a knob gives.
-func knobHas(k view.Knob) string { return view.AmountIn(k.InForce(), k.Resource) }
+func knobHas(k view.Knob) string {
+	if a := k.InForce(); !a.Unlimited {
+		return sized(a.Value, k.Resource)
+	}
+	return view.Amount(k.InForce())
+}
 
 // pageFilter reads the filter of a page with a list. What makes no sense as an
 // offset is the beginning.
