@@ -154,7 +154,7 @@ func shop() []service {
 }
 
 func shopConfig(services []service) view.Config {
-	c := view.Config{Pool: "shop", Resource: "cpu", Capacity: 16, Objective: "njc", Round: 4 * sceneRound}
+	c := view.Config{Pool: "shop", Resource: "cpu", Capacity: 20, Objective: "njc", Round: 4 * sceneRound}
 	for _, s := range services {
 		w := view.Workload{Name: s.name, Class: s.class, Mode: s.mode, Share: true}
 		if s.slo > 0 {
@@ -209,9 +209,9 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 // plan moves each workload a step towards what it wants.
 func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab.Plan, *trimtab.Outcome) {
 	value := .93
-	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Objective: "njc", Capacity: 16, Value: &value}
+	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Objective: "njc", Capacity: 20, Value: &value}
 	p.Audit = &trimtab.Audit{Now: trimtab.Fairness{Slack: .03, Least: .91}, Target: &trimtab.Fairness{Least: .97},
-		Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 16, Used: 14.9, Demanded: 17.2, Binds: 3}, {Resource: "memory", Capacity: 64 << 30, Used: 22 << 30, Demanded: 25 << 30}}}
+		Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 20, Used: 14.9, Demanded: 17.2, Binds: 3}, {Resource: "memory", Capacity: 64 << 30, Used: 22 << 30, Demanded: 25 << 30}}}
 	if sequence%7 == 0 {
 		p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Text: "alert CheckoutSlow (checkout)"}
 	}
