@@ -26,13 +26,21 @@ func printHosts(w io.Writer, all []view.Host, most int) {
 		if h.LeaseLeft > 0 {
 			lease = view.Age(h.LeaseLeft)
 		}
-		rows = append(rows, []string{h.Name, freeOn(h), fmt.Sprint(h.Knobs), lease, h.State})
+		rows = append(rows, []string{h.Name, freeOn(h), fmt.Sprint(h.Knobs), lease, h.State + binds(h)})
 	}
 	fmt.Fprintln(w)
 	table(w, rows)
 	if left := len(all) - most; left > 0 {
 		fmt.Fprintf(w, "and %s with more free: trimtab status -o wide\n", view.Count(left, "host"))
 	}
+}
+
+// binds says how many workloads a host keeps from more.
+func binds(h *view.Host) string {
+	if h.Binds == 0 {
+		return ""
+	}
+	return ", keeps " + view.Count(h.Binds, "workload") + " from more"
 }
 
 func measured(all []view.Host) bool {
@@ -91,6 +99,9 @@ func instanceLine(k *view.Knob, main string) [2]string {
 	}
 	if k.Least {
 		has += ", the least: it binds"
+	}
+	if k.Bound {
+		has += ", its host keeps it from more"
 	}
 	return [2]string{name, has + prefixed(", ", k.Knob) + prefixed("; cannot be used: ", k.Problem) + prefixed("; its host has been silent for ", k.Silent)}
 }

@@ -185,6 +185,8 @@ type Knob struct {
 	trimtab.KnobState
 	// Share is its part of the load, as far as the analyzer tells.
 	Share *float64 `json:"load_share,omitempty"`
+	// Bound tells that its host keeps the workload from more, by the newest decision.
+	Bound bool `json:"bound,omitempty"`
 	// Least tells that this instance binds: it has the least for what it serves.
 	Least bool `json:"least,omitempty"`
 	// Silent is for how long nothing was heard of its host, for people; "": it
@@ -234,6 +236,9 @@ type Host struct {
 	Instances int `json:"instances"`
 	Knobs     int `json:"knobs"`
 	Problems  int `json:"problems"`
+	// Binds counts the workloads that this host keeps from more, by the newest
+	// decision on each.
+	Binds int `json:"binds"`
 }
 
 // Room is what a host has of one resource, and what of it is given out.

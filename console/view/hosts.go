@@ -62,7 +62,9 @@ func (v *Model) Host(name, pool string, limit, offset int, now time.Time) (out H
 	out = HostDetail{Host: v.hostRow(found, now), Time: now, Listed: []Knob{}}
 	out.Offset = min(max(offset, 0), len(knobs))
 	for i := out.Offset; i < len(knobs) && len(out.Listed) < min(max(limit, 1), MaxKnobs); i++ {
-		out.Listed = append(out.Listed, found.knob(&knobs[i], v.binds(&knobs[i], now), now))
+		k := found.knob(&knobs[i], v.binds(&knobs[i], now), now)
+		k.Bound = v.bound(k.Workload, k.Resource, found.name)
+		out.Listed = append(out.Listed, k)
 	}
 	return out, true
 }
@@ -119,6 +121,7 @@ func (v *Model) hostRow(h *host, now time.Time) Host {
 	r := Host{Name: h.name, Pool: h.pool, Age: trimtab.SecondsOf(max(0, now.Sub(h.heard))), LeaseLeft: h.lease(now),
 		Paused: h.paused, Rooms: h.rooms(v.config.Resource), Knobs: len(h.knobs), Problems: h.problems}
 	r.Workloads, r.Instances = h.population()
+	r.Binds = v.boundOn(h)
 	r.Kind, r.Code, r.State = "ok", codeOK, codeOK
 	over := overfull(r.Rooms)
 	switch {
@@ -134,6 +137,31 @@ func (v *Model) hostRow(h *host, now time.Time) Host {
 		r.Kind, r.Code, r.State = "note", codePaused, codePaused
 	}
 	return r
+}
+
+// bindingHost is the constraint that a host has no more; Detail names it.
+const bindingHost trimtab.BindingKind = "host"
+
+// bound reports whether a host keeps a workload from more of a resource, by the
+// newest decision on it.
+func (v *Model) bound(workload, resource, host string) bool {
+	s := v.workloads[workload]
+	if s == nil {
+		return false
+	}
+	d := s.newestOn[resource]
+	return d != nil && d.Action.Why.Binding == trimtab.Binding{Kind: bindingHost, Detail: host}
+}
+
+// boundOn counts the workloads that a host keeps from more.
+func (v *Model) boundOn(h *host) (n int) {
+	last := ""
+	for i := range h.knobs { // which are in order of workload
+		if k := &h.knobs[i]; (n == 0 || k.Workload != last) && v.bound(k.Workload, k.Resource, h.name) {
+			n, last = n+1, k.Workload
+		}
+	}
+	return n
 }
 
 // overfull names the first resource of which more is given out than there is.

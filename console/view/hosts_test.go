@@ -372,6 +372,27 @@ func TestWhatAPlanDoesWithTheInstancesOfAWorkloadIsOneDecision(t *testing.T) {
 	}
 }
 
+func TestAHostNamesWhomItKeepsFromMore(t *testing.T) {
+	v := hostsView(says("a", 8, on("a", "batch", "", 1), on("a", "shop", "1", .5), on("a", "shop", "2", .5)), says("b", 8, on("b", "shop", "", .5)))
+	p := planOn(1, .5, .7, "a", "b")
+	p.Actions[0].Instance, p.Actions[0].Why.Binding = "1", trimtab.Binding{Kind: bindingHost, Detail: "a"}
+	v.Observe(p)
+	for host, want := range map[string]int{"a": 1, "b": 0} {
+		d, _ := v.Host(host, "", 9, 0, noon)
+		if d.Binds != want {
+			t.Errorf("%s binds %d, want %d", host, d.Binds, want)
+		}
+		for _, k := range d.Listed {
+			if k.Bound != (host == "a" && k.Workload == "shop") {
+				t.Errorf("%s on %s: bound %v", k.Workload, host, k.Bound)
+			}
+		}
+	}
+	if e, _ := v.Explain("shop", 0, noon); !e.Knobs[0].Bound || e.Knobs[2].Bound {
+		t.Errorf("%+v", e.Knobs)
+	}
+}
+
 func TestUnevenInstancesAreToldFromTheLeastToTheMost(t *testing.T) {
 	moves := []Move{{Host: "a", Instance: "1", Expect: trimtab.Units(1 << 30), Set: trimtab.Unlimited()}, {Host: "a", Instance: "2", Expect: trimtab.Units(1 << 29), Set: trimtab.Units(1 << 30)}}
 	if got, want := Each(moves, "memory"), "2 instances on a host, 512 MiB to 1 GiB -> 1 GiB to unlimited each"; got != want {

@@ -263,6 +263,7 @@ func (v *Model) instances(s *state, now time.Time) (out []Knob, omitted int) {
 				continue
 			}
 			k := h.knob(&its[i], least[its[i].KnobID], now)
+			k.Bound = v.bound(s.Name, k.Resource, h.name)
 			if f, ok := told.find(&its[i]); ok {
 				k.Share = &f
 			}
