@@ -67,7 +67,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go run ./internal/bench/small --groups 2000 --round 30s --spans 600 --for 1m
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
 	go test -run '^$$' -bench Explain -benchtime 40x ./cmd/trimtab
-	go test -run '^$$' -bench Answers -benchtime 40x ./console
+	go test -run '^$$' -bench "Answers|Fleet" -benchtime 40x ./console
 	go test -run '^$$' -bench 'Solve|Growth|Hosts|AlertToPlan' -benchtime 3x ./planner
 	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus

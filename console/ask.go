@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// workloadOf reads what [view.Path] made.
-func workloadOf(r *http.Request) string { return view.Named(r.PathValue("name"), r.URL.Query()) }
+// nameOf reads what [view.Path] made.
+func nameOf(r *http.Request) string { return view.Named(r.PathValue("name"), r.URL.Query()) }
 
 // number reads a parameter that counts; ok is false, and the answer written,
 // when it is no number from least to most.
@@ -52,9 +53,40 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s := h.view.Page(time.Now(), f)
+	hosts, ok := parameter(w, r, "hosts", 0, 0, view.MaxRows)
+	if !ok {
+		return
+	}
+	now := time.Now()
+	s := h.view.Page(now, f)
+	if hosts > 0 {
+		s.Tightest = h.view.Hosts(now, view.Filter{Limit: hosts}).Hosts
+	}
 	h.led(r.Context(), &s)
 	writeJSON(w, http.StatusOK, s)
+}
+
+func (h *handler) hosts(w http.ResponseWriter, r *http.Request) {
+	if f, ok := filterOf(w, r); ok {
+		writeJSON(w, http.StatusOK, h.view.Hosts(time.Now(), f))
+	}
+}
+
+func (h *handler) host(w http.ResponseWriter, r *http.Request) {
+	limit, ok := parameter(w, r, "limit", view.MaxKnobs, 1, view.MaxKnobs)
+	if !ok {
+		return
+	}
+	offset, ok := parameter(w, r, "offset", 0, 0, math.MaxInt32)
+	if !ok {
+		return
+	}
+	d, ok := h.view.Host(nameOf(r), r.URL.Query().Get("pool"), limit, offset, time.Now())
+	if !ok {
+		problem(w, http.StatusNotFound, fmt.Errorf("find host %.300q: it has told of no knob of this pool", nameOf(r)))
+		return
+	}
+	writeJSON(w, http.StatusOK, d)
 }
 
 func (h *handler) explain(w http.ResponseWriter, r *http.Request) {
@@ -66,9 +98,9 @@ func (h *handler) explain(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	e, ok := h.view.ExplainWith(workloadOf(r), history, observations, time.Now())
+	e, ok := h.view.ExplainWith(nameOf(r), history, observations, time.Now())
 	if !ok {
-		unknown(w, workloadOf(r))
+		unknown(w, nameOf(r))
 		return
 	}
 	writeJSON(w, http.StatusOK, e)
@@ -81,9 +113,9 @@ func (h *handler) history(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, err)
 		return
 	}
-	out, ok := h.view.History(workloadOf(r), since, now)
+	out, ok := h.view.History(nameOf(r), since, now)
 	if !ok {
-		unknown(w, workloadOf(r))
+		unknown(w, nameOf(r))
 		return
 	}
 	writeJSON(w, http.StatusOK, out)
@@ -111,12 +143,12 @@ func (h *handler) decisions(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	out, ok, err := h.view.Decisions(workloadOf(r), r.URL.Query().Get("before"), limit, time.Now())
+	out, ok, err := h.view.Decisions(nameOf(r), r.URL.Query().Get("before"), limit, time.Now())
 	switch {
 	case err != nil:
 		problem(w, http.StatusBadRequest, err)
 	case !ok:
-		unknown(w, workloadOf(r))
+		unknown(w, nameOf(r))
 	default:
 		writeJSON(w, http.StatusOK, out)
 	}
@@ -154,7 +186,7 @@ func (h *handler) diff(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h *handler) patch(w http.ResponseWriter, r *http.Request) {
-	name := workloadOf(r)
+	name := nameOf(r)
 	p, advised, ok := h.view.Patch(name)
 	switch {
 	case !ok:

@@ -103,3 +103,31 @@ func TestAPatchIsAnsweredAsJSON(t *testing.T) {
 		t.Errorf("%v %s", err, body)
 	}
 }
+
+func TestHostsAndTheirKnobsAreAnswered(t *testing.T) {
+	v := testView()
+	odd := "rack/7 <b>"
+	v.Observe(&trimtab.Holding{Pool: "cpu", Host: odd, Time: noon, Capacity: map[string]float64{"cpu": 8}, Targets: []trimtab.KnobState{
+		{KnobID: trimtab.KnobID{Pool: "cpu", Host: odd, Workload: "shop", Instance: "2", Resource: "cpu"}, Knob: "cgroup v2 shop@2", Now: trimtab.Units(2), Since: noon, Max: 4}}})
+	h := Handler(v, Options{})
+	var all view.Hosts
+	_, body, _ := request(t, h, "GET", "/api/v1/hosts?limit=1", "")
+	if err := json.Unmarshal([]byte(body), &all); err != nil || all.Total != 2 || len(all.Hosts) != 1 || all.Hosts[0].Name != odd || *all.Hosts[0].Rooms[0].Free != 6 {
+		t.Errorf("%v %s", err, body)
+	}
+	var one view.HostDetail
+	_, body, _ = request(t, h, "GET", address("/api/v1/hosts/", odd)+"?pool=cpu", "")
+	if err := json.Unmarshal([]byte(body), &one); err != nil || len(one.Listed) != 1 || one.Listed[0].Instance != "2" || one.Listed[0].Now != trimtab.Units(2) {
+		t.Errorf("%v %s", err, body)
+	}
+	var s view.Status
+	_, body, _ = request(t, h, "GET", "/api/v1/status?hosts=5", "")
+	if err := json.Unmarshal([]byte(body), &s); err != nil || len(s.Tightest) != 2 {
+		t.Errorf("%v %s", err, body)
+	}
+	for path, want := range map[string]int{"hosts/nobody": 404, "hosts/h?pool=other": 404, "hosts?limit=x": 400, "hosts/h?offset=-1": 400, "hosts/h?offset=9": 200, "status?hosts=-1": 400} {
+		if code, body, _ := request(t, h, "GET", "/api/v1/"+path, ""); code != want {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+}

@@ -154,7 +154,7 @@ func shop() []service {
 }
 
 func shopConfig(services []service) view.Config {
-	c := view.Config{Pool: "shop", Resource: "cpu", Capacity: 16, Objective: "njc", Round: 4 * sceneRound}
+	c := view.Config{Pool: "shop", Resource: "cpu", Capacity: 20, Objective: "njc", Round: 4 * sceneRound}
 	for _, s := range services {
 		w := view.Workload{Name: s.name, Class: s.class, Mode: s.mode, Share: true}
 		if s.slo > 0 {
@@ -209,9 +209,9 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 // plan moves each workload a step towards what it wants.
 func (s *scene) plan(services []service, sequence uint64, t time.Time) (*trimtab.Plan, *trimtab.Outcome) {
 	value := .93
-	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Objective: "njc", Capacity: 16, Value: &value}
+	p := &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: sequence, Step: 1, Last: true, Time: t, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}, Objective: "njc", Capacity: 20, Value: &value}
 	p.Audit = &trimtab.Audit{Now: trimtab.Fairness{Slack: .03, Least: .91}, Target: &trimtab.Fairness{Least: .97},
-		Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 16, Used: 14.9, Demanded: 17.2, Binds: 3}, {Resource: "memory", Capacity: 64 << 30, Used: 22 << 30, Demanded: 25 << 30}}}
+		Resources: []trimtab.AuditedResource{{Resource: "cpu", Capacity: 20, Used: 14.9, Demanded: 17.2, Binds: 3}, {Resource: "memory", Capacity: 64 << 30, Used: 22 << 30, Demanded: 25 << 30}}}
 	if sequence%7 == 0 {
 		p.Cause = trimtab.Cause{Kind: trimtab.CauseAlert, Text: "alert CheckoutSlow (checkout)"}
 	}
@@ -276,10 +276,22 @@ func judge(audit *trimtab.Audit, w *service, has float64) {
 }
 
 func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64) *trimtab.Holding {
-	h := &trimtab.Holding{Host: "host-a", Time: t, Epoch: epoch, Sequence: sequence, LeaseLeft: 28}
+	h := &trimtab.Holding{Pool: "shop", Host: "host-a", Time: t, Epoch: epoch, Sequence: sequence, LeaseLeft: 28, Capacity: map[string]float64{"cpu": 18, "memory": 64 << 30}}
 	for _, w := range services {
 		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: w.name, Resource: "cpu"}, Knob: "cgroup v2 shop.slice/" + w.name + ".service",
 			Now: trimtab.Units(s.have[w.name]), Since: t.Add(-time.Minute), Baseline: trimtab.Units(w.has), Min: .2, Max: 8})
+	}
+	return h
+}
+
+// beside is what a second host holds: two more instances of the first service
+// there is, one of which cannot be read.
+func (s *scene) beside(services []service, t time.Time) *trimtab.Holding {
+	h := &trimtab.Holding{Pool: "shop", Host: "host-b.rack-7.example", Time: t, LeaseLeft: 28, Capacity: map[string]float64{"cpu": 4}}
+	w := services[4]
+	for n, problem := range []string{"", "read cpu.max of shop.slice/" + w.name + "@2.service: no such file or directory"} {
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: h.Pool, Host: h.Host, Workload: w.name, Instance: fmt.Sprint(n + 1), Resource: "cpu"},
+			Knob: fmt.Sprintf("cgroup v2 shop.slice/%s@%d.service", w.name, n+1), Now: trimtab.Units(1.2), Since: t.Add(-time.Minute), Baseline: trimtab.Units(1), Min: .2, Max: 3, Problem: problem})
 	}
 	return h
 }
@@ -310,7 +322,7 @@ func (s *scene) step(services []service, t time.Time, n int) {
 		p, o := s.plan(services, uint64(n/4), t.Add(200*time.Millisecond))
 		s.publish(p, o)
 	}
-	s.publish(s.holding(services, t.Add(time.Second), 3, uint64(n/4)))
+	s.publish(s.beside(services, t.Add(time.Second)), s.holding(services, t.Add(time.Second), 3, uint64(n/4)))
 	last := services[len(services)-1].name
 	s.seen("the round", func() bool {
 		h, ok := s.view.History(last, t.Add(-time.Millisecond), time.Now())

@@ -104,6 +104,8 @@ func (h *handler) routeHealth(mux *http.ServeMux) {
 func (h *handler) routeAPI(mux *http.ServeMux) {
 	const api = "/api/v1/"
 	mux.HandleFunc("GET "+api+"status", h.status)
+	mux.HandleFunc("GET "+api+"hosts", h.hosts)
+	mux.HandleFunc("GET "+api+"hosts/{name}", h.host)
 	mux.HandleFunc("GET "+api+"workloads/{name}", h.explain)
 	mux.HandleFunc("GET "+api+"workloads/{name}/history", h.history)
 	mux.HandleFunc("GET "+api+"workloads/{name}/decisions", h.decisions)

@@ -5,9 +5,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab/console/view"
@@ -30,6 +28,8 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	s.templates = template.Must(template.New("").Funcs(s.words()).ParseFS(assets, "web/*.html"))
 	mux.HandleFunc("GET /{$}", s.drawOverview)
 	mux.HandleFunc("GET /workloads/{name}", s.drawWorkload)
+	mux.HandleFunc("GET /hosts", s.drawHosts)
+	mux.HandleFunc("GET /hosts/{name}", s.drawHost)
 	mux.HandleFunc("GET /pipeline", s.drawPipeline)
 	mux.HandleFunc("GET /fairness", s.drawFairness)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
@@ -108,17 +108,12 @@ type overview struct {
 }
 
 func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
-	query := strings.TrimSpace(r.URL.Query().Get("q"))
-	if err := (&view.Filter{Query: query}).Validate(); err != nil {
-		http.Error(w, "trimtab: "+err.Error(), http.StatusBadRequest)
+	f, ok := pageFilter(w, r)
+	if !ok {
 		return
 	}
-	offset, err := strconv.Atoi(r.URL.Query().Get("offset"))
-	if err != nil {
-		offset = 0
-	}
-	now := time.Now()
-	o := overview{Query: query, Status: s.view.Page(now, view.Filter{Query: query, Offset: offset, Limit: rowsPerPage})}
+	query, now := f.Query, time.Now()
+	o := overview{Query: query, Status: s.view.Page(now, f)}
 	s.led(r.Context(), &o.Status)
 	o.All = o.Counts
 	if query != "" {
@@ -126,14 +121,12 @@ func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 	}
 	o.Frame = s.frame("overview", overviewTitle(&o), "/api/v1/status?"+overviewQuery(query, o.Offset))
 	o.Frame.Paused = o.Paused
-	o.First, o.Last = min(o.Offset+1, o.Total), o.Offset+len(o.Workloads)
-	if o.Offset > 0 {
-		o.Previous = "/?" + overviewQuery(query, max(0, o.Offset-rowsPerPage))
-	}
-	if o.Last < o.Total {
-		o.Next = "/?" + overviewQuery(query, o.Last)
-	}
-	o.Chips = chips(query)
+	o.First, o.Last, o.Previous, o.Next = pager("/", query, o.Offset, len(o.Workloads), o.Total)
+	o.Chips = chips("/", query, []chip{
+		{"in trouble", "state:bad"}, {"to watch", "state:note"}, {"held", "held"},
+		{"act", "mode:act"}, {"recommend", "mode:recommend"}, {"off", "mode:off"},
+		{"latency-critical", "class:latency-critical"}, {"best-effort", "class:best-effort"},
+	})
 	o.CapacityBar = capacityBar(&o.Status)
 	o.longest = longest(o.Workloads)
 	s.render(w, http.StatusOK, "overview.html", &o)
@@ -160,24 +153,4 @@ func overviewQuery(query string, offset int) string {
 		q.Set("offset", strconv.Itoa(offset))
 	}
 	return q.Encode()
-}
-
-// chips are the words of a filter that need no typing. Each adds its word to
-// the filter, or takes it out.
-func chips(query string) []link {
-	words := strings.Fields(query)
-	out := []link{{"all", "/", len(words) == 0}}
-	for _, c := range []struct{ text, word string }{
-		{"in trouble", "state:bad"}, {"to watch", "state:note"}, {"held", "held"},
-		{"act", "mode:act"}, {"recommend", "mode:recommend"}, {"off", "mode:off"},
-		{"latency-critical", "class:latency-critical"}, {"best-effort", "class:best-effort"},
-	} {
-		at := slices.Index(words, c.word)
-		next := append(slices.Clone(words), c.word)
-		if at >= 0 {
-			next = slices.Delete(slices.Clone(words), at, at+1)
-		}
-		out = append(out, link{c.text, "/?" + overviewQuery(strings.Join(next, " "), 0), at >= 0})
-	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
@@ -87,5 +88,68 @@ func TestMemoryIsSaidInBytesPeopleRead(t *testing.T) {
 	}
 	if got := sized(1.5, "cpu"); got != "1.5 cores" {
 		t.Error(got)
+	}
+}
+
+// onHost is one knob of an instance of shop.
+func onHost(host, instance string, now float64) trimtab.KnobState {
+	return trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "cpu", Host: host, Workload: "shop", Instance: instance, Resource: "cpu"},
+		Knob: "cgroup v2 shop@" + instance, Now: trimtab.Units(now), Since: noon, Baseline: trimtab.Units(1), Max: 4}
+}
+
+func TestAHostsPageShowsWhatItHasAndGivesAndWhatRunsThere(t *testing.T) {
+	v := testView()
+	v.Observe(&trimtab.Holding{Pool: "cpu", Host: "rack/1", Time: time.Now(), LeaseLeft: 30, Capacity: map[string]float64{"cpu": 4, "memory": 8 << 30}, Targets: []trimtab.KnobState{onHost("rack/1", "a", 1), onHost("rack/1", "b", 2.5)}})
+	over := onHost("full", "", 5)
+	over.Problem = "no such <b>cgroup</b>"
+	v.Observe(&trimtab.Holding{Pool: "cpu", Host: "full", Time: time.Now(), Capacity: map[string]float64{"cpu": 4}, Targets: []trimtab.KnobState{over}})
+	h := Handler(v, Options{})
+	for path, words := range map[string][]string{
+		"/hosts":                      {">full<", "more is given out than it has of cpu", "−1 cores", "3.5 cores", "of 4 cores", "0.5 cores", "of 8 GiB", "30 s", "/hosts/rack%2F1?pool=cpu", "In trouble", "Least free"},
+		"/hosts?q=rack":               {"rack/1", "2<small>of 1 workload"},
+		"/hosts?q=nobody":             {"No host fits"},
+		"/hosts/rack%2F1?pool=cpu":    {"3.5 cores", "cgroup v2 shop@b", "the least: it binds", "2 instances of 1 workload", "0 to 4", "all can be used"},
+		"/hosts/full":                 {"no such &lt;b&gt;cgroup", "1 cannot be used"},
+		"/workloads/shop":             {"Instances by host", "2 instances on a host, of which the slowest sets it; 3.5 in all", ">rack/1<", "cgroup v2 shop@a", "silent for"},
+		"/":                           {"2 instances on a host"},
+		"/hosts/rack%2F1?offset=9999": {"3.5 cores"},
+	} {
+		code, body, _ := request(t, h, "GET", path, "")
+		for _, w := range words {
+			if code != 200 || !strings.Contains(strings.ToLower(body), strings.ToLower(w)) {
+				t.Errorf("%s: %d, no %q", path, code, w)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("%s", body)
+		}
+	}
+	for path, want := range map[string]int{"/hosts/nobody": 404, "/hosts/full?pool=other": 404, "/hosts?offset=-1": 200, "/hosts?q=" + strings.Repeat("x", 301): 400} {
+		if code, body, _ := request(t, h, "GET", path, ""); code != want {
+			t.Errorf("%s: %d\n%s", path, code, body)
+		}
+	}
+	if code, body, _ := request(t, Handler(view.New(view.Config{}), Options{}), "GET", "/hosts", ""); code != 200 || !strings.Contains(body, "No host has told of a knob yet") {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestADecisionOnSeveralInstancesIsShownAsOneWithWhatCameOfEach(t *testing.T) {
+	v := testView()
+	p := plan(1, 2)
+	for _, host := range []string{"h1", "h2"} {
+		a := p.Actions[0]
+		a.Host, a.Expect, a.Set = host, trimtab.Units(.5), trimtab.Units(.75)
+		p.Actions = append(p.Actions, a)
+	}
+	p.Actions = p.Actions[1:]
+	p.Actions[1].Why.Binding = trimtab.Binding{Kind: "host", Detail: "h2 is full"}
+	v.Observe(p)
+	v.Observe(&trimtab.Outcome{Pool: "cpu", Host: "h2", Epoch: 2, Sequence: 1, Step: 1, Time: noon, Results: []trimtab.Result{{KnobID: p.Actions[1].KnobID, Status: trimtab.Refused, Reason: "full"}}})
+	_, body, _ := request(t, Handler(v, Options{}), "GET", "/workloads/shop", "")
+	for _, w := range []string{"1 → 1.5", "2 instances on 2 hosts, 0.5 -&gt; 0.75 each", "refused: full", "no answer yet", "host: h2 is full"} {
+		if !strings.Contains(body, w) {
+			t.Errorf("no %q in\n%s", w, body)
+		}
 	}
 }

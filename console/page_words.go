@@ -17,7 +17,7 @@ func (s *site) words() template.FuncMap {
 		"optional":        view.Optional,
 		"percent":         percentOf,
 		"amount":          view.Amount,
-		"amountIn":        amountIn,
+		"amountIn":        view.AmountIn,
 		"performance":     view.Performance,
 		"quantity":        view.Quantity,
 		"latency":         view.Latency,
@@ -36,9 +36,17 @@ func (s *site) words() template.FuncMap {
 		"lag":             lag,
 		"usedBar":         usedBar,
 		"satisfactionBar": satisfactionBar,
-		"sized": func(v float64, resource string) string {
-			return amountIn(trimtab.Units(v), resource) + " " + view.Unit(resource)
-		},
+		"sized":           sized,
+		"count":           view.Count,
+		"spread":          view.Spread,
+		"first":           func(n int, of []view.Move) []view.Move { return of[:min(n, len(of))] },
+		"knobHost":        func(k view.Knob) string { return addressOf(view.Host{Name: k.Host, Pool: k.Pool}) },
+		"hostPage":        addressOf,
+		"roomBar":         roomBar,
+		"capacity":        capacityOf,
+		"free":            freeOf,
+		"may":             mayHave,
+		"has":             knobHas,
 	}
 }
 
@@ -59,22 +67,10 @@ func between(lower, upper float64, share bool) string {
 	return view.Performance(&lower, share) + " to " + view.Performance(&upper, share)
 }
 
-// amountIn prints an amount in the unit that people use for the resource:
-// bytes as MiB or GiB, anything else as its number alone.
-func amountIn(a trimtab.Amount, resource string) string {
-	if a.Unlimited || !trimtab.ResourceOf(resource).Bytes {
-		return view.Amount(a)
-	}
-	if a.Value >= 1<<30 {
-		return view.Number(a.Value/(1<<30)) + " GiB"
-	}
-	return view.Number(a.Value/(1<<20)) + " MiB"
-}
-
 // sized prints so much of a resource with its unit.
 func sized(v float64, resource string) string {
 	if trimtab.ResourceOf(resource).Bytes {
-		return amountIn(trimtab.Units(v), resource)
+		return view.AmountIn(trimtab.Units(v), resource)
 	}
 	return view.Number(v) + " " + view.Unit(resource)
 }

@@ -28,7 +28,7 @@ type detail struct {
 }
 
 func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
-	name, now := workloadOf(r), time.Now()
+	name, now := nameOf(r), time.Now()
 	e, ok := s.view.Explain(name, 0, now)
 	if !ok {
 		s.missing(w, name)
@@ -55,9 +55,10 @@ func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "workload.html", &d)
 }
 
-// address is where a page or a part of the API is about the named workload.
-func address(prefix, workload string) string {
-	segment, query := view.Path(workload)
+// address is where a page or a part of the API is about the named workload or
+// host.
+func address(prefix, name string) string {
+	segment, query := view.Path(name)
 	if query != "" {
 		query = "?" + query
 	}
@@ -129,6 +130,15 @@ func (d *detail) Bounded() string {
 	}
 	return view.Number(*d.Least) + " to " + view.Number(*d.Most)
 }
+
+// EachMoved says what the newest decision does with each of several instances.
+func (d *detail) EachMoved() string { return view.Each(d.Moves, d.Resource) }
+
+// ShownKnobs are the first of the knobs, HiddenKnobs counts the others.
+func (d *detail) ShownKnobs() []view.Knob { return d.Knobs[:min(len(d.Knobs), knobsPerPage)] }
+
+// HiddenKnobs counts what ShownKnobs leaves out.
+func (d *detail) HiddenKnobs() int { return len(d.Knobs) - len(d.ShownKnobs()) + d.Omitted }
 
 // missing answers for a workload that nobody named.
 func (s *site) missing(w http.ResponseWriter, name string) {

@@ -4,8 +4,10 @@ package dashboards
 // apart are kept.
 const (
 	attainment = `clamp_max(max by (namespace, job, workload) (trimtab_workload_performance{@w}) / (max by (namespace, job, workload) (trimtab_workload_slo_performance{@w}) > 0), 1)`
-	// What is given of the first resource: those beside it have other units.
+	// What is given of the first resource: those beside it have other units. A
+	// workload on many hosts, or in brief, has one series with an empty host.
 	allocation = `sum by (namespace, job, workload) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@w}) unless on (namespace, job, resource) trimtab_pool_further_capacity{@})`
+	hostFree   = `1 - max by (namespace, job, pool, host, resource) (trimtab_host_given{@}) / (max by (namespace, job, pool, host, resource) (trimtab_host_capacity{@}) > 0)`
 	givenOut   = `sum by (namespace, job) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@}) unless on (namespace, job, resource) trimtab_pool_further_capacity{@}) / sum by (namespace, job) (max by (namespace, job, pool) (trimtab_pool_capacity{@}))`
 )
 
@@ -40,6 +42,19 @@ func overview() *board {
 		[]query{{`max by (workload) (trimtab_workload_load{@w})`, "{{workload}}"}}, from0)
 	g.graph(12, "Latency at the 95th percentile", "Latency of the newest interval.", "s",
 		[]query{{`max by (workload) (trimtab_workload_latency_seconds{@w,percentile="95"})`, "{{workload}}"}}, from0)
+
+	g.row("Hosts")
+	g.graph(12, "Least free", "Part of its capacity that each host has free, of the resource of which that is least: the 20 hosts with the least. 0 binds whoever runs there.", "percentunit",
+		[]query{{`bottomk(20, min by (host) (` + hostFree + `))`, "{{host}}"}}, between0And1)
+	g.graph(12, "Given out by host", "What the knobs on each host hold or may yet hold, as a part of its capacity: the 20 with the most. More than 100% must not happen.", "percentunit",
+		[]query{{`topk(20, max by (host, resource) (1 - (` + hostFree + `)))`, "{{host}} {{resource}}"}}, from0)
+	g.graph(12, "Hosts and knobs", "Hosts that told of their knobs in the last minute, their knobs, and those of them that cannot be used.", "none", []query{
+		{`count(time() - max by (pool, host) (trimtab_host_timestamp_seconds{@}) < 60)`, "hosts"},
+		{`sum(max by (pool, host) (trimtab_host_knobs{@}))`, "knobs"},
+		{`sum(max by (pool, host) (trimtab_host_unusable_knobs{@}))`, "cannot be used"},
+	}, from0, stairs)
+	g.graph(12, "Instances", "Instances of each workload that has more than one.", "none",
+		[]query{{`max by (workload) (trimtab_workload_instances{@w}) > 1`, "{{workload}}"}}, from0, stairs)
 
 	g.row("Fairness")
 	g.graph(12, "Is this fair?", "By the newest audit, in parts of the demand: how much somebody would rather have another's allocation, how far somebody is behind its entitlement, and what nobody has and somebody could use. All 0 is fair; of=target is what the solver wants, of=now what there is.", "percentunit",

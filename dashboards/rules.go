@@ -21,6 +21,7 @@ func recordings() []recording {
 		{"trimtab:workload_allocation:sum", allocation},
 		{"trimtab:workload_supply:ratio", allocation + ` / (max by (namespace, job, workload) (trimtab_workload_demand{@}) > 0)`},
 		{"trimtab:pool_given_out:ratio", givenOut},
+		{"trimtab:host_free:ratio", hostFree},
 		{"trimtab:spans_lost:ratio_rate5m", lost},
 		{"trimtab:stage_lag_seconds:p99_rate5m", `histogram_quantile(0.99, sum by (namespace, job, stage, le) (rate(trimtab_stage_lag_seconds_bucket{@}[5m])))`},
 		{"trimtab:action_duration_seconds:p99_rate5m", `histogram_quantile(0.99, sum by (namespace, job, le) (rate(trimtab_action_duration_seconds_bucket{@}[5m])))`},

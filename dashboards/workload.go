@@ -32,6 +32,10 @@ func workload() *board {
 		{max1 + `trimtab_workload_demand{@1})`, "demand"},
 		{max1 + `trimtab_workload_target{@1})`, "target"},
 	}, from0, stairs, dashed("demand"), dashed("target"), set("allocation", property("custom.lineWidth", 2)))
+	g.graph(12, "Allocation by host", "What its instances on each host have together; on more than 64 hosts, the sum over all.", "short",
+		[]query{{`max by (host, resource) (trimtab_workload_allocation{@1})`, "{{host}} {{resource}}"}}, from0, stairs)
+	g.graph(12, "Instances", "Running copies whose knobs were told of, over all hosts.", "none",
+		[]query{{max1 + `trimtab_workload_instances{@1})`, "instances"}}, from0, stairs)
 	g.graph(12, "Load and forecast", "Newest load, and the upper bound that is forecast for the whole coming round.", "reqps", []query{
 		{max1 + `trimtab_workload_load{@1})`, "load"},
 		{max1 + `trimtab_workload_load_upper{@1})`, "forecast, upper bound"},

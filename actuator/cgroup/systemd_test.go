@@ -159,7 +159,7 @@ func TestAMemoryLimitOfASystemdUnitOutlivesDaemonReloadAndIsRestored(t *testing.
 	if err := a.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if v, err := knob.Read(t.Context()); err != nil || v.Value != 64*mib {
+	if v, err := openMemory(t, cgroup.Config{Root: v2, Path: path}).Read(t.Context()); err != nil || v.Value != 64*mib {
 		t.Errorf("it is left with %v, %v", v, err)
 	}
 }

@@ -93,6 +93,7 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 			orDash(r.SLO), view.Performance(r.Performance, r.Share), view.Has(r), view.Optional(r.Target), stateSince(r)})
 	}
 	table(w, rows)
+	printHosts(w, s.Tightest, fewHosts)
 }
 
 // stateSince is the state, and since when where something is wrong.
@@ -154,6 +155,8 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 	}
 	add("mode", "%s%s", e.Mode, prefixed(", SLO ", e.SLO))
 	switch {
+	case e.Allocation != nil && e.Total != nil:
+		add("has", "%s %s, by %s, of which the slowest sets it; %s in all", view.Amount(*e.Allocation), unit, view.Spread(e.Instances, e.Hosts), view.Amount(*e.Total))
 	case e.Allocation != nil:
 		add("has", "%s %s%s", view.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
 	case e.Knob != "":
@@ -173,7 +176,10 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 		if r := e.Result; r != nil {
 			came = ": " + string(r.Status) + prefixed(", ", r.Reason)
 		}
-		add("change", "%s -> %s %s%s", view.Amount(*e.Before), view.Amount(*e.Set), unit, came)
+		add("change", "%s -> %s %s%s%s", view.Amount(*e.Before), view.Amount(*e.Set), unit, prefixed("; ", view.Each(e.Moves, e.Resource)), came)
+	}
+	for _, line := range instanceLines(e) {
+		add(line[0], "%s", line[1])
 	}
 	if e.Effect != nil {
 		add("what came of it", "%s", effect(e.Effect, e.Share))
@@ -280,10 +286,10 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
 	recommended := false
-	for i := range p.Actions {
-		a := &p.Actions[i]
+	for _, d := range view.Moved(p) {
+		a := &d.Action
 		recommended = recommended || a.Mode == trimtab.Recommend
-		rows = append(rows, []string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()})
+		rows = append(rows, withEach([]string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()}, d.Each()))
 	}
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "no change: everything stays where it is")
@@ -325,7 +331,7 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 		}
 		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
 		for _, x := range d {
-			rows = append(rows, []string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding.String()})
+			rows = append(rows, withEach([]string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding.String()}, view.Each(x.Moves, x.Resource)))
 		}
 		table(w, rows)
 	})
@@ -412,8 +418,9 @@ func printApplied(w io.Writer, p *trimtab.Plan) {
 		fmt.Fprintln(w, "nothing was changed")
 	}
 	rows := [][]string{}
-	for _, a := range p.Actions {
-		rows = append(rows, []string{"  " + a.Workload, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)})
+	for _, d := range view.Moved(p) {
+		a := &d.Action
+		rows = append(rows, withEach([]string{"  " + a.Workload, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)}, d.Each()))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		rows = append(rows, []string{"  " + name, "held", p.Held[name].Text})

@@ -27,16 +27,21 @@ func wideStatus(w io.Writer, s *view.Status) {
 			view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), orDash(r.SLO), view.Performance(r.Performance, r.Share),
 			view.Optional(r.Utility), view.Has(r), view.Optional(r.Target), view.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
 			orDash(r.Host), orDash(r.Knob), stateSince(r)})
+		if r.Instances > 1 {
+			last := rows[len(rows)-1]
+			last[len(last)-2] = view.Spread(r.Instances, r.Hosts)
+		}
 	}
 	table(w, rows)
+	printHosts(w, s.Tightest, len(s.Tightest))
 }
 
 func widePlan(w io.Writer, p *trimtab.Plan) {
 	fmt.Fprintf(w, "plan %s step %d of %s (%s) for pool %s: objective %s, lease %s\n", p.ID(), p.Step, view.Clock(p.Time), p.Cause, p.Pool, p.Objective, view.Age(p.Lease))
-	rows := [][]string{{"WORKLOAD", "RESOURCE", "HOST", "MODE", "NOW", "NEXT", "TARGET", "DEMAND", "BOUND BY", "WHY"}}
+	rows := [][]string{{"WORKLOAD", "RESOURCE", "HOST", "INSTANCE", "MODE", "NOW", "NEXT", "TARGET", "DEMAND", "BOUND BY", "WHY"}}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		rows = append(rows, []string{a.Workload, a.Resource, orDash(a.Host), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
+		rows = append(rows, []string{a.Workload, a.Resource, orDash(a.Host), orDash(a.Instance), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
 			view.Optional(a.Why.Target), view.Optional(a.Why.Demand), a.Why.Binding.String(), a.Why.Summary})
 	}
 	table(w, rows)
@@ -50,7 +55,7 @@ func wideDiff(w io.Writer, all []view.Difference) {
 		if d.Target != nil && !d.Now.Unlimited {
 			away = fmt.Sprintf("%+.3g", *d.Target-d.Now.Value)
 		}
-		rows = append(rows, []string{d.Workload, d.Resource, string(d.Mode), view.Amount(d.Now), view.Amount(d.Next), view.Optional(d.Target), away, orDash(d.Binding.String())})
+		rows = append(rows, withEach([]string{d.Workload, d.Resource, string(d.Mode), view.Amount(d.Now), view.Amount(d.Next), view.Optional(d.Target), away, orDash(d.Binding.String())}, view.Each(d.Moves, d.Resource)))
 	}
 	table(w, rows)
 }

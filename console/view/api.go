@@ -24,6 +24,8 @@ const (
 	MaxHistory = 720
 	// DefaultDecisions and MaxDecisions bound one page of [Decisions].
 	DefaultDecisions, MaxDecisions = 50, 500
+	// MaxKnobs bounds the knobs that one answer lists.
+	MaxKnobs = 1000
 )
 
 // Status is the whole pool at one moment: GET /api/v1/status.
@@ -50,6 +52,10 @@ type Status struct {
 	Epoch  uint64 `json:"epoch,omitempty"`
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string `json:"not_ready,omitempty"`
+	// Hosts counts the hosts that the pool has knobs on; Tightest are those with
+	// the least free: ?hosts= of them, by default none.
+	Hosts    int    `json:"hosts"`
+	Tightest []Host `json:"tightest_hosts,omitempty"`
 	// Total counts the workloads that the filter keeps; Counts are those by
 	// what they ask of a person: bad (look now), note, ok, quiet.
 	Total  int            `json:"total"`
@@ -81,7 +87,14 @@ type Row struct {
 	Share       bool                       `json:"performance_is_share,omitempty"`
 	Utility     *float64                   `json:"utility,omitempty"`
 	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
-	Allocation  *trimtab.Amount            `json:"allocation,omitempty"`
+	// Instances counts its running copies that can be used, on so many Hosts.
+	Instances int `json:"instances,omitempty"`
+	Hosts     int `json:"hosts,omitempty"`
+	// Allocation is what it has: of several instances as much as the slowest lets it
+	// have, min a/f over their amounts and shares of the load, where f is 1/n unless
+	// it is known. Total is the sum of the amounts then.
+	Allocation *trimtab.Amount `json:"allocation,omitempty"`
+	Total      *trimtab.Amount `json:"total,omitempty"`
 	// Pending is what its knob was set to, while that is not in force.
 	Pending *trimtab.Amount `json:"pending,omitempty"`
 	// Others are what it has of further resources, by resource.
@@ -89,8 +102,9 @@ type Row struct {
 	Target  *float64                  `json:"target,omitempty"`
 	Demand  *float64                  `json:"demand,omitempty"`
 	Reports int                       `json:"reports"`
-	Knob    string                    `json:"knob,omitempty"`
-	Host    string                    `json:"host,omitempty"`
+	// Knob and Host are those of the only one.
+	Knob string `json:"knob,omitempty"`
+	Host string `json:"host,omitempty"`
 	// Decision is the last one, without inputs and alternatives: /decisions
 	// has them.
 	Decision *Decision        `json:"last_decision,omitempty"`
@@ -117,23 +131,34 @@ type Explanation struct {
 	NextCheck    time.Time             `json:"next_check,omitzero"`
 	Result       *trimtab.Result       `json:"result,omitempty"`
 	Effect       *Effect               `json:"effect,omitempty"`
-	Before       *trimtab.Amount       `json:"before,omitempty"`
-	Set          *trimtab.Amount       `json:"set,omitempty"`
-	Mode         trimtab.Mode          `json:"mode"`
-	Class        trimtab.Class         `json:"class,omitempty"`
-	Code         string                `json:"code"`
-	State        string                `json:"state"`
-	Kind         string                `json:"kind"`
-	Since        time.Time             `json:"since,omitzero"`
-	Resource     string                `json:"resource,omitempty"`
-	SLO          string                `json:"slo,omitempty"`
-	SLOTarget    *float64              `json:"slo_target,omitempty"`
-	Performance  *float64              `json:"performance,omitempty"`
-	Share        bool                  `json:"performance_is_share,omitempty"`
-	Allocation   *trimtab.Amount       `json:"allocation,omitempty"`
-	Pending      *trimtab.Amount       `json:"pending,omitempty"`
-	Baseline     *trimtab.Amount       `json:"baseline,omitempty"`
-	Knob         string                `json:"knob,omitempty"`
+	// Before and Set are the change; Moves that of each of several instances.
+	Before      *trimtab.Amount `json:"before,omitempty"`
+	Set         *trimtab.Amount `json:"set,omitempty"`
+	Moves       []Move          `json:"moves,omitempty"`
+	Mode        trimtab.Mode    `json:"mode"`
+	Class       trimtab.Class   `json:"class,omitempty"`
+	Code        string          `json:"code"`
+	State       string          `json:"state"`
+	Kind        string          `json:"kind"`
+	Since       time.Time       `json:"since,omitzero"`
+	Resource    string          `json:"resource,omitempty"`
+	SLO         string          `json:"slo,omitempty"`
+	SLOTarget   *float64        `json:"slo_target,omitempty"`
+	Performance *float64        `json:"performance,omitempty"`
+	Share       bool            `json:"performance_is_share,omitempty"`
+	// Instances, Hosts, Allocation and Total are as in [Row].
+	Instances  int             `json:"instances,omitempty"`
+	Hosts      int             `json:"hosts,omitempty"`
+	Allocation *trimtab.Amount `json:"allocation,omitempty"`
+	Total      *trimtab.Amount `json:"total,omitempty"`
+	// Knobs are those of several instances, in order of host and instance, those
+	// that cannot be used among them, and Omitted how many there are beyond
+	// [MaxKnobs].
+	Knobs    []Knob          `json:"knobs,omitempty"`
+	Omitted  int             `json:"knobs_omitted,omitempty"`
+	Pending  *trimtab.Amount `json:"pending,omitempty"`
+	Baseline *trimtab.Amount `json:"baseline,omitempty"`
+	Knob     string          `json:"knob,omitempty"`
 	// Barred is why no plan of it could be applied, in mode recommend.
 	Barred string `json:"barred,omitempty"`
 	Host   string `json:"host,omitempty"`
@@ -153,6 +178,91 @@ type Explanation struct {
 	History []*Decision `json:"history,omitempty"`
 
 	latest *Decision
+}
+
+// Knob is one knob of a workload on a host.
+type Knob struct {
+	trimtab.KnobState
+	// Share is its part of the load, as far as the analyzer tells.
+	Share *float64 `json:"load_share,omitempty"`
+	// Bound tells that its host keeps the workload from more, by the newest decision.
+	Bound bool `json:"bound,omitempty"`
+	// Least tells that this instance binds: it has the least for what it serves.
+	Least bool `json:"least,omitempty"`
+	// Silent is for how long nothing was heard of its host, for people; "": it
+	// speaks.
+	Silent string `json:"silent,omitempty"`
+}
+
+// Hosts is what the hosts of the pool have and give: GET /api/v1/hosts, the
+// least free first.
+//
+// ?q= keeps those that have all of its words: "state:S" (ok, note or bad),
+// "workload:W", or a part of the name; ?limit= (1 to [MaxRows], by default
+// [DefaultRows]) and ?offset= give one page.
+type Hosts struct {
+	Pool     string    `json:"pool"`
+	Resource string    `json:"resource"`
+	Time     time.Time `json:"time"`
+	// Total counts the hosts that the filter keeps; Counts are those by what they
+	// ask of a person: bad (look now), note, ok.
+	Total  int            `json:"total"`
+	Counts map[string]int `json:"counts"`
+	Offset int            `json:"offset"`
+	Hosts  []Host         `json:"hosts"`
+}
+
+// Host is one host of a pool.
+type Host struct {
+	Name string `json:"host"`
+	Pool string `json:"pool,omitempty"`
+	// Code is what State says, for programs: "ok", "silent", "knob", "over" or
+	// "paused".
+	Code string `json:"code"`
+	// State is for people; Kind is "bad", "note" or "ok".
+	State string `json:"state"`
+	Kind  string `json:"kind"`
+	// Since is when what State says began; absent where that is not known.
+	Since time.Time `json:"since,omitzero"`
+	// Age is how long ago it was heard of.
+	Age       trimtab.Seconds `json:"age_s"`
+	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
+	Paused    bool            `json:"paused,omitempty"`
+	// Rooms are what it has and gives, the pool's resource first.
+	Rooms []Room `json:"rooms"`
+	// Workloads and Instances count what runs there; Knobs what can be turned, and
+	// Problems those of them that cannot be used.
+	Workloads int `json:"workloads"`
+	Instances int `json:"instances"`
+	Knobs     int `json:"knobs"`
+	Problems  int `json:"problems"`
+	// Binds counts the workloads that this host keeps from more, by the newest
+	// decision on each.
+	Binds int `json:"binds"`
+}
+
+// Room is what a host has of one resource, and what of it is given out.
+type Room struct {
+	Resource string `json:"resource"`
+	// Capacity is absent where it was not measured; Free then too.
+	Capacity *float64 `json:"capacity,omitempty"`
+	// Given is the sum over the knobs: of each the larger of what was set and what
+	// is in force, of one without a limit its declared maximum. Unlimited counts
+	// the latter.
+	Given     float64  `json:"given"`
+	Unlimited int      `json:"unlimited,omitempty"`
+	Free      *float64 `json:"free,omitempty"`
+}
+
+// HostDetail is one host with what runs there: GET /api/v1/hosts/NAME. ?pool=
+// names one of several pools, ?limit= (1 to [MaxKnobs]) and ?offset= one part of
+// the knobs.
+type HostDetail struct {
+	Host
+	Time   time.Time `json:"time"`
+	Offset int       `json:"offset"`
+	// Listed are the knobs, in order of workload, instance and resource.
+	Listed []Knob `json:"listed"`
 }
 
 // Observation is one report: a point beside the curve.
@@ -192,9 +302,14 @@ type Decision struct {
 	Time     time.Time      `json:"time"`
 	Cause    *trimtab.Cause `json:"cause"`
 	// Action.Why has the inputs with their ages, the bounds, the binding
-	// constraint and the alternatives.
+	// constraint and the alternatives. Of several instances it names no host, and
+	// Expect and Set are what the workload has and is to have over all of them.
 	Action trimtab.Action `json:"action"`
-	// Result is what the actuator did; nil: it has not answered.
+	// Moves are the instances that it moves, in order of host and instance; empty:
+	// Action is of the only one.
+	Moves []Move `json:"moves,omitempty"`
+	// Result is what the actuators did, over all Moves that were answered; nil:
+	// none was.
 	Result *trimtab.Result `json:"result,omitempty"`
 	Took   trimtab.Seconds `json:"took_s,omitempty"`
 	Effect *Effect         `json:"effect,omitempty"`
@@ -210,6 +325,20 @@ const (
 	Fell        = "fell"
 	Same        = "same"
 )
+
+// Move is what one decision does with one of several instances.
+type Move struct {
+	Host     string         `json:"host"`
+	Instance string         `json:"instance,omitempty"`
+	Expect   trimtab.Amount `json:"expect"`
+	Set      trimtab.Amount `json:"set"`
+	// Binding is the constraint that stopped more, of this one.
+	Binding trimtab.Binding `json:"binding,omitzero"`
+	// Status, Found and Reason are what its host answered; "": nothing yet.
+	Status trimtab.Status `json:"status,omitempty"`
+	Found  trimtab.Amount `json:"found,omitzero"`
+	Reason string         `json:"reason,omitempty"`
+}
 
 // Effect is the performance before and after a decision. It tells what
 // followed, not what was the cause: the load may have changed too.
@@ -242,8 +371,9 @@ type Patch struct {
 	Workload string    `json:"workload"`
 	Plan     string    `json:"plan"`
 	Time     time.Time `json:"time"`
-	// Amounts are what is advised, by resource.
-	Amounts map[string]trimtab.Amount `json:"amounts"`
+	// Amounts are what is advised, by resource; of several Instances for each.
+	Amounts   map[string]trimtab.Amount `json:"amounts"`
+	Instances int                       `json:"instances,omitempty"`
 	// Systemd is a drop-in, Deployment a patch for kubectl; empty when nothing
 	// of the advice can be said in it.
 	Systemd    string `json:"systemd"`

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 // the view of what others tell.
 
 const (
-	// maxHosts bounds the hosts that are known; the one that was not heard of
-	// for longest goes.
-	maxHosts = 10_000
 	// invented bounds the lists that are kept of a workload that nobody
 	// configured.
 	invented = 8
@@ -24,44 +20,6 @@ const (
 	// patience is how far ahead a clock may be.
 	patience = time.Minute
 )
-
-// host is what is known of one.
-type host struct {
-	time      time.Time
-	heard     time.Time // by the clock of this process
-	leaseLeft trimtab.Seconds
-	paused    bool
-	amounts   map[string]trimtab.Amount // the sums by resource
-}
-
-// hear notes what a host says of itself.
-func (v *Model) hear(h *trimtab.Holding) {
-	if v.hosts[h.Host] == nil && len(v.hosts) >= maxHosts {
-		oldest := ""
-		for name, other := range v.hosts {
-			if oldest == "" || other.heard.Before(v.hosts[oldest].heard) {
-				oldest = name
-			}
-		}
-		delete(v.hosts, oldest)
-	}
-	out := &host{time: h.Time, heard: time.Now(), leaseLeft: h.LeaseLeft, paused: h.Paused, amounts: map[string]trimtab.Amount{}}
-	for i := range h.Targets {
-		t := &h.Targets[i]
-		if had, ok := out.amounts[t.Resource]; ok || len(out.amounts) < trimtab.MaxResources {
-			out.amounts[t.Resource] = sum(had, t.InForce())
-		}
-	}
-	v.hosts[h.Host] = out
-}
-
-// sum adds amounts; what is not finite any more is the largest number.
-func sum(a, b trimtab.Amount) trimtab.Amount {
-	if a.Unlimited || b.Unlimited {
-		return trimtab.Unlimited()
-	}
-	return trimtab.Units(min(a.Value+b.Value, math.MaxFloat64))
-}
 
 // makeRoom lets a workload that was only discovered go where a configured one
 // needs its place.
@@ -138,6 +96,7 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 		return &out
 	}
 	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // nobody plans for it
+	out.Shares = nil
 	out.Inputs = slices.Clone(e.Inputs[:min(len(e.Inputs), invented)])
 	for i := range out.Inputs {
 		in := &out.Inputs[i]
@@ -188,7 +147,10 @@ func printable(t time.Time) time.Time {
 // decisions share are not counted.
 func (d *Decision) cost() int {
 	w := &d.Action.Why
-	n := 600 + 100*len(w.Inputs) + 40*len(w.Alternatives) + own(d.Cause.Ref) + own(d.Cause.Text) + own(d.Action.Host) + own(w.Summary) + own(w.Model) + own(w.Binding.Detail)
+	n := 620 + 100*len(w.Inputs) + 40*len(w.Alternatives) + own(d.Cause.Ref) + own(d.Cause.Text) + own(d.Action.Host) + own(w.Summary) + own(w.Model) + own(w.Binding.Detail)
+	for i := range d.Moves {
+		n += 180 + own(d.Moves[i].Reason)
+	}
 	for i := range w.Inputs {
 		n += own(w.Inputs[i].Name) + own(w.Inputs[i].Source) + own(w.Inputs[i].Missing)
 	}

@@ -103,10 +103,10 @@ func (b *book) causeOf(c trimtab.Cause) *trimtab.Cause {
 	return b.cause
 }
 
-// decide notes one action of a plan.
-func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
+// decide notes one decision of a plan, over all instances of a workload.
+func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move) {
 	b := &v.book
-	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.causeOf(p.Cause), Action: b.words.slim(a)}
+	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.causeOf(p.Cause), Action: b.words.slim(a), Moves: b.words.slimMoves(moves)}
 	d.Effect = &Effect{Performance: TooEarly}
 	if in := input(a.Why.Inputs, "performance"); in != nil {
 		at := earlier(p.Time, in.Age)
@@ -115,10 +115,10 @@ func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action) {
 		// After a restart these are the only reports there are of the time before.
 		s.tellEffects(at, before, v.config.Round)
 	}
-	if o := b.early[place{p.Epoch, p.Sequence, p.Step, a.Host}]; o != nil {
-		for i := range o.Results {
-			if r := &o.Results[i]; r.KnobID == a.KnobID {
-				d.Result, d.Took = clone(r, d.Action.KnobID), o.Took
+	for _, host := range d.hosts() {
+		if o := b.early[place{p.Epoch, p.Sequence, p.Step, host}]; o != nil {
+			for i := range o.Results {
+				d.answer(&o.Results[i], o.Took)
 			}
 		}
 	}
@@ -173,12 +173,12 @@ func (v *Model) settle(o *trimtab.Outcome) {
 			if d.Epoch != o.Epoch || d.Sequence != o.Sequence || d.Step != o.Step {
 				break
 			}
-			if d.Action.KnobID != r.KnobID {
-				continue
-			}
 			// A copy: readers may still hold the decision without a result.
 			done := *d
-			done.Result, done.Took = clone(r, d.Action.KnobID), o.Took
+			done.Moves = slices.Clone(d.Moves)
+			if !done.answer(r, o.Took) {
+				continue
+			}
 			s.replace(at, &done)
 			s.version = v.version
 			break
@@ -282,7 +282,7 @@ func (d *Decision) shown(now time.Time, round time.Duration) *Decision {
 // brief returns d without what only the decision's own page shows.
 func (d *Decision) brief() *Decision {
 	b := *d
-	b.Action.Why.Inputs, b.Action.Why.Alternatives = nil, nil
+	b.Action.Why.Inputs, b.Action.Why.Alternatives, b.Moves = nil, nil, nil
 	return &b
 }
 
@@ -307,7 +307,7 @@ func (v *Model) Decisions(workload, before string, limit int, now time.Time) (ou
 	limit = min(max(limit, 1), MaxDecisions)
 	for d := range s.before(position{epoch, sequence, step}) {
 		if n := len(out.Decisions); n >= limit {
-			// A step has one action per host and resource: they stay on one page.
+			// A step has one decision per resource: they stay on one page.
 			if last := out.Decisions[n-1]; !d.sameStep(last) {
 				out.Next = cursor(last.Epoch, last.Sequence, last.Step)
 				break

@@ -29,11 +29,19 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if s.estimate != nil {
 		e.Inputs, e.Model, e.Curve, e.Forecast = s.inputs(now), s.estimate.Model, s.estimate.Curve, s.estimate.Load
 	}
-	if h := s.knob(v.config.Resource); h != nil {
-		e.Least, e.Most, e.Barred = &h.Min, &h.Max, h.Barred
-		if row.Allocation != nil {
-			e.Baseline = &h.Baseline
-		}
+	e.Instances, e.Hosts, e.Total = row.Instances, row.Hosts, row.Total
+	d := s.main(v.config.Resource, now)
+	if d.instances == 1 {
+		e.Least, e.Most = &d.knob.Min, &d.knob.Max
+	}
+	if e.Knobs, e.Omitted = v.instances(s, now); len(e.Knobs) <= len(s.resources()) {
+		e.Knobs = nil // those of the only one
+	}
+	if d.instances > 0 {
+		e.Barred = d.knob.Barred
+	}
+	if row.Allocation != nil {
+		e.Baseline = &d.baseline
 	}
 	v.decision(&e, s, &row, now)
 	if history > 0 {
@@ -117,5 +125,5 @@ func (e *Explanation) fill(d *Decision) {
 	if w.Alternatives != nil {
 		e.Alternatives = w.Alternatives
 	}
-	e.Result, e.Effect, e.Before, e.Set, e.Mode = d.Result, d.Effect, &d.Action.Expect, &d.Action.Set, d.Action.Mode
+	e.Result, e.Effect, e.Before, e.Set, e.Moves, e.Mode = d.Result, d.Effect, &d.Action.Expect, &d.Action.Set, d.Moves, d.Action.Mode
 }

@@ -38,12 +38,32 @@ func Optional(p *float64) string {
 	return Number(*p)
 }
 
+// Count prints how many there are of something.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
 // Amount prints an amount with three significant digits, or "unlimited".
 func Amount(a trimtab.Amount) string {
 	if a.Unlimited {
 		return a.String()
 	}
 	return Number(a.Value)
+}
+
+// AmountIn prints an amount in the unit that people use for the resource: bytes
+// as MiB or GiB, anything else as its number alone.
+func AmountIn(a trimtab.Amount, resource string) string {
+	if a.Unlimited || !trimtab.ResourceOf(resource).Bytes {
+		return Amount(a)
+	}
+	if a.Value >= 1<<30 {
+		return Number(a.Value/(1<<30)) + " GiB"
+	}
+	return Number(a.Value/(1<<20)) + " MiB"
 }
 
 // Has prints what a workload has, and what is pending.

@@ -176,10 +176,13 @@ func (s *state) report(e *trimtab.Estimate) point {
 	return p
 }
 
-// recalled is the point of a decision.
-func (s *state) recalled(p *trimtab.Plan, a *trimtab.Action) point {
+// recalled is the point of a decision. One of several instances may leave others
+// as they are: what all have is an input then.
+func (s *state) recalled(p *trimtab.Plan, a *trimtab.Action, several bool) point {
 	e := trimtab.Estimate{Time: p.Time}
-	if !a.Expect.Unlimited {
+	if in := input(a.Why.Inputs, "allocation"); several && in != nil {
+		e.Allocation = &in.Value
+	} else if !several && !a.Expect.Unlimited {
 		e.Allocation = &a.Expect.Value
 	}
 	if in := input(a.Why.Inputs, "performance"); in != nil {

@@ -65,7 +65,7 @@ func TestAPeerThatInventsWithoutEndCostsTheViewBoundedMemory(t *testing.T) {
 	if grown := int64(heap()) - int64(before); grown > 256<<20 {
 		t.Errorf("%d MiB", grown>>20)
 	}
-	if n := len(v.workloads["shop"].held); n > trimtab.MaxResources {
+	if n := len(v.workloads["shop"].resources()); n > trimtab.MaxResources {
 		t.Errorf("%d resources of one workload", n)
 	}
 	runtime.KeepAlive(v)

@@ -52,8 +52,8 @@ func (v *Model) silent(s *state, now time.Time) *MissingInput {
 	case e.Hold != nil && len(s.lacks) == 0:
 		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.holdSince}
 	}
-	if k := s.knob(v.config.Resource); k != nil && k.Problem != "" && s.lacks["allocation"].Reason == "" {
-		return &MissingInput{Input: "allocation", Source: k.Knob, Reason: k.Problem, Since: s.knobSince}
+	if d := s.main(v.config.Resource, now); d.problem() != "" && s.lacks["allocation"].Reason == "" {
+		return &MissingInput{Input: "allocation", Source: d.where(), Reason: d.problem(), Since: s.knobSince}
 	}
 	return nil
 }

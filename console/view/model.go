@@ -49,7 +49,8 @@ type Model struct {
 	// began is when the view was made.
 	began     time.Time
 	workloads map[string]*state
-	hosts     map[string]*host
+	hosts     map[hostKey]*host
+	hostBytes int // that their knobs take, about
 	plan      *trimtab.Plan
 	planHeard time.Time // when it came, by the clock of this process
 	acting    *trimtab.Plan
@@ -73,9 +74,10 @@ type state struct {
 	declared bool
 	version  uint64 // of the view, at the last change
 	estimate *trimtab.Estimate
-	// held are its knobs by resource.
-	held map[string]*trimtab.KnobState
-	host string
+	// hosts are those that have knobs of it, in order of name.
+	hosts []*host
+	// problems counts its knobs that cannot be used, wherever they are.
+	problems int
 	// decisions are in the order of their plans; those before them are in
 	// chunks on the shelf, shelved of them.
 	decisions []*Decision
@@ -102,7 +104,7 @@ type state struct {
 
 // New returns an empty view.
 func New(c Config) *Model {
-	v := &Model{began: time.Now(), workloads: map[string]*state{}, hosts: map[string]*host{}, changed: make(chan struct{})}
+	v := &Model{began: time.Now(), workloads: map[string]*state{}, hosts: map[hostKey]*host{}, changed: make(chan struct{})}
 	v.book.shelf.dir = c.Dir
 	v.Configure(c)
 	return v
@@ -114,6 +116,11 @@ func (v *Model) Configure(c Config) {
 	defer v.mu.Unlock()
 	v.config = c
 	v.version++
+	for key, h := range v.hosts {
+		if c.Pool != "" && key.pool != c.Pool {
+			v.dropHost(h)
+		}
+	}
 	for _, s := range v.workloads {
 		s.declared = false
 		s.Workload = Workload{Name: s.Name, Mode: trimtab.Off}
@@ -121,8 +128,12 @@ func (v *Model) Configure(c Config) {
 	}
 	for _, w := range c.Workloads {
 		v.makeRoom(w.Name)
+		known := v.workloads[w.Name] != nil
 		if s := v.state(w.Name); s != nil {
 			s.Workload, s.declared = w, true
+			if !known {
+				v.settleIn(s)
+			}
 		}
 	}
 	v.tell()
@@ -138,7 +149,7 @@ func (v *Model) tell() {
 func (v *Model) state(name string) *state {
 	s := v.workloads[name]
 	if s == nil && len(v.workloads) < maxWorkloads {
-		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}, held: map[string]*trimtab.KnobState{}}
+		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}}
 		v.workloads[name] = s
 	}
 	if s != nil {
@@ -168,7 +179,7 @@ func (v *Model) Observe(value trimtab.Value) {
 		if !x.Of(v.config.Pool) && v.config.Pool != "" {
 			return
 		}
-		v.observeHolding(x)
+		v.hear(x)
 	case *trimtab.Plan:
 		v.observePlan(x)
 	case *trimtab.Outcome:
@@ -243,34 +254,6 @@ func (s *state) lack(e *trimtab.Estimate) {
 	}
 }
 
-func (v *Model) observeHolding(h *trimtab.Holding) {
-	v.hear(h)
-	for i := range h.Targets {
-		t := &h.Targets[i]
-		s := v.state(t.Workload)
-		if s == nil || s.held[t.Resource] == nil && len(s.held) >= s.room() {
-			continue
-		}
-		held := *t // alone: the list may be long
-		held.Knob, held.Problem, held.Barred = brief(t.Knob), brief(t.Problem), brief(t.Barred)
-		s.held[t.Resource], s.host = &held, h.Host
-		if t.Resource == v.config.Resource || len(s.held) == 1 {
-			s.knobSince = begun(s.knobSince, t.Problem != "", h.Time)
-		}
-	}
-}
-
-// knob returns the knob of the pool's resource, or else any that there is.
-func (s *state) knob(resource string) *trimtab.KnobState {
-	if h := s.held[resource]; h != nil {
-		return h
-	}
-	for _, r := range sortedKeys(s.held) {
-		return s.held[r]
-	}
-	return nil
-}
-
 func (v *Model) observePlan(p *trimtab.Plan) {
 	if v.plan != nil && (p.Epoch < v.plan.Epoch || p.Epoch == v.plan.Epoch && p.Sequence < v.plan.Sequence) {
 		if !v.outlasts(p) {
@@ -292,16 +275,16 @@ func (v *Model) observePlan(p *trimtab.Plan) {
 	if !asked {
 		v.hold(p)
 	}
-	for i := range p.Actions {
-		a := &p.Actions[i]
-		s := v.state(a.Workload)
+	for _, its := range together(p.Actions) {
+		s := v.state(its[0].Workload)
 		if s == nil {
 			continue
 		}
+		a, moves := mergeActions(its)
 		if s.estimate == nil || p.Time.Before(s.estimate.Time) {
-			s.series.recall(s.recalled(p, a), len(v.workloads))
+			s.series.recall(s.recalled(p, &a, len(moves) > 0), len(v.workloads))
 		}
-		v.decide(s, p, *a)
+		v.decide(s, p, a, moves)
 	}
 	v.book.passed(p)
 }

@@ -30,13 +30,39 @@ func (v *Model) Patch(workload string) (p Patch, advised, ok bool) {
 	}
 	for resource, d := range s.newestOn {
 		p.Amounts[resource] = d.Action.Set
+		if len(d.Moves) > 0 {
+			p.Amounts[resource] = d.most()
+			p.Instances = max(p.Instances, len(d.Moves))
+		}
 	}
 	p.Plan, p.Time = s.decisions[n-1].Plan, s.decisions[n-1].Time
-	if k := s.knob(v.config.Resource); k != nil {
-		p.Unit = unitOf(k.Knob)
+	if d := s.main(v.config.Resource, time.Now()); d.instances > 0 {
+		p.Unit = unitOf(d.knob.Knob)
+		if at := strings.IndexByte(p.Unit, '@'); at >= 0 && d.several() {
+			p.Unit = p.Unit[:at+1] + p.Unit[strings.LastIndexByte(p.Unit, '.'):]
+		}
 	}
 	p.write()
 	return p, true, true
+}
+
+// most is the most that the decision gives an instance: one that got less would
+// be the slowest.
+func (d *Decision) most() (out trimtab.Amount) {
+	for i := range d.Moves {
+		if m := &d.Moves[i]; out.Less(m.Set) {
+			out = m.Set
+		}
+	}
+	return out
+}
+
+// whom says for what the amounts are.
+func (p *Patch) whom() string {
+	if p.Instances > 0 {
+		return ", for each of its instances"
+	}
+	return ""
 }
 
 // unitOf is the systemd unit of a cgroup: the last part of its path that is
@@ -116,15 +142,19 @@ func (p *Patch) dropIn(lines []string) string {
 	if strings.HasSuffix(unit, ".slice") {
 		section = "Slice"
 	}
-	return fmt.Sprintf("# What trimtab advises for %s: plan %s of %s.\n# Save it as /etc/systemd/system/%s.d/50-trimtab.conf, then: systemctl daemon-reload\n[%s]\n%s\n",
-		oneLine(p.Workload), p.Plan, p.Time.UTC().Format(time.RFC3339), oneLine(unit), section, strings.Join(lines, "\n"))
+	return fmt.Sprintf("# What trimtab advises for %s: plan %s of %s%s.\n# Save it as /etc/systemd/system/%s.d/50-trimtab.conf, then: systemctl daemon-reload\n[%s]\n%s\n",
+		oneLine(p.Workload), p.Plan, p.Time.UTC().Format(time.RFC3339), p.whom(), oneLine(unit), section, strings.Join(lines, "\n"))
 }
 
 // deployment is a strategic merge patch.
 func (p *Patch) deployment(limits map[string]string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What trimtab advises for %s: plan %s of %s, for all replicas together:\n# divide by their number. kubectl patch deployment NAME --patch-file FILE\n",
-		oneLine(p.Workload), p.Plan, p.Time.UTC().Format(time.RFC3339))
+	whom := p.whom() + "."
+	if p.Instances == 0 {
+		whom = ", for all replicas together:\n# divide by their number."
+	}
+	fmt.Fprintf(&b, "# What trimtab advises for %s: plan %s of %s%s\n# kubectl patch deployment NAME --patch-file FILE\n",
+		oneLine(p.Workload), p.Plan, p.Time.UTC().Format(time.RFC3339), whom)
 	fmt.Fprintf(&b, "spec:\n  template:\n    spec:\n      containers:\n        - name: %s  # the container's name\n          resources:\n", quoted(p.Workload))
 	for _, part := range []string{"requests", "limits"} {
 		fmt.Fprintf(&b, "            %s:\n", part)

@@ -2,18 +2,18 @@ package view
 
 import "net/url"
 
-// Path returns the part of a path that names a workload, and the query that
+// Path returns the part of a path that names a workload or host, and the query that
 // belongs to it: names are any text, and ".", ".." and "/" would be gone before a
 // server saw them.
 //
 //	segment, query := view.Path(name)
 //	address := "/api/v1/workloads/" + segment + "?" + query
-func Path(workload string) (segment, query string) {
-	switch workload {
+func Path(name string) (segment, query string) {
+	switch name {
 	case "", ".", "..", "/", unnamed:
-		return unnamed, "name=" + url.QueryEscape(workload)
+		return unnamed, "name=" + url.QueryEscape(name)
 	}
-	return url.PathEscape(workload), ""
+	return url.PathEscape(name), ""
 }
 
 // unnamed is the segment that says that the name is in the query.

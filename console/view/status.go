@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -66,17 +65,18 @@ func (v *Model) summary(now time.Time) Status {
 	}
 	for _, h := range v.hosts {
 		s.Paused = s.Paused || h.paused
-		s.LeaseLeft = max(s.LeaseLeft, h.leaseLeft-trimtab.SecondsOf(now.Sub(h.time)))
-		for resource, a := range h.amounts {
-			if resource == v.config.Resource || resource == "" || v.config.Resource == "" {
-				s.Allocated = sum(s.Allocated, a)
+		s.LeaseLeft = max(s.LeaseLeft, h.lease(now))
+		if h.gone(now) {
+			continue
+		}
+		s.Hosts++
+		for i := range h.knobs {
+			if k := &h.knobs[i]; k.Resource == v.config.Resource || k.Resource == "" || v.config.Resource == "" {
+				s.Allocated = sum(s.Allocated, k.InForce())
 			}
 		}
 	}
-	// What adding leaves behind a billionth is no news.
-	if a := &s.Allocated; a.Value < 1e6 {
-		a.Value = math.Round(a.Value*1e9) / 1e9
-	}
+	s.Allocated.Value = round9(s.Allocated.Value)
 	if s.Allocated.Unlimited {
 		s.Allocated = trimtab.Unlimited()
 	}
@@ -193,7 +193,7 @@ func (s *situation) text() string {
 
 // row is the workload at now.
 func (v *Model) row(s *state, now time.Time) Row {
-	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, Share: s.Share, Host: s.host}
+	r := Row{Name: s.Name, Mode: s.Mode, Class: s.Class, SLO: s.SLO, Share: s.Share}
 	is := v.stateAt(s, now)
 	r.Code, r.State, r.Since, r.Kind = is.code, is.text(), is.since, stateClass(is.code)
 	if s.Target > 0 {
@@ -211,37 +211,42 @@ func (v *Model) row(s *state, now time.Time) Row {
 			r.Utility = &u
 		}
 	}
-	if h := s.knob(v.config.Resource); h != nil {
-		r.Knob = h.Knob
-		if !h.Since.IsZero() || h.Problem == "" {
-			// A knob that could never be read has not 0: it is not known.
-			now := h.InForce()
-			r.Allocation = &now
-			if h.Effective != nil {
-				r.Pending = &h.Now
-			}
-		}
-		r.Others = s.others(h.Resource)
-	}
+	r.has(s, s.main(v.config.Resource, now), now)
 	if d := s.latest(v.config.Resource); d != nil {
 		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
 	}
 	return r
 }
 
-// others are the knobs of further resources.
-func (s *state) others(but string) map[string]trimtab.Amount {
-	var out map[string]trimtab.Amount
-	for resource, h := range s.held {
-		if resource == but || h.Since.IsZero() && h.Problem != "" {
+// has fills in what the workload has: d of the resource in question, and others.
+func (r *Row) has(s *state, d held, now time.Time) {
+	r.Instances, r.Hosts = d.instances, d.hosts
+	if d.instances == 1 {
+		r.Knob = d.knob.Knob
+	}
+	if d.hosts == 1 {
+		r.Host = d.knob.Host
+	}
+	if d.readable > 0 {
+		r.Allocation = &d.effective
+		if d.pending {
+			r.Pending = &d.set
+		}
+		if d.several() {
+			r.Total = &d.total
+		}
+	}
+	for _, resource := range s.resources() {
+		if resource == d.resource {
 			continue
 		}
-		if out == nil {
-			out = map[string]trimtab.Amount{}
+		if o := s.held(resource, now); o.readable > 0 {
+			if r.Others == nil {
+				r.Others = map[string]trimtab.Amount{}
+			}
+			r.Others[resource] = o.effective
 		}
-		out[resource] = h.InForce()
 	}
-	return out
 }
 
 // latest is the newest decision on a resource: that of the pool, or whatever
@@ -267,11 +272,12 @@ func (s *state) latest(resource string) *Decision {
 func (v *Model) stateAt(s *state, now time.Time) situation {
 	e, round := s.estimate, v.config.Round
 	held, isHeld := v.heldNow(s)
-	knob := s.knob(v.config.Resource)
+	has := s.main(v.config.Resource, now)
+	knob := has.problem()
 	planned := s.declared && s.Mode != trimtab.Off
 	switch {
-	case s.declared && knob != nil && knob.Problem != "":
-		return situation{codeKnob, knob.Problem, s.knobSince}
+	case s.declared && knob != "":
+		return situation{codeKnob, knob, s.knobSince}
 	case !s.declared && e != nil:
 		return situation{code: Discovered}
 	case e == nil && planned && isHeld && held.Code != trimtab.HeldNoEstimate:

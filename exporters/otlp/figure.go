@@ -3,6 +3,7 @@ package otlp
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type figures struct {
 
 	mu        sync.Mutex
 	workloads map[string]*figure
+	// on are the workloads of each host's last word, by its key.
+	on map[string][]string
 
 	gauges  []metric.Float64ObservableGauge
 	actions metric.Int64Counter
@@ -34,11 +37,15 @@ type figure struct {
 	seen time.Time
 	// values are in the order of gauges.
 	values [6]*float64
-	held   map[trimtab.KnobID]float64
+	held   map[place]float64
 }
 
-// maxHeld bounds the knobs of one workload.
-const maxHeld = 2 * trimtab.MaxResources
+// place is where a workload has something of a resource.
+type place struct{ host, resource string }
+
+// maxHeld bounds the places of one workload, maxHosts the hosts of which it is
+// known what they hold.
+const maxHeld, maxHosts = 2 * trimtab.MaxResources, 10_000
 
 // The places of the values; the allocation comes from held.
 const (
@@ -51,11 +58,11 @@ const (
 )
 
 func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (*figures, error) {
-	f := &figures{utility: utility, workloads: map[string]*figure{}}
+	f := &figures{utility: utility, workloads: map[string]*figure{}, on: map[string][]string{}}
 	var errs []error
 	var all []metric.Observable
 	for _, g := range []struct{ name, unit, about string }{
-		{"trimtab.workload.allocation", "{resource}", "What the knob gives, in the unit of the resource"},
+		{"trimtab.workload.allocation", "{resource}", "What the knobs of its instances on a host give together, in the unit of the resource"},
 		{"trimtab.workload.target", "{resource}", "Allocation that the solver wants"},
 		{"trimtab.workload.demand", "{resource}", "Least allocation that meets the SLO"},
 		{"trimtab.workload.utility", "1", "Utility of the present performance, 0 to 1"},
@@ -84,7 +91,7 @@ func (f *figures) of(name string, now time.Time) *figure {
 		if len(f.workloads) >= maxWorkloads {
 			return nil
 		}
-		w = &figure{held: map[trimtab.KnobID]float64{}}
+		w = &figure{held: map[place]float64{}}
 		f.workloads[name] = w
 	}
 	w.seen = now
@@ -101,17 +108,7 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 			w.estimate(v, f.utility)
 		}
 	case *trimtab.Holding:
-		for i := range v.Targets {
-			t := &v.Targets[i]
-			w := f.of(t.Workload, now)
-			if w == nil {
-				continue
-			}
-			delete(w.held, t.KnobID)
-			if now := t.InForce(); !now.Unlimited && t.Problem == "" && len(w.held) < maxHeld {
-				w.held[t.KnobID] = now.Value
-			}
-		}
+		f.hear(now, v)
 	case *trimtab.Plan:
 		for i := range v.Actions {
 			if w := f.of(v.Actions[i].Workload, now); w != nil && v.First(v.Actions[i].Resource) {
@@ -122,6 +119,37 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 		for _, r := range v.Results {
 			f.actions.Add(context.Background(), 1, metric.WithAttributes(
 				attribute.String("trimtab.resource", r.Resource), attribute.String("trimtab.status", string(r.Status))))
+		}
+	}
+}
+
+// hear takes what a host holds: of each workload the sum over its instances there.
+// Where one has no limit, or cannot be read, the sum is missing.
+func (f *figures) hear(now time.Time, h *trimtab.Holding) {
+	key := h.Key()
+	if _, known := f.on[key]; !known && len(f.on) >= maxHosts {
+		return
+	}
+	for _, name := range f.on[key] {
+		if w := f.workloads[name]; w != nil {
+			maps.DeleteFunc(w.held, func(at place, _ float64) bool { return at.host == h.Host })
+		}
+	}
+	f.on[key] = nil
+	missing := map[trimtab.KnobID]bool{}
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		w, at := f.of(t.Workload, now), place{h.Host, t.Resource}
+		if w == nil {
+			continue
+		}
+		f.on[key] = append(f.on[key], t.Workload)
+		whole := trimtab.KnobID{Workload: t.Workload, Resource: t.Resource}
+		if a := t.InForce(); a.Unlimited || t.Problem != "" {
+			missing[whole] = true
+			delete(w.held, at)
+		} else if _, known := w.held[at]; !missing[whole] && (known || len(w.held) < maxHeld) {
+			w.held[at] += a.Value
 		}
 	}
 }
@@ -163,7 +191,7 @@ func (f *figures) read(_ context.Context, o metric.Observer) error {
 		}
 		for at, v := range w.held {
 			o.ObserveFloat64(f.gauges[allocation], v, metric.WithAttributes(workload,
-				attribute.String("host.name", at.Host), attribute.String("trimtab.resource", at.Resource)))
+				attribute.String("host.name", at.host), attribute.String("trimtab.resource", at.resource)))
 		}
 	}
 	return nil

@@ -46,14 +46,14 @@ func (e *Exporter) band(v *trimtab.Estimate, at string, allocation *float64) {
 // first knot to the last.
 func (e *Exporter) rungs(v *trimtab.Estimate, w *workload) {
 	var names []string
-	if v.Curve != nil && len(v.Curve.Knots) > 1 && e.admit(w) {
+	if v.Curve != nil && len(v.Curve.Knots) > 1 && e.draws(v.Workload, w) {
 		knots := v.Curve.Knots
 		from, to := knots[0].Allocation, knots[len(knots)-1].Allocation
 		for i := range rungs {
 			a := from + (to-from)*float64(i)/(rungs-1)
 			name := rungName(a, to)
 			names = append(names, name)
-			e.metrics.Gauge("trimtab_workload_curve_performance", v.Workload, name).Set(v.Curve.Eval(a).Mean)
+			e.metrics.Gauge("trimtab_workload_curve_performance", v.Workload, name).Set(digits(v.Curve.Eval(a).Mean))
 		}
 	}
 	for _, old := range w.curve.names {
@@ -78,10 +78,13 @@ func rungName(a, most float64) string {
 	return fmt.Sprintf("%0*.*f", whole, decimals, a)
 }
 
-func (e *Exporter) admit(w *workload) bool {
-	if !w.curve.admitted && e.curves < maxCurves {
+// draws reports whether the curve of a workload is exported.
+func (e *Exporter) draws(name string, w *workload) bool {
+	if !w.curve.admitted && !w.inBrief && e.room.curves < maxCurves {
 		w.curve.admitted = true
-		e.curves++
+		e.room.curves++
+		e.count(name, w)
+		e.fit()
 	}
 	return w.curve.admitted
 }

@@ -3,6 +3,10 @@
 // decisions: it follows estimates, holdings, plans and outcomes on the bus and
 // sets the gauges of [metric.Table].
 //
+// What it sets for workloads and hosts stays under [maxBytes], however many there
+// are: the first workloads have every series, in order of configuration, the
+// others those of [brief] alone (room.go).
+//
 // Missing stays missing: a series whose value is not known is removed, never
 // set to 0. It serves no HTTP and counts nothing about the stages themselves,
 // which do that.
@@ -39,9 +43,10 @@ type Exporter struct {
 	mu        sync.Mutex
 	workloads map[string]*workload
 	// news are the estimates since somebody looked last, by workload.
-	news   map[string]*trimtab.Estimate
-	curves int
-	names  names
+	news  map[string]*trimtab.Estimate
+	hosts map[hostKey]*host
+	room  room
+	names names
 	// trace names the trace of a decision; nil: there are none.
 	trace func(pool string, epoch, sequence uint64) string
 }
@@ -63,20 +68,29 @@ type workload struct {
 	curve  curve
 	// audited tells that the newest audit listed it.
 	audited bool
+	// has is what it has on each host, shown the labels of the series of that.
+	has   map[place]given
+	shown map[place]bool
+	stale bool // shown is not what has says
+	// inBrief tells that it has no other series than those of brief; counted is
+	// about how many bytes all take.
+	inBrief bool
+	counted int
 }
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}}
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, hosts: map[hostKey]*host{}}
 	s.Before(e.catchUp)
 	return e
 }
 
-// catchUp exports the newest estimates: there are many more of them than looks
-// at the metrics.
+// catchUp exports the newest estimates and holdings: there are many more of them
+// than looks at the metrics.
 func (e *Exporter) catchUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.settle()
 	for _, name := range slices.Sorted(maps.Keys(e.news)) {
 		e.estimate(e.news[name], e.workloads[name])
 	}
@@ -92,6 +106,7 @@ func (e *Exporter) Configure(declared []Workload) {
 		e.metrics.Forget("trimtab_workload_slo_performance", name)
 		e.metrics.Forget("trimtab_workload_utility", name)
 	}
+	e.readmit(declared)
 	for _, d := range declared {
 		w := e.known(d.Name)
 		if w == nil {
@@ -141,15 +156,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 			e.news[v.Workload] = v
 		}
 	case *trimtab.Holding:
-		for i := range v.Targets {
-			t := &v.Targets[i]
-			now := t.InForce()
-			if now.Unlimited || t.Problem != "" || e.known(t.Workload) == nil || !e.names.knob(t.KnobID) {
-				e.metrics.Forget("trimtab_workload_allocation", t.Workload, t.Host, t.Resource)
-				continue
-			}
-			e.metrics.Gauge("trimtab_workload_allocation", t.Workload, t.Host, t.Resource).Set(now.Value)
-		}
+		e.hear(v)
 	case *trimtab.Plan:
 		e.plan(v)
 	case *trimtab.Outcome:
@@ -167,10 +174,14 @@ func (e *Exporter) known(name string) *workload {
 	w := e.workloads[name]
 	if w == nil && len(e.workloads) < maxWorkloads {
 		w = &workload{}
-		e.workloads[name] = w
-		for _, mode := range []trimtab.Mode{trimtab.Act, trimtab.Recommend} {
-			e.metrics.Counter("trimtab_workload_decisions_total", name, string(mode), "raise")
-			e.metrics.Counter("trimtab_workload_decisions_total", name, string(mode), "lower")
+		if !e.admit(name, w) {
+			return nil
+		}
+		if w.inBrief {
+			return w
+		}
+		for _, labels := range each("trimtab_workload_decisions_total") {
+			e.metrics.Counter("trimtab_workload_decisions_total", slices.Concat([]string{name}, labels)...)
 		}
 	}
 	return w
@@ -235,7 +246,9 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 		if a.Set.Less(a.Expect) {
 			direction = "lower"
 		}
-		e.metrics.Counter("trimtab_workload_decisions_total", a.Workload, string(a.Mode), direction).Inc()
+		if !w.inBrief {
+			e.metrics.Counter("trimtab_workload_decisions_total", a.Workload, string(a.Mode), direction).Inc()
+		}
 	}
 	if p.Cause.AnswersApply() {
 		return // it says what is not as the command expected, and holds nobody
@@ -250,11 +263,15 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 	}
 }
 
-// set sets the gauge, or removes its series when the value is missing.
+// set sets the gauge, or removes its series when the value is missing. A workload
+// in brief has no more than the series of brief.
 func (e *Exporter) set(name string, v *float64, labels ...string) {
+	if v != nil && e.leavesOut(name, labels) {
+		return
+	}
 	if v == nil {
 		e.metrics.Forget(name, labels...)
 		return
 	}
-	e.metrics.Gauge(name, labels...).Set(*v)
+	e.metrics.Gauge(name, labels...).Set(digits(*v))
 }

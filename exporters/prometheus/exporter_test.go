@@ -54,6 +54,7 @@ func TestTheAllocationIsWhatIsInForce(t *testing.T) {
 	set := metric.NewSet()
 	e, in := New(set), trimtab.Units(1)
 	e.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Now: trimtab.Units(3), Effective: &in}}})
+	e.catchUp()
 	if v := testutil.ToFloat64(set.Gauge("trimtab_workload_allocation", "w", "h", "cpu")); v != 1 {
 		t.Errorf("%v, though 3 are pending", v)
 	}

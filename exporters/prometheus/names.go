@@ -5,14 +5,13 @@ import "github.com/trimtab/trimtab"
 // The bounds of the label values that peers choose, for a label and all series
 // of it: what is invented beyond them is not exported, or counted as "other".
 const (
-	maxPools, maxResources, maxKnobs = 64, 2 * trimtab.MaxResources, 4 * maxWorkloads
-	other                            = "other"
+	maxPools, maxResources = 64, 2 * trimtab.MaxResources
+	other                  = "other"
 )
 
 // names are the label values that were admitted.
 type names struct {
-	pools, resources map[string]bool
-	knobs            map[trimtab.KnobID]bool
+	pools, resources, hostPools map[string]bool
 }
 
 // admit reports whether a name is known, or may still be.
@@ -38,11 +37,6 @@ func (n *names) resource(name string) string {
 		return other
 	}
 	return name
-}
-
-// knob admits a knob.
-func (n *names) knob(id trimtab.KnobID) bool {
-	return n.resource(id.Resource) == id.Resource && admit(&n.knobs, id, maxKnobs)
 }
 
 // status is one of those that there are, or "other".

@@ -33,8 +33,8 @@ const (
 	timeout = 10 * time.Second
 	// most bounds an answer, in bytes.
 	most = 64 << 20
-	// StatusPath asks for every workload that a view holds.
-	StatusPath = "/api/v1/status?limit=10000"
+	// StatusPath asks for every workload and host that a view holds.
+	StatusPath = "/api/v1/status?limit=10000&hosts=10000"
 )
 
 // Client asks the trimtab at an address.
@@ -46,7 +46,7 @@ type Client struct {
 	Terminal bool
 }
 
-// Status returns the pool and all workloads.
+// Status returns the pool, all workloads and all hosts.
 func (c Client) Status(ctx context.Context) (*view.Status, error) {
 	return get[view.Status](ctx, c, StatusPath)
 }

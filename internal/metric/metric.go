@@ -125,8 +125,13 @@ func (s *Set) Histogram(name string, labels ...string) prometheus.Observer {
 	return get(s.histograms, name).WithLabelValues(labels...)
 }
 
-// Forget drops a gauge's series, for a workload or host that is gone.
+// Forget drops the series of a gauge or counter, for a workload or host that is
+// gone.
 func (s *Set) Forget(name string, labels ...string) {
+	if c, ok := s.counters[name]; ok {
+		c.DeleteLabelValues(labels...)
+		return
+	}
 	get(s.gauges, name).DeleteLabelValues(labels...)
 }
 

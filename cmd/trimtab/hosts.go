@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
+)
+
+// fewHosts and fewInstances bound what is printed of those with the least: -o wide
+// has all hosts, -o json every instance.
+const fewHosts, fewInstances = 20, 20
+
+// printHosts prints the hosts with the least free, where there is more than one or
+// something was measured.
+func printHosts(w io.Writer, all []view.Host, most int) {
+	if len(all) < 2 && !measured(all) {
+		return
+	}
+	rows := [][]string{{"HOST", "FREE", "KNOBS", "LEASE", "STATE"}}
+	for i := range all[:min(len(all), most)] {
+		h := &all[i]
+		lease := view.Missing
+		if h.LeaseLeft > 0 {
+			lease = view.Age(h.LeaseLeft)
+		}
+		rows = append(rows, []string{h.Name, freeOn(h), fmt.Sprint(h.Knobs), lease, h.State + binds(h)})
+	}
+	fmt.Fprintln(w)
+	table(w, rows)
+	if left := len(all) - most; left > 0 {
+		fmt.Fprintf(w, "and %s with more free: trimtab status -o wide\n", view.Count(left, "host"))
+	}
+}
+
+// binds says how many workloads a host keeps from more.
+func binds(h *view.Host) string {
+	if h.Binds == 0 {
+		return ""
+	}
+	return ", keeps " + view.Count(h.Binds, "workload") + " from more"
+}
+
+func measured(all []view.Host) bool {
+	for i := range all {
+		if all[i].Spare() <= 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// freeOn says what is free on a host, of what it has.
+func freeOn(h *view.Host) string {
+	var out []string
+	for _, r := range h.Rooms {
+		if r.Free == nil {
+			continue
+		}
+		free, capacity := view.AmountIn(trimtab.Units(*r.Free), r.Resource), view.AmountIn(trimtab.Units(*r.Capacity), r.Resource)
+		if !trimtab.ResourceOf(r.Resource).Bytes {
+			capacity += " " + view.Unit(r.Resource)
+		}
+		out = append(out, free+" of "+capacity)
+	}
+	if len(out) == 0 {
+		return view.Missing
+	}
+	return strings.Join(out, ", ")
+}
+
+// instanceLines say what each of several instances has.
+func instanceLines(e *view.Explanation) (out [][2]string) {
+	for i := range e.Knobs {
+		if i == fewInstances {
+			out = append(out, [2]string{"", fmt.Sprintf("and %d more: trimtab explain -o json", len(e.Knobs)-i+e.Omitted)})
+			break
+		}
+		out = append(out, instanceLine(&e.Knobs[i], e.Resource))
+	}
+	return out
+}
+
+func instanceLine(k *view.Knob, main string) [2]string {
+	name := "on " + k.Host
+	if k.Instance != "" {
+		name += ", " + k.Instance
+	}
+	has := view.AmountIn(k.InForce(), k.Resource)
+	if !trimtab.ResourceOf(k.Resource).Bytes {
+		has += " " + view.Unit(k.Resource)
+	} else if k.Resource != main {
+		has += " of " + k.Resource
+	}
+	if k.Effective != nil {
+		has += fmt.Sprintf(" (%s pending)", view.AmountIn(k.Now, k.Resource))
+	}
+	if k.Least {
+		has += ", the least: it binds"
+	}
+	if k.Bound {
+		has += ", its host keeps it from more"
+	}
+	return [2]string{name, has + prefixed(", ", k.Knob) + prefixed("; cannot be used: ", k.Problem) + prefixed("; its host has been silent for ", k.Silent)}
+}
+
+// withEach adds to a row what happens to each of several instances, if any.
+func withEach(row []string, each string) []string {
+	if each == "" {
+		return row
+	}
+	return append(row, each)
+}

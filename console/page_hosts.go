@@ -1,0 +1,190 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
+)
+
+// knobsPerPage bounds the knobs that one page draws.
+const knobsPerPage = 200
+
+// hosts is what hosts.html shows.
+type hosts struct {
+	Frame frame
+	view.Hosts
+	Query string
+	// All counts all hosts by what they ask of a person, whatever the filter; Tight
+	// is the one with the least free, nil where none is measured.
+	All            map[string]int
+	Tight          *view.Host
+	Chips          []link
+	First, Last    int
+	Previous, Next string
+}
+
+func (s *site) drawHosts(w http.ResponseWriter, r *http.Request) {
+	f, ok := pageFilter(w, r)
+	if !ok {
+		return
+	}
+	now := time.Now()
+	h := hosts{Query: f.Query, Hosts: s.view.Hosts(now, f)}
+	all := h.Hosts
+	if f.Query != "" || f.Offset > 0 {
+		all = s.view.Hosts(now, view.Filter{Limit: 1})
+	}
+	h.All = all.Counts
+	if len(all.Hosts) > 0 && all.Hosts[0].Spare() <= 1 {
+		h.Tight = &all.Hosts[0]
+	}
+	h.Frame = s.frame("hosts", "Hosts", "/api/v1/hosts?"+overviewQuery(f.Query, h.Offset))
+	h.First, h.Last, h.Previous, h.Next = pager("/hosts", f.Query, h.Offset, len(h.Hosts.Hosts), h.Total)
+	h.Chips = chips("/hosts", f.Query, []chip{{"in trouble", "state:bad"}, {"to watch", "state:note"}})
+	s.render(w, http.StatusOK, "hosts.html", &h)
+}
+
+// hostPage is what host.html shows.
+type hostPage struct {
+	Frame frame
+	view.HostDetail
+	First, Last    int
+	Previous, Next string
+}
+
+func (s *site) drawHost(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	offset, err := strconv.Atoi(query.Get("offset"))
+	if err != nil {
+		offset = 0
+	}
+	name, pool := nameOf(r), query.Get("pool")
+	d, ok := s.view.Host(name, pool, knobsPerPage, offset, time.Now())
+	if !ok {
+		f := s.frame("missing", name, "/api/v1/hosts")
+		f.Subject = name
+		s.render(w, http.StatusNotFound, "nohost.html", &f)
+		return
+	}
+	h := hostPage{HostDetail: d, First: min(d.Offset+1, d.Knobs), Last: d.Offset + len(d.Listed)}
+	h.Frame = s.frame("host", name, address("/api/v1/hosts/", name))
+	if d.Offset > 0 {
+		h.Previous = "?" + with(query, "offset", strconv.Itoa(max(0, d.Offset-knobsPerPage))).Encode()
+	}
+	if h.Last < d.Knobs {
+		h.Next = "?" + with(query, "offset", strconv.Itoa(h.Last)).Encode()
+	}
+	s.render(w, http.StatusOK, "host.html", &h)
+}
+
+// addressOf is where the page of a host is.
+func addressOf(h view.Host) string {
+	at := address("/hosts/", h.Name)
+	if h.Pool == "" {
+		return at
+	}
+	sep := "?"
+	if strings.Contains(at, "?") {
+		sep = "&"
+	}
+	return at + sep + url.Values{"pool": {h.Pool}}.Encode()
+}
+
+// roomBar is what is given out of a host, in the colour of trouble where it is more
+// than there is.
+func roomBar(r view.Room) bar {
+	if r.Capacity == nil {
+		return bar{}
+	}
+	b := bar{Fill: along(r.Given, *r.Capacity), Class: "fill"}
+	if *r.Free < 0 {
+		b.Class = "bad"
+	}
+	return b
+}
+
+// capacityOf says what a host has of a resource.
+func capacityOf(r view.Room) string {
+	if r.Capacity == nil {
+		return "capacity not measured"
+	}
+	return "of " + sized(*r.Capacity, r.Resource)
+}
+
+// freeOf says what is left of it.
+func freeOf(r view.Room) string {
+	if r.Free == nil {
+		return view.Missing
+	}
+	if *r.Free < 0 {
+		return "−" + sized(-*r.Free, r.Resource)
+	}
+	return sized(*r.Free, r.Resource)
+}
+
+// mayHave are the bounds of a knob.
+func mayHave(k view.Knob) string {
+	if k.Max == 0 {
+		return ""
+	}
+	return view.AmountIn(trimtab.Units(k.Min), k.Resource) + " to " + view.AmountIn(trimtab.Units(k.Max), k.Resource)
+}
+
+// knobHas is what a knob gives.
+func knobHas(k view.Knob) string {
+	if a := k.InForce(); !a.Unlimited {
+		return sized(a.Value, k.Resource)
+	}
+	return view.Amount(k.InForce())
+}
+
+// pageFilter reads the filter of a page with a list. What makes no sense as an
+// offset is the beginning.
+func pageFilter(w http.ResponseWriter, r *http.Request) (f view.Filter, ok bool) {
+	f = view.Filter{Query: strings.TrimSpace(r.URL.Query().Get("q")), Limit: rowsPerPage}
+	if err := f.Validate(); err != nil {
+		http.Error(w, "trimtab: "+err.Error(), http.StatusBadRequest)
+		return f, false
+	}
+	if n, err := strconv.Atoi(r.URL.Query().Get("offset")); err == nil {
+		f.Offset = n
+	}
+	return f, true
+}
+
+// pager says which rows of a list a page has, and where the others are.
+func pager(path, query string, offset, shown, total int) (first, last int, previous, next string) {
+	first, last = min(offset+1, total), offset+shown
+	if offset > 0 {
+		previous = path + "?" + overviewQuery(query, max(0, offset-rowsPerPage))
+	}
+	if last < total {
+		next = path + "?" + overviewQuery(query, last)
+	}
+	return first, last, previous, next
+}
+
+// chip is a word of a filter that needs no typing.
+type chip struct{ text, word string }
+
+// chips are links that each add a word to the filter, or take it out.
+func chips(path, query string, of []chip) []link {
+	words := strings.Fields(query)
+	out := []link{{"all", path, len(words) == 0}}
+	for _, c := range of {
+		at := slices.Index(words, c.word)
+		next := append(slices.Clone(words), c.word)
+		if at >= 0 {
+			next = slices.Delete(slices.Clone(words), at, at+1)
+		}
+		out = append(out, link{c.text, fmt.Sprintf("%s?%s", path, overviewQuery(strings.Join(next, " "), 0)), at >= 0})
+	}
+	return out
+}

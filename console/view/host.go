@@ -1,0 +1,226 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	// maxHosts and maxHostBytes bound the hosts that are known and about how many
+	// bytes their knobs take, all together; those that were not heard of for longest
+	// go. 1,000 hosts of 20 knobs take 8 MiB.
+	maxHosts     = 10_000
+	maxHostBytes = 96 << 20
+	// silentAfter is how long after its last word a host is said to be silent: it
+	// speaks every second.
+	silentAfter = time.Minute
+	// skew is how far the clock of a host may be behind: beyond that its word is
+	// old, as one that the bus kept of a host that is gone.
+	skew = 10 * time.Minute
+)
+
+// hostKey names what one pool has on one host.
+type hostKey struct{ pool, name string }
+
+// host is what one host said last of itself, for one pool.
+type host struct {
+	hostKey
+	time      time.Time
+	heard     time.Time // by the clock of this process, as far as that is known
+	leaseLeft trimtab.Seconds
+	paused    bool
+	capacity  map[string]float64
+	// knobs are in order of workload, resource and instance.
+	knobs []trimtab.KnobState
+	cost  int // bytes, about
+	// problems counts the knobs that cannot be used, since when.
+	problems int
+	since    time.Time
+}
+
+// silent reports whether the host is overdue at now.
+func (h *host) silent(now time.Time) bool { return now.Sub(h.heard) > silentAfter }
+
+// lease is how long its allocation still holds.
+func (h *host) lease(now time.Time) trimtab.Seconds {
+	return max(0, h.leaseLeft-trimtab.SecondsOf(now.Sub(h.heard)))
+}
+
+// gone reports whether nothing that the host held counts any more: it is
+// silent, and its lease has ended.
+func (h *host) gone(now time.Time) bool { return h.silent(now) && h.lease(now) == 0 }
+
+// of are the host's knobs of one workload.
+func (h *host) of(workload string) []trimtab.KnobState {
+	from, _ := slices.BinarySearchFunc(h.knobs, workload, func(k trimtab.KnobState, name string) int { return strings.Compare(k.Workload, name) })
+	n := 0
+	for from+n < len(h.knobs) && h.knobs[from+n].Workload == workload {
+		n++
+	}
+	return h.knobs[from : from+n : from+n]
+}
+
+// hear notes what a host says of itself.
+func (v *Model) hear(said *trimtab.Holding) {
+	key := hostKey{cmp.Or(said.Pool, v.config.Pool), said.Host}
+	h := v.hosts[key]
+	if h == nil {
+		h = &host{hostKey: key}
+		v.hosts[key] = h
+	}
+	now := time.Now()
+	h.time, h.heard, h.leaseLeft, h.paused, h.capacity = said.Time, now, said.LeaseLeft, said.Paused, said.Capacity
+	if now.Sub(said.Time) > skew {
+		h.heard = said.Time
+	}
+	if knobs := v.taken(said); !slices.EqualFunc(h.knobs, knobs, sameKnob) {
+		v.replaceKnobs(h, knobs)
+	}
+	for len(v.hosts) > maxHosts || v.hostBytes > maxHostBytes && len(v.hosts) > 1 {
+		v.forgetHost(h)
+	}
+}
+
+// taken are the knobs of a holding as they are kept, in order: alone, since the
+// message may be long.
+func (v *Model) taken(said *trimtab.Holding) []trimtab.KnobState {
+	out := make([]trimtab.KnobState, 0, len(said.Targets))
+	cost := 0
+	for i := range said.Targets {
+		k := said.Targets[i]
+		if s := v.workloads[k.Workload]; s != nil {
+			k.Workload = s.Name // one memory
+		}
+		k.Pool, k.Host = said.Pool, said.Host
+		k.Knob, k.Problem, k.Barred = brief(k.Knob), brief(k.Problem), brief(k.Barred)
+		if cost += knobCost(&k); cost > maxHostBytes/4 {
+			break
+		}
+		out = append(out, k)
+	}
+	slices.SortStableFunc(out, func(a, b trimtab.KnobState) int { return a.Compare(b.KnobID) })
+	return out
+}
+
+// knobCost is about how many bytes a knob takes.
+func knobCost(k *trimtab.KnobState) int {
+	return 240 + len(k.Workload) + len(k.Instance) + len(k.Resource) + len(k.Knob) + len(k.Problem) + len(k.Barred)
+}
+
+// sameKnob compares all that is shown.
+func sameKnob(a, b trimtab.KnobState) bool {
+	if (a.Effective == nil) != (b.Effective == nil) || a.Effective != nil && *a.Effective != *b.Effective || !a.Since.Equal(b.Since) {
+		return false
+	}
+	a.Effective, a.Since = b.Effective, b.Since
+	return a == b
+}
+
+// replaceKnobs gives h other knobs, and tells the workloads that this concerns.
+func (v *Model) replaceKnobs(h *host, knobs []trimtab.KnobState) {
+	before, after := h.knobs, knobs
+	h.knobs = knobs
+	v.hostBytes -= h.cost
+	h.cost = 0
+	for i := range knobs {
+		h.cost += knobCost(&knobs[i])
+	}
+	h.problems = problems(knobs)
+	v.hostBytes += h.cost
+	h.since = begun(h.since, h.problems > 0, h.time)
+	for len(before) > 0 || len(after) > 0 {
+		name := first(before, after)
+		var was, is []trimtab.KnobState
+		was, before = cutWorkload(before, name)
+		is, after = cutWorkload(after, name)
+		if !slices.EqualFunc(was, is, sameKnob) {
+			v.moveIn(name, h, was, is)
+		}
+	}
+}
+
+// first is the first workload of two lists in order, of which one is not empty.
+func first(a, b []trimtab.KnobState) string {
+	if len(b) == 0 || len(a) > 0 && a[0].Workload <= b[0].Workload {
+		return a[0].Workload
+	}
+	return b[0].Workload
+}
+
+// cutWorkload takes the knobs of a workload from the front of a list.
+func cutWorkload(knobs []trimtab.KnobState, name string) (its, rest []trimtab.KnobState) {
+	n := 0
+	for n < len(knobs) && knobs[n].Workload == name {
+		n++
+	}
+	return knobs[:n], knobs[n:]
+}
+
+// problems counts the knobs that cannot be used.
+func problems(knobs []trimtab.KnobState) (n int) {
+	for i := range knobs {
+		if knobs[i].Problem != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// moveIn notes that a host's knobs of a workload changed.
+func (v *Model) moveIn(name string, h *host, was, is []trimtab.KnobState) {
+	if v.workloads[name] == nil && len(is) == 0 {
+		return
+	}
+	s := v.state(name)
+	if s == nil {
+		return
+	}
+	at, known := slices.BinarySearchFunc(s.hosts, h, (*host).compare)
+	switch {
+	case !known && len(is) == 0:
+		return
+	case !known:
+		s.hosts, was = slices.Insert(s.hosts, at, h), nil
+	case len(is) == 0:
+		s.hosts = slices.Delete(s.hosts, at, at+1)
+	}
+	s.problems += problems(is) - problems(was)
+	s.knobSince = begun(s.knobSince, s.problems > 0, h.time)
+}
+
+// settleIn finds the hosts of a workload that there was no room for when they
+// told of it.
+func (v *Model) settleIn(s *state) {
+	for _, h := range v.hosts {
+		if its := h.of(s.Name); len(its) > 0 {
+			s.hosts = append(s.hosts, h)
+			s.problems += problems(its)
+			s.knobSince = begun(s.knobSince, s.problems > 0, h.time)
+		}
+	}
+	slices.SortFunc(s.hosts, (*host).compare)
+}
+
+func (h *host) compare(o *host) int {
+	return cmp.Or(strings.Compare(h.name, o.name), strings.Compare(h.pool, o.pool))
+}
+
+// forgetHost lets the host go that was not heard of for longest, but not keep.
+func (v *Model) forgetHost(keep *host) {
+	var oldest *host
+	for _, h := range v.hosts {
+		if h != keep && (oldest == nil || h.heard.Before(oldest.heard)) {
+			oldest = h
+		}
+	}
+	v.dropHost(oldest)
+}
+
+func (v *Model) dropHost(h *host) {
+	v.replaceKnobs(h, nil)
+	delete(v.hosts, h.hostKey)
+}

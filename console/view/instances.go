@@ -1,0 +1,283 @@
+package view
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// knobs are the knobs of a resource with their hosts, in order of host and
+// instance.
+func (s *state) knobs(resource string) iter.Seq2[*host, *trimtab.KnobState] {
+	return func(yield func(*host, *trimtab.KnobState) bool) {
+		for _, h := range s.hosts {
+			its := h.of(s.Name)
+			for i := range its {
+				if its[i].Resource == resource && !yield(h, &its[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// resources are those that the workload has knobs of, in order.
+func (s *state) resources() []string {
+	var out []string
+	for _, h := range s.hosts {
+		for i, its := 0, h.of(s.Name); i < len(its); i++ {
+			if at, known := slices.BinarySearch(out, its[i].Resource); !known && len(out) < s.room() {
+				out = slices.Insert(out, at, its[i].Resource)
+			}
+		}
+	}
+	return out
+}
+
+// held is what a workload has of one resource, over its instances. The slowest
+// of them sets the tail, so instances with shares f_i of the load give as much as
+//
+//	effective = min_i a_i / f_i,  Σ f_i = 1     f_i = 1/n, unless an estimate tells
+//
+// of one. As for the planner, an instance whose knob cannot be used, or whose host
+// is gone, serves nothing where there are others.
+type held struct {
+	resource string
+	// knob is the one of an only instance, or else the first.
+	knob *trimtab.KnobState
+	// instances counts those that serve, on so many hosts; readable those of them
+	// whose amount is known.
+	instances, hosts, readable int
+	// effective and total are of what is in force, set and baseline effective too.
+	effective, total, set, baseline trimtab.Amount
+	pending                         bool
+	// least is the one that binds.
+	least *trimtab.KnobState
+	rank  int
+}
+
+// The ranks of instances: only those of the first that there are count.
+const (
+	serves = iota
+	unheard
+	unusable
+)
+
+func (h *host) rank(k *trimtab.KnobState, now time.Time) int {
+	switch {
+	case k.Problem != "":
+		return unusable
+	case h.gone(now):
+		return unheard
+	}
+	return serves
+}
+
+// held returns what the workload has of a resource at now.
+func (s *state) held(resource string, now time.Time) held {
+	out := held{resource: resource, rank: unusable}
+	for h, k := range s.knobs(resource) {
+		out.rank = min(out.rank, h.rank(k, now))
+	}
+	var last *host
+	for h, k := range s.knobs(resource) {
+		if h.rank(k, now) != out.rank {
+			continue
+		}
+		out.instances++
+		if h != last {
+			out.hosts, last = out.hosts+1, h
+		}
+		if out.knob == nil {
+			out.knob = k
+		}
+	}
+	loads := s.loads(&out, now)
+	least := trimtab.Unlimited()
+	out.effective, out.set, out.baseline = least, least, least
+	for h, k := range s.knobs(resource) {
+		if h.rank(k, now) != out.rank || !readable(k) {
+			continue
+		}
+		out.readable++
+		a := k.InForce()
+		out.total = sum(out.total, a)
+		out.pending = out.pending || k.Effective != nil
+		of := loads.of(k)
+		if a := of.gives(a); out.least == nil || a.Less(least) {
+			least, out.least = a, k
+		}
+		out.set, out.baseline = lesser(out.set, of.gives(k.Now)), lesser(out.baseline, of.gives(k.Baseline))
+	}
+	out.effective = least
+	out.total.Value = round9(out.total.Value)
+	return out
+}
+
+// loads are the shares of the load of a workload's instances: each that the
+// estimate tells of gets its part of what those together would have if all served
+// alike, the others 1/n.
+type loads struct {
+	told []trimtab.LoadShare
+	n    float64 // instances
+	// scale is of what was told; 0: nothing was.
+	scale float64
+}
+
+func (s *state) loads(d *held, now time.Time) loads {
+	out := loads{n: float64(d.instances)}
+	if d.instances < 2 || s.estimate == nil || len(s.estimate.Shares) == 0 {
+		return out
+	}
+	out.told = s.estimate.Shares
+	known, sum := 0.0, 0.0
+	for h, k := range s.knobs(d.resource) {
+		if h.rank(k, now) != d.rank {
+			continue
+		}
+		if f, ok := out.find(k); ok {
+			known, sum = known+1, sum+f
+		}
+	}
+	if sum > 0 {
+		out.scale = known / out.n / sum
+	}
+	return out
+}
+
+func (l *loads) find(k *trimtab.KnobState) (float64, bool) {
+	at, ok := slices.BinarySearchFunc(l.told, trimtab.LoadShare{Host: k.Host, Instance: k.Instance}, trimtab.LoadShare.Compare)
+	if !ok {
+		return 0, false
+	}
+	return l.told[at].Share, true
+}
+
+// inverse is 1/f of an instance.
+type inverse float64
+
+func (l *loads) of(k *trimtab.KnobState) inverse {
+	if f, ok := l.find(k); ok && l.scale > 0 {
+		return inverse(1 / (f * l.scale))
+	}
+	return inverse(l.n)
+}
+
+// gives is the effective allocation of a workload with so much here, a/f.
+func (f inverse) gives(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited || f == 1 {
+		return a
+	}
+	return trimtab.Units(round9(min(a.Value*float64(f), math.MaxFloat64)))
+}
+
+// readable reports whether it is known what a knob gives: one that could never
+// be read has not 0.
+func readable(k *trimtab.KnobState) bool { return !k.Since.IsZero() || k.Problem == "" }
+
+func lesser(a, b trimtab.Amount) trimtab.Amount {
+	if b.Less(a) {
+		return b
+	}
+	return a
+}
+
+// round9 drops what arithmetic leaves behind a billionth: it is no news.
+func round9(v float64) float64 {
+	if v >= 1e6 {
+		return v
+	}
+	return math.Round(v*1e9) / 1e9
+}
+
+// sum adds amounts; what is not finite any more is the largest number.
+func sum(a, b trimtab.Amount) trimtab.Amount {
+	if a.Unlimited || b.Unlimited {
+		return trimtab.Unlimited()
+	}
+	return trimtab.Units(min(a.Value+b.Value, math.MaxFloat64))
+}
+
+// problem says why no instance can be used; "": some can.
+func (d *held) problem() string {
+	if d.knob == nil {
+		return ""
+	}
+	return d.knob.Problem
+}
+
+// where names the knob, or says how many there are.
+func (d *held) where() string {
+	switch d.instances {
+	case 0:
+		return ""
+	case 1:
+		return d.knob.Knob
+	}
+	return Spread(d.instances, d.hosts)
+}
+
+// Spread says how many instances a workload has on how many hosts.
+func Spread(instances, hosts int) string {
+	if hosts == 1 {
+		return Count(instances, "instance") + " on a host"
+	}
+	return Count(instances, "instance") + " on " + Count(hosts, "host")
+}
+
+// several reports whether there is more than one instance.
+func (d *held) several() bool { return d.instances > 1 }
+
+// main is what it has of the pool's resource, or else of any that there is.
+func (s *state) main(resource string, now time.Time) held {
+	if d := s.held(resource, now); d.instances > 0 {
+		return d
+	}
+	for _, r := range s.resources() {
+		return s.held(r, now)
+	}
+	return held{}
+}
+
+// instances lists the knobs of a workload, in order of host, instance and
+// resource, as many as are shown.
+func (v *Model) instances(s *state, now time.Time) (out []Knob, omitted int) {
+	least, told := map[trimtab.KnobID]bool{}, loads{}
+	if s.estimate != nil {
+		told.told = s.estimate.Shares
+	}
+	for _, r := range s.resources() {
+		if d := s.held(r, now); d.several() && d.least != nil && !d.effective.Unlimited {
+			least[d.least.KnobID] = true
+		}
+	}
+	for _, h := range s.hosts {
+		its := slices.Clone(h.of(s.Name))
+		slices.SortStableFunc(its, byInstance)
+		for i := range its {
+			if len(out) == MaxKnobs {
+				omitted++
+				continue
+			}
+			k := h.knob(&its[i], least[its[i].KnobID], now)
+			k.Bound = v.bound(s.Name, k.Resource, h.name)
+			if f, ok := told.find(&its[i]); ok {
+				k.Share = &f
+			}
+			out = append(out, k)
+		}
+	}
+	return out, omitted
+}
+
+// knob is one knob as it is shown.
+func (h *host) knob(k *trimtab.KnobState, least bool, now time.Time) Knob {
+	out := Knob{KnobState: *k, Least: least}
+	if h.silent(now) {
+		out.Silent = Age(trimtab.SecondsOf(now.Sub(h.heard)))
+	}
+	return out
+}
