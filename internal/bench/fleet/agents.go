@@ -226,4 +226,3 @@ func (p *play) publish(ctx context.Context, b *natsbus.Bus, samples []*trimtab.S
 		}
 	}
 }
-

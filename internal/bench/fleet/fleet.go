@@ -33,7 +33,7 @@ type fleet struct {
 	url, leaf string
 	parts     []*part
 	agents    *part
-	ask       io.Writer
+	ask       io.WriteCloser
 	answers   *bufio.Scanner
 }
 
@@ -222,7 +222,7 @@ func (f *fleet) start(name string, command ...string) (*part, error) {
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			return nil, fmt.Errorf("start %s: %w", name, err)
 		}
-		p.cmd.Env = append(p.cmd.Env, "TRIMTAB_PROFILE="+at, "FLEET_PROFILE="+filepath.Join(at, "cpu.pprof"))
+		p.cmd.Env = append(p.cmd.Env, "TRIMTAB_PROFILE="+at)
 	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if name == "agents" {
@@ -244,6 +244,9 @@ func (f *fleet) start(name string, command ...string) (*part, error) {
 
 // stop ends all processes, the agents first and the server last.
 func (f *fleet) stop() {
+	if f.ask != nil {
+		_ = f.ask.Close() // the agents end with their input
+	}
 	for i := len(f.parts) - 1; i >= 0; i-- {
 		p := f.parts[i]
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended

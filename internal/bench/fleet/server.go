@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/pprof"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -33,19 +34,26 @@ func serveNATS(ctx context.Context, file string) error {
 	return nil
 }
 
-// profiled profiles this process from now until stop, to the file that
-// FLEET_PROFILE names; without it, it does nothing.
+// profiled profiles this process from now until stop, to cpu.pprof and heap.pprof
+// in the directory that TRIMTAB_PROFILE names; without it, it does nothing.
 func profiled() (stop func(), err error) {
-	name := os.Getenv("FLEET_PROFILE")
-	if name == "" {
+	dir := os.Getenv("TRIMTAB_PROFILE")
+	if dir == "" {
 		return func() {}, nil
 	}
-	f, err := os.Create(name)
+	f, err := os.Create(filepath.Join(dir, "cpu.pprof"))
 	if err != nil {
 		return nil, fmt.Errorf("make profile: %w", err)
 	}
 	if err := pprof.StartCPUProfile(f); err != nil {
 		return nil, fmt.Errorf("make profile: %w", err)
 	}
-	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+		if f, err := os.Create(filepath.Join(dir, "heap.pprof")); err == nil {
+			_ = pprof.Lookup("heap").WriteTo(f, 0)
+			_ = f.Close()
+		}
+	}, nil
 }

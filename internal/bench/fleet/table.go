@@ -37,7 +37,9 @@ func printTable(out io.Writer, all []*result) {
 		row(status, func(r *result) string { return fmt.Sprint(r.report.Counts[status]) })
 	}
 	for _, name := range processes() {
-		row("CPU of "+name+", cores", func(r *result) string { return fmt.Sprintf("%.2f", r.used[name].cores) })
+		row("CPU of "+name+", cores (waited for it)", func(r *result) string {
+			return fmt.Sprintf("%.2f (%.2f)", r.used[name].cores, r.used[name].waited)
+		})
 	}
 	for _, name := range processes() {
 		row("memory of "+name+" (peak), MiB", func(r *result) string {

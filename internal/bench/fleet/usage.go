@@ -35,7 +35,11 @@ type result struct {
 // used is what one process took.
 type used struct {
 	cores, resident, peak float64 // of one core; MiB
-	metrics               int     // bytes of /metrics
+	// waited is for how long one of its threads could have run and had no CPU, in
+	// seconds per second: what other processes of this machine, and the other
+	// parts of the fleet, cost it.
+	waited  float64
+	metrics int // bytes of /metrics
 }
 
 // view is one page of the console.
@@ -47,13 +51,13 @@ type view struct {
 
 // read measures for a while and fills the result in.
 func (f *fleet) read(ctx context.Context, r *result) error {
-	before := map[string]float64{}
+	before, waited := map[string]float64{}, map[string]float64{}
 	for _, p := range f.parts {
 		cpu, err := p.cpu()
 		if err != nil {
 			return err
 		}
-		before[p.name] = cpu
+		before[p.name], waited[p.name] = cpu, p.waited()
 		if f.Profile != "" && p.web != "" {
 			_ = p.cmd.Process.Signal(syscall.SIGUSR1) // of a build that profiles
 		}
@@ -76,7 +80,8 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 			_ = p.cmd.Process.Signal(syscall.SIGUSR2)
 		}
 		status := fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)
-		r.used[p.name] = used{cores: (cpu - before[p.name]) / took, resident: number(status, "VmRSS:") / 1024, peak: number(status, "VmHWM:") / 1024}
+		r.used[p.name] = used{cores: (cpu - before[p.name]) / took, resident: number(status, "VmRSS:") / 1024, peak: number(status, "VmHWM:") / 1024,
+			waited: (p.waited() - waited[p.name]) / took}
 	}
 	if _, err := io.WriteString(f.ask, "report\n"); err != nil || !f.answers.Scan() {
 		return fmt.Errorf("talk to the agents: %w: %s", errEnded, f.agents.tail())
@@ -134,6 +139,19 @@ func (p *part) cpu() (float64, error) {
 		sum += ticks / 100
 	}
 	return sum, nil
+}
+
+// waited is for how long its threads waited for a CPU so far, in seconds.
+func (p *part) waited() (sum float64) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid)) // the pattern is good
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if fields := strings.Fields(string(text)); err == nil && len(fields) > 1 {
+			ns, _ := strconv.ParseFloat(fields[1], 64) // the kernel writes a number here
+			sum += ns / 1e9
+		}
+	}
+	return sum
 }
 
 // number reads the number after a key in a file of /proc; 0 where it is not.
