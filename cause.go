@@ -145,10 +145,9 @@ const (
 	HeldNoEstimate    HeldCode = "no estimate"
 	HeldNothingLearnt HeldCode = "nothing learnt"
 	HeldOld           HeldCode = "old estimate"
-	// HeldNoKnob: no host has its knob; HeldHosts: several have it; HeldSilent:
-	// its host was not heard of; HeldKnob: its knob cannot be used.
+	// HeldNoKnob: no host has its knob; HeldSilent: its host was not heard of;
+	// HeldKnob: its knob cannot be used.
 	HeldNoKnob HeldCode = "no knob"
-	HeldHosts  HeldCode = "several hosts"
 	HeldSilent HeldCode = "silent host"
 	HeldKnob   HeldCode = "knob"
 	// HeldUnsolved: the objective could not be solved.

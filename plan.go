@@ -41,6 +41,17 @@ type Action struct {
 	Envelope *Envelope `json:"envelope,omitempty"`
 	Mode     Mode      `json:"mode"`
 	Why      Reason    `json:"why"`
+	// Of is what the workload has and is to have, where the knob is that of one of
+	// several instances; nil: it is the only one.
+	Of *Whole `json:"of,omitempty"`
+}
+
+// Whole is the effective allocation of a workload over all its instances: the
+// least of amount by share of the load.
+type Whole struct {
+	Instances int     `json:"instances"`
+	From      float64 `json:"from"`
+	To        float64 `json:"to"`
 }
 
 // Envelope is what a knob may be moved within, in the resource's unit: never

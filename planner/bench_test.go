@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -40,25 +41,25 @@ func line(full float64) *trimtab.Curve {
 	return &trimtab.Curve{Load: 10, Level: 0.9, Knots: []trimtab.Knot{{}, {Allocation: full, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}}}}
 }
 
-var _ planner.Policy = welfare.Social{}
+var _ policy.Policy = welfare.Social{}
 
 // large is a problem of n workloads and units, each curve over span units.
-func large(kind string, n, units int, span float64) *planner.Problem {
+func large(kind string, n, units int, span float64) *policy.Problem {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
-	p := &planner.Problem{Units: units, Unit: 1}
-	shapes := []func(float64) func(float64) float64{planner.Linear, planner.Quadratic, planner.SquareRoot}
+	p := &policy.Problem{Units: units, Unit: 1}
+	shapes := []func(float64) func(float64) float64{policy.Linear, policy.Quadratic, policy.SquareRoot}
 	for i := range n {
-		w := planner.Workload{Name: fmt.Sprintf("w%05d", i), Weight: 1, Min: 1, Max: units, Current: units / n, SLO: 0.9, Utility: shapes[i%3](0.9)}
+		w := policy.Workload{Name: fmt.Sprintf("w%05d", i), Weight: 1, Min: 1, Max: units, Current: units / n, SLO: 0.9, Utility: shapes[i%3](0.9)}
 		switch kind {
 		case "learnt":
 			w.Curve = sigmoid(r, span)
 		case "stairs":
-			w.Curve, w.Utility = stairs(math.Ceil(span/3)), planner.Linear(1)
+			w.Curve, w.Utility = stairs(math.Ceil(span/3)), policy.Linear(1)
 		case "lines":
-			w.Curve, w.Utility = line(span), planner.Linear(1)
+			w.Curve, w.Utility = line(span), policy.Linear(1)
 			w.Current = 1
 		}
-		w.Demand = planner.DemandOf(w.Curve, w.SLO, 1, 1, units).Upper
+		w.Demand = policy.DemandOf(w.Curve, w.SLO, 1, 1, units).Upper
 		p.Workloads = append(p.Workloads, w)
 	}
 	return p
@@ -73,7 +74,7 @@ func BenchmarkSolve(b *testing.B) {
 		label    string
 	}
 	sizes := []size{{20, 1000, 150, ""}, {100, 3000, 90, ""}, {300, 5000, 50, ""}, {1000, 10000, 30, ""}, {1000, 10000, 10000, "/wide"}}
-	for _, policy := range []planner.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+	for _, policy := range []policy.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
 		for _, kind := range []string{"learnt", "stairs", "lines"} {
 			for _, s := range sizes {
 				b.Run(fmt.Sprintf("%s/%s/%dx%d%s", policy.Name(), kind, s.n, s.units, s.label), func(b *testing.B) {
@@ -94,7 +95,7 @@ func BenchmarkSolve(b *testing.B) {
 // BenchmarkAlertToPlan is the time from an alert to the plan that answers it:
 // demands, targets, guard and reasons of a whole round.
 func BenchmarkAlertToPlan(b *testing.B) {
-	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+	for _, policy := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
 		for _, size := range []struct{ n, units int }{{20, 1000}, {1000, 10000}} {
 			b.Run(fmt.Sprintf("%s/%dx%d", policy.Name(), size.n, size.units), func(b *testing.B) {
 				alertToPlan(b, policy, size.n, size.units)
@@ -103,7 +104,7 @@ func BenchmarkAlertToPlan(b *testing.B) {
 	}
 }
 
-func alertToPlan(b *testing.B, policy planner.Policy, n, units int) {
+func alertToPlan(b *testing.B, policy policy.Policy, n, units int) {
 	prob := large("learnt", n, units, 3*float64(units)/float64(n))
 	cfg := planner.Config{Pool: "p", Resource: "cpu", Capacity: float64(units), Unit: 1, Round: time.Minute, Policy: policy, AlertGap: time.Nanosecond}
 	h := &trimtab.Holding{Host: "h1", Time: t0, Epoch: 1}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Config says what one planner plans for. Zero fields take the default named
@@ -39,7 +40,7 @@ type Config struct {
 	// start. Default 10 s.
 	AlertGap time.Duration
 	// Policy answers the rounds.
-	Policy Policy
+	Policy policy.Policy
 	// Beta weighs the certain demand against exploration (Cilantro, equation
 	// 6), in (0, 1]. Default 3/4.
 	Beta float64
@@ -120,24 +121,6 @@ type WorkloadConfig struct {
 	Worth func(performance float64) float64
 }
 
-// Linear returns the utility m = min(1, performance/slo) (Cilantro, figure 4a).
-func Linear(slo float64) func(float64) float64 {
-	return func(p float64) float64 { return math.Min(1, p/slo) }
-}
-
-// Quadratic returns m squared: even small violations hurt (figure 4b).
-func Quadratic(slo float64) func(float64) float64 {
-	return func(p float64) float64 { m := math.Min(1, p/slo); return m * m }
-}
-
-// SquareRoot returns the root of m: small violations hardly hurt (figure 4c).
-func SquareRoot(slo float64) func(float64) float64 {
-	return func(p float64) float64 { return math.Sqrt(math.Min(1, p/slo)) }
-}
-
-// maxUnits bounds a problem, so that the solvers' integers cannot overflow.
-const maxUnits = 1 << 20
-
 // withDefaults fills zero fields.
 func (c Config) withDefaults() Config {
 	c.Step = orInt(c.Step, 10)
@@ -164,7 +147,7 @@ func (c Config) withDefaults() Config {
 			w.Max = c.Capacity
 		}
 		if w.Utility == nil {
-			w.Utility = Linear(w.SLO)
+			w.Utility = policy.Linear(w.SLO)
 		}
 		if w.Mode == "" {
 			w.Mode = trimtab.Recommend
@@ -180,8 +163,8 @@ func (c Config) Validate() error {
 		return trimtab.Invalidf("planner: pool %q, resource %q: both need a name", c.Pool, c.Resource)
 	case !positive(c.Capacity) || !positive(c.Unit):
 		return trimtab.Invalidf("planner: capacity %v, unit %v: want finite numbers > 0", c.Capacity, c.Unit)
-	case c.Capacity/c.Unit > maxUnits:
-		return trimtab.Invalidf("planner: capacity of %.0f units, limit %d: use a larger unit", c.Capacity/c.Unit, maxUnits)
+	case c.Capacity/c.Unit > policy.MaxUnits:
+		return trimtab.Invalidf("planner: capacity of %.0f units, limit %d: use a larger unit", c.Capacity/c.Unit, policy.MaxUnits)
 	case c.Step < 0 || c.HoldRounds < 0 || c.Round < 0 || c.Lease < 0 || c.Confirm < 0 || c.StaleAfter < 0 || c.AlertGap < 0:
 		return trimtab.Invalidf("planner: step %d, round %v, lease %v, confirm %v, stale after %v, alert gap %v: none may be negative",
 			c.Step, c.Round, c.Lease, c.Confirm, c.StaleAfter, c.AlertGap)
@@ -217,7 +200,7 @@ func (c Config) validateOthers() error {
 	if len(c.Others) >= trimtab.MaxResources {
 		return trimtab.Invalidf("planner: %d resources, limit %d", len(c.Others)+1, trimtab.MaxResources)
 	}
-	if _, ok := c.Policy.(Sharer); len(c.Others) > 0 && !ok {
+	if _, ok := c.Policy.(policy.Sharer); len(c.Others) > 0 && !ok {
 		return trimtab.Invalidf("planner: %s shares one resource, the pool has %d", c.Policy.Name(), len(c.Others)+1)
 	}
 	seen := map[string]bool{c.Resource: true}
@@ -227,8 +210,8 @@ func (c Config) validateOthers() error {
 			return trimtab.Invalidf("planner: resource %.40q: want a name of its own of 1 to 253 bytes", r.Name)
 		case !positive(r.Capacity) || !positive(r.Unit) || r.Step < 0:
 			return trimtab.Invalidf("planner: %s: capacity %v, unit %v, step %d: want finite numbers > 0", r.Name, r.Capacity, r.Unit, r.Step)
-		case r.Capacity/r.Unit > maxUnits:
-			return trimtab.Invalidf("planner: %s: capacity of %.0f units, limit %d: use a larger unit", r.Name, r.Capacity/r.Unit, maxUnits)
+		case r.Capacity/r.Unit > policy.MaxUnits:
+			return trimtab.Invalidf("planner: %s: capacity of %.0f units, limit %d: use a larger unit", r.Name, r.Capacity/r.Unit, policy.MaxUnits)
 		}
 		seen[r.Name] = true
 	}
@@ -302,6 +285,9 @@ func (c Config) validateWorkloads() error {
 	}
 	return nil
 }
+
+// grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
+const grain = 1e-9
 
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -91,7 +92,7 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 	}
 	names := slices.Sorted(maps.Keys(spoil))
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := pool(rapid.SampledFrom([]planner.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, welfare.Secured{Objective: welfare.Egalitarian{}}, welfare.Secured{Objective: welfare.Social{}}}).Draw(t, "policy"), trimtab.Act)
+		cfg := pool(rapid.SampledFrom([]policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, welfare.Secured{Objective: welfare.Egalitarian{}}, welfare.Secured{Objective: welfare.Social{}}}).Draw(t, "policy"), trimtab.Act)
 		cfg.Guard.Disabled = rapid.Bool().Draw(t, "unguarded")
 		cfg.Workloads[0].Default = 5
 		p, err := planner.New(cfg)
@@ -294,7 +295,7 @@ func TestUnlimitedFallsFromItsMaximumOnProofOnly(t *testing.T) {
 }
 
 func TestAReasonCanBeCheckedByHand(t *testing.T) {
-	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+	for _, policy := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
 		p := started(t, pool(policy, trimtab.Act), equal)
 		told(p, t0, skewed)
 		now := t0.Add(time.Second)

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"github.com/trimtab/trimtab/planner/policy"
 	"math"
 
 	"github.com/trimtab/trimtab/planner/guard"
@@ -16,10 +17,10 @@ import (
 // constant to it.
 func (r *decision) divide(rising []*seat, room float64) []float64 {
 	p := r.planner
-	if _, weighs := p.cfg.Policy.(Expecter); !weighs || p.joint() {
+	if _, weighs := p.cfg.Policy.(policy.Expecter); !weighs || p.joint() {
 		return nil
 	}
-	prob := &Problem{Unit: p.cfg.Unit, Stop: p.cfg.Stop}
+	prob := &policy.Problem{Unit: p.cfg.Unit, Stop: p.cfg.Stop}
 	asks, got := make([]float64, len(rising)), make([]float64, len(rising))
 	for i, s := range rising {
 		if s.in == nil || s.served || !s.free {
@@ -27,7 +28,7 @@ func (r *decision) divide(rising []*seat, room float64) []float64 {
 		}
 		asks[i] = s.want - s.now
 		w := s.in.problem.Workloads[s.at]
-		w.Min, w.Max = upUnits(s.now, p.cfg.Unit), downUnits(s.want, p.cfg.Unit)
+		w.Min, w.Max = policy.UpUnits(s.now, p.cfg.Unit), policy.DownUnits(s.want, p.cfg.Unit)
 		if w.Max < w.Min {
 			return nil
 		}
@@ -36,7 +37,7 @@ func (r *decision) divide(rising []*seat, room float64) []float64 {
 		room -= float64(w.Min)*p.cfg.Unit - s.now
 		prob.Workloads = append(prob.Workloads, w)
 	}
-	if prob.Units += downUnits(room, p.cfg.Unit); room < 0 {
+	if prob.Units += policy.DownUnits(room, p.cfg.Unit); room < 0 {
 		return nil
 	}
 	answer, err := p.cfg.Policy.Solve(prob)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -32,19 +32,19 @@ func wideCurve(r *rand.Rand, need, units float64) *trimtab.Curve {
 // is: ms a round, and the certified gap to the optimum.
 func BenchmarkGrowth(b *testing.B) {
 	own := welfare.Own{Title: "sum", MoveCost: 0.05}
-	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05}, welfare.Nash{MoveCost: 0.05}, own} {
+	for _, objective := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05}, welfare.Nash{MoveCost: 0.05}, own} {
 		for _, n := range []int{10, 100, 1000, 10000} {
-			b.Run(fmt.Sprintf("%s/%d", policy.Name(), n), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/%d", objective.Name(), n), func(b *testing.B) {
 				r := rand.New(rand.NewPCG(1, uint64(n)))
 				p := large("learnt", n, 100*n, 300)
 				for i := range p.Workloads {
 					w := &p.Workloads[i]
 					w.Curve, w.Reports = wideCurve(r, 50+300*r.Float64(), float64(p.Units)), 10_000
-					w.Demand = planner.DemandOf(w.Curve, w.SLO, 1, 1, p.Units).Mean
+					w.Demand = policy.DemandOf(w.Curve, w.SLO, 1, 1, p.Units).Mean
 				}
 				gap := 0.0
 				for b.Loop() {
-					s, err := policy.Solve(p)
+					s, err := objective.Solve(p)
 					if err != nil {
 						b.Fatal(err)
 					}

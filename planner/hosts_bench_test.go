@@ -9,29 +9,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
 // onHosts puts n workloads of 100 units each, who need twice that, on hosts that
 // have as much in all, 20 instances each, at hosts drawn for each workload, with
 // loads that differ by up to a half.
-func onHosts(n, hosts int) *planner.Problem {
+func onHosts(n, hosts int) *policy.Problem {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	p := large("learnt", n, 100*n, 300)
 	for h := range hosts {
-		p.Hosts = append(p.Hosts, planner.Host{Name: fmt.Sprintf("h%04d", h), Units: float64(p.Units) / float64(hosts) * (0.75 + r.Float64()/2)})
+		p.Hosts = append(p.Hosts, policy.Host{Name: fmt.Sprintf("h%04d", h), Units: float64(p.Units) / float64(hosts) * (0.75 + r.Float64()/2)})
 	}
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
 		w.Curve, w.Reports = wideCurve(r, 50+300*r.Float64(), float64(p.Units)), 10_000
-		w.Demand = planner.DemandOf(w.Curve, w.SLO, 1, 1, p.Units).Mean
+		w.Demand = policy.DemandOf(w.Curve, w.SLO, 1, 1, p.Units).Mean
 		on, sum := r.Perm(hosts)[:min(20, hosts)], 0.0
 		slices.Sort(on)
 		for _, h := range on {
 			f := 1 + r.Float64()/2
-			w.Parts, sum = append(w.Parts, planner.Part{Host: h, Share: f}), sum+f
+			w.Parts, sum = append(w.Parts, policy.Part{Host: h, Share: f}), sum+f
 		}
 		for k := range w.Parts {
 			w.Parts[k].Share /= sum
@@ -45,7 +45,7 @@ func onHosts(n, hosts int) *planner.Problem {
 func BenchmarkHosts(b *testing.B) {
 	for _, size := range [][2]int{{100, 10}, {1000, 100}, {10000, 1000}} {
 		p := onHosts(size[0], size[1])
-		for _, policy := range []planner.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05},
+		for _, policy := range []policy.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05},
 			welfare.Nash{MoveCost: 0.05}, welfare.Own{Title: "sum", MoveCost: 0.05}, welfare.Secured{Objective: welfare.Own{Title: "secured sum"}}, welfare.Secured{Objective: welfare.Own{Title: "secured minimum", Least: true}}} {
 			b.Run(fmt.Sprintf("%s/%dx%d", policy.Name(), size[0], size[1]), func(b *testing.B) {
 				gap, over, from := 0.0, 0.0, processorTime()
@@ -76,7 +76,7 @@ func processorTime() time.Duration {
 }
 
 // usedMost is how full the fullest host is.
-func usedMost(p *planner.Problem, units []int) (most float64) {
+func usedMost(p *policy.Problem, units []int) (most float64) {
 	used := make([]float64, len(p.Hosts))
 	for j, w := range p.Workloads {
 		for _, part := range w.Parts {

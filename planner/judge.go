@@ -2,28 +2,29 @@ package planner
 
 import (
 	"cmp"
+	"github.com/trimtab/trimtab/planner/policy"
 	"slices"
 
 	"github.com/trimtab/trimtab/planner/audit"
 )
 
 // groupsOf returns the declared groups in order of path.
-func (p *Planner) groupsOf() []Group {
-	out := make([]Group, 0, len(p.cfg.Groups))
+func (p *Planner) groupsOf() []policy.Group {
+	out := make([]policy.Group, 0, len(p.cfg.Groups))
 	for _, g := range p.cfg.Groups {
 		weight := g.Weight
 		if weight == 0 {
 			weight = 1
 		}
-		group := Group{Path: g.Path, Weight: weight, Guarantee: downUnits(g.Guarantee, p.cfg.Unit)}
+		group := policy.Group{Path: g.Path, Weight: weight, Guarantee: policy.DownUnits(g.Guarantee, p.cfg.Unit)}
 		if len(g.Others) > 0 {
 			for _, r := range p.resources[1:] {
-				group.Others = append(group.Others, downUnits(g.Others[r.Name], r.Unit))
+				group.Others = append(group.Others, policy.DownUnits(g.Others[r.Name], r.Unit))
 			}
 		}
 		out = append(out, group)
 	}
-	slices.SortFunc(out, func(a, b Group) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, func(a, b policy.Group) int { return cmp.Compare(a.Path, b.Path) })
 	return out
 }
 
@@ -37,7 +38,9 @@ func (r *decision) judge() {
 	target.Resources = now.Resources
 	var members []audit.Member
 	for _, s := range r.seats {
-		seated[s.entry] = true
+		for i := range s.knobs {
+			seated[s.knobs[i].entry] = true
+		}
 		n := len(now.Tenants)
 		if n == 0 || now.Tenants[n-1].Name != s.Name {
 			t := audit.Tenant{Name: s.Name, Has: make([]float64, len(p.resources))}

@@ -40,6 +40,9 @@ type entry struct {
 	gone bool
 	// goneSince is when that was first seen.
 	goneSince time.Time
+	// fresh tells that it appeared while other instances of the workload were
+	// there, and was not given its part yet.
+	fresh bool
 	// grows are released and not yet answered.
 	grows []grow
 }
@@ -81,6 +84,10 @@ type hostState struct {
 	order  order
 	heard  time.Time
 	paused bool
+	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
+	capacity map[string]float64
+	// knobs are its entries.
+	knobs map[trimtab.KnobID]*entry
 }
 
 // issued is a plan and when it went out.
@@ -105,7 +112,7 @@ func (l *ledger) issue(sequence uint64, now time.Time) {
 func (l *ledger) host(name string) *hostState {
 	h := l.hosts[name]
 	if h == nil {
-		h = &hostState{}
+		h = &hostState{knobs: map[trimtab.KnobID]*entry{}}
 		l.hosts[name] = h
 	}
 	return h
@@ -191,7 +198,7 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 	if o.before(h.order) {
 		return false
 	}
-	h.order, h.heard, h.paused = o, now, in.Paused
+	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
 	listed := make(map[trimtab.KnobID]bool, len(in.Targets))
 	for i := range in.Targets {
 		t := in.Targets[i]
@@ -200,8 +207,13 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		}
 		t.Pool = l.pool // builds of version 1 did not say
 		listed[t.KnobID] = true
+		known := l.entries[t.KnobID] != nil
 		e := l.entry(t.KnobID)
 		e.gone = false
+		if !known {
+			// Until all hosts were heard, others are new to the planner only.
+			e.fresh = (t.Now.Unlimited || now.Sub(l.since) > l.lease) && len(l.of(t.Workload, t.Resource)) > 1
+		}
 		if o.before(e.order) {
 			t.Now, t.Effective = e.held.Now, e.held.Effective // an outcome told of later values
 		} else {
@@ -212,8 +224,8 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		// were read, or never will.
 		e.answered(stepID{in.Epoch, in.Sequence, 0})
 	}
-	for id, e := range l.entries {
-		if id.Host == in.Host && !listed[id] && !e.gone {
+	for id, e := range h.knobs {
+		if !listed[id] && !e.gone {
 			e.gone, e.goneSince = true, now
 		}
 	}
@@ -225,7 +237,7 @@ func (l *ledger) entry(id trimtab.KnobID) *entry {
 	e := l.entries[id]
 	if e == nil {
 		e = &entry{KnobID: id}
-		l.entries[id], l.list = e, nil
+		l.entries[id], l.host(id.Host).knobs[id], l.list = e, e, nil
 	}
 	return e
 }
@@ -330,7 +342,7 @@ func (l *ledger) of(workload, resource string) []*entry {
 }
 
 // prune forgets knobs that are gone for longer than after, when another host
-// has the workload by now.
+// has the workload by now, or when they were of one of several instances.
 func (l *ledger) prune(now time.Time, after time.Duration) {
 	live := map[trimtab.KnobID]bool{} // of any host
 	for id, e := range l.entries {
@@ -339,8 +351,9 @@ func (l *ledger) prune(now time.Time, after time.Duration) {
 		}
 	}
 	for id, e := range l.entries {
-		if e.gone && live[trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}] && now.Sub(e.goneSince) > after {
+		if e.gone && (id.Instance != "" || live[trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}]) && now.Sub(e.goneSince) > after {
 			delete(l.entries, id)
+			delete(l.host(id.Host).knobs, id)
 			l.list = nil
 		}
 	}

@@ -262,7 +262,7 @@ func (p *Planner) most(e *entry) float64 {
 // when more may be in use than there is. A workload that no host has told of
 // may have a knob all the same, until the term is older than a lease.
 func (p *Planner) spare(now time.Time, resource int) float64 {
-	left := p.resources[resource].Capacity
+	left := p.capacity(resource)
 	told := make(map[string]bool, len(p.workloads))
 	for _, e := range p.ledger.sorted() {
 		if e.Resource == p.resources[resource].Name {
@@ -283,7 +283,7 @@ func (p *Planner) spare(now time.Time, resource int) float64 {
 // idle returns the capacity of a resource that is believed to be used by none
 // of the knobs but those of mine.
 func (p *Planner) idle(now time.Time, resource int, mine map[*entry]bool) float64 {
-	left := p.resources[resource].Capacity
+	left := p.capacity(resource)
 	for _, e := range p.ledger.sorted() {
 		if e.Resource == p.resources[resource].Name && !mine[e] {
 			left -= p.ledger.believed(e, p.most(e), now)

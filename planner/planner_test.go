@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -37,7 +38,7 @@ func holding(at time.Time, epoch, sequence uint64, now map[string]float64) *trim
 	return h
 }
 
-func pool(policy planner.Policy, mode trimtab.Mode) planner.Config {
+func pool(policy policy.Policy, mode trimtab.Mode) planner.Config {
 	c := planner.Config{Pool: "p", Resource: "cpu", Capacity: 8, Unit: 0.1, Round: time.Second, Policy: policy,
 		Guard: guard.Config{Disabled: true}}
 	for _, n := range []string{"c", "a", "b"} {
@@ -54,7 +55,7 @@ func plans(values []trimtab.Value) (out []*trimtab.Plan) {
 }
 
 func TestAPlanShrinksFirstAndGrowsWhatWasConfirmed(t *testing.T) {
-	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, fair.ResourceFair{}} {
+	for _, policy := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, fair.ResourceFair{}} {
 		p, err := planner.New(pool(policy, trimtab.Act))
 		if err != nil {
 			t.Fatal(err)

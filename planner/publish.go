@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,17 +71,16 @@ func (p *Planner) capacities() map[string]float64 {
 func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		rise := a.Expect.Less(a.Set)
-		p.counts.action(a.Mode, rise)
-		if w := p.byName[a.Workload]; w != nil && a.Mode == trimtab.Act {
-			direction := -1
-			if rise {
-				direction = 1
-			}
-			w.moved(p.index(a.Resource), direction, plan.Time)
-			if a.Resource == p.cfg.Resource {
-				w.expects(plan.ID(), a)
-			}
+		p.counts.action(a.Mode, a.Expect.Less(a.Set))
+		w := p.byName[a.Workload]
+		if w == nil || a.Mode != trimtab.Act {
+			continue
+		}
+		if d := direction(a); d != 0 {
+			w.moved(p.index(a.Resource), d, plan.Time)
+		}
+		if a.Resource == p.cfg.Resource {
+			w.expects(plan.ID(), a)
 		}
 	}
 	p.counts.plan(plan)
@@ -91,6 +91,18 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 		}
 	}
 	return []trimtab.Value{plan}
+}
+
+// direction returns where an action moves its workload: 1, -1, or 0 where it
+// only brings an instance to where the others are.
+func direction(a *trimtab.Action) int {
+	if a.Of != nil {
+		return cmp.Compare(a.Of.To, a.Of.From)
+	}
+	if a.Expect.Less(a.Set) {
+		return 1
+	}
+	return -1
 }
 
 // maxRecommended bounds how many plans can still be applied by name.
@@ -130,10 +142,16 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 		kept = append(kept, a)
 	}
 	out := kept[:0]
-	for i, got := range guard.Share(asks, p.spare(now, resource), of.Unit) {
+	for i, got := range guard.Share(p.fitHosts(now, resource, kept, asks), p.spare(now, resource), of.Unit) {
 		a := kept[i]
 		if got < asks[i] {
-			a.Set = trimtab.Units(a.Set.Value - asks[i] + got)
+			set := a.Set.Value - asks[i] + got
+			if a.Of != nil {
+				of := *a.Of
+				of.To *= set / a.Set.Value
+				a.Of = &of
+			}
+			a.Set = trimtab.Units(set)
 			a.Why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: fmt.Sprintf("%v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[i]))}
 			p.counts.scaled++
 		}
@@ -144,6 +162,33 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 		e := p.ledger.entries[a.KnobID]
 		e.grows = append(e.grows, grow{id: id, set: a.Set, until: now.Add(p.cfg.Lease + p.cfg.Confirm)})
 		out = append(out, a)
+	}
+	return out
+}
+
+// fitHosts cuts what grows ask for to what is free on each host.
+func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, asks []float64) []float64 {
+	left := p.roomBy(resource, func(e *entry) float64 { return p.ledger.reserve(e, p.most(e), p.term(now)) })
+	if len(left) == 0 {
+		return asks
+	}
+	on := map[string][]int{}
+	for i := range grows {
+		on[grows[i].Host] = append(on[grows[i].Host], i)
+	}
+	out := slices.Clone(asks)
+	for host, at := range on {
+		room, bounded := left[host]
+		if !bounded {
+			continue
+		}
+		of := make([]float64, len(at))
+		for k, i := range at {
+			of[k] = asks[i]
+		}
+		for k, got := range guard.Share(of, room, p.resources[resource].Unit) {
+			out[at[k]] = got
+		}
 	}
 	return out
 }

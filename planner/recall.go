@@ -31,15 +31,21 @@ func (r *decision) recall(resource int) {
 	}
 	over := math.Min(-p.idle(r.now, resource, nil), lent)
 	var borrowed float64
-	var from []*seat
+	var from []lender
 	for _, s := range r.seats {
-		if s.resource != resource || !s.acts() || s.entry.held.Problem != "" || p.ledger.lost(s.entry.Host, r.now) {
+		if s.resource != resource || !s.acts() {
 			continue
 		}
-		over -= math.Max(0, s.now-s.grant.Set)
-		if v := s.above(p); v > 0 {
-			borrowed += v
-			from = append(from, s)
+		for i := range s.knobs {
+			k := &s.knobs[i]
+			if k.held.Problem != "" || k.stuck {
+				continue
+			}
+			over -= math.Max(0, bounded(k.held.Now, p.most(k.entry))-k.set)
+			if v := p.above(k); v > 0 {
+				borrowed += v
+				from = append(from, lender{s, k})
+			}
 		}
 	}
 	u := p.resources[resource].Unit
@@ -48,17 +54,26 @@ func (r *decision) recall(resource int) {
 	}
 	slices.Sort(lost)
 	part := math.Min(1, over/borrowed)
-	for _, s := range from {
-		baseline := bounded(s.entry.held.Baseline, p.most(s.entry))
-		set := math.Max(baseline, math.Floor((baseline+s.above(p)*(1-part))/u+grain)*u)
-		if set < s.grant.Set {
-			s.grant.Set = set
+	for _, f := range from {
+		s, k := f.seat, f.instance
+		baseline := bounded(k.held.Baseline, p.most(k.entry))
+		set := math.Max(baseline, math.Floor((baseline+p.above(k)*(1-part))/u+grain)*u)
+		if set < k.set {
+			k.set = set
+			s.grant.Set = effective(s.knobs, func(i *instance) float64 { return i.set })
 			s.recalled = fmt.Sprintf("what it has above its baseline is lent by host %s, which is lost: its lease ends", strings.Join(slices.Compact(lost), ", "))
 		}
 	}
 }
 
-// above is what the seat is to have above its baseline.
-func (s *seat) above(p *Planner) float64 {
-	return math.Min(s.now, s.grant.Set) - bounded(s.entry.held.Baseline, p.most(s.entry))
+// lender is one that may have to give back.
+type lender struct {
+	*seat
+	*instance
+}
+
+// above is what an instance is to have above its baseline.
+func (p *Planner) above(k *instance) float64 {
+	most := p.most(k.entry)
+	return math.Min(bounded(k.held.Now, most), k.set) - bounded(k.held.Baseline, most)
 }

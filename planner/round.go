@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // round makes one decision and publishes its first step.
@@ -66,7 +67,7 @@ func (r *decision) decide() {
 		r.seats = append(r.seats, r.seat(w)...)
 	}
 	solve := r.solve
-	if sharer, ok := p.cfg.Policy.(Sharer); ok && len(p.resources) > 1 {
+	if sharer, ok := p.cfg.Policy.(policy.Sharer); ok && len(p.resources) > 1 {
 		solve = func(in func(*seat) bool) { r.share(sharer, in) }
 	}
 	for _, in := range []func(*seat) bool{(*seat).acts, func(*seat) bool { return true }} {
@@ -77,9 +78,12 @@ func (r *decision) decide() {
 	r.try()
 	for i := range p.resources {
 		r.guard(i)
-		r.recall(i)
 	}
 	r.advise()
+	for i := range p.resources {
+		r.spread(i)
+		r.recall(i)
+	}
 	for _, s := range r.seats {
 		r.act(s)
 	}
@@ -113,7 +117,7 @@ func (r *decision) seat(w *workload) []*seat {
 		if held.Code == "" {
 			held = s.held
 		}
-		if s.entry != nil {
+		if len(s.knobs) > 0 {
 			seats = append(seats, s)
 		}
 	}
@@ -143,7 +147,7 @@ func (r *decision) seat(w *workload) []*seat {
 // bounds it.
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
-	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: of.Capacity, Spare: p.idle(r.now, resource, nil)}
+	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: p.idle(r.now, resource, nil)}
 	var seats []*seat
 	g.Divide = func(rising []int, room float64) []float64 {
 		var to []*seat
@@ -164,11 +168,11 @@ func (r *decision) guard(resource int) {
 			s.target = float64(s.aim) * of.Unit
 			s.want = of.stepTo(s.now, s.aim)
 		} else if raised := r.fallback(s); raised > s.now {
-			s.target, s.want = raised, of.stepTo(s.now, downUnits(raised, of.Unit))
+			s.target, s.want = raised, of.stepTo(s.now, policy.DownUnits(raised, of.Unit))
 		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)
-			if _, counts := p.cfg.Policy.(Expecter); !counts || p.joint() {
+			if _, counts := p.cfg.Policy.(policy.Expecter); !counts || p.joint() {
 				level = -1 // who is worse off is a matter of entitlement, or the same for all
 			}
 			*side = math.Min(*side, level)
@@ -191,7 +195,7 @@ func (r *decision) guard(resource int) {
 
 // joint reports whether all workloads are parts of one.
 func (p *Planner) joint() bool {
-	j, ok := p.cfg.Policy.(Joint)
+	j, ok := p.cfg.Policy.(policy.Joint)
 	return ok && j.Joint()
 }
 
@@ -218,27 +222,42 @@ func (of *Resource) stepTo(now float64, aim int) float64 {
 // fallback returns what a workload that nothing is known of may be raised to:
 // its declared default, after three rounds.
 func (r *decision) fallback(s *seat) float64 {
-	if s.entry.held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.entry.held.Now.Unlimited {
+	if s.knobs[0].held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.unlimited() {
 		return 0
 	}
-	return min(s.dial.Default, r.planner.most(s.entry))
+	return effective(s.knobs, func(i *instance) float64 { return min(s.dial.Default, r.planner.most(i.entry)) })
 }
 
-// act turns a grant into an action.
+// act turns what the instances are to have into actions.
 func (r *decision) act(s *seat) {
-	set, now := trimtab.Units(s.grant.Set), s.entry.held.Now
-	if math.Abs(s.grant.Set-s.now) < s.of.Unit/2 {
+	var moved []*instance
+	for i := range s.knobs {
+		k := &s.knobs[i]
+		now := bounded(k.held.Now, r.planner.most(k.entry))
+		if math.Abs(k.set-now) >= s.of.Unit/2 { // a quantised knob is where it can be
+			moved = append(moved, k)
+		}
+	}
+	if len(moved) == 0 {
 		r.stays(s)
-		return // a quantised knob is where it can be
+		return
 	}
-	a := trimtab.Action{KnobID: s.entry.KnobID, Expect: now, Set: set, Mode: s.Mode, Why: r.reason(s)}
+	why := r.reason(s)
+	for _, k := range moved {
+		set, now := trimtab.Units(k.set), k.held.Now
+		a := trimtab.Action{KnobID: k.KnobID, Expect: now, Set: set, Mode: s.Mode, Why: why}
+		if n := len(s.knobs); n > 1 {
+			a.Of = &trimtab.Whole{Instances: n, From: s.now, To: effective(s.knobs, func(i *instance) float64 { return i.set })}
+			a.Why.Summary = s.part(k, why.Summary)
+		}
+		switch {
+		case s.Mode == trimtab.Recommend:
+			r.advice = append(r.advice, a)
+		case set.Less(now):
+			r.shrinks = append(r.shrinks, a)
+		default:
+			r.grows = append(r.grows, a)
+		}
+	}
 	r.tried(s)
-	switch {
-	case s.Mode == trimtab.Recommend:
-		r.advice = append(r.advice, a)
-	case set.Less(now):
-		r.shrinks = append(r.shrinks, a)
-	default:
-		r.grows = append(r.grows, a)
-	}
 }

@@ -6,19 +6,22 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // seat is one resource of one workload in one round.
 type seat struct {
 	*workload
-	dial  *dial
-	entry *entry
+	dial *dial
+	// knobs are those of its instances; none: it has no knob to turn.
+	knobs []instance
 	// resource is its index and of the resource itself; curve is the
 	// performance over it.
 	resource int
 	of       *Resource
 	curve    *trimtab.Curve
-	// now is what it has, an unlimited knob counted as its maximum.
+	// now is what it has, an unlimited knob counted as its maximum: the effective
+	// allocation of its instances.
 	now float64
 	// lo and hi are its bounds in units.
 	lo, hi int
@@ -34,7 +37,7 @@ type seat struct {
 	want    float64
 	grant   guard.Grant
 	binding trimtab.Binding
-	need    Demand
+	need    policy.Demand
 	// trial says why it is moved from what the policy wants, on what kind of
 	// trial, at what risk.
 	trial string
@@ -86,26 +89,31 @@ func (s *seat) draw(p *Planner) {
 	}
 }
 
-// seatOf looks at the knob of one resource; entry is nil when there is none. Its
-// curve is not drawn yet.
+// seatOf looks at the knobs of one resource. Its curve is not drawn yet.
 func (r *decision) seatOf(w *workload, resource int) *seat {
 	p, d := r.planner, w.dials[resource]
 	s := &seat{workload: w, dial: d, resource: resource, of: &p.resources[resource]}
-	s.entry, s.held = r.knob(w, resource)
-	if s.entry == nil {
+	s.knobs, s.held = r.instances(w, resource)
+	if len(s.knobs) == 0 {
 		return s
 	}
 	u := s.of.Unit
-	most := p.most(s.entry)
-	s.now = bounded(s.entry.held.Now, most)
+	s.now = effective(s.knobs, func(i *instance) float64 { return bounded(i.held.Now, p.most(i.entry)) })
 	if resource == 0 && w.loan != nil && w.loan.Base < 0 {
 		w.loan.Base = s.now
 	}
-	least := max(d.Min, s.entry.held.Min)
-	s.lo, s.hi = upUnits(least, u), downUnits(most, u)
+	most := effective(s.knobs, func(i *instance) float64 { return p.most(i.entry) })
+	least := 0.0
+	for i := range s.knobs {
+		least = max(least, max(d.Min, s.knobs[i].held.Min)/s.knobs[i].share)
+	}
+	if len(s.knobs) > 1 {
+		most = min(most, s.of.Capacity)
+	}
+	s.lo, s.hi = policy.UpUnits(least, u), policy.DownUnits(most, u)
 	if s.firing() && !p.cfg.Guard.Disabled {
 		// The guard would not lower it: what others get is planned without that.
-		s.lo = min(max(s.lo, downUnits(s.now, u)), s.hi)
+		s.lo = min(max(s.lo, policy.DownUnits(s.now, u)), s.hi)
 	}
 	if w.estimate != nil && standsIn(w.estimate) {
 		s.keep()
@@ -115,47 +123,6 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	}
 	s.grant = guard.Grant{Set: s.now}
 	return s
-}
-
-// knob finds the one knob of a resource of a workload, or says why there is
-// none to turn. A host that declares the knob and cannot turn it, such as a
-// standby without the cgroup, or that is silent for a lease, does not stand in
-// the way of one that can.
-func (r *decision) knob(w *workload, resource int) (*entry, trimtab.Held) {
-	var found *entry
-	held := trimtab.Held{Code: trimtab.HeldNoKnob, Text: "no actuator has its knob" + r.about(resource)}
-	for _, e := range r.planner.ledger.of(w.Name, r.planner.resources[resource].Name) {
-		switch {
-		case e.gone && found == nil:
-			held.Text = fmt.Sprintf("host %s no longer has its knob%s", e.Host, r.about(resource))
-		case e.gone:
-		case found == nil || r.unfit(e) < r.unfit(found):
-			found = e
-		case r.unfit(e) == r.unfit(found) && e.held.Problem == "":
-			return nil, trimtab.Held{Code: trimtab.HeldHosts, Text: fmt.Sprintf("hosts %s and %s both have its knob%s", found.Host, e.Host, r.about(resource))}
-		}
-	}
-	switch {
-	case found == nil:
-		return nil, held
-	case found.held.Problem != "":
-		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + found.held.Problem}
-	case r.planner.ledger.lost(found.Host, r.now), r.unfit(found) > 0:
-		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", found.Host, r.now.Sub(r.planner.ledger.host(found.Host).heard).Round(time.Second))}
-	}
-	return found, trimtab.Held{}
-}
-
-// unfit ranks the knobs that several hosts have of one workload: 0 can be turned,
-// 1 was not heard of for a lease, 2 has a problem.
-func (r *decision) unfit(e *entry) int {
-	switch {
-	case e.held.Problem != "":
-		return 2
-	case r.now.Sub(r.planner.ledger.host(e.Host).heard) > r.planner.cfg.Lease:
-		return 1
-	}
-	return 0
 }
 
 // doubt returns why the estimate of a workload proves nothing; the zero Held: it
@@ -195,9 +162,24 @@ func standsIn(e *trimtab.Estimate) bool { return e.Hold != nil && e.Fallback != 
 // keep makes what the seat has its least: what stands in for missing input may
 // raise, not lower.
 func (s *seat) keep() {
-	floor := upUnits(s.now, s.of.Unit)
-	if s.held.Code == "" && (floor > s.hi || s.entry.held.Now.Unlimited) {
+	floor := policy.UpUnits(s.now, s.of.Unit)
+	if s.held.Code == "" && (floor > s.hi || s.unlimited()) {
 		s.held = byEstimate(s.estimate, ": it has its maximum")
 	}
 	s.lo = max(s.lo, min(s.hi, floor))
+}
+
+// planned returns the curve of an estimate at the load that the policy plans
+// for, between the load's mean and its upper bound: see [trimtab.Curve.At].
+func (p *Planner) planned(e *trimtab.Estimate) *trimtab.Curve {
+	cautious, ok := p.cfg.Policy.(policy.Cautious)
+	c, l := e.Curve, e.Load
+	if !ok || c == nil || l == nil || !(l.Upper > 0) || c.Load != l.Upper || !(l.Mean < l.Upper) {
+		return c
+	}
+	load := l.Mean + cautious.Caution()*(l.Upper-l.Mean)
+	if !(load > 0) || load >= l.Upper {
+		return c
+	}
+	return c.At(load)
 }

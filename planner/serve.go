@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Where the pool has enough for everybody, objectives that end at the SLO agree:
@@ -25,12 +27,6 @@ import (
 // not even the needs at the upper bounds of the curves fit, the pool is too small
 // beyond doubt, and the policy decides.
 
-// Server is a policy whose objective has no use for more than every SLO.
-type Server interface {
-	// Serves reports whether it has no use for more.
-	Serves() bool
-}
-
 // hurry starts a round before its time for a workload that has less than it needs
 // when it misses its SLO, when its load left the band of the forecast, or when it
 // lacks more than the noise of its load. The first comes at once, the next ones, while they change nothing, after Urgent,
@@ -47,7 +43,7 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 		return nil
 	}
 	s := r.seatOf(w, 0)
-	if s.entry == nil || s.held.Code != "" {
+	if len(s.knobs) == 0 || s.held.Code != "" {
 		return nil
 	}
 	s.lacks()
@@ -66,7 +62,7 @@ const drain = 10.0
 
 // serves reports whether the pool is planned for by need.
 func (p *Planner) serves() bool {
-	s, ok := p.cfg.Policy.(Server)
+	s, ok := p.cfg.Policy.(policy.Server)
 	return ok && s.Serves() && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
 }
 
@@ -110,8 +106,8 @@ func (s *seat) reaching(c *trimtab.Curve, load, optimism float64) int {
 	if !ok {
 		load = c.Load
 	}
-	need := upUnits(math.Max(expected(c, scale, s.SLO, optimism), s.floor()), s.of.Unit)
-	if held := upUnits(s.now, s.of.Unit); held < need && s.proved(s.now, load) {
+	need := policy.UpUnits(math.Max(expected(c, scale, s.SLO, optimism), s.floor()), s.of.Unit)
+	if held := policy.UpUnits(s.now, s.of.Unit); held < need && s.proved(s.now, load) {
 		need = held
 	}
 	return min(max(need, s.lo), s.hi)
@@ -131,9 +127,9 @@ func (s *seat) waiting() int {
 	e := s.estimate
 	switch b := e.Backlog; {
 	case b != nil:
-		return upUnits(*b/drain, s.of.Unit)
+		return policy.UpUnits(*b/drain, s.of.Unit)
 	case e.Allocation != nil && e.Stopped > 1:
-		return upUnits(math.Min(growing*float64(e.Stopped), growth)**e.Allocation, s.of.Unit)
+		return policy.UpUnits(math.Min(growing*float64(e.Stopped), growth)**e.Allocation, s.of.Unit)
 	}
 	return 0
 }
@@ -148,10 +144,10 @@ const growing, growth = 0.1, 0.5
 // scale: see [trimtab.Curve.Scale].
 func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
 	of := func(b trimtab.Band) float64 { return b.Mean + optimism*(b.Upper-b.Mean) }
-	if a := leastReaching(c, scale, slo, of); a >= 0 {
+	if a := policy.LeastReaching(c, scale, slo, of); a >= 0 {
 		return a
 	}
-	return leastReaching(c, scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
+	return policy.LeastReaching(c, scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
 }
 
 // serve sets the aims of the free seats that are in by their needs, and reports
@@ -161,19 +157,20 @@ func (r *decision) serve(in func(*seat) bool) bool {
 	if !fresh {
 		return true
 	}
-	units := max(0, downUnits(r.planner.idle(r.now, 0, mine), r.planner.cfg.Unit))
+	units := max(0, policy.DownUnits(r.planner.idle(r.now, 0, mine), r.planner.cfg.Unit))
 	if slices.ContainsFunc(asked, (*seat).unserved) {
 		return false
 	}
+	fits := r.fitter(asked, mine, units)
 	need, total := needsAt(asked, -1)
-	if total > units {
+	if !fits(need, nil) {
 		return false
 	}
 	late := drained(need, asked, units-total)
 	low, high := -1.0, 1.0
 	for confidence := 1.0; high-low > 1e-3; confidence = (low + high) / 2 {
-		var all []int
-		if all, total = needsAt(asked, confidence); total+sum(late) > units {
+		all, _ := needsAt(asked, confidence)
+		if !fits(all, late) {
 			high = confidence
 			continue
 		}
@@ -186,10 +183,10 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		need[i] = min(need[i]+late[i], asked[i].hi)
 		least[i] = min(least[i]+late[i], asked[i].hi)
 	}
-	aims := spread(need, asked, units)
+	aims := headroom(need, asked, units, fits)
 	short, held := false, 0
 	for i, s := range asked {
-		held += upUnits(s.now, s.of.Unit)
+		held += policy.UpUnits(s.now, s.of.Unit)
 		s.safe = float64(need[i]) * s.of.Unit
 		s.confidence = math.Min(low, enoughLoad)
 		s.lacks()
@@ -202,9 +199,9 @@ func (r *decision) serve(in func(*seat) bool) bool {
 		}
 		s.solved, s.served, s.aim, s.binding = true, true, aims[i], trimtab.Binding{Kind: trimtab.BindingNeed}
 		if !short && held <= units {
-			s.aim, s.binding = upUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: "everybody has what it needs"}
+			s.aim, s.binding = policy.UpUnits(s.now, s.of.Unit), trimtab.Binding{Kind: trimtab.BindingIdle, Detail: "everybody has what it needs"}
 			if lent := s.lent(0, s.now); lent > 0 && r.now.Sub(s.returned) >= r.planner.cfg.Guard.Reversals() {
-				back := max(upUnits(s.now-lent, s.of.Unit), upUnits(s.safe, s.of.Unit))
+				back := max(policy.UpUnits(s.now-lent, s.of.Unit), policy.UpUnits(s.safe, s.of.Unit))
 				s.aim, s.binding = min(s.aim, back), trimtab.Binding{Kind: trimtab.BindingReturned, Detail: "what was lent is given back"}
 			}
 		}
@@ -289,25 +286,46 @@ func drained(need []int, seats []*seat, left int) []int {
 	return late
 }
 
-// spread shares units in proportion to the needs, each within its bounds and
+// fitter returns what tells whether amounts fit in so many units and on the hosts.
+func (r *decision) fitter(asked []*seat, mine map[*entry]bool, units int) func(need, late []int) bool {
+	prob := &policy.Problem{Units: units, Unit: r.planner.cfg.Unit, Workloads: make([]policy.Workload, len(asked))}
+	for i, s := range asked {
+		prob.Workloads[i].Max = s.hi
+	}
+	r.locate(prob, asked, mine)
+	room := hosts.New(prob)
+	return func(need, late []int) bool {
+		if sum(need)+sum(late) > units || !room.Hosts() {
+			return sum(need)+sum(late) <= units
+		}
+		left := room.Clone()
+		for j, n := range need {
+			left.Take(j, n)
+		}
+		for j, n := range late {
+			left.Take(j, n)
+		}
+		return left.Holds()
+	}
+}
+
+// headroom shares units in proportion to the needs, each within its bounds and
 // with no less than it needs.
-func spread(need []int, seats []*seat, units int) []int {
-	share := func(f float64) (aims []int, total int) {
-		aims = make([]int, len(need))
+func headroom(need []int, seats []*seat, units int, fits func(need, late []int) bool) []int {
+	share := func(f float64) []int {
+		aims := make([]int, len(need))
 		for i, n := range need {
 			aims[i] = min(max(int(math.Floor(f*float64(n)+grain)), n), max(seats[i].hi, n))
-			total += aims[i]
 		}
-		return aims, total
+		return aims
 	}
 	low, high := 1.0, float64(units)+1
 	for range 50 {
-		if f := (low + high) / 2; func() bool { _, total := share(f); return total <= units }() {
+		if f := (low + high) / 2; fits(share(f), nil) {
 			low = f
 		} else {
 			high = f
 		}
 	}
-	aims, _ := share(low)
-	return slices.Clip(aims)
+	return slices.Clip(share(low))
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
 // served is a planner under the guard of production, with rounds of 10 s and
 // urgent ones at most every 2 s.
-func served(t *testing.T, policy planner.Policy, has map[string]float64) *planner.Planner {
+func served(t *testing.T, policy policy.Policy, has map[string]float64) *planner.Planner {
 	t.Helper()
 	cfg := pool(policy, trimtab.Act)
 	cfg.Guard, cfg.Round, cfg.Urgent, cfg.Step = guard.Config{}, 10*time.Second, 2*time.Second, 80
@@ -64,7 +65,7 @@ func fallsOf(plans []*trimtab.Plan) map[string]float64 {
 }
 
 func TestWhileEverybodyHasWhatItNeedsNobodyIsMovedAndThePlanSaysSo(t *testing.T) {
-	for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+	for _, policy := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
 		p := served(t, policy, map[string]float64{"a": 4, "b": 2, "c": 2})
 		now := t0.Add(11 * time.Second)
 		for name, need := range map[string]float64{"a": 1, "b": 1.5, "c": 1} {

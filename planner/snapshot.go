@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/probe"
 )
 
@@ -72,7 +73,7 @@ func (d *dial) restore(m *memory, unit float64) {
 }
 
 func (m *memory) valid() bool {
-	if m.Demand != nil && (*m.Demand < 0 || *m.Demand > maxUnits) || m.Move.Direction < -1 || m.Move.Direction > 1 {
+	if m.Demand != nil && (*m.Demand < 0 || *m.Demand > policy.MaxUnits) || m.Move.Direction < -1 || m.Move.Direction > 1 {
 		return false
 	}
 	for _, o := range m.Others {

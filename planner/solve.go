@@ -4,12 +4,13 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // solution is a problem and the policy's answer.
 type solution struct {
-	problem *Problem
-	answer  Solution
+	problem *policy.Problem
+	answer  policy.Solution
 	// score is the objective; nil where it is not to be had, or too dear.
 	score func(units []int) float64
 }
@@ -17,7 +18,7 @@ type solution struct {
 // demand updates the recommended demand (equation 6).
 func (r *decision) demand(s *seat) {
 	u := s.of.Unit
-	s.need = DemandOf(s.curve, s.SLO, u, s.lo, s.hi)
+	s.need = policy.DemandOf(s.curve, s.SLO, u, s.lo, s.hi)
 	before := s.dial.demand
 	if !s.dial.knowsDemand {
 		before = int(math.Round(s.now / u))
@@ -35,21 +36,31 @@ func (r *decision) solve(in func(*seat) bool) {
 		return
 	}
 	left := p.idle(r.now, 0, mine)
-	prob := &Problem{Units: max(0, downUnits(left, p.cfg.Unit)), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
+	prob := &policy.Problem{Units: max(0, policy.DownUnits(left, p.cfg.Unit)), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
 	for _, s := range asked {
-		prob.Workloads = append(prob.Workloads, Workload{
-			Name: s.Name, Group: s.Group, Guarantee: downUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
+		prob.Workloads = append(prob.Workloads, policy.Workload{
+			Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.dial.Guarantee, p.cfg.Unit), Weight: s.Weight, Min: s.lo, Max: s.hi,
 			Current: int(math.Round(s.now / p.cfg.Unit)), Curve: s.curve, Reports: s.estimate.Reports,
 			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: r.demanded(s),
 		})
 	}
+	r.locate(prob, asked, mine)
 	answer, err := p.cfg.Policy.Solve(prob)
+	if err != nil && len(prob.Hosts) > 0 {
+		// It knows no hosts, or one is over already: the pool goes on, and what a
+		// host cannot hold is cut there.
+		prob.Hosts = nil
+		for j := range prob.Workloads {
+			prob.Workloads[j].Parts = nil
+		}
+		answer, err = p.cfg.Policy.Solve(prob)
+	}
 	if err != nil {
 		r.unsolved(asked, err)
 		return
 	}
 	sol := &solution{problem: prob, answer: answer}
-	if sc, ok := p.cfg.Policy.(Scorer); ok && len(asked) <= maxExplained {
+	if sc, ok := p.cfg.Policy.(policy.Scorer); ok && len(asked) <= maxExplained {
 		sol.score = sc.Scorer(prob)
 	}
 	for i, s := range asked {
@@ -79,7 +90,11 @@ func (r *decision) asked(in func(*seat) bool) (asked []*seat, mine map[*entry]bo
 	for _, s := range r.seats {
 		if s.free && in(s) {
 			asked = append(asked, s)
-			mine[s.entry] = true
+			for i := range s.knobs {
+				if !s.knobs[i].stuck {
+					mine[s.knobs[i].entry] = true
+				}
+			}
 			fresh = fresh || !s.solved
 		}
 	}
@@ -98,27 +113,27 @@ func (r *decision) unsolved(asked []*seat, err error) {
 }
 
 // share is solve for a policy that shares several resources at once.
-func (r *decision) share(policy Sharer, in func(*seat) bool) {
+func (r *decision) share(sharer policy.Sharer, in func(*seat) bool) {
 	p := r.planner
 	asked, mine, fresh := r.asked(in)
 	if !fresh {
 		return
 	}
-	q := &Question{Stop: p.cfg.Stop, Groups: p.groupsOf()}
+	q := &policy.Question{Stop: p.cfg.Stop, Groups: p.groupsOf()}
 	for i, of := range p.resources {
 		left := p.idle(r.now, i, mine)
-		q.Resources = append(q.Resources, Pooled{of.Name, of.Unit, of.Capacity / of.Unit, max(0, downUnits(left, of.Unit))})
+		q.Resources = append(q.Resources, policy.Pooled{Name: of.Name, Unit: of.Unit, Capacity: of.Capacity / of.Unit, Units: max(0, policy.DownUnits(left, of.Unit))})
 	}
 	at := make([]int, len(asked)) // the place of each seat's workload in q
 	for i, s := range asked {
 		if n := len(q.Workloads); n == 0 || q.Workloads[n-1].Name != s.Name {
-			q.Workloads = append(q.Workloads, Claim{Name: s.Name, Group: s.Group, Weight: s.Weight, Wants: make([]Want, len(p.resources))})
+			q.Workloads = append(q.Workloads, policy.Claim{Name: s.Name, Group: s.Group, Weight: s.Weight, Wants: make([]policy.Want, len(p.resources))})
 		}
 		at[i] = len(q.Workloads) - 1
-		q.Workloads[at[i]].Wants[s.resource] = Want{Min: s.lo, Max: s.hi, Current: int(math.Round(s.now / s.of.Unit)),
-			Demand: s.dial.demand, Guarantee: downUnits(s.dial.Guarantee, s.of.Unit)}
+		q.Workloads[at[i]].Wants[s.resource] = policy.Want{Min: s.lo, Max: s.hi, Current: int(math.Round(s.now / s.of.Unit)),
+			Demand: s.dial.demand, Guarantee: policy.DownUnits(s.dial.Guarantee, s.of.Unit)}
 	}
-	answer, err := policy.Share(q)
+	answer, err := sharer.Share(q)
 	if err != nil {
 		r.unsolved(asked, err)
 		return

@@ -41,12 +41,21 @@ func TestAStandbyHostWithoutTheKnobDoesNotStopTheHostThatHasIt(t *testing.T) {
 	}
 }
 
-func TestTwoHostsThatCanBothTurnAKnobHoldTheWorkload(t *testing.T) {
-	p := started(t, pool(fair.NJCPolicy{}, trimtab.Act), equal)
+func TestAWorkloadThatTwoHostsRunHasAnInstanceOnEach(t *testing.T) {
+	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+	cfg.Capacity = 16
+	p := started(t, cfg, equal)
 	p.Step(t0, of(holding(t0, 1, 0, equal), "h2", ""))
-	told(p, t0, skewed)
-	if held := one(t, p.Step(t0, nil)).Held["a"].Text; held != "hosts h1 and h2 both have its knob" {
-		t.Errorf("held %q", held)
+	told(p, t0, map[string]float64{"a": 1, "b": 1, "c": 1})
+	plan := one(t, p.Step(t0, nil))
+	on := map[string]trimtab.Amount{}
+	for _, a := range plan.Actions {
+		if a.Workload == "a" {
+			on[a.Host] = a.Set
+		}
+	}
+	if len(plan.Held) > 0 || len(on) != 2 || on["h1"] != on["h2"] {
+		t.Errorf("held %v, a on %v", plan.Held, on)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/probe"
 )
 
@@ -42,7 +43,7 @@ func (r *decision) try() {
 }
 
 // settled reports whether the policy leaves s where it is.
-func (s *seat) settled() bool { return s.aim == upUnits(s.now, s.of.Unit) }
+func (s *seat) settled() bool { return s.aim == policy.UpUnits(s.now, s.of.Unit) }
 
 // lower puts one of the seats on a trial downwards.
 func (r *decision) lower(seats []*seat, idle int) {
@@ -109,7 +110,7 @@ func (r *decision) giveBack(seats []*seat) bool {
 			continue
 		}
 		from := s.account.From
-		to := max(upUnits(from, s.of.Unit), s.lo)
+		to := max(policy.UpUnits(from, s.of.Unit), s.lo)
 		here, before := s.curve.Eval(s.now).Mean, s.curve.Eval(from).Mean
 		if !s.settled() || to >= s.aim || here-before > vain*s.SLO || s.account.Rounds > enoughRounds {
 			s.account = s.account.Ended() // the policy has taken over, it helped, or the guard keeps it

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // A workload in mode recommend that has no limit cannot be told by its curve what
@@ -104,7 +105,7 @@ func (r *decision) advise() {
 		if s.resource != 0 || s.of.Name != trimtab.CPU || s.Mode != trimtab.Recommend || !s.free {
 			continue
 		}
-		none := s.entry.held.Now.Unlimited
+		none := s.unlimited()
 		if none {
 			s.grant.Set = s.now // how it does with less was never seen
 		}
@@ -116,7 +117,7 @@ func (r *decision) advise() {
 		if l := s.estimate.Load; l != nil {
 			load = math.Max(load, l.Upper)
 		}
-		units := max(upUnits(margin*seen.cores*load/seen.load, s.of.Unit), s.lo)
+		units := max(policy.UpUnits(margin*seen.cores*load/seen.load, s.of.Unit), s.lo)
 		limit, stays := float64(units)*s.of.Unit, math.Abs(s.grant.Set-s.now) < s.of.Unit/2
 		switch {
 		case none && stays && units < s.hi:

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -34,7 +35,7 @@ type plain struct {
 	problem     string
 }
 
-func newPlain(t testing.TB, policy planner.Policy, mode trimtab.Mode) *plain {
+func newPlain(t testing.TB, policy policy.Policy, mode trimtab.Mode) *plain {
 	t.Helper()
 	p, err := planner.New(planner.Config{Pool: "p", Resource: "cpu", Capacity: 8, Unit: 0.01, Round: 10 * time.Second, Policy: policy,
 		Workloads: []planner.WorkloadConfig{{Name: "a", Mode: mode, SLO: 0.95, Min: 0.2, Max: 6}}})
@@ -64,7 +65,7 @@ func (s *plain) round(t testing.TB, cores float64) *trimtab.Plan {
 }
 
 func TestWhoHasNoLimitIsRecommendedOneByWhatItWasSeenToUse(t *testing.T) {
-	for _, policy := range []planner.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}} {
+	for _, policy := range []policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}} {
 		s, rounds := newPlain(t, policy, trimtab.Recommend), 0
 		var plan *trimtab.Plan
 		for plan == nil || len(plan.Actions) == 0 {
@@ -106,7 +107,7 @@ func TestALimitIsNotAdvisedToWhoMissesItsSLOOrIsNotMeasured(t *testing.T) {
 // Found: a service without a limit that used 0.1 cores was advised CPUQuota=595%.
 func TestACurveAdvisesNoLimitToWhoNeverRanUnderOne(t *testing.T) {
 	for _, used := range []float64{0.1, -1} {
-		for _, policy := range []planner.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
+		for _, policy := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{}} {
 			s := newPlain(t, policy, trimtab.Recommend)
 			s.known, s.performance = 5.95, 0.99 // a guess: all below it looks too little
 			for range 40 {

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -46,6 +47,8 @@ type executed struct {
 	from, to float64
 	band     trimtab.Band
 	load     trimtab.LoadForecast
+	// waits are the knobs that were not seen to be where they are to be.
+	waits map[trimtab.KnobID]float64
 	// met and requests are what was reported since.
 	met, requests float64
 	// last is the time of the latest report that counts.
@@ -101,7 +104,13 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 			continue
 		}
 		x := w.asked
-		if x == nil || x.plan != trimtab.PlanID(o.Epoch, o.Sequence) || math.Abs(x.to-r.Found.Value) > p.cfg.Unit {
+		if x == nil || x.plan != trimtab.PlanID(o.Epoch, o.Sequence) {
+			continue
+		}
+		if to, ok := x.waits[r.KnobID]; ok && math.Abs(to-r.Found.Value) <= p.cfg.Unit {
+			delete(x.waits, r.KnobID)
+		}
+		if len(x.waits) > 0 {
 			continue
 		}
 		x.at, w.asked = now, nil
@@ -110,20 +119,30 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 	}
 }
 
-// expects notes what a move that goes out is expected to bring.
+// expects notes what a move that goes out is expected to bring: with all its
+// instances, where there are several.
 func (w *workload) expects(plan string, a *trimtab.Action) {
+	before, e := w.asked, w.estimate
 	w.asked = nil
-	e := w.estimate
-	if a.Why.Bounds == nil || e == nil || e.Load == nil || e.Curve == nil || a.Set.Unlimited || a.Expect.Unlimited {
+	from, to := a.Expect.Value, a.Set.Value
+	if a.Of != nil {
+		from, to = a.Of.From, a.Of.To
+	}
+	if a.Why.Bounds == nil || e == nil || e.Load == nil || e.Curve == nil || a.Set.Unlimited || a.Of == nil && a.Expect.Unlimited {
 		return
 	}
-	if e.Backlog != nil && *e.Backlog > 0 || a.Expect.Less(a.Set) && e.Performance != nil && *e.Performance < w.SLO {
+	if e.Backlog != nil && *e.Backlog > 0 || to > from && e.Performance != nil && *e.Performance < w.SLO {
 		return // what comes next tells of what waited
 	}
+	waits := map[trimtab.KnobID]float64{a.KnobID: a.Set.Value}
+	if before != nil && before.plan == plan {
+		maps.Copy(waits, before.waits)
+		to = math.Min(to, before.to)
+	}
 	l := *e.Load
-	band := e.Curve.Eval(a.Set.Value)
-	band.Upper = math.Max(band.Upper, e.Curve.At(leastOf(&l)).Eval(a.Set.Value).Upper)
-	w.asked = &executed{plan: plan, from: a.Expect.Value, to: a.Set.Value, band: band, load: l}
+	band := e.Curve.Eval(to)
+	band.Upper = math.Max(band.Upper, e.Curve.At(leastOf(&l)).Eval(to).Upper)
+	w.asked = &executed{plan: plan, from: from, to: to, band: band, load: l, waits: waits}
 }
 
 // leastOf returns the least load that a forecast leaves room for: as far below

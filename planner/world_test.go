@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/planner/dominant"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -281,7 +282,7 @@ func (w *world) estimate() {
 
 func newWorld(t *rapid.T) *world {
 	cfg := planner.Config{Pool: "p", Resource: "cpu", Capacity: 8, Unit: 0.1, Round: time.Second, Lease: time.Hour, Confirm: 2 * time.Second, StaleAfter: time.Hour,
-		Policy: rapid.SampledFrom([]planner.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, welfare.Secured{Objective: welfare.Egalitarian{}}, dominant.Policy{}}).Draw(t, "policy"),
+		Policy: rapid.SampledFrom([]policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, welfare.Secured{Objective: welfare.Egalitarian{}}, dominant.Policy{}}).Draw(t, "policy"),
 		Guard:  guard.Config{Disabled: rapid.Bool().Draw(t, "unguarded"), Window: time.Second, Lowered: 1}}
 	several := rapid.IntRange(0, 2).Draw(t, "several") == 0
 	if several {

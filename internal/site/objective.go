@@ -9,11 +9,12 @@ import (
 	"github.com/trimtab/trimtab/planner/dominant"
 	"github.com/trimtab/trimtab/planner/endtoend"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
 // PolicyOf returns the policy of an objective, with its parameters.
-func PolicyOf(cfg *config.Config) (planner.Policy, error) {
+func PolicyOf(cfg *config.Config) (policy.Policy, error) {
 	p := cfg.Planning
 	switch cfg.Objective {
 	case "njc":

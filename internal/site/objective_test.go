@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/endtoend"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -65,7 +66,7 @@ func TestWhatAMoveCostsUnlessTheFileSaysSoIsThatOfTheObjective(t *testing.T) {
 }
 
 // moveCost is that of a policy that has one, else -1.
-func moveCost(p planner.Policy) float64 {
+func moveCost(p policy.Policy) float64 {
 	switch p := p.(type) {
 	case endtoend.Policy:
 		return p.MoveCost

@@ -38,5 +38,5 @@
 // The package learns no demand: a demand vector that was declared too large is
 // served as it stands.
 //
-//	answer, err := dominant.Policy{}.Share(&planner.Question{…})
+//	answer, err := dominant.Policy{}.Share(&policy.Question{…})
 package dominant

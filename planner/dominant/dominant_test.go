@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/audit"
 	"github.com/trimtab/trimtab/planner/dominant"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
-func share(t testing.TB, q *planner.Question) planner.Shares {
+func share(t testing.TB, q *policy.Question) policy.Shares {
 	t.Helper()
 	s, err := dominant.Policy{}.Share(q)
 	if err != nil {
@@ -25,15 +25,15 @@ func share(t testing.TB, q *planner.Question) planner.Shares {
 }
 
 // pooled is a resource of so many units, all of which may be given out.
-func pooled(name string, units int) planner.Pooled {
-	return planner.Pooled{Name: name, Unit: 1, Capacity: float64(units), Units: units}
+func pooled(name string, units int) policy.Pooled {
+	return policy.Pooled{Name: name, Unit: 1, Capacity: float64(units), Units: units}
 }
 
 // claim demands so many units of each resource, and may have all of it.
-func claim(name string, weight float64, demand ...int) planner.Claim {
-	c := planner.Claim{Name: name, Weight: weight}
+func claim(name string, weight float64, demand ...int) policy.Claim {
+	c := policy.Claim{Name: name, Weight: weight}
 	for _, d := range demand {
-		c.Wants = append(c.Wants, planner.Want{Max: d, Demand: d})
+		c.Wants = append(c.Wants, policy.Want{Max: d, Demand: d})
 	}
 	return c
 }
@@ -41,8 +41,8 @@ func claim(name string, weight float64, demand ...int) planner.Claim {
 // NSDI 2011, section 4.1: 9 cores and 18 GB; tasks of A need (1, 4), of B
 // (3, 1): A runs three tasks and B two.
 func TestTheExampleOfDRF(t *testing.T) {
-	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 9000), pooled("memory", 18000)},
-		Workloads: []planner.Claim{claim("a", 1, 4500, 18000), claim("b", 1, 9000, 3000)}}
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 9000), pooled("memory", 18000)},
+		Workloads: []policy.Claim{claim("a", 1, 4500, 18000), claim("b", 1, 9000, 3000)}}
 	s := share(t, q)
 	if got := fmt.Sprint(s.Units); got != "[[3000 12000] [6000 2000]]" {
 		t.Errorf("units %v, want 3 tasks of (1, 4) and 2 of (3, 1)", got)
@@ -53,8 +53,8 @@ func TestTheExampleOfDRF(t *testing.T) {
 }
 
 func TestWhatIsLeftAfterTheDemandsIsSharedToo(t *testing.T) {
-	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 100), pooled("memory", 100)},
-		Workloads: []planner.Claim{claim("a", 1, 10, 20), claim("b", 3, 30, 10)}}
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 100), pooled("memory", 100)},
+		Workloads: []policy.Claim{claim("a", 1, 10, 20), claim("b", 3, 30, 10)}}
 	for i := range q.Workloads {
 		for r := range q.Workloads[i].Wants {
 			q.Workloads[i].Wants[r].Max = 100
@@ -72,7 +72,7 @@ func TestWhatIsLeftAfterTheDemandsIsSharedToo(t *testing.T) {
 }
 
 func TestADemandIsMetBeforeAnybodyGetsMoreThanItsOwn(t *testing.T) {
-	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 100)}, Workloads: []planner.Claim{claim("a", 1, 20), claim("b", 1, 70)}}
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 100)}, Workloads: []policy.Claim{claim("a", 1, 20), claim("b", 1, 70)}}
 	q.Workloads[0].Wants[0].Max = 100
 	if s := share(t, q); s.Units[1][0] != 70 || s.Units[0][0] != 30 {
 		t.Errorf("units %v: b's demand comes before a's surplus", s.Units)
@@ -81,15 +81,15 @@ func TestADemandIsMetBeforeAnybodyGetsMoreThanItsOwn(t *testing.T) {
 
 // What a member of a group leaves goes to its siblings first.
 func TestAGroupKeepsWhatItsMembersLeave(t *testing.T) {
-	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 120)},
-		Workloads: []planner.Claim{claim("a", 1, 10), claim("b", 1, 120), claim("c", 1, 120)}}
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 120)},
+		Workloads: []policy.Claim{claim("a", 1, 10), claim("b", 1, 120), claim("c", 1, 120)}}
 	for i, group := range []string{"shop", "shop", "batch/night"} {
 		q.Workloads[i].Group = group
 	}
 	if s := share(t, q); fmt.Sprint(s.Units) != "[[10] [50] [60]]" {
 		t.Errorf("units %v, want half of the pool for each group", s.Units)
 	}
-	q.Groups = []planner.Group{{Path: "shop", Weight: 2}}
+	q.Groups = []policy.Group{{Path: "shop", Weight: 2}}
 	if s := share(t, q); fmt.Sprint(s.Units) != "[[10] [70] [40]]" {
 		t.Errorf("units %v, want two thirds for shop", s.Units)
 	}
@@ -97,8 +97,8 @@ func TestAGroupKeepsWhatItsMembersLeave(t *testing.T) {
 
 // A group must not wait for a member that is blocked (SoCC 2013, section 3.2).
 func TestABlockedMemberDoesNotHoldItsGroupBack(t *testing.T) {
-	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 100), pooled("memory", 100)},
-		Workloads: []planner.Claim{claim("a", 1, 0, 100), claim("b", 1, 100, 0), claim("c", 2, 0, 100)}}
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 100), pooled("memory", 100)},
+		Workloads: []policy.Claim{claim("a", 1, 0, 100), claim("b", 1, 100, 0), claim("c", 2, 0, 100)}}
 	q.Workloads[0].Group, q.Workloads[1].Group = "g", "g"
 	s := share(t, q)
 	// Memory is full when a has 20 and c 80; b goes on alone.
@@ -108,8 +108,8 @@ func TestABlockedMemberDoesNotHoldItsGroupBack(t *testing.T) {
 }
 
 func TestAGuaranteeComesBeforeTheWeights(t *testing.T) {
-	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 100), pooled("memory", 1000)},
-		Workloads: []planner.Claim{claim("a", 1, 60, 60), claim("b", 9, 100, 100)}}
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 100), pooled("memory", 1000)},
+		Workloads: []policy.Claim{claim("a", 1, 60, 60), claim("b", 9, 100, 100)}}
 	q.Workloads[0].Wants[0].Guarantee = 40
 	if s := share(t, q); s.Units[0][0] != 40 || s.Units[1][0] != 60 {
 		t.Errorf("units %v, want 40 for a", s.Units)
@@ -119,21 +119,21 @@ func TestAGuaranteeComesBeforeTheWeights(t *testing.T) {
 		t.Errorf("units %v, want what a demands, not what it was guaranteed", s.Units)
 	}
 	q.Workloads[0].Wants[0].Guarantee, q.Workloads[0].Group = 0, "g"
-	q.Groups = []planner.Group{{Path: "g", Weight: 1, Guarantee: 50}}
+	q.Groups = []policy.Group{{Path: "g", Weight: 1, Guarantee: 50}}
 	if s := share(t, q); s.Units[0][0] != 50 {
 		t.Errorf("units %v, want the group's 50 for its only member", s.Units)
 	}
 }
 
 func TestAGuaranteeOfAFurtherResourceComesBeforeTheWeights(t *testing.T) {
-	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 1000), pooled("memory", 100), pooled("llc", 100)},
-		Workloads: []planner.Claim{claim("a", 1, 60, 60, 60), claim("b", 9, 100, 100, 100)}}
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 1000), pooled("memory", 100), pooled("llc", 100)},
+		Workloads: []policy.Claim{claim("a", 1, 60, 60, 60), claim("b", 9, 100, 100, 100)}}
 	q.Workloads[0].Wants[1].Guarantee = 40
 	if s := share(t, q); s.Units[0][1] != 40 || s.Units[1][1] != 60 {
 		t.Errorf("units %v, want 40 of memory for a", s.Units)
 	}
 	q.Workloads[0].Wants[1].Guarantee, q.Workloads[0].Group = 0, "g"
-	q.Groups = []planner.Group{{Path: "g", Weight: 1, Others: []int{0, 50}}}
+	q.Groups = []policy.Group{{Path: "g", Weight: 1, Others: []int{0, 50}}}
 	if s := share(t, q); s.Units[0][2] != 50 || s.Units[1][2] != 50 {
 		t.Errorf("units %v, want the group's 50 of llc for its only member", s.Units)
 	}
@@ -144,7 +144,7 @@ func TestAGuaranteeOfAFurtherResourceComesBeforeTheWeights(t *testing.T) {
 }
 
 func TestMinimumsThatDoNotFitAreInfeasible(t *testing.T) {
-	q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 10)}, Workloads: []planner.Claim{claim("a", 1, 20)}}
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 10)}, Workloads: []policy.Claim{claim("a", 1, 20)}}
 	q.Workloads[0].Wants[0].Min = 11
 	if _, err := (dominant.Policy{}).Share(q); !errors.Is(err, trimtab.ErrInfeasible) {
 		t.Errorf("%v, want infeasible", err)
@@ -156,8 +156,8 @@ func TestMinimumsThatDoNotFitAreInfeasible(t *testing.T) {
 }
 
 // draw makes a question; in large units, so that rounding is small beside it.
-func draw(t *rapid.T, scale int) *planner.Question {
-	q := &planner.Question{}
+func draw(t *rapid.T, scale int) *policy.Question {
+	q := &policy.Question{}
 	m := rapid.IntRange(1, 4).Draw(t, "resources")
 	n := rapid.IntRange(1, 8).Draw(t, "workloads")
 	least := make([]int, m)
@@ -167,17 +167,17 @@ func draw(t *rapid.T, scale int) *planner.Question {
 		if rapid.IntRange(0, 3).Draw(t, "others") == 0 {
 			units = rapid.IntRange(n*scale, c).Draw(t, "units")
 		}
-		q.Resources = append(q.Resources, planner.Pooled{Name: fmt.Sprint("r", r), Unit: 1, Capacity: float64(c), Units: units})
+		q.Resources = append(q.Resources, policy.Pooled{Name: fmt.Sprint("r", r), Unit: 1, Capacity: float64(c), Units: units})
 	}
 	for i := range n {
-		c := planner.Claim{Name: fmt.Sprint("w", i), Weight: rapid.SampledFrom([]float64{1, 1, 2, 5, 0.25}).Draw(t, "weight"),
+		c := policy.Claim{Name: fmt.Sprint("w", i), Weight: rapid.SampledFrom([]float64{1, 1, 2, 5, 0.25}).Draw(t, "weight"),
 			Group: rapid.SampledFrom([]string{"", "", "a", "a/b", "c"}).Draw(t, "group")}
 		for r := range m {
 			if r > 0 && rapid.IntRange(0, 4).Draw(t, "without") == 0 {
-				c.Wants = append(c.Wants, planner.Want{})
+				c.Wants = append(c.Wants, policy.Want{})
 				continue
 			}
-			w := planner.Want{Min: rapid.IntRange(0, scale).Draw(t, "min"), Max: int(q.Resources[r].Capacity)}
+			w := policy.Want{Min: rapid.IntRange(0, scale).Draw(t, "min"), Max: int(q.Resources[r].Capacity)}
 			w.Demand = rapid.IntRange(w.Min, w.Max).Draw(t, "demand")
 			if rapid.Bool().Draw(t, "bounded") {
 				w.Max = rapid.IntRange(max(1, w.Demand), w.Max).Draw(t, "max")
@@ -190,13 +190,13 @@ func draw(t *rapid.T, scale int) *planner.Question {
 		q.Workloads = append(q.Workloads, c)
 	}
 	if rapid.Bool().Draw(t, "groups") {
-		q.Groups = []planner.Group{{Path: "a", Weight: 3, Guarantee: scale, Others: []int{scale}}, {Path: "a/b", Weight: 0.5}}
+		q.Groups = []policy.Group{{Path: "a", Weight: 3, Guarantee: scale, Others: []int{scale}}, {Path: "a/b", Weight: 0.5}}
 	}
 	return q
 }
 
 // speeds are the rates of the tree.
-func speeds(q *planner.Question, done []bool) []float64 {
+func speeds(q *policy.Question, done []bool) []float64 {
 	var members []audit.Member
 	weights := map[string]float64{}
 	for _, g := range q.Groups {
@@ -218,7 +218,7 @@ func speeds(q *planner.Question, done []bool) []float64 {
 
 // The definition, in small steps of time: every level that may grow does, at
 // its rate of the tree.
-func slow(q *planner.Question, floors [][]float64, steps int) [][]float64 {
+func slow(q *policy.Question, floors [][]float64, steps int) [][]float64 {
 	n, m := len(q.Workloads), len(q.Resources)
 	level, rate, demand := make([]float64, n), make([][]float64, n), make([]float64, n)
 	share := func(i, r int) float64 { return math.Max(floors[i][r], level[i]*rate[i][r]) }
@@ -317,7 +317,7 @@ func TestTheAnswerIsTheFillingByDefinition(t *testing.T) {
 
 // apart says where an answer differs from the definition in so many steps by more
 // than a step too early or too late of each workload, and a unit; "": nowhere.
-func apart(q *planner.Question, units [][]int, want [][]float64, steps int) string {
+func apart(q *policy.Question, units [][]int, want [][]float64, steps int) string {
 	for i := range want {
 		for r, v := range want[i] {
 			allowed := 2 + 4*float64(len(q.Workloads))*q.Resources[r].Capacity/float64(steps)
@@ -363,10 +363,10 @@ func TestAnAnswerKeepsBoundsAndCapacities(t *testing.T) {
 func TestWithOneResourceItIsWeightedMaxMin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "n")
-		p := &planner.Problem{Units: rapid.IntRange(n, 100_000).Draw(t, "units"), Unit: 1}
+		p := &policy.Problem{Units: rapid.IntRange(n, 100_000).Draw(t, "units"), Unit: 1}
 		for i := range n {
 			d := rapid.IntRange(1, 50_000).Draw(t, "demand")
-			p.Workloads = append(p.Workloads, planner.Workload{Name: fmt.Sprint("w", i), Weight: rapid.Float64Range(0.1, 10).Draw(t, "weight"),
+			p.Workloads = append(p.Workloads, policy.Workload{Name: fmt.Sprint("w", i), Weight: rapid.Float64Range(0.1, 10).Draw(t, "weight"),
 				Min: 1, Max: d, Demand: d, SLO: 1})
 		}
 		s, err := dominant.Policy{}.Solve(p)
@@ -453,7 +453,7 @@ func BenchmarkShare(b *testing.B) {
 	for _, n := range []int{100, 1000, 5000} {
 		for name, least := range map[string]int{"free": 0, "floors": 500} {
 			b.Run(fmt.Sprintf("%s-%d", name, n), func(b *testing.B) {
-				q := &planner.Question{Resources: []planner.Pooled{pooled("cpu", 1_000_000), pooled("memory", 1_000_000), pooled("llc", 1_000_000)}}
+				q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 1_000_000), pooled("memory", 1_000_000), pooled("llc", 1_000_000)}}
 				for i := range n {
 					w := claim(fmt.Sprintf("w%05d", i), 1+float64(i%5), 1+i*7919%1000, 1+i*104729%1000, 1+i*1299709%1000)
 					for r := range w.Wants {
@@ -470,7 +470,7 @@ func BenchmarkShare(b *testing.B) {
 }
 
 func TestAProblemWithHostsIsRefused(t *testing.T) {
-	p := &planner.Problem{Units: 1, Unit: 1, Hosts: []planner.Host{{Name: "h", Units: 1}}}
+	p := &policy.Problem{Units: 1, Unit: 1, Hosts: []policy.Host{{Name: "h", Units: 1}}}
 	if _, err := (dominant.Policy{}).Solve(p); !errors.Is(err, trimtab.ErrUnsupported) {
 		t.Errorf("%v, want that it knows no hosts", err)
 	}

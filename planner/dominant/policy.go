@@ -4,34 +4,34 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Policy is dominant resource fairness. It is exact, but for whole units.
 type Policy struct{}
 
-var _ planner.Sharer = Policy{}
+var _ policy.Sharer = Policy{}
 
 // Name returns "drf".
 func (Policy) Name() string { return "drf" }
 
 // Solve shares one resource: weighted max-min fairness.
-func (p Policy) Solve(problem *planner.Problem) (planner.Solution, error) {
+func (p Policy) Solve(problem *policy.Problem) (policy.Solution, error) {
 	if err := problem.Validate(); err != nil {
-		return planner.Solution{}, err
+		return policy.Solution{}, err
 	}
-	q := &planner.Question{Groups: problem.Groups, Stop: problem.Stop,
-		Resources: []planner.Pooled{{Name: "capacity", Unit: problem.Unit, Capacity: math.Max(1, float64(problem.Units)), Units: problem.Units}}}
+	q := &policy.Question{Groups: problem.Groups, Stop: problem.Stop,
+		Resources: []policy.Pooled{{Name: "capacity", Unit: problem.Unit, Capacity: math.Max(1, float64(problem.Units)), Units: problem.Units}}}
 	for i := range problem.Workloads {
 		w := &problem.Workloads[i]
-		q.Workloads = append(q.Workloads, planner.Claim{Name: w.Name, Group: w.Group, Weight: w.Weight,
-			Wants: []planner.Want{{Min: w.Min, Max: w.Max, Current: w.Current, Demand: w.Demand, Guarantee: w.Guarantee}}})
+		q.Workloads = append(q.Workloads, policy.Claim{Name: w.Name, Group: w.Group, Weight: w.Weight,
+			Wants: []policy.Want{{Min: w.Min, Max: w.Max, Current: w.Current, Demand: w.Demand, Guarantee: w.Guarantee}}})
 	}
 	shares, err := p.Share(q)
 	if err != nil {
-		return planner.Solution{}, err
+		return policy.Solution{}, err
 	}
-	s := planner.Solution{Value: shares.Value, Cut: shares.Cut}
+	s := policy.Solution{Value: shares.Value, Cut: shares.Cut}
 	for i := range shares.Units {
 		binding := shares.Binding[i][0]
 		if binding.Kind == trimtab.BindingCapacity {
@@ -43,9 +43,9 @@ func (p Policy) Solve(problem *planner.Problem) (planner.Solution, error) {
 }
 
 // Share shares several resources.
-func (Policy) Share(q *planner.Question) (planner.Shares, error) {
+func (Policy) Share(q *policy.Question) (policy.Shares, error) {
 	if err := q.Validate(); err != nil {
-		return planner.Shares{}, err
+		return policy.Shares{}, err
 	}
 	p := newPool(q)
 	p.pass(func(t *tenant) float64 { return t.demand })
@@ -74,12 +74,12 @@ func (t *tenant) share(r int) float64 { return math.Max(t.floor[r], t.level*t.ra
 
 // pool is a question on its way to an answer.
 type pool struct {
-	q       *planner.Question
+	q       *policy.Question
 	tenants []tenant
 	tree    []node
 }
 
-func newPool(q *planner.Question) *pool {
+func newPool(q *policy.Question) *pool {
 	p := &pool{q: q}
 	groups := p.grow()
 	for i := range q.Workloads {
@@ -219,8 +219,8 @@ func (p *pool) pass(limit func(*tenant) float64) {
 }
 
 // answer rounds the shares to whole units.
-func (p *pool) answer() planner.Shares {
-	s := planner.Shares{Value: 1, Units: make([][]int, len(p.tenants)), Binding: make([][]trimtab.Binding, len(p.tenants))}
+func (p *pool) answer() policy.Shares {
+	s := policy.Shares{Value: 1, Units: make([][]int, len(p.tenants)), Binding: make([][]trimtab.Binding, len(p.tenants))}
 	for i := range p.tenants {
 		s.Units[i], s.Binding[i] = make([]int, len(p.q.Resources)), make([]trimtab.Binding, len(p.q.Resources))
 	}

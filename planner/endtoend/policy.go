@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
 // Policy divides the pool for the least latency end to end. Each workload's
 // curve is the performance of the whole application over its own allocation,
 // all others as they are; see the package comment. It implements
-// [planner.Policy].
+// [policy.Policy].
 type Policy struct {
 	// Optimism is the weight of the upper bound over the mean performance, in
 	// [0, 1]. Default 0.15; negative: 0, the mean alone.
@@ -33,11 +33,11 @@ type Policy struct {
 }
 
 var (
-	_ planner.Policy   = Policy{}
-	_ planner.Scorer   = Policy{}
-	_ planner.Expecter = Policy{}
-	_ planner.Cautious = Policy{}
-	_ planner.Joint    = Policy{}
+	_ policy.Policy   = Policy{}
+	_ policy.Scorer   = Policy{}
+	_ policy.Expecter = Policy{}
+	_ policy.Cautious = Policy{}
+	_ policy.Joint    = Policy{}
 )
 
 // DefaultMoveCost is Policy.MoveCost unless the operator says otherwise.
@@ -92,9 +92,9 @@ func latency(slo, performance float64) float64 {
 //
 // where worst is the longest latency that any of them could bring about: that
 // of the least Σ latency_j(a_j), or one with its gap.
-func (o Policy) Solve(p *planner.Problem) (planner.Solution, error) {
+func (o Policy) Solve(p *policy.Problem) (policy.Solution, error) {
 	if err := p.Validate(); err != nil {
-		return planner.Solution{}, err
+		return policy.Solution{}, err
 	}
 	sum, q, now := o.sum(p)
 	sum.MoveCost = o.MoveCost * now / math.Max(1, float64(len(p.Workloads)))
@@ -110,7 +110,7 @@ func (o Policy) Solve(p *planner.Problem) (planner.Solution, error) {
 
 // sum returns the objective as one of package welfare, the problem as it reads
 // it, and the latency now in parts of the worst.
-func (o Policy) sum(p *planner.Problem) (welfare.Own, *planner.Problem, float64) {
+func (o Policy) sum(p *policy.Problem) (welfare.Own, *policy.Problem, float64) {
 	worst, now := 1e-9, 0.0
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
@@ -122,7 +122,7 @@ func (o Policy) sum(p *planner.Problem) (welfare.Own, *planner.Problem, float64)
 	}
 	worst = math.Max(worst, now)
 	q := *p
-	q.Workloads = append([]planner.Workload(nil), p.Workloads...)
+	q.Workloads = append([]policy.Workload(nil), p.Workloads...)
 	o.near(&q)
 	for i := range q.Workloads {
 		if w := &q.Workloads[i]; w.Curve != nil {
@@ -145,7 +145,7 @@ func (o Policy) sum(p *planner.Problem) (welfare.Own, *planner.Problem, float64)
 
 // Scorer returns the utility that is expected end to end: with latencies that
 // add up, 1 / (now + Σ (latency_j(units_j) − now)) in SLOs, at most 1.
-func (o Policy) Scorer(p *planner.Problem) func(units []int) float64 {
+func (o Policy) Scorer(p *policy.Problem) func(units []int) float64 {
 	return func(units []int) float64 {
 		now, total, known := 0.0, 0.0, false
 		for i := range p.Workloads {
@@ -184,7 +184,7 @@ func (o Policy) trial(reports int) float64 {
 
 // draw returns a number of the standard normal distribution that the workload
 // and the number of its reports decide: the same problem has the same answer.
-func draw(w *planner.Workload) float64 {
+func draw(w *policy.Workload) float64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(w.Name))
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(w.Reports))).NormFloat64()
@@ -195,7 +195,7 @@ func draw(w *planner.Workload) float64 {
 // t > 0, below it lower.
 //
 //	p(a) exp(±t √(h(a)² − h(now)²)),   h = ln(upper/mean)
-func tilted(w *planner.Workload, unit, t float64) *trimtab.Curve {
+func tilted(w *policy.Workload, unit, t float64) *trimtab.Curve {
 	now := float64(w.Current) * unit
 	open := func(b trimtab.Band) float64 {
 		if !(b.Mean > 0) {
@@ -224,7 +224,7 @@ const trusted = 0.75
 
 // near keeps the answer near what everybody has: nobody gives more than a
 // quarter of it, or one unit.
-func (o Policy) near(q *planner.Problem) {
+func (o Policy) near(q *policy.Problem) {
 	has := 0
 	for i := range q.Workloads {
 		has += q.Workloads[i].Current

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/endtoend"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // sure is a policy that tries nothing and moves for any gain.
@@ -29,21 +29,21 @@ func curve(rest, need, half float64) *trimtab.Curve {
 }
 
 // application has needs and what they have; all curves go through one latency.
-func application(units int, needs []float64, has []int, half float64) *planner.Problem {
+func application(units int, needs []float64, has []int, half float64) *policy.Problem {
 	now := 0.5
 	for i, n := range needs {
 		now += n / float64(has[i])
 	}
-	p := &planner.Problem{Units: units, Unit: 1}
+	p := &policy.Problem{Units: units, Unit: 1}
 	for i, n := range needs {
-		p.Workloads = append(p.Workloads, planner.Workload{Name: string(rune('a' + i)), Weight: 1, Min: 1, Max: 12, Current: has[i], Reports: 5,
-			SLO: 1, Utility: planner.Linear(1), Curve: curve(now-n/float64(has[i]), n, half)})
+		p.Workloads = append(p.Workloads, policy.Workload{Name: string(rune('a' + i)), Weight: 1, Min: 1, Max: 12, Current: has[i], Reports: 5,
+			SLO: 1, Utility: policy.Linear(1), Curve: curve(now-n/float64(has[i]), n, half)})
 	}
 	return p
 }
 
 // slow is the least Σ latency by trying all allocations near what everybody has.
-func slow(p *planner.Problem) float64 {
+func slow(p *policy.Problem) float64 {
 	least := math.Inf(1)
 	var place func(i, left int, sum float64)
 	place = func(i, left int, sum float64) {
@@ -101,7 +101,7 @@ func TestWhoIsShortIsGivenWhatOthersDoNotNeed(t *testing.T) {
 }
 
 func TestTheSameProblemHasTheSameAnswerAndMoreReportsAnotherTrial(t *testing.T) {
-	problem := func(reports int, half float64) *planner.Problem {
+	problem := func(reports int, half float64) *policy.Problem {
 		p := application(36, []float64{1, 1, 1, 1, 1, 1}, []int{6, 6, 6, 6, 6, 6}, half)
 		for i := range p.Workloads {
 			p.Workloads[i].Reports = reports

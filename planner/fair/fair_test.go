@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 func TestNJCAgreesWithKnownAnswers(t *testing.T) {
@@ -142,11 +142,11 @@ func TestNJCRefusesNonsense(t *testing.T) {
 	}
 }
 
-func drawProblem(t *rapid.T) *planner.Problem {
-	p := &planner.Problem{Units: rapid.IntRange(0, 60).Draw(t, "units"), Unit: 0.1}
+func drawProblem(t *rapid.T) *policy.Problem {
+	p := &policy.Problem{Units: rapid.IntRange(0, 60).Draw(t, "units"), Unit: 0.1}
 	least := 0
 	for i := range rapid.IntRange(1, 6).Draw(t, "workloads") {
-		w := planner.Workload{Name: fmt.Sprint("w", i), Curve: &trimtab.Curve{Knots: make([]trimtab.Knot, 1)}}
+		w := policy.Workload{Name: fmt.Sprint("w", i), Curve: &trimtab.Curve{Knots: make([]trimtab.Knot, 1)}}
 		w.Weight = float64(rapid.IntRange(1, 4).Draw(t, "weight"))
 		w.Min = rapid.IntRange(0, 5).Draw(t, "min")
 		if least += w.Min; least > p.Units {
@@ -165,13 +165,13 @@ func drawProblem(t *rapid.T) *planner.Problem {
 func TestPoliciesFillFromBelow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
-		for _, policy := range []planner.Policy{NJCPolicy{}, ResourceFair{}} {
-			got, err := policy.Solve(p)
+		for _, objective := range []policy.Policy{NJCPolicy{}, ResourceFair{}} {
+			got, err := objective.Solve(p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := func(w planner.Workload) int {
-				if policy.Name() == "njc" {
+			want := func(w policy.Workload) int {
+				if objective.Name() == "njc" {
 					return min(max(w.Demand, w.Min), w.Max)
 				}
 				return w.Max
@@ -179,13 +179,13 @@ func TestPoliciesFillFromBelow(t *testing.T) {
 			sum, wanted := 0, 0
 			for j, w := range p.Workloads {
 				if got.Units[j] < w.Min || got.Units[j] > want(w) {
-					t.Fatalf("%s: %s got %d, bounds %d to %d", policy.Name(), w.Name, got.Units[j], w.Min, want(w))
+					t.Fatalf("%s: %s got %d, bounds %d to %d", objective.Name(), w.Name, got.Units[j], w.Min, want(w))
 				}
 				sum += got.Units[j]
 				wanted += want(w)
 			}
 			if sum != min(wanted, p.Units) {
-				t.Fatalf("%s: %d units of %d, %d wanted", policy.Name(), sum, p.Units, wanted)
+				t.Fatalf("%s: %d units of %d, %d wanted", objective.Name(), sum, p.Units, wanted)
 			}
 			// Whoever could give a unit is at most one unit above its share
 			// at the level of whoever wants one.
@@ -195,7 +195,7 @@ func TestPoliciesFillFromBelow(t *testing.T) {
 						continue
 					}
 					if float64(got.Units[j]-1)/b.Weight > float64(got.Units[i]+1)/a.Weight+1e-9 {
-						t.Fatalf("%s: %s has %d of weight %v, while %s wants more than %d of weight %v", policy.Name(),
+						t.Fatalf("%s: %s has %d of weight %v, while %s wants more than %d of weight %v", objective.Name(),
 							b.Name, got.Units[j], b.Weight, a.Name, got.Units[i], a.Weight)
 					}
 				}
@@ -205,8 +205,8 @@ func TestPoliciesFillFromBelow(t *testing.T) {
 }
 
 func TestRemaindersGoToTheLargestThenToHoldersThenByName(t *testing.T) {
-	w := func(name string, current int) planner.Workload {
-		return planner.Workload{Name: name, Weight: 1, Max: 10, Current: current}
+	w := func(name string, current int) policy.Workload {
+		return policy.Workload{Name: name, Weight: 1, Max: 10, Current: current}
 	}
 	for _, c := range []struct {
 		current [3]int
@@ -217,7 +217,7 @@ func TestRemaindersGoToTheLargestThenToHoldersThenByName(t *testing.T) {
 		{[3]int{3, 3, 4}, 10, []int{3, 3, 4}},
 		{[3]int{3, 4, 4}, 11, []int{3, 4, 4}},
 	} {
-		p := &planner.Problem{Units: c.units, Unit: 1, Workloads: []planner.Workload{w("a", c.current[0]), w("b", c.current[1]), w("c", c.current[2])}}
+		p := &policy.Problem{Units: c.units, Unit: 1, Workloads: []policy.Workload{w("a", c.current[0]), w("b", c.current[1]), w("c", c.current[2])}}
 		got, err := ResourceFair{}.Solve(p)
 		if err != nil || cmp.Diff(c.want, got.Units) != "" {
 			t.Errorf("%+v: %v (%v)", c, got.Units, err)
@@ -226,7 +226,7 @@ func TestRemaindersGoToTheLargestThenToHoldersThenByName(t *testing.T) {
 }
 
 func TestAnUnknownCurveDemandsWhatItHas(t *testing.T) {
-	p := &planner.Problem{Units: 10, Unit: 1, Workloads: []planner.Workload{
+	p := &policy.Problem{Units: 10, Unit: 1, Workloads: []policy.Workload{
 		{Name: "a", Weight: 1, Max: 10, Current: 3}, {Name: "b", Weight: 1, Max: 10, Demand: 9, Curve: &trimtab.Curve{Knots: make([]trimtab.Knot, 1)}}}}
 	got, err := NJCPolicy{}.Solve(p)
 	if err != nil || cmp.Diff([]int{3, 7}, got.Units) != "" || got.Binding[0].Kind != "unknown curve" || got.Binding[1].Kind != "capacity" {

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // overHosts divides the units of a problem with hosts, each workload between its
@@ -14,7 +14,7 @@ import (
 // cannot hold all of that, then by weight, down the tree. Nobody could have more
 // but from somebody who has less per weight, on a host, or of the pool, that is
 // full. It takes O(events × hosts × groups), with at most three events a workload.
-func overHosts(p *planner.Problem, most []int) planner.Solution {
+func overHosts(p *policy.Problem, most []int) policy.Solution {
 	room := hosts.New(p)
 	tree := treeOf(p, most)
 	due := make([]float64, len(p.Workloads))
@@ -69,8 +69,8 @@ func (n *node) flows(groups []flow, parent int, of []int) ([]flow, []int) {
 
 // whole turns shares into whole units: rounded down, and units that are left to
 // the largest remainders, as [round] does, where hosts have room.
-func whole(p *planner.Problem, room *hosts.Room, shares []claim) planner.Solution {
-	s := planner.Solution{Units: make([]int, len(shares)), Binding: make([]trimtab.Binding, len(shares))}
+func whole(p *policy.Problem, room *hosts.Room, shares []claim) policy.Solution {
+	s := policy.Solution{Units: make([]int, len(shares)), Binding: make([]trimtab.Binding, len(shares))}
 	for i := range shares {
 		s.Units[i] = int(math.Floor(shares[i].amount + grain))
 		room.Take(i, s.Units[i])
@@ -102,7 +102,7 @@ func whole(p *planner.Problem, room *hosts.Room, shares []claim) planner.Solutio
 
 // byRemainder lists who may get a unit more, the largest remainder first; ties:
 // who would otherwise lose a unit that it holds, then by name.
-func byRemainder(p *planner.Problem, shares []claim, units []int) []int {
+func byRemainder(p *policy.Problem, shares []claim, units []int) []int {
 	var order []int
 	remainder := func(i int) float64 { return math.Round((shares[i].amount - float64(units[i])) / grain) }
 	holds := func(i int) float64 { return math.Min(float64(p.Workloads[i].Current-units[i]), 1) }

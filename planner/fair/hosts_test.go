@@ -8,26 +8,26 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/drf"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // drawHosts draws workloads on up to four hosts, which hold all minimums, and at
 // times a budget that is less than the hosts have.
-func drawHosts(t *rapid.T) *planner.Problem {
-	p := &planner.Problem{Unit: 1}
+func drawHosts(t *rapid.T) *policy.Problem {
+	p := &policy.Problem{Unit: 1}
 	n := rapid.IntRange(1, 4).Draw(t, "hosts")
 	least, total := make([]float64, n), 0
 	for i := range rapid.IntRange(1, 8).Draw(t, "workloads") {
-		w := planner.Workload{Name: fmt.Sprint("w", i), Weight: float64(rapid.IntRange(1, 4).Draw(t, "weight")),
+		w := policy.Workload{Name: fmt.Sprint("w", i), Weight: float64(rapid.IntRange(1, 4).Draw(t, "weight")),
 			Min: rapid.SampledFrom([]int{0, 0, 3, 20}).Draw(t, "min"), Current: rapid.IntRange(0, 100).Draw(t, "current")}
 		w.Max = w.Min + rapid.IntRange(0, 300).Draw(t, "more")
 		w.Demand = rapid.IntRange(0, 300).Draw(t, "demand")
 		sum := 0.0
 		for h := range n {
 			if f := rapid.SampledFrom([]float64{0, 0.25, 0.5, 1.0 / 3, 1}).Draw(t, "share"); f > 0 && sum+f <= 1 {
-				w.Parts = append(w.Parts, planner.Part{Host: h, Share: f})
+				w.Parts = append(w.Parts, policy.Part{Host: h, Share: f})
 				least[h] += f * float64(w.Min)
 				sum += f
 			}
@@ -36,14 +36,14 @@ func drawHosts(t *rapid.T) *planner.Problem {
 		p.Workloads = append(p.Workloads, w)
 	}
 	for h := range n {
-		p.Hosts = append(p.Hosts, planner.Host{Name: fmt.Sprint("h", h), Units: least[h] + rapid.SampledFrom([]float64{0, 10, 50, 99.5, 200}).Draw(t, "host")})
+		p.Hosts = append(p.Hosts, policy.Host{Name: fmt.Sprint("h", h), Units: least[h] + rapid.SampledFrom([]float64{0, 10, 50, 99.5, 200}).Draw(t, "host")})
 	}
 	p.Units = total + rapid.SampledFrom([]int{0, 50, 200, 5000}).Draw(t, "pool")
 	return p
 }
 
 // filled returns the real shares, with every workload between lo and hi.
-func filled(p *planner.Problem) ([]claim, *hosts.Room) {
+func filled(p *policy.Problem) ([]claim, *hosts.Room) {
 	room := hosts.New(p)
 	claims := make([]claim, len(p.Workloads))
 	for i, w := range p.Workloads {
@@ -162,7 +162,7 @@ func TestWithoutHostsTheSharesDownATreeAreThoseFromTheRootDown(t *testing.T) {
 		}
 		p.Units *= 1000
 		for _, g := range []string{"a", "a/x", "b"} {
-			p.Groups = append(p.Groups, planner.Group{Path: g, Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")),
+			p.Groups = append(p.Groups, policy.Group{Path: g, Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")),
 				Guarantee: 1000 * rapid.SampledFrom([]int{0, 0, 100}).Draw(t, "guarantee")})
 		}
 		most := make([]int, len(p.Workloads))
@@ -190,7 +190,7 @@ func TestOverHostsNobodyGetsMoreThanThereIs(t *testing.T) {
 			p.Workloads[i].Group = rapid.SampledFrom([]string{"", "a", "a/x", "b"}).Draw(t, "group")
 			p.Workloads[i].Guarantee = rapid.SampledFrom([]int{0, 0, 50}).Draw(t, "guarantee")
 		}
-		for _, policy := range []planner.Policy{NJCPolicy{}, ResourceFair{}} {
+		for _, policy := range []policy.Policy{NJCPolicy{}, ResourceFair{}} {
 			s, err := policy.Solve(p)
 			if err != nil {
 				t.Fatal(err)
@@ -227,11 +227,11 @@ func TestOnOneHostTheSharesAreThoseWithoutHosts(t *testing.T) {
 		p.Hosts = nil
 		with := *p
 		with.Workloads = slices.Clone(p.Workloads)
-		with.Hosts = []planner.Host{{Name: "h", Units: float64(p.Units)}}
+		with.Hosts = []policy.Host{{Name: "h", Units: float64(p.Units)}}
 		for i := range with.Workloads {
-			with.Workloads[i].Parts = []planner.Part{{Share: 1}}
+			with.Workloads[i].Parts = []policy.Part{{Share: 1}}
 		}
-		for _, policy := range []planner.Policy{NJCPolicy{}, ResourceFair{}} {
+		for _, policy := range []policy.Policy{NJCPolicy{}, ResourceFair{}} {
 			want, err := policy.Solve(p)
 			if err != nil {
 				t.Fatal(err)

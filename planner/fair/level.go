@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // bounded is one workload, or group, of a level: it gets clamp(s·weight, lo,
@@ -95,12 +95,12 @@ const grain = 1e-9
 
 // solve levels the tree of groups, from the root down, each workload between
 // its minimum and what it may want.
-func solve(p *planner.Problem, want func(*planner.Workload) int) (planner.Solution, error) {
+func solve(p *policy.Problem, want func(*policy.Workload) int) (policy.Solution, error) {
 	if err := p.ValidateHosts(); err != nil {
-		return planner.Solution{}, err
+		return policy.Solution{}, err
 	}
 	p, one := hosts.Fold(p)
-	s := planner.Solution{Units: make([]int, len(p.Workloads)), Binding: make([]trimtab.Binding, len(p.Workloads))}
+	s := policy.Solution{Units: make([]int, len(p.Workloads)), Binding: make([]trimtab.Binding, len(p.Workloads))}
 	most := make([]int, len(p.Workloads))
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
@@ -147,9 +147,9 @@ func (n NJCPolicy) Caution() float64 {
 // Name returns "njc".
 func (NJCPolicy) Name() string { return "njc" }
 
-// Solve divides the units; see [planner.Policy] for the errors. It takes
+// Solve divides the units; see [policy.Policy] for the errors. It takes
 // O(n log n) time. Its value is F_NJC over the demands.
-func (NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
+func (NJCPolicy) Solve(p *policy.Problem) (policy.Solution, error) {
 	s, err := solve(p, demand)
 	if err != nil {
 		return s, err
@@ -166,7 +166,7 @@ func (NJCPolicy) Solve(p *planner.Problem) (planner.Solution, error) {
 
 // Scorer returns F_NJC (equation 3), with utilities linear up to the
 // recommended demand.
-func (NJCPolicy) Scorer(p *planner.Problem) func(units []int) float64 { return scorer(p) }
+func (NJCPolicy) Scorer(p *policy.Problem) func(units []int) float64 { return scorer(p) }
 
 // ResourceFair gives each workload its entitlement, whatever it needs.
 type ResourceFair struct{}
@@ -174,9 +174,9 @@ type ResourceFair struct{}
 // Name returns "resource-fair".
 func (ResourceFair) Name() string { return "resource-fair" }
 
-// Solve divides the units; see [planner.Policy] for the errors.
-func (ResourceFair) Solve(p *planner.Problem) (planner.Solution, error) {
-	s, err := solve(p, func(w *planner.Workload) int { return w.Max })
+// Solve divides the units; see [policy.Policy] for the errors.
+func (ResourceFair) Solve(p *policy.Problem) (policy.Solution, error) {
+	s, err := solve(p, func(w *policy.Workload) int { return w.Max })
 	if err != nil {
 		return s, err
 	}
@@ -187,9 +187,9 @@ func (ResourceFair) Solve(p *planner.Problem) (planner.Solution, error) {
 
 // Scorer returns F_NJC as that of [NJCPolicy] does: 1 unless a bound takes from
 // somebody's entitlement.
-func (ResourceFair) Scorer(p *planner.Problem) func(units []int) float64 { return scorer(p) }
+func (ResourceFair) Scorer(p *policy.Problem) func(units []int) float64 { return scorer(p) }
 
-func demand(w *planner.Workload) int {
+func demand(w *policy.Workload) int {
 	if w.Curve == nil {
 		return w.Current
 	}
@@ -198,7 +198,7 @@ func demand(w *planner.Workload) int {
 
 // scorer compares with the entitlements by weight alone: a guarantee to one is
 // a complaint of the others that the operator justified.
-func scorer(p *planner.Problem) func(units []int) float64 {
+func scorer(p *policy.Problem) func(units []int) float64 {
 	p, _ = hosts.Fold(p)
 	due := entitlements(p)
 	return func(units []int) float64 {

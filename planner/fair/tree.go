@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // node is a group, or a workload, which has no members.
@@ -23,10 +23,10 @@ type node struct {
 // treeOf makes the tree of the problem's groups with the workloads at its
 // leaves, each group with its members in order of name, groups last. most is
 // what each workload may want.
-func treeOf(p *planner.Problem, most []int) *node {
+func treeOf(p *policy.Problem, most []int) *node {
 	root := &node{at: -1, weight: 1}
 	groups := map[string]*node{"": root}
-	declared := make(map[string]*planner.Group, len(p.Groups))
+	declared := make(map[string]*policy.Group, len(p.Groups))
 	for i := range p.Groups {
 		declared[p.Groups[i].Path] = &p.Groups[i]
 	}
@@ -56,7 +56,7 @@ func treeOf(p *planner.Problem, most []int) *node {
 }
 
 // plant makes the group at path, and those above it that are not there yet.
-func plant(groups map[string]*node, declared map[string]*planner.Group, path string, made []*node) []*node {
+func plant(groups map[string]*node, declared map[string]*policy.Group, path string, made []*node) []*node {
 	if groups[path] != nil {
 		return made
 	}
@@ -118,7 +118,7 @@ func (n *node) divide(units int, out []int) {
 
 // entitlements returns R·Π (weight/Σ weights of the siblings) along each
 // workload's path, in units.
-func entitlements(p *planner.Problem) []float64 {
+func entitlements(p *policy.Problem) []float64 {
 	out := make([]float64, len(p.Workloads))
 	var walk func(n *node, units float64)
 	walk = func(n *node, units float64) {

@@ -10,15 +10,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // member is a workload of the tests, with a curve.
-func member(name, group string, demand int) planner.Workload {
-	return planner.Workload{Name: name, Group: group, Weight: 1, Max: 1000, Demand: demand, Curve: &trimtab.Curve{Knots: make([]trimtab.Knot, 1)}}
+func member(name, group string, demand int) policy.Workload {
+	return policy.Workload{Name: name, Group: group, Weight: 1, Max: 1000, Demand: demand, Curve: &trimtab.Curve{Knots: make([]trimtab.Knot, 1)}}
 }
 
-func unitsOf(t *testing.T, p *planner.Problem) []int {
+func unitsOf(t *testing.T, p *policy.Problem) []int {
 	t.Helper()
 	s, err := NJCPolicy{}.Solve(p)
 	if err != nil {
@@ -30,12 +30,12 @@ func unitsOf(t *testing.T, p *planner.Problem) []int {
 // Two groups of equal weight share 60 units; one has a single member, the
 // other three. The single one is entitled to half, not to a quarter.
 func TestGroupsShareFromTheRootDown(t *testing.T) {
-	p := &planner.Problem{Units: 60, Unit: 1, Workloads: []planner.Workload{
+	p := &policy.Problem{Units: 60, Unit: 1, Workloads: []policy.Workload{
 		member("a", "x", 100), member("b", "y", 100), member("c", "y", 100), member("d", "y", 4)}}
 	if d := cmp.Diff([]int{30, 13, 13, 4}, unitsOf(t, p)); d != "" {
 		t.Error(d)
 	}
-	p.Groups = []planner.Group{{Path: "y", Weight: 2}}
+	p.Groups = []policy.Group{{Path: "y", Weight: 2}}
 	if d := cmp.Diff([]int{20, 18, 18, 4}, unitsOf(t, p)); d != "" {
 		t.Error(d)
 	}
@@ -47,7 +47,7 @@ func TestGroupsShareFromTheRootDown(t *testing.T) {
 }
 
 func TestAGuaranteeComesBeforeWeightsAsFarAsItIsDemanded(t *testing.T) {
-	p := &planner.Problem{Units: 60, Unit: 1, Workloads: []planner.Workload{member("a", "", 100), member("b", "", 100), member("c", "", 100)}}
+	p := &policy.Problem{Units: 60, Unit: 1, Workloads: []policy.Workload{member("a", "", 100), member("b", "", 100), member("c", "", 100)}}
 	p.Workloads[0].Guarantee = 40
 	if d := cmp.Diff([]int{40, 10, 10}, unitsOf(t, p)); d != "" {
 		t.Error(d)
@@ -63,15 +63,15 @@ func TestAGuaranteeComesBeforeWeightsAsFarAsItIsDemanded(t *testing.T) {
 		t.Error(d)
 	}
 	// A group's guarantee is its members'.
-	p = &planner.Problem{Units: 60, Unit: 1, Groups: []planner.Group{{Path: "x", Weight: 1, Guarantee: 50}},
-		Workloads: []planner.Workload{member("a", "x", 30), member("b", "x", 100), member("c", "", 100)}}
+	p = &policy.Problem{Units: 60, Unit: 1, Groups: []policy.Group{{Path: "x", Weight: 1, Guarantee: 50}},
+		Workloads: []policy.Workload{member("a", "x", 30), member("b", "x", 100), member("c", "", 100)}}
 	if d := cmp.Diff([]int{25, 25, 10}, unitsOf(t, p)); d != "" {
 		t.Error(d)
 	}
 }
 
 // drawTree gives the workloads of a problem groups of up to three levels.
-func drawTree(t *rapid.T) *planner.Problem {
+func drawTree(t *rapid.T) *policy.Problem {
 	p := drawProblem(t)
 	path := rapid.SampledFrom([]string{"", "x", "y", "x/a", "x/b", "y/a/b"})
 	for i := range p.Workloads {
@@ -81,7 +81,7 @@ func drawTree(t *rapid.T) *planner.Problem {
 	}
 	for _, g := range []string{"x", "x/a", "y"} {
 		if rapid.Bool().Draw(t, "declared") {
-			p.Groups = append(p.Groups, planner.Group{Path: g, Weight: float64(rapid.IntRange(1, 5).Draw(t, "weight")),
+			p.Groups = append(p.Groups, policy.Group{Path: g, Weight: float64(rapid.IntRange(1, 5).Draw(t, "weight")),
 				Guarantee: rapid.SampledFrom([]int{0, 0, 10}).Draw(t, "guarantee")})
 		}
 	}
@@ -91,7 +91,7 @@ func drawTree(t *rapid.T) *planner.Problem {
 // byHand is the procedure at each group in turn, over real numbers: shares of
 // what is left by weight, members that want no more than their share leave,
 // until none does. It knows no guarantees.
-func byHand(p *planner.Problem, prefix string, capacity float64, out []float64) (wanted float64) {
+func byHand(p *policy.Problem, prefix string, capacity float64, out []float64) (wanted float64) {
 	type part struct {
 		weight, wants float64
 		give          func(float64)

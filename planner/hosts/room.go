@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // grain is what sums of shares may be off by rounding, in units of a host.
@@ -33,7 +33,7 @@ type Part struct {
 }
 
 // New returns the room of a problem that is valid, with nothing taken.
-func New(p *planner.Problem) *Room {
+func New(p *policy.Problem) *Room {
 	r := &Room{Units: p.Units, matrix: &matrix{start: make([]int32, 1, len(p.Workloads)+1)}}
 	rows := make([]int32, len(p.Hosts))
 	for h, most := range mostOf(p) {
@@ -56,7 +56,7 @@ func New(p *planner.Problem) *Room {
 }
 
 // mostOf returns what the workloads can take of each host.
-func mostOf(p *planner.Problem) []float64 {
+func mostOf(p *policy.Problem) []float64 {
 	most := make([]float64, len(p.Hosts))
 	for j := range p.Workloads {
 		for _, part := range p.Workloads[j].Parts {
@@ -150,7 +150,7 @@ func (r *Room) Binding(j, n int) trimtab.Binding {
 // Fold returns the problem without its hosts, where they say nothing that a
 // number of units does not: no host can become full, or all workloads are on one
 // host. Otherwise it returns the problem itself and false.
-func Fold(p *planner.Problem) (folded *planner.Problem, ok bool) {
+func Fold(p *policy.Problem) (folded *policy.Problem, ok bool) {
 	if len(p.Hosts) == 0 {
 		return p, true
 	}
@@ -164,7 +164,7 @@ func Fold(p *planner.Problem) (folded *planner.Problem, ok bool) {
 		}
 	}
 	out := *p
-	out.Units, out.Hosts, out.Workloads = units, nil, append([]planner.Workload(nil), p.Workloads...)
+	out.Units, out.Hosts, out.Workloads = units, nil, append([]policy.Workload(nil), p.Workloads...)
 	for j := range out.Workloads {
 		out.Workloads[j].Parts = nil
 	}
@@ -172,10 +172,10 @@ func Fold(p *planner.Problem) (folded *planner.Problem, ok bool) {
 }
 
 // onOne returns how many units there are where one host has all of everybody.
-func onOne(p *planner.Problem) (units int, ok bool) {
+func onOne(p *policy.Problem) (units int, ok bool) {
 	for j := range p.Workloads {
 		parts := p.Workloads[j].Parts
-		if len(parts) != 1 || parts[0] != (planner.Part{Host: p.Workloads[0].Parts[0].Host, Share: 1}) {
+		if len(parts) != 1 || parts[0] != (policy.Part{Host: p.Workloads[0].Parts[0].Host, Share: 1}) {
 			return 0, false
 		}
 	}

@@ -6,22 +6,22 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
-func draw(t *rapid.T) *planner.Problem {
-	p := &planner.Problem{Unit: 1, Units: rapid.IntRange(0, 60).Draw(t, "units")}
+func draw(t *rapid.T) *policy.Problem {
+	p := &policy.Problem{Unit: 1, Units: rapid.IntRange(0, 60).Draw(t, "units")}
 	n := rapid.IntRange(1, 3).Draw(t, "hosts")
 	for h := range n {
-		p.Hosts = append(p.Hosts, planner.Host{Name: fmt.Sprint("h", h), Units: rapid.Float64Range(0, 30).Draw(t, "host")})
+		p.Hosts = append(p.Hosts, policy.Host{Name: fmt.Sprint("h", h), Units: rapid.Float64Range(0, 30).Draw(t, "host")})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "workloads") {
-		w := planner.Workload{Name: fmt.Sprint("w", i), Weight: 1, Max: rapid.IntRange(0, 40).Draw(t, "max")}
+		w := policy.Workload{Name: fmt.Sprint("w", i), Weight: 1, Max: rapid.IntRange(0, 40).Draw(t, "max")}
 		sum := 0.0
 		for h := range n {
 			if f := rapid.SampledFrom([]float64{0, 0.25, 0.5, 1.0 / 3, 1}).Draw(t, "share"); f > 0 && sum+f <= 1 {
-				w.Parts = append(w.Parts, planner.Part{Host: h, Share: f})
+				w.Parts = append(w.Parts, policy.Part{Host: h, Share: f})
 				sum += f
 			}
 		}
@@ -31,7 +31,7 @@ func draw(t *rapid.T) *planner.Problem {
 }
 
 // fits adds everything up.
-func fits(p *planner.Problem, units []int) bool {
+func fits(p *policy.Problem, units []int) bool {
 	used, total := make([]float64, len(p.Hosts)), 0
 	for j, w := range p.Workloads {
 		for _, part := range w.Parts {
@@ -97,8 +97,8 @@ func TestAFoldedProblemHasTheSameAnswers(t *testing.T) {
 }
 
 func TestEverybodyOnOneHostIsAPoolOfThatHost(t *testing.T) {
-	p := &planner.Problem{Unit: 1, Units: 10, Hosts: []planner.Host{{Name: "idle", Units: 5}, {Name: "h", Units: 7.5}},
-		Workloads: []planner.Workload{{Name: "a", Max: 10, Parts: []planner.Part{{Host: 1, Share: 1}}}}}
+	p := &policy.Problem{Unit: 1, Units: 10, Hosts: []policy.Host{{Name: "idle", Units: 5}, {Name: "h", Units: 7.5}},
+		Workloads: []policy.Workload{{Name: "a", Max: 10, Parts: []policy.Part{{Host: 1, Share: 1}}}}}
 	if folded, ok := hosts.Fold(p); !ok || folded.Units != 7 || folded.Workloads[0].Parts != nil {
 		t.Errorf("%v %+v, want 7 units", ok, folded)
 	}
@@ -108,8 +108,8 @@ func TestEverybodyOnOneHostIsAPoolOfThatHost(t *testing.T) {
 }
 
 func TestTheHostThatHasLeastLeftBinds(t *testing.T) {
-	p := &planner.Problem{Unit: 1, Units: 10, Hosts: []planner.Host{{Name: "a", Units: 1}, {Name: "b", Units: 3}},
-		Workloads: []planner.Workload{{Name: "w", Max: 10, Parts: []planner.Part{{Host: 0, Share: 0.25}, {Host: 1, Share: 0.5}}}}}
+	p := &policy.Problem{Unit: 1, Units: 10, Hosts: []policy.Host{{Name: "a", Units: 1}, {Name: "b", Units: 3}},
+		Workloads: []policy.Workload{{Name: "w", Max: 10, Parts: []policy.Part{{Host: 0, Share: 0.25}, {Host: 1, Share: 0.5}}}}}
 	room := hosts.New(p)
 	if got := room.Binding(0, 1).String(); got != "capacity: host a" {
 		t.Errorf("%q binds, want host a: it has 4 units, and b 6", got)

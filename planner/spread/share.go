@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Shares returns each instance's share of the load, which sum to 1. An instance
@@ -61,14 +61,14 @@ func (w *Workload) Shares() []float64 {
 // Parts returns f_wh, the workload's load share on each host, in order of host,
 // without the instances that cannot be read: what those may hold is to be taken
 // off the host before anything is solved.
-func (w *Workload) Parts() []planner.Part {
-	var parts []planner.Part
+func (w *Workload) Parts() []policy.Part {
+	var parts []policy.Part
 	for i, f := range w.Shares() {
 		if in := &w.Instances[i]; !in.Unreadable && f > 0 {
-			parts = append(parts, planner.Part{Host: in.Host, Share: f})
+			parts = append(parts, policy.Part{Host: in.Host, Share: f})
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b planner.Part) int { return a.Host - b.Host })
+	slices.SortStableFunc(parts, func(a, b policy.Part) int { return a.Host - b.Host })
 	sums := parts[:0]
 	for _, p := range parts {
 		if n := len(sums); n > 0 && sums[n-1].Host == p.Host {

@@ -8,22 +8,22 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // alike is n workloads that rise to their SLO over full units, all of them on
 // the same line, so that what rounding leaves decides.
-func alike(n, units, current int, full float64) *planner.Problem {
+func alike(n, units, current int, full float64) *policy.Problem {
 	c := &trimtab.Curve{Load: 10, Level: 0.9, Knots: []trimtab.Knot{{}, {Allocation: full, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}}}}
-	p := &planner.Problem{Units: units, Unit: 1}
+	p := &policy.Problem{Units: units, Unit: 1}
 	for i := range n {
-		p.Workloads = append(p.Workloads, planner.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: units, Current: current, SLO: 0.9, Curve: c, Utility: planner.Linear(1)})
+		p.Workloads = append(p.Workloads, policy.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: units, Current: current, SLO: 0.9, Curve: c, Utility: policy.Linear(1)})
 	}
 	return p
 }
 
-func lines() map[string]*planner.Problem {
-	return map[string]*planner.Problem{
+func lines() map[string]*policy.Problem {
+	return map[string]*policy.Problem{
 		"a line of no whole steps a unit": alike(20, 1000, 1, 150),
 		"a line of whole steps a unit":    alike(20, 1000, 1, 128),
 		"a line that ends between units":  alike(20, 1000, 40, 149.7),

@@ -2,8 +2,8 @@ package welfare
 
 import (
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Egalitarian maximises the least utility, then the next least, and so on
@@ -38,7 +38,7 @@ func wary(optimism float64) reading {
 	return settling(optimismOf(optimism, 0.3), optimismOf(optimism, 0.1))
 }
 
-// Solve returns an exact answer, see [planner.Policy]: the least utility is
+// Solve returns an exact answer, see [policy.Policy]: the least utility is
 // always the greatest that there is.
 //
 // A bisection over the 2^40 steps of the level t, with the least units that
@@ -54,10 +54,10 @@ func wary(optimism float64) reading {
 // left: most of them are, the cheapest first. Problems of at most 2^17 steps of
 // dynamic programming over whole vectors of utilities are answered by that,
 // which leaves no choice.
-func (e Egalitarian) Solve(p *planner.Problem) (planner.Solution, error) {
+func (e Egalitarian) Solve(p *policy.Problem) (policy.Solution, error) {
 	p, err := folded(p)
 	if err != nil {
-		return planner.Solution{}, err
+		return policy.Solution{}, err
 	}
 	answer := solveLeast(p, e.reading(), e.LeastOnly)
 	answer.Value = leastScorer(p, e.reading())(answer.Units)
@@ -71,11 +71,11 @@ func (e Egalitarian) Expect(b trimtab.Band, reports int) float64 {
 }
 
 // Scorer returns the least utility of the known workloads.
-func (e Egalitarian) Scorer(p *planner.Problem) func(units []int) float64 {
+func (e Egalitarian) Scorer(p *policy.Problem) func(units []int) float64 {
 	return leastScorer(p, e.reading())
 }
 
-func leastScorer(p *planner.Problem, how reading) func(units []int) float64 {
+func leastScorer(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {
 		if len(known) == 0 {
@@ -90,7 +90,7 @@ func leastScorer(p *planner.Problem, how reading) func(units []int) float64 {
 }
 
 // solveLeast is the leximin optimum of what how reads, or of its least only.
-func solveLeast(p *planner.Problem, how reading, only bool) planner.Solution {
+func solveLeast(p *policy.Problem, how reading, only bool) policy.Solution {
 	s := newSolver(p, how)
 	l := newLevels(s)
 	if n, _ := s.reach(); !only && !s.stopped() && !s.room.Hosts() && l.small(n) {

@@ -4,7 +4,7 @@ import (
 	"sort"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // fall is what it costs to lower a workload beyond what is read of it: what
@@ -33,7 +33,7 @@ func (f *fall) at(k int) int64 {
 
 // fallOf reads what lowering w costs; nil: nothing, the band leaves no doubt,
 // or hope has not begun to settle.
-func fallOf(w *planner.Workload, unit float64, how reading) *fall {
+func fallOf(w *policy.Workload, unit float64, how reading) *fall {
 	share := settled(w.Reports) * (1 - how.optimism(w.Reports))
 	if share == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // A fall costs what its formula says, and nothing makes more be worth less.
@@ -55,12 +55,12 @@ func TestATradeWithinTheBandIsNotMade(t *testing.T) {
 		return c
 	}
 	solve := func(slope, half float64, reports int) []int {
-		p := &planner.Problem{Units: 20, Unit: 1}
+		p := &policy.Problem{Units: 20, Unit: 1}
 		for name, c := range map[string]*trimtab.Curve{"a": line(0.5, 0.01, half), "b": line(0.5, slope, half)} {
-			p.Workloads = append(p.Workloads, planner.Workload{Name: name, Weight: 1, Max: 19, Current: 10, Curve: c, Reports: reports,
-				SLO: 1, Utility: planner.Linear(1)})
+			p.Workloads = append(p.Workloads, policy.Workload{Name: name, Weight: 1, Max: 19, Current: 10, Curve: c, Reports: reports,
+				SLO: 1, Utility: policy.Linear(1)})
 		}
-		slices.SortFunc(p.Workloads, func(a, b planner.Workload) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(p.Workloads, func(a, b policy.Workload) int { return cmp.Compare(a.Name, b.Name) })
 		s, err := Social{}.Solve(p)
 		if err != nil {
 			t.Fatal(err)
@@ -89,12 +89,12 @@ func TestAFlatUtilityIsGivenNothing(t *testing.T) {
 		{Allocation: 5, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}},
 		{Allocation: 500, Band: trimtab.Band{Lower: 2, Mean: 2, Upper: 2}},
 	}}
-	for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
+	for _, objective := range []policy.Policy{Social{}, Egalitarian{}} {
 		for current, want := range map[int]int{2: 5, 5: 5, 9: 9} {
-			s, err := policy.Solve(&planner.Problem{Units: 1000, Unit: 1, Workloads: []planner.Workload{
-				{Name: "a", Weight: 1, Max: 1000, Current: current, Curve: c, SLO: 1, Utility: planner.Linear(1)}}})
+			s, err := objective.Solve(&policy.Problem{Units: 1000, Unit: 1, Workloads: []policy.Workload{
+				{Name: "a", Weight: 1, Max: 1000, Current: current, Curve: c, SLO: 1, Utility: policy.Linear(1)}}})
 			if err != nil || s.Units[0] != want {
-				t.Errorf("%s from %d units: %v (%v), want %d", policy.Name(), current, s.Units, err, want)
+				t.Errorf("%s from %d units: %v (%v), want %d", objective.Name(), current, s.Units, err, want)
 			}
 		}
 	}

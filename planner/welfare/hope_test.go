@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 func TestHopeIsTheLesserOfTheMixAndItsMostAtEveryUnit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := planner.Workload{Utility: func(p float64) float64 { return p / 2 }, Reports: rapid.SampledFrom([]int{0, 480, 10_000}).Draw(t, "reports")}
+		w := policy.Workload{Utility: func(p float64) float64 { return p / 2 }, Reports: rapid.SampledFrom([]int{0, 480, 10_000}).Draw(t, "reports")}
 		w.Curve = drawCurve(t, 1)
 		knots := w.Curve.Knots
 		for i := range knots { // a curve that rises, as learners make them
@@ -46,9 +46,9 @@ func TestWhoHasEnoughIsNotDroppedToNothingInHope(t *testing.T) {
 	c := &trimtab.Curve{Load: 1, Level: 0.9, Knots: []trimtab.Knot{
 		band(1, 0, 0.1, 0.9), band(25, 0, 0.63, 0.9), band(50, 0.88, 0.89, 0.9), band(100, 0.88, 0.89, 1),
 	}}
-	p := &planner.Problem{Units: 100, Unit: 1}
+	p := &policy.Problem{Units: 100, Unit: 1}
 	for _, name := range []string{"a", "b"} {
-		p.Workloads = append(p.Workloads, planner.Workload{Name: name, Weight: 1, Min: 1, Max: 100, Current: 50, Curve: c, SLO: 1, Utility: planner.Linear(1), Reports: 12})
+		p.Workloads = append(p.Workloads, policy.Workload{Name: name, Weight: 1, Min: 1, Max: 100, Current: 50, Curve: c, SLO: 1, Utility: policy.Linear(1), Reports: 12})
 	}
 	s, err := Social{}.Solve(p)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // onHosts puts the workloads of a drawn problem on hosts, some of which are
 // tight, so that nobody's minimum is in the way.
-func onHosts(t *rapid.T, p *planner.Problem) *planner.Problem {
+func onHosts(t *rapid.T, p *policy.Problem) *policy.Problem {
 	n := rapid.IntRange(1, 3).Draw(t, "hosts")
 	least := make([]float64, n)
 	for j := range p.Workloads {
@@ -23,14 +23,14 @@ func onHosts(t *rapid.T, p *planner.Problem) *planner.Problem {
 		sum := 0.0
 		for h := range n {
 			if f := rapid.SampledFrom([]float64{0, 0.25, 0.5, 1, 1.0 / 3}).Draw(t, "share"); f > 0 && sum+f <= 1 {
-				w.Parts = append(w.Parts, planner.Part{Host: h, Share: f})
+				w.Parts = append(w.Parts, policy.Part{Host: h, Share: f})
 				least[h] += f * float64(w.Min)
 				sum += f
 			}
 		}
 	}
 	for h := range n {
-		p.Hosts = append(p.Hosts, planner.Host{Name: fmt.Sprint("h", h), Units: least[h] + float64(rapid.IntRange(0, 12).Draw(t, "host"))/3})
+		p.Hosts = append(p.Hosts, policy.Host{Name: fmt.Sprint("h", h), Units: least[h] + float64(rapid.IntRange(0, 12).Draw(t, "host"))/3})
 	}
 	return p
 }
@@ -48,7 +48,7 @@ func everyOnHosts(s *solver, visit func(units []int)) {
 	})
 }
 
-func checkHosts(t *rapid.T, p *planner.Problem, units []int) {
+func checkHosts(t *rapid.T, p *policy.Problem, units []int) {
 	used := make([]float64, len(p.Hosts))
 	for j, w := range p.Workloads {
 		for _, part := range w.Parts {
@@ -134,9 +134,9 @@ func TestOnOneHostEveryAnswerIsThatWithoutHosts(t *testing.T) {
 		p := drawProblem(t)
 		with := *p
 		with.Workloads = slices.Clone(p.Workloads)
-		with.Hosts = []planner.Host{{Name: "idle", Units: 1}, {Name: "h", Units: float64(p.Units)}}
+		with.Hosts = []policy.Host{{Name: "idle", Units: 1}, {Name: "h", Units: float64(p.Units)}}
 		for j := range with.Workloads {
-			with.Workloads[j].Parts = []planner.Part{{Host: 1, Share: 1}}
+			with.Workloads[j].Parts = []policy.Part{{Host: 1, Share: 1}}
 		}
 		if rapid.Bool().Draw(t, "more in the pool") {
 			with.Units *= 2
@@ -197,8 +197,8 @@ func TestACutSearchOverHostsIsFeasible(t *testing.T) {
 }
 
 func TestMinimumsThatAHostCannotHoldAreInfeasible(t *testing.T) {
-	p := &planner.Problem{Units: 10, Unit: 1, Hosts: []planner.Host{{Name: "h", Units: 1}, {Name: "i", Units: 9}},
-		Workloads: []planner.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5, Parts: []planner.Part{{Host: 0, Share: 0.5}, {Host: 1, Share: 0.5}}}}}
+	p := &policy.Problem{Units: 10, Unit: 1, Hosts: []policy.Host{{Name: "h", Units: 1}, {Name: "i", Units: 9}},
+		Workloads: []policy.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5, Parts: []policy.Part{{Host: 0, Share: 0.5}, {Host: 1, Share: 0.5}}}}}
 	for _, o := range objectives() {
 		if _, err := o.Solve(p); !errors.Is(err, trimtab.ErrInfeasible) {
 			t.Errorf("%s: %v", o.Name(), err)

@@ -9,17 +9,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // drawLines draws workloads whose utility is a line up to what they need, on hosts
 // that cannot hold all.
-func drawLines(t *rapid.T) *planner.Problem {
-	p := &planner.Problem{Unit: 1}
+func drawLines(t *rapid.T) *policy.Problem {
+	p := &policy.Problem{Unit: 1}
 	hosts := rapid.IntRange(2, 5).Draw(t, "hosts")
 	for i := range rapid.IntRange(2, 12).Draw(t, "workloads") {
 		need := rapid.IntRange(200, 2000).Draw(t, "need")
-		w := planner.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, SLO: 1, Max: 5000, Utility: planner.Linear(1), Curve: &trimtab.Curve{Load: 1, Level: 0.9,
+		w := policy.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, SLO: 1, Max: 5000, Utility: policy.Linear(1), Curve: &trimtab.Curve{Load: 1, Level: 0.9,
 			Knots: []trimtab.Knot{{Allocation: float64(need), Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}}}}}
 		sum, shares := 0.0, make([]float64, hosts)
 		for h := range shares {
@@ -28,21 +28,21 @@ func drawLines(t *rapid.T) *planner.Problem {
 		}
 		for h, f := range shares {
 			if f > 0 {
-				w.Parts = append(w.Parts, planner.Part{Host: h, Share: f / sum})
+				w.Parts = append(w.Parts, policy.Part{Host: h, Share: f / sum})
 			}
 		}
 		p.Workloads = append(p.Workloads, w)
 		p.Units += need
 	}
 	for h := range hosts {
-		p.Hosts = append(p.Hosts, planner.Host{Name: fmt.Sprint("h", h), Units: float64(p.Units) * rapid.Float64Range(0.05, 0.5).Draw(t, "host")})
+		p.Hosts = append(p.Hosts, policy.Host{Name: fmt.Sprint("h", h), Units: float64(p.Units) * rapid.Float64Range(0.05, 0.5).Draw(t, "host")})
 	}
 	p.Units = int(float64(p.Units) * rapid.SampledFrom([]float64{0.3, 0.6, 2}).Draw(t, "pool"))
 	return p
 }
 
 // bySimplex is the greatest sum of utilities over real numbers of units.
-func bySimplex(t *rapid.T, p *planner.Problem) float64 {
+func bySimplex(t *rapid.T, p *policy.Problem) float64 {
 	n, m := len(p.Workloads), len(p.Hosts)
 	rows := m + 1 + n // hosts, the pool, and what each needs
 	a, b, c := mat.NewDense(rows, n+rows, nil), make([]float64, rows), make([]float64, n+rows)

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 func TestOverHostsTheBoundIsNoLessThanTheBestOfAllAllocations(t *testing.T) {
@@ -74,11 +74,11 @@ func TestWorkloadsThatShareNoHostAreSolvedByThemselves(t *testing.T) {
 		for h := range 2 {
 			own := *p
 			own.Workloads = slices.Clone(p.Workloads)
-			with.Hosts = append(with.Hosts, planner.Host{Name: fmt.Sprint("h", h), Units: float64(p.Units) + 0.5})
+			with.Hosts = append(with.Hosts, policy.Host{Name: fmt.Sprint("h", h), Units: float64(p.Units) + 0.5})
 			with.Units += p.Units + 1
 			for j := range own.Workloads {
 				w := own.Workloads[j]
-				w.Name, w.Parts = fmt.Sprint("h", h, w.Name), []planner.Part{{Host: h, Share: 1}}
+				w.Name, w.Parts = fmt.Sprint("h", h, w.Name), []policy.Part{{Host: h, Share: 1}}
 				with.Workloads = append(with.Workloads, w)
 			}
 			alone, err := Own{}.Solve(p)

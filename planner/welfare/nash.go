@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Nash maximises the product of the utilities, less the cost of moving: first
@@ -55,18 +55,18 @@ func (c scale) of(v float64) int64 {
 	return int64(math.Round((c.reward + math.Log2(math.Min(v, 1))) * c.steps))
 }
 
-func (s Nash) reading(p *planner.Problem) (reading, scale) {
+func (s Nash) reading(p *policy.Problem) (reading, scale) {
 	how, c := utilities(optimismOf(s.Optimism, 0.1)), scaleOf(len(p.Workloads))
 	how.steps, how.fine = c.of, certified*c.steps
 	return how, c
 }
 
-// Solve returns an exact answer, see [planner.Policy], or one with its gap: it
+// Solve returns an exact answer, see [policy.Policy], or one with its gap: it
 // is that of [Social.Solve] over logarithms.
-func (s Nash) Solve(p *planner.Problem) (planner.Solution, error) {
+func (s Nash) Solve(p *policy.Problem) (policy.Solution, error) {
 	p, err := folded(p)
 	if err != nil {
-		return planner.Solution{}, err
+		return policy.Solution{}, err
 	}
 	how, c := s.reading(p)
 	cost := float64(unitCost(s.MoveCost, p)) / quantum * math.Log2E * c.steps
@@ -87,7 +87,7 @@ func (s Nash) Expect(b trimtab.Band, _ int) float64 { return mix(b, optimismOf(s
 
 // Scorer returns the geometric mean of the utilities of the known workloads: 0
 // when one has none.
-func (s Nash) Scorer(p *planner.Problem) func(units []int) float64 {
+func (s Nash) Scorer(p *policy.Problem) func(units []int) float64 {
 	known, of := read(p, s.linear())
 	return func(units []int) float64 {
 		if len(known) == 0 {

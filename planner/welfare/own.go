@@ -2,11 +2,11 @@ package welfare
 
 import (
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Own is the operator's objective: the sum, or the minimum, over the workloads
-// of an expression, [planner.Workload.Worth].
+// of an expression, [policy.Workload.Worth].
 type Own struct {
 	// Title is its name: the text of the objective, "sum(weight * u)".
 	Title string
@@ -38,7 +38,7 @@ func (o Own) reading() reading {
 	if o.Least {
 		how = wary(o.Optimism)
 	}
-	how.worth = func(w *planner.Workload) func(float64) float64 {
+	how.worth = func(w *policy.Workload) func(float64) float64 {
 		if w.Worth == nil {
 			return w.Utility
 		}
@@ -48,12 +48,12 @@ func (o Own) reading() reading {
 }
 
 // Solve is that of [Social] for a sum and that of [Egalitarian] for a minimum.
-func (o Own) Solve(p *planner.Problem) (planner.Solution, error) {
+func (o Own) Solve(p *policy.Problem) (policy.Solution, error) {
 	p, err := folded(p)
 	if err != nil {
-		return planner.Solution{}, err
+		return policy.Solution{}, err
 	}
-	answer, short := planner.Solution{}, 0.0
+	answer, short := policy.Solution{}, 0.0
 	if o.Least {
 		answer = solveLeast(p, o.reading(), false)
 	} else {
@@ -71,7 +71,7 @@ func (o Own) Expect(b trimtab.Band, reports int) float64 {
 }
 
 // Scorer returns the sum, or the least, over the known workloads.
-func (o Own) Scorer(p *planner.Problem) func(units []int) float64 {
+func (o Own) Scorer(p *policy.Problem) func(units []int) float64 {
 	known, of := read(p, o.reading())
 	return func(units []int) float64 {
 		sum, least := int64(0), int64(quantum)

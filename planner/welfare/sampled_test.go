@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // dense is the full programme over all units of all workloads: slow, obvious.
@@ -30,10 +30,10 @@ func dense(s *solver, cost int64) int64 {
 
 func TestSocialIsTheFullProgramme(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &planner.Problem{Units: rapid.IntRange(20, 150).Draw(t, "units"), Unit: 0.1}
+		p := &policy.Problem{Units: rapid.IntRange(20, 150).Draw(t, "units"), Unit: 0.1}
 		for i := range rapid.IntRange(5, 15).Draw(t, "workloads") {
-			w := planner.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: 60, SLO: 0.75, Current: rapid.IntRange(0, 20).Draw(t, "current"),
-				Utility: rapid.SampledFrom([]func(float64) float64{planner.Linear(0.75), planner.Quadratic(0.75), planner.SquareRoot(0.75)}).Draw(t, "utility")}
+			w := policy.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: 60, SLO: 0.75, Current: rapid.IntRange(0, 20).Draw(t, "current"),
+				Utility: rapid.SampledFrom([]func(float64) float64{policy.Linear(0.75), policy.Quadratic(0.75), policy.SquareRoot(0.75)}).Draw(t, "utility")}
 			w.Curve = drawCurve(t, p.Unit*float64(rapid.IntRange(1, 4).Draw(t, "wide")))
 			p.Workloads = append(p.Workloads, w)
 		}
@@ -50,10 +50,10 @@ func TestSocialIsTheFullProgramme(t *testing.T) {
 // it than it says.
 func TestTheGapOfASampledAnswerHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &planner.Problem{Units: rapid.IntRange(20, 300).Draw(t, "units"), Unit: 0.1}
+		p := &policy.Problem{Units: rapid.IntRange(20, 300).Draw(t, "units"), Unit: 0.1}
 		for i := range rapid.IntRange(1, 6).Draw(t, "workloads") {
-			w := planner.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: rapid.IntRange(1, 300).Draw(t, "max"), SLO: 0.75, Current: rapid.IntRange(0, 60).Draw(t, "current"),
-				Utility: rapid.SampledFrom([]func(float64) float64{planner.Linear(0.75), planner.Quadratic(0.75), planner.SquareRoot(0.75)}).Draw(t, "utility")}
+			w := policy.Workload{Name: fmt.Sprintf("w%02d", i), Weight: 1, Min: 1, Max: rapid.IntRange(1, 300).Draw(t, "max"), SLO: 0.75, Current: rapid.IntRange(0, 60).Draw(t, "current"),
+				Utility: rapid.SampledFrom([]func(float64) float64{policy.Linear(0.75), policy.Quadratic(0.75), policy.SquareRoot(0.75)}).Draw(t, "utility")}
 			w.Curve = drawCurve(t, p.Unit*float64(rapid.IntRange(1, 20).Draw(t, "wide")))
 			p.Workloads = append(p.Workloads, w)
 		}
@@ -78,7 +78,7 @@ func TestACutSearchIsFeasibleAndSaysSo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		p.Stop = func() bool { return true }
-		for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
+		for _, policy := range []policy.Policy{Social{}, Egalitarian{}} {
 			s, err := policy.Solve(p)
 			if err != nil {
 				t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // worthSecuring is how far, in steps, somebody's certain utility has to be
@@ -15,13 +15,13 @@ const worthSecuring = quantum / 128
 
 // Objective is what all policies of this package are.
 type Objective interface {
-	planner.Policy
-	planner.Scorer
-	planner.Expecter
-	planner.Cautious
-	planner.Server
+	policy.Policy
+	policy.Scorer
+	policy.Expecter
+	policy.Cautious
+	policy.Server
 	// readingOf is how the policy reads the workloads of a problem.
-	readingOf(p *planner.Problem) reading
+	readingOf(p *policy.Problem) reading
 }
 
 // Secured answers as its objective does and spends what that leaves over on
@@ -41,7 +41,7 @@ type Secured struct{ Objective }
 
 // Solve returns the answer of the objective, with more units where that leaves
 // some. Value and Bound are the objective's own.
-func (s Secured) Solve(p *planner.Problem) (planner.Solution, error) {
+func (s Secured) Solve(p *policy.Problem) (policy.Solution, error) {
 	answer, err := s.Objective.Solve(p)
 	if err != nil || answer.Cut {
 		return answer, err
@@ -140,11 +140,11 @@ func (l *levels) short(units []int) bool {
 	return false
 }
 
-func (e Egalitarian) readingOf(*planner.Problem) reading { return e.reading() }
-func (s Social) readingOf(*planner.Problem) reading      { return s.reading() }
-func (o Own) readingOf(*planner.Problem) reading         { return o.reading() }
+func (e Egalitarian) readingOf(*policy.Problem) reading { return e.reading() }
+func (s Social) readingOf(*policy.Problem) reading      { return s.reading() }
+func (o Own) readingOf(*policy.Problem) reading         { return o.reading() }
 
-func (s Nash) readingOf(p *planner.Problem) reading {
+func (s Nash) readingOf(p *policy.Problem) reading {
 	how, _ := s.reading(p)
 	return how
 }

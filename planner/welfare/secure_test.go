@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // objectives are all that can be secured.
@@ -68,7 +68,7 @@ func TestWhatIsLeftOverIsTheLeximinOfWhatIsCertain(t *testing.T) {
 
 // twice is a problem of two that meet their objectives on average, with
 // room for more: the first is known well, the second badly.
-func twice(first, second int) *planner.Problem {
+func twice(first, second int) *policy.Problem {
 	curve := func(doubt float64) *trimtab.Curve {
 		c := &trimtab.Curve{Load: 1, Level: 0.9}
 		for a := 1.0; a <= 10; a++ {
@@ -77,9 +77,9 @@ func twice(first, second int) *planner.Problem {
 		}
 		return c
 	}
-	p := &planner.Problem{Units: 12, Unit: 1}
+	p := &policy.Problem{Units: 12, Unit: 1}
 	for i, doubt := range []float64{0.01, 0.5} {
-		w := planner.Workload{Name: string(rune('a' + i)), Weight: 1, SLO: 0.95, Max: 10, Utility: planner.Linear(0.95), Curve: curve(doubt)}
+		w := policy.Workload{Name: string(rune('a' + i)), Weight: 1, SLO: 0.95, Max: 10, Utility: policy.Linear(0.95), Curve: curve(doubt)}
 		w.Current = []int{first, second}[i]
 		p.Workloads = append(p.Workloads, w)
 	}
@@ -122,7 +122,7 @@ func TestNobodyIsMovedForALittleCertainty(t *testing.T) {
 
 // unknownAbove is a problem of one that was never seen with more than 4 units,
 // which are not enough, and of one that holds more than it needs.
-func unknownAbove(upper float64) *planner.Problem {
+func unknownAbove(upper float64) *policy.Problem {
 	p := twice(4, 8)
 	w := &p.Workloads[0]
 	w.Curve = &trimtab.Curve{Load: 1, Level: 0.9}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Social maximises the mean utility, less the cost of moving.
@@ -53,7 +53,7 @@ func hopeful(optimism, settled float64) reading {
 
 // unitCost returns the cost of moving one unit in steps of 2^-40 of the sum of
 // all utilities.
-func unitCost(mean float64, p *planner.Problem) int64 {
+func unitCost(mean float64, p *policy.Problem) int64 {
 	if !(mean > 0) || p.Units == 0 {
 		return moveCost
 	}
@@ -61,7 +61,7 @@ func unitCost(mean float64, p *planner.Problem) int64 {
 	return moveCost + int64(math.Min(unit, 1)*quantum)
 }
 
-// Solve returns an exact answer, see [planner.Policy], or one with its gap.
+// Solve returns an exact answer, see [policy.Policy], or one with its gap.
 //
 // For any price λ of a unit, Σ_j max_k (g_j(k) − λk) + λR bounds what can be
 // reached; λ is taken where the concave hulls of the g_j meet the capacity,
@@ -75,10 +75,10 @@ func unitCost(mean float64, p *planner.Problem) int64 {
 // steps of it the best answer so far is returned with its gap to the bound.
 // Beyond 4·10^6 allocations in all, the choices are sampled, and the gap is
 // that to a bound over all of them.
-func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
+func (s Social) Solve(p *policy.Problem) (policy.Solution, error) {
 	p, err := folded(p)
 	if err != nil {
-		return planner.Solution{}, err
+		return policy.Solution{}, err
 	}
 	how := s.reading()
 	answer, short := solveSum(p, how, unitCost(s.MoveCost, p))
@@ -89,7 +89,7 @@ func (s Social) Solve(p *planner.Problem) (planner.Solution, error) {
 
 // solveSum maximises the sum of what how reads, less cost a unit, and returns
 // how far the answer may stay below the optimum, in steps.
-func solveSum(p *planner.Problem, how reading, cost int64) (planner.Solution, float64) {
+func solveSum(p *policy.Problem, how reading, cost int64) (policy.Solution, float64) {
 	sv := newSolver(p, how)
 	parts := sv.divide()
 	room, short, left := sv.room.Clone(), 0.0, effort*min(len(parts), 8)
@@ -137,13 +137,13 @@ func (s Social) Expect(b trimtab.Band, reports int) float64 {
 }
 
 // Scorer returns the mean utility over the known workloads.
-func (s Social) Scorer(p *planner.Problem) func(units []int) float64 {
+func (s Social) Scorer(p *policy.Problem) func(units []int) float64 {
 	return meanScorer(p, s.reading())
 }
 
 // meanScorer returns the mean of what how reads of the known workloads, in
 // parts of 2^40 steps.
-func meanScorer(p *planner.Problem, how reading) func(units []int) float64 {
+func meanScorer(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {
 		sum := 0.0

@@ -2,13 +2,13 @@ package welfare
 
 import (
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // solver is what both objectives share: who is known, and what is left.
 type solver struct {
-	problem *planner.Problem
+	problem *policy.Problem
 	of      []utility
 	// known are the workloads with a curve, in order of name.
 	known []int
@@ -16,13 +16,13 @@ type solver struct {
 	// units of it.
 	room   *hosts.Room
 	left   int
-	answer planner.Solution
+	answer policy.Solution
 	how    reading
 }
 
 // newSolver seats the unknown workloads at what they have. Where that leaves
 // less than the minimums of the others, the last names give first.
-func newSolver(p *planner.Problem, how reading) *solver {
+func newSolver(p *policy.Problem, how reading) *solver {
 	n := len(p.Workloads)
 	s := &solver{problem: p, room: hosts.New(p), how: how}
 	s.known, s.of = read(p, how)
@@ -31,7 +31,7 @@ func newSolver(p *planner.Problem, how reading) *solver {
 			s.of[j].fall = fallOf(&p.Workloads[j], p.Unit, how)
 		}
 	}
-	s.answer = planner.Solution{Units: make([]int, n), Binding: make([]trimtab.Binding, n)}
+	s.answer = policy.Solution{Units: make([]int, n), Binding: make([]trimtab.Binding, n)}
 	for j := range p.Workloads {
 		s.room.Take(j, p.Workloads[j].Min)
 		s.answer.Binding[j] = trimtab.Binding{Kind: trimtab.BindingUnknown}
@@ -56,7 +56,7 @@ func newSolver(p *planner.Problem, how reading) *solver {
 }
 
 // folded returns a valid problem, without hosts where they do not matter.
-func folded(p *planner.Problem) (*planner.Problem, error) {
+func folded(p *policy.Problem) (*policy.Problem, error) {
 	if err := p.ValidateHosts(); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func folded(p *planner.Problem) (*planner.Problem, error) {
 }
 
 // read returns the utilities, and the places of those that there are.
-func read(p *planner.Problem, how reading) (known []int, of []utility) {
+func read(p *policy.Problem, how reading) (known []int, of []utility) {
 	of = make([]utility, len(p.Workloads))
 	for j := range p.Workloads {
 		if u, ok := utilityOf(&p.Workloads[j], p.Unit, how); ok {

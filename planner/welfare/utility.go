@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // quantum is how many steps a utility of 1 has.
@@ -28,7 +28,7 @@ type reading struct {
 	// holds tells that a fall counts with what the band cannot tell.
 	holds bool
 	// worth picks what maps performance to a worth in [0, 1].
-	worth func(*planner.Workload) func(performance float64) float64
+	worth func(*policy.Workload) func(performance float64) float64
 	// steps counts a worth in [0, 1], not decreasing.
 	steps func(worth float64) int64
 	// fine is the gap, in steps a workload, at which a sampled answer is good
@@ -55,7 +55,7 @@ func settled(reports int) float64 {
 func settling(from, to float64) reading {
 	return reading{optimism: func(reports int) float64 {
 		return from + settled(reports)*(to-from)
-	}, of: mix, worth: func(w *planner.Workload) func(float64) float64 { return w.Utility }, steps: equalSteps}
+	}, of: mix, worth: func(w *policy.Workload) func(float64) float64 { return w.Utility }, steps: equalSteps}
 }
 
 // at is the same reading of one bound of the band.
@@ -123,7 +123,7 @@ func hope(b trimtab.Band, optimism float64) float64 {
 }
 
 // utilityOf reads the curve of w; ok is false when there is nothing to read.
-func utilityOf(w *planner.Workload, unit float64, how reading) (u utility, ok bool) {
+func utilityOf(w *policy.Workload, unit float64, how reading) (u utility, ok bool) {
 	worth := how.worth(w)
 	if w.Curve == nil || len(w.Curve.Knots) == 0 || worth == nil {
 		return utility{}, false

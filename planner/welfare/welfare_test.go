@@ -11,17 +11,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // drawProblem draws a problem small enough for search by hand, with plenty of
 // ties: plateaus, equal curves, non-monotone bounds, unknown curves.
-func drawProblem(t *rapid.T) *planner.Problem {
+func drawProblem(t *rapid.T) *policy.Problem {
 	n := rapid.IntRange(1, 4).Draw(t, "workloads")
-	p := &planner.Problem{Units: rapid.IntRange(0, 9).Draw(t, "units"), Unit: rapid.SampledFrom([]float64{1, 0.1, 0.25}).Draw(t, "unit")}
+	p := &policy.Problem{Units: rapid.IntRange(0, 9).Draw(t, "units"), Unit: rapid.SampledFrom([]float64{1, 0.1, 0.25}).Draw(t, "unit")}
 	least := 0
 	for i := range n {
-		w := planner.Workload{Name: fmt.Sprint("w", i), Weight: 1, SLO: 0.75}
+		w := policy.Workload{Name: fmt.Sprint("w", i), Weight: 1, SLO: 0.75}
 		w.Min = rapid.IntRange(0, 2).Draw(t, "min")
 		if least+w.Min > p.Units {
 			w.Min = 0
@@ -31,7 +31,7 @@ func drawProblem(t *rapid.T) *planner.Problem {
 		w.Current = rapid.IntRange(0, 10).Draw(t, "current")
 		w.Reports = rapid.SampledFrom([]int{0, 480, 10_000}).Draw(t, "reports")
 		w.Utility = rapid.SampledFrom([]func(float64) float64{
-			planner.Linear(0.75), planner.Quadratic(0.75), planner.SquareRoot(0.75),
+			policy.Linear(0.75), policy.Quadratic(0.75), policy.SquareRoot(0.75),
 			func(p float64) float64 { return math.Floor(2*p) / 2 },
 		}).Draw(t, "utility")
 		if i > 0 && rapid.IntRange(0, 3).Draw(t, "same") == 0 {
@@ -90,7 +90,7 @@ func every(s *solver, visit func(units []int)) {
 // obvious is a utility by the slow and obvious way: at each knot half way between
 // the highest up to there and the lowest from there on, lines between, linear to
 // 0 below the first knot.
-func obvious(w *planner.Workload, unit, optimism float64, k int) float64 {
+func obvious(w *policy.Workload, unit, optimism float64, k int) float64 {
 	a := float64(k) * unit
 	mix := func(b trimtab.Band) float64 { return (1-optimism)*b.Mean + optimism*b.Upper }
 	fit := trimtab.Curve{Knots: slices.Clone(w.Curve.Knots)}
@@ -112,7 +112,7 @@ func obvious(w *planner.Workload, unit, optimism float64, k int) float64 {
 	return w.Utility(fit.Eval(a).Mean)
 }
 
-func moved(p *planner.Problem, units []int) (moved, sum int) {
+func moved(p *policy.Problem, units []int) (moved, sum int) {
 	for j, w := range p.Workloads {
 		moved += max(units[j]-w.Current, w.Current-units[j])
 		sum += units[j]
@@ -120,7 +120,7 @@ func moved(p *planner.Problem, units []int) (moved, sum int) {
 	return moved, sum
 }
 
-func checkBounds(t *rapid.T, p *planner.Problem, s planner.Solution) {
+func checkBounds(t *rapid.T, p *policy.Problem, s policy.Solution) {
 	sum := 0
 	for j, w := range p.Workloads {
 		if s.Units[j] < w.Min || s.Units[j] > w.Max {
@@ -157,7 +157,7 @@ func TestACurveThatFallsIsReadAsTheNearestThatDoesNot(t *testing.T) {
 	at := func(a, p float64) trimtab.Knot {
 		return trimtab.Knot{Allocation: a, Band: trimtab.Band{Lower: p - 0.02, Mean: p, Upper: p + 0.02}}
 	}
-	w := planner.Workload{Curve: &trimtab.Curve{Load: 1, Level: 0.9, Knots: []trimtab.Knot{at(1, 0.7), at(2, 0.76), at(4, 0.72), at(6, 0.72), at(7, 0.97)}},
+	w := policy.Workload{Curve: &trimtab.Curve{Load: 1, Level: 0.9, Knots: []trimtab.Knot{at(1, 0.7), at(2, 0.76), at(4, 0.72), at(6, 0.72), at(7, 0.97)}},
 		Utility: func(p float64) float64 { return math.Min(p, 1) }}
 	u, _ := utilityOf(&w, 1, utilities(0))
 	for k, want := range map[int]float64{1: 0.7, 2: 0.74, 4: 0.74, 6: 0.74, 7: 0.97} {
@@ -210,7 +210,7 @@ func ascending(s *solver) func(units []int) []int64 {
 	}
 }
 
-func solved(t *rapid.T, policy planner.Policy, p *planner.Problem) planner.Solution {
+func solved(t *rapid.T, policy policy.Policy, p *policy.Problem) policy.Solution {
 	t.Helper()
 	got, err := policy.Solve(p)
 	if err != nil {
@@ -242,9 +242,9 @@ func TestAGainThatIsWorthExactlyWhatItsMovesCostMovesNobody(t *testing.T) {
 	}
 	// One unit costs 1 * 3 workloads / 6 units. It would have to be moved away
 	// from one workload and to another, which gains a utility of 1 by it.
-	p := &planner.Problem{Units: 6, Unit: 1}
-	for i, w := range []planner.Workload{{Max: 0}, {Max: 1}, {Min: 1, Max: 6, Current: 6}} {
-		w.Name, w.Weight, w.SLO, w.Utility, w.Curve = fmt.Sprint("w", i), 1, 0.75, planner.Linear(0.75), flat(1)
+	p := &policy.Problem{Units: 6, Unit: 1}
+	for i, w := range []policy.Workload{{Max: 0}, {Max: 1}, {Min: 1, Max: 6, Current: 6}} {
+		w.Name, w.Weight, w.SLO, w.Utility, w.Curve = fmt.Sprint("w", i), 1, 0.75, policy.Linear(0.75), flat(1)
 		p.Workloads = append(p.Workloads, w)
 	}
 	got, err := Social{MoveCost: 1}.Solve(p)
@@ -373,8 +373,8 @@ func TestTheOperatorsObjectiveIsTheBestOfAllAllocations(t *testing.T) {
 }
 
 func TestTooLargeMinimumsAreInfeasible(t *testing.T) {
-	p := &planner.Problem{Units: 3, Unit: 1, Workloads: []planner.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5}}}
-	for _, policy := range []planner.Policy{Social{}, Egalitarian{}} {
+	p := &policy.Problem{Units: 3, Unit: 1, Workloads: []policy.Workload{{Name: "a", Weight: 1, Min: 4, Max: 5}}}
+	for _, policy := range []policy.Policy{Social{}, Egalitarian{}} {
 		if _, err := policy.Solve(p); err == nil {
 			t.Errorf("%s solved it", policy.Name())
 		}

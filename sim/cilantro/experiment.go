@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -16,7 +16,7 @@ type Experiment struct {
 	// Run are the names of the policies to run; see Names.
 	Run []string
 	// Policies are those that run through the steps, as production has them.
-	Policies []planner.Policy
+	Policies []policy.Policy
 	Online   Online
 	// Both plays each of Policies a second time, as Online with the guard.
 	Both bool

@@ -5,8 +5,8 @@ package cilantro
 import (
 	"testing"
 
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestTheGuardCostsAHundredthAtMost(t *testing.T) {
 	e := published(t)
 	x := &Experiment{Env: e, Run: []string{"social", "egalitarian", "njc"}, Seeds: 1, First: 1, Online: production(), Both: true,
-		Policies: []planner.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
+		Policies: []policy.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
 			welfare.Secured{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}}}
 	out, err := x.Play()
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Job is one tenant of the cluster.
@@ -32,11 +32,11 @@ const maxWeight = 1e6
 func (j *Job) utility() func(float64) float64 {
 	switch j.Shape {
 	case "quadratic":
-		return planner.Quadratic(j.SLO)
+		return policy.Quadratic(j.SLO)
 	case "sqrt":
-		return planner.SquareRoot(j.SLO)
+		return policy.SquareRoot(j.SLO)
 	}
-	return planner.Linear(j.SLO)
+	return policy.Linear(j.SLO)
 }
 
 func (j *Job) validate() error {

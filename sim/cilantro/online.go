@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/sim/cluster"
 )
 
@@ -50,7 +51,7 @@ type steps struct {
 // report, far from 0.
 func startOfRuns() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-func newSteps(w *world, o Online, policy planner.Policy) (*steps, error) {
+func newSteps(w *world, o Online, policy policy.Policy) (*steps, error) {
 	s := &steps{world: w, start: startOfRuns(), units: shares(w)}
 	capacity := float64(w.env.Capacity)
 	c := cluster.Config{Start: s.start, Held: map[string]float64{},

@@ -5,8 +5,8 @@ import (
 	"sort"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -32,9 +32,9 @@ func (o *oracle) Tell(int, []Report) {}
 
 // problem asks about round r, with a curve over every number of units up to
 // where it is flat.
-func (o *oracle) problem(r int, value func(p *place, i, units int) float64, utility func(p *place) func(float64) float64) *planner.Problem {
+func (o *oracle) problem(r int, value func(p *place, i, units int) float64, utility func(p *place) func(float64) float64) *policy.Problem {
 	w := o.world
-	q := &planner.Problem{Units: w.env.Capacity, Unit: 1}
+	q := &policy.Problem{Units: w.env.Capacity, Unit: 1}
 	for i := range w.jobs {
 		p := &w.jobs[i]
 		if !p.there(r*Windows) && !p.there((r+1)*Windows-1) {
@@ -45,14 +45,14 @@ func (o *oracle) problem(r int, value func(p *place, i, units int) float64, util
 			v := value(p, i, a)
 			c.Knots = append(c.Knots, trimtab.Knot{Allocation: float64(a), Band: trimtab.Band{Lower: v, Mean: v, Upper: v}})
 		}
-		q.Workloads = append(q.Workloads, planner.Workload{Name: p.Name, Weight: p.Weight, Min: 1, Max: w.env.Capacity,
+		q.Workloads = append(q.Workloads, policy.Workload{Name: p.Name, Weight: p.Weight, Min: 1, Max: w.env.Capacity,
 			Current: o.now[i], Curve: c, SLO: p.SLO, Utility: utility(p)})
 	}
 	return q
 }
 
 // answer solves q and spreads the answer over all jobs.
-func (o *oracle) answer(policy planner.Policy, q *planner.Problem) ([]int, error) {
+func (o *oracle) answer(policy policy.Policy, q *policy.Problem) ([]int, error) {
 	s, err := policy.Solve(q)
 	if err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/baseline"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // maker makes the controller of one run.
@@ -81,7 +81,7 @@ func (x *Experiment) maker(name string) (maker, error) {
 }
 
 // learns returns the policy of the planner with a name; nil: there is none.
-func (x *Experiment) learns(name string) planner.Policy {
+func (x *Experiment) learns(name string) policy.Policy {
 	for _, p := range x.Policies {
 		if p.Name() == name {
 			return p
@@ -90,6 +90,6 @@ func (x *Experiment) learns(name string) planner.Policy {
 	return nil
 }
 
-func online(o Online, p planner.Policy) maker {
+func online(o Online, p policy.Policy) maker {
 	return func(w *world) (Controller, error) { return newSteps(w, o, p) }
 }

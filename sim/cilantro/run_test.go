@@ -9,15 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
 // experiment runs policies through the steps of production.
 func experiment(e *Environment, policies ...string) *Experiment {
 	return &Experiment{Env: e, Run: policies, Seeds: 2, First: 1, Online: production(),
-		Policies: []planner.Policy{welfare.Social{}, welfare.Egalitarian{}, fair.NJCPolicy{}}}
+		Policies: []policy.Policy{welfare.Social{}, welfare.Egalitarian{}, fair.NJCPolicy{}}}
 }
 
 func TestAnyOrderOfRunsGivesTheSameFigures(t *testing.T) {
@@ -349,7 +349,7 @@ func TestAnObjectiveOfTheOperatorsIsWhatItIsWorthToIt(t *testing.T) {
 	own := welfare.Own{Title: "sum(weight * u)", Scale: 1}
 	units := func(favourite int) []float64 {
 		x := experiment(e, own.Name())
-		x.Policies, x.Online = []planner.Policy{own}, Online{Step: 50}
+		x.Policies, x.Online = []policy.Policy{own}, Online{Step: 50}
 		worths := make([]func(float64) float64, 3)
 		for i := range worths {
 			worths[i] = func(p float64) float64 {

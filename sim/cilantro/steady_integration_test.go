@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -26,7 +26,7 @@ func TestNobodyIsMovedWhileTheLoadIsConstant(t *testing.T) {
 		for i := range e.Trace {
 			e.Trace[i] = load()
 		}
-		policies := []planner.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
+		policies := []policy.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
 			welfare.Secured{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}, welfare.Secured{Objective: welfare.Nash{MoveCost: 0.05}}}
 		x := &Experiment{Env: e, Seeds: 1, First: 1, Online: production(), Policies: policies}
 		for _, p := range policies {

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -25,7 +26,7 @@ func truth(name string, a, l float64) float64 { return math.Min(1, a/(need()[nam
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func configs(policy planner.Policy) (analyzer.Config, planner.Config) {
+func configs(policy policy.Policy) (analyzer.Config, planner.Config) {
 	a := analyzer.Config{Report: 10 * time.Second, Round: 30 * time.Second, Level: 0.9}
 	p := planner.Config{Pool: "p", Resource: "cpu", Capacity: 8, Unit: 0.1, Step: 10, Round: 30 * time.Second, Policy: policy, Guard: guard.Config{Disabled: true}}
 	for name := range need() {

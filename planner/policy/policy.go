@@ -1,4 +1,13 @@
-package planner
+// Package policy is the seam between the planner and what divides a pool: one
+// round's [Problem] in whole units, its [Solution], the demand that is read off a
+// curve ([DemandOf]), and utilities.
+//
+//	max objective(a),  Σ_j a_j <= R,  Σ_j f_jh a_j <= C_h for every host h
+//
+// Source: Cilantro (OSDI'23), sections 4.1.1 and 4.1.2, equations (1) to (6);
+// hosts are ours. The package solves nothing: the policies are in fair, welfare,
+// dominant and endtoend.
+package policy
 
 import (
 	"fmt"
@@ -153,6 +162,12 @@ type Joint interface {
 	Joint() bool
 }
 
+// Server is a policy whose objective has no use for more than every SLO.
+type Server interface {
+	// Serves reports whether it has no use for more.
+	Serves() bool
+}
+
 // Cautious is a policy that plans for a load between the mean that is expected
 // and the upper bound.
 type Cautious interface {
@@ -175,14 +190,14 @@ func (p *Problem) Validate() error {
 // ValidateHosts is Validate for a policy that solves with hosts. The minimums
 // exceed the units also where they do on a host.
 func (p *Problem) ValidateHosts() error {
-	if p.Units < 0 || p.Units > maxUnits || !positive(p.Unit) {
-		return trimtab.Invalidf("problem: %d units of %v: want 0 to %d of a size > 0", p.Units, p.Unit, maxUnits)
+	if p.Units < 0 || p.Units > MaxUnits || !positive(p.Unit) {
+		return trimtab.Invalidf("problem: %d units of %v: want 0 to %d of a size > 0", p.Units, p.Unit, MaxUnits)
 	}
 	least := 0
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
 		switch {
-		case w.Min < 0 || w.Min > w.Max || w.Max > maxUnits || w.Current < 0:
+		case w.Min < 0 || w.Min > w.Max || w.Max > MaxUnits || w.Current < 0:
 			return trimtab.Invalidf("problem: workload %s has %d units, bounds %d to %d", w.Name, w.Current, w.Min, w.Max)
 		case !positive(w.Weight):
 			return trimtab.Invalidf("problem: workload %s has weight %v", w.Name, w.Weight)
@@ -233,8 +248,8 @@ func (p *Problem) checkHosts() error {
 		}
 	}
 	for h, host := range p.Hosts {
-		if !(host.Units >= 0) || host.Units > maxUnits {
-			return trimtab.Invalidf("problem: host %s has %v units: want 0 to %d", host.Name, host.Units, maxUnits)
+		if !(host.Units >= 0) || host.Units > MaxUnits {
+			return trimtab.Invalidf("problem: host %s has %v units: want 0 to %d", host.Name, host.Units, MaxUnits)
 		}
 		if least[h] > host.Units*(1+partGrain)+partGrain {
 			return fmt.Errorf("solve for %v units of host %s: the minimums need %v: %w", host.Units, host.Name, least[h], trimtab.ErrInfeasible)

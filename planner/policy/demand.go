@@ -1,4 +1,4 @@
-package planner
+package policy
 
 import (
 	"math"
@@ -6,15 +6,18 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
+// MaxUnits bounds a problem, so that the solvers' integers cannot overflow.
+const MaxUnits = 1 << 20
+
 // grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
 const grain = 1e-9
 
-// upUnits returns the least number of units that give at least v, at most
-// maxUnits.
-func upUnits(v, unit float64) int { return int(math.Min(math.Ceil(v/unit-grain), maxUnits)) }
+// UpUnits returns the least number of units that give at least v, at most
+// MaxUnits.
+func UpUnits(v, unit float64) int { return int(math.Min(math.Ceil(v/unit-grain), MaxUnits)) }
 
-// downUnits returns the most units that v holds, at most maxUnits.
-func downUnits(v, unit float64) int { return int(math.Min(math.Floor(v/unit+grain), maxUnits)) }
+// DownUnits returns the most units that v holds, at most MaxUnits.
+func DownUnits(v, unit float64) int { return int(math.Min(math.Floor(v/unit+grain), MaxUnits)) }
 
 // Demand is what is known of the least allocation that meets an SLO, in units.
 type Demand struct {
@@ -37,22 +40,22 @@ func DemandOf(c *trimtab.Curve, slo, unit float64, lo, hi int) Demand {
 	mean := func(b trimtab.Band) float64 { return b.Mean }
 	at, tells := explore(c, slo, unit, lo, hi)
 	d := Demand{Upper: hi, Mean: -1, Explore: at}
-	if a := leastReaching(c, 1, slo, lower); a >= 0 {
-		d.Upper = min(max(upUnits(a, unit), lo), hi)
+	if a := LeastReaching(c, 1, slo, lower); a >= 0 {
+		d.Upper = min(max(UpUnits(a, unit), lo), hi)
 		if !tells {
 			d.Explore = d.Upper // it is known to the unit
 		}
 	}
-	if a := leastReaching(c, 1, slo, mean); a >= 0 && upUnits(a, unit) <= hi {
-		d.Mean = max(upUnits(a, unit), lo)
+	if a := LeastReaching(c, 1, slo, mean); a >= 0 && UpUnits(a, unit) <= hi {
+		d.Mean = max(UpUnits(a, unit), lo)
 	}
 	return d
 }
 
-// leastReaching returns the least allocation from the first knot on at which
+// LeastReaching returns the least allocation from the first knot on at which
 // the bound reaches level, where allocations count times scale; -1 when it
 // never does.
-func leastReaching(c *trimtab.Curve, scale, level float64, bound func(trimtab.Band) float64) float64 {
+func LeastReaching(c *trimtab.Curve, scale, level float64, bound func(trimtab.Band) float64) float64 {
 	for i := range c.Knots {
 		k := &c.Knots[i]
 		v := bound(k.Band)
@@ -107,7 +110,7 @@ func explore(c *trimtab.Curve, slo, unit float64, lo, hi int) (at int, tells boo
 func turns(out []int, c *trimtab.Curve, slo, unit float64, lo, hi int) []int {
 	out = append(out, lo, hi)
 	try := func(a float64) {
-		for _, k := range []int{downUnits(a, unit), upUnits(a, unit)} {
+		for _, k := range []int{DownUnits(a, unit), UpUnits(a, unit)} {
 			out = append(out, min(max(k, lo), hi))
 		}
 	}
@@ -136,17 +139,4 @@ func (d Demand) Recommend(beta float64, previous, step int) int {
 	return min(max(v, previous-step), previous+step)
 }
 
-// planned returns the curve of an estimate at the load that the policy plans
-// for, between the load's mean and its upper bound: see [trimtab.Curve.At].
-func (p *Planner) planned(e *trimtab.Estimate) *trimtab.Curve {
-	policy, ok := p.cfg.Policy.(Cautious)
-	c, l := e.Curve, e.Load
-	if !ok || c == nil || l == nil || !(l.Upper > 0) || c.Load != l.Upper || !(l.Mean < l.Upper) {
-		return c
-	}
-	load := l.Mean + policy.Caution()*(l.Upper-l.Mean)
-	if !(load > 0) || load >= l.Upper {
-		return c
-	}
-	return c.At(load)
-}
+func positive(v float64) bool { return v > 0 && !math.IsInf(v, 0) }

@@ -1,4 +1,4 @@
-package planner
+package policy
 
 import (
 	"math"
@@ -27,7 +27,7 @@ func TestDemandsAreThoseOfEveryUnitTried(t *testing.T) {
 		lo := rapid.IntRange(0, 5).Draw(t, "lo")
 		hi := lo + rapid.IntRange(0, 60).Draw(t, "span")
 		upper, mean, at5, best := hi, -1, lo, math.Inf(-1)
-		proven := upUnits(c.Knots[0].Allocation, unit)
+		proven := UpUnits(c.Knots[0].Allocation, unit)
 		for k := hi; k >= lo; k-- {
 			b := c.Eval(float64(k) * unit)
 			if k >= proven && b.Lower >= slo {
@@ -102,33 +102,6 @@ func TestHugeAllocationsAreNoSmallDemand(t *testing.T) {
 	c := &trimtab.Curve{Knots: []trimtab.Knot{{Allocation: 1e300, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}}}}
 	if d := DemandOf(c, 0.9, 0.1, 1, 80); d.Upper != 80 {
 		t.Errorf("%+v", d)
-	}
-}
-
-type cautious struct {
-	Policy
-	weight float64
-}
-
-func (c cautious) Caution() float64 { return c.weight }
-
-func TestThePlannedCurveIsThatOfTheLoadBetweenMeanAndBound(t *testing.T) {
-	e := &trimtab.Estimate{Load: &trimtab.LoadForecast{Mean: 10, Upper: 20},
-		Curve: &trimtab.Curve{Load: 20, Level: 0.9, Knots: []trimtab.Knot{{Allocation: 4, Band: trimtab.Band{Mean: 0.5}}, {Allocation: 8, Band: trimtab.Band{Mean: 1}}}}}
-	for weight, want := range map[float64]float64{0: 4, 0.5: 6, 1: 8} {
-		p := &Planner{cfg: Config{Policy: cautious{weight: weight}}}
-		c := p.planned(e)
-		if got := c.Knots[1].Allocation; math.Abs(got-want) > 1e-12 || math.Abs(c.Load-(10+10*weight)) > 1e-12 {
-			t.Errorf("weight %v: full performance at %v under load %v, want at %v", weight, got, c.Load, want)
-		}
-	}
-	if e.Curve.Knots[1].Allocation != 8 {
-		t.Error("the estimate was changed")
-	}
-	// A curve at another load than the forecast's bound stays what it is.
-	e.Load.Upper = 30
-	if p := (&Planner{cfg: Config{Policy: cautious{}}}); p.planned(e) != e.Curve {
-		t.Error("a curve of another load was scaled")
 	}
 }
 

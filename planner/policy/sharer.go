@@ -1,4 +1,4 @@
-package planner
+package policy
 
 import (
 	"fmt"
@@ -74,8 +74,8 @@ type Shares struct {
 func (q *Question) Validate() error {
 	least := make([]int, len(q.Resources))
 	for _, r := range q.Resources {
-		if r.Units < 0 || r.Units > maxUnits || !positive(r.Unit) || !positive(r.Capacity) {
-			return trimtab.Invalidf("problem: %d of %v units of %v of %s: want 0 to %d of a size > 0", r.Units, r.Capacity, r.Unit, r.Name, maxUnits)
+		if r.Units < 0 || r.Units > MaxUnits || !positive(r.Unit) || !positive(r.Capacity) {
+			return trimtab.Invalidf("problem: %d of %v units of %v of %s: want 0 to %d of a size > 0", r.Units, r.Capacity, r.Unit, r.Name, MaxUnits)
 		}
 	}
 	for i := range q.Workloads {
@@ -87,7 +87,7 @@ func (q *Question) Validate() error {
 			return trimtab.Invalidf("problem: workload %s is not in order of name", w.Name)
 		}
 		for r, v := range w.Wants {
-			if v.Min < 0 || v.Min > v.Max || v.Max > maxUnits || v.Current < 0 || v.Demand < 0 || v.Guarantee < 0 {
+			if v.Min < 0 || v.Min > v.Max || v.Max > MaxUnits || v.Current < 0 || v.Demand < 0 || v.Guarantee < 0 {
 				return trimtab.Invalidf("problem: workload %s wants %+v of %s", w.Name, v, q.Resources[r].Name)
 			}
 			least[r] += v.Min

@@ -1,0 +1,365 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/spread"
+)
+
+// A workload runs as one or more instances, on one or more hosts. Load is spread
+// over them, so the slowest sets what the workload delivers:
+//
+//	effective = min_i a_i / f_i,  Σ f_i = 1     f_i = 1/n, unless loads are known
+//
+// Everything up to the guard is about the effective allocation; then it becomes
+// amounts (package spread). Where more than one host has knobs of the pool, what
+// each says it has bounds what is given out there:
+//
+//	Σ_{i on h} a_i <= C_h
+//
+// With one host, and one instance of each workload, none of this does anything.
+
+// instance is the knob of one running copy of a workload.
+type instance struct {
+	*entry
+	// share is f_i, its part of the load, > 0.
+	share float64
+	// stuck tells that its host is lost: it keeps what it has.
+	stuck bool
+	// set is what it is to have; placed: because the others have that.
+	set    float64
+	placed bool
+}
+
+// instances returns the knobs of one resource of a workload that can be turned, in
+// order of host and instance, or says why there is none. A host that declares the
+// knob and cannot turn it, such as a standby without the cgroup, or that is silent
+// for a lease, does not stand in the way of those that can: it serves nothing.
+func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Held) {
+	var found []instance
+	least := math.MaxInt
+	held := trimtab.Held{Code: trimtab.HeldNoKnob, Text: "no actuator has its knob" + r.about(resource)}
+	for _, e := range r.planner.ledger.of(w.Name, r.planner.resources[resource].Name) {
+		unfit := r.unfit(e)
+		switch {
+		case e.gone && found == nil:
+			held.Text = fmt.Sprintf("host %s no longer has its knob%s", e.Host, r.about(resource))
+		case e.gone || unfit > least:
+		default:
+			if unfit < least {
+				found, least = found[:0], unfit
+			}
+			found = append(found, instance{entry: e, stuck: r.planner.ledger.lost(e.Host, r.now)})
+		}
+	}
+	if len(found) == 0 {
+		return nil, held
+	}
+	if least > 0 {
+		found = found[:1]
+	}
+	r.planner.shareOut(w, found)
+	first := found[0]
+	switch {
+	case first.held.Problem != "":
+		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.held.Problem}
+	case least > 0, !slices.ContainsFunc(found, func(i instance) bool { return !i.stuck }):
+		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(r.planner.ledger.host(first.Host).heard).Round(time.Second))}
+	}
+	return found, trimtab.Held{}
+}
+
+// unfit ranks knobs of one workload: 0 can be turned, 1 was not heard of for a
+// lease, 2 has a problem.
+func (r *decision) unfit(e *entry) int {
+	switch {
+	case e.held.Problem != "":
+		return 2
+	case r.now.Sub(r.planner.ledger.host(e.Host).heard) > r.planner.cfg.Lease:
+		return 1
+	}
+	return 0
+}
+
+// shareOut sets the load shares.
+func (p *Planner) shareOut(w *workload, of []instance) {
+	for i, f := range spread.Shares(make([]*float64, len(of))) {
+		of[i].share = f
+	}
+}
+
+// effective returns min_i of(i)/f_i.
+func effective(all []instance, of func(*instance) float64) float64 {
+	least := math.Inf(1)
+	for i := range all {
+		least = math.Min(least, of(&all[i])/all[i].share)
+	}
+	return least
+}
+
+// unlimited reports whether nothing limits the workload.
+func (s *seat) unlimited() bool {
+	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.held.Now.Unlimited })
+}
+
+// has is what the workload has, for people.
+func (s *seat) has() trimtab.Amount {
+	if len(s.knobs) == 1 {
+		return s.knobs[0].held.Now
+	}
+	if s.unlimited() {
+		return trimtab.Unlimited()
+	}
+	return trimtab.Units(s.now)
+}
+
+// many reports whether more than one host has, or had, knobs of the pool.
+func (l *ledger) many() bool { return len(l.hosts) > 1 }
+
+// capacity returns what the pool has of a resource: what is declared, and no more
+// than its hosts have, where there are several and all of them say.
+func (p *Planner) capacity(resource int) float64 {
+	declared := p.resources[resource].Capacity
+	if !p.ledger.many() {
+		return declared
+	}
+	sum, seen := 0.0, map[string]bool{}
+	for id, e := range p.ledger.entries {
+		if e.gone || seen[id.Host] || id.Resource != p.resources[resource].Name {
+			continue
+		}
+		seen[id.Host] = true
+		c, ok := p.ledger.hosts[id.Host].capacity[id.Resource]
+		if !ok {
+			return declared
+		}
+		sum += c
+	}
+	return math.Min(declared, sum)
+}
+
+// room returns what is left of a resource on each host that says what it has,
+// where there are several, beside what is believed of the knobs but those of mine.
+func (p *Planner) room(now time.Time, resource int, mine map[*entry]bool) map[string]float64 {
+	return p.roomBy(resource, func(e *entry) float64 {
+		if mine[e] {
+			return 0
+		}
+		return p.ledger.believed(e, p.most(e), now)
+	})
+}
+
+// roomBy is room where knobs count as they are counted.
+func (p *Planner) roomBy(resource int, counted func(*entry) float64) map[string]float64 {
+	if !p.ledger.many() {
+		return nil
+	}
+	name, left := p.resources[resource].Name, map[string]float64{}
+	for host, h := range p.ledger.hosts {
+		if c, ok := h.capacity[name]; ok {
+			left[host] = c
+		}
+	}
+	for _, e := range p.ledger.sorted() {
+		if _, ok := left[e.Host]; ok && e.Resource == name {
+			left[e.Host] -= counted(e)
+		}
+	}
+	return left
+}
+
+// locate adds the hosts to a problem about seats, whose knobs are mine.
+func (r *decision) locate(prob *policy.Problem, asked []*seat, mine map[*entry]bool) {
+	left := r.planner.room(r.now, 0, mine)
+	if len(left) == 0 {
+		return
+	}
+	at := map[string]int{}
+	for _, s := range asked {
+		for i := range s.knobs {
+			if _, ok := left[s.knobs[i].Host]; ok && !s.knobs[i].stuck {
+				at[s.knobs[i].Host] = 0
+			}
+		}
+	}
+	for i, name := range slices.Sorted(maps.Keys(at)) {
+		at[name] = i
+		prob.Hosts = append(prob.Hosts, policy.Host{Name: name, Units: math.Max(0, left[name]/prob.Unit)})
+	}
+	for j, s := range asked {
+		prob.Workloads[j].Parts = s.parts(at)
+	}
+}
+
+// parts returns the seat's load shares by host, in order of host.
+func (s *seat) parts(at map[string]int) []policy.Part {
+	var parts []policy.Part
+	for i := range s.knobs {
+		k := &s.knobs[i]
+		h, ok := at[k.Host]
+		if !ok || k.stuck {
+			continue
+		}
+		if n := len(parts); n > 0 && parts[n-1].Host == h {
+			parts[n-1].Share += k.share
+		} else {
+			parts = append(parts, policy.Part{Host: h, Share: k.share})
+		}
+	}
+	return parts
+}
+
+// spread turns the grants of one resource into what each instance is to have.
+func (r *decision) spread(resource int) {
+	p, u := r.planner, r.planner.resources[resource].Unit
+	moving := map[bool][]*seat{} // by whether it is written
+	mine := map[*entry]bool{}
+	for _, s := range r.seats {
+		if s.resource != resource {
+			continue
+		}
+		for i := range s.knobs {
+			k := &s.knobs[i]
+			k.set = bounded(k.held.Now, p.most(k.entry))
+		}
+		switch {
+		case math.Abs(s.grant.Set-s.now) < u/2:
+			r.place(s)
+		case len(s.knobs) == 1 && !s.acts():
+			s.knobs[0].set = s.grant.Set
+		default:
+			moving[s.acts()] = append(moving[s.acts()], s)
+			for i := range s.knobs {
+				mine[s.knobs[i].entry] = s.acts() && !s.knobs[i].stuck
+			}
+		}
+	}
+	if len(moving) == 0 {
+		return
+	}
+	r.amounts(moving[true], p.room(r.now, resource, mine))
+	r.amounts(moving[false], nil)
+}
+
+// unbounded is a capacity in quanta that nobody reaches.
+const unbounded = 1 << 40
+
+// amounts sets what the instances of seats that move are to have, with so much
+// left on each host; a host that is missing has room for all.
+func (r *decision) amounts(moving []*seat, left map[string]float64) {
+	p := r.planner
+	pool := spread.Pool{Quanta: unbounded}
+	at := map[string]int{}
+	for _, s := range moving {
+		u, w := s.of.Unit, spread.Workload{}
+		for i := range s.knobs {
+			k := &s.knobs[i]
+			if k.stuck {
+				continue
+			}
+			h, ok := at[k.Host]
+			if !ok {
+				c := unbounded
+				if room, ok := left[k.Host]; ok {
+					c = max(0, policy.DownUnits(room, u))
+				}
+				h, at[k.Host], pool.Hosts = len(pool.Hosts), len(pool.Hosts), append(pool.Hosts, c)
+			}
+			in := spread.Instance{Host: h, Load: &k.share, Max: unbounded, Current: policy.DownUnits(k.set, u)}
+			if len(s.knobs) > 1 {
+				in.Max = policy.DownUnits(p.most(k.entry), u)
+				in.Min = min(policy.UpUnits(max(s.dial.Min, k.held.Min), u), in.Max)
+			}
+			w.Target += policy.UpUnits(k.share*s.grant.Set, u)
+			w.Instances = append(w.Instances, in)
+		}
+		pool.Workloads = append(pool.Workloads, w)
+	}
+	amounts, err := pool.Amounts()
+	if err != nil {
+		p.counts.unsolved++ // no seat makes such a problem
+		return
+	}
+	for j, s := range moving {
+		next := 0
+		for i := range s.knobs {
+			if k := &s.knobs[i]; !k.stuck {
+				k.set, k.fresh = float64(amounts[j][next])*s.of.Unit, false
+				next++
+			}
+		}
+		set := effective(s.knobs, func(i *instance) float64 { return i.set })
+		if set < s.grant.Set-s.of.Unit/2 {
+			s.grant.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "host " + s.tightest()}
+		}
+		if set != s.grant.Set && len(s.knobs) > 1 || set < s.grant.Set {
+			s.grant.Set = set
+		}
+	}
+}
+
+// tightest names the host of the instance that has least of its share.
+func (s *seat) tightest() string {
+	least, host := math.Inf(1), ""
+	for i := range s.knobs {
+		if k := &s.knobs[i]; k.set/k.share < least {
+			least, host = k.set/k.share, k.Host
+		}
+	}
+	return host
+}
+
+// place gives an instance that has only just appeared what the median of the
+// others has, as far as its host and the pool have room.
+func (r *decision) place(s *seat) {
+	p := r.planner
+	if !s.acts() || !slices.ContainsFunc(s.knobs, func(i instance) bool { return i.fresh }) {
+		return
+	}
+	var others []float64
+	mine := map[*entry]bool{}
+	for i := range s.knobs {
+		switch k := &s.knobs[i]; {
+		case k.fresh:
+			mine[k.entry] = !k.stuck
+		case !k.held.Now.Unlimited:
+			others = append(others, k.set)
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	slices.Sort(others)
+	median := (others[(len(others)-1)/2] + others[len(others)/2]) / 2
+	left, idle := p.room(r.now, s.resource, mine), p.idle(r.now, s.resource, mine)
+	for i := range s.knobs {
+		k := &s.knobs[i]
+		if !k.fresh || k.stuck {
+			continue
+		}
+		set := math.Min(math.Min(median, p.most(k.entry)), idle)
+		if room, ok := left[k.Host]; ok {
+			set = math.Min(set, room)
+			left[k.Host] -= set
+		}
+		set = math.Max(math.Floor(set/s.of.Unit+grain)*s.of.Unit, math.Max(s.dial.Min, k.held.Min))
+		idle -= set
+		k.set, k.fresh, k.placed = set, false, true
+	}
+}
+
+// part says why one of several instances gets what it gets.
+func (s *seat) part(k *instance, why string) string {
+	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
+	from, to := show(k.held.Now), show(trimtab.Units(k.set))
+	if k.placed {
+		return fmt.Sprintf("from %s to %s: it has just appeared, and gets the median of what the other instances have", from, to)
+	}
+	return fmt.Sprintf("%s; this is 1 of %d instances: from %s to %s", why, len(s.knobs), from, to)
+}
