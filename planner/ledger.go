@@ -321,6 +321,17 @@ func (t term) fenced(e *entry) bool {
 	return e.order.epoch >= t.epoch || t.now.Sub(t.since) > t.lease
 }
 
+// live returns the hosts that have knobs, in order.
+func (l *ledger) live() []string {
+	has := map[string]bool{}
+	for _, e := range l.entries {
+		if !e.gone {
+			has[e.Host] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(has))
+}
+
 // sorted returns the entries in order of their names.
 func (l *ledger) sorted() []*entry {
 	if l.list == nil {

@@ -136,7 +136,7 @@ func (s Spec) secrets(dir string) (map[string]string, error) {
 func (s Spec) permissions(u user, secrets map[string]string) natsbus.Permissions {
 	scope := natsbus.Scope{Pool: s.Pool, Host: u.host, Secret: secrets[u.host]}
 	for _, h := range s.Hosts {
-		scope.Places = append(scope.Places, natsbus.ConsumerOf(h, s.Pool, secrets[h]))
+		scope.Places = append(scope.Places, natsbus.PlacesOf(h, s.Pool, secrets[h])...)
 	}
 	return natsbus.PermissionsOf(u.role, scope)
 }

@@ -24,7 +24,8 @@ type cast struct {
 	Site, Journals   string // directories
 	URL, Leaf        string
 	Agents, Leaves   int
-	Workloads        int
+	// Workloads have so many Instances each.
+	Workloads, Instances int
 	Report           time.Duration
 	MaxLease, Within time.Duration
 }
@@ -34,11 +35,12 @@ func workloadName(i int) string { return fmt.Sprintf("w%05d", i) }
 
 func hostName(i int) string { return fmt.Sprintf("h%04d", i) }
 
-// hostOf is where workload i is.
-func hostOf(i, agents int) int { return i % agents }
+// hostOf is where an instance of workload i is: neighbours of one host have
+// their other instances on different hosts.
+func hostOf(i, instance, agents int) int { return (i + instance*(1+i/agents)) % agents }
 
-// opening is how many agents connect at a time.
-const opening = 16
+// opening is how many agents connect at a time, reopenings how often each tries.
+const opening, reopenings = 8, 20
 
 // playAgents opens all agents, says so in a line, and answers each line that it
 // reads: "begin" by nothing, "report" by a [report] since then. It ends with its
@@ -59,9 +61,13 @@ func playAgents(ctx context.Context, file string) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &play{cast: c, metrics: metric.NewSet(), log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), tally: newTally(c.Within)}
+	p := &play{cast: c, metrics: metric.NewSet(), log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})), tally: newTally(c.Agents, c.Within)}
 	for i := range c.Workloads {
-		p.knobs = append(p.knobs, newKnob(workloadName(i)))
+		var instances []*knob
+		for range c.Instances {
+			instances = append(instances, newKnob(workloadName(i)))
+		}
+		p.knobs = append(p.knobs, instances)
 	}
 	if err := p.open(ctx); err != nil {
 		return err
@@ -89,7 +95,7 @@ type play struct {
 	metrics *metric.Set
 	log     *slog.Logger
 	tally   *tally
-	knobs   []*knob // by workload
+	knobs   [][]*knob // by workload and instance
 	running sync.WaitGroup
 }
 
@@ -133,6 +139,10 @@ func (p *play) openAgent(ctx context.Context, h int) error {
 		c.Leaf = p.Leaf
 	}
 	b, err := p.connect(ctx, "agent-"+host, c)
+	for tries := 1; err != nil && tries < reopenings && wait(ctx, time.Second); tries++ { // as systemd would
+		p.log.Warn("agent is opened again", "host", host, "err", err)
+		b, err = p.connect(ctx, "agent-"+host, c)
+	}
 	if err != nil {
 		return err
 	}
@@ -141,13 +151,15 @@ func (p *play) openAgent(ctx context.Context, h int) error {
 		Limits:  actuator.Limits{MaxLease: p.MaxLease, Fall: 0.5, Share: 0.5},
 		Metrics: p.metrics, Logger: p.log,
 	}
-	var mine []int
-	for i, k := range p.knobs {
-		if hostOf(i, p.Agents) != h {
-			continue
+	var mine []place
+	for i, instances := range p.knobs {
+		for n, k := range instances {
+			if hostOf(i, n, p.Agents) != h || slices.Contains(mine, place{i, n - 1}) { // an instance more of one host is not played
+				continue
+			}
+			mine = append(mine, place{i, n})
+			a.Targets = append(a.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: k.workload, Resource: trimtab.CPU}, Knob: k, Min: leastCores, Max: mostCores, Mode: trimtab.Act})
 		}
-		mine = append(mine, i)
-		a.Targets = append(a.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: k.workload, Resource: trimtab.CPU}, Knob: k, Min: leastCores, Max: mostCores, Mode: trimtab.Act})
 	}
 	act, err := actuator.Open(ctx, a)
 	if err != nil {

@@ -123,16 +123,24 @@ func (f *fleet) lease() time.Duration { return max(time.Minute, 3*f.Round) }
 // load and performance are not those of spans.
 func (f *fleet) text() []byte {
 	var b bytes.Buffer
-	cpu := math.Ceil(firstCores * float64(f.workloads))
+	cpu := math.Ceil(firstCores * float64(f.workloads*f.Instances))
 	fmt.Fprintf(&b, "pool: {cpu: %g, unit: %g}\nround: %v\nlease: %v\nanalyzer: {report_interval: %v}\nstorage: {path: %q}\nprometheus: {url: 'http://127.0.0.1:9'}\nworkloads:\n",
 		cpu, max(0.01, cpu/100000), f.Round, f.lease(), f.Report, filepath.Join(f.dir, "data"))
 	for i := range f.workloads {
 		name := workloadName(i)
 		fmt.Fprintf(&b, `  - {name: %[1]s, slo: {latency: %[2]v, fraction: %[3]g}, load: 'sum(rate(n{w="%[1]s"}[10s]))', performance: 'sum(rate(d_bucket{w="%[1]s",le="%[4]g"}[10s])) / sum(rate(d_count{w="%[1]s"}[10s]))', `+
-			"knob: {host: %[5]s, cgroup: %[1]s, cpu: {min: %[6]g, max: %[7]g}}, mode: act}\n",
-			name, threshold, target, threshold.Seconds(), hostName(hostOf(i, f.size.agents)), leastCores, mostCores)
+			"knob: {%[5]scgroup: %[1]s, cpu: {min: %[6]g, max: %[7]g}}, mode: act}\n",
+			name, threshold, target, threshold.Seconds(), f.host(i), leastCores, mostCores)
 	}
 	return b.Bytes()
+}
+
+// host is where the file says that a workload is, where it has one instance.
+func (f *fleet) host(i int) string {
+	if f.Instances > 1 {
+		return ""
+	}
+	return "host: " + hostName(hostOf(i, 0, f.size.agents)) + ", "
 }
 
 func (f *fleet) startServer(ctx context.Context) error {
@@ -184,7 +192,7 @@ func (f *fleet) startAgents(ctx context.Context) error {
 		return fmt.Errorf("make journals: %w", err)
 	}
 	text, err := json.Marshal(cast{
-		Site: filepath.Join(f.dir, "site"), Journals: journals, URL: f.url, Leaf: f.leaf, Agents: f.size.agents, Leaves: f.Leaves,
+		Site: filepath.Join(f.dir, "site"), Journals: journals, URL: f.url, Leaf: f.leaf, Agents: f.size.agents, Leaves: f.Leaves, Instances: f.Instances,
 		Workloads: f.workloads, Report: f.Report, MaxLease: f.lease() + 10*time.Second, Within: f.Round,
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // options are the flags.
 type options struct {
 	Agents, Workloads string
-	Leaves            int
+	Leaves, Instances int
 	Round, Report     time.Duration
 	For, Settle       time.Duration
 	Binary            string
@@ -42,6 +42,7 @@ func main() {
 	flag.StringVar(&o.Agents, "agents", "100,300,1000", "agents, one on each host; several sizes are measured one after the other")
 	flag.StringVar(&o.Workloads, "workloads", "1000,3000,10000", "workloads of each size, spread over the hosts")
 	flag.IntVar(&o.Leaves, "leaves", 20, "how many agents have a leaf node; the others are clients of the NATS server")
+	flag.IntVar(&o.Instances, "instances", 2, "instances of each workload, each on a host of its own with a knob of its own")
 	flag.DurationVar(&o.Round, "round", 10*time.Second, "the planner's round")
 	flag.DurationVar(&o.Report, "report", 0, "interval of reports and samples; 0: trimtab's default, a fifth of a round")
 	flag.DurationVar(&o.For, "for", time.Minute, "how long to measure")
@@ -66,7 +67,7 @@ func exit(run func(context.Context, string) error) {
 }
 
 // errFlags is the error of flags that do not go together.
-var errFlags = errors.New("want as many numbers of --agents as of --workloads, all above 0")
+var errFlags = errors.New("want as many numbers of --agents as of --workloads, all above 0, and no fewer agents than instances")
 
 // sizes reads the two lists.
 func (o *options) sizes() (all []size, err error) {
@@ -77,7 +78,7 @@ func (o *options) sizes() (all []size, err error) {
 	for i := range agents {
 		a, bad := strconv.Atoi(agents[i])
 		w, worse := strconv.Atoi(workloads[i])
-		if bad != nil || worse != nil || a < 1 || w < 1 {
+		if bad != nil || worse != nil || a < o.Instances || w < 1 || o.Instances < 1 {
 			return nil, errFlags
 		}
 		all = append(all, size{a, w})

@@ -32,7 +32,9 @@ func printTable(out io.Writer, all []*result) {
 	row("plan to last answer p50, s", func(r *result) string { return fmt.Sprintf("%.2f", r.report.P50.Seconds()) })
 	row("plan to last answer p99, s", func(r *result) string { return fmt.Sprintf("%.2f", r.report.P99.Seconds()) })
 	row("until every host had answered, s", func(r *result) string { return fmt.Sprintf("%.2f", r.report.Heard.Seconds()) })
-	row("largest plan, KiB", func(r *result) string { return fmt.Sprintf("%.0f", float64(r.report.Bytes)/1024) })
+	row("largest plan (its largest message), KiB", func(r *result) string {
+		return fmt.Sprintf("%.0f (%.0f)", float64(r.report.Bytes)/1024, float64(r.report.Largest)/1024)
+	})
 	for _, status := range []string{"actions", "written", "equal", "refused", "failed", "plan refused"} {
 		row(status, func(r *result) string { return fmt.Sprint(r.report.Counts[status]) })
 	}

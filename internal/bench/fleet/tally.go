@@ -15,6 +15,7 @@ import (
 // to the process of the agents: it puts no message on the bus.
 type tally struct {
 	within time.Duration
+	hosts  int
 
 	mu     sync.Mutex
 	plans  map[planID]*told
@@ -27,14 +28,15 @@ type planID struct{ epoch, sequence uint64 }
 
 // told is one plan as the agents saw it.
 type told struct {
-	made    time.Time
-	steps   map[int]bool
+	made time.Time
+	// steps has, by step, the hosts whose part came; "": the whole came to all.
+	steps   map[int]map[string]bool
 	last    int // the step after which none follows; 0: not seen
 	awaited map[stepOf]bool
 	// answered is when the last of those that have something to do had answered,
 	// heard when the last of all had.
 	answered, heard time.Time
-	bytes           int
+	bytes, largest  int // of all messages, of the largest
 }
 
 // stepOf is what one host has to do in one step.
@@ -43,8 +45,8 @@ type stepOf struct {
 	host string
 }
 
-func newTally(within time.Duration) *tally {
-	return &tally{within: within, plans: map[planID]*told{}, counts: map[string]int{}}
+func newTally(hosts int, within time.Duration) *tally {
+	return &tally{hosts: hosts, within: within, plans: map[planID]*told{}, counts: map[string]int{}}
 }
 
 // begin forgets all plans that were made before.
@@ -56,7 +58,7 @@ func (t *tally) begin(now time.Time) {
 	clear(t.counts)
 }
 
-// plan notes a step, when the first host gets it.
+// plan notes a step, or a part of it, when the first host gets it.
 func (t *tally) plan(p *trimtab.Plan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,16 +68,19 @@ func (t *tally) plan(p *trimtab.Plan) {
 	id := planID{p.Epoch, p.Sequence}
 	of := t.plans[id]
 	if of == nil {
-		of = &told{made: p.Time, steps: map[int]bool{}, awaited: map[stepOf]bool{}}
+		of = &told{made: p.Time, steps: map[int]map[string]bool{}, awaited: map[stepOf]bool{}}
 		t.plans[id] = of
 	}
 	if p.Time.Before(of.made) {
 		of.made = p.Time
 	}
-	if of.steps[p.Step] {
+	if of.steps[p.Step] == nil {
+		of.steps[p.Step] = map[string]bool{}
+	}
+	if of.steps[p.Step][p.Host] {
 		return
 	}
-	of.steps[p.Step] = true
+	of.steps[p.Step][p.Host] = true
 	if p.Last {
 		of.last = p.Step
 	}
@@ -85,6 +90,7 @@ func (t *tally) plan(p *trimtab.Plan) {
 	t.counts["actions"] += len(p.Actions)
 	if b, err := codec.Encode(p, trimtab.Origin{}); err == nil {
 		of.bytes += len(b)
+		of.largest = max(of.largest, len(b))
 	}
 }
 
@@ -117,8 +123,9 @@ type report struct {
 	// P50 and P99 are the times from plan to last answer, Heard the longest until
 	// all hosts had answered, whether they had something to do or not.
 	P50, P99, Heard time.Duration
-	// Bytes is the size of the largest plan, all steps together.
-	Bytes int
+	// Bytes is the size of the largest plan, all steps and parts together, Largest
+	// that of the largest message.
+	Bytes, Largest int
 	// Counts are results by status, and actions.
 	Counts map[string]int
 }
@@ -133,9 +140,12 @@ func (t *tally) report(now time.Time) report {
 			continue
 		}
 		r.Plans++
-		r.Bytes = max(r.Bytes, of.bytes)
-		whole := of.last > 0 && len(of.steps) == of.last && len(of.awaited) == 0
-		d := max(0, of.answered.Sub(of.made))
+		r.Bytes, r.Largest = max(r.Bytes, of.bytes), max(r.Largest, of.largest)
+		whole := t.whole(of)
+		d := of.answered.Sub(of.made)
+		if of.answered.IsZero() { // there was nothing to do
+			d = of.heard.Sub(of.made)
+		}
 		if whole {
 			took = append(took, d)
 			r.Heard = max(r.Heard, of.heard.Sub(of.made))
@@ -149,6 +159,20 @@ func (t *tally) report(now time.Time) report {
 		r.P50, r.P99 = took[n/2], took[n*99/100]
 	}
 	return r
+}
+
+// whole tells whether every step of a plan came to all, and was answered by all
+// that had something to do.
+func (t *tally) whole(of *told) bool {
+	if of.last == 0 || len(of.steps) != of.last || len(of.awaited) > 0 {
+		return false
+	}
+	for _, parts := range of.steps {
+		if !parts[""] && len(parts) < t.hosts {
+			return false
+		}
+	}
+	return true
 }
 
 // watched is the bus of one agent under the eyes of the tally.
