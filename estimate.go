@@ -1,6 +1,7 @@
 package trimtab
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -19,6 +20,20 @@ type Input struct {
 	Source string `json:"source,omitempty"`
 	// Missing is empty, or the reason why there was no value.
 	Missing string `json:"missing,omitempty"`
+}
+
+// LoadShare is the part of its workload's load that one instance serves.
+type LoadShare struct {
+	Host string `json:"host"`
+	// Instance is one of several copies on the host; "": there is one.
+	Instance string `json:"instance,omitempty"`
+	// Share is in (0, 1]; those of a workload add up to at most 1.
+	Share float64 `json:"share"`
+}
+
+// Compare orders shares by host and instance.
+func (s LoadShare) Compare(t LoadShare) int {
+	return cmp.Or(cmp.Compare(s.Host, t.Host), cmp.Compare(s.Instance, t.Instance))
 }
 
 // LoadForecast is what is expected of the load in the coming round, in
@@ -67,6 +82,9 @@ type Estimate struct {
 	// resource; nil: unknown. Allocations are those of further resources.
 	Allocation  *float64           `json:"allocation,omitempty"`
 	Allocations map[string]float64 `json:"allocations,omitempty"`
+	// Shares are the parts of the load that each instance serves, in order of host
+	// and instance; empty: not known, and then all are taken to serve alike.
+	Shares []LoadShare `json:"shares,omitempty"`
 	// Reports is how many observations the model holds.
 	Reports int `json:"reports"`
 	// Model names learner, version and confidence: "bintree/1".
@@ -144,10 +162,37 @@ func (e *Estimate) Validate() error {
 			return nonNegative("latency "+name, float64(v))
 		}
 	}
+	if err := e.validateShares(); err != nil {
+		return err
+	}
 	if err := validExemplars(e.Exemplars); err != nil {
 		return err
 	}
 	return validInputs(e.Inputs)
+}
+
+// validateShares checks that each instance is named once, and has some of the
+// load.
+func (e *Estimate) validateShares() error {
+	if len(e.Shares) > MaxShares {
+		return Invalidf("estimate of %s: %d shares of the load, limit %d", e.Workload, len(e.Shares), MaxShares)
+	}
+	sum := 0.0
+	for i, s := range e.Shares {
+		switch {
+		case s.Host == "" || len(s.Host) > 253 || len(s.Instance) > 253:
+			return Invalidf("estimate of %s: share of instance %.40q on host %.40q: want a host of 1 to 253 bytes, an instance of at most 253", e.Workload, s.Instance, s.Host)
+		case !(s.Share > 0 && s.Share <= 1):
+			return Invalidf("estimate of %s: share %v of %.253s/%.253s: want a number in (0, 1]", e.Workload, s.Share, s.Host, s.Instance)
+		case i > 0 && e.Shares[i-1].Compare(s) >= 0:
+			return Invalidf("estimate of %s: share of %.253s/%.253s given twice, or out of order", e.Workload, s.Host, s.Instance)
+		}
+		sum += s.Share
+	}
+	if !(sum <= 1+1e-9) {
+		return Invalidf("estimate of %s: shares of the load add up to %v: want at most 1", e.Workload, sum)
+	}
+	return nil
 }
 
 // validateFurther checks what is known over further resources.

@@ -9,6 +9,9 @@ const (
 	MaxInputs = 256
 	// MaxLatencies bounds the latencies of one estimate.
 	MaxLatencies = 64
+	// MaxShares bounds the instances of a workload whose part of the load an
+	// estimate names.
+	MaxShares = 1000
 )
 
 // told refuses texts that are longer than MaxText together.

@@ -3,7 +3,9 @@ package trimtab
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +147,42 @@ func TestFurtherCurvesAndFiguresOfAnAuditAreChecked(t *testing.T) {
 		"audit":      &Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 1, Audit: &Audit{Now: Fairness{Envy: math.NaN()}}},
 	} {
 		if err := v.Validate(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v, want invalid", name, err)
+		}
+	}
+}
+
+func TestSharesOfTheLoadAreOfNamedInstancesOnceEachAndOfNoMoreThanAllOfIt(t *testing.T) {
+	estimate := func(shares ...LoadShare) *Estimate { return &Estimate{Workload: "w", Time: noon, Shares: shares} }
+	many := make([]LoadShare, MaxShares+1)
+	for i := range many {
+		many[i] = LoadShare{Host: "h", Instance: fmt.Sprintf("%04d", i), Share: 1e-6}
+	}
+	for name, good := range map[string]*Estimate{
+		"none":                    estimate(),
+		"one on each host":        estimate(LoadShare{"a", "", .5}, LoadShare{"b", "", .5}),
+		"two on one host":         estimate(LoadShare{"a", "1", .25}, LoadShare{"a", "2", .75}),
+		"a part of the load":      estimate(LoadShare{"a", "", .25}),
+		"rounding above all":      estimate(LoadShare{"a", "", .5}, LoadShare{"b", "", .5 + 1e-10}),
+		"as many as there may be": estimate(many[1:]...),
+	} {
+		if err := good.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, bad := range map[string]*Estimate{
+		"no host":       estimate(LoadShare{"", "1", .5}),
+		"long host":     estimate(LoadShare{strings.Repeat("h", 254), "", .5}),
+		"long instance": estimate(LoadShare{"h", strings.Repeat("i", 254), .5}),
+		"no share":      estimate(LoadShare{"h", "", 0}),
+		"negative":      estimate(LoadShare{"h", "", -.5}),
+		"not a number":  estimate(LoadShare{"h", "", math.NaN()}),
+		"over all":      estimate(LoadShare{"a", "", .5}, LoadShare{"b", "", .5 + 1e-8}),
+		"twice":         estimate(LoadShare{"a", "1", .25}, LoadShare{"a", "1", .25}),
+		"out of order":  estimate(LoadShare{"b", "", .25}, LoadShare{"a", "", .25}),
+		"too many":      estimate(many...),
+	} {
+		if err := bad.Validate(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v, want invalid", name, err)
 		}
 	}

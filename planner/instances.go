@@ -45,7 +45,8 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	var found []instance
 	least := math.MaxInt
 	held := trimtab.Held{Code: trimtab.HeldNoKnob, Text: "no actuator has its knob" + r.about(resource)}
-	for _, e := range r.planner.ledger.of(w.Name, r.planner.resources[resource].Name) {
+	all := r.planner.ledger.of(w.Name, r.planner.resources[resource].Name)
+	for _, e := range all {
 		unfit := r.unfit(e)
 		switch {
 		case e.gone && found == nil:
@@ -53,7 +54,7 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 		case e.gone || unfit > least:
 		default:
 			if unfit < least {
-				found, least = found[:0], unfit
+				found, least = slices.Grow(found[:0], len(all)), unfit
 			}
 			found = append(found, instance{entry: e, stuck: r.planner.ledger.lost(e.Host, r.now)})
 		}
@@ -64,7 +65,7 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	if least > 0 {
 		found = found[:1]
 	}
-	r.planner.shareOut(w, found)
+	shareOut(w, found)
 	first := found[0]
 	switch {
 	case first.held.Problem != "":
@@ -87,9 +88,19 @@ func (r *decision) unfit(e *entry) int {
 	return 0
 }
 
-// shareOut sets the load shares.
-func (p *Planner) shareOut(w *workload, of []instance) {
-	for i, f := range spread.Shares(make([]*float64, len(of))) {
+// shareOut sets the load shares: those that the estimate tells, and even ones.
+func shareOut(w *workload, of []instance) {
+	loads := make([]*float64, len(of))
+	if e := w.estimate; e != nil && len(of) > 1 {
+		told := make(map[[2]string]*float64, len(e.Shares))
+		for i := range e.Shares {
+			told[[2]string{e.Shares[i].Host, e.Shares[i].Instance}] = &e.Shares[i].Share
+		}
+		for i := range of {
+			loads[i] = told[[2]string{of[i].Host, of[i].Instance}]
+		}
+	}
+	for i, f := range spread.Shares(loads) {
 		of[i].share = f
 	}
 }
@@ -129,19 +140,25 @@ func (p *Planner) capacity(resource int) float64 {
 	if !p.ledger.many() {
 		return declared
 	}
-	sum, seen := 0.0, map[string]bool{}
-	for id, e := range p.ledger.entries {
-		if e.gone || seen[id.Host] || id.Resource != p.resources[resource].Name {
-			continue
-		}
-		seen[id.Host] = true
-		c, ok := p.ledger.hosts[id.Host].capacity[id.Resource]
-		if !ok {
+	sum, name := 0.0, p.resources[resource].Name
+	for _, h := range p.ledger.hosts {
+		if c, ok := h.capacity[name]; ok {
+			sum += c
+		} else if h.turns(name) {
 			return declared
 		}
-		sum += c
 	}
 	return math.Min(declared, sum)
+}
+
+// turns reports whether a host has a knob of a resource.
+func (h *hostState) turns(resource string) bool {
+	for id, e := range h.knobs {
+		if !e.gone && id.Resource == resource {
+			return true
+		}
+	}
+	return false
 }
 
 // room returns what is left of a resource on each host that says what it has,
@@ -247,6 +264,24 @@ func (r *decision) spread(resource int) {
 	r.amounts(moving[false], nil)
 }
 
+// quantum is what the amounts of several instances are whole numbers of: as fine
+// as knobs can be turned, so that a small step reaches each of them.
+func (of *Resource) quantum() float64 {
+	if step := trimtab.ResourceOf(of.Name).Step; step > 0 {
+		return math.Min(step, of.Unit)
+	}
+	return of.Unit
+}
+
+// upQuanta and downQuanta are policy.UpUnits and DownUnits of what may be very fine.
+func upQuanta(v, quantum float64) int {
+	return int(math.Min(math.Ceil(v/quantum-grain), unbounded))
+}
+
+func downQuanta(v, quantum float64) int {
+	return int(math.Min(math.Floor(v/quantum+grain), unbounded))
+}
+
 // unbounded is a capacity in quanta that nobody reaches.
 const unbounded = 1 << 40
 
@@ -257,7 +292,7 @@ func (r *decision) amounts(moving []*seat, left map[string]float64) {
 	pool := spread.Pool{Quanta: unbounded}
 	at := map[string]int{}
 	for _, s := range moving {
-		u, w := s.of.Unit, spread.Workload{}
+		u, w := s.of.quantum(), spread.Workload{}
 		for i := range s.knobs {
 			k := &s.knobs[i]
 			if k.stuck {
@@ -267,16 +302,16 @@ func (r *decision) amounts(moving []*seat, left map[string]float64) {
 			if !ok {
 				c := unbounded
 				if room, ok := left[k.Host]; ok {
-					c = max(0, policy.DownUnits(room, u))
+					c = max(0, downQuanta(room, u))
 				}
 				h, at[k.Host], pool.Hosts = len(pool.Hosts), len(pool.Hosts), append(pool.Hosts, c)
 			}
-			in := spread.Instance{Host: h, Load: &k.share, Max: unbounded, Current: policy.DownUnits(k.set, u)}
+			in := spread.Instance{Host: h, Load: &k.share, Max: unbounded, Current: downQuanta(k.set, u)}
 			if len(s.knobs) > 1 {
-				in.Max = policy.DownUnits(p.most(k.entry), u)
-				in.Min = min(policy.UpUnits(max(s.dial.Min, k.held.Min), u), in.Max)
+				in.Max = downQuanta(p.most(k.entry), u)
+				in.Min = min(upQuanta(max(s.dial.Min, k.held.Min), u), in.Max)
 			}
-			w.Target += policy.UpUnits(k.share*s.grant.Set, u)
+			w.Target += upQuanta(k.share*s.grant.Set, u)
 			w.Instances = append(w.Instances, in)
 		}
 		pool.Workloads = append(pool.Workloads, w)
@@ -287,18 +322,20 @@ func (r *decision) amounts(moving []*seat, left map[string]float64) {
 		return
 	}
 	for j, s := range moving {
-		next := 0
+		next, u := 0, s.of.quantum()
 		for i := range s.knobs {
 			if k := &s.knobs[i]; !k.stuck {
-				k.set, k.fresh = float64(amounts[j][next])*s.of.Unit, false
+				k.set, k.fresh = float64(amounts[j][next])*u, false
 				next++
 			}
 		}
 		set := effective(s.knobs, func(i *instance) float64 { return i.set })
-		if set < s.grant.Set-s.of.Unit/2 {
-			s.grant.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "host " + s.tightest()}
-		}
-		if set != s.grant.Set && len(s.knobs) > 1 || set < s.grant.Set {
+		switch {
+		case set < s.grant.Set-u:
+			s.grant.Set, s.grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "host " + s.tightest()}
+		case len(s.knobs) == 1:
+			s.knobs[0].set = s.grant.Set // which is whole units, and perhaps no whole quanta
+		default:
 			s.grant.Set = set
 		}
 	}
@@ -348,7 +385,7 @@ func (r *decision) place(s *seat) {
 			set = math.Min(set, room)
 			left[k.Host] -= set
 		}
-		set = math.Max(math.Floor(set/s.of.Unit+grain)*s.of.Unit, math.Max(s.dial.Min, k.held.Min))
+		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.held.Min))
 		idle -= set
 		k.set, k.fresh, k.placed = set, false, true
 	}
@@ -360,6 +397,9 @@ func (s *seat) part(k *instance, why string) string {
 	from, to := show(k.held.Now), show(trimtab.Units(k.set))
 	if k.placed {
 		return fmt.Sprintf("from %s to %s: it has just appeared, and gets the median of what the other instances have", from, to)
+	}
+	if why == "" {
+		return fmt.Sprintf("from %s to %s, as 1 of %d instances", from, to, len(s.knobs))
 	}
 	return fmt.Sprintf("%s; this is 1 of %d instances: from %s to %s", why, len(s.knobs), from, to)
 }

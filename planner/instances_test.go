@@ -139,6 +139,31 @@ func TestAWorkloadThatManyInstancesServeGetsTheTargetInEqualParts(t *testing.T) 
 	}
 }
 
+func TestAnInstanceThatServesMoreGetsMore(t *testing.T) {
+	f := newFleet(map[trimtab.KnobID]trimtab.Amount{
+		at("h1", "a", "1"): trimtab.Units(3), at("h2", "a", "1"): trimtab.Units(3),
+		at("h1", "b", ""): trimtab.Units(1), at("h2", "c", ""): trimtab.Units(1),
+	}, nil)
+	p := leads(t, pool(fair.NJCPolicy{}, trimtab.Act))
+	f.tell(p, t0)
+	told(p, t0, map[string]float64{"b": 2, "c": 2})
+	e := estimate("a", t0, ramp(3))
+	e.Shares = []trimtab.LoadShare{{Host: "h1", Instance: "1", Share: 0.75}, {Host: "h2", Instance: "1", Share: 0.25}}
+	p.Step(t0, e)
+	got := map[string]float64{}
+	for _, a := range one(t, p.Step(t0, nil)).Actions {
+		if a.Workload == "a" {
+			got[a.Host] = a.Set.Value
+			if a.Of.From != 4 { // 3 of what serves three quarters of the load
+				t.Errorf("it had %v in all", a.Of.From)
+			}
+		}
+	}
+	if want := map[string]float64{"h1": 2.25, "h2": 0.75}; fmt.Sprint(got) != fmt.Sprint(want) { // 3 in all: a step of 1
+		t.Errorf("the instances are to have %v, want %v", got, want)
+	}
+}
+
 func TestTheWholeOfAMoveIsToldWithEachOfItsInstances(t *testing.T) {
 	f := newFleet(map[trimtab.KnobID]trimtab.Amount{
 		at("h1", "a", "1"): trimtab.Units(2), at("h2", "a", "1"): trimtab.Units(2),
@@ -156,8 +181,8 @@ func TestTheWholeOfAMoveIsToldWithEachOfItsInstances(t *testing.T) {
 		if a.Of == nil || a.Of.Instances != 2 || a.Of.From != 4 || math.Abs(a.Of.To-2*a.Set.Value) > 1e-9 {
 			t.Errorf("%s: %+v with %+v", a.KnobID.Name(), a.Set, a.Of)
 		}
-		if !strings.Contains(a.Why.Summary, "this is 1 of 2 instances: from 2 to ") {
-			t.Errorf("said: %s", a.Why.Summary)
+		if want := []string{"lowered from 4 to 3: njc wants", "from 2 to 1.5, as 1 of 2 instances"}[seen-1]; !strings.Contains(a.Why.Summary, want) {
+			t.Errorf("said: %s, want %q", a.Why.Summary, want)
 		}
 	}
 	if seen != 2 {

@@ -26,6 +26,8 @@ type ledger struct {
 	epoch  uint64
 	since  time.Time
 	issued []issued
+	// siblings counts the entries of one resource of one workload.
+	siblings map[trimtab.KnobID]int
 	// list is the entries in order of their names; nil: to be sorted.
 	list []*entry
 }
@@ -34,6 +36,8 @@ type ledger struct {
 type entry struct {
 	trimtab.KnobID
 	held trimtab.KnobState
+	// dial is what is kept of the resource of the workload; nil: not looked up.
+	dial *dial
 	// order is that of the message that held.Now and Effective come from.
 	order order
 	// gone tells that the host's last holding did not list the knob.
@@ -43,6 +47,8 @@ type entry struct {
 	// fresh tells that it appeared while other instances of the workload were
 	// there, and was not given its part yet.
 	fresh bool
+	// holdings is that of its host when it was last listed.
+	holdings uint64
 	// grows are released and not yet answered.
 	grows []grow
 }
@@ -86,8 +92,11 @@ type hostState struct {
 	paused bool
 	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
 	capacity map[string]float64
-	// knobs are its entries.
-	knobs map[trimtab.KnobID]*entry
+	// knobs are its entries; listed is how many of them the last holding named, and
+	// holdings counts these.
+	knobs    map[trimtab.KnobID]*entry
+	listed   int
+	holdings uint64
 }
 
 // issued is a plan and when it went out.
@@ -97,7 +106,7 @@ type issued struct {
 }
 
 func newLedger(pool string, lease time.Duration) ledger {
-	return ledger{pool: pool, lease: lease, entries: map[trimtab.KnobID]*entry{}, hosts: map[string]*hostState{}}
+	return ledger{pool: pool, lease: lease, entries: map[trimtab.KnobID]*entry{}, siblings: map[trimtab.KnobID]int{}, hosts: map[string]*hostState{}}
 }
 
 // begin notes a new term.
@@ -199,20 +208,23 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		return false
 	}
 	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
-	listed := make(map[trimtab.KnobID]bool, len(in.Targets))
+	h.holdings++
+	h.listed = 0
 	for i := range in.Targets {
 		t := in.Targets[i]
 		if !ours(&t) {
 			continue
 		}
 		t.Pool = l.pool // builds of version 1 did not say
-		listed[t.KnobID] = true
-		known := l.entries[t.KnobID] != nil
-		e := l.entry(t.KnobID)
-		e.gone = false
-		if !known {
+		e := l.entries[t.KnobID]
+		if e == nil {
+			e = l.entry(t.KnobID)
 			// Until all hosts were heard, others are new to the planner only.
-			e.fresh = (t.Now.Unlimited || now.Sub(l.since) > l.lease) && len(l.of(t.Workload, t.Resource)) > 1
+			e.fresh = (t.Now.Unlimited || now.Sub(l.since) > l.lease) && l.siblings[kin(t.KnobID)] > 1
+		}
+		if e.gone = false; e.holdings != h.holdings {
+			e.holdings = h.holdings
+			h.listed++
 		}
 		if o.before(e.order) {
 			t.Now, t.Effective = e.held.Now, e.held.Effective // an outcome told of later values
@@ -224,9 +236,11 @@ func (l *ledger) hold(now time.Time, in *trimtab.Holding, ours func(*trimtab.Kno
 		// were read, or never will.
 		e.answered(stepID{in.Epoch, in.Sequence, 0})
 	}
-	for id, e := range h.knobs {
-		if !listed[id] && !e.gone {
-			e.gone, e.goneSince = true, now
+	if h.listed < len(h.knobs) {
+		for _, e := range h.knobs {
+			if e.holdings != h.holdings && !e.gone {
+				e.gone, e.goneSince = true, now
+			}
 		}
 	}
 	return true
@@ -238,8 +252,14 @@ func (l *ledger) entry(id trimtab.KnobID) *entry {
 	if e == nil {
 		e = &entry{KnobID: id}
 		l.entries[id], l.host(id.Host).knobs[id], l.list = e, e, nil
+		l.siblings[kin(id)]++
 	}
 	return e
+}
+
+// kin names the resource of the workload that a knob is of.
+func kin(id trimtab.KnobID) trimtab.KnobID {
+	return trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}
 }
 
 // answered forgets the grows of steps before id.
@@ -355,16 +375,23 @@ func (l *ledger) of(workload, resource string) []*entry {
 // prune forgets knobs that are gone for longer than after, when another host
 // has the workload by now, or when they were of one of several instances.
 func (l *ledger) prune(now time.Time, after time.Duration) {
-	live := map[trimtab.KnobID]bool{} // of any host
+	dead := map[trimtab.KnobID]int{} // on all hosts
+	var gone []*entry
 	for id, e := range l.entries {
-		if !e.gone {
-			live[trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}] = true
+		if e.gone {
+			dead[kin(id)]++
+			gone = append(gone, e)
 		}
 	}
-	for id, e := range l.entries {
-		if e.gone && (id.Instance != "" || live[trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}]) && now.Sub(e.goneSince) > after {
+	for _, e := range gone {
+		id := e.KnobID
+		if (id.Instance != "" || dead[kin(id)] < l.siblings[kin(id)]) && now.Sub(e.goneSince) > after {
 			delete(l.entries, id)
 			delete(l.host(id.Host).knobs, id)
+			dead[kin(id)]--
+			if l.siblings[kin(id)]--; l.siblings[kin(id)] == 0 {
+				delete(l.siblings, kin(id))
+			}
 			l.list = nil
 		}
 	}

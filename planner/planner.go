@@ -251,7 +251,10 @@ func (p *Planner) term(now time.Time) term {
 
 // most returns what stands for Unlimited in a knob.
 func (p *Planner) most(e *entry) float64 {
-	m := p.dial(e.Workload, e.Resource).Max
+	if e.dial == nil {
+		e.dial = p.dial(e.Workload, e.Resource)
+	}
+	m := e.dial.Max
 	if e.held.Max > 0 {
 		m = min(m, e.held.Max)
 	}

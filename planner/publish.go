@@ -143,7 +143,11 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 		kept = append(kept, a)
 	}
 	out := kept[:0]
-	for i, got := range guard.Share(p.fitHosts(now, resource, kept, asks), p.spare(now, resource), of.Unit) {
+	unit := of.Unit
+	if slices.ContainsFunc(kept, func(a trimtab.Action) bool { return a.Of != nil }) {
+		unit = of.quantum()
+	}
+	for i, got := range guard.Share(p.fitHosts(now, resource, kept, asks, unit), p.spare(now, resource), unit) {
 		a := kept[i]
 		if got < asks[i] {
 			set := a.Set.Value - asks[i] + got
@@ -156,7 +160,7 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 			a.Why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: fmt.Sprintf("%v of %v was confirmed to be free", trimtab.Units(got), trimtab.Units(asks[i]))}
 			p.counts.scaled++
 		}
-		if a.Set.Value-a.Expect.Value < of.Unit/2 {
+		if a.Set.Value-a.Expect.Value < unit/2 {
 			p.counts.dropped++
 			continue
 		}
@@ -168,7 +172,7 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 }
 
 // fitHosts cuts what grows ask for to what is free on each host.
-func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, asks []float64) []float64 {
+func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, asks []float64, unit float64) []float64 {
 	left := p.roomBy(resource, func(e *entry) float64 { return p.ledger.reserve(e, p.most(e), p.term(now)) })
 	if len(left) == 0 {
 		return asks
@@ -187,7 +191,7 @@ func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, 
 		for k, i := range at {
 			of[k] = asks[i]
 		}
-		for k, got := range guard.Share(of, room, p.resources[resource].Unit) {
+		for k, got := range guard.Share(of, room, unit) {
 			out[at[k]] = got
 		}
 	}

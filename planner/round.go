@@ -234,7 +234,11 @@ func (r *decision) act(s *seat) {
 	for i := range s.knobs {
 		k := &s.knobs[i]
 		now := bounded(k.held.Now, r.planner.most(k.entry))
-		if math.Abs(k.set-now) >= s.of.Unit/2 { // a quantised knob is where it can be
+		least := s.of.Unit
+		if len(s.knobs) > 1 {
+			least = s.of.quantum()
+		}
+		if math.Abs(k.set-now) >= least/2 { // a quantised knob is where it can be
 			moved = append(moved, k)
 		}
 	}
@@ -243,12 +247,16 @@ func (r *decision) act(s *seat) {
 		return
 	}
 	why := r.reason(s)
-	for _, k := range moved {
+	to := effective(s.knobs, func(i *instance) float64 { return i.set })
+	for i, k := range moved {
 		set, now := trimtab.Units(k.set), k.held.Now
 		a := trimtab.Action{KnobID: k.KnobID, Expect: now, Set: set, Mode: s.Mode, Why: why}
 		if n := len(s.knobs); n > 1 {
-			a.Of = &trimtab.Whole{Instances: n, From: s.now, To: effective(s.knobs, func(i *instance) float64 { return i.set })}
-			a.Why.Summary = s.part(k, why.Summary)
+			if i > 0 { // what holds for all is said with the first
+				a.Why = trimtab.Reason{Binding: why.Binding, NextCheck: why.NextCheck}
+			}
+			a.Of = &trimtab.Whole{Instances: n, From: s.now, To: to}
+			a.Why.Summary = s.part(k, a.Why.Summary)
 		}
 		switch {
 		case s.Mode == trimtab.Recommend:

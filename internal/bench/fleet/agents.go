@@ -35,9 +35,11 @@ func workloadName(i int) string { return fmt.Sprintf("w%05d", i) }
 
 func hostName(i int) string { return fmt.Sprintf("h%04d", i) }
 
-// hostOf is where an instance of workload i is: neighbours of one host have
-// their other instances on different hosts.
-func hostOf(i, instance, agents int) int { return (i + instance*(1+i/agents)) % agents }
+// hostOf is where an instance of workload i is: of those whose first instances are
+// on one host the second ones are on different hosts, as far as there are enough.
+func hostOf(i, instance, agents int) int {
+	return (i + instance*(1+i/agents%max(1, agents-1))) % agents
+}
 
 // opening is how many agents connect at a time, reopenings how often each tries.
 const opening, reopenings = 8, 20
@@ -151,13 +153,14 @@ func (p *play) openAgent(ctx context.Context, h int) error {
 		Limits:  actuator.Limits{MaxLease: p.MaxLease, Fall: 0.5, Share: 0.5},
 		Metrics: p.metrics, Logger: p.log,
 	}
-	var mine []place
+	var mine []int
 	for i, instances := range p.knobs {
 		for n, k := range instances {
-			if hostOf(i, n, p.Agents) != h || slices.Contains(mine, place{i, n - 1}) { // an instance more of one host is not played
+			if hostOf(i, n, p.Agents) != h {
 				continue
 			}
-			mine = append(mine, place{i, n})
+			mine = append(mine, i)
+			k.host = host
 			a.Targets = append(a.Targets, actuator.Target{KnobID: trimtab.KnobID{Workload: k.workload, Resource: trimtab.CPU}, Knob: k, Min: leastCores, Max: mostCores, Mode: trimtab.Act})
 		}
 	}
@@ -199,11 +202,15 @@ func every(ctx context.Context, interval time.Duration, part float64, f func(now
 
 // sampleUse publishes what the cgroups of one host would tell.
 func (p *play) sampleUse(ctx context.Context, b *natsbus.Bus, h int, mine []int) {
+	host := hostName(h)
 	random := rand.New(rand.NewPCG(1, uint64(h)))
 	every(ctx, p.Report, float64(h)/float64(p.Agents), func(now time.Time) {
 		for _, i := range mine {
-			a := p.knobs[i].cores()
-			p.publish(ctx, b, observe(i, a, now, p.Report, random).ofAgent(i, a, now, p.Report))
+			for _, k := range p.knobs[i] {
+				if a := k.cores(); k.host == host {
+					p.publish(ctx, b, observe(i, a, now, p.Report, random).ofAgent(k, a, now, p.Report))
+				}
+			}
 		}
 	})
 }
@@ -223,7 +230,11 @@ func (p *play) openCollector(ctx context.Context) error {
 		defer b.Close()
 		every(ctx, p.Report/parts, 0, func(now time.Time) {
 			for i := at; i < len(p.knobs); i += parts {
-				p.publish(ctx, b, observe(i, p.knobs[i].cores(), now, p.Report, random).ofCollector(i, now, p.Report))
+				var all observation
+				for _, k := range p.knobs[i] {
+					all = all.and(observe(i, k.cores(), now, p.Report, random))
+				}
+				p.publish(ctx, b, all.ofCollector(i, now, p.Report))
 			}
 			at = (at + 1) % parts
 		})

@@ -68,7 +68,7 @@ func (o *options) measure(ctx context.Context, s size, dir string) (r *result, e
 			fmt.Println("not ready:", p.name, why)
 		}
 	}
-	r = &result{size: s, leaves: min(o.Leaves, s.agents), ready: time.Since(began)}
+	r = &result{size: s, leaves: min(o.Leaves, s.agents), instances: o.Instances, ready: time.Since(began)}
 	fmt.Printf("%d agents, %d workloads: ready after %.0f s\n", s.agents, s.workloads, r.ready.Seconds())
 	if !wait(ctx, o.Settle) {
 		return nil, ctx.Err()

@@ -12,8 +12,8 @@ import (
 
 // knob is a CPU limit in memory: what a kernel would keep.
 type knob struct {
-	workload string
-	bits     atomic.Uint64
+	workload, host string
+	bits           atomic.Uint64
 }
 
 var _ actuator.Knob = (*knob)(nil)

@@ -21,7 +21,7 @@ const (
 	day = 10 * time.Minute
 )
 
-// demand is the load of workload i at a time, in cores: a base from 0.15 to 0.55,
+// demand is the load of each instance of workload i at a time, in cores: a base from 0.15 to 0.55,
 // by 30% up and down.
 func demand(i int, t time.Time) float64 {
 	base := 0.15 + 0.4*float64(i*7%10)/9
@@ -29,7 +29,7 @@ func demand(i int, t time.Time) float64 {
 	return base * (1 + 0.3*math.Sin(2*math.Pi*(t.Sub(time.Unix(0, 0)).Seconds()/day.Seconds()+phase)))
 }
 
-// observation is what one workload did in one interval.
+// observation is what one instance, or all of a workload, did in one interval.
 type observation struct {
 	load, requests, share, used, throttled float64
 }
@@ -56,6 +56,15 @@ func observe(i int, a float64, end time.Time, interval time.Duration, random *ra
 	return o
 }
 
+// and is what two instances did together.
+func (o observation) and(p observation) observation {
+	if n := o.requests + p.requests; n > 0 {
+		o.share = (o.share*o.requests + p.share*p.requests) / n
+	}
+	o.load, o.requests, o.used = o.load+p.load, o.requests+p.requests, o.used+p.used
+	return o
+}
+
 // ofCollector are the samples that a collector has of it from Prometheus.
 func (o observation) ofCollector(i int, end time.Time, interval time.Duration) []*trimtab.Sample {
 	s := trimtab.Sample{Workload: workloadName(i), Source: "prometheus", Time: end, Window: trimtab.SecondsOf(interval)}
@@ -66,8 +75,8 @@ func (o observation) ofCollector(i int, end time.Time, interval time.Duration) [
 }
 
 // ofAgent are the samples that an agent has of it from its cgroup.
-func (o observation) ofAgent(i int, a float64, end time.Time, interval time.Duration) []*trimtab.Sample {
-	s := trimtab.Sample{Workload: workloadName(i), Source: "cgroup", Time: end, Window: trimtab.SecondsOf(interval)}
+func (o observation) ofAgent(k *knob, a float64, end time.Time, interval time.Duration) []*trimtab.Sample {
+	s := trimtab.Sample{Workload: k.workload, Host: k.host, Source: "cgroup", Time: end, Window: trimtab.SecondsOf(interval)}
 	usage, throttled, allocation := s, s, s
 	usage.Quantity, usage.Value = trimtab.Usage, o.used
 	throttled.Quantity, throttled.Value = trimtab.Throttled, o.throttled

@@ -22,7 +22,7 @@ func printTable(out io.Writer, all []*result) {
 	row("agents", func(r *result) string { return fmt.Sprint(r.agents) })
 	row("of them leaf nodes", func(r *result) string { return fmt.Sprint(r.leaves) })
 	row("workloads", func(r *result) string { return fmt.Sprint(r.workloads) })
-	row("knobs", func(r *result) string { return fmt.Sprint(r.workloads) })
+	row("knobs", func(r *result) string { return fmt.Sprint(r.workloads * r.instances) })
 	row("ready after, s", func(r *result) string { return fmt.Sprintf("%.0f", r.ready.Seconds()) })
 	row("rounds", func(r *result) string { return fmt.Sprint(r.rounds) })
 	row("plans that reached agents", func(r *result) string { return fmt.Sprint(r.report.Plans) })

@@ -20,7 +20,8 @@ import (
 // result is one row of the table.
 type result struct {
 	size
-	leaves int
+	// instances are those of each workload.
+	leaves, instances int
 	ready  time.Duration
 	report report
 	// rounds is how many plans the planner should have made.
