@@ -21,13 +21,13 @@ import (
 
 // cast is what the process that plays the agents is told, as JSON in a file.
 type cast struct {
-	Site, Journals   string // directories
-	URL, Leaf        string
-	Agents, Leaves   int
+	Site, Journals string // directories
+	URL, Leaf      string
+	Agents, Leaves int
 	// Workloads have so many Instances each.
 	Workloads, Instances int
-	Report           time.Duration
-	MaxLease, Within time.Duration
+	Report               time.Duration
+	MaxLease, Within     time.Duration
 }
 
 // workloadName is also the name of its knob's place.

@@ -22,8 +22,8 @@ type result struct {
 	size
 	// instances are those of each workload.
 	leaves, instances int
-	ready  time.Duration
-	report report
+	ready             time.Duration
+	report            report
 	// rounds is how many plans the planner should have made.
 	rounds int
 	used   map[string]used // by process
