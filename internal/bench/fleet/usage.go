@@ -27,8 +27,10 @@ type result struct {
 	// rounds is how many plans the planner should have made.
 	rounds int
 	used   map[string]used // by process
-	store  int64           // bytes in the store of the NATS server
-	views  []view
+	// store is the bytes in the store of the NATS server, streams those of each.
+	store   int64
+	streams map[string]int64
+	views   []view
 	// said are the distinct complaints of each log.
 	said []string
 }
@@ -91,7 +93,11 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 		return fmt.Errorf("read the report of the agents: %w", err)
 	}
 	r.rounds = int(took/f.Round.Seconds()) - 1 // the last had not its whole round
-	r.store = stored(filepath.Join(f.dir, "nats"))
+	r.store, r.streams = stored(filepath.Join(f.dir, "nats")), map[string]int64{}
+	streams, _ := filepath.Glob(filepath.Join(f.dir, "nats", "jetstream", "*", "streams", "*")) // the pattern is good
+	for _, dir := range streams {
+		r.streams[filepath.Base(dir)] = stored(dir)
+	}
 	f.askPages(r)
 	for _, p := range f.parts {
 		r.said = append(r.said, p.complaints()...)
