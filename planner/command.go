@@ -110,17 +110,17 @@ func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 			continue
 		}
 		a.Mode = trimtab.Act
-		e, i := p.ledger.entries[a.KnobID], p.index(a.Resource)
+		e, i := p.ledger.Knob(a.KnobID), p.index(a.Resource)
 		switch {
-		case e == nil || e.gone || i < 0 || p.byName[a.Workload] == nil || p.byName[a.Workload].released:
+		case e == nil || e.Gone() || i < 0 || p.byName[a.Workload] == nil || p.byName[a.Workload].released:
 			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldNoKnob, Text: "its knob is gone"}
-		case e.held.Problem != "":
-			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.held.Problem}
-		case e.held.Barred != "":
-			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.held.Barred}
+		case e.Held.Problem != "":
+			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.Held.Problem}
+		case e.Held.Barred != "":
+			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.Held.Barred}
 			why = "a knob may not be written"
-		case !e.held.Now.Equal(a.Expect, grain*p.resources[i].Unit):
-			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldChanged, Text: fmt.Sprintf("found %s, the plan expected %s", e.held.Now, a.Expect)}
+		case !e.Held.Now.Equal(a.Expect, grain*p.resources[i].Unit):
+			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldChanged, Text: fmt.Sprintf("found %s, the plan expected %s", e.Held.Now, a.Expect)}
 		case a.Set.Less(a.Expect):
 			r.shrinks = append(r.shrinks, a)
 		default:

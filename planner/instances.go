@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/spread"
 )
@@ -27,7 +28,7 @@ import (
 
 // instance is the knob of one running copy of a workload.
 type instance struct {
-	*entry
+	*ledger.Knob
 	// share is f_i, its part of the load, > 0.
 	share float64
 	// stuck tells that its host is lost: it keeps what it has.
@@ -45,18 +46,18 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	var found []instance
 	least := math.MaxInt
 	held := trimtab.Held{Code: trimtab.HeldNoKnob, Text: "no actuator has its knob" + r.about(resource)}
-	all := r.planner.ledger.of(w.Name, r.planner.resources[resource].Name)
+	all := r.planner.ledger.Of(w.Name, r.planner.resources[resource].Name)
 	for _, e := range all {
 		unfit := r.unfit(e)
 		switch {
-		case e.gone && found == nil:
+		case e.Gone() && found == nil:
 			held.Text = fmt.Sprintf("host %s no longer has its knob%s", e.Host, r.about(resource))
-		case e.gone || unfit > least:
+		case e.Gone() || unfit > least:
 		default:
 			if unfit < least {
 				found, least = slices.Grow(found[:0], len(all)), unfit
 			}
-			found = append(found, instance{entry: e, stuck: r.planner.ledger.lost(e.Host, r.now)})
+			found = append(found, instance{Knob: e, stuck: r.planner.ledger.Lost(e.Host, r.now)})
 		}
 	}
 	if len(found) == 0 {
@@ -68,21 +69,21 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	shareOut(w, found)
 	first := found[0]
 	switch {
-	case first.held.Problem != "":
-		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.held.Problem}
+	case first.Held.Problem != "":
+		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.Held.Problem}
 	case least > 0, !slices.ContainsFunc(found, func(i instance) bool { return !i.stuck }):
-		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(r.planner.ledger.host(first.Host).heard).Round(time.Second))}
+		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(r.planner.ledger.Heard(first.Host)).Round(time.Second))}
 	}
 	return found, trimtab.Held{}
 }
 
 // unfit ranks knobs of one workload: 0 can be turned, 1 was not heard of for a
 // lease, 2 has a problem.
-func (r *decision) unfit(e *entry) int {
+func (r *decision) unfit(e *ledger.Knob) int {
 	switch {
-	case e.held.Problem != "":
+	case e.Held.Problem != "":
 		return 2
-	case r.now.Sub(r.planner.ledger.host(e.Host).heard) > r.planner.cfg.Lease:
+	case r.now.Sub(r.planner.ledger.Heard(e.Host)) > r.planner.cfg.Lease:
 		return 1
 	}
 	return 0
@@ -116,13 +117,13 @@ func effective(all []instance, of func(*instance) float64) float64 {
 
 // unlimited reports whether nothing limits the workload.
 func (s *seat) unlimited() bool {
-	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.held.Now.Unlimited })
+	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.Held.Now.Unlimited })
 }
 
 // has is what the workload has, for people.
 func (s *seat) has() trimtab.Amount {
 	if len(s.knobs) == 1 {
-		return s.knobs[0].held.Now
+		return s.knobs[0].Held.Now
 	}
 	if s.unlimited() {
 		return trimtab.Unlimited()
@@ -130,69 +131,19 @@ func (s *seat) has() trimtab.Amount {
 	return trimtab.Units(s.now)
 }
 
-// many reports whether more than one host has, or had, knobs of the pool.
-func (l *ledger) many() bool { return len(l.hosts) > 1 }
-
-// capacity returns what the pool has of a resource: what is declared, and no more
-// than its hosts have, where there are several and all of them say.
-func (p *Planner) capacity(resource int) float64 {
-	declared := p.resources[resource].Capacity
-	if !p.ledger.many() {
-		return declared
-	}
-	sum, name := 0.0, p.resources[resource].Name
-	for _, h := range p.ledger.hosts {
-		if c, ok := h.capacity[name]; ok {
-			sum += c
-		} else if h.turns(name) {
-			return declared
-		}
-	}
-	return math.Min(declared, sum)
-}
-
-// turns reports whether a host has a knob of a resource.
-func (h *hostState) turns(resource string) bool {
-	for id, e := range h.knobs {
-		if !e.gone && id.Resource == resource {
-			return true
-		}
-	}
-	return false
-}
-
-// room returns what is left of a resource on each host that says what it has,
-// where there are several, beside what is believed of the knobs but those of mine.
-func (p *Planner) room(now time.Time, resource int, mine map[*entry]bool) map[string]float64 {
-	return p.roomBy(resource, func(e *entry) float64 {
-		if mine[e] {
+// room returns what is left of a resource on each host that says what it has, where
+// there are several, beside what is believed of the knobs but those of mine.
+func (p *Planner) room(now time.Time, resource int, mine map[*ledger.Knob]bool) map[string]float64 {
+	return p.ledger.Room(p.resources[resource].Name, func(k *ledger.Knob) float64 {
+		if mine[k] {
 			return 0
 		}
-		return p.ledger.believed(e, p.most(e), now)
+		return p.ledger.Believed(k, now)
 	})
 }
 
-// roomBy is room where knobs count as they are counted.
-func (p *Planner) roomBy(resource int, counted func(*entry) float64) map[string]float64 {
-	if !p.ledger.many() {
-		return nil
-	}
-	name, left := p.resources[resource].Name, map[string]float64{}
-	for host, h := range p.ledger.hosts {
-		if c, ok := h.capacity[name]; ok {
-			left[host] = c
-		}
-	}
-	for _, e := range p.ledger.sorted() {
-		if _, ok := left[e.Host]; ok && e.Resource == name {
-			left[e.Host] -= counted(e)
-		}
-	}
-	return left
-}
-
 // locate adds the hosts to a problem about seats, whose knobs are mine.
-func (r *decision) locate(prob *policy.Problem, asked []*seat, mine map[*entry]bool) {
+func (r *decision) locate(prob *policy.Problem, asked []*seat, mine map[*ledger.Knob]bool) {
 	left := r.planner.room(r.now, 0, mine)
 	if len(left) == 0 {
 		return
@@ -236,14 +187,14 @@ func (s *seat) parts(at map[string]int) []policy.Part {
 func (r *decision) spread(resource int) {
 	p, u := r.planner, r.planner.resources[resource].Unit
 	moving := map[bool][]*seat{} // by whether it is written
-	mine := map[*entry]bool{}
+	mine := map[*ledger.Knob]bool{}
 	for _, s := range r.seats {
 		if s.resource != resource {
 			continue
 		}
 		for i := range s.knobs {
 			k := &s.knobs[i]
-			k.set = bounded(k.held.Now, p.most(k.entry))
+			k.set = k.Now()
 		}
 		switch {
 		case math.Abs(s.grant.Set-s.now) < u/2:
@@ -253,7 +204,7 @@ func (r *decision) spread(resource int) {
 		default:
 			moving[s.acts()] = append(moving[s.acts()], s)
 			for i := range s.knobs {
-				mine[s.knobs[i].entry] = s.acts() && !s.knobs[i].stuck
+				mine[s.knobs[i].Knob] = s.acts() && !s.knobs[i].stuck
 			}
 		}
 	}
@@ -308,8 +259,8 @@ func (r *decision) amounts(moving []*seat, left map[string]float64) {
 			}
 			in := spread.Instance{Host: h, Load: &k.share, Max: unbounded, Current: downQuanta(k.set, u)}
 			if len(s.knobs) > 1 {
-				in.Max = downQuanta(p.most(k.entry), u)
-				in.Min = min(upQuanta(max(s.dial.Min, k.held.Min), u), in.Max)
+				in.Max = downQuanta(k.Most(), u)
+				in.Min = min(upQuanta(max(s.dial.Min, k.Held.Min), u), in.Max)
 			}
 			w.Target += upQuanta(k.share*s.grant.Set, u)
 			w.Instances = append(w.Instances, in)
@@ -325,7 +276,7 @@ func (r *decision) amounts(moving []*seat, left map[string]float64) {
 		next, u := 0, s.of.quantum()
 		for i := range s.knobs {
 			if k := &s.knobs[i]; !k.stuck {
-				k.set, k.fresh = float64(amounts[j][next])*u, false
+				k.set, k.Fresh = float64(amounts[j][next])*u, false
 				next++
 			}
 		}
@@ -356,16 +307,16 @@ func (s *seat) tightest() string {
 // others has, as far as its host and the pool have room.
 func (r *decision) place(s *seat) {
 	p := r.planner
-	if !s.acts() || !slices.ContainsFunc(s.knobs, func(i instance) bool { return i.fresh }) {
+	if !s.acts() || !slices.ContainsFunc(s.knobs, func(i instance) bool { return i.Fresh }) {
 		return
 	}
 	var others []float64
-	mine := map[*entry]bool{}
+	mine := map[*ledger.Knob]bool{}
 	for i := range s.knobs {
 		switch k := &s.knobs[i]; {
-		case k.fresh:
-			mine[k.entry] = !k.stuck
-		case !k.held.Now.Unlimited:
+		case k.Fresh:
+			mine[k.Knob] = !k.stuck
+		case !k.Held.Now.Unlimited:
 			others = append(others, k.set)
 		}
 	}
@@ -377,24 +328,24 @@ func (r *decision) place(s *seat) {
 	left, idle := p.room(r.now, s.resource, mine), p.idle(r.now, s.resource, mine)
 	for i := range s.knobs {
 		k := &s.knobs[i]
-		if !k.fresh || k.stuck {
+		if !k.Fresh || k.stuck {
 			continue
 		}
-		set := math.Min(math.Min(median, p.most(k.entry)), idle)
+		set := math.Min(math.Min(median, k.Most()), idle)
 		if room, ok := left[k.Host]; ok {
 			set = math.Min(set, room)
 			left[k.Host] -= set
 		}
-		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.held.Min))
+		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.Held.Min))
 		idle -= set
-		k.set, k.fresh, k.placed = set, false, true
+		k.set, k.Fresh, k.placed = set, false, true
 	}
 }
 
 // part says why one of several instances gets what it gets.
 func (s *seat) part(k *instance, why string) string {
 	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
-	from, to := show(k.held.Now), show(trimtab.Units(k.set))
+	from, to := show(k.Held.Now), show(trimtab.Units(k.set))
 	if k.placed {
 		return fmt.Sprintf("from %s to %s: it has just appeared, and gets the median of what the other instances have", from, to)
 	}

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 	"slices"
 
@@ -31,7 +32,7 @@ func (p *Planner) groupsOf() []policy.Group {
 // judge audits what the workloads have, and what the solver wants for them.
 func (r *decision) judge() {
 	p := r.planner
-	now, target, seated := &audit.Pool{}, &audit.Pool{}, map[*entry]bool{}
+	now, target, seated := &audit.Pool{}, &audit.Pool{}, map[*ledger.Knob]bool{}
 	for _, of := range p.resources {
 		now.Resources = append(now.Resources, audit.Resource{Name: of.Name, Capacity: of.Capacity})
 	}
@@ -39,7 +40,7 @@ func (r *decision) judge() {
 	var members []audit.Member
 	for _, s := range r.seats {
 		for i := range s.knobs {
-			seated[s.knobs[i].entry] = true
+			seated[s.knobs[i].Knob] = true
 		}
 		n := len(now.Tenants)
 		if n == 0 || now.Tenants[n-1].Name != s.Name {
@@ -71,9 +72,9 @@ func (r *decision) judge() {
 	}
 	// What the others hold is nobody's slack.
 	others := audit.Tenant{Has: make([]float64, len(p.resources))}
-	for _, e := range p.ledger.sorted() {
+	for _, e := range p.ledger.Knobs() {
 		if !seated[e] {
-			others.Has[p.index(e.Resource)] += p.ledger.believed(e, p.most(e), r.now)
+			others.Has[p.index(e.Resource)] += p.ledger.Believed(e, r.now)
 		}
 	}
 	now.Tenants, target.Tenants = append(now.Tenants, others), append(target.Tenants, others)

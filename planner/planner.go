@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/probe"
 )
 
@@ -20,7 +21,7 @@ type Planner struct {
 	resources []Resource
 	workloads []*workload // in order of name
 	byName    map[string]*workload
-	ledger    ledger
+	ledger    *ledger.Ledger
 
 	// ends tells that no workload's utility rises beyond its SLO.
 	ends bool
@@ -112,7 +113,7 @@ func New(cfg Config) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
-	p.ledger = newLedger(cfg.Pool, p.cfg.Lease)
+	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Most: p.most})
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
@@ -141,7 +142,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		p.learn(now, v)
 		return p.hurry(now, p.byName[v.Workload])
 	case *trimtab.Holding:
-		if !v.Of(p.cfg.Pool) || !p.ledger.hold(now, v, p.ours) {
+		if !v.Of(p.cfg.Pool) || !p.ledger.Hold(now, v) {
 			p.counts.ignored["holding"]++
 			return nil
 		}
@@ -173,12 +174,19 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 		p.epoch, p.sequence, p.since = v.Epoch, 0, now
 		p.pending, p.wanted, p.applies, p.next = nil, nil, nil, now
 		p.counts.leading = true
-		p.ledger.begin(v.Epoch, now)
+		p.ledger.Begin(v.Epoch, now)
 	}
 }
 
-// ours reports whether a knob is one of the pool's.
-func (p *Planner) ours(h *trimtab.KnobState) bool { return p.dial(h.Workload, h.Resource) != nil }
+// most returns what an unlimited knob of a workload counts as, and whether it is one
+// of the pool's.
+func (p *Planner) most(workload, resource string) (most float64, ours bool) {
+	d := p.dial(workload, resource)
+	if d == nil {
+		return 0, false
+	}
+	return d.Max, true
+}
 
 // index returns the index of a resource; -1: the pool does not share it.
 func (p *Planner) index(resource string) int {
@@ -244,35 +252,15 @@ func (p *Planner) start(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	return p.round(now, cause)
 }
 
-// term returns the leader's term at time now.
-func (p *Planner) term(now time.Time) term {
-	return term{p.epoch, p.since, now, p.cfg.Lease}
-}
-
-// most returns what stands for Unlimited in a knob.
-func (p *Planner) most(e *entry) float64 {
-	if e.dial == nil {
-		e.dial = p.dial(e.Workload, e.Resource)
-	}
-	m := e.dial.Max
-	if e.held.Max > 0 {
-		m = min(m, e.held.Max)
-	}
-	return m
-}
-
 // spare returns the capacity of a resource that no knob can be using, negative
 // when more may be in use than there is. A workload that no host has told of
 // may have a knob all the same, until the term is older than a lease.
 func (p *Planner) spare(now time.Time, resource int) float64 {
-	left := p.capacity(resource)
 	told := make(map[string]bool, len(p.workloads))
-	for _, e := range p.ledger.sorted() {
-		if e.Resource == p.resources[resource].Name {
-			left -= p.ledger.reserve(e, p.most(e), p.term(now))
-			told[e.Workload] = true
-		}
-	}
+	left := p.ledger.Left(p.resources[resource].Name, p.capacity(resource), func(k *ledger.Knob) float64 {
+		told[k.Workload] = true
+		return p.ledger.Reserve(k, now)
+	})
 	if now.Sub(p.since) <= p.cfg.Lease {
 		for _, w := range p.workloads {
 			if d := w.dials[resource]; d != nil && !told[w.Name] {
@@ -285,22 +273,18 @@ func (p *Planner) spare(now time.Time, resource int) float64 {
 
 // idle returns the capacity of a resource that is believed to be used by none
 // of the knobs but those of mine.
-func (p *Planner) idle(now time.Time, resource int, mine map[*entry]bool) float64 {
-	left := p.capacity(resource)
-	for _, e := range p.ledger.sorted() {
-		if e.Resource == p.resources[resource].Name && !mine[e] {
-			left -= p.ledger.believed(e, p.most(e), now)
+func (p *Planner) idle(now time.Time, resource int, mine map[*ledger.Knob]bool) float64 {
+	return p.ledger.Left(p.resources[resource].Name, p.capacity(resource), func(k *ledger.Knob) float64 {
+		if mine[k] {
+			return 0
 		}
-	}
-	return left
+		return p.ledger.Believed(k, now)
+	})
 }
 
-// unfenced reports whether a live knob may still be turned by a former leader.
-func (p *Planner) unfenced(now time.Time) bool {
-	for _, e := range p.ledger.entries {
-		if !e.gone && !p.term(now).fenced(e) {
-			return true
-		}
-	}
-	return false
+// capacity returns what the pool has of a resource by what is declared and by what
+// its hosts say.
+func (p *Planner) capacity(resource int) float64 {
+	of := &p.resources[resource]
+	return p.ledger.Capacity(of.Name, of.Capacity)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/ledger"
 )
 
 // pending is a plan whose grows wait for the outcomes of its shrinks.
@@ -24,7 +25,7 @@ type pending struct {
 // are in; without shrinks, and with every host fenced, they go out at once.
 func (p *Planner) publish(r *decision) []trimtab.Value {
 	p.sequence++
-	p.ledger.issue(p.sequence, r.now)
+	p.ledger.Issue(p.sequence, r.now)
 	plan := trimtab.Plan{
 		Pool: p.cfg.Pool, Epoch: p.epoch, Sequence: p.sequence, Step: 1, Time: r.now,
 		Objective: p.cfg.Policy.Name(), Value: r.value, Gap: r.gap, Capacity: p.cfg.Capacity,
@@ -48,7 +49,7 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	switch {
 	case len(r.grows) == 0:
 		plan.Last, p.pending = true, nil
-	case len(waits) == 0 && !p.unfenced(r.now):
+	case len(waits) == 0 && !p.ledger.Unfenced(r.now):
 		plan.Last, p.pending = true, nil
 		plan.Actions = append(plan.Actions, p.fit(r.now, r.grows, plan)...)
 	}
@@ -69,7 +70,7 @@ func (p *Planner) capacities() map[string]float64 {
 
 // emit records what a plan does and hands it out.
 func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
-	plan.Hosts = p.ledger.live()
+	plan.Hosts = p.ledger.Hosts()
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
 		p.counts.action(a.Mode, a.Expect.Less(a.Set))
@@ -126,20 +127,20 @@ func (p *Planner) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) 
 
 // fitOne is fit for the grows of one resource.
 func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
-	id, of := stepID{plan.Epoch, plan.Sequence, plan.Step}, p.resources[resource]
+	id, of := ledger.StepID{Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step}, p.resources[resource]
 	var asks []float64
 	var kept []trimtab.Action
 	for _, a := range grows {
 		if a.Resource != of.Name {
 			continue
 		}
-		e := p.ledger.entries[a.KnobID]
-		if e == nil || e.gone || !e.held.Now.Less(a.Set) || p.byName[a.Workload].released || !p.term(now).fenced(e) {
+		e := p.ledger.Knob(a.KnobID)
+		if e == nil || e.Gone() || !e.Held.Now.Less(a.Set) || p.byName[a.Workload].released || !p.ledger.Fenced(e, now) {
 			p.counts.dropped++
 			continue
 		}
-		a.Expect = e.held.Now
-		asks = append(asks, max(0, a.Set.Value-p.ledger.reserve(e, p.most(e), p.term(now))))
+		a.Expect = e.Held.Now
+		asks = append(asks, max(0, a.Set.Value-p.ledger.Reserve(e, now)))
 		kept = append(kept, a)
 	}
 	out := kept[:0]
@@ -164,8 +165,8 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 			p.counts.dropped++
 			continue
 		}
-		e := p.ledger.entries[a.KnobID]
-		e.grows = append(e.grows, grow{id: id, set: a.Set, until: now.Add(p.cfg.Lease + p.cfg.Confirm)})
+		e := p.ledger.Knob(a.KnobID)
+		e.Release(id, a.Set, now.Add(p.cfg.Lease+p.cfg.Confirm))
 		out = append(out, a)
 	}
 	return out
@@ -173,7 +174,7 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 
 // fitHosts cuts what grows ask for to what is free on each host.
 func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, asks []float64, unit float64) []float64 {
-	left := p.roomBy(resource, func(e *entry) float64 { return p.ledger.reserve(e, p.most(e), p.term(now)) })
+	left := p.ledger.Room(p.resources[resource].Name, func(k *ledger.Knob) float64 { return p.ledger.Reserve(k, now) })
 	if len(left) == 0 {
 		return asks
 	}
@@ -205,7 +206,7 @@ func (p *Planner) release(now time.Time) []trimtab.Value {
 	if w == nil {
 		return nil
 	}
-	waits := len(w.waits) > 0 || p.unfenced(now)
+	waits := len(w.waits) > 0 || p.ledger.Unfenced(now)
 	if waits && now.Before(w.until) {
 		return nil
 	}
@@ -235,7 +236,7 @@ func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 		p.counts.ignored["outcome"]++
 		return nil
 	}
-	p.ledger.read(o)
+	p.ledger.Read(o)
 	p.watch(now, o)
 	if w := p.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
 		delete(w.waits, o.Host)

@@ -20,11 +20,11 @@ func (r *decision) recall(resource int) {
 	p := r.planner
 	var lent float64
 	var lost []string
-	for _, e := range p.ledger.sorted() {
-		if e.Resource != p.resources[resource].Name || !p.ledger.lost(e.Host, r.now) {
+	for _, e := range p.ledger.Knobs() {
+		if e.Resource != p.resources[resource].Name || !p.ledger.Lost(e.Host, r.now) {
 			continue
 		}
-		if v := e.lends(p.most(e)); v > 0 {
+		if v := e.Lends(); v > 0 {
 			lent += v
 			lost = append(lost, e.Host)
 		}
@@ -38,11 +38,11 @@ func (r *decision) recall(resource int) {
 		}
 		for i := range s.knobs {
 			k := &s.knobs[i]
-			if k.held.Problem != "" || k.stuck {
+			if k.Held.Problem != "" || k.stuck {
 				continue
 			}
-			over -= math.Max(0, bounded(k.held.Now, p.most(k.entry))-k.set)
-			if v := p.above(k); v > 0 {
+			over -= math.Max(0, k.Now()-k.set)
+			if v := k.above(); v > 0 {
 				borrowed += v
 				from = append(from, lender{s, k})
 			}
@@ -56,8 +56,8 @@ func (r *decision) recall(resource int) {
 	part := math.Min(1, over/borrowed)
 	for _, f := range from {
 		s, k := f.seat, f.instance
-		baseline := bounded(k.held.Baseline, p.most(k.entry))
-		set := math.Max(baseline, math.Floor((baseline+p.above(k)*(1-part))/u+grain)*u)
+		baseline := k.Baseline()
+		set := math.Max(baseline, math.Floor((baseline+k.above()*(1-part))/u+grain)*u)
 		if set < k.set {
 			k.set = set
 			s.grant.Set = effective(s.knobs, func(i *instance) float64 { return i.set })
@@ -73,7 +73,4 @@ type lender struct {
 }
 
 // above is what an instance is to have above its baseline.
-func (p *Planner) above(k *instance) float64 {
-	most := p.most(k.entry)
-	return math.Min(bounded(k.held.Now, most), k.set) - bounded(k.held.Baseline, most)
-}
+func (k *instance) above() float64 { return math.Min(k.Now(), k.set) - k.Baseline() }

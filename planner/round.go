@@ -13,7 +13,7 @@ import (
 func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.next, p.last = now.Add(p.cfg.Round), now
 	p.wanted, p.asks = nil, nil // this one sees what all others would
-	p.ledger.prune(now, p.cfg.Lease)
+	p.ledger.Prune(now, p.cfg.Lease)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
 	if p.isPaused() {
 		r.cause = trimtab.Cause{Kind: trimtab.CausePaused}
@@ -38,7 +38,7 @@ func (p *Planner) isPaused() bool {
 	if !p.told.IsZero() {
 		return p.paused
 	}
-	return p.ledger.paused()
+	return p.ledger.Paused()
 }
 
 // decision is one round on its way to a plan.
@@ -222,10 +222,10 @@ func (of *Resource) stepTo(now float64, aim int) float64 {
 // fallback returns what a workload that nothing is known of may be raised to:
 // its declared default, after three rounds.
 func (r *decision) fallback(s *seat) float64 {
-	if s.knobs[0].held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.unlimited() {
+	if s.knobs[0].Held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.unlimited() {
 		return 0
 	}
-	return effective(s.knobs, func(i *instance) float64 { return min(s.dial.Default, r.planner.most(i.entry)) })
+	return effective(s.knobs, func(i *instance) float64 { return min(s.dial.Default, i.Most()) })
 }
 
 // act turns what the instances are to have into actions.
@@ -233,7 +233,7 @@ func (r *decision) act(s *seat) {
 	var moved []*instance
 	for i := range s.knobs {
 		k := &s.knobs[i]
-		now := bounded(k.held.Now, r.planner.most(k.entry))
+		now := k.Now()
 		least := s.of.Unit
 		if len(s.knobs) > 1 {
 			least = s.of.quantum()
@@ -249,7 +249,7 @@ func (r *decision) act(s *seat) {
 	why := r.reason(s)
 	to := effective(s.knobs, func(i *instance) float64 { return i.set })
 	for i, k := range moved {
-		set, now := trimtab.Units(k.set), k.held.Now
+		set, now := trimtab.Units(k.set), k.Held.Now
 		a := trimtab.Action{KnobID: k.KnobID, Expect: now, Set: set, Mode: s.Mode, Why: why}
 		if n := len(s.knobs); n > 1 {
 			if i > 0 { // what holds for all is said with the first

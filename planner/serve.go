@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/hosts"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -287,7 +288,7 @@ func drained(need []int, seats []*seat, left int) []int {
 }
 
 // fitter returns what tells whether amounts fit in so many units and on the hosts.
-func (r *decision) fitter(asked []*seat, mine map[*entry]bool, units int) func(need, late []int) bool {
+func (r *decision) fitter(asked []*seat, mine map[*ledger.Knob]bool, units int) func(need, late []int) bool {
 	prob := &policy.Problem{Units: units, Unit: r.planner.cfg.Unit, Workloads: make([]policy.Workload, len(asked))}
 	for i, s := range asked {
 		prob.Workloads[i].Max = s.hi

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -85,14 +86,14 @@ func (r *decision) demanded(s *seat) int {
 
 // asked returns the free seats that are in, their knobs, and whether any of
 // them has no aim yet.
-func (r *decision) asked(in func(*seat) bool) (asked []*seat, mine map[*entry]bool, fresh bool) {
-	mine = map[*entry]bool{}
+func (r *decision) asked(in func(*seat) bool) (asked []*seat, mine map[*ledger.Knob]bool, fresh bool) {
+	mine = map[*ledger.Knob]bool{}
 	for _, s := range r.seats {
 		if s.free && in(s) {
 			asked = append(asked, s)
 			for i := range s.knobs {
 				if !s.knobs[i].stuck {
-					mine[s.knobs[i].entry] = true
+					mine[s.knobs[i].Knob] = true
 				}
 			}
 			fresh = fresh || !s.solved

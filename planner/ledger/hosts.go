@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// host is what is known of a host.
+type host struct {
+	// order is that of the last holding, heard when it arrived.
+	order  order
+	heard  time.Time
+	paused bool
+	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
+	capacity map[string]float64
+	// knobs are its own; listed is how many of them the last holding named, and
+	// holdings counts these.
+	knobs    map[trimtab.KnobID]*Knob
+	listed   int
+	holdings uint64
+}
+
+// host returns the host of that name, making it.
+func (l *Ledger) host(name string) *host {
+	h := l.hosts[name]
+	if h == nil {
+		h = &host{knobs: map[trimtab.KnobID]*Knob{}}
+		l.hosts[name] = h
+	}
+	return h
+}
+
+// Lost reports whether the lease of a host may end unseen, while that of another
+// does not: when all may, it is the planner that is cut off.
+func (l *Ledger) Lost(name string, now time.Time) bool {
+	if l.renews(l.host(name), now) {
+		return false
+	}
+	for _, h := range l.hosts {
+		if l.renews(h, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// renews reports whether a host is heard, and has accepted a plan of the last
+// half of a lease: what it says may have been on its way for long, and then tells
+// of an old plan.
+func (l *Ledger) renews(h *host, now time.Time) bool {
+	if now.Sub(h.heard) > l.Lease/3 {
+		return false
+	}
+	from := now // of a later term, of which this planner hears soon
+	switch {
+	case h.order.epoch < l.epoch:
+		from = l.since
+	case h.order.epoch == l.epoch:
+		i, found := slices.BinarySearchFunc(l.issued, h.order.sequence, func(i issued, n uint64) int { return cmp.Compare(i.sequence, n) })
+		switch {
+		case found:
+			from = l.issued[i].at
+		case i == 0:
+			from = l.since
+		}
+	}
+	return now.Sub(from) <= l.Lease/2
+}
+
+// Heard returns when a host was last heard of.
+func (l *Ledger) Heard(name string) time.Time { return l.host(name).heard }
+
+// Hosts returns the hosts that have knobs, in order.
+func (l *Ledger) Hosts() (names []string) {
+	for name, h := range l.hosts {
+		if h.any(func(*Knob) bool { return true }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// any reports whether a knob that the host still has is so.
+func (h *host) any(so func(*Knob) bool) bool {
+	for _, k := range h.knobs {
+		if !k.gone && so(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// many reports whether more than one host has, or had, knobs of the pool.
+func (l *Ledger) many() bool { return len(l.hosts) > 1 }
+
+// Capacity returns what the pool has of a resource: what is declared, and no more
+// than its hosts have, where there are several and all of them say.
+func (l *Ledger) Capacity(resource string, declared float64) float64 {
+	if !l.many() {
+		return declared
+	}
+	var all []float64 // added up in one order, whatever that of the map
+	for _, h := range l.hosts {
+		if c, ok := h.capacity[resource]; ok {
+			all = append(all, c)
+		} else if h.any(func(k *Knob) bool { return k.Resource == resource }) {
+			return declared
+		}
+	}
+	slices.Sort(all)
+	sum := 0.0
+	for _, c := range all {
+		sum += c
+	}
+	return math.Min(declared, sum)
+}
+
+// Room returns what is left of a resource on each host that says what it has,
+// beside what is counted of its knobs; nil with a single host, which has what the
+// pool has.
+func (l *Ledger) Room(resource string, counted func(*Knob) float64) map[string]float64 {
+	if !l.many() {
+		return nil
+	}
+	left := map[string]float64{}
+	for name, h := range l.hosts {
+		if c, ok := h.capacity[resource]; ok {
+			left[name] = c
+		}
+	}
+	for _, k := range l.Knobs() {
+		if _, ok := left[k.Host]; ok && k.Resource == resource {
+			left[k.Host] -= counted(k)
+		}
+	}
+	return left
+}

@@ -1,0 +1,376 @@
+package ledger
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Config says whose knobs are kept.
+type Config struct {
+	// Pool is the one that the knobs are of.
+	Pool string
+	// Lease is how long a host holds what a plan says.
+	Lease time.Duration
+	// Most returns what a knob counts as while nothing limits it, by workload and
+	// resource, and whether it is one of the pool's.
+	Most func(workload, resource string) (most float64, ours bool)
+}
+
+// Ledger keeps the knobs of one pool. It is not safe for concurrent use.
+type Ledger struct {
+	Config
+	knobs map[trimtab.KnobID]*Knob
+	hosts map[string]*host
+	// The term is the leader's epoch and since when; issued are its plans of the
+	// last lease, in order.
+	epoch  uint64
+	since  time.Time
+	issued []issued
+	// siblings counts the knobs of one resource of one workload.
+	siblings map[trimtab.KnobID]int
+	// list is the knobs in order of their names; nil: to be sorted.
+	list []*Knob
+}
+
+// Knob is what is known of one knob.
+type Knob struct {
+	trimtab.KnobID
+	// Held is what was last heard of it.
+	Held trimtab.KnobState
+	// Fresh tells that it appeared while other instances of the workload were
+	// there; who has given it its part clears it.
+	Fresh bool
+	// most is what is declared to stand for no limit.
+	most float64
+	// order is that of the message that Held.Now and Effective come from.
+	order order
+	// gone tells that the host's last holding did not list the knob.
+	gone bool
+	// goneSince is when that was first seen.
+	goneSince time.Time
+	// holdings is that of its host when it was last listed.
+	holdings uint64
+	// grows are released and not yet answered.
+	grows []grow
+}
+
+// grow is a released rise: until it is answered it may have happened.
+type grow struct {
+	id    StepID
+	set   trimtab.Amount
+	until time.Time
+}
+
+// StepID names one step of one plan.
+type StepID struct {
+	Epoch, Sequence uint64
+	Step            int
+}
+
+func (a StepID) compare(b StepID) int {
+	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Step, b.Step))
+}
+
+// order tells later from earlier messages of one host: by the plan that the
+// host had accepted, then by its clock.
+type order struct {
+	epoch, sequence uint64
+	time            time.Time
+}
+
+func (a order) before(b order) bool {
+	if c := cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.sequence, b.sequence)); c != 0 {
+		return c < 0
+	}
+	return a.time.Before(b.time)
+}
+
+// issued is a plan and when it went out.
+type issued struct {
+	sequence uint64
+	at       time.Time
+}
+
+// New returns a ledger that knows nothing yet.
+func New(c Config) *Ledger {
+	return &Ledger{Config: c, knobs: map[trimtab.KnobID]*Knob{}, siblings: map[trimtab.KnobID]int{}, hosts: map[string]*host{}}
+}
+
+// Begin notes a new term.
+func (l *Ledger) Begin(epoch uint64, now time.Time) { l.epoch, l.since, l.issued = epoch, now, nil }
+
+// Issue notes a plan that goes out.
+func (l *Ledger) Issue(sequence uint64, now time.Time) {
+	l.issued = slices.DeleteFunc(l.issued, func(i issued) bool { return now.Sub(i.at) > l.Lease })
+	l.issued = append(l.issued, issued{sequence, now})
+}
+
+// maxHosts bounds the hosts that are known. One more is not: its knobs count as
+// those of nobody, and their workloads hold.
+const maxHosts = 10_000
+
+// knows reports whether the host has, or had, a knob of ours: no other has
+// anything to say.
+func (l *Ledger) knows(in *trimtab.Holding) bool {
+	if l.hosts[in.Host] != nil {
+		return true
+	}
+	if len(l.hosts) >= maxHosts {
+		return false
+	}
+	for i := range in.Targets {
+		if _, ours := l.Most(in.Targets[i].Workload, in.Targets[i].Resource); ours {
+			return true
+		}
+	}
+	return false
+}
+
+// Paused reports whether a host that has a knob of the pool says that it is.
+func (l *Ledger) Paused() bool {
+	for _, h := range l.hosts {
+		if h.paused && h.any(func(*Knob) bool { return true }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Hold takes in a holding, of the knobs that are the pool's, and reports whether
+// it was news: a holding that is older than the last is late. A host whose clock
+// was set back is heard again with the next plan that it accepts.
+func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
+	if !l.knows(in) {
+		return false
+	}
+	h := l.host(in.Host)
+	o := order{in.Epoch, in.Sequence, in.Time}
+	if o.before(h.order) {
+		return false
+	}
+	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
+	h.holdings++
+	h.listed = 0
+	for i := range in.Targets {
+		t := in.Targets[i]
+		most, ours := l.Most(t.Workload, t.Resource)
+		if !ours {
+			continue
+		}
+		t.Pool = l.Pool // builds of version 1 did not say
+		e := l.knobs[t.KnobID]
+		if e == nil {
+			e = l.enter(t.KnobID, most)
+			// Until all hosts were heard, others are new to the planner only.
+			e.Fresh = (t.Now.Unlimited || now.Sub(l.since) > l.Lease) && l.siblings[kin(t.KnobID)] > 1
+		}
+		if e.gone = false; e.holdings != h.holdings {
+			e.holdings = h.holdings
+			h.listed++
+		}
+		if o.before(e.order) {
+			t.Now, t.Effective = e.Held.Now, e.Held.Effective // an outcome told of later values
+		} else {
+			e.order = o
+		}
+		e.Held = t
+		// Plans before the one that the host has accepted have happened, and
+		// were read, or never will.
+		e.answered(StepID{in.Epoch, in.Sequence, 0})
+	}
+	if h.listed < len(h.knobs) {
+		for _, e := range h.knobs {
+			if e.holdings != h.holdings && !e.gone {
+				e.gone, e.goneSince = true, now
+			}
+		}
+	}
+	return true
+}
+
+// enter makes a knob.
+func (l *Ledger) enter(id trimtab.KnobID, most float64) *Knob {
+	k := &Knob{KnobID: id, most: most}
+	l.knobs[id], l.host(id.Host).knobs[id], l.list = k, k, nil
+	l.siblings[kin(id)]++
+	return k
+}
+
+// kin names the resource of the workload that a knob is of.
+func kin(id trimtab.KnobID) trimtab.KnobID {
+	return trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}
+}
+
+// answered forgets the grows of steps before id.
+func (k *Knob) answered(id StepID) {
+	k.grows = slices.DeleteFunc(k.grows, func(g grow) bool { return g.id.compare(id) < 0 })
+}
+
+// Read takes in the results of an outcome. Only a result of the very knob
+// answers its grows: another's says nothing of what this one holds. A refused
+// plan may be the repetition of one that was carried out: it answers nothing.
+func (l *Ledger) Read(in *trimtab.Outcome) {
+	o := order{in.Epoch, in.Sequence, in.Time}
+	for _, r := range in.Results {
+		e := l.knobs[r.KnobID]
+		if e == nil || !r.Known {
+			continue
+		}
+		if !o.before(e.order) {
+			e.order, e.Held.Now, e.Held.Effective = o, r.Found, r.Effective
+		}
+		if in.Refused == "" {
+			e.answered(StepID{in.Epoch, in.Sequence, in.Step + 1})
+		}
+	}
+}
+
+// Release enters a grow that goes out with a step: until it is answered, or that
+// time is over, it may have happened.
+func (k *Knob) Release(id StepID, set trimtab.Amount, until time.Time) {
+	k.grows = append(k.grows, grow{id: id, set: set, until: until})
+}
+
+// Gone reports whether the host's last holding did not list the knob.
+func (k *Knob) Gone() bool { return k.gone }
+
+// Most is what an unlimited knob counts as: the least of what is declared and of
+// what the host lets it have.
+func (k *Knob) Most() float64 {
+	if k.Held.Max > 0 {
+		return min(k.most, k.Held.Max)
+	}
+	return k.most
+}
+
+// Now is what the knob was last seen to be set to, Most where that is no limit.
+func (k *Knob) Now() float64 { return k.bounded(k.Held.Now) }
+
+// Baseline is what will be restored, Most where that is no limit.
+func (k *Knob) Baseline() float64 { return k.bounded(k.Held.Baseline) }
+
+func (k *Knob) bounded(a trimtab.Amount) float64 {
+	if a.Unlimited {
+		return k.Most()
+	}
+	return a.Value
+}
+
+// gives is the most that the knob gives, or will when what is pending arrives.
+func (k *Knob) gives() float64 { return max(k.Now(), k.bounded(k.Held.InForce())) }
+
+// Lends returns what comes back to the knob with its baseline. One that had no
+// limit before has lent nothing that could be counted.
+func (k *Knob) Lends() float64 {
+	if k.Held.Baseline.Unlimited {
+		return 0
+	}
+	return max(0, min(k.Held.Baseline.Value, k.Most())-k.gives())
+}
+
+// Believed returns the most that the knob gives, or will when what is pending
+// and the grows that were released to it arrive, or when the lease of a lost host
+// ends and its baseline comes back.
+func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
+	v := k.gives()
+	if l.Lost(k.Host, now) {
+		v += k.Lends()
+	}
+	for _, g := range k.grows {
+		if !now.After(g.until) {
+			v = max(v, k.bounded(g.set))
+		}
+	}
+	return v
+}
+
+// Reserve returns the most that the knob may give: what is believed, and Most
+// while a former leader's plan may still be turning it.
+func (l *Ledger) Reserve(k *Knob, now time.Time) float64 {
+	v := l.Believed(k, now)
+	if !l.Fenced(k, now) {
+		v = max(v, k.Most())
+	}
+	return v
+}
+
+// Fenced reports whether no plan of a former leader can change what the knob was
+// read to be: it was read after its host had accepted a plan of this term, or all
+// former plans have run out.
+func (l *Ledger) Fenced(k *Knob, now time.Time) bool {
+	return k.order.epoch >= l.epoch || now.Sub(l.since) > l.Lease
+}
+
+// Unfenced reports whether a knob may still be turned by a former leader.
+func (l *Ledger) Unfenced(now time.Time) bool {
+	for _, k := range l.knobs {
+		if !k.gone && !l.Fenced(k, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// Knob returns the knob of that name, or nil.
+func (l *Ledger) Knob(id trimtab.KnobID) *Knob { return l.knobs[id] }
+
+// Left returns what is left of an amount of a resource beside what is counted of
+// its knobs; negative: they have more.
+func (l *Ledger) Left(resource string, amount float64, counted func(*Knob) float64) float64 {
+	for _, k := range l.Knobs() {
+		if k.Resource == resource {
+			amount -= counted(k)
+		}
+	}
+	return amount
+}
+
+// Knobs returns all knobs in order of their names.
+func (l *Ledger) Knobs() []*Knob {
+	if l.list == nil {
+		l.list = slices.SortedFunc(maps.Values(l.knobs), func(a, b *Knob) int { return a.Compare(b.KnobID) })
+	}
+	return l.list
+}
+
+// Of returns the knobs of one resource of one workload, in order of host and
+// instance.
+func (l *Ledger) Of(workload, resource string) []*Knob {
+	all := l.Knobs()
+	first, _ := slices.BinarySearchFunc(all, trimtab.KnobID{Pool: l.Pool, Workload: workload, Resource: resource},
+		func(e *Knob, id trimtab.KnobID) int { return e.Compare(id) })
+	last := first
+	for last < len(all) && all[last].Workload == workload && all[last].Resource == resource {
+		last++
+	}
+	return all[first:last]
+}
+
+// Prune forgets knobs that are gone for longer than after, when another host
+// has the workload by now, or when they were of one of several instances.
+func (l *Ledger) Prune(now time.Time, after time.Duration) {
+	dead := map[trimtab.KnobID]int{} // on all hosts
+	var gone []*Knob
+	for id, e := range l.knobs {
+		if e.gone {
+			dead[kin(id)]++
+			gone = append(gone, e)
+		}
+	}
+	for _, e := range gone {
+		id := e.KnobID
+		if (id.Instance != "" || dead[kin(id)] < l.siblings[kin(id)]) && now.Sub(e.goneSince) > after {
+			delete(l.knobs, id)
+			delete(l.host(id.Host).knobs, id)
+			dead[kin(id)]--
+			if l.siblings[kin(id)]--; l.siblings[kin(id)] == 0 {
+				delete(l.siblings, kin(id))
+			}
+			l.list = nil
+		}
+	}
+}
