@@ -50,6 +50,9 @@ type Config struct {
 	Exploration float64
 	// Guard bounds every step after the policy; see its package.
 	Guard guard.Config
+	// Shared tells that several hosts have knobs of the pool: then what each of them
+	// says it has bounds it, even while one alone was heard of.
+	Shared bool
 	// Others are resources that are pooled beside the first. They need a policy
 	// that is a [Sharer].
 	Others []Resource

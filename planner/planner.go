@@ -113,7 +113,7 @@ func New(cfg Config) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
-	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Most: p.most})
+	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Shared: p.cfg.Shared, Most: p.most})
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}

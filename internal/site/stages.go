@@ -220,6 +220,7 @@ func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Shared = !s.does(natsbus.Agent) || elsewhere(cfg, s.host)
 	if s.options.AlertGap > 0 {
 		c.AlertGap = s.options.AlertGap
 	}

@@ -76,6 +76,7 @@ func all() []promise {
 			{pkg: "./bus/natsbus", name: "TestPauseWhileTheBusIsDownIsRefusedAtOnceAndNeverFiresLater", once: 10 * second}}},
 		{id: "R14", sentence: "a planner that dies in mid-plan leaves nobody over capacity", tests: []test{
 			{pkg: "./planner", name: "TestTheSumNeverExceedsTheCapacity", full: 10_000, rapid: true, once: 5 * second, each: 20 * ms},
+			{pkg: "./planner", name: "TestAFleetIsNeverOverACapacityWhateverDies", full: 2_500, once: 5 * second, each: 60 * ms},
 			{pkg: "./actuator", name: "TestAPlanThatIsCutOffAnywhereIsFinishedOrCompensated", full: 10_000, once: 5 * second, each: 20 * ms},
 			{pkg: "./actuator", name: "TestTheSumNeverRisesOverTheCapacityNotEvenInBetween", full: 10_000, rapid: true, once: 5 * second, each: 10 * ms},
 			{pkg: "./actuator", name: "TestWhatWasTakenForAPlanThatNeverGoesOnIsGivenBack", once: 5 * second},

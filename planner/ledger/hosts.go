@@ -95,8 +95,8 @@ func (h *host) any(so func(*Knob) bool) bool {
 	return false
 }
 
-// many reports whether more than one host has, or had, knobs of the pool.
-func (l *Ledger) many() bool { return len(l.hosts) > 1 }
+// many reports whether more than one host has, had, or may have knobs of the pool.
+func (l *Ledger) many() bool { return l.Shared || len(l.hosts) > 1 }
 
 // Capacity returns what the pool has of a resource: what is declared, and no more
 // than its hosts have, where there are several and all of them say.
@@ -121,8 +121,8 @@ func (l *Ledger) Capacity(resource string, declared float64) float64 {
 }
 
 // Room returns what is left of a resource on each host that says what it has,
-// beside what is counted of its knobs; nil with a single host, which has what the
-// pool has.
+// beside what is counted of its knobs; nil where there is a single host, which has
+// what the pool has.
 func (l *Ledger) Room(resource string, counted func(*Knob) float64) map[string]float64 {
 	if !l.many() {
 		return nil

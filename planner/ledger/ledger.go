@@ -15,6 +15,9 @@ type Config struct {
 	Pool string
 	// Lease is how long a host holds what a plan says.
 	Lease time.Duration
+	// Shared tells that several hosts may have knobs of the pool, even if one was
+	// heard of so far.
+	Shared bool
 	// Most returns what a knob counts as while nothing limits it, by workload and
 	// resource, and whether it is one of the pool's.
 	Most func(workload, resource string) (most float64, ours bool)

@@ -1,0 +1,254 @@
+package planner_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/trial"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+// site is a fleet with leases over a network that loses, delays and cuts, and with
+// planners that die.
+type site struct {
+	*fleet
+	random   *rand.Rand
+	cfg      planner.Config
+	planner  *planner.Planner // nil: none leads
+	epoch    uint64
+	born     time.Time // when the planner began
+	baseline map[trimtab.KnobID]trimtab.Amount
+	epochs   map[string]uint64    // that each host has accepted
+	lease    map[string]time.Time // until when each host holds what it was told
+	cut      map[string]time.Time // until when it hears nothing and is not heard
+	mail     []letter
+	instants int
+	trace    []string // of what happened, for a failure
+	full     map[string]float64
+}
+
+// letter is a value on its way.
+type letter struct {
+	at    time.Time
+	host  string // to whom; "": to the planner
+	from  string
+	value trimtab.Value
+}
+
+func newSite(seed uint64, i int) *site {
+	r := rand.New(rand.NewPCG(seed, uint64(i)))
+	objectives := []policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}}
+	s := &site{random: r, fleet: newFleet(map[trimtab.KnobID]trimtab.Amount{}, map[string]float64{}), baseline: map[trimtab.KnobID]trimtab.Amount{},
+		epochs: map[string]uint64{}, lease: map[string]time.Time{}, cut: map[string]time.Time{}, full: map[string]float64{}}
+	s.cfg = pool(objectives[r.IntN(len(objectives))], trimtab.Act)
+	s.cfg.Guard.Disabled = r.IntN(2) == 0
+	s.cfg.Lease, s.cfg.Shared = 30*time.Second, true
+	left := s.cfg.Capacity
+	for h := range 2 + r.IntN(3) {
+		host := fmt.Sprint("h", h)
+		s.capacity[host] = float64(10+r.IntN(40)) / 10
+		room := s.capacity[host]
+		for k := range 1 + r.IntN(3) {
+			v := float64(1+r.IntN(15)) / 10
+			if v > room+1e-9 || v > left+1e-9 {
+				continue
+			}
+			room, left = room-v, left-v
+			id := at(host, []string{"a", "b", "c"}[r.IntN(3)], fmt.Sprint(k))
+			s.now[id], s.baseline[id] = trimtab.Units(v), trimtab.Units(v)
+		}
+	}
+	for _, n := range []string{"a", "b", "c"} {
+		s.full[n] = float64(1+r.IntN(80)) / 10
+	}
+	return s
+}
+
+// send puts a value on its way: now and then it is lost, or late.
+func (s *site) send(t time.Time, from, to string, v trimtab.Value) {
+	if s.random.IntN(10) == 0 {
+		return
+	}
+	s.mail = append(s.mail, letter{t.Add(time.Duration(s.random.IntN(3)*s.random.IntN(3)) * time.Second), to, from, v})
+}
+
+func (s *site) isCut(host string, t time.Time) bool { return t.Before(s.cut[host]) }
+
+// publish sends plans to every host.
+func (s *site) publish(t time.Time, values []trimtab.Value) {
+	for _, plan := range plans(values) {
+		for _, h := range s.names() {
+			s.send(t, "", h, plan)
+		}
+	}
+}
+
+func (s *site) names() []string { return slices.Sorted(maps.Keys(s.capacity)) }
+
+// receive carries out what a host is told, as the actuators do: nothing of an
+// older epoch, nothing that has run out.
+func (s *site) receive(t time.Time, host string, plan *trimtab.Plan) {
+	if plan.Epoch < s.epochs[host] || plan.Epoch == s.epochs[host] && plan.Sequence < s.accepted[host] || t.Sub(plan.Time) > s.cfg.Lease {
+		return
+	}
+	s.note(t, "%s accepts %s step %d of %v", host, plan.ID(), plan.Step, plan.Time.Sub(t0))
+	for _, a := range plan.Actions {
+		if a.Host == host {
+			s.note(t, "  %s: %s to %s, has %s", a.KnobID.Name(), a.Expect, a.Set, s.now[a.KnobID])
+		}
+	}
+	s.epochs[host], s.lease[host] = plan.Epoch, plan.Time.Add(s.cfg.Lease)
+	s.send(t, host, "", s.carryOut(plan, host, t))
+}
+
+// reached is what the pool gives, but for what hosts that are cut off have above
+// their baselines: nobody can tell them to give it back before their leases end.
+func (s *site) reached(t time.Time) float64 {
+	sum := 0.0
+	for id, v := range s.now {
+		if s.isCut(id.Host, t) {
+			v.Value = min(v.Value, s.baseline[id].Value)
+		}
+		sum += v.Value
+	}
+	return sum
+}
+
+func (s *site) note(t time.Time, format string, args ...any) {
+	s.trace = append(s.trace, fmt.Sprintf("%v ", t.Sub(t0))+fmt.Sprintf(format, args...))
+}
+
+// second plays one second and reports what is over its capacity; "": nothing.
+func (s *site) second(t time.Time) string {
+	over := ""
+	look := func(when string) {
+		s.instants++
+		for _, h := range s.names() {
+			if held := s.held(h); held > s.capacity[h]+1e-6 && over == "" {
+				over = fmt.Sprintf("%s: host %s gives %v of %v", when, h, held, s.capacity[h])
+			}
+		}
+		if held := s.reached(t); held > s.cfg.Capacity+1e-6 && over == "" {
+			over = fmt.Sprintf("%s: the pool gives %v of %v", when, held, s.cfg.Capacity)
+		}
+	}
+	for _, h := range s.names() {
+		if until, holds := s.lease[h]; holds && !t.Before(until) {
+			delete(s.lease, h)
+			for id := range s.now {
+				if id.Host == h {
+					s.now[id] = s.baseline[id]
+				}
+			}
+			s.note(t, "the lease of %s ends", h)
+			look("the lease of " + h + " has ended")
+		}
+		if s.random.IntN(100) == 0 {
+			s.cut[h] = t.Add(time.Duration(1+s.random.IntN(90)) * time.Second)
+			s.note(t, "%s is cut off until %v", h, s.cut[h].Sub(t0))
+		}
+		if !s.isCut(h, t) {
+			holding := s.holding(h, t)
+			holding.Epoch = s.epochs[h]
+			for i := range holding.Targets {
+				holding.Targets[i].Baseline = s.baseline[holding.Targets[i].KnobID]
+			}
+			s.send(t, h, "", holding)
+		}
+	}
+	if s.planner == nil && s.random.IntN(5) == 0 || s.planner != nil && s.random.IntN(150) == 0 {
+		s.succeed(t)
+	}
+	due := []letter{}
+	s.mail = slices.DeleteFunc(s.mail, func(l letter) bool {
+		if !l.at.After(t) {
+			due = append(due, l)
+			return true
+		}
+		return false
+	})
+	s.random.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+	for _, l := range due {
+		switch {
+		case s.isCut(l.host, t) || s.isCut(l.from, t):
+		case l.host != "":
+			s.receive(t, l.host, l.value.(*trimtab.Plan))
+			look("a plan on " + l.host)
+		case s.planner != nil:
+			s.publish(t, s.planner.Step(t, l.value))
+		}
+	}
+	if s.planner != nil {
+		told(s.planner, t, s.full)
+		s.publish(t, s.planner.Step(t, nil))
+	}
+	if s.random.IntN(100) == 0 && len(s.now) > 1 {
+		delete(s.now, slices.SortedFunc(maps.Keys(s.now), trimtab.KnobID.Compare)[s.random.IntN(len(s.now))])
+	}
+	return over
+}
+
+// succeed lets a planner die, or another begin that knows nothing but what is kept
+// for it: what each host said last.
+func (s *site) succeed(t time.Time) {
+	if s.planner != nil {
+		s.planner = nil
+		s.note(t, "the planner dies")
+		return
+	}
+	p, err := planner.New(s.cfg)
+	if err != nil {
+		panic(err)
+	}
+	s.epoch++
+	s.note(t, "epoch %d", s.epoch)
+	s.planner, s.born = p, t
+	for _, h := range s.names() {
+		kept := s.holding(h, t.Add(-time.Duration(s.random.IntN(5))*time.Second))
+		kept.Epoch = s.epochs[h]
+		for i := range kept.Targets {
+			kept.Targets[i].Baseline = s.baseline[kept.Targets[i].KnobID]
+		}
+		p.Step(t, kept)
+	}
+	p.Step(t, &trimtab.Leader{Pool: "p", Epoch: s.epoch})
+}
+
+// R4, R5, R16 over many hosts: with leases that end, hosts that are cut off,
+// planners that die, and messages that are lost, late and out of order.
+func TestAFleetIsNeverOverACapacityWhateverDies(t *testing.T) {
+	t.Parallel()
+	tr := trial.Start(t, 60)
+	instants, moved := 0, 0
+	for i := range tr.N {
+		s := newSite(tr.Seed, i)
+		for second := range 300 {
+			if over := s.second(t0.Add(time.Duration(second) * time.Second)); over != "" {
+				tr.Failf("case %d, second %d, %s without the guard %v: %s: %v of baselines %v\n%s", i, second, s.cfg.Policy.Name(), s.cfg.Guard.Disabled, over,
+					s.now, s.baseline, strings.Join(s.trace[max(0, len(s.trace)-120):], "\n"))
+				break
+			}
+		}
+		instants += s.instants
+		for id, v := range s.now {
+			if math.Abs(v.Value-s.baseline[id].Value) > 0.05 {
+				moved++
+			}
+		}
+		tr.Took(0)
+	}
+	if moved < tr.N/4 {
+		t.Errorf("only %d knobs were moved in %d cases", moved, tr.N)
+	}
+	tr.Notef("%d instants in %d cases", instants, tr.N)
+}
