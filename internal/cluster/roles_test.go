@@ -507,3 +507,16 @@ func TestAnAnswerOfABucketIsNoPlan(t *testing.T) {
 		}
 	}
 }
+
+// nats-server takes 1,000 consumers of a stream, unless it is told.
+func TestTheServersTakeTheConsumersOfTenThousandAgents(t *testing.T) {
+	f := startFleet(t, nil)
+	f.opened(natsbus.Planner, "")
+	info, err := f.peer(user{role: natsbus.Planner}).js.AccountInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most, want := info.Limits.MaxConsumers, 2*10_000; most < want {
+		t.Errorf("a stream has at most %d consumers, and 10,000 agents have %d", most, want)
+	}
+}

@@ -170,6 +170,8 @@ func (p *play) openAgent(ctx context.Context, h int) error {
 	}
 	p.running.Go(func() {
 		defer b.Close()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
 		p.running.Go(func() { p.sampleUse(ctx, b, h, mine) })
 		err := act.Run(ctx, &watched{b, p.tally})
 		if err = errors.Join(err, act.Close(context.WithoutCancel(ctx))); err != nil {
