@@ -56,7 +56,7 @@ demo-short: ## two short headless demos, with cgroups and without root, whose re
 	go test -count=1 -tags integration -run TestTheDemo -v ./cmd/trimtab
 
 .PHONY: bench
-bench: build ## every figure: ingestion, reaction, planning, idle, what many workloads cost
+bench: build ## every figure: ingestion, reaction, planning, idle, what many workloads and hosts cost
 	go run ./internal/bench/ingest
 	for n in 10000 100000 1000000; do bin/trimtab bench drf --tenants $$n --resources $$n --threads 2 || exit 1; done
 	bin/trimtab bench drf --tenants 100000 --resources 10000
@@ -65,6 +65,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go test -run '^$$' -bench 'AlertToLimit|Idle' -benchtime 1x ./cmd/trimtab
 	go run ./internal/bench/small --groups 100 --round 1s --spans 600 --for 3m
 	go run ./internal/bench/small --groups 2000 --round 30s --spans 600 --for 1m
+	go run ./internal/bench/fleet --agents 100,300 --workloads 1000,3000
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
 	go test -run '^$$' -bench Explain -benchtime 40x ./cmd/trimtab
 	go test -run '^$$' -bench "Answers|Fleet" -benchtime 40x ./console

@@ -106,8 +106,18 @@ type Alternative struct {
 
 // Plan is one step of one decision for one pool. A plan without actions
 // renews the lease of what is there.
+//
+// A plan for several hosts travels as a head for those that look on and a part
+// for each host: see [Plan.Split].
 type Plan struct {
 	Pool string `json:"pool"`
+	// Host is the one that this part of a plan is for, with its actions alone;
+	// "": all of them.
+	Host string `json:"host,omitempty"`
+	// Parts is how many parts follow this head of a plan; 0: it is no head.
+	Parts int `json:"parts,omitempty"`
+	// Hosts are those that have knobs of the pool. They do not travel.
+	Hosts []string `json:"-"`
 	// Epoch is the leader's term, from 1; Sequence counts its plans, from 1;
 	// Step counts the parts of a plan, from 1: shrinks come in step 1, grows
 	// in later steps, once outcomes confirmed what was freed.
@@ -216,8 +226,14 @@ func (p *Plan) CapacityOf(resource string) float64 {
 // Kind returns KindPlan.
 func (p *Plan) Kind() Kind { return KindPlan }
 
-// Key returns the pool.
-func (p *Plan) Key() string { return p.Pool }
+// Key returns the pool; of a part pool/host, so that no host reads what others
+// have to do; of a head "pool/".
+func (p *Plan) Key() string {
+	if p.Host == "" && p.Parts == 0 {
+		return p.Pool
+	}
+	return p.Pool + "/" + p.Host
+}
 
 // ID prints "epoch-sequence", the name that apply and explain use.
 func (p *Plan) ID() string { return PlanID(p.Epoch, p.Sequence) }
@@ -244,7 +260,10 @@ func (p *Plan) Validate() error {
 	if p.Time.IsZero() {
 		return Invalidf("plan %s: no time", p.ID())
 	}
-	if err := told("plan "+p.ID(), p.Objective, p.Resource, p.Applies); err != nil {
+	if p.Parts < 0 || p.Parts > 0 && (p.Host != "" || len(p.Actions) > 0) {
+		return Invalidf("plan %s: a head of %d parts has neither a host nor actions", p.ID(), p.Parts)
+	}
+	if err := told("plan "+p.ID(), p.Host, p.Objective, p.Resource, p.Applies); err != nil {
 		return err
 	}
 	if err := p.Cause.validate("cause of plan " + p.ID()); err != nil {
@@ -302,6 +321,9 @@ func (p *Plan) Validate() error {
 			return Invalidf("plan %s: two actions on %s", p.ID(), a.Name())
 		}
 		seen[a.KnobID] = true
+		if p.Host != "" && a.Host != p.Host {
+			return Invalidf("plan %s: an action on host %.40q in the part of host %.40q", p.ID(), a.Host, p.Host)
+		}
 	}
 	return nil
 }

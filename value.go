@@ -88,7 +88,7 @@ func kinds() [10]KindInfo {
 		{KindSample, Shed, "collector", "analyzer learn", "workload", func() Value { return new(Sample) }},
 		{KindAlert, Durable, "collector", "planner", "workload", func() Value { return new(Alert) }},
 		{KindEstimate, Latest, "analyzer learn", "planner", "workload", func() Value { return new(Estimate) }},
-		{KindPlan, Durable, "planner", "actuator", "pool", func() Value { return new(Plan) }},
+		{KindPlan, Durable, "planner", "actuator", "pool, or pool and host", func() Value { return new(Plan) }},
 		{KindOutcome, Durable, "actuator", "planner", "pool and host", func() Value { return new(Outcome) }},
 		{KindHolding, Latest, "actuator", "analyzer learn, planner", "pool and host", func() Value { return new(Holding) }},
 		{KindCommand, Durable, "console", "planner, actuator", "pool", func() Value { return new(Command) }},

@@ -36,15 +36,18 @@ func (a *Actuator) Run(ctx context.Context, b bus.Bus) error {
 
 // subscribe starts the delivery of plans and commands.
 func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), err error) {
+	onPlan := func(ctx context.Context, d bus.Delivery) error { return a.onPlan(ctx, b, d) }
 	for _, s := range []bus.Subscription{
-		{Kind: trimtab.KindCommand, Handle: a.onCommand},
-		{Kind: trimtab.KindPlan, Handle: func(ctx context.Context, d bus.Delivery) error { return a.onPlan(ctx, b, d) }},
+		{Kind: trimtab.KindCommand, Key: a.config.Pool, Handle: a.onCommand},
+		{Kind: trimtab.KindPlan, Key: a.config.Pool, Handle: onPlan},
+		// The parts for this host of plans for several.
+		{Kind: trimtab.KindPlan, Key: (&trimtab.Plan{Pool: a.config.Pool, Host: a.config.Host}).Key(), Handle: onPlan},
 	} {
 		if limit := a.config.Limits.MaxLease; limit > 0 && s.Kind == trimtab.KindPlan {
 			// Older ones are refused one by one, of which a day has thousands.
 			s.MaxAge = limit + a.config.Limits.Skew
 		}
-		s.Key, s.Consumer, s.For = a.config.Pool, "actuator-"+a.config.Host, "actuator"
+		s.Consumer, s.For = "actuator-"+a.config.Host, "actuator"
 		stop, err := b.Subscribe(ctx, s)
 		if err != nil {
 			return stops, fmt.Errorf("subscribe to %s: %w", s.Kind, err)

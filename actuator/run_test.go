@@ -127,6 +127,28 @@ func TestOverTheBusAPlanIsAnsweredAndTheHoldingFollows(t *testing.T) {
 	r.holding(func(h *trimtab.Holding) bool { return h.Paused })
 }
 
+func TestAHostCarriesOutItsPartOfAPlanAndHearsNoOther(t *testing.T) {
+	h := newHost(t, units(2))
+	r := h.run(newBus(t))
+	whole := h.plan(1, 1, set(0, units(2), units(1)))
+	whole.Hosts = []string{h.config.Host, "other"}
+	for _, part := range whole.Split() {
+		if part.Host == h.config.Host {
+			continue
+		}
+		if err := r.bus.Publish(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	part := whole.Split()[1]
+	if part.Host != h.config.Host {
+		part = whole.Split()[2]
+	}
+	if o := r.publish(part); len(o.Results) != 1 || o.Results[0].Status != trimtab.Written {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
 func TestWithoutTheBusTheLeaseEndsInTheBaselines(t *testing.T) {
 	h := newHost(t, units(2))
 	h.config.Heartbeat = 10 * time.Millisecond

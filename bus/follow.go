@@ -8,7 +8,7 @@ import (
 )
 
 // Follow gives every value of the kinds to observe, for those that only look
-// on. With history, Durable kinds begin with all that is still stored. observe
+// on; a plan that travels in parts is whole again. With history, Durable kinds begin with all that is still stored. observe
 // is called by one goroutine per kind; stop ends all of them.
 func Follow(ctx context.Context, b Bus, history bool, observe func(trimtab.Value), kinds ...trimtab.Kind) (stop func(), err error) {
 	var stops []func()
@@ -19,9 +19,20 @@ func Follow(ctx context.Context, b Bus, history bool, observe func(trimtab.Value
 	}
 	for _, k := range kinds {
 		info, _ := trimtab.InfoOf(k)
+		var plans trimtab.Joiner
+		tell := func(v trimtab.Value) {
+			p, ok := v.(*trimtab.Plan)
+			if !ok {
+				observe(v)
+				return
+			}
+			for _, whole := range plans.Take(p) {
+				observe(whole)
+			}
+		}
 		s, err := b.Subscribe(ctx, Subscription{
 			Kind: k, History: history && info.Delivery == trimtab.Durable,
-			Handle: func(_ context.Context, d Delivery) error { observe(d.Value); return nil },
+			Handle: func(_ context.Context, d Delivery) error { tell(d.Value); return nil },
 		})
 		if err != nil {
 			stop()

@@ -201,7 +201,7 @@ func (l *lock) saw(v trimtab.Value) {
 
 // sends notes a plan that is about to be published.
 func (l *lock) sends(v trimtab.Value) {
-	if p, ok := v.(*trimtab.Plan); ok && l != nil {
+	if p, ok := v.(*trimtab.Plan); ok && l != nil && p.Host == "" {
 		l.sent.epoch, l.sent.sequence = p.Epoch, p.Sequence
 	}
 }

@@ -13,7 +13,8 @@ import (
 // publish sends the outputs in order, or side by side where no order is
 // promised. Those that are stored are tried until they are, as long as the
 // stage runs; telemetry is tried once. The error is nil unless the stage ends
-// in the middle.
+// in the middle. The parts of a plan for several hosts go side by side after its
+// head.
 func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
 	if r.lock == nil && unordered(out) {
 		return r.publishSideBySide(ctx, out)
@@ -22,7 +23,19 @@ func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
 		if v == nil {
 			continue
 		}
-		if err := r.publishOne(ctx, v); err != nil {
+		var parts []trimtab.Value
+		if p, ok := v.(*trimtab.Plan); ok {
+			all := p.Split()
+			v = all[0]
+			for _, part := range all[1:] {
+				parts = append(parts, part)
+			}
+		}
+		err := r.publishOne(ctx, v)
+		if err == nil && len(parts) > 0 {
+			err = r.publishSideBySide(ctx, parts)
+		}
+		if err != nil {
 			return err
 		}
 	}

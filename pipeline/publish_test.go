@@ -85,6 +85,41 @@ func TestValuesOfOneSubjectAndCommandsKeepTheirOrder(t *testing.T) {
 	}
 }
 
+func TestAPlanForSeveralHostsTravelsInPartsAndIsWholeForThoseThatLookOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hosts := make([]string, 320)
+		plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Unix(1, 0), Lease: 60, Held: map[string]trimtab.Held{"v": {Code: trimtab.HeldOld, Text: "why"}}}
+		for i := range hosts {
+			hosts[i] = fmt.Sprintf("h%03d", i)
+			plan.Actions = append(plan.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: "p", Host: hosts[i], Workload: "w", Resource: trimtab.CPU}, Mode: trimtab.Act})
+		}
+		plan.Hosts = hosts
+		took, m := published(t, plan)
+		if most := 100 * time.Millisecond * time.Duration(1+len(hosts)/sideBySide+1); took > most {
+			t.Errorf("a plan for %d hosts took %v, want at most %v", len(hosts), took, most)
+		}
+		var whole, own []*trimtab.Plan
+		stop, err := bus.Follow(t.Context(), m, true, func(v trimtab.Value) { whole = append(whole, v.(*trimtab.Plan)) }, trimtab.KindPlan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		stop, err = m.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindPlan, Key: "p/h007", History: true,
+			Handle: func(_ context.Context, d bus.Delivery) error { own = append(own, d.Value.(*trimtab.Plan)); return nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		synctest.Wait()
+		if len(whole) != 1 || len(whole[0].Actions) != len(hosts) || len(whole[0].Held) != 1 || whole[0].Parts != 0 {
+			t.Errorf("those that look on see %d plans: %+v", len(whole), whole)
+		}
+		if len(own) != 1 || len(own[0].Actions) != 1 || own[0].Actions[0].Host != "h007" || own[0].Held != nil {
+			t.Errorf("the host reads %+v", own)
+		}
+	})
+}
+
 func TestAStageThatIsStoppedWhileItPublishesSideBySideEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := bustest.NewMemory()

@@ -230,11 +230,15 @@ func (s *saver) run() {
 	}
 }
 
-// write brings the bucket to states.
+// write brings the bucket to states. Each of them has its own time: those of ten
+// thousand workloads take more than any one of them may.
 func (s *saver) write(states map[string][]byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
-	defer cancel()
-	if err := s.open(ctx); err != nil {
+	each := func(do func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+		defer cancel()
+		return do(ctx)
+	}
+	if err := each(s.open); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(states)) {
@@ -248,7 +252,11 @@ func (s *saver) write(states map[string][]byte) error {
 			s.stage.Logger.Error("snapshot too large", "name", name, "bytes", len(state), "limit", snapshotMax)
 			continue
 		}
-		if _, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, seal(state)); err != nil {
+		err := each(func(ctx context.Context) error {
+			_, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, seal(state))
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		s.kept[name] = digest
@@ -258,7 +266,7 @@ func (s *saver) write(states map[string][]byte) error {
 		if _, still := states[name]; still {
 			continue
 		}
-		if err := s.bucket.Delete(ctx, s.stage.Name+"/"+name); err != nil {
+		if err := each(func(ctx context.Context) error { return s.bucket.Delete(ctx, s.stage.Name+"/"+name) }); err != nil {
 			return err
 		}
 		delete(s.kept, name)

@@ -165,6 +165,42 @@ func TestABusThatAnswersLateIsNoReasonToForgetWhatWasLearnt(t *testing.T) {
 	}
 }
 
+// busyBus takes a tenth of a second for each state that it keeps.
+type busyBus struct{ bus.Bus }
+
+type busyBucket struct{ bus.Bucket }
+
+func (b busyBus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
+	k, err := b.Bus.Bucket(ctx, name)
+	return busyBucket{k}, err
+}
+
+func (b busyBucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	return b.Bucket.Put(ctx, key, value)
+}
+
+func TestTheStatesOfManyWorkloadsMayTakeLongerThanAnyOneOfThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		step := &memo{count: map[string]int{}}
+		for i := range 100 {
+			step.count[fmt.Sprint(i)] = i
+		}
+		start(t, Stage{Name: "learn", Bus: busyBus{m}, Step: step, Snapshots: &Snapshots{}, Metrics: metric.NewSet()})()
+		k, err := m.Bucket(t.Context(), "snapshots")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys, err := k.Keys(t.Context()); err != nil || len(keys) != 100 {
+			t.Errorf("%d states were kept, want 100: %v", len(keys), err)
+		}
+	})
+}
+
 func TestAStateComesBackAsItWasAlsoFromAnEarlierVersion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := rapid.SliceOf(rapid.Byte()).Draw(t, "state")

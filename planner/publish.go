@@ -70,6 +70,7 @@ func (p *Planner) capacities() map[string]float64 {
 
 // emit records what a plan does and hands it out.
 func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
+	plan.Hosts = p.ledger.Hosts()
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
 		p.counts.action(a.Mode, a.Expect.Less(a.Set))

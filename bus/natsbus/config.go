@@ -148,7 +148,7 @@ func (c *Config) options() []nats.Option {
 		nats.ReconnectBufSize(c.PendingBytes),
 		// For each of some 20 subscriptions: 64 Ki places, the default, take
 		// half a MiB each. What is sent at once is bounded by maxQueued.
-		nats.SyncQueueLen(2*maxQueued),
+		nats.SyncQueueLen(c.places()),
 		nats.PingInterval(20*time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(5*time.Second),
@@ -165,6 +165,16 @@ func (c *Config) options() []nats.Option {
 			log.Warn("bus error", "subject", subject, "err", err)
 		}),
 	)
+}
+
+// places is how many messages may wait for the handler of one subscription. A
+// process in the middle of a fleet has few subscriptions, and hears more senders
+// than itself.
+func (c *Config) places() int {
+	if c.Role == "" || c.Role == Agent {
+		return 2 * maxQueued
+	}
+	return 16 * maxQueued
 }
 
 // reconnectDelay backs off from 50 ms to 2 s.

@@ -55,6 +55,9 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 	}
 	remote := &server.RemoteLeafOpts{TLS: true, TLSConfig: secure, TLSTimeout: leafPatience.Seconds(), FirstInfoTimeout: leafPatience, DialTimeout: leafPatience,
 		IgnoreDiscoveredServers: true, // it is told all of them
+		// By default both ends compress, which takes 4 MiB of each for every link:
+		// more than all else that an agent costs a central server.
+		Compression: server.CompressionOpts{Mode: server.CompressionOff},
 	}
 	for address := range strings.SplitSeq(c.Leaf, ",") {
 		u, err := url.Parse(strings.TrimSpace(address))

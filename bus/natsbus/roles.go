@@ -108,12 +108,30 @@ func Inbox(r Role, host string) string {
 	return prefix
 }
 
-// ConsumerOf names the place of a host's actuator in a stream, for a pool. A
+// keysOf are the keys of a stored kind that an agent reads: those of its pool,
+// and of plans its own parts.
+func keysOf(k trimtab.Kind, host, pool string) []string {
+	keys := []string{pool}
+	if k == trimtab.KindPlan {
+		keys = append(keys, (&trimtab.Plan{Pool: pool, Host: host}).Key())
+	}
+	return keys
+}
+
+// PlacesOf are the consumers of a host's actuator; see [ConsumerOf].
+func PlacesOf(host, pool, secret string) (names []string) {
+	for _, key := range keysOf(trimtab.KindPlan, host, pool) {
+		names = append(names, ConsumerOf(host, key, secret))
+	}
+	return names
+}
+
+// ConsumerOf names the place of a host's actuator in a stream, for a key. A
 // server takes acknowledgements from any leaf node without a look at its
 // permissions, so the name has what other agents cannot know, the host's secret;
 // empty: they can.
-func ConsumerOf(host, pool, secret string) string {
-	name := bus.EscapeKey(GroupOf(host)) + "--" + bus.EscapeKey(pool)
+func ConsumerOf(host, key, secret string) string {
+	name := bus.EscapeKey(GroupOf(host)) + "--" + bus.EscapeKey(key)
 	if secret != "" {
 		name += "--" + secret
 	}
@@ -209,7 +227,9 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 		p.Publish = append(p.Publish, row.Unreadable)
 		p.api("DIRECT.GET", row.Name)
 		if r == Agent {
-			p.consumer(row.Name, ConsumerOf(s.Host, s.Pool, s.Secret), bus.Subject(row.Kind, s.Pool))
+			for _, key := range keysOf(row.Kind, s.Host, s.Pool) {
+				p.consumer(row.Name, ConsumerOf(s.Host, key, s.Secret), bus.Subject(row.Kind, key))
+			}
 			return
 		}
 		p.consumer(row.Name, "*", ">")

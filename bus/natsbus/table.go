@@ -60,7 +60,7 @@ func Table() []StreamInfo { return tableOf(Config{URL: "any"}.withDefaults()) }
 func tableOf(c Config) []StreamInfo {
 	stored := map[trimtab.Kind]StreamInfo{
 		trimtab.KindAlert:    {Name: "ALERTS", MaxBytes: 32 * mib, MaxAge: 24 * time.Hour},
-		trimtab.KindEstimate: {Name: "ESTIMATES", MaxBytes: 64 * mib, PerSubject: 1},
+		trimtab.KindEstimate: {Name: "ESTIMATES", MaxBytes: 128 * mib, PerSubject: 1},
 		trimtab.KindPlan:     {Name: "PLANS", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
 		trimtab.KindOutcome:  {Name: "OUTCOMES", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
 		trimtab.KindHolding:  {Name: "HOLDINGS", MaxBytes: 32 * mib, PerSubject: 1},

@@ -36,6 +36,11 @@ const (
 	LeafPort   = 7422
 )
 
+// maxConsumers bounds the consumers of one stream: two of each of 10,000 agents,
+// which is as many hosts as a planner knows, and some of consoles. Without a bound
+// of the account a server takes 1,000.
+const maxConsumers = 32_000
+
 // Spec says which site.
 type Spec struct {
 	// Servers are names or addresses of the hosts that run nats-server: one,
@@ -136,7 +141,7 @@ func (s Spec) secrets(dir string) (map[string]string, error) {
 func (s Spec) permissions(u user, secrets map[string]string) natsbus.Permissions {
 	scope := natsbus.Scope{Pool: s.Pool, Host: u.host, Secret: secrets[u.host]}
 	for _, h := range s.Hosts {
-		scope.Places = append(scope.Places, natsbus.ConsumerOf(h, s.Pool, secrets[h]))
+		scope.Places = append(scope.Places, natsbus.PlacesOf(h, s.Pool, secrets[h])...)
 	}
 	return natsbus.PermissionsOf(u.role, scope)
 }
@@ -252,7 +257,7 @@ jetstream {
 		}
 		b.WriteString("  ]\n}\n")
 	}
-	b.WriteString("system_account: \"SYS\"\naccounts {\n  SYS {}\n  TRIMTAB {\n    jetstream: enabled\n    users: [\n")
+	fmt.Fprintf(&b, "system_account: \"SYS\"\naccounts {\n  SYS {}\n  TRIMTAB {\n    jetstream: {max_consumers: %d} # of one stream: each agent has two\n    users: [\n", maxConsumers)
 	for _, u := range s.users() {
 		p := s.permissions(u, secrets)
 		fmt.Fprintf(&b, "      {\n        user: %q\n        allowed_connection_types: [%s]\n        permissions {\n          publish {\n            allow: [%s]\n", u.name(), u.connections(), quoted(p.Publish))

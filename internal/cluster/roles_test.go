@@ -240,10 +240,15 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 			if row.Name == "" {
 				continue
 			}
-			for _, host := range []string{"", "h1", "h2"} {
-				name, filter := "mine", row.Subjects
+			type place struct{ host, key string }
+			places := []place{{}, {"h1", "p"}, {"h2", "p"}}
+			if row.Kind == trimtab.KindPlan { // the parts that are for one host
+				places = append(places, place{"h1", "p/h1"}, place{"h2", "p/h2"})
+			}
+			for _, at := range places {
+				host, name, filter := at.host, "mine", row.Subjects
 				if host != "" {
-					name, filter = natsbus.ConsumerOf(host, "p", f.secrets()[host]), strings.TrimSuffix(row.Subjects, "*")+"p"
+					name, filter = natsbus.ConsumerOf(host, at.key, f.secrets()[host]), bus.Subject(row.Kind, at.key)
 				}
 				// UNREADABLE is for people, who look at it with the server's own tools.
 				may := reads && row.Kind != "" && (u.role == natsbus.Agent) == (host != "") && u.host == host
@@ -500,5 +505,18 @@ func TestAnAnswerOfABucketIsNoPlan(t *testing.T) {
 			t.Fatal("nothing came")
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+}
+
+// nats-server takes 1,000 consumers of a stream, unless it is told.
+func TestTheServersTakeTheConsumersOfTenThousandAgents(t *testing.T) {
+	f := startFleet(t, nil)
+	f.opened(natsbus.Planner, "")
+	info, err := f.peer(user{role: natsbus.Planner}).js.AccountInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most, want := info.Limits.MaxConsumers, 2*10_000; most < want {
+		t.Errorf("a stream has at most %d consumers, and 10,000 agents have %d", most, want)
 	}
 }

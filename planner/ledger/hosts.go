@@ -74,6 +74,17 @@ func (l *Ledger) renews(h *host, now time.Time) bool {
 // Heard returns when a host was last heard of.
 func (l *Ledger) Heard(name string) time.Time { return l.host(name).heard }
 
+// Hosts returns the hosts that have knobs, in order.
+func (l *Ledger) Hosts() (names []string) {
+	for name, h := range l.hosts {
+		if h.any(func(*Knob) bool { return true }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // any reports whether a knob that the host still has is so.
 func (h *host) any(so func(*Knob) bool) bool {
 	for _, k := range h.knobs {

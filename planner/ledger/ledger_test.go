@@ -137,3 +137,18 @@ func TestInventedHostsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+func TestThePlanIsForTheHostsThatHaveKnobs(t *testing.T) {
+	l := New(config)
+	for _, name := range []string{"h2", "h1", "h3"} {
+		h := said(1, 0, 2)
+		h.Host, h.Targets[0].Host = name, name
+		l.Hold(began, h)
+	}
+	gone := said(2, 1, 2)
+	gone.Host, gone.Targets = "h3", nil
+	l.Hold(began, gone)
+	if got := fmt.Sprint(l.Hosts()); got != "[h1 h2]" {
+		t.Errorf("hosts %s, want h1 and h2: h3 has no knob any more", got)
+	}
+}

@@ -1,0 +1,20 @@
+// Command fleet measures what a fleet costs the processes in its middle: a
+// NATS server, `trimtab planner`, `trimtab analyzer` and `trimtab console` as
+// processes of their own, with the files and permissions that `trimtab init
+// cluster` writes, and one more process that plays all agents.
+//
+//	go run ./internal/bench/fleet --agents 1000 --workloads 10000 --round 10s --for 60s
+//	go run ./internal/bench/fleet --agents 100,300,1000 --workloads 1000,3000,10000
+//
+// It prints, per size, whether the plans were executed and answered within their
+// round, and what each process takes: CPU, memory, bytes stored, the size of
+// /metrics and the time of the console's first view.
+//
+// What is real of an agent: its connection with its own certificate, or its
+// leaf node; the actuator with journal, lease, heartbeat and answers; its
+// samples of use. What is not: its knobs are numbers in memory, no cgroups; the
+// journals are in memory too where there is /dev/shm, since a thousand hosts
+// have a thousand disks; there are no watchdogs; and all agents share one
+// process. Load and performance come from a model of a queue behind each knob
+// (see model.go), published with the certificate of a collector.
+package main
