@@ -76,9 +76,10 @@ type BindingKind string
 const (
 	// BindingNone: nothing stops it from having more.
 	BindingNone BindingKind = "none"
-	// BindingCapacity: there is no more, of the resource or host in Detail, or of
-	// the pool.
+	// BindingCapacity: there is no more, of the resource in Detail, or of the pool.
 	BindingCapacity BindingKind = "capacity"
+	// BindingHost: the host in Detail has no more.
+	BindingHost BindingKind = "host"
 	// BindingMax: it has its declared maximum.
 	BindingMax BindingKind = "max"
 	// BindingDemand: more would not help.

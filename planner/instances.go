@@ -283,7 +283,7 @@ func (r *decision) amounts(moving []*seat, left map[string]float64) {
 		set := effective(s.knobs, func(i *instance) float64 { return i.set })
 		switch {
 		case set < s.grant.Set-u:
-			s.grant.Set, s.grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "host " + s.tightest()}
+			s.grant.Set, s.grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingHost, Detail: s.tightest()}
 		case len(s.knobs) == 1:
 			s.knobs[0].set = s.grant.Set // which is whole units, and perhaps no whole quanta
 		default:

@@ -139,9 +139,6 @@ func (v *Model) hostRow(h *host, now time.Time) Host {
 	return r
 }
 
-// bindingHost is the constraint that a host has no more; Detail names it.
-const bindingHost trimtab.BindingKind = "host"
-
 // bound reports whether a host keeps a workload from more of a resource, by the
 // newest decision on it.
 func (v *Model) bound(workload, resource, host string) bool {
@@ -150,7 +147,7 @@ func (v *Model) bound(workload, resource, host string) bool {
 		return false
 	}
 	d := s.newestOn[resource]
-	return d != nil && d.Action.Why.Binding == trimtab.Binding{Kind: bindingHost, Detail: host}
+	return d != nil && d.Action.Why.Binding == trimtab.Binding{Kind: trimtab.BindingHost, Detail: host}
 }
 
 // boundOn counts the workloads that a host keeps from more.

@@ -375,7 +375,7 @@ func TestWhatAPlanDoesWithTheInstancesOfAWorkloadIsOneDecision(t *testing.T) {
 func TestAHostNamesWhomItKeepsFromMore(t *testing.T) {
 	v := hostsView(says("a", 8, on("a", "batch", "", 1), on("a", "shop", "1", .5), on("a", "shop", "2", .5)), says("b", 8, on("b", "shop", "", .5)))
 	p := planOn(1, .5, .7, "a", "b")
-	p.Actions[0].Instance, p.Actions[0].Why.Binding = "1", trimtab.Binding{Kind: bindingHost, Detail: "a"}
+	p.Actions[0].Instance, p.Actions[0].Why.Binding = "1", trimtab.Binding{Kind: trimtab.BindingHost, Detail: "a"}
 	v.Observe(p)
 	for host, want := range map[string]int{"a": 1, "b": 0} {
 		d, _ := v.Host(host, "", 9, 0, noon)

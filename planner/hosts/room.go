@@ -141,7 +141,7 @@ func (r *Room) Binding(j, n int) trimtab.Binding {
 	}
 	for _, p := range r.Parts(j) {
 		if spare := r.Left[p.Row]/p.Share - float64(n); spare < least {
-			binding.Detail, least = "host "+r.name[p.Row], spare
+			binding, least = trimtab.Binding{Kind: trimtab.BindingHost, Detail: r.name[p.Row]}, spare
 		}
 	}
 	return binding

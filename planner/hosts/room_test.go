@@ -111,7 +111,7 @@ func TestTheHostThatHasLeastLeftBinds(t *testing.T) {
 	p := &policy.Problem{Unit: 1, Units: 10, Hosts: []policy.Host{{Name: "a", Units: 1}, {Name: "b", Units: 3}},
 		Workloads: []policy.Workload{{Name: "w", Max: 10, Parts: []policy.Part{{Host: 0, Share: 0.25}, {Host: 1, Share: 0.5}}}}}
 	room := hosts.New(p)
-	if got := room.Binding(0, 1).String(); got != "capacity: host a" {
+	if got := room.Binding(0, 1).String(); got != "host: a" {
 		t.Errorf("%q binds, want host a: it has 4 units, and b 6", got)
 	}
 	if got := room.Binding(0, 11).String(); got != "capacity" {
