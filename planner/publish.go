@@ -148,8 +148,16 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 	if slices.ContainsFunc(kept, func(a trimtab.Action) bool { return a.Of != nil }) {
 		unit = of.quantum()
 	}
-	for i, got := range guard.Share(p.fitHosts(now, resource, kept, asks, unit), p.spare(now, resource), unit) {
+	left := p.ledger.Room(of.Name, func(k *ledger.Knob) float64 { return p.ledger.Reserve(k, now) })
+	spare := p.spare(now, resource)
+	for i, got := range guard.Share(fitHosts(left, kept, asks, unit), spare, unit) {
 		a := kept[i]
+		if min(spare, left[a.Host]) < -grain*unit {
+			// It asks for nothing where an earlier plan may have raised it as far, but
+			// what was free then is no longer.
+			p.counts.dropped++
+			continue
+		}
 		if got < asks[i] {
 			set := a.Set.Value - asks[i] + got
 			if a.Of != nil {
@@ -172,9 +180,8 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 	return out
 }
 
-// fitHosts cuts what grows ask for to what is free on each host.
-func (p *Planner) fitHosts(now time.Time, resource int, grows []trimtab.Action, asks []float64, unit float64) []float64 {
-	left := p.ledger.Room(p.resources[resource].Name, func(k *ledger.Knob) float64 { return p.ledger.Reserve(k, now) })
+// fitHosts cuts what grows ask for to what is left of each host that bounds them.
+func fitHosts(left map[string]float64, grows []trimtab.Action, asks []float64, unit float64) []float64 {
 	if len(left) == 0 {
 		return asks
 	}

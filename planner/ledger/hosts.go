@@ -11,10 +11,11 @@ import (
 
 // host is what is known of a host.
 type host struct {
-	// order is that of the last holding, heard when it arrived.
-	order  order
-	heard  time.Time
-	paused bool
+	// order is that of the last holding, heard when it arrived; by what it said
+	// the lease ends at ends, or later; zero: there is none that could end.
+	order       order
+	heard, ends time.Time
+	paused      bool
 	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
 	capacity map[string]float64
 	// knobs are its own; listed is how many of them the last holding named, and
@@ -35,10 +36,15 @@ func (l *Ledger) host(name string) *host {
 }
 
 // Lost reports whether the lease of a host may end unseen, while that of another
-// does not: when all may, it is the planner that is cut off.
+// does not: when all may, it is the planner that is cut off. At the begin of a term
+// the leases of a former leader end whether anybody is cut off or not.
 func (l *Ledger) Lost(name string, now time.Time) bool {
-	if l.renews(l.host(name), now) {
+	h := l.host(name)
+	if l.renews(h, now) {
 		return false
+	}
+	if h.order.epoch < l.epoch && l.endsSoon(h, now) {
+		return true
 	}
 	for _, h := range l.hosts {
 		if l.renews(h, now) {
@@ -50,7 +56,8 @@ func (l *Ledger) Lost(name string, now time.Time) bool {
 
 // renews reports whether a host is heard, and has accepted a plan of the last
 // half of a lease: what it says may have been on its way for long, and then tells
-// of an old plan.
+// of an old plan. At the begin of a term it has a sixth of a lease to accept the
+// first plan.
 func (l *Ledger) renews(h *host, now time.Time) bool {
 	if now.Sub(h.heard) > l.Lease/3 {
 		return false
@@ -58,7 +65,7 @@ func (l *Ledger) renews(h *host, now time.Time) bool {
 	from := now // of a later term, of which this planner hears soon
 	switch {
 	case h.order.epoch < l.epoch:
-		from = l.since
+		return now.Sub(l.since) < l.Lease/6 && !l.endsSoon(h, now)
 	case h.order.epoch == l.epoch:
 		i, found := slices.BinarySearchFunc(l.issued, h.order.sequence, func(i issued, n uint64) int { return cmp.Compare(i.sequence, n) })
 		switch {
@@ -69,6 +76,12 @@ func (l *Ledger) renews(h *host, now time.Time) bool {
 		}
 	}
 	return now.Sub(from) <= l.Lease/2
+}
+
+// endsSoon reports whether the lease that a host told of has a quarter left, or
+// less: what it lends must be taken back now.
+func (l *Ledger) endsSoon(h *host, now time.Time) bool {
+	return !h.ends.IsZero() && h.ends.Sub(now) <= l.Lease/4
 }
 
 // Heard returns when a host was last heard of.

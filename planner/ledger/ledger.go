@@ -157,6 +157,14 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		return false
 	}
 	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
+	switch {
+	case in.LeaseLeft <= 0:
+		h.ends = time.Time{} // it is at its baselines
+	case in.Time.Before(now): // it was kept for whoever leads next
+		h.ends = in.Time.Add(in.LeaseLeft.Duration())
+	default:
+		h.ends = now.Add(in.LeaseLeft.Duration())
+	}
 	h.holdings++
 	h.listed = 0
 	for i := range in.Targets {
@@ -299,10 +307,15 @@ func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
 	return v
 }
 
-// Reserve returns the most that the knob may give: what is believed, and Most
-// while a former leader's plan may still be turning it.
+// Reserve returns the most that the knob may give: what is believed; its baseline
+// where the lease of its host may have ended, be it the planner that is cut off,
+// since a plan may yet reach others; and Most while a former leader's plan may
+// still be turning it.
 func (l *Ledger) Reserve(k *Knob, now time.Time) float64 {
 	v := l.Believed(k, now)
+	if l.many() && !l.renews(l.host(k.Host), now) {
+		v = max(v, k.gives()+k.Lends())
+	}
 	if !l.Fenced(k, now) {
 		v = max(v, k.Most())
 	}

@@ -152,3 +152,51 @@ func TestThePlanIsForTheHostsThatHaveKnobs(t *testing.T) {
 		t.Errorf("hosts %s, want h1 and h2: h3 has no knob any more", got)
 	}
 }
+
+// two returns a ledger of a shared pool with two hosts, each of which gives 2 of a
+// baseline of 4 on a lease of which left is left.
+func two(left time.Duration) *Ledger {
+	c := config
+	c.Shared = true
+	l := New(c)
+	l.Begin(1, began)
+	l.Issue(1, began)
+	for _, name := range []string{"a", "b"} {
+		h := said(1, 1, 2)
+		h.Epoch, h.Sequence, h.LeaseLeft = 1, 1, trimtab.SecondsOf(left)
+		h.Host, h.Targets[0].Host, h.Targets[0].Baseline = name, name, trimtab.Units(4)
+		l.Hold(began, h)
+	}
+	return l
+}
+
+// Where no host is heard a grow may yet reach one whose lease has ended.
+func TestAGrowFindsTheBaselineOfEveryHostThatMayHaveLostItsLease(t *testing.T) {
+	l := two(config.Lease)
+	if now := began.Add(config.Lease / 4); l.Reserve(l.Knobs()[0], now) != 2 {
+		t.Error("a host that holds its lease counts as it says")
+	}
+	now := began.Add(config.Lease * 3 / 4)
+	for _, k := range l.Knobs() {
+		if l.Lost(k.Host, now) || l.Believed(k, now) != 2 || l.Reserve(k, now) != 4 {
+			t.Errorf("%s: lost %v, believed %v, reserved %v: want that nothing is taken back, and nothing is given either", k.Host, l.Lost(k.Host, now), l.Believed(k, now), l.Reserve(k, now))
+		}
+	}
+}
+
+// The lease that a former leader gave ends when it ends, whatever the new one knows.
+func TestALeaseOfAFormerLeaderIsOverWhenItsHostSaid(t *testing.T) {
+	l := two(config.Lease / 2)
+	l.Begin(2, began)
+	if l.Lost("a", began) {
+		t.Error("its lease holds")
+	}
+	if now := began.Add(config.Lease * 2 / 5); !l.Lost("a", now) {
+		t.Error("its lease ends, and it has accepted no plan of this term")
+	}
+	home := two(0)
+	home.Begin(2, began)
+	if home.Lost("a", began.Add(config.Lease/10)) {
+		t.Error("a host at its baselines has nothing that could end")
+	}
+}

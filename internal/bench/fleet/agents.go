@@ -169,7 +169,7 @@ func (p *play) openAgent(ctx context.Context, h int) error {
 		return errors.Join(err, b.Close())
 	}
 	p.running.Go(func() {
-		defer b.Close()
+		defer func() { _ = b.Close() }() // it ends
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		p.running.Go(func() { p.sampleUse(ctx, b, h, mine) })
@@ -229,7 +229,7 @@ func (p *play) openCollector(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(2, 3))
 	at := 0
 	p.running.Go(func() {
-		defer b.Close()
+		defer func() { _ = b.Close() }() // it ends
 		every(ctx, p.Report/parts, 0, func(now time.Time) {
 			for i := at; i < len(p.knobs); i += parts {
 				var all observation
