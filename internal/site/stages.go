@@ -220,7 +220,7 @@ func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Shared = !s.does(natsbus.Agent) || elsewhere(cfg, s.host)
+	c.Shared = s.shares(cfg)
 	if s.options.AlertGap > 0 {
 		c.AlertGap = s.options.AlertGap
 	}
@@ -272,8 +272,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
-		// An agent is one of several hosts.
-		Shared: elsewhere(cfg, s.host) || s.options.Role == natsbus.Agent, Measure: measureOf(cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Shared: s.shares(cfg), Measure: measureOf(cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 	}
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
@@ -386,9 +385,17 @@ func (s *Site) queryPart(cfg *config.Config) ([]part, error) {
 	})}, nil
 }
 
+// shares tells whether other hosts may have knobs of the pool: all but one process
+// that does everything, on a bus that no other can reach, must believe so. What a
+// host was measured to have then bounds what it is given, for the planner and for
+// its actuator alike; alone, a host has what the file says.
+func (s *Site) shares(cfg *config.Config) bool {
+	return s.options.Role != "" || cfg.NATS.URL != "" || cfg.NATS.Listen != "" || elsewhere(cfg, s.host)
+}
+
 // groupPart reads the files of this host's cgroups.
 func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
-	groups := groupsOf(cfg, s.host, s.options.Role == natsbus.Agent)
+	groups := groupsOf(cfg, s.host, s.shares(cfg))
 	if len(groups) == 0 {
 		return nil, nil
 	}
