@@ -261,6 +261,29 @@ func TestAKnobOfAnInstanceThatEndedCountsForOneLeaseOnly(t *testing.T) {
 	}
 }
 
+func TestAPlanSaysWhatThePoolReallyHas(t *testing.T) {
+	now := map[trimtab.KnobID]trimtab.Amount{at("h1", "a", ""): trimtab.Units(1), at("h2", "b", ""): trimtab.Units(1), at("h3", "c", ""): trimtab.Units(1)}
+	for name, c := range map[string]struct {
+		capacity map[string]float64
+		want     float64
+	}{
+		"its hosts have less together than is declared": {map[string]float64{"h1": 2, "h2": 2, "h3": 1.5}, 5.5},
+		"they have more":                  {map[string]float64{"h1": 4, "h2": 4, "h3": 4}, 8},
+		"one of them does not say":        {map[string]float64{"h1": 2, "h2": 2}, 8},
+		"they have nothing to be divided": {map[string]float64{"h1": 0, "h2": 0, "h3": 0}, 0},
+	} {
+		f := newFleet(maps.Clone(now), c.capacity)
+		p := leads(t, pool(fair.NJCPolicy{}, trimtab.Act))
+		plan := f.settle(p, t0, 2, nil)
+		if plan.Capacity != c.want {
+			t.Errorf("%s: a plan of %v, want %v", name, plan.Capacity, c.want)
+		}
+		if err := plan.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // R4, R5 over many hosts: whatever is lost, late or repeated, and whoever comes
 // and goes, no host and not the pool is over its capacity at any instant.
 func TestNoHostAndNotThePoolIsOverItsCapacityAtAnyInstant(t *testing.T) {

@@ -28,7 +28,7 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	p.ledger.Issue(p.sequence, r.now)
 	plan := trimtab.Plan{
 		Pool: p.cfg.Pool, Epoch: p.epoch, Sequence: p.sequence, Step: 1, Time: r.now,
-		Objective: p.cfg.Policy.Name(), Value: r.value, Gap: r.gap, Capacity: p.cfg.Capacity,
+		Objective: p.cfg.Policy.Name(), Value: r.value, Gap: r.gap, Capacity: p.capacity(0),
 		Resource: p.cfg.Resource, Capacities: p.capacities(), Lease: trimtab.SecondsOf(p.cfg.Lease), Held: r.heldBack, Cause: r.cause, Applies: r.applies, Cut: r.cut,
 		Audit: r.audit,
 	}
@@ -62,8 +62,8 @@ func (p *Planner) capacities() map[string]float64 {
 		return nil
 	}
 	all := make(map[string]float64, len(p.resources))
-	for _, r := range p.resources {
-		all[r.Name] = r.Capacity
+	for i, r := range p.resources {
+		all[r.Name] = p.capacity(i)
 	}
 	return all
 }
