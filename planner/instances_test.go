@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
@@ -206,6 +207,28 @@ func TestNoHostIsGivenMoreThanItHas(t *testing.T) {
 		if b := f.now[at("large", "b", "")].Value; b < 2 {
 			t.Errorf("%s: b has %v on a host of 6 where a can use %v", objective.Name(), b, f.now[at("large", "a", "1")])
 		}
+	}
+}
+
+// The guard lets c give only a part of what it does not need: until then a's instance
+// on the small host cannot have its part, and more for the other serves nothing.
+func TestAnInstanceIsNotRaisedBeyondWhatTheHostOfAnotherAllows(t *testing.T) {
+	f := newFleet(map[trimtab.KnobID]trimtab.Amount{
+		at("small", "a", "1"): trimtab.Units(0.6), at("large", "a", "1"): trimtab.Units(0.6),
+		at("small", "c", ""): trimtab.Units(0.9), at("large", "b", ""): trimtab.Units(0.5),
+	}, map[string]float64{"small": 1.5, "large": 6})
+	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+	cfg.Guard = guard.Config{Fall: 0.2}
+	p := leads(t, cfg)
+	for i := range 5 {
+		f.settle(p, t0.Add(time.Duration(i)*time.Second), 1, map[string]float64{"a": 6, "b": 0.4, "c": 0.2})
+		one, two := f.now[at("small", "a", "1")], f.now[at("large", "a", "1")]
+		if math.Abs(one.Value-two.Value) > 0.005 {
+			t.Errorf("round %d: a has %v on the small host, and %v on the large one", i, one, two)
+		}
+	}
+	if a := f.now[at("small", "a", "1")]; a.Value < 1 {
+		t.Errorf("in the end a has %v there", a)
 	}
 }
 

@@ -180,7 +180,7 @@ round: 1s
 lease: 20s
 guard: {max_fall: 0.5, max_lowered: 1, max_moved: 0.5, dead_band: 0.02, reversal_window: 0s}
 analyzer: {report_interval: 1s, partitions: 1}
-actuator: {cgroup_root: "$2", lock_dir: "$dir/locks"}
+actuator: {cgroup_root: "$2", lock_dir: "$dir/locks", max_lowered: 1}
 otlp: {grpc: "0.0.0.0:4317", http: "off"}
 jaeger: {grpc: "off"}
 workloads:
@@ -250,10 +250,10 @@ service() { # NAME HOST CGROUP CORES PORT PEAK AT
   for d in "$cpu" $accounting; do echo "${pids[service-$on]}" >"$d/$group/$2/$3/cgroup.procs"; done
   start "load-$on" "$2" "$trimtab" demo-load "http://127.0.0.1:$5/" --base 5 --peak "$6" --day 45s --at "$7"
 }
-service checkout h1 shop/checkout@1 0.2 8080 45 0.2
-service checkout h2 shop/checkout@2 0.2 8080 45 0.2
-service search h1 shop/search 0.2 8081 70 0
-service reports h3 reports 0.15 8080 70 0.5
+service checkout h1 shop/checkout@1 0.2 8080 40 0.3
+service checkout h2 shop/checkout@2 0.2 8080 40 0.3
+service search h1 shop/search 0.2 8081 50 0
+service reports h3 reports 0.15 8080 30 0.6
 for h in h1 h2 h3; do role agent $h agent-$h --host $h; done
 
 echo "console: http://${web[console-c1]} and http://${web[console-c2]}"
