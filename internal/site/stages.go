@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -332,20 +334,19 @@ type reader interface {
 
 // reading makes a part of a reader, which is opened when the part starts, or
 // when this process takes over under the lock of alone, with the configuration
-// that it is built from. It tells every round what it read, or why it read
-// nothing.
-func (s *Site) reading(alone *pipeline.Alone, name string, built any, round time.Duration, open func(bus.Bus) (reader, error)) part {
-	start := func() (run func(context.Context) error, err error) {
-		h := pipeline.NewHealth(pipeline.Work{Round: round, Every: trimtab.KindSample})
+// that it is built from.
+func (s *Site) reading(alone *pipeline.Alone, name string, built any, work pipeline.Work, open func(bus.Bus) (reader, error)) part {
+	start := func() (func(context.Context) error, error) {
+		h := pipeline.NewHealth(work)
 		r, err := open(h.Bus(s.bus))
 		if err != nil {
 			return nil, fmt.Errorf("set up %s collector: %w", name, err)
 		}
 		s.ready.set(name, "")
-		work := s.working(name, h, r.Run)
-		return func(ctx context.Context) error { return errors.Join(work(ctx), r.Close()) }, nil
+		reads := s.working(name, h, r.Run)
+		return func(ctx context.Context) error { return errors.Join(reads(ctx), r.Close()) }, nil
 	}
-	return part{name, keyOf(built, round), func(ctx context.Context) (func() error, error) {
+	return part{name, keyOf(built, work), func(ctx context.Context) (func() error, error) {
 		if alone != nil {
 			return s.background(ctx, name, s.under(alone, func(why string) { s.ready.set(name, why) }, func(ctx context.Context) error {
 				run, err := start()
@@ -378,7 +379,9 @@ func (s *Site) queryPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []part{s.reading(alone, "prometheus", c, c.Interval+c.Timeout, func(b bus.Bus) (reader, error) {
+	// It tells every round what it read, or why it read nothing.
+	work := pipeline.Work{Round: c.Interval + c.Timeout, Every: trimtab.KindSample}
+	return []part{s.reading(alone, "prometheus", c, work, func(b bus.Bus) (reader, error) {
 		c := c
 		c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
 		return prometheus.Open(c)
@@ -404,11 +407,21 @@ func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
 		return nil, err
 	}
 	c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval}
-	return []part{s.reading(nil, "cgroup", c, c.Interval, func(b bus.Bus) (reader, error) {
+	return []part{s.reading(nil, "cgroup", c, groupWork(c), func(b bus.Bus) (reader, error) {
 		c := c
 		c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
 		return cgroup.Open(c)
 	})}, nil
+}
+
+// groupWork is what reading groups is there for: each round something is told of each
+// that is declared, or why there is nothing; of a pattern there may be no instance.
+func groupWork(c cgroup.Config) pipeline.Work {
+	work := pipeline.Work{Round: c.Interval}
+	if slices.ContainsFunc(c.Targets, func(t cgroup.Target) bool { return !strings.Contains(t.Path, "*") }) {
+		work.Every = trimtab.KindSample
+	}
+	return work
 }
 
 // receiverParts listen for spans. They share one sink, whose bound of what is
