@@ -8,10 +8,11 @@
 // hosts are ours. The package solves nothing: the policies are in fair, welfare,
 // dominant and endtoend.
 //
-// What only some policies can do is told by one method that all have, [Traits], and
-// not by interfaces that some implement: a type that wraps a policy by embedding
-// Policy keeps all of it, a trait that is added too. They are values, and functions
-// that may be nil, since the planner does something else where there are none.
+// What only some policies can do is told by one method that all have,
+// [Policy.Traits], and not by interfaces that some implement: a type that wraps a
+// policy by embedding Policy keeps all of it, also a trait that is added later.
+// Traits are values, and functions that may be nil, since the planner does
+// something else where there is none.
 package policy
 
 import (
