@@ -24,11 +24,11 @@ const (
 // unit), as data for the planner, or nil when l holds no report or an argument
 // is out of range. Level is the level that l's bounds hold at.
 //
-// l is asked where it says that it bends, and between as often as its answers are off a line, at about two thousand allocations at
-// most, since learners resolve ratios of allocations. Bounds are made
-// non-decreasing in the allocation, as the performance is, unless l says that it
-// falls. Of these points at most trimtab.MaxKnots
-// stay, those where the curve bends most: see [Thin].
+// l is asked where it says that it bends, and between as often as its answers are
+// off a line, at about two thousand allocations at most, since learners resolve
+// ratios of allocations. Bounds are made non-decreasing in the allocation, as the
+// performance is, unless l says that it falls. Of these points at most
+// trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min && max >= Least
 	if !finite || !(level > 0 && level < 1) || l.Reports() == 0 {
