@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -128,9 +129,11 @@ func (p *Planner) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) 
 // fitOne is fit for the grows of one resource.
 func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
 	id, of := ledger.StepID{Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step}, p.resources[resource]
-	var asks []float64
-	var kept []trimtab.Action
-	for _, a := range grows {
+	reserved := p.ledger.Count(of.Name, func(k *ledger.Knob) float64 { return p.ledger.Reserve(k, now) })
+	asks, knobs := make([]float64, 0, len(grows)), make([]*ledger.Knob, 0, len(grows))
+	kept := make([]trimtab.Action, 0, len(grows))
+	for i := range grows {
+		a := &grows[i]
 		if a.Resource != of.Name {
 			continue
 		}
@@ -139,20 +142,21 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 			p.counts.dropped++
 			continue
 		}
-		a.Expect = e.Held.Now
-		asks = append(asks, max(0, a.Set.Value-p.ledger.Reserve(e, now)))
-		kept = append(kept, a)
+		asks, knobs, kept = append(asks, max(0, a.Set.Value-reserved.Of(e))), append(knobs, e), append(kept, *a)
+		kept[len(kept)-1].Expect = e.Held.Now
 	}
 	out := kept[:0]
 	unit := of.Unit
-	if slices.ContainsFunc(kept, func(a trimtab.Action) bool { return a.Of != nil }) {
-		unit = of.quantum()
+	for i := range kept {
+		if kept[i].Of != nil {
+			unit = of.quantum()
+			break
+		}
 	}
-	left := p.ledger.Room(of.Name, func(k *ledger.Knob) float64 { return p.ledger.Reserve(k, now) })
-	spare := p.spare(now, resource)
-	for i, got := range guard.Share(fitHosts(left, kept, asks, unit), spare, unit) {
-		a := kept[i]
-		if min(spare, left[a.Host]) < -grain*unit {
+	left, spare := reserved.Room(), p.spare(now, resource, reserved)
+	for i, got := range guard.Share(fitHosts(left, knobs, asks, unit), spare, unit) {
+		a, e := kept[i], knobs[i]
+		if spare < -grain*unit || left != nil && left[e.Site()] < -grain*unit {
 			// It asks for nothing where an earlier plan may have raised it as far, but
 			// what was free then is no longer.
 			p.counts.dropped++
@@ -173,33 +177,32 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 			p.counts.dropped++
 			continue
 		}
-		e := p.ledger.Knob(a.KnobID)
 		e.Release(id, a.Set, now.Add(p.cfg.Lease+p.cfg.Confirm))
 		out = append(out, a)
 	}
 	return out
 }
 
-// fitHosts cuts what grows ask for to what is left of each host that bounds them.
-func fitHosts(left map[string]float64, grows []trimtab.Action, asks []float64, unit float64) []float64 {
-	if len(left) == 0 {
+// fitHosts cuts what grows of knobs ask for to what is left of each host that bounds
+// them.
+func fitHosts(left []float64, knobs []*ledger.Knob, asks []float64, unit float64) []float64 {
+	if left == nil {
 		return asks
 	}
-	on := map[string][]int{}
-	for i := range grows {
-		on[grows[i].Host] = append(on[grows[i].Host], i)
+	on := make([][]int, len(left))
+	for i, k := range knobs {
+		on[k.Site()] = append(on[k.Site()], i)
 	}
 	out := slices.Clone(asks)
 	for host, at := range on {
-		room, bounded := left[host]
-		if !bounded {
+		if len(at) == 0 || math.IsInf(left[host], 1) {
 			continue
 		}
 		of := make([]float64, len(at))
 		for k, i := range at {
 			of[k] = asks[i]
 		}
-		for k, got := range guard.Share(of, room, unit) {
+		for k, got := range guard.Share(of, left[host], unit) {
 			out[at[k]] = got
 		}
 	}

@@ -18,10 +18,13 @@ import (
 // own baseline, and the guard has no say: the lease is running.
 func (r *decision) recall(resource int) {
 	p := r.planner
+	if !p.ledger.LostAny(r.now) {
+		return
+	}
 	var lent float64
 	var lost []string
 	for _, e := range p.ledger.Knobs() {
-		if e.Resource != p.resources[resource].Name || !p.ledger.Lost(e.Host, r.now) {
+		if e.Resource != p.resources[resource].Name || !p.ledger.Lost(e, r.now) {
 			continue
 		}
 		if v := e.Lends(); v > 0 {
@@ -29,7 +32,7 @@ func (r *decision) recall(resource int) {
 			lost = append(lost, e.Host)
 		}
 	}
-	over := math.Min(-p.idle(r.now, resource, nil), lent)
+	over := math.Min(-r.idle(resource, r.believed(resource)), lent)
 	var borrowed float64
 	var from []lender
 	for _, s := range r.seats {

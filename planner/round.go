@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -47,7 +48,8 @@ type decision struct {
 	now      time.Time
 	cause    trimtab.Cause
 	applies  string
-	seats    []*seat // in order of name, then of the resources
+	seats    []*seat          // in order of name, then of the resources
+	counts   []*ledger.Counts // see believed
 	heldBack map[string]trimtab.Held
 	// unmoved says why those that are planned for keep what they have.
 	unmoved map[string]trimtab.Held
@@ -147,7 +149,7 @@ func (r *decision) seat(w *workload) []*seat {
 // bounds it.
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
-	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: p.idle(r.now, resource, nil)}
+	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
 	var seats []*seat
 	g.Divide = func(rising []int, room float64) []float64 {
 		var to []*seat

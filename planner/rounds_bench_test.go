@@ -18,7 +18,7 @@ import (
 // reasons: ms of the processor a round, a holding, and the bytes of the plan.
 func BenchmarkRoundsOverHosts(b *testing.B) {
 	for _, size := range [][2]int{{100, 10}, {1000, 100}, {10000, 1000}} {
-		for _, objective := range []policy.Policy{fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05}} {
+		for _, objective := range []policy.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05}} {
 			b.Run(fmt.Sprintf("%s/%dx%dx20", objective.Name(), size[0], size[1]), func(b *testing.B) {
 				roundsOverHosts(b, objective, size[0], size[1])
 			})
