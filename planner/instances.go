@@ -29,6 +29,8 @@ import (
 // instance is the knob of one running copy of a workload.
 type instance struct {
 	*ledger.Knob
+	// now is what it has, most what it may have.
+	now, most float64
 	// share is f_i, its part of the load, > 0.
 	share float64
 	// stuck tells that its host is lost: it keeps what it has.
@@ -57,7 +59,7 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 			if unfit < least {
 				found, least = slices.Grow(found[:0], len(all)), unfit
 			}
-			found = append(found, instance{Knob: e, stuck: r.planner.ledger.Lost(e, r.now)})
+			found = append(found, instance{Knob: e, now: e.Now(), most: e.Most(), stuck: r.planner.ledger.Lost(e, r.now)})
 		}
 	}
 	if len(found) == 0 {
@@ -198,7 +200,7 @@ func (r *decision) spread(resource int) {
 		}
 		for i := range s.knobs {
 			k := &s.knobs[i]
-			k.set = k.Now()
+			k.set = k.now
 		}
 		switch {
 		case math.Abs(s.grant.Set-s.now) < u/2:
@@ -263,7 +265,7 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 			}
 			in := spread.Instance{Host: at[k.Site()] - 1, Load: &k.share, Max: unbounded, Current: downQuanta(k.set, u)}
 			if len(s.knobs) > 1 {
-				in.Max = downQuanta(k.Most(), u)
+				in.Max = downQuanta(k.most, u)
 				in.Min = min(upQuanta(max(s.dial.Min, k.Held.Min), u), in.Max)
 			}
 			w.Target += upQuanta(k.share*s.grant.Set, u)
@@ -335,7 +337,7 @@ func (r *decision) place(s *seat) {
 		if !k.Fresh || k.stuck {
 			continue
 		}
-		set := math.Min(math.Min(median, k.Most()), idle)
+		set := math.Min(math.Min(median, k.most), idle)
 		if bounded(left, k) {
 			set = math.Min(set, left[k.Site()])
 			left[k.Site()] -= set

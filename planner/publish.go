@@ -40,11 +40,10 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	if len(plan.Held) == 0 {
 		plan.Held = nil
 	}
-	plan.Actions = append(plan.Actions, r.shrinks...)
-	plan.Actions = append(plan.Actions, r.advice...)
+	plan.Actions = append(r.shrinks, r.advice...)
 	waits := map[string]bool{}
-	for _, a := range r.shrinks {
-		waits[a.Host] = true
+	for i := range r.shrinks {
+		waits[r.shrinks[i].Host] = true
 	}
 	p.pending = &pending{plan: plan, grows: r.grows, waits: waits, until: r.now.Add(p.cfg.Confirm)}
 	switch {
@@ -72,10 +71,14 @@ func (p *Planner) capacities() map[string]float64 {
 // emit records what a plan does and hands it out.
 func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 	plan.Hosts = p.ledger.Hosts()
+	id := plan.ID()
+	var w *workload
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		p.counts.action(a.Mode, a.Expect.Less(a.Set))
-		w := p.byName[a.Workload]
+		p.counts.actions[action{a.Mode, a.Expect.Less(a.Set)}]++
+		if w == nil || w.Name != a.Workload {
+			w = p.byName[a.Workload]
+		}
 		if w == nil || a.Mode != trimtab.Act {
 			continue
 		}
@@ -83,7 +86,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			w.moved(p.index(a.Resource), d, plan.Time)
 		}
 		if a.Resource == p.cfg.Resource {
-			w.expects(plan.ID(), a)
+			w.expects(id, a)
 		}
 	}
 	p.counts.plan(plan)
@@ -112,15 +115,20 @@ func direction(a *trimtab.Action) int {
 const maxRecommended = 32
 
 func advises(plan *trimtab.Plan) bool {
-	return slices.ContainsFunc(plan.Actions, func(a trimtab.Action) bool { return a.Mode == trimtab.Recommend })
+	for i := range plan.Actions {
+		if plan.Actions[i].Mode == trimtab.Recommend {
+			return true
+		}
+	}
+	return false
 }
 
 // fit scales grows to what is free by the ledger and enters them there. What
 // a knob has reserved already, by a grow that was not answered, is its own.
 // Each resource is shared by itself: none of them can fund another.
 func (p *Planner) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
-	var out []trimtab.Action
-	for i := range p.resources {
+	out := p.fitOne(now, 0, grows, plan)
+	for i := 1; i < len(p.resources); i++ {
 		out = append(out, p.fitOne(now, i, grows, plan)...)
 	}
 	return out

@@ -44,7 +44,7 @@ func (r *decision) recall(resource int) {
 			if k.Held.Problem != "" || k.stuck {
 				continue
 			}
-			over -= math.Max(0, k.Now()-k.set)
+			over -= math.Max(0, k.now-k.set)
 			if v := k.above(); v > 0 {
 				borrowed += v
 				from = append(from, lender{s, k})
@@ -76,4 +76,4 @@ type lender struct {
 }
 
 // above is what an instance is to have above its baseline.
-func (k *instance) above() float64 { return math.Min(k.Now(), k.set) - k.Baseline() }
+func (k *instance) above() float64 { return math.Min(k.now, k.set) - k.Baseline() }
