@@ -29,8 +29,12 @@ import (
 // instance is the knob of one running copy of a workload.
 type instance struct {
 	*ledger.Knob
-	// now is what it has, most what it may have.
-	now, most float64
+	// found is what it was last seen to be set to, now the same as a number; min and
+	// most bound what it may have.
+	found          trimtab.Amount
+	now, min, most float64
+	// place and site are those of the knob in the ledger.
+	place, site int
 	// share is f_i, its part of the load, > 0.
 	share float64
 	// stuck tells that its host is lost: it keeps what it has.
@@ -59,7 +63,7 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 			if unfit < least {
 				found, least = slices.Grow(found[:0], len(all)), unfit
 			}
-			found = append(found, instance{Knob: e, now: e.Now(), most: e.Most(), stuck: r.planner.ledger.Lost(e, r.now)})
+			found = append(found, r.instance(e))
 		}
 	}
 	if len(found) == 0 {
@@ -77,6 +81,11 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(first.Heard()).Round(time.Second))}
 	}
 	return found, trimtab.Held{}
+}
+
+func (r *decision) instance(k *ledger.Knob) instance {
+	return instance{Knob: k, found: k.Held.Now, now: k.Now(), min: k.Held.Min, most: k.Most(),
+		place: k.Place(), site: k.Site(), stuck: r.planner.ledger.Lost(k, r.now)}
 }
 
 // unfit ranks knobs of one workload: 0 can be turned, 1 was not heard of for a
@@ -119,13 +128,13 @@ func effective(all []instance, of func(*instance) float64) float64 {
 
 // unlimited reports whether nothing limits the workload.
 func (s *seat) unlimited() bool {
-	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.Held.Now.Unlimited })
+	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.found.Unlimited })
 }
 
 // has is what the workload has, for people.
 func (s *seat) has() trimtab.Amount {
 	if len(s.knobs) == 1 {
-		return s.knobs[0].Held.Now
+		return s.knobs[0].found
 	}
 	if s.unlimited() {
 		return trimtab.Unlimited()
@@ -141,9 +150,9 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Co
 	names := make([]site, 0, len(left))
 	for _, s := range asked {
 		for i := range s.knobs {
-			if k := &s.knobs[i]; !k.stuck && bounded(left, k) && at[k.Site()] == 0 {
-				at[k.Site()] = 1
-				names = append(names, site{k.Host, k.Site()})
+			if k := &s.knobs[i]; !k.stuck && bounded(left, k) && at[k.site] == 0 {
+				at[k.site] = 1
+				names = append(names, site{k.Host, k.site})
 			}
 		}
 	}
@@ -168,7 +177,7 @@ type site struct {
 
 // bounded reports whether the host of a knob bounds what is given out there.
 func bounded(left []float64, k *instance) bool {
-	return left != nil && !math.IsInf(left[k.Site()], 1)
+	return left != nil && !math.IsInf(left[k.site], 1)
 }
 
 // parts returns the seat's load shares by host, in order of host, of those that are
@@ -177,7 +186,7 @@ func (s *seat) parts(at []int) []policy.Part {
 	parts := make([]policy.Part, 0, len(s.knobs))
 	for i := range s.knobs {
 		k := &s.knobs[i]
-		h := at[k.Site()] - 1
+		h := at[k.site] - 1
 		if h < 0 || k.stuck {
 			continue
 		}
@@ -255,18 +264,18 @@ func (r *decision) amounts(moving []*seat, left []float64) {
 			if k.stuck {
 				continue
 			}
-			if at[k.Site()] == 0 {
+			if at[k.site] == 0 {
 				c := unbounded
 				if bounded(left, k) {
-					c = max(0, downQuanta(left[k.Site()], u))
+					c = max(0, downQuanta(left[k.site], u))
 				}
 				pool.Hosts = append(pool.Hosts, c)
-				at[k.Site()] = len(pool.Hosts)
+				at[k.site] = len(pool.Hosts)
 			}
-			in := spread.Instance{Host: at[k.Site()] - 1, Load: &k.share, Max: unbounded, Current: downQuanta(k.set, u)}
+			in := spread.Instance{Host: at[k.site] - 1, Load: &k.share, Max: unbounded, Current: downQuanta(k.set, u)}
 			if len(s.knobs) > 1 {
 				in.Max = downQuanta(k.most, u)
-				in.Min = min(upQuanta(max(s.dial.Min, k.Held.Min), u), in.Max)
+				in.Min = min(upQuanta(max(s.dial.Min, k.min), u), in.Max)
 			}
 			w.Target += upQuanta(k.share*s.grant.Set, u)
 			w.Instances = append(w.Instances, in)
@@ -320,9 +329,9 @@ func (r *decision) place(s *seat) {
 	for i := range s.knobs {
 		switch k := &s.knobs[i]; {
 		case k.Fresh && !k.stuck:
-			rest.LeaveOut(k.Knob)
+			rest.LeaveOut(k.place)
 		case k.Fresh:
-		case !k.Held.Now.Unlimited:
+		case !k.found.Unlimited:
 			others = append(others, k.set)
 		}
 	}
@@ -339,10 +348,10 @@ func (r *decision) place(s *seat) {
 		}
 		set := math.Min(math.Min(median, k.most), idle)
 		if bounded(left, k) {
-			set = math.Min(set, left[k.Site()])
-			left[k.Site()] -= set
+			set = math.Min(set, left[k.site])
+			left[k.site] -= set
 		}
-		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.Held.Min))
+		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.min))
 		idle -= set
 		k.set, k.Fresh, k.placed = set, false, true
 	}
@@ -351,7 +360,7 @@ func (r *decision) place(s *seat) {
 // part says why one of several instances gets what it gets.
 func (s *seat) part(k *instance, why string) string {
 	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
-	from, to := show(k.Held.Now), show(trimtab.Units(k.set))
+	from, to := show(k.found), show(trimtab.Units(k.set))
 	if k.placed {
 		return fmt.Sprintf("from %s to %s: it has just appeared, and gets the median of what the other instances have", from, to)
 	}

@@ -75,7 +75,7 @@ func (r *decision) judge() {
 	}
 	for _, s := range r.seats {
 		for i := range s.knobs {
-			rest[s.resource].LeaveOut(s.knobs[i].Knob)
+			rest[s.resource].LeaveOut(s.knobs[i].place)
 		}
 	}
 	for i := range rest {

@@ -293,7 +293,7 @@ func (r *decision) others(seats []*seat, resource int) *ledger.Counts {
 		}
 		for i := range s.knobs {
 			if k := &s.knobs[i]; !k.stuck {
-				c.LeaveOut(k.Knob)
+				c.LeaveOut(k.place)
 			}
 		}
 	}

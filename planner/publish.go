@@ -150,7 +150,7 @@ func (p *Planner) fitOne(now time.Time, resource int, grows []trimtab.Action, pl
 			p.counts.dropped++
 			continue
 		}
-		asks, knobs, kept = append(asks, max(0, a.Set.Value-reserved.Of(e))), append(knobs, e), append(kept, *a)
+		asks, knobs, kept = append(asks, max(0, a.Set.Value-reserved.Of(e.Place()))), append(knobs, e), append(kept, *a)
 		kept[len(kept)-1].Expect = e.Held.Now
 	}
 	out := kept[:0]

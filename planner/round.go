@@ -256,7 +256,7 @@ func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
 		return nil
 	case s.Mode == trimtab.Recommend:
 		return &r.advice
-	case trimtab.Units(k.set).Less(k.Held.Now):
+	case trimtab.Units(k.set).Less(k.found):
 		return &r.shrinks
 	}
 	return &r.grows
@@ -275,7 +275,7 @@ func (r *decision) act(s *seat) {
 		if to == nil {
 			continue
 		}
-		a := trimtab.Action{KnobID: k.KnobID, Expect: k.Held.Now, Set: trimtab.Units(k.set), Mode: s.Mode}
+		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Mode: s.Mode}
 		if last == nil {
 			why = r.reason(s)
 			a.Why = why
@@ -286,7 +286,7 @@ func (r *decision) act(s *seat) {
 			if whole == nil {
 				whole = &trimtab.Whole{Instances: n, From: s.now, To: effective(s.knobs, func(i *instance) float64 { return i.set })}
 			}
-			if text == "" || last.Held.Now != k.Held.Now || last.set != k.set || last.placed != k.placed {
+			if text == "" || last.found != k.found || last.set != k.set || last.placed != k.placed {
 				text = s.part(k, a.Why.Summary)
 			}
 			a.Of, a.Why.Summary = whole, text

@@ -105,7 +105,7 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	most := effective(s.knobs, func(i *instance) float64 { return i.most })
 	least := 0.0
 	for i := range s.knobs {
-		least = max(least, max(d.Min, s.knobs[i].Held.Min)/s.knobs[i].share)
+		least = max(least, max(d.Min, s.knobs[i].min)/s.knobs[i].share)
 	}
 	if len(s.knobs) > 1 {
 		most = min(most, s.of.Capacity)

@@ -46,11 +46,11 @@ func (c *Counts) Clone() *Counts {
 	return &out
 }
 
-// LeaveOut counts a knob as nothing.
-func (c *Counts) LeaveOut(k *Knob) { c.of[k.at] = 0 }
+// LeaveOut counts the knob at a place as nothing.
+func (c *Counts) LeaveOut(place int) { c.of[place] = 0 }
 
-// Of returns what a knob counts as.
-func (c *Counts) Of(k *Knob) float64 { return c.of[k.at] }
+// Of returns what the knob at a place counts as.
+func (c *Counts) Of(place int) float64 { return c.of[place] }
 
 // Sum returns what all knobs count as.
 func (c *Counts) Sum() (sum float64) {
@@ -83,6 +83,10 @@ func (c *Counts) Room() []float64 {
 
 // Sites is how many hosts are known.
 func (l *Ledger) Sites() int { return len(l.hosts) }
+
+// Place is the place of a knob that [Ledger.Knobs] or [Ledger.Of] returned among all,
+// until another one comes or goes.
+func (k *Knob) Place() int { return k.at }
 
 // Site is the place of the knob's host among these, which it keeps.
 func (k *Knob) Site() int { return k.host.at }

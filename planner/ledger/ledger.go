@@ -398,7 +398,10 @@ func (l *Ledger) Knobs() []*Knob {
 
 // Of returns the knobs of one resource of one workload, in order of host and
 // instance.
-func (l *Ledger) Of(workload, resource string) []*Knob { return l.siblings[kin{workload, resource}] }
+func (l *Ledger) Of(workload, resource string) []*Knob {
+	l.Knobs() // they know their places then
+	return l.siblings[kin{workload, resource}]
+}
 
 // Prune forgets knobs that are gone for longer than after, when another host
 // has the workload by now, or when they were of one of several instances.
