@@ -40,7 +40,8 @@ func (p *Planner) publish(r *decision) []trimtab.Value {
 	if len(plan.Held) == 0 {
 		plan.Held = nil
 	}
-	plan.Actions = append(r.shrinks, r.advice...)
+	plan.Actions = r.shrinks
+	plan.Actions = append(plan.Actions, r.advice...)
 	waits := map[string]bool{}
 	for i := range r.shrinks {
 		waits[r.shrinks[i].Host] = true

@@ -234,7 +234,9 @@ func (r *decision) actions() {
 	moves := map[*[]trimtab.Action]int{} // how many on each list
 	for _, s := range r.seats {
 		for i := range s.knobs {
-			moves[r.list(s, &s.knobs[i])]++
+			if to := r.list(s, &s.knobs[i]); to != nil {
+				moves[to]++
+			}
 		}
 	}
 	for _, l := range []*[]trimtab.Action{&r.shrinks, &r.grows, &r.advice} {
