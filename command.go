@@ -23,6 +23,14 @@ func (a *Alert) Kind() Kind { return KindAlert }
 // Key returns the workload.
 func (a *Alert) Key() string { return a.Workload }
 
+// Asker says who asks.
+func (c *Command) Asker() string {
+	if c.By == "" {
+		return "somebody"
+	}
+	return c.By
+}
+
 // Validate checks names and times.
 func (a *Alert) Validate() error {
 	if err := named("alert on workload", a.Workload); err != nil {

@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -21,15 +19,14 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	}
 	switch c.Verb {
 	case trimtab.Pause, trimtab.Resume:
-		if c.Time.Before(p.told) && p.told.Sub(now) <= p.cfg.Lease {
-			break
-		}
-		changed := p.isPaused() != (c.Verb == trimtab.Pause)
-		// A clock that was ahead must not keep the next one from being heard.
-		p.told, p.paused = soonest(c.Time, now), c.Verb == trimtab.Pause
-		if p.paused {
-			p.pending, p.wanted = nil, nil
-		} else {
+		heard, changed := p.issue.Pause(now, c.Time, c.Verb == trimtab.Pause)
+		switch {
+		case !heard:
+			p.counts.ignored["command"]++
+			return nil
+		case c.Verb == trimtab.Pause:
+			p.wanted = nil
+		default:
 			p.takeBack()
 		}
 		if changed {
@@ -41,7 +38,7 @@ func (p *Planner) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 			break
 		}
 		p.asked = soonest(c.Time, now)
-		return p.start(now, trimtab.Cause{Kind: trimtab.CauseCommand, By: by(c)})
+		return p.start(now, trimtab.Cause{Kind: trimtab.CauseCommand, By: c.Asker()})
 	case trimtab.Apply:
 		return p.apply(now, c)
 	case trimtab.Release:
@@ -68,69 +65,19 @@ func (p *Planner) takeBack() {
 	}
 }
 
-func by(c *trimtab.Command) string {
-	if c.By == "" {
-		return "somebody"
-	}
-	return c.By
-}
-
-// apply carries out the recommended actions of an earlier plan, once, as a
-// plan of its own: shrinks first, grows as they are confirmed. When the plan
-// is not known, or anything is not as it was, the new plan is empty, its Cause
-// says so and Held says what differs.
+// apply carries out the recommended actions of an earlier plan, as a plan of its
+// own, after the one that is under way.
 func (p *Planner) apply(now time.Time, c *trimtab.Command) []trimtab.Value {
 	if !p.counts.leading {
 		return nil
 	}
-	if p.pending != nil {
-		p.applies = c // after the plan under way
+	if p.issue.Waits() {
+		p.applies = c
 		return nil
 	}
-	r := &decision{planner: p, now: now, cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: c.Plan, By: by(c)}, heldBack: map[string]trimtab.Held{}}
-	refuse := func(why string) []trimtab.Value {
-		r.cause.Kind, r.cause.Text = trimtab.CauseRefused, why
-		r.shrinks, r.grows = nil, nil
+	d := p.issue.Apply(now, c)
+	if d.Applies == "" {
 		p.counts.refused++
-		return p.publish(r)
 	}
-	if p.late(now, c.Time) {
-		return refuse(fmt.Sprintf("asked for %v ago", now.Sub(c.Time).Round(time.Second)))
-	}
-	i := slices.IndexFunc(p.recommended, func(q *trimtab.Plan) bool { return q.ID() == c.Plan })
-	switch {
-	case i < 0:
-		return refuse("no recommendation of that name waits")
-	case p.isPaused():
-		return refuse("paused")
-	}
-	why := "the state has changed"
-	for _, a := range p.recommended[i].Actions {
-		if a.Mode != trimtab.Recommend {
-			continue
-		}
-		a.Mode = trimtab.Act
-		e, i := p.ledger.Knob(a.KnobID), p.index(a.Resource)
-		switch {
-		case e == nil || e.Gone() || i < 0 || p.byName[a.Workload] == nil || p.byName[a.Workload].released:
-			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldNoKnob, Text: "its knob is gone"}
-		case e.Held.Problem != "":
-			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.Held.Problem}
-		case e.Held.Barred != "":
-			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldKnob, Text: "knob: " + e.Held.Barred}
-			why = "a knob may not be written"
-		case !e.Held.Now.Equal(a.Expect, grain*p.resources[i].Unit):
-			r.heldBack[a.Workload] = trimtab.Held{Code: trimtab.HeldChanged, Text: fmt.Sprintf("found %s, the plan expected %s", e.Held.Now, a.Expect)}
-		case a.Set.Less(a.Expect):
-			r.shrinks = append(r.shrinks, a)
-		default:
-			r.grows = append(r.grows, a)
-		}
-	}
-	if len(r.heldBack) > 0 {
-		return refuse(why)
-	}
-	r.applies = c.Plan
-	p.recommended = slices.Delete(p.recommended, i, i+1)
-	return p.publish(r)
+	return p.publish(now, d)
 }

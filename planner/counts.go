@@ -9,16 +9,15 @@ import (
 
 // counts are totals since the planner was made.
 type counts struct {
-	leading                     bool
-	rounds, plans, unsolved     uint64
-	dropped, scaled, unanswered uint64
-	refused, trials             uint64
-	actions                     map[action]uint64
-	ignored                     map[string]uint64
-	verdicts                    map[trimtab.Judgement]uint64
-	takenBack                   uint64
-	held                        int
-	value, gap                  *float64
+	leading                 bool
+	rounds, plans, unsolved uint64
+	refused, trials         uint64
+	actions                 map[action]uint64
+	ignored                 map[string]uint64
+	verdicts                map[trimtab.Judgement]uint64
+	takenBack               uint64
+	held                    int
+	value, gap              *float64
 }
 
 // action is what one does.
@@ -48,9 +47,9 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 	yield("trimtab_planner_rounds_total", float64(c.rounds), pool)
 	yield("trimtab_planner_plans_total", float64(c.plans), pool)
 	yield("trimtab_planner_unsolved_total", float64(c.unsolved), pool)
-	yield("trimtab_planner_grows_dropped_total", float64(c.dropped), pool)
-	yield("trimtab_planner_grows_scaled_total", float64(c.scaled), pool)
-	yield("trimtab_planner_unanswered_total", float64(c.unanswered), pool)
+	yield("trimtab_planner_grows_dropped_total", float64(p.issue.Dropped), pool)
+	yield("trimtab_planner_grows_scaled_total", float64(p.issue.Scaled), pool)
+	yield("trimtab_planner_unanswered_total", float64(p.issue.Unanswered), pool)
 	yield("trimtab_planner_applies_refused_total", float64(c.refused), pool)
 	yield("trimtab_planner_trials_total", float64(c.trials), pool)
 	for _, mode := range []trimtab.Mode{trimtab.Act, trimtab.Recommend} {
@@ -66,7 +65,7 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 		yield("trimtab_planner_ignored_total", float64(c.ignored[kind]), pool, kind)
 	}
 	yield("trimtab_planner_held_workloads", float64(c.held), pool)
-	yield("trimtab_planner_epoch", float64(p.epoch), pool)
+	yield("trimtab_planner_epoch", float64(p.issue.Epoch()), pool)
 	if c.value != nil {
 		yield("trimtab_planner_objective_ratio", *c.value, pool)
 	}

@@ -1,10 +1,10 @@
 package planner
 
 import (
-	"github.com/trimtab/trimtab/planner/policy"
 	"math"
 
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // divide shares the room of a round among seats that are to rise and cannot all

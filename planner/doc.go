@@ -42,8 +42,8 @@
 // stops at the first stair of a curve.
 //
 // The package reads no clock, writes no knob and learns no curve. Its
-// subfolders hold the policies (fair, welfare, dominant), the guard, and who pays for
-// trials (probe).
+// subfolders hold the policies (fair, welfare, dominant), the guard, who pays for
+// trials (probe), what knobs give (ledger) and how a decision becomes plans (issue).
 //
 //	p, err := planner.New(planner.Config{Pool: "main", Resource: "cpu",
 //		Capacity: 8, Unit: 0.1, Policy: fair.NJCPolicy{}, Workloads: …})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/probe"
 )
@@ -26,25 +27,20 @@ type Planner struct {
 	// ends tells that no workload's utility rises beyond its SLO.
 	ends bool
 
-	epoch, sequence uint64
-	since           time.Time        // when the epoch began
-	next            time.Time        // when the next round is due
-	wanted          *trimtab.Cause   // that of a round that waits for pending
-	applies         *trimtab.Command // an Apply that waits for pending
-	pending         *pending
-	paused          bool
-	last            time.Time // when the last round was
+	issue   *issue.Issuer
+	next    time.Time        // when the next round is due
+	wanted  *trimtab.Cause   // that of a round that waits for the plan under way
+	applies *trimtab.Command // an Apply that waits for it
+	last    time.Time        // when the last round was
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
-	patience    time.Duration
-	told        time.Time // the time of the last Pause or Resume
-	asked       time.Time // the time of the last Round command
-	recent      recent
-	groups      map[string]time.Time
-	recommended []*trimtab.Plan
-	asks        *asked // a round for a group of alerts whose gap is not over
-	verdicts    []trimtab.Verdict
-	counts      counts
+	patience time.Duration
+	asked    time.Time // the time of the last Round command
+	recent   recent
+	groups   map[string]time.Time
+	asks     *asked // a round for a group of alerts whose gap is not over
+	verdicts []trimtab.Verdict
+	counts   counts
 }
 
 // workload is what the planner keeps of one workload.
@@ -127,6 +123,7 @@ func New(cfg Config) (*Planner, error) {
 		}
 		return 1
 	})
+	p.issue = p.issuer()
 	p.ends = !slices.ContainsFunc(p.workloads, func(w *workload) bool { return !w.ends() })
 	p.counts = newCounts()
 	return p, nil
@@ -165,18 +162,18 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 // than the last is no new term.
 func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 	switch {
-	case v.Pool != p.cfg.Pool || v.Epoch != 0 && v.Epoch < p.epoch:
+	case v.Pool != p.cfg.Pool || v.Epoch != 0 && v.Epoch < p.issue.Epoch():
 		p.counts.ignored["leader"]++
 	case v.Epoch == 0:
-		p.pending, p.wanted, p.applies = nil, nil, nil
+		p.wanted, p.applies = nil, nil
+		p.issue.Drop()
 		p.counts.leading = false
-	case v.Epoch == p.epoch:
+	case v.Epoch == p.issue.Epoch():
 		p.counts.leading = true
 	default:
-		p.epoch, p.sequence, p.since = v.Epoch, 0, now
-		p.pending, p.wanted, p.applies, p.next = nil, nil, nil, now
+		p.wanted, p.applies, p.next = nil, nil, now
 		p.counts.leading = true
-		p.ledger.Begin(v.Epoch, now)
+		p.issue.Begin(v.Epoch, now)
 	}
 }
 
@@ -229,7 +226,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 // tick releases what is due and starts the round that is.
 func (p *Planner) tick(now time.Time) []trimtab.Value {
 	out := p.release(now)
-	if !p.counts.leading || p.pending != nil {
+	if !p.counts.leading || p.issue.Waits() {
 		return out
 	}
 	if cause, ok := p.asksNow(now); ok {
@@ -246,28 +243,13 @@ func (p *Planner) start(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	if !p.counts.leading {
 		return nil
 	}
-	if p.pending != nil {
+	if p.issue.Waits() {
 		if p.wanted == nil {
 			p.wanted = &cause
 		}
 		return nil
 	}
 	return p.round(now, cause)
-}
-
-// spare returns the capacity of a resource that no knob can be using, negative
-// when more may be in use than there is. A workload that no host has told of
-// may have a knob all the same, until the term is older than a lease.
-func (p *Planner) spare(now time.Time, resource int, reserved *ledger.Counts) float64 {
-	left := reserved.Left(p.capacity(resource))
-	if now.Sub(p.since) <= p.cfg.Lease {
-		for _, w := range p.workloads {
-			if d := w.dials[resource]; d != nil && len(p.ledger.Of(w.Name, p.resources[resource].Name)) == 0 {
-				left -= d.Max
-			}
-		}
-	}
-	return left
 }
 
 // believed is what the knobs of a resource are believed to give while the round is

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 )
@@ -17,7 +18,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.wanted, p.asks = nil, nil // this one sees what all others would
 	p.ledger.Prune(now, p.cfg.Lease)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
-	if p.isPaused() {
+	if p.issue.Paused() {
 		r.cause = trimtab.Cause{Kind: trimtab.CausePaused}
 		for _, w := range p.workloads {
 			if w.Mode != trimtab.Off {
@@ -31,16 +32,10 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	if len(r.shrinks)+len(r.grows) > 0 {
 		p.patience = 0
 	}
-	return p.publish(r)
-}
-
-// isPaused is what the last command said; before any, what the actuators of
-// the pool say.
-func (p *Planner) isPaused() bool {
-	if !p.told.IsZero() {
-		return p.paused
-	}
-	return p.ledger.Paused()
+	return p.publish(now, issue.Decision{
+		Plan:    trimtab.Plan{Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Cause: r.cause, Cut: r.cut, Audit: r.audit},
+		Shrinks: r.shrinks, Grows: r.grows, Advice: r.advice,
+	})
 }
 
 // decision is one round on its way to a plan.
@@ -48,7 +43,6 @@ type decision struct {
 	planner  *Planner
 	now      time.Time
 	cause    trimtab.Cause
-	applies  string
 	seats    []*seat          // in order of name, then of the resources
 	counts   []*ledger.Counts // see believed
 	heldBack map[string]trimtab.Held

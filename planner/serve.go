@@ -33,10 +33,10 @@ import (
 // lacks more than the noise of its load. The first comes at once, the next ones, while they change nothing, after Urgent,
 // twice Urgent, and so on.
 func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
-	if w == nil || w.estimate == nil || !p.counts.leading || p.pending != nil || !p.serves() || w.Mode != trimtab.Act {
+	if w == nil || w.estimate == nil || !p.counts.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
 		return nil
 	}
-	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.patience, p.cfg.Urgent) || p.isPaused() {
+	if p.cfg.Urgent <= 0 || now.Sub(p.last) < max(p.patience, p.cfg.Urgent) || p.issue.Paused() {
 		return nil
 	}
 	r := &decision{planner: p, now: now}

@@ -55,7 +55,7 @@ func (l *Ledger) stand(now time.Time) {
 		some = some || h.renews
 	}
 	for _, h := range l.hosts {
-		h.lost = !h.renews && (some || h.order.epoch < l.epoch && l.endsSoon(h, now))
+		h.lost = !h.renews && (some || l.many() && h.order.epoch < l.epoch && l.endsSoon(h, now))
 		l.standing.lost = l.standing.lost || h.lost
 	}
 }

@@ -10,6 +10,9 @@
 // round, and what each process takes: CPU, memory, bytes stored, the size of
 // /metrics and the time of the console's first view.
 //
+// With --cgroups one more agent is a real process, with real cgroups, which are
+// empty; what it takes is printed each minute.
+//
 // What is real of an agent: its connection with its own certificate, or its
 // leaf node; the actuator with journal, lease, heartbeat and answers; its
 // samples of use. What is not: its knobs are numbers in memory, no cgroups; the

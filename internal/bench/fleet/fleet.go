@@ -35,6 +35,7 @@ type fleet struct {
 	agents    *part
 	ask       io.WriteCloser
 	answers   *bufio.Scanner
+	root      string // of the cgroups of the real agent
 }
 
 // part is one process.
@@ -55,7 +56,7 @@ func (o *options) measure(ctx context.Context, s size, dir string) (r *result, e
 	}
 	defer f.stop()
 	began := time.Now()
-	for _, step := range []func(context.Context) error{f.write, f.startServer, f.startStages, f.startAgents} {
+	for _, step := range []func(context.Context) error{f.write, f.startServer, f.startStages, f.startReal, f.startAgents} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -79,6 +80,12 @@ func (o *options) measure(ctx context.Context, s size, dir string) (r *result, e
 // write writes the files of the site and its configuration.
 func (f *fleet) write(ctx context.Context) error {
 	var hosts []string
+	if f.Cgroups > 0 {
+		if err := f.groups(); err != nil {
+			return err
+		}
+		hosts = append(hosts, realHost)
+	}
 	for i := range f.size.agents {
 		hosts = append(hosts, hostName(i))
 	}
@@ -123,7 +130,7 @@ func (f *fleet) lease() time.Duration { return max(time.Minute, 3*f.Round) }
 // load and performance are not those of spans.
 func (f *fleet) text() []byte {
 	var b bytes.Buffer
-	cpu := math.Ceil(firstCores * float64(f.workloads*f.Instances))
+	cpu := math.Ceil(firstCores * float64(f.workloads*f.Instances+f.Cgroups))
 	fmt.Fprintf(&b, "pool: {cpu: %g, unit: %g}\nround: %v\nlease: %v\nanalyzer: {report_interval: %v}\nstorage: {path: %q}\nprometheus: {url: 'http://127.0.0.1:9'}\nworkloads:\n",
 		cpu, max(0.01, cpu/100000), f.Round, f.lease(), f.Report, filepath.Join(f.dir, "data"))
 	for i := range f.workloads {
@@ -131,6 +138,9 @@ func (f *fleet) text() []byte {
 		fmt.Fprintf(&b, `  - {name: %[1]s, slo: {latency: %[2]v, fraction: %[3]g}, load: 'sum(rate(n{w="%[1]s"}[10s]))', performance: 'sum(rate(d_bucket{w="%[1]s",le="%[4]g"}[10s])) / sum(rate(d_count{w="%[1]s"}[10s]))', `+
 			"knob: {%[5]scgroup: %[1]s, cpu: {min: %[6]g, max: %[7]g}}, mode: act}\n",
 			name, threshold, target, threshold.Seconds(), f.host(i), leastCores, mostCores)
+	}
+	if f.Cgroups > 0 {
+		fmt.Fprintf(&b, "%sactuator: {cgroup_root: %q}\n", f.realText(), f.root)
 	}
 	return b.Bytes()
 }
@@ -264,6 +274,9 @@ func (f *fleet) stop() {
 			_ = p.cmd.Process.Kill()
 			<-p.ended
 		}
+	}
+	if f.root != "" {
+		f.removeGroups()
 	}
 	if dir, err := os.Readlink(filepath.Join(f.dir, "journals")); err == nil {
 		_ = os.RemoveAll(dir)

@@ -19,9 +19,11 @@ import (
 type options struct {
 	Agents, Workloads string
 	Leaves, Instances int
-	Round, Report     time.Duration
-	For, Settle       time.Duration
-	Binary            string
+	// Cgroups are those of the one agent that is a real process; 0: there is none.
+	Cgroups       int
+	Round, Report time.Duration
+	For, Settle   time.Duration
+	Binary        string
 	// Profile is a directory for the profiles of all processes; empty: none.
 	Profile string
 	// Keep leaves the files, logs among them, where they are.
@@ -43,6 +45,7 @@ func main() {
 	flag.StringVar(&o.Workloads, "workloads", "1000,3000,10000", "workloads of each size, spread over the hosts")
 	flag.IntVar(&o.Leaves, "leaves", 20, "how many agents have a leaf node; the others are clients of the NATS server")
 	flag.IntVar(&o.Instances, "instances", 2, "instances of each workload, each on a host of its own with a knob of its own")
+	flag.IntVar(&o.Cgroups, "cgroups", 0, "start one more agent, as a real process whose knobs are so many real cgroups, and follow it")
 	flag.DurationVar(&o.Round, "round", 10*time.Second, "the planner's round")
 	flag.DurationVar(&o.Report, "report", 0, "interval of reports and samples; 0: trimtab's default, a fifth of a round")
 	flag.DurationVar(&o.For, "for", time.Minute, "how long to measure")

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -41,6 +42,12 @@ func printTable(out io.Writer, all []*result) {
 	for _, name := range processes() {
 		row("CPU of "+name+", cores (waited for it)", func(r *result) string {
 			return fmt.Sprintf("%.2f (%.2f)", r.used[name].cores, r.used[name].waited)
+		})
+	}
+	if slices.ContainsFunc(all, func(r *result) bool { return r.used["agent"].resident > 0 }) {
+		row("CPU of the real agent, cores", func(r *result) string { return fmt.Sprintf("%.4f", r.used["agent"].cores) })
+		row("memory of the real agent (peak), MiB", func(r *result) string {
+			return fmt.Sprintf("%.1f (%.1f)", r.used["agent"].resident, r.used["agent"].peak)
 		})
 	}
 	for _, name := range processes() {

@@ -69,7 +69,7 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 	if _, err := io.WriteString(f.ask, "begin\n"); err != nil {
 		return fmt.Errorf("talk to the agents: %w", err)
 	}
-	if !wait(ctx, f.For) {
+	if !f.follow(ctx, began) {
 		return ctx.Err()
 	}
 	took := time.Since(began).Seconds()
@@ -83,7 +83,7 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 			_ = p.cmd.Process.Signal(syscall.SIGUSR2)
 		}
 		status := fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)
-		r.used[p.name] = used{cores: (cpu - before[p.name]) / took, resident: number(status, "VmRSS:") / 1024, peak: number(status, "VmHWM:") / 1024,
+		r.used[p.name] = used{cores: (cpu - before[p.name]) / took, resident: p.resident(), peak: number(status, "VmHWM:") / 1024,
 			waited: (p.waited() - waited[p.name]) / took}
 	}
 	if _, err := io.WriteString(f.ask, "report\n"); err != nil || !f.answers.Scan() {
@@ -146,6 +146,11 @@ func (p *part) cpu() (float64, error) {
 		sum += ticks / 100
 	}
 	return sum, nil
+}
+
+// resident is its memory, in MiB.
+func (p *part) resident() float64 {
+	return number(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid), "VmRSS:") / 1024
 }
 
 // waited is for how long its threads waited for a CPU so far, in seconds.

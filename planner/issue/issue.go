@@ -1,0 +1,191 @@
+package issue
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/ledger"
+)
+
+// Config says for which pool plans are issued, and by what.
+type Config struct {
+	Pool      string
+	Resources []Resource
+	// Lease is how long a host holds what a plan says, Confirm how long grows wait
+	// for the answers to shrinks.
+	Lease, Confirm time.Duration
+	// Ledger is told what is issued.
+	Ledger *ledger.Ledger
+	// Turns reports whether the knobs of a workload may be turned.
+	Turns func(workload string) bool
+	// Unheard returns what may be in use of a resource by workloads of the pool of
+	// which no host has told: told says of which one has.
+	Unheard func(resource string, told func(workload string) bool) float64
+}
+
+// Resource is one that the pool shares: all amounts are in its unit.
+type Resource struct {
+	Name string
+	// Capacity is what is declared, Unit the size of one step of an allocation, and
+	// Quantum that of one instance among several.
+	Capacity, Unit, Quantum float64
+}
+
+// Decision is what is to be done.
+type Decision struct {
+	// Plan has what is said of it: all but pool, term, steps, time, lease and actions.
+	trimtab.Plan
+	Shrinks, Grows, Advice []trimtab.Action
+}
+
+// Counts are totals since the issuer was made.
+type Counts struct {
+	// Dropped grows had no room or no knob any more, Scaled ones less room than
+	// they asked for. Unanswered are plans whose grows went out though an answer was
+	// missing.
+	Dropped, Scaled, Unanswered uint64
+}
+
+// Issuer issues the plans of one pool. It is not safe for concurrent use.
+type Issuer struct {
+	Config
+	Counts
+	epoch, sequence uint64
+	since           time.Time // when the term began
+	pending         *pending
+	recommended     []*trimtab.Plan
+	told            time.Time // the time of the last Pause or Resume
+	paused          bool
+}
+
+// pending is a plan whose grows wait for the outcomes of its shrinks.
+type pending struct {
+	plan  trimtab.Plan // the first step
+	grows []trimtab.Action
+	// waits holds the hosts whose answer to the first step's shrinks is missing.
+	waits map[string]bool
+	until time.Time
+}
+
+// New returns an issuer that has no term yet.
+func New(c Config) *Issuer { return &Issuer{Config: c} }
+
+// Begin begins a term.
+func (i *Issuer) Begin(epoch uint64, now time.Time) {
+	i.epoch, i.sequence, i.since, i.pending = epoch, 0, now, nil
+	i.Ledger.Begin(epoch, now)
+}
+
+// Epoch is that of the last term.
+func (i *Issuer) Epoch() uint64 { return i.epoch }
+
+// Waits reports whether a plan is under way: the next has to wait.
+func (i *Issuer) Waits() bool { return i.pending != nil }
+
+// Drop forgets the plan under way. What it has released stays reserved.
+func (i *Issuer) Drop() { i.pending = nil }
+
+// Issue returns the first step of a decision. Grows follow when the answers are
+// in; without shrinks, and with every host fenced, they go out at once.
+func (i *Issuer) Issue(now time.Time, d Decision) *trimtab.Plan {
+	i.sequence++
+	i.Ledger.Issue(i.sequence, now)
+	plan := d.Plan
+	plan.Pool, plan.Epoch, plan.Sequence, plan.Step, plan.Time, plan.Lease = i.Pool, i.epoch, i.sequence, 1, now, trimtab.SecondsOf(i.Lease)
+	if len(plan.Held) == 0 {
+		plan.Held = nil
+	}
+	if len(plan.Unmoved) == 0 {
+		plan.Unmoved = nil
+	}
+	plan.Actions = d.Shrinks
+	plan.Actions = append(plan.Actions, d.Advice...)
+	waits := map[string]bool{}
+	for n := range d.Shrinks {
+		waits[d.Shrinks[n].Host] = true
+	}
+	i.pending = &pending{plan: plan, grows: d.Grows, waits: waits, until: now.Add(i.Confirm)}
+	switch {
+	case len(d.Grows) == 0:
+		plan.Last, i.pending = true, nil
+	case len(waits) == 0 && !i.Ledger.Unfenced(now):
+		plan.Last, i.pending = true, nil
+		plan.Actions = append(plan.Actions, i.fit(now, d.Grows, plan)...)
+	}
+	return i.emit(&plan)
+}
+
+// emit notes a step that goes out.
+func (i *Issuer) emit(plan *trimtab.Plan) *trimtab.Plan {
+	plan.Hosts = i.Ledger.Hosts()
+	if advises(plan) {
+		i.recommended = append(i.recommended, plan)
+		if len(i.recommended) > maxRecommended {
+			i.recommended = slices.Delete(i.recommended, 0, 1)
+		}
+	}
+	return plan
+}
+
+// Release returns the grows that wait, when every host has answered or the wait is
+// over; nil: nothing waits, or there is more to wait for.
+func (i *Issuer) Release(now time.Time) *trimtab.Plan {
+	w := i.pending
+	if w == nil {
+		return nil
+	}
+	waits := len(w.waits) > 0 || i.Ledger.Unfenced(now)
+	if waits && now.Before(w.until) {
+		return nil
+	}
+	i.pending = nil
+	plan := w.plan
+	plan.Step, plan.Last, plan.Time = 2, true, now
+	plan.Verdicts = nil
+	plan.Held, plan.Unmoved, plan.Audit = maps.Clone(w.plan.Held), maps.Clone(w.plan.Unmoved), nil
+	plan.Actions = i.fit(now, w.grows, plan)
+	if waits {
+		i.Unanswered++
+	}
+	return i.emit(&plan)
+}
+
+// Answer takes in an outcome, and reports whether it told anything new: one that
+// is delivered again releases nothing.
+func (i *Issuer) Answer(o *trimtab.Outcome) (news bool) {
+	news = i.Ledger.Read(o)
+	if w := i.pending; w != nil && o.Epoch == w.plan.Epoch && o.Sequence == w.plan.Sequence && o.Step == w.plan.Step {
+		news = news || w.waits[o.Host]
+		delete(w.waits, o.Host)
+	}
+	return news
+}
+
+// Pause takes in a pause, or a resume, that was asked for at a time, and reports
+// whether it was heard, and whether it changed anything. The plan under way ends
+// with a pause.
+func (i *Issuer) Pause(now, asked time.Time, pause bool) (heard, changed bool) {
+	if asked.Before(i.told) && i.told.Sub(now) <= i.Lease {
+		return false, false
+	}
+	changed = i.Paused() != pause
+	i.told, i.paused = asked, pause
+	if now.Before(asked) { // a clock that is ahead must not keep the next from being heard
+		i.told = now
+	}
+	if pause {
+		i.pending = nil
+	}
+	return true, changed
+}
+
+// Paused is what the last command said; before any, what the actuators of the pool
+// say.
+func (i *Issuer) Paused() bool {
+	if !i.told.IsZero() {
+		return i.paused
+	}
+	return i.Ledger.Paused()
+}
