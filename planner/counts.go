@@ -12,7 +12,7 @@ type counts struct {
 	leading                 bool
 	rounds, plans, unsolved uint64
 	refused, trials         uint64
-	actions                 map[string]uint64
+	actions                 map[action]uint64
 	ignored                 map[string]uint64
 	verdicts                map[trimtab.Judgement]uint64
 	takenBack               uint64
@@ -20,16 +20,14 @@ type counts struct {
 	value, gap              *float64
 }
 
-func newCounts() counts {
-	return counts{actions: map[string]uint64{}, ignored: map[string]uint64{}, verdicts: map[trimtab.Judgement]uint64{}}
+// action is what one does.
+type action struct {
+	mode trimtab.Mode
+	rise bool
 }
 
-func (c *counts) action(m trimtab.Mode, rise bool) {
-	direction := "lower"
-	if rise {
-		direction = "raise"
-	}
-	c.actions[string(m)+" "+direction]++
+func newCounts() counts {
+	return counts{actions: map[action]uint64{}, ignored: map[string]uint64{}, verdicts: map[trimtab.Judgement]uint64{}}
 }
 
 func (c *counts) plan(p *trimtab.Plan) {
@@ -54,9 +52,9 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 	yield("trimtab_planner_unanswered_total", float64(p.issue.Unanswered), pool)
 	yield("trimtab_planner_applies_refused_total", float64(c.refused), pool)
 	yield("trimtab_planner_trials_total", float64(c.trials), pool)
-	for _, mode := range []string{"act", "recommend"} {
+	for _, mode := range []trimtab.Mode{trimtab.Act, trimtab.Recommend} {
 		for _, direction := range []string{"raise", "lower"} {
-			yield("trimtab_planner_actions_total", float64(c.actions[mode+" "+direction]), pool, mode, direction)
+			yield("trimtab_planner_actions_total", float64(c.actions[action{mode, direction == "raise"}]), pool, string(mode), direction)
 		}
 	}
 	for _, verdict := range []trimtab.Judgement{trimtab.AsExpected, trimtab.Better, trimtab.Worse, trimtab.Unjudged} {

@@ -1,8 +1,8 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -29,6 +29,12 @@ import (
 // instance is the knob of one running copy of a workload.
 type instance struct {
 	*ledger.Knob
+	// found is what it was last seen to be set to, now the same as a number; min and
+	// most bound what it may have.
+	found          trimtab.Amount
+	now, min, most float64
+	// place and site are those of the knob in the ledger.
+	place, site int
 	// share is f_i, its part of the load, > 0.
 	share float64
 	// stuck tells that its host is lost: it keeps what it has.
@@ -57,7 +63,7 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 			if unfit < least {
 				found, least = slices.Grow(found[:0], len(all)), unfit
 			}
-			found = append(found, instance{Knob: e, stuck: r.planner.ledger.Lost(e.Host, r.now)})
+			found = append(found, r.instance(e))
 		}
 	}
 	if len(found) == 0 {
@@ -72,9 +78,14 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	case first.Held.Problem != "":
 		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.Held.Problem}
 	case least > 0, !slices.ContainsFunc(found, func(i instance) bool { return !i.stuck }):
-		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(r.planner.ledger.Heard(first.Host)).Round(time.Second))}
+		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(first.Heard()).Round(time.Second))}
 	}
 	return found, trimtab.Held{}
+}
+
+func (r *decision) instance(k *ledger.Knob) instance {
+	return instance{Knob: k, found: k.Held.Now, now: k.Now(), min: k.Held.Min, most: k.Most(),
+		place: k.Place(), site: k.Site(), stuck: r.planner.ledger.Lost(k, r.now)}
 }
 
 // unfit ranks knobs of one workload: 0 can be turned, 1 was not heard of for a
@@ -83,7 +94,7 @@ func (r *decision) unfit(e *ledger.Knob) int {
 	switch {
 	case e.Held.Problem != "":
 		return 2
-	case r.now.Sub(r.planner.ledger.Heard(e.Host)) > r.planner.cfg.Lease:
+	case r.now.Sub(e.Heard()) > r.planner.cfg.Lease:
 		return 1
 	}
 	return 0
@@ -92,7 +103,7 @@ func (r *decision) unfit(e *ledger.Knob) int {
 // shareOut sets the load shares: those that the estimate tells, and even ones.
 func shareOut(w *workload, of []instance) {
 	loads := make([]*float64, len(of))
-	if e := w.estimate; e != nil && len(of) > 1 {
+	if e := w.estimate; e != nil && len(of) > 1 && len(e.Shares) > 0 {
 		told := make(map[[2]string]*float64, len(e.Shares))
 		for i := range e.Shares {
 			told[[2]string{e.Shares[i].Host, e.Shares[i].Instance}] = &e.Shares[i].Share
@@ -117,13 +128,13 @@ func effective(all []instance, of func(*instance) float64) float64 {
 
 // unlimited reports whether nothing limits the workload.
 func (s *seat) unlimited() bool {
-	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.Held.Now.Unlimited })
+	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.found.Unlimited })
 }
 
 // has is what the workload has, for people.
 func (s *seat) has() trimtab.Amount {
 	if len(s.knobs) == 1 {
-		return s.knobs[0].Held.Now
+		return s.knobs[0].found
 	}
 	if s.unlimited() {
 		return trimtab.Unlimited()
@@ -131,47 +142,52 @@ func (s *seat) has() trimtab.Amount {
 	return trimtab.Units(s.now)
 }
 
-// room returns what is left of a resource on each host that says what it has, where
-// there are several, beside what is believed of the knobs but those of mine.
-func (p *Planner) room(now time.Time, resource int, mine map[*ledger.Knob]bool) map[string]float64 {
-	return p.ledger.Room(p.resources[resource].Name, func(k *ledger.Knob) float64 {
-		if mine[k] {
-			return 0
-		}
-		return p.ledger.Believed(k, now)
-	})
-}
-
-// locate adds the hosts to a problem about seats, whose knobs are mine.
-func (r *decision) locate(prob *policy.Problem, asked []*seat, mine map[*ledger.Knob]bool) {
-	left := r.planner.room(r.now, 0, mine)
-	if len(left) == 0 {
-		return
-	}
-	at := map[string]int{}
+// locate adds the hosts to a problem about seats, beside what is believed of the
+// others.
+func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Counts) {
+	left := others.Room()
+	at := make([]int, len(left)) // by site: the place in prob.Hosts, after 1
+	names := make([]site, 0, len(left))
 	for _, s := range asked {
 		for i := range s.knobs {
-			if _, ok := left[s.knobs[i].Host]; ok && !s.knobs[i].stuck {
-				at[s.knobs[i].Host] = 0
+			if k := &s.knobs[i]; !k.stuck && bounded(left, k) && at[k.site] == 0 {
+				at[k.site] = 1
+				names = append(names, site{k.Host, k.site})
 			}
 		}
 	}
-	for i, name := range slices.Sorted(maps.Keys(at)) {
-		at[name] = i
-		prob.Hosts = append(prob.Hosts, policy.Host{Name: name, Units: math.Max(0, left[name]/prob.Unit)})
+	if len(names) == 0 {
+		return
+	}
+	slices.SortFunc(names, func(a, b site) int { return cmp.Compare(a.name, b.name) })
+	for i, h := range names {
+		at[h.at] = i + 1
+		prob.Hosts = append(prob.Hosts, policy.Host{Name: h.name, Units: math.Max(0, left[h.at]/prob.Unit)})
 	}
 	for j, s := range asked {
 		prob.Workloads[j].Parts = s.parts(at)
 	}
 }
 
-// parts returns the seat's load shares by host, in order of host.
-func (s *seat) parts(at map[string]int) []policy.Part {
-	var parts []policy.Part
+// site is a host and its place in the ledger.
+type site struct {
+	name string
+	at   int
+}
+
+// bounded reports whether the host of a knob bounds what is given out there.
+func bounded(left []float64, k *instance) bool {
+	return left != nil && !math.IsInf(left[k.site], 1)
+}
+
+// parts returns the seat's load shares by host, in order of host, of those that are
+// at a place, after 1.
+func (s *seat) parts(at []int) []policy.Part {
+	parts := make([]policy.Part, 0, len(s.knobs))
 	for i := range s.knobs {
 		k := &s.knobs[i]
-		h, ok := at[k.Host]
-		if !ok || k.stuck {
+		h := at[k.site] - 1
+		if h < 0 || k.stuck {
 			continue
 		}
 		if n := len(parts); n > 0 && parts[n-1].Host == h {
@@ -185,34 +201,33 @@ func (s *seat) parts(at map[string]int) []policy.Part {
 
 // spread turns the grants of one resource into what each instance is to have.
 func (r *decision) spread(resource int) {
-	p, u := r.planner, r.planner.resources[resource].Unit
-	moving := map[bool][]*seat{} // by whether it is written
-	mine := map[*ledger.Knob]bool{}
+	u := r.planner.resources[resource].Unit
+	var written, advised []*seat // those that move
 	for _, s := range r.seats {
 		if s.resource != resource {
 			continue
 		}
 		for i := range s.knobs {
 			k := &s.knobs[i]
-			k.set = k.Now()
+			k.set = k.now
 		}
 		switch {
 		case math.Abs(s.grant.Set-s.now) < u/2:
 			r.place(s)
 		case len(s.knobs) == 1 && !s.acts():
 			s.knobs[0].set = s.grant.Set
+		case s.acts():
+			written = append(written, s)
 		default:
-			moving[s.acts()] = append(moving[s.acts()], s)
-			for i := range s.knobs {
-				mine[s.knobs[i].Knob] = s.acts() && !s.knobs[i].stuck
-			}
+			advised = append(advised, s)
 		}
 	}
-	if len(moving) == 0 {
-		return
+	if len(written) > 0 {
+		r.amounts(written, r.others(written, resource).Room())
 	}
-	r.amounts(moving[true], p.room(r.now, resource, mine))
-	r.amounts(moving[false], nil)
+	if len(advised) > 0 {
+		r.amounts(advised, nil)
+	}
 }
 
 // quantum is what the amounts of several instances are whole numbers of: as fine
@@ -237,30 +252,30 @@ func downQuanta(v, quantum float64) int {
 const unbounded = 1 << 40
 
 // amounts sets what the instances of seats that move are to have, with so much
-// left on each host; a host that is missing has room for all.
-func (r *decision) amounts(moving []*seat, left map[string]float64) {
+// left on each host; nil: they have room for all.
+func (r *decision) amounts(moving []*seat, left []float64) {
 	p := r.planner
-	pool := spread.Pool{Quanta: unbounded}
-	at := map[string]int{}
+	pool := spread.Pool{Quanta: unbounded, Workloads: make([]spread.Workload, 0, len(moving))}
+	at := make([]int, p.ledger.Sites()) // by site: the place in pool.Hosts, after 1
 	for _, s := range moving {
-		u, w := s.of.quantum(), spread.Workload{}
+		u, w := s.of.quantum(), spread.Workload{Instances: make([]spread.Instance, 0, len(s.knobs))}
 		for i := range s.knobs {
 			k := &s.knobs[i]
 			if k.stuck {
 				continue
 			}
-			h, ok := at[k.Host]
-			if !ok {
+			if at[k.site] == 0 {
 				c := unbounded
-				if room, ok := left[k.Host]; ok {
-					c = max(0, downQuanta(room, u))
+				if bounded(left, k) {
+					c = max(0, downQuanta(left[k.site], u))
 				}
-				h, at[k.Host], pool.Hosts = len(pool.Hosts), len(pool.Hosts), append(pool.Hosts, c)
+				pool.Hosts = append(pool.Hosts, c)
+				at[k.site] = len(pool.Hosts)
 			}
-			in := spread.Instance{Host: h, Load: &k.share, Max: unbounded, Current: downQuanta(k.set, u)}
+			in := spread.Instance{Host: at[k.site] - 1, Load: &k.share, Max: unbounded, Current: downQuanta(k.set, u)}
 			if len(s.knobs) > 1 {
-				in.Max = downQuanta(k.Most(), u)
-				in.Min = min(upQuanta(max(s.dial.Min, k.Held.Min), u), in.Max)
+				in.Max = downQuanta(k.most, u)
+				in.Min = min(upQuanta(max(s.dial.Min, k.min), u), in.Max)
 			}
 			w.Target += upQuanta(k.share*s.grant.Set, u)
 			w.Instances = append(w.Instances, in)
@@ -318,17 +333,17 @@ func (s *seat) tightest() string {
 // place gives an instance that has only just appeared what the median of the
 // others has, as far as its host and the pool have room.
 func (r *decision) place(s *seat) {
-	p := r.planner
 	if !s.acts() || !slices.ContainsFunc(s.knobs, func(i instance) bool { return i.Fresh }) {
 		return
 	}
 	var others []float64
-	mine := map[*ledger.Knob]bool{}
+	rest := r.believed(s.resource).Clone()
 	for i := range s.knobs {
 		switch k := &s.knobs[i]; {
+		case k.Fresh && !k.stuck:
+			rest.LeaveOut(k.place)
 		case k.Fresh:
-			mine[k.Knob] = !k.stuck
-		case !k.Held.Now.Unlimited:
+		case !k.found.Unlimited:
 			others = append(others, k.set)
 		}
 	}
@@ -337,18 +352,18 @@ func (r *decision) place(s *seat) {
 	}
 	slices.Sort(others)
 	median := (others[(len(others)-1)/2] + others[len(others)/2]) / 2
-	left, idle := p.room(r.now, s.resource, mine), p.idle(r.now, s.resource, mine)
+	left, idle := rest.Room(), r.idle(s.resource, rest)
 	for i := range s.knobs {
 		k := &s.knobs[i]
 		if !k.Fresh || k.stuck {
 			continue
 		}
-		set := math.Min(math.Min(median, k.Most()), idle)
-		if room, ok := left[k.Host]; ok {
-			set = math.Min(set, room)
-			left[k.Host] -= set
+		set := math.Min(math.Min(median, k.most), idle)
+		if bounded(left, k) {
+			set = math.Min(set, left[k.site])
+			left[k.site] -= set
 		}
-		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.Held.Min))
+		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.min))
 		idle -= set
 		k.set, k.Fresh, k.placed = set, false, true
 	}
@@ -357,7 +372,7 @@ func (r *decision) place(s *seat) {
 // part says why one of several instances gets what it gets.
 func (s *seat) part(k *instance, why string) string {
 	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.of.Name, v) }
-	from, to := show(k.Held.Now), show(trimtab.Units(k.set))
+	from, to := show(k.found), show(trimtab.Units(k.set))
 	if k.placed {
 		return fmt.Sprintf("from %s to %s: it has just appeared, and gets the median of what the other instances have", from, to)
 	}

@@ -32,7 +32,7 @@ func (p *Planner) groupsOf() []policy.Group {
 // judge audits what the workloads have, and what the solver wants for them.
 func (r *decision) judge() {
 	p := r.planner
-	now, target, seated := &audit.Pool{}, &audit.Pool{}, map[*ledger.Knob]bool{}
+	now, target := &audit.Pool{}, &audit.Pool{}
 	for i, of := range p.resources {
 		capacity := of.Capacity
 		if has := p.capacity(i); has > 0 {
@@ -43,9 +43,6 @@ func (r *decision) judge() {
 	target.Resources = now.Resources
 	var members []audit.Member
 	for _, s := range r.seats {
-		for i := range s.knobs {
-			seated[s.knobs[i].Knob] = true
-		}
 		n := len(now.Tenants)
 		if n == 0 || now.Tenants[n-1].Name != s.Name {
 			t := audit.Tenant{Name: s.Name, Has: make([]float64, len(p.resources))}
@@ -76,10 +73,17 @@ func (r *decision) judge() {
 	}
 	// What the others hold is nobody's slack.
 	others := audit.Tenant{Has: make([]float64, len(p.resources))}
-	for _, e := range p.ledger.Knobs() {
-		if !seated[e] {
-			others.Has[p.index(e.Resource)] += p.ledger.Believed(e, r.now)
+	rest := make([]*ledger.Counts, len(p.resources))
+	for i := range rest {
+		rest[i] = r.believed(i).Clone()
+	}
+	for _, s := range r.seats {
+		for i := range s.knobs {
+			rest[s.resource].LeaveOut(s.knobs[i].place)
 		}
+	}
+	for i := range rest {
+		others.Has[i] = rest[i].Sum()
 	}
 	now.Tenants, target.Tenants = append(now.Tenants, others), append(target.Tenants, others)
 	r.audit = audit.Of(now)

@@ -254,15 +254,39 @@ func (p *Planner) start(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	return p.round(now, cause)
 }
 
-// idle returns the capacity of a resource that is believed to be used by none
-// of the knobs but those of mine.
-func (p *Planner) idle(now time.Time, resource int, mine map[*ledger.Knob]bool) float64 {
-	return p.ledger.Left(p.resources[resource].Name, p.capacity(resource), func(k *ledger.Knob) float64 {
-		if mine[k] {
-			return 0
+// believed is what the knobs of a resource are believed to give while the round is
+// decided.
+func (r *decision) believed(resource int) *ledger.Counts {
+	p := r.planner
+	if r.counts == nil {
+		r.counts = make([]*ledger.Counts, len(p.resources))
+	}
+	if r.counts[resource] == nil {
+		r.counts[resource] = p.ledger.Count(p.resources[resource].Name, func(k *ledger.Knob) float64 { return p.ledger.Believed(k, r.now) })
+	}
+	return r.counts[resource]
+}
+
+// others is what is believed of the knobs that are not those of seats, but for
+// those that are stuck, which nobody can turn.
+func (r *decision) others(seats []*seat, resource int) *ledger.Counts {
+	c := r.believed(resource).Clone()
+	for _, s := range seats {
+		if s.resource != resource {
+			continue
 		}
-		return p.ledger.Believed(k, now)
-	})
+		for i := range s.knobs {
+			if k := &s.knobs[i]; !k.stuck {
+				c.LeaveOut(k.place)
+			}
+		}
+	}
+	return c
+}
+
+// idle returns the capacity of a resource that none of the knobs is believed to use.
+func (r *decision) idle(resource int, knobs *ledger.Counts) float64 {
+	return knobs.Left(r.planner.capacity(resource))
 }
 
 // capacity returns what the pool has of a resource by what is declared and by what

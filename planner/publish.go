@@ -52,10 +52,14 @@ func (p *Planner) capacities() map[string]float64 {
 
 // emit records what a plan does and hands it out.
 func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
+	id := plan.ID()
+	var w *workload
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		p.counts.action(a.Mode, a.Expect.Less(a.Set))
-		w := p.byName[a.Workload]
+		p.counts.actions[action{a.Mode, a.Expect.Less(a.Set)}]++
+		if w == nil || w.Name != a.Workload {
+			w = p.byName[a.Workload]
+		}
 		if w == nil || a.Mode != trimtab.Act {
 			continue
 		}
@@ -63,7 +67,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			w.moved(p.index(a.Resource), d, plan.Time)
 		}
 		if a.Resource == p.cfg.Resource {
-			w.expects(plan.ID(), a)
+			w.expects(id, a)
 		}
 	}
 	p.counts.plan(plan)

@@ -18,10 +18,13 @@ import (
 // own baseline, and the guard has no say: the lease is running.
 func (r *decision) recall(resource int) {
 	p := r.planner
+	if !p.ledger.LostAny(r.now) {
+		return
+	}
 	var lent float64
 	var lost []string
 	for _, e := range p.ledger.Knobs() {
-		if e.Resource != p.resources[resource].Name || !p.ledger.Lost(e.Host, r.now) {
+		if e.Resource != p.resources[resource].Name || !p.ledger.Lost(e, r.now) {
 			continue
 		}
 		if v := e.Lends(); v > 0 {
@@ -29,7 +32,7 @@ func (r *decision) recall(resource int) {
 			lost = append(lost, e.Host)
 		}
 	}
-	over := math.Min(-p.idle(r.now, resource, nil), lent)
+	over := math.Min(-r.idle(resource, r.believed(resource)), lent)
 	var borrowed float64
 	var from []lender
 	for _, s := range r.seats {
@@ -41,7 +44,7 @@ func (r *decision) recall(resource int) {
 			if k.Held.Problem != "" || k.stuck {
 				continue
 			}
-			over -= math.Max(0, k.Now()-k.set)
+			over -= math.Max(0, k.now-k.set)
 			if v := k.above(); v > 0 {
 				borrowed += v
 				from = append(from, lender{s, k})
@@ -73,4 +76,4 @@ type lender struct {
 }
 
 // above is what an instance is to have above its baseline.
-func (k *instance) above() float64 { return math.Min(k.Now(), k.set) - k.Baseline() }
+func (k *instance) above() float64 { return math.Min(k.now, k.set) - k.Baseline() }

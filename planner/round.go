@@ -2,11 +2,13 @@ package planner
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/issue"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -41,7 +43,8 @@ type decision struct {
 	planner  *Planner
 	now      time.Time
 	cause    trimtab.Cause
-	seats    []*seat // in order of name, then of the resources
+	seats    []*seat          // in order of name, then of the resources
+	counts   []*ledger.Counts // see believed
 	heldBack map[string]trimtab.Held
 	// unmoved says why those that are planned for keep what they have.
 	unmoved map[string]trimtab.Held
@@ -78,9 +81,7 @@ func (r *decision) decide() {
 		r.spread(i)
 		r.recall(i)
 	}
-	for _, s := range r.seats {
-		r.act(s)
-	}
+	r.actions()
 	r.judge()
 }
 
@@ -141,7 +142,7 @@ func (r *decision) seat(w *workload) []*seat {
 // bounds it.
 func (r *decision) guard(resource int) {
 	p, of := r.planner, &r.planner.resources[resource]
-	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: p.idle(r.now, resource, nil)}
+	g := guard.Round{Now: r.now, Unit: of.Unit, Capacity: p.capacity(resource), Spare: r.idle(resource, r.believed(resource))}
 	var seats []*seat
 	g.Divide = func(rising []int, room float64) []float64 {
 		var to []*seat
@@ -213,47 +214,82 @@ func (r *decision) fallback(s *seat) float64 {
 	if s.knobs[0].Held.Problem != "" || r.now.Sub(s.fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.unlimited() {
 		return 0
 	}
-	return effective(s.knobs, func(i *instance) float64 { return min(s.dial.Default, i.Most()) })
+	return effective(s.knobs, func(i *instance) float64 { return min(s.dial.Default, i.most) })
 }
 
-// act turns what the instances are to have into actions.
+// actions turns what the instances are to have into actions.
+func (r *decision) actions() {
+	moves := map[*[]trimtab.Action]int{} // how many on each list
+	for _, s := range r.seats {
+		for i := range s.knobs {
+			if to := r.list(s, &s.knobs[i]); to != nil {
+				moves[to]++
+			}
+		}
+	}
+	for _, l := range []*[]trimtab.Action{&r.shrinks, &r.grows, &r.advice} {
+		*l = slices.Grow(*l, moves[l])
+	}
+	for _, s := range r.seats {
+		r.act(s)
+	}
+}
+
+// list returns the list that an instance's action goes on; nil: it stays.
+func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
+	least := s.of.Unit
+	if len(s.knobs) > 1 {
+		least = s.of.quantum()
+	}
+	switch {
+	case math.Abs(k.set-k.now) < least/2: // a quantised knob is where it can be
+		return nil
+	case s.Mode == trimtab.Recommend:
+		return &r.advice
+	case trimtab.Units(k.set).Less(k.found):
+		return &r.shrinks
+	}
+	return &r.grows
+}
+
+// act makes the actions of a seat, or notes why there is none. What holds for all of
+// its instances is said with the first.
 func (r *decision) act(s *seat) {
-	var moved []*instance
+	var why trimtab.Reason
+	var whole *trimtab.Whole
+	var last *instance
+	text := ""
 	for i := range s.knobs {
 		k := &s.knobs[i]
-		now := k.Now()
-		least := s.of.Unit
-		if len(s.knobs) > 1 {
-			least = s.of.quantum()
+		to := r.list(s, k)
+		if to == nil {
+			continue
 		}
-		if math.Abs(k.set-now) >= least/2 { // a quantised knob is where it can be
-			moved = append(moved, k)
+		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Mode: s.Mode}
+		if last == nil {
+			why = r.reason(s)
+			a.Why = why
+		} else {
+			a.Why = trimtab.Reason{Binding: why.Binding, NextCheck: why.NextCheck}
 		}
+		if n := len(s.knobs); n > 1 {
+			if whole == nil {
+				whole = &trimtab.Whole{Instances: n, From: s.now, To: effective(s.knobs, func(i *instance) float64 { return i.set })}
+			}
+			if text == "" || last.found != k.found || last.set != k.set || last.placed != k.placed {
+				text = s.part(k, a.Why.Summary)
+			}
+			a.Of, a.Why.Summary = whole, text
+			if last == nil {
+				text = ""
+			}
+		}
+		*to = append(*to, a)
+		last = k
 	}
-	if len(moved) == 0 {
+	if last == nil {
 		r.stays(s)
 		return
-	}
-	why := r.reason(s)
-	to := effective(s.knobs, func(i *instance) float64 { return i.set })
-	for i, k := range moved {
-		set, now := trimtab.Units(k.set), k.Held.Now
-		a := trimtab.Action{KnobID: k.KnobID, Expect: now, Set: set, Mode: s.Mode, Why: why}
-		if n := len(s.knobs); n > 1 {
-			if i > 0 { // what holds for all is said with the first
-				a.Why = trimtab.Reason{Binding: why.Binding, NextCheck: why.NextCheck}
-			}
-			a.Of = &trimtab.Whole{Instances: n, From: s.now, To: to}
-			a.Why.Summary = s.part(k, a.Why.Summary)
-		}
-		switch {
-		case s.Mode == trimtab.Recommend:
-			r.advice = append(r.advice, a)
-		case set.Less(now):
-			r.shrinks = append(r.shrinks, a)
-		default:
-			r.grows = append(r.grows, a)
-		}
 	}
 	r.tried(s)
 }

@@ -98,14 +98,14 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 		return s
 	}
 	u := s.of.Unit
-	s.now = effective(s.knobs, func(i *instance) float64 { return i.Now() })
+	s.now = effective(s.knobs, func(i *instance) float64 { return i.now })
 	if resource == 0 && w.loan != nil && w.loan.Base < 0 {
 		w.loan.Base = s.now
 	}
-	most := effective(s.knobs, func(i *instance) float64 { return i.Most() })
+	most := effective(s.knobs, func(i *instance) float64 { return i.most })
 	least := 0.0
 	for i := range s.knobs {
-		least = max(least, max(d.Min, s.knobs[i].Held.Min)/s.knobs[i].share)
+		least = max(least, max(d.Min, s.knobs[i].min)/s.knobs[i].share)
 	}
 	if len(s.knobs) > 1 {
 		most = min(most, s.of.Capacity)

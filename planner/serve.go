@@ -153,15 +153,16 @@ func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
 // serve sets the aims of the free seats that are in by their needs, and reports
 // whether the pool has enough for them.
 func (r *decision) serve(in func(*seat) bool) bool {
-	asked, mine, fresh := r.asked(in)
+	asked, fresh := r.asked(in)
 	if !fresh {
 		return true
 	}
-	units := max(0, policy.DownUnits(r.planner.idle(r.now, 0, mine), r.planner.cfg.Unit))
 	if slices.ContainsFunc(asked, (*seat).unserved) {
 		return false
 	}
-	fits := r.fitter(asked, mine, units)
+	others := r.others(asked, 0)
+	units := max(0, policy.DownUnits(r.idle(0, others), r.planner.cfg.Unit))
+	fits := r.fitter(asked, others, units)
 	need, total := needsAt(asked, -1)
 	if !fits(need, nil) {
 		return false
@@ -287,12 +288,12 @@ func drained(need []int, seats []*seat, left int) []int {
 }
 
 // fitter returns what tells whether amounts fit in so many units and on the hosts.
-func (r *decision) fitter(asked []*seat, mine map[*ledger.Knob]bool, units int) func(need, late []int) bool {
+func (r *decision) fitter(asked []*seat, others *ledger.Counts, units int) func(need, late []int) bool {
 	prob := &policy.Problem{Units: units, Unit: r.planner.cfg.Unit, Workloads: make([]policy.Workload, len(asked))}
 	for i, s := range asked {
 		prob.Workloads[i].Max = s.hi
 	}
-	r.locate(prob, asked, mine)
+	r.locate(prob, asked, others)
 	room := hosts.New(prob)
 	return func(need, late []int) bool {
 		if sum(need)+sum(late) > units || !room.Hosts() {

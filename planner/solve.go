@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -32,11 +31,12 @@ func (r *decision) demand(s *seat) {
 // what they may hold. It sets the aim of those that were not asked about yet.
 func (r *decision) solve(in func(*seat) bool) {
 	p := r.planner
-	asked, mine, fresh := r.asked(in)
+	asked, fresh := r.asked(in)
 	if !fresh {
 		return
 	}
-	left := p.idle(r.now, 0, mine)
+	others := r.others(asked, 0)
+	left := r.idle(0, others)
 	prob := &policy.Problem{Units: max(0, policy.DownUnits(left, p.cfg.Unit)), Unit: p.cfg.Unit, Groups: p.groupsOf(), Stop: p.cfg.Stop}
 	for _, s := range asked {
 		prob.Workloads = append(prob.Workloads, policy.Workload{
@@ -45,7 +45,7 @@ func (r *decision) solve(in func(*seat) bool) {
 			SLO: s.SLO, Utility: s.Utility, Worth: s.Worth, Demand: r.demanded(s),
 		})
 	}
-	r.locate(prob, asked, mine)
+	r.locate(prob, asked, others)
 	answer, err := p.cfg.Policy.Solve(prob)
 	if err != nil && len(prob.Hosts) > 0 {
 		// It knows no hosts, or one is over already: the pool goes on, and what a
@@ -84,22 +84,16 @@ func (r *decision) demanded(s *seat) int {
 	return s.dial.demand
 }
 
-// asked returns the free seats that are in, their knobs, and whether any of
-// them has no aim yet.
-func (r *decision) asked(in func(*seat) bool) (asked []*seat, mine map[*ledger.Knob]bool, fresh bool) {
-	mine = map[*ledger.Knob]bool{}
+// asked returns the free seats that are in, and whether any of them has no aim
+// yet.
+func (r *decision) asked(in func(*seat) bool) (asked []*seat, fresh bool) {
 	for _, s := range r.seats {
 		if s.free && in(s) {
 			asked = append(asked, s)
-			for i := range s.knobs {
-				if !s.knobs[i].stuck {
-					mine[s.knobs[i].Knob] = true
-				}
-			}
 			fresh = fresh || !s.solved
 		}
 	}
-	return asked, mine, fresh
+	return asked, fresh
 }
 
 // unsolved holds those that wait for an aim.
@@ -116,13 +110,13 @@ func (r *decision) unsolved(asked []*seat, err error) {
 // share is solve for a policy that shares several resources at once.
 func (r *decision) share(in func(*seat) bool) {
 	p := r.planner
-	asked, mine, fresh := r.asked(in)
+	asked, fresh := r.asked(in)
 	if !fresh {
 		return
 	}
 	q := &policy.Question{Stop: p.cfg.Stop, Groups: p.groupsOf()}
 	for i, of := range p.resources {
-		left := p.idle(r.now, i, mine)
+		left := r.idle(i, r.others(asked, i))
 		q.Resources = append(q.Resources, policy.Pooled{Name: of.Name, Unit: of.Unit, Capacity: of.Capacity / of.Unit, Units: max(0, policy.DownUnits(left, of.Unit))})
 	}
 	at := make([]int, len(asked)) // the place of each seat's workload in q

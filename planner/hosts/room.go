@@ -42,6 +42,13 @@ func New(p *policy.Problem) *Room {
 			r.Left, r.name = append(r.Left, p.Hosts[h].Units), append(r.name, p.Hosts[h].Name)
 		}
 	}
+	if len(r.Left) > 0 {
+		parts := 0
+		for j := range p.Workloads {
+			parts += len(p.Workloads[j].Parts)
+		}
+		r.part = make([]Part, 0, parts)
+	}
 	for j := range p.Workloads {
 		if len(r.Left) > 0 {
 			for _, part := range p.Workloads[j].Parts {

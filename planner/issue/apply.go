@@ -12,7 +12,12 @@ import (
 const maxRecommended = 32
 
 func advises(plan *trimtab.Plan) bool {
-	return slices.ContainsFunc(plan.Actions, func(a trimtab.Action) bool { return a.Mode == trimtab.Recommend })
+	for n := range plan.Actions {
+		if plan.Actions[n].Mode == trimtab.Recommend {
+			return true
+		}
+	}
+	return false
 }
 
 // Apply returns the decision to carry out the recommended actions of an earlier

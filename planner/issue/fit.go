@@ -2,6 +2,7 @@ package issue
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -20,7 +21,11 @@ const grain, sums = 1e-9, 1e-6
 func (i *Issuer) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
 	var out []trimtab.Action
 	for r := range i.Resources {
-		out = append(out, i.fitOne(now, &i.Resources[r], grows, plan)...)
+		if of := i.fitOne(now, &i.Resources[r], grows, plan); out == nil {
+			out = of
+		} else {
+			out = append(out, of...)
+		}
 	}
 	return out
 }
@@ -28,9 +33,11 @@ func (i *Issuer) fit(now time.Time, grows []trimtab.Action, plan trimtab.Plan) [
 // fitOne is fit for the grows of one resource.
 func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, plan trimtab.Plan) []trimtab.Action {
 	id := ledger.StepID{Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step}
-	var asks []float64
-	var kept []trimtab.Action
-	for _, a := range grows {
+	reserved := i.Ledger.Count(of.Name, func(k *ledger.Knob) float64 { return i.Ledger.Reserve(k, now) })
+	asks, knobs := make([]float64, 0, len(grows)), make([]*ledger.Knob, 0, len(grows))
+	kept := make([]trimtab.Action, 0, len(grows))
+	for n := range grows {
+		a := &grows[n]
 		if a.Resource != of.Name {
 			continue
 		}
@@ -39,20 +46,21 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 			i.Dropped++
 			continue
 		}
-		a.Expect = e.Held.Now
-		asks = append(asks, max(0, a.Set.Value-i.Ledger.Reserve(e, now)))
-		kept = append(kept, a)
+		asks, knobs, kept = append(asks, max(0, a.Set.Value-reserved.Of(e.Place()))), append(knobs, e), append(kept, *a)
+		kept[len(kept)-1].Expect = e.Held.Now
 	}
 	out := kept[:0]
 	unit := of.Unit
-	if slices.ContainsFunc(kept, func(a trimtab.Action) bool { return a.Of != nil }) {
-		unit = of.Quantum
+	for n := range kept {
+		if kept[n].Of != nil {
+			unit = of.Quantum
+			break
+		}
 	}
-	left := i.Ledger.Room(of.Name, func(k *ledger.Knob) float64 { return i.Ledger.Reserve(k, now) })
-	spare := i.spare(now, of)
-	for n, got := range guard.Share(fitHosts(left, kept, asks, unit), spare, unit) {
-		a := kept[n]
-		if min(spare, left[a.Host]) < -sums*unit {
+	left, spare := reserved.Room(), i.spare(now, of, reserved)
+	for n, got := range guard.Share(fitHosts(left, knobs, asks, unit), spare, unit) {
+		a, e := kept[n], knobs[n]
+		if spare < -sums*unit || left != nil && left[e.Site()] < -sums*unit {
 			// It asks for nothing where an earlier plan may have raised it as far, but
 			// what was free then is no longer.
 			i.Dropped++
@@ -73,7 +81,7 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 			i.Dropped++
 			continue
 		}
-		i.Ledger.Knob(a.KnobID).Release(id, a.Set, now.Add(i.Lease+i.Confirm))
+		e.Release(id, a.Set, now.Add(i.Lease+i.Confirm))
 		out = append(out, a)
 	}
 	return out
@@ -82,38 +90,34 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 // spare returns the capacity of a resource that no knob can be using, negative
 // when more may be in use than there is. A workload that no host has told of
 // may have a knob all the same, until the term is older than a lease.
-func (i *Issuer) spare(now time.Time, of *Resource) float64 {
-	told := map[string]bool{}
-	left := i.Ledger.Left(of.Name, i.Ledger.Capacity(of.Name, of.Capacity), func(k *ledger.Knob) float64 {
-		told[k.Workload] = true
-		return i.Ledger.Reserve(k, now)
-	})
+func (i *Issuer) spare(now time.Time, of *Resource, reserved *ledger.Counts) float64 {
+	left := reserved.Left(i.Ledger.Capacity(of.Name, of.Capacity))
 	if now.Sub(i.since) <= i.Lease {
-		left -= i.Unheard(of.Name, func(workload string) bool { return told[workload] })
+		left -= i.Unheard(of.Name, func(workload string) bool { return len(i.Ledger.Of(workload, of.Name)) > 0 })
 	}
 	return left
 }
 
-// fitHosts cuts what grows ask for to what is left of each host that bounds them.
-func fitHosts(left map[string]float64, grows []trimtab.Action, asks []float64, unit float64) []float64 {
-	if len(left) == 0 {
+// fitHosts cuts what grows of knobs ask for to what is left of each host that bounds
+// them.
+func fitHosts(left []float64, knobs []*ledger.Knob, asks []float64, unit float64) []float64 {
+	if left == nil {
 		return asks
 	}
-	on := map[string][]int{}
-	for i := range grows {
-		on[grows[i].Host] = append(on[grows[i].Host], i)
+	on := make([][]int, len(left))
+	for i, k := range knobs {
+		on[k.Site()] = append(on[k.Site()], i)
 	}
 	out := slices.Clone(asks)
 	for host, at := range on {
-		room, bounded := left[host]
-		if !bounded {
+		if len(at) == 0 || math.IsInf(left[host], 1) {
 			continue
 		}
 		of := make([]float64, len(at))
 		for k, i := range at {
 			of[k] = asks[i]
 		}
-		for k, got := range guard.Share(of, room, unit) {
+		for k, got := range guard.Share(of, left[host], unit) {
 			out[at[k]] = got
 		}
 	}

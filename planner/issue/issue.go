@@ -100,10 +100,11 @@ func (i *Issuer) Issue(now time.Time, d Decision) *trimtab.Plan {
 	if len(plan.Unmoved) == 0 {
 		plan.Unmoved = nil
 	}
-	plan.Actions = slices.Concat(d.Shrinks, d.Advice)
+	plan.Actions = d.Shrinks
+	plan.Actions = append(plan.Actions, d.Advice...)
 	waits := map[string]bool{}
-	for _, a := range d.Shrinks {
-		waits[a.Host] = true
+	for n := range d.Shrinks {
+		waits[d.Shrinks[n].Host] = true
 	}
 	i.pending = &pending{plan: plan, grows: d.Grows, waits: waits, until: now.Add(i.Confirm)}
 	switch {

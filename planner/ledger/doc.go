@@ -15,5 +15,5 @@
 //	l := ledger.New(ledger.Config{Pool: "main", Lease: time.Minute, Most: most})
 //	l.Begin(epoch, now)
 //	l.Hold(now, holding)
-//	free := l.Left("cpu", capacity, func(k *ledger.Knob) float64 { return l.Reserve(k, now) })
+//	free := l.Count("cpu", func(k *ledger.Knob) float64 { return l.Reserve(k, now) }).Left(capacity)
 package ledger

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/trimtab/trimtab"
 )
 
 // host is what is known of a host.
@@ -18,40 +16,62 @@ type host struct {
 	paused      bool
 	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
 	capacity map[string]float64
-	// knobs are its own; listed is how many of them the last holding named, and
-	// holdings counts these.
-	knobs    map[trimtab.KnobID]*Knob
-	listed   int
-	holdings uint64
+	// knobs are its own; listing are those of the last holding in its order, nil
+	// for one that is not ours, and holdings counts these.
+	knobs, listing []*Knob
+	holdings       uint64
+	// at is its place among all hosts, renews and lost how it stands; see stand.
+	at           int
+	renews, lost bool
 }
 
 // host returns the host of that name, making it.
 func (l *Ledger) host(name string) *host {
 	h := l.hosts[name]
 	if h == nil {
-		h = &host{knobs: map[trimtab.KnobID]*Knob{}}
+		h = &host{at: len(l.hosts)}
 		l.hosts[name] = h
 	}
 	return h
 }
 
-// Lost reports whether the lease of a host may end unseen, while that of another
-// does not: when all may, it is the planner that is cut off. At the begin of a term
-// the leases of a former leader end whether anybody is cut off or not.
-func (l *Ledger) Lost(name string, now time.Time) bool {
-	h := l.host(name)
-	if l.renews(h, now) {
-		return false
+// standing is a time for which it is known how the hosts stand.
+type standing struct {
+	known bool
+	at    time.Time
+	lost  bool // some host
+}
+
+// stand finds out of every host whether it renews its lease and whether it is lost:
+// a round asks that of each knob. A holding, a plan and a term change it.
+func (l *Ledger) stand(now time.Time) {
+	if l.standing.known && l.standing.at.Equal(now) {
+		return
 	}
-	if l.many() && h.order.epoch < l.epoch && l.endsSoon(h, now) {
-		return true
+	l.standing = standing{known: true, at: now}
+	some := false
+	for _, h := range l.hosts {
+		h.renews = l.renews(h, now)
+		some = some || h.renews
 	}
 	for _, h := range l.hosts {
-		if l.renews(h, now) {
-			return true
-		}
+		h.lost = !h.renews && (some || l.many() && h.order.epoch < l.epoch && l.endsSoon(h, now))
+		l.standing.lost = l.standing.lost || h.lost
 	}
-	return false
+}
+
+// Lost reports whether the lease of a knob's host may end unseen, while that of
+// another host does not: when all may, it is the planner that is cut off. At the
+// begin of a term the leases of a former leader end whether anybody is cut off or not.
+func (l *Ledger) Lost(k *Knob, now time.Time) bool {
+	l.stand(now)
+	return k.host.lost
+}
+
+// LostAny reports whether any host is lost.
+func (l *Ledger) LostAny(now time.Time) bool {
+	l.stand(now)
+	return l.standing.lost
 }
 
 // renews reports whether a host is heard, and has accepted a plan of the last
@@ -84,8 +104,8 @@ func (l *Ledger) endsSoon(h *host, now time.Time) bool {
 	return !h.ends.IsZero() && h.ends.Sub(now) <= l.Lease/4
 }
 
-// Heard returns when a host was last heard of.
-func (l *Ledger) Heard(name string) time.Time { return l.host(name).heard }
+// Heard returns when the host of the knob was last heard of.
+func (k *Knob) Heard() time.Time { return k.host.heard }
 
 // Hosts returns the hosts that have knobs, in order.
 func (l *Ledger) Hosts() (names []string) {
@@ -131,25 +151,4 @@ func (l *Ledger) Capacity(resource string, declared float64) float64 {
 		sum += c
 	}
 	return math.Min(declared, sum)
-}
-
-// Room returns what is left of a resource on each host that says what it has,
-// beside what is counted of its knobs; nil where there is a single host, which has
-// what the pool has.
-func (l *Ledger) Room(resource string, counted func(*Knob) float64) map[string]float64 {
-	if !l.many() {
-		return nil
-	}
-	left := map[string]float64{}
-	for name, h := range l.hosts {
-		if c, ok := h.capacity[resource]; ok {
-			left[name] = c
-		}
-	}
-	for _, k := range l.Knobs() {
-		if _, ok := left[k.Host]; ok && k.Resource == resource {
-			left[k.Host] -= counted(k)
-		}
-	}
-	return left
 }

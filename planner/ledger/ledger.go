@@ -19,7 +19,7 @@ type Config struct {
 	// heard of so far.
 	Shared bool
 	// Most returns what a knob counts as while nothing limits it, by workload and
-	// resource, and whether it is one of the pool's.
+	// resource, and whether it is one of the pool's. It does not change.
 	Most func(workload, resource string) (most float64, ours bool)
 }
 
@@ -33,15 +33,30 @@ type Ledger struct {
 	epoch  uint64
 	since  time.Time
 	issued []issued
-	// siblings counts the knobs of one resource of one workload.
-	siblings map[trimtab.KnobID]int
-	// list is the knobs in order of their names; nil: to be sorted.
-	list []*Knob
+	// standing is when it was last found out how the hosts stand; see stand.
+	standing standing
+	// siblings are the knobs of one resource of one workload, in order.
+	siblings map[kin][]*Knob
+	// gone are the knobs that the last holding of their host did not list, and when
+	// that was first seen.
+	gone map[*Knob]time.Time
+	// list is the knobs in order of their names, and sites the places of their
+	// hosts; nil: to be listed.
+	list  []*Knob
+	sites []int32
 }
+
+// kin names one resource of one workload.
+type kin struct{ workload, resource string }
+
+func kinOf(id *trimtab.KnobID) kin { return kin{id.Workload, id.Resource} }
 
 // Knob is what is known of one knob.
 type Knob struct {
 	trimtab.KnobID
+	host *host
+	// at is its place among all, once these are listed.
+	at int
 	// Held is what was last heard of it.
 	Held trimtab.KnobState
 	// Fresh tells that it appeared while other instances of the workload were
@@ -53,8 +68,6 @@ type Knob struct {
 	order order
 	// gone tells that the host's last holding did not list the knob.
 	gone bool
-	// goneSince is when that was first seen.
-	goneSince time.Time
 	// holdings is that of its host when it was last listed.
 	holdings uint64
 	// grows are released and not yet answered.
@@ -100,16 +113,18 @@ type issued struct {
 
 // New returns a ledger that knows nothing yet.
 func New(c Config) *Ledger {
-	return &Ledger{Config: c, knobs: map[trimtab.KnobID]*Knob{}, siblings: map[trimtab.KnobID]int{}, hosts: map[string]*host{}}
+	return &Ledger{Config: c, knobs: map[trimtab.KnobID]*Knob{}, hosts: map[string]*host{}, siblings: map[kin][]*Knob{}, gone: map[*Knob]time.Time{}}
 }
 
 // Begin notes a new term.
-func (l *Ledger) Begin(epoch uint64, now time.Time) { l.epoch, l.since, l.issued = epoch, now, nil }
+func (l *Ledger) Begin(epoch uint64, now time.Time) {
+	l.epoch, l.since, l.issued, l.standing = epoch, now, nil, standing{}
+}
 
 // Issue notes a plan that goes out.
 func (l *Ledger) Issue(sequence uint64, now time.Time) {
 	l.issued = slices.DeleteFunc(l.issued, func(i issued) bool { return now.Sub(i.at) > l.Lease })
-	l.issued = append(l.issued, issued{sequence, now})
+	l.issued, l.standing = append(l.issued, issued{sequence, now}), standing{}
 }
 
 // maxHosts bounds the hosts that are known. One more is not: its knobs count as
@@ -165,56 +180,81 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 	default:
 		h.ends = now.Add(in.LeaseLeft.Duration())
 	}
+	l.standing = standing{}
 	h.holdings++
-	h.listed = 0
+	if len(h.listing) != len(in.Targets) {
+		h.listing = make([]*Knob, len(in.Targets))
+	}
+	listed := 0
 	for i := range in.Targets {
-		t := in.Targets[i]
-		most, ours := l.Most(t.Workload, t.Resource)
-		if !ours {
+		t := &in.Targets[i]
+		e := l.named(now, h.listing[i], t)
+		if h.listing[i] = nil; e == nil {
 			continue
 		}
-		t.Pool = l.Pool // builds of version 1 did not say
-		e := l.knobs[t.KnobID]
-		if e == nil {
-			e = l.enter(t.KnobID, most)
-			// Until all hosts were heard, others are new to the planner only.
-			e.Fresh = (t.Now.Unlimited || now.Sub(l.since) > l.Lease) && l.siblings[kin(t.KnobID)] > 1
+		if e.host == h { // which it is, but of a host that tells of another's
+			h.listing[i] = e
 		}
-		if e.gone = false; e.holdings != h.holdings {
+		if e.gone {
+			e.gone = false
+			delete(l.gone, e)
+		}
+		if e.holdings != h.holdings {
 			e.holdings = h.holdings
-			h.listed++
+			listed++
 		}
+		set, effective := t.Now, t.Effective
 		if o.before(e.order) {
-			t.Now, t.Effective = e.Held.Now, e.Held.Effective // an outcome told of later values
+			set, effective = e.Held.Now, e.Held.Effective // an outcome told of later values
 		} else {
 			e.order = o
 		}
-		e.Held = t
+		e.Held = *t
+		e.Held.KnobID, e.Held.Now, e.Held.Effective = e.KnobID, set, effective
 		// Plans before the one that the host has accepted have happened, and
 		// were read, or never will.
 		e.answered(StepID{in.Epoch, in.Sequence, 0})
 	}
-	if h.listed < len(h.knobs) {
+	if listed < len(h.knobs) {
 		for _, e := range h.knobs {
 			if e.holdings != h.holdings && !e.gone {
-				e.gone, e.goneSince = true, now
+				e.gone, l.gone[e] = true, now
 			}
 		}
 	}
 	return true
 }
 
-// enter makes a knob.
-func (l *Ledger) enter(id trimtab.KnobID, most float64) *Knob {
-	k := &Knob{KnobID: id, most: most}
-	l.knobs[id], l.host(id.Host).knobs[id], l.list = k, k, nil
-	l.siblings[kin(id)]++
+// named returns the knob of that name, which is probably guess, making it; nil: it
+// is none of ours.
+func (l *Ledger) named(now time.Time, guess *Knob, t *trimtab.KnobState) *Knob {
+	id := t.KnobID
+	id.Pool = l.Pool // builds of version 1 did not say
+	if guess != nil && guess.KnobID == id {
+		return guess
+	}
+	if k := l.knobs[id]; k != nil {
+		return k
+	}
+	most, ours := l.Most(id.Workload, id.Resource)
+	if !ours {
+		return nil
+	}
+	k := l.enter(id, most)
+	// Until all hosts were heard, others are new to the planner only.
+	k.Fresh = (t.Now.Unlimited || now.Sub(l.since) > l.Lease) && len(l.siblings[kinOf(&id)]) > 1
 	return k
 }
 
-// kin names the resource of the workload that a knob is of.
-func kin(id trimtab.KnobID) trimtab.KnobID {
-	return trimtab.KnobID{Workload: id.Workload, Resource: id.Resource}
+// enter makes a knob.
+func (l *Ledger) enter(id trimtab.KnobID, most float64) *Knob {
+	k := &Knob{KnobID: id, host: l.host(id.Host), most: most}
+	k.host.knobs = append(k.host.knobs, k)
+	of := l.siblings[kinOf(&id)]
+	i, _ := slices.BinarySearchFunc(of, id, func(k *Knob, id trimtab.KnobID) int { return k.Compare(id) })
+	l.siblings[kinOf(&id)] = slices.Insert(of, i, k)
+	l.knobs[id], l.list = k, nil
+	return k
 }
 
 // answered forgets the grows of steps before id.
@@ -296,7 +336,7 @@ func (k *Knob) Lends() float64 {
 // ends and its baseline comes back.
 func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
 	v := k.gives()
-	if l.Lost(k.Host, now) {
+	if l.Lost(k, now) {
 		v += k.Lends()
 	}
 	for _, g := range k.grows {
@@ -313,7 +353,7 @@ func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
 // still be turning it.
 func (l *Ledger) Reserve(k *Knob, now time.Time) float64 {
 	v := l.Believed(k, now)
-	if l.many() && !l.renews(l.host(k.Host), now) {
+	if l.stand(now); l.many() && !k.host.renews {
 		v = max(v, k.gives()+k.Lends())
 	}
 	if !l.Fenced(k, now) {
@@ -331,8 +371,8 @@ func (l *Ledger) Fenced(k *Knob, now time.Time) bool {
 
 // Unfenced reports whether a knob may still be turned by a former leader.
 func (l *Ledger) Unfenced(now time.Time) bool {
-	for _, k := range l.knobs {
-		if !k.gone && !l.Fenced(k, now) {
+	for _, h := range l.hosts {
+		if h.any(func(k *Knob) bool { return !l.Fenced(k, now) }) {
 			return true
 		}
 	}
@@ -342,21 +382,16 @@ func (l *Ledger) Unfenced(now time.Time) bool {
 // Knob returns the knob of that name, or nil.
 func (l *Ledger) Knob(id trimtab.KnobID) *Knob { return l.knobs[id] }
 
-// Left returns what is left of an amount of a resource beside what is counted of
-// its knobs; negative: they have more.
-func (l *Ledger) Left(resource string, amount float64, counted func(*Knob) float64) float64 {
-	for _, k := range l.Knobs() {
-		if k.Resource == resource {
-			amount -= counted(k)
-		}
-	}
-	return amount
-}
-
 // Knobs returns all knobs in order of their names.
 func (l *Ledger) Knobs() []*Knob {
-	if l.list == nil {
-		l.list = slices.SortedFunc(maps.Values(l.knobs), func(a, b *Knob) int { return a.Compare(b.KnobID) })
+	if l.list != nil {
+		return l.list
+	}
+	of := slices.SortedFunc(maps.Values(l.siblings), func(a, b []*Knob) int { return a[0].Compare(b[0].KnobID) })
+	l.list = slices.Concat(of...)
+	l.sites = make([]int32, len(l.list))
+	for i, k := range l.list {
+		k.at, l.sites[i] = i, int32(k.host.at)
 	}
 	return l.list
 }
@@ -364,37 +399,34 @@ func (l *Ledger) Knobs() []*Knob {
 // Of returns the knobs of one resource of one workload, in order of host and
 // instance.
 func (l *Ledger) Of(workload, resource string) []*Knob {
-	all := l.Knobs()
-	first, _ := slices.BinarySearchFunc(all, trimtab.KnobID{Pool: l.Pool, Workload: workload, Resource: resource},
-		func(e *Knob, id trimtab.KnobID) int { return e.Compare(id) })
-	last := first
-	for last < len(all) && all[last].Workload == workload && all[last].Resource == resource {
-		last++
-	}
-	return all[first:last]
+	l.Knobs() // they know their places then
+	return l.siblings[kin{workload, resource}]
 }
 
 // Prune forgets knobs that are gone for longer than after, when another host
 // has the workload by now, or when they were of one of several instances.
 func (l *Ledger) Prune(now time.Time, after time.Duration) {
-	dead := map[trimtab.KnobID]int{} // on all hosts
-	var gone []*Knob
-	for id, e := range l.knobs {
-		if e.gone {
-			dead[kin(id)]++
-			gone = append(gone, e)
+	dead := map[kin]int{} // on all hosts
+	for k := range l.gone {
+		dead[kinOf(&k.KnobID)]++
+	}
+	for k, since := range l.gone {
+		of := kinOf(&k.KnobID)
+		if (k.Instance != "" || dead[of] < len(l.siblings[of])) && now.Sub(since) > after {
+			l.forget(k)
+			dead[of]--
 		}
 	}
-	for _, e := range gone {
-		id := e.KnobID
-		if (id.Instance != "" || dead[kin(id)] < l.siblings[kin(id)]) && now.Sub(e.goneSince) > after {
-			delete(l.knobs, id)
-			delete(l.host(id.Host).knobs, id)
-			dead[kin(id)]--
-			if l.siblings[kin(id)]--; l.siblings[kin(id)] == 0 {
-				delete(l.siblings, kin(id))
-			}
-			l.list = nil
-		}
+}
+
+// forget is the opposite of enter.
+func (l *Ledger) forget(k *Knob) {
+	of, same := kinOf(&k.KnobID), func(o *Knob) bool { return o == k }
+	k.host.knobs = slices.DeleteFunc(k.host.knobs, same)
+	if l.siblings[of] = slices.DeleteFunc(l.siblings[of], same); len(l.siblings[of]) == 0 {
+		delete(l.siblings, of)
 	}
+	delete(l.knobs, k.KnobID)
+	delete(l.gone, k)
+	l.list = nil
 }

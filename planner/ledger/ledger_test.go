@@ -178,8 +178,8 @@ func TestAGrowFindsTheBaselineOfEveryHostThatMayHaveLostItsLease(t *testing.T) {
 	}
 	now := began.Add(config.Lease * 3 / 4)
 	for _, k := range l.Knobs() {
-		if l.Lost(k.Host, now) || l.Believed(k, now) != 2 || l.Reserve(k, now) != 4 {
-			t.Errorf("%s: lost %v, believed %v, reserved %v: want that nothing is taken back, and nothing is given either", k.Host, l.Lost(k.Host, now), l.Believed(k, now), l.Reserve(k, now))
+		if l.Lost(k, now) || l.Believed(k, now) != 2 || l.Reserve(k, now) != 4 {
+			t.Errorf("%s: lost %v, believed %v, reserved %v: want that nothing is taken back, and nothing is given either", k.Host, l.Lost(k, now), l.Believed(k, now), l.Reserve(k, now))
 		}
 	}
 }
@@ -188,15 +188,15 @@ func TestAGrowFindsTheBaselineOfEveryHostThatMayHaveLostItsLease(t *testing.T) {
 func TestALeaseOfAFormerLeaderIsOverWhenItsHostSaid(t *testing.T) {
 	l := two(config.Lease / 2)
 	l.Begin(2, began)
-	if l.Lost("a", began) {
+	if l.Lost(l.Knobs()[0], began) {
 		t.Error("its lease holds")
 	}
-	if now := began.Add(config.Lease * 2 / 5); !l.Lost("a", now) {
+	if now := began.Add(config.Lease * 2 / 5); !l.Lost(l.Knobs()[0], now) {
 		t.Error("its lease ends, and it has accepted no plan of this term")
 	}
 	home := two(0)
 	home.Begin(2, began)
-	if home.Lost("a", began.Add(config.Lease/10)) {
+	if home.Lost(home.Knobs()[0], began.Add(config.Lease/10)) {
 		t.Error("a host at its baselines has nothing that could end")
 	}
 }

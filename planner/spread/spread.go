@@ -98,11 +98,14 @@ func (p *Pool) Amounts() ([][]int, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	out := make([][]int, len(p.Workloads))
-	var shares []share
+	out, n := make([][]int, len(p.Workloads)), 0
+	for j := range p.Workloads {
+		n += len(p.Workloads[j].Instances)
+	}
+	all, shares := make([]int, n), make([]share, 0, n)
 	for j := range p.Workloads {
 		w := &p.Workloads[j]
-		out[j] = make([]int, len(w.Instances))
+		out[j], all = all[:len(w.Instances):len(w.Instances)], all[len(w.Instances):]
 		shares = w.wants(shares, j)
 		for i := range w.Instances {
 			out[j][i] = w.Instances[i].Current
@@ -118,7 +121,7 @@ func (p *Pool) Amounts() ([][]int, error) {
 
 // wants appends what each readable instance of the workload is to have.
 func (w *Workload) wants(shares []share, j int) []share {
-	first, siblings := len(shares), []float64(nil)
+	first, appeared := len(shares), false
 	for i, f := range w.Shares() {
 		in := &w.Instances[i]
 		if in.Unreadable {
@@ -126,26 +129,44 @@ func (w *Workload) wants(shares []share, j int) []share {
 		}
 		want := math.Min(math.Max(f*float64(w.Target), float64(in.Min)), float64(in.Max))
 		shares = append(shares, share{Instance: in, workload: j, at: i, exact: want})
-		if !in.New {
-			siblings = append(siblings, want)
-		}
+		appeared = appeared || in.New
 	}
-	slices.Sort(siblings)
-	for k := first; k < len(shares); k++ {
-		s := &shares[k]
-		if n := len(siblings); s.New && n > 0 {
-			median := (siblings[(n-1)/2] + siblings[n/2]) / 2
-			s.exact = math.Min(math.Max(median, float64(s.Min)), float64(s.Max))
-		}
-		s.units = int(math.Floor(s.exact + grain))
+	of := shares[first:]
+	if appeared {
+		place(of)
+	}
+	for k := range of {
+		of[k].units = int(math.Floor(of[k].exact + grain))
 	}
 	return shares
+}
+
+// place gives those that have only just appeared the median of what their siblings
+// are to have.
+func place(of []share) {
+	var siblings []float64
+	for k := range of {
+		if !of[k].New {
+			siblings = append(siblings, of[k].exact)
+		}
+	}
+	n := len(siblings)
+	if n == 0 {
+		return
+	}
+	slices.Sort(siblings)
+	median := (siblings[(n-1)/2] + siblings[n/2]) / 2
+	for k := range of {
+		if s := &of[k]; s.New {
+			s.exact = math.Min(math.Max(median, float64(s.Min)), float64(s.Max))
+		}
+	}
 }
 
 // cut lowers what is wanted of each host, then of the pool, to what there is.
 func (p *Pool) cut(shares []share) {
 	hosts := make([]group, len(p.Hosts))
-	all := group{free: p.Quanta}
+	all := []group{{free: p.Quanta}}
 	for h, c := range p.Hosts {
 		hosts[h].free = c
 	}
@@ -153,26 +174,19 @@ func (p *Pool) cut(shares []share) {
 		for i := range p.Workloads[j].Instances {
 			if in := &p.Workloads[j].Instances[i]; in.Unreadable {
 				hosts[in.Host].reserve(in.counts())
-				all.reserve(in.counts())
+				all[0].reserve(in.counts())
 			}
 		}
 	}
-	for k := range shares {
-		hosts[shares[k].Host].add(&shares[k])
-		all.add(&shares[k])
-	}
-	for h := range hosts {
-		hosts[h].cut()
-	}
-	all.cut()
+	cut(shares, hosts, func(s *share) int { return s.Host })
+	cut(shares, all, func(*share) int { return 0 })
 }
 
-// group is the readable instances of a host, or of the pool, and what is free
-// for them.
+// group is the readable instances of a host, or of the pool: what is free for them,
+// what they want, and the least that they may be cut to.
 type group struct {
-	free    int
-	unknown bool
-	of      []*share
+	free, sum, floor int
+	unknown          bool
 }
 
 func (g *group) reserve(quanta int) {
@@ -180,32 +194,37 @@ func (g *group) reserve(quanta int) {
 	g.unknown = true
 }
 
-func (g *group) add(s *share) { g.of = append(g.of, s) }
-
-// cut lowers what exceeds the minimums in proportion, until all fits. The
-// minimums give, in proportion, where not even they fit. Where an instance that
-// cannot be read is the reason, what the others have takes the place of the
-// minimums, and does not give.
-func (g *group) cut() {
-	floors, floor, sum := make([]int, len(g.of)), 0, 0
-	for k, s := range g.of {
-		if floors[k] = min(s.units, s.Min); g.unknown {
-			floors[k] = min(s.units, s.Current)
-		}
-		floor += floors[k]
-		sum += s.units
+// floorOf is the least that an instance may be cut to: its minimum, or, where an
+// instance that cannot be read is the reason, what it has.
+func (g *group) floorOf(s *share) int {
+	if g.unknown {
+		return min(s.units, s.Current)
 	}
-	switch {
-	case sum <= g.free:
-	case floor <= g.free:
-		for k, s := range g.of {
-			s.units = floors[k] + part(s.units-floors[k], g.free-floor, sum-floor)
-		}
-	default:
-		for k, s := range g.of {
-			if s.units = floors[k]; !g.unknown {
-				s.units = part(floors[k], max(g.free, 0), floor)
-			}
+	return min(s.units, s.Min)
+}
+
+// cut lowers what exceeds the floors in proportion, until each group has room for
+// all of its own. The floors give, in proportion, where not even they fit, but those
+// that are what an instance has.
+func cut(shares []share, groups []group, of func(*share) int) {
+	for k := range shares {
+		s := &shares[k]
+		g := &groups[of(s)]
+		g.sum += s.units
+		g.floor += g.floorOf(s)
+	}
+	for k := range shares {
+		s := &shares[k]
+		g := &groups[of(s)]
+		floor := g.floorOf(s)
+		switch {
+		case g.sum <= g.free:
+		case g.floor <= g.free:
+			s.units = floor + part(s.units-floor, g.free-g.floor, g.sum-g.floor)
+		case g.unknown:
+			s.units = floor
+		default:
+			s.units = part(floor, max(g.free, 0), g.floor)
 		}
 	}
 }
@@ -233,20 +252,25 @@ func (p *Pool) round(shares []share) {
 			}
 		}
 	}
-	var rest []*share
+	type more struct {
+		remainder float64 // in grains
+		loses, at int
+	}
+	var rest []more
 	for k := range shares {
 		s := &shares[k]
 		left[s.Host] -= s.units
 		pool -= s.units
 		targets[s.workload] -= s.units
 		if s.remainder() > grain && s.units < s.Max {
-			rest = append(rest, s)
+			rest = append(rest, more{math.Round(s.remainder() / grain), s.loses(), k})
 		}
 	}
-	slices.SortStableFunc(rest, func(a, b *share) int {
-		return cmp.Or(cmp.Compare(math.Round(b.remainder()/grain), math.Round(a.remainder()/grain)), cmp.Compare(b.loses(), a.loses()))
+	slices.SortFunc(rest, func(a, b more) int {
+		return cmp.Or(cmp.Compare(b.remainder, a.remainder), cmp.Compare(b.loses, a.loses), cmp.Compare(a.at, b.at))
 	})
-	for _, s := range rest {
+	for _, m := range rest {
+		s := &shares[m.at]
 		if left[s.Host] > 0 && pool > 0 && targets[s.workload] > 0 {
 			s.units++
 			left[s.Host]--

@@ -1,0 +1,92 @@
+package ledger
+
+import (
+	"math"
+	"slices"
+)
+
+// Counts is what each knob of one resource counts as. It is true until the ledger
+// hears of a knob.
+type Counts struct {
+	// of are in the order of the names of all knobs, 0 for one of another resource;
+	// sites are the places of their hosts.
+	of    []float64
+	sites []int32
+	// capacity is what each host says that it has, +Inf where it does not say; nil
+	// where there is a single host, which has what the pool has.
+	capacity []float64
+}
+
+// Count counts the knobs of a resource.
+func (l *Ledger) Count(resource string, counted func(*Knob) float64) *Counts {
+	c := &Counts{of: make([]float64, len(l.Knobs()))}
+	for i, k := range l.Knobs() {
+		if k.Resource == resource {
+			c.of[i] = counted(k)
+		}
+	}
+	c.sites = l.sites
+	if !l.many() {
+		return c
+	}
+	c.capacity = make([]float64, len(l.hosts))
+	for _, h := range l.hosts {
+		var says bool
+		if c.capacity[h.at], says = h.capacity[resource]; !says {
+			c.capacity[h.at] = math.Inf(1)
+		}
+	}
+	return c
+}
+
+// Clone returns a copy, of which knobs can be left out.
+func (c *Counts) Clone() *Counts {
+	out := *c
+	out.of = slices.Clone(c.of)
+	return &out
+}
+
+// LeaveOut counts the knob at a place as nothing.
+func (c *Counts) LeaveOut(place int) { c.of[place] = 0 }
+
+// Of returns what the knob at a place counts as.
+func (c *Counts) Of(place int) float64 { return c.of[place] }
+
+// Sum returns what all knobs count as.
+func (c *Counts) Sum() (sum float64) {
+	for _, v := range c.of {
+		sum += v
+	}
+	return sum
+}
+
+// Left returns what is left of an amount beside all knobs; negative: they have more.
+func (c *Counts) Left(amount float64) float64 {
+	for _, v := range c.of {
+		amount -= v
+	}
+	return amount
+}
+
+// Room returns what is left on each host beside its knobs, by [Knob.Site]: +Inf on
+// one that does not say what it has. nil: there is a single host, which has what the
+// pool has.
+func (c *Counts) Room() []float64 {
+	left := slices.Clone(c.capacity)
+	if left != nil {
+		for i, v := range c.of {
+			left[c.sites[i]] -= v
+		}
+	}
+	return left
+}
+
+// Sites is how many hosts are known.
+func (l *Ledger) Sites() int { return len(l.hosts) }
+
+// Place is the place of a knob that [Ledger.Knobs] or [Ledger.Of] returned among all,
+// until another one comes or goes.
+func (k *Knob) Place() int { return k.at }
+
+// Site is the place of the knob's host among these, which it keeps.
+func (k *Knob) Site() int { return k.host.at }
