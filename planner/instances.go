@@ -71,6 +71,8 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	switch {
 	case first.Held.Problem != "":
 		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.Held.Problem}
+	case least > 1:
+		return found, trimtab.Held{Code: trimtab.HeldTwins, Text: fmt.Sprintf("two agents say that they are host %s", first.Host)}
 	case least > 0, !slices.ContainsFunc(found, func(i instance) bool { return !i.stuck }):
 		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(r.planner.ledger.Heard(first.Host)).Round(time.Second))}
 	}
@@ -78,10 +80,10 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 }
 
 // unfit ranks knobs of one workload: 0 can be turned, 1 was not heard of for a
-// lease, 2 has a problem.
+// lease, 2 has a problem, or two agents say that they are its host.
 func (r *decision) unfit(e *ledger.Knob) int {
 	switch {
-	case e.Held.Problem != "":
+	case e.Held.Problem != "", r.planner.ledger.Twins(e.Host, r.now):
 		return 2
 	case r.now.Sub(r.planner.ledger.Heard(e.Host)) > r.planner.cfg.Lease:
 		return 1
@@ -160,8 +162,17 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, mine map[*ledger.
 		at[name] = i
 		prob.Hosts = append(prob.Hosts, policy.Host{Name: name, Units: math.Max(0, left[name]/prob.Unit)})
 	}
+	least := make([]float64, len(prob.Hosts))
 	for j, s := range asked {
 		prob.Workloads[j].Parts = s.parts(at)
+		for _, part := range prob.Workloads[j].Parts {
+			least[part.Host] += part.Share * float64(prob.Workloads[j].Min)
+		}
+	}
+	// A host that says it has less than its workloads may be lowered to is over, and
+	// no reason to forget what the others have.
+	for h := range prob.Hosts {
+		prob.Hosts[h].Units = math.Max(prob.Hosts[h].Units, least[h])
 	}
 }
 

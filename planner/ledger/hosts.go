@@ -16,6 +16,14 @@ type host struct {
 	order       order
 	heard, ends time.Time
 	paused      bool
+	// lives are those of the agents that spoke for it last, the newest last; returns
+	// are when one of them spoke again after another had.
+	lives   []uint64
+	returns []time.Time
+	// lost tells that it was lost when Watch looked last, lostAt is when it last was,
+	// and again that it was lost twice within the time in which it should be steady.
+	lost, again bool
+	lostAt      time.Time
 	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
 	capacity map[string]float64
 	// knobs are its own; listed is how many of them the last holding named, and
@@ -35,6 +43,40 @@ func (l *Ledger) host(name string) *host {
 	return h
 }
 
+const (
+	// maxLives bounds the lives that are remembered of a host, enoughReturns is how
+	// many returns within a lease are no chance: what one agent said last and late,
+	// when the next had begun, makes two.
+	maxLives      = 4
+	enoughReturns = 3
+)
+
+// recognize notes which agent a holding is from, by its life. One that another has
+// followed does not speak again, unless there are two of one name.
+func (l *Ledger) recognize(h *host, life uint64, now time.Time) {
+	n := len(h.lives)
+	if life == 0 || n > 0 && h.lives[n-1] == life {
+		return
+	}
+	if at := slices.Index(h.lives, life); at >= 0 {
+		h.lives = slices.Delete(h.lives, at, at+1)
+		h.returns = append(h.returns, now)
+		if h.returns = h.returns[max(0, len(h.returns)-enoughReturns):]; h.twins(now, l.Lease) {
+			l.Counts.Returns++
+		}
+	}
+	h.lives = append(h.lives, life)
+	h.lives = h.lives[max(0, len(h.lives)-maxLives):]
+}
+
+// Twins reports whether two agents say that they are the host: what each of them
+// holds cannot be told apart.
+func (l *Ledger) Twins(name string, now time.Time) bool { return l.host(name).twins(now, l.Lease) }
+
+func (h *host) twins(now time.Time, within time.Duration) bool {
+	return len(h.returns) == enoughReturns && now.Sub(h.returns[0]) <= within
+}
+
 // Lost reports whether the lease of a host may end unseen, while that of another
 // does not: when all may, it is the planner that is cut off. At the begin of a term
 // the leases of a former leader end whether anybody is cut off or not.
@@ -52,6 +94,26 @@ func (l *Ledger) Lost(name string, now time.Time) bool {
 		}
 	}
 	return false
+}
+
+// Watch notes which hosts are lost now. It is called once a round.
+func (l *Ledger) Watch(now time.Time) {
+	for name, h := range l.hosts {
+		lost := l.Lost(name, now)
+		if lost && !h.lost {
+			h.again = !h.lostAt.IsZero() && now.Sub(h.lostAt) <= l.Steady
+		}
+		if h.lost = lost; lost {
+			h.lostAt = now
+		}
+	}
+}
+
+// flaps reports whether a host was lost again and again until lately: each time it is
+// back somebody else would get what it lends, and lose it when it is lost once more.
+func (l *Ledger) flaps(name string, now time.Time) bool {
+	h := l.host(name)
+	return h.again && now.Sub(h.lostAt) <= l.Steady
 }
 
 // renews reports whether a host is heard, and has accepted a plan of the last
@@ -137,19 +199,26 @@ func (l *Ledger) Capacity(resource string, declared float64) float64 {
 // beside what is counted of its knobs; nil where there is a single host, which has
 // what the pool has.
 func (l *Ledger) Room(resource string, counted func(*Knob) float64) map[string]float64 {
-	if !l.many() {
-		return nil
-	}
-	left := map[string]float64{}
-	for name, h := range l.hosts {
-		if c, ok := h.capacity[resource]; ok {
-			left[name] = c
-		}
-	}
+	left := l.has(resource)
 	for _, k := range l.Knobs() {
 		if _, ok := left[k.Host]; ok && k.Resource == resource {
 			left[k.Host] -= counted(k)
 		}
 	}
 	return left
+}
+
+// has returns what each host says it has of a resource; nil where there is a single
+// host.
+func (l *Ledger) has(resource string) map[string]float64 {
+	if !l.many() {
+		return nil
+	}
+	has := map[string]float64{}
+	for name, h := range l.hosts {
+		if c, ok := h.capacity[resource]; ok {
+			has[name] = c
+		}
+	}
+	return has
 }
