@@ -61,8 +61,8 @@ func (w *workload) coming(r *report) *float64 {
 // skip tells the forecaster that the loads of n intervals are missing, so that
 // a season stays at its time of day.
 func (w *workload) skip(n int) {
-	if f, ok := w.forecaster.(interface{ Skip(n int) }); ok {
-		f.Skip(n)
+	if w.forecaster != nil {
+		w.forecaster.Skip(n)
 	}
 }
 
@@ -276,10 +276,8 @@ func (w *workload) teach(r *report, c *counts) {
 	o.Load = *r.load
 	w.teachModel(&o)
 	c.learned++
-	if changed, ok := w.learner.(interface{ Changes() int }); ok {
-		if n := changed.Changes(); n > w.changes {
-			c.changes += uint64(n - w.changes)
-			w.changes = n
-		}
+	if n := w.learner.Changes(); n > w.changes {
+		c.changes += uint64(n - w.changes)
+		w.changes = n
 	}
 }

@@ -144,9 +144,7 @@ func (w *workload) load(s *saved) error {
 		if err := w.learner.Restore(s.Curve); err != nil {
 			return err
 		}
-		if l, ok := w.learner.(interface{ Changes() int }); ok {
-			w.changes = l.Changes()
-		}
+		w.changes = w.learner.Changes()
 	}
 	if w.proxy != nil && s.Learner == w.proxy.Name() && len(s.Proxy) > 0 {
 		if err := w.proxy.Restore(s.Proxy); err != nil {

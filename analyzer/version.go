@@ -67,8 +67,8 @@ func (w *workload) revise(v *interval, end time.Time, c *counts) {
 		learners = append(learners, w.axes[i].learner)
 	}
 	for _, l := range learners {
-		if r, ok := l.(learn.Reversioner); ok {
-			r.Revise()
+		if l != nil {
+			l.Revise()
 		}
 	}
 }

@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -66,6 +67,19 @@ func TestANewVersionStartsFromTheOldCurveWithAWiderBand(t *testing.T) {
 	old, fresh, settled := before[len(before)-1], after[0], after[len(after)-1]
 	if fresh < 1.5*old || settled > fresh/1.3 || a.counts.versions != 1 {
 		t.Errorf("band %.4f wide before, %.4f at once, %.4f in the end; %d versions counted", old, fresh, settled, a.counts.versions)
+	}
+}
+
+func TestALearnerInAWrapperLearnsAsItDoesWithout(t *testing.T) {
+	bare, wrapped := versioned(t), versioned(t)
+	l := wrapped.workloads[0].learner
+	wrapped.workloads[0].learner = struct{ learn.Learner }{l}
+	for _, a := range []*Analyzer{bare, wrapped} {
+		released(t, a, 0, repeated("1.0", 60)...)
+		released(t, a, 60, repeated("1.1", 10)...)
+	}
+	if bare.counts.versions != 1 || !reflect.DeepEqual(bare.Snapshot(), wrapped.Snapshot()) {
+		t.Error("the wrapper lost what the learner can do")
 	}
 }
 

@@ -54,7 +54,7 @@ type Config struct {
 	// says it has bounds it, even while one alone was heard of.
 	Shared bool
 	// Others are resources that are pooled beside the first. They need a policy
-	// that is a [Sharer].
+	// that shares several: [policy.Traits].Share.
 	Others []Resource
 	// Workloads may come in any order. Their names are unique.
 	Workloads []WorkloadConfig
@@ -205,7 +205,7 @@ func (c Config) validateOthers() error {
 	if len(c.Others) >= trimtab.MaxResources {
 		return trimtab.Invalidf("planner: %d resources, limit %d", len(c.Others)+1, trimtab.MaxResources)
 	}
-	if _, ok := c.Policy.(policy.Sharer); len(c.Others) > 0 && !ok {
+	if len(c.Others) > 0 && c.Policy.Traits().Share == nil {
 		return trimtab.Invalidf("planner: %s shares one resource, the pool has %d", c.Policy.Name(), len(c.Others)+1)
 	}
 	seen := map[string]bool{c.Resource: true}

@@ -17,7 +17,7 @@ import (
 // constant to it.
 func (r *decision) divide(rising []*seat, room float64) []float64 {
 	p := r.planner
-	if _, weighs := p.cfg.Policy.(policy.Expecter); !weighs || p.joint() {
+	if !p.traits.Weighs {
 		return nil
 	}
 	prob := &policy.Problem{Unit: p.cfg.Unit, Stop: p.cfg.Stop}

@@ -33,8 +33,8 @@
 //	limit = 1.5 · max(use) · max(1, load to come / max(load))
 //
 // A pool may share several resources: [Config.Others]. All of the above then
-// holds for each of them by itself, and the policy is a [Sharer], which shares
-// them at once. A workload is planned for as a whole: what is unknown of one
+// holds for each of them by itself, and the policy, which has
+// [policy.Traits].Share, shares them at once. A workload is planned for as a whole: what is unknown of one
 // of its resources holds it with all. Every round is audited (audit).
 //
 // Source: Cilantro (OSDI'23), sections 4.1.1 and 4.1.2, equations (1) to (6);

@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/probe"
 )
 
@@ -17,7 +18,8 @@ import (
 // returns Plans. A round starts on the tick after Round has passed, at once
 // when an alert on one of its workloads fires or is over, and on command.
 type Planner struct {
-	cfg Config
+	cfg    Config
+	traits policy.Traits // of cfg.Policy
 	// resources are those of the pool, the first one first.
 	resources []Resource
 	workloads []*workload // in order of name
@@ -109,7 +111,7 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.withDefaults(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
+	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
 	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most})
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {

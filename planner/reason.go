@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // reason says why a workload gets what it gets.
@@ -39,8 +38,8 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	b := s.curve.Eval(set)
 	why.Bounds = &b
 	expected := b.Mean
-	if x, ok := r.planner.cfg.Policy.(policy.Expecter); ok {
-		expected = x.Expect(b, s.estimate.Reports)
+	if expect := r.planner.traits.Expect; expect != nil {
+		expected = expect(b, s.estimate.Reports)
 	}
 	utility := clampUnit(s.Utility(expected))
 	why.Utility = &utility

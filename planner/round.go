@@ -62,8 +62,8 @@ func (r *decision) decide() {
 		r.seats = append(r.seats, r.seat(w)...)
 	}
 	solve := r.solve
-	if sharer, ok := p.cfg.Policy.(policy.Sharer); ok && len(p.resources) > 1 {
-		solve = func(in func(*seat) bool) { r.share(sharer, in) }
+	if len(p.resources) > 1 {
+		solve = r.share
 	}
 	for _, in := range []func(*seat) bool{(*seat).acts, func(*seat) bool { return true }} {
 		if !p.serves() || !r.serve(in) {
@@ -167,7 +167,7 @@ func (r *decision) guard(resource int) {
 		}
 		if s.free && s.want > s.now {
 			side, level := &worst[s.side()], s.utility(s.now)
-			if _, counts := p.cfg.Policy.(policy.Expecter); !counts || p.joint() {
+			if !p.traits.Weighs {
 				level = -1 // who is worse off is a matter of entitlement, or the same for all
 			}
 			*side = math.Min(*side, level)
@@ -186,12 +186,6 @@ func (r *decision) guard(resource int) {
 	for i, grant := range p.cfg.Guard.Apply(g) {
 		seats[i].grant = grant
 	}
-}
-
-// joint reports whether all workloads are parts of one.
-func (p *Planner) joint() bool {
-	j, ok := p.cfg.Policy.(policy.Joint)
-	return ok && j.Joint()
 }
 
 // side is 0 for what is written and 1 for advice.

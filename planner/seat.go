@@ -172,12 +172,11 @@ func (s *seat) keep() {
 // planned returns the curve of an estimate at the load that the policy plans
 // for, between the load's mean and its upper bound: see [trimtab.Curve.At].
 func (p *Planner) planned(e *trimtab.Estimate) *trimtab.Curve {
-	cautious, ok := p.cfg.Policy.(policy.Cautious)
 	c, l := e.Curve, e.Load
-	if !ok || c == nil || l == nil || !(l.Upper > 0) || c.Load != l.Upper || !(l.Mean < l.Upper) {
+	if p.traits.Caution == 0 || c == nil || l == nil || !(l.Upper > 0) || c.Load != l.Upper || !(l.Mean < l.Upper) {
 		return c
 	}
-	load := l.Mean + cautious.Caution()*(l.Upper-l.Mean)
+	load := l.Mean + p.traits.Caution*(l.Upper-l.Mean)
 	if !(load > 0) || load >= l.Upper {
 		return c
 	}

@@ -8,20 +8,13 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-type cautious struct {
-	policy.Policy
-	weight float64
-}
-
-func (c cautious) Caution() float64 { return c.weight }
-
 func TestThePlannedCurveIsThatOfTheLoadBetweenMeanAndBound(t *testing.T) {
 	e := &trimtab.Estimate{Load: &trimtab.LoadForecast{Mean: 10, Upper: 20},
 		Curve: &trimtab.Curve{Load: 20, Level: 0.9, Knots: []trimtab.Knot{{Allocation: 4, Band: trimtab.Band{Mean: 0.5}}, {Allocation: 8, Band: trimtab.Band{Mean: 1}}}}}
-	for weight, want := range map[float64]float64{0: 4, 0.5: 6, 1: 8} {
-		p := &Planner{cfg: Config{Policy: cautious{weight: weight}}}
+	for weight, want := range map[float64]float64{0.25: 5, 0.5: 6, 1: 8, 0: 8} {
+		p := &Planner{traits: policy.Traits{Caution: weight}}
 		c := p.planned(e)
-		if got := c.Knots[1].Allocation; math.Abs(got-want) > 1e-12 || math.Abs(c.Load-(10+10*weight)) > 1e-12 {
+		if got := c.Knots[1].Allocation; math.Abs(got-want) > 1e-12 || math.Abs(c.Load-2.5*want) > 1e-12 {
 			t.Errorf("weight %v: full performance at %v under load %v, want at %v", weight, got, c.Load, want)
 		}
 	}
@@ -30,7 +23,7 @@ func TestThePlannedCurveIsThatOfTheLoadBetweenMeanAndBound(t *testing.T) {
 	}
 	// A curve at another load than the forecast's bound stays what it is.
 	e.Load.Upper = 30
-	if p := (&Planner{cfg: Config{Policy: cautious{}}}); p.planned(e) != e.Curve {
+	if p := (&Planner{traits: policy.Traits{Caution: 0.5}}); p.planned(e) != e.Curve {
 		t.Error("a curve of another load was scaled")
 	}
 }

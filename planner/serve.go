@@ -63,8 +63,7 @@ const drain = 10.0
 
 // serves reports whether the pool is planned for by need.
 func (p *Planner) serves() bool {
-	s, ok := p.cfg.Policy.(policy.Server)
-	return ok && s.Serves() && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
+	return p.traits.Serves && p.ends && !p.cfg.Guard.Disabled && len(p.resources) == 1
 }
 
 // ends reports whether neither the utility nor the operator's own worth rises

@@ -60,8 +60,8 @@ func (r *decision) solve(in func(*seat) bool) {
 		return
 	}
 	sol := &solution{problem: prob, answer: answer}
-	if sc, ok := p.cfg.Policy.(policy.Scorer); ok && len(asked) <= maxExplained {
-		sol.score = sc.Scorer(prob)
+	if score := p.traits.Scorer; score != nil && len(asked) <= maxExplained {
+		sol.score = score(prob)
 	}
 	for i, s := range asked {
 		if !s.solved {
@@ -113,7 +113,7 @@ func (r *decision) unsolved(asked []*seat, err error) {
 }
 
 // share is solve for a policy that shares several resources at once.
-func (r *decision) share(sharer policy.Sharer, in func(*seat) bool) {
+func (r *decision) share(in func(*seat) bool) {
 	p := r.planner
 	asked, mine, fresh := r.asked(in)
 	if !fresh {
@@ -133,7 +133,7 @@ func (r *decision) share(sharer policy.Sharer, in func(*seat) bool) {
 		q.Workloads[at[i]].Wants[s.resource] = policy.Want{Min: s.lo, Max: s.hi, Current: int(math.Round(s.now / s.of.Unit)),
 			Demand: s.dial.demand, Guarantee: policy.DownUnits(s.dial.Guarantee, s.of.Unit)}
 	}
-	answer, err := sharer.Share(q)
+	answer, err := p.traits.Share(q)
 	if err != nil {
 		r.unsolved(asked, err)
 		return

@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 	"github.com/trimtab/trimtab/pipeline/steptest"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/dominant"
+	"github.com/trimtab/trimtab/planner/endtoend"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
 
@@ -35,7 +38,7 @@ func TestThePlannerMeetsTheContractOfSteps(t *testing.T) {
 					}
 					return p
 				},
-				Live:    func(t *rapid.T, l *steptest.Life) { live(t, l, len(cfg.Others) > 0) },
+				Live:    func(t *rapid.T, l *steptest.Life) { live(t, l.Give, len(cfg.Others) > 0) },
 				Repeats: []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindOutcome, trimtab.KindAlert, trimtab.KindCommand},
 				Foreign: ofOthers,
 				Forgets: "what the knobs hold, which a new term reads from the hosts, and what was seen to be enough",
@@ -45,7 +48,7 @@ func TestThePlannerMeetsTheContractOfSteps(t *testing.T) {
 }
 
 // live plays hosts, an analyzer, people and an alerting system around a planner.
-func live(t *rapid.T, l *steptest.Life, memory bool) {
+func live(t *rapid.T, step func(now time.Time, in trimtab.Value) []trimtab.Value, memory bool) {
 	now := t0
 	h := &host{name: "h1", names: []string{"a", "b", "c"}, now: map[string]trimtab.Amount{}, pending: map[string]trimtab.Amount{}, slow: rapid.Bool().Draw(t, "slow")}
 	for _, n := range h.names {
@@ -57,7 +60,7 @@ func live(t *rapid.T, l *steptest.Life, memory bool) {
 	}
 	var plans []*trimtab.Plan
 	give := func(v trimtab.Value) {
-		for _, out := range l.Give(now, v) {
+		for _, out := range step(now, v) {
 			plans = append(plans, out.(*trimtab.Plan))
 		}
 	}
@@ -97,6 +100,37 @@ func live(t *rapid.T, l *steptest.Life, memory bool) {
 			}
 		}
 	}
+}
+
+func TestAPolicyInAWrapperPlansAsItDoesWithout(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := pool(rapid.SampledFrom([]policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Social{}, welfare.Nash{},
+			welfare.Secured{Objective: welfare.Egalitarian{}}, endtoend.Policy{}, dominant.Policy{}}).Draw(t, "policy"), trimtab.Act)
+		cfg.Guard, cfg.Urgent = guard.Config{}, time.Second
+		memory := cfg.Policy.Traits().Share != nil
+		if memory {
+			cfg.Others = []planner.Resource{{Name: "memory", Capacity: 16 * gib, Unit: gib / 64}}
+			for i := range cfg.Workloads {
+				cfg.Workloads[i].Others = map[string]planner.Bounds{"memory": {Min: gib / 8}}
+			}
+		}
+		bare, err := planner.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Policy = struct{ policy.Policy }{cfg.Policy}
+		wrapped, err := planner.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live(t, func(now time.Time, in trimtab.Value) []trimtab.Value {
+			want, got := bare.Step(now, in), wrapped.Step(now, in)
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s: %+v, in a wrapper %+v", cfg.Policy.Name(), want, got)
+			}
+			return want
+		}, memory)
+	})
 }
 
 // ofOthers draws what is none of the business of a planner of pool p.

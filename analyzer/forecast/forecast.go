@@ -26,6 +26,10 @@ type Forecaster interface {
 	// trimtab.ErrInvalid, and changes nothing, when the value is NaN,
 	// infinite or negative.
 	Observe(load float64) error
+	// Skip says that the next n loads are missing, as when the interval had
+	// none. It does nothing when n <= 0, or when the time of day is nothing to
+	// the forecaster.
+	Skip(n int)
 	// Forecast looks horizon >= 1 reports ahead; ok is false before the first
 	// observation. Level in (0, 1) is the probability that the highest of
 	// them is at most Upper.

@@ -24,21 +24,19 @@ const (
 // unit), as data for the planner, or nil when l holds no report or an argument
 // is out of range. Level is the level that l's bounds hold at.
 //
-// l is asked where it bends, when it is [Bending] and says where, and between
-// as often as its answers are off a line, at about two thousand allocations at
-// most, since learners resolve ratios of allocations. Bounds are made
-// non-decreasing in the allocation, as the performance is, unless l is
-// [Falling] and says that it falls. Of these points at most trimtab.MaxKnots
-// stay, those where the curve bends most: see [Thin].
+// l is asked where it says that it bends, and between as often as its answers are
+// off a line, at about two thousand allocations at most, since learners resolve
+// ratios of allocations. Bounds are made non-decreasing in the allocation, as the
+// performance is, unless l says that it falls. Of these points at most
+// trimtab.MaxKnots stay, those where the curve bends most: see [Thin].
 func CurveOf(l Learner, load, min, max float64, level float64) *trimtab.Curve {
 	finite := !math.IsInf(load, 0) && !math.IsInf(max, 0) && load > 0 && min >= 0 && max > min && max >= Least
 	if !finite || !(level > 0 && level < 1) || l.Reports() == 0 {
 		return nil
 	}
-	f, ok := l.(Falling)
 	var room [512]trimtab.Knot // rarely too little: every curve is read off anew at every report
 	knots := room[:0]
-	r := reading{load: load, least: min, most: max, falls: ok && f.Falls()}
+	r := reading{load: load, least: min, most: max, falls: l.Falls()}
 	if low := max / 1000; min < low {
 		// Ratios cannot start at 0: one knot there, the others above max/1000.
 		knots = add(knots, r.at(l, min))
@@ -75,14 +73,12 @@ func (r *reading) all(knots []trimtab.Knot, l Learner) []trimtab.Knot {
 		places = append(places, r.least*math.Exp(ratio*float64(i)/coarse))
 	}
 	places = append(places, r.most)
-	if b, ok := l.(Bending); ok {
-		for _, a := range b.Bends(r.load) {
-			if a > r.least && a < r.most {
-				places = append(places, a)
-			}
+	for _, a := range l.Bends(r.load) {
+		if a > r.least && a < r.most {
+			places = append(places, a)
 		}
-		slices.Sort(places)
 	}
+	slices.Sort(places)
 	var pointsRoom [4 * coarse]trimtab.Knot
 	points, top := pointsRoom[:0], 0.0
 	for _, a := range places {

@@ -13,6 +13,8 @@ import (
 
 // known is a learner that knows a curve and counts how often it is asked.
 type known struct {
+	learn.Plain
+
 	at    func(allocation float64) trimtab.Band
 	asked int
 }

@@ -8,6 +8,12 @@
 //
 // The subfolders hold the learners; learntest holds what each must satisfy.
 // The package does not decide what is a good report: see analyzer.
+//
+// What only some learners can do (tell where the curve bends, that it falls, that
+// it changed; take over another version) is part of [Learner] all the same, since
+// each of these has an answer that is right for a learner that cannot: [Plain]
+// gives it. A type that wraps a learner by embedding Learner so keeps all of them,
+// and one that forgets any does not compile.
 package learn
 
 import (
@@ -83,4 +89,35 @@ type Learner interface {
 	// snapshot of this learner.
 	Snapshot() ([]byte, error)
 	Restore(state []byte) error
+
+	// Falls reports whether more resource makes the performance worse, beyond
+	// doubt. Where it does not, curves are made non-decreasing.
+	Falls() bool
+	// Bends returns the allocations at which the curve bends under a load, in
+	// any order; nil when that is not known. A curve that is read off there is
+	// the learner's own, steps included.
+	Bends(load float64) []float64
+	// Changes returns how often the learner forgot what it knew because the
+	// curve had changed.
+	Changes() int
+	// Revise says that what runs is another version of the workload from here
+	// on. The learner keeps the curve as a guess, with a wider band, and what is
+	// observed from then on soon outweighs it; or it does nothing.
+	Revise()
 }
+
+// Plain is embedded by a learner whose curve never falls, bends where nobody
+// knows, and changes unnoticed, also with a version.
+type Plain struct{}
+
+// Falls returns false.
+func (Plain) Falls() bool { return false }
+
+// Bends returns nil.
+func (Plain) Bends(float64) []float64 { return nil }
+
+// Changes returns 0.
+func (Plain) Changes() int { return 0 }
+
+// Revise does nothing.
+func (Plain) Revise() {}

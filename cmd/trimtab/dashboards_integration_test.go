@@ -172,6 +172,9 @@ func silent() map[string]string {
 		"pipeline.json / Trouble in planning F":        "an input is ignored",
 		"pipeline.json / Memory and recording B":       "a recording is written",
 		"pipeline.json / Trials B":                     "exploration is switched on",
+		"overview.json / Instances A":                  "a workload has several instances",
+		"overview.json / Least free A":                 "a host is measured, which needs groups of a kernel",
+		"overview.json / Given out by host A":          "a host is measured",
 	}
 }
 
@@ -333,10 +336,13 @@ func (w *watcher) checkRules(t *testing.T) {
 			}
 		}
 	}
-	if n != 15 {
+	if n != 16 {
 		t.Errorf("%d rules were evaluated", n)
 	}
 	for _, name := range dashboards.Recorded() {
+		if name == "trimtab:host_free:ratio" {
+			continue // no host is measured: see silent
+		}
 		if w.numbers(t, name, time.Minute) == 0 {
 			t.Errorf("%s was not recorded", name)
 		}

@@ -92,7 +92,7 @@ func Learn(r io.Reader) (any, error) {
 			return nil, fmt.Errorf("observation %d: %w", i, err)
 		}
 	}
-	out := learnt{Learner: l.Name(), Reports: l.Reports()}
+	out := learnt{Learner: l.Name(), Reports: l.Reports(), Changes: l.Changes(), Falls: l.Falls()}
 	out.Estimate, out.Lower, out.Upper = make([]float64, len(in.Query)), make([]float64, len(in.Query)), make([]float64, len(in.Query))
 	fractions := in.fractions()
 	for i, q := range in.Query {
@@ -101,12 +101,6 @@ func Learn(r io.Reader) (any, error) {
 			b = trimtab.Band{Lower: min(b.Lower, 1), Mean: min(b.Mean, 1), Upper: min(b.Upper, 1)}
 		}
 		out.Estimate[i], out.Lower[i], out.Upper[i] = b.Mean, b.Lower, b.Upper
-	}
-	if c, ok := l.(interface{ Changes() int }); ok {
-		out.Changes = c.Changes()
-	}
-	if f, ok := l.(learn.Falling); ok {
-		out.Falls = f.Falls()
 	}
 	return out, nil
 }

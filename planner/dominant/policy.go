@@ -10,7 +10,7 @@ import (
 // Policy is dominant resource fairness. It is exact, but for whole units.
 type Policy struct{}
 
-var _ policy.Sharer = Policy{}
+var _ policy.Policy = Policy{}
 
 // Name returns "drf".
 func (Policy) Name() string { return "drf" }
@@ -41,6 +41,9 @@ func (p Policy) Solve(problem *policy.Problem) (policy.Solution, error) {
 	}
 	return s, nil
 }
+
+// Traits have Share.
+func (p Policy) Traits() policy.Traits { return policy.Traits{Share: p.Share} }
 
 // Share shares several resources.
 func (Policy) Share(q *policy.Question) (policy.Shares, error) {

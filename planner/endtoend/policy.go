@@ -32,13 +32,7 @@ type Policy struct {
 	Trial float64
 }
 
-var (
-	_ policy.Policy   = Policy{}
-	_ policy.Scorer   = Policy{}
-	_ policy.Expecter = Policy{}
-	_ policy.Cautious = Policy{}
-	_ policy.Joint    = Policy{}
-)
+var _ policy.Policy = Policy{}
 
 // DefaultMoveCost is Policy.MoveCost unless the operator says otherwise.
 const DefaultMoveCost = 0.01
@@ -52,15 +46,13 @@ const (
 // Name returns "end-to-end".
 func (Policy) Name() string { return "end-to-end" }
 
-// Joint returns true: one latency is that of all.
-func (Policy) Joint() bool { return true }
-
-// Caution returns LoadWeight or its default.
-func (o Policy) Caution() float64 {
+// Traits do not say that it weighs: one latency is that of all.
+func (o Policy) Traits() policy.Traits {
+	t := policy.Traits{Caution: 1, Expect: o.expect, Scorer: o.scorer}
 	if o.LoadWeight > 0 {
-		return math.Min(o.LoadWeight, 1)
+		t.Caution = math.Min(o.LoadWeight, 1)
 	}
-	return 1
+	return t
 }
 
 func (o Policy) optimism() float64 {
@@ -73,8 +65,8 @@ func (o Policy) optimism() float64 {
 	return math.Min(o.Optimism, 1)
 }
 
-// Expect returns the performance that the policy counts on.
-func (o Policy) Expect(b trimtab.Band, _ int) float64 {
+// expect is the performance that the policy counts on.
+func (o Policy) expect(b trimtab.Band, _ int) float64 {
 	return b.Mean + o.optimism()*(b.Upper-b.Mean)
 }
 
@@ -103,7 +95,7 @@ func (o Policy) Solve(p *policy.Problem) (policy.Solution, error) {
 		return answer, err
 	}
 	short := answer.Bound - answer.Value
-	answer.Value = o.Scorer(p)(answer.Units)
+	answer.Value = o.scorer(p)(answer.Units)
 	answer.Bound = answer.Value + short
 	return answer, nil
 }
@@ -117,7 +109,7 @@ func (o Policy) sum(p *policy.Problem) (welfare.Own, *policy.Problem, float64) {
 		if w.Curve == nil {
 			continue
 		}
-		worst = math.Max(worst, latency(w.SLO, o.Expect(w.Curve.Eval(float64(w.Min)*p.Unit), w.Reports)))
+		worst = math.Max(worst, latency(w.SLO, o.expect(w.Curve.Eval(float64(w.Min)*p.Unit), w.Reports)))
 		now = math.Max(now, latency(w.SLO, w.Curve.Eval(float64(w.Current)*p.Unit).Mean))
 	}
 	worst = math.Max(worst, now)
@@ -143,9 +135,9 @@ func (o Policy) sum(p *policy.Problem) (welfare.Own, *policy.Problem, float64) {
 	return welfare.Own{Title: o.Name(), Optimism: optimism}, &q, now / worst
 }
 
-// Scorer returns the utility that is expected end to end: with latencies that
+// scorer is the utility that is expected end to end: with latencies that
 // add up, 1 / (now + Σ (latency_j(units_j) − now)) in SLOs, at most 1.
-func (o Policy) Scorer(p *policy.Problem) func(units []int) float64 {
+func (o Policy) scorer(p *policy.Problem) func(units []int) float64 {
 	return func(units []int) float64 {
 		now, total, known := 0.0, 0.0, false
 		for i := range p.Workloads {
@@ -153,11 +145,11 @@ func (o Policy) Scorer(p *policy.Problem) func(units []int) float64 {
 			if w.Curve == nil {
 				continue
 			}
-			here := latency(w.SLO, o.Expect(w.Curve.Eval(float64(w.Current)*p.Unit), w.Reports))
+			here := latency(w.SLO, o.expect(w.Curve.Eval(float64(w.Current)*p.Unit), w.Reports))
 			if !known {
 				now, known = here, true
 			}
-			total += latency(w.SLO, o.Expect(w.Curve.Eval(float64(units[i])*p.Unit), w.Reports)) - here
+			total += latency(w.SLO, o.expect(w.Curve.Eval(float64(units[i])*p.Unit), w.Reports)) - here
 		}
 		if !known {
 			return 0

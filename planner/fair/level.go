@@ -133,15 +133,14 @@ type NJCPolicy struct {
 	LoadWeight float64
 }
 
-// Serves returns true: nobody demands more than its SLO needs.
-func (NJCPolicy) Serves() bool { return true }
-
-// Caution returns LoadWeight or its default.
-func (n NJCPolicy) Caution() float64 {
+// Traits say that nobody demands more than its SLO needs. The score is F_NJC
+// (equation 3), with utilities linear up to the recommended demand.
+func (n NJCPolicy) Traits() policy.Traits {
+	t := policy.Traits{Serves: true, Caution: 0.4, Scorer: scorer}
 	if n.LoadWeight > 0 {
-		return math.Min(n.LoadWeight, 1)
+		t.Caution = math.Min(n.LoadWeight, 1)
 	}
-	return 0.4
+	return t
 }
 
 // Name returns "njc".
@@ -164,10 +163,6 @@ func (NJCPolicy) Solve(p *policy.Problem) (policy.Solution, error) {
 	return s, nil
 }
 
-// Scorer returns F_NJC (equation 3), with utilities linear up to the
-// recommended demand.
-func (NJCPolicy) Scorer(p *policy.Problem) func(units []int) float64 { return scorer(p) }
-
 // ResourceFair gives each workload its entitlement, whatever it needs.
 type ResourceFair struct{}
 
@@ -185,9 +180,9 @@ func (ResourceFair) Solve(p *policy.Problem) (policy.Solution, error) {
 	return s, nil
 }
 
-// Scorer returns F_NJC as that of [NJCPolicy] does: 1 unless a bound takes from
-// somebody's entitlement.
-func (ResourceFair) Scorer(p *policy.Problem) func(units []int) float64 { return scorer(p) }
+// Traits have the score of [NJCPolicy]: 1 unless a bound takes from somebody's
+// entitlement.
+func (ResourceFair) Traits() policy.Traits { return policy.Traits{Scorer: scorer} }
 
 func demand(w *policy.Workload) int {
 	if w.Curve == nil {

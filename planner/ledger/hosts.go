@@ -85,7 +85,7 @@ func (l *Ledger) Lost(name string, now time.Time) bool {
 	if l.renews(h, now) {
 		return false
 	}
-	if h.order.epoch < l.epoch && l.endsSoon(h, now) {
+	if l.many() && h.order.epoch < l.epoch && l.endsSoon(h, now) {
 		return true
 	}
 	for _, h := range l.hosts {

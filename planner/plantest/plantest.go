@@ -67,6 +67,11 @@ func properties() []property {
 		{"OfEqualWorkloadsTheFirstByNameGetsNoLess", equals},
 		{"NoAllocationScoresMoreThanTheBound", bounded},
 		{"AnAnswerThatIsThereIsKept", kept},
+		{"AWrapperKeepsWhatAPolicyCanDo", wrapped},
+		{"CautionIsAShareAndWhatIsCountedOnLiesInTheBand", counted},
+		{"WhatServesHasNoUseForMoreThanTheSLOs", serves},
+		{"WhatWeighsCountsUtilitiesAlone", weighs},
+		{"AQuestionAboutOneResourceIsAnsweredAsAProblem", shares},
 	}
 }
 
@@ -127,8 +132,8 @@ func valued(t *rapid.T, o policy.Policy) {
 	if !(s.Bound >= s.Value) || math.IsInf(s.Bound, 0) || !(s.Gap() >= 0 && s.Gap() <= 1) {
 		t.Fatalf("value %v, bound %v, gap %v", s.Value, s.Bound, s.Gap())
 	}
-	if scorer, ok := o.(policy.Scorer); ok {
-		if score := scorer.Scorer(p)(s.Units); !near(score, s.Value) {
+	if scorer := o.Traits().Scorer; scorer != nil {
+		if score := scorer(p)(s.Units); !near(score, s.Value) {
 			t.Fatalf("value %v, the units score %v", s.Value, score)
 		}
 	}
@@ -236,12 +241,12 @@ func equals(t *rapid.T, o policy.Policy) {
 // bounded holds for curves that are certain: to be moved within a band may cost
 // something, and the bound has the costs of moving in it.
 func bounded(t *rapid.T, o policy.Policy) {
-	scorer, ok := o.(policy.Scorer)
-	if !ok {
+	scorer := o.Traits().Scorer
+	if scorer == nil {
 		return
 	}
 	p := certain(draw(t))
-	s, score := solve(t, o, p), scorer.Scorer(p)
+	s, score := solve(t, o, p), scorer(p)
 	every(p, s.Units, func(units []int) {
 		if v := score(units); v > s.Bound && !near(v, s.Bound) {
 			t.Fatalf("%v scores %v, more than the bound %v of %v, which scores %v", units, v, s.Bound, s.Units, s.Value)

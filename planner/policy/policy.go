@@ -7,6 +7,12 @@
 // Source: Cilantro (OSDI'23), sections 4.1.1 and 4.1.2, equations (1) to (6);
 // hosts are ours. The package solves nothing: the policies are in fair, welfare,
 // dominant and endtoend.
+//
+// What only some policies can do is told by one method that all have,
+// [Policy.Traits], and not by interfaces that some implement: a type that wraps a
+// policy by embedding Policy keeps all of it, also a trait that is added later.
+// Traits are values, and functions that may be nil, since the planner does
+// something else where there is none.
 package policy
 
 import (
@@ -136,44 +142,35 @@ type Policy interface {
 	// Solve returns an error that is trimtab.ErrInfeasible when the minimums
 	// exceed the capacity, and trimtab.ErrInvalid for a malformed problem.
 	Solve(p *Problem) (Solution, error)
+	// Traits are the same at every call.
+	Traits() Traits
 }
 
-// Scorer is a policy that can say what its objective is worth at any
-// allocation, under the bound that it plans with: for the alternatives in the
-// reasons of a plan.
-type Scorer interface {
-	// Scorer returns the objective as a function of units, in the order of the
-	// problem's workloads. What can be prepared is prepared once.
-	Scorer(p *Problem) func(units []int) float64
-}
-
-// Expecter is a policy that plans with a mix of the bounds other than the mean.
-type Expecter interface {
+// Traits is what the planner makes of a policy beside its answers. The zero value
+// is that of a policy which divides one resource, at the load's upper bound, by
+// something else than what workloads get out of it.
+type Traits struct {
+	// Weighs tells that the objective weighs the utilities of workloads that are
+	// well or badly off each by itself: what others have is a constant to it, and
+	// who is worse off comes first. Not so where entitlements count, or where all
+	// serve the same requests.
+	Weighs bool
+	// Serves tells that the objective has no use for more than every SLO.
+	Serves bool
+	// Caution is the weight of the load's upper bound over its mean in the load
+	// that is planned for, in (0, 1]; 0: curves are taken as they are, at the bound.
+	Caution float64
 	// Expect returns the performance that the policy counts on, for a model that
-	// holds that many reports.
-	Expect(b trimtab.Band, reports int) float64
-}
-
-// Joint is a policy whose workloads serve the same requests: they are well or
-// badly off together, so the guard's question whether somebody who is worse off
-// gains has no meaning.
-type Joint interface {
-	// Joint reports whether they do.
-	Joint() bool
-}
-
-// Server is a policy whose objective has no use for more than every SLO.
-type Server interface {
-	// Serves reports whether it has no use for more.
-	Serves() bool
-}
-
-// Cautious is a policy that plans for a load between the mean that is expected
-// and the upper bound.
-type Cautious interface {
-	// Caution returns the weight of the load's upper bound over its mean, in
-	// [0, 1].
-	Caution() float64
+	// holds that many reports; nil: the mean.
+	Expect func(b trimtab.Band, reports int) float64
+	// Scorer returns the objective as a function of units, in the order of the
+	// problem's workloads, under the bound that the policy plans with: for the
+	// alternatives in the reasons of a plan. What can be prepared is prepared
+	// once. nil: it has none.
+	Scorer func(p *Problem) func(units []int) float64
+	// Share shares several resources at once. It returns an error as Policy.Solve
+	// does. nil: the policy shares one.
+	Share func(q *Question) (Shares, error)
 }
 
 // Validate returns an error that is trimtab.ErrInvalid for a problem that no

@@ -21,11 +21,10 @@ type Egalitarian struct {
 	LoadWeight float64
 }
 
-// Serves returns true: more than what utilities end at is worth nothing.
-func (Egalitarian) Serves() bool { return true }
-
-// Caution returns LoadWeight or its default.
-func (e Egalitarian) Caution() float64 { return cautionOf(e.LoadWeight, 0.8) }
+// Traits have the least utility of the known workloads as score.
+func (e Egalitarian) Traits() policy.Traits {
+	return traitsOf(e.reading(), cautionOf(e.LoadWeight, 0.8), leastScorer)
+}
 
 // Name returns "egalitarian".
 func (Egalitarian) Name() string { return "egalitarian" }
@@ -63,16 +62,6 @@ func (e Egalitarian) Solve(p *policy.Problem) (policy.Solution, error) {
 	answer.Value = leastScorer(p, e.reading())(answer.Units)
 	answer.Bound = answer.Value
 	return answer, nil
-}
-
-// Expect returns the performance that the policy counts on.
-func (e Egalitarian) Expect(b trimtab.Band, reports int) float64 {
-	return mix(b, e.reading().optimism(reports))
-}
-
-// Scorer returns the least utility of the known workloads.
-func (e Egalitarian) Scorer(p *policy.Problem) func(units []int) float64 {
-	return leastScorer(p, e.reading())
 }
 
 func leastScorer(p *policy.Problem, how reading) func(units []int) float64 {

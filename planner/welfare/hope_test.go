@@ -25,9 +25,9 @@ func TestHopeIsTheLesserOfTheMixAndItsMostAtEveryUnit(t *testing.T) {
 		first := knots[0]
 		for k := range 25 {
 			a := float64(k)
-			want := Social{}.Expect(w.Curve.Eval(a), w.Reports)
+			want := Social{}.Traits().Expect(w.Curve.Eval(a), w.Reports)
 			if a < first.Allocation {
-				want = Social{}.Expect(first.Band, w.Reports) * a / first.Allocation
+				want = Social{}.Traits().Expect(first.Band, w.Reports) * a / first.Allocation
 			}
 			if got := float64(u.value(k)) / quantum; math.Abs(got-want/2) > 1e-9 {
 				t.Fatalf("%d units: %v, want %v", k, got, want/2)
@@ -62,7 +62,7 @@ func TestWhoHasEnoughIsNotDroppedToNothingInHope(t *testing.T) {
 }
 
 func TestWhoGetsNothingDoneMayHope(t *testing.T) {
-	if got := (Social{}).Expect(trimtab.Band{Upper: 1}, 0); got != mostHope {
+	if got := (Social{}).Traits().Expect(trimtab.Band{Upper: 1}, 0); got != mostHope {
 		t.Errorf("counts on %v where nothing was ever good, want %v", got, mostHope)
 	}
 }

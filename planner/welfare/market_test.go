@@ -55,7 +55,7 @@ func TestOverHostsTheProductIsNoMoreThanItsBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkHosts(t, p, got.Units)
-		s, score, best := newSolver(p, utilities(0)), Nash{}.Scorer(p), 0.0
+		s, score, best := newSolver(p, utilities(0)), Nash{}.Traits().Scorer(p), 0.0
 		everyOnHosts(s, func(units []int) { best = math.Max(best, score(units)) })
 		// Moving costs next to nothing here, yet something.
 		if got.Value > best+1e-6 || got.Bound < best-1e-6 {

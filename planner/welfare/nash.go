@@ -3,7 +3,6 @@ package welfare
 import (
 	"math"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -21,11 +20,11 @@ type Nash struct {
 	LoadWeight float64
 }
 
-// Serves returns true: more than what utilities end at is worth nothing.
-func (Nash) Serves() bool { return true }
-
-// Caution returns LoadWeight or its default.
-func (s Nash) Caution() float64 { return cautionOf(s.LoadWeight, 0.8) }
+// Traits have the geometric mean of the utilities of the known workloads as
+// score: 0 when one has none.
+func (s Nash) Traits() policy.Traits {
+	return traitsOf(s.linear(), cautionOf(s.LoadWeight, 0.8), geometric)
+}
 
 // Name returns "nash".
 func (Nash) Name() string { return "nash" }
@@ -71,7 +70,7 @@ func (s Nash) Solve(p *policy.Problem) (policy.Solution, error) {
 	how, c := s.reading(p)
 	cost := float64(unitCost(s.MoveCost, p)) / quantum * math.Log2E * c.steps
 	answer, short := solveSum(p, how, max(1, int64(cost)))
-	answer.Value = s.Scorer(p)(answer.Units)
+	answer.Value = geometric(p, s.linear())(answer.Units)
 	answer.Bound = answer.Value
 	if n := known(answer.Binding); n > 0 {
 		answer.Bound = math.Min(1, answer.Value*math.Exp2(short/c.steps/float64(n)))
@@ -82,13 +81,9 @@ func (s Nash) Solve(p *policy.Problem) (policy.Solution, error) {
 	return answer, nil
 }
 
-// Expect returns the performance that the policy counts on.
-func (s Nash) Expect(b trimtab.Band, _ int) float64 { return mix(b, optimismOf(s.Optimism, 0.1)) }
-
-// Scorer returns the geometric mean of the utilities of the known workloads: 0
-// when one has none.
-func (s Nash) Scorer(p *policy.Problem) func(units []int) float64 {
-	known, of := read(p, s.linear())
+// geometric is the geometric mean of what how reads of the known workloads.
+func geometric(p *policy.Problem, how reading) func(units []int) float64 {
+	known, of := read(p, how)
 	return func(units []int) float64 {
 		if len(known) == 0 {
 			return 0 // nothing is known of anybody

@@ -1,7 +1,6 @@
 package welfare
 
 import (
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -19,15 +18,14 @@ type Own struct {
 	Optimism, MoveCost, LoadWeight float64
 }
 
-// Serves returns true: more than what utilities end at is worth nothing.
-func (Own) Serves() bool { return true }
-
-// Caution is that of [Social], or of [Egalitarian].
-func (o Own) Caution() float64 {
+// Traits have the caution of [Social], or of [Egalitarian], and the sum, or the
+// least, over the known workloads as score.
+func (o Own) Traits() policy.Traits {
+	caution := Social{LoadWeight: o.LoadWeight}.Traits().Caution
 	if o.Least {
-		return Egalitarian{LoadWeight: o.LoadWeight}.Caution()
+		caution = Egalitarian{LoadWeight: o.LoadWeight}.Traits().Caution
 	}
-	return Social{LoadWeight: o.LoadWeight}.Caution()
+	return traitsOf(o.reading(), caution, o.score)
 }
 
 // Name returns the title.
@@ -59,20 +57,14 @@ func (o Own) Solve(p *policy.Problem) (policy.Solution, error) {
 	} else {
 		answer, short = solveSum(p, o.reading(), unitCost(o.MoveCost, p))
 	}
-	answer.Value = o.Scorer(p)(answer.Units)
+	answer.Value = o.score(p, o.reading())(answer.Units)
 	answer.Bound = answer.Value + o.scale()*short/quantum
 	return answer, nil
 }
 
-// Expect returns the performance that the policy counts on.
-func (o Own) Expect(b trimtab.Band, reports int) float64 {
-	how := o.reading()
-	return how.of(b, how.optimism(reports))
-}
-
-// Scorer returns the sum, or the least, over the known workloads.
-func (o Own) Scorer(p *policy.Problem) func(units []int) float64 {
-	known, of := read(p, o.reading())
+// score is the sum, or the least, of what how reads of the known workloads.
+func (o Own) score(p *policy.Problem, how reading) func(units []int) float64 {
+	known, of := read(p, how)
 	return func(units []int) float64 {
 		sum, least := int64(0), int64(quantum)
 		for _, j := range known {

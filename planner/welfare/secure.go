@@ -16,10 +16,6 @@ const worthSecuring = quantum / 128
 // Objective is what all policies of this package are.
 type Objective interface {
 	policy.Policy
-	policy.Scorer
-	policy.Expecter
-	policy.Cautious
-	policy.Server
 	// readingOf is how the policy reads the workloads of a problem.
 	readingOf(p *policy.Problem) reading
 }

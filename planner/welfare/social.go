@@ -32,11 +32,10 @@ type Social struct {
 	LoadWeight float64
 }
 
-// Serves returns true: more than what utilities end at is worth nothing.
-func (Social) Serves() bool { return true }
-
-// Caution returns LoadWeight or its default.
-func (s Social) Caution() float64 { return cautionOf(s.LoadWeight, 0.5) }
+// Traits have the mean utility of the known workloads as score.
+func (s Social) Traits() policy.Traits {
+	return traitsOf(s.reading(), cautionOf(s.LoadWeight, 0.5), meanScorer)
+}
 
 // Name returns "social".
 func (Social) Name() string { return "social" }
@@ -129,16 +128,6 @@ func known(binding []trimtab.Binding) int {
 		}
 	}
 	return n
-}
-
-// Expect returns the performance that the policy counts on.
-func (s Social) Expect(b trimtab.Band, reports int) float64 {
-	return hope(b, s.reading().optimism(reports))
-}
-
-// Scorer returns the mean utility over the known workloads.
-func (s Social) Scorer(p *policy.Problem) func(units []int) float64 {
-	return meanScorer(p, s.reading())
 }
 
 // meanScorer returns the mean of what how reads of the known workloads, in

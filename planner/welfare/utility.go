@@ -91,6 +91,17 @@ func cautionOf(v, otherwise float64) float64 {
 	return otherwise
 }
 
+// traitsOf are those of an objective that reads workloads by how.
+func traitsOf(how reading, caution float64, score func(*policy.Problem, reading) func(units []int) float64) policy.Traits {
+	return policy.Traits{
+		Weighs:  true,
+		Serves:  true, // more than what utilities end at is worth nothing
+		Caution: caution,
+		Expect:  func(b trimtab.Band, reports int) float64 { return how.of(b, how.optimism(reports)) },
+		Scorer:  func(p *policy.Problem) func(units []int) float64 { return score(p, how) },
+	}
+}
+
 // utility is one workload's utility as a function of whole units.
 type utility struct {
 	// at are the knots in units, performance what is expected there, and top

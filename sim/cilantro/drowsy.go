@@ -17,25 +17,3 @@ func (d drowsy) Reports() int {
 	}
 	return d.Learner.Reports()
 }
-
-// Falls hands on what the learner says of its curve.
-func (d drowsy) Falls() bool {
-	f, ok := d.Learner.(learn.Falling)
-	return ok && f.Falls()
-}
-
-// Bends hands on where the learner says that its curve bends.
-func (d drowsy) Bends(load float64) []float64 {
-	if b, ok := d.Learner.(learn.Bending); ok {
-		return b.Bends(load)
-	}
-	return nil
-}
-
-// Changes hands on how many changes the learner saw.
-func (d drowsy) Changes() int {
-	if c, ok := d.Learner.(interface{ Changes() int }); ok {
-		return c.Changes()
-	}
-	return 0
-}

@@ -12,6 +12,8 @@ import (
 
 // known is a learner that was told the true curve, and follows its drift.
 type known struct {
+	learn.Plain
+
 	world *world
 	job   int
 	seen  int
@@ -70,6 +72,9 @@ func (c *clairvoyant) Observe(float64) error {
 	c.seen++
 	return nil
 }
+
+// Skip does nothing: in a simulation none is missing.
+func (*clairvoyant) Skip(int) {}
 
 // Forecast returns the mean and the highest of the loads to come; at the end
 // of the run, of the last ones.

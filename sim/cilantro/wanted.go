@@ -11,7 +11,11 @@ import (
 // wanted is what stands for a learner where a job says what it demands instead
 // of how it performs: utility is taken to grow linearly up to that (section 5
 // of the paper, the third fallback). What is observed is not looked at.
-type wanted struct{ demand, slo float64 }
+type wanted struct {
+	learn.Plain
+
+	demand, slo float64
+}
 
 // Name returns "demand/1".
 func (wanted) Name() string { return "demand/1" }

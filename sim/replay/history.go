@@ -48,7 +48,7 @@ func New(c analyzer.Config) (*History, error) {
 		}
 		kept := &workload{hindsight: w.Learner()}
 		h.workloads[w.Name], h.learners[w.Name] = kept, w.Learner
-		w.Learner = func() learn.Learner { return tee{kept} }
+		w.Learner = func() learn.Learner { return tee{kept.hindsight, kept} }
 	}
 	return h, h.Begin()
 }
@@ -106,22 +106,20 @@ func (h *History) Workloads() []string {
 
 // tee is a learner that teaches the hindsight as well, whatever becomes of the
 // analyzer that holds it.
-type tee struct{ *workload }
-
-func (t tee) Name() string { return t.hindsight.Name() }
+type tee struct {
+	learn.Learner
+	of *workload
+}
 
 func (t tee) Observe(o learn.Observation) error {
-	t.counted = t.counted || o.Requests > 0
-	return t.hindsight.Observe(o)
+	t.of.counted = t.of.counted || o.Requests > 0
+	return t.Learner.Observe(o)
 }
 
-func (t tee) Predict(allocation, load float64) trimtab.Band {
-	return t.hindsight.Predict(allocation, load)
-}
-
-func (t tee) Reports() int { return t.hindsight.Reports() }
+// Revise does nothing: the hindsight is one curve over the whole recording.
+func (tee) Revise() {}
 
 // Snapshot and Restore do nothing: the hindsight sees all of the recording.
-func (t tee) Snapshot() ([]byte, error) { return nil, nil }
+func (tee) Snapshot() ([]byte, error) { return nil, nil }
 
-func (t tee) Restore([]byte) error { return nil }
+func (tee) Restore([]byte) error { return nil }

@@ -166,6 +166,7 @@ func Run(t *testing.T, make func() forecast.Forecaster) {
 		{"NothingSeenIsNoForecast", empty},
 		{"ForecastsAreTotal", total},
 		{"ForecastChangesNothing", pure},
+		{"MissingLoadsLeaveItWholeAndNoneChangeNothing", skipped},
 		{"SnapshotGivesSameBits", snapshot},
 		{"DamagedSnapshotsAreRefused", damaged},
 		{"NonsenseIsRefusedAndChangesNothing", nonsense},
@@ -239,6 +240,31 @@ func pure(t *testing.T, make func() forecast.Forecaster) {
 		}
 	}
 	same(t, a, b)
+}
+
+func skipped(t *testing.T, make func() forecast.Forecaster) {
+	a, b := make(), make()
+	a.Skip(7) // before anything was seen
+	if f, ok := a.Forecast(12, 0.9); ok {
+		t.Errorf("%+v", f)
+	}
+	for i, v := range Load(7, 1500) {
+		observe(t, b, []float64{v})
+		if i == 700 {
+			b.Skip(100_000)
+		}
+		b.Skip(0)
+		b.Skip(-1)
+		if f, ok := b.Forecast(12, 0.9); !ok || !(f.Mean >= 0 && f.Upper >= f.Mean) || math.IsInf(f.Upper, 0) {
+			t.Fatalf("report %d: %+v", i, f)
+		}
+	}
+	c := make()
+	loads := Load(7, 1500)
+	observe(t, c, loads[:701])
+	c.Skip(100_000)
+	observe(t, c, loads[701:])
+	same(t, b, c)
 }
 
 func snapshot(t *testing.T, make func() forecast.Forecaster) {

@@ -22,6 +22,8 @@ const (
 
 // Tree is the learner; make one with [New]. It implements learn.Learner.
 type Tree struct {
+	learn.Plain
+
 	level, z float64
 	state    state
 	fit      fit

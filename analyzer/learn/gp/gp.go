@@ -9,8 +9,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
 )
 
-// Process is the learner; make one with [New]. It implements learn.Learner,
-// learn.Falling, learn.Reversioner and learn.Bending.
+// Process is the learner; make one with [New].
 type Process struct {
 	level, z float64
 	state    state
@@ -25,12 +24,7 @@ type state struct {
 	Watch watch     `json:"watch"`
 }
 
-var (
-	_ learn.Learner     = (*Process)(nil)
-	_ learn.Falling     = (*Process)(nil)
-	_ learn.Reversioner = (*Process)(nil)
-	_ learn.Bending     = (*Process)(nil)
-)
+var _ learn.Learner = (*Process)(nil)
 
 // New returns an empty learner whose bounds hold at the given level in (0, 1).
 func New(level float64) (*Process, error) {

@@ -20,6 +20,8 @@ import (
 // fall with x. It implements learn.Learner; make one with [NewCurve]. It is not
 // safe for concurrent use.
 type Curve struct {
+	learn.Plain
+
 	z float64
 	curveState
 	fit *curveFit

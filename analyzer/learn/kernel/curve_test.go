@@ -83,6 +83,10 @@ func TestACurvesMemoryIsBounded(t *testing.T) {
 	learntest.MemoryIsBounded(t, func() learn.Learner { return curve(t) }, 8000)
 }
 
+func TestACurveAnswersWhatLearnersCanDo(t *testing.T) {
+	learntest.Traits(t, func() learn.Learner { return curve(t) })
+}
+
 func TestACurvesSnapshotGivesTheSameBits(t *testing.T) {
 	env := learntest.NewEnvironment(learntest.Curves()[0], 5)
 	a, b := taught(t, env, 300), curve(t)

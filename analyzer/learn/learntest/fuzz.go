@@ -32,9 +32,7 @@ func FuzzRestore(f *testing.F, make func() learn.Learner) {
 				t.Fatal(err)
 			}
 		}
-		if r, ok := l.(learn.Reversioner); ok {
-			r.Revise()
-		}
+		l.Revise()
 		if b := l.Predict(1, 1); !(b.Lower <= b.Mean && b.Mean <= b.Upper) {
 			t.Fatalf("%+v", b)
 		}

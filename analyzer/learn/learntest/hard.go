@@ -43,7 +43,7 @@ func persistent(t *testing.T, make func() learn.Learner) {
 				t.Fatal(err)
 			}
 		}
-		changes += changesOf(l)
+		changes += l.Changes()
 	}
 	if changes > 5 {
 		t.Errorf("%d changes found in 5,000 reports without one", changes)

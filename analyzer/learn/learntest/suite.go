@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ func Run(t *testing.T, make func() learn.Learner) {
 	} {
 		t.Run(c.name, func(t *testing.T) { c.f(t, make) })
 	}
+	Traits(t, make)
 }
 
 func teach(t *testing.T, l learn.Learner, env *Environment, n int) {
@@ -77,6 +79,9 @@ func same(t *testing.T, a, b learn.Learner) {
 	}
 	if a.Reports() != b.Reports() {
 		t.Fatalf("%d and %d reports", a.Reports(), b.Reports())
+	}
+	if x, y := told(a), told(b); !reflect.DeepEqual(x, y) {
+		t.Fatalf("one: %v; the other: %v", x, y)
 	}
 }
 

@@ -116,7 +116,7 @@ func Uniform(fresh func() learn.Learner, c Curve, s Study) []Finding {
 		for i := range out {
 			f := &out[i]
 			if f.Count < 0 {
-				run.factor, run.changes = s.Drop, changesOf(run.learner)
+				run.factor, run.changes = s.Drop, run.learner.Changes()
 				run.report(run.n + drops)
 			} else {
 				run.report(f.Count)
@@ -185,7 +185,7 @@ func (u *uniform) look(f *Finding, seeds int) {
 	f.Share += share / float64(seeds)
 	f.Worst = math.Min(f.Worst, share)
 	f.Rounds += u.n / 12
-	f.Changes += changesOf(u.learner)
+	f.Changes += u.learner.Changes()
 	if f.Count < 0 {
 		f.Rounds, f.Changes = f.Rounds-(u.n-drops)/12, f.Changes-u.changes
 	}
@@ -200,13 +200,6 @@ func (u *uniform) plain(p float64, reports int) float64 {
 	}
 	c := z * z / (200 * n)
 	return 2 * math.Sqrt(c*(p*(1-p)+c/4)) / (1 + c)
-}
-
-func changesOf(l learn.Learner) int {
-	if c, ok := l.(interface{ Changes() int }); ok {
-		return c.Changes()
-	}
-	return 0
 }
 
 // Table of findings, for a person.

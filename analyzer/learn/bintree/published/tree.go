@@ -43,6 +43,8 @@ type Config struct {
 // Tree is the learner; make one with [New]. It implements learn.Learner but
 // for snapshots, which it refuses.
 type Tree struct {
+	learn.Plain
+
 	config  Config
 	reports int
 	// levels hold the nodes of each depth in order of place.

@@ -123,3 +123,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestThePublishedTreeAnswersWhatLearnersCanDo(t *testing.T) {
+	learntest.Traits(t, func() learn.Learner { return tree(t, published.Config{Width: 2, Lipschitz: 2, Top: 1}) })
+}

@@ -6,13 +6,6 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Sharer is a policy that shares several resources at once.
-type Sharer interface {
-	Policy
-	// Share returns an error as Policy.Solve does.
-	Share(q *Question) (Shares, error)
-}
-
 // Question is one round's question about several resources.
 type Question struct {
 	// Resources are those of the pool, in its order.
