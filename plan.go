@@ -133,7 +133,8 @@ type Plan struct {
 	// Gap is how far Value may stay below the optimum, as a share of a bound on
 	// it that was proven: 0 when Value is the optimum. Nil with Value.
 	Gap *float64 `json:"gap,omitempty"`
-	// Capacity is what the pool shares; the sum of what is set never exceeds it.
+	// Capacity is what the pool shares, which is no more than its hosts have; the
+	// sum of what is set never exceeds it.
 	// Where several resources are pooled it is that of the first, and Capacities
 	// has all of them by name: see CapacityOf.
 	Capacity float64 `json:"capacity"`

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -438,6 +439,10 @@ func (a *Actuator) Holding() *trimtab.Holding {
 			KnobID: k.KnobID, Knob: k.Knob.String(),
 			Now: k.now, Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
 		})
+	}
+	if t := a.troubles(); len(t) > 0 {
+		h.Targets = append(h.Targets, t...)
+		slices.SortFunc(h.Targets, func(x, y trimtab.KnobState) int { return x.Compare(y.KnobID) })
 	}
 	return h
 }

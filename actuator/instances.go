@@ -25,6 +25,10 @@ type Finder struct {
 	// Open opens the knobs of one instance, one target a resource. Pool, host,
 	// workload and instance of their names are filled in.
 	Open func(name string) ([]Target, error)
+	// Pattern is what it looks for, and Like what each instance has of knobs, without
+	// the Knob: the holding lists them, for no instance, while not all can be taken up.
+	Pattern string
+	Like    []Target
 }
 
 // Instance is one running copy of a workload on this host.
@@ -194,8 +198,23 @@ func (a *Actuator) reportFinder(f *finder, err error) {
 	}
 	if problem != f.problem {
 		f.problem = problem
+		a.notify()
 		a.logger.Warn("instances", "workload", f.Workload, "there", len(f.there), "problem", problem)
 	}
+}
+
+// troubles lists what stops finders, as knobs of no instance that were never read.
+func (a *Actuator) troubles() (all []trimtab.KnobState) {
+	for _, f := range a.finders {
+		if f.problem == "" {
+			continue
+		}
+		for _, t := range f.Like {
+			t.Workload = f.Workload
+			all = append(all, trimtab.KnobState{KnobID: a.config.here(t.KnobID), Knob: f.Pattern, Min: t.Min, Max: t.Max, Problem: f.problem})
+		}
+	}
+	return all
 }
 
 // sortKnobs puts the knobs in the order in which find looks for them.

@@ -3,6 +3,7 @@ package actuator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -49,7 +50,8 @@ func (n *nursery) path(name string) string { return filepath.Join(n.dir, "w"+nam
 
 func (n *nursery) finder() actuator.Finder {
 	return actuator.Finder{
-		Workload: "w",
+		Workload: "w", Pattern: "w*",
+		Like: []actuator.Target{{KnobID: trimtab.KnobID{Resource: "cpu"}, Min: 0.1, Max: 8}},
 		Find: func(context.Context) (all []actuator.Instance, err error) {
 			paths, err := filepath.Glob(n.path("*"))
 			for _, p := range paths {
@@ -253,16 +255,39 @@ func TestWhileNobodyCanLookNoInstanceComesOrGoes(t *testing.T) {
 	n.bear(t, "c", units(2))
 	n.remove(t, "b")
 	h.Tick(t.Context())
-	if got := names(h); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("instances %q, want a and b as before", got)
+	if got := names(h); !slices.Equal(got, []string{"", "a", "b"}) {
+		t.Errorf("instances %q, want a and b as before, and none with the problem", got)
 	}
-	if got := h.problem(1); !strings.Contains(got, "no such file") {
+	if got := h.problem(2); !strings.Contains(got, "no such file") {
 		t.Errorf("the problem of the one that is gone is %q", got)
 	}
 	n.broken = nil
 	h.Tick(t.Context())
 	if got := names(h); !slices.Equal(got, []string{"a", "c"}) {
 		t.Errorf("afterwards there are %q, want a and c", got)
+	}
+}
+
+func TestTheHoldingSaysWhatKeepsInstancesFromBeingTakenUp(t *testing.T) {
+	h, n := newNursery(t)
+	h.open()
+	n.broken = fmt.Errorf("1200 groups match, at most 1000 may: %w", trimtab.ErrRefused)
+	n.bear(t, "a", units(2))
+	h.Tick(t.Context())
+	in := h.Holding()
+	want := trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: "cpu"}, Knob: "w*", Min: 0.1, Max: 8, Problem: n.broken.Error()}
+	if len(in.Targets) != 1 || in.Targets[0] != want {
+		t.Errorf("the holding lists %+v, want %+v", in.Targets, want)
+	}
+	if err := in.Validate(); err != nil {
+		t.Error(err)
+	}
+	is(t, h.statuses(h.plan(1, 1, turn("", units(0), units(1)))), trimtab.Refused)
+	n.broken = nil
+	h.pass(time.Minute)
+	h.Tick(t.Context())
+	if got := names(h); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("once they are found the holding lists %q, want a alone", got)
 	}
 }
 
@@ -280,8 +305,8 @@ func TestAnInstanceThatCannotBeOpenedIsTriedAgain(t *testing.T) {
 	h.config.Finders = []actuator.Finder{f}
 	n.bear(t, "a", units(2))
 	h.open()
-	if got := names(h); len(got) > 0 {
-		t.Errorf("instances %q", got)
+	if got := names(h); !slices.Equal(got, []string{""}) {
+		t.Errorf("instances %q, want none with the problem", got)
 	}
 	opens = nil
 	h.Tick(t.Context())

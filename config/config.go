@@ -162,7 +162,7 @@ type Analyzer struct {
 type Actuator struct {
 	// Mount point that cgroup paths are relative to. Left out: found in /proc/self/mountinfo.
 	CgroupRoot string `yaml:"cgroup_root"`
-	// What of this host is left to others. Where the pool has several hosts, what this one has less the reserve bounds its part; a pool on one host has the capacity that is declared for it.
+	// What of this host is left to others. Where other hosts may have knobs of the pool, what this one has less the reserve bounds what it is given; a pool of one host alone has the capacity that is declared for it.
 	Reserve Reserve `yaml:"reserve"`
 	// Whether a plan may act on workloads in mode recommend when a person asked for it with `trimtab apply`. The actuator must have received that command itself.
 	Apply bool `yaml:"apply"`

@@ -294,12 +294,24 @@ func (r *decision) amounts(moving []*seat, left map[string]float64) {
 		set := effective(s.knobs, func(i *instance) float64 { return i.set })
 		switch {
 		case set < s.grant.Set-u:
+			s.level(set)
 			s.grant.Set, s.grant.Binding = set, trimtab.Binding{Kind: trimtab.BindingHost, Detail: s.tightest()}
 		case len(s.knobs) == 1:
 			s.knobs[0].set = s.grant.Set // which is whole units, and perhaps no whole quanta
 		default:
 			s.grant.Set = set
 		}
+	}
+}
+
+// level keeps instances from being raised beyond their parts of a target, which is all
+// that a host lets another one have: more would serve nothing.
+func (s *seat) level(target float64) {
+	u := s.of.quantum()
+	for i := range s.knobs {
+		k := &s.knobs[i]
+		part := math.Max(float64(upQuanta(k.share*target, u))*u, math.Max(s.dial.Min, k.Held.Min))
+		k.set = math.Min(k.set, math.Max(k.Now(), part))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
@@ -209,6 +210,28 @@ func TestNoHostIsGivenMoreThanItHas(t *testing.T) {
 	}
 }
 
+// The guard lets c give only a part of what it does not need: until then a's instance
+// on the small host cannot have its part, and more for the other serves nothing.
+func TestAnInstanceIsNotRaisedBeyondWhatTheHostOfAnotherAllows(t *testing.T) {
+	f := newFleet(map[trimtab.KnobID]trimtab.Amount{
+		at("small", "a", "1"): trimtab.Units(0.6), at("large", "a", "1"): trimtab.Units(0.6),
+		at("small", "c", ""): trimtab.Units(0.9), at("large", "b", ""): trimtab.Units(0.5),
+	}, map[string]float64{"small": 1.5, "large": 6})
+	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+	cfg.Guard = guard.Config{Fall: 0.2}
+	p := leads(t, cfg)
+	for i := range 5 {
+		f.settle(p, t0.Add(time.Duration(i)*time.Second), 1, map[string]float64{"a": 6, "b": 0.4, "c": 0.2})
+		one, two := f.now[at("small", "a", "1")], f.now[at("large", "a", "1")]
+		if math.Abs(one.Value-two.Value) > 0.005 {
+			t.Errorf("round %d: a has %v on the small host, and %v on the large one", i, one, two)
+		}
+	}
+	if a := f.now[at("small", "a", "1")]; a.Value < 1 {
+		t.Errorf("in the end a has %v there", a)
+	}
+}
+
 func TestANewInstanceStartsWithTheMedianOfTheOthers(t *testing.T) {
 	f := newFleet(map[trimtab.KnobID]trimtab.Amount{
 		at("h1", "a", "1"): trimtab.Units(1), at("h1", "a", "2"): trimtab.Units(1.2), at("h2", "a", "3"): trimtab.Units(1.6),
@@ -258,6 +281,29 @@ func TestAKnobOfAnInstanceThatEndedCountsForOneLeaseOnly(t *testing.T) {
 	f.settle(p, t0.Add(15*time.Second), 8, full)
 	if held := f.held(""); held < 7 {
 		t.Errorf("only %v of 8 was given out after the lease", held)
+	}
+}
+
+func TestAPlanSaysWhatThePoolReallyHas(t *testing.T) {
+	now := map[trimtab.KnobID]trimtab.Amount{at("h1", "a", ""): trimtab.Units(1), at("h2", "b", ""): trimtab.Units(1), at("h3", "c", ""): trimtab.Units(1)}
+	for name, c := range map[string]struct {
+		capacity map[string]float64
+		want     float64
+	}{
+		"its hosts have less together than is declared": {map[string]float64{"h1": 2, "h2": 2, "h3": 1.5}, 5.5},
+		"they have more":                  {map[string]float64{"h1": 4, "h2": 4, "h3": 4}, 8},
+		"one of them does not say":        {map[string]float64{"h1": 2, "h2": 2}, 8},
+		"they have nothing to be divided": {map[string]float64{"h1": 0, "h2": 0, "h3": 0}, 0},
+	} {
+		f := newFleet(maps.Clone(now), c.capacity)
+		p := leads(t, pool(fair.NJCPolicy{}, trimtab.Act))
+		plan := f.settle(p, t0, 2, nil)
+		if plan.Capacity != c.want {
+			t.Errorf("%s: a plan of %v, want %v", name, plan.Capacity, c.want)
+		}
+		if err := plan.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -33,8 +33,12 @@ func (p *Planner) groupsOf() []policy.Group {
 func (r *decision) judge() {
 	p := r.planner
 	now, target, seated := &audit.Pool{}, &audit.Pool{}, map[*ledger.Knob]bool{}
-	for _, of := range p.resources {
-		now.Resources = append(now.Resources, audit.Resource{Name: of.Name, Capacity: of.Capacity})
+	for i, of := range p.resources {
+		capacity := of.Capacity
+		if has := p.capacity(i); has > 0 {
+			capacity = has
+		}
+		now.Resources = append(now.Resources, audit.Resource{Name: of.Name, Capacity: capacity})
 	}
 	target.Resources = now.Resources
 	var members []audit.Member

@@ -33,7 +33,7 @@ func (p *Planner) unheard(resource string, told func(workload string) bool) (mos
 
 // publish sends the first step of a decision.
 func (p *Planner) publish(now time.Time, d issue.Decision) []trimtab.Value {
-	d.Objective, d.Capacity, d.Resource, d.Capacities = p.cfg.Policy.Name(), p.cfg.Capacity, p.cfg.Resource, p.capacities()
+	d.Objective, d.Capacity, d.Resource, d.Capacities = p.cfg.Policy.Name(), p.capacity(0), p.cfg.Resource, p.capacities()
 	d.Verdicts = p.takeVerdicts()
 	return p.emit(p.issue.Issue(now, d))
 }
@@ -44,8 +44,8 @@ func (p *Planner) capacities() map[string]float64 {
 		return nil
 	}
 	all := make(map[string]float64, len(p.resources))
-	for _, r := range p.resources {
-		all[r.Name] = r.Capacity
+	for i, r := range p.resources {
+		all[r.Name] = p.capacity(i)
 	}
 	return all
 }

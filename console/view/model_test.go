@@ -94,6 +94,17 @@ func TestStatusPutsTheWorstWorkloadFirstAndUnknownLast(t *testing.T) {
 	}
 }
 
+func TestThePoolHasNoMoreThanThePlanSays(t *testing.T) {
+	for capacity, want := range map[float64]float64{5.5: 5.5, 12: 8, 0: 8} {
+		v, p := testView(), plan(1, 2)
+		p.Capacity = capacity
+		v.Observe(p)
+		if got := v.Status(noon).Capacity; got != want {
+			t.Errorf("a plan of %v in a pool of 8: shown are %v, want %v", capacity, got, want)
+		}
+	}
+}
+
 func TestAnOldPlanDoesNotReplaceANewerOne(t *testing.T) {
 	v := testView()
 	v.Observe(plan(2, 2))

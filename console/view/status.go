@@ -62,6 +62,9 @@ func (v *Model) summary(now time.Time) Status {
 		Capacity: v.config.Capacity, Time: now, Counts: map[string]int{}}
 	if v.plan != nil {
 		s.Plan, s.Cause, s.Value = v.plan.ID(), v.plan.Cause, v.plan.Value
+		if v.plan.Capacity > 0 {
+			s.Capacity = min(s.Capacity, v.plan.Capacity)
+		}
 	}
 	for _, h := range v.hosts {
 		s.Paused = s.Paused || h.paused

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A whole site on this one machine: three NATS servers, two of each central stage
-# and three agents, each host in a network namespace of its own, with a service
-# under load on each agent's host. See docs/cluster.md.
+# and three agents, each host in a network namespace of its own, with services under
+# load on the agents' hosts, one of them on two of these. See docs/cluster.md.
 set -euo pipefail
 
 usage() {
@@ -9,9 +9,11 @@ usage() {
 Usage: deploy/examples/cluster.sh [--trimtab FILE] [--nats-server FILE] [--dir DIR] [--for SECONDS]
 
 Starts three NATS servers (n1 to n3), two hosts with a collector, an analyzer, a
-planner and a console each (c1, c2), and three hosts with an agent and a service
-under load each (h1 to h3), in network namespaces of this machine. Prints where the
-console is and what state each process has, until Ctrl-C; then nothing is left.
+planner and a console each (c1, c2), and three hosts with an agent each (h1 to h3),
+in network namespaces of this machine. The service checkout runs on h1 and on h2,
+search on h1 too, reports on h3, each in a cgroup of its own and under load. Prints
+where the console is and what state each process has, until Ctrl-C; then nothing is
+left.
 
   --trimtab FILE      the program; default: bin/trimtab of this checkout (make build)
   --nats-server FILE  default: nats-server in PATH, else one built from the module
@@ -92,13 +94,14 @@ matching() {
   done
 }
 
-# empty ends what is still in a cgroup and removes it.
+# empty ends what is still in a cgroup and those below it, and removes them.
 empty() {
   local i
   for i in $(seq 50); do
     [ -d "$1" ] || return 0
-    xargs -r kill -KILL <"$1/cgroup.procs" 2>/dev/null || true
-    rmdir "$1" 2>/dev/null || sleep 0.1
+    find "$1" -name cgroup.procs -exec cat {} + 2>/dev/null | xargs -r kill -KILL 2>/dev/null || true
+    find "$1" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+    sleep 0.1
   done
   echo "cluster.sh: cannot remove $1" >&2
 }
@@ -123,10 +126,7 @@ finish() {
     ip link del "tt$run-$h" 2>/dev/null
     ip netns del "$group-$h" 2>/dev/null
   done
-  for d in "$cpu" $accounting; do
-    for h in h1 h2 h3; do empty "$d/$group/$h"; done
-    empty "$d/$group"
-  done
+  for d in "$cpu" $accounting; do empty "$d/$group"; done
   ip link del "tt$run" 2>/dev/null
   [ -z "$dir" ] || rm -rf "$dir"
   echo "ended: no process, namespace, cgroup or file is left"
@@ -169,22 +169,31 @@ start() {
   echo "$name ${pids[$name]}" >>"$dir/pids"
 }
 
-# Three services whose needs go up and down in turn, and too little for all to peak.
-cat >"$dir/trimtab.yaml" <<END
+# Services whose needs go up and down in turn, and too little for all to peak: what
+# h1 has binds search and an instance of checkout, what h3 has binds reports, and the
+# pool is the sum over the hosts, while that is less than what is declared here.
+config() { # FILE CGROUP_ROOT
+  cat >"$1" <<END
 pool: {cpu: 1.2, unit: 0.01, step: 0.12}
 objective: egalitarian
 round: 1s
 lease: 20s
 guard: {max_fall: 0.5, max_lowered: 1, max_moved: 0.5, dead_band: 0.02, reversal_window: 0s}
 analyzer: {report_interval: 1s, partitions: 1}
-actuator: {cgroup_root: "$cpu/$group", lock_dir: "$dir/locks"}
+actuator: {cgroup_root: "$2", lock_dir: "$dir/locks", max_lowered: 1}
 otlp: {grpc: "0.0.0.0:4317", http: "off"}
 jaeger: {grpc: "off"}
 workloads:
+  - {name: checkout, slo: {latency: 200ms, fraction: 0.9}, match: {spans: {service.namespace: checkout}}, knob: {cgroup: "shop/checkout@*", cpu: {min: 0.05, max: 0.45}}, mode: act}
+  - {name: search, slo: {latency: 200ms, fraction: 0.9}, match: {spans: {service.namespace: search}}, knob: {host: h1, cgroup: shop/search, cpu: {min: 0.05, max: 0.45}}, mode: act}
+  - {name: reports, slo: {latency: 200ms, fraction: 0.9}, match: {spans: {service.namespace: reports}}, knob: {host: h3, cgroup: reports, cpu: {min: 0.05, max: 0.45}}, mode: act}
 END
-for h in h1 h2 h3; do
-  echo "  - {name: service-$h, slo: {latency: 200ms, fraction: 0.9}, match: {spans: {service.namespace: service-$h}}, knob: {host: $h, cgroup: $h, cpu: {min: 0.1, max: 0.9}}, mode: act}" >>"$dir/trimtab.yaml"
-done
+}
+# A site has one file. Here the hosts have one kernel, so each has a group in place
+# of its root, with as many cores as the host is to have.
+declare -A cores=([h1]=0.5 [h2]=0.4 [h3]=0.2)
+config "$dir/trimtab.yaml" "$cpu/$group"
+for h in h1 h2 h3; do config "$dir/trimtab-$h.yaml" "$cpu/$group/$h"; done
 
 # The site's files, at the paths that this machine has.
 "$trimtab" init cluster --servers "${address[n1]},${address[n2]},${address[n3]}" --hosts h1,h2,h3 --out "$dir/site" >"$dir/init.log"
@@ -193,13 +202,21 @@ for n in n1 n2 n3; do
   start "nats-$n" "$n" "$nats" -c "$dir/site/nats-${address[$n]}/nats-server.conf"
 done
 
-# The services, each in a cgroup with a third of the pool.
-for d in "$cpu" $accounting; do mkdir "$d/$group"; done
-[ ! -e "$cpu/$group/cgroup.subtree_control" ] || echo +cpu >"$cpu/$group/cgroup.subtree_control"
-for h in h1 h2 h3; do
-  for d in "$cpu" $accounting; do mkdir "$d/$group/$h"; done
-  if [ -e "$cpu/$group/$h/cpu.max" ]; then echo "40000 100000" >"$cpu/$group/$h/cpu.max"; else echo 40000 >"$cpu/$group/$h/cpu.cfs_quota_us"; fi
-done
+# cgroup makes one with so many cores, or without a limit: a leaf for a service, else
+# one for others in it.
+cgroup() { # PATH CORES [leaf]
+  local d
+  for d in "$cpu" $accounting; do mkdir "$d/$1"; done
+  d=$cpu/$1
+  # Version 2 hands the controller down by hand, to groups without a process.
+  [ ! -e "$d/cgroup.subtree_control" ] || [ -n "${3:-}" ] || echo +cpu >"$d/cgroup.subtree_control"
+  [ -n "$2" ] || return 0
+  if [ -e "$d/cpu.max" ]; then limit "$2" ' 100000' >"$d/cpu.max"; else limit "$2" '' >"$d/cpu.cfs_quota_us"; fi
+}
+limit() { awk -v cores="$1" -v period="$2" 'BEGIN { print int(cores * 100000 + 0.5) period }'; }
+cgroup "$group" ''
+for h in h1 h2 h3; do cgroup "$group/$h" "${cores[$h]}"; done
+for h in h1 h2; do cgroup "$group/$h/shop" ''; done
 
 # A process of a role, with health and metrics where this machine can see them.
 declare -A port=([console]=9600 [planner]=9601 [analyzer]=9602 [collector]=9603 [agent]=9604) web=()
@@ -207,7 +224,9 @@ role() { # ROLE HOST DIRECTORY [FLAG...]
   local role=$1 host=$2 user=$3 name=$1-$2
   shift 3
   web[$name]=${address[$host]}:${port[$role]}
-  start "$name" "$host" "$trimtab" "$role" --config.file "$dir/trimtab.yaml" --nats.config.file "$dir/site/$user/nats.yaml" \
+  local file=$dir/trimtab.yaml
+  [ ! -e "$dir/trimtab-$host.yaml" ] || file=$dir/trimtab-$host.yaml
+  start "$name" "$host" "$trimtab" "$role" --config.file "$file" --nats.config.file "$dir/site/$user/nats.yaml" \
     --storage.path "$dir/$name" --web.listen-address "${web[$name]}" --web.allowed-host "${address[$host]}" "$@"
 }
 # The planner makes the streams, as soon as two servers have found each other. As
@@ -222,15 +241,20 @@ role planner c2 planner
 for r in analyzer collector console; do
   for c in c1 c2; do role $r $c $r; done
 done
-at=0
-for h in h1 h2 h3; do
-  role agent $h agent-$h --host $h
-  c=c1; [ $h != h2 ] || c=c2
-  start "service-$h" $h "$trimtab" demo-service --name "service-$h" --workload "service-$h" --listen 127.0.0.1:8080 --otlp "${address[$c]}:4317" --cpu 6ms --cpu-cov 0.5
-  for d in "$cpu" $accounting; do echo "${pids[service-$h]}" >"$d/$group/$h/cgroup.procs"; done
-  start "load-$h" $h "$trimtab" demo-load http://127.0.0.1:8080/ --base 5 --peak 70 --day 45s --at "0.$at"
-  at=$((at + 3))
-done
+# service starts one in a cgroup of its own, with load on it.
+service() { # NAME HOST CGROUP CORES PORT PEAK AT
+  local on=$1-$2 d c=c1
+  [ "$2" != h2 ] || c=c2
+  cgroup "$group/$2/$3" "$4" leaf
+  start "service-$on" "$2" "$trimtab" demo-service --name "$1" --workload "$1" --listen "127.0.0.1:$5" --otlp "${address[$c]}:4317" --cpu 6ms --cpu-cov 0.5
+  for d in "$cpu" $accounting; do echo "${pids[service-$on]}" >"$d/$group/$2/$3/cgroup.procs"; done
+  start "load-$on" "$2" "$trimtab" demo-load "http://127.0.0.1:$5/" --base 5 --peak "$6" --day 45s --at "$7"
+}
+service checkout h1 shop/checkout@1 0.2 8080 40 0.3
+service checkout h2 shop/checkout@2 0.2 8080 40 0.3
+service search h1 shop/search 0.2 8081 50 0
+service reports h3 reports 0.15 8080 30 0.6
+for h in h1 h2 h3; do role agent $h agent-$h --host $h; done
 
 echo "console: http://${web[console-c1]} and http://${web[console-c2]}"
 echo "files, logs and process ids: $dir    quotas: $cpu/$group/h1 to h3"
@@ -254,7 +278,7 @@ until=$((SECONDS + ${seconds:-0}))
 while [ -z "$seconds" ] || [ $SECONDS -lt $until ]; do
   for name in "${order[@]}"; do
     now=$(state "$name")
-    if [ "${last[$name]:-}" != "$now" ]; then printf '%s %-13s %s\n' "$(date +%T)" "$name" "$now"; fi
+    if [ "${last[$name]:-}" != "$now" ]; then printf '%s %-19s %s\n' "$(date +%T)" "$name" "$now"; fi
     last[$name]=$now
   done
   sleep 1 & wait $! || true # at once at a signal

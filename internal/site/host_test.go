@@ -1,9 +1,18 @@
 package site
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/planner"
 )
 
 func TestAHostLeavesTheKnobsOfOthersAlone(t *testing.T) {
@@ -34,6 +43,110 @@ workloads:
 			if knobs[i].Workload != name || groups[i].Workload != name {
 				t.Errorf("%s has the knob of %s and reads %s, want %s", host, knobs[i].Workload, groups[i].Workload, name)
 			}
+		}
+	}
+}
+
+func TestAHostIsAloneOnlyWhereNoOtherCanReachItsBus(t *testing.T) {
+	for name, c := range map[string]struct {
+		role        natsbus.Role
+		url, listen string
+		elsewhere   string
+		want        bool
+	}{
+		"one process, a bus of its own":      {want: false},
+		"a bus that others are on":           {url: "nats://bus:4222", want: true},
+		"a bus that others may come to":      {listen: "127.0.0.1:4222", want: true},
+		"the file names another host":        {elsewhere: "other", want: true},
+		"a process of one role, an agent":    {role: natsbus.Agent, want: true},
+		"a process of one role, no actuator": {role: natsbus.Planner, want: true},
+	} {
+		cfg := larger(t, c.elsewhere)
+		cfg.NATS.URL, cfg.NATS.Listen = c.url, c.listen
+		s := &Site{host: "h", options: Options{Role: c.role}}
+		if got := s.shares(cfg); got != c.want {
+			t.Errorf("%s: shares %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// larger is a pool of 4 cores with one workload, which is to be raised to 3 where
+// nothing is known of it.
+func larger(t *testing.T, elsewhere string) *config.Config {
+	t.Helper()
+	root := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "web"), 0o755), os.WriteFile(filepath.Join(root, "web", "cpu.max"), []byte("100000 100000\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`
+pool: {cpu: 4, step: 4}
+round: 1s
+guard: {max_moved: 1, hold_rounds: 1}
+actuator: {cgroup_root: %q}
+workloads:
+  - {name: web, slo: {latency: 200ms, fraction: 0.95}, knob: {cgroup: web, cpu: {min: 1, max: 4, default: 3}}, mode: act}
+`, root)
+	if elsewhere != "" {
+		text += fmt.Sprintf("  - {name: far, slo: {latency: 200ms, fraction: 0.95}, knob: {host: %s, cgroup: far, cpu: {min: 1, max: 2}}}\n", elsewhere)
+	}
+	cfg, err := config.Parse("trimtab.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// A pool of 4 cores whose only host was measured to have 2.
+func TestPlannerAndActuatorAgreeOnWhatAHostHasThatIsSmallerThanItsPool(t *testing.T) {
+	for role, want := range map[natsbus.Role]float64{"": 3, natsbus.Agent: 2} {
+		cfg := larger(t, "")
+		s := &Site{host: "h", options: Options{Role: role}}
+		c, err := PlannerConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Shared = s.shares(cfg)
+		step, err := planner.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := knobsOf(cfg, "h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets, _, err := openAll(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), Reopen: Reopen, Targets: targets,
+			Shared: s.shares(cfg), Limits: limitsOf(cfg), Measure: func() (map[string]float64, error) { return map[string]float64{trimtab.CPU: 2}, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		step.Step(now, &trimtab.Leader{Pool: cfg.Pool.Name, Epoch: 1})
+		for range 20 {
+			now = now.Add(cfg.Round)
+			values := append(step.Step(now, a.Holding()), step.Step(now, nil)...)
+			for len(values) > 0 {
+				v := values[0]
+				values = values[1:]
+				if p, ok := v.(*trimtab.Plan); ok {
+					o := a.Handle(t.Context(), p)
+					for _, r := range o.Results {
+						if o.Refused != "" || r.Status == trimtab.Refused {
+							t.Errorf("role %q: refused: %s%s", role, o.Refused, r.Reason)
+						}
+					}
+					values = append(values, step.Step(now, o)...)
+				}
+			}
+		}
+		if got := a.Holding().Targets[0].Now; got != trimtab.Units(want) {
+			t.Errorf("role %q: it has %v, want %v", role, got, want)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
@@ -121,5 +123,14 @@ func TestATreeOfPlainFilesIsNoHostToMeasure(t *testing.T) {
 	}
 	if measureOf(cfg, nil) != nil {
 		t.Error("a host without cgroups is measured")
+	}
+}
+
+func TestOneWhoReadsOnlyPatternsMayBeSilentAndIsReady(t *testing.T) {
+	pattern, plain := cgroup.Target{Workload: "web", Host: "h", Path: "web@*"}, cgroup.Target{Workload: "other", Path: "other"}
+	for want, targets := range map[trimtab.Kind][]cgroup.Target{"": {pattern}, trimtab.KindSample: {pattern, plain}} {
+		if got := groupWork(cgroup.Config{Targets: targets, Interval: time.Second}); got.Every != want || got.Round != time.Second {
+			t.Errorf("%+v: %+v", targets, got)
+		}
 	}
 }

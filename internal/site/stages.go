@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -220,7 +222,7 @@ func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Shared = !s.does(natsbus.Agent) || elsewhere(cfg, s.host)
+	c.Shared = s.shares(cfg)
 	if s.options.AlertGap > 0 {
 		c.AlertGap = s.options.AlertGap
 	}
@@ -272,8 +274,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
-		// An agent is one of several hosts.
-		Shared: elsewhere(cfg, s.host) || s.options.Role == natsbus.Agent, Measure: measureOf(cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Shared: s.shares(cfg), Measure: measureOf(cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 	}
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
@@ -333,20 +334,19 @@ type reader interface {
 
 // reading makes a part of a reader, which is opened when the part starts, or
 // when this process takes over under the lock of alone, with the configuration
-// that it is built from. It tells every round what it read, or why it read
-// nothing.
-func (s *Site) reading(alone *pipeline.Alone, name string, built any, round time.Duration, open func(bus.Bus) (reader, error)) part {
-	start := func() (run func(context.Context) error, err error) {
-		h := pipeline.NewHealth(pipeline.Work{Round: round, Every: trimtab.KindSample})
+// that it is built from.
+func (s *Site) reading(alone *pipeline.Alone, name string, built any, work pipeline.Work, open func(bus.Bus) (reader, error)) part {
+	start := func() (func(context.Context) error, error) {
+		h := pipeline.NewHealth(work)
 		r, err := open(h.Bus(s.bus))
 		if err != nil {
 			return nil, fmt.Errorf("set up %s collector: %w", name, err)
 		}
 		s.ready.set(name, "")
-		work := s.working(name, h, r.Run)
-		return func(ctx context.Context) error { return errors.Join(work(ctx), r.Close()) }, nil
+		reads := s.working(name, h, r.Run)
+		return func(ctx context.Context) error { return errors.Join(reads(ctx), r.Close()) }, nil
 	}
-	return part{name, keyOf(built, round), func(ctx context.Context) (func() error, error) {
+	return part{name, keyOf(built, work), func(ctx context.Context) (func() error, error) {
 		if alone != nil {
 			return s.background(ctx, name, s.under(alone, func(why string) { s.ready.set(name, why) }, func(ctx context.Context) error {
 				run, err := start()
@@ -379,16 +379,26 @@ func (s *Site) queryPart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []part{s.reading(alone, "prometheus", c, c.Interval+c.Timeout, func(b bus.Bus) (reader, error) {
+	// It tells every round what it read, or why it read nothing.
+	work := pipeline.Work{Round: c.Interval + c.Timeout, Every: trimtab.KindSample}
+	return []part{s.reading(alone, "prometheus", c, work, func(b bus.Bus) (reader, error) {
 		c := c
 		c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
 		return prometheus.Open(c)
 	})}, nil
 }
 
+// shares tells whether other hosts may have knobs of the pool: all but one process
+// that does everything, on a bus that no other can reach, must believe so. What a
+// host was measured to have then bounds what it is given, for the planner and for
+// its actuator alike; alone, a host has what the file says.
+func (s *Site) shares(cfg *config.Config) bool {
+	return s.options.Role != "" || cfg.NATS.URL != "" || cfg.NATS.Listen != "" || elsewhere(cfg, s.host)
+}
+
 // groupPart reads the files of this host's cgroups.
 func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
-	groups := groupsOf(cfg, s.host, s.options.Role == natsbus.Agent)
+	groups := groupsOf(cfg, s.host, s.shares(cfg))
 	if len(groups) == 0 {
 		return nil, nil
 	}
@@ -397,11 +407,21 @@ func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
 		return nil, err
 	}
 	c := cgroup.Config{Root: root, Targets: groups, Interval: cfg.Analyzer.ReportInterval}
-	return []part{s.reading(nil, "cgroup", c, c.Interval, func(b bus.Bus) (reader, error) {
+	return []part{s.reading(nil, "cgroup", c, groupWork(c), func(b bus.Bus) (reader, error) {
 		c := c
 		c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
 		return cgroup.Open(c)
 	})}, nil
+}
+
+// groupWork is what reading groups is there for: each round something is told of each
+// that is declared, or why there is nothing; of a pattern there may be no instance.
+func groupWork(c cgroup.Config) pipeline.Work {
+	work := pipeline.Work{Round: c.Interval}
+	if slices.ContainsFunc(c.Targets, func(t cgroup.Target) bool { return !strings.Contains(t.Path, "*") }) {
+		work.Every = trimtab.KindSample
+	}
+	return work
 }
 
 // receiverParts listen for spans. They share one sink, whose bound of what is

@@ -322,7 +322,7 @@ type knobConfig struct {
 // onHost tells whether a host has the knob of a workload.
 func onHost(w *config.Workload, host string) bool { return w.Knob.Host == "" || w.Knob.Host == host }
 
-// elsewhere tells whether another host has a knob of the pool.
+// elsewhere tells whether the file names another host that has a knob of the pool.
 func elsewhere(cfg *config.Config, host string) bool {
 	return slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return !onHost(&w, host) })
 }
@@ -394,8 +394,8 @@ func closeAll(targets []actuator.Target) (err error) {
 // finderOf finds the instances of one workload, whose knobs are all on the same
 // groups.
 func finderOf(all []knobConfig, roots *actuatorcgroup.Roots) actuator.Finder {
-	return actuator.Finder{
-		Workload: all[0].Workload,
+	f := actuator.Finder{
+		Workload: all[0].Workload, Pattern: "cgroup " + all[0].cgroup.Path,
 		Find: func(ctx context.Context) ([]actuator.Instance, error) {
 			return actuatorcgroup.Find(ctx, all[0].cgroup)
 		},
@@ -411,6 +411,10 @@ func finderOf(all []knobConfig, roots *actuatorcgroup.Roots) actuator.Finder {
 			return targets, nil
 		},
 	}
+	for _, d := range all {
+		f.Like = append(f.Like, d.Target)
+	}
+	return f
 }
 
 // measureOf measures what the pool may give out of this host, where it has
