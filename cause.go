@@ -147,10 +147,12 @@ const (
 	HeldNothingLearnt HeldCode = "nothing learnt"
 	HeldOld           HeldCode = "old estimate"
 	// HeldNoKnob: no host has its knob; HeldSilent: its host was not heard of;
-	// HeldKnob: its knob cannot be used.
+	// HeldKnob: its knob cannot be used; HeldTwins: two agents say that they are
+	// its host.
 	HeldNoKnob HeldCode = "no knob"
 	HeldSilent HeldCode = "silent host"
 	HeldKnob   HeldCode = "knob"
+	HeldTwins  HeldCode = "two agents"
 	// HeldUnsolved: the objective could not be solved.
 	HeldUnsolved HeldCode = "unsolved"
 	// HeldRange: no whole unit is within its bounds.

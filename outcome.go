@@ -93,8 +93,11 @@ func (o *Outcome) Validate() error {
 // every change and at every heartbeat.
 type Holding struct {
 	// Pool is empty in what builds of version 1 wrote, which had one for all.
-	Pool string    `json:"pool,omitempty"`
-	Host string    `json:"host"`
+	Pool string `json:"pool,omitempty"`
+	Host string `json:"host"`
+	// Life tells one life of the host's agent from another, so that two agents of
+	// one name are seen; 0: not told.
+	Life uint64    `json:"life,omitempty"`
 	Time time.Time `json:"time"`
 	// Epoch and Sequence are the highest that were accepted.
 	Epoch    uint64 `json:"epoch"`

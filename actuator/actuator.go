@@ -23,8 +23,10 @@ const lockWait = 3 * time.Second
 // Actuator holds the knobs of one host for one pool. Its methods are safe for
 // concurrent use; plans, commands and ticks take turns.
 type Actuator struct {
-	config  Config
-	clock   clock
+	config Config
+	clock  clock
+	// life tells this actuator from others that say they are the same host.
+	life    uint64
 	logger  *slog.Logger
 	metrics *metric.Set
 	lock    *hostfs.Lock
@@ -135,6 +137,7 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 		config: c, clock: k, logger: c.Logger, metrics: c.Metrics,
 		changed: make(chan struct{}, 1), outcomes: map[int]*answer{},
 		wished: map[string]wish{}, heard: make(chan struct{}, 1), measureAgain: never,
+		life: uint64(max(0, k.wall().UnixMicro())),
 	}
 	a.config.Limits.fill()
 	if a.logger == nil {
@@ -422,7 +425,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := &trimtab.Holding{
-		Pool: a.config.Pool, Host: a.config.Host, Time: a.clock.wall(),
+		Pool: a.config.Pool, Host: a.config.Host, Life: a.life, Time: a.clock.wall(),
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
 		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity),
 	}

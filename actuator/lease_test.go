@@ -420,7 +420,7 @@ func TestTheHoldingSaysAllThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &trimtab.Holding{
-		Pool: "p", Host: "h", Time: h.wall, Epoch: 3, Sequence: 4, LeaseLeft: 30, Targets: []trimtab.KnobState{{
+		Pool: "p", Host: "h", Life: uint64(h.wall.UnixMicro()), Time: h.wall, Epoch: 3, Sequence: 4, LeaseLeft: 30, Targets: []trimtab.KnobState{{
 			KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "w0", Resource: "cpu"}, Knob: "file w0", Now: units(1), Since: h.wall, Baseline: units(2), Min: 0.1, Max: 8,
 		}},
 	}

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type Analyzer struct {
 	about  map[string][]*workload
 	room   int
 	forgot time.Time
+	// told is, by key, when the latest holding of it was made, by the clock of its host.
+	told map[string]time.Time
 }
 
 var (
@@ -35,7 +38,7 @@ func New(c Config) (*Analyzer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, room: maxKept}
+	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, told: map[string]time.Time{}, room: maxKept}
 	for _, w := range a.config.Workloads {
 		a.workloads = append(a.workloads, newWorkload(&a.config, w))
 	}
@@ -94,6 +97,8 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	switch {
 	case w == nil:
 		a.counts.unknown++
+	case w.elsewhere(s.Host):
+		a.counts.misplaced++
 	case !a.believed(now, s.Time):
 		a.counts.misdated++
 	default:
@@ -103,10 +108,7 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 
 func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	a.counts.holdings++
-	if !a.believed(now, h.Time) {
-		a.counts.misdated++
-		return
-	}
+	h = a.dated(now, h)
 	// Each workload is handed its own targets only, and no holding that is not about
 	// it and was not before: to let each look through all would take the product of
 	// their number and that of the hosts, every second.
@@ -114,7 +116,12 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	about := append(slices.Clone(a.about[h.Key()]), a.about[h.Host]...)
 	for _, t := range h.Targets {
 		if len(own[t.Workload]) == 0 {
-			if w := a.find(t.Workload); w != nil {
+			w := a.find(t.Workload)
+			if w != nil && w.elsewhere(h.Host) {
+				a.counts.misplaced++
+				continue
+			}
+			if w != nil {
 				about = append(about, w)
 			}
 		}
@@ -130,6 +137,30 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	if a.about[h.Key()] = about; len(about) == 0 {
 		delete(a.about, h.Key())
 	}
+}
+
+// dated returns the holding with the times of our clock, where that of its host
+// differs from it by more than a message is under way: without the host the workload
+// would be believed to do with less. What a host said long ago, which is kept for
+// whoever begins, is left as it is: only a host that says more is there.
+func (a *Analyzer) dated(now time.Time, h *trimtab.Holding) *trimtab.Holding {
+	last, known := a.told[h.Key()]
+	if known || len(a.told) < maxTold {
+		a.told[h.Key()] = h.Time
+	}
+	off := now.Sub(h.Time)
+	if a.believed(now, h.Time) && (off < leastSilence/2 || !known || !h.Time.After(last)) {
+		return h
+	}
+	a.counts.misdated++
+	ours := *h
+	ours.Time, ours.Targets = now, slices.Clone(h.Targets)
+	for i := range ours.Targets {
+		if t := &ours.Targets[i]; !t.Since.IsZero() {
+			t.Since = t.Since.Add(off)
+		}
+	}
+	return &ours
 }
 
 // forget drops what is known of instances that went long ago.
@@ -150,6 +181,7 @@ func (a *Analyzer) forget(now time.Time) {
 			}
 		}
 	}
+	maps.DeleteFunc(a.told, func(key string, _ time.Time) bool { return len(a.about[key]) == 0 })
 }
 
 func byName(x, y *workload) int { return strings.Compare(x.Name, y.Name) }

@@ -28,6 +28,8 @@ type SLO struct {
 // Workload says what is known of one workload beforehand.
 type Workload struct {
 	Name string
+	// Host is the only one that may have instances of it; "": any host may.
+	Host string
 	SLO  SLO
 	// Target is the performance asked for, in the unit of the performance.
 	Target float64

@@ -15,6 +15,8 @@ const (
 	// forgotten is how long, besides four rounds, an instance that is gone is
 	// remembered: longer than any report looks back.
 	forgotten = 10 * time.Minute
+	// maxTold bounds the hosts whose clocks are followed.
+	maxTold = 10_000
 	// leastSilence is the least time after which a host that tells nothing, while
 	// others do, is taken for lost: the least lease that a site has unless it says
 	// otherwise, after which the planner does so too.

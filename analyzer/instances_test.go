@@ -261,3 +261,55 @@ func BenchmarkHoldings(b *testing.B) {
 		}
 	}
 }
+
+// Without the host whose clock differs, the other would be believed to do it all with
+// half of what the workload has.
+func TestTheInstancesOfAHostWhoseClockDiffersByMinutesCountAsTheyAre(t *testing.T) {
+	for _, skew := range []float64{-300, -40, 0, 300} {
+		a := make1(t, config("w"))
+		a.Step(sec(-1), spread("h2", -1+skew, map[string]float64{"": 4}, -60+skew)) // it may be kept from long ago
+		var last *trimtab.Estimate
+		for n := range 100 {
+			at := float64(n)
+			a.Step(sec(at), spread("h1", at, map[string]float64{"": 3}, -60))
+			a.Step(sec(at), spread("h2", at+skew, map[string]float64{"": 4}, -60+skew))
+			a.Step(sec(at+1.6), sketch("w", n, 40, 36))
+			if e := estimates(t, a.Step(sec(at+1.7), nil))["w"]; n > 1 {
+				if last = e; last.Allocation == nil || *last.Allocation != 6 {
+					t.Fatalf("second %d, a clock that differs by %v s: %v, want the 6 that two instances have", n, skew, show(last.Allocation))
+				}
+			}
+		}
+		if n := count(a, "trimtab_learn_inputs_set_aside_total", "misdated"); (n > 90) != (skew != 0) {
+			t.Errorf("a clock that differs by %v s: %v were counted", skew, n)
+		}
+	}
+}
+
+func show(v *float64) string {
+	if v == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*v)
+}
+
+func TestAnInstanceOnAHostThatTheConfigurationDoesNotNameIsNotLearntFrom(t *testing.T) {
+	c := config("w")
+	c.Workloads[0].Host = "h1"
+	a := make1(t, c)
+	var last *trimtab.Estimate
+	for n := range 10 {
+		at := float64(n)
+		a.Step(sec(at), spread("h1", at, map[string]float64{"": 3}, -60))
+		a.Step(sec(at), spread("h2", at, map[string]float64{"": 0.1, "more": 0.1}, -60))
+		a.Step(sec(at), of("h2", "", trimtab.Load, at, 1e6))
+		a.Step(sec(at+1.6), sketch("w", n, 40, 36))
+		last = estimates(t, a.Step(sec(at+1.7), nil))["w"]
+	}
+	if last.Allocation == nil || *last.Allocation != 3 || last.Hold != nil {
+		t.Errorf("%s: %+v, want the 3 that it has on its own host", show(last.Allocation), last.Hold)
+	}
+	if n := count(a, "trimtab_learn_inputs_set_aside_total", "misplaced"); n != 30 {
+		t.Errorf("%v were counted, want three a second", n)
+	}
+}

@@ -199,6 +199,12 @@ func (w *workload) takeWhole(s *trimtab.Sample, c *counts) {
 	}
 }
 
+// elsewhere reports whether the configuration gives the workload to another host
+// than this one; "" is none.
+func (w *workload) elsewhere(host string) bool {
+	return w.Host != "" && host != "" && w.Host != host
+}
+
 // takeHolding keeps what a holding says of the workload, and reports whether it says
 // something of it.
 func (w *workload) takeHolding(h *trimtab.Holding, room *int, c *counts) bool {

@@ -157,13 +157,14 @@ func pipelinePlanning(g *grid) {
 		{rate("trimtab_planner_rounds_total", "pool"), "rounds {{pool}}"},
 		{rate("trimtab_planner_plans_total", "pool"), "plans {{pool}}"},
 	}, from0)
-	g.graph(12, "Trouble in planning", "Rounds without a solution, grows that found too little free, plans that were not answered, applies that were refused, inputs that came too late.", "ops", []query{
+	g.graph(12, "Trouble in planning", "Rounds without a solution, grows that found too little free, plans that were not answered, applies that were refused, inputs that came too late or are not believed.", "ops", []query{
 		{rate("trimtab_planner_unsolved_total", "pool"), "no solution {{pool}}"},
 		{rate("trimtab_planner_grows_dropped_total", "pool"), "grows dropped {{pool}}"},
 		{rate("trimtab_planner_grows_scaled_total", "pool"), "grows made smaller {{pool}}"},
 		{rate("trimtab_planner_unanswered_total", "pool"), "not answered {{pool}}"},
 		{rate("trimtab_planner_applies_refused_total", "pool"), "apply refused {{pool}}"},
 		{rate("trimtab_planner_ignored_total", "pool, kind"), "{{kind}} ignored {{pool}}"},
+		{rate("trimtab_planner_twin_holdings_total", "pool"), "two agents are one host {{pool}}"},
 	}, from0, bars)
 	g.graph(12, "Objective", "What the last target is expected to reach, and the most that it may miss of the optimum.", "percentunit",
 		[]query{

@@ -105,6 +105,8 @@ type WorkloadConfig struct {
 	Guarantee float64
 	Mode      trimtab.Mode
 	Class     trimtab.Class
+	// Host is the only one that may have instances of it; "": any host may.
+	Host string
 	// Weight is the weight of its entitlement. Default 1.
 	Weight float64
 	// Min and Max bound the allocation, in the resource's unit. A Max of 0 is

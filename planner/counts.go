@@ -61,9 +61,11 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 		yield("trimtab_planner_verdicts_total", float64(c.verdicts[verdict]), pool, string(verdict))
 	}
 	yield("trimtab_planner_taken_back_total", float64(c.takenBack), pool)
+	c.ignored["excess_knob"] = p.ledger.Excess
 	for _, kind := range slices.Sorted(maps.Keys(c.ignored)) {
 		yield("trimtab_planner_ignored_total", float64(c.ignored[kind]), pool, kind)
 	}
+	yield("trimtab_planner_twin_holdings_total", float64(p.ledger.Returns), pool)
 	yield("trimtab_planner_held_workloads", float64(c.held), pool)
 	yield("trimtab_planner_epoch", float64(p.issue.Epoch()), pool)
 	if c.value != nil {

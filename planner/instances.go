@@ -77,6 +77,8 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	switch {
 	case first.Held.Problem != "":
 		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.Held.Problem}
+	case least > 1:
+		return found, trimtab.Held{Code: trimtab.HeldTwins, Text: fmt.Sprintf("two agents say that they are host %s", first.Host)}
 	case least > 0, !slices.ContainsFunc(found, func(i instance) bool { return !i.stuck }):
 		return found, trimtab.Held{Code: trimtab.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(first.Heard()).Round(time.Second))}
 	}
@@ -89,10 +91,10 @@ func (r *decision) instance(k *ledger.Knob) instance {
 }
 
 // unfit ranks knobs of one workload: 0 can be turned, 1 was not heard of for a
-// lease, 2 has a problem.
+// lease, 2 has a problem, or two agents say that they are its host.
 func (r *decision) unfit(e *ledger.Knob) int {
 	switch {
-	case e.Held.Problem != "":
+	case e.Held.Problem != "", r.planner.ledger.Twins(e, r.now):
 		return 2
 	case r.now.Sub(e.Heard()) > r.planner.cfg.Lease:
 		return 1
@@ -164,8 +166,17 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Co
 		at[h.at] = i + 1
 		prob.Hosts = append(prob.Hosts, policy.Host{Name: h.name, Units: math.Max(0, left[h.at]/prob.Unit)})
 	}
+	least := make([]float64, len(prob.Hosts))
 	for j, s := range asked {
 		prob.Workloads[j].Parts = s.parts(at)
+		for _, part := range prob.Workloads[j].Parts {
+			least[part.Host] += part.Share * float64(prob.Workloads[j].Min)
+		}
+	}
+	// A host that says it has less than its workloads may be lowered to is over, and
+	// no reason to forget what the others have.
+	for h := range prob.Hosts {
+		prob.Hosts[h].Units = math.Max(prob.Hosts[h].Units, least[h])
 	}
 }
 

@@ -112,7 +112,7 @@ func New(cfg Config) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
-	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Shared: p.cfg.Shared, Most: p.most})
+	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most})
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
@@ -143,11 +143,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 			return p.hurry(now, p.byName[v.Workload])
 		}
 	case *trimtab.Holding:
-		if !v.Of(p.cfg.Pool) || !p.ledger.Hold(now, v) {
-			p.counts.ignored["holding"]++
-			return nil
-		}
-		return p.release(now)
+		return p.hold(now, v)
 	case *trimtab.Outcome:
 		return p.answer(now, v)
 	case *trimtab.Alert:
@@ -158,6 +154,32 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		p.counts.ignored["other"]++
 	}
 	return nil
+}
+
+// hold takes in what a host says of its knobs.
+func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
+	if !h.Of(p.cfg.Pool) || !p.ledger.Hold(now, p.own(h)) {
+		p.counts.ignored["holding"]++
+		return nil
+	}
+	return p.release(now)
+}
+
+// own returns the holding without the knobs of workloads that the configuration
+// gives to another host: a second instance would take its part of what the first is
+// to have.
+func (p *Planner) own(h *trimtab.Holding) *trimtab.Holding {
+	elsewhere := func(t trimtab.KnobState) bool {
+		w := p.byName[t.Workload]
+		return w != nil && w.Host != "" && w.Host != h.Host
+	}
+	if !slices.ContainsFunc(h.Targets, elsewhere) {
+		return h
+	}
+	own := *h
+	own.Targets = slices.DeleteFunc(slices.Clone(h.Targets), elsewhere)
+	p.counts.ignored["foreign_knob"] += uint64(len(h.Targets) - len(own.Targets))
+	return &own
 }
 
 // lead begins a term, or ends it with epoch 0. An epoch that is not higher

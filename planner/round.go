@@ -17,6 +17,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 	p.next, p.last = now.Add(p.cfg.Round), now
 	p.wanted, p.asks = nil, nil // this one sees what all others would
 	p.ledger.Prune(now, p.cfg.Lease)
+	p.ledger.Watch(now)
 	r := &decision{planner: p, now: now, cause: cause, heldBack: map[string]trimtab.Held{}}
 	if p.issue.Paused() {
 		r.cause = trimtab.Cause{Kind: trimtab.CausePaused}

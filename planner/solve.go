@@ -48,8 +48,7 @@ func (r *decision) solve(in func(*seat) bool) {
 	r.locate(prob, asked, others)
 	answer, err := p.cfg.Policy.Solve(prob)
 	if err != nil && len(prob.Hosts) > 0 {
-		// It knows no hosts, or one is over already: the pool goes on, and what a
-		// host cannot hold is cut there.
+		// It knows no hosts: the pool goes on, and what a host cannot hold is cut there.
 		prob.Hosts = nil
 		for j := range prob.Workloads {
 			prob.Workloads[j].Parts = nil

@@ -17,7 +17,7 @@ func analyzerRows() []Row {
 		{Name: "trimtab_path_workloads", Type: Gauge, Help: "Workloads that spans are told apart by"},
 		{Name: "trimtab_path_refused_names_total", Type: Counter, Labels: []string{"what"}, Help: "Resources that would have made a workload or component beyond the limit"},
 		{Name: "trimtab_learn_inputs_total", Type: Counter, Labels: []string{"kind"}, Help: "Sketches, samples and holdings that the learn step received"},
-		{Name: "trimtab_learn_inputs_set_aside_total", Type: Counter, Labels: []string{"reason"}, Help: "Inputs that were not used: unknown workload, no requests, a time in our future, a partition that is not ours, late, duplicate, too many open intervals or instances, or of no known kind"},
+		{Name: "trimtab_learn_inputs_set_aside_total", Type: Counter, Labels: []string{"reason"}, Help: "Inputs that were not used: unknown workload, no requests, a time in our future, a partition or host that is not theirs, late, duplicate, too many open intervals or instances, or of no known kind"},
 		{Name: "trimtab_learn_incomplete_intervals_total", Type: Counter, Help: "Intervals whose load was scaled up because partial sketches seem lost"},
 		{Name: "trimtab_learn_reports_total", Type: Counter, Labels: []string{"result"}, Help: "Reports of workloads with a curve, by whether they were learnt or why they were set aside"},
 		{Name: "trimtab_learn_changes_total", Type: Counter, Help: "Times that a learner found its curve changed and forgot it"},

@@ -175,7 +175,7 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		out := analyzer.Workload{
-			Name: w.Name, SLO: analyzer.SLO{Latency: w.SLO.Latency, Fraction: w.SLO.Fraction}, Target: w.SLO.Target(),
+			Name: w.Name, Host: w.Knob.Host, SLO: analyzer.SLO{Latency: w.SLO.Latency, Fraction: w.SLO.Fraction}, Target: w.SLO.Target(),
 			Resource: cfg.Pool.Resource(), LoadFrom: source(w.Load), PerformanceFrom: source(w.Performance),
 		}
 		if c.Entry != "" && w.Mode == trimtab.Off {
@@ -274,7 +274,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 				return c, fmt.Errorf("utility of %s: %w", w.Name, err)
 			}
 		}
-		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, SLO: w.SLO.Target(), Utility: utility}
+		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, Host: w.Knob.Host, SLO: w.SLO.Target(), Utility: utility}
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
 		}

@@ -61,8 +61,16 @@ func (c *Counts) Sum() (sum float64) {
 }
 
 // Left returns what is left of an amount beside all knobs; negative: they have more.
+// A host gives no more than it says it has: what its knobs have beyond that takes
+// nothing from those of other hosts.
 func (c *Counts) Left(amount float64) float64 {
-	for _, v := range c.of {
+	has := slices.Clone(c.capacity)
+	for i, v := range c.of {
+		if has != nil {
+			left := &has[c.sites[i]]
+			v = math.Min(v, math.Max(0, *left))
+			*left -= v
+		}
 		amount -= v
 	}
 	return amount

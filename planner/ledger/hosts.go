@@ -14,6 +14,14 @@ type host struct {
 	order       order
 	heard, ends time.Time
 	paused      bool
+	// lives are those of the agents that spoke for it last, the newest last; returns
+	// are when one of them spoke again after another had.
+	lives   []uint64
+	returns []time.Time
+	// wasLost tells that it was lost when Watch looked last, lostAt is when it last
+	// was, and again that it was lost twice within the time in which it should be steady.
+	wasLost, again bool
+	lostAt         time.Time
 	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
 	capacity map[string]float64
 	// knobs are its own; listing are those of the last holding in its order, nil
@@ -33,6 +41,40 @@ func (l *Ledger) host(name string) *host {
 		l.hosts[name] = h
 	}
 	return h
+}
+
+const (
+	// maxLives bounds the lives that are remembered of a host, enoughReturns is how
+	// many returns within a lease are no chance: what one agent said last and late,
+	// when the next had begun, makes two.
+	maxLives      = 4
+	enoughReturns = 3
+)
+
+// recognize notes which agent a holding is from, by its life. One that another has
+// followed does not speak again, unless there are two of one name.
+func (l *Ledger) recognize(h *host, life uint64, now time.Time) {
+	n := len(h.lives)
+	if life == 0 || n > 0 && h.lives[n-1] == life {
+		return
+	}
+	if at := slices.Index(h.lives, life); at >= 0 {
+		h.lives = slices.Delete(h.lives, at, at+1)
+		h.returns = append(h.returns, now)
+		if h.returns = h.returns[max(0, len(h.returns)-enoughReturns):]; h.twins(now, l.Lease) {
+			l.Returns++
+		}
+	}
+	h.lives = append(h.lives, life)
+	h.lives = h.lives[max(0, len(h.lives)-maxLives):]
+}
+
+// Twins reports whether two agents say that they are the host of a knob: what each
+// of them holds cannot be told apart.
+func (l *Ledger) Twins(k *Knob, now time.Time) bool { return k.host.twins(now, l.Lease) }
+
+func (h *host) twins(now time.Time, within time.Duration) bool {
+	return len(h.returns) == enoughReturns && now.Sub(h.returns[0]) <= within
 }
 
 // standing is a time for which it is known how the hosts stand.
@@ -72,6 +114,25 @@ func (l *Ledger) Lost(k *Knob, now time.Time) bool {
 func (l *Ledger) LostAny(now time.Time) bool {
 	l.stand(now)
 	return l.standing.lost
+}
+
+// Watch notes which hosts are lost now. It is called once a round.
+func (l *Ledger) Watch(now time.Time) {
+	l.stand(now)
+	for _, h := range l.hosts {
+		if h.lost && !h.wasLost {
+			h.again = !h.lostAt.IsZero() && now.Sub(h.lostAt) <= l.Steady
+		}
+		if h.wasLost = h.lost; h.lost {
+			h.lostAt = now
+		}
+	}
+}
+
+// flaps reports whether a host was lost again and again until lately: each time it is
+// back somebody else would get what it lends, and lose it when it is lost once more.
+func (l *Ledger) flaps(h *host, now time.Time) bool {
+	return h.again && now.Sub(h.lostAt) <= l.Steady
 }
 
 // renews reports whether a host is heard, and has accepted a plan of the last

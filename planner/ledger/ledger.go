@@ -15,6 +15,9 @@ type Config struct {
 	Pool string
 	// Lease is how long a host holds what a plan says.
 	Lease time.Duration
+	// Steady is how long a host that was lost twice must not be lost again before
+	// what its knobs are below their baselines is given to others; 0: at once.
+	Steady time.Duration
 	// Shared tells that several hosts may have knobs of the pool, even if one was
 	// heard of so far.
 	Shared bool
@@ -23,9 +26,17 @@ type Config struct {
 	Most func(workload, resource string) (most float64, ours bool)
 }
 
+// Totals are counted since the ledger was made.
+type Totals struct {
+	// Excess knobs are more than are known of a host, each time one was told of.
+	// Returns are holdings by which two agents say that they are one host.
+	Excess, Returns uint64
+}
+
 // Ledger keeps the knobs of one pool. It is not safe for concurrent use.
 type Ledger struct {
 	Config
+	Totals
 	knobs map[trimtab.KnobID]*Knob
 	hosts map[string]*host
 	// The term is the leader's epoch and since when; issued are its plans of the
@@ -127,9 +138,15 @@ func (l *Ledger) Issue(sequence uint64, now time.Time) {
 	l.issued, l.standing = append(l.issued, issued{sequence, now}), standing{}
 }
 
-// maxHosts bounds the hosts that are known. One more is not: its knobs count as
-// those of nobody, and their workloads hold.
-const maxHosts = 10_000
+const (
+	// maxHosts bounds the hosts that are known. One more is not: its knobs count as
+	// those of nobody, and their workloads hold.
+	maxHosts = 10_000
+	// maxKnobs bounds the knobs that are known of a host, those that are gone among
+	// them: twice what an agent turns, since all may be replaced within a lease. One
+	// more is not known.
+	maxKnobs = 8_000
+)
 
 // knows reports whether the host has, or had, a knob of ours: no other has
 // anything to say.
@@ -167,6 +184,7 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		return false
 	}
 	h := l.host(in.Host)
+	l.recognize(h, in.Life, now)
 	o := order{in.Epoch, in.Sequence, in.Time}
 	if !h.order.before(o) {
 		return false
@@ -204,7 +222,7 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 			listed++
 		}
 		set, effective := t.Now, t.Effective
-		if o.before(e.order) {
+		if !e.order.before(o) {
 			set, effective = e.Held.Now, e.Held.Effective // an outcome told of later values
 		} else {
 			e.order = o
@@ -238,6 +256,10 @@ func (l *Ledger) named(now time.Time, guess *Knob, t *trimtab.KnobState) *Knob {
 	}
 	most, ours := l.Most(id.Workload, id.Resource)
 	if !ours {
+		return nil
+	}
+	if len(l.host(id.Host).knobs) >= maxKnobs {
+		l.Excess++
 		return nil
 	}
 	k := l.enter(id, most)
@@ -274,10 +296,13 @@ func (l *Ledger) Read(in *trimtab.Outcome) (news bool) {
 			continue
 		}
 		news = news || e.order.before(o)
-		if !o.before(e.order) {
+		late := o.before(e.order)
+		if !late {
 			e.order, e.Held.Now, e.Held.Effective = o, r.Found, r.Effective
 		}
-		if in.Refused == "" {
+		// A clock that was set back makes the newest reading look late: then a grow
+		// that happened is still to be counted.
+		if in.Refused == "" && !(late && e.bounded(r.Found) > e.gives()) {
 			e.answered(StepID{in.Epoch, in.Sequence, in.Step + 1})
 		}
 	}
@@ -332,11 +357,11 @@ func (k *Knob) Lends() float64 {
 }
 
 // Believed returns the most that the knob gives, or will when what is pending
-// and the grows that were released to it arrive, or when the lease of a lost host
-// ends and its baseline comes back.
+// and the grows that were released to it arrive, or when the lease of a host that is
+// lost, or that flaps, ends and its baseline comes back.
 func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
 	v := k.gives()
-	if l.Lost(k, now) {
+	if l.Lost(k, now) || l.flaps(k.host, now) {
 		v += k.Lends()
 	}
 	for _, g := range k.grows {

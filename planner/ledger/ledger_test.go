@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -198,5 +199,111 @@ func TestALeaseOfAFormerLeaderIsOverWhenItsHostSaid(t *testing.T) {
 	home.Begin(2, began)
 	if home.Lost(home.Knobs()[0], began.Add(config.Lease/10)) {
 		t.Error("a host at its baselines has nothing that could end")
+	}
+}
+
+// A holding and an answer may bear the same time: the answer was read last.
+func TestAHoldingOfTheSameInstantDoesNotOverwriteAnOutcome(t *testing.T) {
+	l, e := knob(t)
+	l.Read(answered(2, 3, 5))
+	l.Hold(began, said(2, 3, 2))
+	believes(t, l, e, 5)
+}
+
+func TestAnAnswerByAClockThatWasSetBackLeavesWhatItRaisedCounted(t *testing.T) {
+	l, e := knob(t)
+	l.Hold(began, said(2, 60, 2))
+	l.Read(answered(2, 1, 5)) // after it, by a clock that is a minute behind by now
+	believes(t, l, e, 5)
+	l.Hold(began, said(3, 2, 5)) // the next plan that it accepts
+	believes(t, l, e, 5)
+	if got := e.Now(); got != 5 {
+		t.Errorf("it is known to be at %v, want 5", got)
+	}
+}
+
+func TestKnobsThatAHostInventsAreBoundedAndCounted(t *testing.T) {
+	c := config
+	c.Shared = true
+	l := New(c)
+	other := said(1, 0, 2)
+	other.Host, other.Targets[0].Host = "other", "other"
+	l.Hold(began, other)
+	for s := range 5 { // others every second
+		h := said(1, s, 2)
+		h.Targets = slices.Repeat(h.Targets, maxKnobs)
+		for i := range h.Targets {
+			h.Targets[i].Instance = fmt.Sprint(s, "-", i)
+		}
+		l.Hold(began.Add(time.Duration(s)*time.Second), h)
+	}
+	if len(l.knobs) != maxKnobs+1 || l.Excess != 4*maxKnobs {
+		t.Errorf("%d knobs are known, %d were too many, want %d and %d", len(l.knobs), l.Excess, maxKnobs+1, 4*maxKnobs)
+	}
+	l.Prune(began.Add(c.Lease+10*time.Second), c.Lease)
+	if len(l.knobs) != 1 {
+		t.Errorf("%d knobs are known after those that are gone were forgotten, want that of the other host", len(l.knobs))
+	}
+}
+
+// What a host has beyond what it says it has takes nothing from the others.
+func TestAHostThatGivesMoreThanItHasTakesNothingFromOthers(t *testing.T) {
+	l := two(config.Lease)
+	for _, name := range []string{"a", "b"} {
+		h := said(1, 2, map[string]float64{"a": 1e18, "b": 3}[name])
+		h.Host, h.Targets[0].Host, h.Capacity = name, name, map[string]float64{"cpu": 4}
+		l.Hold(began, h)
+	}
+	counted := func(k *Knob) float64 { return l.Believed(k, began) }
+	c := l.Count("cpu", counted)
+	if left := c.Left(8); left != 1 {
+		t.Errorf("%v of 8 is left, want 1: a gives the 4 that it has, b 3", left)
+	}
+	if room := c.Room(); room[l.host("b").at] != 1 || room[l.host("a").at] > -1e17 {
+		t.Errorf("left on the hosts: %v", room)
+	}
+}
+
+// lives plays holdings of host h from these lives, a second apart, and reports
+// whether two agents were seen.
+func lives(ids ...uint64) (*Ledger, bool) {
+	l := New(config)
+	seen := false
+	for s, id := range ids {
+		h := said(1, s, 2)
+		h.Life = id
+		l.Hold(began.Add(time.Duration(s)*time.Second), h)
+		seen = seen || l.Twins(l.Knobs()[0], began.Add(time.Duration(s)*time.Second))
+	}
+	return l, seen
+}
+
+func TestTwoAgentsOfOneNameAreSeenWithinSecondsAndCounted(t *testing.T) {
+	for _, ids := range [][]uint64{{1, 2, 1, 2, 1}, {2, 1, 1, 2, 2, 1, 2}, {1, 2, 3, 1, 2, 3}} {
+		if l, seen := lives(ids...); !seen || l.Returns == 0 {
+			t.Errorf("%v: seen %v, counted %d", ids, seen, l.Returns)
+		}
+	}
+	l, _ := lives(1, 2, 1, 2, 1)
+	if l.Twins(l.Knobs()[0], began.Add(config.Lease+10*time.Second)) {
+		t.Error("one of them fell silent a lease ago")
+	}
+	// The clock of one is behind, so that all it says looks late.
+	l = New(config)
+	for s := range 8 {
+		h := said(1, s-600*(s%2), 2)
+		h.Life = uint64(1 + s%2)
+		l.Hold(began.Add(time.Duration(s)*time.Second), h)
+	}
+	if !l.Twins(l.Knobs()[0], began.Add(8*time.Second)) {
+		t.Error("two agents were not seen where one has a clock that is ten minutes behind")
+	}
+}
+
+func TestAnAgentThatStartsAgainIsNoSecondOne(t *testing.T) {
+	for _, ids := range [][]uint64{{0, 0, 0, 0}, {1, 2, 3, 4, 5, 6, 7, 8}, {5, 1, 1, 1, 1}, {1, 1, 2, 1, 2, 2, 2}, {0, 1, 0, 1, 0, 1}} {
+		if l, seen := lives(ids...); seen || l.Returns > 0 {
+			t.Errorf("%v: taken for two agents", ids)
+		}
 	}
 }
