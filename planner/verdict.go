@@ -3,7 +3,6 @@ package planner
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -122,7 +121,11 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 // expects notes what a move that goes out is expected to bring: with all its
 // instances, where there are several.
 func (w *workload) expects(plan string, a *trimtab.Action) {
-	before, e := w.asked, w.estimate
+	if x := w.asked; x != nil && x.plan == plan && a.Of != nil {
+		x.waits[a.KnobID] = a.Set.Value // another instance of the same move
+		return
+	}
+	e := w.estimate
 	w.asked = nil
 	from, to := a.Expect.Value, a.Set.Value
 	if a.Of != nil {
@@ -134,15 +137,10 @@ func (w *workload) expects(plan string, a *trimtab.Action) {
 	if e.Backlog != nil && *e.Backlog > 0 || to > from && e.Performance != nil && *e.Performance < w.SLO {
 		return // what comes next tells of what waited
 	}
-	waits := map[trimtab.KnobID]float64{a.KnobID: a.Set.Value}
-	if before != nil && before.plan == plan {
-		maps.Copy(waits, before.waits)
-		to = math.Min(to, before.to)
-	}
 	l := *e.Load
 	band := e.Curve.Eval(to)
 	band.Upper = math.Max(band.Upper, e.Curve.At(leastOf(&l)).Eval(to).Upper)
-	w.asked = &executed{plan: plan, from: from, to: to, band: band, load: l, waits: waits}
+	w.asked = &executed{plan: plan, from: from, to: to, band: band, load: l, waits: map[trimtab.KnobID]float64{a.KnobID: a.Set.Value}}
 }
 
 // leastOf returns the least load that a forecast leaves room for: as far below

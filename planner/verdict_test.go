@@ -182,3 +182,44 @@ func TestALearnerWhoseBandsFailedIsDistrustedAfterARestartToo(t *testing.T) {
 		}
 	}
 }
+
+// The performance that is reported is that of all instances, and so is the move.
+func TestAMoveOfSeveralInstancesThatHarmedIsTakenBackAsAWhole(t *testing.T) {
+	one, two := at("h1", "b", "0"), at("h2", "b", "0")
+	f := newFleet(map[trimtab.KnobID]trimtab.Amount{at("h1", "a", ""): trimtab.Units(2), one: trimtab.Units(2), two: trimtab.Units(2), at("h2", "c", ""): trimtab.Units(1.5)}, nil)
+	pl := served(t, fair.NJCPolicy{}, nil)
+	now := t0.Add(11 * time.Second)
+	f.tell(pl, now)
+	why := ""
+	var act func(values []trimtab.Value)
+	act = func(values []trimtab.Value) {
+		for _, plan := range plansOf(values) {
+			for _, a := range plan.Actions {
+				if a.Workload == "b" && strings.Contains(a.Why.Summary, "taken back") {
+					why = a.Why.Summary
+				}
+			}
+			for _, h := range f.hosts() {
+				act(pl.Step(now, f.carryOut(plan, h, now)))
+			}
+		}
+	}
+	act(pl.Step(now, asks(now, "c", 1, 0, 1)))
+	act(pl.Step(now, asks(now, "b", 1.6, 0, 1)))
+	act(pl.Step(now, asks(now, "a", 3, 0, 0.5)))
+	low := f.now[one].Value
+	if low >= 2 || f.now[two].Value >= 2 {
+		t.Fatalf("b has %v and %v, which was not lowered", f.now[one], f.now[two])
+	}
+	for range 2 {
+		now = now.Add(6 * time.Second)
+		f.tell(pl, now)
+		act(pl.Step(now, asks(now, "c", 1, 0, 1)))
+		act(pl.Step(now, asks(now, "a", 3, 0, 1)))
+		act(pl.Step(now, asks(now, "b", 1.6, 0, 0.4)))
+		act(pl.Step(now, nil))
+	}
+	if f.now[one].Value <= low || f.now[two].Value <= low || why == "" {
+		t.Errorf("b has %v and %v after it was lowered to %v each, and 40%% of its requests were in time: %q", f.now[one], f.now[two], low, why)
+	}
+}
