@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
@@ -152,7 +154,22 @@ func (b *Bus) connect() error {
 		}
 		return fmt.Errorf("connect to bus %s: %w", or(redact(url), "embedded"), err)
 	}
+	b.greet(b.conn)
 	return nil
+}
+
+// greet notes a NATS server of another release than the one that is tested.
+func (b *Bus) greet(c *nats.Conn) {
+	if v := c.ConnectedServerVersion(); releaseOf(v) != releaseOf(server.VERSION) {
+		b.config.Logger.Warn("NATS server is of another release than trimtab is tested with", "server", v, "tested", server.VERSION)
+	}
+}
+
+// releaseOf returns "2.15" of "2.15.1-beta.3".
+func releaseOf(version string) string {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return major + "." + minor
 }
 
 // makes lets one goroutine at a time make or delete a stream, a bucket or a
@@ -307,6 +324,7 @@ func (b *Bus) keep(stop func()) (func(), error) {
 // reconnected wakes all that wait for an answer of the server that was.
 func (b *Bus) reconnected(c *nats.Conn) {
 	b.config.Logger.Info("bus reconnected", "url", c.ConnectedUrlRedacted())
+	b.greet(c)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.again)
