@@ -32,6 +32,8 @@ type join struct {
 	// holding said any. readable counts those.
 	there    map[instanceID]bool
 	readable int
+	// alone has the instance of each host that has one.
+	alone map[string]string
 	// loads are those of the last half minute.
 	loads map[instanceID]*meanLoad
 }
@@ -113,7 +115,7 @@ func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time
 			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Requests, b.Requests))
 	})
 	for _, s := range j.pending {
-		if j.mayTell(idOf(s)) {
+		if s = j.placed(s); j.mayTell(idOf(s)) {
 			j.see(s, give)
 		}
 	}
@@ -123,16 +125,34 @@ func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time
 
 // look finds the instances that are there.
 func (j *join) look(h *history) {
-	j.there, j.readable = nil, 0
+	j.there, j.alone, j.readable = nil, nil, 0
 	if len(h.hosts) == 0 {
 		return
 	}
-	j.there = map[instanceID]bool{}
+	j.there, j.alone = map[instanceID]bool{}, map[string]string{}
+	on := map[string]int{}
 	h.present(func(id instanceID, _ *instance, readable bool) {
+		if on[id.host]++; on[id.host] == 1 {
+			j.alone[id.host] = id.name
+		} else {
+			delete(j.alone, id.host)
+		}
 		if j.there[id] = readable; readable {
 			j.readable++
 		}
 	})
+}
+
+// placed returns the sample as one of the only instance on its host, where it names
+// none: who counts by host need not know what the agent calls it.
+func (j *join) placed(s *trimtab.Sample) *trimtab.Sample {
+	only, found := j.alone[s.Host]
+	if !found || s.Instance != "" || only == "" {
+		return s
+	}
+	of := *s
+	of.Instance = only
+	return &of
 }
 
 // mayTell reports whether the instance is there, or may be for all that is known.

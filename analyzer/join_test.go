@@ -74,6 +74,18 @@ func TestTheSampleOfTheOnlyInstanceIsThatOfTheWorkload(t *testing.T) {
 	}
 }
 
+// Whoever counts by host does not know what an agent calls the one instance there.
+func TestASampleOfAHostIsThatOfItsOnlyInstance(t *testing.T) {
+	h := historyOf(t, holds("h1", 0, knob{instance: "x", amount: cores(2), since: -9000}), holds("h2", 0, knob{instance: "a", amount: cores(2), since: -9000}, knob{instance: "b", amount: cores(2), since: -9000}))
+	j := &join{}
+	if got := joining(j, h, 1000, of(instanceID{"h1", ""}, trimtab.Load, 900, 1), of(h2a, trimtab.Load, 900, 2), of(h2b, trimtab.Load, 900, 3)); len(got) != 1 || got[0].Value != 6 {
+		t.Errorf("%v, want the sum 6", got)
+	}
+	if got := joining(j, h, 2000, of(instanceID{"h2", ""}, trimtab.Load, 1900, 5), of(instanceID{"h1", ""}, trimtab.Load, 1900, 1)); len(got) != 0 {
+		t.Errorf("%v, though h2 has two instances, of which none is named", got)
+	}
+}
+
 func TestPerformanceCountsByTheRequestsAndElseByTheLoadThatAnInstanceServes(t *testing.T) {
 	j, h := &join{}, three(t)
 	var in []*trimtab.Sample

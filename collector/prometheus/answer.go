@@ -48,8 +48,13 @@ type reply struct {
 	Infos    []string `json:"infos"`
 }
 
-// series is one element of a vector.
+// series is one element of a vector. The labels host and instance name the copy of
+// the workload that it is of.
 type series struct {
+	Metric struct {
+		Host     string `json:"host"`
+		Instance string `json:"instance"`
+	} `json:"metric"`
 	Value     *point          `json:"value"`
 	Histogram json.RawMessage `json:"histogram"`
 }
@@ -80,22 +85,37 @@ func (p *point) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readAnswer reads one answer into a finite value >= 0, or says why there is none.
-func readAnswer(status int, contentType string, body []byte) (value float64, warnings []string, err error) {
+// number is one value of an answer: of all of a workload, with place{}, or of one
+// instance. err says why it is none.
+type number struct {
+	place
+	value float64
+	err   error
+}
+
+// place names one instance.
+type place struct{ host, instance string }
+
+// maxNumbers bounds the instances that one answer tells of.
+const maxNumbers = 1000
+
+// readAnswer reads one answer into numbers, at least one, of instances that differ;
+// or says why there is none.
+func readAnswer(status int, contentType string, body []byte) (all []number, warnings []string, err error) {
 	media, _, _ := mime.ParseMediaType(contentType)
 	var r reply
 	if jsonErr := json.Unmarshal(body, &r); jsonErr != nil || r.Status == "" {
-		return 0, nil, notAnAnswer(status, media, jsonErr)
+		return nil, nil, notAnAnswer(status, media, jsonErr)
 	}
 	warnings = slices.Concat(r.Warnings, r.Infos)
 	if r.Status != "success" || status/100 != 2 {
 		if r.ErrorType == "timeout" || r.ErrorType == "canceled" {
-			return 0, warnings, &fault{kindTimeout, clip(fmt.Sprintf("Prometheus gave up: %s", r.Error))}
+			return nil, warnings, &fault{kindTimeout, clip(fmt.Sprintf("Prometheus gave up: %s", r.Error))}
 		}
-		return 0, warnings, &fault{kindRefused, clip(fmt.Sprintf("Prometheus answers HTTP %d, %s: %s", status, r.ErrorType, r.Error))}
+		return nil, warnings, &fault{kindRefused, clip(fmt.Sprintf("Prometheus answers HTTP %d, %s: %s", status, r.ErrorType, r.Error))}
 	}
-	value, err = r.value()
-	return value, warnings, err
+	all, err = r.numbers()
+	return all, warnings, err
 }
 
 // notAnAnswer describes a body that is not the API's.
@@ -115,44 +135,81 @@ func notAnAnswer(status int, media string, cause error) error {
 	return &fault{kindMalformed, "the answer has no status"}
 }
 
-// value reads the one number of a result.
-func (r *reply) value() (float64, error) {
-	var p point
+// numbers reads what a result tells.
+func (r *reply) numbers() ([]number, error) {
 	switch r.Data.Type {
 	case "scalar":
+		var p point
 		if err := json.Unmarshal(r.Data.Result, &p); err != nil {
-			return 0, &fault{kindMalformed, clip(fmt.Sprintf("the answer cannot be read: %v", err))}
+			return nil, &fault{kindMalformed, clip(fmt.Sprintf("the answer cannot be read: %v", err))}
 		}
+		return one(number{value: p.value, err: p.fault()})
 	case "vector":
 		var all []series
 		if err := json.Unmarshal(r.Data.Result, &all); err != nil {
-			return 0, &fault{kindMalformed, clip(fmt.Sprintf("the answer cannot be read: %v", err))}
+			return nil, &fault{kindMalformed, clip(fmt.Sprintf("the answer cannot be read: %v", err))}
+		}
+		return numbersOf(all)
+	case "matrix":
+		return nil, &fault{kindType, "the result is a range of values: use rate(), or remove the range"}
+	case "string":
+		return nil, &fault{kindType, "the result is a text, not a number"}
+	}
+	return nil, &fault{kindMalformed, fmt.Sprintf("unknown result type %.40q", r.Data.Type)}
+}
+
+// numbersOf reads a vector: several series are of one instance each.
+func numbersOf(all []series) ([]number, error) {
+	if len(all) == 0 {
+		return nil, &fault{kindEmpty, "empty result"}
+	}
+	several := &fault{kindSeveral, fmt.Sprintf("%d series: aggregate with sum(), or with sum by (host, instance)() for each instance", len(all))}
+	if len(all) > maxNumbers {
+		return nil, several
+	}
+	seen := map[place]bool{}
+	var out []number
+	for _, s := range all {
+		var n number
+		if len(all) > 1 { // a single one is of all, whatever labels are left on it
+			n.place = place{s.Metric.Host, s.Metric.Instance}
+			if n.host == "" || seen[n.place] {
+				return nil, several
+			}
+			seen[n.place] = true
 		}
 		switch {
-		case len(all) == 0:
-			return 0, &fault{kindEmpty, "empty result"}
-		case len(all) > 1:
-			return 0, &fault{kindSeveral, fmt.Sprintf("%d series: aggregate with sum()", len(all))}
-		case all[0].Value == nil && all[0].Histogram != nil:
-			return 0, &fault{kindType, "the result is a histogram: use histogram_fraction() or histogram_quantile()"}
-		case all[0].Value == nil:
-			return 0, &fault{kindMalformed, "the answer has a series without a value"}
+		case s.Value == nil && s.Histogram != nil:
+			return nil, &fault{kindType, "the result is a histogram: use histogram_fraction() or histogram_quantile()"}
+		case s.Value == nil:
+			return nil, &fault{kindMalformed, "the answer has a series without a value"}
 		}
-		p = *all[0].Value
-	case "matrix":
-		return 0, &fault{kindType, "the result is a range of values: use rate(), or remove the range"}
-	case "string":
-		return 0, &fault{kindType, "the result is a text, not a number"}
-	default:
-		return 0, &fault{kindMalformed, clip(fmt.Sprintf("unknown result type %q", r.Data.Type))}
+		n.value, n.err = s.Value.value, s.Value.fault()
+		out = append(out, n)
 	}
+	if len(out) == 1 {
+		return one(out[0])
+	}
+	return out, nil
+}
+
+// one is an answer of one number, which is none where that is none.
+func one(n number) ([]number, error) {
+	if n.err != nil {
+		return nil, n.err
+	}
+	return []number{n}, nil
+}
+
+// fault says why a value is none; nil: it is finite and >= 0.
+func (p point) fault() error {
 	switch {
 	case math.IsNaN(p.value) || math.IsInf(p.value, 0):
-		return 0, &fault{kindNotFinite, fmt.Sprintf("the value is %v", p.value)}
+		return &fault{kindNotFinite, fmt.Sprintf("the value is %v", p.value)}
 	case p.value < 0:
-		return 0, &fault{kindNegative, fmt.Sprintf("the value is negative: %v", p.value)}
+		return &fault{kindNegative, fmt.Sprintf("the value is negative: %v", p.value)}
 	}
-	return p.value, nil
+	return nil
 }
 
 // clip bounds a reason that comes from elsewhere to 200 characters.

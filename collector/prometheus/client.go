@@ -56,7 +56,7 @@ func sameHost(next *http.Request, via []*http.Request) error {
 }
 
 // ask evaluates expr now. The error is a *fault, or that of ctx.
-func (c *client) ask(ctx context.Context, expr string) (value float64, warnings []string, err error) {
+func (c *client) ask(ctx context.Context, expr string) (all []number, warnings []string, err error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	form := url.Values{"query": {expr}, "timeout": {strconv.FormatFloat(c.timeout.Seconds(), 'f', -1, 64)}}
@@ -66,15 +66,15 @@ func (c *client) ask(ctx context.Context, expr string) (value float64, warnings 
 		response, err = c.send(limited, http.MethodGet, form) // a proxy in between that only reads
 	}
 	if err != nil {
-		return 0, nil, c.unanswered(ctx, err)
+		return nil, nil, c.unanswered(ctx, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
-		return 0, nil, c.unanswered(ctx, err)
+		return nil, nil, c.unanswered(ctx, err)
 	}
 	if len(body) > maxAnswer {
-		return 0, nil, &fault{kindTooLarge, fmt.Sprintf("the answer is larger than %d bytes: aggregate with sum()", maxAnswer)}
+		return nil, nil, &fault{kindTooLarge, fmt.Sprintf("the answer is larger than %d bytes: aggregate with sum()", maxAnswer)}
 	}
 	return readAnswer(response.StatusCode, response.Header.Get("Content-Type"), body)
 }

@@ -21,7 +21,8 @@ type Query struct {
 	Workload string
 	// Quantity is what the value measures; load, performance, allocation, …
 	Quantity trimtab.Quantity
-	// Expr is PromQL for one number, with its labels filled in.
+	// Expr is PromQL for one number, with its labels filled in, or for one for each
+	// instance, with the labels host and instance.
 	Expr string
 	// Requests is PromQL for the number of requests that a performance was
 	// taken over; "" leaves it unknown.
@@ -143,38 +144,45 @@ func (c *Collector) round(ctx context.Context) {
 	group.Wait()
 }
 
-// one asks query i and publishes its sample.
+// one asks query i and publishes its samples.
 func (c *Collector) one(ctx context.Context, i int) {
 	q, s := &c.config.Queries[i], &c.states[i]
-	sample, kind := c.sample(ctx, q, s)
+	samples, kind := c.samples(ctx, q, s)
 	if ctx.Err() != nil {
 		return // stopping is no news about the workload
 	}
-	c.count(&sample, kind)
-	if sample.Missing != s.missing {
-		if s.missing = sample.Missing; s.missing != "" {
-			c.log.Warn("no value", "workload", q.Workload, "quantity", q.Quantity, "reason", s.missing)
+	missing := ""
+	for i := range samples {
+		missing = max(missing, samples[i].Missing)
+	}
+	c.count(&samples[0], kind)
+	if missing != s.missing {
+		if s.missing = missing; missing != "" {
+			c.log.Warn("no value", "workload", q.Workload, "quantity", q.Quantity, "reason", missing)
 		} else {
 			c.log.Info("value is back", "workload", q.Workload, "quantity", q.Quantity)
 		}
 	}
-	if err := c.config.Bus.Publish(ctx, &sample); err != nil && ctx.Err() == nil {
-		c.log.Error("publish sample", "workload", q.Workload, "quantity", q.Quantity, "err", err)
+	for i := range samples {
+		if err := c.config.Bus.Publish(ctx, &samples[i]); err != nil && ctx.Err() == nil {
+			c.log.Error("publish sample", "workload", q.Workload, "quantity", q.Quantity, "err", err)
+		}
 	}
 }
 
-// sample asks for the value, its age, and its number of requests.
-func (c *Collector) sample(ctx context.Context, q *Query, s *state) (trimtab.Sample, string) {
+// samples asks for the value, its age, and its number of requests: one sample of
+// the workload, or one of each instance that the answer tells of.
+func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.Sample, string) {
 	now := time.Now().Round(0).UTC()
 	sample := trimtab.Sample{
 		Workload: q.Workload, Quantity: q.Quantity, Source: "prometheus",
 		Time: now, Window: trimtab.SecondsOf(s.window),
 	}
-	value, err := c.ask(ctx, q, s, q.Expr)
+	all, err := c.ask(ctx, q, s, q.Expr)
 	if err == nil && s.age != "" {
-		var age float64
+		var age []number
 		if age, err = c.ask(ctx, q, s, s.age); err == nil {
-			sample.Time = now.Add(-trimtab.Seconds(age).Duration())
+			sample.Time = now.Add(-trimtab.Seconds(age[0].value).Duration())
 		} else if f := (*fault)(nil); errors.As(err, &f) && f.kind == kindEmpty {
 			err = &fault{kindGone, "the series behind the value have ended"}
 		} else if errors.As(err, &f) && f.kind == kindNegative { // a sample from the server's future
@@ -191,15 +199,25 @@ func (c *Collector) sample(ctx context.Context, q *Query, s *state) (trimtab.Sam
 			kind = f.kind
 		}
 		sample.Missing = err.Error()
-		return sample, kind
+		return []trimtab.Sample{sample}, kind
 	}
-	sample.Value = value
+	requests := map[place]float64{}
 	if q.Requests != "" {
 		if n, err := c.ask(ctx, q, s, q.Requests); err == nil {
-			sample.Requests = n
+			for _, of := range n {
+				requests[of.place] = of.value // 0, which is unknown, where that is none
+			}
 		}
 	}
-	return sample, "ok"
+	var samples []trimtab.Sample
+	for _, n := range all {
+		sample.Host, sample.Instance, sample.Value, sample.Requests, sample.Missing = n.host, n.instance, n.value, requests[n.place], ""
+		if n.err != nil {
+			sample.Value, sample.Requests, sample.Missing = 0, 0, n.err.Error()
+		}
+		samples = append(samples, sample)
+	}
+	return samples, "ok"
 }
 
 // covered returns err, or why a rate over a window is not yet, or no longer, that
@@ -230,15 +248,15 @@ func (s *state) covered(err error, now, scraped time.Time) error {
 }
 
 // ask evaluates one expression, and logs warnings when they change.
-func (c *Collector) ask(ctx context.Context, q *Query, s *state, expr string) (float64, error) {
+func (c *Collector) ask(ctx context.Context, q *Query, s *state, expr string) ([]number, error) {
 	start := time.Now()
-	value, warnings, err := c.client.ask(ctx, expr)
+	all, warnings, err := c.client.ask(ctx, expr)
 	c.config.Metrics.Histogram("trimtab_collector_prometheus_query_seconds").Observe(time.Since(start).Seconds())
 	if text := clip(strings.Join(warnings, "; ")); text != "" && text != s.warned {
 		s.warned = text
 		c.log.Warn("Prometheus warns", "workload", q.Workload, "quantity", q.Quantity, "warnings", text)
 	}
-	return value, err
+	return all, err
 }
 
 // ageMetric is a gauge per query.

@@ -137,6 +137,35 @@ func TestAScalarIsAValue(t *testing.T) {
 	}
 }
 
+func TestSeveralSeriesWithAHostAreOneSampleOfEachInstance(t *testing.T) {
+	of := func(labels, value string) string {
+		return fmt.Sprintf(`{"metric":{%s},"value":[1700000000.5,%q]}`, labels, value)
+	}
+	all := "[" + strings.Join([]string{of(`"host":"h1","instance":"a"`, "1"), of(`"host":"h1","instance":"b"`, "NaN"), of(`"host":"h2"`, "3")}, ",") + "]"
+	server := httptest.NewServer(answering("application/json", 200, data("vector", all)))
+	defer server.Close()
+	c, o := settings(server.URL)
+	c.Queries[0].Requests = "sum by (host, instance) (increase(x[1m]))"
+	got := collect(t, c, o, 3)
+	for i, want := range []trimtab.Sample{{Host: "h1", Instance: "a", Value: 1, Requests: 1}, {Host: "h1", Instance: "b", Missing: "the value is NaN"}, {Host: "h2", Value: 3, Requests: 3}} {
+		want.Workload, want.Quantity, want.Source, want.Time, want.Window = "shop", trimtab.Load, "prometheus", got[i].Time, 60
+		if diff := cmp.Diff(&want, got[i]); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+}
+
+// Prometheus puts labels of its own on every series, a host among them at many
+// sites: a single one is still that of all.
+func TestASingleSeriesIsOfTheWorkloadWhateverItsLabels(t *testing.T) {
+	server := httptest.NewServer(answering("application/json", 200, data("vector", `[{"metric":{"host":"h1","instance":"10.0.0.1:9100"},"value":[1700000000.5,"4"]}]`)))
+	defer server.Close()
+	c, o := settings(server.URL)
+	if got := collect(t, c, o, 1)[0]; got.Host != "" || got.Instance != "" || got.Value != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestNonsenseIsMissingAndNeverZero serves everything that is no value.
 func TestNonsenseIsMissingAndNeverZero(t *testing.T) {
 	const js = "application/json"
@@ -149,7 +178,8 @@ func TestNonsenseIsMissingAndNeverZero(t *testing.T) {
 	}{
 		"empty vector":     {js, 200, data("vector", "[]"), "empty result", "empty"},
 		"null result":      {js, 200, data("vector", "null"), "empty result", "empty"},
-		"several series":   {js, 200, vector("1", "2", "3"), "3 series: aggregate with sum()", "several"},
+		"several series":   {js, 200, vector("1", "2", "3"), "3 series: aggregate with sum(), or with sum by (host, instance)() for each instance", "several"},
+		"one host twice":   {js, 200, data("vector", `[{"metric":{"host":"h"},"value":[1,"1"]},{"metric":{"host":"h"},"value":[1,"2"]}]`), "2 series: aggregate with sum(), or with sum by (host, instance)() for each instance", "several"},
 		"NaN":              {js, 200, vector("NaN"), "the value is NaN", "not_finite"},
 		"Inf":              {js, 200, vector("+Inf"), "the value is +Inf", "not_finite"},
 		"minus Inf":        {js, 200, vector("-Inf"), "the value is -Inf", "not_finite"},
@@ -380,12 +410,14 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(200, "application/json", data("scalar", `[1,"NaN"]`))
 	f.Add(500, "text/html", "<html>")
 	f.Fuzz(func(t *testing.T, status int, contentType, body string) {
-		v, err := prometheus.ReadAnswer(status, contentType, []byte(body))
-		if err == nil && (math.IsNaN(v) || math.IsInf(v, 0) || v < 0) {
-			t.Errorf("value %v", v)
+		values, err := prometheus.ReadAnswer(status, contentType, []byte(body))
+		for _, v := range values {
+			if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+				t.Errorf("value %v", v)
+			}
 		}
-		if err != nil && (v != 0 || err.Error() == "") {
-			t.Errorf("value %v, error %q", v, err)
+		if err != nil && (len(values) > 0 || err.Error() == "") {
+			t.Errorf("values %v, error %q", values, err)
 		}
 	})
 }

@@ -15,7 +15,9 @@
 // An expression whose selectors find no series now has no value, even if a
 // long range or "or vector(0)" still yields a number: the target is gone, and
 // a gone target must not look like an idle one. So also: empty, NaN, Inf,
-// negative, several series, text, any error. Each gives a sample that is
+// negative, several series, text, any error. (Several that differ in the label host,
+// or in host and instance, are one sample each, of one instance of the workload.)
+// Each gives a sample that is
 // Missing with the reason, never zero. An expression without a selector, such
 // as vector(5), has age 0; one that Selectors cannot read has its evaluation
 // time, and its source says "age unknown". The age of a recording rule's
