@@ -48,8 +48,11 @@ type Actuator struct {
 	capacity     map[string]float64
 	unmeasured   string
 	measureAgain time.Duration
-	position     position
-	lease        lease
+	// host is what other pools of this host leave; nil: this process believes to be
+	// the only one.
+	host     *host
+	position position
+	lease    lease
 	// expired is set once the lease ran out, until the next one.
 	expired bool
 	// paused is when the pause in force was asked for; zero: not paused.
@@ -169,6 +172,7 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.journal, err = hostfs.OpenJournal(c.Dir, a.config.JournalSize); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
+	a.host = a.openHost()
 	a.start(ctx)
 	a.watchdog = a.guard()
 	return a, nil
@@ -211,6 +215,7 @@ func (a *Actuator) start(ctx context.Context) {
 		a.probe(ctx, h)
 	}
 	a.expire(ctx)
+	a.arbitrate(ctx)
 }
 
 // adopt gives the journal's entries to their knobs, and returns those that have
@@ -429,6 +434,9 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
 		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity),
 	}
+	if left := a.leftByOthers(); left != nil {
+		h.Capacity, h.Divided = maps.Clone(left), true
+	}
 	for _, k := range a.knobs {
 		baseline := k.now
 		if k.entry != nil {
@@ -475,7 +483,7 @@ func (a *Actuator) Close(ctx context.Context) error {
 	if !a.config.KeepOnStop {
 		err = a.restoreHeld(ctx, a.knobs).Err()
 	}
-	err = errors.Join(err, a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
+	err = errors.Join(err, a.host.close(!a.holds()), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	for _, h := range a.knobs {
 		err = errors.Join(err, h.Knob.Close())
 	}

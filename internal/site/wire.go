@@ -417,44 +417,6 @@ func finderOf(all []knobConfig, roots *actuatorcgroup.Roots) actuator.Finder {
 	return f
 }
 
-// measureOf measures what the pool may give out of this host, where it has
-// cgroups; nil where it has none. Numbers of workers are not measured.
-func measureOf(cfg *config.Config, all []knobConfig) func() (map[string]float64, error) {
-	roots := map[string]string{}
-	for _, d := range all {
-		if d.cgroup.Root != "" {
-			roots[d.Resource] = d.cgroup.Root
-		}
-	}
-	if len(roots) == 0 {
-		return nil
-	}
-	reserve := cfg.Actuator.Reserve
-	return func() (map[string]float64, error) {
-		capacity := map[string]float64{}
-		var errs []error
-		for _, m := range []struct {
-			resource string
-			measure  func(root string) (float64, error)
-			reserve  float64
-		}{{trimtab.CPU, hostfs.CPUs, reserve.CPU}, {trimtab.Memory, hostfs.Memory, float64(reserve.Memory)}} {
-			root, ok := roots[m.resource]
-			if !ok {
-				continue
-			}
-			v, err := m.measure(root)
-			switch {
-			case errors.Is(err, trimtab.ErrUnsupported): // a tree of plain files is no host's
-			case err != nil:
-				errs = append(errs, err)
-			default:
-				capacity[m.resource] = max(0, v-m.reserve)
-			}
-		}
-		return capacity, errors.Join(errs...)
-	}
-}
-
 // open opens the knob; those of one root share what is open of it.
 func (d knobConfig) open(roots *actuatorcgroup.Roots) (t actuator.Target, err error) {
 	t = d.Target
