@@ -92,6 +92,8 @@ type held struct {
 	now   trimtab.Amount
 	since time.Time
 	known bool
+	// gone: what it turns was not there when it was to be read last.
+	gone bool
 	// effective is what is in force while that is not now; nil: now is.
 	effective *trimtab.Amount
 	// peaks are what it had lately, where that was more than what came after,
@@ -267,6 +269,7 @@ func (a *Actuator) probe(ctx context.Context, h *held) {
 // could be read.
 func (a *Actuator) observe(ctx context.Context, h *held) bool {
 	v, err := h.Knob.Read(ctx)
+	h.gone = errors.Is(err, os.ErrNotExist)
 	if err == nil {
 		err = v.Validate()
 	}

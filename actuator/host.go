@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -81,7 +82,7 @@ func (a *Actuator) settleStep(ctx context.Context, p *trimtab.Plan, had map[stri
 	}
 	claims := a.claims(nil)
 	for resource, c := range claims {
-		if a.host.Claimed(resource).May > c.May {
+		if claimed := a.host.Claimed(resource); claimed.Now > c.Now || claimed.May > c.May {
 			// Where it fails the next tick makes up for it.
 			_ = a.host.Settle(ctx, claims)
 			return
@@ -131,6 +132,9 @@ func (a *Actuator) claimOf(resource string) arbiter.Claim {
 
 // mayHave returns the most that a knob has now, and what it has after a restore.
 func (h *held) mayHave() (now, back float64) {
+	if h.gone {
+		return 0, 0
+	}
 	if now = h.Max; h.known {
 		now = h.atMost(h.now)
 	}
@@ -287,7 +291,7 @@ func (a *Actuator) bury(ctx context.Context) error {
 		}
 		buried := make(chan []string, 1)
 		a.host.buried, wait = buried, buryWait
-		go func() { buried <- restored(dead) }()
+		go func() { buried <- a.restored(dead) }()
 	}
 	select {
 	case over := <-a.host.buried:
@@ -301,15 +305,37 @@ func (a *Actuator) bury(ctx context.Context) error {
 	}
 }
 
-// restored returns those of the journals that have nothing left to restore.
-func restored(journals []string) (over []string) {
+// restored returns those of the journals that have nothing left to restore. It reads
+// nothing of the actuator but its configuration.
+func (a *Actuator) restored(journals []string) (over []string) {
 	for _, dir := range journals {
 		if hostfs.JournalReadable(dir) != nil {
 			continue
 		}
-		if s, err := readDir(dir); errors.Is(err, os.ErrNotExist) || err == nil && len(s.entries) == 0 {
+		s, err := readDir(dir)
+		if errors.Is(err, os.ErrNotExist) || err == nil && !slices.ContainsFunc(s.entries, func(e *entry) bool { return !a.disowned(e, dir) }) {
 			over = append(over, dir)
 		}
 	}
 	return over
+}
+
+// disowned reports whether what an entry of a journal restores is gone, or whether
+// another process has taken over its baseline, and claims it.
+func (a *Actuator) disowned(e *entry, journal string) bool {
+	k, err := a.config.Reopen(e.Undo)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = k.Close() }() // it was only asked
+	p, ok := k.(Placed)
+	if !ok {
+		return false
+	}
+	place, err := p.Place()
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	last := readMark(lockPath(a.config.LockDir, e.Resource, place))
+	return last.Dir != "" && last.Dir != journal
 }

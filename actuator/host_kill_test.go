@@ -110,6 +110,7 @@ func TestTwoPoolsOfAHostStayWithinItWhileTheirActuatorsAreKilled(t *testing.T) {
 		kill(i)
 		look()
 		running[i] = starts[i]()
+		tr.Case()
 	}
 	eventually(t, func() error {
 		look()

@@ -26,8 +26,9 @@ type machine struct {
 	// nobody counts what they have until they are back.
 	alive, restored []bool
 	sequence        uint64
-	// bound is what the limits may be together while this operation lasts; planned is
-	// the pool whose plan makes it, or -1: that may raise nothing while they are over,
+	// bound is what the limits may be together: no more than the host has, or than they
+	// came to when a pool was there anew and nobody could be asked; planned is
+	// the pool whose plan is carried out, or -1: that may raise nothing while they are over,
 	// but to what it had, as high says, when it last settled or since.
 	bound   float64
 	planned int
@@ -108,16 +109,21 @@ func (m *machine) look(k *fileKnob, v trimtab.Amount) error {
 }
 
 func (m *machine) open(i int) {
-	m.restored[i] = false
-	m.begin()
+	if m.restored[i] || m.bound == 0 {
+		// What nobody counted until now may bring them over the host.
+		m.restored[i] = false
+		_, may := m.limits()
+		m.bound = max(m.capacity, may)
+	}
 	m.all[i].open()
 	m.alive[i] = true
 	m.high[i] = sum(m.values(i))
 }
 
+// begin tells that an operation begins: once they fit again, they stay within the host.
 func (m *machine) begin() {
 	_, may := m.limits()
-	m.bound = max(m.capacity, may)
+	m.bound = max(m.capacity, min(m.bound, may))
 }
 
 // plan hands a random plan to a pool, which may be killed before one of its writes.

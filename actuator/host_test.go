@@ -198,8 +198,8 @@ func TestPoolsInGroupsThatAreApartDoNotShare(t *testing.T) {
 	}
 }
 
-// claimFile is the only claim beside that of h.
-func (h *host) claimFile(except ...string) string {
+// claimFile is the only claim there is.
+func (h *host) claimFile() string {
 	h.t.Helper()
 	names, err := filepath.Glob(filepath.Join(h.config.LockDir, "claims", "*.claim"))
 	if err != nil || len(names) != 1 {
@@ -331,4 +331,29 @@ func TestAStopThatLeavesTheAllocationLeavesTheClaim(t *testing.T) {
 	tick(b)
 	is(t, b.statuses(b.plan(1, 1, set(0, units(1), units(3)))), trimtab.Refused)
 	is(t, b.statuses(b.plan(1, 2, set(0, units(1), units(2)))), trimtab.Written)
+}
+
+func TestAClaimIsOverOnceAnotherHasTakenOverAllThatItWasFor(t *testing.T) {
+	a := pools(t, 8, row(4, 2))[0].open()
+	a.statuses(a.plan(1, 1, set(0, units(4), units(1)), set(1, units(2), units(1))))
+	a.crash()
+	b := a.beside().open() // and nobody restores from the journal of the dead one
+	tick(b)
+	if said := b.Holding(); said.Divided {
+		t.Errorf("what it has itself is claimed by the dead one: %+v", said)
+	}
+	is(t, b.statuses(b.plan(1, 1, set(0, units(4), units(6)))), trimtab.Written)
+}
+
+func TestAKnobThatIsNotThereIsNotClaimed(t *testing.T) {
+	all := pools(t, 8, row(4, 1), row(1))
+	a, b := all[0], all[1].open()
+	if err := os.Remove(a.knobs[0].Path); err != nil {
+		t.Fatal(err)
+	}
+	a.open()
+	tick(b)
+	if b.capacity() != 7 {
+		t.Errorf("capacity %v, want what the other's one knob leaves", b.capacity())
+	}
 }

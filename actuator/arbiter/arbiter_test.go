@@ -210,3 +210,21 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkSettle is what the arbiter costs a pool each second, with three others.
+func BenchmarkSettle(b *testing.B) {
+	dir := b.TempDir()
+	all := make([]*Arbiter, 4)
+	for i := range all {
+		all[i] = newArbiter(dir, fmt.Sprint("journal ", i))
+		if err := all[i].Settle(b.Context(), map[string]Claim{"cpu": {Now: 1, May: 2}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := all[0].Settle(b.Context(), map[string]Claim{"cpu": {Now: 1, May: 2}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
