@@ -38,7 +38,7 @@ func compete(dir string) error {
 	for sequence := uint64(1); ; sequence++ {
 		now := a.Holding().Targets[0].Now
 		p := &trimtab.Plan{
-			Pool: "p", Epoch: a.Holding().Epoch + 1, Sequence: sequence, Step: 1, Last: rand.IntN(2) == 0, Time: time.Now(), Capacity: 100, Lease: 1,
+			Pool: "p", Epoch: a.Holding().Epoch + 1, Sequence: sequence, Step: 1, Last: rand.IntN(2) == 0, Time: time.Now(), Capacity: 100, Lease: 1000,
 			Actions: []trimtab.Action{set(0, now, units(0.5+7.4*rand.Float64()))},
 		}
 		if o := a.Handle(ctx, p); o.Refused != "" {
@@ -89,6 +89,7 @@ func TestTwoPoolsOfAHostStayWithinItWhileTheirActuatorsAreKilled(t *testing.T) {
 	starts := []func() *exec.Cmd{startA, startB}
 	most, seen := 0.0, map[string]bool{}
 	look := func() {
+		t.Helper()
 		x, y := both(t, a, b)
 		seen[fmt.Sprint(x, " ", y)] = true
 		most = max(most, x+y)
@@ -102,8 +103,15 @@ func TestTwoPoolsOfAHostStayWithinItWhileTheirActuatorsAreKilled(t *testing.T) {
 		}
 		_ = running[i].Wait() // it was killed
 	}
+	// A process that was not there yet, and one whose baselines are back, claim nothing.
+	eventually(t, func() error {
+		if x, y := both(t, a, b); x == sharedAtFirst || y == sharedAtFirst {
+			return fmt.Errorf("pools have %v and %v", x, y)
+		}
+		return nil
+	})
 	for range tr.N {
-		for until := time.Now().Add(time.Duration(tr.Rand.IntN(60)) * time.Millisecond); time.Now().Before(until); {
+		for until := time.Now().Add(time.Duration(tr.Rand.IntN(150)) * time.Millisecond); time.Now().Before(until); {
 			look()
 		}
 		i := tr.Rand.IntN(2)
@@ -121,6 +129,12 @@ func TestTwoPoolsOfAHostStayWithinItWhileTheirActuatorsAreKilled(t *testing.T) {
 	})
 	// One that is dead and restored leaves all to the other.
 	kill(0)
+	back := func(h *host) {
+		if r, err := actuator.Restore(t.Context(), filepath.Join(h.dir, "journal"), reopen); err != nil {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+	back(a)
 	eventually(t, func() error {
 		if x, y := both(t, a, b); x != sharedAtFirst || y <= sharedCores-sharedAtFirst+0.02 {
 			return fmt.Errorf("pools have %v and %v", x, y)
@@ -129,6 +143,7 @@ func TestTwoPoolsOfAHostStayWithinItWhileTheirActuatorsAreKilled(t *testing.T) {
 	})
 	t.Logf("%d states, at most %v of %v cores", len(seen), strconv.FormatFloat(most, 'g', 4, 64), sharedCores)
 	kill(1)
+	back(b)
 	eventually(t, noneLeft(t, a.dir))
 	eventually(t, noneLeft(t, b.dir))
 }
