@@ -71,6 +71,52 @@ func TestEachInstanceOfAPatternHasTheKnobsAndBoundsOfTheWorkload(t *testing.T) {
 	}
 }
 
+func TestEachSupervisedDirectoryOfAPatternHasTheKnobAndBoundsOfTheWorkload(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"web-a", "web-b", "mail"} {
+		dir := filepath.Join(root, name)
+		state := fmt.Sprintf(`{"supervisor":%d,"want":3}`, os.Getpid())
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "workers.max"), []byte("3\n"), 0o644),
+			os.WriteFile(filepath.Join(dir, "workers.current"), []byte(state), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, `
+pool: {workers: 12}
+workloads:
+  - {name: web, slo: {latency: 200ms, fraction: 0.95}, knob: {process: {dir: %q}, workers: {min: 2, max: 4}}}
+  - {name: mail, slo: {latency: 200ms, fraction: 0.95}, knob: {process: {dir: %q}, workers: {min: 1, max: 4}}}
+`, filepath.Join(root, "web-*"), filepath.Join(root, "mail")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := knobsOf(cfg, "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, finders, err := openAll(all)
+	if err != nil || len(targets) != 1 || targets[0].Workload != "mail" || len(finders) != 1 || finders[0].Workload != "web" {
+		t.Fatalf("targets %+v, finders %+v, %v", targets, finders, err)
+	}
+	if want := "workers of " + filepath.Join(root, "web-*"); finders[0].Pattern != want || len(finders[0].Like) != 1 || finders[0].Like[0].Max != 4 {
+		t.Errorf("%+v, want %s", finders[0], want)
+	}
+	found, err := finders[0].Find(t.Context())
+	if err != nil || len(found) != 2 || found[1].Name != "b" {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	knobs, err := finders[0].Open("b")
+	if err != nil || len(knobs) != 1 {
+		t.Fatalf("%+v, %v", knobs, err)
+	}
+	if k := knobs[0]; k.Resource != trimtab.Workers || k.Min != 2 || k.Max != 4 || k.Knob.String() != "workers of "+filepath.Join(root, "web-b") {
+		t.Errorf("%+v, %s", k, k.Knob)
+	}
+	if err := errors.Join(closeAll(targets), closeAll(knobs)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSamplesOfInstancesAndOfAFleetNameTheHost(t *testing.T) {
 	cfg := patterned(t, t.TempDir(), "{}")
 	for fleet, want := range map[bool]string{false: "", true: "h"} {

@@ -337,7 +337,7 @@ func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
 		}
 		d := knobConfig{Target: actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: cfg.Pool.Resource()}, Min: b.Min, Max: b.Max, Mode: w.Mode}}
 		if w.Knob.Process != nil {
-			d.process = process.Config{Root: w.Knob.Process.Dir, Dir: "."}
+			d.process = process.Split(w.Knob.Process.Dir)
 			out = append(out, d)
 			continue
 		}
@@ -357,7 +357,7 @@ func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
 }
 
 // several tells whether the knob is a pattern, with one for each instance.
-func (d knobConfig) several() bool { return strings.Contains(d.cgroup.Path, "*") }
+func (d knobConfig) several() bool { return strings.Contains(d.cgroup.Path+d.process.Dir, "*") }
 
 // openAll opens the knobs that are declared, and makes finders of the patterns,
 // one for each workload.
@@ -394,14 +394,18 @@ func closeAll(targets []actuator.Target) (err error) {
 // finderOf finds the instances of one workload, whose knobs are all on the same
 // groups.
 func finderOf(all []knobConfig, roots *actuatorcgroup.Roots) actuator.Finder {
+	first := all[0]
 	f := actuator.Finder{
-		Workload: all[0].Workload, Pattern: "cgroup " + all[0].cgroup.Path,
+		Workload: first.Workload, Pattern: "cgroup " + first.cgroup.Path,
 		Find: func(ctx context.Context) ([]actuator.Instance, error) {
-			return actuatorcgroup.Find(ctx, all[0].cgroup)
+			if first.process.Dir != "" {
+				return process.Find(ctx, first.process)
+			}
+			return actuatorcgroup.Find(ctx, first.cgroup)
 		},
 		Open: func(name string) (targets []actuator.Target, err error) {
 			for _, d := range all {
-				d.cgroup = d.cgroup.Instance(name)
+				d.cgroup, d.process = d.cgroup.Instance(name), d.process.Instance(name)
 				t, err := d.open(roots)
 				if err != nil {
 					return nil, errors.Join(err, closeAll(targets))
@@ -410,6 +414,9 @@ func finderOf(all []knobConfig, roots *actuatorcgroup.Roots) actuator.Finder {
 			}
 			return targets, nil
 		},
+	}
+	if first.process.Dir != "" {
+		f.Pattern = "workers of " + filepath.Join(first.process.Root, first.process.Dir)
 	}
 	for _, d := range all {
 		f.Like = append(f.Like, d.Target)
