@@ -29,7 +29,7 @@
 // bounds plans as Limits do where the pool has other hosts.
 //
 // The package plans nothing and knows no kernel file: the subfolders hold the
-// knobs, knobtest the contract that they all meet.
+// knobs, each kind of them as a [Kind], knobtest the contract that they all meet.
 //
 //	a, err := actuator.Open(ctx, actuator.Config{Host: "n1", Pool: "shop", Dir: dir, Targets: targets, Reopen: reopen})
 //	…

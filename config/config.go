@@ -192,6 +192,17 @@ type Reserve struct {
 	Memory Bytes `yaml:"memory"`
 }
 
+// Of returns what is left to others of a resource, in its unit.
+func (r *Reserve) Of(resource string) float64 {
+	switch resource {
+	case trimtab.CPU:
+		return r.CPU
+	case trimtab.Memory:
+		return float64(r.Memory)
+	}
+	return 0
+}
+
 // Storage is what survives a restart.
 type Storage struct {
 	// Directory of the bus, the journal and the model snapshots; relative to the working directory.

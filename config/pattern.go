@@ -20,6 +20,15 @@ func (k *Knob) place() string {
 	return k.Cgroup
 }
 
+// Place says where the knobs of a workload are: of which kind, in which declared
+// root ("": none is declared), and where in it.
+func (c *Config) Place(k *Knob) (kind, root, path string) {
+	if k.Process != nil {
+		return "process", "", k.place()
+	}
+	return "cgroup", c.Actuator.CgroupRoot, k.place()
+}
+
 // grouped is the knob of one workload in overlaps.
 type grouped struct {
 	*Knob

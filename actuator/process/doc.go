@@ -13,7 +13,7 @@
 // with the supervisor. One that crashes is started again, after a pause that
 // doubles. What runs is in DIR/workers.current, as JSON ([State]).
 //
-// [Find] lists the directories that match a pattern and that a supervisor serves:
+// [Kind] finds the directories that match a pattern and that a supervisor serves:
 // the instances of a workload. Whether one does is what workers.current says of a
 // process that lives. A directory is never left by a link.
 //

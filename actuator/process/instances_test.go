@@ -70,20 +70,24 @@ func (s *service) asks(n float64) {
 	}
 }
 
+// at is a declared location on this host.
+func at(t *testing.T, dir string) actuator.Location {
+	t.Helper()
+	l, err := process.Kind().Probe(actuator.Location{Path: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // openFinder opens an actuator that turns the supervised directories that match.
 func openFinder(t *testing.T, dir string) *actuator.Actuator {
 	t.Helper()
-	c, home := process.Split(dir), t.TempDir()
+	home := t.TempDir()
+	like := actuator.Target{KnobID: trimtab.KnobID{Workload: "render", Resource: trimtab.Workers}, Min: 1, Max: 8, Mode: trimtab.Act}
 	a, err := actuator.Open(t.Context(), actuator.Config{
 		Host: "h", Pool: "p", Dir: filepath.Join(home, "journal"), LockDir: filepath.Join(home, "locks"), Reopen: reopen,
-		Finders: []actuator.Finder{{
-			Workload: "render", Pattern: dir,
-			Find: func(ctx context.Context) ([]actuator.Instance, error) { return process.Find(ctx, c) },
-			Open: func(name string) ([]actuator.Target, error) {
-				w, err := process.Open(c.Instance(name))
-				return []actuator.Target{{KnobID: trimtab.KnobID{Resource: trimtab.Workers}, Knob: w, Min: 1, Max: 8, Mode: trimtab.Act}}, err
-			},
-		}},
+		Finders: []actuator.Finder{process.Kind().Finder(at(t, dir), dir, []actuator.Target{like})},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,14 +129,14 @@ func written(t *testing.T, o *trimtab.Outcome, n int) {
 
 func TestRealServicesComeAreTurnedGoAndAreRestored(t *testing.T) {
 	base := t.TempDir()
-	at := func(name string) string { return filepath.Join(base, "run", "render-"+name) }
-	a := openFinder(t, at("*"))
+	dir := func(name string) string { return filepath.Join(base, "run", "render-"+name) }
+	a := openFinder(t, dir("*"))
 	if got := instances(a); len(got) > 0 {
 		t.Errorf("before any was started there are %q", got)
 	}
-	one, two := serve(t, at("1")), serve(t, at("2"))
+	one, two := serve(t, dir("1")), serve(t, dir("2"))
 	serve(t, filepath.Join(base, "run", "other"))
-	if err := os.Mkdir(at("unsupervised"), 0o755); err != nil {
+	if err := os.Mkdir(dir("unsupervised"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	a.Tick(t.Context())
@@ -143,7 +147,7 @@ func TestRealServicesComeAreTurnedGoAndAreRestored(t *testing.T) {
 	one.workers(2)
 	two.workers(3)
 	// One comes, one is killed: what it left behind is not what it starts with again.
-	three := serve(t, at("3"))
+	three := serve(t, dir("3"))
 	one.kill()
 	a.Tick(t.Context())
 	if got := instances(a); !slices.Equal(got, []string{"2=3/4", "3=4/4"}) {
@@ -225,30 +229,30 @@ func self() string { return fmt.Sprintf(`{"supervisor":%d,"want":3,"workers":[]}
 
 func TestOnlyDirectoriesThatASupervisorServesAreInstances(t *testing.T) {
 	base := t.TempDir()
-	at := func(name string) string { return filepath.Join(base, "r-"+name) }
+	dir := func(name string) string { return filepath.Join(base, "r-"+name) }
 	for name, state := range map[string]string{
 		"served": self(), "ended": `{"supervisor":999999999,"want":3}`, "garbage": "{", "nobody": `{"supervisor":0}`,
 		// Another process has the number of one that is gone since a boot.
 		"reused": fmt.Sprintf(`{"supervisor":%d,"start":1,"want":3}`, os.Getpid()),
 		"bare":   self(), "linked": self(), "led": self(), "stolen": self(),
 	} {
-		supervised(t, at(name), state)
+		supervised(t, dir(name), state)
 	}
 	secret := filepath.Join(base, "secret")
 	for _, err := range []error{
-		os.Remove(filepath.Join(at("bare"), process.MaxFile)),
+		os.Remove(filepath.Join(dir("bare"), process.MaxFile)),
 		os.WriteFile(secret, []byte("3\n"), 0o644),
 		// Links that leave the directory, for another file and for that of another one.
-		os.Remove(filepath.Join(at("linked"), process.MaxFile)), os.Symlink("../secret", filepath.Join(at("linked"), process.MaxFile)),
-		os.Remove(filepath.Join(at("led"), process.MaxFile)), os.Symlink("../r-served/"+process.MaxFile, filepath.Join(at("led"), process.MaxFile)),
-		os.Remove(filepath.Join(at("stolen"), process.CurrentFile)), os.Symlink("../r-served/"+process.CurrentFile, filepath.Join(at("stolen"), process.CurrentFile)),
-		os.Symlink("r-served", at("alias")), os.Symlink("/", at("root")), syscall.Mkfifo(at("pipe"), 0o644),
+		os.Remove(filepath.Join(dir("linked"), process.MaxFile)), os.Symlink("../secret", filepath.Join(dir("linked"), process.MaxFile)),
+		os.Remove(filepath.Join(dir("led"), process.MaxFile)), os.Symlink("../r-served/"+process.MaxFile, filepath.Join(dir("led"), process.MaxFile)),
+		os.Remove(filepath.Join(dir("stolen"), process.CurrentFile)), os.Symlink("../r-served/"+process.CurrentFile, filepath.Join(dir("stolen"), process.CurrentFile)),
+		os.Symlink("r-served", dir("alias")), os.Symlink("/", dir("root")), syscall.Mkfifo(dir("pipe"), 0o644),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := process.Find(t.Context(), process.Split(at("*")))
+	all, err := process.Kind().Find(t.Context(), at(t, dir("*")))
 	if err != nil || len(all) != 1 || all[0].Name != "served" || all[0].ID == 0 {
 		t.Errorf("%+v, %v; want served alone", all, err)
 	}
@@ -257,11 +261,11 @@ func TestOnlyDirectoriesThatASupervisorServesAreInstances(t *testing.T) {
 // Whoever may write in the directory of one service could point to that of another.
 func TestALinkThatTakesThePlaceOfAnInstanceIsNeverWrittenThrough(t *testing.T) {
 	base := t.TempDir()
-	at := func(name string) string { return filepath.Join(base, "r-"+name) }
-	supervised(t, at("a"), self())
-	supervised(t, at("b"), self())
-	a := openFinder(t, at("*"))
-	file := filepath.Join(at("a"), process.MaxFile)
+	dir := func(name string) string { return filepath.Join(base, "r-"+name) }
+	supervised(t, dir("a"), self())
+	supervised(t, dir("b"), self())
+	a := openFinder(t, dir("*"))
+	file := filepath.Join(dir("a"), process.MaxFile)
 	if err := errors.Join(os.Remove(file), os.Symlink("../r-b/"+process.MaxFile, file)); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +277,7 @@ func TestALinkThatTakesThePlaceOfAnInstanceIsNeverWrittenThrough(t *testing.T) {
 	if got := instances(a); !slices.Equal(got, []string{"b=3/3"}) {
 		t.Errorf("instances %q", got)
 	}
-	if b, err := os.ReadFile(filepath.Join(at("b"), process.MaxFile)); err != nil || string(b) != "3\n" {
+	if b, err := os.ReadFile(filepath.Join(dir("b"), process.MaxFile)); err != nil || string(b) != "3\n" {
 		t.Errorf("b has %q, %v", b, err)
 	}
 }
@@ -286,22 +290,22 @@ func TestSoManyDirectoriesThatTheyCannotBeTurnedTurnNone(t *testing.T) {
 		}
 	}
 	supervised(t, filepath.Join(base, "r-0"), self())
-	_, err := process.Find(t.Context(), process.Split(filepath.Join(base, "r-*")))
+	_, err := process.Kind().Find(t.Context(), at(t, filepath.Join(base, "r-*")))
 	if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "1001 groups match, at most 1000 may") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestADirectoryIsPartedBeforeThePartWithTheStar(t *testing.T) {
-	for dir, want := range map[string]process.Config{
-		"/run/shop":            {Root: "/run/shop", Dir: "."},
-		"/run/shop/render-*":   {Root: "/run/shop", Dir: "render-*"},
-		"/run/shop/*/workers":  {Root: "/run/shop", Dir: "*/workers"},
-		"/*":                   {Root: "/", Dir: "*"},
-		"/srv/a*b/c/d":         {Root: "/srv", Dir: "a*b/c/d"},
-		"/run/shop/render-*.d": {Root: "/run/shop", Dir: "render-*.d"},
+	for dir, want := range map[string]actuator.Location{
+		"/run/shop":            {Root: "/run/shop", Path: "."},
+		"/run/shop/render-*":   {Root: "/run/shop", Path: "render-*"},
+		"/run/shop/*/workers":  {Root: "/run/shop", Path: "*/workers"},
+		"/*":                   {Root: "/", Path: "*"},
+		"/srv/a*b/c/d":         {Root: "/srv", Path: "a*b/c/d"},
+		"/run/shop/render-*.d": {Root: "/run/shop", Path: "render-*.d"},
 	} {
-		if got := process.Split(dir); got != want {
+		if got := at(t, dir); got != want {
 			t.Errorf("%s: %+v, want %+v", dir, got, want)
 		}
 	}

@@ -13,27 +13,51 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Find lists the directories beneath c.Root that match c.Dir, a path with one *,
-// and that a supervisor serves, for an [actuator.Finder]. Where more than
-// hostfs.MaxInstances directories match, supervised or not, it lists none and its
-// error says how many there are. A root that is not there yet has none.
+// Kind is this kind of knob. A location is declared as the absolute path of the
+// supervisor's directory; numbers of workers are not measured.
+func Kind() actuator.Kind {
+	return actuator.Kind{
+		Name: "process", Resources: []string{trimtab.Workers},
+		Probe: func(declared actuator.Location) (actuator.Location, error) { return split(declared.Path), nil },
+		Find:  find,
+		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
+			return actuator.OrNil(Open(Config{Root: at.Root, Dir: at.Path}))
+		},
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+	}
+}
+
+// split parts an absolute directory into the root, which with a * in it ends before
+// the part with the *, and the path beneath.
+func split(dir string) actuator.Location {
+	before, _, several := strings.Cut(dir, "*")
+	if !several {
+		return actuator.Location{Root: dir, Path: "."}
+	}
+	root, _ := path.Split(before)
+	return actuator.Location{Root: path.Clean(root), Path: strings.TrimPrefix(dir, root)}
+}
+
+// find lists the directories that match and that a supervisor serves. Where more
+// than hostfs.MaxInstances directories match, supervised or not, it lists none and
+// its error says how many there are. A root that is not there yet has none.
 //
 // One is another where its directory is another. A supervisor that was started
 // again in the same directory goes on with the number that stands there, so the
 // baseline of that number still is its own.
-func Find(ctx context.Context, c Config) ([]actuator.Instance, error) {
+func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("find instances of %s: %w", c.Dir, err)
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
 	}
-	root, err := hostfs.OpenRoot(c.Root)
+	root, err := hostfs.OpenRoot(at.Root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find instances of %s: %w", c.Dir, err)
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
 	}
 	defer root.Close()
-	found, err := root.Instances(c.Dir)
+	found, err := root.Instances(at.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -69,21 +93,4 @@ func supervised(root *hostfs.Root, name string) bool {
 // it is no supervisor's: without its files, or with links in their place.
 func unknown(err error) bool {
 	return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, trimtab.ErrRefused)
-}
-
-// Instance returns the configuration of one instance of a pattern.
-func (c Config) Instance(name string) Config {
-	c.Dir = strings.Replace(c.Dir, "*", name, 1)
-	return c
-}
-
-// Split parts an absolute directory with a * in it into the root, which ends
-// before the part with the *, and the pattern beneath.
-func Split(dir string) Config {
-	before, _, ok := strings.Cut(dir, "*")
-	if !ok {
-		return Config{Root: dir, Dir: "."}
-	}
-	root, _ := path.Split(before)
-	return Config{Root: path.Clean(root), Dir: strings.TrimPrefix(dir, root)}
 }
