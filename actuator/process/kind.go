@@ -72,16 +72,11 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 
 // supervised reports whether a supervisor serves a directory. What the file system
 // will not tell does not make an instance go: its knob says why it cannot be read.
-func supervised(root *hostfs.Root, name string) bool {
-	dir, err := root.Sub(name)
-	if err != nil {
+func supervised(root *hostfs.Root, dir string) bool {
+	if _, err := root.ReadIn(dir, MaxFile); err != nil {
 		return unknown(err)
 	}
-	defer dir.Close()
-	if _, err := dir.Read(MaxFile); err != nil {
-		return unknown(err)
-	}
-	text, err := dir.Read(CurrentFile)
+	text, err := root.ReadIn(dir, CurrentFile)
 	if err != nil {
 		return unknown(err)
 	}

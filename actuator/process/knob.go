@@ -71,25 +71,32 @@ func Open(c Config) (*Workers, error) {
 	return &Workers{config: c}, nil
 }
 
-// within does one thing in the directory.
+// within does one thing in the root.
 func (w *Workers) within(do func(*hostfs.Root) error) error {
 	root, err := hostfs.OpenRoot(w.config.Root)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", w, err)
 	}
 	defer root.Close()
-	dir, err := root.Sub(w.config.Dir)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", w, err)
-	}
-	defer dir.Close()
-	return do(dir)
+	return do(root)
+}
+
+// inside does one thing in the directory, as a root of its own.
+func (w *Workers) inside(do func(*hostfs.Root) error) error {
+	return w.within(func(r *hostfs.Root) error {
+		dir, err := r.Sub(w.config.Dir)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", w, err)
+		}
+		defer dir.Close()
+		return do(dir)
+	})
 }
 
 // read returns the content of a file of the directory.
 func (w *Workers) read(name string) (text string, err error) {
 	err = w.within(func(r *hostfs.Root) error {
-		text, err = r.Read(name)
+		text, err = r.ReadIn(w.config.Dir, name)
 		return err
 	})
 	return text, err
@@ -154,7 +161,7 @@ func (w *Workers) MayWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe %s: %w", w, err)
 	}
-	return w.within(func(r *hostfs.Root) error { return r.Writable(MaxFile) })
+	return w.inside(func(r *hostfs.Root) error { return r.Writable(MaxFile) })
 }
 
 // State returns what the supervisor last said.
@@ -192,7 +199,7 @@ func (w *Workers) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write %s: %w", w, err)
 	}
-	return w.within(func(r *hostfs.Root) error {
+	return w.inside(func(r *hostfs.Root) error {
 		return r.Write(MaxFile, formatMax(w.Nearest(a)))
 	})
 }

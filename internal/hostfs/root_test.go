@@ -207,6 +207,19 @@ func TestARootWithinARootKeepsToItsOwnDirectory(t *testing.T) {
 	if text, err := sub.Read("value2"); err != nil || text != "old and long\n" {
 		t.Errorf("%q, %v", text, err)
 	}
+	// ReadIn is the same.
+	for name, want := range map[string]string{"value": "old and long\n", "value2": "old and long\n", "escape": "", "../b/value": "", "none": ""} {
+		text, err := root.ReadIn("a", name)
+		if text != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", name, text, err, want)
+		}
+		if other, bad := sub.Read(name); other != text || (bad == nil) != (err == nil) || errors.Is(bad, trimtab.ErrRefused) != errors.Is(err, trimtab.ErrRefused) {
+			t.Errorf("%s: %q, %v, from a root of its own %q, %v", name, text, err, other, bad)
+		}
+	}
+	if text, err := root.ReadIn("link", "value"); err == nil {
+		t.Errorf("through a link that leaves the root: %q", text)
+	}
 	// None of these is a directory of the root; the pipe must not make it wait.
 	for _, name := range []string{"..", "../elsewhere", "link", "a/value", "pipe", "none"} {
 		if sub, err := root.Sub(name); err == nil {
