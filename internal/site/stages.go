@@ -275,6 +275,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
 		Shared: s.shares(cfg), Measure: measureOf(cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Repeat: actuator.RepeatOf(cfg.Lease),
 	}
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
