@@ -141,7 +141,7 @@ type Guard struct {
 
 // Analyzer says how spans and samples are turned into curves.
 type Analyzer struct {
-	// Interval of reports to the learner, 100ms to one round. Left out: a fifth of a round, at least 1s and at most 10s.
+	// Interval of reports to the learner, 100ms to one round. Left out: a fifth of a round, at least 1s and at most 10s; with thousands of workloads longer, so that 1,000 are reported in a second, but at most a round.
 	ReportInterval time.Duration `yaml:"report_interval"`
 	// Partitions that traces are spread over, by trace id, 1 to 256.
 	Partitions int `yaml:"partitions"`
