@@ -54,16 +54,31 @@ func New(dir string, who Claimant, logger *slog.Logger) *Arbiter {
 }
 
 // Settle writes down what this claimant has, granted or not, and reads what the
-// others claim. It does not wait: while another claimant is at it the error is
-// trimtab.ErrRefused, and all is as it was read and written last.
+// others claim. While another claimant is at it the error is trimtab.ErrRefused, and
+// all is as it was read and written last. It waits for that one only where the others
+// would count too little of this one until the next try.
 func (a *Arbiter) Settle(ctx context.Context, claims map[string]Claim) error {
-	leave, err := a.enter(ctx, 0)
+	wait := time.Duration(0)
+	if a.more(claims) {
+		wait = askWait
+	}
+	leave, err := a.enter(ctx, wait)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	// Its own, whatever the state of the others'.
 	return errors.Join(a.write(ctx, claims), a.gather(ctx))
+}
+
+// more reports whether claims are more than what is written down.
+func (a *Arbiter) more(claims map[string]Claim) bool {
+	for resource, c := range claims {
+		if was, ok := a.claimed[resource]; !ok || a.file == nil || c.Now > was.Now || c.May > was.May {
+			return true
+		}
+	}
+	return false
 }
 
 // Ask claims as much as may be had of a resource, where the claimant has claims now

@@ -2,6 +2,7 @@ package arbiter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
 )
 
 func capacity(v float64) *float64 { return &v }
@@ -209,6 +212,29 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Else one that is new, among others that ask all the time, would not count for long.
+func TestWhoClaimsMoreThanIsWrittenWaitsForTheOthers(t *testing.T) {
+	dir := t.TempDir()
+	a, b := newArbiter(dir, "a"), newArbiter(dir, "b")
+	settle(t, b, 1, 1)
+	for _, now := range []float64{1, 2} {
+		leave, err := b.enter(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go leave()
+		settle(t, a, now, 2)
+	}
+	leave, err := b.enter(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	if err := a.Settle(t.Context(), map[string]Claim{"cpu": {Now: 1, May: 2, Capacity: capacity(8)}}); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("what is less than is written waited, or took the lock of another: %v", err)
+	}
 }
 
 // BenchmarkSettle is what the arbiter costs a pool each second, with three others.
