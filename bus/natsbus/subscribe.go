@@ -66,6 +66,9 @@ func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab
 	if err == nil && v.Key() != key {
 		err = trimtab.Invalidf("read %s of %.80q on the subject of %.80q", k.Kind, v.Key(), key)
 	}
+	if err == nil && codec.Older(k.Kind, data) {
+		k.older.Add(1)
+	}
 	return v, o, err
 }
 
