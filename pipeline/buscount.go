@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -70,10 +71,14 @@ func busReady(b bus.Bus) string {
 	if !ok {
 		return ""
 	}
-	if err := r.Ready(); err != nil {
-		return err.Error()
+	err := r.Ready()
+	if err == nil {
+		return ""
 	}
-	return ""
+	if h := hint.Of(err); h != "" {
+		return err.Error() + "; " + h
+	}
+	return err.Error()
 }
 
 // exportStats adds the differences of two readings.

@@ -219,14 +219,11 @@ func (b *Bus) URL() string {
 // Ready returns an error while the server is out of reach, or the embedded one
 // cannot write its store.
 func (b *Bus) Ready() error {
+	if err := b.apart(); err != nil || b.server == nil {
+		return err
+	}
 	if s := b.conn.Status(); s != nats.CONNECTED {
 		return fmt.Errorf("bus is %s", s)
-	}
-	if b.leaf != nil {
-		return b.leaf.joined()
-	}
-	if b.server == nil {
-		return nil
 	}
 	if why := b.server.log.storing(time.Now().Add(-unstoredFor)); why != nil {
 		// A stream of nats-server that failed to write stays as it is.

@@ -139,13 +139,13 @@ func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomi
 		if cause == nil || err.Error() != context.DeadlineExceeded.Error() {
 			cause = err
 		}
-		err = cause
-		told := cause // err changes below
+		err = b.plain(cause)
+		told := err // err changes below
 		failed.Store(&told)
 		if ctx.Err() != nil || b.conn.IsClosed() || errors.Is(err, nats.ErrMaxPayload) {
 			return nil, fmt.Errorf("store: %w", err)
 		}
-		if isMissing(err) {
+		if isMissing(err) && !errors.Is(err, errApart) {
 			// Also a server that is starting answers like one without streams.
 			err = errors.Join(err, b.makeStreams(ctx))
 		}
