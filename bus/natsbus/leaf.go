@@ -16,6 +16,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // Domain is the JetStream domain of the central servers. A server keeps requests
@@ -83,7 +84,7 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	for !l.joined() {
-		if pause(ctx, 20*time.Millisecond); ctx.Err() != nil {
+		if pause.For(ctx, 20*time.Millisecond); ctx.Err() != nil {
 			l.close()
 			return nil, hint.Add(fmt.Errorf("join as leaf node: %w at %s", errApart, l.addresses),
 				"is nats-server up there, does this host reach it, and is its certificate that of an agent?")

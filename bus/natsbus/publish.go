@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 const (
@@ -151,7 +152,7 @@ func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomi
 		}
 		// A connection that is back is used at once.
 		again, done := b.untilReconnect(ctx)
-		pause(again, min(20*time.Millisecond<<min(attempt, 8), time.Second))
+		pause.For(again, min(20*time.Millisecond<<min(attempt, 8), time.Second))
 		done()
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("store: %w", err)
@@ -327,16 +328,6 @@ func isMissing(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) ||
 		errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDeleted)
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 func formatOrigin(o trimtab.Origin, place uint64) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 const (
@@ -242,13 +243,13 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 			d.consume(ctx, p)
 			p, attempt = nil, 0
 			// A server that refuses at once must not be asked without pause.
-			pause(ctx, 20*time.Millisecond)
+			pause.For(ctx, 20*time.Millisecond)
 			continue
 		}
 		var err error
 		if p, err = d.open(ctx, d.resume()); err != nil && ctx.Err() == nil {
 			d.unreached(err)
-			pause(ctx, min(50*time.Millisecond<<min(attempt, 6), maxPause))
+			pause.For(ctx, min(50*time.Millisecond<<min(attempt, 6), maxPause))
 		}
 	}
 	if p != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // Subscribe starts delivery; see [bus.Bus]. A new group of a stored kind
@@ -161,7 +162,7 @@ func (c *coreSub) run(ctx context.Context) {
 		case ctx.Err() != nil:
 		default:
 			if c.sub.IsValid() {
-				pause(ctx, 10*time.Millisecond)
+				pause.For(ctx, 10*time.Millisecond)
 				continue
 			}
 			if c.Trouble != nil {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // pool is the one that all hosts share.
@@ -71,7 +73,7 @@ func (o *options) measure(ctx context.Context, s size, dir string) (r *result, e
 	}
 	r = &result{size: s, leaves: min(o.Leaves, s.agents), instances: o.Instances, ready: time.Since(began)}
 	fmt.Printf("%d agents, %d workloads: ready after %.0f s\n", s.agents, s.workloads, r.ready.Seconds())
-	if !wait(ctx, o.Settle) {
+	if !pause.For(ctx, o.Settle) {
 		return nil, ctx.Err()
 	}
 	return r, f.read(ctx, r)
@@ -304,7 +306,7 @@ func (p *part) until(ctx context.Context, most time.Duration, ask func() error) 
 			return fmt.Errorf("wait for %s: %w: %s", p.name, errEnded, p.tail())
 		default:
 		}
-		if time.Now().After(deadline) || !wait(ctx, 50*time.Millisecond) {
+		if time.Now().After(deadline) || !pause.For(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("wait for %s: %w", p.name, err)
 		}
 	}
@@ -327,16 +329,4 @@ func free() (string, error) {
 	}
 	defer l.Close()
 	return l.Addr().String(), nil
-}
-
-// wait reports false when ctx ended before.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
