@@ -150,12 +150,12 @@ func all() []promise {
 		{id: "S4", sentence: "an alert asks for a plan and never dictates one, at most once per 10 s and group", tests: []test{
 			{pkg: "./planner", name: "TestAlertsStartAtMostOneRoundPerGapAndGroup", full: 10_000, rapid: true, once: 5 * second, each: 5 * ms},
 			{pkg: "./planner", name: "TestAnAlertAsksAndNeverDictates", full: 10_000, rapid: true, once: 5 * second, each: 5 * ms}}},
-		{id: "S5", sentence: "sizes are bounded: a bomb is refused in little memory", tests: []test{
+		{id: "S5", sentence: "sizes are bounded: a bomb is refused in little memory", p99: second, tests: []test{
 			{pkg: "./collector/alertmanager", name: "TestBombsAreRefusedInLittleMemory", once: 10 * second},
-			{pkg: "./collector/otlp", name: "TestABombIsAnsweredAndMemoryStaysBounded", once: 10 * second},
+			{pkg: "./collector/otlp", name: "TestABombIsAnsweredAndMemoryStaysBounded", full: 160, each: 200 * ms, once: 10 * second},
 			{pkg: "./cmd/trimtab", name: "TestHostileRequestsAreAnsweredCountedAndBounded", once: 60 * second}}},
-		{id: "S6", sentence: "slow clients delay nobody", tests: []test{
-			{pkg: "./collector/otlp", name: "TestAThousandSlowClientsDoNotStopOthersAndAreCutOff", once: 30 * second},
+		{id: "S6", sentence: "slow clients delay nobody", p99: second, tests: []test{
+			{pkg: "./collector/otlp", name: "TestAThousandSlowClientsDoNotStopOthersAndAreCutOff", full: 100, each: 10 * ms, once: 30 * second},
 			{pkg: "./collector/otlp", name: "TestAGRPCStreamThatTricklesItsBodyIsCutOff", once: 30 * second},
 			{pkg: "./collector/alertmanager", name: "TestSlowSendersAreCutOffAndHoldUpNobody", once: 10 * second},
 			{pkg: "./console", name: "TestClientsThatDoNotReadHoldBoundedMemoryAndKeepNobodyFromSmallAnswers", once: 10 * second}}},
