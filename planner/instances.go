@@ -164,7 +164,7 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Co
 	slices.SortFunc(names, func(a, b site) int { return cmp.Compare(a.name, b.name) })
 	for i, h := range names {
 		at[h.at] = i + 1
-		prob.Hosts = append(prob.Hosts, policy.Host{Name: h.name, Units: math.Max(0, left[h.at]/prob.Unit)})
+		prob.Hosts = append(prob.Hosts, policy.Host{Name: h.name, Units: math.Min(math.Max(0, left[h.at]/prob.Unit), policy.MaxUnits)})
 	}
 	least := make([]float64, len(prob.Hosts))
 	for j, s := range asked {

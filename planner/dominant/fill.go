@@ -15,10 +15,14 @@ type filling struct {
 	// before is each tenant's level at the beginning.
 	before []float64
 	active []bool
-	left   int // active tenants
-	// room and drawn are by row: what is left, and how fast it is used up.
-	room, drawn []float64
-	groups      []flow
+	left   int       // active tenants
+	room   []float64 // by row
+	groups []flow
+	speed  []rate // by row
+	// stale tells that the speeds of hosts are to be summed up anew, as they are
+	// every so many steps.
+	stale bool
+	steps int
 	// draws[i][r] tells that tenant i's share of r grows with its level: it is
 	// past the floor.
 	draws [][]bool
@@ -26,6 +30,14 @@ type filling struct {
 	// of hosts.
 	cells [][]cell
 	on    [][]int32
+}
+
+// rate is how fast a row is used up. That of a host is kept up to date by what
+// changes, at most as long as little of its peak has gone: what remains is not
+// rounding. drawers counts the tenants.
+type rate struct {
+	now, peak float64
+	drawers   int
 }
 
 // cell is one row that a tenant draws on, and its place in the tenant's group.
@@ -48,12 +60,13 @@ type flow struct {
 	// that were at the beginning.
 	tenants int
 	all     []int32
-	// rows are those that all draw on. draw sums weight·rate·share of the active
-	// tenants that do, drawers counts them: an empty sum is exactly 0.
-	rows    []int32
-	draw    []float64
-	drawers []int
-	events  []event
+	// rows are those that all draw on; places are all places in it, budgets those of
+	// the pool's rows. draw sums weight·rate·share of the active tenants that do, drawers counts them: an
+	// empty sum is exactly 0.
+	rows, places, budgets []int32
+	draw                  []float64
+	drawers               []int
+	events                []event
 }
 
 // event is what happens to a tenant when V of its group is at v: it leaves the
@@ -65,7 +78,7 @@ type event struct {
 
 func newFilling(p *pool, limit func(*tenant) float64) *filling {
 	n, m := len(p.tenants), len(p.q.Resources)
-	f := &filling{p: p, room: p.room(), drawn: make([]float64, len(p.rows)), groups: make([]flow, len(p.tree)),
+	f := &filling{p: p, room: p.room(), speed: make([]rate, len(p.rows)), groups: make([]flow, len(p.tree)),
 		limit: make([]float64, n), before: make([]float64, n), active: make([]bool, n), draws: make([][]bool, n)}
 	for i := range p.tenants {
 		t := &p.tenants[i]
@@ -105,7 +118,10 @@ func (f *filling) place() {
 		add := func(i int32, r, row int, share float64) {
 			if in[row] != g+1 {
 				in[row], at[row] = g+1, int32(len(s.rows))
-				s.rows = append(s.rows, int32(row))
+				s.rows, s.places = append(s.rows, int32(row)), append(s.places, at[row])
+				if row < m {
+					s.budgets = append(s.budgets, at[row])
+				}
 			}
 			of := &f.cells[int(i)*m+r]
 			*of = append(*of, cell{int32(row), at[row], share})
@@ -135,11 +151,25 @@ func (f *filling) draw(i, r, sign int) {
 	g := &f.groups[t.group]
 	f.draws[i][r] = sign > 0
 	for _, c := range f.cells[i*len(f.p.q.Resources)+r] {
-		g.draw[c.at] += float64(sign) * (t.weight * t.rate[r] * c.share)
+		v := float64(sign) * (t.weight * t.rate[r] * c.share)
+		g.draw[c.at] += v
 		if g.drawers[c.at] += sign; g.drawers[c.at] == 0 {
 			g.draw[c.at] = 0
 		}
+		f.speed[c.row].drawers += sign
+		f.change(c.row, g.speed*v)
 	}
+}
+
+// change adds to the speed of a row.
+func (f *filling) change(row int32, v float64) {
+	s := &f.speed[row]
+	s.now += v
+	s.peak = math.Max(s.peak, s.now)
+	if s.drawers == 0 {
+		s.now, s.peak = 0, 0
+	}
+	f.stale = f.stale || s.now < s.peak/1024
 }
 
 // join adds a member to group g, and g to the groups above when it is its first.
@@ -179,15 +209,19 @@ func (f *filling) recount(g int) {
 	s := &f.groups[g]
 	s.weights = 0
 	clear(s.draw)
-	clear(s.drawers)
+	f.stale = true
 	for _, i := range s.all {
 		if !f.active[i] {
 			continue
 		}
-		s.weights += f.p.tenants[i].weight
+		t := &f.p.tenants[i]
+		s.weights += t.weight
 		for r, draws := range f.draws[i] {
-			if draws {
-				f.draw(int(i), r, 1)
+			if !draws {
+				continue
+			}
+			for _, c := range f.cells[int(i)*len(f.draws[i])+r] {
+				s.draw[c.at] += t.weight * t.rate[r] * c.share
 			}
 		}
 	}
@@ -202,23 +236,34 @@ func (f *filling) recount(g int) {
 func (f *filling) run() {
 	for f.left > 0 {
 		f.speeds()
-		dt, group := f.next()
-		if math.IsInf(dt, 0) {
+		if !f.step() {
 			return // nobody's level grows: weights beyond the range of floats
 		}
-		full := f.advance(dt)
-		if group >= 0 {
-			f.groups[group].v = f.groups[group].events[0].v
-		}
-		for _, r := range full {
-			f.freeze(r)
-		}
-		f.happen()
 	}
 }
 
+// step goes to the next event, and reports whether there is one.
+func (f *filling) step() bool {
+	dt, group := f.next()
+	if math.IsInf(dt, 0) {
+		return false
+	}
+	full := f.advance(dt)
+	if group >= 0 {
+		f.groups[group].v = f.groups[group].events[0].v
+	}
+	for _, r := range full {
+		f.freeze(r)
+	}
+	f.happen()
+	return true
+}
+
+// afresh is after how many steps the speeds of hosts are summed up anew.
+const afresh = 64
+
 // speeds divides the rate of each group among its active members, parents before
-// their children, and sums up how fast rows are used up.
+// their children, and tells how fast rows are used up.
 func (f *filling) speeds() {
 	for g := range f.groups {
 		s := &f.groups[g]
@@ -226,19 +271,47 @@ func (f *filling) speeds() {
 		if parent := f.p.tree[g].parent; parent >= 0 {
 			rate = f.groups[parent].speed * f.p.tree[g].weight
 		}
+		before := s.speed
 		s.speed = 0
 		if s.members > 0 {
 			s.speed = rate / s.weights
 		}
-	}
-	clear(f.drawn)
-	for g := range f.groups {
-		s := &f.groups[g]
+		if s.speed == before || f.stale {
+			continue
+		}
 		for k, row := range s.rows {
 			if s.drawers[k] > 0 {
-				f.drawn[row] += s.speed * s.draw[k]
+				f.change(row, (s.speed-before)*s.draw[k])
 			}
 		}
+	}
+	f.steps++
+	f.sum(f.stale || f.steps%afresh == 0)
+}
+
+// sum sums up how fast the pool's rows are used up, or all.
+func (f *filling) sum(all bool) {
+	rows := f.speed[:len(f.p.q.Resources)]
+	if all {
+		rows, f.stale = f.speed, false
+	}
+	for r := range rows {
+		rows[r].now = 0
+	}
+	for g := range f.groups {
+		s := &f.groups[g]
+		places := s.budgets
+		if all {
+			places = s.places
+		}
+		for _, k := range places {
+			if s.drawers[k] > 0 {
+				rows[s.rows[k]].now += s.speed * s.draw[k]
+			}
+		}
+	}
+	for r := range rows {
+		rows[r].peak = rows[r].now
 	}
 }
 
@@ -246,7 +319,7 @@ func (f *filling) speeds() {
 func (f *filling) next() (dt float64, group int) {
 	dt, group = math.Inf(1), -1
 	for r, room := range f.room {
-		if drawn := f.drawn[r]; drawn > 0 {
+		if drawn := f.speed[r].now; drawn > 0 {
 			dt = math.Min(dt, room/drawn)
 		}
 	}
@@ -273,7 +346,7 @@ func (f *filling) skip(s *flow) {
 // advance lets time pass and returns the rows that are full now.
 func (f *filling) advance(dt float64) (full []int) {
 	for r := range f.room {
-		drawn := f.drawn[r]
+		drawn := f.speed[r].now
 		if drawn <= 0 {
 			continue
 		}

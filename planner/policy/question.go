@@ -70,6 +70,20 @@ func (q *Question) Of(resource int) *Problem {
 	return p
 }
 
+// Unlocate takes the hosts out of a question and reports whether it had any.
+func (q *Question) Unlocate() (had bool) {
+	for r := range q.Resources {
+		had = had || len(q.Resources[r].Hosts) > 0
+		q.Resources[r].Hosts = nil
+	}
+	for i := range q.Workloads {
+		for r := range q.Workloads[i].Wants {
+			q.Workloads[i].Wants[r].Parts = nil
+		}
+	}
+	return had
+}
+
 // Shares is a policy's target for several resources.
 type Shares struct {
 	// Units and Binding are as in [Solution], by workload and resource.
