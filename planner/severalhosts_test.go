@@ -25,11 +25,12 @@ func (v *two) of(resource string) *float64 {
 // site2 is hosts with knobs of cpu and memory, which do what they are told.
 type site2 struct {
 	*fleet
-	has map[string]two
+	has    map[string]two
+	audits []*trimtab.Audit // of the plans
 }
 
 func newSite2(has map[string]two) *site2 {
-	return &site2{newFleet(map[trimtab.KnobID]trimtab.Amount{}, map[string]float64{}), has}
+	return &site2{fleet: newFleet(map[trimtab.KnobID]trimtab.Amount{}, map[string]float64{}), has: has}
 }
 
 // put places an instance with both knobs.
@@ -84,7 +85,9 @@ func (s *site2) settle(t interface{ Fatal(args ...any) }, p *planner.Planner, ro
 			if len(plan.Actions) > 0 || last == nil {
 				last = plan
 			}
-			out = out[1:]
+			if out = out[1:]; plan.Audit != nil {
+				s.audits = append(s.audits, plan.Audit)
+			}
 			for _, host := range s.hosts() {
 				answer := s.carryOut(plan, host, now)
 				if over := s.over(); over != "" {
@@ -222,5 +225,22 @@ func TestAHostThatClaimsToHaveEverythingLeavesTheOthersTheirLimits(t *testing.T)
 		if got := action.Why.Binding.String(); action.Workload == "b" && got != "host: h2" {
 			t.Errorf("b is bound by %q", got)
 		}
+	}
+}
+
+// h2 is full, and most of h1 is free: b, which runs on h2, can get nothing of that.
+func TestTheAuditCountsAsSlackWhatIsFreeOnTheHostsOfAWorkload(t *testing.T) {
+	s := newSite2(map[string]two{"h1": {6, 8 * gib}, "h2": {2, 8 * gib}})
+	for _, at := range [][2]string{{"h1", "a"}, {"h2", "b"}} {
+		s.put(at[0], at[1], "", two{1, gib})
+	}
+	p := leads(t, overHosts(two{8, 16 * gib}, "a", "b"))
+	s.settle(t, p, 20, map[string]two{"a": {1, gib}, "b": {6, 4 * gib}})
+	first, last := s.audits[0], s.audits[len(s.audits)-1]
+	if first.Now.Slack < 0.1 {
+		t.Errorf("at first %+v, want that b could have more of h2", first.Now)
+	}
+	if last.Now.Slack > 0.02 || last.Target.Slack > 0.02 {
+		t.Errorf("in the end %+v, wanted %+v: want no slack, nothing is free on h2", last.Now, last.Target)
 	}
 }
