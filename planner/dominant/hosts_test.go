@@ -412,3 +412,72 @@ func TestPartsThatAreNoPartsAreRefusedOfEveryResource(t *testing.T) {
 		t.Errorf("a minimum that its host does not hold: %v", err)
 	}
 }
+
+// What is guaranteed rises first, each by its own, in small steps, until a host or the
+// pool is full; that are the floors of the filling.
+func TestOverHostsWhatIsGuaranteedIsFilledFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const scale, steps = 1000, 2000
+		q := draw(t, scale)
+		for i := range q.Groups {
+			q.Groups[i].Guarantee, q.Groups[i].Others = 0, nil
+		}
+		q = locate(t, q, scale)
+		s, err := dominant.Policy{}.Share(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRows(t, q, s.Units)
+		differs := ""
+		for _, finer := range []int{1, 10, 100} {
+			if differs = apart(q, s.Units, slow(q, guaranteed(q, finer*steps), finer*steps), steps); differs == "" {
+				return
+			}
+		}
+		t.Fatalf("%s\n%+v", differs, q)
+	})
+}
+
+// guaranteed are the floors with what is guaranteed, as parts of the capacities.
+func guaranteed(q *policy.Question, steps int) [][]float64 {
+	floors, lacks := floorsOf(q), make([][]float64, len(q.Workloads))
+	for i, w := range q.Workloads {
+		for r, of := range q.Resources {
+			v := w.Wants[r]
+			due := float64(min(max(v.Demand, v.Min), v.Guarantee)) / of.Capacity
+			lacks[i] = append(lacks[i], math.Max(0, due-floors[i][r]))
+		}
+	}
+	rows := rowsOf(q)
+	used := func(row constraint) (sum float64) {
+		for i, f := range row.takes {
+			sum += f * floors[i][row.resource]
+		}
+		return sum
+	}
+	stopped := make([][]bool, len(q.Workloads))
+	for i := range stopped {
+		stopped[i] = make([]bool, len(q.Resources))
+	}
+	for range steps {
+		for i := range floors {
+			for r := range floors[i] {
+				if !stopped[i][r] {
+					floors[i][r] += lacks[i][r] / float64(steps)
+				}
+			}
+		}
+		for _, row := range rows {
+			if used(row) < row.units/q.Resources[row.resource].Capacity {
+				continue
+			}
+			for i, f := range row.takes {
+				if f > 0 && !stopped[i][row.resource] {
+					stopped[i][row.resource] = true
+					floors[i][row.resource] -= lacks[i][row.resource] / float64(steps)
+				}
+			}
+		}
+	}
+	return floors
+}
