@@ -178,7 +178,7 @@ type Actuator struct {
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Time that max_lowered looks back, 100ms to 1h.
 	LoweredWindow time.Duration `yaml:"lowered_window"`
-	// Directory of the locks by which one process at a time turns a knob; all that turn knobs on this host must have the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
+	// Directory of the locks by which one process at a time turns a knob, and of what each pool claims of this host; all that turn knobs on this host must have the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
 	LockDir string `yaml:"lock_dir"`
 }
 

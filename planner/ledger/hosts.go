@@ -21,8 +21,10 @@ type host struct {
 	// was, and again that it was lost twice within the time in which it should be steady.
 	wasLost, again bool
 	lostAt         time.Time
-	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
+	// capacity is what the pool has of it, by resource, and divided that other pools
+	// have the rest; see [trimtab.Holding].
 	capacity map[string]float64
+	divided  bool
 	// knobs are its own; listing are those of the last holding in its order, nil
 	// for one that is not ours, and holdings counts these.
 	knobs, listing []*Knob
@@ -161,10 +163,24 @@ func (h *host) any(so func(*Knob) bool) bool {
 // many reports whether more than one host has, had, or may have knobs of the pool.
 func (l *Ledger) many() bool { return l.Shared || len(l.hosts) > 1 }
 
+// bounded reports whether what hosts say they have bounds the pool: one that has its
+// only host for itself has what is declared.
+func (l *Ledger) bounded() bool {
+	if l.many() {
+		return true
+	}
+	for _, h := range l.hosts {
+		if h.divided {
+			return true
+		}
+	}
+	return false
+}
+
 // Capacity returns what the pool has of a resource: what is declared, and no more
-// than its hosts have, where there are several and all of them say.
+// than its hosts have, where they bound it and all of them say.
 func (l *Ledger) Capacity(resource string, declared float64) float64 {
-	if !l.many() {
+	if !l.bounded() {
 		return declared
 	}
 	var all []float64 // added up in one order, whatever that of the map

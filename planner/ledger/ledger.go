@@ -193,7 +193,8 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 	if !h.order.before(o) {
 		return false
 	}
-	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
+	h.order, h.heard, h.paused = o, now, in.Paused
+	h.capacity, h.divided = maps.Clone(in.Capacity), in.Divided
 	switch {
 	case in.LeaseLeft <= 0:
 		h.ends = time.Time{} // it is at its baselines
