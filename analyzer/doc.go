@@ -51,6 +51,10 @@
 // Samples of instances become samples of the workload once all of them have told;
 // while one does not, the sum is missing, never too low.
 //
+// The load of an instance is told by samples, else by the requests whose spans name
+// it (Sketch.Instances): by host and name as its agent calls it, or by host where one
+// is there alone. An f_i is a hundredth of 1/n at least.
+//
 // Where a pool shares several resources there is a curve over each,
 //
 //	p_r(x) = performance with x of r while nothing else is short,

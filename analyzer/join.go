@@ -32,10 +32,13 @@ type join struct {
 	// holding said any. readable counts those.
 	there    map[instanceID]bool
 	readable int
-	// alone has the instance of each host that has one.
+	// alone has the instance of each host that has one; host is where all are, "":
+	// on several.
 	alone map[string]string
-	// loads are those of the last half minute.
-	loads map[instanceID]*meanLoad
+	host  string
+	// loads are those of the last half minute, by samples; served tells them by spans.
+	loads  map[instanceID]*meanLoad
+	served served
 }
 
 // joined is one quantity.
@@ -125,7 +128,7 @@ func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time
 
 // look finds the instances that are there.
 func (j *join) look(h *history) {
-	j.there, j.alone, j.readable = nil, nil, 0
+	j.there, j.alone, j.host, j.readable = nil, nil, "", 0
 	if len(h.hosts) == 0 {
 		return
 	}
@@ -140,7 +143,11 @@ func (j *join) look(h *history) {
 		if j.there[id] = readable; readable {
 			j.readable++
 		}
+		j.host = id.host
 	})
+	if len(on) > 1 {
+		j.host = ""
+	}
 }
 
 // placed returns the sample as one of the only instance on its host, where it names
@@ -201,7 +208,7 @@ func (j *join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	}
 	*t = told{sample: s, fresh: true}
 	if s.Quantity == trimtab.Load {
-		j.weigh(id, s)
+		weigh(j.loads, id, s.Time, s.Value)
 	}
 	if s.Quantity != trimtab.Throttled && v.fresh >= j.readable+v.extra {
 		j.give(s.Quantity, v, give)
@@ -230,14 +237,14 @@ func summed() []trimtab.Quantity {
 }
 
 // weigh enters a load of an instance.
-func (j *join) weigh(id instanceID, s *trimtab.Sample) {
-	m := j.loads[id]
+func weigh(loads map[instanceID]*meanLoad, id instanceID, at time.Time, load float64) {
+	m := loads[id]
 	if m == nil {
-		j.loads[id] = &meanLoad{s.Value, s.Time}
+		loads[id] = &meanLoad{load, at}
 		return
 	}
-	m.load += (1 - math.Exp(-s.Time.Sub(m.at).Seconds()/remembered.Seconds())) * (s.Value - m.load)
-	m.at = s.Time
+	m.load += (1 - math.Exp(-at.Sub(m.at).Seconds()/remembered.Seconds())) * (load - m.load)
+	m.at = at
 }
 
 // give makes a sample of the workload of those of its instances.
@@ -320,13 +327,16 @@ func (j *join) sum(parts []*trimtab.Sample) *trimtab.Sample {
 // sharesOf returns the parts of the load that the instances of the samples serve.
 func (j *join) sharesOf(parts []*trimtab.Sample) []float64 {
 	loads := map[instanceID]float64{}
-	for _, s := range parts {
-		if m := j.loads[idOf(s)]; m != nil {
-			loads[idOf(s)] = m.load
+	known := slices.ContainsFunc([]map[instanceID]*meanLoad{j.loads, j.served.loads}, func(of map[instanceID]*meanLoad) bool {
+		clear(loads)
+		for _, s := range parts {
+			if m := of[idOf(s)]; m != nil {
+				loads[idOf(s)] = m.load
+			}
 		}
-	}
-	shares, known := make([]float64, len(parts)), len(loads) == len(parts) && bounded(loads)
-	sum := 0.0
+		return len(loads) == len(parts) && bounded(loads)
+	})
+	shares, sum := make([]float64, len(parts)), 0.0
 	for i, s := range parts {
 		if shares[i] = 1; known {
 			shares[i] = loads[idOf(s)]
@@ -339,12 +349,17 @@ func (j *join) sharesOf(parts []*trimtab.Sample) []float64 {
 	return shares
 }
 
-// bounded raises each load to the least part of their mean; false: there is none.
-func bounded(loads map[instanceID]float64) bool {
-	sum := 0.0
+// total is the sum of loads, in one order: it is the same to the last bit each time.
+func total(loads map[instanceID]float64) (sum float64) {
 	for _, id := range slices.SortedFunc(maps.Keys(loads), instanceID.compare) {
 		sum += loads[id]
 	}
+	return sum
+}
+
+// bounded raises each load to the least part of their mean; false: there is none.
+func bounded(loads map[instanceID]float64) bool {
+	sum := total(loads)
 	if !(sum > 0) || math.IsInf(sum, 1) {
 		return false
 	}
@@ -355,9 +370,19 @@ func bounded(loads map[instanceID]float64) bool {
 }
 
 // known returns the mean loads of all instances whose knobs can be read, where there
-// are several and the load of each was told since a time; else nil.
-func (j *join) known(h *history, since time.Time) map[instanceID]float64 {
-	if len(j.loads) == 0 {
+// are several and the load of each was told lately; else nil. What samples tell goes
+// before what spans do, which may be twice as old: they are counted for as long as
+// stale before they tell, and one count that fails does not undo the one before.
+func (j *join) known(h *history, now time.Time, stale time.Duration) map[instanceID]float64 {
+	if loads := j.since(h, j.loads, now.Add(-stale)); loads != nil {
+		return loads
+	}
+	return j.since(h, j.served.loads, now.Add(-2*stale))
+}
+
+// since returns the mean loads that were told since a time.
+func (j *join) since(h *history, told map[instanceID]*meanLoad, since time.Time) map[instanceID]float64 {
+	if len(told) == 0 {
 		return nil
 	}
 	if j.look(h); j.readable < 2 {
@@ -365,7 +390,7 @@ func (j *join) known(h *history, since time.Time) map[instanceID]float64 {
 	}
 	loads := map[instanceID]float64{}
 	for id, readable := range j.there {
-		m := j.loads[id]
+		m := told[id]
 		switch {
 		case !readable:
 		case m == nil || m.at.Before(since):
@@ -385,13 +410,9 @@ func sharesFrom(loads map[instanceID]float64) []trimtab.LoadShare {
 	if len(loads) == 0 {
 		return nil
 	}
-	ids := slices.SortedFunc(maps.Keys(loads), instanceID.compare)
-	sum := 0.0
-	for _, id := range ids {
-		sum += loads[id]
-	}
+	sum := total(loads)
 	var out []trimtab.LoadShare
-	for _, id := range ids {
+	for _, id := range slices.SortedFunc(maps.Keys(loads), instanceID.compare) {
 		out = append(out, trimtab.LoadShare{Host: id.host, Instance: id.name, Share: loads[id] / sum})
 	}
 	return out

@@ -215,25 +215,25 @@ func TestSharesAreTheMeanLoadsOfTheLastHalfMinuteWhereAllAreKnown(t *testing.T) 
 		}
 		joining(j, h, at, of(h1, trimtab.Load, at-100, 10), of(h2a, trimtab.Load, at-100, 20), of(h2b, trimtab.Load, at-100, last))
 	}
-	shares := sharesFrom(j.known(h, ms(290_000)))
+	shares := sharesFrom(j.known(h, ms(290_000), 0))
 	for i, want := range []float64{.1, .2, .7} {
 		if len(shares) != 3 || math.Abs(shares[i].Share-want) > 0.01 {
 			t.Fatalf("%v, want .1, .2, .7", shares)
 		}
 	}
-	if got := sharesFrom(j.known(h, ms(300_000))); got != nil {
+	if got := sharesFrom(j.known(h, ms(300_000), 0)); got != nil {
 		t.Errorf("%v of loads that are stale", got)
 	}
 	// One without requests keeps a share above zero, and the load of one is no share.
 	for at := 301_000; at <= 1_000_000; at += 1000 {
 		joining(j, h, at, of(h1, trimtab.Load, at-100, 0), of(h2a, trimtab.Load, at-100, 20), of(h2b, trimtab.Load, at-100, 20))
 	}
-	e := &trimtab.Estimate{Workload: "w", Time: begin, Shares: sharesFrom(j.known(h, ms(990_000)))}
+	e := &trimtab.Estimate{Workload: "w", Time: begin, Shares: sharesFrom(j.known(h, ms(990_000), 0))}
 	if err := e.Validate(); err != nil || len(e.Shares) != 3 || e.Shares[0].Share > leastLoad/2 {
 		t.Errorf("%v: %v", err, e.Shares)
 	}
 	alone := historyOf(t, holds("h1", 0, knob{amount: cores(2)}))
-	if joining(j, alone, 1_001_000, of(h1, trimtab.Load, 1_000_900, 10)); j.known(alone, ms(0)) != nil {
+	if joining(j, alone, 1_001_000, of(h1, trimtab.Load, 1_000_900, 10)); j.known(alone, ms(0), 0) != nil {
 		t.Error("one instance has a share")
 	}
 }

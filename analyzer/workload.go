@@ -339,7 +339,9 @@ func (w *workload) close(v *interval, c *counts) {
 		c.incomplete++
 	}
 	w.revise(v, end, c)
-	w.loads = w.join.known(&w.held, end.Add(-w.staleAfter(trimtab.Load)))
+	stale := w.staleAfter(trimtab.Load)
+	w.join.serve(v, &s, &w.held, end.Add(-w.config.Report), end, stale)
+	w.loads = w.join.known(&w.held, end, stale)
 	w.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)
