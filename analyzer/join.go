@@ -112,7 +112,7 @@ func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time
 			delete(j.of, q)
 		}
 	}
-	maps.DeleteFunc(j.loads, func(id instanceID, _ *meanLoad) bool { _, there := j.there[id]; return !there })
+	maps.DeleteFunc(j.loads, func(id instanceID, _ *meanLoad) bool { return !j.mayTell(id) })
 	slices.SortFunc(j.pending, func(a, b *trimtab.Sample) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Quantity, b.Quantity), idOf(a).compare(idOf(b)), cmp.Compare(a.Missing, b.Missing),
 			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Requests, b.Requests))
@@ -224,7 +224,10 @@ func (j *join) quantity(s *trimtab.Sample) *joined {
 		return nil
 	}
 	if j.of == nil {
-		j.of, j.loads = map[trimtab.Quantity]*joined{}, map[instanceID]*meanLoad{}
+		j.of = map[trimtab.Quantity]*joined{}
+	}
+	if j.loads == nil {
+		j.loads = map[instanceID]*meanLoad{}
 	}
 	v := &joined{told: map[instanceID]*told{}, last: s.Time}
 	j.of[s.Quantity] = v
@@ -239,7 +242,7 @@ func summed() []trimtab.Quantity {
 // weigh enters a load of an instance.
 func weigh(loads map[instanceID]*meanLoad, id instanceID, at time.Time, load float64) {
 	m := loads[id]
-	if m == nil {
+	if m == nil || at.Before(m.at) { // a state that was restored may be of our future
 		loads[id] = &meanLoad{load, at}
 		return
 	}

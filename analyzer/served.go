@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -66,6 +67,10 @@ func (j *join) serve(v *interval, s *spans, h *history, begin, end time.Time, pa
 		if readable && b.counts[id] == 0 {
 			return
 		}
+	}
+	if math.IsInf(total(b.counts), 1) {
+		clear(b.counts) // beyond all numbers: no mean would come back from it
+		return
 	}
 	for id, requests := range b.counts {
 		weigh(b.loads, id, end, requests/end.Sub(b.from).Seconds())

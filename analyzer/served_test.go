@@ -269,6 +269,54 @@ func TestOfPartialSketchesInAnyOrderTheSharesAreTheSame(t *testing.T) {
 	}
 }
 
+func TestSharesAreTheSameAfterARestart(t *testing.T) {
+	tell := func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 75), load("h2", "a", 25)) }
+	bySamples := func(a *analyzer.Analyzer, at float64) {
+		pair(a, at)
+		a.Step(sec(at+0.9), of("h1", "x", trimtab.Load, at+0.9, 30))
+		a.Step(sec(at+0.9), of("h2", "a", trimtab.Load, at+0.9, 10))
+	}
+	nobody := func(n int) *trimtab.Sketch { return sketch("w", n, 100, 90) }
+	for what, hosts := range map[string]func(*analyzer.Analyzer, float64){"by spans": pair, "by samples": bySamples} {
+		before := make1(t, config("w"))
+		want := seconds(t, before, 0, 10, hosts, tell).Shares
+		after := make1(t, config("w"))
+		if err := after.Restore("w", before.Snapshot()["w"]); err != nil {
+			t.Fatal(err)
+		}
+		e := seconds(t, after, 10, 11, pair, nobody)
+		if d := cmp.Diff(want, e.Shares, near()); d != "" || math.Abs(*e.Allocation-2/0.75) > 1e-6 {
+			t.Errorf("%s: allocation %v, %s", what, *e.Allocation, d)
+		}
+		if e := seconds(t, after, 11, 60, pair, nobody); e.Shares != nil {
+			t.Errorf("%s: %v though nothing tells them any more", what, e.Shares)
+		}
+		e = seconds(t, after, 60, 80, hosts, tell)
+		if len(e.Shares) != 2 || math.Abs(e.Shares[0].Share-0.75) > 0.01 {
+			t.Errorf("%s: %v once they are told again", what, e.Shares)
+		}
+	}
+}
+
+func TestSketchesBeyondAllNumbersDoNotEndTheSharesForEver(t *testing.T) {
+	c := config("w")
+	c.Partitions = 2
+	a := make1(t, c)
+	half := func(requests float64) func(n int) *trimtab.Sketch {
+		return func(n int) *trimtab.Sketch {
+			other := serving(n, 0, load("h1", "x", 3*requests), load("h2", "a", requests))
+			other.Partition = 1
+			a.Step(sec(float64(n)+1.6), other)
+			return serving(n, 0, load("h1", "x", 3*requests), load("h2", "a", requests))
+		}
+	}
+	seconds(t, a, 0, 10, pair, half(4e307))
+	e := seconds(t, a, 10, 20, pair, half(25))
+	if err := e.Validate(); err != nil || len(e.Shares) != 2 || math.Abs(e.Shares[0].Share-0.75) > 0.01 {
+		t.Errorf("%v, %v", e.Shares, err)
+	}
+}
+
 func BenchmarkServed(b *testing.B) {
 	a, err := newAnalyzer("w")
 	if err != nil {
