@@ -176,6 +176,9 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 			in = append(in, w.input(now, string(q), &s.Value, s.Time, s.Source, ""))
 		}
 	}
+	if w.loads == nil && w.join.served.lacks != "" {
+		in = append(in, trimtab.Input{Name: "shares", Source: FromSpans, Age: age(now, r.at), Missing: w.join.served.lacks})
+	}
 	if r.aside != "" && w.learner != nil {
 		in = append(in, trimtab.Input{Name: "report", Age: age(now, r.at), Missing: "not learnt from: " + r.aside})
 	}

@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -26,6 +27,9 @@ type served struct {
 	read   float64
 	from   time.Time
 	loads  map[instanceID]*meanLoad
+	// lacks says why the latest interval told no loads, "": it did, or no span names
+	// an instance.
+	lacks string
 }
 
 const (
@@ -40,17 +44,31 @@ const (
 // serve enters what the spans of an interval that ends at end say of instances.
 // What was counted for longer than patience is too little, or one does not tell.
 func (j *join) serve(v *interval, s *spans, h *history, begin, end time.Time, patience time.Duration) {
+	b := &j.served
+	b.lacks = ""
 	if h.kept < 2 || !slices.ContainsFunc(v.parts, func(p *trimtab.Sketch) bool { return len(p.Instances) > 0 }) {
 		return
 	}
-	j.look(h)
-	j.served.follow(j.there)
-	found, sum := j.find(v.parts)
-	if sum < (1-mostUnnamed)*s.requests {
+	if j.look(h); j.readable < 2 {
 		return
 	}
-	b := &j.served
-	if j.silent(h, found, s.read) {
+	b.follow(j.there)
+	found, stranger, sum := j.find(v.parts)
+	if sum < (1-mostUnnamed)*s.requests {
+		b.lacks = fmt.Sprintf("%.0f%% of the requests are of no instance that is there", 100*(1-sum/s.requests)) + stranger
+		return
+	}
+	loads := j.since(h, b.loads, time.Time{})
+	whole := total(loads)
+	silent := j.first(func(id instanceID) bool {
+		share := 1 / float64(j.readable)
+		if loads != nil {
+			share = loads[id] / whole
+		}
+		return found[id] == 0 && share*s.read >= tells
+	})
+	if silent != "" {
+		b.lacks = "no span of " + silent
 		clear(b.counts)
 		return
 	}
@@ -60,13 +78,20 @@ func (j *join) serve(v *interval, s *spans, h *history, begin, end time.Time, pa
 	for id, requests := range found {
 		b.counts[id] += requests
 	}
-	if b.read += s.read; b.read < enough*float64(j.readable) {
+	b.read += s.read
+	j.settle(end)
+}
+
+// settle makes loads of what was counted, once it is enough.
+func (j *join) settle(end time.Time) {
+	b := &j.served
+	if want := enough * float64(j.readable); b.read < want {
+		b.lacks = fmt.Sprintf("too few requests: %.0f in %v, want %.0f", b.read, whole(end.Sub(b.from)), want)
 		return
 	}
-	for id, readable := range j.there {
-		if readable && b.counts[id] == 0 {
-			return
-		}
+	if silent := j.first(func(id instanceID) bool { return b.counts[id] == 0 }); silent != "" {
+		b.lacks = "no span of " + silent
+		return
 	}
 	if math.IsInf(total(b.counts), 1) {
 		clear(b.counts) // beyond all numbers: no mean would come back from it
@@ -78,21 +103,19 @@ func (j *join) serve(v *interval, s *spans, h *history, begin, end time.Time, pa
 	clear(b.counts)
 }
 
-// silent reports whether an instance tells nothing in whose spans some of the n
-// requests should be, by its share so far, or an even one.
-func (j *join) silent(h *history, found map[instanceID]float64, n float64) bool {
-	loads := j.since(h, j.served.loads, time.Time{})
-	sum := total(loads)
+// first names the first instance, of those whose knobs can be read, for which is
+// holds; "": there is none.
+func (j *join) first(is func(instanceID) bool) string {
+	var least *instanceID
 	for id, readable := range j.there {
-		share := 1 / float64(j.readable)
-		if loads != nil {
-			share = loads[id] / sum
-		}
-		if readable && found[id] == 0 && share*n >= tells {
-			return true
+		if readable && is(id) && (least == nil || id.compare(*least) < 0) {
+			least = &id
 		}
 	}
-	return false
+	if least == nil {
+		return ""
+	}
+	return least.String()
 }
 
 // follow begins to count anew when there are other instances. A new one changes what
@@ -114,19 +137,23 @@ func (b *served) follow(there map[instanceID]bool) {
 	clear(b.counts)
 }
 
-// find returns the requests of instances that are there, and their sum.
-func (j *join) find(parts []*trimtab.Sketch) (found map[instanceID]float64, sum float64) {
+// find returns the requests of instances that are there, their sum, and one that is
+// not there, if spans name any, for people.
+func (j *join) find(parts []*trimtab.Sketch) (found map[instanceID]float64, stranger string, sum float64) {
 	found = map[instanceID]float64{}
 	for _, p := range parts {
 		for i := range p.Instances {
 			l := &p.Instances[i]
-			if id, ok := j.match(l); ok {
+			switch id, ok := j.match(l); {
+			case ok:
 				found[id] += l.Requests
 				sum += l.Requests
+			case stranger == "":
+				stranger = fmt.Sprintf(", such as %.100q on host %.100q", l.Names, l.Host)
 			}
 		}
 	}
-	return found, sum
+	return found, stranger, sum
 }
 
 // match returns the instance that spans name: the one on their host that its agent

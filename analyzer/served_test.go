@@ -317,6 +317,31 @@ func TestSketchesBeyondAllNumbersDoNotEndTheSharesForEver(t *testing.T) {
 	}
 }
 
+func TestWhySpansDoNotTellTheSharesIsAmongTheInputs(t *testing.T) {
+	for what, c := range map[string]struct {
+		of   func(n int) *trimtab.Sketch
+		want string
+	}{
+		"all is told":       {func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 75), load("h2", "a", 25)) }, ""},
+		"nobody is named":   {func(n int) *trimtab.Sketch { return serving(n, 100) }, ""},
+		"another is named":  {func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 70), load("h7", "z", 30)) }, `30% of the requests are of no instance that is there, such as ["z"] on host "h7"`},
+		"some are not":      {func(n int) *trimtab.Sketch { return serving(n, 20, load("h1", "x", 60), load("h2", "a", 20)) }, "20% of the requests are of no instance that is there"},
+		"one does not tell": {func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 100)) }, "no span of instance a on host h2"},
+		"there are few":     {func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 3), load("h2", "a", 1)) }, "too few requests: 40 in 10s, want 200"},
+	} {
+		e := seconds(t, make1(t, config("w")), 0, 10, pair, c.of)
+		got := ""
+		for _, in := range e.Inputs {
+			if in.Name == "shares" {
+				got = in.Missing
+			}
+		}
+		if got != c.want || e.Hold != nil {
+			t.Errorf("%s: %q, want %q; %v", what, got, c.want, e.Hold)
+		}
+	}
+}
+
 func BenchmarkServed(b *testing.B) {
 	a, err := newAnalyzer("w")
 	if err != nil {
