@@ -8,6 +8,9 @@
 // upper bound of the coming round's load, with bounds; the load forecast;
 // latencies; and every input with its age.
 //
+// What many senders say of a workload is joined in the package report. Which source
+// counts, and which reports teach, is decided here.
+//
 // Values are only taken in as they arrive; all work is done on ticks, in
 // order of workload and interval. So duplicates, and any order between two
 // ticks, change no bit of any estimate.

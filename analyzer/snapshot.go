@@ -2,13 +2,11 @@ package analyzer
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
+	"github.com/trimtab/trimtab/analyzer/report"
 	"github.com/trimtab/trimtab/internal/num"
 )
 
@@ -37,50 +35,9 @@ type saved struct {
 	Recent []rate `json:"recent,omitempty"`
 	// Loads are those of the instances: without them all would be taken to serve
 	// alike after a restart.
-	Loads []savedLoad `json:"loads,omitempty"`
+	Loads []report.SavedLoad `json:"loads,omitempty"`
 	// Application is that of which the workload is the entry.
 	Application *savedApplication `json:"application,omitempty"`
-}
-
-// savedLoad is the mean load of one instance, by samples or by spans.
-type savedLoad struct {
-	Host     string    `json:"host"`
-	Instance string    `json:"instance,omitempty"`
-	Spans    bool      `json:"spans,omitempty"`
-	Load     float64   `json:"load"`
-	At       time.Time `json:"at"`
-}
-
-func (j *join) save() (out []savedLoad) {
-	for _, from := range []struct {
-		spans bool
-		loads map[instanceID]*meanLoad
-	}{{false, j.loads}, {true, j.served.loads}} {
-		for _, id := range slices.SortedFunc(maps.Keys(from.loads), instanceID.compare) {
-			m := from.loads[id]
-			out = append(out, savedLoad{id.host, id.name, from.spans, m.load, m.at})
-		}
-	}
-	return out
-}
-
-func (j *join) restore(all []savedLoad) error {
-	if len(all) > 2*maxInstances {
-		return trimtab.Invalidf("loads of %d instances", len(all))
-	}
-	loads := map[bool]map[instanceID]*meanLoad{false: {}, true: {}}
-	of := map[instanceID]bool{}
-	for _, s := range all {
-		if !(s.Load >= 0) || math.IsInf(s.Load, 0) || len(s.Host) > 253 || len(s.Instance) > 253 {
-			return trimtab.Invalidf("load %v of instance %.40q on host %.40q", s.Load, s.Instance, s.Host)
-		}
-		id := instanceID{s.Host, s.Instance}
-		if loads[s.Spans][id] = (&meanLoad{s.Load, s.At}); s.Spans {
-			of[id] = true
-		}
-	}
-	j.loads, j.served = loads[false], served{of: of, loads: loads[true]}
-	return nil
 }
 
 // savedQueue is what a restart must not forget of a queue: its model, and the work
@@ -129,7 +86,7 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 }
 
 func (w *workload) save() ([]byte, error) {
-	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save(), Loads: w.join.save()}
+	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save(), Loads: w.join.Save()}
 	var err error
 	if w.learner != nil {
 		s.Learner = w.learner.Name()
@@ -209,7 +166,7 @@ func (w *workload) load(s *saved) error {
 	if err := w.queueing.load(s.Queue); err != nil {
 		return err
 	}
-	if err := w.join.restore(s.Loads); err != nil {
+	if err := w.join.Restore(s.Loads); err != nil {
 		return err
 	}
 	if s.ReportNS != int64(w.config.Report) {

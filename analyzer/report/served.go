@@ -1,4 +1,4 @@
-package analyzer
+package report
 
 import (
 	"fmt"
@@ -41,21 +41,21 @@ const (
 	tells = 5
 )
 
-// serve enters what the spans of an interval that ends at end say of instances.
+// Serve enters what the spans of an interval that ends at end say of instances.
 // What was counted for longer than patience is too little, or one does not tell.
-func (j *join) serve(v *interval, s *spans, h *history, begin, end time.Time, patience time.Duration) {
+func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, patience time.Duration) {
 	b := &j.served
 	b.lacks = ""
-	if h.kept < 2 || !slices.ContainsFunc(v.parts, func(p *trimtab.Sketch) bool { return len(p.Instances) > 0 }) {
+	if h.kept < 2 || !slices.ContainsFunc(of, func(p *trimtab.Sketch) bool { return len(p.Instances) > 0 }) {
 		return
 	}
 	if j.look(h); j.readable < 2 {
 		return
 	}
 	b.follow(j.there)
-	found, stranger, sum := j.find(v.parts)
-	if sum < (1-mostUnnamed)*s.requests {
-		b.lacks = fmt.Sprintf("%.0f%% of the requests are of no instance that is there", 100*(1-sum/s.requests)) + stranger
+	found, stranger, sum := j.find(of)
+	if sum < (1-mostUnnamed)*s.Requests {
+		b.lacks = fmt.Sprintf("%.0f%% of the requests are of no instance that is there", 100*(1-sum/s.Requests)) + stranger
 		return
 	}
 	loads := j.since(h, b.loads, time.Time{})
@@ -65,7 +65,7 @@ func (j *join) serve(v *interval, s *spans, h *history, begin, end time.Time, pa
 		if loads != nil {
 			share = loads[id] / whole
 		}
-		return found[id] == 0 && share*s.read >= tells
+		return found[id] == 0 && share*s.Read >= tells
 	})
 	if silent != "" {
 		b.lacks = "no span of " + silent
@@ -78,15 +78,19 @@ func (j *join) serve(v *interval, s *spans, h *history, begin, end time.Time, pa
 	for id, requests := range found {
 		b.counts[id] += requests
 	}
-	b.read += s.read
+	b.read += s.Read
 	j.settle(end)
 }
 
+// Lacks says why the spans of the latest interval told no loads; "": they did, or name
+// no instance.
+func (j *Join) Lacks() string { return j.served.lacks }
+
 // settle makes loads of what was counted, once it is enough.
-func (j *join) settle(end time.Time) {
+func (j *Join) settle(end time.Time) {
 	b := &j.served
-	if want := enough * float64(j.readable); b.read < want {
-		b.lacks = fmt.Sprintf("too few requests: %.0f in %v, want %.0f", b.read, whole(end.Sub(b.from)), want)
+	if want := Enough * float64(j.readable); b.read < want {
+		b.lacks = fmt.Sprintf("too few requests: %.0f in %v, want %.0f", b.read, end.Sub(b.from).Round(time.Second), want)
 		return
 	}
 	if silent := j.first(func(id instanceID) bool { return b.counts[id] == 0 }); silent != "" {
@@ -105,7 +109,7 @@ func (j *join) settle(end time.Time) {
 
 // first names the first instance, of those whose knobs can be read, for which is
 // holds; "": there is none.
-func (j *join) first(is func(instanceID) bool) string {
+func (j *Join) first(is func(instanceID) bool) string {
 	var least *instanceID
 	for id, readable := range j.there {
 		if readable && is(id) && (least == nil || id.compare(*least) < 0) {
@@ -139,7 +143,7 @@ func (b *served) follow(there map[instanceID]bool) {
 
 // find returns the requests of instances that are there, their sum, and one that is
 // not there, if spans name any, for people.
-func (j *join) find(parts []*trimtab.Sketch) (found map[instanceID]float64, stranger string, sum float64) {
+func (j *Join) find(parts Sketches) (found map[instanceID]float64, stranger string, sum float64) {
 	found = map[instanceID]float64{}
 	for _, p := range parts {
 		for i := range p.Instances {
@@ -158,7 +162,7 @@ func (j *join) find(parts []*trimtab.Sketch) (found map[instanceID]float64, stra
 
 // match returns the instance that spans name: the one on their host that its agent
 // calls so, else the only one there. Where all are on one host, it need not be named.
-func (j *join) match(l *trimtab.InstanceLoad) (instanceID, bool) {
+func (j *Join) match(l *trimtab.InstanceLoad) (instanceID, bool) {
 	id := instanceID{host: l.Host}
 	if id.host == "" {
 		id.host = j.host
