@@ -8,9 +8,16 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// DefaultHeartbeat is how often knobs are read, leases checked and the holding
-// published.
+// DefaultHeartbeat is how often knobs are read and leases checked.
 const DefaultHeartbeat = time.Second
+
+// RepeatOf is the Repeat for plans of a lease: a host of which nothing was heard
+// for a third of one is taken for lost, so that five of six may be missed. 1,000
+// hosts that each tell every second what they told before cost planner, console
+// and NATS server a core together.
+func RepeatOf(lease time.Duration) time.Duration {
+	return min(5*time.Second, max(DefaultHeartbeat, lease/20))
+}
 
 // Config says what an actuator may turn, and where it keeps its journal.
 type Config struct {
@@ -39,8 +46,12 @@ type Config struct {
 	// Reopen makes a knob from what its Undo returned, perhaps in another
 	// process or release: for baselines whose target is no longer declared.
 	Reopen func(undo []byte) (Knob, error)
-	// Heartbeat is the interval of holdings; 0: [DefaultHeartbeat].
+	// Heartbeat is how often knobs are read, and a holding is published that says
+	// something new; 0: [DefaultHeartbeat].
 	Heartbeat time.Duration
+	// Repeat is after how long a holding is published again that says nothing new;
+	// 0: after every heartbeat. See [RepeatOf].
+	Repeat time.Duration
 	// Limits bound what plans may do here; the zero value hardly does.
 	Limits Limits
 	// NoApply forbids plans that a person applied to act on targets whose mode

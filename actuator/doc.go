@@ -24,11 +24,12 @@
 //
 // Instances of a workload come and go while it runs: a [Finder] is asked at every
 // heartbeat. One that is gone is forgotten, one that comes again under its name is
-// another. What the pool may give out of this host is measured and reported, and
+// another. Where one leaves behind what was turned, it gets its baseline back
+// first. What the pool may give out of this host is measured and reported, and
 // bounds plans as Limits do where the pool has other hosts.
 //
 // The package plans nothing and knows no kernel file: the subfolders hold the
-// knobs, knobtest the contract that they all meet.
+// knobs, each kind of them as a [Kind], knobtest the contract that they all meet.
 //
 //	a, err := actuator.Open(ctx, actuator.Config{Host: "n1", Pool: "shop", Dir: dir, Targets: targets, Reopen: reopen})
 //	…

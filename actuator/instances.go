@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -66,7 +67,7 @@ func (a *Actuator) seek(ctx context.Context) {
 			f.again = saturate(now, lookAgainAfter)
 		}
 		if err == nil {
-			a.settle(f, found)
+			a.settle(ctx, f, found)
 			err = a.takeUp(f, found)
 		}
 		a.reportFinder(f, err)
@@ -74,29 +75,34 @@ func (a *Actuator) seek(ctx context.Context) {
 }
 
 // settle lets go of the instances that are not among those found.
-func (a *Actuator) settle(f *finder, found []Instance) {
+func (a *Actuator) settle(ctx context.Context, f *finder, found []Instance) {
 	gone := make(map[string]bool, len(f.there))
 	for name := range f.there {
 		gone[name] = true
 	}
+	replaced := map[string]bool{}
 	for _, i := range found {
 		if id, ok := f.there[i.Name]; ok && id == i.ID {
 			delete(gone, i.Name)
 		}
+		replaced[i.Name] = true
 	}
 	if len(gone) == 0 {
 		return
 	}
+	left := a.tidy(ctx, slices.DeleteFunc(slices.Clone(a.knobs), func(h *held) bool {
+		return h.finder != f || !gone[h.Instance] || replaced[h.Instance]
+	}))
 	var batch []hostfs.Entry
 	a.knobs = slices.DeleteFunc(a.knobs, func(h *held) bool {
 		if h.finder != f || !gone[h.Instance] {
 			return false
 		}
-		if h.entry != nil {
+		if h.entry != nil && !left[h] {
 			// Nothing is left to restore, and nobody may give anything back to it.
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
-			h.entry = nil
 		}
+		h.entry = nil
 		a.logger.Info("instance is gone", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource)
 		if err := h.leave(); err != nil {
 			a.logger.Warn("let go of an instance", "knob", h.Name(), "err", err)
@@ -108,6 +114,42 @@ func (a *Actuator) settle(f *finder, found []Instance) {
 	}
 	a.drop(batch)
 	a.notify()
+}
+
+// tidy puts back the baselines of instances that are gone where they left behind
+// what was turned, as a stopped service does the file with its number of workers:
+// who starts there again would begin with what trimtab wrote. It returns those
+// that could not be put back; their baselines stay in the journal.
+func (a *Actuator) tidy(ctx context.Context, gone []*held) map[*held]bool {
+	left := map[*held]bool{}
+	gone = slices.DeleteFunc(gone, func(h *held) bool {
+		if h.entry == nil {
+			return true
+		}
+		_, err := h.Knob.Read(ctx)
+		return errors.Is(err, os.ErrNotExist)
+	})
+	a.restoreHeld(ctx, gone)
+	for _, h := range gone {
+		left[h] = h.entry != nil
+	}
+	return left
+}
+
+// recall takes over what the journal has of an instance that comes again, where it
+// could not be put back when it went.
+func (a *Actuator) recall(h *held) {
+	e := entry{KnobID: h.KnobID}
+	b, ok := a.journal.Get(e.journalKey())
+	if !ok {
+		return
+	}
+	var s stored
+	if err := s.read(e.journalKey(), b); err != nil {
+		a.logger.Warn("read the baseline of an instance that comes again", "err", err)
+		return
+	}
+	a.adopt(s.entries)
 }
 
 // drop drops the journal's entries of instances that are gone. Where it cannot, a
@@ -183,6 +225,7 @@ func (a *Actuator) takeOne(f *finder, i Instance, targets []Target) error {
 	a.knobs = append(a.knobs, added...)
 	a.sortKnobs()
 	for _, h := range added {
+		a.recall(h)
 		a.logger.Info("instance came", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource, "knob", h.Knob.String())
 	}
 	a.notify()

@@ -21,131 +21,6 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// nursery is where instances of the workload w come and go: the files w* of a
-// directory.
-type nursery struct {
-	dir string
-	// broken is what Find says.
-	broken error
-	// open counts the knobs that are open.
-	open int
-}
-
-// bornKnob is the knob of one of them.
-type bornKnob struct {
-	*fileKnob
-	nursery *nursery
-	closed  bool
-}
-
-func (k *bornKnob) Close() error {
-	if !k.closed {
-		k.closed = true
-		k.nursery.open--
-	}
-	return nil
-}
-
-func (n *nursery) path(name string) string { return filepath.Join(n.dir, "w"+name) }
-
-func (n *nursery) finder() actuator.Finder {
-	return actuator.Finder{
-		Workload: "w", Pattern: "w*",
-		Like: []actuator.Target{{KnobID: trimtab.KnobID{Resource: "cpu"}, Min: 0.1, Max: 8}},
-		Find: func(context.Context) (all []actuator.Instance, err error) {
-			paths, err := filepath.Glob(n.path("*"))
-			for _, p := range paths {
-				var s syscall.Stat_t
-				if syscall.Stat(p, &s) == nil {
-					all = append(all, actuator.Instance{Name: strings.TrimPrefix(filepath.Base(p), "w"), ID: s.Ino})
-				}
-			}
-			return all, errors.Join(err, n.broken)
-		},
-		Open: func(name string) ([]actuator.Target, error) {
-			n.open++
-			k := &bornKnob{fileKnob: &fileKnob{Path: n.path(name)}, nursery: n}
-			return []actuator.Target{{KnobID: trimtab.KnobID{Resource: "cpu"}, Knob: k, Min: 0.1, Max: 8, Mode: trimtab.Act}}, nil
-		},
-	}
-}
-
-// newNursery makes a host that has nothing but instances, none of them yet.
-func newNursery(t testing.TB) (*host, *nursery) {
-	h := newHost(t)
-	n := &nursery{dir: filepath.Join(h.dir, "instances")}
-	if err := os.Mkdir(n.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	h.config.Finders = []actuator.Finder{n.finder()}
-	return h, n
-}
-
-// bear makes an instance, or a new one of that name: another file, which is made
-// while the old one is there, so that its number is another.
-func (n *nursery) bear(t testing.TB, name string, v trimtab.Amount) {
-	t.Helper()
-	next := filepath.Join(n.dir, "next")
-	if err := errors.Join(os.WriteFile(next, []byte(format(v)), 0o644), os.Rename(next, n.path(name))); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (n *nursery) remove(t testing.TB, name string) {
-	t.Helper()
-	if err := os.Remove(n.path(name)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// holds returns what an instance has.
-func (n *nursery) holds(t testing.TB, name string) trimtab.Amount {
-	t.Helper()
-	v, err := (&fileKnob{Path: n.path(name)}).Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-// sum is what the named instances have together.
-func (n *nursery) sum(t testing.TB, all map[string]trimtab.Amount) (sum float64) {
-	for name := range all {
-		sum += n.holds(t, name).Value
-	}
-	return sum
-}
-
-// turn is an action on an instance.
-func turn(name string, expect, value trimtab.Amount) trimtab.Action {
-	a := set(0, expect, value)
-	a.Workload, a.Instance = "w", name
-	return a
-}
-
-// names lists the instances in the holding.
-func names(h *host) (all []string) {
-	for _, k := range h.Holding().Targets {
-		all = append(all, k.Instance)
-	}
-	return all
-}
-
-// journaled lists the knobs in the journal.
-func journaled(t testing.TB, h *host) (all []string) {
-	t.Helper()
-	state, _, err := hostfs.ReadJournal(h.config.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k := range state {
-		if strings.HasPrefix(k, "knob/") {
-			all = append(all, k)
-		}
-	}
-	return all
-}
-
 func TestInstancesComeAndGoWhileTheActuatorRuns(t *testing.T) {
 	h, n := newNursery(t)
 	h.open()
@@ -227,6 +102,63 @@ func TestAnInstanceThatComesAgainUnderItsNameIsAnother(t *testing.T) {
 		if got := n.holds(t, "a"); got != units(1) {
 			t.Errorf("%s: at the end it has %v, the baseline of the first one", name, got)
 		}
+	}
+}
+
+// A service that stops leaves the file with its number behind, and would start
+// again with it.
+func TestAnInstanceThatGoesAndLeavesItsKnobBehindGetsItsBaselineBack(t *testing.T) {
+	for name, c := range map[string]struct{ away, back func(h *host) }{
+		"while the actuator ran":      {func(h *host) { h.Tick(t.Context()) }, func(h *host) { h.Tick(t.Context()) }},
+		"while the actuator was dead": {func(h *host) { h.crash().open() }, func(h *host) { h.crash().open() }},
+	} {
+		h, n := newNursery(t)
+		n.bear(t, "a", units(2))
+		n.bear(t, "b", units(2))
+		n.bear(t, "c", units(2))
+		h.open()
+		is(t, h.statuses(h.plan(1, 1, turn("a", units(2), units(1)), turn("b", units(2), units(1)), turn("c", units(2), units(1)))),
+			trimtab.Written, trimtab.Written, trimtab.Written)
+		// Of one that somebody else has turned since, nothing is known.
+		if err := os.WriteFile(n.path("b"), []byte(format(units(5))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		n.stopped["a"], n.stopped["b"] = true, true
+		c.away(h)
+		if a, b, other := n.holds(t, "a"), n.holds(t, "b"), n.holds(t, "c"); a != units(2) || b != units(5) || other != units(1) {
+			t.Errorf("%s: a has %v, b %v and c %v, want 2, 5 and 1", name, a, b, other)
+		}
+		if got := journaled(t, h); len(got) != 1 {
+			t.Errorf("%s: the journal has %q, want c alone", name, got)
+		}
+		n.stopped = map[string]bool{}
+		c.back(h)
+		if k := h.Holding().Targets[0]; k.Instance != "a" || k.Baseline != units(2) || k.Problem != "" {
+			t.Errorf("%s: %+v, want a with its baseline 2", name, k)
+		}
+	}
+}
+
+func TestABaselineThatCouldNotBePutBackIsStillThatOfTheInstanceWhenItComesAgain(t *testing.T) {
+	h, n := newNursery(t)
+	n.bear(t, "a", units(2))
+	h.open()
+	is(t, h.statuses(h.plan(1, 1, turn("a", units(2), units(1)))), trimtab.Written)
+	n.stopped["a"], n.stuck = true, syscall.EIO
+	h.Tick(t.Context())
+	if got := journaled(t, h); len(got) != 1 || len(names(h)) > 0 || n.open > 0 {
+		t.Errorf("the journal has %q, there are %q, %d open: want the baseline alone", got, names(h), n.open)
+	}
+	n.stopped, n.stuck = map[string]bool{}, nil
+	h.Tick(t.Context())
+	if k := h.Holding().Targets[0]; k.Baseline != units(2) || k.Now != units(1) || k.Problem != "" {
+		t.Errorf("%+v, want the baseline 2", k)
+	}
+	if err := h.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.holds(t, "a"); got != units(2) {
+		t.Errorf("at the end it has %v", got)
 	}
 }
 
@@ -461,8 +393,13 @@ func TestInstancesThatComeAndGoAlwaysGetTheirOwnBaselineBack(t *testing.T) {
 		for range rapid.IntRange(5, 40).Draw(r, "steps") {
 			name := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(r, "instance")
 			_, there := baselines[name]
-			switch what := rapid.SampledFrom([]string{"bear", "remove", "plan", "plan", "tick", "crash", "expire"}).Draw(r, "what"); {
+			switch what := rapid.SampledFrom([]string{"bear", "remove", "stop", "start", "plan", "plan", "tick", "crash", "expire"}).Draw(r, "what"); {
+			case what == "stop" && there:
+				n.stopped[name] = true
+			case what == "start":
+				delete(n.stopped, name)
 			case what == "bear":
+				delete(n.stopped, name)
 				baselines[name] = units(float64(rapid.IntRange(1, 10).Draw(r, "baseline")) / 10)
 				n.bear(t, name, baselines[name])
 			case what == "remove" && there:
@@ -489,7 +426,15 @@ func TestInstancesThatComeAndGoAlwaysGetTheirOwnBaselineBack(t *testing.T) {
 				h.pass(time.Minute)
 			}
 			h.Tick(t.Context())
-			if got := names(h); len(got) != len(baselines) || n.open < len(got) {
+			running := 0
+			for name, baseline := range baselines {
+				if v := n.holds(t, name); !n.stopped[name] {
+					running++
+				} else if v != baseline {
+					r.Fatalf("%s is stopped and was left with %v, its baseline is %v", name, v, baseline)
+				}
+			}
+			if got := names(h); len(got) != running || n.open < len(got) {
 				r.Fatalf("instances %q, %d open; want those of %v", got, n.open, baselines)
 			}
 			held := journaled(t, h)

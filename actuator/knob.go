@@ -39,17 +39,18 @@ type Knob interface {
 }
 
 // Delayed is a knob whose values take effect some time after they were written,
-// or never: Read returns what was asked for last.
+// or never: Read returns what was asked for last, from the write on.
 type Delayed interface {
 	Knob
-	// Effective returns the value in force.
+	// Effective returns the value in force: that of before, or one asked for since.
 	Effective(ctx context.Context) (trimtab.Amount, error)
 }
 
-// Floored is a knob that must not be turned down below what is in use: its
-// Write refuses to, and the actuator clamps to the floor before it tries.
+// Floored is a knob that must not be turned down below what is in use: its Write
+// refuses to with trimtab.ErrRefused, before any effect, and the actuator clamps to
+// the floor before it tries. Up it may always be turned.
 type Floored interface {
 	Knob
-	// Floor returns the least value that may be set now.
+	// Floor returns the least value that may be set now; Nearest keeps it as it is.
 	Floor(ctx context.Context) (trimtab.Amount, error)
 }

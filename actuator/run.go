@@ -3,6 +3,8 @@ package actuator
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,15 +98,21 @@ func (a *Actuator) beat(ctx context.Context) {
 	}
 }
 
-// report publishes the holding at the start, at every change and heartbeat.
-// A bus that does not answer delays only this.
+// report publishes the holding at the start and at every change, and again where
+// it says nothing new. A bus that does not answer delays only this.
 func (a *Actuator) report(ctx context.Context, b bus.Bus) {
-	for {
-		publish, cancel := context.WithTimeout(ctx, 5*a.config.Heartbeat)
-		if err := b.Publish(publish, a.Holding()); err != nil && ctx.Err() == nil {
-			a.logger.Warn("publish holding", "err", err)
+	var last *trimtab.Holding // that was published
+	for beats := 1; ; beats++ {
+		again := time.Duration(beats)*a.config.Heartbeat >= a.config.Repeat
+		if h := a.Holding(); last == nil || again || news(last, h) {
+			publish, cancel := context.WithTimeout(ctx, 5*a.config.Heartbeat)
+			last, beats = h, 0
+			if err := b.Publish(publish, h); err != nil && ctx.Err() == nil {
+				a.logger.Warn("publish holding", "err", err)
+				last = nil
+			}
+			cancel()
 		}
-		cancel()
 		select {
 		case <-ctx.Done():
 			return
@@ -112,4 +120,19 @@ func (a *Actuator) report(ctx context.Context, b bus.Bus) {
 		case <-time.After(a.config.Heartbeat):
 		}
 	}
+}
+
+// news reports whether a holding says what the one before it did not, but for the
+// time, what is left of the lease, and what is in use at the moment.
+func news(before, now *trimtab.Holding) bool {
+	if before.Epoch != now.Epoch || before.Sequence != now.Sequence || before.Paused != now.Paused ||
+		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || !maps.Equal(before.Capacity, now.Capacity) {
+		return true
+	}
+	return !slices.EqualFunc(before.Targets, now.Targets, func(x, y trimtab.KnobState) bool {
+		same := x.InForce() == y.InForce() && (x.Effective == nil) == (y.Effective == nil)
+		x.Effective, y.Effective = nil, nil
+		x.Floor, x.Min, y.Floor, y.Min = 0, 0, 0, 0
+		return same && x == y
+	})
 }

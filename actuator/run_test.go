@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -240,4 +242,50 @@ func TestOfTwoLeadersOnlyTheNewerHasEffects(t *testing.T) {
 	if effects < tr.N {
 		t.Errorf("only %d effects", effects)
 	}
+}
+
+func TestAHoldingThatSaysNothingNewIsRepeatedSeldomAndNewsGoesOutAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, units(2))
+		h.config.Repeat = 3 * time.Second
+		b := bustest.NewMemory()
+		defer b.Close()
+		var last *trimtab.Holding
+		count := 0
+		stop, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindHolding, Handle: func(_ context.Context, d bus.Delivery) error {
+			last = d.Value.(*trimtab.Holding)
+			count++
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		a, err := actuator.Open(t.Context(), h.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { _ = a.Run(ctx, b) })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if count < 19 || count > 22 {
+			t.Errorf("%d holdings in a minute without news, want one each 3 s", count)
+		}
+		for _, v := range []float64{1.5, 1.75} {
+			before := count
+			h.put(h.knobs[0], units(v)) // by somebody else
+			time.Sleep(1500 * time.Millisecond)
+			synctest.Wait()
+			if last.Targets[0].Now != units(v) || count == before {
+				t.Errorf("the knob is at %v, and the last of %d new holdings says %v", v, count-before, last.Targets[0].Now)
+			}
+		}
+		cancel()
+		run.Wait()
+		if err := a.Close(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
 }

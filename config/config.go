@@ -141,7 +141,7 @@ type Guard struct {
 
 // Analyzer says how spans and samples are turned into curves.
 type Analyzer struct {
-	// Interval of reports to the learner, 100ms to one round. Left out: a fifth of a round, at least 1s and at most 10s.
+	// Interval of reports to the learner, 100ms to one round. Left out: a fifth of a round, at least 1s and at most 10s; with thousands of workloads longer, so that 1,000 are reported in a second, but at most a round.
 	ReportInterval time.Duration `yaml:"report_interval"`
 	// Partitions that traces are spread over, by trace id, 1 to 256.
 	Partitions int `yaml:"partitions"`
@@ -190,6 +190,17 @@ type Reserve struct {
 	CPU float64 `yaml:"cpu"`
 	// Memory that is left to others. Left out: none.
 	Memory Bytes `yaml:"memory"`
+}
+
+// Of returns what is left to others of a resource, in its unit.
+func (r *Reserve) Of(resource string) float64 {
+	switch resource {
+	case trimtab.CPU:
+		return r.CPU
+	case trimtab.Memory:
+		return float64(r.Memory)
+	}
+	return 0
 }
 
 // Storage is what survives a restart.
@@ -412,7 +423,7 @@ type Knob struct {
 	Resources map[string]Bounds `yaml:"resources"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`
-	// Bounds in processes, with process.
+	// Bounds in processes, with process; of each instance.
 	Workers *Bounds `yaml:"workers"`
 }
 
@@ -429,7 +440,7 @@ func (k *Knob) Bounds() *Bounds {
 
 // Bounds limits an allocation: of each instance, where the knob has several.
 type Bounds struct {
-	// Least that it may have, > 0; where the cgroup has a *, each instance, as minAllowed of a VerticalPodAutoscaler holds for each pod. Left out: one unit.
+	// Least that it may have, > 0; where the cgroup or the directory has a *, each instance, as minAllowed of a VerticalPodAutoscaler holds for each pod. Left out: one unit.
 	Min float64 `yaml:"min"`
 	// Most that it, or each instance, may have. Left out: the capacity of the pool.
 	Max float64 `yaml:"max"`
@@ -450,6 +461,6 @@ type MemoryBounds struct {
 // Process is a local service of worker processes, which a supervisor starts
 // and stops: trimtab workers --dir DIR -- COMMAND.
 type Process struct {
-	// Directory of the supervisor, as given to trimtab workers.
+	// Directory of the supervisor, as given to trimtab workers. With one * in it, as in /run/shop/render-*, each directory that matches and that a supervisor serves is an instance of the workload, named by what the * stands for: at least one character of one part of the path. No link is followed in or behind that part. Instances come and go; one that ends gets the number back that it had before trimtab changed it, and while there is none, the workload waits. At most 1000 directories may match on a host, supervised or not, else none that is new is turned.
 	Dir string `yaml:"dir"`
 }

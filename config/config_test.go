@@ -91,6 +91,14 @@ func TestWorkersAreCountedInWholeNumbers(t *testing.T) {
 	}
 }
 
+func TestADirectoryMayBeAPatternWhoseInstancesNobodyKnows(t *testing.T) {
+	c := load(t, "instances.yaml")
+	// The min of what has instances does not count: 1 for each of them, and 12 for the other, are in 12.
+	if render, mail := &c.Workloads[0].Knob, &c.Workloads[1].Knob; !render.Several() || mail.Several() || render.Bounds().Min != 1 || len(c.Warnings) > 0 {
+		t.Errorf("%+v, %+v, %v", render, mail, c.Warnings)
+	}
+}
+
 func TestEverySectionIsRead(t *testing.T) {
 	c := load(t, "watch.yaml")
 	want := config.Default()

@@ -3,41 +3,76 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
 
-// Several reports whether the knob is a pattern: each cgroup that matches is an
-// instance, named by what the * stands for.
-func (k *Knob) Several() bool { return strings.Contains(k.Cgroup, "*") }
+// Several reports whether the knob is a pattern: each cgroup, or supervised
+// directory, that matches is an instance, named by what the * stands for.
+func (k *Knob) Several() bool { return strings.Contains(k.place(), "*") }
+
+// place is where the knob is, in the words of its kind.
+func (k *Knob) place() string {
+	if k.Process != nil {
+		return k.Process.Dir
+	}
+	return k.Cgroup
+}
+
+// Place says where the knobs of a workload are: of which kind, in which declared
+// root ("": none is declared), and where in it.
+func (c *Config) Place(k *Knob) (kind, root, path string) {
+	if k.Process != nil {
+		return "process", "", k.place()
+	}
+	return "cgroup", c.Actuator.CgroupRoot, k.place()
+}
 
 // grouped is the knob of one workload in overlaps.
 type grouped struct {
 	*Knob
 	index int
-	// head is what comes before the *, parts the whole path.
-	head  string
-	parts []string
+	// at is the place, head what comes before the *, parts the whole path.
+	at, head string
+	parts    []string
 }
 
 // overlaps refuses two knobs on one cgroup, and one inside another: their
-// quotas would be counted twice. Of patterns it is enough that it can happen.
+// quotas would be counted twice. Of directories of processes one may lie in
+// another. Of patterns it is enough that it can happen.
 func (v *validator) overlaps() {
-	var all []grouped
+	var groups, directories []grouped
 	for i := range v.config.Workloads {
-		if k := &v.config.Workloads[i].Knob; k.Cgroup != "" {
-			head, _, _ := strings.Cut(k.Cgroup, "*")
-			all = append(all, grouped{k, i, head, strings.Split(k.Cgroup, "/")})
+		k := &v.config.Workloads[i].Knob
+		g := grouped{Knob: k, index: i, at: k.place()}
+		if k.Process != nil && g.at != "" {
+			g.at = path.Clean(g.at)
+		}
+		g.head, _, _ = strings.Cut(g.at, "*")
+		g.parts = strings.Split(g.at, "/")
+		switch {
+		case g.at == "":
+		case k.Process != nil:
+			directories = append(directories, g)
+		default:
+			groups = append(groups, g)
 		}
 	}
+	v.overlapping(groups)
+	v.overlapping(directories)
+}
+
+// overlapping is overlaps for the knobs of one kind.
+func (v *validator) overlapping(all []grouped) {
 	// What two can both match begins with the heads of both: one head begins with
 	// the other, and in this order only such are between them.
 	slices.SortStableFunc(all, func(a, b grouped) int {
-		return cmp.Or(cmp.Compare(a.head, b.head), cmp.Compare(a.Cgroup, b.Cgroup), cmp.Compare(a.Host, b.Host))
+		return cmp.Or(cmp.Compare(a.head, b.head), cmp.Compare(a.at, b.at), cmp.Compare(a.Host, b.Host))
 	})
 	told := map[int]bool{}
 	for i, p := range all {
-		if i > 0 && all[i-1].Cgroup == p.Cgroup && all[i-1].Host == p.Host {
+		if i > 0 && all[i-1].at == p.at && all[i-1].Host == p.Host {
 			continue // said of the first of them
 		}
 		for _, q := range all[i+1:] {
@@ -54,6 +89,9 @@ func (v *validator) overlap(p, q grouped, told map[int]bool) {
 	if p.Host != "" && q.Host != "" && p.Host != q.Host || !meet(p.parts, q.parts) {
 		return
 	}
+	if p.Process != nil && len(p.parts) != len(q.parts) {
+		return // a service in the directory of another is one of its own
+	}
 	outer, inner := p, q
 	if order := cmp.Or(cmp.Compare(len(p.parts), len(q.parts)), cmp.Compare(p.index, q.index)); order > 0 {
 		outer, inner = q, p
@@ -64,15 +102,18 @@ func (v *validator) overlap(p, q grouped, told map[int]bool) {
 	told[inner.index] = true
 	first := fmt.Sprintf("that of %q", clip(v.config.Workloads[outer.index].Name))
 	is, lies := "is also", "lies inside"
-	if outer.Cgroup != inner.Cgroup && (outer.Several() || inner.Several()) {
+	if outer.at != inner.at && (outer.Several() || inner.Several()) {
 		is, lies = "can also be", "can lie inside"
-		first += fmt.Sprintf(", %q", clip(outer.Cgroup))
+		first += fmt.Sprintf(", %q", clip(outer.at))
 	}
-	at := fmt.Sprintf("workloads[%d].knob.cgroup", inner.index)
-	if len(outer.parts) == len(inner.parts) {
-		v.fail(at, fmt.Sprintf("cgroup %q %s %s", clip(inner.Cgroup), is, first), "one cgroup has one workload")
-	} else {
-		v.fail(at, fmt.Sprintf("cgroup %q %s %s", clip(inner.Cgroup), lies, first), "what it gets would be counted twice: name cgroups side by side")
+	at := fmt.Sprintf("workloads[%d].knob.", inner.index)
+	switch {
+	case p.Process != nil:
+		v.fail(at+"process.dir", fmt.Sprintf("dir %q %s %s", clip(inner.at), is, first), "one supervisor has one workload")
+	case len(outer.parts) == len(inner.parts):
+		v.fail(at+"cgroup", fmt.Sprintf("cgroup %q %s %s", clip(inner.at), is, first), "one cgroup has one workload")
+	default:
+		v.fail(at+"cgroup", fmt.Sprintf("cgroup %q %s %s", clip(inner.at), lies, first), "what it gets would be counted twice: name cgroups side by side")
 	}
 }
 

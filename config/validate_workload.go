@@ -254,8 +254,17 @@ func (v *validator) process(where string, p *Process) {
 		v.fail(where, "process has no dir", "write dir: DIR, and run the service as: trimtab workers --dir DIR -- COMMAND")
 		return
 	}
-	if !filepath.IsAbs(p.Dir) {
-		v.fail(where+".dir", fmt.Sprintf("dir %q is not absolute", clip(p.Dir)), "write the whole path, such as /srv/shop")
+	where += ".dir"
+	switch {
+	case !filepath.IsAbs(p.Dir):
+		v.fail(where, fmt.Sprintf("dir %q is not absolute", clip(p.Dir)), "write the whole path, such as /srv/shop")
+	case !strings.Contains(p.Dir, "*"):
+	case slices.Contains(strings.Split(p.Dir, "/"), ".."):
+		v.fail(where, fmt.Sprintf("dir %q leaves its root", clip(p.Dir)), "write the path without ..")
+	case strings.Count(p.Dir, "*") > 1:
+		v.fail(where, fmt.Sprintf("dir %q has more than one *", clip(p.Dir)), "one * stands for the name of the instance, within one part of the path, as in /srv/shop/checkout-*")
+	case path.Clean(p.Dir) != p.Dir || strings.ContainsAny(p.Dir, "\x00\n?") || len(p.Dir) > 1024:
+		v.fail(where, fmt.Sprintf("dir %q is not a plain path", clip(p.Dir)), "write it as in /srv/shop/checkout-*")
 	}
 }
 

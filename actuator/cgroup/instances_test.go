@@ -18,27 +18,14 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// finder finds groups that match a pattern, with a CPU knob each.
-func finder(c cgroup.Config) actuator.Finder {
-	return actuator.Finder{
-		Workload: "web",
-		Find:     func(ctx context.Context) ([]actuator.Instance, error) { return cgroup.Find(ctx, c) },
-		Open: func(name string) ([]actuator.Target, error) {
-			k, err := cgroup.Open(c.Instance(name))
-			if err != nil {
-				return nil, err
-			}
-			return []actuator.Target{{KnobID: trimtab.KnobID{Resource: trimtab.CPU}, Knob: k, Min: 0.1, Max: 4, Mode: trimtab.Act}}, nil
-		},
-	}
-}
-
 // openFinder opens an actuator that has nothing else.
-func openFinder(t *testing.T, c cgroup.Config) *actuator.Actuator {
+func openFinder(t *testing.T, at actuator.Location) *actuator.Actuator {
 	t.Helper()
+	like := actuator.Target{KnobID: trimtab.KnobID{Workload: "web", Resource: trimtab.CPU}, Min: 0.1, Max: 4, Mode: trimtab.Act}
 	dir := t.TempDir()
 	a, err := actuator.Open(t.Context(), actuator.Config{
-		Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: reopen, Finders: []actuator.Finder{finder(c)},
+		Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: reopen,
+		Finders: []actuator.Finder{cgroup.Kind().Finder(at, at.Path, []actuator.Target{like})},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +69,7 @@ func TestRealInstancesComeAreTurnedGoAndAreRestored(t *testing.T) {
 		})
 		return g
 	}
-	a := openFinder(t, cgroup.Config{Root: root, Path: path.Join(parent.Path(), "web-*")})
+	a := openFinder(t, actuator.Location{Root: root, Path: path.Join(parent.Path(), "web-*")})
 	if got := instances(a); len(got) > 0 {
 		t.Errorf("before any was made there are %q", got)
 	}
@@ -128,7 +115,7 @@ func TestRealInstancesComeAreTurnedGoAndAreRestored(t *testing.T) {
 }
 
 func TestAPatternThatMatchesNothingIsNoProblem(t *testing.T) {
-	a := openFinder(t, cgroup.Config{Root: t.TempDir(), Path: "shop.slice/checkout@*.service"})
+	a := openFinder(t, actuator.Location{Root: t.TempDir(), Path: "shop.slice/checkout@*.service"})
 	if h := a.Holding(); len(h.Targets) > 0 || h.Validate() != nil {
 		t.Errorf("%+v", h)
 	}
@@ -145,19 +132,19 @@ func TestSoManyInstancesThatItCannotBeTurnNone(t *testing.T) {
 	for i := range hostfs.MaxInstances + 1 {
 		mk(i)
 	}
-	c := cgroup.Config{Root: root, Path: "web-*"}
-	if _, err := cgroup.Find(t.Context(), c); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "1001 groups match, at most 1000 may") {
+	c := actuator.Location{Root: root, Path: "web-*"}
+	if _, err := cgroup.Kind().Find(t.Context(), c); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "1001 groups match, at most 1000 may") {
 		t.Errorf("error %v", err)
 	}
 	a := openFinder(t, c)
-	if got := instances(a); len(got) > 0 {
-		t.Errorf("%d are turned", len(got))
+	if all := a.Holding().Targets; len(all) != 1 || all[0].Instance != "" || !strings.Contains(all[0].Problem, "1001 groups match") {
+		t.Errorf("%d are turned, %+v", len(all), all[:min(1, len(all))])
 	}
 }
 
 func TestInstancesOfAnotherOwnerAreReadAndNotTurned(t *testing.T) {
 	root := tree(t, map[string]string{"shop.slice/web@1.service/cpu.max": "max 100000\n"})
-	c := cgroup.Config{Root: root, Path: "shop.slice/web@*.service"}
+	c := actuator.Location{Root: root, Path: "shop.slice/web@*.service"}
 	a := openFinder(t, c)
 	if got := instances(a); len(got) != 1 || !strings.Contains(got[0], "belongs to the systemd unit web@1.service") {
 		t.Errorf("%q", got)

@@ -67,6 +67,14 @@ func TestRealMemoryMeetsTheContractOfKnobs(t *testing.T) {
 	})
 }
 
+// setContent plays the kernel.
+func setContent(t *testing.T, root, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // memoryFiles are those of a group in the form of version 2.
 func memoryFiles(group, limit string, current, inactive int) map[string]string {
 	return map[string]string{
@@ -81,6 +89,7 @@ func TestVersion2MemoryFilesMeetTheContractOfKnobs(t *testing.T) {
 		return knobtest.Fixture{
 			Knob: openMemory(t, cgroup.Config{Root: root, Path: "shop/checkout"}), Reopen: reopenMemory, Least: 16 * mib, Most: 65536 * mib,
 			Vanish: func() { os.RemoveAll(filepath.Join(root, "shop/checkout")) },
+			Use:    func(v float64) { setContent(t, root, "shop/checkout/memory.current", strconv.Itoa(int(v)+mib)+"\n") },
 		}
 	})
 }
@@ -91,6 +100,7 @@ func TestVersion1MemoryFilesMeetTheContractOfKnobs(t *testing.T) {
 		return knobtest.Fixture{
 			Knob: openMemory(t, cgroup.Config{Root: root, Path: "a"}), Reopen: reopenMemory, Least: 8 * mib, Most: 1024 * mib,
 			Vanish: func() { os.RemoveAll(filepath.Join(root, "a")) },
+			Use:    func(v float64) { setContent(t, root, "a/memory.usage_in_bytes", strconv.Itoa(int(v))+"\n") },
 		}
 	})
 }

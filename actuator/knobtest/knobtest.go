@@ -1,7 +1,8 @@
 // Package knobtest is the contract of [actuator.Knob] as a test suite. Every
 // kind of knob runs it, on the real thing where the host has it.
 //
-// It does not test what is special to a kind: owners, parents, versions.
+// A knob that is [actuator.Floored] or [actuator.Delayed] is held to what that
+// promises, too. What is special to a kind is not tested: owners, parents, versions.
 //
 //	func TestCPUMeetsTheContractOfKnobs(t *testing.T) {
 //		knobtest.Run(t, func(t *testing.T) knobtest.Fixture { … })
@@ -29,14 +30,22 @@ type Fixture struct {
 	Least, Most float64
 	// Vanish removes the target.
 	Vanish func()
+	// Use makes so much be in use, whatever the knob is set to, of a Floored knob; nil:
+	// the test cannot.
+	Use func(v float64)
+	// TakeEffect puts in force what was asked for last. A Delayed knob needs it.
+	TakeEffect func()
+}
+
+// test is one of the suite.
+type test struct {
+	name string
+	run  func(t testing.TB, f Fixture)
 }
 
 // Run runs the suite.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, f Fixture)
-	}{
+	tests := []test{
 		{"ItSaysWhatItIs", itSaysWhatItIs},
 		{"ANearestValueReadsBackAsItself", aNearestValueReadsBack},
 		{"NearestIsMonotoneAndItsOwnFixedPoint", nearestIsMonotone},
@@ -47,12 +56,20 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"AnInvalidAmountHasNoEffect", invalid},
 		{"AVanishedTargetIsAnError", vanished},
 		{"CloseReleasesWhatItHasOpenAndChangesNothing", closes},
-	} {
+	}
+	knob := open(t).Knob
+	if _, ok := knob.(actuator.Floored); ok {
+		tests = append(tests, test{"WhatIsInUseIsNotTakenAway", floored})
+	}
+	if _, ok := knob.(actuator.Delayed); ok {
+		tests = append(tests, test{"WhatIsInForceIsToldBesideWhatWasAskedFor", delayed})
+	}
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
 }
 
-func itSaysWhatItIs(t *testing.T, f Fixture) {
+func itSaysWhatItIs(t testing.TB, f Fixture) {
 	if f.Knob.String() == "" || f.Knob.Resource() == "" || len(f.Knob.Undo()) == 0 {
 		t.Errorf("string %q, resource %q, undo %q: want all three", f.Knob.String(), f.Knob.Resource(), f.Knob.Undo())
 	}
@@ -71,7 +88,7 @@ func itSaysWhatItIs(t *testing.T, f Fixture) {
 	}
 }
 
-func aNearestValueReadsBack(t *testing.T, f Fixture) {
+func aNearestValueReadsBack(t testing.TB, f Fixture) {
 	read(t, f.Knob)
 	random := source(t)
 	for range 100 {
@@ -85,13 +102,13 @@ func aNearestValueReadsBack(t *testing.T, f Fixture) {
 }
 
 // source makes random numbers from a seed that is printed.
-func source(t *testing.T) *rand.Rand {
+func source(t testing.TB) *rand.Rand {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-func nearestIsMonotone(t *testing.T, f Fixture) {
+func nearestIsMonotone(t testing.TB, f Fixture) {
 	read(t, f.Knob)
 	random := source(t)
 	for range 1000 {
@@ -106,7 +123,7 @@ func nearestIsMonotone(t *testing.T, f Fixture) {
 	}
 }
 
-func unlimitedIsAValue(t *testing.T, f Fixture) {
+func unlimitedIsAValue(t testing.TB, f Fixture) {
 	write(t, f.Knob, trimtab.Units(f.Least))
 	write(t, f.Knob, trimtab.Unlimited())
 	if got := read(t, f.Knob); got != trimtab.Unlimited() {
@@ -117,7 +134,7 @@ func unlimitedIsAValue(t *testing.T, f Fixture) {
 	}
 }
 
-func undoReopens(t *testing.T, f Fixture) {
+func undoReopens(t testing.TB, f Fixture) {
 	write(t, f.Knob, trimtab.Units(f.Most))
 	other, err := f.Reopen(f.Knob.Undo())
 	if err != nil {
@@ -133,7 +150,7 @@ func undoReopens(t *testing.T, f Fixture) {
 	}
 }
 
-func reopenRefuses(t *testing.T, f Fixture) {
+func reopenRefuses(t testing.TB, f Fixture) {
 	for _, undo := range []string{"", "{}", "null", "[]", "\x00", `{"kind":"other/1"}`} {
 		if k, err := f.Reopen([]byte(undo)); err == nil {
 			t.Errorf("reopen %q: %v, want an error", undo, k)
@@ -141,7 +158,7 @@ func reopenRefuses(t *testing.T, f Fixture) {
 	}
 }
 
-func cancelled(t *testing.T, f Fixture) {
+func cancelled(t testing.TB, f Fixture) {
 	write(t, f.Knob, trimtab.Units(f.Most))
 	before := read(t, f.Knob)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -157,7 +174,7 @@ func cancelled(t *testing.T, f Fixture) {
 	}
 }
 
-func invalid(t *testing.T, f Fixture) {
+func invalid(t testing.TB, f Fixture) {
 	write(t, f.Knob, trimtab.Units(f.Most))
 	before := read(t, f.Knob)
 	for _, v := range []trimtab.Amount{
@@ -172,7 +189,7 @@ func invalid(t *testing.T, f Fixture) {
 	}
 }
 
-func vanished(t *testing.T, f Fixture) {
+func vanished(t testing.TB, f Fixture) {
 	write(t, f.Knob, trimtab.Units(f.Most))
 	f.Vanish()
 	if err := f.Knob.Probe(t.Context()); err == nil {
@@ -192,7 +209,7 @@ func vanished(t *testing.T, f Fixture) {
 	}
 }
 
-func closes(t *testing.T, f Fixture) {
+func closes(t testing.TB, f Fixture) {
 	write(t, f.Knob, f.Knob.Nearest(trimtab.Units(f.Least)))
 	before := read(t, f.Knob)
 	open := descriptors(t)
@@ -220,7 +237,7 @@ func closes(t *testing.T, f Fixture) {
 }
 
 // descriptors counts the files that this process has open.
-func descriptors(t *testing.T) int {
+func descriptors(t testing.TB) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -229,7 +246,7 @@ func descriptors(t *testing.T) int {
 	return len(all)
 }
 
-func read(t *testing.T, k actuator.Knob) trimtab.Amount {
+func read(t testing.TB, k actuator.Knob) trimtab.Amount {
 	t.Helper()
 	v, err := k.Read(t.Context())
 	if err != nil {
@@ -238,7 +255,7 @@ func read(t *testing.T, k actuator.Knob) trimtab.Amount {
 	return v
 }
 
-func write(t *testing.T, k actuator.Knob, v trimtab.Amount) {
+func write(t testing.TB, k actuator.Knob, v trimtab.Amount) {
 	t.Helper()
 	if err := k.Write(t.Context(), v); err != nil {
 		t.Fatalf("write %v to %s: %v", v, k, err)

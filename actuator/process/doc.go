@@ -13,6 +13,10 @@
 // with the supervisor. One that crashes is started again, after a pause that
 // doubles. What runs is in DIR/workers.current, as JSON ([State]).
 //
+// [Kind] finds the directories that match a pattern and that a supervisor serves:
+// the instances of a workload. Whether one does is what workers.current says of a
+// process that lives. A directory is never left by a link.
+//
 // The package does not spread load: the workers share their socket or queue
 // themselves.
 //

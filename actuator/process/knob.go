@@ -32,7 +32,8 @@ const MaxWorkers = 1 << 16
 type Config struct {
 	// Root is the declared directory; nothing outside is ever written.
 	Root string `json:"root"`
-	// Dir is the supervisor's directory, relative to Root; "." is Root.
+	// Dir is the supervisor's directory, relative to Root; "." is Root. Nothing
+	// outside of it is written either, whatever links are in it.
 	Dir string `json:"dir"`
 }
 
@@ -80,10 +81,22 @@ func (w *Workers) within(do func(*hostfs.Root) error) error {
 	return do(root)
 }
 
+// inside does one thing in the directory, as a root of its own.
+func (w *Workers) inside(do func(*hostfs.Root) error) error {
+	return w.within(func(r *hostfs.Root) error {
+		dir, err := r.Sub(w.config.Dir)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", w, err)
+		}
+		defer dir.Close()
+		return do(dir)
+	})
+}
+
 // read returns the content of a file of the directory.
 func (w *Workers) read(name string) (text string, err error) {
 	err = w.within(func(r *hostfs.Root) error {
-		text, err = r.Read(path.Join(w.config.Dir, name))
+		text, err = r.ReadIn(w.config.Dir, name)
 		return err
 	})
 	return text, err
@@ -137,7 +150,7 @@ func (w *Workers) Probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !alive(s.Supervisor) {
+	if !s.Alive() {
 		return fmt.Errorf("probe %s: the supervisor, process %d, is gone: %w", w, s.Supervisor, os.ErrNotExist)
 	}
 	return nil
@@ -148,7 +161,7 @@ func (w *Workers) MayWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe %s: %w", w, err)
 	}
-	return w.within(func(r *hostfs.Root) error { return r.Writable(path.Join(w.config.Dir, MaxFile)) })
+	return w.inside(func(r *hostfs.Root) error { return r.Writable(MaxFile) })
 }
 
 // State returns what the supervisor last said.
@@ -186,8 +199,8 @@ func (w *Workers) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write %s: %w", w, err)
 	}
-	return w.within(func(r *hostfs.Root) error {
-		return r.Write(path.Join(w.config.Dir, MaxFile), formatMax(w.Nearest(a)))
+	return w.inside(func(r *hostfs.Root) error {
+		return r.Write(MaxFile, formatMax(w.Nearest(a)))
 	})
 }
 

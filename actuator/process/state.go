@@ -1,11 +1,13 @@
 package process
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -16,6 +18,9 @@ import (
 type State struct {
 	// Supervisor is its process id.
 	Supervisor int `json:"supervisor"`
+	// Start is when that process was started, in ticks since the boot, so that
+	// another with its number is not taken for it; 0: not told.
+	Start uint64 `json:"start,omitempty"`
 	// Want is how many workers it aims at.
 	Want    int      `json:"want"`
 	Workers []Worker `json:"workers"`
@@ -76,8 +81,29 @@ func (s State) write(dir string) error {
 	return os.Rename(temporary, filepath.Join(dir, CurrentFile))
 }
 
-// alive reports whether a process has this id.
-func alive(pid int) bool {
-	err := syscall.Kill(pid, 0)
-	return err == nil || errors.Is(err, syscall.EPERM)
+// Alive reports whether the supervisor that said it still runs.
+func (s State) Alive() bool {
+	if err := syscall.Kill(s.Supervisor, 0); err != nil && !errors.Is(err, syscall.EPERM) {
+		return false
+	}
+	start, ended, err := started(s.Supervisor)
+	// One that may not be looked at is told by its number alone.
+	return err != nil || !ended && (s.Start == 0 || s.Start == start)
+}
+
+// started returns when a process was started, in ticks since the boot, and
+// whether it ended and is only to be waited for. Source: proc_pid_stat(5), fields
+// 3 and 22.
+func started(pid int) (ticks uint64, ended bool, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false, err
+	}
+	// The name before may have blanks and parentheses in it.
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 20 {
+		return 0, false, trimtab.Invalidf("process %d: %.60q", pid, b)
+	}
+	ticks, err = strconv.ParseUint(string(fields[19]), 10, 64)
+	return ticks, fields[0][0] == 'Z' || fields[0][0] == 'X', err
 }

@@ -81,6 +81,8 @@ type supervisor struct {
 	last    string
 	want    int
 	problem string
+	// since is when this process was started, 0 where that cannot be told.
+	since uint64
 }
 
 // worker is one place for a worker process.
@@ -124,6 +126,7 @@ func Supervise(ctx context.Context, c Supervisor) error {
 	}
 	defer root.Close()
 	s := &supervisor{Supervisor: c, root: root, ended: make(chan ended), want: c.Start}
+	s.since, _, _ = started(os.Getpid())
 	// The kernel sends the workers' death signal when the thread that started
 	// them ends, so it must be one that lives as long as this function.
 	runtime.LockOSThread()
@@ -272,7 +275,7 @@ func (s *supervisor) running() int {
 
 // publish writes workers.current when it changed.
 func (s *supervisor) publish() {
-	state := State{Supervisor: os.Getpid(), Want: s.want, Problem: s.problem, Workers: []Worker{}}
+	state := State{Supervisor: os.Getpid(), Start: s.since, Want: s.want, Problem: s.problem, Workers: []Worker{}}
 	for _, w := range s.workers {
 		v := Worker{Index: w.index, Crashes: w.crashes, Stopping: w.killAt != 0}
 		if w.cmd != nil {

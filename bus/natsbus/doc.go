@@ -1,14 +1,15 @@
 // Package natsbus is the bus on NATS: an embedded nats-server with JetStream,
 // or one that runs elsewhere.
 //
-// Telemetry travels over core NATS. Every Shed message carries the place it
+// Telemetry travels over core NATS. Every Shed value carries the place it
 // has in the sequence of its publisher and subject, so that a subscriber
 // counts exactly what did not arrive:
 //
 //	lost(publisher, subject) = |{n : first ≤ n ≤ last} \ {n that arrived}|
 //
 // where first is the first that arrived; a late one is taken off again for a
-// second, a repeated one changes nothing. Spans travel as requests, so that a
+// second, a repeated one changes nothing. Those that wait to be sent at one time
+// travel as one message, which is not counted as one (batch.go). Spans travel as requests, so that a
 // slow analyzer slows the sender down. Whatever decides or acts is in
 // JetStream: one stream per kind, consumers that have one message out at a
 // time and thus keep the order, values nobody can read put aside in the stream

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +57,7 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 	m := &nats.Msg{Subject: bus.Subject(v.Kind(), v.Key()), Data: data}
 	switch k.Delivery {
 	case trimtab.Shed:
-		err = b.shed.send(m, origin)
+		err = b.shed.send(v.Kind(), bus.EscapeKey(v.Key()), data, origin)
 	case trimtab.Answered:
 		m.Header = nats.Header{headerOrigin: {formatOrigin(origin, 0)}}
 		err = b.ask(ctx, m)
@@ -368,75 +367,4 @@ func parseOrigin(s string) (o trimtab.Origin, place uint64, ok bool) {
 		*p = n
 	}
 	return o, place, true
-}
-
-// shedder sends telemetry from a bounded queue, so that no publisher ever
-// waits for the connection. What does not fit is dropped after it got its
-// place in the sequence: the subscriber counts it.
-type shedder struct {
-	conn  *nats.Conn
-	limit int64
-	bytes atomic.Int64
-	done  chan struct{}
-
-	mu     sync.Mutex
-	places map[string]uint64
-	queue  chan *nats.Msg
-	closed bool
-}
-
-// maxQueued bounds the messages that wait to be sent.
-const maxQueued = 8192
-
-func startShedder(conn *nats.Conn, limit int) *shedder {
-	s := &shedder{conn: conn, limit: int64(limit), places: map[string]uint64{},
-		queue: make(chan *nats.Msg, maxQueued), done: make(chan struct{})}
-	go s.run()
-	return s
-}
-
-// send gives m its place and queues it; it never blocks.
-func (s *shedder) send(m *nats.Msg, o trimtab.Origin) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	s.places[m.Subject]++
-	m.Header = nats.Header{headerOrigin: {formatOrigin(o, s.places[m.Subject])}}
-	n := int64(len(m.Data))
-	if s.bytes.Load()+n > s.limit {
-		return nil
-	}
-	select {
-	case s.queue <- m:
-		s.bytes.Add(n)
-	default:
-	}
-	return nil
-}
-
-func (s *shedder) run() {
-	defer close(s.done)
-	for m := range s.queue {
-		// An error here is a full reconnect buffer: shed.
-		_ = s.conn.PublishMsg(m)
-		s.bytes.Add(-int64(len(m.Data)))
-	}
-}
-
-// close sends what is queued, for at most a second.
-func (s *shedder) close() {
-	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.queue)
-	}
-	s.mu.Unlock()
-	t := time.NewTimer(time.Second)
-	defer t.Stop()
-	select {
-	case <-s.done:
-	case <-t.C:
-	}
 }

@@ -109,11 +109,15 @@ func (c *coreSub) group() string {
 
 func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (func(), error) {
 	c := &coreSub{bus: b, kind: k, Subscription: s}
+	subject := filter(s)
+	if k.Delivery == trimtab.Shed {
+		subject = kindPrefix(k.Kind) + "*" // a value of any key may travel with others
+	}
 	var err error
 	if s.Consumer == "" {
-		c.sub, err = b.conn.SubscribeSync(filter(s))
+		c.sub, err = b.conn.SubscribeSync(subject)
 	} else {
-		c.sub, err = b.conn.QueueSubscribeSync(filter(s), bus.EscapeKey(s.Consumer))
+		c.sub, err = b.conn.QueueSubscribeSync(subject, bus.EscapeKey(s.Consumer))
 	}
 	if err != nil {
 		return nil, err
@@ -171,13 +175,38 @@ func (c *coreSub) run(ctx context.Context) {
 	c.kind.lost.leave(c.group(), c.lost)
 }
 
-// handle delivers one message and answers it.
+// handle delivers what a message carries, and answers it.
 func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
-	if c.kind.Delivery == trimtab.Shed {
-		if o, place, ok := parseOrigin(m.Header.Get(headerOrigin)); ok && place > 0 {
-			c.lost.arrived(sequenceID{o.Source, o.Incarnation, m.Subject}, place, time.Now())
+	key := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	switch {
+	case c.kind.Delivery != trimtab.Shed:
+		answer(m, c.deliver(ctx, m))
+	case key != manyKey:
+		c.takeShed(ctx, key, m.Header.Get(headerOrigin), m)
+	default:
+		err := published(m.Header)
+		if err == nil {
+			err = apart(c.kind.Kind, m, func(v *shed) { c.takeShed(ctx, v.key, v.origin, v.message()) })
+		}
+		if err != nil {
+			c.kind.unreadable.Add(1)
 		}
 	}
+}
+
+// takeShed delivers one value of a Shed kind, if it is wanted and this is not ending.
+func (c *coreSub) takeShed(ctx context.Context, key, origin string, m *nats.Msg) {
+	if ctx.Err() != nil || c.Key != "" && bus.EscapeKey(c.Key) != key {
+		return
+	}
+	if o, place, ok := parseOrigin(origin); ok && place > 0 {
+		c.lost.arrived(sequenceID{o.Source, o.Incarnation, m.Subject}, place, time.Now())
+	}
+	answer(m, c.deliver(ctx, m))
+}
+
+// deliver reads a message with one value and returns what its handler says.
+func (c *coreSub) deliver(ctx context.Context, m *nats.Msg) error {
 	err := published(m.Header)
 	var v trimtab.Value
 	var o trimtab.Origin
@@ -186,12 +215,11 @@ func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
 	}
 	if err != nil {
 		c.kind.unreadable.Add(1)
-		answer(m, err)
-		return
+		return err
 	}
 	err = c.Handle(ctx, bus.Delivery{Value: v, Origin: o})
 	c.kind.delivered.Add(1)
-	answer(m, err)
+	return err
 }
 
 // answer tells the publisher what came of its request, if it asked.

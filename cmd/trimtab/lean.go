@@ -9,26 +9,27 @@ import (
 )
 
 const (
-	// room is how much the heap may grow before it is collected, in bytes, and
-	// leanPercent how much at least, in percent of what is live; mostPercent
+	// roomBeside is how much the heap may grow before it is collected, in bytes,
+	// where services run beside trimtab, and roomApart where they do not;
+	// leanPercent is how much at least, in percent of what is live; mostPercent
 	// bounds it where next to nothing is live. 100 groups have 40 MiB live after
-	// some minutes and make 2.5 MiB a second of garbage: internal/bench/small.
-	room                     = 10 << 20
+	// some minutes and make 2.5 MiB a second of garbage: internal/bench/small. A
+	// console of 1,000 hosts makes 30: a third of its time went into collections.
+	roomBeside, roomApart    = 10 << 20, 64 << 20
 	leanPercent, mostPercent = 25, 200
 	// leanEvery is how often that is set anew.
 	leanEvery = 10 * time.Second
 )
 
 // growth returns by how many percent of what is live the heap may grow.
-func growth(live uint64) int {
+func growth(live, room uint64) int {
 	return int(min(mostPercent, max(leanPercent, 100*room/max(live, 1))))
 }
 
-// stayLean lets the heap grow by [room] before it is collected, or by a quarter of
-// what is live where that is more, until ctx ends: trimtab runs beside the
-// services that it serves. A small process is collected seldom, and a large one
+// stayLean lets the heap grow by room before it is collected, or by a quarter of
+// what is live where that is more, until ctx ends. A small process is collected seldom, and a large one
 // does not double. GOGC in the environment goes before it.
-func stayLean(ctx context.Context) {
+func stayLean(ctx context.Context, room uint64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
@@ -45,7 +46,7 @@ func stayLean(ctx context.Context) {
 			case <-t.C:
 			}
 			metrics.Read(live)
-			if p := growth(live[0].Value.Uint64()); p < now*9/10 || p > now*11/10 {
+			if p := growth(live[0].Value.Uint64(), room); p < now*9/10 || p > now*11/10 {
 				now = p
 				debug.SetGCPercent(p)
 			}

@@ -50,7 +50,7 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 		logger.Warn(w.Error())
 	}
 	raiseOwnWeight(logger)
-	stayLean(ctx)
+	stayLean(ctx, roomBeside)
 	s, err := site.Open(ctx, cfg, site.Options{Logger: logger, Recent: recent, Hosts: c.Hosts, Load: c.reloader()})
 	if err != nil {
 		return explainStart(err)

@@ -99,7 +99,11 @@ func (f *stageFlags) run(ctx context.Context, log *logFlags, t terminal, o site.
 	if o.Role == natsbus.Agent {
 		raiseOwnWeight(logger)
 	}
-	stayLean(ctx)
+	room := uint64(roomApart)
+	if o.Role == natsbus.Agent {
+		room = roomBeside
+	}
+	stayLean(ctx, room)
 	s, err := site.Open(ctx, cfg, o)
 	if err != nil {
 		return explainStart(err)

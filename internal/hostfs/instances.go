@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"path"
@@ -37,8 +38,8 @@ type Instance struct {
 // Instances lists the directories that match a pattern now, by name: a path
 // relative to the root with one *, which stands for at least one character of
 // one part of the path, as in shop.slice/checkout@*.service. Directories whose
-// part is not printable UTF-8 of at most 253 bytes do not match. A parent that
-// is not there has none. More than [MaxInstances] are counted, none is
+// part is not printable UTF-8 of at most 253 bytes do not match, nor does what
+// is reached by a link in or behind that part. A parent that is not there has none. More than [MaxInstances] are counted, none is
 // returned, and the error is trimtab.ErrRefused.
 func (r *Root) Instances(pattern string) ([]Instance, error) {
 	all, n, err := r.instances(pattern)
@@ -81,12 +82,12 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 				n++ // what is too much is only counted
 				continue
 			}
-			var s unix.Stat_t
-			if err := unix.Fstatat(int(f.Fd()), path.Join(e.Name(), rest), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil || s.Mode&unix.S_IFMT != unix.S_IFDIR {
+			id, ok := directory(int(f.Fd()), path.Join(e.Name(), rest))
+			if !ok {
 				continue // it went, or has no such group in it
 			}
 			n++
-			all = append(all, Instance{name, path.Join(parent, e.Name(), rest), s.Ino})
+			all = append(all, Instance{name, path.Join(parent, e.Name(), rest), id})
 		}
 		if errors.Is(err, io.EOF) {
 			return all, n, nil
@@ -95,6 +96,37 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 			return nil, 0, err
 		}
 	}
+}
+
+// directory tells which directory is at a path beneath an open one; ok is false
+// where there is none, or a link is on the way: by links two names could be one
+// instance.
+func directory(at int, name string) (id uint64, ok bool) {
+	var x unix.Statx_t
+	for end := 0; end < len(name); end++ {
+		if next := strings.IndexByte(name[end:], '/'); next >= 0 {
+			end += next
+		} else {
+			end = len(name)
+		}
+		err := unix.Statx(at, name[:end], unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE|unix.STATX_INO|unix.STATX_BTIME, &x)
+		if err != nil || x.Mode&unix.S_IFMT != unix.S_IFDIR {
+			return 0, false
+		}
+	}
+	return identity(&x), true
+}
+
+// identity tells a file from one that was there before. The kernel gives the
+// numbers of cgroups once; those of an ordinary file system are soon given again,
+// but it knows when a file was made.
+func identity(x *unix.Statx_t) uint64 {
+	if x.Mask&unix.STATX_BTIME == 0 || x.Btime == (unix.StatxTimestamp{}) {
+		return x.Ino
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, x.Ino, x.Btime.Sec, x.Btime.Nsec)
+	return h.Sum64()
 }
 
 // instanceName returns what the * stands for in part, between prefix and suffix.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
@@ -68,6 +69,54 @@ func TestAPatternMatchesTheDirectoriesWhoseNamesFit(t *testing.T) {
 			t.Errorf("%s: %v, want %v", pattern, got, want)
 		}
 	}
+}
+
+// Two names of one directory would be two instances with one knob.
+func TestWhatIsReachedByALinkIsNoInstance(t *testing.T) {
+	r, dir := groups(t, "pods/x/own/main", "pods/y", "pods/z/own")
+	for link, to := range map[string]string{"pods/y/own": "../x/own", "pods/z/own/main": "../../x/own/main", "pods/link": "x"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pattern, want := range map[string][]string{
+		"pods/*/own/main": {"x=pods/x/own/main"},
+		"pods/*":          {"x=pods/x", "y=pods/y", "z=pods/z"},
+	} {
+		if got := found(t, r, pattern); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", pattern, got, want)
+		}
+	}
+}
+
+// Ordinary file systems give the number of what is gone to the next that is made.
+func TestADirectoryThatWasRemovedAndMadeAgainHasAnotherID(t *testing.T) {
+	r, dir := groups(t, "a1")
+	seen := map[uint64]bool{}
+	for n := range 5 {
+		all, err := r.Instances("a*")
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		if seen[all[0].ID] {
+			t.Errorf("directory %d has the ID of an earlier one", n)
+		}
+		seen[all[0].ID] = true
+		for then := coarse(t); coarse(t) == then; {
+			// The file system's clock is this coarse.
+		}
+		if err := errors.Join(os.Remove(filepath.Join(dir, "a1")), os.Mkdir(filepath.Join(dir, "a1"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// coarse is the time that file systems write down.
+func coarse(t *testing.T) (now unix.Timespec) {
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
+		t.Fatal(err)
+	}
+	return now
 }
 
 func TestWhatIsNoPatternIsAnError(t *testing.T) {

@@ -74,6 +74,27 @@ func OpenRoot(path string) (*Root, error) {
 	return r, nil
 }
 
+// Sub opens a directory of the root as a root of its own: a path that leaves
+// it, also for another one in r, is refused there.
+func (r *Root) Sub(name string) (*Root, error) {
+	// Not os.Root.OpenRoot, which waits where there is a pipe instead.
+	f, err := r.open(name, os.O_RDONLY|syscall.O_DIRECTORY)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", r.join(name), err)
+	}
+	defer f.Close()
+	dir, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", r.join(name), err)
+	}
+	sub := &Root{dir: dir, path: r.join(name)}
+	if err := sub.identify(); err != nil {
+		sub.Close()
+		return nil, fmt.Errorf("open %s: %w", sub.path, err)
+	}
+	return sub, nil
+}
+
 // identify notes the file system's kind and the mount.
 func (r *Root) identify() error {
 	f, err := r.dir.Open(".")

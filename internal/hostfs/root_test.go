@@ -172,3 +172,59 @@ func TestALockHasOneHolder(t *testing.T) {
 	}
 	second.Close()
 }
+
+func TestARootWithinARootKeepsToItsOwnDirectory(t *testing.T) {
+	root, dir, _ := rooted(t)
+	for link, to := range map[string]string{"a/escape": "../b/value", "a/value2": "value", "link": "../elsewhere"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(dir, "b"), 0o755), os.WriteFile(filepath.Join(dir, "b", "value"), []byte("other"), 0o644),
+		os.Mkdir(filepath.Join(dir, "../elsewhere"), 0o755), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o644),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := root.Read("a/escape"); err != nil || text != "other" {
+		t.Fatalf("%q, %v: from the outer root both are within", text, err)
+	}
+	sub, err := root.Sub("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	for _, name := range []string{"escape", "../b/value", "../a/value"} {
+		if text, err := sub.Read(name); !errors.Is(err, trimtab.ErrRefused) {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if err := sub.Write(name, "hacked"); !errors.Is(err, trimtab.ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if text, err := sub.Read("value2"); err != nil || text != "old and long\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	// ReadIn is the same.
+	for name, want := range map[string]string{"value": "old and long\n", "value2": "old and long\n", "escape": "", "../b/value": "", "none": ""} {
+		text, err := root.ReadIn("a", name)
+		if text != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", name, text, err, want)
+		}
+		if other, bad := sub.Read(name); other != text || (bad == nil) != (err == nil) || errors.Is(bad, trimtab.ErrRefused) != errors.Is(err, trimtab.ErrRefused) {
+			t.Errorf("%s: %q, %v, from a root of its own %q, %v", name, text, err, other, bad)
+		}
+	}
+	if text, err := root.ReadIn("link", "value"); err == nil {
+		t.Errorf("through a link that leaves the root: %q", text)
+	}
+	// None of these is a directory of the root; the pipe must not make it wait.
+	for _, name := range []string{"..", "../elsewhere", "link", "a/value", "pipe", "none"} {
+		if sub, err := root.Sub(name); err == nil {
+			t.Errorf("%s was opened", name)
+			sub.Close()
+		}
+	}
+}

@@ -28,7 +28,7 @@ workloads:
 		t.Fatal(err)
 	}
 	for host, want := range map[string][]string{"h1": {"here", "anywhere"}, "h2": {"there", "anywhere"}, "h3": {"anywhere"}} {
-		knobs, err := knobsOf(cfg, host)
+		knobs, err := knobsOf(kinds(), cfg, host)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,8 +40,8 @@ workloads:
 			t.Fatalf("%s has %d knobs and reads %d groups, want %d", host, len(knobs), len(groups), len(want))
 		}
 		for i, name := range want {
-			if knobs[i].Workload != name || groups[i].Workload != name {
-				t.Errorf("%s has the knob of %s and reads %s, want %s", host, knobs[i].Workload, groups[i].Workload, name)
+			if of := knobs[i].like[0].Workload; of != name || groups[i].Workload != name {
+				t.Errorf("%s has the knob of %s and reads %s, want %s", host, of, groups[i].Workload, name)
 			}
 		}
 	}
@@ -110,11 +110,11 @@ func TestPlannerAndActuatorAgreeOnWhatAHostHasThatIsSmallerThanItsPool(t *testin
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := knobsOf(cfg, "h")
+		all, err := knobsOf(kinds(), cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets, _, err := openAll(all)
+		targets, _, err := openAll(kinds(), all)
 		if err != nil {
 			t.Fatal(err)
 		}

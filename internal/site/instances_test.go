@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -43,11 +44,11 @@ func TestEachInstanceOfAPatternHasTheKnobsAndBoundsOfTheWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := knobsOf(patterned(t, root, "{}"), "h")
+	all, err := knobsOf(kinds(), patterned(t, root, "{}"), "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets, finders, err := openAll(all)
+	targets, finders, err := openAll(kinds(), all)
 	if err != nil || len(targets) != 1 || targets[0].Workload != "other" || len(finders) != 1 || finders[0].Workload != "web" {
 		t.Fatalf("targets %+v, finders %+v, %v", targets, finders, err)
 	}
@@ -66,7 +67,53 @@ func TestEachInstanceOfAPatternHasTheKnobsAndBoundsOfTheWorkload(t *testing.T) {
 	if memory.Resource != trimtab.Memory || memory.Min != 900<<20 || memory.Max != 1<<30 {
 		t.Errorf("%+v, %s", memory, memory.Knob)
 	}
-	if err := errors.Join(closeAll(targets), closeAll(knobs)); err != nil {
+	if err := errors.Join(actuator.CloseTargets(targets), actuator.CloseTargets(knobs)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEachSupervisedDirectoryOfAPatternHasTheKnobAndBoundsOfTheWorkload(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"web-a", "web-b", "mail"} {
+		dir := filepath.Join(root, name)
+		state := fmt.Sprintf(`{"supervisor":%d,"want":3}`, os.Getpid())
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "workers.max"), []byte("3\n"), 0o644),
+			os.WriteFile(filepath.Join(dir, "workers.current"), []byte(state), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, `
+pool: {workers: 12}
+workloads:
+  - {name: web, slo: {latency: 200ms, fraction: 0.95}, knob: {process: {dir: %q}, workers: {min: 2, max: 4}}}
+  - {name: mail, slo: {latency: 200ms, fraction: 0.95}, knob: {process: {dir: %q}, workers: {min: 1, max: 4}}}
+`, filepath.Join(root, "web-*"), filepath.Join(root, "mail")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := knobsOf(kinds(), cfg, "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, finders, err := openAll(kinds(), all)
+	if err != nil || len(targets) != 1 || targets[0].Workload != "mail" || len(finders) != 1 || finders[0].Workload != "web" {
+		t.Fatalf("targets %+v, finders %+v, %v", targets, finders, err)
+	}
+	if want := "process " + filepath.Join(root, "web-*"); finders[0].Pattern != want || len(finders[0].Like) != 1 || finders[0].Like[0].Max != 4 {
+		t.Errorf("%+v, want %s", finders[0], want)
+	}
+	found, err := finders[0].Find(t.Context())
+	if err != nil || len(found) != 2 || found[1].Name != "b" {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	knobs, err := finders[0].Open("b")
+	if err != nil || len(knobs) != 1 {
+		t.Fatalf("%+v, %v", knobs, err)
+	}
+	if k := knobs[0]; k.Resource != trimtab.Workers || k.Min != 2 || k.Max != 4 || k.Knob.String() != "workers of "+filepath.Join(root, "web-b") {
+		t.Errorf("%+v, %s", k, k.Knob)
+	}
+	if err := errors.Join(actuator.CloseTargets(targets), actuator.CloseTargets(knobs)); err != nil {
 		t.Error(err)
 	}
 }
@@ -101,11 +148,11 @@ func TestTheCapacityOfAHostIsWhatItHasLessTheReserve(t *testing.T) {
 		"{cpu: 100000, memory: 90TiB}": {0, 0},
 	} {
 		cfg := patterned(t, root, reserve)
-		all, err := knobsOf(cfg, "h")
+		all, err := knobsOf(kinds(), cfg, "h")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := measureOf(cfg, all)()
+		got, err := measureOf(kinds(), cfg, all)()
 		if err != nil || len(got) != 2 || got[trimtab.CPU] != want[0] || got[trimtab.Memory] != want[1] {
 			t.Errorf("reserve %s: %v (%v), want %v", reserve, got, err, want)
 		}
@@ -114,14 +161,14 @@ func TestTheCapacityOfAHostIsWhatItHasLessTheReserve(t *testing.T) {
 
 func TestATreeOfPlainFilesIsNoHostToMeasure(t *testing.T) {
 	cfg := patterned(t, t.TempDir(), "{}")
-	all, err := knobsOf(cfg, "h")
+	all, err := knobsOf(kinds(), cfg, "h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := measureOf(cfg, all)(); err != nil || len(got) > 0 {
+	if got, err := measureOf(kinds(), cfg, all)(); err != nil || len(got) > 0 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if measureOf(cfg, nil) != nil {
+	if measureOf(kinds(), cfg, nil) != nil {
 		t.Error("a host without cgroups is measured")
 	}
 }

@@ -14,8 +14,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	actuatorcgroup "github.com/trimtab/trimtab/actuator/cgroup"
-	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/bus"
@@ -260,7 +258,8 @@ func (s *Site) holderOf(cfg *config.Config) (string, error) {
 }
 
 func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
-	all, err := knobsOf(cfg, s.host)
+	kinds := kinds()
+	all, err := knobsOf(kinds, cfg, s.host)
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
 	}
@@ -273,8 +272,9 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		watchdog = []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}
 	}
 	c := actuator.Config{
-		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: Reopen,
-		Shared: s.shares(cfg), Measure: measureOf(cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
+		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Repeat: actuator.RepeatOf(cfg.Lease),
 	}
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
@@ -283,20 +283,20 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	key := keyOf(c, all, work, cfg.Actuator.Reserve)
 	c.Metrics, c.Logger = s.metrics, s.logger
 	// Once before anything is stopped for it, to see that they can be opened.
-	once, _, err := openAll(all)
-	if err = errors.Join(err, closeAll(once)); err != nil {
+	once, _, err := openAll(kinds, all)
+	if err = errors.Join(err, actuator.CloseTargets(once)); err != nil {
 		return nil, err
 	}
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set("actuator", "starting")
 		c := c
 		var err error
-		if c.Targets, c.Finders, err = openAll(all); err != nil {
+		if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
 			return nil, err
 		}
 		a, err := actuator.Open(ctx, c)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), closeAll(c.Targets))
+			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), actuator.CloseTargets(c.Targets))
 		}
 		s.ready.set("actuator", "")
 		h := pipeline.NewHealth(work)
@@ -310,20 +310,6 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		}, nil
 	}
 	return []part{{"actuator", key, start}}, nil
-}
-
-// Reopen makes a knob from the journal alone.
-func Reopen(undo []byte) (actuator.Knob, error) {
-	// The kinds know their own.
-	group, err := actuatorcgroup.Reopen(undo)
-	if err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
-		return group, err
-	}
-	memory, err := actuatorcgroup.ReopenMemory(undo)
-	if err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
-		return memory, err
-	}
-	return process.Reopen(undo)
 }
 
 // reader is a collector that asks: it runs until its context ends.

@@ -1,9 +1,6 @@
 package site
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,8 +11,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	actuatorcgroup "github.com/trimtab/trimtab/actuator/cgroup"
-	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
@@ -312,167 +307,12 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	return l
 }
 
-// knobConfig is a target as the file says it, before its knob is opened.
-type knobConfig struct {
-	actuator.Target
-	process process.Config
-	cgroup  actuatorcgroup.Config
-}
-
 // onHost tells whether a host has the knob of a workload.
 func onHost(w *config.Workload, host string) bool { return w.Knob.Host == "" || w.Knob.Host == host }
 
 // elsewhere tells whether the file names another host that has a knob of the pool.
 func elsewhere(cfg *config.Config, host string) bool {
 	return slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return !onHost(&w, host) })
-}
-
-// knobsOf lists the targets of all workloads that a host has.
-func knobsOf(cfg *config.Config, host string) (out []knobConfig, err error) {
-	for i := range cfg.Workloads {
-		w := &cfg.Workloads[i]
-		b := w.Knob.Bounds()
-		if b == nil || !w.Knob.Declared() || !onHost(w, host) {
-			continue
-		}
-		d := knobConfig{Target: actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: cfg.Pool.Resource()}, Min: b.Min, Max: b.Max, Mode: w.Mode}}
-		if w.Knob.Process != nil {
-			d.process = process.Config{Root: w.Knob.Process.Dir, Dir: "."}
-			out = append(out, d)
-			continue
-		}
-		d.cgroup = actuatorcgroup.Config{Path: w.Knob.Cgroup, Force: w.Knob.Force}
-		if d.cgroup.Root, err = cgroupRoot(cfg); err != nil {
-			return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
-		}
-		out = append(out, d)
-		if m, ok := w.Knob.BoundsOf(trimtab.Memory); ok {
-			d.Resource, d.Min, d.Max = trimtab.Memory, m.Min, m.Max
-			// Version 1 keeps it in a hierarchy of its own.
-			d.cgroup.Root = cmp.Or(hostfs.Twin(d.cgroup.Root, "memory"), d.cgroup.Root)
-			out = append(out, d)
-		}
-	}
-	return out, nil
-}
-
-// several tells whether the knob is a pattern, with one for each instance.
-func (d knobConfig) several() bool { return strings.Contains(d.cgroup.Path, "*") }
-
-// openAll opens the knobs that are declared, and makes finders of the patterns,
-// one for each workload.
-func openAll(all []knobConfig) (targets []actuator.Target, finders []actuator.Finder, err error) {
-	roots := new(actuatorcgroup.Roots)
-	var patterns [][]knobConfig
-	for _, d := range all {
-		switch last := len(patterns) - 1; {
-		case d.several() && last >= 0 && patterns[last][0].Workload == d.Workload:
-			patterns[last] = append(patterns[last], d)
-		case d.several():
-			patterns = append(patterns, []knobConfig{d})
-		default:
-			t, err := d.open(roots)
-			if err != nil {
-				return nil, nil, errors.Join(err, closeAll(targets))
-			}
-			targets = append(targets, t)
-		}
-	}
-	for _, p := range patterns {
-		finders = append(finders, finderOf(p, roots))
-	}
-	return targets, finders, nil
-}
-
-func closeAll(targets []actuator.Target) (err error) {
-	for _, t := range targets {
-		err = errors.Join(err, t.Knob.Close())
-	}
-	return err
-}
-
-// finderOf finds the instances of one workload, whose knobs are all on the same
-// groups.
-func finderOf(all []knobConfig, roots *actuatorcgroup.Roots) actuator.Finder {
-	f := actuator.Finder{
-		Workload: all[0].Workload, Pattern: "cgroup " + all[0].cgroup.Path,
-		Find: func(ctx context.Context) ([]actuator.Instance, error) {
-			return actuatorcgroup.Find(ctx, all[0].cgroup)
-		},
-		Open: func(name string) (targets []actuator.Target, err error) {
-			for _, d := range all {
-				d.cgroup = d.cgroup.Instance(name)
-				t, err := d.open(roots)
-				if err != nil {
-					return nil, errors.Join(err, closeAll(targets))
-				}
-				targets = append(targets, t)
-			}
-			return targets, nil
-		},
-	}
-	for _, d := range all {
-		f.Like = append(f.Like, d.Target)
-	}
-	return f
-}
-
-// measureOf measures what the pool may give out of this host, where it has
-// cgroups; nil where it has none. Numbers of workers are not measured.
-func measureOf(cfg *config.Config, all []knobConfig) func() (map[string]float64, error) {
-	roots := map[string]string{}
-	for _, d := range all {
-		if d.cgroup.Root != "" {
-			roots[d.Resource] = d.cgroup.Root
-		}
-	}
-	if len(roots) == 0 {
-		return nil
-	}
-	reserve := cfg.Actuator.Reserve
-	return func() (map[string]float64, error) {
-		capacity := map[string]float64{}
-		var errs []error
-		for _, m := range []struct {
-			resource string
-			measure  func(root string) (float64, error)
-			reserve  float64
-		}{{trimtab.CPU, hostfs.CPUs, reserve.CPU}, {trimtab.Memory, hostfs.Memory, float64(reserve.Memory)}} {
-			root, ok := roots[m.resource]
-			if !ok {
-				continue
-			}
-			v, err := m.measure(root)
-			switch {
-			case errors.Is(err, trimtab.ErrUnsupported): // a tree of plain files is no host's
-			case err != nil:
-				errs = append(errs, err)
-			default:
-				capacity[m.resource] = max(0, v-m.reserve)
-			}
-		}
-		return capacity, errors.Join(errs...)
-	}
-}
-
-// open opens the knob; those of one root share what is open of it.
-func (d knobConfig) open(roots *actuatorcgroup.Roots) (t actuator.Target, err error) {
-	t = d.Target
-	c := d.cgroup
-	c.Roots = roots
-	switch {
-	case c.Path == "":
-		t.Knob, err = process.Open(d.process)
-	case t.Resource == trimtab.Memory:
-		t.Knob, err = actuatorcgroup.OpenMemory(c)
-	default:
-		t.Knob, err = actuatorcgroup.Open(c)
-	}
-	if err != nil {
-		return t, fmt.Errorf("open %s knob of %s: %w", t.Resource, t.Workload, err)
-	}
-	t.Resource = t.Knob.Resource()
-	return t, nil
 }
 
 // cgroupRoot is the declared root, or the mount with the cpu controller.

@@ -149,7 +149,7 @@ func (p *play) openAgent(ctx context.Context, h int) error {
 		return err
 	}
 	a := actuator.Config{
-		Host: host, Pool: pool, Dir: filepath.Join(p.Journals, host), Shared: true, Reopen: reopen, JournalSize: 64 << 10, KeepOnStop: true,
+		Host: host, Pool: pool, Dir: filepath.Join(p.Journals, host), Shared: true, Reopen: reopen, JournalSize: 64 << 10, KeepOnStop: true, Repeat: actuator.RepeatOf(p.MaxLease),
 		Limits:  actuator.Limits{MaxLease: p.MaxLease, Fall: 0.5, Share: 0.5},
 		Metrics: p.metrics, Logger: p.log,
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/trimtab/trimtab/config"
 )
 
 // pool is the one that all hosts share.
@@ -36,6 +38,7 @@ type fleet struct {
 	ask       io.WriteCloser
 	answers   *bufio.Scanner
 	root      string // of the cgroups of the real agent
+	report    time.Duration
 }
 
 // part is one process.
@@ -70,7 +73,7 @@ func (o *options) measure(ctx context.Context, s size, dir string) (r *result, e
 		}
 	}
 	r = &result{size: s, leaves: min(o.Leaves, s.agents), instances: o.Instances, ready: time.Since(began)}
-	fmt.Printf("%d agents, %d workloads: ready after %.0f s\n", s.agents, s.workloads, r.ready.Seconds())
+	fmt.Printf("%d agents, %d workloads, reports every %v: ready after %.0f s\n", s.agents, s.workloads, f.report, r.ready.Seconds())
 	if !wait(ctx, o.Settle) {
 		return nil, ctx.Err()
 	}
@@ -111,7 +114,16 @@ func (f *fleet) write(ctx context.Context) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(f.dir, "trimtab.yaml"), f.text(), 0o600)
+	file := filepath.Join(f.dir, "trimtab.yaml")
+	if err := os.WriteFile(file, f.text(), 0o600); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	c, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	f.report = c.Analyzer.ReportInterval
+	return nil
 }
 
 // rewrite replaces texts of a file.
@@ -130,9 +142,12 @@ func (f *fleet) lease() time.Duration { return max(time.Minute, 3*f.Round) }
 // load and performance are not those of spans.
 func (f *fleet) text() []byte {
 	var b bytes.Buffer
+	if f.Report > 0 {
+		fmt.Fprintf(&b, "analyzer: {report_interval: %v}\n", f.Report)
+	}
 	cpu := math.Ceil(firstCores * float64(f.workloads*f.Instances+f.Cgroups))
-	fmt.Fprintf(&b, "pool: {cpu: %g, unit: %g}\nround: %v\nlease: %v\nanalyzer: {report_interval: %v}\nstorage: {path: %q}\nprometheus: {url: 'http://127.0.0.1:9'}\nworkloads:\n",
-		cpu, max(0.01, cpu/100000), f.Round, f.lease(), f.Report, filepath.Join(f.dir, "data"))
+	fmt.Fprintf(&b, "pool: {cpu: %g, unit: %g}\nround: %v\nlease: %v\nstorage: {path: %q}\nprometheus: {url: 'http://127.0.0.1:9'}\nworkloads:\n",
+		cpu, max(0.01, cpu/100000), f.Round, f.lease(), filepath.Join(f.dir, "data"))
 	for i := range f.workloads {
 		name := workloadName(i)
 		fmt.Fprintf(&b, `  - {name: %[1]s, slo: {latency: %[2]v, fraction: %[3]g}, load: 'sum(rate(n{w="%[1]s"}[10s]))', performance: 'sum(rate(d_bucket{w="%[1]s",le="%[4]g"}[10s])) / sum(rate(d_count{w="%[1]s"}[10s]))', `+
@@ -203,7 +218,7 @@ func (f *fleet) startAgents(ctx context.Context) error {
 	}
 	text, err := json.Marshal(cast{
 		Site: filepath.Join(f.dir, "site"), Journals: journals, URL: f.url, Leaf: f.leaf, Agents: f.size.agents, Leaves: f.Leaves, Instances: f.Instances,
-		Workloads: f.workloads, Report: f.Report, MaxLease: f.lease() + 10*time.Second, Within: f.Round,
+		Workloads: f.workloads, Report: f.report, MaxLease: f.lease() + 10*time.Second, Within: f.Round,
 	})
 	if err != nil {
 		return fmt.Errorf("write what to play: %w", err)

@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&o.Instances, "instances", 2, "instances of each workload, each on a host of its own with a knob of its own")
 	flag.IntVar(&o.Cgroups, "cgroups", 0, "start one more agent, as a real process whose knobs are so many real cgroups, and follow it")
 	flag.DurationVar(&o.Round, "round", 10*time.Second, "the planner's round")
-	flag.DurationVar(&o.Report, "report", 0, "interval of reports and samples; 0: trimtab's default, a fifth of a round")
+	flag.DurationVar(&o.Report, "report", 0, "interval of reports and samples; 0: trimtab's default for so many workloads")
 	flag.DurationVar(&o.For, "for", time.Minute, "how long to measure")
 	flag.DurationVar(&o.Settle, "settle", 30*time.Second, "how long to wait before anything is measured, once all are ready")
 	flag.StringVar(&o.Binary, "binary", "", "the trimtab to measure; empty: build it")
@@ -94,9 +94,6 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.Report == 0 {
-		o.Report = min(10*time.Second, max(time.Second, o.Round/5))
-	}
 	dir, err := os.MkdirTemp("", "trimtab-fleet-")
 	if err != nil {
 		return fmt.Errorf("make directory: %w", err)
@@ -111,7 +108,7 @@ func (o *options) run(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Printf("rounds of %v, reports every %v, measured for %v after %v; knobs and journals in memory, agents in one process\n", o.Round, o.Report, o.For, o.Settle)
+	fmt.Printf("rounds of %v, measured for %v after %v; knobs and journals in memory, agents in one process\n", o.Round, o.For, o.Settle)
 	var results []*result
 	for _, s := range sizes {
 		r, err := o.measure(ctx, s, filepath.Join(dir, fmt.Sprintf("%d-%d", s.agents, s.workloads)))

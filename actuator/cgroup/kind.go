@@ -1,0 +1,82 @@
+package cgroup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Kind is this kind of knob. A location is declared as the path of a group, whose
+// root is that of the hierarchy with the cpu controller where none is. Knobs that
+// one Kind opens share what is open of a root.
+func Kind() actuator.Kind {
+	roots := new(Roots)
+	return actuator.Kind{
+		Name: "cgroup", Resources: []string{trimtab.CPU, trimtab.Memory},
+		Probe: func(at actuator.Location) (actuator.Location, error) {
+			var err error
+			if at.Root == "" {
+				at.Root, err = hostfs.CPUHierarchy()
+			}
+			return at, err
+		},
+		Find: find,
+		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
+			c := Config{Root: rootOf(at, resource), Path: at.Path, Force: at.Force, Roots: roots}
+			if resource == trimtab.Memory {
+				return actuator.OrNil(OpenMemory(c))
+			}
+			return actuator.OrNil(Open(c))
+		},
+		Reopen: func(undo []byte) (actuator.Knob, error) {
+			k, err := actuator.OrNil(Reopen(undo))
+			if errors.Is(err, trimtab.ErrUnsupported) {
+				return actuator.OrNil(ReopenMemory(undo))
+			}
+			return k, err
+		},
+		Measure: func(at actuator.Location, resource string) (float64, error) {
+			if resource == trimtab.Memory {
+				return hostfs.Memory(rootOf(at, resource))
+			}
+			return hostfs.CPUs(at.Root)
+		},
+	}
+}
+
+// find lists the groups that match: at most hostfs.MaxInstances, else none and an
+// error that says how many there are.
+func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
+	}
+	// Opened for each look: the root may be mounted anew.
+	root, err := hostfs.OpenRoot(at.Root)
+	if err != nil {
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
+	}
+	defer root.Close()
+	found, err := root.Instances(at.Path)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]actuator.Instance, len(found))
+	for i, f := range found {
+		all[i] = actuator.Instance{Name: f.Name, ID: f.ID}
+	}
+	return all, nil
+}
+
+// rootOf returns the root of the groups that turn a resource: version 1 keeps
+// memory in a hierarchy of its own.
+func rootOf(at actuator.Location, resource string) string {
+	if resource == trimtab.Memory {
+		return cmp.Or(hostfs.Twin(at.Root, "memory"), at.Root)
+	}
+	return at.Root
+}

@@ -1,0 +1,103 @@
+package actuator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Kind is a kind of knob as a value: all that the rest of a program needs to know
+// of it. The folder of a kind has a function that returns it; the program lists
+// those that it has.
+type Kind struct {
+	// Name is what configuration and messages call it.
+	Name string
+	// Resources are what it turns at one location.
+	Resources []string
+	// Probe completes a location as it was declared with what this host has, such as
+	// the root. Its error is trimtab.ErrUnsupported where the host has no such thing.
+	Probe func(declared Location) (Location, error)
+	// Find lists the instances at a location with a *, as [Finder] has it.
+	Find func(ctx context.Context, at Location) ([]Instance, error)
+	// Open opens the knob of one resource at a location without a *.
+	Open func(at Location, resource string) (Knob, error)
+	// Reopen makes a knob from what its Undo returned, perhaps in another process or
+	// release. Its error is trimtab.ErrUnsupported where that is of another kind.
+	Reopen func(undo []byte) (Knob, error)
+	// Measure returns what this host has of a resource, trimtab.ErrUnsupported where it
+	// cannot tell; nil: of no resource of the kind.
+	Measure func(at Location, resource string) (float64, error)
+}
+
+// Location is where the knobs of a workload are on this host.
+type Location struct {
+	// Root is the declared directory; nothing outside is ever written.
+	Root string
+	// Path is relative to Root. With one * in it, each that matches is an instance.
+	Path string
+	// Force turns what other programs of the host say is theirs.
+	Force bool
+}
+
+// Several reports whether the location is a pattern.
+func (l Location) Several() bool { return strings.Contains(l.Path, "*") }
+
+// Instance returns the location of one instance of a pattern.
+func (l Location) Instance(name string) Location {
+	l.Path = strings.Replace(l.Path, "*", name, 1)
+	return l
+}
+
+// Targets opens the knobs of a location: one for each of like, which are the targets
+// without their knobs. All are open, or none.
+func (k Kind) Targets(at Location, like []Target) (targets []Target, err error) {
+	for _, t := range like {
+		if t.Knob, err = k.Open(at, t.Resource); err != nil {
+			return nil, errors.Join(fmt.Errorf("open %s knob of %s: %w", t.Resource, t.Workload, err), CloseTargets(targets))
+		}
+		targets = append(targets, t)
+	}
+	return targets, nil
+}
+
+// CloseTargets closes the knobs of targets that no actuator got.
+func CloseTargets(targets []Target) (err error) {
+	for _, t := range targets {
+		err = errors.Join(err, t.Knob.Close())
+	}
+	return err
+}
+
+// Finder finds the instances of one workload at a location with a *. Each has the
+// targets of like, which is not empty; pattern is what messages call the location.
+func (k Kind) Finder(at Location, pattern string, like []Target) Finder {
+	return Finder{
+		Workload: like[0].Workload, Pattern: pattern, Like: like,
+		Find: func(ctx context.Context) ([]Instance, error) { return k.Find(ctx, at) },
+		Open: func(name string) ([]Target, error) { return k.Targets(at.Instance(name), like) },
+	}
+}
+
+// AnyOf returns a Reopen for knobs of any of the kinds.
+func AnyOf(kinds []Kind) func(undo []byte) (Knob, error) {
+	return func(undo []byte) (Knob, error) {
+		for _, k := range kinds {
+			// The kinds know their own.
+			if knob, err := k.Reopen(undo); err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
+				return knob, err
+			}
+		}
+		return nil, fmt.Errorf("reopen %.60q: no kind of knob knows it: %w", undo, trimtab.ErrUnsupported)
+	}
+}
+
+// OrNil is what a constructor of a kind returned, without a knob that is no knob.
+func OrNil[K Knob](knob K, err error) (Knob, error) {
+	if err != nil {
+		return nil, err
+	}
+	return knob, nil
+}

@@ -1,0 +1,91 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Kind is this kind of knob. A location is declared as the absolute path of the
+// supervisor's directory; numbers of workers are not measured.
+func Kind() actuator.Kind {
+	return actuator.Kind{
+		Name: "process", Resources: []string{trimtab.Workers},
+		Probe: func(declared actuator.Location) (actuator.Location, error) { return split(declared.Path), nil },
+		Find:  find,
+		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
+			return actuator.OrNil(Open(Config{Root: at.Root, Dir: at.Path}))
+		},
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+	}
+}
+
+// split parts an absolute directory into the root, which with a * in it ends before
+// the part with the *, and the path beneath.
+func split(dir string) actuator.Location {
+	before, _, several := strings.Cut(dir, "*")
+	if !several {
+		return actuator.Location{Root: dir, Path: "."}
+	}
+	root, _ := path.Split(before)
+	return actuator.Location{Root: path.Clean(root), Path: strings.TrimPrefix(dir, root)}
+}
+
+// find lists the directories that match and that a supervisor serves. Where more
+// than hostfs.MaxInstances directories match, supervised or not, it lists none and
+// its error says how many there are. A root that is not there yet has none.
+//
+// One is another where its directory is another. A supervisor that was started
+// again in the same directory goes on with the number that stands there, so the
+// baseline of that number still is its own.
+func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
+	}
+	root, err := hostfs.OpenRoot(at.Root)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
+	}
+	defer root.Close()
+	found, err := root.Instances(at.Path)
+	if err != nil {
+		return nil, err
+	}
+	var all []actuator.Instance
+	for _, f := range found {
+		if supervised(root, f.Path) {
+			all = append(all, actuator.Instance{Name: f.Name, ID: f.ID})
+		}
+	}
+	return all, nil
+}
+
+// supervised reports whether a supervisor serves a directory. What the file system
+// will not tell does not make an instance go: its knob says why it cannot be read.
+func supervised(root *hostfs.Root, dir string) bool {
+	if _, err := root.ReadIn(dir, MaxFile); err != nil {
+		return unknown(err)
+	}
+	text, err := root.ReadIn(dir, CurrentFile)
+	if err != nil {
+		return unknown(err)
+	}
+	state, err := ParseState([]byte(text))
+	return err == nil && state.Alive()
+}
+
+// unknown tells an error that says nothing of a directory from one that says that
+// it is no supervisor's: without its files, or with links in their place.
+func unknown(err error) bool {
+	return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, trimtab.ErrRefused)
+}

@@ -1,0 +1,111 @@
+package natsbus
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/trimtab/trimtab"
+)
+
+// Values of a Shed kind that wait to be sent travel together, as one message: an
+// agent has three samples of each of its groups at a time, and a message each of
+// 1,000 agents takes a core of the server. Such a message is on the subject
+// trimtab.<kind>.=many, whose last part is the key of nothing ([bus.EscapeKey]).
+// Its data, compressed, has a line for each value:
+//
+//	KEY ORIGIN JSON\n
+//
+// KEY is the last part of the subject that the value has by itself, ORIGIN what
+// headerOrigin holds there. JSON begins with a brace and has no line ends. So each
+// value keeps its place in its own sequence, and what is lost is counted as if each
+// had travelled by itself.
+const (
+	manyKey = "=many"
+	// gatherFor is how long a value waits for others to travel with.
+	gatherFor = 2 * time.Millisecond
+	// maxBatch bounds the lines that are sent in one message, maxBatchRead those
+	// that are read, in bytes.
+	maxBatch, maxBatchRead = 256 << 10, 1 << 20
+)
+
+// shed is one value of a Shed kind as it travels.
+type shed struct {
+	// prefix is the subject up to the key, with the dot.
+	prefix, key, origin string
+	data                []byte
+}
+
+func kindPrefix(k trimtab.Kind) string { return "trimtab." + string(k) + "." }
+
+func (s *shed) subject() string { return s.prefix + s.key }
+
+// message is that of a value which travels by itself.
+func (s *shed) message() *nats.Msg {
+	return &nats.Msg{Subject: s.subject(), Header: nats.Header{headerOrigin: {s.origin}}, Data: s.data}
+}
+
+// size is about what it takes in a batch, in bytes.
+func (s *shed) size() int { return len(s.key) + len(s.origin) + len(s.data) + 3 }
+
+// together returns the messages that carry all: values of one kind that are next
+// to each other travel as one, as far as maxBatch lets them. Their order stays.
+func together(all []shed) (out []*nats.Msg) {
+	for len(all) > 0 {
+		n, size := 1, all[0].size()
+		for n < len(all) && all[n].prefix == all[0].prefix && size+all[n].size() <= maxBatch {
+			size += all[n].size()
+			n++
+		}
+		if n == 1 {
+			out = append(out, all[0].message())
+		} else {
+			out = append(out, batch(all[:n], size))
+		}
+		all = all[n:]
+	}
+	return out
+}
+
+// batch is the message of several values of one kind.
+func batch(all []shed, size int) *nats.Msg {
+	lines := make([]byte, 0, size)
+	for i := range all {
+		lines = append(append(lines, all[i].key...), ' ')
+		lines = append(append(lines, all[i].origin...), ' ')
+		lines = append(append(lines, all[i].data...), '\n')
+	}
+	m := &nats.Msg{Subject: all[0].prefix + manyKey, Header: nats.Header{}, Data: lines}
+	pack(m)
+	return m
+}
+
+// apart calls with each value in a message that carries many, in order. At the
+// first that is none it ends with an error that is trimtab.ErrInvalid.
+func apart(k trimtab.Kind, m *nats.Msg, take func(*shed)) error {
+	n, err := unpackedLen(m.Header, m.Data)
+	if err == nil && n > maxBatchRead {
+		err = trimtab.Invalidf("%d bytes, limit %d", n, maxBatchRead)
+	}
+	var lines []byte
+	if err == nil {
+		lines, err = unpack(m.Header, m.Data)
+	}
+	if err != nil {
+		return fmt.Errorf("read several of %s: %w", k, err)
+	}
+	for at := 1; len(lines) > 0; at++ {
+		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
+		lines = rest
+		// Neither a key nor an origin has a brace: it is escaped in both.
+		from := max(0, bytes.IndexByte(line, '{'))
+		key, origin, _ := strings.Cut(strings.TrimSuffix(string(line[:from]), " "), " ")
+		if origin == "" || key == manyKey {
+			return trimtab.Invalidf("read several of %s: line %d is not KEY ORIGIN JSON", k, at)
+		}
+		take(&shed{kindPrefix(k), key, origin, line[from:]})
+	}
+	return nil
+}
