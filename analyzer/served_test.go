@@ -142,6 +142,23 @@ func TestAnInstanceWhoseSpansDoNotComeKeepsItsShareForAWhileAndThenHasAnEvenOne(
 	}
 }
 
+func TestAnIntervalInWhichTheSpansOfAnInstanceAreLostLowersNoShare(t *testing.T) {
+	a := make1(t, config("w"))
+	all := func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 30), load("h2", "a", 30)) }
+	seconds(t, a, 0, 20, pair, all) // counts of four seconds
+	for n := 20; n < 60; n++ {
+		e := seconds(t, a, n, n+1, pair, func(n int) *trimtab.Sketch {
+			if n%5 == 0 {
+				return serving(n, 0, load("h1", "x", 30))
+			}
+			return all(n)
+		})
+		if len(e.Shares) != 2 || math.Abs(e.Shares[1].Share-0.5) > 1e-9 {
+			t.Fatalf("second %d: %v", n, e.Shares)
+		}
+	}
+}
+
 func TestWhoLiesAboutItsRequestsLeavesTheOthersTheLeastShare(t *testing.T) {
 	e := seconds(t, make1(t, config("w")), 0, 60, pair, func(n int) *trimtab.Sketch {
 		return serving(n, 0, load("h1", "x", 1e12), load("h2", "a", 25))
@@ -173,15 +190,15 @@ func TestFewRequestsDoNotTellTheSharesAndMoreTellThemTogether(t *testing.T) {
 
 func TestANewInstanceIsMeasuredAsLongAsTheOthers(t *testing.T) {
 	a := make1(t, config("w"))
-	seconds(t, a, 0, 19, pair, func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 12), load("h2", "a", 12)) })
+	seconds(t, a, 0, 39, pair, func(n int) *trimtab.Sketch { return serving(n, 0, load("h1", "x", 36), load("h2", "a", 36)) })
 	three := func(a *analyzer.Analyzer, at float64) {
 		pair(a, at)
-		a.Step(sec(at), spread("h3", at, map[string]float64{"n": 2}, 18))
+		a.Step(sec(at), spread("h3", at, map[string]float64{"n": 2}, 38))
 	}
 	told := 0
-	for n := 19; n < 60; n++ {
+	for n := 39; n < 80; n++ {
 		e := seconds(t, a, n, n+1, three, func(n int) *trimtab.Sketch {
-			return serving(n, 0, load("h1", "x", 12), load("h2", "a", 12), load("h3", "n", 12))
+			return serving(n, 0, load("h1", "x", 24), load("h2", "a", 24), load("h3", "n", 24))
 		})
 		for _, s := range e.Shares {
 			if told++; math.Abs(s.Share-1./3) > 1e-9 {

@@ -137,6 +137,28 @@ func TestAMillionInstancesCostBoundedMemoryAndAreCounted(t *testing.T) {
 	}
 }
 
+func TestLongNamesOfInstancesLeaveASketchSmall(t *testing.T) {
+	p := newPath(t, shop())
+	var spans []from
+	for i := range trimtab.MaxShares {
+		spans = append(spans, request(i, on("h", fmt.Sprint(i, strings.Repeat("<", 240)))))
+	}
+	got := run(t, p, framed(t, spans...))["shop"]
+	if n := len(text(t, got)); n > 1<<20 || len(got.Instances) < 100 || len(got.Instances) == trimtab.MaxShares || got.Requests != trimtab.MaxShares {
+		t.Errorf("%d instances, %v requests in %d bytes", len(got.Instances), got.Requests, n)
+	}
+}
+
+func TestOfOneSpanFromTwoInstancesTheSameOneCountsInAnyOrder(t *testing.T) {
+	a, b := request(0, on("h", "a")), request(0, on("h", "b"))
+	for _, both := range [][]from{{a, b}, {b, a}} {
+		want := []trimtab.InstanceLoad{{Host: "h", Names: []string{"a"}, Requests: 1}}
+		if d := cmp.Diff(want, run(t, newPath(t, shop()), framed(t, both...))["shop"].Instances); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
 func TestInstancesThatAreNoLongerSeenMakeRoomForNewOnes(t *testing.T) {
 	p := newPath(t, shop())
 	named := func(when time.Duration, first, n int) (names []string) {

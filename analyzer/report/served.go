@@ -69,7 +69,6 @@ func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, pa
 	})
 	if silent != "" {
 		b.lacks = "no span of " + silent
-		clear(b.counts)
 		return
 	}
 	if len(b.counts) == 0 || end.Sub(b.from) > patience {
