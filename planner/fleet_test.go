@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/trial"
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/dominant"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
@@ -48,7 +49,7 @@ type letter struct {
 
 func newSite(seed uint64, i int) *site {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
-	objectives := []policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}}
+	objectives := []policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, dominant.Policy{}}
 	s := &site{random: r, fleet: newFleet(map[trimtab.KnobID]trimtab.Amount{}, map[string]float64{}), baseline: map[trimtab.KnobID]trimtab.Amount{},
 		epochs: map[string]uint64{}, lease: map[string]time.Time{}, cut: map[string]time.Time{}, full: map[string]float64{}, kept: map[string]*trimtab.Holding{}}
 	s.cfg = pool(objectives[r.IntN(len(objectives))], trimtab.Act)

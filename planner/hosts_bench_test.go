@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trimtab/trimtab/planner/dominant"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
@@ -62,6 +63,68 @@ func BenchmarkHosts(b *testing.B) {
 				b.ReportMetric((processorTime()-from).Seconds()*1e3/float64(b.N), "cpu-ms/round")
 				b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/round")
 				b.ReportMetric(100*gap, "gap_%")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// severalOnHosts asks about n workloads that need cpu and memory, twice what there is,
+// on hosts that have different amounts of both; with floors that bind, or groups.
+func severalOnHosts(n, hosts int, kind string) *policy.Question {
+	r := rand.New(rand.NewPCG(2, uint64(n)))
+	one := onHosts(n, hosts)
+	q := &policy.Question{}
+	for _, name := range []string{"cpu", "memory"} {
+		of := policy.Pooled{Name: name, Unit: 1, Capacity: float64(one.Units), Units: one.Units}
+		for _, h := range one.Hosts {
+			of.Hosts = append(of.Hosts, policy.Host{Name: h.Name, Units: float64(one.Units) / float64(hosts) * (0.75 + r.Float64()/2)})
+		}
+		q.Resources = append(q.Resources, of)
+	}
+	for i := range one.Workloads {
+		w := &one.Workloads[i]
+		c := policy.Claim{Name: w.Name, Weight: 1 + float64(i%3)}
+		if kind == "groups" {
+			c.Group = fmt.Sprintf("g%d/h%d", i%10, i%100)
+		}
+		for range q.Resources {
+			v := policy.Want{Min: 1, Max: 400, Current: 100, Demand: 50 + r.IntN(300), Parts: w.Parts}
+			if kind == "floors" {
+				v.Min = r.IntN(60)
+			}
+			c.Wants = append(c.Wants, v)
+		}
+		q.Workloads = append(q.Workloads, c)
+	}
+	return q
+}
+
+// BenchmarkSeveralOverHosts shares cpu and memory over hosts: ms a round.
+func BenchmarkSeveralOverHosts(b *testing.B) {
+	for _, size := range [][2]int{{100, 10}, {1000, 100}, {10000, 1000}} {
+		for _, kind := range []string{"free", "floors", "groups"} {
+			q := severalOnHosts(size[0], size[1], kind)
+			b.Run(fmt.Sprintf("%s/%dx%d", kind, size[0], size[1]), func(b *testing.B) {
+				over, from := 0.0, processorTime()
+				for b.Loop() {
+					s, err := dominant.Policy{}.Share(q)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for r := range q.Resources {
+						units := make([]int, len(s.Units))
+						for j := range units {
+							units[j] = s.Units[j][r]
+						}
+						over = math.Max(over, usedMost(q.Of(r), units))
+					}
+				}
+				if over > 1+1e-9 {
+					b.Fatalf("a host has %v times what it holds", over)
+				}
+				b.ReportMetric((processorTime()-from).Seconds()*1e3/float64(b.N), "cpu-ms/round")
+				b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/round")
 				b.ReportMetric(0, "ns/op")
 			})
 		}

@@ -164,7 +164,7 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Co
 	slices.SortFunc(names, func(a, b site) int { return cmp.Compare(a.name, b.name) })
 	for i, h := range names {
 		at[h.at] = i + 1
-		prob.Hosts = append(prob.Hosts, policy.Host{Name: h.name, Units: math.Max(0, left[h.at]/prob.Unit)})
+		prob.Hosts = append(prob.Hosts, policy.Host{Name: h.name, Units: math.Min(math.Max(0, left[h.at]/prob.Unit), policy.MaxUnits)})
 	}
 	least := make([]float64, len(prob.Hosts))
 	for j, s := range asked {
@@ -214,6 +214,7 @@ func (s *seat) parts(at []int) []policy.Part {
 func (r *decision) spread(resource int) {
 	u := r.planner.resources[resource].Unit
 	var written, advised []*seat // those that move
+	var rest *ledger.Rest
 	for _, s := range r.seats {
 		if s.resource != resource {
 			continue
@@ -224,7 +225,13 @@ func (r *decision) spread(resource int) {
 		}
 		switch {
 		case math.Abs(s.grant.Set-s.now) < u/2:
-			r.place(s)
+			if !s.appeared() {
+				break
+			}
+			if rest == nil {
+				rest = r.believed(resource).Rest(r.planner.capacity(resource))
+			}
+			r.place(s, rest)
 		case len(s.knobs) == 1 && !s.acts():
 			s.knobs[0].set = s.grant.Set
 		case s.acts():
@@ -342,42 +349,61 @@ func (s *seat) tightest() string {
 }
 
 // place gives an instance that has only just appeared what the median of the
-// others has, as far as its host and the pool have room.
-func (r *decision) place(s *seat) {
-	if !s.acts() || !slices.ContainsFunc(s.knobs, func(i instance) bool { return i.Fresh }) {
+// others has, as far as its host and the pool have room beside all that is believed
+// of others; rest is that, and stays what it was.
+func (r *decision) place(s *seat, rest *ledger.Rest) {
+	median, ok := s.median()
+	if !ok {
 		return
 	}
-	var others []float64
-	rest := r.believed(s.resource).Clone()
+	idle, at, room := rest.Idle, make([]int, 0, len(s.knobs)), make([]float64, 0, len(s.knobs))
 	for i := range s.knobs {
-		switch k := &s.knobs[i]; {
-		case k.Fresh && !k.stuck:
-			rest.LeaveOut(k.place)
-		case k.Fresh:
-		case !k.found.Unlimited:
-			others = append(others, k.set)
+		if k := &s.knobs[i]; k.Fresh && !k.stuck {
+			if rest.Room != nil {
+				at, room = append(at, k.site), append(room, rest.Room[k.site])
+			}
+			rest.Take(k.site, -r.believed(s.resource).Of(k.place))
 		}
 	}
-	if len(others) == 0 {
-		return
-	}
-	slices.Sort(others)
-	median := (others[(len(others)-1)/2] + others[len(others)/2]) / 2
-	left, idle := rest.Room(), r.idle(s.resource, rest)
 	for i := range s.knobs {
 		k := &s.knobs[i]
 		if !k.Fresh || k.stuck {
 			continue
 		}
-		set := math.Min(math.Min(median, k.most), idle)
-		if bounded(left, k) {
-			set = math.Min(set, left[k.site])
-			left[k.site] -= set
+		set := math.Min(math.Min(median, k.most), rest.Idle)
+		if bounded(rest.Room, k) {
+			set = math.Min(set, rest.Room[k.site])
 		}
 		set = math.Max(math.Floor(set/s.of.quantum()+grain)*s.of.quantum(), math.Max(s.dial.Min, k.min))
-		idle -= set
+		rest.Take(k.site, set)
 		k.set, k.Fresh, k.placed = set, false, true
 	}
+	rest.Idle = idle
+	for i := len(at) - 1; i >= 0; i-- { // a host may be there twice: what it had first comes last
+		rest.Room[at[i]] = room[i]
+	}
+}
+
+// appeared reports whether an instance of a workload that is acted on has only just
+// appeared.
+func (s *seat) appeared() bool {
+	return s.acts() && slices.ContainsFunc(s.knobs, func(i instance) bool { return i.Fresh })
+}
+
+// median is that of what the instances have that were there before; false: there was
+// none, or none with a limit.
+func (s *seat) median() (float64, bool) {
+	var others []float64
+	for i := range s.knobs {
+		if k := &s.knobs[i]; !k.Fresh && !k.found.Unlimited {
+			others = append(others, k.set)
+		}
+	}
+	if len(others) == 0 {
+		return 0, false
+	}
+	slices.Sort(others)
+	return (others[(len(others)-1)/2] + others[len(others)/2]) / 2, true
 }
 
 // part says why one of several instances gets what it gets.

@@ -2,11 +2,12 @@ package planner
 
 import (
 	"cmp"
-	"github.com/trimtab/trimtab/planner/ledger"
-	"github.com/trimtab/trimtab/planner/policy"
+	"math"
 	"slices"
 
 	"github.com/trimtab/trimtab/planner/audit"
+	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // groupsOf returns the declared groups in order of path.
@@ -84,9 +85,63 @@ func (r *decision) judge() {
 	}
 	for i := range rest {
 		others.Has[i] = rest[i].Sum()
+		r.rooms(i, rest[i].Room(), now.Tenants, target.Tenants)
 	}
 	now.Tenants, target.Tenants = append(now.Tenants, others), append(target.Tenants, others)
 	r.audit = audit.Of(now)
 	f := audit.FairnessOf(target)
 	r.audit.Target = &f
+}
+
+// rooms tells the tenants, in order of the seats, how much more of a resource their
+// hosts have for them, now and once all have what is wanted; wanted is what the hosts
+// have beside all seats, nil where there is one.
+func (r *decision) rooms(resource int, wanted []float64, now, target []audit.Tenant) {
+	left := r.believed(resource).Room()
+	if left == nil {
+		return
+	}
+	var seats []*seat
+	for _, s := range r.seats {
+		if s.resource != resource {
+			continue
+		}
+		seats = append(seats, s)
+		for i := range s.knobs {
+			if k := &s.knobs[i]; s.free && !k.stuck {
+				wanted[k.site] -= k.share * float64(s.aim) * s.of.Unit
+			} else {
+				wanted[k.site] -= r.believed(resource).Of(k.place)
+			}
+		}
+	}
+	at := 0
+	for _, s := range seats {
+		for now[at].Name != s.Name {
+			at++
+		}
+		for _, tenant := range []*audit.Tenant{&now[at], &target[at]} {
+			if tenant.Room == nil {
+				tenant.Room = make([]float64, len(r.planner.resources))
+			}
+		}
+		now[at].Room[resource], target[at].Room[resource] = s.room(left), s.room(wanted)
+	}
+}
+
+// room is how much more a seat can have with so much left on each host.
+func (s *seat) room(left []float64) float64 {
+	most := math.Inf(1)
+	for i := 0; i < len(s.knobs); {
+		site, share := s.knobs[i].site, 0.0
+		for ; i < len(s.knobs) && s.knobs[i].site == site; i++ {
+			if !s.knobs[i].stuck {
+				share += s.knobs[i].share
+			}
+		}
+		if share > 0 {
+			most = math.Min(most, math.Max(0, left[site])/share)
+		}
+	}
+	return most
 }

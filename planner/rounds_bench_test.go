@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/dominant"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
@@ -22,7 +23,7 @@ import (
 // and actions of the plan.
 func BenchmarkRoundsOverHosts(b *testing.B) {
 	for _, size := range [][2]int{{100, 10}, {1000, 100}, {10000, 1000}} {
-		for _, objective := range []policy.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05}} {
+		for _, objective := range []policy.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05}, dominant.Policy{}} {
 			for _, part := range []float64{1, 0.5} {
 				b.Run(fmt.Sprintf("%s/%v/%dx%dx20", objective.Name(), part, size[0], size[1]), func(b *testing.B) {
 					roundsOverHosts(b, objective, part, size[0], size[1])

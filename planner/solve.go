@@ -114,20 +114,21 @@ func (r *decision) share(in func(*seat) bool) {
 		return
 	}
 	q := &policy.Question{Stop: p.cfg.Stop, Groups: p.groupsOf()}
-	for i, of := range p.resources {
-		left := r.idle(i, r.others(asked, i))
-		q.Resources = append(q.Resources, policy.Pooled{Name: of.Name, Unit: of.Unit, Capacity: of.Capacity / of.Unit, Units: max(0, policy.DownUnits(left, of.Unit))})
-	}
 	at := make([]int, len(asked)) // the place of each seat's workload in q
 	for i, s := range asked {
 		if n := len(q.Workloads); n == 0 || q.Workloads[n-1].Name != s.Name {
 			q.Workloads = append(q.Workloads, policy.Claim{Name: s.Name, Group: s.Group, Weight: s.Weight, Wants: make([]policy.Want, len(p.resources))})
 		}
 		at[i] = len(q.Workloads) - 1
-		q.Workloads[at[i]].Wants[s.resource] = policy.Want{Min: s.lo, Max: s.hi, Current: int(math.Round(s.now / s.of.Unit)),
-			Demand: s.dial.demand, Guarantee: policy.DownUnits(s.dial.Guarantee, s.of.Unit)}
+	}
+	for i := range p.resources {
+		q.Resources = append(q.Resources, r.pooled(i, asked, at, q.Workloads))
 	}
 	answer, err := p.traits.Share(q)
+	if err != nil && q.Unlocate() {
+		// As in solve: the pool goes on, and what a host cannot hold is cut there.
+		answer, err = p.traits.Share(q)
+	}
 	if err != nil {
 		r.unsolved(asked, err)
 		return
@@ -138,4 +139,31 @@ func (r *decision) share(in func(*seat) bool) {
 		}
 	}
 	r.value, r.cut = &answer.Value, r.cut || answer.Cut
+}
+
+// pooled returns one resource of a question about seats, and sets what their
+// workloads, at the given places, want of it.
+func (r *decision) pooled(resource int, asked []*seat, at []int, claims []policy.Claim) policy.Pooled {
+	of := &r.planner.resources[resource]
+	others := r.others(asked, resource)
+	prob := &policy.Problem{Unit: of.Unit}
+	var seats []*seat
+	var places []int
+	for i, s := range asked {
+		if s.resource == resource {
+			seats, places = append(seats, s), append(places, at[i])
+			prob.Workloads = append(prob.Workloads, policy.Workload{Min: s.lo})
+		}
+	}
+	r.locate(prob, seats, others)
+	for j, s := range seats {
+		claims[places[j]].Wants[resource] = policy.Want{Min: s.lo, Max: s.hi, Current: int(math.Round(s.now / s.of.Unit)), Demand: s.dial.demand,
+			Guarantee: policy.DownUnits(s.dial.Guarantee, s.of.Unit), Parts: prob.Workloads[j].Parts}
+	}
+	capacity := of.Capacity
+	if has := r.planner.capacity(resource); has > 0 {
+		capacity = has
+	}
+	return policy.Pooled{Name: of.Name, Unit: of.Unit, Capacity: capacity / of.Unit,
+		Units: max(0, policy.DownUnits(r.idle(resource, others), of.Unit)), Hosts: prob.Hosts}
 }

@@ -28,6 +28,9 @@ type Tenant struct {
 	// Has and Demand are by the index of the resource, in its unit, >= 0; a
 	// nil Demand is unknown.
 	Has, Demand []float64
+	// Room is how much more of each resource it can be given where it runs; nil:
+	// all that nobody has.
+	Room []float64
 }
 
 // Pool is who has what.
@@ -105,6 +108,9 @@ func (p *Pool) judgeOne(t *Tenant, row *trimtab.AuditedWorkload, free []float64,
 	entitled, with := make([]float64, len(free)), make([]float64, len(free))
 	for r, of := range p.Resources {
 		entitled[r], with[r] = t.Entitlement*of.Capacity, t.Has[r]+free[r]
+		if t.Room != nil {
+			with[r] = t.Has[r] + min(free[r], t.Room[r])
+		}
 	}
 	fair, _ := t.satisfaction(entitled)
 	row.Shortfall = beyond(fair, u)

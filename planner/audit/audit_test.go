@@ -234,3 +234,17 @@ func BenchmarkAuditOfAFairAllocation(b *testing.B) {
 		audit.Of(p)
 	}
 }
+
+func TestWhatIsFreeWhereAWorkloadDoesNotRunIsNoSlackOfIt(t *testing.T) {
+	p := &audit.Pool{Resources: []audit.Resource{{Name: "cpu", Capacity: 10}}, Tenants: []audit.Tenant{
+		{Name: "a", Entitlement: 0.5, Has: []float64{2}, Demand: []float64{4}, Room: []float64{0.4}},
+		{Name: "b", Entitlement: 0.5, Has: []float64{2}, Demand: []float64{2}},
+	}}
+	if slack := audit.FairnessOf(p).Slack; math.Abs(slack-0.1) > 1e-9 {
+		t.Errorf("slack %v, want the 0.4 of 4 that its host has", slack)
+	}
+	p.Tenants[0].Room = nil
+	if slack := audit.FairnessOf(p).Slack; math.Abs(slack-0.5) > 1e-9 {
+		t.Errorf("slack %v, want all that it lacks", slack)
+	}
+}

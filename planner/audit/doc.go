@@ -12,7 +12,9 @@
 // nor slack, whatever the weights; what whole units, minimums, bounded steps
 // and the guard make of it shows here. In a tree of groups e_i is the product
 // of the weights' parts on the way down; a group that leaves room gives it to
-// its neighbours, so that envy between groups can be above 0.
+// its neighbours, so that envy between groups can be above 0. Over several hosts
+// slack counts what is free where the workload runs; shortfall and envy are about the
+// pool, and so tell what a crowded host costs.
 //
 // Source: Ghodsi et al., "Dominant Resource Fairness" (NSDI 2011), section 3,
 // for the four properties; with weights they are about entitlements, as in

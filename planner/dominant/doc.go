@@ -8,8 +8,18 @@
 //	share_ir = max(floor_ir, x_i a_ir),   allocation_ir = C_r share_ir
 //
 // with its minimum, and its guarantee as far as it demands it, as the floor.
-// Progressive filling raises every x_i at its rate ρ_i until a resource that
-// it draws on is full, or it has what it is to have:
+// Over several hosts, f_ih being the part of its load that instances on host h serve,
+// what there is are rows of a sparse matrix, a budget for each resource and one for
+// each resource of each host that may become full:
+//
+//	Σ_i share_ir <= units_r/C_r,   Σ_i f_ih share_ir <= units_hr/C_r
+//
+// Shares count against the capacities of the pool: a host is where a share stops, and
+// no measure of it. Where all is on one host, or no host can become full, the answer is
+// that without hosts, bit for bit.
+//
+// Progressive filling raises every x_i at its rate ρ_i until a row that it draws on is
+// full, or it has what it is to have:
 //
 //	pass 1    x_i <= s_i                     what meets the SLO
 //	pass 2    x_i <= min_r max_ir/(C_r a_ir) what is left: work conservation
@@ -22,18 +32,19 @@
 //
 // With one resource this is weighted max-min fairness: clip(t w_i, floor, d_i).
 // At the end shares are rounded down to whole units; units that are left go to
-// the largest remainders. The value is the least satisfaction, the part of its
+// the largest remainders, as far as hosts have room. The value is the least satisfaction, the part of its
 // demand that the worst off workload gets.
 //
 // Where no floor binds and there are no groups the answer is that of
 // planner/drf, which is faster; otherwise the filling of this package goes from
-// event to event, O(events × (resources + groups)).
+// event to event, O(events × (rows + groups)) with at most 1 + resources events a
+// workload.
 //
 // Source: Ghodsi et al. (NSDI 2011), sections 4 and 6, for the filling; Kash,
 // O'Shea, Volos, "DC-DRF" (SoCC 2018) for reservations first and work
-// conservation of what is left; Bhattacharya et al., "Hierarchical Scheduling
-// for Diverse Datacenter Workloads" (SoCC 2013) for why a group must not wait
-// for a member that is blocked.
+// conservation of what is left, and for the resources of all hosts as one sparse
+// matrix; Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter
+// Workloads" (SoCC 2013) for why a group must not wait for a member that is blocked.
 //
 // The package learns no demand: a demand vector that was declared too large is
 // served as it stands.

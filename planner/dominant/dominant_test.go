@@ -15,7 +15,10 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-func share(t testing.TB, q *policy.Question) policy.Shares {
+func share(t interface {
+	Helper()
+	Fatal(args ...any)
+}, q *policy.Question) policy.Shares {
 	t.Helper()
 	s, err := dominant.Policy{}.Share(q)
 	if err != nil {
@@ -221,6 +224,7 @@ func speeds(q *policy.Question, done []bool) []float64 {
 func slow(q *policy.Question, floors [][]float64, steps int) [][]float64 {
 	n, m := len(q.Workloads), len(q.Resources)
 	level, rate, demand := make([]float64, n), make([][]float64, n), make([]float64, n)
+	rows := rowsOf(q)
 	share := func(i, r int) float64 { return math.Max(floors[i][r], level[i]*rate[i][r]) }
 	for i, w := range q.Workloads {
 		rate[i] = make([]float64, m)
@@ -247,7 +251,7 @@ func slow(q *policy.Question, floors [][]float64, steps int) [][]float64 {
 			}
 			done[i] = demand[i] == 0 || level[i] >= limit[i]
 		}
-		full := make([]bool, m)
+		full := make([]bool, len(rows))
 		var speed []float64
 		for changed := true; slices.Contains(done, false); {
 			if changed {
@@ -260,13 +264,13 @@ func slow(q *policy.Question, floors [][]float64, steps int) [][]float64 {
 				before := level[i]
 				level[i] = math.Min(limit[i], before+speed[i]/float64(steps))
 				done[i] = level[i] == limit[i]
-				for r := range m {
+				for k, row := range rows {
 					used := 0.0
 					for j := range n {
-						used += share(j, r)
+						used += row.takes[j] * share(j, row.resource)
 					}
-					full[r] = full[r] || used > float64(q.Resources[r].Units)/q.Resources[r].Capacity+1e-12
-					if full[r] && level[i]*rate[i][r] > floors[i][r] {
+					full[k] = full[k] || used > row.units/q.Resources[row.resource].Capacity+1e-12
+					if full[k] && row.takes[i] > 0 && level[i]*rate[i][row.resource] > floors[i][row.resource] {
 						level[i], done[i] = before, true
 						break
 					}

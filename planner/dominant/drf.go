@@ -11,48 +11,75 @@ import (
 // it: floors that are reached in the end were never in the way, since what is
 // used on the way is at most what is used in the end.
 func (p *pool) drf(limit func(*tenant) float64) bool {
-	room := p.room()
-	problem := drf.Problem{Capacities: make([]float64, len(room)), Room: make([]float64, len(room)), Tenants: make([]drf.Tenant, len(p.tenants))}
-	for r := range room {
-		problem.Capacities[r], problem.Room[r] = 1, math.Min(1, room[r])
-	}
-	for i := range p.tenants {
-		t := &p.tenants[i]
-		// The floors are taken out of the room and what they stand for is
-		// asked for: put it back.
-		for r := range room {
-			if t.rate[r] > 0 {
-				problem.Room[r] = math.Min(1, problem.Room[r]+t.share(r)-t.level*t.rate[r])
-			}
-		}
-		left := math.Max(0, limit(t)-t.level)
-		out := drf.Tenant{Weight: t.weight, Limit: &left}
-		for r, a := range t.rate {
-			if a > 0 {
-				out.Demands = append(out.Demands, drf.Demand{Resource: r, Amount: a})
-			}
-		}
-		problem.Tenants[i] = out
-	}
+	problem := p.problem(limit)
 	s, err := drf.Solve(problem)
 	if err != nil {
 		return false
 	}
+	more := make([]float64, len(p.tenants)) // of the dominant share, which no host counts in
 	for i := range p.tenants {
 		t := &p.tenants[i]
+		for k, d := range problem.Tenants[i].Demands {
+			if d.Resource < len(p.q.Resources) {
+				more[i] = math.Max(more[i], s.Allocation[i][k])
+			}
+		}
 		for r, a := range t.rate {
-			if a > 0 && (t.level+s.Share[i])*a < t.floor[r]*(1-1e-12) {
+			if a > 0 && (t.level+more[i])*a < t.floor[r]*(1-1e-12) {
 				return false
 			}
 		}
 	}
 	for i := range p.tenants {
 		t := &p.tenants[i]
-		t.level += s.Share[i]
+		t.level += more[i]
 		t.bound = byLimit
 		if s.Bound[i] >= 0 {
 			t.bound = s.Bound[i]
 		}
 	}
 	return true
+}
+
+// problem is what is left to fill, with a resource for each row. Shares count
+// against the capacities of the pool's resources: a weight that is large enough keeps
+// those of hosts out of the dominant share.
+func (p *pool) problem(limit func(*tenant) float64) drf.Problem {
+	room := p.room()
+	problem := drf.Problem{Capacities: make([]float64, len(room)), Room: room, Tenants: make([]drf.Tenant, len(p.tenants))}
+	for k, of := range p.rows {
+		problem.Capacities[k] = 1
+		if k >= len(p.q.Resources) {
+			problem.Capacities[k] = math.Min(1, of.units/p.q.Resources[of.resource].Capacity)
+		}
+	}
+	for i := range p.tenants {
+		t := &p.tenants[i]
+		left := math.Max(0, limit(t)-t.level)
+		out := drf.Tenant{Weight: t.weight, Limit: &left}
+		for r, a := range t.rate {
+			if a <= 0 {
+				continue
+			}
+			// The floors are taken out of the room and what they stand for is
+			// asked for: put it back.
+			back := t.share(r) - t.level*a
+			room[r] += back
+			out.Demands = append(out.Demands, drf.Demand{Resource: r, Amount: a})
+			for _, part := range p.parts(i, r) {
+				k := p.first[r] + int(part.Row)
+				room[k] += part.Share * back
+				d := drf.Demand{Resource: k, Amount: part.Share * a}
+				if c := problem.Capacities[k]; c > 0 {
+					d.Weight = 2 * t.weight * math.Max(1, d.Amount/c)
+				}
+				out.Demands = append(out.Demands, d)
+			}
+		}
+		problem.Tenants[i] = out
+	}
+	for k := range room {
+		room[k] = math.Min(problem.Capacities[k], room[k])
+	}
+	return problem
 }

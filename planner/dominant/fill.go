@@ -15,12 +15,35 @@ type filling struct {
 	// before is each tenant's level at the beginning.
 	before []float64
 	active []bool
-	left   int // active tenants
-	room   []float64
+	left   int       // active tenants
+	room   []float64 // by row
 	groups []flow
+	speed  []rate // by row
+	// stale tells that the speeds of hosts are to be summed up anew, as they are
+	// every so many steps.
+	stale bool
+	steps int
 	// draws[i][r] tells that tenant i's share of r grows with its level: it is
 	// past the floor.
 	draws [][]bool
+	// cells are what tenants draw on, by tenant and resource; on the tenants by row,
+	// of hosts.
+	cells [][]cell
+	on    [][]int32
+}
+
+// rate is how fast a row is used up. That of a host is kept up to date by what
+// changes, at most as long as little of its peak has gone: what remains is not
+// rounding. drawers counts the tenants.
+type rate struct {
+	now, peak float64
+	drawers   int
+}
+
+// cell is one row that a tenant draws on, and its place in the tenant's group.
+type cell struct {
+	row, at int32
+	share   float64
 }
 
 // flow is one group of a filling.
@@ -33,13 +56,17 @@ type flow struct {
 	members int
 	// peak is the greatest weights since they were last summed up anew.
 	peak float64
-	// tenants counts the active tenants that are members themselves.
+	// tenants counts the active tenants that are members themselves; all are those
+	// that were at the beginning.
 	tenants int
-	// draw sums weight·rate of the active tenants that draw on a resource,
-	// drawers counts them: an empty sum is exactly 0.
-	draw    []float64
-	drawers []int
-	events  []event
+	all     []int32
+	// rows are those that all draw on; places are all places in it, budgets those of
+	// the pool's rows. draw sums weight·rate·share of the active tenants that do, drawers counts them: an
+	// empty sum is exactly 0.
+	rows, places, budgets []int32
+	draw                  []float64
+	drawers               []int
+	events                []event
 }
 
 // event is what happens to a tenant when V of its group is at v: it leaves the
@@ -51,11 +78,8 @@ type event struct {
 
 func newFilling(p *pool, limit func(*tenant) float64) *filling {
 	n, m := len(p.tenants), len(p.q.Resources)
-	f := &filling{p: p, room: p.room(), groups: make([]flow, len(p.tree)),
+	f := &filling{p: p, room: p.room(), speed: make([]rate, len(p.rows)), groups: make([]flow, len(p.tree)),
 		limit: make([]float64, n), before: make([]float64, n), active: make([]bool, n), draws: make([][]bool, n)}
-	for g := range f.groups {
-		f.groups[g].draw, f.groups[g].drawers = make([]float64, m), make([]int, m)
-	}
 	for i := range p.tenants {
 		t := &p.tenants[i]
 		f.limit[i], f.before[i], f.draws[i] = limit(t), t.level, make([]bool, m)
@@ -66,8 +90,9 @@ func newFilling(p *pool, limit func(*tenant) float64) *filling {
 		f.active[i] = true
 		f.left++
 		f.join(t.group, t.weight)
-		f.groups[t.group].tenants++
 		g := &f.groups[t.group]
+		g.tenants++
+		g.all = append(g.all, int32(i))
 		at := func(level float64) float64 { return math.Max(0, (level-t.level)/t.weight) }
 		g.events = append(g.events, event{at(f.limit[i]), i, byLimit})
 		for r, a := range t.rate {
@@ -76,10 +101,75 @@ func newFilling(p *pool, limit func(*tenant) float64) *filling {
 			}
 		}
 	}
+	f.place()
 	for g := range f.groups {
 		slices.SortStableFunc(f.groups[g].events, func(a, b event) int { return cmp.Compare(a.v, b.v) })
 	}
 	return f
+}
+
+// place finds the rows of each group and the cells of each tenant.
+func (f *filling) place() {
+	m := len(f.p.q.Resources)
+	f.cells, f.on = make([][]cell, len(f.p.tenants)*m), make([][]int32, len(f.p.rows))
+	at, in := make([]int32, len(f.p.rows)), make([]int, len(f.p.rows)) // the place of a row in group in-1
+	for g := range f.groups {
+		s := &f.groups[g]
+		add := func(i int32, r, row int, share float64) {
+			if in[row] != g+1 {
+				in[row], at[row] = g+1, int32(len(s.rows))
+				s.rows, s.places = append(s.rows, int32(row)), append(s.places, at[row])
+				if row < m {
+					s.budgets = append(s.budgets, at[row])
+				}
+			}
+			of := &f.cells[int(i)*m+r]
+			*of = append(*of, cell{int32(row), at[row], share})
+		}
+		for _, i := range s.all {
+			for r, a := range f.p.tenants[i].rate {
+				if a <= 0 {
+					continue
+				}
+				parts := f.p.parts(int(i), r)
+				f.cells[int(i)*m+r] = make([]cell, 0, 1+len(parts))
+				add(i, r, r, 1)
+				for _, part := range parts {
+					row := f.p.first[r] + int(part.Row)
+					add(i, r, row, part.Share)
+					f.on[row] = append(f.on[row], i)
+				}
+			}
+		}
+		s.draw, s.drawers = make([]float64, len(s.rows)), make([]int, len(s.rows))
+	}
+}
+
+// draw lets a tenant draw on the rows of a resource, or no more.
+func (f *filling) draw(i, r, sign int) {
+	t := &f.p.tenants[i]
+	g := &f.groups[t.group]
+	f.draws[i][r] = sign > 0
+	for _, c := range f.cells[i*len(f.p.q.Resources)+r] {
+		v := float64(sign) * (t.weight * t.rate[r] * c.share)
+		g.draw[c.at] += v
+		if g.drawers[c.at] += sign; g.drawers[c.at] == 0 {
+			g.draw[c.at] = 0
+		}
+		f.speed[c.row].drawers += sign
+		f.change(c.row, g.speed*v)
+	}
+}
+
+// change adds to the speed of a row.
+func (f *filling) change(row int32, v float64) {
+	s := &f.speed[row]
+	s.now += v
+	s.peak = math.Max(s.peak, s.now)
+	if s.drawers == 0 {
+		s.now, s.peak = 0, 0
+	}
+	f.stale = f.stale || s.now < s.peak/1024
 }
 
 // join adds a member to group g, and g to the groups above when it is its first.
@@ -119,15 +209,19 @@ func (f *filling) recount(g int) {
 	s := &f.groups[g]
 	s.weights = 0
 	clear(s.draw)
-	for i := range f.p.tenants {
-		t := &f.p.tenants[i]
-		if !f.active[i] || t.group != g {
+	f.stale = true
+	for _, i := range s.all {
+		if !f.active[i] {
 			continue
 		}
+		t := &f.p.tenants[i]
 		s.weights += t.weight
 		for r, draws := range f.draws[i] {
-			if draws {
-				s.draw[r] += t.weight * t.rate[r]
+			if !draws {
+				continue
+			}
+			for _, c := range f.cells[int(i)*len(f.draws[i])+r] {
+				s.draw[c.at] += t.weight * t.rate[r] * c.share
 			}
 		}
 	}
@@ -142,23 +236,34 @@ func (f *filling) recount(g int) {
 func (f *filling) run() {
 	for f.left > 0 {
 		f.speeds()
-		dt, group := f.next()
-		if math.IsInf(dt, 0) {
+		if !f.step() {
 			return // nobody's level grows: weights beyond the range of floats
 		}
-		full := f.advance(dt)
-		if group >= 0 {
-			f.groups[group].v = f.groups[group].events[0].v
-		}
-		for _, r := range full {
-			f.freeze(r)
-		}
-		f.happen()
 	}
 }
 
-// speeds divides the rate of each group among its active members: parents come
-// before their children.
+// step goes to the next event, and reports whether there is one.
+func (f *filling) step() bool {
+	dt, group := f.next()
+	if math.IsInf(dt, 0) {
+		return false
+	}
+	full := f.advance(dt)
+	if group >= 0 {
+		f.groups[group].v = f.groups[group].events[0].v
+	}
+	for _, r := range full {
+		f.freeze(r)
+	}
+	f.happen()
+	return true
+}
+
+// afresh is after how many steps the speeds of hosts are summed up anew.
+const afresh = 64
+
+// speeds divides the rate of each group among its active members, parents before
+// their children, and tells how fast rows are used up.
 func (f *filling) speeds() {
 	for g := range f.groups {
 		s := &f.groups[g]
@@ -166,29 +271,55 @@ func (f *filling) speeds() {
 		if parent := f.p.tree[g].parent; parent >= 0 {
 			rate = f.groups[parent].speed * f.p.tree[g].weight
 		}
+		before := s.speed
 		s.speed = 0
 		if s.members > 0 {
 			s.speed = rate / s.weights
 		}
-	}
-}
-
-// drawn returns how fast resource r is used up.
-func (f *filling) drawn(r int) (sum float64) {
-	for g := range f.groups {
-		if s := &f.groups[g]; s.drawers[r] > 0 {
-			sum += s.speed * s.draw[r]
+		if s.speed == before || f.stale {
+			continue
+		}
+		for k, row := range s.rows {
+			if s.drawers[k] > 0 {
+				f.change(row, (s.speed-before)*s.draw[k])
+			}
 		}
 	}
-	return sum
+	f.steps++
+	f.sum(f.stale || f.steps%afresh == 0)
 }
 
-// next returns the time to the next event, and its group; -1: a resource that
-// is full.
+// sum sums up how fast the pool's rows are used up, or all.
+func (f *filling) sum(all bool) {
+	rows := f.speed[:len(f.p.q.Resources)]
+	if all {
+		rows, f.stale = f.speed, false
+	}
+	for r := range rows {
+		rows[r].now = 0
+	}
+	for g := range f.groups {
+		s := &f.groups[g]
+		places := s.budgets
+		if all {
+			places = s.places
+		}
+		for _, k := range places {
+			if s.drawers[k] > 0 {
+				rows[s.rows[k]].now += s.speed * s.draw[k]
+			}
+		}
+	}
+	for r := range rows {
+		rows[r].peak = rows[r].now
+	}
+}
+
+// next returns the time to the next event, and its group; -1: a row that is full.
 func (f *filling) next() (dt float64, group int) {
 	dt, group = math.Inf(1), -1
 	for r, room := range f.room {
-		if drawn := f.drawn(r); drawn > 0 {
+		if drawn := f.speed[r].now; drawn > 0 {
 			dt = math.Min(dt, room/drawn)
 		}
 	}
@@ -212,10 +343,10 @@ func (f *filling) skip(s *flow) {
 	}
 }
 
-// advance lets time pass and returns the resources that are full now.
+// advance lets time pass and returns the rows that are full now.
 func (f *filling) advance(dt float64) (full []int) {
 	for r := range f.room {
-		drawn := f.drawn(r)
+		drawn := f.speed[r].now
 		if drawn <= 0 {
 			continue
 		}
@@ -232,13 +363,32 @@ func (f *filling) advance(dt float64) (full []int) {
 	return full
 }
 
-// freeze ends all tenants that draw on resource r.
-func (f *filling) freeze(r int) {
+// freeze ends all tenants that draw on a row.
+func (f *filling) freeze(row int) {
+	r := f.p.rows[row].resource
+	if row >= len(f.p.q.Resources) {
+		for _, i := range f.on[row] {
+			if f.active[i] && f.draws[i][r] {
+				f.end(int(i), row)
+			}
+		}
+		return
+	}
 	for i := range f.draws {
 		if f.active[i] && f.draws[i][r] {
-			f.end(i, r)
+			f.end(i, row)
 		}
 	}
+}
+
+// full returns a row of resource r that tenant i draws on and that is full; -1: none.
+func (f *filling) full(i, r int) int {
+	for _, c := range f.cells[i*len(f.p.q.Resources)+r] {
+		if f.room[c.row] == 0 {
+			return int(c.row)
+		}
+	}
+	return -1
 }
 
 // end freezes one tenant at its level.
@@ -254,10 +404,7 @@ func (f *filling) end(i, bound int) {
 	g.tenants--
 	for r, draws := range f.draws[i] {
 		if draws {
-			g.draw[r] -= t.weight * t.rate[r]
-			if g.drawers[r]--; g.drawers[r] == 0 {
-				g.draw[r] = 0
-			}
+			f.draw(i, r, -1)
 		}
 	}
 	f.leave(t.group, t.weight)
@@ -270,15 +417,12 @@ func (f *filling) happen() {
 		for f.skip(s); len(s.events) > 0 && s.events[0].v <= s.v; f.skip(s) {
 			e := s.events[0]
 			s.events = s.events[1:]
-			switch {
-			case e.resource == byLimit:
+			if e.resource == byLimit {
 				f.end(e.tenant, byLimit)
-			case f.room[e.resource] == 0:
-				f.end(e.tenant, e.resource) // its floor is all that there is
-			default:
-				f.draws[e.tenant][e.resource] = true
-				s.draw[e.resource] += f.p.tenants[e.tenant].weight * f.p.tenants[e.tenant].rate[e.resource]
-				s.drawers[e.resource]++
+			} else if row := f.full(e.tenant, e.resource); row >= 0 {
+				f.end(e.tenant, row) // its floor is all that there is
+			} else {
+				f.draw(e.tenant, e.resource, 1)
 			}
 		}
 	}

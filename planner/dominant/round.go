@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/trimtab/trimtab/planner/hosts"
 )
 
 // grain absorbs rounding when a share is turned into units: 1e-9 of a unit.
 const grain = 1e-9
 
 // round turns the shares of resource r into whole units that sum to at most
-// what may be given out: everybody's share rounded down, and units that are
-// left to the largest remainders; ties: to who would otherwise lose a unit that
-// it holds, then in order.
+// what may be given out, on each host too: everybody's share rounded down, and units
+// that are left to the largest remainders, as far as their hosts have room; ties: to
+// who would otherwise lose a unit that it holds, then in order.
 func (p *pool) round(r int, units [][]int) {
 	type part struct {
 		at        int
@@ -20,14 +22,18 @@ func (p *pool) round(r int, units [][]int) {
 		keeps     int // 0: it would lose a unit that it holds
 	}
 	of := p.q.Resources[r]
-	left := of.Units
+	room := hosts.Pool(of.Units)
+	if p.rooms[r] != nil {
+		room = p.rooms[r].Clone()
+		room.Units = of.Units
+	}
 	var parts []part
 	for i := range p.tenants {
 		w := &p.q.Workloads[i].Wants[r]
 		exact := p.tenants[i].share(r) * of.Capacity
 		n := min(max(int(math.Floor(exact+grain)), w.Min), w.Max)
 		units[i][r] = n
-		left -= n
+		room.Take(i, n)
 		if rest := exact - float64(n); rest > grain && n < w.Max {
 			keeps := 1
 			if w.Current > n {
@@ -36,20 +42,20 @@ func (p *pool) round(r int, units [][]int) {
 			parts = append(parts, part{i, math.Round(rest / grain), keeps})
 		}
 	}
+	// Rounding within the grain may have taken a unit too many.
+	for i := len(p.tenants) - 1; i >= 0; i-- {
+		for room.Over(i) && units[i][r] > p.q.Workloads[i].Wants[r].Min {
+			units[i][r]--
+			room.Take(i, -1)
+		}
+	}
 	slices.SortStableFunc(parts, func(a, b part) int {
 		return cmp.Or(cmp.Compare(b.remainder, a.remainder), cmp.Compare(a.keeps, b.keeps))
 	})
 	for _, t := range parts {
-		if left <= 0 {
-			break
+		if room.Most(t.at) > 0 {
+			units[t.at][r]++
+			room.Take(t.at, 1)
 		}
-		units[t.at][r]++
-		left--
-	}
-	// Rounding within the grain may have taken a unit too many.
-	for i := len(p.tenants) - 1; left < 0 && i >= 0; i-- {
-		take := min(-left, units[i][r]-p.q.Workloads[i].Wants[r].Min)
-		units[i][r] -= take
-		left += take
 	}
 }

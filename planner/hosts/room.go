@@ -100,6 +100,9 @@ func (m *matrix) Parts(j int) []Part {
 	return m.part[m.start[j]:m.start[j+1]]
 }
 
+// Host names the host of a row.
+func (m *matrix) Host(row int) string { return m.name[row] }
+
 // Most returns how many more units workload j can have, >= 0.
 func (r *Room) Most(j int) int {
 	most := max(r.Units, 0)

@@ -89,6 +89,29 @@ func (c *Counts) Room() []float64 {
 	return left
 }
 
+// Rest is what is left beside the knobs of a resource, of an amount and on each host,
+// kept up to date by what is taken.
+type Rest struct {
+	// Idle is as [Counts.Left], Room as [Counts.Room].
+	Idle float64
+	Room []float64
+}
+
+// Rest returns what is left of an amount.
+func (c *Counts) Rest(amount float64) *Rest { return &Rest{c.Left(amount), c.Room()} }
+
+// Take takes v at a host, by [Knob.Site]; negative: gives it back. What a host gives
+// beyond what it has takes nothing from the others.
+func (r *Rest) Take(site int, v float64) {
+	if r.Room == nil || math.IsInf(r.Room[site], 1) {
+		r.Idle -= v
+		return
+	}
+	before := math.Max(0, r.Room[site])
+	r.Room[site] -= v
+	r.Idle -= before - math.Max(0, r.Room[site])
+}
+
 // Sites is how many hosts are known.
 func (l *Ledger) Sites() int { return len(l.hosts) }
 

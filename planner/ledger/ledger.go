@@ -46,8 +46,10 @@ type Ledger struct {
 	issued []issued
 	// standing is when it was last found out how the hosts stand; see stand.
 	standing standing
-	// siblings are the knobs of one resource of one workload, in order.
+	// siblings are the knobs of one resource of one workload, in order but for those
+	// in disorder, since something was added.
 	siblings map[kin][]*Knob
+	disorder map[kin]bool
 	// gone are the knobs that the last holding of their host did not list, and when
 	// that was first seen.
 	gone map[*Knob]time.Time
@@ -124,7 +126,7 @@ type issued struct {
 
 // New returns a ledger that knows nothing yet.
 func New(c Config) *Ledger {
-	return &Ledger{Config: c, knobs: map[trimtab.KnobID]*Knob{}, hosts: map[string]*host{}, siblings: map[kin][]*Knob{}, gone: map[*Knob]time.Time{}}
+	return &Ledger{Config: c, knobs: map[trimtab.KnobID]*Knob{}, hosts: map[string]*host{}, siblings: map[kin][]*Knob{}, disorder: map[kin]bool{}, gone: map[*Knob]time.Time{}}
 }
 
 // Begin notes a new term.
@@ -272,9 +274,8 @@ func (l *Ledger) named(now time.Time, guess *Knob, t *trimtab.KnobState) *Knob {
 func (l *Ledger) enter(id trimtab.KnobID, most float64) *Knob {
 	k := &Knob{KnobID: id, host: l.host(id.Host), most: most}
 	k.host.knobs = append(k.host.knobs, k)
-	of := l.siblings[kinOf(&id)]
-	i, _ := slices.BinarySearchFunc(of, id, func(k *Knob, id trimtab.KnobID) int { return k.Compare(id) })
-	l.siblings[kinOf(&id)] = slices.Insert(of, i, k)
+	of := kinOf(&id)
+	l.siblings[of], l.disorder[of] = append(l.siblings[of], k), true
 	l.knobs[id], l.list = k, nil
 	return k
 }
@@ -412,6 +413,10 @@ func (l *Ledger) Knobs() []*Knob {
 	if l.list != nil {
 		return l.list
 	}
+	for of := range l.disorder { // at once: many may have come
+		slices.SortFunc(l.siblings[of], func(a, b *Knob) int { return a.Compare(b.KnobID) })
+	}
+	clear(l.disorder)
 	of := slices.SortedFunc(maps.Values(l.siblings), func(a, b []*Knob) int { return a[0].Compare(b[0].KnobID) })
 	l.list = slices.Concat(of...)
 	l.sites = make([]int32, len(l.list))
@@ -435,23 +440,33 @@ func (l *Ledger) Prune(now time.Time, after time.Duration) {
 	for k := range l.gone {
 		dead[kinOf(&k.KnobID)]++
 	}
+	old := map[*Knob]bool{}
 	for k, since := range l.gone {
 		of := kinOf(&k.KnobID)
-		if (k.Instance != "" || dead[of] < len(l.siblings[of])) && now.Sub(since) > after {
-			l.forget(k)
-			dead[of]--
-		}
+		old[k] = (k.Instance != "" || dead[of] < len(l.siblings[of])) && now.Sub(since) > after
 	}
+	l.forget(old)
 }
 
-// forget is the opposite of enter.
-func (l *Ledger) forget(k *Knob) {
-	of, same := kinOf(&k.KnobID), func(o *Knob) bool { return o == k }
-	k.host.knobs = slices.DeleteFunc(k.host.knobs, same)
-	if l.siblings[of] = slices.DeleteFunc(l.siblings[of], same); len(l.siblings[of]) == 0 {
-		delete(l.siblings, of)
+// forget is the opposite of enter, of all at once that are marked.
+func (l *Ledger) forget(old map[*Knob]bool) {
+	is := func(k *Knob) bool { return old[k] }
+	hosts, kins := map[*host]bool{}, map[kin]bool{}
+	for k := range old {
+		if old[k] {
+			hosts[k.host], kins[kinOf(&k.KnobID)] = true, true
+			delete(l.knobs, k.KnobID)
+			delete(l.gone, k)
+			l.list = nil
+		}
 	}
-	delete(l.knobs, k.KnobID)
-	delete(l.gone, k)
-	l.list = nil
+	for h := range hosts {
+		h.knobs = slices.DeleteFunc(h.knobs, is)
+	}
+	for of := range kins {
+		if l.siblings[of] = slices.DeleteFunc(l.siblings[of], is); len(l.siblings[of]) == 0 {
+			delete(l.siblings, of)
+			delete(l.disorder, of)
+		}
+	}
 }

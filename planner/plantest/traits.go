@@ -123,10 +123,10 @@ func weighs(t *rapid.T, o policy.Policy) {
 
 // question asks the same of one resource.
 func question(p *policy.Problem) *policy.Question {
-	q := &policy.Question{Groups: p.Groups, Resources: []policy.Pooled{{Name: "cpu", Unit: p.Unit, Capacity: float64(max(1, p.Units)), Units: p.Units}}}
+	q := &policy.Question{Groups: p.Groups, Resources: []policy.Pooled{{Name: "cpu", Unit: p.Unit, Capacity: float64(max(1, p.Units)), Units: p.Units, Hosts: p.Hosts}}}
 	for _, w := range p.Workloads {
 		q.Workloads = append(q.Workloads, policy.Claim{Name: w.Name, Group: w.Group, Weight: w.Weight,
-			Wants: []policy.Want{{Min: w.Min, Max: w.Max, Current: w.Current, Demand: w.Demand, Guarantee: w.Guarantee}}})
+			Wants: []policy.Want{{Min: w.Min, Max: w.Max, Current: w.Current, Demand: w.Demand, Guarantee: w.Guarantee, Parts: w.Parts}}})
 	}
 	return q
 }
@@ -137,6 +137,9 @@ func shares(t *rapid.T, o policy.Policy) {
 		return
 	}
 	p := draw(t)
+	if rapid.Bool().Draw(t, "hosts") {
+		p = drawHosts(t)
+	}
 	s := solve(t, o, p)
 	got, err := share(question(p))
 	if err != nil {

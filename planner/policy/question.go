@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/trimtab/trimtab"
 )
@@ -27,6 +28,8 @@ type Pooled struct {
 	// given out, >= 0: the rest is held by workloads that were not asked about.
 	Capacity float64
 	Units    int
+	// Hosts are where the workloads have their knobs for it, as in [Problem].
+	Hosts []Host
 }
 
 // Claim is what a policy knows of one workload.
@@ -51,6 +54,34 @@ type Want struct {
 	// Guarantee is what it gets before anybody is served by weight, as far as
 	// it demands it.
 	Guarantee int
+	// Parts are its load shares by host of [Pooled.Hosts], as in [Workload].
+	Parts []Part
+}
+
+// Of returns the problem of one of the resources by itself, without groups.
+func (q *Question) Of(resource int) *Problem {
+	of := &q.Resources[resource]
+	p := &Problem{Units: of.Units, Unit: of.Unit, Hosts: of.Hosts, Stop: q.Stop, Workloads: make([]Workload, len(q.Workloads))}
+	for i := range q.Workloads {
+		w, v := &q.Workloads[i], &q.Workloads[i].Wants[resource]
+		p.Workloads[i] = Workload{Name: w.Name, Weight: w.Weight, Min: v.Min, Max: v.Max,
+			Current: v.Current, Demand: v.Demand, Guarantee: v.Guarantee, Parts: v.Parts}
+	}
+	return p
+}
+
+// Unlocate takes the hosts out of a question and reports whether it had any.
+func (q *Question) Unlocate() (had bool) {
+	for r := range q.Resources {
+		had = had || len(q.Resources[r].Hosts) > 0
+		q.Resources[r].Hosts = nil
+	}
+	for i := range q.Workloads {
+		for r := range q.Workloads[i].Wants {
+			q.Workloads[i].Wants[r].Parts = nil
+		}
+	}
+	return had
 }
 
 // Shares is a policy's target for several resources.
@@ -63,7 +94,7 @@ type Shares struct {
 	Cut   bool
 }
 
-// Validate is [Problem.Validate] of a question.
+// Validate is [Problem.ValidateHosts] of a question.
 func (q *Question) Validate() error {
 	least := make([]int, len(q.Resources))
 	for _, r := range q.Resources {
@@ -90,6 +121,24 @@ func (q *Question) Validate() error {
 		if n > q.Resources[r].Units {
 			return fmt.Errorf("solve for %d units of %s: the minimums need %d: %w", q.Resources[r].Units, q.Resources[r].Name, n, trimtab.ErrInfeasible)
 		}
+		if err := q.checkHosts(r); err != nil {
+			return fmt.Errorf("share %s: %w", q.Resources[r].Name, err)
+		}
 	}
 	return nil
+}
+
+// checkHosts is what [Problem.ValidateHosts] asks of parts and hosts, of one resource.
+func (q *Question) checkHosts(resource int) error {
+	located := func(w Claim) bool { return len(w.Wants[resource].Parts) > 0 }
+	if len(q.Resources[resource].Hosts) == 0 && !slices.ContainsFunc(q.Workloads, located) {
+		return nil
+	}
+	p := q.Of(resource)
+	for i := range p.Workloads {
+		if err := p.checkParts(&p.Workloads[i]); err != nil {
+			return err
+		}
+	}
+	return p.checkHosts()
 }
