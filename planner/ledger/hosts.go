@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/trimtab/trimtab"
 )
 
 // host is what is known of a host.
@@ -14,10 +16,7 @@ type host struct {
 	order       order
 	heard, ends time.Time
 	paused      bool
-	// lives are those of the agents that spoke for it last, the newest last; returns
-	// are when one of them spoke again after another had.
-	lives   []uint64
-	returns []time.Time
+	lives       trimtab.Lives
 	// wasLost tells that it was lost when Watch looked last, lostAt is when it last
 	// was, and again that it was lost twice within the time in which it should be steady.
 	wasLost, again bool
@@ -43,39 +42,9 @@ func (l *Ledger) host(name string) *host {
 	return h
 }
 
-const (
-	// maxLives bounds the lives that are remembered of a host, enoughReturns is how
-	// many returns within a lease are no chance: what one agent said last and late,
-	// when the next had begun, makes two.
-	maxLives      = 4
-	enoughReturns = 3
-)
-
-// recognize notes which agent a holding is from, by its life. One that another has
-// followed does not speak again, unless there are two of one name.
-func (l *Ledger) recognize(h *host, life uint64, now time.Time) {
-	n := len(h.lives)
-	if life == 0 || n > 0 && h.lives[n-1] == life {
-		return
-	}
-	if at := slices.Index(h.lives, life); at >= 0 {
-		h.lives = slices.Delete(h.lives, at, at+1)
-		h.returns = append(h.returns, now)
-		if h.returns = h.returns[max(0, len(h.returns)-enoughReturns):]; h.twins(now, l.Lease) {
-			l.Returns++
-		}
-	}
-	h.lives = append(h.lives, life)
-	h.lives = h.lives[max(0, len(h.lives)-maxLives):]
-}
-
 // Twins reports whether two agents say that they are the host of a knob: what each
 // of them holds cannot be told apart.
-func (l *Ledger) Twins(k *Knob, now time.Time) bool { return k.host.twins(now, l.Lease) }
-
-func (h *host) twins(now time.Time, within time.Duration) bool {
-	return len(h.returns) == enoughReturns && now.Sub(h.returns[0]) <= within
-}
+func (l *Ledger) Twins(k *Knob, now time.Time) bool { return k.host.lives.Twins(now, l.Lease) }
 
 // standing is a time for which it is known how the hosts stand.
 type standing struct {

@@ -186,7 +186,9 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		return false
 	}
 	h := l.host(in.Host)
-	l.recognize(h, in.Life, now)
+	if h.lives.Heard(in.Life, now, l.Lease) {
+		l.Returns++
+	}
 	o := order{in.Epoch, in.Sequence, in.Time}
 	if !h.order.before(o) {
 		return false
