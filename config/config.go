@@ -341,7 +341,7 @@ type Workload struct {
 	Guarantees Guarantees `yaml:"guarantees"`
 	// How it is found in spans, metrics and alerts.
 	Match Match `yaml:"match"`
-	// PromQL for its load in requests per second: one number, or, of several instances, one for each, with the labels host and instance, as of sum by (host, instance) (rate(...)). Left out: the rate of its spans.
+	// PromQL for its load in requests per second: one number, or, of several instances, one for each, with the labels host and instance, as of sum by (host, instance) (rate(...)). Left out: the rate of its spans, which tell of each instance where they name it (host.name, service.instance.id).
 	Load string `yaml:"load"`
 	// PromQL for its performance in the unit of the SLO, higher is better. Left out: the share of spans under slo.latency.
 	Performance string `yaml:"performance"`
