@@ -430,25 +430,34 @@ func (j *Join) Lacking(now time.Time, h *History, late func(trimtab.Quantity) ti
 			continue
 		}
 		j.look(h)
-		ids := maps.Collect(maps.All(j.there))
-		for id := range v.told {
-			ids[id] = true
+		id, lacks := j.firstLacking(v)
+		if !lacks || v.lacks == id {
+			continue
 		}
-		for _, id := range slices.SortedFunc(maps.Keys(ids), instanceID.compare) {
-			t := v.told[id]
-			if !ids[id] || t != nil && t.fresh {
-				continue
-			}
-			if v.lacks == id {
-				break
-			}
-			v.lacks = id
-			why := "no sample of " + id.String()
-			if t != nil && t.missing != "" {
-				why += ": " + t.missing
-			}
-			say(&trimtab.Sample{Host: id.host, Instance: id.name, Quantity: q, Time: now, Missing: why})
-			break
+		v.lacks = id
+		why := "no sample of " + id.String()
+		if t := v.told[id]; t != nil && t.missing != "" {
+			why += ": " + t.missing
+		}
+		say(&trimtab.Sample{Host: id.host, Instance: id.name, Quantity: q, Time: now, Missing: why})
+	}
+}
+
+// firstLacking returns the first of the instances, in order, that are there or told
+// before and have no new sample of v's quantity; false: there is none.
+func (j *Join) firstLacking(v *joined) (first instanceID, found bool) {
+	consider := func(id instanceID, t *told) {
+		if (t == nil || !t.fresh) && (!found || id.compare(first) < 0) {
+			first, found = id, true
 		}
 	}
+	for id, t := range v.told {
+		consider(id, t)
+	}
+	for id, there := range j.there {
+		if t := v.told[id]; there && t == nil {
+			consider(id, t)
+		}
+	}
+	return first, found
 }
