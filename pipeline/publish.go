@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // publish sends the outputs in order, or side by side where no order is
@@ -130,7 +131,7 @@ func (r *stage) publishOne(ctx context.Context, v trimtab.Value) error {
 		}
 		r.counts.retried(v.Kind())
 		r.Logger.Warn("output not stored, trying again", "kind", v.Kind(), "key", v.Key(), "err", err)
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return err
 		}
 	}
@@ -149,18 +150,6 @@ func (r *stage) term(ctx context.Context) (context.Context, context.CancelFunc, 
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	return ctx, cancel, true
-}
-
-// pause waits for d and reports false when ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 func stack() string { return string(debug.Stack()) }

@@ -161,6 +161,6 @@ func (d *storedSub) say(m *nats.Msg, word string) {
 
 func (d *storedSub) unsaid(err error) {
 	if err != nil {
-		d.bus.config.Logger.Debug("bus acknowledgement not sent", "kind", d.Kind, "consumer", d.name, "err", err)
+		d.bus.config.Logger.Debug("bus acknowledgement not sent", "kind", d.Kind, "consumer", d.label(), "err", err)
 	}
 }
