@@ -69,8 +69,9 @@ func unordered(out []trimtab.Value) bool {
 
 // sideBySide is how many values of one step are on their way to the store at a
 // time. Each waits for its acknowledgement, so one after the other they would
-// take the time of the way there and back, times the number of workloads.
-const sideBySide = 32
+// take the time of the way there and back, times the number of workloads. A store
+// that is busy takes 100 ms for it, and what comes in waits meanwhile.
+const sideBySide = 256
 
 func (r *stage) publishSideBySide(ctx context.Context, out []trimtab.Value) error {
 	next, failed := make(chan trimtab.Value), make(chan error, sideBySide)
