@@ -1,6 +1,7 @@
 package actuator_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -93,7 +94,7 @@ func (m *machine) limits() (now, may float64) {
 // look is called before each write.
 func (m *machine) look(k *fileKnob, v trimtab.Amount) error {
 	now, _ := m.limits()
-	was, err := k.Read(nil)
+	was, err := k.Read(context.Background())
 	if err != nil {
 		return err
 	}

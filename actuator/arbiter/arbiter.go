@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -205,6 +206,9 @@ func (a *Arbiter) gather(ctx context.Context) error {
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(4 * maxClaimants)
+	if err != nil && !errors.Is(err, io.EOF) { // at the end of an empty one
+		return fmt.Errorf("read the claims on this host: %w", err)
+	}
 	if len(names) == 4*maxClaimants {
 		return trimtab.Invalidf("%s has %d files or more, which are not all claims: remove what does not belong there", a.dir, len(names))
 	}
