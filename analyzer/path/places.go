@@ -77,6 +77,8 @@ type places struct {
 	spareWorkloads []int32
 	// refused counts resources whose workload or component was over a limit.
 	refusedWorkloads, refusedComponents uint64
+	// process is that of the resource at hand, where they are told apart.
+	process string
 }
 
 func newPlaces(c *Config) *places {
@@ -140,6 +142,7 @@ func (p *places) forgetResources() {
 func (p *places) resolve(attrs []trimtab.Attr) placeID {
 	service, _ := attribute(attrs, "service.name")
 	service = cleanName(service)
+	p.process = p.config.processOf(attrs)
 	for i := range p.config.Workloads {
 		if p.config.Workloads[i].fits(attrs) {
 			version, _ := attribute(attrs, "service.version")
@@ -170,7 +173,7 @@ func (p *places) component(workload int32, service string) placeID {
 	if service == "" {
 		service = "unknown"
 	}
-	key := place{workload, service}
+	key := place{workload, service + p.process}
 	if id, ok := p.byPlace[key]; ok {
 		return id
 	}
