@@ -114,10 +114,11 @@ func (p Profile) Compute() (Result, error) {
 	return out, nil
 }
 
-// constant reports whether all values are the same: their mean as computed may
-// differ from them in the last digit, and what is left would look like noise.
+// constant reports whether all values are the same but for rounding: what is
+// left of them would look like noise.
 func constant(v []float64) bool {
-	return slices.Min(v) == slices.Max(v)
+	least, most := slices.Min(v), slices.Max(v)
+	return most-least <= 1e-12*most
 }
 
 func mean(v []float64) float64 {
