@@ -46,7 +46,7 @@ func (c *comparison) tally(s *Requests, over float64) map[string]*tally {
 				x = &excess{}
 				in[of[p.edge]] = x
 			}
-			time, n := float64(p.time), normals[p.edge]
+			time, n := p.time, normals[p.edge]
 			x.total += time
 			if s.edges[p.edge].wait {
 				x.wait += time

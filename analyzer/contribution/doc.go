@@ -24,5 +24,13 @@
 // the sum is 0; without paths, and for a component on none of them, α is 1;
 // of paths of one length the first listed is the critical one.
 //
+// A [Study] takes requests one by one, cuts them into load levels by the rate at
+// which they came, and gives such a profile. [Blame] compares the requests of two
+// times and says in which components the tail of their latency grew. Both read
+// what package path tells of a request ([path.Request]).
+//
 //	c, err := contribution.Profile{Components: …, Tail: …}.Compute()
+//
+//	var before, after contribution.Requests // path.Config{Requests: before.Add}
+//	v := contribution.Blame(&before, &after)
 package contribution

@@ -16,7 +16,7 @@ type edge struct {
 // part is one such time of one visit, in seconds.
 type part struct {
 	edge int32
-	time float32
+	time float64
 }
 
 // sampled is one request.
@@ -27,7 +27,7 @@ type sampled struct {
 	from, to int
 }
 
-// Requests keeps requests one by one, 8 bytes for each time on their critical
+// Requests keeps requests one by one, 16 bytes for each time on their critical
 // paths, to be compared with others. The zero value is empty.
 type Requests struct {
 	numbers  map[string]int32
@@ -66,7 +66,7 @@ func (s *Requests) put(e edge, seconds float64) {
 		s.byEdge[e] = i
 		s.edges = append(s.edges, e)
 	}
-	s.parts = append(s.parts, part{i, float32(seconds)})
+	s.parts = append(s.parts, part{i, seconds})
 }
 
 // Add keeps a request.
@@ -95,7 +95,7 @@ func (s *Requests) times() map[namedEdge][]float64 {
 	out := make(map[namedEdge][]float64, len(s.edges))
 	for _, p := range s.parts {
 		e := s.named(p.edge)
-		out[e] = append(out[e], float64(p.time))
+		out[e] = append(out[e], p.time)
 	}
 	for _, v := range out {
 		slices.Sort(v)
