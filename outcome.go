@@ -107,8 +107,11 @@ type Holding struct {
 	Paused    bool    `json:"paused,omitempty"`
 	// Capacity is what the pool may give out of this host, by resource: what the
 	// host has, less what is reserved. A resource that is missing was not
-	// measured, and the host does not bound it.
+	// measured, and the host does not bound it. Where other pools of the host claim
+	// some of it, it is what they leave, and never less than the pool has.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
+	// Divided tells that they do: Capacity bounds even a pool with no other host.
+	Divided bool `json:"divided,omitempty"`
 	// Targets are all knobs of the pool that this host has been given.
 	Targets []KnobState `json:"targets,omitempty"`
 }

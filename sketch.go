@@ -1,6 +1,8 @@
 package trimtab
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,6 +47,10 @@ type Sketch struct {
 	// Versions are the values of service.version that its components were seen
 	// with lately, each as "component version", sorted; at most MaxVersions.
 	Versions []string `json:"versions,omitempty"`
+	// Instances tells how many of Requests each instance served whose spans name
+	// it, in order of host and names, at most MaxShares: what is missing to
+	// Requests was served by nobody knows which.
+	Instances []InstanceLoad `json:"instances,omitempty"`
 	// Flagged counts spans that were set aside or mended, by kind of fault.
 	Flagged map[string]uint64 `json:"flagged,omitempty"`
 }
@@ -59,6 +65,26 @@ const MaxVersions = 16
 type Component struct {
 	Spans   float64            `json:"spans"`
 	Sojourn quantile.Histogram `json:"sojourn"`
+}
+
+// InstanceLoad is how many requests one instance served that goes by what its
+// spans say of it: not always what its agent calls it.
+type InstanceLoad struct {
+	// Host is where it ran: k8s.node.name or host.name; "": not told.
+	Host string `json:"host,omitempty"`
+	// Names are what it is called: service.instance.id, k8s.pod.name and
+	// container.id, as far as they are told, the ones that differ.
+	Names []string `json:"names,omitempty"`
+	// Requests is > 0, adjusted for sampling.
+	Requests float64 `json:"requests"`
+}
+
+// maxNames bounds the names of one instance.
+const maxNames = 8
+
+// Compare orders loads by host and names.
+func (l InstanceLoad) Compare(m InstanceLoad) int {
+	return cmp.Or(cmp.Compare(l.Host, m.Host), slices.Compare(l.Names, m.Names))
 }
 
 // Kind returns KindSketch.
@@ -100,7 +126,34 @@ func (s *Sketch) Validate() error {
 			return Invalidf("sketch of %s: component %q is null", s.Workload, name)
 		}
 	}
+	if err := s.validateInstances(); err != nil {
+		return err
+	}
 	return validExemplars(s.Exemplars)
+}
+
+// validateInstances checks that each instance is there once, and that they served
+// no more than all did.
+func (s *Sketch) validateInstances() error {
+	if len(s.Instances) > MaxShares {
+		return Invalidf("sketch of %s: %d instances, limit %d", s.Workload, len(s.Instances), MaxShares)
+	}
+	sum := 0.0
+	for i, l := range s.Instances {
+		switch {
+		case len(l.Host) > 253 || len(l.Names) > maxNames || slices.ContainsFunc(l.Names, func(n string) bool { return len(n) > 253 }):
+			return Invalidf("sketch of %s: instance %.40q on host %.40q: want at most %d names, of at most 253 bytes", s.Workload, l.Names, l.Host, maxNames)
+		case !(l.Requests > 0 && isFinite(l.Requests)):
+			return Invalidf("sketch of %s: %v requests of instance %q on host %.253s: want a number > 0", s.Workload, l.Requests, l.Names, l.Host)
+		case i > 0 && s.Instances[i-1].Compare(l) >= 0:
+			return Invalidf("sketch of %s: instance %q on host %.253s given twice, or out of order", s.Workload, l.Names, l.Host)
+		}
+		sum += l.Requests
+	}
+	if sum > s.Requests*(1+1e-9) {
+		return Invalidf("sketch of %s: instances served %v of %v requests", s.Workload, sum, s.Requests)
+	}
+	return nil
 }
 
 // Quantity names what a sample measures.

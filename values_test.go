@@ -187,3 +187,29 @@ func TestSharesOfTheLoadAreOfNamedInstancesOnceEachAndOfNoMoreThanAllOfIt(t *tes
 		}
 	}
 }
+
+func TestASketchNamesEachInstanceOnceAndNoMoreRequestsThanThereAre(t *testing.T) {
+	long := strings.Repeat("x", 254)
+	for what, c := range map[string]struct {
+		of []InstanceLoad
+		ok bool
+	}{
+		"none":              {nil, true},
+		"some":              {[]InstanceLoad{{Host: "a", Requests: 1}, {Host: "a", Names: []string{"x"}, Requests: 2}, {Host: "b", Names: []string{"x", "y"}, Requests: 3}}, true},
+		"too many requests": {[]InstanceLoad{{Host: "a", Requests: 11}}, false},
+		"no requests":       {[]InstanceLoad{{Host: "a"}}, false},
+		"no number":         {[]InstanceLoad{{Host: "a", Requests: math.NaN()}}, false},
+		"infinite":          {[]InstanceLoad{{Host: "a", Requests: math.Inf(1)}}, false},
+		"twice":             {[]InstanceLoad{{Host: "a", Requests: 1}, {Host: "a", Requests: 1}}, false},
+		"out of order":      {[]InstanceLoad{{Host: "b", Requests: 1}, {Host: "a", Requests: 1}}, false},
+		"a long host":       {[]InstanceLoad{{Host: long, Requests: 1}}, false},
+		"a long name":       {[]InstanceLoad{{Host: "a", Names: []string{long}, Requests: 1}}, false},
+		"many names":        {[]InstanceLoad{{Host: "a", Names: make([]string, 9), Requests: 1}}, false},
+		"many":              {make([]InstanceLoad, MaxShares+1), false},
+	} {
+		s := &Sketch{Workload: "w", From: noon, To: noon.Add(1), Requests: 10, Instances: c.of}
+		if err := s.Validate(); (err == nil) != c.ok || err != nil && (!errors.Is(err, ErrInvalid) || len(err.Error()) > 3000) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -48,8 +48,11 @@ type Actuator struct {
 	capacity     map[string]float64
 	unmeasured   string
 	measureAgain time.Duration
-	position     position
-	lease        lease
+	// host is what other pools of this host leave; nil: this process believes to be
+	// the only one.
+	host     *host
+	position position
+	lease    lease
 	// expired is set once the lease ran out, until the next one.
 	expired bool
 	// paused is when the pause in force was asked for; zero: not paused.
@@ -89,6 +92,8 @@ type held struct {
 	now   trimtab.Amount
 	since time.Time
 	known bool
+	// gone: what it turns was not there when it was to be read last.
+	gone bool
 	// effective is what is in force while that is not now; nil: now is.
 	effective *trimtab.Amount
 	// peaks are what it had lately, where that was more than what came after,
@@ -169,6 +174,7 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.journal, err = hostfs.OpenJournal(c.Dir, a.config.JournalSize); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
+	a.host = a.openHost()
 	a.start(ctx)
 	a.watchdog = a.guard()
 	return a, nil
@@ -211,6 +217,7 @@ func (a *Actuator) start(ctx context.Context) {
 		a.probe(ctx, h)
 	}
 	a.expire(ctx)
+	a.arbitrate(ctx)
 }
 
 // adopt gives the journal's entries to their knobs, and returns those that have
@@ -262,6 +269,7 @@ func (a *Actuator) probe(ctx context.Context, h *held) {
 // could be read.
 func (a *Actuator) observe(ctx context.Context, h *held) bool {
 	v, err := h.Knob.Read(ctx)
+	h.gone = errors.Is(err, os.ErrNotExist)
 	if err == nil {
 		err = v.Validate()
 	}
@@ -429,6 +437,9 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
 		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity),
 	}
+	if left := a.leftByOthers(); left != nil {
+		h.Capacity, h.Divided = maps.Clone(left), true
+	}
 	for _, k := range a.knobs {
 		baseline := k.now
 		if k.entry != nil {
@@ -475,7 +486,7 @@ func (a *Actuator) Close(ctx context.Context) error {
 	if !a.config.KeepOnStop {
 		err = a.restoreHeld(ctx, a.knobs).Err()
 	}
-	err = errors.Join(err, a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
+	err = errors.Join(err, a.host.close(!a.holds()), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	for _, h := range a.knobs {
 		err = errors.Join(err, h.Knob.Close())
 	}

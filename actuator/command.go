@@ -100,6 +100,7 @@ func (a *Actuator) release(ctx context.Context, workload string) error {
 	}
 	a.released[workload] = true // instances to come, too
 	err := a.journal.Append(put(releasePrefix+workload, true))
+	a.announce(ctx, knobs)
 	r := a.restoreHeld(ctx, knobs)
 	for _, h := range knobs {
 		a.observe(ctx, h)

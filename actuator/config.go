@@ -32,8 +32,9 @@ type Config struct {
 	// without a step for this host, so what it took here is not given back when
 	// no more comes: that is for the next plan, or the end of the lease.
 	Shared bool
-	// LockDir is where the locks of knobs are, one for all processes that turn
-	// knobs of this host; "": this process believes to be the only one.
+	// LockDir is where the locks of knobs and the claims of pools are, one for all
+	// processes that turn knobs of this host; "": this process believes to be the
+	// only one.
 	LockDir string
 	// Targets are the declared knobs; Pool and Host of their names are filled in.
 	// They are the actuator's from Open on, which closes them unless it fails.
@@ -43,6 +44,10 @@ type Config struct {
 	// Measure returns what the pool may give out of this host, by resource; nil:
 	// nobody knows. It bounds plans where the pool is Shared, and is reported.
 	Measure func() (map[string]float64, error)
+	// Roots are the groups of processes that Measure measures, by resource, as absolute
+	// paths; one that is missing is the host. Pools whose roots are apart do not share
+	// what they have.
+	Roots map[string]string
 	// Reopen makes a knob from what its Undo returned, perhaps in another
 	// process or release: for baselines whose target is no longer declared.
 	Reopen func(undo []byte) (Knob, error)

@@ -17,7 +17,7 @@ func OpenAt(ctx context.Context, c Config, wall func() time.Time, boot func() ti
 func (a *Actuator) Abandon() error {
 	a.mu.Lock()
 	a.closed = true
-	err := errors.Join(a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
+	err := errors.Join(a.host.close(false), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	a.mu.Unlock()
 	a.watchdog.release(false)
 	return err

@@ -47,7 +47,7 @@ func TestInstancesComeAndGoWhileTheActuatorRuns(t *testing.T) {
 	if got := journaled(t, h); len(got) != 1 || !strings.Contains(got[0], "b") {
 		t.Errorf("the journal has %q, want b alone", got)
 	}
-	if locks, _ := filepath.Glob(filepath.Join(h.config.LockDir, "*")); len(locks) != 1 {
+	if locks, _ := filepath.Glob(filepath.Join(h.config.LockDir, "*.lock")); len(locks) != 1 {
 		t.Errorf("locks %q, want that of b alone", locks)
 	}
 	if err := h.Close(t.Context()); err != nil {

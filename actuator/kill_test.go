@@ -33,6 +33,10 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if dir := os.Getenv("TEST_ACTUATOR"); dir != "" {
+		if os.Getenv("TEST_LOCKS") != "" {
+			fmt.Fprintln(os.Stderr, compete(dir))
+			os.Exit(1)
+		}
 		fmt.Fprintln(os.Stderr, actuate(dir))
 		os.Exit(1)
 	}

@@ -31,6 +31,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 	a.keep()
 	a.compensate(ctx)
 	a.expire(ctx)
+	a.arbitrate(ctx)
 	a.gauges()
 }
 
@@ -155,6 +156,9 @@ func (a *Actuator) compensate(ctx context.Context) {
 		}
 		if a.sumWith(m.held, m.result.Before) > a.room(m.held.Resource)+slack {
 			continue // somebody else took it meanwhile: the lease puts it right
+		}
+		if a.ask(ctx, m.held, m.result.Before) != "" {
+			continue // likewise, another pool
 		}
 		err := m.held.Knob.Write(ctx, m.result.Before)
 		a.observe(ctx, m.held)

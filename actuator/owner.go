@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -48,6 +49,20 @@ func readOwner(text []byte) (o owner) {
 	return o
 }
 
+// readMark reads the mark in a lock file.
+func readMark(path string) owner {
+	f, err := os.Open(path)
+	if err != nil {
+		return owner{}
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, hostfs.MaxRead))
+	if err != nil {
+		return owner{}
+	}
+	return readOwner(b)
+}
+
 // DefaultLockDir is where the locks of knobs are, unless told otherwise: the
 // same for all processes of one user, whatever their storage.
 func DefaultLockDir() string {
@@ -87,8 +102,7 @@ func lockKnob(ctx context.Context, dir string, k Knob, wait time.Duration) (lock
 	}
 	path := lockPath(dir, k.Resource(), place)
 	lock, err = hostfs.TakeFile(ctx, path, wait)
-	b, _ := os.ReadFile(path)
-	return lock, readOwner(b), place, err
+	return lock, readMark(path), place, err
 }
 
 // claim makes sure that this process alone turns the knob, and takes over the

@@ -119,11 +119,13 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 		return
 	}
 	a.count("accepted")
+	had, _ := a.sums(nil)
 	a.carryOut(ctx, p, moves)
 	for i := range o.Results {
 		a.metrics.Counter("trimtab_actuator_actions_total", string(o.Results[i].Status)).Inc()
 	}
 	a.await(p, moves)
+	a.settleStep(ctx, p, had)
 	a.notify()
 }
 
@@ -148,6 +150,7 @@ func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 					a.observe(ctx, h)
 				}
 			}
+			a.askAll(ctx, p, moves)
 		}
 		a.move(ctx, p, m)
 	}
@@ -319,6 +322,11 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		capacity := min(p.CapacityOf(h.Resource), a.room(h.Resource))
 		if sum := a.sumWith(h, m.goal); sum > capacity+slack {
 			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource))
+			return
+		}
+		if why := a.ask(ctx, h, m.goal); why != "" {
+			a.metrics.Counter("trimtab_actuator_host_refusals_total").Inc()
+			refuse(r, why)
 			return
 		}
 	}

@@ -288,7 +288,11 @@ func (a *Actuator) forget(r Report) {
 		a.logger.Info("restore", "workload", i.Workload, "resource", i.Resource, "status", string(i.Status),
 			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
 		if h := a.find(a.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
-			h.entry, h.foreign = nil, false
+			h.entry = nil
+			if h.foreign { // it was told, and is over
+				h.foreign = false
+				a.setProblem(h, "")
+			}
 			h.disown()
 		}
 	}

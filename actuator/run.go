@@ -126,7 +126,7 @@ func (a *Actuator) report(ctx context.Context, b bus.Bus) {
 // time, what is left of the lease, and what is in use at the moment.
 func news(before, now *trimtab.Holding) bool {
 	if before.Epoch != now.Epoch || before.Sequence != now.Sequence || before.Paused != now.Paused ||
-		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || !maps.Equal(before.Capacity, now.Capacity) {
+		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || before.Divided != now.Divided || !maps.Equal(before.Capacity, now.Capacity) {
 		return true
 	}
 	return !slices.EqualFunc(before.Targets, now.Targets, func(x, y trimtab.KnobState) bool {

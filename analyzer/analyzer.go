@@ -7,7 +7,11 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
+
+// maxTold bounds the hosts whose clocks are followed.
+const maxTold = 10_000
 
 // Analyzer is the learn step; make one with [New]. It implements
 // trimtab.Step, trimtab.Snapshotter and trimtab.Counted.
@@ -38,7 +42,7 @@ func New(c Config) (*Analyzer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, told: map[string]time.Time{}, room: maxKept}
+	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, told: map[string]time.Time{}, room: report.MaxKept}
 	for _, w := range a.config.Workloads {
 		a.workloads = append(a.workloads, newWorkload(&a.config, w))
 	}
@@ -149,7 +153,7 @@ func (a *Analyzer) dated(now time.Time, h *trimtab.Holding) *trimtab.Holding {
 		a.told[h.Key()] = h.Time
 	}
 	off := now.Sub(h.Time)
-	if a.believed(now, h.Time) && (off < leastSilence/2 || !known || !h.Time.After(last)) {
+	if a.believed(now, h.Time) && (off < report.LeastSilence/2 || !known || !h.Time.After(last)) {
 		return h
 	}
 	a.counts.misdated++
@@ -165,18 +169,18 @@ func (a *Analyzer) dated(now time.Time, h *trimtab.Holding) *trimtab.Holding {
 
 // forget drops what is known of instances that went long ago.
 func (a *Analyzer) forget(now time.Time) {
-	if !a.forgot.IsZero() && now.Sub(a.forgot) < forgotten/10 {
+	if !a.forgot.IsZero() && now.Sub(a.forgot) < report.Forgotten/10 {
 		return
 	}
 	a.forgot = now
-	before := now.Add(-forgotten - 4*a.config.Round)
+	before := now.Add(-report.Forgotten - 4*a.config.Round)
 	clear(a.about)
 	for _, w := range a.workloads {
 		for _, h := range w.histories() {
-			h.forget(before, &a.room)
-			for _, x := range h.hosts {
-				if l := a.about[x.key]; len(l) == 0 || l[len(l)-1] != w {
-					a.about[x.key] = append(l, w)
+			h.Forget(before, &a.room)
+			for _, key := range h.Keys() {
+				if l := a.about[key]; len(l) == 0 || l[len(l)-1] != w {
+					a.about[key] = append(l, w)
 				}
 			}
 		}

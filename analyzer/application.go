@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/analyzer/learn/sojourn"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // application is the workloads that serve the requests of one of them,
@@ -86,8 +87,8 @@ func (p *application) target() float64 {
 
 // ratio is the SLO's latency over that of its fraction of the requests: 1 where
 // the SLO is just met, and more where there is room.
-func (w *workload) ratio(s *spans) (float64, bool) {
-	q, ok := s.latency.Quantile(w.SLO.Fraction)
+func (w *workload) ratio(s *report.Spans) (float64, bool) {
+	q, ok := s.Latency.Quantile(w.SLO.Fraction)
 	if !ok || !(q > 0) {
 		return 0, false
 	}
@@ -96,19 +97,19 @@ func (w *workload) ratio(s *spans) (float64, bool) {
 
 // take learns from a closed interval of one of the workloads: what its spans
 // say of it, and, of the entry, what all allocations gave.
-func (p *application) take(w *workload, r *report, s *spans, c *counts) {
-	if w.member > 0 && s.visits > 0 && s.sojourn > 0 && r.aside == "" && r.allocation != nil {
+func (p *application) take(w *workload, r *report.Report, s *report.Spans, c *counts) {
+	if w.member > 0 && s.Visits > 0 && s.Sojourn > 0 && r.Aside == "" && r.Allocation != nil {
 		v := &p.parts[w.member-1]
-		if v.curve.Observe(sojourn.Report{Allocation: *r.allocation, Rate: s.load, Mean: 1000 * s.sojourn / s.visits}) == nil {
-			v.rate = s.load
+		if v.curve.Observe(sojourn.Report{Allocation: *r.Allocation, Rate: s.Load, Mean: 1000 * s.Sojourn / s.Visits}) == nil {
+			v.rate = s.Load
 		}
 	}
 	if w != p.entry {
 		return
 	}
 	p.fresh = true
-	if r.load != nil {
-		p.rate = *r.load
+	if r.Load != nil {
+		p.rate = *r.Load
 	}
 	if p.aside = p.learn(r); p.aside != "" {
 		c.aside(p.aside)
@@ -118,14 +119,14 @@ func (p *application) take(w *workload, r *report, s *spans, c *counts) {
 }
 
 // learn gives a report of the entry to the learner, or says why not.
-func (p *application) learn(r *report) (aside string) {
+func (p *application) learn(r *report.Report) (aside string) {
 	switch {
-	case r.performance == nil || !(*r.performance > 0):
+	case r.Performance == nil || !(*r.Performance > 0):
 		return "no_performance"
-	case r.load == nil || !(*r.load > 0):
+	case r.Load == nil || !(*r.Load > 0):
 		return "no_load"
 	}
-	x, transient, ok := p.where(r.at.Add(-p.config.Report), r.at, *r.load)
+	x, transient, ok := p.where(r.At.Add(-p.config.Report), r.At, *r.Load)
 	switch {
 	case !ok:
 		return "no_allocation"
@@ -136,7 +137,7 @@ func (p *application) learn(r *report) (aside string) {
 	default:
 		p.moving = 0
 	}
-	if p.vector.Observe(x, math.Log(p.target() / *r.performance)) != nil {
+	if p.vector.Observe(x, math.Log(p.target() / *r.Performance)) != nil {
 		return "refused"
 	}
 	return ""
@@ -147,16 +148,16 @@ func (p *application) learn(r *report) (aside string) {
 func (p *application) where(from, to time.Time, load float64) (x []float64, transient, ok bool) {
 	for _, w := range p.members {
 		f := w.during(from, to, p.config.Settle)
-		a := f.mean
-		if f.amount.Unlimited {
+		a := f.Mean
+		if f.Amount.Unlimited {
 			a = w.most()
-		} else if !f.transient {
-			a = f.amount.Value
+		} else if !f.Transient {
+			a = f.Amount.Value
 		}
-		if !f.known || !(a > 0) {
+		if !f.Known || !(a > 0) {
 			return nil, false, false
 		}
-		transient = transient || f.transient
+		transient = transient || f.Transient
 		x = append(x, math.Log(a/load))
 	}
 	return x, transient, true
@@ -166,11 +167,11 @@ func (p *application) where(from, to time.Time, load float64) (x []float64, tran
 func (p *application) hold(now time.Time) *trimtab.Held {
 	w := p.entry
 	r := &w.last
-	loadAt, perfAt := r.loadAt, r.perfAt
-	if r.load == nil {
+	loadAt, perfAt := r.LoadAt, r.PerfAt
+	if r.Load == nil {
 		loadAt = time.Time{}
 	}
-	if r.performance == nil {
+	if r.Performance == nil {
 		perfAt = time.Time{}
 	}
 	why := w.lacks(now, "load", w.LoadFrom, loadAt, trimtab.Load)
@@ -215,8 +216,8 @@ func (p *application) tick(now time.Time) []trimtab.Value {
 // estimate says all but the curve of one member: the performance and the load
 // are those of the entry.
 func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *trimtab.Estimate {
-	e := &trimtab.Estimate{Workload: w.Name, Time: now, Hold: hold, Performance: p.entry.last.performance, Allocation: w.last.allocation,
-		Latency: w.last.latency, Reports: p.vector.Reports(), Model: p.vector.Name(), Exemplars: w.last.slowest}
+	e := &trimtab.Estimate{Workload: w.Name, Time: now, Hold: hold, Performance: p.entry.last.Performance, Allocation: w.last.Allocation,
+		Latency: w.last.Latency, Reports: p.vector.Reports(), Model: p.vector.Name(), Exemplars: w.last.Slowest}
 	if p.parts[w.member-1].curve.Reports() > 0 {
 		e.Model += " with sojourn/1"
 	}
@@ -225,14 +226,14 @@ func (p *application) estimate(now time.Time, w *workload, hold *trimtab.Held) *
 		e.Inputs[i].Name = p.entry.Name + " " + e.Inputs[i].Name
 	}
 	if p.aside != "" {
-		e.Inputs = append(e.Inputs, trimtab.Input{Name: "report", Age: age(now, p.entry.last.at), Missing: "not learnt from: " + p.aside})
+		e.Inputs = append(e.Inputs, trimtab.Input{Name: "report", Age: age(now, p.entry.last.At), Missing: "not learnt from: " + p.aside})
 	}
 	a := trimtab.Input{Name: "allocation", Source: "actuator"}
-	if f := w.during(now.Add(-1), now, 0); f.known && !f.amount.Unlimited {
-		v := f.amount.Value
+	if f := w.during(now.Add(-1), now, 0); f.Known && !f.Amount.Unlimited {
+		v := f.Amount.Value
 		e.Allocation = &v
-		a.Value, a.Age = v, age(now, w.held.latest())
-	} else if a.Missing = "unlimited"; !f.known {
+		a.Value, a.Age = v, age(now, w.held.Latest())
+	} else if a.Missing = "unlimited"; !f.Known {
 		a.Missing = "none known"
 		if hold == nil {
 			e.Hold = &trimtab.Held{Code: trimtab.HeldAbsent, Text: "no allocation of it is known", Input: "allocation", Source: "actuator"}

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // The sources of loads and performances.
@@ -221,6 +222,11 @@ func (w *Workload) validate() error {
 		}
 	}
 	return nil
+}
+
+// history returns an empty one of a resource.
+func (c *Config) history(resource string) report.History {
+	return report.NewHistory(resource, time.Duration(c.StaleAfter)*c.Round)
 }
 
 // horizon is the number of reports in a round.

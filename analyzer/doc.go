@@ -8,6 +8,9 @@
 // upper bound of the coming round's load, with bounds; the load forecast;
 // latencies; and every input with its age.
 //
+// What many senders say of a workload is joined in the package report. Which source
+// counts, and which reports teach, is decided here.
+//
 // Values are only taken in as they arrive; all work is done on ticks, in
 // order of workload and interval. So duplicates, and any order between two
 // ticks, change no bit of any estimate.
@@ -50,6 +53,10 @@
 // a minute) while others did. When one comes or goes the allocation has changed.
 // Samples of instances become samples of the workload once all of them have told;
 // while one does not, the sum is missing, never too low.
+//
+// The load of an instance is told by samples, else by the requests whose spans name
+// it (Sketch.Instances): by host and name as its agent calls it, or by host where one
+// is there alone. An f_i is a hundredth of 1/n at least.
 //
 // Where a pool shares several resources there is a curve over each,
 //

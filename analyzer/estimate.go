@@ -23,8 +23,8 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 		at     time.Time
 		absent bool
 	}{
-		{"load", w.LoadFrom, trimtab.Load, r.loadAt, r.load == nil},
-		{"performance", w.PerformanceFrom, trimtab.Performance, r.perfAt, r.performance == nil},
+		{"load", w.LoadFrom, trimtab.Load, r.LoadAt, r.Load == nil},
+		{"performance", w.PerformanceFrom, trimtab.Performance, r.PerfAt, r.Performance == nil},
 	} {
 		if in.q == trimtab.Performance && w.learner == nil {
 			continue
@@ -51,7 +51,7 @@ func (w *workload) lacks(now time.Time, name, from string, at time.Time, q trimt
 	}
 	since, word := at, "for"
 	if at.IsZero() {
-		if since = w.last.at; since.IsZero() {
+		if since = w.last.At; since.IsZero() {
 			since, word = w.since, "yet, waiting for"
 		} else {
 			return held(trimtab.HeldAbsent, from, "in the latest report, of %v ago", whole(now.Sub(since)))
@@ -82,17 +82,17 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 	e := &trimtab.Estimate{
 		Workload:    w.Name,
 		Time:        now,
-		Performance: r.performance,
-		Requests:    r.requests,
-		Window:      trimtab.SecondsOf(r.window),
-		Allocation:  r.allocation,
-		Latency:     r.latency,
+		Performance: r.Performance,
+		Requests:    r.Requests,
+		Window:      trimtab.SecondsOf(r.Window),
+		Allocation:  r.Allocation,
+		Latency:     r.Latency,
 		Model:       "none",
 		Hold:        hold,
 		Load:        w.forecastLoad(),
 		Inputs:      w.inputs(now),
-		Exemplars:   r.slowest,
-		Shares:      sharesFrom(w.loads),
+		Exemplars:   r.Slowest,
+		Shares:      w.loads.Shares(),
 	}
 	if w.learner != nil {
 		e.Model, e.Reports = w.learner.Name(), w.learner.Reports()
@@ -133,21 +133,21 @@ func (w *workload) upTo(l *trimtab.LoadForecast) float64 {
 // load was seen.
 func (w *workload) forecastLoad() *trimtab.LoadForecast {
 	l := &trimtab.LoadForecast{Level: w.config.Level, Model: "none"}
-	if w.last.now != nil {
-		l.Now = *w.last.now
+	if w.last.Now != nil {
+		l.Now = *w.last.Now
 		l.Mean, l.Upper = l.Now, l.Now
 	}
 	if w.forecaster != nil {
 		if f, ok := w.forecaster.Forecast(w.config.horizon(), w.config.Level); ok {
 			l.Mean, l.Upper, l.Model = f.Mean, f.Upper, f.Model
 			w.follow(l)
-			if w.last.now == nil {
+			if w.last.Now == nil {
 				l.Now = f.Mean
 			}
 			return l
 		}
 	}
-	if w.last.now == nil {
+	if w.last.Now == nil {
 		return nil
 	}
 	return l
@@ -157,13 +157,13 @@ func (w *workload) forecastLoad() *trimtab.LoadForecast {
 func (w *workload) inputs(now time.Time) []trimtab.Input {
 	r := &w.last
 	in := []trimtab.Input{
-		w.input(now, "load", r.load, r.loadAt, r.loadFrom, w.LoadFrom),
-		w.input(now, "performance", r.performance, r.perfAt, r.perfFrom, w.PerformanceFrom),
+		w.input(now, "load", r.Load, r.LoadAt, r.LoadFrom, w.LoadFrom),
+		w.input(now, "performance", r.Performance, r.PerfAt, r.PerfFrom, w.PerformanceFrom),
 	}
 	if w.learner != nil {
-		a := w.input(now, "allocation", r.allocation, r.allocAt, r.allocFrom, "actuator")
-		if r.allocation == nil && r.noAlloc != "" {
-			a.Missing = r.noAlloc
+		a := w.input(now, "allocation", r.Allocation, r.AllocAt, r.AllocFrom, "actuator")
+		if r.Allocation == nil && r.NoAlloc != "" {
+			a.Missing = r.NoAlloc
 		}
 		in = append(in, a)
 	}
@@ -176,8 +176,11 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 			in = append(in, w.input(now, string(q), &s.Value, s.Time, s.Source, ""))
 		}
 	}
-	if r.aside != "" && w.learner != nil {
-		in = append(in, trimtab.Input{Name: "report", Age: age(now, r.at), Missing: "not learnt from: " + r.aside})
+	if w.loads == nil && w.join.Lacks() != "" {
+		in = append(in, trimtab.Input{Name: "shares", Source: FromSpans, Age: age(now, r.At), Missing: w.join.Lacks()})
+	}
+	if r.Aside != "" && w.learner != nil {
+		in = append(in, trimtab.Input{Name: "report", Age: age(now, r.At), Missing: "not learnt from: " + r.Aside})
 	}
 	return in
 }
@@ -185,8 +188,8 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 func (w *workload) input(now time.Time, name string, v *float64, at time.Time, source, from string) trimtab.Input {
 	if v == nil {
 		in := trimtab.Input{Name: name, Source: from, Missing: "none yet"}
-		if !w.last.at.IsZero() {
-			in.Age, in.Missing = age(now, w.last.at), "not in the latest report"
+		if !w.last.At.IsZero() {
+			in.Age, in.Missing = age(now, w.last.At), "not in the latest report"
 		}
 		if m := w.missing[trimtab.Quantity(name)]; m != nil && from == FromPrometheus {
 			in.Age, in.Missing = age(now, m.Time), m.Missing

@@ -7,6 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/declared"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // The fallbacks, in the order in which they are tried.
@@ -113,11 +114,11 @@ func (w *workload) stand(e *trimtab.Estimate, in standIn) {
 
 // teachProxy gives the proxy's value to the learner that stands in. What is
 // set aside for the curve is set aside here, too.
-func (w *workload) teachProxy(r *report, s *trimtab.Sample, c *counts) {
-	if w.proxy == nil || s == nil || r.load == nil || *r.load <= 0 || r.allocation == nil || *r.allocation <= 0 || r.aside == "transient" {
+func (w *workload) teachProxy(r *report.Report, s *trimtab.Sample, c *counts) {
+	if w.proxy == nil || s == nil || r.Load == nil || *r.Load <= 0 || r.Allocation == nil || *r.Allocation <= 0 || r.Aside == "transient" {
 		return
 	}
-	err := w.proxy.Observe(learn.Observation{Time: r.at, Allocation: *r.allocation, Load: *r.load,
+	err := w.proxy.Observe(learn.Observation{Time: r.At, Allocation: *r.Allocation, Load: *r.Load,
 		Performance: s.Value, Requests: s.Requests, Sigma: s.Sigma})
 	if err != nil {
 		c.refused++

@@ -71,9 +71,9 @@ func (w *workload) every(q trimtab.Quantity) time.Duration {
 	from := ""
 	switch q {
 	case trimtab.Load:
-		from = cmp.Or(w.last.loadFrom, w.LoadFrom)
+		from = cmp.Or(w.last.LoadFrom, w.LoadFrom)
 	case trimtab.Performance:
-		from = cmp.Or(w.last.perfFrom, w.PerformanceFrom)
+		from = cmp.Or(w.last.PerfFrom, w.PerformanceFrom)
 	}
 	if p := w.paces[q]; p != nil && from != FromSpans {
 		return min(p.every(), slowest*w.config.Round)

@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 	covered = 0.7
 	// remembered is the time over which the cost of a request is averaged: long
 	// for its noise, short for a release that makes it dearer.
-	remembered = 30 * time.Second
+	remembered = report.Remembered
 	// fewRequests is how many requests a cost must rest on.
 	fewRequests = 24
 	// silence is up to how long an interval without requests is no gap.
@@ -171,7 +172,7 @@ func (w *workload) full(from, to time.Time) bool {
 	for k := range time.Duration(parts) {
 		begin, end := from.Add(k*part), from.Add((k+1)*part)
 		f := w.during(begin, end, 0)
-		if cores, ok := q.use(begin, end); ok && f.known && !f.amount.Unlimited && cores >= 0.9*f.mean {
+		if cores, ok := q.use(begin, end); ok && f.Known && !f.Amount.Unlimited && cores >= 0.9*f.Mean {
 			return true
 		}
 	}
@@ -223,18 +224,18 @@ func (q *queueing) cost() (seconds float64, ok bool) {
 // and returns how many came: what the course of the load tells, and what arrive
 // does, which goes by when they began, while they wait. late tells that most of them
 // began in an earlier interval.
-func (q *queueing) comes(number int64, s *spans, answered float64, report time.Duration) (load float64, late bool) {
-	since := time.Duration(number-q.last) * report
+func (q *queueing) comes(number int64, s *report.Spans, answered float64, interval time.Duration) (load float64, late bool) {
+	since := time.Duration(number-q.last) * interval
 	known := since > 0 && since <= silence
-	load, late = q.arrive(number, s, answered, report)
-	each := s.requests / math.Max(1, math.Min(s.read, s.requests))
+	load, late = q.arrive(number, s, answered, interval)
+	each := s.Requests / math.Max(1, math.Min(s.Read, s.Requests))
 	switch {
 	case q.waiting > 0:
-		q.course.start(load, load/report.Seconds())
+		q.course.start(load, load/interval.Seconds())
 	case !known:
-		q.course.start(answered, each*answered/report.Seconds())
+		q.course.start(answered, each*answered/interval.Seconds())
 	default:
-		q.course.see(answered*report.Seconds()/since.Seconds(), since.Seconds(), each)
+		q.course.see(answered*interval.Seconds()/since.Seconds(), since.Seconds(), each)
 	}
 	return math.Max(load, q.course.load()), late
 }
@@ -249,7 +250,7 @@ func (q *queueing) comes(number int64, s *spans, answered float64, report time.D
 //	λ_n = (those that began in them) / (n·T − W)
 //
 // A load that jumped shows in the last three intervals beyond their noise.
-func (q *queueing) arrive(number int64, s *spans, answered float64, report time.Duration) (load float64, late bool) {
+func (q *queueing) arrive(number int64, s *report.Spans, answered float64, interval time.Duration) (load float64, late bool) {
 	if q.model == nil {
 		return 0, false
 	}
@@ -262,11 +263,11 @@ func (q *queueing) arrive(number int64, s *spans, answered float64, report time.
 	q.last, q.waiting = number, 0
 	q.seen = min(q.seen+1, len(q.begun))
 	n := len(q.begun)
-	for k, v := range s.begun {
+	for k, v := range s.Begun {
 		q.begun[n-1-k] += v
 	}
-	wait, ok := s.latency.Quantile(0.5)
-	lag := int(wait / report.Seconds())
+	wait, ok := s.Latency.Quantile(0.5)
+	lag := int(wait / interval.Seconds())
 	if !ok || wait <= q.latency && lag < 1 {
 		q.wait = 0
 		return 0, false
@@ -275,16 +276,16 @@ func (q *queueing) arrive(number int64, s *spans, answered float64, report time.
 	// answered of what began of late than the median wait tells.
 	least := wait
 	if wait < q.wait {
-		least, _ = s.latency.Quantile(0.2)
+		least, _ = s.Latency.Quantile(0.2)
 	}
 	q.wait = wait
 	if load = answered; lag < trimtab.MaxBegun-levelled {
-		load, _ = q.rate(lag+levelled, least, report)
-		if late, requests := q.rate(lag+3, least, report); late > load*(1+jumped/math.Sqrt(math.Max(requests, 1))) {
+		load, _ = q.rate(lag+levelled, least, interval)
+		if late, requests := q.rate(lag+3, least, interval); late > load*(1+jumped/math.Sqrt(math.Max(requests, 1))) {
 			load = late
 		}
 	}
-	if load = math.Max(load, answered*(1-small)); lag >= 1 || wait > 0.5*report.Seconds() {
+	if load = math.Max(load, answered*(1-report.Small)); lag >= 1 || wait > 0.5*interval.Seconds() {
 		q.waiting = load * least
 	}
 	return load, lag >= 1
@@ -296,12 +297,12 @@ const jumped = 1.5
 
 // rate returns the rate at which requests that wait so long arrived in the last
 // intervals, and how many of them it rests on.
-func (q *queueing) rate(intervals int, wait float64, report time.Duration) (load, requests float64) {
+func (q *queueing) rate(intervals int, wait float64, interval time.Duration) (load, requests float64) {
 	intervals = min(intervals, max(q.seen, 1))
 	for _, v := range q.begun[len(q.begun)-intervals:] {
 		requests += v
 	}
-	return requests / math.Max(float64(intervals)*report.Seconds()-wait, 0.5*report.Seconds()), requests
+	return requests / math.Max(float64(intervals)*interval.Seconds()-wait, 0.5*interval.Seconds()), requests
 }
 
 // useLoad returns the load that the use of the last seconds tells, where load
@@ -335,17 +336,17 @@ func (w *workload) useLoad(at time.Time, seen float64) float64 {
 // for the time since then, while spans are still on their way, the use over the
 // cost of a request. While its quota stops the service, the load is no less than it
 // was.
-func (w *workload) sinceReport(r *report) float64 {
+func (w *workload) sinceReport(r *report.Report) float64 {
 	q := &w.queueing
 	q.lately.runs = append(q.lately.runs[:0], q.course.runs...)
 	cost, ok := q.cost()
-	if !ok || !(*r.load > 0) || len(q.lately.runs) == 0 {
-		return *r.load
+	if !ok || !(*r.Load > 0) || len(q.lately.runs) == 0 {
+		return *r.Load
 	}
 	for _, u := range q.used {
 		begin := u.from
-		if begin.Before(r.at) {
-			begin = r.at
+		if begin.Before(r.At) {
+			begin = r.At
 		}
 		d := u.to.Sub(begin).Seconds()
 		if d <= 0 {
@@ -353,7 +354,7 @@ func (w *workload) sinceReport(r *report) float64 {
 		}
 		load := u.cores / cost
 		if w.stopped(u) {
-			load = math.Max(load, *r.load)
+			load = math.Max(load, *r.Load)
 		}
 		q.lately.see(load, d, 1)
 	}
@@ -366,7 +367,7 @@ func (w *workload) stopped(u used) bool {
 		return false
 	}
 	f := w.during(u.from, u.to, 0)
-	return f.known && !f.amount.Unlimited && u.cores >= 0.9*f.mean
+	return f.Known && !f.Amount.Unlimited && u.cores >= 0.9*f.Mean
 }
 
 // follow keeps a forecast from staying behind a load that moves: its mean is no
@@ -375,7 +376,7 @@ func (w *workload) stopped(u used) bool {
 // mean.
 func (w *workload) follow(l *trimtab.LoadForecast) {
 	q := &w.queueing
-	if q.model == nil || w.last.now == nil || !(l.Mean > 0) {
+	if q.model == nil || w.last.Now == nil || !(l.Mean > 0) {
 		return
 	}
 	noise := 0.5 / math.Sqrt(math.Max(math.Min(enough, 5*l.Now), 1))
@@ -385,7 +386,7 @@ func (w *workload) follow(l *trimtab.LoadForecast) {
 	}
 	l.Mean, l.Upper = mean, math.Max(mean*l.Upper/l.Mean, l.Now)
 	now := q.lately.load()
-	if w.last.loadFrom != FromSpans || !(now > 0) {
+	if w.last.LoadFrom != FromSpans || !(now > 0) {
 		return // the slope of what is told by the use is mostly noise
 	}
 	// To the middle of the round; a load is told an interval or two late.
@@ -402,17 +403,17 @@ const furthest = 0.4
 // late.
 func (w *workload) pressed(now time.Time) bool {
 	r := &w.last
-	if w.LoadFrom == FromSpans || w.queueing.model == nil || r.now == nil || r.load == nil || now.Sub(w.told) < w.config.Report {
+	if w.LoadFrom == FromSpans || w.queueing.model == nil || r.Now == nil || r.Load == nil || now.Sub(w.told) < w.config.Report {
 		return false
 	}
 	q := &w.queueing
-	load := w.useLoad(now, *r.load)
-	if n := len(q.used); math.Abs(load-*r.now) <= news**r.now && (n == 0 || !w.stopped(q.used[n-1])) {
+	load := w.useLoad(now, *r.Load)
+	if n := len(q.used); math.Abs(load-*r.Now) <= news**r.Now && (n == 0 || !w.stopped(q.used[n-1])) {
 		return false
 	}
-	w.told, r.now = now, &load
-	if f := w.during(now.Add(-w.config.Report), now, 0); f.known && !f.amount.Unlimited && f.mean > 0 {
-		r.allocation = &f.mean
+	w.told, r.Now = now, &load
+	if f := w.during(now.Add(-w.config.Report), now, 0); f.Known && !f.Amount.Unlimited && f.Mean > 0 {
+		r.Allocation = &f.Mean
 	}
 	return true
 }
@@ -428,7 +429,7 @@ func (w *workload) inform(e *trimtab.Estimate) {
 		return
 	}
 	e.Cost = &cost
-	if w.last.load != nil && w.LoadFrom == FromSpans {
+	if w.last.Load != nil && w.LoadFrom == FromSpans {
 		backlog := q.waiting * cost
 		e.Backlog = &backlog
 	} else {
@@ -459,18 +460,4 @@ func (w *workload) teachModel(o *learn.Observation) {
 	}
 	// Out of range numbers were refused by the learner.
 	_ = w.queueing.model.Observe(o.Allocation, o.Load, cost, o.Performance, requests)
-}
-
-// sumBegun adds up when the requests of partial sketches began.
-func sumBegun(to, begun []float64, requests float64) []float64 {
-	if len(begun) == 0 {
-		begun = []float64{requests}
-	}
-	for k, v := range begun {
-		if k == len(to) {
-			to = append(to, 0)
-		}
-		to[k] += v
-	}
-	return to
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 var q0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -179,7 +180,7 @@ func TestWhileAQueueGrowsTheLoadIsWhatArrivesAndNotWhatIsAnswered(t *testing.T) 
 func TestWhatWaitsIsToldByTheMedianWaitWhileAQueueGrowsAndByWhatWaitedLeastWhileItIsWorkedOff(t *testing.T) {
 	q := queueing{model: queue.New(0.2), latency: 0.2}
 	for i, ended, k := 0, 0.0, 0; k < 17; k++ {
-		s, waits := spans{begun: make([]float64, trimtab.MaxBegun)}, []float64(nil)
+		s, waits := report.Spans{Begun: make([]float64, trimtab.MaxBegun)}, []float64(nil)
 		for ; ; i++ {
 			began, each := float64(i)/20, 1./40
 			if free := math.Max(began, ended); free >= 8 && free < 14 {
@@ -189,8 +190,8 @@ func TestWhatWaitsIsToldByTheMedianWaitWhileAQueueGrowsAndByWhatWaitedLeastWhile
 				break
 			}
 			ended = math.Max(began, ended) + each
-			s.begun[k-int(began)]++
-			s.latency.Add(ended-began, 1)
+			s.Begun[k-int(began)]++
+			s.Latency.Add(ended-began, 1)
 			waits = append(waits, ended-began)
 		}
 		load, _ := q.arrive(int64(k), &s, float64(len(waits)), time.Second)
@@ -371,7 +372,7 @@ func TestTheSlopeOfSpansSaysNothingOfALoadFromElsewhere(t *testing.T) {
 			w.queueing.lately.see(float64(6+k), 1, 1)
 		}
 		now := 20.0
-		w.last.now, w.last.loadFrom = &now, from
+		w.last.Now, w.last.LoadFrom = &now, from
 		l := trimtab.LoadForecast{Now: now, Mean: now, Upper: now}
 		w.follow(&l)
 		if rises := l.Mean > now; rises != goesOn {

@@ -7,55 +7,29 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/report"
 	"github.com/trimtab/trimtab/quantile"
 )
-
-// report is what one interval showed. Nil pointers are missing values.
-type report struct {
-	at   time.Time // the interval's end; zero: no report yet
-	load *float64
-	// now is the load at the end of the interval, where load is of a longer time.
-	now         *float64
-	loadFrom    string
-	loadAt      time.Time
-	performance *float64
-	// requests is how many performance is the share of; fresh, how many of them no
-	// earlier report taught, since windows overlap.
-	requests, fresh float64
-	// window is how long before its time the performance covers; 0: the interval.
-	window     time.Duration
-	sigma      float64
-	perfFrom   string
-	perfAt     time.Time
-	allocation *float64
-	allocFrom  string
-	allocAt    time.Time
-	noAlloc    string // why allocation is missing
-	latency    map[string]trimtab.Seconds
-	slowest    []trimtab.Exemplar
-	// aside is why it did not teach the curve.
-	aside string
-}
 
 // coming is the load that the forecaster is told: the one of the report, and what
 // the use tells since then; where the report's is a rate over a longer window, what
 // the use of the last seconds tells.
-func (w *workload) coming(r *report) *float64 {
-	r.now = r.load
-	if r.load == nil || w.queueing.model == nil {
-		return r.now
+func (w *workload) coming(r *report.Report) *float64 {
+	r.Now = r.Load
+	if r.Load == nil || w.queueing.model == nil {
+		return r.Now
 	}
-	if r.loadFrom == FromSpans {
+	if r.LoadFrom == FromSpans {
 		load := w.sinceReport(r)
-		r.now = &load
-		return r.now
+		r.Now = &load
+		return r.Now
 	}
-	if s := w.fresh(trimtab.Load, r.at); s != nil && s.Window > 0 {
+	if s := w.fresh(trimtab.Load, r.At); s != nil && s.Window > 0 {
 		w.queueing.answered(s.Time.Add(-s.Window.Duration()), s.Time, s.Value*float64(s.Window), true)
 	}
-	load := w.useLoad(r.at, *r.load)
-	r.now = &load
-	return r.now
+	load := w.useLoad(r.At, *r.Load)
+	r.Now = &load
+	return r.Now
 }
 
 // skip tells the forecaster that the loads of n intervals are missing, so that
@@ -84,19 +58,19 @@ type rate struct {
 }
 
 const (
-	// enough requests make a rate good to 10%; fewer are joined by those of
+	// enough requests make a rate good; fewer are joined by those of
 	// the intervals before, at most so many.
-	enough, maxJoined = 100, 5
+	enough, maxJoined = report.Enough, 5
 )
 
 // smooth returns the load over the latest intervals in a row that hold enough
 // requests together. A rate of a few requests is mostly counting noise, which
 // would both flatten the curve over a/l and raise the forecast's bound.
-func (w *workload) smooth(number int64, s spans) float64 {
+func (w *workload) smooth(number int64, s report.Spans) float64 {
 	if n := len(w.recent); n > 0 && w.recent[n-1].Number != number-1 {
 		w.recent = w.recent[:0]
 	}
-	w.recent = append(w.recent, rate{number, s.load, s.read})
+	w.recent = append(w.recent, rate{number, s.Load, s.Read})
 	if len(w.recent) > maxJoined {
 		w.recent = slices.Delete(w.recent, 0, 1)
 	}
@@ -111,44 +85,44 @@ func (w *workload) smooth(number int64, s spans) float64 {
 
 // reportLoad prefers the declared source; under sampling, where the rate of
 // spans is only an estimate, the metric whenever there is one.
-func (w *workload) reportLoad(r *report, s spans, seen bool) {
-	sample := w.fresh(trimtab.Load, r.at)
-	if sample != nil && (w.LoadFrom == FromPrometheus || seen && s.sampled) {
-		r.load, r.loadFrom, r.loadAt = &sample.Value, sample.Source, sample.Time
+func (w *workload) reportLoad(r *report.Report, s report.Spans, seen bool) {
+	sample := w.fresh(trimtab.Load, r.At)
+	if sample != nil && (w.LoadFrom == FromPrometheus || seen && s.Sampled) {
+		r.Load, r.LoadFrom, r.LoadAt = &sample.Value, sample.Source, sample.Time
 		return
 	}
 	if seen && w.LoadFrom == FromSpans {
-		load := s.load
-		r.load, r.loadFrom, r.loadAt = &load, FromSpans, r.at
+		load := s.Load
+		r.Load, r.LoadFrom, r.LoadAt = &load, FromSpans, r.At
 	}
 }
 
-func (w *workload) reportPerformance(r *report, v *interval, s spans, seen bool) {
+func (w *workload) reportPerformance(r *report.Report, v *interval, s report.Spans, seen bool) {
 	if w.PerformanceFrom == FromPrometheus {
 		if p := v.performance; p != nil {
 			value := p.Value
-			r.performance, r.requests, r.sigma = &value, p.Requests, p.Sigma
-			r.perfFrom, r.perfAt, r.window = p.Source, p.Time, p.Window.Duration()
+			r.Performance, r.Requests, r.Sigma = &value, p.Requests, p.Sigma
+			r.PerfFrom, r.PerfAt, r.Window = p.Source, p.Time, p.Window.Duration()
 			switch {
 			case value > 1+extrapolated:
-				r.requests = 0 // not a fraction, whatever it was taken over
-			case value > 1 && r.requests > 0:
+				r.Requests = 0 // not a fraction, whatever it was taken over
+			case value > 1 && r.Requests > 0:
 				value = 1
 			}
-			r.fresh = w.freshOf(r)
+			r.Fresh = w.freshOf(r)
 		}
 		return
 	}
 	if w.app != nil && w == w.app.entry {
 		if p, ok := w.ratio(&s); seen && ok {
-			r.performance, r.perfFrom, r.perfAt = &p, FromSpans, r.at
+			r.Performance, r.PerfFrom, r.PerfAt = &p, FromSpans, r.At
 		}
 		return
 	}
 	if seen && w.SLO.Latency > 0 {
-		p := min(1, s.under/s.requests)
-		r.performance, r.requests, r.perfFrom, r.perfAt = &p, s.read, FromSpans, r.at
-		r.fresh = r.requests
+		p := min(1, s.Under/s.Requests)
+		r.Performance, r.Requests, r.PerfFrom, r.PerfAt = &p, s.Read, FromSpans, r.At
+		r.Fresh = r.Requests
 	}
 }
 
@@ -168,112 +142,112 @@ const (
 //
 // of their N requests. A learner that was told N each time would take W/Δ times
 // as many for proven as there were.
-func (w *workload) freshOf(r *report) float64 {
-	if r.window <= 0 || w.taught.IsZero() || r.requests == 0 {
-		return r.requests
+func (w *workload) freshOf(r *report.Report) float64 {
+	if r.Window <= 0 || w.taught.IsZero() || r.Requests == 0 {
+		return r.Requests
 	}
-	return max(leastFresh, r.requests*min(1, r.perfAt.Sub(w.taught).Seconds()/r.window.Seconds()))
+	return max(leastFresh, r.Requests*min(1, r.PerfAt.Sub(w.taught).Seconds()/r.Window.Seconds()))
 }
 
 // reportAllocation finds what was in force over the whole interval, from the
 // actuator, else from a sample.
-func (w *workload) reportAllocation(r *report, end time.Time) {
-	over := max(w.config.Report, r.window)
+func (w *workload) reportAllocation(r *report.Report, end time.Time) {
+	over := max(w.config.Report, r.Window)
 	f := w.during(end.Add(-over), end, w.config.Settle)
 	switch {
-	case r.window == 0:
+	case r.Window == 0:
 	case w.queueing.uneven(end.Add(-over), end):
-		r.aside = "transient" // a rate over a time in which the load was another
+		r.Aside = "transient" // a rate over a time in which the load was another
 	case w.full(end.Add(-2*over), end):
-		r.aside = "backlog"
+		r.Aside = "backlog"
 	}
 	switch {
-	case f.known && f.amount.Unlimited:
+	case f.Known && f.Amount.Unlimited:
 		// The planner never gives more than Max: what is reached without a
 		// limit is at least what Max reaches, and counts as that.
 		if v := w.most(); v > 0 {
 			if u := w.fresh(trimtab.Usage, end); u != nil && u.Value > v {
 				v = u.Value
 			}
-			r.allocation, r.allocFrom = &v, "actuator: unlimited"
+			r.Allocation, r.AllocFrom = &v, "actuator: unlimited"
 		} else {
-			r.noAlloc = "unlimited, and no maximum declared"
+			r.NoAlloc = "unlimited, and no maximum declared"
 		}
-	case f.known:
-		v := f.amount.Value
-		r.allocation, r.allocFrom = &v, "actuator"
+	case f.Known:
+		v := f.Amount.Value
+		r.Allocation, r.AllocFrom = &v, "actuator"
 	}
-	if f.known {
-		r.allocAt = w.held.latest()
+	if f.Known {
+		r.AllocAt = w.held.Latest()
 		w.endure(r, f)
 		return
 	}
-	if f.transient {
-		r.noAlloc = "the knob was first seen, or could not be read, in this interval"
+	if f.Transient {
+		r.NoAlloc = "the knob was first seen, or could not be read, in this interval"
 		return
 	}
 	s := w.fresh(trimtab.Allocation, end)
 	if s == nil {
-		if r.noAlloc = "none known"; f.over {
-			r.noAlloc = fmt.Sprintf("more instances than the %d that are kept", maxInstances)
+		if r.NoAlloc = "none known"; f.Over {
+			r.NoAlloc = fmt.Sprintf("more instances than the %d that are kept", report.MaxInstances)
 		}
 		return
 	}
 	v := s.Value
-	r.allocation, r.allocFrom, r.allocAt = &v, s.Source, s.Time
-	if b := w.last.allocation; b != nil && w.last.allocFrom == s.Source && far(step{amount: trimtab.Units(*b)}, step{amount: trimtab.Units(v)}) {
-		r.aside = "transient"
+	r.Allocation, r.AllocFrom, r.AllocAt = &v, s.Source, s.Time
+	if b := w.last.Allocation; b != nil && w.last.AllocFrom == s.Source && report.Far(trimtab.Units(*b), trimtab.Units(v)) {
+		r.Aside = "transient"
 	}
 }
 
 // endure sets r aside when the allocation changed, unless it did in all of the
 // latest reports too: then the mean over the interval has to do.
-func (w *workload) endure(r *report, f inForce) {
-	if !f.transient {
+func (w *workload) endure(r *report.Report, f report.InForce) {
+	if !f.Transient {
 		w.transients = 0
 		return
 	}
-	if w.transients++; w.transients <= patience || f.amount.Unlimited || !(f.mean > 0) {
-		r.aside = "transient"
+	if w.transients++; w.transients <= patience || f.Amount.Unlimited || !(f.Mean > 0) {
+		r.Aside = "transient"
 		return
 	}
-	mean := f.mean
-	r.allocation, r.allocFrom = &mean, "actuator: mean"
+	mean := f.Mean
+	r.Allocation, r.AllocFrom = &mean, "actuator: mean"
 }
 
 // teach gives r to the learner, or notes why not.
-func (w *workload) teach(r *report, c *counts) {
+func (w *workload) teach(r *report.Report, c *counts) {
 	if w.learner == nil {
 		return
 	}
 	switch {
-	case r.performance == nil:
-		r.aside = "no_performance"
-	case r.load == nil || *r.load <= 0:
-		r.aside = "no_load"
-	case r.allocation == nil || *r.allocation <= 0:
-		r.aside = "no_allocation"
+	case r.Performance == nil:
+		r.Aside = "no_performance"
+	case r.Load == nil || *r.Load <= 0:
+		r.Aside = "no_load"
+	case r.Allocation == nil || *r.Allocation <= 0:
+		r.Aside = "no_allocation"
 	}
-	if r.aside != "" {
-		c.aside(r.aside)
+	if r.Aside != "" {
+		c.aside(r.Aside)
 		return
 	}
 	performance, ok := w.teachFurther(r, c)
 	if !ok {
-		r.aside = "other_short"
-		c.aside(r.aside)
+		r.Aside = "other_short"
+		c.aside(r.Aside)
 		return
 	}
-	o := learn.Observation{Time: r.at, Allocation: *r.allocation, Load: *r.load + w.headroom(),
-		Performance: performance, Requests: r.fresh, Sigma: r.sigma}
+	o := learn.Observation{Time: r.At, Allocation: *r.Allocation, Load: *r.Load + w.headroom(),
+		Performance: performance, Requests: r.Fresh, Sigma: r.Sigma}
 	err := w.learner.Observe(o)
 	if err != nil {
-		r.aside = "refused"
-		c.aside(r.aside)
+		r.Aside = "refused"
+		c.aside(r.Aside)
 		return
 	}
-	w.taught = r.perfAt
-	o.Load = *r.load
+	w.taught = r.PerfAt
+	o.Load = *r.Load
 	w.teachModel(&o)
 	c.learned++
 	if n := w.learner.Changes(); n > w.changes {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // Axis is a further resource of a pool that a workload has a knob for, besides
@@ -26,7 +27,7 @@ type Axis struct {
 type axis struct {
 	Axis
 	learner learn.Learner
-	held    history
+	held    report.History
 	// allocation is what was in force in the latest report; nil: unknown.
 	allocation *float64
 }
@@ -38,7 +39,7 @@ func (w *workload) beginAxes() {
 		return
 	}
 	for _, a := range w.Others {
-		w.axes = append(w.axes, &axis{Axis: a, learner: w.Learner(), held: newHistory(w.config, a.Resource)})
+		w.axes = append(w.axes, &axis{Axis: a, learner: w.Learner(), held: w.config.history(a.Resource)})
 	}
 }
 
@@ -52,21 +53,21 @@ const (
 
 // idle reports whether the measured use of a says that more of it would not be
 // used. What is not measured is not idle.
-func (a *axis) idle(loads map[instanceID]float64) bool {
-	used := a.held.floor(loads)
+func (a *axis) idle(loads report.Loads) bool {
+	used := a.held.Floor(loads)
 	return a.allocation != nil && used > 0 && used <= idleFloor**a.allocation
 }
 
 // most is the largest allocation of it that the workload can have.
-func (a *axis) most(loads map[instanceID]float64) float64 { return max(a.Max, a.held.most(loads)) }
+func (a *axis) most(loads report.Loads) float64 { return max(a.Max, a.held.Most(loads)) }
 
 // idleFirst is idle of the first resource, by the samples of its use.
-func (w *workload) idleFirst(r *report) bool {
-	used := w.recentSample(trimtab.Usage, r.at)
-	if used == nil || r.allocation == nil || used.Value > idleUsage**r.allocation {
+func (w *workload) idleFirst(r *report.Report) bool {
+	used := w.recentSample(trimtab.Usage, r.At)
+	if used == nil || r.Allocation == nil || used.Value > idleUsage**r.Allocation {
 		return false
 	}
-	t := w.recentSample(trimtab.Throttled, r.at)
+	t := w.recentSample(trimtab.Throttled, r.At)
 	return t == nil || t.Value <= idleThrottled
 }
 
@@ -95,23 +96,23 @@ func (a *axis) load(load float64) float64 {
 // reportFurther finds what was in force of each further resource. A change of
 // any of them sets the report aside for all: what it did to the performance
 // cannot be told apart.
-func (w *workload) reportFurther(r *report, end time.Time) {
+func (w *workload) reportFurther(r *report.Report, end time.Time) {
 	for _, a := range w.axes {
 		a.allocation = nil
-		f := a.held.during(end.Add(-w.config.Report), end, w.config.Settle, w.loads)
+		f := a.held.During(end.Add(-w.config.Report), end, w.config.Settle, w.loads)
 		switch {
-		case !f.known:
-		case f.amount.Unlimited:
+		case !f.Known:
+		case f.Amount.Unlimited:
 			v := a.most(w.loads)
 			a.allocation = &v
 		default:
-			v := f.amount.Value
+			v := f.Amount.Value
 			a.allocation = &v
 		}
-		if f.known && f.transient && r.aside == "" {
+		if f.Known && f.Transient && r.Aside == "" {
 			w.disturbed++
 			if w.disturbed <= patience {
-				r.aside = "transient"
+				r.Aside = "transient"
 			}
 			return
 		}
@@ -130,12 +131,12 @@ type view struct {
 }
 
 // views returns the resources whose allocation is known, the first one first.
-func (w *workload) views(r *report) []view {
-	out := []view{{w.learner, *r.allocation, w.most(), *r.load, w.idleFirst(r)}}
+func (w *workload) views(r *report.Report) []view {
+	out := []view{{w.learner, *r.Allocation, w.most(), *r.Load, w.idleFirst(r)}}
 	for _, a := range w.axes {
 		v := view{learner: a.learner}
 		if a.allocation != nil && *a.allocation > 0 {
-			v = view{a.learner, a.scaled(*a.allocation), a.scaled(a.most(w.loads)), a.load(*r.load), a.idle(w.loads)}
+			v = view{a.learner, a.scaled(*a.allocation), a.scaled(a.most(w.loads)), a.load(*r.Load), a.idle(w.loads)}
 		}
 		out = append(out, v)
 	}
@@ -173,8 +174,8 @@ func excused(views []view, i int, p float64) bool {
 // enough is the performance that a resource is not short for: all requests of
 // a share, a quarter over any other target. At the target itself no bound
 // would ever prove it.
-func (w *workload) enough(r *report) float64 {
-	if r.requests > 0 && w.Target <= 1 {
+func (w *workload) enough(r *report.Report) float64 {
+	if r.Requests > 0 && w.Target <= 1 {
 		return 1
 	}
 	return 1.25 * w.Target
@@ -196,17 +197,17 @@ func says(views []view, i int, p, target, enough float64) (performance float64, 
 
 // teachFurther gives r to the learners of the further resources that it says
 // something about, and returns what it says about the first.
-func (w *workload) teachFurther(r *report, c *counts) (performance float64, ok bool) {
+func (w *workload) teachFurther(r *report.Report, c *counts) (performance float64, ok bool) {
 	if len(w.axes) == 0 {
-		return *r.performance, true
+		return *r.Performance, true
 	}
 	views := w.views(r)
 	enough := w.enough(r)
-	performance, ok = says(views, 0, *r.performance, w.Target, enough)
+	performance, ok = says(views, 0, *r.Performance, w.Target, enough)
 	told := make([]learn.Observation, len(views))
 	for i, v := range views {
-		if p, ok := says(views, i, *r.performance, w.Target, enough); ok {
-			told[i] = learn.Observation{Time: r.at, Allocation: v.at, Load: v.load, Performance: p, Requests: r.fresh, Sigma: r.sigma}
+		if p, ok := says(views, i, *r.Performance, w.Target, enough); ok {
+			told[i] = learn.Observation{Time: r.At, Allocation: v.at, Load: v.load, Performance: p, Requests: r.Fresh, Sigma: r.Sigma}
 		} else if v.at > 0 && i > 0 {
 			c.excused++
 		}

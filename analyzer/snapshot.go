@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
+	"github.com/trimtab/trimtab/analyzer/report"
 	"github.com/trimtab/trimtab/internal/num"
 )
 
@@ -32,6 +33,9 @@ type saved struct {
 	Queue *savedQueue `json:"queue,omitempty"`
 	// Recent are the rates that the next one is joined with.
 	Recent []rate `json:"recent,omitempty"`
+	// Loads are those of the instances: without them all would be taken to serve
+	// alike after a restart.
+	Loads []report.SavedLoad `json:"loads,omitempty"`
 	// Application is that of which the workload is the entry.
 	Application *savedApplication `json:"application,omitempty"`
 }
@@ -82,7 +86,7 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 }
 
 func (w *workload) save() ([]byte, error) {
-	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save()}
+	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save(), Loads: w.join.Save()}
 	var err error
 	if w.learner != nil {
 		s.Learner = w.learner.Name()
@@ -160,6 +164,9 @@ func (w *workload) load(s *saved) error {
 		}
 	}
 	if err := w.queueing.load(s.Queue); err != nil {
+		return err
+	}
+	if err := w.join.Restore(s.Loads); err != nil {
 		return err
 	}
 	if s.ReportNS != int64(w.config.Report) {

@@ -1,6 +1,10 @@
 package analyzer
 
-import "math"
+import (
+	"math"
+
+	"github.com/trimtab/trimtab/analyzer/report"
+)
 
 // recovery tells transients that the allocation alone does not show: a
 // workload that was short and got more first works off what waits, and one
@@ -17,24 +21,24 @@ const upward, upwardShare = 1.645, 0.05
 
 // recover sets r aside while it shows a recovery, at most patience reports in
 // a row: being short is what must be learnt, not the way out of it.
-func (w *workload) recover(r *report) {
+func (w *workload) recover(r *report.Report) {
 	v, before := &w.recovery, &w.last
-	if before.at.IsZero() || r.aside != "" && r.aside != "transient" {
+	if before.At.IsZero() || r.Aside != "" && r.Aside != "transient" {
 		return
 	}
-	if r.at.Sub(before.at) > w.config.Round+w.config.Report {
+	if r.At.Sub(before.At) > w.config.Round+w.config.Report {
 		if v.warm++; v.warm <= patience {
-			r.aside = "transient"
+			r.Aside = "transient"
 		}
 		v.left = 0
 		return
 	}
 	v.warm = 0
-	if r.performance == nil || before.performance == nil || r.allocation == nil || before.allocation == nil {
+	if r.Performance == nil || before.Performance == nil || r.Allocation == nil || before.Allocation == nil {
 		v.left = 0
 		return
 	}
-	if *r.allocation > (1+small)**before.allocation && *before.performance < w.Target {
+	if *r.Allocation > (1+report.Small)**before.Allocation && *before.Performance < w.Target {
 		v.left = patience
 		return
 	}
@@ -45,32 +49,32 @@ func (w *workload) recover(r *report) {
 		v.left = 0
 		return
 	}
-	r.aside = "transient"
+	r.Aside = "transient"
 }
 
 // rising reports whether performance went up beyond noise from one report to
 // the next, with no more resource per load to explain it.
-func rising(a, b *report) bool {
-	if a.load == nil || b.load == nil || *b.allocation**a.load > (1+small)**a.allocation**b.load {
+func rising(a, b *report.Report) bool {
+	if a.Load == nil || b.Load == nil || *b.Allocation**a.Load > (1+report.Small)**a.Allocation**b.Load {
 		return false
 	}
-	p, q := *a.performance, *b.performance
+	p, q := *a.Performance, *b.Performance
 	margin := upwardShare * q
 	switch {
-	case a.requests > 0 && b.requests > 0:
-		m := (p*a.requests + q*b.requests) / (a.requests + b.requests)
-		margin = upward * math.Sqrt(m*(1-m)*(1/a.requests+1/b.requests)*apart(a, b))
-	case a.sigma > 0 && b.sigma > 0:
-		margin = upward * math.Hypot(a.sigma, b.sigma)
+	case a.Requests > 0 && b.Requests > 0:
+		m := (p*a.Requests + q*b.Requests) / (a.Requests + b.Requests)
+		margin = upward * math.Sqrt(m*(1-m)*(1/a.Requests+1/b.Requests)*apart(a, b))
+	case a.Sigma > 0 && b.Sigma > 0:
+		margin = upward * math.Hypot(a.Sigma, b.Sigma)
 	}
 	return q > p+margin
 }
 
 // apart is the part of two reports' requests that they do not share, which alone
 // makes them differ: of windows W that are Δ apart, Δ/W.
-func apart(a, b *report) float64 {
-	if b.window <= 0 {
+func apart(a, b *report.Report) float64 {
+	if b.Window <= 0 {
 		return 1
 	}
-	return min(1, max(0, b.perfAt.Sub(a.perfAt).Seconds()/b.window.Seconds()))
+	return min(1, max(0, b.PerfAt.Sub(a.PerfAt).Seconds()/b.Window.Seconds()))
 }

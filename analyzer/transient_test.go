@@ -3,15 +3,17 @@ package analyzer
 import (
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 // shown is a report each second: allocation, load, performance of 100
 // requests.
 func shown(w *workload, at int, allocation, load, performance float64) string {
-	r := report{at: time.Unix(int64(at), 0), allocation: &allocation, load: &load, performance: &performance, requests: 100}
+	r := report.Report{At: time.Unix(int64(at), 0), Allocation: &allocation, Load: &load, Performance: &performance, Requests: 100}
 	w.recover(&r)
 	w.last = r
-	return r.aside
+	return r.Aside
 }
 
 func recovering(t *testing.T) *workload {
@@ -94,17 +96,17 @@ func TestRequestsOfOverlappingWindowsTeachOnce(t *testing.T) {
 	w := recovering(t)
 	total := 0.0
 	for i := range 13 { // 400 requests in 20 s, every 5 s
-		r := report{requests: 400, window: 20 * time.Second, perfAt: time.Unix(int64(5*i), 0)}
+		r := report.Report{Requests: 400, Window: 20 * time.Second, PerfAt: time.Unix(int64(5*i), 0)}
 		total += w.freshOf(&r)
-		w.taught = r.perfAt
+		w.taught = r.PerfAt
 	}
 	if total != 400+12*100 {
 		t.Errorf("taught %v requests, of 1600", total)
 	}
-	if n := w.freshOf(&report{requests: 400, window: 20 * time.Second, perfAt: w.taught}); n > 1 || n <= 0 {
+	if n := w.freshOf(&report.Report{Requests: 400, Window: 20 * time.Second, PerfAt: w.taught}); n > 1 || n <= 0 {
 		t.Errorf("the same report again teaches %v requests", n)
 	}
-	if n := w.freshOf(&report{requests: 400, perfAt: w.taught}); n != 400 {
+	if n := w.freshOf(&report.Report{Requests: 400, PerfAt: w.taught}); n != 400 {
 		t.Errorf("a report of its own requests teaches %v", n)
 	}
 }

@@ -54,7 +54,7 @@ func (v *versions) restore(known []string) {
 // what a release did to them is not known yet.
 func (w *workload) revise(v *interval, end time.Time, c *counts) {
 	var running []string
-	for _, s := range v.parts {
+	for _, s := range v.sketches {
 		running = append(running, s.Versions...)
 	}
 	slices.Sort(running)

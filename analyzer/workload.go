@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/report"
 )
 
 const (
@@ -36,17 +37,17 @@ type workload struct {
 	samples, missing map[trimtab.Quantity]*trimtab.Sample
 	// paces are how often those come.
 	paces map[trimtab.Quantity]*pace
-	held  history
+	held  report.History
 	axes  []*axis // further resources
 	// join makes samples out of those of instances, unless there are some of the
 	// workload, wholes says of when; loads are those of its instances, nil: not known.
-	join   join
+	join   report.Join
 	wholes map[trimtab.Quantity]time.Time
-	loads  map[instanceID]float64
+	loads  report.Loads
 	// disturbed counts reports set aside in a row for changes of those.
 	disturbed int
 
-	last report // the latest report
+	last report.Report // the latest report
 	// since is when the workload was first waited for.
 	since time.Time
 	// told is when the last estimate went out, and toldHold why it was held.
@@ -74,7 +75,7 @@ type workload struct {
 func newWorkload(c *Config, w Workload) *workload {
 	out := &workload{Workload: w, config: c,
 		samples: map[trimtab.Quantity]*trimtab.Sample{}, missing: map[trimtab.Quantity]*trimtab.Sample{},
-		paces: map[trimtab.Quantity]*pace{}, wholes: map[trimtab.Quantity]time.Time{}, held: newHistory(c, w.Resource)}
+		paces: map[trimtab.Quantity]*pace{}, wholes: map[trimtab.Quantity]time.Time{}, held: c.history(w.Resource)}
 	out.begin()
 	return out
 }
@@ -127,16 +128,16 @@ func (w *workload) takeSketch(s *trimtab.Sketch, c *counts) {
 	switch {
 	case v == nil:
 		c.late++
-	case len(v.parts) >= maxParts:
+	case len(v.sketches) >= maxParts:
 		c.overflow++
-	case v.add(s):
+	case v.sketches.Add(s):
 		c.duplicates++
 	}
 }
 
 func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 	if s.Host != "" || s.Instance != "" {
-		if !w.join.take(s) {
+		if !w.join.Take(s) {
 			c.overflow++
 		}
 		return
@@ -150,7 +151,7 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 // gather joins the samples of instances. Of what is also told of the workload they
 // tell the shares alone.
 func (w *workload) gather(now time.Time, c *counts) {
-	if w.join.idle() {
+	if w.join.Idle() {
 		return
 	}
 	give := func(s *trimtab.Sample) {
@@ -159,8 +160,8 @@ func (w *workload) gather(now time.Time, c *counts) {
 			w.takeWhole(s, c)
 		}
 	}
-	w.join.tick(now, &w.held, w.staleAfter, give)
-	w.join.lacking(now, &w.held, w.lateAfter, give)
+	w.join.Tick(now, &w.held, w.staleAfter, give)
+	w.join.Lacking(now, &w.held, w.lateAfter, give)
 }
 
 // takeWhole keeps a sample of the workload.
@@ -210,16 +211,16 @@ func (w *workload) elsewhere(host string) bool {
 func (w *workload) takeHolding(h *trimtab.Holding, room *int, c *counts) bool {
 	told := false
 	for _, x := range w.histories() {
-		c.overflow += x.take(h, w.Name, room)
-		_, also := x.find(h.Key())
+		c.overflow += x.Take(h, w.Name, room)
+		also := x.Knows(h.Key())
 		told = told || also
 	}
 	return told
 }
 
 // histories are those of its resources.
-func (w *workload) histories() []*history {
-	var all []*history
+func (w *workload) histories() []*report.History {
+	var all []*report.History
 	if w.Resource != "" {
 		all = append(all, &w.held)
 	}
@@ -230,13 +231,13 @@ func (w *workload) histories() []*history {
 }
 
 // during returns the allocation in force over [from, to).
-func (w *workload) during(from, to time.Time, settle time.Duration) inForce {
-	return w.held.during(from, to, settle, w.loads)
+func (w *workload) during(from, to time.Time, settle time.Duration) report.InForce {
+	return w.held.During(from, to, settle, w.loads)
 }
 
 // most is the largest allocation that the workload can have: that of its instances
 // together, where there are several.
-func (w *workload) most() float64 { return max(w.Max, w.held.most(w.loads)) }
+func (w *workload) most() float64 { return max(w.Max, w.held.Most(w.loads)) }
 
 // tick closes what is due and returns an estimate when there is news.
 func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
@@ -297,7 +298,7 @@ func (w *workload) end(v *interval) time.Time {
 
 // complete reports whether nothing more can come for v.
 func (w *workload) complete(v *interval, now time.Time) bool {
-	present, whole := v.cells(w.config.Partitions, w.config.Report)
+	present, whole := v.sketches.Cells(w.config.Partitions, w.config.Report)
 	bySpans := w.LoadFrom == FromSpans || w.PerformanceFrom == FromSpans
 	return (!bySpans || present > 0 && present >= whole) &&
 		(w.PerformanceFrom == FromSpans || v.performance != nil) &&
@@ -311,8 +312,8 @@ func (w *workload) waited(v *interval, now time.Time, later bool) bool {
 	if now.Before(w.end(v).Add(wait)) {
 		return false
 	}
-	if len(v.parts) > 0 && !later {
-		if each := v.parts[0].To.Sub(v.parts[0].From); each < w.config.Report {
+	if len(v.sketches) > 0 && !later {
+		if each := v.sketches[0].To.Sub(v.sketches[0].From); each < w.config.Report {
 			wait += each
 		}
 	}
@@ -322,31 +323,33 @@ func (w *workload) waited(v *interval, now time.Time, later bool) bool {
 // close makes v the latest report and teaches learner and forecaster.
 func (w *workload) close(v *interval, c *counts) {
 	end := w.end(v)
-	r := report{at: end}
-	s, seen := v.merge(w.config, w.SLO.Latency)
+	r := report.Report{At: end}
+	s, seen := v.sketches.Merge(w.config.Partitions, w.config.Report, w.SLO.Latency)
 	if seen {
-		w.queueing.answered(end.Add(-w.config.Report), end, s.requests, false)
-		answered := s.load
-		s.load = w.smooth(v.number, s)
+		w.queueing.answered(end.Add(-w.config.Report), end, s.Requests, false)
+		answered := s.Load
+		s.Load = w.smooth(v.number, s)
 		if w.queueing.model != nil {
 			var late bool
-			if s.load, late = w.queueing.comes(v.number, &s, answered, w.config.Report); late && answered > s.load*(1-small) {
-				r.aside = "backlog" // it works off what waited
+			if s.Load, late = w.queueing.comes(v.number, &s, answered, w.config.Report); late && answered > s.Load*(1-report.Small) {
+				r.Aside = "backlog" // it works off what waited
 			}
 		}
 	}
-	if s.lost {
+	if s.Lost {
 		c.incomplete++
 	}
 	w.revise(v, end, c)
-	w.loads = w.join.known(&w.held, end.Add(-w.staleAfter(trimtab.Load)))
+	stale := w.staleAfter(trimtab.Load)
+	w.join.Serve(v.sketches, &s, &w.held, end.Add(-w.config.Report), end, stale)
+	w.loads = w.join.Known(&w.held, end, stale)
 	w.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)
 	coming := w.coming(&r)
 	w.reportFurther(&r, end)
 	if seen {
-		r.latency, r.slowest = quantiles(&s.latency), s.slowest
+		r.Latency, r.Slowest = quantiles(&s.Latency), s.Slowest
 	}
 	switch {
 	case coming == nil:
@@ -361,11 +364,11 @@ func (w *workload) close(v *interval, c *counts) {
 		w.app.take(w, &r, &s, c)
 	}
 	w.last = r
-	if r.load != nil {
-		w.sawLoad = r.loadAt
+	if r.Load != nil {
+		w.sawLoad = r.LoadAt
 	}
-	if r.performance != nil {
-		w.sawPerformance = r.perfAt
+	if r.Performance != nil {
+		w.sawPerformance = r.PerfAt
 	}
 }
 

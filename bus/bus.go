@@ -136,6 +136,8 @@ type Stats struct {
 	Unreadable map[trimtab.Kind]uint64
 	// Again counts redeliveries.
 	Again map[trimtab.Kind]uint64
+	// Older counts values in the form of an older version, read as they were meant.
+	Older map[trimtab.Kind]uint64
 }
 
 // Queues is what is not handled yet.

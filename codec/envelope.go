@@ -78,6 +78,18 @@ func Decode(want trimtab.Kind, b []byte) (trimtab.Value, trimtab.Origin, error) 
 	return v, e.Origin, err
 }
 
+// Older reports whether an encoded value that Decode reads is of an older version
+// than this build writes. What this build wrote is known by its first bytes.
+func Older(want trimtab.Kind, b []byte) bool {
+	if bytes.HasPrefix(b, fmt.Appendf(nil, `{"kind":%q,"version":%d,`, want, Version)) {
+		return false
+	}
+	var e struct {
+		Version int `json:"version"`
+	}
+	return json.Unmarshal(b, &e) == nil && e.Version < Version
+}
+
 // decodeOurs reads an envelope that has the form in which Encode prints it:
 // {"kind":"sample","version":2,"origin":{…},"value":{…}}. The value is then
 // read where it stands, in half the time. Anything else, and anything wrong,

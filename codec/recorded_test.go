@@ -80,6 +80,11 @@ func TestEveryKindHasTheRecordedForm(t *testing.T) {
 func TestWhatOlderBuildsWroteIsReadAsItWasMeant(t *testing.T) {
 	for name, values := range map[string][]trimtab.Value{"v1.jsonl": recorded1(), "v2-early.jsonl": recorded2()[:12]} {
 		t.Run(name, func(t *testing.T) { readsAs(t, lines(t, name), values) })
+		for i, line := range lines(t, name) {
+			if got, want := Older(values[i].Kind(), line), name == "v1.jsonl"; got != want {
+				t.Errorf("%s: older is %v, want %v: %s", name, got, want, line)
+			}
+		}
 	}
 }
 

@@ -178,7 +178,7 @@ type Actuator struct {
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Time that max_lowered looks back, 100ms to 1h.
 	LoweredWindow time.Duration `yaml:"lowered_window"`
-	// Directory of the locks by which one process at a time turns a knob; all that turn knobs on this host must have the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
+	// Directory of the locks by which one process at a time turns a knob, and of what each pool claims of this host; all that turn knobs on this host must have the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
 	LockDir string `yaml:"lock_dir"`
 }
 
@@ -341,7 +341,7 @@ type Workload struct {
 	Guarantees Guarantees `yaml:"guarantees"`
 	// How it is found in spans, metrics and alerts.
 	Match Match `yaml:"match"`
-	// PromQL for its load in requests per second: one number, or, of several instances, one for each, with the labels host and instance, as of sum by (host, instance) (rate(...)). Left out: the rate of its spans.
+	// PromQL for its load in requests per second: one number, or, of several instances, one for each, with the labels host and instance, as of sum by (host, instance) (rate(...)). Left out: the rate of its spans, which tell of each instance where they name it (host.name, service.instance.id).
 	Load string `yaml:"load"`
 	// PromQL for its performance in the unit of the SLO, higher is better. Left out: the share of spans under slo.latency.
 	Performance string `yaml:"performance"`

@@ -72,11 +72,13 @@ func pipelineStages(g *grid) {
 		{rate("trimtab_bus_published_total", "kind") + ` > 0`, "published {{kind}}"},
 		{rate("trimtab_bus_delivered_total", "kind") + ` > 0`, "delivered {{kind}}"},
 	}, from0)
-	g.graph(12, "Trouble on the bus", "Values that are missing from sequences, came again, or could not be read; stores and consumers that were damaged and made anew. Sketches and samples may be shed under overload.", "ops", []query{
+	g.graph(12, "Trouble on the bus", "Values that are missing from sequences, came again, could not be read, or are in the form of an older version; stores and consumers that were damaged and made anew; NATS servers of a release that trimtab is not tested with. Sketches and samples may be shed under overload.", "ops", []query{
 		{rate("trimtab_bus_lost_total", "kind"), "lost {{kind}}"},
 		{rate("trimtab_bus_redelivered_total", "kind"), "again {{kind}}"},
 		{rate("trimtab_bus_unreadable_total", "kind"), "unreadable {{kind}}"},
+		{rate("trimtab_bus_older_version_total", "kind"), "older version {{kind}}"},
 		{rate("trimtab_bus_damaged_total", "what"), "damaged {{what}}"},
+		{`sum(trimtab_bus_server_untested{@}) > 0`, "processes on an untested NATS server"},
 	}, from0, bars)
 	g.graph(12, "Snapshots", "Snapshots of the stages' states, by result.", "ops",
 		[]query{{rate("trimtab_stage_snapshots_total", "stage, result"), "{{result}} {{stage}}"}}, from0, bars)
@@ -206,6 +208,10 @@ func pipelineActing(g *grid) {
 		{`sum by (instance) (trimtab_actuator_held_knobs{@})`, "{{instance}}"},
 		{`sum by (instance) (trimtab_actuator_instances{@})`, "instances on {{instance}}"},
 		{`sum by (instance) (increase(trimtab_actuator_find_errors_total{@}[$__rate_interval]))`, "failed looks on {{instance}}"},
+	}, from0, stairs)
+	g.graph(12, "Pools of one host", "What a pool claims of its host, and what the other pools of the host do; rises that were refused for these.", "short", []query{
+		{`max by (instance, resource, by) (trimtab_actuator_host_claimed{@})`, "{{resource}} {{by}} {{instance}}"},
+		{`sum by (instance) (increase(trimtab_actuator_host_refusals_total{@}[$__rate_interval]))`, "refused {{instance}}"},
 	}, from0, stairs)
 	g.graph(12, "Journal", "Writes of the journal that failed, so that nothing was done, and damage found at a start.", "short", []query{
 		{`sum by (instance) (increase(trimtab_actuator_journal_errors_total{@}[$__rate_interval]))`, "errors {{instance}}"},

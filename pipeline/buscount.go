@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
@@ -20,6 +21,7 @@ func CountBus(ctx context.Context, b bus.Bus, set *metric.Set, ready func(reason
 	for {
 		ready(busReady(b))
 		damaged()
+		gaugeUntested(b, set)
 		now := b.Stats()
 		exportStats(set, last, now)
 		last = now
@@ -50,15 +52,33 @@ func countDamaged(b bus.Bus, set *metric.Set) func() {
 	}
 }
 
+// gaugeUntested exports whether the server of a bus that has one is of a release
+// that nobody tested trimtab with.
+func gaugeUntested(b bus.Bus, set *metric.Set) {
+	u, ok := b.(interface{ Untested() bool })
+	if !ok {
+		return
+	}
+	v := 0.0
+	if u.Untested() {
+		v = 1
+	}
+	set.Gauge("trimtab_bus_server_untested").Set(v)
+}
+
 func busReady(b bus.Bus) string {
 	r, ok := b.(interface{ Ready() error })
 	if !ok {
 		return ""
 	}
-	if err := r.Ready(); err != nil {
-		return err.Error()
+	err := r.Ready()
+	if err == nil {
+		return ""
 	}
-	return ""
+	if h := hint.Of(err); h != "" {
+		return err.Error() + "; " + h
+	}
+	return err.Error()
 }
 
 // exportStats adds the differences of two readings.
@@ -75,4 +95,5 @@ func exportStats(set *metric.Set, last, now bus.Stats) {
 	add("trimtab_bus_lost_total", last.Lost, now.Lost)
 	add("trimtab_bus_unreadable_total", last.Unreadable, now.Unreadable)
 	add("trimtab_bus_redelivered_total", last.Again, now.Again)
+	add("trimtab_bus_older_version_total", last.Older, now.Older)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // The goroutine of the lock may come to this before the one that opened it goes
@@ -172,7 +173,7 @@ func (s *slow) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
 
 func (s slowBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	now, err := s.Bucket.Update(ctx, key, value, revision)
-	if !pause(ctx, s.slow.delay()) {
+	if !pause.For(ctx, s.slow.delay()) {
 		return 0, ctx.Err()
 	}
 	return now, err

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/internal/metric"
 )
@@ -310,6 +312,52 @@ func TestStagesWorkOverNATS(t *testing.T) {
 type silent struct{ bus.Bus }
 
 func (silent) Ready() error { return errors.New("bus is RECONNECTING") }
+
+// untested is a bus whose server is of another release.
+type untested struct{ bus.Bus }
+
+func (untested) Untested() bool { return true }
+
+func TestTheBusTellsWhatComesFromOtherReleases(t *testing.T) {
+	b := bustest.NewMemory()
+	defer b.Close()
+	handled := make(chan bool, 3)
+	stop, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindAlert, Handle: func(context.Context, bus.Delivery) error {
+		handled <- true
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := codec.Encode(alert("1"), trimtab.Origin{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := bytes.Replace(now, fmt.Appendf(nil, `"version":%d`, codec.Version), []byte(`"version":1`), 1)
+	for _, data := range [][]byte{before, now, before} {
+		if err := b.Inject(t.Context(), trimtab.KindAlert, "w", data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range cap(handled) {
+		<-handled
+	}
+	stop()
+	for server, want := range map[bus.Bus]float64{b: 0, untested{b}: 1} {
+		set := metric.NewSet()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := CountBus(ctx, server, set, func(string) {}); err != nil {
+			t.Error(err)
+		}
+		if n := value(t, set, "trimtab_bus_older_version_total"); n != 2 {
+			t.Errorf("%v of an older version, want 2", n)
+		}
+		if n := value(t, set, "trimtab_bus_server_untested"); n != want {
+			t.Errorf("untested %v, want %v", n, want)
+		}
+	}
+}
 
 func TestTheBusIsCountedAndSaysWhyItIsNotReady(t *testing.T) {
 	b := bustest.NewMemory()

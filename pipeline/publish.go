@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // publish sends the outputs in order, or side by side where no order is
@@ -68,8 +69,9 @@ func unordered(out []trimtab.Value) bool {
 
 // sideBySide is how many values of one step are on their way to the store at a
 // time. Each waits for its acknowledgement, so one after the other they would
-// take the time of the way there and back, times the number of workloads.
-const sideBySide = 32
+// take the time of the way there and back, times the number of workloads. A store
+// that is busy takes 100 ms for it, and what comes in waits meanwhile.
+const sideBySide = 256
 
 func (r *stage) publishSideBySide(ctx context.Context, out []trimtab.Value) error {
 	next, failed := make(chan trimtab.Value), make(chan error, sideBySide)
@@ -130,7 +132,7 @@ func (r *stage) publishOne(ctx context.Context, v trimtab.Value) error {
 		}
 		r.counts.retried(v.Kind())
 		r.Logger.Warn("output not stored, trying again", "kind", v.Kind(), "key", v.Key(), "err", err)
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return err
 		}
 	}
@@ -149,18 +151,6 @@ func (r *stage) term(ctx context.Context) (context.Context, context.CancelFunc, 
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	return ctx, cancel, true
-}
-
-// pause waits for d and reports false when ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 func stack() string { return string(debug.Stack()) }

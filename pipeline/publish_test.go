@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // slow takes a tenth of a second for each publication of an output.
@@ -19,7 +20,7 @@ type slowBus struct{ bus.Bus }
 
 func (s slowBus) Publish(ctx context.Context, v trimtab.Value) error {
 	if v.Kind() != trimtab.KindAlert {
-		pause(ctx, 100*time.Millisecond)
+		pause.For(ctx, 100*time.Millisecond)
 	}
 	return s.Bus.Publish(ctx, v)
 }

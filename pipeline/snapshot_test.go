@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/pause"
 	"pgregory.net/rapid"
 )
 
@@ -176,7 +177,7 @@ func (b busyBus) Bucket(ctx context.Context, name string) (bus.Bucket, error) {
 }
 
 func (b busyBucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
+	if pause.For(ctx, 100*time.Millisecond); ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
 	return b.Bucket.Put(ctx, key, value)

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // Stage says what to run and between what.
@@ -158,7 +159,7 @@ func (r *ready) does(reason string) {
 func graceful(ctx context.Context) (context.Context, context.CancelFunc) {
 	work, quit := context.WithCancel(context.WithoutCancel(ctx))
 	off := context.AfterFunc(ctx, func() {
-		pause(work, grace)
+		pause.For(work, grace)
 		quit()
 	})
 	return work, func() { off(); quit() }

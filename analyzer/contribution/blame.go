@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// What counts as a change. None of these was tuned on recorded incidents.
+// What counts as a change: conventional values, none fitted to recordings. The
+// form of the rule was chosen with those of docs/papers.md in view.
 const (
 	// level is how often, at most, a tail that did not change is taken for one
 	// that did, over all quantiles together (Bonferroni).

@@ -54,6 +54,7 @@ func (p *Path) accountTop(n *node) {
 	weight := float64(n.adjusted)
 	s := p.windows.at(n.window).sum(n.workload)
 	s.requests += weight
+	s.serve(n.instance, weight)
 	began := end
 	if n.known {
 		began = n.start

@@ -96,6 +96,18 @@ func BenchmarkPath(b *testing.B) {
 	}
 }
 
+// BenchmarkInstances measures the same where requests are counted by instance.
+func BenchmarkInstances(b *testing.B) {
+	var c Config
+	for i := range 4 {
+		name := fmt.Sprintf("service-%d", i)
+		c.Workloads = append(c.Workloads, Match{Name: name, Attributes: map[string][]string{"service.name": {name}}})
+	}
+	for _, perTrace := range []int{1, 16} {
+		b.Run(fmt.Sprintf("spans-per-trace=%d", perTrace), func(b *testing.B) { benchmarkPath(b, perTrace, c, 1_000_000) })
+	}
+}
+
 // BenchmarkHeld measures the same by how many spans are held at a time.
 func BenchmarkHeld(b *testing.B) {
 	for _, rate := range []int{10_000, 100_000, 1_000_000, 4_000_000} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/trial"
 )
 
 func TestBrokenSpansAreFlaggedByKindAndChangeNoOtherTrace(t *testing.T) {
@@ -121,9 +122,13 @@ func hostile(shape string, n int) (spans []sp, flag string) {
 	return spans, flag
 }
 
+// R19: the times are those of the analysis of one such trace.
 func TestAHugeTraceOfAnyShapeIsAnalysedWhole(t *testing.T) {
 	const n = 100_000
-	for _, shape := range []string{"deep", "wide", "cycle", "self", "orphans", "colliding"} {
+	shapes := []string{"deep", "wide", "cycle", "self", "orphans", "colliding"}
+	tr := trial.Start(t, len(shapes))
+	for i := range tr.N {
+		shape := shapes[i%len(shapes)]
 		t.Run(shape, func(t *testing.T) {
 			p := newPath(t, Config{Discover: true})
 			spans, flag := hostile(shape, n)
@@ -132,7 +137,9 @@ func TestAHugeTraceOfAnyShapeIsAnalysedWhole(t *testing.T) {
 				frames = append(frames, frame(t, spans[i:i+10_000]...))
 			}
 			frames = append(frames, frame(t, sp{trace: 2, id: 1, service: "good", start: 1, end: 2}))
+			began := time.Now()
 			got := run(t, p, frames...)
+			tr.Took(time.Since(began))
 			if g := count(p, "trimtab_path_analysed_spans_total"); g != n+1 {
 				t.Errorf("analysed %v spans, want %d", g, n+1)
 			}

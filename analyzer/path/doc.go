@@ -10,7 +10,8 @@
 // clipped. It belongs to the component that sent the span (service.name); a
 // workload has one or several of them. A request of a workload is an entry
 // span: one whose parent is absent or belongs to another workload. Its latency
-// is its duration, and its interval is the one in which it ended.
+// is its duration, and its interval is the one in which it ended. Where its resource
+// names the instance that served it, it counts there too.
 //
 // Source: Zhao et al., Rhythm, ACM TOCS 2023, sections 3.3 (request tracer)
 // and 5.4 (spans in the place of the tracer).
@@ -19,7 +20,8 @@
 // that one partition with all traces would have made, bit for bit; neither
 // duplicates nor the order of arrival changes them. Broken spans are mended or
 // set aside, counted by kind, and change no other trace. Memory is bounded:
-// over the limits the oldest traces are finished early.
+// over the limits the oldest traces are finished early, and components and instances
+// are not told apart.
 //
 // Spans that come after their trace was finished are a trace of their own, and
 // a parent's sojourn time then lacks them: Timeout must exceed the time by

@@ -91,6 +91,14 @@ func merge(a, b *trimtab.Sketch) {
 		a.Components[name].Spans += c.Spans
 		a.Components[name].Sojourn.Merge(&c.Sojourn)
 	}
+	for _, y := range b.Instances {
+		i, found := slices.BinarySearchFunc(a.Instances, y, trimtab.InstanceLoad.Compare)
+		if found {
+			a.Instances[i].Requests += y.Requests
+		} else {
+			a.Instances = slices.Insert(a.Instances, i, y)
+		}
+	}
 	for name, n := range b.Flagged {
 		if a.Flagged == nil {
 			a.Flagged = map[string]uint64{}

@@ -21,7 +21,7 @@ type Path struct {
 	oldest, idle list
 
 	places    *places
-	resources []placeID // of the frame at hand
+	resources []sender // of the frame at hand
 	tree      tree
 	windows   windows
 	counts    counts
@@ -171,7 +171,8 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	r.start, r.end = s.Start, s.End
 	r.adjusted = s.Adjusted
 	r.next = 0
-	r.place = p.resources[s.Resource]
+	from := p.resources[s.Resource]
+	r.place, r.instance = from.place, from.instance
 	r.kind, r.flags = uint8(s.Kind), s.Flags
 	if t.tail == 0 {
 		t.head = k

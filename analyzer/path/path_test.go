@@ -36,7 +36,7 @@ func frame(tb testing.TB, spans ...sp) *trimtab.SpanFrame {
 	for _, s := range spans {
 		r, ok := services[s.service]
 		if !ok {
-			r, ok = w.AddResource([]trimtab.Attr{{Key: "service.name", Value: s.service}, {Key: "host", Value: "h"}})
+			r, ok = w.AddResource([]trimtab.Attr{{Key: "service.name", Value: s.service}, {Key: "host.name", Value: "h"}})
 			if !ok {
 				tb.Fatal("frame full of resources")
 			}

@@ -38,7 +38,8 @@ type workload struct {
 	// places is how many components it has.
 	places int
 	// versions are those that its components came with, sorted.
-	versions []string
+	versions  []string
+	instances instances
 }
 
 // running notes that a component of w runs a version. When there are too many
@@ -70,13 +71,16 @@ type places struct {
 	swept   int64
 	byPlace map[place]placeID
 	byName  map[string]int32
-	cache   map[string]placeID
+	cache   map[string]sender
 	cached  int
 	// spare places and workloads were let go of.
 	sparePlaces    []placeID
 	spareWorkloads []int32
-	// refused counts resources whose workload or component was over a limit.
-	refusedWorkloads, refusedComponents uint64
+	// instanceBytes is what the instances of all workloads cost.
+	instanceBytes int
+	// refused counts resources whose workload, component or instance was over a
+	// limit.
+	refusedWorkloads, refusedComponents, refusedInstances uint64
 	// process is that of the resource at hand, where they are told apart.
 	process string
 }
@@ -88,7 +92,7 @@ func newPlaces(c *Config) *places {
 		seen:    []int64{0},
 		byPlace: map[place]placeID{},
 		byName:  map[string]int32{},
-		cache:   map[string]placeID{},
+		cache:   map[string]sender{},
 	}
 	for _, m := range c.Workloads {
 		p.addWorkload(m.Name, int64(m.Threshold))
@@ -109,28 +113,35 @@ func (p *places) addWorkload(name string, threshold int64) int32 {
 	return i
 }
 
-// of returns the place of a packed resource that came at p.now.
-func (p *places) of(packed []byte) placeID {
-	id, ok := p.cache[string(packed)]
+// of returns what a packed resource that came at p.now stands for.
+func (p *places) of(packed []byte) sender {
+	s, ok := p.cache[string(packed)]
 	if !ok {
-		refused := p.refusedWorkloads + p.refusedComponents
-		id = p.resolve(codec.UnpackResource(packed))
-		if p.refusedWorkloads+p.refusedComponents == refused { // else there may be room later
-			p.remember(packed, id)
+		refused := p.refused()
+		s = p.resolve(codec.UnpackResource(packed))
+		if p.refused() == refused { // else there may be room later
+			p.remember(packed, s)
 		}
 	}
-	p.seen[id] = p.now
-	return id
+	p.seen[s.place] = p.now
+	if s.instance != unnamed {
+		p.workloads[p.places[s.place].workload].instances.known[s.instance].seen = p.now
+	}
+	return s
 }
 
-func (p *places) remember(packed []byte, id placeID) {
+func (p *places) refused() uint64 {
+	return p.refusedWorkloads + p.refusedComponents + p.refusedInstances
+}
+
+func (p *places) remember(packed []byte, s sender) {
 	if len(packed) > maxCachedBytes/64 {
 		return
 	}
 	if len(p.cache) >= maxCached || p.cached+len(packed) > maxCachedBytes {
 		p.forgetResources()
 	}
-	p.cache[string(packed)] = id
+	p.cache[string(packed)] = s
 	p.cached += len(packed)
 }
 
@@ -139,7 +150,7 @@ func (p *places) forgetResources() {
 	p.cached = 0
 }
 
-func (p *places) resolve(attrs []trimtab.Attr) placeID {
+func (p *places) resolve(attrs []trimtab.Attr) sender {
 	service, _ := attribute(attrs, "service.name")
 	service = cleanName(service)
 	p.process = p.config.processOf(attrs)
@@ -147,11 +158,12 @@ func (p *places) resolve(attrs []trimtab.Attr) placeID {
 		if p.config.Workloads[i].fits(attrs) {
 			version, _ := attribute(attrs, "service.version")
 			p.workloads[i].running(service, version)
-			return p.component(int32(i), service)
+			place := p.component(int32(i), service)
+			return sender{place, p.instance(i, attrs)}
 		}
 	}
 	if _, own := attribute(attrs, trimtab.OwnAttribute); own || !p.config.Discover || service == "" {
-		return nowhere
+		return sender{}
 	}
 	i, ok := p.byName[service]
 	if !ok && len(p.byName) >= p.config.MaxWorkloads {
@@ -159,14 +171,14 @@ func (p *places) resolve(attrs []trimtab.Attr) placeID {
 	}
 	switch {
 	case ok && int(i) < len(p.config.Workloads):
-		return nowhere // bears the name of a workload whose match it does not fit
+		return sender{} // bears the name of a workload whose match it does not fit
 	case !ok && len(p.byName) >= p.config.MaxWorkloads:
 		p.refusedWorkloads++
-		return nowhere
+		return sender{}
 	case !ok:
 		i = p.addWorkload(service, 0)
 	}
-	return p.component(i, service)
+	return sender{place: p.component(i, service)}
 }
 
 func (p *places) component(workload int32, service string) placeID {
@@ -209,8 +221,8 @@ func (p *places) idle() int64 {
 	return int64(max(10*time.Minute, 2*(c.Timeout+c.Grace+c.Every+c.Skew)))
 }
 
-// sweep lets go of places that were not seen for long, and of the discovered
-// workloads that are left without any, so that names which are no longer sent
+// sweep lets go of places and instances that were not seen for long, and of the
+// discovered workloads that are left without any, so that names which are no longer sent
 // do not keep out new ones. It looks once a minute at most.
 func (p *places) sweep() {
 	if p.now-p.swept < int64(time.Minute) {
@@ -229,6 +241,9 @@ func (p *places) sweep() {
 			delete(p.byName, w.name)
 			p.spareWorkloads = append(p.spareWorkloads, key.workload)
 		}
+	}
+	for i := range p.config.Workloads {
+		p.instanceBytes -= p.workloads[i].instances.forget(p.now - p.idle())
 	}
 	p.forgetResources()
 }

@@ -83,7 +83,12 @@ func slowSojourn(spans []sp, i int) int {
 }
 
 // slowRequests counts the entry spans of a workload.
-func slowRequests(spans []sp, workload byte) (n float64) {
+func slowRequests(spans []sp, workload byte) float64 {
+	return float64(len(slowEntries(spans, workload)))
+}
+
+// slowEntries returns the entry spans of a workload.
+func slowEntries(spans []sp, workload byte) (entries []int) {
 	for i, s := range spans {
 		if s.service[0] != workload {
 			continue
@@ -93,10 +98,10 @@ func slowRequests(spans []sp, workload byte) (n float64) {
 		switch {
 		case up >= 0 && spans[up].service[0] == workload, up < 0 && s.parent != 0 && local:
 		default:
-			n++
+			entries = append(entries, i)
 		}
 	}
-	return n
+	return entries
 }
 
 func TestSojournsAndRequestsAreThoseOfTheDefinition(t *testing.T) {

@@ -44,7 +44,9 @@ type Visit struct {
 }
 
 // processKeys name the process of a resource, the most telling first.
-var processKeys = [...]string{"service.instance.id", "k8s.pod.name", "container.id", "host.name", "hostname", "ip"}
+func processKeys() []string {
+	return []string{"service.instance.id", "k8s.pod.name", "container.id", "host.name", "hostname", "ip"}
+}
 
 // processOf returns what tells the process of a resource from others of its
 // service, as a suffix; "" where nobody asks or it does not say.
@@ -52,7 +54,7 @@ func (c *Config) processOf(attrs []trimtab.Attr) string {
 	if c.Requests == nil {
 		return ""
 	}
-	for _, key := range processKeys {
+	for _, key := range processKeys() {
 		if v, ok := attribute(attrs, key); ok && v != "" {
 			return "\x00" + cleanName(v)
 		}

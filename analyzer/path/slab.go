@@ -14,6 +14,8 @@ type record struct {
 	place placeID
 	kind  uint8
 	flags uint8
+	// instance is that of the workload of place.
+	instance instanceID
 }
 
 // traceRecord is one held trace: 64 bytes.

@@ -127,11 +127,14 @@ func (t *tree) enter(i int32, p *places) {
 func before(a, b *record, p *places) bool {
 	c := cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.parent, b.parent),
 		cmp.Compare(a.kind, b.kind), cmp.Compare(a.flags, b.flags), cmp.Compare(a.adjusted, b.adjusted))
-	if c != 0 || a.place == b.place {
+	if c != 0 || a.place == b.place && a.instance == b.instance {
 		return c < 0
 	}
 	x, y := p.places[a.place], p.places[b.place]
-	return cmp.Or(cmp.Compare(x.component, y.component), cmp.Compare(x.workload, y.workload)) < 0
+	if x != y {
+		return cmp.Or(cmp.Compare(x.component, y.component), cmp.Compare(x.workload, y.workload)) < 0
+	}
+	return p.workloads[x.workload].instances.compare(a.instance, b.instance) < 0
 }
 
 func (t *tree) findParent(n *node) {

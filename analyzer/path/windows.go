@@ -40,6 +40,8 @@ type sum struct {
 	// begun[k] requests began k intervals before they ended.
 	begun   []float64
 	slowest slowest
+	// served are the requests by number of their instance.
+	served  []float64
 	flagged tally
 }
 
@@ -131,6 +133,17 @@ func (w *windows) close(n int) []trimtab.Value {
 	return out
 }
 
+// serve counts a request of an instance.
+func (s *sum) serve(by instanceID, weight float64) {
+	if by == unnamed {
+		return
+	}
+	for int(by) >= len(s.served) {
+		s.served = append(s.served, 0)
+	}
+	s.served[by] += weight
+}
+
 // begin counts a request that began k intervals before it ended.
 func (s *sum) begin(k int64, weight float64) {
 	k = min(max(k, 0), trimtab.MaxBegun-1)
@@ -167,6 +180,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 		Errors:    s.errors,
 		Exemplars: s.slowest.exemplars(),
 		Versions:  about.versions,
+		Instances: about.instances.loads(s.served),
 	}
 	for id, c := range x.cells {
 		if place := w.places.places[id]; c != nil && place.workload == workload {

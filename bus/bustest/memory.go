@@ -53,7 +53,7 @@ func NewMemory() *Memory {
 		MaxDeliver: 10, Pause: 20 * time.Millisecond, AnswerTimeout: 10 * time.Second, Pending: 1024, Source: "memory",
 		stored: map[trimtab.Kind]*log{}, core: map[trimtab.Kind][]*coreSub{}, turn: map[string]int{},
 		aside: map[trimtab.Kind][][]byte{}, buckets: map[string]*memoryBucket{}, stops: map[int]func(){}, queues: map[int]func() bus.Queue{},
-		stats: bus.Stats{Published: counts(), Delivered: counts(), Lost: counts(), Unreadable: counts(), Again: counts()},
+		stats: bus.Stats{Published: counts(), Delivered: counts(), Lost: counts(), Unreadable: counts(), Again: counts(), Older: counts()},
 	}
 }
 
@@ -139,8 +139,11 @@ func (m *Memory) read(msg *message) (v trimtab.Value, o trimtab.Origin, err erro
 	if err == nil && v.Key() != msg.key {
 		err = trimtab.Invalidf("read %s of %.80q on the subject of %.80q", msg.kind, v.Key(), msg.key)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		m.count(m.stats.Unreadable, msg.kind)
+	case msg.kind != trimtab.KindSpans && codec.Older(msg.kind, msg.data):
+		m.count(m.stats.Older, msg.kind)
 	}
 	return v, o, err
 }
@@ -181,7 +184,7 @@ func (m *Memory) Stats() bus.Stats {
 	defer m.mu.Unlock()
 	s := m.stats
 	return bus.Stats{Published: maps.Clone(s.Published), Delivered: maps.Clone(s.Delivered), Lost: maps.Clone(s.Lost),
-		Unreadable: maps.Clone(s.Unreadable), Again: maps.Clone(s.Again)}
+		Unreadable: maps.Clone(s.Unreadable), Again: maps.Clone(s.Again), Older: maps.Clone(s.Older)}
 }
 
 // Queues returns what waits; see [bus.Bus].

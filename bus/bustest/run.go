@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) bus.Bus) {
 		{"LatestGivesTheLastOfEachKeyFirst", latestFirst},
 		{"QueuesTellWhatWaitsAndWhatWasPutAside", queuesTell},
 		{"UnreadableNeverReachesAHandler", unreadable},
+		{"AnOlderVersionIsReadAndCounted", olderRead},
 		{"InvalidHandlingIsPutAsideAtOnce", invalidHandling},
 		{"InvalidIsRefusedBeforeSending", invalidRefused},
 		{"KeysMayBeAnyText", anyKey},

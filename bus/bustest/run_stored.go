@@ -1,6 +1,7 @@
 package bustest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -269,6 +270,31 @@ func unreadable(c *contract) {
 		}
 	}
 	c.aside(len(bad))
+}
+
+func olderRead(c *contract) {
+	raw, ok := c.Bus.(Injector)
+	if !ok {
+		c.Skip("this bus has no way to inject raw bytes")
+	}
+	var in inbox
+	values := []trimtab.Value{alert("1", "old"), sample("1", "old")}
+	for _, v := range values {
+		defer c.subscribe(bus.Subscription{Kind: v.Kind(), Handle: in.handle})()
+	}
+	for _, v := range values {
+		now, err := codec.Encode(v, trimtab.Origin{})
+		c.must(err)
+		before := bytes.Replace(now, fmt.Appendf(nil, `"version":%d`, codec.Version), []byte(`"version":1`), 1)
+		c.must(raw.Inject(c.Context(), v.Kind(), "1", before))
+		c.must(raw.Inject(c.Context(), v.Kind(), "1", now))
+	}
+	c.eventually("both versions arrive", func() bool { return in.len() == 2*len(values) })
+	for _, v := range values {
+		if s := c.Stats(); s.Older[v.Kind()] != 1 || s.Unreadable[v.Kind()] != 0 {
+			c.Errorf("%s: %d older, %d unreadable, want 1 and 0", v.Kind(), s.Older[v.Kind()], s.Unreadable[v.Kind()])
+		}
+	}
 }
 
 func invalidHandling(c *contract) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -16,6 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // Domain is the JetStream domain of the central servers. A server keeps requests
@@ -82,25 +83,18 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 	l := &leafNode{s, redact(c.Leaf)}
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	for err = errApart; err != nil && ctx.Err() == nil; err = l.joined() {
-		pause(ctx, 20*time.Millisecond)
-	}
-	if err != nil {
-		l.close()
-		return nil, err
+	for !l.joined() {
+		if pause.For(ctx, 20*time.Millisecond); ctx.Err() != nil {
+			l.close()
+			return nil, hint.Add(fmt.Errorf("join as leaf node: %w at %s", errApart, l.addresses),
+				"is nats-server up there, does this host reach it, and is its certificate that of an agent?")
+		}
 	}
 	return l, nil
 }
 
-var errApart = errors.New("cut off from the central NATS servers")
-
-// joined returns an error while the link is cut.
-func (l *leafNode) joined() error {
-	if l.NumLeafNodes() == 0 {
-		return fmt.Errorf("leaf node of %s: %w: what was planned holds until its lease ends", l.addresses, errApart)
-	}
-	return nil
-}
+// joined reports whether the link carries.
+func (l *leafNode) joined() bool { return l.NumLeafNodes() > 0 }
 
 func (l *leafNode) close() {
 	l.Shutdown()

@@ -33,6 +33,7 @@ type Bus struct {
 	shed        *shedder
 	near        *near // nil where others can reach this bus
 	damaged     struct{ stores, consumers atomic.Uint64 }
+	untested    atomic.Bool // see Untested
 	reads       reads
 
 	making sync.Mutex // see makes
@@ -55,7 +56,7 @@ type kind struct {
 	// shed counts what did not fit into a queue of this process.
 	shed atomic.Uint64
 
-	published, delivered, unreadable, again atomic.Uint64
+	published, delivered, unreadable, again, older atomic.Uint64
 	// unstored is why the last attempt to store a value failed; nil: it did not.
 	unstored atomic.Pointer[error]
 }
@@ -160,7 +161,9 @@ func (b *Bus) connect() error {
 
 // greet notes a NATS server of another release than the one that is tested.
 func (b *Bus) greet(c *nats.Conn) {
-	if v := c.ConnectedServerVersion(); releaseOf(v) != releaseOf(server.VERSION) {
+	v := c.ConnectedServerVersion()
+	b.untested.Store(releaseOf(v) != releaseOf(server.VERSION))
+	if b.untested.Load() {
 		b.config.Logger.Warn("NATS server is of another release than trimtab is tested with", "server", v, "tested", server.VERSION)
 	}
 }
@@ -216,14 +219,11 @@ func (b *Bus) URL() string {
 // Ready returns an error while the server is out of reach, or the embedded one
 // cannot write its store.
 func (b *Bus) Ready() error {
+	if err := b.apart(); err != nil || b.server == nil {
+		return err
+	}
 	if s := b.conn.Status(); s != nats.CONNECTED {
 		return fmt.Errorf("bus is %s", s)
-	}
-	if b.leaf != nil {
-		return b.leaf.joined()
-	}
-	if b.server == nil {
-		return nil
 	}
 	if why := b.server.log.storing(time.Now().Add(-unstoredFor)); why != nil {
 		// A stream of nats-server that failed to write stays as it is.
@@ -242,6 +242,11 @@ func (b *Bus) Damaged() (stores, consumers uint64) {
 	return b.damaged.stores.Load(), b.damaged.consumers.Load()
 }
 
+// Untested reports whether the NATS server that this process is connected to is of
+// another release than trimtab is tested with. Of a leaf node it is the central
+// server that it asked when it started.
+func (b *Bus) Untested() bool { return b.untested.Load() }
+
 // Unstored returns why the last attempt to store a value of a kind failed, also
 // while Publish still tries; nil when it did not fail.
 func (b *Bus) Unstored(kind trimtab.Kind) error {
@@ -257,7 +262,7 @@ func (b *Bus) Unstored(kind trimtab.Kind) error {
 func (b *Bus) Stats() bus.Stats {
 	s := bus.Stats{
 		Published: map[trimtab.Kind]uint64{}, Delivered: map[trimtab.Kind]uint64{}, Lost: map[trimtab.Kind]uint64{},
-		Unreadable: map[trimtab.Kind]uint64{}, Again: map[trimtab.Kind]uint64{},
+		Unreadable: map[trimtab.Kind]uint64{}, Again: map[trimtab.Kind]uint64{}, Older: map[trimtab.Kind]uint64{},
 	}
 	now := time.Now()
 	for name, k := range b.kinds {
@@ -266,6 +271,7 @@ func (b *Bus) Stats() bus.Stats {
 		s.Lost[name] = k.lost.total(now) + k.shed.Load()
 		s.Unreadable[name] = k.unreadable.Load()
 		s.Again[name] = k.again.Load()
+		s.Older[name] = k.older.Load()
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // nearSub is a subscription to values that are handed over. Of a Latest kind at
@@ -152,7 +153,7 @@ func (s *nearSub) handle(ctx context.Context, d bus.Delivery) {
 			}
 		}
 		c.Logger.Debug("bus value not handled, later again", "kind", s.Kind, "for", s.For, "deliveries", d.Again, "err", err)
-		pause(ctx, min(c.Pause<<min(d.Again-1, 10), maxPause))
+		pause.For(ctx, min(c.Pause<<min(d.Again-1, 10), maxPause))
 		if s.overtaken(d.Value.Key(), d.Again) || ctx.Err() != nil {
 			return
 		}

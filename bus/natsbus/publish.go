@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 const (
@@ -138,19 +139,19 @@ func (b *Bus) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomi
 		if cause == nil || err.Error() != context.DeadlineExceeded.Error() {
 			cause = err
 		}
-		err = cause
-		told := cause // err changes below
+		err = b.plain(cause)
+		told := err // err changes below
 		failed.Store(&told)
 		if ctx.Err() != nil || b.conn.IsClosed() || errors.Is(err, nats.ErrMaxPayload) {
 			return nil, fmt.Errorf("store: %w", err)
 		}
-		if isMissing(err) {
+		if isMissing(err) && !errors.Is(err, errApart) {
 			// Also a server that is starting answers like one without streams.
 			err = errors.Join(err, b.makeStreams(ctx))
 		}
 		// A connection that is back is used at once.
 		again, done := b.untilReconnect(ctx)
-		pause(again, min(20*time.Millisecond<<min(attempt, 8), time.Second))
+		pause.For(again, min(20*time.Millisecond<<min(attempt, 8), time.Second))
 		done()
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("store: %w", err)
@@ -326,16 +327,6 @@ func isMissing(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound) ||
 		errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDeleted)
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 func formatOrigin(o trimtab.Origin, place uint64) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 const (
@@ -39,8 +40,18 @@ type storedSub struct {
 		sequence uint64
 		stored   time.Time
 	}
-	// troubled tells that Trouble was told an error last.
-	troubled bool
+	// troubled tells that Trouble was told an error last, unreachable what the log
+	// was told last of a consumer that cannot be reached.
+	troubled    bool
+	unreachable string
+}
+
+// label is the consumer's name for people: that of an agent has a secret at its end.
+func (d *storedSub) label() string {
+	if d.bus.secret == "" {
+		return d.name
+	}
+	return strings.Replace(d.name, "--"+d.bus.secret, "", 1)
 }
 
 // tell tells Trouble why nothing can be delivered, or that something can.
@@ -89,7 +100,7 @@ func (d *storedSub) openPatiently(ctx context.Context) (*pull, error) {
 		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > patience {
 			return p, err
 		}
-		d.tell(err)
+		d.tell(d.bus.plain(err))
 	}
 }
 
@@ -106,7 +117,7 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 	}
 	if isBrokenConsumer(err) {
 		d.bus.damaged.consumers.Add(1)
-		d.bus.config.Logger.Error("bus consumer's state is damaged: it starts over", "kind", d.Kind, "consumer", d.name, "err", err)
+		d.bus.config.Logger.Error("bus consumer's state is damaged: it starts over", "kind", d.Kind, "consumer", d.label(), "err", err)
 		err = d.replaceConsumer(ctx, resumed)
 	}
 	if err != nil {
@@ -130,7 +141,7 @@ func (d *storedSub) replaceConsumer(ctx context.Context, resumed time.Time) erro
 	}
 	err := d.makeConsumer(ctx, resumed)
 	for n := 2; isBrokenConsumer(err) && n <= maxReplaced; n++ {
-		broken := d.name
+		broken := d.label()
 		d.name, _, _ = strings.Cut(d.name, replaced)
 		d.name += replaced + strconv.Itoa(n)
 		d.bus.config.Logger.Error("bus consumer is damaged on the NATS server: another takes its place", "kind", d.Kind, "consumer", broken, "other", d.name, "err", err)
@@ -221,7 +232,7 @@ func (d *storedSub) notTooOld(ctx context.Context) (from time.Time, err error) {
 	case err != nil:
 		return from, err
 	}
-	d.bus.config.Logger.Info("bus passes over what is too old", "kind", d.Kind, "consumer", d.name, "oldest", first.Time, "from", from)
+	d.bus.config.Logger.Info("bus passes over what is too old", "kind", d.Kind, "consumer", d.label(), "oldest", first.Time, "from", from)
 	return from, d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
 }
 
@@ -232,14 +243,13 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 			d.consume(ctx, p)
 			p, attempt = nil, 0
 			// A server that refuses at once must not be asked without pause.
-			pause(ctx, 20*time.Millisecond)
+			pause.For(ctx, 20*time.Millisecond)
 			continue
 		}
 		var err error
 		if p, err = d.open(ctx, d.resume()); err != nil && ctx.Err() == nil {
-			d.tell(err)
-			d.bus.config.Logger.Warn("bus consumer cannot be reached", "kind", d.Kind, "consumer", d.name, "err", err)
-			pause(ctx, min(50*time.Millisecond<<min(attempt, 6), maxPause))
+			d.unreached(err)
+			pause.For(ctx, min(50*time.Millisecond<<min(attempt, 6), maxPause))
 		}
 	}
 	if p != nil {
@@ -270,13 +280,13 @@ func (d *storedSub) resume() time.Time {
 func (d *storedSub) consume(ctx context.Context, p *pull) {
 	waiting, cancel := d.bus.untilReconnect(ctx)
 	defer cancel()
-	p.answers = func() { d.tell(nil) }
+	p.answers = func() { d.unreachable = ""; d.tell(nil) }
 	for {
 		m, err := p.next(waiting)
 		if err != nil {
 			if ctx.Err() == nil {
-				d.tell(err)
-				d.bus.config.Logger.Debug("bus consumer asks anew", "kind", d.Kind, "consumer", d.name, "err", err)
+				d.tell(d.bus.plain(err))
+				d.bus.config.Logger.Debug("bus consumer asks anew", "kind", d.Kind, "consumer", d.label(), "err", err)
 			}
 			p.close(d.nak)
 			return
@@ -343,14 +353,14 @@ func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetad
 	if errors.Is(cause, trimtab.ErrInvalid) || n >= uint64(d.bus.config.MaxDeliver) {
 		err := d.bus.putAside(ctx, m, d.Kind, cause)
 		if err == nil {
-			d.bus.config.Logger.Warn("bus value put aside", "kind", d.Kind, "consumer", d.name, "deliveries", n, "err", cause)
+			d.bus.config.Logger.Warn("bus value put aside", "kind", d.Kind, "consumer", d.label(), "deliveries", n, "err", cause)
 			d.done(meta)
 			d.term(m)
 			return
 		}
 		cause = errors.Join(cause, err)
 	}
-	d.bus.config.Logger.Debug("bus value not handled, later again", "kind", d.Kind, "consumer", d.name, "deliveries", n, "err", cause)
+	d.bus.config.Logger.Debug("bus value not handled, later again", "kind", d.Kind, "consumer", d.label(), "deliveries", n, "err", cause)
 	d.nakLater(m, min(d.bus.config.Pause<<min(n-1, 10), maxPause))
 }
 

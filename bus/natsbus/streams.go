@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // dedupeWindow is how long a repeated message id is stored once. It covers
@@ -67,7 +68,7 @@ func (b *Bus) awaitStreams(ctx context.Context) error {
 		if attempt%10 == 0 {
 			b.config.Logger.Warn("bus waits for a planner to make its streams", "err", err)
 		}
-		if pause(ctx, time.Second); ctx.Err() != nil {
+		if pause.For(ctx, time.Second); ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
 	}

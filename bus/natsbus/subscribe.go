@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // Subscribe starts delivery; see [bus.Bus]. A new group of a stored kind
@@ -65,6 +66,9 @@ func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab
 	v, o, err := codec.Decode(k.Kind, data)
 	if err == nil && v.Key() != key {
 		err = trimtab.Invalidf("read %s of %.80q on the subject of %.80q", k.Kind, v.Key(), key)
+	}
+	if err == nil && codec.Older(k.Kind, data) {
+		k.older.Add(1)
 	}
 	return v, o, err
 }
@@ -162,7 +166,7 @@ func (c *coreSub) run(ctx context.Context) {
 		case ctx.Err() != nil:
 		default:
 			if c.sub.IsValid() {
-				pause(ctx, 10*time.Millisecond)
+				pause.For(ctx, 10*time.Millisecond)
 				continue
 			}
 			if c.Trouble != nil {

@@ -60,6 +60,9 @@ func TestANATSServerOfAnotherVersionIsNamed(t *testing.T) {
 	for version, named := range map[string]bool{"2.2.6": true, "3.0.0": true, server.VERSION: false, releaseOf(server.VERSION) + ".99-beta": false} {
 		var log bytes.Buffer
 		b := open(t, Config{Source: "client", URL: way + "://" + user + another(t, address, version), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if b.Untested() != named {
+			t.Errorf("server %s: untested %v, want %v", version, b.Untested(), named)
+		}
 		b.Close() // so that nobody writes any more
 		if got := strings.Contains(log.String(), "another release"); got != named || got && !strings.Contains(log.String(), version) {
 			t.Errorf("server %s: %s", version, log.String())

@@ -21,6 +21,8 @@ type stages struct {
 	*testing.T
 	dir, url string
 	q        quotas
+	// change is made to the configuration of what is started from now on; nil: none.
+	change func(text string) string
 }
 
 func newStages(t *testing.T) *stages {
@@ -54,6 +56,9 @@ func (s *stages) start(role, user string, more ...string) *program {
 	p.text = regexp.MustCompile(`(?m)^nats: .*\n`).ReplaceAllString(p.text, "")
 	// What h1 has, h2 has not.
 	p.text = strings.ReplaceAll(p.text, "knob: {", "knob: {host: h1, ")
+	if s.change != nil {
+		p.text = s.change(p.text)
+	}
 	file := filepath.Join(p.dir, "trimtab.yaml")
 	if err := os.WriteFile(file, []byte(p.text), 0o644); err != nil {
 		s.Fatal(err)

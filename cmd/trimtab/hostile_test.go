@@ -211,6 +211,7 @@ func TestPoisonSpansHarmNobodyElse(t *testing.T) {
 	}
 	a, b := randomID(), randomID()
 	copy(b, a[:16])
+	export("a parent that never comes", request("hungry", span(randomID(), randomID()[16:], time.Millisecond)))
 	export("cycle and self-parents", request("hungry", span(a, b[16:], 1), span(b, a[16:], 1)), request("modest", span(a, a[16:], 1)))
 	for _, at := range [][2]uint64{{0, 0}, {math.MaxUint64, 0}, {0, math.MaxUint64}, {math.MaxInt64, math.MaxInt64 + 1}, {1, 2}} {
 		s := span(randomID(), nil, 0)

@@ -56,6 +56,15 @@ func TestStatusHasHostsWhereThereAreSeveralOrCapacitiesAreMeasured(t *testing.T)
 	contains(t, out.String(), "HOST FREE KNOBS LEASE STATE a 2.75 of 4 cores, 2 GiB of 2 GiB 2 30 s ok b 3.5 of 4 cores, 2 GiB of 2 GiB 1 30 s ok")
 	printStatus(&wide, &s, true)
 	contains(t, wide.String(), "3 instances on 2 hosts", "HOST FREE")
+	for range 3 { // two agents say that they are a
+		for _, life := range []uint64{1, 2} {
+			v.Observe(&trimtab.Holding{Pool: "cpu", Host: "a", Time: now, Life: life, Capacity: map[string]float64{"cpu": 4}})
+		}
+	}
+	s.Tightest = v.Hosts(now, view.Filter{Limit: 10}).Hosts
+	out.Reset()
+	printStatus(&out, &s, false)
+	contains(t, out.String(), "two agents say that they are this host, so its workloads are held: give each its own --host")
 	s.Tightest = []view.Host{{Name: "only", Rooms: []view.Room{{Resource: "cpu", Given: 1}}}}
 	out.Reset()
 	printStatus(&out, &s, false)

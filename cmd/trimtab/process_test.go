@@ -36,6 +36,8 @@ type program struct {
 	text string
 	args []string
 	cmd  *exec.Cmd
+	// line is what it was launched with last.
+	line []string
 	// self is the binary, and as whom it runs; zero: the test's own.
 	self string
 	as   *syscall.Credential
@@ -100,7 +102,7 @@ func (p *program) launch(args ...string) {
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}
-	p.cmd = cmd
+	p.cmd, p.line = cmd, args
 	p.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

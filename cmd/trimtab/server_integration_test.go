@@ -104,18 +104,28 @@ func stepOf(epoch, sequence uint64, step int) string {
 	return fmt.Sprint(trimtab.PlanID(epoch, sequence), " step ", step)
 }
 
-// accounts compares the plans that were stored with the answers: each that
-// asks for something has one, none of its effects was had twice, and none after
-// its lease. It returns how many were answered, and the writes.
+// accounts compares the plans that were stored with the answers.
 func (p *program) accounts() (answered, written int) {
 	p.Helper()
+	answered, written, open := account(p.T, p.stored("PLANS", trimtab.KindPlan), p.stored("OUTCOMES", trimtab.KindOutcome))
+	for _, id := range open {
+		p.Errorf("%s was never answered", id)
+	}
+	return answered, written
+}
+
+// account compares plans with their answers: no effect was had twice, none after the
+// lease of its plan, and none after one of a later epoch. It returns how many plans
+// were answered, the writes, and the plans that ask for something and have no answer.
+func account(p *testing.T, all, outcomes []trimtab.Value) (answered, written int, open []string) {
+	p.Helper()
 	plans := map[string]*trimtab.Plan{}
-	for _, v := range p.stored("PLANS", trimtab.KindPlan) {
+	for _, v := range all {
 		plan := v.(*trimtab.Plan)
 		plans[stepOf(plan.Epoch, plan.Sequence, plan.Step)] = plan
 	}
-	answers, effects := map[string]bool{}, map[string]int{}
-	for _, v := range p.stored("OUTCOMES", trimtab.KindOutcome) {
+	answers, effects, newest := map[string]bool{}, map[string]bool{}, map[string]uint64{}
+	for _, v := range outcomes {
 		o := v.(*trimtab.Outcome)
 		id := stepOf(o.Epoch, o.Sequence, o.Step)
 		plan := plans[id]
@@ -129,8 +139,13 @@ func (p *program) accounts() (answered, written int) {
 				continue // one that is answered again after a kill finds what it wrote
 			}
 			written++
-			if effects[id+r.Workload+r.Resource]++; effects[id+r.Workload+r.Resource] > 1 {
+			if newest[o.Host] = max(newest[o.Host], o.Epoch); o.Epoch < newest[o.Host] {
+				p.Errorf("%s was carried out after a plan of epoch %d: %+v", id, newest[o.Host], o)
+			}
+			if effect := id + fmt.Sprint(r.KnobID); effects[effect] {
 				p.Errorf("%s was carried out twice: %+v", id, o)
+			} else {
+				effects[effect] = true
 			}
 			if o.Time.Sub(plan.Time) > plan.Lease.Duration() {
 				p.Errorf("%s was carried out %v after it was made, with a lease of %v", id, o.Time.Sub(plan.Time), plan.Lease.Duration())
@@ -139,10 +154,10 @@ func (p *program) accounts() (answered, written int) {
 	}
 	for id, plan := range plans {
 		if !answers[id] && len(plan.Actions) > 0 {
-			p.Errorf("%s was never answered", id)
+			open = append(open, id)
 		}
 	}
-	return len(answers), written
+	return len(answers), written, open
 }
 
 // signal sends a signal to the program alone, not to its watchdogs.

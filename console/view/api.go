@@ -216,7 +216,7 @@ type Hosts struct {
 type Host struct {
 	Name string `json:"host"`
 	Pool string `json:"pool,omitempty"`
-	// Code is what State says, for programs: "ok", "silent", "knob", "over" or
+	// Code is what State says, for programs: "ok", "silent", "twins", "knob", "over" or
 	// "paused".
 	Code string `json:"code"`
 	// State is for people; Kind is "bad", "note" or "ok".

@@ -40,6 +40,7 @@ type host struct {
 	// problems counts the knobs that cannot be used, since when.
 	problems int
 	since    time.Time
+	lives    *trimtab.Lives // nil where no agent told its life
 }
 
 // silent reports whether the host is overdue at now.
@@ -74,6 +75,12 @@ func (v *Model) hear(said *trimtab.Holding) {
 	}
 	now := time.Now()
 	h.time, h.heard, h.leaseLeft, h.paused, h.capacity = said.Time, now, said.LeaseLeft, said.Paused, said.Capacity
+	if h.lives == nil && said.Life != 0 {
+		h.lives = &trimtab.Lives{}
+	}
+	if h.lives != nil {
+		h.lives.Heard(said.Life, now, silentAfter)
+	}
 	if now.Sub(said.Time) > skew {
 		h.heard = said.Time
 	}

@@ -14,6 +14,7 @@ import (
 // What the state of a host is, as [Host].Code has it.
 const (
 	codeSilent = "silent"
+	codeTwins  = "twins"
 	codeOver   = "over"
 	codePaused = "paused"
 )
@@ -128,6 +129,9 @@ func (v *Model) hostRow(h *host, now time.Time) Host {
 	case h.silent(now):
 		r.Kind, r.Code, r.Since = "bad", codeSilent, h.heard
 		r.State = "silent for " + Age(r.Age)
+	case h.lives != nil && h.lives.Twins(now, silentAfter):
+		r.Kind, r.Code = "bad", codeTwins
+		r.State = "two agents say that they are this host, so its workloads are held: give each its own --host"
 	case over != "":
 		r.Kind, r.Code, r.State = "bad", codeOver, "more is given out than it has of "+over
 	case h.problems > 0:

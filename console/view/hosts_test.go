@@ -287,6 +287,44 @@ func TestASilentHostIsSaidAndCountsUntilItsLeaseEnds(t *testing.T) {
 	})
 }
 
+func TestTwoAgentsOfOneNameAreATroubleOfTheirHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := New(Config{Pool: "cpu", Resource: "cpu", Capacity: 16})
+		speak := func(life uint64, host string) Host {
+			time.Sleep(time.Second)
+			h := says(host, 8, on(host, "shop", "", 2))
+			h.Time, h.LeaseLeft, h.Life = time.Now(), 30, life
+			v.Observe(h)
+			d, _ := v.Host(host, "", 1, 0, time.Now())
+			return d.Host
+		}
+		for range 10 {
+			speak(7, "alone")
+		}
+		speak(8, "alone") // its next life
+		if h := speak(8, "alone"); h.Code != codeOK {
+			t.Errorf("of an agent that began again: %+v", h)
+		}
+		for range 3 {
+			speak(1, "twin")
+			speak(2, "twin")
+		}
+		h := speak(1, "twin")
+		if h.Code != codeTwins || h.Kind != "bad" || !strings.Contains(h.State, "two agents say that they are this host") || !strings.Contains(h.State, "--host") {
+			t.Errorf("%+v", h)
+		}
+		if all := v.Hosts(time.Now(), Filter{Limit: 9, Query: "state:bad"}); len(all.Hosts) != 1 || all.Hosts[0].Name != "twin" {
+			t.Errorf("in trouble: %+v", all.Hosts)
+		}
+		for range 70 { // one of the two was stopped
+			h = speak(1, "twin")
+		}
+		if h.Code != codeOK {
+			t.Errorf("a minute after the other fell silent: %+v", h)
+		}
+	})
+}
+
 func TestAWordThatTheBusKeptOfAHostThatIsGoneIsOld(t *testing.T) {
 	v := hostsView(says("h", 8, on("h", "shop", "", 2))) // of noon, read months later
 	if h := v.Hosts(time.Now(), Filter{Limit: 1}).Hosts[0]; h.Code != codeSilent {

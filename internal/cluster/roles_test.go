@@ -33,6 +33,8 @@ type fleet struct {
 	replicas int
 	// asLeaf makes agents leaf nodes.
 	asLeaf bool
+	// logger gets what buses that are opened from now on say; nil: nobody.
+	logger *slog.Logger
 }
 
 func (f *fleet) secrets() map[string]string {
@@ -73,8 +75,11 @@ func startFleet(t *testing.T, change func(conf string) string) *fleet {
 // bus opens the bus as a role does; host is that of an agent.
 func (f *fleet) bus(r natsbus.Role, host string) (*natsbus.Bus, error) {
 	at := filepath.Join(f.dir, user{r, host}.dir())
-	c := natsbus.Config{URL: f.url, Source: string(r) + host, Role: r, Host: host, Pool: f.spec.Pool, Replicas: f.replicas, Logger: slog.New(slog.DiscardHandler),
+	c := natsbus.Config{URL: f.url, Source: string(r) + host, Role: r, Host: host, Pool: f.spec.Pool, Replicas: f.replicas, Logger: f.logger,
 		CA: filepath.Join(at, "ca.pem"), Cert: filepath.Join(at, "cert.pem"), Key: filepath.Join(at, "key.pem")}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	if f.asLeaf && r == natsbus.Agent {
 		c.Leaf = f.leaf
 	}

@@ -95,9 +95,14 @@ func (l *Lock) There() bool {
 
 // SetContent replaces what the lock file says, for others to read, filled up
 // with blanks to what it replaces: one write, so that dying in it leaves the one
-// or the other.
+// or the other. What is longer than [MaxRead] nobody wrote who means well: it is cut.
 func (l *Lock) SetContent(b []byte) error {
 	info, err := l.file.Stat()
+	if err == nil && info.Size() > MaxRead {
+		if err = l.file.Truncate(0); err == nil {
+			info, err = l.file.Stat()
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("mark lock: %w", err)
 	}

@@ -35,6 +35,10 @@ func pipelineRows() []Row {
 			Help: "Values that could not be decoded or did not validate"},
 		{Name: "trimtab_bus_redelivered_total", Type: Counter, Labels: []string{"kind"}, Start: kinds(),
 			Help: "Deliveries by the bus of a value that was delivered before"},
+		{Name: "trimtab_bus_older_version_total", Type: Counter, Labels: []string{"kind"}, Start: kinds(),
+			Help: "Values in the form of an older version, read as they were meant: a process of an earlier release publishes them, or they were stored before an update"},
+		{Name: "trimtab_bus_server_untested", Type: Gauge,
+			Help: "1 while the NATS server is of another release than trimtab is tested with, else 0; of an agent that is a leaf node, the central server when it started"},
 		{Name: "trimtab_bus_damaged_total", Type: Counter, Labels: []string{"what"}, Start: [][]string{{"store"}, {"consumer"}},
 			Help: "What of the bus's store was damaged and made anew: the whole store (moved aside) or one consumer (it starts over)"},
 	}

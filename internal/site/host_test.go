@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -96,6 +97,31 @@ workloads:
 	return cfg
 }
 
+// loop lets a planner and the actuator of its only host answer each other for twenty
+// rounds. No plan may be refused: both go by one rule.
+func loop(t *testing.T, cfg *config.Config, step *planner.Planner, a *actuator.Actuator) {
+	t.Helper()
+	now := time.Now()
+	step.Step(now, &trimtab.Leader{Pool: cfg.Pool.Name, Epoch: 1})
+	for range 20 {
+		now = now.Add(cfg.Round)
+		values := append(step.Step(now, a.Holding()), step.Step(now, nil)...)
+		for len(values) > 0 {
+			v := values[0]
+			values = values[1:]
+			if p, ok := v.(*trimtab.Plan); ok {
+				o := a.Handle(t.Context(), p)
+				for _, r := range o.Results {
+					if o.Refused != "" || r.Status == trimtab.Refused {
+						t.Errorf("refused: %s%s", o.Refused, r.Reason)
+					}
+				}
+				values = append(values, step.Step(now, o)...)
+			}
+		}
+	}
+}
+
 // A pool of 4 cores whose only host was measured to have 2.
 func TestPlannerAndActuatorAgreeOnWhatAHostHasThatIsSmallerThanItsPool(t *testing.T) {
 	for role, want := range map[natsbus.Role]float64{"": 3, natsbus.Agent: 2} {
@@ -123,30 +149,56 @@ func TestPlannerAndActuatorAgreeOnWhatAHostHasThatIsSmallerThanItsPool(t *testin
 		if err != nil {
 			t.Fatal(err)
 		}
-		now := time.Now()
-		step.Step(now, &trimtab.Leader{Pool: cfg.Pool.Name, Epoch: 1})
-		for range 20 {
-			now = now.Add(cfg.Round)
-			values := append(step.Step(now, a.Holding()), step.Step(now, nil)...)
-			for len(values) > 0 {
-				v := values[0]
-				values = values[1:]
-				if p, ok := v.(*trimtab.Plan); ok {
-					o := a.Handle(t.Context(), p)
-					for _, r := range o.Results {
-						if o.Refused != "" || r.Status == trimtab.Refused {
-							t.Errorf("role %q: refused: %s%s", role, o.Refused, r.Reason)
-						}
-					}
-					values = append(values, step.Step(now, o)...)
-				}
-			}
-		}
+		loop(t, cfg, step, a)
 		if got := a.Holding().Targets[0].Now; got != trimtab.Units(want) {
 			t.Errorf("role %q: it has %v, want %v", role, got, want)
 		}
 		if err := a.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Two processes, each with a pool of 4 cores, on a host of 3.
+func TestAPlannerPlansWithWhatOtherPoolsOfItsHostLeave(t *testing.T) {
+	locks := t.TempDir()
+	open := func() (*config.Config, *planner.Planner, *actuator.Actuator) {
+		cfg := larger(t, "")
+		c, err := PlannerConfig(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step, err := planner.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := knobsOf(kinds(), cfg, "h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets, _, err := openAll(kinds(), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: cfg.Pool.Name, Dir: t.TempDir(), LockDir: locks, Reopen: Reopen, Targets: targets,
+			Limits: limitsOf(cfg), Measure: func() (map[string]float64, error) { return map[string]float64{trimtab.CPU: 3}, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := a.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return cfg, step, a
+	}
+	_, _, other := open()
+	cfg, step, a := open()
+	loop(t, cfg, step, a)
+	if got := a.Holding().Targets[0].Now; got != trimtab.Units(2) {
+		t.Errorf("it has %v, want the 2 of 3 cores that the other leaves", got)
+	}
+	if got := other.Holding().Targets[0].Now; got != trimtab.Units(1) {
+		t.Errorf("the other has %v, want its 1", got)
 	}
 }

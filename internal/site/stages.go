@@ -273,7 +273,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
-		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
 		Repeat: actuator.RepeatOf(cfg.Lease),
 	}
 	if c.LockDir == "" {

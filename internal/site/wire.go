@@ -22,8 +22,6 @@ import (
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console/view"
-	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -56,47 +54,6 @@ func busConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Conf
 		return c, trimtab.Invalidf("read nats token: %s is empty", n.TokenFile)
 	}
 	return c, nil
-}
-
-func viewConfig(cfg *config.Config) view.Config {
-	c := view.Config{Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Objective: cfg.Objective, Round: cfg.Round}
-	for i := range cfg.Workloads {
-		w := &cfg.Workloads[i]
-		// Validated when the file was read.
-		utility, _ := w.UtilityFunc()
-		c.Workloads = append(c.Workloads, view.Workload{
-			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Latency > 0 && w.SLO.Entry == "", Utility: utility,
-		})
-	}
-	return c
-}
-
-// exported is the part of each workload that metrics are computed with.
-func exported(cfg *config.Config) []exporter.Workload {
-	var out []exporter.Workload
-	for i := range cfg.Workloads {
-		w := &cfg.Workloads[i]
-		// Validated when the file was read.
-		utility, _ := w.UtilityFunc()
-		out = append(out, exporter.Workload{Name: w.Name, SLO: w.SLO.Target(), Utility: utility})
-	}
-	return out
-}
-
-// sloText is for people: "95% under 200ms".
-func sloText(s *config.SLO) string {
-	if s.Entry != "" {
-		own := *s
-		own.Entry = ""
-		return sloText(&own) + " at " + s.Entry
-	}
-	switch {
-	case s.Latency > 0:
-		return fmt.Sprintf("%g%% under %v", 100*s.Fraction, s.Latency)
-	case s.Performance > 0:
-		return fmt.Sprintf("performance %g", s.Performance)
-	}
-	return ""
 }
 
 // utilityTexts are those that each workload's utility, and what an operator's

@@ -93,9 +93,13 @@ func reaches(mentions map[string][]string, from, what string, seen map[string]bo
 }
 
 func TestEveryTestOfTheTableExistsAndTriesAsManyCasesAsItIsAskedTo(t *testing.T) {
+	packages := map[string]map[string][]string{}
 	for _, p := range all() {
 		for _, c := range p.tests {
-			mentions := testsOf(t, c.pkg)
+			if packages[c.pkg] == nil {
+				packages[c.pkg] = testsOf(t, c.pkg)
+			}
+			mentions := packages[c.pkg]
 			pattern := regexp.MustCompile("^" + c.name + "$")
 			found := 0
 			for name := range mentions {
@@ -115,6 +119,28 @@ func TestEveryTestOfTheTableExistsAndTriesAsManyCasesAsItIsAskedTo(t *testing.T)
 			if found == 0 {
 				t.Errorf("%s: there is no %s in %s", p.id, c.name, c.pkg)
 			}
+		}
+	}
+}
+
+// The numbers of cases that the table of promises states.
+func TestEveryNumberThatAPromiseStatesIsTriedInFullSize(t *testing.T) {
+	for id, want := range map[string][]int{
+		"R1": {4 * 200, 200}, "R2": {200}, "R3/R4": {120, 200}, "R5": {5 * 4 * 3}, "R7": {1_000_000}, "R9/R10": {100_000}, "R12": {100_000, 100_000},
+		"R15": {200, 200, 200}, "R16": {1000}, "R17": {1000}, "R20/S2": {100_000}, "R22": {8 * 60}, "R27": {10_000},
+	} {
+		i := slices.IndexFunc(all(), func(p promise) bool { return p.id == id })
+		var tried []int
+		for _, c := range all()[i].tests {
+			tried = append(tried, c.full)
+		}
+		for _, n := range want {
+			at := slices.IndexFunc(tried, func(full int) bool { return full >= n })
+			if at < 0 {
+				t.Errorf("%s: no test tries %d cases", id, n)
+				continue
+			}
+			tried = slices.Delete(tried, at, at+1)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,41 @@ func TestABlastIsBounded(t *testing.T) {
 			t.Fatalf("%v granted of %v", sum, r.Capacity)
 		}
 	})
+}
+
+// R12: everybody's demand is gone at once, and stays so.
+func TestADemandThatDropsToNothingLowersAFewALittleEachRound(t *testing.T) {
+	const n = 40
+	now, moves := make([]float64, n), make([]Move, n)
+	for i := range now {
+		now[i] = 2
+	}
+	for round := range 1000 {
+		at, sum := t0.Add(time.Duration(round)*30*time.Second), 0.0
+		r := Round{Now: at, Unit: 0.01, Capacity: 2 * n}
+		for i := range now {
+			sum += now[i]
+			r.Workloads = append(r.Workloads, Workload{Name: fmt.Sprint("w", i), Now: now[i], Fresh: true, Last: moves[i]})
+		}
+		r.Spare = r.Capacity - sum
+		lowered := 0
+		for i, g := range (Config{}).Apply(r) {
+			if g.Set < 0.8*now[i]-1e-9 || g.Set > now[i] {
+				t.Fatalf("round %d: w%d goes from %v to %v", round, i, now[i], g.Set)
+			}
+			if g.Set < now[i] {
+				lowered++
+				moves[i] = moves[i].Then(-1, at)
+			}
+			now[i] = g.Set
+		}
+		if lowered > n/4 {
+			t.Fatalf("round %d: %d of %d lowered", round, lowered, n)
+		}
+	}
+	if least := slices.Max(now); least > 0.1 {
+		t.Errorf("after 1000 rounds somebody still has %v", least)
+	}
 }
 
 // alone applies the guard to one workload in a pool with room.

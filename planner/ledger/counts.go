@@ -26,7 +26,7 @@ func (l *Ledger) Count(resource string, counted func(*Knob) float64) *Counts {
 		}
 	}
 	c.sites = l.sites
-	if !l.many() {
+	if !l.bounded() {
 		return c
 	}
 	c.capacity = make([]float64, len(l.hosts))

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/trimtab/trimtab"
 )
 
 // host is what is known of a host.
@@ -14,16 +16,15 @@ type host struct {
 	order       order
 	heard, ends time.Time
 	paused      bool
-	// lives are those of the agents that spoke for it last, the newest last; returns
-	// are when one of them spoke again after another had.
-	lives   []uint64
-	returns []time.Time
+	lives       trimtab.Lives
 	// wasLost tells that it was lost when Watch looked last, lostAt is when it last
 	// was, and again that it was lost twice within the time in which it should be steady.
 	wasLost, again bool
 	lostAt         time.Time
-	// capacity is what the pool has of it, by resource; see [trimtab.Holding].
+	// capacity is what the pool has of it, by resource, and divided that other pools
+	// have the rest; see [trimtab.Holding].
 	capacity map[string]float64
+	divided  bool
 	// knobs are its own; listing are those of the last holding in its order, nil
 	// for one that is not ours, and holdings counts these.
 	knobs, listing []*Knob
@@ -43,39 +44,9 @@ func (l *Ledger) host(name string) *host {
 	return h
 }
 
-const (
-	// maxLives bounds the lives that are remembered of a host, enoughReturns is how
-	// many returns within a lease are no chance: what one agent said last and late,
-	// when the next had begun, makes two.
-	maxLives      = 4
-	enoughReturns = 3
-)
-
-// recognize notes which agent a holding is from, by its life. One that another has
-// followed does not speak again, unless there are two of one name.
-func (l *Ledger) recognize(h *host, life uint64, now time.Time) {
-	n := len(h.lives)
-	if life == 0 || n > 0 && h.lives[n-1] == life {
-		return
-	}
-	if at := slices.Index(h.lives, life); at >= 0 {
-		h.lives = slices.Delete(h.lives, at, at+1)
-		h.returns = append(h.returns, now)
-		if h.returns = h.returns[max(0, len(h.returns)-enoughReturns):]; h.twins(now, l.Lease) {
-			l.Returns++
-		}
-	}
-	h.lives = append(h.lives, life)
-	h.lives = h.lives[max(0, len(h.lives)-maxLives):]
-}
-
 // Twins reports whether two agents say that they are the host of a knob: what each
 // of them holds cannot be told apart.
-func (l *Ledger) Twins(k *Knob, now time.Time) bool { return k.host.twins(now, l.Lease) }
-
-func (h *host) twins(now time.Time, within time.Duration) bool {
-	return len(h.returns) == enoughReturns && now.Sub(h.returns[0]) <= within
-}
+func (l *Ledger) Twins(k *Knob, now time.Time) bool { return k.host.lives.Twins(now, l.Lease) }
 
 // standing is a time for which it is known how the hosts stand.
 type standing struct {
@@ -192,10 +163,24 @@ func (h *host) any(so func(*Knob) bool) bool {
 // many reports whether more than one host has, had, or may have knobs of the pool.
 func (l *Ledger) many() bool { return l.Shared || len(l.hosts) > 1 }
 
+// bounded reports whether what hosts say they have bounds the pool: one that has its
+// only host for itself has what is declared.
+func (l *Ledger) bounded() bool {
+	if l.many() {
+		return true
+	}
+	for _, h := range l.hosts {
+		if h.divided {
+			return true
+		}
+	}
+	return false
+}
+
 // Capacity returns what the pool has of a resource: what is declared, and no more
-// than its hosts have, where there are several and all of them say.
+// than its hosts have, where they bound it and all of them say.
 func (l *Ledger) Capacity(resource string, declared float64) float64 {
-	if !l.many() {
+	if !l.bounded() {
 		return declared
 	}
 	var all []float64 // added up in one order, whatever that of the map

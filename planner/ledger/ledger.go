@@ -186,12 +186,15 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		return false
 	}
 	h := l.host(in.Host)
-	l.recognize(h, in.Life, now)
+	if h.lives.Heard(in.Life, now, l.Lease) {
+		l.Returns++
+	}
 	o := order{in.Epoch, in.Sequence, in.Time}
 	if !h.order.before(o) {
 		return false
 	}
-	h.order, h.heard, h.paused, h.capacity = o, now, in.Paused, maps.Clone(in.Capacity)
+	h.order, h.heard, h.paused = o, now, in.Paused
+	h.capacity, h.divided = maps.Clone(in.Capacity), in.Divided
 	switch {
 	case in.LeaseLeft <= 0:
 		h.ends = time.Time{} // it is at its baselines

@@ -264,6 +264,20 @@ func TestAHostThatGivesMoreThanItHasTakesNothingFromOthers(t *testing.T) {
 	}
 }
 
+// A pool whose only host has other pools, too, has what these leave.
+func TestAHostThatIsDividedBoundsAPoolWithNoOther(t *testing.T) {
+	for divided, want := range map[bool]float64{false: 8, true: 3} {
+		l := New(config)
+		h := said(1, 1, 2)
+		h.Capacity, h.Divided = map[string]float64{"cpu": 3}, divided
+		l.Hold(began, h)
+		c := l.Count("cpu", func(k *Knob) float64 { return l.Believed(k, began) })
+		if got, left := l.Capacity("cpu", 8), c.Left(l.Capacity("cpu", 8)); got != want || left != want-2 {
+			t.Errorf("divided %v: capacity %v with %v left, want %v", divided, got, left, want)
+		}
+	}
+}
+
 // lives plays holdings of host h from these lives, a second apart, and reports
 // whether two agents were seen.
 func lives(ids ...uint64) (*Ledger, bool) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // realHost has the one agent that is a real process, and the instances of
@@ -75,7 +76,7 @@ func (f *fleet) startReal(ctx context.Context) error {
 // follow prints what the real agent takes, each minute of a long measurement.
 func (f *fleet) follow(ctx context.Context, began time.Time) bool {
 	for left := f.For; left > 0; left -= time.Minute {
-		if !wait(ctx, min(left, time.Minute)) {
+		if !pause.For(ctx, min(left, time.Minute)) {
 			return false
 		}
 		for _, p := range f.parts {

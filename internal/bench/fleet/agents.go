@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // cast is what the process that plays the agents is told, as JSON in a file.
@@ -141,7 +142,7 @@ func (p *play) openAgent(ctx context.Context, h int) error {
 		c.Leaf = p.Leaf
 	}
 	b, err := p.connect(ctx, "agent-"+host, c)
-	for tries := 1; err != nil && tries < reopenings && wait(ctx, time.Second); tries++ { // as systemd would
+	for tries := 1; err != nil && tries < reopenings && pause.For(ctx, time.Second); tries++ { // as systemd would
 		p.log.Warn("agent is opened again", "host", host, "err", err)
 		b, err = p.connect(ctx, "agent-"+host, c)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // pool is the one that all hosts share.
@@ -74,7 +75,7 @@ func (o *options) measure(ctx context.Context, s size, dir string) (r *result, e
 	}
 	r = &result{size: s, leaves: min(o.Leaves, s.agents), instances: o.Instances, ready: time.Since(began)}
 	fmt.Printf("%d agents, %d workloads, reports every %v: ready after %.0f s\n", s.agents, s.workloads, f.report, r.ready.Seconds())
-	if !wait(ctx, o.Settle) {
+	if !pause.For(ctx, o.Settle) {
 		return nil, ctx.Err()
 	}
 	return r, f.read(ctx, r)
@@ -319,7 +320,7 @@ func (p *part) until(ctx context.Context, most time.Duration, ask func() error) 
 			return fmt.Errorf("wait for %s: %w: %s", p.name, errEnded, p.tail())
 		default:
 		}
-		if time.Now().After(deadline) || !wait(ctx, 50*time.Millisecond) {
+		if time.Now().After(deadline) || !pause.For(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("wait for %s: %w", p.name, err)
 		}
 	}
@@ -342,16 +343,4 @@ func free() (string, error) {
 	}
 	defer l.Close()
 	return l.Addr().String(), nil
-}
-
-// wait reports false when ctx ended before.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

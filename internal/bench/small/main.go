@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // options are the flags.
@@ -98,7 +100,7 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 			fmt.Fprintln(os.Stderr, "small: send:", err)
 		}
 	}()
-	if !wait(ctx, o.Settle) {
+	if !pause.For(ctx, o.Settle) {
 		return ctx.Err()
 	}
 	parts := 4
@@ -117,7 +119,7 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 	}
 	last, settled := first, []reading(nil)
 	for range parts {
-		if !wait(ctx, o.For/time.Duration(parts)) {
+		if !pause.For(ctx, o.For/time.Duration(parts)) {
 			return ctx.Err()
 		}
 		now, err := p.read()
@@ -153,16 +155,4 @@ func (o *options) measure(ctx context.Context, p *process, g *groups) error {
 	default:
 	}
 	return p.lag()
-}
-
-// wait reports false when ctx ended before.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/prometheus/common/model"
 	"golang.org/x/sys/unix"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // process is the program that is measured.
@@ -73,7 +75,7 @@ func (o *options) start(ctx context.Context, dir, binary string, g *groups) (*pr
 		if time.Since(began) > time.Minute {
 			break
 		}
-		wait(ctx, 10*time.Millisecond)
+		pause.For(ctx, 10*time.Millisecond)
 	}
 	p.stop()
 	return nil, errors.New("not ready after a minute")

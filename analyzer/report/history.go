@@ -1,4 +1,4 @@
-package analyzer
+package report
 
 import (
 	"cmp"
@@ -9,18 +9,16 @@ import (
 )
 
 const (
-	// maxChanges bounds the history of one instance; maxInstances, the instances
-	// that are kept of one resource of one workload; maxKept, those of all.
-	maxChanges, maxInstances, maxKept = 32, 1000, 50_000
-	// forgotten is how long, besides four rounds, an instance that is gone is
+	// maxChanges bounds the history of one instance; MaxInstances, the instances
+	// that are kept of one resource of one workload; MaxKept, those of all.
+	maxChanges, MaxInstances, MaxKept = 32, 1000, 50_000
+	// Forgotten is how long, besides four rounds, an instance that is gone is
 	// remembered: longer than any report looks back.
-	forgotten = 10 * time.Minute
-	// maxTold bounds the hosts whose clocks are followed.
-	maxTold = 10_000
-	// leastSilence is the least time after which a host that tells nothing, while
+	Forgotten = 10 * time.Minute
+	// LeastSilence is the least time after which a host that tells nothing, while
 	// others do, is taken for lost: the least lease that a site has unless it says
 	// otherwise, after which the planner does so too.
-	leastSilence = time.Minute
+	LeastSilence = time.Minute
 )
 
 // instanceID names one running copy of a workload.
@@ -38,6 +36,9 @@ func (a instanceID) String() string {
 	return "instance " + a.name + " on host " + a.host
 }
 
+// Loads are those of the instances of a workload, all of them; nil: not known.
+type Loads map[instanceID]float64
+
 // change is an allocation in force in one instance from since on.
 type change struct {
 	since, told time.Time
@@ -46,9 +47,9 @@ type change struct {
 	unknown, gone bool
 }
 
-// history holds, per host and instance, when the allocation of one resource of one
+// History holds, per host and instance, when the allocation of one resource of one
 // workload changed.
-type history struct {
+type History struct {
 	resource string
 	hosts    []*hostHistory // in order of key
 	// kept is how many instances there are in it, mark the number of the holding.
@@ -57,7 +58,7 @@ type history struct {
 	// silence is after what time a host that tells nothing, while others do, is
 	// taken for lost; 0: never.
 	silence time.Duration
-	// times and steps are room for during.
+	// times and steps are room for During.
 	times []time.Time
 	steps []step
 }
@@ -82,20 +83,21 @@ type instance struct {
 	told        time.Time
 	floor, most float64
 	// mark is that of the holding that named it, counted that it was one of those
-	// that counted at the instant that during looks at.
+	// that counted at the instant that During looks at.
 	mark    uint64
 	counted bool
 }
 
-// newHistory returns an empty one of a resource.
-func newHistory(c *Config, resource string) history {
-	return history{resource: resource, silence: max(leastSilence, time.Duration(c.StaleAfter)*c.Round)}
+// NewHistory returns an empty one of a resource. A host that tells nothing for longer
+// than silence, and at least LeastSilence, while others do, is taken for lost.
+func NewHistory(resource string, silence time.Duration) History {
+	return History{resource: resource, silence: max(LeastSilence, silence)}
 }
 
-// take adds what v says about target: an instance that it does not name is not
+// Take adds what v says about target: an instance that it does not name is not
 // there from then on. room is how many more instances may be kept, of all
 // workloads; it returns how many are not.
-func (h *history) take(v *trimtab.Holding, target string, room *int) (refused uint64) {
+func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused uint64) {
 	key := v.Key()
 	if key != v.Host {
 		// What a build without pools said of the host is what this one says now.
@@ -136,14 +138,25 @@ func (h *history) take(v *trimtab.Holding, target string, room *int) (refused ui
 	if !v.Time.Before(x.told) {
 		x.told, x.over = v.Time, refused > 0
 	}
-	if !found && (len(x.instances) > 0 || x.over && len(h.hosts) < maxInstances) {
+	if !found && (len(x.instances) > 0 || x.over && len(h.hosts) < MaxInstances) {
 		h.hosts = slices.Insert(h.hosts, at, x)
 	}
 	return refused
 }
 
-func (h *history) find(key string) (int, bool) {
+func (h *History) find(key string) (int, bool) {
 	return slices.BinarySearchFunc(h.hosts, key, func(x *hostHistory, key string) int { return cmp.Compare(x.key, key) })
+}
+
+// Knows reports whether holdings of a key, pool and host, named instances.
+func (h *History) Knows(key string) bool { _, found := h.find(key); return found }
+
+// Keys returns the keys of the holdings that named instances, in order.
+func (h *History) Keys() (keys []string) {
+	for _, x := range h.hosts {
+		keys = append(keys, x.key)
+	}
+	return keys
 }
 
 func (x *hostHistory) find(name string) (int, bool) {
@@ -151,8 +164,8 @@ func (x *hostHistory) find(name string) (int, bool) {
 }
 
 // admit reports whether there is room for one more instance. The one that has been gone for longest makes room.
-func (h *history) admit(room *int) bool {
-	if h.kept >= maxInstances || *room <= 0 {
+func (h *History) admit(room *int) bool {
+	if h.kept >= MaxInstances || *room <= 0 {
 		var on *hostHistory
 		var oldest *instance
 		for _, y := range h.hosts {
@@ -175,7 +188,7 @@ func (h *history) admit(room *int) bool {
 }
 
 // drop forgets the holdings of one key.
-func (h *history) drop(key string, room *int) {
+func (h *History) drop(key string, room *int) {
 	if i, found := h.find(key); found {
 		h.kept -= len(h.hosts[i].instances)
 		*room += len(h.hosts[i].instances)
@@ -183,9 +196,9 @@ func (h *history) drop(key string, room *int) {
 	}
 }
 
-// forget drops the instances that have been gone, and the hosts that have been
+// Forget drops the instances that have been gone, and the hosts that have been
 // lost, since before a time. The last instance stays: that nothing is left is known.
-func (h *history) forget(before time.Time, room *int) {
+func (h *History) Forget(before time.Time, room *int) {
 	h.lose()
 	for i := len(h.hosts) - 1; i >= 0; i-- {
 		x := h.hosts[i]
@@ -209,8 +222,8 @@ func (h *history) forget(before time.Time, room *int) {
 
 // lose finds the hosts that are lost: that told nothing for the length of the
 // silence before what another told last.
-func (h *history) lose() {
-	latest := h.latest()
+func (h *History) lose() {
+	latest := h.Latest()
 	for _, x := range h.hosts {
 		x.lost = time.Time{}
 		if h.silence > 0 && latest.Sub(x.told) > h.silence {
@@ -219,8 +232,8 @@ func (h *history) lose() {
 	}
 }
 
-// latest returns when any host told last; zero: none did.
-func (h *history) latest() (t time.Time) {
+// Latest returns when any host told last; zero: none did.
+func (h *History) Latest() (t time.Time) {
 	for _, x := range h.hosts {
 		if x.told.After(t) {
 			t = x.told
@@ -231,7 +244,7 @@ func (h *history) latest() (t time.Time) {
 
 // present calls f with every instance that is there by the latest holdings, and
 // whether its knob can be read.
-func (h *history) present(f func(id instanceID, in *instance, readable bool)) {
+func (h *History) present(f func(id instanceID, in *instance, readable bool)) {
 	h.lose()
 	for _, x := range h.hosts {
 		for _, in := range x.instances {

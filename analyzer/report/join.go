@@ -1,4 +1,4 @@
-package analyzer
+package report
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// join makes samples of a workload out of those of its instances: one as soon as
+// Join makes samples of a workload out of those of its instances: one as soon as
 // every instance that counts has told a new value, so that no sum is too low. The
 // windows of instances do not begin at one time: those of one round count as one.
 //
@@ -23,7 +23,7 @@ import (
 // Throttled tells whether the limit stopped the workload, which it does when it stops
 // the instance that binds; that the others work to their limits beside it, the sum of
 // the usage tells.
-type join struct {
+type Join struct {
 	// pending are the samples since the last tick. They are taken in order of time
 	// then, so that the order of arrival changes nothing.
 	pending []*trimtab.Sample
@@ -32,10 +32,13 @@ type join struct {
 	// holding said any. readable counts those.
 	there    map[instanceID]bool
 	readable int
-	// alone has the instance of each host that has one.
+	// alone has the instance of each host that has one; host is where all are, "":
+	// on several.
 	alone map[string]string
-	// loads are those of the last half minute.
-	loads map[instanceID]*meanLoad
+	host  string
+	// loads are those of the last half minute, by samples; served tells them by spans.
+	loads  map[instanceID]*meanLoad
+	served served
 }
 
 // joined is one quantity.
@@ -66,14 +69,14 @@ type meanLoad struct {
 
 const (
 	// maxPending bounds the samples of instances of a workload between two ticks.
-	maxPending = 8 * maxInstances
+	maxPending = 8 * MaxInstances
 	// leastLoad bounds the load of an instance, as a part of the mean: one without
 	// requests is not divided by.
 	leastLoad = 0.01
 )
 
-// take keeps a sample until the next tick; false: there are too many.
-func (j *join) take(s *trimtab.Sample) bool {
+// Take keeps a sample until the next tick; false: there are too many.
+func (j *Join) Take(s *trimtab.Sample) bool {
 	if len(j.pending) >= maxPending {
 		return false
 	}
@@ -81,15 +84,15 @@ func (j *join) take(s *trimtab.Sample) bool {
 	return true
 }
 
-// idle reports whether no instance told anything.
-func (j *join) idle() bool { return len(j.pending)+len(j.of) == 0 }
+// Idle reports whether no instance told anything.
+func (j *Join) Idle() bool { return len(j.pending)+len(j.of) == 0 }
 
 func idOf(s *trimtab.Sample) instanceID { return instanceID{s.Host, s.Instance} }
 
-// tick joins what came since the last one and calls give with each sample of the
+// Tick joins what came since the last one and calls give with each sample of the
 // workload. What is older than stale says counts no more, where the knob cannot be
 // read either; nothing is kept of instances that are gone.
-func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time.Duration, give func(*trimtab.Sample)) {
+func (j *Join) Tick(now time.Time, h *History, stale func(trimtab.Quantity) time.Duration, give func(*trimtab.Sample)) {
 	if len(j.pending) == 0 {
 		return
 	}
@@ -109,7 +112,7 @@ func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time
 			delete(j.of, q)
 		}
 	}
-	maps.DeleteFunc(j.loads, func(id instanceID, _ *meanLoad) bool { _, there := j.there[id]; return !there })
+	maps.DeleteFunc(j.loads, func(id instanceID, _ *meanLoad) bool { return !j.mayTell(id) })
 	slices.SortFunc(j.pending, func(a, b *trimtab.Sample) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Quantity, b.Quantity), idOf(a).compare(idOf(b)), cmp.Compare(a.Missing, b.Missing),
 			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Requests, b.Requests))
@@ -124,8 +127,8 @@ func (j *join) tick(now time.Time, h *history, stale func(trimtab.Quantity) time
 }
 
 // look finds the instances that are there.
-func (j *join) look(h *history) {
-	j.there, j.alone, j.readable = nil, nil, 0
+func (j *Join) look(h *History) {
+	j.there, j.alone, j.host, j.readable = nil, nil, "", 0
 	if len(h.hosts) == 0 {
 		return
 	}
@@ -140,12 +143,16 @@ func (j *join) look(h *history) {
 		if j.there[id] = readable; readable {
 			j.readable++
 		}
+		j.host = id.host
 	})
+	if len(on) > 1 {
+		j.host = ""
+	}
 }
 
 // placed returns the sample as one of the only instance on its host, where it names
 // none: who counts by host need not know what the agent calls it.
-func (j *join) placed(s *trimtab.Sample) *trimtab.Sample {
+func (j *Join) placed(s *trimtab.Sample) *trimtab.Sample {
 	only, found := j.alone[s.Host]
 	if !found || s.Instance != "" || only == "" {
 		return s
@@ -156,7 +163,7 @@ func (j *join) placed(s *trimtab.Sample) *trimtab.Sample {
 }
 
 // mayTell reports whether the instance is there, or may be for all that is known.
-func (j *join) mayTell(id instanceID) bool {
+func (j *Join) mayTell(id instanceID) bool {
 	_, there := j.there[id]
 	return there || j.there == nil
 }
@@ -170,7 +177,7 @@ func (v *joined) drop(id instanceID) {
 
 // see enters one sample, and makes one of the workload when it was the last that was
 // waited for.
-func (j *join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
+func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	id := idOf(s)
 	v := j.quantity(s)
 	if v == nil {
@@ -178,7 +185,7 @@ func (j *join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	}
 	t := v.told[id]
 	if t == nil {
-		if len(v.told) >= maxInstances {
+		if len(v.told) >= MaxInstances {
 			return
 		}
 		t = &told{}
@@ -201,7 +208,7 @@ func (j *join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	}
 	*t = told{sample: s, fresh: true}
 	if s.Quantity == trimtab.Load {
-		j.weigh(id, s)
+		weigh(j.loads, id, s.Time, s.Value)
 	}
 	if s.Quantity != trimtab.Throttled && v.fresh >= j.readable+v.extra {
 		j.give(s.Quantity, v, give)
@@ -209,7 +216,7 @@ func (j *join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 }
 
 // quantity returns what is known of the quantity of s; nil: it is not joined.
-func (j *join) quantity(s *trimtab.Sample) *joined {
+func (j *Join) quantity(s *trimtab.Sample) *joined {
 	if v := j.of[s.Quantity]; v != nil {
 		return v
 	}
@@ -217,7 +224,10 @@ func (j *join) quantity(s *trimtab.Sample) *joined {
 		return nil
 	}
 	if j.of == nil {
-		j.of, j.loads = map[trimtab.Quantity]*joined{}, map[instanceID]*meanLoad{}
+		j.of = map[trimtab.Quantity]*joined{}
+	}
+	if j.loads == nil {
+		j.loads = map[instanceID]*meanLoad{}
 	}
 	v := &joined{told: map[instanceID]*told{}, last: s.Time}
 	j.of[s.Quantity] = v
@@ -230,18 +240,18 @@ func summed() []trimtab.Quantity {
 }
 
 // weigh enters a load of an instance.
-func (j *join) weigh(id instanceID, s *trimtab.Sample) {
-	m := j.loads[id]
-	if m == nil {
-		j.loads[id] = &meanLoad{s.Value, s.Time}
+func weigh(loads map[instanceID]*meanLoad, id instanceID, at time.Time, load float64) {
+	m := loads[id]
+	if m == nil || at.Before(m.at) { // a state that was restored may be of our future
+		loads[id] = &meanLoad{load, at}
 		return
 	}
-	m.load += (1 - math.Exp(-s.Time.Sub(m.at).Seconds()/remembered.Seconds())) * (s.Value - m.load)
-	m.at = s.Time
+	m.load += (1 - math.Exp(-at.Sub(m.at).Seconds()/Remembered.Seconds())) * (load - m.load)
+	m.at = at
 }
 
 // give makes a sample of the workload of those of its instances.
-func (j *join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
+func (j *Join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
 	var parts []*trimtab.Sample
 	for _, t := range v.told {
 		if t.sample != nil {
@@ -272,7 +282,7 @@ func (j *join) give(q trimtab.Quantity, v *joined, give func(*trimtab.Sample)) {
 }
 
 // sum makes one sample of one or more, in order of instance.
-func (j *join) sum(parts []*trimtab.Sample) *trimtab.Sample {
+func (j *Join) sum(parts []*trimtab.Sample) *trimtab.Sample {
 	first := parts[0]
 	out := &trimtab.Sample{Workload: first.Workload, Quantity: first.Quantity, Source: first.Source, Time: first.Time}
 	counted, noisy := true, true
@@ -318,15 +328,18 @@ func (j *join) sum(parts []*trimtab.Sample) *trimtab.Sample {
 }
 
 // sharesOf returns the parts of the load that the instances of the samples serve.
-func (j *join) sharesOf(parts []*trimtab.Sample) []float64 {
-	loads := map[instanceID]float64{}
-	for _, s := range parts {
-		if m := j.loads[idOf(s)]; m != nil {
-			loads[idOf(s)] = m.load
+func (j *Join) sharesOf(parts []*trimtab.Sample) []float64 {
+	loads := Loads{}
+	known := slices.ContainsFunc([]map[instanceID]*meanLoad{j.loads, j.served.loads}, func(of map[instanceID]*meanLoad) bool {
+		clear(loads)
+		for _, s := range parts {
+			if m := of[idOf(s)]; m != nil {
+				loads[idOf(s)] = m.load
+			}
 		}
-	}
-	shares, known := make([]float64, len(parts)), len(loads) == len(parts) && bounded(loads)
-	sum := 0.0
+		return len(loads) == len(parts) && bounded(loads)
+	})
+	shares, sum := make([]float64, len(parts)), 0.0
 	for i, s := range parts {
 		if shares[i] = 1; known {
 			shares[i] = loads[idOf(s)]
@@ -339,12 +352,17 @@ func (j *join) sharesOf(parts []*trimtab.Sample) []float64 {
 	return shares
 }
 
-// bounded raises each load to the least part of their mean; false: there is none.
-func bounded(loads map[instanceID]float64) bool {
-	sum := 0.0
+// total is the sum of loads, in one order: it is the same to the last bit each time.
+func total(loads Loads) (sum float64) {
 	for _, id := range slices.SortedFunc(maps.Keys(loads), instanceID.compare) {
 		sum += loads[id]
 	}
+	return sum
+}
+
+// bounded raises each load to the least part of their mean; false: there is none.
+func bounded(loads Loads) bool {
+	sum := total(loads)
 	if !(sum > 0) || math.IsInf(sum, 1) {
 		return false
 	}
@@ -354,18 +372,28 @@ func bounded(loads map[instanceID]float64) bool {
 	return true
 }
 
-// known returns the mean loads of all instances whose knobs can be read, where there
-// are several and the load of each was told since a time; else nil.
-func (j *join) known(h *history, since time.Time) map[instanceID]float64 {
-	if len(j.loads) == 0 {
+// Known returns the mean loads of all instances whose knobs can be read, where there
+// are several and the load of each was told lately; else nil. What samples tell goes
+// before what spans do, which may be twice as old: they are counted for as long as
+// stale before they tell, and one count that fails does not undo the one before.
+func (j *Join) Known(h *History, now time.Time, stale time.Duration) Loads {
+	if loads := j.since(h, j.loads, now.Add(-stale)); loads != nil {
+		return loads
+	}
+	return j.since(h, j.served.loads, now.Add(-2*stale))
+}
+
+// since returns the mean loads that were told since a time.
+func (j *Join) since(h *History, told map[instanceID]*meanLoad, since time.Time) Loads {
+	if len(told) == 0 {
 		return nil
 	}
 	if j.look(h); j.readable < 2 {
 		return nil
 	}
-	loads := map[instanceID]float64{}
+	loads := Loads{}
 	for id, readable := range j.there {
-		m := j.loads[id]
+		m := told[id]
 		switch {
 		case !readable:
 		case m == nil || m.at.Before(since):
@@ -380,51 +408,56 @@ func (j *join) known(h *history, since time.Time) map[instanceID]float64 {
 	return loads
 }
 
-// sharesFrom returns the parts of the load.
-func sharesFrom(loads map[instanceID]float64) []trimtab.LoadShare {
+// Shares returns the parts of the load, in order of host and instance.
+func (loads Loads) Shares() []trimtab.LoadShare {
 	if len(loads) == 0 {
 		return nil
 	}
-	ids := slices.SortedFunc(maps.Keys(loads), instanceID.compare)
-	sum := 0.0
-	for _, id := range ids {
-		sum += loads[id]
-	}
+	sum := total(loads)
 	var out []trimtab.LoadShare
-	for _, id := range ids {
+	for _, id := range slices.SortedFunc(maps.Keys(loads), instanceID.compare) {
 		out = append(out, trimtab.LoadShare{Host: id.host, Instance: id.name, Share: loads[id] / sum})
 	}
 	return out
 }
 
-// lacking calls say with each quantity of which there is no new sample for longer than
+// Lacking calls say with each quantity of which there is no new sample for longer than
 // late says, and with the first instance that it is for want of, once.
-func (j *join) lacking(now time.Time, h *history, late func(trimtab.Quantity) time.Duration, say func(*trimtab.Sample)) {
+func (j *Join) Lacking(now time.Time, h *History, late func(trimtab.Quantity) time.Duration, say func(*trimtab.Sample)) {
 	for _, q := range summed() {
 		v := j.of[q]
 		if v == nil || now.Sub(v.last) <= late(q) {
 			continue
 		}
 		j.look(h)
-		ids := maps.Collect(maps.All(j.there))
-		for id := range v.told {
-			ids[id] = true
+		id, lacks := j.firstLacking(v)
+		if !lacks || v.lacks == id {
+			continue
 		}
-		for _, id := range slices.SortedFunc(maps.Keys(ids), instanceID.compare) {
-			t := v.told[id]
-			if !ids[id] || t != nil && t.fresh {
-				continue
-			}
-			if v.lacks == id {
-				break
-			}
-			v.lacks = id
-			why := "no sample of " + id.String()
-			if t != nil && t.missing != "" {
-				why += ": " + t.missing
-			}
-			say(&trimtab.Sample{Host: id.host, Instance: id.name, Quantity: q, Time: now, Missing: why})
-			break
+		v.lacks = id
+		why := "no sample of " + id.String()
+		if t := v.told[id]; t != nil && t.missing != "" {
+			why += ": " + t.missing
+		}
+		say(&trimtab.Sample{Host: id.host, Instance: id.name, Quantity: q, Time: now, Missing: why})
+	}
+}
+
+// firstLacking returns the first of the instances, in order, that are there or told
+// before and have no new sample of v's quantity; false: there is none.
+func (j *Join) firstLacking(v *joined) (first instanceID, found bool) {
+	consider := func(id instanceID, t *told) {
+		if (t == nil || !t.fresh) && (!found || id.compare(first) < 0) {
+			first, found = id, true
 		}
 	}
+	for id, t := range v.told {
+		consider(id, t)
+	}
+	for id, there := range j.there {
+		if t := v.told[id]; there && t == nil {
+			consider(id, t)
+		}
+	}
+	return first, found
 }

@@ -1,4 +1,4 @@
-package analyzer
+package report
 
 import (
 	"fmt"
@@ -33,14 +33,14 @@ func holds(host string, at int, knobs ...knob) *trimtab.Holding {
 	return h
 }
 
-func historyOf(t *testing.T, all ...*trimtab.Holding) *history {
+func historyOf(t *testing.T, all ...*trimtab.Holding) *History {
 	t.Helper()
-	h, room := &history{resource: "cpu", silence: 10 * time.Second}, maxKept
+	h, room := &History{resource: "cpu", silence: 10 * time.Second}, MaxKept
 	for _, v := range all {
 		if err := v.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		h.take(v, "w", &room)
+		h.Take(v, "w", &room)
 	}
 	return h
 }
@@ -71,8 +71,8 @@ func TestTheEffectiveAllocationIsThatOfTheInstanceWithTheLeastForItsShare(t *tes
 		"an instance named twice counts once": {[]*trimtab.Holding{holds("h", 0, one("a", 2), one("a", 9))}, nil, cores(2)},
 		"all are gone":                        {[]*trimtab.Holding{holds("h", -60000, one("a", 2)), holds("h", -50000)}, nil, cores(0)},
 	} {
-		f := historyOf(t, c.holdings...).during(ms(0), ms(1000), time.Second, c.loads)
-		if !f.known || f.transient || !f.amount.Equal(c.want, 1e-12) || !c.want.Unlimited && math.Abs(f.mean-c.want.Value) > 1e-12 {
+		f := historyOf(t, c.holdings...).During(ms(0), ms(1000), time.Second, c.loads)
+		if !f.Known || f.Transient || !f.Amount.Equal(c.want, 1e-12) || !c.want.Unlimited && math.Abs(f.Mean-c.want.Value) > 1e-12 {
 			t.Errorf("%s: %+v, want %v", name, f, c.want)
 		}
 	}
@@ -82,10 +82,10 @@ func TestWhereNoInstanceCanBeReadNothingIsKnown(t *testing.T) {
 	blind := func(name string) knob {
 		return knob{instance: name, amount: cores(2), since: -9000, problem: "no such file"}
 	}
-	if f := historyOf(t, holds("h", 0, blind("a"), blind("b"))).during(ms(0), ms(1000), 0, nil); f.known {
+	if f := historyOf(t, holds("h", 0, blind("a"), blind("b"))).During(ms(0), ms(1000), 0, nil); f.Known {
 		t.Errorf("%+v", f)
 	}
-	if f := (&history{}).during(ms(0), ms(1000), 0, nil); f.known || f.transient {
+	if f := (&History{}).During(ms(0), ms(1000), 0, nil); f.Known || f.Transient {
 		t.Errorf("nobody told anything: %+v", f)
 	}
 }
@@ -104,13 +104,13 @@ func TestAnInstanceThatComesOrGoesMakesATransient(t *testing.T) {
 		"cannot be read any more": {[]*trimtab.Holding{holds("h", -1, a, old), holds("h", 500, a, knob{instance: "b", since: 500, problem: "x"})}, 3},
 	} {
 		h := historyOf(t, c.holdings...)
-		if f := h.during(ms(0), ms(1000), 0, nil); !f.transient || !f.known || math.Abs(f.mean-c.want) > 1e-12 {
+		if f := h.During(ms(0), ms(1000), 0, nil); !f.Transient || !f.Known || math.Abs(f.Mean-c.want) > 1e-12 {
 			t.Errorf("%s: %+v, want a transient with a mean of %v", name, f, c.want)
 		}
-		if f := h.during(ms(1000), ms(2000), time.Second, nil); !f.transient {
+		if f := h.During(ms(1000), ms(2000), time.Second, nil); !f.Transient {
 			t.Errorf("%s: it has not settled: %+v", name, f)
 		}
-		if f := h.during(ms(2000), ms(3000), time.Second, nil); f.transient {
+		if f := h.During(ms(2000), ms(3000), time.Second, nil); f.Transient {
 			t.Errorf("%s: a second later: %+v", name, f)
 		}
 	}
@@ -119,68 +119,68 @@ func TestAnInstanceThatComesOrGoesMakesATransient(t *testing.T) {
 func TestAHostThatTellsNothingWhileOthersDoIsTakenForLost(t *testing.T) {
 	a := knob{amount: cores(2), since: -9000}
 	h := historyOf(t, holds("h", 0, a), holds("i", 0, a), holds("j", 0, a))
-	room := maxKept
+	room := MaxKept
 	for at := 0; at <= 30_000; at += 1000 {
-		h.take(holds("h", at, a), "w", &room)
-		h.take(holds("i", at, a), "w", &room)
+		h.Take(holds("h", at, a), "w", &room)
+		h.Take(holds("i", at, a), "w", &room)
 	}
 	for at, want := range map[int]float64{5: 6, 12: 4, 25: 4} {
-		if f := h.during(ms(1000*at), ms(1000*at+1000), time.Second, nil); !f.known || f.transient || f.amount.Value != want {
+		if f := h.During(ms(1000*at), ms(1000*at+1000), time.Second, nil); !f.Known || f.Transient || f.Amount.Value != want {
 			t.Errorf("second %d: %+v, want %v", at, f, want)
 		}
 	}
-	if f := h.during(ms(9500), ms(10500), 0, nil); !f.transient {
+	if f := h.During(ms(9500), ms(10500), 0, nil); !f.Transient {
 		t.Errorf("when it is lost: %+v", f)
 	}
-	h.forget(ms(30_000), &room)
+	h.Forget(ms(30_000), &room)
 	if h.kept != 2 || len(h.hosts) != 2 {
 		t.Errorf("%d instances on %d hosts are kept of two", h.kept, len(h.hosts))
 	}
-	h.take(holds("j", 31_000, a), "w", &room)
-	if f := h.during(ms(31_000), ms(32_000), 0, nil); f.amount.Value != 6 {
+	h.Take(holds("j", 31_000, a), "w", &room)
+	if f := h.During(ms(31_000), ms(32_000), 0, nil); f.Amount.Value != 6 {
 		t.Errorf("it came back: %+v", f)
 	}
 	// Where nobody else tells anything, it is not the host that is silent.
-	if f := historyOf(t, holds("h", 0, a)).during(ms(1e6), ms(1e6+1000), 0, nil); !f.known || f.amount.Value != 2 {
+	if f := historyOf(t, holds("h", 0, a)).During(ms(1e6), ms(1e6+1000), 0, nil); !f.Known || f.Amount.Value != 2 {
 		t.Errorf("alone: %+v", f)
 	}
 }
 
 func TestAHoldingOfAMillionInstancesCostsBoundedMemoryAndMakesTheAllocationUnknown(t *testing.T) {
-	h, room := &history{resource: "cpu"}, 1500
+	h, room := &History{resource: "cpu"}, 1500
 	many := make([]knob, 1_000_00)
 	for i := range many {
 		many[i] = knob{instance: fmt.Sprintf("%06d", i), amount: cores(1)}
 	}
-	refused := h.take(holds("h", 0, many...), "w", &room)
-	if h.kept != maxInstances || room != 1500-maxInstances || refused != uint64(len(many)-maxInstances) {
+	refused := h.Take(holds("h", 0, many...), "w", &room)
+	if h.kept != MaxInstances || room != 1500-MaxInstances || refused != uint64(len(many)-MaxInstances) {
 		t.Errorf("%d kept, room for %d, %d refused", h.kept, room, refused)
 	}
-	if f := h.during(ms(0), ms(1000), 0, nil); f.known {
+	if f := h.During(ms(0), ms(1000), 0, nil); f.Known {
 		t.Errorf("%+v of instances that are not all known", f)
 	}
-	other := &history{resource: "cpu"}
-	if other.take(holds("h", 0, many...), "w", &room); other.kept != 500 || room != 0 {
+	other := &History{resource: "cpu"}
+	if other.Take(holds("h", 0, many...), "w", &room); other.kept != 500 || room != 0 {
 		t.Errorf("%d kept of another, room for %d", other.kept, room)
 	}
 	// What is gone makes room for what comes.
-	h.take(holds("h", 1000, many[:3]...), "w", &room)
-	if h.take(holds("h", 2000, many[5000:5010]...), "w", &room); h.kept > maxInstances || room < 0 {
+	h.Take(holds("h", 1000, many[:3]...), "w", &room)
+	if h.Take(holds("h", 2000, many[5000:5010]...), "w", &room); h.kept > MaxInstances || room < 0 {
 		t.Errorf("%d kept, room for %d", h.kept, room)
 	}
-	if f := h.during(ms(2000), ms(3000), 0, nil); !f.known || f.amount.Value != 10 {
+	if f := h.During(ms(2000), ms(3000), 0, nil); !f.Known || f.Amount.Value != 10 {
 		t.Errorf("%+v of ten instances with 1 each", f)
 	}
-	h.forget(ms(10_000), &room)
+	h.Forget(ms(10_000), &room)
 	if h.kept != 10 || room != 1500-500-10 {
 		t.Errorf("%d kept of ten, room for %d", h.kept, room)
 	}
 }
 
 func TestThatNothingIsLeftOfAWorkloadIsRemembered(t *testing.T) {
-	h, room := historyOf(t, holds("h", 0, knob{instance: "a", amount: cores(2)}, knob{instance: "b", amount: cores(2)}), holds("h", 1000)), maxKept
-	h.forget(ms(5000), &room)
-	if f := h.during(ms(8000), ms(9000), 0, nil); h.kept != 1 || !f.known || f.amount != cores(0) {
+	h, room := historyOf(t, holds("h", 0, knob{instance: "a", amount: cores(2)}, knob{instance: "b", amount: cores(2)}), holds("h", 1000)), MaxKept
+	h.Forget(ms(5000), &room)
+	if f := h.During(ms(8000), ms(9000), 0, nil); h.kept != 1 || !f.Known || f.Amount != cores(0) {
 		t.Errorf("%d kept, %+v: want that it has nothing", h.kept, f)
 	}
 }
@@ -190,7 +190,7 @@ func TestThatNothingIsLeftOfAWorkloadIsRemembered(t *testing.T) {
 type truth map[string]knob
 
 // slowly recomputes during by looking at every millisecond.
-func slowly(of map[string]map[int]truth, from, to, settle int, silence int, loads map[instanceID]float64) inForce {
+func slowly(of map[string]map[int]truth, from, to, settle int, silence int, loads map[instanceID]float64) InForce {
 	last := map[string]int{}
 	latest := math.MinInt
 	for host, said := range of {
@@ -259,21 +259,21 @@ func slowly(of map[string]map[int]truth, from, to, settle int, silence int, load
 		}
 		return v
 	}
-	var f inForce
+	var f InForce
 	for t := from; t < to; t++ {
-		f.mean += at(t).amount.Value / float64(to-from)
+		f.Mean += at(t).amount.Value / float64(to-from)
 	}
 	end := at(to - 1)
-	f.amount, f.known = end.amount, end.told && !end.unknown
+	f.Amount, f.Known = end.amount, end.told && !end.unknown
 	for t := from - settle + 1; t < to; t++ {
 		a, b := at(t-1), at(t)
 		same := a.who == b.who && a.unknown == b.unknown && a.amount.Equal(b.amount, 1e-9)
 		switch {
 		case !b.told || a.told && same:
 		case !a.told:
-			f.transient = f.transient || t > from
+			f.Transient = f.Transient || t > from
 		case a.who != b.who, a.unknown || b.unknown, a.amount.Unlimited || b.amount.Unlimited, math.Abs(a.amount.Value-b.amount.Value) > 0.05*a.amount.Value:
-			f.transient = true
+			f.Transient = true
 		}
 	}
 	return f
@@ -282,7 +282,7 @@ func slowly(of map[string]map[int]truth, from, to, settle int, silence int, load
 func TestTheEffectiveAllocationIsThatOfEveryInstantAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const silence = 40
-		h, room := &history{resource: "cpu", silence: silence * time.Millisecond}, maxKept
+		h, room := &History{resource: "cpu", silence: silence * time.Millisecond}, MaxKept
 		of := map[string]map[int]truth{}
 		var all []*trimtab.Holding
 		for _, host := range []string{"h", "i", "j"}[:rapid.IntRange(1, 3).Draw(t, "hosts")] {
@@ -319,9 +319,9 @@ func TestTheEffectiveAllocationIsThatOfEveryInstantAlone(t *testing.T) {
 		}
 		slices.SortStableFunc(all, func(a, b *trimtab.Holding) int { return a.Time.Compare(b.Time) })
 		for _, v := range all {
-			h.take(v, "w", &room)
+			h.Take(v, "w", &room)
 			if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-				h.take(v, "w", &room)
+				h.Take(v, "w", &room)
 			}
 		}
 		// An instance is not known of before a holding named it: then nobody told.
@@ -335,9 +335,9 @@ func TestTheEffectiveAllocationIsThatOfEveryInstantAlone(t *testing.T) {
 		}
 		from := rapid.IntRange(-5, 120).Draw(t, "from")
 		to, settle := from+rapid.IntRange(1, 80).Draw(t, "length"), rapid.IntRange(0, 20).Draw(t, "settle")
-		got := h.during(ms(from), ms(to), time.Duration(settle)*time.Millisecond, loads)
+		got := h.During(ms(from), ms(to), time.Duration(settle)*time.Millisecond, loads)
 		want := slowly(of, from, to, settle, silence, loads)
-		if got.known != want.known || got.transient != want.transient || !got.amount.Equal(want.amount, 1e-9) || math.Abs(got.mean-want.mean) > 1e-9 {
+		if got.Known != want.Known || got.Transient != want.Transient || !got.Amount.Equal(want.Amount, 1e-9) || math.Abs(got.Mean-want.Mean) > 1e-9 {
 			t.Fatalf("[%d, %d) settle %d: %+v, by every instant alone %+v\n%v", from, to, settle, got, want, of)
 		}
 	})

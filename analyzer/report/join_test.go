@@ -1,4 +1,4 @@
-package analyzer
+package report
 
 import (
 	"fmt"
@@ -22,18 +22,18 @@ func of(id instanceID, q trimtab.Quantity, at int, v float64) *trimtab.Sample {
 func never(trimtab.Quantity) time.Duration { return time.Hour }
 
 // joining ticks a join with samples and returns what it made.
-func joining(j *join, h *history, at int, samples ...*trimtab.Sample) (out []*trimtab.Sample) {
+func joining(j *Join, h *History, at int, samples ...*trimtab.Sample) (out []*trimtab.Sample) {
 	for _, s := range samples {
-		j.take(s)
+		j.Take(s)
 	}
-	j.tick(ms(at), h, never, func(s *trimtab.Sample) { out = append(out, s) })
+	j.Tick(ms(at), h, never, func(s *trimtab.Sample) { out = append(out, s) })
 	return out
 }
 
 var h1, h2a, h2b = instanceID{"h1", ""}, instanceID{"h2", "a"}, instanceID{"h2", "b"}
 
 // three is one instance on host h1 and two on h2.
-func three(t *testing.T) *history {
+func three(t *testing.T) *History {
 	k := func(name string) knob { return knob{instance: name, amount: cores(2), since: -9000} }
 	return historyOf(t, holds("h1", 0, k("")), holds("h2", 0, k("a"), k("b")))
 }
@@ -45,7 +45,7 @@ func TestSamplesOfInstancesMakeOneOfTheWorkloadOnceAllHaveTold(t *testing.T) {
 	}{
 		{trimtab.Usage, 6}, {trimtab.Load, 6}, {trimtab.Latency, 3}, {trimtab.Performance, 2}, {trimtab.Proxy, 2}, {trimtab.Allocation, 3},
 	} {
-		j, h := &join{}, three(t)
+		j, h := &Join{}, three(t)
 		if got := joining(j, h, 1000, of(h1, c.q, 900, 1), of(h2a, c.q, 950, 2)); got != nil {
 			t.Errorf("%s: %v though an instance has not told", c.q, got[0])
 		}
@@ -69,7 +69,7 @@ func TestTheSampleOfTheOnlyInstanceIsThatOfTheWorkload(t *testing.T) {
 	s := &trimtab.Sample{Workload: "w", Host: "h1", Quantity: trimtab.Performance, Source: "prometheus", Time: ms(900), Window: 0.1, Value: 0.1, Requests: 7, Sigma: 0.3}
 	want := *s
 	want.Host = ""
-	if d := cmp.Diff([]*trimtab.Sample{&want}, joining(&join{}, h, 1000, s)); d != "" {
+	if d := cmp.Diff([]*trimtab.Sample{&want}, joining(&Join{}, h, 1000, s)); d != "" {
 		t.Error(d)
 	}
 }
@@ -77,7 +77,7 @@ func TestTheSampleOfTheOnlyInstanceIsThatOfTheWorkload(t *testing.T) {
 // Whoever counts by host does not know what an agent calls the one instance there.
 func TestASampleOfAHostIsThatOfItsOnlyInstance(t *testing.T) {
 	h := historyOf(t, holds("h1", 0, knob{instance: "x", amount: cores(2), since: -9000}), holds("h2", 0, knob{instance: "a", amount: cores(2), since: -9000}, knob{instance: "b", amount: cores(2), since: -9000}))
-	j := &join{}
+	j := &Join{}
 	if got := joining(j, h, 1000, of(instanceID{"h1", ""}, trimtab.Load, 900, 1), of(h2a, trimtab.Load, 900, 2), of(h2b, trimtab.Load, 900, 3)); len(got) != 1 || got[0].Value != 6 {
 		t.Errorf("%v, want the sum 6", got)
 	}
@@ -87,7 +87,7 @@ func TestASampleOfAHostIsThatOfItsOnlyInstance(t *testing.T) {
 }
 
 func TestPerformanceCountsByTheRequestsAndElseByTheLoadThatAnInstanceServes(t *testing.T) {
-	j, h := &join{}, three(t)
+	j, h := &Join{}, three(t)
 	var in []*trimtab.Sample
 	for id, requests := range map[instanceID]float64{h1: 10, h2a: 20, h2b: 70} {
 		s := of(id, trimtab.Performance, 900, requests/100)
@@ -106,7 +106,7 @@ func TestPerformanceCountsByTheRequestsAndElseByTheLoadThatAnInstanceServes(t *t
 }
 
 func TestThrottledIsThatOfTheInstanceThatIsStoppedMostInTheSameTime(t *testing.T) {
-	j, h := &join{}, three(t)
+	j, h := &Join{}, three(t)
 	got := joining(j, h, 1000, of(h1, trimtab.Throttled, 900, 0.2), of(h2a, trimtab.Throttled, 900, 0.7), // the third has no quota
 		of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1))
 	if len(got) != 2 || got[1].Quantity != trimtab.Throttled || got[1].Value != 0.7 || !got[1].Time.Equal(got[0].Time) || got[1].Window != got[0].Window {
@@ -119,7 +119,7 @@ func TestThrottledIsThatOfTheInstanceThatIsStoppedMostInTheSameTime(t *testing.T
 }
 
 func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {
-	j, h := &join{}, three(t)
+	j, h := &Join{}, three(t)
 	joining(j, h, 1000, of(h1, trimtab.Usage, 900, 1), of(h2a, trimtab.Usage, 900, 1), of(h2b, trimtab.Usage, 900, 1))
 	var said []string
 	for at := 2000; at <= 6000; at += 1000 {
@@ -128,7 +128,7 @@ func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {
 		if got := joining(j, h, at, of(h1, trimtab.Usage, at-100, 1), absent, of(h2b, trimtab.Usage, at-100, 1)); got != nil {
 			t.Errorf("second %d: %v", at/1000, got[0])
 		}
-		j.lacking(ms(at), h, func(trimtab.Quantity) time.Duration { return 2 * time.Second }, func(s *trimtab.Sample) { said = append(said, s.Missing) })
+		j.Lacking(ms(at), h, func(trimtab.Quantity) time.Duration { return 2 * time.Second }, func(s *trimtab.Sample) { said = append(said, s.Missing) })
 	}
 	if want := []string{"no sample of instance a on host h2: absent"}; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q once", said, want)
@@ -139,13 +139,13 @@ func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {
 }
 
 func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
-	j, h, room := &join{}, three(t), maxKept
+	j, h, room := &Join{}, three(t), MaxKept
 	all := func(at int) []*trimtab.Sample {
 		return []*trimtab.Sample{of(h1, trimtab.Usage, at, 1), of(h2a, trimtab.Usage, at, 2), of(h2b, trimtab.Usage, at, 3), of(h2b, trimtab.Load, at, 3)}
 	}
 	joining(j, h, 1000, all(900)...)
 	joining(j, h, 1250, of(h2b, trimtab.Usage, 1200, 3)) // its last word
-	h.take(holds("h2", 1500, knob{instance: "a", amount: cores(2)}), "w", &room)
+	h.Take(holds("h2", 1500, knob{instance: "a", amount: cores(2)}), "w", &room)
 	if got := joining(j, h, 1750, of(h1, trimtab.Usage, 1700, 1)); got != nil {
 		t.Errorf("%+v though an instance that is there has not told", got[0])
 	}
@@ -158,7 +158,7 @@ func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
 	}
 	// A new one is waited for.
 	k := func(name string) knob { return knob{instance: name, amount: cores(2), since: 2500} }
-	h.take(holds("h2", 2500, k("a"), k("c")), "w", &room)
+	h.Take(holds("h2", 2500, k("a"), k("c")), "w", &room)
 	if got := joining(j, h, 3000, all(2900)...); got != nil {
 		t.Errorf("%v without the new instance", got[0])
 	}
@@ -169,16 +169,16 @@ func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
 
 func TestAnInstanceWhoseKnobCannotBeReadIsNotWaitedForUnlessItTells(t *testing.T) {
 	standby := holds("h3", 0, knob{amount: cores(2), problem: "no such directory"})
-	j, room := &join{}, maxKept
+	j, room := &Join{}, MaxKept
 	h := three(t)
-	h.take(standby, "w", &room)
+	h.Take(standby, "w", &room)
 	three := func(at int) []*trimtab.Sample {
 		return []*trimtab.Sample{of(h1, trimtab.Load, at, 1), of(h2a, trimtab.Load, at, 1), of(h2b, trimtab.Load, at, 1)}
 	}
 	if got := joining(j, h, 1000, three(900)...); len(got) != 1 || got[0].Value != 3 {
 		t.Fatalf("%+v, want 3", got)
 	}
-	j.take(of(instanceID{"h3", ""}, trimtab.Load, 1800, 1))
+	j.Take(of(instanceID{"h3", ""}, trimtab.Load, 1800, 1))
 	if got := joining(j, h, 2000, three(1900)...); len(got) != 1 || got[0].Value != 4 {
 		t.Fatalf("%+v, want 4: it serves all the same", got)
 	}
@@ -188,26 +188,26 @@ func TestAnInstanceWhoseKnobCannotBeReadIsNotWaitedForUnlessItTells(t *testing.T
 }
 
 func TestAMillionSamplesOfInstancesCostBoundedMemory(t *testing.T) {
-	j, refused := &join{}, 0
+	j, refused := &Join{}, 0
 	for i := range 1_000_000 {
-		if !j.take(of(instanceID{"h", fmt.Sprint(i)}, trimtab.Usage, 900, 1)) {
+		if !j.Take(of(instanceID{"h", fmt.Sprint(i)}, trimtab.Usage, 900, 1)) {
 			refused++
 		}
 	}
-	j.tick(ms(1000), &history{}, never, func(*trimtab.Sample) {})
-	if kept := len(j.of[trimtab.Usage].told); refused != 1_000_000-maxPending || kept > maxInstances || len(j.pending) != 0 {
+	j.Tick(ms(1000), &History{}, never, func(*trimtab.Sample) {})
+	if kept := len(j.of[trimtab.Usage].told); refused != 1_000_000-maxPending || kept > MaxInstances || len(j.pending) != 0 {
 		t.Errorf("%d refused, %d kept", refused, kept)
 	}
 	for i := range 100 {
-		j.take(of(instanceID{"h", ""}, trimtab.Quantity(fmt.Sprint("q", i)), 900, 1))
+		j.Take(of(instanceID{"h", ""}, trimtab.Quantity(fmt.Sprint("q", i)), 900, 1))
 	}
-	if j.tick(ms(1000), &history{}, never, func(*trimtab.Sample) {}); len(j.of) != 1 {
+	if j.Tick(ms(1000), &History{}, never, func(*trimtab.Sample) {}); len(j.of) != 1 {
 		t.Errorf("%d quantities", len(j.of))
 	}
 }
 
 func TestSharesAreTheMeanLoadsOfTheLastHalfMinuteWhereAllAreKnown(t *testing.T) {
-	j, h := &join{}, three(t)
+	j, h := &Join{}, three(t)
 	for at := 1000; at <= 300_000; at += 1000 {
 		last := 60.0
 		if at%2000 == 0 {
@@ -215,25 +215,25 @@ func TestSharesAreTheMeanLoadsOfTheLastHalfMinuteWhereAllAreKnown(t *testing.T) 
 		}
 		joining(j, h, at, of(h1, trimtab.Load, at-100, 10), of(h2a, trimtab.Load, at-100, 20), of(h2b, trimtab.Load, at-100, last))
 	}
-	shares := sharesFrom(j.known(h, ms(290_000)))
+	shares := j.Known(h, ms(290_000), 0).Shares()
 	for i, want := range []float64{.1, .2, .7} {
 		if len(shares) != 3 || math.Abs(shares[i].Share-want) > 0.01 {
 			t.Fatalf("%v, want .1, .2, .7", shares)
 		}
 	}
-	if got := sharesFrom(j.known(h, ms(300_000))); got != nil {
+	if got := j.Known(h, ms(300_000), 0).Shares(); got != nil {
 		t.Errorf("%v of loads that are stale", got)
 	}
 	// One without requests keeps a share above zero, and the load of one is no share.
 	for at := 301_000; at <= 1_000_000; at += 1000 {
 		joining(j, h, at, of(h1, trimtab.Load, at-100, 0), of(h2a, trimtab.Load, at-100, 20), of(h2b, trimtab.Load, at-100, 20))
 	}
-	e := &trimtab.Estimate{Workload: "w", Time: begin, Shares: sharesFrom(j.known(h, ms(990_000)))}
+	e := &trimtab.Estimate{Workload: "w", Time: begin, Shares: j.Known(h, ms(990_000), 0).Shares()}
 	if err := e.Validate(); err != nil || len(e.Shares) != 3 || e.Shares[0].Share > leastLoad/2 {
 		t.Errorf("%v: %v", err, e.Shares)
 	}
 	alone := historyOf(t, holds("h1", 0, knob{amount: cores(2)}))
-	if joining(j, alone, 1_001_000, of(h1, trimtab.Load, 1_000_900, 10)); j.known(alone, ms(0)) != nil {
+	if joining(j, alone, 1_001_000, of(h1, trimtab.Load, 1_000_900, 10)); j.Known(alone, ms(0), 0) != nil {
 		t.Error("one instance has a share")
 	}
 }
@@ -265,7 +265,7 @@ func slowlyJoined(all []*trimtab.Sample, instances int) (out []string) {
 
 func TestTheSumIsOfTheLatestOfEveryInstanceSinceTheOneBeforeInWhateverOrderTheyCome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h, room := &history{resource: "cpu"}, maxKept
+		h, room := &History{resource: "cpu"}, MaxKept
 		ids := []instanceID{h1, h2a, h2b}[:rapid.IntRange(1, 3).Draw(t, "instances")]
 		for _, host := range []string{"h1", "h2"} {
 			var knobs []knob
@@ -275,10 +275,10 @@ func TestTheSumIsOfTheLatestOfEveryInstanceSinceTheOneBeforeInWhateverOrderTheyC
 				}
 			}
 			if len(knobs) > 0 {
-				h.take(holds(host, 0, knobs...), "w", &room)
+				h.Take(holds(host, 0, knobs...), "w", &room)
 			}
 		}
-		j := &join{}
+		j := &Join{}
 		var all []*trimtab.Sample
 		var got []string
 		for tick := range rapid.IntRange(1, 20).Draw(t, "ticks") {

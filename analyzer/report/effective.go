@@ -1,4 +1,4 @@
-package analyzer
+package report
 
 import (
 	"math"
@@ -18,9 +18,9 @@ import (
 // is not limited does not bind. One whose knob cannot be read counts only where none
 // can be, and then nothing is known: so the planner counts, too.
 
-// small is the change of an allocation, as a share of it, that does not make a
+// Small is the change of an allocation, as a share of it, that does not make a
 // report a transient.
-const small = 0.05
+const Small = 0.05
 
 // step is the effective allocation in force from since on.
 type step struct {
@@ -31,25 +31,25 @@ type step struct {
 	others bool
 }
 
-// inForce is the effective allocation over a time.
-type inForce struct {
-	// amount is that at the end of it.
-	amount trimtab.Amount
-	// mean is the mean over the time, where all of it was bounded and known.
-	mean float64
-	// known is false when nobody says what it is; transient tells that it changed.
-	known, transient bool
-	// over tells that there are more instances than are kept.
-	over bool
+// InForce is the effective allocation over a time.
+type InForce struct {
+	// Amount is that at the end of it.
+	Amount trimtab.Amount
+	// Mean is the mean over the time, where all of it was bounded and known.
+	Mean float64
+	// Known is false when nobody says what it is; Transient tells that it changed.
+	Known, Transient bool
+	// Over tells that there are more instances than are kept.
+	Over bool
 }
 
-// during returns what was in force over [from, to), with the loads of the instances
+// During returns what was in force over [from, to), with the loads of the instances
 // as far as they are known: changes up to settle before from make a transient.
-func (h *history) during(from, to time.Time, settle time.Duration, loads map[instanceID]float64) inForce {
+func (h *History) During(from, to time.Time, settle time.Duration, loads Loads) InForce {
 	if slices.ContainsFunc(h.hosts, func(x *hostHistory) bool { return x.over }) {
-		return inForce{over: true}
+		return InForce{Over: true}
 	}
-	var f inForce
+	var f InForce
 	whole, steps := to.Sub(from).Seconds(), h.effective(from.Add(-settle), to, loads)
 	for i, s := range steps {
 		begin, end := s.since, to
@@ -59,11 +59,11 @@ func (h *history) during(from, to time.Time, settle time.Duration, loads map[ins
 		if i+1 < len(steps) {
 			end = steps[i+1].since
 		}
-		f.mean += s.amount.Value * max(0, end.Sub(begin).Seconds()) / whole
+		f.Mean += s.amount.Value * max(0, end.Sub(begin).Seconds()) / whole
 		if s.since.After(from.Add(-settle)) {
-			f.transient = f.transient || i == 0 && s.since.After(from) || i > 0 && far(steps[i-1], s)
+			f.Transient = f.Transient || i == 0 && s.since.After(from) || i > 0 && far(steps[i-1], s)
 		}
-		f.amount, f.known = s.amount, !s.unknown
+		f.Amount, f.Known = s.amount, !s.unknown
 	}
 	return f
 }
@@ -71,15 +71,17 @@ func (h *history) during(from, to time.Time, settle time.Duration, loads map[ins
 // far reports whether going from a to b changes the allocation by more than a
 // small share.
 func far(a, b step) bool {
-	if a.unknown || b.unknown || b.others || a.amount.Unlimited || b.amount.Unlimited {
-		return true
-	}
-	return math.Abs(a.amount.Value-b.amount.Value) > small*a.amount.Value
+	return a.unknown || b.unknown || b.others || Far(a.amount, b.amount)
+}
+
+// Far reports whether going from a to b is no small change.
+func Far(a, b trimtab.Amount) bool {
+	return a.Unlimited || b.Unlimited || math.Abs(a.Value-b.Value) > Small*a.Value
 }
 
 // effective returns the effective allocation at the instant from, and from each
 // instant before to at which it became another.
-func (h *history) effective(from, to time.Time, loads map[instanceID]float64) []step {
+func (h *History) effective(from, to time.Time, loads Loads) []step {
 	h.lose()
 	h.times = append(h.times[:0], from)
 	for _, x := range h.hosts {
@@ -111,7 +113,7 @@ func (h *history) effective(from, to time.Time, loads map[instanceID]float64) []
 }
 
 // at returns the effective allocation at t; false: nothing is told of that time.
-func (h *history) at(t time.Time, loads map[instanceID]float64) (s step, told bool) {
+func (h *History) at(t time.Time, loads Loads) (s step, told bool) {
 	s.since = t
 	n, unread, sum, known := 0, 0, 0.0, true
 	h.each(t, func(x *hostHistory, in *instance, c change, ok bool) {
@@ -146,9 +148,9 @@ func (h *history) at(t time.Time, loads map[instanceID]float64) (s step, told bo
 	return s, told
 }
 
-// most is what the instances could have together; 0: there are not several, or one
+// Most is what the instances could have together; 0: there are not several, or one
 // has no maximum.
-func (h *history) most(loads map[instanceID]float64) float64 {
+func (h *History) Most(loads Loads) float64 {
 	if h.kept < 2 {
 		return 0
 	}
@@ -160,9 +162,9 @@ func (h *history) most(loads map[instanceID]float64) float64 {
 	return math.Min(least, math.MaxFloat64)
 }
 
-// floor is what is in use, as the effective allocation that it is of; 0: not
+// Floor is what is in use, as the effective allocation that it is of; 0: not
 // measured of all instances.
-func (h *history) floor(loads map[instanceID]float64) float64 {
+func (h *History) Floor(loads Loads) float64 {
 	least, most := math.Inf(1), 0.0
 	h.part(loads, func(in *instance, parts float64) {
 		least, most = math.Min(least, in.floor), math.Max(most, in.floor*parts)
@@ -175,7 +177,7 @@ func (h *history) floor(loads map[instanceID]float64) float64 {
 
 // part calls f with the instances whose knobs can be read and the inverse of the part
 // of the load of each, and returns how many they are.
-func (h *history) part(loads map[instanceID]float64, f func(in *instance, parts float64)) (n int) {
+func (h *History) part(loads Loads, f func(in *instance, parts float64)) (n int) {
 	sum, known := 0.0, true
 	h.present(func(id instanceID, _ *instance, readable bool) {
 		if readable {
@@ -196,7 +198,7 @@ func (h *history) part(loads map[instanceID]float64, f func(in *instance, parts 
 
 // each calls f with every instance and what was in force in it at t; false: nothing
 // is told of that time, or its host is lost by then.
-func (h *history) each(t time.Time, f func(x *hostHistory, in *instance, c change, ok bool)) {
+func (h *History) each(t time.Time, f func(x *hostHistory, in *instance, c change, ok bool)) {
 	for _, x := range h.hosts {
 		for _, in := range x.instances {
 			c, ok := in.at(t)

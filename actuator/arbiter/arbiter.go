@@ -1,0 +1,321 @@
+package arbiter
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Arbiter is one claimant's side of what all claimants of a host share. It is not
+// safe for concurrent use.
+type Arbiter struct {
+	dir    string
+	who    Claimant
+	logger *slog.Logger
+	// file is locked as long as this claimant lives.
+	file *hostfs.Lock
+	// claimed is what the file says.
+	claimed map[string]Claim
+	// others is what the others claimed when that was read last, of the dead all that
+	// they may come to; dead is what was read of these.
+	others []map[string]Claim
+	dead   []*record
+}
+
+const (
+	// askWait is how long a rise waits for another claimant that is just reading or
+	// writing claims, which takes well below a millisecond unless it was stopped.
+	askWait = 250 * time.Millisecond
+	// slack is what rounding to the knobs' quanta may add to the sum of all.
+	slack = 1e-3
+	// maxClaimants bounds the claims of one host.
+	maxClaimants = 256
+	// suffix is that of a claimant's file, and aside is appended to what is none.
+	suffix, aside = ".claim", ".damaged"
+)
+
+// New makes the arbiter's side of a claimant; dir is the same for all of a host. It
+// touches no file.
+func New(dir string, who Claimant, logger *slog.Logger) *Arbiter {
+	return &Arbiter{dir: dir, who: who, logger: logger, claimed: map[string]Claim{}}
+}
+
+// Settle writes down what this claimant has, granted or not, and reads what the
+// others claim. While another claimant is at it the error is trimtab.ErrRefused, and
+// all is as it was read and written last. It waits for that one only where the others
+// would count too little of this one until the next try.
+func (a *Arbiter) Settle(ctx context.Context, claims map[string]Claim) error {
+	wait := time.Duration(0)
+	if a.more(claims) {
+		wait = askWait
+	}
+	leave, err := a.enter(ctx, wait)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	// Its own, whatever the state of the others'.
+	return errors.Join(a.write(ctx, claims), a.gather(ctx))
+}
+
+// more reports whether claims are more than what is written down.
+func (a *Arbiter) more(claims map[string]Claim) bool {
+	for resource, c := range claims {
+		if was, ok := a.claimed[resource]; !ok || a.file == nil || c.Now > was.Now || c.May > was.May {
+			return true
+		}
+	}
+	return false
+}
+
+// Ask claims as much as may be had of a resource, where the claimant has claims now
+// and wants more of this one, and returns how much that is: what it has at least,
+// want at most. On an error nothing is granted beyond what was claimed before.
+func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource string, want float64) (granted float64, err error) {
+	leave, err := a.enter(ctx, askWait)
+	if err != nil {
+		return a.claimed[resource].Now, err
+	}
+	defer leave()
+	if err := a.gather(ctx); err != nil {
+		return a.claimed[resource].Now, err
+	}
+	claim := claims[resource]
+	granted = max(claim.Now, min(want, Room(claim, a.of(resource))+slack))
+	claim.Now, claim.May = granted, max(claim.May, granted)
+	claims = maps.Clone(claims)
+	claims[resource] = claim
+	if err := a.write(ctx, claims); err != nil {
+		return a.claimed[resource].Now, err
+	}
+	return granted, nil
+}
+
+// Claimed returns what is written down for this claimant.
+func (a *Arbiter) Claimed(resource string) Claim { return a.claimed[resource] }
+
+// Left is [Room] by what was read last.
+func (a *Arbiter) Left(resource string, own Claim) float64 { return Room(own, a.of(resource)) }
+
+// Others returns what the others claim of a resource, together, where that counts for
+// one that has own.
+func (a *Arbiter) Others(resource string, own Claim) (sum float64) {
+	for _, o := range a.of(resource) {
+		if claimed(own, []Claim{o}) {
+			sum += o.May
+		}
+	}
+	return sum
+}
+
+// of lists what the others claim of a resource.
+func (a *Arbiter) of(resource string) (all []Claim) {
+	for _, claims := range a.others {
+		if c, ok := claims[resource]; ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Dead lists the journals of claimants that were dead when claims were read last.
+func (a *Arbiter) Dead() (journals []string) {
+	for _, r := range a.dead {
+		journals = append(journals, r.Journal)
+	}
+	return journals
+}
+
+// Drop removes the claims of claimants that Dead listed and whose journals were found
+// since to have nothing left to restore. One that lived again meanwhile keeps its own.
+func (a *Arbiter) Drop(ctx context.Context, journals []string) error {
+	leave, err := a.enter(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for _, r := range a.dead {
+		if slices.Contains(journals, r.Journal) {
+			err = errors.Join(err, a.drop(ctx, r))
+		}
+	}
+	return errors.Join(err, a.gather(ctx))
+}
+
+func (a *Arbiter) drop(ctx context.Context, was *record) error {
+	path := a.pathOf(was.Journal)
+	r, lives, err := a.read(ctx, path)
+	if err != nil || r == nil || lives || r.Claimant != was.Claimant || !same(r.Claims, was.Claims) {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// Close ends the claim when it is over; otherwise it stays, as that of a dead
+// claimant.
+func (a *Arbiter) Close(over bool) error {
+	if a.file == nil {
+		return nil
+	}
+	file := a.file
+	a.file = nil
+	if over {
+		return file.Remove()
+	}
+	return file.Close()
+}
+
+// enter keeps all other claimants of the host out until leave.
+func (a *Arbiter) enter(ctx context.Context, wait time.Duration) (leave func(), err error) {
+	// The directory may be gone since: /run does not outlive a boot.
+	if err := os.MkdirAll(a.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of claims: %w", err)
+	}
+	lock, err := hostfs.TakeFile(ctx, filepath.Join(a.dir, "lock"), wait)
+	if err != nil {
+		return nil, fmt.Errorf("read the claims on this host: %w", err)
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+func (a *Arbiter) pathOf(journal string) string {
+	sum := sha256.Sum256([]byte(journal))
+	return filepath.Join(a.dir, hex.EncodeToString(sum[:8])+suffix)
+}
+
+// gather reads what the others claim. On an error nobody knows what that is, and
+// what was read before stays.
+func (a *Arbiter) gather(ctx context.Context) error {
+	dir, err := os.Open(a.dir)
+	if err != nil {
+		return fmt.Errorf("read the claims on this host: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(4 * maxClaimants)
+	if len(names) == 4*maxClaimants {
+		return trimtab.Invalidf("%s has %d files or more, which are not all claims: remove what does not belong there", a.dir, len(names))
+	}
+	slices.Sort(names)
+	own := filepath.Base(a.pathOf(a.who.Journal))
+	var others []map[string]Claim
+	var dead []*record
+	for _, name := range names {
+		if name == own || !strings.HasSuffix(name, suffix) {
+			continue
+		}
+		r, lives, err := a.read(ctx, filepath.Join(a.dir, name))
+		switch {
+		case err != nil:
+			return err
+		case r == nil:
+			continue
+		case !lives:
+			dead = append(dead, r)
+			others = append(others, utmost(r.Claims))
+		default:
+			others = append(others, r.Claims)
+		}
+		if len(others) > maxClaimants {
+			return trimtab.Invalidf("%s has more than %d claims", a.dir, maxClaimants)
+		}
+	}
+	a.others, a.dead = others, dead
+	return nil
+}
+
+// utmost is what a dead claimant may have: perhaps somebody is just restoring for it.
+func utmost(claims map[string]Claim) map[string]Claim {
+	all := maps.Clone(claims)
+	for resource, c := range all {
+		c.Now = c.May
+		all[resource] = c
+	}
+	return all
+}
+
+// read reads the claim of another; nil: there is none. One that is no claim is set
+// aside, unless its owner lives: that writes it again when it looks the next time.
+func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool, err error) {
+	r, err = readRecord(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, false, nil
+	}
+	lives = hostfs.Taken(ctx, path)
+	switch {
+	case !lives && (errors.Is(err, errEmpty) || err == nil && (r.Boot != a.who.Boot || a.pathOf(r.Journal) != path)):
+		// It died before it claimed; or what was limited before the boot no longer is.
+		return nil, false, os.Remove(path)
+	case err == nil || lives:
+		return r, lives, err
+	case errors.Is(err, trimtab.ErrInvalid) || errors.Is(err, syscall.ELOOP):
+		a.logger.Error("a claim on this host is damaged and was set aside: what its pool holds is not counted until that runs again", "file", path+aside, "err", err)
+		_ = os.Remove(path + aside) // an earlier one, of whatever kind
+		return nil, false, os.Rename(path, path+aside)
+	}
+	return nil, false, err
+}
+
+// write writes this claimant's file, unless it says the same.
+func (a *Arbiter) write(ctx context.Context, claims map[string]Claim) error {
+	path := a.pathOf(a.who.Journal)
+	if _, err := os.Lstat(path); len(claims) == 0 && a.file == nil && errors.Is(err, os.ErrNotExist) {
+		a.claimed = claims
+		return nil // it only recommends, and needs no file
+	}
+	if err := a.own(ctx); err != nil {
+		return err
+	}
+	if now, err := readRecord(path); err == nil && same(now.Claims, claims) && now.Claimant == a.who {
+		a.claimed = claims
+		return nil
+	}
+	b, err := (&record{a.who, claims}).encode()
+	if err == nil {
+		err = a.file.SetContent(b)
+	}
+	if err != nil {
+		if _, bad := readRecord(path); errors.Is(bad, errEmpty) {
+			_ = a.Close(true) // on a full disk: it would keep the others from all rises
+		}
+		return fmt.Errorf("write claim: %w", err)
+	}
+	a.claimed = claims
+	return nil
+}
+
+// own makes sure that this claimant has its file.
+func (a *Arbiter) own(ctx context.Context) error {
+	if a.file != nil && a.file.There() {
+		return nil
+	}
+	if a.file != nil { // somebody removed it, or set it aside
+		a.file.Close()
+		a.file = nil
+	}
+	file, err := hostfs.TakeFile(ctx, a.pathOf(a.who.Journal), 0)
+	if err != nil {
+		return fmt.Errorf("own claim: %w", err)
+	}
+	a.file = file
+	return nil
+}
+
+func same(x, y map[string]Claim) bool {
+	return maps.EqualFunc(x, y, func(a, b Claim) bool {
+		return a.Now == b.Now && a.May == b.May && a.Root == b.Root &&
+			(a.Capacity == nil) == (b.Capacity == nil) && (a.Capacity == nil || *a.Capacity == *b.Capacity)
+	})
+}

@@ -1,0 +1,115 @@
+package arbiter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Claimant says who claims.
+type Claimant struct {
+	// Journal is the directory of its journal, which names it.
+	Journal string `json:"journal"`
+	// Pool and PID are for people.
+	Pool string `json:"pool"`
+	PID  int    `json:"pid"`
+	// Boot names the boot of the host: nothing that was claimed outlives one.
+	Boot string `json:"boot"`
+}
+
+// record is what a claimant's file says.
+type record struct {
+	Claimant
+	// Claims are by resource.
+	Claims map[string]Claim `json:"claims"`
+}
+
+// The form of a claimant's file: the checksum of what follows the first line, in
+// hexadecimal, then JSON, then blanks up to fileSize, so that a change of the claim
+// needs no room on a disk that is full.
+const (
+	fileSize = 4 << 10
+	// maxFile is the most that is read of a file.
+	maxFile = 64 << 10
+	// sumLength is the length of the first line.
+	sumLength = 9
+)
+
+// errEmpty is what a file is that was made and not yet written.
+var errEmpty = errors.New("empty")
+
+func (r *record) encode() ([]byte, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode claim: %w", err)
+	}
+	b := append(fmt.Appendf(nil, "%08x\n", checksum(body)), body...)
+	if len(b) > maxFile {
+		return nil, trimtab.Invalidf("claim of %d bytes, limit %d", len(b), maxFile)
+	}
+	if more := fileSize - len(b); more > 0 {
+		b = append(b, bytes.Repeat([]byte(" "), more)...)
+	}
+	return b, nil
+}
+
+func decode(b []byte) (*record, error) {
+	if len(b) == 0 {
+		return nil, errEmpty
+	}
+	if len(b) < sumLength {
+		return nil, trimtab.Invalidf("claim of %d bytes", len(b))
+	}
+	var sum uint32
+	body := bytes.TrimRight(b[sumLength:], " ")
+	if _, err := fmt.Sscanf(string(b[:sumLength]), "%08x\n", &sum); err != nil || sum != checksum(body) {
+		return nil, trimtab.Invalidf("claim whose checksum is not %.8q", b)
+	}
+	var r record
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("decode claim: %w: %w", err, trimtab.ErrInvalid)
+	}
+	if len(r.Claims) > trimtab.MaxResources {
+		return nil, trimtab.Invalidf("claim of %d resources, limit %d", len(r.Claims), trimtab.MaxResources)
+	}
+	for resource, c := range r.Claims {
+		if err := c.validate(); err != nil {
+			return nil, fmt.Errorf("%.60s: %w", resource, err)
+		}
+	}
+	return &r, nil
+}
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
+
+// readRecord reads a claimant's file, whatever lies there.
+func readRecord(path string) (*record, error) {
+	// Non-blocking, so that a pipe in its place cannot hang the reader.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read claim: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = trimtab.Invalidf("not a regular file")
+	}
+	var b []byte
+	if err == nil {
+		b, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	}
+	if err == nil && len(b) > maxFile {
+		err = trimtab.Invalidf("more than %d bytes", maxFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read claim: %w", err)
+	}
+	return decode(b)
+}

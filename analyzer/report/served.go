@@ -1,0 +1,177 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// served tells the loads of instances by the requests in whose spans they are named.
+// They are counted over intervals in a row until there are enough of them: shares out
+// of a handful would be noise, and what is divided by them would move with it. All
+// instances are counted over the same time.
+//
+// An instance that no span names may serve nothing, or its spans may be lost. Nothing
+// is concluded from it: an interval in which it should have told, by its share so far,
+// does not count. While that goes on no new loads are told, the ones before become
+// stale, and then all are taken to serve alike.
+type served struct {
+	// of are the instances that are counted; counts, since from, the requests of
+	// each, which are read spans.
+	of     map[instanceID]bool
+	counts map[instanceID]float64
+	read   float64
+	from   time.Time
+	loads  map[instanceID]*meanLoad
+	// lacks says why the latest interval told no loads, "": it did, or no span names
+	// an instance.
+	lacks string
+}
+
+const (
+	// mostUnnamed is the share of requests that may be of no instance that is known:
+	// of a probe, or one that was just stopped.
+	mostUnnamed = 0.01
+	// tells is of how many expected requests at least one comes: of λ none does with
+	// probability e^-λ.
+	tells = 5
+)
+
+// Serve enters what the spans of an interval that ends at end say of instances.
+// What was counted for longer than patience is too little, or one does not tell.
+func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, patience time.Duration) {
+	b := &j.served
+	b.lacks = ""
+	if h.kept < 2 || !slices.ContainsFunc(of, func(p *trimtab.Sketch) bool { return len(p.Instances) > 0 }) {
+		return
+	}
+	if j.look(h); j.readable < 2 {
+		return
+	}
+	b.follow(j.there)
+	found, stranger, sum := j.find(of)
+	if sum < (1-mostUnnamed)*s.Requests {
+		b.lacks = fmt.Sprintf("%.0f%% of the requests are of no instance that is there", 100*(1-sum/s.Requests)) + stranger
+		return
+	}
+	loads := j.since(h, b.loads, time.Time{})
+	whole := total(loads)
+	silent := j.first(func(id instanceID) bool {
+		share := 1 / float64(j.readable)
+		if loads != nil {
+			share = loads[id] / whole
+		}
+		return found[id] == 0 && share*s.Read >= tells
+	})
+	if silent != "" {
+		b.lacks = "no span of " + silent
+		return
+	}
+	if len(b.counts) == 0 || end.Sub(b.from) > patience {
+		b.counts, b.read, b.from = map[instanceID]float64{}, 0, begin
+	}
+	for id, requests := range found {
+		b.counts[id] += requests
+	}
+	b.read += s.Read
+	j.settle(end)
+}
+
+// Lacks says why the spans of the latest interval told no loads; "": they did, or name
+// no instance.
+func (j *Join) Lacks() string { return j.served.lacks }
+
+// settle makes loads of what was counted, once it is enough.
+func (j *Join) settle(end time.Time) {
+	b := &j.served
+	if want := Enough * float64(j.readable); b.read < want {
+		b.lacks = fmt.Sprintf("too few requests: %.0f in %v, want %.0f", b.read, end.Sub(b.from).Round(time.Second), want)
+		return
+	}
+	if silent := j.first(func(id instanceID) bool { return b.counts[id] == 0 }); silent != "" {
+		b.lacks = "no span of " + silent
+		return
+	}
+	if math.IsInf(total(b.counts), 1) {
+		clear(b.counts) // beyond all numbers: no mean would come back from it
+		return
+	}
+	for id, requests := range b.counts {
+		weigh(b.loads, id, end, requests/end.Sub(b.from).Seconds())
+	}
+	clear(b.counts)
+}
+
+// first names the first instance, of those whose knobs can be read, for which is
+// holds; "": there is none.
+func (j *Join) first(is func(instanceID) bool) string {
+	var least *instanceID
+	for id, readable := range j.there {
+		if readable && is(id) && (least == nil || id.compare(*least) < 0) {
+			least = &id
+		}
+	}
+	if least == nil {
+		return ""
+	}
+	return least.String()
+}
+
+// follow begins to count anew when there are other instances. A new one changes what
+// the others serve, so that nothing of before holds; one that is gone takes its own.
+func (b *served) follow(there map[instanceID]bool) {
+	if maps.EqualFunc(b.of, there, func(bool, bool) bool { return true }) {
+		return
+	}
+	for id := range there {
+		if _, known := b.of[id]; !known {
+			b.loads = nil
+		}
+	}
+	if b.loads == nil {
+		b.loads = map[instanceID]*meanLoad{}
+	}
+	maps.DeleteFunc(b.loads, func(id instanceID, _ *meanLoad) bool { _, stays := there[id]; return !stays })
+	b.of = there
+	clear(b.counts)
+}
+
+// find returns the requests of instances that are there, their sum, and one that is
+// not there, if spans name any, for people.
+func (j *Join) find(parts Sketches) (found map[instanceID]float64, stranger string, sum float64) {
+	found = map[instanceID]float64{}
+	for _, p := range parts {
+		for i := range p.Instances {
+			l := &p.Instances[i]
+			switch id, ok := j.match(l); {
+			case ok:
+				found[id] += l.Requests
+				sum += l.Requests
+			case stranger == "":
+				stranger = fmt.Sprintf(", such as %.100q on host %.100q", l.Names, l.Host)
+			}
+		}
+	}
+	return found, stranger, sum
+}
+
+// match returns the instance that spans name: the one on their host that its agent
+// calls so, else the only one there. Where all are on one host, it need not be named.
+func (j *Join) match(l *trimtab.InstanceLoad) (instanceID, bool) {
+	id := instanceID{host: l.Host}
+	if id.host == "" {
+		id.host = j.host
+	}
+	for _, id.name = range l.Names {
+		if _, there := j.there[id]; there {
+			return id, true
+		}
+	}
+	var alone bool
+	id.name, alone = j.alone[id.host]
+	return id, alone
+}

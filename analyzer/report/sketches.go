@@ -1,0 +1,128 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
+)
+
+// Sketches are the partial sketches of one workload and interval, in order of
+// partition and time.
+type Sketches []*trimtab.Sketch
+
+// place orders partial sketches and tells duplicates.
+func place(a, b *trimtab.Sketch) int {
+	return cmp.Or(cmp.Compare(a.Partition, b.Partition), a.From.Compare(b.From), a.To.Compare(b.To))
+}
+
+// Add puts s in its place. Of two sketches for one place, which only a
+// restarted path step sends, the fuller one counts, whatever came first.
+func (p *Sketches) Add(s *trimtab.Sketch) (duplicate bool) {
+	i, found := slices.BinarySearchFunc(*p, s, place)
+	if !found {
+		*p = slices.Insert(*p, i, s)
+		return false
+	}
+	old := (*p)[i]
+	if cmp.Or(cmp.Compare(s.Spans, old.Spans), cmp.Compare(s.Requests, old.Requests), cmp.Compare(s.Under, old.Under)) > 0 {
+		(*p)[i] = s
+	}
+	return true
+}
+
+// Cells returns how many partial sketches there are, and how many there would
+// be had every partition seen a request in every part of an interval of a length.
+func (p Sketches) Cells(partitions int, length time.Duration) (present, whole int) {
+	if len(p) == 0 {
+		return 0, 0
+	}
+	each := p[0].To.Sub(p[0].From)
+	return len(p), partitions * max(1, int(length/each))
+}
+
+// Spans is what the merged sketches of an interval say.
+type Spans struct {
+	Requests, Under float64
+	// Read is the number of requests really seen, at most Requests.
+	Read    float64
+	Load    float64
+	Sampled bool
+	// Lost tells that partial sketches seem lost, so that Load was scaled.
+	Lost    bool
+	Latency quantile.Histogram
+	// Begun[k] requests began k intervals before.
+	Begun   []float64
+	Slowest []trimtab.Exemplar
+	// Sojourn is the time, in seconds, that the Visits spent in the workload
+	// itself; 0: no component of it told.
+	Visits, Sojourn float64
+}
+
+// Merge sums up the partial sketches of an interval of a length; a request counts as
+// Under when it kept the latency. Partitions that sent nothing either had
+// no request or their sketch was lost: with λ requests per cell, e^-λ of the
+// cells are expected empty; many more than that were lost, and the load of
+// the others stands for them. False: there was no request.
+func (p Sketches) Merge(partitions int, length, latency time.Duration) (s Spans, ok bool) {
+	if len(p) == 0 {
+		return s, false
+	}
+	counted := 0.0
+	for _, x := range p {
+		s.Requests += x.Requests
+		s.Under += underOf(x, latency)
+		s.Sampled = s.Sampled || x.Sampled
+		counted += float64(x.Spans)
+		s.Latency.Merge(&x.Latency)
+		s.Begun = sumBegun(s.Begun, x.Begun, x.Requests)
+		s.Visits += x.Requests
+		for _, name := range slices.Sorted(maps.Keys(x.Components)) {
+			h := &x.Components[name].Sojourn
+			if mean, ok := h.Mean(); ok {
+				s.Sojourn += mean * h.Count()
+			}
+		}
+		s.Slowest = trimtab.SlowestExemplars(s.Slowest, x.Exemplars)
+	}
+	s.Read = s.Requests
+	if s.Sampled {
+		s.Read = math.Min(s.Requests, counted)
+	}
+	s.Load = s.Requests / length.Seconds()
+	present, whole := p.Cells(partitions, length)
+	empty := float64(whole) * math.Exp(-s.Requests/float64(present))
+	if float64(whole-present) > 0.5+3*empty {
+		s.Lost = true
+		s.Load *= float64(whole) / float64(present)
+	}
+	return s, s.Requests > 0
+}
+
+// underOf returns how many requests of p kept the latency; p counted them if
+// it knew the threshold, otherwise its histogram tells within 1%.
+func underOf(p *trimtab.Sketch, latency time.Duration) float64 {
+	if latency <= 0 || p.Threshold == trimtab.SecondsOf(latency) {
+		return math.Min(p.Under, p.Requests)
+	}
+	below, _ := p.Latency.FractionBelow(latency.Seconds())
+	return math.Min(below*p.Requests, p.Requests-math.Min(p.Errors, p.Requests))
+}
+
+// sumBegun adds up when the requests of partial sketches began.
+func sumBegun(to, begun []float64, requests float64) []float64 {
+	if len(begun) == 0 {
+		begun = []float64{requests}
+	}
+	for k, v := range begun {
+		if k == len(to) {
+			to = append(to, 0)
+		}
+		to[k] += v
+	}
+	return to
+}

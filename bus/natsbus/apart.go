@@ -1,0 +1,71 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/trimtab/trimtab/internal/hint"
+)
+
+var errApart = errors.New("cut off from the NATS servers")
+
+// apart returns an error while this process is cut off from servers of others, in
+// the words for whoever is woken by it: what is cut off, what goes on meanwhile,
+// and as its hint what to do.
+func (b *Bus) apart() error {
+	at := ""
+	switch {
+	case b.leaf != nil && !b.leaf.joined():
+		at = b.leaf.addresses
+	case b.leaf == nil && b.config.URL != "" && b.conn.Status() != nats.CONNECTED:
+		at = redact(b.config.URL)
+	default:
+		return nil
+	}
+	err := fmt.Errorf("%w at %s", errApart, at)
+	if b.config.Role == "" || b.config.Role == Agent {
+		err = fmt.Errorf("%w: this host keeps what the last plan gave until its lease ends, then its baselines come back by themselves", err)
+	}
+	return hint.Add(err, "is nats-server up, does this host reach it, and are the credentials right? Nothing needs a restart here: the link is tried every few seconds, and plans go on by themselves")
+}
+
+// apartError is what apart says, in the place of an error that it explains: the
+// text is of the one, and both are found in it.
+type apartError struct {
+	error
+	cause error
+}
+
+func (e apartError) Unwrap() []error { return []error{e.error, e.cause} }
+
+// plain returns err, or what apart says where that is what is behind err.
+func (b *Bus) plain(err error) error {
+	if !isMissing(err) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errAway) && !errors.Is(err, nats.ErrTimeout) {
+		return err
+	}
+	if cut := b.apart(); cut != nil {
+		return apartError{cut, err}
+	}
+	return err
+}
+
+// unreached tells Trouble and the log that the consumer cannot be reached: the log
+// once for each reason, for that may last for hours.
+func (d *storedSub) unreached(err error) {
+	err = d.bus.plain(err)
+	d.tell(err)
+	level := slog.LevelWarn
+	if d.unreachable == err.Error() {
+		level = slog.LevelDebug
+	}
+	d.unreachable = err.Error()
+	args := []any{"kind", d.Kind, "consumer", d.label(), "err", err}
+	if h := hint.Of(err); h != "" {
+		args = append(args, "hint", h)
+	}
+	d.bus.config.Logger.Log(context.Background(), level, "bus consumer cannot be reached", args...)
+}

@@ -1,0 +1,49 @@
+package trimtab
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// maxLives bounds the lives that are remembered of a host, enoughReturns is how
+	// many returns within a lease are no chance: what one agent said last and late,
+	// when the next had begun, makes two.
+	maxLives      = 4
+	enoughReturns = 3
+)
+
+// Lives tells by [Holding.Life] whether two agents say that they are one host. The
+// zero value has heard of none.
+type Lives struct {
+	// known are the lives that spoke last, the newest last; returns are when one of
+	// them spoke again after another had.
+	known   []uint64
+	returns []time.Time
+}
+
+// Heard notes that a holding of a life arrived at now, and reports whether that is
+// one by which two agents were seen within so long. A life that another has followed
+// does not speak again, unless there are two of one name. A holding without a life
+// (0) says nothing.
+func (l *Lives) Heard(life uint64, now time.Time, within time.Duration) bool {
+	n := len(l.known)
+	if life == 0 || n > 0 && l.known[n-1] == life {
+		return false
+	}
+	twins := false
+	if at := slices.Index(l.known, life); at >= 0 {
+		l.known = slices.Delete(l.known, at, at+1)
+		l.returns = append(l.returns, now)
+		l.returns = l.returns[max(0, len(l.returns)-enoughReturns):]
+		twins = l.Twins(now, within)
+	}
+	l.known = append(l.known, life)
+	l.known = l.known[max(0, len(l.known)-maxLives):]
+	return twins
+}
+
+// Twins reports whether two agents were seen within so long before now.
+func (l *Lives) Twins(now time.Time, within time.Duration) bool {
+	return len(l.returns) == enoughReturns && now.Sub(l.returns[0]) <= within
+}

@@ -1,0 +1,212 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Knob is one simulated knob.
+type Knob struct {
+	trimtab.KnobID
+	// Min and Max bound what is ever set, 0 <= Min <= Max, Max > 0.
+	Min, Max float64
+	Mode     trimtab.Mode
+	// Now is what it is set to at first.
+	Now trimtab.Amount
+	// Quantum is what values are rounded to multiples of, at least one; 0: they are not.
+	Quantum float64
+	// Delay is how long after a write it takes effect.
+	Delay time.Duration
+	// Fails tells that writes have no effect but an error.
+	Fails bool
+}
+
+// Host is one simulated host of a pool. Time is what its methods are told.
+type Host struct {
+	Name, Pool string
+	// Capacity is what the pool may give out of it, by resource; one that is missing
+	// was not measured.
+	Capacity map[string]float64
+
+	knobs   []*state
+	at      position
+	lease   time.Time
+	answers map[int]*answered
+}
+
+// position is the step of a plan.
+type position struct {
+	epoch, sequence uint64
+	step            int
+}
+
+func (p position) before(q position) bool {
+	if p.epoch != q.epoch {
+		return p.epoch < q.epoch
+	}
+	if p.sequence != q.sequence {
+		return p.sequence < q.sequence
+	}
+	return p.step < q.step
+}
+
+// state is a knob with what became of it.
+type state struct {
+	Knob
+	since time.Time
+	// old is in force until due; nil: Now is.
+	old *trimtab.Amount
+	due time.Time
+	// wrote are the values that may stand there by a plan's doing, baseline what stood
+	// there before; nil: none.
+	wrote    []trimtab.Amount
+	baseline trimtab.Amount
+}
+
+// New makes a host with its knobs, whose pool and host are filled in.
+func New(name, pool string, capacity map[string]float64, knobs ...Knob) *Host {
+	h := &Host{Name: name, Pool: pool, Capacity: capacity, answers: map[int]*answered{}}
+	for _, k := range knobs {
+		k.Pool, k.Host = pool, name
+		h.knobs = append(h.knobs, &state{Knob: k})
+	}
+	slices.SortFunc(h.knobs, func(x, y *state) int { return x.Compare(y.KnobID) })
+	return h
+}
+
+// Knob returns the knob of that name, to be turned or broken by somebody else; nil:
+// there is none.
+func (h *Host) Knob(id trimtab.KnobID) *Knob {
+	if k := h.find(id); k != nil {
+		return &k.Knob
+	}
+	return nil
+}
+
+func (h *Host) find(id trimtab.KnobID) *state {
+	for _, k := range h.knobs {
+		if k.KnobID == id {
+			return k
+		}
+	}
+	return nil
+}
+
+// Given returns what the host may be giving of a resource: of each knob the larger of
+// what is set and what is in force, unlimited as its Max.
+func (h *Host) Given(resource string, now time.Time) (sum float64) {
+	h.settle(now)
+	for _, k := range h.knobs {
+		if k.Resource == resource {
+			sum += k.atMost(k.Now)
+		}
+	}
+	return sum
+}
+
+// settle lets what is due take effect.
+func (k *state) settle(now time.Time) {
+	if k.old != nil && (!now.Before(k.due) || same(*k.old, k.Now)) {
+		k.old = nil
+	}
+}
+
+func (h *Host) settle(now time.Time) {
+	for _, k := range h.knobs {
+		k.settle(now)
+	}
+}
+
+// tolerance is the difference below which two amounts are the same; slack is what
+// rounding may add to a sum. Both are package actuator's.
+const (
+	tolerance = 1e-7
+	slack     = 1e-3
+)
+
+func same(a, b trimtab.Amount) bool { return a.Equal(b, tolerance) }
+
+func (k *state) bounded(v trimtab.Amount) float64 {
+	if v.Unlimited {
+		return k.Max
+	}
+	return v.Value
+}
+
+func (k *state) atMost(v trimtab.Amount) float64 {
+	if k.old != nil {
+		return max(k.bounded(v), k.bounded(*k.old))
+	}
+	return k.bounded(v)
+}
+
+func (k *state) nearest(v trimtab.Amount) trimtab.Amount {
+	if v.Unlimited || k.Quantum <= 0 {
+		return v
+	}
+	return trimtab.Units(max(1, math.Round(v.Value/k.Quantum)) * k.Quantum)
+}
+
+func (k *state) ours() bool {
+	return slices.ContainsFunc(k.wrote, func(v trimtab.Amount) bool { return same(v, k.Now) })
+}
+
+// foreign reports whether somebody else has turned a knob that a plan had turned.
+func (k *state) foreign() bool { return k.wrote != nil && !k.ours() && !same(k.Now, k.baseline) }
+
+// write sets a value, and reports whether it did.
+func (k *state) write(now time.Time, v trimtab.Amount) bool {
+	if k.Fails {
+		return false
+	}
+	if k.Delay > 0 {
+		if k.old == nil {
+			old := k.Now
+			k.old = &old
+		}
+		k.due = now.Add(k.Delay)
+	}
+	k.Now, k.since = v, now
+	k.settle(now)
+	return true
+}
+
+// Tick restores the baselines once the lease is over, shrinks first.
+func (h *Host) Tick(now time.Time) {
+	h.settle(now)
+	if now.Before(h.lease) {
+		return
+	}
+	for _, shrinks := range []bool{true, false} {
+		for _, k := range h.knobs {
+			switch {
+			case k.wrote == nil || k.baseline.Less(k.Now) != shrinks:
+			case same(k.Now, k.baseline), !k.ours(), k.write(now, k.baseline):
+				k.wrote = nil
+			}
+		}
+	}
+}
+
+// Holding tells the state of all knobs.
+func (h *Host) Holding(now time.Time) *trimtab.Holding {
+	out := &trimtab.Holding{Pool: h.Pool, Host: h.Name, Time: now, Epoch: h.at.epoch, Sequence: h.at.sequence, Capacity: maps.Clone(h.Capacity)}
+	h.settle(now)
+	for _, k := range h.knobs {
+		s := trimtab.KnobState{KnobID: k.KnobID, Knob: "simulated", Now: k.Now, Effective: k.old, Since: k.since, Baseline: k.Now, Min: k.Min, Max: k.Max}
+		if k.wrote != nil {
+			s.Baseline = k.baseline
+			out.LeaseLeft = trimtab.SecondsOf(max(0, h.lease.Sub(now)))
+		}
+		if k.foreign() {
+			s.Problem = fmt.Sprintf("changed by somebody else to %v", k.Now)
+		}
+		out.Targets = append(out.Targets, s)
+	}
+	return out
+}
