@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/internal/client"
@@ -12,14 +14,39 @@ import (
 
 // blameCmd is `trimtab blame`.
 type blameCmd struct {
-	Baseline []string `help:"Recorded traces from before; give it several times for several files." required:"" type:"existingfile" placeholder:"FILE"`
-	Incident []string `help:"Recorded traces of the incident." required:"" type:"existingfile" placeholder:"FILE"`
+	Baseline []string `help:"Recorded traces from before; one or several." required:"" type:"existingfile" placeholder:"FILE"`
+	Incident []string `help:"Recorded traces of the incident, one or several." required:"" type:"existingfile" placeholder:"FILE"`
 	Output   string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
 }
 
 // Example is shown by --help.
 func (blameCmd) Example() string {
-	return "trimtab blame --baseline before.json.gz --incident slow-1.json.gz --incident slow-2.json.gz"
+	return "trimtab blame --baseline before.json.gz --incident slow-1.json.gz slow-2.json.gz"
+}
+
+// eachFile gives each file of `trimtab blame --incident a b`, as a shell makes
+// it of a pattern, a flag of its own, which is what the parser knows.
+func eachFile(args []string) []string {
+	if !slices.Contains(args, "blame") {
+		return args
+	}
+	var out []string
+	of, first := "", false // the flag that files belong to; whether the next is its first
+	for _, arg := range args {
+		name, _, set := strings.Cut(arg, "=")
+		switch {
+		case name == "--baseline" || name == "--incident":
+			of, first = name, !set
+		case strings.HasPrefix(arg, "-"):
+			of = ""
+		case of != "" && first:
+			first = false
+		case of != "":
+			out = append(out, of)
+		}
+		out = append(out, arg)
+	}
+	return out
 }
 
 // Help says what is compared.

@@ -167,3 +167,48 @@ func TestTheInjectedComponentIsBlamedOnRecordedIncidents(t *testing.T) {
 		}
 	}
 }
+
+func TestAFlagOfBlameTakesAllFilesThatFollowIt(t *testing.T) {
+	for in, want := range map[string]string{
+		"blame --baseline a b --incident c d -o json":  "blame --baseline a --baseline b --incident c --incident d -o json",
+		"blame --baseline=a b --incident c":            "blame --baseline=a --baseline b --incident c",
+		"blame --baseline a --incident b":              "blame --baseline a --incident b",
+		"--log.level debug blame --baseline a b":       "--log.level debug blame --baseline a --baseline b",
+		"blame --baseline a --baseline b --incident c": "blame --baseline a --baseline b --incident c",
+		"status a b": "status a b",
+	} {
+		if got := strings.Join(eachFile(strings.Fields(in)), " "); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+	before, after := jaegerFile(t, 100, func(i int) int { return 10 + i%5 }, 1), jaegerFile(t, 100, func(i int) int { return 60 + i%5 }, 1)
+	if code, out := say(t, "blame", "--baseline", before, before, "--incident", after, after); code != exitDone || !strings.Contains(out, "of 200 requests took longer") {
+		t.Errorf("code %d:\n%s", code, out)
+	}
+}
+
+func TestPoisonSpansNeitherHangNorHideARequest(t *testing.T) {
+	span := func(id, parent string, start, duration int) string {
+		return fmt.Sprintf(`{"traceID": "1", "spanID": "%s", "references": [{"refType": "CHILD_OF", "traceID": "1", "spanID": "%s"}], "startTime": %d, "duration": %d, "processID": "p"}`, id, parent, start, duration)
+	}
+	spans := []string{
+		span("a", "a", 10, 5), span("b", "c", 10, 5), span("c", "b", 10, 5), span("d", "ffff", 10, 5), // itself, a cycle, nobody
+		span("e", "f0", 1000, -50), span("f", "f0", -5, 10), span("10", "f0", 4_000_000_000_000_000_000, 10), // negative, and a future
+		`{"traceID": "1", "spanID": "f0", "references": [], "startTime": 1000, "duration": 500, "processID": "p"}`,
+	}
+	file := filepath.Join(t.TempDir(), "poison.json")
+	text := `{"data": [{"traceID": "1", "spans": [` + strings.Join(spans, ",") + `], "processes": {"p": {"serviceName": "web"}}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got contributionsAnswer
+	code, out := say(t, "contributions", file, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &got); code != exitDone || err != nil || got.Requests != 1 || got.Components[0].Mean != 0.5 {
+		t.Errorf("code %d, %v:\n%s", code, err, out)
+	}
+	for _, kind := range []string{"self_parent", "cycle", "orphan", "negative", "absurd"} {
+		if got.Flagged[kind] == 0 {
+			t.Errorf("no %s in %v", kind, got.Flagged)
+		}
+	}
+}

@@ -127,7 +127,7 @@ func run(parser *kong.Kong, c *cli, args []string, errOut io.Writer, code *int) 
 			result = *code
 		}
 	}()
-	k, err := parser.Parse(args)
+	k, err := parser.Parse(eachFile(args))
 	if err != nil {
 		printError(errOut, hint.Add(err, "trimtab --help lists the commands; trimtab COMMAND --help shows an example"))
 		return exitError
