@@ -73,6 +73,9 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 		ServerName: fmt.Sprintf("trimtab-%s-%d", c.Host, time.Now().UnixMicro()),
 		DontListen: true, NoSigs: true, NoLog: true, MaxPayload: MaxPayload, MaxControlLine: 8 << 10, MaxPending: 64 << 20,
 		PingInterval: leafPing, MaxPingsOut: leafSilence,
+		// It would know 1,024 subjects of requests, answers and acknowledgements by
+		// heart, none of which comes again, and an agent takes hours to get there.
+		NoSublistCache: true,
 		LeafNode: server.LeafNodeOpts{ReconnectInterval: time.Second, Remotes: []*server.RemoteLeafOpts{remote}},
 	})
 	if err != nil {

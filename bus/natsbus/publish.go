@@ -67,7 +67,7 @@ func (b *Bus) Publish(ctx context.Context, v trimtab.Value) error {
 			err = b.storeNow(ctx, k, m, origin)
 		} else {
 			id := formatOrigin(origin, 0)
-			b.reads.publishes(id, sent{v, origin, data})
+			b.reads.publishes(id, sent{value: v, origin: origin, data: data})
 			_, err = b.storeAs(ctx, m, id, &k.unstored)
 		}
 	}

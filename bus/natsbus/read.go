@@ -36,12 +36,18 @@ type sent struct {
 	value  trimtab.Value
 	origin trimtab.Origin
 	data   []byte
+	since  time.Time
 }
 
 // maxReadBytes bounds the messages whose values are kept, and those that were
-// sent; subscribers of a stream are rarely further apart than this. A plan takes
-// three times the memory that its message does.
-const maxReadBytes = 256 << 10
+// sent, and keptFor how long they are; subscribers of a stream are rarely further
+// apart than this. A plan takes three times the memory that its message does.
+// Without keptFor the memory of an agent grew for hours: its plans are so small
+// and so rare that they need as long to fill maxReadBytes.
+const (
+	maxReadBytes = 256 << 10
+	keptFor      = 10 * time.Second
+)
 
 // place is where a message is: by time too, since a stream that was made anew
 // counts from 1 again.
@@ -55,6 +61,7 @@ type place struct {
 type decoded struct {
 	once   sync.Once
 	bytes  int
+	since  time.Time
 	value  trimtab.Value
 	origin trimtab.Origin
 	err    error
@@ -67,14 +74,15 @@ func (r *reads) at(p place, bytes int) *decoded {
 	if d := r.known[p]; d != nil {
 		return d
 	}
-	d := &decoded{bytes: bytes}
+	now := time.Now()
+	d := &decoded{bytes: bytes, since: now}
 	if r.known == nil {
 		r.known = map[place]*decoded{}
 	}
 	r.known[p] = d
 	r.order = append(r.order, p)
 	r.bytes += bytes
-	for len(r.order) > 1 && r.bytes > maxReadBytes {
+	for len(r.order) > 1 && (r.bytes > maxReadBytes || now.Sub(r.known[r.order[0]].since) > keptFor) {
 		oldest := r.order[0]
 		r.order = r.order[1:]
 		r.bytes -= r.known[oldest].bytes
@@ -95,10 +103,12 @@ func (r *reads) publishes(id string, s sent) {
 	if r.sent == nil {
 		r.sent = map[string]sent{}
 	}
+	now := time.Now()
+	s.since = now
 	r.sent[id] = s
 	r.sentOrder = append(r.sentOrder, id)
 	r.sentBytes += len(s.data)
-	for len(r.sentOrder) > 1 && r.sentBytes > maxReadBytes {
+	for len(r.sentOrder) > 1 && (r.sentBytes > maxReadBytes || now.Sub(r.sent[r.sentOrder[0]].since) > keptFor) {
 		oldest := r.sentOrder[0]
 		r.sentOrder = r.sentOrder[1:]
 		r.sentBytes -= len(r.sent[oldest].data)

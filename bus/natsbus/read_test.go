@@ -1,7 +1,9 @@
 package natsbus
 
 import (
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -70,6 +72,32 @@ func TestWhatIsKeptDecodedIsBounded(t *testing.T) {
 	}
 }
 
+func TestWhatWasReadLongAgoIsNotKeptDecoded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		for i := range uint64(1000) {
+			r.at(place{sequence: i}, 100) // together they are within the bound of bytes
+			time.Sleep(time.Second)
+		}
+		if most := int(keptFor/time.Second) + 1; len(r.known) > most || len(r.order) != len(r.known) || r.bytes != 100*len(r.known) {
+			t.Errorf("of messages that came one a second %d are kept, %d in order, %d bytes; want at most %d", len(r.known), len(r.order), r.bytes, most)
+		}
+	})
+}
+
+func TestAnEstimateThatDidNotComeBackForLongIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r reads
+		for i := range 1000 {
+			r.publishes(strconv.Itoa(i), sent{value: &trimtab.Estimate{}, data: make([]byte, 100)})
+			time.Sleep(time.Second)
+		}
+		if most := int(keptFor/time.Second) + 1; len(r.sent) > most || len(r.sentOrder) != len(r.sent) || r.sentBytes != 100*len(r.sent) {
+			t.Errorf("of estimates that went out one a second %d are kept, %d in order, %d bytes; want at most %d", len(r.sent), len(r.sentOrder), r.sentBytes, most)
+		}
+	})
+}
+
 func TestAnEstimateThatThisProcessPublishedIsNotDecodedAgain(t *testing.T) {
 	b := &Bus{}
 	k := &kind{KindInfo: trimtab.KindInfo{Kind: trimtab.KindEstimate}}
@@ -79,7 +107,7 @@ func TestAnEstimateThatThisProcessPublishedIsNotDecodedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.reads.publishes("id", sent{e, origin, data})
+	b.reads.publishes("id", sent{value: e, origin: origin, data: data})
 	read := func(sequence uint64, subject, id string, data []byte) (trimtab.Value, error) {
 		v, _, err := b.readStored(k, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}, metaOf(sequence, 1))
 		return v, err
