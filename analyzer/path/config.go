@@ -91,6 +91,11 @@ type Config struct {
 	MaxComponents int
 	// Partition is copied to the sketches.
 	Partition int
+	// Requests is told of each request when its trace is finished, with where its
+	// time went; nil: nobody asks. Components are then told apart by process in
+	// sketches too, so MaxComponents must leave room for all processes. The
+	// request is only good during the call.
+	Requests func(*Request)
 }
 
 // Other is the component of services beyond Config.MaxComponents.

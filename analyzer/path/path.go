@@ -25,6 +25,7 @@ type Path struct {
 	tree      tree
 	windows   windows
 	counts    counts
+	visitor   visitor
 }
 
 // New returns an empty Path, or the error of c.Validate.
@@ -238,6 +239,7 @@ func (p *Path) release(i uint32, cause *uint64) {
 	p.counts.duplicates += uint64(p.tree.duplicates)
 	p.counts.analysed += uint64(len(p.tree.nodes) - p.tree.duplicates)
 	p.account()
+	p.tellRequests()
 	p.freeSpans(t)
 	delete(p.byTrace, t.id)
 	p.oldest.remove(&p.traces, i)
@@ -246,7 +248,7 @@ func (p *Path) release(i uint32, cause *uint64) {
 	}
 	p.traces.put(i)
 	if cap(p.tree.nodes) > 1<<15 {
-		p.tree = tree{} // a rare huge trace must not hold on to memory
+		p.tree, p.visitor = tree{}, visitor{} // a rare huge trace must not hold on to memory
 	}
 }
 

@@ -81,6 +81,8 @@ type places struct {
 	// refused counts resources whose workload, component or instance was over a
 	// limit.
 	refusedWorkloads, refusedComponents, refusedInstances uint64
+	// process is that of the resource at hand, where they are told apart.
+	process string
 }
 
 func newPlaces(c *Config) *places {
@@ -151,6 +153,7 @@ func (p *places) forgetResources() {
 func (p *places) resolve(attrs []trimtab.Attr) sender {
 	service, _ := attribute(attrs, "service.name")
 	service = cleanName(service)
+	p.process = p.config.processOf(attrs)
 	for i := range p.config.Workloads {
 		if p.config.Workloads[i].fits(attrs) {
 			version, _ := attribute(attrs, "service.version")
@@ -182,7 +185,7 @@ func (p *places) component(workload int32, service string) placeID {
 	if service == "" {
 		service = "unknown"
 	}
-	key := place{workload, service}
+	key := place{workload, service + p.process}
 	if id, ok := p.byPlace[key]; ok {
 		return id
 	}

@@ -14,10 +14,12 @@ import (
 
 // calcCmd is `trimtab calc`: one algorithm of the papers on a file.
 type calcCmd struct {
-	EDRF     calcEDRFCmd     `cmd:"" name:"edrf" help:"Divide several resources by weighted extended dominant resource fairness."`
-	Forecast calcForecastCmd `cmd:"" name:"forecast" help:"Bound the highest load of each coming round, from the loads before it."`
-	Learn    calcLearnCmd    `cmd:"" name:"learn" help:"Learn a performance curve from reports, with bounds."`
-	NJC      calcNJCCmd      `cmd:"" name:"njc" help:"Divide one resource so that nobody has a justified complaint."`
+	Contribution calcContributionCmd `cmd:"" name:"contribution" help:"Say what each component contributes to the tail of the latency, by the means at several loads."`
+	EDRF         calcEDRFCmd         `cmd:"" name:"edrf" help:"Divide several resources by weighted extended dominant resource fairness."`
+	Forecast     calcForecastCmd     `cmd:"" name:"forecast" help:"Bound the highest load of each coming round, from the loads before it."`
+	Learn        calcLearnCmd        `cmd:"" name:"learn" help:"Learn a performance curve from reports, with bounds."`
+	MLRQ         calcMLRQCmd         `cmd:"" name:"mlrq" help:"Order best-effort jobs by what reclaiming their resources loses, in levels."`
+	NJC          calcNJCCmd          `cmd:"" name:"njc" help:"Divide one resource so that nobody has a justified complaint."`
 }
 
 // calculate runs an algorithm from standard input to standard output.

@@ -37,37 +37,39 @@ type cli struct {
 	Log     logFlags         `embed:"" prefix:"log." group:"Log:"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Run        runCmd        `cmd:"" group:"Run:" help:"Run the whole pipeline in one process; without a configuration, watch only."`
-	Collector  collectorCmd  `cmd:"" group:"Run:" help:"Run what takes in spans, alerts and answers of Prometheus, as a process of its own."`
-	Analyzer   analyzerCmd   `cmd:"" group:"Run:" help:"Run what learns and forecasts, as a process of its own."`
-	Planner    plannerCmd    `cmd:"" group:"Run:" help:"Run what decides, as a process of its own."`
-	Agent      agentCmd      `cmd:"" group:"Run:" help:"Run what reads and turns the knobs of one host, as a process of its own."`
-	Console    consoleCmd    `cmd:"" group:"Run:" help:"Run page, API and the metrics of workloads, as a process of its own."`
-	Demo       demoCmd       `cmd:"" group:"Run:" help:"See it work: three real services of its own, under real load on this machine."`
-	Workers    workersCmd    `cmd:"" group:"Run:" help:"Supervise the worker processes of one service."`
-	Status     statusCmd     `cmd:"" group:"Look:" help:"Show workloads, allocations and last decisions."`
-	Explain    explainCmd    `cmd:"" group:"Look:" help:"Say why a workload has what it has."`
-	Plan       planCmd       `cmd:"" group:"Look:" help:"Show the newest plan: the target and the next step."`
-	Diff       diffCmd       `cmd:"" group:"Look:" help:"Show what is not where the planner wants it; exit code 2 when something is."`
-	Fairness   fairnessCmd   `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, who is short, what binds whom."`
-	Apply      applyCmd      `cmd:"" group:"Operate:" help:"Carry out one recommended plan, if nothing changed since."`
-	Pause      pauseCmd      `cmd:"" group:"Operate:" help:"Write nothing until resume; what was set stays set."`
-	Resume     resumeCmd     `cmd:"" group:"Operate:" help:"End a pause, and take over what others changed."`
-	Restore    restoreCmd    `cmd:"" group:"Operate:" help:"Put back what was there before trimtab, from its journal alone."`
-	Replay     replayCmd     `cmd:"" group:"Simulate and calculate:" help:"Run a recording through another policy: SLO minutes and resource-hours."`
-	Sim        simCmd        `cmd:"" group:"Simulate and calculate:" help:"Replay an experiment of a paper: policies side by side in a simulated cluster."`
-	Calc       calcCmd       `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`
-	Bench      benchCmd      `cmd:"" group:"Simulate and calculate:" help:"Measure on this machine."`
-	Check      checkCmd      `cmd:"" group:"Check and set up:" help:"Check a file."`
-	Init       initCmd       `cmd:"" group:"Check and set up:" help:"Write the files of a site."`
-	Test       testCmd       `cmd:"" group:"Check and set up:" help:"Try a connection out."`
-	Debug      debugCmd      `cmd:"" group:"Check and set up:" help:"Collect what helps to find a fault."`
-	Completion completionCmd `cmd:"" group:"Check and set up:" help:"Print the completion script of a shell."`
-	Complete   completeCmd   `cmd:"" hidden:"" help:"Answer a completion script."`
-	Man        manCmd        `cmd:"" hidden:"" help:"Print the manual page."`
-	Watchdog   watchdogCmd   `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
-	Service    serviceCmd    `cmd:"" hidden:"" name:"demo-service" help:"One service of the demo."`
-	Load       loadCmd       `cmd:"" hidden:"" name:"demo-load" help:"Load on one service of the demo."`
+	Run           runCmd           `cmd:"" group:"Run:" help:"Run the whole pipeline in one process; without a configuration, watch only."`
+	Collector     collectorCmd     `cmd:"" group:"Run:" help:"Run what takes in spans, alerts and answers of Prometheus, as a process of its own."`
+	Analyzer      analyzerCmd      `cmd:"" group:"Run:" help:"Run what learns and forecasts, as a process of its own."`
+	Planner       plannerCmd       `cmd:"" group:"Run:" help:"Run what decides, as a process of its own."`
+	Agent         agentCmd         `cmd:"" group:"Run:" help:"Run what reads and turns the knobs of one host, as a process of its own."`
+	Console       consoleCmd       `cmd:"" group:"Run:" help:"Run page, API and the metrics of workloads, as a process of its own."`
+	Demo          demoCmd          `cmd:"" group:"Run:" help:"See it work: three real services of its own, under real load on this machine."`
+	Workers       workersCmd       `cmd:"" group:"Run:" help:"Supervise the worker processes of one service."`
+	Status        statusCmd        `cmd:"" group:"Look:" help:"Show workloads, allocations and last decisions."`
+	Explain       explainCmd       `cmd:"" group:"Look:" help:"Say why a workload has what it has."`
+	Plan          planCmd          `cmd:"" group:"Look:" help:"Show the newest plan: the target and the next step."`
+	Diff          diffCmd          `cmd:"" group:"Look:" help:"Show what is not where the planner wants it; exit code 2 when something is."`
+	Fairness      fairnessCmd      `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, who is short, what binds whom."`
+	Contributions contributionsCmd `cmd:"" group:"Look:" help:"Say what each component contributes to the tail of the latency, from recorded traces."`
+	Blame         blameCmd         `cmd:"" group:"Look:" help:"Rank components by their part in the growth of the tail between two recordings."`
+	Apply         applyCmd         `cmd:"" group:"Operate:" help:"Carry out one recommended plan, if nothing changed since."`
+	Pause         pauseCmd         `cmd:"" group:"Operate:" help:"Write nothing until resume; what was set stays set."`
+	Resume        resumeCmd        `cmd:"" group:"Operate:" help:"End a pause, and take over what others changed."`
+	Restore       restoreCmd       `cmd:"" group:"Operate:" help:"Put back what was there before trimtab, from its journal alone."`
+	Replay        replayCmd        `cmd:"" group:"Simulate and calculate:" help:"Run a recording through another policy: SLO minutes and resource-hours."`
+	Sim           simCmd           `cmd:"" group:"Simulate and calculate:" help:"Replay an experiment of a paper: policies side by side in a simulated cluster."`
+	Calc          calcCmd          `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`
+	Bench         benchCmd         `cmd:"" group:"Simulate and calculate:" help:"Measure on this machine."`
+	Check         checkCmd         `cmd:"" group:"Check and set up:" help:"Check a file."`
+	Init          initCmd          `cmd:"" group:"Check and set up:" help:"Write the files of a site."`
+	Test          testCmd          `cmd:"" group:"Check and set up:" help:"Try a connection out."`
+	Debug         debugCmd         `cmd:"" group:"Check and set up:" help:"Collect what helps to find a fault."`
+	Completion    completionCmd    `cmd:"" group:"Check and set up:" help:"Print the completion script of a shell."`
+	Complete      completeCmd      `cmd:"" hidden:"" help:"Answer a completion script."`
+	Man           manCmd           `cmd:"" hidden:"" help:"Print the manual page."`
+	Watchdog      watchdogCmd      `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
+	Service       serviceCmd       `cmd:"" hidden:"" name:"demo-service" help:"One service of the demo."`
+	Load          loadCmd          `cmd:"" hidden:"" name:"demo-load" help:"Load on one service of the demo."`
 }
 
 func main() {
@@ -125,7 +127,7 @@ func run(parser *kong.Kong, c *cli, args []string, errOut io.Writer, code *int) 
 			result = *code
 		}
 	}()
-	k, err := parser.Parse(args)
+	k, err := parser.Parse(eachFile(args))
 	if err != nil {
 		printError(errOut, hint.Add(err, "trimtab --help lists the commands; trimtab COMMAND --help shows an example"))
 		return exitError

@@ -93,3 +93,7 @@ func compare(t *testing.T, at string, want, got any, tolerance float64) {
 
 func TestNJCAgreesWithTheExamples(t *testing.T)  { checkCases(t, "njc", NJC, 1e-9) }
 func TestEDRFAgreesWithTheExamples(t *testing.T) { checkCases(t, "edrf", EDRF, 1e-6) }
+func TestContributionAgreesWithTheExamples(t *testing.T) {
+	checkCases(t, "contribution", Contribution, 1e-9)
+}
+func TestMLRQAgreesWithTheExamples(t *testing.T) { checkCases(t, "mlrq", MLRQ, 1e-9) }

@@ -1,0 +1,239 @@
+package contribution
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
+
+// What counts as a change: conventional values, none fitted to recordings. The
+// form of the rule was chosen with those of docs/papers.md in view.
+const (
+	// level is how often, at most, a tail that did not change is taken for one
+	// that did, over all quantiles together (Bonferroni).
+	level = 0.05
+	// leastGrowth is by how much a quantile must have grown to be worth a name.
+	leastGrowth = 1.1
+	// usual is the quantile of a time before the incident that most do not exceed.
+	usual = 0.9
+	// twofold is by how much waiting must have grown at a caller to be called
+	// starved, at every callee.
+	twofold = 2
+	// fewVisits is how many visits are too few to tell that.
+	fewVisits = 3
+)
+
+// quantiles are those of the latency that are compared.
+func quantiles() []float64 { return []float64{0.9, 0.95, 0.99} }
+
+// Growth is how one quantile of the latency changed, in seconds.
+type Growth struct {
+	Quantile, Before, After float64
+	// Slower is the share of the later requests that took longer than Before.
+	Slower float64
+	// P is how likely so many would be, had nothing changed.
+	P float64
+}
+
+// Culprit is one component and its part in the growth of the tail.
+type Culprit struct {
+	Name string
+	// Share is its part of the requests that became slow. What is missing to 1 is
+	// time by which no component changed: other requests, or single slow ones.
+	Share float64
+	// Before and After are the mean sojourn times per request through it, in
+	// seconds, with the waiting that is charged to it: BeforeWait and AfterWait.
+	// Before is 0 where the component was not there.
+	Before, After, BeforeWait, AfterWait float64
+	// Requests is how many of the later requests came through it, Slow how many
+	// of these are in the tail.
+	Requests, Slow int
+	// Starved: it waits at all its callees, while they are as quick as before.
+	Starved bool
+	// Example is the trace of the slow request with most of its growth.
+	Example [16]byte
+}
+
+// Verdict is what changed between two samples.
+type Verdict struct {
+	// Changed: the tail grew, by more than chance explains.
+	Changed bool
+	// Tail has what became of each quantile. Chosen is the most telling one.
+	Tail   []Growth
+	Chosen Growth
+	// Components have a part in it, the largest first; none without change.
+	Components []Culprit
+}
+
+// Blame compares requests of an incident with earlier ones.
+//
+// The tail grew where the number of later requests over a quantile of the
+// earlier ones is too large for chance (the precedence test), and the quantile
+// itself grew by a tenth. Then each slow request has one vote. It goes to the
+// components by their excess: their time in it, less the mean of the same edge
+// (caller, component, own or waiting) before. An excess counts by how much the
+// edge itself changed, w = (S - e)/(1 - e): S is the share of its times that
+// are over nine tenths of the earlier ones, e the share that chance puts there.
+// So a component that is slow now and then, as before, or for some large
+// requests, is not blamed for them. Votes of the earlier tail are taken away.
+//
+// Waiting belongs to the callee, but to the caller where the caller is starved.
+func Blame(before, after *Requests) Verdict {
+	v := Verdict{Tail: compareTails(before.latencies(), after.latencies())}
+	for _, g := range v.Tail {
+		if g.P < level/float64(len(v.Tail)) && g.After >= leastGrowth*g.Before && (!v.Changed || g.P < v.Chosen.P) {
+			v.Changed, v.Chosen = true, g
+		}
+	}
+	if !v.Changed {
+		return v
+	}
+	c := newComparison(before, after)
+	v.Components = c.culprits(v.Chosen)
+	return v
+}
+
+// compareTails tests each quantile; none where there are no requests.
+func compareTails(before, after []float64) []Growth {
+	if len(before) == 0 || len(after) == 0 {
+		return nil
+	}
+	var out []Growth
+	for _, q := range quantiles() {
+		rank := rankOf(q, len(before))
+		g := Growth{Quantile: q, Before: before[rank], After: after[rankOf(q, len(after))]}
+		above := len(after) - upper(after, g.Before)
+		g.Slower = float64(above) / float64(len(after))
+		// Equal values above the rank do not count as longer.
+		g.P = precedence(above, len(before)-upper(before, g.Before), len(before), len(after))
+		out = append(out, g)
+	}
+	return out
+}
+
+// rankOf returns the index of quantile q of n sorted values.
+func rankOf(q float64, n int) int { return min(n-1, int(q*float64(n))) }
+
+// upper returns how many of the sorted values are at most x.
+func upper(v []float64, x float64) int {
+	i, _ := slices.BinarySearchFunc(v, x, func(a, x float64) int {
+		if a <= x {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// precedence returns the probability that at least k of m values are over the
+// one of n values that has above values over it, all from one distribution:
+//
+//	P(K = j) = C(j+above, j) C(m-j+r-1, m-j) / C(n+m, m),  r = n - above
+//
+// Source: Balakrishnan and Ng, Precedence-Type Tests and Applications, 2006.
+func precedence(k, above, n, m int) float64 {
+	r := n - above
+	p := 0.0
+	for j := m; j >= k; j-- {
+		p += math.Exp(logChoose(j+above, j) + logChoose(m-j+r-1, m-j) - logChoose(n+m, m))
+	}
+	return min(1, p)
+}
+
+func logChoose(n, k int) float64 {
+	a, _ := math.Lgamma(float64(n) + 1)
+	b, _ := math.Lgamma(float64(k) + 1)
+	c, _ := math.Lgamma(float64(n-k) + 1)
+	return a - b - c
+}
+
+// normal is what an edge was like before, and how much it changed.
+type normal struct {
+	mean, weight float64
+}
+
+// comparison holds what two samples have in common.
+type comparison struct {
+	before, after         *Requests
+	timesBefore, timesNow map[namedEdge][]float64
+	normal                map[namedEdge]normal
+	starved               map[string]bool
+}
+
+func newComparison(before, after *Requests) *comparison {
+	c := &comparison{before: before, after: after, timesBefore: before.times(), timesNow: after.times(), normal: map[namedEdge]normal{}}
+	// An edge with few visits is judged by all calls of its component.
+	pooledBefore, pooledNow := pooled(c.timesBefore), pooled(c.timesNow)
+	for e := range c.timesNow {
+		c.normal[e] = c.normalOf(e, pooledBefore, pooledNow)
+	}
+	for e := range c.timesBefore {
+		if _, ok := c.normal[e]; !ok {
+			c.normal[e] = normal{mean: average(c.timesBefore[e])}
+		}
+	}
+	c.starved = c.findStarved()
+	return c
+}
+
+// pooled joins the edges of each component.
+func pooled(times map[namedEdge][]float64) map[namedEdge][]float64 {
+	out := map[namedEdge][]float64{}
+	for _, e := range slices.SortedFunc(maps.Keys(times), compareEdges) {
+		to := e
+		to.caller = ""
+		out[to] = append(out[to], times[e]...)
+	}
+	for _, v := range out {
+		slices.Sort(v)
+	}
+	return out
+}
+
+func compareEdges(a, b namedEdge) int {
+	if a.wait != b.wait {
+		if b.wait {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.component, b.component), cmp.Compare(a.caller, b.caller))
+}
+
+// normalOf compares the times of one edge.
+func (c *comparison) normalOf(e namedEdge, pooledBefore, pooledNow map[namedEdge][]float64) normal {
+	before, now, all := c.timesBefore[e], c.timesNow[e], e
+	all.caller = ""
+	if len(before) < fewVisits {
+		before = pooledBefore[all]
+	}
+	if len(now) < fewVisits {
+		now = pooledNow[all]
+	}
+	if len(before) == 0 {
+		return normal{weight: 1} // it was not there: all of it is growth
+	}
+	rank := rankOf(usual, len(before))
+	// Each rank of n values has 1/(n+1) of what follows over it; one more value
+	// that is not over it keeps a single visit from being a proof.
+	chance := float64(len(before)-rank) / float64(len(before)+1)
+	seen := float64(len(now)-upper(now, before[rank])) / float64(len(now)+1)
+	return normal{average(before), max(0, (seen-chance)/(1-chance))}
+}
+
+func average(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// charged returns who the time of an edge is charged to.
+func (c *comparison) charged(e namedEdge) string {
+	if e.wait && c.starved[e.caller] {
+		return e.caller
+	}
+	return e.component
+}

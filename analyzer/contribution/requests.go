@@ -1,0 +1,125 @@
+package contribution
+
+import (
+	"slices"
+
+	"github.com/trimtab/trimtab/analyzer/path"
+)
+
+// edge is a kind of time: what a component takes itself when that caller calls
+// it, or the waiting for it at that caller.
+type edge struct {
+	caller, component int32
+	wait              bool
+}
+
+// part is one such time of one visit, in seconds.
+type part struct {
+	edge int32
+	time float64
+}
+
+// sampled is one request.
+type sampled struct {
+	trace   [16]byte
+	latency float64
+	// parts[from:to] of the sample are where it went on the critical path.
+	from, to int
+}
+
+// Requests keeps requests one by one, 16 bytes for each time on their critical
+// paths, to be compared with others. The zero value is empty.
+type Requests struct {
+	numbers  map[string]int32
+	names    []string
+	byEdge   map[edge]int32
+	edges    []edge
+	parts    []part
+	requests []sampled
+}
+
+// Count is how many there are.
+func (s *Requests) Count() int { return len(s.requests) }
+
+// number returns the index of a component.
+func (s *Requests) number(name string) int32 {
+	if i, ok := s.numbers[name]; ok {
+		return i
+	}
+	if len(s.names) >= maxComponents && name != Other {
+		return s.number(Other)
+	}
+	if s.numbers == nil {
+		s.numbers, s.byEdge = map[string]int32{}, map[edge]int32{}
+	}
+	i := int32(len(s.names))
+	s.numbers[name] = i
+	s.names = append(s.names, name)
+	return i
+}
+
+// put adds a time of the last request.
+func (s *Requests) put(e edge, seconds float64) {
+	i, ok := s.byEdge[e]
+	if !ok {
+		i = int32(len(s.edges))
+		s.byEdge[e] = i
+		s.edges = append(s.edges, e)
+	}
+	s.parts = append(s.parts, part{i, seconds})
+}
+
+// Add keeps a request.
+func (s *Requests) Add(r *path.Request) {
+	if len(r.Visits) == 0 || r.End < r.Start {
+		return
+	}
+	from := len(s.parts)
+	for i := range r.Visits {
+		v := &r.Visits[i]
+		if v.Own > 0 && v.OnPath == 0 && v.OnPathWait == 0 {
+			continue // off the critical path: the request did not wait for it
+		}
+		e := edge{s.number(v.Caller), s.number(v.Component), false}
+		s.put(e, v.OnPath.Seconds())
+		if v.Called {
+			e.wait = true
+			s.put(e, v.OnPathWait.Seconds())
+		}
+	}
+	s.requests = append(s.requests, sampled{r.Trace, r.Latency().Seconds(), from, len(s.parts)})
+}
+
+// times returns, by edge of names, all times of the sample, sorted.
+func (s *Requests) times() map[namedEdge][]float64 {
+	out := make(map[namedEdge][]float64, len(s.edges))
+	for _, p := range s.parts {
+		e := s.named(p.edge)
+		out[e] = append(out[e], p.time)
+	}
+	for _, v := range out {
+		slices.Sort(v)
+	}
+	return out
+}
+
+// namedEdge is an edge across samples.
+type namedEdge struct {
+	caller, component string
+	wait              bool
+}
+
+func (s *Requests) named(i int32) namedEdge {
+	e := s.edges[i]
+	return namedEdge{s.names[e.caller], s.names[e.component], e.wait}
+}
+
+// latencies returns those of all requests, sorted.
+func (s *Requests) latencies() []float64 {
+	out := make([]float64, len(s.requests))
+	for i := range s.requests {
+		out[i] = s.requests[i].latency
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,86 @@
+package contribution
+
+import (
+	"maps"
+	"slices"
+)
+
+// waits is how the waiting of one caller for one callee changed.
+type waits struct {
+	caller, callee string
+	visits         int
+	// doubled: the median did, at least.
+	doubled bool
+	// growth is that of the median wait, and callees that of the callee's own
+	// median, in seconds.
+	growth, callees float64
+}
+
+// findStarved returns the callers that are slow to send and to take answers: a
+// process without a processor sees all its callees late, while they are as
+// quick as before. So the waiting doubled at all of its callees, and by more
+// than the callees' own time grew. Of a caller with a single callee this could
+// be the callee as well, unless others call it too and do not wait longer.
+func (c *comparison) findStarved() map[string]bool {
+	byCaller, byCallee := map[string][]waits{}, map[string][]waits{}
+	for _, e := range slices.SortedFunc(maps.Keys(c.timesNow), compareEdges) {
+		before, now := c.timesBefore[e], c.timesNow[e]
+		if !e.wait || len(before) < fewVisits || len(now) < fewVisits {
+			continue
+		}
+		own := e
+		own.wait = false
+		w := waits{
+			caller: e.caller, callee: e.component, visits: len(now),
+			doubled: median(now) >= twofold*median(before) && median(now) > 0,
+			growth:  median(now) - median(before), callees: median(c.timesNow[own]) - median(c.timesBefore[own]),
+		}
+		byCaller[e.caller] = append(byCaller[e.caller], w)
+		byCallee[e.component] = append(byCallee[e.component], w)
+	}
+	out := map[string]bool{}
+	for caller, edges := range byCaller {
+		if starved(edges) && (len(edges) > 1 || othersDoNotWait(caller, byCallee[edges[0].callee])) {
+			out[caller] = true
+		}
+	}
+	return out
+}
+
+// starved reports whether the waiting doubled on all edges of a caller, and
+// grew more in all than the time of the callees.
+func starved(edges []waits) bool {
+	waiting, callees := 0.0, 0.0
+	for _, w := range edges {
+		if !w.doubled {
+			return false
+		}
+		waiting += float64(w.visits) * w.growth
+		callees += float64(w.visits) * max(0, w.callees)
+	}
+	return waiting > callees
+}
+
+// othersDoNotWait reports whether the callee of edges has other callers, none of
+// which waits longer.
+func othersDoNotWait(caller string, edges []waits) bool {
+	others := 0
+	for _, w := range edges {
+		if w.caller == caller {
+			continue
+		}
+		if w.doubled {
+			return false
+		}
+		others++
+	}
+	return others > 0
+}
+
+// median returns the middle of sorted values, 0 of none.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	return v[len(v)/2]
+}

@@ -1,0 +1,94 @@
+package path
+
+import (
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Request is one request from its root span on, and where its time went.
+type Request struct {
+	Trace [16]byte
+	// Start and End are those of the root span, Unix ns.
+	Start, End int64
+	// Adjusted is how many requests this one stands for under sampling.
+	Adjusted float64
+	Failed   bool
+	// Visits are one for each stay in a component. What they have on the critical
+	// path, OnPath and OnPathWait, adds up to End - Start.
+	Visits []Visit
+}
+
+// Latency is the duration of the request.
+func (r *Request) Latency() time.Duration { return time.Duration(r.End - r.Start) }
+
+// Visit is one stay of a request in one process: the spans of the process that
+// hang together, from the first to where it answers.
+type Visit struct {
+	// Caller is the component that called; "" for the first visit.
+	Caller, Component string
+	// Process tells instances of the component apart; "" where spans do not.
+	Process string
+	// Called tells that the call had a span at the caller, so that Wait is known.
+	Called bool
+	// Own is the time in the process less that of its calls of others; Wait, the
+	// part of the caller's span outside the callee's: network, queues, and a
+	// caller that gets no processor to take the answer.
+	Own, Wait time.Duration
+	// OnPath and OnPathWait are the parts on the critical path: going back from
+	// the end, the call that ended last, then what was before it.
+	OnPath, OnPathWait time.Duration
+	// Slack is how much longer a visit off the critical path could have been.
+	Slack time.Duration
+}
+
+// processKeys name the process of a resource, the most telling first.
+func processKeys() []string {
+	return []string{"service.instance.id", "k8s.pod.name", "container.id", "host.name", "hostname", "ip"}
+}
+
+// processOf returns what tells the process of a resource from others of its
+// service, as a suffix; "" where nobody asks or it does not say.
+func (c *Config) processOf(attrs []trimtab.Attr) string {
+	if c.Requests == nil {
+		return ""
+	}
+	for _, key := range processKeys() {
+		if v, ok := attribute(attrs, key); ok && v != "" {
+			return "\x00" + cleanName(v)
+		}
+	}
+	return ""
+}
+
+// split returns component and process of a place's name.
+func (p *places) split(id placeID) (component, process string) {
+	if id == nowhere {
+		return "unknown", ""
+	}
+	component, process, _ = strings.Cut(p.places[id].component, "\x00")
+	return component, process
+}
+
+// tellRequests tells of the requests of the trace that was loaded: of its
+// roots, or, where they are missing, of what stands in for one.
+func (p *Path) tellRequests() {
+	if p.config.Requests == nil {
+		return
+	}
+	t, v := &p.tree, &p.visitor
+	v.begin(t, p.places)
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if n.duplicate || !n.known || n.up != none || (n.parent != 0 && (t.roots > 0 || !n.entry())) {
+			continue
+		}
+		v.visits = v.visits[:0]
+		v.from(int32(i))
+		p.config.Requests(&Request{
+			Trace: t.trace, Start: n.start, End: n.end, Adjusted: float64(n.adjusted),
+			Failed: n.flags&trimtab.FlagError != 0, Visits: v.visits,
+		})
+	}
+}

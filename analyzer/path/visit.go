@@ -1,0 +1,227 @@
+package path
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// call is one call from a visit, in the clock of the caller: by the span that
+// the caller has for it, or without one by the span of the callee alone.
+type call struct {
+	start, end int64
+	// client is the caller's span, or none; callee is the callee's otherwise.
+	client, callee int32
+}
+
+// span is an interval of a visit, in the clock of its process: all of it, and
+// until where it is on the critical path (start, if it is not).
+type span struct{ start, end, limit int64 }
+
+// shift moves s by d.
+func (s span) shift(d int64) span { return span{s.start + d, s.end + d, s.limit + d} }
+
+// part returns how much of [from, to] there is, and how much on the path.
+func (s span) part(from, to int64) (all, onPath time.Duration) {
+	return time.Duration(max(0, to-from)), time.Duration(max(0, min(to, s.limit)-from))
+}
+
+// pending is a visit that was found and not yet looked into.
+type pending struct {
+	node  int32
+	in    span
+	visit Visit
+}
+
+// visitor takes requests apart. Its memory is used again.
+type visitor struct {
+	tree   *tree
+	places *places
+	// first is the first child of a node, next its next sibling; 0: none, else
+	// the node plus one.
+	first, next []int32
+	pending     []pending
+	calls       []call
+	locals      []int32
+	callees     []int32
+	visits      []Visit
+}
+
+// begin lists the children of all nodes that can be placed in time.
+func (v *visitor) begin(t *tree, p *places) {
+	v.tree, v.places = t, p
+	v.first = append(v.first[:0], make([]int32, len(t.nodes))...)
+	v.next = append(v.next[:0], make([]int32, len(t.nodes))...)
+	for i := len(t.nodes) - 1; i >= 0; i-- {
+		if n := &t.nodes[i]; !n.duplicate && n.known && n.up != none {
+			v.next[i], v.first[n.up] = v.first[n.up], int32(i)+1
+		}
+	}
+}
+
+// from follows the request that begins at root, without recursion: traces may
+// be as deep as they are long.
+func (v *visitor) from(root int32) {
+	n := &v.tree.nodes[root]
+	v.pending = append(v.pending[:0], pending{node: root, in: span{n.start, n.end, n.end}})
+	for len(v.pending) > 0 {
+		p := v.pending[len(v.pending)-1]
+		v.pending = v.pending[:len(v.pending)-1]
+		v.enter(&p)
+	}
+}
+
+// enter looks into one visit: going back from its end, the time of its calls
+// belongs to the callees, and the rest is its own.
+func (v *visitor) enter(p *pending) {
+	v.findCalls(p.node)
+	visit, in := &p.visit, p.in
+	visit.Component, visit.Process = v.places.split(v.tree.nodes[p.node].place)
+	// reached is the start of what is accounted for; block, the end of the calls
+	// that hide one which ended before them.
+	reached, block := in.end, in.end
+	for _, c := range v.calls {
+		start, end := max(c.start, in.start), min(c.end, in.end)
+		if start > end {
+			continue
+		}
+		if end < reached {
+			all, onPath := in.part(end, reached)
+			visit.Own += all
+			visit.OnPath += onPath
+			block = end
+		}
+		part := span{start, end, max(start, min(end, reached, in.limit))}
+		slack := visit.Slack
+		if end > reached || start >= reached {
+			slack += time.Duration(block - end)
+		}
+		v.follow(&c, part, visit.Component, slack)
+		reached = min(reached, start)
+	}
+	all, onPath := in.part(in.start, reached)
+	visit.Own += all
+	visit.OnPath += onPath
+	v.visits = append(v.visits, *visit)
+}
+
+// findCalls collects the calls of the visit that begins at node, last end first.
+func (v *visitor) findCalls(node int32) {
+	v.calls = v.calls[:0]
+	v.locals = append(v.locals[:0], node)
+	for len(v.locals) > 0 {
+		i := v.locals[len(v.locals)-1]
+		v.locals = v.locals[:len(v.locals)-1]
+		n := &v.tree.nodes[i]
+		if v.calling(i, node) {
+			v.calls = append(v.calls, call{n.start, n.end, i, none})
+			continue
+		}
+		for k := v.first[i]; k != 0; k = v.next[k-1] {
+			kid := &v.tree.nodes[k-1]
+			if kid.place == n.place {
+				v.locals = append(v.locals, k-1)
+			} else {
+				v.calls = append(v.calls, call{kid.start, kid.end, none, k - 1})
+			}
+		}
+	}
+	slices.SortFunc(v.calls, func(a, b call) int {
+		return cmp.Or(cmp.Compare(b.end, a.end), cmp.Compare(a.start, b.start),
+			cmp.Compare(v.idOf(a), v.idOf(b)))
+	})
+}
+
+// idOf tells calls of the same times apart, in whatever order they came.
+func (v *visitor) idOf(c call) uint64 {
+	return v.tree.nodes[max(c.client, c.callee)].id
+}
+
+// calling reports whether span i of the visit that begins at node stands for a
+// call of another process: it says so, or it says nothing, and all that is
+// below it is elsewhere. What says nothing and begins the visit is its server.
+func (v *visitor) calling(i, node int32) bool {
+	n := &v.tree.nodes[i]
+	kind := trimtab.SpanKind(n.kind)
+	says := kind == trimtab.SpanClient || kind == trimtab.SpanProducer
+	if !says && (kind != trimtab.SpanUnspecified || i == node) {
+		return false
+	}
+	away := false
+	for k := v.first[i]; k != 0; k = v.next[k-1] {
+		if v.tree.nodes[k-1].place != n.place {
+			away = true
+		} else if !says {
+			return false
+		}
+	}
+	return away
+}
+
+// follow makes the visits of one call, which fills part of its caller. What
+// the callees do not fill of the caller's span is waiting for the one that
+// ended last.
+func (v *visitor) follow(c *call, part span, caller string, slack time.Duration) {
+	if c.client == none {
+		v.pending = append(v.pending, pending{c.callee, part, Visit{Caller: caller, Slack: slack}})
+		return
+	}
+	v.findCallees(c.client)
+	first := len(v.pending)
+	var wait, onPathWait time.Duration
+	reached := part.end
+	for _, k := range v.callees {
+		moved := v.clock(&v.tree.nodes[c.client], k)
+		kid := &v.tree.nodes[k]
+		start, end := max(kid.start+moved, part.start), min(kid.end+moved, part.end)
+		if start > end {
+			continue // it ran when its caller was no longer there: asynchronous
+		}
+		if end < reached {
+			all, onPath := part.part(end, reached)
+			wait, onPathWait = wait+all, onPathWait+onPath
+		}
+		in := span{start, end, max(start, min(end, reached, part.limit))}
+		v.pending = append(v.pending, pending{k, in.shift(-moved), Visit{Caller: caller, Called: true, Slack: slack}})
+		reached = min(reached, start)
+	}
+	all, onPath := part.part(part.start, reached)
+	wait, onPathWait = wait+all, onPathWait+onPath
+	if len(v.pending) == first {
+		visit := Visit{Caller: caller, Called: true, Slack: slack, Wait: wait, OnPathWait: onPathWait}
+		visit.Component, visit.Process = v.places.split(v.tree.nodes[v.callees[0]].place)
+		v.visits = append(v.visits, visit)
+		return
+	}
+	v.pending[first].visit.Wait, v.pending[first].visit.OnPathWait = wait, onPathWait
+}
+
+// findCallees lists the spans of other processes below a client span, the last
+// to end first.
+func (v *visitor) findCallees(client int32) {
+	v.callees = v.callees[:0]
+	for k := v.first[client]; k != 0; k = v.next[k-1] {
+		if v.tree.nodes[k-1].place != v.tree.nodes[client].place {
+			v.callees = append(v.callees, k-1)
+		}
+	}
+	slices.SortFunc(v.callees, func(a, b int32) int {
+		x, y := &v.tree.nodes[a], &v.tree.nodes[b]
+		return cmp.Or(cmp.Compare(y.end, x.end), cmp.Compare(x.start, y.start), cmp.Compare(x.id, y.id))
+	})
+}
+
+// clock returns by how much the clock of callee k is behind that of its client:
+// a callee that is not longer than its client but sticks out of it is taken to
+// be in the middle, as in within. Times of spans stay as they are.
+func (v *visitor) clock(client *node, k int32) int64 {
+	kid := &v.tree.nodes[k]
+	inside := kid.start >= client.start && kid.end <= client.end
+	message := trimtab.SpanKind(client.kind) == trimtab.SpanProducer || trimtab.SpanKind(kid.kind) == trimtab.SpanConsumer
+	if inside || message || kid.duration() > client.duration() {
+		return 0
+	}
+	return client.start + (client.duration()-kid.duration())/2 - kid.start
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab/analyzer/contribution"
+	"github.com/trimtab/trimtab/internal/client"
+)
+
+// blameCmd is `trimtab blame`.
+type blameCmd struct {
+	Baseline []string `help:"Recorded traces from before; one or several." required:"" type:"existingfile" placeholder:"FILE"`
+	Incident []string `help:"Recorded traces of the incident, one or several." required:"" type:"existingfile" placeholder:"FILE"`
+	Output   string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+}
+
+// Example is shown by --help.
+func (blameCmd) Example() string {
+	return "trimtab blame --baseline before.json.gz --incident slow-1.json.gz slow-2.json.gz"
+}
+
+// eachFile gives each file of `trimtab blame --incident a b`, as a shell makes
+// it of a pattern, a flag of its own, which is what the parser knows.
+func eachFile(args []string) []string {
+	if !slices.Contains(args, "blame") {
+		return args
+	}
+	var out []string
+	of, first := "", false // the flag that files belong to; whether the next is its first
+	for _, arg := range args {
+		name, _, set := strings.Cut(arg, "=")
+		switch {
+		case name == "--baseline" || name == "--incident":
+			of, first = name, !set
+		case strings.HasPrefix(arg, "-"):
+			of = ""
+		case of != "" && first:
+			first = false
+		case of != "":
+			out = append(out, of)
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+// Help says what is compared.
+func (blameCmd) Help() string {
+	return "Compares recorded requests (Jaeger, Zipkin or OTLP JSON) and ranks the components by their part in the growth of the tail of the latency. " +
+		"Waiting between a caller's span and its callee's counts for the callee, unless the caller waits longer at all its callees. " +
+		"If the tail did not grow by more than chance explains, it says \"no change\"."
+}
+
+// Run compares and prints.
+func (c *blameCmd) Run(ctx context.Context, t terminal) error {
+	var before, after contribution.Requests
+	if _, err := readTraces(ctx, c.Baseline, before.Add); err != nil {
+		return fmt.Errorf("baseline: %w", err)
+	}
+	if _, err := readTraces(ctx, c.Incident, after.Add); err != nil {
+		return fmt.Errorf("incident: %w", err)
+	}
+	answer := newBlameAnswer(contribution.Blame(&before, &after), before.Count(), after.Count())
+	return printed(t.out, c.Output, &answer, answer.text)
+}
+
+// blameAnswer is what `trimtab blame -o json` prints.
+type blameAnswer struct {
+	Verdict    string      `json:"verdict"`
+	Baseline   int         `json:"baseline_requests"`
+	Incident   int         `json:"incident_requests"`
+	Tail       []tailLine  `json:"tail"`
+	Components []blameLine `json:"components"`
+	chosen     contribution.Growth
+}
+
+// tailLine is how one quantile of the latency changed.
+type tailLine struct {
+	Quantile float64 `json:"quantile"`
+	Before   float64 `json:"before_ms"`
+	After    float64 `json:"after_ms"`
+	Slower   float64 `json:"slower"`
+	P        float64 `json:"p"`
+}
+
+// blameLine is one component. Times are means per request through it, with the
+// waiting that counts for it.
+type blameLine struct {
+	Name       string  `json:"name"`
+	Share      float64 `json:"share"`
+	Before     float64 `json:"before_ms"`
+	After      float64 `json:"after_ms"`
+	WaitBefore float64 `json:"waiting_before_ms"`
+	WaitAfter  float64 `json:"waiting_after_ms"`
+	Requests   int     `json:"requests"`
+	Slow       int     `json:"slow_requests"`
+	Starved    bool    `json:"starved_caller,omitempty"`
+	Example    string  `json:"example_trace"`
+}
+
+func newBlameAnswer(v contribution.Verdict, before, after int) blameAnswer {
+	a := blameAnswer{Verdict: "no change", Baseline: before, Incident: after, Tail: []tailLine{}, Components: []blameLine{}, chosen: v.Chosen}
+	if v.Changed {
+		a.Verdict = "changed"
+	}
+	for _, g := range v.Tail {
+		a.Tail = append(a.Tail, tailLine{g.Quantile, 1e3 * g.Before, 1e3 * g.After, g.Slower, g.P})
+	}
+	for _, c := range v.Components {
+		a.Components = append(a.Components, blameLine{
+			Name: c.Name, Share: c.Share, Before: 1e3 * c.Before, After: 1e3 * c.After, WaitBefore: 1e3 * c.BeforeWait, WaitAfter: 1e3 * c.AfterWait,
+			Requests: c.Requests, Slow: c.Slow, Starved: c.Starved, Example: hex.EncodeToString(c.Example[:]),
+		})
+	}
+	return a
+}
+
+// leastShown is the part from which on a component is worth a line on a screen.
+const leastShown = 0.01
+
+// text prints a verdict and a table for people.
+func (a *blameAnswer) text(w io.Writer) {
+	for _, g := range a.Tail {
+		fmt.Fprintf(w, "p%-3.4g %8.4g ms → %.4g ms\n", 100*g.Quantile, g.Before, g.After)
+	}
+	if a.Verdict != "changed" {
+		fmt.Fprintf(w, "no change: of %d requests no more are slow than chance explains, after %d before\n", a.Incident, a.Baseline)
+		return
+	}
+	fmt.Fprintf(w, "changed: %.3g%% of %d requests took longer than %.4g ms, the p%.4g of %d requests before\n\n",
+		100*a.chosen.Slower, a.Incident, 1e3*a.chosen.Before, 100*a.chosen.Quantile, a.Baseline)
+	rows := [][]string{{"COMPONENT", "PART", "BEFORE", "AFTER", "OF IT WAITING", "REQUESTS", "SLOW", "EXAMPLE TRACE"}}
+	rest, starved := 1.0, ""
+	for _, c := range a.Components {
+		rest -= c.Share
+		if c.Share < leastShown {
+			continue
+		}
+		rows = append(rows, []string{client.Printable(c.Name), fmt.Sprintf("%.0f%%", 100*c.Share), fmt.Sprintf("%.4g ms", c.Before), fmt.Sprintf("%.4g ms", c.After),
+			fmt.Sprintf("%.4g → %.4g ms", c.WaitBefore, c.WaitAfter), fmt.Sprint(c.Requests), fmt.Sprint(c.Slow), c.Example})
+		if c.Starved {
+			starved += fmt.Sprintf("%s waits longer at all its callees, while they are as quick as before: the waiting counts for it.\n", client.Printable(c.Name))
+		}
+	}
+	table(w, rows)
+	if rest >= leastShown {
+		fmt.Fprintf(w, "\n%.0f%% of the growth is of no component: a few slow requests, or requests of another kind.\n", 100*rest)
+	}
+	if starved != "" {
+		fmt.Fprint(w, "\n"+starved)
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab/analyzer/contribution"
+	"github.com/trimtab/trimtab/analyzer/path"
+	"github.com/trimtab/trimtab/internal/client"
+)
+
+// contributionsCmd is `trimtab contributions`.
+type contributionsCmd struct {
+	Files  []string `arg:"" name:"file" help:"Recorded traces: JSON of Jaeger, Zipkin or OTLP, plain or gzipped." type:"existingfile"`
+	Output string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+}
+
+// Example is shown by --help.
+func (contributionsCmd) Example() string {
+	return "trimtab contributions monday.json.gz tuesday.json.gz"
+}
+
+// Run reads and prints.
+func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
+	var study contribution.Study
+	waits := map[string]time.Duration{}
+	read, err := readTraces(ctx, c.Files, func(r *path.Request) {
+		study.Add(r)
+		for _, v := range r.Visits {
+			waits[v.Component] += v.Wait
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("contributions: %w", err)
+	}
+	found, err := study.Contributions()
+	if err != nil {
+		return fmt.Errorf("contributions: %w", err)
+	}
+	answer := contributionsAnswer{Levels: len(found.Loads), Loads: found.Loads, Requests: read.requests, Flagged: read.flagged}
+	for _, k := range found.Components {
+		m := found.Moments[k.Name]
+		answer.Components = append(answer.Components, contributionLine{
+			Name: k.Name, Mean: 1e3 * k.Mean, Wait: 1e3 * waits[k.Name].Seconds() / float64(read.requests),
+			P: k.P, Rho: k.Rho, V: k.V, Alpha: k.Alpha, C: k.C, CNorm: k.CNorm,
+			Step: k.Step, LoadLimit: k.LoadLimit, CoV: m.CoV(), Correlation: m.Correlation(), Requests: m.N,
+		})
+	}
+	return printed(t.out, c.Output, &answer, answer.text)
+}
+
+// contributionsAnswer is what `trimtab contributions -o json` prints.
+type contributionsAnswer struct {
+	Components []contributionLine `json:"components"`
+	Levels     int                `json:"levels"`
+	// Loads are those of the levels, in requests per second.
+	Loads    []float64         `json:"loads"`
+	Requests int               `json:"requests"`
+	Flagged  map[string]uint64 `json:"flagged"`
+}
+
+// contributionLine is one component; times are means over all requests.
+type contributionLine struct {
+	Name string  `json:"name"`
+	Mean float64 `json:"mean_ms"`
+	// Wait is the part of it that callers waited before and after its own spans.
+	Wait      float64  `json:"waiting_ms"`
+	P         float64  `json:"P"`
+	Rho       float64  `json:"rho"`
+	V         float64  `json:"V"`
+	Alpha     float64  `json:"alpha"`
+	C         float64  `json:"C"`
+	CNorm     float64  `json:"C_norm"`
+	Step      float64  `json:"step"`
+	LoadLimit *float64 `json:"loadlimit"`
+	// CoV and Correlation are over single requests through it, Requests of them.
+	CoV         float64 `json:"cov"`
+	Correlation float64 `json:"correlation"`
+	Requests    float64 `json:"requests"`
+}
+
+// text prints a table for people.
+func (a *contributionsAnswer) text(w io.Writer) {
+	fmt.Fprintf(w, "%d requests at %d levels of load\n\n", a.Requests, a.Levels)
+	rows := [][]string{{"COMPONENT", "CONTRIBUTION", "SOJOURN", "OF IT WAITING", "P", "RHO", "V", "ALPHA"}}
+	for _, c := range a.Components {
+		rows = append(rows, []string{client.Printable(c.Name), fmt.Sprintf("%.1f%%", 100*c.CNorm), fmt.Sprintf("%.4g ms", c.Mean), fmt.Sprintf("%.4g ms", c.Wait),
+			fmt.Sprintf("%.3f", c.P), fmt.Sprintf("%.3f", c.Rho), fmt.Sprintf("%.3f", c.V), fmt.Sprintf("%.3f", c.Alpha)})
+	}
+	table(w, rows)
+	if a.Levels < 3 {
+		fmt.Fprintf(w, "\nToo few levels of load to tell how components grow with it: traces of more requests are needed, 30 a level.\n")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(a.Flagged)) {
+		fmt.Fprintf(w, "\nflagged: %s: %d spans", kind, a.Flagged[kind])
+	}
+	if len(a.Flagged) > 0 {
+		fmt.Fprintln(w)
+	}
+}
