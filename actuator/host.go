@@ -228,8 +228,11 @@ func (a *Actuator) arbitrate(ctx context.Context) {
 		problem = a.host.problem
 	}
 	if problem != a.host.problem {
-		a.host.problem = problem
-		a.logger.Warn("claims of other pools on this host", "problem", problem)
+		if a.host.problem = problem; problem == "" {
+			a.logger.Info("the claims of other pools on this host can be read again")
+		} else {
+			a.logger.Warn("cannot read or write claims on this host, so no limit is raised", "problem", problem)
+		}
 	}
 	a.divide(claims)
 }

@@ -203,7 +203,7 @@ func TestWhileNobodyCanLookNoInstanceComesOrGoes(t *testing.T) {
 func TestTheHoldingSaysWhatKeepsInstancesFromBeingTakenUp(t *testing.T) {
 	h, n := newNursery(t)
 	h.open()
-	n.broken = fmt.Errorf("1200 groups match, at most 1000 may: %w", trimtab.ErrRefused)
+	n.broken = fmt.Errorf("1200 directories match, at most 1000 may: %w", trimtab.ErrRefused)
 	n.bear(t, "a", units(2))
 	h.Tick(t.Context())
 	in := h.Holding()

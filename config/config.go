@@ -141,7 +141,7 @@ type Guard struct {
 
 // Analyzer says how spans and samples are turned into curves.
 type Analyzer struct {
-	// Interval of reports to the learner, 100ms to one round. Left out: a fifth of a round, at least 1s and at most 10s; with thousands of workloads longer, so that 1,000 are reported in a second, but at most a round.
+	// Interval of reports to the learner, 100ms to one round. Left out: the largest of 1s, a fifth of a round and 1ms for each workload, but at most 10s and at most one round.
 	ReportInterval time.Duration `yaml:"report_interval"`
 	// Partitions that traces are spread over, by trace id, 1 to 256.
 	Partitions int `yaml:"partitions"`
@@ -162,7 +162,7 @@ type Analyzer struct {
 type Actuator struct {
 	// Mount point that cgroup paths are relative to. Left out: found in /proc/self/mountinfo.
 	CgroupRoot string `yaml:"cgroup_root"`
-	// What of this host is left to others. Where other hosts may have knobs of the pool, what this one has less the reserve bounds what it is given; a pool of one host alone has the capacity that is declared for it.
+	// What of this host is left to others. What the host was measured to have, less this, bounds what plans may give out here where other hosts may have knobs of the pool, or where other pools claim a part of this host; otherwise the declared capacity counts. Of several pools on one host the largest reserve counts.
 	Reserve Reserve `yaml:"reserve"`
 	// Whether a plan may act on workloads in mode recommend when a person asked for it with `trimtab apply`. The actuator must have received that command itself.
 	Apply bool `yaml:"apply"`
@@ -277,7 +277,7 @@ type Alertmanager struct {
 type Prometheus struct {
 	// Base URL, such as http://prometheus:9090. No user or password in it.
 	URL string `yaml:"url"`
-	// Time between two queries of the same expression, 1s to 1h. Left out: one report interval, at least 1s.
+	// Time between two queries of the same expression, 1s to 1h. Left out: 5s or one round, whichever is shorter, but at least one report interval.
 	Interval time.Duration `yaml:"interval"`
 	// Time after which a query is given up, 10ms to interval. Left out: 10s, at most the interval.
 	Timeout time.Duration `yaml:"timeout"`

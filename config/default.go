@@ -50,8 +50,7 @@ func zero() *Config {
 	}
 }
 
-// reportEach is how much longer the interval of reports is for each workload, so
-// that 1,000 are reported in a second: a report, its estimate on the bus and who
+// reportEach is the least interval of reports for each workload, so that 1,000 are reported in a second: a report, its estimate on the bus and who
 // reads it there take some 0.4 ms of CPU together, and a round uses one of each.
 const reportEach = time.Millisecond
 

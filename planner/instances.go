@@ -128,6 +128,20 @@ func effective(all []instance, of func(*instance) float64) float64 {
 	return least
 }
 
+// own is what the instances that can be turned have beyond their parts of what the
+// workload has: Σ_i max(0, a_i − f_i now).
+func (s *seat) own() (sum float64) {
+	if len(s.knobs) < 2 {
+		return 0
+	}
+	for i := range s.knobs {
+		if k := &s.knobs[i]; !k.stuck {
+			sum += math.Max(0, k.now-k.share*s.now)
+		}
+	}
+	return sum
+}
+
 // unlimited reports whether nothing limits the workload.
 func (s *seat) unlimited() bool {
 	return !slices.ContainsFunc(s.knobs, func(i instance) bool { return !i.found.Unlimited })

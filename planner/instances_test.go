@@ -382,3 +382,31 @@ func TestNoHostAndNotThePoolIsOverItsCapacityAtAnyInstant(t *testing.T) {
 		}
 	})
 }
+
+func TestInAFullPoolTheCoresOfAWorkloadFollowItsLoadFromInstanceToInstance(t *testing.T) {
+	a, b := at("h1", "a", "a"), at("h1", "a", "b")
+	f := newFleet(map[trimtab.KnobID]trimtab.Amount{a: trimtab.Units(3.5), b: trimtab.Units(3.5)}, nil)
+	c := pool(welfare.Egalitarian{}, trimtab.Act)
+	c.Workloads = c.Workloads[1:2]
+	c.Capacity = 7
+	p := leads(t, c)
+	for i := range 40 {
+		now := t0.Add(time.Duration(i) * time.Second)
+		f.tell(p, now)
+		e := estimate("a", now, ramp(8))
+		e.Shares = []trimtab.LoadShare{{Host: "h1", Instance: "a", Share: 0.75}, {Host: "h1", Instance: "b", Share: 0.25}}
+		p.Step(now, e)
+		out := plans(p.Step(now, nil))
+		for len(out) > 0 {
+			var next []*trimtab.Plan
+			next = append(next, plans(p.Step(now, f.carryOut(out[0], "h1", now)))...)
+			if held := f.held(""); held > 7 {
+				t.Fatalf("the pool of 7 has given out %g", held)
+			}
+			out = append(out[1:], next...)
+		}
+	}
+	if f.now[a].Value < 5 || f.now[b].Value > 2 {
+		t.Errorf("the instance with three quarters of the load has %v, the other %v, of 7", f.now[a], f.now[b])
+	}
+}

@@ -176,7 +176,7 @@ func (r *decision) guard(resource int) {
 	}
 	for _, s := range seats {
 		g.Workloads = append(g.Workloads, guard.Workload{
-			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Fresh: s.free,
+			Name: s.Name, Now: s.now, Target: s.target, Want: s.want, Own: s.own(), Fresh: s.free,
 			Missing: s.free && (s.short || s.misses() || s.curve.Eval(s.now).Mean < s.SLO),
 			Meets:   s.free && (s.served || s.curve.Eval(s.target).Mean >= s.SLO),
 			Harms:   s.free && !s.served && s.curve.Eval(s.target).Mean < s.SLO && worst[s.side()] >= s.utility(s.now),

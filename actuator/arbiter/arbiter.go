@@ -265,7 +265,7 @@ func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool,
 	case err == nil || lives:
 		return r, lives, err
 	case errors.Is(err, trimtab.ErrInvalid) || errors.Is(err, syscall.ELOOP):
-		a.logger.Error("a claim on this host is damaged and was set aside: what its pool holds is not counted until that runs again", "file", path+aside, "err", err)
+		a.logger.Error("the claim file of a dead process is damaged and was set aside: its limits are not counted until its trimtab runs again", "file", path+aside, "err", err)
 		_ = os.Remove(path + aside) // an earlier one, of whatever kind
 		return nil, false, os.Rename(path, path+aside)
 	}

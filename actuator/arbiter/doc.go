@@ -27,6 +27,6 @@
 // It knows no knob and no plan.
 //
 //	a := arbiter.New(dir, arbiter.Claimant{Journal: journal, Pool: "shop", PID: pid, Boot: boot})
-//	view, err := a.Settle(ctx, claims)              // at each heartbeat
-//	granted, err := a.Ask(ctx, "cpu", arbiter.Claim{Now: 6, May: 6}) // before a rise
+//	err := a.Settle(ctx, claims)                       // at each heartbeat
+//	granted, err := a.Ask(ctx, claims, "cpu", wanted)  // before a rise
 package arbiter

@@ -133,11 +133,11 @@ func TestSoManyInstancesThatItCannotBeTurnNone(t *testing.T) {
 		mk(i)
 	}
 	c := actuator.Location{Root: root, Path: "web-*"}
-	if _, err := cgroup.Kind().Find(t.Context(), c); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "1001 groups match, at most 1000 may") {
+	if _, err := cgroup.Kind().Find(t.Context(), c); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "1001 directories match, at most 1000 may") {
 		t.Errorf("error %v", err)
 	}
 	a := openFinder(t, c)
-	if all := a.Holding().Targets; len(all) != 1 || all[0].Instance != "" || !strings.Contains(all[0].Problem, "1001 groups match") {
+	if all := a.Holding().Targets; len(all) != 1 || all[0].Instance != "" || !strings.Contains(all[0].Problem, "1001 directories match") {
 		t.Errorf("%d are turned, %+v", len(all), all[:min(1, len(all))])
 	}
 }

@@ -291,7 +291,7 @@ func TestSoManyDirectoriesThatTheyCannotBeTurnedTurnNone(t *testing.T) {
 	}
 	supervised(t, filepath.Join(base, "r-0"), self())
 	_, err := process.Kind().Find(t.Context(), at(t, filepath.Join(base, "r-*")))
-	if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "1001 groups match, at most 1000 may") {
+	if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "1001 directories match, at most 1000 may") {
 		t.Errorf("error %v", err)
 	}
 }

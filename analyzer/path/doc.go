@@ -25,8 +25,10 @@
 //
 // Spans that come after their trace was finished are a trace of their own, and
 // a parent's sojourn time then lacks them: Timeout must exceed the time by
-// which senders differ in reporting one trace. The package does not follow
-// critical paths, and it cannot tell whether what it was not sent exists.
+// which senders differ in reporting one trace. With Config.Requests
+// it also tells where the time of each request went, visit by visit, and how much
+// of it lies on the critical path ([Request], [Visit]). The package cannot tell
+// whether what it was not sent exists.
 //
 //	p, err := path.New(path.Config{Discover: true})
 //	…

@@ -30,7 +30,7 @@ func (b *Bus) apart() error {
 	if b.config.Role == "" || b.config.Role == Agent {
 		err = fmt.Errorf("%w: this host keeps what the last plan gave until its lease ends, then its baselines come back by themselves", err)
 	}
-	return hint.Add(err, "is nats-server up, does this host reach it, and are the credentials right? Nothing needs a restart here: the link is tried every few seconds, and plans go on by themselves")
+	return hint.Add(err, "is nats-server up, does this host reach it, and are the credentials right? Nothing needs a restart here: the link is tried again by itself, and plans go on once it is back")
 }
 
 // apartError is what apart says, in the place of an error that it explains: the

@@ -14,8 +14,8 @@ import (
 
 // blameCmd is `trimtab blame`.
 type blameCmd struct {
-	Baseline []string `help:"Recorded traces from before; one or several." required:"" type:"existingfile" placeholder:"FILE"`
-	Incident []string `help:"Recorded traces of the incident, one or several." required:"" type:"existingfile" placeholder:"FILE"`
+	Baseline []string `help:"Recorded traces from before the incident, one or several files." required:"" type:"existingfile" placeholder:"FILE"`
+	Incident []string `help:"Recorded traces of the incident, one or several files." required:"" type:"existingfile" placeholder:"FILE"`
 	Output   string   `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
 }
 
@@ -52,8 +52,8 @@ func eachFile(args []string) []string {
 // Help says what is compared.
 func (blameCmd) Help() string {
 	return "Compares recorded requests (Jaeger, Zipkin or OTLP JSON) and ranks the components by their part in the growth of the tail of the latency. " +
-		"Waiting between a caller's span and its callee's counts for the callee, unless the caller waits longer at all its callees. " +
-		"If the tail did not grow by more than chance explains, it says \"no change\"."
+		"Waiting between a caller's span and its callee's counts for the callee, unless the caller's wait at least doubled at all of its callees: then the caller itself lacks CPU and is charged. " +
+		"If no quantile of the latency (p90, p95, p99) grew by at least 10% and by more than chance explains, it says \"no change\"."
 }
 
 // Run compares and prints.
@@ -129,7 +129,7 @@ func (a *blameAnswer) text(w io.Writer) {
 		fmt.Fprintf(w, "p%-3.4g %8.4g ms → %.4g ms\n", 100*g.Quantile, g.Before, g.After)
 	}
 	if a.Verdict != "changed" {
-		fmt.Fprintf(w, "no change: of %d requests no more are slow than chance explains, after %d before\n", a.Incident, a.Baseline)
+		fmt.Fprintf(w, "no change: no quantile of the latency grew by at least 10%% and by more than chance explains (%d requests, %d in the baseline)\n", a.Incident, a.Baseline)
 		return
 	}
 	fmt.Fprintf(w, "changed: %.3g%% of %d requests took longer than %.4g ms, the p%.4g of %d requests before\n\n",

@@ -80,7 +80,7 @@ func main() {
 	os.Exit(code)
 }
 
-// console is what a command may print to.
+// terminal is what a command may print to.
 type terminal struct {
 	out, err io.Writer
 }

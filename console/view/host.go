@@ -16,7 +16,7 @@ const (
 	maxHosts     = 10_000
 	maxHostBytes = 96 << 20
 	// silentAfter is how long after its last word a host is said to be silent: it
-	// speaks every second.
+	// speaks every 5 s or more often.
 	silentAfter = time.Minute
 	// skew is how far the clock of a host may be behind: beyond that its word is
 	// old, as one that the bus kept of a host that is gone.

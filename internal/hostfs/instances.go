@@ -47,7 +47,7 @@ func (r *Root) Instances(pattern string) ([]Instance, error) {
 		return nil, fmt.Errorf("find instances of %s: %w", pattern, err)
 	}
 	if n > MaxInstances {
-		return nil, fmt.Errorf("find instances of %s: %d groups match, at most %d may: %w", pattern, n, MaxInstances, trimtab.ErrRefused)
+		return nil, fmt.Errorf("find instances of %s: %d directories match, at most %d may: %w", pattern, n, MaxInstances, trimtab.ErrRefused)
 	}
 	slices.SortFunc(all, func(a, b Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil

@@ -157,7 +157,7 @@ func TestTooManyInstancesAreCountedAndNoneIsReturned(t *testing.T) {
 	}
 	r, dir := groups(t, names...)
 	all, err := r.Instances("i*")
-	if !errors.Is(err, trimtab.ErrRefused) || len(all) > 0 || !strings.Contains(err.Error(), "1005 groups match, at most 1000 may") {
+	if !errors.Is(err, trimtab.ErrRefused) || len(all) > 0 || !strings.Contains(err.Error(), "1005 directories match, at most 1000 may") {
 		t.Errorf("%d instances, error %v", len(all), err)
 	}
 	for _, n := range names[:5] {

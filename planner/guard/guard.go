@@ -87,6 +87,9 @@ type Workload struct {
 	// Now is what it has, Target where the solver wants it, Want the step to
 	// Target that is asked for now, all in the resource's unit.
 	Now, Target, Want float64
+	// Own is what its instances have beyond their parts of Now: so much it may rise
+	// without room, since it takes it from itself. 0 where it has one instance.
+	Own float64
 	// Fresh tells that a fresh estimate without a hold stands behind it.
 	Fresh bool
 	// Missing tells that it misses its SLO with what it has, Meets that it is
@@ -403,7 +406,8 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 }
 
 // raise shares the room among the rises: first those that are needed, each
-// group in proportion to what it asks. It returns the room that is left.
+// group in proportion to what it asks beyond what it has of its own. It returns the
+// room that is left.
 func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float64 {
 	for _, needed := range []bool{true, false} {
 		var group []wish
@@ -411,12 +415,13 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float
 		for _, w := range rises {
 			if w.needed == needed {
 				group = append(group, w)
-				asks = append(asks, w.amount)
+				asks = append(asks, math.Max(0, w.amount-r.own(w)))
 			}
 		}
 		for i, got := range r.divide(group, asks, room) {
 			w := group[i]
 			room -= got
+			got += math.Min(r.own(w), w.amount)
 			switch {
 			case got >= w.amount-grain*r.Unit:
 				grants[w.at].Set = w.to
@@ -429,6 +434,11 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float
 		}
 	}
 	return room
+}
+
+// own is what a rise may take from its own instances, in whole units.
+func (r *Round) own(w wish) float64 {
+	return math.Floor(math.Max(0, r.Workloads[w.at].Own)/r.Unit+grain) * r.Unit
 }
 
 // divide shares room among a group of rises, as Divide says where that keeps to
