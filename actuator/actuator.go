@@ -448,7 +448,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.Knob.String(),
-			Now: k.now, Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: k.report(), Barred: k.barred,
+			Now: k.now, Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred,
 		})
 	}
 	if t := a.troubles(); len(t) > 0 {
@@ -456,6 +456,16 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		slices.SortFunc(h.Targets, func(x, y trimtab.KnobState) int { return x.Compare(y.KnobID) })
 	}
 	return h
+}
+
+// reportOf returns why a knob cannot be used, or "". While it cannot be told what other
+// pools of the host have, nothing is raised; so that nothing is lowered either, and
+// stays so, no knob that is turned is offered.
+func (a *Actuator) reportOf(k *held) string {
+	if why := k.report(); why != "" || a.host == nil || a.host.problem == "" || k.Mode != trimtab.Act {
+		return why
+	}
+	return "claims of other pools on this host: " + a.host.problem
 }
 
 // report returns the problem, with the reasons that are not the knob's.

@@ -316,7 +316,14 @@ func (a *Actuator) restored(journals []string) (over []string) {
 			continue
 		}
 		s, err := readDir(dir)
-		if errors.Is(err, os.ErrNotExist) || err == nil && !slices.ContainsFunc(s.entries, func(e *entry) bool { return !a.disowned(e, dir) }) {
+		if errors.Is(err, os.ErrNotExist) {
+			// Whose storage is not here may have it in a place that is not seen from here.
+			if _, gone := os.Stat(filepath.Dir(dir)); gone == nil {
+				over = append(over, dir)
+			}
+			continue
+		}
+		if err == nil && s.unreadable == 0 && !slices.ContainsFunc(s.entries, func(e *entry) bool { return !a.disowned(e, dir) }) {
 			over = append(over, dir)
 		}
 	}

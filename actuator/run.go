@@ -103,7 +103,7 @@ func (a *Actuator) beat(ctx context.Context) {
 func (a *Actuator) report(ctx context.Context, b bus.Bus) {
 	var last *trimtab.Holding // that was published
 	for beats := 1; ; beats++ {
-		again := time.Duration(beats)*a.config.Heartbeat >= a.config.Repeat
+		again := time.Duration(beats)*a.config.Heartbeat >= a.repeat()
 		if h := a.Holding(); last == nil || again || news(last, h) {
 			publish, cancel := context.WithTimeout(ctx, 5*a.config.Heartbeat)
 			last, beats = h, 0
@@ -120,6 +120,17 @@ func (a *Actuator) report(ctx context.Context, b bus.Bus) {
 		case <-time.After(a.config.Heartbeat):
 		}
 	}
+}
+
+// repeat is after how long a holding without news is published again. Where plans have a
+// shorter lease than this host's file says, it follows them.
+func (a *Actuator) repeat() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if length := a.lease.Length.Duration(); length > 0 {
+		return min(a.config.Repeat, RepeatOf(length))
+	}
+	return a.config.Repeat
 }
 
 // news reports whether a holding says what the one before it did not, but for the

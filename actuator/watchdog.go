@@ -119,6 +119,9 @@ func watch(ctx context.Context, dir string, parent io.Reader, look func()) error
 	}
 }
 
+// lookAfter is after how long a watchdog looks at the lease again, at the latest.
+const lookAfter = 5 * time.Second
+
 // relieveAfter is how long after the lease an actuator that lives may still
 // restore by itself.
 const relieveAfter = 2 * time.Second
@@ -127,8 +130,8 @@ const relieveAfter = 2 * time.Second
 // by. It leaves the journal alone: when the actuator goes on, it finds the
 // baselines in place and its lease over, and drops the entries itself.
 //
-// It returns when to look again: after a third of what is left of the lease, for the
-// next plan may bring a shorter one. To read the journal of a hundred knobs every
+// It returns when to look again: after a third of what is left of the lease, and no
+// later than lookAfter, for the next plan may bring a shorter one. To read the journal of a hundred knobs every
 // second takes each watchdog 0.4% of a core.
 func relieve(ctx context.Context, dir, boot string, reopen func(undo []byte) (Knob, error)) (due time.Duration) {
 	now := hostfs.BootTime()
@@ -137,7 +140,7 @@ func relieve(ctx context.Context, dir, boot string, reopen func(undo []byte) (Kn
 		return now
 	}
 	if now < saturate(s.lease.Until, relieveAfter) {
-		return now + max(0, s.lease.Until-now)/3
+		return now + min(lookAfter, max(0, s.lease.Until-now)/3)
 	}
 	// Nobody to tell: the actuator reports when it can again.
 	all := reopenAll(s.entries, reopen)

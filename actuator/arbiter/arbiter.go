@@ -157,7 +157,7 @@ func (a *Arbiter) Drop(ctx context.Context, journals []string) error {
 }
 
 func (a *Arbiter) drop(ctx context.Context, was *record) error {
-	path := a.pathOf(was.Journal)
+	path := a.pathOf(&was.Claimant)
 	r, lives, err := a.read(ctx, path)
 	if err != nil || r == nil || lives || r.Claimant != was.Claimant || !same(r.Claims, was.Claims) {
 		return err
@@ -192,8 +192,10 @@ func (a *Arbiter) enter(ctx context.Context, wait time.Duration) (leave func(), 
 	return func() { _ = lock.Close() }, nil
 }
 
-func (a *Arbiter) pathOf(journal string) string {
-	sum := sha256.Sum256([]byte(journal))
+// pathOf returns the file of a claimant. The journal alone would not tell two
+// containers apart that both have theirs in one place of their own.
+func (a *Arbiter) pathOf(who *Claimant) string {
+	sum := sha256.Sum256([]byte(who.Journal + "\x00" + who.Pool))
 	return filepath.Join(a.dir, hex.EncodeToString(sum[:8])+suffix)
 }
 
@@ -213,7 +215,7 @@ func (a *Arbiter) gather(ctx context.Context) error {
 		return trimtab.Invalidf("%s has %d files or more, which are not all claims: remove what does not belong there", a.dir, len(names))
 	}
 	slices.Sort(names)
-	own := filepath.Base(a.pathOf(a.who.Journal))
+	own := filepath.Base(a.pathOf(&a.who))
 	var others []map[string]Claim
 	var dead []*record
 	for _, name := range names {
@@ -259,7 +261,7 @@ func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool,
 	}
 	lives = hostfs.Taken(ctx, path)
 	switch {
-	case !lives && (errors.Is(err, errEmpty) || err == nil && (r.Boot != a.who.Boot || a.pathOf(r.Journal) != path)):
+	case !lives && (errors.Is(err, errEmpty) || err == nil && (r.Boot != a.who.Boot || a.pathOf(&r.Claimant) != path)):
 		// It died before it claimed; or what was limited before the boot no longer is.
 		return nil, false, os.Remove(path)
 	case err == nil || lives:
@@ -274,7 +276,7 @@ func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool,
 
 // write writes this claimant's file, unless it says the same.
 func (a *Arbiter) write(ctx context.Context, claims map[string]Claim) error {
-	path := a.pathOf(a.who.Journal)
+	path := a.pathOf(&a.who)
 	if _, err := os.Lstat(path); len(claims) == 0 && a.file == nil && errors.Is(err, os.ErrNotExist) {
 		a.claimed = claims
 		return nil // it only recommends, and needs no file
@@ -309,7 +311,7 @@ func (a *Arbiter) own(ctx context.Context) error {
 		a.file.Close()
 		a.file = nil
 	}
-	file, err := hostfs.TakeFile(ctx, a.pathOf(a.who.Journal), 0)
+	file, err := hostfs.TakeFile(ctx, a.pathOf(&a.who), 0)
 	if err != nil {
 		return fmt.Errorf("own claim: %w", err)
 	}

@@ -84,6 +84,7 @@ func (p *places) instance(workload int, attrs []trimtab.Attr) instanceID {
 	x.key = strings.Join(append([]string{x.host}, x.names...), "\x00")
 	of := &p.workloads[workload].instances
 	if id, ok := of.byKey[x.key]; ok {
+		of.known[id].seen = p.now
 		return id
 	}
 	if !p.room(of, &x) {

@@ -270,3 +270,27 @@ func served(all map[string]*trimtab.Sketch) map[string]float64 {
 	}
 	return out
 }
+
+func TestAWorkloadThatComesBackWithMoreNamesThanAreKeptStaysItself(t *testing.T) {
+	p := newPath(t, shop())
+	for i := range trimtab.MaxShares {
+		p.Step(at(0), framed(t, request(i, on("h1", fmt.Sprint("run-", i)))))
+	}
+	// An hour later there is room again, once what was idle is let go of.
+	later := at(time.Hour)
+	fresh := framed(t, request(5000, on("h1", "run-again")))
+	p.Step(later, fresh)
+	other := request(5001, on("h2", "x"))
+	other.service = "other"
+	p.Step(later, framed(t, other))
+	p.Step(later, framed(t, request(5002, on("h1", "run-again"))))
+	shops := 0.0
+	for _, v := range append(p.Step(later.Add(time.Hour), nil), p.Step(later.Add(2*time.Hour), nil)...) {
+		if s := v.(*trimtab.Sketch); s.Workload == "shop" {
+			shops += s.Requests
+		}
+	}
+	if shops != 2 {
+		t.Errorf("shop served %v requests after it came back, want 2", shops)
+	}
+}

@@ -187,6 +187,7 @@ func (p *places) component(workload int32, service string) placeID {
 	}
 	key := place{workload, service + p.process}
 	if id, ok := p.byPlace[key]; ok {
+		p.seen[id] = p.now // before anything is swept for its instance
 		return id
 	}
 	p.workloads[workload].places++ // so that the sweep leaves it

@@ -119,7 +119,10 @@ func (w *windows) close(n int) []trimtab.Value {
 		return nil
 	}
 	var out []trimtab.Value
-	for _, x := range w.open[:n] {
+	closed := slices.Clone(w.open[:n])
+	w.open = slices.Delete(w.open, 0, n) // first: what fails here must not fail again for ever
+	w.last = nil
+	for _, x := range closed {
 		from := len(out)
 		for i, s := range x.sums {
 			if s != nil && s.requests > 0 {
@@ -128,8 +131,6 @@ func (w *windows) close(n int) []trimtab.Value {
 		}
 		slices.SortFunc(out[from:], func(a, b trimtab.Value) int { return strings.Compare(a.Key(), b.Key()) })
 	}
-	w.open = slices.Delete(w.open, 0, n)
-	w.last = nil
 	return out
 }
 

@@ -29,6 +29,8 @@ const (
 	// maxBatch bounds the lines that are sent in one message, maxBatchRead those
 	// that are read, in bytes.
 	maxBatch, maxBatchRead = 256 << 10, 1 << 20
+	// maxLines bounds their number, so that no message keeps its reader for long.
+	maxLines = 4096
 )
 
 // shed is one value of a Shed kind as it travels.
@@ -55,7 +57,7 @@ func (s *shed) size() int { return len(s.key) + len(s.origin) + len(s.data) + 3 
 func together(all []shed) (out []*nats.Msg) {
 	for len(all) > 0 {
 		n, size := 1, all[0].size()
-		for n < len(all) && all[n].prefix == all[0].prefix && size+all[n].size() <= maxBatch {
+		for n < min(len(all), maxLines) && all[n].prefix == all[0].prefix && size+all[n].size() <= maxBatch {
 			size += all[n].size()
 			n++
 		}
@@ -100,6 +102,9 @@ func apart(k trimtab.Kind, m *nats.Msg, take func(*shed)) error {
 		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
 		lines = rest
 		// Neither a key nor an origin has a brace: it is escaped in both.
+		if at > maxLines {
+			return trimtab.Invalidf("read several of %s: more than %d", k, maxLines)
+		}
 		from := max(0, bytes.IndexByte(line, '{'))
 		key, origin, _ := strings.Cut(strings.TrimSuffix(string(line[:from]), " "), " ")
 		if origin == "" || key == manyKey {

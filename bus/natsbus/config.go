@@ -35,6 +35,9 @@ type Config struct {
 	// buckets: the others wait for them. Host and Pool are those of an agent.
 	Role       Role
 	Host, Pool string
+	// Lease is that of the plans that an Agent carries out: within a sixth of it, and
+	// 4 to 20 s, it notices that a consumer no longer answers. 0: 4 s.
+	Lease time.Duration
 	// Credentials is a NATS .creds file, NKey the file of an nkey seed, Token
 	// the token itself: at most one of them. A user and a password stand in URL.
 	Credentials, NKey, Token string

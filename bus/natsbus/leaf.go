@@ -76,7 +76,7 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 		// It would know 1,024 subjects of requests, answers and acknowledgements by
 		// heart, none of which comes again, and an agent takes hours to get there.
 		NoSublistCache: true,
-		LeafNode: server.LeafNodeOpts{ReconnectInterval: time.Second, Remotes: []*server.RemoteLeafOpts{remote}},
+		LeafNode:       server.LeafNodeOpts{ReconnectInterval: time.Second, Remotes: []*server.RemoteLeafOpts{remote}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make leaf node: %w", err)
@@ -117,10 +117,25 @@ func (b *Bus) becomeLeaf(ctx context.Context) error {
 	if b.conn, err = nats.Connect("", opts...); err != nil {
 		return fmt.Errorf("connect to own leaf node: %w", err)
 	}
+	go b.followLink(l)
 	if b.js, err = b.jetStream(); err != nil {
 		return err
 	}
 	return b.awaitStreams(ctx)
+}
+
+// followLink wakes all that wait for an answer once the link of a leaf node is back:
+// what they asked for went with it, and their own connection, to the leaf node, was
+// never cut.
+func (b *Bus) followLink(l *leafNode) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for was := true; l.Running(); was = l.joined() {
+		if l.joined() && !was {
+			b.wake()
+		}
+		<-t.C
+	}
 }
 
 // api is the prefix of requests to JetStream.

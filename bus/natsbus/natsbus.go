@@ -331,6 +331,11 @@ func (b *Bus) keep(stop func()) (func(), error) {
 func (b *Bus) reconnected(c *nats.Conn) {
 	b.config.Logger.Info("bus reconnected", "url", c.ConnectedUrlRedacted())
 	b.greet(c)
+	b.wake()
+}
+
+// wake ends all waiting for an answer of a server that cannot be relied on to come.
+func (b *Bus) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.again)

@@ -13,12 +13,19 @@ import (
 
 const (
 	// pullExpiry is how long one request for a message stands at the server,
-	// heartbeat how often it says in between that it still does. Of the many who
-	// share a server, agents, each has three consumers, and 1,000 agents that are
-	// told every 2 s take a third of what the server does in all.
-	pullExpiry, heartbeat             = 30 * time.Second, 2 * time.Second
-	pullExpiryOfMany, heartbeatOfMany = time.Minute, 10 * time.Second
+	// heartbeat how often it says in between that it still does.
+	pullExpiry, heartbeat = 30 * time.Second, 2 * time.Second
 )
+
+// heartbeat is how often the server says that a request of this bus stands. Agents
+// are many and have three consumers each: to tell 1,000 of them every 2 s is a third
+// of what a server does in all. Twice that without a word, and the agent asks again.
+func (b *Bus) heartbeat() time.Duration {
+	if b.config.Role != Agent {
+		return heartbeat
+	}
+	return max(heartbeat, min(5*heartbeat, b.config.Lease/12))
+}
 
 // errReconnected and errSilent end a pull: the request is not at the server
 // any more, or cannot be known to be.
@@ -46,11 +53,8 @@ type pull struct {
 }
 
 func (b *Bus) openPull(stream, consumer string) (*pull, error) {
-	expiry, beat := pullExpiry, heartbeat
-	if b.config.Role == Agent {
-		expiry, beat = pullExpiryOfMany, heartbeatOfMany
-	}
-	request, err := json.Marshal(map[string]any{"batch": 1, "expires": expiry, "idle_heartbeat": beat})
+	beat := b.heartbeat()
+	request, err := json.Marshal(map[string]any{"batch": 1, "expires": max(pullExpiry, 6*beat), "idle_heartbeat": beat})
 	if err != nil {
 		return nil, err
 	}

@@ -113,15 +113,18 @@ func (c *coreSub) group() string {
 
 func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (func(), error) {
 	c := &coreSub{bus: b, kind: k, Subscription: s}
-	subject := filter(s)
+	subject, group := filter(s), bus.EscapeKey(s.Consumer)
 	if k.Delivery == trimtab.Shed {
 		subject = kindPrefix(k.Kind) + "*" // a value of any key may travel with others
+		if s.Key != "" {
+			group += "--" + bus.EscapeKey(s.Key) // whose members want no other
+		}
 	}
 	var err error
 	if s.Consumer == "" {
 		c.sub, err = b.conn.SubscribeSync(subject)
 	} else {
-		c.sub, err = b.conn.QueueSubscribeSync(subject, bus.EscapeKey(s.Consumer))
+		c.sub, err = b.conn.QueueSubscribeSync(subject, group)
 	}
 	if err != nil {
 		return nil, err

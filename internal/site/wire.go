@@ -35,7 +35,7 @@ func busConfig(cfg *config.Config, role natsbus.Role, host string) (natsbus.Conf
 	c := natsbus.Config{
 		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host, Credentials: n.CredentialsFile,
 		Token: string(n.Token), CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit),
-		Replicas: n.Replicas, Role: role, Host: host, Pool: cfg.Pool.Name,
+		Replicas: n.Replicas, Role: role, Host: host, Pool: cfg.Pool.Name, Lease: cfg.Lease,
 	}
 	if role != "" {
 		c.Source += " " + string(role)
