@@ -298,6 +298,19 @@ func TestAStoppedProcessThatHoldsTheClaimsStopsRisesAndNothingElse(t *testing.T)
 	b.pass(time.Minute)
 	b.Tick(t.Context()) // the lease ended
 	b.want(units(1))
+	for range 5 {
+		tick(b)
+	}
+	// Who is lowered could not be raised again: the planner is to leave it as it is.
+	if why := b.problem(0); !strings.Contains(why, "claims of other pools on this host") {
+		t.Errorf("the problem of the knob is %q", why)
+	}
+	_ = syscall.Kill(-stopped.Process.Pid, syscall.SIGKILL)
+	for deadline := hostfs.BootTime() + time.Minute; b.problem(0) != ""; tick(b) {
+		if hostfs.BootTime() > deadline {
+			t.Fatalf("it is over, and the problem still %q", b.problem(0))
+		}
+	}
 }
 
 func TestClaimsFromBeforeABootCountForNothing(t *testing.T) {
