@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,12 +47,17 @@ func shedLoss(c *contract) {
 		return nil
 	}})()
 	// Far more than any queue holds, while the handler stands still. Large
-	// ones, so that bounds in bytes are reached as well.
-	large := strings.Repeat("x", 4096)
+	// ones, which compression makes no smaller, so that bounds in bytes are reached
+	// as well.
+	random := rand.New(rand.NewPCG(1, 2))
 	const n = 3000
 	for i := range n {
 		v := sample("w", fmt.Sprint(i))
-		v.Missing, v.Value = large, 0
+		large := make([]byte, 4096)
+		for j := range large {
+			large[j] = byte('A' + random.IntN(26))
+		}
+		v.Missing, v.Value = string(large), 0
 		c.publish(v)
 	}
 	close(release)
