@@ -2,12 +2,14 @@ package natsbus
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codec"
 )
 
 // Values of a Shed kind that wait to be sent travel together, as one message: an
@@ -113,4 +115,23 @@ func apart(k trimtab.Kind, m *nats.Msg, take func(*shed)) error {
 		take(&shed{kindPrefix(k), key, origin, line[from:]})
 	}
 	return nil
+}
+
+// Read gives the values of a Shed kind in a message as it travels, one or many, for
+// those that look on without a [Bus]. An error is trimtab.ErrInvalid.
+func Read(k trimtab.Kind, m *nats.Msg, take func(trimtab.Value, trimtab.Origin)) (err error) {
+	one := func(data []byte) {
+		v, o, bad := codec.Decode(k, data)
+		if bad != nil {
+			err = errors.Join(err, bad)
+			return
+		}
+		take(v, o)
+	}
+	if !strings.HasSuffix(m.Subject, "."+manyKey) {
+		one(m.Data)
+		return err
+	}
+	bad := apart(k, m, func(v *shed) { one(v.data) })
+	return errors.Join(bad, err)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -64,12 +64,12 @@ func (s *script) tellTheirUse(p *program, want ...trimtab.LoadShare) {
 			if err != nil {
 				return fmt.Errorf("%v tell: %w", told, err)
 			}
-			v, _, err := codec.Decode(trimtab.KindSample, m.Data)
-			if err != nil {
+			if err := natsbus.Read(trimtab.KindSample, m, func(v trimtab.Value, _ trimtab.Origin) {
+				if m := v.(*trimtab.Sample); m.Workload == "checkout" && m.Quantity == trimtab.Usage && m.Missing == "" {
+					told[trimtab.LoadShare{Host: m.Host, Instance: m.Instance}] = true
+				}
+			}); err != nil {
 				s.Fatal(err)
-			}
-			if m := v.(*trimtab.Sample); m.Workload == "checkout" && m.Quantity == trimtab.Usage && m.Missing == "" {
-				told[trimtab.LoadShare{Host: m.Host, Instance: m.Instance}] = true
 			}
 			if len(told) < len(want) {
 				continue

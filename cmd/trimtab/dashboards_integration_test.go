@@ -170,6 +170,7 @@ func silent() map[string]string {
 		"pipeline.json / Inputs of the learner B":      "an input is set aside",
 		"pipeline.json / Trouble in stages C":          "a publish came to nothing",
 		"pipeline.json / Trouble in planning F":        "an input is ignored",
+		"pipeline.json / Trouble on the bus F":         "the NATS server is of a release that is not tested",
 		"pipeline.json / Memory and recording B":       "a recording is written",
 		"pipeline.json / Trials B":                     "exploration is switched on",
 		"overview.json / Instances A":                  "a workload has several instances",
