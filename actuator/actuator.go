@@ -458,16 +458,6 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	return h
 }
 
-// reportOf returns why a knob cannot be used, or "". While it cannot be told what other
-// pools of the host have, nothing is raised; so that nothing is lowered either, and
-// stays so, no knob that is turned is offered.
-func (a *Actuator) reportOf(k *held) string {
-	if why := k.report(); why != "" || a.host == nil || a.host.problem == "" || k.Mode != trimtab.Act {
-		return why
-	}
-	return "claims of other pools on this host: " + a.host.problem
-}
-
 // report returns the problem, with the reasons that are not the knob's.
 func (h *held) report() string {
 	switch {

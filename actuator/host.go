@@ -317,7 +317,7 @@ func (a *Actuator) restored(journals []string) (over []string) {
 		}
 		s, err := readDir(dir)
 		if errors.Is(err, os.ErrNotExist) {
-			// Whose storage is not here may have it in a place that is not seen from here.
+			// A directory that is wholly missing may be a volume that only another container mounts.
 			if _, gone := os.Stat(filepath.Dir(dir)); gone == nil {
 				over = append(over, dir)
 			}
@@ -348,4 +348,14 @@ func (a *Actuator) disowned(e *entry, journal string) bool {
 	}
 	last := readMark(lockPath(a.config.LockDir, e.Resource, place))
 	return last.Dir != "" && last.Dir != journal
+}
+
+// reportOf returns why a knob cannot be used, or "". While it cannot be told what other
+// pools of the host have, nothing is raised; so that nothing is lowered either, and
+// stays so, no knob that is turned is offered.
+func (a *Actuator) reportOf(k *held) string {
+	if why := k.report(); why != "" || a.host == nil || a.host.problem == "" || k.Mode != trimtab.Act {
+		return why
+	}
+	return "claims of other pools on this host: " + a.host.problem
 }
