@@ -62,8 +62,22 @@ func back(resource string) float64 {
 	return 0
 }
 
-// shift is the hysteresis of ceilings, in load.
-const shift = 0.02
+// shift is the hysteresis of ceilings, in load; ahead is for how many standard
+// deviations of the load's change in a tick they leave room, and lasting how many ticks
+// that is the mean of.
+const shift, ahead, lasting = 0.02, 2, 50
+
+// follow takes in the load of a tick.
+func (s *standing) follow(load float64) {
+	if math.IsNaN(load) || load > 10 {
+		return
+	}
+	if s.Load > 0 {
+		d := load - s.Load
+		s.Spread += (d*d - s.Spread) / lasting
+	}
+	s.Load = load
+}
 
 // remember lowers the ceilings of the service that decides, once until it is calm
 // again. After a step beyond one of them, it is that resource which was too much.
@@ -118,7 +132,8 @@ func (p *policy) bound(r *round, name string, shift float64) float64 {
 	for i := range r.o.Services {
 		s := &r.o.Services[i]
 		if load := known(s.Load); !math.IsNaN(load) {
-			least = math.Min(least, p.Services[s.Workload].Ceilings[name].at(load+shift))
+			st := p.Services[s.Workload]
+			least = math.Min(least, st.Ceilings[name].at(load+shift+ahead*math.Sqrt(st.Spread)))
 		}
 	}
 	return least
