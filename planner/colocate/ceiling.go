@@ -121,6 +121,8 @@ type tried struct {
 	Resource string    `json:"resource,omitempty"`
 	At       time.Time `json:"at,omitzero"`
 	Turn     int       `json:"turn,omitempty"`
+	// Failed tells that jobs were stopped or cut since.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // blamed is for how many periods after a step it is blamed.
@@ -157,8 +159,8 @@ func (p *policy) shed(r *round) {
 	}
 }
 
-// confine lets jobs grow up to the ceilings: where the wait is over, one step beyond
-// one of them, each in its turn.
+// confine lets jobs grow up to the ceilings: where the wait is over, one step, at least
+// a tenth of all, beyond one of them, each in its turn.
 func (p *policy) confine(r *round, beyond bool) {
 	var confined []int
 	for k, name := range r.names {
@@ -176,9 +178,16 @@ func (p *policy) confine(r *round, beyond bool) {
 	}
 	k := confined[p.Tried.Turn%len(confined)]
 	name := r.names[k]
-	r.capacity[k] = math.Min(r.o.Capacity[name], r.capacity[k]+p.step[name])
-	p.Tried = tried{name, r.o.Time, p.Tried.Turn + 1}
-	p.Calm = leastWait
+	step := math.Max(p.step[name], p.greatest[name]/10)
+	if whole(name) {
+		step = math.Floor(step)
+	}
+	r.capacity[k] = math.Min(r.o.Capacity[name], r.capacity[k]+step)
+	if !p.Tried.Failed {
+		p.Wait = max(leastWait, p.Wait/2)
+	}
+	p.Tried = tried{Resource: name, At: r.o.Time, Turn: p.Tried.Turn + 1}
+	p.Calm = 0
 	for i := range r.o.Services {
 		s := &r.o.Services[i]
 		if load := known(s.Load); !math.IsNaN(load) {
