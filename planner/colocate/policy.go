@@ -131,8 +131,9 @@ func (p *policy) Decide(o *Observation) Decision {
 	case AllowBEGrowth:
 		p.allow(r, v, forced)
 	}
-	p.frequency(r, v.verb)
-	p.network(r, v.verb)
+	rises := v.verb == AllowBEGrowth && !forced
+	p.frequency(r, rises)
+	p.network(r, rises)
 	return Decision{Verb: v.verb, By: v.by, Why: v.why(forced), Changes: r.changes()}
 }
 
