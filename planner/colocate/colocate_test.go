@@ -296,6 +296,19 @@ func TestDeflationTakesTheSameShareOfAllAndKillsNobody(t *testing.T) {
 	}
 }
 
+// Section 5.2: "we just reclaim resources from all the co-located BE workloads
+// without distinguishing their priorities".
+func TestWithoutDistinguishableReclamationAllJobsGo(t *testing.T) {
+	for name, want := range map[string]string{
+		colocate.Heracles: "[kill a kill b]", colocate.Indiscriminate: "[kill a kill b]", colocate.Rhythm: "[kill a]",
+	} {
+		w := newWorld(t, name, []colocate.Service{service(-0.1, 0.5)}, job("a", colocate.Running, 1), job("b", colocate.Running, 1))
+		if d := w.tick(); acts(d) != want {
+			t.Errorf("%s: %+v, want %s", name, d, want)
+		}
+	}
+}
+
 func TestHeraclesHasOneRuleForAllOfAService(t *testing.T) {
 	for load, want := range map[float64]colocate.Verb{0.84: colocate.AllowBEGrowth, 0.86: colocate.SuspendBE} {
 		w := newWorld(t, colocate.Heracles, []colocate.Service{service(0.11, load)}, job("a", colocate.Running, 1))
