@@ -48,6 +48,7 @@ round: 10s
 analyzer: {partitions: 1}
 actuator: {cgroup_root: %q}
 storage: {path: %q}
+sockets: {components: [{name: store, program: redis-server, cgroup: shop.slice}]}
 alertmanager: {token_file: /etc/trimtab/token}
 prometheus:
   url: http://prometheus:9090
