@@ -10,6 +10,10 @@ const (
 	CPU     = "cpu"
 	Workers = "workers"
 	Memory  = "memory"
+	// Frequency is the ceiling of the clock of a workload's CPUs, in MHz.
+	Frequency = "frequency"
+	// Network is what a workload may send, in bytes per second.
+	Network = "network"
 )
 
 // Resource is what a resource is like: whoever asks it need not know its name.
@@ -25,6 +29,8 @@ type Resource struct {
 	Stock bool
 	// Bytes tells that people read it in binary units.
 	Bytes bool
+	// Rate tells that it is an amount per second.
+	Rate bool
 }
 
 // ResourceOf returns what is known of a resource by its name.
@@ -38,6 +44,10 @@ func ResourceOf(name string) Resource {
 		return Resource{Name: name, Unit: name, Step: 4096, Stock: true, Bytes: true}
 	case "llc": // ways of the last-level cache
 		return Resource{Name: name, Unit: name, Step: 1, Stock: true}
+	case Frequency:
+		return Resource{Name: name, Unit: "MHz", Step: 1}
+	case Network:
+		return Resource{Name: name, Unit: "bytes/s", Step: 1, Bytes: true, Rate: true}
 	case "":
 		return Resource{Unit: "units"}
 	}
@@ -56,6 +66,9 @@ func (r Resource) Text(a Amount) string {
 			break
 		}
 		v, unit = v/1024, larger
+	}
+	if r.Rate {
+		unit += "/s"
 	}
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'g', -1, 64) + unit
 }

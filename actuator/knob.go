@@ -54,3 +54,13 @@ type Floored interface {
 	// Floor returns the least value that may be set now; Nearest keeps it as it is.
 	Floor(ctx context.Context) (trimtab.Amount, error)
 }
+
+// Recaller is a knob that restores more than one value: its Undo has what each part
+// of it held before the first write. It may come to turn further parts, so its Undo is
+// journaled anew before each write, and a knob of a later process is told the
+// journal's.
+type Recaller interface {
+	Knob
+	// Recall takes over what an Undo of an earlier process describes.
+	Recall(undo []byte) error
+}
