@@ -64,3 +64,14 @@ type Recaller interface {
 	// Recall takes over what an Undo of an earlier process describes.
 	Recall(undo []byte) error
 }
+
+// Restorer is a knob that was more than an amount before trimtab turned it, such as
+// a set of cores: one with the same number of others is not what was there.
+type Restorer interface {
+	Knob
+	// Restore puts back exactly what was there when Undo of this knob, perhaps in
+	// another process, returned undo. It reads back itself, and what is there already
+	// is no error. Its error is trimtab.ErrRefused where somebody else turned it
+	// meanwhile, and trimtab.ErrUnsupported where nothing can bring back what was.
+	Restore(ctx context.Context, undo []byte) error
+}
