@@ -439,8 +439,10 @@ type Knob struct {
 	CPU *Bounds `yaml:"cpu"`
 	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
-	// Bounds on further resources that the pool names. Left out: it has no knob for them.
+	// Bounds on further resources that the pool names. With cgroup, frequency is turned: the ceiling of the clock of its CPUs, in MHz. With interface, network is: what it may send, in bytes per second. Left out: it has no knob for them.
 	Resources map[string]Bounds `yaml:"resources"`
+	// Network interface that the workload alone sends through, whose rate is turned.
+	Interface *Interface `yaml:"interface"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`
 	// Bounds in processes, with process; of each instance.
@@ -476,6 +478,16 @@ type MemoryBounds struct {
 	Max Bytes `yaml:"max"`
 	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
 	Default Bytes `yaml:"default"`
+}
+
+// Interface is a network interface of one workload. With one * in name or
+// namespace each that matches is an instance, named by what the * stands for, as
+// that of the cgroup or the directory is.
+type Interface struct {
+	// Name of the interface, such as eth0. Of a pair of veth, the end in the container is what it sends through; the end on the host limits what it receives.
+	Name string `yaml:"name"`
+	// Network namespace that has it: the name of a file in /run/netns, or an absolute path. Left out: that of trimtab.
+	Namespace string `yaml:"namespace"`
 }
 
 // Process is a local service of worker processes, which a supervisor starts
