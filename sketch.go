@@ -177,7 +177,24 @@ const (
 	Latency Quantity = "latency"
 )
 
-// Sample is one measured value of one workload, or the news that there is
+// The quantities of a host as a whole: the workload of such a sample is [OfHost], its
+// instance the part of the host.
+const (
+	// Power is what a processor package draws, in W, and PowerLimit what it may.
+	Power      Quantity = "power"
+	PowerLimit Quantity = "power_limit"
+	// Clock is the frequency at which CPUs run, in MHz.
+	Clock Quantity = "clock"
+	// Sent is what an interface sends, in bytes per second, and Bandwidth what it can.
+	Sent      Quantity = "sent"
+	Bandwidth Quantity = "bandwidth"
+)
+
+// OfHost is the workload of a sample of a host as a whole, whose name no workload may
+// have.
+const OfHost = "/"
+
+// Sample is one measured value of one workload, or of a host, or the news that there is
 // none: then Missing says why, and Value means nothing.
 type Sample struct {
 	Workload string `json:"workload"`
@@ -221,6 +238,9 @@ func (s *Sample) Validate() error {
 	}
 	if err := told("sample of "+s.Workload, s.Host, s.Instance); err != nil {
 		return err
+	}
+	if s.Workload == OfHost && s.Host == "" {
+		return Invalidf("sample of a host without a name")
 	}
 	if s.Time.IsZero() {
 		return Invalidf("sample of %s: no time", s.Workload)

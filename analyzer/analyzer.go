@@ -99,6 +99,7 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	a.counts.samples++
 	w := a.find(s.Workload)
 	switch {
+	case s.Workload == trimtab.OfHost: // nothing is learnt of it
 	case w == nil:
 		a.counts.unknown++
 	case w.elsewhere(s.Host):

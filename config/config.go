@@ -43,6 +43,8 @@ type Config struct {
 	Jaeger Jaeger `yaml:"jaeger"`
 	// Components without spans, whose requests are seen at their sockets instead.
 	Sockets Sockets `yaml:"sockets"`
+	// What an agent measures of its own host as a whole.
+	Measure Measure `yaml:"measure"`
 	// The webhook through which Prometheus's Alertmanager asks for a round.
 	Alertmanager Alertmanager `yaml:"alertmanager"`
 	// The Prometheus server that answers the PromQL of workloads. Also takes every key of Prometheus's HTTP client configuration: basic_auth, authorization, oauth2, tls_config, proxy_url, http_headers, follow_redirects, enable_http2.
@@ -275,6 +277,15 @@ type Sockets struct {
 	Components []SocketComponent `yaml:"components"`
 	// Time after the last byte of an answer at which it has ended, 1ms to 1m.
 	Settle time.Duration `yaml:"settle"`
+}
+
+// Measure says what an agent measures of its host, every 2 s. What the host cannot
+// tell is missing, with the reason.
+type Measure struct {
+	// Power that the processor packages draw and may draw (RAPL, which root alone may read), and the frequency at which CPUs run.
+	Power bool `yaml:"power"`
+	// Network interfaces whose bytes and speed are read, such as [eth0].
+	Links []string `yaml:"links"`
 }
 
 // SocketComponent is processes of one component. They are looked for every 5 s.

@@ -129,6 +129,7 @@ func pipelineIntake(g *grid) {
 	g.graph(12, "Samples", "Samples from Prometheus and from control groups, by result: ok, or why the value is missing.", "ops", []query{
 		{rate("trimtab_collector_prometheus_samples_total", "result"), "Prometheus: {{result}}"},
 		{rate("trimtab_collector_cgroup_samples_total", "result"), "cgroup: {{result}}"},
+		{rate("trimtab_collector_host_samples_total", "source, result"), "host: {{source}} {{result}}"},
 	}, from0)
 	g.graph(12, "Alerts", "Webhooks of Alertmanager by result, and what became of the alerts in them.", "ops", []query{
 		{rate("trimtab_collector_webhook_requests_total", "result"), "webhook: {{result}}"},

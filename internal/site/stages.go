@@ -40,7 +40,7 @@ func (s *Site) partsOf(cfg *config.Config) ([]part, error) {
 		build func(*config.Config) ([]part, error)
 	}{
 		{"", s.exportParts}, {natsbus.Agent, s.actuatorPart}, {natsbus.Planner, s.plannerPart}, {natsbus.Analyzer, s.learnPart},
-		{natsbus.Analyzer, s.pathParts}, {natsbus.Collector, s.queryPart}, {natsbus.Agent, s.groupPart},
+		{natsbus.Analyzer, s.pathParts}, {natsbus.Collector, s.queryPart}, {natsbus.Agent, s.groupPart}, {natsbus.Agent, s.hostParts},
 		{natsbus.Collector, s.receiverParts}, {natsbus.Collector, s.alertPart},
 	} {
 		if b.role != "" && !s.does(b.role) {
