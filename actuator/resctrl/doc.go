@@ -14,7 +14,8 @@
 // into a group is refused.
 //
 // Which ways (layout.go): groups get runs of ways that overlap neither each other nor the
-// groups of others, packed from the end that devices do not share. Where the administrator
+// groups of others: latency-critical ones from the end that devices do not share, those
+// of best-effort jobs (actuator.Location.High) from the other. Where the administrator
 // lowered the default group, trimtab gives out only ways outside of its mask, so that both
 // have theirs alone; where it has all ways, tasks that nobody limits may still fill any
 // of them. A group that grows takes free ways beside it; when there are none, neighbours

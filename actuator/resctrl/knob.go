@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/trimtab/trimtab"
@@ -27,6 +26,8 @@ type Config struct {
 	Path string `json:"path"`
 	// Resource is trimtab.LLC or trimtab.MemBW.
 	Resource string `json:"resource"`
+	// High takes ways from the high end: for best-effort jobs.
+	High bool `json:"high,omitempty"`
 	// ID is the control group's number, which tells it from later ones of its name;
 	// 0: whichever is there.
 	ID uint64 `json:"id,omitempty"`
@@ -131,16 +132,7 @@ func (k *Knob) Place() (string, error) {
 }
 
 // place is the directory without links in the root, whether it is there or not.
-func (k *Knob) place() string {
-	root := k.config.Root
-	if real, err := filepath.EvalSymlinks(root); err == nil {
-		root = real
-	}
-	if abs, err := filepath.Abs(root); err == nil {
-		root = abs
-	}
-	return filepath.Join(root, k.config.Path)
-}
+func (k *Knob) place() string { return rdt.Place(k.config.Root, k.config.Path) }
 
 // identify looks for the control group, and notes its number. there is false where it is
 // gone, or another than the one that the knob is of.

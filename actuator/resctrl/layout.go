@@ -20,10 +20,16 @@ func (s span) end() int { return s.at + s.n }
 //
 // A group that shrinks keeps its low ways. One that grows takes the free ways beside it,
 // above first; only then it pushes neighbours aside, no further than it must: what moves
-// begins with a cold cache. A new group takes the first gap that is large enough.
-func place(width int, others []span, own span, want int) (moves []span, at span, ok bool) {
+// begins with a cold cache. A new group takes the lowest gap that is large enough, or with
+// high the highest, where it keeps its high ways when it shrinks and grows downwards: so
+// do best-effort jobs, and latency-critical ones from the other end.
+func place(width int, others []span, own span, want int, high bool) (moves []span, at span, ok bool) {
 	if want < 1 || want > width {
 		return nil, span{}, false
+	}
+	if high { // the same from the other end
+		moves, at, ok = place(width, turned(width, others), turned(width, []span{own})[0], want, false)
+		return turned(width, moves), turned(width, []span{at})[0], ok
 	}
 	others = slices.Clone(others)
 	slices.SortFunc(others, func(a, b span) int { return a.at - b.at })
@@ -66,6 +72,15 @@ func place(width int, others []span, own span, want int) (moves []span, at span,
 	}
 	own.at, own.n = own.at-down, want
 	return append(pushUp(right, own.end()), pushDown(left, own.at)...), own, true
+}
+
+// turned is spans counted from the other end.
+func turned(width int, all []span) []span {
+	out := slices.Clone(all)
+	for i, s := range all {
+		out[i].at = width - s.end()
+	}
+	return out
 }
 
 // gap returns where the first gap of want ways begins, -1 where there is none.

@@ -33,7 +33,7 @@ func TestNoTwoGroupsEverShareAWayWhileNeighboursMove(t *testing.T) {
 			groups = append(groups[:i:i], groups[i+1:]...)
 		}
 		want := rapid.IntRange(0, 22).Draw(r, "want")
-		moves, to, ok := place(width, groups, own, want)
+		moves, to, ok := place(width, groups, own, want, rapid.Bool().Draw(r, "high"))
 		if fits := want >= 1 && want+total(groups) <= width; ok != fits {
 			r.Fatalf("%d ways of %d beside %v: %v", want, width, groups, ok)
 		}
@@ -88,7 +88,7 @@ func TestNobodyMovesWhileThereAreFreeWaysBesideTheGroup(t *testing.T) {
 			high = groups[i+1].at
 		}
 		want := rapid.IntRange(1, high-low).Draw(r, "want")
-		moves, to, ok := place(width, append(groups[:i:i], groups[i+1:]...), own, want)
+		moves, to, ok := place(width, append(groups[:i:i], groups[i+1:]...), own, want, rapid.Bool().Draw(r, "high"))
 		if !ok || len(moves) > 0 || to.at < low || to.end() > high {
 			r.Fatalf("%v to %d ways within [%d, %d): %v, moves %v", own, want, low, high, to, moves)
 		}
@@ -107,12 +107,26 @@ func TestWaysThatDevicesShareAreGivenOutLast(t *testing.T) {
 		{"somebody has the middle", 0x7ff, 0x008, 0, 0x030},
 	} {
 		w := windowOf(c.mask, c.taken, c.shareable)
-		_, to, ok := place(w.n, nil, span{}, 2)
+		_, to, ok := place(w.n, nil, span{}, 2, false)
 		if !ok || w.mask(to) != c.want {
 			t.Errorf("%s: %x, want %x", c.name, w.mask(to), c.want)
 		}
 	}
 	if w := windowOf(0x7ff, 0x7ff, 0); w.n != 0 {
 		t.Errorf("of nothing: %+v", w)
+	}
+}
+
+func TestBestEffortGroupsGrowFromTheOtherEnd(t *testing.T) {
+	_, critical, _ := place(11, nil, span{group: "critical"}, 4, false)
+	_, effort, _ := place(11, []span{critical}, span{group: "effort"}, 3, true)
+	if critical != (span{"critical", 0, 4}) || effort != (span{"effort", 8, 3}) {
+		t.Errorf("%v and %v", critical, effort)
+	}
+	for _, c := range []struct{ want, at int }{{2, 9}, {5, 6}, {1, 10}, {7, 4}} {
+		moves, to, ok := place(11, []span{critical}, effort, c.want, true)
+		if !ok || len(moves) > 0 || to.at != c.at {
+			t.Errorf("%d ways: %v, moves %v", c.want, to, moves)
+		}
 	}
 }

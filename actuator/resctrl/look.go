@@ -1,34 +1,20 @@
 package resctrl
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// prefix is that of the groups that trimtab makes; no other is ever changed.
-const prefix = "trimtab-"
-
-// group names the group of the knob's control group: by its place and its number, so
-// that one that comes again under its name has another.
-func (k *Knob) group() string {
-	return prefix + placeHash(k.place()) + "-" + strconv.FormatUint(k.id, 16)
-}
-
-func placeHash(place string) string {
-	sum := sha256.Sum256([]byte(place))
-	return hex.EncodeToString(sum[:8])
-}
+// group names the group of the knob's control group.
+func (k *Knob) group() string { return rdt.Group(k.place(), k.id) }
 
 // resourceGroup is one group with what it says.
 type resourceGroup struct {
@@ -74,7 +60,7 @@ func (k *Knob) look(f rdt.Files) (*look, error) {
 		if g.schemata, err = schemata(f, name); errors.Is(err, os.ErrNotExist) {
 			continue // it was removed meanwhile
 		}
-		if own := strings.HasPrefix(name, prefix); own && err != nil {
+		if own := strings.HasPrefix(name, rdt.Prefix); own && err != nil {
 			return nil, err
 		} else if own {
 			l.own = append(l.own, g)

@@ -14,12 +14,8 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-const (
-	// maxDepth and maxGroups bound the control groups below one that are looked at.
-	maxDepth, maxGroups = 16, 4096
-	// maxTaskBytes bounds one list of tasks: a million of them.
-	maxTaskBytes = 8 << 20
-)
+// maxTaskBytes bounds one list of tasks: a million of them.
+const maxTaskBytes = 8 << 20
 
 // taskSet is the numbers of threads.
 type taskSet map[int]bool
@@ -49,35 +45,20 @@ func (k *Knob) wanted() (taskSet, error) {
 		return nil, err
 	}
 	defer root.Close()
-	all, left := taskSet{}, maxGroups
-	return all, collect(root, k.config.Path, all, maxDepth, &left)
-}
-
-func collect(root *hostfs.Root, group string, into taskSet, depth int, left *int) error {
-	if *left--; *left < 0 || depth == 0 {
-		return trimtab.Invalidf("cgroup %s: more than %d groups below it, or %d levels", group, maxGroups, maxDepth)
-	}
-	text, err := root.ReadLong(path.Join(group, "cgroup.threads"), maxTaskBytes)
-	if errors.Is(err, os.ErrNotExist) { // version 1
-		text, err = root.ReadLong(path.Join(group, "tasks"), maxTaskBytes)
-	}
-	if err == nil {
-		err = into.add(text)
-	}
-	if err != nil {
-		return err
-	}
-	below, err := root.Dirs(group)
-	if err != nil {
-		return err
-	}
-	for _, name := range below {
-		err := collect(root, path.Join(group, name), into, depth-1, left)
-		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
-			return err // one that was removed meanwhile has no tasks
+	all := taskSet{}
+	return all, root.Walk(k.config.Path, func(dir string) error {
+		text, err := root.ReadLong(path.Join(dir, "cgroup.threads"), maxTaskBytes)
+		if errors.Is(err, os.ErrNotExist) { // version 1
+			text, err = root.ReadLong(path.Join(dir, "tasks"), maxTaskBytes)
 		}
-	}
-	return nil
+		if dir != k.config.Path && (errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV)) {
+			return nil // it was removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return all.add(text)
+	})
 }
 
 // tasksOf lists the tasks of a group of the tree.

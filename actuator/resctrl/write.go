@@ -193,7 +193,7 @@ func (k *Knob) arrange(l *look, g *resourceGroup, ways int) (at span, moves []sp
 		used |= mask
 		others = append(others, s)
 	}
-	moves, at, ok := place(l.window.n, others, own, ways)
+	moves, at, ok := place(l.window.n, others, own, ways, k.config.High)
 	if !ok {
 		return span{}, nil, fmt.Errorf("%d ways do not fit: trimtab may give out %d of %d, and its other groups have %d: %w", ways, l.window.n, l.cache.Ways(), total(others), trimtab.ErrRefused)
 	}
@@ -213,13 +213,13 @@ func (k *Knob) sweep(ctx context.Context, f rdt.Files, l *look) (removed bool) {
 		}
 		owned = map[string]bool{}
 		for place, has := range places {
-			owned[placeHash(place)] = has
+			owned[rdt.HashOf(place)] = has
 		}
 	}
 	own := k.group()
-	mine := placeHash(k.place())
+	mine := rdt.HashOf(k.place())
 	for _, g := range l.own {
-		hash, _, _ := strings.Cut(strings.TrimPrefix(g.name, prefix), "-")
+		hash, _, _ := strings.Cut(strings.TrimPrefix(g.name, rdt.Prefix), "-")
 		if g.name == own {
 			continue
 		}
