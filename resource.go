@@ -10,6 +10,10 @@ const (
 	CPU     = "cpu"
 	Workers = "workers"
 	Memory  = "memory"
+	// LLC is ways of the last-level cache, MemBW memory bandwidth: percent, or MiB/s
+	// where the kernel counts so.
+	LLC   = "llc"
+	MemBW = "membw"
 	// Frequency is the ceiling of the clock of a workload's CPUs, in MHz.
 	Frequency = "frequency"
 	// Network is what a workload may send, in bytes per second.
@@ -42,8 +46,10 @@ func ResourceOf(name string) Resource {
 		return Resource{Name: name, Unit: name, Step: 1}
 	case Memory: // in pages
 		return Resource{Name: name, Unit: name, Step: 4096, Stock: true, Bytes: true}
-	case "llc": // ways of the last-level cache
-		return Resource{Name: name, Unit: name, Step: 1, Stock: true}
+	case LLC:
+		return Resource{Name: name, Unit: "ways", Step: 1, Stock: true}
+	case MemBW: // the kernel has coarser steps, which differ between CPUs
+		return Resource{Name: name, Unit: "% or MiB/s", Step: 1}
 	case Frequency:
 		return Resource{Name: name, Unit: "MHz", Step: 1}
 	case Network:

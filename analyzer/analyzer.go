@@ -97,9 +97,11 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 
 func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	a.counts.samples++
+	if s.Quantity.Monitored() {
+		return // nothing is estimated of it
+	}
 	w := a.find(s.Workload)
 	switch {
-	case s.Workload == trimtab.OfHost: // nothing is learnt of it
 	case w == nil:
 		a.counts.unknown++
 	case w.elsewhere(s.Host):

@@ -158,7 +158,7 @@ func TestSamplesAreOfTheHost(t *testing.T) {
 		}
 		for _, v := range all {
 			s, ok := v.(*trimtab.Sample)
-			if !ok || s.Workload != trimtab.OfHost || s.Host != "h" || s.Source != rapl.Source || s.Validate() != nil {
+			if !ok || s.Workload != trimtab.HostItself || s.Host != "h" || s.Source != rapl.Source || s.Validate() != nil {
 				t.Errorf("%+v", v)
 			}
 		}

@@ -28,6 +28,8 @@ const (
 	Cgroup1 Filesystem = "cgroup"
 	// Cgroup2 is the unified hierarchy.
 	Cgroup2 Filesystem = "cgroup2"
+	// Resctrl is the file system of cache and bandwidth allocation (RDT).
+	Resctrl Filesystem = "resctrl"
 	// Ordinary is anything else: a tree of plain files.
 	Ordinary Filesystem = "ordinary"
 )
@@ -114,6 +116,8 @@ func (r *Root) identify() error {
 		r.kind = Cgroup1
 	case unix.CGROUP2_SUPER_MAGIC:
 		r.kind = Cgroup2
+	case unix.RDTGROUP_SUPER_MAGIC:
+		r.kind = Resctrl
 	default:
 		r.kind = Ordinary
 	}

@@ -1,5 +1,5 @@
 // Package hosted publishes, at every interval, what was measured of a host as a
-// whole: samples whose workload is [trimtab.OfHost].
+// whole: samples whose workload is [trimtab.HostItself].
 package hosted
 
 import (
@@ -57,7 +57,7 @@ func (c *Config) Run(ctx context.Context, source string, measure func() []*trimt
 	missing := map[string]string{}
 	for {
 		for _, s := range measure() {
-			s.Workload, s.Host, s.Source, s.Time = trimtab.OfHost, c.Host, source, time.Now().Round(0).UTC()
+			s.Workload, s.Host, s.Source, s.Time = trimtab.HostItself, c.Host, source, time.Now().Round(0).UTC()
 			if key := string(s.Quantity) + " " + s.Instance; missing[key] != s.Missing {
 				missing[key] = s.Missing
 				c.Logger.Info(source, "quantity", string(s.Quantity), "of", s.Instance, "missing", s.Missing)
