@@ -315,12 +315,48 @@ func TestAFolderOfFilesIsReadAsTheKernelsIs(t *testing.T) {
 	if err := write(f, p, 800000); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := readPolicy(f, "policy0"); err != nil || again.ceiling != 800000 {
+	if again, err := readPolicy(f, p); err != nil || again.ceiling != 800000 {
 		t.Errorf("read %+v, %v", again, err)
 	}
 }
 
-// What Nearest says is what the kernel shows after the write.
+// On a host of many policies a look reads those of the group, and all of them again
+// only when other CPUs are online.
+func TestALookReadsFewFiles(t *testing.T) {
+	k, root := host(t, 64, map[string]string{"batch": "2-5"})
+	f, err := Open(Config{Root: root, Path: "batch", Neighbours: new(Neighbours), open: k.open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	reads(t, f, trimtab.Unlimited())
+	k.reads = 0
+	reads(t, f, trimtab.Unlimited())
+	if k.reads > 6 {
+		t.Errorf("a look read %d files, want 3 of each of two policies", k.reads)
+	}
+	k.policies["policy2"].online = false
+	set(t, f, trimtab.Units(1500))
+	reads(t, f, trimtab.Units(1500))
+	k.policies["policy2"].online = true
+	set(t, f, trimtab.Units(1400))
+	if got := k.asked(); !strings.Contains(got, " 2=1400 ") || !strings.Contains(got, " 4=1400 ") || strings.Count(got, "=3000") != 62 {
+		t.Errorf("the kernel was asked for %s", got)
+	}
+}
+
+// inForce is the ceilings that the kernel has.
+func inForce(k *kernel) string {
+	out := ""
+	for _, name := range []string{"policy0", "policy2", "policy4"} {
+		_, upper := k.policies[name].inForce()
+		out += fmt.Sprint(" ", upper)
+	}
+	return out
+}
+
+// What Nearest says is what the kernel shows after the write, and the value that was
+// read first brings back every policy as it was.
 func TestNearestIsWhatTheKernelMakesOfIt(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		k, root := host(t, 3, map[string]string{"batch": "0-3"})
@@ -337,18 +373,25 @@ func TestNearestIsWhatTheKernelMakesOfIt(t *testing.T) {
 			r.Fatal(err)
 		}
 		defer f.Close()
-		if _, err := f.Read(t.Context()); err != nil {
+		base, err := f.Read(t.Context())
+		if err != nil {
 			r.Fatal(err)
 		}
-		before := k.asked()
+		before := inForce(k)
 		for range 3 {
 			want := f.Nearest(trimtab.Units(rapid.Float64Range(0, 6000).Draw(r, "MHz")))
 			if err := f.Write(t.Context(), want); err != nil {
 				r.Fatal(err)
 			}
 			if got, err := f.Read(t.Context()); err != nil || got != want {
-				r.Fatalf("wrote %v, read %v, %v (before %s, now %s)", want, got, err, before, k.asked())
+				r.Fatalf("wrote %v, read %v, %v (before %s, now %s)", want, got, err, before, inForce(k))
 			}
+		}
+		if err := f.Write(t.Context(), base); err != nil {
+			r.Fatal(err)
+		}
+		if got, err := f.Read(t.Context()); err != nil || got != base || inForce(k) != before {
+			r.Fatalf("put back %v: read %v, %v, ceilings%s, and before%s", base, got, err, inForce(k), before)
 		}
 	})
 }

@@ -20,17 +20,19 @@ type kernel struct {
 	policies map[string]*domain
 	// stop makes the writes from then on fail with EIO; below 0: none.
 	stop int
+	// reads counts files that were read.
+	reads int
 }
 
 // domain is a policy as the kernel has it, in kHz.
 type domain struct {
-	related        []int
-	online         bool
-	min, max       int64
-	wantMin, want  int64
-	table          []int64
-	cooling        int64
-	written, boost int
+	related       []int
+	online        bool
+	min, max      int64
+	wantMin, want int64
+	table         []int64
+	cooling       int64
+	written       int
 }
 
 // inForce is cpufreq_set_policy: the least of what is asked for, verified against
@@ -66,9 +68,23 @@ func (k *kernel) at(name string) (*domain, string, error) {
 	return d, file, nil
 }
 
+func (k *kernel) Online() (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []int
+	for _, d := range k.policies {
+		if d.online {
+			all = append(all, d.related...)
+		}
+	}
+	slices.Sort(all)
+	return strings.Trim(fmt.Sprint(all), "[]") + "\n", nil
+}
+
 func (k *kernel) Read(name string) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.reads++
 	d, file, err := k.at(name)
 	if err != nil {
 		return "", err

@@ -204,20 +204,30 @@ func (k *Frequency) look() (all map[string]*policy, mine []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", k, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing is kept back until then
 	return k.lookIn(f)
 }
 
+// lookIn is look in an open folder. Of policies that are neither the group's nor
+// turned only the CPUs are read, and these only when other CPUs are online.
 func (k *Frequency) lookIn(f files) (all map[string]*policy, mine []string, err error) {
-	if all, err = readAll(f, system); err != nil {
+	shapes, err := k.config.Neighbours.shapes(f)
+	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", k, err)
 	}
-	cpus, err := groupCPUs(k.config.Root, k.config.Path)
+	cpus, missing := groupCPUs(k.config.Root, k.config.Path)
+	of := func(p *policy) bool {
+		return slices.ContainsFunc(p.cpus, func(c int) bool { _, ok := slices.BinarySearch(cpus, c); return ok })
+	}
+	all, err = shapes.read(f, func(p *policy) bool { _, turned := k.Was[p.name]; return turned || of(p) })
 	if err != nil {
-		return all, nil, err
+		return nil, nil, fmt.Errorf("read %s: %w", k, err)
+	}
+	if missing != nil {
+		return all, nil, missing
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(all), byNumber) {
-		if slices.ContainsFunc(all[name].cpus, func(c int) bool { _, ok := slices.BinarySearch(cpus, c); return ok }) {
+		if of(all[name]) {
 			mine = append(mine, name)
 		}
 	}
@@ -248,7 +258,7 @@ func (k *Frequency) MayWrite(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", k, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing is kept back until then
 	all, mine, err := k.lookIn(f)
 	if err == nil {
 		err = k.refuse(all, mine)
@@ -310,11 +320,28 @@ func (k *Frequency) Read(ctx context.Context) (trimtab.Amount, error) {
 			return trimtab.Amount{}, fmt.Errorf("read %s: all CPUs of %s are offline, and it keeps its ceiling until they are back", k, p.name)
 		}
 	}
-	changed := slices.DeleteFunc(there, func(p *policy) bool { return p.ceiling == k.before(p) })
-	if len(changed) == 0 {
+	changed := slices.DeleteFunc(slices.Clone(there), func(p *policy) bool { return p.ceiling == k.before(p) })
+	switch {
+	case len(changed) == 0:
 		return k.Base, nil
+	case oneWrite(there):
+		return amountOf(there), nil
 	}
+	// A process died between two policies: those that hold what they did not have before
+	// tell that something is to be put back.
 	return amountOf(changed), nil
+}
+
+// oneWrite reports whether some value, written to all, leaves the ceilings that they
+// have.
+func oneWrite(all []*policy) bool {
+	for _, candidate := range all {
+		v := candidate.ceiling // what a greater value leaves, the highest ceiling leaves too
+		if !slices.ContainsFunc(all, func(p *policy) bool { return p.resolve(v) != p.ceiling }) {
+			return true
+		}
+	}
+	return false
 }
 
 // before returns what a policy had that this knob turned.
@@ -376,7 +403,7 @@ func (k *Frequency) Write(ctx context.Context, a trimtab.Amount) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", k, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing is kept back until then
 	all, mine, err := k.lookIn(f)
 	if all != nil && k.Was != nil && a.Equal(k.Base, 1e-7) {
 		return k.putBack(f, all, slices.Collect(maps.Keys(k.Was)))

@@ -11,6 +11,27 @@ import (
 type Neighbours struct {
 	mu   sync.Mutex
 	open map[*Frequency][]string
+	// known are the shapes of the policies while those CPUs are online.
+	known  shapes
+	online string
+}
+
+// shapes returns the shapes of the policies.
+func (n *Neighbours) shapes(f files) (shapes, error) {
+	online, err := f.Online()
+	if n == nil || err != nil || online == "" {
+		return readShapes(f, system)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known != nil && n.online == online {
+		return n.known, nil
+	}
+	known, err := readShapes(f, system)
+	if err == nil {
+		n.known, n.online = known, online
+	}
+	return known, err
 }
 
 func (n *Neighbours) add(k *Frequency) {

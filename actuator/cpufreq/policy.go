@@ -29,6 +29,8 @@ type files interface {
 	// Policies lists the policies that are there, without an order; none where the
 	// kernel has no cpufreq.
 	Policies() ([]string, error)
+	// Online lists the CPUs that are online.
+	Online() (string, error)
 	Close() error
 }
 
@@ -52,6 +54,11 @@ func (f folder) Policies() ([]string, error) {
 		all[i] = filepath.Base(all[i])
 	}
 	return all, err
+}
+
+func (f folder) Online() (string, error) {
+	b, err := os.ReadFile(filepath.Join(f.Path(), "..", "online"))
+	return string(b), err
 }
 
 func missing(dir string) error {
@@ -78,6 +85,20 @@ func offline(err error) bool {
 
 // readAll reads the policies that are there, by name.
 func readAll(f files, dir string) (map[string]*policy, error) {
+	shapes, err := readShapes(f, dir)
+	if err != nil {
+		return nil, err
+	}
+	return shapes.read(f, func(*policy) bool { return true })
+}
+
+// shapes is what changes with the CPUs that are online alone: the CPUs of each policy,
+// its least frequency and its table. A host may have a policy for each of some hundred
+// CPUs, and a knob needs few of them.
+type shapes map[string]*policy
+
+// readShapes reads the shapes of the policies that are there.
+func readShapes(f files, dir string) (shapes, error) {
 	names, err := f.Policies()
 	if err != nil {
 		return nil, fmt.Errorf("list policies in %s: %w", dir, err)
@@ -85,9 +106,9 @@ func readAll(f files, dir string) (map[string]*policy, error) {
 	if len(names) == 0 {
 		return nil, missing(dir)
 	}
-	all := map[string]*policy{}
+	all := shapes{}
 	for _, name := range names {
-		p, err := readPolicy(f, name)
+		p, err := readShape(f, name)
 		switch {
 		case errors.Is(err, os.ErrNotExist): // it just went
 		case err != nil:
@@ -99,36 +120,67 @@ func readAll(f files, dir string) (map[string]*policy, error) {
 	return all, nil
 }
 
-// readPolicy reads one policy; the error is os.ErrNotExist when it is gone.
-func readPolicy(f files, name string) (*policy, error) {
+func readShape(f files, name string) (*policy, error) {
 	p := &policy{name: name}
 	list, err := f.Read(path.Join(name, "affected_cpus"))
 	if err == nil {
 		p.cpus, err = ParseCPUs(list)
 	}
-	var floor int64
-	for _, v := range []struct {
-		file string
-		to   *int64
-	}{{"scaling_max_freq", &p.ceiling}, {"cpuinfo_min_freq", &p.least}, {"scaling_min_freq", &floor}, {"cpuinfo_max_freq", &p.most}} {
-		if err == nil {
-			*v.to, err = readFrequency(f, path.Join(name, v.file))
-		}
+	if err == nil {
+		p.least, err = readFrequency(f, path.Join(name, "cpuinfo_min_freq"))
 	}
 	if err == nil {
 		p.table, err = readTable(f, name)
 	}
-	if offline(err) {
+	if offline(err) || err == nil && len(p.cpus) == 0 {
 		return &policy{name: name, offline: true}, nil
+	}
+	return p, err
+}
+
+// read returns all policies, those that are wanted with what may change at any time.
+func (s shapes) read(f files, wanted func(*policy) bool) (map[string]*policy, error) {
+	all := make(map[string]*policy, len(s))
+	for name, shape := range s {
+		p := shape
+		if wanted(shape) {
+			var err error
+			p, err = readPolicy(f, shape)
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		all[name] = p
+	}
+	return all, nil
+}
+
+// readPolicy reads one policy; the error is os.ErrNotExist when it is gone.
+func readPolicy(f files, shape *policy) (*policy, error) {
+	p := *shape
+	var err error
+	var floor int64
+	for _, v := range []struct {
+		file string
+		to   *int64
+	}{{"scaling_max_freq", &p.ceiling}, {"scaling_min_freq", &floor}, {"cpuinfo_max_freq", &p.most}} {
+		if err == nil {
+			*v.to, err = readFrequency(f, path.Join(p.name, v.file))
+		}
+	}
+	if offline(err) {
+		return &policy{name: p.name, offline: true}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	// Below what somebody wants at least the kernel would lower that, too.
 	p.least = min(max(p.least, floor), p.most)
-	p.table = slices.DeleteFunc(p.table, func(v int64) bool { return v < p.least || v > p.most })
-	p.offline = len(p.cpus) == 0
-	return p, nil
+	p.table = slices.DeleteFunc(slices.Clone(p.table), func(v int64) bool { return v < p.least || v > p.most })
+	return &p, nil
 }
 
 func readFrequency(f files, name string) (int64, error) {

@@ -29,7 +29,7 @@ func enter(file string) (*space, error) {
 		if ns, err = netns.GetFromPath(file); err != nil {
 			return nil, fmt.Errorf("open network namespace %s: %w", file, err)
 		}
-		defer ns.Close()
+		defer func() { _ = ns.Close() }() // the socket is in there by itself
 	}
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
