@@ -53,6 +53,7 @@ func (g *Group) makeTwin(dir, controller string) error {
 	n := len(g.roots)
 	err := g.makeIn(dir, []string{controller})
 	if err != nil && len(g.roots) > n {
+		_ = g.roots[n].Rmdir(g.name) // perhaps it was made
 		g.roots[n].Close()
 		g.roots = g.roots[:n]
 	}
