@@ -88,8 +88,9 @@ func gone(err error) error {
 	return err
 }
 
-// Probe says whether the group is there, and has a file of a controller.
-func (f *Files) Probe(ctx context.Context, controller, name string) error {
+// Probe says whether the group is there, and has a file, which maker makes: "the
+// cpuset controller".
+func (f *Files) Probe(ctx context.Context, maker, name string) error {
 	err := ctx.Err()
 	if err == nil {
 		var ok bool
@@ -99,7 +100,7 @@ func (f *Files) Probe(ctx context.Context, controller, name string) error {
 	}
 	if err == nil {
 		if _, err = f.Read(name); errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("it has no %s, which the %s controller makes: %w", name, controller, trimtab.ErrUnsupported)
+			err = fmt.Errorf("it has no %s, which %s makes: %w", name, maker, trimtab.ErrUnsupported)
 		}
 	}
 	if err != nil {

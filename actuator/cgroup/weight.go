@@ -80,7 +80,9 @@ func (k *Weight) String() string {
 func (k *Weight) Resource() string { return trimtab.Weight }
 
 // Probe says whether the group is there and has the controller.
-func (k *Weight) Probe(ctx context.Context) error { return k.Files.Probe(ctx, "cpu", k.file()) }
+func (k *Weight) Probe(ctx context.Context) error {
+	return k.Files.Probe(ctx, "the cpu controller", k.file())
+}
 
 // MayWrite says whether the group is free to be written, and by this process.
 func (k *Weight) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.file()) }

@@ -119,7 +119,7 @@ func (k *Cores) Resource() string { return trimtab.Cores }
 // Probe says whether the group is there, has the controller, and the kernel tells
 // what a core is.
 func (k *Cores) Probe(ctx context.Context) error {
-	if err := k.Files.Probe(ctx, "cpuset", cpusFile); err != nil {
+	if err := k.Files.Probe(ctx, "the cpuset controller", cpusFile); err != nil {
 		return err
 	}
 	if _, err := k.look(); err != nil {

@@ -81,7 +81,9 @@ func (s Set) Or(t Set) Set {
 }
 
 // Covers reports whether all of t is in s.
-func (s Set) Covers(t Set) bool { return !slices.ContainsFunc(t, func(n int) bool { return !s.Has(n) }) }
+func (s Set) Covers(t Set) bool {
+	return !slices.ContainsFunc(t, func(n int) bool { return !s.Has(n) })
+}
 
 // Meets reports whether something is in both.
 func (s Set) Meets(t Set) bool { return slices.ContainsFunc(s, t.Has) }
