@@ -18,6 +18,10 @@ const (
 	Frequency = "frequency"
 	// Network is what a workload may send, in bytes per second.
 	Network = "network"
+	Cores   = "cores"
+	Weight  = "weight"
+	Running = "running"
+	Alive   = "alive"
 )
 
 // Resource is what a resource is like: whoever asks it need not know its name.
@@ -35,6 +39,9 @@ type Resource struct {
 	Bytes bool
 	// Rate tells that it is an amount per second.
 	Rate bool
+	// Switch tells that it is 1 or 0, and that nothing runs on 0: it is turned for
+	// best-effort jobs, and no pool shares it.
+	Switch bool
 }
 
 // ResourceOf returns what is known of a resource by its name.
@@ -54,6 +61,12 @@ func ResourceOf(name string) Resource {
 		return Resource{Name: name, Unit: "MHz", Step: 1}
 	case Network:
 		return Resource{Name: name, Unit: "bytes/s", Step: 1, Bytes: true, Rate: true}
+	case Cores: // whole ones, with all their hardware threads
+		return Resource{Name: name, Unit: "physical cores", Step: 1}
+	case Weight: // as cpu.weight of version 2 counts, where 100 is the default
+		return Resource{Name: name, Unit: "of CPU weight", Step: 1}
+	case Running, Alive:
+		return Resource{Name: name, Unit: name, Step: 1, Switch: true}
 	case "":
 		return Resource{Unit: "units"}
 	}

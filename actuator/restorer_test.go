@@ -29,7 +29,9 @@ func (k *bagKnob) MayWrite(context.Context) error { return nil }
 func (k *bagKnob) Close() error                   { return nil }
 func (k *bagKnob) Undo() []byte                   { b, _ := json.Marshal(k); return b }
 
-func (k *bagKnob) Nearest(a trimtab.Amount) trimtab.Amount { return trimtab.Units(float64(int(a.Value))) }
+func (k *bagKnob) Nearest(a trimtab.Amount) trimtab.Amount {
+	return trimtab.Units(float64(int(a.Value)))
+}
 
 func (k *bagKnob) Read(context.Context) (trimtab.Amount, error) {
 	b, err := os.ReadFile(k.Path)

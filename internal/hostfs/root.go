@@ -214,19 +214,7 @@ func (r *Root) Read(name string) (string, error) {
 	if done {
 		return text, nil
 	}
-	f, err := r.file(name, os.O_RDONLY)
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", r.join(name), err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, MaxRead+1))
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", r.join(name), cause(err))
-	}
-	if len(b) > MaxRead {
-		return "", trimtab.Invalidf("read %s: more than %d bytes", r.join(name), MaxRead)
-	}
-	return string(b), nil
+	return r.ReadLong(name, MaxRead)
 }
 
 // Write hands value to an existing file in one write(2). An ordinary file is

@@ -10,6 +10,8 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/actuator/cpufreq"
+	"github.com/trimtab/trimtab/actuator/cpuset"
+	"github.com/trimtab/trimtab/actuator/freezer"
 	"github.com/trimtab/trimtab/actuator/network"
 	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/config"
@@ -18,7 +20,7 @@ import (
 // kinds are the kinds of knobs that this program has. Another kind is another line.
 func kinds() []actuator.Kind {
 	return []actuator.Kind{
-		actuator.Join(cgroup.Kind(), cpufreq.Kind()),
+		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), cpufreq.Kind()),
 		network.Kind(),
 		process.Kind(),
 	}
