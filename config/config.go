@@ -67,7 +67,7 @@ type Pool struct {
 	Workers float64 `yaml:"workers"`
 	// Memory that is shared beside it, for knobs that turn a memory limit.
 	Memory Bytes `yaml:"memory"`
-	// Capacities of further resources by name, such as llc: 20; they are turned by actuators of yours that join on the bus.
+	// Capacities of further resources by name, such as llc: 11 or membw: 100, which trimtab turns through resctrl; others are turned by actuators of yours that join on the bus.
 	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
 	Unit float64 `yaml:"unit"`
@@ -439,6 +439,10 @@ type Knob struct {
 	CPU *Bounds `yaml:"cpu"`
 	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
+	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab turns them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
+	LLC *Bounds `yaml:"llc"`
+	// Bounds of memory bandwidth, likewise, with membw: percent, or MiB/s where resctrl is mounted with mba_MBps.
+	MemBW *Bounds `yaml:"membw"`
 	// Bounds on further resources that the pool names. Left out: it has no knob for them.
 	Resources map[string]Bounds `yaml:"resources"`
 	// A local service whose worker processes are started and stopped.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -15,11 +16,9 @@ import (
 // MaxDirs is how many directories [Root.Walk] visits.
 const MaxDirs = 10_000
 
-// SkipDir is what visit of [Root.Walk] returns to leave out what is beneath.
-var SkipDir = errors.New("skip this directory")
-
 // Walk calls visit for a directory and all beneath it, a parent before its
-// children, which come in order of name. No link is followed. A directory that goes
+// children, which come in order of name; where visit returns [fs.SkipDir], what is
+// beneath is left out. No link is followed. A directory that goes
 // meanwhile is left out. More than [MaxDirs] are an error that is trimtab.ErrRefused.
 func (r *Root) Walk(name string, visit func(dir string) error) error {
 	left := MaxDirs
@@ -34,7 +33,7 @@ func (r *Root) walk(name string, visit func(dir string) error, left *int) error 
 		return fmt.Errorf("more than %d directories: %w", MaxDirs, trimtab.ErrRefused)
 	}
 	switch err := visit(name); {
-	case errors.Is(err, SkipDir):
+	case errors.Is(err, fs.SkipDir):
 		return nil
 	case err != nil:
 		return err

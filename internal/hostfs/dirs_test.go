@@ -3,6 +3,7 @@ package hostfs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,7 @@ func TestAWalkVisitsParentsFirstAndFollowsNoLink(t *testing.T) {
 		got = append(got, name)
 		switch name {
 		case "skipped":
-			return SkipDir
+			return fs.SkipDir
 		case "b/gone":
 			return os.Remove(filepath.Join(dir, name))
 		}

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,15 +11,27 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/actuator/resctrl"
 	"github.com/trimtab/trimtab/config"
 )
 
 // kinds are the kinds of knobs that this program has. Another kind is another line.
-func kinds() []actuator.Kind {
+func kinds() []actuator.Kind { return kindsOn(resctrl.Host{}) }
+
+// kindsOn are the kinds on a host with such a resctrl.
+func kindsOn(rdt resctrl.Host) []actuator.Kind {
 	return []actuator.Kind{
-		cgroup.Kind(),
+		actuator.Join(cgroup.Kind(), resctrl.Kind(rdt)),
 		process.Kind(),
 	}
+}
+
+// rdtOf is this host's resctrl for an actuator with locks in a directory: what it leaves
+// behind tells by them whose it is.
+func rdtOf(locks string) resctrl.Host {
+	return resctrl.Host{Places: func(ctx context.Context) (map[string]bool, error) {
+		return actuator.Places(ctx, locks, trimtab.LLC, trimtab.MemBW)
+	}}
 }
 
 // Reopen makes a knob from the journal alone.
@@ -54,7 +67,7 @@ func knobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (out []knob
 		d := knobConfig{kind: name, place: name + " " + path}
 		kind, err := kindOf(kinds, name)
 		if err == nil {
-			d.at, err = kind.Probe(actuator.Location{Root: root, Path: path, Force: w.Knob.Force})
+			d.at, err = kind.Probe(actuator.Location{Root: root, Path: path, Force: w.Knob.Force, High: w.Class == trimtab.BestEffort})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
