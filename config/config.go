@@ -69,7 +69,7 @@ type Pool struct {
 	Workers float64 `yaml:"workers"`
 	// Memory that is shared beside it, for knobs that turn a memory limit.
 	Memory Bytes `yaml:"memory"`
-	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups); others, such as llc: 20, are turned by actuators of yours that join on the bus.
+	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups), through resctrl llc: 11 (ways of the last-level cache) and membw: 100, and frequency and network; others are turned by actuators of yours that join on the bus.
 	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
 	Unit float64 `yaml:"unit"`
@@ -450,6 +450,10 @@ type Knob struct {
 	CPU *Bounds `yaml:"cpu"`
 	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
+	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab turns them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
+	LLC *Bounds `yaml:"llc"`
+	// Bounds of memory bandwidth, likewise, with membw: percent, or MiB/s where resctrl is mounted with mba_MBps.
+	MemBW *Bounds `yaml:"membw"`
 	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. With cgroup, frequency is turned: the ceiling of the clock of its CPUs, in MHz. With interface, network is: what it may send, in bytes per second. Left out: it has no knob for them.
 	Resources map[string]Bounds `yaml:"resources"`
 	// Network interface that the workload alone sends through, whose rate is turned.

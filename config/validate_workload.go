@@ -233,6 +233,7 @@ func (v *validator) knob(at string, w *Workload) {
 	} else {
 		v.bounds(where+"."+resource, b, resource)
 	}
+	v.namedBounds(where, k)
 	v.furtherBounds(where, k)
 	v.linked(where, k)
 }

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,16 +15,28 @@ import (
 	"github.com/trimtab/trimtab/actuator/freezer"
 	"github.com/trimtab/trimtab/actuator/network"
 	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/actuator/resctrl"
 	"github.com/trimtab/trimtab/config"
 )
 
 // kinds are the kinds of knobs that this program has. Another kind is another line.
-func kinds() []actuator.Kind {
+func kinds() []actuator.Kind { return kindsOn(resctrl.Host{}) }
+
+// kindsOn are the kinds on a host with such a resctrl.
+func kindsOn(rdt resctrl.Host) []actuator.Kind {
 	return []actuator.Kind{
-		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), cpufreq.Kind()),
+		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), resctrl.Kind(rdt), cpufreq.Kind()),
 		network.Kind(),
 		process.Kind(),
 	}
+}
+
+// rdtOf is this host's resctrl for an actuator with locks in a directory: what it leaves
+// behind tells by them whose it is.
+func rdtOf(locks string) resctrl.Host {
+	return resctrl.Host{Places: func(ctx context.Context) (map[string]bool, error) {
+		return actuator.Places(ctx, locks, trimtab.LLC, trimtab.MemBW)
+	}}
 }
 
 // Reopen makes a knob from the journal alone.
@@ -56,7 +69,7 @@ func knobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (out []knob
 			continue
 		}
 		name, root, path := cfg.Place(&w.Knob)
-		places := []knobConfig{{kind: name, at: actuator.Location{Root: root, Path: path, Force: w.Knob.Force}}}
+		places := []knobConfig{{kind: name, at: actuator.Location{Root: root, Path: path, Force: w.Knob.Force, High: w.Class == trimtab.BestEffort}}}
 		if name, root, path, ok := w.Knob.Link(); ok {
 			places = append(places, knobConfig{kind: name, at: actuator.Location{Root: root, Path: path}})
 		}

@@ -151,7 +151,7 @@ func TestAReloadOfTheSameFileRestartsNothing(t *testing.T) {
 		t.Errorf("restarted: %v", got)
 	}
 	keys, err := keysOf(t, cfg)
-	if want := 10; err != nil || len(keys) != want {
+	if want := 11; err != nil || len(keys) != want {
 		t.Errorf("%v: the test has parts of %d kinds, want %d", err, len(keys), want)
 	}
 }
