@@ -1,6 +1,8 @@
 package site
 
 import (
+	"time"
+
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/link"
@@ -11,7 +13,7 @@ import (
 
 // hostParts measure this host as a whole. What it has nothing of is told as missing.
 func (s *Site) hostParts(cfg *config.Config) (out []part, err error) {
-	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval, Every: trimtab.KindSample}
+	work := pipeline.Work{Round: max(cfg.Analyzer.ReportInterval, 5*time.Second), Every: trimtab.KindSample}
 	if cfg.Measure.Power {
 		out = append(out, s.reading(nil, "power", rapl.Reader{}, work, func(b bus.Bus) (reader, error) {
 			return rapl.Open(rapl.Reader{}, rapl.Config{Host: s.host, Bus: b, Metrics: s.metrics, Logger: s.logger})
