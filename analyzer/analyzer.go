@@ -97,6 +97,9 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 
 func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	a.counts.samples++
+	if s.Quantity.Monitored() {
+		return // nothing is estimated of it
+	}
 	w := a.find(s.Workload)
 	switch {
 	case w == nil:

@@ -28,6 +28,8 @@ const (
 	Cgroup1 Filesystem = "cgroup"
 	// Cgroup2 is the unified hierarchy.
 	Cgroup2 Filesystem = "cgroup2"
+	// Resctrl is the file system of cache and bandwidth allocation (RDT).
+	Resctrl Filesystem = "resctrl"
 	// Ordinary is anything else: a tree of plain files.
 	Ordinary Filesystem = "ordinary"
 )
@@ -114,6 +116,8 @@ func (r *Root) identify() error {
 		r.kind = Cgroup1
 	case unix.CGROUP2_SUPER_MAGIC:
 		r.kind = Cgroup2
+	case unix.RDTGROUP_SUPER_MAGIC:
+		r.kind = Resctrl
 	default:
 		r.kind = Ordinary
 	}
@@ -210,19 +214,7 @@ func (r *Root) Read(name string) (string, error) {
 	if done {
 		return text, nil
 	}
-	f, err := r.file(name, os.O_RDONLY)
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", r.join(name), err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, MaxRead+1))
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", r.join(name), cause(err))
-	}
-	if len(b) > MaxRead {
-		return "", trimtab.Invalidf("read %s: more than %d bytes", r.join(name), MaxRead)
-	}
-	return string(b), nil
+	return r.ReadLong(name, MaxRead)
 }
 
 // Write hands value to an existing file in one write(2). An ordinary file is
