@@ -1,8 +1,6 @@
 package colocate
 
 import (
-	"maps"
-
 	control "github.com/trimtab/trimtab/planner/colocate"
 )
 
@@ -94,7 +92,7 @@ func Mean(runs []Figures) Figures {
 			of[name] = append(of[name], f)
 		}
 	}
-	for name := range maps.Keys(of) {
+	for name := range of {
 		if out.Services == nil {
 			out.Services = map[string]Figures{}
 		}

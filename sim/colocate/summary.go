@@ -1,7 +1,9 @@
 package colocate
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	control "github.com/trimtab/trimtab/planner/colocate"
 	"github.com/trimtab/trimtab/sim"
@@ -78,8 +80,8 @@ func spreadOf(runs []Figures) *Spread {
 func (s *Summary) compare(means map[string]Figures) {
 	if h, ok := means[control.Heracles]; ok {
 		sum, least := 0.0, math.Inf(1)
-		for name, f := range s.Services {
-			over := f.EMU/h.Services[name].EMU - 1
+		for _, name := range slices.Sorted(maps.Keys(s.Services)) { // in order: sums of floats depend on it
+			over := s.Services[name].EMU/h.Services[name].EMU - 1
 			sum, least = sum+over/float64(len(s.Services)), math.Min(least, over)
 		}
 		s.OverHeracles, s.LeastOver = &sum, &least
