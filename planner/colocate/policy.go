@@ -89,13 +89,15 @@ func (p *policy) Name() string { return p.name }
 // Hysteresis. Growth, a start and a resumption wait for leastWait ticks in a row on
 // which they were allowed, and for numbers from after the last of them. A step beyond
 // a ceiling (ceiling.go), and with limits that are the same for all services any step,
-// waits for Wait of them. Each cut doubles Wait up to maxWait, each stop makes it four
-// times as long, and after ten times Wait without either it halves again. What takes
+// waits for Wait of them. Each cut doubles Wait, each stop makes it four times as long,
+// up to beyondWait, and to maxWait with limits that are the same for all; a step beyond
+// that neither followed, and ten times Wait without either, halve it again. What takes
 // away never waits.
 const (
-	leastWait = 2   // 4 s
-	maxWait   = 150 // 5 min, the time that Heracles waits after a stop
-	calmAfter = 10
+	leastWait  = 2   // 4 s
+	maxWait    = 150 // 5 min, the time that Heracles waits after a stop
+	beyondWait = 30  // of 10, 30 and 150 the best in sim/colocate, as in back
+	calmAfter  = 10
 )
 
 // Decide decides.
@@ -162,7 +164,12 @@ func (p *policy) none(r *round) Decision {
 
 // disturbed notes a tick without growth; times is by how much the wait gets longer.
 func (p *policy) disturbed(times int) {
-	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, maxWait))
+	most := maxWait
+	if p.rules.limits == nil {
+		most = beyondWait
+	}
+	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, most))
+	p.Tried.Failed = p.Tried.Failed || times > 1
 }
 
 // allow lets jobs resume, start and grow, when the wait is over.
