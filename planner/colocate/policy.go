@@ -15,8 +15,9 @@ type rules struct {
 	never bool
 	// limits are those of every service; nil: those of its Servpod, or found by search.
 	limits *limits
-	// unordered takes any job, one at a time, in the order of a hash of its name.
-	unordered bool
+	// alike takes from all jobs at once, without a look at what each would lose
+	// (section 5.2).
+	alike bool
 	// deflates takes the same share of every job, and never kills.
 	deflates bool
 }
@@ -55,8 +56,8 @@ type memory struct {
 func New(name string, c Config) (Policy, error) {
 	r, ok := map[string]rules{
 		None:           {never: true},
-		Heracles:       {limits: &limits{0.85, 0.10}, unordered: true},
-		Indiscriminate: {unordered: true},
+		Heracles:       {limits: &limits{0.85, 0.10}, alike: true},
+		Indiscriminate: {alike: true},
 		Rhythm:         {},
 		Deflation:      {limits: &limits{2, 0.10}, deflates: true},
 	}[name]
@@ -131,8 +132,9 @@ func (p *policy) Decide(o *Observation) Decision {
 	case AllowBEGrowth:
 		p.allow(r, v, forced)
 	}
-	p.frequency(r, v.verb)
-	p.network(r, v.verb)
+	rises := v.verb == AllowBEGrowth && !forced
+	p.frequency(r, rises)
+	p.network(r, rises)
 	return Decision{Verb: v.verb, By: v.by, Why: v.why(forced), Changes: r.changes()}
 }
 
@@ -224,11 +226,11 @@ func (p *policy) queue(r *round, share float64) (places []int, size int) {
 		}
 	}
 	r.order = places
-	if p.unordered {
+	if p.alike {
 		slices.SortFunc(places, func(a, b int) int {
 			return cmp.Or(cmp.Compare(hash(r.o.Jobs[a].ID), hash(r.o.Jobs[b].ID)), cmp.Compare(r.o.Jobs[a].ID, r.o.Jobs[b].ID))
 		})
-		return places, min(1, len(places))
+		return places, len(places)
 	}
 	r.rank(places)
 	sizes, err := reclaim.Sizes(len(places), []float64{share, 1 - share}, reclaim.Nearest)
