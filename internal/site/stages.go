@@ -387,8 +387,8 @@ func (s *Site) shares(cfg *config.Config) bool {
 // groupPart reads the files of this host's cgroups.
 func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
 	groups := groupsOf(cfg, s.host, s.shares(cfg))
-	if len(groups) == 0 {
-		return nil, nil
+	if len(groups) == 0 || cfg.Pool.Resource() != "" && cfg.Pool.Resource() != trimtab.CPU {
+		return nil, nil // what they used is cores, which a pool of something else does not share
 	}
 	root, err := cgroupRoot(cfg)
 	if err != nil {
