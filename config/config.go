@@ -69,7 +69,7 @@ type Pool struct {
 	Workers float64 `yaml:"workers"`
 	// Memory that is shared beside it, for knobs that turn a memory limit.
 	Memory Bytes `yaml:"memory"`
-	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups), through resctrl llc: 11 (ways of the last-level cache) and membw: 100, and frequency and network; others are turned by actuators of yours that join on the bus.
+	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups), through resctrl llc: 11 (ways of the last-level cache) and membw: 100, and frequency and network; others are turned by actuators of yours that join on the bus. One of them alone, without cpu and workers, is shared by any objective; several by drf.
 	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
 	Unit float64 `yaml:"unit"`
@@ -77,7 +77,7 @@ type Pool struct {
 	Step float64 `yaml:"step"`
 }
 
-// Resource returns "cpu" or "workers"; "" when the pool has no capacity.
+// Resource returns "cpu" or "workers", or the one resource that is shared without them; "" when the pool has no capacity.
 func (p *Pool) Resource() string {
 	switch {
 	case p.CPU > 0:
@@ -85,11 +85,16 @@ func (p *Pool) Resource() string {
 	case p.Workers > 0:
 		return trimtab.Workers
 	}
-	return ""
+	return p.only()
 }
 
-// Capacity returns the capacity in cores or workers; 0 when there is none.
-func (p *Pool) Capacity() float64 { return max(p.CPU, p.Workers) }
+// Capacity returns the capacity of the first resource; 0 when there is none.
+func (p *Pool) Capacity() float64 {
+	if name := p.only(); name != "" {
+		return p.Resources[name]
+	}
+	return max(p.CPU, p.Workers)
+}
 
 // Planning has the parameters of the objectives.
 type Planning struct {
@@ -481,6 +486,10 @@ func (k *Knob) Declared() bool { return k.Cgroup != "" || k.Process != nil }
 func (k *Knob) Bounds() *Bounds {
 	if k.Process != nil {
 		return k.Workers
+	}
+	if name := k.only(); name != "" {
+		b := k.Resources[name]
+		return &b
 	}
 	return k.CPU
 }

@@ -28,6 +28,9 @@ func (p *Pool) Shares() []Share {
 		out = append(out, Share{trimtab.Memory, float64(p.Memory), u, 10 * u})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Resources)) {
+		if name == p.Resource() {
+			continue
+		}
 		u := furtherUnit(p.Resources[name])
 		out = append(out, Share{name, p.Resources[name], u, 10 * u})
 	}
@@ -198,7 +201,7 @@ func (v *validator) furtherResources() {
 			v.fail(at, fmt.Sprintf("%s is %v, want more than 0 and at most 1e15", clip(name), c), "write how much of it there is, in the unit that its actuator turns")
 		}
 	}
-	if _, _, own := v.config.Own(); v.config.Objective != "drf" && (own || contains(objectives(), v.config.Objective)) {
+	if _, _, own := v.config.Own(); p.only() == "" && v.config.Objective != "drf" && (own || contains(objectives(), v.config.Objective)) {
 		at := "objective"
 		if !v.has(at) {
 			at = first
@@ -224,6 +227,9 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Resources)) {
+		if name == p.only() {
+			continue // it was checked as the first
+		}
 		at, b := v.keyOf(where, name), k.Resources[name]
 		if _, ok := p.Resources[name]; !ok {
 			names := slices.Sorted(maps.Keys(p.Resources))

@@ -204,7 +204,7 @@ func (v *validator) groups() {
 		}
 	}
 	if capacity := c.Pool.Capacity(); capacity > 0 && sum > capacity*(1+1e-9) {
-		v.fail("pool."+c.Pool.Resource(), fmt.Sprintf("the guarantees add up to %.6g, more than the capacity %v", sum, capacity), "lower some guarantee or raise the capacity")
+		v.fail(c.Pool.keyOfFirst(), fmt.Sprintf("the guarantees add up to %.6g, more than the capacity %v", sum, capacity), "lower some guarantee or raise the capacity")
 	}
 }
 

@@ -209,10 +209,7 @@ func (v *validator) knob(at string, w *Workload) {
 		v.fail(where+".process", "knob has both cgroup and process", "one workload has one knob: remove one")
 		return
 	}
-	kind, resource, other := "cgroup", trimtab.CPU, trimtab.Workers
-	if k.Process != nil {
-		kind, resource, other = "process", trimtab.Workers, trimtab.CPU
-	}
+	kind, resource, other := v.firstResource(k)
 	if v.has(where + "." + other) {
 		v.fail(where+"."+other, fmt.Sprintf("a %s knob has no %s", kind, other), fmt.Sprintf("write %s: {min: …, max: …}", resource))
 	}
@@ -229,10 +226,14 @@ func (v *validator) knob(at string, w *Workload) {
 	} else {
 		v.cgroup(where+".cgroup", k.Cgroup)
 	}
-	if b := k.Bounds(); b == nil {
+	if b := k.Bounds(); b == nil || resource == trimtab.CPU && k.CPU == nil {
 		v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))
 	} else {
-		v.bounds(where+"."+resource, b, resource)
+		at := where + "." + resource
+		if resource == v.config.Pool.only() {
+			at = v.keyOf(where, resource)
+		}
+		v.bounds(at, b, resource)
 	}
 	v.namedBounds(where, k)
 	v.furtherBounds(where, k)
@@ -324,7 +325,7 @@ func (v *validator) sums() {
 		}
 	}
 	if capacity > 0 && sum > capacity*(1+1e-9) {
-		at := "pool." + v.config.Pool.Resource()
+		at := v.config.Pool.keyOfFirst()
 		v.fail(at, fmt.Sprintf("the workloads' min add up to %.6g, more than the capacity %v", sum, capacity), "lower some min or raise the capacity")
 	}
 	v.furtherSums()

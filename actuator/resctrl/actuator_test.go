@@ -8,6 +8,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/resctrl"
+	"github.com/trimtab/trimtab/internal/rdt"
 )
 
 // open runs an actuator on knobs of both resources of the given control groups.
@@ -121,5 +123,21 @@ func TestAHostWithoutResctrlSaysSoAndRefusesPlans(t *testing.T) {
 		if k.Problem == "" {
 			t.Errorf("%+v: no problem", k)
 		}
+	}
+}
+
+func TestAfterABootWithoutTheTreeARestoreHasNothingToDo(t *testing.T) {
+	h := newHost(t, server())
+	h.cgroup("web", 10)
+	dir := t.TempDir()
+	a := h.open(dir, trimtab.Act, true, "web")
+	h.ask(a, 1, trimtab.Act, "web", trimtab.Unlimited(), trimtab.Units(4))
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kind := resctrl.Kind(resctrl.Host{Open: func(string) (rdt.Files, error) { return rdt.Open(t.TempDir()) }})
+	r, err := actuator.Restore(t.Context(), dir, kind.Reopen)
+	if err != nil || len(r.Items) != 1 || r.Items[0].Status != trimtab.Refused || !strings.Contains(r.Items[0].Reason, "gone: ") {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -65,7 +65,7 @@ func place(width int, others []span, own span, want int, high bool) (moves []spa
 	}
 	up := take(above - own.end())
 	down := take(own.at - beside)
-	up += take(width - own.end() - total(right) - up)
+	take(width - own.end() - total(right) - up)
 	down += take(own.at - total(left) - down)
 	if need > 0 {
 		return nil, span{}, false

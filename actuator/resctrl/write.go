@@ -107,7 +107,7 @@ func (k *Knob) limitIn(f rdt.Files, l *look, g *resourceGroup, name string, valu
 	}
 	var moves []span
 	if k.config.Resource == trimtab.LLC {
-		at, needed, err := k.arrange(l, g, int(value))
+		at, needed, err := k.arrange(l, int(value))
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (l *look) classes() int {
 }
 
 // arrange finds room for ways beside those of trimtab's other groups.
-func (k *Knob) arrange(l *look, g *resourceGroup, ways int) (at span, moves []span, err error) {
+func (k *Knob) arrange(l *look, ways int) (at span, moves []span, err error) {
 	own := span{group: k.group()}
 	var others []span
 	var used uint64

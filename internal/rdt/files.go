@@ -40,17 +40,17 @@ const maxTasks = 8 << 20
 const lockWait = time.Second
 
 // Open opens the tree at root. The error is trimtab.ErrUnsupported where the host has
-// none, and says what is missing.
+// none, and says what is missing; it is os.ErrNotExist, too: nothing is limited there.
 func Open(root string) (Files, error) {
 	r, err := hostfs.OpenRoot(root)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("no resctrl at %s: the kernel was built without it, or the CPU has neither cache allocation, bandwidth allocation nor their monitors: %w", root, trimtab.ErrUnsupported)
+		return nil, fmt.Errorf("no resctrl at %s: the kernel was built without it, or the CPU has neither cache allocation, bandwidth allocation nor their monitors: %w: %w", root, trimtab.ErrUnsupported, os.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open resctrl: %w", err)
 	}
 	if r.Filesystem() != hostfs.Resctrl {
-		return nil, errors.Join(fmt.Errorf("resctrl is not mounted at %s (mount -t resctrl resctrl %s): %w", root, root, trimtab.ErrUnsupported), r.Close())
+		return nil, errors.Join(fmt.Errorf("resctrl is not mounted at %s (mount -t resctrl resctrl %s): %w: %w", root, root, trimtab.ErrUnsupported, os.ErrNotExist), r.Close())
 	}
 	return tree{r}, nil
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/psi"
 	"github.com/trimtab/trimtab/collector/resctrl"
 	"github.com/trimtab/trimtab/config"
@@ -93,4 +95,14 @@ func (s *Site) startMonitors(ctx context.Context, h *pipeline.Health, opens ...f
 		}
 		return err
 	}, nil
+}
+
+// groupWork is what reading groups is there for: each round something is told of each
+// that is declared, or why there is nothing; of a pattern there may be no instance.
+func groupWork(c cgroup.Config) pipeline.Work {
+	work := pipeline.Work{Round: c.Interval}
+	if slices.ContainsFunc(c.Targets, func(t cgroup.Target) bool { return !strings.Contains(t.Path, "*") }) {
+		work.Every = trimtab.KindSample
+	}
+	return work
 }

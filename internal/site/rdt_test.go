@@ -14,11 +14,13 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/resctrl"
+	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/internal/rdt"
 	"github.com/trimtab/trimtab/internal/rdt/rdttest"
 	"github.com/trimtab/trimtab/pipeline"
+	"github.com/trimtab/trimtab/planner"
 )
 
 // rdtHost is a configuration with two workloads on a host with 11 ways.
@@ -164,5 +166,44 @@ func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 	}
 	if _, err := s.startMonitors(t.Context(), nil, func() (monitor, error) { return nil, errors.New("EIO") }); err == nil {
 		t.Error("what fails is no host without it")
+	}
+}
+
+func TestEveryObjectiveSharesAPoolOfWays(t *testing.T) {
+	for _, objective := range []string{"njc", "egalitarian", "social", "nash", "resource-fair", "drf", "sum(u)"} {
+		root := t.TempDir()
+		cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, `
+pool: {resources: {llc: 11}}
+objective: %q
+actuator: {cgroup_root: %q}
+workloads:
+  - {name: web, mode: act, slo: {latency: 200ms, fraction: 0.95}, knob: {cgroup: web, llc: {min: 2, max: 8}}}
+  - {name: batch, mode: act, slo: {latency: 1s, fraction: 0.5}, knob: {cgroup: batch, llc: {max: 4}}}
+`, objective, root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := PlannerConfig(cfg)
+		if err != nil || c.Resource != trimtab.LLC || c.Capacity != 11 || c.Unit != 1 || c.Workloads[0].Min != 2 || c.Workloads[0].Max != 8 || len(c.Others) > 0 {
+			t.Errorf("%s: %+v, %v", objective, c, err)
+		}
+		if _, err := planner.New(c); err != nil {
+			t.Errorf("%s: %v", objective, err)
+		}
+		a, err := AnalyzerConfig(cfg)
+		if err == nil {
+			_, err = analyzer.New(a)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", objective, err)
+		}
+		all, err := knobsOf(kinds(), cfg, "h")
+		if err != nil || len(all) != 2 || len(all[0].like) != 1 || all[0].like[0].Resource != trimtab.LLC {
+			t.Errorf("%s: %+v, %v", objective, all, err)
+		}
+		s := &Site{host: "h"}
+		if parts, err := s.groupPart(cfg); len(parts) > 0 || err != nil {
+			t.Errorf("%s: cores are read as use of ways: %v, %v", objective, parts, err)
+		}
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -387,8 +385,8 @@ func (s *Site) shares(cfg *config.Config) bool {
 // groupPart reads the files of this host's cgroups.
 func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
 	groups := groupsOf(cfg, s.host, s.shares(cfg))
-	if len(groups) == 0 {
-		return nil, nil
+	if len(groups) == 0 || cfg.Pool.Resource() != "" && cfg.Pool.Resource() != trimtab.CPU {
+		return nil, nil // what they used is cores, which a pool of something else does not share
 	}
 	root, err := cgroupRoot(cfg)
 	if err != nil {
@@ -400,16 +398,6 @@ func (s *Site) groupPart(cfg *config.Config) ([]part, error) {
 		c.Bus, c.Metrics, c.Logger = b, s.metrics, s.logger
 		return cgroup.Open(c)
 	})}, nil
-}
-
-// groupWork is what reading groups is there for: each round something is told of each
-// that is declared, or why there is nothing; of a pattern there may be no instance.
-func groupWork(c cgroup.Config) pipeline.Work {
-	work := pipeline.Work{Round: c.Interval}
-	if slices.ContainsFunc(c.Targets, func(t cgroup.Target) bool { return !strings.Contains(t.Path, "*") }) {
-		work.Every = trimtab.KindSample
-	}
-	return work
 }
 
 // receiverParts listen for spans. They share one sink, whose bound of what is
