@@ -138,7 +138,8 @@ func newBatch(t *testing.T) *batch {
 	b := &batch{cpu: cpu, freezer: freezer}
 	b.program = prepare(t, fixtureQuotas(t), "")
 	before, _, _ := strings.Cut(b.text, "workloads:")
-	b.text = strings.Replace(before, fmt.Sprintf("cgroup_root: %q", b.q.root), fmt.Sprintf("cgroup_root: %q", root), 1) + fmt.Sprintf(`
+	// Locks and claims of its own: others on this machine may have all of its cores.
+	b.text = strings.Replace(before, fmt.Sprintf("cgroup_root: %q", b.q.root), fmt.Sprintf("cgroup_root: %q, lock_dir: %q", root, filepath.Join(b.dir, "locks")), 1) + fmt.Sprintf(`
 colocate: {mode: act, period: 200ms, max_age: 2s, lease: 5s, capacity: {cpu: 0.6}, start: {cpu: 0.1}, step: {cpu: 0.1}}
 analyzer: {report_interval: 200ms, partitions: 1}
 workloads:
