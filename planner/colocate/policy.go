@@ -45,6 +45,8 @@ type memory struct {
 	Wait int `json:"wait"`
 	// Grown is when jobs last grew, started or resumed.
 	Grown time.Time `json:"grown,omitzero"`
+	// Tried is the last step beyond a ceiling.
+	Tried tried `json:"tried,omitzero"`
 	// Frozen are the jobs that were suspended, with what they had.
 	Frozen map[string]frozen `json:"frozen,omitempty"`
 }
@@ -84,10 +86,12 @@ func New(name string, c Config) (Policy, error) {
 // Name returns the name that New was given.
 func (p *policy) Name() string { return p.name }
 
-// Hysteresis. Growth, a start and a resumption wait for Wait ticks in a row on which
-// they were allowed. Each cut doubles Wait up to maxWait, each stop makes it four times
-// as long, and after ten times Wait without either it halves again. What takes away
-// never waits.
+// Hysteresis. Growth, a start and a resumption wait for leastWait ticks in a row on
+// which they were allowed, and for numbers from after the last of them. A step beyond
+// a ceiling (ceiling.go), and with limits that are the same for all services any step,
+// waits for Wait of them. Each cut doubles Wait up to maxWait, each stop makes it four
+// times as long, and after ten times Wait without either it halves again. What takes
+// away never waits.
 const (
 	leastWait = 2   // 4 s
 	maxWait   = 150 // 5 min, the time that Heracles waits after a stop
@@ -105,19 +109,23 @@ func (p *policy) Decide(o *Observation) Decision {
 	}
 	v := p.judge(o)
 	p.forget(r)
+	p.remember(r, &v)
+	p.shed(r)
+	if v.verb == StopBE {
+		p.stop(r, v)
+	}
 	forced := p.fit(r)
 	switch v.verb {
 	case StopBE:
-		p.calm(0, 4)
-		p.stop(r, v)
+		p.disturbed(4)
 	case SuspendBE:
-		p.calm(0, 1)
+		p.disturbed(1)
 		p.suspendAll(r)
 	case CutBE:
-		p.calm(0, 2)
+		p.disturbed(2)
 		p.cut(r, v)
 	case DisallowBEGrowth:
-		p.calm(0, 1)
+		p.disturbed(1)
 	case AllowBEGrowth:
 		p.allow(r, v, forced)
 	}
@@ -131,6 +139,9 @@ func (p *policy) Decide(o *Observation) Decision {
 func (p *policy) agree(now time.Time) {
 	if p.Grown.After(now) {
 		p.Grown = time.Time{}
+	}
+	if p.Tried.At.After(now) {
+		p.Tried.At = time.Time{}
 	}
 	for _, s := range p.Services {
 		if s.Acted.After(now) {
@@ -149,9 +160,9 @@ func (p *policy) none(r *round) Decision {
 	return Decision{Verb: SuspendBE, Why: "this policy runs no best-effort job", Changes: r.changes()}
 }
 
-// calm notes a tick without growth; times is by how much the wait gets longer.
-func (p *policy) calm(ticks, times int) {
-	p.Calm, p.Wait = ticks, max(leastWait, min(p.Wait*times, maxWait))
+// disturbed notes a tick without growth; times is by how much the wait gets longer.
+func (p *policy) disturbed(times int) {
+	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, maxWait))
 }
 
 // allow lets jobs resume, start and grow, when the wait is over.
@@ -168,9 +179,10 @@ func (p *policy) allow(r *round, v verdict, forced bool) {
 		p.growFreely(r)
 		return
 	}
-	if p.Calm < p.Wait || v.oldest.Before(p.Grown) {
+	if p.Calm < leastWait || p.Calm < p.Wait && p.rules.limits != nil || v.oldest.Before(p.Grown) {
 		return
 	}
+	p.confine(r, p.Calm >= p.Wait)
 	if p.resume(r) || p.grow(r) {
 		p.Grown = r.o.Time
 	}
@@ -222,32 +234,36 @@ func (p *policy) queue(r *round, share float64) (places []int, size int) {
 // rank puts places into the order of the reclamation queue. Jobs that make no sense
 // to it come first: nothing is known to be lost with them.
 func (r *round) rank(places []int) {
-	var predictable, not []reclaim.Job
-	at := make(map[string]int, len(places))
-	rest := make([]int, 0, len(places))
-	for _, i := range places {
-		j := r.o.Jobs[i].Job
-		_, twice := at[j.ID]
-		switch {
-		case j.ID == "" || twice || !(j.Useless >= 0) || !(j.Attained >= 0):
-			rest = append(rest, i)
-			continue
-		case r.o.Jobs[i].Predictable && finite(j.Loss):
-			predictable = append(predictable, j)
-		default:
-			j.Loss = 0
-			not = append(not, j)
+	sorted, jobs, predictable := make([]int, 0, len(places)), make([]reclaim.Job, 0, len(places)), 0
+	first := len(places)
+	for _, known := range []bool{true, false} {
+		for _, i := range places {
+			j := r.o.Jobs[i].Job
+			sane := j.Useless >= 0 && j.Attained >= 0
+			if can := r.o.Jobs[i].Predictable && finite(j.Loss); !sane || can != known {
+				continue
+			}
+			if !known {
+				j.Loss = 0
+			}
+			sorted, jobs = append(sorted, i), append(jobs, j)
 		}
-		at[j.ID] = i
+		if known {
+			predictable = len(jobs)
+		}
 	}
-	queue, err := reclaim.Queue(predictable, not)
-	if err != nil {
-		return
+	first -= len(jobs)
+	order, _ := reclaim.Rank(jobs, predictable)
+	n := 0
+	for _, i := range places { // in place: what was passed over moves to the front
+		if j := &r.o.Jobs[i]; !(j.Useless >= 0 && j.Attained >= 0) {
+			places[n] = i
+			n++
+		}
 	}
-	for n := range queue {
-		rest = append(rest, at[queue[n].ID])
+	for n, at := range order {
+		places[first+n] = sorted[at]
 	}
-	copy(places, rest)
 }
 
 // hash is FNV-1a.

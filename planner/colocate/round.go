@@ -1,7 +1,6 @@
 package colocate
 
 import (
-	"maps"
 	"math"
 	"slices"
 )
@@ -169,7 +168,7 @@ func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
 // changes lists what was decided, what takes away first.
 func (r *round) changes() []Change {
 	var out []Change
-	for _, act := range []Act{Kill, Suspend, Cut, Resume, Grow, Start} {
+	for _, act := range []Act{Kill, Cut, Suspend, Resume, Grow, Start} {
 		for i := range r.seats {
 			s := &r.seats[i]
 			switch {
@@ -212,8 +211,7 @@ func (r *round) higher(s *seat) bool {
 
 // amounts is what a job has afterwards; least: after what it has more is not yet given.
 func (r *round) amounts(s *seat, least bool) Amounts {
-	out := make(Amounts, len(r.names)+1)
-	maps.Copy(out, s.job.Has)
+	out := make(Amounts, max(len(r.names)+1, len(s.job.Has)))
 	put := func(name string, has, to float64) {
 		if least && to > has {
 			to = has
@@ -226,9 +224,9 @@ func (r *round) amounts(s *seat, least bool) Amounts {
 		put(name, s.has[k], s.to[k])
 	}
 	put(frequency, s.before, s.after)
-	for name, v := range out {
-		if !finite(v) {
-			delete(out, name)
+	for name, v := range s.job.Has { // what is not turned stays
+		if name != frequency && index(r.names, name) < 0 && v >= 0 && v <= greatestAmount {
+			out[name] = v
 		}
 	}
 	return out
