@@ -314,7 +314,23 @@ func (k *Cores) write(ctx context.Context, a trimtab.Amount) error {
 		return fmt.Errorf("give it %v cores: of %d that %s has, %d are free: %s: %w", next, len(c.Cores),
 			path.Dir(k.config.Path), c.free(), taken(others, names), trimtab.ErrRefused)
 	}
-	return k.put(ctx, s, set)
+	if err := k.put(ctx, s, set); err != nil {
+		return err
+	}
+	return k.confirm(ctx, s, set, others)
+}
+
+// confirm looks at the other groups once more: another process may have chosen the
+// same cores at the same time. Then this one, or both, go back to what they had.
+func (k *Cores) confirm(ctx context.Context, was *state, set, known Set) error {
+	others, names, err := k.others(was.version)
+	if err == nil && known.Covers(others.And(set)) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("another program took some of CPUs %s at the same time: %s: %w", set, taken(others, names), trimtab.ErrRefused)
+	}
+	return errors.Join(err, k.put(context.WithoutCancel(ctx), was, was.mask))
 }
 
 // maxNamed bounds how many groups an error names.

@@ -16,7 +16,8 @@
 // less than the root, and neither lies inside this group nor holds it. So groups with
 // knobs are on different physical cores. Where not enough are free, more is refused with
 // trimtab.ErrRefused and the groups named; less never is, and then shares no core that
-// was not shared before.
+// was not shared before. After a write the other groups are read once more: where another
+// process took the same cores meanwhile, this group goes back to what it had.
 //
 // A set is more than its size: the knob is an [actuator.Restorer], whose Undo has the
 // mask that was there.
