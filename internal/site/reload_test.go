@@ -55,6 +55,11 @@ prometheus:
   basic_auth: {username: trimtab, password: s3cret}
   http_headers: {X-Scope-OrgID: {values: [shop]}}
 exporters: {otlp: {endpoint: "http://collector:4317", headers: {authorization: t0ken}}}
+colocate:
+  lease: 30s
+  capacity: {cpu: 2, cores: 2, memory: 512MiB, llc: 4, membw: 50, network: 1MiB}
+  start: {cpu: 0.5, cores: 1, memory: 64MiB, llc: 1, membw: 10, network: 1KiB}
+  step: {cpu: 0.5, cores: 1, memory: 64MiB, llc: 1, membw: 10, network: 1KiB}
 groups: [{path: shop, weight: 2, guarantee: 1, guarantees: {memory: 1MiB}}]
 workloads:
   - name: hungry
@@ -71,6 +76,7 @@ workloads:
     mode: act
   - {name: modest, slo: {performance: 0.9}, performance: hit_ratio, requests: hits, allocation: quota, fallback: {proxy: hits, profile: %q}, knob: {cgroup: modest, cpu: {max: 2}, memory: {max: 256MiB}}}
   - {name: thumbs, slo: {performance: 5}, performance: queue, mode: off}
+  - {name: batch, class: best-effort, knob: {cgroup: batch, cpu: {max: 2}, memory: {min: 1MiB}}, progress: {file: /run/batch}, predict: {kind: training}}
 `, root, dir, profile)
 	for i := 0; i+1 < len(replace); i += 2 {
 		if !strings.Contains(text, replace[i]) {
@@ -88,7 +94,7 @@ workloads:
 // keysOf returns the key of every part of cfg, by name.
 func keysOf(t *testing.T, cfg *config.Config) (map[string]string, error) {
 	t.Helper()
-	s := &Site{metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler), options: Options{Watchdog: []string{"true"}}}
+	s := &Site{host: "h", metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler), options: Options{Watchdog: []string{"true"}}}
 	parts, err := s.partsOf(cfg)
 	keys := map[string]string{}
 	for _, p := range parts {
@@ -152,7 +158,7 @@ func TestAReloadOfTheSameFileRestartsNothing(t *testing.T) {
 		t.Errorf("restarted: %v", got)
 	}
 	keys, err := keysOf(t, cfg)
-	if want := 12; err != nil || len(keys) != want {
+	if want := 13; err != nil || len(keys) != want {
 		t.Errorf("%v: the test has parts of %d kinds, want %d", err, len(keys), want)
 	}
 }
@@ -238,6 +244,7 @@ func without(path string) bool {
 	for _, p := range []string{
 		"Storage", "NATS", "Web", // refused at a reload
 		"Warnings",                                                                        // printed
+		"Sockets.",                                                                        // has no components
 		"Exporters.Record",                                                                // has no path
 		"Planning.Entry", "Planning.MoveCost", "Planning.Optimism", "Planning.LoadWeight", // of other objectives
 		"Pool.Workers",                                 // cpu is set
@@ -247,6 +254,9 @@ func without(path string) bool {
 		if strings.HasPrefix(path, p) {
 			return true
 		}
+	}
+	if !strings.HasPrefix(path, "Workloads[3]") && (strings.Contains(path, ".Progress") || strings.Contains(path, ".Predict")) {
+		return true // of jobs
 	}
 	return strings.HasSuffix(path, ".SLO.Entry") // of other objectives
 }
