@@ -10,6 +10,14 @@ const (
 	CPU     = "cpu"
 	Workers = "workers"
 	Memory  = "memory"
+	// LLC is ways of the last-level cache, MemBW memory bandwidth: percent, or MiB/s
+	// where the kernel counts so.
+	LLC   = "llc"
+	MemBW = "membw"
+	// Frequency is the ceiling of the clock of a workload's CPUs, in MHz.
+	Frequency = "frequency"
+	// Network is what a workload may send, in bytes per second.
+	Network = "network"
 	Cores   = "cores"
 	Weight  = "weight"
 	Running = "running"
@@ -29,6 +37,8 @@ type Resource struct {
 	Stock bool
 	// Bytes tells that people read it in binary units.
 	Bytes bool
+	// Rate tells that it is an amount per second.
+	Rate bool
 	// Switch tells that it is 1 or 0, and that nothing runs on 0: it is turned for
 	// best-effort jobs, and no pool shares it.
 	Switch bool
@@ -43,8 +53,14 @@ func ResourceOf(name string) Resource {
 		return Resource{Name: name, Unit: name, Step: 1}
 	case Memory: // in pages
 		return Resource{Name: name, Unit: name, Step: 4096, Stock: true, Bytes: true}
-	case "llc": // ways of the last-level cache
-		return Resource{Name: name, Unit: name, Step: 1, Stock: true}
+	case LLC:
+		return Resource{Name: name, Unit: "ways", Step: 1, Stock: true}
+	case MemBW: // the kernel has coarser steps, which differ between CPUs
+		return Resource{Name: name, Unit: "% or MiB/s", Step: 1}
+	case Frequency:
+		return Resource{Name: name, Unit: "MHz", Step: 1}
+	case Network:
+		return Resource{Name: name, Unit: "bytes/s", Step: 1, Bytes: true, Rate: true}
 	case Cores: // whole ones, with all their hardware threads
 		return Resource{Name: name, Unit: "physical cores", Step: 1}
 	case Weight: // as cpu.weight of version 2 counts, where 100 is the default
@@ -69,6 +85,9 @@ func (r Resource) Text(a Amount) string {
 			break
 		}
 		v, unit = v/1024, larger
+	}
+	if r.Rate {
+		unit += "/s"
 	}
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'g', -1, 64) + unit
 }

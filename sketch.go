@@ -51,6 +51,11 @@ type Sketch struct {
 	// it, in order of host and names, at most MaxShares: what is missing to
 	// Requests was served by nobody knows which.
 	Instances []InstanceLoad `json:"instances,omitempty"`
+	// Servpods tell of a workload with an SLO where the time of its requests went:
+	// in order of component and host, at most MaxSketchServpods. Calls, at most
+	// MaxSketchCalls, tell which of it was waiting.
+	Servpods []ServpodSketch `json:"servpods,omitempty"`
+	Calls    []CallSketch    `json:"calls,omitempty"`
 	// Flagged counts spans that were set aside or mended, by kind of fault.
 	Flagged map[string]uint64 `json:"flagged,omitempty"`
 }
@@ -129,6 +134,9 @@ func (s *Sketch) Validate() error {
 	if err := s.validateInstances(); err != nil {
 		return err
 	}
+	if err := s.validateServpods(); err != nil {
+		return err
+	}
 	return validExemplars(s.Exemplars)
 }
 
@@ -177,6 +185,48 @@ const (
 	Latency Quantity = "latency"
 )
 
+// The quantities of monitors: of the hardware and the kernel below a workload. No estimate
+// is made of them; whoever decides by them, as a co-location controller, reads them.
+const (
+	// LLCOccupancy is what it has in the last-level caches, in bytes.
+	LLCOccupancy Quantity = "llc_occupancy"
+	// MemBWTotal and MemBWLocal are its traffic with memory, all of it and with that of
+	// its own socket, in bytes per second.
+	MemBWTotal Quantity = "membw_total"
+	MemBWLocal Quantity = "membw_local"
+	// PressureCPUSome and those after it are the shares of time, [0, 1], in which some,
+	// or all, of its tasks that had something to do waited for a resource.
+	PressureCPUSome    Quantity = "pressure_cpu_some"
+	PressureCPUFull    Quantity = "pressure_cpu_full"
+	PressureMemorySome Quantity = "pressure_memory_some"
+	PressureMemoryFull Quantity = "pressure_memory_full"
+	PressureIOSome     Quantity = "pressure_io_some"
+	PressureIOFull     Quantity = "pressure_io_full"
+	// Power is what a processor package of the host draws, in W, and PowerLimit what it
+	// may; Clock the frequency at which CPUs run, in MHz; Sent what an interface sends, in
+	// bytes per second, and Bandwidth what it can. The instance names the part of the host.
+	Power      Quantity = "power"
+	PowerLimit Quantity = "power_limit"
+	Clock      Quantity = "clock"
+	Sent       Quantity = "sent"
+	Bandwidth  Quantity = "bandwidth"
+)
+
+// Monitored reports whether the quantity is one of those of monitors.
+func (q Quantity) Monitored() bool {
+	switch q {
+	case LLCOccupancy, MemBWTotal, MemBWLocal,
+		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
+		Power, PowerLimit, Clock, Sent, Bandwidth:
+		return true
+	}
+	return false
+}
+
+// HostItself is the workload of samples of a whole host: all that runs there. No
+// workload of a configuration can have that name.
+const HostItself = ".host"
+
 // Sample is one measured value of one workload, or the news that there is
 // none: then Missing says why, and Value means nothing.
 type Sample struct {
@@ -221,6 +271,9 @@ func (s *Sample) Validate() error {
 	}
 	if err := told("sample of "+s.Workload, s.Host, s.Instance); err != nil {
 		return err
+	}
+	if s.Workload == HostItself && s.Host == "" {
+		return Invalidf("sample of a host without a name")
 	}
 	if s.Time.IsZero() {
 		return Invalidf("sample of %s: no time", s.Workload)

@@ -231,6 +231,7 @@ func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
 			gone = append(gone, hostfs.Entry{Key: e.journalKey()})
 		case h != nil && h.Mode == trimtab.Act:
 			h.entry = e
+			a.recallUndo(h, e.Undo)
 		default:
 			orphans = append(orphans, e)
 		}

@@ -55,6 +55,16 @@ type Floored interface {
 	Floor(ctx context.Context) (trimtab.Amount, error)
 }
 
+// Recaller is a knob that restores more than one value: its Undo has what each part
+// of it held before the first write. It may come to turn further parts, so its Undo is
+// journaled anew before each write, and a knob of a later process is told the
+// journal's.
+type Recaller interface {
+	Knob
+	// Recall takes over what an Undo of an earlier process describes.
+	Recall(undo []byte) error
+}
+
 // Restorer is a knob that was more than an amount before trimtab turned it, such as
 // a set of cores: one with the same number of others is not what was there.
 type Restorer interface {

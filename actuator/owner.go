@@ -175,6 +175,7 @@ func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place stri
 	switch {
 	case old != nil && old.ID != 0 && h.id != 0 && old.ID != h.id: // of an instance that is gone
 	case old != nil:
+		a.recallUndo(h, old.Undo)
 		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
 		if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
 			return fmt.Errorf("take baseline over from %v: %w", last, err)

@@ -277,7 +277,10 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 			Baseline: m.held.now, Wrote: []trimtab.Amount{m.held.now, m.goal},
 		}
 		if old := m.held.entry; old != nil {
-			e.Baseline, e.Undo = old.Baseline, old.Undo
+			e.Baseline = old.Baseline
+			if _, ok := m.held.Knob.(Recaller); !ok {
+				e.Undo = old.Undo
+			}
 		} else {
 			e.Wrote = e.Wrote[1:]
 		}

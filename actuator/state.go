@@ -183,3 +183,14 @@ func (e *entry) validate() error {
 	}
 	return nil
 }
+
+// recallUndo tells a knob what the journal says of it, where it wants to know.
+func (a *Actuator) recallUndo(h *held, undo []byte) {
+	r, ok := h.Knob.(Recaller)
+	if !ok {
+		return
+	}
+	if err := r.Recall(undo); err != nil {
+		a.logger.Warn("what the journal says of a knob cannot be read", "knob", h.Knob.String(), "err", err)
+	}
+}

@@ -57,7 +57,7 @@ func New(c Config) (*Analyzer, error) {
 }
 
 // Step takes a sketch, a sample or a holding and keeps it, or on a tick (nil)
-// closes the intervals that are due and returns the estimates.
+// closes the intervals that are due and returns the estimates and contributions.
 func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	switch v := in.(type) {
 	case nil:
@@ -97,6 +97,9 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 
 func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	a.counts.samples++
+	if s.Quantity.Monitored() {
+		return // nothing is estimated of it
+	}
 	w := a.find(s.Workload)
 	switch {
 	case w == nil:
@@ -206,6 +209,11 @@ func (a *Analyzer) tick(now time.Time) []trimtab.Value {
 		out = append(out, a.app.tick(now)...)
 	}
 	a.counts.estimates += uint64(len(out))
+	for _, w := range a.workloads {
+		if w.news != nil {
+			out, w.news = append(out, w.news), nil
+		}
+	}
 	return out
 }
 

@@ -42,7 +42,10 @@ func recorded2() []trimtab.Value {
 		&trimtab.Holding{Pool: "cpu", Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: second, Knob: "k", Now: trimtab.Units(2), Effective: &one, Since: noon, Max: 4}}},
 		&trimtab.Sample{Workload: "w", Host: "h", Instance: "2", Quantity: trimtab.Usage, Source: "cgroup", Time: noon, Window: 1, Value: .5},
 		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Shares: []trimtab.LoadShare{{Host: "h", Share: .25}, {Host: "h", Instance: "2", Share: .75}}},
-		contributions())
+		contributions(),
+		&trimtab.Sketch{Workload: "w", From: noon, To: noon.Add(time.Second), Requests: 2, Spans: 4, Threshold: .2,
+			Servpods: []trimtab.ServpodSketch{{Component: "c", Host: "h", N: 2, Sum: .5, Square: .25, Latency: 1, LatencySquare: .5, Cross: .25, Wait: .125, Off: 1, OffLatency: .5, Slack: .25, Tail: []trimtab.TailSum{{-2, 2, .25, .125}}}},
+			Calls:    []trimtab.CallSketch{{Caller: "b", Component: "c", N: 2, Own: .25, Wait: .125, Tail: []trimtab.TailSum{{-2, 2, 0, .125}}}}})
 }
 
 // lines returns those of a file of testdata.

@@ -43,6 +43,8 @@ type Config struct {
 	Jaeger Jaeger `yaml:"jaeger"`
 	// Components without spans, whose requests are seen at their sockets instead.
 	Sockets Sockets `yaml:"sockets"`
+	// What an agent measures of its own host as a whole.
+	Measure Measure `yaml:"measure"`
 	// The webhook through which Prometheus's Alertmanager asks for a round.
 	Alertmanager Alertmanager `yaml:"alertmanager"`
 	// The Prometheus server that answers the PromQL of workloads. Also takes every key of Prometheus's HTTP client configuration: basic_auth, authorization, oauth2, tls_config, proxy_url, http_headers, follow_redirects, enable_http2.
@@ -67,7 +69,7 @@ type Pool struct {
 	Workers float64 `yaml:"workers"`
 	// Memory that is shared beside it, for knobs that turn a memory limit.
 	Memory Bytes `yaml:"memory"`
-	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups); others, such as llc: 20, are turned by actuators of yours that join on the bus.
+	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups), through resctrl llc: 11 (ways of the last-level cache) and membw: 100, and frequency and network; others are turned by actuators of yours that join on the bus.
 	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
 	Unit float64 `yaml:"unit"`
@@ -277,6 +279,15 @@ type Sockets struct {
 	Settle time.Duration `yaml:"settle"`
 }
 
+// Measure says what an agent measures of its host, every 2 s. What the host cannot
+// tell is missing, with the reason.
+type Measure struct {
+	// Power that the processor packages draw and may draw (RAPL, which root alone may read), and the frequency at which CPUs run.
+	Power bool `yaml:"power"`
+	// Network interfaces whose bytes and speed are read, such as [eth0].
+	Links []string `yaml:"links"`
+}
+
 // SocketComponent is processes of one component. They are looked for every 5 s.
 type SocketComponent struct {
 	// What its spans get as service.name.
@@ -371,6 +382,8 @@ type Workload struct {
 	Allocation string `yaml:"allocation"`
 	// What stands in while its performance is missing for three rounds. It may then raise the workload, never lower it.
 	Fallback Fallback `yaml:"fallback"`
+	// Thresholds of its components, by service.name, for best-effort jobs beside them, such as db: {loadlimit: 0.8, slacklimit: 0.1}. loadlimit: share of the largest load above which no best-effort job runs beside the component, (0, 1]; left out: where the scatter of its sojourn times begins to grow, once its traffic tells. slacklimit: slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]; left out: it is searched for.
+	Servpods map[string]Servpod `yaml:"servpods"`
 	// What is turned. Needed unless mode is off.
 	Knob Knob `yaml:"knob"`
 	// off: watched and shown; recommend: everything but the write; act: the write too. Left out: recommend.
@@ -416,6 +429,14 @@ type Fallback struct {
 	Demand float64 `yaml:"demand"`
 }
 
+// Servpod is what an operator declares of a component.
+type Servpod struct {
+	// Share of the largest load above which no best-effort job runs beside it, (0, 1]. Left out: where the scatter of its sojourn times begins to grow.
+	LoadLimit float64 `yaml:"loadlimit"`
+	// Slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]. Left out: it is searched for.
+	SlackLimit float64 `yaml:"slacklimit"`
+}
+
 // Match says how a workload is found.
 type Match struct {
 	// Resource attributes of its spans, each with one value or a list of values; all must match. Left out: service.name is the workload's name.
@@ -439,8 +460,14 @@ type Knob struct {
 	CPU *Bounds `yaml:"cpu"`
 	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
-	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. Left out: it has no knob for them.
+	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab turns them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
+	LLC *Bounds `yaml:"llc"`
+	// Bounds of memory bandwidth, likewise, with membw: percent, or MiB/s where resctrl is mounted with mba_MBps.
+	MemBW *Bounds `yaml:"membw"`
+	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. With cgroup, frequency is turned: the ceiling of the clock of its CPUs, in MHz. With interface, network is: what it may send, in bytes per second. Left out: it has no knob for them.
 	Resources map[string]Bounds `yaml:"resources"`
+	// Network interface that the workload alone sends through, whose rate is turned.
+	Interface *Interface `yaml:"interface"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`
 	// Bounds in processes, with process; of each instance.
@@ -476,6 +503,16 @@ type MemoryBounds struct {
 	Max Bytes `yaml:"max"`
 	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
 	Default Bytes `yaml:"default"`
+}
+
+// Interface is a network interface of one workload. With one * in name or
+// namespace each that matches is an instance, named by what the * stands for, as
+// that of the cgroup or the directory is.
+type Interface struct {
+	// Name of the interface, such as eth0. Of a pair of veth, the end in the container is what it sends through; the end on the host limits what it receives.
+	Name string `yaml:"name"`
+	// Network namespace that has it: the name of a file in /run/netns, or an absolute path. Left out: that of trimtab.
+	Namespace string `yaml:"namespace"`
 }
 
 // Process is a local service of worker processes, which a supervisor starts

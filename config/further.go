@@ -224,7 +224,7 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Resources)) {
-		at, b := where+".resources."+name, k.Resources[name]
+		at, b := v.keyOf(where, name), k.Resources[name]
 		if _, ok := p.Resources[name]; !ok {
 			names := slices.Sorted(maps.Keys(p.Resources))
 			hint := fmt.Sprintf("write pool: {resources: {%s: CAPACITY}}", clip(name))

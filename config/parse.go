@@ -81,6 +81,9 @@ func Parse(filename string, data []byte) (*Config, error) {
 	if c.Objective == EndToEnd && !d.has("planning.move_cost") {
 		c.Planning.MoveCost = endToEndMoveCost
 	}
+	for i := range c.Workloads {
+		c.Workloads[i].Knob.fold()
+	}
 	v := validator{decoder: d, config: c}
 	v.run()
 	if len(d.errs) > 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -27,6 +28,22 @@ func (c *Config) Place(k *Knob) (kind, root, path string) {
 		return "process", "", k.place()
 	}
 	return "cgroup", c.Actuator.CgroupRoot, k.place()
+}
+
+// Link says where the network interface of a workload is, as [Config.Place] does;
+// ok is false where it has none.
+func (k *Knob) Link() (kind, root, path string, ok bool) {
+	if k.Interface == nil {
+		return "", "", "", false
+	}
+	root, namespace := filepath.Split(k.Interface.Namespace)
+	switch {
+	case namespace == "":
+		return "network", "", k.Interface.Name, true
+	case root == "":
+		root = "/run/netns"
+	}
+	return "network", filepath.Clean(root), namespace + "/" + k.Interface.Name, true
 }
 
 // grouped is the knob of one workload in overlaps.

@@ -52,6 +52,7 @@ func (v *validator) run() {
 	v.nats()
 	v.listeners()
 	v.sockets()
+	v.measured()
 	v.alertmanager()
 	v.prometheus()
 	v.exporters()

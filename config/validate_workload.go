@@ -35,6 +35,7 @@ func (v *validator) workloads() {
 		}
 	}
 	v.overlaps()
+	v.links()
 }
 
 func (v *validator) workload(at string, w *Workload) {
@@ -57,6 +58,7 @@ func (v *validator) workload(at string, w *Workload) {
 	v.match(at, w)
 	v.queries(at, w)
 	v.fallback(at, w)
+	v.servpods(at, w)
 	v.knob(at, w)
 }
 
@@ -232,7 +234,9 @@ func (v *validator) knob(at string, w *Workload) {
 	} else {
 		v.bounds(where+"."+resource, b, resource)
 	}
+	v.namedBounds(where, k)
 	v.furtherBounds(where, k)
+	v.linked(where, k)
 }
 
 // cgroup refuses what could lie outside of the root.

@@ -24,6 +24,8 @@ import (
 type simCmd struct {
 	Cilantro simCilantroCmd `cmd:"" help:"A cluster shared by many jobs: learning policies, oracles and baselines side by side."`
 
+	Colocate simColocateCmd `cmd:"" help:"Latency-critical services beside best-effort jobs: co-location policies side by side, with an oracle."`
+
 	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see nothing else, or its spans."`
 
 	Services simServicesCmd `cmd:"" help:"Three services behind CPU quotas under load that moves, with the settings of production."`

@@ -174,6 +174,9 @@ type Explanation struct {
 	// performance, oldest first: ?observations= of them, by default none and at
 	// most [MaxObservations].
 	Observations []Observation `json:"observations,omitempty"`
+	// Contributions say what its components add to the tail of its latency; none
+	// without an SLO of latency or without spans.
+	Contributions *trimtab.Contributions `json:"contributions,omitempty"`
 	// History are earlier decisions, newest first: ?history= of them.
 	History []*Decision `json:"history,omitempty"`
 
@@ -413,6 +416,8 @@ type StageState struct {
 	// Reason is why it is not ready, Since when.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	// Lacks is what it works without, such as monitors that its host does not have.
+	Lacks string `json:"lacks,omitempty"`
 	// Waiting are the values that wait for it, Redelivered those that it was
 	// given more than once and has not handled, over all its Queues.
 	Waiting     uint64  `json:"waiting"`

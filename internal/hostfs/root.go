@@ -28,6 +28,8 @@ const (
 	Cgroup1 Filesystem = "cgroup"
 	// Cgroup2 is the unified hierarchy.
 	Cgroup2 Filesystem = "cgroup2"
+	// Resctrl is the file system of cache and bandwidth allocation (RDT).
+	Resctrl Filesystem = "resctrl"
 	// Ordinary is anything else: a tree of plain files.
 	Ordinary Filesystem = "ordinary"
 )
@@ -114,6 +116,8 @@ func (r *Root) identify() error {
 		r.kind = Cgroup1
 	case unix.CGROUP2_SUPER_MAGIC:
 		r.kind = Cgroup2
+	case unix.RDTGROUP_SUPER_MAGIC:
+		r.kind = Resctrl
 	default:
 		r.kind = Ordinary
 	}
@@ -211,23 +215,6 @@ func (r *Root) Read(name string) (string, error) {
 		return text, nil
 	}
 	return r.ReadLong(name, MaxRead)
-}
-
-// ReadLong returns the content of a file of at most limit bytes.
-func (r *Root) ReadLong(name string, limit int) (string, error) {
-	f, err := r.file(name, os.O_RDONLY)
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", r.join(name), err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", r.join(name), cause(err))
-	}
-	if len(b) > limit {
-		return "", trimtab.Invalidf("read %s: more than %d bytes", r.join(name), limit)
-	}
-	return string(b), nil
 }
 
 // Write hands value to an existing file in one write(2). An ordinary file is

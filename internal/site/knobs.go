@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,18 +10,33 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/actuator/cpufreq"
 	"github.com/trimtab/trimtab/actuator/cpuset"
 	"github.com/trimtab/trimtab/actuator/freezer"
+	"github.com/trimtab/trimtab/actuator/network"
 	"github.com/trimtab/trimtab/actuator/process"
+	"github.com/trimtab/trimtab/actuator/resctrl"
 	"github.com/trimtab/trimtab/config"
 )
 
 // kinds are the kinds of knobs that this program has. Another kind is another line.
-func kinds() []actuator.Kind {
+func kinds() []actuator.Kind { return kindsOn(resctrl.Host{}) }
+
+// kindsOn are the kinds on a host with such a resctrl.
+func kindsOn(rdt resctrl.Host) []actuator.Kind {
 	return []actuator.Kind{
-		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind()),
+		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), resctrl.Kind(rdt), cpufreq.Kind()),
+		network.Kind(),
 		process.Kind(),
 	}
+}
+
+// rdtOf is this host's resctrl for an actuator with locks in a directory: what it leaves
+// behind tells by them whose it is.
+func rdtOf(locks string) resctrl.Host {
+	return resctrl.Host{Places: func(ctx context.Context) (map[string]bool, error) {
+		return actuator.Places(ctx, locks, trimtab.LLC, trimtab.MemBW)
+	}}
 }
 
 // Reopen makes a knob from the journal alone.
@@ -53,22 +69,38 @@ func knobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (out []knob
 			continue
 		}
 		name, root, path := cfg.Place(&w.Knob)
-		d := knobConfig{kind: name, place: name + " " + path}
-		kind, err := kindOf(kinds, name)
-		if err == nil {
-			d.at, err = kind.Probe(actuator.Location{Root: root, Path: path, Force: w.Knob.Force})
+		places := []knobConfig{{kind: name, at: actuator.Location{Root: root, Path: path, Force: w.Knob.Force, High: w.Class == trimtab.BestEffort}}}
+		if name, root, path, ok := w.Knob.Link(); ok {
+			places = append(places, knobConfig{kind: name, at: actuator.Location{Root: root, Path: path}})
 		}
-		if err != nil {
-			return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
-		}
-		for _, resource := range kind.Resources {
-			if b, ok := w.Knob.BoundsOf(resource); ok {
-				d.like = append(d.like, actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: resource}, Min: b.Min, Max: b.Max, Mode: w.Mode})
+		for _, d := range places {
+			d, err := d.probe(kinds, w)
+			if err != nil {
+				return nil, fmt.Errorf("open knob of %s: %w", w.Name, err)
 			}
+			out = append(out, d)
 		}
-		out = append(out, d)
 	}
 	return out, nil
+}
+
+// probe completes a location as it was declared, and adds the resources of its kind
+// that the workload has bounds of.
+func (d knobConfig) probe(kinds []actuator.Kind, w *config.Workload) (knobConfig, error) {
+	d.place = d.kind + " " + d.at.Path
+	kind, err := kindOf(kinds, d.kind)
+	if err == nil {
+		d.at, err = kind.Probe(d.at)
+	}
+	if err != nil {
+		return knobConfig{}, err
+	}
+	for _, resource := range kind.Resources {
+		if b, ok := w.Knob.BoundsOf(resource); ok {
+			d.like = append(d.like, actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: resource}, Min: b.Min, Max: b.Max, Mode: w.Mode})
+		}
+	}
+	return d, nil
 }
 
 // openAll opens the knobs that are declared, and makes finders of the patterns,

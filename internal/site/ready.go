@@ -20,6 +20,17 @@ type readiness struct {
 	mu    sync.Mutex
 	why   map[string]string    // of every part, "" when it is ready
 	since map[string]time.Time // when that changed
+	notes map[string]string    // what a part that is ready does without
+}
+
+// note sets what a part does without.
+func (r *readiness) note(name, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.notes == nil {
+		r.notes = map[string]string{}
+	}
+	r.notes[name] = text
 }
 
 // set notes a part's reason; "" means ready.
@@ -58,6 +69,7 @@ func (r *readiness) forget(name string) {
 	defer r.mu.Unlock()
 	delete(r.why, name)
 	delete(r.since, name)
+	delete(r.notes, name)
 	r.metrics.Forget("trimtab_stage_ready", name)
 }
 
@@ -77,7 +89,7 @@ func (r *readiness) stages() []view.StageState {
 	defer r.mu.Unlock()
 	out := []view.StageState{}
 	for _, name := range slices.Sorted(maps.Keys(r.why)) {
-		out = append(out, view.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name]})
+		out = append(out, view.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name], Lacks: r.notes[name]})
 	}
 	return out
 }

@@ -48,6 +48,7 @@ round: 10s
 analyzer: {partitions: 1}
 actuator: {cgroup_root: %q}
 storage: {path: %q}
+sockets: {components: [{name: store, program: redis-server, cgroup: shop.slice}]}
 alertmanager: {token_file: /etc/trimtab/token}
 prometheus:
   url: http://prometheus:9090
@@ -151,7 +152,7 @@ func TestAReloadOfTheSameFileRestartsNothing(t *testing.T) {
 		t.Errorf("restarted: %v", got)
 	}
 	keys, err := keysOf(t, cfg)
-	if want := 10; err != nil || len(keys) != want {
+	if want := 12; err != nil || len(keys) != want {
 		t.Errorf("%v: the test has parts of %d kinds, want %d", err, len(keys), want)
 	}
 }
@@ -218,8 +219,8 @@ func TestAReloadSeesThatACertificateWasRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range after {
-		// Both receivers share one sink, and so one key.
-		if got, want := after[name] != before[name], name == "otlp" || name == "jaeger"; got != want {
+		// All that receive spans share one sink, and so one key.
+		if got, want := after[name] != before[name], name == "otlp" || name == "jaeger" || name == "sockets"; got != want {
 			t.Errorf("%s: restarted %v, want %v", name, got, want)
 		}
 	}

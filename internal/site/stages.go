@@ -40,7 +40,7 @@ func (s *Site) partsOf(cfg *config.Config) ([]part, error) {
 		build func(*config.Config) ([]part, error)
 	}{
 		{"", s.exportParts}, {natsbus.Agent, s.actuatorPart}, {natsbus.Planner, s.plannerPart}, {natsbus.Analyzer, s.learnPart},
-		{natsbus.Analyzer, s.pathParts}, {natsbus.Collector, s.queryPart}, {natsbus.Agent, s.groupPart},
+		{natsbus.Analyzer, s.pathParts}, {natsbus.Collector, s.queryPart}, {natsbus.Agent, s.groupPart}, {natsbus.Agent, s.monitorPart}, {natsbus.Agent, s.hostParts},
 		{natsbus.Collector, s.receiverParts}, {natsbus.Collector, s.alertPart},
 	} {
 		if b.role != "" && !s.does(b.role) {
@@ -259,7 +259,11 @@ func (s *Site) holderOf(cfg *config.Config) (string, error) {
 }
 
 func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
-	kinds := kinds()
+	locks := cfg.Actuator.LockDir
+	if locks == "" {
+		locks = actuator.DefaultLockDir()
+	}
+	kinds := kindsOn(rdtOf(locks))
 	all, err := knobsOf(kinds, cfg, s.host)
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
@@ -274,11 +278,8 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
-		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: locks, Watchdog: watchdog,
 		Repeat: actuator.RepeatOf(cfg.Lease),
-	}
-	if c.LockDir == "" {
-		c.LockDir = actuator.DefaultLockDir()
 	}
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
 	key := keyOf(c, all, work, cfg.Actuator.Reserve)

@@ -1,0 +1,116 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Kind is this kind of knob. A location is an interface, as in eth0, or one in a
+// network namespace, as in batch/eth0, whose file is in the root. With a * in either
+// name each that matches is an instance. How much a host can send is not measured:
+// an interface may share what is behind it with others.
+func Kind() actuator.Kind {
+	return actuator.Kind{
+		Name: "network", Resources: []string{trimtab.Network},
+		Probe: func(at actuator.Location) (actuator.Location, error) { return at, nil },
+		Find:  find,
+		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
+			return actuator.OrNil(Open(configOf(at)))
+		},
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+	}
+}
+
+func configOf(at actuator.Location) Config {
+	namespace, name := path.Split(at.Path)
+	c := Config{Namespace: strings.TrimSuffix(namespace, "/"), Interface: name}
+	if c.Namespace != "" {
+		c.Root = at.Root
+	}
+	return c
+}
+
+// find lists the namespaces, or the interfaces of one, that match: at most
+// hostfs.MaxInstances, else none. A folder or namespace that is not there has none.
+func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
+	}
+	c := configOf(at)
+	list, pattern := func() ([]actuator.Instance, error) { return namespaces(c.Root) }, c.Namespace
+	if !strings.Contains(pattern, "*") {
+		list, pattern = func() ([]actuator.Instance, error) { return interfaces(c.file()) }, c.Interface
+	}
+	all, err := list()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
+	}
+	before, after, _ := strings.Cut(pattern, "*")
+	var found []actuator.Instance
+	for _, i := range all {
+		name, ok := strings.CutPrefix(i.Name, before)
+		if ok {
+			name, ok = strings.CutSuffix(name, after)
+		}
+		if ok && name != "" && plain(name) {
+			found = append(found, actuator.Instance{Name: name, ID: i.ID})
+		}
+	}
+	if len(found) > hostfs.MaxInstances {
+		return nil, fmt.Errorf("find instances of %s: %d match, at most %d may: %w", at.Path, len(found), hostfs.MaxInstances, trimtab.ErrRefused)
+	}
+	slices.SortFunc(found, func(a, b actuator.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// namespaces lists the files of namespaces in a folder. One is another where it is
+// another namespace.
+func namespaces(dir string) (all []actuator.Instance, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		var x unix.Stat_t
+		var s unix.Statfs_t
+		file := filepath.Join(dir, e.Name())
+		if unix.Stat(file, &x) != nil || unix.Statfs(file, &s) != nil || s.Type != unix.NSFS_MAGIC {
+			continue // a name that is left of one that ended, or anything else
+		}
+		all = append(all, actuator.Instance{Name: e.Name(), ID: x.Ino})
+	}
+	return all, nil
+}
+
+// interfaces lists the interfaces of a namespace. One is another where its index is.
+func interfaces(file string) (all []actuator.Instance, err error) {
+	s, err := enter(file)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	links, err := s.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, l := range links {
+		all = append(all, actuator.Instance{Name: l.Attrs().Name, ID: uint64(l.Attrs().Index)})
+	}
+	return all, nil
+}

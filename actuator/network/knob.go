@@ -1,0 +1,178 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+)
+
+// Config says which interface.
+type Config struct {
+	// Root is the folder with the files of network namespaces, such as /run/netns,
+	// Namespace the name of one; both "": that of this process.
+	Root      string `json:"root,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Interface string `json:"interface"`
+}
+
+// file is that of the namespace; "": that of this process.
+func (c *Config) file() string {
+	if c.Namespace == "" {
+		return ""
+	}
+	return filepath.Join(c.Root, c.Namespace)
+}
+
+func (c *Config) validate() error {
+	if !plain(c.Interface) || len(c.Interface) >= unix.IFNAMSIZ {
+		return trimtab.Invalidf("interface %.40q: want the name of one, of at most %d bytes", c.Interface, unix.IFNAMSIZ-1)
+	}
+	if c.Namespace != "" && (!plain(c.Namespace) || !filepath.IsAbs(c.Root)) {
+		return trimtab.Invalidf("network namespace %.40q in %.40q: want the name of a file in an absolute folder", c.Namespace, c.Root)
+	}
+	return nil
+}
+
+// plain reports whether a name is one part of a path and no more.
+func plain(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00 \n*")
+}
+
+// Interface is what one interface may send. It is an [actuator.Knob]. It opens the
+// namespace for each use: that comes and goes with its container.
+type Interface struct{ config Config }
+
+var _ actuator.Placed = (*Interface)(nil)
+
+// Open checks the names. Whether the interface is there is for Probe to say.
+func Open(c Config) (*Interface, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Interface{c}, nil
+}
+
+// kind marks what Undo returns.
+const kind = "network-tbf/1"
+
+type undo struct {
+	Kind string `json:"kind"`
+	Config
+}
+
+// Reopen opens the knob that undo describes. The error is
+// trimtab.ErrUnsupported when undo is another kind of knob's.
+func Reopen(b []byte) (*Interface, error) {
+	var u undo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+		return nil, fmt.Errorf("reopen network %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return Open(u.Config)
+}
+
+// Undo describes the knob for Reopen. What is there before a limit is the kernel's
+// default, and needs no words.
+func (k *Interface) Undo() []byte {
+	b, err := json.Marshal(undo{Kind: kind, Config: k.config})
+	if err != nil {
+		// Strings always encode.
+		panic("network: encode undo: " + err.Error())
+	}
+	return b
+}
+
+// String names interface and namespace.
+func (k *Interface) String() string {
+	if k.config.Namespace == "" {
+		return "interface " + k.config.Interface
+	}
+	return "interface " + k.config.Interface + " of network namespace " + k.config.Namespace
+}
+
+// Resource returns "network".
+func (k *Interface) Resource() string { return trimtab.Network }
+
+// Place names the interface by the number of its namespace.
+func (k *Interface) Place() (string, error) { return place(k.config.file(), k.config.Interface) }
+
+// Close does nothing: nothing is kept open.
+func (k *Interface) Close() error { return nil }
+
+// Probe says whether the interface is there, and its discipline the kernel's or
+// trimtab's.
+func (k *Interface) Probe(ctx context.Context) error {
+	_, err := k.Read(ctx)
+	return err
+}
+
+// MayWrite says whether this process may set disciplines.
+func (k *Interface) MayWrite(ctx context.Context) error {
+	if err := k.Probe(ctx); err != nil {
+		return err
+	}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]); err != nil {
+		return fmt.Errorf("probe %s: %w", k, err)
+	}
+	if data[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0 {
+		return fmt.Errorf("probe %s: this process has not the capability CAP_NET_ADMIN: %w", k, unix.EPERM)
+	}
+	return nil
+}
+
+// Read returns the rate of the token bucket in bytes per second, unlimited where the
+// interface has none.
+func (k *Interface) Read(ctx context.Context) (trimtab.Amount, error) {
+	if err := ctx.Err(); err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read %s: %w", k, err)
+	}
+	s, err := enter(k.config.file())
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	defer s.Close()
+	l, err := s.link(k.config.Interface)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	v, err := s.read(l)
+	return v.Amount, err
+}
+
+// Nearest rounds to whole bytes per second, from 1000 on.
+func (k *Interface) Nearest(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return a
+	}
+	return trimtab.Units(math.Round(math.Min(math.Max(a.Value, least), most)))
+}
+
+// Write sets the rate with one message to the kernel.
+func (k *Interface) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return fmt.Errorf("write %s: %w", k, err)
+	}
+	s, err := enter(k.config.file())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	l, err := s.link(k.config.Interface)
+	if err != nil {
+		return err
+	}
+	now, err := s.read(l)
+	if err != nil {
+		return err
+	}
+	return s.write(l, now, k.Nearest(a))
+}

@@ -1,0 +1,138 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+)
+
+// handle is that of the disciplines that trimtab makes, "tr": 7472:0.
+const handle = 0x7472 << 16
+
+// space is a network namespace that is open.
+type space struct{ *netlink.Handle }
+
+// enter opens a namespace by its file; "" is that of this process. Nothing of it stays
+// open after Close: a namespace ends with the last that has it open.
+func enter(file string) (*space, error) {
+	ns := netns.None()
+	if file != "" {
+		var err error
+		if ns, err = netns.GetFromPath(file); err != nil {
+			return nil, fmt.Errorf("open network namespace %s: %w", file, err)
+		}
+		defer func() { _ = ns.Close() }() // the socket is in there by itself
+	}
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("enter network namespace %s: %w", file, err)
+	}
+	return &space{h}, nil
+}
+
+// link finds an interface; the error is os.ErrNotExist when it is not there.
+func (s *space) link(name string) (netlink.Link, error) {
+	l, err := s.LinkByName(name)
+	var gone netlink.LinkNotFoundError
+	if errors.As(err, &gone) || errors.Is(err, unix.ENODEV) {
+		err = os.ErrNotExist
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find interface %s: %w", name, err)
+	}
+	return l, nil
+}
+
+// limit is what the root discipline of an interface lets through.
+type limit struct {
+	trimtab.Amount
+	// ours: it is trimtab's own.
+	ours bool
+}
+
+// read returns the limit of an interface; the error is trimtab.ErrRefused where
+// somebody else has set a discipline.
+func (s *space) read(l netlink.Link) (limit, error) {
+	all, err := s.QdiscList(l)
+	if err != nil {
+		return limit{}, fmt.Errorf("list queueing disciplines of %s: %w", l.Attrs().Name, err)
+	}
+	for _, q := range all {
+		a := q.Attrs()
+		if a.Parent != netlink.HANDLE_ROOT || a.Handle>>16 == 0 {
+			continue
+		}
+		tbf, ok := q.(*netlink.Tbf)
+		if !ok || a.Handle != handle {
+			return limit{}, fmt.Errorf("interface %s has the root discipline %s %s, which is not trimtab's: delete it, or leave the limit to whoever set it: %w",
+				l.Attrs().Name, q.Type(), netlink.HandleStr(a.Handle), trimtab.ErrRefused)
+		}
+		v := trimtab.Units(float64(tbf.Rate))
+		return limit{v, true}, v.Validate()
+	}
+	return limit{Amount: trimtab.Unlimited()}, nil
+}
+
+// The limits that a token bucket keeps, in bytes per second.
+const (
+	least = 1000
+	most  = 1e11
+)
+
+const (
+	// leastBurst and burstTime bound the bytes that go at once, maxWait the time that
+	// one waits in the queue before it is dropped.
+	leastBurst, burstTime, maxWait = 32 << 10, 0.005, 0.05
+)
+
+// bucket is the discipline for a rate on an interface.
+func bucket(l netlink.Link, rate uint64) *netlink.Tbf {
+	burst := math.Max(math.Max(leastBurst, float64(rate)*burstTime), 2*float64(l.Attrs().MTU))
+	burst = math.Min(burst, 1<<30)
+	return &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: handle, Parent: netlink.HANDLE_ROOT},
+		Rate:       rate,
+		// The kernel has it as the time that the burst takes, in its own ticks.
+		Buffer: uint32(math.Min(math.Ceil(burst/float64(rate)*1e6*netlink.TickInUsec()), math.MaxUint32)),
+		Limit:  uint32(math.Min(float64(rate)*maxWait+burst, math.MaxUint32)),
+	}
+}
+
+// write sets a limit, which is one that nearest returned.
+func (s *space) write(l netlink.Link, now limit, v trimtab.Amount) error {
+	var err error
+	switch {
+	case !v.Unlimited:
+		err = s.QdiscReplace(bucket(l, uint64(v.Value)))
+	case now.ours:
+		err = s.QdiscDel(bucket(l, least))
+	}
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+		err = fmt.Errorf("this kernel has no token bucket filter (sch_tbf): %w: %w", err, trimtab.ErrUnsupported)
+	}
+	if err != nil {
+		return fmt.Errorf("limit interface %s to %s: %w", l.Attrs().Name, trimtab.AmountOf(trimtab.Network, v), err)
+	}
+	return nil
+}
+
+// place names an interface the same for all that turn it, by the number of its
+// namespace.
+func place(file, name string) (string, error) {
+	if file == "" {
+		file = "/proc/self/ns/net"
+	}
+	var x unix.Stat_t
+	if err := unix.Stat(file, &x); err != nil {
+		return "", fmt.Errorf("find network namespace %s: %w", file, err)
+	}
+	return filepath.Join("/", fmt.Sprintf("net:[%d]", x.Ino), name), nil
+}

@@ -1,0 +1,49 @@
+package actuator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Places tells, of each place that was locked in a directory of locks for one of some
+// resources, whether somebody has it: a process that lives, or the journal of one that
+// died, which still has a baseline to restore. A kind whose knobs leave something behind
+// asks before it removes what nobody has.
+func Places(ctx context.Context, locks string, resources ...string) (map[string]bool, error) {
+	entries, err := os.ReadDir(locks)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list locks of knobs: %w", err)
+	}
+	places := map[string]bool{}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("list locks of knobs: %w", err)
+		}
+		path := filepath.Join(locks, e.Name())
+		mark := readMark(path)
+		if !strings.HasSuffix(e.Name(), ".lock") || !slices.Contains(resources, mark.Resource) || mark.Place == "" {
+			continue
+		}
+		places[mark.Place] = places[mark.Place] || hostfs.Taken(ctx, path) || mark.pending()
+	}
+	return places, nil
+}
+
+// pending reports whether the journal of an owner has a baseline of its knob. One that is
+// there and cannot be read may have one.
+func (o *owner) pending() bool {
+	s, err := readDir(o.Dir)
+	if err != nil {
+		return o.Dir != "" && !errors.Is(err, os.ErrNotExist)
+	}
+	return s.unreadable > 0 || slices.ContainsFunc(s.entries, func(e *entry) bool {
+		return e.Resource == o.Resource && e.Workload == o.Workload && e.Instance == o.Instance
+	})
+}

@@ -1,0 +1,78 @@
+package resctrl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/rdt"
+)
+
+// Kind is this kind of knob on a host; Host{} is this one. A location is that of a
+// control group, whose tasks the knob limits. On a host without resctrl knobs open all
+// the same, and say what is missing.
+func Kind(h Host) actuator.Kind {
+	return actuator.Kind{
+		Name: "resctrl", Resources: []string{trimtab.LLC, trimtab.MemBW},
+		Probe: func(at actuator.Location) (actuator.Location, error) {
+			var err error
+			if at.Root == "" {
+				at.Root, err = hostfs.CPUHierarchy()
+			}
+			return at, err
+		},
+		Find: find,
+		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
+			return actuator.OrNil(h.OpenKnob(Config{Root: at.Root, Path: at.Path, Resource: resource, High: at.High}))
+		},
+		Reopen:  func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(h.Reopen(undo)) },
+		Measure: func(_ actuator.Location, resource string) (float64, error) { return h.measure(resource) },
+	}
+}
+
+// find lists the control groups that match.
+func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
+	}
+	root, err := hostfs.OpenRoot(at.Root)
+	if err != nil {
+		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
+	}
+	defer root.Close()
+	found, err := root.Instances(at.Path)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]actuator.Instance, len(found))
+	for i, f := range found {
+		all[i] = actuator.Instance{Name: f.Name, ID: f.ID}
+	}
+	return all, nil
+}
+
+// measure tells what trimtab may give out: the ways that neither the default group nor
+// those of others have for themselves, or 100 percent. How many MiB/s there are nobody
+// can tell.
+func (h Host) measure(resource string) (float64, error) {
+	k := &Knob{config: Config{Tree: rdt.Root, Resource: resource}, host: h}
+	v := 100.0
+	err := k.inTree(func(f rdt.Files) error {
+		l, err := k.look(f)
+		switch {
+		case err != nil:
+			return err
+		case resource == trimtab.LLC:
+			v = float64(l.window.n)
+		case l.bandwidth.MBps:
+			return fmt.Errorf("MiB/s of this host: %w", trimtab.ErrUnsupported)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("measure %s: %w", resource, err)
+	}
+	return v, nil
+}

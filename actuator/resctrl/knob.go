@@ -1,0 +1,275 @@
+package resctrl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/rdt"
+)
+
+// Config says which workload.
+type Config struct {
+	// Tree is where resctrl is mounted.
+	Tree string `json:"tree"`
+	// Root is the declared hierarchy of control groups, which are only read.
+	Root string `json:"root"`
+	// Path is the control group, relative to Root.
+	Path string `json:"path"`
+	// Resource is trimtab.LLC or trimtab.MemBW.
+	Resource string `json:"resource"`
+	// High takes ways from the high end: for best-effort jobs.
+	High bool `json:"high,omitempty"`
+	// ID is the control group's number, which tells it from later ones of its name;
+	// 0: whichever is there.
+	ID uint64 `json:"id,omitempty"`
+}
+
+// Host is where knobs are.
+type Host struct {
+	// Open opens a tree; nil: rdt.Open.
+	Open func(root string) (rdt.Files, error)
+	// Places tells which places of knobs of llc and membw somebody has, by path
+	// (actuator.Places); nil: nobody knows.
+	Places func(ctx context.Context) (map[string]bool, error)
+}
+
+func (h Host) open(root string) (rdt.Files, error) {
+	if h.Open != nil {
+		return h.Open(root)
+	}
+	return rdt.Open(root)
+}
+
+// Knob is the share that one workload has of one resource. It is an [actuator.Knob].
+// It keeps no file open.
+type Knob struct {
+	config Config
+	host   Host
+	// id is the number of the control group that was seen last.
+	id uint64
+	// grid is what values there are, as known last.
+	grid grid
+	// removed: the group of a workload that is gone was removed; the next Read tells it.
+	removed bool
+}
+
+var _ actuator.Placed = (*Knob)(nil)
+
+// Open checks the names. Whether the tree and the control group are there is for Probe to
+// say: they may come and go.
+func (h Host) OpenKnob(c Config) (*Knob, error) {
+	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
+		return nil, trimtab.Invalidf("resctrl of cgroup %q: want a path relative to the root %s", c.Path, c.Root)
+	}
+	if c.Resource != trimtab.LLC && c.Resource != trimtab.MemBW {
+		return nil, trimtab.Invalidf("resctrl of cgroup %s: no resource %q", c.Path, c.Resource)
+	}
+	if c.Root == "" {
+		return nil, trimtab.Invalidf("resctrl of cgroup %s: no root of cgroups", c.Path)
+	}
+	if c.Tree == "" {
+		c.Tree = rdt.Root
+	}
+	return &Knob{config: c, host: h, id: c.ID, grid: unknownGrid()}, nil
+}
+
+// kind marks what Undo returns.
+const kind = "resctrl/1"
+
+type undo struct {
+	Kind string `json:"kind"`
+	Config
+}
+
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when
+// undo is another kind of knob's.
+func (h Host) Reopen(b []byte) (*Knob, error) {
+	var u undo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+		return nil, fmt.Errorf("reopen resctrl %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return h.OpenKnob(u.Config)
+}
+
+// Undo describes the knob for Reopen, with the control group that was seen last: a later
+// one of its name has nothing to restore.
+func (k *Knob) Undo() []byte {
+	c := k.config
+	c.ID = k.id
+	b, err := json.Marshal(undo{Kind: kind, Config: c})
+	if err != nil {
+		// Strings and a number always encode.
+		panic("resctrl: encode undo: " + err.Error())
+	}
+	return b
+}
+
+// String names the resource and the control group.
+func (k *Knob) String() string { return "resctrl " + k.config.Resource + " of " + k.config.Path }
+
+// Resource returns "llc" or "membw".
+func (k *Knob) Resource() string { return k.config.Resource }
+
+// Close does nothing: no file is kept open.
+func (k *Knob) Close() error { return nil }
+
+// Place returns the control group's directory.
+func (k *Knob) Place() (string, error) {
+	dir := k.place()
+	if _, err := os.Stat(dir); err != nil {
+		return "", fmt.Errorf("find cgroup of %s: %w", k, err)
+	}
+	return dir, nil
+}
+
+// place is the directory without links in the root, whether it is there or not.
+func (k *Knob) place() string { return rdt.Place(k.config.Root, k.config.Path) }
+
+// identify looks for the control group, and notes its number. there is false where it is
+// gone, or another than the one that the knob is of.
+func (k *Knob) identify() (there bool, err error) {
+	root, err := hostfs.OpenRoot(k.config.Root)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find cgroup of %s: %w", k, err)
+	}
+	defer root.Close()
+	id, err := root.Inode(k.config.Path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("find cgroup of %s: %w", k, err)
+	case k.config.ID != 0:
+		return id == k.config.ID, nil
+	}
+	k.id = id
+	return true, nil
+}
+
+// within does one thing with the tree, and says in its error what the kernel says.
+func (k *Knob) within(ctx context.Context, verb string, do func(rdt.Files) error) error {
+	err := ctx.Err()
+	if err == nil {
+		err = k.inTree(do)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, k, err)
+	}
+	return nil
+}
+
+func (k *Knob) inTree(do func(rdt.Files) error) error {
+	files, err := k.host.open(k.config.Tree)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(files), files.Close())
+}
+
+// Probe says whether the host can divide the resource, and the control group is there.
+func (k *Knob) Probe(ctx context.Context) error {
+	return k.within(ctx, "probe", func(f rdt.Files) error {
+		if _, err := k.look(f); err != nil {
+			return err
+		}
+		there, err := k.identify()
+		if err == nil && !there {
+			err = os.ErrNotExist
+		}
+		return err
+	})
+}
+
+// MayWrite says whether the resource can be limited for the workload by this process.
+func (k *Knob) MayWrite(ctx context.Context) error {
+	return k.within(ctx, "probe", func(f rdt.Files) error {
+		l, err := k.look(f)
+		if err != nil {
+			return err
+		}
+		there, err := k.identify()
+		switch {
+		case err != nil:
+			return err
+		case !there:
+			return os.ErrNotExist
+		}
+		if err := f.Writable("schemata"); err != nil {
+			return err
+		}
+		return k.free(f, l)
+	})
+}
+
+// Read returns what the workload may have: Unlimited is what the default group has. It
+// moves tasks that came into the control group since into the workload's group, so that
+// the value holds for all of them; it makes, changes and removes no group.
+func (k *Knob) Read(ctx context.Context) (v trimtab.Amount, err error) {
+	err = k.within(ctx, "read", func(f rdt.Files) error {
+		v, err = k.read(f)
+		return err
+	})
+	return v, err
+}
+
+func (k *Knob) read(f rdt.Files) (trimtab.Amount, error) {
+	l, err := k.look(f)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	there, err := k.identify()
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	g := l.group(k.group())
+	removed := k.removed
+	k.removed = false
+	switch {
+	case g == nil && (there || removed):
+		return trimtab.Unlimited(), nil
+	case g == nil:
+		return trimtab.Amount{}, os.ErrNotExist
+	case there:
+		// Of a workload that is gone the group is still told: it is to be removed.
+		if _, err := k.gather(f, l); err != nil {
+			return trimtab.Amount{}, rdt.Explain(f, err)
+		}
+	}
+	return l.value(k.config.Resource, g), nil
+}
+
+// Nearest rounds to what the kernel keeps: whole ways, steps of bandwidth, not below the
+// least, and Unlimited where that is what the default group has.
+func (k *Knob) Nearest(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return a
+	}
+	return k.grid.nearest(a.Value)
+}
+
+// grid is the values that a resource can be set to: multiples of step in [least, most],
+// and from unlimited on what the default group has.
+type grid struct{ least, most, step, unlimited float64 }
+
+// unknownGrid is whole numbers: what holds until the tree was seen.
+func unknownGrid() grid { return grid{1, math.MaxUint32, 1, math.Inf(1)} }
+
+func (g grid) nearest(v float64) trimtab.Amount {
+	v = math.Round(math.Min(v, g.most)/g.step) * g.step
+	if v = math.Max(v, g.least); v >= g.unlimited {
+		return trimtab.Unlimited()
+	}
+	return trimtab.Units(math.Min(v, g.most))
+}

@@ -1,0 +1,238 @@
+package resctrl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/rdt"
+)
+
+// group names the group of the knob's control group.
+func (k *Knob) group() string { return rdt.Group(k.place(), k.id) }
+
+// resourceGroup is one group with what it says.
+type resourceGroup struct {
+	name     string
+	schemata rdt.Schemata
+}
+
+// look is what a tree says at one time. cache or bandwidth is nil where the CPU does not
+// have it.
+type look struct {
+	cache     *rdt.Cache
+	bandwidth *rdt.Bandwidth
+	root      rdt.Schemata
+	// own are the groups with trimtab's prefix, others those of other programs.
+	own, others []resourceGroup
+	// window is the ways that trimtab may give out.
+	window window
+}
+
+// look reads the tree. The error is trimtab.ErrUnsupported where the host does not have
+// the knob's resource.
+func (k *Knob) look(f rdt.Files) (*look, error) {
+	l := &look{}
+	var err, noBandwidth error
+	if l.cache, err = rdt.CacheOf(f); err != nil && (k.config.Resource == trimtab.LLC || !errors.Is(err, trimtab.ErrUnsupported)) {
+		return nil, err
+	}
+	if l.bandwidth, noBandwidth = rdt.BandwidthOf(f); noBandwidth != nil && (k.config.Resource == trimtab.MemBW || !errors.Is(noBandwidth, trimtab.ErrUnsupported)) {
+		return nil, noBandwidth
+	}
+	if l.root, err = schemata(f, ""); err != nil {
+		return nil, err
+	}
+	names, err := f.Dirs("")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if slices.Contains([]string{"info", "mon_data", "mon_groups"}, name) {
+			continue
+		}
+		g := resourceGroup{name: name}
+		if g.schemata, err = schemata(f, name); errors.Is(err, os.ErrNotExist) {
+			continue // it was removed meanwhile
+		}
+		if own := strings.HasPrefix(name, rdt.Prefix); own && err != nil {
+			return nil, err
+		} else if own {
+			l.own = append(l.own, g)
+		} else {
+			l.others = append(l.others, g) // whatever is in it
+		}
+	}
+	if l.cache != nil {
+		l.window = windowOf(l.cache.Mask, l.taken(), l.cache.Shareable)
+	}
+	k.grid = l.grid(k.config.Resource)
+	return l, nil
+}
+
+func schemata(f rdt.Files, group string) (rdt.Schemata, error) {
+	name := "schemata"
+	if group != "" {
+		name = group + "/schemata"
+	}
+	text, err := f.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := rdt.ParseSchemata(text)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// group returns one of trimtab's groups, or nil.
+func (l *look) group(name string) *resourceGroup {
+	for i := range l.own {
+		if l.own[i].name == name {
+			return &l.own[i]
+		}
+	}
+	return nil
+}
+
+// taken is the ways that the default group and those of others have for themselves. Who
+// has all ways shares them.
+func (l *look) taken() (mask uint64) {
+	for _, g := range append([]resourceGroup{{"", l.root}}, l.others...) {
+		for _, name := range l.cache.Names {
+			line := g.schemata.Line(name)
+			if line == nil {
+				continue
+			}
+			for _, d := range line.Domains {
+				if d.Value != l.cache.Mask {
+					mask |= d.Value
+				}
+			}
+		}
+	}
+	return mask
+}
+
+// names are the schemata's lines of a resource.
+func (l *look) names(resource string) []string {
+	if resource == trimtab.LLC {
+		return l.cache.Names
+	}
+	return []string{rdt.Name}
+}
+
+// unlimited reports whether a group has of a resource what the default group has.
+func (l *look) unlimited(resource string, g *resourceGroup) bool {
+	if resource == trimtab.LLC && l.cache == nil || resource == trimtab.MemBW && l.bandwidth == nil {
+		return true
+	}
+	for _, name := range l.names(resource) {
+		line := g.schemata.Line(name)
+		if line.Equal(l.root.Line(name)) {
+			continue
+		}
+		if v, alike := line.Alike(); !alike || v != l.most(resource) {
+			return false
+		}
+	}
+	return true
+}
+
+// most is a resource without any limit.
+func (l *look) most(resource string) uint64 {
+	switch {
+	case resource == trimtab.LLC:
+		return l.cache.Mask
+	case l.bandwidth.MBps:
+		return rdt.NoLimitMBps
+	}
+	return 100
+}
+
+// strange is added to a value that trimtab did not write, and that would read like one
+// that it could have written: no value of a resource has a half.
+const strange = 0.5
+
+// value is what a group has of a resource.
+func (l *look) value(resource string, g *resourceGroup) trimtab.Amount {
+	if l.unlimited(resource, g) {
+		return trimtab.Unlimited()
+	}
+	least, odd, first := math.Inf(1), false, uint64(0)
+	for i, name := range l.names(resource) {
+		line := g.schemata.Line(name)
+		v, alike := line.Alike()
+		if i == 0 {
+			first = v
+		}
+		odd = odd || !alike || v != first
+		if line == nil {
+			continue
+		}
+		for _, d := range line.Domains {
+			n := float64(d.Value)
+			if resource == trimtab.LLC {
+				n = float64(bits.OnesCount64(d.Value))
+			}
+			least = math.Min(least, n)
+		}
+	}
+	if math.IsInf(least, 1) {
+		least, odd = 0, true
+	}
+	if odd || resource == trimtab.LLC && !l.alone(g, first) {
+		return trimtab.Units(least + strange)
+	}
+	return trimtab.Units(least)
+}
+
+// alone reports whether a mask is a run of ways that no other group of trimtab has for
+// itself.
+func (l *look) alone(g *resourceGroup, mask uint64) bool {
+	for i := range l.own {
+		other := &l.own[i]
+		if other.name != g.name && !l.unlimited(trimtab.LLC, other) && l.masks(other)&mask != 0 {
+			return false
+		}
+	}
+	return contiguous(mask)
+}
+
+// masks is all ways that a group has in some domain.
+func (l *look) masks(g *resourceGroup) (all uint64) {
+	for _, name := range l.cache.Names {
+		if line := g.schemata.Line(name); line != nil {
+			for _, d := range line.Domains {
+				all |= d.Value
+			}
+		}
+	}
+	return all
+}
+
+// grid is the values that a resource can have.
+func (l *look) grid(resource string) grid {
+	none := math.Inf(1)
+	if resource == trimtab.LLC {
+		n := float64(l.window.n)
+		if l.window.n == l.cache.Ways() {
+			none = n // all of them are what the default group has
+		}
+		return grid{float64(l.cache.MinBits), math.Max(n, float64(l.cache.MinBits)), 1, none}
+	}
+	if v, alike := l.root.Line(rdt.Name).Alike(); alike {
+		none = float64(v)
+	}
+	if l.bandwidth.MBps {
+		return grid{1, rdt.NoLimitMBps, 1, math.Min(none, rdt.NoLimitMBps)}
+	}
+	gran := l.bandwidth.Gran
+	return grid{math.Ceil(l.bandwidth.Min/gran) * gran, 100, gran, math.Min(none, 100)}
+}

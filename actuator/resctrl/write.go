@@ -1,0 +1,240 @@
+package resctrl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/rdt"
+)
+
+// Write limits the workload, or with Unlimited gives it what the default group has. A
+// limit that has no room, a workload whose tasks are in a group of somebody else's, and a
+// CPU without a free class of service (CLOSID) are refused with trimtab.ErrRefused.
+func (k *Knob) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := a.Validate(); err != nil {
+		return fmt.Errorf("write %s: %w", k, err)
+	}
+	return k.within(ctx, "write", func(f rdt.Files) error {
+		unlock, err := f.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		l, err := k.look(f)
+		if err != nil {
+			return err
+		}
+		there, err := k.identify()
+		if err != nil {
+			return err
+		}
+		g := l.group(k.group())
+		if next := k.Nearest(a); next.Unlimited {
+			return k.release(f, l, g, there)
+		} else if there {
+			return k.limit(ctx, f, l, g, uint64(next.Value))
+		}
+		return os.ErrNotExist
+	})
+}
+
+// release takes the limit away, and the group with the last of them.
+func (k *Knob) release(f rdt.Files, l *look, g *resourceGroup, there bool) error {
+	switch {
+	case g == nil && !there:
+		return os.ErrNotExist
+	case g == nil:
+		return nil
+	case l.unlimited(k.otherResource(), g) || !there:
+		// The kernel moves its tasks to the default group.
+		if err := f.Rmdir(g.name); err != nil {
+			return rdt.Explain(f, err)
+		}
+		k.removed = !there
+		return nil
+	}
+	return rdt.Explain(f, f.Write(g.name+"/schemata", l.lines(k.config.Resource, nil)))
+}
+
+func (k *Knob) otherResource() string {
+	if k.config.Resource == trimtab.LLC {
+		return trimtab.MemBW
+	}
+	return trimtab.LLC
+}
+
+// lines are the schemata of a resource for all domains: a value, or nil for what the
+// default group has.
+func (l *look) lines(resource string, value *uint64) string {
+	if resource == trimtab.LLC && l.cache == nil || resource == trimtab.MemBW && l.bandwidth == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, name := range l.names(resource) {
+		line := l.root.Line(name)
+		switch {
+		case line == nil:
+			continue // the kernel says what is wrong
+		case value != nil:
+			line = line.All(*value)
+		}
+		b.WriteString(line.String())
+	}
+	return b.String()
+}
+
+// limit sets a value: in a group that is made if there is none yet.
+func (k *Knob) limit(ctx context.Context, f rdt.Files, l *look, g *resourceGroup, value uint64) error {
+	name := k.group()
+	if k.sweep(ctx, f, l) {
+		l, err := k.look(f)
+		if err != nil {
+			return err
+		}
+		return k.limitIn(f, l, g, name, value)
+	}
+	return k.limitIn(f, l, g, name, value)
+}
+
+func (k *Knob) limitIn(f rdt.Files, l *look, g *resourceGroup, name string, value uint64) error {
+	if err := k.free(f, l); err != nil {
+		return err
+	}
+	var moves []span
+	if k.config.Resource == trimtab.LLC {
+		at, needed, err := k.arrange(l, g, int(value))
+		if err != nil {
+			return err
+		}
+		moves, value = needed, l.window.mask(at)
+	}
+	text := l.lines(k.config.Resource, &value)
+	if g == nil {
+		if err := k.make(f, l, name); err != nil {
+			return err
+		}
+		text += l.lines(k.otherResource(), nil)
+	}
+	err := k.fill(f, l, moves, name, text)
+	if err != nil {
+		err = rdt.Explain(f, err)
+		if g == nil { // what is half made is worse than nothing
+			err = errors.Join(err, f.Rmdir(name))
+		}
+	}
+	return err
+}
+
+// fill moves the neighbours, writes the schemata, then moves the tasks.
+func (k *Knob) fill(f rdt.Files, l *look, moves []span, name, text string) error {
+	for _, m := range moves {
+		mask := l.window.mask(m)
+		if err := f.Write(m.group+"/schemata", l.lines(trimtab.LLC, &mask)); err != nil {
+			return fmt.Errorf("move the ways of a neighbour: %w", err)
+		}
+	}
+	if err := f.Write(name+"/schemata", text); err != nil {
+		return err
+	}
+	return k.gatherAll(f, l)
+}
+
+// make makes the group.
+func (k *Knob) make(f rdt.Files, l *look, name string) error {
+	err := f.Mkdir(name)
+	if err == nil {
+		return nil
+	}
+	explained := rdt.Explain(f, err)
+	if !errors.Is(err, syscall.ENOSPC) {
+		return explained
+	}
+	return fmt.Errorf("the CPU has %d classes of service (CLOSIDs), the default one included, and all are in use: limit fewer workloads with resctrl: %w: %w", l.classes(), explained, trimtab.ErrRefused)
+}
+
+// classes is how many groups there may be.
+func (l *look) classes() int {
+	switch {
+	case l.cache == nil:
+		return l.bandwidth.CLOSIDs
+	case l.bandwidth == nil:
+		return l.cache.CLOSIDs
+	}
+	return min(l.cache.CLOSIDs, l.bandwidth.CLOSIDs)
+}
+
+// arrange finds room for ways beside those of trimtab's other groups.
+func (k *Knob) arrange(l *look, g *resourceGroup, ways int) (at span, moves []span, err error) {
+	own := span{group: k.group()}
+	var others []span
+	var used uint64
+	for i := range l.own {
+		other := &l.own[i]
+		if l.unlimited(trimtab.LLC, other) {
+			continue
+		}
+		mask, alike := other.schemata.Line(l.cache.Names[0]).Alike()
+		s, within := l.window.span(other.name, mask)
+		within = within && alike && l.masks(other) == mask
+		if other.name == own.group {
+			if within && l.alone(other, mask) {
+				own = s
+			}
+			continue
+		}
+		if !within || used&mask != 0 {
+			return span{}, nil, fmt.Errorf("the ways %x of group %s were changed by another program: %w", l.masks(other), other.name, trimtab.ErrRefused)
+		}
+		used |= mask
+		others = append(others, s)
+	}
+	moves, at, ok := place(l.window.n, others, own, ways, k.config.High)
+	if !ok {
+		return span{}, nil, fmt.Errorf("%d ways do not fit: trimtab may give out %d of %d, and its other groups have %d: %w", ways, l.window.n, l.cache.Ways(), total(others), trimtab.ErrRefused)
+	}
+	return at, moves, nil
+}
+
+// sweep removes groups that a dead trimtab left behind, and reports whether it removed
+// any: those of the knob's own place whose control group is gone, those whose owner is
+// dead and whose journal is gone, and those that nobody is known to own once no task is
+// in them.
+func (k *Knob) sweep(ctx context.Context, f rdt.Files, l *look) (removed bool) {
+	var owned map[string]bool // by the hash of the place
+	if k.host.Places != nil {
+		places, err := k.host.Places(ctx)
+		if err != nil {
+			return false // who cannot tell whose they are removes none
+		}
+		owned = map[string]bool{}
+		for place, has := range places {
+			owned[rdt.HashOf(place)] = has
+		}
+	}
+	own := k.group()
+	mine := rdt.HashOf(k.place())
+	for _, g := range l.own {
+		hash, _, _ := strings.Cut(strings.TrimPrefix(g.name, rdt.Prefix), "-")
+		if g.name == own {
+			continue
+		}
+		if hash != mine {
+			has, known := owned[hash]
+			if owned == nil || has {
+				continue
+			}
+			if tasks, err := tasksOf(f, g.name); !known && (err != nil || len(tasks) > 0) {
+				continue
+			}
+		}
+		if f.Rmdir(g.name) == nil {
+			removed = true
+		}
+	}
+	return removed
+}

@@ -1,0 +1,119 @@
+package resctrl
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The reasons why a value is missing besides those of rdt.ParseMonitor; they are the
+// labels of the metric, too.
+const (
+	absent     = "absent"
+	unreadable = "unreadable"
+	first      = "first reading"
+	reset      = "counter reset"
+)
+
+// event is what the hardware monitors.
+type event struct {
+	file     string
+	quantity trimtab.Quantity
+	// rate: the file counts up, and what matters is how fast.
+	rate bool
+}
+
+func events() []event {
+	return []event{
+		{"llc_occupancy", trimtab.LLCOccupancy, false},
+		{"mbm_total_bytes", trimtab.MemBWTotal, true},
+		{"mbm_local_bytes", trimtab.MemBWLocal, true},
+	}
+}
+
+// count is what one file said: bytes, or why there are none.
+type count struct {
+	bytes   uint64
+	missing string
+}
+
+// monitors are those of one group, by event and cache.
+type monitors struct{ counts map[string]map[string]count }
+
+// reading is the monitors of all groups at one time since the host booted.
+type reading struct {
+	at     time.Duration
+	groups map[string]*monitors
+}
+
+// value is a sum, or why there is none.
+type value struct {
+	v       float64
+	window  time.Duration
+	missing string
+}
+
+// whole is the value of all groups together.
+func whole(e event, before, after *reading) (sum value) {
+	for name := range after.groups {
+		v := of(e, name, before, after)
+		if v.missing != "" {
+			// The least of the reasons, so that the same readings say the same.
+			if sum.missing == "" || v.missing < sum.missing {
+				sum.missing = v.missing
+			}
+			continue
+		}
+		sum.v, sum.window = sum.v+v.v, v.window
+	}
+	return sum
+}
+
+// of is the value of one group: over all its caches, or missing where one is.
+func of(e event, group string, before, after *reading) value {
+	counts := after.groups[group].counts[e.file]
+	if len(counts) == 0 {
+		return value{missing: unreadable}
+	}
+	var then map[string]count
+	window := time.Duration(0)
+	if e.rate {
+		if before == nil || before.groups[group] == nil {
+			return value{missing: first}
+		}
+		if window = after.at - before.at; window <= 0 {
+			return value{missing: reset}
+		}
+		then = before.groups[group].counts[e.file]
+	}
+	out := value{window: window}
+	for cache, now := range counts {
+		v := part(e, now, then, cache, window)
+		if v.missing != "" {
+			if out.missing == "" || v.missing < out.missing {
+				out.missing = v.missing
+			}
+			continue
+		}
+		out.v += v.v
+	}
+	return out
+}
+
+// part is the value of one cache.
+func part(e event, now count, then map[string]count, cache string, window time.Duration) value {
+	if now.missing != "" {
+		return value{missing: now.missing}
+	}
+	if !e.rate {
+		return value{v: float64(now.bytes)}
+	}
+	was, ok := then[cache]
+	switch {
+	case !ok || was.missing != "":
+		return value{missing: first}
+	case now.bytes < was.bytes: // it was reset, or wrapped: by how much nobody knows
+		return value{missing: reset}
+	}
+	return value{v: float64(now.bytes-was.bytes) / window.Seconds()}
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// linked checks the interface of a knob, and that what cgroup and interface turn is
+// bounded where they are, and only there.
+func (v *validator) linked(where string, k *Knob) {
+	if _, ok := k.Resources[trimtab.Frequency]; ok && k.Cgroup == "" {
+		v.fail(where+".resources."+trimtab.Frequency, "a process knob has no frequency", "name a cgroup with a cpuset of its own, or remove frequency")
+	}
+	_, bounded := k.Resources[trimtab.Network]
+	switch i := k.Interface; {
+	case i == nil && bounded:
+		v.fail(where+".resources."+trimtab.Network, "knob has no interface", "write interface: {name: eth0, namespace: NAME}")
+	case i == nil:
+	case !bounded:
+		v.fail(where+".interface", "the interface has no bounds", "write resources: {network: {min: …, max: …}}, in bytes per second")
+	default:
+		v.iface(where+".interface", k)
+	}
+}
+
+func (v *validator) iface(where string, k *Knob) {
+	i := k.Interface
+	stars := strings.Count(i.Name, "*") + strings.Count(i.Namespace, "*")
+	switch plain := func(s string) bool { return !strings.ContainsAny(s, "/\x00 \n") && s != "." && s != ".." }; {
+	case i.Name == "" || !plain(i.Name) || len(i.Name) > 15:
+		v.fail(where+".name", fmt.Sprintf("%q is no name of an interface", clip(i.Name)), "write at most 15 characters, as in eth0: ip link shows them")
+	case i.Namespace != "" && !plain(i.Namespace) && (!filepath.IsAbs(i.Namespace) || filepath.Clean(i.Namespace) != i.Namespace || i.Namespace == "/"):
+		v.fail(where+".namespace", fmt.Sprintf("namespace %q is neither a name nor an absolute path", clip(i.Namespace)), "write the name of a file in /run/netns, as ip netns shows it, or /run/docker/netns/NAME")
+	case strings.Contains(filepath.Dir(i.Namespace), "*"):
+		v.fail(where+".namespace", fmt.Sprintf("namespace %q has a * before its last part", clip(i.Namespace)), "let the * stand for the name of the file")
+	case stars > 1:
+		v.fail(where, "the interface has more than one *", "one * stands for the name of the instance")
+	case (stars == 1) != k.Several():
+		v.fail(where, "of interface and "+knobWord(k)+" only one has a *", "give both a *, which stands for the name of the same instance, or none")
+	}
+}
+
+// knobWord is what the file calls the place of a knob.
+func knobWord(k *Knob) string {
+	if k.Process != nil {
+		return "dir"
+	}
+	return "cgroup"
+}
+
+// measured checks the names of interfaces that are read.
+func (v *validator) measured() {
+	all := v.config.Measure.Links
+	if len(all) > maxLinks {
+		v.fail("measure.links", fmt.Sprintf("%d interfaces, limit %d", len(all), maxLinks), "name those that bytes leave the host by")
+	}
+	for i, name := range all {
+		if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsAny(name, "/\x00 \n") {
+			v.fail(fmt.Sprintf("measure.links[%d]", i), fmt.Sprintf("%q is no name of an interface", clip(name)), "write at most 15 characters, as in eth0: ip link shows them")
+		}
+	}
+}
+
+// maxLinks bounds the interfaces that are read.
+const maxLinks = 64
+
+// links refuses two workloads on one interface, whose bytes nobody could tell apart.
+func (v *validator) links() {
+	first := map[string]int{}
+	for i := range v.config.Workloads {
+		k := &v.config.Workloads[i].Knob
+		_, root, path, ok := k.Link()
+		if !ok || k.Interface.Name == "" {
+			continue
+		}
+		at := root + "/" + path
+		j, taken := first[at]
+		if !taken {
+			first[at] = i
+			continue
+		}
+		if other := v.config.Workloads[j].Knob.Host; k.Host == "" || other == "" || k.Host == other {
+			v.fail(fmt.Sprintf("workloads[%d].knob.interface", i), fmt.Sprintf("interface %q is also that of %q", clip(path), clip(v.config.Workloads[j].Name)), "one interface has one workload")
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package hostfs
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Follower looks for the groups of one place again and again. The place is a path, whose
+// group has no name, or a pattern as that of [Root.Instances].
+type Follower struct {
+	Path string
+	// last is what was found last, again when to look next.
+	last  []Instance
+	again time.Duration
+}
+
+// lookAgainAfter is how long nobody looks where too many groups match: to count them
+// takes long.
+const lookAgainAfter = time.Minute
+
+// Look returns the groups that are there now. While too many match a pattern they are
+// as they were.
+func (f *Follower) Look(r *Root) ([]Instance, error) {
+	if !strings.Contains(f.Path, "*") {
+		id, err := r.Inode(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		return []Instance{{Path: f.Path, ID: id}}, nil
+	}
+	now := BootTime()
+	if now < f.again {
+		return f.last, nil
+	}
+	found, err := r.Instances(f.Path)
+	if errors.Is(err, trimtab.ErrRefused) {
+		f.again = now + lookAgainAfter
+	}
+	if err != nil {
+		return f.last, err
+	}
+	f.last = found
+	return found, nil
+}

@@ -1,0 +1,89 @@
+package rdt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Root is where the file system is mounted by convention.
+const Root = "/sys/fs/resctrl"
+
+// Files are the operations on a resctrl tree. Names are relative to its root, which is
+// the default group ("" as a directory). Errors wrap the kernel's number.
+type Files interface {
+	Read(name string) (string, error)
+	// Write hands a value to a file in one write(2).
+	Write(name, value string) error
+	Mkdir(name string) error
+	Rmdir(name string) error
+	// Dirs lists the directories in a directory.
+	Dirs(name string) ([]string, error)
+	// Writable says whether this process may write a file.
+	Writable(name string) error
+	// Lock keeps out others that lock, as the kernel's documentation asks of all that
+	// make changes in several writes.
+	Lock(ctx context.Context) (unlock func(), err error)
+	Close() error
+}
+
+// maxTasks bounds a list of tasks: a million of them.
+const maxTasks = 8 << 20
+
+// lockWait is how long a change waits for another program's.
+const lockWait = time.Second
+
+// Open opens the tree at root. The error is trimtab.ErrUnsupported where the host has
+// none, and says what is missing.
+func Open(root string) (Files, error) {
+	r, err := hostfs.OpenRoot(root)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("no resctrl at %s: the kernel was built without it, or the CPU has neither cache allocation, bandwidth allocation nor their monitors: %w", root, trimtab.ErrUnsupported)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open resctrl: %w", err)
+	}
+	if r.Filesystem() != hostfs.Resctrl {
+		return nil, errors.Join(fmt.Errorf("resctrl is not mounted at %s (mount -t resctrl resctrl %s): %w", root, root, trimtab.ErrUnsupported), r.Close())
+	}
+	return tree{r}, nil
+}
+
+// tree is the kernel's tree.
+type tree struct{ *hostfs.Root }
+
+// Read reads a file of any length that the kernel has.
+func (t tree) Read(name string) (string, error) { return t.ReadLong(name, maxTasks) }
+
+// Dirs lists the directories in a directory.
+func (t tree) Dirs(name string) ([]string, error) {
+	if name == "" {
+		name = "."
+	}
+	return t.Root.Dirs(name)
+}
+
+// Lock takes flock(LOCK_EX) on the root.
+func (t tree) Lock(ctx context.Context) (func(), error) { return t.Flock(ctx, lockWait) }
+
+// statusFile is where the kernel says why the last command failed.
+const statusFile = "info/last_cmd_status"
+
+// Explain adds what the kernel says of the last command to its error.
+func Explain(f Files, err error) error {
+	if err == nil {
+		return nil
+	}
+	text, bad := f.Read(statusFile)
+	why := strings.Join(strings.Fields(text), " ")
+	if bad != nil || why == "" || why == "ok" {
+		return err
+	}
+	return fmt.Errorf("%w (last_cmd_status: %.200s)", err, why)
+}

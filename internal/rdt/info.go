@@ -1,0 +1,156 @@
+package rdt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"os"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// NoLimitMBps is what the software controller of memory bandwidth (mount option
+// mba_MBps) has for no limit.
+const NoLimitMBps = math.MaxUint32
+
+// Cache is what a host's last-level caches can be divided into.
+type Cache struct {
+	// Names are the resources of the schemata: L3, or L3CODE and L3DATA where the tree
+	// is mounted with cdp.
+	Names []string
+	// Mask has a bit for each way, from bit 0 on; Shareable those that devices use, too.
+	Mask, Shareable uint64
+	// MinBits is the least number of ways of a group.
+	MinBits int
+	// CLOSIDs is how many groups there may be, the default one included.
+	CLOSIDs int
+}
+
+// Ways is how many ways a cache has.
+func (c *Cache) Ways() int { return bits.OnesCount64(c.Mask) }
+
+// Bandwidth is how memory bandwidth can be limited.
+type Bandwidth struct {
+	// MBps tells that values are MiB/s, which a controller in the kernel keeps to; else
+	// they are percents.
+	MBps bool
+	// Min and Gran are the least percentage and its steps.
+	Min, Gran float64
+	CLOSIDs   int
+}
+
+// Name is the resource of the schemata.
+const Name = "MB"
+
+// CacheOf reads what can be divided of the last-level caches. The error is
+// trimtab.ErrUnsupported where the CPU, or the kernel, cannot.
+func CacheOf(f Files) (*Cache, error) {
+	c := &Cache{}
+	for _, names := range [][]string{{"L3"}, {"L3CODE", "L3DATA"}} {
+		text, err := f.Read("info/" + names[0] + "/cbm_mask")
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			c.Mask, err = ParseMask(text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what the cache has: %w", err)
+		}
+		c.Names = names
+	}
+	if c.Names == nil {
+		return nil, fmt.Errorf("the CPU has no cache allocation for L3 (CAT, flag cat_l3), or the kernel was told rdt=!l3cat: %w", trimtab.ErrUnsupported)
+	}
+	if c.Mask == 0 || c.Mask&(c.Mask+1) != 0 {
+		return nil, fmt.Errorf("cbm_mask %x: want ways from bit 0 on: %w", c.Mask, trimtab.ErrUnsupported)
+	}
+	dir := "info/" + c.Names[0] + "/"
+	shareable, err := f.Read(dir + "shareable_bits")
+	if err == nil { // the kernel has it since 4.13
+		c.Shareable, err = ParseMask(shareable)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read what devices use of the cache: %w", err)
+	}
+	if c.MinBits, err = count(f, dir+"min_cbm_bits"); err == nil {
+		c.CLOSIDs, err = count(f, dir+"num_closids")
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.MinBits = max(1, min(c.MinBits, c.Ways()))
+	return c, nil
+}
+
+// BandwidthOf reads how memory bandwidth can be limited. The error is
+// trimtab.ErrUnsupported where it cannot.
+func BandwidthOf(f Files) (*Bandwidth, error) {
+	least, err := count(f, "info/MB/min_bandwidth")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the CPU has no memory bandwidth allocation (MBA, flag mba), or the kernel was told rdt=!mba: %w", trimtab.ErrUnsupported)
+	}
+	if err != nil {
+		return nil, err
+	}
+	gran, err := count(f, "info/MB/bandwidth_gran")
+	if err != nil {
+		return nil, err
+	}
+	b := &Bandwidth{Min: float64(least), Gran: float64(max(1, gran))}
+	if b.CLOSIDs, err = count(f, "info/MB/num_closids"); err != nil {
+		return nil, err
+	}
+	if b.MBps, err = inMBps(f); err != nil {
+		return nil, err
+	}
+	if !b.MBps && (least < 1 || least > 100 || gran > 100) {
+		return nil, fmt.Errorf("memory bandwidth is counted in eighths of GB/s here (AMD), which trimtab does not turn: %w", trimtab.ErrUnsupported)
+	}
+	return b, nil
+}
+
+// inMBps tells whether the tree was mounted with mba_MBps: newer kernels have a file of
+// it, older ones no other sign than the limit of the default group.
+func inMBps(f Files) (bool, error) {
+	if _, err := f.Read("mba_MBps_event"); err == nil {
+		return true, nil
+	}
+	text, err := f.Read("schemata")
+	if err != nil {
+		return false, fmt.Errorf("read the default group: %w", err)
+	}
+	s, err := ParseSchemata(text)
+	if err != nil {
+		return false, err
+	}
+	v, alike := s.Line(Name).Alike()
+	return alike && v == NoLimitMBps, nil
+}
+
+func count(f Files, name string) (int, error) {
+	text, err := f.Read(name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := ParseCount(text)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", name, err)
+	}
+	return int(n), nil
+}
+
+// Monitors lists the events that the tree tells of each group; none where it has no
+// monitors.
+func Monitors(f Files) ([]string, error) {
+	text, err := f.Read("info/L3_MON/mon_features")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read monitors: %w", err)
+	}
+	return strings.Fields(text), nil
+}

@@ -1,0 +1,96 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/psi"
+	"github.com/trimtab/trimtab/collector/resctrl"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/pipeline"
+)
+
+// monitor is a collector of what a host may not have.
+type monitor interface {
+	reader
+	// Lacks tells what of it this host does not have.
+	Lacks() []string
+}
+
+// monitorPart reads the monitors of this host's kernel and hardware: pressure, cache
+// occupancy, memory bandwidth. What the host lacks is said once in the log, and in the
+// status of the part; the rest is read.
+func (s *Site) monitorPart(cfg *config.Config) ([]part, error) {
+	groups := groupsOf(cfg, s.host, s.shares(cfg))
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	root, err := cgroupRoot(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := psi.Config{Host: s.host, Root: root, Interval: cfg.Analyzer.ReportInterval}
+	r := resctrl.Config{Host: s.host, Root: root, Interval: cfg.Analyzer.ReportInterval}
+	for _, t := range groups {
+		p.Targets = append(p.Targets, psi.Target(t))
+		r.Targets = append(r.Targets, resctrl.Target(t))
+	}
+	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
+	return []part{{"monitors", keyOf(root, s.host, groups, work), func(ctx context.Context) (func() error, error) {
+		h := pipeline.NewHealth(work)
+		b := h.Bus(s.bus)
+		p, r := p, r
+		p.Bus, p.Metrics, p.Logger = b, s.metrics, s.logger
+		r.Bus, r.Metrics, r.Logger = b, s.metrics, s.logger
+		return s.startMonitors(ctx, h,
+			func() (monitor, error) { return psi.Open(p) },
+			func() (monitor, error) { return resctrl.Open(r) })
+	}}}, nil
+}
+
+// startMonitors opens what the host has, and runs it.
+func (s *Site) startMonitors(ctx context.Context, h *pipeline.Health, opens ...func() (monitor, error)) (func() error, error) {
+	var open []monitor
+	var lacks []string
+	for _, o := range opens {
+		m, err := o()
+		switch {
+		case errors.Is(err, trimtab.ErrUnsupported):
+			lacks = append(lacks, err.Error())
+		case err != nil:
+			for _, m := range open {
+				err = errors.Join(err, m.Close())
+			}
+			return nil, fmt.Errorf("set up monitors: %w", err)
+		default:
+			open = append(open, m)
+			lacks = append(lacks, m.Lacks()...)
+		}
+	}
+	if len(lacks) > 0 {
+		s.logger.Info("monitors that this host does not have", "lacks", lacks)
+	}
+	s.ready.set("monitors", "")
+	s.ready.note("monitors", strings.Join(lacks, "; "))
+	stop := s.background(ctx, "monitors", s.working("monitors", h, func(ctx context.Context) error {
+		errs := make([]error, len(open))
+		var running sync.WaitGroup
+		for i, m := range open {
+			running.Go(func() { errs[i] = m.Run(ctx) })
+		}
+		running.Wait()
+		<-ctx.Done() // a host may have none
+		return errors.Join(errs...)
+	}))
+	return func() error {
+		err := stop()
+		for _, m := range open {
+			err = errors.Join(err, m.Close())
+		}
+		return err
+	}, nil
+}
