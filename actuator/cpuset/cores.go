@@ -38,6 +38,13 @@ type Cores struct {
 	config Config
 	// found is what was read last; nil: nothing was.
 	found *state
+	// last is the state that was read last, and inForce how many cores that of a text
+	// are, so that what did not change is not counted again.
+	last    *state
+	inForce struct {
+		text  string
+		cores float64
+	}
 	// wrote is the mask that was written last; nil: none was.
 	wrote Set
 }
@@ -154,39 +161,67 @@ func (k *Cores) filled(s *state) error {
 type state struct {
 	version  int
 	topology Topology
-	// mask is what the group was given, allowed what its parent has.
+	// mask is what the group was given, allowed what its parent has, in the file of
+	// that name; texts are what the files said.
 	mask, allowed Set
+	allowedIn     string
+	texts         [2]string
+	// amount is how many cores the mask is, most how many the parent has.
+	amount trimtab.Amount
+	most   float64
 }
 
 // unlimited reports whether the group has what its parent has.
 func (s *state) unlimited() bool { return s.version == 2 && len(s.mask) == 0 }
 
-func (s *state) amount() trimtab.Amount {
+// count fills in how many cores the sets are.
+func (s *state) count() {
 	set := s.mask
-	switch {
-	case s.unlimited():
-		return trimtab.Unlimited()
-	case s.version == 2 && set.Covers(union(s.topology)): // as Restore sets it
+	if s.version == 2 && set.Covers(union(s.topology)) { // as Restore sets it
 		set = s.allowed
 	}
-	return trimtab.Units(float64(len(s.topology.Cores(set))))
+	s.amount = trimtab.Units(float64(len(s.topology.Cores(set))))
+	if s.unlimited() {
+		s.amount = trimtab.Unlimited()
+	}
+	s.most = float64(len(s.topology.Cores(s.allowed)))
 }
 
-// look reads the group and its parent.
+// look reads the group and its parent. What is the same text as before is the same
+// state: CPUs that come or go change what the parent has.
 func (k *Cores) look() (*state, error) {
-	s := &state{version: k.version()}
+	s := &state{version: k.version(), allowedIn: effective2}
+	if s.version == 1 {
+		s.allowedIn = cpusFile
+	}
+	var texts [2]string
 	var err error
-	if s.mask, err = k.set(k.config.Path, cpusFile); err != nil {
+	if texts[0], err = k.Files.Read(cpusFile); err != nil {
 		return nil, err
 	}
-	if s.allowed, err = k.wholeOf(s.version, path.Dir(k.config.Path)); err != nil {
+	parent := path.Dir(k.config.Path)
+	if texts[1], err = k.ReadOf(parent, s.allowedIn); err != nil {
+		return nil, err
+	}
+	if k.last != nil && k.last.texts == texts {
+		return k.last, nil
+	}
+	s.texts = texts
+	if s.mask, err = parse(k.config.Path, cpusFile, texts[0]); err != nil {
+		return nil, err
+	}
+	if s.allowed, err = parse(parent, s.allowedIn, texts[1]); err != nil {
 		return nil, err
 	}
 	if len(s.allowed) == 0 {
-		return nil, trimtab.Invalidf("cgroup %s has no CPUs to give", path.Dir(k.config.Path))
+		return nil, trimtab.Invalidf("cgroup %s has no CPUs to give", parent)
 	}
-	s.topology, err = k.config.Machine.Topology()
-	return s, err
+	if s.topology, err = k.config.Machine.Topology(); err != nil {
+		return nil, err
+	}
+	s.count()
+	k.last = s
+	return s, nil
 }
 
 // wholeOf returns what a group above has to give.
@@ -202,6 +237,10 @@ func (k *Cores) set(group, name string) (Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parse(group, name, text)
+}
+
+func parse(group, name, text string) (Set, error) {
 	s, err := ParseSet(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s of cgroup %s: %w", name, group, err)
@@ -216,7 +255,7 @@ func (k *Cores) Read(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Amount{}, err
 	}
 	k.found = s
-	return s.amount(), nil
+	return s.amount, nil
 }
 
 func (k *Cores) read(ctx context.Context) (*state, error) {
@@ -232,24 +271,36 @@ func (k *Cores) read(ctx context.Context) (*state, error) {
 }
 
 // Effective returns how many cores are in force: fewer than were given where the
-// parent has not got them, or others.
+// parent has not got them, or others. It relies on a Read just before, so that what did
+// not change costs three reads a second.
 func (k *Cores) Effective(ctx context.Context) (trimtab.Amount, error) {
-	s, err := k.read(ctx)
+	if k.found == nil {
+		if _, err := k.Read(ctx); err != nil {
+			return trimtab.Amount{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read cpuset of cgroup %s: %w", k.config.Path, err)
+	}
+	name := effective2
+	if k.found.version == 1 {
+		name = effective1
+	}
+	text, err := k.Files.Read(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || err == nil && text == "":
+		return k.Read(ctx) // an old kernel, or the group is gone
+	case err != nil || k.found.unlimited():
+		return k.found.amount, err
+	case text == k.inForce.text:
+		return trimtab.Units(k.inForce.cores), nil
+	}
+	now, err := parse(k.config.Path, name, text)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	name := effective2
-	if s.version == 1 {
-		name = effective1
-	}
-	now, err := k.set(k.config.Path, name)
-	switch {
-	case errors.Is(err, os.ErrNotExist) || err == nil && len(now) == 0 || s.unlimited():
-		return s.amount(), nil
-	case err != nil:
-		return trimtab.Amount{}, err
-	}
-	return trimtab.Units(float64(len(s.topology.Cores(now)))), nil
+	k.inForce.text, k.inForce.cores = text, float64(len(k.found.topology.Cores(now)))
+	return trimtab.Units(k.inForce.cores), nil
 }
 
 // Nearest rounds to whole cores, at least one and at most what the parent has, which
@@ -262,7 +313,7 @@ func (k *Cores) Nearest(a trimtab.Amount) trimtab.Amount {
 	}
 	most := math.Inf(1)
 	if s != nil {
-		most = float64(len(s.topology.Cores(s.allowed)))
+		most = s.most
 	}
 	if a.Unlimited && s == nil {
 		return a
@@ -297,7 +348,7 @@ func (k *Cores) write(ctx context.Context, a trimtab.Amount) error {
 	}
 	k.found = s
 	next := k.Nearest(a)
-	if next == s.amount() {
+	if next == s.amount {
 		return nil
 	}
 	others, names, err := k.others(s.version)
