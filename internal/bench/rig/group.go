@@ -28,6 +28,8 @@ type Group struct {
 	// match starts the line of usage that counts; "": the file is a number.
 	match string
 	unit  time.Duration
+	// also are the group's directories in other hierarchies of version 1.
+	also []string
 }
 
 // FindRoot returns the directory beneath which groups can be made, or why
@@ -112,16 +114,6 @@ func (g *Group) Used() (time.Duration, error) {
 	return 0, fmt.Errorf("read CPU time of %s: no %q in %s: %w", g.Name, g.match, g.usage, trimtab.ErrUnsupported)
 }
 
-// Close kills what still runs in the group, and removes it.
-func (g *Group) Close() error {
-	if pids, err := os.ReadFile(filepath.Join(g.dir, "cgroup.procs")); err == nil {
-		killAll(string(pids))
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return errors.Join(g.knob.Close(), g.made.Remove(ctx))
-}
-
 // killAll kills the processes of a cgroup.procs file, but never this one.
 func killAll(pids string) {
 	for _, field := range strings.Fields(pids) {
@@ -144,9 +136,7 @@ func Sweep(root, prefix string) {
 		if _, err := fmt.Sscanf(name, prefix+"%d-", &pid); err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			continue
 		}
-		if pids, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err == nil {
-			killAll(string(pids))
-		}
+		sweepTwins(root, name)
 		if g, err := cgroup.Create(root, name); err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			_ = g.Remove(ctx)
@@ -201,9 +191,6 @@ func Enter(groups []string) error {
 	}
 	return errors.Join(failed...)
 }
-
-// AddProcess moves the process with all its threads into the group.
-func (g *Group) AddProcess(pid int) error { return g.made.AddProcess(pid) }
 
 // Dir is the group's directory in the hierarchy of the CPU controller.
 func (g *Group) Dir() string { return g.dir }
