@@ -1,5 +1,6 @@
 // Package trimtab holds the words that the stages exchange: spans, samples,
-// sketches, estimates, plans, outcomes, and the units they are counted in.
+// sketches, estimates, contributions, plans, outcomes, and the units they are
+// counted in.
 //
 // The stages form one loop,
 //

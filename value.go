@@ -14,6 +14,8 @@ const (
 	KindOutcome  Kind = "outcome"
 	KindHolding  Kind = "holding"
 	KindCommand  Kind = "command"
+	// KindContributions is telemetry, like KindSketch.
+	KindContributions Kind = "contributions"
 	// KindLeader never travels: the pipeline hands it to a planner step.
 	KindLeader Kind = "leader"
 )
@@ -81,7 +83,7 @@ func Kinds() []KindInfo {
 	return table[:]
 }
 
-func kinds() [10]KindInfo {
+func kinds() [11]KindInfo {
 	return [...]KindInfo{
 		{KindSpans, Answered, "collector", "analyzer path", "partition", func() Value { return new(SpanFrame) }},
 		{KindSketch, Shed, "analyzer path", "analyzer learn", "workload", func() Value { return new(Sketch) }},
@@ -92,6 +94,7 @@ func kinds() [10]KindInfo {
 		{KindOutcome, Durable, "actuator", "planner", "pool and host", func() Value { return new(Outcome) }},
 		{KindHolding, Latest, "actuator", "analyzer learn, planner", "pool and host", func() Value { return new(Holding) }},
 		{KindCommand, Durable, "console", "planner, actuator", "pool", func() Value { return new(Command) }},
+		{KindContributions, Shed, "analyzer learn", "actuator, console, planner", "workload", func() Value { return new(Contributions) }},
 		{KindLeader, Local, "pipeline", "planner", "pool", func() Value { return new(Leader) }},
 	}
 }

@@ -83,6 +83,10 @@ type Target struct {
 	Knob Knob
 	// Min and Max bound what is ever set, 0 <= Min <= Max, Max > 0.
 	Min, Max float64
+	// Rest is what a restore sets where the knob was found above it: what is given
+	// to a best-effort job ends with its lease, and what it had before was a gift of
+	// nobody; nil: what was found.
+	Rest *trimtab.Amount
 	// Mode is how far plans may go, whatever they ask for.
 	Mode trimtab.Mode
 }
@@ -132,6 +136,9 @@ func (t *Target) validate() error {
 	lower, upper := trimtab.Units(t.Min), trimtab.Units(t.Max)
 	if lower.Validate() != nil || upper.Validate() != nil || t.Min > t.Max || t.Max == 0 {
 		return trimtab.Invalidf("target %s: bounds %v to %v", t.Workload, t.Min, t.Max)
+	}
+	if t.Rest != nil && t.Rest.Validate() != nil {
+		return trimtab.Invalidf("target %s: rest %v", t.Workload, *t.Rest)
 	}
 	if t.Mode != trimtab.Off && t.Mode != trimtab.Recommend && t.Mode != trimtab.Act {
 		return trimtab.Invalidf("target %s: mode %.20q", t.Workload, t.Mode)

@@ -457,3 +457,18 @@ func TestOldCommandsInTheirOrderLeaveWhatTheLastOneSaid(t *testing.T) {
 		t.Errorf("want w1 released, and nothing else: %+v", got)
 	}
 }
+
+func TestAGrantToAJobEndsAtItsRestAndNotAtWhatWasFound(t *testing.T) {
+	h := newHost(t, trimtab.Unlimited(), units(0.5), units(4))
+	rest := units(1)
+	for i := range 2 {
+		h.config.Targets[i].Rest = &rest
+	}
+	h.open()
+	h.statuses(h.plan(1, 1, set(0, trimtab.Unlimited(), units(2)), set(1, units(0.5), units(3)), set(2, units(4), units(1))))
+	h.want(units(2), units(3), units(1))
+	h.pass(time.Hour)
+	h.Tick(t.Context())
+	// The second had less than its rest, and the third has none.
+	h.want(units(1), units(0.5), units(4))
+}

@@ -274,7 +274,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	for i, m := range moves {
 		e := &entry{
 			KnobID: m.held.KnobID, ID: m.held.id, Undo: m.held.Knob.Undo(),
-			Baseline: m.held.now, Wrote: []trimtab.Amount{m.held.now, m.goal},
+			Baseline: m.held.baseline(), Wrote: []trimtab.Amount{m.held.now, m.goal},
 		}
 		if old := m.held.entry; old != nil {
 			e.Baseline, e.Undo = old.Baseline, old.Undo
@@ -296,6 +296,14 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	a.position, a.lease, a.expired = at, until, false
 	a.grant(p)
 	return nil
+}
+
+// baseline is what a restore is to set of a knob that was not written before.
+func (h *held) baseline() trimtab.Amount {
+	if h.Rest != nil && h.Rest.Less(h.now) {
+		return h.Knob.Nearest(*h.Rest)
+	}
+	return h.now
 }
 
 // saturate adds without overflow.

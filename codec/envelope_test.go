@@ -47,7 +47,16 @@ func examples() []trimtab.Value {
 		&trimtab.Holding{Host: "h", Time: noon, Epoch: 1, Sequence: 2, LeaseLeft: 3, Paused: true,
 			Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "cgroup v1 a", Now: trimtab.Units(1), Since: noon, Baseline: trimtab.Unlimited(), Min: .1, Max: 2, Problem: "p"}}},
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
+		contributions(),
 	}
+}
+
+// contributions is what builds before it cannot say.
+func contributions() *trimtab.Contributions {
+	p := 0.9
+	return &trimtab.Contributions{Workload: "w", Time: noon, Window: 60, Load: 3, MaxLoad: 9, SLO: .2, Quantile: .99, Tail: &p, Requests: 180, Levels: 4,
+		Servpods: []trimtab.Servpod{{Component: "c", Host: "h", Sojourn: .1, Weight: 1, Correlation: .5, Variation: .1, Contribution: .05, LoadLimit: &p, SlackLimit: &p, Origin: trimtab.FromHistory, SlackOrigin: trimtab.Declared}},
+		Growth:   &trimtab.TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Since: noon, Parts: []trimtab.GrowthPart{{Component: "c", Host: "h", Share: 1, Before: .1, After: .2}}}}
 }
 
 func TestEveryKindSurvivesTheEnvelope(t *testing.T) {

@@ -17,7 +17,8 @@ func recorded1() []trimtab.Value {
 	for v, i := 1e-10, 0; v < 1e10; v, i = v*1.7, i+1 {
 		wide.Add(v, 1+float64(i)/8)
 	}
-	return append(examples(), &trimtab.Sketch{Workload: "wide", From: noon, To: noon.Add(10 * time.Second), Requests: 100, Spans: 100,
+	earlier := examples()[:8] // kinds from before contributions
+	return append(earlier, &trimtab.Sketch{Workload: "wide", From: noon, To: noon.Add(10 * time.Second), Requests: 100, Spans: 100,
 		Latency: wide, Begun: []float64{90, 10}, Versions: []string{"c 1.2"},
 		Exemplars: []trimtab.Exemplar{{TraceID: "0123456789abcdef0123456789abcdef", SpanID: "0123456789abcdef", Latency: 1.5}}})
 }
@@ -40,7 +41,8 @@ func recorded2() []trimtab.Value {
 			Before: trimtab.Units(1), Asked: trimtab.Units(2), Found: trimtab.Units(2), Effective: &one, Known: true}}},
 		&trimtab.Holding{Pool: "cpu", Host: "h", Time: noon, Targets: []trimtab.KnobState{{KnobID: second, Knob: "k", Now: trimtab.Units(2), Effective: &one, Since: noon, Max: 4}}},
 		&trimtab.Sample{Workload: "w", Host: "h", Instance: "2", Quantity: trimtab.Usage, Source: "cgroup", Time: noon, Window: 1, Value: .5},
-		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Shares: []trimtab.LoadShare{{Host: "h", Share: .25}, {Host: "h", Instance: "2", Share: .75}}})
+		&trimtab.Estimate{Workload: "w", Time: noon, Model: "none", Shares: []trimtab.LoadShare{{Host: "h", Share: .25}, {Host: "h", Instance: "2", Share: .75}}},
+		contributions())
 }
 
 // lines returns those of a file of testdata.

@@ -31,6 +31,8 @@ type Config struct {
 	Analyzer Analyzer `yaml:"analyzer"`
 	// Where knobs are, and what this host allows plans to do.
 	Actuator Actuator `yaml:"actuator"`
+	// Best-effort jobs beside the latency-critical workloads of each host: with this section, even empty, workloads of class best-effort are such jobs and no longer share the pool. Left out: they share it as others do.
+	Colocate *Colocate `yaml:"colocate"`
 	// What survives a restart.
 	Storage Storage `yaml:"storage"`
 	// The message bus. Left out: an embedded server.
@@ -325,7 +327,7 @@ type Record struct {
 type Workload struct {
 	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'.
 	Name string `yaml:"name"`
-	// latency-critical or best-effort. Left out: latency-critical.
+	// latency-critical or best-effort, which only names it unless there is a section colocate. Left out: latency-critical.
 	Class trimtab.Class `yaml:"class"`
 	// What is asked of it. Needed unless mode is off.
 	SLO SLO `yaml:"slo"`
@@ -353,7 +355,11 @@ type Workload struct {
 	Fallback Fallback `yaml:"fallback"`
 	// What is turned. Needed unless mode is off.
 	Knob Knob `yaml:"knob"`
-	// off: watched and shown; recommend: everything but the write; act: the write too. Left out: recommend.
+	// Of a best-effort job: where it tells how far it is.
+	Progress Progress `yaml:"progress"`
+	// Of a best-effort job: how what it would lose is predicted.
+	Predict Predict `yaml:"predict"`
+	// off: watched and shown; recommend: everything but the write; act: the write too. Left out: recommend, of a best-effort job colocate.mode.
 	Mode trimtab.Mode `yaml:"mode"`
 }
 

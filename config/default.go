@@ -73,14 +73,21 @@ func (c *Config) fill() {
 			c.Groups[i].Weight = 1
 		}
 	}
+	if c.Colocate != nil {
+		c.Colocate.fill(c.Analyzer.ReportInterval)
+	}
 	for i := range c.Workloads {
-		c.Workloads[i].fill(&c.Pool)
+		w := &c.Workloads[i]
+		if c.IsJob(w) {
+			w.fillJob(c.Colocate)
+		}
+		w.fill(&c.Pool, c.IsJob(w))
 	}
 	c.shareSLO()
 }
 
-// fill sets what was left out of one workload.
-func (w *Workload) fill(p *Pool) {
+// fill sets what was left out of one workload; of a job the pool says nothing.
+func (w *Workload) fill(p *Pool, job bool) {
 	if w.Class == "" {
 		w.Class = trimtab.LatencyCritical
 	}
@@ -99,7 +106,7 @@ func (w *Workload) fill(p *Pool) {
 	if w.Match.Alert == nil && w.Name != "" {
 		w.Match.Alert = map[string]string{"workload": w.Name}
 	}
-	if b := w.Knob.Bounds(); b != nil {
+	if b := w.Knob.Bounds(); b != nil && !job {
 		if b.Min == 0 {
 			b.Min = p.Unit
 		}
@@ -107,7 +114,9 @@ func (w *Workload) fill(p *Pool) {
 			b.Max = p.Capacity()
 		}
 	}
-	w.Knob.fillFurther(p)
+	if !job {
+		w.Knob.fillFurther(p)
+	}
 }
 
 // defaultLease outlasts two rounds that are lost.

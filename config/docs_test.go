@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -40,11 +41,14 @@ func manual(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
+	m := writer{t: t, comments: map[string]string{}}
+	for _, name := range []string{"config.go", "colocate.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(m.comments, fieldComments(file))
 	}
-	m := writer{t: t, comments: fieldComments(file)}
 	m.WriteString("# The configuration file\n\n" +
 		"<!-- Printed from the package config: go test ./config -run Manual -update -->\n\n" +
 		"One YAML file, checked with `trimtab check config FILE`: every mistake is answered with\n" +

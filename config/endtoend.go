@@ -39,7 +39,7 @@ func (c *Config) shareSLO() {
 	}
 	slo.Entry = entry.Name
 	for i := range c.Workloads {
-		if w := &c.Workloads[i]; w.Mode != trimtab.Off {
+		if w := &c.Workloads[i]; w.Mode != trimtab.Off && !c.IsJob(w) {
 			w.SLO = slo
 		}
 	}
@@ -71,7 +71,7 @@ func (v *validator) application() {
 	n := 0
 	for i := range c.Workloads {
 		w := &c.Workloads[i]
-		if w.Mode == trimtab.Off {
+		if w.Mode == trimtab.Off || c.IsJob(w) {
 			continue
 		}
 		n++

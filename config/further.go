@@ -256,7 +256,7 @@ func (v *validator) furtherSums() {
 		for i := range v.config.Workloads {
 			w := &v.config.Workloads[i]
 			b, ok := w.Knob.BoundsOf(s.Name)
-			if !ok {
+			if !ok || v.config.IsJob(w) {
 				continue
 			}
 			if b.Min >= b.Max {

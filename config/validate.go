@@ -54,6 +54,7 @@ func (v *validator) run() {
 	v.alertmanager()
 	v.prometheus()
 	v.exporters()
+	v.colocate()
 	v.workloads()
 	v.planning()
 	v.application()

@@ -52,6 +52,12 @@ func (v *validator) workload(at string, w *Workload) {
 	if v.has(at+".weight") && !(w.Weight > 0 && w.Weight <= 1e6) {
 		v.fail(at+".weight", fmt.Sprintf("weight is %v, want more than 0 and at most 1000000", w.Weight), "the default is 1")
 	}
+	if v.config.IsJob(w) {
+		v.match(at, w)
+		v.job(at, w)
+		return
+	}
+	v.notJob(at, w)
 	v.slo(at, w)
 	v.utility(at, w)
 	v.match(at, w)
@@ -309,7 +315,7 @@ func (v *validator) sums() {
 	for i := range v.config.Workloads {
 		w := &v.config.Workloads[i]
 		b := w.Knob.Bounds()
-		if b == nil {
+		if b == nil || v.config.IsJob(w) {
 			continue
 		}
 		if b.Min > b.Max {

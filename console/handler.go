@@ -48,6 +48,9 @@ type Options struct {
 	Bus bus.Bus
 	// Leader returns who leads a pool and in which term; nil: not known.
 	Leader func(ctx context.Context, pool string) (holder string, epoch uint64, err error)
+	// Jobs returns the best-effort jobs of this process's host, or nil while it keeps
+	// none; nil: it never does.
+	Jobs func() Jobs
 	// Done ends the streams of events, so that a server that stops need not
 	// wait for them; nil: never.
 	Done <-chan struct{}
@@ -81,6 +84,7 @@ func Plain(o Options) http.Handler {
 	h := &handler{options: o}
 	mux := http.NewServeMux()
 	h.routeHealth(mux)
+	h.routeJobs(mux)
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", compressed(o.Metrics))
 	}
@@ -118,6 +122,7 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api+"config", h.config)
 	mux.HandleFunc("GET "+api+"debug/{name}", h.debug)
 	mux.HandleFunc("POST "+api+"commands", h.command)
+	h.routeJobs(mux)
 }
 
 // compressed gzips what is worth it for those who accept it, at the level that

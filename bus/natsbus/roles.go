@@ -71,6 +71,8 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindOutcome:  {[]Role{Agent}, []Role{Planner, Console}},
 		trimtab.KindHolding:  {[]Role{Agent}, []Role{Analyzer, Planner, Console}},
 		trimtab.KindCommand:  {[]Role{Console}, []Role{Planner, Agent}},
+
+		trimtab.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
 	}[row.Kind]
 }
 

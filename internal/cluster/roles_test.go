@@ -300,6 +300,8 @@ func values() map[trimtab.Kind]trimtab.Value {
 		trimtab.KindOutcome: &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Time: now},
 		trimtab.KindHolding: &trimtab.Holding{Pool: "p", Host: "h1", Time: now},
 		trimtab.KindCommand: &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: now},
+
+		trimtab.KindContributions: &trimtab.Contributions{Workload: "w", Time: now},
 	}
 }
 
@@ -341,7 +343,7 @@ func everyRoleGets(t *testing.T, asLeaf bool) {
 				arrived <- got{r, d.Value}
 				return nil
 			}}
-			if r == natsbus.Agent {
+			if r == natsbus.Agent && row.Name != "" {
 				s.Key, s.Consumer = "p", natsbus.GroupOf("h1")
 			}
 			if row.Kind == trimtab.KindSpans {

@@ -57,7 +57,8 @@ type Link struct{ Bandwidth, Used float64 }
 // State is what a job does.
 type State string
 
-// The states of a job. A job that was killed waits again, or is gone.
+// The states of a job. A job that was killed waits again, or is gone. One that is
+// suspended counts with its memory only: who suspends it takes the rest back.
 const (
 	Waiting   State = "waiting"
 	Running   State = "running"
@@ -74,7 +75,10 @@ type Job struct {
 	// Has is what it was given; nil of one that waits.
 	Has Amounts
 	// Least is what it cannot be cut below: memory that is in use. It may be nil.
+	// Memory of which it is not known is not cut.
 	Least Amounts
+	// Most is what more than which it cannot be given; missing: there is no bound.
+	Most Amounts
 }
 
 // Verb is one of the five decisions of algorithm 2.
@@ -148,9 +152,11 @@ type Config struct {
 	// Period is the time between two ticks; 0: 2 s.
 	Period time.Duration
 	// Start is what a new job gets, Step what one decision gives or takes of each
-	// resource. Nil: DefaultStart and DefaultStep of the Capacity first seen.
+	// resource. Nil: DefaultStart and DefaultStep of the greatest Capacity seen.
 	Start, Step Amounts
 	// MaxAge is how old a service's numbers may be before they are missing: then no
 	// job grows, and after as long again all are suspended. 0: 5 periods.
 	MaxAge time.Duration
+	// Search is how limits are found that nobody knows.
+	Search SearchConfig
 }

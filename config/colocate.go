@@ -1,0 +1,278 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Colocate is best-effort jobs beside the latency-critical workloads of a host.
+type Colocate struct {
+	// What decides: rhythm (thresholds for each component, and the job that loses least goes first), rhythm-indiscriminate (any job goes), heracles (one rule for a whole service), deflation (the same share is taken from all) or none (no job runs). Left out: rhythm.
+	Policy string `yaml:"policy"`
+	// recommend: everything but the write; act: the write too. It holds for jobs that have no mode of their own. Left out: recommend.
+	Mode trimtab.Mode `yaml:"mode"`
+	// Time between two decisions, 100ms to 1m. Left out: 2s.
+	Period time.Duration `yaml:"period"`
+	// Age at which what is known of a service counts as missing: then no job grows, and after as long again all are suspended; at least two periods. Left out: 5 periods and three report intervals.
+	MaxAge time.Duration `yaml:"max_age"`
+	// How long what a job was given holds when the agent is gone: then it falls back to the least that is declared; at least 5 periods and 5s. Left out: 10 periods, at least 20s.
+	Lease time.Duration `yaml:"lease"`
+	// What best-effort jobs of one host may have together. Left out, of each resource: what the host has, less actuator.reserve, and less what its other workloads have or use.
+	Capacity Amounts `yaml:"capacity"`
+	// What a new job gets. Left out: 1 core, a tenth of the other resources, at most 2GiB of memory.
+	Start Amounts `yaml:"start"`
+	// What one decision gives or takes. Left out: as start, and 100MiB of memory.
+	Step Amounts `yaml:"step"`
+}
+
+// Amounts are amounts of resources that best-effort jobs have.
+type Amounts struct {
+	// CPU time, in cores.
+	CPU float64 `yaml:"cpu"`
+	// Physical cores of their own, a whole number.
+	Cores float64 `yaml:"cores"`
+	// Memory.
+	Memory Bytes `yaml:"memory"`
+	// Ways of the last-level cache, a whole number.
+	LLC float64 `yaml:"llc"`
+	// Memory bandwidth, as the kernel of the host counts it: percent or MB/s.
+	MemBW float64 `yaml:"membw"`
+	// Network bandwidth, bytes a second.
+	Network Bytes `yaml:"network"`
+}
+
+// ByResource returns the amounts that are given, by the name of the resource and in
+// its unit.
+func (a *Amounts) ByResource() map[string]float64 {
+	out := map[string]float64{}
+	for _, of := range a.list() {
+		if of.amount != 0 {
+			out[of.name] = of.amount
+		}
+	}
+	return out
+}
+
+// given is one amount of Amounts.
+type given struct {
+	name   string
+	amount float64
+}
+
+func (a *Amounts) list() []given {
+	return []given{{trimtab.CPU, a.CPU}, {"cores", a.Cores}, {trimtab.Memory, float64(a.Memory)}, {"llc", a.LLC}, {"membw", a.MemBW}, {"network", float64(a.Network)}}
+}
+
+// Progress says where a best-effort job tells how far it is.
+type Progress struct {
+	// File that the job writes, absolute; a * stands for the name of the instance, as in the cgroup. Its last line is JSON: {"done": 0.4}, or {"step": 123, "steps": 1000}, with "checkpoint": true once what was done so far cannot be lost, and "finished": true at the end. Left out: the job tells it over HTTP, or not at all.
+	File string `yaml:"file"`
+}
+
+// Predict says how what a best-effort job would lose is predicted.
+type Predict struct {
+	// data-parallel (by the part that is done, as of Spark), training (by steps) or none (by the time since its last checkpoint). Left out: none.
+	Kind string `yaml:"kind"`
+}
+
+// The kinds of prediction.
+const (
+	DataParallel = "data-parallel"
+	Training     = "training"
+	Unpredicted  = "none"
+)
+
+// Predictions lists the kinds of prediction.
+func Predictions() []string { return []string{DataParallel, Training, Unpredicted} }
+
+// colocationPolicies are those of planner/colocate.
+func colocationPolicies() []string {
+	return []string{"rhythm", "rhythm-indiscriminate", "heracles", "deflation", "none"}
+}
+
+// LeastCPU is the least that a job may have where nothing is declared.
+const LeastCPU = 0.01
+
+// IsJob reports whether a workload is one of the host's best-effort jobs, which no
+// pool plans for: its class says so, and there is a section colocate.
+func (c *Config) IsJob(w *Workload) bool { return c.Colocate != nil && w.Class == trimtab.BestEffort }
+
+// Jobs lists the workloads that are best-effort jobs.
+func (c *Config) Jobs() (all []*Workload) {
+	for i := range c.Workloads {
+		if c.IsJob(&c.Workloads[i]) {
+			all = append(all, &c.Workloads[i])
+		}
+	}
+	return all
+}
+
+// Pooled returns the configuration without the best-effort jobs: of the workloads
+// that share the pool. It is c where there are none.
+func (c *Config) Pooled() *Config {
+	if len(c.Jobs()) == 0 {
+		return c
+	}
+	pooled := *c
+	pooled.Workloads = nil
+	for i := range c.Workloads {
+		if !c.IsJob(&c.Workloads[i]) {
+			pooled.Workloads = append(pooled.Workloads, c.Workloads[i])
+		}
+	}
+	return &pooled
+}
+
+// fill sets what was left out.
+func (c *Colocate) fill(report time.Duration) {
+	if c.Policy == "" {
+		c.Policy = "rhythm"
+	}
+	if c.Mode == "" {
+		c.Mode = trimtab.Recommend
+	}
+	setDuration(&c.Period, 2*time.Second)
+	setDuration(&c.MaxAge, 5*c.Period+3*report)
+	setDuration(&c.Lease, max(10*c.Period, 20*time.Second))
+}
+
+// fillJob sets what was left out of a best-effort job.
+func (w *Workload) fillJob(c *Colocate) {
+	if w.Mode == "" {
+		w.Mode = c.Mode
+	}
+	if w.Predict.Kind == "" {
+		w.Predict.Kind = Unpredicted
+	}
+	if w.Knob.CPU == nil {
+		w.Knob.CPU = new(Bounds)
+	}
+	if w.Knob.CPU.Min == 0 {
+		w.Knob.CPU.Min = LeastCPU
+	}
+}
+
+// colocate checks the section.
+func (v *validator) colocate() {
+	c := v.config.Colocate
+	if c == nil {
+		return
+	}
+	if c.Policy != "" && !contains(colocationPolicies(), c.Policy) {
+		v.fail("colocate.policy", fmt.Sprintf("unknown policy %q", clip(c.Policy)), suggest(c.Policy, colocationPolicies()))
+	}
+	if modes := []string{string(trimtab.Recommend), string(trimtab.Act)}; c.Mode != "" && !contains(modes, string(c.Mode)) {
+		v.fail("colocate.mode", fmt.Sprintf("unknown mode %q", clip(string(c.Mode))), "write recommend or act; without the section nothing is decided")
+	}
+	period := c.Period
+	setDuration(&period, 2*time.Second)
+	v.between("colocate.period", period, 100*time.Millisecond, time.Minute)
+	if v.has("colocate.max_age") {
+		v.between("colocate.max_age", c.MaxAge, 2*period, time.Hour)
+	}
+	if v.has("colocate.lease") {
+		v.between("colocate.lease", c.Lease, max(5*period, 5*time.Second), time.Hour)
+	}
+	capacity := c.Capacity.ByResource()
+	for _, s := range []struct {
+		name string
+		of   *Amounts
+	}{{"capacity", &c.Capacity}, {"start", &c.Start}, {"step", &c.Step}} {
+		at := "colocate." + s.name
+		for _, of := range s.of.list() {
+			v.jobAmount(at+"."+of.name, of, capacity[of.name])
+		}
+	}
+	if v.has("colocate.capacity") && len(capacity) == 0 {
+		v.fail("colocate.capacity", "capacity is empty", "write capacity: {cpu: 4, memory: 8GiB}, or remove the key for what the host has")
+	}
+}
+
+// jobAmount checks one amount of what jobs get; most is the capacity, 0: none is
+// declared.
+func (v *validator) jobAmount(at string, of given, most float64) {
+	if !v.has(at) {
+		return
+	}
+	whole := of.name == "cores" || of.name == "llc"
+	switch {
+	case !(of.amount > 0 && of.amount <= 1e15):
+		v.fail(at, fmt.Sprintf("%s is %v, want more than 0", of.name, of.amount), "remove the key to leave it alone")
+	case whole && of.amount != float64(int64(of.amount)):
+		v.fail(at, fmt.Sprintf("%s is %v, want a whole number", of.name, of.amount), "round it")
+	case most > 0 && of.amount > most:
+		v.fail(at, fmt.Sprintf("%s %s is more than the capacity %s", of.name, amount(of.name, of.amount), amount(of.name, most)), "no job would ever start: lower it or raise the capacity")
+	}
+}
+
+// job checks a best-effort job.
+func (v *validator) job(at string, w *Workload) {
+	k, where := &w.Knob, at+".knob"
+	switch {
+	case !k.Declared():
+		v.fail(at, fmt.Sprintf("best-effort job %q has no cgroup", clip(w.Name)), "write knob: {cgroup: batch.slice/*.scope}, or remove it: a job may also register itself with POST /api/v1/jobs")
+		return
+	case k.Process != nil:
+		v.fail(where+".process", "a best-effort job is a cgroup", "write knob: {cgroup: PATH}: processes outside of a cgroup can be neither limited nor frozen")
+		return
+	}
+	v.cgroup(where+".cgroup", k.Cgroup)
+	if v.has(where + ".workers") {
+		v.fail(where+".workers", "a cgroup knob has no workers", "write cpu: {min: …, max: …}")
+	}
+	if k.CPU != nil {
+		v.positives(where+".cpu", k.CPU)
+		v.order(where+".cpu", k.CPU, Share{Name: trimtab.CPU})
+	}
+	if k.Memory != nil {
+		b := k.Memory.bounds()
+		v.positives(where+".memory", &b)
+		v.order(where+".memory", &b, Share{Name: trimtab.Memory})
+	}
+	for name := range k.Resources {
+		v.fail(where+".resources."+name, "the further resources of a best-effort job have no bounds", "remove the key: colocate.capacity, start and step say what jobs get")
+	}
+	for _, key := range []string{"slo", "load", "performance", "fallback", "guarantee", "guarantees"} {
+		if v.has(at + "." + key) {
+			v.warn(at+"."+key, fmt.Sprintf("%s of best-effort job %q does not count", key, clip(w.Name)), "remove it: what a job is given is what latency-critical workloads leave")
+		}
+	}
+	v.progress(at, w)
+}
+
+// progress checks how a job tells how far it is.
+func (v *validator) progress(at string, w *Workload) {
+	if kind := w.Predict.Kind; kind != "" && !contains(Predictions(), kind) {
+		v.fail(at+".predict.kind", fmt.Sprintf("unknown kind of prediction %q", clip(kind)), suggest(kind, Predictions()))
+	}
+	where, file := at+".progress.file", w.Progress.File
+	switch {
+	case !v.has(where):
+	case !strings.HasPrefix(file, "/") || strings.ContainsAny(file, "\x00\n") || len(file) > 1024 || slices.Contains(strings.Split(file, "/"), ".."):
+		v.fail(where, fmt.Sprintf("file %q is not a plain absolute path", clip(file)), "write it as in /run/batch/train.progress")
+	case strings.Count(file, "*") > 1:
+		v.fail(where, fmt.Sprintf("file %q has more than one *", clip(file)), "one * stands for the name of the instance")
+	case strings.Contains(file, "*") && !w.Knob.Several():
+		v.fail(where, fmt.Sprintf("file %q has a *, and the cgroup has none", clip(file)), "write the whole path")
+	case !strings.Contains(file, "*") && w.Knob.Several():
+		v.fail(where, fmt.Sprintf("file %q is one for all instances", clip(file)), "write a * where the name of the instance stands")
+	}
+}
+
+// notJob refuses what only best-effort jobs have.
+func (v *validator) notJob(at string, w *Workload) {
+	for _, key := range []string{"progress", "predict"} {
+		if !v.has(at + "." + key) {
+			continue
+		}
+		hint := "write class: best-effort, or remove the key"
+		if w.Class == trimtab.BestEffort {
+			hint = "add a section colocate: {}, or remove the key: without it a best-effort workload shares the pool as others do"
+		}
+		v.fail(at+"."+key, fmt.Sprintf("%s is for best-effort jobs, and %q is none", key, clip(w.Name)), hint)
+	}
+}

@@ -1,0 +1,84 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
+)
+
+// jobBook is a host with one job, which notes what it is asked.
+type jobBook struct{ asked []string }
+
+func (b *jobBook) Colocation() *view.Colocation {
+	return &view.Colocation{Host: "h", Jobs: []view.Job{{ID: "batch/1", State: "running"}, {ID: "jobs/train", Registered: true}}}
+}
+
+func (b *jobBook) Register(body []byte) (string, error) {
+	if strings.Contains(string(body), "bad") {
+		return "", trimtab.Invalidf("job name %q", "bad")
+	}
+	return "jobs/train", nil
+}
+
+func (b *jobBook) Remove(id string) error { return b.Report(id, nil) }
+
+func (b *jobBook) Report(id string, body []byte) error {
+	b.asked = append(b.asked, id)
+	switch {
+	case id == "disk":
+		return errors.New("no space left")
+	case id != "batch/1":
+		return fmt.Errorf("report: %w", ErrNoJob)
+	}
+	return nil
+}
+
+func TestJobsRegisterAndReportOverHTTP(t *testing.T) {
+	book := new(jobBook)
+	o := Options{Jobs: func() Jobs { return book }}
+	json := []string{"Content-Type", "application/json"}
+	for name, h := range map[string]http.Handler{"console": Handler(testView(), o), "agent": Plain(o)} {
+		for _, c := range []struct {
+			method, path, body string
+			head               []string
+			want               int
+		}{
+			{"GET", "/api/v1/jobs", "", nil, 200},
+			{"GET", "/api/v1/jobs/batch/1", "", nil, 200},
+			{"GET", "/api/v1/jobs/train", "", nil, 200},
+			{"GET", "/api/v1/jobs/none", "", nil, 404},
+			{"POST", "/api/v1/jobs", `{"name":"train","cgroup":"x"}`, json, 201},
+			{"POST", "/api/v1/jobs", `{"name":"bad"}`, json, 400},
+			{"POST", "/api/v1/jobs", `{`, json, 400},
+			{"POST", "/api/v1/jobs", `{}`, []string{"Content-Type", "text/plain"}, 415},
+			{"POST", "/api/v1/jobs", `{"name":"` + strings.Repeat("x", maxJobBody) + `"}`, json, 413},
+			{"POST", "/api/v1/jobs", `{}`, append(json, "Host", "evil.example"), 403},
+			{"POST", "/api/v1/jobs", `{}`, append(json, "Origin", "http://evil.example"), 403},
+			{"POST", "/api/v1/jobs/batch/1/progress", `{"done":0.4}`, json, 204},
+			{"POST", "/api/v1/jobs/batch%2F1/progress", `{"done":0.4}`, json, 204},
+			{"POST", "/api/v1/jobs/none/progress", `{"done":0.4}`, json, 404},
+			{"POST", "/api/v1/jobs/disk/progress", `{"done":0.4}`, json, 503},
+			{"POST", "/api/v1/jobs/batch/1", `{"done":0.4}`, json, 404},
+			{"DELETE", "/api/v1/jobs/batch/1", "", nil, 204},
+			{"DELETE", "/api/v1/jobs/none", "", nil, 404},
+			{"PUT", "/api/v1/jobs/none", "", nil, 405},
+		} {
+			if code, body, _ := request(t, h, c.method, c.path, c.body, c.head...); code != c.want {
+				t.Errorf("%s: %s %s %.30s %v: %d, want %d: %s", name, c.method, c.path, c.body, c.head, code, c.want, body)
+			}
+		}
+	}
+}
+
+func TestAProcessWithoutJobsSaysWhereTheyAre(t *testing.T) {
+	for _, o := range []Options{{}, {Jobs: func() Jobs { return nil }}} {
+		if code, body, _ := request(t, Plain(o), "GET", "/api/v1/jobs", ""); code != 501 || !strings.Contains(body, "agent of each host") {
+			t.Error(code, body)
+		}
+	}
+}

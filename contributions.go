@@ -1,0 +1,211 @@
+package trimtab
+
+import (
+	"cmp"
+	"time"
+)
+
+// MaxServpods bounds the Servpods of one workload, and MaxGrowthParts the
+// components that the growth of a tail is ascribed to.
+const (
+	MaxServpods    = 1024
+	MaxGrowthParts = 16
+)
+
+// Contributions says how a latency-critical workload stands and what each
+// Servpod adds to its tail (Rhythm, TOCS'23, equations (2) to (6)).
+type Contributions struct {
+	Workload string    `json:"workload"`
+	Time     time.Time `json:"time"`
+	// Window is what Load, Tail and Requests cover.
+	Window Seconds `json:"window_s"`
+	// Load is requests per second.
+	Load float64 `json:"load"`
+	// MaxLoad is the most seen, or what was declared; 0: not known.
+	MaxLoad float64 `json:"max_load,omitempty"`
+	// SLO is the threshold of the SLO, and Quantile its fraction.
+	SLO      Seconds `json:"slo_s,omitempty"`
+	Quantile float64 `json:"quantile,omitempty"`
+	// Tail is the latency at Quantile; nil: too few requests.
+	Tail     *float64 `json:"tail_s,omitempty"`
+	Requests float64  `json:"requests"`
+	// Levels is how many load levels have been seen. Contribution and what it
+	// is made of are 0 while there are fewer than two.
+	Levels int `json:"levels"`
+	// Servpods are in order of component and host, at most MaxServpods.
+	Servpods []Servpod `json:"servpods,omitempty"`
+	// Growth compares the tail with that of the time before; nil: there is too
+	// little of either to tell.
+	Growth *TailGrowth `json:"growth,omitempty"`
+}
+
+// Servpod is all of a component that runs on one host.
+type Servpod struct {
+	Component string `json:"component"`
+	// Host is k8s.node.name or host.name of its spans; "": not told.
+	Host string `json:"host,omitempty"`
+	// Sojourn is its mean time per request over all load levels, in seconds.
+	Sojourn float64 `json:"sojourn_s"`
+	// Weight is P (2), Correlation is rho (3), Variation is V (4), and
+	// Contribution is C (5)(6).
+	Weight       float64 `json:"weight"`
+	Correlation  float64 `json:"correlation"`
+	Variation    float64 `json:"variation"`
+	Contribution float64 `json:"contribution"`
+	// LoadLimit is a share of MaxLoad: above it no best-effort job runs beside
+	// the Servpod; nil: not known.
+	LoadLimit *float64 `json:"load_limit,omitempty"`
+	// SlackLimit is the slack below which best-effort jobs do not grow; nil: not
+	// known. The slack is (SLO - Tail) / SLO.
+	SlackLimit *float64 `json:"slack_limit,omitempty"`
+	// Origin says where LoadLimit is from, SlackOrigin where SlackLimit is.
+	Origin      ThresholdOrigin `json:"origin,omitempty"`
+	SlackOrigin ThresholdOrigin `json:"slack_origin,omitempty"`
+}
+
+// ThresholdOrigin says where a threshold of a Servpod is from.
+type ThresholdOrigin = string
+
+// The origins. "" is that of a threshold that is not known.
+const (
+	FromHistory ThresholdOrigin = "history"
+	FromSearch  ThresholdOrigin = "search"
+	Declared    ThresholdOrigin = "declared"
+)
+
+// TailGrowth says whether the tail grew, and in which components.
+type TailGrowth struct {
+	// Changed: it did, by more than chance and load explain.
+	Changed bool `json:"changed"`
+	// Quantile is the one that tells it best, Before and After what it was, in
+	// seconds.
+	Quantile float64 `json:"quantile"`
+	Before   float64 `json:"before_s"`
+	After    float64 `json:"after_s"`
+	// Since is when what is compared as After began.
+	Since time.Time `json:"since"`
+	// Parts are the components that it grew in, the largest part first, at most
+	// MaxGrowthParts; none without change.
+	Parts []GrowthPart `json:"parts,omitempty"`
+}
+
+// GrowthPart is the part of one Servpod in the growth of the tail.
+type GrowthPart struct {
+	Component string `json:"component"`
+	Host      string `json:"host,omitempty"`
+	// Share is its part of the growth, (0, 1].
+	Share float64 `json:"share"`
+	// Before and After are its mean sojourn times, in seconds.
+	Before float64 `json:"before_s"`
+	After  float64 `json:"after_s"`
+}
+
+// Compare orders Servpods by component and host.
+func (s *Servpod) Compare(t *Servpod) int {
+	return cmp.Or(cmp.Compare(s.Component, t.Component), cmp.Compare(s.Host, t.Host))
+}
+
+// Slack is (SLO - Tail) / SLO, and false where either is not known.
+func (c *Contributions) Slack() (float64, bool) {
+	if c.SLO <= 0 || c.Tail == nil {
+		return 0, false
+	}
+	return 1 - *c.Tail/float64(c.SLO), true
+}
+
+// Kind returns KindContributions.
+func (c *Contributions) Kind() Kind { return KindContributions }
+
+// Key returns the workload.
+func (c *Contributions) Key() string { return c.Workload }
+
+// Validate checks names, order and every number.
+func (c *Contributions) Validate() error {
+	if err := named("contributions to workload", c.Workload); err != nil {
+		return err
+	}
+	if c.Time.IsZero() {
+		return Invalidf("contributions to %s: no time", c.Workload)
+	}
+	for _, v := range []float64{float64(c.Window), c.Load, c.MaxLoad, float64(c.SLO), c.Requests, float64(c.Levels)} {
+		if !isNonNegative(v) {
+			return nonNegative("contributions to "+c.Workload+":", v)
+		}
+	}
+	if !(c.Quantile >= 0 && c.Quantile <= 1) {
+		return fraction("quantile of "+c.Workload, c.Quantile)
+	}
+	if c.Tail != nil && !isNonNegative(*c.Tail) {
+		return nonNegative("tail of "+c.Workload, *c.Tail)
+	}
+	// A slack must be a number: no SLO is so short that the quotient overflows.
+	if slack, ok := c.Slack(); ok && !isFinite(slack) {
+		return Invalidf("contributions to %s: slack %v of an SLO of %v s", c.Workload, slack, float64(c.SLO))
+	}
+	if len(c.Servpods) > MaxServpods {
+		return Invalidf("contributions to %s: %d Servpods, limit %d", c.Workload, len(c.Servpods), MaxServpods)
+	}
+	for i := range c.Servpods {
+		if err := c.Servpods[i].validate(c.Workload); err != nil {
+			return err
+		}
+		if i > 0 && c.Servpods[i-1].Compare(&c.Servpods[i]) >= 0 {
+			return Invalidf("contributions to %s: %.253s on host %.253s given twice, or out of order", c.Workload, c.Servpods[i].Component, c.Servpods[i].Host)
+		}
+	}
+	if c.Growth != nil {
+		return c.Growth.validate(c.Workload)
+	}
+	return nil
+}
+
+func (s *Servpod) validate(workload string) error {
+	if err := servpodNamed(workload, s.Component, s.Host); err != nil {
+		return err
+	}
+	ok := isNonNegative(s.Sojourn) && isNonNegative(s.Variation) && isFinite(s.Contribution) &&
+		s.Weight >= 0 && s.Weight <= 1 && s.Correlation >= -1 && s.Correlation <= 1
+	if !ok {
+		return Invalidf("contribution of %s to %s: sojourn %v s, weight %v, correlation %v, variation %v, contribution %v: want finite numbers, a weight in [0, 1], a correlation in [-1, 1]",
+			s.Component, workload, s.Sojourn, s.Weight, s.Correlation, s.Variation, s.Contribution)
+	}
+	for _, limit := range []*float64{s.LoadLimit, s.SlackLimit} {
+		if limit != nil && !(*limit >= 0 && *limit <= 1) {
+			return fraction("threshold of "+s.Component+" of "+workload, *limit)
+		}
+	}
+	for _, origin := range []ThresholdOrigin{s.Origin, s.SlackOrigin} {
+		switch origin {
+		case "", FromHistory, FromSearch, Declared:
+		default:
+			return Invalidf("threshold of %s of %s: origin %.40q: want %s, %s or %s", s.Component, workload, origin, FromHistory, FromSearch, Declared)
+		}
+	}
+	return nil
+}
+
+func (g *TailGrowth) validate(workload string) error {
+	if !(isNonNegative(g.Before) && isNonNegative(g.After) && g.Quantile >= 0 && g.Quantile <= 1) {
+		return Invalidf("growth of the tail of %s: quantile %v from %v s to %v s", workload, g.Quantile, g.Before, g.After)
+	}
+	if len(g.Parts) > MaxGrowthParts {
+		return Invalidf("growth of the tail of %s: %d parts, limit %d", workload, len(g.Parts), MaxGrowthParts)
+	}
+	for i := range g.Parts {
+		p := &g.Parts[i]
+		if err := servpodNamed(workload, p.Component, p.Host); err != nil {
+			return err
+		}
+		if !(p.Share > 0 && p.Share <= 1 && isNonNegative(p.Before) && isNonNegative(p.After)) {
+			return Invalidf("growth of the tail of %s: share %v of %s, from %v s to %v s", workload, p.Share, p.Component, p.Before, p.After)
+		}
+	}
+	return nil
+}
+
+func servpodNamed(workload, component, host string) error {
+	if component == "" || len(component) > 253 || len(host) > 253 {
+		return Invalidf("component %.40q of %s on host %.40q: want 1 to 253 bytes, of a host at most 253", component, workload, host)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package trimtab
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func contributions() *Contributions {
+	tail, limit, slack := .2, .87, .1
+	return &Contributions{Workload: "shop", Time: noon, Window: 60, Load: 100, MaxLoad: 200, SLO: .25, Quantile: .99, Tail: &tail, Requests: 6000, Levels: 5,
+		Servpods: []Servpod{
+			{Component: "cart", Host: "a", Sojourn: .01, Weight: .2, Correlation: -.1, Variation: .1, Contribution: -.002},
+			{Component: "cart", Host: "b", Sojourn: .04, Weight: .8, Correlation: .9, Variation: .1, Contribution: .072, LoadLimit: &limit, SlackLimit: &slack, Origin: FromHistory, SlackOrigin: Declared},
+		},
+		Growth: &TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Since: noon, Parts: []GrowthPart{{Component: "cart", Host: "b", Share: .9, Before: .02, After: .04}}}}
+}
+
+func TestContributionsSurviveJSONAndTellTheSlack(t *testing.T) {
+	c := contributions()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Contributions
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c, &back); diff != "" {
+		t.Error(diff)
+	}
+	if slack, ok := back.Slack(); !ok || math.Abs(slack-.2) > 1e-12 {
+		t.Errorf("slack %v, %v: want 0.2", slack, ok)
+	}
+	back.Tail = nil
+	if _, ok := back.Slack(); ok {
+		t.Error("without a tail there is a slack")
+	}
+}
+
+func TestContributionsThatAreNotFiniteNotBoundedOrNotInOrderAreRefused(t *testing.T) {
+	nan, inf, negative, two := math.NaN(), math.Inf(1), -1.0, 2.0
+	for name, spoil := range map[string]func(c *Contributions){
+		"no workload":           func(c *Contributions) { c.Workload = "" },
+		"no time":               func(c *Contributions) { c.Time = time.Time{} },
+		"load":                  func(c *Contributions) { c.Load = nan },
+		"largest load":          func(c *Contributions) { c.MaxLoad = inf },
+		"SLO":                   func(c *Contributions) { c.SLO = -1 },
+		"slack":                 func(c *Contributions) { c.SLO = 1e-320; c.Tail = &two },
+		"quantile":              func(c *Contributions) { c.Quantile = 1.5 },
+		"tail":                  func(c *Contributions) { c.Tail = &nan },
+		"levels":                func(c *Contributions) { c.Levels = -1 },
+		"too many":              func(c *Contributions) { c.Servpods = make([]Servpod, MaxServpods+1) },
+		"order":                 func(c *Contributions) { slices.Reverse(c.Servpods) },
+		"twice":                 func(c *Contributions) { c.Servpods[1] = c.Servpods[0] },
+		"no component":          func(c *Contributions) { c.Servpods[0].Component = "" },
+		"sojourn":               func(c *Contributions) { c.Servpods[0].Sojourn = inf },
+		"weight":                func(c *Contributions) { c.Servpods[0].Weight = 1.1 },
+		"correlation":           func(c *Contributions) { c.Servpods[0].Correlation = -1.1 },
+		"contribution":          func(c *Contributions) { c.Servpods[0].Contribution = nan },
+		"loadlimit":             func(c *Contributions) { c.Servpods[0].LoadLimit = &two },
+		"slacklimit":            func(c *Contributions) { c.Servpods[0].SlackLimit = &negative },
+		"origin":                func(c *Contributions) { c.Servpods[0].Origin = "hearsay" },
+		"growth":                func(c *Contributions) { c.Growth.After = inf },
+		"share of the growth":   func(c *Contributions) { c.Growth.Parts[0].Share = 0 },
+		"too many parts of it":  func(c *Contributions) { c.Growth.Parts = make([]GrowthPart, MaxGrowthParts+1) },
+		"part without its name": func(c *Contributions) { c.Growth.Parts[0].Component = "" },
+	} {
+		c := contributions()
+		spoil(c)
+		if err := c.Validate(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package jobs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// MaxReport bounds the bytes of one report.
+const MaxReport = 4 << 10
+
+// Report is what a job says of itself.
+type Report struct {
+	// Done is the part of the work that is done, in [0, 1].
+	Done *float64 `json:"done,omitempty"`
+	// Step is the number of steps that are done, Steps how many there are.
+	Step  *float64 `json:"step,omitempty"`
+	Steps *float64 `json:"steps,omitempty"`
+	// Checkpoint tells that what was done so far cannot be lost any more.
+	Checkpoint bool `json:"checkpoint,omitempty"`
+	// Finished tells that it ends, and needs nothing any more.
+	Finished bool `json:"finished,omitempty"`
+}
+
+// maxSteps bounds the steps of a job.
+const maxSteps = 1e15
+
+// Parse reads a report. Its errors are trimtab.ErrInvalid, and quote nothing.
+func Parse(b []byte) (Report, error) {
+	var r Report
+	if len(b) > MaxReport {
+		return r, trimtab.Invalidf("read progress: %d bytes, limit %d", len(b), MaxReport)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return Report{}, trimtab.Invalidf(`read progress: not a JSON object such as {"done": 0.4} or {"step": 12, "steps": 100}`)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Report{}, trimtab.Invalidf("read progress: something follows the JSON object")
+	}
+	return r, r.validate()
+}
+
+func (r *Report) validate() error {
+	if r.Done == nil && r.Step == nil && !r.Checkpoint && !r.Finished {
+		return trimtab.Invalidf("read progress: it says nothing: want done, step, checkpoint or finished")
+	}
+	if r.Done != nil && !(*r.Done >= 0 && *r.Done <= 1) {
+		return trimtab.Invalidf("read progress: done %v: want 0 to 1", *r.Done)
+	}
+	for _, v := range []*float64{r.Step, r.Steps} {
+		if v != nil && !(*v >= 0 && *v <= maxSteps) {
+			return trimtab.Invalidf("read progress: step %v: want 0 to %v", *v, maxSteps)
+		}
+	}
+	if r.Step != nil && r.Steps != nil && *r.Step > *r.Steps {
+		return trimtab.Invalidf("read progress: step %v of %v", *r.Step, *r.Steps)
+	}
+	return nil
+}
+
+// silentAfter is for how long, of the time that it runs, a job may say nothing and
+// still be predicted.
+const silentAfter = time.Minute
+
+// Progress is what is known of a job. Times are of those that it runs: one that is
+// suspended gets no older. The zero Progress is that of one that said nothing.
+type Progress struct {
+	// Last is what was reported last, field by field; At when that came.
+	Last Report
+	At   time.Time
+	// Elapsed is how long it ran since it was first seen, or began again, and
+	// SinceCheckpoint since then or since its last checkpoint.
+	Elapsed, SinceCheckpoint time.Duration
+	// Attained is what it was given so far, in core-seconds.
+	Attained float64
+	// Backwards counts how often it went back, Lost the core-seconds that were lost
+	// when it was killed.
+	Backwards int
+	Lost      float64
+	// Problem is why the last thing that it said could not be used; "": it could.
+	Problem string
+
+	heard time.Duration // Elapsed at the last report
+	rate  *float64      // steps per second that it runs
+}
+
+// Take takes in a valid report.
+func (p *Progress) Take(now time.Time, r Report) {
+	p.Problem = ""
+	if less(r.Done, p.Last.Done) || less(r.Step, p.Last.Step) {
+		p.Backwards++
+		p.Problem = "it reported less than before: taken for one that began again"
+		p.Last, p.rate = Report{}, nil
+		p.Elapsed, p.SinceCheckpoint, p.heard = 0, 0, 0
+	}
+	if r.Step != nil && p.Last.Step != nil && p.Elapsed > p.heard {
+		rate := (*r.Step - *p.Last.Step) / (p.Elapsed - p.heard).Seconds()
+		if p.rate != nil { // half of the past: a job whose resources change has another soon
+			rate = (rate + *p.rate) / 2
+		}
+		p.rate = &rate
+	}
+	if r.Checkpoint {
+		p.SinceCheckpoint = 0
+	}
+	if r.Done == nil {
+		r.Done = p.Last.Done
+	}
+	if r.Step == nil {
+		r.Step = p.Last.Step
+	}
+	if r.Steps == nil {
+		r.Steps = p.Last.Steps
+	}
+	p.Last, p.At, p.heard = r, now, p.Elapsed
+}
+
+func less(v, before *float64) bool { return v != nil && before != nil && *v < *before }
+
+// Run notes that it ran for a while with so many cores.
+func (p *Progress) Run(d time.Duration, cores float64) {
+	if d <= 0 || !(cores >= 0) || math.IsInf(cores, 1) {
+		return
+	}
+	p.Elapsed += d
+	p.SinceCheckpoint += d
+	p.Attained += d.Seconds() * cores
+}
+
+// Kill notes that it was killed: what it did since its last checkpoint is lost.
+func (p *Progress) Kill(cores float64) {
+	p.Lost += p.SinceCheckpoint.Seconds() * cores
+	p.Last, p.rate = Report{}, nil
+	p.Elapsed, p.SinceCheckpoint, p.heard = 0, 0, 0
+}
+
+// Silent reports whether it ran for long without a word.
+func (p *Progress) Silent() bool { return p.At.IsZero() || p.Elapsed-p.heard > silentAfter }
+
+// Fraction is the part that is done, and false where nobody knows.
+func (p *Progress) Fraction() (float64, bool) {
+	switch {
+	case p.Silent():
+		return 0, false
+	case p.Last.Done != nil:
+		return *p.Last.Done, true
+	case p.Last.Step != nil && p.Last.Steps != nil && *p.Last.Steps > 0:
+		return *p.Last.Step / *p.Last.Steps, true
+	}
+	return 0, false
+}
+
+// Steps are those that remain, and how many it makes in a second that it runs; false
+// where nobody knows.
+func (p *Progress) Steps() (remaining, rate float64, ok bool) {
+	if p.Silent() || p.rate == nil || *p.rate <= 0 || p.Last.Step == nil || p.Last.Steps == nil {
+		return 0, 0, false
+	}
+	return *p.Last.Steps - *p.Last.Step, *p.rate, true
+}

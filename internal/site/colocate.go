@@ -1,0 +1,339 @@
+package site
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/jobs"
+	"github.com/trimtab/trimtab/pipeline"
+	"github.com/trimtab/trimtab/planner/colocate"
+)
+
+// The resources of a job that no policy gives amounts of: whether it runs, and
+// whether it lives.
+const (
+	running = "running"
+	alive   = "alive"
+)
+
+// JobsDir is where the actuator of best-effort jobs keeps what it must undo, and
+// which jobs registered themselves.
+func JobsDir(storage string) string { return filepath.Join(storage, "colocate") }
+
+// JobsPool names the pool of the best-effort jobs beside a pool.
+func JobsPool(pool string) string { return pool + "/best-effort" }
+
+// jobKnobs are the knobs of the best-effort jobs of a host.
+type jobKnobs struct {
+	// root is that of control groups; all has the declared ones.
+	root string
+	all  []knobConfig
+	// registered are those of any job that registers itself: like all, without a place.
+	registered []knobConfig
+	// resources are those that are turned, missing those that cannot be, with why.
+	resources []string
+	missing   map[string]string
+}
+
+// turnedOf lists the resources of jobs that the configuration asks for: CPU time
+// always, others where it names them.
+func turnedOf(c *config.Colocate) []string {
+	out := []string{trimtab.CPU, running, alive}
+	for _, a := range []*config.Amounts{&c.Capacity, &c.Start} {
+		for name := range a.ByResource() {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out[3:])
+	return out
+}
+
+// jobKnobsOf says which knobs the jobs of this host have.
+func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (jobKnobs, error) {
+	k := jobKnobs{missing: map[string]string{}}
+	var err error
+	if k.root, err = cgroupRoot(cfg); err != nil {
+		return k, err
+	}
+	for _, resource := range turnedOf(cfg.Colocate) {
+		kind, at, err := jobKind(kinds, k.root, resource)
+		if err != nil {
+			k.missing[resource] = err.Error()
+			continue
+		}
+		k.resources = append(k.resources, resource)
+		for _, w := range cfg.Jobs() {
+			if onHost(w, host) && w.Mode != trimtab.Off {
+				at.Path, at.Force = w.Knob.Cgroup, w.Knob.Force
+				k.all = append(k.all, knobConfig{kind.Name, at, kind.Name + " " + at.Path, []actuator.Target{jobTarget(cfg, w, k.root, resource)}})
+			}
+		}
+		any := config.Workload{Name: jobs.Workload, Mode: cfg.Colocate.Mode, Knob: config.Knob{CPU: &config.Bounds{Min: config.LeastCPU}}}
+		k.registered = append(k.registered, knobConfig{kind.Name, at, kind.Name, []actuator.Target{jobTarget(cfg, &any, k.root, resource)}})
+	}
+	return k, nil
+}
+
+// jobKind returns the kind that turns a resource of control groups here.
+func jobKind(kinds []actuator.Kind, root, resource string) (actuator.Kind, actuator.Location, error) {
+	for _, kind := range kinds {
+		if slices.Contains(kind.Resources, resource) {
+			at, err := kind.Probe(actuator.Location{Root: root})
+			return kind, at, err
+		}
+	}
+	return actuator.Kind{}, actuator.Location{}, fmt.Errorf("this build has no knob for %s: %w", resource, trimtab.ErrUnsupported)
+}
+
+// jobTarget is the target of one resource of a job, without its knob.
+func jobTarget(cfg *config.Config, w *config.Workload, root, resource string) actuator.Target {
+	t := actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: resource}, Mode: w.Mode}
+	capacity, step := cfg.Colocate.Capacity.ByResource(), trimtab.ResourceOf(resource).Step
+	switch resource {
+	case running, alive:
+		t.Max = 1
+	case trimtab.CPU:
+		t.Min = w.Knob.CPU.Min
+		t.Max = max(t.Min, cmp.Or(w.Knob.CPU.Max, capacity[resource], measuredCPUs(root)))
+		rest := trimtab.Units(t.Min)
+		t.Rest = &rest
+	case trimtab.Memory:
+		t.Min, t.Max = 1<<20, cmp.Or(capacity[resource], 1<<50)
+		if m := w.Knob.Memory; m != nil {
+			t.Min, t.Max = cmp.Or(float64(m.Min), t.Min), cmp.Or(float64(m.Max), t.Max)
+		}
+	default:
+		t.Min, t.Max = cmp.Or(step, 1), max(cmp.Or(step, 1), cmp.Or(capacity[resource], 1e15))
+	}
+	return t
+}
+
+func measuredCPUs(root string) float64 {
+	if n, err := hostfs.CPUs(root); err == nil && n > 0 {
+		return n
+	}
+	return float64(runtime.NumCPU())
+}
+
+// finders make the finders of the jobs that register themselves.
+func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actuator.Finder, err error) {
+	for _, d := range k.registered {
+		kind, err := kindOf(kinds, d.kind)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, actuator.Finder{
+			Workload: jobs.Workload, Pattern: "registered jobs", Like: d.like,
+			Find: func(context.Context) ([]actuator.Instance, error) {
+				var found []actuator.Instance
+				for name, id := range r.There() {
+					found = append(found, actuator.Instance{Name: name, ID: id})
+				}
+				return found, nil
+			},
+			Open: func(name string) ([]actuator.Target, error) {
+				at := d.at
+				for _, s := range r.Registered() {
+					if s.Name == name {
+						at.Path = s.Cgroup
+						return kind.Targets(at, d.like)
+					}
+				}
+				return nil, fmt.Errorf("open job %s: %w", name, jobs.ErrUnknown)
+			},
+		})
+	}
+	return all, nil
+}
+
+// colocatePart runs best-effort jobs beside the services of this host. It decides
+// here, and turns its knobs without the bus: it goes on while the link is cut.
+func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
+	if cfg.Colocate == nil {
+		return nil, nil
+	}
+	kinds := kinds()
+	knobs, err := jobKnobsOf(kinds, cfg, s.host)
+	if err != nil {
+		return nil, fmt.Errorf("set up co-location: %w", err)
+	}
+	dir := JobsDir(cfg.Storage.Path)
+	watchdog := s.options.Watchdog
+	if watchdog == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find own program: %w", err)
+		}
+		watchdog = []string{self, "watchdog", "--dir", dir}
+	} else {
+		watchdog = watchdogAt(watchdog, dir)
+	}
+	all := slices.Concat(knobs.all, knobs.registered)
+	c := actuator.Config{
+		Host: s.host, Pool: JobsPool(cfg.Pool.Name), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, NoApply: true,
+		Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), LockDir: cfg.Actuator.LockDir, Watchdog: watchdog,
+		Limits: actuator.Limits{MaxLease: cfg.Colocate.Lease, Skew: cfg.Actuator.ClockSkew},
+	}
+	if c.LockDir == "" {
+		c.LockDir = actuator.DefaultLockDir()
+	}
+	policy := policyConfig(cfg.Colocate)
+	if _, err := colocate.New(cfg.Colocate.Policy, policy); err != nil {
+		return nil, fmt.Errorf("set up co-location: %w", err)
+	}
+	services := servicesOf(cfg, s.host)
+	work := pipeline.Work{Round: cfg.Colocate.Period}
+	key := keyOf(c, knobs, *cfg.Colocate, jobsOf(cfg), services, work, cfg.Actuator.Reserve)
+	c.Metrics, c.Logger = s.metrics, s.logger
+	return []part{{"colocate", key, func(ctx context.Context) (func() error, error) {
+		return s.startColocate(ctx, cfg, c, kinds, knobs, services)
+	}}}, nil
+}
+
+// watchdogAt is the command of a watchdog for another journal.
+func watchdogAt(command []string, dir string) []string {
+	out := slices.Clone(command)
+	for i := range out {
+		if i > 0 && out[i-1] == "--dir" {
+			out[i] = dir
+		}
+	}
+	return out
+}
+
+// policyConfig is what the file says to a policy.
+func policyConfig(c *config.Colocate) colocate.Config {
+	out := colocate.Config{Period: c.Period, MaxAge: c.MaxAge}
+	if a := c.Start.ByResource(); len(a) > 0 {
+		out.Start = a
+	}
+	if a := c.Step.ByResource(); len(a) > 0 {
+		out.Step = a
+	}
+	return out
+}
+
+// jobsOf has what is declared of the jobs, by name.
+func jobsOf(cfg *config.Config) map[string]config.Workload {
+	out := map[string]config.Workload{}
+	for _, w := range cfg.Jobs() {
+		out[w.Name] = *w
+	}
+	return out
+}
+
+func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator.Config, kinds []actuator.Kind, knobs jobKnobs, services []serviceConfig) (_ func() error, err error) {
+	s.ready.set("colocate", "starting")
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("start co-location: %w", err)
+	}
+	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: knobs.root, Reserved: reservedOf(cfg), Predictions: config.Predictions()})
+	if problem != nil {
+		s.logger.Warn("jobs that registered themselves: some are forgotten, and must register again", "err", problem)
+	}
+	if c.Targets, c.Finders, err = openAll(kinds, knobs.all); err != nil {
+		return nil, err
+	}
+	finders, err := knobs.finders(kinds, registry)
+	if err != nil {
+		return nil, errors.Join(err, actuator.CloseTargets(c.Targets))
+	}
+	c.Finders = append(c.Finders, finders...)
+	a, err := actuator.Open(ctx, c)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open actuator of best-effort jobs: %w", err), actuator.CloseTargets(c.Targets))
+	}
+	h, err := newJobHost(cfg, s.host, a, registry, knobs, services)
+	if err != nil {
+		return nil, errors.Join(err, a.Close(ctx))
+	}
+	h.metrics, h.logger = s.metrics, s.logger
+	health := pipeline.NewHealth(pipeline.Work{Round: cfg.Colocate.Period})
+	b := health.Bus(s.bus)
+	s.jobs.Store(h)
+	s.ready.set("colocate", "")
+	stop := s.background(ctx, "colocate", s.working("colocate", health, func(ctx context.Context) error { return h.run(ctx, b, s.does("")) }))
+	return func() error {
+		s.jobs.CompareAndSwap(h, nil)
+		err := stop()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		return errors.Join(err, a.Close(ctx))
+	}, nil
+}
+
+// reservedOf lists the groups of all declared workloads: no job that registers itself
+// may be one of them.
+func reservedOf(cfg *config.Config) (all []string) {
+	for i := range cfg.Workloads {
+		if group := cfg.Workloads[i].Knob.Cgroup; group != "" {
+			all = append(all, group)
+		}
+	}
+	return all
+}
+
+// run decides at every period until ctx ends. What it reads of the bus may be cut off
+// at any time: it goes on with what it has, which gets old.
+func (h *jobHost) run(ctx context.Context, b bus.Bus, _ bool) error {
+	stop := h.listen(ctx, b)
+	defer stop()
+	ticker := time.NewTicker(h.period)
+	defer ticker.Stop()
+	for {
+		h.tick(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// listen takes in contributions. Where the bus cannot be subscribed to yet it tries
+// again, beside the decisions.
+func (h *jobHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			end, err := b.Subscribe(ctx, bus.Subscription{Kind: trimtab.KindContributions, For: "colocate", Handle: func(_ context.Context, d bus.Delivery) error {
+				if c, ok := d.Value.(*trimtab.Contributions); ok {
+					h.hear(time.Now(), c)
+				}
+				return nil
+			}})
+			if err == nil {
+				<-ctx.Done()
+				end()
+				return
+			}
+			h.logger.Debug("hear of contributions", "err", err)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(h.period):
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// groupOf is the control group of a job.
+func groupOf(pattern, instance string) string { return strings.Replace(pattern, "*", instance, 1) }

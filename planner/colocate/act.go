@@ -1,0 +1,330 @@
+package colocate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// frozen is a job that was suspended.
+type frozen struct {
+	// Had is what it had.
+	Had Amounts `json:"had,omitempty"`
+	// Alone tells that others went on.
+	Alone bool `json:"alone,omitempty"`
+}
+
+// floor is the least that a job that runs may be cut to. Memory of which it is not
+// known what is in use is not cut.
+func (p *policy) floor(s *seat, k int, name string) float64 {
+	least, ok := s.job.Least[name]
+	if !(least >= 0 && least <= greatestAmount) {
+		least, ok = 0, false
+	}
+	switch {
+	case name == ram && !ok:
+		return s.to[k]
+	case name == ram || name == network:
+		return least
+	case whole(name):
+		return math.Max(1, math.Ceil(least))
+	case p.deflates:
+		return math.Max(p.start[name]/10, least)
+	}
+	return math.Max(math.Min(p.start[name], p.step[name]), least)
+}
+
+// lower takes an amount of one resource of a job, down to its floor, and reports
+// whether it got any of it.
+func (p *policy) lower(r *round, i, k int, by float64) bool {
+	s, name := &r.seats[i], r.names[k]
+	to := math.Max(p.floor(s, k, name), s.to[k]-by)
+	if whole(name) {
+		to = math.Floor(to + tolerance)
+	}
+	if !(to < s.to[k]-tolerance*r.capacity[k]) {
+		return false
+	}
+	r.set(i, k, to)
+	return true
+}
+
+// park suspends a job and remembers what it had.
+func (p *policy) park(r *round, i int, alone bool) {
+	if p.Frozen == nil {
+		p.Frozen = map[string]frozen{}
+	}
+	s := &r.seats[i]
+	had := make(Amounts, len(r.names))
+	for k, name := range r.names {
+		if v := s.has[k]; !math.IsNaN(v) {
+			had[name] = v
+		}
+	}
+	p.Frozen[s.job.ID] = frozen{had, alone}
+	r.suspend(i)
+}
+
+// forget forgets jobs that are not suspended any more.
+func (p *policy) forget(r *round) {
+	if len(p.Frozen) == 0 {
+		return
+	}
+	suspended := make(map[string]bool, len(r.seats))
+	for i := range r.seats {
+		if s := &r.seats[i]; s.job.State == Suspended {
+			suspended[s.job.ID] = true
+		}
+	}
+	for id := range p.Frozen {
+		if !suspended[id] {
+			delete(p.Frozen, id)
+		}
+	}
+}
+
+// fit takes from jobs what they have beyond the capacity: first in the order of the
+// queue down to what each needs, then from the first of them all. It reports whether
+// it had to.
+func (p *policy) fit(r *round) (forced bool) {
+	for k, name := range r.names {
+		if r.free(k) >= 0 {
+			continue
+		}
+		forced = true
+		places, _ := p.queue(r, 1)
+		for _, i := range places {
+			if over := -r.free(k); over > 0 {
+				p.lower(r, i, k, over)
+			}
+		}
+		for _, i := range places {
+			switch {
+			case r.free(k) >= 0:
+			case name != ram:
+				p.park(r, i, true)
+			case !p.deflates:
+				r.kill(i)
+			}
+		}
+		for i := range r.seats {
+			s := &r.seats[i]
+			holds := s.act == Suspend || s.act == "" && s.job.State == Suspended
+			if holds && r.free(k) < 0 && name == ram && !p.deflates {
+				r.kill(i)
+			}
+		}
+	}
+	return forced
+}
+
+// stop kills the top level of the queue.
+func (p *policy) stop(r *round, v verdict) {
+	places, size := p.queue(r, v.share)
+	for _, i := range places[:size] {
+		r.kill(i)
+	}
+}
+
+// suspendAll freezes all jobs.
+func (p *policy) suspendAll(r *round) {
+	for i := range r.seats {
+		if r.seats[i].runs() {
+			p.park(r, i, false)
+		}
+	}
+}
+
+// cut takes one step from each job of the top level of the queue. A job that has
+// nothing left to be taken is suspended: it loses no work.
+func (p *policy) cut(r *round, v verdict) {
+	places, size := p.queue(r, v.share)
+	if p.deflates {
+		size = len(places)
+	}
+	for _, i := range places[:size] {
+		got := false
+		for k, name := range r.names {
+			switch {
+			case name == network || math.IsNaN(r.seats[i].to[k]):
+			case p.deflates:
+				p.lower(r, i, k, r.seats[i].to[k]*deflation)
+			case p.lower(r, i, k, p.step[name]) && name != ram:
+				got = got || !r.turns(i, cpu, cores) || name == cpu || name == cores
+			}
+		}
+		if !got && !p.deflates {
+			p.park(r, i, true)
+		}
+	}
+}
+
+// deflation is the share that deflation takes of each job at one tick.
+const deflation = 0.1
+
+// turns reports whether one of some resources is turned for a job.
+func (r *round) turns(i int, names ...string) bool {
+	for k, name := range r.names {
+		if slices.Contains(names, name) && !math.IsNaN(r.seats[i].to[k]) {
+			return true
+		}
+	}
+	return false
+}
+
+// resume lets suspended jobs run: all that were suspended together, or else one that
+// was suspended alone. It reports whether any does.
+func (p *policy) resume(r *round) (any bool) {
+	for _, alone := range []bool{false, true} {
+		for i := range r.seats {
+			s := &r.seats[i]
+			if s.job.State != Suspended || s.act != "" {
+				continue
+			}
+			f, known := p.Frozen[s.job.ID]
+			if (!known || f.Alone) != alone {
+				continue
+			}
+			if r.run(i, Resume, func(name string, k int) float64 { return p.back(r, s, f, name, k) }) {
+				any = true
+			}
+			if any && alone {
+				return true
+			}
+		}
+		if any {
+			return true
+		}
+	}
+	return false
+}
+
+// back is what a suspended job resumes with: what it had, as far as there is room,
+// and at least what a new one gets.
+func (p *policy) back(r *round, s *seat, f frozen, name string, k int) float64 {
+	v, ok := f.Had[name]
+	if !ok {
+		v = s.has[k]
+	}
+	if math.IsNaN(v) {
+		return v
+	}
+	if name == ram {
+		return s.has[k]
+	}
+	if name == network {
+		return 0
+	}
+	v = math.Max(v, p.start[name])
+	v = math.Max(math.Min(v, r.free(k)), p.floor(s, k, name))
+	if whole(name) {
+		v = math.Floor(v + tolerance)
+	}
+	return v
+}
+
+// begin starts the first job that waits and for which there is room. Where nothing
+// limits the cores of a job, none starts.
+func (p *policy) begin(r *round) bool {
+	if index(r.names, cpu) < 0 && index(r.names, cores) < 0 {
+		return false
+	}
+	for i := range r.seats {
+		s := &r.seats[i]
+		if s.job.State != Waiting || s.act != "" {
+			continue
+		}
+		if r.run(i, Start, func(name string, k int) float64 { return p.first(s, name) }) {
+			s.after = r.slowest()
+			return true
+		}
+	}
+	return false
+}
+
+// first is what a new job gets.
+func (p *policy) first(s *seat, name string) float64 {
+	v, ok := p.start[name]
+	if name == network {
+		v, ok = 0, true
+	}
+	if !ok {
+		return math.NaN()
+	}
+	return math.Min(v, most(s, name))
+}
+
+// most is the most that a job can be given.
+func most(s *seat, name string) float64 {
+	if v, ok := s.job.Most[name]; ok && v >= 0 {
+		return v
+	}
+	return math.Inf(1)
+}
+
+// grow starts one job and gives one step to another, the one that has least.
+func (p *policy) grow(r *round) bool {
+	places := r.order[:0]
+	for i := range r.seats {
+		if r.seats[i].runs() {
+			places = append(places, i)
+		}
+	}
+	r.order = places
+	any := p.begin(r)
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(a), r.size(b)) })
+	for _, i := range places {
+		if p.growOne(r, i) {
+			return true
+		}
+	}
+	return any
+}
+
+// size is how many cores a job has.
+func (r *round) size(i int) float64 {
+	for k, name := range r.names {
+		if name == cpu || name == cores {
+			return zero(r.seats[i].to[k])
+		}
+	}
+	return 0
+}
+
+// growOne gives a job one step of each resource that is left.
+func (p *policy) growOne(r *round, i int) (any bool) {
+	s := &r.seats[i]
+	for k, name := range r.names {
+		step := p.step[name]
+		if name == network || math.IsNaN(s.to[k]) || !(step > 0) {
+			continue
+		}
+		v := math.Min(step, math.Min(r.free(k), most(s, name)-s.to[k]))
+		if whole(name) {
+			v = math.Floor(v + tolerance)
+		}
+		if v >= step/10 {
+			r.set(i, k, s.to[k]+v)
+			any = true
+		}
+	}
+	return any
+}
+
+// growFreely starts and resumes all for which there is room, and gives each one step.
+func (p *policy) growFreely(r *round) {
+	for p.resume(r) {
+	}
+	running := r.order[:0]
+	for i := range r.seats {
+		if r.seats[i].runs() {
+			running = append(running, i)
+		}
+	}
+	r.order = running
+	for p.begin(r) {
+	}
+	for _, i := range running {
+		p.growOne(r, i)
+	}
+}

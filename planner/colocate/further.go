@@ -1,0 +1,133 @@
+package colocate
+
+import "math"
+
+// The frequency subcontroller: jobs slow down while the package draws more than hot of
+// what it may, and a Servpod's cores run slower than they should; they speed up again
+// below cool.
+const (
+	hot, cool = 0.80, 0.75
+	notch     = 100 // MHz
+)
+
+// frequency slows jobs down, or lets them run faster.
+func (p *policy) frequency(r *round, verb Verb) {
+	pw := r.o.Power
+	if pw == nil || !(pw.Draws >= 0) || !(pw.TDP > 0) || !finite(pw.Draws) || !finite(pw.TDP) {
+		return
+	}
+	slow := false
+	for i := range r.o.Services {
+		s := &r.o.Services[i]
+		slow = slow || s.Frequency > 0 && s.Frequency < s.LeastFrequency
+	}
+	top := known(ptr(r.o.Capacity, frequency))
+	for i := range r.seats {
+		s := &r.seats[i]
+		if math.IsNaN(s.before) || !s.runs() || s.act == Start {
+			continue
+		}
+		switch {
+		case top >= notch && s.before > top:
+			s.after = top
+		case pw.Draws > hot*pw.TDP && slow:
+			least := math.Max(notch, zero(known(ptr(s.job.Least, frequency))))
+			s.after = math.Min(s.before, math.Max(least, s.before-notch))
+		case pw.Draws < cool*pw.TDP && !slow && verb == AllowBEGrowth && top > 0:
+			s.after = math.Max(s.before, math.Min(math.Min(top, most(s, frequency)), s.before+notch))
+		}
+	}
+}
+
+// ptr returns an amount, nil where it is missing.
+func ptr(a Amounts, name string) *float64 {
+	v, ok := a[name]
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+// slowest is the frequency of the slowest job, that of all where none is known.
+func (r *round) slowest() float64 {
+	v := known(ptr(r.o.Capacity, frequency))
+	if !(v > 0 && v <= greatestAmount) {
+		v = math.NaN()
+	}
+	for i := range r.seats {
+		if s := &r.seats[i]; s.before < v || math.IsNaN(v) {
+			v = s.before
+		}
+	}
+	return v
+}
+
+// linkShare is what jobs may have of a link: B_link − 1.2 B_LC, and no more than capacity.
+func linkShare(l *Link, capacity float64) float64 {
+	v := l.Bandwidth - 1.2*l.Used
+	if !finite(v) {
+		return 0
+	}
+	return math.Max(0, math.Min(capacity, v))
+}
+
+// network divides what jobs may have of the link evenly among those that run. One
+// that has more falls at once where others lack it, and one that has less rises
+// while growth is allowed, by more than a tenth.
+func (p *policy) network(r *round, verb Verb) {
+	k := index(r.names, network)
+	if k < 0 {
+		return
+	}
+	n, all := 0, 0.0
+	for i := range r.seats {
+		if r.gets(i, k) {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	share := math.Floor(r.capacity[k] / float64(n))
+	for i := range r.seats {
+		if r.gets(i, k) {
+			all += math.Max(r.seats[i].to[k], r.least(i, share))
+		}
+	}
+	for i := range r.seats {
+		if r.gets(i, k) && r.seats[i].to[k] > share && all > r.capacity[k] {
+			r.set(i, k, share)
+		}
+	}
+	for i := range r.seats {
+		s := &r.seats[i]
+		fresh := s.act == Start || s.act == Resume
+		if r.gets(i, k) && (fresh || verb == AllowBEGrowth && s.to[k] < 0.9*share) {
+			if v := math.Min(share, most(s, network)); v > s.to[k] && v-s.to[k] <= r.free(k) {
+				r.set(i, k, v)
+			}
+		}
+	}
+}
+
+// gets reports whether a job runs and its bandwidth is turned.
+func (r *round) gets(i, k int) bool {
+	return r.seats[i].runs() && !math.IsNaN(r.seats[i].to[k])
+}
+
+// least is what a job that starts or resumes needs room for.
+func (r *round) least(i int, share float64) float64 {
+	if a := r.seats[i].act; a == Start || a == Resume {
+		return share
+	}
+	return 0
+}
+
+func index(names []string, name string) int {
+	for k := range names {
+		if names[k] == name {
+			return k
+		}
+	}
+	return -1
+}

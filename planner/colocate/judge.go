@@ -1,0 +1,257 @@
+package colocate
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// standing is how a service stood.
+type standing struct {
+	// Missing is since when its slack or load is missing; zero: it is not.
+	Missing time.Time `json:"missing,omitzero"`
+	// Acted is when the numbers were true that jobs were last stopped or cut for:
+	// one measurement takes away once.
+	Acted time.Time `json:"acted,omitzero"`
+	// Over tells that its load was over the limit, and has not fallen by the margin.
+	Over bool `json:"over,omitempty"`
+	// Search finds the limits that nobody knows; nil: all are known.
+	Search *Search `json:"search,omitempty"`
+	seen   bool
+}
+
+// margin is the part of loadlimit by which the load must be below it before suspended
+// jobs resume.
+const margin = 0.05
+
+// rule is the one that decided.
+type rule int
+
+const (
+	byNothing rule = iota
+	bySlack
+	byLoad
+	byHalf
+	byLimit
+	byCalm
+	byMargin
+	byMissing
+	byLongMissing
+)
+
+// verdict is what algorithm 2 says of one service, or of all.
+type verdict struct {
+	verb Verb
+	by   string
+	rule rule
+	// slack and load are missing where they are NaN.
+	slack, load float64
+	limits      limits
+	share       float64
+	measured    time.Time
+	missing     time.Duration
+	// free tells that there is no service here; oldest is when the oldest of all
+	// numbers was true.
+	free   bool
+	oldest time.Time
+}
+
+// strictness orders the verbs.
+func strictness(v Verb) int {
+	switch v {
+	case StopBE:
+		return 4
+	case SuspendBE:
+		return 3
+	case CutBE:
+		return 2
+	case DisallowBEGrowth:
+		return 1
+	}
+	return 0
+}
+
+// judge returns what the strictest service says, of equals that with the largest
+// share, and notes what was acted on.
+func (p *policy) judge(o *Observation) verdict {
+	all := verdict{verb: AllowBEGrowth, free: len(o.Services) == 0, oldest: o.Time}
+	for _, s := range p.Services {
+		s.seen = false
+	}
+	ran := ran(o)
+	for i := range o.Services {
+		s := &o.Services[i]
+		st := p.Services[s.Workload]
+		if st == nil {
+			st = &standing{}
+			p.Services[s.Workload] = st
+		}
+		st.seen = true
+		v := p.judgeOne(o, s, st, ran)
+		if v.measured.Before(all.oldest) {
+			all.oldest = v.measured
+		}
+		a, b := strictness(v.verb), strictness(all.verb)
+		if all.rule == byNothing || a > b || a == b && v.share > all.share {
+			v.free, v.oldest = false, all.oldest
+			all = v
+		}
+	}
+	for name, s := range p.Services {
+		if !s.seen {
+			delete(p.Services, name)
+		}
+	}
+	if all.verb == StopBE || all.verb == CutBE {
+		p.Services[all.by].Acted = all.measured
+	}
+	return all
+}
+
+// ran reports whether a best-effort job runs.
+func ran(o *Observation) bool {
+	for i := range o.Jobs {
+		if o.Jobs[i].State == Running {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeOne is algorithm 2 for one service, and what is done while its numbers are
+// missing.
+func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) verdict {
+	v := verdict{by: s.Workload, slack: known(s.Slack), load: known(s.Load), share: s.Share, measured: o.Time.Add(-max(0, s.Age))}
+	if !(v.share >= 0 && v.share <= 1) {
+		v.share = 1
+	}
+	if v.load < 0 {
+		v.load = math.NaN()
+	}
+	old := s.Age < 0 || s.Age > p.MaxAge
+	if old {
+		v.slack, v.load = math.NaN(), math.NaN()
+	}
+	v.limits = p.limitsOf(s, st, &v, ran)
+	v.verb, v.rule = p.compare(&v, st)
+	if !math.IsNaN(v.slack) && !math.IsNaN(v.load) {
+		st.Missing = time.Time{}
+		return v
+	}
+	if st.Missing.IsZero() || st.Missing.After(o.Time) {
+		st.Missing = o.Time
+		if old && s.Age > 0 {
+			st.Missing = v.measured.Add(p.MaxAge)
+		}
+	}
+	v.missing = o.Time.Sub(st.Missing)
+	switch {
+	case v.missing > p.MaxAge && strictness(v.verb) < strictness(SuspendBE):
+		v.verb, v.rule = SuspendBE, byLongMissing
+	case strictness(v.verb) < strictness(DisallowBEGrowth):
+		v.verb, v.rule = DisallowBEGrowth, byMissing
+	}
+	return v
+}
+
+// compare is algorithm 2: the first that holds. What is missing holds nothing up.
+func (p *policy) compare(v *verdict, st *standing) (Verb, rule) {
+	fresh := v.measured.After(st.Acted)
+	if v.load > v.limits.load {
+		st.Over = true
+	} else if v.load < v.limits.load*(1-margin) {
+		st.Over = false
+	}
+	switch {
+	case v.slack < 0 && fresh && p.deflates:
+		return CutBE, bySlack
+	case v.slack < 0 && fresh:
+		return StopBE, bySlack
+	case v.load > v.limits.load:
+		return SuspendBE, byLoad
+	case v.slack < v.limits.slack/2 && fresh && !p.deflates:
+		return CutBE, byHalf
+	case v.slack < v.limits.slack:
+		return DisallowBEGrowth, byLimit
+	case st.Over:
+		return DisallowBEGrowth, byMargin
+	}
+	return AllowBEGrowth, byCalm
+}
+
+// limitsOf returns the limits of a service: those of the policy, those of its
+// Servpod, or those that are searched.
+func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits {
+	if p.rules.limits != nil {
+		return *p.rules.limits
+	}
+	l := limits{known(s.LoadLimit), known(s.SlackLimit)}
+	if l.load >= 0 && l.slack >= 0 {
+		st.Search = nil
+		return l
+	}
+	if st.Search == nil {
+		st.Search = NewSearch(v.share)
+	}
+	if !math.IsNaN(v.slack) && !math.IsNaN(v.load) {
+		st.Search.Observe(p.Search, Evidence{Held: v.slack >= 0, Ran: ran, Slack: v.slack, Load: v.load, Share: v.share})
+	}
+	if !(l.load >= 0) {
+		l.load = st.Search.LoadLimit
+	}
+	if !(l.slack >= 0) {
+		l.slack = st.Search.SlackLimit
+	}
+	return l
+}
+
+// known returns a number, NaN where it is missing.
+func known(v *float64) float64 {
+	if v == nil || !finite(*v) {
+		return math.NaN()
+	}
+	return *v
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// why is the decision for a person.
+func (v *verdict) why(forced bool) string {
+	text := v.sentence()
+	if forced {
+		text += "; best-effort jobs had more than there is for them"
+	}
+	return text
+}
+
+func (v *verdict) sentence() string {
+	switch v.rule {
+	case bySlack:
+		return fmt.Sprintf("%s misses its SLO: its slack is %.3g", v.by, v.slack)
+	case byLoad:
+		return fmt.Sprintf("the load of %s is %.3g, over its limit of %.3g", v.by, v.load, v.limits.load)
+	case byHalf:
+		return fmt.Sprintf("the slack of %s is %.3g, below half its limit of %.3g", v.by, v.slack, v.limits.slack)
+	case byLimit:
+		return fmt.Sprintf("the slack of %s is %.3g, below its limit of %.3g", v.by, v.slack, v.limits.slack)
+	case byMargin:
+		return fmt.Sprintf("the load of %s is %.3g: jobs resume below %.3g", v.by, v.load, v.limits.load*(1-margin))
+	case byMissing:
+		return fmt.Sprintf("missing of %s: %s", v.by, v.lacks())
+	case byLongMissing:
+		return fmt.Sprintf("missing of %s for %v: %s", v.by, v.missing.Round(time.Second), v.lacks())
+	case byCalm:
+		return fmt.Sprintf("the slack of %s is %.3g, its limit %.3g, and its load %.3g, the limit %.3g", v.by, v.slack, v.limits.slack, v.load, v.limits.load)
+	}
+	return "no latency-critical service runs here"
+}
+
+func (v *verdict) lacks() string {
+	switch {
+	case !math.IsNaN(v.load):
+		return "slack"
+	case !math.IsNaN(v.slack):
+		return "load"
+	}
+	return "slack and load"
+}

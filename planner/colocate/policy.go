@@ -1,0 +1,246 @@
+package colocate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/reclaim"
+)
+
+// rules are what differs between the policies.
+type rules struct {
+	// never runs a job.
+	never bool
+	// limits are those of every service; nil: those of its Servpod, or found by search.
+	limits *limits
+	// unordered takes any job, one at a time, in the order of a hash of its name.
+	unordered bool
+	// deflates takes the same share of every job, and never kills.
+	deflates bool
+}
+
+// limits are a loadlimit and a slacklimit.
+type limits struct{ load, slack float64 }
+
+// policy is algorithm 2.
+type policy struct {
+	name string
+	Config
+	rules
+	memory
+	// greatest is the greatest capacity seen, of which start and step follow.
+	greatest, start, step Amounts
+	round                 round
+}
+
+// memory is what a policy keeps between ticks.
+type memory struct {
+	// Services is how each service stood, by name.
+	Services map[string]*standing `json:"services,omitempty"`
+	// Calm counts ticks in a row on which growth was allowed, and Wait is how many
+	// it takes.
+	Calm int `json:"calm"`
+	Wait int `json:"wait"`
+	// Grown is when jobs last grew, started or resumed.
+	Grown time.Time `json:"grown,omitzero"`
+	// Frozen are the jobs that were suspended, with what they had.
+	Frozen map[string]frozen `json:"frozen,omitempty"`
+}
+
+// New makes a policy. Its errors are [trimtab.ErrInvalid].
+func New(name string, c Config) (Policy, error) {
+	r, ok := map[string]rules{
+		None:           {never: true},
+		Heracles:       {limits: &limits{0.85, 0.10}, unordered: true},
+		Indiscriminate: {unordered: true},
+		Rhythm:         {},
+		Deflation:      {limits: &limits{2, 0.10}, deflates: true},
+	}[name]
+	if !ok {
+		return nil, trimtab.Invalidf("co-location policy %.40q: want %s, %s, %s, %s or %s", name, None, Heracles, Indiscriminate, Rhythm, Deflation)
+	}
+	if c.Period < 0 || c.MaxAge < 0 {
+		return nil, trimtab.Invalidf("co-location policy: period %v, maximum age %v: want none below 0", c.Period, c.MaxAge)
+	}
+	for _, amounts := range []Amounts{c.Start, c.Step} {
+		for name, v := range amounts {
+			if !(v >= 0 && v <= greatestAmount) {
+				return nil, trimtab.Invalidf("co-location policy: start or step of %.40q: %v: want 0 to %v", name, v, float64(greatestAmount))
+			}
+		}
+	}
+	if c.Period == 0 {
+		c.Period = 2 * time.Second
+	}
+	if c.MaxAge == 0 {
+		c.MaxAge = 5 * c.Period
+	}
+	c.Search = c.Search.withDefaults(c.Period)
+	return &policy{name: name, Config: c, rules: r, memory: memory{Services: map[string]*standing{}, Wait: leastWait}, greatest: Amounts{}}, nil
+}
+
+// Name returns the name that New was given.
+func (p *policy) Name() string { return p.name }
+
+// Hysteresis. Growth, a start and a resumption wait for Wait ticks in a row on which
+// they were allowed. Each cut doubles Wait up to maxWait, each stop makes it four times
+// as long, and after ten times Wait without either it halves again. What takes away
+// never waits.
+const (
+	leastWait = 2   // 4 s
+	maxWait   = 150 // 5 min, the time that Heracles waits after a stop
+	calmAfter = 10
+)
+
+// Decide decides.
+func (p *policy) Decide(o *Observation) Decision {
+	p.learn(o.Capacity)
+	r := &p.round
+	r.begin(o)
+	if p.never {
+		return p.none(r)
+	}
+	v := p.judge(o)
+	p.forget(r)
+	forced := p.fit(r)
+	switch v.verb {
+	case StopBE:
+		p.calm(0, 4)
+		p.stop(r, v)
+	case SuspendBE:
+		p.calm(0, 1)
+		p.suspendAll(r)
+	case CutBE:
+		p.calm(0, 2)
+		p.cut(r, v)
+	case DisallowBEGrowth:
+		p.calm(0, 1)
+	case AllowBEGrowth:
+		p.allow(r, v, forced)
+	}
+	p.frequency(r, v.verb)
+	p.network(r, v.verb)
+	return Decision{Verb: v.verb, By: v.by, Why: v.why(forced), Changes: r.changes()}
+}
+
+// none suspends whatever runs.
+func (p *policy) none(r *round) Decision {
+	for i := range r.seats {
+		if r.seats[i].runs() {
+			r.suspend(i)
+		}
+	}
+	return Decision{Verb: SuspendBE, Why: "this policy runs no best-effort job", Changes: r.changes()}
+}
+
+// calm notes a tick without growth; times is by how much the wait gets longer.
+func (p *policy) calm(ticks, times int) {
+	p.Calm, p.Wait = ticks, max(leastWait, min(p.Wait*times, maxWait))
+}
+
+// allow lets jobs resume, start and grow, when the wait is over.
+func (p *policy) allow(r *round, v verdict, forced bool) {
+	if forced {
+		p.Calm = 0
+		return
+	}
+	if p.Calm++; p.Calm >= calmAfter*p.Wait && p.Wait > leastWait {
+		p.Wait = max(leastWait, p.Wait/2)
+		p.Calm = p.Wait
+	}
+	if v.free {
+		p.growFreely(r)
+		return
+	}
+	if p.Calm < p.Wait || v.oldest.Before(p.Grown) {
+		return
+	}
+	if p.resume(r) || p.grow(r) {
+		p.Grown = r.o.Time
+	}
+}
+
+// learn keeps start and step in line with the greatest capacity seen.
+func (p *policy) learn(capacity Amounts) {
+	more := p.start == nil
+	for name, v := range capacity {
+		if v > p.greatest[name] && v <= greatestAmount {
+			p.greatest[name], more = v, true
+		}
+	}
+	if !more {
+		return
+	}
+	if p.start = p.Config.Start; p.start == nil {
+		p.start = DefaultStart(p.greatest)
+	}
+	if p.step = p.Config.Step; p.step == nil {
+		p.step = DefaultStep(p.greatest)
+	}
+}
+
+// queue returns the places of the running jobs in the order in which they are to go,
+// and the size of a level. The slice is valid until the next call.
+func (p *policy) queue(r *round, share float64) (places []int, size int) {
+	places = r.order[:0]
+	for i := range r.seats {
+		if r.seats[i].runs() {
+			places = append(places, i)
+		}
+	}
+	r.order = places
+	if p.unordered {
+		slices.SortFunc(places, func(a, b int) int {
+			return cmp.Or(cmp.Compare(hash(r.o.Jobs[a].ID), hash(r.o.Jobs[b].ID)), cmp.Compare(r.o.Jobs[a].ID, r.o.Jobs[b].ID))
+		})
+		return places, min(1, len(places))
+	}
+	r.rank(places)
+	sizes, err := reclaim.Sizes(len(places), []float64{share, 1 - share}, reclaim.Nearest)
+	if err != nil {
+		return places, len(places)
+	}
+	return places, min(sizes[0], len(places))
+}
+
+// rank puts places into the order of the reclamation queue. Jobs that make no sense
+// to it come first: nothing is known to be lost with them.
+func (r *round) rank(places []int) {
+	var predictable, not []reclaim.Job
+	at := make(map[string]int, len(places))
+	rest := make([]int, 0, len(places))
+	for _, i := range places {
+		j := r.o.Jobs[i].Job
+		_, twice := at[j.ID]
+		switch {
+		case j.ID == "" || twice || !(j.Useless >= 0) || !(j.Attained >= 0):
+			rest = append(rest, i)
+			continue
+		case r.o.Jobs[i].Predictable && finite(j.Loss):
+			predictable = append(predictable, j)
+		default:
+			j.Loss = 0
+			not = append(not, j)
+		}
+		at[j.ID] = i
+	}
+	queue, err := reclaim.Queue(predictable, not)
+	if err != nil {
+		return
+	}
+	for n := range queue {
+		rest = append(rest, at[queue[n].ID])
+	}
+	copy(places, rest)
+}
+
+// hash is FNV-1a.
+func hash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}

@@ -1,0 +1,235 @@
+package colocate
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// round is one tick's observation, with what is decided so far. Its memory is used
+// again.
+type round struct {
+	o *Observation
+	// names are the resources that are turned and add up, in order; capacity is what
+	// there is of them and sum what jobs have: one that runs all of it, one that is
+	// suspended its memory.
+	names         []string
+	capacity, sum []float64
+	seats         []seat
+	buffer        []float64
+	order         []int
+}
+
+// seat is one job in a round. Amounts are by the place of the resource in names, NaN
+// of one that is not turned for this job.
+type seat struct {
+	job *Job
+	// act is what is done to it; "": nothing but what changed between has and to.
+	act     Act
+	has, to []float64
+	// before and after are its frequency, NaN where that is not turned.
+	before, after float64
+}
+
+// runs reports whether a job runs, by what was decided so far.
+func (s *seat) runs() bool {
+	switch s.act {
+	case Kill, Suspend:
+		return false
+	case Resume, Start:
+		return true
+	}
+	return s.job.State == Running
+}
+
+// begin takes in an observation.
+func (r *round) begin(o *Observation) {
+	r.o = o
+	r.names, r.capacity = r.names[:0], r.capacity[:0]
+	for name, v := range o.Capacity {
+		if v >= 0 && v <= greatestAmount && name != frequency {
+			r.names = append(r.names, name)
+		}
+	}
+	slices.Sort(r.names)
+	for _, name := range r.names {
+		v := o.Capacity[name]
+		if l := o.Link; name == network && l != nil {
+			v = linkShare(l, v)
+		}
+		r.capacity = append(r.capacity, v)
+	}
+	n := len(r.names)
+	r.buffer = resize(r.buffer, 2*n*len(o.Jobs))
+	r.sum = resize(r.sum, n)
+	r.seats = slices.Grow(r.seats[:0], len(o.Jobs))[:len(o.Jobs)]
+	for i := range o.Jobs {
+		at := 2 * n * i
+		r.seats[i] = seat{job: &o.Jobs[i], has: r.buffer[at : at+n : at+n], to: r.buffer[at+n : at+2*n : at+2*n]}
+		r.seat(&r.seats[i])
+	}
+}
+
+// resize returns a slice of n zeros in the memory of v.
+func resize(v []float64, n int) []float64 {
+	v = slices.Grow(v[:0], n)[:n]
+	clear(v)
+	return v
+}
+
+// seat reads what a job has. What makes no sense counts as everything there is.
+func (r *round) seat(s *seat) {
+	s.before, s.after = math.NaN(), math.NaN()
+	if v, ok := s.job.Has[frequency]; ok && v > 0 && v <= greatestAmount {
+		s.before, s.after = v, v
+	}
+	for k, name := range r.names {
+		v, ok := s.job.Has[name]
+		switch {
+		case !ok || s.job.State == Waiting:
+			v = math.NaN()
+		case !(v >= 0 && v <= greatestAmount):
+			v = r.capacity[k]
+		}
+		s.has[k], s.to[k] = v, v
+		if s.job.State == Running || s.job.State == Suspended && name == ram {
+			r.sum[k] += zero(v)
+		}
+	}
+}
+
+// zero is v, 0 where that is missing.
+func zero(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
+
+// tolerance is what rounding may add to a sum, as a part of the capacity.
+const tolerance = 1e-9
+
+// free is what is left of a resource; negative: jobs have more than there is.
+func (r *round) free(k int) float64 {
+	left := r.capacity[k] - r.sum[k]
+	if math.Abs(left) <= tolerance*r.capacity[k] {
+		return 0
+	}
+	return left
+}
+
+// set gives a job that runs another amount.
+func (r *round) set(i, k int, v float64) {
+	r.sum[k] += zero(v) - zero(r.seats[i].to[k])
+	r.seats[i].to[k] = v
+}
+
+// kill ends a job, and frees all it has.
+func (r *round) kill(i int) {
+	s := &r.seats[i]
+	for k, name := range r.names {
+		if s.runs() || name == ram {
+			r.sum[k] -= zero(s.to[k])
+		}
+	}
+	s.act = Kill
+}
+
+// suspend freezes a job that runs: it keeps its memory.
+func (r *round) suspend(i int) {
+	s := &r.seats[i]
+	for k, name := range r.names {
+		if name != ram {
+			r.sum[k] -= zero(s.to[k])
+		}
+	}
+	s.act = Suspend
+}
+
+// run lets a job run with what to says, and reports whether there is room for it. One
+// that is suspended has its memory already.
+func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
+	s := &r.seats[i]
+	suspended := s.job.State == Suspended
+	for k, name := range r.names {
+		if v := zero(to(name, k)); v > max(0, r.free(k)) && !(suspended && name == ram) {
+			return false
+		}
+	}
+	for k, name := range r.names {
+		if v := to(name, k); !suspended || name != ram {
+			s.to[k] = v
+			r.sum[k] += zero(v)
+		}
+	}
+	s.act = act
+	return true
+}
+
+// changes lists what was decided, what takes away first.
+func (r *round) changes() []Change {
+	var out []Change
+	for _, act := range []Act{Kill, Suspend, Cut, Resume, Grow, Start} {
+		for i := range r.seats {
+			s := &r.seats[i]
+			switch {
+			case act == Kill || act == Suspend:
+				if s.act == act {
+					out = append(out, Change{Job: s.job.ID, Act: act})
+				}
+			case act == Cut && s.act != Kill && r.lower(s):
+				out = append(out, Change{Job: s.job.ID, Act: Cut, To: r.amounts(s, true)})
+			case act == Grow && s.act == "" && r.higher(s), s.act == act && act != Cut:
+				out = append(out, Change{Job: s.job.ID, Act: act, To: r.amounts(s, false)})
+			}
+		}
+	}
+	return out
+}
+
+// lower reports whether anything of a job falls; of one that resumes or starts nothing
+// does.
+func (r *round) lower(s *seat) bool {
+	if s.act == Resume || s.act == Start {
+		return false
+	}
+	for k := range s.to {
+		if s.to[k] < s.has[k] {
+			return true
+		}
+	}
+	return s.after < s.before
+}
+
+func (r *round) higher(s *seat) bool {
+	for k := range s.to {
+		if s.to[k] > s.has[k] {
+			return true
+		}
+	}
+	return s.after > s.before
+}
+
+// amounts is what a job has afterwards; least: after what it has more is not yet given.
+func (r *round) amounts(s *seat, least bool) Amounts {
+	out := make(Amounts, len(r.names)+1)
+	maps.Copy(out, s.job.Has)
+	put := func(name string, has, to float64) {
+		if least && to > has {
+			to = has
+		}
+		if !math.IsNaN(to) {
+			out[name] = to
+		}
+	}
+	for k, name := range r.names {
+		put(name, s.has[k], s.to[k])
+	}
+	put(frequency, s.before, s.after)
+	for name, v := range out {
+		if !finite(v) {
+			delete(out, name)
+		}
+	}
+	return out
+}

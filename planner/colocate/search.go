@@ -1,0 +1,190 @@
+package colocate
+
+import (
+	"math"
+	"time"
+)
+
+// SearchConfig bounds how limits are searched for.
+type SearchConfig struct {
+	// Window is how long a candidate is tried; 0: 10 min.
+	Window time.Duration
+	// Budget is the share of ticks out of the SLO that a candidate may cost, and the
+	// search in all; 0: 0.01.
+	Budget float64
+
+	ticks int // of a window
+}
+
+func (c SearchConfig) withDefaults(period time.Duration) SearchConfig {
+	if c.Window <= 0 {
+		c.Window = 10 * time.Minute
+	}
+	if !(c.Budget > 0 && c.Budget < 1) {
+		c.Budget = 0.01
+	}
+	c.ticks = max(10, int(c.Window/period))
+	return c
+}
+
+// The bounds of the search.
+const (
+	// leastStep and greatestStep bound stepSize = 1 − C_i/ΣC: 0 with a single Servpod,
+	// and nearly 1 with many, after which there is nothing left to try. No step takes
+	// more than half of the limit either.
+	leastStep, greatestStep = 0.05, 0.25
+	// leastSlack is the least slacklimit, that of HAProxy in the paper.
+	leastSlack = 0.03
+	// firstLoad is where loadlimit starts, greatestLoad where it ends at most; near is
+	// how close to it the load must come for a tick to tell anything of it.
+	firstLoad, greatestLoad, leastLoad = 0.85, 0.95, 0.5
+	loadStep, loadBack, near           = 0.02, 0.05, 0.05
+	// changed is by how much C_i/ΣC differs when the search begins anew.
+	changed = 0.1
+	// idle is the part of a window after which a candidate that allowed nothing is over.
+	idle = 10
+	// longest is by how many times the window gets longer, twice with each restart.
+	longest = 16
+)
+
+// Search is algorithm 1, run online: the limits of one Servpod, and how far they have
+// been tried. The candidate is lowered by stepSize each time the SLO held for a window
+// in which jobs ran. When it did not hold, the last that did is the slacklimit, until
+// the SLO is missed again or the contribution changes much: then the search goes on
+// from one step above, with windows twice as long.
+//
+// A window costs at most Budget of its ticks, since the candidate is given up then.
+// While more than Budget of all ticks are out of the SLO, the candidate stays.
+type Search struct {
+	// SlackLimit and LoadLimit are in force.
+	SlackLimit float64 `json:"slack_limit"`
+	LoadLimit  float64 `json:"load_limit"`
+	// Good is the last slacklimit under which the SLO held.
+	Good float64 `json:"good"`
+	// Share is C_i/ΣC when the search began.
+	Share float64 `json:"share"`
+	// Done: the SLO was missed under the next candidate, or there is none.
+	Done bool `json:"done,omitempty"`
+	// LoadDone is that of the loadlimit.
+	LoadDone bool `json:"load_done,omitempty"`
+	// Restarts count how often the search began anew.
+	Restarts int `json:"restarts,omitempty"`
+	// Window, Load and Total count ticks.
+	Window Ticks `json:"window"`
+	Load   Ticks `json:"load"`
+	Total  Ticks `json:"total"`
+}
+
+// Ticks count ticks, those on which jobs ran, and those on which the SLO was missed
+// while they did.
+type Ticks struct {
+	All    int `json:"all"`
+	Ran    int `json:"ran"`
+	Missed int `json:"missed"`
+}
+
+func (t *Ticks) add(e *Evidence) {
+	t.All++
+	if e.Ran {
+		t.Ran++
+		if !e.Held {
+			t.Missed++
+		}
+	}
+}
+
+// Evidence is what one tick tells.
+type Evidence struct {
+	// Held: the SLO was met. Ran: a best-effort job ran.
+	Held, Ran          bool
+	Slack, Load, Share float64
+}
+
+// NewSearch returns a search that begins: nothing grows but with a slack of 1.
+func NewSearch(share float64) *Search {
+	return &Search{SlackLimit: 1, Good: 1, LoadLimit: firstLoad, Share: share}
+}
+
+// step is stepSize, bounded, from a limit on.
+func (s *Search) step(from float64) float64 {
+	return math.Min(math.Max(leastStep, math.Min(greatestStep, 1-s.Share)), from/2)
+}
+
+// Observe takes in one tick.
+func (s *Search) Observe(c SearchConfig, e Evidence) {
+	c = c.counted()
+	if !(math.Abs(e.Share-s.Share) <= changed) {
+		s.again(e.Share)
+	}
+	s.Total.add(&e)
+	s.Window.add(&e)
+	s.loads(c, &e)
+	ticks := c.ticks << min(s.Restarts, 4)
+	allowed := int(c.Budget * float64(ticks))
+	switch {
+	case s.Window.Missed > allowed:
+		s.missed()
+	case s.Window.Ran >= ticks, !s.Done && s.Window.Ran == 0 && s.Window.All >= ticks/idle && e.Slack < s.SlackLimit:
+		s.held(c)
+	}
+}
+
+// counted fills in what a configuration that New has not seen lacks.
+func (c SearchConfig) counted() SearchConfig {
+	if c.ticks == 0 {
+		c = c.withDefaults(2 * time.Second)
+	}
+	return c
+}
+
+// held ends a window in which the SLO held.
+func (s *Search) held(c SearchConfig) {
+	s.Window = Ticks{}
+	s.Good = s.SlackLimit
+	if s.Done || float64(s.Total.Missed) > c.Budget*float64(s.Total.All) {
+		return
+	}
+	next := math.Max(leastSlack, s.SlackLimit-s.step(s.SlackLimit))
+	s.Done = next >= s.SlackLimit
+	s.SlackLimit = next
+}
+
+// missed ends a window in which it did not.
+func (s *Search) missed() {
+	s.Window = Ticks{}
+	if s.Done || s.Good <= s.SlackLimit {
+		s.again(s.Share)
+		return
+	}
+	s.SlackLimit, s.Done = s.Good, true
+}
+
+// again begins anew, from one step above.
+func (s *Search) again(share float64) {
+	if !(share >= 0 && share <= 1) {
+		share = 1
+	}
+	s.Share, s.Done, s.LoadDone, s.Window, s.Load = share, false, false, Ticks{}, Ticks{}
+	s.SlackLimit = math.Min(1, s.SlackLimit+math.Max(leastStep, math.Min(greatestStep, 1-share)))
+	s.Good = s.SlackLimit
+	s.Restarts++
+}
+
+// loads raises loadlimit after a window of ticks with a load close to it, and lowers it
+// when the SLO was missed on too many of them.
+func (s *Search) loads(c SearchConfig, e *Evidence) {
+	if e.Load < s.LoadLimit-near || e.Load > s.LoadLimit {
+		return
+	}
+	s.Load.add(e)
+	ticks := max(5, c.ticks/10)
+	switch {
+	case s.Load.Missed > int(c.Budget*float64(ticks)):
+		s.LoadLimit, s.LoadDone, s.Load = math.Max(leastLoad, s.LoadLimit-loadBack), true, Ticks{}
+	case s.Load.Ran >= ticks:
+		s.Load = Ticks{}
+		if !s.LoadDone {
+			s.LoadLimit = math.Min(greatestLoad, s.LoadLimit+loadStep)
+		}
+	}
+}
