@@ -82,7 +82,7 @@ func (b *bench) build(ctx context.Context, dir string) error {
 	for _, p := range b.Policies {
 		needed = needed || p != alone && p != allIn
 	}
-	if b.Trimtab != "" || !needed {
+	if b.Trimtab != "" || b.Direct || !needed {
 		return nil
 	}
 	b.Trimtab = filepath.Join(dir, "trimtab")
@@ -131,6 +131,9 @@ func (b *bench) controller(name string) controller {
 		return &nobody{}
 	case allIn:
 		return &nobody{jobs: true}
+	}
+	if b.Direct {
+		return &direct{policy: name}
 	}
 	return &product{policy: name}
 }

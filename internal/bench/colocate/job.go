@@ -192,6 +192,27 @@ func (j *job) work() (float64, error) {
 	return used.Seconds() - j.lost, err
 }
 
+// there says whether the job has a process.
+func (j *job) there() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.process != nil
+}
+
+// atRisk is what a kill would take now, in seconds of CPU time.
+func (j *job) atRisk() float64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	used, err := j.group.Used()
+	if err != nil || j.process == nil {
+		return 0
+	}
+	if s, err := j.state(); j.Worker && err == nil && s.Done > 0 {
+		return (used - j.began).Seconds() * (s.Done - s.Saved) / s.Done
+	}
+	return (used - j.began).Seconds()
+}
+
 // toll returns how many kills there were, and what they took.
 func (j *job) toll() (kills int, lost float64) {
 	j.mu.Lock()

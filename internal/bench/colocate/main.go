@@ -30,6 +30,10 @@ type options struct {
 	SLO      time.Duration
 	Max      float64
 	Weight   int
+	Start    float64
+	Step     float64
+	Limits   *[2]float64
+	Direct   bool
 	Output   string
 	Trimtab  string
 	Keep     bool
@@ -86,6 +90,10 @@ func parse(f *flag.FlagSet, args []string) (*options, error) {
 	f.DurationVar(&o.SLO, "slo", 0, "the SLO's latency; 0: it is measured")
 	f.Float64Var(&o.Max, "max", 0, "the most load, in requests/s; 0: it is measured")
 	f.IntVar(&o.Weight, "weight", normal, "CPU weight of a best-effort job; each component has 100")
+	f.Float64Var(&o.Start, "start", 0.2, "CPU time that a new job gets, in cores")
+	f.Float64Var(&o.Step, "step", 0.1, "CPU time that one decision gives or takes, in cores")
+	limits := f.String("limits", "", "loadlimit,slacklimit of Rhythm, declared; left out: trimtab finds them")
+	f.BoolVar(&o.Direct, "direct", false, "drive the policies with the bench's own figures and hands, without trimtab")
 	f.StringVar(&o.Output, "o", "text", "text or json")
 	f.StringVar(&o.Trimtab, "trimtab", "", "trimtab program; left out: it is built")
 	f.BoolVar(&o.Keep, "keep", false, "keep data directories and logs")
@@ -93,6 +101,12 @@ func parse(f *flag.FlagSet, args []string) (*options, error) {
 		return nil, err
 	}
 	o.Policies = strings.Split(*policy, ",")
+	if *limits != "" {
+		o.Limits = new([2]float64)
+		if n, err := fmt.Sscanf(*limits, "%f,%f", &o.Limits[0], &o.Limits[1]); n != 2 || err != nil {
+			return nil, trimtab.Invalidf("limits %.40q: want loadlimit,slacklimit", *limits)
+		}
+	}
 	if o.Trimtab != "" {
 		var err error
 		if o.Trimtab, err = filepath.Abs(o.Trimtab); err != nil {
