@@ -10,6 +10,10 @@ const (
 	CPU     = "cpu"
 	Workers = "workers"
 	Memory  = "memory"
+	Cores   = "cores"
+	Weight  = "weight"
+	Running = "running"
+	Alive   = "alive"
 )
 
 // Resource is what a resource is like: whoever asks it need not know its name.
@@ -25,6 +29,9 @@ type Resource struct {
 	Stock bool
 	// Bytes tells that people read it in binary units.
 	Bytes bool
+	// Switch tells that it is 1 or 0, and that nothing runs on 0: it is turned for
+	// best-effort jobs, and no pool shares it.
+	Switch bool
 }
 
 // ResourceOf returns what is known of a resource by its name.
@@ -38,6 +45,12 @@ func ResourceOf(name string) Resource {
 		return Resource{Name: name, Unit: name, Step: 4096, Stock: true, Bytes: true}
 	case "llc": // ways of the last-level cache
 		return Resource{Name: name, Unit: name, Step: 1, Stock: true}
+	case Cores: // whole ones, with all their hardware threads
+		return Resource{Name: name, Unit: "physical cores", Step: 1}
+	case Weight: // as cpu.weight of version 2 counts, where 100 is the default
+		return Resource{Name: name, Unit: "of CPU weight", Step: 1}
+	case Running, Alive:
+		return Resource{Name: name, Unit: name, Step: 1, Switch: true}
 	case "":
 		return Resource{Unit: "units"}
 	}

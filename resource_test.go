@@ -27,7 +27,7 @@ func TestAResourceThatIsNotKnownIsNeededPerRequestAndCountedInItself(t *testing.
 	if r := ResourceOf(""); r.Unit == "" {
 		t.Error("no word for the amounts of no resource")
 	}
-	for _, name := range []string{CPU, Workers, Memory, "llc"} {
+	for _, name := range []string{CPU, Workers, Memory, "llc", Cores, Weight, Running, Alive} {
 		if r := ResourceOf(name); r.Name != name || r.Unit == "" || !(r.Step > 0) || math.IsInf(r.Step, 0) {
 			t.Errorf("%+v", r)
 		}

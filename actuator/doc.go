@@ -17,7 +17,8 @@
 //
 // The allocation is on lease, counted on the boot clock from receipt. When
 // the lease runs out, the recorded baselines are restored, shrinks first, and
-// only where the knob still holds what trimtab wrote. What another program set
+// only where the knob still holds what trimtab wrote. A [Restorer] puts back more than
+// an amount, or says that nothing can. What another program set
 // meanwhile, the baseline too, is reported and left alone until Resume. [Restore] does the same
 // from the journal alone, and [Watchdog], of which two run and guard each other,
 // does it for an actuator that was killed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/trimtab/trimtab"
@@ -32,6 +33,34 @@ type Kind struct {
 	Measure func(at Location, resource string) (float64, error)
 }
 
+// Join returns the first kind with the resources of others added, which are at the
+// same locations: the first says what a location is, and which instances it has.
+func Join(first Kind, more ...Kind) Kind {
+	all := append([]Kind{first}, more...)
+	of := func(resource string) Kind {
+		for _, k := range all {
+			if slices.Contains(k.Resources, resource) {
+				return k
+			}
+		}
+		return first
+	}
+	joined := first
+	joined.Resources = nil
+	for _, k := range all {
+		joined.Resources = append(joined.Resources, k.Resources...)
+	}
+	joined.Open = func(at Location, resource string) (Knob, error) { return of(resource).Open(at, resource) }
+	joined.Reopen = func(undo []byte) (Knob, error) { return AnyOf(all)(undo) }
+	joined.Measure = func(at Location, resource string) (float64, error) {
+		if measure := of(resource).Measure; measure != nil {
+			return measure(at, resource)
+		}
+		return 0, fmt.Errorf("measure %s: %w", resource, trimtab.ErrUnsupported)
+	}
+	return joined
+}
+
 // Location is where the knobs of a workload are on this host.
 type Location struct {
 	// Root is the declared directory; nothing outside is ever written.
@@ -40,6 +69,9 @@ type Location struct {
 	Path string
 	// Force turns what other programs of the host say is theirs.
 	Force bool
+	// High takes the highest-numbered first of what has numbers, such as cores; the
+	// lowest-numbered are left to others. It is for best-effort jobs.
+	High bool
 }
 
 // Several reports whether the location is a pattern.

@@ -54,3 +54,14 @@ type Floored interface {
 	// Floor returns the least value that may be set now; Nearest keeps it as it is.
 	Floor(ctx context.Context) (trimtab.Amount, error)
 }
+
+// Restorer is a knob that was more than an amount before trimtab turned it, such as
+// a set of cores: one with the same number of others is not what was there.
+type Restorer interface {
+	Knob
+	// Restore puts back exactly what was there when Undo of this knob, perhaps in
+	// another process, returned undo. It reads back itself, and what is there already
+	// is no error. Its error is trimtab.ErrRefused where somebody else turned it
+	// meanwhile, and trimtab.ErrUnsupported where nothing can bring back what was.
+	Restore(ctx context.Context, undo []byte) error
+}

@@ -217,7 +217,9 @@ func inspect(ctx context.Context, u undoing) Restored {
 	case err != nil:
 		it.Status, it.Reason = trimtab.Failed, err.Error()
 	case same(it.Found, it.Baseline):
-		it.Status = trimtab.Equal
+		if _, ok := u.knob.(Restorer); !ok { // one has more to put back than an amount
+			it.Status = trimtab.Equal
+		}
 	case !u.entry.ours(it.Found):
 		it.Status = trimtab.Refused
 		it.Reason = fmt.Sprintf("holds %v, which trimtab did not write: left alone", it.Found)
@@ -228,6 +230,10 @@ func inspect(ctx context.Context, u undoing) Restored {
 // putBack writes the baseline, or as near to it as what is in use allows: that
 // is never taken away, and nobody would come back to do it later.
 func putBack(ctx context.Context, knob Knob, it *Restored) {
+	if r, ok := knob.(Restorer); ok {
+		putBackExactly(ctx, r, it)
+		return
+	}
 	goal := it.Baseline
 	if f, ok := knob.(Floored); ok && goal.Less(it.Found) {
 		floor, err := f.Floor(ctx)
@@ -254,6 +260,22 @@ func putBack(ctx context.Context, knob Knob, it *Restored) {
 	it.Status = trimtab.Written
 	if err != nil {
 		it.Status, it.Reason = trimtab.Failed, err.Error()
+	}
+}
+
+// putBackExactly puts back what is more than an amount. Where nothing can, or somebody
+// else turned it, that is said, and not tried again.
+func putBackExactly(ctx context.Context, knob Restorer, it *Restored) {
+	err := knob.Restore(ctx, it.entry.Undo)
+	switch {
+	case errors.Is(err, trimtab.ErrUnsupported), errors.Is(err, trimtab.ErrRefused), errors.Is(err, os.ErrNotExist):
+		it.Status, it.Reason = trimtab.Refused, err.Error()
+	case err != nil:
+		it.Status, it.Reason = trimtab.Failed, err.Error()
+	case same(it.Found, it.Baseline):
+		it.Status = trimtab.Equal
+	default:
+		it.Status = trimtab.Written
 	}
 }
 

@@ -1,10 +1,12 @@
-// Package cgroup turns the CPU quota and the memory limit of one control group,
-// each a knob, version 1 or 2 behind the same knob:
+// Package cgroup turns the CPU quota, the memory limit and the CPU weight of one
+// control group, each a knob, version 1 or 2 behind the same knob:
 //
 //	cores = cpu.cfs_quota_us / cpu.cfs_period_us    version 1; quota -1: unlimited
 //	cores = MAX / PERIOD of cpu.max                 version 2; MAX "max": unlimited
 //	bytes = memory.limit_in_bytes                   version 1; from 2^60 on: unlimited
 //	bytes = memory.max                              version 2; "max": unlimited
+//	weight = cpu.weight                             version 2; 1 to 10000, default 100
+//	weight = cpu.shares · 100 / 1024                version 1; 2 to 262144, default 1024
 //
 // The period stays as it is found. Memory is never lowered below what is in
 // use, the usage without the inactive page cache, and an eighth of it:

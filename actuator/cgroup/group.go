@@ -16,51 +16,97 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Group is a control group that trimtab made, with its twin in the hierarchy
-// that accounts CPU time where version 1 keeps that apart.
+// Group is a control group that trimtab made, with its twins in the hierarchies of
+// other controllers, and that which accounts CPU time, where version 1 keeps them
+// apart.
 type Group struct {
 	name  string
 	roots []*hostfs.Root
 }
 
-// Create makes the group name, a path relative to root whose parent exists. A
-// group that is there already is taken as it is.
-func Create(root, name string) (*Group, error) {
+// Create makes the group name, a path relative to root whose parent exists, with the
+// cpu controller and those named. A group that is there already is taken as it is.
+func Create(root, name string, controllers ...string) (*Group, error) {
 	if name == "." || name != path.Clean(name) || path.IsAbs(name) || strings.HasPrefix(name, "..") {
 		return nil, trimtab.Invalidf("create cgroup %q: want a plain relative path", name)
 	}
 	g := &Group{name: name}
-	for i, dir := range []string{root, hostfs.Accounting(root)} {
-		if dir == "" {
-			continue
-		}
-		r, err := hostfs.OpenRoot(dir)
-		if err == nil {
-			g.roots = append(g.roots, r)
-			err = g.make(r)
-		}
-		// The twin only measures: without it the limit still works.
-		if err != nil && i == 0 {
-			g.close()
-			return nil, fmt.Errorf("create cgroup %s: %w", name, err)
-		}
-		if err != nil && r != nil {
-			g.roots = g.roots[:1]
-			r.Close()
+	if err := g.makeIn(root, append([]string{"cpu"}, controllers...)); err != nil {
+		g.close()
+		return nil, fmt.Errorf("create cgroup %s: %w", name, err)
+	}
+	// The hierarchy that accounts only measures: without it the limit still works.
+	_ = g.makeTwin(hostfs.Accounting(root), "cpuacct")
+	for _, controller := range controllers {
+		if err := g.makeTwin(hostfs.Twin(root, controller), controller); err != nil {
+			return nil, fmt.Errorf("create cgroup %s: %w", name, errors.Join(err, g.Remove(context.Background())))
 		}
 	}
 	return g, nil
 }
 
+// makeTwin makes the group in another hierarchy of version 1; "": there is none.
+func (g *Group) makeTwin(dir, controller string) error {
+	if dir == "" {
+		return nil
+	}
+	n := len(g.roots)
+	err := g.makeIn(dir, []string{controller})
+	if err != nil && len(g.roots) > n {
+		_ = g.roots[n].Rmdir(g.name) // perhaps it was made
+		g.roots[n].Close()
+		g.roots = g.roots[:n]
+	}
+	return err
+}
+
+// makeIn makes the group in the hierarchy at dir.
+func (g *Group) makeIn(dir string, controllers []string) error {
+	r, err := hostfs.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	g.roots = append(g.roots, r)
+	if err := g.make(r, controllers); err != nil {
+		return err
+	}
+	if r.Filesystem() == hostfs.Cgroup1 && slices.Contains(controllers, "cpuset") {
+		return fillCPUSet(r, g.name)
+	}
+	return nil
+}
+
+// fillCPUSet gives a group of version 1 what its parent has: in one that is empty,
+// as it is made, no process may live.
+func fillCPUSet(r *hostfs.Root, group string) error {
+	for _, file := range []string{"cpuset.mems", "cpuset.cpus"} {
+		own, err := r.Read(path.Join(group, file))
+		if err != nil || strings.TrimSpace(own) != "" {
+			return err
+		}
+		all, err := r.Read(path.Join(path.Dir(group), file))
+		if err == nil {
+			err = r.Write(path.Join(group, file), strings.TrimSpace(all))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // make makes the group in one hierarchy.
-func (g *Group) make(r *hostfs.Root) error {
+func (g *Group) make(r *hostfs.Root, controllers []string) error {
 	if r.Filesystem() == hostfs.Cgroup2 {
-		// Without this the group has no cpu.max, and the knob's probe says so.
-		// Where processes live in the parent itself the kernel would not
-		// refuse, but then let no process into the group.
+		// Without this the group has no files of the controller, as cpu.max, and the
+		// knob's probe says so. Where processes live in the parent itself the kernel
+		// would not refuse, but then let no process into the group.
 		control := path.Join(path.Dir(g.name), "cgroup.subtree_control")
-		if on, err := r.Read(control); err == nil && !slices.Contains(strings.Fields(on), "cpu") && !inhabited(r, path.Dir(g.name)) {
-			_ = r.Write(control, "+cpu")
+		on, err := r.Read(control)
+		for _, controller := range controllers {
+			if err == nil && !slices.Contains(strings.Fields(on), controller) && !inhabited(r, path.Dir(g.name)) {
+				_ = r.Write(control, "+"+controller)
+			}
 		}
 	}
 	if err := r.Mkdir(g.name); err != nil && !errors.Is(err, os.ErrExist) {
@@ -96,7 +142,7 @@ func (g *Group) AddProcess(pid int) error {
 // ctx ends. A group that is gone is no error.
 func (g *Group) Remove(ctx context.Context) error {
 	defer g.close()
-	for _, r := range g.roots {
+	for _, r := range slices.Backward(g.roots) {
 		for {
 			err := r.Rmdir(g.name)
 			if err == nil || errors.Is(err, os.ErrNotExist) {

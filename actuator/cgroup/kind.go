@@ -17,7 +17,7 @@ import (
 func Kind() actuator.Kind {
 	roots := new(Roots)
 	return actuator.Kind{
-		Name: "cgroup", Resources: []string{trimtab.CPU, trimtab.Memory},
+		Name: "cgroup", Resources: []string{trimtab.CPU, trimtab.Memory, trimtab.Weight},
 		Probe: func(at actuator.Location) (actuator.Location, error) {
 			var err error
 			if at.Root == "" {
@@ -28,23 +28,32 @@ func Kind() actuator.Kind {
 		Find: find,
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
 			c := Config{Root: rootOf(at, resource), Path: at.Path, Force: at.Force, Roots: roots}
-			if resource == trimtab.Memory {
+			switch resource {
+			case trimtab.Memory:
 				return actuator.OrNil(OpenMemory(c))
+			case trimtab.Weight:
+				return actuator.OrNil(OpenWeight(c))
 			}
 			return actuator.OrNil(Open(c))
 		},
 		Reopen: func(undo []byte) (actuator.Knob, error) {
 			k, err := actuator.OrNil(Reopen(undo))
 			if errors.Is(err, trimtab.ErrUnsupported) {
-				return actuator.OrNil(ReopenMemory(undo))
+				k, err = actuator.OrNil(ReopenMemory(undo))
+			}
+			if errors.Is(err, trimtab.ErrUnsupported) {
+				return actuator.OrNil(ReopenWeight(undo))
 			}
 			return k, err
 		},
 		Measure: func(at actuator.Location, resource string) (float64, error) {
-			if resource == trimtab.Memory {
+			switch resource {
+			case trimtab.Memory:
 				return hostfs.Memory(rootOf(at, resource))
+			case trimtab.CPU:
+				return hostfs.CPUs(at.Root)
 			}
-			return hostfs.CPUs(at.Root)
+			return 0, fmt.Errorf("measure %s: a host has no certain amount of it: %w", resource, trimtab.ErrUnsupported)
 		},
 	}
 }

@@ -64,14 +64,14 @@ func unitAt(path string) string {
 
 // setUnit sets a property of a unit until the next boot, as `systemctl
 // set-property --runtime` does.
-func setUnit(ctx context.Context, unit, property string, value uint64) error {
+func setUnit(ctx context.Context, unit, property string, value any) error {
 	if err := callManager(ctx, unit, property, value); err != nil {
 		return fmt.Errorf("set %s of the systemd unit %s: %w", property, unit, err)
 	}
 	return nil
 }
 
-func callManager(ctx context.Context, unit, property string, value uint64) error {
+func callManager(ctx context.Context, unit, property string, value any) error {
 	bus, err := dbus.Dial(manager, dbus.WithContext(ctx))
 	if err != nil {
 		return err

@@ -28,6 +28,9 @@ type Fixture struct {
 	Reopen func(undo []byte) (actuator.Knob, error)
 	// Least and Most bound the values to try, 0 < Least < Most.
 	Least, Most float64
+	// Unlimited is what the knob makes of an amount without limit where its values end,
+	// as those of a switch do; nil: Unlimited itself.
+	Unlimited *trimtab.Amount
 	// Vanish removes the target.
 	Vanish func()
 	// Use makes so much be in use, whatever the knob is set to, of a Floored knob; nil:
@@ -126,12 +129,23 @@ func nearestIsMonotone(t testing.TB, f Fixture) {
 func unlimitedIsAValue(t testing.TB, f Fixture) {
 	write(t, f.Knob, trimtab.Units(f.Least))
 	write(t, f.Knob, trimtab.Unlimited())
-	if got := read(t, f.Knob); got != trimtab.Unlimited() {
-		t.Errorf("wrote unlimited, read %v", got)
+	if got := read(t, f.Knob); got != f.unlimited() {
+		t.Errorf("wrote unlimited, read %v, want %v", got, f.unlimited())
 	}
-	if got := f.Knob.Nearest(trimtab.Unlimited()); got != trimtab.Unlimited() {
-		t.Errorf("nearest of unlimited is %v", got)
+	if got := f.Knob.Nearest(trimtab.Unlimited()); got != f.unlimited() {
+		t.Errorf("nearest of unlimited is %v, want %v", got, f.unlimited())
 	}
+	if above := f.Knob.Nearest(trimtab.Units(1e12)); f.unlimited().Less(above) {
+		t.Errorf("unlimited is %v, and nearest of 1e12 is %v", f.unlimited(), above)
+	}
+}
+
+// unlimited is what the knob makes of an amount without limit.
+func (f *Fixture) unlimited() trimtab.Amount {
+	if f.Unlimited != nil {
+		return *f.Unlimited
+	}
+	return trimtab.Unlimited()
 }
 
 func undoReopens(t testing.TB, f Fixture) {

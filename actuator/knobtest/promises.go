@@ -123,7 +123,7 @@ func delayed(t testing.TB, f Fixture) {
 	ask(k.Nearest(trimtab.Units(f.Most)))
 	takesEffect()
 	may := []trimtab.Amount{effective(t, k)}
-	for _, v := range []trimtab.Amount{k.Nearest(trimtab.Units(f.Least)), trimtab.Unlimited(), k.Nearest(trimtab.Units(f.Least))} {
+	for _, v := range []trimtab.Amount{k.Nearest(trimtab.Units(f.Least)), f.unlimited(), k.Nearest(trimtab.Units(f.Least))} {
 		ask(v)
 		may = append(may, v)
 		if got := effective(t, k); !slices.Contains(may, got) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -23,13 +24,24 @@ func (restoreCmd) Example() string { return "trimtab restore --storage.path /var
 
 // Run restores and says what it did.
 func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
-	dir := site.JournalDir(c.Storage)
-	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		fmt.Fprintf(t.out, "nothing to restore: %s has no journal\n", dir)
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	var errs []error
+	// Best-effort jobs first: they shrink.
+	for _, dir := range []string{site.JobsDir(c.Storage), site.JournalDir(c.Storage)} {
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			if dir == site.JournalDir(c.Storage) {
+				fmt.Fprintf(t.out, "nothing to restore: %s has no journal\n", dir)
+			}
+			continue
+		}
+		errs = append(errs, restoreFrom(ctx, dir, t))
+	}
+	return errors.Join(errs...)
+}
+
+// restoreFrom restores what one journal holds.
+func restoreFrom(ctx context.Context, dir string, t terminal) error {
 	report, err := actuator.Restore(ctx, dir, site.Reopen)
 	if err != nil {
 		return hint.Add(fmt.Errorf("restore from %s: %w", dir, err), "a running trimtab restores by itself when it stops; --storage.path names the directory that it ran with")

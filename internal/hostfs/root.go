@@ -210,17 +210,22 @@ func (r *Root) Read(name string) (string, error) {
 	if done {
 		return text, nil
 	}
+	return r.ReadLong(name, MaxRead)
+}
+
+// ReadLong returns the content of a file of at most limit bytes.
+func (r *Root) ReadLong(name string, limit int) (string, error) {
 	f, err := r.file(name, os.O_RDONLY)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", r.join(name), err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, MaxRead+1))
+	b, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", r.join(name), cause(err))
 	}
-	if len(b) > MaxRead {
-		return "", trimtab.Invalidf("read %s: more than %d bytes", r.join(name), MaxRead)
+	if len(b) > limit {
+		return "", trimtab.Invalidf("read %s: more than %d bytes", r.join(name), limit)
 	}
 	return string(b), nil
 }

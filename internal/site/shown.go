@@ -12,6 +12,7 @@ import (
 // the metrics of workloads.
 
 func viewConfig(cfg *config.Config) view.Config {
+	cfg = cfg.Pooled() // jobs are shown by the host that has them
 	c := view.Config{Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Objective: cfg.Objective, Round: cfg.Round}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
@@ -26,6 +27,7 @@ func viewConfig(cfg *config.Config) view.Config {
 
 // exported is the part of each workload that metrics are computed with.
 func exported(cfg *config.Config) []exporter.Workload {
+	cfg = cfg.Pooled()
 	var out []exporter.Workload
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]

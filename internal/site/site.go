@@ -70,6 +70,8 @@ type Site struct {
 	failed     chan error
 	webAddress string
 	webhook    webhook
+	// jobs decides for the best-effort jobs of this host; nil: nothing does.
+	jobs atomic.Pointer[jobHost]
 	// otlpAddress is where OTLP over gRPC is received.
 	otlpAddress string
 	stops       []func() error
@@ -254,7 +256,7 @@ func (s *Site) openWeb(cfg *config.Config) error {
 		Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
 		Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
 		Send: func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
-		Bus:  s.bus, Stages: s.ready.stages, Done: ending.Done(),
+		Bus:  s.bus, Stages: s.ready.stages, Done: ending.Done(), Jobs: s.jobsNow,
 		Leader: func(ctx context.Context, pool string) (string, uint64, error) {
 			return pipeline.Leads(ctx, s.bus, pool)
 		},

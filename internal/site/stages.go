@@ -34,18 +34,24 @@ import (
 // produces, the receivers last.
 func (s *Site) partsOf(cfg *config.Config) ([]part, error) {
 	var next []part
+	pooled := cfg.Pooled()
 	for _, b := range []struct {
 		role  natsbus.Role // empty: it looks itself
 		build func(*config.Config) ([]part, error)
+		jobs  bool // it has to do with best-effort jobs, too
 	}{
-		{"", s.exportParts}, {natsbus.Agent, s.actuatorPart}, {natsbus.Planner, s.plannerPart}, {natsbus.Analyzer, s.learnPart},
-		{natsbus.Analyzer, s.pathParts}, {natsbus.Collector, s.queryPart}, {natsbus.Agent, s.groupPart},
-		{natsbus.Collector, s.receiverParts}, {natsbus.Collector, s.alertPart},
+		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.colocatePart, true}, {natsbus.Planner, s.plannerPart, false},
+		{natsbus.Analyzer, s.learnPart, false}, {natsbus.Analyzer, s.pathParts, false}, {natsbus.Collector, s.queryPart, false},
+		{natsbus.Agent, s.groupPart, false}, {natsbus.Collector, s.receiverParts, false}, {natsbus.Collector, s.alertPart, false},
 	} {
 		if b.role != "" && !s.does(b.role) {
 			continue
 		}
-		p, err := b.build(cfg)
+		of := pooled
+		if b.jobs {
+			of = cfg
+		}
+		p, err := b.build(of)
 		if err != nil {
 			return nil, err
 		}

@@ -103,6 +103,7 @@ func settle(cfg *config.Config) time.Duration {
 
 // AnalyzerConfig is what the file says to the analyzer.
 func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
+	cfg = cfg.Pooled()
 	level := cfg.Analyzer.Confidence
 	report := cfg.Analyzer.ReportInterval
 	coming := auto.Config{Horizon: max(1, int((cfg.Round+report-1)/report)), Level: level, Step: report}
@@ -204,6 +205,7 @@ func source(query string) string {
 
 // PlannerConfig is what the file says to the planner.
 func PlannerConfig(cfg *config.Config) (planner.Config, error) {
+	cfg = cfg.Pooled()
 	policy, err := PolicyOf(cfg)
 	if err != nil {
 		return planner.Config{}, err

@@ -454,7 +454,7 @@ func check(t *rapid.T, policy string, o *colocate.Observation, d colocate.Decisi
 				continue
 			}
 			sum, ok := had(o, name)
-			if ok && sum > limit*(1+1e-6) && (gives || sum > before[name]*(1+1e-6)) {
+			if ok && sum > limit*(1+1e-6)+1e-9 && (gives || sum > before[name]*(1+1e-6)) {
 				t.Fatalf("%+v: %v of %s, of %v", c, sum, name, limit)
 			}
 		}
@@ -469,7 +469,7 @@ func check(t *rapid.T, policy string, o *colocate.Observation, d colocate.Decisi
 	}
 	for _, name := range resources {
 		limit, known := o.Capacity[name]
-		if sum, ok := had(o, name); ok && known && limit >= 0 && limit <= 1e18 && name != "frequency" && sum > limit*(1+1e-6) && policy != colocate.None {
+		if sum, ok := had(o, name); ok && known && limit >= 0 && limit <= 1e18 && name != "frequency" && sum > limit*(1+1e-6)+1e-9 && policy != colocate.None {
 			t.Fatalf("%s: %v of %s at last, of %v: %+v", d.Verb, sum, name, limit, o.Jobs)
 		}
 	}

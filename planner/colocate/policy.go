@@ -97,6 +97,7 @@ const (
 // Decide decides.
 func (p *policy) Decide(o *Observation) Decision {
 	p.learn(o.Capacity)
+	p.agree(o.Time)
 	r := &p.round
 	r.begin(o)
 	if p.never {
@@ -123,6 +124,19 @@ func (p *policy) Decide(o *Observation) Decision {
 	p.frequency(r, v.verb)
 	p.network(r, v.verb)
 	return Decision{Verb: v.verb, By: v.by, Why: v.why(forced), Changes: r.changes()}
+}
+
+// agree forgets times that are ahead: what is kept may be from before the clock was
+// set back.
+func (p *policy) agree(now time.Time) {
+	if p.Grown.After(now) {
+		p.Grown = time.Time{}
+	}
+	for _, s := range p.Services {
+		if s.Acted.After(now) {
+			s.Acted = time.Time{}
+		}
+	}
 }
 
 // none suspends whatever runs.

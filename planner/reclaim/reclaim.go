@@ -13,12 +13,14 @@
 //
 // The highest score is reclaimed first, and a level at a time.
 //
-// Source: Zhao et al., Rhythm, ACM TOCS 2023, section 3.6, equations (7) to
-// (10). Ties in L go by U, attained service and name, ties in U by attained
+// Source: Zhao et al., Rhythm, ACM TOCS 2023, section 3.6, equations (1) and
+// (7) to (10). Ties in L go by U, attained service and name, ties in U by attained
 // service (less first) and name, ties in the score by U, attained service and
 // name.
 //
-// The package does not predict losses and takes nothing from anybody.
+// What a job loses is predicted by (1) and (7) and by the makespans of section 3.6,
+// from what it told of itself; what makes no sense predicts nothing. The package
+// takes nothing from anybody.
 //
 //	queue, err := reclaim.Queue(predictable, unpredictable)
 //	top := reclaim.Levels(queue, onThisHost, size)[0]

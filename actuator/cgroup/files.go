@@ -1,0 +1,136 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Files are the kernel's files of one group beneath a declared root: what knobs of
+// groups share, also those of other packages.
+type Files struct {
+	config Config
+	root   *hostfs.Root
+	closed bool
+}
+
+// OpenFiles opens the root. The group may come and go.
+func OpenFiles(c Config) (*Files, error) {
+	if len(c.Parents) > 0 {
+		return nil, trimtab.Invalidf("cgroup %s: only parents of a quota are raised", c.Path)
+	}
+	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || c.Path == ".." || strings.HasPrefix(c.Path, "../") {
+		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
+	}
+	root, err := c.Roots.root(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup %s: %w", c.Path, err)
+	}
+	return &Files{config: c, root: root}, nil
+}
+
+// Group is the path of the group, relative to the root.
+func (f *Files) Group() string { return f.config.Path }
+
+// Root is the declared directory.
+func (f *Files) Root() *hostfs.Root { return f.root }
+
+// Close releases the root. Closing again does nothing.
+func (f *Files) Close() error {
+	if f.closed {
+		return nil
+	}
+	f.closed = true
+	return f.root.Close()
+}
+
+// Version tells 1 from 2; in a tree of plain files by a file that only groups of
+// version 1 have.
+func (f *Files) Version(only1 string) int {
+	switch f.root.Filesystem() {
+	case hostfs.Cgroup1:
+		return 1
+	case hostfs.Cgroup2:
+		return 2
+	}
+	if ok, err := f.root.Exists(path.Join(f.config.Path, only1)); ok && err == nil {
+		return 1
+	}
+	return 2
+}
+
+// Read returns the content of a file of the group, without the space around it.
+func (f *Files) Read(name string) (string, error) { return f.ReadOf(f.config.Path, name) }
+
+// ReadOf returns that of another group beneath the root.
+func (f *Files) ReadOf(group, name string) (string, error) {
+	text, err := f.root.Read(path.Join(group, name))
+	return strings.TrimSpace(text), gone(err)
+}
+
+// Write hands a value to a file of the group.
+func (f *Files) Write(name, value string) error {
+	return gone(f.root.Write(path.Join(f.config.Path, name), value))
+}
+
+// gone says of a group that was removed after its file was opened that it is not there.
+func gone(err error) error {
+	if errors.Is(err, syscall.ENODEV) {
+		return fmt.Errorf("%w: %w", err, os.ErrNotExist)
+	}
+	return err
+}
+
+// Probe says whether the group is there, and has a file, which maker makes: "the
+// cpuset controller".
+func (f *Files) Probe(ctx context.Context, maker, name string) error {
+	err := ctx.Err()
+	if err == nil {
+		var ok bool
+		if ok, err = f.root.Exists(f.config.Path); err == nil && !ok {
+			err = os.ErrNotExist
+		}
+	}
+	if err == nil {
+		if _, err = f.Read(name); errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("it has no %s, which %s makes: %w", name, maker, trimtab.ErrUnsupported)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("probe cgroup %s in %s: %w", f.config.Path, f.config.Root, err)
+	}
+	return nil
+}
+
+// Owned returns an error that is trimtab.ErrRefused where systemd owns the group.
+func (f *Files) Owned() error { return owned(&f.config) }
+
+// MayWrite says whether a file of the group is free to be written, and by this process.
+func (f *Files) MayWrite(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("probe cgroup %s: %w", f.config.Path, err)
+	}
+	if err := f.Owned(); err != nil {
+		return err
+	}
+	return f.root.Writable(path.Join(f.config.Path, name))
+}
+
+// Place returns the group's directory, without links.
+func (f *Files) Place() (string, error) { return place(&f.config) }
+
+// Unit returns the systemd unit whose own group this is, or "": what is to stay there
+// is set by SetUnit.
+func (f *Files) Unit() string { return unitOf(f.root, f.config.Path) }
+
+// SetUnit sets a property of the unit until the next boot.
+func (f *Files) SetUnit(ctx context.Context, property string, value any) error {
+	return setUnit(ctx, f.Unit(), property, value)
+}

@@ -1,0 +1,94 @@
+package cpuset
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Topology says which CPUs are threads of one physical core: the cores, each a set.
+type Topology []Set
+
+// Cores returns what is allowed of each core, without those of which nothing is, in
+// order of their lowest CPU. A CPU of which the topology does not know is a core.
+func (t Topology) Cores(allowed Set) []Set {
+	if len(allowed) == 0 {
+		return nil
+	}
+	var out []Set
+	known := make([]bool, allowed[len(allowed)-1]+1)
+	for _, core := range t {
+		part := core.And(allowed)
+		if len(part) == 0 {
+			continue
+		}
+		out = append(out, part)
+		for _, n := range part {
+			known[n] = true
+		}
+	}
+	for _, n := range allowed {
+		if !known[n] {
+			out = append(out, Set{n})
+		}
+	}
+	slices.SortFunc(out, func(a, b Set) int { return cmp.Compare(a[0], b[0]) })
+	return out
+}
+
+// Choice is what [Choose] chooses from.
+type Choice struct {
+	// Cores are those that the group may have, as Topology.Cores gives them.
+	Cores []Set
+	// Has is what it has now.
+	Has Set
+	// Others is what other groups have, which are not to be shared.
+	Others Set
+	// High takes the highest-numbered cores first.
+	High bool
+}
+
+// Choose returns n of the cores, each with all its threads that are allowed: first
+// those that the group has and no other, then free ones, each from its end. Only a
+// group that does not grow may, where both are too few, keep such as it shares
+// already. ok is false where that are less than n, and for n < 1: a set is never empty.
+func Choose(n int, c Choice) (set Set, ok bool) {
+	own, free, shared := c.sorted()
+	had := len(own) + len(shared)
+	candidates := append(own, free...)
+	if n <= had {
+		candidates = append(candidates, shared...)
+	}
+	if n < 1 || n > len(candidates) {
+		return nil, false
+	}
+	return union(candidates[:n]), true
+}
+
+// union returns what is in any of the sets.
+func union(all []Set) Set { return Set(nil).Or(slices.Concat(all...)) }
+
+// sorted divides the cores, those to take first in front.
+func (c *Choice) sorted() (own, free, shared []Set) {
+	for _, core := range c.Cores {
+		switch has, taken := c.Has.Meets(core), c.Others.Meets(core); {
+		case has && taken:
+			shared = append(shared, core)
+		case has:
+			own = append(own, core)
+		case !taken:
+			free = append(free, core)
+		}
+	}
+	if c.High {
+		slices.Reverse(own)
+		slices.Reverse(free)
+		slices.Reverse(shared)
+	}
+	return own, free, shared
+}
+
+// free counts the cores that no other group has.
+func (c *Choice) free() int {
+	own, free, _ := c.sorted()
+	return len(own) + len(free)
+}

@@ -1,0 +1,425 @@
+package cpuset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+)
+
+// Config says which group.
+type Config struct {
+	cgroup.Config
+	// High takes the highest-numbered cores, as for best-effort jobs.
+	High bool `json:"high,omitempty"`
+	// Machine says what a core is; nil: the kernel does.
+	Machine *Machine `json:"-"`
+}
+
+const (
+	cpusFile = "cpuset.cpus"
+	// effective1 is what version 1 calls what is in force, and no group of version 2 has.
+	effective1, effective2 = "cpuset.effective_cpus", "cpuset.cpus.effective"
+)
+
+// Cores are the physical cores of one group.
+type Cores struct {
+	*cgroup.Files
+	config Config
+	// found is what was read last; nil: nothing was.
+	found *state
+	// wrote is the mask that was written last; nil: none was.
+	wrote Set
+}
+
+var (
+	_ actuator.Delayed  = (*Cores)(nil)
+	_ actuator.Placed   = (*Cores)(nil)
+	_ actuator.Restorer = (*Cores)(nil)
+)
+
+// Open opens the root. Whether the group is there is for Probe to say.
+func Open(c Config) (*Cores, error) {
+	f, err := cgroup.OpenFiles(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	c.Path = f.Group()
+	if c.Machine == nil {
+		c.Machine = new(Machine)
+	}
+	return &Cores{Files: f, config: c}, nil
+}
+
+// kind marks what Undo returns.
+const kind = "cpuset-cores/1"
+
+type undo struct {
+	Kind string `json:"kind"`
+	Config
+	// CPUs is the mask that was there; nil: it was never read.
+	CPUs *string `json:"cpus,omitempty"`
+}
+
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when
+// undo is another kind of knob's.
+func Reopen(b []byte) (*Cores, error) { return reopen(b, nil) }
+
+func reopen(b []byte, m *Machine) (*Cores, error) {
+	u, err := readUndo(b)
+	if err != nil {
+		return nil, err
+	}
+	u.Machine = m
+	return Open(u.Config)
+}
+
+func readUndo(b []byte) (u undo, err error) {
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+		return u, fmt.Errorf("reopen cpuset %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return u, nil
+}
+
+// Undo describes the knob, and the mask that was read last.
+func (k *Cores) Undo() []byte {
+	u := undo{Kind: kind, Config: k.config}
+	if k.found != nil {
+		text := k.found.mask.String()
+		u.CPUs = &text
+	}
+	b, err := json.Marshal(u)
+	if err != nil {
+		// Strings always encode.
+		panic("cpuset: encode undo: " + err.Error())
+	}
+	return b
+}
+
+func (k *Cores) version() int { return k.Version(effective1) }
+
+// String names version and path.
+func (k *Cores) String() string {
+	return fmt.Sprintf("cgroup v%d cpuset %s", k.version(), k.config.Path)
+}
+
+// Resource returns "cores".
+func (k *Cores) Resource() string { return trimtab.Cores }
+
+// Probe says whether the group is there, has the controller, and the kernel tells
+// what a core is.
+func (k *Cores) Probe(ctx context.Context) error {
+	if err := k.Files.Probe(ctx, "the cpuset controller", cpusFile); err != nil {
+		return err
+	}
+	if _, err := k.look(); err != nil {
+		return fmt.Errorf("probe cpuset of cgroup %s: %w", k.config.Path, err)
+	}
+	return nil
+}
+
+// MayWrite says whether the group is free to be written, and by this process.
+func (k *Cores) MayWrite(ctx context.Context) error {
+	if err := k.Files.MayWrite(ctx, cpusFile); err != nil {
+		return err
+	}
+	s, err := k.look()
+	if err == nil {
+		err = k.filled(s)
+	}
+	return err
+}
+
+// filled refuses to turn a set of version 1 that is empty: no process may live in it,
+// and it could not be made empty again while one does.
+func (k *Cores) filled(s *state) error {
+	if s.version == 1 && len(s.mask) == 0 {
+		return fmt.Errorf("cpuset.cpus of cgroup %s is empty, so nothing may run in it: fill it and cpuset.mems first, as with %s: %w",
+			k.config.Path, s.allowed, trimtab.ErrRefused)
+	}
+	return nil
+}
+
+// state is what the files of a group say.
+type state struct {
+	version  int
+	topology Topology
+	// mask is what the group was given, allowed what its parent has.
+	mask, allowed Set
+}
+
+// unlimited reports whether the group has what its parent has.
+func (s *state) unlimited() bool { return s.version == 2 && len(s.mask) == 0 }
+
+func (s *state) amount() trimtab.Amount {
+	if s.unlimited() {
+		return trimtab.Unlimited()
+	}
+	return trimtab.Units(float64(len(s.topology.Cores(s.mask))))
+}
+
+// look reads the group and its parent.
+func (k *Cores) look() (*state, error) {
+	s := &state{version: k.version()}
+	var err error
+	if s.mask, err = k.set(k.config.Path, cpusFile); err != nil {
+		return nil, err
+	}
+	if s.allowed, err = k.wholeOf(s.version, path.Dir(k.config.Path)); err != nil {
+		return nil, err
+	}
+	if len(s.allowed) == 0 {
+		return nil, trimtab.Invalidf("cgroup %s has no CPUs to give", path.Dir(k.config.Path))
+	}
+	s.topology, err = k.config.Machine.Topology()
+	return s, err
+}
+
+// wholeOf returns what a group above has to give.
+func (k *Cores) wholeOf(version int, group string) (Set, error) {
+	if version == 1 {
+		return k.set(group, cpusFile)
+	}
+	return k.set(group, effective2)
+}
+
+func (k *Cores) set(group, name string) (Set, error) {
+	text, err := k.ReadOf(group, name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ParseSet(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s of cgroup %s: %w", name, group, err)
+	}
+	return s, nil
+}
+
+// Read returns how many cores the group was given.
+func (k *Cores) Read(ctx context.Context) (trimtab.Amount, error) {
+	s, err := k.read(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	k.found = s
+	return s.amount(), nil
+}
+
+func (k *Cores) read(ctx context.Context) (*state, error) {
+	err := ctx.Err()
+	var s *state
+	if err == nil {
+		s, err = k.look()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read cpuset of cgroup %s: %w", k.config.Path, err)
+	}
+	return s, nil
+}
+
+// Effective returns how many cores are in force: fewer than were given where the
+// parent has not got them, or others.
+func (k *Cores) Effective(ctx context.Context) (trimtab.Amount, error) {
+	s, err := k.read(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	name := effective2
+	if s.version == 1 {
+		name = effective1
+	}
+	now, err := k.set(k.config.Path, name)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || err == nil && len(now) == 0 || s.unlimited():
+		return s.amount(), nil
+	case err != nil:
+		return trimtab.Amount{}, err
+	}
+	return trimtab.Units(float64(len(s.topology.Cores(now)))), nil
+}
+
+// Nearest rounds to whole cores, at least one and at most what the parent has.
+func (k *Cores) Nearest(a trimtab.Amount) trimtab.Amount {
+	s := k.found
+	if s == nil {
+		s, _ = k.look() // what cannot be read does not bound it
+	}
+	most := math.Inf(1)
+	if s != nil {
+		most = float64(len(s.topology.Cores(s.allowed)))
+	}
+	if a.Unlimited {
+		if s == nil || s.version == 2 {
+			return a
+		}
+		return trimtab.Units(most)
+	}
+	return trimtab.Units(min(max(1, math.Round(a.Value)), most))
+}
+
+// Write gives the group so many cores. See the package comment for which.
+func (k *Cores) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := k.write(ctx, a); err != nil {
+		return fmt.Errorf("write cpuset of cgroup %s: %w", k.config.Path, err)
+	}
+	return nil
+}
+
+func (k *Cores) write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return err
+	}
+	if err := k.Owned(); err != nil {
+		return err
+	}
+	s, err := k.look()
+	if err == nil {
+		err = k.filled(s)
+	}
+	if err != nil {
+		return err
+	}
+	k.found = s
+	next := k.Nearest(a)
+	if next == s.amount() {
+		return nil
+	}
+	others, names, err := k.others(s.version)
+	if err != nil {
+		return err
+	}
+	if next.Unlimited {
+		if len(others) > 0 {
+			return fmt.Errorf("let it have all: %s: %w", taken(others, names), trimtab.ErrRefused)
+		}
+		return k.put(ctx, s, nil)
+	}
+	has := s.mask
+	if s.unlimited() {
+		has = s.allowed
+	}
+	c := Choice{Cores: s.topology.Cores(s.allowed), Has: has, Others: others, High: k.config.High}
+	set, ok := Choose(int(next.Value), c)
+	if !ok {
+		return fmt.Errorf("give it %v cores: of %d that %s has, %d are free: %s: %w", next, len(c.Cores),
+			path.Dir(k.config.Path), c.free(), taken(others, names), trimtab.ErrRefused)
+	}
+	return k.put(ctx, s, set)
+}
+
+// maxNamed bounds how many groups an error names.
+const maxNamed = 5
+
+func taken(others Set, names []string) string {
+	if len(names) > maxNamed {
+		names = append(names[:maxNamed:maxNamed], "others")
+	}
+	return fmt.Sprintf("CPUs %s belong to %s", others, strings.Join(names, ", "))
+}
+
+// others returns the CPUs of the groups beneath the root that have less than it, and
+// their names: without this group, those that hold it, and those that lie in it.
+func (k *Cores) others(version int) (all Set, names []string, err error) {
+	whole, err := k.wholeOf(version, ".")
+	if err != nil {
+		return nil, nil, err
+	}
+	own := k.config.Path
+	err = k.Root().Walk(".", func(group string) error {
+		switch {
+		case group == own:
+			return fs.SkipDir
+		case group == "." || strings.HasPrefix(own, group+"/"):
+			return nil
+		}
+		set, err := k.set(group, cpusFile)
+		switch {
+		case errors.Is(err, os.ErrNotExist): // it went, or no group in it has the controller
+			return fs.SkipDir
+		case err != nil:
+			return err
+		case len(set) == 0 || set.Covers(whole):
+			return nil
+		}
+		all, names = all.Or(set), append(names, group)
+		return fs.SkipDir
+	})
+	return all, names, err
+}
+
+// put writes a mask, of a systemd unit through systemd; nil: what the parent has.
+func (k *Cores) put(ctx context.Context, s *state, set Set) error {
+	var err error
+	switch text := set.String(); {
+	case k.Unit() != "":
+		err = k.SetUnit(ctx, "AllowedCPUs", set.mask())
+	case text == "":
+		err = k.Files.Write(cpusFile, "\n")
+	default:
+		err = k.Files.Write(cpusFile, text)
+	}
+	switch {
+	case errors.Is(err, syscall.EBUSY):
+		err = fmt.Errorf("a group inside it has other CPUs than %s: %w", set, err)
+	case errors.Is(err, syscall.EACCES) && !s.allowed.Covers(set):
+		err = fmt.Errorf("its parent %s has only CPUs %s: %w", path.Dir(k.config.Path), s.allowed, err)
+	case errors.Is(err, syscall.EINVAL):
+		err = fmt.Errorf("a group beside it has some of CPUs %s for itself alone: %w", set, err)
+	}
+	if err == nil {
+		k.wrote = append(Set{}, set...)
+	}
+	return err
+}
+
+// Restore puts back the mask of undo, whoever has its cores meanwhile.
+func (k *Cores) Restore(ctx context.Context, b []byte) error {
+	if err := k.restore(ctx, b); err != nil {
+		return fmt.Errorf("restore cpuset of cgroup %s: %w", k.config.Path, err)
+	}
+	return nil
+}
+
+func (k *Cores) restore(ctx context.Context, b []byte) error {
+	u, err := readUndo(b)
+	if err != nil {
+		return err
+	}
+	if u.CPUs == nil {
+		return trimtab.Invalidf("undo %.60q has no mask", b)
+	}
+	was, err := ParseSet(*u.CPUs)
+	if err != nil {
+		return err
+	}
+	s, err := k.read(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.mask.String()
+	switch {
+	case now == was.String():
+		return nil
+	case k.wrote != nil && now != k.wrote.String():
+		return fmt.Errorf("another program set CPUs %q, trimtab set %q: left alone: %w", now, k.wrote, trimtab.ErrRefused)
+	case s.version == 1 && len(was) == 0:
+		return fmt.Errorf("it was empty, and a set is never emptied: it keeps CPUs %s: %w", now, trimtab.ErrRefused)
+	}
+	if err := k.put(ctx, s, was); err != nil {
+		return err
+	}
+	if s, err = k.read(ctx); err == nil && s.mask.String() != was.String() {
+		err = fmt.Errorf("wrote CPUs %q, read back %q", was, s.mask)
+	}
+	return err
+}

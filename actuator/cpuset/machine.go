@@ -1,0 +1,85 @@
+package cpuset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/trimtab/trimtab"
+)
+
+// sysfs is where the kernel tells of CPUs.
+const sysfs = "/sys/devices/system/cpu"
+
+// Machine knows which CPUs are threads of one core. It reads that again when others
+// are online. It is safe for concurrent use; the zero Machine is ready.
+type Machine struct {
+	mu     sync.Mutex
+	dir    string
+	online string
+	cores  Topology
+}
+
+// NewMachine reads another directory than the kernel's.
+func NewMachine(dir string) *Machine { return &Machine{dir: dir} }
+
+// Topology returns the cores with the CPUs that are online. Its error is
+// trimtab.ErrUnsupported where the kernel does not say which are threads of one.
+func (m *Machine) Topology() (Topology, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dir == "" {
+		m.dir = sysfs
+	}
+	text, err := m.read("online")
+	if err != nil {
+		return nil, fmt.Errorf("read topology: %w: %w", err, trimtab.ErrUnsupported)
+	}
+	if m.cores != nil && text == m.online {
+		return m.cores, nil
+	}
+	online, err := ParseSet(text)
+	if err != nil {
+		return nil, fmt.Errorf("read topology: %w", err)
+	}
+	var cores Topology
+	var seen Set
+	for _, n := range online {
+		if seen.Has(n) {
+			continue
+		}
+		core, err := m.coreOf(n)
+		if err != nil {
+			return nil, fmt.Errorf("read topology: %w", err)
+		}
+		cores = append(cores, core)
+		seen = seen.Or(core)
+	}
+	m.online, m.cores = text, cores
+	return cores, nil
+}
+
+// coreOf reads which CPUs are threads of the core with CPU n.
+func (m *Machine) coreOf(n int) (Set, error) {
+	at := filepath.Join("cpu"+strconv.Itoa(n), "topology")
+	text, err := m.read(filepath.Join(at, "core_cpus_list"))
+	if err != nil { // before Linux 5.7
+		text, err = m.read(filepath.Join(at, "thread_siblings_list"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("threads of CPU %d: %w: %w", n, err, trimtab.ErrUnsupported)
+	}
+	core, err := ParseSet(text)
+	if err == nil && !core.Has(n) {
+		err = trimtab.Invalidf("threads of CPU %d are %s", n, core)
+	}
+	return core, err
+}
+
+func (m *Machine) read(name string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(m.dir, name))
+	return strings.TrimSpace(string(b)), err
+}

@@ -1,0 +1,250 @@
+package freezer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+const (
+	// patience is how long killed processes have to end, and processes to freeze
+	// before they are killed; rounds is how often that is tried where one process can
+	// start another meanwhile.
+	patience = time.Second
+	rounds   = 2
+	// pause is between two looks at them.
+	pause = time.Millisecond
+)
+
+// Alive says whether one group has processes, 1, or none, 0: writing 0 kills them.
+type Alive struct {
+	group
+	config Config
+}
+
+var (
+	_ actuator.Restorer = (*Alive)(nil)
+	_ actuator.Placed   = (*Alive)(nil)
+)
+
+// OpenAlive opens the root. Whether the group is there is for Probe to say.
+func OpenAlive(c Config) (*Alive, error) {
+	g, err := openGroup(c)
+	if err != nil {
+		return nil, err
+	}
+	c.Path = g.Group()
+	return &Alive{g, c}, nil
+}
+
+// ReopenAlive opens the knob that undo describes. The error is
+// trimtab.ErrUnsupported when undo is another kind of knob's.
+func ReopenAlive(b []byte) (*Alive, error) {
+	c, err := decode(aliveKind, b)
+	if err != nil {
+		return nil, err
+	}
+	return OpenAlive(c)
+}
+
+// Undo describes the knob for ReopenAlive.
+func (k *Alive) Undo() []byte { return encode(aliveKind, k.config) }
+
+// String names version and path.
+func (k *Alive) String() string {
+	return fmt.Sprintf("cgroup v%d processes of %s", k.version(), k.Group())
+}
+
+// Resource returns "alive".
+func (k *Alive) Resource() string { return trimtab.Alive }
+
+// Probe says whether the group is there, and its processes can be killed as one: a
+// file that only lists numbers may name anybody's.
+func (k *Alive) Probe(ctx context.Context) error {
+	if err := k.Files.Probe(ctx, k.maker(), k.file()); err != nil {
+		return err
+	}
+	return k.real()
+}
+
+// real refuses a tree of plain files.
+func (k *Alive) real() error {
+	if k.Root().Filesystem() == hostfs.Ordinary {
+		return fmt.Errorf("%s is no control group of a kernel: %w", k.Root().Path(), trimtab.ErrUnsupported)
+	}
+	return nil
+}
+
+// MayWrite says whether the processes may be killed by this process.
+func (k *Alive) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.file()) }
+
+// Read returns 1 while there is a process in the group or in one inside it.
+func (k *Alive) Read(ctx context.Context) (trimtab.Amount, error) {
+	some, err := false, ctx.Err()
+	if err == nil {
+		some, err = k.populated()
+	}
+	if err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read processes of cgroup %s: %w", k.Group(), err)
+	}
+	return units(some), nil
+}
+
+func (k *Alive) populated() (bool, error) {
+	if k.version() == 2 {
+		return k.event("populated")
+	}
+	all, err := k.processes()
+	return len(all) > 0, err
+}
+
+// Nearest is 1 from a half on, also without limit.
+func (k *Alive) Nearest(a trimtab.Amount) trimtab.Amount { return nearest(a) }
+
+// Write of 0 kills all processes of the group with SIGKILL and waits until they have
+// ended, at most some seconds. That of 1 is refused where there is none: nothing is started here.
+func (k *Alive) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := k.write(ctx, a); err != nil {
+		return fmt.Errorf("kill processes of cgroup %s: %w", k.Group(), err)
+	}
+	return nil
+}
+
+func (k *Alive) write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return err
+	}
+	if err := errors.Join(k.Owned(), k.real()); err != nil {
+		return err
+	}
+	some, err := k.populated()
+	switch {
+	case err != nil:
+		return err
+	case nearest(a).Value == 1 && !some:
+		return fmt.Errorf("it has none, and none is brought back: start it again: %w", trimtab.ErrRefused)
+	case nearest(a).Value == 1 || !some:
+		return nil
+	}
+	if err := k.spared(); err != nil {
+		return err
+	}
+	if k.version() == 2 {
+		err := k.Files.Write(kill2, "1")
+		if err == nil {
+			return k.ended(ctx)
+		}
+		if ok, bad := k.Root().Exists(path.Join(k.Group(), kill2)); ok || bad != nil {
+			return err
+		}
+	}
+	return k.killEach(ctx)
+}
+
+// killEach is for groups without cgroup.kill. What was frozen is frozen again, and
+// nothing stays frozen that was not.
+func (k *Alive) killEach(ctx context.Context) error {
+	was, err := k.frozenBySelf()
+	if err != nil {
+		return err
+	}
+	for range rounds {
+		if err = k.killFrozen(ctx); err != nil {
+			break
+		}
+		if err = k.ended(ctx); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if was && !isGone(err) {
+		err = errors.Join(err, k.freeze(true))
+	}
+	return err
+}
+
+// killFrozen sends SIGKILL to each process, of which it lets none start another, or
+// end so that somebody else gets its number.
+func (k *Alive) killFrozen(ctx context.Context) error {
+	if err := k.freeze(true); err != nil {
+		return err
+	}
+	_, err := k.until(ctx, k.frozen)
+	if err == nil {
+		err = k.signal()
+	}
+	// They end when they run.
+	return errors.Join(err, k.freeze(false))
+}
+
+// signal sends SIGKILL to each process.
+func (k *Alive) signal() error {
+	if err := k.spared(); err != nil { // one may have moved in
+		return err
+	}
+	all, err := k.processes()
+	if err != nil {
+		return err
+	}
+	for _, pid := range all {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// ended waits until there is no process.
+func (k *Alive) ended(ctx context.Context) error {
+	empty, err := k.until(ctx, func() (bool, error) {
+		some, err := k.populated()
+		return !some, err
+	})
+	switch {
+	case isGone(err): // somebody removed the group when it was empty
+		return nil
+	case err == nil && !empty:
+		return fmt.Errorf("some have not ended %v after SIGKILL: a group above may be frozen, or they wait for a device", patience)
+	}
+	return err
+}
+
+// until looks until it is so, at most as long as patience lasts, and reports whether
+// it is.
+func (k *Alive) until(ctx context.Context, so func() (bool, error)) (bool, error) {
+	end := time.After(patience)
+	for {
+		if ok, err := so(); ok || err != nil {
+			return ok, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-end:
+			return false, nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// isGone reports whether the group was removed.
+func isGone(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV)
+}
+
+// Restore brings back nothing: where no process is left, its error is
+// trimtab.ErrUnsupported.
+func (k *Alive) Restore(ctx context.Context, _ []byte) error {
+	v, err := k.Read(ctx)
+	if err == nil && v.Value == 0 {
+		err = fmt.Errorf("the processes of cgroup %s were killed, and cannot be restored: start them again: %w", k.Group(), trimtab.ErrUnsupported)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package freezer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+)
+
+const (
+	// state1 is the file of version 1's freezer, self1 what was asked of this group.
+	state1, self1 = "freezer.state", "freezer.self_freezing"
+	// freeze2, kill2 and events2 are those of version 2.
+	freeze2, kill2, events2 = "cgroup.freeze", "cgroup.kill", "cgroup.events"
+	// maxList bounds the list of processes that is read, in bytes: half a million.
+	maxList = 4 << 20
+)
+
+// Config says which group.
+type Config = cgroup.Config
+
+// group is a group with what is common to both switches.
+type group struct{ *cgroup.Files }
+
+func openGroup(c Config) (group, error) {
+	f, err := cgroup.OpenFiles(c)
+	return group{f}, err
+}
+
+func (g group) version() int { return g.Version(state1) }
+
+// file is what freezes the group.
+func (g group) file() string {
+	if g.version() == 1 {
+		return state1
+	}
+	return freeze2
+}
+
+// maker is what makes that file.
+func (g group) maker() string {
+	if g.version() == 1 {
+		return "the freezer controller"
+	}
+	return "Linux from 5.2 on"
+}
+
+// frozenBySelf reports whether this group was asked to freeze, whatever is above it.
+func (g group) frozenBySelf() (bool, error) {
+	if g.version() == 2 {
+		return g.flag(freeze2)
+	}
+	on, err := g.flag(self1)
+	if errors.Is(err, os.ErrNotExist) {
+		var state string
+		state, err = g.state()
+		return state != "THAWED", err
+	}
+	return on, err
+}
+
+// frozen reports whether all processes are frozen now, by whichever group.
+func (g group) frozen() (bool, error) {
+	if g.version() == 2 {
+		return g.event("frozen")
+	}
+	state, err := g.state()
+	return state == "FROZEN", err
+}
+
+// freeze asks for the group to freeze, or to thaw.
+func (g group) freeze(on bool) error {
+	switch {
+	case g.version() == 1 && on:
+		return g.Write(state1, "FROZEN")
+	case g.version() == 1:
+		return g.Write(state1, "THAWED")
+	case on:
+		return g.Write(freeze2, "1")
+	}
+	return g.Write(freeze2, "0")
+}
+
+// state reads version 1's, which looks at the processes anew.
+func (g group) state() (string, error) {
+	state, err := g.Read(state1)
+	if err == nil && !slices.Contains([]string{"THAWED", "FREEZING", "FROZEN"}, state) {
+		err = trimtab.Invalidf("%s %.40q of cgroup %s: want THAWED, FREEZING or FROZEN", state1, state, g.Group())
+	}
+	return state, err
+}
+
+// flag reads a file with 0 or 1.
+func (g group) flag(name string) (bool, error) {
+	text, err := g.Read(name)
+	if err == nil && text != "0" && text != "1" {
+		err = trimtab.Invalidf("%s %.40q of cgroup %s: want 0 or 1", name, text, g.Group())
+	}
+	return text == "1", err
+}
+
+// event reads one of version 2's events.
+func (g group) event(name string) (bool, error) {
+	text, err := g.Read(events2)
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(text) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name && (value == "0" || value == "1") {
+			return value == "1", nil
+		}
+	}
+	return false, trimtab.Invalidf("%s %.80q of cgroup %s: no %s", events2, text, g.Group(), name)
+}
+
+// processes lists those of the group and all groups in it.
+func (g group) processes() (all []int, err error) {
+	err = g.Root().Walk(g.Group(), func(dir string) error {
+		text, err := g.Root().ReadLong(path.Join(dir, "cgroup.procs"), maxList)
+		if err != nil && dir != g.Group() && isGone(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, word := range strings.Fields(text) {
+			pid, err := strconv.ParseInt(word, 10, 32)
+			if err != nil || pid <= 0 {
+				// Of another PID namespace: a signal to 0 would reach trimtab itself.
+				return trimtab.Invalidf("process %.40q of cgroup %s cannot be named from here", word, dir)
+			}
+			all = append(all, int(pid))
+		}
+		return nil
+	})
+	return all, err
+}
+
+// spared refuses a group that this process, or the first of all, is in.
+func (g group) spared() error {
+	all, err := g.processes()
+	if err != nil {
+		return err
+	}
+	for _, pid := range all {
+		if pid == os.Getpid() || pid == 1 {
+			return fmt.Errorf("process %d is in it, which is trimtab or the system's first: %w", pid, trimtab.ErrRefused)
+		}
+	}
+	return nil
+}
+
+// nearest is 1 from a half on, also without limit.
+func nearest(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return trimtab.Units(1)
+	}
+	return trimtab.Units(min(1, math.Round(a.Value)))
+}
+
+func units(on bool) trimtab.Amount {
+	if on {
+		return trimtab.Units(1)
+	}
+	return trimtab.Units(0)
+}

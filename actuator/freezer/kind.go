@@ -1,0 +1,35 @@
+package freezer
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// Kind is this kind of knob, for the locations of cgroup.Kind. Knobs that one Kind
+// opens share what is open of a root.
+func Kind() actuator.Kind {
+	roots, k := new(cgroup.Roots), cgroup.Kind()
+	k.Name, k.Resources, k.Measure = "freezer", []string{trimtab.Running, trimtab.Alive}, nil
+	k.Open = func(at actuator.Location, resource string) (actuator.Knob, error) {
+		// Version 1 keeps it in a hierarchy of its own.
+		root := cmp.Or(hostfs.Twin(at.Root, "freezer"), at.Root)
+		c := Config{Root: root, Path: at.Path, Force: at.Force, Roots: roots}
+		if resource == trimtab.Alive {
+			return actuator.OrNil(OpenAlive(c))
+		}
+		return actuator.OrNil(OpenRunning(c))
+	}
+	k.Reopen = func(undo []byte) (actuator.Knob, error) {
+		knob, err := actuator.OrNil(ReopenRunning(undo))
+		if errors.Is(err, trimtab.ErrUnsupported) {
+			return actuator.OrNil(ReopenAlive(undo))
+		}
+		return knob, err
+	}
+	return k
+}

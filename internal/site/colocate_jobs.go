@@ -1,0 +1,162 @@
+package site
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/jobs"
+)
+
+var _ console.Jobs = (*jobHost)(nil)
+
+// jobsNow is what keeps the jobs of this host; nil: nothing does.
+func (s *Site) jobsNow() console.Jobs {
+	if h := s.jobs.Load(); h != nil {
+		return h
+	}
+	return nil
+}
+
+// Colocation says how the jobs stand. Nobody may change it.
+func (h *jobHost) Colocation() *view.Colocation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shown
+}
+
+// Register takes up a job that describes itself.
+func (h *jobHost) Register(body []byte) (id string, err error) {
+	var s jobs.Spec
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return "", trimtab.Invalidf(`register job: want {"name": "train", "cgroup": "batch.slice/train.scope"}, and perhaps progress_file and predict`)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return "", trimtab.Invalidf("register job: something follows the JSON object")
+	}
+	if err := h.registry.Register(s); err != nil {
+		return "", err
+	}
+	h.logger.Info("job registered itself", "job", s.ID(), "cgroup", s.Cgroup)
+	return s.ID(), nil
+}
+
+// Remove lets go of a job that registered itself.
+func (h *jobHost) Remove(id string) error {
+	err := h.registry.Remove(id)
+	if errors.Is(err, jobs.ErrUnknown) {
+		return fmt.Errorf("remove job %.100q: %w that registered itself", id, console.ErrNoJob)
+	}
+	if err == nil {
+		h.logger.Info("job removed", "job", id)
+	}
+	return err
+}
+
+// Report takes in what a job says of its progress.
+func (h *jobHost) Report(id string, body []byte) error {
+	id, ok := h.known(id)
+	if !ok {
+		h.metrics.Counter("trimtab_colocate_reports_total", "unknown").Inc()
+		return fmt.Errorf("report progress of %.100q: %w", id, console.ErrNoJob)
+	}
+	r, err := jobs.Parse(body)
+	if err != nil {
+		h.metrics.Counter("trimtab_colocate_reports_total", "invalid").Inc()
+		return err
+	}
+	h.take(id, time.Now(), r)
+	return nil
+}
+
+func (h *jobHost) take(id string, now time.Time, r jobs.Report) {
+	before := h.registry.Progress(id).Backwards
+	h.registry.Take(id, now, r)
+	if h.registry.Progress(id).Backwards > before {
+		h.metrics.Counter("trimtab_colocate_reports_total", "backwards").Inc()
+		h.logger.Info("job reported less than before: taken for one that began again", "job", id)
+		return
+	}
+	h.metrics.Counter("trimtab_colocate_reports_total", "taken").Inc()
+}
+
+// known finds a job by its ID, or by the name that it registered with.
+func (h *jobHost) known(id string) (string, bool) {
+	for _, s := range h.registry.Registered() {
+		if id == s.Name || id == s.ID() {
+			return s.ID(), true
+		}
+	}
+	for _, j := range h.Colocation().Jobs {
+		if j.ID == id {
+			return id, true
+		}
+	}
+	return id, false
+}
+
+// readFiles reads the files of progress beside the decisions: a file system that does
+// not answer delays nothing but this.
+func (h *jobHost) readFiles(now time.Time) {
+	if !h.reading.CompareAndSwap(false, true) {
+		return
+	}
+	names := h.fileNames()
+	go func() {
+		defer h.reading.Store(false)
+		for id, name := range names {
+			h.readFile(id, name, now)
+		}
+	}()
+}
+
+// fileNames lists the files of progress, by job.
+func (h *jobHost) fileNames() map[string]string {
+	out := map[string]string{}
+	for _, s := range h.registry.Registered() {
+		if s.File != "" {
+			out[s.ID()] = s.File
+		}
+	}
+	for _, j := range h.Colocation().Jobs {
+		workload, instance, _ := strings.Cut(j.ID, "/")
+		if w, ok := h.jobs[workload]; ok && w.Progress.File != "" && !j.Registered {
+			out[j.ID] = groupOf(w.Progress.File, instance)
+		}
+	}
+	return out
+}
+
+// readFile takes in a file that changed.
+func (h *jobHost) readFile(id, name string, now time.Time) {
+	info, err := os.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return // it has not begun to tell
+	}
+	h.mu.Lock()
+	same := err == nil && info.ModTime().Equal(h.files[id])
+	h.mu.Unlock()
+	if same {
+		return
+	}
+	r, err := jobs.ReadFile(name)
+	if err != nil {
+		h.metrics.Counter("trimtab_colocate_reports_total", "invalid").Inc()
+		h.registry.Fail(id, err.Error())
+		return
+	}
+	h.mu.Lock()
+	h.files[id] = info.ModTime()
+	h.mu.Unlock()
+	h.take(id, now, r)
+}

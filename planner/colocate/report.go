@@ -1,0 +1,144 @@
+package colocate
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The kinds of what a [Step] is told inside the process of the agent. They do not
+// travel.
+const (
+	KindProgress     trimtab.Kind = "progress"
+	KindSurroundings trimtab.Kind = "surroundings"
+)
+
+// The kinds of prediction.
+const (
+	PredictDataParallel = "data-parallel"
+	PredictTraining     = "training"
+)
+
+// Progress is what is known of how far a job is. Times are those that it runs. A nil
+// number is not known.
+type Progress struct {
+	// Job is its ID: see [JobID].
+	Job  string
+	Time time.Time
+	// Predict is how its makespan is predicted: PredictDataParallel by Done,
+	// PredictTraining by Remaining and Rate, "": not at all.
+	Predict string
+	// Done is the part that is done. Remaining steps are to go, at Rate a second.
+	Done, Remaining, Rate *float64
+	// Elapsed is how long it has run, and SinceCheckpoint what of that would be lost.
+	Elapsed, SinceCheckpoint *time.Duration
+	// Replica tells that another copy of it lives: nothing is lost with this one.
+	Replica bool
+	// Finished tells that it needs nothing any more.
+	Finished bool
+}
+
+// Kind returns KindProgress.
+func (p *Progress) Kind() trimtab.Kind { return KindProgress }
+
+// Key returns the job.
+func (p *Progress) Key() string { return p.Job }
+
+// Validate checks the name and the time. Numbers that make no sense make a job
+// unpredictable, and are no error.
+func (p *Progress) Validate() error {
+	if p.Job == "" || len(p.Job) > 2*253+1 {
+		return trimtab.Invalidf("progress of job %.40q: want a name of at most 507 bytes", p.Job)
+	}
+	if p.Time.IsZero() {
+		return trimtab.Invalidf("progress of %.60s: no time", p.Job)
+	}
+	return nil
+}
+
+// Surroundings are what else is measured on the host. What is nil, or left out, was
+// not measured.
+type Surroundings struct {
+	Time time.Time
+	// Capacity is what best-effort jobs may have together: what the host has, less what
+	// its other workloads have or use.
+	Capacity Amounts
+	Power    *Power
+	Link     *Link
+	// Frequencies are what the cores of services run at and should at least, in MHz,
+	// by workload.
+	Frequencies map[string]Frequency
+}
+
+// Frequency is what cores run at and should at least, in MHz.
+type Frequency struct{ Now, Least float64 }
+
+// Kind returns KindSurroundings.
+func (s *Surroundings) Kind() trimtab.Kind { return KindSurroundings }
+
+// Key returns "".
+func (s *Surroundings) Key() string { return "" }
+
+// Validate checks the time. Numbers that make no sense are missing, and no error.
+func (s *Surroundings) Validate() error {
+	if s.Time.IsZero() {
+		return trimtab.Invalidf("surroundings: no time")
+	}
+	return nil
+}
+
+// JobID is the name of a job by workload and instance.
+func JobID(workload, instance string) string {
+	if instance == "" {
+		return workload
+	}
+	return workload + "/" + instance
+}
+
+// course is what the step itself knows of how far a job is.
+type course struct {
+	// Attained is what it was given in core-seconds, Ran how long it ran, while it was
+	// known.
+	Attained float64 `json:"attained"`
+	Ran      float64 `json:"ran_s"`
+	// Back tells that it reported less than before: it is not predicted again.
+	Back bool `json:"back,omitempty"`
+
+	last *Progress
+	// silent is for how long it ran without a report.
+	silent time.Duration
+	seen   bool
+}
+
+// take takes in a report, the newest.
+func (c *course) take(p *Progress) {
+	if l := c.last; l != nil {
+		if !p.Time.After(l.Time) {
+			return
+		}
+		c.Back = c.Back || falls(l.Done, p.Done) || falls(p.Remaining, l.Remaining)
+	}
+	c.last, c.silent = p, 0
+}
+
+// falls reports whether a number that should not fall did.
+func falls(before, after *float64) bool {
+	b, a := known(before), known(after)
+	return !math.IsNaN(b) && !math.IsNaN(a) && a < b
+}
+
+// run notes that the job ran for a while with so many cores.
+func (c *course) run(d time.Duration, cores float64) {
+	c.silent += d
+	c.Ran += d.Seconds()
+	c.Attained += d.Seconds() * cores
+}
+
+// seconds returns a time that was told, or what stands for it.
+func seconds(d *time.Duration, otherwise float64) float64 {
+	if d == nil || *d < 0 {
+		return otherwise
+	}
+	return d.Seconds()
+}

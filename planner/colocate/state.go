@@ -1,0 +1,164 @@
+package colocate
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/num"
+)
+
+// Status is how a [Step] stands. It is a copy.
+type Status struct {
+	// Observed is what the last decision was made of, Decided the decision.
+	Observed Observation
+	Decided  Decision
+	// Limits are those in force, by service.
+	Limits map[string]Limits
+	// Contested are the jobs that nothing is done to, with the reason.
+	Contested map[string]string
+	// Missing are the resources that no job here has a knob of.
+	Missing []string
+	Paused  bool
+	Counts  Counts
+}
+
+// Limits are the limits of a service on this host, with where they are from.
+type Limits struct {
+	LoadLimit, SlackLimit   float64
+	LoadOrigin, SlackOrigin trimtab.ThresholdOrigin
+}
+
+// Status tells how the step stands.
+func (s *Step) Status() Status {
+	out := Status{Observed: s.observed, Decided: s.decided, Limits: map[string]Limits{}, Contested: map[string]string{}, Paused: s.issue.Paused(),
+		Counts: Counts{Decisions: maps.Clone(s.counts.Decisions), Changes: maps.Clone(s.counts.Changes), Ignored: s.counts.Ignored}}
+	out.Observed.Services, out.Observed.Jobs = slices.Clone(s.observed.Services), slices.Clone(s.observed.Jobs)
+	if s.holding != nil {
+		out.Missing = s.Missing()
+	}
+	for _, t := range s.jobs {
+		if t.contested != "" {
+			out.Contested[t.id] = t.contested
+		}
+	}
+	for i := range s.observed.Services {
+		svc := &s.observed.Services[i]
+		l := s.policy.inForce(svc)
+		for _, p := range s.servpodsOf(svc.Workload) {
+			if l.LoadOrigin == trimtab.FromHistory && p.LoadLimit != nil && *p.LoadLimit == l.LoadLimit {
+				l.LoadOrigin = p.Origin
+			}
+			if l.SlackOrigin == trimtab.FromHistory && p.SlackLimit != nil && *p.SlackLimit == l.SlackLimit {
+				l.SlackOrigin = p.SlackOrigin
+			}
+		}
+		out.Limits[svc.Workload] = l
+	}
+	return out
+}
+
+func (s *Step) servpodsOf(workload string) []*trimtab.Servpod {
+	if c := s.services[workload]; c != nil {
+		return servpods(c, s.config.Host)
+	}
+	return nil
+}
+
+// inForce returns the limits of a service, without a change.
+func (p *policy) inForce(s *Service) Limits {
+	if p.rules.limits != nil {
+		return Limits{p.rules.limits.load, p.rules.limits.slack, trimtab.Declared, trimtab.Declared}
+	}
+	l := Limits{known(s.LoadLimit), known(s.SlackLimit), trimtab.FromHistory, trimtab.FromHistory}
+	search := NewSearch(1)
+	if st := p.Services[s.Workload]; st != nil && st.Search != nil {
+		search = st.Search
+	}
+	if !(l.LoadLimit >= 0) {
+		l.LoadLimit, l.LoadOrigin = search.LoadLimit, trimtab.FromSearch
+	}
+	if !(l.SlackLimit >= 0) {
+		l.SlackLimit, l.SlackOrigin = search.SlackLimit, trimtab.FromSearch
+	}
+	return l
+}
+
+// snapshotName is the one state of a step, snapshotKind the form of it.
+const snapshotName, snapshotKind = "colocate", "colocate/1"
+
+// snapshot is what outlives the process.
+type snapshot struct {
+	Policy  string             `json:"policy"`
+	Memory  memory             `json:"memory"`
+	Courses map[string]*course `json:"courses,omitempty"`
+}
+
+// Snapshot returns limits that were searched, hysteresis and how far jobs are; see
+// [trimtab.Snapshotter].
+func (s *Step) Snapshot() map[string][]byte {
+	b, err := num.Seal(snapshotKind, snapshot{s.policy.name, s.policy.memory, s.courses})
+	if err != nil {
+		return nil // numbers and times always marshal
+	}
+	return map[string][]byte{snapshotName: b}
+}
+
+// Restore takes back what Snapshot returned. What the policy of another name kept is
+// not used.
+func (s *Step) Restore(name string, state []byte) error {
+	if name != snapshotName {
+		return trimtab.Invalidf("restore co-location: no state is named %.40q", name)
+	}
+	var in snapshot
+	if err := num.Unseal(snapshotKind, state, &in); err != nil {
+		return fmt.Errorf("restore co-location: %w: %w", trimtab.ErrInvalid, err)
+	}
+	if in.Policy != s.policy.name {
+		return trimtab.Invalidf("restore co-location: of policy %.40q, this is %s", in.Policy, s.policy.name)
+	}
+	if err := in.validate(); err != nil {
+		return fmt.Errorf("restore co-location: %w", err)
+	}
+	if in.Memory.Services == nil {
+		in.Memory.Services = map[string]*standing{}
+	}
+	if in.Courses == nil {
+		in.Courses = map[string]*course{}
+	}
+	s.policy.memory, s.courses = in.Memory, in.Courses
+	return nil
+}
+
+// validate refuses what no step keeps.
+func (in *snapshot) validate() error {
+	m := &in.Memory
+	ok := m.Calm >= 0 && m.Wait >= leastWait && m.Wait <= maxWait && len(m.Services) <= maxServices*2 && len(in.Courses) <= maxJobs
+	for _, s := range m.Services {
+		ok = ok && s != nil && (s.Search == nil || s.Search.valid())
+	}
+	for _, c := range in.Courses {
+		ok = ok && c != nil && c.Attained >= 0 && c.Ran >= 0
+	}
+	if !ok {
+		return trimtab.Invalidf("a state that no step keeps")
+	}
+	return nil
+}
+
+// valid reports whether all of a search makes sense.
+func (s *Search) valid() bool {
+	for _, v := range []float64{s.SlackLimit, s.LoadLimit, s.Good, s.Share} {
+		if !(v >= 0 && v <= 1) {
+			return false
+		}
+	}
+	for _, t := range []Ticks{s.Window, s.Load, s.Total} {
+		if t.All < 0 || t.Ran < 0 || t.Missed < 0 || t.Ran > t.All || t.Missed > t.Ran || t.All > math.MaxInt32 {
+			return false
+		}
+	}
+	return s.Restarts >= 0
+}
