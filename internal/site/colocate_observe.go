@@ -103,7 +103,7 @@ func serviceHere(now time.Time, host string, s serviceConfig, c heard) (colocate
 	if c.Contributions == nil {
 		return one, show
 	}
-	one.Age = max(0, now.Sub(c.at))
+	one.Age, one.Window = max(0, now.Sub(c.at)), c.Window.Duration()
 	age := trimtab.SecondsOf(one.Age)
 	show.Age = &age
 	slo := c.SLO

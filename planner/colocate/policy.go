@@ -86,8 +86,8 @@ func (p *policy) Name() string { return p.name }
 
 // Hysteresis. Growth, a start and a resumption wait for Wait ticks in a row on which
 // they were allowed. Each cut doubles Wait up to maxWait, each stop makes it four times
-// as long, and after ten times Wait without either it halves again. What takes away
-// never waits.
+// as long, where there was a job to stop or cut, and after ten times Wait without either
+// it halves again. What takes away never waits.
 const (
 	leastWait = 2   // 4 s
 	maxWait   = 150 // 5 min, the time that Heracles waits after a stop
@@ -108,14 +108,12 @@ func (p *policy) Decide(o *Observation) Decision {
 	forced := p.fit(r)
 	switch v.verb {
 	case StopBE:
-		p.calm(0, 4)
-		p.stop(r, v)
+		p.calm(0, p.stop(r, v))
 	case SuspendBE:
 		p.calm(0, 1)
 		p.suspendAll(r)
 	case CutBE:
-		p.calm(0, 2)
-		p.cut(r, v)
+		p.calm(0, p.cut(r, v))
 	case DisallowBEGrowth:
 		p.calm(0, 1)
 	case AllowBEGrowth:

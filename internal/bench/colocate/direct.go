@@ -105,7 +105,7 @@ func (d *direct) run(ctx context.Context) error {
 func (d *direct) observe() (*colocate.Observation, error) {
 	now := time.Now()
 	o := &colocate.Observation{Time: now}
-	s := colocate.Service{Workload: "shop", Share: 1}
+	s := colocate.Service{Workload: "shop", Share: 1, Window: lookBack}
 	d.mu.Lock()
 	since := now.Add(-lookBack).Sub(d.begin)
 	for len(d.recent) > 0 && d.recent[0].At+d.recent[0].Took < since {
