@@ -25,8 +25,8 @@ import (
 // The resources of a job that no policy gives amounts of: whether it runs, and
 // whether it lives.
 const (
-	running = "running"
-	alive   = "alive"
+	running = trimtab.Running
+	alive   = trimtab.Alive
 )
 
 // JobsDir is where the actuator of best-effort jobs keeps what it must undo, and
@@ -93,7 +93,7 @@ func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (jobKnob
 func jobKind(kinds []actuator.Kind, root, resource string) (actuator.Kind, actuator.Location, error) {
 	for _, kind := range kinds {
 		if slices.Contains(kind.Resources, resource) {
-			at, err := kind.Probe(actuator.Location{Root: root})
+			at, err := kind.Probe(actuator.Location{Root: root, High: true})
 			return kind, at, err
 		}
 	}

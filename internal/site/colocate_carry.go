@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/jobs"
 	"github.com/trimtab/trimtab/planner/colocate"
+	"github.com/trimtab/trimtab/planner/reclaim"
 )
 
 // plan is what a decision means for the knobs. One step is enough: the actuator of a
@@ -49,7 +51,7 @@ func (h *jobHost) actions(d *colocate.Decision, c colocate.Change, j *hostJob) (
 	why := trimtab.Reason{Summary: fmt.Sprintf("%s: %s", c.Act, d.Why), Binding: trimtab.Binding{Kind: bindingOf(d.Verb), Detail: d.By}}
 	for _, resource := range slices.Sorted(maps.Keys(j.knobs)) {
 		k := j.knobs[resource]
-		to, ok := h.goal(c, resource, k)
+		to, ok := goal(c, j, resource)
 		if set := trimtab.Units(min(max(to, k.Min), k.Max)); ok && k.Problem == "" && !set.Equal(k.Now, 1e-7) {
 			out = append(out, trimtab.Action{KnobID: k.KnobID, Expect: k.Now, Set: set, Mode: j.mode, Why: why})
 		}
@@ -71,7 +73,7 @@ func orderOf(act colocate.Act, resource string) int {
 }
 
 // goal is what an act sets of one resource; false: it leaves it alone.
-func (h *jobHost) goal(c colocate.Change, resource string, k *trimtab.KnobState) (to float64, ok bool) {
+func goal(c colocate.Change, j *hostJob, resource string) (to float64, ok bool) {
 	gives := c.Act == colocate.Start || c.Act == colocate.Resume
 	takes := c.Act == colocate.Kill || c.Act == colocate.Suspend
 	switch {
@@ -79,19 +81,22 @@ func (h *jobHost) goal(c colocate.Change, resource string, k *trimtab.KnobState)
 		return 0, c.Act == colocate.Kill
 	case resource == running && gives:
 		return 1, true
-	case resource == running:
-		return 0, c.Act == colocate.Suspend || c.Act == colocate.Kill && !h.turns(alive)
+	case resource == running: // one that cannot be killed is frozen
+		return 0, c.Act == colocate.Suspend || c.Act == colocate.Kill && !j.usable(alive)
 	case takes && resource == trimtab.Memory:
 		return 0, false // it keeps its memory
 	case takes:
-		return k.Min, true
+		return j.knobs[resource].Min, true
 	}
 	to, ok = c.To[resource]
 	return to, ok
 }
 
-// turns tells whether this host has a knob for a resource of jobs.
-func (h *jobHost) turns(resource string) bool { return slices.Contains(h.knobs.resources, resource) }
+// usable tells whether one of its knobs is there and can be turned.
+func (j *hostJob) usable(resource string) bool {
+	k := j.knobs[resource]
+	return k != nil && k.Problem == ""
+}
 
 // bindingOf is the constraint that a verb comes of.
 func bindingOf(v colocate.Verb) trimtab.BindingKind {
@@ -116,7 +121,7 @@ func (h *jobHost) settle(d *colocate.Decision, all []*hostJob, o *trimtab.Outcom
 		if !ok || j.mode != trimtab.Act || !j.turned {
 			continue
 		}
-		if bad := failedOf(done[j.id]); bad != "" && (c.Act == colocate.Start || c.Act == colocate.Resume) {
+		if failedOf(done[j.id]) != "" && (c.Act == colocate.Start || c.Act == colocate.Resume) {
 			continue // it is tried again
 		}
 		h.reclaimed(c.Act, done[j.id])
@@ -142,7 +147,7 @@ func (h *jobHost) reclaimed(act colocate.Act, results []*trimtab.Result) {
 
 // kill notes that a job was killed. Where the host cannot kill, it was suspended.
 func (h *jobHost) kill(j *hostJob) {
-	if !h.turns(alive) || j.knobs[alive] == nil {
+	if !j.usable(alive) {
 		h.states[j.id] = colocate.Suspended
 		return
 	}
@@ -188,7 +193,28 @@ func failedOf(results []*trimtab.Result) string {
 	return ""
 }
 
-// lossOf is what a job would lose by a step less, where that can be predicted.
-func lossOf(kind string, p *jobs.Progress, cores float64, step map[string]float64) (float64, bool) {
-	return 0, false
+// lossOf is what a job would lose by a step less (1), where that can be predicted.
+func lossOf(kind string, p *jobs.Progress, cores, step float64) (float64, bool) {
+	if !(cores > 0) {
+		return 0, false
+	}
+	t, part := p.Elapsed.Seconds(), max(0.1, (cores-step)/cores)
+	var slowed, whole float64
+	var ok, also bool
+	switch kind {
+	case config.DataParallel:
+		done, known := p.Fraction()
+		slowed, ok = reclaim.DataParallel(t, done, part)
+		whole, also = reclaim.DataParallel(t, done, 1)
+		ok = ok && known
+	case config.Training:
+		left, rate, known := p.Steps()
+		slowed, ok = reclaim.Training(t, left, rate*part)
+		whole, also = reclaim.Training(t, left, rate)
+		ok = ok && known
+	}
+	if !ok || !also {
+		return 0, false
+	}
+	return reclaim.Loss(slowed, part*cores, whole, cores)
 }

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -232,7 +233,9 @@ func (h *jobHost) job(id string, knobs map[string]*trimtab.KnobState) *hostJob {
 	}
 	for _, resource := range h.knobs.resources {
 		if k := knobs[resource]; k != nil && k.Problem != "" {
-			j.problem = resource + ": " + k.Problem
+			if j.problem == "" || resource == trimtab.CPU {
+				j.problem = resource + ": " + k.Problem
+			}
 			if resource == trimtab.CPU {
 				j.turned = false
 			}
@@ -274,7 +277,7 @@ func (h *jobHost) price(j *hostJob) {
 	j.Attained = p.Attained
 	j.Useless = p.SinceCheckpoint.Seconds() * cores
 	j.Job.Job = reclaim.Job{ID: j.id, Useless: j.Useless, Attained: j.Attained}
-	if loss, ok := lossOf(j.predict, p, cores, h.step); ok {
+	if loss, ok := lossOf(j.predict, p, cores, cmp.Or(h.step[trimtab.CPU], 1)); ok {
 		j.Loss, j.Predictable = loss, true
 		j.Job.Job.Loss = loss
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/actuator/cpuset"
+	"github.com/trimtab/trimtab/actuator/freezer"
 	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/config"
 )
@@ -16,7 +18,7 @@ import (
 // kinds are the kinds of knobs that this program has. Another kind is another line.
 func kinds() []actuator.Kind {
 	return []actuator.Kind{
-		cgroup.Kind(),
+		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind()),
 		process.Kind(),
 	}
 }

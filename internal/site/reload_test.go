@@ -54,6 +54,11 @@ prometheus:
   basic_auth: {username: trimtab, password: s3cret}
   http_headers: {X-Scope-OrgID: {values: [shop]}}
 exporters: {otlp: {endpoint: "http://collector:4317", headers: {authorization: t0ken}}}
+colocate:
+  lease: 30s
+  capacity: {cpu: 2, cores: 2, memory: 512MiB, llc: 4, membw: 50, network: 1MiB}
+  start: {cpu: 0.5, cores: 1, memory: 64MiB, llc: 1, membw: 10, network: 1KiB}
+  step: {cpu: 0.5, cores: 1, memory: 64MiB, llc: 1, membw: 10, network: 1KiB}
 groups: [{path: shop, weight: 2, guarantee: 1, guarantees: {memory: 1MiB}}]
 workloads:
   - name: hungry
@@ -70,6 +75,7 @@ workloads:
     mode: act
   - {name: modest, slo: {performance: 0.9}, performance: hit_ratio, requests: hits, allocation: quota, fallback: {proxy: hits, profile: %q}, knob: {cgroup: modest, cpu: {max: 2}, memory: {max: 256MiB}}}
   - {name: thumbs, slo: {performance: 5}, performance: queue, mode: off}
+  - {name: batch, class: best-effort, knob: {cgroup: batch, cpu: {max: 2}, memory: {min: 1MiB}}, progress: {file: /run/batch}, predict: {kind: training}}
 `, root, dir, profile)
 	for i := 0; i+1 < len(replace); i += 2 {
 		if !strings.Contains(text, replace[i]) {
@@ -246,6 +252,9 @@ func without(path string) bool {
 		if strings.HasPrefix(path, p) {
 			return true
 		}
+	}
+	if !strings.HasPrefix(path, "Workloads[3]") && (strings.Contains(path, ".Progress") || strings.Contains(path, ".Predict")) {
+		return true // of jobs
 	}
 	return strings.HasSuffix(path, ".SLO.Entry") // of other objectives
 }

@@ -1,0 +1,345 @@
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console"
+	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab/internal/jobs"
+)
+
+// jobWorld is a host with a service and a tree of groups, which are plain files, and a
+// clock of its own for what is heard.
+type jobWorld struct {
+	*jobHost
+	t    *testing.T
+	root string
+	now  time.Time
+	cfg  *config.Config
+}
+
+const jobFile = `
+pool: {cpu: 4}
+actuator: {cgroup_root: %q, lock_dir: %q}
+colocate: {mode: %s, period: 100ms, max_age: 1s, capacity: {cpu: 3}, start: {cpu: 0.5}, step: {cpu: 0.5}}
+workloads:
+  - {name: web, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: web, cpu: {min: 1}}, mode: "off"}
+  - {name: batch, class: best-effort, knob: {cgroup: batch/*}, predict: {kind: data-parallel}, progress: {file: %s}}
+`
+
+// group makes a group as version 2 has it.
+func (w *jobWorld) group(name string) {
+	w.t.Helper()
+	dir := filepath.Join(w.root, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	for file, text := range map[string]string{"cpu.max": "max 100000\n", "cgroup.freeze": "0\n", "cgroup.events": "populated 1\nfrozen 0\n"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// newJobWorld is a host with so many jobs.
+func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
+	t.Helper()
+	w := &jobWorld{t: t, root: t.TempDir(), now: time.Now()}
+	w.group("web")
+	for i := range n {
+		w.group(fmt.Sprintf("batch/%d", i))
+	}
+	var err error
+	w.cfg, err = config.Parse("trimtab.yaml", fmt.Appendf(nil, jobFile, w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	knobs, err := jobKnobsOf(kinds(), w.cfg, "h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	registry, err := jobs.Open(dir, jobs.Config{Root: w.root, Reserved: reservedOf(w.cfg), Predictions: config.Predictions()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := actuator.Config{Host: "h", Pool: JobsPool("default"), Dir: dir, Reopen: Reopen, Shared: true, LockDir: w.cfg.Actuator.LockDir}
+	if c.Targets, c.Finders, err = openAll(kinds(), knobs.all); err != nil {
+		t.Fatal(err)
+	}
+	found, err := knobs.finders(kinds(), registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Finders = append(c.Finders, found...)
+	a, err := actuator.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close(context.Background()) })
+	if w.jobHost, err = newJobHost(w.cfg, "h", a, registry, knobs, servicesOf(w.cfg, "h")); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// hear lets the service tell its tail latency, in ms, and its share of the most load.
+func (w *jobWorld) hear(tail, load float64) {
+	limit, slack := 0.85, 0.1
+	seconds := tail / 1000
+	w.jobHost.hear(w.now, &trimtab.Contributions{
+		Workload: "web", Time: w.now, Window: 1, Load: load * 1000, MaxLoad: 1000, SLO: 0.1, Quantile: 0.99, Tail: &seconds, Requests: 1000, Levels: 9,
+		Servpods: []trimtab.Servpod{{Component: "web", Host: "h", Contribution: 1, LoadLimit: &limit, Origin: trimtab.FromHistory, SlackLimit: &slack, SlackOrigin: trimtab.FromSearch}},
+	})
+}
+
+// pass lets so many periods go by, before each of which the service tells how it is.
+func (w *jobWorld) pass(periods int, tail, load float64) {
+	for range periods {
+		w.now = w.now.Add(w.period)
+		w.hear(tail, load)
+		w.tick(w.t.Context(), w.now)
+	}
+}
+
+// silence lets periods go by in which nothing is heard.
+func (w *jobWorld) silence(periods int) {
+	for range periods {
+		w.now = w.now.Add(w.period)
+		w.tick(w.t.Context(), w.now)
+	}
+}
+
+// read returns a file of a job's group.
+func (w *jobWorld) read(job int, file string) string {
+	w.t.Helper()
+	b, err := os.ReadFile(filepath.Join(w.root, fmt.Sprintf("batch/%d", job), file))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// states counts the jobs by what they do.
+func (w *jobWorld) states() map[string]int {
+	out := map[string]int{}
+	for _, j := range w.Colocation().Jobs {
+		out[j.State]++
+	}
+	return out
+}
+
+// sum is what the running jobs have together by the files.
+func (w *jobWorld) sum(n int) (cores float64) {
+	for i := range n {
+		var quota, period float64
+		if _, err := fmt.Sscan(w.read(i, "cpu.max"), &quota, &period); err != nil {
+			w.t.Fatalf("job %d: cpu.max %q", i, w.read(i, "cpu.max"))
+		}
+		cores += quota / period
+	}
+	return cores
+}
+
+func TestJobsThatAreNotStartedYetWaitFrozenWithTheLeast(t *testing.T) {
+	w := newJobWorld(t, "act", 2)
+	w.pass(1, 99, 0.5) // little slack: nothing grows
+	if got := w.states(); got["waiting"] != 2 {
+		t.Errorf("%v", got)
+	}
+	for i := range 2 {
+		if w.read(i, "cgroup.freeze") != "1" || w.read(i, "cpu.max") != "1000 100000" {
+			t.Errorf("job %d: freeze %s, cpu.max %s", i, w.read(i, "cgroup.freeze"), w.read(i, "cpu.max"))
+		}
+	}
+}
+
+func TestJobsGrowWithTheSlackAndNeverBeyondTheCapacity(t *testing.T) {
+	w := newJobWorld(t, "act", 3)
+	for range 60 {
+		w.pass(1, 20, 0.4)
+		if sum := w.sum(3); sum > 3.001 && w.states()["waiting"] == 0 {
+			t.Fatalf("jobs have %v cores together, of 3", sum)
+		}
+	}
+	if got := w.states(); got["running"] != 3 || w.sum(3) < 2.9 {
+		t.Errorf("%v with %v cores\n%+v", got, w.sum(3), w.Colocation().Last)
+	}
+	if w.read(0, "cgroup.freeze") != "0" {
+		t.Error("a running job is frozen")
+	}
+}
+
+func TestOverItsLoadlimitAllAreSuspendedAndTheyResumeBelowIt(t *testing.T) {
+	w := newJobWorld(t, "act", 2)
+	w.pass(20, 20, 0.4)
+	w.pass(1, 20, 0.9)
+	if got := w.states(); got["suspended"] != 2 || w.read(0, "cgroup.freeze") != "1" || w.read(0, "cpu.max") != "1000 100000" {
+		t.Errorf("%v, freeze %s, cpu.max %s", got, w.read(0, "cgroup.freeze"), w.read(0, "cpu.max"))
+	}
+	last := w.Colocation().Last
+	if last.Verb != "SuspendBE" || last.By != "web" || !strings.Contains(last.Why, "0.85") {
+		t.Errorf("%+v", last)
+	}
+	w.pass(40, 20, 0.4)
+	if got := w.states(); got["running"] != 2 || w.read(0, "cgroup.freeze") != "0" {
+		t.Errorf("%v %+v", got, w.Colocation().Last)
+	}
+}
+
+func TestWhereNobodyCanBeKilledAMissedSLOFreezes(t *testing.T) {
+	w := newJobWorld(t, "act", 2)
+	w.pass(20, 20, 0.4)
+	w.pass(1, 130, 0.6)
+	c := w.Colocation()
+	if c.Last.Verb != "StopBE" || w.states()["running"] != 0 || c.Kills != 0 || !strings.Contains(c.Last.Why, "misses its SLO") {
+		t.Errorf("%v %+v", w.states(), c.Last)
+	}
+}
+
+func TestWhatIsNotHeardStopsGrowthAndThenSuspends(t *testing.T) {
+	w := newJobWorld(t, "act", 2)
+	w.pass(8, 20, 0.4)
+	before := w.sum(2)
+	if before < 0.5 {
+		t.Fatalf("%v cores", before)
+	}
+	w.silence(14) // 1.4 s of 1 s
+	if sum := w.sum(2); sum > before+1.1 || w.Colocation().Last.Verb != "DisallowBEGrowth" {
+		t.Errorf("%v cores, before %v: %+v", sum, before, w.Colocation().Last)
+	}
+	if s := w.Colocation().Services[0]; !s.Stale || s.Slack != nil {
+		t.Errorf("%+v", s)
+	}
+	w.silence(8)
+	if got := w.states(); got["suspended"]+got["waiting"] != 2 || w.Colocation().Last.Verb != "SuspendBE" {
+		t.Errorf("%v %+v", got, w.Colocation().Last)
+	}
+}
+
+func TestInModeRecommendNothingIsTurnedAndTheDecisionIsShown(t *testing.T) {
+	w := newJobWorld(t, "recommend", 2)
+	w.pass(3, 130, 0.6)
+	c := w.Colocation()
+	if w.read(0, "cpu.max") != "max 100000" || w.read(0, "cgroup.freeze") != "0" {
+		t.Error("something was written")
+	}
+	if c.Last.Verb != "StopBE" || len(c.Last.Changes) == 0 || c.Last.Changes[0].Result != "recommended" || c.Kills != 0 {
+		t.Errorf("%+v", c.Last)
+	}
+}
+
+func TestTheEndRestoresTheLeastAndNotMoreThanThat(t *testing.T) {
+	w := newJobWorld(t, "act", 1)
+	w.pass(20, 20, 0.4)
+	if err := w.actuator.(*actuator.Actuator).Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w.read(0, "cpu.max") != "1000 100000" || w.read(0, "cgroup.freeze") != "0" {
+		t.Errorf("cpu.max %s, freeze %s", w.read(0, "cpu.max"), w.read(0, "cgroup.freeze"))
+	}
+}
+
+func TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo(t *testing.T) {
+	w := newJobWorld(t, "act", 0)
+	w.group("train/a")
+	if _, err := w.Register([]byte(`{"name": "a", "cgroup": "web"}`)); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Error("the group of a service was registered:", err)
+	}
+	id, err := w.Register([]byte(`{"name": "a", "cgroup": "train/a", "predict": "training"}`))
+	if err != nil || id != "jobs/a" {
+		t.Fatal(id, err)
+	}
+	w.pass(10, 20, 0.4)
+	if got := w.states(); got["running"] != 1 {
+		t.Fatalf("%v %+v", got, w.Colocation())
+	}
+	for i := range 5 {
+		w.pass(1, 20, 0.4)
+		if err := w.Report("a", fmt.Appendf(nil, `{"step": %d, "steps": 100}`, i*10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.pass(1, 20, 0.4)
+	j := w.Colocation().Jobs[0]
+	if !j.Registered || !j.Predictable || j.Done == nil || *j.Done != 0.4 || j.Loss == nil || j.Attained <= 0 {
+		b, _ := json.Marshal(j)
+		t.Errorf("%s", b)
+	}
+	for id, want := range map[string]error{"nobody": console.ErrNoJob, "a": trimtab.ErrInvalid} {
+		if err := w.Report(id, []byte(`{"done": 7}`)); !errors.Is(err, want) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if err := w.Report("a", []byte(`{"finished": true}`)); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(2, 20, 0.4)
+	if n := len(w.Colocation().Jobs); n != 0 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
+func TestAFileTellsTheProgressOfAJob(t *testing.T) {
+	w := newJobWorld(t, "act", 1)
+	w.pass(10, 20, 0.4)
+	if err := os.WriteFile(filepath.Join(w.root, "progress-0"), []byte("{\"done\": 0.1}\n{\"done\": 0.25}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		w.pass(1, 20, 0.4)
+		if j := w.Colocation().Jobs[0]; j.Done != nil {
+			if *j.Done != 0.25 || !j.Predictable {
+				t.Errorf("%+v", j)
+			}
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("never read")
+}
+
+func TestServpodsElsewhereAreNobodysHere(t *testing.T) {
+	pods := []trimtab.Servpod{{Component: "a", Host: "h", Contribution: 1}, {Component: "b", Host: "other", Contribution: 3}, {Component: "c", Contribution: 4}}
+	c := &trimtab.Contributions{Workload: "w", Servpods: pods}
+	if here := podsHere(c, "h", false); len(here) != 1 || shareOf(pods, here) != 0.125 {
+		t.Errorf("%+v", here)
+	}
+	if here := podsHere(c, "h", true); len(here) != 2 || shareOf(pods, here) != 0.625 {
+		t.Errorf("%+v", here)
+	}
+	if shareOf(nil, nil) != 1 || shareOf(pods[:0:0], nil) != 1 {
+		t.Error("one of which nothing is known counts as all")
+	}
+}
+
+func TestWhatIsShownHoldsABoundedNumberOfDecisions(t *testing.T) {
+	w := newJobWorld(t, "act", 1)
+	for range view.MaxHostDecisions {
+		w.pass(1, 20, 0.9)
+		w.pass(1, 20, 0.4)
+		w.pass(1, 99, 0.4)
+	}
+	c := w.Colocation()
+	if len(c.Decisions) != view.MaxHostDecisions || c.Decisions[0].Verb != c.Last.Verb {
+		t.Errorf("%d decisions", len(c.Decisions))
+	}
+	var sum uint64
+	for _, n := range c.Counts {
+		sum += n
+	}
+	if sum != 3*view.MaxHostDecisions {
+		t.Errorf("%v", c.Counts)
+	}
+}
