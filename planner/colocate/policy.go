@@ -220,32 +220,36 @@ func (p *policy) queue(r *round, share float64) (places []int, size int) {
 // rank puts places into the order of the reclamation queue. Jobs that make no sense
 // to it come first: nothing is known to be lost with them.
 func (r *round) rank(places []int) {
-	var predictable, not []reclaim.Job
-	at := make(map[string]int, len(places))
-	rest := make([]int, 0, len(places))
-	for _, i := range places {
-		j := r.o.Jobs[i].Job
-		_, twice := at[j.ID]
-		switch {
-		case j.ID == "" || twice || !(j.Useless >= 0) || !(j.Attained >= 0):
-			rest = append(rest, i)
-			continue
-		case r.o.Jobs[i].Predictable && finite(j.Loss):
-			predictable = append(predictable, j)
-		default:
-			j.Loss = 0
-			not = append(not, j)
+	sorted, jobs, predictable := make([]int, 0, len(places)), make([]reclaim.Job, 0, len(places)), 0
+	first := len(places)
+	for _, known := range []bool{true, false} {
+		for _, i := range places {
+			j := r.o.Jobs[i].Job
+			sane := j.Useless >= 0 && j.Attained >= 0
+			if can := r.o.Jobs[i].Predictable && finite(j.Loss); !sane || can != known {
+				continue
+			}
+			if !known {
+				j.Loss = 0
+			}
+			sorted, jobs = append(sorted, i), append(jobs, j)
 		}
-		at[j.ID] = i
+		if known {
+			predictable = len(jobs)
+		}
 	}
-	queue, err := reclaim.Queue(predictable, not)
-	if err != nil {
-		return
+	first -= len(jobs)
+	order, _ := reclaim.Rank(jobs, predictable)
+	n := 0
+	for _, i := range places { // in place: what was passed over moves to the front
+		if j := &r.o.Jobs[i]; !(j.Useless >= 0 && j.Attained >= 0) {
+			places[n] = i
+			n++
+		}
 	}
-	for n := range queue {
-		rest = append(rest, at[queue[n].ID])
+	for n, at := range order {
+		places[first+n] = sorted[at]
 	}
-	copy(places, rest)
 }
 
 // hash is FNV-1a.

@@ -1,7 +1,6 @@
 package colocate
 
 import (
-	"maps"
 	"math"
 	"slices"
 )
@@ -212,8 +211,7 @@ func (r *round) higher(s *seat) bool {
 
 // amounts is what a job has afterwards; least: after what it has more is not yet given.
 func (r *round) amounts(s *seat, least bool) Amounts {
-	out := make(Amounts, len(r.names)+1)
-	maps.Copy(out, s.job.Has)
+	out := make(Amounts, max(len(r.names)+1, len(s.job.Has)))
 	put := func(name string, has, to float64) {
 		if least && to > has {
 			to = has
@@ -226,9 +224,9 @@ func (r *round) amounts(s *seat, least bool) Amounts {
 		put(name, s.has[k], s.to[k])
 	}
 	put(frequency, s.before, s.after)
-	for name, v := range out {
-		if !finite(v) {
-			delete(out, name)
+	for name, v := range s.job.Has { // what is not turned stays
+		if name != frequency && index(r.names, name) < 0 && v >= 0 && v <= greatestAmount {
+			out[name] = v
 		}
 	}
 	return out

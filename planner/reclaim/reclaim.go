@@ -53,20 +53,51 @@ type Scored struct {
 }
 
 // byUse is the order in the sequence of useless computation.
-func byUse(a, b Job) int {
-	return cmp.Or(cmp.Compare(a.Useless, b.Useless), cmp.Compare(a.Attained, b.Attained), cmp.Compare(a.ID, b.ID))
+func byUse(a, b *Job) int {
+	switch {
+	case a.Useless != b.Useless:
+		return cmp.Compare(a.Useless, b.Useless)
+	case a.Attained != b.Attained:
+		return cmp.Compare(a.Attained, b.Attained)
+	}
+	return cmp.Compare(a.ID, b.ID)
 }
 
 // byLoss is the order in the sequence of losses.
-func byLoss(a, b Job) int { return cmp.Or(cmp.Compare(a.Loss, b.Loss), byUse(a, b)) }
-
-// count adds the points of one sequence, times, to score.
-func count(jobs []Job, order func(a, b Job) int, times int, score map[string]int) {
-	jobs = slices.Clone(jobs)
-	slices.SortFunc(jobs, order)
-	for i := range jobs {
-		score[jobs[i].ID] += times * (len(jobs) - 1 - i)
+func byLoss(a, b *Job) int {
+	if a.Loss != b.Loss {
+		return cmp.Compare(a.Loss, b.Loss)
 	}
+	return byUse(a, b)
+}
+
+// count adds the points of one sequence, times, to score; places are those of the jobs
+// in it, and are put into its order.
+func count(jobs []Job, places []int, order func(a, b *Job) int, times int, score []int) {
+	slices.SortStableFunc(places, func(a, b int) int { return order(&jobs[a], &jobs[b]) })
+	for rank, at := range places {
+		score[at] += times * (len(places) - 1 - rank)
+	}
+}
+
+// Rank returns the places of the jobs in the order in which they are reclaimed, and
+// their scores, by place. Those before predictable have a Loss. No number is NaN; of
+// jobs that are alike in everything, the name too, the first comes first.
+func Rank(jobs []Job, predictable int) (order, scores []int) {
+	order, scores = make([]int, len(jobs)), make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	count(jobs, order[:predictable], byLoss, 1, scores)
+	count(jobs, order[:predictable], byUse, 1, scores)
+	count(jobs, order[predictable:], byUse, 2, scores)
+	slices.SortStableFunc(order, func(a, b int) int {
+		if scores[a] != scores[b] {
+			return cmp.Compare(scores[b], scores[a])
+		}
+		return byUse(&jobs[a], &jobs[b])
+	})
+	return order, scores
 }
 
 // Queue returns all jobs, the one to be reclaimed first at the front. Its
@@ -83,15 +114,11 @@ func Queue(predictable, unpredictable []Job) ([]Scored, error) {
 		}
 		seen[j.ID] = true
 	}
-	score := make(map[string]int, len(all))
-	count(predictable, byLoss, 1, score)
-	count(predictable, byUse, 1, score)
-	count(unpredictable, byUse, 2, score)
+	order, scores := Rank(all, len(predictable))
 	queue := make([]Scored, len(all))
-	for i, j := range all {
-		queue[i] = Scored{j, score[j.ID]}
+	for n, i := range order {
+		queue[n] = Scored{all[i], scores[i]}
 	}
-	slices.SortFunc(queue, func(a, b Scored) int { return cmp.Or(cmp.Compare(b.Score, a.Score), byUse(a.Job, b.Job)) })
 	return queue, nil
 }
 

@@ -48,15 +48,15 @@ func TestTheScoreOfAJobIsTheNumberOfThoseThatLoseMore(t *testing.T) {
 		for _, j := range q {
 			want := 0
 			for _, o := range p {
-				if slices.Contains(p, j.Job) && byLoss(j.Job, o) < 0 {
+				if slices.Contains(p, j.Job) && byLoss(&j.Job, &o) < 0 {
 					want++
 				}
-				if slices.Contains(p, j.Job) && byUse(j.Job, o) < 0 {
+				if slices.Contains(p, j.Job) && byUse(&j.Job, &o) < 0 {
 					want++
 				}
 			}
 			for _, o := range u {
-				if slices.Contains(u, j.Job) && byUse(j.Job, o) < 0 {
+				if slices.Contains(u, j.Job) && byUse(&j.Job, &o) < 0 {
 					want += 2
 				}
 			}
