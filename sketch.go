@@ -51,6 +51,11 @@ type Sketch struct {
 	// it, in order of host and names, at most MaxShares: what is missing to
 	// Requests was served by nobody knows which.
 	Instances []InstanceLoad `json:"instances,omitempty"`
+	// Servpods tell of a workload with an SLO where the time of its requests went:
+	// in order of component and host, at most MaxSketchServpods. Calls, at most
+	// MaxSketchCalls, tell which of it was waiting.
+	Servpods []ServpodSketch `json:"servpods,omitempty"`
+	Calls    []CallSketch    `json:"calls,omitempty"`
 	// Flagged counts spans that were set aside or mended, by kind of fault.
 	Flagged map[string]uint64 `json:"flagged,omitempty"`
 }
@@ -127,6 +132,9 @@ func (s *Sketch) Validate() error {
 		}
 	}
 	if err := s.validateInstances(); err != nil {
+		return err
+	}
+	if err := s.validateServpods(); err != nil {
 		return err
 	}
 	return validExemplars(s.Exemplars)

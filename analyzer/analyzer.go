@@ -57,7 +57,7 @@ func New(c Config) (*Analyzer, error) {
 }
 
 // Step takes a sketch, a sample or a holding and keeps it, or on a tick (nil)
-// closes the intervals that are due and returns the estimates.
+// closes the intervals that are due and returns the estimates and contributions.
 func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	switch v := in.(type) {
 	case nil:
@@ -206,6 +206,11 @@ func (a *Analyzer) tick(now time.Time) []trimtab.Value {
 		out = append(out, a.app.tick(now)...)
 	}
 	a.counts.estimates += uint64(len(out))
+	for _, w := range a.workloads {
+		if w.news != nil {
+			out, w.news = append(out, w.news), nil
+		}
+	}
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
@@ -58,6 +59,8 @@ type Workload struct {
 	Within time.Duration
 	// Fallback is what stands in while performance is missing.
 	Fallback Fallback
+	// Servpods are the thresholds declared for its components.
+	Servpods map[string]contribution.Thresholds
 }
 
 // Config holds the parameters of an [Analyzer]. Zero durations stand for the

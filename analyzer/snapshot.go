@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
 	"github.com/trimtab/trimtab/analyzer/report"
 	"github.com/trimtab/trimtab/internal/num"
@@ -36,6 +37,8 @@ type saved struct {
 	// Loads are those of the instances: without them all would be taken to serve
 	// alike after a restart.
 	Loads []report.SavedLoad `json:"loads,omitempty"`
+	// Contributions are the loads by which components are told to add to the tail.
+	Contributions *contribution.State `json:"contributions,omitempty"`
 	// Application is that of which the workload is the entry.
 	Application *savedApplication `json:"application,omitempty"`
 }
@@ -87,6 +90,9 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 
 func (w *workload) save() ([]byte, error) {
 	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save(), Loads: w.join.Save()}
+	if w.live != nil {
+		s.Contributions = w.live.State()
+	}
 	var err error
 	if w.learner != nil {
 		s.Learner = w.learner.Name()
@@ -160,6 +166,11 @@ func (w *workload) load(s *saved) error {
 	}
 	if w.app != nil && w.app.entry == w {
 		if err := w.app.restore(s.Application); err != nil {
+			return err
+		}
+	}
+	if w.live != nil {
+		if err := w.live.Restore(s.Contributions); err != nil {
 			return err
 		}
 	}

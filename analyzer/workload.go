@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/report"
@@ -70,6 +71,10 @@ type workload struct {
 	// 1; nil and 0: none.
 	app    *application
 	member int
+	// live says what each component adds to the tail; nil: no latency SLO. news is
+	// what it said of the latest report, until it is told.
+	live *contribution.Live
+	news *trimtab.Contributions
 }
 
 func newWorkload(c *Config, w Workload) *workload {
@@ -82,6 +87,7 @@ func newWorkload(c *Config, w Workload) *workload {
 
 // begin makes the learner and the forecaster anew.
 func (w *workload) begin() {
+	w.beginLive()
 	w.queueing = newQueueing(&w.Workload)
 	if w.Learner != nil && w.Max > 0 && w.measured() {
 		w.learner = w.Learner()
@@ -350,6 +356,7 @@ func (w *workload) close(v *interval, c *counts) {
 	w.reportFurther(&r, end)
 	if seen {
 		r.Latency, r.Slowest = quantiles(&s.Latency), s.Slowest
+		w.contribute(end, &s)
 	}
 	switch {
 	case coming == nil:

@@ -130,6 +130,18 @@ func (h *Histogram) Merge(other *Histogram) {
 	}
 }
 
+// Scale multiplies all weights by a factor in [0, 1], to forget a part of what
+// was counted. Anything else is not done.
+func (h *Histogram) Scale(factor float64) {
+	if !(factor >= 0 && factor <= 1) {
+		return
+	}
+	for i := range h.counts {
+		h.counts[i] *= factor
+	}
+	h.zero, h.total, h.sum = h.zero*factor, h.total*factor, h.sum*factor
+}
+
 // Reset empties h and keeps its memory.
 func (h *Histogram) Reset() {
 	clear(h.counts)

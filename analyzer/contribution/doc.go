@@ -17,7 +17,7 @@
 //
 // Source: Zhao et al., Rhythm, ACM TOCS 2023, equations (2) to (6), section
 // 3.5.1 and algorithm 1. A component stands for the paper's Servpod, which is
-// what one service has on one machine.
+// what one service has on one machine; with hosts in the spans it is that.
 //
 // Where the paper leaves something open: ρ of a constant series is 0; a
 // component that never took time has V = 0; C_norm is C / Σ C, or 1/n where
@@ -28,6 +28,26 @@
 // which they came, and gives such a profile. [Blame] compares the requests of two
 // times and says in which components the tail of their latency grew. Both read
 // what package path tells of a request ([path.Request]).
+//
+// A [Live] does both from sketches of live traffic, which have sums and no requests:
+//
+//   - Load levels: each 10 s of traffic is a load. The 12 clusters of loads with
+//     the fewest requests are merged with their neighbours, and cut into at most 10
+//     levels of 100 requests or more. Requests count half after 6 hours of traffic,
+//     so what a service was like before fades.
+//   - loadlimit: as above, from the calmest level on and where the CoV is over the
+//     mean by twice its standard error; with at least 4 levels whose loads differ
+//     by half. The load is a share of the largest one seen.
+//   - Growth of the tail: the last minute against the time before, which counts half
+//     after an hour. A quantile has grown where the precedence test (with at most
+//     500 requests each, since live requests are not independent) and the scatter of
+//     10-s quantiles both say so, and by a tenth. While it has, the traffic is not
+//     taken for normal, until that lasted half an hour.
+//   - Its parts: the votes of [Blame] by class of latency, each √2 wide. All requests
+//     of a class vote together, so a request that is slow for a reason of its own
+//     cannot be told from others of its class, and an edge has no distribution of
+//     its own to be judged by: these two rules of [Blame] need single requests.
+//   - The gap rule is the same, with means in the place of medians.
 //
 //	c, err := contribution.Profile{Components: …, Tail: …}.Compute()
 //

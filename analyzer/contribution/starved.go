@@ -22,7 +22,7 @@ type waits struct {
 // than the callees' own time grew. Of a caller with a single callee this could
 // be the callee as well, unless others call it too and do not wait longer.
 func (c *comparison) findStarved() map[string]bool {
-	byCaller, byCallee := map[string][]waits{}, map[string][]waits{}
+	var all []waits
 	for _, e := range slices.SortedFunc(maps.Keys(c.timesNow), compareEdges) {
 		before, now := c.timesBefore[e], c.timesNow[e]
 		if !e.wait || len(before) < fewVisits || len(now) < fewVisits {
@@ -30,13 +30,21 @@ func (c *comparison) findStarved() map[string]bool {
 		}
 		own := e
 		own.wait = false
-		w := waits{
+		all = append(all, waits{
 			caller: e.caller, callee: e.component, visits: len(now),
 			doubled: median(now) >= twofold*median(before) && median(now) > 0,
 			growth:  median(now) - median(before), callees: median(c.timesNow[own]) - median(c.timesBefore[own]),
-		}
-		byCaller[e.caller] = append(byCaller[e.caller], w)
-		byCallee[e.component] = append(byCallee[e.component], w)
+		})
+	}
+	return starvedCallers(all)
+}
+
+// starvedCallers returns those of whom all edges say so.
+func starvedCallers(all []waits) map[string]bool {
+	byCaller, byCallee := map[string][]waits{}, map[string][]waits{}
+	for _, w := range all {
+		byCaller[w.caller] = append(byCaller[w.caller], w)
+		byCallee[w.callee] = append(byCallee[w.callee], w)
 	}
 	out := map[string]bool{}
 	for caller, edges := range byCaller {

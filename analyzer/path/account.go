@@ -26,7 +26,7 @@ func (p *Path) account() {
 		s.spans++
 		s.flagged.add(n.faults)
 		s.sampled = s.sampled || n.flags&trimtab.FlagAdjusted != 0
-		c := w.cell(n.place)
+		c := w.cell(p.places.places[n.place].base)
 		c.Spans += float64(n.adjusted)
 		if n.known {
 			c.Sojourn.Add(seconds(n.duration()-n.covered), float64(n.adjusted))

@@ -91,6 +91,7 @@ func merge(a, b *trimtab.Sketch) {
 		a.Components[name].Spans += c.Spans
 		a.Components[name].Sojourn.Merge(&c.Sojourn)
 	}
+	a.Servpods, a.Calls = trimtab.MergeServpods(a.Servpods, b.Servpods), trimtab.MergeCalls(a.Calls, b.Calls)
 	for _, y := range b.Instances {
 		i, found := slices.BinarySearchFunc(a.Instances, y, trimtab.InstanceLoad.Compare)
 		if found {

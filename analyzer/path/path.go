@@ -239,6 +239,7 @@ func (p *Path) release(i uint32, cause *uint64) {
 	p.counts.duplicates += uint64(p.tree.duplicates)
 	p.counts.analysed += uint64(len(p.tree.nodes) - p.tree.duplicates)
 	p.account()
+	p.contribute()
 	p.tellRequests()
 	p.freeSpans(t)
 	delete(p.byTrace, t.id)

@@ -3,6 +3,7 @@ package path
 import (
 	"encoding/binary"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ type sp struct {
 	adjusted          float32
 }
 
-// frame packs spans, one resource per service in order of appearance.
+// frame packs spans, one resource per service, or service@host, in order of appearance.
 func frame(tb testing.TB, spans ...sp) *trimtab.SpanFrame {
 	tb.Helper()
 	var w codec.FrameWriter
@@ -36,7 +37,11 @@ func frame(tb testing.TB, spans ...sp) *trimtab.SpanFrame {
 	for _, s := range spans {
 		r, ok := services[s.service]
 		if !ok {
-			r, ok = w.AddResource([]trimtab.Attr{{Key: "service.name", Value: s.service}, {Key: "host.name", Value: "h"}})
+			service, host, ok := strings.Cut(s.service, "@")
+			if !ok {
+				host = "h"
+			}
+			r, ok = w.AddResource([]trimtab.Attr{{Key: "service.name", Value: service}, {Key: "host.name", Value: host}})
 			if !ok {
 				tb.Fatal("frame full of resources")
 			}

@@ -30,7 +30,21 @@ const (
 type place struct {
 	workload  int32
 	component string
+	// host tells Servpods of the component apart. base is the place without it,
+	// which has the sums of the component.
+	host string
+	base placeID
 }
+
+// placeKey is what a place is known by.
+type placeKey struct {
+	workload        int32
+	component, host string
+}
+
+// maxHosted bounds the places with a host; spans from further ones count as of
+// hosts that are not told.
+const maxHosted = 4096
 
 type workload struct {
 	name      string
@@ -69,10 +83,12 @@ type places struct {
 	seen    []int64
 	now     int64
 	swept   int64
-	byPlace map[place]placeID
-	byName  map[string]int32
-	cache   map[string]sender
-	cached  int
+	byPlace map[placeKey]placeID
+	// byHost has the places with a host, and byPlace the others.
+	byHost map[placeKey]placeID
+	byName map[string]int32
+	cache  map[string]sender
+	cached int
 	// spare places and workloads were let go of.
 	sparePlaces    []placeID
 	spareWorkloads []int32
@@ -80,7 +96,7 @@ type places struct {
 	instanceBytes int
 	// refused counts resources whose workload, component or instance was over a
 	// limit.
-	refusedWorkloads, refusedComponents, refusedInstances uint64
+	refusedWorkloads, refusedComponents, refusedInstances, refusedHosts uint64
 	// process is that of the resource at hand, where they are told apart.
 	process string
 }
@@ -90,7 +106,8 @@ func newPlaces(c *Config) *places {
 		config:  c,
 		places:  []place{{workload: noWorkload}},
 		seen:    []int64{0},
-		byPlace: map[place]placeID{},
+		byPlace: map[placeKey]placeID{},
+		byHost:  map[placeKey]placeID{},
 		byName:  map[string]int32{},
 		cache:   map[string]sender{},
 	}
@@ -123,7 +140,7 @@ func (p *places) of(packed []byte) sender {
 			p.remember(packed, s)
 		}
 	}
-	p.seen[s.place] = p.now
+	p.seen[s.place], p.seen[p.places[s.place].base] = p.now, p.now
 	if s.instance != unnamed {
 		p.workloads[p.places[s.place].workload].instances.known[s.instance].seen = p.now
 	}
@@ -131,7 +148,7 @@ func (p *places) of(packed []byte) sender {
 }
 
 func (p *places) refused() uint64 {
-	return p.refusedWorkloads + p.refusedComponents + p.refusedInstances
+	return p.refusedWorkloads + p.refusedComponents + p.refusedInstances + p.refusedHosts
 }
 
 func (p *places) remember(packed []byte, s sender) {
@@ -158,7 +175,7 @@ func (p *places) resolve(attrs []trimtab.Attr) sender {
 		if p.config.Workloads[i].fits(attrs) {
 			version, _ := attribute(attrs, "service.version")
 			p.workloads[i].running(service, version)
-			place := p.component(int32(i), service)
+			place := p.hosted(p.component(int32(i), service), attrs)
 			return sender{place, p.instance(i, attrs)}
 		}
 	}
@@ -178,14 +195,14 @@ func (p *places) resolve(attrs []trimtab.Attr) sender {
 	case !ok:
 		i = p.addWorkload(service, 0)
 	}
-	return sender{place: p.component(i, service)}
+	return sender{place: p.hosted(p.component(i, service), attrs)}
 }
 
 func (p *places) component(workload int32, service string) placeID {
 	if service == "" {
 		service = "unknown"
 	}
-	key := place{workload, service + p.process}
+	key := placeKey{workload: workload, component: service + p.process}
 	if id, ok := p.byPlace[key]; ok {
 		p.seen[id] = p.now // before anything is swept for its instance
 		return id
@@ -202,6 +219,14 @@ func (p *places) component(workload int32, service string) placeID {
 			return id
 		}
 	}
+	id := p.take()
+	p.places[id] = place{workload: key.workload, component: key.component, base: id}
+	p.byPlace[key] = id
+	return id
+}
+
+// take returns the number of a place that is now seen.
+func (p *places) take() placeID {
 	id := placeID(len(p.places))
 	if n := len(p.sparePlaces); n > 0 {
 		id, p.sparePlaces = p.sparePlaces[n-1], p.sparePlaces[:n-1]
@@ -209,9 +234,30 @@ func (p *places) component(workload int32, service string) placeID {
 		p.places = append(p.places, place{})
 		p.seen = append(p.seen, 0)
 	}
-	p.places[id] = key
 	p.seen[id] = p.now
-	p.byPlace[key] = id
+	return id
+}
+
+// hosted returns the place of a component on the host that a resource names.
+func (p *places) hosted(base placeID, attrs []trimtab.Attr) placeID {
+	key := placeKey{p.places[base].workload, p.places[base].component, hostOf(attrs)}
+	if key.host == "" || key.component == Other {
+		return base
+	}
+	if id, ok := p.byHost[key]; ok {
+		p.seen[id] = p.now
+		return id
+	}
+	if len(p.byHost) >= max(maxHosted, p.config.MaxComponents) {
+		p.sweep()
+	}
+	if len(p.byHost) >= max(maxHosted, p.config.MaxComponents) {
+		p.refusedHosts++
+		return base
+	}
+	id := p.take()
+	p.places[id] = place{key.workload, key.component, key.host, base}
+	p.byHost[key] = id
 	return id
 }
 
@@ -231,11 +277,20 @@ func (p *places) sweep() {
 	}
 	p.swept = p.now
 	for id := placeID(1); int(id) < len(p.places); id++ {
-		key := p.places[id]
-		if p.now-p.seen[id] <= p.idle() || p.byPlace[key] != id {
+		x := p.places[id]
+		key := placeKey{x.workload, x.component, x.host}
+		known := p.byPlace
+		if x.host != "" {
+			known = p.byHost
+		}
+		if p.now-p.seen[id] <= p.idle() || known[key] != id {
 			continue
 		}
-		delete(p.byPlace, key)
+		delete(known, key)
+		if x.host != "" {
+			p.sparePlaces = append(p.sparePlaces, id)
+			continue
+		}
 		p.sparePlaces = append(p.sparePlaces, id)
 		w := &p.workloads[key.workload]
 		if w.places--; w.places == 0 && int(key.workload) >= len(p.config.Workloads) {

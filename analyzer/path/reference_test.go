@@ -3,6 +3,7 @@ package path
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"pgregory.net/rapid"
@@ -34,8 +35,8 @@ func twoWorkloads() Config {
 		b = append(b, fmt.Sprintf("b%d", i))
 	}
 	return Config{Workloads: []Match{
-		{Name: "a", Attributes: map[string][]string{"service.name": a}},
-		{Name: "b", Attributes: map[string][]string{"service.name": b}},
+		{Name: "a", Attributes: map[string][]string{"service.name": a}, Threshold: 50 * time.Millisecond},
+		{Name: "b", Attributes: map[string][]string{"service.name": b}, Threshold: 50 * time.Millisecond},
 	}}
 }
 

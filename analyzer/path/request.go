@@ -30,6 +30,8 @@ type Visit struct {
 	Caller, Component string
 	// Process tells instances of the component apart; "" where spans do not.
 	Process string
+	// Host is where it ran: k8s.node.name or host.name; "": not told.
+	Host string
 	// Called tells that the call had a span at the caller, so that Wait is known.
 	Called bool
 	// Own is the time in the process less that of its calls of others; Wait, the
@@ -41,6 +43,9 @@ type Visit struct {
 	OnPath, OnPathWait time.Duration
 	// Slack is how much longer a visit off the critical path could have been.
 	Slack time.Duration
+
+	// place is where, and from whence it was called; nowhere if called by nobody.
+	place, from placeID
 }
 
 // processKeys name the process of a resource, the most telling first.
@@ -62,13 +67,15 @@ func (c *Config) processOf(attrs []trimtab.Attr) string {
 	return ""
 }
 
-// split returns component and process of a place's name.
-func (p *places) split(id placeID) (component, process string) {
+// locate says in words where a visit is.
+func (v *Visit) locate(p *places, id placeID) {
+	v.place = id
 	if id == nowhere {
-		return "unknown", ""
+		v.Component = "unknown"
+		return
 	}
-	component, process, _ = strings.Cut(p.places[id].component, "\x00")
-	return component, process
+	v.Component, v.Process, _ = strings.Cut(p.places[id].component, "\x00")
+	v.Host = p.places[id].host
 }
 
 // tellRequests tells of the requests of the trace that was loaded: of its

@@ -131,8 +131,8 @@ func before(a, b *record, p *places) bool {
 		return c < 0
 	}
 	x, y := p.places[a.place], p.places[b.place]
-	if x != y {
-		return cmp.Or(cmp.Compare(x.component, y.component), cmp.Compare(x.workload, y.workload)) < 0
+	if x.component != y.component || x.host != y.host || x.workload != y.workload {
+		return cmp.Or(cmp.Compare(x.component, y.component), cmp.Compare(x.host, y.host), cmp.Compare(x.workload, y.workload)) < 0
 	}
 	return p.workloads[x.workload].instances.compare(a.instance, b.instance) < 0
 }

@@ -47,6 +47,9 @@ type visitor struct {
 	locals      []int32
 	callees     []int32
 	visits      []Visit
+	stays       []stay
+	// stayOf is, by place, the index in stays plus one, where that is of the place.
+	stayOf []uint32
 }
 
 // begin lists the children of all nodes that can be placed in time.
@@ -78,7 +81,7 @@ func (v *visitor) from(root int32) {
 func (v *visitor) enter(p *pending) {
 	v.findCalls(p.node)
 	visit, in := &p.visit, p.in
-	visit.Component, visit.Process = v.places.split(v.tree.nodes[p.node].place)
+	visit.locate(v.places, v.tree.nodes[p.node].place)
 	// reached is the start of what is accounted for; block, the end of the calls
 	// that hide one which ended before them.
 	reached, block := in.end, in.end
@@ -98,7 +101,7 @@ func (v *visitor) enter(p *pending) {
 		if end > reached || start >= reached {
 			slack += time.Duration(block - end)
 		}
-		v.follow(&c, part, visit.Component, slack)
+		v.follow(&c, part, visit, slack)
 		reached = min(reached, start)
 	}
 	all, onPath := in.part(in.start, reached)
@@ -163,9 +166,9 @@ func (v *visitor) calling(i, node int32) bool {
 // follow makes the visits of one call, which fills part of its caller. What
 // the callees do not fill of the caller's span is waiting for the one that
 // ended last.
-func (v *visitor) follow(c *call, part span, caller string, slack time.Duration) {
+func (v *visitor) follow(c *call, part span, caller *Visit, slack time.Duration) {
 	if c.client == none {
-		v.pending = append(v.pending, pending{c.callee, part, Visit{Caller: caller, Slack: slack}})
+		v.pending = append(v.pending, pending{c.callee, part, Visit{Caller: caller.Component, from: caller.place, Slack: slack}})
 		return
 	}
 	v.findCallees(c.client)
@@ -184,14 +187,14 @@ func (v *visitor) follow(c *call, part span, caller string, slack time.Duration)
 			wait, onPathWait = wait+all, onPathWait+onPath
 		}
 		in := span{start, end, max(start, min(end, reached, part.limit))}
-		v.pending = append(v.pending, pending{k, in.shift(-moved), Visit{Caller: caller, Called: true, Slack: slack}})
+		v.pending = append(v.pending, pending{k, in.shift(-moved), Visit{Caller: caller.Component, from: caller.place, Called: true, Slack: slack}})
 		reached = min(reached, start)
 	}
 	all, onPath := part.part(part.start, reached)
 	wait, onPathWait = wait+all, onPathWait+onPath
 	if len(v.pending) == first {
-		visit := Visit{Caller: caller, Called: true, Slack: slack, Wait: wait, OnPathWait: onPathWait}
-		visit.Component, visit.Process = v.places.split(v.tree.nodes[v.callees[0]].place)
+		visit := Visit{Caller: caller.Component, from: caller.place, Called: true, Slack: slack, Wait: wait, OnPathWait: onPathWait}
+		visit.locate(v.places, v.tree.nodes[v.callees[0]].place)
 		v.visits = append(v.visits, visit)
 		return
 	}

@@ -41,8 +41,10 @@ type sum struct {
 	begun   []float64
 	slowest slowest
 	// served are the requests by number of their instance.
-	served  []float64
-	flagged tally
+	served []float64
+	// servpods are where the time of its requests went.
+	servpods servpods
+	flagged  tally
 }
 
 // pick returns the interval that a request which ended at end counts in, and
@@ -182,6 +184,8 @@ func (w *windows) sketch(x *window, workload int32, s *sum) *trimtab.Sketch {
 		Exemplars: s.slowest.exemplars(),
 		Versions:  about.versions,
 		Instances: about.instances.loads(s.served),
+		Servpods:  s.servpods.sketch(w.places),
+		Calls:     s.servpods.sketchCalls(w.places),
 	}
 	for id, c := range x.cells {
 		if place := w.places.places[id]; c != nil && place.workload == workload {

@@ -61,6 +61,9 @@ type Spans struct {
 	// Sojourn is the time, in seconds, that the Visits spent in the workload
 	// itself; 0: no component of it told.
 	Visits, Sojourn float64
+	// Servpods and Calls tell where the time of the requests went.
+	Servpods []trimtab.ServpodSketch
+	Calls    []trimtab.CallSketch
 }
 
 // Merge sums up the partial sketches of an interval of a length; a request counts as
@@ -88,6 +91,8 @@ func (p Sketches) Merge(partitions int, length, latency time.Duration) (s Spans,
 			}
 		}
 		s.Slowest = trimtab.SlowestExemplars(s.Slowest, x.Exemplars)
+		s.Servpods = trimtab.MergeServpods(s.Servpods, x.Servpods)
+		s.Calls = trimtab.MergeCalls(s.Calls, x.Calls)
 	}
 	s.Read = s.Requests
 	if s.Sampled {

@@ -1,0 +1,351 @@
+package contribution
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
+)
+
+const (
+	// nowSlots are compared with the time before; leastBefore slots of it, with
+	// fewBefore requests, are needed, and fewNow requests of now.
+	nowSlots, leastBefore = 6, 6
+	fewBefore, fewNow     = 200, 50
+	// lasting is how many slots a change lasts before it is what is normal.
+	lasting = 180
+	// normalHalf is after how many slots one counts half in what is normal.
+	normalHalf = 360
+	// mostTested bounds the numbers that the precedence test is given: requests of
+	// a live service are not independent, so thousands prove no more than this.
+	mostTested = 500
+	// unusual is by how many standard deviations of a slot's quantile, on a
+	// logarithmic scale, a quantile must be over its mean.
+	unusual = 3
+	// leastShare is the part of a growth that is worth a name.
+	leastShare = 0.02
+)
+
+// slot is the traffic of some seconds.
+type slot struct {
+	start             time.Time
+	requests, seconds float64
+	latency           quantile.Histogram
+	servpods          []trimtab.ServpodSketch
+	calls             []trimtab.CallSketch
+}
+
+func (s *slot) merge(o *slot) {
+	if s.start.IsZero() {
+		s.start = o.start
+	}
+	s.requests, s.seconds = s.requests+o.requests, s.seconds+o.seconds
+	s.latency.Merge(&o.latency)
+	s.latency.Settle()
+	s.servpods = boundTo(maxPods, trimtab.MergeServpods(s.servpods, o.servpods), func(p trimtab.ServpodSketch) float64 { return p.N })
+	s.calls = boundTo(trimtab.MaxSketchCalls, trimtab.MergeCalls(s.calls, o.calls), func(c trimtab.CallSketch) float64 { return c.N })
+}
+
+// boundTo leaves the n of most weight, in their order.
+func boundTo[T any](n int, all []T, weight func(T) float64) []T {
+	if len(all) <= n {
+		return all
+	}
+	weights := make([]float64, len(all))
+	for i := range all {
+		weights[i] = weight(all[i])
+	}
+	slices.Sort(weights)
+	least := weights[len(weights)-n]
+	all = slices.DeleteFunc(all, func(x T) bool { return weight(x) < least })
+	return all[:min(n, len(all))]
+}
+
+// fade forgets a part of s.
+func (s *slot) fade(by float64) {
+	s.requests, s.seconds = s.requests*by, s.seconds*by
+	s.latency.Scale(by)
+	s.latency.Settle()
+	fadeTail := func(tail []trimtab.TailSum) {
+		for i := range tail {
+			tail[i][1], tail[i][2], tail[i][3] = tail[i][1]*by, tail[i][2]*by, tail[i][3]*by
+		}
+	}
+	for i := range s.servpods {
+		p := &s.servpods[i]
+		for _, v := range []*float64{&p.N, &p.Sum, &p.Square, &p.Latency, &p.LatencySquare, &p.Cross, &p.Wait, &p.Off, &p.OffLatency, &p.Slack} {
+			*v *= by
+		}
+		fadeTail(p.Tail)
+	}
+	for i := range s.calls {
+		c := &s.calls[i]
+		c.N, c.Own, c.Wait = c.N*by, c.Own*by, c.Wait*by
+		fadeTail(c.Tail)
+	}
+	s.servpods = slices.DeleteFunc(s.servpods, func(p trimtab.ServpodSketch) bool { return p.N < 0.01 })
+	s.calls = slices.DeleteFunc(s.calls, func(c trimtab.CallSketch) bool { return c.N < 0.01 })
+}
+
+// spread is mean and variance of the logarithm of a quantile of slots, of which
+// old ones count less.
+type spread struct{ n, mean, variance float64 }
+
+func (s *spread) add(x float64) {
+	s.n = s.n*math.Exp2(-1.0/normalHalf) + 1
+	d := x - s.mean
+	s.mean += d / s.n
+	s.variance += (d*(x-s.mean) - s.variance) / s.n
+}
+
+// growth compares the traffic of the last minute with the time before.
+type growth struct {
+	recent []*slot // the latest, oldest first
+	before slot
+	// slots is how many went into before, and lasted how many went into changed,
+	// which has what came since the tail grew: it is no measure of what is normal
+	// until it lasted.
+	slots, lasted int
+	changed       slot
+	usual         [3]spread // by quantiles()
+	now           *trimtab.TailGrowth
+}
+
+// take adds a slot, which it keeps.
+func (g *growth) take(s *slot) {
+	g.recent = append(g.recent, s)
+	if len(g.recent) > nowSlots {
+		g.settle(g.recent[0])
+		g.recent = slices.Delete(g.recent, 0, 1)
+	}
+	g.now = g.compare()
+}
+
+// settle takes a slot that is past for normal, unless the tail has grown.
+func (g *growth) settle(s *slot) {
+	if g.now != nil && g.now.Changed {
+		g.changed.merge(s)
+		if g.lasted++; g.lasted <= lasting {
+			return
+		}
+		g.before, g.slots, g.usual = g.changed, g.lasted, [3]spread{}
+		for i, q := range quantiles() {
+			g.usual[i].add(logQuantile(s, q))
+		}
+		g.changed, g.lasted = slot{}, 0
+		return
+	}
+	g.changed, g.lasted = slot{}, 0
+	g.before.fade(math.Exp2(-1.0 / normalHalf))
+	g.before.merge(s)
+	g.slots++
+	for i, q := range quantiles() {
+		g.usual[i].add(logQuantile(s, q))
+	}
+}
+
+func logQuantile(s *slot, q float64) float64 {
+	v, _ := s.latency.Quantile(q)
+	return math.Log(max(v, 1e-9))
+}
+
+// compare tells whether the tail grew; nil: there is too little to tell.
+func (g *growth) compare() *trimtab.TailGrowth {
+	var now slot
+	for _, s := range g.recent {
+		now.merge(s)
+	}
+	if g.slots < leastBefore || g.before.latency.Count() < fewBefore || now.latency.Count() < fewNow {
+		return nil
+	}
+	var chosen Growth
+	changed := false
+	var last Growth
+	for i, q := range quantiles() {
+		x := compareQuantile(q, &g.before.latency, &now.latency)
+		u := &g.usual[i]
+		over := math.Log(max(x.After, 1e-9)) > u.mean+unusual*math.Sqrt(u.variance)
+		if x.P < level/float64(len(quantiles())) && x.After >= leastGrowth*x.Before && over && (!changed || x.P < chosen.P) {
+			changed, chosen = true, x
+		}
+		last = x
+	}
+	if !changed {
+		return &trimtab.TailGrowth{Quantile: last.Quantile, Before: last.Before, After: last.After, Since: now.start}
+	}
+	out := &trimtab.TailGrowth{Changed: true, Quantile: chosen.Quantile, Before: chosen.Before, After: chosen.After, Since: now.start}
+	if g.changed.requests > 0 {
+		out.Since = g.changed.start
+	}
+	out.Parts = partsOf(&g.before, &now, chosen)
+	return out
+}
+
+// compareQuantile tests one quantile, as [Blame] does, from histograms.
+func compareQuantile(q float64, before, now *quantile.Histogram) Growth {
+	out := Growth{Quantile: q}
+	out.Before, _ = before.Quantile(q)
+	out.After, _ = now.Quantile(q)
+	aboveBefore, aboveNow := 1-below(before, out.Before), 1-below(now, out.Before)
+	out.Slower = aboveNow
+	n, m := min(mostTested, before.Count()), min(mostTested, now.Count())
+	above := min(int(n)-1, int(math.Round(aboveBefore*n)))
+	out.P = precedence(int(aboveNow*m), above, int(n), int(m))
+	return out
+}
+
+func below(h *quantile.Histogram, v float64) float64 {
+	f, _ := h.FractionBelow(v)
+	return f
+}
+
+// partsOf divides the growth of the tail among Servpods. As in [Blame] each slow
+// request has one vote, which goes to the Servpods by their excess: their time on
+// its critical path, less the mean of all requests before. Here it is the requests
+// of one class of latency that vote together. The votes of the slow requests
+// before, which the same traffic brings again, are taken away.
+func partsOf(before, now *slot, chosen Growth) []trimtab.GrowthPart {
+	starved := starvedNow(before, now)
+	was, is := chargeTo(before, starved), chargeTo(now, starved)
+	normal := map[pod]float64{}
+	for p, tail := range was {
+		for _, t := range tail {
+			normal[p] += (t[2] + t[3]) / before.requests
+		}
+	}
+	votesBefore, votesNow := votes(before, was, normal, chosen.Before), votes(now, is, normal, chosen.Before)
+	sum := 0.0
+	var out []trimtab.GrowthPart
+	for _, p := range podsOf(votesNow) {
+		share := votesNow[p] - votesBefore[p]
+		if share <= 0 {
+			continue
+		}
+		sum += share
+		out = append(out, trimtab.GrowthPart{Component: p.component, Host: p.host, Share: share,
+			Before: meanOf(was[p]), After: meanOf(is[p])})
+	}
+	grown := chosen.Slower - (1 - below(&before.latency, chosen.Before))
+	for i := range out {
+		out[i].Share = min(1, out[i].Share/max(sum, grown))
+	}
+	out = slices.DeleteFunc(out, func(p trimtab.GrowthPart) bool { return p.Share < leastShare })
+	slices.SortStableFunc(out, func(a, b trimtab.GrowthPart) int { return cmp.Compare(b.Share, a.Share) })
+	return out[:min(len(out), trimtab.MaxGrowthParts)]
+}
+
+// meanOf is the mean time on the critical path of the requests through a Servpod.
+func meanOf(tail []trimtab.TailSum) float64 {
+	n, sum := 0.0, 0.0
+	for _, t := range tail {
+		n, sum = n+t[1], sum+t[2]+t[3]
+	}
+	if n == 0 {
+		return 0
+	}
+	return max(0, sum/n)
+}
+
+// votes returns the votes of the requests over a latency, per request.
+func votes(s *slot, pods map[pod][]trimtab.TailSum, normal map[pod]float64, over float64) map[pod]float64 {
+	out := map[pod]float64{}
+	names := podsOf(pods)
+	for k := -trimtab.MaxTailSums; k <= trimtab.MaxTailSums; k++ {
+		low, high := math.Exp2(float64(k-1)/2), math.Exp2(float64(k)/2)
+		in := below(&s.latency, high) - below(&s.latency, low)
+		slow := below(&s.latency, high) - below(&s.latency, max(low, over))
+		if high <= over || in <= 0 || slow <= 0 {
+			continue
+		}
+		excess, all := map[pod]float64{}, 0.0
+		for _, p := range names {
+			x := -in * s.requests * normal[p]
+			for _, t := range pods[p] {
+				if t[0] == float64(k) {
+					x += t[2] + t[3]
+				}
+			}
+			if x > 0 {
+				excess[p] = x
+				all += x
+			}
+		}
+		for p, x := range excess {
+			out[p] += slow * x / all
+		}
+	}
+	return out
+}
+
+// starvedNow returns the callers whose waiting doubled at all their callees; it has
+// means where [Blame] has medians.
+func starvedNow(before, now *slot) map[string]bool {
+	byName := map[[2]string]*trimtab.CallSketch{}
+	for i := range before.calls {
+		c := &before.calls[i]
+		byName[[2]string{c.Caller, c.Component}] = c
+	}
+	var all []waits
+	for i := range now.calls {
+		c := &now.calls[i]
+		b := byName[[2]string{c.Caller, c.Component}]
+		if b == nil || b.N < fewVisits || c.N < fewVisits {
+			continue
+		}
+		was, is := b.Wait/b.N, c.Wait/c.N
+		all = append(all, waits{caller: c.Caller, callee: c.Component, visits: int(min(c.N, 1<<30)),
+			doubled: is >= twofold*was && is > 0, growth: is - was, callees: c.Own/c.N - b.Own/b.N})
+	}
+	return starvedCallers(all)
+}
+
+// chargeTo returns the times by Servpod, with the waiting for the callees of starved
+// callers charged to the callers.
+func chargeTo(s *slot, starved map[string]bool) map[pod][]trimtab.TailSum {
+	out := map[pod][]trimtab.TailSum{}
+	byComponent := map[string][]pod{}
+	for i := range s.servpods {
+		p := &s.servpods[i]
+		name := pod{p.Component, p.Host}
+		out[name] = slices.Clone(p.Tail)
+		byComponent[p.Component] = append(byComponent[p.Component], name)
+	}
+	for i := range s.calls {
+		c := &s.calls[i]
+		if !starved[c.Caller] {
+			continue
+		}
+		for _, t := range c.Tail {
+			moved := share(out, byComponent[c.Component], t[0], 3, -t[3])
+			share(out, byComponent[c.Caller], t[0], 1, -moved)
+		}
+	}
+	return out
+}
+
+// share adds an amount of waiting to the Servpods of a component, in proportion to
+// a column of their class, and returns what it added: no more is taken than there is.
+func share(out map[pod][]trimtab.TailSum, pods []pod, class float64, column int, amount float64) float64 {
+	all := 0.0
+	var of []*trimtab.TailSum
+	for _, p := range pods {
+		for i := range out[p] {
+			if t := &out[p][i]; t[0] == class {
+				of, all = append(of, t), all+t[column]
+			}
+		}
+	}
+	if all <= 0 {
+		return 0
+	}
+	if column == 3 {
+		amount = max(amount, -all)
+	}
+	for _, t := range of {
+		t[3] += amount * (t[column] / all)
+	}
+	return amount
+}

@@ -1,0 +1,259 @@
+package contribution
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
+)
+
+const (
+	// maxClusters bounds the loads that are kept apart; when there are more, the
+	// two neighbours with the fewest requests become one.
+	maxClusters = 12
+	// maxPods bounds the Servpods of one load; the one with the fewest requests
+	// makes room.
+	maxPods = trimtab.MaxSketchServpods
+	// halfLife is after how many seconds of traffic a request counts half: what a
+	// service was like before its last releases fades.
+	halfLife = 6 * 3600
+	// leastLevel is how many requests a level has at least, and leastLevels how
+	// many levels a loadlimit needs.
+	leastLevel, leastLevels = 100, 4
+	// leastSpan is the ratio of the largest and the smallest load that a loadlimit
+	// needs: it cannot be seen at one load.
+	leastSpan = 1.5
+)
+
+// pod names a Servpod.
+type pod struct{ component, host string }
+
+func (p pod) compare(q pod) int {
+	return cmp.Or(cmp.Compare(p.component, q.component), cmp.Compare(p.host, q.host))
+}
+
+// podMoments are the sums of one Servpod at one load.
+type podMoments struct {
+	Moments
+	Off, OffLatency, Slack float64
+}
+
+func (m *podMoments) scale(by float64) {
+	for _, v := range []*float64{&m.N, &m.Sum, &m.Square, &m.Latency, &m.LatencySquare, &m.Cross, &m.Off, &m.OffLatency, &m.Slack} {
+		*v *= by
+	}
+}
+
+func (m *podMoments) merge(o *podMoments) {
+	m.Moments.Merge(o.Moments)
+	m.Off, m.OffLatency, m.Slack = m.Off+o.Off, m.OffLatency+o.OffLatency, m.Slack+o.Slack
+}
+
+// cluster is what the workload was like at loads near one another.
+type cluster struct {
+	requests, seconds float64
+	// most is the largest load of a slot in it.
+	most    float64
+	latency quantile.Histogram
+	pods    map[pod]*podMoments
+}
+
+func (c *cluster) load() float64 { return c.requests / c.seconds }
+
+// of returns the sums of a Servpod, making room for a new one.
+func (c *cluster) of(p pod) *podMoments {
+	if m := c.pods[p]; m != nil {
+		return m
+	}
+	if c.pods == nil {
+		c.pods = map[pod]*podMoments{}
+	}
+	if len(c.pods) >= maxPods {
+		var least pod
+		first := true
+		for q, m := range c.pods {
+			if l := c.pods[least]; first || m.N < l.N || m.N == l.N && q.compare(least) < 0 {
+				least, first = q, false
+			}
+		}
+		delete(c.pods, least)
+	}
+	m := new(podMoments)
+	c.pods[p] = m
+	return m
+}
+
+func (c *cluster) merge(o *cluster) {
+	c.requests, c.seconds, c.most = c.requests+o.requests, c.seconds+o.seconds, max(c.most, o.most)
+	c.latency.Merge(&o.latency)
+	c.latency.Settle()
+	for _, p := range podsOf(o.pods) {
+		c.of(p).merge(o.pods[p])
+	}
+}
+
+func podsOf[V any](m map[pod]V) []pod {
+	out := make([]pod, 0, len(m))
+	for p := range m {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, pod.compare)
+	return out
+}
+
+// fade forgets a part of c, and reports whether nothing is left.
+func (c *cluster) fade(by float64) (gone bool) {
+	c.requests, c.seconds = c.requests*by, c.seconds*by
+	c.latency.Scale(by)
+	c.latency.Settle()
+	for p, m := range c.pods {
+		if m.scale(by); m.N < 0.5 {
+			delete(c.pods, p)
+		}
+	}
+	return c.requests < 1
+}
+
+// levels are the loads that a workload had, in order.
+type levels struct{ clusters []*cluster }
+
+// take adds a slot of traffic, which it keeps, and forgets a part of the others.
+func (l *levels) take(c *cluster) {
+	by := math.Exp2(-c.seconds / halfLife)
+	l.clusters = slices.DeleteFunc(l.clusters, func(x *cluster) bool { return x.fade(by) })
+	i, _ := slices.BinarySearchFunc(l.clusters, c.load(), func(x *cluster, load float64) int { return cmp.Compare(x.load(), load) })
+	l.clusters = slices.Insert(l.clusters, i, c)
+	if len(l.clusters) <= maxClusters {
+		return
+	}
+	at, fewest := 0, math.Inf(1)
+	for i := range len(l.clusters) - 1 {
+		if n := l.clusters[i].requests + l.clusters[i+1].requests; n < fewest {
+			at, fewest = i, n
+		}
+	}
+	l.clusters[at].merge(l.clusters[at+1])
+	l.clusters = slices.Delete(l.clusters, at+1, at+2)
+}
+
+// most is the largest load seen.
+func (l *levels) most() float64 {
+	most := 0.0
+	for _, c := range l.clusters {
+		most = max(most, c.most)
+	}
+	return most
+}
+
+// cut divides the clusters into levels of about the same number of requests.
+func (l *levels) cut() (out []*cluster) {
+	total := 0.0
+	for _, c := range l.clusters {
+		total += c.requests
+	}
+	m := min(maxLevels, max(1, int(total/leastLevel)))
+	seen := 0.0
+	var level *cluster
+	for i, c := range l.clusters {
+		if level == nil {
+			level = &cluster{}
+		}
+		level.merge(c)
+		seen += c.requests
+		if i == len(l.clusters)-1 || seen >= total*float64(len(out)+1)/float64(m) && level.requests >= leastLevel {
+			out = append(out, level)
+			level = nil
+		}
+	}
+	if n := len(out); n > 1 && out[n-1].requests < leastLevel {
+		out[n-2].merge(out[n-1])
+		out = out[:n-1]
+	}
+	return out
+}
+
+// profile returns the Servpods by equations (2) to (6), and how many levels they
+// are from. tail is the quantile of the latency.
+func (l *levels) profile(tail float64) ([]trimtab.Servpod, int) {
+	cut := l.cut()
+	p := Profile{Alpha: map[string]float64{}}
+	all := map[pod]*podMoments{}
+	for _, c := range cut {
+		q, _ := c.latency.Quantile(tail)
+		p.Tail = append(p.Tail, q)
+		p.Loads = append(p.Loads, c.load())
+		for name, m := range c.pods {
+			if all[name] == nil {
+				all[name] = new(podMoments)
+			}
+			all[name].merge(m)
+		}
+	}
+	pods := podsOf(all)
+	if len(pods) > trimtab.MaxServpods {
+		pods = pods[:trimtab.MaxServpods]
+	}
+	for _, name := range pods {
+		series := Series{Name: name.component + "\x00" + name.host}
+		for _, c := range cut {
+			sum := 0.0
+			if m := c.pods[name]; m != nil {
+				sum = m.Sum
+			}
+			series.Sojourn = append(series.Sojourn, sum/c.requests)
+		}
+		p.Components = append(p.Components, series)
+		off := all[name]
+		o := offPath{on: off.N - off.Off, off: off.Off, slack: off.Slack, latency: off.OffLatency}
+		p.Alpha[series.Name] = o.alpha()
+	}
+	r, err := p.Compute()
+	if err != nil {
+		return nil, len(cut)
+	}
+	most := l.most()
+	out := make([]trimtab.Servpod, len(pods))
+	for i, c := range r.Components {
+		component, host, _ := strings.Cut(c.Name, "\x00")
+		out[i] = trimtab.Servpod{Component: component, Host: host, Sojourn: c.Mean, Weight: min(1, c.P), Correlation: c.Rho, Variation: c.V, Contribution: c.C}
+		if limit, ok := loadLimit(cut, pods[i], most); ok {
+			out[i].LoadLimit, out[i].Origin = &limit, trimtab.FromHistory
+		}
+	}
+	return out, len(cut)
+}
+
+// loadLimit is the first level, from the calmest one on, whose CoV of sojourn
+// times is over the mean of all, by more than its own standard error, as a share
+// of the largest load.
+func loadLimit(levels []*cluster, name pod, most float64) (float64, bool) {
+	if len(levels) < leastLevels || !(most > 0) || levels[len(levels)-1].load() < leastSpan*levels[0].load() {
+		return 0, false
+	}
+	cov, errs := make([]float64, len(levels)), make([]float64, len(levels))
+	calmest, sum := 0, 0.0
+	for j, l := range levels {
+		m := l.pods[name]
+		if m == nil || m.N < leastLevel/2 {
+			return 0, false // it was not there at all loads
+		}
+		cov[j] = m.CoV()
+		// Of a normal distribution; sojourn times have heavier tails, but then
+		// their CoV grows by more than that, too.
+		errs[j] = cov[j] * math.Sqrt((0.5+cov[j]*cov[j])/m.N)
+		sum += cov[j]
+		if cov[j] < cov[calmest] {
+			calmest = j
+		}
+	}
+	average := sum / float64(len(levels))
+	for j := calmest; j < len(levels); j++ {
+		if cov[j] > average+2*errs[j] {
+			return min(1, levels[j].load()/most), true
+		}
+	}
+	return 0, false
+}

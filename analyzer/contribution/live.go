@@ -1,0 +1,164 @@
+package contribution
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
+)
+
+const (
+	// slotSeconds is how long a slot is at least: the unit of loads and of what
+	// is compared.
+	slotSeconds = 10
+	// windowSeconds bounds each of the two halves of the window of the tail; with
+	// leastTail requests beyond the quantile a half is enough.
+	windowSeconds, leastTail = 15, 3
+	// defaultQuantile is that of the paper.
+	defaultQuantile = 0.99
+	// longest bounds times that are believed, in seconds.
+	longest = 1e9
+)
+
+// Thresholds are those that an operator declared for a component; nil: not.
+type Thresholds struct {
+	LoadLimit, SlackLimit *float64
+}
+
+// Objective is what is declared of a workload.
+type Objective struct {
+	Workload string
+	// SLO is the threshold, in seconds, and Quantile its fraction; 0: 0.99.
+	SLO, Quantile float64
+	// Servpods are by component.
+	Servpods map[string]Thresholds
+}
+
+// Interval is what all partitions tell of one interval.
+type Interval struct {
+	From, To time.Time
+	Requests float64
+	Latency  *quantile.Histogram
+	Servpods []trimtab.ServpodSketch
+	Calls    []trimtab.CallSketch
+}
+
+// Live finds load levels, contributions and growth of the tail in live traffic. It
+// has no clock: time is that of the intervals.
+type Live struct {
+	objective Objective
+	// last and current are the halves of the window.
+	last, current half
+	slot          slot
+	levels        levels
+	growth        growth
+	servpods      []trimtab.Servpod
+	cut           int
+}
+
+// half is a part of the window of the tail.
+type half struct {
+	requests, seconds float64
+	latency           quantile.Histogram
+	// to is the end of its newest interval.
+	to time.Time
+}
+
+// NewLive returns one that has seen nothing.
+func NewLive(o Objective) *Live {
+	if !(o.Quantile > 0 && o.Quantile < 1) {
+		o.Quantile = defaultQuantile
+	}
+	return &Live{objective: o}
+}
+
+// Take adds an interval. One without requests, or whose numbers are not finite, is
+// no measurement.
+func (l *Live) Take(x Interval) {
+	seconds := x.To.Sub(x.From).Seconds()
+	if !(seconds > 0) || !(x.Requests > 0) || x.Requests > longest*longest || x.Latency == nil {
+		return
+	}
+	if !l.current.to.IsZero() && x.From.Sub(l.current.to).Seconds() > 2*windowSeconds {
+		l.last, l.current = half{}, half{} // nothing came for long
+	}
+	if l.current.requests*(1-l.objective.Quantile) >= leastTail || l.current.seconds >= windowSeconds {
+		l.last, l.current = l.current, half{}
+	}
+	l.current.requests += x.Requests
+	l.current.seconds += seconds
+	l.current.to = x.To
+	l.current.latency.Merge(x.Latency)
+	l.current.latency.Settle()
+	if l.slot.seconds > 0 && x.To.Sub(l.slot.start).Seconds() > 3*slotSeconds+seconds {
+		l.slot = slot{} // traffic of a time too far off
+	}
+	l.slot.merge(&slot{start: x.From, requests: x.Requests, seconds: seconds, latency: *x.Latency, servpods: believed(x.Servpods), calls: x.Calls})
+	if l.slot.seconds >= slotSeconds {
+		l.close()
+	}
+}
+
+// believed leaves out what no request can have taken: its squares would not be finite.
+func believed(pods []trimtab.ServpodSketch) (out []trimtab.ServpodSketch) {
+	for _, p := range pods {
+		if p.N > 0 && p.Sum <= longest*p.N && p.Square <= longest*longest*p.N && p.LatencySquare <= longest*longest*p.N {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// close ends the slot at hand.
+func (l *Live) close() {
+	s := l.slot
+	l.slot = slot{}
+	c := &cluster{requests: s.requests, seconds: s.seconds, most: s.requests / s.seconds, pods: map[pod]*podMoments{}}
+	c.latency.Merge(&s.latency)
+	c.latency.Settle()
+	for i := range s.servpods {
+		p := &s.servpods[i]
+		*c.of(pod{p.Component, p.Host}) = podMoments{
+			Moments{N: p.N, Sum: p.Sum, Square: p.Square, Latency: p.Latency, LatencySquare: p.LatencySquare, Cross: p.Cross}, p.Off, p.OffLatency, p.Slack}
+	}
+	l.levels.take(c)
+	l.growth.take(&s)
+	l.servpods, l.cut = l.levels.profile(l.objective.Quantile)
+	l.declare()
+}
+
+// declare puts what the operator declared in the place of what was found.
+func (l *Live) declare() {
+	for i := range l.servpods {
+		p := &l.servpods[i]
+		d := l.objective.Servpods[p.Component]
+		if d.LoadLimit != nil {
+			p.LoadLimit, p.Origin = d.LoadLimit, trimtab.Declared
+		}
+		if d.SlackLimit != nil {
+			p.SlackLimit, p.SlackOrigin = d.SlackLimit, trimtab.Declared
+		}
+	}
+}
+
+// Report says how the workload stands; nil: nothing was seen.
+func (l *Live) Report(at time.Time) *trimtab.Contributions {
+	requests, seconds := l.last.requests+l.current.requests, l.last.seconds+l.current.seconds
+	if requests == 0 || seconds == 0 {
+		return nil
+	}
+	out := &trimtab.Contributions{
+		Workload: l.objective.Workload, Time: at, Window: trimtab.Seconds(seconds), Load: requests / seconds, MaxLoad: l.levels.most(),
+		SLO: trimtab.Seconds(l.objective.SLO), Quantile: l.objective.Quantile, Requests: requests, Levels: l.cut,
+		Servpods: l.servpods, Growth: l.growth.now,
+	}
+	out.MaxLoad = max(out.MaxLoad, 0)
+	var all quantile.Histogram
+	all.Merge(&l.last.latency)
+	all.Merge(&l.current.latency)
+	// With fewer requests the quantile is the slowest one.
+	if v, ok := all.Quantile(l.objective.Quantile); ok && all.Count()*(1-l.objective.Quantile) >= 1-1e-9 {
+		out.Tail = &v
+	}
+	return out
+}

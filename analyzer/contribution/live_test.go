@@ -1,0 +1,294 @@
+package contribution
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// traffic is live requests of web@a, which calls cart@a and db@b, for 10 s each.
+type traffic struct {
+	live *Live
+	at   time.Time
+	r    *rand.Rand
+}
+
+func newTraffic(o Objective) *traffic {
+	o.Workload, o.SLO = "shop", 0.1
+	return &traffic{NewLive(o), noon, rand.New(rand.NewPCG(1, 2))}
+}
+
+// times are the ms of a component in one request: its own, and waiting for it.
+type times func(component string) (own, wait float64)
+
+// seconds sends n requests in an interval of 10 s.
+func (t *traffic) slot(n int, of times) *trimtab.Contributions {
+	var h quantile.Histogram
+	var pods []trimtab.ServpodSketch
+	var calls []trimtab.CallSketch
+	for range n {
+		total, parts := 0.0, map[string][2]float64{}
+		for _, c := range []string{"cart", "db", "web"} {
+			own, wait := of(c)
+			parts[c] = [2]float64{own / 1e3, wait / 1e3}
+			total += (own + wait) / 1e3
+		}
+		h.Add(total, 1)
+		k := math.Ceil(2 * math.Log2(total))
+		var one []trimtab.ServpodSketch
+		var called []trimtab.CallSketch
+		for c, x := range parts {
+			s := x[0] + x[1]
+			one = append(one, trimtab.ServpodSketch{Component: c, Host: map[string]string{"web": "a", "cart": "a", "db": "b"}[c], N: 1, Sum: s, Square: s * s,
+				Latency: total, LatencySquare: total * total, Cross: s * total, Wait: x[1], Tail: []trimtab.TailSum{{k, 1, x[0], x[1]}}})
+			if c != "web" {
+				called = append(called, trimtab.CallSketch{Caller: "web", Component: c, N: 1, Own: x[0], Wait: x[1], Tail: []trimtab.TailSum{{k, 1, 0, x[1]}}})
+			}
+		}
+		pods, calls = trimtab.MergeServpods(pods, one), trimtab.MergeCalls(calls, called)
+	}
+	from := t.at
+	t.at = t.at.Add(10 * time.Second)
+	t.live.Take(Interval{From: from, To: t.at, Requests: float64(n), Latency: &h, Servpods: pods, Calls: calls})
+	return t.live.Report(t.at)
+}
+
+// around draws times around some ms.
+func (t *traffic) around(ms float64) float64 { return ms * (0.8 + 0.4*t.r.Float64()) }
+
+func (t *traffic) calm(c string) (own, wait float64) {
+	if c == "web" {
+		return t.around(5), 0
+	}
+	return t.around(5), t.around(1)
+}
+
+func growthOf(c *trimtab.Contributions) string {
+	switch g := c.Growth; {
+	case g == nil:
+		return "unknown"
+	case !g.Changed:
+		return "no change"
+	default:
+		var out []string
+		for _, p := range g.Parts {
+			if p.Share >= 0.1 {
+				out = append(out, p.Component+"@"+p.Host)
+			}
+		}
+		return strings.Join(out, " ")
+	}
+}
+
+func TestLiveNamesTheServpodThatTheTailGrewIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		after func(t *traffic, c string) (own, wait float64)
+		want  string
+	}{
+		"nothing": {func(t *traffic, c string) (float64, float64) { return t.calm(c) }, "no change"},
+		"a slow db": {func(t *traffic, c string) (float64, float64) {
+			own, wait := t.calm(c)
+			return own * map[string]float64{"db": 5, "web": 1, "cart": 1}[c], wait
+		}, "db@b"},
+		"waiting for the db": {func(t *traffic, c string) (float64, float64) {
+			own, wait := t.calm(c)
+			return own, wait * map[string]float64{"db": 30, "web": 1, "cart": 1}[c]
+		}, "db@b"},
+		"a starved web": {func(t *traffic, c string) (float64, float64) { own, wait := t.calm(c); return own, 30 * wait }, "web@a"},
+		"one in twenty": {func(t *traffic, c string) (float64, float64) {
+			own, wait := t.calm(c)
+			if c == "cart" && t.r.IntN(20) == 0 {
+				own *= 20
+			}
+			return own, wait
+		}, "cart@a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTraffic(Objective{})
+			var got *trimtab.Contributions
+			for range 20 {
+				got = x.slot(200, x.calm)
+			}
+			if growthOf(got) != "no change" {
+				t.Fatalf("calm: %s", growthOf(got))
+			}
+			for range 3 {
+				got = x.slot(200, func(name string) (float64, float64) { return c.after(x, name) })
+			}
+			if growthOf(got) != c.want {
+				t.Errorf("%s, want %s: %+v", growthOf(got), c.want, got.Growth)
+			}
+		})
+	}
+}
+
+func TestWhatLastsIsWhatIsNormal(t *testing.T) {
+	x := newTraffic(Objective{})
+	slow := func(c string) (float64, float64) { own, wait := x.calm(c); return 4 * own, wait }
+	for range 20 {
+		x.slot(100, x.calm)
+	}
+	since, changed := time.Time{}, 0
+	for range 3 * lasting {
+		got := x.slot(100, slow)
+		if got.Growth.Changed {
+			changed++
+			since = got.Growth.Since
+		}
+	}
+	if changed < lasting || changed > lasting+2*nowSlots || since.Sub(noon) > 10*time.Minute {
+		t.Errorf("%d slots are told as a change, since %v; it lasted from slot 20 on", changed, since.Sub(noon))
+	}
+}
+
+// The tail of web is the load's, and the db's CoV has a knee at 70% of it.
+func TestTheLoadlimitIsWhereTheTimesBeginToScatter(t *testing.T) {
+	x := newTraffic(Objective{})
+	var got *trimtab.Contributions
+	for range 6 {
+		for load := 1; load <= 10; load++ {
+			got = x.slot(60*load, func(c string) (own, wait float64) {
+				own, wait = x.calm(c)
+				if c == "db" {
+					own *= 1 + float64(load)/10
+					if load > 7 && x.r.IntN(10) == 0 {
+						own *= 5
+					}
+				}
+				return own, wait
+			})
+		}
+	}
+	if err := got.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if got.MaxLoad != 60 || got.Levels < 5 || got.Tail == nil || got.Servpods[1].Component != "db" {
+		t.Fatalf("%+v", got)
+	}
+	db, web := got.Servpods[1], got.Servpods[2]
+	if db.LoadLimit == nil || *db.LoadLimit < 0.7 || *db.LoadLimit > 0.9 || db.Origin != trimtab.FromHistory {
+		t.Errorf("loadlimit %v of db, want 0.8", db.LoadLimit)
+	}
+	if web.LoadLimit != nil && *web.LoadLimit < 0.7 {
+		t.Errorf("loadlimit %v of web, whose times do not scatter more", *web.LoadLimit)
+	}
+	if db.Contribution < 3*math.Abs(web.Contribution) || db.Correlation < 0.8 {
+		t.Errorf("db contributes %v, web %v", db.Contribution, web.Contribution)
+	}
+}
+
+func TestADeclaredThresholdStandsInForWhatWasFound(t *testing.T) {
+	limit, slack := 0.5, 0.2
+	x := newTraffic(Objective{Servpods: map[string]Thresholds{"db": {LoadLimit: &limit, SlackLimit: &slack}}})
+	got := x.slot(200, x.calm)
+	if db := got.Servpods[1]; db.LoadLimit == nil || *db.LoadLimit != limit || db.Origin != trimtab.Declared || *db.SlackLimit != slack || db.SlackOrigin != trimtab.Declared {
+		t.Errorf("%+v", db)
+	}
+	if cart := got.Servpods[0]; cart.LoadLimit != nil || cart.SlackLimit != nil {
+		t.Errorf("%+v: nothing is known of it", cart)
+	}
+}
+
+func TestWithTooFewRequestsThereIsNoTail(t *testing.T) {
+	x := newTraffic(Objective{Quantile: 0.99})
+	if got := x.slot(99, x.calm); got.Tail != nil {
+		t.Errorf("99%% of 99 requests: %v", *got.Tail)
+	}
+	if got := x.slot(1, x.calm); got.Tail == nil || got.Requests != 100 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAnOldRegimeFades(t *testing.T) {
+	x := newTraffic(Objective{})
+	for range 5 {
+		x.slot(500, x.calm)
+	}
+	for range 8 * halfLife / 10 / 10 {
+		x.slot(50, x.calm)
+	}
+	if most := x.live.levels.most(); most > 50 {
+		t.Errorf("largest load %v", most)
+	}
+	total := 0.0
+	for _, c := range x.live.levels.clusters {
+		total += c.requests
+	}
+	if total > 50*2*halfLife/10 || len(x.live.levels.clusters) > maxClusters {
+		t.Errorf("%v requests in %d clusters", total, len(x.live.levels.clusters))
+	}
+}
+
+// Whatever a peer says, what comes out is valid, and bounded.
+func TestLiveStaysFiniteAndBounded(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := NewLive(Objective{Workload: "w", SLO: rapid.SampledFrom([]float64{0.1, 1e-9, 1e9}).Draw(rt, "slo")})
+		at := noon
+		for range rapid.IntRange(1, 60).Draw(rt, "intervals") {
+			var h quantile.Histogram
+			n := rapid.Float64Range(1e-3, 1e12).Draw(rt, "n")
+			h.Add(rapid.Float64Range(0, 1e12).Draw(rt, "latency"), n)
+			var pods []trimtab.ServpodSketch
+			for i := range rapid.IntRange(0, trimtab.MaxSketchServpods).Draw(rt, "pods") {
+				v := rapid.Float64Range(0, 1e300)
+				pods = append(pods, trimtab.ServpodSketch{Component: string(rune('A' + i%26)), Host: string(rune('a' + rapid.IntRange(0, 400).Draw(rt, "host"))), N: rapid.Float64Range(1e-300, 1e300).Draw(rt, "N"),
+					Sum: v.Draw(rt, "sum"), Square: v.Draw(rt, "square"), Latency: v.Draw(rt, "y"), LatencySquare: v.Draw(rt, "yy"), Cross: v.Draw(rt, "xy"),
+					Tail: []trimtab.TailSum{{float64(rapid.IntRange(-64, 64).Draw(rt, "k")), 1, v.Draw(rt, "own"), v.Draw(rt, "wait")}}})
+			}
+			from := at
+			at = at.Add(time.Duration(rapid.IntRange(1, 30).Draw(rt, "s")) * time.Second)
+			l.Take(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: trimtab.MergeServpods(nil, pods)})
+			if c := l.Report(at); c != nil {
+				if err := c.Validate(); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+		if len(l.levels.clusters) > maxClusters || len(l.growth.before.servpods) > maxPods {
+			rt.Fatalf("%d clusters, %d Servpods", len(l.levels.clusters), len(l.growth.before.servpods))
+		}
+	})
+}
+
+func TestARestoredLiveSaysTheSame(t *testing.T) {
+	x := newTraffic(Objective{})
+	for i := range 30 {
+		x.slot(40*(1+i%4), x.calm)
+	}
+	b, err := json.Marshal(x.live.State())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("state of %d bytes", len(b))
+	var s State
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	again := newTraffic(Objective{})
+	if err := again.live.Restore(&s); err != nil {
+		t.Fatal(err)
+	}
+	again.at = x.at
+	again.r, x.r = rand.New(rand.NewPCG(5, 5)), rand.New(rand.NewPCG(5, 5))
+	for range 10 {
+		want, _ := json.Marshal(x.slot(100, x.calm))
+		got, _ := json.Marshal(again.slot(100, again.calm))
+		if string(got) != string(want) {
+			t.Fatalf("got  %s\nwant %s", got, want)
+		}
+	}
+	s.Levels[0].Pods[0].Sum = -1
+	if err := again.live.Restore(&s); err == nil {
+		t.Error("a sum below 0 is restored")
+	}
+}

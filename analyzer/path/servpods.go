@@ -1,0 +1,272 @@
+package path
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	// maxAbove is how many spans above a request are looked at to find whether it
+	// is a part of another one of its workload, and maxNested how many requests
+	// may be around it: so a span counts in a bounded number of requests, however
+	// a trace was made.
+	maxAbove, maxNested = 64, 8
+	// leastClass and mostClass are the classes of latencies of a tail: up to 0.1 ms
+	// and over 1,000 s.
+	leastClass, mostClass = -26, 20
+)
+
+// classOf returns the class k of a latency in seconds, (2^((k-1)/2), 2^(k/2)].
+func classOf(latency float64) int {
+	if !(latency > 0) {
+		return leastClass
+	}
+	return max(leastClass, min(mostClass, int(math.Ceil(2*math.Log2(latency)))))
+}
+
+// classes are sums by class of latency; the zero value is empty.
+type classes struct {
+	first int
+	sums  [][3]float64
+}
+
+func (c *classes) at(class int) *[3]float64 {
+	switch {
+	case len(c.sums) == 0:
+		c.first = class
+	case class < c.first:
+		c.sums = slices.Insert(c.sums, 0, make([][3]float64, c.first-class)...)
+		c.first = class
+	}
+	for class-c.first >= len(c.sums) {
+		c.sums = append(c.sums, [3]float64{})
+	}
+	return &c.sums[class-c.first]
+}
+
+func (c *classes) sketch() (out []trimtab.TailSum) {
+	for i, s := range c.sums {
+		if s[0] > 0 {
+			out = append(out, trimtab.TailSum{float64(c.first + i), s[0], s[1], s[2]})
+		}
+	}
+	return out
+}
+
+// podSum is what requests spent in one Servpod.
+type podSum struct {
+	place placeID
+	sums  trimtab.ServpodSketch // without names and tail
+	tail  classes
+}
+
+// callSum is what one component waited for another.
+type callSum struct {
+	n, own, wait float64
+	tail         classes
+}
+
+// servpods are the Servpods of the requests of one workload in one interval.
+type servpods struct {
+	pods []podSum
+	// podOf is, by place, the index in pods plus one.
+	podOf []uint16
+	calls map[[2]placeID]*callSum
+}
+
+// pod returns the sums of a place; those of the last one beyond the bound are of
+// nowhere, which is told as Other.
+func (s *servpods) pod(place placeID) *podSum {
+	if len(s.pods) >= trimtab.MaxSketchServpods-1 && (int(place) >= len(s.podOf) || s.podOf[place] == 0) {
+		place = beyond
+	}
+	if place == beyond {
+		if n := len(s.pods); n == 0 || s.pods[n-1].place != beyond {
+			s.pods = append(s.pods, podSum{place: beyond})
+		}
+		return &s.pods[len(s.pods)-1]
+	}
+	for int(place) >= len(s.podOf) {
+		s.podOf = append(s.podOf, 0)
+	}
+	if s.podOf[place] == 0 {
+		s.pods = append(s.pods, podSum{place: place})
+		s.podOf[place] = uint16(len(s.pods))
+	}
+	return &s.pods[s.podOf[place]-1]
+}
+
+// beyond stands for all places over the bound.
+const beyond = ^placeID(0)
+
+func (s *servpods) call(caller, callee placeID) *callSum {
+	key := [2]placeID{caller, callee}
+	c := s.calls[key]
+	if c == nil && len(s.calls) < trimtab.MaxSketchCalls {
+		if s.calls == nil {
+			s.calls = map[[2]placeID]*callSum{}
+		}
+		c = new(callSum)
+		s.calls[key] = c
+	}
+	return c
+}
+
+// stay is the time of one request in one Servpod.
+type stay struct {
+	place                 placeID
+	total, wait, slack    time.Duration
+	onPath, onPathWaiting time.Duration
+}
+
+// contribute adds where the time of the requests of the loaded trace went: of
+// those of workloads with an SLO that are not inside another of their workload.
+func (p *Path) contribute() {
+	t, begun := &p.tree, false
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if n.duplicate || n.top != int32(i) || !n.known || n.workload == noWorkload || !n.entry() ||
+			p.places.workloads[n.workload].threshold <= 0 || p.nested(n) {
+			continue
+		}
+		if !begun {
+			p.visitor.begin(t, p.places)
+			begun = true
+		}
+		p.visitor.visits = p.visitor.visits[:0]
+		p.visitor.from(int32(i))
+		p.visitor.addStays(&p.windows.at(n.window).sum(n.workload).servpods, seconds(n.duration()), float64(n.adjusted))
+	}
+}
+
+// nested reports whether a request of the same workload is around a node, or too
+// much to tell.
+func (p *Path) nested(n *node) bool {
+	around := 0
+	for k, steps := n.up, 0; k != none; k, steps = p.tree.nodes[k].up, steps+1 {
+		up := &p.tree.nodes[k]
+		if up.top == k && up.workload != noWorkload && p.places.workloads[up.workload].threshold > 0 {
+			around++
+		}
+		if up.workload == n.workload || steps >= maxAbove || around > maxNested {
+			return true
+		}
+	}
+	return false
+}
+
+// addStays adds the visits of one request.
+func (v *visitor) addStays(s *servpods, latency, weight float64) {
+	v.stays = v.stays[:0]
+	class := classOf(latency)
+	for i := range v.visits {
+		x := &v.visits[i]
+		v.stay(x)
+		if !x.Called || x.place == nowhere || x.from == nowhere {
+			continue
+		}
+		if c := s.call(v.places.places[x.from].base, v.places.places[x.place].base); c != nil {
+			own, wait := inUnits(x.OnPath.Seconds()*weight, timeUnit), inUnits(x.OnPathWait.Seconds()*weight, timeUnit)
+			c.n += weight
+			c.own += own
+			c.wait += wait
+			at := c.tail.at(class)
+			at[0] += weight
+			at[2] += wait
+		}
+	}
+	y, yy := inUnits(latency*weight, timeUnit), inUnits(latency*latency*weight, squareUnit)
+	for i := range v.stays {
+		x := &v.stays[i]
+		pod, total := s.pod(x.place), x.total.Seconds()
+		m := &pod.sums
+		m.N += weight
+		m.Sum += inUnits(total*weight, timeUnit)
+		m.Square += inUnits(total*total*weight, squareUnit)
+		m.Latency += y
+		m.LatencySquare += yy
+		m.Cross += inUnits(total*latency*weight, squareUnit)
+		m.Wait += inUnits(x.wait.Seconds()*weight, timeUnit)
+		if x.onPath+x.onPathWaiting == 0 && x.total > 0 {
+			m.Off += weight
+			m.OffLatency += y
+			m.Slack += inUnits(x.slack.Seconds()*weight, timeUnit)
+		}
+		at := pod.tail.at(class)
+		at[0] += weight
+		at[1] += inUnits(x.onPath.Seconds()*weight, timeUnit)
+		at[2] += inUnits(x.onPathWaiting.Seconds()*weight, timeUnit)
+	}
+}
+
+// stay adds a visit to the stay of the request in its Servpod.
+func (v *visitor) stay(x *Visit) {
+	var s *stay
+	for int(x.place) >= len(v.stayOf) {
+		v.stayOf = append(v.stayOf, 0)
+	}
+	if k := int(v.stayOf[x.place]) - 1; k >= 0 && k < len(v.stays) && v.stays[k].place == x.place {
+		s = &v.stays[k]
+	} else {
+		v.stays = append(v.stays, stay{place: x.place, slack: x.Slack})
+		v.stayOf[x.place] = uint32(len(v.stays))
+		s = &v.stays[len(v.stays)-1]
+	}
+	s.total += x.Own + x.Wait
+	s.wait += x.Wait
+	s.onPath += x.OnPath
+	s.onPathWaiting += x.OnPathWait
+	s.slack = min(s.slack, x.Slack)
+}
+
+// Sums are kept in units of which a number of seconds has a whole number, and so
+// are the same in any order, until they are large: see quantile.Histogram.
+const (
+	timeUnit   = 1 << 30
+	squareUnit = 1 << 40
+)
+
+func inUnits(v, units float64) float64 {
+	if v >= (1<<53)/units {
+		return v
+	}
+	return math.RoundToEven(v*units) / units
+}
+
+// sketch returns what a sketch tells. Components that are told as one, such as
+// Other of several workloads, are summed up.
+func (s *servpods) sketch(p *places) []trimtab.ServpodSketch {
+	out := make([]trimtab.ServpodSketch, 0, len(s.pods))
+	for i := range s.pods {
+		x := &s.pods[i]
+		one := x.sums
+		one.Component, one.Host = p.servpodOf(x.place)
+		one.Tail = x.tail.sketch()
+		out = append(out, one)
+	}
+	return trimtab.MergeServpods(nil, out)
+}
+
+// servpodOf names the Servpod of a place.
+func (p *places) servpodOf(id placeID) (component, host string) {
+	if id == beyond {
+		return Other, ""
+	}
+	var v Visit
+	v.locate(p, id)
+	return v.Component, v.Host
+}
+
+func (s *servpods) sketchCalls(p *places) []trimtab.CallSketch {
+	out := make([]trimtab.CallSketch, 0, len(s.calls))
+	for key, c := range s.calls {
+		one := trimtab.CallSketch{N: c.n, Own: c.own, Wait: c.wait, Tail: c.tail.sketch()}
+		one.Caller, _ = p.servpodOf(key[0])
+		one.Component, _ = p.servpodOf(key[1])
+		out = append(out, one)
+	}
+	return trimtab.MergeCalls(nil, out)
+}

@@ -1,0 +1,178 @@
+package trimtab
+
+import (
+	"cmp"
+	"slices"
+)
+
+// The bounds of what a sketch tells of Servpods. What is beyond them is summed up
+// in the component "other", or not told as calls.
+const (
+	MaxSketchServpods = 192
+	MaxSketchCalls    = 96
+	// MaxTailSums bounds the latency classes of a [TailSum].
+	MaxTailSums = 64
+)
+
+// ServpodSketch is what the requests of one workload spent in one component on
+// one host, also where that is a component of another workload which they called.
+// Sums are over requests that came through it, adjusted for sampling, in seconds.
+type ServpodSketch struct {
+	Component string `json:"component"`
+	// Host is k8s.node.name or host.name; "": not told.
+	Host string `json:"host,omitempty"`
+	// N is the number of requests; x below is the time of one of them in it, with
+	// the waiting of its callers for it, and y its whole latency.
+	N             float64 `json:"n"`
+	Sum           float64 `json:"sum"`
+	Square        float64 `json:"square"`
+	Latency       float64 `json:"latency"`
+	LatencySquare float64 `json:"latency_square"`
+	Cross         float64 `json:"cross"`
+	// Wait is the part of Sum outside of its own spans: network, queues.
+	Wait float64 `json:"wait,omitempty"`
+	// Off is how many of N had it off their critical path, OffLatency their
+	// latency, and Slack by how much longer it could have taken in them.
+	Off        float64 `json:"off,omitempty"`
+	OffLatency float64 `json:"off_latency,omitempty"`
+	Slack      float64 `json:"slack,omitempty"`
+	// Tail divides the time on the critical path by the latency of the request.
+	Tail []TailSum `json:"tail,omitempty"`
+}
+
+// TailSum is [k, n, own, wait]: n requests with a latency in (2^((k-1)/2), 2^(k/2)]
+// seconds spent so much on the critical path in a Servpod and waiting for it.
+type TailSum [4]float64
+
+// CallSketch is what one component waited for another: the part of its spans of
+// calls outside of the callee's, on the critical path.
+type CallSketch struct {
+	Caller    string `json:"caller"`
+	Component string `json:"component"`
+	// N is the number of calls, Own what they took in the callee itself.
+	N    float64 `json:"n"`
+	Own  float64 `json:"own"`
+	Wait float64 `json:"wait"`
+	// Tail divides Wait by the latency of the request: [k, n, 0, wait].
+	Tail []TailSum `json:"tail,omitempty"`
+}
+
+// Compare orders by component and host.
+func (s *ServpodSketch) Compare(t *ServpodSketch) int {
+	return cmp.Or(cmp.Compare(s.Component, t.Component), cmp.Compare(s.Host, t.Host))
+}
+
+// Compare orders by caller and callee.
+func (c *CallSketch) Compare(d *CallSketch) int {
+	return cmp.Or(cmp.Compare(c.Caller, d.Caller), cmp.Compare(c.Component, d.Component))
+}
+
+// validateServpods checks bounds, order and numbers.
+func (s *Sketch) validateServpods() error {
+	if len(s.Servpods) > MaxSketchServpods || len(s.Calls) > MaxSketchCalls {
+		return Invalidf("sketch of %s: %d Servpods and %d calls, limits %d and %d", s.Workload, len(s.Servpods), len(s.Calls), MaxSketchServpods, MaxSketchCalls)
+	}
+	for i := range s.Servpods {
+		p := &s.Servpods[i]
+		if err := servpodNamed(s.Workload, p.Component, p.Host); err != nil {
+			return err
+		}
+		if i > 0 && s.Servpods[i-1].Compare(p) >= 0 {
+			return Invalidf("sketch of %s: %.253s on host %.253s given twice, or out of order", s.Workload, p.Component, p.Host)
+		}
+		if !(p.N > 0) || !allNonNegative(p.N, p.Sum, p.Square, p.Latency, p.LatencySquare, p.Cross, p.Wait, p.Off, p.OffLatency, p.Slack) {
+			return Invalidf("sketch of %s: sums of %.253s on host %.253s: want finite numbers >= 0 of some requests", s.Workload, p.Component, p.Host)
+		}
+		if err := validTail(s.Workload, p.Tail); err != nil {
+			return err
+		}
+	}
+	for i := range s.Calls {
+		c := &s.Calls[i]
+		if c.Caller == "" || len(c.Caller) > 253 || c.Component == "" || len(c.Component) > 253 || i > 0 && s.Calls[i-1].Compare(c) >= 0 {
+			return Invalidf("sketch of %s: call of %.40q by %.40q: want names of 1 to 253 bytes, each pair once and in order", s.Workload, c.Component, c.Caller)
+		}
+		if !(c.N > 0) || !allNonNegative(c.N, c.Own, c.Wait) {
+			return Invalidf("sketch of %s: sums of calls of %.253s by %.253s: want finite numbers >= 0 of some calls", s.Workload, c.Component, c.Caller)
+		}
+		if err := validTail(s.Workload, c.Tail); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validTail(workload string, tail []TailSum) error {
+	if len(tail) > MaxTailSums {
+		return Invalidf("sketch of %s: %d classes of latency, limit %d", workload, len(tail), MaxTailSums)
+	}
+	for i, t := range tail {
+		inOrder := i == 0 || tail[i-1][0] < t[0]
+		if k := t[0]; !(k >= -MaxTailSums && k <= MaxTailSums && k == float64(int(k)) && inOrder && allNonNegative(t[1:]...)) {
+			return Invalidf("sketch of %s: class of latency %v: want whole numbers in order, and finite sums >= 0", workload, t)
+		}
+	}
+	return nil
+}
+
+func allNonNegative(v ...float64) bool {
+	return !slices.ContainsFunc(v, func(x float64) bool { return !isNonNegative(x) })
+}
+
+// MergeServpods returns the sums of two lists, in order; it keeps neither.
+func MergeServpods(a, b []ServpodSketch) []ServpodSketch {
+	var out []ServpodSketch
+	for _, s := range sorted(a, b, (*ServpodSketch).Compare) {
+		n := len(out)
+		if n == 0 || out[n-1].Compare(&s) != 0 {
+			s.Tail = slices.Clone(s.Tail)
+			out = append(out, s)
+			continue
+		}
+		o := &out[n-1]
+		o.N, o.Sum, o.Square = o.N+s.N, o.Sum+s.Sum, o.Square+s.Square
+		o.Latency, o.LatencySquare, o.Cross = o.Latency+s.Latency, o.LatencySquare+s.LatencySquare, o.Cross+s.Cross
+		o.Wait, o.Off, o.OffLatency, o.Slack = o.Wait+s.Wait, o.Off+s.Off, o.OffLatency+s.OffLatency, o.Slack+s.Slack
+		o.Tail = mergeTails(o.Tail, s.Tail)
+	}
+	return out
+}
+
+// MergeCalls returns the sums of two lists, in order; it keeps neither.
+func MergeCalls(a, b []CallSketch) []CallSketch {
+	var out []CallSketch
+	for _, c := range sorted(a, b, (*CallSketch).Compare) {
+		n := len(out)
+		if n == 0 || out[n-1].Compare(&c) != 0 {
+			c.Tail = slices.Clone(c.Tail)
+			out = append(out, c)
+			continue
+		}
+		o := &out[n-1]
+		o.N, o.Own, o.Wait = o.N+c.N, o.Own+c.Own, o.Wait+c.Wait
+		o.Tail = mergeTails(o.Tail, c.Tail)
+	}
+	return out
+}
+
+// sorted joins two lists in order.
+func sorted[T any](a, b []T, compare func(x, y *T) int) []T {
+	all := slices.Concat(a, b)
+	slices.SortStableFunc(all, func(x, y T) int { return compare(&x, &y) })
+	return all
+}
+
+// mergeTails adds b to a, which it may change.
+func mergeTails(a, b []TailSum) []TailSum {
+	for _, t := range b {
+		i, found := slices.BinarySearchFunc(a, t[0], func(x TailSum, k float64) int { return cmp.Compare(x[0], k) })
+		if !found {
+			a = slices.Insert(a, i, t)
+			continue
+		}
+		for k := 1; k < len(t); k++ {
+			a[i][k] += t[k]
+		}
+	}
+	return a
+}
