@@ -67,7 +67,7 @@ type Pool struct {
 	Workers float64 `yaml:"workers"`
 	// Memory that is shared beside it, for knobs that turn a memory limit.
 	Memory Bytes `yaml:"memory"`
-	// Capacities of further resources by name, such as llc: 20; they are turned by actuators of yours that join on the bus.
+	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups); others, such as llc: 20, are turned by actuators of yours that join on the bus.
 	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
 	Unit float64 `yaml:"unit"`
@@ -425,7 +425,7 @@ type Knob struct {
 	CPU *Bounds `yaml:"cpu"`
 	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
-	// Bounds on further resources that the pool names. Left out: it has no knob for them.
+	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. Left out: it has no knob for them.
 	Resources map[string]Bounds `yaml:"resources"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`

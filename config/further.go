@@ -190,6 +190,10 @@ func (v *validator) furtherResources() {
 		if slices.Contains([]string{trimtab.CPU, trimtab.Workers, trimtab.Memory}, name) {
 			v.fail(at, fmt.Sprintf("%s is not one of the further resources", name), fmt.Sprintf("write pool: {%s: …}", name))
 		}
+		if trimtab.ResourceOf(name).Switch {
+			v.fail(at, fmt.Sprintf("%s is a switch, which no pool shares", name), "remove it: best-effort jobs are frozen and killed where they are declared")
+			continue
+		}
 		if !(c > 0 && c <= 1e15) {
 			v.fail(at, fmt.Sprintf("%s is %v, want more than 0 and at most 1e15", clip(name), c), "write how much of it there is, in the unit that its actuator turns")
 		}
@@ -231,7 +235,21 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 			continue
 		}
 		v.positives(at, &b)
+		v.whole(at, name, &b)
 		v.order(at, &b, Share{Name: name, Capacity: p.Resources[name]})
+	}
+}
+
+// whole checks that bounds on what people count are whole numbers.
+func (v *validator) whole(where, resource string, b *Bounds) {
+	r := trimtab.ResourceOf(resource)
+	for _, f := range []struct {
+		key   string
+		value float64
+	}{{"min", b.Min}, {"max", b.Max}, {"default", b.Default}} {
+		if r.Step == 1 && f.value != math.Trunc(f.value) {
+			v.fail(where+"."+f.key, fmt.Sprintf("%s is %v, want a whole number of %s", f.key, f.value, r.Unit), "round it")
+		}
 	}
 }
 

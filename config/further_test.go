@@ -3,6 +3,7 @@ package config_test
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/trimtab/trimtab/config"
@@ -57,6 +58,26 @@ func TestUnitsOfFurtherResourcesAreRound(t *testing.T) {
 		p := config.Pool{CPU: 1, Memory: capacity}
 		if got := p.Shares()[1].Unit; got != want {
 			t.Errorf("memory %v: unit %v, want %v", capacity, got, want)
+		}
+	}
+}
+
+func TestCoresAreSharedInWholeOnesAndSwitchesNotAtAll(t *testing.T) {
+	const text = "objective: drf\npool: {cpu: 8, resources: {cores: 8, weight: 1000}}\nworkloads:\n  - {name: a, slo: {latency: 1s, fraction: 0.9}, knob: {cgroup: a, cpu: {max: 2}, resources: {cores: {min: 1, max: 4}, weight: {max: 400}}}}\n"
+	c, err := config.Parse("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, ok := c.Workloads[0].Knob.BoundsOf("cores"); !ok || b != (config.Bounds{Min: 1, Max: 4}) {
+		t.Errorf("%+v, %v", b, ok)
+	}
+	for from, to := range map[string][2]string{
+		"min: 1, max: 4":       {"min: 1, max: 3.5", "max is 3.5, want a whole number of physical cores"},
+		"cores: 8, weight":     {"cores: 8, running: 4, weight", "running is a switch, which no pool shares"},
+		"{cores: {min: 1, max": {"{core: {min: 1, max", `did you mean "cores"`},
+	} {
+		if _, err := config.Parse("f", []byte(strings.Replace(text, from, to[0], 1))); err == nil || !strings.Contains(err.Error(), to[1]) {
+			t.Errorf("%s: %v, want %q", to[0], err, to[1])
 		}
 	}
 }

@@ -29,8 +29,8 @@ inside() {
   return $status
 }
 
-build actuator/cgroup collector/cgroup internal/hostfs
-inside "cgroups of version 2" 'try actuator-cgroup; try collector-cgroup; try internal-hostfs'
+build actuator/cgroup actuator/cpuset actuator/freezer collector/cgroup internal/hostfs
+inside "cgroups of version 2" 'try actuator-cgroup; try actuator-cpuset; try actuator-freezer; try collector-cgroup; try internal-hostfs'
 inside systemd --systemd 'try actuator-cgroup -test.run Systemd'
 [ "$part" = short ] && exit
 build actuator

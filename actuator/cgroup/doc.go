@@ -13,6 +13,9 @@
 //
 //	floor = 9/8 (usage − inactive_file),  at least 4 MiB above it
 //
+// Below twice the floor it is lowered by an eighth at a time, and the use is read before
+// each step; where the floor rises above the goal meanwhile, the limit goes back.
+//
 // Source: Linux, sched-bwc.rst, cgroup-v1/memory.rst and cgroup-v2.rst, "CPU
 // Interface Files" and "Memory Interface Files"; which groups belong to systemd is in
 // systemd's CGROUP_DELEGATION.

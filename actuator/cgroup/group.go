@@ -22,6 +22,8 @@ import (
 type Group struct {
 	name  string
 	roots []*hostfs.Root
+	// made are the roots in which it was not there before.
+	made []*hostfs.Root
 }
 
 // Create makes the group name, a path relative to root whose parent exists, with the
@@ -32,17 +34,26 @@ func Create(root, name string, controllers ...string) (*Group, error) {
 	}
 	g := &Group{name: name}
 	if err := g.makeIn(root, append([]string{"cpu"}, controllers...)); err != nil {
-		g.close()
+		g.discard()
 		return nil, fmt.Errorf("create cgroup %s: %w", name, err)
 	}
 	// The hierarchy that accounts only measures: without it the limit still works.
 	_ = g.makeTwin(hostfs.Accounting(root), "cpuacct")
 	for _, controller := range controllers {
 		if err := g.makeTwin(hostfs.Twin(root, controller), controller); err != nil {
-			return nil, fmt.Errorf("create cgroup %s: %w", name, errors.Join(err, g.Remove(context.Background())))
+			g.discard()
+			return nil, fmt.Errorf("create cgroup %s: %w", name, err)
 		}
 	}
 	return g, nil
+}
+
+// discard removes what was made, and leaves what is in use.
+func (g *Group) discard() {
+	for _, r := range g.made {
+		_ = r.Rmdir(g.name)
+	}
+	g.close()
 }
 
 // makeTwin makes the group in another hierarchy of version 1; "": there is none.
@@ -53,7 +64,10 @@ func (g *Group) makeTwin(dir, controller string) error {
 	n := len(g.roots)
 	err := g.makeIn(dir, []string{controller})
 	if err != nil && len(g.roots) > n {
-		_ = g.roots[n].Rmdir(g.name) // perhaps it was made
+		if slices.Contains(g.made, g.roots[n]) {
+			_ = g.roots[n].Rmdir(g.name)
+			g.made = g.made[:len(g.made)-1]
+		}
 		g.roots[n].Close()
 		g.roots = g.roots[:n]
 	}
@@ -81,6 +95,9 @@ func (g *Group) makeIn(dir string, controllers []string) error {
 func fillCPUSet(r *hostfs.Root, group string) error {
 	for _, file := range []string{"cpuset.mems", "cpuset.cpus"} {
 		own, err := r.Read(path.Join(group, file))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // it is kept in another hierarchy
+		}
 		if err != nil || strings.TrimSpace(own) != "" {
 			return err
 		}
@@ -109,10 +126,14 @@ func (g *Group) make(r *hostfs.Root, controllers []string) error {
 			}
 		}
 	}
-	if err := r.Mkdir(g.name); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
+	err := r.Mkdir(g.name)
+	if errors.Is(err, os.ErrExist) {
+		return nil
 	}
-	return nil
+	if err == nil {
+		g.made = append(g.made, r)
+	}
+	return err
 }
 
 // inhabited reports whether processes live in a group of version 2 itself, of

@@ -224,7 +224,9 @@ func (k *Memory) Floor(ctx context.Context) (trimtab.Amount, error) {
 }
 
 // Nearest rounds down to whole pages, at least one.
-func (k *Memory) Nearest(a trimtab.Amount) trimtab.Amount {
+func (k *Memory) Nearest(a trimtab.Amount) trimtab.Amount { return pages(a) }
+
+func pages(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
 	}
@@ -234,7 +236,7 @@ func (k *Memory) Nearest(a trimtab.Amount) trimtab.Amount {
 // Write sets the limit. Lowering it below Floor, and raising it over what a
 // parent gives, fails with trimtab.ErrRefused before any effect. The kernel of
 // version 1 refuses by itself what it cannot reclaim; that of version 2 would
-// kill for it.
+// kill for it, so near to what is in use it is lowered in steps.
 func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write memory of cgroup %s: %w", k.config.Path, err)
@@ -248,17 +250,16 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	}
 	next := k.Nearest(a)
 	if next.Less(now) {
-		floor, err := k.Floor(ctx)
-		if err != nil {
-			return err
-		}
-		if next.Less(floor) {
-			return fmt.Errorf("lower memory of cgroup %s to %s: with the margin %s are in use: %w", k.config.Path,
-				trimtab.AmountOf(trimtab.Memory, next), trimtab.AmountOf(trimtab.Memory, floor), trimtab.ErrRefused)
-		}
-	} else if err := k.fitsParents(next); err != nil {
+		return k.lower(ctx, now, next)
+	}
+	if err := k.fitsParents(next); err != nil {
 		return err
 	}
+	return k.set(ctx, next)
+}
+
+// set sets the limit, of a systemd unit through systemd.
+func (k *Memory) set(ctx context.Context, next trimtab.Amount) error {
 	if unit := unitOf(k.root, k.config.Path); unit != "" {
 		bytes := uint64(infinity)
 		if !next.Unlimited {

@@ -1,0 +1,66 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+)
+
+// stepDown is the part by which a limit is lowered at a time: the margin, so that one
+// step takes no more than was just seen to be free.
+const stepDown = margin
+
+// lower sets a limit that is less than now.
+func (k *Memory) lower(ctx context.Context, now, goal trimtab.Amount) error {
+	err := lower(now, goal, func() (trimtab.Amount, error) { return k.Floor(ctx) }, func(v trimtab.Amount) error {
+		if v == now { // up is free of danger, also when nobody waits for this any more
+			ctx = context.WithoutCancel(ctx)
+		}
+		return k.set(ctx, v)
+	})
+	if err != nil {
+		return fmt.Errorf("lower memory of cgroup %s: %w", k.config.Path, err)
+	}
+	return nil
+}
+
+// lower lowers a limit from now to goal. From twice what is in use on, it takes steps,
+// and looks at the use before each, since the kernel needs time to reclaim cache, and
+// processes allocate meanwhile. Where it fails, or the floor has come to lie above the
+// goal, the limit goes back to what it was.
+func lower(now, goal trimtab.Amount, floor func() (trimtab.Amount, error), set func(trimtab.Amount) error) error {
+	for at := now; goal.Less(at); {
+		least, err := floor()
+		if err == nil && goal.Less(least) {
+			err = fmt.Errorf("to %s: with the margin %s are in use: %w",
+				trimtab.AmountOf(trimtab.Memory, goal), trimtab.AmountOf(trimtab.Memory, least), trimtab.ErrRefused)
+		}
+		next := step(at, goal, least)
+		if err == nil {
+			err = set(next)
+		}
+		if err != nil && at != now {
+			err = errors.Join(err, set(now))
+		}
+		if err != nil {
+			return err
+		}
+		at = next
+	}
+	return nil
+}
+
+// step is the next limit on the way from at down to goal: at once to twice the floor,
+// and then by an eighth at a time.
+func step(at, goal, floor trimtab.Amount) trimtab.Amount {
+	next := trimtab.Units(2 * floor.Value)
+	if !next.Less(at) {
+		next = trimtab.Units(at.Value * (1 - stepDown))
+	}
+	if next = pages(next); next.Less(goal) {
+		next = goal
+	}
+	return next
+}
