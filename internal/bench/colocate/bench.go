@@ -16,10 +16,12 @@ import (
 // bench is a run of the benchmark.
 type bench struct {
 	options
-	host     *host
-	course   course
-	origin   string
-	alone    solo
+	host   *host
+	course course
+	origin string
+	alone  solo
+	// learnt is the directory of what trimtab learnt before the first row.
+	learnt   string
 	out, err io.Writer
 }
 
@@ -71,6 +73,9 @@ func (b *bench) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.host.close()) }()
 	if err := b.calibrate(ctx); err != nil {
+		return err
+	}
+	if err := b.learn(ctx); err != nil {
 		return err
 	}
 	return b.rows(ctx)

@@ -34,6 +34,7 @@ type options struct {
 	Step     float64
 	Limits   *[2]float64
 	Direct   bool
+	History  string
 	Output   string
 	Trimtab  string
 	Keep     bool
@@ -89,11 +90,12 @@ func parse(f *flag.FlagSet, args []string) (*options, error) {
 	f.Float64Var(&o.Factor, "factor", 4, "the SLO's latency is so many times the p99 of the service alone at half load")
 	f.DurationVar(&o.SLO, "slo", 0, "the SLO's latency; 0: it is measured")
 	f.Float64Var(&o.Max, "max", 0, "the most load, in requests/s; 0: it is measured")
-	f.IntVar(&o.Weight, "weight", normal, "CPU weight of a best-effort job; each component has 100")
+	f.IntVar(&o.Weight, "weight", 2, "CPU weight of a best-effort job; each component has 100")
 	f.Float64Var(&o.Start, "start", 0.2, "CPU time that a new job gets, in cores")
 	f.Float64Var(&o.Step, "step", 0.1, "CPU time that one decision gives or takes, in cores")
 	limits := f.String("limits", "", "loadlimit,slacklimit of Rhythm, declared; left out: trimtab finds them")
 	f.BoolVar(&o.Direct, "direct", false, "drive the policies with the bench's own figures and hands, without trimtab")
+	f.StringVar(&o.History, "history", "", "directory with what trimtab learnt of the service alone; where it is not there, it is made")
 	f.StringVar(&o.Output, "o", "text", "text or json")
 	f.StringVar(&o.Trimtab, "trimtab", "", "trimtab program; left out: it is built")
 	f.BoolVar(&o.Keep, "keep", false, "keep data directories and logs")

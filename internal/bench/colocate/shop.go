@@ -80,10 +80,10 @@ type shop struct {
 // start starts both components in their groups, with a request that costs little.
 func (s *shop) start(ctx context.Context, root, dir string) error {
 	var err error
-	if s.front, err = rig.NewGroup(root, groupPrefix, "nginx", normal); err != nil {
+	if s.front, err = rig.NewGroup(root, groupPrefix, "shop-nginx", normal); err != nil {
 		return err
 	}
-	if s.back, err = rig.NewGroup(root, groupPrefix, "redis", normal); err != nil {
+	if s.back, err = rig.NewGroup(root, groupPrefix, "shop-redis", normal); err != nil {
 		return err
 	}
 	s.text, s.turns = prose(16<<10), 1000
