@@ -95,7 +95,7 @@ type Job struct {
 	// Registered tells that it registered itself.
 	Registered bool         `json:"registered,omitempty"`
 	Mode       trimtab.Mode `json:"mode"`
-	// State is waiting, running or suspended.
+	// State is running or suspended; one that waits for its turn is suspended.
 	State string `json:"state"`
 	// Has is what it has now, by resource.
 	Has map[string]float64 `json:"has,omitempty"`

@@ -114,8 +114,8 @@ func TestOneThatFallsSilentIsNotPredicted(t *testing.T) {
 func TestAFileTellsByItsOnlyObjectOrItsLastLine(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "p")
 	for text, want := range map[string]float64{
-		"{\n  \"done\": 0.25\n}\n":                            0.25,
-		"{\"done\": 0.1}\n{\"done\": 0.5}\n":                  0.5,
+		"{\n  \"done\": 0.25\n}\n":                               0.25,
+		"{\"done\": 0.1}\n{\"done\": 0.5}\n":                     0.5,
 		strings.Repeat("{\"done\": 0.1}\n", 9999) + `{"done":1}`: 1,
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -192,11 +192,10 @@ func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
 	}
-	policy := policyConfig(cfg.Colocate)
-	if _, err := colocate.New(cfg.Colocate.Policy, policy); err != nil {
+	services := servicesOf(cfg, s.host)
+	if _, err := colocate.NewStep(stepConfig(cfg, s.host, knobs, services)); err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
-	services := servicesOf(cfg, s.host)
 	work := pipeline.Work{Round: cfg.Colocate.Period}
 	key := keyOf(c, knobs, *cfg.Colocate, jobsOf(cfg), services, work, cfg.Actuator.Reserve)
 	c.Metrics, c.Logger = s.metrics, s.logger
@@ -267,7 +266,7 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	b := health.Bus(s.bus)
 	s.jobs.Store(h)
 	s.ready.set("colocate", "")
-	stop := s.background(ctx, "colocate", s.working("colocate", health, func(ctx context.Context) error { return h.run(ctx, b, s.does("")) }))
+	stop := s.background(ctx, "colocate", s.working("colocate", health, func(ctx context.Context) error { return h.run(ctx, b) }))
 	return func() error {
 		s.jobs.CompareAndSwap(h, nil)
 		err := stop()
@@ -290,7 +289,7 @@ func reservedOf(cfg *config.Config) (all []string) {
 
 // run decides at every period until ctx ends. What it reads of the bus may be cut off
 // at any time: it goes on with what it has, which gets old.
-func (h *jobHost) run(ctx context.Context, b bus.Bus, _ bool) error {
+func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
 	stop := h.listen(ctx, b)
 	defer stop()
 	ticker := time.NewTicker(h.period)

@@ -15,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab/internal/jobs"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/planner/colocate"
+	"github.com/trimtab/trimtab/planner/issue"
 )
 
 // turner is what a [jobHost] needs of its actuator.
@@ -24,55 +25,83 @@ type turner interface {
 	Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 }
 
-// jobHost decides for the best-effort jobs of one host and turns their knobs.
+// jobHost lets the co-location step of one host and its actuator answer each other, and
+// tells people what comes of it.
 type jobHost struct {
 	host, pool, name string
 	mode             trimtab.Mode
-	period, lease    time.Duration
-	capacity, step   map[string]float64
+	period, maxAge   time.Duration
 	services         []serviceConfig
 	jobs             map[string]config.Workload
 	knobs            jobKnobs
-	policy           colocate.Config
-	decider          colocate.Policy
 	actuator         turner
 	registry         *jobs.Registry
 	metrics          *metric.Set
 	logger           *slog.Logger
 
 	// Of the loop alone.
-	epoch, sequence uint64
-	last            time.Time // the last tick
-	renewed         time.Time // the last plan
-	// states are what was done to the jobs in mode act: one that is missing was not
-	// started.
-	states  map[string]colocate.State
+	step    *colocate.Step
+	last    time.Time // the last tick
 	reading atomic.Bool
 
 	mu sync.Mutex
+	// heard is when each service was heard of, by the time in what it said; news is
+	// what the step was not told yet.
+	heard  map[string]time.Time
+	news   []*trimtab.Contributions
+	stands map[string]*trimtab.Contributions
 	// files are those of progress, by job: when the one that was read last was written.
-	files         map[string]time.Time
-	contributions map[string]heard
-	shown         *view.Colocation
+	files map[string]time.Time
+	shown *view.Colocation
 }
 
 func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, knobs jobKnobs, services []serviceConfig) (*jobHost, error) {
 	c := cfg.Colocate
-	policy := policyConfig(c)
-	decider, err := colocate.New(c.Policy, policy)
+	step, err := colocate.NewStep(stepConfig(cfg, host, knobs, services))
 	if err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
 	h := &jobHost{
-		host: host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, lease: c.Lease,
-		capacity: c.Capacity.ByResource(), step: c.Step.ByResource(), services: services, jobs: jobsOf(cfg), knobs: knobs,
-		policy: policy, decider: decider, actuator: a, registry: r, metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
-		states: map[string]colocate.State{}, files: map[string]time.Time{}, contributions: map[string]heard{},
+		host: host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
+		services: services, jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
+		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
+		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{}, files: map[string]time.Time{},
 	}
-	// A term of its own: what the last life of this process began is over.
-	h.epoch = a.Holding().Epoch + 1
 	h.shown = h.blank()
 	return h, nil
+}
+
+// stepConfig is what the file says to the step.
+func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serviceConfig) colocate.StepConfig {
+	c := cfg.Colocate
+	out := colocate.StepConfig{Pool: JobsPool(cfg.Pool.Name), Host: host, Policy: c.Policy, Config: policyConfig(c), Mode: stepMode(cfg), Lease: c.Lease}
+	capacity := c.Capacity.ByResource()
+	for _, resource := range knobs.resources {
+		out.Resources = append(out.Resources, issue.Resource{Name: resource, Capacity: capacity[resource]})
+	}
+	for _, s := range services {
+		if s.here {
+			out.Services = append(out.Services, s.name)
+		}
+	}
+	return out
+}
+
+// stepMode is act where any job may be acted on: the actuator holds each to its own.
+func stepMode(cfg *config.Config) trimtab.Mode {
+	for _, w := range cfg.Jobs() {
+		if w.Mode == trimtab.Act {
+			return trimtab.Act
+		}
+	}
+	return cfg.Colocate.Mode
+}
+
+// done is what came of one tick.
+type done struct {
+	results []trimtab.Result
+	refused string
+	plans   int
 }
 
 // tick looks, decides and acts, once.
@@ -81,103 +110,152 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	h.actuator.Tick(ctx)
 	h.readFiles(now)
 	holding := h.actuator.Holding()
-	all := h.found(now, holding)
+	all := jobsIn(holding)
 	h.account(now, all)
 	h.forget(all)
-	h.mu.Lock()
-	services, shown := h.observe(now)
-	h.mu.Unlock()
-	o := &colocate.Observation{Time: now, Services: services, Capacity: h.room(holding)}
-	for _, j := range all {
-		if j.turned && !dead(j) {
-			o.Jobs = append(o.Jobs, j.Job)
-		}
+	var out done
+	give := func(v trimtab.Value) { h.pump(ctx, now, h.step.Step(now, v), &out) }
+	for _, c := range h.takeNews() {
+		give(c)
 	}
-	d := h.decider.Decide(o)
-	plan := h.plan(now, &d, all, o.Capacity)
-	var outcome *trimtab.Outcome
-	if len(plan.Actions) > 0 || h.renews(now, holding) {
-		h.sequence++
-		plan.Sequence = h.sequence
-		outcome = h.actuator.Handle(ctx, plan)
-		h.renewed = now
+	for id := range all {
+		give(h.progressOf(now, id))
 	}
-	h.settle(&d, all, outcome)
-	h.show(now, &d, all, o, shown, outcome)
+	give(holding)
+	give(nil)
+	status := h.step.Status()
+	if out.plans > 0 {
+		holding = h.actuator.Holding()
+	}
+	h.killed(&out)
+	h.show(now, &status, jobsIn(holding), &out)
 	h.metrics.Histogram("trimtab_colocate_step_seconds").Observe(time.Since(began).Seconds())
 }
 
-// renews tells whether what is held needs a plan to go on.
-func (h *jobHost) renews(now time.Time, holding *trimtab.Holding) bool {
-	return holding.LeaseLeft > 0 && now.Sub(h.renewed) >= h.lease/4
-}
-
-// dead reports whether a job has no process: there is nothing to run.
-func dead(j *hostJob) bool {
-	k := j.knobs[alive]
-	return k != nil && k.Problem == "" && !k.Now.Unlimited && k.Now.Value == 0
-}
-
-// room is what the jobs may have together: what is declared, and no more than what the
-// host has, less its reserve and what its other pools claim or use.
-func (h *jobHost) room(holding *trimtab.Holding) colocate.Amounts {
-	out := colocate.Amounts{}
-	for _, resource := range h.knobs.resources {
-		if resource == running || resource == alive {
+// pump carries out plans until no more come.
+func (h *jobHost) pump(ctx context.Context, now time.Time, values []trimtab.Value, out *done) {
+	for _, v := range values {
+		p, ok := v.(*trimtab.Plan)
+		if !ok {
 			continue
 		}
-		declared, given := h.capacity[resource]
-		left, measured := holding.Capacity[resource]
-		switch {
-		case given && measured:
-			out[resource] = min(declared, left)
-		case given:
-			out[resource] = declared
-		case measured:
-			out[resource] = left
+		o := h.actuator.Handle(ctx, p)
+		out.plans++
+		out.results = append(out.results, o.Results...)
+		if out.refused = o.Refused; o.Refused != "" {
+			h.logger.Warn("plan for best-effort jobs refused", "plan", p.ID(), "reason", o.Refused)
+		}
+		h.pump(ctx, now, h.step.Step(now, o), out)
+	}
+}
+
+// progressOf is what is known of how far a job is. What a job that fell silent said is
+// no longer used to predict.
+func (h *jobHost) progressOf(now time.Time, id string) *colocate.Progress {
+	known, p := h.registry.Progress(id), &colocate.Progress{Job: id, Time: now}
+	elapsed, since := known.Elapsed, known.SinceCheckpoint
+	p.Elapsed, p.SinceCheckpoint, p.Finished = &elapsed, &since, known.Last.Finished
+	switch h.predictOf(id) {
+	case config.DataParallel:
+		if f, ok := known.Fraction(); ok {
+			p.Predict, p.Done = colocate.PredictDataParallel, &f
+		}
+	case config.Training:
+		if left, rate, ok := known.Steps(); ok {
+			p.Predict, p.Remaining, p.Rate = colocate.PredictTraining, &left, &rate
 		}
 	}
-	return out
+	return p
+}
+
+// lives reports whether a job has a process, as far as that can be told.
+func lives(knobs map[string]*trimtab.KnobState) bool {
+	k := knobs[alive]
+	return k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0
+}
+
+// runs reports whether a job is not frozen.
+func runs(knobs map[string]*trimtab.KnobState) bool {
+	k := knobs[running]
+	return lives(knobs) && (k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0)
+}
+
+// coresOf is what a job has of CPU time.
+func coresOf(knobs map[string]*trimtab.KnobState) float64 {
+	if k := knobs[trimtab.CPU]; k != nil && k.Problem == "" {
+		return amountOf(k)
+	}
+	return 0
 }
 
 // account adds up what the jobs were given since the last tick.
-func (h *jobHost) account(now time.Time, all []*hostJob) {
+func (h *jobHost) account(now time.Time, all map[string]map[string]*trimtab.KnobState) {
 	d := now.Sub(h.last)
-	if h.last.IsZero() || d <= 0 || d > time.Minute {
+	if h.last.IsZero() || d < 0 || d > time.Minute {
 		d = 0
 	}
 	h.last = now
-	for _, j := range all {
-		cores := 0.0
-		if k := j.knobs[trimtab.CPU]; k != nil && k.Problem == "" {
-			cores = amountOf(k)
-		}
-		if j.State != colocate.Running || dead(j) || d == 0 {
+	for id, knobs := range all {
+		if !runs(knobs) {
 			continue
 		}
-		h.registry.Change(j.id, func(p *jobs.Progress) { p.Run(d, cores) })
+		cores := coresOf(knobs)
+		h.registry.Change(id, func(p *jobs.Progress) { p.Run(d, cores) })
 		h.metrics.Counter("trimtab_colocate_given_core_seconds_total").Add(d.Seconds() * cores)
 	}
 }
 
 // forget drops what is known of jobs that are gone.
-func (h *jobHost) forget(all []*hostJob) {
+func (h *jobHost) forget(all map[string]map[string]*trimtab.KnobState) {
 	there := map[string]bool{}
-	for _, j := range all {
-		there[j.id] = true
-		if dead(j) {
-			delete(h.states, j.id)
-		}
+	for id := range all {
+		there[id] = true
 	}
 	for _, s := range h.registry.Registered() {
 		there[s.ID()] = true
 	}
 	h.registry.Keep(there)
-	maps.DeleteFunc(h.states, func(id string, _ colocate.State) bool { return !there[id] })
 	h.mu.Lock()
 	maps.DeleteFunc(h.files, func(id string, _ time.Time) bool { return !there[id] })
 	h.mu.Unlock()
 	for _, id := range h.registry.Forget() {
 		h.logger.Info("job is gone", "job", id)
 	}
+}
+
+// killed notes what was lost with the jobs that were killed, and what was taken back.
+func (h *jobHost) killed(out *done) {
+	for i := range out.results {
+		r := &out.results[i]
+		if r.Status != trimtab.Written && r.Status != trimtab.Pending || !r.Found.Less(r.Before) {
+			continue
+		}
+		id := jobs.IDOf(r.Workload, r.Instance)
+		switch {
+		case r.Resource == trimtab.CPU && !r.Before.Unlimited:
+			h.metrics.Counter("trimtab_colocate_reclaimed_cores_total", h.host).Add(r.Before.Value - r.Found.Value)
+		case r.Resource == alive:
+			before := 0.0
+			h.registry.Change(id, func(p *jobs.Progress) { before = p.Lost; p.Kill(h.hadCores(id)) })
+			lost := h.registry.Progress(id).Lost - before
+			h.metrics.Counter("trimtab_colocate_lost_core_seconds_total").Add(lost)
+			h.logger.Warn("best-effort job killed", "job", id, "lost_core_seconds", lost)
+			h.mu.Lock()
+			next := *h.shown
+			next.Kills++
+			next.Lost += lost
+			h.shown = &next
+			h.mu.Unlock()
+		}
+	}
+}
+
+// hadCores is what a job had when it was shown last.
+func (h *jobHost) hadCores(id string) float64 {
+	for _, j := range h.Colocation().Jobs {
+		if j.ID == id {
+			return j.Has[trimtab.CPU]
+		}
+	}
+	return 0
 }

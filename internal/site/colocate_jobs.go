@@ -129,9 +129,8 @@ func (h *jobHost) fileNames() map[string]string {
 		}
 	}
 	for _, j := range h.Colocation().Jobs {
-		workload, instance, _ := strings.Cut(j.ID, "/")
-		if w, ok := h.jobs[workload]; ok && w.Progress.File != "" && !j.Registered {
-			out[j.ID] = groupOf(w.Progress.File, instance)
+		if w, ok := h.declaredOf(j.ID); ok && w.Progress.File != "" {
+			out[j.ID] = groupOf(w.Progress.File, strings.TrimPrefix(strings.TrimPrefix(j.ID, w.Name), "/"))
 		}
 	}
 	return out

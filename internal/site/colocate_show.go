@@ -20,36 +20,32 @@ func (h *jobHost) blank() *view.Colocation {
 }
 
 // show makes what people see of a tick, and counts it.
-func (h *jobHost) show(now time.Time, d *colocate.Decision, all []*hostJob, o *colocate.Observation, services []view.ServiceHere, outcome *trimtab.Outcome) {
-	last := h.decision(now, d, outcome)
+func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]map[string]*trimtab.KnobState, out *done) {
+	last := h.decision(now, status, out)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next := *h.shown // readers have the old one
-	next.Time, next.Services, next.Capacity = now, services, maps.Clone(map[string]float64(o.Capacity))
-	if next.Services == nil {
-		next.Services = []view.ServiceHere{}
-	}
-	next.Jobs, next.Used = h.showJobs(now, all, outcome)
+	next.Time, next.Capacity = now, maps.Clone(map[string]float64(status.Observed.Capacity))
+	next.Services = h.showServices(now, status)
+	next.Jobs, next.Used = h.showJobs(now, status, all)
 	next.Counts = maps.Clone(next.Counts)
 	next.Counts[last.Verb]++
-	next.Problem = ""
-	if outcome != nil && outcome.Refused != "" {
-		next.Problem = outcome.Refused
-	}
-	if l := next.Last; l != nil && l.Verb == last.Verb && l.By == last.By && repeats(l.Changes, last.Changes) {
-		last.Periods, last.Changes, last.Time = l.Periods+1, l.Changes, l.Time
-	} else {
-		h.logger.Info("co-location", "decision", last.Verb, "by", last.By, "why", last.Why, "changes", len(last.Changes))
-	}
-	if len(next.Decisions) > 0 && last.Periods > 1 {
+	next.Problem = out.refused
+	repeated := next.Last != nil && next.Last.Verb == last.Verb && next.Last.By == last.By && repeats(next.Last.Changes, last.Changes)
+	if repeated {
+		last.Periods, last.Changes, last.Time = next.Last.Periods+1, next.Last.Changes, next.Last.Time
 		next.Decisions = slices.Clone(next.Decisions)
 		next.Decisions[0] = last
 	} else {
+		h.logger.Info("co-location", "decision", last.Verb, "by", last.By, "why", last.Why, "changes", len(last.Changes))
 		next.Decisions = slices.Concat([]view.HostDecision{last}, next.Decisions[:min(len(next.Decisions), view.MaxHostDecisions-1)])
+		for _, change := range last.Changes {
+			h.metrics.Counter("trimtab_colocate_changes_total", h.host, change.Act).Inc()
+		}
 	}
 	next.Last = &last
 	h.shown = &next
-	h.count(&next, &last)
+	h.count(&next, last.Verb)
 }
 
 // repeats reports whether a decision changes nothing, or says again what was not done:
@@ -61,73 +57,120 @@ func repeats(before, now []view.JobChange) bool {
 }
 
 // decision is what one tick decided, as people see it.
-func (h *jobHost) decision(now time.Time, d *colocate.Decision, o *trimtab.Outcome) view.HostDecision {
-	out := view.HostDecision{Time: now, Verb: string(d.Verb), By: d.By, Why: d.Why, Periods: 1}
-	done := resultsOf(o)
-	for _, c := range d.Changes {
-		change := view.JobChange{Job: c.Job, Act: string(c.Act), To: maps.Clone(map[string]float64(c.To))}
-		if bad := failedOf(done[c.Job]); bad != "" {
-			change.Result = "refused: " + bad
-		} else if r := done[c.Job]; len(r) > 0 {
-			change.Result = string(r[0].Status)
+func (h *jobHost) decision(now time.Time, status *colocate.Status, out *done) view.HostDecision {
+	d := &status.Decided
+	one := view.HostDecision{Time: now, Verb: string(d.Verb), By: d.By, Why: d.Why, Periods: 1}
+	results := map[string]string{}
+	for i := range out.results {
+		r := &out.results[i]
+		id := jobs.IDOf(r.Workload, r.Instance)
+		switch {
+		case r.Status == trimtab.Refused || r.Status == trimtab.Failed:
+			results[id] = string(r.Status) + ": " + r.Resource + ": " + r.Reason
+		case results[id] == "":
+			results[id] = string(r.Status)
 		}
-		out.Changes = append(out.Changes, change)
 	}
-	return out
+	for _, c := range d.Changes {
+		one.Changes = append(one.Changes, view.JobChange{Job: c.Job, Act: string(c.Act), To: maps.Clone(map[string]float64(c.To)), Result: results[c.Job]})
+	}
+	return one
+}
+
+// showServices makes how the services stand, with the limits that are in force.
+func (h *jobHost) showServices(now time.Time, status *colocate.Status) []view.ServiceHere {
+	shown := []view.ServiceHere{}
+	for i := range status.Observed.Services {
+		s := &status.Observed.Services[i]
+		one := view.ServiceHere{Workload: s.Workload, Share: s.Share, Slack: s.Slack, Load: s.Load, Stale: true}
+		if l, ok := status.Limits[s.Workload]; ok {
+			one.LoadLimit, one.LoadOrigin, one.SlackLimit, one.SlackOrigin = &l.LoadLimit, l.LoadOrigin, &l.SlackLimit, l.SlackOrigin
+		}
+		if c := h.stands[s.Workload]; c != nil {
+			age := trimtab.SecondsOf(max(0, now.Sub(c.Time)))
+			one.Age, one.SLO, one.Stale = &age, c.SLO, age.Duration() > h.maxAge
+			if c.Tail != nil {
+				tail := trimtab.Seconds(*c.Tail)
+				one.Tail = &tail
+			}
+		}
+		if one.Stale {
+			one.Slack, one.Load, one.Tail = nil, nil, nil
+		}
+		shown = append(shown, one)
+	}
+	return shown
 }
 
 // showJobs makes the jobs, and what they have together.
-func (h *jobHost) showJobs(now time.Time, all []*hostJob, o *trimtab.Outcome) (shown []view.Job, used map[string]float64) {
+func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[string]map[string]*trimtab.KnobState) (shown []view.Job, used map[string]float64) {
 	shown, used = []view.Job{}, map[string]float64{}
-	done := resultsOf(o)
-	for _, j := range all {
-		one := view.Job{
-			ID: j.id, Mode: j.mode, State: string(j.State), Predict: j.predict, Predictable: j.Predictable,
-			Useless: j.Useless, Attained: j.Attained, Lost: j.progress.Lost, Problem: j.problem, Has: map[string]float64{},
+	observed := map[string]*colocate.Job{}
+	for i := range status.Observed.Jobs {
+		observed[status.Observed.Jobs[i].ID] = &status.Observed.Jobs[i]
+	}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		progress := h.registry.Progress(id)
+		if !lives(all[id]) || progress.Last.Finished {
+			continue
 		}
-		if j.mode == trimtab.Act {
-			one.State = string(h.states[j.id])
-		}
-		if one.State == "" {
-			one.State = string(colocate.Waiting)
-		}
-		for resource, k := range j.knobs {
-			one.Registered = k.Workload == jobs.Workload
-			one.Place = k.Knob
-			if resource == running || resource == alive || k.Problem != "" {
-				continue
+		one := h.showJob(now, id, all[id], &progress)
+		if j := observed[id]; j != nil {
+			one.Predictable, one.Useless = j.Predictable, j.Useless
+			if j.Predictable {
+				one.Loss = &j.Loss
 			}
-			one.Has[resource] = amountOf(k)
 		}
-		for _, r := range done[j.id] {
-			if _, ok := one.Has[r.Resource]; ok && r.Known && !r.Found.Unlimited {
-				one.Has[r.Resource] = r.Found.Value
-			}
+		if why := status.Contested[id]; why != "" && one.Problem == "" {
+			one.Problem = why
 		}
 		if one.State == string(colocate.Running) {
 			for resource, v := range one.Has {
 				used[resource] += v
 			}
 		}
-		if f, ok := j.progress.Fraction(); ok {
-			one.Done = &f
-		}
-		if j.Predictable {
-			one.Loss = &j.Loss
-		}
-		if !j.progress.At.IsZero() {
-			ago := trimtab.SecondsOf(max(0, now.Sub(j.progress.At)))
-			one.Heard = &ago
-		}
 		shown = append(shown, one)
 	}
 	return shown, used
 }
 
+// showJob makes one job.
+func (h *jobHost) showJob(now time.Time, id string, knobs map[string]*trimtab.KnobState, progress *jobs.Progress) view.Job {
+	one := view.Job{ID: id, Mode: h.mode, State: string(colocate.Running), Predict: h.predictOf(id), Attained: progress.Attained, Lost: progress.Lost, Has: map[string]float64{}}
+	w, declared := h.declaredOf(id)
+	if one.Registered = !declared; declared {
+		one.Mode = w.Mode
+	}
+	if !runs(knobs) {
+		one.State = string(colocate.Suspended)
+	}
+	for resource, k := range knobs {
+		if resource == trimtab.CPU {
+			one.Place = k.Knob
+		}
+		if resource != running && resource != alive && k.Problem == "" {
+			one.Has[resource] = amountOf(k)
+		}
+	}
+	if f, ok := progress.Fraction(); ok {
+		one.Done = &f
+	}
+	if !progress.At.IsZero() {
+		ago := trimtab.SecondsOf(max(0, now.Sub(progress.At)))
+		one.Heard = &ago
+	}
+	if one.Problem = h.problemOf(knobs); one.Problem == "" {
+		one.Problem = progress.Problem
+	}
+	return one
+}
+
 // count sets the metrics.
-func (h *jobHost) count(c *view.Colocation, last *view.HostDecision) {
-	h.metrics.Counter("trimtab_colocate_decisions_total", h.host, last.Verb).Inc()
-	states := map[string]int{string(colocate.Waiting): 0, string(colocate.Running): 0, string(colocate.Suspended): 0}
+func (h *jobHost) count(c *view.Colocation, verb string) {
+	if verb != "" {
+		h.metrics.Counter("trimtab_colocate_decisions_total", h.host, verb).Inc()
+	}
+	states := map[string]int{string(colocate.Running): 0, string(colocate.Suspended): 0}
 	for i := range c.Jobs {
 		states[c.Jobs[i].State]++
 	}
@@ -149,11 +192,5 @@ func (h *jobHost) count(c *view.Colocation, last *view.HostDecision) {
 	}
 	for resource, v := range c.Capacity {
 		h.metrics.Gauge("trimtab_colocate_capacity", h.host, resource).Set(v)
-	}
-	if last.Periods > 1 {
-		return
-	}
-	for _, change := range last.Changes {
-		h.metrics.Counter("trimtab_colocate_changes_total", h.host, change.Act).Inc()
 	}
 }

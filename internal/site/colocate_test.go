@@ -38,6 +38,18 @@ workloads:
   - {name: batch, class: best-effort, knob: {cgroup: batch/*}, predict: {kind: data-parallel}, progress: {file: %s}}
 `
 
+// clocked is an actuator whose holdings are of the clock of the test.
+type clocked struct {
+	*actuator.Actuator
+	world *jobWorld
+}
+
+func (c clocked) Holding() *trimtab.Holding {
+	h := c.Actuator.Holding()
+	h.Time = c.world.now
+	return h
+}
+
 // group makes a group as version 2 has it.
 func (w *jobWorld) group(name string) {
 	w.t.Helper()
@@ -45,7 +57,7 @@ func (w *jobWorld) group(name string) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	for file, text := range map[string]string{"cpu.max": "max 100000\n", "cgroup.freeze": "0\n", "cgroup.events": "populated 1\nfrozen 0\n"} {
+	for file, text := range map[string]string{"cpu.max": "max 100000\n", "cgroup.freeze": "0\n", "cgroup.procs": "", "cgroup.events": "populated 1\nfrozen 0\n"} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
 			w.t.Fatal(err)
 		}
@@ -88,7 +100,7 @@ func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close(context.Background()) })
-	if w.jobHost, err = newJobHost(w.cfg, "h", a, registry, knobs, servicesOf(w.cfg, "h")); err != nil {
+	if w.jobHost, err = newJobHost(w.cfg, "h", clocked{a, w}, registry, knobs, servicesOf(w.cfg, "h")); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -155,7 +167,7 @@ func (w *jobWorld) sum(n int) (cores float64) {
 func TestJobsThatAreNotStartedYetWaitFrozenWithTheLeast(t *testing.T) {
 	w := newJobWorld(t, "act", 2)
 	w.pass(1, 99, 0.5) // little slack: nothing grows
-	if got := w.states(); got["waiting"] != 2 {
+	if got := w.states(); got["suspended"] != 2 {
 		t.Errorf("%v", got)
 	}
 	for i := range 2 {
@@ -169,7 +181,7 @@ func TestJobsGrowWithTheSlackAndNeverBeyondTheCapacity(t *testing.T) {
 	w := newJobWorld(t, "act", 3)
 	for range 60 {
 		w.pass(1, 20, 0.4)
-		if sum := w.sum(3); sum > 3.001 && w.states()["waiting"] == 0 {
+		if sum := w.sum(3); sum > 3.001 && true {
 			t.Fatalf("jobs have %v cores together, of 3", sum)
 		}
 	}
@@ -223,7 +235,7 @@ func TestWhatIsNotHeardStopsGrowthAndThenSuspends(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	w.silence(8)
-	if got := w.states(); got["suspended"]+got["waiting"] != 2 || w.Colocation().Last.Verb != "SuspendBE" {
+	if got := w.states(); got["suspended"] != 2 || w.Colocation().Last.Verb != "SuspendBE" {
 		t.Errorf("%v %+v", got, w.Colocation().Last)
 	}
 }
@@ -243,7 +255,7 @@ func TestInModeRecommendNothingIsTurnedAndTheDecisionIsShown(t *testing.T) {
 func TestTheEndRestoresTheLeastAndNotMoreThanThat(t *testing.T) {
 	w := newJobWorld(t, "act", 1)
 	w.pass(20, 20, 0.4)
-	if err := w.actuator.(*actuator.Actuator).Close(t.Context()); err != nil {
+	if err := w.actuator.(clocked).Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if w.read(0, "cpu.max") != "1000 100000" || w.read(0, "cgroup.freeze") != "0" {
@@ -310,17 +322,21 @@ func TestAFileTellsTheProgressOfAJob(t *testing.T) {
 	t.Error("never read")
 }
 
-func TestServpodsElsewhereAreNobodysHere(t *testing.T) {
-	pods := []trimtab.Servpod{{Component: "a", Host: "h", Contribution: 1}, {Component: "b", Host: "other", Contribution: 3}, {Component: "c", Contribution: 4}}
-	c := &trimtab.Contributions{Workload: "w", Servpods: pods}
-	if here := podsHere(c, "h", false); len(here) != 1 || shareOf(pods, here) != 0.125 {
-		t.Errorf("%+v", here)
+func TestAServiceThatNobodyDeclaredOrThatRunsElsewhereDecidesNothing(t *testing.T) {
+	w := newJobWorld(t, "act", 1)
+	w.services = append(w.services, serviceConfig{name: "far", slo: time.Second})
+	tail := 9.0
+	for _, name := range []string{"stranger", "far"} {
+		w.jobHost.hear(w.now, &trimtab.Contributions{Workload: name, Time: w.now, SLO: 1, Tail: &tail, Servpods: []trimtab.Servpod{{Component: "x", Host: "other"}}})
 	}
-	if here := podsHere(c, "h", true); len(here) != 2 || shareOf(pods, here) != 0.625 {
-		t.Errorf("%+v", here)
+	w.pass(3, 20, 0.4)
+	if c := w.Colocation(); len(c.Services) != 1 || c.Last.Verb != "AllowBEGrowth" {
+		t.Errorf("%+v %+v", c.Services, c.Last)
 	}
-	if shareOf(nil, nil) != 1 || shareOf(pods[:0:0], nil) != 1 {
-		t.Error("one of which nothing is known counts as all")
+	w.jobHost.hear(w.now, &trimtab.Contributions{Workload: "far", Time: w.now, SLO: 1, Tail: &tail, Servpods: []trimtab.Servpod{{Component: "x", Host: "h"}}})
+	w.pass(1, 20, 0.4)
+	if c := w.Colocation(); len(c.Services) != 2 || c.Last.Verb != "StopBE" || c.Last.By != "far" {
+		t.Errorf("%+v %+v", c.Services, c.Last)
 	}
 }
 

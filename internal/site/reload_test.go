@@ -93,7 +93,7 @@ workloads:
 // keysOf returns the key of every part of cfg, by name.
 func keysOf(t *testing.T, cfg *config.Config) (map[string]string, error) {
 	t.Helper()
-	s := &Site{metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler), options: Options{Watchdog: []string{"true"}}}
+	s := &Site{host: "h", metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler), options: Options{Watchdog: []string{"true"}}}
 	parts, err := s.partsOf(cfg)
 	keys := map[string]string{}
 	for _, p := range parts {
@@ -157,7 +157,7 @@ func TestAReloadOfTheSameFileRestartsNothing(t *testing.T) {
 		t.Errorf("restarted: %v", got)
 	}
 	keys, err := keysOf(t, cfg)
-	if want := 10; err != nil || len(keys) != want {
+	if want := 11; err != nil || len(keys) != want {
 		t.Errorf("%v: the test has parts of %d kinds, want %d", err, len(keys), want)
 	}
 }

@@ -34,6 +34,9 @@ func (s *Step) carry(now time.Time) issue.Decision {
 		case t.contested != "":
 			s.advise(now, &d, t)
 			continue
+		case g == nil && t.job.State == Waiting:
+			g = &goal{to: map[string]float64{}, act: Suspend}
+			t.suspend(g)
 		case g == nil:
 			g = &goal{to: map[string]float64{}}
 		case g.act == Kill:

@@ -117,7 +117,17 @@ func (s *Step) gather() {
 			t.contested = "released: a resume takes it back"
 		}
 		t.read()
+		if s.config.Mode == trimtab.Act && t.contested == "" && t.unlimited() {
+			t.job.State, t.job.Has = Waiting, nil
+		}
 	}
+}
+
+// unlimited reports whether nothing limits a job yet: it was given nothing, and waits
+// for its turn.
+func (t *tenant) unlimited() bool {
+	k := t.usable(cpu)
+	return k != nil && k.Held.Now.Unlimited && k.Held.Barred == ""
 }
 
 // usable returns the knob of a resource, nil where there is none that can be turned.

@@ -317,3 +317,21 @@ func TestARestartKeepsTheLimitsThatWereFound(t *testing.T) {
 		t.Errorf("%+v, found %+v", got, found)
 	}
 }
+
+func TestAJobWithoutALimitWaitsForItsTurnAndBeginsSmall(t *testing.T) {
+	knob := func(resource string, low, high float64, now trimtab.Amount) host.Knob {
+		return host.Knob{KnobID: trimtab.KnobID{Workload: "batch", Instance: "a", Resource: resource}, Min: low, Max: high, Mode: trimtab.Act, Now: now}
+	}
+	s := newSite(t, config(), knob("cpu", 0.01, 8, trimtab.Unlimited()), knob("running", 0, 1, trimtab.Units(1)))
+	if s.period(0.9, 0.2); s.has("a", "running") != 0 || s.has("a", "cpu") != 0.01 {
+		t.Errorf("running %v with %v cores: want it to wait", s.has("a", "running"), s.has("a", "cpu"))
+	}
+	for range 10 {
+		if s.period(0.9, 0.2); s.has("a", "running") == 1 {
+			break
+		}
+	}
+	if got := s.has("a", "cpu"); got != 1 {
+		t.Errorf("it began with %v cores, want 1", got)
+	}
+}
