@@ -250,7 +250,7 @@ func (p *policy) begin(r *round) bool {
 		if s.job.State != Waiting || s.act != "" {
 			continue
 		}
-		if r.run(i, Start, func(name string, k int) float64 { return p.first(s, name) }) {
+		if r.run(i, Start, func(name string, k int) float64 { return p.first(r, s, name, k) }) {
 			s.after = r.slowest()
 			return true
 		}
@@ -258,14 +258,22 @@ func (p *policy) begin(r *round) bool {
 	return false
 }
 
-// first is what a new job gets.
-func (p *policy) first(s *seat, name string) float64 {
+// first is what a new job gets: of cache and memory bandwidth what is left, where that
+// is less.
+func (p *policy) first(r *round, s *seat, name string, k int) float64 {
 	v, ok := p.start[name]
 	if name == network {
 		v, ok = 0, true
 	}
 	if !ok {
 		return math.NaN()
+	}
+	if name == llc || name == membw {
+		least := p.step[name]
+		if name == llc {
+			least = 1
+		}
+		v = math.Max(least, math.Min(v, r.free(k)))
 	}
 	return math.Min(v, most(s, name))
 }

@@ -11,12 +11,29 @@
 //	slack < slacklimit                     DisallowBEGrowth
 //	otherwise                              AllowBEGrowth    one step more, one job more
 //
-// Of several services on the host the strictest decides.
+// Of several services on the host the strictest decides. What takes away is done on
+// the tick on which its rule holds, once for each measurement; a resumption and growth
+// wait until it was calm, and for numbers from after the last growth. A job of which
+// the last core would be cut is suspended. Numbers that are missing or stale stop
+// growth, and after as long again suspend all jobs.
+//
+// Limits that nobody knows are searched for ([Search], algorithm 1) under an error
+// budget. Beside the algorithm, and ours, jobs stay below what was too much at that
+// load before, until that is tried again one step at a time (ceiling.go).
+//
+// The policies to compare it with differ in what must go and in the limits:
+//
+//	none                    nothing runs
+//	heracles                loadlimit 0.85 and slacklimit 0.10 for all, any one job goes
+//	rhythm-indiscriminate   limits per Servpod, any one job goes
+//	rhythm                  limits per Servpod, the jobs that lose least go, a level at a time
+//	deflation               10% of each job goes a tick while the SLO is missed, none is killed
 //
 // Source: Zhao et al., Rhythm, ACM TOCS 2023, sections 3.5 and 3.6.
 //
-// The package reads no counter and turns no knob: an [Observation] goes in, a
-// [Decision] comes out.
+// A [Policy] is pure: an [Observation] goes in, a [Decision] comes out. A [Step] is
+// one with the ledger and the issuer of a host's best-effort pool: it makes the
+// observation of holdings, contributions and what jobs tell, and plans of the decision.
 //
 //	p, err := colocate.New("rhythm", colocate.Config{Period: 2 * time.Second})
 //	d := p.Decide(&o)

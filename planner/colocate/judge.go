@@ -15,6 +15,10 @@ type standing struct {
 	Acted time.Time `json:"acted,omitzero"`
 	// Over tells that its load was over the limit, and has not fallen by the margin.
 	Over bool `json:"over,omitempty"`
+	// Ceilings are what jobs may have beside it without a wait, by resource.
+	Ceilings map[string]ceiling `json:"ceilings,omitempty"`
+	// Episode tells that it has not been calm since jobs were stopped or cut for it.
+	Episode bool `json:"episode,omitempty"`
 	// Search finds the limits that nobody knows; nil: all are known.
 	Search *Search `json:"search,omitempty"`
 	seen   bool
@@ -219,7 +223,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func (v *verdict) why(forced bool) string {
 	text := v.sentence()
 	if forced {
-		text += "; best-effort jobs had more than there is for them"
+		text += "; best-effort jobs had more than there is, or than was stood at this load"
 	}
 	return text
 }

@@ -45,6 +45,8 @@ type memory struct {
 	Wait int `json:"wait"`
 	// Grown is when jobs last grew, started or resumed.
 	Grown time.Time `json:"grown,omitzero"`
+	// Tried is the last step beyond a ceiling.
+	Tried tried `json:"tried,omitzero"`
 	// Frozen are the jobs that were suspended, with what they had.
 	Frozen map[string]frozen `json:"frozen,omitempty"`
 }
@@ -84,10 +86,12 @@ func New(name string, c Config) (Policy, error) {
 // Name returns the name that New was given.
 func (p *policy) Name() string { return p.name }
 
-// Hysteresis. Growth, a start and a resumption wait for Wait ticks in a row on which
-// they were allowed. Each cut doubles Wait up to maxWait, each stop makes it four times
-// as long, where there was a job to stop or cut, and after ten times Wait without either
-// it halves again. What takes away never waits.
+// Hysteresis. Growth, a start and a resumption wait for leastWait ticks in a row on
+// which they were allowed, and for numbers from after the last of them. A step beyond
+// a ceiling (ceiling.go), and with limits that are the same for all services any step,
+// waits for Wait of them. Each cut doubles Wait up to maxWait, each stop makes it four
+// times as long, where there was a job to cut or stop, and after ten times Wait without
+// either it halves again. What takes away never waits.
 const (
 	leastWait = 2   // 4 s
 	maxWait   = 150 // 5 min, the time that Heracles waits after a stop
@@ -105,10 +109,16 @@ func (p *policy) Decide(o *Observation) Decision {
 	}
 	v := p.judge(o)
 	p.forget(r)
+	p.remember(r, &v)
+	p.shed(r)
+	longer := 1
+	if v.verb == StopBE {
+		longer = p.stop(r, v)
+	}
 	forced := p.fit(r)
 	switch v.verb {
 	case StopBE:
-		p.calm(0, p.stop(r, v))
+		p.calm(0, longer)
 	case SuspendBE:
 		p.calm(0, 1)
 		p.suspendAll(r)
@@ -129,6 +139,9 @@ func (p *policy) Decide(o *Observation) Decision {
 func (p *policy) agree(now time.Time) {
 	if p.Grown.After(now) {
 		p.Grown = time.Time{}
+	}
+	if p.Tried.At.After(now) {
+		p.Tried.At = time.Time{}
 	}
 	for _, s := range p.Services {
 		if s.Acted.After(now) {
@@ -166,9 +179,10 @@ func (p *policy) allow(r *round, v verdict, forced bool) {
 		p.growFreely(r)
 		return
 	}
-	if p.Calm < p.Wait || v.oldest.Before(p.Grown) {
+	if p.Calm < leastWait || p.Calm < p.Wait && p.rules.limits != nil || v.oldest.Before(p.Grown) {
 		return
 	}
+	p.confine(r, p.Calm >= p.Wait)
 	if p.resume(r) || p.grow(r) {
 		p.Grown = r.o.Time
 	}

@@ -168,7 +168,7 @@ func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
 // changes lists what was decided, what takes away first.
 func (r *round) changes() []Change {
 	var out []Change
-	for _, act := range []Act{Kill, Suspend, Cut, Resume, Grow, Start} {
+	for _, act := range []Act{Kill, Cut, Suspend, Resume, Grow, Start} {
 		for i := range r.seats {
 			s := &r.seats[i]
 			switch {

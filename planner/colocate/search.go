@@ -170,10 +170,11 @@ func (s *Search) again(share float64) {
 	s.Restarts++
 }
 
-// loads raises loadlimit after a window of ticks with a load close to it, and lowers it
-// when the SLO was missed on too many of them.
+// loads raises loadlimit after a tenth of a window of ticks with a load close to it on
+// which jobs ran, or after twice as many with a load that stays there while they do not,
+// and lowers it when the SLO was missed on too many of them.
 func (s *Search) loads(c SearchConfig, e *Evidence) {
-	if e.Load < s.LoadLimit-near || e.Load > s.LoadLimit {
+	if math.Abs(e.Load-s.LoadLimit) > near || e.Load > s.LoadLimit && e.Ran {
 		return
 	}
 	s.Load.add(e)
@@ -181,9 +182,9 @@ func (s *Search) loads(c SearchConfig, e *Evidence) {
 	switch {
 	case s.Load.Missed > int(c.Budget*float64(ticks)):
 		s.LoadLimit, s.LoadDone, s.Load = math.Max(leastLoad, s.LoadLimit-loadBack), true, Ticks{}
-	case s.Load.Ran >= ticks:
+	case s.Load.Ran >= ticks, s.Load.All >= 2*ticks:
 		s.Load = Ticks{}
-		if !s.LoadDone {
+		if !s.LoadDone && e.Held && e.Slack >= s.SlackLimit {
 			s.LoadLimit = math.Min(greatestLoad, s.LoadLimit+loadStep)
 		}
 	}

@@ -136,8 +136,9 @@ func (s *Step) Restore(name string, state []byte) error {
 func (in *snapshot) validate() error {
 	m := &in.Memory
 	ok := m.Calm >= 0 && m.Wait >= leastWait && m.Wait <= maxWait && len(m.Services) <= maxServices*2 && len(in.Courses) <= maxJobs
+	ok = ok && m.Tried.Turn >= 0
 	for _, s := range m.Services {
-		ok = ok && s != nil && (s.Search == nil || s.Search.valid())
+		ok = ok && s != nil && (s.Search == nil || s.Search.valid()) && (s == nil || validCeilings(s.Ceilings))
 	}
 	for _, c := range in.Courses {
 		ok = ok && c != nil && c.Attained >= 0 && c.Ran >= 0
@@ -146,6 +147,15 @@ func (in *snapshot) validate() error {
 		return trimtab.Invalidf("a state that no step keeps")
 	}
 	return nil
+}
+
+func validCeilings(all map[string]ceiling) bool {
+	for name, c := range all {
+		if back(name) == 0 || len(c) != bins+1 || slices.ContainsFunc(c, func(v float64) bool { return !(v >= 0 && v <= greatestAmount) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // valid reports whether all of a search makes sense.
