@@ -134,6 +134,8 @@ func (o *options) validate(left int) error {
 		return trimtab.Invalidf("cost %v, factor %v: out of range", o.Cost, o.Factor)
 	case o.SLO < 0 || !(o.Max >= 0 && o.Max < 1e6) || o.Weight < 1 || o.Weight > 10000:
 		return trimtab.Invalidf("slo %v, max %v, weight %d: out of range", o.SLO, o.Max, o.Weight)
+	case !(o.Start > 0 && o.Start <= 64) || !(o.Step > 0 && o.Step <= 64):
+		return trimtab.Invalidf("start %v, step %v: out of range", o.Start, o.Step)
 	case (o.SLO == 0) != (o.Max == 0):
 		return trimtab.Invalidf("slo %v, max %v: want both or none", o.SLO, o.Max)
 	case o.Output != "text" && o.Output != "json":

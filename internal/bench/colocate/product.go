@@ -81,6 +81,9 @@ func (p *product) file(at [4]string) string {
 	}
 	fmt.Fprintf(&f, "colocate: {policy: %s, mode: act, start: {cpu: %v}, step: {cpu: %v}}\n", p.policy, p.b.Start, p.b.Step)
 	fmt.Fprintf(&f, "workloads:\n  - name: shop\n    slo: {latency: %v, fraction: %v}\n    match: {spans: {service.namespace: shop}}\n", p.b.slo(), fraction)
+	if l := p.b.Limits; l != nil {
+		fmt.Fprintf(&f, "    servpods: {nginx: {loadlimit: %[1]v, slacklimit: %[2]v}, redis: {loadlimit: %[1]v, slacklimit: %[2]v}}\n", l[0], l[1])
+	}
 	fmt.Fprintf(&f, "    knob: {cgroup: %s, cpu: {}}\n", strings.TrimSuffix(p.b.host.shop.front.Name, "nginx")+"*")
 	for _, j := range p.b.host.jobs {
 		fmt.Fprintf(&f, "  - name: %s\n    class: best-effort\n    knob: {cgroup: %s, cpu: {min: %v, max: 1}}\n", j.Name, j.group.Name, leastQuota)
@@ -128,7 +131,7 @@ func (p *product) run(ctx context.Context) error {
 			continue
 		}
 		var v json.RawMessage
-		if err := p.get(ctx, "/api/v1/colocate", &v); err == nil {
+		if err := p.get(ctx, "/api/v1/jobs", &v); err == nil {
 			fmt.Fprintf(p.b.err, "%s %s\n", p.policy, v)
 		}
 	}
