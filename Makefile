@@ -72,6 +72,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go test -run '^$$' -bench "Answers|Fleet" -benchtime 40x ./console
 	go test -run '^$$' -bench 'Solve|Growth|Hosts|AlertToPlan' -benchtime 3x ./planner
 	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
+	GOMAXPROCS=1 go test -run '^$$' -bench Contributions -benchtime 1x ./analyzer/contribution
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
 
 .PHONY: bench-real

@@ -130,8 +130,8 @@ func (s *shop) try(intervals int) {
 func TestAllMembersGetTheSignalOfTheEntryOverTheirOwnAllocation(t *testing.T) {
 	s := newShop(t, false)
 	s.try(27)
-	if len(s.last) != 3 {
-		t.Fatalf("%d estimates of 3 members", len(s.last))
+	if n := len(estimates(t, s.last)); n != 3 {
+		t.Fatalf("%d estimates of 3 members", n)
 	}
 	latency := s.latency()
 	gain := map[string]float64{}

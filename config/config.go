@@ -353,6 +353,8 @@ type Workload struct {
 	Allocation string `yaml:"allocation"`
 	// What stands in while its performance is missing for three rounds. It may then raise the workload, never lower it.
 	Fallback Fallback `yaml:"fallback"`
+	// Thresholds of its components, by service.name, for best-effort jobs beside them, such as db: {loadlimit: 0.8, slacklimit: 0.1}. loadlimit: share of the largest load above which no best-effort job runs beside the component, (0, 1]; left out: where the scatter of its sojourn times begins to grow, once its traffic tells. slacklimit: slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]; left out: it is searched for.
+	Servpods map[string]Servpod `yaml:"servpods"`
 	// What is turned. Needed unless mode is off.
 	Knob Knob `yaml:"knob"`
 	// Of a best-effort job: where it tells how far it is.
@@ -400,6 +402,14 @@ type Fallback struct {
 	Profile string `yaml:"profile"`
 	// Amount of the pool's resource that is enough; utility is linear up to it. With slo.performance and without a performance query it is all that there is to know, and is planned for in both directions, as is a profile.
 	Demand float64 `yaml:"demand"`
+}
+
+// Servpod is what an operator declares of a component.
+type Servpod struct {
+	// Share of the largest load above which no best-effort job runs beside it, (0, 1]. Left out: where the scatter of its sojourn times begins to grow.
+	LoadLimit float64 `yaml:"loadlimit"`
+	// Slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]. Left out: it is searched for.
+	SlackLimit float64 `yaml:"slacklimit"`
 }
 
 // Match says how a workload is found.

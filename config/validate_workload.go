@@ -63,6 +63,7 @@ func (v *validator) workload(at string, w *Workload) {
 	v.match(at, w)
 	v.queries(at, w)
 	v.fallback(at, w)
+	v.servpods(at, w)
 	v.knob(at, w)
 }
 

@@ -14,6 +14,9 @@ func (s *site) words() template.FuncMap {
 	return template.FuncMap{
 		"asset":           s.assets.address,
 		"number":          view.Number,
+		"tailNow":         view.TailNow,
+		"tailGrew":        view.TailGrew,
+		"parts":           view.PartsOf,
 		"optional":        view.Optional,
 		"percent":         percentOf,
 		"amount":          view.Amount,

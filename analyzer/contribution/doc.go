@@ -35,22 +35,26 @@
 //     the fewest requests are merged with their neighbours, and cut into at most 10
 //     levels of 100 requests or more. Requests count half after 6 hours of traffic,
 //     so what a service was like before fades.
+//
 //   - loadlimit: as above, from the calmest level on and where the CoV is over the
 //     mean by twice its standard error; with at least 4 levels whose loads differ
 //     by half. The load is a share of the largest one seen.
+//
 //   - Growth of the tail: the last minute against the time before, which counts half
 //     after an hour. A quantile has grown where the precedence test (with at most
 //     500 requests each, since live requests are not independent) and the scatter of
 //     10-s quantiles both say so, and by a tenth. While it has, the traffic is not
 //     taken for normal, until that lasted half an hour.
+//
 //   - Its parts: the votes of [Blame] by class of latency, each √2 wide. All requests
 //     of a class vote together, so a request that is slow for a reason of its own
 //     cannot be told from others of its class, and an edge has no distribution of
 //     its own to be judged by: these two rules of [Blame] need single requests.
+//
 //   - The gap rule is the same, with means in the place of medians.
 //
-//	c, err := contribution.Profile{Components: …, Tail: …}.Compute()
+//     c, err := contribution.Profile{Components: …, Tail: …}.Compute()
 //
-//	var before, after contribution.Requests // path.Config{Requests: before.Add}
-//	v := contribution.Blame(&before, &after)
+//     var before, after contribution.Requests // path.Config{Requests: before.Add}
+//     v := contribution.Blame(&before, &after)
 package contribution

@@ -2,8 +2,10 @@ package contribution
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +38,8 @@ func (t *traffic) slot(n int, of times) *trimtab.Contributions {
 	var h quantile.Histogram
 	var pods []trimtab.ServpodSketch
 	var calls []trimtab.CallSketch
+	sums, waits := map[string]*trimtab.ServpodSketch{}, map[string]*trimtab.CallSketch{}
+	tails := map[string]map[float64]*trimtab.TailSum{"web": {}, "cart": {}, "db": {}}
 	for range n {
 		total, parts := 0.0, map[string][2]float64{}
 		for _, c := range []string{"cart", "db", "web"} {
@@ -45,17 +49,34 @@ func (t *traffic) slot(n int, of times) *trimtab.Contributions {
 		}
 		h.Add(total, 1)
 		k := math.Ceil(2 * math.Log2(total))
-		var one []trimtab.ServpodSketch
-		var called []trimtab.CallSketch
 		for c, x := range parts {
-			s := x[0] + x[1]
-			one = append(one, trimtab.ServpodSketch{Component: c, Host: map[string]string{"web": "a", "cart": "a", "db": "b"}[c], N: 1, Sum: s, Square: s * s,
-				Latency: total, LatencySquare: total * total, Cross: s * total, Wait: x[1], Tail: []trimtab.TailSum{{k, 1, x[0], x[1]}}})
-			if c != "web" {
-				called = append(called, trimtab.CallSketch{Caller: "web", Component: c, N: 1, Own: x[0], Wait: x[1], Tail: []trimtab.TailSum{{k, 1, 0, x[1]}}})
+			p, d, s := sums[c], waits[c], x[0]+x[1]
+			if p == nil {
+				p = &trimtab.ServpodSketch{Component: c, Host: map[string]string{"web": "a", "cart": "a", "db": "b"}[c]}
+				d = &trimtab.CallSketch{Caller: "web", Component: c}
+				sums[c], waits[c] = p, d
 			}
+			p.N, p.Sum, p.Square, p.Wait = p.N+1, p.Sum+s, p.Square+s*s, p.Wait+x[1]
+			p.Latency, p.LatencySquare, p.Cross = p.Latency+total, p.LatencySquare+total*total, p.Cross+s*total
+			d.N, d.Own, d.Wait = d.N+1, d.Own+x[0], d.Wait+x[1]
+			if tails[c][k] == nil {
+				tails[c][k] = &trimtab.TailSum{k}
+			}
+			at := tails[c][k]
+			at[1], at[2], at[3] = at[1]+1, at[2]+x[0], at[3]+x[1]
 		}
-		pods, calls = trimtab.MergeServpods(pods, one), trimtab.MergeCalls(calls, called)
+	}
+	for _, c := range []string{"cart", "db", "web"} {
+		for _, k := range slices.Sorted(maps.Keys(tails[c])) {
+			at := *tails[c][k]
+			sums[c].Tail = append(sums[c].Tail, at)
+			at[2] = 0
+			waits[c].Tail = append(waits[c].Tail, at)
+		}
+		pods = append(pods, *sums[c])
+		if c != "web" {
+			calls = append(calls, *waits[c])
+		}
 	}
 	from := t.at
 	t.at = t.at.Add(10 * time.Second)

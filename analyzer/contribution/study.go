@@ -30,11 +30,15 @@ const Other = "other"
 // Study finds load levels and contributions in live or recorded requests. Its
 // memory does not depend on how many there are. The zero value is empty.
 type Study struct {
+	// ByHost tells Servpods apart: a name is then component, a NUL byte and host,
+	// where the host is told.
+	ByHost bool
+
 	// width is the length of a window in seconds, a power of two.
 	width   int64
 	windows map[int64]*window
-	numbers map[string]int
-	names   []string
+	numbers map[pod]int
+	names   []pod
 	// off is, by component, how it was off the critical path.
 	off      []offPath
 	scratch  []stay
@@ -64,15 +68,15 @@ type stay struct {
 }
 
 // number returns the index of a component.
-func (s *Study) number(name string) int {
+func (s *Study) number(name pod) int {
 	if i, ok := s.numbers[name]; ok {
 		return i
 	}
-	if len(s.names) >= maxComponents && name != Other {
-		return s.number(Other)
+	if other := (pod{component: Other}); len(s.names) >= maxComponents && name != other {
+		return s.number(other)
 	}
 	if s.numbers == nil {
-		s.numbers, s.windows, s.width = map[string]int{}, map[int64]*window{}, 1
+		s.numbers, s.windows, s.width = map[pod]int{}, map[int64]*window{}, 1
 	}
 	i := len(s.names)
 	s.numbers[name] = i
@@ -90,7 +94,11 @@ func (s *Study) Add(r *path.Request) {
 	s.touched = s.touched[:0]
 	for i := range r.Visits {
 		v := &r.Visits[i]
-		k := s.number(v.Component)
+		name := pod{component: v.Component}
+		if s.ByHost {
+			name.host = v.Host
+		}
+		k := s.number(name)
 		t := &s.scratch[k]
 		if !t.in {
 			*t = stay{in: true, slack: v.Slack}
@@ -213,7 +221,11 @@ func (s *Study) Contributions() (Answer, error) {
 		q, _ := l.latency.Quantile(tail)
 		p.Tail = append(p.Tail, q)
 	}
-	for k, name := range s.names {
+	for k, servpod := range s.names {
+		name := servpod.component
+		if servpod.host != "" {
+			name += "\x00" + servpod.host
+		}
 		series, all := Series{Name: name}, Moments{}
 		for _, l := range levels {
 			m := l.of(k)

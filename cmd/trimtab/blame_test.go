@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -71,6 +72,38 @@ func TestContributionsSayWhatEachComponentAdds(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	if code, out = say(t, "contributions", file); code != exitDone || !strings.Contains(out, "400 requests at ") || strings.Contains(out, "\x1b") {
+		t.Errorf("code %d:\n%q", code, out)
+	}
+}
+
+func TestContributionsAreToldByHostWhereSpansNameOne(t *testing.T) {
+	file := jaegerFile(t, 400, func(i int) int { return 10 + i/40 }, 5)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Every second trace has its db on another host.
+	n := 0
+	text = regexp.MustCompile(`"serviceName": "db[^}]*`).ReplaceAllFunc(text, func(b []byte) []byte {
+		n++
+		return fmt.Appendf(nil, `%s, "tags": [{"key": "host.name", "type": "string", "value": "node-%d"}]`, b, n%2)
+	})
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got contributionsAnswer
+	code, out := say(t, "contributions", file, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &got); code != exitDone || err != nil {
+		t.Fatalf("code %d, %v:\n%s", code, err, out)
+	}
+	hosts := map[string]float64{}
+	for _, c := range got.Servpods {
+		hosts[c.Host] += c.Requests
+	}
+	if len(got.Components) != 2 || len(got.Servpods) != 3 || hosts["node-0"] != 200 || hosts["node-1"] != 200 || hosts[""] != 400 {
+		t.Errorf("%s", out)
+	}
+	if code, out = say(t, "contributions", file); code != exitDone || !strings.Contains(out, "By host:") || !strings.Contains(out, "node-1") {
 		t.Errorf("code %d:\n%q", code, out)
 	}
 }

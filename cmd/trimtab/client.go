@@ -199,6 +199,9 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 	if e.Model != "" && e.Model != "none" {
 		add("model", "%s, %d reports", e.Model, e.Reports)
 	}
+	for _, line := range tailLines(e.Contributions) {
+		add(line[0], "%s", line[1])
+	}
 	for _, in := range e.Inputs {
 		if in.Missing != "" {
 			add("input "+in.Name, "missing: %s", in.Missing)
@@ -223,6 +226,21 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 		add("before, "+d.Plan, "%s %s -> %s, bound by %s%s", view.Clock(d.Time), view.Amount(d.Action.Expect), view.Amount(d.Action.Set), d.Action.Why.Binding, result)
 	}
 	table(w, rows)
+}
+
+// tailLines say how the tail stands, and what adds to it.
+func tailLines(c *trimtab.Contributions) [][2]string {
+	if c == nil {
+		return nil
+	}
+	lines := [][2]string{{"tail", view.TailNow(c)}, {"tail grew", view.TailGrew(c)}}
+	for i, p := range view.PartsOf(c) {
+		if i == 5 || len(c.Servpods) < 2 {
+			break
+		}
+		lines = append(lines, [2]string{"adds to it", fmt.Sprintf("%s%s: %s of contributions, %s a request, loadlimit %s", p.Component, prefixed(" on ", p.Host), p.Share, p.Sojourn, p.LoadLimit)})
+	}
+	return lines
 }
 
 // effect is the performance before and after, in words.

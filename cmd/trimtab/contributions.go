@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab/analyzer/contribution"
@@ -27,11 +28,18 @@ func (contributionsCmd) Example() string {
 // Run reads and prints.
 func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 	var study contribution.Study
-	waits := map[string]time.Duration{}
+	byHost := contribution.Study{ByHost: true}
+	waits, hosts := map[string]time.Duration{}, false
 	read, err := readTraces(ctx, c.Files, func(r *path.Request) {
 		study.Add(r)
-		for _, v := range r.Visits {
+		byHost.Add(r)
+		for i := range r.Visits {
+			v := &r.Visits[i]
 			waits[v.Component] += v.Wait
+			if v.Host != "" {
+				hosts = true
+				waits[v.Component+"\x00"+v.Host] += v.Wait
+			}
 		}
 	})
 	if err != nil {
@@ -42,21 +50,37 @@ func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 		return fmt.Errorf("contributions: %w", err)
 	}
 	answer := contributionsAnswer{Levels: len(found.Loads), Loads: found.Loads, Requests: read.requests, Flagged: read.flagged}
+	answer.Components = contributionLines(&found, waits, read.requests)
+	if hosts {
+		servpods, err := byHost.Contributions()
+		if err != nil {
+			return fmt.Errorf("contributions by host: %w", err)
+		}
+		answer.Servpods = contributionLines(&servpods, waits, read.requests)
+	}
+	return printed(t.out, c.Output, &answer, answer.text)
+}
+
+// contributionLines are those of a study, in its order.
+func contributionLines(found *contribution.Answer, waits map[string]time.Duration, requests int) (out []contributionLine) {
 	for _, k := range found.Components {
 		m := found.Moments[k.Name]
-		answer.Components = append(answer.Components, contributionLine{
-			Name: k.Name, Mean: 1e3 * k.Mean, Wait: 1e3 * waits[k.Name].Seconds() / float64(read.requests),
+		component, host, _ := strings.Cut(k.Name, "\x00")
+		out = append(out, contributionLine{
+			Name: component, Host: host, Mean: 1e3 * k.Mean, Wait: 1e3 * waits[k.Name].Seconds() / float64(requests),
 			P: k.P, Rho: k.Rho, V: k.V, Alpha: k.Alpha, C: k.C, CNorm: k.CNorm,
 			Step: k.Step, LoadLimit: k.LoadLimit, CoV: m.CoV(), Correlation: m.Correlation(), Requests: m.N,
 		})
 	}
-	return printed(t.out, c.Output, &answer, answer.text)
+	return out
 }
 
 // contributionsAnswer is what `trimtab contributions -o json` prints.
 type contributionsAnswer struct {
 	Components []contributionLine `json:"components"`
-	Levels     int                `json:"levels"`
+	// Servpods are the components on each host, where spans name hosts.
+	Servpods []contributionLine `json:"servpods,omitempty"`
+	Levels   int                `json:"levels"`
 	// Loads are those of the levels, in requests per second.
 	Loads    []float64         `json:"loads"`
 	Requests int               `json:"requests"`
@@ -66,6 +90,7 @@ type contributionsAnswer struct {
 // contributionLine is one component; times are means over all requests.
 type contributionLine struct {
 	Name string  `json:"name"`
+	Host string  `json:"host,omitempty"`
 	Mean float64 `json:"mean_ms"`
 	// Wait is the part of it that callers waited before and after its own spans.
 	Wait      float64  `json:"waiting_ms"`
@@ -87,11 +112,22 @@ type contributionLine struct {
 func (a *contributionsAnswer) text(w io.Writer) {
 	fmt.Fprintf(w, "%d requests at %d levels of load\n\n", a.Requests, a.Levels)
 	rows := [][]string{{"COMPONENT", "CONTRIBUTION", "SOJOURN", "OF IT WAITING", "P", "RHO", "V", "ALPHA"}}
-	for _, c := range a.Components {
-		rows = append(rows, []string{client.Printable(c.Name), fmt.Sprintf("%.1f%%", 100*c.CNorm), fmt.Sprintf("%.4g ms", c.Mean), fmt.Sprintf("%.4g ms", c.Wait),
-			fmt.Sprintf("%.3f", c.P), fmt.Sprintf("%.3f", c.Rho), fmt.Sprintf("%.3f", c.V), fmt.Sprintf("%.3f", c.Alpha)})
+	for i := range a.Components {
+		rows = append(rows, a.Components[i].row())
 	}
 	table(w, rows)
+	if len(a.Servpods) > 0 {
+		fmt.Fprintf(w, "\nBy host:\n\n")
+		rows = [][]string{{"COMPONENT", "HOST", "CONTRIBUTION", "SOJOURN", "OF IT WAITING", "P", "RHO", "V", "ALPHA"}}
+		for i := range a.Servpods {
+			host := a.Servpods[i].Host
+			if host == "" {
+				host = "not told"
+			}
+			rows = append(rows, slices.Insert(a.Servpods[i].row(), 1, client.Printable(host)))
+		}
+		table(w, rows)
+	}
 	if a.Levels < 3 {
 		fmt.Fprintf(w, "\nToo few levels of load to tell how components grow with it: traces of more requests are needed, 30 a level.\n")
 	}
@@ -101,4 +137,9 @@ func (a *contributionsAnswer) text(w io.Writer) {
 	if len(a.Flagged) > 0 {
 		fmt.Fprintln(w)
 	}
+}
+
+func (c *contributionLine) row() []string {
+	return []string{client.Printable(c.Name), fmt.Sprintf("%.1f%%", 100*c.CNorm), fmt.Sprintf("%.4g ms", c.Mean), fmt.Sprintf("%.4g ms", c.Wait),
+		fmt.Sprintf("%.3f", c.P), fmt.Sprintf("%.3f", c.Rho), fmt.Sprintf("%.3f", c.V), fmt.Sprintf("%.3f", c.Alpha)}
 }

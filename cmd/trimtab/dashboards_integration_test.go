@@ -164,18 +164,22 @@ func exprsOf(t *testing.T, board string, text []byte) []shown {
 // does not happen in this test, with the event.
 func silent() map[string]string {
 	return map[string]string{
-		"workload.json / annotation Recommendations A": "both workloads act",
-		"pipeline.json / Spans C":                      "a span is refused",
-		"pipeline.json / Spans D":                      "a request with spans is refused",
-		"pipeline.json / Inputs of the learner B":      "an input is set aside",
-		"pipeline.json / Trouble in stages C":          "a publish came to nothing",
-		"pipeline.json / Trouble in planning F":        "an input is ignored",
-		"pipeline.json / Trouble on the bus F":         "the NATS server is of a release that is not tested",
-		"pipeline.json / Memory and recording B":       "a recording is written",
-		"pipeline.json / Trials B":                     "exploration is switched on",
-		"overview.json / Instances A":                  "a workload has several instances",
-		"overview.json / Least free A":                 "a host is measured, which needs groups of a kernel",
-		"overview.json / Given out by host A":          "a host is measured",
+		"workload.json / annotation Recommendations A":          "both workloads act",
+		"contributions.json / Part in the growth of the tail A": "the tail grows",
+		"contributions.json / Slack and slacklimits B":          "a slacklimit is declared or was searched for",
+		"contributions.json / Load and loadlimits B":            "four levels of load were seen",
+		"contributions.json / Tail grew A":                      "two minutes have passed",
+		"pipeline.json / Spans C":                               "a span is refused",
+		"pipeline.json / Spans D":                               "a request with spans is refused",
+		"pipeline.json / Inputs of the learner B":               "an input is set aside",
+		"pipeline.json / Trouble in stages C":                   "a publish came to nothing",
+		"pipeline.json / Trouble in planning F":                 "an input is ignored",
+		"pipeline.json / Trouble on the bus F":                  "the NATS server is of a release that is not tested",
+		"pipeline.json / Memory and recording B":                "a recording is written",
+		"pipeline.json / Trials B":                              "exploration is switched on",
+		"overview.json / Instances A":                           "a workload has several instances",
+		"overview.json / Least free A":                          "a host is measured, which needs groups of a kernel",
+		"overview.json / Given out by host A":                   "a host is measured",
 	}
 }
 

@@ -174,6 +174,9 @@ type Explanation struct {
 	// performance, oldest first: ?observations= of them, by default none and at
 	// most [MaxObservations].
 	Observations []Observation `json:"observations,omitempty"`
+	// Contributions say what its components add to the tail of its latency; none
+	// without an SLO of latency or without spans.
+	Contributions *trimtab.Contributions `json:"contributions,omitempty"`
 	// History are earlier decisions, newest first: ?history= of them.
 	History []*Decision `json:"history,omitempty"`
 

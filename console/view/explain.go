@@ -29,6 +29,9 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if s.estimate != nil {
 		e.Inputs, e.Model, e.Curve, e.Forecast = s.inputs(now), s.estimate.Model, s.estimate.Curve, s.estimate.Load
 	}
+	if c := s.contributions; c != nil && now.Sub(c.Time) < max(contributionsLast, 3*v.config.Round) {
+		e.Contributions = c
+	}
 	e.Instances, e.Hosts, e.Total = row.Instances, row.Hosts, row.Total
 	d := s.main(v.config.Resource, now)
 	if d.instances == 1 {

@@ -74,6 +74,8 @@ type state struct {
 	declared bool
 	version  uint64 // of the view, at the last change
 	estimate *trimtab.Estimate
+	// contributions are the newest; nil: none.
+	contributions *trimtab.Contributions
 	// hosts are those that have knobs of it, in order of name.
 	hosts []*host
 	// problems counts its knobs that cannot be used, wherever they are.
@@ -162,7 +164,7 @@ func (v *Model) state(name string) *state {
 // still has among it. stop ends it.
 func (v *Model) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, true, v.Observe,
-		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
+		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
 // Observe takes one value into the view.
@@ -174,6 +176,10 @@ func (v *Model) Observe(value trimtab.Value) {
 	case *trimtab.Estimate:
 		if s := v.state(x.Workload); s != nil {
 			s.observe(x, v.config.Round, len(v.workloads))
+		}
+	case *trimtab.Contributions:
+		if s := v.state(x.Workload); s != nil && (s.contributions == nil || !x.Time.Before(s.contributions.Time) || ahead(s.contributions.Time)) {
+			s.contributions = x
 		}
 	case *trimtab.Holding:
 		if !x.Of(v.config.Pool) && v.config.Pool != "" {

@@ -43,10 +43,13 @@ type Exporter struct {
 	mu        sync.Mutex
 	workloads map[string]*workload
 	// news are the estimates since somebody looked last, by workload.
-	news  map[string]*trimtab.Estimate
-	hosts map[hostKey]*host
-	room  room
-	names names
+	news map[string]*trimtab.Estimate
+	// tails are the Servpods of each workload that have series.
+	tails           map[string]*tail
+	pods, tailBytes int
+	hosts           map[hostKey]*host
+	room            room
+	names           names
 	// trace names the trace of a decision; nil: there are none.
 	trace func(pool string, epoch, sequence uint64) string
 }
@@ -80,7 +83,7 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, hosts: map[hostKey]*host{}}
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, hosts: map[hostKey]*host{}}
 	s.Before(e.catchUp)
 	return e
 }
@@ -143,7 +146,7 @@ func (e *Exporter) took(o *trimtab.Outcome) {
 // Follow subscribes to what is exported; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe,
-		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
+		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
 // Observe takes one value.
@@ -154,6 +157,10 @@ func (e *Exporter) Observe(value trimtab.Value) {
 	case *trimtab.Estimate:
 		if e.known(v.Workload) != nil {
 			e.news[v.Workload] = v
+		}
+	case *trimtab.Contributions:
+		if e.known(v.Workload) != nil {
+			e.tail(v)
 		}
 	case *trimtab.Holding:
 		e.hear(v)

@@ -3,7 +3,7 @@ package metric
 // exporterRows are the metrics of exporters/prometheus: what the stages told
 // each other about every workload and pool; and of the process itself.
 func exporterRows() []Row {
-	w := []string{"workload"}
+	w, p := []string{"workload"}, []string{"workload", "component", "host"}
 	return []Row{
 		{Name: "trimtab_config_reloads_total", Type: Counter, Labels: []string{"result"}, Start: each("applied", "refused"), Help: "Reloads of the configuration by result, applied or refused"},
 		{Name: "trimtab_workload_load", Type: Gauge, Labels: w, Help: "Load in requests per second, newest report"},
@@ -20,6 +20,15 @@ func exporterRows() []Row {
 		{Name: "trimtab_workload_latency_seconds", Type: Gauge, Labels: []string{"workload", "percentile"}, Help: "Latency in seconds at a percentile, newest interval"},
 		{Name: "trimtab_workload_allocation", Type: Gauge, Labels: []string{"workload", "host", "resource"}, Help: "What the knobs of its instances on a host give together, in the unit of the resource; absent while one is unlimited. On more than 64 hosts, and of a workload in brief, the sum over all hosts, with an empty host"},
 		{Name: "trimtab_workload_instances", Type: Gauge, Labels: w, Help: "Instances whose knobs were told of, over all hosts"},
+		{Name: "trimtab_tail_seconds", Type: Gauge, Labels: w, Help: "Latency in seconds at the quantile of the SLO, over the last seconds; of workloads with a latency SLO and spans"},
+		{Name: "trimtab_tail_slack_ratio", Type: Gauge, Labels: w, Help: "(SLO - tail) / SLO; negative while the tail is over the SLO"},
+		{Name: "trimtab_tail_load_ratio", Type: Gauge, Labels: w, Help: "Load as a share of the largest load seen"},
+		{Name: "trimtab_tail_grew", Type: Gauge, Labels: w, Help: "1 while the tail is longer than before by more than chance explains; absent while there is too little to compare with"},
+		{Name: "trimtab_servpod_contribution", Type: Gauge, Labels: p, Help: "What a component on a host adds to the tail of the workload: equation (6) of Rhythm; of the first 500 components and hosts"},
+		{Name: "trimtab_servpod_sojourn_seconds", Type: Gauge, Labels: p, Help: "Mean time in seconds of a request in the component on the host, over all levels of load"},
+		{Name: "trimtab_servpod_growth_ratio", Type: Gauge, Labels: p, Help: "Its part in the growth of the tail, 0 to 1"},
+		{Name: "trimtab_servpod_loadlimit_ratio", Type: Gauge, Labels: p, Help: "Share of the largest load above which no best-effort job runs beside it; absent while not known"},
+		{Name: "trimtab_servpod_slacklimit_ratio", Type: Gauge, Labels: p, Help: "Slack below which best-effort jobs beside it do not grow; absent while not known"},
 		{Name: "trimtab_host_capacity", Type: Gauge, Labels: []string{"pool", "host", "resource"}, Help: "What the pool may give out of the host, in the unit of the resource; absent where it was not measured"},
 		{Name: "trimtab_host_given", Type: Gauge, Labels: []string{"pool", "host", "resource"}, Help: "What the knobs on the host hold or may yet hold, in the unit of the resource; one without a limit counts as its maximum"},
 		{Name: "trimtab_host_knobs", Type: Gauge, Labels: []string{"pool", "host"}, Help: "Knobs that the pool has on the host"},

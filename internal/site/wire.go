@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
@@ -131,6 +132,7 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 			Name: w.Name, Host: w.Knob.Host, SLO: analyzer.SLO{Latency: w.SLO.Latency, Fraction: w.SLO.Fraction}, Target: w.SLO.Target(),
 			Resource: cfg.Pool.Resource(), LoadFrom: source(w.Load), PerformanceFrom: source(w.Performance),
 		}
+		out.Servpods = servpodsOf(w)
 		if c.Entry != "" && w.Mode == trimtab.Off {
 			out.Resource = "" // watched, and no part of the application
 		}
@@ -148,6 +150,22 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		c.Workloads = append(c.Workloads, out)
 	}
 	return c, nil
+}
+
+// servpodsOf are the thresholds that an operator declared.
+func servpodsOf(w *config.Workload) map[string]contribution.Thresholds {
+	out := make(map[string]contribution.Thresholds, len(w.Servpods))
+	for name, s := range w.Servpods {
+		var t contribution.Thresholds
+		if s.LoadLimit > 0 {
+			t.LoadLimit = &s.LoadLimit
+		}
+		if s.SlackLimit > 0 {
+			t.SlackLimit = &s.SlackLimit
+		}
+		out[name] = t
+	}
+	return out
 }
 
 // fallbackOf reads what an operator declared for when a workload's performance

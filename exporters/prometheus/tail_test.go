@@ -1,0 +1,54 @@
+package prometheus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+func TestTheTailAndWhatAddsToItAreMetrics(t *testing.T) {
+	set := metric.NewSet()
+	e := New(set)
+	v, limit := 0.15, 0.8
+	c := &trimtab.Contributions{Workload: "shop", Time: noon, Load: 50, MaxLoad: 100, SLO: 0.2, Quantile: 0.99, Tail: &v, Servpods: []trimtab.Servpod{
+		{Component: "db", Host: "b", Sojourn: 0.01, Contribution: 0.05, LoadLimit: &limit, Origin: trimtab.FromHistory}, {Component: "web", Host: "a", Sojourn: 0.02}},
+		Growth: &trimtab.TailGrowth{Changed: true, Parts: []trimtab.GrowthPart{{Component: "db", Host: "b", Share: 0.75}}}}
+	e.Observe(c)
+	text := exposition(t, set)
+	for _, want := range []string{
+		`trimtab_tail_seconds{workload="shop"} 0.15`, `trimtab_tail_slack_ratio{workload="shop"} 0.25`, `trimtab_tail_load_ratio{workload="shop"} 0.5`, `trimtab_tail_grew{workload="shop"} 1`,
+		`trimtab_servpod_contribution{component="db",host="b",workload="shop"} 0.05`, `trimtab_servpod_loadlimit_ratio{component="db",host="b",workload="shop"} 0.8`,
+		`trimtab_servpod_growth_ratio{component="db",host="b",workload="shop"} 0.75`, `trimtab_servpod_sojourn_seconds{component="web",host="a",workload="shop"} 0.02`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if strings.Contains(text, `trimtab_servpod_slacklimit_ratio{`) {
+		t.Error("a slacklimit that nobody knows is exported")
+	}
+	later := *c
+	later.Servpods, later.Growth = c.Servpods[1:], nil
+	e.Observe(&later)
+	if text = exposition(t, set); strings.Contains(text, `component="db"`) || strings.Contains(text, "trimtab_tail_grew{") {
+		t.Error("what is gone is still exported")
+	}
+}
+
+func TestServpodsWithoutEndHaveNoSeriesWithoutEnd(t *testing.T) {
+	set := metric.NewSet()
+	e := New(set)
+	for n := range 3000 {
+		c := &trimtab.Contributions{Workload: fmt.Sprintf("%0253d", n), Time: noon}
+		for k := range 100 {
+			c.Servpods = append(c.Servpods, trimtab.Servpod{Component: fmt.Sprintf("%0253d", k), Host: fmt.Sprintf("%0253d", n)})
+		}
+		e.Observe(c)
+	}
+	if n := strings.Count(exposition(t, set), "trimtab_servpod_contribution{"); n > maxPods || n == 0 || e.tailBytes > maxTailBytes {
+		t.Errorf("%d Servpods, %d bytes", n, e.tailBytes)
+	}
+}
