@@ -82,3 +82,15 @@ func TestAProcessWithoutJobsSaysWhereTheyAre(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageOfJobsShowsThemAndIsOnlyWhereThereAreSome(t *testing.T) {
+	book := new(jobBook)
+	h := Handler(testView(), Options{Jobs: func() Jobs { return book }})
+	code, body, _ := request(t, h, "GET", "/jobs", "")
+	if code != 200 || !strings.Contains(body, "batch/1") || !strings.Contains(body, `<a href="/jobs" aria-current="page">`) {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body, _ := request(t, Handler(testView(), Options{}), "GET", "/jobs", ""); code != 404 || strings.Contains(body, `href="/jobs"`) {
+		t.Errorf("%d %s", code, body)
+	}
+}

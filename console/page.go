@@ -32,6 +32,7 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /hosts/{name}", s.drawHost)
 	mux.HandleFunc("GET /pipeline", s.drawPipeline)
 	mux.HandleFunc("GET /fairness", s.drawFairness)
+	mux.HandleFunc("GET /jobs", s.drawJobs)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		// Browsers ask for it beside answers that are not pages.
 		http.Redirect(w, r, s.assets.address("icon.svg"), http.StatusSeeOther)
@@ -48,8 +49,8 @@ type frame struct {
 	JSON, Script, API string
 	Now               time.Time
 	// Charts tells that the page draws some; Fair that there is a page on
-	// fairness.
-	Charts, Fair bool
+	// fairness, HasJobs that this process keeps best-effort jobs.
+	Charts, Fair, HasJobs bool
 	Paused       bool
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string
@@ -58,6 +59,7 @@ type frame struct {
 func (s *site) frame(page, title, json string) frame {
 	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now()}
 	_, f.Fair = s.view.Audited()
+	f.HasJobs = s.jobsNow() != nil
 	if s.options.Ready != nil {
 		f.NotReady = s.options.Ready()
 	}

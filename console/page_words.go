@@ -40,6 +40,7 @@ func (s *site) words() template.FuncMap {
 		"usedBar":         usedBar,
 		"satisfactionBar": satisfactionBar,
 		"sized":           sized,
+		"jobAmounts":      jobAmounts,
 		"count":           view.Count,
 		"spread":          view.Spread,
 		"first":           func(n int, of []view.Move) []view.Move { return of[:min(n, len(of))] },

@@ -56,10 +56,19 @@ func (statusCmd) Example() string {
 // once asks and prints.
 func (c *statusCmd) once(ctx context.Context, t terminal) error {
 	s, err := c.client().Status(ctx)
-	if err != nil {
+	jobs := c.client().Jobs(ctx)
+	switch {
+	case err != nil && jobs != nil: // the agent of a host, which knows nothing else
+		return c.print(t.out, jobs, func(w io.Writer) { printColocation(w, jobs) })
+	case err != nil:
 		return err
 	}
-	return c.print(t.out, s, func(w io.Writer) { printStatus(w, s, c.Output == "wide") })
+	return c.print(t.out, s, func(w io.Writer) {
+		if printStatus(w, s, c.Output == "wide"); jobs != nil {
+			fmt.Fprintln(w)
+			printColocation(w, jobs)
+		}
+	})
 }
 
 func printStatus(w io.Writer, s *view.Status, wide bool) {
@@ -124,7 +133,7 @@ func orDash(s string) string {
 
 type explainCmd struct {
 	clientFlags `embed:""`
-	Workload    string `arg:"" help:"Name of the workload." complete:"workload"`
+	Workload    string `arg:"" help:"Name of the workload, or of a best-effort job." complete:"workload"`
 	History     int    `help:"How many earlier decisions to list." default:"5"`
 }
 
@@ -134,10 +143,17 @@ func (explainCmd) Example() string { return "trimtab explain checkout" }
 // Run asks and prints.
 func (c *explainCmd) Run(ctx context.Context, t terminal) error {
 	e, err := c.client().Explain(ctx, c.Workload, c.History)
-	if err != nil {
+	jobs := c.client().Jobs(ctx)
+	switch job := jobNamed(jobs, c.Workload); {
+	case err != nil && job != nil:
+		return c.print(t.out, job, func(w io.Writer) { explainJob(w, jobs, job, c.History) })
+	case err != nil:
 		return err
 	}
-	return c.print(t.out, e, func(w io.Writer) { printExplanation(w, e) })
+	return c.print(t.out, e, func(w io.Writer) {
+		printExplanation(w, e)
+		explainHere(w, jobs, e.Workload)
+	})
 }
 
 func printExplanation(w io.Writer, e *view.Explanation) {

@@ -88,6 +88,16 @@ func (c Client) Fairness(ctx context.Context) (*view.Audited, error) {
 	return get[view.Audited](ctx, c, "/api/v1/fairness")
 }
 
+// Jobs returns how the best-effort jobs of the host stand; nil: it keeps none, or does
+// not answer.
+func (c Client) Jobs(ctx context.Context) *view.Colocation {
+	j, err := get[view.Colocation](ctx, c, "/api/v1/jobs")
+	if err != nil || j.Host == "" {
+		return nil
+	}
+	return j
+}
+
 // Send gives a command and returns it as it was taken.
 func (c Client) Send(ctx context.Context, command trimtab.Command) (*trimtab.Command, error) {
 	b, err := json.Marshal(command)

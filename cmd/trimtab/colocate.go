@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
+)
+
+// printColocation prints how the best-effort jobs of a host stand.
+func printColocation(w io.Writer, c *view.Colocation) {
+	fmt.Fprintf(w, "best-effort jobs on %s: policy %s, mode %s\n", c.Host, c.Policy, c.Mode)
+	if c.Problem != "" {
+		fmt.Fprintf(w, "nothing is done: %s\n", c.Problem)
+	}
+	if c.Last != nil {
+		fmt.Fprintf(w, "%s since %s: %s\n", c.Last.Verb, view.Clock(c.Last.Time), orDash(c.Last.Why))
+	}
+	fmt.Fprintf(w, "given %s of %s; %d killed, %s core-seconds lost\n", amounts(c.Used), amounts(c.Capacity), c.Kills, view.Number(c.Lost))
+	for _, resource := range slices.Sorted(maps.Keys(c.Missing)) {
+		fmt.Fprintf(w, "no knob for %s: %s\n", resource, c.Missing[resource])
+	}
+	rows := [][]string{{"SERVICE HERE", "SLACK", "LIMIT", "FROM", "LOAD", "LIMIT", "FROM", "SHARE", "HEARD"}}
+	for i := range c.Services {
+		s := &c.Services[i]
+		rows = append(rows, []string{s.Workload, view.Optional(s.Slack), view.Optional(s.SlackLimit), orDash(s.SlackOrigin), view.Optional(s.Load),
+			view.Optional(s.LoadLimit), orDash(s.LoadOrigin), view.Number(s.Share), heardOf(s)})
+	}
+	if len(rows) > 1 {
+		table(w, rows)
+	}
+	rows = [][]string{{"JOB", "MODE", "STATE", "HAS", "DONE", "WOULD LOSE", "PROBLEM"}}
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		rows = append(rows, []string{j.ID, string(j.Mode), j.State, amounts(j.Has), view.Performance(j.Done, true), losses(j), orDash(j.Problem)})
+	}
+	if len(rows) > 1 {
+		table(w, rows)
+	} else {
+		fmt.Fprintln(w, "no job yet: name a cgroup pattern of class best-effort, or register one with POST /api/v1/jobs")
+	}
+}
+
+// heardOf says how long ago a service told how it stands.
+func heardOf(s *view.ServiceHere) string {
+	switch {
+	case s.Age == nil:
+		return "never: nothing grows"
+	case s.Stale:
+		return view.Age(*s.Age) + " ago: too old"
+	}
+	return view.Age(*s.Age) + " ago"
+}
+
+// losses says what a job would lose.
+func losses(j *view.Job) string {
+	if j.Loss != nil {
+		return fmt.Sprintf("%s core-s, of which %s would be done again", view.Number(*j.Loss), view.Number(j.Useless))
+	}
+	return view.Number(j.Useless) + " core-s done again"
+}
+
+// amounts prints amounts by resource: "0.5 cores, memory 2GiB".
+func amounts(of map[string]float64) string {
+	var out []string
+	for _, resource := range slices.Sorted(maps.Keys(of)) {
+		text := trimtab.AmountOf(resource, trimtab.Units(of[resource]))
+		if resource == trimtab.CPU {
+			out = append(out, text+" cores")
+		} else {
+			out = append(out, resource+" "+text)
+		}
+	}
+	if len(out) == 0 {
+		return view.Missing
+	}
+	return strings.Join(out, ", ")
+}
+
+// jobNamed finds a job by its ID, or by the name that it registered with.
+func jobNamed(c *view.Colocation, name string) *view.Job {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Jobs {
+		if j := &c.Jobs[i]; j.ID == name || j.Registered && j.ID == "jobs/"+name {
+			return j
+		}
+	}
+	return nil
+}
+
+// explainJob says why a job has what it has.
+func explainJob(w io.Writer, c *view.Colocation, j *view.Job, history int) {
+	fmt.Fprintf(w, "%s: %s, a best-effort job on %s\n", j.ID, j.State, c.Host)
+	if c.Last != nil {
+		fmt.Fprintf(w, "%s: %s\n", c.Last.Verb, c.Last.Why)
+	}
+	rows := [][]string{
+		{"  mode", string(j.Mode)}, {"  has", amounts(j.Has) + prefixed(", by ", j.Place)}, {"  was given", view.Number(j.Attained) + " core-s"},
+		{"  would lose", losses(j)}, {"  done", view.Performance(j.Done, true)},
+	}
+	if j.Heard != nil {
+		rows = append(rows, []string{"  told its progress", view.Age(*j.Heard) + " ago"})
+	}
+	if j.Lost > 0 {
+		rows = append(rows, []string{"  lost by kills", view.Number(j.Lost) + " core-s"})
+	}
+	if j.Problem != "" {
+		rows = append(rows, []string{"  problem", j.Problem})
+	}
+	for _, d := range c.Decisions {
+		for _, change := range d.Changes {
+			if change.Job == j.ID && history > 0 {
+				history--
+				rows = append(rows, []string{"  " + view.Clock(d.Time), fmt.Sprintf("%s, %s%s%s: %s", d.Verb, change.Act, prefixed(" to ", strings.TrimPrefix(amounts(change.To), view.Missing)), prefixed(", ", change.Result), d.Why)})
+			}
+		}
+	}
+	table(w, rows)
+}
+
+// explainHere says how a service stands on a host that has best-effort jobs.
+func explainHere(w io.Writer, c *view.Colocation, workload string) {
+	if c == nil {
+		return
+	}
+	for i := range c.Services {
+		s := &c.Services[i]
+		if s.Workload != workload {
+			continue
+		}
+		fmt.Fprintf(w, "  on %s, beside best-effort jobs: slack %s (limit %s, from %s), load %s of the most (limit %s, from %s), heard of %s\n", c.Host,
+			view.Optional(s.Slack), view.Optional(s.SlackLimit), orDash(s.SlackOrigin), view.Optional(s.Load), view.Optional(s.LoadLimit), orDash(s.LoadOrigin), heardOf(s))
+		if c.Last != nil && c.Last.By == workload {
+			fmt.Fprintf(w, "  it decides there: %s: %s\n", c.Last.Verb, c.Last.Why)
+		}
+	}
+}
