@@ -43,6 +43,8 @@ type Config struct {
 	OTLP OTLP `yaml:"otlp"`
 	// Receiver of Jaeger spans.
 	Jaeger Jaeger `yaml:"jaeger"`
+	// Components without spans, whose requests are seen at their sockets instead.
+	Sockets Sockets `yaml:"sockets"`
 	// The webhook through which Prometheus's Alertmanager asks for a round.
 	Alertmanager Alertmanager `yaml:"alertmanager"`
 	// The Prometheus server that answers the PromQL of workloads. Also takes every key of Prometheus's HTTP client configuration: basic_auth, authorization, oauth2, tls_config, proxy_url, http_headers, follow_redirects, enable_http2.
@@ -267,6 +269,24 @@ type OTLP struct {
 type Jaeger struct {
 	// Address for gRPC; "off" switches it off.
 	GRPC string `yaml:"grpc"`
+}
+
+// Sockets says what a collector sees through the kernel of its own host.
+type Sockets struct {
+	// What is traced. Needs Linux 6.3 and, for a collector that is not root, CAP_BPF and CAP_PERFMON; elsewhere a collector says why it does not, and goes on.
+	Components []SocketComponent `yaml:"components"`
+	// Time after the last byte of an answer at which it has ended, 1ms to 1m.
+	Settle time.Duration `yaml:"settle"`
+}
+
+// SocketComponent is processes of one component. They are looked for every 5 s.
+type SocketComponent struct {
+	// What its spans get as service.name.
+	Name string `yaml:"name"`
+	// Name of its processes, as ps shows it.
+	Program string `yaml:"program"`
+	// Control group that they are in, or below, such as shop.slice/store.service.
+	Cgroup string `yaml:"cgroup"`
 }
 
 // Alertmanager is the webhook at /webhook/alertmanager of the web server.

@@ -45,6 +45,7 @@ func zero() *Config {
 		Web:        Web{ListenAddress: "127.0.0.1:9600"},
 		OTLP:       OTLP{GRPC: "127.0.0.1:4317", HTTP: "127.0.0.1:4318", MaxBody: 8 << 20},
 		Jaeger:     Jaeger{GRPC: "127.0.0.1:14250"},
+		Sockets:    Sockets{Settle: 200 * time.Millisecond},
 		Exporters:  Exporters{Record: Record{MaxBytes: 1 << 30, SegmentBytes: 16 << 20, SegmentAge: time.Hour}},
 		Prometheus: Prometheus{HTTP: promconfig.DefaultHTTPClientConfig},
 	}

@@ -51,6 +51,7 @@ func (v *validator) run() {
 	v.storage()
 	v.nats()
 	v.listeners()
+	v.sockets()
 	v.alertmanager()
 	v.prometheus()
 	v.exporters()
@@ -235,6 +236,23 @@ func (v *validator) listeners() {
 	v.tls("otlp.tls", &c.OTLP.TLS, true)
 	if c.OTLP.MaxBody < 1<<10 || c.OTLP.MaxBody > 256<<20 {
 		v.fail("otlp.max_body", fmt.Sprintf("max_body is %v, want 1KiB to 256MiB", c.OTLP.MaxBody), "8MiB is the default")
+	}
+}
+
+func (v *validator) sockets() {
+	s := &v.config.Sockets
+	v.between("sockets.settle", s.Settle, time.Millisecond, time.Minute)
+	seen := map[string]bool{}
+	for i, c := range s.Components {
+		at := fmt.Sprintf("sockets.components[%d]", i)
+		v.name(at+".name", "component", c.Name)
+		if seen[c.Name] {
+			v.fail(at+".name", fmt.Sprintf("component %q is there twice", clip(c.Name)), "give each its own name")
+		}
+		seen[c.Name] = true
+		if c.Program == "" && c.Cgroup == "" {
+			v.fail(at, fmt.Sprintf("component %q names neither a program nor a cgroup", clip(c.Name)), "write program: redis-server, as ps shows it")
+		}
 	}
 }
 

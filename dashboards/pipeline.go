@@ -110,10 +110,11 @@ func pipelineIntake(g *grid) {
 		{rate("trimtab_path_dropped_spans_total", "reason"), "dropped: {{reason}}"},
 		{`sum(rate(trimtab_path_unmatched_spans_total{@}[$__rate_interval]))`, "of no workload"},
 	}, from0)
-	g.graph(12, "Traces in the analyzer", "Spans and traces that are not finished, and workloads that spans are told apart by.", "short", []query{
+	g.graph(12, "Traces in the analyzer", "Spans and traces that are not finished, workloads that spans are told apart by, and collectors that see requests at sockets.", "short", []query{
 		{`sum(trimtab_path_held_spans{@})`, "spans held"},
 		{`sum(trimtab_path_held_traces{@})`, "traces held"},
 		{`sum(trimtab_path_workloads{@})`, "workloads"},
+		{`sum(trimtab_collector_kernel_attached{@})`, "collectors that see sockets"},
 	}, from0)
 	g.graph(12, "Traces and sketches out", "Finished traces by what ended the wait for further spans, and sketches given out.", "ops", []query{
 		{rate("trimtab_path_finished_traces_total", "cause"), "traces {{cause}}"},
@@ -123,6 +124,7 @@ func pipelineIntake(g *grid) {
 		{rate("trimtab_path_flagged_spans_total", "fault"), "{{fault}}"},
 		{`sum(rate(trimtab_path_unreadable_frames_total{@}[$__rate_interval]))`, "frames unreadable"},
 		{rate("trimtab_path_refused_names_total", "what"), "{{what}} refused"},
+		{rate("trimtab_collector_kernel_dropped_total", "what"), "of sockets: {{what}} lost"},
 	}, from0, bars)
 	g.graph(12, "Samples", "Samples from Prometheus and from control groups, by result: ok, or why the value is missing.", "ops", []query{
 		{rate("trimtab_collector_prometheus_samples_total", "result"), "Prometheus: {{result}}"},

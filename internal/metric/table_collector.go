@@ -16,5 +16,7 @@ func collectorRows() []Row {
 		{Name: "trimtab_collector_webhook_seconds", Type: Histogram, Help: "Time from the header of a webhook to its answer in seconds", Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5}},
 		{Name: "trimtab_collector_alerts_total", Type: Counter, Labels: []string{"result"}, Start: each("published", "repeated", "unmatched", "malformed", "truncated"), Help: "Alerts in webhooks, by what became of them: published and repeated once per workload, unmatched, malformed, and truncated by the sender"},
 		{Name: "trimtab_collector_cgroup_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples that were read from control groups, by result: ok, or why the value is missing"},
+		{Name: "trimtab_collector_kernel_attached", Type: Gauge, Help: "1 while requests of components without spans are seen at their sockets, 0 where this host cannot"},
+		{Name: "trimtab_collector_kernel_dropped_total", Type: Counter, Labels: []string{"what"}, Start: each("events", "spans"), Help: "What was seen of sockets and lost: events that found no room in the ring of the kernel, and spans while the analyzer did not answer"},
 	}
 }

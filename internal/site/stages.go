@@ -21,6 +21,7 @@ import (
 	"github.com/trimtab/trimtab/collector"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/jaeger"
+	"github.com/trimtab/trimtab/collector/kernel"
 	"github.com/trimtab/trimtab/collector/otlp"
 	"github.com/trimtab/trimtab/collector/prometheus"
 	"github.com/trimtab/trimtab/config"
@@ -450,7 +451,35 @@ func (s *Site) receiverParts(cfg *config.Config) ([]part, error) {
 			return s.startReceiver(ctx, r.name, r.c, h)
 		}})
 	}
+	s.metrics.Gauge("trimtab_collector_kernel_attached").Set(0)
+	if c := cfg.Sockets; len(c.Components) > 0 {
+		out = append(out, part{"sockets", keyOf(key, c), func(ctx context.Context) (func() error, error) { return s.startSockets(ctx, c, sink) }})
+	}
 	return out, nil
+}
+
+// startSockets traces what is not instrumented. A host that cannot says why, and the
+// rest goes on.
+func (s *Site) startSockets(ctx context.Context, cfg config.Sockets, sink *collector.Sink) (func() error, error) {
+	c := kernel.Config{Sink: sink, Host: s.host, Settle: cfg.Settle, Metrics: s.metrics, Logger: s.logger}
+	for _, of := range cfg.Components {
+		c.Components = append(c.Components, kernel.Component{Name: of.Name, Program: of.Program, Cgroup: of.Cgroup})
+	}
+	attached := s.metrics.Gauge("trimtab_collector_kernel_attached")
+	k, err := kernel.Open(c)
+	if errors.Is(err, trimtab.ErrUnsupported) {
+		s.logger.Warn("requests of components without spans are not seen on this host", "cause", err)
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	attached.Set(1)
+	stop := s.background(ctx, "sockets", k.Run)
+	return func() error {
+		attached.Set(0)
+		return errors.Join(stop(), k.Close())
+	}, nil
 }
 
 func unlessOff(address string) string {

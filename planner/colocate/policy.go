@@ -118,14 +118,14 @@ func (p *policy) Decide(o *Observation) Decision {
 	forced := p.fit(r)
 	switch v.verb {
 	case StopBE:
-		p.calm(0, longer)
+		p.disturbed(longer)
 	case SuspendBE:
-		p.calm(0, 1)
+		p.disturbed(1)
 		p.suspendAll(r)
 	case CutBE:
-		p.calm(0, p.cut(r, v))
+		p.disturbed(p.cut(r, v))
 	case DisallowBEGrowth:
-		p.calm(0, 1)
+		p.disturbed(1)
 	case AllowBEGrowth:
 		p.allow(r, v, forced)
 	}
@@ -160,9 +160,9 @@ func (p *policy) none(r *round) Decision {
 	return Decision{Verb: SuspendBE, Why: "this policy runs no best-effort job", Changes: r.changes()}
 }
 
-// calm notes a tick without growth; times is by how much the wait gets longer.
-func (p *policy) calm(ticks, times int) {
-	p.Calm, p.Wait = ticks, max(leastWait, min(p.Wait*times, maxWait))
+// disturbed notes a tick without growth; times is by how much the wait gets longer.
+func (p *policy) disturbed(times int) {
+	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, maxWait))
 }
 
 // allow lets jobs resume, start and grow, when the wait is over.

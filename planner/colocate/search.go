@@ -43,8 +43,8 @@ const (
 	changed = 0.1
 	// idle is the part of a window after which a candidate that allowed nothing is over.
 	idle = 10
-	// longest is by how many times the window gets longer, twice with each restart.
-	longest = 16
+	// doublings is how often the window gets twice as long, once with each restart.
+	doublings = 4
 )
 
 // Search is algorithm 1, run online: the limits of one Servpod, and how far they have
@@ -119,7 +119,7 @@ func (s *Search) Observe(c SearchConfig, e Evidence) {
 	s.Total.add(&e)
 	s.Window.add(&e)
 	s.loads(c, &e)
-	ticks := c.ticks << min(s.Restarts, 4)
+	ticks := c.ticks << min(s.Restarts, doublings)
 	allowed := int(c.Budget * float64(ticks))
 	switch {
 	case s.Window.Missed > allowed:

@@ -84,7 +84,8 @@ func (p *product) file(at [4]string) string {
 	if l := p.b.Limits; l != nil {
 		fmt.Fprintf(&f, "    servpods: {nginx: {loadlimit: %[1]v, slacklimit: %[2]v}, redis: {loadlimit: %[1]v, slacklimit: %[2]v}}\n", l[0], l[1])
 	}
-	fmt.Fprintf(&f, "    knob: {cgroup: %s, cpu: {}}\n", strings.TrimSuffix(p.b.host.shop.front.Name, "nginx")+"*")
+	// A service without a quota that shares a pool would claim the whole host.
+	f.WriteString("    mode: off\n")
 	for _, j := range p.b.host.jobs {
 		fmt.Fprintf(&f, "  - name: %s\n    class: best-effort\n    knob: {cgroup: %s, cpu: {min: %v, max: 1}}\n", j.Name, j.group.Name, leastQuota)
 		if j.Worker {
@@ -163,7 +164,7 @@ func (p *product) close(_ context.Context, r *row) {
 
 const (
 	// learnFor is how long each load is played to trimtab alone.
-	learnFor = 12 * time.Second
+	learnFor = 10500 * time.Millisecond
 )
 
 // learnAt are the loads, as shares of the most, that trimtab has seen before the first

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -19,6 +20,10 @@ import (
 type spans struct{ front, back *sdk.TracerProvider }
 
 func (s *spans) open(ctx context.Context, address string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("send spans to trimtab: %w", err)
+	}
 	for _, p := range []struct {
 		name string
 		to   **sdk.TracerProvider
@@ -29,7 +34,7 @@ func (s *spans) open(ctx context.Context, address string) error {
 		}
 		*p.to = sdk.NewTracerProvider(
 			sdk.WithBatcher(out, sdk.WithBatchTimeout(500*time.Millisecond), sdk.WithMaxQueueSize(1<<14)),
-			sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", p.name), attribute.String("service.namespace", "shop"))))
+			sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", p.name), attribute.String("service.namespace", "shop"), attribute.String("host.name", host))))
 	}
 	return nil
 }
