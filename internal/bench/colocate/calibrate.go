@@ -165,5 +165,6 @@ func (b *bench) measureJobs(ctx context.Context) error {
 		}
 		b.alone.Rates = append(b.alone.Rates, rate)
 	}
+	fmt.Fprintf(b.err, "alone, the jobs do %.4g a second\n", b.alone.Rates)
 	return b.host.halt(ctx)
 }

@@ -118,8 +118,11 @@ func (d *direct) observe() (*colocate.Observation, error) {
 		slack, load := 1-tail/d.b.alone.SLO, float64(n)/lookBack.Seconds()/d.b.alone.Max
 		s.Slack, s.Load = &slack, &load
 	}
-	if l := d.b.Limits; l != nil {
-		s.LoadLimit, s.SlackLimit = &l[0], &l[1]
+	if l := d.b.Limits; l != nil && l[0] > 0 {
+		s.LoadLimit = &l[0]
+	}
+	if l := d.b.Limits; l != nil && l[1] > 0 {
+		s.SlackLimit = &l[1]
 	}
 	o.Services = []colocate.Service{s}
 	used, err := d.others()

@@ -93,7 +93,7 @@ func parse(f *flag.FlagSet, args []string) (*options, error) {
 	f.IntVar(&o.Weight, "weight", 2, "CPU weight of a best-effort job; each component has 100")
 	f.Float64Var(&o.Start, "start", 0.2, "CPU time that a new job gets, in cores")
 	f.Float64Var(&o.Step, "step", 0.1, "CPU time that one decision gives or takes, in cores")
-	limits := f.String("limits", "", "loadlimit,slacklimit of Rhythm, declared; left out: trimtab finds them")
+	limits := f.String("limits", "0,0.2", "loadlimit,slacklimit of Rhythm, declared; 0: trimtab finds it. The search for a slacklimit takes longer than a row")
 	f.BoolVar(&o.Direct, "direct", false, "drive the policies with the bench's own figures and hands, without trimtab")
 	f.StringVar(&o.History, "history", "", "directory with what trimtab learnt of the service alone; where it is not there, it is made")
 	f.StringVar(&o.Output, "o", "text", "text or json")
@@ -105,7 +105,7 @@ func parse(f *flag.FlagSet, args []string) (*options, error) {
 	o.Policies = strings.Split(*policy, ",")
 	if *limits != "" {
 		o.Limits = new([2]float64)
-		if n, err := fmt.Sscanf(*limits, "%f,%f", &o.Limits[0], &o.Limits[1]); n != 2 || err != nil {
+		if n, err := fmt.Sscanf(*limits, "%f,%f", &o.Limits[0], &o.Limits[1]); n != 2 || err != nil || !(o.Limits[0] >= 0 && o.Limits[0] <= 1 && o.Limits[1] >= 0 && o.Limits[1] <= 1) || *o.Limits == [2]float64{} {
 			return nil, trimtab.Invalidf("limits %.40q: want loadlimit,slacklimit", *limits)
 		}
 	}

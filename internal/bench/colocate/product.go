@@ -76,13 +76,16 @@ func (p *product) file(at [4]string) string {
 	var f strings.Builder
 	fmt.Fprintf(&f, "pool: {name: shop, cpu: 2}\nstorage: {path: %s}\n", filepath.Join(p.dir, storage))
 	fmt.Fprintf(&f, "web: {listen_address: %q}\notlp: {grpc: %q, http: %q}\njaeger: {grpc: %q}\n", at[0], at[1], at[2], at[3])
+	// Other trimtabs on this machine, such as those of tests, are not to share with it.
+	fmt.Fprintf(&f, "actuator: {lock_dir: %q", filepath.Join(p.dir, "lock"))
 	if mount, err := hostfs.CPUHierarchy(); err != nil || mount != p.b.host.root {
-		fmt.Fprintf(&f, "actuator: {cgroup_root: %q}\n", p.b.host.root)
+		fmt.Fprintf(&f, ", cgroup_root: %q", p.b.host.root)
 	}
+	f.WriteString("}\n")
 	fmt.Fprintf(&f, "colocate: {policy: %s, mode: act, start: {cpu: %v}, step: {cpu: %v}}\n", p.policy, p.b.Start, p.b.Step)
 	fmt.Fprintf(&f, "workloads:\n  - name: shop\n    slo: {latency: %v, fraction: %v}\n    match: {spans: {service.namespace: shop}}\n", p.b.slo(), fraction)
-	if l := p.b.Limits; l != nil {
-		fmt.Fprintf(&f, "    servpods: {nginx: {loadlimit: %[1]v, slacklimit: %[2]v}, redis: {loadlimit: %[1]v, slacklimit: %[2]v}}\n", l[0], l[1])
+	if p.b.Limits != nil {
+		fmt.Fprintf(&f, "    servpods: {nginx: {%[1]s}, redis: {%[1]s}}\n", limits(*p.b.Limits))
 	}
 	// A service without a quota that shares a pool would claim the whole host.
 	f.WriteString("    mode: off\n")
@@ -93,6 +96,17 @@ func (p *product) file(at [4]string) string {
 		}
 	}
 	return f.String()
+}
+
+// limits are declared thresholds as the file has them.
+func limits(l [2]float64) string {
+	var all []string
+	for i, name := range []string{"loadlimit", "slacklimit"} {
+		if l[i] > 0 {
+			all = append(all, fmt.Sprintf("%s: %v", name, l[i]))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // get asks trimtab for a page, and reads it into v unless that is nil.
