@@ -120,12 +120,12 @@ func (p *policy) fit(r *round) (forced bool) {
 
 // stop frees at once what the top level of the queue holds: it kills the first job,
 // and suspends the others, which lose nothing by that. Should the SLO still be missed
-// by what is measured from then on, the next is killed. It returns how many times as
-// long growth has to wait.
+// by what is measured from then on, the next is killed. A policy that does not tell
+// jobs apart kills them all. It returns how many times as long growth has to wait.
 func (p *policy) stop(r *round, v verdict) int {
 	places, size := p.queue(r, v.share)
 	for n, i := range places[:size] {
-		if n == 0 {
+		if n == 0 || p.alike {
 			r.kill(i)
 		} else {
 			p.park(r, i, false)

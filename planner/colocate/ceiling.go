@@ -62,8 +62,22 @@ func back(resource string) float64 {
 	return 0
 }
 
-// shift is the hysteresis of ceilings, in load.
-const shift = 0.02
+// shift is the hysteresis of ceilings, in load; ahead is for how many standard
+// deviations of the load's change in a tick they leave room, and lasting how many ticks
+// that is the mean of.
+const shift, ahead, lasting = 0.02, 2, 50
+
+// follow takes in the load of a tick.
+func (s *standing) follow(load float64) {
+	if math.IsNaN(load) || load > 10 {
+		return
+	}
+	if s.Load > 0 {
+		d := load - s.Load
+		s.Spread += (d*d - s.Spread) / lasting
+	}
+	s.Load = load
+}
 
 // remember lowers the ceilings of the service that decides, once until it is calm
 // again. After a step beyond one of them, it is that resource which was too much.
@@ -107,6 +121,8 @@ type tried struct {
 	Resource string    `json:"resource,omitempty"`
 	At       time.Time `json:"at,omitzero"`
 	Turn     int       `json:"turn,omitempty"`
+	// Failed tells that jobs were stopped or cut since.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // blamed is for how many periods after a step it is blamed.
@@ -118,7 +134,8 @@ func (p *policy) bound(r *round, name string, shift float64) float64 {
 	for i := range r.o.Services {
 		s := &r.o.Services[i]
 		if load := known(s.Load); !math.IsNaN(load) {
-			least = math.Min(least, p.Services[s.Workload].Ceilings[name].at(load+shift))
+			st := p.Services[s.Workload]
+			least = math.Min(least, st.Ceilings[name].at(load+shift+ahead*math.Sqrt(st.Spread)))
 		}
 	}
 	return least
@@ -142,8 +159,8 @@ func (p *policy) shed(r *round) {
 	}
 }
 
-// confine lets jobs grow up to the ceilings: where the wait is over, one step beyond
-// one of them, each in its turn.
+// confine lets jobs grow up to the ceilings: where the wait is over, one step, at least
+// a tenth of all, beyond one of them, each in its turn.
 func (p *policy) confine(r *round, beyond bool) {
 	var confined []int
 	for k, name := range r.names {
@@ -161,9 +178,16 @@ func (p *policy) confine(r *round, beyond bool) {
 	}
 	k := confined[p.Tried.Turn%len(confined)]
 	name := r.names[k]
-	r.capacity[k] = math.Min(r.o.Capacity[name], r.capacity[k]+p.step[name])
-	p.Tried = tried{name, r.o.Time, p.Tried.Turn + 1}
-	p.Calm = leastWait
+	step := math.Max(p.step[name], p.greatest[name]/10)
+	if whole(name) {
+		step = math.Floor(step)
+	}
+	r.capacity[k] = math.Min(r.o.Capacity[name], r.capacity[k]+step)
+	if !p.Tried.Failed {
+		p.Wait = max(leastWait, p.Wait/2)
+	}
+	p.Tried = tried{Resource: name, At: r.o.Time, Turn: p.Tried.Turn + 1}
+	p.Calm = 0
 	for i := range r.o.Services {
 		s := &r.o.Services[i]
 		if load := known(s.Load); !math.IsNaN(load) {

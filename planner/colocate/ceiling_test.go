@@ -47,8 +47,8 @@ func TestGrowthToACeilingIsQuickAndBeyondItWaits(t *testing.T) {
 			grew = append(grew, i)
 		}
 	}
-	if has != 13 || grew[0] != 1 || grew[3] != 4 || grew[4] != 7 {
-		t.Errorf("it has %v, and grew at ticks %v: want 12 at tick 4, and one more after eight calm ticks", has, grew)
+	if has != 14 || grew[0] != 1 || grew[3] != 4 || grew[4] != 7 {
+		t.Errorf("it has %v, and grew at ticks %v: want 12 at tick 4, and a tenth of 20 more after eight calm ticks", has, grew)
 	}
 }
 

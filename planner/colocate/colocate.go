@@ -139,10 +139,10 @@ const (
 	// None never runs a best-effort job.
 	None = "none"
 	// Heracles has one rule for all of a service: no jobs above 85% load, no growth
-	// below 10% slack, and a job that must go is any.
+	// below 10% slack, and all jobs go at once.
 	Heracles = "heracles"
 	// Indiscriminate is Rhythm without distinguishable reclamation: thresholds per
-	// Servpod, and a job that must go is any.
+	// Servpod, and all jobs go at once (the paper's Rhythm-CDC).
 	Indiscriminate = "rhythm-indiscriminate"
 	// Rhythm is all of it.
 	Rhythm = "rhythm"

@@ -24,8 +24,8 @@
 // The policies to compare it with differ in what must go and in the limits:
 //
 //	none                    nothing runs
-//	heracles                loadlimit 0.85 and slacklimit 0.10 for all, any one job goes
-//	rhythm-indiscriminate   limits per Servpod, any one job goes
+//	heracles                loadlimit 0.85 and slacklimit 0.10 for all, all jobs go
+//	rhythm-indiscriminate   limits per Servpod, all jobs go
 //	rhythm                  limits per Servpod, the jobs that lose least go, a level at a time
 //	deflation               10% of each job goes a tick while the SLO is missed, none is killed
 //

@@ -11,7 +11,7 @@ const (
 )
 
 // frequency slows jobs down, or lets them run faster.
-func (p *policy) frequency(r *round, verb Verb) {
+func (p *policy) frequency(r *round, rises bool) {
 	pw := r.o.Power
 	if pw == nil || !(pw.Draws >= 0) || !(pw.TDP > 0) || !finite(pw.Draws) || !finite(pw.TDP) {
 		return
@@ -33,7 +33,7 @@ func (p *policy) frequency(r *round, verb Verb) {
 		case pw.Draws > hot*pw.TDP && slow:
 			least := math.Max(notch, zero(known(ptr(s.job.Least, frequency))))
 			s.after = math.Min(s.before, math.Max(least, s.before-notch))
-		case pw.Draws < cool*pw.TDP && !slow && verb == AllowBEGrowth && top > 0:
+		case pw.Draws < cool*pw.TDP && !slow && rises && top > 0:
 			s.after = math.Max(s.before, math.Min(math.Min(top, most(s, frequency)), s.before+notch))
 		}
 	}
@@ -74,7 +74,7 @@ func linkShare(l *Link, capacity float64) float64 {
 // network divides what jobs may have of the link evenly among those that run. One
 // that has more falls at once where others lack it, and one that has less rises
 // while growth is allowed, by more than a tenth.
-func (p *policy) network(r *round, verb Verb) {
+func (p *policy) network(r *round, rises bool) {
 	k := index(r.names, network)
 	if k < 0 {
 		return
@@ -102,7 +102,7 @@ func (p *policy) network(r *round, verb Verb) {
 	for i := range r.seats {
 		s := &r.seats[i]
 		fresh := s.act == Start || s.act == Resume
-		if r.gets(i, k) && (fresh || verb == AllowBEGrowth && s.to[k] < 0.9*share) {
+		if r.gets(i, k) && (fresh || rises && s.to[k] < 0.9*share) {
 			if v := math.Min(share, most(s, network)); v > s.to[k] && v-s.to[k] <= r.free(k) {
 				r.set(i, k, v)
 			}

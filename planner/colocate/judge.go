@@ -17,6 +17,10 @@ type standing struct {
 	Over bool `json:"over,omitempty"`
 	// Ceilings are what jobs may have beside it without a wait, by resource.
 	Ceilings map[string]ceiling `json:"ceilings,omitempty"`
+	// Load is the last that was known, and Spread the mean square of its changes from
+	// tick to tick.
+	Load   float64 `json:"load,omitempty"`
+	Spread float64 `json:"spread,omitempty"`
 	// Episode tells that it has not been calm since jobs were stopped or cut for it.
 	Episode bool `json:"episode,omitempty"`
 	// Search finds the limits that nobody knows; nil: all are known.
@@ -136,6 +140,7 @@ func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) ve
 	if old {
 		v.slack, v.load = math.NaN(), math.NaN()
 	}
+	st.follow(v.load)
 	v.limits = p.limitsOf(s, st, &v, ran)
 	v.verb, v.rule = p.compare(&v, st, s.Window)
 	if !math.IsNaN(v.slack) && !math.IsNaN(v.load) {

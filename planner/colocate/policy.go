@@ -15,8 +15,9 @@ type rules struct {
 	never bool
 	// limits are those of every service; nil: those of its Servpod, or found by search.
 	limits *limits
-	// unordered takes any job, one at a time, in the order of a hash of its name.
-	unordered bool
+	// alike takes from all jobs at once, without a look at what each would lose
+	// (section 5.2).
+	alike bool
 	// deflates takes the same share of every job, and never kills.
 	deflates bool
 }
@@ -55,8 +56,8 @@ type memory struct {
 func New(name string, c Config) (Policy, error) {
 	r, ok := map[string]rules{
 		None:           {never: true},
-		Heracles:       {limits: &limits{0.85, 0.10}, unordered: true},
-		Indiscriminate: {unordered: true},
+		Heracles:       {limits: &limits{0.85, 0.10}, alike: true},
+		Indiscriminate: {alike: true},
 		Rhythm:         {},
 		Deflation:      {limits: &limits{2, 0.10}, deflates: true},
 	}[name]
@@ -89,13 +90,15 @@ func (p *policy) Name() string { return p.name }
 // Hysteresis. Growth, a start and a resumption wait for leastWait ticks in a row on
 // which they were allowed, and for numbers from after the last of them. A step beyond
 // a ceiling (ceiling.go), and with limits that are the same for all services any step,
-// waits for Wait of them. Each cut doubles Wait up to maxWait, each stop makes it four
-// times as long, where there was a job to cut or stop, and after ten times Wait without
-// either it halves again. What takes away never waits.
+// waits for Wait of them. Each cut of a job doubles Wait, each stop of one makes it four
+// times as long, up to beyondWait, and to maxWait with limits that are the same for all; a step beyond
+// that neither followed, and ten times Wait without either, halve it again. What takes
+// away never waits.
 const (
-	leastWait = 2   // 4 s
-	maxWait   = 150 // 5 min, the time that Heracles waits after a stop
-	calmAfter = 10
+	leastWait  = 2   // 4 s
+	maxWait    = 150 // 5 min, the time that Heracles waits after a stop
+	beyondWait = 30  // of 10, 30 and 150 the best in sim/colocate, as in back
+	calmAfter  = 10
 )
 
 // Decide decides.
@@ -129,8 +132,9 @@ func (p *policy) Decide(o *Observation) Decision {
 	case AllowBEGrowth:
 		p.allow(r, v, forced)
 	}
-	p.frequency(r, v.verb)
-	p.network(r, v.verb)
+	rises := v.verb == AllowBEGrowth && !forced
+	p.frequency(r, rises)
+	p.network(r, rises)
 	return Decision{Verb: v.verb, By: v.by, Why: v.why(forced), Changes: r.changes()}
 }
 
@@ -162,7 +166,12 @@ func (p *policy) none(r *round) Decision {
 
 // disturbed notes a tick without growth; times is by how much the wait gets longer.
 func (p *policy) disturbed(times int) {
-	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, maxWait))
+	most := maxWait
+	if p.rules.limits == nil {
+		most = beyondWait
+	}
+	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, most))
+	p.Tried.Failed = p.Tried.Failed || times > 1
 }
 
 // allow lets jobs resume, start and grow, when the wait is over.
@@ -217,11 +226,11 @@ func (p *policy) queue(r *round, share float64) (places []int, size int) {
 		}
 	}
 	r.order = places
-	if p.unordered {
+	if p.alike {
 		slices.SortFunc(places, func(a, b int) int {
 			return cmp.Or(cmp.Compare(hash(r.o.Jobs[a].ID), hash(r.o.Jobs[b].ID)), cmp.Compare(r.o.Jobs[a].ID, r.o.Jobs[b].ID))
 		})
-		return places, min(1, len(places))
+		return places, len(places)
 	}
 	r.rank(places)
 	sizes, err := reclaim.Sizes(len(places), []float64{share, 1 - share}, reclaim.Nearest)
