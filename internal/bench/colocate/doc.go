@@ -30,6 +30,10 @@
 //	EMU           = requests answered / s / max + BE throughput
 //	SLO share     = 2-s periods in which 99% of the requests were within the SLO
 //
+// Before the first row trimtab sees the service alone at several loads, as it would
+// have elsewhere for days; each row begins with a copy of what it learnt. The search
+// for a slacklimit takes longer than a row, so that it is declared (-limits).
+//
 // Work that was lost by a kill does not count as done. "alone" is all jobs at the
 // same time on a machine without the service.
 //

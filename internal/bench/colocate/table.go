@@ -114,19 +114,30 @@ func (r *result) text(out io.Writer, policies []string) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print table: %w", err)
 	}
-	lag, seen := 0.0, map[string]bool{}
-	for _, row := range r.Rows {
-		lag = max(lag, row.Lag)
-		for _, note := range row.Notes {
-			if !seen[note] {
-				seen[note] = true
-				fmt.Fprintf(&b, "%s, repetition %d: %s\n", row.Policy, row.Repeat, note)
-			}
-		}
-	}
-	fmt.Fprintf(&b, "\nThe generator sent 99%% of the requests within %.1f ms of their time in every row; latency counts from that time.\n", lag)
+	r.remarks(&b)
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return fmt.Errorf("print table: %w", err)
 	}
 	return nil
+}
+
+// busy is from which share of the machine on others disturb the figures.
+const busy = 0.05
+
+// remarks prints what is to be known of the rows.
+func (r *result) remarks(b *strings.Builder) {
+	lag, others, seen := 0.0, 0.0, map[string]bool{}
+	for _, row := range r.Rows {
+		lag, others = max(lag, row.Lag), max(others, row.Others)
+		for _, note := range row.Notes {
+			if !seen[note] {
+				seen[note] = true
+				fmt.Fprintf(b, "%s, repetition %d: %s\n", row.Policy, row.Repeat, note)
+			}
+		}
+	}
+	fmt.Fprintf(b, "\nThe generator sent 99%% of the requests within %.1f ms of their time in every row; latency counts from that time.\n", lag)
+	if others > busy {
+		fmt.Fprintf(b, "Others used up to %.0f%% of the machine during a row: these figures do not tell the policies apart.\n", 100*others)
+	}
 }
