@@ -21,7 +21,7 @@ type Colocate struct {
 	MaxAge time.Duration `yaml:"max_age"`
 	// How long what a job was given holds when the agent is gone: then it falls back to the least that is declared; at least 5 periods and 5s. Left out: 10 periods, at least 20s.
 	Lease time.Duration `yaml:"lease"`
-	// What best-effort jobs of one host may have together. Left out, of each resource: what the host has, less actuator.reserve, and less what its other workloads have or use.
+	// What best-effort jobs of one host may have together. CPU time is always turned, other resources where this or start names them. Never more than what the host has, less actuator.reserve, and less what its other pools claim; left out: as much as that.
 	Capacity Amounts `yaml:"capacity"`
 	// What a new job gets. Left out: 1 core, a tenth of the other resources, at most 2GiB of memory.
 	Start Amounts `yaml:"start"`

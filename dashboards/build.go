@@ -6,10 +6,10 @@ import (
 )
 
 // Generate returns the contents of every generated file by its path beneath
-// dashboards/: three boards and the rules.
+// dashboards/: the boards and the rules.
 func Generate() map[string][]byte {
 	files := map[string][]byte{"rules/trimtab.rules.yaml": rulesYAML()}
-	for name, b := range map[string]*board{"overview.json": overview(), "workload.json": workload(), "pipeline.json": pipeline(), "contributions.json": contributions()} {
+	for name, b := range map[string]*board{"overview.json": overview(), "workload.json": workload(), "pipeline.json": pipeline(), "colocate.json": colocate(), "contributions.json": contributions()} {
 		files[name] = b.encode()
 	}
 	return files

@@ -31,7 +31,8 @@ inside() {
 
 build actuator/cgroup actuator/cpuset actuator/freezer collector/cgroup internal/hostfs
 inside "cgroups of version 2" 'try actuator-cgroup; try actuator-cpuset; try actuator-freezer; try collector-cgroup; try internal-hostfs'
-inside systemd --systemd 'try actuator-cgroup -test.run Systemd'
+inside 'hardware threads' --threads 'try actuator-cpuset -test.run Threads'
+inside systemd --systemd 'try actuator-cgroup -test.run Systemd; try actuator-cpuset -test.run Systemd'
 [ "$part" = short ] && exit
 build actuator
 inside watchdogs 'try actuator'

@@ -2,9 +2,10 @@
 # Runs a shell command in a virtual machine with Debian's kernel, which has what
 # a container has not: the unified cgroup hierarchy (version 2), PSI, and with
 # --systemd a live systemd. Prints what the command prints, exits as it does:
-#   deploy/guest.sh [--systemd] [--dir DIR]... [--limit SECONDS] COMMAND
+#   deploy/guest.sh [--systemd] [--threads] [--dir DIR]... [--limit SECONDS] COMMAND
 # The contents of each DIR appear at / of the guest. With --systemd the command is
-# a service with Delegate=yes. After SECONDS (1800) the guest is killed: status 124.
+# a service with Delegate=yes; with --threads each of its two cores has two hardware
+# threads. After SECONDS (1800) the guest is killed: status 124.
 #
 # Where the CPU cannot virtualise, QEMU emulates it, and CPU work takes about ten
 # times as long: the guest shows that things work, never how fast.
@@ -13,10 +14,11 @@
 # for --systemd mmdebstrap are installed (which needs root), kernel and systemd
 # are unpacked under ~/.cache/trimtab/guest and never installed.
 set -euo pipefail
-systemd='' limit=1800 dirs=()
+systemd='' limit=1800 dirs=() smp=2 intel=''
 while [[ ${1-} == --* ]]; do
   case $1 in
     --systemd) systemd=yes ;;
+    --threads) smp=4,sockets=1,cores=2,threads=2 intel=,vendor=GenuineIntel ;; # others tell of threads differently
     --dir) dirs+=("$2"); shift ;;
     --limit) limit=$2; shift ;;
     *) echo "guest.sh: unknown option $1" >&2; exit 2 ;;
@@ -136,14 +138,14 @@ for dir in ${dirs[@]+"${dirs[@]}"} "$work/root"; do
 done >"$work/initrd"
 
 # /dev/kvm may be there without what a kernel of Debian's needs of it.
-accel=tcg cpu=max
+accel=tcg cpu=max$intel
 if grep -qwE 'svm|vmx' /proc/cpuinfo && { : <>/dev/kvm; } 2>/dev/null; then
   accel=kvm cpu=host
 else
   echo "guest: no KVM here, the CPU is emulated: this shows that things work, not how fast" >&2
 fi
 status=0
-timeout -k 5 "$limit" qemu-system-x86_64 -accel $accel -cpu $cpu -smp 2 -m 2048 \
+timeout -k 5 "$limit" qemu-system-x86_64 -accel $accel -cpu $cpu -smp $smp -m 2048 \
   -M q35,sata=off,smbus=off,usb=off -nodefaults -no-user-config -no-reboot -display none -nic none -serial stdio \
   -kernel "$cache/vmlinuz" -initrd "$work/initrd" \
   -append "console=ttyS0 quiet panic=-1 cgroup_no_v1=all psi=1" </dev/null |

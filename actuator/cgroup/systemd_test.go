@@ -61,6 +61,9 @@ func unitActuator(t *testing.T, knob actuator.Knob, lower, upper float64) (*actu
 			if k, err := cgroup.ReopenMemory(undo); err == nil {
 				return k, nil
 			}
+			if k, err := cgroup.ReopenWeight(undo); err == nil {
+				return k, nil
+			}
 			return cgroup.Reopen(undo)
 		},
 		Targets: []actuator.Target{{KnobID: trimtab.KnobID{Workload: "w", Resource: knob.Resource()}, Knob: knob, Min: lower, Max: upper, Mode: trimtab.Act}},
@@ -138,6 +141,25 @@ func TestAQuotaOfASystemdUnitOutlivesDaemonReloadAndIsRestored(t *testing.T) {
 		if v, err := openKnob(t, cgroup.Config{Root: v2, Path: groups[name]}).Read(t.Context()); err != nil || !v.Equal(before[name], 1e-9) {
 			t.Errorf("%s is left with %v, %v, want %v", name, v, err, before[name])
 		}
+	}
+}
+
+func TestAWeightOfASystemdUnitOutlivesDaemonReloadAndIsRestored(t *testing.T) {
+	systemd(t)
+	groups := startUnits(t, map[string]string{"weighty.service": "CPUWeight=300 Delegate=yes"})
+	a, act := unitActuator(t, openWeight(t, v2, groups["weighty.service"]), 1, 10_000)
+	if r := act(1, trimtab.Units(300), 42); r.Status != trimtab.Written {
+		t.Fatalf("%+v", r)
+	}
+	systemctl(t, "daemon-reload")
+	if a.Tick(t.Context()); a.Holding().Targets[0].Now != trimtab.Units(42) || a.Holding().Targets[0].Problem != "" {
+		t.Errorf("after a reload: %+v", a.Holding().Targets[0])
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if v, err := openWeight(t, v2, groups["weighty.service"]).Read(t.Context()); err != nil || v != trimtab.Units(300) {
+		t.Errorf("it is left with %v, %v", v, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/trimtab/trimtab"
@@ -104,6 +105,37 @@ func TestAParentThatWasMadeSmallerBoundsWhatIsInForceAndWhatCanBeHad(t *testing.
 	if err := k.Write(t.Context(), trimtab.Units(3)); err != nil || content(t, root, "p/a/cpuset.cpus") != "1-3,5-7" {
 		t.Errorf("it has %q, %v", content(t, root, "p/a/cpuset.cpus"), err)
 	}
+}
+
+// Two processes that choose at the same time see the same cores free. Whatever the
+// order of their steps, they do not both keep one.
+func TestTwoWritersAtOneTimeKeepDifferentRealCores(t *testing.T) {
+	root, group := realRoot(t)
+	all := union(mustCores(t, root)).String()
+	knobs := [2]*Cores{open(t, at(root, child(t, root, group, "a"))), open(t, at(root, child(t, root, group, "b")))}
+	refused := 0
+	for range 100 {
+		var errs [2]error
+		var wait sync.WaitGroup
+		for i, k := range knobs {
+			set(t, filepath.Join(root, k.Group()), cpusFile, all)
+			wait.Go(func() { errs[i] = k.Write(t.Context(), trimtab.Units(1)) })
+		}
+		wait.Wait()
+		a, b := content(t, root, knobs[0].Group(), cpusFile), content(t, root, knobs[1].Group(), cpusFile)
+		if a == b && a != all {
+			t.Fatalf("both have CPUs %s: %v", a, errs)
+		}
+		for i, had := range []string{a, b} {
+			if errs[i] == nil {
+				continue
+			}
+			if refused++; !errors.Is(errs[i], trimtab.ErrRefused) || had != all {
+				t.Fatalf("refused, and it has CPUs %s: %v", had, errs[i])
+			}
+		}
+	}
+	t.Logf("%d of 200 writes were refused", refused)
 }
 
 // The kernel of version 1 refuses a mask that the parent has not got: the error says

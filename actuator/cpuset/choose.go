@@ -54,7 +54,7 @@ type Choice struct {
 func Choose(n int, c Choice) (set Set, ok bool) {
 	own, free, shared := c.sorted()
 	had := len(own) + len(shared)
-	candidates := append(own, free...)
+	candidates := slices.Concat(own, free)
 	if n <= had {
 		candidates = append(candidates, shared...)
 	}

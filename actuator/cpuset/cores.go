@@ -162,10 +162,14 @@ type state struct {
 func (s *state) unlimited() bool { return s.version == 2 && len(s.mask) == 0 }
 
 func (s *state) amount() trimtab.Amount {
-	if s.unlimited() {
+	set := s.mask
+	switch {
+	case s.unlimited():
 		return trimtab.Unlimited()
+	case s.version == 2 && set.Covers(union(s.topology)): // as Restore sets it
+		set = s.allowed
 	}
-	return trimtab.Units(float64(len(s.topology.Cores(s.mask))))
+	return trimtab.Units(float64(len(s.topology.Cores(set))))
 }
 
 // look reads the group and its parent.
@@ -248,7 +252,9 @@ func (k *Cores) Effective(ctx context.Context) (trimtab.Amount, error) {
 	return trimtab.Units(float64(len(s.topology.Cores(now)))), nil
 }
 
-// Nearest rounds to whole cores, at least one and at most what the parent has.
+// Nearest rounds to whole cores, at least one and at most what the parent has, which
+// is also what comes of no limit: the kernel lets nobody empty a set again in which a
+// process lives.
 func (k *Cores) Nearest(a trimtab.Amount) trimtab.Amount {
 	s := k.found
 	if s == nil {
@@ -258,10 +264,10 @@ func (k *Cores) Nearest(a trimtab.Amount) trimtab.Amount {
 	if s != nil {
 		most = float64(len(s.topology.Cores(s.allowed)))
 	}
+	if a.Unlimited && s == nil {
+		return a
+	}
 	if a.Unlimited {
-		if s == nil || s.version == 2 {
-			return a
-		}
 		return trimtab.Units(most)
 	}
 	return trimtab.Units(min(max(1, math.Round(a.Value)), most))
@@ -298,12 +304,6 @@ func (k *Cores) write(ctx context.Context, a trimtab.Amount) error {
 	if err != nil {
 		return err
 	}
-	if next.Unlimited {
-		if len(others) > 0 {
-			return fmt.Errorf("let it have all: %s: %w", taken(others, names), trimtab.ErrRefused)
-		}
-		return k.put(ctx, s, nil)
-	}
 	has := s.mask
 	if s.unlimited() {
 		has = s.allowed
@@ -314,7 +314,23 @@ func (k *Cores) write(ctx context.Context, a trimtab.Amount) error {
 		return fmt.Errorf("give it %v cores: of %d that %s has, %d are free: %s: %w", next, len(c.Cores),
 			path.Dir(k.config.Path), c.free(), taken(others, names), trimtab.ErrRefused)
 	}
-	return k.put(ctx, s, set)
+	if err := k.put(ctx, s, set); err != nil {
+		return err
+	}
+	return k.confirm(ctx, s, set, others)
+}
+
+// confirm looks at the other groups once more: another process may have chosen the
+// same cores at the same time. Then this one, or both, go back to what they had.
+func (k *Cores) confirm(ctx context.Context, was *state, set, known Set) error {
+	others, names, err := k.others(was.version)
+	if err == nil && known.Covers(others.And(set)) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("another program took some of CPUs %s at the same time: %s: %w", set, taken(others, names), trimtab.ErrRefused)
+	}
+	return errors.Join(err, k.put(context.WithoutCancel(ctx), was, was.mask))
 }
 
 // maxNamed bounds how many groups an error names.
@@ -360,13 +376,18 @@ func (k *Cores) others(version int) (all Set, names []string, err error) {
 // put writes a mask, of a systemd unit through systemd; nil: what the parent has.
 func (k *Cores) put(ctx context.Context, s *state, set Set) error {
 	var err error
-	switch text := set.String(); {
-	case k.Unit() != "":
+	unit := k.Unit() != ""
+	if unit {
 		err = k.SetUnit(ctx, "AllowedCPUs", set.mask())
-	case text == "":
-		err = k.Files.Write(cpusFile, "\n")
-	default:
-		err = k.Files.Write(cpusFile, text)
+	}
+	// systemd leaves the file of a unit that no longer has a set as it is.
+	if err == nil && !(unit && len(set) > 0) {
+		err = k.Files.Write(cpusFile, set.String()+"\n")
+	}
+	if len(set) == 0 && errors.Is(err, syscall.ENOSPC) {
+		// A process lives in it. All CPUs that there can be are what the parent has, too.
+		set = k.config.Machine.Possible(s.allowed)
+		err = k.Files.Write(cpusFile, set.String())
 	}
 	switch {
 	case errors.Is(err, syscall.EBUSY):
@@ -418,8 +439,8 @@ func (k *Cores) restore(ctx context.Context, b []byte) error {
 	if err := k.put(ctx, s, was); err != nil {
 		return err
 	}
-	if s, err = k.read(ctx); err == nil && s.mask.String() != was.String() {
-		err = fmt.Errorf("wrote CPUs %q, read back %q", was, s.mask)
+	if s, err = k.read(ctx); err == nil && s.mask.String() != k.wrote.String() {
+		err = fmt.Errorf("wrote CPUs %q, read back %q", k.wrote, s.mask)
 	}
 	return err
 }

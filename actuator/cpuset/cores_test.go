@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,12 +83,13 @@ func version1(t *testing.T, groups map[string]string) string {
 }
 
 func TestVersion2CoresMeetTheContractOfKnobs(t *testing.T) {
+	four := trimtab.Units(4)
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
 		root, m := version2(t, map[string]string{"shop": "", "shop/web": "", "idle": ""}), fourCores(t)
 		c := at(root, "shop/web")
 		c.Machine = m
 		return knobtest.Fixture{
-			Knob: open(t, c), Reopen: reopening(m), Least: 1, Most: 4,
+			Knob: open(t, c), Reopen: reopening(m), Least: 1, Most: 4, Unlimited: &four,
 			Vanish: func() { os.RemoveAll(filepath.Join(root, "shop/web")) },
 			TakeEffect: func() {
 				set := content(t, root, "shop/web/cpuset.cpus")
@@ -206,12 +208,8 @@ func TestRealCoresMeetTheContractOfKnobs(t *testing.T) {
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
 		n++
 		name := child(t, root, group, fmt.Sprint(n))
-		f := knobtest.Fixture{Knob: open(t, at(root, name)), Reopen: reopening(nil), Least: 1, Most: all.Value,
+		return knobtest.Fixture{Knob: open(t, at(root, name)), Reopen: reopening(nil), Least: 1, Most: all.Value, Unlimited: &all,
 			Vanish: func() { os.Remove(filepath.Join(root, name)) }, TakeEffect: func() {}}
-		if versionOf(root) == 1 {
-			f.Unlimited = &all
-		}
-		return f
 	})
 }
 
@@ -240,6 +238,74 @@ func TestRealGroupsGetDifferentCoresAndTheirExactMasksBack(t *testing.T) {
 	}
 	if a, b := content(t, root, low.Path, cpusFile), content(t, root, high.Path, cpusFile); a != had || b != last {
 		t.Errorf("after the stop %q and %q, want %q and %q", a, b, had, last)
+	}
+}
+
+// The kernel lets nobody empty the set of a group in which a process lives: it gets
+// what its parent has in the only other way that there is.
+func TestAProcessMayRunWhereItMightBeforeWhenCoresAreRestored(t *testing.T) {
+	root, group := realRoot(t)
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	name := child(t, root, group, "populated")
+	set(t, filepath.Join(root, name), "cgroup.procs", fmt.Sprint(cmd.Process.Pid))
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // before the group goes
+	allowed := func() string {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(b), "Cpus_allowed_list:")
+		line, _, _ := strings.Cut(rest, "\n")
+		return strings.TrimSpace(line)
+	}
+	before := allowed()
+	k := open(t, at(root, name))
+	was, err := k.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo, cores := k.Undo(), mustCores(t, root)
+	if err := k.Write(t.Context(), trimtab.Units(1)); err != nil || allowed() != cores[0].String() {
+		t.Errorf("it may run on %s, want %v; %v", allowed(), cores[0], err)
+	}
+	other, err := Reopen(undo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	if err := other.Restore(t.Context(), undo); err != nil || allowed() != before {
+		t.Errorf("it may run on %s, and might on %s; %v", allowed(), before, err)
+	}
+	if now, err := k.Read(t.Context()); err != nil || now != was && now != trimtab.Units(float64(len(cores))) {
+		t.Errorf("it reads %v, %v, and read %v", now, err, was)
+	}
+}
+
+func TestHardwareThreadsOfARealCoreStayTogether(t *testing.T) {
+	root, group := realRoot(t)
+	cores := mustCores(t, root)
+	if len(union(cores)) == len(cores) {
+		if os.Getenv("TRIMTAB_GUEST") == "hardware threads" {
+			t.Fatalf("cores %v have one thread each", cores)
+		}
+		t.Skip("each core has one thread: run make guest-short")
+	}
+	k := open(t, at(root, child(t, root, group, "threads")))
+	for n := range cores {
+		if err := k.Write(t.Context(), trimtab.Units(float64(n+1))); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := content(t, root, k.Group(), cpusFile), union(cores[:n+1]).String(); got != want {
+			t.Errorf("%d cores are CPUs %q, want %q of %v", n+1, got, want, cores)
+		}
+		now, err := k.Effective(t.Context())
+		if err != nil || now != trimtab.Units(float64(n+1)) {
+			t.Errorf("%v in force, %v", now, err)
+		}
 	}
 }
 

@@ -31,9 +31,6 @@ func NewMachine(dir string) *Machine { return &Machine{dir: dir} }
 func (m *Machine) Topology() (Topology, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.dir == "" {
-		m.dir = sysfs
-	}
 	text, err := m.read("online")
 	if err != nil {
 		return nil, fmt.Errorf("read topology: %w: %w", err, trimtab.ErrUnsupported)
@@ -62,6 +59,22 @@ func (m *Machine) Topology() (Topology, error) {
 	return cores, nil
 }
 
+// Possible returns the CPUs that there can ever be; otherwise where the kernel does
+// not say.
+func (m *Machine) Possible(otherwise Set) Set {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, err := m.read("possible")
+	if err != nil {
+		return otherwise
+	}
+	all, err := ParseSet(text)
+	if err != nil || !all.Covers(otherwise) {
+		return otherwise
+	}
+	return all
+}
+
 // coreOf reads which CPUs are threads of the core with CPU n.
 func (m *Machine) coreOf(n int) (Set, error) {
 	at := filepath.Join("cpu"+strconv.Itoa(n), "topology")
@@ -80,6 +93,9 @@ func (m *Machine) coreOf(n int) (Set, error) {
 }
 
 func (m *Machine) read(name string) (string, error) {
+	if m.dir == "" {
+		m.dir = sysfs
+	}
 	b, err := os.ReadFile(filepath.Join(m.dir, name))
 	return strings.TrimSpace(string(b)), err
 }

@@ -311,8 +311,8 @@ func TestAFileTellsTheProgressOfAJob(t *testing.T) {
 	}
 	for range 200 {
 		w.pass(1, 20, 0.4)
-		if j := w.Colocation().Jobs[0]; j.Done != nil {
-			if *j.Done != 0.25 || !j.Predictable {
+		if j := w.Colocation().Jobs[0]; j.Done != nil && j.Predictable {
+			if *j.Done != 0.25 {
 				t.Errorf("%+v", j)
 			}
 			return

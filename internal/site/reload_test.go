@@ -243,6 +243,7 @@ func without(path string) bool {
 	for _, p := range []string{
 		"Storage", "NATS", "Web", // refused at a reload
 		"Warnings",                                                                        // printed
+		"Sockets.",                                                                        // has no components
 		"Exporters.Record",                                                                // has no path
 		"Planning.Entry", "Planning.MoveCost", "Planning.Optimism", "Planning.LoadWeight", // of other objectives
 		"Pool.Workers",                                 // cpu is set
