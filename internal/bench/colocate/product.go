@@ -183,7 +183,7 @@ const (
 
 // learnAt are the loads, as shares of the most, that trimtab has seen before the first
 // row: what a service's history is elsewhere.
-var learnAt = []float64{0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1}
+func learnAt() []float64 { return []float64{0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1} }
 
 // learn lets trimtab see the service alone at several loads, and keeps what it learnt
 // for all rows, which begin with a copy of it.
@@ -208,7 +208,7 @@ func (b *bench) learn(ctx context.Context) (err error) {
 		p.close(ctx, r)
 		return err
 	}
-	for _, share := range learnAt {
+	for _, share := range learnAt() {
 		generate(ctx, b.host.shop, time.Now(), constant(1, learnFor).arrivals(share*b.alone.Max, b.Seed), p.tell)
 	}
 	// What is under way must reach it.

@@ -27,10 +27,12 @@ type recording struct {
 
 // aDay is the second day of the recording of ClarkNet's server (29 August 1995,
 // Internet Traffic Archive): requests per minute, as means over 20 minutes.
-var aDay = []float64{
-	151, 140, 147, 151, 127, 127, 110, 136, 113, 77, 88, 80, 81, 66, 75, 77, 80, 78, 78, 79, 108, 98, 114, 112,
-	128, 154, 184, 168, 184, 182, 204, 201, 259, 217, 203, 226, 231, 259, 276, 275, 262, 270, 286, 289, 288, 273, 278, 315,
-	297, 281, 280, 287, 282, 253, 249, 250, 222, 270, 223, 188, 197, 172, 186, 192, 183, 177, 173, 173, 175, 197, 174, 141,
+func aDay() []float64 {
+	return []float64{
+		151, 140, 147, 151, 127, 127, 110, 136, 113, 77, 88, 80, 81, 66, 75, 77, 80, 78, 78, 79, 108, 98, 114, 112,
+		128, 154, 184, 168, 184, 182, 204, 201, 259, 217, 203, 226, 231, 259, 276, 275, 262, 270, 286, 289, 288, 273, 278, 315,
+		297, 281, 280, 287, 282, 253, 249, 250, 222, 270, 223, 188, 197, 172, 186, 192, 183, 177, 173, 173, 175, 197, 174, 141,
+	}
 }
 
 // clarknet is the file below TRIMTAB_DATA, of one line "time,count" a minute.
@@ -40,7 +42,7 @@ const clarknet = "load-traces/clarknet_1995_per_minute_days01-10.csv.gz"
 // directory data; where there is none it is the day that is built in.
 func openRecording(data string, day int) (*recording, error) {
 	if data == "" {
-		return &recording{Origin: "ClarkNet, 29 August 1995, means of 20 minutes (built in)", Counts: aDay}, nil
+		return &recording{Origin: "ClarkNet, 29 August 1995, means of 20 minutes (built in)", Counts: aDay()}, nil
 	}
 	f, err := os.Open(filepath.Join(data, clarknet))
 	if err != nil {

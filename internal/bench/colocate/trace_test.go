@@ -34,7 +34,7 @@ func TestTheRecordedDayIsTheOneThatIsBuiltIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range aDay {
+	for i, want := range aDay() {
 		mean := 0.0
 		for _, v := range r.Counts[20*i : 20*i+20] {
 			mean += v / 20

@@ -14,12 +14,12 @@ import (
 )
 
 // twins are the controllers of version 1 that a group joins with [Group.Everywhere].
-var twins = []string{"freezer", "memory", "cpuset"}
+func twins() []string { return []string{"freezer", "memory", "cpuset"} }
 
 // Everywhere makes the group in the other hierarchies of version 1 too, so that it
 // can be frozen, and its memory and CPUs limited. In version 2 it is there already.
 func (g *Group) Everywhere() error {
-	for _, controller := range twins {
+	for _, controller := range twins() {
 		root := hostfs.Twin(filepath.Dir(g.dir), controller)
 		if root == "" {
 			continue
@@ -135,7 +135,7 @@ func removeAll(ctx context.Context, dirs []string) error {
 // group's directories beside that in root.
 func sweepTwins(root, name string) {
 	g := &Group{Name: name, dir: filepath.Join(root, name)}
-	for _, controller := range twins {
+	for _, controller := range twins() {
 		if twin := hostfs.Twin(root, controller); twin != "" {
 			g.also = append(g.also, filepath.Join(twin, name))
 		}
