@@ -83,6 +83,10 @@ bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--m
 bench-real-short: ## half a minute of it, as a test of structure and safety
 	go test -count=1 -tags integration -run TestAShortRunIsSafe -v ./internal/bench/real
 
+.PHONY: bench-colocate
+bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 90 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)
+	go run ./internal/bench/colocate $(COLOCATE)
+
 .PHONY: torture
 torture: ## every promise of reliability and security in full size, hours (TORTURE="--only R2,R7 --scale 0.01 --seed 5")
 	go run ./internal/torture $(TORTURE)

@@ -242,7 +242,7 @@ func TestWhatIsNotHeardStopsGrowthAndThenSuspends(t *testing.T) {
 
 func TestInModeRecommendNothingIsTurnedAndTheDecisionIsShown(t *testing.T) {
 	w := newJobWorld(t, "recommend", 2)
-	w.pass(3, 130, 0.6)
+	w.pass(1, 130, 0.6)
 	c := w.Colocation()
 	if w.read(0, "cpu.max") != "max 100000" || w.read(0, "cgroup.freeze") != "0" {
 		t.Error("something was written")

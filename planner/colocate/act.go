@@ -118,12 +118,23 @@ func (p *policy) fit(r *round) (forced bool) {
 	return forced
 }
 
-// stop kills the top level of the queue.
-func (p *policy) stop(r *round, v verdict) {
+// stop frees at once what the top level of the queue holds: it kills the first job,
+// and suspends the others, which lose nothing by that. Should the SLO still be missed
+// by what is measured from then on, the next is killed. A policy that does not tell
+// jobs apart kills them all. It returns how many times as long growth has to wait.
+func (p *policy) stop(r *round, v verdict) int {
 	places, size := p.queue(r, v.share)
-	for _, i := range places[:size] {
-		r.kill(i)
+	for n, i := range places[:size] {
+		if n == 0 || p.alike {
+			r.kill(i)
+		} else {
+			p.park(r, i, false)
+		}
 	}
+	if size == 0 {
+		return 1
+	}
+	return 4
 }
 
 // suspendAll freezes all jobs.
@@ -136,8 +147,9 @@ func (p *policy) suspendAll(r *round) {
 }
 
 // cut takes one step from each job of the top level of the queue. A job that has
-// nothing left to be taken is suspended: it loses no work.
-func (p *policy) cut(r *round, v verdict) {
+// nothing left to be taken is suspended: it loses no work. It returns how many times
+// as long growth has to wait.
+func (p *policy) cut(r *round, v verdict) int {
 	places, size := p.queue(r, v.share)
 	if p.deflates {
 		size = len(places)
@@ -157,6 +169,10 @@ func (p *policy) cut(r *round, v verdict) {
 			p.park(r, i, true)
 		}
 	}
+	if size == 0 {
+		return 1
+	}
+	return 2
 }
 
 // deflation is the share that deflation takes of each job at one tick.

@@ -33,6 +33,9 @@ type Service struct {
 	Workload string
 	// Age is how long ago the numbers were true.
 	Age time.Duration
+	// Window is what the slack covers, up to Age ago: one that reaches back to before
+	// the last act does not say what the act has brought. 0: an instant.
+	Window time.Duration
 	// Slack is (SLO − tail latency) / SLO, at most 1; nil: not known.
 	Slack *float64
 	// Load is a share of the most that the service can carry; nil: not known.

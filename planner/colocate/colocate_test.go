@@ -124,7 +124,7 @@ func TestTheStrictestOfSeveralServicesDecides(t *testing.T) {
 	}
 }
 
-func TestStopKillsTheTopLevelOfTheReclamationQueue(t *testing.T) {
+func TestStopKillsTheTopOfTheReclamationQueueAndSuspendsTheRestOfItsLevel(t *testing.T) {
 	var jobs []colocate.Job
 	for i, useless := range []float64{9, 1, 5, 3} {
 		j := job(fmt.Sprint("j", i), colocate.Running, 1)
@@ -132,8 +132,36 @@ func TestStopKillsTheTopLevelOfTheReclamationQueue(t *testing.T) {
 		jobs = append(jobs, j)
 	}
 	w := newWorld(t, colocate.Rhythm, []colocate.Service{service(-1, 0.1)}, jobs...)
-	if d := w.tick(); acts(d) != "[kill j1 kill j3]" { // half of four
+	if d := w.tick(); acts(d) != "[kill j1 suspend j3]" { // half of four
 		t.Errorf("%s", acts(d))
+	}
+}
+
+func TestWhatWasMeasuredInPartBeforeAStopStopsNothingMore(t *testing.T) {
+	w := newWorld(t, colocate.Rhythm, []colocate.Service{service(-1, 0.1)}, job("a", colocate.Running, 1), job("b", colocate.Running, 1), job("c", colocate.Running, 1))
+	w.o.Services[0].Window, w.o.Services[0].Share = 4*time.Second, 0.1
+	var verbs []colocate.Verb
+	for range 4 {
+		verbs = append(verbs, w.tick().Verb)
+	}
+	want := []colocate.Verb{colocate.StopBE, colocate.DisallowBEGrowth, colocate.DisallowBEGrowth, colocate.StopBE}
+	if !slices.Equal(verbs, want) || w.running() != 1 {
+		t.Errorf("%v, %d run", verbs, w.running())
+	}
+}
+
+func TestAStopThatFindsNoJobMakesGrowthWaitNoLonger(t *testing.T) {
+	w := newWorld(t, colocate.Rhythm, []colocate.Service{service(-1, 0.1)}, job("a", colocate.Waiting, 0))
+	for range 10 {
+		w.tick()
+	}
+	w.o.Services[0] = service(0.9, 0.1)
+	for n := range 4 {
+		if w.tick(); w.running() == 1 {
+			return
+		} else if n == 3 {
+			t.Errorf("nothing runs after 8 s without a miss")
+		}
 	}
 }
 

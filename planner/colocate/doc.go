@@ -5,14 +5,17 @@
 // With slack = (SLO − T_tail) / SLO of a service and its two limits, the first
 // that holds (algorithm 2):
 //
-//	slack < 0                              StopBE           kill the top level of the reclamation queue
+//	slack < 0                              StopBE           free what the top level of the reclamation queue holds
 //	load > loadlimit                       SuspendBE        freeze all jobs, they keep their memory
 //	slack < slacklimit / 2                 CutBE            one step from each job of the top level
 //	slack < slacklimit                     DisallowBEGrowth
 //	otherwise                              AllowBEGrowth    one step more, one job more
 //
 // Of several services on the host the strictest decides. What takes away is done on
-// the tick on which its rule holds, once for each measurement; a resumption and growth
+// the tick on which its rule holds, and again only by what was measured wholly after
+// that. StopBE kills the first job of the level and, ours, suspends the others, which
+// lose nothing by it: where one host has all of a service, the level is all jobs. A
+// resumption and growth
 // wait until it was calm, and for numbers from after the last growth. A job of which
 // the last core would be cut is suspended. Numbers that are missing or stale stop
 // growth, and after as long again suspend all jobs.

@@ -10,8 +10,8 @@ import (
 type standing struct {
 	// Missing is since when its slack or load is missing; zero: it is not.
 	Missing time.Time `json:"missing,omitzero"`
-	// Acted is when the numbers were true that jobs were last stopped or cut for:
-	// one measurement takes away once.
+	// Acted is when jobs were last stopped or cut: what was measured before, in whole
+	// or in part, takes away nothing more.
 	Acted time.Time `json:"acted,omitzero"`
 	// Over tells that its load was over the limit, and has not fallen by the margin.
 	Over bool `json:"over,omitempty"`
@@ -111,7 +111,7 @@ func (p *policy) judge(o *Observation) verdict {
 		}
 	}
 	if all.verb == StopBE || all.verb == CutBE {
-		p.Services[all.by].Acted = all.measured
+		p.Services[all.by].Acted = o.Time
 	}
 	return all
 }
@@ -142,7 +142,7 @@ func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) ve
 	}
 	st.follow(v.load)
 	v.limits = p.limitsOf(s, st, &v, ran)
-	v.verb, v.rule = p.compare(&v, st)
+	v.verb, v.rule = p.compare(&v, st, s.Window)
 	if !math.IsNaN(v.slack) && !math.IsNaN(v.load) {
 		st.Missing = time.Time{}
 		return v
@@ -164,8 +164,8 @@ func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) ve
 }
 
 // compare is algorithm 2: the first that holds. What is missing holds nothing up.
-func (p *policy) compare(v *verdict, st *standing) (Verb, rule) {
-	fresh := v.measured.After(st.Acted)
+func (p *policy) compare(v *verdict, st *standing, window time.Duration) (Verb, rule) {
+	fresh := v.measured.Add(-max(0, window)).After(st.Acted)
 	if v.load > v.limits.load {
 		st.Over = true
 	} else if v.load < v.limits.load*(1-margin) {

@@ -228,7 +228,7 @@ func (s *Step) standings(now time.Time) (all []Service) {
 		svc := Service{Workload: name, Share: 1}
 		if c := s.services[name]; c != nil {
 			svc = serviceOf(c, s.config.Host)
-			svc.Age = max(0, now.Sub(c.Time))
+			svc.Age, svc.Window = max(0, now.Sub(c.Time)), c.Window.Duration()
 		}
 		if h := s.here; h != nil && now.Sub(h.Time) <= s.config.MaxAge {
 			f := h.Frequencies[name]

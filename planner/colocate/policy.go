@@ -90,8 +90,8 @@ func (p *policy) Name() string { return p.name }
 // Hysteresis. Growth, a start and a resumption wait for leastWait ticks in a row on
 // which they were allowed, and for numbers from after the last of them. A step beyond
 // a ceiling (ceiling.go), and with limits that are the same for all services any step,
-// waits for Wait of them. Each cut doubles Wait, each stop makes it four times as long,
-// up to beyondWait, and to maxWait with limits that are the same for all; a step beyond
+// waits for Wait of them. Each cut of a job doubles Wait, each stop of one makes it four
+// times as long, up to beyondWait, and to maxWait with limits that are the same for all; a step beyond
 // that neither followed, and ten times Wait without either, halve it again. What takes
 // away never waits.
 const (
@@ -114,19 +114,19 @@ func (p *policy) Decide(o *Observation) Decision {
 	p.forget(r)
 	p.remember(r, &v)
 	p.shed(r)
+	longer := 1
 	if v.verb == StopBE {
-		p.stop(r, v)
+		longer = p.stop(r, v)
 	}
 	forced := p.fit(r)
 	switch v.verb {
 	case StopBE:
-		p.disturbed(4)
+		p.disturbed(longer)
 	case SuspendBE:
 		p.disturbed(1)
 		p.suspendAll(r)
 	case CutBE:
-		p.disturbed(2)
-		p.cut(r, v)
+		p.disturbed(p.cut(r, v))
 	case DisallowBEGrowth:
 		p.disturbed(1)
 	case AllowBEGrowth:

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/trimtab/trimtab/internal/bench/rig"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
@@ -185,7 +186,7 @@ func (b *bench) row(ctx context.Context, t *trial, name string) (*row, error) {
 
 // play lets the load run under the policy, and measures.
 func (b *bench) play(ctx context.Context, t *trial, p policy, r *row) error {
-	m, err := b.host.meter()
+	m, err := rig.NewMeter(b.host.total)
 	if err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (b *bench) play(ctx context.Context, t *trial, p policy, r *row) error {
 		planned += work(t.arrivals[i], -1, t.whole) * s.Cost.Seconds()
 	}
 	r.CoreHours, r.Cost = used.Hours(), used.Seconds()/max(planned, 1e-9)
-	r.Others, r.Stolen, err = m.others()
+	r.Others, r.Stolen, err = m.Others()
 	return err
 }
 

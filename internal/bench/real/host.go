@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/trimtab/trimtab/internal/bench/rig"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
@@ -16,7 +17,7 @@ import (
 type software interface {
 	// start runs it in a group, with its files in dir, and returns when it
 	// answers.
-	start(ctx context.Context, in *group, dir string) error
+	start(ctx context.Context, in *rig.Group, dir string) error
 	// do sends one request that asks for so much work, and waits for its
 	// answer.
 	do(ctx context.Context, work int) error
@@ -39,7 +40,7 @@ type service struct {
 	Cost time.Duration
 
 	software software
-	group    *group
+	group    *rig.Group
 	price    price
 }
 
@@ -52,13 +53,20 @@ func (s *service) do(ctx context.Context, size float64) error {
 	return err
 }
 
+// groupPrefix begins the names of the groups; weight is that of each, ten times the
+// kernel's default: what else runs on the machine disturbs less.
+const (
+	groupPrefix = "trimtab-real-"
+	weight      = 1000
+)
+
 // host is everything that runs for the benchmark: services in their groups, a
 // group for the benchmark itself and one for trimtab and Prometheus.
 type host struct {
 	Pool     float64
 	services [3]*service
 	// own has the load generator, control trimtab, Prometheus and Alertmanager.
-	own, control *group
+	own, control *rig.Group
 	root, dir    string
 	// before are the groups that this process was in.
 	before []string
@@ -67,34 +75,34 @@ type host struct {
 // openHost starts the services, without quotas. After an error everything is
 // as before.
 func openHost(ctx context.Context, dir string, pool float64) (h *host, err error) {
-	root, err := findRoot()
+	root, err := rig.FindRoot()
 	if err != nil {
 		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
 	}
-	sweep(root)
+	rig.Sweep(root, groupPrefix)
 	h = &host{Pool: pool, root: root, dir: dir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
 		}
 	}()
-	if h.own, err = newGroup(root, "own"); err != nil {
+	if h.own, err = rig.NewGroup(root, groupPrefix, "own", weight); err != nil {
 		return nil, err
 	}
-	if h.before, err = memberships(); err != nil {
+	if h.before, err = rig.Memberships(); err != nil {
 		return nil, err
 	}
-	if err = h.own.made.AddProcess(os.Getpid()); err != nil {
+	if err = h.own.AddProcess(os.Getpid()); err != nil {
 		return nil, err
 	}
-	if h.control, err = newGroup(root, "control"); err != nil {
+	if h.control, err = rig.NewGroup(root, groupPrefix, "control", weight); err != nil {
 		return nil, err
 	}
 	soft := [3]software{&nginx{}, &redis{}, &postgres{}}
 	limits := [3]time.Duration{200 * time.Millisecond, 250 * time.Millisecond, 300 * time.Millisecond}
 	for i, name := range shape.Names() {
 		s := &service{Name: name, SLO: slo{limits[i], 0.95}}
-		if s.group, err = newGroup(root, name); err != nil {
+		if s.group, err = rig.NewGroup(root, groupPrefix, name, weight); err != nil {
 			return nil, err
 		}
 		s.software = soft[i]
@@ -119,17 +127,17 @@ func (h *host) close() error {
 			continue
 		}
 		// A quota would make even the end slow.
-		_ = s.group.free(context.Background())
+		_ = s.group.Free(context.Background())
 		if s.software != nil {
 			s.software.close()
 		}
-		failed = append(failed, s.group.close())
+		failed = append(failed, s.group.Close())
 	}
 	if h.control != nil {
-		failed = append(failed, h.control.close())
+		failed = append(failed, h.control.Close())
 	}
 	if h.own != nil {
-		failed = append(failed, enter(h.before), h.own.close())
+		failed = append(failed, rig.Enter(h.before), h.own.Close())
 	}
 	return errors.Join(failed...)
 }
@@ -139,7 +147,7 @@ func (h *host) close() error {
 func (h *host) set(ctx context.Context, shares [3]float64) error {
 	var now, next [3]float64
 	for i, s := range h.services {
-		v, err := s.group.cores(ctx)
+		v, err := s.group.Cores(ctx)
 		if err != nil {
 			return err
 		}
@@ -152,7 +160,7 @@ func (h *host) set(ctx context.Context, shares [3]float64) error {
 			if now[i] == next[i] || (next[i] > now[i]) != rises {
 				continue
 			}
-			if err := s.group.set(ctx, next[i]); err != nil {
+			if err := s.group.Set(ctx, next[i]); err != nil {
 				return err
 			}
 		}
@@ -167,7 +175,7 @@ func (h *host) quotas(ctx context.Context) (cores [3]float64, steady bool, err e
 	var last [3]float64
 	for try := range 6 {
 		for i, s := range h.services {
-			if cores[i], err = s.group.cores(ctx); err != nil {
+			if cores[i], err = s.group.Cores(ctx); err != nil {
 				return last, false, err
 			}
 		}
@@ -182,7 +190,7 @@ func (h *host) quotas(ctx context.Context) (cores [3]float64, steady bool, err e
 // usage returns the CPU time that the services have used.
 func (h *host) usage() (out [3]time.Duration, err error) {
 	for i, s := range h.services {
-		if out[i], err = s.group.used(); err != nil {
+		if out[i], err = s.group.Used(); err != nil {
 			return out, err
 		}
 	}
@@ -192,8 +200,8 @@ func (h *host) usage() (out [3]time.Duration, err error) {
 // total returns the CPU time of all groups of the benchmark.
 func (h *host) total() (time.Duration, error) {
 	sum := time.Duration(0)
-	for _, g := range []*group{h.own, h.control, h.services[0].group, h.services[1].group, h.services[2].group} {
-		v, err := g.used()
+	for _, g := range []*rig.Group{h.own, h.control, h.services[0].group, h.services[1].group, h.services[2].group} {
+		v, err := g.Used()
 		if err != nil {
 			return 0, err
 		}
@@ -206,7 +214,7 @@ func (h *host) total() (time.Duration, error) {
 // they are idle, at most 30 s.
 func (h *host) drain(ctx context.Context) error {
 	for _, s := range h.services {
-		if err := s.group.free(ctx); err != nil {
+		if err := s.group.Free(ctx); err != nil {
 			return err
 		}
 	}
@@ -235,5 +243,5 @@ func (h *host) drain(ctx context.Context) error {
 		}
 		before = now
 	}
-	return fmt.Errorf("drain the services: still busy after 30 s: %w", errAnswer)
+	return fmt.Errorf("drain the services: still busy after 30 s: %w", rig.ErrAnswer)
 }

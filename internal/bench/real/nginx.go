@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/trimtab/trimtab/internal/bench/rig"
 )
 
 // nginxConf makes nginx compress on the fly, with one worker.
@@ -39,20 +41,20 @@ http {
 // of the text in KiB.
 type nginx struct {
 	dir, address string
-	process      *process
+	process      *rig.Process
 	client       *http.Client
 }
 
-func (n *nginx) start(ctx context.Context, in *group, dir string) error {
+func (n *nginx) start(ctx context.Context, in *rig.Group, dir string) error {
 	var err error
-	if n.address, err = freeAddress(); err != nil {
+	if n.address, err = rig.FreeAddress(); err != nil {
 		return err
 	}
 	n.dir = dir
 	if err := os.MkdirAll(filepath.Join(dir, "www"), 0o755); err != nil {
 		return fmt.Errorf("start nginx: %w", err)
 	}
-	user, err := currentUser()
+	user, err := rig.CurrentUser()
 	if err != nil {
 		return fmt.Errorf("start nginx: %w", err)
 	}
@@ -60,17 +62,17 @@ func (n *nginx) start(ctx context.Context, in *group, dir string) error {
 	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, dir, n.address, user), 0o600); err != nil {
 		return fmt.Errorf("start nginx: %w", err)
 	}
-	binary, err := lookup("nginx", "nginx-light")
+	binary, err := rig.Lookup("nginx", "nginx-light")
 	if err != nil {
 		return err
 	}
 	log := filepath.Join(dir, "nginx.log")
-	n.process, err = start(program{Args: []string{binary, "-e", log, "-p", dir, "-c", conf}, Dir: dir, Log: log, Stop: syscall.SIGTERM}, in)
+	n.process, err = rig.Start(rig.Program{Args: []string{binary, "-e", log, "-p", dir, "-c", conf}, Dir: dir, Log: log, Stop: syscall.SIGTERM}, in)
 	if err != nil {
 		return err
 	}
 	n.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * inFlight, DisableCompression: true}}
-	return n.process.await(ctx, func(ctx context.Context) error { return n.do(ctx, 1) })
+	return n.process.Await(ctx, func(ctx context.Context) error { return n.do(ctx, 1) })
 }
 
 // prepare writes a text of that many KiB.
@@ -119,7 +121,7 @@ func (n *nginx) do(ctx context.Context, work int) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "gzip" {
-		return fmt.Errorf("ask nginx: %s, content encoding %q: %w", resp.Status, resp.Header.Get("Content-Encoding"), errAnswer)
+		return fmt.Errorf("ask nginx: %s, content encoding %q: %w", resp.Status, resp.Header.Get("Content-Encoding"), rig.ErrAnswer)
 	}
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		return fmt.Errorf("read from nginx: %w", err)
@@ -132,6 +134,6 @@ func (n *nginx) close() {
 		n.client.CloseIdleConnections()
 	}
 	if n.process != nil {
-		n.process.close()
+		n.process.Close()
 	}
 }

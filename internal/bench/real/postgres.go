@@ -14,21 +14,23 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/trimtab/trimtab/internal/bench/rig"
 )
 
 // postgres runs a query for each request, over a fixed number of connections.
 // Work is the number of rows in hundreds.
 type postgres struct {
-	process *process
-	pool    *connections
+	process *rig.Process
+	pool    *rig.Connections
 }
 
 // sessions is the size of the connection pool: requests wait for one of them,
 // as they do in most applications.
 const sessions = 4
 
-func (p *postgres) start(ctx context.Context, in *group, dir string) error {
-	address, err := freeAddress()
+func (p *postgres) start(ctx context.Context, in *rig.Group, dir string) error {
+	address, err := rig.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -61,12 +63,12 @@ func (p *postgres) start(ctx context.Context, in *group, dir string) error {
 		args = append(args, "-c", set)
 	}
 	// SIGINT: PostgreSQL's fast shutdown.
-	p.process, err = start(program{Args: args, Dir: dir, Log: filepath.Join(dir, "..", "postgres.log"), As: as, Stop: syscall.SIGINT}, in)
+	p.process, err = rig.Start(rig.Program{Args: args, Dir: dir, Log: filepath.Join(dir, "..", "postgres.log"), As: as, Stop: syscall.SIGINT}, in)
 	if err != nil {
 		return err
 	}
-	p.pool = newConnections(sessions, func(ctx context.Context) (net.Conn, error) { return login(ctx, address) })
-	return p.process.await(ctx, func(ctx context.Context) error { return p.do(ctx, 1) })
+	p.pool = rig.NewConnections(sessions, func(ctx context.Context) (net.Conn, error) { return login(ctx, address) })
+	return p.process.Await(ctx, func(ctx context.Context) error { return p.do(ctx, 1) })
 }
 
 // postgresHome finds the newest PostgreSQL's programs, and who runs them:
@@ -99,7 +101,7 @@ func postgresHome() (bin string, as *syscall.Credential, err error) {
 // login opens a session: the start-up message of protocol 3.0, without a
 // password, and everything up to ReadyForQuery.
 func login(ctx context.Context, address string) (net.Conn, error) {
-	c, err := dial(ctx, address)
+	c, err := rig.Dial(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func login(ctx context.Context, address string) (net.Conn, error) {
 }
 
 func (p *postgres) do(ctx context.Context, work int) error {
-	return p.pool.use(ctx, func(c *connection) error {
+	return p.pool.Use(ctx, func(c *rig.Connection) error {
 		// As a column of a subquery the series is not stored: memory that is
 		// got and given back makes the cost of a query uneven.
 		query := "SELECT sum(sqrt(i)) FROM (SELECT generate_series(1, " + strconv.Itoa(100*work) + ") AS i) AS s\x00"
@@ -123,7 +125,7 @@ func (p *postgres) do(ctx context.Context, work int) error {
 		if _, err := c.Write(append(message, query...)); err != nil {
 			return fmt.Errorf("ask postgres: %w", err)
 		}
-		return untilReady(c.in)
+		return untilReady(c.In)
 	})
 }
 
@@ -138,7 +140,7 @@ func untilReady(in io.Reader) error {
 		}
 		n := binary.BigEndian.Uint32(head[1:])
 		if n < 4 || n > 1<<20 {
-			return fmt.Errorf("read from postgres: a message of %d bytes: %w", n, errAnswer)
+			return fmt.Errorf("read from postgres: a message of %d bytes: %w", n, rig.ErrAnswer)
 		}
 		body := make([]byte, n-4)
 		if _, err := io.ReadFull(in, body); err != nil {
@@ -146,7 +148,7 @@ func untilReady(in io.Reader) error {
 		}
 		switch head[0] {
 		case 'E':
-			failed = fmt.Errorf("postgres says %q: %w", strings.ReplaceAll(string(body), "\x00", " "), errAnswer)
+			failed = fmt.Errorf("postgres says %q: %w", strings.ReplaceAll(string(body), "\x00", " "), rig.ErrAnswer)
 		case 'Z':
 			return failed
 		}
@@ -155,9 +157,9 @@ func untilReady(in io.Reader) error {
 
 func (p *postgres) close() {
 	if p.pool != nil {
-		p.pool.close()
+		p.pool.Close()
 	}
 	if p.process != nil {
-		p.process.close()
+		p.process.Close()
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/trimtab/trimtab/internal/bench/rig"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
@@ -27,7 +28,7 @@ type promql struct {
 	server     *http.Server
 	prometheus string
 	token      string
-	children   []*process
+	children   []*rig.Process
 }
 
 // Scrape and rules are evaluated at this interval; an alert fires after the
@@ -44,7 +45,7 @@ func (p *promql) open(ctx context.Context, t *trial, a addresses) error {
 	}
 	addresses, err := [2]string{}, error(nil)
 	for i := range addresses {
-		if addresses[i], err = freeAddress(); err != nil {
+		if addresses[i], err = rig.FreeAddress(); err != nil {
 			return err
 		}
 	}
@@ -73,16 +74,16 @@ func (p *promql) launch(ctx context.Context, t *trial, alertmanager string) erro
 		{"prometheus", p.prometheus, []string{
 			"--config.file=prometheus.yml", "--storage.tsdb.path=prometheus-data", "--web.listen-address=" + p.prometheus, "--rules.alert.resend-delay=10s"}},
 	} {
-		binary, err := lookup(c.name, c.name)
+		binary, err := rig.Lookup(c.name, c.name)
 		if err != nil {
 			return err
 		}
-		child, err := start(program{Args: append([]string{binary}, c.args...), Dir: t.dir, Log: filepath.Join(t.dir, c.name+".log"), Stop: syscall.SIGTERM}, t.control)
+		child, err := rig.Start(rig.Program{Args: append([]string{binary}, c.args...), Dir: t.dir, Log: filepath.Join(t.dir, c.name+".log"), Stop: syscall.SIGTERM}, t.control)
 		if err != nil {
 			return err
 		}
 		p.children = append(p.children, child)
-		if err := child.await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+c.address+"/-/ready") }); err != nil {
+		if err := child.Await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+c.address+"/-/ready") }); err != nil {
 			return err
 		}
 	}
@@ -178,7 +179,7 @@ func (*promql) flush() {}
 
 func (p *promql) close() {
 	for _, c := range p.children {
-		c.close()
+		c.Close()
 	}
 	if p.server != nil {
 		_ = p.server.Close()

@@ -10,18 +10,19 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/trimtab/trimtab/internal/bench/rig"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // needsAll skips with the proof of what is absent.
 func needsAll(t *testing.T) string {
 	t.Helper()
-	root, err := findRoot()
+	root, err := rig.FindRoot()
 	if err != nil {
 		t.Skipf("no cgroup to make groups in (root or a delegated subtree is needed): %v", err)
 	}
 	for name, debian := range map[string]string{"nginx": "nginx-light", "redis-server": "redis-server", "go": "golang"} {
-		if _, err := lookup(name, debian); err != nil {
+		if _, err := rig.Lookup(name, debian); err != nil {
 			t.Skip(err)
 		}
 	}

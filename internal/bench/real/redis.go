@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/trimtab/trimtab/internal/bench/rig"
 )
 
 // script keeps Redis busy for as many turns as it is told.
@@ -17,12 +19,12 @@ const script = "local x = 1 for i = 1, tonumber(ARGV[1]) do x = (x * 1103515245 
 // redis runs a Lua script for each request, one at a time as Redis does. Work
 // is the number of turns in hundreds.
 type redis struct {
-	process *process
-	pool    *connections
+	process *rig.Process
+	pool    *rig.Connections
 }
 
-func (r *redis) start(ctx context.Context, in *group, dir string) error {
-	address, err := freeAddress()
+func (r *redis) start(ctx context.Context, in *rig.Group, dir string) error {
+	address, err := rig.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -30,23 +32,23 @@ func (r *redis) start(ctx context.Context, in *group, dir string) error {
 	if err != nil {
 		return fmt.Errorf("start redis: %w", err)
 	}
-	binary, err := lookup("redis-server", "redis-server")
+	binary, err := rig.Lookup("redis-server", "redis-server")
 	if err != nil {
 		return err
 	}
-	r.process, err = start(program{
+	r.process, err = rig.Start(rig.Program{
 		Args: []string{binary, "--bind", host, "--port", port, "--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no", "--tcp-backlog", "511"},
 		Dir:  dir, Log: filepath.Join(dir, "redis.log"), Stop: syscall.SIGTERM,
 	}, in)
 	if err != nil {
 		return err
 	}
-	r.pool = newConnections(inFlight, func(ctx context.Context) (net.Conn, error) { return dial(ctx, address) })
-	return r.process.await(ctx, func(ctx context.Context) error { return r.do(ctx, 1) })
+	r.pool = rig.NewConnections(inFlight, func(ctx context.Context) (net.Conn, error) { return rig.Dial(ctx, address) })
+	return r.process.Await(ctx, func(ctx context.Context) error { return r.do(ctx, 1) })
 }
 
 func (r *redis) do(ctx context.Context, work int) error {
-	return r.pool.use(ctx, func(c *connection) error {
+	return r.pool.Use(ctx, func(c *rig.Connection) error {
 		args := []string{"EVAL", script, "0", strconv.Itoa(100 * work)}
 		var b strings.Builder
 		fmt.Fprintf(&b, "*%d\r\n", len(args))
@@ -56,7 +58,7 @@ func (r *redis) do(ctx context.Context, work int) error {
 		if _, err := c.Write([]byte(b.String())); err != nil {
 			return fmt.Errorf("ask redis: %w", err)
 		}
-		return integer(c.in)
+		return integer(c.In)
 	})
 }
 
@@ -68,16 +70,16 @@ func integer(in *bufio.Reader) error {
 		return fmt.Errorf("read from redis: %w", err)
 	}
 	if !strings.HasPrefix(line, ":") {
-		return fmt.Errorf("read %.80q from redis: %w", line, errAnswer)
+		return fmt.Errorf("read %.80q from redis: %w", line, rig.ErrAnswer)
 	}
 	return nil
 }
 
 func (r *redis) close() {
 	if r.pool != nil {
-		r.pool.close()
+		r.pool.Close()
 	}
 	if r.process != nil {
-		r.process.close()
+		r.process.Close()
 	}
 }

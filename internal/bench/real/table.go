@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/trimtab/trimtab/internal/bench/rig"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
@@ -35,7 +36,7 @@ type result struct {
 
 // describe writes what holds for all rows.
 func (h *host) describe(seed uint64) about {
-	a := about{Machine: describeMachine(), Seed: seed, Pool: h.Pool}
+	a := about{Machine: rig.DescribeMachine(), Seed: seed, Pool: h.Pool}
 	for i, s := range h.services {
 		a.Cost[i] = fmt.Sprintf("%s %.1f ms", s.Name, float64(s.Cost.Microseconds())/1000)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/trimtab/trimtab/internal/bench/rig"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -27,7 +28,7 @@ type subject struct {
 	// Signal is what it learns from.
 	Signal source
 
-	process   *process
+	process   *rig.Process
 	log       string
 	baselines [3]float64
 	used      time.Duration
@@ -53,7 +54,7 @@ type addresses struct{ Web, GRPC, HTTP, Jaeger string }
 
 func freeAddresses() (a addresses, err error) {
 	for _, p := range []*string{&a.Web, &a.GRPC, &a.HTTP, &a.Jaeger} {
-		if *p, err = freeAddress(); err != nil {
+		if *p, err = rig.FreeAddress(); err != nil {
 			return a, err
 		}
 	}
@@ -84,14 +85,14 @@ func (p *subject) open(ctx context.Context, t *trial) error {
 		return fmt.Errorf("write trimtab's file: %w", err)
 	}
 	p.log = filepath.Join(t.dir, "trimtab.log")
-	if p.used, err = t.control.used(); err != nil {
+	if p.used, err = t.control.Used(); err != nil {
 		return err
 	}
-	p.process, err = start(program{Args: []string{p.Binary, "run", "--config.file", file}, Dir: t.dir, Log: p.log, Stop: syscall.SIGTERM}, t.control)
+	p.process, err = rig.Start(rig.Program{Args: []string{p.Binary, "run", "--config.file", file}, Dir: t.dir, Log: p.log, Stop: syscall.SIGTERM}, t.control)
 	if err != nil {
 		return err
 	}
-	err = p.process.await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+a.Web+"/-/ready") })
+	err = p.process.Await(ctx, func(ctx context.Context) error { return get(ctx, "http://"+a.Web+"/-/ready") })
 	if err != nil {
 		said, _ := os.ReadFile(p.log)
 		return fmt.Errorf("%w\n%s", err, said)
@@ -113,7 +114,7 @@ func (p *subject) file(h *host, a addresses) ([]byte, error) {
 	b.WriteString(p.Signal.lines(a))
 	b.WriteString("workloads:\n")
 	for _, s := range h.services {
-		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: {}}\n    mode: act\n", s.Name, p.Signal.service(s), s.group.name)
+		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: {}}\n    mode: act\n", s.Name, p.Signal.service(s), s.group.Name)
 	}
 	return overlay([]byte(b.String()), p.Override)
 }
@@ -122,9 +123,9 @@ func (p *subject) run(ctx context.Context, _ *trial) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-p.process.done:
+	case <-p.process.Done():
 		said, _ := os.ReadFile(p.log)
-		return fmt.Errorf("trimtab: %w: %w\n%s", errGone, p.process.err, said)
+		return fmt.Errorf("trimtab: %w: %w\n%s", rig.ErrGone, p.process.Err(), said)
 	}
 }
 
@@ -139,15 +140,15 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 		p.Signal.close()
 		return
 	}
-	if used, err := t.control.used(); err == nil {
+	if used, err := t.control.Used(); err == nil {
 		r.OwnCores = (used - p.used).Seconds() / t.whole.Seconds()
 	}
 	p.Signal.flush()
-	p.process.close()
+	p.process.Close()
 	p.Signal.close()
 	var exit interface{ ExitCode() int }
-	if errors.As(p.process.err, &exit) {
-		r.Notes = append(r.Notes, fmt.Sprintf("trimtab ended with %v", p.process.err))
+	if errors.As(p.process.Err(), &exit) {
+		r.Notes = append(r.Notes, fmt.Sprintf("trimtab ended with %v", p.process.Err()))
 	}
 	now, _, err := t.quotas(ctx)
 	if err != nil {
@@ -191,7 +192,7 @@ func get(ctx context.Context, url string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("get %s: %s: %w", url, resp.Status, errAnswer)
+		return fmt.Errorf("get %s: %s: %w", url, resp.Status, rig.ErrAnswer)
 	}
 	return nil
 }

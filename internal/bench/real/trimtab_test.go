@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/bench/rig"
 	"github.com/trimtab/trimtab/sim/services/shape"
 )
 
@@ -15,7 +16,7 @@ import (
 func three() *host {
 	h := &host{Pool: 0.66, root: "/sys/fs/cgroup/cpu"}
 	for i, name := range shape.Names() {
-		h.services[i] = &service{Name: name, SLO: slo{250 * time.Millisecond, 0.95}, group: &group{name: "g-" + name}}
+		h.services[i] = &service{Name: name, SLO: slo{250 * time.Millisecond, 0.95}, group: &rig.Group{Name: "g-" + name}}
 	}
 	return h
 }

@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"bufio"
@@ -15,36 +15,37 @@ import (
 	"time"
 )
 
-// errAnswer says that a service answered, but not what was asked for.
-var errAnswer = errors.New("unexpected answer")
+// ErrAnswer says that a service answered, but not what was asked for.
+var ErrAnswer = errors.New("unexpected answer")
 
-// ready is how long a service may take to start.
-const ready = time.Minute
+// readyWithin is how long a service may take to start.
+const readyWithin = time.Minute
 
-// connection is one that is used again.
-type connection struct {
+// Connection is one that is used again.
+type Connection struct {
 	net.Conn
-	in *bufio.Reader
+	In *bufio.Reader
 }
 
-// connections is a pool of at most so many.
-type connections struct {
+// Connections is a pool of at most so many.
+type Connections struct {
 	open func(context.Context) (net.Conn, error)
 	// slots bounds how many are in use.
 	slots chan struct{}
 
 	mu     sync.Mutex
-	idle   []*connection
+	idle   []*Connection
 	closed bool
 }
 
-func newConnections(most int, open func(context.Context) (net.Conn, error)) *connections {
-	return &connections{open: open, slots: make(chan struct{}, most)}
+// NewConnections makes a pool of at most so many connections, which open opens.
+func NewConnections(most int, open func(context.Context) (net.Conn, error)) *Connections {
+	return &Connections{open: open, slots: make(chan struct{}, most)}
 }
 
-// use calls f with a connection, and waits for one until ctx ends. One on which
+// Use calls f with a connection, and waits for one until ctx ends. One on which
 // f failed is closed: an answer may still come on it.
-func (p *connections) use(ctx context.Context, f func(*connection) error) error {
+func (p *Connections) Use(ctx context.Context, f func(*Connection) error) error {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -65,7 +66,7 @@ func (p *connections) use(ctx context.Context, f func(*connection) error) error 
 	return err
 }
 
-func (p *connections) take(ctx context.Context) (*connection, error) {
+func (p *Connections) take(ctx context.Context) (*Connection, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
 		c := p.idle[n-1]
@@ -78,10 +79,10 @@ func (p *connections) take(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Conn: c, in: bufio.NewReader(c)}, nil
+	return &Connection{Conn: c, In: bufio.NewReader(c)}, nil
 }
 
-func (p *connections) give(c *connection, good bool) {
+func (p *Connections) give(c *Connection, good bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !good || p.closed {
@@ -91,7 +92,8 @@ func (p *connections) give(c *connection, good bool) {
 	p.idle = append(p.idle, c)
 }
 
-func (p *connections) close() {
+// Close closes those that are idle now, and the others once they are given back.
+func (p *Connections) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -101,8 +103,8 @@ func (p *connections) close() {
 	p.idle = nil
 }
 
-// dial connects; the deadline of ctx holds for the first exchange too.
-func dial(ctx context.Context, address string) (net.Conn, error) {
+// Dial connects; the deadline of ctx holds for the first exchange too.
+func Dial(ctx context.Context, address string) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -117,9 +119,9 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// freeAddress returns a loopback address that nobody listens on now. Its port lies
+// FreeAddress returns a loopback address that nobody listens on now. Its port lies
 // below those from which the kernel chooses for connections.
-func freeAddress() (string, error) {
+func FreeAddress() (string, error) {
 	var last error
 	for range 1000 {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
@@ -132,8 +134,8 @@ func freeAddress() (string, error) {
 	return "", fmt.Errorf("find a free port: %w", last)
 }
 
-// lookup finds a program that may be beside the search path of plain users.
-func lookup(name, debian string) (string, error) {
+// Lookup finds a program that may be beside the search path of plain users.
+func Lookup(name, debian string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
@@ -144,7 +146,8 @@ func lookup(name, debian string) (string, error) {
 	return path, nil
 }
 
-func currentUser() (string, error) {
+// CurrentUser is the name of the user that this process runs as.
+func CurrentUser() (string, error) {
 	u, err := user.Current()
 	if err != nil {
 		return "", fmt.Errorf("find own user: %w", err)

@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"fmt"
@@ -40,22 +40,23 @@ func busyTime(stat string) (busy, stolen time.Duration, err error) {
 	return time.Duration(sum) * tick, time.Duration(steal) * tick, nil
 }
 
-// meter tells what others used of the machine since it was made.
-type meter struct {
-	host *host
+// Meter tells what others used of the machine since it was made.
+type Meter struct {
+	ours func() (time.Duration, error)
 	at   time.Time
-	// all, stolen and ours are CPU times then.
-	all, stolen, ours time.Duration
+	// all, stolen and own are CPU times then.
+	all, stolen, own time.Duration
 }
 
-func (h *host) meter() (*meter, error) {
-	m := &meter{host: h, at: time.Now()}
+// NewMeter begins to measure; ours returns the CPU time that is not that of others.
+func NewMeter(ours func() (time.Duration, error)) (*Meter, error) {
+	m := &Meter{ours: ours, at: time.Now()}
 	var err error
-	m.all, m.stolen, m.ours, err = h.busy()
+	m.all, m.stolen, m.own, err = m.busy()
 	return m, err
 }
 
-func (h *host) busy() (all, stolen, ours time.Duration, err error) {
+func (m *Meter) busy() (all, stolen, own time.Duration, err error) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("see how busy the machine is: %w", err)
@@ -63,23 +64,23 @@ func (h *host) busy() (all, stolen, ours time.Duration, err error) {
 	if all, stolen, err = busyTime(string(b)); err != nil {
 		return 0, 0, 0, err
 	}
-	ours, err = h.total()
-	return all, stolen, ours, err
+	own, err = m.ours()
+	return all, stolen, own, err
 }
 
-// others returns what others used, and what of it the hypervisor took, as shares
+// Others returns what others used, and what of it the hypervisor took, as shares
 // of the machine.
-func (m *meter) others() (used, taken float64, err error) {
-	all, stolen, ours, err := m.host.busy()
+func (m *Meter) Others() (used, taken float64, err error) {
+	all, stolen, own, err := m.busy()
 	if err != nil {
 		return 0, 0, err
 	}
 	whole := time.Since(m.at).Seconds() * float64(runtime.NumCPU())
-	return max(0, ((all-m.all)-(ours-m.ours)).Seconds()/whole), (stolen - m.stolen).Seconds() / whole, nil
+	return max(0, ((all-m.all)-(own-m.own)).Seconds()/whole), (stolen - m.stolen).Seconds() / whole, nil
 }
 
-// describeMachine names the processor and counts the CPUs.
-func describeMachine() string {
+// DescribeMachine names the processor and counts the CPUs.
+func DescribeMachine() string {
 	model := runtime.GOARCH
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(b)) {

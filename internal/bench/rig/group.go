@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"context"
@@ -18,16 +18,9 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// groupPrefix, process id and name make the name of a group.
-const groupPrefix = "trimtab-real-"
-
-// shares is the weight of every group of the benchmark, ten times the kernel's
-// default (cpu.shares 1024): what else runs on the machine disturbs less.
-const shares = 10240
-
-// group is a cgroup with a quota that the benchmark made.
-type group struct {
-	name  string
+// Group is a cgroup with a quota that the benchmark made.
+type Group struct {
+	Name  string
 	made  *cgroup.Group
 	knob  *cgroup.CPU
 	dir   string
@@ -35,11 +28,13 @@ type group struct {
 	// match starts the line of usage that counts; "": the file is a number.
 	match string
 	unit  time.Duration
+	// also are the group's directories in other hierarchies of version 1.
+	also []string
 }
 
-// findRoot returns the directory beneath which groups can be made, or why
+// FindRoot returns the directory beneath which groups can be made, or why
 // there is none.
-func findRoot() (string, error) {
+func FindRoot() (string, error) {
 	roots, err := demo.CgroupRoots()
 	if err != nil {
 		return "", err
@@ -55,44 +50,45 @@ func findRoot() (string, error) {
 	return "", errors.Join(tried...)
 }
 
-// newGroup makes the group with a high weight and without a quota.
-func newGroup(root, name string) (*group, error) {
-	g := &group{name: groupPrefix + strconv.Itoa(os.Getpid()) + "-" + name}
+// NewGroup makes the group prefix-PID-name with a weight, of which 100 is the kernel's
+// default, and without a quota.
+func NewGroup(root, prefix, name string, weight int) (*Group, error) {
+	g := &Group{Name: prefix + strconv.Itoa(os.Getpid()) + "-" + name}
 	var err error
-	if g.made, err = cgroup.Create(root, g.name); err != nil {
+	if g.made, err = cgroup.Create(root, g.Name); err != nil {
 		return nil, err
 	}
-	if g.knob, err = cgroup.Open(cgroup.Config{Root: root, Path: g.name}); err != nil {
+	if g.knob, err = cgroup.Open(cgroup.Config{Root: root, Path: g.Name}); err != nil {
 		return nil, errors.Join(err, g.made.Remove(context.Background()))
 	}
-	g.dir = filepath.Join(root, g.name)
+	g.dir = filepath.Join(root, g.Name)
 	g.usage, g.match, g.unit = filepath.Join(g.dir, "cpu.stat"), "usage_usec ", time.Microsecond
-	weight, value := "cpu.weight", "1000"
+	file, value := "cpu.weight", strconv.Itoa(weight)
 	if _, err := os.Stat(filepath.Join(g.dir, "cpu.shares")); err == nil {
-		weight, value = "cpu.shares", strconv.Itoa(shares)
+		file, value = "cpu.shares", strconv.Itoa(weight*1024/100)
 		g.usage, g.match, g.unit = filepath.Join(g.dir, "cpuacct.usage"), "", time.Nanosecond
 		if twin := hostfs.Accounting(root); twin != "" {
-			g.usage = filepath.Join(twin, g.name, "cpuacct.usage")
+			g.usage = filepath.Join(twin, g.Name, "cpuacct.usage")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(g.dir, weight), []byte(value), 0); err != nil {
-		return nil, errors.Join(fmt.Errorf("weigh cgroup %s: %w", g.name, err), g.close())
+	if err := os.WriteFile(filepath.Join(g.dir, file), []byte(value), 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("weigh cgroup %s: %w", g.Name, err), g.Close())
 	}
 	return g, nil
 }
 
-// set sets the quota, in cores.
-func (g *group) set(ctx context.Context, cores float64) error {
+// Set sets the quota, in cores.
+func (g *Group) Set(ctx context.Context, cores float64) error {
 	return g.knob.Write(ctx, trimtab.Units(cores))
 }
 
-// free takes the quota away.
-func (g *group) free(ctx context.Context) error {
+// Free takes the quota away.
+func (g *Group) Free(ctx context.Context) error {
 	return g.knob.Write(ctx, trimtab.Unlimited())
 }
 
-// cores returns the quota; without one, the machine is the limit.
-func (g *group) cores(ctx context.Context) (float64, error) {
+// Cores returns the quota; without one, the machine is the limit.
+func (g *Group) Cores(ctx context.Context) (float64, error) {
 	a, err := g.knob.Read(ctx)
 	if a.Unlimited {
 		return float64(runtime.NumCPU()), err
@@ -100,32 +96,22 @@ func (g *group) cores(ctx context.Context) (float64, error) {
 	return a.Value, err
 }
 
-// used returns the CPU time that the group has used so far.
-func (g *group) used() (time.Duration, error) {
+// Used returns the CPU time that the group has used so far.
+func (g *Group) Used() (time.Duration, error) {
 	b, err := os.ReadFile(g.usage)
 	if err != nil {
-		return 0, fmt.Errorf("read CPU time of %s: %w", g.name, err)
+		return 0, fmt.Errorf("read CPU time of %s: %w", g.Name, err)
 	}
 	for line := range strings.Lines(string(b)) {
 		if text, ok := strings.CutPrefix(line, g.match); ok {
 			n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 			if err != nil {
-				return 0, fmt.Errorf("read CPU time of %s: %w", g.name, err)
+				return 0, fmt.Errorf("read CPU time of %s: %w", g.Name, err)
 			}
 			return time.Duration(n) * g.unit, nil
 		}
 	}
-	return 0, fmt.Errorf("read CPU time of %s: no %q in %s: %w", g.name, g.match, g.usage, trimtab.ErrUnsupported)
-}
-
-// close kills what still runs in the group, and removes it.
-func (g *group) close() error {
-	if pids, err := os.ReadFile(filepath.Join(g.dir, "cgroup.procs")); err == nil {
-		killAll(string(pids))
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return errors.Join(g.knob.Close(), g.made.Remove(ctx))
+	return 0, fmt.Errorf("read CPU time of %s: no %q in %s: %w", g.Name, g.match, g.usage, trimtab.ErrUnsupported)
 }
 
 // killAll kills the processes of a cgroup.procs file, but never this one.
@@ -137,22 +123,20 @@ func killAll(pids string) {
 	}
 }
 
-// sweep removes what a benchmark that was killed left behind: groups named
+// Sweep removes what a benchmark that was killed left behind: groups named
 // after a process that is gone, with what still runs in them.
-func sweep(root string) {
-	left, err := filepath.Glob(filepath.Join(root, groupPrefix+"*"))
+func Sweep(root, prefix string) {
+	left, err := filepath.Glob(filepath.Join(root, prefix+"*"))
 	if err != nil {
 		return
 	}
 	for _, dir := range left {
 		var pid int
 		name := filepath.Base(dir)
-		if _, err := fmt.Sscanf(name, groupPrefix+"%d-", &pid); err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if _, err := fmt.Sscanf(name, prefix+"%d-", &pid); err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			continue
 		}
-		if pids, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err == nil {
-			killAll(string(pids))
-		}
+		sweepTwins(root, name)
 		if g, err := cgroup.Create(root, name); err == nil {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			_ = g.Remove(ctx)
@@ -161,10 +145,10 @@ func sweep(root string) {
 	}
 }
 
-// memberships returns the directories of the groups that this process is in,
+// Memberships returns the directories of the groups that this process is in,
 // in the hierarchies that the benchmark's groups have. A line of /proc/self/cgroup is
 // "number:controllers:path" (cgroups(7)); version 2 has no controllers there.
-func memberships() ([]string, error) {
+func Memberships() ([]string, error) {
 	mount, err := hostfs.CPUHierarchy()
 	if err != nil {
 		return nil, err
@@ -197,8 +181,8 @@ func memberships() ([]string, error) {
 	return out, nil
 }
 
-// enter moves this process into groups of several hierarchies.
-func enter(groups []string) error {
+// Enter moves this process into groups of several hierarchies.
+func Enter(groups []string) error {
 	var failed []error
 	for _, dir := range groups {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, os.Getpid()), 0); err != nil {
@@ -207,3 +191,6 @@ func enter(groups []string) error {
 	}
 	return errors.Join(failed...)
 }
+
+// Dir is the group's directory in the hierarchy of the CPU controller.
+func (g *Group) Dir() string { return g.dir }

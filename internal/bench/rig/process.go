@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// program is how a process is started.
-type program struct {
+// Program is how a process is started.
+type Program struct {
 	// Args are the command and its arguments.
 	Args []string
 	// Dir is its working directory, Log the file that gets what it prints.
@@ -24,8 +24,8 @@ type program struct {
 	Stop syscall.Signal
 }
 
-// process is a program that runs.
-type process struct {
+// Process is a program that runs.
+type Process struct {
 	name string
 	stop syscall.Signal
 	cmd  *exec.Cmd
@@ -33,10 +33,10 @@ type process struct {
 	err  error // of Wait, after done
 }
 
-// start runs the program in the group from its first instruction on: a shell
+// Start runs the program in the group from its first instruction on: a shell
 // waits until it was moved there, and then becomes the program. Without Setpgid
 // the terminal's Ctrl-C would reach it before this process can end it in order.
-func start(p program, in *group) (*process, error) {
+func Start(p Program, in *Group) (*Process, error) {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
@@ -49,7 +49,7 @@ func start(p program, in *group) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}
-	out := &process{name: filepath.Base(p.Args[0]), stop: p.Stop, cmd: cmd, done: make(chan struct{})}
+	out := &Process{name: filepath.Base(p.Args[0]), stop: p.Stop, cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	// Pdeathsig follows the thread that started the child: this one stays.
 	go func() {
@@ -66,20 +66,20 @@ func start(p program, in *group) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}
 	if in != nil {
-		err = in.made.AddProcess(cmd.Process.Pid)
+		err = in.AddProcess(cmd.Process.Pid)
 	}
 	if err == nil {
 		_, err = gate.Write([]byte("\n"))
 	}
 	if err != nil {
-		out.close()
+		out.Close()
 		return nil, fmt.Errorf("start %s: %w", p.Args[0], err)
 	}
 	return out, nil
 }
 
-// close ends the process: in order, and after a minute by force.
-func (p *process) close() {
+// Close ends the process: in order, and after a minute by force.
+func (p *Process) Close() {
 	_ = p.cmd.Process.Signal(p.stop) // it may be gone
 	select {
 	case <-p.done:
@@ -89,13 +89,13 @@ func (p *process) close() {
 	}
 }
 
-// errGone says that a process ended which should not have.
-var errGone = errors.New("it ended by itself")
+// ErrGone says that a process ended which should not have.
+var ErrGone = errors.New("it ended by itself")
 
-// await polls until it succeeds, at most for ready. A process that ended
+// Await polls until it succeeds, at most for readyWithin. A process that ended
 // will not become ready.
-func (p *process) await(ctx context.Context, poll func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, ready)
+func (p *Process) Await(ctx context.Context, poll func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -107,9 +107,19 @@ func (p *process) await(ctx context.Context, poll func(context.Context) error) e
 		select {
 		case <-tick.C:
 		case <-p.done:
-			return fmt.Errorf("wait for %s: %w: %w", p.name, errGone, errors.Join(p.err, err))
+			return fmt.Errorf("wait for %s: %w: %w", p.name, ErrGone, errors.Join(p.err, err))
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w: %w", p.name, ctx.Err(), err)
 		}
 	}
 }
+
+// Done is closed when the process has ended; then Err is what Wait said.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is why the process ended; nil after exit code 0. It may be asked once Done
+// is closed.
+func (p *Process) Err() error { return p.err }
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
