@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// MaxServpods bounds the Servpods of one workload, and MaxGrowthParts the
-// components that the growth of a tail is ascribed to.
+// MaxServpods bounds the Servpods of one workload, MaxGrowthParts the components
+// that the growth of a tail is ascribed to, and MaxCalls the calls between them.
 const (
 	MaxServpods    = 1024
 	MaxGrowthParts = 16
+	MaxCalls       = MaxSketchCalls
 )
 
 // Contributions says how a latency-critical workload stands and what each
@@ -38,6 +39,17 @@ type Contributions struct {
 	// Growth compares the tail with that of the time before; nil: there is too
 	// little of either to tell.
 	Growth *TailGrowth `json:"growth,omitempty"`
+	// Calls are which component called which in the newest seconds of traffic, in
+	// order of caller and callee, at most MaxCalls; none: not told.
+	Calls []Call `json:"calls,omitempty"`
+}
+
+// Call is that one component calls another, or itself.
+type Call struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Rate is calls per second.
+	Rate float64 `json:"rate"`
 }
 
 // Servpod is all of a component that runs on one host.
@@ -106,6 +118,11 @@ func (s *Servpod) Compare(t *Servpod) int {
 	return cmp.Or(cmp.Compare(s.Component, t.Component), cmp.Compare(s.Host, t.Host))
 }
 
+// Compare orders calls by caller and callee.
+func (c *Call) Compare(d *Call) int {
+	return cmp.Or(cmp.Compare(c.From, d.From), cmp.Compare(c.To, d.To))
+}
+
 // Slack is (SLO - Tail) / SLO, and false where either is not known.
 func (c *Contributions) Slack() (float64, bool) {
 	if c.SLO <= 0 || c.Tail == nil {
@@ -155,7 +172,25 @@ func (c *Contributions) Validate() error {
 		}
 	}
 	if c.Growth != nil {
-		return c.Growth.validate(c.Workload)
+		if err := c.Growth.validate(c.Workload); err != nil {
+			return err
+		}
+	}
+	return c.validateCalls()
+}
+
+func (c *Contributions) validateCalls() error {
+	if len(c.Calls) > MaxCalls {
+		return Invalidf("contributions to %s: %d calls, limit %d", c.Workload, len(c.Calls), MaxCalls)
+	}
+	for i := range c.Calls {
+		x := &c.Calls[i]
+		if x.From == "" || len(x.From) > 253 || x.To == "" || len(x.To) > 253 || i > 0 && c.Calls[i-1].Compare(x) >= 0 {
+			return Invalidf("contributions to %s: call of %.40q by %.40q: want names of 1 to 253 bytes, each pair once and in order", c.Workload, x.To, x.From)
+		}
+		if !(x.Rate > 0 && isFinite(x.Rate)) {
+			return Invalidf("contributions to %s: %v calls/s of %.253s by %.253s: want a finite number > 0", c.Workload, x.Rate, x.To, x.From)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ func contributions() *Contributions {
 			{Component: "cart", Host: "a", Sojourn: .01, Weight: .2, Correlation: -.1, Variation: .1, Contribution: -.002},
 			{Component: "cart", Host: "b", Sojourn: .04, Weight: .8, Correlation: .9, Variation: .1, Contribution: .072, LoadLimit: &limit, SlackLimit: &slack, Origin: FromHistory, SlackOrigin: Declared},
 		},
-		Growth: &TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Since: noon, Parts: []GrowthPart{{Component: "cart", Host: "b", Share: .9, Before: .02, After: .04}}}}
+		Growth: &TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Since: noon, Parts: []GrowthPart{{Component: "cart", Host: "b", Share: .9, Before: .02, After: .04}}},
+		Calls:  []Call{{From: "cart", To: "cart", Rate: 2}, {From: "cart", To: "db", Rate: .5}}}
 }
 
 func TestContributionsSurviveJSONAndTellTheSlack(t *testing.T) {
@@ -72,6 +74,14 @@ func TestContributionsThatAreNotFiniteNotBoundedOrNotInOrderAreRefused(t *testin
 		"growth":                func(c *Contributions) { c.Growth.After = inf },
 		"share of the growth":   func(c *Contributions) { c.Growth.Parts[0].Share = 0 },
 		"too many parts of it":  func(c *Contributions) { c.Growth.Parts = make([]GrowthPart, MaxGrowthParts+1) },
+		"too many calls":        func(c *Contributions) { c.Calls = make([]Call, MaxCalls+1) },
+		"call of nobody":        func(c *Contributions) { c.Calls[0].To = "" },
+		"call by nobody":        func(c *Contributions) { c.Calls[0].From = "" },
+		"long name of a caller": func(c *Contributions) { c.Calls[1].From = strings.Repeat("d", 254) },
+		"order of calls":        func(c *Contributions) { slices.Reverse(c.Calls) },
+		"one call twice":        func(c *Contributions) { c.Calls[1] = c.Calls[0] },
+		"no calls of a call":    func(c *Contributions) { c.Calls[0].Rate = 0 },
+		"rate of calls":         func(c *Contributions) { c.Calls[0].Rate = inf },
 		"part without its name": func(c *Contributions) { c.Growth.Parts[0].Component = "" },
 	} {
 		c := contributions()
@@ -79,5 +89,15 @@ func TestContributionsThatAreNotFiniteNotBoundedOrNotInOrderAreRefused(t *testin
 		if err := c.Validate(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestContributionsOfBeforeThereWereCallsCanBeRead(t *testing.T) {
+	var c Contributions
+	if err := json.Unmarshal([]byte(`{"workload":"shop","time":"2026-01-02T12:00:00Z","window_s":4,"load":1,"requests":4,"levels":0}`), &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil || c.Calls != nil {
+		t.Errorf("%v: %+v", err, c.Calls)
 	}
 }

@@ -284,6 +284,21 @@ func (s *scene) holding(services []service, t time.Time, epoch, sequence uint64)
 	return h
 }
 
+// calls is the call graph of the first service, of which the tail grew in one
+// component.
+func (s *scene) calls(services []service, t time.Time) *trimtab.Contributions {
+	tail := .31
+	c := &trimtab.Contributions{Workload: services[0].name, Time: t, Window: 10, Load: 300, MaxLoad: 420, SLO: .2, Quantile: .99, Tail: &tail, Requests: 3000, Levels: 5,
+		Growth: &trimtab.TailGrowth{Changed: true, Quantile: .99, Before: .12, After: tail, Since: t.Add(-time.Minute), Parts: []trimtab.GrowthPart{{Component: "inventory", Host: "host-b.rack-7.example", Share: .91, Before: .011, After: .14}}}}
+	for i, name := range []string{"cart", "checkout", "currency", "inventory", "payments-of-a-provider-with-a-long-name", "postgres", "redis"} {
+		c.Servpods = append(c.Servpods, trimtab.Servpod{Component: name, Host: "host-b.rack-7.example", Sojourn: .004 * float64(i+1), Weight: .1, Correlation: .5, Variation: .2, Contribution: []float64{.01, .02, .003, .16, .03, .05, .001}[i]})
+	}
+	for _, x := range [][2]string{{"cart", "redis"}, {"checkout", "cart"}, {"checkout", "currency"}, {"checkout", "inventory"}, {"checkout", "payments-of-a-provider-with-a-long-name"}, {"inventory", "postgres"}, {"postgres", "inventory"}} {
+		c.Calls = append(c.Calls, trimtab.Call{From: x[0], To: x[1], Rate: 300})
+	}
+	return c
+}
+
 // beside is what a second host holds: two more instances of the first service
 // there is, one of which cannot be read.
 func (s *scene) beside(services []service, t time.Time) *trimtab.Holding {
@@ -322,7 +337,7 @@ func (s *scene) step(services []service, t time.Time, n int) {
 		p, o := s.plan(services, uint64(n/4), t.Add(200*time.Millisecond))
 		s.publish(p, o)
 	}
-	s.publish(s.beside(services, t.Add(time.Second)), s.holding(services, t.Add(time.Second), 3, uint64(n/4)))
+	s.publish(s.calls(services, t), s.beside(services, t.Add(time.Second)), s.holding(services, t.Add(time.Second), 3, uint64(n/4)))
 	last := services[len(services)-1].name
 	s.seen("the round", func() bool {
 		h, ok := s.view.History(last, t.Add(-time.Millisecond), time.Now())

@@ -153,3 +153,29 @@ func TestADecisionOnSeveralInstancesIsShownAsOneWithWhatCameOfEach(t *testing.T)
 		}
 	}
 }
+
+func TestAWorkloadsPageDrawsItsCallGraph(t *testing.T) {
+	v := testView()
+	hostile := `<script>"&'</title></svg>`
+	c := &trimtab.Contributions{Workload: "shop", Time: time.Now(), Levels: 3,
+		Servpods: []trimtab.Servpod{{Component: hostile, Contribution: .03}, {Component: "web", Contribution: .01}},
+		Growth:   &trimtab.TailGrowth{Changed: true, Quantile: .99, Before: .1, After: .2, Parts: []trimtab.GrowthPart{{Component: hostile, Share: .9}}},
+		Calls:    []trimtab.Call{{From: "web", To: hostile, Rate: 12}}}
+	v.Observe(c)
+	_, body, _ := request(t, Handler(v, Options{}), "GET", "/workloads/shop", "")
+	const escaped = "&lt;script&gt;&#34;&amp;&#39;&lt;/title&gt;&lt;/svg&gt;"
+	for _, w := range []string{`class="calls" role="img" aria-label="Call graph of 2 components; of all contributions: ` + escaped + ` 75%, web 25%; the tail grew in ` + escaped + `"`,
+		`class="node heat-8 grew"`, `class="node heat-3"`, ">75%, 90% of the growth<", ">25%<", "calls " + escaped + ": 12 calls/s", "Outlined is where the tail grew: " + escaped} {
+		if !strings.Contains(body, w) {
+			t.Errorf("no %q in\n%s", w, body)
+		}
+	}
+	if strings.Contains(body, hostile) || strings.Contains(body, "<script>") {
+		t.Errorf("not escaped:\n%s", body)
+	}
+	c.Calls = nil
+	v.Observe(c)
+	if _, body, _ = request(t, Handler(v, Options{}), "GET", "/workloads/shop", ""); strings.Contains(body, `class="calls"`) || !strings.Contains(body, "Of all contributions") {
+		t.Errorf("without calls there is no graph, and a table:\n%s", body)
+	}
+}

@@ -1,6 +1,7 @@
 package contribution
 
 import (
+	"math"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -152,7 +153,7 @@ func (l *Live) Report(at time.Time) *trimtab.Contributions {
 	out := &trimtab.Contributions{
 		Workload: l.objective.Workload, Time: at, Window: trimtab.Seconds(seconds), Load: requests / seconds, MaxLoad: l.levels.most(),
 		SLO: trimtab.Seconds(l.objective.SLO), Quantile: l.objective.Quantile, Requests: requests, Levels: l.cut,
-		Servpods: l.servpods, Growth: l.growth.now,
+		Servpods: l.servpods, Growth: l.growth.now, Calls: l.calls(),
 	}
 	out.MaxLoad = max(out.MaxLoad, l.objective.MaxLoad)
 	var all quantile.Histogram
@@ -164,6 +165,22 @@ func (l *Live) Report(at time.Time) *trimtab.Contributions {
 	}
 	if v, ok := all.Quantile(of); ok {
 		out.Tail = &v
+	}
+	return out
+}
+
+// calls are those of the newest slot: a call that nobody makes any longer is no
+// part of the call graph.
+func (l *Live) calls() (out []trimtab.Call) {
+	if len(l.growth.recent) == 0 {
+		return nil
+	}
+	s := l.growth.recent[len(l.growth.recent)-1]
+	for i := range s.calls {
+		c := &s.calls[i]
+		if rate := c.N / s.seconds; rate > 0 && !math.IsInf(rate, 1) {
+			out = append(out, trimtab.Call{From: c.Caller, To: c.Component, Rate: rate})
+		}
 	}
 	return out
 }

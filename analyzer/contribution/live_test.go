@@ -153,6 +153,21 @@ func TestLiveNamesTheServpodThatTheTailGrewIn(t *testing.T) {
 	}
 }
 
+func TestTheCallsAreThoseOfTheNewestSlot(t *testing.T) {
+	x := newTraffic(Objective{})
+	x.slot(100, x.calm)
+	want := []trimtab.Call{{From: "web", To: "cart", Rate: 20}, {From: "web", To: "db", Rate: 20}}
+	if got := x.slot(200, x.calm); !slices.Equal(got.Calls, want) || got.Validate() != nil {
+		t.Errorf("%+v, want %+v", got.Calls, want)
+	}
+	var h quantile.Histogram
+	h.Add(0.01, 10)
+	x.live.Take(Interval{From: x.at, To: x.at.Add(10 * time.Second), Requests: 10, Latency: &h})
+	if got := x.live.Report(x.at); got.Calls != nil {
+		t.Errorf("%+v: nobody calls any longer", got.Calls)
+	}
+}
+
 func TestWhatLastsIsWhatIsNormal(t *testing.T) {
 	x := newTraffic(Objective{})
 	slow := func(c string) (float64, float64) { own, wait := x.calm(c); return 4 * own, wait }
@@ -280,9 +295,13 @@ func TestLiveStaysFiniteAndBounded(t *testing.T) {
 					Sum: v.Draw(rt, "sum"), Square: v.Draw(rt, "square"), Latency: v.Draw(rt, "y"), LatencySquare: v.Draw(rt, "yy"), Cross: v.Draw(rt, "xy"),
 					Tail: []trimtab.TailSum{{float64(rapid.IntRange(-64, 64).Draw(rt, "k")), 1, v.Draw(rt, "own"), v.Draw(rt, "wait")}}})
 			}
+			var calls []trimtab.CallSketch
+			for range rapid.IntRange(0, trimtab.MaxSketchCalls).Draw(rt, "calls") {
+				calls = append(calls, trimtab.CallSketch{Caller: rapid.StringN(1, 3, 9).Draw(rt, "caller"), Component: rapid.StringN(1, 3, 9).Draw(rt, "callee"), N: rapid.Float64Range(5e-324, math.MaxFloat64).Draw(rt, "of it")})
+			}
 			from := at
 			at = at.Add(time.Duration(rapid.IntRange(1, 30).Draw(rt, "s")) * time.Second)
-			l.Take(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: trimtab.MergeServpods(nil, pods)})
+			l.Take(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: trimtab.MergeServpods(nil, pods), Calls: trimtab.MergeCalls(nil, calls)})
 			if c := l.Report(at); c != nil {
 				if err := c.Validate(); err != nil {
 					rt.Fatal(err)
