@@ -55,6 +55,15 @@ type Node struct {
 	known                bool
 }
 
+// Size is that of a node.
+type Size struct{ Width, Height int }
+
+// Size is the same for all.
+func (n Node) Size() Size { return Size{nodeWidth, nodeHeight} }
+
+// Inner is that of its box, which leaves 1.5 on each side for the outline.
+func (n Node) Inner() Size { return Size{nodeWidth - 3, nodeHeight - 3} }
+
 // Edge is that one component calls another.
 type Edge struct {
 	From, To string
