@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
@@ -138,6 +139,28 @@ func TestAFileThatIsNoneIsAnErrorAtOnceAndTellsNothing(t *testing.T) {
 		if r, err := ReadFile(in(name)); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+	}
+}
+
+func TestWhatIsNoRegularFileIsNotEvenOpened(t *testing.T) {
+	// To open a device may do something: /dev/watchdog restarts the machine.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	events, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer unix.Close(events)
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.InotifyAddWatch(events, pipe, unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFile(pipe); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Error(err)
+	}
+	if n, err := unix.Read(events, make([]byte, 4096)); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("it was opened: %d bytes of events, %v", n, err)
 	}
 }
 
