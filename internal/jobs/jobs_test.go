@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -197,6 +198,25 @@ func TestNobodyRegistersTheGroupOfADeclaredWorkload(t *testing.T) {
 	}
 	if err := r.Register(Spec{Name: "b", Cgroup: "train/a/b"}); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Error("a group inside that of another job:", err)
+	}
+}
+
+func TestNobodyRegistersAGroupThatHoldsTrimtab(t *testing.T) {
+	_, c, dir := registry(t, "system.slice/trimtab.service/jobs", "system.slice/other")
+	c.Own = []string{"system.slice/trimtab.service"}
+	r, err := Open(dir, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []string{"system.slice", "system.slice/trimtab.service"} {
+		if err := r.Register(Spec{Name: "a", Cgroup: group}); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%s: %v", group, err)
+		}
+	}
+	for _, group := range []string{"system.slice/trimtab.service/jobs", "system.slice/other"} {
+		if err := r.Register(Spec{Name: path.Base(group), Cgroup: group}); err != nil {
+			t.Errorf("%s: %v", group, err)
+		}
 	}
 }
 

@@ -57,6 +57,9 @@ type Config struct {
 	// Reserved are the control groups of all declared workloads, perhaps with a *:
 	// nobody may register one of them, nor one above or below.
 	Reserved []string
+	// Own are the control groups of this program, and of others that must run for it to
+	// run: nobody may register one of them, nor one above.
+	Own []string
 	// Predictions are the kinds of prediction.
 	Predictions []string
 }
@@ -307,7 +310,20 @@ func (r *Registry) check(s *Spec) error {
 			return trimtab.Invalidf("cgroup %s is that of a declared workload (%s), or one above or below it", s.Cgroup, of)
 		}
 	}
+	if of := Holds(s.Cgroup, r.config.Own); of != "" {
+		return trimtab.Invalidf("cgroup %s holds trimtab itself or the system's first process, which are in %s", s.Cgroup, of)
+	}
 	return nil
+}
+
+// Holds returns the first of the groups that is a group, or lies in it; "": none is.
+func Holds(group string, groups []string) string {
+	for _, of := range groups {
+		if of == group || strings.HasPrefix(of, group+"/") {
+			return of
+		}
+	}
+	return ""
 }
 
 // meet reports whether two paths, of which the second may have a *, can be the same

@@ -49,7 +49,7 @@ func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := slices.IndexFunc(h.services, func(s serviceConfig) bool { return s.name == c.Workload })
-	if i < 0 || !c.Time.After(h.heard[c.Workload]) || !h.services[i].here && !hasPod(c, h.host) && h.stands[c.Workload] == nil {
+	if i < 0 || !h.newer(now, c) || !h.services[i].here && !hasPod(c, h.host) && h.stands[c.Workload] == nil {
 		return
 	}
 	h.heard[c.Workload] = c.Time
@@ -65,6 +65,16 @@ func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
 		h.news = append(h.news, &own)
 	}
 	h.stands[c.Workload] = &own
+}
+
+// newer reports whether a service tells more than what was heard of it.
+func (h *jobHost) newer(now time.Time, c *trimtab.Contributions) bool {
+	last := h.heard[c.Workload]
+	if c.Time.After(last) {
+		return true
+	}
+	stands := h.stands[c.Workload]
+	return !c.Time.Equal(last) && stands != nil && now.Sub(stands.Time) > h.maxAge
 }
 
 // hasPod reports whether a Servpod says that it is on a host.
