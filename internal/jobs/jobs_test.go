@@ -220,6 +220,24 @@ func TestNobodyRegistersAGroupThatHoldsTrimtab(t *testing.T) {
 	}
 }
 
+func TestNoMoreJobsRegisterThanThereIsRoomFor(t *testing.T) {
+	_, c, dir := registry(t, "train/a", "train/b")
+	c.Most = 1
+	r, err := Open(dir, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Register(Spec{Name: "a", Cgroup: "train/a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Register(Spec{Name: "b", Cgroup: "train/b"}); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Error(err)
+	}
+	if _, ok := r.Find("b"); ok {
+		t.Error("it is found")
+	}
+}
+
 func TestWhatIsRegisteredOutlivesTheProcessAndNotItsGroup(t *testing.T) {
 	r, c, dir := registry(t, "train/a", "train/b")
 	for _, name := range []string{"a", "b"} {

@@ -147,14 +147,13 @@ func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actua
 				return found, nil
 			},
 			Open: func(name string) ([]actuator.Target, error) {
-				at := d.at
-				for _, s := range r.Registered() {
-					if s.Name == name {
-						at.Path = s.Cgroup
-						return kind.Targets(at, d.like)
-					}
+				s, ok := r.Find(name)
+				if !ok {
+					return nil, fmt.Errorf("open job %s: %w", name, jobs.ErrUnknown)
 				}
-				return nil, fmt.Errorf("open job %s: %w", name, jobs.ErrUnknown)
+				at := d.at
+				at.Path = s.Cgroup
+				return kind.Targets(at, d.like)
 			},
 		})
 	}
@@ -244,7 +243,8 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start co-location: %w", err)
 	}
-	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: knobs.root, Reserved: reservedOf(cfg), Own: ownGroups(), Predictions: config.Predictions()})
+	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: knobs.root, Reserved: reservedOf(cfg), Own: ownGroups(), Predictions: config.Predictions(),
+		Most: actuator.MaxKnobs / 2 / max(1, len(knobs.registered))}) // declared jobs have room, whoever registers
 	if problem != nil {
 		s.logger.Warn("jobs that registered themselves: some are forgotten, and must register again", "err", problem)
 	}

@@ -3,6 +3,7 @@ package site
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -136,10 +137,9 @@ func (h *jobHost) predictOf(id string) string {
 	if w, ok := h.declaredOf(id); ok {
 		return w.Predict.Kind
 	}
-	for _, s := range h.registry.Registered() {
-		if s.ID() == id {
-			return s.Predict
-		}
+	if name, ok := strings.CutPrefix(id, jobs.Workload+"/"); ok {
+		s, _ := h.registry.Find(name)
+		return s.Predict
 	}
 	return ""
 }
