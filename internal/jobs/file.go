@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/trimtab/trimtab"
 )
@@ -19,7 +20,7 @@ const MaxFile = 1 << 20
 // opens no pipe, device or link, and waits for nobody. Its error says nothing of
 // what the file holds.
 func ReadFile(name string) (Report, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	f, err := open(name)
 	if err != nil {
 		return Report{}, fmt.Errorf("read progress: %w", err)
 	}
@@ -28,8 +29,6 @@ func ReadFile(name string) (Report, error) {
 	switch {
 	case err != nil:
 		return Report{}, fmt.Errorf("read progress: %w", err)
-	case !info.Mode().IsRegular():
-		return Report{}, trimtab.Invalidf("read progress: %s is no regular file", name)
 	case info.Size() > MaxFile:
 		return Report{}, trimtab.Invalidf("read progress: %s has %d bytes, limit %d: begin it anew", name, info.Size(), MaxFile)
 	}
@@ -48,4 +47,22 @@ func ReadFile(name string) (Report, error) {
 		}
 	}
 	return Parse(tail[bytes.LastIndexByte(tail, '\n')+1:])
+}
+
+// open opens a regular file, and nothing else: to open a device may do something, as
+// with /dev/watchdog, so what it is is seen before.
+func open(name string) (*os.File, error) {
+	fd, err := unix.Open(name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }() // only a name was open
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, trimtab.Invalidf("%s is no regular file", name)
+	}
+	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
@@ -141,6 +143,28 @@ func TestAFileThatIsNoneIsAnErrorAtOnceAndTellsNothing(t *testing.T) {
 	}
 }
 
+func TestWhatIsNoRegularFileIsNotEvenOpened(t *testing.T) {
+	// To open a device may do something: /dev/watchdog restarts the machine.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	events, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer unix.Close(events)
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.InotifyAddWatch(events, pipe, unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFile(pipe); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Error(err)
+	}
+	if n, err := unix.Read(events, make([]byte, 4096)); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("it was opened: %d bytes of events, %v", n, err)
+	}
+}
+
 func registry(t *testing.T, groups ...string) (*Registry, Config, string) {
 	t.Helper()
 	c := Config{Root: t.TempDir(), Reserved: []string{"shop.slice/checkout.service", "batch.slice/*.scope"}, Predictions: []string{"training", "none"}}
@@ -174,6 +198,43 @@ func TestNobodyRegistersTheGroupOfADeclaredWorkload(t *testing.T) {
 	}
 	if err := r.Register(Spec{Name: "b", Cgroup: "train/a/b"}); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Error("a group inside that of another job:", err)
+	}
+}
+
+func TestNobodyRegistersAGroupThatHoldsTrimtab(t *testing.T) {
+	_, c, dir := registry(t, "system.slice/trimtab.service/jobs", "system.slice/other")
+	c.Own = []string{"system.slice/trimtab.service"}
+	r, err := Open(dir, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []string{"system.slice", "system.slice/trimtab.service"} {
+		if err := r.Register(Spec{Name: "a", Cgroup: group}); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%s: %v", group, err)
+		}
+	}
+	for _, group := range []string{"system.slice/trimtab.service/jobs", "system.slice/other"} {
+		if err := r.Register(Spec{Name: path.Base(group), Cgroup: group}); err != nil {
+			t.Errorf("%s: %v", group, err)
+		}
+	}
+}
+
+func TestNoMoreJobsRegisterThanThereIsRoomFor(t *testing.T) {
+	_, c, dir := registry(t, "train/a", "train/b")
+	c.Most = 1
+	r, err := Open(dir, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Register(Spec{Name: "a", Cgroup: "train/a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Register(Spec{Name: "b", Cgroup: "train/b"}); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Error(err)
+	}
+	if _, ok := r.Find("b"); ok {
+		t.Error("it is found")
 	}
 }
 

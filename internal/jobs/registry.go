@@ -57,6 +57,11 @@ type Config struct {
 	// Reserved are the control groups of all declared workloads, perhaps with a *:
 	// nobody may register one of them, nor one above or below.
 	Reserved []string
+	// Own are the control groups of this program, and of others that must run for it to
+	// run: nobody may register one of them, nor one above.
+	Own []string
+	// Most bounds the jobs that register themselves; 0: MaxRegistered.
+	Most int
 	// Predictions are the kinds of prediction.
 	Predictions []string
 }
@@ -96,7 +101,7 @@ func Open(dir string, c Config) (r *Registry, problem error) {
 	for _, s := range f.Jobs {
 		if err := r.check(&s); err != nil {
 			errs = append(errs, err)
-		} else if len(r.registered) < MaxRegistered {
+		} else if len(r.registered) < r.most() {
 			r.registered[s.Name] = s
 		}
 	}
@@ -129,8 +134,8 @@ func (r *Registry) Register(s Spec) error {
 		}
 	}
 	old, had := r.registered[s.Name]
-	if !had && len(r.registered) >= MaxRegistered {
-		return trimtab.Invalidf("register job: %d jobs are registered, limit %d", len(r.registered), MaxRegistered)
+	if !had && len(r.registered) >= r.most() {
+		return trimtab.Invalidf("register job: %d jobs are registered, limit %d", len(r.registered), r.most())
 	}
 	r.registered[s.Name] = s
 	if err := r.store(); err != nil {
@@ -193,6 +198,21 @@ func (r *Registry) Registered() (all []Spec) {
 		all = append(all, r.registered[name])
 	}
 	return all
+}
+
+func (r *Registry) most() int {
+	if r.config.Most > 0 {
+		return min(r.config.Most, MaxRegistered)
+	}
+	return MaxRegistered
+}
+
+// Find returns a job that registered itself by its name.
+func (r *Registry) Find(name string) (s Spec, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok = r.registered[name]
+	return s, ok
 }
 
 // There are the registered jobs whose group is there, with what tells it from
@@ -307,7 +327,20 @@ func (r *Registry) check(s *Spec) error {
 			return trimtab.Invalidf("cgroup %s is that of a declared workload (%s), or one above or below it", s.Cgroup, of)
 		}
 	}
+	if of := Holds(s.Cgroup, r.config.Own); of != "" {
+		return trimtab.Invalidf("cgroup %s holds trimtab itself or the system's first process, which are in %s", s.Cgroup, of)
+	}
 	return nil
+}
+
+// Holds returns the first of the groups that is a group, or lies in it; "": none is.
+func Holds(group string, groups []string) string {
+	for _, of := range groups {
+		if of == group || strings.HasPrefix(of, group+"/") {
+			return of
+		}
+	}
+	return ""
 }
 
 // meet reports whether two paths, of which the second may have a *, can be the same

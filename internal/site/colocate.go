@@ -147,14 +147,13 @@ func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actua
 				return found, nil
 			},
 			Open: func(name string) ([]actuator.Target, error) {
-				at := d.at
-				for _, s := range r.Registered() {
-					if s.Name == name {
-						at.Path = s.Cgroup
-						return kind.Targets(at, d.like)
-					}
+				s, ok := r.Find(name)
+				if !ok {
+					return nil, fmt.Errorf("open job %s: %w", name, jobs.ErrUnknown)
 				}
-				return nil, fmt.Errorf("open job %s: %w", name, jobs.ErrUnknown)
+				at := d.at
+				at.Path = s.Cgroup
+				return kind.Targets(at, d.like)
 			},
 		})
 	}
@@ -170,6 +169,9 @@ func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
 	kinds := kinds()
 	knobs, err := jobKnobsOf(kinds, cfg, s.host)
 	if err != nil {
+		return nil, fmt.Errorf("set up co-location: %w", err)
+	}
+	if err := declaredApart(cfg, ownGroups()); err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
 	dir := JobsDir(cfg.Storage.Path)
@@ -197,7 +199,7 @@ func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
 	work := pipeline.Work{Round: cfg.Colocate.Period}
-	key := keyOf(c, knobs, *cfg.Colocate, jobsOf(cfg), services, work, cfg.Actuator.Reserve)
+	key := keyOf(c, knobs, *cfg.Colocate, jobsOf(cfg), services, reservedOf(cfg), work, cfg.Actuator.Reserve)
 	c.Metrics, c.Logger = s.metrics, s.logger
 	return []part{{"colocate", key, func(ctx context.Context) (func() error, error) {
 		return s.startColocate(ctx, cfg, c, kinds, knobs, services)
@@ -241,7 +243,8 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start co-location: %w", err)
 	}
-	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: knobs.root, Reserved: reservedOf(cfg), Predictions: config.Predictions()})
+	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: knobs.root, Reserved: reservedOf(cfg), Own: ownGroups(), Predictions: config.Predictions(),
+		Most: actuator.MaxKnobs / 2 / max(1, len(knobs.registered))}) // declared jobs have room, whoever registers
 	if problem != nil {
 		s.logger.Warn("jobs that registered themselves: some are forgotten, and must register again", "err", problem)
 	}
@@ -252,7 +255,7 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	if err != nil {
 		return nil, errors.Join(err, actuator.CloseTargets(c.Targets))
 	}
-	c.Finders = append(c.Finders, finders...)
+	c.Finders = append(allApart(c.Finders, cfg, ownGroups()), finders...)
 	a, err := actuator.Open(ctx, c)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open actuator of best-effort jobs: %w", err), actuator.CloseTargets(c.Targets))

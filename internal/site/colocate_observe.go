@@ -3,6 +3,7 @@ package site
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -49,7 +50,7 @@ func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := slices.IndexFunc(h.services, func(s serviceConfig) bool { return s.name == c.Workload })
-	if i < 0 || !c.Time.After(h.heard[c.Workload]) || !h.services[i].here && !hasPod(c, h.host) && h.stands[c.Workload] == nil {
+	if i < 0 || !h.newer(now, c) || !h.services[i].here && !hasPod(c, h.host) && h.stands[c.Workload] == nil {
 		return
 	}
 	h.heard[c.Workload] = c.Time
@@ -65,6 +66,16 @@ func (h *jobHost) hear(now time.Time, c *trimtab.Contributions) {
 		h.news = append(h.news, &own)
 	}
 	h.stands[c.Workload] = &own
+}
+
+// newer reports whether a service tells more than what was heard of it.
+func (h *jobHost) newer(now time.Time, c *trimtab.Contributions) bool {
+	last := h.heard[c.Workload]
+	if c.Time.After(last) {
+		return true
+	}
+	stands := h.stands[c.Workload]
+	return !c.Time.Equal(last) && stands != nil && now.Sub(stands.Time) > h.maxAge
 }
 
 // hasPod reports whether a Servpod says that it is on a host.
@@ -126,10 +137,9 @@ func (h *jobHost) predictOf(id string) string {
 	if w, ok := h.declaredOf(id); ok {
 		return w.Predict.Kind
 	}
-	for _, s := range h.registry.Registered() {
-		if s.ID() == id {
-			return s.Predict
-		}
+	if name, ok := strings.CutPrefix(id, jobs.Workload+"/"); ok {
+		s, _ := h.registry.Find(name)
+		return s.Predict
 	}
 	return ""
 }

@@ -1,8 +1,10 @@
 package colocate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -53,6 +55,7 @@ func (s *Step) carry(now time.Time) issue.Decision {
 			}
 		}
 	}
+	killsFirst(d.Shrinks)
 	return d
 }
 
@@ -72,12 +75,25 @@ func (g *goal) take(c *Change) {
 	}
 }
 
-// kill ends a job, and suspends one that cannot be ended here.
+// kill ends a job, where that is possible, and suspends it: who starts another in its
+// group, as supervisors do, finds it frozen with the least, and waits for its turn.
 func (t *tenant) kill(g *goal) {
 	if t.usable(alive) == nil {
 		delete(g.to, alive)
-		t.suspend(g)
 	}
+	t.suspend(g)
+}
+
+// killsFirst orders shrinks so that kills come first: a job that is slowed or frozen
+// before would take longer to end.
+func killsFirst(shrinks []trimtab.Action) {
+	rank := func(a trimtab.Action) int {
+		if a.Resource == alive {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(shrinks, func(a, b trimtab.Action) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
 // suspend leaves a job its memory, and of everything else the least that its knobs

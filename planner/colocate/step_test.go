@@ -118,6 +118,18 @@ func TestAServiceThatMissesItsSLOKillsTheJobThatLosesLeast(t *testing.T) {
 	}
 }
 
+func TestAKilledJobThatIsStartedAgainWaitsForItsTurnWithTheLeast(t *testing.T) {
+	s := newSite(t, config(), knobs("a", 4)...)
+	s.periods(3, 0.2, 0.2)
+	if s.period(-0.1, 0.2); s.has("a", "alive") != 0 || s.has("a", "running") != 0 || s.has("a", "cores") != 1 {
+		t.Errorf("alive %v, running %v, %v cores: want it killed, and what starts in its place frozen with the least",
+			s.has("a", "alive"), s.has("a", "running"), s.has("a", "cores"))
+	}
+	if first := s.plans[len(s.plans)-1].Actions[0]; first.Resource != "alive" {
+		t.Errorf("%s is first: a job that is slowed or frozen ends later", first.Resource)
+	}
+}
+
 func TestJobsAreFrozenAboveTheLoadlimitAndComeBackAsTheyWere(t *testing.T) {
 	s := newSite(t, config(), append(knobs("a", 3), knobs("b", 2)...)...)
 	if s.periods(2, 0.9, 0.8); s.has("a", "running") != 0 || s.has("b", "running") != 0 || s.has("a", "cores") != 1 {
