@@ -26,7 +26,8 @@ type Contributions struct {
 	// SLO is the threshold of the SLO, and Quantile its fraction.
 	SLO      Seconds `json:"slo_s,omitempty"`
 	Quantile float64 `json:"quantile,omitempty"`
-	// Tail is the latency at Quantile; nil: too few requests.
+	// Tail is the latency at Quantile, of too few requests for that the slowest one's;
+	// nil: not known.
 	Tail     *float64 `json:"tail_s,omitempty"`
 	Requests float64  `json:"requests"`
 	// Levels is how many load levels have been seen. Contribution and what it

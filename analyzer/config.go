@@ -59,6 +59,8 @@ type Workload struct {
 	Within time.Duration
 	// Fallback is what stands in while performance is missing.
 	Fallback Fallback
+	// MaxLoad is the most that it is declared to carry, in requests/s; 0: nothing is.
+	MaxLoad float64
 	// Servpods are the thresholds declared for its components.
 	Servpods map[string]contribution.Thresholds
 }

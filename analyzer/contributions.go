@@ -12,7 +12,7 @@ func (w *workload) beginLive() {
 	w.live, w.news = nil, nil
 	if w.SLO.Latency > 0 {
 		w.live = contribution.NewLive(contribution.Objective{
-			Workload: w.Name, SLO: w.SLO.Latency.Seconds(), Quantile: w.SLO.Fraction, Servpods: w.Servpods})
+			Workload: w.Name, SLO: w.SLO.Latency.Seconds(), Quantile: w.SLO.Fraction, MaxLoad: w.MaxLoad, Servpods: w.Servpods})
 	}
 }
 

@@ -30,6 +30,8 @@ type Objective struct {
 	Workload string
 	// SLO is the threshold, in seconds, and Quantile its fraction; 0: 0.99.
 	SLO, Quantile float64
+	// MaxLoad is the most that it can carry, in requests/s; 0: the most that was seen.
+	MaxLoad float64
 	// Servpods are by component.
 	Servpods map[string]Thresholds
 }
@@ -152,12 +154,15 @@ func (l *Live) Report(at time.Time) *trimtab.Contributions {
 		SLO: trimtab.Seconds(l.objective.SLO), Quantile: l.objective.Quantile, Requests: requests, Levels: l.cut,
 		Servpods: l.servpods, Growth: l.growth.now,
 	}
-	out.MaxLoad = max(out.MaxLoad, 0)
+	out.MaxLoad = max(out.MaxLoad, l.objective.MaxLoad)
 	var all quantile.Histogram
 	all.Merge(&l.last.latency)
 	all.Merge(&l.current.latency)
-	// With fewer requests the quantile is the slowest one.
-	if v, ok := all.Quantile(l.objective.Quantile); ok && all.Count()*(1-l.objective.Quantile) >= 1-1e-9 {
+	of := l.objective.Quantile
+	if all.Count()*(1-of) < 1-1e-9 {
+		of = 1 // too few for the quantile: the slowest of them
+	}
+	if v, ok := all.Quantile(of); ok {
 		out.Tail = &v
 	}
 	return out

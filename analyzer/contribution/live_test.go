@@ -220,13 +220,27 @@ func TestADeclaredThresholdStandsInForWhatWasFound(t *testing.T) {
 	}
 }
 
-func TestWithTooFewRequestsThereIsNoTail(t *testing.T) {
+func TestOfTooFewRequestsForTheQuantileTheTailIsTheSlowest(t *testing.T) {
 	x := newTraffic(Objective{Quantile: 0.99})
-	if got := x.slot(99, x.calm); got.Tail != nil {
-		t.Errorf("99%% of 99 requests: %v", *got.Tail)
+	x.slot(98, x.calm)
+	slow := func(c string) (own, wait float64) { own, wait = x.calm(c); return 100 * own, wait }
+	few := x.slot(1, slow)
+	if few.Tail == nil || few.Requests != 99 {
+		t.Fatalf("%+v", few)
 	}
-	if got := x.slot(1, x.calm); got.Tail == nil || got.Requests != 100 {
-		t.Errorf("%+v", got)
+	slowest := *few.Tail
+	if got := x.slot(101, x.calm); got.Tail == nil || *got.Tail > slowest/2 {
+		t.Errorf("of 99 %v, of 200 %v: want much less", slowest, got.Tail)
+	}
+}
+
+func TestADeclaredMaxLoadCountsUntilMoreWasSeen(t *testing.T) {
+	x := newTraffic(Objective{MaxLoad: 50})
+	if got := x.slot(100, x.calm); got.MaxLoad != 50 || got.Load != 10 {
+		t.Errorf("%v of %v, want 10 of 50", got.Load, got.MaxLoad)
+	}
+	if got := x.slot(1000, x.calm); got.MaxLoad != 100 {
+		t.Errorf("%v, want 100", got.MaxLoad)
 	}
 }
 

@@ -33,7 +33,7 @@ type Part struct {
 // TailNow says how the tail stands against the SLO.
 func TailNow(c *trimtab.Contributions) string {
 	if c.Tail == nil {
-		return fmt.Sprintf("not known: %s requests are too few for p%s", Number(c.Requests), Number(100*c.Quantile))
+		return "not known"
 	}
 	out := fmt.Sprintf("p%s %s at %s requests/s", Number(100*c.Quantile), Time(*c.Tail), Number(c.Load))
 	if slack, ok := c.Slack(); ok && slack >= 0 {

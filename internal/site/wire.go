@@ -132,7 +132,7 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 			Name: w.Name, Host: w.Knob.Host, SLO: analyzer.SLO{Latency: w.SLO.Latency, Fraction: w.SLO.Fraction}, Target: w.SLO.Target(),
 			Resource: cfg.Pool.Resource(), LoadFrom: source(w.Load), PerformanceFrom: source(w.Performance),
 		}
-		out.Servpods = servpodsOf(w)
+		out.MaxLoad, out.Servpods = w.MaxLoad, servpodsOf(w)
 		if c.Entry != "" && w.Mode == trimtab.Off {
 			out.Resource = "" // watched, and no part of the application
 		}
