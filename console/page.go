@@ -51,7 +51,7 @@ type frame struct {
 	// Charts tells that the page draws some; Fair that there is a page on
 	// fairness, HasJobs that this process keeps best-effort jobs.
 	Charts, Fair, HasJobs bool
-	Paused       bool
+	Paused                bool
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string
 }

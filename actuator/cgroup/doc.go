@@ -23,9 +23,9 @@
 // A group of a systemd unit that was not delegated is read, and a write of it
 // is refused. systemd sets the group of each unit again at daemon-reload, also of
 // one that was delegated: what is to stay there is set through systemd, as a
-// property of the unit, where systemd runs this host's version 2. A value that a parent's quota would not let through is
-// refused with the parent named, unless the configuration lets trimtab raise
-// that parent.
+// property of the unit, where systemd runs this host's version 2. A value that a
+// parent's quota would not let through is refused with the parent named, unless the
+// configuration lets trimtab raise that parent.
 //
 // [Create] makes groups for services that trimtab starts itself. The package
 // keeps no journal: the actuator's holds what [CPU.Undo] returns.

@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 
@@ -25,7 +24,7 @@ func Kind() actuator.Kind {
 			}
 			return at, err
 		},
-		Find: find,
+		Find: actuator.FindGroups,
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
 			c := Config{Root: rootOf(at, resource), Path: at.Path, Force: at.Force, Roots: roots}
 			switch resource {
@@ -56,29 +55,6 @@ func Kind() actuator.Kind {
 			return 0, fmt.Errorf("measure %s: a host has no certain amount of it: %w", resource, trimtab.ErrUnsupported)
 		},
 	}
-}
-
-// find lists the groups that match: at most hostfs.MaxInstances, else none and an
-// error that says how many there are.
-func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
-	}
-	// Opened for each look: the root may be mounted anew.
-	root, err := hostfs.OpenRoot(at.Root)
-	if err != nil {
-		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
-	}
-	defer root.Close()
-	found, err := root.Instances(at.Path)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]actuator.Instance, len(found))
-	for i, f := range found {
-		all[i] = actuator.Instance{Name: f.Name, ID: f.ID}
-	}
-	return all, nil
 }
 
 // rootOf returns the root of the groups that turn a resource: version 1 keeps

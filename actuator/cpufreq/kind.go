@@ -1,7 +1,6 @@
 package cpufreq
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/trimtab/trimtab"
@@ -23,7 +22,7 @@ func Kind() actuator.Kind {
 			}
 			return at, err
 		},
-		Find: find,
+		Find: actuator.FindGroups,
 		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
 			return actuator.OrNil(Open(Config{Root: at.Root, Path: at.Path, Force: at.Force, Neighbours: open}))
 		},
@@ -53,25 +52,4 @@ func sum(f files) (mhz float64, err error) {
 		mhz += float64(p.most) / 1000
 	}
 	return mhz, nil
-}
-
-// find lists the groups that match, as the kind cgroup does.
-func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
-	}
-	root, err := hostfs.OpenRoot(at.Root)
-	if err != nil {
-		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
-	}
-	defer root.Close()
-	found, err := root.Instances(at.Path)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]actuator.Instance, len(found))
-	for i, f := range found {
-		all[i] = actuator.Instance{Name: f.Name, ID: f.ID}
-	}
-	return all, nil
 }

@@ -6,8 +6,8 @@
 // Version 2's empty cpuset.cpus, which gives what the parent has, reads as unlimited. No
 // kernel lets it be emptied again while a process lives in the group: a restore then
 // sets all CPUs that there can be, which gives what the parent has, too. Version 1's
-// empty set, in which nothing may run, is 0 and is left alone. What is in force may be less than was asked for (cpuset.cpus.effective), where
-// a parent was made smaller.
+// empty set, in which nothing may run, is 0 and is left alone. What is in force may be
+// less than was asked for (cpuset.cpus.effective), where a parent was made smaller.
 //
 // Which cores, [Choose] decides from what can be read, so that the same files give the
 // same set. A group that gets fewer keeps its lowest-numbered ones, one that gets more

@@ -1,7 +1,6 @@
 package resctrl
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/trimtab/trimtab"
@@ -23,34 +22,13 @@ func Kind(h Host) actuator.Kind {
 			}
 			return at, err
 		},
-		Find: find,
+		Find: actuator.FindGroups,
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
 			return actuator.OrNil(h.OpenKnob(Config{Root: at.Root, Path: at.Path, Resource: resource, High: at.High}))
 		},
 		Reopen:  func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(h.Reopen(undo)) },
 		Measure: func(_ actuator.Location, resource string) (float64, error) { return h.measure(resource) },
 	}
-}
-
-// find lists the control groups that match.
-func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
-	}
-	root, err := hostfs.OpenRoot(at.Root)
-	if err != nil {
-		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
-	}
-	defer root.Close()
-	found, err := root.Instances(at.Path)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]actuator.Instance, len(found))
-	for i, f := range found {
-		all[i] = actuator.Instance{Name: f.Name, ID: f.ID}
-	}
-	return all, nil
 }
 
 // measure tells what trimtab may give out: the ways that neither the default group nor

@@ -133,12 +133,14 @@ func orDash(s string) string {
 
 type explainCmd struct {
 	clientFlags `embed:""`
-	Workload    string `arg:"" help:"Name of the workload, or of a best-effort job." complete:"workload"`
+	Workload    string `arg:"" help:"Name of the workload, or of a best-effort job." complete:"explained"`
 	History     int    `help:"How many earlier decisions to list." default:"5"`
 }
 
 // Example is shown by --help.
-func (explainCmd) Example() string { return "trimtab explain checkout" }
+func (explainCmd) Example() string {
+	return "trimtab explain checkout\ntrimtab explain batch/1                        # a best-effort job, of the agent of its host"
+}
 
 // Run asks and prints.
 func (c *explainCmd) Run(ctx context.Context, t terminal) error {
@@ -301,7 +303,7 @@ func (planCmd) Example() string { return "trimtab plan\ntrimtab plan -o json" }
 func (c *planCmd) once(ctx context.Context, t terminal) error {
 	p, err := c.client().Plan(ctx)
 	if err != nil {
-		return hint.Add(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
+		return hint.Else(err, "a first plan needs a configured pool and a workload in mode recommend or act; trimtab status shows what is missing")
 	}
 	return c.print(t.out, p, func(w io.Writer) {
 		if c.Output == "wide" {

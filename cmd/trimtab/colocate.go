@@ -24,7 +24,7 @@ func printColocation(w io.Writer, c *view.Colocation) {
 	for _, resource := range slices.Sorted(maps.Keys(c.Missing)) {
 		fmt.Fprintf(w, "no knob for %s: %s\n", resource, c.Missing[resource])
 	}
-	rows := [][]string{{"SERVICE HERE", "SLACK", "LIMIT", "FROM", "LOAD", "LIMIT", "FROM", "SHARE", "HEARD"}}
+	rows := [][]string{{"SERVICE HERE", "SLACK", "LIMIT", "FROM", "LOAD", "LIMIT", "FROM", "OF THE TAIL", "HEARD"}}
 	for i := range c.Services {
 		s := &c.Services[i]
 		rows = append(rows, []string{s.Workload, view.Optional(s.Slack), view.Optional(s.SlackLimit), orDash(s.SlackOrigin), view.Optional(s.Load),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -71,13 +72,15 @@ func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 	defer cancel()
 	c := client.Client{URL: cmp.Or(a.Flags["url"], os.Getenv("TRIMTAB_URL"), defaultURL)}
 	switch a.Ask {
-	case "workload":
+	case "explained":
 		if s, err := c.Status(ctx); err == nil {
 			for i := range s.Workloads {
-				if client.Printable(s.Workloads[i].Name) != s.Workloads[i].Name {
-					continue // not to be typed, and maybe not to be shown
-				}
 				items = append(items, completion.Item{Word: s.Workloads[i].Name, Help: s.Workloads[i].State})
+			}
+		}
+		if j := c.Jobs(ctx); j != nil {
+			for i := range j.Jobs {
+				items = append(items, completion.Item{Word: j.Jobs[i].ID, Help: j.Jobs[i].State})
 			}
 		}
 	case "plan":
@@ -85,5 +88,7 @@ func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 			items = append(items, completion.Item{Word: p.ID(), Help: p.Cause.String()})
 		}
 	}
-	return items
+	return slices.DeleteFunc(items, func(i completion.Item) bool {
+		return client.Printable(i.Word) != i.Word // not to be typed, and maybe not to be shown
+	})
 }

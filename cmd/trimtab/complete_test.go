@@ -50,9 +50,13 @@ func shell(t *testing.T, dir string, env []string, args ...string) string {
 	return string(out)
 }
 
-// asked is a trimtab with two workloads, one of a difficult name.
+// asked is a trimtab with two workloads, one of a difficult name, and a best-effort job.
 func asked(t *testing.T) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/jobs" {
+			fmt.Fprint(w, `{"host":"a","jobs":[{"id":"batch/1","state":"running"}]}`)
+			return
+		}
 		fmt.Fprint(w, `{"workloads":[{"name":"checkout","state":"ok"},{"name":"shop:cart","state":"ok"}]}`)
 	}))
 	t.Cleanup(s.Close)
@@ -70,6 +74,7 @@ var completions = []struct {
 	{"trimtab status -o ", []string{"json", "text", "wide", "yaml"}},
 	{"trimtab --log.level d", []string{"debug"}},
 	{"trimtab explain che", []string{"checkout"}},
+	{"trimtab explain ba", []string{"batch/1"}},
 	{"trimtab run --storage.path zz", []string{"zzdir"}},
 	{"trimtab check config zz", []string{"zz one.yaml", "zzdir"}},
 	{"trimtab watchd", nil},

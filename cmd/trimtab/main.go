@@ -46,7 +46,7 @@ type cli struct {
 	Demo          demoCmd          `cmd:"" group:"Run:" help:"See it work: three real services of its own, under real load on this machine."`
 	Workers       workersCmd       `cmd:"" group:"Run:" help:"Supervise the worker processes of one service."`
 	Status        statusCmd        `cmd:"" group:"Look:" help:"Show workloads, allocations and last decisions."`
-	Explain       explainCmd       `cmd:"" group:"Look:" help:"Say why a workload has what it has."`
+	Explain       explainCmd       `cmd:"" group:"Look:" help:"Say why a workload or a best-effort job has what it has."`
 	Plan          planCmd          `cmd:"" group:"Look:" help:"Show the newest plan: the target and the next step."`
 	Diff          diffCmd          `cmd:"" group:"Look:" help:"Show what is not where the planner wants it; exit code 2 when something is."`
 	Fairness      fairnessCmd      `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, who is short, what binds whom."`

@@ -73,11 +73,8 @@ func (c *simColocateCmd) Run(ctx context.Context, t terminal) error {
 	if c.PrintEnv {
 		out := json.NewEncoder(t.out)
 		out.SetIndent("", "  ")
-		for _, e := range environments {
-			if err := out.Encode(e); err != nil {
-				return fmt.Errorf("print environment: %w", err)
-			}
-			break // one file has one
+		if err := out.Encode(environments[0]); err != nil { // one file has one
+			return fmt.Errorf("print environment: %w", err)
 		}
 		return nil
 	}

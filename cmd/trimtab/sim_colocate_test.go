@@ -76,7 +76,7 @@ func TestAMistakeInAnEnvironmentIsToldWithItsPlaceAndWhatToDo(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"--env=" + file, "bad.json:2"}, {"--env=" + file, "--print-env"},
-		{"--policy=rythm", `did you mean "rhythm"`}, {"--load=clark", "clarknet"}, {"--hours=0", "0.01 to 240"},
+		{"--policy=rhythn", `did you mean "rhythm"`}, {"--load=clark", "clarknet"}, {"--hours=0", "0.01 to 240"},
 	} {
 		code, _, said := beside(t, c.args, "--seeds=1")
 		if code == 0 || !strings.Contains(said, c.want) {

@@ -23,7 +23,7 @@
 // Needs Linux 6.3, BTF and CAP_BPF with CAP_PERFMON; [Open] says what is missing. Not
 // seen: what is no TCP, several requests at a time on one connection (HTTP/2 and
 // pipelining count as one), a handing over between threads while a process serves
-// several requests.
+// several requests. It has run on Linux 6.18 and no other kernel.
 //
 // Source: Zhao et al., Rhythm, ACM TOCS 2023, section 3.3 (request tracer).
 package kernel

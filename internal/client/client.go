@@ -55,7 +55,7 @@ func (c Client) Status(ctx context.Context) (*view.Status, error) {
 // decisions.
 func (c Client) Explain(ctx context.Context, workload string, history int) (*view.Explanation, error) {
 	e, err := get[view.Explanation](ctx, c, ExplainPath(workload, history))
-	return e, hint.Add(err, "trimtab status lists the workloads")
+	return e, hint.Else(err, "trimtab status lists the workloads, and on the host that keeps them the best-effort jobs")
 }
 
 // ExplainPath asks why a workload has what it has.

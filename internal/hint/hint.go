@@ -24,6 +24,15 @@ func Add(err error, format string, args ...any) error {
 	return hinted{err, fmt.Sprintf(format, args...)}
 }
 
+// Else is Add where err has no hint yet: one that was added nearer to the cause,
+// such as that nothing answers there, tells more.
+func Else(err error, format string, args ...any) error {
+	if Of(err) != "" {
+		return err
+	}
+	return Add(err, format, args...)
+}
+
 // Of returns the outermost hint of err, "" when it has none.
 func Of(err error) string {
 	h, _ := errors.AsType[hinted](err)

@@ -29,8 +29,13 @@ func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]ma
 	next.Services = h.showServices(now, status)
 	next.Jobs, next.Used = h.showJobs(now, status, all)
 	next.Counts = maps.Clone(next.Counts)
-	next.Counts[last.Verb]++
 	next.Problem = out.refused
+	if last.Verb == "" { // nothing was observed yet, so nothing was decided
+		h.shown = &next
+		h.count(&next, "")
+		return
+	}
+	next.Counts[last.Verb]++
 	repeated := next.Last != nil && next.Last.Verb == last.Verb && next.Last.By == last.By && repeats(next.Last.Changes, last.Changes)
 	if repeated {
 		last.Periods, last.Changes, last.Time = next.Last.Periods+1, next.Last.Changes, next.Last.Time
