@@ -279,6 +279,9 @@ func (p *policy) grow(r *round) bool {
 		}
 	}
 	r.order = places
+	if p.gathers {
+		return p.gather(r, places)
+	}
 	any := p.begin(r)
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(a), r.size(b)) })
 	for _, i := range places {

@@ -21,6 +21,13 @@
 // budget. Beside the algorithm, and ours, jobs stay below what was too much at that
 // load before, until that is tried again one step at a time (ceiling.go).
 //
+// Rhythm differs from the paper, and from its variant that is indiscriminate, in three
+// ways, all ours (proven.go): StopBE suspends the top level, which frees all but memory
+// and loses no work, and kills only when the SLO is missed three measurements in a row;
+// a job that runs grows before another starts; a slacklimit of 1, which allows nothing,
+// counts as not known and is searched for. With limits per Servpod, indiscriminate or
+// not, jobs get at once what was proven at that load, instead of a step at a time.
+//
 // The policies to compare it with differ in what must go and in the limits:
 //
 //	none                    nothing runs
