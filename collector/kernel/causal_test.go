@@ -23,12 +23,16 @@ const settle = 100
 
 func newWorld() *world {
 	w := &world{}
-	w.Tracer = NewTracer(settle, 1, func(process uint32, port uint16) bool { return process == 1 && port == 80 || process == 2 && port == 90 },
+	w.Tracer = NewTracer(settle, 1, func(process uint32, port uint16) bool {
+		return process == 1 && port == 80 || process == 2 && port == 90
+	},
 		func(v *Visit) { w.got = append(w.got, *v) })
 	return w
 }
 
-func at(port int) netip.AddrPort { return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)) }
+func at(port int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
+}
 
 // event is one of a process (the component is one less), after some time.
 func (w *world) event(after int64, process, thread uint32, sent bool, local, remote int) {

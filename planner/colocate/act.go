@@ -118,14 +118,13 @@ func (p *policy) fit(r *round) (forced bool) {
 	return forced
 }
 
-// stop frees at once what the top level of the queue holds: it kills the first job,
-// and suspends the others, which lose nothing by that. Should the SLO still be missed
-// by what is measured from then on, the next is killed. A policy that does not tell
-// jobs apart kills them all. It returns how many times as long growth has to wait.
-func (p *policy) stop(r *round, v verdict) int {
-	places, size := p.queue(r, v.share)
+// stop frees at once what the top level of the queue holds: it suspends the jobs, which
+// lose nothing by that, or kills the first of them; a policy that does not tell jobs
+// apart kills all. It returns how many times as long growth has to wait.
+func (p *policy) stop(r *round, share float64, kills bool) int {
+	places, size := p.queue(r, share)
 	for n, i := range places[:size] {
-		if n == 0 || p.alike {
+		if kills && (n == 0 || p.alike) {
 			r.kill(i)
 		} else {
 			p.park(r, i, false)
@@ -295,6 +294,9 @@ func (p *policy) grow(r *round) bool {
 		}
 	}
 	r.order = places
+	if p.gathers {
+		return p.gather(r, places)
+	}
 	any := p.begin(r)
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(a), r.size(b)) })
 	for _, i := range places {

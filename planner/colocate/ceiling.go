@@ -91,6 +91,7 @@ func (p *policy) remember(r *round, v *verdict) {
 		}
 	}
 	s := p.Services[v.by]
+	p.prove(r, v)
 	if s.Episode || math.IsNaN(v.load) || v.verb != StopBE && v.verb != CutBE {
 		return
 	}

@@ -124,7 +124,7 @@ func TestTheStrictestOfSeveralServicesDecides(t *testing.T) {
 	}
 }
 
-func TestStopKillsTheTopOfTheReclamationQueueAndSuspendsTheRestOfItsLevel(t *testing.T) {
+func TestStopTakesTheTopLevelOfTheReclamationQueueAndKillsWhenTheSLOIsMissedThreeTimesInARow(t *testing.T) {
 	var jobs []colocate.Job
 	for i, useless := range []float64{9, 1, 5, 3} {
 		j := job(fmt.Sprint("j", i), colocate.Running, 1)
@@ -132,8 +132,26 @@ func TestStopKillsTheTopOfTheReclamationQueueAndSuspendsTheRestOfItsLevel(t *tes
 		jobs = append(jobs, j)
 	}
 	w := newWorld(t, colocate.Rhythm, []colocate.Service{service(-1, 0.1)}, jobs...)
-	if d := w.tick(); acts(d) != "[kill j1 suspend j3]" { // half of four
-		t.Errorf("%s", acts(d))
+	for _, want := range []string{"[suspend j1 suspend j3]", "[suspend j2]", "[kill j0]"} { // half of those that run
+		if d := w.tick(); d.Verb != colocate.StopBE || acts(d) != want {
+			t.Errorf("%s %s, want %s", d.Verb, acts(d), want)
+		}
+	}
+}
+
+func TestAfterAMissWhatWasProvenAtThisLoadComesBackAtOnce(t *testing.T) {
+	w := newWorld(t, colocate.Rhythm, []colocate.Service{service(0.9, 0.1)}, job("a", colocate.Running, 1))
+	w.ticks(60)
+	most := w.o.Jobs[0].Has["cores"]
+	bad := -0.1
+	good := w.o.Services[0].Slack
+	w.o.Services[0].Slack = &bad
+	if d := w.tick(); acts(d) != "[suspend a]" {
+		t.Fatal(acts(d))
+	}
+	w.o.Services[0].Slack = good
+	if w.ticks(4); w.o.Jobs[0].Has["cores"] < math.Floor(most*0.75) || w.o.Jobs[0].State != colocate.Running {
+		t.Errorf("%v of %v cores", w.o.Jobs[0].Has["cores"], most)
 	}
 }
 
@@ -302,7 +320,7 @@ func TestJobsSlowDownWhileThePackageIsHotAndTheServiceSlow(t *testing.T) {
 }
 
 func TestJobsShareWhatServpodsLeaveOfTheLink(t *testing.T) {
-	w := newWorld(t, colocate.Rhythm, []colocate.Service{service(0.9, 0.1)}, job("a", colocate.Waiting, 0), job("b", colocate.Waiting, 0))
+	w := newWorld(t, colocate.Indiscriminate, []colocate.Service{service(0.9, 0.1)}, job("a", colocate.Waiting, 0), job("b", colocate.Waiting, 0))
 	w.o.Capacity["network"] = 1e9
 	w.o.Link = &colocate.Link{Bandwidth: 1000, Used: 500} // 1000 − 1.2 · 500
 	w.ticks(6)
@@ -328,7 +346,7 @@ func TestDeflationTakesTheSameShareOfAllAndKillsNobody(t *testing.T) {
 // without distinguishing their priorities".
 func TestWithoutDistinguishableReclamationAllJobsGo(t *testing.T) {
 	for name, want := range map[string]string{
-		colocate.Heracles: "[kill a kill b]", colocate.Indiscriminate: "[kill a kill b]", colocate.Rhythm: "[kill a]",
+		colocate.Heracles: "[kill a kill b]", colocate.Indiscriminate: "[kill a kill b]", colocate.Rhythm: "[suspend a]",
 	} {
 		w := newWorld(t, name, []colocate.Service{service(-0.1, 0.5)}, job("a", colocate.Running, 1), job("b", colocate.Running, 1))
 		if d := w.tick(); acts(d) != want {

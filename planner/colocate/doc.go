@@ -13,16 +13,21 @@
 //
 // Of several services on the host the strictest decides. What takes away is done on
 // the tick on which its rule holds, and again only by what was measured wholly after
-// that. StopBE kills the first job of the level and, ours, suspends the others, which
-// lose nothing by it: where one host has all of a service, the level is all jobs. A
-// resumption and growth
-// wait until it was calm, and for numbers from after the last growth. A job of which
-// the last core would be cut is suspended. Numbers that are missing or stale stop
-// growth, and after as long again suspend all jobs.
+// that. A resumption and growth wait until it was calm, and for numbers from after the
+// last growth. A job of which the last core would be cut is suspended. Numbers that are
+// missing or stale stop growth, and after as long again suspend all jobs.
 //
 // Limits that nobody knows are searched for ([Search], algorithm 1) under an error
 // budget. Beside the algorithm, and ours, jobs stay below what was too much at that
 // load before, until that is tried again one step at a time (ceiling.go).
+//
+// Rhythm differs from the paper, and from its variant that is indiscriminate, in three
+// ways, all ours (proven.go): StopBE suspends the top level, which frees all but memory
+// and loses no work, and kills, the first of the level, only when the SLO is missed three
+// measurements in a row;
+// a job that runs grows before another starts; a slacklimit of 1, which allows nothing,
+// counts as not known and is searched for. With limits per Servpod, indiscriminate or
+// not, jobs get at once what was proven at that load, instead of a step at a time.
 //
 // The policies to compare it with differ in what must go and in the limits:
 //

@@ -17,6 +17,10 @@ type standing struct {
 	Over bool `json:"over,omitempty"`
 	// Ceilings are what jobs may have beside it without a wait, by resource.
 	Ceilings map[string]ceiling `json:"ceilings,omitempty"`
+	// Proven are what jobs had beside it while growth was allowed, by resource.
+	Proven map[string]ceiling `json:"proven,omitempty"`
+	// Strikes count misses in a row.
+	Strikes int `json:"strikes,omitempty"`
 	// Load is the last that was known, and Spread the mean square of its changes from
 	// tick to tick.
 	Load   float64 `json:"load,omitempty"`
@@ -195,6 +199,9 @@ func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits
 		return *p.rules.limits
 	}
 	l := limits{known(s.LoadLimit), known(s.SlackLimit)}
+	if l.slack >= 1 && p.gathers {
+		l.slack = math.NaN() // where a search begins: it allows nothing, and tells nothing
+	}
 	if l.load >= 0 && l.slack >= 0 {
 		st.Search = nil
 		return l

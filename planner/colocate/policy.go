@@ -18,6 +18,8 @@ type rules struct {
 	// alike takes from all jobs at once, without a look at what each would lose
 	// (section 5.2).
 	alike bool
+	// gathers lets few jobs have much, and suspends before it kills.
+	gathers bool
 	// deflates takes the same share of every job, and never kills.
 	deflates bool
 }
@@ -58,7 +60,7 @@ func New(name string, c Config) (Policy, error) {
 		None:           {never: true},
 		Heracles:       {limits: &limits{0.85, 0.10}, alike: true},
 		Indiscriminate: {alike: true},
-		Rhythm:         {},
+		Rhythm:         {gathers: true},
 		Deflation:      {limits: &limits{2, 0.10}, deflates: true},
 	}[name]
 	if !ok {
@@ -116,7 +118,9 @@ func (p *policy) Decide(o *Observation) Decision {
 	p.shed(r)
 	longer := 1
 	if v.verb == StopBE {
-		longer = p.stop(r, v)
+		longer = p.strike(r, &v)
+	} else {
+		p.spare(o)
 	}
 	forced := p.fit(r)
 	switch v.verb {
@@ -192,7 +196,8 @@ func (p *policy) allow(r *round, v verdict, forced bool) {
 		return
 	}
 	p.confine(r, p.Calm >= p.Wait)
-	if p.resume(r) || p.grow(r) {
+	leapt := p.rules.limits == nil && p.leap(r)
+	if p.resume(r) || p.grow(r) || leapt {
 		p.Grown = r.o.Time
 	}
 }

@@ -138,7 +138,7 @@ func (in *snapshot) validate() error {
 	ok := m.Calm >= 0 && m.Wait >= leastWait && m.Wait <= maxWait && len(m.Services) <= maxServices*2 && len(in.Courses) <= maxJobs
 	ok = ok && m.Tried.Turn >= 0
 	for _, s := range m.Services {
-		ok = ok && s != nil && (s.Search == nil || s.Search.valid()) && (s == nil || validCeilings(s.Ceilings) && s.Load >= 0 && s.Spread >= 0)
+		ok = ok && s != nil && (s.Search == nil || s.Search.valid()) && (s == nil || validCeilings(s.Ceilings) && validCeilings(s.Proven) && s.Strikes >= 0 && s.Load >= 0 && s.Spread >= 0)
 	}
 	for _, c := range in.Courses {
 		ok = ok && c != nil && c.Attained >= 0 && c.Ran >= 0

@@ -107,19 +107,21 @@ func TestAJobGrowsWhileTheServiceIsCalm(t *testing.T) {
 	}
 }
 
-func TestAServiceThatMissesItsSLOKillsTheJobThatLosesLeast(t *testing.T) {
+func TestAServiceThatMissesItsSLOFreezesTheJobThatLosesLeast(t *testing.T) {
 	s := newSite(t, config(), append(knobs("a", 2), knobs("b", 2)...)...)
 	s.periods(3, 0.2, 0.2)
 	checkpoint, none := time.Second, time.Hour
 	s.tell(&colocate.Progress{Job: "batch/b", Time: s.now, SinceCheckpoint: &checkpoint})
 	s.tell(&colocate.Progress{Job: "batch/a", Time: s.now, SinceCheckpoint: &none})
-	if s.period(-0.1, 0.2); s.has("a", "alive") != 1 || s.has("b", "alive") != 0 {
-		t.Errorf("a %v, b %v: want b killed", s.has("a", "alive"), s.has("b", "alive"))
+	if s.period(-0.1, 0.2); s.has("a", "running") != 1 || s.has("b", "running") != 0 || s.has("b", "alive") != 1 {
+		t.Errorf("a %v, b %v: want b frozen", s.has("a", "running"), s.has("b", "running"))
 	}
 }
 
 func TestAKilledJobThatIsStartedAgainWaitsForItsTurnWithTheLeast(t *testing.T) {
-	s := newSite(t, config(), knobs("a", 4)...)
+	c := config()
+	c.Policy = colocate.Indiscriminate // kills at the first miss
+	s := newSite(t, c, knobs("a", 4)...)
 	s.periods(3, 0.2, 0.2)
 	if s.period(-0.1, 0.2); s.has("a", "alive") != 0 || s.has("a", "running") != 0 || s.has("a", "cores") != 1 {
 		t.Errorf("alive %v, running %v, %v cores: want it killed, and what starts in its place frozen with the least",
@@ -130,12 +132,12 @@ func TestAKilledJobThatIsStartedAgainWaitsForItsTurnWithTheLeast(t *testing.T) {
 	}
 }
 
-func TestJobsAreFrozenAboveTheLoadlimitAndComeBackAsTheyWere(t *testing.T) {
+func TestJobsAreFrozenAboveTheLoadlimitAndComeBackWithAtLeastWhatTheyHad(t *testing.T) {
 	s := newSite(t, config(), append(knobs("a", 3), knobs("b", 2)...)...)
 	if s.periods(2, 0.9, 0.8); s.has("a", "running") != 0 || s.has("b", "running") != 0 || s.has("a", "cores") != 1 {
 		t.Fatalf("want both frozen, with one core each")
 	}
-	if s.periods(3, 0.9, 0.5); s.has("a", "running") != 1 || s.has("b", "running") != 1 || s.has("a", "cores") != 3 {
+	if s.periods(3, 0.9, 0.5); s.has("a", "running") != 1 || s.has("b", "running") != 1 || s.has("a", "cores") < 3 || s.has("b", "cores") < 2 {
 		t.Errorf("want both back: %v, %v", s.has("a", "cores"), s.has("b", "cores"))
 	}
 }

@@ -1,0 +1,143 @@
+package colocate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// prove notes, by load, what jobs have of each resource while growth is allowed, and
+// lowers that by a part when the SLO is missed. It is ours, beside algorithm 2.
+func (p *policy) prove(r *round, v *verdict) {
+	for i := range r.o.Services {
+		svc := &r.o.Services[i]
+		s := p.Services[svc.Workload]
+		load, slack := known(svc.Load), known(svc.Slack)
+		if math.IsNaN(load) || math.IsNaN(slack) {
+			continue
+		}
+		for k, name := range r.names {
+			if back(name) == 0 {
+				continue
+			}
+			c := s.Proven[name]
+			switch {
+			case slack < 0:
+				for b := bin(load); b < len(c); b++ {
+					c[b] = math.Min(c[b], r.sum[k]*(1-back(name)))
+				}
+			case v.verb == AllowBEGrowth:
+				p.proved(s, name)
+				c = s.Proven[name]
+				for b := 0; b <= bin(load); b++ {
+					c[b] = math.Max(c[b], r.sum[k])
+				}
+			}
+		}
+	}
+}
+
+// proved makes room for what was proven of a resource.
+func (p *policy) proved(s *standing, name string) {
+	if s.Proven == nil {
+		s.Proven = map[string]ceiling{}
+	}
+	if s.Proven[name] == nil {
+		s.Proven[name] = make(ceiling, bins+1)
+	}
+}
+
+// proven is what all services stood at the load of now; 0: nothing is proven.
+func (p *policy) proven(r *round, name string) float64 {
+	least := math.Inf(1)
+	for i := range r.o.Services {
+		s := &r.o.Services[i]
+		load := known(s.Load)
+		c := p.Services[s.Workload].Proven[name]
+		if math.IsNaN(load) || c == nil {
+			return 0
+		}
+		least = math.Min(least, c[bin(load+shift)])
+	}
+	return least
+}
+
+// mostLeap bounds the steps of one leap.
+const mostLeap = 128
+
+// leap gives jobs at once what was proven at this load, the largest first.
+func (p *policy) leap(r *round) (any bool) {
+	kept := slices.Clone(r.capacity)
+	for k, name := range r.names {
+		if back(name) > 0 {
+			r.capacity[k] = math.Max(r.sum[k], math.Min(r.capacity[k], p.proven(r, name)))
+		}
+	}
+	for p.resume(r) {
+		any = true
+	}
+	places, steps := r.running(), 0
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(b), r.size(a)) })
+	for _, i := range places {
+		for steps < mostLeap && p.growShared(r, i) {
+			any, steps = true, steps+1
+		}
+	}
+	copy(r.capacity, kept)
+	return any
+}
+
+// gather lets the largest job grow that can, and starts one more only when none can:
+// few jobs that have much of the cache and the bandwidth do more than many with little.
+func (p *policy) gather(r *round, places []int) bool {
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(b), r.size(a)) })
+	for _, i := range places {
+		if p.growShared(r, i) {
+			return true
+		}
+	}
+	return p.begin(r)
+}
+
+// running are the places of the jobs that run.
+func (r *round) running() (places []int) {
+	for i := range r.seats {
+		if r.seats[i].runs() {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// growShared gives a job one step, and reports whether it got any of cores, cache or
+// bandwidth: what it gets of memory alone is no reason to go on.
+func (p *policy) growShared(r *round, i int) (any bool) {
+	before := slices.Clone(r.seats[i].to)
+	p.growOne(r, i)
+	for k, name := range r.names {
+		any = any || back(name) > 0 && r.seats[i].to[k] > before[k]
+	}
+	return any
+}
+
+// patience is how many measurements in a row must miss the SLO for jobs to be killed:
+// before, those that would be are suspended. They lose no work, and all that they have
+// but memory is free at once.
+const patience = 3
+
+// strike takes from the top level of the queue when the SLO is missed, and returns how
+// many times as long growth has to wait.
+func (p *policy) strike(r *round, v *verdict) (longer int) {
+	s := p.Services[v.by]
+	s.Strikes++
+	return p.stop(r, v.share, !p.gathers || s.Strikes >= patience)
+}
+
+// spare forgets the misses of services that meet their SLO again.
+func (p *policy) spare(o *Observation) {
+	for i := range o.Services {
+		if s := &o.Services[i]; known(s.Slack) >= 0 {
+			p.Services[s.Workload].Strikes = 0
+		}
+	}
+}
