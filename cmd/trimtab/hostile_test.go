@@ -415,7 +415,7 @@ func TestTheWebServerRefusesWhatAPageElsewhereCouldSend(t *testing.T) {
 
 func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	p := prepare(t, anyQuotas(t), "")
+	p := prepare(t, anyQuotas(t), "colocate: {}\n") // contributions are heard only with it
 	p.start()
 	p.stop()
 	p.start() // now the epoch is at least 2

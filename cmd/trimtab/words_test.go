@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/trimtab/trimtab/internal/client"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -177,8 +178,8 @@ func TestWatchedCommandsAskTheRunningTrimtabAgain(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var asked atomic.Int32
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if asked.Add(1) == 3 {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(client.StatusPath, r.URL.Path) && asked.Add(1) == 3 {
 			cancel()
 		}
 		fmt.Fprint(w, `{"workloads":[]}`)
