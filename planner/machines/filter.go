@@ -99,7 +99,7 @@ func (x *Index[F]) blacklistHighest(counter []F, k int, need bool) {
 	x.ranks = x.ranks[:0]
 	for i, v := range counter {
 		switch {
-		case v == v:
+		case !math.IsNaN(float64(v)):
 			x.ranks = append(x.ranks, ranked[F]{-v, uint32(i)})
 		case need:
 			x.why[i] |= Missing
