@@ -156,6 +156,23 @@ func TestTheLargestCapacityLeavesWithItsMachine(t *testing.T) {
 	w.want(0, "a") // 15 of 16
 }
 
+func TestTheLargestCapacityShrinksWithItsMachine(t *testing.T) {
+	w := open(t, nil)
+	for at, capacity := range []float64{64, 16} {
+		now := start().Add(time.Duration(at) * time.Second)
+		if _, err := w.x.Update(now, &Report{Machine: "c", Time: now, Load: []float64{4, 1}, Capacity: []float64{capacity, math.NaN()}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.report(time.Duration(at)*time.Second, "b", 15); err != nil {
+			t.Fatal(err)
+		}
+		if at == 0 {
+			w.want(0, "b", "c") // 15 of 64
+		}
+	}
+	w.want(time.Second, "c") // 15 of 16
+}
+
 func TestAReportWhoseTimeGoesBackIsRefusedAndNoSignOfLife(t *testing.T) {
 	w := open(t, nil)
 	w.all(10*time.Second, "a")
