@@ -30,11 +30,17 @@ const few = 24
 // sorts what is left.
 func lowest[F Number](r []ranked[F], k int) []ranked[F] {
 	k = min(k, len(r))
+	part(r, k, 2*bits.Len(uint(len(r))))
+	return r[:k]
+}
+
+// part brings the k lowest of r to its front in so many rounds.
+func part[F Number](r []ranked[F], k, rounds int) {
 	lo, hi := 0, len(r) // r[:lo] are among the lowest, r[hi:] are not
-	for rounds := 2 * bits.Len(uint(len(r))); lo < k && k < hi; rounds-- {
-		if hi-lo <= few || rounds == 0 {
+	for ; lo < k && k < hi; rounds-- {
+		if hi-lo <= few || rounds <= 0 {
 			slices.SortFunc(r[lo:hi], ranked[F].compare)
-			break
+			return
 		}
 		p := lo + split(r[lo:hi])
 		if k <= p {
@@ -43,7 +49,6 @@ func lowest[F Number](r []ranked[F], k int) []ranked[F] {
 			lo = p + 1
 		}
 	}
-	return r[:k]
 }
 
 // split partitions r around a pivot and returns where that is.
