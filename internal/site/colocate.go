@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -34,7 +35,7 @@ const (
 func JobsDir(storage string) string { return filepath.Join(storage, "colocate") }
 
 // JobsPool names the pool of the best-effort jobs beside a pool.
-func JobsPool(pool string) string { return pool + "/best-effort" }
+func JobsPool(pool string) string { return trimtab.JobsPool(pool) }
 
 // jobKnobs are the knobs of the best-effort jobs of a host.
 type jobKnobs struct {
@@ -264,12 +265,20 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	if err != nil {
 		return nil, errors.Join(err, a.Close(ctx))
 	}
-	h.metrics, h.logger = s.metrics, s.logger
+	h.metrics, h.logger, h.bus = s.metrics, s.logger, s.bus
 	health := pipeline.NewHealth(pipeline.Work{Round: cfg.Colocate.Period})
 	b := health.Bus(s.bus)
 	s.jobs.Store(h)
+	if err := s.catchUp(ctx, h); err != nil {
+		s.logger.Warn("pause best-effort jobs", "err", err)
+	}
 	s.ready.set("colocate", "")
-	stop := s.background(ctx, "colocate", s.working("colocate", health, func(ctx context.Context) error { return h.run(ctx, b) }))
+	stop := s.background(ctx, "colocate", s.working("colocate", health, func(ctx context.Context) error {
+		var hearing sync.WaitGroup
+		hearing.Go(func() { s.hearOrders(ctx, cfg, b) })
+		defer hearing.Wait()
+		return h.run(ctx, b)
+	}))
 	return func() error {
 		s.jobs.CompareAndSwap(h, nil)
 		err := stop()
@@ -298,7 +307,9 @@ func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
 	ticker := time.NewTicker(h.period)
 	defer ticker.Stop()
 	for {
-		h.tick(ctx, time.Now())
+		now := time.Now()
+		h.tick(ctx, now)
+		h.tell(ctx, now)
 		select {
 		case <-ctx.Done():
 			return nil

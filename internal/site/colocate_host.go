@@ -23,6 +23,7 @@ type turner interface {
 	Tick(ctx context.Context)
 	Holding() *trimtab.Holding
 	Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
+	Command(ctx context.Context, c *trimtab.Command) error
 }
 
 // jobHost lets the co-location step of one host and its actuator answer each other, and
@@ -39,9 +40,17 @@ type jobHost struct {
 	metrics          *metric.Set
 	logger           *slog.Logger
 
+	// bus is told how the jobs stand; nil: nobody is.
+	bus publisher
+
 	// Of the loop alone.
-	step    *colocate.Step
-	last    time.Time // the last tick
+	step *colocate.Step
+	last time.Time // the last tick
+	// given are core-seconds that jobs had, reclaimed the cores that were taken back.
+	given, reclaimed float64
+	// told is what was published last, at toldAt.
+	told    *view.Colocation
+	toldAt  time.Time
 	reading atomic.Bool
 
 	mu sync.Mutex
@@ -201,6 +210,7 @@ func (h *jobHost) account(now time.Time, all map[string]map[string]*trimtab.Knob
 		}
 		cores := coresOf(knobs)
 		h.registry.Change(id, func(p *jobs.Progress) { p.Run(d, cores) })
+		h.given += d.Seconds() * cores
 		h.metrics.Counter("trimtab_colocate_given_core_seconds_total").Add(d.Seconds() * cores)
 	}
 }
@@ -233,6 +243,7 @@ func (h *jobHost) killed(out *done) {
 		id := jobs.IDOf(r.Workload, r.Instance)
 		switch {
 		case r.Resource == trimtab.CPU && !r.Before.Unlimited:
+			h.reclaimed += r.Before.Value - r.Found.Value
 			h.metrics.Counter("trimtab_colocate_reclaimed_cores_total", h.host).Add(r.Before.Value - r.Found.Value)
 		case r.Resource == alive:
 			before := 0.0
