@@ -79,7 +79,7 @@ func jobsAt(host string) string { return "/jobs?host=" + url.QueryEscape(host) }
 // jobAmounts prints what a job has: "0.5 cores, 2GiB memory".
 func jobAmounts(of map[string]float64) string {
 	var out []string
-	for _, resource := range []string{trimtab.CPU, trimtab.Cores, trimtab.Memory, "llc", "membw", "network"} {
+	for _, resource := range []string{trimtab.CPU, trimtab.Cores, trimtab.Memory, "llc", "membw", "network", trimtab.Frequency} {
 		if v, ok := of[resource]; ok {
 			out = append(out, sized(v, resource))
 		}

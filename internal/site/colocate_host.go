@@ -40,6 +40,9 @@ type jobHost struct {
 	metrics          *metric.Set
 	logger           *slog.Logger
 
+	// around measures what else there is to know; nil: nothing does.
+	around *around
+
 	// bus is told how the jobs stand; nil: nobody is.
 	bus publisher
 
@@ -49,16 +52,20 @@ type jobHost struct {
 	// given are core-seconds that jobs had, reclaimed the cores that were taken back.
 	given, reclaimed float64
 	// told is what was published last, at toldAt.
-	told    *view.Colocation
-	toldAt  time.Time
-	reading atomic.Bool
+	told   *view.Colocation
+	toldAt time.Time
+	// looking counts what measures beside the decisions.
+	reading, measuring atomic.Bool
+	looking            sync.WaitGroup
 
 	mu sync.Mutex
 	// heard is when each service was heard of, by the time in what it said; news is
 	// what the step was not told yet.
-	heard  map[string]time.Time
-	news   []*trimtab.Contributions
-	stands map[string]*trimtab.Contributions
+	heard map[string]time.Time
+	news  []*trimtab.Contributions
+	// surroundings are what was measured since the last tick; nil: nothing.
+	surroundings *colocate.Surroundings
+	stands       map[string]*trimtab.Contributions
 	// files are those of progress, by job: when the one that was read last was written.
 	files map[string]time.Time
 	shown *view.Colocation
@@ -70,8 +77,10 @@ func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, kno
 	if err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
+	around := aroundOf(cfg, host, knobs)
 	h := &jobHost{
-		host: host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
+		around: around,
+		host:   host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
 		services: services, jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
 		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
 		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{}, files: map[string]time.Time{},
@@ -118,6 +127,7 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	began := time.Now()
 	h.actuator.Tick(ctx)
 	h.readFiles(now)
+	h.measure(ctx, now)
 	holding := h.actuator.Holding()
 	all := jobsIn(holding)
 	h.account(now, all)
@@ -126,6 +136,9 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	give := func(v trimtab.Value) { h.pump(ctx, now, h.step.Step(now, v), &out) }
 	for _, c := range h.takeNews() {
 		give(c)
+	}
+	if s := h.takeSurroundings(); s != nil {
+		give(s)
 	}
 	for id := range all {
 		give(h.progressOf(now, id))

@@ -133,7 +133,9 @@ func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[strin
 		}
 		if one.State == string(colocate.Running) {
 			for resource, v := range one.Has {
-				used[resource] += v
+				if resource != trimtab.Frequency { // no sum of clocks means anything
+					used[resource] += v
+				}
 			}
 		}
 		shown = append(shown, one)
