@@ -59,7 +59,7 @@
 // anomaly. More misses alone are none, since a program may not feel them (nn: 16
 // times as many); what MPKI says is told beside it, as a hint at the cause.
 //
-// What a workload knows takes 10 KiB on the host at most, and 128 bytes as a
+// What a workload knows takes 11 KiB on the host at most, and 128 bytes as a
 // [Summary]. The past counts 4.5 h of windows, then it fades. Values that cannot be
 // are refused and change nothing, missing ones are missing.
 //

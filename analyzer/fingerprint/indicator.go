@@ -152,14 +152,19 @@ func (i *Indicator) learn(value float64, cell int) {
 func (i *Indicator) refit() {
 	n := i.moments.n
 	i.next = n + max(8, min(n/8, memory/8))
-	var d Distribution
-	if d, i.fitted = i.moments.fit(i.family); !i.fitted {
+	d, ok := i.moments.fit(i.family)
+	boundary := 0.0
+	if ok {
+		boundary = d.Boundary()
+	}
+	// A shape near 0 has no boundary that a float can hold.
+	if i.fitted = boundary > 0 && boundary < Greatest; !i.fitted {
 		i.fit = Fit{Windows: n, FalseAlarms: i.fit.FalseAlarms}
 		return
 	}
 	i.fit.Distribution, i.fit.Windows = d, n
 	i.fit.Explained = i.phases.explained()
-	i.fit.KS, i.fit.Boundary = d.KS(i.keep.sorted()), d.Boundary()
+	i.fit.KS, i.fit.Boundary = d.KS(i.keep.sorted()), boundary
 	near := max(nearEnough, lilliefors/math.Sqrt(float64(min(n, kept))))
 	i.fit.Holds = n >= gateWindows && i.fit.KS <= near && i.fit.Explained <= gateExplained &&
 		i.fit.FalseAlarms.Value() <= gateRate

@@ -103,7 +103,8 @@ func drawData(t *rapid.T) []float64 {
 	if rapid.Bool().Draw(t, "one kind") {
 		one = rapid.SampledFrom([]*rapid.Generator[float64]{rapid.Float64Range(0, 1), rapid.Float64Range(1e6, 1e6+1)}).Draw(t, "kind")
 	}
-	return rapid.SliceOfN(one, 1, 400).Draw(t, "data")
+	n := rapid.IntRange(1, 400).Draw(t, "n")
+	return rapid.SliceOfN(one, n, n).Draw(t, "data")
 }
 
 func TestTheLevelIsThatOfTheAlgorithmLineByLine(t *testing.T) {

@@ -1,10 +1,6 @@
 package fingerprint
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/mathext"
-)
+import "math"
 
 // The cells of phases: one for windows that nothing tells apart, then those by
 // references per 1000 instructions, then those by cores. Both are cut at steps of
@@ -73,7 +69,7 @@ func (s spread) join(o spread) spread {
 		return spread{}
 	}
 	d := o.Mean - s.Mean
-	w := float64(o.N / n)
+	w := float64(o.N) / float64(n)
 	return spread{n, s.Mean + d*w, s.Sum2 + o.Sum2 + d*d*w*float64(s.N)}
 }
 
@@ -121,7 +117,7 @@ func (p *phases) typical(cell int) (middle, boundary float64, ok bool) {
 	n := float64(s.N)
 	freedom := n - 1 + priorN
 	sigma := math.Sqrt((s.Sum2 + priorN*priorSigma*priorSigma) / freedom * (1 + 1/n))
-	above := max(1, p.margin) * studentQuantile(level, freedom) * sigma
+	above := max(1, p.margin) * studentQuantile(freedom) * sigma
 	return math.Exp(s.Mean), math.Exp(s.Mean + min(above, 20)), true
 }
 
@@ -139,11 +135,26 @@ func (p *phases) judged(over bool) {
 	}
 }
 
-// studentQuantile returns the value that a variable with Student's distribution is
-// over with probability tail < 1/2: with x = I⁻¹(2 tail; ν/2, 1/2), √(ν (1−x)/x).
-func studentQuantile(tail, freedom float64) float64 {
-	x := mathext.InvRegIncBeta(freedom/2, 0.5, 2*tail)
-	return math.Sqrt(freedom * (1 - x) / x)
+// normalQuantile is what a standard normal variable is over with probability level.
+const normalQuantile = 2.3263478740408408
+
+// studentQuantile returns what a variable with Student's distribution is over with
+// probability level, to 0.02% for 6 degrees of freedom, and better for more.
+//
+// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
+func studentQuantile(freedom float64) float64 {
+	const (
+		z  = normalQuantile
+		z3 = z * z * z
+		z5 = z3 * z * z
+		z7 = z5 * z * z
+		z9 = z7 * z * z
+		g1 = (z3 + z) / 4
+		g2 = (5*z5 + 16*z3 + 3*z) / 96
+		g3 = (3*z7 + 19*z5 + 17*z3 - 15*z) / 384
+		g4 = (79*z9 + 776*z7 + 1482*z5 - 1920*z3 - 945*z) / 92160
+	)
+	return z + (g1+(g2+(g3+g4/freedom)/freedom)/freedom)/freedom
 }
 
 // explained returns which part of the variance of ln x the phases account for, η²

@@ -20,7 +20,7 @@ func Counted(v float64) Reading { return Reading{v, true} }
 type Sample struct {
 	// Length is that of the interval: over 0, at most [Longest].
 	Length time.Duration
-	// CPI is cycles per instruction, over 0. Where nothing ran it is not counted.
+	// CPI is cycles per instruction, at least 0.001. Where nothing ran it is not counted.
 	CPI Reading
 	// MPKI is misses of the shared cache per 1000 instructions, at least 0.
 	MPKI Reading
@@ -35,21 +35,21 @@ type Sample struct {
 // Longest is the longest interval of a [Sample].
 const Longest = time.Minute
 
+// greatestReading is larger than any that can be.
+const greatestReading = 1e6
+
 // validate stops what cannot be.
 func (s *Sample) validate() error {
 	if s.Length <= 0 || s.Length > Longest {
 		return trimtab.Invalidf("sample of %v: want more than 0 and at most %v", s.Length, Longest)
 	}
-	if s.CPI.Counted && s.CPI.Value <= 0 {
-		return trimtab.Invalidf("CPI %v: want more than 0", s.CPI.Value)
-	}
 	for _, q := range []struct {
 		name string
 		Reading
-		most float64
-	}{{"CPI", s.CPI, 1e6}, {"MPKI", s.MPKI, 1e6}, {"references", s.References, 1e6}, {"cores", s.Cores, 1e6}} {
-		if q.Counted && !(q.Value >= 0 && q.Value <= q.most) {
-			return trimtab.Invalidf("%s %v: want 0 to %g", q.name, q.Value, q.most)
+		least float64
+	}{{"CPI", s.CPI, resolution}, {"MPKI", s.MPKI, 0}, {"references", s.References, 0}, {"cores", s.Cores, 0}} {
+		if q.Counted && !(q.Value >= q.least && q.Value <= greatestReading) {
+			return trimtab.Invalidf("%s %v: want %g to %g", q.name, q.Value, q.least, greatestReading)
 		}
 	}
 	return nil
