@@ -39,19 +39,20 @@
 //
 // Elsewhere a model of ours judges, phase by phase. Phases are told apart by accesses
 // to the shared cache per 1000 instructions, which a program makes and a neighbour
-// hardly changes: a neighbour changes how many of them miss, and what they take. Each
-// step of 22% is a cell, looked at with its two neighbours. With n windows in these,
-// m and s² the mean and variance of ln x, the latter with a prior of 4 windows with
-// σ = 3%:
+// hardly changes: a neighbour changes how many of them miss, and what they take.
+// Windows count the less the further their accesses are from those of the window in
+// question, up to 28% in the logarithm (a kernel regression). With n the effective
+// number of these windows, m and s² the mean and variance of ln x, the latter with a
+// prior of 4 windows with σ = 3%:
 //
-//	ln boundary = m + margin · t(99%, n+3) · s · √(1 + 1/n)
+//	ln boundary = m + margin · t(n+3) · s · √(1 + 1/n)
 //
-// The margin is 1 until windows alone are over the boundary in more than 1% of the
-// cases, and adapts by adaptive conformal inference, so that the share of them over
-// the boundary tends to at most 1% whatever the distribution. A phase that was not
-// seen in three windows is unknown: no judgement is made, and none is an alarm. Where
-// accesses are not counted, the cores used tell phases apart, which is much weaker;
-// with neither, all is one phase.
+// where t has as much of Student's distribution above it as a normal has above +2 σ.
+// The margin is 1 at first. It adapts to the windows alone that are over the boundary,
+// by adaptive conformal inference, so that their share tends to at most 1% whatever
+// the distribution. A phase that was not seen in three windows is unknown: no
+// judgement is made, and none is an alarm. Where accesses are not counted, the cores
+// used tell phases apart, which is much weaker; with neither, all is one phase.
 //
 // In both models what is less than 5% over the middle is not over the boundary, since
 // a narrow distribution makes anomalies of slowdowns that nobody feels (nn: 4%, in
@@ -59,7 +60,7 @@
 // anomaly. More misses alone are none, since a program may not feel them (nn: 16
 // times as many); what MPKI says is told beside it, as a hint at the cause.
 //
-// What a workload knows takes 11 KiB on the host at most, and 128 bytes as a
+// What a workload knows takes 16 KiB on the host at most, and 128 bytes as a
 // [Summary]. The past counts 4.5 h of windows, then it fades. Values that cannot be
 // are refused and change nothing, missing ones are missing.
 //

@@ -66,7 +66,7 @@ const (
 	// gateWindows is how many windows a fit needs.
 	gateWindows = 40
 	// A distribution may look like one of the family while its middle moves from
-	// phase to phase (fluidanimate: KS 0.08, and a boundary 18% over some phases):
+	// phase to phase (fluidanimate: KS 0.08, and a boundary far over some phases):
 	// at most this part of the variance may be that between phases.
 	gateExplained = 0.1
 	// gateRate is the false-alarm rate that it may have shown.
@@ -107,9 +107,9 @@ type Verdict struct {
 }
 
 // judge says what a window is, by what was learned before.
-func (i *Indicator) judge(value float64, cell int) Verdict {
+func (i *Indicator) judge(value float64, at phase) Verdict {
 	v := Verdict{Value: value, Model: Unknown}
-	middle, boundary, known := i.phases.typical(cell)
+	middle, boundary, known := i.phases.typical(at)
 	switch {
 	case i.fit.Holds:
 		v.Model, v.Typical, v.Boundary = Model(i.family), i.moments.mean, i.fit.Boundary
@@ -130,17 +130,17 @@ func (i *Indicator) matters(middle, boundary float64) float64 {
 
 // learn takes a window in which the workload was alone. Each model judges it
 // first, so that its false alarms are those of windows it had not seen.
-func (i *Indicator) learn(value float64, cell int) {
+func (i *Indicator) learn(value float64, at phase) {
 	value = max(value, resolution)
 	if i.fitted {
 		i.fit.FalseAlarms.count(value > i.fit.Boundary)
 	}
-	if middle, boundary, known := i.phases.typical(cell); known {
+	if middle, boundary, known := i.phases.typical(at); known {
 		over := value > i.matters(middle, boundary)
 		i.phaseAlarms.count(over)
 		i.phases.judged(over)
 	}
-	i.phases.cell[cell].add(math.Log(value))
+	i.phases.cell[at.cell].add(math.Log(value))
 	i.moments.add(value)
 	i.keep.add(i.moments.n, value)
 	if i.moments.n >= i.next {

@@ -85,7 +85,7 @@ func (i *Indicator) load(s savedIndicator) error {
 		return trimtab.Invalidf("%d windows of mean %v, %d kept, fit %+v", s.N, s.Mean, len(s.Kept), s.Fit)
 	}
 	for c, v := range s.Cells {
-		if c < 0 || c >= cells || !(v.N > 0 && v.N <= most) || !bounded(v.Mean, v.Sum2) || math.Abs(v.Mean) > 50 || v.Sum2 < 0 {
+		if c < 0 || c >= cells || !(v.N > 0 && v.N <= most) || !bounded(float64(v.Mean), float64(v.Sum2)) || math.Abs(float64(v.Mean)) > 50 || v.Sum2 < 0 {
 			return trimtab.Invalidf("phase %d: %+v", c, v)
 		}
 		i.phases.cell[c] = v

@@ -24,7 +24,7 @@ const (
 )
 
 // Workload is the fingerprint of one workload on one host. The zero value is not
-// ready; see [New].
+// ready; see [New]. It is not safe for concurrent use.
 type Workload struct {
 	cpi, mpki Indicator
 	window    window
@@ -66,15 +66,18 @@ type Judgement struct {
 // that may disturb it, as no speculative task on the host: only then it is
 // learned from, and an anomaly is a false alarm. A sample without CPI is missing:
 // it ends nothing and counts for nothing. Errors are trimtab.ErrInvalid, and such
-// a sample changes nothing: values that cannot be, or a time that does not go on.
+// a sample changes nothing: values that cannot be, or a time up to 5 s before the
+// last. A clock that is set back further, or forward, costs the evidence of the last
+// windows, and nothing that was learned.
 func (w *Workload) Observe(at time.Time, s Sample, alone bool) (Judgement, bool, error) {
 	if err := s.validate(); err != nil {
 		return Judgement{}, false, err
 	}
-	if !w.at.IsZero() && !at.After(w.at) {
+	passed := at.Sub(w.at)
+	if !w.at.IsZero() && passed <= 0 && passed >= -gap {
 		return Judgement{}, false, trimtab.Invalidf("sample at %v: the last was at %v", at.UTC(), w.at.UTC())
 	}
-	if alone != w.alone || !w.at.IsZero() && at.Sub(w.at) > gap+s.Length {
+	if alone != w.alone || passed < 0 || passed > gap+s.Length {
 		w.window, w.recent = window{}, 0
 	}
 	w.at, w.alone = at, alone
@@ -96,13 +99,13 @@ func (w *Workload) Observe(at time.Time, s Sample, alone bool) (Judgement, bool,
 
 // judge says what a window is, then learns it if it was alone.
 func (w *Workload) judge(at time.Time, s Sample, alone bool) Judgement {
-	cell := cellOf(s)
-	j := Judgement{At: at, CPI: w.cpi.judge(s.CPI.Value, cell), MPKI: Verdict{Model: Unknown}}
+	here := phaseOf(s)
+	j := Judgement{At: at, CPI: w.cpi.judge(s.CPI.Value, here), MPKI: Verdict{Model: Unknown}}
 	if j.CPI.Model != Unknown {
 		j.Slowdown = j.CPI.Value / j.CPI.Typical
 	}
 	if s.MPKI.Counted {
-		j.MPKI = w.mpki.judge(s.MPKI.Value, cell)
+		j.MPKI = w.mpki.judge(s.MPKI.Value, here)
 	}
 	w.recent = w.recent << 1 & (1<<Recent - 1)
 	if j.CPI.Over {
@@ -113,9 +116,9 @@ func (w *Workload) judge(at time.Time, s Sample, alone bool) Judgement {
 		if j.CPI.Model != Unknown {
 			w.alarms.count(j.Anomaly)
 		}
-		w.cpi.learn(s.CPI.Value, cell)
+		w.cpi.learn(s.CPI.Value, here)
 		if s.MPKI.Counted {
-			w.mpki.learn(s.MPKI.Value, cell)
+			w.mpki.learn(s.MPKI.Value, here)
 		}
 	}
 	j.FalseAlarms = w.alarms
