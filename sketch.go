@@ -202,6 +202,18 @@ const (
 	PressureMemoryFull Quantity = "pressure_memory_full"
 	PressureIOSome     Quantity = "pressure_io_some"
 	PressureIOFull     Quantity = "pressure_io_full"
+	// CPI is cycles for each instruction, MPKI misses of the last-level cache for 1,000
+	// instructions; TaskClock the CPU time that the kernel counted, in cores.
+	CPI       Quantity = "cpi"
+	MPKI      Quantity = "mpki"
+	TaskClock Quantity = "task_clock"
+	// ContextSwitches, PageFaults and Migrations (to another CPU) are by second.
+	ContextSwitches Quantity = "context_switches"
+	PageFaults      Quantity = "page_faults"
+	Migrations      Quantity = "cpu_migrations"
+	// RunDelay is the share of the time that its threads could have run in which they
+	// waited for a CPU, [0, 1].
+	RunDelay Quantity = "run_delay"
 	// Power is what a processor package of the host draws, in W, and PowerLimit what it
 	// may; Clock the frequency at which CPUs run, in MHz; Sent what an interface sends, in
 	// bytes per second, and Bandwidth what it can. The instance names the part of the host.
@@ -217,6 +229,7 @@ func (q Quantity) Monitored() bool {
 	switch q {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
 		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
+		CPI, MPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay,
 		Power, PowerLimit, Clock, Sent, Bandwidth:
 		return true
 	}
