@@ -236,6 +236,26 @@ func (q Quantity) Monitored() bool {
 	return false
 }
 
+// Counted reports whether the quantity is one of performance counters, or of what stands
+// in for them.
+func (q Quantity) Counted() bool {
+	switch q {
+	case CPI, MPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay:
+		return true
+	}
+	return false
+}
+
+// AddsUp reports whether what instances have of it together is the sum: so it is of
+// counts, not of ratios.
+func (q Quantity) AddsUp() bool {
+	switch q {
+	case TaskClock, ContextSwitches, PageFaults, Migrations:
+		return true
+	}
+	return false
+}
+
 // HostItself is the workload of samples of a whole host: all that runs there. No
 // workload of a configuration can have that name.
 const HostItself = ".host"

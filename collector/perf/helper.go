@@ -60,7 +60,7 @@ func (h *helper) start(ctx context.Context) error {
 	// standard input does, however the agent dies. It gets no variable of ours: none has
 	// to do with it, and some are secrets.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Env = []string{"GOMAXPROCS=1"}
+	cmd.Env, cmd.Dir = []string{"GOMAXPROCS=1"}, "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = read, write, os.Stderr
 	err = cmd.Start()
 	// The process alone has these ends: its death is then the end of out.
