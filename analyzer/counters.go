@@ -35,7 +35,7 @@ func (c *counters) take(s *trimtab.Sample) bool {
 		return false
 	case c.newest == nil:
 		c.newest = map[counterKey]*trimtab.Sample{}
-	case known && !s.Time.After(old.Time):
+	case known && !newer(s, old):
 		return true
 	}
 	c.newest[k] = s

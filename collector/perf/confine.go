@@ -21,13 +21,14 @@ const nobody = 65534
 
 // Confine takes all privileges from this process but CAP_PERFMON, as far as it has that:
 // it begins again, as the same program with the same arguments, and as nobody where it was
-// root. It returns nil in the process that has begun again, and else why it could not.
+// root. It returns nil in the process that has begun again, or had nothing to give up, and
+// else why it could not.
 //
 // It begins again because capabilities are those of a thread, and a Go program has
 // several before its first line: execve(2) ends all but the one that has none left.
 func Confine() error {
-	if os.Getenv(confined) != "" {
-		return bare()
+	if err := bare(); err == nil || os.Getenv(confined) != "" {
+		return err // there is nothing to give up: a sandbox may forbid to
 	}
 	runtime.LockOSThread() // never unlocked: it does not come back
 	if err := shed(); err != nil {

@@ -19,7 +19,8 @@
 // Most virtual machines have no hardware counters: cpi and mpki then are missing, and
 // [Collector.Lacks] says so. The four software events are counted everywhere. Instead of
 // the first two there is run_delay, which the kernel keeps for each thread
-// (/proc/TID/schedstat; its samples name schedstat as their source), throttled (package
+// (/proc/TID/schedstat; its samples name schedstat as their source, and threads that begin
+// or end within an interval are not in it), throttled (package
 // cgroup, source cgroup) and pressure (package psi, source psi). They tell that a workload
 // waited for a CPU, not that it ran slower on it.
 //
