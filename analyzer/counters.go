@@ -14,6 +14,10 @@ import (
 // some 140 instances.
 const maxCounters = 1000
 
+// maxCounterText bounds the texts of one sample: a longer one would make the whole estimate
+// invalid.
+const maxCounterText = 256
+
 // counterKey is one quantity of one instance.
 type counterKey struct {
 	quantity       trimtab.Quantity
@@ -31,6 +35,8 @@ func (c *counters) take(s *trimtab.Sample) bool {
 	k := counterKey{s.Quantity, s.Host, s.Instance}
 	old, known := c.newest[k]
 	switch {
+	case len(s.Source)+len(s.Missing) > maxCounterText:
+		return false
 	case !known && len(c.newest) >= maxCounters:
 		return false
 	case c.newest == nil:

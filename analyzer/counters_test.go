@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,5 +57,13 @@ func TestCountersOfInventedInstancesAreBounded(t *testing.T) {
 	}
 	if taken != maxCounters || len(c.newest) != maxCounters {
 		t.Errorf("%d taken, %d kept", taken, len(c.newest))
+	}
+}
+
+func TestACounterWithTooLongATextIsNotTold(t *testing.T) {
+	var c counters
+	long := &trimtab.Sample{Workload: "w", Quantity: trimtab.CPI, Time: time.Unix(1, 0), Missing: strings.Repeat("x", trimtab.MaxText)}
+	if c.take(long) || len(c.inputs(time.Unix(2, 0))) != 0 {
+		t.Error("it was taken")
 	}
 }

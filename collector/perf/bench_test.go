@@ -21,14 +21,23 @@ type nowhere struct{}
 
 func (nowhere) Publish(context.Context, trimtab.Value) error { return nil }
 
-// BenchmarkRound counts 100 real groups, in which nothing runs, and the host once: the
-// time of the collector, and the CPU time of it and of the process that counts, which is
-// also what a round each second takes of a core.
+// BenchmarkRound counts 100 real groups with one process each, which sleeps, and the host
+// once: the time of the collector, and the CPU time of it and of the process that counts,
+// which is also what a round each second takes of a core.
 func BenchmarkRound(b *testing.B) {
 	root, _ := cgroup2(b, "bench")
 	var targets []Target
 	for i := range 100 {
-		targets = append(targets, Target{Workload: fmt.Sprint("w", i), Path: mkdir(b, root, strconv.Itoa(i))})
+		path := mkdir(b, root, strconv.Itoa(i))
+		targets = append(targets, Target{Workload: fmt.Sprint("w", i), Path: path})
+		cmd := exec.Command("sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		if err := os.WriteFile(filepath.Join(root, path, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
+			b.Fatal(err)
+		}
 	}
 	c, err := Open(Config{Host: "h", Root: root, Bus: nowhere{}, Targets: targets, Helper: []string{os.Args[0], "as-counter"}})
 	if err != nil {

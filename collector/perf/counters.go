@@ -63,7 +63,7 @@ func openCounters(dir *os.File, cpus []int, sets [2][]event) (c *counters, err e
 
 func (c *counters) close() {
 	for _, fd := range c.fds {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 	}
 }
 

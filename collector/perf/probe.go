@@ -73,7 +73,7 @@ func tryEvent(e event) error {
 	fds := make([]int, 0, len(cpus))
 	defer func() {
 		for _, fd := range fds {
-			unix.Close(fd)
+			_ = unix.Close(fd)
 		}
 	}()
 	for _, cpu := range cpus {

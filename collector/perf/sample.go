@@ -43,16 +43,17 @@ type measured struct {
 	value
 }
 
-// values makes the values of one interval. ability says how many hardware events there
-// are; misses may be missing alone.
+// values makes the values of one interval. Of a whole host there is no task clock.
 func values(i interval, host bool) []measured {
 	window := i.Window.Seconds()
 	soft := func(at int) value {
 		switch {
 		case i.Software.Missing != "":
 			return value{missing: i.Software.Missing}
-		case at >= len(i.Software.Counts) || window <= 0:
+		case at >= len(i.Software.Counts):
 			return value{missing: notCounted}
+		case window <= 0: // time went back
+			return value{missing: reset}
 		}
 		return value{v: i.Software.Counts[at] / window}
 	}

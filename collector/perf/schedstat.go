@@ -116,7 +116,7 @@ func (t *threadReader) one(tid int) (v thread, ok bool) {
 	if err != nil {
 		return thread{}, false
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	n, err := unix.Read(fd, t.buffer[:])
 	if err != nil {
 		return thread{}, false
