@@ -203,9 +203,11 @@ const (
 	PressureIOSome     Quantity = "pressure_io_some"
 	PressureIOFull     Quantity = "pressure_io_full"
 	// CPI is cycles for each instruction, MPKI misses of the last-level cache for 1,000
-	// instructions; TaskClock the CPU time that the kernel counted, in cores.
+	// instructions, and RPKI accesses to it; TaskClock the CPU time that the kernel
+	// counted, in cores.
 	CPI       Quantity = "cpi"
 	MPKI      Quantity = "mpki"
+	RPKI      Quantity = "rpki"
 	TaskClock Quantity = "task_clock"
 	// ContextSwitches, PageFaults and Migrations (to another CPU) are by second.
 	ContextSwitches Quantity = "context_switches"
@@ -229,7 +231,7 @@ func (q Quantity) Monitored() bool {
 	switch q {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
 		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
-		CPI, MPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay,
+		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay,
 		Power, PowerLimit, Clock, Sent, Bandwidth:
 		return true
 	}
@@ -240,7 +242,7 @@ func (q Quantity) Monitored() bool {
 // in for them.
 func (q Quantity) Counted() bool {
 	switch q {
-	case CPI, MPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay:
+	case CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay:
 		return true
 	}
 	return false

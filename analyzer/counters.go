@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// maxCounters bounds the newest samples of counters of one workload: seven quantities of
-// some 140 instances.
+// maxCounters bounds the newest samples of counters of one workload: eight quantities of
+// 125 instances.
 const maxCounters = 1000
 
 // maxCounterText bounds the texts of one sample: a longer one would make the whole estimate

@@ -67,6 +67,7 @@ func workloadCounters(g *grid) {
 	g.graph(12, "Cycles per instruction, cache misses", "A workload whose CPI rises at the same load runs slower on its CPUs: a neighbour takes cache or memory bandwidth. Absent where the hardware does not count, as in most virtual machines.", "short", []query{
 		{max1 + `trimtab_perf_cycles_per_instruction{@1})`, "cycles per instruction"},
 		{max1 + `trimtab_perf_misses_per_kiloinstruction{@1})`, "misses per 1,000 instructions"},
+		{max1 + `trimtab_perf_references_per_kiloinstruction{@1})`, "references per 1,000 instructions"},
 	}, from0)
 	g.graph(12, "Waiting for a CPU", "Share of the time that its threads could run in which they waited. It tells of waiting, where cycles are not counted.", "percentunit",
 		[]query{{max1 + `trimtab_perf_run_delay_ratio{@1})`, "run delay"}}, between0And1)

@@ -72,6 +72,9 @@ func TestPerformanceCountersAreExplainedShownAndExported(t *testing.T) {
 	if _, page, err := p.get("/workloads/hungry"); err != nil || !strings.Contains(page, "Performance counters") || !strings.Contains(page, "context_switches") {
 		t.Errorf("page: %v: %s", err, page)
 	}
+	if _, parts, err := p.get("/api/v1/pipeline"); err != nil || p.explanation("hungry").Counters[1].Missing != "" && !strings.Contains(parts, "cpi, mpki, rpki: no hardware counters") {
+		t.Errorf("pipeline: %v: %s", err, parts)
+	}
 	if n := p.sum("trimtab_collector_perf_starts_total"); n != 1 {
 		t.Errorf("%v starts of the process that counts", n)
 	}

@@ -157,7 +157,7 @@ func (c *Collector) begin() {
 	c.config.Logger.Info("performance counters", "software", orNone(able.Software), "hardware", orNone(able.Hardware))
 	c.lacks = append(c.lacks, able.Lacks...)
 	if len(able.Hardware) == 0 {
-		c.lacks = append(c.lacks, "cpi, mpki: no hardware counters; run_delay (schedstat), throttled (cgroup) and pressure (psi) tell of waiting instead")
+		c.lacks = append(c.lacks, "cpi, mpki, rpki: no hardware counters; run_delay (schedstat), throttled (cgroup) and pressure (psi) tell of waiting instead")
 	}
 }
 

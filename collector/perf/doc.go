@@ -3,11 +3,12 @@
 //
 //	cpi              = Δ cycles / Δ instructions
 //	mpki             = 1000 · Δ cache misses / Δ instructions
+//	rpki             = 1000 · Δ cache references / Δ instructions
 //	task_clock       = Δ task clock / Δ t                     in cores
 //	context_switches, page_faults, cpu_migrations = Δ count / Δ t
 //	run_delay        = Δ delay / (Δ delay + Δ on CPU)         over the group's threads
 //
-// Cycles, instructions and misses are one group of hardware counters on each CPU, so that
+// Cycles, instructions, misses and references are one group of hardware counters on each CPU, so that
 // their ratios are of the same moments. Where other users want the same counters, the
 // kernel lets a group count for part of the time, and a count is scaled up:
 //
@@ -16,9 +17,9 @@
 // where Δ time_running is at least 10% of Δ time_enabled; else the interval is missing.
 // So it is where a counter fell, a CPU came or went, or the group is another one.
 //
-// Most virtual machines have no hardware counters: cpi and mpki then are missing, and
+// Most virtual machines have no hardware counters: the first three then are missing, and
 // [Collector.Lacks] says so. The four software events are counted everywhere. Instead of
-// the first two there is run_delay, which the kernel keeps for each thread
+// the first three there is run_delay, which the kernel keeps for each thread
 // (/proc/TID/schedstat; its samples name schedstat as their source, and threads that begin
 // or end within an interval are not in it), throttled (package
 // cgroup, source cgroup) and pressure (package psi, source psi). They tell that a workload
@@ -29,8 +30,8 @@
 // answers in lines of JSON of bounded length and ends with its parent. When it dies it is
 // started again, later and later, and the values are missing meanwhile.
 //
-// Each group takes 4 descriptors a CPU, 7 with hardware counters: 100 groups on 64 CPUs
-// are 44,800. There are at most [MaxDescriptors], and no more than the process may open;
+// Each group takes 4 descriptors a CPU, 8 with hardware counters: 100 groups on 64 CPUs
+// are 51,200. There are at most [MaxDescriptors], and no more than the process may open;
 // groups beyond have no values. A kernel that switches between two groups which are counted
 // has to switch their counters, too: what that costs stands in docs/operations.md.
 //

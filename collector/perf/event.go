@@ -36,22 +36,27 @@ const (
 	cycles = iota
 	instructions
 	misses
+	references
 )
 
-// hardware are the events that a CPU may count. Misses come last: they are of the last
-// level of caches on Intel's CPUs, and where [probe] finds none of these, reads that miss it.
+// hardware are the events that a CPU may count. Misses and references are of the last
+// level of caches on Intel's CPUs; of AMD's they are of the level before.
 func hardware() []event {
 	return []event{
 		{"cycles", unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
 		{"instructions", unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS},
 		{"cache-misses", unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CACHE_MISSES},
+		{"cache-references", unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CACHE_REFERENCES},
 	}
 }
 
-// llcReadMisses stand in where cache-misses are not counted.
-func llcReadMisses() event {
-	return event{"LLC-load-misses", unix.PERF_TYPE_HW_CACHE,
-		unix.PERF_COUNT_HW_CACHE_LL | unix.PERF_COUNT_HW_CACHE_OP_READ<<8 | unix.PERF_COUNT_HW_CACHE_RESULT_MISS<<16}
+// reads of the last level of caches stand in for the last two where these are not counted.
+func reads() []event {
+	const read = unix.PERF_COUNT_HW_CACHE_LL | unix.PERF_COUNT_HW_CACHE_OP_READ<<8
+	return []event{
+		{"LLC-load-misses", unix.PERF_TYPE_HW_CACHE, read | unix.PERF_COUNT_HW_CACHE_RESULT_MISS<<16},
+		{"LLC-loads", unix.PERF_TYPE_HW_CACHE, read | unix.PERF_COUNT_HW_CACHE_RESULT_ACCESS<<16},
+	}
 }
 
 // attrSize is the size of perf_event_attr in the first kernels that had it: no later

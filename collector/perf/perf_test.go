@@ -102,7 +102,8 @@ func TestCPIAndMPKIAreOfTheSameInstructions(t *testing.T) {
 		i         interval
 		cpi, mpki any
 	}{
-		"counted":                    {interval{time.Second, soft, set{Counts: []float64{3e9, 2e9, 4e6}}}, 1.5, 2.0},
+		"counted":                    {interval{time.Second, soft, set{Counts: []float64{3e9, 2e9, 4e6, 8e6}}}, 1.5, 2.0},
+		"no references":              {interval{time.Second, soft, set{Counts: []float64{3e9, 2e9, 4e6}}}, 1.5, 2.0},
 		"no misses are counted":      {interval{time.Second, soft, set{Counts: []float64{3e9, 2e9}}}, 1.5, notCounted},
 		"no hardware counters":       {interval{time.Second, soft, set{Missing: notCounted}}, notCounted, notCounted},
 		"a machine that counts 0":    {interval{time.Second, soft, set{Counts: []float64{0, 0, 0}}}, notCounted, notCounted},
@@ -118,6 +119,9 @@ func TestCPIAndMPKIAreOfTheSameInstructions(t *testing.T) {
 		}
 		if got[trimtab.CPI] != c.cpi || got[trimtab.MPKI] != c.mpki {
 			t.Errorf("%s: %v", name, got)
+		}
+		if rpki, counted := got[trimtab.RPKI].(float64); counted != (name == "counted") || counted && rpki != 4 {
+			t.Errorf("%s: %v references", name, got[trimtab.RPKI])
 		}
 		if c.i.Software.Missing == "" && len(c.i.Software.Counts) == 4 && c.i.Software.Counts[0] > 0 && (got[trimtab.TaskClock] != 0.5 || got[trimtab.ContextSwitches] != 30.0 || got[trimtab.PageFaults] != 20.0 || got[trimtab.Migrations] != 10.0) {
 			t.Errorf("%s: %v", name, got)
@@ -139,7 +143,7 @@ func TestEverySampleIsValidWhateverTheProcessAnswers(t *testing.T) {
 			}
 			return set{Counts: rapid.SliceOfN(rapid.Float64(), n-1, n).Draw(r, name)}
 		}
-		i := interval{time.Duration(rapid.Int64().Draw(r, "window")), draw("software", 4), draw("hardware", 3)}
+		i := interval{time.Duration(rapid.Int64().Draw(r, "window")), draw("software", 4), draw("hardware", len(hardware()))}
 		a := answer{Seq: 1, Groups: []interval{i}}
 		if a.validate(request{1, []group{{}}}, able) != nil {
 			return

@@ -49,12 +49,15 @@ func probe() (sw, hw []event, a Ability) {
 	if !try(all[cycles]) || !try(all[instructions]) {
 		return sw, nil, a
 	}
-	hw = all[:misses]
-	switch {
-	case try(all[misses]):
-		hw = all
-	case try(llcReadMisses()):
-		hw = append(hw, llcReadMisses())
+	hw = all[:misses:misses]
+	for _, cache := range [][]event{all[misses:], reads()} {
+		if !try(cache[0]) {
+			continue
+		}
+		if hw = append(hw, cache[0]); try(cache[1]) {
+			hw = append(hw, cache[1])
+		}
+		break
 	}
 	return sw, hw, a
 }

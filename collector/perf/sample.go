@@ -60,6 +60,7 @@ func values(i interval, host bool) []measured {
 	out := []measured{
 		{trimtab.CPI, ratio(i, cycles, 1)},
 		{trimtab.MPKI, ratio(i, misses, 1000)},
+		{trimtab.RPKI, ratio(i, references, 1000)},
 		{trimtab.ContextSwitches, soft(contextSwitches)},
 		{trimtab.PageFaults, soft(pageFaults)},
 		{trimtab.Migrations, soft(migrations)},

@@ -173,6 +173,8 @@ func counterUnit(q trimtab.Quantity) string {
 		return " cycles per instruction"
 	case trimtab.MPKI:
 		return " misses per 1,000 instructions"
+	case trimtab.RPKI:
+		return " references per 1,000 instructions"
 	case trimtab.TaskClock:
 		return " cores"
 	case trimtab.ContextSwitches, trimtab.PageFaults, trimtab.Migrations:

@@ -11,6 +11,7 @@ func counterMetrics() map[trimtab.Quantity]string {
 	return map[trimtab.Quantity]string{
 		trimtab.CPI:             "trimtab_perf_cycles_per_instruction",
 		trimtab.MPKI:            "trimtab_perf_misses_per_kiloinstruction",
+		trimtab.RPKI:            "trimtab_perf_references_per_kiloinstruction",
 		trimtab.TaskClock:       "trimtab_perf_task_clock_cores",
 		trimtab.ContextSwitches: "trimtab_perf_context_switches_per_second",
 		trimtab.PageFaults:      "trimtab_perf_page_faults_per_second",

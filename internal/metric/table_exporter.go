@@ -31,6 +31,7 @@ func exporterRows() []Row {
 		{Name: "trimtab_servpod_slacklimit_ratio", Type: Gauge, Labels: p, Help: "Slack below which best-effort jobs beside it do not grow; absent while not known"},
 		{Name: "trimtab_perf_cycles_per_instruction", Type: Gauge, Labels: w, Help: "CPU cycles per instruction of the workload, of its worst instance (perf); absent where the hardware does not count. Of the first 1,000 workloads with counters, as all trimtab_perf_*"},
 		{Name: "trimtab_perf_misses_per_kiloinstruction", Type: Gauge, Labels: w, Help: "Cache misses per 1,000 instructions of the workload, of its worst instance (perf); absent where the hardware does not count"},
+		{Name: "trimtab_perf_references_per_kiloinstruction", Type: Gauge, Labels: w, Help: "Cache references per 1,000 instructions of the workload, of its worst instance (perf); absent where the hardware does not count"},
 		{Name: "trimtab_perf_task_clock_cores", Type: Gauge, Labels: w, Help: "CPU time that the kernel counted for the workload, in cores, all instances together (perf)"},
 		{Name: "trimtab_perf_context_switches_per_second", Type: Gauge, Labels: w, Help: "Context switches per second of the workload, all instances together (perf)"},
 		{Name: "trimtab_perf_page_faults_per_second", Type: Gauge, Labels: w, Help: "Page faults per second of the workload, all instances together (perf)"},
