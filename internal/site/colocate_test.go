@@ -72,12 +72,19 @@ func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
 	for i := range n {
 		w.group(fmt.Sprintf("batch/%d", i))
 	}
+	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	return w
+}
+
+// open opens the actuator of the jobs, as the file says it.
+func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
+	t := w.t
+	t.Helper()
 	var err error
-	w.cfg, err = config.Parse("trimtab.yaml", fmt.Appendf(nil, jobFile, w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")))
-	if err != nil {
+	if w.cfg, err = config.Parse("trimtab.yaml", []byte(file)); err != nil {
 		t.Fatal(err)
 	}
-	knobs, err := jobKnobsOf(kinds(), w.cfg, "h")
+	knobs, err := jobKnobsOf(kinds, w.cfg, "h", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +93,11 @@ func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := actuator.Config{Host: "h", Pool: JobsPool("default"), Dir: dir, Reopen: Reopen, Shared: true, LockDir: w.cfg.Actuator.LockDir}
-	if c.Targets, c.Finders, err = openAll(kinds(), knobs.all); err != nil {
+	c := actuator.Config{Host: "h", Pool: JobsPool("default"), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, LockDir: w.cfg.Actuator.LockDir}
+	if c.Targets, c.Finders, err = openAll(kinds, knobs.all); err != nil {
 		t.Fatal(err)
 	}
-	found, err := knobs.finders(kinds(), registry)
+	found, err := knobs.finders(kinds, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +110,6 @@ func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
 	if w.jobHost, err = newJobHost(w.cfg, "h", clocked{a, w}, registry, knobs, servicesOf(w.cfg, "h")); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 // hear lets the service tell its tail latency, in ms, and its share of the most load.

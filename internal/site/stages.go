@@ -307,7 +307,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		}
 		s.ready.set("actuator", "")
 		h := pipeline.NewHealth(work)
-		b := h.Bus(s.bus)
+		b := orders{h.Bus(s.bus), s.order}
 		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := stop()
