@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/jobs"
@@ -241,7 +242,7 @@ func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
 	}
-	services := servicesOf(cfg, s.host)
+	services := servicesOf(cfg, s.host, s.options.Role == natsbus.Agent, kinds)
 	if _, err := colocate.NewStep(stepConfig(cfg, s.host, knobs, services)); err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,6 +63,8 @@ type jobHost struct {
 	// heard is when each service was heard of, by the time in what it said; news is
 	// what the step was not told yet.
 	heard map[string]time.Time
+	// found is when the places of services were last looked for.
+	found time.Time
 	news  []*trimtab.Contributions
 	// surroundings are what was measured since the last tick; nil: nothing.
 	surroundings *colocate.Surroundings
@@ -81,7 +84,7 @@ func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, kno
 	h := &jobHost{
 		around: around,
 		host:   host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
-		services: services, jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
+		services: slices.Clone(services), jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
 		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
 		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{}, files: map[string]time.Time{},
 	}
@@ -97,11 +100,7 @@ func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serv
 	for _, resource := range knobs.resources {
 		out.Resources = append(out.Resources, issue.Resource{Name: resource, Capacity: capacity[resource]})
 	}
-	for _, s := range services {
-		if s.here {
-			out.Services = append(out.Services, s.name)
-		}
-	}
+	out.Services = namesHere(services)
 	return out
 }
 
@@ -128,6 +127,7 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	h.actuator.Tick(ctx)
 	h.readFiles(now)
 	h.measure(ctx, now)
+	h.findServices(now)
 	holding := h.actuator.Holding()
 	all := jobsIn(holding)
 	h.account(now, all)
