@@ -143,6 +143,9 @@ func TestJobsSlowDownWhileThePackageIsHotAndTheServiceSlow(t *testing.T) {
 	}
 	p.clock(2000)
 	p.draw(12, 95)
+	if c := p.Colocation(); c.Power == nil || c.Power.Draws != 95 || c.Power.TDP != 100 || c.Services[0].Clock != 2000 || c.Services[0].LeastClock != 2400 {
+		t.Errorf("shown: %+v %+v", c.Power, c.Services)
+	}
 	low, err := strconv.ParseFloat(p.ceiling(), 64)
 	if err != nil || low > 2500 || low < 1500 {
 		t.Fatalf("the ceiling is %s while the package is hot and the service slow", p.ceiling())
@@ -255,7 +258,7 @@ func TestWhatServicesSendIsTakenFromWhatJobsMaySend(t *testing.T) {
 		_, _ = conn.Write(make([]byte, 1400)) // 4 MB at once: more than the link has
 	}
 	pass(3)
-	if l := w.step.Status().Observed.Link; l == nil || l.Bandwidth != 12.5e6 {
+	if l := w.Colocation().Link; l == nil || l.Bandwidth != 12.5e6 {
 		t.Errorf("%+v", l)
 	}
 	if got := rate(); strings.HasSuffix(got, "Mbit") {
