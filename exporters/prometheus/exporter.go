@@ -49,6 +49,7 @@ type Exporter struct {
 	pods, tailBytes int
 	hosts           map[hostKey]*host
 	jobHosts        map[string]*jobsHost
+	jobNews         map[string]jobsNews
 	room            room
 	names           names
 	// trace names the trace of a decision; nil: there are none.
@@ -84,7 +85,7 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}}
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
 }
@@ -165,7 +166,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 			e.tail(v)
 		}
 	case *trimtab.Colocation:
-		e.jobs(v)
+		e.hearJobs(v)
 	case *trimtab.Holding:
 		e.hear(v)
 	case *trimtab.Plan:

@@ -76,8 +76,7 @@ func put(t *testing.T, dir, name, text string) {
 // service has the first.
 type powered struct {
 	*jobWorld
-	dir    string
-	energy float64 // in µJ
+	dir string
 }
 
 func newPowered(t *testing.T) *powered {
