@@ -97,7 +97,7 @@ func kinds() [12]KindInfo {
 		{KindHolding, Latest, "actuator", "analyzer learn, planner", "pool and host", func() Value { return new(Holding) }},
 		{KindCommand, Durable, "console", "planner, actuator", "pool", func() Value { return new(Command) }},
 		{KindContributions, Shed, "analyzer learn", "actuator, console, planner", "workload", func() Value { return new(Contributions) }},
-		{KindColocation, Shed, "agent", "console", "pool and host", func() Value { return new(Colocation) }},
+		{KindColocation, Shed, "agent", "analyzer learn, console", "pool and host", func() Value { return new(Colocation) }},
 		{KindLeader, Local, "pipeline", "planner", "pool", func() Value { return new(Leader) }},
 	}
 }

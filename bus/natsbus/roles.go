@@ -73,7 +73,7 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindCommand:  {[]Role{Console}, []Role{Planner, Agent}},
 
 		trimtab.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
-		trimtab.KindColocation:    {[]Role{Agent}, []Role{Console}},
+		trimtab.KindColocation:    {[]Role{Agent}, []Role{Analyzer, Console}},
 	}[row.Kind]
 }
 

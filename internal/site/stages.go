@@ -182,7 +182,7 @@ func (s *Site) learnPart(cfg *config.Config) ([]part, error) {
 		Name: "learn", Tick: tickOf(cfg.Analyzer.ReportInterval),
 		Work: pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 		Consumes: []bus.Subscription{
-			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},
+			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding}, {Kind: trimtab.KindColocation},
 		},
 		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketSnapshots, Every: time.Minute},
 	}, step, c, demandUtilityTexts(cfg))}, nil
