@@ -23,7 +23,7 @@ type Colocate struct {
 	Lease time.Duration `yaml:"lease"`
 	// What best-effort jobs of one host may have together. CPU time is always turned, other resources where this or start names them. Never more than what the host has, less actuator.reserve, and less what its other pools claim; left out: as much as that.
 	Capacity Amounts `yaml:"capacity"`
-	// What a new job gets. Left out: 1 core, a tenth of the other resources, at most 2GiB of memory.
+	// What a new job gets. Left out: a tenth of the capacity, at most 1 core, and up to 2GiB of memory.
 	Start Amounts `yaml:"start"`
 	// What one decision gives or takes. Left out: as start, and 100MiB of memory.
 	Step Amounts `yaml:"step"`

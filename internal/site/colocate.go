@@ -279,16 +279,9 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	}, nil
 }
 
-// reservedOf lists the groups of all declared workloads: no job that registers itself
-// may be one of them.
-func reservedOf(cfg *config.Config) (all []string) {
-	for i := range cfg.Workloads {
-		if group := cfg.Workloads[i].Knob.Cgroup; group != "" {
-			all = append(all, group)
-		}
-	}
-	return all
-}
+// reservedOf lists the groups of all workloads and components of the file: no job that
+// registers itself may be one of them.
+func reservedOf(cfg *config.Config) []string { return cfg.ServiceGroups() }
 
 // run decides at every period until ctx ends. What it reads of the bus may be cut off
 // at any time: it goes on with what it has, which gets old.

@@ -345,7 +345,7 @@ func TestAJobWithoutALimitWaitsForItsTurnAndBeginsSmall(t *testing.T) {
 			break
 		}
 	}
-	if got := s.has("a", "cpu"); got != 1 {
-		t.Errorf("it began with %v cores, want 1", got)
+	if got := s.has("a", "cpu"); got != 0.8 {
+		t.Errorf("it began with %v cores, want a tenth of 8", got)
 	}
 }
