@@ -3,6 +3,7 @@ package jobs
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path"
@@ -32,7 +33,7 @@ func report(t *testing.T, text string) Report {
 func TestAReportIsOneObjectWithSenseInIt(t *testing.T) {
 	for _, bad := range []string{
 		``, `{}`, `[]`, `null`, `1`, `{"done": 1.5}`, `{"done": -0.1}`, `{"done": "half"}`, `{"step": -1}`, `{"step": 5, "steps": 4}`,
-		`{"step": 1e300}`, `{"done": 0.1} {"done": 0.2}`, `{"dones": 0.1}`, `{"done": NaN}`, strings.Repeat(" ", MaxReport) + `{"done": 0.1}`,
+		`{"step": 1e300}`, `{"done": 0.1} {"done": 0.2}`, `{"dones": 0.1}`, `{"step": 3, "saved": 4}`, `{"done": 0.3, "saved": 0.4}`, `{"saved": -1}`, `{"done": NaN}`, strings.Repeat(" ", MaxReport) + `{"done": 0.1}`,
 	} {
 		if r, err := Parse([]byte(bad)); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%.40q: %+v, %v", bad, r, err)
@@ -94,6 +95,57 @@ func TestACheckpointIsTheEndOfWhatCanBeLostAndTimeSuspendedIsNone(t *testing.T) 
 	p.Kill(2)
 	if p.Lost != 8 || p.SinceCheckpoint != 0 {
 		t.Errorf("lost %v", p.Lost)
+	}
+}
+
+func TestWhatWasSavedIsSeenHoweverSeldomItIsLookedAt(t *testing.T) {
+	// Who polls sees a state, and may miss what was true for a moment: here each
+	// checkpoint but the last. The job makes a step in some ms, as it always did.
+	rapid.Check(t, func(t *rapid.T) {
+		step, every := time.Duration(rapid.IntRange(10, 2000).Draw(t, "step, ms"))*time.Millisecond, rapid.IntRange(1, 50).Draw(t, "steps between checkpoints")
+		unit := rapid.SampledFrom([]string{"step", "done"}).Draw(t, "unit")
+		var p Progress
+		at, first := 0, -1
+		for range rapid.IntRange(2, 10).Draw(t, "polls") {
+			n := rapid.IntRange(1, 200).Draw(t, "steps until the poll")
+			at += n
+			if first < 0 {
+				first = at / every
+			}
+			p.Run(time.Duration(n)*step, 1)
+			done, saved := float64(at), float64(at/every*every)
+			if unit == "done" {
+				done, saved = done/4096, saved/4096 // exact
+			}
+			r, err := Parse(fmt.Appendf(nil, `{%q: %v, "saved": %v}`, unit, done, saved))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Take(noon, r)
+			if want := time.Duration(at%every) * step; at/every > first && (p.SinceCheckpoint-want).Abs() > time.Millisecond || p.SinceCheckpoint < want-time.Millisecond {
+				t.Fatalf("after step %d, a checkpoint every %d: %v since the last, want %v", at, every, p.SinceCheckpoint, want)
+			}
+		}
+	})
+}
+
+func TestWhatIsSavedAloneSaysThatACheckpointWasMadeSinceTheLastReport(t *testing.T) {
+	var p Progress
+	p.Run(30*time.Second, 1)
+	p.Take(noon, report(t, `{"saved": 1}`))
+	if p.SinceCheckpoint != 30*time.Second {
+		t.Errorf("%v: nobody knows when the first was made", p.SinceCheckpoint)
+	}
+	p.Run(5*time.Second, 1)
+	p.Take(noon, report(t, `{"saved": 2}`))
+	p.Run(time.Second, 1)
+	p.Take(noon, report(t, `{"saved": 2}`))
+	if p.SinceCheckpoint != 6*time.Second {
+		t.Errorf("%v, want 6s at most", p.SinceCheckpoint)
+	}
+	p.Take(noon, report(t, `{"saved": 1}`))
+	if p.Backwards != 1 {
+		t.Error("what was saved is no longer saved, and it did not begin again")
 	}
 }
 
