@@ -69,7 +69,7 @@ func (a *Amounts) list() []given {
 
 // Progress says where a best-effort job tells how far it is.
 type Progress struct {
-	// File that the job writes, absolute; a * stands for the name of the instance, as in the cgroup. Its last line is JSON: {"done": 0.4}, or {"step": 123, "steps": 1000}, with "checkpoint": true once what was done so far cannot be lost, and "finished": true at the end. Left out: the job tells it over HTTP, or not at all.
+	// File that the job writes, absolute; a * stands for the name of the instance, as in the cgroup. Its last line is JSON: {"done": 0.4}, or {"step": 123, "steps": 1000}, with "saved": 120, the step (or part) of the last checkpoint, up to which nothing can be lost, and "finished": true at the end. Left out: the job tells it over HTTP, or not at all.
 	File string `yaml:"file"`
 }
 

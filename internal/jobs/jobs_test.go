@@ -100,7 +100,7 @@ func TestACheckpointIsTheEndOfWhatCanBeLostAndTimeSuspendedIsNone(t *testing.T) 
 
 func TestWhatWasSavedIsSeenHoweverSeldomItIsLookedAt(t *testing.T) {
 	// Who polls sees a state, and may miss what was true for a moment: here each
-	// checkpoint but the last. The job makes a step in some ms, as it always did.
+	// checkpoint but the last. When one before the first look was made, nobody knows.
 	rapid.Check(t, func(t *rapid.T) {
 		step, every := time.Duration(rapid.IntRange(10, 2000).Draw(t, "step, ms"))*time.Millisecond, rapid.IntRange(1, 50).Draw(t, "steps between checkpoints")
 		unit := rapid.SampledFrom([]string{"step", "done"}).Draw(t, "unit")
