@@ -175,7 +175,7 @@ func TestAFileTellsByItsOnlyObjectOrItsLastLine(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := ReadFile(name); err != nil || *r.Done != want {
+		if r, err := (Source{Name: name}).Read(); err != nil || *r.Done != want {
 			t.Errorf("%.30q: %+v, %v", text, r, err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestAFileThatIsNoneIsAnErrorAtOnceAndTellsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"pipe", "dir", "secret", "link", "empty", "large", "missing"} {
-		if r, err := ReadFile(in(name)); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if r, err := (Source{Name: in(name)}).Read(); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -209,7 +209,7 @@ func TestWhatIsNoRegularFileIsNotEvenOpened(t *testing.T) {
 	if _, err := unix.InotifyAddWatch(events, pipe, unix.IN_OPEN); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadFile(pipe); !errors.Is(err, trimtab.ErrInvalid) {
+	if _, err := (Source{Name: pipe}).Read(); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Error(err)
 	}
 	if n, err := unix.Read(events, make([]byte, 4096)); !errors.Is(err, unix.EAGAIN) {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -39,10 +37,11 @@ type jobHost struct {
 	metrics          *metric.Set
 	logger           *slog.Logger
 
+	files *jobs.Files
+
 	// Of the loop alone.
-	step    *colocate.Step
-	last    time.Time // the last tick
-	reading atomic.Bool
+	step *colocate.Step
+	last time.Time // the last tick
 
 	mu sync.Mutex
 	// heard is when each service was heard of, by the time in what it said; news is
@@ -50,9 +49,7 @@ type jobHost struct {
 	heard  map[string]time.Time
 	news   []*trimtab.Contributions
 	stands map[string]*trimtab.Contributions
-	// files are those of progress, by job: when the one that was read last was written.
-	files map[string]time.Time
-	shown *view.Colocation
+	shown  *view.Colocation
 }
 
 func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, knobs jobKnobs, services []serviceConfig) (*jobHost, error) {
@@ -65,8 +62,9 @@ func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, kno
 		host: host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
 		services: services, jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
 		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
-		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{}, files: map[string]time.Time{},
+		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{},
 	}
+	h.files = jobs.NewFiles(h.takeFile)
 	h.shown = h.blank()
 	return h, nil
 }
@@ -108,7 +106,7 @@ type done struct {
 func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	began := time.Now()
 	h.actuator.Tick(ctx)
-	h.readFiles(now)
+	h.files.Poll(now, h.fileSources())
 	holding := h.actuator.Holding()
 	all := jobsIn(holding)
 	h.account(now, all)
@@ -215,9 +213,6 @@ func (h *jobHost) forget(all map[string]map[string]*trimtab.KnobState) {
 		there[s.ID()] = true
 	}
 	h.registry.Keep(there)
-	h.mu.Lock()
-	maps.DeleteFunc(h.files, func(id string, _ time.Time) bool { return !there[id] })
-	h.mu.Unlock()
 	for _, id := range h.registry.Forget() {
 		h.logger.Info("job is gone", "job", id)
 	}
