@@ -169,13 +169,19 @@ func (h *jobHost) progressOf(now time.Time, id string) *colocate.Progress {
 // lives reports whether a job has a process, as far as that can be told.
 func lives(knobs map[string]*trimtab.KnobState) bool {
 	k := knobs[alive]
-	return k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0
+	return k == nil || k.Problem != "" || k.InForce().Unlimited || k.InForce().Value != 0
+}
+
+// ends reports whether a job was killed and has not ended.
+func ends(knobs map[string]*trimtab.KnobState) bool {
+	k := knobs[alive]
+	return lives(knobs) && k != nil && k.Problem == "" && k.Effective != nil
 }
 
 // runs reports whether a job is not frozen.
 func runs(knobs map[string]*trimtab.KnobState) bool {
 	k := knobs[running]
-	return lives(knobs) && (k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0)
+	return lives(knobs) && !ends(knobs) && (k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0)
 }
 
 // coresOf is what a job has of CPU time.

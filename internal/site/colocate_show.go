@@ -129,7 +129,7 @@ func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[strin
 		if why := status.Contested[id]; why != "" && one.Problem == "" {
 			one.Problem = why
 		}
-		if one.State == string(colocate.Running) {
+		if one.State == string(colocate.Running) { // what one has that does not end is not of the capacity
 			for resource, v := range one.Has {
 				used[resource] += v
 			}
@@ -146,7 +146,10 @@ func (h *jobHost) showJob(now time.Time, id string, knobs map[string]*trimtab.Kn
 	if one.Registered = !declared; declared {
 		one.Mode = w.Mode
 	}
-	if !runs(knobs) {
+	switch {
+	case ends(knobs):
+		one.State = string(colocate.Ending)
+	case !runs(knobs):
 		one.State = string(colocate.Suspended)
 	}
 	for resource, k := range knobs {
@@ -175,7 +178,7 @@ func (h *jobHost) count(c *view.Colocation, verb string) {
 	if verb != "" {
 		h.metrics.Counter("trimtab_colocate_decisions_total", h.host, verb).Inc()
 	}
-	states := map[string]int{string(colocate.Running): 0, string(colocate.Suspended): 0}
+	states := map[string]int{string(colocate.Running): 0, string(colocate.Suspended): 0, string(colocate.Ending): 0}
 	for i := range c.Jobs {
 		states[c.Jobs[i].State]++
 	}

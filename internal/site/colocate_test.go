@@ -27,6 +27,9 @@ type jobWorld struct {
 	root string
 	now  time.Time
 	cfg  *config.Config
+	// unending is the instance that was killed and does not end, as the actuator says it
+	// (its own tests have a real one); "": none.
+	unending string
 }
 
 const jobFile = `
@@ -47,6 +50,12 @@ type clocked struct {
 func (c clocked) Holding() *trimtab.Holding {
 	h := c.Actuator.Holding()
 	h.Time = c.world.now
+	for i := range h.Targets {
+		if t := &h.Targets[i]; t.Resource == alive && t.Instance == c.world.unending {
+			there := trimtab.Units(1)
+			t.Now, t.Effective, t.Problem = trimtab.Units(0), &there, ""
+		}
+	}
 	return h
 }
 
@@ -237,6 +246,25 @@ func TestWhatIsNotHeardStopsGrowthAndThenSuspends(t *testing.T) {
 	w.silence(8)
 	if got := w.states(); got["suspended"] != 2 || w.Colocation().Last.Verb != "SuspendBE" {
 		t.Errorf("%v %+v", got, w.Colocation().Last)
+	}
+}
+
+func TestAJobThatWasKilledAndDoesNotEndIsShownAndHoldsWhatItHas(t *testing.T) {
+	w := newJobWorld(t, "act", 2)
+	w.pass(20, 20, 0.4)
+	w.unending = "0"
+	w.pass(60, 20, 0.4)
+	if got := w.states(); got["does not end"] != 1 || got["running"] != 1 || w.read(0, "cgroup.freeze") != "1" || w.read(0, "cpu.max") != "1000 100000" {
+		t.Errorf("%v, freeze %s, cpu.max %s", got, w.read(0, "cgroup.freeze"), w.read(0, "cpu.max"))
+	}
+	c := w.Colocation()
+	if w.sum(2) > 3.001 || c.Capacity["cpu"] != 2.99 {
+		t.Errorf("%v cores in the files, others may have %v of 3", w.sum(2), c.Capacity["cpu"])
+	}
+	w.unending = ""
+	w.pass(20, 20, 0.4)
+	if got := w.states(); got["does not end"] != 0 {
+		t.Errorf("%v", got)
 	}
 }
 
