@@ -274,10 +274,11 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	for i, m := range moves {
 		e := &entry{
 			KnobID: m.held.KnobID, ID: m.held.id, Undo: m.held.Knob.Undo(),
-			Baseline: m.held.baseline(), Wrote: []trimtab.Amount{m.held.now, m.goal},
+			Wrote: []trimtab.Amount{m.held.now, m.goal},
 		}
+		e.Baseline, e.Rest = m.held.baseline()
 		if old := m.held.entry; old != nil {
-			e.Baseline = old.Baseline
+			e.Baseline, e.Rest = old.Baseline, old.Rest
 			if _, ok := m.held.Knob.(Recaller); !ok {
 				e.Undo = old.Undo
 			}
@@ -301,12 +302,13 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	return nil
 }
 
-// baseline is what a restore is to set of a knob that was not written before.
-func (h *held) baseline() trimtab.Amount {
+// baseline is what a restore is to set of a knob that was not written before, and
+// whether that is less than what was found.
+func (h *held) baseline() (v trimtab.Amount, rest bool) {
 	if h.Rest != nil && h.Rest.Less(h.now) {
-		return h.Knob.Nearest(*h.Rest)
+		return h.Knob.Nearest(*h.Rest), true
 	}
-	return h.now
+	return h.now, false
 }
 
 // saturate adds without overflow.

@@ -110,17 +110,26 @@ func jobTarget(cfg *config.Config, w *config.Workload, root, resource string) ac
 	case trimtab.CPU:
 		t.Min = w.Knob.CPU.Min
 		t.Max = max(t.Min, cmp.Or(w.Knob.CPU.Max, capacity[resource], measuredCPUs(root)))
-		rest := trimtab.Units(t.Min)
-		t.Rest = &rest
+		t.Rest = least(&t)
 	case trimtab.Memory:
 		t.Min, t.Max = 1<<20, cmp.Or(capacity[resource], 1<<50)
 		if m := w.Knob.Memory; m != nil {
 			t.Min, t.Max = cmp.Or(float64(m.Min), t.Min), cmp.Or(float64(m.Max), t.Max)
 		}
+		t.Rest = least(&t) // what is in use stays, with a margin
 	default:
 		t.Min, t.Max = cmp.Or(step, 1), max(cmp.Or(step, 1), cmp.Or(capacity[resource], 1e15))
+		if resource == trimtab.Cores {
+			t.Rest = least(&t)
+		} // of cache and bandwidths, a restore takes the limit away, with what it was given
 	}
 	return t
+}
+
+// least is what a job is left with when nobody decides any more.
+func least(t *actuator.Target) *trimtab.Amount {
+	v := trimtab.Units(t.Min)
+	return &v
 }
 
 func measuredCPUs(root string) float64 {

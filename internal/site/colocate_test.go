@@ -35,7 +35,7 @@ type jobWorld struct {
 const jobFile = `
 pool: {cpu: 4}
 actuator: {cgroup_root: %q, lock_dir: %q}
-colocate: {mode: %s, period: 100ms, max_age: 1s, capacity: {cpu: 3}, start: {cpu: 0.5}, step: {cpu: 0.5}}
+colocate: {mode: %s, period: 100ms, max_age: 1s, capacity: {cpu: 3%s}, start: {cpu: 0.5}, step: {cpu: 0.5}}
 workloads:
   - {name: web, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: web, cpu: {min: 1}}, mode: "off"}
   - {name: batch, class: best-effort, knob: {cgroup: batch/*}, predict: {kind: data-parallel}, progress: {file: %s}}
@@ -76,13 +76,19 @@ func (w *jobWorld) group(name string) {
 // newJobWorld is a host with so many jobs.
 func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
 	t.Helper()
+	return newJobWorldWith(t, mode, n, "")
+}
+
+// newJobWorldWith is one where jobs have more than CPU time, as ", memory: 1GiB" says.
+func newJobWorldWith(t *testing.T, mode string, n int, capacity string) *jobWorld {
+	t.Helper()
 	w := &jobWorld{t: t, root: t.TempDir(), now: time.Now()}
 	w.group("web")
 	for i := range n {
 		w.group(fmt.Sprintf("batch/%d", i))
 	}
 	var err error
-	w.cfg, err = config.Parse("trimtab.yaml", fmt.Appendf(nil, jobFile, w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")))
+	w.cfg, err = config.Parse("trimtab.yaml", fmt.Appendf(nil, jobFile, w.root, t.TempDir(), mode, capacity, filepath.Join(w.root, "progress-*")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,6 +294,33 @@ func TestTheEndRestoresTheLeastAndNotMoreThanThat(t *testing.T) {
 	}
 	if w.read(0, "cpu.max") != "1000 100000" || w.read(0, "cgroup.freeze") != "0" {
 		t.Errorf("cpu.max %s, freeze %s", w.read(0, "cpu.max"), w.read(0, "cgroup.freeze"))
+	}
+}
+
+func TestTheEndLeavesNoMoreMemoryAndCoresThanTheLeastAndWhatIsInUse(t *testing.T) {
+	w := newJobWorldWith(t, "act", 0, ", memory: 1GiB")
+	w.group("batch/0")
+	for file, text := range map[string]string{"memory.max": "max\n", "memory.current": "268435456\n", "memory.stat": "inactive_file 0\n", "memory.events": "oom_kill 0\n"} {
+		if err := os.WriteFile(filepath.Join(w.root, "batch/0", file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.pass(30, 20, 0.4)
+	before := w.read(0, "memory.max")
+	if before == "max" {
+		t.Fatalf("its memory was never limited: %+v", w.Colocation().Jobs)
+	}
+	if err := w.actuator.(clocked).Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.read(0, "memory.max"); got != "301989888" { // 256 MiB and an eighth
+		t.Errorf("memory.max %s, before the end %s", got, before)
+	}
+	for resource, want := range map[string]bool{trimtab.Memory: true, trimtab.Cores: true, trimtab.LLC: false} {
+		target := jobTarget(w.cfg, w.cfg.Jobs()[0], w.root, resource)
+		if (target.Rest != nil && target.Rest.Value == target.Min) != want {
+			t.Errorf("%s: rest %v", resource, target.Rest)
+		}
 	}
 }
 
