@@ -129,30 +129,31 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	a.notify()
 }
 
-// carryOut makes the shrinks, then the grows. Before the first grow all knobs
-// that count are read again: the journal took its time, and what somebody else
-// raised meanwhile is no longer free.
+// carryOut makes the shrinks, then the grows. Before the first grow all knobs that count
+// for a resource that grows are read again: the journal took its time, and what somebody
+// else raised meanwhile is no longer free.
 func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move) {
+	grows := map[string]bool{}
 	for _, m := range moves {
 		if m.goal.Less(m.result.Before) {
 			a.move(ctx, p, m)
+		} else {
+			grows[m.held.Resource] = true
 		}
 	}
-	read := false
+	if len(grows) == 0 {
+		return
+	}
+	for _, h := range a.knobs {
+		if h.counts() && grows[h.Resource] {
+			a.observe(ctx, h)
+		}
+	}
+	a.askAll(ctx, p, moves)
 	for _, m := range moves {
-		if m.goal.Less(m.result.Before) {
-			continue
+		if !m.goal.Less(m.result.Before) {
+			a.move(ctx, p, m)
 		}
-		if !read {
-			read = true
-			for _, h := range a.knobs {
-				if h.counts() {
-					a.observe(ctx, h)
-				}
-			}
-			a.askAll(ctx, p, moves)
-		}
-		a.move(ctx, p, m)
 	}
 }
 

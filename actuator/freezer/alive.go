@@ -36,6 +36,9 @@ type Alive struct {
 	group
 	config Config
 	doomed *doomed
+	// seen is what was just read, for the Effective that follows: to look through a group
+	// with all in it takes a while; nil: nothing was.
+	seen *trimtab.Amount
 }
 
 // doomed are processes that were killed and have not ended.
@@ -113,12 +116,18 @@ func (k *Alive) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read processes of cgroup %s: %w", k.Group(), err)
 	}
-	return units(some), nil
+	v := units(some)
+	k.seen = &v
+	return v, nil
 }
 
 // Effective returns 1 while there is a process. Those that were killed and have not
 // ended it kills again, with a back-off, and does not wait for them.
 func (k *Alive) Effective(ctx context.Context) (trimtab.Amount, error) {
+	if seen := k.seen; seen != nil && k.doomed == nil && ctx.Err() == nil {
+		k.seen = nil
+		return *seen, nil
+	}
 	some, err := k.some(ctx)
 	if err == nil && some && k.doomed != nil && !time.Now().Before(k.doomed.again) {
 		k.doomed.again, k.doomed.wait = time.Now().Add(k.doomed.wait), min(2*k.doomed.wait, lastAgain)
@@ -157,7 +166,10 @@ func (k *Alive) populated() (bool, error) {
 	if k.version() == 2 {
 		return k.event("populated")
 	}
-	all, err := k.processes()
+	if text, err := k.Files.Read(procs); err == nil && text != "" && text[0] != '0' {
+		return true, nil
+	}
+	all, err := k.processes() // in a group inside it, or too many to read at once
 	return len(all) > 0, err
 }
 
@@ -167,6 +179,7 @@ func (k *Alive) Nearest(a trimtab.Amount) trimtab.Amount { return nearest(a) }
 // Write of 0 kills all processes of the group with SIGKILL, and waits a moment for them
 // to end. That of 1 is refused where there is none: nothing is started here.
 func (k *Alive) Write(ctx context.Context, a trimtab.Amount) error {
+	k.seen = nil
 	if err := k.write(ctx, a); err != nil {
 		return fmt.Errorf("kill processes of cgroup %s: %w", k.Group(), err)
 	}

@@ -23,7 +23,7 @@ import (
 // clock of its own for what is heard.
 type jobWorld struct {
 	*jobHost
-	t    *testing.T
+	t    testing.TB
 	root string
 	now  time.Time
 	cfg  *config.Config
@@ -74,13 +74,13 @@ func (w *jobWorld) group(name string) {
 }
 
 // newJobWorld is a host with so many jobs.
-func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
+func newJobWorld(t testing.TB, mode string, n int) *jobWorld {
 	t.Helper()
 	return newJobWorldWith(t, mode, n, "")
 }
 
 // newJobWorldWith is one where jobs have more than CPU time, as ", memory: 1GiB" says.
-func newJobWorldWith(t *testing.T, mode string, n int, capacity string) *jobWorld {
+func newJobWorldWith(t testing.TB, mode string, n int, capacity string) *jobWorld {
 	t.Helper()
 	w := &jobWorld{t: t, root: t.TempDir(), now: time.Now()}
 	w.group("web")
