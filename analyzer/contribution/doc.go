@@ -34,7 +34,8 @@
 //   - Load levels: each 10 s of traffic is a load. The 12 clusters of loads with
 //     the fewest requests are merged with their neighbours, and cut into at most 10
 //     levels of 100 requests or more. Requests count half after 6 hours of traffic,
-//     so what a service was like before fades.
+//     so what a service was like before fades. Traffic beside best-effort jobs is
+//     kept apart: it tells contributions where there is no other, and no loadlimit.
 //
 //   - loadlimit: as above, from the calmest level on and where the CoV is over the
 //     mean by twice its standard error; with at least 4 levels whose loads differ

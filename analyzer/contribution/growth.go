@@ -36,13 +36,15 @@ type slot struct {
 	latency           quantile.Histogram
 	servpods          []trimtab.ServpodSketch
 	calls             []trimtab.CallSketch
+	// beside tells that best-effort jobs ran in a part of it.
+	beside bool
 }
 
 func (s *slot) merge(o *slot) {
 	if s.start.IsZero() {
 		s.start = o.start
 	}
-	s.requests, s.seconds = s.requests+o.requests, s.seconds+o.seconds
+	s.requests, s.seconds, s.beside = s.requests+o.requests, s.seconds+o.seconds, s.beside || o.beside
 	s.latency.Merge(&o.latency)
 	s.latency.Settle()
 	s.servpods = boundTo(maxPods, trimtab.MergeServpods(s.servpods, o.servpods), func(p trimtab.ServpodSketch) float64 { return p.N })

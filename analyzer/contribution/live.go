@@ -44,6 +44,8 @@ type Interval struct {
 	Latency  *quantile.Histogram
 	Servpods []trimtab.ServpodSketch
 	Calls    []trimtab.CallSketch
+	// Beside tells that best-effort jobs ran on a host of one of the Servpods.
+	Beside bool
 }
 
 // Live finds load levels, contributions and growth of the tail in live traffic. It
@@ -53,10 +55,12 @@ type Live struct {
 	// last and current are the halves of the window.
 	last, current half
 	slot          slot
-	levels        levels
-	growth        growth
-	servpods      []trimtab.Servpod
-	cut           int
+	// levels are the loads that it had alone, beside those next to best-effort jobs:
+	// how much sojourn times vary there says what the jobs do, not what it can stand.
+	levels, beside levels
+	growth         growth
+	servpods       []trimtab.Servpod
+	cut            int
 }
 
 // half is a part of the window of the tail.
@@ -96,7 +100,7 @@ func (l *Live) Take(x Interval) {
 	if l.slot.seconds > 0 && x.To.Sub(l.slot.start).Seconds() > 3*slotSeconds+seconds {
 		l.slot = slot{} // traffic of a time too far off
 	}
-	l.slot.merge(&slot{start: x.From, requests: x.Requests, seconds: seconds, latency: *x.Latency, servpods: believed(x.Servpods), calls: x.Calls})
+	l.slot.merge(&slot{start: x.From, requests: x.Requests, seconds: seconds, latency: *x.Latency, servpods: believed(x.Servpods), calls: x.Calls, beside: x.Beside})
 	if l.slot.seconds >= slotSeconds {
 		l.close()
 	}
@@ -124,9 +128,26 @@ func (l *Live) close() {
 		*c.of(pod{p.Component, p.Host}) = podMoments{
 			Moments{N: p.N, Sum: p.Sum, Square: p.Square, Latency: p.Latency, LatencySquare: p.LatencySquare, Cross: p.Cross}, p.Off, p.OffLatency, p.Slack}
 	}
-	l.levels.take(c)
+	if s.beside {
+		l.beside.take(c)
+	} else {
+		l.levels.take(c)
+	}
 	l.growth.take(&s)
-	l.servpods, l.cut = l.levels.profile(l.objective.Quantile)
+	l.profile()
+}
+
+// profile finds the Servpods anew: from the loads that it had alone, as the solo run
+// of the paper, and before there is any from the others, which tell no loadlimit.
+func (l *Live) profile() {
+	if len(l.levels.clusters) > 0 {
+		l.servpods, l.cut = l.levels.profile(l.objective.Quantile)
+	} else {
+		l.servpods, l.cut = l.beside.profile(l.objective.Quantile)
+		for i := range l.servpods {
+			l.servpods[i].LoadLimit, l.servpods[i].Origin = nil, ""
+		}
+	}
 	l.declare()
 }
 
@@ -151,7 +172,7 @@ func (l *Live) Report(at time.Time) *trimtab.Contributions {
 		return nil
 	}
 	out := &trimtab.Contributions{
-		Workload: l.objective.Workload, Time: at, Window: trimtab.Seconds(seconds), Load: requests / seconds, MaxLoad: l.levels.most(),
+		Workload: l.objective.Workload, Time: at, Window: trimtab.Seconds(seconds), Load: requests / seconds, MaxLoad: max(l.levels.most(), l.beside.most()),
 		SLO: trimtab.Seconds(l.objective.SLO), Quantile: l.objective.Quantile, Requests: requests, Levels: l.cut,
 		Servpods: l.servpods, Growth: l.growth.now, Calls: l.calls(),
 	}

@@ -23,11 +23,13 @@ type traffic struct {
 	live *Live
 	at   time.Time
 	r    *rand.Rand
+	// beside is that of the intervals to come.
+	beside bool
 }
 
 func newTraffic(o Objective) *traffic {
 	o.Workload, o.SLO = "shop", 0.1
-	return &traffic{NewLive(o), noon, rand.New(rand.NewPCG(1, 2))}
+	return &traffic{live: NewLive(o), at: noon, r: rand.New(rand.NewPCG(1, 2))}
 }
 
 // times are the ms of a component in one request: its own, and waiting for it.
@@ -80,7 +82,7 @@ func (t *traffic) slot(n int, of times) *trimtab.Contributions {
 	}
 	from := t.at
 	t.at = t.at.Add(10 * time.Second)
-	t.live.Take(Interval{From: from, To: t.at, Requests: float64(n), Latency: &h, Servpods: pods, Calls: calls})
+	t.live.Take(Interval{From: from, To: t.at, Requests: float64(n), Latency: &h, Servpods: pods, Calls: calls, Beside: t.beside})
 	return t.live.Report(t.at)
 }
 
@@ -187,23 +189,29 @@ func TestWhatLastsIsWhatIsNormal(t *testing.T) {
 	}
 }
 
-// The tail of web is the load's, and the db's CoV has a knee at 70% of it.
+// day sends loads from 6 to 60 requests/s. The tail of web is the load's, and the db's
+// times scatter from a load on.
+func (t *traffic) day(knee int) (got *trimtab.Contributions) {
+	for load := 1; load <= 10; load++ {
+		got = t.slot(60*load, func(c string) (own, wait float64) {
+			own, wait = t.calm(c)
+			if c == "db" {
+				own *= 1 + float64(load)/10
+				if load > knee && t.r.IntN(10) == 0 {
+					own *= 5
+				}
+			}
+			return own, wait
+		})
+	}
+	return got
+}
+
 func TestTheLoadlimitIsWhereTheTimesBeginToScatter(t *testing.T) {
 	x := newTraffic(Objective{})
 	var got *trimtab.Contributions
 	for range 6 {
-		for load := 1; load <= 10; load++ {
-			got = x.slot(60*load, func(c string) (own, wait float64) {
-				own, wait = x.calm(c)
-				if c == "db" {
-					own *= 1 + float64(load)/10
-					if load > 7 && x.r.IntN(10) == 0 {
-						own *= 5
-					}
-				}
-				return own, wait
-			})
-		}
+		got = x.day(7)
 	}
 	if err := got.Validate(); err != nil {
 		t.Fatal(err)
@@ -220,6 +228,39 @@ func TestTheLoadlimitIsWhereTheTimesBeginToScatter(t *testing.T) {
 	}
 	if db.Contribution < 3*math.Abs(web.Contribution) || db.Correlation < 0.8 {
 		t.Errorf("db contributes %v, web %v", db.Contribution, web.Contribution)
+	}
+}
+
+// What scatters because of the jobs says nothing of the load that it stands alone.
+func TestTrafficBesideBestEffortJobsMovesNoLoadlimit(t *testing.T) {
+	x := newTraffic(Objective{})
+	x.beside = true
+	for range 3 {
+		x.day(3)
+	}
+	first := x.slot(60, x.calm)
+	if db := first.Servpods[1]; db.LoadLimit != nil || db.Contribution == 0 || first.MaxLoad != 60 {
+		t.Errorf("%+v of %v before it was seen alone", db, first.MaxLoad)
+	}
+	x.beside = false
+	var got *trimtab.Contributions
+	for range 6 {
+		got = x.day(7)
+	}
+	alone := *got.Servpods[1].LoadLimit
+	x.beside = true
+	for range 6 {
+		got = x.day(3)
+	}
+	if limit := got.Servpods[1].LoadLimit; limit == nil || *limit != alone {
+		t.Errorf("loadlimit %v, alone %v", limit, alone)
+	}
+	again := NewLive(x.live.objective)
+	if err := again.Restore(x.live.State()); err != nil {
+		t.Fatal(err)
+	}
+	if limit := again.Report(x.at).Servpods[1].LoadLimit; limit == nil || *limit != alone {
+		t.Errorf("loadlimit %v after a restart, alone %v", limit, alone)
 	}
 }
 

@@ -13,6 +13,7 @@ type State struct {
 	Current *SavedSlot   `json:"current,omitempty"`
 	Slot    *SavedSlot   `json:"slot,omitempty"`
 	Levels  []SavedLevel `json:"levels,omitempty"`
+	Beside  []SavedLevel `json:"beside,omitempty"`
 	Growth  *SavedGrowth `json:"growth,omitempty"`
 }
 
@@ -24,6 +25,7 @@ type SavedSlot struct {
 	Latency  quantile.Histogram      `json:"latency"`
 	Servpods []trimtab.ServpodSketch `json:"servpods,omitempty"`
 	Calls    []trimtab.CallSketch    `json:"calls,omitempty"`
+	Beside   bool                    `json:"beside,omitempty"`
 }
 
 // SavedLevel is one load.
@@ -59,7 +61,7 @@ func (s *slot) save() *SavedSlot {
 	if s.seconds == 0 {
 		return nil
 	}
-	return &SavedSlot{s.start, s.requests, s.seconds, *s.latency.Clone(), trimtab.MergeServpods(s.servpods, nil), trimtab.MergeCalls(s.calls, nil)}
+	return &SavedSlot{s.start, s.requests, s.seconds, *s.latency.Clone(), trimtab.MergeServpods(s.servpods, nil), trimtab.MergeCalls(s.calls, nil), s.beside}
 }
 
 func (h *half) save() *SavedSlot {
@@ -68,18 +70,10 @@ func (h *half) save() *SavedSlot {
 
 // State returns the state, which shares nothing with l; nil: it has seen nothing.
 func (l *Live) State() *State {
-	if l.current.seconds == 0 && len(l.levels.clusters) == 0 {
+	if l.current.seconds == 0 && len(l.levels.clusters) == 0 && len(l.beside.clusters) == 0 {
 		return nil
 	}
-	out := &State{Last: l.last.save(), Current: l.current.save(), Slot: l.slot.save()}
-	for _, c := range l.levels.clusters {
-		s := SavedLevel{Requests: c.requests, Seconds: c.seconds, Most: c.most, Latency: *c.latency.Clone()}
-		for _, p := range podsOf(c.pods) {
-			m := c.pods[p]
-			s.Pods = append(s.Pods, SavedPod{p.component, p.host, m.Moments, m.Off, m.OffLatency, m.Slack})
-		}
-		out.Levels = append(out.Levels, s)
-	}
+	out := &State{Last: l.last.save(), Current: l.current.save(), Slot: l.slot.save(), Levels: l.levels.save(), Beside: l.beside.save()}
 	g := &l.growth
 	if len(g.recent) == 0 {
 		return out
@@ -112,7 +106,7 @@ func (s *SavedSlot) load() (out slot, err error) {
 			return out, trimtab.Invalidf("restore contributions: sums of %.40q are too large", p.Component)
 		}
 	}
-	return slot{s.Start, s.Requests, s.Seconds, *s.Latency.Clone(), trimtab.MergeServpods(s.Servpods, nil), trimtab.MergeCalls(s.Calls, nil)}, nil
+	return slot{s.Start, s.Requests, s.Seconds, *s.Latency.Clone(), trimtab.MergeServpods(s.Servpods, nil), trimtab.MergeCalls(s.Calls, nil), s.Beside}, nil
 }
 
 // Restore takes a state; after an error, which is trimtab.ErrInvalid, l is as it was.
@@ -137,12 +131,26 @@ func (l *Live) Restore(s *State) error {
 	if err := out.growth.load(s.Growth); err != nil {
 		return err
 	}
-	if len(out.levels.clusters) > 0 {
-		out.servpods, out.cut = out.levels.profile(out.objective.Quantile)
-		out.declare()
+	if err := out.beside.load(s.Beside); err != nil {
+		return err
+	}
+	if len(out.levels.clusters) > 0 || len(out.beside.clusters) > 0 {
+		out.profile()
 	}
 	*l = *out
 	return nil
+}
+
+func (l *levels) save() (out []SavedLevel) {
+	for _, c := range l.clusters {
+		s := SavedLevel{Requests: c.requests, Seconds: c.seconds, Most: c.most, Latency: *c.latency.Clone()}
+		for _, p := range podsOf(c.pods) {
+			m := c.pods[p]
+			s.Pods = append(s.Pods, SavedPod{p.component, p.host, m.Moments, m.Off, m.OffLatency, m.Slack})
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func (l *levels) load(saved []SavedLevel) error {

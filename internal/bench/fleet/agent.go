@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/actuator/cgroup"
+	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/pause"
 )
@@ -16,6 +17,9 @@ import (
 // realHost has the one agent that is a real process, and the instances of
 // realWorkload, in cgroups.
 const realHost, realWorkload = "real", "real"
+
+// realJobs is the workload of the best-effort jobs beside them.
+const realJobs = "batch"
 
 // errHierarchy says that there is nowhere to make cgroups.
 var errHierarchy = errors.New("no cgroup hierarchy is writable")
@@ -30,7 +34,7 @@ func (f *fleet) groups() error {
 		return fmt.Errorf("make cgroups: %w", err)
 	}
 	for i := range f.Cgroups {
-		if err := os.Mkdir(filepath.Join(f.root, fmt.Sprintf("%s@%d", realWorkload, i)), 0o755); err != nil {
+		if err := os.Mkdir(f.group(i), 0o755); err != nil {
 			return fmt.Errorf("make cgroups: %w", err)
 		}
 	}
@@ -40,15 +44,29 @@ func (f *fleet) groups() error {
 // removeGroups undoes groups.
 func (f *fleet) removeGroups() {
 	for i := range f.Cgroups {
-		_ = os.Remove(filepath.Join(f.root, fmt.Sprintf("%s@%d", realWorkload, i))) // an empty one goes
+		_ = os.Remove(f.group(i)) // an empty one goes
 	}
 	_ = os.Remove(f.root)
 }
 
+// group is the directory of the i-th cgroup: the first are the jobs.
+func (f *fleet) group(i int) string {
+	workload := realWorkload
+	if i < f.Jobs {
+		workload = realJobs
+	}
+	return filepath.Join(f.root, fmt.Sprintf("%s@%d", workload, i))
+}
+
 // realText is the part of the configuration that is the real agent's.
 func (f *fleet) realText() string {
-	return fmt.Sprintf("  - {name: %[1]s, slo: {latency: %[2]v, fraction: %[3]g}, load: 'sum(n)', performance: 'sum(d)', knob: {host: %[4]s, cgroup: '%[1]s@*', cpu: {min: %[5]g, max: %[6]g}}, mode: act}\n",
+	text := fmt.Sprintf("  - {name: %[1]s, slo: {latency: %[2]v, fraction: %[3]g}, load: 'sum(n)', performance: 'sum(d)', knob: {host: %[4]s, cgroup: '%[1]s@*', cpu: {min: %[5]g, max: %[6]g}}, mode: act}\n",
 		realWorkload, threshold, target, realHost, leastCores, mostCores)
+	if f.Jobs > 0 {
+		text += fmt.Sprintf("  - {name: %s, class: best-effort, knob: {host: %s, cgroup: '%[1]s@*', cpu: {min: %[3]g, max: %[4]g}}}\ncolocate: {mode: act}\n",
+			realJobs, realHost, leastCores, mostCores)
+	}
+	return text
 }
 
 // startReal starts the real agent.
@@ -83,10 +101,24 @@ func (f *fleet) follow(ctx context.Context, began time.Time) bool {
 			if p.name == "agent" {
 				cpu, err := p.cpu()
 				fmt.Printf("  %3.0f min: the real agent has used %.1f s of CPU, and has %.1f MiB %v\n", time.Since(began).Minutes(), cpu, p.resident(), errText(err))
+				f.printJobs(ctx, p.web)
 			}
 		}
 	}
 	return true
+}
+
+// printJobs prints what the real agent has decided on its best-effort jobs.
+func (f *fleet) printJobs(ctx context.Context, web string) {
+	if f.Jobs == 0 {
+		return
+	}
+	c := client.Client{URL: "http://" + web}.Jobs(ctx)
+	if c == nil {
+		fmt.Println("           it does not tell about its best-effort jobs")
+		return
+	}
+	fmt.Printf("           %d best-effort jobs, decisions: %v\n", len(c.Jobs), c.Counts)
 }
 
 func errText(err error) string {

@@ -29,6 +29,8 @@ type cast struct {
 	Workloads, Instances int
 	Report               time.Duration
 	MaxLease, Within     time.Duration
+	// Colocate says that the real agent has best-effort jobs beside its service.
+	Colocate bool
 }
 
 // workloadName is also the name of its knob's place.
@@ -124,7 +126,10 @@ func (p *play) open(ctx context.Context) error {
 	for err := range failed {
 		return err
 	}
-	return p.openCollector(ctx)
+	if err := p.openCollector(ctx); err != nil || !p.Colocate {
+		return err
+	}
+	return p.openAnalyzer(ctx)
 }
 
 // connect opens a bus with the certificate in a directory of the site.

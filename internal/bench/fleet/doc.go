@@ -11,7 +11,12 @@
 // /metrics and the time of the console's first view.
 //
 // With --cgroups one more agent is a real process, with real cgroups, which are
-// empty; what it takes is printed each minute.
+// empty; what it takes is printed each minute. With --jobs as well, so many of them
+// are best-effort jobs, which it decides on every 2 s by what is published of a
+// service whose slack and load go up and down (with --instances 1, so that the file
+// says where the other services are):
+//
+//	go run ./internal/bench/fleet --agents 2 --workloads 2 --instances 1 --cgroups 100 --jobs 50 --report 1s --leaves 0 --for 62m
 //
 // What is real of an agent: its connection with its own certificate, or its
 // leaf node; the actuator with journal, lease, heartbeat and answers; its

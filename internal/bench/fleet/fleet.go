@@ -146,7 +146,7 @@ func (f *fleet) text() []byte {
 	if f.Report > 0 {
 		fmt.Fprintf(&b, "analyzer: {report_interval: %v}\n", f.Report)
 	}
-	cpu := math.Ceil(firstCores * float64(f.workloads*f.Instances+f.Cgroups))
+	cpu := math.Ceil(firstCores * float64(f.workloads*f.Instances+f.Cgroups-f.Jobs))
 	fmt.Fprintf(&b, "pool: {cpu: %g, unit: %g}\nround: %v\nlease: %v\nstorage: {path: %q}\nprometheus: {url: 'http://127.0.0.1:9'}\nworkloads:\n",
 		cpu, max(0.01, cpu/100000), f.Round, f.lease(), filepath.Join(f.dir, "data"))
 	for i := range f.workloads {
@@ -219,7 +219,7 @@ func (f *fleet) startAgents(ctx context.Context) error {
 	}
 	text, err := json.Marshal(cast{
 		Site: filepath.Join(f.dir, "site"), Journals: journals, URL: f.url, Leaf: f.leaf, Agents: f.size.agents, Leaves: f.Leaves, Instances: f.Instances,
-		Workloads: f.workloads, Report: f.report, MaxLease: f.lease() + 10*time.Second, Within: f.Round,
+		Workloads: f.workloads, Report: f.report, MaxLease: f.lease() + 10*time.Second, Within: f.Round, Colocate: f.Jobs > 0,
 	})
 	if err != nil {
 		return fmt.Errorf("write what to play: %w", err)

@@ -20,7 +20,9 @@ type options struct {
 	Agents, Workloads string
 	Leaves, Instances int
 	// Cgroups are those of the one agent that is a real process; 0: there is none.
-	Cgroups       int
+	Cgroups int
+	// Jobs are how many of them are best-effort jobs.
+	Jobs          int
 	Round, Report time.Duration
 	For, Settle   time.Duration
 	Binary        string
@@ -46,6 +48,7 @@ func main() {
 	flag.IntVar(&o.Leaves, "leaves", 20, "how many agents have a leaf node; the others are clients of the NATS server")
 	flag.IntVar(&o.Instances, "instances", 2, "instances of each workload, each on a host of its own with a knob of its own")
 	flag.IntVar(&o.Cgroups, "cgroups", 0, "start one more agent, as a real process whose knobs are so many real cgroups, and follow it")
+	flag.IntVar(&o.Jobs, "jobs", 0, "let so many of --cgroups be best-effort jobs, which the real agent decides on every 2 s")
 	flag.DurationVar(&o.Round, "round", 10*time.Second, "the planner's round")
 	flag.DurationVar(&o.Report, "report", 0, "interval of reports and samples; 0: trimtab's default for so many workloads")
 	flag.DurationVar(&o.For, "for", time.Minute, "how long to measure")
@@ -72,8 +75,14 @@ func exit(run func(context.Context, string) error) {
 // errFlags is the error of flags that do not go together.
 var errFlags = errors.New("want as many numbers of --agents as of --workloads, all above 0, and no fewer agents than instances")
 
+// errJobs is the error of more jobs than there can be.
+var errJobs = errors.New("want fewer --jobs than --cgroups: one is the service beside which they run")
+
 // sizes reads the two lists.
 func (o *options) sizes() (all []size, err error) {
+	if o.Jobs < 0 || o.Jobs > 0 && o.Jobs >= o.Cgroups {
+		return nil, errJobs
+	}
 	agents, workloads := strings.Split(o.Agents, ","), strings.Split(o.Workloads, ",")
 	if len(agents) != len(workloads) {
 		return nil, errFlags
