@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,11 +18,14 @@ import (
 
 const (
 	// patience is how long a write waits for killed processes to end, and for processes
-	// to freeze before they are killed: most take a few ms, and the others hold up all
-	// that are to be killed after them. rounds is how often that is tried where one
-	// process can start another meanwhile.
-	patience = 50 * time.Millisecond
+	// to freeze before they are killed: most take a few ms, those of a group with little
+	// CPU time some 100 ms. rounds is how often that is tried where one process can start
+	// another meanwhile.
+	patience = 250 * time.Millisecond
 	rounds   = 2
+	// hurry is for how long nobody waits once one wait was in vain: others that wait for
+	// the same device would take as long, each in its turn.
+	hurry = 2 * time.Second
 	// What has not ended is killed again after firstAgain, then each time after twice as
 	// long as before, at most lastAgain.
 	firstAgain, lastAgain = time.Second, time.Minute
@@ -39,6 +43,9 @@ type Alive struct {
 	// seen is what was just read, for the Effective that follows: to look through a group
 	// with all in it takes a while; nil: nothing was.
 	seen *trimtab.Amount
+	// vain is when a wait was last in vain, of this knob or of others of its Kind, in
+	// nanoseconds since 1970.
+	vain *atomic.Int64
 }
 
 // doomed are processes that were killed and have not ended.
@@ -62,7 +69,7 @@ func OpenAlive(c Config) (*Alive, error) {
 		return nil, err
 	}
 	c.Path = g.Group()
-	return &Alive{group: g, config: c}, nil
+	return &Alive{group: g, config: c, vain: new(atomic.Int64)}, nil
 }
 
 // ReopenAlive opens the knob that undo describes. The error is
@@ -301,7 +308,11 @@ func (k *Alive) ended(ctx context.Context) (bool, error) {
 // until looks until it is so, at most as long as patience lasts, and reports whether
 // it is.
 func (k *Alive) until(ctx context.Context, so func() (bool, error)) (bool, error) {
-	end := time.After(patience)
+	wait := patience
+	if time.Since(time.Unix(0, k.vain.Load())) < hurry {
+		wait = 0
+	}
+	end := time.After(wait)
 	for {
 		if ok, err := so(); ok || err != nil {
 			return ok, err
@@ -310,6 +321,9 @@ func (k *Alive) until(ctx context.Context, so func() (bool, error)) (bool, error
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-end:
+			if wait > 0 {
+				k.vain.Store(time.Now().UnixNano())
+			}
 			return false, nil
 		case <-time.After(pause):
 		}

@@ -270,3 +270,38 @@ func TestWhatIsStartedBesideProcessesThatDoNotEndWasNotKilled(t *testing.T) {
 		t.Errorf("%v, %v", v, err)
 	}
 }
+
+func TestOneThatDoesNotEndIsWaitedForAndTheOthersAfterItAreNot(t *testing.T) {
+	fs := hungfs.Mount(t)
+	defer fs.Release()
+	root, kind := realGroup(t), Kind()
+	var all []*Alive
+	for i := range 3 {
+		c := inner(t, root, fmt.Sprint(i))
+		start(t, c, "stat", filepath.Join(fs.Dir, "x"))
+		opened, err := kind.Open(actuator.Location{Root: c.Root, Path: c.Path}, trimtab.Alive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { opened.Close() })
+		all = append(all, opened.(*Alive))
+	}
+	<-fs.Asked
+	kill := func(k *Alive) {
+		t.Helper()
+		if err := k.Write(t.Context(), trimtab.Units(0)); err != nil {
+			t.Error(err)
+		}
+	}
+	kill(all[0])
+	if all[1].vain.Load() == 0 {
+		t.Fatal("the others do not know that it was waited for in vain")
+	}
+	soon := time.Now().Add(time.Hour).UnixNano() // this test may be slow
+	all[0].vain.Store(soon)
+	kill(all[1])
+	kill(all[2])
+	if all[2].vain.Load() != soon {
+		t.Error("they were waited for, too")
+	}
+}
