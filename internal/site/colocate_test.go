@@ -30,12 +30,14 @@ type jobWorld struct {
 	// unending is the instance that was killed and does not end, as the actuator says it
 	// (its own tests have a real one); "": none.
 	unending string
+	// fleet tells that there are other hosts.
+	fleet bool
 }
 
 const jobFile = `
 pool: {cpu: 4}
 actuator: {cgroup_root: %q, lock_dir: %q}
-colocate: {mode: %s, period: 100ms, max_age: 1s, capacity: {cpu: 3%s}, start: {cpu: 0.5}, step: {cpu: 0.5}}
+colocate: {mode: %s, period: 100ms, max_age: 1s, capacity: {cpu: 3}, start: {cpu: 0.5}, step: {cpu: 0.5}}
 workloads:
   - {name: web, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: web, cpu: {min: 1}}, mode: "off"}
   - {name: batch, class: best-effort, knob: {cgroup: batch/*}, predict: {kind: data-parallel}, progress: {file: %s}}
@@ -51,7 +53,7 @@ func (c clocked) Holding() *trimtab.Holding {
 	h := c.Actuator.Holding()
 	h.Time = c.world.now
 	for i := range h.Targets {
-		if t := &h.Targets[i]; t.Resource == alive && t.Instance == c.world.unending {
+		if t := &h.Targets[i]; t.Resource == alive && t.Instance != "" && t.Instance == c.world.unending {
 			there := trimtab.Units(1)
 			t.Now, t.Effective, t.Problem = trimtab.Units(0), &there, ""
 		}
@@ -87,12 +89,19 @@ func newJobWorldWith(t testing.TB, mode string, n int, capacity string) *jobWorl
 	for i := range n {
 		w.group(fmt.Sprintf("batch/%d", i))
 	}
+	w.open(fmt.Sprintf(strings.Replace(jobFile, "capacity: {cpu: 3}", "capacity: {cpu: 3"+capacity+"}", 1), w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	return w
+}
+
+// open opens the actuator of the jobs, as the file says it.
+func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
+	t := w.t
+	t.Helper()
 	var err error
-	w.cfg, err = config.Parse("trimtab.yaml", fmt.Appendf(nil, jobFile, w.root, t.TempDir(), mode, capacity, filepath.Join(w.root, "progress-*")))
-	if err != nil {
+	if w.cfg, err = config.Parse("trimtab.yaml", []byte(file)); err != nil {
 		t.Fatal(err)
 	}
-	knobs, err := jobKnobsOf(kinds(), w.cfg, "h")
+	knobs, err := jobKnobsOf(kinds, w.cfg, "h", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +110,11 @@ func newJobWorldWith(t testing.TB, mode string, n int, capacity string) *jobWorl
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := actuator.Config{Host: "h", Pool: JobsPool("default"), Dir: dir, Reopen: Reopen, Shared: true, LockDir: w.cfg.Actuator.LockDir}
-	if c.Targets, c.Finders, err = openAll(kinds(), knobs.all); err != nil {
+	c := actuator.Config{Host: "h", Pool: JobsPool("default"), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, LockDir: w.cfg.Actuator.LockDir}
+	if c.Targets, c.Finders, err = openAll(kinds, knobs.all); err != nil {
 		t.Fatal(err)
 	}
-	found, err := knobs.finders(kinds(), registry)
+	found, err := knobs.finders(kinds, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +124,9 @@ func newJobWorldWith(t testing.TB, mode string, n int, capacity string) *jobWorl
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close(context.Background()) })
-	if w.jobHost, err = newJobHost(w.cfg, "h", clocked{a, w}, registry, knobs, servicesOf(w.cfg, "h")); err != nil {
+	if w.jobHost, err = newJobHost(w.cfg, "h", clocked{a, w}, registry, knobs, servicesOf(w.cfg, "h", w.fleet, kinds)); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 // hear lets the service tell its tail latency, in ms, and its share of the most load.
@@ -381,6 +389,31 @@ func TestAFileTellsTheProgressOfAJob(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Error("never read")
+}
+
+// The file names no host of web: in a fleet it is where its group is.
+func TestInAFleetAServiceCountsOnTheHostsThatHaveItsGroup(t *testing.T) {
+	w := &jobWorld{t: t, root: t.TempDir(), now: time.Now(), fleet: true}
+	w.group("batch/0")
+	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	tick := func() *view.Colocation {
+		w.now = w.now.Add(lookEvery)
+		w.tick(t.Context(), w.now)
+		return w.Colocation()
+	}
+	if c := tick(); len(c.Services) != 0 || c.Last.Verb != "AllowBEGrowth" {
+		t.Errorf("without the group: %+v, %+v", c.Services, c.Last)
+	}
+	w.group("web")
+	if c := tick(); len(c.Services) != 1 || c.Last.Verb == "AllowBEGrowth" {
+		t.Errorf("with the group, and no word of it: %+v, %+v", c.Services, c.Last)
+	}
+	if err := os.RemoveAll(filepath.Join(w.root, "web")); err != nil {
+		t.Fatal(err)
+	}
+	if c := tick(); len(c.Services) != 0 {
+		t.Errorf("after it went: %+v", c.Services)
+	}
 }
 
 func TestAServiceThatNobodyDeclaredOrThatRunsElsewhereDecidesNothing(t *testing.T) {
