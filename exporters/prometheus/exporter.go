@@ -88,7 +88,8 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, counted: map[string]bool{}, hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, counted: map[string]bool{},
+		hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
 }
