@@ -25,18 +25,24 @@
 //     numbers: that of the correlation of their activity with the signal, and that of
 //     former verdicts on their job. Of equals those on cores of the first class come
 //     first, then those with the least progress, as in the paper.
+//
 //  2. The first of them are throttled, frozen or cut: as many as the learned sensitivity
 //     of the victim says are needed, and before that a fraction of all; where the
 //     evidence against one stands out, that one.
+//
 //  3. The victims watch: a sequential test of samples taken wholly afterwards,
 //
 //     Λ = Σ over the boundary: ln(ε/q), below: ln((1−ε)/(1−q))
 //
 //     recovered at Λ >= ln((1−β) n / α), not at Λ <= ln(β / (1−α)) or after a set number
 //     of samples, with q their share over the boundary before, ε = 0.05, n victims.
+//
 //  4. Not recovered: the accused are released, each a false accusation, and the next
-//     are tried. Recovered: one is guilty; of several, half are let go at a time to
-//     see if the victim stays well, until one is left, or two halves that both hurt.
+//     are tried. Recovered: of several, half are let go at a time to see if the victim
+//     stays well; one alone is let go once more, unless its job was guilty before. The
+//     guilty is the one without which the victim is well and with which it is not; of
+//     two halves that both hurt, all.
+//
 //  5. When each was tried in vain, all are at once, then halved as in 4. When that is
 //     in vain, too, the anomaly is not theirs: nobody is accused for a while, a longer
 //     one each time.

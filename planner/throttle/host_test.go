@@ -34,10 +34,10 @@ func newHost(t testing.TB, c Config) *host {
 		hurt: map[string]map[string]float64{}, base: map[string]float64{}, throttled: map[string]Throttled{}}
 }
 
-// one makes a configuration that accuses one at a time, at once.
+// one makes a configuration that accuses one at a time, at once, without a control.
 func one() Config {
 	c := config()
-	c.Proof.Fraction, c.Proof.Confirm = 1e-9, -1
+	c.Proof.Fraction, c.Proof.Confirm, c.Proof.NoControl = 1e-9, -1, true
 	return c
 }
 

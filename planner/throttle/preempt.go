@@ -31,7 +31,7 @@ func (p *Policy) preempt(o *Observation, d *Decision) {
 		return
 	}
 	order := slices.Clone(p.running)
-	slices.SortFunc(order, func(a, b *task) int { return cmp.Or(a.before(b), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(order, func(a, b *task) int { return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.id, b.id)) })
 	for _, t := range order {
 		if !t.ending && t.gives(&need) {
 			t.ending, t.preempted = true, true
@@ -43,24 +43,17 @@ func (p *Policy) preempt(o *Observation, d *Decision) {
 	}
 }
 
-// before is the order in which tasks give way.
-func (t *task) before(o *task) int {
-	if (t.class == First) != (o.class == First) {
-		if t.class == First {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Compare(t.done(), o.done())
-}
-
-// done is the progress, 0 where it is not known: that a task does not tell is no
+// turn is the order in which tasks give way, the lowest first: by the class of their
+// cores, then by progress, 0 where it is not known. That a task does not tell is no
 // protection.
-func (t *task) done() float64 {
+func (t *task) turn() (turn float64) {
 	if t.progress >= 0 && t.progress <= 1 {
-		return t.progress
+		turn = t.progress
 	}
-	return 0
+	if t.class != First {
+		turn += 2
+	}
+	return turn
 }
 
 // gives reports whether a task holds anything of what is needed.

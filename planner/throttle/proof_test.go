@@ -274,6 +274,47 @@ func TestAnLRAOfWhichNothingIsHeardStopsStartsAndEndsTheTrial(t *testing.T) {
 	}
 }
 
+func TestTheFirstProofAgainstAJobIsControlled(t *testing.T) {
+	c := one()
+	c.Proof.NoControl = false
+	h := newHost(t, c)
+	h.add("a", First, 0)
+	h.hurts("a", "shop", 1)
+	var throttled []bool
+	for len(h.tasksOf(Guilty)) == 0 && len(throttled) < 20 {
+		throttled = append(throttled, len(h.tick().Throttled) > 0)
+	}
+	// Throttled, let go, throttled again.
+	if got := slices.Compact(throttled); !slices.Equal(got, []bool{true, false, true}) || h.Counts().Accusations != 1 {
+		t.Errorf("throttled %v, %+v", got, h.events)
+	}
+	until := h.throttled["a"].Until
+	for h.now.Before(until) {
+		h.tick()
+	}
+	h.events, throttled = nil, nil // the second time it is known
+	for len(h.tasksOf(Guilty)) == 0 && len(throttled) < 20 {
+		throttled = append(throttled, len(h.tick().Throttled) > 0)
+	}
+	if got := slices.Compact(throttled); !slices.Equal(got, []bool{false, true}) && !slices.Equal(got, []bool{true}) {
+		t.Errorf("throttled %v, %+v", got, h.events)
+	}
+}
+
+func TestATaskOnTrialWhileAnAnomalyEndsIsClearedByTheControl(t *testing.T) {
+	c := one()
+	c.Proof.NoControl = false
+	h := newHost(t, c)
+	h.add("a", First, 0)
+	h.base["shop"] = 2
+	h.tick()
+	h.base["shop"] = 1
+	h.ticks(10)
+	if n := h.Counts(); n.Proofs != 0 || n.FalseAccusations != 1 || len(h.throttled) != 0 {
+		t.Errorf("%+v %+v", n, h.events)
+	}
+}
+
 func TestATaskOnTrialThatEndsLeavesNobodyGuilty(t *testing.T) {
 	h := newHost(t, one())
 	h.add("a", First, 0)

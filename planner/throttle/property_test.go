@@ -73,8 +73,10 @@ func eager() Config {
 
 func TestWhateverIsSeenNothingIsThrottledForEverAndNothingStartsAboveTheBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, err := New(eager())
-		twin, _ := New(eager())
+		c := eager()
+		c.Proof.NoControl = rapid.Bool().Draw(t, "no control")
+		p, err := New(c)
+		twin, _ := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,8 @@ type suspect struct {
 	// weight is the evidence, in natural logarithms of odds, as a whole number: what
 	// differs by less is alike.
 	weight int
+	// turn is the paper's order: the class of the cores, then the progress.
+	turn float64
 }
 
 // rank puts the suspects in order (6.2): where something is known that makes one
@@ -22,14 +24,19 @@ func (p *Policy) rank(lead *victim, cleared uint64) []suspect {
 	for _, t := range p.running {
 		if t.status == free && !t.ending && t.cleared <= cleared {
 			weight := correlation(&t.activity, &lead.excess) + p.prior(t)
-			p.suspects = append(p.suspects, suspect{t, int(math.Round(weight))})
+			p.suspects = append(p.suspects, suspect{t, int(math.Round(weight)), t.turn()})
 		}
 	}
 	slices.SortFunc(p.suspects, func(a, b suspect) int {
-		if a.weight != b.weight {
-			return cmp.Compare(b.weight, a.weight)
+		switch {
+		case a.weight != b.weight:
+			return b.weight - a.weight
+		case a.turn < b.turn:
+			return -1
+		case a.turn > b.turn:
+			return 1
 		}
-		return cmp.Or(a.before(b.task), cmp.Compare(a.id, b.id))
+		return cmp.Compare(a.id, b.id)
 	})
 	return p.suspects
 }
@@ -57,25 +64,21 @@ func (p *Policy) prior(t *task) float64 {
 // and half of that counts, since neighbouring ticks are not independent; −2 to 4.
 // Where it is not known, 0.
 func correlation(activity, excess *course) float64 {
-	n, mx, my := 0.0, 0.0, 0.0
+	var n, sx, sy, xx, yy, xy float64
 	for i := range activity {
 		x, y := float64(activity[i]), float64(excess[i])
 		if d := x + y; d-d == 0 { // both are numbers
-			n, mx, my = n+1, mx+x, my+y
+			n, sx, sy = n+1, sx+x, sy+y
+			xx, yy, xy = xx+x*x, yy+y*y, xy+x*y
 		}
 	}
 	if n < leastTicks {
 		return 0
 	}
-	mx, my = mx/n, my/n
-	var xx, yy, xy float64
-	for i := range activity {
-		x, y := float64(activity[i])-mx, float64(excess[i])-my
-		if d := x + y; d-d == 0 {
-			xx, yy, xy = xx+x*x, yy+y*y, xy+x*y
-		}
-	}
-	if !(xx > 1e-9*mx*mx) || !(yy > 0) {
+	// What is left of the squares but rounding.
+	rest := 1e-9 * xx
+	xx, yy, xy = xx-sx*sx/n, yy-sy*sy/n, xy-sx*sy/n
+	if !(xx > rest) || !(yy > 1e-12) {
 		return 0
 	}
 	r := max(-0.99, min(xy/math.Sqrt(xx*yy), 0.99))

@@ -251,6 +251,11 @@ type Proof struct {
 	// WrongConviction and MissedGuilt are the chances of error of one proof, in
 	// (0, 1/2); 0: 0.005 and 0.05.
 	WrongConviction, MissedGuilt float64
+	// NoControl takes a recovery for proof at once. Without it, a task against whose job
+	// nothing was proven before is let go once more: it is guilty if the victim falls ill
+	// and recovers again. That costs the victim a few samples, and clears those of
+	// whom an anomaly only happened to end in the trial.
+	NoControl bool
 	// Hold is how long a guilty task stays throttled; each proof against its job
 	// doubles it, up to MaxHold, which also bounds any throttling; 0: 30 s and
 	// 10 min.

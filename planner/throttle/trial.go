@@ -16,6 +16,8 @@ const (
 	narrowing
 	// swapped: the other half are, since the victim did not stay well.
 	swapped
+	// rejoined: both halves are again, since neither was enough.
+	rejoined
 )
 
 // trial is one change of what is throttled, with a look at what comes of it. There
@@ -30,6 +32,8 @@ type trial struct {
 	effective time.Time
 	// set is throttled, rest is on trial too and runs.
 	set, rest []*task
+	// relapsed: the victim did not stay well without set, and did with it.
+	relapsed bool
 }
 
 // prove goes on with the trial, or begins one.
@@ -82,7 +86,7 @@ func (p *Policy) watcher() *victim {
 func (p *Policy) weigh(o *Observation) {
 	t := &p.trial
 	t.set, t.rest = p.alive(t.set), p.alive(t.rest)
-	if len(t.set) == 0 {
+	if len(t.set)+len(t.rest) == 0 {
 		p.abandon()
 		return
 	}
@@ -97,14 +101,17 @@ func (p *Policy) weigh(o *Observation) {
 		p.learn(o)
 	}
 	switch {
+	case word == cured && t.phase == rejoined:
+		p.convict(t.set, Jointly)
 	case word == cured:
 		p.acquit(t.rest, Innocent)
+		t.rest, t.relapsed = nil, t.phase == swapped
 		p.narrow(o)
 	case t.phase == narrowing && len(t.rest) > 0:
 		p.begin(o, swapped, t.rest, t.set)
 	case t.phase == swapped && len(t.rest) > 0:
-		p.convict(append(t.set, t.rest...), Jointly)
-	case t.phase == narrowing || t.phase == swapped || word == unheard:
+		p.begin(o, rejoined, append(t.set, t.rest...), nil)
+	case t.phase >= narrowing || word == unheard:
 		p.acquit(t.set, Undecided)
 		p.end()
 	default:
@@ -164,12 +171,16 @@ func (p *Policy) word() word {
 	return open
 }
 
-// narrow goes on after the victim recovered: one task is guilty, of several half are
-// let go to see whether it stays well.
+// narrow goes on after the victim recovered: of several half are let go to see whether
+// it stays well, and so is one that nothing else speaks against.
 func (p *Policy) narrow(o *Observation) {
 	t := &p.trial
 	n := len(t.set)
-	if n == 1 {
+	switch {
+	case n == 0:
+		p.end()
+		return
+	case n == 1 && (p.Proof.NoControl || t.relapsed || p.prior(t.set[0]) >= proven):
 		p.convict(t.set, Guilty)
 		return
 	}
@@ -177,11 +188,15 @@ func (p *Policy) narrow(o *Observation) {
 		e := &v.look.evidence
 		v.look.watching = v.look.watching && e.word(p.Proof.WrongConviction, p.Proof.MissedGuilt, 1, p.Proof.Watch) == cured
 	}
-	half := (n + 1) / 2
+	half := n / 2
 	set := append([]*task(nil), t.set[:half]...)
 	rest := append([]*task(nil), t.set[half:]...)
 	p.begin(o, narrowing, set, rest)
 }
+
+// proven is the evidence of former verdicts from which a task is not let go once more:
+// one of guilty, and none of innocent.
+const proven = 1.6
 
 // acquit lets tasks run, innocent or undecided.
 func (p *Policy) acquit(all []*task, kind EventKind) {
@@ -209,7 +224,7 @@ func (p *Policy) convict(all []*task, kind EventKind) {
 		for i := 1.0; i <= j.guilty && hold < p.Proof.MaxHold; i++ {
 			hold *= 2
 		}
-		j.guilty++
+		j.guilty += 1 / float64(len(all)) // they share it
 		p.throttle(s, convicted, lead.victimID, p.clock+min(hold, p.Proof.MaxHold))
 		j.until = max(j.until, s.until)
 		if kind == Guilty {
