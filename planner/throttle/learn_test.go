@@ -1,12 +1,17 @@
 package throttle
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/num"
 )
 
 func TestBeforeTheSensitivityIsKnownTheConfiguredFractionIsFreed(t *testing.T) {
@@ -165,5 +170,56 @@ func TestTheChancesOfErrorAreThoseConfigured(t *testing.T) {
 	}
 	if n := count(strays, uncured); float64(n) > 1.2*beta*tests/(1-alpha) {
 		t.Errorf("%d of %d that recovered are said not to have", n, tests)
+	}
+}
+
+func TestWhatWasLearnedComesBackAndNonsenseDoesNot(t *testing.T) {
+	h := newHost(t, one())
+	for i := range 6 {
+		h.add(fmt.Sprint(i), Second, float64(i)/10)
+	}
+	h.hurts("5", "shop", 1)
+	h.ticks(30)
+	state := h.Snapshot()[snapshotName]
+	if len(state) == 0 {
+		t.Fatal("no state")
+	}
+	again := newHost(t, one())
+	if err := again.Restore(snapshotName, state); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(again.Snapshot()[snapshotName], state) {
+		t.Error("not the same state again")
+	}
+	again.tasks, again.hurt = h.tasks, h.hurt
+	again.ticks(6) // the first that is accused is the one that was guilty
+	if got := again.tasksOf(Accused); len(got) != 1 || got[0] != "5" {
+		t.Errorf("accused %v", got)
+	}
+	for name, spoil := range map[string]func(in *snapshot){
+		"verdicts":  func(in *snapshot) { in.Jobs["x"] = verdicts{Guilty: -1} },
+		"slopes":    func(in *snapshot) { in.Victims[0].B = nil },
+		"variance":  func(in *snapshot) { in.Victims[0].P[0] = 0 },
+		"evidence":  func(in *snapshot) { in.Victims[0].A = 1e9 },
+		"no signal": func(in *snapshot) { in.Victims[0].Signal = "" },
+	} {
+		var in snapshot
+		if err := num.Unseal(snapshotKind, state, &in); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&in)
+		b, err := num.Seal(snapshotKind, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := newHost(t, one()).Restore(snapshotName, b); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := again.Restore("other", state); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Error(err)
+	}
+	if err := again.Restore(snapshotName, state[:len(state)/2]); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Error(err)
 	}
 }

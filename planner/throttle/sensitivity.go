@@ -74,7 +74,7 @@ func (s *sensitivity) learn(freed []float64, fell float64) {
 		s.a = mostA - 0.5
 	}
 	s.a += 0.5
-	s.c += d * d / (2 * spread)
+	s.c = min(s.c+d*d/(2*spread), greatestAmount)
 	s.n++
 }
 

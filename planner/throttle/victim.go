@@ -82,8 +82,11 @@ type look struct {
 	before float64
 }
 
-// maxSignals is the most signals of an LRA; MaxVictims bounds all.
-const maxSignals = 16
+// The most signals of an LRA, and the most LRAs.
+const (
+	maxSignals = 16
+	maxLRAs    = MaxVictims / maxSignals
+)
 
 // listen takes in the samples of LRAs.
 func (p *Policy) listen(o *Observation) {
@@ -92,7 +95,7 @@ func (p *Policy) listen(o *Observation) {
 		in := &o.LRAs[i]
 		a := p.apps[in.Workload]
 		if a == nil {
-			if len(p.apps) >= MaxVictims/maxSignals {
+			if len(p.apps) >= maxLRAs {
 				p.counts.Ignored++
 				continue
 			}
@@ -139,8 +142,7 @@ func (p *Policy) hear(o *Observation, workload string, a *app, s *Sample) {
 	ok = ok && s.Signal != "" && s.Length >= 0 && !s.Time.After(o.Time) && o.Time.Sub(s.Time) <= p.MaxAge
 	v := a.find(s.Signal)
 	if ok && v == nil && len(a.victims) < maxSignals {
-		v = &victim{victimID: victimID{workload, s.Signal}, excess: unknown()}
-		v.sensitivity = newSensitivity(p.Resources)
+		v = p.newVictim(workload, s.Signal)
 		a.victims = append(a.victims, v)
 	}
 	if !ok || v == nil || !s.Time.After(v.last) {
@@ -153,6 +155,10 @@ func (p *Policy) hear(o *Observation, workload string, a *app, s *Sample) {
 		return
 	}
 	p.follow(v, s)
+}
+
+func (p *Policy) newVictim(workload, signal string) *victim {
+	return &victim{victimID: victimID{workload, signal}, excess: unknown(), sensitivity: newSensitivity(p.Resources)}
 }
 
 func (a *app) find(signal string) *victim {
