@@ -71,4 +71,5 @@
 //	p, err := throttle.New(throttle.Config{Metrics: bounds, Resources: ratios})
 //	why := p.Offer(now, request) // "": accepted
 //	d := p.Decide(&observation)  // every second or so
+//	state := p.Snapshot()        // verdicts and sensitivities, to be kept
 package throttle

@@ -146,6 +146,19 @@ func TestTheEvidenceIsTheRatioOfLikelihoods(t *testing.T) {
 	})
 }
 
+// The more victims watch, the likelier one of them looks well by chance.
+func TestOfManyVictimsOneMustShowMore(t *testing.T) {
+	e := newEvidence(8, 8)
+	n := 0
+	for e.word(0.02, 0.05, 1, 100) == open {
+		e.add(false)
+		n++
+	}
+	if got := e.word(0.02, 0.05, 50, 100); got != open {
+		t.Errorf("after %d samples one of 50 says %v", n, got)
+	}
+}
+
 // Wald's bounds: of many tests of a victim that goes on as it was, at most about alpha
 // say that it recovered; of one that recovered, at most about beta that it did not.
 func TestTheChancesOfErrorAreThoseConfigured(t *testing.T) {

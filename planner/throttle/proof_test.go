@@ -189,6 +189,26 @@ func TestAGuiltyTaskIsReleasedWhenItsLeaseEnds(t *testing.T) {
 	}
 }
 
+func TestNoTaskStaysThrottledForLongerThanAllowedTheTrialIncluded(t *testing.T) {
+	c := one()
+	c.Proof.Hold, c.Proof.MaxHold = 8*time.Second, 8*time.Second
+	h := newHost(t, c)
+	h.add("a", First, 0)
+	h.hurts("a", "shop", 1)
+	run, longest := 0, 0
+	for range 60 {
+		if len(h.tick().Throttled) == 0 {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	if longest != 8 || len(h.tasksOf(ThrottleCapped)) == 0 {
+		t.Errorf("throttled for %d s in a row: %+v", longest, h.events)
+	}
+}
+
 func TestSeveralVictimsWatchTheSameTrial(t *testing.T) {
 	h := newHost(t, one())
 	h.lras = []string{"shop", "search", "mail"}
