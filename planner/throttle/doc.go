@@ -41,11 +41,11 @@
 //     are tried. Recovered: of several, half are let go at a time to see if the victim
 //     stays well; one alone is let go once more, unless its job was guilty before. The
 //     guilty is the one without which the victim is well and with which it is not; of
-//     two halves that both hurt, all.
+//     two halves that both hurt, seen twice, all.
 //
 //  5. When each was tried in vain, all are at once, then halved as in 4. When that is
 //     in vain, too, the anomaly is not theirs: nobody is accused for a while, a longer
-//     one each time.
+//     one each time, and then all at once first.
 //
 // A guilty task stays throttled for a time that doubles with each proof against its
 // job, of which no queued task starts meanwhile; on its release it is watched again.
@@ -65,8 +65,8 @@
 // thresholds are strict, the ratio is not; all of steps 1 to 5 but the order.
 //
 // What it does not do: tasks that exit at once again and again, and where else a task
-// may run, are the job manager's; LLC ways and memory bandwidth are knobs of LRAs,
-// which planner/colocate turns; it takes the analyzer's word for what is an anomaly.
+// may run, are the job manager's; LLC ways and memory bandwidth (CAT, MBA) it does not
+// turn; what is an anomaly, the analyzer says.
 //
 //	p, err := throttle.New(throttle.Config{Metrics: bounds, Resources: ratios})
 //	why := p.Offer(now, request) // "": accepted

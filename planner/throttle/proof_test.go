@@ -266,6 +266,9 @@ func TestAnAnomalyThatTasksDoNotCauseEndsInABackOff(t *testing.T) {
 	if n.NotOurs < 2 || n.NotOurs > 5 || len(h.tasksOf(Guilty)) != 0 { // after 30 s, 60 s, 120 s
 		t.Errorf("%+v", n)
 	}
+	if n.Trials != 3+n.NotOurs-1 { // each alone and both; from the second time on both at once
+		t.Errorf("%+v", n)
+	}
 	if n.Accusations != n.FalseAccusations+n.Undecided {
 		t.Errorf("%+v", n)
 	}

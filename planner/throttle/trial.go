@@ -34,6 +34,8 @@ type trial struct {
 	set, rest []*task
 	// relapsed: the victim did not stay well without set, and did with it.
 	relapsed bool
+	// again: that two halves both hurt was seen twice, which chance rarely does.
+	again bool
 }
 
 // prove goes on with the trial, or begins one.
@@ -101,6 +103,9 @@ func (p *Policy) weigh(o *Observation) {
 		p.learn(o)
 	}
 	switch {
+	case word == cured && t.phase == rejoined && !t.again:
+		t.again, t.relapsed = true, false
+		p.narrow(o)
 	case word == cured && t.phase == rejoined:
 		p.convict(t.set, Jointly)
 	case word == cured:
@@ -300,11 +305,8 @@ func (p *Policy) accuse(o *Observation) {
 	if lead == nil {
 		return
 	}
-	all := p.rank(lead, cleared)
-	ph := probing
-	if len(all) > 0 {
-		all = p.group(o, lead, all)
-	} else if all, ph = p.rank(lead, ^uint64(0)), everybody; len(all) < 2 || lead.triedAll {
+	all, ph := p.choose(o, lead, cleared)
+	if ph == idle {
 		if len(all) > 0 {
 			p.notOurs()
 		}
@@ -320,4 +322,20 @@ func (p *Policy) accuse(o *Observation) {
 		v.triedAll = v.triedAll || v.look.watching && ph == everybody
 	}
 	p.begin(o, ph, set, nil)
+}
+
+// choose returns who is tried, and how: suspects that were not cleared since the anomaly
+// began, or everybody. Where everybody was in vain before, that is the first question.
+// idle: there is nobody to try, or everybody was.
+func (p *Policy) choose(o *Observation, lead *victim, cleared uint64) ([]suspect, phase) {
+	if lead.backoff == 0 || lead.triedAll {
+		if all := p.rank(lead, cleared); len(all) > 0 {
+			return p.group(o, lead, all), probing
+		}
+	}
+	all := p.rank(lead, ^uint64(0))
+	if len(all) == 0 || lead.triedAll || len(all) == 1 && lead.backoff == 0 {
+		return all, idle
+	}
+	return all, everybody
 }

@@ -293,6 +293,17 @@ func TestTheControlClearsThoseBesideWhomAnAnomalyOnlyEnded(t *testing.T) {
 			t.Logf("%3d tasks, control %-5v: %3d innocent of %3d convictions, %5.1f task-seconds throttled, samples over %4.1f%%", n, control,
 				s.proofs, s.proofs, float64(s.lost)/30, percent(uint64(s.over), uint64(s.all)))
 		}
+		both := &total{}
+		for seed := range uint64(30) {
+			w := newWorld(seed, n)
+			w.burst = 4 // beside one that is guilty
+			decide, p := proving(t, config())
+			both.add(w, play(w, decide), p)
+		}
+		t.Logf("%3d tasks, one guilty: %3d innocent of %3d convictions, proved in %d of 30 worlds", n, both.wrong, both.proofs, both.proved)
+		if both.wrong*10 > int(both.proofs) || both.proved < 27 {
+			t.Errorf("%d tasks: %+v", n, *both)
+		}
 		if with, without := sums[true], sums[false]; with.proofs*5 > without.proofs {
 			t.Errorf("%d tasks: %d convictions with the control, %d without", n, with.proofs, without.proofs)
 		}
