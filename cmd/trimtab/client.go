@@ -234,6 +234,9 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 		}
 		add("input "+in.Name, "%s, %s old, from %s", view.Quantity(in, e.Resource, e.Share), view.Age(in.Age), orDash(in.Source))
 	}
+	for _, in := range e.Counters {
+		add("counter "+in.Name, "%s, %s old, from %s", view.Quantity(in, e.Resource, e.Share), view.Age(in.Age), orDash(in.Source))
+	}
 	for _, a := range e.Alternatives {
 		add("lost", "%s %s: objective %s (%s)", view.Number(a.Set), unit, view.Number(a.Objective), a.Why)
 	}

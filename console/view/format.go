@@ -158,8 +158,27 @@ func Quantity(in trimtab.Input, resource string, share bool) string {
 		return Performance(&in.Value, share)
 	case "throttled":
 		return Percent(in.Value) + " of periods"
+	case string(trimtab.RunDelay):
+		return Percent(in.Value) + " of the time that threads could run"
 	case "allocation", "usage":
 		return Number(in.Value) + " " + Unit(resource)
 	}
-	return Number(in.Value)
+	return Number(in.Value) + counterUnit(trimtab.Quantity(in.Name))
+}
+
+// counterUnit is what a performance counter counts in, behind the number.
+func counterUnit(q trimtab.Quantity) string {
+	switch q {
+	case trimtab.CPI:
+		return " cycles per instruction"
+	case trimtab.MPKI:
+		return " misses per 1,000 instructions"
+	case trimtab.RPKI:
+		return " references per 1,000 instructions"
+	case trimtab.TaskClock:
+		return " cores"
+	case trimtab.ContextSwitches, trimtab.PageFaults, trimtab.Migrations:
+		return "/s"
+	}
+	return ""
 }

@@ -27,6 +27,13 @@ func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]ma
 	next := *h.shown // readers have the old one
 	next.Time, next.Capacity = now, maps.Clone(map[string]float64(status.Observed.Capacity))
 	next.Services = h.showServices(now, status)
+	next.Power, next.Link = nil, nil
+	if p := status.Observed.Power; p != nil {
+		next.Power = &trimtab.PowerHere{Draws: p.Draws, TDP: p.TDP}
+	}
+	if l := status.Observed.Link; l != nil {
+		next.Link = &trimtab.LinkHere{Bandwidth: l.Bandwidth, Used: l.Used}
+	}
 	next.Jobs, next.Used = h.showJobs(now, status, all)
 	next.Running, next.Suspended = statesOf(next.Jobs)
 	next.Given, next.Reclaimed, next.Paused = h.given, h.reclaimed, status.Paused
@@ -89,7 +96,7 @@ func (h *jobHost) showServices(now time.Time, status *colocate.Status) []view.Se
 	shown := []view.ServiceHere{}
 	for i := range status.Observed.Services {
 		s := &status.Observed.Services[i]
-		one := view.ServiceHere{Workload: s.Workload, Share: s.Share, Slack: s.Slack, Load: s.Load, Stale: true}
+		one := view.ServiceHere{Workload: s.Workload, Share: s.Share, Slack: s.Slack, Load: s.Load, Clock: s.Frequency, LeastClock: s.LeastFrequency, Stale: true}
 		if l, ok := status.Limits[s.Workload]; ok {
 			one.LoadLimit, one.LoadOrigin, one.SlackLimit, one.SlackOrigin = &l.LoadLimit, l.LoadOrigin, &l.SlackLimit, l.SlackOrigin
 		}
