@@ -136,7 +136,8 @@ type Job struct {
 	// Registered tells that it registered itself.
 	Registered bool `json:"registered,omitempty"`
 	Mode       Mode `json:"mode"`
-	// State is running or suspended; one that waits for its turn is suspended.
+	// State is running or suspended; one that waits for its turn is suspended. One that
+	// was killed and whose processes are still there "does not end".
 	State string `json:"state"`
 	// Has is what it has now, by resource.
 	Has map[string]float64 `json:"has,omitempty"`

@@ -76,8 +76,8 @@ func (c *statusCmd) once(ctx context.Context, t terminal) error {
 
 func printStatus(w io.Writer, s *view.Status, wide bool) {
 	if s.Capacity > 0 {
-		fmt.Fprintf(w, "pool %s: %s of %s %s given, objective %s, plan %s", s.Pool, view.Amount(s.Allocated),
-			view.Number(s.Capacity), view.Unit(s.Resource), s.Objective, orDash(s.Plan))
+		fmt.Fprintf(w, "pool %s: %s of %s given, objective %s, plan %s", s.Pool, view.Amount(s.Allocated),
+			view.Sized(s.Capacity, s.Resource), s.Objective, orDash(s.Plan))
 		if s.LeaseLeft > 0 {
 			fmt.Fprintf(w, ", lease ends in %s unless renewed", view.Age(s.LeaseLeft))
 		}

@@ -123,16 +123,17 @@ func losses(j *view.Job) string {
 	return view.Number(j.Useless) + " core-s done again"
 }
 
-// amounts prints amounts by resource: "0.5 cores, memory 2GiB".
+// amounts prints amounts by resource: "0.5 cores, frequency 2400 MHz, memory 2 GiB".
 func amounts(of map[string]float64) string {
 	var out []string
 	for _, resource := range slices.Sorted(maps.Keys(of)) {
-		text := trimtab.AmountOf(resource, trimtab.Units(of[resource]))
-		if resource == trimtab.CPU {
-			out = append(out, text+" cores")
-		} else {
-			out = append(out, resource+" "+text)
+		text := view.Sized(of[resource], resource)
+		switch resource {
+		case trimtab.CPU, trimtab.Cores, trimtab.Weight: // the unit says of what
+		default:
+			text = resource + " " + text
 		}
+		out = append(out, text)
 	}
 	if len(out) == 0 {
 		return view.Missing

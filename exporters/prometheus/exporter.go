@@ -47,21 +47,14 @@ type Exporter struct {
 	// tails are the Servpods of each workload that have series.
 	tails           map[string]*tail
 	pods, tailBytes int
-<<<<<<< HEAD
 	// counted are the workloads that have series of performance counters.
 	counted      map[string]bool
 	countedBytes int
 	hosts        map[hostKey]*host
 	jobHosts     map[string]*jobsHost
+	jobNews      map[string]jobsNews
 	room         room
 	names        names
-=======
-	hosts           map[hostKey]*host
-	jobHosts        map[string]*jobsHost
-	jobNews         map[string]jobsNews
-	room            room
-	names           names
->>>>>>> onbus
 	// trace names the trace of a decision; nil: there are none.
 	trace func(pool string, epoch, sequence uint64) string
 }
@@ -95,11 +88,7 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-<<<<<<< HEAD
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, counted: map[string]bool{}, hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}}
-=======
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
->>>>>>> onbus
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, counted: map[string]bool{}, hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
 }

@@ -62,7 +62,7 @@ func clockKind() actuator.Kind {
 }
 
 // put writes a file of a tree.
-func put(t *testing.T, dir, name, text string) {
+func put(t testing.TB, dir, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 		t.Fatal(err)
