@@ -155,6 +155,9 @@ const (
 
 // Config is what all policies share.
 type Config struct {
+	// Host is where it decides. Hosts of other names try at other times what nobody has
+	// proven, and each learns what its own try has brought.
+	Host string
 	// Period is the time between two ticks; 0: 2 s.
 	Period time.Duration
 	// Start is what a new job gets, Step what one decision gives or takes of each

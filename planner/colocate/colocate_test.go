@@ -219,8 +219,8 @@ func TestSuspendedJobsResumeTogetherOnceTheLoadFellByAMargin(t *testing.T) {
 	}
 }
 
-func TestGrowthWaitsLongerAfterEachReversal(t *testing.T) {
-	w := newWorld(t, colocate.Rhythm, []colocate.Service{service(0.9, 0.1)}, job("a", colocate.Running, 2))
+func TestWithOneRuleForAllGrowthWaitsLongerAfterEachReversal(t *testing.T) {
+	w := newWorld(t, colocate.Heracles, []colocate.Service{service(0.9, 0.1)}, job("a", colocate.Running, 2))
 	grew := func() (ticks int) {
 		*w.o.Services[0].Slack = 0.9
 		for had := w.o.Jobs[0].Has["cores"]; w.o.Jobs[0].Has["cores"] <= had; ticks++ {
@@ -229,12 +229,12 @@ func TestGrowthWaitsLongerAfterEachReversal(t *testing.T) {
 		return ticks
 	}
 	first := grew()
-	*w.o.Services[0].Slack = 0.1
+	*w.o.Services[0].Slack = 0.04
 	if w.tick().Verb != colocate.CutBE {
 		t.Fatal("a cut waited")
 	}
 	second := grew()
-	*w.o.Services[0].Slack = 0.1
+	*w.o.Services[0].Slack = 0.04
 	w.tick()
 	if third := grew(); first != 2 || second != 4 || third != 8 {
 		t.Errorf("after %d, %d and %d ticks", first, second, third)

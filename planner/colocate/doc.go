@@ -18,16 +18,30 @@
 // missing or stale stop growth, and after as long again suspend all jobs.
 //
 // Limits that nobody knows are searched for ([Search], algorithm 1) under an error
-// budget. Beside the algorithm, and ours, jobs stay below what was too much at that
-// load before, until that is tried again one step at a time (ceiling.go).
+// budget; rhythm takes 0.85 of the load and 0.03 of slack, and the margin below.
 //
-// Rhythm differs from the paper, and from its variant that is indiscriminate, in three
-// ways, all ours (proven.go): StopBE suspends the top level, which frees all but memory
-// and loses no work, and kills, the first of the level, only when the SLO is missed three
-// measurements in a row;
-// a job that runs grows before another starts; a slacklimit of 1, which allows nothing,
-// counts as not known and is searched for. With limits per Servpod, indiscriminate or
-// not, jobs get at once what was proven at that load, instead of a step at a time.
+// Beside the algorithm, and ours, of both variants of Rhythm:
+//
+//	ceiling.go  jobs stay below what was too much at a load before, until that is tried
+//	            again, one step of one resource at a time, cores first. Load is smoothed,
+//	            and room left for two standard deviations and for peaks. At a load far
+//	            over all that are known they are cut by half, once
+//	blame.go    a miss soon after such a step is blamed on that resource, and it waits
+//	            twice as long for the next; any other on each Servpod by its part of the
+//	            contribution, and when that is not enough on all of them twice as much
+//	edge.go     growth, steps and proof ask for slack beyond its noise, by 2 to 8 standard
+//	            deviations as misses have taught, and for half of the error budget
+//	proven.go   jobs get at once what was proven at that load, instead of a step at a
+//	            time; while one has just started, by doubling what they have
+//
+// Rhythm differs from the paper, and from its variant that is indiscriminate, in more,
+// all ours: StopBE suspends the top level, which frees all but memory and loses no work,
+// and kills, the first of the level, only when the SLO is missed three measurements in a
+// row; a job that runs grows before another starts; a slacklimit of 1, which allows
+// nothing, counts as not known. A load over its loadlimit suspends jobs at once, as the
+// paper has it; when it stays there for a minute and slack is measured all the while,
+// that is better evidence, and jobs are tried from the least on, up to what is proven at
+// that load. The indiscriminate variant blames every Servpod for all of a miss.
 //
 // The policies to compare it with differ in what must go and in the limits:
 //

@@ -21,15 +21,34 @@ type standing struct {
 	Proven map[string]ceiling `json:"proven,omitempty"`
 	// Strikes count misses in a row.
 	Strikes int `json:"strikes,omitempty"`
-	// Load is the last that was known, and Spread the mean square of its changes from
-	// tick to tick.
+	// Load and Slack are smoothed, Spread and Noise the mean squares of what they differ
+	// by; Ready is the load to leave room for, Last the last slack, and Seen how many are
+	// in Slack, Heard in Noise.
 	Load   float64 `json:"load,omitempty"`
 	Spread float64 `json:"spread,omitempty"`
+	Ready  float64 `json:"ready,omitempty"`
+	Slack  float64 `json:"slack,omitempty"`
+	Noise  float64 `json:"noise,omitempty"`
+	Last   float64 `json:"last,omitempty"`
+	Seen   int     `json:"seen,omitempty"`
+	Heard  int     `json:"heard,omitempty"`
+	// Care is what misses have added to the standard deviations that growth leaves.
+	Care float64 `json:"care,omitempty"`
+	// Missed is the share of the last ticks that missed the SLO.
+	Missed float64 `json:"missed,omitempty"`
+	// Blames count misses that no step explains, the last at Blamed.
+	Blames int       `json:"blames,omitempty"`
+	Blamed time.Time `json:"blamed,omitzero"`
+	// Above counts ticks with slack above the loadlimit, and Known is the highest load
+	// at which jobs ran.
+	Above int     `json:"above,omitempty"`
+	Known float64 `json:"known,omitempty"`
 	// Episode tells that it has not been calm since jobs were stopped or cut for it.
 	Episode bool `json:"episode,omitempty"`
 	// Search finds the limits that nobody knows; nil: all are known.
 	Search *Search `json:"search,omitempty"`
 	seen   bool
+	over   bool
 }
 
 // margin is the part of loadlimit by which the load must be below it before suspended
@@ -116,6 +135,7 @@ func (p *policy) judge(o *Observation) verdict {
 	}
 	if all.verb == StopBE || all.verb == CutBE {
 		p.Services[all.by].Acted = o.Time
+		p.Services[all.by].Seen = 0
 	}
 	return all
 }
@@ -144,8 +164,12 @@ func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) ve
 	if old {
 		v.slack, v.load = math.NaN(), math.NaN()
 	}
-	st.follow(v.load)
+	st.follow(v.load, v.slack)
+	if ran && !math.IsNaN(v.slack) {
+		st.spend(v.slack < 0)
+	}
 	v.limits = p.limitsOf(s, st, &v, ran)
+	p.trial(st, &v)
 	v.verb, v.rule = p.compare(&v, st, s.Window)
 	if !math.IsNaN(v.slack) && !math.IsNaN(v.load) {
 		st.Missing = time.Time{}
@@ -180,20 +204,20 @@ func (p *policy) compare(v *verdict, st *standing, window time.Duration) (Verb, 
 		return CutBE, bySlack
 	case v.slack < 0 && fresh:
 		return StopBE, bySlack
-	case v.load > v.limits.load:
+	case v.load > v.limits.load && !(p.gathers && st.stands()):
 		return SuspendBE, byLoad
 	case v.slack < v.limits.slack/2 && fresh && !p.deflates:
 		return CutBE, byHalf
 	case v.slack < v.limits.slack:
 		return DisallowBEGrowth, byLimit
-	case st.Over:
+	case st.Over && !(p.gathers && st.stands()):
 		return DisallowBEGrowth, byMargin
 	}
 	return AllowBEGrowth, byCalm
 }
 
 // limitsOf returns the limits of a service: those of the policy, those of its
-// Servpod, or those that are searched.
+// Servpod, those that are searched, or the least.
 func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits {
 	if p.rules.limits != nil {
 		return *p.rules.limits
@@ -206,6 +230,10 @@ func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits
 		st.Search = nil
 		return l
 	}
+	if p.gathers {
+		st.Search = nil
+		return l.orLeast()
+	}
 	if st.Search == nil {
 		st.Search = NewSearch(v.share)
 	}
@@ -217,6 +245,18 @@ func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits
 	}
 	if !(l.slack >= 0) {
 		l.slack = st.Search.SlackLimit
+	}
+	return l
+}
+
+// orLeast fills in what nobody knows: for the slacklimit the least, since growth leaves
+// more by itself, and for the loadlimit where a search for it begins.
+func (l limits) orLeast() limits {
+	if !(l.load >= 0) {
+		l.load = firstLoad
+	}
+	if !(l.slack >= 0) {
+		l.slack = leastSlack
 	}
 	return l
 }

@@ -48,8 +48,12 @@ type memory struct {
 	Wait int `json:"wait"`
 	// Grown is when jobs last grew, started or resumed.
 	Grown time.Time `json:"grown,omitzero"`
-	// Tried is the last step beyond a ceiling.
-	Tried tried `json:"tried,omitzero"`
+	// Tried is the last step beyond a ceiling, and Tries is how those of each resource
+	// went.
+	Tried tried           `json:"tried,omitzero"`
+	Tries map[string]*try `json:"tries,omitempty"`
+	// Shown is the most that jobs had since the last of them started.
+	Shown Amounts `json:"shown,omitempty"`
 	// Frozen are the jobs that were suspended, with what they had.
 	Frozen map[string]frozen `json:"frozen,omitempty"`
 }
@@ -90,17 +94,15 @@ func New(name string, c Config) (Policy, error) {
 func (p *policy) Name() string { return p.name }
 
 // Hysteresis. Growth, a start and a resumption wait for leastWait ticks in a row on
-// which they were allowed, and for numbers from after the last of them. A step beyond
-// a ceiling (ceiling.go), and with limits that are the same for all services any step,
-// waits for Wait of them. Each cut of a job doubles Wait, each stop of one makes it four
-// times as long, up to beyondWait, and to maxWait with limits that are the same for all; a step beyond
-// that neither followed, and ten times Wait without either, halve it again. What takes
-// away never waits.
+// which they were allowed, and for numbers from after the last of them. With limits
+// that are the same for all services they wait for Wait of them: each cut of a job
+// doubles Wait, each stop of one makes it four times as long, up to maxWait; ten times
+// Wait without either halves it again. With others, steps beyond a ceiling wait (blame.go).
+// What takes away never waits.
 const (
-	leastWait  = 2   // 4 s
-	maxWait    = 150 // 5 min, the time that Heracles waits after a stop
-	beyondWait = 30  // of 10, 30 and 150 the best in sim/colocate, as in back
-	calmAfter  = 10
+	leastWait = 2   // 4 s
+	maxWait   = 150 // 5 min, the time that Heracles waits after a stop
+	calmAfter = 10
 )
 
 // Decide decides.
@@ -114,8 +116,8 @@ func (p *policy) Decide(o *Observation) Decision {
 	}
 	v := p.judge(o)
 	p.forget(r)
-	p.remember(r, &v)
 	p.shed(r)
+	p.remember(r, &v)
 	longer := 1
 	if v.verb == StopBE {
 		longer = p.strike(r, &v)
@@ -136,6 +138,9 @@ func (p *policy) Decide(o *Observation) Decision {
 	case AllowBEGrowth:
 		p.allow(r, v, forced)
 	}
+	if p.rules.limits == nil {
+		p.show(r)
+	}
 	rises := v.verb == AllowBEGrowth && !forced
 	p.frequency(r, rises)
 	p.network(r, rises)
@@ -151,9 +156,17 @@ func (p *policy) agree(now time.Time) {
 	if p.Tried.At.After(now) {
 		p.Tried.At = time.Time{}
 	}
+	for _, t := range p.Tries {
+		if t.Next.Sub(now) > 2*maxTry*p.Period {
+			t.Next = time.Time{}
+		}
+	}
 	for _, s := range p.Services {
 		if s.Acted.After(now) {
 			s.Acted = time.Time{}
+		}
+		if s.Blamed.After(now) {
+			s.Blamed = time.Time{}
 		}
 	}
 }
@@ -170,12 +183,7 @@ func (p *policy) none(r *round) Decision {
 
 // disturbed notes a tick without growth; times is by how much the wait gets longer.
 func (p *policy) disturbed(times int) {
-	most := maxWait
-	if p.rules.limits == nil {
-		most = beyondWait
-	}
-	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, most))
-	p.Tried.Failed = p.Tried.Failed || times > 1
+	p.Calm, p.Wait = 0, max(leastWait, min(p.Wait*times, maxWait))
 }
 
 // allow lets jobs resume, start and grow, when the wait is over.
@@ -195,7 +203,7 @@ func (p *policy) allow(r *round, v verdict, forced bool) {
 	if p.Calm < leastWait || p.Calm < p.Wait && p.rules.limits != nil || v.oldest.Before(p.Grown) {
 		return
 	}
-	p.confine(r, p.Calm >= p.Wait)
+	p.confine(r)
 	leapt := p.rules.limits == nil && p.leap(r)
 	if p.resume(r) || p.grow(r) || leapt {
 		p.Grown = r.o.Time

@@ -6,44 +6,24 @@ import (
 	"slices"
 )
 
-// prove notes, by load, what jobs have of each resource while growth is allowed, and
-// lowers that by a part when the SLO is missed. It is ours, beside algorithm 2.
-func (p *policy) prove(r *round, v *verdict) {
+// prove notes, by load, what jobs have of each resource while growth is allowed and
+// slack is left. It is ours, beside algorithm 2.
+func (p *policy) prove(r *round) {
 	for i := range r.o.Services {
-		svc := &r.o.Services[i]
-		s := p.Services[svc.Workload]
-		load, slack := known(svc.Load), known(svc.Slack)
-		if math.IsNaN(load) || math.IsNaN(slack) {
+		s := p.Services[r.o.Services[i].Workload]
+		if math.IsNaN(known(r.o.Services[i].Load)) || !p.roomy(s) {
 			continue
 		}
+		s.Known = math.Max(s.Known, s.Ready)
 		for k, name := range r.names {
 			if back(name) == 0 {
 				continue
 			}
-			c := s.Proven[name]
-			switch {
-			case slack < 0:
-				for b := bin(load); b < len(c); b++ {
-					c[b] = math.Min(c[b], r.sum[k]*(1-back(name)))
-				}
-			case v.verb == AllowBEGrowth:
-				p.proved(s, name)
-				c = s.Proven[name]
-				for b := 0; b <= bin(load); b++ {
-					c[b] = math.Max(c[b], r.sum[k])
-				}
+			c := table(&s.Proven, name)
+			for b := 0; b <= bin(s.Ready+shift); b++ {
+				c[b] = math.Max(c[b], r.sum[k])
 			}
 		}
-	}
-}
-
-// proved makes room for what was proven of a resource.
-func (p *policy) proved(s *standing, name string) {
-	if s.Proven == nil {
-		s.Proven = map[string]ceiling{}
-	}
-	if s.Proven[name] == nil {
-		s.Proven[name] = make(ceiling, bins+1)
 	}
 }
 
@@ -57,15 +37,35 @@ func (p *policy) proven(r *round, name string) float64 {
 		if math.IsNaN(load) || c == nil {
 			return 0
 		}
-		least = math.Min(least, c[bin(load+shift)])
+		least = math.Min(least, c[bin(p.Services[s.Workload].Ready+shift)])
 	}
 	return least
+}
+
+// show notes the most that jobs had since the last of them started.
+func (p *policy) show(r *round) {
+	if p.Shown == nil {
+		p.Shown = Amounts{}
+	}
+	for i := range r.seats {
+		if r.seats[i].act == Start {
+			clear(p.Shown)
+			return
+		}
+	}
+	for k, name := range r.names {
+		if back(name) > 0 {
+			p.Shown[name] = math.Max(p.Shown[name], r.sum[k])
+		}
+	}
 }
 
 // mostLeap bounds the steps of one leap.
 const mostLeap = 128
 
-// leap gives jobs at once what was proven at this load, the largest first.
+// leap gives jobs at once what was proven at this load, the largest first. While they
+// have not had as much since the last of them started, they get twice what they have:
+// it may have been proven beside jobs that use less of it.
 func (p *policy) leap(r *round) (any bool) {
 	kept := slices.Clone(r.capacity)
 	for k, name := range r.names {
@@ -75,6 +75,11 @@ func (p *policy) leap(r *round) (any bool) {
 	}
 	for p.resume(r) {
 		any = true
+	}
+	for k, name := range r.names {
+		if back(name) > 0 {
+			r.capacity[k] = math.Min(r.capacity[k], math.Max(2*r.sum[k], p.Shown[name]))
+		}
 	}
 	places, steps := r.running(), 0
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(b), r.size(a)) })

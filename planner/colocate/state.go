@@ -78,9 +78,16 @@ func (p *policy) inForce(s *Service) Limits {
 		return Limits{p.rules.limits.load, p.rules.limits.slack, trimtab.Declared, trimtab.Declared}
 	}
 	l := Limits{known(s.LoadLimit), known(s.SlackLimit), trimtab.FromHistory, trimtab.FromHistory}
-	search := NewSearch(1)
-	if st := p.Services[s.Workload]; st != nil && st.Search != nil {
+	if l.SlackLimit >= 1 && p.gathers {
+		l.SlackLimit = math.NaN()
+	}
+	search, st := NewSearch(1), p.Services[s.Workload]
+	switch {
+	case st != nil && st.Search != nil:
 		search = st.Search
+	case p.gathers:
+		found := limits{l.LoadLimit, l.SlackLimit}.orLeast()
+		search.LoadLimit, search.SlackLimit = found.load, found.slack
 	}
 	if !(l.LoadLimit >= 0) {
 		l.LoadLimit, l.LoadOrigin = search.LoadLimit, trimtab.FromSearch
@@ -141,9 +148,14 @@ func (s *Step) Restore(name string, state []byte) error {
 func (in *snapshot) validate() error {
 	m := &in.Memory
 	ok := m.Calm >= 0 && m.Wait >= leastWait && m.Wait <= maxWait && len(m.Services) <= maxServices*2 && len(in.Courses) <= maxJobs
-	ok = ok && m.Tried.Turn >= 0
+	for name, v := range m.Shown {
+		ok = ok && back(name) > 0 && v >= 0 && v <= greatestAmount
+	}
+	for name, t := range m.Tries {
+		ok = ok && t != nil && back(name) > 0 && t.Wait >= leastWait && t.Wait <= maxTry && t.Count >= 0
+	}
 	for _, s := range m.Services {
-		ok = ok && s != nil && (s.Search == nil || s.Search.valid()) && (s == nil || validCeilings(s.Ceilings) && validCeilings(s.Proven) && s.Strikes >= 0 && s.Load >= 0 && s.Spread >= 0)
+		ok = ok && s != nil && s.valid()
 	}
 	for _, c := range in.Courses {
 		ok = ok && c != nil && c.Attained >= 0 && c.Ran >= 0
@@ -152,6 +164,18 @@ func (in *snapshot) validate() error {
 		return trimtab.Invalidf("a state that no step keeps")
 	}
 	return nil
+}
+
+// valid reports whether all of a standing makes sense.
+func (s *standing) valid() bool {
+	for _, v := range []float64{s.Load, s.Spread, s.Ready, s.Noise, s.Known, s.Missed} {
+		if !(v >= 0 && v <= greatestAmount) {
+			return false
+		}
+	}
+	ok := s.Slack >= -1 && s.Slack <= 1 && s.Last >= -1 && s.Last <= 1 && s.Care >= leastCare-firstCare && s.Care <= mostCare-firstCare
+	ok = ok && s.Strikes >= 0 && s.Seen >= 0 && s.Heard >= 0 && s.Blames >= 0 && s.Blames <= mostBlames && s.Above >= 0
+	return ok && (s.Search == nil || s.Search.valid()) && validCeilings(s.Ceilings) && validCeilings(s.Proven)
 }
 
 func validCeilings(all map[string]ceiling) bool {

@@ -96,6 +96,7 @@ type Counts struct {
 
 // NewStep makes a step. Its errors are [trimtab.ErrInvalid].
 func NewStep(c StepConfig) (*Step, error) {
+	c.Config.Host = c.Host
 	p, err := New(c.Policy, c.Config)
 	if err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ func (x *Experiment) scale(known []Profile) {
 // equip gives each host its own policy.
 func (x *Experiment) equip(w *world, name string) error {
 	for _, h := range w.hosts {
-		p, err := control.New(name, control.Config{Period: period})
+		p, err := control.New(name, control.Config{Period: period, Host: h.Name})
 		if err != nil {
 			return fmt.Errorf("make policy of host %s: %w", h.Name, err)
 		}

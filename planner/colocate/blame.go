@@ -1,0 +1,170 @@
+package colocate
+
+import (
+	"math"
+	"time"
+)
+
+// What was too much. It is ours, beside algorithm 2. A miss soon after a step beyond a
+// ceiling is blamed on that resource alone. Any other is blamed on all of the service's
+// Servpods, on each by its part of the contribution, since none knows of the others: if
+// that is not enough, on all of them twice as much, and so on.
+const (
+	// blamed is for how many periods, beyond the window of the measurement, a step is
+	// blamed.
+	blamed = 4
+	// leastPart is the least part of a Servpod, and remembered for how long a blame
+	// makes the next one greater.
+	leastPart, remembered = 0.1, 10 * time.Minute
+	mostBlames            = 10
+	// slight is the part of what a stop takes off the ceilings that a miss by nothing
+	// does; one by slack 1 − slight and more does all.
+	slight = 0.25
+	// maxTry bounds the ticks that a resource waits after a step that failed.
+	maxTry = 150
+)
+
+// back is by what part the ceiling of a resource falls with a stop: that of cores, of
+// which jobs gain most, the least. Of others there is no ceiling. Of two
+// settings tried in sim/colocate (seed 1, 3 hours, both loads) the one with more work.
+func back(resource string) float64 {
+	switch resource {
+	case llc:
+		return 0.5
+	case membw:
+		return 0.4
+	case cpu, cores:
+		return 0.25
+	}
+	return 0
+}
+
+// remember notes what was proven, and lowers the ceilings of the service that decides,
+// once until it is calm again.
+func (p *policy) remember(r *round, v *verdict) {
+	if v.free || p.rules.limits != nil {
+		return
+	}
+	if v.verb == AllowBEGrowth {
+		if p.Calm+1 >= leastWait {
+			for _, s := range p.Services {
+				s.Episode = false
+			}
+		}
+		if !v.oldest.Before(p.Grown) {
+			p.prove(r)
+		}
+	}
+	s := p.Services[v.by]
+	if s.Episode || math.IsNaN(v.load) || v.verb != StopBE && v.verb != CutBE {
+		return
+	}
+	s.Episode = true
+	if p.suspected(r) {
+		p.blameTried(r, s)
+	} else {
+		p.blameAll(r, v, s)
+	}
+}
+
+// suspected reports whether a step beyond a ceiling is too recent to be proven.
+func (p *policy) suspected(r *round) bool {
+	window := time.Duration(0)
+	for i := range r.o.Services {
+		window = max(window, min(r.o.Services[i].Window, p.MaxAge))
+	}
+	return p.Tried.Resource != "" && r.o.Time.Sub(p.Tried.At) <= blamed*p.Period+window
+}
+
+// blameTried takes back the last step beyond a ceiling.
+func (p *policy) blameTried(r *round, s *standing) {
+	name := p.Tried.Resource
+	p.Tried.Resource = ""
+	t := p.Tries[name]
+	if t != nil {
+		t.Wait = min(2*t.Wait, maxTry)
+		p.postpone(r, name, t)
+	}
+	if k := index(r.names, name); k >= 0 && r.sum[k] > 0 {
+		s.tooMuch(name, math.Max(r.sum[k]-p.beyond(name), p.step[name]))
+	}
+}
+
+// blameAll lowers the ceilings of all resources.
+func (p *policy) blameAll(r *round, v *verdict, s *standing) {
+	if r.o.Time.Sub(s.Blamed) > remembered {
+		s.Blames = 0
+	}
+	part := math.Min(1, math.Ldexp(math.Max(v.share, leastPart), s.Blames))
+	s.Blames, s.Blamed = min(s.Blames+1, mostBlames), r.o.Time
+	switch {
+	case p.alike:
+		part = 1 // it tells neither jobs nor Servpods apart
+	case v.verb == StopBE:
+		part *= math.Min(1, slight-v.slack)
+	}
+	for k, name := range r.names {
+		by := back(name) * r.sum[k] * part
+		if v.verb == CutBE {
+			by = math.Min(by, p.beyond(name))
+		}
+		if by > 0 {
+			s.tooMuch(name, math.Max(r.sum[k]-by, p.step[name]))
+		}
+	}
+}
+
+// tooMuch notes that no more than n are stood at the load of now.
+func (s *standing) tooMuch(name string, n float64) {
+	table(&s.Ceilings, name).lower(s.Ready-shift, n)
+	c := table(&s.Proven, name)
+	for b := bin(s.Ready - shift); b < len(c); b++ {
+		c[b] = math.Min(c[b], n)
+	}
+}
+
+// table is one of some tables, made when it is asked for.
+func table(of *map[string]ceiling, name string) ceiling {
+	if *of == nil {
+		*of = map[string]ceiling{}
+	}
+	if (*of)[name] == nil {
+		(*of)[name] = make(ceiling, bins+1)
+	}
+	return (*of)[name]
+}
+
+// tried is the last step beyond a ceiling.
+type tried struct {
+	Resource string    `json:"resource,omitempty"`
+	At       time.Time `json:"at,omitzero"`
+}
+
+// try is how the steps of one resource beyond its ceilings went.
+type try struct {
+	// Wait is for how many ticks, about, until Next. Count is how many waits there were.
+	Wait  int       `json:"wait"`
+	Next  time.Time `json:"next,omitzero"`
+	Count int       `json:"count,omitempty"`
+}
+
+// tryOf returns that of a resource.
+func (p *policy) tryOf(name string) *try {
+	if p.Tries == nil {
+		p.Tries = map[string]*try{}
+	}
+	if p.Tries[name] == nil {
+		p.Tries[name] = &try{Wait: leastWait}
+	}
+	return p.Tries[name]
+}
+
+// postpone lets a resource wait by half to one and a half of its time, each time and on
+// each host another part: hosts that share a service do not try at once, and each can
+// tell what its own step has brought.
+func (p *policy) postpone(r *round, name string, t *try) {
+	t.Count = (t.Count + 1) % (1 << 20)
+	h := (hash(p.Host) ^ hash(name) + uint64(t.Count)) * 0x9e3779b97f4a7c15
+	part := 0.5 + float64(h>>54)/1024
+	t.Next = r.o.Time.Add(time.Duration(part * float64(t.Wait) * float64(p.Period)))
+}

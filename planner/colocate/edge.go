@@ -1,0 +1,100 @@
+package colocate
+
+import "math"
+
+// How near the edge jobs may come. It is ours, beside algorithm 2: growth asks for a
+// slack that is clear of its own noise, by so many standard deviations as the misses
+// have taught.
+const (
+	// smooth is over how many ticks load and slack are smoothed, lasting over how many
+	// their noise, and shift the hysteresis of load.
+	smooth, lasting, shift = 8, 50, 0.02
+	// ahead is for how many standard deviations of the load jobs leave room, jump how
+	// many tell a new load from noise, and fall how much of a peak a tick forgets.
+	ahead, jump, fall = 2, 4, 0.25
+	// firstCare, leastCare and mostCare bound the standard deviations of the slack. A
+	// miss adds care, and each tick takes so much of it that 1 in rare may miss.
+	firstCare, leastCare, mostCare = 2.5, 2, 8
+	care, rare                     = 0.5, 400
+	// long is over how many ticks misses are counted: with more than spent of the error
+	// budget of a search among them, nothing is given that was not proven.
+	long, spent = 1000, 0.5
+)
+
+// follow takes in the load and the slack of a tick. A load that differs by more than
+// its noise is a new one at once.
+func (s *standing) follow(load, slack float64) {
+	if math.IsNaN(load) || load > 10 {
+		return
+	}
+	d := load - s.Load
+	if !(s.Load > 0) || math.Abs(d) > shift+jump*math.Sqrt(s.Spread) {
+		s.Load, s.Seen = load, 0
+	} else {
+		s.Load += d / smooth
+		s.Spread += (d*d - s.Spread) / lasting
+	}
+	high := s.Load + ahead*math.Sqrt(s.Spread)
+	s.Ready = math.Max(math.Max(load, high), s.Ready-(s.Ready-high)*fall)
+	if math.IsNaN(slack) {
+		return
+	}
+	s.Last = math.Max(-1, math.Min(slack, 1))
+	if s.Seen = min(s.Seen+1, smooth); s.Seen == 1 {
+		s.Slack = s.Last
+	}
+	d = s.Last - s.Slack
+	s.Slack += d / float64(s.Seen)
+	s.Heard = min(s.Heard+1, lasting)
+	s.Noise += (d*d - s.Noise) / float64(s.Heard)
+}
+
+// edge is the slack that growth leaves.
+func (s *standing) edge() float64 { return (firstCare + s.Care) * math.Sqrt(s.Noise) }
+
+// roomy reports whether slack is left beyond its noise, and error budget.
+func (p *policy) roomy(s *standing) bool {
+	return s.Seen >= 2 && math.Min(s.Slack, s.Last) >= s.edge() && s.Missed <= spent*p.Search.Budget
+}
+
+// allRoomy reports that of all services.
+func (p *policy) allRoomy(r *round) bool {
+	for i := range r.o.Services {
+		if !p.roomy(p.Services[r.o.Services[i].Workload]) {
+			return false
+		}
+	}
+	return true
+}
+
+// spend takes in a tick on which jobs ran: a miss makes them keep further away.
+func (s *standing) spend(missed bool) {
+	s.Care -= float64(care) / rare
+	s.Missed -= s.Missed / long
+	if missed {
+		s.Care += care
+		s.Missed += 1.0 / long
+	}
+	s.Care = math.Max(leastCare-firstCare, math.Min(s.Care, mostCare-firstCare))
+}
+
+// trial counts how long a service has had slack at loads above its loadlimit.
+func (p *policy) trial(s *standing, v *verdict) {
+	s.over = v.load > v.limits.load
+	switch {
+	case !(s.Load > v.limits.load*(1-margin)):
+		s.Above = 0
+	case v.slack >= v.limits.slack && p.roomy(s):
+		s.Above = min(s.Above+1, above)
+	case s.Above < above || v.slack < 0:
+		s.Above = max(0, s.Above-2)
+	}
+}
+
+// above is for how many ticks a service has slack above its loadlimit, with jobs
+// suspended, before jobs are tried there: the loadlimit is where its times begin to
+// scatter, and slack that is measured there tells more.
+const above = 30
+
+// stands reports whether jobs may run above the loadlimit.
+func (s *standing) stands() bool { return s.Above >= above }
