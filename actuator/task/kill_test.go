@@ -1,0 +1,163 @@
+package task
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// away starts a process that leaves the first one's session, parent and files, and
+// ignores signals.
+const away = `setsid sh -c 'sh -c "trap : HUP; trap : TERM; echo \$\$ >FIFO; while :; do sleep 1000; done" </dev/null >/dev/null 2>&1 &' & `
+
+// stays is a first process that does so too.
+const stays = away + `trap "" TERM; echo $$ >FIFO; while :; do sleep 1000; done`
+
+// victim starts an agent with a task that forks away, and returns when both processes run.
+func (h *host) victim(lease time.Duration) (agent *exec.Cmd, id ID, processes []*os.File) {
+	h.Helper()
+	fifo, read := h.fifo()
+	s := h.sh(strings.ReplaceAll(stays, "FIFO", fifo))
+	text, err := json.Marshal(prey{Config: h.config, Specs: []Spec{s}, Lease: lease})
+	if err != nil {
+		h.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), "TEST_AGENT="+string(text)), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		h.Fatalf("%q, %v", line, err)
+	}
+	return cmd, s.ID, []*os.File{h.process(read()), h.process(read())}
+}
+
+// watchdogOf finds the watchdog of an agent by its own group.
+func (h *host) watchdogOf() *os.File {
+	h.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, name := range all {
+		words, err := os.ReadFile(name)
+		if err == nil && bytes.Contains(words, []byte("task-watchdog\x00")) && bytes.Contains(words, []byte(h.config.Group+"\x00")) {
+			return h.process(strings.Split(name, "/")[2])
+		}
+	}
+	h.Fatal("there is no watchdog")
+	return nil
+}
+
+func TestNothingIsLeftWhenTheAgentIsKilled(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		cmd, id, processes := h.victim(time.Minute)
+		watchdog := h.watchdogOf()
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range processes {
+			h.gone(p)
+		}
+		h.gone(watchdog) // it ends when nothing is left
+		h.empty()
+		h.open()
+		if i := h.infoOf(id); i.State != Ended || i.Outcome != Lost || i.Reason == "" {
+			t.Errorf("%+v", i)
+		}
+	})
+}
+
+func TestTheNextAgentKillsWhatIsLeftWhenTheWatchdogDiesToo(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.config.Watchdog = nil
+		cmd, id, processes := h.victim(time.Minute)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // its locks are free
+		h.open()
+		for _, p := range processes {
+			h.gone(p)
+		}
+		h.empty()
+		if i := h.infoOf(id); i.State != Ended || i.Outcome != Lost {
+			t.Errorf("%+v", i)
+		}
+	})
+}
+
+func TestAWatchdogThatIsKilledIsStartedAgain(t *testing.T) {
+	h := newHost(t, 1)
+	cmd, _, processes := h.victim(time.Minute)
+	first := h.watchdogOf()
+	h.kill(first)
+	h.gone(first)
+	for first = nil; first == nil; { // the next one
+		all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, name := range all {
+			words, err := os.ReadFile(name)
+			if err == nil && bytes.Contains(words, []byte("task-watchdog\x00")) && bytes.Contains(words, []byte(h.config.Group+"\x00")) {
+				first = h.process(strings.Split(name, "/")[2])
+			}
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range processes {
+		h.gone(p)
+	}
+	h.gone(first)
+	h.empty()
+}
+
+// kill kills a process of this test's.
+func (h *host) kill(process *os.File) {
+	h.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", process.Fd()))
+	if err != nil {
+		h.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if text, ok := strings.CutPrefix(line, "Pid:"); ok {
+			pid, err := strconv.Atoi(strings.TrimSpace(text))
+			if err != nil || pid < 2 || syscall.Kill(pid, syscall.SIGKILL) != nil {
+				h.Fatalf("kill %q: %v", text, err)
+			}
+		}
+	}
+}
+
+// An agent that is stopped renews nothing and kills nothing.
+func TestTheWatchdogKillsATaskWhoseLeaseEndedWhileTheAgentIsStopped(t *testing.T) {
+	h := newHost(t, 1)
+	cmd, _, processes := h.victim(500 * time.Millisecond)
+	watchdog := h.watchdogOf()
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range processes {
+		h.gone(p)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(watchdog)
+	h.empty()
+}

@@ -1,0 +1,430 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+func TestATaskRunsInAGroupOfItsOwnAndItsCodeIsReported(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		s := h.sh("cat /proc/self/cgroup; exit 3")
+		info, text := h.run(s)
+		if info.Outcome != Exited || info.Code != 3 || info.State != Ended {
+			t.Errorf("%+v", info)
+		}
+		group := "/" + h.runner.tree.path(Oversubscribed, s.leaf())
+		want := len(h.runner.tree.all)
+		if n := strings.Count(text, group+"\n"); n != want {
+			t.Errorf("in %d of %d hierarchies:\n%s", n, want, text)
+		}
+		h.empty()
+	})
+}
+
+func TestTheOversubscribedGroupHasTheLeastWeightAndTheRegularOneTheUsual(t *testing.T) {
+	h := newHost(t, 1)
+	h.open()
+	for class, want := range map[Class]string{Oversubscribed: "10", Regular: "1024"} { // of 1024: 1% and the default
+		if v, err := h.runner.tree.cpu.Read(h.runner.tree.path(class, "") + "/cpu.shares"); err != nil || strings.TrimSpace(v) != want {
+			t.Errorf("%s: %q, %v", class, v, err)
+		}
+	}
+	s := h.sh("cat /proc/self/cgroup")
+	s.Class = Regular
+	if _, text := h.run(s); !strings.Contains(text, "/regular/"+s.leaf()) {
+		t.Error(text)
+	}
+}
+
+func TestATaskHasWhatIsDeclaredAndNothingElse(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_AGENT", "1")
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		s := h.spec("/usr/bin/env")
+		s.Env = map[string]string{"A": "1", "B": "two words\nand a line"}
+		if _, text := h.run(s); text != "A=1\nB=two words\nand a line\n" {
+			t.Errorf("environment %q", text)
+		}
+		s = h.sh("pwd; readlink /proc/self/fd/0; grep NoNewPrivs /proc/self/status; cat /proc/self/oom_score_adj; for f in /proc/$$/fd/*; do echo ${f##*/}; done")
+		s.Dir = h.TempDir()
+		_, text := h.run(s)
+		// 3 is the directory that the shell reads.
+		if want := s.Dir + "\n/dev/null\nNoNewPrivs:\t1\n1000\n0\n1\n2\n3\n"; text != want {
+			t.Errorf("%q, want %q", text, want)
+		}
+		s = h.spec("id")
+		s.User = "65534"
+		if _, text := h.run(s); !strings.HasPrefix(text, "uid=65534") || strings.Contains(text, "root") {
+			t.Error(text)
+		}
+	})
+}
+
+func TestATaskThatForksAwayHasNotEndedAndIsKilled(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		fifo, read := h.fifo()
+		// Twice forked, in a session of its own, without its parent's files.
+		id := h.start(h.sh(strings.ReplaceAll(away, "FIFO", fifo) + "exit 0"))
+		away := h.process(read())
+		for h.infoOf(id).PID != 0 { // the first process ends
+		}
+		if i := h.infoOf(id); i.State != Running {
+			t.Errorf("%v", i)
+		}
+		h.runner.tasks[id].spec.Limits.Grace = time.Millisecond
+		info, err := h.runner.Kill(t.Context(), id, "no longer needed")
+		if err != nil || info.Outcome != Killed || info.Reason != "no longer needed" || info.Code != 0 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		h.gone(away)
+		h.empty()
+	})
+}
+
+// A task of root may make groups; they are in its own.
+func TestATaskThatMakesGroupsInItsOwnIsKilledWithThem(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		fifo, read := h.fifo()
+		s := h.sh("")
+		inner := filepath.Join(r.tree.main.Path(), r.tree.path(Oversubscribed, s.leaf()), "inner")
+		s.Command[2] = "mkdir " + inner + " && sh -c 'echo $$ >" + inner + "/cgroup.procs; echo $$ >" + fifo + "; sleep 1000; :' & exit 0"
+		id := h.start(s)
+		inside := h.process(read())
+		if info, err := r.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed {
+			t.Errorf("%+v, %v", info, err)
+		}
+		h.gone(inside)
+		h.empty()
+	})
+}
+
+func TestATaskMayEndByItselfInItsGraceAndIsKilledAfterIt(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		fifo, read := h.fifo()
+		s := h.sh(`trap "exit 7" TERM; echo ready >` + fifo + `; while :; do sleep 0.01; done`)
+		s.Limits.Grace = time.Minute
+		id := h.start(s)
+		read()
+		if info, err := h.runner.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed || info.Code != 7 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		s = h.sh(`trap "" TERM INT HUP; echo ready >` + fifo + `; while :; do sleep 0.01; done`)
+		s.Limits.Grace = 50 * time.Millisecond
+		id = h.start(s)
+		read()
+		if info, err := h.runner.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed || info.Signal != "SIGKILL" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		h.empty()
+	})
+}
+
+func TestATaskThatPrintsWithoutEndFillsNoDisk(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		s := h.sh(`echo begin; head -c 3000000 /dev/zero | tr '\0' x; echo; echo; printf 'the \033[31mend\n'`)
+		s.Limits.Output = 64 << 10
+		info, text := h.run(s)
+		if !strings.HasPrefix(text, "begin\nxxx") || !strings.HasSuffix(text, "end\n") {
+			t.Errorf("%d bytes, %.20q…", len(text), text)
+		}
+		total := int64(3_000_000 + len("begin\n\n\nthe \033[31mend\n"))
+		if info.Output != total || info.Dropped != total-int64(len(text)) || len(text) > 64<<10 {
+			t.Errorf("%d bytes of output, %d dropped, %d kept", info.Output, info.Dropped, len(text))
+		}
+		if want := []string{"", "the [31mend"}; !slices.Equal(info.LastLines, want) {
+			t.Errorf("last lines %q", info.LastLines)
+		}
+	})
+}
+
+func TestATaskThatExitsAtOnceIsReportedWithItsLastLines(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.config.Keep = 3
+		h.open()
+		var last ID
+		for range 10 {
+			s := h.sh("echo no such table >&2; exit 1")
+			info := h.wait(h.start(s))
+			if info.Outcome != Exited || info.Code != 1 || !slices.Equal(info.LastLines, []string{"no such table"}) {
+				t.Fatalf("%+v", info)
+			}
+			last = s.ID
+		}
+		// The results of the last three are kept, and one of them is let go of.
+		if err := h.runner.Forget(last); err != nil {
+			t.Error(err)
+		}
+		all, err := h.runner.List(t.Context())
+		left, bad := os.ReadDir(h.runner.outputDir(""))
+		if err != nil || bad != nil || len(all) != 2 || len(left) != 2 {
+			t.Errorf("%d known, %d with output: %v, %v", len(all), len(left), err, bad)
+		}
+		h.empty()
+	})
+}
+
+func TestATaskThatExceedsItsMemoryIsOutOfMemory(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		if !h.limited {
+			t.Skipf("%s has no memory controller", h.config.Root)
+		}
+		h.open()
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := h.spec(self, "hog")
+		s.Memory = trimtab.Units(64 << 20)
+		info := h.wait(h.start(s))
+		if info.Outcome != OutOfMemory || info.OOMKills < 1 {
+			t.Errorf("%+v", info)
+		}
+		// A shell that lives on and says so is one, too.
+		s = h.sh(self + " hog; exit 4")
+		s.Memory = trimtab.Units(64 << 20)
+		if info := h.wait(h.start(s)); info.Outcome != OutOfMemory {
+			t.Errorf("%+v", info)
+		}
+	})
+}
+
+// used is how much CPU time the group had, as the kernel prints it.
+func (h *host) used(id ID) string {
+	h.Helper()
+	dir, file := h.config.Root, "cpu.stat"
+	if h.version == 1 {
+		dir, file = "/sys/fs/cgroup/cpuacct", "cpuacct.usage"
+	}
+	b, err := os.ReadFile(filepath.Join(dir, h.runner.tree.path(Oversubscribed, id.leaf()), file))
+	if err != nil {
+		h.Skip(err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}
+
+func TestAFrozenTaskGetsNoCPUTimeUntilItIsThawed(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		id := h.start(h.sh("while :; do :; done"))
+		for first := h.used(id); h.used(id) == first; {
+		}
+		if err := r.Freeze(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		before := h.used(id)
+		// Another one works meanwhile.
+		if info, _ := h.run(h.sh("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")); !info.Succeeded() {
+			t.Errorf("%v", info)
+		}
+		if after := h.used(id); after != before || h.infoOf(id).State != Frozen {
+			t.Errorf("%s, then %s: %v", before, after, h.infoOf(id))
+		}
+		if err := r.Thaw(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		for h.used(id) == before {
+		}
+		if err := r.Freeze(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		// It needs not run to be killed.
+		if info, err := r.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed || info.Signal != "SIGKILL" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		if err := r.Freeze(t.Context(), id); !isA(err, trimtab.ErrRefused) {
+			t.Errorf("freeze one that ended: %v", err)
+		}
+	})
+}
+
+func TestATaskWhoseLeaseIsNotRenewedIsKilled(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		kept := h.start(h.spec("sleep", "1000"))
+		let := h.spec("sleep", "1000")
+		if _, err := r.Start(t.Context(), let, 200*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Renew(t.Context(), 300*time.Millisecond, kept, let.ID); err != nil {
+			t.Fatal(err) // never shorter than it was: that of kept is
+		}
+		if info := h.wait(let.ID); info.Outcome != Killed || !strings.Contains(info.Reason, "lease") {
+			t.Errorf("%+v", info)
+		}
+		if err := r.Renew(t.Context(), time.Minute, let.ID, kept); !isA(err, trimtab.ErrStale) {
+			t.Errorf("renew one that ended: %v", err)
+		}
+		if i := h.infoOf(kept); i.State != Running || i.Lease < 30*time.Second {
+			t.Errorf("%v, lease %v", i, i.Lease)
+		}
+	})
+}
+
+func TestATaskIsTimedOutAfterItsWallTime(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		s := h.spec("sleep", "1000")
+		s.Limits.Wall = 50 * time.Millisecond
+		if info := h.wait(h.start(s)); info.Outcome != TimedOut || info.Signal != "SIGTERM" {
+			t.Errorf("%+v", info)
+		}
+	})
+}
+
+// While a group above is frozen, SIGKILL of version 1 does not end a process, as where it
+// waits for a device.
+func TestATaskThatCannotBeKilledIsReportedAndTriedAgainAndHoldsNobodyUp(t *testing.T) {
+	h := newHost(t, 1)
+	r := h.open()
+	id := h.start(h.spec("sleep", "1000"))
+	state := h.runner.tree.path(Oversubscribed, "") + "/freezer.state"
+	if err := r.tree.main.Write(state, "FROZEN"); err != nil {
+		t.Fatal(err)
+	}
+	info, err := r.Kill(t.Context(), id, "")
+	if err == nil || info.State != Unkillable || info.Problem == "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	s := h.sh("exit 0")
+	s.Class = Regular
+	if other, _ := h.run(s); !other.Succeeded() {
+		t.Errorf("%v", other)
+	}
+	if err := r.tree.main.Write(state, "THAWED"); err != nil {
+		t.Fatal(err)
+	}
+	if info := h.wait(id); info.Outcome != Killed || info.Problem != "" {
+		t.Errorf("%+v", info)
+	}
+	h.empty()
+}
+
+func TestWhatCannotBeStartedIsRefusedWithTheReasonAndLeavesNothing(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.config.MaxTasks = 1
+		r := h.open()
+		lost := h.spec("/no/such/program")
+		nowhere := h.spec("true")
+		nowhere.Dir = "/no/such/directory"
+		nameless := h.spec("no-such-program")
+		unknown := h.spec("true")
+		unknown.User = "nobody-that-is-known"
+		invalid := h.spec("true")
+		invalid.Cores = trimtab.Units(0)
+		for _, s := range []Spec{lost, nowhere, nameless, unknown, invalid} {
+			if _, err := r.Start(t.Context(), s, time.Minute); !isA(err, trimtab.ErrInvalid) {
+				t.Errorf("%v: %v", s.Command, err)
+			}
+		}
+		if !h.limited {
+			s := h.spec("true")
+			s.Memory = trimtab.Units(1 << 30)
+			if _, err := r.Start(t.Context(), s, time.Minute); !isA(err, trimtab.ErrUnsupported) {
+				t.Errorf("a limit that cannot be set: %v", err)
+			}
+		}
+		id := h.start(h.spec("sleep", "1000"))
+		again := h.spec("sleep", "1000")
+		for _, same := range []ID{id, again.ID} {
+			again.ID = same
+			if _, err := r.Start(t.Context(), again, time.Minute); !isA(err, trimtab.ErrRefused) {
+				t.Errorf("%v: %v", same, err)
+			}
+		}
+		all, err := r.List(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
+}
+
+func TestProgressIsReadFromTheFileThatIsDeclared(t *testing.T) {
+	h := newHost(t, 1)
+	h.open()
+	s := h.sh(`echo '{"done": 0.25}' >"$FILE"; echo told`)
+	s.Progress = filepath.Join(t.TempDir(), "progress")
+	s.Env["FILE"] = s.Progress
+	h.run(s)
+	if i := h.infoOf(s.ID); i.Progress == nil || i.Progress.Done == nil || *i.Progress.Done != 0.25 {
+		t.Errorf("%+v", i)
+	}
+	if err := os.WriteFile(s.Progress, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if i := h.infoOf(s.ID); i.Progress != nil || i.ProgressProblem == "" {
+		t.Errorf("%+v", i)
+	}
+}
+
+func TestCloseKillsAllAndResultsAreThereAfterARestart(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		fifo, read := h.fifo()
+		id := h.start(h.sh("echo working; echo $$ >" + fifo + "; sleep 1000"))
+		process := h.process(read())
+		done, _ := h.run(h.sh("echo done"))
+		if _, err := Open(short(t), h.config); err == nil {
+			t.Error("two runners have one group")
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.gone(process)
+		h.empty()
+		if _, err := r.Start(t.Context(), h.sh("true"), time.Minute); !isA(err, trimtab.ErrRefused) {
+			t.Errorf("a start after Close: %v", err)
+		}
+		h.open()
+		if i := h.infoOf(done.ID); !i.Succeeded() || h.printed(done.ID) != "done\n" || !i.Ended.Equal(done.Ended) {
+			t.Errorf("%+v", i)
+		}
+		if i := h.infoOf(id); i.Outcome != Killed || h.printed(id) != "working\n" {
+			t.Errorf("%+v", i)
+		}
+	})
+}
+
+func short(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestManyTasksRunAtATimeAndAllAreCounted(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.config.MaxTasks, h.config.Keep = 20, 20
+		r := h.open()
+		ended := make(chan Info, 20)
+		for range 20 {
+			s := h.sh("exit 5")
+			go func() {
+				_, err := r.Start(t.Context(), s, time.Minute)
+				info, bad := r.Wait(t.Context(), s.ID)
+				if err != nil || bad != nil {
+					info.Problem = fmt.Sprint(err, bad)
+				}
+				ended <- info
+			}()
+		}
+		for range 20 {
+			if i := <-ended; i.Code != 5 || i.Problem != "" {
+				t.Errorf("%+v", i)
+			}
+		}
+		h.empty()
+	})
+}
