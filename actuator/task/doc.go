@@ -27,8 +27,8 @@
 // What it cannot hold: a task that runs as root may leave its group, so give it a user.
 // Wall time counts while a task is frozen.
 //
-// It has run on the version 1 of a real Linux 6.18, and there on a version 2 without
-// controllers; limits on version 2 were tried on a tree of files only.
+// It has run on real kernels: version 1 on Linux 6.18, version 2 on Debian's 6.1. It needs
+// Linux 5.7 (clone into a group, pidfd).
 //
 // Source: Zhou et al., ROSE, sections 6.1 and 6.2 (regular and oversubscribed groups
 // under one root); Linux, cgroup-v2.rst and cgroup-v1/, clone(2), pidfd_open(2).

@@ -324,7 +324,7 @@ func (r *Runner) turn(ctx context.Context, id ID, to State) error {
 	if err != nil {
 		return fmt.Errorf("turn task %v: %w", id, err)
 	}
-	defer k.Close()
+	defer func() { _ = k.Close() }() // each write of it was checked
 	if err := r.switchTo(ctx, t, k, to); err != nil {
 		return fmt.Errorf("turn task %v to %s: %w", id, to, err)
 	}

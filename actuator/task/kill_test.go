@@ -67,13 +67,14 @@ func (h *host) watchdogOf() *os.File {
 func TestNothingIsLeftWhenTheAgentIsKilled(t *testing.T) {
 	each(t, func(t *testing.T, h *host) {
 		cmd, id, processes := h.victim(time.Minute)
-		watchdog := h.watchdogOf()
+		watchdog, began := h.watchdogOf(), time.Now()
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range processes {
 			h.gone(p)
 		}
+		t.Logf("all processes ended %v after the agent", time.Since(began))
 		h.gone(watchdog) // it ends when nothing is left
 		h.empty()
 		h.open()

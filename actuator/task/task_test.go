@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 func TestATaskRunsInAGroupOfItsOwnAndItsCodeIsReported(t *testing.T) {
@@ -31,27 +32,60 @@ func TestATaskRunsInAGroupOfItsOwnAndItsCodeIsReported(t *testing.T) {
 }
 
 func TestTheOversubscribedGroupHasTheLeastWeightAndTheRegularOneTheUsual(t *testing.T) {
-	h := newHost(t, 1)
-	h.open()
-	for class, want := range map[Class]string{Oversubscribed: "10", Regular: "1024"} { // of 1024: 1% and the default
-		if v, err := h.runner.tree.cpu.Read(h.runner.tree.path(class, "") + "/cpu.shares"); err != nil || strings.TrimSpace(v) != want {
-			t.Errorf("%s: %q, %v", class, v, err)
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		if !h.limited {
+			h.Skipf("%s has no cpu controller", h.config.Root)
 		}
-	}
-	s := h.sh("cat /proc/self/cgroup")
-	s.Class = Regular
-	if _, text := h.run(s); !strings.Contains(text, "/regular/"+s.leaf()) {
-		t.Error(text)
-	}
+		// 1% of the other's, of 1024 and of 100.
+		want := map[Class]string{Oversubscribed: "10", Regular: "1024"}
+		if h.version == 2 {
+			want = map[Class]string{Oversubscribed: "1", Regular: "100"}
+		}
+		for class, weight := range want {
+			file := map[int]string{1: "cpu.shares", 2: "cpu.weight"}[h.version]
+			if v, err := h.runner.tree.cpu.Read(filepath.Join(h.runner.tree.path(class, ""), file)); err != nil || strings.TrimSpace(v) != weight {
+				t.Errorf("%s: %q, %v", class, v, err)
+			}
+		}
+		s := h.sh("cat /proc/self/cgroup")
+		s.Class = Regular
+		if _, text := h.run(s); !strings.Contains(text, "/regular/"+s.leaf()) {
+			t.Error(text)
+		}
+	})
+}
+
+func TestATaskGetsNoMoreThanItsCoresMemoryAndProcesses(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		if !h.limited {
+			h.Skipf("%s has no controllers", h.config.Root)
+		}
+		s := h.spec("sleep", "1000")
+		s.Cores, s.Memory, s.Limits.Processes = trimtab.Units(0.5), trimtab.Units(64<<20), 7
+		id := h.start(s)
+		group := r.tree.path(Oversubscribed, id.leaf())
+		want := map[string]string{"cpu.cfs_quota_us": "50000", "memory.limit_in_bytes": "67108864", "pids.max": "7"}
+		if h.version == 2 {
+			want = map[string]string{"cpu.max": "50000 100000", "memory.max": "67108864", "pids.max": "7"}
+		}
+		for file, text := range want {
+			root := map[string]*hostfs.Root{"cpu": r.tree.cpu, "mem": r.tree.memory, "pid": r.tree.pids}[file[:3]]
+			if got, err := root.Read(filepath.Join(group, file)); err != nil || strings.TrimSpace(got) != text {
+				t.Errorf("%s: %q, %v", file, got, err)
+			}
+		}
+	})
 }
 
 func TestATaskHasWhatIsDeclaredAndNothingElse(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_AGENT", "1")
 	each(t, func(t *testing.T, h *host) {
 		h.open()
-		s := h.spec("/usr/bin/env")
-		s.Env = map[string]string{"A": "1", "B": "two words\nand a line"}
-		if _, text := h.run(s); text != "A=1\nB=two words\nand a line\n" {
+		s := h.spec("env")
+		s.Env = map[string]string{"A": "1", "B": "two words\nand a line", "PATH": "/usr/bin:/bin"}
+		if _, text := h.run(s); text != "A=1\nB=two words\nand a line\nPATH=/usr/bin:/bin\n" {
 			t.Errorf("environment %q", text)
 		}
 		s = h.sh("pwd; readlink /proc/self/fd/0; grep NoNewPrivs /proc/self/status; cat /proc/self/oom_score_adj; for f in /proc/$$/fd/*; do echo ${f##*/}; done")
@@ -313,6 +347,27 @@ func TestATaskThatCannotBeKilledIsReportedAndTriedAgainAndHoldsNobodyUp(t *testi
 	h.empty()
 }
 
+func TestWhatCannotBeKilledWhenTheRunnerClosesIsLeftToTheWatchdog(t *testing.T) {
+	h := newHost(t, 1)
+	r := h.open()
+	fifo, read := h.fifo()
+	h.start(h.sh("echo $$ >" + fifo + "; sleep 1000; :"))
+	process, watchdog := h.process(read()), h.watchdogOf()
+	state := filepath.Join(r.tree.main.Path(), r.tree.path(Oversubscribed, ""), "freezer.state")
+	if err := os.WriteFile(state, []byte("FROZEN"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(short(t)); !isA(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if err := os.WriteFile(state, []byte("THAWED"), 0); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(process)
+	h.gone(watchdog)
+	h.empty()
+}
+
 func TestWhatCannotBeStartedIsRefusedWithTheReasonAndLeavesNothing(t *testing.T) {
 	each(t, func(t *testing.T, h *host) {
 		h.config.MaxTasks = 1
@@ -353,21 +408,22 @@ func TestWhatCannotBeStartedIsRefusedWithTheReasonAndLeavesNothing(t *testing.T)
 }
 
 func TestProgressIsReadFromTheFileThatIsDeclared(t *testing.T) {
-	h := newHost(t, 1)
-	h.open()
-	s := h.sh(`echo '{"done": 0.25}' >"$FILE"; echo told`)
-	s.Progress = filepath.Join(t.TempDir(), "progress")
-	s.Env["FILE"] = s.Progress
-	h.run(s)
-	if i := h.infoOf(s.ID); i.Progress == nil || i.Progress.Done == nil || *i.Progress.Done != 0.25 {
-		t.Errorf("%+v", i)
-	}
-	if err := os.WriteFile(s.Progress, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if i := h.infoOf(s.ID); i.Progress != nil || i.ProgressProblem == "" {
-		t.Errorf("%+v", i)
-	}
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		s := h.sh(`echo '{"done": 0.25}' >"$FILE"; echo told`)
+		s.Progress = filepath.Join(t.TempDir(), "progress")
+		s.Env["FILE"] = s.Progress
+		h.run(s)
+		if i := h.infoOf(s.ID); i.Progress == nil || i.Progress.Done == nil || *i.Progress.Done != 0.25 {
+			t.Errorf("%+v", i)
+		}
+		if err := os.WriteFile(s.Progress, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if i := h.infoOf(s.ID); i.Progress != nil || i.ProgressProblem == "" {
+			t.Errorf("%+v", i)
+		}
+	})
 }
 
 func TestCloseKillsAllAndResultsAreThereAfterARestart(t *testing.T) {
@@ -427,4 +483,37 @@ func TestManyTasksRunAtATimeAndAllAreCounted(t *testing.T) {
 		}
 		h.empty()
 	})
+}
+
+// BenchmarkATask is of a task that does nothing, from Start until its result is stored.
+func BenchmarkATask(b *testing.B) {
+	root, err := rootOf(1)
+	if err != nil {
+		b.Skip(err)
+	}
+	c := Config{Root: root, Group: "trimtab-test-bench", Dir: b.TempDir(), Shim: []string{"task-exec"}}
+	r, err := Open(b.Context(), c)
+	if err != nil {
+		b.Skip(err)
+	}
+	n := 0
+	for b.Loop() {
+		n++
+		s := valid()
+		s.Attempt = n
+		if _, err := r.Start(b.Context(), s, time.Minute); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := r.Wait(b.Context(), s.ID); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, h := range r.tree.all {
+		if err := removeAll(h, c.Group); err != nil {
+			b.Error(err)
+		}
+	}
+	if err := r.Close(context.Background()); err != nil {
+		b.Error(err)
+	}
 }

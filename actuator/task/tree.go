@@ -144,7 +144,7 @@ func (t *tree) weigh(group string, weight float64) error {
 	if err != nil {
 		return err
 	}
-	defer k.Close()
+	defer func() { _ = k.Close() }() // each write of it was checked
 	ctx := context.Background()
 	if err := k.Probe(ctx); errors.Is(err, trimtab.ErrUnsupported) {
 		return nil
@@ -199,7 +199,7 @@ func (t *tree) limit(group string, s Spec) error {
 	}
 	add(write{t.pids, "pids.max", processes, ""}, write{t.pids, "pids.max", processes, ""})
 	for _, w := range writes {
-		err := error(os.ErrNotExist)
+		var err error = os.ErrNotExist
 		if w.root != nil {
 			err = w.root.Write(path.Join(group, w.file), w.text)
 		}
@@ -293,7 +293,7 @@ func (t *tree) kill(ctx context.Context, group string) error {
 	if err != nil {
 		return err
 	}
-	defer k.Close()
+	defer func() { _ = k.Close() }() // each write of it was checked
 	if err := k.Write(ctx, trimtab.Units(0)); err != nil && !gone(err) {
 		return err
 	}

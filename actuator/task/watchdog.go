@@ -92,6 +92,8 @@ func (t *tree) sweep(ctx context.Context) error {
 		switch {
 		case errors.Is(err, trimtab.ErrRefused):
 			return nil // another runner sweeps
+		case gone(err):
+			return nil // the groups were removed, which no task survives
 		case err == nil && left == 0:
 			return nil
 		}
