@@ -62,6 +62,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	bin/trimtab bench drf --tenants 100000 --resources 10000
 	bin/trimtab bench drf --tenants 1000000 --resources 100000 --deadline-part 0.1
 	-bin/trimtab bench drf --tenants 10000000 --resources 1000000 --no-warm --repeat 2
+	for n in 1000 10000 15000 100000 1000000; do GOMAXPROCS=1 bin/trimtab bench machines --machines $$n || exit 1; done
 	go test -run '^$$' -bench 'AlertToLimit|Idle' -benchtime 1x ./cmd/trimtab
 	go run ./internal/bench/small --groups 100 --round 1s --spans 600 --for 3m
 	go run ./internal/bench/small --groups 2000 --round 30s --spans 600 --for 1m

@@ -16,6 +16,8 @@ const (
 	KindCommand  Kind = "command"
 	// KindContributions is telemetry, like KindSketch.
 	KindContributions Kind = "contributions"
+	// KindColocation is telemetry too: nobody carries it out.
+	KindColocation Kind = "colocation"
 	// KindLeader never travels: the pipeline hands it to a planner step.
 	KindLeader Kind = "leader"
 )
@@ -83,7 +85,7 @@ func Kinds() []KindInfo {
 	return table[:]
 }
 
-func kinds() [11]KindInfo {
+func kinds() [12]KindInfo {
 	return [...]KindInfo{
 		{KindSpans, Answered, "collector", "analyzer path", "partition", func() Value { return new(SpanFrame) }},
 		{KindSketch, Shed, "analyzer path", "analyzer learn", "workload", func() Value { return new(Sketch) }},
@@ -95,6 +97,7 @@ func kinds() [11]KindInfo {
 		{KindHolding, Latest, "actuator", "analyzer learn, planner", "pool and host", func() Value { return new(Holding) }},
 		{KindCommand, Durable, "console", "planner, actuator", "pool", func() Value { return new(Command) }},
 		{KindContributions, Shed, "analyzer learn", "actuator, console, planner", "workload", func() Value { return new(Contributions) }},
+		{KindColocation, Shed, "agent", "analyzer learn, console", "pool and host", func() Value { return new(Colocation) }},
 		{KindLeader, Local, "pipeline", "planner", "pool", func() Value { return new(Leader) }},
 	}
 }

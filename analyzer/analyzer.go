@@ -29,6 +29,8 @@ type Analyzer struct {
 	forgot time.Time
 	// told is, by key, when the latest holding of it was made, by the clock of its host.
 	told map[string]time.Time
+	// beside says where best-effort jobs run.
+	beside beside
 }
 
 var (
@@ -42,9 +44,9 @@ func New(c Config) (*Analyzer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, told: map[string]time.Time{}, room: report.MaxKept}
+	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, told: map[string]time.Time{}, beside: beside{}, room: report.MaxKept}
 	for _, w := range a.config.Workloads {
-		a.workloads = append(a.workloads, newWorkload(&a.config, w))
+		a.workloads = append(a.workloads, newWorkload(&a.config, a.beside, w))
 	}
 	slices.SortFunc(a.workloads, byName)
 	if c.Entry != "" {
@@ -56,7 +58,7 @@ func New(c Config) (*Analyzer, error) {
 	return a, nil
 }
 
-// Step takes a sketch, a sample or a holding and keeps it, or on a tick (nil)
+// Step takes a sketch, a sample, a holding or where best-effort jobs run and keeps it, or on a tick (nil)
 // closes the intervals that are due and returns the estimates and contributions.
 func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	switch v := in.(type) {
@@ -68,6 +70,8 @@ func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		a.sample(now, v)
 	case *trimtab.Holding:
 		a.holding(now, v)
+	case *trimtab.Colocation:
+		a.beside.hear(now, v)
 	default:
 		a.counts.ignored++
 	}
@@ -235,7 +239,7 @@ func (a *Analyzer) discover(name string) *workload {
 	}
 	a.discovered++
 	i, _ := a.search(name)
-	w := newWorkload(&a.config, Workload{Name: name, LoadFrom: FromSpans, PerformanceFrom: FromSpans, Forecaster: a.config.Forecaster})
+	w := newWorkload(&a.config, a.beside, Workload{Name: name, LoadFrom: FromSpans, PerformanceFrom: FromSpans, Forecaster: a.config.Forecaster})
 	a.workloads = slices.Insert(a.workloads, i, w)
 	return w
 }

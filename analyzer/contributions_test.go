@@ -93,3 +93,42 @@ func TestSpansBecomeContributionsAndNameTheComponentThatGrew(t *testing.T) {
 		t.Errorf("after the db became slow: %+v", last.Growth)
 	}
 }
+
+// The db scatters at high load: alone that is its loadlimit, beside jobs their doing.
+func TestWhileBestEffortJobsRunOnItsHostNoLoadlimitIsFound(t *testing.T) {
+	for host, want := range map[string]bool{"node-a": false, "node-b": false, "node-c": true} {
+		match := path.Match{Name: "shop", Attributes: map[string][]string{"service.name": {"web"}}, Threshold: 100 * time.Millisecond}
+		p, err := path.New(path.Config{Workloads: []path.Match{match}, Discover: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := analyzer.New(analyzer.Config{Workloads: []analyzer.Workload{{Name: "shop", SLO: analyzer.SLO{Latency: 100 * time.Millisecond, Fraction: 0.9}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last *trimtab.Contributions
+		for second := range 240 {
+			load := 10 * (1 + second/10%6)
+			now := sec(float64(second) + 0.99)
+			a.Step(now, &trimtab.Colocation{Host: host, Pool: "p/best-effort", Time: now, Running: 1})
+			p.Step(sec(float64(second)), shopSpans(t, second, load, func(i int) int {
+				if load > 40 && i%10 == 0 {
+					return 80
+				}
+				return 10
+			}))
+			for _, s := range p.Step(now, nil) {
+				a.Step(now, s)
+			}
+			for _, v := range a.Step(now, nil) {
+				if c, ok := v.(*trimtab.Contributions); ok {
+					last = c
+				}
+			}
+		}
+		db := last.Servpods[0]
+		if got := db.LoadLimit != nil; got != want || db.Sojourn == 0 {
+			t.Errorf("jobs on %s: loadlimit %v, sojourn %v", host, db.LoadLimit, db.Sojourn)
+		}
+	}
+}

@@ -366,7 +366,7 @@ func TestARisingLoadIsToldAsMeasuredAndExpectedWhereItWillBe(t *testing.T) {
 
 func TestTheSlopeOfSpansSaysNothingOfALoadFromElsewhere(t *testing.T) {
 	for from, goesOn := range map[string]bool{FromSpans: true, FromPrometheus: false} {
-		w := newWorkload(&Config{Report: time.Second}, Workload{Name: "w", Queue: true})
+		w := newWorkload(&Config{Report: time.Second}, nil, Workload{Name: "w", Queue: true})
 		w.queueing.model = queue.New(0.2)
 		for k := range 15 {
 			w.queueing.lately.see(float64(6+k), 1, 1)

@@ -75,10 +75,12 @@ type workload struct {
 	// what it said of the latest report, until it is told.
 	live *contribution.Live
 	news *trimtab.Contributions
+	// beside is that of the [Analyzer].
+	beside beside
 }
 
-func newWorkload(c *Config, w Workload) *workload {
-	out := &workload{Workload: w, config: c,
+func newWorkload(c *Config, b beside, w Workload) *workload {
+	out := &workload{Workload: w, config: c, beside: b,
 		samples: map[trimtab.Quantity]*trimtab.Sample{}, missing: map[trimtab.Quantity]*trimtab.Sample{},
 		paces: map[trimtab.Quantity]*pace{}, wholes: map[trimtab.Quantity]time.Time{}, held: c.history(w.Resource)}
 	out.begin()

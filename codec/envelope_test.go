@@ -47,8 +47,18 @@ func examples() []trimtab.Value {
 		&trimtab.Holding{Host: "h", Time: noon, Epoch: 1, Sequence: 2, LeaseLeft: 3, Paused: true,
 			Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "cgroup v1 a", Now: trimtab.Units(1), Since: noon, Baseline: trimtab.Unlimited(), Min: .1, Max: 2, Problem: "p"}}},
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
-		contributions(),
+		contributions(), colocation(),
 	}
+}
+
+func colocation() *trimtab.Colocation {
+	v, age := 0.5, trimtab.Seconds(1)
+	d := trimtab.HostDecision{Time: noon, Verb: "CutBE", By: "w", Why: "s", Periods: 1, Changes: []trimtab.JobChange{{Job: "b/1", Act: "cut", To: map[string]float64{"cpu": .5}, Result: "written"}}, Omitted: 1}
+	return &trimtab.Colocation{Host: "h", Pool: "cpu/best-effort", Policy: "rhythm", Mode: trimtab.Act, Time: noon, Paused: true, Period: 2, Last: &d,
+		Services: []trimtab.ServiceHere{{Workload: "w", Age: &age, Stale: true, Slack: &v, Tail: &age, SLO: 1, Load: &v, Share: .5, LoadLimit: &v, LoadOrigin: "history", SlackLimit: &v, SlackOrigin: "search"}},
+		Jobs: []trimtab.Job{{ID: "b/1", Registered: true, Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Place: "g", Done: &v, Predict: "training", Predictable: true, Loss: &v,
+			Useless: 1, Attained: 2, Lost: 3, Heard: &age, Problem: "p"}}, Omitted: 1, Running: 1, Suspended: 1, Capacity: map[string]float64{"cpu": 3}, Used: map[string]float64{"cpu": .5},
+		Missing: map[string]string{"llc": "m"}, Counts: map[string]uint64{"CutBE": 1}, Kills: 1, Lost: 2, Given: 3, Reclaimed: 4, Problem: "p", Decisions: []trimtab.HostDecision{d}}
 }
 
 // contributions is what builds before it cannot say.

@@ -122,6 +122,8 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api+"config", h.config)
 	mux.HandleFunc("GET "+api+"debug/{name}", h.debug)
 	mux.HandleFunc("POST "+api+"commands", h.command)
+	mux.HandleFunc("GET "+api+"colocation", h.colocations)
+	mux.HandleFunc("GET "+api+"colocation/{name}", h.colocation)
 	h.routeJobs(mux)
 }
 

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
@@ -53,17 +54,35 @@ func (h *handler) withJobs(serve func(Jobs, http.ResponseWriter, *http.Request))
 	return func(w http.ResponseWriter, r *http.Request) {
 		j := h.jobsNow()
 		if j == nil {
-			problem(w, http.StatusNotImplemented, errors.New("find jobs: this process keeps no best-effort jobs: they are kept by the agent of each host (or by trimtab run), with a section colocate in its configuration"))
+			problem(w, http.StatusNotImplemented, errors.New("find jobs: this process keeps no best-effort jobs: they are kept by the agent of each host (or by trimtab run), with a section colocate in its configuration; what a console heard of them is at /api/v1/colocation"))
 			return
 		}
 		serve(j, w, r)
 	}
 }
 
+// colocations answers how the best-effort jobs of all hosts stand, or of those that have
+// the job or service that is named.
+func (h *handler) colocations(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	writeJSON(w, http.StatusOK, h.view.Colocations(time.Now(), view.JobFilter{Job: q.Get("job"), Service: q.Get("service")}))
+}
+
+// colocation answers all that is known of the jobs of one host.
+func (h *handler) colocation(w http.ResponseWriter, r *http.Request) {
+	name := view.Named(r.PathValue("name"), r.URL.Query())
+	c, ok := h.view.Colocation(name, time.Now())
+	if !ok {
+		problem(w, http.StatusNotFound, fmt.Errorf("find best-effort jobs of host %.100q: it was not heard of within the last 15 minutes", name))
+		return
+	}
+	writeJSON(w, http.StatusOK, c)
+}
+
 func oneJob(j Jobs, w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	for _, job := range j.Colocation().Jobs {
-		if job.ID == id || job.Registered && job.ID == "jobs/"+id {
+		if job.Named(id) {
 			writeJSON(w, http.StatusOK, job)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
@@ -91,6 +92,54 @@ func TestThePageOfJobsShowsThemAndIsOnlyWhereThereAreSome(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 	if code, body, _ := request(t, Handler(testView(), Options{}), "GET", "/jobs", ""); code != 404 || strings.Contains(body, `href="/jobs"`) {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+// aWord is what the agent of a host says of its jobs.
+func aWord(host, verb string) *trimtab.Colocation {
+	return &trimtab.Colocation{Host: host, Pool: trimtab.JobsPool("cpu"), Policy: "rhythm", Mode: trimtab.Act, Time: time.Now(), Running: 1,
+		Last: &trimtab.HostDecision{Time: time.Now(), Verb: verb, Why: "because of " + host}, Jobs: []trimtab.Job{{ID: "batch/" + host, State: "running"}},
+		Services: []trimtab.ServiceHere{{Workload: "web"}}}
+}
+
+func TestAConsoleOfAFleetShowsTheJobsOfEveryHost(t *testing.T) {
+	v := view.New(view.Config{Pool: "cpu"})
+	h := Handler(v, Options{})
+	v.Observe(aWord("h1", "StopBE"))
+	if code, body, _ := request(t, h, "GET", "/jobs", ""); code != 200 || !strings.Contains(body, "batch/h1") || strings.Contains(body, `id="fleet"`) {
+		t.Errorf("the only host: %d %s", code, body)
+	}
+	v.Observe(aWord("h/2", "AllowBEGrowth"))
+	for path, wants := range map[string][]string{
+		"/jobs":                           {"StopBE", "because of h1", "AllowBEGrowth", `href="/jobs?host=h%2F2"`, `<a href="/jobs" aria-current="page">`},
+		"/jobs?host=h%2F2":                {"batch/h/2", `href="/jobs?host=h1"`},
+		"/api/v1/colocation":              {`"host":"h1"`, `"host":"h/2"`, `"running":2`},
+		"/api/v1/colocation?job=batch/h1": {`"host":"h1"`, `"running":1`},
+		"/api/v1/colocation?service=web":  {`"running":2`},
+		"/api/v1/colocation?service=none": {`"hosts":[]`},
+		"/api/v1/colocation/h%2F2":        {`"batch/h/2"`, `"heard_s"`, `"decisions":[]`},
+	} {
+		code, body, _ := request(t, h, "GET", path, "")
+		for _, want := range wants {
+			if code != 200 || !strings.Contains(body, want) {
+				t.Errorf("%s: %d, no %s in %s", path, code, want, body)
+			}
+		}
+	}
+	for _, path := range []string{"/jobs?host=none", "/api/v1/colocation/none"} {
+		if code, body, _ := request(t, h, "GET", path, ""); code != 404 {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+}
+
+func TestAPausedHostSaysSo(t *testing.T) {
+	v := view.New(view.Config{Pool: "cpu"})
+	c := aWord("h1", "AllowBEGrowth")
+	c.Paused = true
+	v.Observe(c)
+	if code, body, _ := request(t, Handler(v, Options{}), "GET", "/jobs", ""); code != 200 || !strings.Contains(body, "trimtab resume") {
 		t.Errorf("%d %s", code, body)
 	}
 }

@@ -49,7 +49,7 @@ type frame struct {
 	JSON, Script, API string
 	Now               time.Time
 	// Charts tells that the page draws some; Fair that there is a page on
-	// fairness, HasJobs that this process keeps best-effort jobs.
+	// fairness, HasJobs that there are best-effort jobs.
 	Charts, Fair, HasJobs bool
 	Paused                bool
 	// NotReady is what is not ready, by part, with the reason.
@@ -59,7 +59,7 @@ type frame struct {
 func (s *site) frame(page, title, json string) frame {
 	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now()}
 	_, f.Fair = s.view.Audited()
-	f.HasJobs = s.jobsNow() != nil
+	f.HasJobs = s.jobsNow() != nil || s.view.HasColocations(f.Now)
 	if s.options.Ready != nil {
 		f.NotReady = s.options.Ready()
 	}

@@ -2,7 +2,9 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
@@ -14,8 +16,17 @@ const shownDecisions = 20
 // jobsPage is what jobs.html shows.
 type jobsPage struct {
 	Frame frame
+	// Fleet has all hosts that were heard of; Colocation is that of one, nil: of none.
+	Fleet view.FleetJobs
 	*view.Colocation
-	Rooms []jobRoom
+	// Silent tells that nothing was heard of the host for long.
+	Silent string
+	Rooms  []jobRoom
+}
+
+// Several tells that there is a choice of hosts.
+func (p *jobsPage) Several() bool {
+	return len(p.Fleet.Hosts) > 1 || len(p.Fleet.Hosts) == 1 && p.Colocation == nil
 }
 
 // jobRoom is what jobs have of one resource, of what they may have.
@@ -24,14 +35,34 @@ type jobRoom struct {
 	Used, Capacity float64
 }
 
-func (s *site) drawJobs(w http.ResponseWriter, _ *http.Request) {
-	p := jobsPage{Frame: s.frame("jobs", "Best-effort jobs", "/api/v1/jobs")}
+func (s *site) drawJobs(w http.ResponseWriter, r *http.Request) {
+	now, host := time.Now(), r.URL.Query().Get("host")
+	p := jobsPage{Frame: s.frame("jobs", "Best-effort jobs", "/api/v1/colocation"), Fleet: s.view.Colocations(now, view.JobFilter{})}
 	j := s.jobsNow()
-	if j == nil {
-		s.render(w, http.StatusNotFound, "jobs.html", &p)
+	if host == "" && j == nil && len(p.Fleet.Hosts) == 1 {
+		host = p.Fleet.Hosts[0].Host
+	}
+	var found *view.Colocation
+	switch {
+	case j != nil && (host == "" || host == j.Colocation().Host):
+		found, p.Frame.JSON = j.Colocation(), "/api/v1/jobs"
+	case host != "":
+		if h, ok := s.view.Colocation(host, now); ok {
+			found, p.Frame.JSON = h.Colocation, address("/api/v1/colocation/", host)
+			if h.Silent {
+				p.Silent = view.Age(h.Heard)
+			}
+		}
+	}
+	if found == nil {
+		code := http.StatusOK
+		if host != "" || len(p.Fleet.Hosts) == 0 {
+			code = http.StatusNotFound
+		}
+		s.render(w, code, "jobs.html", &p)
 		return
 	}
-	c := *j.Colocation()
+	c := *found
 	c.Decisions = c.Decisions[:min(len(c.Decisions), shownDecisions)]
 	p.Colocation = &c
 	for _, resource := range []string{trimtab.CPU, trimtab.Cores, trimtab.Memory, "llc", "membw", "network"} {
@@ -42,10 +73,13 @@ func (s *site) drawJobs(w http.ResponseWriter, _ *http.Request) {
 	s.render(w, http.StatusOK, "jobs.html", &p)
 }
 
+// jobsAt is the page of the jobs of one host.
+func jobsAt(host string) string { return "/jobs?host=" + url.QueryEscape(host) }
+
 // jobAmounts prints what a job has: "0.5 cores, 2GiB memory".
 func jobAmounts(of map[string]float64) string {
 	var out []string
-	for _, resource := range []string{trimtab.CPU, trimtab.Cores, trimtab.Memory, "llc", "membw", "network"} {
+	for _, resource := range []string{trimtab.CPU, trimtab.Cores, trimtab.Memory, "llc", "membw", "network", trimtab.Frequency} {
 		if v, ok := of[resource]; ok {
 			out = append(out, sized(v, resource))
 		}

@@ -42,6 +42,7 @@ func (s *site) words() template.FuncMap {
 		"satisfactionBar": satisfactionBar,
 		"sized":           sized,
 		"jobAmounts":      jobAmounts,
+		"jobsAt":          jobsAt,
 		"count":           view.Count,
 		"spread":          view.Spread,
 		"first":           func(n int, of []view.Move) []view.Move { return of[:min(n, len(of))] },

@@ -10,6 +10,9 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
+// CPUs returns the CPUs that a control group of a hierarchy may run on; see [Open].
+func CPUs(dir, group string) ([]int, error) { return groupCPUs(dir, group) }
+
 // groupCPUs returns the CPUs that a control group may run on, of either version.
 // The error is os.ErrNotExist when the group is gone.
 func groupCPUs(dir, group string) ([]int, error) {

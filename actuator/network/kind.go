@@ -79,6 +79,49 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 	return found, nil
 }
 
+// Sent returns the bytes that the interfaces of a location in network namespaces sent
+// since they are there, by instance, "" where it is of one. What cannot be read is left
+// out.
+func Sent(ctx context.Context, at actuator.Location) map[string]uint64 {
+	names := []string{""}
+	if at.Several() {
+		found, err := find(ctx, at)
+		if err != nil {
+			return nil
+		}
+		names = names[:0]
+		for _, i := range found {
+			names = append(names, i.Name)
+		}
+	}
+	out := map[string]uint64{}
+	for _, name := range names {
+		one := at
+		one.Path = strings.Replace(at.Path, "*", name, 1)
+		if v, ok := sent(configOf(one)); ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// sent is what one interface sent.
+func sent(c Config) (uint64, bool) {
+	if c.Namespace == "" {
+		return 0, false // of the host: it may be what others send through
+	}
+	s, err := enter(c.file())
+	if err != nil {
+		return 0, false
+	}
+	defer s.Close()
+	l, err := s.link(c.Interface)
+	if err != nil || l.Attrs().Statistics == nil {
+		return 0, false
+	}
+	return l.Attrs().Statistics.TxBytes, true
+}
+
 // namespaces lists the files of namespaces in a folder. One is another where it is
 // another namespace.
 func namespaces(dir string) (all []actuator.Instance, err error) {

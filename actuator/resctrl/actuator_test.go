@@ -135,7 +135,8 @@ func TestAfterABootWithoutTheTreeARestoreHasNothingToDo(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	kind := resctrl.Kind(resctrl.Host{Open: func(string) (rdt.Files, error) { return rdt.Open(t.TempDir()) }})
+	empty := t.TempDir()
+	kind := resctrl.Kind(resctrl.Host{Open: func(string) (rdt.Files, error) { return rdt.Open(empty) }})
 	r, err := actuator.Restore(t.Context(), dir, kind.Reopen)
 	if err != nil || len(r.Items) != 1 || r.Items[0].Status != trimtab.Refused || !strings.Contains(r.Items[0].Reason, "gone: ") {
 		t.Errorf("%+v, %v", r, err)

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,9 @@ func (r *Runner) adopt(ctx context.Context) error {
 		}
 		t := newTask(rec.Info, leaf)
 		t.info.PID = 0
+		if rec.Boot != r.boot && rec.State != Ended {
+			t.info.Reason = "the host was restarted"
+		}
 		found[leaf] = t
 	}
 	groups, err := r.tree.leftovers()
@@ -56,7 +60,7 @@ func (r *Runner) adopt(ctx context.Context) error {
 		t.info.State = Killing
 		r.tasks[t.info.ID] = t
 		r.keepers.Add(1)
-		go r.keep(t, &verdict{outcome: Lost, reason: "the agent that started it died"})
+		go r.keep(t, &verdict{outcome: Lost, reason: cmp.Or(t.info.Reason, "the agent that started it died")})
 	}
 	for _, t := range lost {
 		if _, bad := r.await(ctx, t, Ended, Unkillable); bad != nil {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // away starts a process that leaves the first one's session, parent and files, and
@@ -160,5 +162,55 @@ func TestTheWatchdogKillsATaskWhoseLeaseEndedWhileTheAgentIsStopped(t *testing.T
 		t.Fatal(err)
 	}
 	h.gone(watchdog)
+	h.empty()
+}
+
+func TestAJournalThatMakesNoSenseStopsNobody(t *testing.T) {
+	h := newHost(t, 1)
+	id := ID{Job: "job", Task: "9", Attempt: 1}
+	running, err := json.Marshal(record{Info: Info{ID: id, Class: Oversubscribed, State: Running}, Boot: "another boot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := hostfs.OpenJournal(h.config.Dir, journalSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = j.Append(
+		hostfs.Entry{Key: "task/" + id.leaf(), Value: running},
+		hostfs.Entry{Key: "task/job@8@1", Value: running}, // of another
+		hostfs.Entry{Key: "task/../../../etc", Value: []byte(`{"state":"running","class":"regular"}`)},
+		hostfs.Entry{Key: "task/job@1@1", Value: []byte(`{"state`)},
+		hostfs.Entry{Key: "task/job@2@1", Value: []byte(`{"job":"job","task":"2","attempt":1,"state":"running","class":"../.."}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Close()
+	// A group that is no task's, with a process in it.
+	tr, err := openTree(h.config.Root, h.config.Group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.close()
+	if err := tr.make(tr.path(Regular, "somebody's")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.main.Write(tr.path(Regular, "somebody's")+"/cgroup.procs", strconv.Itoa(cmd.Process.Pid)); err != nil {
+		t.Error(err)
+	}
+	r := h.open()
+	if i := h.infoOf(id); i.Outcome != Lost || i.Reason != "the host was restarted" {
+		t.Errorf("%+v", i)
+	}
+	if all, err := r.List(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("it was not killed")
+	}
 	h.empty()
 }

@@ -45,6 +45,9 @@ func openTree(root, base string) (*tree, error) {
 	t := &tree{base: base, version: 1}
 	err := t.openRoots(root)
 	if err == nil {
+		err = t.owned()
+	}
+	if err == nil {
 		err = t.makeClasses()
 	}
 	if err != nil {
@@ -52,6 +55,17 @@ func openTree(root, base string) (*tree, error) {
 		return nil, fmt.Errorf("open groups of tasks %s in %s: %w", base, root, err)
 	}
 	return t, nil
+}
+
+// owned refuses groups of a systemd unit that was not delegated, before a task is in one:
+// it could not be killed.
+func (t *tree) owned() error {
+	f, err := cgroup.OpenFiles(cgroup.Config{Root: t.main.Path(), Path: t.base})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // only asked
+	return f.Owned()
 }
 
 func (t *tree) openRoots(root string) error {
@@ -199,7 +213,7 @@ func (t *tree) limit(group string, s Spec) error {
 	}
 	add(write{t.pids, "pids.max", processes, ""}, write{t.pids, "pids.max", processes, ""})
 	for _, w := range writes {
-		var err error = os.ErrNotExist
+		err := os.ErrNotExist
 		if w.root != nil {
 			err = w.root.Write(path.Join(group, w.file), w.text)
 		}

@@ -73,6 +73,7 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindCommand:  {[]Role{Console}, []Role{Planner, Agent}},
 
 		trimtab.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
+		trimtab.KindColocation:    {[]Role{Agent}, []Role{Analyzer, Console}},
 	}[row.Kind]
 }
 
@@ -260,6 +261,8 @@ func subjectsOf(k trimtab.Kind, r Role, s Scope) string {
 			return bus.Subject(k, (&trimtab.Holding{Pool: s.Pool, Host: s.Host}).Key())
 		case trimtab.KindOutcome:
 			return bus.Subject(k, (&trimtab.Outcome{Pool: s.Pool, Host: s.Host}).Key())
+		case trimtab.KindColocation:
+			return bus.Subject(k, (&trimtab.Colocation{Pool: trimtab.JobsPool(s.Pool), Host: s.Host}).Key())
 		}
 	}
 	return "trimtab." + string(k) + ".*"

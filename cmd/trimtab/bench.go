@@ -13,7 +13,8 @@ import (
 
 // benchCmd is `trimtab bench`.
 type benchCmd struct {
-	Drf benchDRFCmd `cmd:"" help:"Measure fair shares of many resources among many tenants against the floor of this machine: the same rows streamed once, each entry added to the 16 bytes that the solver keeps of its resource."`
+	Drf      benchDRFCmd      `cmd:"" help:"Measure fair shares of many resources among many tenants against the floor of this machine: the same rows streamed once, each entry added to the 16 bytes that the solver keeps of its resource."`
+	Machines benchMachinesCmd `cmd:"" help:"Measure how long it takes to select machines for speculative tasks, and what it costs to tell the job managers."`
 }
 
 // benchDRFCmd is `trimtab bench drf`.

@@ -63,8 +63,11 @@ func (c *statusCmd) once(ctx context.Context, t terminal) error {
 	case err != nil:
 		return err
 	}
+	fleet := c.client().Colocations(ctx, view.JobFilter{})
 	return c.print(t.out, s, func(w io.Writer) {
-		if printStatus(w, s, c.Output == "wide"); jobs != nil {
+		printStatus(w, s, c.Output == "wide")
+		printFleet(w, fleet, jobs)
+		if jobs != nil {
 			fmt.Fprintln(w)
 			printColocation(w, jobs)
 		}
@@ -139,22 +142,26 @@ type explainCmd struct {
 
 // Example is shown by --help.
 func (explainCmd) Example() string {
-	return "trimtab explain checkout\ntrimtab explain batch/1                        # a best-effort job, of the agent of its host"
+	return "trimtab explain checkout\ntrimtab explain batch/1                        # a best-effort job, of the agent of its host, or of a console"
 }
 
 // Run asks and prints.
 func (c *explainCmd) Run(ctx context.Context, t terminal) error {
 	e, err := c.client().Explain(ctx, c.Workload, c.History)
-	jobs := c.client().Jobs(ctx)
-	switch job := jobNamed(jobs, c.Workload); {
-	case err != nil && job != nil:
-		return c.print(t.out, job, func(w io.Writer) { explainJob(w, jobs, job, c.History) })
-	case err != nil:
+	if err != nil {
+		for _, jobs := range c.jobHosts(ctx, view.JobFilter{Job: c.Workload}) {
+			if job := jobNamed(jobs, c.Workload); job != nil {
+				return c.print(t.out, job, func(w io.Writer) { explainJob(w, jobs, job, c.History) })
+			}
+		}
 		return err
 	}
+	hosts := c.jobHosts(ctx, view.JobFilter{Service: c.Workload})
 	return c.print(t.out, e, func(w io.Writer) {
 		printExplanation(w, e)
-		explainHere(w, jobs, e.Workload)
+		for _, jobs := range hosts {
+			explainHere(w, jobs, e.Workload)
+		}
 	})
 }
 

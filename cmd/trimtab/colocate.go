@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -11,9 +12,56 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
+// explainedHosts bounds the hosts that a service is explained on.
+const explainedHosts = 5
+
+// jobHosts returns how the jobs of this process's host stand, or those of the first
+// hosts of its fleet that f selects.
+func (c clientFlags) jobHosts(ctx context.Context, f view.JobFilter) (all []*view.Colocation) {
+	if jobs := c.client().Jobs(ctx); jobs != nil {
+		all = append(all, jobs)
+	}
+	fleet := c.client().Colocations(ctx, f)
+	if fleet == nil {
+		return all
+	}
+	for _, h := range fleet.Hosts {
+		if len(all) >= explainedHosts {
+			break
+		}
+		if len(all) > 0 && all[0].Host == h.Host {
+			continue
+		}
+		if found := c.client().Colocation(ctx, h.Host); found != nil {
+			all = append(all, found.Colocation)
+		}
+	}
+	return all
+}
+
+// printFleet prints the hosts of a fleet that have best-effort jobs, beside those of
+// this process's own.
+func printFleet(w io.Writer, fleet *view.FleetJobs, own *view.Colocation) {
+	if fleet == nil || len(fleet.Hosts) == 0 || own != nil && len(fleet.Hosts) == 1 && fleet.Hosts[0].Host == own.Host {
+		return
+	}
+	fmt.Fprintf(w, "\nbest-effort jobs on %s: %d running, %d suspended, %d killed; %s core-seconds given, %s lost\n",
+		view.Count(len(fleet.Hosts), "host"), fleet.Running, fleet.Suspended, fleet.Kills, view.Number(fleet.Given), view.Number(fleet.Lost))
+	rows := [][]string{{"HOST", "POLICY", "MODE", "DECISION", "RUNNING", "SUSPENDED", "GIVEN", "OF", "KILLED", "HEARD"}}
+	for i := range fleet.Hosts {
+		h := &fleet.Hosts[i]
+		rows = append(rows, []string{h.Host, h.Policy, string(h.Mode), h.State(), fmt.Sprint(h.Running), fmt.Sprint(h.Suspended), amounts(h.Used), amounts(h.Capacity),
+			fmt.Sprint(h.Kills), view.Age(h.Heard) + " ago"})
+	}
+	table(w, rows)
+}
+
 // printColocation prints how the best-effort jobs of a host stand.
 func printColocation(w io.Writer, c *view.Colocation) {
 	fmt.Fprintf(w, "best-effort jobs on %s: policy %s, mode %s\n", c.Host, c.Policy, c.Mode)
+	if c.Paused {
+		fmt.Fprintln(w, "paused: nothing is decided or written until `trimtab resume`")
+	}
 	if c.Problem != "" {
 		fmt.Fprintf(w, "nothing is done: %s\n", c.Problem)
 	}
@@ -87,7 +135,7 @@ func jobNamed(c *view.Colocation, name string) *view.Job {
 		return nil
 	}
 	for i := range c.Jobs {
-		if j := &c.Jobs[i]; j.ID == name || j.Registered && j.ID == "jobs/"+name {
+		if j := &c.Jobs[i]; j.Named(name) {
 			return j
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"github.com/trimtab/trimtab/internal/client"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -179,7 +178,7 @@ func TestWatchedCommandsAskTheRunningTrimtabAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var asked atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(client.StatusPath, r.URL.Path) && asked.Add(1) == 3 {
+		if r.URL.Path == "/api/v1/status" && asked.Add(1) == 3 {
 			cancel()
 		}
 		fmt.Fprint(w, `{"workloads":[]}`)

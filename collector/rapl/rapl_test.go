@@ -31,6 +31,7 @@ func tree(t *testing.T) (dir string, r *rapl.Reader) {
 		"rapl/intel-rapl:1/constraint_1_name": "long_term\n", "rapl/intel-rapl:1/constraint_1_power_limit_uw": "95000000\n",
 		"rapl/intel-rapl:2/name": "psys\n", "rapl/intel-rapl:2/energy_uj": "5\n",
 		"cpufreq/policy0/affected_cpus": "0 1\n", "cpufreq/policy0/scaling_cur_freq": "2399998\n",
+		"cpufreq/policy0/cpuinfo_max_freq": "3700000\n", "cpufreq/policy0/base_frequency": "2600000\n",
 	} {
 		put(t, dir, name, text)
 	}
@@ -63,7 +64,7 @@ func TestPowerIsTheEnergyOfAllPackagesOverTime(t *testing.T) {
 	if err != nil || !near(draws, (200+100)/2) || !near(may, 220) {
 		t.Errorf("draws %v W of %v W, %v, want 150 W of 220 W", draws, may, err)
 	}
-	if p := after.Policies; len(p) != 1 || p[0].MHz != 2399.998 || p[0].CPUs != "0 1" {
+	if p := after.Policies; len(p) != 1 || p[0].MHz != 2399.998 || p[0].CPUs != "0 1" || p[0].Most != 3700 || p[0].Base != 2600 {
 		t.Errorf("policies %+v", p)
 	}
 }

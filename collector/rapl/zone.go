@@ -39,7 +39,10 @@ type Policy struct {
 	Name string
 	CPUs string
 	MHz  float64
-	Err  error
+	// Most is the highest clock, and Base the one that the processor holds under any
+	// load within its TDP, in MHz; 0: not told.
+	Most, Base float64
+	Err        error
 }
 
 // Reading is what was read of a host at one time.
@@ -158,8 +161,18 @@ func readPolicies(dir string) ([]Policy, error) {
 		if err == nil && (v == 0 || v > 1e9) {
 			p.MHz, p.Err = 0, trimtab.Invalidf("%s: %d kHz", p.Name, v)
 		}
+		p.Most, p.Base = clock(root, path.Join(p.Name, "cpuinfo_max_freq")), clock(root, path.Join(p.Name, "base_frequency"))
 	}
 	return all, nil
+}
+
+// clock reads a file in kHz as MHz; 0: it is not there, or makes no sense.
+func clock(root *hostfs.Root, name string) float64 {
+	v, err := readNumber(root, name)
+	if err != nil || v > 1e9 {
+		return 0
+	}
+	return float64(v) / 1000
 }
 
 func readNumber(root *hostfs.Root, name string) (uint64, error) {

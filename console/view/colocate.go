@@ -1,120 +1,240 @@
 package view
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
 )
 
 // MaxHostDecisions bounds the decisions that one [Colocation] lists.
-const MaxHostDecisions = 100
+const MaxHostDecisions = trimtab.MaxHostDecisions
 
-// Colocation is how best-effort jobs stand beside the services of this process's
-// host: GET /api/v1/jobs. A process without the section colocate answers 501.
-type Colocation struct {
-	Host   string       `json:"host"`
-	Pool   string       `json:"pool"`
-	Policy string       `json:"policy"`
-	Mode   trimtab.Mode `json:"mode"`
-	Time   time.Time    `json:"time"`
-	// Period is the time between two decisions.
-	Period trimtab.Seconds `json:"period_s"`
-	// Last is the decision in force; nil: there was none yet.
-	Last *HostDecision `json:"last_decision,omitempty"`
-	// Services are the latency-critical ones with a Servpod here, by name.
-	Services []ServiceHere `json:"services"`
-	Jobs     []Job         `json:"jobs"`
-	// Capacity is what the jobs may have together now, Used what they have, by
-	// resource.
-	Capacity map[string]float64 `json:"capacity,omitempty"`
-	Used     map[string]float64 `json:"used,omitempty"`
-	// Missing are the resources that this host has no knob for, with the reason.
-	Missing map[string]string `json:"missing,omitempty"`
-	// Counts are totals since the process began: decisions by verb.
-	Counts map[string]uint64 `json:"decisions_total,omitempty"`
-	Kills  uint64            `json:"kills_total"`
-	// Lost is the work that kills destroyed, in core-seconds.
-	Lost float64 `json:"lost_core_s"`
-	// Problem is why nothing is decided or done; "": it is.
-	Problem string `json:"problem,omitempty"`
-	// Decisions are the last that differed from the one before, newest first.
-	Decisions []HostDecision `json:"decisions"`
+// How best-effort jobs stand beside the services of a host, as its agent tells it.
+type (
+	Colocation   = trimtab.Colocation
+	HostDecision = trimtab.HostDecision
+	JobChange    = trimtab.JobChange
+	ServiceHere  = trimtab.ServiceHere
+	Job          = trimtab.Job
+)
+
+// The bounds of what is kept of the jobs of a fleet: hosts, and bytes of all.
+const (
+	maxJobHosts = 2000
+	maxJobBytes = 64 << 20
+)
+
+// jobsSilent is after how long without a word a host is shown as silent: agents speak
+// every 5 s. jobsGone is after how long it is forgotten.
+const (
+	jobsSilent = 20 * time.Second
+	jobsGone   = 15 * time.Minute
+)
+
+// jobBook is what agents said of their best-effort jobs, by host.
+type jobBook struct {
+	hosts map[string]*jobsOn
+	bytes int
 }
 
-// HostDecision is one decision of a host on its best-effort jobs.
-type HostDecision struct {
+// jobsOn is the last word of one host, and what it decided before.
+type jobsOn struct {
+	said  *Colocation
+	heard time.Time
+	cost  int
+}
+
+// hear takes in a word. Decisions of earlier words are kept behind its own.
+func (b *jobBook) hear(said *Colocation, now time.Time) {
+	said = said.Brief() // a peer may say more
+	if b.hosts == nil {
+		b.hosts = map[string]*jobsOn{}
+	}
+	h := b.hosts[said.Host]
+	if h == nil {
+		h = &jobsOn{}
+		b.hosts[said.Host] = h
+	} else {
+		said.Decisions = joined(said.Decisions, h.said.Decisions)
+	}
+	b.bytes -= h.cost
+	h.said, h.heard, h.cost = said, now, jobsCost(said)
+	b.bytes += h.cost
+	for len(b.hosts) > maxJobHosts || b.bytes > maxJobBytes && len(b.hosts) > 1 {
+		b.drop(h)
+	}
+}
+
+// drop forgets who was silent for longest, but for one.
+func (b *jobBook) drop(but *jobsOn) {
+	oldest := ""
+	for name, h := range b.hosts {
+		if o := b.hosts[oldest]; h != but && (o == nil || h.heard.Before(o.heard) || h.heard.Equal(o.heard) && name < oldest) {
+			oldest = name
+		}
+	}
+	b.bytes -= b.hosts[oldest].cost
+	delete(b.hosts, oldest)
+}
+
+// joined are decisions, the newest first, with those before the first of them.
+func joined(now, before []HostDecision) []HostDecision {
+	if len(now) == 0 {
+		return before
+	}
+	first := now[len(now)-1].Time
+	i := slices.IndexFunc(before, func(d HostDecision) bool { return d.Time.Before(first) })
+	if i < 0 {
+		return now
+	}
+	all := slices.Concat(now, before[i:])
+	return all[:min(len(all), MaxHostDecisions)]
+}
+
+// jobsCost is about how many bytes a word takes.
+func jobsCost(c *Colocation) int {
+	n := 1000 + 300*len(c.Services)
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		n += 400 + len(j.ID) + len(j.Place) + len(j.Problem) + 64*len(j.Has)
+	}
+	for i := range c.Decisions {
+		d := &c.Decisions[i]
+		n += 200 + len(d.Why)
+		for k := range d.Changes {
+			n += 150 + len(d.Changes[k].Job) + len(d.Changes[k].Result) + 64*len(d.Changes[k].To)
+		}
+	}
+	return n
+}
+
+// JobFilter selects hosts by what they have; empty: all.
+type JobFilter struct{ Job, Service string }
+
+// fits reports whether a host has what is asked for.
+func (f JobFilter) fits(c *Colocation) bool {
+	return (f.Job == "" || slices.ContainsFunc(c.Jobs, func(j Job) bool { return j.Named(f.Job) })) &&
+		(f.Service == "" || slices.ContainsFunc(c.Services, func(s ServiceHere) bool { return s.Workload == f.Service }))
+}
+
+// FleetJobs is how the best-effort jobs of all hosts stand that were heard of: GET
+// /api/v1/colocation.
+type FleetJobs struct {
 	Time time.Time `json:"time"`
-	// Verb is StopBE, SuspendBE, CutBE, DisallowBEGrowth or AllowBEGrowth.
-	Verb string `json:"verb"`
-	// By is the service that decided; absent: none did.
-	By  string `json:"by,omitempty"`
-	Why string `json:"why"`
-	// Periods counts the periods in a row that decided the same, and changed nothing.
-	Periods int         `json:"periods"`
-	Changes []JobChange `json:"changes,omitempty"`
+	// Hosts are by name; the sums are over them.
+	Hosts     []HostJobs `json:"hosts"`
+	Running   int        `json:"running"`
+	Suspended int        `json:"suspended"`
+	Kills     uint64     `json:"kills_total"`
+	Lost      float64    `json:"lost_core_s"`
+	Given     float64    `json:"given_core_s"`
+	Reclaimed float64    `json:"reclaimed_cores"`
 }
 
-// JobChange is what one decision did to one job.
-type JobChange struct {
-	Job string `json:"job"`
-	// Act is kill, suspend, cut, resume, grow or start.
-	Act string `json:"act"`
-	// To is what it has afterwards, by resource.
-	To map[string]float64 `json:"to,omitempty"`
-	// Result is what became of it: written, recommended, equal, refused or failed,
-	// with the reason; "": nothing is known.
-	Result string `json:"result,omitempty"`
+// HostJobs is one host in a list.
+type HostJobs struct {
+	Host string `json:"host"`
+	// Heard is how long ago it told; Silent: too long ago, so that nobody knows.
+	Heard  trimtab.Seconds `json:"heard_s"`
+	Silent bool            `json:"silent,omitempty"`
+	Policy string          `json:"policy"`
+	Mode   trimtab.Mode    `json:"mode"`
+	Paused bool            `json:"paused,omitempty"`
+	// Verb is the decision in force since Since, By the service that decided.
+	Verb      string             `json:"verb,omitempty"`
+	By        string             `json:"by,omitempty"`
+	Why       string             `json:"why,omitempty"`
+	Since     time.Time          `json:"since,omitzero"`
+	Running   int                `json:"running"`
+	Suspended int                `json:"suspended"`
+	Used      map[string]float64 `json:"used,omitempty"`
+	Capacity  map[string]float64 `json:"capacity,omitempty"`
+	Kills     uint64             `json:"kills_total"`
+	Lost      float64            `json:"lost_core_s"`
+	Given     float64            `json:"given_core_s"`
+	Reclaimed float64            `json:"reclaimed_cores"`
+	Problem   string             `json:"problem,omitempty"`
 }
 
-// ServiceHere is a latency-critical service with a Servpod on the host. A nil number
-// is not known.
-type ServiceHere struct {
-	Workload string `json:"workload"`
-	// Age is how long ago the numbers were true; absent: never heard of.
-	Age *trimtab.Seconds `json:"age_s,omitempty"`
-	// Stale tells that they are too old to decide on.
-	Stale bool `json:"stale,omitempty"`
-	// Slack is (SLO - tail latency) / SLO, Load a share of the most that it carries.
-	Slack *float64         `json:"slack,omitempty"`
-	Tail  *trimtab.Seconds `json:"tail_s,omitempty"`
-	SLO   trimtab.Seconds  `json:"slo_s,omitempty"`
-	Load  *float64         `json:"load,omitempty"`
-	// Share is the part of its Servpod here in its contributions.
-	Share float64 `json:"contribution_share"`
-	// LoadLimit and SlackLimit are in force here, with where they are from: history,
-	// search, declared or default.
-	LoadLimit   *float64 `json:"load_limit,omitempty"`
-	LoadOrigin  string   `json:"load_limit_from,omitempty"`
-	SlackLimit  *float64 `json:"slack_limit,omitempty"`
-	SlackOrigin string   `json:"slack_limit_from,omitempty"`
+// State says in a few words how a host stands.
+func (h *HostJobs) State() string {
+	switch {
+	case h.Silent:
+		return "silent for " + Age(h.Heard)
+	case h.Paused:
+		return "paused"
+	case h.Problem != "":
+		return "nothing is done: " + h.Problem
+	case h.Verb == "":
+		return "no decision yet"
+	}
+	return h.Verb
 }
 
-// Job is one best-effort job on this host.
-type Job struct {
-	ID string `json:"id"`
-	// Registered tells that it registered itself.
-	Registered bool         `json:"registered,omitempty"`
-	Mode       trimtab.Mode `json:"mode"`
-	// State is running or suspended; one that waits for its turn is suspended.
-	State string `json:"state"`
-	// Has is what it has now, by resource.
-	Has map[string]float64 `json:"has,omitempty"`
-	// Place is its control group.
-	Place string `json:"place,omitempty"`
-	// Done is the part that is done; nil: not known.
-	Done *float64 `json:"done,omitempty"`
-	// Predict is the kind of prediction; Predictable tells that its loss is known.
-	Predict     string `json:"predict,omitempty"`
-	Predictable bool   `json:"predictable"`
-	// Loss is what it would lose by a preemption, where that is predicted; Useless
-	// what would be done again; Attained what it was given so far; Lost what kills
-	// destroyed: all in core-seconds.
-	Loss     *float64 `json:"loss_core_s,omitempty"`
-	Useless  float64  `json:"useless_core_s"`
-	Attained float64  `json:"attained_core_s"`
-	Lost     float64  `json:"lost_core_s"`
-	// Heard is how long ago it told its progress; absent: never.
-	Heard *trimtab.Seconds `json:"heard_s,omitempty"`
-	// Problem is why a knob of it cannot be used, or what is wrong with its reports.
-	Problem string `json:"problem,omitempty"`
+// HostColocation is all that is known of the jobs of one host: GET
+// /api/v1/colocation/HOST.
+type HostColocation struct {
+	Heard  trimtab.Seconds `json:"heard_s"`
+	Silent bool            `json:"silent,omitempty"`
+	*Colocation
+}
+
+// jobHosts returns who was heard of lately, by name.
+func (v *Model) jobHosts(now time.Time) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(v.jobs.hosts)) {
+		if now.Sub(v.jobs.hosts[name].heard) <= jobsGone {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Colocations returns the hosts with best-effort jobs that f selects, as they are at now.
+func (v *Model) Colocations(now time.Time, f JobFilter) FleetJobs {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := FleetJobs{Time: now, Hosts: []HostJobs{}}
+	for _, name := range v.jobHosts(now) {
+		h := v.jobs.hosts[name]
+		if !f.fits(h.said) {
+			continue
+		}
+		c := h.said
+		out.Hosts = append(out.Hosts, h.row(now))
+		out.Running, out.Suspended, out.Kills = out.Running+c.Running, out.Suspended+c.Suspended, out.Kills+c.Kills
+		out.Lost, out.Given, out.Reclaimed = out.Lost+c.Lost, out.Given+c.Given, out.Reclaimed+c.Reclaimed
+	}
+	return out
+}
+
+func (h *jobsOn) row(now time.Time) HostJobs {
+	c := h.said
+	r := HostJobs{Host: c.Host, Heard: trimtab.SecondsOf(max(0, now.Sub(h.heard))), Silent: now.Sub(h.heard) > jobsSilent, Policy: c.Policy, Mode: c.Mode, Paused: c.Paused,
+		Running: c.Running, Suspended: c.Suspended, Used: c.Used, Capacity: c.Capacity, Kills: c.Kills, Lost: c.Lost, Given: c.Given, Reclaimed: c.Reclaimed, Problem: c.Problem}
+	if c.Last != nil {
+		r.Verb, r.By, r.Why, r.Since = c.Last.Verb, c.Last.By, c.Last.Why, c.Last.Time
+	}
+	return r
+}
+
+// Colocation returns what is known of the jobs of a host; ok is false where it was not
+// heard of.
+func (v *Model) Colocation(host string, now time.Time) (out HostColocation, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	h := v.jobs.hosts[host]
+	if h == nil || now.Sub(h.heard) > jobsGone {
+		return out, false
+	}
+	r := h.row(now)
+	return HostColocation{Heard: r.Heard, Silent: r.Silent, Colocation: h.said}, true
+}
+
+// HasColocations reports whether any host has best-effort jobs.
+func (v *Model) HasColocations(now time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.jobHosts(now)) > 0
 }

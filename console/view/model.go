@@ -51,6 +51,7 @@ type Model struct {
 	workloads map[string]*state
 	hosts     map[hostKey]*host
 	hostBytes int // that their knobs take, about
+	jobs      jobBook
 	plan      *trimtab.Plan
 	planHeard time.Time // when it came, by the clock of this process
 	acting    *trimtab.Plan
@@ -164,7 +165,7 @@ func (v *Model) state(name string) *state {
 // still has among it. stop ends it.
 func (v *Model) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, true, v.Observe,
-		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
+		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
 // Observe takes one value into the view.
@@ -181,6 +182,11 @@ func (v *Model) Observe(value trimtab.Value) {
 		if s := v.state(x.Workload); s != nil && (s.contributions == nil || !x.Time.Before(s.contributions.Time) || ahead(s.contributions.Time)) {
 			s.contributions = x
 		}
+	case *trimtab.Colocation:
+		if v.config.Pool != "" && x.Pool != trimtab.JobsPool(v.config.Pool) {
+			return
+		}
+		v.jobs.hear(x, time.Now())
 	case *trimtab.Holding:
 		if !x.Of(v.config.Pool) && v.config.Pool != "" {
 			return

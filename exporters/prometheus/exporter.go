@@ -48,6 +48,7 @@ type Exporter struct {
 	tails           map[string]*tail
 	pods, tailBytes int
 	hosts           map[hostKey]*host
+	jobHosts        map[string]*jobsHost
 	room            room
 	names           names
 	// trace names the trace of a decision; nil: there are none.
@@ -83,7 +84,7 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, hosts: map[hostKey]*host{}}
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}}
 	s.Before(e.catchUp)
 	return e
 }
@@ -94,6 +95,7 @@ func (e *Exporter) catchUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.settle()
+	e.settleJobs()
 	for _, name := range slices.Sorted(maps.Keys(e.news)) {
 		e.estimate(e.news[name], e.workloads[name])
 	}
@@ -146,7 +148,7 @@ func (e *Exporter) took(o *trimtab.Outcome) {
 // Follow subscribes to what is exported; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe,
-		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
+		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
 }
 
 // Observe takes one value.
@@ -162,6 +164,8 @@ func (e *Exporter) Observe(value trimtab.Value) {
 		if e.known(v.Workload) != nil {
 			e.tail(v)
 		}
+	case *trimtab.Colocation:
+		e.jobs(v)
 	case *trimtab.Holding:
 		e.hear(v)
 	case *trimtab.Plan:

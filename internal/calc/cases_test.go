@@ -97,3 +97,4 @@ func TestContributionAgreesWithTheExamples(t *testing.T) {
 	checkCases(t, "contribution", Contribution, 1e-9)
 }
 func TestMLRQAgreesWithTheExamples(t *testing.T) { checkCases(t, "mlrq", MLRQ, 1e-9) }
+func TestMMFAgreesWithTheExamples(t *testing.T)  { checkCases(t, "mmf", MMF, 1e-9) }

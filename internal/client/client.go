@@ -98,6 +98,26 @@ func (c Client) Jobs(ctx context.Context) *view.Colocation {
 	return j
 }
 
+// Colocations returns the hosts of a fleet that have best-effort jobs, or the job or
+// service that is named; nil: the process does not know, or does not answer.
+func (c Client) Colocations(ctx context.Context, f view.JobFilter) *view.FleetJobs {
+	all, err := get[view.FleetJobs](ctx, c, "/api/v1/colocation?"+url.Values{"job": {f.Job}, "service": {f.Service}}.Encode())
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// Colocation returns how the jobs of a host of a fleet stand; nil: nobody knows.
+func (c Client) Colocation(ctx context.Context, host string) *view.HostColocation {
+	segment, query := view.Path(host)
+	j, err := get[view.HostColocation](ctx, c, "/api/v1/colocation/"+segment+"?"+query)
+	if err != nil || j.Colocation == nil || j.Host == "" {
+		return nil
+	}
+	return j
+}
+
 // Send gives a command and returns it as it was taken.
 func (c Client) Send(ctx context.Context, command trimtab.Command) (*trimtab.Command, error) {
 	b, err := json.Marshal(command)

@@ -235,6 +235,8 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 					subjects = []string{"trimtab.holding.p=2Fh1", "trimtab.holding.p=2Fh2"}
 				case trimtab.KindOutcome:
 					subjects = []string{"trimtab.outcome.p=2Fh1", "trimtab.outcome.p=2Fh2"}
+				case trimtab.KindColocation:
+					subjects = []string{"trimtab.colocation.p=2Fbest-effort=2Fh1", "trimtab.colocation.p=2Fbest-effort=2Fh2"}
 				}
 				for _, s := range subjects {
 					check("publish "+s, p.publish(s), !writes || !own(s))
@@ -302,6 +304,7 @@ func values() map[trimtab.Kind]trimtab.Value {
 		trimtab.KindCommand: &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: now},
 
 		trimtab.KindContributions: &trimtab.Contributions{Workload: "w", Time: now},
+		trimtab.KindColocation:    &trimtab.Colocation{Pool: trimtab.JobsPool("p"), Host: "h1", Time: now},
 	}
 }
 

@@ -10,11 +10,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/jobs"
@@ -34,7 +36,7 @@ const (
 func JobsDir(storage string) string { return filepath.Join(storage, "colocate") }
 
 // JobsPool names the pool of the best-effort jobs beside a pool.
-func JobsPool(pool string) string { return pool + "/best-effort" }
+func JobsPool(pool string) string { return trimtab.JobsPool(pool) }
 
 // jobKnobs are the knobs of the best-effort jobs of a host.
 type jobKnobs struct {
@@ -46,12 +48,23 @@ type jobKnobs struct {
 	// resources are those that are turned, missing those that cannot be, with why.
 	resources []string
 	missing   map[string]string
+	// machine is where what is measured of the host is, fastest its highest clock.
+	machine machine
+	fastest float64
 }
 
 // turnedOf lists the resources of jobs that the configuration asks for: CPU time
 // always, others where it names them.
-func turnedOf(c *config.Colocate) []string {
-	out := []string{trimtab.CPU, running, alive}
+// What is measured and can be turned is turned, too: the clock of jobs by the power of
+// the host, what they send by the use of its links.
+func turnedOf(cfg *config.Config) []string {
+	c, out := cfg.Colocate, []string{trimtab.CPU, running, alive}
+	if cfg.Measure.Power {
+		out = append(out, trimtab.Frequency)
+	}
+	if len(cfg.Measure.Links) > 0 && slices.ContainsFunc(cfg.Jobs(), func(w *config.Workload) bool { return w.Knob.Interface != nil }) {
+		out = append(out, trimtab.Network)
+	}
 	for _, a := range []*config.Amounts{&c.Capacity, &c.Start} {
 		for name := range a.ByResource() {
 			if !slices.Contains(out, name) {
@@ -64,30 +77,65 @@ func turnedOf(c *config.Colocate) []string {
 }
 
 // jobKnobsOf says which knobs the jobs of this host have.
-func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (jobKnobs, error) {
-	k := jobKnobs{missing: map[string]string{}}
+func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string, m machine) (jobKnobs, error) {
+	k := jobKnobs{missing: map[string]string{}, machine: m}
 	var err error
 	if k.root, err = cgroupRoot(cfg); err != nil {
 		return k, err
 	}
-	for _, resource := range turnedOf(cfg.Colocate) {
+	for _, resource := range turnedOf(cfg) {
 		kind, at, err := jobKind(kinds, k.root, resource)
+		if err == nil && resource == trimtab.Frequency {
+			k.fastest, err = m.fastest()
+		}
 		if err != nil {
 			k.missing[resource] = err.Error()
 			continue
 		}
-		k.resources = append(k.resources, resource)
+		before := len(k.all)
 		for _, w := range cfg.Jobs() {
 			if onHost(w, host) && w.Mode != trimtab.Off {
-				at.Path, at.Force = w.Knob.Cgroup, w.Knob.Force
-				k.all = append(k.all, knobConfig{kind.Name, at, kind.Name + " " + at.Path, []actuator.Target{jobTarget(cfg, w, k.root, resource)}})
+				k.add(cfg, w, kind, at, resource)
 			}
 		}
-		any := config.Workload{Name: jobs.Workload, Mode: cfg.Colocate.Mode, Knob: config.Knob{CPU: &config.Bounds{Min: config.LeastCPU}}}
-		k.registered = append(k.registered, knobConfig{kind.Name, at, kind.Name, []actuator.Target{jobTarget(cfg, &any, k.root, resource)}})
+		if resource == trimtab.Network { // who registers has a group, and no interface
+			if len(k.all) == before {
+				k.missing[resource] = "no best-effort job of this host has a knob.interface"
+				continue
+			}
+		} else {
+			any := config.Workload{Name: jobs.Workload, Mode: cfg.Colocate.Mode, Knob: config.Knob{CPU: &config.Bounds{Min: config.LeastCPU}}}
+			k.registered = append(k.registered, knobConfig{kind.Name, at, kind.Name, []actuator.Target{k.target(cfg, &any, resource)}})
+		}
+		k.resources = append(k.resources, resource)
 	}
 	return k, nil
 }
+
+// add adds the knob of a declared job.
+func (k *jobKnobs) add(cfg *config.Config, w *config.Workload, kind actuator.Kind, at actuator.Location, resource string) {
+	at.Path, at.Force = w.Knob.Cgroup, w.Knob.Force
+	if resource == trimtab.Network {
+		_, root, path, ok := w.Knob.Link()
+		if !ok {
+			return
+		}
+		at = actuator.Location{Root: root, Path: path}
+	}
+	k.all = append(k.all, knobConfig{kind.Name, at, kind.Name + " " + at.Path, []actuator.Target{k.target(cfg, w, resource)}})
+}
+
+// target is jobTarget with what was measured.
+func (k *jobKnobs) target(cfg *config.Config, w *config.Workload, resource string) actuator.Target {
+	t := jobTarget(cfg, w, k.root, resource)
+	if resource == trimtab.Frequency {
+		t.Min, t.Max = min(leastClock, k.fastest), k.fastest
+	}
+	return t
+}
+
+// leastClock is the least that the clock of jobs is lowered to, in MHz.
+const leastClock = 100
 
 // jobKind returns the kind that turns a resource of control groups here.
 func jobKind(kinds []actuator.Kind, root, resource string) (actuator.Kind, actuator.Location, error) {
@@ -167,7 +215,7 @@ func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
 		return nil, nil
 	}
 	kinds := kinds()
-	knobs, err := jobKnobsOf(kinds, cfg, s.host)
+	knobs, err := jobKnobsOf(kinds, cfg, s.host, machine{})
 	if err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
@@ -194,12 +242,12 @@ func (s *Site) colocatePart(cfg *config.Config) ([]part, error) {
 	if c.LockDir == "" {
 		c.LockDir = actuator.DefaultLockDir()
 	}
-	services := servicesOf(cfg, s.host)
+	services := servicesOf(cfg, s.host, s.options.Role == natsbus.Agent, kinds)
 	if _, err := colocate.NewStep(stepConfig(cfg, s.host, knobs, services)); err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
 	work := pipeline.Work{Round: cfg.Colocate.Period}
-	key := keyOf(c, knobs, *cfg.Colocate, jobsOf(cfg), services, reservedOf(cfg), work, cfg.Actuator.Reserve)
+	key := keyOf(c, cfg.Measure, knobs, *cfg.Colocate, jobsOf(cfg), services, reservedOf(cfg), work, cfg.Actuator.Reserve)
 	c.Metrics, c.Logger = s.metrics, s.logger
 	return []part{{"colocate", key, func(ctx context.Context) (func() error, error) {
 		return s.startColocate(ctx, cfg, c, kinds, knobs, services)
@@ -264,12 +312,20 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	if err != nil {
 		return nil, errors.Join(err, a.Close(ctx))
 	}
-	h.metrics, h.logger = s.metrics, s.logger
+	h.metrics, h.logger, h.bus = s.metrics, s.logger, s.bus
 	health := pipeline.NewHealth(pipeline.Work{Round: cfg.Colocate.Period})
 	b := health.Bus(s.bus)
 	s.jobs.Store(h)
+	if err := s.catchUp(ctx, h); err != nil {
+		s.logger.Warn("pause best-effort jobs", "err", err)
+	}
 	s.ready.set("colocate", "")
-	stop := s.background(ctx, "colocate", s.working("colocate", health, func(ctx context.Context) error { return h.run(ctx, b) }))
+	stop := s.background(ctx, "colocate", s.working("colocate", health, func(ctx context.Context) error {
+		var hearing sync.WaitGroup
+		hearing.Go(func() { s.hearOrders(ctx, cfg, b) })
+		defer hearing.Wait()
+		return h.run(ctx, b)
+	}))
 	return func() error {
 		s.jobs.CompareAndSwap(h, nil)
 		err := stop()
@@ -298,7 +354,9 @@ func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
 	ticker := time.NewTicker(h.period)
 	defer ticker.Stop()
 	for {
-		h.tick(ctx, time.Now())
+		now := time.Now()
+		h.tick(ctx, now)
+		h.tell(ctx, now)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ type turner interface {
 	Tick(ctx context.Context)
 	Holding() *trimtab.Holding
 	Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
+	Command(ctx context.Context, c *trimtab.Command) error
 }
 
 // jobHost lets the co-location step of one host and its actuator answer each other, and
@@ -39,17 +41,34 @@ type jobHost struct {
 	metrics          *metric.Set
 	logger           *slog.Logger
 
+	// around measures what else there is to know; nil: nothing does.
+	around *around
+
+	// bus is told how the jobs stand; nil: nobody is.
+	bus publisher
+
 	// Of the loop alone.
-	step    *colocate.Step
-	last    time.Time // the last tick
-	reading atomic.Bool
+	step *colocate.Step
+	last time.Time // the last tick
+	// given are core-seconds that jobs had, reclaimed the cores that were taken back.
+	given, reclaimed float64
+	// told is what was published last, at toldAt.
+	told   *view.Colocation
+	toldAt time.Time
+	// looking counts what measures beside the decisions.
+	reading, measuring atomic.Bool
+	looking            sync.WaitGroup
 
 	mu sync.Mutex
 	// heard is when each service was heard of, by the time in what it said; news is
 	// what the step was not told yet.
-	heard  map[string]time.Time
-	news   []*trimtab.Contributions
-	stands map[string]*trimtab.Contributions
+	heard map[string]time.Time
+	// found is when the places of services were last looked for.
+	found time.Time
+	news  []*trimtab.Contributions
+	// surroundings are what was measured since the last tick; nil: nothing.
+	surroundings *colocate.Surroundings
+	stands       map[string]*trimtab.Contributions
 	// files are those of progress, by job: when the one that was read last was written.
 	files map[string]time.Time
 	shown *view.Colocation
@@ -61,9 +80,11 @@ func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, kno
 	if err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
+	around := aroundOf(cfg, host, knobs)
 	h := &jobHost{
-		host: host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
-		services: services, jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
+		around: around,
+		host:   host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
+		services: slices.Clone(services), jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
 		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
 		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{}, files: map[string]time.Time{},
 	}
@@ -79,11 +100,7 @@ func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serv
 	for _, resource := range knobs.resources {
 		out.Resources = append(out.Resources, issue.Resource{Name: resource, Capacity: capacity[resource]})
 	}
-	for _, s := range services {
-		if s.here {
-			out.Services = append(out.Services, s.name)
-		}
-	}
+	out.Services = namesHere(services)
 	return out
 }
 
@@ -109,6 +126,8 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	began := time.Now()
 	h.actuator.Tick(ctx)
 	h.readFiles(now)
+	h.measure(ctx, now)
+	h.findServices(now)
 	holding := h.actuator.Holding()
 	all := jobsIn(holding)
 	h.account(now, all)
@@ -117,6 +136,9 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	give := func(v trimtab.Value) { h.pump(ctx, now, h.step.Step(now, v), &out) }
 	for _, c := range h.takeNews() {
 		give(c)
+	}
+	if s := h.takeSurroundings(); s != nil {
+		give(s)
 	}
 	for id := range all {
 		give(h.progressOf(now, id))
@@ -201,6 +223,7 @@ func (h *jobHost) account(now time.Time, all map[string]map[string]*trimtab.Knob
 		}
 		cores := coresOf(knobs)
 		h.registry.Change(id, func(p *jobs.Progress) { p.Run(d, cores) })
+		h.given += d.Seconds() * cores
 		h.metrics.Counter("trimtab_colocate_given_core_seconds_total").Add(d.Seconds() * cores)
 	}
 }
@@ -233,6 +256,7 @@ func (h *jobHost) killed(out *done) {
 		id := jobs.IDOf(r.Workload, r.Instance)
 		switch {
 		case r.Resource == trimtab.CPU && !r.Before.Unlimited:
+			h.reclaimed += r.Before.Value - r.Found.Value
 			h.metrics.Counter("trimtab_colocate_reclaimed_cores_total", h.host).Add(r.Before.Value - r.Found.Value)
 		case r.Resource == alive:
 			before := 0.0

@@ -2,11 +2,13 @@ package site
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/jobs"
 )
@@ -15,13 +17,17 @@ import (
 type serviceConfig struct {
 	name string
 	slo  time.Duration
-	// here tells that the file gives it a knob on this host.
+	// here tells that it has a knob on this host.
 	here bool
+	// places are where its knobs would be, if it were here: the file does not say on
+	// which hosts of a fleet it is.
+	places []string
 }
 
 // servicesOf lists the services that a slack can be told of. Of one application it is
-// the entry alone: its SLO is that of all.
-func servicesOf(cfg *config.Config, host string) (all []serviceConfig) {
+// the entry alone: its SLO is that of all. In a fleet a service of which the file names
+// no host is here while its place is there.
+func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Kind) (all []serviceConfig) {
 	pooled := cfg.Pooled()
 	entry := cfg.Application()
 	for i := range pooled.Workloads {
@@ -30,17 +36,79 @@ func servicesOf(cfg *config.Config, host string) (all []serviceConfig) {
 			continue
 		}
 		here := w.Knob.Declared() && onHost(w, host)
+		var places []string
+		if here && fleet && w.Knob.Host == "" {
+			if place, err := placeOf(cfg, w, kinds); err == nil { // else it is taken to be here
+				here, places = false, []string{place}
+			}
+		}
 		if entry == nil {
-			all = append(all, serviceConfig{w.Name, w.SLO.Latency, here})
+			all = append(all, serviceConfig{w.Name, w.SLO.Latency, here, places})
 			continue
 		}
 		if len(all) == 0 {
 			all = append(all, serviceConfig{name: entry.Name, slo: entry.SLO.Latency})
 		}
 		all[0].here = all[0].here || here
+		all[0].places = append(all[0].places, places...)
 	}
 	slices.SortFunc(all, func(a, b serviceConfig) int { return cmp.Compare(a.name, b.name) })
 	return all
+}
+
+// placeOf is the directory of the knob of a workload on this host, a pattern where it
+// has several.
+func placeOf(cfg *config.Config, w *config.Workload, kinds []actuator.Kind) (string, error) {
+	name, root, path := cfg.Place(&w.Knob)
+	kind, err := kindOf(kinds, name)
+	if err != nil {
+		return "", err
+	}
+	at, err := kind.Probe(actuator.Location{Root: root, Path: path, Force: w.Knob.Force})
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(at.Root, at.Path), nil
+}
+
+// lookEvery is how often is looked for the places of services.
+const lookEvery = 10 * time.Second
+
+// findServices looks which services are here of which the file does not say it, and
+// tells the step.
+func (h *jobHost) findServices(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.found.IsZero() && now.Sub(h.found) < lookEvery && !now.Before(h.found) {
+		return
+	}
+	h.found = now
+	changed := false
+	for i := range h.services {
+		s := &h.services[i]
+		if len(s.places) == 0 {
+			continue
+		}
+		here := slices.ContainsFunc(s.places, func(place string) bool {
+			found, err := filepath.Glob(place)
+			return err != nil || len(found) > 0
+		})
+		changed = changed || here != s.here
+		s.here = here
+	}
+	if changed {
+		h.step.Expect(namesHere(h.services))
+	}
+}
+
+// namesHere are the services that are here.
+func namesHere(services []serviceConfig) (names []string) {
+	for _, s := range services {
+		if s.here {
+			names = append(names, s.name)
+		}
+	}
+	return names
 }
 
 // hear takes in how a service stands. Services that nobody declared, and those that

@@ -28,9 +28,11 @@ func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]ma
 	next.Time, next.Capacity = now, maps.Clone(map[string]float64(status.Observed.Capacity))
 	next.Services = h.showServices(now, status)
 	next.Jobs, next.Used = h.showJobs(now, status, all)
+	next.Running, next.Suspended = statesOf(next.Jobs)
+	next.Given, next.Reclaimed, next.Paused = h.given, h.reclaimed, status.Paused
 	next.Counts = maps.Clone(next.Counts)
 	next.Problem = out.refused
-	if last.Verb == "" { // nothing was observed yet, so nothing was decided
+	if last.Verb == "" || next.Paused { // nothing was observed yet, so nothing was decided; or nothing may be
 		h.shown = &next
 		h.count(&next, "")
 		return
@@ -131,12 +133,26 @@ func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[strin
 		}
 		if one.State == string(colocate.Running) {
 			for resource, v := range one.Has {
-				used[resource] += v
+				if resource != trimtab.Frequency { // no sum of clocks means anything
+					used[resource] += v
+				}
 			}
 		}
 		shown = append(shown, one)
 	}
 	return shown, used
+}
+
+// statesOf counts jobs by what they do.
+func statesOf(all []view.Job) (running, suspended int) {
+	for i := range all {
+		if all[i].State == string(colocate.Running) {
+			running++
+		} else {
+			suspended++
+		}
+	}
+	return running, suspended
 }
 
 // showJob makes one job.
@@ -175,13 +191,8 @@ func (h *jobHost) count(c *view.Colocation, verb string) {
 	if verb != "" {
 		h.metrics.Counter("trimtab_colocate_decisions_total", h.host, verb).Inc()
 	}
-	states := map[string]int{string(colocate.Running): 0, string(colocate.Suspended): 0}
-	for i := range c.Jobs {
-		states[c.Jobs[i].State]++
-	}
-	for state, n := range states {
-		h.metrics.Gauge("trimtab_colocate_jobs", h.host, state).Set(float64(n))
-	}
+	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Running)).Set(float64(c.Running))
+	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Suspended)).Set(float64(c.Suspended))
 	for i := range c.Services {
 		s := &c.Services[i]
 		for name, v := range map[string]*float64{"trimtab_colocate_slack_ratio": s.Slack, "trimtab_colocate_load_ratio": s.Load} {

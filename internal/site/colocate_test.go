@@ -27,6 +27,8 @@ type jobWorld struct {
 	root string
 	now  time.Time
 	cfg  *config.Config
+	// fleet tells that there are other hosts.
+	fleet bool
 }
 
 const jobFile = `
@@ -72,12 +74,19 @@ func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
 	for i := range n {
 		w.group(fmt.Sprintf("batch/%d", i))
 	}
+	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	return w
+}
+
+// open opens the actuator of the jobs, as the file says it.
+func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
+	t := w.t
+	t.Helper()
 	var err error
-	w.cfg, err = config.Parse("trimtab.yaml", fmt.Appendf(nil, jobFile, w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")))
-	if err != nil {
+	if w.cfg, err = config.Parse("trimtab.yaml", []byte(file)); err != nil {
 		t.Fatal(err)
 	}
-	knobs, err := jobKnobsOf(kinds(), w.cfg, "h")
+	knobs, err := jobKnobsOf(kinds, w.cfg, "h", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +95,11 @@ func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := actuator.Config{Host: "h", Pool: JobsPool("default"), Dir: dir, Reopen: Reopen, Shared: true, LockDir: w.cfg.Actuator.LockDir}
-	if c.Targets, c.Finders, err = openAll(kinds(), knobs.all); err != nil {
+	c := actuator.Config{Host: "h", Pool: JobsPool("default"), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, LockDir: w.cfg.Actuator.LockDir}
+	if c.Targets, c.Finders, err = openAll(kinds, knobs.all); err != nil {
 		t.Fatal(err)
 	}
-	found, err := knobs.finders(kinds(), registry)
+	found, err := knobs.finders(kinds, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +109,9 @@ func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close(context.Background()) })
-	if w.jobHost, err = newJobHost(w.cfg, "h", clocked{a, w}, registry, knobs, servicesOf(w.cfg, "h")); err != nil {
+	if w.jobHost, err = newJobHost(w.cfg, "h", clocked{a, w}, registry, knobs, servicesOf(w.cfg, "h", w.fleet, kinds)); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 // hear lets the service tell its tail latency, in ms, and its share of the most load.
@@ -320,6 +328,31 @@ func TestAFileTellsTheProgressOfAJob(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Error("never read")
+}
+
+// The file names no host of web: in a fleet it is where its group is.
+func TestInAFleetAServiceCountsOnTheHostsThatHaveItsGroup(t *testing.T) {
+	w := &jobWorld{t: t, root: t.TempDir(), now: time.Now(), fleet: true}
+	w.group("batch/0")
+	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	tick := func() *view.Colocation {
+		w.now = w.now.Add(lookEvery)
+		w.tick(t.Context(), w.now)
+		return w.Colocation()
+	}
+	if c := tick(); len(c.Services) != 0 || c.Last.Verb != "AllowBEGrowth" {
+		t.Errorf("without the group: %+v, %+v", c.Services, c.Last)
+	}
+	w.group("web")
+	if c := tick(); len(c.Services) != 1 || c.Last.Verb == "AllowBEGrowth" {
+		t.Errorf("with the group, and no word of it: %+v, %+v", c.Services, c.Last)
+	}
+	if err := os.RemoveAll(filepath.Join(w.root, "web")); err != nil {
+		t.Fatal(err)
+	}
+	if c := tick(); len(c.Services) != 0 {
+		t.Errorf("after it went: %+v", c.Services)
+	}
 }
 
 func TestAServiceThatNobodyDeclaredOrThatRunsElsewhereDecidesNothing(t *testing.T) {

@@ -72,6 +72,8 @@ type Site struct {
 	webhook    webhook
 	// jobs decides for the best-effort jobs of this host; nil: nothing does.
 	jobs atomic.Pointer[jobHost]
+	// ordered is the last pause or resume that was heard of; nil: there was none.
+	ordered atomic.Pointer[trimtab.Command]
 	// otlpAddress is where OTLP over gRPC is received.
 	otlpAddress string
 	stops       []func() error
@@ -143,7 +145,7 @@ func (s *Site) follow(ctx context.Context) error {
 		observe func(trimtab.Value)
 		kinds   []trimtab.Kind
 	}{
-		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindHolding}},
+		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding}},
 		{console, true, s.view.Observe, decisions},
 		{metrics, false, s.exporter.Observe, decisions},
 	} {

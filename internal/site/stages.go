@@ -182,7 +182,7 @@ func (s *Site) learnPart(cfg *config.Config) ([]part, error) {
 		Name: "learn", Tick: tickOf(cfg.Analyzer.ReportInterval),
 		Work: pipeline.Work{Round: cfg.Analyzer.ReportInterval},
 		Consumes: []bus.Subscription{
-			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding},
+			{Kind: trimtab.KindSketch}, {Kind: trimtab.KindSample}, {Kind: trimtab.KindHolding}, {Kind: trimtab.KindColocation},
 		},
 		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketSnapshots, Every: time.Minute},
 	}, step, c, demandUtilityTexts(cfg))}, nil
@@ -307,7 +307,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		}
 		s.ready.set("actuator", "")
 		h := pipeline.NewHealth(work)
-		b := h.Bus(s.bus)
+		b := orders{h.Bus(s.bus), s.order}
 		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := stop()

@@ -30,6 +30,9 @@ type tenant struct {
 // turnedElsewhere is how an actuator says that a knob is somebody else's.
 const turnedElsewhere = "changed by somebody else"
 
+// letGo is how an actuator says that a person released a knob.
+const letGo = "released: "
+
 // look makes an observation of what is known.
 func (s *Step) look(now time.Time) {
 	var since time.Duration
@@ -103,7 +106,7 @@ func (s *Step) gather() {
 			s.jobs = append(s.jobs, t)
 		}
 		t.knobs[k.Resource] = k
-		if strings.Contains(k.Held.Problem, turnedElsewhere) {
+		if strings.Contains(k.Held.Problem, turnedElsewhere) || strings.HasPrefix(k.Held.Problem, letGo) {
 			t.contested = k.Name() + ": " + k.Held.Problem
 		}
 	}

@@ -2,6 +2,7 @@ package colocate
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -262,6 +263,15 @@ func (s *Step) hear(now time.Time, c *trimtab.Contributions) {
 	default:
 		s.services[c.Workload] = c
 	}
+}
+
+// Expect says anew which workloads have a Servpod here. What was heard of others is
+// forgotten, but for those that named this host.
+func (s *Step) Expect(services []string) {
+	s.config.Services = slices.Clone(services)
+	maps.DeleteFunc(s.services, func(name string, c *trimtab.Contributions) bool {
+		return !s.expected(name) && !slices.ContainsFunc(c.Servpods, func(p trimtab.Servpod) bool { return p.Host == s.config.Host })
+	})
 }
 
 func (s *Step) expected(workload string) bool { return slices.Contains(s.config.Services, workload) }

@@ -144,7 +144,7 @@ func (o *oracleService) p99(s *service, load float64, hosts []*host) float64 {
 	for i := range s.Components {
 		st := &o.stations[i]
 		st.slowed(&s.Components[i], &s.to[i], &hosts[s.hosts[i]].press)
-		behind := st.queue(rate*s.visits[i], s.Components[i].CV, s.Components[i].Servers, s.backlog[i], PeriodSeconds)
+		behind := st.queue(rate*s.visits[i], s.Components[i].CV, s.Components[i].Servers, s.backlog[i])
 		if behind > 0 {
 			return math.Inf(1)
 		}

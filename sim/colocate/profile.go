@@ -35,7 +35,7 @@ type Pod struct {
 	SlackLimit   *float64 `json:"slacklimit"`
 }
 
-func (p *Profile) pods(s *service, at map[string]int) []pod {
+func (p *Profile) pods(at map[string]int) []pod {
 	var out []pod
 	for i := range p.Pods {
 		x := &p.Pods[i]

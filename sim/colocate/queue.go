@@ -37,8 +37,8 @@ func erlangC(k int, a float64) float64 {
 //	W = C(k, λS)/(k/S − λ) · (1 + cv²)/2,   given that it waits: exponential
 //
 // backlog is the number of visits left over from before; the new one is returned
-// after so many seconds.
-func (s *station) queue(rate, cv float64, servers int, backlog, seconds float64) float64 {
+// after a period.
+func (s *station) queue(rate, cv float64, servers int, backlog float64) float64 {
 	k := float64(servers)
 	offered := rate * s.mean
 	s.busy = offered / k
@@ -46,7 +46,7 @@ func (s *station) queue(rate, cv float64, servers int, backlog, seconds float64)
 	c := erlangC(servers, a)
 	s.logWait = math.Log(math.Max(c, 1e-300))
 	s.wait = s.mean / (k - a) * (1 + cv*cv) / 2
-	after := math.Max(0, backlog+(rate-k/s.mean)*seconds)
+	after := math.Max(0, backlog+(rate-k/s.mean)*PeriodSeconds)
 	s.behind = (backlog + after) / 2 * s.mean / k
 	return after
 }

@@ -154,11 +154,11 @@ func TestErlangCIsThatOfTheBirthAndDeathChain(t *testing.T) {
 
 func TestAStationBeyondItsCapacityFallsBehindAndCatchesUp(t *testing.T) {
 	st := station{mean: 0.01}
-	behind := st.queue(150, 1, 1, 0, 2)
+	behind := st.queue(150, 1, 1, 0)
 	if math.Abs(behind-100) > 1e-9 {
 		t.Fatalf("150/s of 100/s for 2 s left %v behind, want 100", behind)
 	}
-	if got := st.queue(50, 1, 1, behind, 2); got > 1e-9 {
+	if got := st.queue(50, 1, 1, behind); got > 1e-9 {
 		t.Fatalf("50/s for 2 s left %v behind, want none", got)
 	}
 }

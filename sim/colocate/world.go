@@ -67,7 +67,7 @@ func newWorld(e *Environment, known []Profile, seed uint64) *world {
 		s := newService(&e.Services[i], at, seed, uint64(i))
 		if known != nil {
 			s.slo = known[i].SLO
-			s.pods = known[i].pods(s, at)
+			s.pods = known[i].pods(at)
 		}
 		w.services = append(w.services, s)
 	}
@@ -97,20 +97,20 @@ func newService(of *Service, at map[string]int, seed, number uint64) *service {
 }
 
 // slowed sets service time and pauses of a component under pressure.
-func (st *station) slowed(c *Component, to *[4]Sensitivity, p *pressure) {
+func (s *station) slowed(c *Component, to *[4]Sensitivity, p *pressure) {
 	grown, stall, paused := 1.0, 0.0, 0.0
 	for i, x := range [...]float64{p.cpu, p.llc, p.membw, p.network} {
 		if x == 0 {
 			continue
 		}
-		s := &to[i]
-		grown += s.Slowdown * x * x
-		stall += s.Stall * x * x
-		paused += s.Stall * x * x * s.Pause
+		to := &to[i]
+		grown += to.Slowdown * x * x
+		stall += to.Stall * x * x
+		paused += to.Stall * x * x * to.Pause
 	}
-	st.mean, st.floor, st.pause = c.Mean*grown, c.Floor, 0
+	s.mean, s.floor, s.pause = c.Mean*grown, c.Floor, 0
 	if stall > 0 && paused > 0 {
-		st.pause, st.logStall = paused/stall, math.Log(math.Min(1, stall))
+		s.pause, s.logStall = paused/stall, math.Log(math.Min(1, stall))
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *service) serve(load float64, hosts []*host) {
 			p = hosts[s.hosts[i]].press
 		}
 		st.slowed(c, &s.to[i], &p)
-		s.backlog[i] = st.queue(rate*s.visits[i], c.CV, c.Servers, s.backlog[i], PeriodSeconds)
+		s.backlog[i] = st.queue(rate*s.visits[i], c.CV, c.Servers, s.backlog[i])
 	}
 	s.p99 = s.sampler.p99(s.stations, samples(rate*PeriodSeconds))
 	// What is counted in a period is a Poisson number of requests.

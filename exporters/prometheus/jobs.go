@@ -1,0 +1,126 @@
+package prometheus
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// jobsHost is what is exported of the best-effort jobs of one host.
+type jobsHost struct {
+	heard     time.Time
+	verb      string
+	resources map[string]bool
+}
+
+// jobsBytes is about what the series of a host's jobs take: nine, and two for each
+// resource.
+func jobsBytes(host string, resources int) int { return (9 + 2*resources) * (75 + len(host)) }
+
+// jobs takes what a host says of its best-effort jobs.
+func (e *Exporter) jobs(c *trimtab.Colocation) {
+	h := e.jobHosts[c.Host]
+	if h == nil {
+		if len(e.jobHosts) >= maxHosts || len(c.Host) > 253 {
+			return
+		}
+		h = &jobsHost{resources: map[string]bool{}}
+		e.jobHosts[c.Host] = h
+		e.room.bytes += jobsBytes(c.Host, 0)
+	}
+	h.heard = time.Now()
+	e.metrics.Gauge("trimtab_host_jobs", c.Host, "running").Set(float64(c.Running))
+	e.metrics.Gauge("trimtab_host_jobs", c.Host, "suspended").Set(float64(c.Suspended))
+	e.metrics.Gauge("trimtab_host_jobs_killed", c.Host).Set(float64(c.Kills))
+	e.metrics.Gauge("trimtab_host_jobs_lost_core_seconds", c.Host).Set(digits(c.Lost))
+	e.metrics.Gauge("trimtab_host_jobs_given_core_seconds", c.Host).Set(digits(c.Given))
+	e.metrics.Gauge("trimtab_host_jobs_timestamp_seconds", c.Host).Set(math.Round(float64(c.Time.UnixMilli()) / 1000))
+	e.set("trimtab_host_jobs_slack_ratio", leastSlack(c), c.Host)
+	e.decided(h, c)
+	for resource := range h.resources {
+		if _, has := c.Used[resource]; !has {
+			if _, may := c.Capacity[resource]; !may {
+				e.forgetJobs(c.Host, h, resource)
+			}
+		}
+	}
+	for name, of := range map[string]map[string]float64{"trimtab_host_jobs_used": c.Used, "trimtab_host_jobs_capacity": c.Capacity} {
+		for resource, v := range of {
+			if e.names.resource(resource) != resource {
+				continue
+			}
+			if !h.resources[resource] {
+				h.resources[resource] = true
+				e.room.bytes += jobsBytes(c.Host, 1) - jobsBytes(c.Host, 0)
+			}
+			e.metrics.Gauge(name, c.Host, resource).Set(digits(v))
+		}
+	}
+}
+
+// leastSlack is that of the strictest service; nil: none is known.
+func leastSlack(c *trimtab.Colocation) (least *float64) {
+	for i := range c.Services {
+		if s := c.Services[i].Slack; s != nil && (least == nil || *s < *least) {
+			least = s
+		}
+	}
+	return least
+}
+
+// decided exports the decision in force.
+func (e *Exporter) decided(h *jobsHost, c *trimtab.Colocation) {
+	verb := ""
+	switch {
+	case c.Paused:
+		verb = "paused"
+	case c.Last != nil:
+		verb = verbOf(c.Last.Verb)
+	}
+	if h.verb != "" && h.verb != verb {
+		e.metrics.Forget("trimtab_host_jobs_decision", c.Host, h.verb)
+	}
+	if h.verb = verb; verb != "" {
+		e.metrics.Gauge("trimtab_host_jobs_decision", c.Host, verb).Set(1)
+	}
+}
+
+// verbOf is one of those that there are, or "other".
+func verbOf(s string) string {
+	switch s {
+	case "StopBE", "SuspendBE", "CutBE", "DisallowBEGrowth", "AllowBEGrowth":
+		return s
+	}
+	return other
+}
+
+// forgetJobs drops the series of one resource.
+func (e *Exporter) forgetJobs(host string, h *jobsHost, resource string) {
+	delete(h.resources, resource)
+	e.metrics.Forget("trimtab_host_jobs_used", host, resource)
+	e.metrics.Forget("trimtab_host_jobs_capacity", host, resource)
+	e.room.bytes -= jobsBytes(host, 1) - jobsBytes(host, 0)
+}
+
+// settleJobs forgets the hosts that were silent for long.
+func (e *Exporter) settleJobs() {
+	for name, h := range e.jobHosts {
+		if time.Since(h.heard) <= forgotten {
+			continue
+		}
+		for resource := range h.resources {
+			e.forgetJobs(name, h, resource)
+		}
+		e.metrics.Forget("trimtab_host_jobs", name, "running")
+		e.metrics.Forget("trimtab_host_jobs", name, "suspended")
+		if h.verb != "" {
+			e.metrics.Forget("trimtab_host_jobs_decision", name, h.verb)
+		}
+		for _, series := range []string{"killed", "lost_core_seconds", "given_core_seconds", "slack_ratio", "timestamp_seconds"} {
+			e.metrics.Forget("trimtab_host_jobs_"+series, name)
+		}
+		e.room.bytes -= jobsBytes(name, 0)
+		delete(e.jobHosts, name)
+	}
+}

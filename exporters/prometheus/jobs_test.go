@@ -1,0 +1,34 @@
+package prometheus
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+func TestTheJobsOfEachHostAreExportedAndGoWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set, slack := metric.NewSet(), .25
+		e := New(set)
+		c := &trimtab.Colocation{Host: "a", Pool: trimtab.JobsPool("p"), Time: time.Now(), Running: 2, Suspended: 1, Kills: 3, Lost: 4, Given: 5,
+			Last: &trimtab.HostDecision{Verb: "AllowBEGrowth"}, Used: map[string]float64{"cpu": 1.5}, Capacity: map[string]float64{"cpu": 3},
+			Services: []trimtab.ServiceHere{{Workload: "a"}, {Workload: "b", Slack: &slack}}}
+		e.Observe(c)
+		wants(t, set, `trimtab_host_jobs{host="a",state="running"} 2`, `trimtab_host_jobs{host="a",state="suspended"} 1`, `trimtab_host_jobs_killed{host="a"} 3`,
+			`trimtab_host_jobs_decision{host="a",verb="AllowBEGrowth"} 1`, `trimtab_host_jobs_used{host="a",resource="cpu"} 1.5`, `trimtab_host_jobs_capacity{host="a",resource="cpu"} 3`,
+			`trimtab_host_jobs_slack_ratio{host="a"} 0.25`, `trimtab_host_jobs_lost_core_seconds{host="a"} 4`, `trimtab_host_jobs_given_core_seconds{host="a"} 5`)
+		next := *c
+		next.Paused, next.Used, next.Services = true, map[string]float64{}, nil
+		next.Capacity = map[string]float64{"memory": 7}
+		e.Observe(&next)
+		wants(t, set, `trimtab_host_jobs_decision{host="a",verb="paused"} 1`, `no verb="AllowBEGrowth"`, `no trimtab_host_jobs_used{`, `no trimtab_host_jobs_slack_ratio{`, `trimtab_host_jobs_capacity{host="a",resource="memory"} 7`)
+		time.Sleep(forgotten + time.Second)
+		wants(t, set, `no trimtab_host_jobs{`, `no trimtab_host_jobs_capacity{`, `no trimtab_host_jobs_decision{`, `no trimtab_host_jobs_timestamp_seconds{`)
+		if e.room.bytes != 0 || len(e.jobHosts) != 0 {
+			t.Errorf("%d bytes, %d hosts", e.room.bytes, len(e.jobHosts))
+		}
+	})
+}
