@@ -43,6 +43,10 @@ type Colocation struct {
 	// resource.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	Used     map[string]float64 `json:"used,omitempty"`
+	// Power is what the processor packages draw and may draw, Link what services send
+	// over the host's links, of what those carry: absent where it is not measured.
+	Power *PowerHere `json:"power,omitempty"`
+	Link  *LinkHere  `json:"link,omitempty"`
 	// Missing are the resources that this host has no knob for, with the reason.
 	Missing map[string]string `json:"missing,omitempty"`
 	// Counts are totals since the process began: decisions by verb.
@@ -57,6 +61,18 @@ type Colocation struct {
 	Problem string `json:"problem,omitempty"`
 	// Decisions are the last that differed from the one before, newest first.
 	Decisions []HostDecision `json:"decisions"`
+}
+
+// PowerHere is power in watts.
+type PowerHere struct {
+	Draws float64 `json:"draws_w"`
+	TDP   float64 `json:"tdp_w"`
+}
+
+// LinkHere is bandwidth in bytes per second.
+type LinkHere struct {
+	Bandwidth float64 `json:"bandwidth"`
+	Used      float64 `json:"used_by_services"`
 }
 
 // HostDecision is one decision of a host on its best-effort jobs.
@@ -102,6 +118,10 @@ type ServiceHere struct {
 	Load  *float64 `json:"load,omitempty"`
 	// Share is the part of its Servpod here in its contributions.
 	Share float64 `json:"contribution_share"`
+	// Clock is what its cores run at, LeastClock what they should at least, in MHz; 0:
+	// not known.
+	Clock      float64 `json:"clock_mhz,omitempty"`
+	LeastClock float64 `json:"least_clock_mhz,omitempty"`
 	// LoadLimit and SlackLimit are in force here, with where they are from: history,
 	// search, declared or default.
 	LoadLimit   *float64 `json:"load_limit,omitempty"`
@@ -116,7 +136,8 @@ type Job struct {
 	// Registered tells that it registered itself.
 	Registered bool `json:"registered,omitempty"`
 	Mode       Mode `json:"mode"`
-	// State is running or suspended; one that waits for its turn is suspended.
+	// State is running or suspended; one that waits for its turn is suspended. One that
+	// was killed and whose processes are still there "does not end".
 	State string `json:"state"`
 	// Has is what it has now, by resource.
 	Has map[string]float64 `json:"has,omitempty"`
@@ -235,6 +256,16 @@ func (c *Colocation) Validate() error {
 	if err := noneNegative(what, float64(c.Period), c.Lost, c.Given, c.Reclaimed); err != nil {
 		return err
 	}
+	if p := c.Power; p != nil {
+		if err := noneNegative(what+": power", p.Draws, p.TDP); err != nil {
+			return err
+		}
+	}
+	if l := c.Link; l != nil {
+		if err := noneNegative(what+": link", l.Bandwidth, l.Used); err != nil {
+			return err
+		}
+	}
 	for _, of := range []map[string]float64{c.Capacity, c.Used} {
 		if err := validAmounts(what, of); err != nil {
 			return err
@@ -303,7 +334,7 @@ func (s *ServiceHere) validate(what string) error {
 	if s.Slack != nil && !isFinite(*s.Slack) {
 		return finite(what+": slack", *s.Slack)
 	}
-	v := []float64{float64(s.SLO), s.Share}
+	v := []float64{float64(s.SLO), s.Share, s.Clock, s.LeastClock}
 	for _, p := range []*float64{s.Load, s.LoadLimit, s.SlackLimit} {
 		if p != nil {
 			v = append(v, *p)

@@ -97,6 +97,9 @@ type Estimate struct {
 	// never lower it.
 	Fallback string  `json:"fallback,omitempty"`
 	Inputs   []Input `json:"inputs,omitempty"`
+	// Counters are the newest performance counters, and what stands in for them: over
+	// several instances the sum, or of ratios the highest. No estimate is made of them.
+	Counters []Input `json:"counters,omitempty"`
 	// Exemplars are the slowest requests of the latest interval.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
 }
@@ -166,6 +169,9 @@ func (e *Estimate) Validate() error {
 		return err
 	}
 	if err := validExemplars(e.Exemplars); err != nil {
+		return err
+	}
+	if err := validInputs(e.Counters); err != nil {
 		return err
 	}
 	return validInputs(e.Inputs)

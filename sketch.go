@@ -202,6 +202,20 @@ const (
 	PressureMemoryFull Quantity = "pressure_memory_full"
 	PressureIOSome     Quantity = "pressure_io_some"
 	PressureIOFull     Quantity = "pressure_io_full"
+	// CPI is cycles for each instruction, MPKI misses of the last-level cache for 1,000
+	// instructions, and RPKI accesses to it; TaskClock the CPU time that the kernel
+	// counted, in cores.
+	CPI       Quantity = "cpi"
+	MPKI      Quantity = "mpki"
+	RPKI      Quantity = "rpki"
+	TaskClock Quantity = "task_clock"
+	// ContextSwitches, PageFaults and Migrations (to another CPU) are by second.
+	ContextSwitches Quantity = "context_switches"
+	PageFaults      Quantity = "page_faults"
+	Migrations      Quantity = "cpu_migrations"
+	// RunDelay is the share of the time that its threads could have run in which they
+	// waited for a CPU, [0, 1].
+	RunDelay Quantity = "run_delay"
 	// Power is what a processor package of the host draws, in W, and PowerLimit what it
 	// may; Clock the frequency at which CPUs run, in MHz; Sent what an interface sends, in
 	// bytes per second, and Bandwidth what it can. The instance names the part of the host.
@@ -217,7 +231,28 @@ func (q Quantity) Monitored() bool {
 	switch q {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
 		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
+		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay,
 		Power, PowerLimit, Clock, Sent, Bandwidth:
+		return true
+	}
+	return false
+}
+
+// Counted reports whether the quantity is one of performance counters, or of what stands
+// in for them.
+func (q Quantity) Counted() bool {
+	switch q {
+	case CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay:
+		return true
+	}
+	return false
+}
+
+// AddsUp reports whether what instances have of it together is the sum: so it is of
+// counts, not of ratios.
+func (q Quantity) AddsUp() bool {
+	switch q {
+	case TaskClock, ContextSwitches, PageFaults, Migrations:
 		return true
 	}
 	return false

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -32,6 +33,9 @@ type host struct {
 	problem string
 	// buried tells which of the dead have nothing left to restore; nil: nobody looks.
 	buried chan []string
+	// scanAt is when the locks may be read again to tell what the dead have turned, on
+	// the boot clock.
+	scanAt time.Duration
 }
 
 const (
@@ -44,6 +48,8 @@ const (
 	// buryWait is how long a tick waits to hear of the journals of the dead, which may
 	// lie on a disk that does not answer.
 	buryWait = 100 * time.Millisecond
+	// scanEvery bounds how often all locks of the host are read: there may be thousands.
+	scanEvery = 30 * time.Second
 )
 
 // openHost makes this pool's side of the arbiter.
@@ -294,7 +300,12 @@ func (a *Actuator) bury(ctx context.Context) error {
 		}
 		buried := make(chan []string, 1)
 		a.host.buried, wait = buried, buryWait
-		go func() { buried <- a.restored(dead) }()
+		marked := noMarks
+		if now := a.clock.boot(); now >= a.host.scanAt {
+			a.host.scanAt = saturate(now, scanEvery)
+			marked = sync.OnceValues(func() (map[string]bool, error) { return journalsOf(a.config.LockDir) })
+		}
+		go func() { buried <- a.restored(dead, marked) }()
 	}
 	select {
 	case over := <-a.host.buried:
@@ -308,17 +319,27 @@ func (a *Actuator) bury(ctx context.Context) error {
 	}
 }
 
-// restored returns those of the journals that have nothing left to restore. It reads
-// nothing of the actuator but its configuration.
-func (a *Actuator) restored(journals []string) (over []string) {
+// noMarks is while the locks are not read.
+func noMarks() (map[string]bool, error) { return nil, errors.ErrUnsupported }
+
+// restored returns those of the journals that have nothing left to restore; marked are
+// those whose owner turned something that is still there. It reads nothing of the
+// actuator but its configuration.
+func (a *Actuator) restored(journals []string, marked func() (map[string]bool, error)) (over []string) {
 	for _, dir := range journals {
 		if hostfs.JournalReadable(dir) != nil {
 			continue
 		}
 		s, err := readDir(dir)
 		if errors.Is(err, os.ErrNotExist) {
-			// A directory that is wholly missing may be a volume that only another container mounts.
-			if _, gone := os.Stat(filepath.Dir(dir)); gone == nil {
+			// A directory that is wholly missing was removed with all of its storage, or is
+			// a volume that only another container mounts: the knobs tell.
+			_, gone := os.Stat(filepath.Dir(dir))
+			there, err := map[string]bool(nil), error(nil)
+			if gone != nil {
+				there, err = marked()
+			}
+			if err == nil && !there[dir] {
 				over = append(over, dir)
 			}
 			continue

@@ -346,6 +346,34 @@ func TestAStopThatLeavesTheAllocationLeavesTheClaim(t *testing.T) {
 	is(t, b.statuses(b.plan(1, 2, set(0, units(1), units(2)))), trimtab.Written)
 }
 
+func TestTheClaimOfTheDeadIsOverOnceItsStorageAndWhatItTurnedAreGone(t *testing.T) {
+	all := pools(t, 8, row(4), row(1))
+	a, b := all[0], all[1]
+	storage := filepath.Join(t.TempDir(), "storage")
+	a.config.Dir = filepath.Join(storage, "actuator")
+	b.open()
+	a.open()
+	is(t, a.statuses(a.plan(1, 1, set(0, units(4), units(6)))), trimtab.Written)
+	a.crash()
+	if err := os.RemoveAll(storage); err != nil {
+		t.Fatal(err)
+	}
+	tick(b)
+	if b.capacity() != 2 {
+		t.Errorf("capacity %v: what it set is still in force, and another container may restore it", b.capacity())
+	}
+	if err := os.Remove(a.knobs[0].Path); err != nil {
+		t.Fatal(err)
+	}
+	for range 31 {
+		tick(b)
+	}
+	if said := b.Holding(); said.Divided || said.Capacity["cpu"] != 8 {
+		t.Errorf("the dead one still claims: %+v", said)
+	}
+	is(t, b.statuses(b.plan(1, 1, set(0, units(1), units(8)))), trimtab.Written)
+}
+
 func TestAClaimIsOverOnceAnotherHasTakenOverAllThatItWasFor(t *testing.T) {
 	a := pools(t, 8, row(4, 2))[0].open()
 	a.statuses(a.plan(1, 1, set(0, units(4), units(1)), set(1, units(2), units(1))))

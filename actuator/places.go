@@ -36,6 +36,28 @@ func Places(ctx context.Context, locks string, resources ...string) (map[string]
 	return places, nil
 }
 
+// journalsOf tells of which journals the owner, dead or alive, turned something last that
+// is still there.
+func journalsOf(locks string) (map[string]bool, error) {
+	entries, err := os.ReadDir(locks)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list locks of knobs: %w", err)
+	}
+	journals := map[string]bool{}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".lock") {
+			continue
+		}
+		mark := readMark(filepath.Join(locks, e.Name()))
+		if mark.Dir == "" || journals[mark.Dir] {
+			continue
+		}
+		_, err := os.Stat(mark.Place)
+		journals[mark.Dir] = !errors.Is(err, os.ErrNotExist)
+	}
+	return journals, nil
+}
+
 // pending reports whether the journal of an owner has a baseline of its knob. One that is
 // there and cannot be read may have one.
 func (o *owner) pending() bool {

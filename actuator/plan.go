@@ -129,30 +129,31 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	a.notify()
 }
 
-// carryOut makes the shrinks, then the grows. Before the first grow all knobs
-// that count are read again: the journal took its time, and what somebody else
-// raised meanwhile is no longer free.
+// carryOut makes the shrinks, then the grows. Before the first grow all knobs that count
+// for a resource that grows are read again: the journal took its time, and what somebody
+// else raised meanwhile is no longer free.
 func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move) {
+	grows := map[string]bool{}
 	for _, m := range moves {
 		if m.goal.Less(m.result.Before) {
 			a.move(ctx, p, m)
+		} else {
+			grows[m.held.Resource] = true
 		}
 	}
-	read := false
+	if len(grows) == 0 {
+		return
+	}
+	for _, h := range a.knobs {
+		if h.counts() && grows[h.Resource] {
+			a.observe(ctx, h)
+		}
+	}
+	a.askAll(ctx, p, moves)
 	for _, m := range moves {
-		if m.goal.Less(m.result.Before) {
-			continue
+		if !m.goal.Less(m.result.Before) {
+			a.move(ctx, p, m)
 		}
-		if !read {
-			read = true
-			for _, h := range a.knobs {
-				if h.counts() {
-					a.observe(ctx, h)
-				}
-			}
-			a.askAll(ctx, p, moves)
-		}
-		a.move(ctx, p, m)
 	}
 }
 
@@ -274,10 +275,11 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	for i, m := range moves {
 		e := &entry{
 			KnobID: m.held.KnobID, ID: m.held.id, Undo: m.held.Knob.Undo(),
-			Baseline: m.held.baseline(), Wrote: []trimtab.Amount{m.held.now, m.goal},
+			Wrote: []trimtab.Amount{m.held.now, m.goal},
 		}
+		e.Baseline, e.Rest = m.held.baseline()
 		if old := m.held.entry; old != nil {
-			e.Baseline = old.Baseline
+			e.Baseline, e.Rest = old.Baseline, old.Rest
 			if _, ok := m.held.Knob.(Recaller); !ok {
 				e.Undo = old.Undo
 			}
@@ -301,12 +303,13 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	return nil
 }
 
-// baseline is what a restore is to set of a knob that was not written before.
-func (h *held) baseline() trimtab.Amount {
+// baseline is what a restore is to set of a knob that was not written before, and
+// whether that is less than what was found.
+func (h *held) baseline() (v trimtab.Amount, rest bool) {
 	if h.Rest != nil && h.Rest.Less(h.now) {
-		return h.Knob.Nearest(*h.Rest)
+		return h.Knob.Nearest(*h.Rest), true
 	}
-	return h.now
+	return h.now, false
 }
 
 // saturate adds without overflow.

@@ -217,7 +217,7 @@ func inspect(ctx context.Context, u undoing) Restored {
 	case err != nil:
 		it.Status, it.Reason = trimtab.Failed, err.Error()
 	case same(it.Found, it.Baseline):
-		if _, ok := u.knob.(Restorer); !ok { // one has more to put back than an amount
+		if restorerOf(u.knob, u.entry) == nil { // one has more to put back than an amount
 			it.Status = trimtab.Equal
 		}
 	case !u.entry.ours(it.Found):
@@ -230,7 +230,7 @@ func inspect(ctx context.Context, u undoing) Restored {
 // putBack writes the baseline, or as near to it as what is in use allows: that
 // is never taken away, and nobody would come back to do it later.
 func putBack(ctx context.Context, knob Knob, it *Restored) {
-	if r, ok := knob.(Restorer); ok {
+	if r := restorerOf(knob, it.entry); r != nil {
 		putBackExactly(ctx, r, it)
 		return
 	}
@@ -261,6 +261,15 @@ func putBack(ctx context.Context, knob Knob, it *Restored) {
 	if err != nil {
 		it.Status, it.Reason = trimtab.Failed, err.Error()
 	}
+}
+
+// restorerOf returns the knob as one that puts back more than an amount; nil: it is none,
+// or is to be left with less than it had.
+func restorerOf(k Knob, e *entry) Restorer {
+	if r, ok := k.(Restorer); ok && !e.Rest {
+		return r
+	}
+	return nil
 }
 
 // putBackExactly puts back what is more than an amount. Where nothing can, or somebody

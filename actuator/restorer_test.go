@@ -144,3 +144,33 @@ func TestWhatNothingCanBringBackIsSaidAndIsNoFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestARestorerIsLeftWithNoMoreThanItsRest(t *testing.T) {
+	for letters, want := range map[string]string{"abcdef": "xx", "a": "a"} {
+		h := newHost(t)
+		k := &bagKnob{Path: filepath.Join(h.dir, "bag")}
+		if err := os.WriteFile(k.Path, []byte(letters), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		rest := units(2)
+		h.config.Reopen = reopenBag
+		h.config.Targets = []actuator.Target{{KnobID: trimtab.KnobID{Workload: "w0", Resource: "cpu"}, Knob: k, Max: 8, Rest: &rest, Mode: trimtab.Act}}
+		h.open()
+		for i, v := range []float64{4, 5} {
+			now, err := k.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			is(t, h.statuses(h.plan(1, uint64(i+1), set(0, now, units(v)))), trimtab.Written)
+		}
+		h.crash()
+		for range 2 { // a restore of what is restored changes nothing
+			if _, err := actuator.Restore(t.Context(), h.config.Dir, reopenBag); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := os.ReadFile(k.Path); err != nil || string(b) != want {
+				t.Errorf("of %q: %q, %v, want %q", letters, b, err, want)
+			}
+		}
+	}
+}

@@ -74,6 +74,9 @@ type entry struct {
 	Undo []byte `json:"undo"`
 	// Baseline was found before the first write.
 	Baseline trimtab.Amount `json:"baseline"`
+	// Rest tells that Baseline is not what was found, but the least that the target is
+	// left with: not even a [Restorer] brings back more.
+	Rest bool `json:"rest,omitempty"`
 	// Wrote are the values that may stand there by trimtab's doing: the last
 	// one known to stand, and the one about to be written.
 	Wrote []trimtab.Amount `json:"wrote"`

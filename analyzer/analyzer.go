@@ -102,6 +102,7 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	a.counts.samples++
 	if s.Quantity.Monitored() {
+		a.counter(now, s)
 		return // nothing is estimated of it
 	}
 	w := a.find(s.Workload)
@@ -114,6 +115,14 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 		a.counts.misdated++
 	default:
 		w.takeSample(s, &a.counts)
+	}
+}
+
+// counter keeps a sample of a performance counter for those who ask.
+func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
+	w := a.find(s.Workload)
+	if w != nil && s.Quantity.Counted() && !w.elsewhere(s.Host) && a.believed(now, s.Time) && !w.counters.take(s) {
+		a.counts.overflow++
 	}
 }
 

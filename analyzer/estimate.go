@@ -91,6 +91,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Hold:        hold,
 		Load:        w.forecastLoad(),
 		Inputs:      w.inputs(now),
+		Counters:    w.counted(now),
 		Exemplars:   r.Slowest,
 		Shares:      w.loads.Shares(),
 	}
@@ -119,6 +120,12 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 func invalid(e *trimtab.Estimate, err error) *trimtab.Estimate {
 	return &trimtab.Estimate{Workload: e.Workload, Time: e.Time, Model: e.Model,
 		Hold: &trimtab.Held{Code: trimtab.HeldInvalid, Text: "the estimate was not valid: " + err.Error()}}
+}
+
+// counted are its performance counters of the last rounds.
+func (w *workload) counted(now time.Time) []trimtab.Input {
+	w.counters.forget(now.Add(-max(time.Minute, 3*w.config.Round)))
+	return w.counters.inputs(now)
 }
 
 // upTo returns up to which allocation a curve at the upper bound of the load must

@@ -61,6 +61,7 @@ func live(t *rapid.T, l *steptest.Life) {
 		said = append(said, sample("b", trimtab.Load, sec(at+1), requests), sample("b", trimtab.Usage, sec(at+1), has["b"]*rapid.Float64Range(0, 1).Draw(t, "use")),
 			&trimtab.Sample{Workload: "b", Quantity: trimtab.Performance, Source: "test", Time: sec(at + 1), Value: rapid.Float64Range(0, 1).Draw(t, "performance"), Requests: requests},
 			sample("b", trimtab.Throttled, sec(at+1), rapid.Float64Range(0, 1).Draw(t, "throttled")),
+			sample("b", trimtab.CPI, sec(at+1), rapid.Float64Range(0, 4).Draw(t, "cpi")),
 			sample("a", trimtab.Usage, sec(at+1), has["a"]/2))
 		said = append(said, sketch("a", n, requests, float64(int(requests*rapid.Float64Range(0, 1).Draw(t, "under")))))
 		for _, v := range said {

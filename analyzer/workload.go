@@ -42,9 +42,10 @@ type workload struct {
 	axes  []*axis // further resources
 	// join makes samples out of those of instances, unless there are some of the
 	// workload, wholes says of when; loads are those of its instances, nil: not known.
-	join   report.Join
-	wholes map[trimtab.Quantity]time.Time
-	loads  report.Loads
+	join     report.Join
+	counters counters
+	wholes   map[trimtab.Quantity]time.Time
+	loads    report.Loads
 	// disturbed counts reports set aside in a row for changes of those.
 	disturbed int
 

@@ -23,7 +23,7 @@ type Colocate struct {
 	Lease time.Duration `yaml:"lease"`
 	// What best-effort jobs of one host may have together. CPU time is always turned, other resources where this or start names them. Never more than what the host has, less actuator.reserve, and less what its other pools claim; left out: as much as that.
 	Capacity Amounts `yaml:"capacity"`
-	// What a new job gets. Left out: 1 core, a tenth of the other resources, at most 2GiB of memory.
+	// What a new job gets. Left out: a tenth of the capacity, at most 1 core, and up to 2GiB of memory.
 	Start Amounts `yaml:"start"`
 	// What one decision gives or takes. Left out: as start, and 100MiB of memory.
 	Step Amounts `yaml:"step"`
@@ -69,7 +69,7 @@ func (a *Amounts) list() []given {
 
 // Progress says where a best-effort job tells how far it is.
 type Progress struct {
-	// File that the job writes, absolute; a * stands for the name of the instance, as in the cgroup. Its last line is JSON: {"done": 0.4}, or {"step": 123, "steps": 1000}, with "checkpoint": true once what was done so far cannot be lost, and "finished": true at the end. Left out: the job tells it over HTTP, or not at all.
+	// File that the job writes, absolute; a * stands for the name of the instance, as in the cgroup. Its last line is JSON: {"done": 0.4}, or {"step": 123, "steps": 1000}, with "saved": 120, the step (or part) of the last checkpoint, up to which nothing can be lost, and "finished": true at the end. Left out: the job tells it over HTTP, or not at all.
 	File string `yaml:"file"`
 }
 

@@ -289,10 +289,12 @@ type Sockets struct {
 // Measure says what an agent measures of its host, every 2 s. What the host cannot
 // tell is missing, with the reason.
 type Measure struct {
-	// Power that the processor packages draw and may draw (RAPL, which root alone may read), and the frequency at which CPUs run.
+	// Power that the processor packages draw and may draw (RAPL, which root alone may read), and the frequency at which CPUs run. With colocate, the clock of best-effort jobs follows it.
 	Power bool `yaml:"power"`
-	// Network interfaces whose bytes and speed are read, such as [eth0].
+	// Network interfaces whose bytes and speed are read, such as [eth0]. With colocate, best-effort jobs that have an interface share what services leave of them.
 	Links []string `yaml:"links"`
+	// Performance counters of each workload with a cgroup, and of the host, every analyzer.report_interval: cycles per instruction, cache misses and references, context switches, page faults, migrations, and the share of time that threads waited for a CPU. Needs root or CAP_PERFMON; slows each switch between processes of different workloads down by some microseconds.
+	Perf bool `yaml:"perf"`
 }
 
 // SocketComponent is processes of one component. They are looked for every 5 s.

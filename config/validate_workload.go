@@ -36,6 +36,7 @@ func (v *validator) workloads() {
 	}
 	v.overlaps()
 	v.links()
+	v.jobsApart()
 }
 
 func (v *validator) workload(at string, w *Workload) {

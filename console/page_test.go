@@ -105,7 +105,7 @@ func TestAHostsPageShowsWhatItHasAndGivesAndWhatRunsThere(t *testing.T) {
 	v.Observe(&trimtab.Holding{Pool: "cpu", Host: "full", Time: time.Now(), Capacity: map[string]float64{"cpu": 4}, Targets: []trimtab.KnobState{over}})
 	h := Handler(v, Options{})
 	for path, words := range map[string][]string{
-		"/hosts":                      {">full<", "more is given out than it has of cpu", "−1 cores", "3.5 cores", "of 4 cores", "0.5 cores", "of 8 GiB", "30 s", "/hosts/rack%2F1?pool=cpu", "In trouble", "Least free"},
+		"/hosts":                      {">full<", "more is given out than it has of cpu", "−1 core<", "3.5 cores", "of 4 cores", "0.5 cores", "of 8 GiB", "30 s", "/hosts/rack%2F1?pool=cpu", "In trouble", "Least free"},
 		"/hosts?q=rack":               {"rack/1", "2<small>of 1 workload"},
 		"/hosts?q=nobody":             {"No host fits"},
 		"/hosts/rack%2F1?pool=cpu":    {"3.5 cores", "cgroup v2 shop@b", "the least: it binds", "2 instances of 1 workload", "0 to 4", "all can be used"},

@@ -75,10 +75,7 @@ func between(lower, upper float64, share bool) string {
 
 // sized prints so much of a resource with its unit.
 func sized(v float64, resource string) string {
-	if trimtab.ResourceOf(resource).Bytes {
-		return view.AmountIn(trimtab.Units(v), resource)
-	}
-	return view.Number(v) + " " + view.Unit(resource)
+	return view.Sized(v, resource)
 }
 
 // effectWords says what came of a decision.

@@ -50,6 +50,7 @@ func workload() *board {
 		{`time() - max(trimtab_workload_estimate_timestamp_seconds{@1})`, "estimate"},
 		{`max by (quantity) (trimtab_collector_prometheus_sample_age_seconds{@1})`, "{{quantity}} from Prometheus"},
 	}, from0)
+	workloadCounters(g)
 	b := newBoard("workload", "Workload", "One workload: its learned curve, what it gets, what was forecast and decided.", g,
 		labelValues("workload", "Workload", `label_values(trimtab_workload_held{`+siteLabels+`}, workload)`, false))
 	b.Annotations.List = []annotation{
@@ -57,6 +58,26 @@ func workload() *board {
 		decisions("Recommendations", "recommend", "blue", false),
 	}
 	return b
+}
+
+// workloadCounters is what the CPUs and the kernel count, where measure.perf is on.
+func workloadCounters(g *grid) {
+	const max1 = `max by (workload) (`
+	g.row("Performance counters (measure.perf)")
+	g.graph(12, "Cycles per instruction, cache misses", "A workload whose CPI rises at the same load runs slower on its CPUs: a neighbour takes cache or memory bandwidth. Absent where the hardware does not count, as in most virtual machines.", "short", []query{
+		{max1 + `trimtab_perf_cycles_per_instruction{@1})`, "cycles per instruction"},
+		{max1 + `trimtab_perf_misses_per_kiloinstruction{@1})`, "misses per 1,000 instructions"},
+		{max1 + `trimtab_perf_references_per_kiloinstruction{@1})`, "references per 1,000 instructions"},
+	}, from0)
+	g.graph(12, "Waiting for a CPU", "Share of the time that its threads could run in which they waited. It tells of waiting, where cycles are not counted.", "percentunit",
+		[]query{{max1 + `trimtab_perf_run_delay_ratio{@1})`, "run delay"}}, between0And1)
+	g.graph(12, "Switches, faults, migrations", "What the kernel counted for the workload, by second.", "ops", []query{
+		{max1 + `trimtab_perf_context_switches_per_second{@1})`, "context switches"},
+		{max1 + `trimtab_perf_page_faults_per_second{@1})`, "page faults"},
+		{max1 + `trimtab_perf_cpu_migrations_per_second{@1})`, "migrations"},
+	}, from0)
+	g.graph(12, "Task clock", "CPU time that the kernel counted for the workload, in cores.", "short",
+		[]query{{max1 + `trimtab_perf_task_clock_cores{@1})`, "cores"}}, from0)
 }
 
 // decisions marks when actions of a mode were published.

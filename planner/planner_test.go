@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -126,5 +127,39 @@ func TestAHoldingOfAnotherPoolOnTheSameHostSaysNothingOfThisOne(t *testing.T) {
 	p.Step(t0, other)
 	if plan := one(t, p.Step(t0, nil)); len(plan.Actions) == 0 || len(plan.Held) > 0 {
 		t.Errorf("held %v: its knobs are gone, or it is paused, by what another pool says", plan.Held)
+	}
+}
+
+// What agents tell people of their best-effort jobs is nothing that a planner acts on,
+// even where it says the planner's own pool.
+func TestHowJobsStandIsNothingToAPlanner(t *testing.T) {
+	var seen [2]string
+	for i := range seen {
+		p, err := planner.New(pool(fair.NJCPolicy{}, trimtab.Act))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tell := func() {
+			c := &trimtab.Colocation{Pool: "p", Host: "h1", Time: t0.Add(time.Hour), Paused: true, Capacity: map[string]float64{"cpu": 0}, Jobs: []trimtab.Job{{ID: "a"}}}
+			if i == 1 && p.Step(t0, c) != nil {
+				t.Error("it answered")
+			}
+		}
+		p.Step(t0, &trimtab.Leader{Pool: "p", Epoch: 1})
+		tell()
+		ours := holding(t0, 1, 0, equal)
+		ours.Pool = "p"
+		p.Step(t0, ours)
+		tell()
+		told(p, t0, skewed)
+		tell()
+		b, err := json.Marshal(one(t, p.Step(t0, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[i] = string(b)
+	}
+	if seen[0] != seen[1] {
+		t.Errorf("%s\n%s", seen[0], seen[1])
 	}
 }

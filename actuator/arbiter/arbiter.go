@@ -234,7 +234,7 @@ func (a *Arbiter) gather(ctx context.Context) error {
 		default:
 			others = append(others, r.Claims)
 		}
-		if len(others) > maxClaimants {
+		if len(others)-len(dead) > maxClaimants { // the dead are dropped in time, and there may be many
 			return trimtab.Invalidf("%s has more than %d claims", a.dir, maxClaimants)
 		}
 	}

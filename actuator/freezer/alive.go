@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,24 +17,49 @@ import (
 )
 
 const (
-	// patience is how long killed processes have to end, and processes to freeze
-	// before they are killed; rounds is how often that is tried where one process can
-	// start another meanwhile.
-	patience = time.Second
+	// patience is how long a write waits for killed processes to end, and for processes
+	// to freeze before they are killed: most take a few ms, those of a group with little
+	// CPU time some 100 ms. rounds is how often that is tried where one process can start
+	// another meanwhile.
+	patience = 250 * time.Millisecond
 	rounds   = 2
+	// hurry is for how long nobody waits once one wait was in vain: others that wait for
+	// the same device would take as long, each in its turn.
+	hurry = 2 * time.Second
+	// What has not ended is killed again after firstAgain, then each time after twice as
+	// long as before, at most lastAgain.
+	firstAgain, lastAgain = time.Second, time.Minute
 	// pause is between two looks at them.
 	pause = time.Millisecond
 )
 
 // Alive says whether one group has processes, 1, or none, 0: writing 0 kills them.
+// Some do not end then, as while they wait for a device: 0 is what was asked for, and is
+// not in force until they have.
 type Alive struct {
 	group
 	config Config
+	doomed *doomed
+	// seen is what was just read, for the Effective that follows: to look through a group
+	// with all in it takes a while; nil: nothing was.
+	seen *trimtab.Amount
+	// vain is when a wait was last in vain, of this knob or of others of its Kind, in
+	// nanoseconds since 1970.
+	vain *atomic.Int64
+}
+
+// doomed are processes that were killed and have not ended.
+type doomed struct {
+	pids []int
+	// again is when they are killed again, wait how long after that the next time.
+	again time.Time
+	wait  time.Duration
 }
 
 var (
 	_ actuator.Restorer = (*Alive)(nil)
 	_ actuator.Placed   = (*Alive)(nil)
+	_ actuator.Delayed  = (*Alive)(nil)
 )
 
 // OpenAlive opens the root. Whether the group is there is for Probe to say.
@@ -42,7 +69,7 @@ func OpenAlive(c Config) (*Alive, error) {
 		return nil, err
 	}
 	c.Path = g.Group()
-	return &Alive{g, c}, nil
+	return &Alive{group: g, config: c, vain: new(atomic.Int64)}, nil
 }
 
 // ReopenAlive opens the knob that undo describes. The error is
@@ -86,11 +113,32 @@ func (k *Alive) real() error {
 // MayWrite says whether the processes may be killed by this process.
 func (k *Alive) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.file()) }
 
-// Read returns 1 while there is a process in the group or in one inside it.
+// Read returns 1 while there is a process in the group or in one inside it that was not
+// killed.
 func (k *Alive) Read(ctx context.Context) (trimtab.Amount, error) {
-	some, err := false, ctx.Err()
-	if err == nil {
-		some, err = k.populated()
+	some, err := k.some(ctx)
+	if err == nil && some && k.doomed != nil {
+		some, err = k.others()
+	}
+	if err != nil {
+		return trimtab.Amount{}, fmt.Errorf("read processes of cgroup %s: %w", k.Group(), err)
+	}
+	v := units(some)
+	k.seen = &v
+	return v, nil
+}
+
+// Effective returns 1 while there is a process. Those that were killed and have not
+// ended it kills again, with a back-off, and does not wait for them.
+func (k *Alive) Effective(ctx context.Context) (trimtab.Amount, error) {
+	if seen := k.seen; seen != nil && k.doomed == nil && ctx.Err() == nil {
+		k.seen = nil
+		return *seen, nil
+	}
+	some, err := k.some(ctx)
+	if err == nil && some && k.doomed != nil && !time.Now().Before(k.doomed.again) {
+		k.doomed.again, k.doomed.wait = time.Now().Add(k.doomed.wait), min(2*k.doomed.wait, lastAgain)
+		err = k.kill(ctx)
 	}
 	if err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read processes of cgroup %s: %w", k.Group(), err)
@@ -98,20 +146,47 @@ func (k *Alive) Read(ctx context.Context) (trimtab.Amount, error) {
 	return units(some), nil
 }
 
+// some reports whether there is a process. Once there is none, none is waited for.
+func (k *Alive) some(ctx context.Context) (bool, error) {
+	some, err := false, ctx.Err()
+	if err == nil {
+		some, err = k.populated()
+	}
+	if err == nil && !some {
+		k.doomed = nil
+	}
+	return some, err
+}
+
+// others reports whether there is a process that was not killed: then somebody has
+// started it since, and that was not asked for.
+func (k *Alive) others() (bool, error) {
+	all, err := k.processes()
+	some := slices.ContainsFunc(all, func(pid int) bool { return !slices.Contains(k.doomed.pids, pid) })
+	if some {
+		k.doomed = nil
+	}
+	return some, err
+}
+
 func (k *Alive) populated() (bool, error) {
 	if k.version() == 2 {
 		return k.event("populated")
 	}
-	all, err := k.processes()
+	if text, err := k.Files.Read(procs); err == nil && text != "" && text[0] != '0' {
+		return true, nil
+	}
+	all, err := k.processes() // in a group inside it, or too many to read at once
 	return len(all) > 0, err
 }
 
 // Nearest is 1 from a half on, also without limit.
 func (k *Alive) Nearest(a trimtab.Amount) trimtab.Amount { return nearest(a) }
 
-// Write of 0 kills all processes of the group with SIGKILL and waits until they have
-// ended, at most some seconds. That of 1 is refused where there is none: nothing is started here.
+// Write of 0 kills all processes of the group with SIGKILL, and waits a moment for them
+// to end. That of 1 is refused where there is none: nothing is started here.
 func (k *Alive) Write(ctx context.Context, a trimtab.Amount) error {
+	k.seen = nil
 	if err := k.write(ctx, a); err != nil {
 		return fmt.Errorf("kill processes of cgroup %s: %w", k.Group(), err)
 	}
@@ -134,13 +209,29 @@ func (k *Alive) write(ctx context.Context, a trimtab.Amount) error {
 	case nearest(a).Value == 1 || !some:
 		return nil
 	}
+	if err := k.kill(ctx); err != nil {
+		return err
+	}
+	ended, err := k.ended(ctx)
+	if err != nil || ended {
+		return err
+	}
+	all, err := k.processes()
+	if err == nil {
+		k.doomed = &doomed{pids: all, again: time.Now().Add(firstAgain), wait: 2 * firstAgain}
+	}
+	return err
+}
+
+// kill sends SIGKILL to all processes.
+func (k *Alive) kill(ctx context.Context) error {
 	if err := k.spared(); err != nil {
 		return err
 	}
 	if k.version() == 2 {
 		err := k.Files.Write(kill2, "1")
 		if err == nil {
-			return k.ended(ctx)
+			return nil
 		}
 		if ok, bad := k.Root().Exists(path.Join(k.Group(), kill2)); ok || bad != nil {
 			return err
@@ -160,7 +251,8 @@ func (k *Alive) killEach(ctx context.Context) error {
 		if err = k.killFrozen(ctx); err != nil {
 			break
 		}
-		if err = k.ended(ctx); err == nil || ctx.Err() != nil {
+		var ended bool
+		if ended, err = k.ended(ctx); ended || err != nil {
 			break
 		}
 	}
@@ -201,25 +293,26 @@ func (k *Alive) signal() error {
 	return nil
 }
 
-// ended waits until there is no process.
-func (k *Alive) ended(ctx context.Context) error {
+// ended waits a moment until there is no process, and reports whether there is none.
+func (k *Alive) ended(ctx context.Context) (bool, error) {
 	empty, err := k.until(ctx, func() (bool, error) {
 		some, err := k.populated()
 		return !some, err
 	})
-	switch {
-	case isGone(err): // somebody removed the group when it was empty
-		return nil
-	case err == nil && !empty:
-		return fmt.Errorf("some have not ended %v after SIGKILL: a group above may be frozen, or they wait for a device", patience)
+	if isGone(err) { // somebody removed the group when it was empty
+		return true, nil
 	}
-	return err
+	return empty, err
 }
 
 // until looks until it is so, at most as long as patience lasts, and reports whether
 // it is.
 func (k *Alive) until(ctx context.Context, so func() (bool, error)) (bool, error) {
-	end := time.After(patience)
+	wait := patience
+	if time.Since(time.Unix(0, k.vain.Load())) < hurry {
+		wait = 0
+	}
+	end := time.After(wait)
 	for {
 		if ok, err := so(); ok || err != nil {
 			return ok, err
@@ -228,6 +321,9 @@ func (k *Alive) until(ctx context.Context, so func() (bool, error)) (bool, error
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-end:
+			if wait > 0 {
+				k.vain.Store(time.Now().UnixNano())
+			}
 			return false, nil
 		case <-time.After(pause):
 		}
@@ -239,11 +335,12 @@ func isGone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
 
-// Restore brings back nothing: where no process is left, its error is
-// trimtab.ErrUnsupported.
+// Restore brings back nothing: where processes were killed, its error is
+// trimtab.ErrUnsupported. Such as have not ended are not killed again.
 func (k *Alive) Restore(ctx context.Context, _ []byte) error {
 	v, err := k.Read(ctx)
 	if err == nil && v.Value == 0 {
+		k.doomed = nil
 		err = fmt.Errorf("the processes of cgroup %s were killed, and cannot be restored: start them again: %w", k.Group(), trimtab.ErrUnsupported)
 	}
 	return err

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/knobtest"
+	"github.com/trimtab/trimtab/internal/hungfs"
 )
 
 // startedAgain is the switch with somebody who starts a process whenever 1 is
@@ -38,8 +40,16 @@ func TestARealKillMeetsTheContractOfKnobs(t *testing.T) {
 		c := inner(t, group, fmt.Sprint(n))
 		again := func() { start(t, c) }
 		again()
+		k := openAlive(t, c)
 		return knobtest.Fixture{
-			Knob: startedAgain{openAlive(t, c), again}, Least: 0.3, Most: 1, Unlimited: &one,
+			Knob: startedAgain{k, again}, Least: 0.3, Most: 1, Unlimited: &one,
+			TakeEffect: func() {
+				for k.doomed != nil { // until it has ended, which takes a few ms
+					if _, err := k.Read(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
 			Reopen: func(undo []byte) (actuator.Knob, error) {
 				k, err := ReopenAlive(undo)
 				if err != nil {
@@ -204,5 +214,94 @@ func TestPlainFilesNameNobodyToKill(t *testing.T) {
 	put(t, c, "cgroup.procs", "0")
 	if v, err := k.Read(t.Context()); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("of another PID namespace: %v, %v", v, err)
+	}
+}
+
+// The process waits for a real file system that does not answer, as one whose disk is
+// gone: it is in state D, and no signal ends it.
+func TestAKillOfWhatDoesNotEndIsPendingAndTriedAgain(t *testing.T) {
+	fs := hungfs.Mount(t)
+	defer fs.Release()
+	c := realGroup(t)
+	_, ended := start(t, c, "stat", filepath.Join(fs.Dir, "x"))
+	<-fs.Asked
+	k := openAlive(t, c)
+	a, _, r := planned(t, k, 0)
+	if r.Status != trimtab.Pending || r.Found != trimtab.Units(0) || r.Effective == nil || *r.Effective != trimtab.Units(1) {
+		t.Fatalf("%+v", r)
+	}
+	k.doomed.again = time.Now()
+	for range 3 { // once, and then not for a while
+		a.Tick(t.Context())
+	}
+	if k.doomed == nil || k.doomed.wait != 4*firstAgain {
+		t.Errorf("%+v: want it tried again once", k.doomed)
+	}
+	if state := a.Holding().Targets[0]; state.Problem != "" || state.InForce() != trimtab.Units(1) {
+		t.Errorf("%+v", state)
+	}
+	if err := fs.Release(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if v, err := k.Effective(t.Context()); err != nil || v != trimtab.Units(0) || k.doomed != nil {
+		t.Errorf("%v, %v", v, err)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsStartedBesideProcessesThatDoNotEndWasNotKilled(t *testing.T) {
+	fs := hungfs.Mount(t)
+	defer fs.Release()
+	c := realGroup(t)
+	start(t, c, "stat", filepath.Join(fs.Dir, "x"))
+	<-fs.Asked
+	k := openAlive(t, c)
+	if err := k.Write(t.Context(), trimtab.Units(0)); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := k.Read(t.Context()); err != nil || v != trimtab.Units(0) {
+		t.Errorf("%v, %v", v, err)
+	}
+	start(t, c)
+	if v, err := k.Read(t.Context()); err != nil || v != trimtab.Units(1) {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
+func TestOneThatDoesNotEndIsWaitedForAndTheOthersAfterItAreNot(t *testing.T) {
+	fs := hungfs.Mount(t)
+	defer fs.Release()
+	root, kind := realGroup(t), Kind()
+	var all []*Alive
+	for i := range 3 {
+		c := inner(t, root, fmt.Sprint(i))
+		start(t, c, "stat", filepath.Join(fs.Dir, "x"))
+		opened, err := kind.Open(actuator.Location{Root: c.Root, Path: c.Path}, trimtab.Alive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { opened.Close() })
+		all = append(all, opened.(*Alive))
+	}
+	<-fs.Asked
+	kill := func(k *Alive) {
+		t.Helper()
+		if err := k.Write(t.Context(), trimtab.Units(0)); err != nil {
+			t.Error(err)
+		}
+	}
+	kill(all[0])
+	if all[1].vain.Load() == 0 {
+		t.Fatal("the others do not know that it was waited for in vain")
+	}
+	soon := time.Now().Add(time.Hour).UnixNano() // this test may be slow
+	all[0].vain.Store(soon)
+	kill(all[1])
+	kill(all[2])
+	if all[2].vain.Load() != soon {
+		t.Error("they were waited for, too")
 	}
 }

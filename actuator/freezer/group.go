@@ -19,6 +19,8 @@ const (
 	state1, self1 = "freezer.state", "freezer.self_freezing"
 	// freeze2, kill2 and events2 are those of version 2.
 	freeze2, kill2, events2 = "cgroup.freeze", "cgroup.kill", "cgroup.events"
+	// procs lists the processes of a group alone, in both versions.
+	procs = "cgroup.procs"
 	// maxList bounds the list of processes that is read, in bytes: half a million.
 	maxList = 4 << 20
 )
@@ -123,7 +125,7 @@ func (g group) event(name string) (bool, error) {
 // processes lists those of the group and all groups in it.
 func (g group) processes() (all []int, err error) {
 	err = g.Root().Walk(g.Group(), func(dir string) error {
-		text, err := g.Root().ReadLong(path.Join(dir, "cgroup.procs"), maxList)
+		text, err := g.Root().ReadLong(path.Join(dir, procs), maxList)
 		if err != nil && dir != g.Group() && isGone(err) {
 			return nil
 		}

@@ -3,6 +3,7 @@ package freezer
 import (
 	"cmp"
 	"errors"
+	"sync/atomic"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -13,14 +14,18 @@ import (
 // Kind is this kind of knob, for the locations of cgroup.Kind. Knobs that one Kind
 // opens share what is open of a root.
 func Kind() actuator.Kind {
-	roots, k := new(cgroup.Roots), cgroup.Kind()
+	roots, vain, k := new(cgroup.Roots), new(atomic.Int64), cgroup.Kind()
 	k.Name, k.Resources, k.Measure = "freezer", []string{trimtab.Running, trimtab.Alive}, nil
 	k.Open = func(at actuator.Location, resource string) (actuator.Knob, error) {
 		// Version 1 keeps it in a hierarchy of its own.
 		root := cmp.Or(hostfs.Twin(at.Root, "freezer"), at.Root)
 		c := Config{Root: root, Path: at.Path, Force: at.Force, Roots: roots}
 		if resource == trimtab.Alive {
-			return actuator.OrNil(OpenAlive(c))
+			knob, err := OpenAlive(c)
+			if err == nil {
+				knob.vain = vain
+			}
+			return actuator.OrNil(knob, err)
 		}
 		return actuator.OrNil(OpenRunning(c))
 	}

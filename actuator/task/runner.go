@@ -321,11 +321,11 @@ func (r *Runner) info(t *task) Info {
 		out.told(&i)
 	}
 	if t.spec.Progress != "" {
-		report, err := jobs.ReadFile(t.spec.Progress)
-		switch {
-		case err == nil:
+		// Who submits a task is a stranger.
+		report, err := jobs.Source{Name: t.spec.Progress, Strict: true}.Read()
+		if err == nil {
 			i.Progress = &report
-		case !errors.Is(err, os.ErrNotExist):
+		} else {
 			i.ProgressProblem = err.Error()
 		}
 	}

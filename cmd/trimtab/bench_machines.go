@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/trimtab/trimtab/analyzer/fingerprint"
 	bench "github.com/trimtab/trimtab/internal/bench/machines"
 	"github.com/trimtab/trimtab/internal/hint"
 )
@@ -40,9 +41,14 @@ func (c *benchMachinesCmd) Run(ctx context.Context, t terminal) error {
 	return printed(t.out, c.Output, r, func(w io.Writer) { printBenchMachines(w, &r) })
 }
 
-// loadLevel returns what approximates the load level of a window. It is nil
-// until the analyzer has it: then lla_seconds_per_machine is left out.
-func loadLevel() func(window []float64) (float64, error) { return nil }
+// loadLevel returns what approximates the load level of a window, as calc lla does.
+func loadLevel() func(window []float64) (float64, error) {
+	a := fingerprint.Default()
+	return func(window []float64) (float64, error) {
+		level, err := a.Of(window)
+		return level.Value, err
+	}
+}
 
 // printBenchMachines prints the report for people.
 func printBenchMachines(w io.Writer, r *bench.Report) {

@@ -18,6 +18,7 @@ type calcCmd struct {
 	EDRF         calcEDRFCmd         `cmd:"" name:"edrf" help:"Divide several resources by weighted extended dominant resource fairness."`
 	Forecast     calcForecastCmd     `cmd:"" name:"forecast" help:"Bound the highest load of each coming round, from the loads before it."`
 	Learn        calcLearnCmd        `cmd:"" name:"learn" help:"Learn a performance curve from reports, with bounds."`
+	LLA          calcLLACmd          `cmd:"" name:"lla" help:"Approximate the load level of a series, without its outliers."`
 	MLRQ         calcMLRQCmd         `cmd:"" name:"mlrq" help:"Order best-effort jobs by what reclaiming their resources loses, in levels."`
 	MMF          calcMMFCmd          `cmd:"" name:"mmf" help:"Rate machines and select candidates for speculative tasks by load and queue, without those that are blacklisted."`
 	NJC          calcNJCCmd          `cmd:"" name:"njc" help:"Divide one resource so that nobody has a justified complaint."`

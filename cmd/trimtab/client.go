@@ -76,8 +76,8 @@ func (c *statusCmd) once(ctx context.Context, t terminal) error {
 
 func printStatus(w io.Writer, s *view.Status, wide bool) {
 	if s.Capacity > 0 {
-		fmt.Fprintf(w, "pool %s: %s of %s %s given, objective %s, plan %s", s.Pool, view.Amount(s.Allocated),
-			view.Number(s.Capacity), view.Unit(s.Resource), s.Objective, orDash(s.Plan))
+		fmt.Fprintf(w, "pool %s: %s of %s given, objective %s, plan %s", s.Pool, view.Amount(s.Allocated),
+			view.Sized(s.Capacity, s.Resource), s.Objective, orDash(s.Plan))
 		if s.LeaseLeft > 0 {
 			fmt.Fprintf(w, ", lease ends in %s unless renewed", view.Age(s.LeaseLeft))
 		}
@@ -233,6 +233,9 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 			continue
 		}
 		add("input "+in.Name, "%s, %s old, from %s", view.Quantity(in, e.Resource, e.Share), view.Age(in.Age), orDash(in.Source))
+	}
+	for _, in := range e.Counters {
+		add("counter "+in.Name, "%s, %s old, from %s", view.Quantity(in, e.Resource, e.Share), view.Age(in.Age), orDash(in.Source))
 	}
 	for _, a := range e.Alternatives {
 		add("lost", "%s %s: objective %s (%s)", view.Number(a.Set), unit, view.Number(a.Objective), a.Why)

@@ -69,6 +69,17 @@ func printColocation(w io.Writer, c *view.Colocation) {
 		fmt.Fprintf(w, "%s since %s: %s\n", c.Last.Verb, view.Clock(c.Last.Time), orDash(c.Last.Why))
 	}
 	fmt.Fprintf(w, "given %s of %s; %d killed, %s core-seconds lost\n", amounts(c.Used), amounts(c.Capacity), c.Kills, view.Number(c.Lost))
+	if p := c.Power; p != nil {
+		fmt.Fprintf(w, "power %s of %s W\n", view.Number(p.Draws), view.Number(p.TDP))
+	}
+	for i := range c.Services {
+		if s := &c.Services[i]; s.Clock > 0 && s.Clock < s.LeastClock {
+			fmt.Fprintf(w, "the cores of %s run at %s MHz and should at %s: jobs are slowed down while the power is over 80%%\n", s.Workload, view.Number(s.Clock), view.Number(s.LeastClock))
+		}
+	}
+	if l := c.Link; l != nil {
+		fmt.Fprintf(w, "services send %s of %s\n", trimtab.AmountOf(trimtab.Network, trimtab.Units(l.Used)), trimtab.AmountOf(trimtab.Network, trimtab.Units(l.Bandwidth)))
+	}
 	for _, resource := range slices.Sorted(maps.Keys(c.Missing)) {
 		fmt.Fprintf(w, "no knob for %s: %s\n", resource, c.Missing[resource])
 	}
@@ -112,16 +123,17 @@ func losses(j *view.Job) string {
 	return view.Number(j.Useless) + " core-s done again"
 }
 
-// amounts prints amounts by resource: "0.5 cores, memory 2GiB".
+// amounts prints amounts by resource: "0.5 cores, frequency 2400 MHz, memory 2 GiB".
 func amounts(of map[string]float64) string {
 	var out []string
 	for _, resource := range slices.Sorted(maps.Keys(of)) {
-		text := trimtab.AmountOf(resource, trimtab.Units(of[resource]))
-		if resource == trimtab.CPU {
-			out = append(out, text+" cores")
-		} else {
-			out = append(out, resource+" "+text)
+		text := view.Sized(of[resource], resource)
+		switch resource {
+		case trimtab.CPU, trimtab.Cores, trimtab.Weight: // the unit says of what
+		default:
+			text = resource + " " + text
 		}
+		out = append(out, text)
 	}
 	if len(out) == 0 {
 		return view.Missing

@@ -96,7 +96,10 @@ func furtherText(cfg *config.Config) string {
 		if i == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, ", %s of %s", trimtab.AmountOf(s.Name, trimtab.Units(s.Capacity)), s.Name)
+		b.WriteString(", " + view.Sized(s.Capacity, s.Name))
+		if r := trimtab.ResourceOf(s.Name); r.Bytes || r.Name == trimtab.MemBW {
+			b.WriteString(" of " + s.Name) // the unit alone does not say of what
+		}
 	}
 	return b.String()
 }

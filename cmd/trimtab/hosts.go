@@ -59,11 +59,7 @@ func freeOn(h *view.Host) string {
 		if r.Free == nil {
 			continue
 		}
-		free, capacity := view.AmountIn(trimtab.Units(*r.Free), r.Resource), view.AmountIn(trimtab.Units(*r.Capacity), r.Resource)
-		if !trimtab.ResourceOf(r.Resource).Bytes {
-			capacity += " " + view.Unit(r.Resource)
-		}
-		out = append(out, free+" of "+capacity)
+		out = append(out, view.AmountIn(trimtab.Units(*r.Free), r.Resource)+" of "+view.Sized(*r.Capacity, r.Resource))
 	}
 	if len(out) == 0 {
 		return view.Missing

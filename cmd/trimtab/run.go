@@ -161,7 +161,7 @@ func (c *checkConfigCmd) Run(t terminal) error {
 		fmt.Fprintf(t.out, "%s: good, but without a pool: nothing is turned\n", c.File)
 		return nil
 	}
-	fmt.Fprintf(t.out, "%s: good: a pool of %g %s%s, objective %s, workloads: %d\n", c.File, cfg.Pool.Capacity(), view.Unit(cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
+	fmt.Fprintf(t.out, "%s: good: a pool of %s%s, objective %s, workloads: %d\n", c.File, view.Sized(cfg.Pool.Capacity(), cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
 	requestsText(t.out, cfg)
 	return nil
 }

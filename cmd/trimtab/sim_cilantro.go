@@ -20,6 +20,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/sim/cilantro"
@@ -404,8 +405,8 @@ func (c *simCilantroCmd) answer(x *cilantro.Experiment, outcomes []cilantro.Outc
 // what it does as in production, where both were played.
 func (a *simAnswer) text(w io.Writer) {
 	e := &a.Environment
-	fmt.Fprintf(w, "%s: %d jobs, %d units, %d rounds of 2 min, mean of %d seeds; in brackets the last %d rounds\n%s\n\n",
-		e.Name, e.Jobs, e.Capacity, e.Rounds, e.Seeds, e.Rounds-e.Rounds*2/3, guardWords()[e.Guard])
+	fmt.Fprintf(w, "%s: %d jobs, %d units, %d rounds of 2 min, mean of %s; in brackets the last %d rounds\n%s\n\n",
+		e.Name, e.Jobs, e.Capacity, e.Rounds, view.Count(e.Seeds, "seed"), e.Rounds-e.Rounds*2/3, guardWords()[e.Guard])
 	head := []string{"POLICY"}
 	for _, name := range []string{"SOCIAL", "EGALITARIAN", "NJC", "USEFUL", "MOVED"} {
 		if head = append(head, name); e.Guard == guardBoth {

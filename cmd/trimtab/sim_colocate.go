@@ -13,6 +13,7 @@ import (
 
 	control "github.com/trimtab/trimtab/planner/colocate"
 
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim/colocate"
 	"github.com/trimtab/trimtab/sim/figure"
@@ -152,7 +153,7 @@ func (a *colocateAnswer) text(w io.Writer) {
 }
 
 func (p *colocatePart) text(w io.Writer) {
-	fmt.Fprintf(w, "%s: %d services on %d hosts, %g h of 2-s periods, mean of %d seeds\n\n", p.Environment, len(p.Profiles), p.Hosts, p.Hours, p.Seeds)
+	fmt.Fprintf(w, "%s: %d services on %d hosts, %g h of 2-s periods, mean of %s\n\n", p.Environment, len(p.Profiles), p.Hosts, p.Hours, view.Count(p.Seeds, "seed"))
 	rows := [][]string{{"POLICY", "EMU", "±", "OVER HERACLES", "LEAST SERVICE", "OF ORACLE", "BE WORK", "CPU", "MEMBW", "SLO HELD", "WORST P99/SLO", "KILLS", "LOST H"}}
 	for i := range p.Policies {
 		rows = append(rows, policyRow(&p.Policies[i]))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim"
 	"github.com/trimtab/trimtab/sim/figure"
@@ -136,8 +137,8 @@ func (c *simMicroservicesCmd) recorded() ([][]microservices.Record, error) {
 // text prints the table.
 func (a *microAnswer) text(w io.Writer) {
 	e := &a.Environment
-	fmt.Fprintf(w, "hotel reservation: %d services, %d CPUs, %.0f requests/s, %d rounds of 30 s, mean of %d seeds\n%s\n\n",
-		e.Services, e.CPUs, e.Rate, e.Rounds, e.Seeds, guardWords()[e.Guard])
+	fmt.Fprintf(w, "hotel reservation: %d services, %d CPUs, %.0f requests/s, %d rounds of 30 s, mean of %s\n%s\n\n",
+		e.Services, e.CPUs, e.Rate, e.Rounds, view.Count(e.Seeds, "seed"), guardWords()[e.Guard])
 	both := e.Guard == guardBoth
 	head := []string{"POLICY"}
 	for _, name := range []string{"P99 MS", "AFTER START", "LAST HOUR", "ROUNDS TO 1.15 BEST", "SLOWEST SEED"} {

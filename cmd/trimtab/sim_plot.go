@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/sim/cilantro"
 	"github.com/trimtab/trimtab/sim/figure"
 )
@@ -53,7 +54,7 @@ type drawn struct {
 
 // figures are those that need no further run: 8, 9, 10 and the left of 13.
 func (c *simCilantroCmd) figures(x *cilantro.Experiment, of, online []cilantro.Summary) []drawn {
-	title := fmt.Sprintf(", %d jobs, mean of %d seeds", len(x.Env.Jobs), x.Seeds)
+	title := fmt.Sprintf(", %d jobs, mean of %s", len(x.Env.Jobs), view.Count(x.Seeds, "seed"))
 	cloud := func(what string, value func(*cilantro.Summary) float64) drawn {
 		ch := &figure.Chart{Title: "NJC fairness and " + what + " welfare" + title, X: what + " welfare", Y: "NJC fairness",
 			Series: []figure.Series{{Name: "learning"}, {Name: "baselines"}, {Name: "oracles"}}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/site"
 	"github.com/trimtab/trimtab/sim/cluster"
 	"github.com/trimtab/trimtab/sim/services"
@@ -55,7 +56,7 @@ func (c *simServicesCmd) Run(ctx context.Context, t terminal) error {
 
 func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scenario) error {
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s: %g cores, %d s, mean of %d seeds\nPOLICY\tSIGNAL\tIN TIME", s.Name, s.Pool, s.Seconds, c.Seeds)
+	fmt.Fprintf(w, "%s: %g cores, %d s, mean of %s\nPOLICY\tSIGNAL\tIN TIME", s.Name, s.Pool, s.Seconds, view.Count(c.Seeds, "seed"))
 	for i := range s.Services {
 		fmt.Fprintf(w, "\t%s", strings.ToUpper(s.Services[i].Name))
 	}

@@ -114,13 +114,15 @@ type Row struct {
 // Explanation is why a workload has what it has:
 // GET /api/v1/workloads/{name}?history=&observations=.
 type Explanation struct {
-	Workload     string                `json:"workload"`
-	Decision     string                `json:"decision"`
-	Epoch        uint64                `json:"epoch"`
-	Plan         string                `json:"plan"`
-	Time         time.Time             `json:"time,omitzero"`
-	Cause        trimtab.Cause         `json:"cause,omitzero"`
-	Inputs       []trimtab.Input       `json:"inputs"`
+	Workload string          `json:"workload"`
+	Decision string          `json:"decision"`
+	Epoch    uint64          `json:"epoch"`
+	Plan     string          `json:"plan"`
+	Time     time.Time       `json:"time,omitzero"`
+	Cause    trimtab.Cause   `json:"cause,omitzero"`
+	Inputs   []trimtab.Input `json:"inputs"`
+	// Counters are the newest performance counters; none where they are not read.
+	Counters     []trimtab.Input       `json:"counters,omitempty"`
 	Model        string                `json:"model"`
 	Bounds       []float64             `json:"bounds"`
 	Demand       *float64              `json:"demand,omitempty"`

@@ -96,7 +96,7 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 		return &out
 	}
 	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // nobody plans for it
-	out.Shares = nil
+	out.Shares, out.Counters = nil, nil
 	out.Inputs = slices.Clone(e.Inputs[:min(len(e.Inputs), invented)])
 	for i := range out.Inputs {
 		in := &out.Inputs[i]

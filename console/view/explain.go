@@ -27,7 +27,8 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		Allocation: row.Allocation, Pending: row.Pending, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
 		Observations: s.observations(min(max(observations, 0), MaxObservations))}
 	if s.estimate != nil {
-		e.Inputs, e.Model, e.Curve, e.Forecast = s.inputs(now), s.estimate.Model, s.estimate.Curve, s.estimate.Load
+		e.Inputs, e.Counters = s.inputs(now), aged(s.estimate.Counters, now.Sub(s.estimate.Time))
+		e.Model, e.Curve, e.Forecast = s.estimate.Model, s.estimate.Curve, s.estimate.Load
 	}
 	if c := s.contributions; c != nil && now.Sub(c.Time) < max(contributionsLast, 3*v.config.Round) {
 		e.Contributions = c
@@ -104,9 +105,14 @@ func (v *Model) earlier(s *state, latest *Decision, most int, now time.Time) (ou
 
 // inputs are those of the newest estimate, as old as they are at now.
 func (s *state) inputs(now time.Time) []trimtab.Input {
-	in := append([]trimtab.Input{}, s.estimate.Inputs...)
+	return aged(s.estimate.Inputs, now.Sub(s.estimate.Time))
+}
+
+// aged are inputs as old as they are so much later.
+func aged(inputs []trimtab.Input, later time.Duration) []trimtab.Input {
+	in := append([]trimtab.Input{}, inputs...)
 	for i := range in {
-		in[i].Age = max(0, in[i].Age+trimtab.SecondsOf(now.Sub(s.estimate.Time)))
+		in[i].Age = max(0, in[i].Age+trimtab.SecondsOf(later))
 	}
 	return in
 }

@@ -135,6 +135,19 @@ func Clock(t time.Time) string {
 // Unit is the word for what a resource is counted in.
 func Unit(resource string) string { return trimtab.ResourceOf(resource).Unit }
 
+// Sized prints so much of a resource with its unit: 1 core, 12000 MHz, 2 GiB.
+func Sized(v float64, resource string) string {
+	r := trimtab.ResourceOf(resource)
+	if r.Bytes {
+		return AmountIn(trimtab.Units(v), resource)
+	}
+	number, unit := Number(v), r.Unit
+	if number == "1" && (unit == "cores" || unit == "physical cores" || unit == "ways" || unit == "workers") {
+		unit = strings.TrimSuffix(unit, "s") // the names of other resources are not ours to change
+	}
+	return number + " " + unit
+}
+
 // Performance prints p as a share of requests, or in the unit of the SLO.
 func Performance(p *float64, share bool) string {
 	switch {
@@ -158,8 +171,27 @@ func Quantity(in trimtab.Input, resource string, share bool) string {
 		return Performance(&in.Value, share)
 	case "throttled":
 		return Percent(in.Value) + " of periods"
+	case string(trimtab.RunDelay):
+		return Percent(in.Value) + " of the time that threads could run"
 	case "allocation", "usage":
-		return Number(in.Value) + " " + Unit(resource)
+		return Sized(in.Value, resource)
 	}
-	return Number(in.Value)
+	return Number(in.Value) + counterUnit(trimtab.Quantity(in.Name))
+}
+
+// counterUnit is what a performance counter counts in, behind the number.
+func counterUnit(q trimtab.Quantity) string {
+	switch q {
+	case trimtab.CPI:
+		return " cycles per instruction"
+	case trimtab.MPKI:
+		return " misses per 1,000 instructions"
+	case trimtab.RPKI:
+		return " references per 1,000 instructions"
+	case trimtab.TaskClock:
+		return " cores"
+	case trimtab.ContextSwitches, trimtab.PageFaults, trimtab.Migrations:
+		return "/s"
+	}
+	return ""
 }

@@ -22,6 +22,19 @@ func TestNumbersHaveThreeDigitsAndNoExponent(t *testing.T) {
 	}
 }
 
+func TestAnAmountHasItsUnitAndOneIsNotMany(t *testing.T) {
+	for _, c := range []struct {
+		v        float64
+		resource string
+		want     string
+	}{{1, "cpu", "1 core"}, {0.3, "cpu", "0.3 cores"}, {12000, "frequency", "12000 MHz"}, {1, "cores", "1 physical core"}, {1, "llc", "1 way"},
+		{2 << 30, "memory", "2 GiB"}, {1, "gpus", "1 gpus"}} {
+		if got := Sized(c.v, c.resource); got != c.want {
+			t.Errorf("%v of %s: %q, want %q", c.v, c.resource, got, c.want)
+		}
+	}
+}
+
 func TestAShareIsNeverRoundedUpToAll(t *testing.T) {
 	for v, want := range map[float64]string{1: "100%", 0.99999: "99.9%", 0.995: "99.5%", 0.874: "87%", 0: "0%"} {
 		if got := Percent(v); got != want {

@@ -47,10 +47,14 @@ type Exporter struct {
 	// tails are the Servpods of each workload that have series.
 	tails           map[string]*tail
 	pods, tailBytes int
-	hosts           map[hostKey]*host
-	jobHosts        map[string]*jobsHost
-	room            room
-	names           names
+	// counted are the workloads that have series of performance counters.
+	counted      map[string]bool
+	countedBytes int
+	hosts        map[hostKey]*host
+	jobHosts     map[string]*jobsHost
+	jobNews      map[string]jobsNews
+	room         room
+	names        names
 	// trace names the trace of a decision; nil: there are none.
 	trace func(pool string, epoch, sequence uint64) string
 }
@@ -84,7 +88,8 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}}
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, tails: map[string]*tail{}, counted: map[string]bool{},
+		hosts: map[hostKey]*host{}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	s.Before(e.catchUp)
 	return e
 }
@@ -165,7 +170,7 @@ func (e *Exporter) Observe(value trimtab.Value) {
 			e.tail(v)
 		}
 	case *trimtab.Colocation:
-		e.jobs(v)
+		e.hearJobs(v)
 	case *trimtab.Holding:
 		e.hear(v)
 	case *trimtab.Plan:
@@ -228,6 +233,7 @@ func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
 		e.set("trimtab_workload_latency_seconds", latency, v.Workload, percentile)
 	}
 	e.expected(v, w)
+	e.counters(v)
 }
 
 func (e *Exporter) plan(p *trimtab.Plan) {

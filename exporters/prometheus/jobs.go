@@ -1,7 +1,9 @@
 package prometheus
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -18,18 +20,44 @@ type jobsHost struct {
 // resource.
 func jobsBytes(host string, resources int) int { return (9 + 2*resources) * (75 + len(host)) }
 
-// jobs takes what a host says of its best-effort jobs.
-func (e *Exporter) jobs(c *trimtab.Colocation) {
+// maxJobResources bounds the resources of a host's jobs: there are eight.
+const maxJobResources = 8
+
+// jobsNews is the newest word of a host, which is exported when somebody looks.
+type jobsNews struct {
+	said  *trimtab.Colocation
+	heard time.Time
+}
+
+// hearJobs keeps the newest word of a host.
+func (e *Exporter) hearJobs(c *trimtab.Colocation) {
+	if _, known := e.jobNews[c.Host]; known || len(e.jobNews) < maxHosts {
+		e.jobNews[c.Host] = jobsNews{c, time.Now()}
+	}
+}
+
+// makeRoom puts workloads in brief until so many bytes more fit, and reports whether
+// they do.
+func (e *Exporter) makeRoom(bytes int) bool {
+	e.room.bytes += bytes
+	e.fit()
+	fits := e.room.bytes <= maxBytes
+	e.room.bytes -= bytes
+	return fits
+}
+
+// jobs exports what a host said of its best-effort jobs.
+func (e *Exporter) jobs(c *trimtab.Colocation, heard time.Time) {
 	h := e.jobHosts[c.Host]
 	if h == nil {
-		if len(e.jobHosts) >= maxHosts || len(c.Host) > 253 {
+		if len(e.jobHosts) >= maxHosts || !e.makeRoom(jobsBytes(c.Host, 2)) {
 			return
 		}
 		h = &jobsHost{resources: map[string]bool{}}
 		e.jobHosts[c.Host] = h
 		e.room.bytes += jobsBytes(c.Host, 0)
 	}
-	h.heard = time.Now()
+	h.heard = heard
 	e.metrics.Gauge("trimtab_host_jobs", c.Host, "running").Set(float64(c.Running))
 	e.metrics.Gauge("trimtab_host_jobs", c.Host, "suspended").Set(float64(c.Suspended))
 	e.metrics.Gauge("trimtab_host_jobs_killed", c.Host).Set(float64(c.Kills))
@@ -47,7 +75,7 @@ func (e *Exporter) jobs(c *trimtab.Colocation) {
 	}
 	for name, of := range map[string]map[string]float64{"trimtab_host_jobs_used": c.Used, "trimtab_host_jobs_capacity": c.Capacity} {
 		for resource, v := range of {
-			if e.names.resource(resource) != resource {
+			if e.names.resource(resource) != resource || !h.resources[resource] && len(h.resources) >= maxJobResources {
 				continue
 			}
 			if !h.resources[resource] {
@@ -103,8 +131,12 @@ func (e *Exporter) forgetJobs(host string, h *jobsHost, resource string) {
 	e.room.bytes -= jobsBytes(host, 1) - jobsBytes(host, 0)
 }
 
-// settleJobs forgets the hosts that were silent for long.
+// settleJobs takes the news of all hosts, and forgets those that were silent for long.
 func (e *Exporter) settleJobs() {
+	for _, name := range slices.Sorted(maps.Keys(e.jobNews)) {
+		e.jobs(e.jobNews[name].said, e.jobNews[name].heard)
+	}
+	clear(e.jobNews)
 	for name, h := range e.jobHosts {
 		if time.Since(h.heard) <= forgotten {
 			continue

@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,4 +32,35 @@ func TestTheJobsOfEachHostAreExportedAndGoWithIt(t *testing.T) {
 			t.Errorf("%d bytes, %d hosts", e.room.bytes, len(e.jobHosts))
 		}
 	})
+}
+
+// busy is a host with two resources that jobs have.
+func busy(host string) *trimtab.Colocation {
+	slack := .25
+	return &trimtab.Colocation{Host: host, Pool: trimtab.JobsPool("p"), Time: noon, Running: 2, Last: &trimtab.HostDecision{Verb: "AllowBEGrowth"}, Given: 123.456,
+		Used: map[string]float64{"cpu": 1.5, "memory": 1 << 30}, Capacity: map[string]float64{"cpu": 3, "memory": 1 << 31}, Services: []trimtab.ServiceHere{{Workload: "b", Slack: &slack}}}
+}
+
+func TestJobsOfAFleetStayWithinWhatMetricsMayTake(t *testing.T) {
+	for _, workloads := range []int{100, 10_000} {
+		set, e := fleet(workloads, "a-cluster-of-ours/some-namespace/service-%05d")
+		for n := range 1000 {
+			e.Observe(busy(fmt.Sprintf("node-%05d", n)))
+		}
+		text := exposition(t, set)
+		t.Logf("%d workloads: %d bytes, %d counted, the jobs of %d hosts", workloads, len(text), e.room.bytes, len(e.jobHosts))
+		if len(text) > 4_700_000 || workloads == 100 && len(e.jobHosts) != 1000 {
+			t.Errorf("%d workloads: %d bytes, the jobs of %d hosts", workloads, len(text), len(e.jobHosts))
+		}
+	}
+	set := metric.NewSet()
+	e, odd := New(set), busy("a")
+	for n := range 60 {
+		odd.Used[fmt.Sprint("r", n)] = 1
+	}
+	e.Observe(odd)
+	exposition(t, set)
+	if n := len(e.jobHosts["a"].resources); n > maxJobResources {
+		t.Errorf("%d resources", n)
+	}
 }

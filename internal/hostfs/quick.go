@@ -29,6 +29,19 @@ func (r *Root) quick(name string) (text string, done bool, err error) {
 	return text, failed == nil && err == nil, nil
 }
 
+// quickLook reports whether there is something of that name, in two system calls. An error
+// but os.ErrNotExist says that nothing is known.
+func (r *Root) quickLook(name string) (err error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS}
+	failed := r.self.Control(func(dir uintptr) {
+		var fd int
+		if fd, err = unix.Openat2(int(dir), name, &how); err == nil {
+			err = unix.Close(fd)
+		}
+	})
+	return errors.Join(failed, err)
+}
+
 // ReadIn returns the content of a file of a directory as Sub(dir).Read(name) does,
 // and in as few system calls as Read where there is no link on the way.
 func (r *Root) ReadIn(dir, name string) (text string, err error) {

@@ -268,7 +268,10 @@ func (r *Root) Writable(name string) error {
 
 // Exists reports whether name is there, and an error when that cannot be told.
 func (r *Root) Exists(name string) (bool, error) {
-	_, err := r.dir.Stat(filepath.FromSlash(name))
+	err := r.quickLook(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		_, err = r.dir.Stat(filepath.FromSlash(name))
+	}
 	switch {
 	case err == nil:
 		return true, nil

@@ -6,6 +6,7 @@
 //
 //	{"done": 0.4}                               the part that is done, of data-parallel jobs
 //	{"step": 123, "steps": 1000}                of training jobs
+//	{"step": 123, "saved": 120}                 the last checkpoint was at step 120
 //	{"step": 123, "checkpoint": true}           what was done so far cannot be lost
 //	{"finished": true}                          it ends
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -16,53 +17,130 @@ import (
 // thousand reports.
 const MaxFile = 1 << 20
 
-// ReadFile reads the report in a file: the only object in it, or its last line. It
-// opens no pipe, device or link, and waits for nobody. Its error says nothing of
-// what the file holds.
-func ReadFile(name string) (Report, error) {
-	f, err := open(name)
-	if err != nil {
-		return Report{}, fmt.Errorf("read progress: %w", err)
+// Source is a file in which a job tells its progress.
+type Source struct {
+	// Name is its absolute path.
+	Name string
+	// Strict tells that a stranger named it: no part of the path may be a symbolic link,
+	// and an error does not even tell whether there is such a file.
+	Strict bool
+}
+
+// mark tells a file from what it was before.
+type mark struct {
+	written   unix.Timespec
+	inode     uint64
+	size      int64
+	something bool
+}
+
+// Read reads the report in the file: the only object in it, or its last line. It opens
+// no pipe, device or link. Its error says nothing of what the file holds.
+func (s Source) Read() (Report, error) {
+	r, _, _, err := s.readNew(mark{})
+	return r, err
+}
+
+// readNew reads the report unless the file is as it was when it was marked so.
+func (s Source) readNew(known mark) (r Report, now mark, news bool, err error) {
+	r, now, err = s.read(known)
+	if err != nil && s.Strict {
+		err = trimtab.Invalidf("read progress: nothing in %s can be read: it is missing, is or lies behind a link, is no regular file of at most %d bytes, or ends with no JSON object such as {\"done\": 0.4}",
+			s.Name, MaxFile)
+	} else if err != nil {
+		err = fmt.Errorf("read progress: %w", err)
+	}
+	return r, now, now != known, err
+}
+
+func (s Source) read(known mark) (r Report, now mark, err error) {
+	f, now, err := s.open(known)
+	if err != nil || f == nil {
+		return r, now, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
 	switch {
-	case err != nil:
-		return Report{}, fmt.Errorf("read progress: %w", err)
-	case info.Size() > MaxFile:
-		return Report{}, trimtab.Invalidf("read progress: %s has %d bytes, limit %d: begin it anew", name, info.Size(), MaxFile)
+	case now.size > MaxFile:
+		return r, now, trimtab.Invalidf("%s has %d bytes, limit %d: begin it anew", s.Name, now.size, MaxFile)
+	case now.size == 0:
+		return r, now, trimtab.Invalidf("%s is empty", s.Name)
 	}
-	tail := make([]byte, min(info.Size(), MaxReport))
-	n, err := f.ReadAt(tail, info.Size()-int64(len(tail)))
+	tail := make([]byte, min(now.size, MaxReport))
+	n, err := f.ReadAt(tail, now.size-int64(len(tail)))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return Report{}, fmt.Errorf("read progress: %w", err)
+		return r, now, err
 	}
 	tail = bytes.TrimSpace(tail[:n])
 	if len(tail) == 0 {
-		return Report{}, trimtab.Invalidf("read progress: %s is empty", name)
+		return r, now, trimtab.Invalidf("%s is blank", s.Name)
 	}
-	if info.Size() <= MaxReport { // perhaps one object over several lines
+	if now.size <= MaxReport { // perhaps one object over several lines
 		if r, err := Parse(tail); err == nil {
-			return r, nil
+			return r, now, nil
 		}
 	}
-	return Parse(tail[bytes.LastIndexByte(tail, '\n')+1:])
+	r, err = Parse(tail[bytes.LastIndexByte(tail, '\n')+1:])
+	return r, now, err
 }
 
 // open opens a regular file, and nothing else: to open a device may do something, as
-// with /dev/watchdog, so what it is is seen before.
-func open(name string) (*os.File, error) {
-	fd, err := unix.Open(name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// with /dev/watchdog, so what it is is seen before. It returns nil for one that is as it
+// was known.
+func (s Source) open(known mark) (*os.File, mark, error) {
+	look := lookAt
+	if s.Strict {
+		look = lookStrictly
+	}
+	fd, err := look(s.Name)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+		return nil, mark{}, &os.PathError{Op: "open", Path: s.Name, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }() // only a name was open
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
+		return nil, mark{}, &os.PathError{Op: "stat", Path: s.Name, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, trimtab.Invalidf("%s is no regular file", name)
+		return nil, mark{}, trimtab.Invalidf("%s is no regular file", s.Name)
 	}
-	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	now := mark{st.Mtim, st.Ino, st.Size, true}
+	if now == known {
+		return nil, now, nil
+	}
+	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	return f, now, err
+}
+
+// nameOnly opens a name, without an effect on what it names; of a link the link.
+const nameOnly = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+func lookAt(name string) (int, error) { return unix.Open(name, nameOnly, 0) }
+
+// lookStrictly follows no symbolic link on the way.
+func lookStrictly(name string) (int, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: nameOnly, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // before Linux 5.6, or behind a filter of that time
+		return lookStepwise(name)
+	}
+	return fd, err
+}
+
+// lookStepwise is lookStrictly for kernels without openat2.
+func lookStepwise(name string) (int, error) {
+	parts := strings.Split(strings.TrimPrefix(name, "/"), "/")
+	at, err := unix.Open("/", nameOnly|unix.O_DIRECTORY, 0)
+	for i, part := range parts {
+		if err != nil {
+			return -1, err
+		}
+		flags := nameOnly
+		if i < len(parts)-1 {
+			flags |= unix.O_DIRECTORY // no link is one
+		}
+		var next int
+		next, err = unix.Openat(at, part, flags, 0)
+		_ = unix.Close(at) // only a name was open
+		at = next
+	}
+	return at, err
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path"
@@ -32,7 +33,7 @@ func report(t *testing.T, text string) Report {
 func TestAReportIsOneObjectWithSenseInIt(t *testing.T) {
 	for _, bad := range []string{
 		``, `{}`, `[]`, `null`, `1`, `{"done": 1.5}`, `{"done": -0.1}`, `{"done": "half"}`, `{"step": -1}`, `{"step": 5, "steps": 4}`,
-		`{"step": 1e300}`, `{"done": 0.1} {"done": 0.2}`, `{"dones": 0.1}`, `{"done": NaN}`, strings.Repeat(" ", MaxReport) + `{"done": 0.1}`,
+		`{"step": 1e300}`, `{"done": 0.1} {"done": 0.2}`, `{"dones": 0.1}`, `{"step": 3, "saved": 4}`, `{"done": 0.3, "saved": 0.4}`, `{"saved": -1}`, `{"done": NaN}`, strings.Repeat(" ", MaxReport) + `{"done": 0.1}`,
 	} {
 		if r, err := Parse([]byte(bad)); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%.40q: %+v, %v", bad, r, err)
@@ -97,6 +98,57 @@ func TestACheckpointIsTheEndOfWhatCanBeLostAndTimeSuspendedIsNone(t *testing.T) 
 	}
 }
 
+func TestWhatWasSavedIsSeenHoweverSeldomItIsLookedAt(t *testing.T) {
+	// Who polls sees a state, and may miss what was true for a moment: here each
+	// checkpoint but the last. When one before the first look was made, nobody knows.
+	rapid.Check(t, func(t *rapid.T) {
+		step, every := time.Duration(rapid.IntRange(10, 2000).Draw(t, "step, ms"))*time.Millisecond, rapid.IntRange(1, 50).Draw(t, "steps between checkpoints")
+		unit := rapid.SampledFrom([]string{"step", "done"}).Draw(t, "unit")
+		var p Progress
+		at, first := 0, -1
+		for range rapid.IntRange(2, 10).Draw(t, "polls") {
+			n := rapid.IntRange(1, 200).Draw(t, "steps until the poll")
+			at += n
+			if first < 0 {
+				first = at / every
+			}
+			p.Run(time.Duration(n)*step, 1)
+			done, saved := float64(at), float64(at/every*every)
+			if unit == "done" {
+				done, saved = done/4096, saved/4096 // exact
+			}
+			r, err := Parse(fmt.Appendf(nil, `{%q: %v, "saved": %v}`, unit, done, saved))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Take(noon, r)
+			if want := time.Duration(at%every) * step; at/every > first && (p.SinceCheckpoint-want).Abs() > time.Millisecond || p.SinceCheckpoint < want-time.Millisecond {
+				t.Fatalf("after step %d, a checkpoint every %d: %v since the last, want %v", at, every, p.SinceCheckpoint, want)
+			}
+		}
+	})
+}
+
+func TestWhatIsSavedAloneSaysThatACheckpointWasMadeSinceTheLastReport(t *testing.T) {
+	var p Progress
+	p.Run(30*time.Second, 1)
+	p.Take(noon, report(t, `{"saved": 1}`))
+	if p.SinceCheckpoint != 30*time.Second {
+		t.Errorf("%v: nobody knows when the first was made", p.SinceCheckpoint)
+	}
+	p.Run(5*time.Second, 1)
+	p.Take(noon, report(t, `{"saved": 2}`))
+	p.Run(time.Second, 1)
+	p.Take(noon, report(t, `{"saved": 2}`))
+	if p.SinceCheckpoint != 6*time.Second {
+		t.Errorf("%v, want 6s at most", p.SinceCheckpoint)
+	}
+	p.Take(noon, report(t, `{"saved": 1}`))
+	if p.Backwards != 1 {
+		t.Error("what was saved is no longer saved, and it did not begin again")
+	}
+}
+
 func TestOneThatFallsSilentIsNotPredicted(t *testing.T) {
 	var p Progress
 	if !p.Silent() {
@@ -123,7 +175,7 @@ func TestAFileTellsByItsOnlyObjectOrItsLastLine(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := ReadFile(name); err != nil || *r.Done != want {
+		if r, err := (Source{Name: name}).Read(); err != nil || *r.Done != want {
 			t.Errorf("%.30q: %+v, %v", text, r, err)
 		}
 	}
@@ -137,7 +189,7 @@ func TestAFileThatIsNoneIsAnErrorAtOnceAndTellsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"pipe", "dir", "secret", "link", "empty", "large", "missing"} {
-		if r, err := ReadFile(in(name)); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if r, err := (Source{Name: in(name)}).Read(); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -157,7 +209,7 @@ func TestWhatIsNoRegularFileIsNotEvenOpened(t *testing.T) {
 	if _, err := unix.InotifyAddWatch(events, pipe, unix.IN_OPEN); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadFile(pipe); !errors.Is(err, trimtab.ErrInvalid) {
+	if _, err := (Source{Name: pipe}).Read(); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Error(err)
 	}
 	if n, err := unix.Read(events, make([]byte, 4096)); !errors.Is(err, unix.EAGAIN) {

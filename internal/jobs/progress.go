@@ -21,7 +21,11 @@ type Report struct {
 	// Step is the number of steps that are done, Steps how many there are.
 	Step  *float64 `json:"step,omitempty"`
 	Steps *float64 `json:"steps,omitempty"`
-	// Checkpoint tells that what was done so far cannot be lost any more.
+	// Saved is how far the last checkpoint was, as Step counts or, without one, as Done:
+	// what was done up to there cannot be lost. Unlike Checkpoint it stays true until the
+	// next one, so that who polls misses none.
+	Saved *float64 `json:"saved,omitempty"`
+	// Checkpoint tells that what was done so far cannot be lost any more, once.
 	Checkpoint bool `json:"checkpoint,omitempty"`
 	// Finished tells that it ends, and needs nothing any more.
 	Finished bool `json:"finished,omitempty"`
@@ -48,13 +52,13 @@ func Parse(b []byte) (Report, error) {
 }
 
 func (r *Report) validate() error {
-	if r.Done == nil && r.Step == nil && !r.Checkpoint && !r.Finished {
-		return trimtab.Invalidf("read progress: it says nothing: want done, step, checkpoint or finished")
+	if r.Done == nil && r.Step == nil && r.Saved == nil && !r.Checkpoint && !r.Finished {
+		return trimtab.Invalidf("read progress: it says nothing: want done, step, saved, checkpoint or finished")
 	}
 	if r.Done != nil && !(*r.Done >= 0 && *r.Done <= 1) {
 		return trimtab.Invalidf("read progress: done %v: want 0 to 1", *r.Done)
 	}
-	for _, v := range []*float64{r.Step, r.Steps} {
+	for _, v := range []*float64{r.Step, r.Steps, r.Saved} {
 		if v != nil && !(*v >= 0 && *v <= maxSteps) {
 			return trimtab.Invalidf("read progress: step %v: want 0 to %v", *v, maxSteps)
 		}
@@ -62,7 +66,18 @@ func (r *Report) validate() error {
 	if r.Step != nil && r.Steps != nil && *r.Step > *r.Steps {
 		return trimtab.Invalidf("read progress: step %v of %v", *r.Step, *r.Steps)
 	}
+	if done := r.reached(); r.Saved != nil && done != nil && *r.Saved > *done {
+		return trimtab.Invalidf("read progress: saved %v of %v that are done", *r.Saved, *done)
+	}
 	return nil
+}
+
+// reached is how far the job is, as Saved counts; nil: it does not say.
+func (r *Report) reached() *float64 {
+	if r.Step != nil {
+		return r.Step
+	}
+	return r.Done
 }
 
 // silentAfter is for how long, of the time that it runs, a job may say nothing and
@@ -94,7 +109,7 @@ type Progress struct {
 // Take takes in a valid report.
 func (p *Progress) Take(now time.Time, r Report) {
 	p.Problem = ""
-	if less(r.Done, p.Last.Done) || less(r.Step, p.Last.Step) {
+	if less(r.Done, p.Last.Done) || less(r.Step, p.Last.Step) || less(r.Saved, p.Last.Saved) {
 		p.Backwards++
 		p.Problem = "it reported less than before: taken for one that began again"
 		p.Last, p.rate = Report{}, nil
@@ -107,9 +122,7 @@ func (p *Progress) Take(now time.Time, r Report) {
 		}
 		p.rate = &rate
 	}
-	if r.Checkpoint {
-		p.SinceCheckpoint = 0
-	}
+	p.save(&r)
 	if r.Done == nil {
 		r.Done = p.Last.Done
 	}
@@ -119,7 +132,31 @@ func (p *Progress) Take(now time.Time, r Report) {
 	if r.Steps == nil {
 		r.Steps = p.Last.Steps
 	}
+	if r.Saved == nil {
+		r.Saved = p.Last.Saved
+	}
 	p.Last, p.At, p.heard = r, now, p.Elapsed
+}
+
+// save takes in what a report says of checkpoints. One that was made since the last
+// report was as long ago as what is not saved took, at the speed since that report.
+func (p *Progress) save(r *Report) {
+	done, before := r.reached(), p.Last.reached()
+	switch {
+	case r.Checkpoint:
+		p.SinceCheckpoint = 0
+	case r.Saved == nil || p.Last.Saved != nil && *r.Saved == *p.Last.Saved:
+	case done != nil && *r.Saved == *done:
+		p.SinceCheckpoint = 0
+	case p.At.IsZero(): // it may have been made long before it was heard of
+	case done == nil || before == nil || *done <= *before:
+		p.SinceCheckpoint = min(p.SinceCheckpoint, p.Elapsed-p.heard)
+	default:
+		since := (p.Elapsed - p.heard).Seconds() * (*done - *r.Saved) / (*done - *before)
+		if since < p.SinceCheckpoint.Seconds() {
+			p.SinceCheckpoint = time.Duration(since * float64(time.Second))
+		}
+	}
 }
 
 func less(v, before *float64) bool { return v != nil && before != nil && *v < *before }

@@ -19,6 +19,8 @@ func collectorRows() []Row {
 		{Name: "trimtab_collector_host_samples_total", Type: Counter, Labels: []string{"source", "result"}, Help: "Samples of a host as a whole, by source (rapl, link) and result: ok, or missing"},
 		{Name: "trimtab_collector_psi_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples of pressure (PSI) that were read of the host and of control groups, by result: ok, or why the value is missing"},
 		{Name: "trimtab_collector_resctrl_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples of cache occupancy and memory bandwidth that were read from resctrl, by result: ok, or why the value is missing"},
+		{Name: "trimtab_collector_perf_samples_total", Type: Counter, Labels: []string{"result"}, Start: each("ok"), Help: "Samples of performance counters and run queues, by result: ok, or why the value is missing"},
+		{Name: "trimtab_collector_perf_starts_total", Type: Counter, Help: "Starts of the process that counts performance events; more than one: it died"},
 		{Name: "trimtab_collector_kernel_attached", Type: Gauge, Help: "1 while requests of components without spans are seen at their sockets, 0 where this host cannot"},
 		{Name: "trimtab_collector_kernel_dropped_total", Type: Counter, Labels: []string{"what"}, Start: each("events", "spans"), Help: "What was seen of sockets and lost: events that found no room in the ring of the kernel, and spans while the analyzer did not answer"},
 	}

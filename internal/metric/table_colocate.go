@@ -8,7 +8,7 @@ func colocateRows() []Row {
 		{Name: "trimtab_colocate_changes_total", Type: Counter, Labels: []string{"host", "act"},
 			Help: "Changes to best-effort jobs, by what was decided: kill, suspend, cut, resume, grow, start; in mode recommend none was made"},
 		{Name: "trimtab_colocate_jobs", Type: Gauge, Labels: []string{"host", "state"},
-			Help: "Best-effort jobs on a host, by state: running, or suspended, which those are too that wait for their turn"},
+			Help: "Best-effort jobs on a host, by state: running, suspended, which those are too that wait for their turn, or \"does not end\", of those that were killed and are still there"},
 		{Name: "trimtab_colocate_given_core_seconds_total", Type: Counter,
 			Help: "Core-seconds that best-effort jobs were given beside services"},
 		{Name: "trimtab_colocate_reclaimed_cores_total", Type: Counter, Labels: []string{"host"},

@@ -158,17 +158,26 @@ func jobTarget(cfg *config.Config, w *config.Workload, root, resource string) ac
 	case trimtab.CPU:
 		t.Min = w.Knob.CPU.Min
 		t.Max = max(t.Min, cmp.Or(w.Knob.CPU.Max, capacity[resource], measuredCPUs(root)))
-		rest := trimtab.Units(t.Min)
-		t.Rest = &rest
+		t.Rest = least(&t)
 	case trimtab.Memory:
 		t.Min, t.Max = 1<<20, cmp.Or(capacity[resource], 1<<50)
 		if m := w.Knob.Memory; m != nil {
 			t.Min, t.Max = cmp.Or(float64(m.Min), t.Min), cmp.Or(float64(m.Max), t.Max)
 		}
+		t.Rest = least(&t) // what is in use stays, with a margin
 	default:
 		t.Min, t.Max = cmp.Or(step, 1), max(cmp.Or(step, 1), cmp.Or(capacity[resource], 1e15))
+		if resource == trimtab.Cores {
+			t.Rest = least(&t)
+		} // of cache and bandwidths, a restore takes the limit away, with what it was given
 	}
 	return t
+}
+
+// least is what a job is left with when nobody decides any more.
+func least(t *actuator.Target) *trimtab.Amount {
+	v := trimtab.Units(t.Min)
+	return &v
 }
 
 func measuredCPUs(root string) float64 {
@@ -335,16 +344,9 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	}, nil
 }
 
-// reservedOf lists the groups of all declared workloads: no job that registers itself
-// may be one of them.
-func reservedOf(cfg *config.Config) (all []string) {
-	for i := range cfg.Workloads {
-		if group := cfg.Workloads[i].Knob.Cgroup; group != "" {
-			all = append(all, group)
-		}
-	}
-	return all
-}
+// reservedOf lists the groups of all workloads and components of the file: no job that
+// registers itself may be one of them.
+func reservedOf(cfg *config.Config) []string { return cfg.ServiceGroups() }
 
 // run decides at every period until ctx ends. What it reads of the bus may be cut off
 // at any time: it goes on with what it has, which gets old.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,6 +40,7 @@ type jobHost struct {
 	metrics          *metric.Set
 	logger           *slog.Logger
 
+	files *jobs.Files
 	// around measures what else there is to know; nil: nothing does.
 	around *around
 
@@ -56,8 +56,8 @@ type jobHost struct {
 	told   *view.Colocation
 	toldAt time.Time
 	// looking counts what measures beside the decisions.
-	reading, measuring atomic.Bool
-	looking            sync.WaitGroup
+	measuring atomic.Bool
+	looking   sync.WaitGroup
 
 	mu sync.Mutex
 	// heard is when each service was heard of, by the time in what it said; news is
@@ -69,9 +69,7 @@ type jobHost struct {
 	// surroundings are what was measured since the last tick; nil: nothing.
 	surroundings *colocate.Surroundings
 	stands       map[string]*trimtab.Contributions
-	// files are those of progress, by job: when the one that was read last was written.
-	files map[string]time.Time
-	shown *view.Colocation
+	shown        *view.Colocation
 }
 
 func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, knobs jobKnobs, services []serviceConfig) (*jobHost, error) {
@@ -86,8 +84,9 @@ func newJobHost(cfg *config.Config, host string, a turner, r *jobs.Registry, kno
 		host:   host, pool: JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
 		services: slices.Clone(services), jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
 		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
-		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{}, files: map[string]time.Time{},
+		heard: map[string]time.Time{}, stands: map[string]*trimtab.Contributions{},
 	}
+	h.files = jobs.NewFiles(h.takeFile)
 	h.shown = h.blank()
 	return h, nil
 }
@@ -125,7 +124,7 @@ type done struct {
 func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	began := time.Now()
 	h.actuator.Tick(ctx)
-	h.readFiles(now)
+	h.files.Poll(now, h.fileSources())
 	h.measure(ctx, now)
 	h.findServices(now)
 	holding := h.actuator.Holding()
@@ -193,13 +192,19 @@ func (h *jobHost) progressOf(now time.Time, id string) *colocate.Progress {
 // lives reports whether a job has a process, as far as that can be told.
 func lives(knobs map[string]*trimtab.KnobState) bool {
 	k := knobs[alive]
-	return k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0
+	return k == nil || k.Problem != "" || k.InForce().Unlimited || k.InForce().Value != 0
+}
+
+// ends reports whether a job was killed and has not ended.
+func ends(knobs map[string]*trimtab.KnobState) bool {
+	k := knobs[alive]
+	return lives(knobs) && k != nil && k.Problem == "" && k.Effective != nil
 }
 
 // runs reports whether a job is not frozen.
 func runs(knobs map[string]*trimtab.KnobState) bool {
 	k := knobs[running]
-	return lives(knobs) && (k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0)
+	return lives(knobs) && !ends(knobs) && (k == nil || k.Problem != "" || k.Now.Unlimited || k.Now.Value != 0)
 }
 
 // coresOf is what a job has of CPU time.
@@ -238,9 +243,6 @@ func (h *jobHost) forget(all map[string]map[string]*trimtab.KnobState) {
 		there[s.ID()] = true
 	}
 	h.registry.Keep(there)
-	h.mu.Lock()
-	maps.DeleteFunc(h.files, func(id string, _ time.Time) bool { return !there[id] })
-	h.mu.Unlock()
 	for _, id := range h.registry.Forget() {
 		h.logger.Info("job is gone", "job", id)
 	}

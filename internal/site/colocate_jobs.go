@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -105,57 +104,28 @@ func (h *jobHost) known(id string) (string, bool) {
 	return id, false
 }
 
-// readFiles reads the files of progress beside the decisions: a file system that does
-// not answer delays nothing but this.
-func (h *jobHost) readFiles(now time.Time) {
-	if !h.reading.CompareAndSwap(false, true) {
-		return
-	}
-	names := h.fileNames()
-	go func() {
-		defer h.reading.Store(false)
-		for id, name := range names {
-			h.readFile(id, name, now)
-		}
-	}()
-}
-
-// fileNames lists the files of progress, by job.
-func (h *jobHost) fileNames() map[string]string {
-	out := map[string]string{}
+// fileSources lists the files of progress, by job.
+func (h *jobHost) fileSources() map[string]jobs.Source {
+	out := map[string]jobs.Source{}
 	for _, s := range h.registry.Registered() {
 		if s.File != "" {
-			out[s.ID()] = s.File
+			out[s.ID()] = jobs.Source{Name: s.File, Strict: true}
 		}
 	}
 	for _, j := range h.Colocation().Jobs {
 		if w, ok := h.declaredOf(j.ID); ok && w.Progress.File != "" {
-			out[j.ID] = groupOf(w.Progress.File, strings.TrimPrefix(strings.TrimPrefix(j.ID, w.Name), "/"))
+			out[j.ID] = jobs.Source{Name: groupOf(w.Progress.File, strings.TrimPrefix(strings.TrimPrefix(j.ID, w.Name), "/"))}
 		}
 	}
 	return out
 }
 
-// readFile takes in a file that changed.
-func (h *jobHost) readFile(id, name string, now time.Time) {
-	info, err := os.Lstat(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return // it has not begun to tell
-	}
-	h.mu.Lock()
-	same := err == nil && info.ModTime().Equal(h.files[id])
-	h.mu.Unlock()
-	if same {
-		return
-	}
-	r, err := jobs.ReadFile(name)
+// takeFile takes in what a file of progress says.
+func (h *jobHost) takeFile(id string, now time.Time, r jobs.Report, err error) {
 	if err != nil {
 		h.metrics.Counter("trimtab_colocate_reports_total", "invalid").Inc()
 		h.registry.Fail(id, err.Error())
 		return
 	}
-	h.mu.Lock()
-	h.files[id] = info.ModTime()
-	h.mu.Unlock()
 	h.take(id, now, r)
 }

@@ -3,6 +3,8 @@ package site
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/jobs"
 )
 
 func TestOwnGroupsAreThoseOfAnyHierarchyAndNoRoot(t *testing.T) {
@@ -39,6 +42,31 @@ func TestADeclaredJobThatHoldsTrimtabIsRefused(t *testing.T) {
 		if err := declaredApart(cfg, []string{"system.slice/trimtab.service"}); (err != nil) != bad {
 			t.Errorf("%s: %v", group, err)
 		}
+	}
+}
+
+func TestNobodyRegistersTheGroupOfAWorkloadOrOfAComponent(t *testing.T) {
+	cfg, err := config.Parse("trimtab.yaml", []byte("pool: {cpu: 4}\ncolocate: {}\nsockets: {components: [{name: store, cgroup: shop/store}]}\nworkloads: [{name: batch, class: best-effort, knob: {cgroup: batch/*}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	for _, group := range []string{"shop/store/worker", "batch/a", "free"} {
+		if err := os.MkdirAll(filepath.Join(root, group), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := jobs.Open(t.TempDir(), jobs.Config{Root: root, Reserved: reservedOf(cfg)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for group, bad := range map[string]bool{"shop": true, "shop/store": true, "shop/store/worker": true, "batch/a": true, "free": false} {
+		if err := r.Register(jobs.Spec{Name: "a", Cgroup: group}); (err != nil) != bad {
+			t.Errorf("%s: %v", group, err)
+		}
+	}
+	if jobs.Workload != config.RegisteredJobs {
+		t.Errorf("%q is refused as the name of a workload, and jobs are called %q", config.RegisteredJobs, jobs.Workload)
 	}
 }
 

@@ -27,6 +27,13 @@ func (h *jobHost) show(now time.Time, status *colocate.Status, all map[string]ma
 	next := *h.shown // readers have the old one
 	next.Time, next.Capacity = now, maps.Clone(map[string]float64(status.Observed.Capacity))
 	next.Services = h.showServices(now, status)
+	next.Power, next.Link = nil, nil
+	if p := status.Observed.Power; p != nil {
+		next.Power = &trimtab.PowerHere{Draws: p.Draws, TDP: p.TDP}
+	}
+	if l := status.Observed.Link; l != nil {
+		next.Link = &trimtab.LinkHere{Bandwidth: l.Bandwidth, Used: l.Used}
+	}
 	next.Jobs, next.Used = h.showJobs(now, status, all)
 	next.Running, next.Suspended = statesOf(next.Jobs)
 	next.Given, next.Reclaimed, next.Paused = h.given, h.reclaimed, status.Paused
@@ -89,7 +96,7 @@ func (h *jobHost) showServices(now time.Time, status *colocate.Status) []view.Se
 	shown := []view.ServiceHere{}
 	for i := range status.Observed.Services {
 		s := &status.Observed.Services[i]
-		one := view.ServiceHere{Workload: s.Workload, Share: s.Share, Slack: s.Slack, Load: s.Load, Stale: true}
+		one := view.ServiceHere{Workload: s.Workload, Share: s.Share, Slack: s.Slack, Load: s.Load, Clock: s.Frequency, LeastClock: s.LeastFrequency, Stale: true}
 		if l, ok := status.Limits[s.Workload]; ok {
 			one.LoadLimit, one.LoadOrigin, one.SlackLimit, one.SlackOrigin = &l.LoadLimit, l.LoadOrigin, &l.SlackLimit, l.SlackOrigin
 		}
@@ -131,7 +138,7 @@ func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[strin
 		if why := status.Contested[id]; why != "" && one.Problem == "" {
 			one.Problem = why
 		}
-		if one.State == string(colocate.Running) {
+		if one.State == string(colocate.Running) { // what one has that does not end is not of the capacity
 			for resource, v := range one.Has {
 				if resource != trimtab.Frequency { // no sum of clocks means anything
 					used[resource] += v
@@ -146,9 +153,10 @@ func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[strin
 // statesOf counts jobs by what they do.
 func statesOf(all []view.Job) (running, suspended int) {
 	for i := range all {
-		if all[i].State == string(colocate.Running) {
+		switch all[i].State {
+		case string(colocate.Running):
 			running++
-		} else {
+		case string(colocate.Suspended):
 			suspended++
 		}
 	}
@@ -162,7 +170,10 @@ func (h *jobHost) showJob(now time.Time, id string, knobs map[string]*trimtab.Kn
 	if one.Registered = !declared; declared {
 		one.Mode = w.Mode
 	}
-	if !runs(knobs) {
+	switch {
+	case ends(knobs):
+		one.State = string(colocate.Ending)
+	case !runs(knobs):
 		one.State = string(colocate.Suspended)
 	}
 	for resource, k := range knobs {
@@ -193,6 +204,7 @@ func (h *jobHost) count(c *view.Colocation, verb string) {
 	}
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Running)).Set(float64(c.Running))
 	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Suspended)).Set(float64(c.Suspended))
+	h.metrics.Gauge("trimtab_colocate_jobs", h.host, string(colocate.Ending)).Set(float64(len(c.Jobs) - c.Running - c.Suspended))
 	for i := range c.Services {
 		s := &c.Services[i]
 		for name, v := range map[string]*float64{"trimtab_colocate_slack_ratio": s.Slack, "trimtab_colocate_load_ratio": s.Load} {

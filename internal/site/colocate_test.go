@@ -23,10 +23,13 @@ import (
 // clock of its own for what is heard.
 type jobWorld struct {
 	*jobHost
-	t    *testing.T
+	t    testing.TB
 	root string
 	now  time.Time
 	cfg  *config.Config
+	// unending is the instance that was killed and does not end, as the actuator says it
+	// (its own tests have a real one); "": none.
+	unending string
 	// fleet tells that there are other hosts.
 	fleet bool
 }
@@ -49,6 +52,12 @@ type clocked struct {
 func (c clocked) Holding() *trimtab.Holding {
 	h := c.Actuator.Holding()
 	h.Time = c.world.now
+	for i := range h.Targets {
+		if t := &h.Targets[i]; t.Resource == alive && t.Instance != "" && t.Instance == c.world.unending {
+			there := trimtab.Units(1)
+			t.Now, t.Effective, t.Problem = trimtab.Units(0), &there, ""
+		}
+	}
 	return h
 }
 
@@ -67,14 +76,20 @@ func (w *jobWorld) group(name string) {
 }
 
 // newJobWorld is a host with so many jobs.
-func newJobWorld(t *testing.T, mode string, n int) *jobWorld {
+func newJobWorld(t testing.TB, mode string, n int) *jobWorld {
+	t.Helper()
+	return newJobWorldWith(t, mode, n, "")
+}
+
+// newJobWorldWith is one where jobs have more than CPU time, as ", memory: 1GiB" says.
+func newJobWorldWith(t testing.TB, mode string, n int, capacity string) *jobWorld {
 	t.Helper()
 	w := &jobWorld{t: t, root: t.TempDir(), now: time.Now()}
 	w.group("web")
 	for i := range n {
 		w.group(fmt.Sprintf("batch/%d", i))
 	}
-	w.open(fmt.Sprintf(jobFile, w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")), kinds(), machine{})
+	w.open(fmt.Sprintf(strings.Replace(jobFile, "capacity: {cpu: 3}", "capacity: {cpu: 3"+capacity+"}", 1), w.root, t.TempDir(), mode, filepath.Join(w.root, "progress-*")), kinds(), machine{})
 	return w
 }
 
@@ -248,6 +263,25 @@ func TestWhatIsNotHeardStopsGrowthAndThenSuspends(t *testing.T) {
 	}
 }
 
+func TestAJobThatWasKilledAndDoesNotEndIsShownAndHoldsWhatItHas(t *testing.T) {
+	w := newJobWorld(t, "act", 2)
+	w.pass(20, 20, 0.4)
+	w.unending = "0"
+	w.pass(60, 20, 0.4)
+	if got := w.states(); got["does not end"] != 1 || got["running"] != 1 || w.read(0, "cgroup.freeze") != "1" || w.read(0, "cpu.max") != "1000 100000" {
+		t.Errorf("%v, freeze %s, cpu.max %s", got, w.read(0, "cgroup.freeze"), w.read(0, "cpu.max"))
+	}
+	c := w.Colocation()
+	if w.sum(2) > 3.001 || c.Capacity["cpu"] != 2.99 {
+		t.Errorf("%v cores in the files, others may have %v of 3", w.sum(2), c.Capacity["cpu"])
+	}
+	w.unending = ""
+	w.pass(20, 20, 0.4)
+	if got := w.states(); got["does not end"] != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestInModeRecommendNothingIsTurnedAndTheDecisionIsShown(t *testing.T) {
 	w := newJobWorld(t, "recommend", 2)
 	w.pass(1, 130, 0.6)
@@ -268,6 +302,33 @@ func TestTheEndRestoresTheLeastAndNotMoreThanThat(t *testing.T) {
 	}
 	if w.read(0, "cpu.max") != "1000 100000" || w.read(0, "cgroup.freeze") != "0" {
 		t.Errorf("cpu.max %s, freeze %s", w.read(0, "cpu.max"), w.read(0, "cgroup.freeze"))
+	}
+}
+
+func TestTheEndLeavesNoMoreMemoryAndCoresThanTheLeastAndWhatIsInUse(t *testing.T) {
+	w := newJobWorldWith(t, "act", 0, ", memory: 1GiB")
+	w.group("batch/0")
+	for file, text := range map[string]string{"memory.max": "max\n", "memory.current": "268435456\n", "memory.stat": "inactive_file 0\n", "memory.events": "oom_kill 0\n"} {
+		if err := os.WriteFile(filepath.Join(w.root, "batch/0", file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.pass(30, 20, 0.4)
+	before := w.read(0, "memory.max")
+	if before == "max" {
+		t.Fatalf("its memory was never limited: %+v", w.Colocation().Jobs)
+	}
+	if err := w.actuator.(clocked).Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.read(0, "memory.max"); got != "301989888" { // 256 MiB and an eighth
+		t.Errorf("memory.max %s, before the end %s", got, before)
+	}
+	for resource, want := range map[string]bool{trimtab.Memory: true, trimtab.Cores: true, trimtab.LLC: false} {
+		target := jobTarget(w.cfg, w.cfg.Jobs()[0], w.root, resource)
+		if (target.Rest != nil && target.Rest.Value == target.Min) != want {
+			t.Errorf("%s: rest %v", resource, target.Rest)
+		}
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/collector/cgroup"
+	"github.com/trimtab/trimtab/collector/perf"
 	"github.com/trimtab/trimtab/collector/psi"
 	"github.com/trimtab/trimtab/collector/resctrl"
 	"github.com/trimtab/trimtab/config"
@@ -24,7 +26,7 @@ type monitor interface {
 }
 
 // monitorPart reads the monitors of this host's kernel and hardware: pressure, cache
-// occupancy, memory bandwidth. What the host lacks is said once in the log, and in the
+// occupancy, memory bandwidth, and performance counters where they are asked for. What the host lacks is said once in the log, and in the
 // status of the part; the rest is read.
 func (s *Site) monitorPart(cfg *config.Config) ([]part, error) {
 	groups := groupsOf(cfg, s.host, s.shares(cfg))
@@ -37,21 +39,44 @@ func (s *Site) monitorPart(cfg *config.Config) ([]part, error) {
 	}
 	p := psi.Config{Host: s.host, Root: root, Interval: cfg.Analyzer.ReportInterval}
 	r := resctrl.Config{Host: s.host, Root: root, Interval: cfg.Analyzer.ReportInterval}
+	n := perf.Config{Host: s.host, Root: root, Interval: cfg.Analyzer.ReportInterval}
 	for _, t := range groups {
 		p.Targets = append(p.Targets, psi.Target(t))
 		r.Targets = append(r.Targets, resctrl.Target(t))
+		n.Targets = append(n.Targets, perf.Target(t))
+	}
+	if n.Helper, err = s.counterCommand(); err != nil {
+		return nil, err
 	}
 	work := pipeline.Work{Round: cfg.Analyzer.ReportInterval}
-	return []part{{"monitors", keyOf(root, s.host, groups, work), func(ctx context.Context) (func() error, error) {
+	return []part{{"monitors", keyOf(root, s.host, groups, work, cfg.Measure.Perf), func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(work)
 		b := h.Bus(s.bus)
-		p, r := p, r
+		p, r, n := p, r, n
 		p.Bus, p.Metrics, p.Logger = b, s.metrics, s.logger
 		r.Bus, r.Metrics, r.Logger = b, s.metrics, s.logger
-		return s.startMonitors(ctx, h,
+		n.Bus, n.Metrics, n.Logger = b, s.metrics, s.logger
+		opens := []func() (monitor, error){
 			func() (monitor, error) { return psi.Open(p) },
-			func() (monitor, error) { return resctrl.Open(r) })
+			func() (monitor, error) { return resctrl.Open(r) },
+		}
+		if cfg.Measure.Perf {
+			opens = append(opens, func() (monitor, error) { return perf.Open(n) })
+		}
+		return s.startMonitors(ctx, h, opens...)
 	}}}, nil
+}
+
+// counterCommand is the process that counts performance events.
+func (s *Site) counterCommand() ([]string, error) {
+	if s.options.Counter != nil {
+		return s.options.Counter, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	return []string{self, "perf-counter"}, nil
 }
 
 // startMonitors opens what the host has, and runs it.

@@ -45,6 +45,9 @@ type Options struct {
 	// Watchdog is the command that guards the actuator's journal; nil: this
 	// program's own.
 	Watchdog []string
+	// Counter is the command of the process that counts performance events; nil: this
+	// program's own.
+	Counter []string
 	// Recent holds the newest log lines; nil keeps none.
 	Recent *RecentLog
 	// AlertGap is the least time between two rounds that alerts start; 0: the

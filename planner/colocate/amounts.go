@@ -24,9 +24,8 @@ const (
 // whole reports whether a resource is given in whole numbers.
 func whole(resource string) bool { return resource == cores || resource == llc }
 
-// DefaultStart is what a new job gets of a capacity: one core, 10% of the cache and of
-// the memory bandwidth, and 2 GiB, never more than there is. Network and frequency
-// follow from what is free.
+// DefaultStart is what a new job gets of a capacity: what a step is, and of memory
+// 2 GiB, never more than there is. Network and frequency follow from what is free.
 func DefaultStart(capacity Amounts) Amounts {
 	start := DefaultStep(capacity)
 	if v, ok := capacity[ram]; ok {
@@ -35,14 +34,15 @@ func DefaultStart(capacity Amounts) Amounts {
 	return start
 }
 
-// DefaultStep is what one decision gives or takes: one core, 10% of the cache, at
-// least a way, 10% of the memory bandwidth, and 100 MiB.
+// DefaultStep is what one decision gives or takes: 10% of the CPU time, of the cache, at
+// least a way, and of the memory bandwidth, and 100 MiB. It is never more than one core
+// (the paper's step, on hosts of 40), which is half of a host of two.
 func DefaultStep(capacity Amounts) Amounts {
 	step := Amounts{}
 	for name, v := range capacity {
 		switch name {
 		case cpu:
-			step[name] = math.Min(1, v)
+			step[name] = math.Min(1, v/10)
 		case cores:
 			step[name] = 1
 		case llc:

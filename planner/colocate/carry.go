@@ -36,7 +36,7 @@ func (s *Step) carry(now time.Time) issue.Decision {
 		case t.contested != "":
 			s.advise(now, &d, t)
 			continue
-		case g == nil && t.job.State == Waiting:
+		case g == nil && (t.job.State == Waiting || t.job.State == Ending):
 			g = &goal{to: map[string]float64{}, act: Suspend}
 			t.suspend(g)
 		case g == nil:

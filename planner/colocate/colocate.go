@@ -66,6 +66,9 @@ const (
 	Waiting   State = "waiting"
 	Running   State = "running"
 	Suspended State = "suspended"
+	// Ending is one that was killed and whose processes are still there, such as those
+	// that wait for a device. No policy sees it, and it keeps all that it has.
+	Ending State = "does not end"
 )
 
 // Job is one best-effort job on this host.

@@ -253,9 +253,9 @@ func (v *verdict) sentence() string {
 	case byMargin:
 		return fmt.Sprintf("the load of %s is %.3g: jobs resume below %.3g", v.by, v.load, v.limits.load*(1-margin))
 	case byMissing:
-		return fmt.Sprintf("missing of %s: %s", v.by, v.lacks())
+		return fmt.Sprintf("%s has told no %s", v.by, v.lacks())
 	case byLongMissing:
-		return fmt.Sprintf("missing of %s for %v: %s", v.by, v.missing.Round(time.Second), v.lacks())
+		return fmt.Sprintf("%s has told no %s for %v", v.by, v.lacks(), v.missing.Round(time.Second))
 	case byCalm:
 		return fmt.Sprintf("the slack of %s is %.3g, its limit %.3g, and its load %.3g, the limit %.3g", v.by, v.slack, v.limits.slack, v.load, v.limits.load)
 	}
@@ -269,5 +269,5 @@ func (v *verdict) lacks() string {
 	case !math.IsNaN(v.slack):
 		return "load"
 	}
-	return "slack and load"
+	return "slack and no load"
 }

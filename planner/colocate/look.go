@@ -60,12 +60,8 @@ func (s *Step) look(now time.Time) {
 		if c.last != nil && c.last.Finished {
 			continue
 		}
-		if t.contested != "" {
-			for name, v := range t.job.Has {
-				if left, ok := o.Capacity[name]; ok && name != frequency && (t.job.State == Running || name == ram) {
-					o.Capacity[name] = math.Max(0, left-v)
-				}
-			}
+		if t.contested != "" || t.job.State == Ending {
+			o.Capacity.without(&t.job)
 			continue
 		}
 		c.predict(&t.job, 1, s.config.Silent)
@@ -77,6 +73,15 @@ func (s *Step) look(now time.Time) {
 		}
 	}
 	s.observed = o
+}
+
+// without takes from what jobs may have what a job has that is not decided on.
+func (a Amounts) without(j *Job) {
+	for name, v := range j.Has {
+		if left, ok := a[name]; ok && name != frequency && (j.State != Suspended || name == ram) {
+			a[name] = math.Max(0, left-v)
+		}
+	}
 }
 
 // cores is how many a job has.
@@ -112,7 +117,7 @@ func (s *Step) gather() {
 	}
 	s.jobs = slices.DeleteFunc(s.jobs, func(t *tenant) bool {
 		k := t.knobs[alive]
-		return k != nil && k.Now() == 0
+		return k != nil && k.Now() == 0 && k.Held.Effective == nil
 	})
 	slices.SortFunc(s.jobs, func(a, b *tenant) int { return cmp.Compare(a.id, b.id) })
 	for _, t := range s.jobs {
@@ -120,7 +125,7 @@ func (s *Step) gather() {
 			t.contested = "released: a resume takes it back"
 		}
 		t.read()
-		if s.config.Mode == trimtab.Act && t.contested == "" && t.unlimited() {
+		if s.config.Mode == trimtab.Act && t.contested == "" && t.job.State != Ending && t.unlimited() {
 			t.job.State, t.job.Has = Waiting, nil
 		}
 	}
@@ -148,6 +153,9 @@ func (t *tenant) read() {
 	t.job.ID = t.id
 	if k := t.knobs[running]; k != nil && k.Now() == 0 {
 		t.job.State = Suspended
+	}
+	if k := t.knobs[alive]; k != nil && k.Now() == 0 {
+		t.job.State = Ending
 	}
 	for name, k := range t.knobs {
 		if name == running || name == alive || name == weight || k.Held.Problem != "" && t.contested == "" {

@@ -19,6 +19,8 @@ type Status struct {
 	Limits map[string]Limits
 	// Contested are the jobs that nothing is done to, with the reason.
 	Contested map[string]string
+	// Ending are the jobs that were killed and do not end.
+	Ending []Job
 	// Missing are the resources that no job here has a knob of.
 	Missing []string
 	Paused  bool
@@ -42,6 +44,9 @@ func (s *Step) Status() Status {
 	for _, t := range s.jobs {
 		if t.contested != "" {
 			out.Contested[t.id] = t.contested
+		}
+		if t.job.State == Ending {
+			out.Ending = append(out.Ending, t.job)
 		}
 	}
 	for i := range s.observed.Services {

@@ -132,6 +132,37 @@ func TestAKilledJobThatIsStartedAgainWaitsForItsTurnWithTheLeast(t *testing.T) {
 	}
 }
 
+func TestAKilledJobThatDoesNotEndKeepsWhatItHasAndIsNotRunAgain(t *testing.T) {
+	c := config()
+	c.Policy = colocate.Indiscriminate
+	all := append(knobs("a", 4), knobs("b", 1)...)
+	for i := range all {
+		if all[i].Instance == "a" && all[i].Resource == "alive" {
+			all[i].Delay = time.Hour // its processes wait for a device
+		}
+	}
+	memory := func(job string) host.Knob {
+		return host.Knob{KnobID: trimtab.KnobID{Workload: "batch", Instance: job, Resource: "memory"}, Max: 16 * gib, Mode: trimtab.Act, Now: trimtab.Units(10 * gib)}
+	}
+	s := newSite(t, c, append(all, memory("a"))...)
+	s.periods(3, 0.2, 0.2)
+	s.period(-0.1, 0.2)
+	id := trimtab.KnobID{Pool: "jobs", Host: "h", Workload: "batch", Instance: "b", Resource: "alive"}
+	s.periods(2, 0.9, 0.2)
+	s.host.Knob(id).Now = trimtab.Units(1) // somebody starts b again
+	s.periods(40, 0.9, 0.2)
+	status := s.step.Status()
+	if s.has("a", "running") != 0 || s.has("a", "cores") != 1 || len(status.Ending) != 1 || status.Ending[0].ID != "batch/a" || status.Ending[0].State != colocate.Ending {
+		t.Errorf("a: running %v, %v cores, status %+v", s.has("a", "running"), s.has("a", "cores"), status.Ending)
+	}
+	if got := status.Observed.Capacity; got["memory"] != 6*gib || got["cores"] != 7 {
+		t.Errorf("others may have %v: want all but what a has", got)
+	}
+	if len(status.Observed.Jobs) != 1 || status.Observed.Jobs[0].ID != "batch/b" {
+		t.Errorf("%+v", status.Observed.Jobs)
+	}
+}
+
 func TestJobsAreFrozenAboveTheLoadlimitAndComeBackWithAtLeastWhatTheyHad(t *testing.T) {
 	s := newSite(t, config(), append(knobs("a", 3), knobs("b", 2)...)...)
 	if s.periods(2, 0.9, 0.8); s.has("a", "running") != 0 || s.has("b", "running") != 0 || s.has("a", "cores") != 1 {
@@ -345,7 +376,7 @@ func TestAJobWithoutALimitWaitsForItsTurnAndBeginsSmall(t *testing.T) {
 			break
 		}
 	}
-	if got := s.has("a", "cpu"); got != 1 {
-		t.Errorf("it began with %v cores, want 1", got)
+	if got := s.has("a", "cpu"); got != 0.8 {
+		t.Errorf("it began with %v cores, want a tenth of 8", got)
 	}
 }

@@ -25,8 +25,8 @@ func TestAWorkerGoesOnFromItsLastCheckpointAndTellsTrimtabHowFarItIs(t *testing.
 	if err := read(filepath.Join(dir, doneFile), &s); err != nil || s.Done <= 400 || s.Saved > s.Done {
 		t.Errorf("%+v, %v", s, err)
 	}
-	r, err := jobs.ReadFile(filepath.Join(dir, progressFile))
-	if err != nil || r.Step == nil || *r.Step <= 400 || *r.Steps != steps {
+	r, err := (jobs.Source{Name: filepath.Join(dir, progressFile)}).Read()
+	if err != nil || r.Step == nil || *r.Step <= 400 || *r.Steps != steps || r.Saved == nil || *r.Saved > *r.Step {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

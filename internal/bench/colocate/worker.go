@@ -23,9 +23,9 @@ type state struct {
 
 // report is what a worker tells trimtab, in the file of its progress.
 type report struct {
-	Step       float64 `json:"step"`
-	Steps      float64 `json:"steps"`
-	Checkpoint bool    `json:"checkpoint,omitempty"`
+	Step  float64 `json:"step"`
+	Steps float64 `json:"steps"`
+	Saved float64 `json:"saved"`
 }
 
 const (
@@ -33,9 +33,8 @@ const (
 	doneFile, savedFile, progressFile = "done.json", "saved.json", "progress.json"
 	// tellEvery is how often the state is written.
 	tellEvery = 200 * time.Millisecond
-	// reportEvery is how long a report stays before the next one: trimtab looks
-	// every 2 s, and must see each checkpoint.
-	reportEvery = 2200 * time.Millisecond
+	// reportEvery is how often it reports: trimtab looks every 2 s.
+	reportEvery = time.Second
 	// steps is how many a worker has to make: more than any run lets it.
 	steps = 1e9
 )
@@ -63,7 +62,7 @@ func (w *worker) run(ctx context.Context) error {
 	s.Done = s.Saved
 	buffer, sum := make([]byte, w.Size), [sha256.Size]byte{}
 	var told, reported time.Time
-	saved, checkpoint := time.Now(), false
+	saved := time.Now()
 	for at := 0; ctx.Err() == nil; at = (at + chunk) % (w.Size - chunk + 1) {
 		part := buffer[at : at+chunk]
 		copy(part, sum[:])
@@ -71,16 +70,16 @@ func (w *worker) run(ctx context.Context) error {
 		s.Done++
 		now := time.Now()
 		if now.Sub(saved) >= w.Every {
-			s.Saved, saved, checkpoint, reported = s.Done, now, true, time.Time{}
+			s.Saved, saved = s.Done, now
 			if err := write(filepath.Join(w.Dir, savedFile), s); err != nil {
 				return err
 			}
 		}
 		if now.Sub(reported) >= reportEvery {
-			if err := write(filepath.Join(w.Dir, progressFile), report{s.Done, steps, checkpoint}); err != nil {
+			if err := write(filepath.Join(w.Dir, progressFile), report{s.Done, steps, s.Saved}); err != nil {
 				return err
 			}
-			reported, checkpoint = now, false
+			reported = now
 		}
 		if now.Sub(told) >= tellEvery {
 			told = now

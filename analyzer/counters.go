@@ -1,0 +1,98 @@
+package analyzer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// maxCounters bounds the newest samples of counters of one workload: eight quantities of
+// 125 instances.
+const maxCounters = 1000
+
+// maxCounterText bounds the texts of one sample: a longer one would make the whole estimate
+// invalid.
+const maxCounterText = 256
+
+// counterKey is one quantity of one instance.
+type counterKey struct {
+	quantity       trimtab.Quantity
+	host, instance string
+}
+
+// counters are the newest samples of performance counters of one workload. Nothing is
+// estimated of them: they are told with the estimate, for people.
+type counters struct {
+	newest map[counterKey]*trimtab.Sample
+}
+
+// take keeps a sample, and reports false where there is no room for it.
+func (c *counters) take(s *trimtab.Sample) bool {
+	k := counterKey{s.Quantity, s.Host, s.Instance}
+	old, known := c.newest[k]
+	switch {
+	case len(s.Source)+len(s.Missing) > maxCounterText:
+		return false
+	case !known && len(c.newest) >= maxCounters:
+		return false
+	case c.newest == nil:
+		c.newest = map[counterKey]*trimtab.Sample{}
+	case known && !newer(s, old):
+		return true
+	}
+	c.newest[k] = s
+	return true
+}
+
+// forget drops what is older than before: of an instance, or a host, that is gone.
+func (c *counters) forget(before time.Time) {
+	maps.DeleteFunc(c.newest, func(_ counterKey, s *trimtab.Sample) bool { return s.Time.Before(before) })
+}
+
+// inputs are one value of each quantity: of several instances the sum of what adds up,
+// which is missing where one is, and of ratios the highest, which is that of the instance
+// that is worst off.
+func (c *counters) inputs(now time.Time) (out []trimtab.Input) {
+	of := map[trimtab.Quantity][]counterKey{}
+	for k := range c.newest {
+		of[k.quantity] = append(of[k.quantity], k)
+	}
+	for _, q := range slices.Sorted(maps.Keys(of)) {
+		keys := of[q]
+		slices.SortFunc(keys, func(a, b counterKey) int {
+			return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.instance, b.instance))
+		})
+		out = append(out, c.input(now, q, keys))
+	}
+	return out
+}
+
+func (c *counters) input(now time.Time, q trimtab.Quantity, keys []counterKey) trimtab.Input {
+	var in *trimtab.Input
+	for _, k := range keys {
+		s := c.newest[k]
+		one := trimtab.Input{Name: string(q), Value: s.Value, Age: age(now, s.Time), Source: s.Source, Missing: s.Missing}
+		if len(keys) > 1 {
+			one.Source = fmt.Sprintf("%s, highest of %d", s.Source, len(keys))
+			if q.AddsUp() {
+				one.Source = fmt.Sprintf("%s, sum of %d", s.Source, len(keys))
+			}
+		}
+		switch {
+		case in == nil:
+			in = &one
+		case q.AddsUp():
+			in.Value, in.Age, in.Missing = in.Value+one.Value, max(in.Age, one.Age), cmp.Or(in.Missing, one.Missing)
+		case in.Missing != "" || one.Missing == "" && one.Value > in.Value:
+			in = &one
+		}
+	}
+	if in.Missing != "" {
+		in.Value = 0
+	}
+	return *in
+}

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"os"
+
+	"github.com/trimtab/trimtab/collector/perf"
+)
+
+// perfCounterCmd is the hidden child of an agent that counts performance events: the
+// only part of it that needs CAP_PERFMON, and the only thing that it has.
+type perfCounterCmd struct {
+	Root string `arg:"" optional:"" help:"Hierarchy of the control groups that are counted."`
+}
+
+// Run counts until its standard input ends.
+func (c *perfCounterCmd) Run() error {
+	if err := perf.Confine(); err != nil {
+		return err
+	}
+	return perf.Serve(c.Root, os.Stdin, os.Stdout)
+}

@@ -1,0 +1,359 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/metric"
+)
+
+// DefaultInterval is how often counters are read.
+const DefaultInterval = 5 * time.Second
+
+// Config says what to count.
+type Config struct {
+	// Host is what samples call this host.
+	Host string
+	// Root is the hierarchy of control groups that paths are relative to.
+	Root string
+	// Counted is the hierarchy that counters go by; "": found, see [Hierarchy].
+	Counted string
+	// Targets are the groups of workloads.
+	Targets []Target
+	// Interval is the window of all values; 0: [DefaultInterval].
+	Interval time.Duration
+	// Helper is the command of the process that counts: one that calls [Confine], then
+	// [Serve] with the hierarchy as its root, which is appended as the last argument.
+	Helper []string
+	// Bus gets the samples.
+	Bus publisher
+	// Metrics and Logger may be nil.
+	Metrics *metric.Set
+	Logger  *slog.Logger
+}
+
+// fill sets what was left out.
+func (c *Config) fill() {
+	if c.Interval <= 0 {
+		c.Interval = DefaultInterval
+	}
+	if c.Metrics == nil {
+		c.Metrics = metric.NewSet()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// publisher is the part of a bus in use.
+type publisher interface {
+	Publish(ctx context.Context, v trimtab.Value) error
+}
+
+// Target is the group of one workload, or with a * in Path those of its instances.
+type Target struct {
+	Workload string
+	// Host is named in the samples, which are of its copy of the workload alone; "": of
+	// the whole workload.
+	Host string
+	// Path is relative to Root.
+	Path string
+}
+
+// place is one of the groups that are followed.
+type place struct {
+	target   int // -1: the host
+	instance string
+	id       uint64
+}
+
+// seen is what is known of a place.
+type seen struct {
+	path    string
+	threads map[int]thread
+	at      time.Duration
+}
+
+// Collector has the groups of workloads counted.
+type Collector struct {
+	config  Config
+	root    *hostfs.Root
+	counted *hostfs.Root // nil: groups have no counters
+	targets []hostfs.Follower
+	helper  *helper
+	before  map[place]*seen
+	lacks   []string
+	proc    string
+	// problems are why a target, or -1 the counters, cannot be read.
+	problems map[int]string
+}
+
+// Hierarchy returns the hierarchy whose groups the kernel counts for the groups in root:
+// root itself where it is of version 2; of version 1 that of the controller perf_event,
+// else one of version 2 beside it, mounted as unified. "": there is none.
+func Hierarchy(root string) string {
+	r, err := hostfs.OpenRoot(root)
+	if err != nil {
+		return ""
+	}
+	defer r.Close()
+	if r.Filesystem() == hostfs.Cgroup2 {
+		return root
+	}
+	for _, name := range []string{"perf_event", "unified"} {
+		if twin := hostfs.Twin(root, name); twin != "" {
+			return twin
+		}
+	}
+	return ""
+}
+
+// Open starts the process that counts. What cannot be counted is no error: [Collector.Lacks]
+// tells, and run_delay is read whatever else is there.
+func Open(c Config) (*Collector, error) {
+	if c.Bus == nil || c.Host == "" || c.Root == "" || len(c.Helper) == 0 {
+		return nil, trimtab.Invalidf("count events: no bus, host, cgroups or command")
+	}
+	c.fill()
+	if c.Counted == "" {
+		c.Counted = Hierarchy(c.Root)
+	}
+	root, err := hostfs.OpenRoot(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("count events: %w", err)
+	}
+	k := &Collector{config: c, root: root, before: map[place]*seen{}, proc: "/proc", problems: map[int]string{}}
+	if c.Counted != "" {
+		if k.counted, err = hostfs.OpenRoot(c.Counted); err != nil {
+			return nil, fmt.Errorf("count events: %w", errors.Join(err, root.Close()))
+		}
+	} else {
+		k.lacks = append(k.lacks, "counters of cgroups: no hierarchy of version 2 or perf_event is mounted beside "+c.Root)
+	}
+	for _, t := range c.Targets {
+		k.targets = append(k.targets, hostfs.Follower{Path: t.Path})
+	}
+	started := c.Metrics.Counter("trimtab_collector_perf_starts_total").Inc
+	k.helper = &helper{command: append(append([]string{}, c.Helper...), c.Counted), logger: c.Logger, started: started}
+	k.begin()
+	return k, nil
+}
+
+// begin starts the process for the first time, to say what it cannot count.
+func (c *Collector) begin() {
+	if err := c.helper.start(context.Background()); err != nil {
+		c.lacks = append(c.lacks, c.helper.back(err).Error())
+		return
+	}
+	able := c.helper.able
+	c.config.Logger.Info("performance counters", "software", orNone(able.Software), "hardware", orNone(able.Hardware))
+	c.lacks = append(c.lacks, able.Lacks...)
+	if len(able.Hardware) == 0 {
+		c.lacks = append(c.lacks, "cpi, mpki, rpki: no hardware counters; run_delay (schedstat), throttled (cgroup) and pressure (psi) tell of waiting instead")
+	}
+}
+
+// Lacks tells what of it this host does not have.
+func (c *Collector) Lacks() []string { return c.lacks }
+
+// Close ends the process that counts, and releases the hierarchies.
+func (c *Collector) Close() error {
+	c.helper.end()
+	err := c.root.Close()
+	if c.counted != nil {
+		err = errors.Join(err, c.counted.Close())
+	}
+	return err
+}
+
+// Run reads and publishes at every interval until ctx ends; it then returns nil.
+func (c *Collector) Run(ctx context.Context) error {
+	tick := time.NewTicker(c.config.Interval)
+	defer tick.Stop()
+	for {
+		c.round(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// round counts everything once.
+func (c *Collector) round(ctx context.Context) {
+	host := place{target: -1}
+	places, now := []place{host}, map[place]*seen{host: {}}
+	for i := range c.targets {
+		found, err := c.targets[i].Look(c.root)
+		c.note(i, err)
+		for _, f := range found {
+			p := place{i, f.Name, f.ID}
+			places, now[p] = append(places, p), &seen{path: f.Path}
+		}
+	}
+	intervals := c.count(ctx, places, now)
+	if ctx.Err() != nil {
+		return
+	}
+	threads := &threadReader{proc: c.proc, left: maxAllThreads}
+	for _, p := range places {
+		waits, window := c.waits(threads, p, now[p])
+		i := intervals[p]
+		if c.counted != nil && c.counted.Path() != c.root.Path() && outside(i, c.before[p], now[p]) {
+			i = failed(elsewhere)
+		}
+		c.tell(ctx, p, i, waits, window)
+	}
+	for p := range c.before {
+		if now[p] == nil { // it is gone, which is told once
+			c.tell(ctx, p, failed(absent), value{missing: absent}, 0)
+		}
+	}
+	c.before = now
+}
+
+// failed is an interval of which nothing is known.
+func failed(why string) interval {
+	return interval{Software: set{Missing: why}, Hardware: set{Missing: why}}
+}
+
+// count has the process count the places that are in the hierarchy that is counted.
+func (c *Collector) count(ctx context.Context, places []place, now map[place]*seen) map[place]interval {
+	out := make(map[place]interval, len(places))
+	var asked []place
+	var groups []group
+	for _, p := range places {
+		g, why := c.groupOf(p, now[p].path)
+		if why != "" {
+			out[p] = failed(why)
+			continue
+		}
+		if len(groups) == MaxGroups {
+			out[p] = failed(tooMany)
+			continue
+		}
+		asked, groups = append(asked, p), append(groups, g)
+	}
+	intervals, err := c.helper.ask(ctx, groups)
+	c.note(-1, err)
+	for i, p := range asked {
+		if err != nil {
+			out[p] = failed(unanswered)
+			continue
+		}
+		out[p] = intervals[i]
+	}
+	return out
+}
+
+// groupOf is the group that is counted for a place, or why there is none.
+func (c *Collector) groupOf(p place, path string) (group, string) {
+	switch {
+	case p.target < 0:
+		return group{}, ""
+	case c.counted == nil:
+		return group{}, notCounted
+	}
+	id, err := c.counted.Inode(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV):
+		return group{}, absent
+	case err != nil:
+		return group{}, unreadable
+	}
+	return group{strings.TrimPrefix(path, "/"), id}, ""
+}
+
+// waits reads the threads of a place.
+func (c *Collector) waits(threads *threadReader, p place, now *seen) (value, time.Duration) {
+	if p.target < 0 {
+		return value{missing: notCounted}, 0
+	}
+	var err error
+	now.at = hostfs.BootTime()
+	now.threads, err = threads.read(c.root, now.path)
+	switch {
+	case errors.Is(err, errTooMany), errors.Is(err, trimtab.ErrRefused):
+		return value{missing: tooMany}, 0
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):
+		return value{missing: absent}, 0
+	case err != nil:
+		return value{missing: unreadable}, 0
+	}
+	was := c.before[p]
+	if was == nil {
+		return value{missing: first}, 0
+	}
+	return delay(was.threads, now.threads), now.at - was.at
+}
+
+// slack is how much CPU time two clocks of one group may differ by: a tick on each of some
+// CPUs, and what passes between the readings.
+const slack = 100 * time.Millisecond
+
+// outside reports whether tasks of a group are not in the group of the same path whose
+// counters were read: they ran for longer than that counted. Those of a hierarchy that
+// nobody else uses are then not 0 but unknown.
+func outside(i interval, before, now *seen) bool {
+	if before == nil || i.Software.Missing != "" || len(i.Software.Counts) <= taskClock {
+		return false
+	}
+	ran, _ := waiting(before.threads, now.threads)
+	return ran > 2*i.Software.Counts[taskClock]+float64(slack)
+}
+
+// tell publishes the samples of one place.
+func (c *Collector) tell(ctx context.Context, p place, i interval, waits value, window time.Duration) {
+	base := trimtab.Sample{Workload: trimtab.HostItself, Host: c.config.Host, Source: Source, Time: time.Now().Round(0).UTC()}
+	if p.target >= 0 {
+		t := c.config.Targets[p.target]
+		base.Workload, base.Host, base.Instance = t.Workload, t.Host, p.instance
+	}
+	for _, m := range values(i, p.target < 0) {
+		base.Window = trimtab.SecondsOf(i.Window)
+		c.publish(ctx, base, m)
+	}
+	if p.target >= 0 {
+		base.Source, base.Window = SourceDelay, trimtab.SecondsOf(window)
+		c.publish(ctx, base, measured{trimtab.RunDelay, waits})
+	}
+}
+
+func (c *Collector) publish(ctx context.Context, s trimtab.Sample, m measured) {
+	s.Quantity, s.Value, s.Missing = m.q, m.v, m.missing
+	result := "ok"
+	if s.Missing != "" {
+		s.Value, s.Window, result = 0, 0, s.Missing
+	}
+	c.config.Metrics.Counter("trimtab_collector_perf_samples_total", result).Inc()
+	// Samples may be lost; what comes next matters more.
+	if err := c.config.Bus.Publish(ctx, &s); err != nil && ctx.Err() == nil {
+		c.config.Logger.Warn("publish sample", "workload", s.Workload, "err", err)
+	}
+}
+
+// note logs when what stops a target, or the counters, changes.
+func (c *Collector) note(i int, err error) {
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+	}
+	if problem == c.problems[i] {
+		return
+	}
+	c.problems[i] = problem
+	name := "counters"
+	if i >= 0 {
+		name = c.config.Targets[i].Workload
+	}
+	c.config.Logger.Info("perf", "of", name, "problem", problem)
+}

@@ -1,0 +1,153 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// MaxDescriptors is how many counters are open at once.
+const MaxDescriptors = 65536
+
+// spared is how many descriptors are left to the rest of the process.
+const spared = 64
+
+// maxCPUs bounds the numbers of CPUs.
+const maxCPUs = 1 << 16
+
+// counters are those of one control group on all CPUs.
+type counters struct {
+	// leaders are the first of the software and of the hardware events on each CPU; fds
+	// are all.
+	leaders [2][]int
+	fds     []int
+	before  [2][]reading
+	at      time.Duration
+}
+
+// openCounters opens both sets of events on each CPU.
+func openCounters(dir *os.File, cpus []int, sets [2][]event) (c *counters, err error) {
+	c = &counters{}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	for _, cpu := range cpus {
+		for i, events := range sets {
+			leader := -1
+			for _, e := range events {
+				fd, err := e.open(dir, cpu, leader)
+				if err != nil {
+					return nil, err
+				}
+				c.fds = append(c.fds, fd)
+				if leader < 0 {
+					leader = fd
+					c.leaders[i] = append(c.leaders[i], fd)
+				}
+			}
+		}
+	}
+	return c, nil
+}
+
+func (c *counters) close() {
+	for _, fd := range c.fds {
+		_ = unix.Close(fd)
+	}
+}
+
+// read reads all, and says what they rose by since the last time.
+func (c *counters) read(sets [2][]event) interval {
+	at := hostfs.BootTime()
+	var out [2]set
+	for i, leaders := range c.leaders {
+		n := len(sets[i])
+		after, err := readAll(leaders, n)
+		switch {
+		case n == 0:
+			out[i] = set{Missing: notCounted}
+		case err != nil:
+			out[i] = set{Missing: unreadable}
+		default:
+			out[i] = rise(c.before[i], after, n)
+		}
+		c.before[i] = after
+	}
+	window := at - c.at
+	c.at = at
+	return interval{Window: window, Software: out[0], Hardware: out[1]}
+}
+
+// readAll reads one group of n counters on each CPU.
+func readAll(leaders []int, n int) ([]reading, error) {
+	out := make([]reading, 0, len(leaders))
+	buffer := make([]byte, 8*(header+n))
+	for _, fd := range leaders {
+		size, err := unix.Read(fd, buffer)
+		for errors.Is(err, syscall.EINTR) {
+			size, err = unix.Read(fd, buffer)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read counters: %w", err)
+		}
+		// Nothing is read of counters on a CPU that went.
+		r, err := parseReading(buffer[:size], n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// onlineCPUs are those that run now.
+func onlineCPUs() ([]int, error) {
+	text, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return nil, fmt.Errorf("find CPUs: %w", err)
+	}
+	cpus, err := parseCPUs(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("find CPUs: %w", err)
+	}
+	return cpus, nil
+}
+
+// parseCPUs reads a list such as 0-3,7.
+func parseCPUs(list string) (all []int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		if !ranged {
+			to = from
+		}
+		a, bad := strconv.Atoi(from)
+		b, worse := strconv.Atoi(to)
+		if bad != nil || worse != nil || a < 0 || b < a || b >= maxCPUs || len(all)+b-a >= maxCPUs {
+			return nil, trimtab.Invalidf("CPUs %.80q: want a list such as 0-3,7", list)
+		}
+		for cpu := a; cpu <= b; cpu++ {
+			all = append(all, cpu)
+		}
+	}
+	return all, nil
+}
+
+// room is how many descriptors counters may take in this process.
+func room() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024 - spared
+	}
+	return max(0, int(min(limit.Cur, MaxDescriptors+spared))-spared)
+}

@@ -1,0 +1,132 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ability is what this machine counts, and for what reasons not the rest.
+type Ability struct {
+	// Software and Hardware are the events that are counted, by name.
+	Software []string `json:"software,omitempty"`
+	Hardware []string `json:"hardware,omitempty"`
+	Lacks    []string `json:"lacks,omitempty"`
+}
+
+// Probe counts each event for a moment on one CPU. An event that the kernel takes and the
+// CPU does not count, as in some virtual machines, is not counted.
+func Probe() Ability {
+	sw, hw, a := probe()
+	for _, e := range sw {
+		a.Software = append(a.Software, e.name)
+	}
+	for _, e := range hw {
+		a.Hardware = append(a.Hardware, e.name)
+	}
+	return a
+}
+
+// probe returns the events that are counted. Without cycles and instructions there is no
+// hardware event: misses alone mean nothing.
+func probe() (sw, hw []event, a Ability) {
+	try := func(e event) bool {
+		err := tryEvent(e)
+		if err != nil {
+			a.Lacks = append(a.Lacks, err.Error())
+		}
+		return err == nil
+	}
+	if try(software()[taskClock]) {
+		sw = software()
+	}
+	all := hardware()
+	if !try(all[cycles]) || !try(all[instructions]) {
+		return sw, nil, a
+	}
+	hw = all[:misses:misses]
+	for _, cache := range [][]event{all[misses:], reads()} {
+		if !try(cache[0]) {
+			continue
+		}
+		if hw = append(hw, cache[0]); try(cache[1]) {
+			hw = append(hw, cache[1])
+		}
+		break
+	}
+	return sw, hw, a
+}
+
+// enough is how long a probe counts at least what it does itself.
+const enough = 2 * time.Millisecond
+
+// tryEvent counts on the CPU that this thread is on.
+func tryEvent(e event) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cpus, err := onlineCPUs()
+	if err != nil {
+		return err
+	}
+	fds := make([]int, 0, len(cpus))
+	defer func() {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+	}()
+	for _, cpu := range cpus {
+		fd, err := e.open(nil, cpu, -1)
+		if err != nil {
+			return explain(err)
+		}
+		fds = append(fds, fd)
+	}
+	for begun := time.Now(); time.Since(begun) < enough; {
+		continue // it is counted while it waits
+	}
+	buffer := make([]byte, 8*(header+1))
+	for _, fd := range fds {
+		n, err := unix.Read(fd, buffer)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", e.name, err)
+		}
+		r, err := parseReading(buffer[:n], 1)
+		if err != nil {
+			return err
+		}
+		if r.counts[0] > 0 || e.kind == unix.PERF_TYPE_HW_CACHE && r.running > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("count %s: the CPUs count nothing", e.name)
+}
+
+// explain says what an error of perf_event_open(2) means here.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.ENODEV):
+		return fmt.Errorf("%w (this machine has no such counter: most virtual machines have none)", err)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return fmt.Errorf("%w (give CAP_PERFMON, on kernels before 5.8 set kernel.perf_event_paranoid to 0)", err)
+	case errors.Is(err, syscall.ENOSYS):
+		return fmt.Errorf("%w (the kernel was built without perf events)", err)
+	}
+	return err
+}
+
+// String is what an operator reads.
+func (a Ability) String() string {
+	return fmt.Sprintf("software events: %s; hardware events: %s", orNone(a.Software), orNone(a.Hardware))
+}
+
+func orNone(all []string) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,102 @@
+package perf
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Source is the source of the samples of counters, SourceDelay of those of run queues.
+const (
+	Source      = "perf"
+	SourceDelay = "schedstat"
+)
+
+// The reasons why a value is missing; they are the labels of the metric, too.
+const (
+	absent      = "absent"
+	unreadable  = "unreadable"
+	first       = "first reading"
+	reset       = "counter reset"
+	notCounted  = "not counted by this machine"
+	multiplexed = "counted for too little of the time"
+	idle        = "nothing ran"
+	elsewhere   = "its tasks are in another group of the hierarchy that is counted"
+	tooMany     = "more groups or threads than can be counted"
+	unanswered  = "the process that counts did not answer"
+)
+
+// reasons are those that the process that counts gives.
+func reasons() []string {
+	return []string{absent, unreadable, first, reset, notCounted, multiplexed, tooMany}
+}
+
+// value is a number, or why there is none.
+type value struct {
+	v       float64
+	missing string
+}
+
+// measured are the values of one group in one interval, by quantity.
+type measured struct {
+	q trimtab.Quantity
+	value
+}
+
+// values makes the values of one interval. Of a whole host there is no task clock.
+func values(i interval, host bool) []measured {
+	window := i.Window.Seconds()
+	soft := func(at int) value {
+		switch {
+		case i.Software.Missing != "":
+			return value{missing: i.Software.Missing}
+		case at >= len(i.Software.Counts):
+			return value{missing: notCounted}
+		case window <= 0: // time went back
+			return value{missing: reset}
+		}
+		return value{v: i.Software.Counts[at] / window}
+	}
+	out := []measured{
+		{trimtab.CPI, ratio(i, cycles, 1)},
+		{trimtab.MPKI, ratio(i, misses, 1000)},
+		{trimtab.RPKI, ratio(i, references, 1000)},
+		{trimtab.ContextSwitches, soft(contextSwitches)},
+		{trimtab.PageFaults, soft(pageFaults)},
+		{trimtab.Migrations, soft(migrations)},
+	}
+	if !host { // of a whole host it is the time itself
+		clock := soft(taskClock)
+		clock.v /= float64(time.Second) // it counts in ns
+		out = append(out, measured{trimtab.TaskClock, clock})
+	}
+	return out
+}
+
+// ratio is times as many of an event as there are instructions.
+func ratio(i interval, event int, times float64) value {
+	h := i.Hardware
+	switch {
+	case h.Missing != "":
+		return value{missing: h.Missing}
+	case event >= len(h.Counts):
+		return value{missing: notCounted}
+	case h.Counts[instructions] > 0:
+		return value{v: times * h.Counts[event] / h.Counts[instructions]}
+	case i.Software.Missing == "" && len(i.Software.Counts) > taskClock && i.Software.Counts[taskClock] > 0:
+		return value{missing: notCounted} // it ran, and no instruction was seen
+	}
+	return value{missing: idle}
+}
+
+// delay is the share of the time that threads could have run in which they waited.
+func delay(before, after map[int]thread) value {
+	if before == nil {
+		return value{missing: first}
+	}
+	ran, waited := waiting(before, after)
+	if ran+waited <= 0 {
+		return value{missing: idle}
+	}
+	return value{v: waited / (ran + waited)}
+}

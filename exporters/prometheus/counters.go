@@ -1,0 +1,45 @@
+package prometheus
+
+import "github.com/trimtab/trimtab"
+
+// maxCounted bounds the workloads whose performance counters are exported, and
+// maxCountedBytes about how many bytes their series take.
+const maxCounted, maxCountedBytes = 1000, 600_000
+
+// counterMetrics are the metrics of performance counters, by quantity.
+func counterMetrics() map[trimtab.Quantity]string {
+	return map[trimtab.Quantity]string{
+		trimtab.CPI:             "trimtab_perf_cycles_per_instruction",
+		trimtab.MPKI:            "trimtab_perf_misses_per_kiloinstruction",
+		trimtab.RPKI:            "trimtab_perf_references_per_kiloinstruction",
+		trimtab.TaskClock:       "trimtab_perf_task_clock_cores",
+		trimtab.ContextSwitches: "trimtab_perf_context_switches_per_second",
+		trimtab.PageFaults:      "trimtab_perf_page_faults_per_second",
+		trimtab.Migrations:      "trimtab_perf_cpu_migrations_per_second",
+		trimtab.RunDelay:        "trimtab_perf_run_delay_ratio",
+	}
+}
+
+// counters exports the performance counters of a workload. One that is missing has no
+// series; once a workload had some, their room is kept.
+func (e *Exporter) counters(v *trimtab.Estimate) {
+	if !e.counted[v.Workload] {
+		n := len(counterMetrics()) * (70 + len(v.Workload))
+		if len(v.Counters) == 0 || len(e.counted) >= maxCounted || e.countedBytes+n > maxCountedBytes {
+			return
+		}
+		e.counted[v.Workload] = true
+		e.countedBytes += n
+		e.room.bytes += n
+		e.fit()
+	}
+	values := map[string]*float64{}
+	for i := range v.Counters {
+		if in := &v.Counters[i]; in.Missing == "" {
+			values[in.Name] = &in.Value
+		}
+	}
+	for q, name := range counterMetrics() {
+		e.set(name, values[string(q)], v.Workload)
+	}
+}

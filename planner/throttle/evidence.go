@@ -1,0 +1,70 @@
+package throttle
+
+import "math"
+
+// evidence is a sequential probability ratio test of whether a victim recovered:
+//
+//	H1 recovered       a sample is over the boundary with probability ε
+//	H0 as it was       … with probability q, that of the samples before
+//	Λ = Σ over: ln(ε / q), below: ln((1−ε) / (1−q))
+//
+// Source: Wald, Sequential tests of statistical hypotheses, Ann. Math. Stat. 16,
+// 1945, (3:17) and (3:18).
+type evidence struct {
+	over, below float64 // what one sample adds
+	sum         float64
+	n           int
+}
+
+const (
+	// strays is ε: of a normal distribution one value in 740 is above +3 σ; real
+	// signals have heavier tails, and one that just recovers has a few more.
+	strays = 0.05
+	// q is in [leastOver, mostOver]: nothing is as sure as a few samples make it look.
+	leastOver, mostOver = 0.3, 0.95
+)
+
+// newEvidence begins a test after n samples of which so many were over. The first of
+// them does not count: it was over, or nobody would have looked; and one of each kind
+// is added (Laplace):
+//
+//	q = (over − 1 + 1) / (n − 1 + 2)
+func newEvidence(over, n int) evidence {
+	q := float64(over) / (float64(n) + 1)
+	q = max(leastOver, min(q, mostOver))
+	return evidence{over: math.Log(strays / q), below: math.Log((1 - strays) / (1 - q))}
+}
+
+// again begins the test anew, with the same q.
+func (e *evidence) again() { e.sum, e.n = 0, 0 }
+
+func (e *evidence) add(over bool) {
+	e.n++
+	if over {
+		e.sum += e.over
+	} else {
+		e.sum += e.below
+	}
+}
+
+// word is what came of a trial so far.
+type word uint8
+
+const (
+	open word = iota
+	cured
+	uncured
+	unheard
+)
+
+// word decides, with chances of error alpha (taken for recovered) and beta, for one
+// of n tests at once, and after at most most samples: then it did not recover.
+func (e *evidence) word(alpha, beta float64, n, most int) word {
+	switch {
+	case e.sum >= math.Log((1-beta)*float64(n)/alpha):
+		return cured
+	case e.sum <= math.Log(beta/(1-alpha)) || e.n >= most:
+		return uncured
+	}
+	return open
+}

@@ -1,0 +1,168 @@
+package throttle
+
+import (
+	"cmp"
+	"time"
+)
+
+// Policy decides for one host. It keeps state between ticks, and is not safe for
+// concurrent use. Given the same requests and observations in the same order it
+// decides the same.
+type Policy struct {
+	Config
+	queue queue
+	// clock is the time that has passed since the first tick, last that of the last
+	// tick, and stuck how many ticks in a row had the same time.
+	clock time.Duration
+	last  time.Time
+	stuck int
+	// ticks counts observations.
+	ticks uint64
+
+	tasks   map[string]*task
+	running []*task // in the order of the observation
+	apps    map[string]*app
+	present []*victim // of this observation, in its order
+	jobs    map[string]*record
+	trial   trial
+	// disturbed is when an LRA was last anomalous, if one ever was; calm: none is.
+	disturbed          time.Duration
+	wasDisturbed, calm bool
+	capacity           []float64
+
+	suspects []suspect
+	events   []Event
+	counts   Counts
+}
+
+// New makes a policy. Its errors are [trimtab.ErrInvalid].
+func New(c Config) (*Policy, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c.Queue, c.Starts, c.Passes = cmp.Or(c.Queue, 100), cmp.Or(c.Starts, 4), cmp.Or(c.Passes, 16)
+	c.MaxLease, c.MaxAge, c.Quiet = cmp.Or(c.MaxLease, 10*time.Minute), cmp.Or(c.MaxAge, 10*time.Second), cmp.Or(c.Quiet, 5*time.Second)
+	f := &c.Proof
+	f.Fraction, f.Calm, f.Watch, f.Confirm = cmp.Or(f.Fraction, 0.1), cmp.Or(f.Calm, 3), cmp.Or(f.Watch, 10), cmp.Or(f.Confirm, 2)
+	f.Patience, f.Settle = cmp.Or(f.Patience, 20*time.Second), cmp.Or(f.Settle, 500*time.Millisecond)
+	f.WrongConviction, f.MissedGuilt = cmp.Or(f.WrongConviction, 0.005), cmp.Or(f.MissedGuilt, 0.05)
+	f.Hold, f.Backoff = cmp.Or(f.Hold, 30*time.Second), cmp.Or(f.Backoff, 30*time.Second)
+	f.MaxHold = cmp.Or(f.MaxHold, max(10*time.Minute, f.Hold))
+	return &Policy{Config: c, tasks: map[string]*task{}, apps: map[string]*app{}, jobs: map[string]*record{}, calm: true}, nil
+}
+
+// mostStuck is how many ticks with the same time are taken for repetitions. After
+// more of them the clock is taken for broken.
+const mostStuck = 10
+
+// Decide decides.
+func (p *Policy) Decide(o *Observation) Decision {
+	p.events = nil
+	runs := p.advance(o.Time)
+	p.look(o)
+	d := Decision{Cores: classesOf(o, p.Slack)}
+	p.lease(o, &d)
+	p.preempt(o, &d)
+	p.listen(o)
+	switch {
+	case o.Mode == UP || !runs && p.stuck == 0 || p.stuck > mostStuck:
+		p.releaseAll()
+	case runs:
+		p.judge()
+		p.prove(o)
+		p.parole()
+	}
+	p.admit(o, runs, &d)
+	p.list(o, &d)
+	d.Events = p.events
+	return d
+}
+
+// advance sets the clock on, and reports whether time has passed. After a step back
+// times of samples are forgotten: they may be ahead for as long.
+func (p *Policy) advance(now time.Time) bool {
+	p.ticks++
+	step := now.Sub(p.last)
+	switch {
+	case p.ticks == 1:
+		step = 1
+	case step < 0:
+		for _, a := range p.apps {
+			for _, v := range a.victims {
+				v.last = time.Time{}
+			}
+		}
+	case step == 0:
+		p.stuck++
+		return false
+	}
+	p.last, p.stuck = now, 0
+	if step < 0 {
+		return false
+	}
+	// A clock that jumps years ahead ends all leases once, and stays countable.
+	p.clock += min(step, 24*time.Hour)
+	if p.clock < 0 { // after 292 years: all that is kept is of no use
+		p.clock, p.trial, p.disturbed = 0, trial{}, 0
+		p.tasks, p.apps, p.jobs = map[string]*task{}, map[string]*app{}, map[string]*record{}
+	}
+	return true
+}
+
+// tell notes an event.
+func (p *Policy) tell(kind EventKind, t *task, v *victim, samples int) {
+	e := Event{Kind: kind, Samples: samples}
+	if t != nil {
+		e.Task, e.Job = t.id, t.job
+	}
+	if v != nil {
+		e.Victim, e.Signal = v.Workload, v.Signal
+	}
+	p.events = append(p.events, e)
+}
+
+// list says which tasks are throttled now.
+func (p *Policy) list(o *Observation, d *Decision) {
+	for _, t := range p.running {
+		if t.status == free || t.ending {
+			continue
+		}
+		left := t.until - p.clock
+		d.Throttled = append(d.Throttled, Throttled{Task: t.id, Share: p.Proof.Cut, Until: o.Time.Add(left),
+			Guilty: t.status == convicted, Victim: t.victim.Workload, Signal: t.victim.Signal})
+	}
+}
+
+// Counts are totals since the policy was made.
+type Counts struct {
+	// Anomalies of LRAs; of them Noise ended while nothing was throttled, and NotOurs
+	// went on with all tasks throttled.
+	Anomalies, Noise, NotOurs uint64
+	// Recoveries are anomalies that ended, but noise, and Recovering the time that
+	// they took together.
+	Recoveries uint64
+	Recovering time.Duration
+	// Trials are changes of what is throttled, with a look at what comes of it, and
+	// Samples the samples that were looked at in them.
+	Trials, Samples uint64
+	// Accusations are tasks that were throttled in a trial. Each ends as one of
+	// Proofs (guilty), Joint (guilty with others that could not be told apart),
+	// FalseAccusations (innocent) and Undecided (it ended, or nothing was measured).
+	Accusations, Proofs, Joint, FalseAccusations, Undecided uint64
+	// Accepted into the queue and Started tasks, those whose lease ended and that were
+	// preempted, and those not accepted, by reason.
+	Accepted, Started, LeasesEnded, Preempted uint64
+	Rejected                                  map[Reason]uint64
+	// Ignored are samples and tasks that make no sense, or too many.
+	Ignored uint64
+}
+
+// Counts returns the totals.
+func (p *Policy) Counts() Counts {
+	c := p.counts
+	c.Rejected = make(map[Reason]uint64, len(p.counts.Rejected))
+	for k, v := range p.counts.Rejected {
+		c.Rejected[k] = v
+	}
+	return c
+}

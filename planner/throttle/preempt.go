@@ -1,0 +1,76 @@
+package throttle
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// preempt ends tasks for what regular tasks ask back (6.1), in the reverse of the
+// order in which cores were given (6.2): those on cores of the first class first, and
+// of these the one with the least progress. One that is ended already counts for what
+// it still holds. A request that makes no sense ends nobody.
+func (p *Policy) preempt(o *Observation, d *Decision) {
+	var need [MaxDimensions]float64
+	asked := false
+	for k := range p.Resources {
+		if k < len(o.Revoke) && amount(o.Revoke[k]) && o.Revoke[k] > 0 {
+			need[k], asked = o.Revoke[k], true
+		}
+	}
+	for _, t := range p.running {
+		if !t.ending && t.preempted {
+			t.ending = true
+			d.End = append(d.End, End{t.id, Preempted})
+		}
+		if t.ending {
+			t.give(&need)
+		}
+	}
+	if !asked {
+		return
+	}
+	order := slices.Clone(p.running)
+	slices.SortFunc(order, func(a, b *task) int { return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.id, b.id)) })
+	for _, t := range order {
+		if !t.ending && t.gives(&need) {
+			t.ending, t.preempted = true, true
+			t.give(&need)
+			d.End = append(d.End, End{t.id, Preempted})
+			p.counts.Preempted++
+			p.tell(TakenBack, t, nil, 0)
+		}
+	}
+}
+
+// turn is the order in which tasks give way, the lowest first: by the class of their
+// cores, then by progress, 0 where it is not known. That a task does not tell is no
+// protection.
+func (t *task) turn() (turn float64) {
+	if t.progress >= 0 && t.progress <= 1 {
+		turn = t.progress
+	}
+	if t.class != First {
+		turn += 2
+	}
+	return turn
+}
+
+// gives reports whether a task holds anything of what is needed.
+func (t *task) gives(need *[MaxDimensions]float64) bool {
+	for k, v := range t.holds {
+		if k < MaxDimensions && need[k] > 0 && amount(v) && v > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// give takes what a task holds off what is needed.
+func (t *task) give(need *[MaxDimensions]float64) {
+	for k, v := range t.holds {
+		if k < MaxDimensions && amount(v) {
+			need[k] = math.Max(0, need[k]-v)
+		}
+	}
+}

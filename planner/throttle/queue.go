@@ -1,0 +1,255 @@
+package throttle
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Request is a speculative task that asks to be started.
+type Request struct {
+	ID, Job string
+	// Wants is what it is to hold, in the order of [Config.Resources].
+	Wants []float64
+	// Priority: the higher one starts first.
+	Priority int
+	// Expires is when the lease ends unless it is renewed, queued or running.
+	Expires time.Time
+}
+
+// waiting is a request in the queue.
+type waiting struct {
+	Request
+	// passed is how many later ones started before it.
+	passed int
+	// offered is when it came, by the policy's clock.
+	offered time.Duration
+}
+
+// queue has the requests in the order of their start: the higher priority first,
+// then the earlier.
+type queue []waiting
+
+// Offer puts a task into the queue. "" means accepted; otherwise the task is not
+// here, and the reason says why.
+func (p *Policy) Offer(now time.Time, r Request) Reason {
+	why := p.refuse(now, &r)
+	if why != "" {
+		if p.counts.Rejected == nil {
+			p.counts.Rejected = map[Reason]uint64{}
+		}
+		p.counts.Rejected[why]++
+		return why
+	}
+	r.Wants = slices.Clone(r.Wants)
+	at, _ := slices.BinarySearchFunc(p.queue, r.Priority, func(w waiting, priority int) int {
+		if w.Priority >= priority {
+			return -1
+		}
+		return 1
+	})
+	p.queue = slices.Insert(p.queue, at, waiting{Request: r, offered: p.clock})
+	p.counts.Accepted++
+	return ""
+}
+
+func (p *Policy) refuse(now time.Time, r *Request) Reason {
+	switch {
+	case r.ID == "" || len(r.Wants) != len(p.Resources) || slices.ContainsFunc(r.Wants, func(v float64) bool { return !amount(v) }):
+		return Invalid
+	case p.tasks[r.ID] != nil || p.queued(r.ID) >= 0:
+		return Duplicate
+	case !now.Before(r.Expires):
+		return Expired
+	case p.tooLarge(r.Wants):
+		return TooLarge
+	case len(p.queue) >= p.Queue:
+		return Full
+	}
+	return ""
+}
+
+// amount reports whether v can be an amount of a resource.
+func amount(v float64) bool { return v >= 0 && v <= greatestAmount }
+
+// tooLarge reports whether so much never fits the host as it was last seen.
+func (p *Policy) tooLarge(wants []float64) bool {
+	for k, v := range wants {
+		if k < len(p.capacity) && amount(p.capacity[k]) && v > p.Resources[k].Ratio*p.capacity[k] {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Policy) queued(id string) int {
+	return slices.IndexFunc(p.queue, func(w waiting) bool { return w.ID == id })
+}
+
+// Cancel takes a task out of the queue, and reports whether it was there.
+func (p *Policy) Cancel(id string) bool {
+	at := p.queued(id)
+	if at >= 0 {
+		p.queue = slices.Delete(p.queue, at, at+1)
+	}
+	return at >= 0
+}
+
+// Renew sets when the lease of a queued task ends, and reports whether it is there.
+// Those of running tasks come with the observation.
+func (p *Policy) Renew(id string, expires time.Time) bool {
+	at := p.queued(id)
+	if at >= 0 {
+		p.queue[at].Expires, p.queue[at].offered = expires, p.clock
+	}
+	return at >= 0
+}
+
+// Queued returns the tasks in the queue, the next to start first.
+func (p *Policy) Queued() []Request {
+	out := make([]Request, len(p.queue))
+	for i := range p.queue {
+		out[i] = p.queue[i].Request
+		out[i].Wants = slices.Clone(out[i].Wants)
+	}
+	return out
+}
+
+// rooms is what speculative tasks may hold, and hold.
+type rooms struct {
+	left   [MaxDimensions]float64
+	second float64 // free cores of the second class
+	known  bool
+}
+
+// rooms adds up what tasks hold, those too that were started and not yet seen.
+func (p *Policy) rooms(o *Observation, cores Classes) rooms {
+	r := rooms{second: float64(cores.Second), known: true}
+	for k := range p.Resources {
+		capacity := math.NaN()
+		if k < len(o.Capacity) {
+			capacity = o.Capacity[k]
+		}
+		if !amount(capacity) {
+			r.known = false
+			return r
+		}
+		r.left[k] = p.Resources[k].Ratio * capacity
+	}
+	if len(o.Tasks) > MaxTasks {
+		r.known = false
+	}
+	for _, t := range p.running {
+		r.take(t.holds, t.class, p.CPU)
+		r.known = r.known && len(t.holds) == len(p.Resources)
+	}
+	if len(p.tasks) > len(p.running) {
+		for _, t := range p.tasks {
+			if t.starting {
+				r.take(t.wants, t.class, p.CPU)
+			}
+		}
+	}
+	return r
+}
+
+// take counts a task; an amount that makes no sense leaves nothing.
+func (r *rooms) take(holds []float64, class Class, cpu int) {
+	for k := range holds {
+		if !amount(holds[k]) {
+			r.known = false
+			continue
+		}
+		r.left[k] -= holds[k]
+	}
+	if class == Second && cpu >= 0 && cpu < len(holds) {
+		r.second -= holds[cpu]
+	}
+}
+
+// admit starts tasks (6.1): every metric strictly under its threshold, and the sum
+// of what tasks hold with the new one at most ratio · capacity, of each resource.
+func (p *Policy) admit(o *Observation, runs bool, d *Decision) {
+	p.capacity = append(p.capacity[:0], o.Capacity[:min(len(o.Capacity), len(p.Resources))]...)
+	if len(p.queue) == 0 {
+		return
+	}
+	if d.Blocked = p.blocked(o, runs); d.Blocked != "" {
+		return
+	}
+	r := p.rooms(o, d.Cores)
+	if !r.known {
+		d.Blocked = Missing
+		return
+	}
+	for i := 0; i < len(p.queue) && len(d.Start) < p.Starts; {
+		w := &p.queue[i]
+		class, why := p.fits(w, &r, d.Cores)
+		if why == "" {
+			p.start(w, class, d)
+			r.take(w.Wants, class, p.CPU)
+			for j := range i {
+				p.queue[j].passed++
+			}
+			p.queue = slices.Delete(p.queue, i, i+1)
+			continue
+		}
+		d.Blocked = cmp.Or(d.Blocked, why)
+		if w.passed >= p.Passes && why != OnHold {
+			break
+		}
+		i++
+	}
+	if len(d.Start) > 0 {
+		d.Blocked = ""
+	}
+}
+
+// blocked is why no task may start, whichever it is.
+func (p *Policy) blocked(o *Observation, runs bool) Reason {
+	if !runs {
+		return Clock
+	}
+	for k := range p.Metrics {
+		switch {
+		case k >= len(o.Metrics) || math.IsNaN(o.Metrics[k]):
+			return Missing
+		case !(o.Metrics[k] < p.Metrics[k].Upper):
+			return Loaded
+		}
+	}
+	if o.Mode == UP {
+		return ""
+	}
+	return p.unsafe(o)
+}
+
+// fits reports on which class of cores a task may start, or why not.
+func (p *Policy) fits(w *waiting, r *rooms, cores Classes) (Class, Reason) {
+	for k, v := range w.Wants {
+		if v > r.left[k] {
+			return "", NoRoom
+		}
+	}
+	if j := p.jobs[cmp.Or(w.Job, w.ID)]; j != nil && j.until > p.clock {
+		return "", OnHold
+	}
+	switch {
+	case p.CPU < 0 || w.Wants[p.CPU] <= r.second && cores.Second > 0:
+		return Second, ""
+	case p.KeepFirst:
+		return "", NoCores
+	}
+	return First, ""
+}
+
+// start lets a task run. It counts as held until it is seen, or for startsWithin.
+func (p *Policy) start(w *waiting, class Class, d *Decision) {
+	d.Start = append(d.Start, Start{w.Request, class})
+	p.tasks[w.ID] = &task{id: w.ID, job: w.Job, wants: w.Wants, class: class, starting: true, since: p.clock, fresh: true}
+	p.counts.Started++
+}
+
+// startsWithin is for how long a task that was started counts as held unseen.
+const startsWithin = 10 * time.Second

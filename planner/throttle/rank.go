@@ -1,0 +1,139 @@
+package throttle
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// suspect is a task with what speaks for its guilt.
+type suspect struct {
+	*task
+	// weight is the evidence, in natural logarithms of odds, as a whole number: what
+	// differs by less is alike.
+	weight int
+	// turn is the paper's order: the class of the cores, then the progress.
+	turn float64
+}
+
+// rank puts the suspects in order (6.2): where something is known that makes one
+// likelier than another, the likelier first; else those on cores of the first class
+// first, and of these the one with the least progress.
+func (p *Policy) rank(lead *victim, cleared uint64) []suspect {
+	p.suspects = p.suspects[:0]
+	for _, t := range p.running {
+		if t.status == free && !t.ending && t.cleared <= cleared {
+			weight := correlation(&t.activity, &lead.excess) + p.prior(t)
+			p.suspects = append(p.suspects, suspect{t, int(math.Round(weight)), t.turn()})
+		}
+	}
+	slices.SortFunc(p.suspects, func(a, b suspect) int {
+		switch {
+		case a.weight != b.weight:
+			return b.weight - a.weight
+		case a.turn < b.turn:
+			return -1
+		case a.turn > b.turn:
+			return 1
+		}
+		return cmp.Compare(a.id, b.id)
+	})
+	return p.suspects
+}
+
+// prior is what is known of the job:
+//
+//	ln((4 guilty + 1) / (innocent + 1)), −2 to 3
+//
+// A verdict of guilty counts four times: most tasks are innocent, also of a job of
+// which some are not.
+func (p *Policy) prior(t *task) float64 {
+	j := p.jobs[t.key()]
+	if j == nil {
+		return 0
+	}
+	return max(-2, min(math.Log((4*j.guilty+1)/(j.innocent+1)), 3))
+}
+
+// correlation is what the correlation r of activity and excess over the last n ticks
+// says, in logarithms of odds. Fisher's z is N(0, 1) for an innocent, and is taken
+// for N(2, 1) for a guilty task:
+//
+//	z = atanh(r) √(n − 3),  ln φ(z − 2) / φ(z) = 2 z − 2
+//
+// and half of that counts, since neighbouring ticks are not independent; −2 to 4.
+// Where it is not known, 0.
+func correlation(activity, excess *course) float64 {
+	var n, sx, sy, xx, yy, xy float64
+	for i := range activity {
+		x, y := float64(activity[i]), float64(excess[i])
+		if d := x + y; d-d == 0 { // both are numbers
+			n, sx, sy = n+1, sx+x, sy+y
+			xx, yy, xy = xx+x*x, yy+y*y, xy+x*y
+		}
+	}
+	if n < leastTicks {
+		return 0
+	}
+	// What is left of the squares but rounding.
+	rest := 1e-9 * xx
+	xx, yy, xy = xx-sx*sx/n, yy-sy*sy/n, xy-sx*sy/n
+	if !(xx > rest) || !(yy > 1e-12) {
+		return 0
+	}
+	r := max(-0.99, min(xy/math.Sqrt(xx*yy), 0.99))
+	return max(-2, min(math.Atanh(r)*math.Sqrt(n-3)-1, 4))
+}
+
+// leastTicks is how many ticks a correlation needs.
+const leastTicks = 8
+
+// standsOut is the weight from which evidence alone says who is tried.
+const standsOut = 2
+
+// freeing adds up what throttled tasks free, as parts of the capacity.
+type freeing [MaxDimensions]float64
+
+// add adds a task, and returns its largest part of any resource that it frees.
+func (f *freeing) add(p *Policy, o *Observation, t *task) (most float64) {
+	for k := range p.Resources {
+		if p.Resources[k].Stock || k >= len(t.holds) || k >= len(o.Capacity) || !amount(t.holds[k]) || !(o.Capacity[k] > 0) {
+			continue
+		}
+		part := t.holds[k] * (1 - p.Proof.Cut) / o.Capacity[k]
+		f[k] += part
+		most = max(most, part)
+	}
+	return most
+}
+
+// group returns the first suspects, so many as are to be throttled at once: where the
+// sensitivity of the victim is known, the fewest of which the fall, less a standard
+// deviation, brings it below its boundary; else such as hold the configured fraction.
+// Where neither comes to an end, it is half of them. It is at least one, and where the evidence against the first
+// stands out, nobody with less.
+func (p *Policy) group(o *Observation, lead *victim, all []suspect) []suspect {
+	total := 0.0
+	for _, s := range all {
+		var f freeing
+		total += f.add(p, o, s.task)
+	}
+	var f freeing
+	share, half := 0.0, (len(all)+1)/2
+	for i := range all {
+		share += f.add(p, o, all[i].task)
+		mean, deviation, known := lead.sensitivity.fall(f[:len(p.Resources)])
+		if known = known && mean > deviation; known && mean-deviation >= lead.look.before {
+			return all[:i+1]
+		}
+		enough := share >= p.Proof.Fraction*total
+		if total == 0 {
+			enough = float64(i+1) >= p.Proof.Fraction*float64(len(all))
+		}
+		enough = enough || i+1 >= half
+		if !known && enough || i+1 < len(all) && all[0].weight >= standsOut && all[i+1].weight < all[0].weight {
+			return all[:i+1]
+		}
+	}
+	return all[:half]
+}

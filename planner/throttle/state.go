@@ -1,0 +1,134 @@
+package throttle
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/num"
+)
+
+// snapshotName is the one state of a policy, snapshotKind the form of it.
+const snapshotName, snapshotKind = "throttle", "throttle/1"
+
+// snapshot is what outlives the process: what was learned. What is queued or throttled
+// does not: who starts anew releases.
+type snapshot struct {
+	// Flows are the resources over which slopes are.
+	Flows   []string            `json:"flows,omitempty"`
+	Jobs    map[string]verdicts `json:"jobs,omitempty"`
+	Victims []slopes            `json:"victims,omitempty"`
+}
+
+// verdicts are those on the tasks of a job.
+type verdicts struct {
+	Guilty   float64 `json:"guilty"`
+	Innocent float64 `json:"innocent"`
+}
+
+// slopes is the sensitivity of a victim; see there.
+type slopes struct {
+	Workload string    `json:"workload"`
+	Signal   string    `json:"signal"`
+	B        []float64 `json:"b"`
+	P        []float64 `json:"p"`
+	A        float64   `json:"a"`
+	C        float64   `json:"c"`
+	Trials   int       `json:"trials"`
+}
+
+// flows are the names of the resources that throttled tasks do not keep.
+func (p *Policy) flows() (names []string) {
+	for _, r := range p.Resources {
+		if !r.Stock {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// Snapshot returns the verdicts on jobs and the sensitivities of LRAs; see
+// [trimtab.Snapshotter].
+func (p *Policy) Snapshot() map[string][]byte {
+	out := snapshot{Flows: p.flows(), Jobs: map[string]verdicts{}}
+	for name, j := range p.jobs {
+		out.Jobs[name] = verdicts{j.guilty, j.innocent}
+	}
+	for name, a := range p.apps {
+		for _, v := range a.victims {
+			if s := &v.sensitivity; s.n > 0 {
+				out.Victims = append(out.Victims, slopes{name, v.Signal, slices.Clone(s.b), slices.Clone(s.p), s.a, s.c, s.n})
+			}
+		}
+	}
+	slices.SortFunc(out.Victims, func(a, b slopes) int {
+		return slices.Compare([]string{a.Workload, a.Signal}, []string{b.Workload, b.Signal})
+	})
+	b, err := num.Seal(snapshotKind, out)
+	if err != nil {
+		return nil // numbers always marshal
+	}
+	return map[string][]byte{snapshotName: b}
+}
+
+// Restore takes back what Snapshot returned, before the first tick. Sensitivities over
+// other resources are not used.
+func (p *Policy) Restore(name string, state []byte) error {
+	if name != snapshotName {
+		return trimtab.Invalidf("restore throttle: no state is named %.40q", name)
+	}
+	var in snapshot
+	if err := num.Unseal(snapshotKind, state, &in); err != nil {
+		return fmt.Errorf("restore throttle: %w: %w", trimtab.ErrInvalid, err)
+	}
+	if err := in.check(); err != nil {
+		return fmt.Errorf("restore throttle: %w", err)
+	}
+	p.jobs = make(map[string]*record, len(in.Jobs))
+	for job, v := range in.Jobs {
+		p.jobs[job] = &record{guilty: v.Guilty, innocent: v.Innocent}
+	}
+	if !slices.Equal(in.Flows, p.flows()) {
+		return nil
+	}
+	for _, s := range in.Victims {
+		a := p.apps[s.Workload]
+		if a == nil {
+			a = &app{left: p.clock}
+			p.apps[s.Workload] = a
+		}
+		if a.find(s.Signal) != nil {
+			continue
+		}
+		v := p.newVictim(s.Workload, s.Signal)
+		copy(v.sensitivity.b, s.B)
+		copy(v.sensitivity.p, s.P)
+		v.sensitivity.a, v.sensitivity.c, v.sensitivity.n = s.A, s.C, s.Trials
+		a.victims = append(a.victims, v)
+	}
+	return nil
+}
+
+// check refuses what no policy keeps.
+func (in *snapshot) check() error {
+	ok := len(in.Jobs) <= MaxJobs && len(in.Victims) <= MaxVictims && len(in.Flows) <= MaxDimensions
+	for _, v := range in.Jobs {
+		ok = ok && v.Guilty >= 0 && v.Innocent >= 0 && v.Guilty+v.Innocent <= mostVerdicts+1
+	}
+	signals, r := map[string]int{}, len(in.Flows)
+	for _, s := range in.Victims {
+		signals[s.Workload]++
+		ok = ok && s.Signal != "" && signals[s.Workload] <= maxSignals && len(s.B) == r && len(s.P) == r*r
+		ok = ok && s.A >= priorA && s.A <= mostA && s.C > 0 && s.C <= greatestAmount && s.Trials > 0
+		for i := 0; ok && i < r; i++ {
+			ok = s.P[i*r+i] > 0 && s.P[i*r+i] <= wide
+		}
+		for _, v := range slices.Concat(s.B, s.P) {
+			ok = ok && v >= -greatestAmount && v <= greatestAmount
+		}
+	}
+	if !ok || len(signals) > maxLRAs {
+		return trimtab.Invalidf("a state that no policy keeps")
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package throttle
+
+import "time"
+
+// phase is how far the proof is.
+type phase uint8
+
+const (
+	// idle: nobody is on trial.
+	idle phase = iota
+	// probing: the first suspects are throttled.
+	probing
+	// everybody: all are, since each by itself was found innocent.
+	everybody
+	// narrowing: of several of which one or more are guilty, half are throttled.
+	narrowing
+	// swapped: the other half are, since the victim did not stay well.
+	swapped
+	// rejoined: both halves are again, since neither was enough.
+	rejoined
+)
+
+// trial is one change of what is throttled, with a look at what comes of it. There
+// is one at a time on a host, and all victims watch it: two at once would say
+// nothing of either.
+type trial struct {
+	phase phase
+	// number counts trials.
+	number uint64
+	// began by the policy's clock; a sample counts that began at effective or later.
+	began     time.Duration
+	effective time.Time
+	// set is throttled, rest is on trial too and runs.
+	set, rest []*task
+	// relapsed: the victim did not stay well without set, and did with it.
+	relapsed bool
+	// again: that two halves both hurt was seen twice, which chance rarely does.
+	again bool
+}
+
+// prove goes on with the trial, or begins one.
+func (p *Policy) prove(o *Observation) {
+	if p.trial.phase != idle {
+		p.weigh(o)
+	}
+	if p.trial.phase == idle {
+		p.accuse(o)
+	}
+}
+
+// begin changes what is throttled: set is, rest is not. The victims that watch do so
+// anew.
+func (p *Policy) begin(o *Observation, ph phase, set, rest []*task) {
+	t := &p.trial
+	t.phase, t.set, t.rest = ph, set, rest
+	t.number++
+	t.began, t.effective = p.clock, o.Time.Add(p.Proof.Settle)
+	p.counts.Trials++
+	for _, v := range p.present {
+		v.look.evidence.again()
+		v.look.sum = 0
+	}
+	for _, s := range rest {
+		s.release()
+	}
+	lead := p.watcher()
+	for _, s := range set {
+		if !s.pending {
+			s.pending = true
+			p.counts.Accusations++
+			p.tell(Accused, s, lead, 0)
+		}
+		p.throttle(s, accused, lead.victimID, p.clock+p.Proof.Patience)
+	}
+}
+
+// watcher is the first victim that watches.
+func (p *Policy) watcher() *victim {
+	for _, v := range p.present {
+		if v.look.watching {
+			return v
+		}
+	}
+	return &victim{}
+}
+
+// weigh says what comes of the trial so far.
+func (p *Policy) weigh(o *Observation) {
+	t := &p.trial
+	t.set, t.rest = p.alive(t.set), p.alive(t.rest)
+	if len(t.set)+len(t.rest) == 0 {
+		p.abandon()
+		return
+	}
+	word := p.word()
+	if word == open {
+		for _, s := range t.set {
+			p.throttle(s, accused, s.victim, p.clock+p.Proof.Patience)
+		}
+		return
+	}
+	if t.phase == probing || t.phase == everybody {
+		p.learn(o)
+	}
+	switch {
+	case word == cured && t.phase == rejoined && !t.again:
+		t.again, t.relapsed = true, false
+		p.narrow(o)
+	case word == cured && t.phase == rejoined:
+		p.convict(t.set, Jointly)
+	case word == cured:
+		p.acquit(t.rest, Innocent)
+		t.rest, t.relapsed = nil, t.phase == swapped
+		p.narrow(o)
+	case t.phase == narrowing && len(t.rest) > 0:
+		p.begin(o, swapped, t.rest, t.set)
+	case t.phase == swapped && len(t.rest) > 0:
+		p.begin(o, rejoined, append(t.set, t.rest...), nil)
+	case t.phase >= narrowing || word == unheard:
+		p.acquit(t.set, Undecided)
+		p.end()
+	default:
+		p.acquit(t.set, Innocent)
+		if t.phase == everybody {
+			p.notOurs()
+		}
+		p.end()
+	}
+}
+
+// alive drops tasks that are gone, or were released for another reason.
+func (p *Policy) alive(all []*task) []*task {
+	kept := all[:0]
+	for _, t := range all {
+		switch {
+		case t.pending && t.seen == p.ticks && !t.ending:
+			kept = append(kept, t)
+		case t.pending:
+			t.pending = false
+			p.counts.Undecided++
+		}
+	}
+	clear(all[len(kept):])
+	return kept
+}
+
+// word is what the victims say together: recovered, as soon as one says so; not, when
+// all do.
+func (p *Policy) word() word {
+	watching, undecided := 0, false
+	for _, v := range p.present {
+		if v.look.watching {
+			watching++
+		}
+	}
+	if watching == 0 {
+		return unheard
+	}
+	for _, v := range p.present {
+		if !v.look.watching {
+			continue
+		}
+		switch v.look.evidence.word(p.Proof.WrongConviction, p.Proof.MissedGuilt, watching, p.Proof.Watch) {
+		case cured:
+			return cured
+		case open:
+			undecided = true
+		}
+	}
+	switch {
+	case !undecided:
+		return uncured
+	case p.clock-p.trial.began > p.Proof.Patience:
+		return unheard
+	}
+	return open
+}
+
+// narrow goes on after the victim recovered: of several half are let go to see whether
+// it stays well, and so is one that nothing else speaks against.
+func (p *Policy) narrow(o *Observation) {
+	t := &p.trial
+	n := len(t.set)
+	switch {
+	case n == 0:
+		p.end()
+		return
+	case n == 1 && (p.Proof.NoControl || t.relapsed || p.prior(t.set[0]) >= proven):
+		p.convict(t.set, Guilty)
+		return
+	}
+	for _, v := range p.present { // those that did not recover have nothing to say
+		e := &v.look.evidence
+		v.look.watching = v.look.watching && e.word(p.Proof.WrongConviction, p.Proof.MissedGuilt, 1, p.Proof.Watch) == cured
+	}
+	half := n / 2
+	set := append([]*task(nil), t.set[:half]...)
+	rest := append([]*task(nil), t.set[half:]...)
+	p.begin(o, narrowing, set, rest)
+}
+
+// proven is the evidence of former verdicts from which a task is not let go once more:
+// one of guilty, and none of innocent.
+const proven = 1.6
+
+// acquit lets tasks run, innocent or undecided.
+func (p *Policy) acquit(all []*task, kind EventKind) {
+	lead := p.watcher()
+	for _, s := range all {
+		s.release()
+		s.pending, s.cleared = false, p.trial.number
+		if kind == Innocent {
+			p.counts.FalseAccusations++
+			p.record(s.key()).innocent++
+		} else {
+			p.counts.Undecided++
+		}
+		p.tell(kind, s, lead, lead.look.evidence.n)
+	}
+}
+
+// convict keeps tasks throttled, each for as long as its job deserves.
+func (p *Policy) convict(all []*task, kind EventKind) {
+	lead := p.watcher()
+	for _, s := range all {
+		s.pending, s.parole = false, 0
+		j := p.record(s.key())
+		hold := p.Proof.Hold
+		for i := 1.0; i <= j.guilty && hold < p.Proof.MaxHold; i++ {
+			hold *= 2
+		}
+		j.guilty += 1 / float64(len(all)) // they share it
+		p.throttle(s, convicted, lead.victimID, p.clock+min(hold, p.Proof.MaxHold))
+		j.until = max(j.until, s.until)
+		if kind == Guilty {
+			p.counts.Proofs++
+		} else {
+			p.counts.Joint++
+		}
+		p.tell(kind, s, lead, lead.look.evidence.n)
+	}
+	p.end()
+}
+
+// end ends the trial.
+func (p *Policy) end() {
+	for _, v := range p.present {
+		v.look.watching = false
+	}
+	p.trial = trial{number: p.trial.number}
+}
+
+// abandon ends the trial without a verdict.
+func (p *Policy) abandon() {
+	if p.trial.phase == idle {
+		return
+	}
+	p.acquit(p.alive(p.trial.set), Undecided)
+	p.acquit(p.alive(p.trial.rest), Undecided)
+	p.end()
+}
+
+// learn tells the victims that watched what was freed and what it brought.
+func (p *Policy) learn(o *Observation) {
+	var f freeing
+	for _, s := range p.trial.set {
+		f.add(p, o, s)
+	}
+	for _, v := range p.present {
+		if l := &v.look; l.watching && l.evidence.n > 0 {
+			v.sensitivity.learn(f[:len(p.Resources)], l.before-l.sum/float64(l.evidence.n))
+		}
+	}
+}
+
+// notOurs lets the victims that watched wait before anybody is accused again.
+func (p *Policy) notOurs() {
+	for _, v := range p.present {
+		if !v.look.watching {
+			continue
+		}
+		v.backoff = min(max(2*v.backoff, p.Proof.Backoff), p.Proof.MaxHold)
+		v.resume, v.since, v.triedAll = p.clock+v.backoff, p.trial.number, false
+		p.counts.NotOurs++
+		p.tell(NotOurs, nil, v, v.look.evidence.n)
+	}
+}
+
+// accuse begins a trial for the victims that are anomalous.
+func (p *Policy) accuse(o *Observation) {
+	var lead *victim
+	cleared := uint64(0)
+	for _, v := range p.present {
+		v.look.watching = v.anomalous && v.overs >= max(0, p.Proof.Confirm) && p.clock >= v.resume
+		if !v.look.watching {
+			continue
+		}
+		if lead == nil || v.onset < lead.onset {
+			lead = v
+		}
+		cleared = max(cleared, v.since)
+		before, over, n := v.recent.means()
+		v.look.before, v.look.evidence = before, newEvidence(over, n)
+	}
+	if lead == nil {
+		return
+	}
+	all, ph := p.choose(o, lead, cleared)
+	if ph == idle {
+		if len(all) > 0 {
+			p.notOurs()
+		}
+		p.end()
+		return
+	}
+	set := make([]*task, len(all))
+	for i := range all {
+		set[i] = all[i].task
+	}
+	for _, v := range p.present {
+		v.tried = v.tried || v.look.watching
+		v.triedAll = v.triedAll || v.look.watching && ph == everybody
+	}
+	p.begin(o, ph, set, nil)
+}
+
+// choose returns who is tried, and how: suspects that were not cleared since the anomaly
+// began, or everybody. Where everybody was in vain before, that is the first question.
+// idle: there is nobody to try, or everybody was.
+func (p *Policy) choose(o *Observation, lead *victim, cleared uint64) ([]suspect, phase) {
+	if lead.backoff == 0 || lead.triedAll {
+		if all := p.rank(lead, cleared); len(all) > 0 {
+			return p.group(o, lead, all), probing
+		}
+	}
+	all := p.rank(lead, ^uint64(0))
+	if len(all) == 0 || lead.triedAll || len(all) == 1 && lead.backoff == 0 {
+		return all, idle
+	}
+	return all, everybody
+}
