@@ -2,7 +2,7 @@
 # Runs tests in the guest of guest.sh, where nothing that needs groups of version
 # 2 or systemd is skipped, and prints how many ran:
 #   deploy/guest-tests.sh short   knobs, collector and files of groups; units of systemd
-#   deploy/guest-tests.sh         these; the actuator with its watchdogs; the demo
+#   deploy/guest-tests.sh         these; the actuator with its watchdogs; tasks; the demo
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:-whole}
@@ -34,7 +34,8 @@ inside "cgroups of version 2" 'try actuator-cgroup; try actuator-cpuset; try act
 inside 'hardware threads' --threads 'try actuator-cpuset -test.run Threads'
 inside systemd --systemd 'try actuator-cgroup -test.run Systemd; try actuator-cpuset -test.run Systemd'
 [ "$part" = short ] && exit
-build actuator
+build actuator actuator/task
 inside watchdogs 'try actuator'
+inside tasks 'try actuator-task -test.run "^Test"'
 CGO_ENABLED=0 go build -ldflags '-s -w' -o "$work/root/bin/trimtab" ./cmd/trimtab
 inside demo 'trimtab demo --headless --for 60s || failed=1'

@@ -68,6 +68,8 @@ type cli struct {
 	Complete      completeCmd      `cmd:"" hidden:"" help:"Answer a completion script."`
 	Man           manCmd           `cmd:"" hidden:"" help:"Print the manual page."`
 	Watchdog      watchdogCmd      `cmd:"" hidden:"" help:"Restore baselines when the actuator dies."`
+	TaskExec      taskExecCmd      `cmd:"" hidden:"" help:"Become the first process of a speculative task."`
+	TaskWatchdog  taskWatchdogCmd  `cmd:"" hidden:"" help:"Kill speculative tasks when the agent dies."`
 	PerfCounter   perfCounterCmd   `cmd:"" hidden:"" help:"Count performance events for an agent."`
 	Service       serviceCmd       `cmd:"" hidden:"" name:"demo-service" help:"One service of the demo."`
 	Load          loadCmd          `cmd:"" hidden:"" name:"demo-load" help:"Load on one service of the demo."`

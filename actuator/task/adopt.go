@@ -1,0 +1,91 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// adopt takes over what the journal and the groups tell of an earlier runner: those that
+// ended are known again, the others are killed.
+func (r *Runner) adopt(ctx context.Context) error {
+	found := map[string]*task{}
+	for _, key := range r.journal.Keys(recordPrefix) {
+		value, _ := r.journal.Get(key)
+		leaf := key[len(recordPrefix):]
+		var rec record
+		if err := json.Unmarshal(value, &rec); err != nil || rec.leaf() != leaf || rec.ID.Validate() != nil || classes()[rec.Class] == 0 {
+			r.logger.Warn("a record of a task cannot be read", "task", leaf)
+			continue
+		}
+		t := newTask(rec.Info, leaf)
+		t.info.PID = 0
+		if rec.Boot != r.boot && rec.State != Ended {
+			t.info.Reason = "the host was restarted"
+		}
+		found[leaf] = t
+	}
+	groups, err := r.tree.leftovers()
+	if err != nil {
+		return err
+	}
+	var lost []*task
+	for _, l := range groups {
+		t := found[l.leaf]
+		delete(found, l.leaf)
+		if t == nil || t.info.Class != l.class {
+			id, err := parseLeaf(l.leaf)
+			if err != nil {
+				id = ID{Task: l.leaf}
+			}
+			t = newTask(Info{ID: id, Class: l.class}, l.leaf)
+		}
+		lost = append(lost, t)
+	}
+	for _, t := range found {
+		if t.info.State != Ended {
+			lost = append(lost, t) // the host was restarted, or its group was not made yet
+			continue
+		}
+		r.tasks[t.info.ID] = t
+		r.ended = append(r.ended, t.info.ID)
+	}
+	slices.SortFunc(r.ended, func(a, b ID) int { return r.tasks[a].info.Ended.Compare(r.tasks[b].info.Ended) })
+	r.tidy(lost)
+	for _, t := range lost {
+		t.info.State = Killing
+		r.tasks[t.info.ID] = t
+		r.keepers.Add(1)
+		go r.keep(t, &verdict{outcome: Lost, reason: cmp.Or(t.info.Reason, "the agent that started it died")})
+	}
+	for _, t := range lost {
+		if _, bad := r.await(ctx, t, Ended, Unkillable); bad != nil {
+			err = errors.Join(err, bad)
+		}
+	}
+	return err
+}
+
+// tidy removes output that belongs to no task.
+func (r *Runner) tidy(lost []*task) {
+	known := map[string]bool{}
+	for _, t := range lost {
+		known[t.leaf] = true
+	}
+	for _, t := range r.tasks {
+		known[t.leaf] = true
+	}
+	entries, err := os.ReadDir(r.outputDir(""))
+	if err != nil {
+		return // none was made yet
+	}
+	for _, e := range entries {
+		if !known[e.Name()] {
+			_ = os.RemoveAll(filepath.Join(r.outputDir(""), e.Name()))
+		}
+	}
+}

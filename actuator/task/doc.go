@@ -1,0 +1,41 @@
+// Package task runs speculative tasks on one host: a task is a process, with all that it
+// starts, in a control group of its own.
+//
+//	ROOT/trimtab/oversubscribed/JOB@TASK@ATTEMPT   weight 1: speculative tasks
+//	ROOT/trimtab/regular/JOB@TASK@ATTEMPT          weight 100: tasks with a regular grant
+//
+// The group is what is watched, frozen and killed, so a task that forks away stays the
+// task: it has ended when its group is empty and was removed. No instruction of it runs
+// outside. On version 2 the process is cloned into the group; on version 1 a shim, this
+// program again ([Exec]), enters the groups and then executes the command. A task has no
+// more than its declared environment, /dev/null as standard input, no_new_privs, and an
+// output of which the first and the last bytes are kept.
+//
+//	starting → running ⇄ frozen → (killing → unkillable) → ended
+//
+// A task runs on a lease, counted on the boot clock: without [Runner.Renew] it is
+// killed. When the agent dies, [Watchdog], a process of its own, kills all tasks, and so
+// does the next [Open]; the groups themselves say what may still run. The first process
+// of a task also gets SIGKILL from the kernel (PR_SET_PDEATHSIG). A task that cannot be
+// killed, as one that waits for a device, is reported as unkillable and tried again,
+// later and later; nothing waits for it.
+//
+// The package decides nothing: which task runs, freezes or is tried again is its
+// caller's, and so is that a task runs once in the cluster. One Runner at a time has a
+// group; another that is opened is refused.
+//
+// What it cannot hold: a task that runs as root may leave its group, so give it a user.
+// Wall time counts while a task is frozen.
+//
+// It has run on real kernels: version 1 on Linux 6.18, version 2 on Debian's 6.1. It needs
+// Linux 5.7 (clone into a group, pidfd).
+//
+// Source: Zhou et al., ROSE, sections 6.1 and 6.2 (regular and oversubscribed groups
+// under one root); Linux, cgroup-v2.rst and cgroup-v1/, clone(2), pidfd_open(2).
+//
+//	r, err := task.Open(ctx, task.Config{Dir: dir, Watchdog: []string{"task-watchdog", …}})
+//	…
+//	info, err := r.Start(ctx, spec, 30*time.Second)
+//	err = r.Renew(ctx, 30*time.Second, info.ID)
+//	err = r.Close(ctx) // kills all
+package task

@@ -1,0 +1,91 @@
+package task
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trimtab/trimtab/internal/jobs"
+)
+
+// State is where a task is in its life.
+type State string
+
+// The states, in order. Unkillable is one that was killed and has not ended.
+const (
+	Starting   State = "starting"
+	Running    State = "running"
+	Frozen     State = "frozen"
+	Killing    State = "killing"
+	Unkillable State = "unkillable"
+	Ended      State = "ended"
+)
+
+// Outcome is how a task ended.
+type Outcome string
+
+// The outcomes. Exited has a code and Signaled a signal, both by the task's own doing;
+// Lost is a task of an agent that died.
+const (
+	Exited      Outcome = "exited"
+	Signaled    Outcome = "signaled"
+	OutOfMemory Outcome = "out of memory"
+	TimedOut    Outcome = "timed out"
+	Killed      Outcome = "killed"
+	Lost        Outcome = "lost"
+)
+
+// Info is what is known of a task.
+type Info struct {
+	ID
+	Class Class `json:"class"`
+	State State `json:"state"`
+	// PID is that of its first process; 0: it has ended, or was another agent's.
+	PID     int       `json:"pid,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
+	// Outcome is empty until it has ended. Code and Signal are those of its first
+	// process, also where Outcome is another; OOMKills counts processes that were killed
+	// for its memory limit.
+	Outcome  Outcome `json:"outcome,omitempty"`
+	Code     int     `json:"code,omitempty"`
+	Signal   string  `json:"signal,omitempty"`
+	OOMKills int     `json:"oom_kills,omitempty"`
+	// Reason says who killed it, and why.
+	Reason string `json:"reason,omitempty"`
+	// Problem is what hinders trimtab now; "": nothing.
+	Problem string `json:"problem,omitempty"`
+	// Lease is how long it may run without another renewal.
+	Lease time.Duration `json:"-"`
+	// Output is how many bytes it printed, Dropped how many of them are not kept.
+	Output  int64 `json:"output_bytes,omitempty"`
+	Dropped int64 `json:"dropped_bytes,omitempty"`
+	// LastLines are the last that it printed, without control characters.
+	LastLines []string `json:"last_lines,omitempty"`
+	// Progress is what it says of itself; nil: nothing, or ProgressProblem says why not.
+	Progress        *jobs.Report `json:"-"`
+	ProgressProblem string       `json:"-"`
+}
+
+// Succeeded reports whether it ended by itself, with code 0.
+func (i Info) Succeeded() bool { return i.Outcome == Exited && i.Code == 0 }
+
+// String is for people: "render/3#1 ended: exited 0".
+func (i Info) String() string {
+	text := fmt.Sprintf("%v %s", i.ID, i.State)
+	switch i.Outcome {
+	case "":
+	case Exited:
+		text += fmt.Sprintf(": exited %d", i.Code)
+	case Signaled:
+		text += ": " + i.Signal
+	default:
+		text += ": " + string(i.Outcome)
+	}
+	if i.Reason != "" {
+		text += " (" + i.Reason + ")"
+	}
+	if i.Problem != "" {
+		text += ": " + i.Problem
+	}
+	return text
+}

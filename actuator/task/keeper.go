@@ -1,0 +1,366 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/freezer"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// task is one that the runner knows. Its keeper, a goroutine, sees it to its end.
+type task struct {
+	spec Spec
+	leaf string
+	who  *syscall.Credential
+	// cmd is nil where another agent started it, or nobody could.
+	cmd *exec.Cmd
+	// failed: Start says why it was not started, and nobody else is told.
+	failed bool
+	kill   chan verdict
+	poke   chan struct{}
+	// turning is held while it is frozen or thawed: none is frozen that is being killed.
+	turning sync.Mutex
+
+	// Under the runner's mutex. changed is closed at each change of info, of which ID and
+	// Class never change. out is set once.
+	info    Info
+	until   time.Duration
+	out     *output
+	changed chan struct{}
+}
+
+func newTask(i Info, leaf string) *task {
+	return &task{info: i, leaf: leaf, kill: make(chan verdict, 1), poke: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+// verdict is why a task is killed, and how long it has after SIGTERM.
+type verdict struct {
+	outcome Outcome
+	reason  string
+	grace   time.Duration
+}
+
+// ask asks the keeper to kill it. The first who asks says why.
+func (t *task) ask(v verdict) {
+	select {
+	case t.kill <- v:
+	default:
+	}
+}
+
+// change changes what is known of a task, and tells who waits.
+func (r *Runner) change(t *task, how func(*Info)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	how(&t.info)
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// await waits until a task is in one of the states.
+func (r *Runner) await(ctx context.Context, t *task, states ...State) (Info, error) {
+	for {
+		r.mu.Lock()
+		info, changed := t.info, t.changed
+		r.mu.Unlock()
+		if slices.Contains(states, info.State) {
+			return info, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return info, fmt.Errorf("wait for task %v: %w", info.ID, ctx.Err())
+		}
+	}
+}
+
+// keep sees a task to its end; v is not nil when it is to end at once.
+func (r *Runner) keep(t *task, v *verdict) {
+	defer r.keepers.Done()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-r.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	gone := make(chan struct{})
+	go r.watch(ctx, t, gone)
+	if v == nil {
+		v = r.live(ctx, t, gone)
+	}
+	if v != nil {
+		r.condemn(ctx, t, v, gone)
+	}
+	if !r.bury(ctx, t) {
+		return
+	}
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		return
+	}
+	r.finish(t, v)
+}
+
+// watch closes gone when nothing of the task runs any more.
+func (r *Runner) watch(ctx context.Context, t *task, gone chan<- struct{}) {
+	if t.cmd != nil {
+		_ = t.cmd.Wait() // ProcessState says what came of it
+		r.change(t, func(i *Info) { i.PID = 0 })
+	}
+	group := r.tree.path(t.info.Class, t.leaf)
+	err := waitEmpty(ctx, func() ([]int, error) { return r.tree.processes(group) })
+	if err != nil && ctx.Err() == nil {
+		// Nobody can be waited for: what is there is killed.
+		r.logger.Error("watch task", "task", t.info.ID.String(), "err", err)
+		t.ask(verdict{outcome: Killed, reason: "its processes cannot be watched: " + err.Error()})
+		err = nil
+	}
+	if err == nil {
+		close(gone)
+	}
+}
+
+// live returns when the task has ended, nil, or why it is to be killed.
+func (r *Runner) live(ctx context.Context, t *task, gone <-chan struct{}) *verdict {
+	var wall <-chan time.Time
+	if d := t.spec.Limits.Wall; d > 0 {
+		timer := time.NewTimer(d - time.Since(t.info.Started))
+		defer timer.Stop()
+		wall = timer.C
+	}
+	for {
+		r.mu.Lock()
+		left := t.until - hostfs.BootTime()
+		r.mu.Unlock()
+		if left <= 0 {
+			return &verdict{outcome: Killed, reason: "its lease ended, and nobody renewed it"}
+		}
+		lease := time.NewTimer(left)
+		select {
+		case <-gone:
+			lease.Stop()
+			select {
+			case v := <-t.kill: // at the same time: it could not be watched
+				return &v
+			default:
+				return nil
+			}
+		case <-ctx.Done():
+			lease.Stop()
+			return nil
+		case v := <-t.kill:
+			lease.Stop()
+			return &v
+		case <-wall:
+			lease.Stop()
+			return &verdict{outcome: TimedOut, reason: fmt.Sprintf("it ran for %v", t.spec.Limits.Wall), grace: t.spec.Limits.Grace}
+		case <-t.poke:
+		case <-lease.C:
+		}
+		lease.Stop()
+	}
+}
+
+// condemn tells that a task is killed, and gives it its grace.
+func (r *Runner) condemn(ctx context.Context, t *task, v *verdict, gone <-chan struct{}) {
+	t.turning.Lock()
+	var before State
+	r.change(t, func(i *Info) {
+		before, i.State, i.Reason = i.State, Killing, v.reason
+	})
+	t.turning.Unlock()
+	if v.grace <= 0 || before == Frozen || t.cmd == nil {
+		return
+	}
+	group := r.tree.path(t.info.Class, t.leaf)
+	if err := terminate(func() ([]int, error) { return r.tree.processes(group) }); err != nil {
+		r.logger.Warn("terminate task", "task", t.info.ID.String(), "err", err)
+		return
+	}
+	grace := time.NewTimer(v.grace)
+	defer grace.Stop()
+	select {
+	case <-gone:
+	case <-grace.C:
+	case <-ctx.Done():
+	case <-t.kill: // asked again, as by Close
+	}
+}
+
+// The pauses between attempts to kill what cannot be killed.
+const (
+	firstBackoff   = 500 * time.Millisecond
+	longestBackoff = time.Minute
+)
+
+// bury kills what is left of a task and removes its group, for as long as that takes. It
+// reports false when the runner is closed meanwhile.
+func (r *Runner) bury(ctx context.Context, t *task) bool {
+	group := r.tree.path(t.info.Class, t.leaf)
+	if t.failed && t.cmd != nil {
+		_ = t.cmd.Process.Kill() // a shim that has not entered yet; else it has ended
+	}
+	r.readOOM(t, group)
+	for pause := firstBackoff; ; pause = min(2*pause, longestBackoff) {
+		err := r.tree.bury(ctx, group)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		r.logger.Warn("a task cannot be killed", "task", t.info.ID.String(), "again_in", pause, "err", err)
+		r.change(t, func(i *Info) { i.State, i.Problem = Unkillable, err.Error() })
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
+}
+
+// readOOM notes what the group's memory limit did, before the group is removed.
+func (r *Runner) readOOM(t *task, group string) {
+	n := r.tree.oomKills(group)
+	r.change(t, func(i *Info) { i.OOMKills = n })
+}
+
+// finish notes how a task ended. That is durable before anybody is told.
+func (r *Runner) finish(t *task, v *verdict) {
+	if t.out != nil {
+		t.out.end()
+	}
+	r.mu.Lock()
+	i := t.info
+	r.mu.Unlock()
+	i.State, i.Ended, i.Problem = Ended, time.Now(), ""
+	if t.out != nil {
+		t.out.told(&i)
+	}
+	ended(&i, t.cmd)
+	if v != nil {
+		i.Outcome = v.outcome
+	}
+	var err error
+	if t.failed {
+		err = r.forget(t)
+	} else {
+		err = r.store(record{i, r.boot, 0})
+	}
+	if err != nil {
+		r.logger.Error("store the end of a task", "task", i.ID.String(), "err", err)
+	}
+	r.change(t, func(now *Info) {
+		*now = i
+		if !t.failed {
+			r.ended = append(r.ended, i.ID)
+		}
+	})
+	r.evict()
+}
+
+// ended fills in what the first process came to.
+func ended(i *Info, cmd *exec.Cmd) {
+	i.Outcome = Lost
+	if cmd == nil || cmd.ProcessState == nil {
+		return
+	}
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	switch {
+	case !ok:
+		return
+	case status.Signaled():
+		i.Outcome, i.Signal = Signaled, unix.SignalName(status.Signal())
+	default:
+		i.Outcome, i.Code = Exited, status.ExitStatus()
+	}
+	if i.OOMKills > 0 && !i.Succeeded() {
+		i.Outcome = OutOfMemory
+	}
+}
+
+// evict forgets those that ended longest ago, beyond what is kept.
+func (r *Runner) evict() {
+	r.mu.Lock()
+	var old []*task
+	for n := len(r.ended) - r.config.Keep; n > 0; n-- {
+		if t := r.tasks[r.ended[n-1]]; t != nil {
+			old = append(old, t)
+		}
+	}
+	r.mu.Unlock()
+	for _, t := range old {
+		if err := r.forget(t); err != nil {
+			r.logger.Error("forget task", "task", t.info.ID.String(), "err", err)
+		}
+	}
+}
+
+// freezeWait is how long processes may take to stand still.
+const freezeWait = 2 * time.Second
+
+// turn freezes a task or thaws it.
+func (r *Runner) turn(ctx context.Context, id ID, to State) error {
+	t, err := r.find(id)
+	if err != nil {
+		return err
+	}
+	k, err := freezer.OpenRunning(freezer.Config{Root: r.tree.main.Path(), Path: r.tree.path(t.info.Class, t.leaf)})
+	if err != nil {
+		return fmt.Errorf("turn task %v: %w", id, err)
+	}
+	defer func() { _ = k.Close() }() // each write of it was checked
+	if err := r.switchTo(ctx, t, k, to); err != nil {
+		return fmt.Errorf("turn task %v to %s: %w", id, to, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, freezeWait)
+	defer cancel()
+	for to == Frozen {
+		now, err := k.Effective(ctx)
+		if errors.Is(err, os.ErrNotExist) || err == nil && now.Value == 0 {
+			return nil // it ended meanwhile, or stands still
+		}
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("freeze task %v: %w", id, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("freeze task %v: not all of its processes stand still yet: %w", id, ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// switchTo asks the kernel, of a task that is not being killed.
+func (r *Runner) switchTo(ctx context.Context, t *task, k *freezer.Running, to State) error {
+	t.turning.Lock()
+	defer t.turning.Unlock()
+	r.mu.Lock()
+	state := t.info.State
+	r.mu.Unlock()
+	if state != Running && state != Frozen {
+		return fmt.Errorf("it is %s: %w", state, trimtab.ErrRefused)
+	}
+	value := map[State]float64{Running: 1, Frozen: 0}[to]
+	if err := k.Write(ctx, trimtab.Units(value)); err != nil {
+		return err
+	}
+	r.change(t, func(i *Info) { i.State = to })
+	return nil
+}

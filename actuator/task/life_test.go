@@ -1,0 +1,196 @@
+package task
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+func TestATaskThatForksAwayHasNotEndedAndIsKilled(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		fifo, read := h.fifo()
+		// Twice forked, in a session of its own, without its parent's files.
+		id := h.start(h.sh(strings.ReplaceAll(away, "FIFO", fifo) + "exit 0"))
+		away := h.process(read())
+		for h.infoOf(id).PID != 0 { // the first process ends
+		}
+		if i := h.infoOf(id); i.State != Running {
+			t.Errorf("%v", i)
+		}
+		h.runner.tasks[id].spec.Limits.Grace = time.Millisecond
+		info, err := h.runner.Kill(t.Context(), id, "no longer needed")
+		if err != nil || info.Outcome != Killed || info.Reason != "no longer needed" || info.Code != 0 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		h.gone(away)
+		h.empty()
+	})
+}
+
+// A task of root may make groups; they are in its own.
+func TestATaskThatMakesGroupsInItsOwnIsKilledWithThem(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		fifo, read := h.fifo()
+		s := h.sh("")
+		inner := filepath.Join(r.tree.main.Path(), r.tree.path(Oversubscribed, s.leaf()), "inner")
+		s.Command[2] = "mkdir " + inner + " && sh -c 'echo $$ >" + inner + "/cgroup.procs; echo $$ >" + fifo + "; sleep 1000; :' & exit 0"
+		id := h.start(s)
+		inside := h.process(read())
+		if info, err := r.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed {
+			t.Errorf("%+v, %v", info, err)
+		}
+		h.gone(inside)
+		h.empty()
+	})
+}
+
+func TestATaskMayEndByItselfInItsGraceAndIsKilledAfterIt(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		h.open()
+		fifo, read := h.fifo()
+		s := h.sh(`trap "exit 7" TERM; echo ready >` + fifo + `; while :; do sleep 0.01; done`)
+		s.Limits.Grace = time.Minute
+		id := h.start(s)
+		read()
+		if info, err := h.runner.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed || info.Code != 7 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		s = h.sh(`trap "" TERM INT HUP; echo ready >` + fifo + `; while :; do sleep 0.01; done`)
+		s.Limits.Grace = 50 * time.Millisecond
+		id = h.start(s)
+		read()
+		if info, err := h.runner.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed || info.Signal != "SIGKILL" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		h.empty()
+	})
+}
+
+// used is how much CPU time the group had, as the kernel prints it.
+func (h *host) used(id ID) string {
+	h.Helper()
+	dir, file := h.config.Root, "cpu.stat"
+	if h.version == 1 {
+		dir, file = "/sys/fs/cgroup/cpuacct", "cpuacct.usage"
+	}
+	b, err := os.ReadFile(filepath.Join(dir, h.runner.tree.path(Oversubscribed, id.leaf()), file))
+	if err != nil {
+		h.Skip(err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}
+
+func TestAFrozenTaskGetsNoCPUTimeUntilItIsThawed(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		id := h.start(h.sh("while :; do :; done"))
+		for first := h.used(id); h.used(id) == first; {
+		}
+		if err := r.Freeze(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		before := h.used(id)
+		// Another one works meanwhile.
+		if info, _ := h.run(h.sh("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")); !info.Succeeded() {
+			t.Errorf("%v", info)
+		}
+		if after := h.used(id); after != before || h.infoOf(id).State != Frozen {
+			t.Errorf("%s, then %s: %v", before, after, h.infoOf(id))
+		}
+		if err := r.Thaw(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		for h.used(id) == before {
+		}
+		if err := r.Freeze(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		// It needs not run to be killed.
+		if info, err := r.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed || info.Signal != "SIGKILL" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		if err := r.Freeze(t.Context(), id); !isA(err, trimtab.ErrRefused) {
+			t.Errorf("freeze one that ended: %v", err)
+		}
+	})
+}
+
+func TestATaskWhoseLeaseIsNotRenewedIsKilled(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		kept := h.start(h.spec("sleep", "1000"))
+		let := h.spec("sleep", "1000")
+		if _, err := r.Start(t.Context(), let, 200*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Renew(t.Context(), 300*time.Millisecond, kept, let.ID); err != nil {
+			t.Fatal(err) // never shorter than it was: that of kept is
+		}
+		if info := h.wait(let.ID); info.Outcome != Killed || !strings.Contains(info.Reason, "lease") {
+			t.Errorf("%+v", info)
+		}
+		if err := r.Renew(t.Context(), time.Minute, let.ID, kept); !isA(err, trimtab.ErrStale) {
+			t.Errorf("renew one that ended: %v", err)
+		}
+		if i := h.infoOf(kept); i.State != Running || i.Lease < 30*time.Second {
+			t.Errorf("%v, lease %v", i, i.Lease)
+		}
+	})
+}
+
+// While a group above is frozen, SIGKILL of version 1 does not end a process, as where it
+// waits for a device.
+func TestATaskThatCannotBeKilledIsReportedAndTriedAgainAndHoldsNobodyUp(t *testing.T) {
+	h := newHost(t, 1)
+	r := h.open()
+	id := h.start(h.spec("sleep", "1000"))
+	state := h.runner.tree.path(Oversubscribed, "") + "/freezer.state"
+	if err := r.tree.main.Write(state, "FROZEN"); err != nil {
+		t.Fatal(err)
+	}
+	info, err := r.Kill(t.Context(), id, "")
+	if err == nil || info.State != Unkillable || info.Problem == "" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	s := h.sh("exit 0")
+	s.Class = Regular
+	if other, _ := h.run(s); !other.Succeeded() {
+		t.Errorf("%v", other)
+	}
+	if err := r.tree.main.Write(state, "THAWED"); err != nil {
+		t.Fatal(err)
+	}
+	if info := h.wait(id); info.Outcome != Killed || info.Problem != "" {
+		t.Errorf("%+v", info)
+	}
+	h.empty()
+}
+
+func TestWhatCannotBeKilledWhenTheRunnerClosesIsLeftToTheWatchdog(t *testing.T) {
+	h := newHost(t, 1)
+	r := h.open()
+	fifo, read := h.fifo()
+	h.start(h.sh("echo $$ >" + fifo + "; sleep 1000; :"))
+	process, watchdog := h.process(read()), h.watchdogOf()
+	state := filepath.Join(r.tree.main.Path(), r.tree.path(Oversubscribed, ""), "freezer.state")
+	if err := os.WriteFile(state, []byte("FROZEN"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(short(t)); !isA(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if err := os.WriteFile(state, []byte("THAWED"), 0); err != nil {
+		t.Fatal(err)
+	}
+	h.gone(process)
+	h.gone(watchdog)
+	h.empty()
+}

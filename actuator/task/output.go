@@ -1,0 +1,213 @@
+package task
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// The files of a task's output: the first half of what is kept, and the end in two files
+// of a quarter each, of which the older is replaced when the newer is full.
+const (
+	headFile  = "output.head"
+	olderFile = "output.older"
+	newerFile = "output.newer"
+)
+
+const (
+	// outputRate is how many bytes of output a second are read of one task: one that
+	// prints faster waits, so that it takes the agent no more than some percent of a core.
+	outputRate = 8 << 20
+	// lastBytes and lastLines bound what Info says of the end.
+	lastBytes = 2 << 10
+	lastLines = 20
+)
+
+// output keeps the first and the last bytes that a task prints. A disk that is full
+// loses output; it never stops a task.
+type output struct {
+	dir   string
+	limit int64
+	pipe  *os.File
+	done  chan struct{}
+
+	mu          sync.Mutex
+	head, newer *os.File
+	headed      int64 // bytes in head
+	fresh       int64 // bytes in newer
+	older       int64 // bytes in older
+	total       int64
+	last        []byte
+	problem     error
+}
+
+// openOutput empties the directory and returns what a process is to print to, which the
+// caller closes, also when it starts none.
+func openOutput(dir string, limit int64) (*output, *os.File, error) {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("make directory of output: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make pipe of output: %w", err)
+	}
+	o := &output{dir: dir, limit: limit, pipe: r, done: make(chan struct{})}
+	go o.copy()
+	return o, w, nil
+}
+
+// copy reads until all who may print have ended, or the pipe's deadline.
+func (o *output) copy() {
+	defer close(o.done)
+	defer o.pipe.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := o.pipe.Read(buffer)
+		o.take(buffer[:n])
+		if err != nil {
+			break
+		}
+		time.Sleep(time.Duration(n) * time.Second / outputRate)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, f := range []*os.File{o.head, o.newer} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	o.head, o.newer = nil, nil
+}
+
+// end waits for what is still in the pipe. A process outside of the group that has it,
+// too, is not waited for.
+func (o *output) end() {
+	_ = o.pipe.SetReadDeadline(time.Now().Add(time.Second)) // one that is closed needs none
+	<-o.done
+}
+
+func (o *output) take(b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.total += int64(len(b))
+	o.last = append(o.last, b...)
+	if extra := len(o.last) - lastBytes; extra > 0 {
+		o.last = append(o.last[:0], o.last[extra:]...)
+	}
+	for len(b) > 0 {
+		n, err := o.store(b)
+		if err != nil {
+			o.problem = err
+			return
+		}
+		b = b[n:]
+	}
+}
+
+// store writes as much as has room in one file, at least a byte.
+func (o *output) store(b []byte) (int, error) {
+	if half := o.limit / 2; o.headed < half {
+		return o.write(&o.head, headFile, &o.headed, b[:min(int64(len(b)), half-o.headed)])
+	}
+	quarter := o.limit / 4
+	if o.fresh >= quarter {
+		o.newer.Close()
+		o.newer = nil
+		if err := os.Rename(filepath.Join(o.dir, newerFile), filepath.Join(o.dir, olderFile)); err != nil {
+			return 0, err
+		}
+		o.older, o.fresh = o.fresh, 0
+	}
+	return o.write(&o.newer, newerFile, &o.fresh, b[:min(int64(len(b)), quarter-o.fresh)])
+}
+
+func (o *output) write(f **os.File, name string, size *int64, b []byte) (int, error) {
+	if *f == nil {
+		opened, err := os.OpenFile(filepath.Join(o.dir, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return 0, err
+		}
+		*f = opened
+	}
+	n, err := (*f).Write(b)
+	*size += int64(n)
+	return n, err
+}
+
+// told fills in what Info says of output.
+func (o *output) told(i *Info) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i.Output, i.Dropped = o.total, o.total-o.headed-o.fresh-o.older
+	i.LastLines = lines(o.last, o.total > int64(len(o.last)))
+	if o.problem != nil && i.Problem == "" {
+		i.Problem = "some output is lost: " + o.problem.Error()
+	}
+}
+
+// lines returns the last lines of b, of which the first may be part of one. Control
+// characters could turn the terminal of who reads them.
+func lines(b []byte, cut bool) []string {
+	b = bytes.TrimRight(b, "\n")
+	if len(b) == 0 {
+		return nil
+	}
+	all := strings.Split(strings.ToValidUTF8(string(b), "�"), "\n")
+	if cut && len(all) > 1 {
+		all = all[1:]
+	}
+	all = all[max(0, len(all)-lastLines):]
+	for i, line := range all {
+		all[i] = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) && r != '\t' {
+				return -1
+			}
+			return r
+		}, line)
+	}
+	return all
+}
+
+// Output is what is kept of a task's output.
+type Output struct {
+	// Head are the first bytes, Tail the last; Dropped were between them.
+	Head, Tail []byte
+	Dropped    int64
+}
+
+// readOutput reads the files in a directory, also of a task of another agent.
+func readOutput(dir string) (Output, error) {
+	var out Output
+	for _, name := range []string{headFile, olderFile, newerFile} {
+		b, err := readAtMost(filepath.Join(dir, name), maxOutput)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return Output{}, fmt.Errorf("read output: %w", err)
+		}
+		if name == headFile {
+			out.Head = b
+		} else {
+			out.Tail = append(out.Tail, b...)
+		}
+	}
+	return out, nil
+}
+
+func readAtMost(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}

@@ -1,0 +1,460 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/jobs"
+)
+
+// Config says where a Runner keeps what.
+type Config struct {
+	// Root is the hierarchy of the cpu controller; "": this host's.
+	Root string
+	// Group is the runner's own group in it, which stays, empty; "": trimtab.
+	Group string
+	// Dir has the journal and the output of tasks. It is made when absent.
+	Dir string
+	// Shim are the arguments with which this program calls Exec.
+	Shim []string
+	// Watchdog are those with which it calls Watchdog; nil: nobody kills the tasks when
+	// this process dies, until the next Open.
+	Watchdog []string
+	// MaxTasks is how many may run at a time; 0: 64. Keep is of how many that ended the
+	// result and the output are kept; 0: 64.
+	MaxTasks, Keep int
+	// MaxLease bounds every lease; 0: 5 min.
+	MaxLease time.Duration
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+func (c *Config) defaults() error {
+	c.Group = cmp.Or(c.Group, defaultGroup)
+	if c.MaxTasks == 0 {
+		c.MaxTasks = 64
+	}
+	if c.Keep == 0 {
+		c.Keep = 64
+	}
+	if c.MaxLease == 0 {
+		c.MaxLease = 5 * time.Minute
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case !filepath.IsAbs(c.Dir):
+		return trimtab.Invalidf("directory %q of tasks: want an absolute path", c.Dir)
+	case len(c.Shim) == 0:
+		return trimtab.Invalidf("arguments of the shim: none")
+	case strings.ContainsAny(c.Group, "/\n") || strings.HasPrefix(c.Group, "."):
+		return trimtab.Invalidf("group %q of tasks: want one part of a path", c.Group)
+	case c.MaxTasks < 0 || c.Keep < 0 || c.MaxTasks+c.Keep > 200 || c.MaxLease < 0:
+		return trimtab.Invalidf("%d tasks, %d kept, lease %v: want at most 200 together", c.MaxTasks, c.Keep, c.MaxLease)
+	}
+	return nil
+}
+
+const defaultGroup = "trimtab"
+
+// journalSize is of 200 records with their last lines, in the longest form of JSON.
+const journalSize = 4 * hostfs.DefaultJournalSize
+
+// openWait is how long a runner, or the watchdog of one that died, may take to let go.
+const openWait = 10 * time.Second
+
+// Runner runs the tasks of one host. It is safe for concurrent use.
+type Runner struct {
+	config Config
+	logger *slog.Logger
+	boot   string
+	tree   *tree
+	unlock func()
+	lock   *hostfs.Lock
+	guard  *guard
+	// spawn is served by one thread, which lives as long as the runner: when it ends,
+	// the kernel kills what it started.
+	spawn chan func()
+	// stop ends the keepers of what cannot be killed.
+	stop    chan struct{}
+	keepers sync.WaitGroup
+
+	journalMu sync.Mutex
+	journal   *hostfs.Journal
+
+	mu     sync.Mutex
+	tasks  map[ID]*task
+	ended  []ID // in order of their end
+	closed bool
+}
+
+// Open begins with what another runner left: what still runs is killed and reported as
+// lost. It returns when that has ended or cannot be killed.
+func Open(ctx context.Context, c Config) (*Runner, error) {
+	if err := c.defaults(); err != nil {
+		return nil, fmt.Errorf("open tasks: %w", err)
+	}
+	r := &Runner{config: c, logger: c.Logger, tasks: map[ID]*task{}, stop: make(chan struct{}), spawn: make(chan func())}
+	if err := r.open(ctx); err != nil {
+		r.release()
+		return nil, fmt.Errorf("open tasks: %w", err)
+	}
+	go r.serveSpawn()
+	if err := r.adopt(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open tasks: %w", err), r.Close(ctx))
+	}
+	return r, nil
+}
+
+func (r *Runner) open(ctx context.Context) (err error) {
+	if r.boot, err = hostfs.BootID(); err != nil {
+		return err
+	}
+	if err = os.MkdirAll(r.config.Dir, 0o700); err != nil {
+		return err
+	}
+	if r.lock, err = hostfs.TakeLock(ctx, r.config.Dir, openWait); err != nil {
+		return err
+	}
+	if r.tree, err = openTree(r.config.Root, r.config.Group); err != nil {
+		return err
+	}
+	if r.unlock, err = r.tree.lock(ctx, openWait); err != nil {
+		return err
+	}
+	if r.journal, err = hostfs.OpenJournal(r.config.Dir, journalSize); err != nil {
+		return err
+	}
+	if n := r.journal.Damaged(); n > 0 {
+		r.logger.Warn("parts of the journal of tasks could not be read", "parts", n)
+	}
+	r.guard, err = startGuard(r.config.Watchdog, r.logger)
+	return err
+}
+
+// release lets go of everything that is open.
+func (r *Runner) release() {
+	if r.journal != nil {
+		r.journal.Close()
+	}
+	if r.unlock != nil {
+		r.unlock()
+	}
+	if r.lock != nil {
+		r.lock.Close()
+	}
+	if r.tree != nil {
+		r.tree.close()
+	}
+}
+
+func (r *Runner) serveSpawn() {
+	runtime.LockOSThread() // and never unlocked, so that the thread ends with this
+	for {
+		select {
+		case do := <-r.spawn:
+			do()
+		case <-r.stop:
+			return
+		}
+	}
+}
+
+// Start starts a task on a lease and returns once its command runs. Where it cannot, the
+// error says why, and the task is forgotten.
+func (r *Runner) Start(ctx context.Context, s Spec, lease time.Duration) (Info, error) {
+	s = s.withDefaults()
+	t, err := r.admit(s, lease)
+	if err == nil {
+		err = r.store(r.records(t)...)
+	}
+	if err == nil {
+		err = r.launch(ctx, t)
+	}
+	if t == nil {
+		return Info{}, fmt.Errorf("start task %v: %w", s.ID, err)
+	}
+	if err != nil {
+		t.failed = true
+		go r.keep(t, &verdict{outcome: Lost, reason: "it could not be started"})
+		_, bad := r.await(ctx, t, Ended, Unkillable)
+		return Info{}, fmt.Errorf("start task %v: %w", s.ID, errors.Join(err, bad))
+	}
+	r.change(t, func(i *Info) { i.State, i.PID = Running, t.cmd.Process.Pid })
+	go r.keep(t, nil)
+	return r.info(t), nil
+}
+
+// admit checks a task and enters it.
+func (r *Runner) admit(s Spec, lease time.Duration) (*task, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	who, err := account(s.User, s.Group)
+	if err != nil {
+		return nil, err
+	}
+	if lease <= 0 {
+		return nil, trimtab.Invalidf("lease %v: want more than zero", lease)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return nil, fmt.Errorf("tasks are closed: %w", trimtab.ErrRefused)
+	case r.tasks[s.ID] != nil:
+		return nil, fmt.Errorf("this attempt was started before: %w", trimtab.ErrRefused)
+	case len(r.tasks)-len(r.ended) >= r.config.MaxTasks:
+		return nil, fmt.Errorf("%d tasks run, the most that may: %w", r.config.MaxTasks, trimtab.ErrRefused)
+	}
+	t := newTask(Info{ID: s.ID, Class: s.Class, State: Starting, Started: time.Now()}, s.leaf())
+	t.spec, t.who = s, who
+	t.until = hostfs.BootTime() + min(lease, r.config.MaxLease)
+	r.tasks[s.ID] = t
+	r.keepers.Add(1)
+	return t, nil
+}
+
+// Renew lets tasks run for another while. Those that have ended, or are not known, are
+// in an error that is trimtab.ErrStale; the others are renewed.
+func (r *Runner) Renew(ctx context.Context, lease time.Duration, ids ...ID) error {
+	if err := ctx.Err(); err != nil || lease <= 0 {
+		return errors.Join(err, unless(lease > 0, "renew tasks: lease %v: want more than zero", lease))
+	}
+	until := hostfs.BootTime() + min(lease, r.config.MaxLease)
+	var stale []error
+	var renewed []*task
+	r.mu.Lock()
+	for _, id := range ids {
+		t := r.tasks[id]
+		if t == nil || t.info.State == Ended || t.info.State == Killing || t.info.State == Unkillable {
+			stale = append(stale, fmt.Errorf("renew task %v: it does not run: %w", id, trimtab.ErrStale))
+			continue
+		}
+		t.until = max(t.until, until)
+		renewed = append(renewed, t)
+	}
+	r.mu.Unlock()
+	err := r.store(r.records(renewed...)...)
+	for _, t := range renewed {
+		select {
+		case t.poke <- struct{}{}:
+		default:
+		}
+	}
+	return errors.Join(append(stale, err)...)
+}
+
+// Freeze stops a task where it is, and waits until all its processes stand still.
+func (r *Runner) Freeze(ctx context.Context, id ID) error { return r.turn(ctx, id, Frozen) }
+
+// Thaw lets it go on.
+func (r *Runner) Thaw(ctx context.Context, id ID) error { return r.turn(ctx, id, Running) }
+
+// Kill asks a task to end with SIGTERM, and ends it with SIGKILL after its grace; one
+// that is frozen gets SIGKILL at once, since it would have to run for the other. Kill
+// returns when the task has ended, or an error when it is unkillable.
+func (r *Runner) Kill(ctx context.Context, id ID, reason string) (Info, error) {
+	t, err := r.find(id)
+	if err != nil {
+		return Info{}, err
+	}
+	t.ask(verdict{outcome: Killed, reason: fmt.Sprintf("%.200s", reason), grace: t.spec.Limits.Grace})
+	info, err := r.await(ctx, t, Ended, Unkillable)
+	if err == nil && info.State == Unkillable {
+		err = fmt.Errorf("kill task %v: %s", id, info.Problem)
+	}
+	return info, err
+}
+
+// Wait returns when a task has ended.
+func (r *Runner) Wait(ctx context.Context, id ID) (Info, error) {
+	t, err := r.find(id)
+	if err != nil {
+		return Info{}, err
+	}
+	return r.await(ctx, t, Ended)
+}
+
+// List returns all tasks that are known, by name.
+func (r *Runner) List(ctx context.Context) ([]Info, error) {
+	r.mu.Lock()
+	all := make([]*task, 0, len(r.tasks))
+	for _, t := range r.tasks {
+		all = append(all, t)
+	}
+	r.mu.Unlock()
+	infos := make([]Info, 0, len(all))
+	for _, t := range all {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("list tasks: %w", err)
+		}
+		infos = append(infos, r.info(t))
+	}
+	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.leaf(), b.leaf()) })
+	return infos, nil
+}
+
+// info completes what is known.
+func (r *Runner) info(t *task) Info {
+	r.mu.Lock()
+	i, out := t.info, t.out
+	if i.State != Ended {
+		i.Lease = max(0, t.until-hostfs.BootTime())
+	}
+	r.mu.Unlock()
+	if out != nil && i.State != Ended {
+		out.told(&i)
+	}
+	if t.spec.Progress != "" {
+		// Who submits a task is a stranger.
+		report, err := jobs.Source{Name: t.spec.Progress, Strict: true}.Read()
+		if err == nil {
+			i.Progress = &report
+		} else {
+			i.ProgressProblem = err.Error()
+		}
+	}
+	return i
+}
+
+// Output returns what is kept of a task's output so far.
+func (r *Runner) Output(ctx context.Context, id ID) (Output, error) {
+	t, err := r.find(id)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return Output{}, err
+	}
+	out, err := readOutput(r.outputDir(t.leaf))
+	out.Dropped = r.info(t).Dropped
+	return out, err
+}
+
+func (r *Runner) outputDir(leaf string) string { return filepath.Join(r.config.Dir, "output", leaf) }
+
+// Forget drops the result and the output of a task that has ended.
+func (r *Runner) Forget(id ID) error {
+	t, err := r.find(id)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	ended := t.info.State == Ended
+	r.mu.Unlock()
+	if !ended {
+		return fmt.Errorf("forget task %v: it has not ended: %w", id, trimtab.ErrRefused)
+	}
+	return r.forget(t)
+}
+
+func (r *Runner) find(id ID) (*task, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tasks[id]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("task %v is not known: %w", id, trimtab.ErrStale)
+}
+
+// Close kills all tasks and returns when they have ended. What has not when ctx ends is
+// left to the watchdog, and is in the error. Closing again does nothing.
+func (r *Runner) Close(ctx context.Context) error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	var live []*task
+	for _, t := range r.tasks {
+		if t.info.State != Ended {
+			live = append(live, t)
+		}
+	}
+	r.mu.Unlock()
+	for _, t := range live {
+		t.ask(verdict{outcome: Killed, reason: "trimtab stopped"})
+	}
+	var left []error
+	for _, t := range live {
+		if info, err := r.await(ctx, t, Ended); err != nil {
+			left = append(left, fmt.Errorf("close task %v: %w: %s", t.info.ID, err, info.Problem))
+		}
+	}
+	close(r.stop)
+	r.keepers.Wait()
+	r.release()
+	if r.guard != nil {
+		r.guard.release(len(left) > 0)
+	}
+	return errors.Join(left...)
+}
+
+// record is what the journal has of a task.
+type record struct {
+	Info
+	Boot  string        `json:"boot"`
+	Until time.Duration `json:"until_ns"`
+}
+
+const recordPrefix = "task/"
+
+// records are what the journal is to have of tasks.
+func (r *Runner) records(all ...*task) []record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	records := make([]record, len(all))
+	for i, t := range all {
+		records[i] = record{t.info, r.boot, t.until}
+	}
+	return records
+}
+
+// store makes them durable.
+func (r *Runner) store(records ...record) error {
+	var entries []hostfs.Entry
+	for _, rec := range records {
+		if rec.ID.Validate() != nil {
+			continue // a group of nobody's, which was found
+		}
+		b, err := json.Marshal(rec)
+		if err != nil {
+			return fmt.Errorf("store task: %w", err)
+		}
+		entries = append(entries, hostfs.Entry{Key: recordPrefix + rec.leaf(), Value: b})
+	}
+	return r.append(entries...)
+}
+
+func (r *Runner) append(entries ...hostfs.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	r.journalMu.Lock()
+	defer r.journalMu.Unlock()
+	if err := r.journal.Append(entries...); err != nil {
+		return fmt.Errorf("store task: %w", err)
+	}
+	return nil
+}
+
+func (r *Runner) forget(t *task) error {
+	r.mu.Lock()
+	delete(r.tasks, t.info.ID)
+	r.ended = slices.DeleteFunc(r.ended, func(id ID) bool { return id == t.info.ID })
+	r.mu.Unlock()
+	return errors.Join(r.append(hostfs.Entry{Key: recordPrefix + t.leaf}), os.RemoveAll(r.outputDir(t.leaf)))
+}

@@ -1,0 +1,210 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// lookAfter is how often a watchdog looks at leases at the latest, relieveAfter how long
+// after the end of one a runner that lives may still kill by itself.
+const (
+	lookAfter    = 5 * time.Second
+	relieveAfter = 2 * time.Second
+)
+
+// Watchdog runs in a child process of a runner, with the runner's Root, Group and Dir.
+// parent is the read end of a pipe of which the runner alone has the other: when it ends,
+// Watchdog kills all tasks, unless another runner has them, and returns when none is
+// left. Before that it kills tasks whose lease ended, for a runner that is there and does
+// nothing.
+func Watchdog(ctx context.Context, c Config, parent io.Reader) error {
+	t, err := openTree(c.Root, cmp.Or(c.Group, defaultGroup))
+	if err != nil {
+		return fmt.Errorf("watch tasks: %w", err)
+	}
+	defer t.close()
+	boot, err := hostfs.BootID()
+	if err != nil {
+		return fmt.Errorf("watch tasks: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, parent) // an error is an end, too
+	}()
+	for wait := time.Duration(0); ; {
+		select {
+		case <-ended:
+			return t.sweep(ctx)
+		case <-ctx.Done():
+			return fmt.Errorf("watch tasks: %w", ctx.Err())
+		case <-time.After(wait):
+			wait = t.relieve(ctx, c.Dir, boot)
+		}
+	}
+}
+
+// relieve kills those whose lease ended a while ago, and returns when to look again.
+func (t *tree) relieve(ctx context.Context, dir, boot string) time.Duration {
+	state, _, err := hostfs.ReadJournal(dir)
+	if err != nil {
+		return lookAfter // the runner writes it, or made none yet
+	}
+	next, now := lookAfter, hostfs.BootTime()
+	for key, value := range state {
+		var rec record
+		leaf, ok := strings.CutPrefix(key, recordPrefix)
+		if !ok || json.Unmarshal(value, &rec) != nil || rec.leaf() != leaf || rec.State == Ended || rec.Boot != boot {
+			continue
+		}
+		left := rec.Until + relieveAfter - now
+		if left <= 0 {
+			_ = t.kill(ctx, t.path(rec.Class, leaf)) // tried again
+			left = lookAfter
+		}
+		// The next record may have a shorter lease: a third of what is left is soon enough.
+		next = min(next, max(left/3, 100*time.Millisecond))
+	}
+	return next
+}
+
+// letGo is how long the locks of a process that died may outlive its pipe.
+const letGo = 2 * time.Second
+
+// sweep kills all tasks of a runner that died, until none is left or another has them.
+func (t *tree) sweep(ctx context.Context) error {
+	for pause := firstBackoff; ; pause = min(2*pause, longestBackoff) {
+		left, err := t.sweepOnce(ctx)
+		switch {
+		case errors.Is(err, trimtab.ErrRefused):
+			return nil // another runner sweeps
+		case gone(err):
+			return nil // the groups were removed, which no task survives
+		case err == nil && left == 0:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("sweep tasks: %d are left: %w", left, errors.Join(ctx.Err(), err))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// sweepOnce tries once, all at the same time, so that one that cannot be killed delays
+// nobody.
+func (t *tree) sweepOnce(ctx context.Context) (left int, err error) {
+	unlock, err := t.lock(ctx, letGo)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	all, err := t.leftovers()
+	if err != nil {
+		return 0, err
+	}
+	var wg sync.WaitGroup
+	failed := make(chan error, len(all))
+	for _, l := range all {
+		wg.Go(func() { failed <- t.bury(ctx, t.path(l.class, l.leaf)) })
+	}
+	wg.Wait()
+	close(failed)
+	for err := range failed {
+		if err != nil {
+			left++
+		}
+	}
+	return left, nil
+}
+
+// Sweep kills all tasks that a runner left, for whoever stops a service (ExecStopPost).
+// It does nothing where another runner has them.
+func Sweep(ctx context.Context, c Config) error {
+	t, err := openTree(c.Root, cmp.Or(c.Group, defaultGroup))
+	if err != nil {
+		return fmt.Errorf("sweep tasks: %w", err)
+	}
+	defer t.close()
+	return t.sweep(ctx)
+}
+
+// guard keeps a watchdog running.
+type guard struct {
+	pipe *os.File
+	stop chan struct{}
+	done chan struct{}
+}
+
+// startGuard starts the watchdog, and again whenever it ends; nil: there is to be none.
+func startGuard(args []string, logger *slog.Logger) (*guard, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	parent, pipe, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make pipe to watchdog: %w", err)
+	}
+	g := &guard{pipe: pipe, stop: make(chan struct{}), done: make(chan struct{})}
+	cmd, err := startWatchdog(args, parent)
+	if err != nil {
+		parent.Close()
+		pipe.Close()
+		return nil, err
+	}
+	go g.attend(cmd, args, parent, logger)
+	return g, nil
+}
+
+func startWatchdog(args []string, parent *os.File) (*exec.Cmd, error) {
+	cmd := &exec.Cmd{Path: self, Args: append([]string{os.Args[0]}, args...), Stdin: parent, Stderr: os.Stderr}
+	// A session of its own: Ctrl-C on the terminal is for the agent.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start watchdog: %w", err)
+	}
+	return cmd, nil
+}
+
+func (g *guard) attend(cmd *exec.Cmd, args []string, parent *os.File, logger *slog.Logger) {
+	defer close(g.done)
+	defer parent.Close()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		var err error
+		if cmd != nil {
+			err = cmd.Wait()
+		}
+		select {
+		case <-g.stop:
+			return
+		case <-time.After(pause):
+		}
+		logger.Warn("the watchdog of tasks ended and is started again", "err", err)
+		if cmd, err = startWatchdog(args, parent); err != nil {
+			logger.Error("there is no watchdog of tasks", "err", err)
+		}
+	}
+}
+
+// release lets the watchdog go, and waits for it unless it still has work.
+func (g *guard) release(busy bool) {
+	close(g.stop)
+	g.pipe.Close()
+	if !busy {
+		<-g.done
+	}
+}
