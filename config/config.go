@@ -393,7 +393,7 @@ type Workload struct {
 	Fallback Fallback `yaml:"fallback"`
 	// The most that it can carry, in requests per second: loadlimit is a share of it. Left out: the most that was seen, which of a workload that trimtab has just met is what it has now, so that no best-effort job runs until its load has been higher.
 	MaxLoad float64 `yaml:"max_load"`
-	// Thresholds of its components, by service.name, for best-effort jobs beside them, such as db: {loadlimit: 0.8, slacklimit: 0.1}. loadlimit: share of the largest load above which no best-effort job runs beside the component, (0, 1]; left out: where the scatter of its sojourn times begins to grow, once its traffic tells. slacklimit: slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]; left out: it is searched for.
+	// Thresholds of its components, by service.name, for best-effort jobs beside them, such as db: {loadlimit: 0.8, slacklimit: 0.1}. loadlimit: share of the largest load above which no best-effort job runs beside the component, (0, 1]; left out: where the scatter of its sojourn times begins to grow, once its traffic tells. slacklimit: slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]; left out: a margin that follows the misses, or under rhythm-indiscriminate what a search finds.
 	Servpods map[string]Servpod `yaml:"servpods"`
 	// What is turned. Needed unless mode is off.
 	Knob Knob `yaml:"knob"`
@@ -448,7 +448,7 @@ type Fallback struct {
 type Servpod struct {
 	// Share of the largest load above which no best-effort job runs beside it, (0, 1]. Left out: where the scatter of its sojourn times begins to grow.
 	LoadLimit float64 `yaml:"loadlimit"`
-	// Slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]. Left out: it is searched for.
+	// Slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]. Left out: a margin that follows the misses, or under rhythm-indiscriminate what a search finds.
 	SlackLimit float64 `yaml:"slacklimit"`
 }
 

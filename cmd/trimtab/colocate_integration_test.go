@@ -149,7 +149,7 @@ workloads:
 	return b
 }
 
-func TestRealJobsGrowAreFrozenKilledAndRestoredBesideAService(t *testing.T) {
+func TestRealJobsGrowAndAreFrozenBesideAService(t *testing.T) {
 	b := newBatch(t)
 	b.job("a")
 	b.job("b")
@@ -181,10 +181,7 @@ func TestRealJobsGrowAreFrozenKilledAndRestoredBesideAService(t *testing.T) {
 	}
 	b.load.Store(30)
 	b.until("both to go on", func() error {
-		if b.read(b.freezer, "a", "freezer.state") != "THAWED" || b.cores("a") < 0.2 || b.cores("b") < 0.2 {
-			return fmt.Errorf("a is %s, %v and %v cores", b.read(b.freezer, "a", "freezer.state"), b.cores("a"), b.cores("b"))
-		}
-		return nil
+		return b.onwards(0.4)
 	})
 	b.silent.Store(true)
 	b.until("both to be frozen while nothing is heard", func() error {
@@ -195,19 +192,55 @@ func TestRealJobsGrowAreFrozenKilledAndRestoredBesideAService(t *testing.T) {
 	})
 	b.silent.Store(false)
 	b.until("both to go on", func() error {
-		if b.cores("a") < 0.2 || b.cores("b") < 0.2 {
-			return fmt.Errorf("%v and %v cores", b.cores("a"), b.cores("b"))
+		return b.onwards(0.4)
+	})
+	b.tail.Store(150)
+	b.until("both to be frozen while the SLO is missed", func() error {
+		for _, job := range []string{"a", "b"} {
+			if state := b.read(b.freezer, job, "freezer.state"); state != "FROZEN" || b.read(b.cpu, job, "cgroup.procs") == "" {
+				return fmt.Errorf("%s is %s: %+v", job, state, b.colocation().Last)
+			}
 		}
 		return nil
 	})
+	b.stop()
+}
+
+// onwards says why the jobs do not go on with so many cores together; nil: they do.
+func (b *batch) onwards(cores float64) error {
+	state := b.read(b.freezer, "a", "freezer.state")
+	if sum := b.cores("a") + b.cores("b"); sum < cores || state != "THAWED" {
+		return fmt.Errorf("%v cores, a is %s: %+v", sum, state, b.colocation().Last)
+	}
+	return nil
+}
+
+func TestAPolicyThatKillsEndsRealJobsWhenTheSLOIsMissed(t *testing.T) {
+	b := newBatch(t)
+	b.text = strings.Replace(b.text, "colocate: {", "colocate: {policy: rhythm-indiscriminate, ", 1)
+	b.job("a")
+	b.tail.Store(20)
+	b.load.Store(30)
+	b.run()
+	b.until("an answer", func() error { _, _, err := b.get("/-/healthy"); return err })
+	b.speaks()
+	b.until("the job to run", func() error { return b.onwardsAlone() })
 	b.tail.Store(150)
-	b.until("a job to be killed", func() error {
-		if c := b.colocation(); c.Kills == 0 || b.read(b.cpu, "a", "cgroup.procs") != "" && b.read(b.cpu, "b", "cgroup.procs") != "" {
+	b.until("the job to be killed", func() error {
+		if c := b.colocation(); c.Kills == 0 || b.read(b.cpu, "a", "cgroup.procs") != "" {
 			return fmt.Errorf("%d kills: %+v", c.Kills, c.Last)
 		}
 		return nil
 	})
 	b.stop()
+}
+
+// onwardsAlone is onwards of the first job alone, with what a job begins with.
+func (b *batch) onwardsAlone() error {
+	if state := b.read(b.freezer, "a", "freezer.state"); state != "THAWED" || b.cores("a") < 0.1 {
+		return fmt.Errorf("%v cores, %s: %+v", b.cores("a"), state, b.colocation().Last)
+	}
+	return nil
 }
 
 func TestTheWatchdogTakesBackWhatJobsWereGivenByAKilledAgent(t *testing.T) {

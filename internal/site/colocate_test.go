@@ -305,14 +305,33 @@ func TestTheEndRestoresTheLeastAndNotMoreThanThat(t *testing.T) {
 	}
 }
 
-func TestTheEndLeavesNoMoreMemoryAndCoresThanTheLeastAndWhatIsInUse(t *testing.T) {
-	w := newJobWorldWith(t, "act", 0, ", memory: 1GiB")
-	w.group("batch/0")
+// unlimitedMemory makes the group of a job that uses 256 MiB, as it was found.
+func (w *jobWorld) unlimitedMemory(job int) {
+	w.t.Helper()
+	name := fmt.Sprintf("batch/%d", job)
+	w.group(name)
 	for file, text := range map[string]string{"memory.max": "max\n", "memory.current": "268435456\n", "memory.stat": "inactive_file 0\n", "memory.events": "oom_kill 0\n"} {
-		if err := os.WriteFile(filepath.Join(w.root, "batch/0", file), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+		if err := os.WriteFile(filepath.Join(w.root, name, file), []byte(text), 0o644); err != nil {
+			w.t.Fatal(err)
 		}
 	}
+}
+
+func TestJobsWithoutALimitOfMemoryStartOneAfterTheOther(t *testing.T) {
+	w := newJobWorldWith(t, "act", 0, ", memory: 1GiB")
+	w.unlimitedMemory(0)
+	w.unlimitedMemory(1)
+	w.pass(60, 20, 0.4)
+	for job := range 2 {
+		if w.read(job, "cgroup.freeze") != "0" || w.read(job, "memory.max") == "max" {
+			t.Errorf("job %d: freeze %s, memory.max %s: %+v", job, w.read(job, "cgroup.freeze"), w.read(job, "memory.max"), w.Colocation().Last)
+		}
+	}
+}
+
+func TestTheEndLeavesNoMoreMemoryAndCoresThanTheLeastAndWhatIsInUse(t *testing.T) {
+	w := newJobWorldWith(t, "act", 0, ", memory: 1GiB")
+	w.unlimitedMemory(0)
 	w.pass(30, 20, 0.4)
 	before := w.read(0, "memory.max")
 	if before == "max" {

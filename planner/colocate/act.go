@@ -225,7 +225,7 @@ func (p *policy) back(r *round, s *seat, f frozen, name string, k int) float64 {
 		return v
 	}
 	if name == ram {
-		return s.has[k]
+		return math.Max(s.has[k], math.Min(p.start[name], s.has[k]+r.free(k)))
 	}
 	if name == network {
 		return 0

@@ -32,7 +32,8 @@
 //	edge.go     growth, steps and proof ask for slack beyond its noise, by 2 to 8 standard
 //	            deviations as misses have taught, and for half of the error budget
 //	proven.go   jobs get at once what was proven at that load, instead of a step at a
-//	            time; while one has just started, by doubling what they have
+//	            time; while one has just started, by doubling what they have. Their
+//	            cores also double while half of the SLO is left and none were too many yet
 //
 // Rhythm differs from the paper, and from its variant that is indiscriminate, in more,
 // all ours: StopBE suspends the top level, which frees all but memory and loses no work,

@@ -57,6 +57,20 @@ func (p *policy) roomy(s *standing) bool {
 	return s.Seen >= 2 && math.Min(s.Slack, s.Last) >= s.edge() && s.Missed <= spent*p.Search.Budget
 }
 
+// clear reports whether at least half of the SLO is left, now and lately, at a load that
+// is not new.
+func (s *standing) clear() bool { return s.Seen >= 2 && math.Min(s.Slack, s.Last) >= 0.5 }
+
+// allClear reports that of all services.
+func (p *policy) allClear(r *round) bool {
+	for i := range r.o.Services {
+		if !p.Services[r.o.Services[i].Workload].clear() {
+			return false
+		}
+	}
+	return true
+}
+
 // allRoomy reports that of all services.
 func (p *policy) allRoomy(r *round) bool {
 	for i := range r.o.Services {

@@ -162,8 +162,12 @@ func (t *tenant) read() {
 			continue
 		}
 		t.job.Has[name], t.job.Most[name] = k.Now(), k.Most()
-		if least := math.Max(k.Held.Min, k.Held.Floor); name != ram || k.Held.Floor > 0 {
+		least := math.Max(k.Held.Min, k.Held.Floor)
+		if name != ram || k.Held.Floor > 0 {
 			t.job.Least[name] = least
+		}
+		if name == ram && k.Held.Floor > 0 && t.job.State == Suspended && k.Held.Now.Unlimited {
+			t.job.Has[name] = least // it could take more, but does not run
 		}
 	}
 }

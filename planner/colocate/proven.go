@@ -63,15 +63,22 @@ func (p *policy) show(r *round) {
 // mostLeap bounds the steps of one leap.
 const mostLeap = 128
 
-// leap gives jobs at once what was proven at this load, the largest first. While they
+// leap gives jobs at once what was proven at this load, the largest first, or twice the
+// cores that they have where none were too many yet and half of the SLO is left. While they
 // have not had as much since the last of them started, they get twice what they have:
 // it may have been proven beside jobs that use less of it.
 func (p *policy) leap(r *round) (any bool) {
 	kept := slices.Clone(r.capacity)
+	clear := p.gathers && p.allClear(r)
 	for k, name := range r.names {
-		if back(name) > 0 {
-			r.capacity[k] = math.Max(r.sum[k], math.Min(r.capacity[k], p.proven(r, name)))
+		if back(name) == 0 {
+			continue
 		}
+		most := p.proven(r, name)
+		if clear && (name == cpu || name == cores) && math.IsInf(p.bound(r, name, shift, 0), 1) {
+			most = math.Max(most, 2*r.sum[k])
+		}
+		r.capacity[k] = math.Max(r.sum[k], math.Min(r.capacity[k], most))
 	}
 	for p.resume(r) {
 		any = true
