@@ -278,7 +278,8 @@ func TestOneThatDoesNotEndIsWaitedForAndTheOthersAfterItAreNot(t *testing.T) {
 	var all []*Alive
 	for i := range 3 {
 		c := inner(t, root, fmt.Sprint(i))
-		start(t, c, "stat", filepath.Join(fs.Dir, "x"))
+		start(t, c, "stat", filepath.Join(fs.Dir, fmt.Sprint("x", i)))
+		<-fs.Asked // now it is in state D
 		opened, err := kind.Open(actuator.Location{Root: c.Root, Path: c.Path}, trimtab.Alive)
 		if err != nil {
 			t.Fatal(err)
@@ -286,7 +287,6 @@ func TestOneThatDoesNotEndIsWaitedForAndTheOthersAfterItAreNot(t *testing.T) {
 		t.Cleanup(func() { opened.Close() })
 		all = append(all, opened.(*Alive))
 	}
-	<-fs.Asked
 	kill := func(k *Alive) {
 		t.Helper()
 		if err := k.Write(t.Context(), trimtab.Units(0)); err != nil {

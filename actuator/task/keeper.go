@@ -265,13 +265,15 @@ func (r *Runner) finish(t *task, v *verdict) {
 	if err != nil {
 		r.logger.Error("store the end of a task", "task", i.ID.String(), "err", err)
 	}
+	if !t.failed {
+		r.makeRoom()
+	}
 	r.change(t, func(now *Info) {
 		*now = i
 		if !t.failed {
 			r.ended = append(r.ended, i.ID)
 		}
 	})
-	r.evict()
 }
 
 // ended fills in what the first process came to.
@@ -294,11 +296,11 @@ func ended(i *Info, cmd *exec.Cmd) {
 	}
 }
 
-// evict forgets those that ended longest ago, beyond what is kept.
-func (r *Runner) evict() {
+// makeRoom forgets those that ended longest ago, so that one more can be kept.
+func (r *Runner) makeRoom() {
 	r.mu.Lock()
 	var old []*task
-	for n := len(r.ended) - r.config.Keep; n > 0; n-- {
+	for n := len(r.ended) + 1 - r.config.Keep; n > 0; n-- {
 		if t := r.tasks[r.ended[n-1]]; t != nil {
 			old = append(old, t)
 		}
