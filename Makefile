@@ -85,7 +85,7 @@ bench-real-short: ## half a minute of it, as a test of structure and safety
 	go test -count=1 -tags integration -run TestAShortRunIsSafe -v ./internal/bench/real
 
 .PHONY: bench-colocate
-bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 90 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)
+bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 150 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)
 	go run ./internal/bench/colocate $(COLOCATE)
 
 .PHONY: torture

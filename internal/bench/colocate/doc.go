@@ -40,5 +40,5 @@
 // It needs root or a delegated cgroup, and Debian's nginx-light, redis-server and
 // stress-ng.
 //
-//	go run ./internal/bench/colocate --seconds 90 --repeat 2
+//	go run ./internal/bench/colocate --seconds 150 --repeat 2
 package main

@@ -81,7 +81,7 @@ func command(ctx context.Context, args []string) error {
 func parse(f *flag.FlagSet, args []string) (*options, error) {
 	var o options
 	policy := f.String("policy", strings.Join([]string{alone, allIn, colocate.Heracles, colocate.Indiscriminate, colocate.Rhythm, colocate.Deflation}, ","), "rows, with commas")
-	f.Float64Var(&o.Seconds, "seconds", 90, "how long a row lasts: a day of the recorded load")
+	f.Float64Var(&o.Seconds, "seconds", 150, "how long a row lasts: a day of the recorded load")
 	f.IntVar(&o.Repeat, "repeat", 1, "how often each row is run")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals; each repetition adds 1")
 	f.IntVar(&o.Day, "day", 2, "which day of the recording")
