@@ -1,0 +1,258 @@
+package trimtab
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// The bounds of speculative work.
+const (
+	// MaxBatchTasks is how many tasks one job has, MaxAttemptsHere how many attempts one
+	// host tells of or is told of.
+	MaxBatchTasks   = 10_000
+	MaxAttemptsHere = 1000
+	// MaxAttempt is the highest number of an attempt.
+	MaxAttempt   = 1_000_000
+	maxArguments = 1000
+	maxArgument  = 128 << 10
+)
+
+// AttemptID names one attempt at a task: it is started at most once, on one host.
+type AttemptID struct {
+	Job     string `json:"job"`
+	Task    string `json:"task"`
+	Attempt int    `json:"attempt"`
+}
+
+// String prints "job/task#attempt".
+func (id AttemptID) String() string { return fmt.Sprintf("%s/%s#%d", id.Job, id.Task, id.Attempt) }
+
+// taskName is of what names of jobs and of tasks are made: they become parts of paths.
+var taskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// Validate returns an error that is ErrInvalid.
+func (id AttemptID) Validate() error {
+	for _, s := range []string{id.Job, id.Task} {
+		if !taskName.MatchString(s) {
+			return Invalidf("id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", s)
+		}
+	}
+	if id.Attempt < 1 || id.Attempt > MaxAttempt {
+		return Invalidf("attempt %d: want 1 to %d", id.Attempt, MaxAttempt)
+	}
+	return nil
+}
+
+// TaskClass is the group of a host that a task runs in.
+type TaskClass string
+
+// The classes. Speculative tasks are oversubscribed: they have what regular ones leave.
+const (
+	OversubscribedTask TaskClass = "oversubscribed"
+	RegularTask        TaskClass = "regular"
+)
+
+// TaskSpec is what a user says of a task. As whom it runs, and which programs may run, is
+// each host's own choice.
+type TaskSpec struct {
+	// Command is the program, an absolute path or a name to be found in Env's PATH, and
+	// its arguments.
+	Command []string          `json:"command"`
+	Env     map[string]string `json:"env,omitempty"`
+	// Dir is the working directory, an absolute path; "": /.
+	Dir string `json:"dir,omitempty"`
+	// Cores is the CPU quota, Memory the limit in bytes; both > 0.
+	Cores  float64 `json:"cores"`
+	Memory float64 `json:"memory"`
+	// Progress is a file in which the task tells its progress; "": none.
+	Progress string `json:"progress,omitempty"`
+	// Wall is the time after which it is killed; 0: none.
+	Wall Seconds `json:"wall_s,omitempty"`
+}
+
+// BatchTask is one task of a job.
+type BatchTask struct {
+	Name string `json:"name"`
+	TaskSpec
+}
+
+// BatchJob is a set of tasks that may run speculatively, in resources that are reserved
+// or idle.
+type BatchJob struct {
+	Name string `json:"name"`
+	// Priority: the higher one starts first.
+	Priority int `json:"priority,omitempty"`
+	// Retries is how many further attempts each task has after one that failed or timed
+	// out; attempts that a host refused, or that were lost with it, count apart.
+	Retries int `json:"retries"`
+	// QueueTimeout is how long a task waits in a host's queue before it is dispatched
+	// again; 0: the planner's.
+	QueueTimeout Seconds     `json:"queue_timeout_s,omitempty"`
+	Tasks        []BatchTask `json:"tasks"`
+}
+
+// JobVerb is what a person, or a cluster's resource manager, asks of the job manager.
+type JobVerb string
+
+// The verbs.
+const (
+	SubmitJob JobVerb = "submit"
+	CancelJob JobVerb = "cancel"
+	// GrantTask tells that the cluster's resource manager granted a task's regular
+	// resources on a host (ROSE, algorithm 5); RevokeGrant takes that back.
+	GrantTask   JobVerb = "grant"
+	RevokeGrant JobVerb = "revoke"
+)
+
+// JobRequest asks the job manager of a pool for something.
+type JobRequest struct {
+	Pool string    `json:"pool"`
+	Verb JobVerb   `json:"verb"`
+	Time time.Time `json:"time"`
+	// ID tells a repeated request from a new one.
+	ID string `json:"id"`
+	By string `json:"by,omitempty"`
+	// Job is what Submit submits, of the others its Name alone is read.
+	Job BatchJob `json:"job"`
+	// Task and Host are those of a grant.
+	Task string `json:"task,omitempty"`
+	Host string `json:"host,omitempty"`
+}
+
+// Placement is one attempt on a host.
+type Placement struct {
+	AttemptID
+	Class    TaskClass `json:"class"`
+	Priority int       `json:"priority,omitempty"`
+	Spec     TaskSpec  `json:"spec"`
+	// Kill is why it is to end; "": it is to run.
+	Kill string `json:"kill,omitempty"`
+}
+
+// Placements is the whole list of attempts that one host is to have. What is not in it
+// is forgotten when it has ended, and killed when it has not.
+//
+// It renews the leases of those in it: until Lease after the host sent the report that it
+// answers, by the host's own clock. So both sides know, without a common clock, when an
+// attempt on a host that is not heard has ended.
+type Placements struct {
+	Pool string `json:"pool"`
+	Host string `json:"host"`
+	// Epoch and Sequence order the lists of a host, as they order plans.
+	Epoch    uint64    `json:"epoch"`
+	Sequence uint64    `json:"sequence"`
+	Time     time.Time `json:"time"`
+	// Life and Report are those of the newest report that the sender had: a list for
+	// another life is not carried out.
+	Life   uint64      `json:"life"`
+	Report uint64      `json:"report"`
+	Lease  Seconds     `json:"lease_s"`
+	Tasks  []Placement `json:"tasks"`
+}
+
+// AttemptState is where an attempt is.
+type AttemptState string
+
+// The states. A refused one was never started and never will be.
+const (
+	AttemptQueued  AttemptState = "queued"
+	AttemptRefused AttemptState = "refused"
+	AttemptRunning AttemptState = "running"
+	AttemptFrozen  AttemptState = "frozen"
+	AttemptEnded   AttemptState = "ended"
+)
+
+// Attempt is what a host tells of one.
+type Attempt struct {
+	AttemptID
+	State AttemptState `json:"state"`
+	Class TaskClass    `json:"class,omitempty"`
+	// Started and Ended are by the host's clock, for people.
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
+	// Outcome is how it ended: exited, signaled, out of memory, timed out, killed, lost.
+	Outcome string `json:"outcome,omitempty"`
+	Code    int    `json:"code,omitempty"`
+	// Reason is why it was refused or killed, and by whom.
+	Reason string `json:"reason,omitempty"`
+	// Progress is in [0, 1]; nil: not known.
+	Progress *float64 `json:"progress,omitempty"`
+	// Output is how many bytes it printed, LastLines the last of them.
+	Output    int64    `json:"output_bytes,omitempty"`
+	LastLines []string `json:"last_lines,omitempty"`
+	// Problem is what hinders the host now; "": nothing.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Succeeded reports whether it ended by itself, with code 0.
+func (a *Attempt) Succeeded() bool {
+	return a.State == AttemptEnded && a.Outcome == "exited" && a.Code == 0
+}
+
+// Machine is what a host says of itself to who places speculative tasks.
+type Machine struct {
+	Host string    `json:"host"`
+	Pool string    `json:"pool"`
+	Time time.Time `json:"time"`
+	// Life is one life of the part that runs tasks: attempts of a former one have ended.
+	// Report counts the reports of a life from 1.
+	Life   uint64 `json:"life"`
+	Report uint64 `json:"report"`
+	// Epoch and Sequence are of the newest Placements that were carried out.
+	Epoch    uint64 `json:"epoch,omitempty"`
+	Sequence uint64 `json:"sequence,omitempty"`
+	// Load is the load level of each dimension, Capacity what the host has of it; what
+	// is not in them is not known. Running, Waiting and Regular count tasks.
+	Load     map[string]float64 `json:"load,omitempty"`
+	Capacity map[string]float64 `json:"capacity,omitempty"`
+	Running  int                `json:"running"`
+	Waiting  int                `json:"waiting"`
+	Regular  int                `json:"regular"`
+	// CPI and MPKI are means over the long-running applications; nil: not counted.
+	CPI  *float64 `json:"cpi,omitempty"`
+	MPKI *float64 `json:"mpki,omitempty"`
+	// Blocked is why no task is started; "": nothing is in the way.
+	Blocked  string    `json:"blocked,omitempty"`
+	Attempts []Attempt `json:"attempts"`
+}
+
+// JobState is how a job stands.
+type JobState struct {
+	Pool      string    `json:"pool"`
+	Name      string    `json:"name"`
+	Time      time.Time `json:"time"`
+	Submitted time.Time `json:"submitted"`
+	By        string    `json:"by,omitempty"`
+	// State is waiting, running, done, failed or cancelled.
+	State    string `json:"state"`
+	Priority int    `json:"priority,omitempty"`
+	// Waiting, Running, Done and Failed count its tasks.
+	Waiting int `json:"waiting"`
+	Running int `json:"running"`
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	// Tasks are in the order of the job. Of many those that did not end well come
+	// first and the rest is left out, Omitted counts it.
+	Tasks   []TaskState `json:"tasks"`
+	Omitted int         `json:"tasks_omitted,omitempty"`
+	// Problem is why nothing of it starts; "": nothing is in the way.
+	Problem string `json:"problem,omitempty"`
+}
+
+// TaskState is how one task stands.
+type TaskState struct {
+	Name string `json:"name"`
+	// State is waiting, placed, running, frozen, done, failed or cancelled.
+	State string `json:"state"`
+	Host  string `json:"host,omitempty"`
+	// Attempts is how many there were, Last what is known of the newest; nil: none yet.
+	Attempts int      `json:"attempts"`
+	Last     *Attempt `json:"last,omitempty"`
+	// Granted is the host on which the cluster's resource manager granted it regular
+	// resources.
+	Granted string `json:"granted,omitempty"`
+	// Next is when it is tried again.
+	Next time.Time `json:"next,omitzero"`
+	Why  string    `json:"why,omitempty"`
+}
