@@ -164,7 +164,7 @@ func TestVisitsAreSoundWhateverComes(t *testing.T) {
 
 func TestTheSocketsThatAreFollowedAreBounded(t *testing.T) {
 	w := newWorld()
-	for i := range 3 * maxSockets {
+	for i := range maxSockets * 5 / 4 {
 		e := Event{Time: int64(i), Process: 1, Thread: 1, Bytes: 1, Local: at(80), Remote: netip.AddrPortFrom(netip.MustParseAddr(fmt.Sprintf("10.0.%d.%d", i>>8&255, i&255)), uint16(i>>16+1))}
 		w.Add(0, &e)
 	}

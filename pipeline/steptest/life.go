@@ -20,6 +20,9 @@ type Life struct {
 	step  trimtab.Step
 	calls []call
 	rests []rest
+	// resting makes it save its state where it rests. Most properties do not look at
+	// it, and saving takes longer than the steps.
+	resting bool
 }
 
 // call is one call of the step. The texts are those of the values at the time.
@@ -54,18 +57,24 @@ func (l *Life) Give(at time.Time, in trimtab.Value) []trimtab.Value {
 // Rest marks a point at which a step that was restored from its snapshot, and is
 // then given again, at the time of the latest call, goes on as this one does.
 func (l *Life) Rest(again ...trimtab.Value) {
-	if s, ok := l.step.(trimtab.Snapshotter); ok {
+	if s, ok := l.step.(trimtab.Snapshotter); ok && l.resting {
 		l.rests = append(l.rests, rest{len(l.calls), s.Snapshot(), again})
 	}
 }
 
 // live draws a life.
-func (s *Suite) live(t *rapid.T) *Life {
+func (s *Suite) live(t *rapid.T) *Life { return s.begin(&Life{t: t, step: s.New()}) }
+
+// liveWithRests draws a life that keeps its state where it rests.
+func (s *Suite) liveWithRests(t *rapid.T) *Life {
+	return s.begin(&Life{t: t, step: s.New(), resting: true})
+}
+
+func (s *Suite) begin(l *Life) *Life {
 	s.cases++
-	l := &Life{t: t, step: s.New()}
-	s.Live(t, l)
+	s.Live(l.t, l)
 	if len(l.calls) == 0 {
-		t.Fatal("the suite's own test gives nothing")
+		l.t.Fatal("the suite's own test gives nothing")
 	}
 	return l
 }

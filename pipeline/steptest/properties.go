@@ -194,7 +194,7 @@ func savedAgain(t *rapid.T, s *Suite) {
 }
 
 func goesOn(t *rapid.T, s *Suite) {
-	l := s.live(t)
+	l := s.liveWithRests(t)
 	if len(l.rests) == 0 {
 		s.cases--
 		return
