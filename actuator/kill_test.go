@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -39,6 +40,10 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Fprintln(os.Stderr, actuate(dir))
 		os.Exit(1)
+	}
+	// Those that kill wait for leases more than they compute; -parallel says otherwise.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
 	}
 	leak.Main(m)
 }
@@ -192,6 +197,7 @@ func noneLeft(t *testing.T, dir string) func() error {
 // R15: actuators are killed, some with their watchdogs, in the middle of what
 // they do, and restored as a unit's ExecStopPost would.
 func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 20)
 	random := tr.Rand
 	for range tr.N {
@@ -227,6 +233,7 @@ func TestAKilledActuatorIsRestoredFromItsJournal(t *testing.T) {
 }
 
 func TestInstancesOfAKilledActuatorAreRestored(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"the watchdog", "a restore from the journal alone"} {
 		h, baselines := fallen(t)
 		lease := 1.0
@@ -268,6 +275,7 @@ func TestInstancesOfAKilledActuatorAreRestored(t *testing.T) {
 }
 
 func TestTheWatchdogRestoresAtTheEndOfTheLease(t *testing.T) {
+	t.Parallel()
 	h, baselines := fallen(t)
 	cmd := h.start(4, baselines, "TEST_ONCE=1")
 	cmd.Process.Signal(syscall.SIGKILL)
@@ -286,6 +294,7 @@ func TestTheWatchdogRestoresAtTheEndOfTheLease(t *testing.T) {
 }
 
 func TestTheWatchdogRestoresForAnActuatorThatIsStopped(t *testing.T) {
+	t.Parallel()
 	h, baselines := fallen(t)
 	cmd := h.start(3, baselines, "TEST_ONCE=1")
 	cmd.Process.Signal(syscall.SIGSTOP)
@@ -303,6 +312,7 @@ func TestTheWatchdogRestoresForAnActuatorThatIsStopped(t *testing.T) {
 }
 
 func TestTheWatchdogLeavesTheLeaseToAnActuatorThatCameBack(t *testing.T) {
+	t.Parallel()
 	h, baselines := fallen(t)
 	cmd := h.start(1000, baselines, "TEST_ONCE=1")
 	cmd.Process.Signal(syscall.SIGKILL)
@@ -338,6 +348,7 @@ func (h *host) dogs(old ...int) (pids []int) {
 }
 
 func TestKilledWatchdogsAreReplaced(t *testing.T) {
+	t.Parallel()
 	h, _ := fallen(t)
 	h.config = victim(h.dir)
 	a, err := actuator.Open(t.Context(), h.config)
@@ -360,6 +371,7 @@ func TestKilledWatchdogsAreReplaced(t *testing.T) {
 }
 
 func TestRestoreIsRefusedWhileAnActuatorRuns(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, units(2)).open()
 	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))
 	if _, err := actuator.Restore(t.Context(), h.config.Dir, reopen); !errors.Is(err, trimtab.ErrRefused) {

@@ -152,6 +152,7 @@ func TestAHostCarriesOutItsPartOfAPlanAndHearsNoOther(t *testing.T) {
 }
 
 func TestWithoutTheBusTheLeaseEndsInTheBaselines(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, units(2))
 	h.config.Heartbeat = 10 * time.Millisecond
 	r := h.run(newBus(t))

@@ -126,6 +126,7 @@ func TestASampleThatTravelsAloneCanBeReadByAPersonOnItsSubject(t *testing.T) {
 }
 
 func TestTheValuesOfALostMessageAreAllCounted(t *testing.T) {
+	t.Parallel()
 	b := open(t, Config{Listen: "127.0.0.1:0"})
 	all := &collected{of: map[string][]int{}}
 	stop, err := b.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindSample, Handle: all.handle})

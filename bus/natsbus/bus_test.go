@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"context"
+	"flag"
 	"testing"
 	"time"
 
@@ -12,7 +13,14 @@ import (
 	"github.com/trimtab/trimtab/internal/leak"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+// TestMain lets more tests run side by side than there are processors: they wait for
+// servers and for time-outs. -parallel says otherwise.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	leak.Main(m)
+}
 
 // testBus adds to a Bus what the contract wants to do behind its back.
 type testBus struct {
@@ -74,10 +82,12 @@ func open(t *testing.T, c Config) testBus {
 const patient = 20 * time.Second
 
 func TestEmbeddedKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	// Without the injector: a bus that nobody else reaches gets no bytes.
 	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{AckWait: patient}).Bus })
 }
 
 func TestAnEmbeddedServerThatListensKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	bustest.Run(t, func(t *testing.T) bus.Bus { return open(t, Config{Listen: "127.0.0.1:0", AckWait: patient}) })
 }

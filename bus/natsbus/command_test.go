@@ -200,6 +200,7 @@ func TestPauseWhileTheBusIsDownIsRefusedAtOnceAndNeverFiresLater(t *testing.T) {
 }
 
 func TestACommandThatAStoppedServerReadsLaterIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
 	s := serve(t, server.Options{})
 	k := newLink(t, s.Addr().String())
 	b := open(t, Config{URL: "nats://" + k.listen.Addr().String()})
@@ -242,6 +243,7 @@ const storedAnswer = `{"stream":"COMMANDS"`
 // told that it is stored, or where a busy machine needs still longer, that nobody
 // knows: never that it failed.
 func TestACommandWhoseAnswerIsLateIsNotSaidToHaveFailed(t *testing.T) {
+	t.Parallel()
 	s := serve(t, server.Options{})
 	k := newLink(t, s.Addr().String())
 	b := open(t, Config{URL: "nats://" + k.listen.Addr().String()})
@@ -267,6 +269,7 @@ func TestACommandWhoseAnswerIsLateIsNotSaidToHaveFailed(t *testing.T) {
 }
 
 func TestACommandThatIsNeverAnsweredIsSaidToBeInDoubt(t *testing.T) {
+	t.Parallel()
 	s := serve(t, server.Options{})
 	k := newLink(t, s.Addr().String())
 	b := open(t, Config{URL: "nats://" + k.listen.Addr().String()})

@@ -190,6 +190,7 @@ func TestAStoreOfAnotherTest(t *testing.T) {
 }
 
 func TestADamagedStoreCostsTimeAndBoundedMemory(t *testing.T) {
+	t.Parallel()
 	// As many as there are kinds of files, and some more.
 	tr := trial.Start(t, 20)
 	random := tr.Rand
@@ -298,6 +299,7 @@ func TestAFileThatNoServerLeavesMovesTheStoreAside(t *testing.T) {
 }
 
 func TestTwoStoresAreKeptThatWereMovedAsideTheNewest(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "nats")
 	for range 4 {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

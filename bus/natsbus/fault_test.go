@@ -160,6 +160,7 @@ func TestAStoreThatIsAFileIsMovedAside(t *testing.T) {
 }
 
 func TestAWipedServerIsFilledAnew(t *testing.T) {
+	t.Parallel()
 	b := open(t, Config{})
 	var named, alone atomic.Int64
 	for _, s := range []bus.Subscription{{Consumer: "planner"}, {}} {
@@ -292,6 +293,7 @@ func FuzzParseOrigin(f *testing.F) {
 
 // TestMain finds what a server that was stopped over this would keep.
 func TestTheServerOutlastsWhatIsBeingMade(t *testing.T) {
+	t.Parallel()
 	for range 10 {
 		b := open(t, Config{})
 		var makers sync.WaitGroup

@@ -216,6 +216,7 @@ func (d *doorman) Check(server.ClientAuthentication) bool {
 
 // A client that is refused twice with the same words would give up for good.
 func TestABusThatIsRefusedForAWhileComesBack(t *testing.T) {
+	t.Parallel()
 	var d doorman
 	s := serve(t, server.Options{CustomClientAuthentication: &d})
 	b := open(t, Config{URL: "nats://" + s.Addr().String(), Token: "s3cret"})

@@ -64,6 +64,7 @@ func saysWhatIsCutOff(err error, address string) error {
 // publish or wait for plans all get the same sentence, and the log has it once. The
 // secret in the name of its consumer is not in the log.
 func TestAnAgentThatIsCutOffSaysWhatGoesOnAndWhatToDo(t *testing.T) {
+	t.Parallel()
 	for name, asLeaf := range map[string]bool{"leaf node": true, "client": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

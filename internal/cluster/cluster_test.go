@@ -187,6 +187,7 @@ func serveThree(t *testing.T, dir string) (servers []*server.Server, urls, route
 }
 
 func TestThreeServersKeepEveryStreamThreeTimesAndGoOnWithTwo(t *testing.T) {
+	t.Parallel()
 	f := &fleet{T: t, dir: t.TempDir(), spec: three()}
 	if err := f.spec.Write(f.dir); err != nil {
 		t.Fatal(err)

@@ -250,6 +250,7 @@ func (l *link) set(cut bool) {
 // What a cut leaf node measures is for its own host: it does not arrive later, as
 // if it were new. What was stored for it meanwhile does.
 func TestACutLeafNodeJoinsAgainAndReplaysNothing(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, nil)
 	l, address := newLink(t, strings.TrimPrefix(f.leaf, "tls://"))
 	f.leaf, f.asLeaf = "tls://"+address, true

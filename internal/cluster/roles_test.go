@@ -3,8 +3,10 @@ package cluster
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +23,15 @@ import (
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 )
+
+// TestMain lets more tests run side by side than there are processors: they wait for
+// servers that elect a leader and links that come back. -parallel says otherwise.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // fleet is a real NATS server with the files of `trimtab init cluster`.
 type fleet struct {
@@ -192,6 +203,7 @@ func (p *peer) subscribe(subject string) bool {
 // real server. What a role may is read from the columns of the table, not from
 // the permissions that are made of them.
 func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, nil)
 	f.opened(natsbus.Planner, "") // makes the streams
 	tried, wrong := 0, 0
