@@ -7,23 +7,25 @@ import (
 	"github.com/trimtab/trimtab/sim/services"
 )
 
-// played is the mean of a few seeds of a scenario.
-func played(t *testing.T, scenario, policy, signal string, seconds int) (over float64, worst float64, moves int) {
+// few are the seeds of a scenario here; the integration tests play more of the same.
+const few = 2
+
+// played is the mean of the first seeds of a scenario.
+func played(t *testing.T, seeds int, scenario, policy, signal string, seconds int) (over float64, worst float64, moves int) {
 	t.Helper()
 	s, err := services.Named(scenario, seconds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const seeds = 4
 	shares := make([]float64, len(s.Services))
 	for seed := range uint64(seeds) {
 		r, err := (&simServicesCmd{}).one(s, policy, signal, seed+1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		over += r.Over() / seeds
+		over += r.Over() / float64(seeds)
 		for i := range s.Services {
-			shares[i] += r.Share(i) / seeds
+			shares[i] += r.Share(i) / float64(seeds)
 			moves = max(moves, r.Moves[i])
 		}
 	}
@@ -31,15 +33,19 @@ func played(t *testing.T, scenario, policy, signal string, seconds int) (over fl
 }
 
 func TestTheDefaultsKeepUpWithARuleThatKnowsTheCosts(t *testing.T) {
+	t.Parallel()
+	allKeepUp(t, few)
+}
+
+func allKeepUp(t *testing.T, seeds int) {
 	for _, scenario := range []string{"peaks", "doubling", "slower"} {
-		t.Run(scenario, func(t *testing.T) { keepsUp(t, scenario) })
+		t.Run(scenario, func(t *testing.T) { keepsUp(t, seeds, scenario) })
 	}
 }
 
-func keepsUp(t *testing.T, scenario string) {
-	t.Parallel()
-	rule, _, _ := played(t, scenario, "proportional", "–", 240)
-	equal, _, _ := played(t, scenario, "equal", "–", 240)
+func keepsUp(t *testing.T, seeds int, scenario string) {
+	rule, _, _ := played(t, seeds, scenario, "proportional", "–", 240)
+	equal, _, _ := played(t, seeds, scenario, "equal", "–", 240)
 	objectives := []string{"njc"}
 	if scenario == "peaks" { // in the others the pool has enough, and all objectives plan by need
 		objectives = append(objectives, "egalitarian", "social")
@@ -49,7 +55,7 @@ func keepsUp(t *testing.T, scenario string) {
 		// PromQL two more are for the first third of a minute, of so few minutes, in
 		// which there is no rate yet.
 		for signal, less := range map[string]float64{"spans": 0.015, "promql": 0.065} {
-			over, worst, _ := played(t, scenario, objective, signal, 240)
+			over, worst, _ := played(t, seeds, scenario, objective, signal, 240)
 			t.Logf("%s, %s by %s: %.3f in time, worst %.3f; equal %.3f, proportional %.3f", scenario, objective, signal, over, worst, equal, rule)
 			if over < rule-less || over < equal || signal == "spans" && worst < 0.9 {
 				t.Errorf("%s, %s by %s: %.3f in time, the worst service %.3f; the rule %.3f, equal shares %.3f", scenario, objective, signal, over, worst, rule, equal)
@@ -59,17 +65,22 @@ func keepsUp(t *testing.T, scenario string) {
 }
 
 func TestResourceFairKeepsEqualShares(t *testing.T) {
-	over, _, moves := played(t, "peaks", "resource-fair", "spans", 120)
-	if equal, _, _ := played(t, "peaks", "equal", "–", 120); over != equal || moves != 0 {
+	t.Parallel()
+	over, _, moves := played(t, few, "peaks", "resource-fair", "spans", 120)
+	if equal, _, _ := played(t, few, "peaks", "equal", "–", 120); over != equal || moves != 0 {
 		t.Errorf("%.3f in time after %d moves, equal shares %.3f: the objective is blind to what services deliver", over, moves, equal)
 	}
 }
 
 func TestUnderConstantLoadThatEqualSharesMeetNobodyIsHarmed(t *testing.T) {
 	t.Parallel()
-	equal, _, _ := played(t, "noise", "equal", "–", 600)
+	nobodyIsHarmed(t, few)
+}
+
+func nobodyIsHarmed(t *testing.T, seeds int) {
+	equal, _, _ := played(t, seeds, "noise", "equal", "–", 600)
 	for _, signal := range []string{"spans", "promql"} {
-		over, worst, moves := played(t, "noise", "njc", signal, 600)
+		over, worst, moves := played(t, seeds, "noise", "njc", signal, 600)
 		t.Logf("by %s: %.3f in time, worst %.3f, %d moves of one workload; equal %.3f", signal, over, worst, moves, equal)
 		if worst < 0.95 || over < equal-0.01 {
 			t.Errorf("by %s: %.3f in time, the worst service %.3f; equal shares %.3f", signal, over, worst, equal)
@@ -79,8 +90,12 @@ func TestUnderConstantLoadThatEqualSharesMeetNobodyIsHarmed(t *testing.T) {
 
 // R9: 0 falls of a workload in any of the faults, the ends of the faults included.
 func TestNobodyIsLoweredByASignalThatFailsOrThatReturns(t *testing.T) {
-	const begins, ends, seconds = 100, 160, 240
 	t.Parallel()
+	nobodyIsLowered(t, few)
+}
+
+func nobodyIsLowered(t *testing.T, seeds int) {
+	const begins, ends, seconds = 100, 160, 240
 	for name, fault := range services.Faults() {
 		for _, signal := range []string{"spans", "promql"} {
 			s, err := services.Named("noise", seconds)
@@ -97,7 +112,7 @@ func TestNobodyIsLoweredByASignalThatFailsOrThatReturns(t *testing.T) {
 				}
 				return services.None
 			}
-			for seed := range uint64(3) {
+			for seed := range uint64(seeds) {
 				r, err := (&simServicesCmd{}).one(s, "njc", signal, seed+1)
 				if err != nil {
 					t.Fatal(err)
