@@ -130,18 +130,28 @@ func TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes(t *testing.T) {
 	cfg.Exporters.Record.SegmentBytes = 64 << 10
 	t.Setenv("OTEL_METRICS_EXPORTER", "none")
 	var pointed string
-	began := time.Now() // some segments and rounds are wanted
 	runLoaded(t, cfg, q, func(s *site.Site) bool {
 		if pointed == "" {
 			pointed = exemplarIn(t, s)
 		}
-		return pointed != "" && q.read("hungry") >= 0.55 && time.Since(began) > 8*time.Second
+		last := s.View().LastPlan()
+		return pointed != "" && q.read("hungry") >= 0.55 && len(segments(t, cfg)) >= 3 && last != nil && last.Sequence >= 4
 	})
 	t.Run("traces", func(t *testing.T) { checkSpans(t, collector.spans, pointed) })
 	for i := range 3 { // R23: the same each time
 		t.Run(fmt.Sprint("recording ", i+1), func(t *testing.T) { checkReplay(t, cfg) })
 	}
 	t.Run("another policy", func(t *testing.T) { checkAnotherPolicy(t, cfg) })
+}
+
+// segments are the files of a recording.
+func segments(t *testing.T, cfg *config.Config) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(cfg.Exporters.Record.Path, "trimtab-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // checkAnotherPolicy asks `trimtab replay` what equal shares would have made

@@ -27,6 +27,7 @@ func seed(t *testing.T) *rand.Rand {
 // R15: programs are killed at random moments, some with their watchdog, and
 // then restored, or started again.
 func TestAKilledProgramIsRestoredAsByExecStopPost(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 8)
 	random, kills := tr.Rand, tr.N
 	type fate struct {

@@ -51,7 +51,10 @@ func hostileLabel(r *rand.Rand) string {
 
 // TestHostileLabelsAreTextEverywhere holds for some here and for 10^4 in the
 // integration tests.
-func TestHostileLabelsAreTextEverywhere(t *testing.T) { hostileLabels(t, 300) }
+func TestHostileLabelsAreTextEverywhere(t *testing.T) {
+	t.Parallel()
+	hostileLabels(t, 300)
+}
 
 func hostileLabels(t *testing.T, many int) {
 	r := seed(t)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most tests wait for a pipeline more than they compute; -parallel says
 	// otherwise.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"trimtab": func() { os.Exit(mainCode()) }})
@@ -42,6 +42,7 @@ func mainCode() int {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	rules, err := filepath.Abs("../../dashboards/rules")
 	if err != nil {
 		t.Fatal(err)

@@ -149,17 +149,14 @@ func kernelLimits(t testing.TB) (quotas, limits) {
 // one guard, in the files of real groups.
 func TestAPlanMovesCoresAndMemoryOfRealGroups(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) (quotas, limits){"files in the form of v2": fixtureLimits, "real v1": kernelLimits} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q, m := open(t)
-			var u *use
-			if name != "real v1" {
-				u = &use{root: q.root, spent: map[string]int{}, throttled: map[string]int{}}
-			}
-			runSeveral(t, q, m, u)
-		})
-	}
+	q, m := kernelLimits(t)
+	runSeveral(t, q, m, nil)
+}
+
+func TestAPlanMovesCoresAndMemoryOfGroupsInTheFormOfVersion2(t *testing.T) {
+	t.Parallel()
+	q, m := fixtureLimits(t)
+	runSeveral(t, q, m, &use{root: q.root, spent: map[string]int{}, throttled: map[string]int{}})
 }
 
 // In real groups no process runs, so that no use is measured: there both limits
