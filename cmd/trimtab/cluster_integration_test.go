@@ -23,6 +23,8 @@ type stages struct {
 	q        quotas
 	// change is made to the configuration of what is started from now on; nil: none.
 	change func(text string) string
+	// self is the binary of what is started from now on; "": the test's own.
+	self string
 }
 
 func newStages(t *testing.T) *stages {
@@ -53,6 +55,7 @@ func newStages(t *testing.T) *stages {
 func (s *stages) start(role, user string, more ...string) *program {
 	s.Helper()
 	p := prepare(s.T, s.q, "")
+	p.self = s.self
 	p.text = regexp.MustCompile(`(?m)^nats: .*\n`).ReplaceAllString(p.text, "")
 	// What h1 has, h2 has not.
 	p.text = strings.ReplaceAll(p.text, "knob: {", "knob: {host: h1, ")

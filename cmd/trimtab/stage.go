@@ -101,7 +101,7 @@ func (f *stageFlags) run(ctx context.Context, log *logFlags, t terminal, o site.
 	}
 	room := uint64(roomApart)
 	if o.Role == natsbus.Agent {
-		room = roomBeside
+		room = roomAgent
 	}
 	stayLean(ctx, room)
 	s, err := site.Open(ctx, cfg, o)
