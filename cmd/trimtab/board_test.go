@@ -45,7 +45,7 @@ func exprsOf(t *testing.T, board string, text []byte) []shown {
 // which begin so show, as TestEveryPanelShowsWhatARealPrometheusScraped cannot.
 func (p *program) boardHasMetrics(board string, panels ...string) error {
 	has, missing := p.metrics(), []string{}
-	for _, x := range exprsOf(p.T, board, []byte(dashboards.Generate()[board])) {
+	for _, x := range exprsOf(p.T, board, dashboards.Generate()[board]) {
 		if !slices.ContainsFunc(panels, func(panel string) bool { return strings.HasPrefix(x.panel, panel) }) {
 			continue
 		}
