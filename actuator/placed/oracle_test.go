@@ -143,14 +143,20 @@ func all() (ids []trimtab.AttemptID) {
 }
 
 // drawList is a list as a planner, a former planner or a lying one might send it.
-func drawList(t *rapid.T, reports uint64) *trimtab.Placements {
-	p := &trimtab.Placements{Pool: "p", Host: "h", Life: 7, Epoch: rapid.Uint64Range(1, 3).Draw(t, "epoch"), Sequence: rapid.Uint64Range(1, 12).Draw(t, "sequence"),
-		Report: rapid.Uint64Range(0, reports+1).Draw(t, "report"), Lease: trimtab.Seconds(rapid.IntRange(1, 90).Draw(t, "lease"))}
-	switch rapid.IntRange(0, 15).Draw(t, "for whom") {
+func drawList(t *rapid.T, reports, epoch, sequence uint64) *trimtab.Placements {
+	p := &trimtab.Placements{Pool: "p", Host: "h", Life: 7, Epoch: epoch, Sequence: sequence + 1,
+		Report: max(1, reports-min(reports, rapid.Uint64Range(0, 3).Draw(t, "reports ago"))), Lease: trimtab.Seconds(rapid.IntRange(1, 90).Draw(t, "lease"))}
+	switch rapid.IntRange(0, 15).Draw(t, "kind of list") {
 	case 0:
 		p.Life = 6
 	case 1:
 		p.Host = "other"
+	case 2:
+		p.Report = reports + 1
+	case 3, 4: // a former planner, or the next
+		p.Epoch, p.Sequence = rapid.Uint64Range(1, epoch+1).Draw(t, "epoch"), rapid.Uint64Range(0, 12).Draw(t, "sequence")
+	case 5:
+		p.Sequence = sequence
 	}
 	live := map[string]bool{}
 	for _, id := range rapid.Permutation(all()).Draw(t, "order") {
@@ -187,17 +193,18 @@ func TestTheLedgerDoesWhatReadingTheWholeHistorySays(t *testing.T) {
 		}
 		w := &pair{T: t, l: l, queued: map[trimtab.AttemptID]int{}}
 		w.report()
-		for range rapid.IntRange(1, 25).Draw(t, "events") {
-			w.now += time.Duration(rapid.IntRange(0, 20).Draw(t, "pass")) * time.Second
+		for range rapid.IntRange(1, 40).Draw(t, "events") {
+			w.now += time.Duration(rapid.IntRange(0, 12).Draw(t, "pass")) * time.Second
 			switch rapid.IntRange(0, 5).Draw(t, "event") {
 			case 0:
 				w.report()
 			case 1, 2:
-				w.take(drawList(t, w.reports))
+				epoch, sequence := l.Newest()
+				w.take(drawList(t, w.reports, max(1, epoch), sequence))
 			case 3:
 				w.expire()
 			default:
-				w.turn(rapid.SampledFrom(all()).Draw(t, "attempt"))
+				w.turn(w.one())
 			}
 			w.compare()
 		}
@@ -266,6 +273,20 @@ func (w *pair) take(p *trimtab.Placements) {
 			w.Fatalf("%v is %s, want %s", one.AttemptID, a.Class, one.Class)
 		}
 	}
+}
+
+// one is an attempt to which something happens, mostly one that is here.
+func (w *pair) one() trimtab.AttemptID {
+	var here []trimtab.AttemptID
+	for _, id := range all() {
+		if state, _ := w.o.state(id); state == "queued" || state == "running" {
+			here = append(here, id)
+		}
+	}
+	if len(here) == 0 || rapid.IntRange(0, 9).Draw(w.T, "any") == 0 {
+		here = all()
+	}
+	return rapid.SampledFrom(here).Draw(w.T, "attempt")
 }
 
 // turn lets something happen to an attempt.
