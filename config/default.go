@@ -77,6 +77,9 @@ func (c *Config) fill() {
 	if c.Colocate != nil {
 		c.Colocate.fill(c.Analyzer.ReportInterval)
 	}
+	if c.Speculate != nil {
+		c.Speculate.fill()
+	}
 	for i := range c.Workloads {
 		w := &c.Workloads[i]
 		if c.IsJob(w) {
