@@ -35,6 +35,8 @@ type Config struct {
 	Colocate *Colocate `yaml:"colocate"`
 	// Speculative tasks, which run in what is reserved and idle, on the hosts that have this section; it says what they may do there, whatever a planner asks. Left out: none runs.
 	Speculate *Speculate `yaml:"speculate"`
+	// The job manager of speculative tasks, a part of the planner. Left out: there is one where speculate is set.
+	Batch *Batch `yaml:"batch"`
 	// What survives a restart.
 	Storage Storage `yaml:"storage"`
 	// The message bus. Left out: an embedded server.

@@ -79,6 +79,12 @@ func (c *Config) fill() {
 	}
 	if c.Speculate != nil {
 		c.Speculate.fill()
+		if c.Batch == nil {
+			c.Batch = &Batch{}
+		}
+	}
+	if c.Batch != nil {
+		c.Batch.fill()
 	}
 	for i := range c.Workloads {
 		w := &c.Workloads[i]

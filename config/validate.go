@@ -58,6 +58,7 @@ func (v *validator) run() {
 	v.exporters()
 	v.colocate()
 	v.speculate()
+	v.batch()
 	v.workloads()
 	v.planning()
 	v.application()
