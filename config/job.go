@@ -90,7 +90,7 @@ func ParseJob(name string, data []byte) (*trimtab.BatchJob, error) {
 	}
 	job := f.job()
 	if err := job.Validate(); err != nil { // whatever is only seen of all together
-		d.report(position{1, 1}, strings.TrimSuffix(err.Error(), ": "+trimtab.ErrInvalid.Error()), "split it into several jobs")
+		d.report(position{1, 1}, strings.TrimSuffix(err.Error(), ": "+trimtab.ErrInvalid.Error()), "make it smaller, or split it into several jobs")
 		return nil, d.errs.ordered()
 	}
 	return job, nil
