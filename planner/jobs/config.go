@@ -89,6 +89,9 @@ func (c *Config) Validate() error {
 			return trimtab.Invalidf("job manager: %s %v: want > 0, at most %v", name, d, maxTime)
 		}
 	}
+	if c.HostTimeout >= c.Lease {
+		return trimtab.Invalidf("job manager: host time-out %v: want less than the lease of %v", c.HostTimeout, c.Lease)
+	}
 	for name, n := range map[string]int{
 		"attempts that wait on a host": c.Queued, "attempts on a host": c.Here, "starts": c.Starts,
 		"jobs": c.MaxJobs, "tasks": c.MaxTasks, "hosts": c.MaxHosts,

@@ -1,0 +1,486 @@
+package jobs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The world is a slow and obvious account of what runs: hosts that follow the protocol to
+// the letter, as badly as it allows, a network that loses, repeats, delays and reorders,
+// a store, and managers that die.
+type world struct {
+	t     *rapid.T
+	rng   *rand.Rand
+	calm  bool
+	now   time.Time
+	store *store
+
+	config  Config
+	epoch   uint64
+	manager *Manager
+	client  *client
+	back    time.Time // when a manager is made again
+
+	agents []*agent
+	wire   []message
+	// process is what runs of each task, started every attempt that ever was.
+	process  map[string]trimtab.AttemptID
+	started  map[trimtab.AttemptID]bool
+	accepted map[string]int // confirmed jobs and their tasks
+}
+
+type message struct {
+	at     time.Time
+	to     *agent // nil: the manager
+	list   *trimtab.Placements
+	report *trimtab.Machine
+}
+
+// agent is a host that follows the protocol.
+type agent struct {
+	w    *world
+	name string
+	// rate is that of its clock.
+	rate         float64
+	up           bool
+	back         time.Time
+	life, number uint64
+	epoch, seq   uint64
+	sent         map[uint64]time.Duration // when each report was sent, by its own clock
+	next         time.Time
+	known        map[trimtab.AttemptID]*process
+}
+
+type process struct {
+	state   trimtab.AttemptState
+	outcome string
+	code    int
+	// lease is when it ends, by the host's clock; slack how late its end is noticed.
+	lease time.Duration
+	slack time.Duration
+	end   time.Time // by itself
+	fails bool
+	// dying is when a kill has its effect; zero: it was not killed.
+	dying time.Time
+}
+
+func (a *agent) clock() time.Duration {
+	return time.Duration(a.rate * float64(a.w.now.Sub(start())))
+}
+
+func name(id trimtab.AttemptID) string { return id.Job + "/" + id.Task }
+
+// run starts a process; here is what must never happen.
+func (a *agent) run(id trimtab.AttemptID, p *process) {
+	w := a.w
+	if other, twice := w.process[name(id)]; twice {
+		w.t.Fatalf("%v: %v starts on %s while %v runs", w.now.Sub(start()), id, a.name, other)
+	}
+	if w.started[id] {
+		w.t.Fatalf("%v starts a second time", id)
+	}
+	if w.manager != nil {
+		if s := w.manager.State(w.now, id.Job); s != nil {
+			for _, t := range s.Tasks {
+				if t.Name == id.Task && (t.State == "done" || t.State == "failed" || t.State == "cancelled") {
+					w.t.Fatalf("%v starts after the task has ended: %+v", id, t)
+				}
+			}
+		}
+	}
+	w.started[id], w.process[name(id)] = true, id
+	p.state, p.end, p.fails = trimtab.AttemptRunning, w.now.Add(time.Duration(1+w.rng.IntN(40))*time.Second), w.rng.IntN(3) == 0
+}
+
+func (a *agent) stop(id trimtab.AttemptID, p *process, outcome string, code int) {
+	if p.state == trimtab.AttemptRunning {
+		delete(a.w.process, name(id))
+		p.state = trimtab.AttemptEnded
+	} else {
+		p.state = trimtab.AttemptRefused
+	}
+	p.outcome, p.code = outcome, code
+}
+
+func (p *process) over() bool {
+	return p.state == trimtab.AttemptEnded || p.state == trimtab.AttemptRefused
+}
+
+// step is one second of a host.
+func (a *agent) step() {
+	w := a.w
+	if !a.up {
+		for _, id := range a.ids() { // its watchdog keeps the leases
+			p := a.known[id]
+			if !p.over() && a.clock() >= p.lease+p.slack {
+				a.stop(id, p, "lost", 0)
+			}
+		}
+		if w.now.Before(a.back) {
+			return
+		}
+		for _, id := range a.ids() { // what is left of it is killed, and some known again
+			p := a.known[id]
+			if !p.over() {
+				a.stop(id, p, "lost", 0)
+			}
+			if w.rng.IntN(2) == 0 {
+				delete(a.known, id)
+			}
+		}
+		a.up, a.life, a.number, a.epoch, a.seq, a.sent = true, a.life+1+uint64(w.rng.IntN(5)), 0, 0, 0, map[uint64]time.Duration{}
+		a.next = w.now
+	}
+	changed := a.work()
+	if changed || !w.now.Before(a.next) {
+		a.report()
+	}
+	if !w.calm && w.rng.IntN(150) == 0 {
+		a.up, a.back = false, w.now.Add(time.Duration(w.rng.IntN(90))*time.Second)
+	}
+}
+
+// ids are those of the known attempts, in order.
+func (a *agent) ids() []trimtab.AttemptID {
+	return slices.SortedFunc(maps.Keys(a.known), func(x, y trimtab.AttemptID) int { return strings.Compare(x.String(), y.String()) })
+}
+
+// work lets attempts start and end.
+func (a *agent) work() (changed bool) {
+	w := a.w
+	for _, id := range a.ids() {
+		p := a.known[id]
+		was := p.state
+		switch {
+		case p.over():
+		case !p.dying.IsZero() && !w.now.Before(p.dying) || a.clock() >= p.lease+p.slack:
+			a.stop(id, p, "killed", 0)
+		case p.state == trimtab.AttemptRunning && !w.now.Before(p.end) && p.fails:
+			a.stop(id, p, "exited", 1)
+		case p.state == trimtab.AttemptRunning && !w.now.Before(p.end):
+			a.stop(id, p, "exited", 0)
+		case p.state == trimtab.AttemptRunning && !w.calm && w.rng.IntN(300) == 0:
+			a.stop(id, p, "killed", 0) // throttled
+		case p.state == trimtab.AttemptQueued && p.dying.IsZero() && a.clock() < p.lease && w.rng.IntN(4) == 0:
+			a.run(id, p)
+		}
+		changed = changed || p.state != was
+	}
+	return changed
+}
+
+func (a *agent) report() {
+	w := a.w
+	a.number++
+	a.sent[a.number] = a.clock()
+	a.next = w.now.Add(5 * time.Second)
+	r := &trimtab.Machine{Host: a.name, Pool: "batch", Time: w.now, Life: a.life, Report: a.number, Epoch: a.epoch, Sequence: a.seq}
+	for _, id := range a.ids() {
+		p := a.known[id]
+		t := trimtab.Attempt{AttemptID: id, State: p.state, Outcome: p.outcome, Code: p.code}
+		if p.state == trimtab.AttemptRunning && w.rng.IntN(2) == 0 {
+			t.Progress = pointer(w.rng.Float64())
+		}
+		r.Attempts = append(r.Attempts, t)
+	}
+	w.send(message{report: r})
+}
+
+// carry carries out a list.
+func (a *agent) carry(l *trimtab.Placements) {
+	w := a.w
+	sent, ok := a.sent[l.Report]
+	if !a.up || l.Life != a.life || !ok || l.Epoch < a.epoch || l.Epoch == a.epoch && l.Sequence <= a.seq {
+		return
+	}
+	a.epoch, a.seq = l.Epoch, l.Sequence
+	listed := map[trimtab.AttemptID]bool{}
+	for _, t := range l.Tasks {
+		listed[t.AttemptID] = true
+		p := a.known[t.AttemptID]
+		lease := sent + l.Lease.Duration()
+		switch {
+		case p == nil && t.Kill != "":
+			if w.rng.IntN(2) == 0 { // both are allowed
+				a.known[t.AttemptID] = &process{state: trimtab.AttemptRefused}
+			}
+		case p == nil && lease <= a.clock():
+		case p == nil && (len(a.known) > 4 || w.rng.IntN(10) == 0):
+			a.known[t.AttemptID] = &process{state: trimtab.AttemptRefused, outcome: "queue full"}
+		case p == nil:
+			a.known[t.AttemptID] = &process{state: trimtab.AttemptQueued, lease: lease, slack: time.Duration(w.rng.Int64N(int64(4 * time.Second)))}
+		case p.over():
+		default:
+			p.lease = max(p.lease, lease)
+			if t.Kill != "" {
+				a.kill(p)
+			}
+		}
+	}
+	for _, id := range a.ids() {
+		p := a.known[id]
+		switch {
+		case listed[id]:
+		case p.over():
+			delete(a.known, id)
+		default:
+			a.kill(p)
+		}
+	}
+}
+
+// kill lets a process end, soon; sometimes not for long.
+func (a *agent) kill(p *process) {
+	if p.dying.IsZero() {
+		p.dying = a.w.now.Add(time.Duration(a.w.rng.IntN(3)) * time.Second)
+		if a.w.rng.IntN(10) == 0 {
+			p.dying = a.w.now.Add(time.Minute)
+		}
+	}
+}
+
+func (w *world) send(m message) {
+	if !w.calm && w.rng.IntN(5) == 0 {
+		return
+	}
+	for again := true; again; again = !w.calm && w.rng.IntN(10) == 0 {
+		m.at = w.now
+		if w.rng.IntN(3) == 0 {
+			m.at = m.at.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
+		}
+		if !w.calm && w.rng.IntN(20) == 0 {
+			m.at = m.at.Add(time.Duration(w.rng.IntN(120)) * time.Second)
+		}
+		w.wire = append(w.wire, m)
+	}
+}
+
+func (w *world) deliver() {
+	var later []message
+	due := w.wire
+	w.wire = nil
+	for _, m := range due {
+		switch {
+		case m.at.After(w.now):
+			later = append(later, m)
+		case m.to != nil:
+			m.to.carry(m.list)
+		case w.manager != nil:
+			if err := w.manager.Machine(w.now, m.report); err != nil && !isStale(err) {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	w.wire = append(later, w.wire...)
+}
+
+// manage is one second of the manager.
+func (w *world) manage() {
+	if w.manager == nil {
+		if w.now.Before(w.back) {
+			return
+		}
+		w.epoch += uint64(w.rng.IntN(2)) // or another run of the same epoch
+		w.config.Epoch = w.epoch
+		m, err := New(w.now, w.config, w.store.records())
+		if err != nil || len(m.Unreadable()) > 0 {
+			w.t.Fatal(err, m.Unreadable())
+		}
+		w.manager, w.client = m, w.store.client()
+		for job, tasks := range w.accepted {
+			if m.jobs[job] == nil || len(m.jobs[job].tasks) != tasks {
+				w.t.Fatalf("job %s is lost", job)
+			}
+		}
+	}
+	var names []string
+	for _, a := range w.agents {
+		if w.calm || w.rng.IntN(5) > 0 {
+			names = append(names, a.name)
+		}
+	}
+	w.manager.Candidates(names)
+	asked := w.request()
+	out := w.manager.Tick(w.now)
+	limit := len(out.Store)
+	if !w.calm && w.rng.IntN(40) == 0 {
+		limit = w.rng.IntN(limit + 1)
+	}
+	if w.client.put(out.Store, limit) != nil {
+		w.manager, w.back = nil, w.now.Add(time.Duration(w.rng.IntN(40))*time.Second)
+		return
+	}
+	if asked != nil {
+		w.accepted[asked.Name] = len(asked.Tasks)
+	}
+	for _, p := range out.Placements {
+		for _, a := range w.agents {
+			if a.name == p.Host {
+				w.send(message{to: a, list: p})
+			}
+		}
+	}
+	w.sameFromStore()
+	if !w.calm && w.rng.IntN(100) == 0 {
+		w.manager, w.back = nil, w.now.Add(time.Duration(w.rng.IntN(60))*time.Second)
+	}
+}
+
+// request asks for something, sometimes.
+func (w *world) request() *trimtab.BatchJob {
+	if w.calm || w.rng.IntN(8) > 0 {
+		return nil
+	}
+	names := w.manager.Jobs()
+	r := trimtab.JobRequest{Pool: "batch", ID: fmt.Sprint(w.now), Host: w.agents[w.rng.IntN(len(w.agents))].name, Task: fmt.Sprintf("t%d", w.rng.IntN(40))}
+	switch {
+	case len(names) == 0 || len(names) < 4 && w.rng.IntN(4) == 0:
+		r.Verb, r.Job = trimtab.SubmitJob, batch(fmt.Sprintf("j%d", w.rng.IntN(4)), 1+w.rng.IntN(40))
+		r.Job.Priority = w.rng.IntN(3)
+	case w.rng.IntN(20) == 0:
+		r.Verb, r.Job.Name = trimtab.CancelJob, names[w.rng.IntN(len(names))]
+	case w.rng.IntN(4) == 0:
+		r.Verb, r.Job.Name = trimtab.RevokeGrant, names[w.rng.IntN(len(names))]
+	default:
+		r.Verb, r.Job.Name = trimtab.GrantTask, names[w.rng.IntN(len(names))]
+	}
+	if w.manager.Request(w.now, &r) != nil || r.Verb != trimtab.SubmitJob {
+		return nil
+	}
+	delete(w.accepted, r.Job.Name) // until this one is confirmed
+	return &r.Job
+}
+
+// sameFromStore fails if what is stored is not what the manager knows.
+func (w *world) sameFromStore() {
+	if w.rng.IntN(20) > 0 {
+		return
+	}
+	c := w.config
+	m, err := New(w.now, c, w.store.records())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if a, b := fmt.Sprint(m.Jobs()), fmt.Sprint(w.manager.Jobs()); a != b {
+		w.t.Fatalf("jobs %s are stored, %s are known", a, b)
+	}
+	for name, j := range w.manager.jobs {
+		other := m.jobs[name]
+		for k := range j.stored {
+			a, _ := json.Marshal(j.chunk(k))
+			b, _ := json.Marshal(other.chunk(k))
+			if j.cancelled == "" && !bytes.Equal(a, b) {
+				w.t.Fatalf("job %s is\n%s\nand stored is\n%s", name, a, b)
+			}
+		}
+	}
+}
+
+// bounded fails if a task was tried more often than allowed, or anything is inconsistent.
+func (w *world) bounded() {
+	if w.manager == nil {
+		return
+	}
+	for _, j := range w.manager.jobs {
+		running, finished := 0, 0
+		for i := range j.tasks {
+			t := &j.tasks[i]
+			if int(t.failures) > j.Retries+1 || int(t.refused) > w.config.RefusedLimit+1 || int(t.lost) > w.config.LostLimit+1 {
+				w.t.Fatalf("task %s/%d was tried too often: %+v", j.name, i, t)
+			}
+			if t.ended() != (t.live == nil && t.status != waiting) || t.live != nil && (t.live.gone || t.live.host.byID[t.live.id] != t.live) {
+				w.t.Fatalf("task %s/%d: %+v", j.name, i, t)
+			}
+			if t.ended() {
+				finished++
+			}
+			if t.live != nil && t.live.runs() {
+				running++
+			}
+		}
+		if running != j.running || finished != j.finished || (finished == len(j.tasks)) == j.ended.IsZero() {
+			w.t.Fatalf("job %s: %d run, %d have ended, counted %d and %d, ended %v", j.name, running, finished, j.running, j.finished, j.ended)
+		}
+	}
+	for _, h := range w.manager.hosts {
+		if len(h.live) != len(h.byID) || len(h.live)-h.running > w.config.Queued+60 || len(h.live) > w.config.Here {
+			w.t.Fatalf("host %+v", h)
+		}
+	}
+}
+
+func newWorld(t *rapid.T) *world {
+	seed := rapid.Uint64().Draw(t, "seed")
+	c := config()
+	c.Lease, c.QueueTimeout, c.KillTimeout, c.HostTimeout, c.Epoch = 20*time.Second, 15*time.Second, 25*time.Second, 12*time.Second, 1
+	c.MaxBackoff, c.LostLimit, c.Seed, c.Queued = 30*time.Second, 5, seed, 3
+	c.Dispatch = Dispatch(seed % 2)
+	w := &world{
+		t: t, rng: rand.New(rand.NewPCG(seed, 2)), now: start(), store: newStore(), config: c, epoch: 1,
+		process: map[string]trimtab.AttemptID{}, started: map[trimtab.AttemptID]bool{}, accepted: map[string]int{},
+	}
+	for i := range 3 {
+		w.agents = append(w.agents, &agent{w: w, name: fmt.Sprintf("h%d", i), rate: .95 + .1*w.rng.Float64(), back: w.now, known: map[trimtab.AttemptID]*process{}})
+	}
+	return w
+}
+
+func (w *world) second() {
+	w.now = w.now.Add(time.Second)
+	w.deliver()
+	for _, a := range w.agents {
+		a.step()
+	}
+	w.manage()
+	w.bounded()
+}
+
+func TestWhateverIsLostOrDiesNoTaskRunsTwiceAtOnceAndEachEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range 600 {
+			w.second()
+		}
+		w.calm = true
+		for range 6000 {
+			w.second()
+			if w.manager != nil && !slices.ContainsFunc(w.manager.order, func(j *job) bool { return j.ended.IsZero() }) {
+				break
+			}
+		}
+		for _, j := range w.manager.order {
+			if j.ended.IsZero() {
+				t.Fatalf("job %s has not ended: %+v", j.name, w.manager.State(w.now, j.name))
+			}
+			for i := range j.tasks {
+				if s := j.tasks[i].status; s != done && s != failed && s != cancelled || s == cancelled && j.cancelled == "" {
+					t.Fatalf("task %d of %s is %v", i, j.name, s)
+				}
+			}
+		}
+		for job := range w.accepted {
+			if w.manager.jobs[job] == nil {
+				t.Fatalf("job %s is lost", job)
+			}
+		}
+		if len(w.process) > 0 {
+			for range 60 {
+				w.second()
+			}
+			if len(w.process) > 0 {
+				t.Fatalf("%v still run", w.process)
+			}
+		}
+	})
+}
