@@ -47,36 +47,52 @@ func (s *Site) batchPart(cfg *config.Config) ([]part, error) {
 	if err := errors.Join(try.Validate(), rule.check()); err != nil {
 		return nil, fmt.Errorf("set up job manager: %w", err)
 	}
-	alone := pipeline.Alone{Bus: s.bus, Bucket: "leaders", Key: cfg.Pool.Name + "/jobs", Holder: holder, Sole: cfg.NATS.URL == "",
-		What: "jobs of pool " + cfg.Pool.Name, Logger: s.logger, Ready: func(why string) { s.ready.set(batchName, why) }}
+	m := jobManager{config: c, rule: rule, bus: s.bus, logger: s.logger, metrics: s.metrics, ready: func(why string) { s.ready.set(batchName, why) }}
+	alone := m.alone(holder, cfg.NATS.URL == "")
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set(batchName, "starting")
-		return s.background(ctx, batchName, func(ctx context.Context) error {
-			return alone.RunTerm(ctx, func(ctx context.Context, term pipeline.Term) error {
-				c := c
-				c.Epoch, c.Seed = term.Epoch, uint64(time.Now().UnixNano())
-				err := s.manage(ctx, c, rule, term)
-				if err == nil || ctx.Err() != nil {
-					return nil
-				}
-				// What became of the last record is not known: another term begins with
-				// what is stored.
-				s.logger.Warn("job manager begins again", "err", err)
-				s.ready.set(batchName, err.Error())
-				pause.For(ctx, batchTick)
-				step := uint64(1)
-				if errors.Is(err, trimtab.ErrStale) { // what is stored is of a later one
-					step = 1000
-				}
-				for ctx.Err() == nil {
-					term.Saw(term.Epoch + step)
-					pause.For(ctx, batchTick)
-				}
-				return nil
-			})
-		}), nil
+		return s.background(ctx, batchName, func(ctx context.Context) error { return alone.RunTerm(ctx, m.lead) }), nil
 	}
-	return []part{{batchName, keyOf(c, *cfg.Batch, alone.Key, holder), start}}, nil
+	return []part{{batchName, keyOf(c, *cfg.Batch, holder), start}}, nil
+}
+
+// jobManager is what all terms of one process have.
+type jobManager struct {
+	config  jobs.Config
+	rule    selector
+	bus     bus.Bus
+	logger  *slog.Logger
+	metrics *metric.Set
+	ready   func(why string)
+}
+
+// alone is the lock of the job manager of a pool.
+func (m jobManager) alone(holder string, sole bool) pipeline.Alone {
+	return pipeline.Alone{Bus: m.bus, Bucket: "leaders", Key: m.config.Pool + "/jobs", Holder: holder, Sole: sole,
+		What: "jobs of pool " + m.config.Pool, Logger: m.logger, Ready: m.ready}
+}
+
+// lead manages the jobs for a term.
+func (m jobManager) lead(ctx context.Context, term pipeline.Term) error {
+	c := m.config
+	c.Epoch, c.Seed = term.Epoch, uint64(time.Now().UnixNano())
+	t := &batchTerm{bus: m.bus, logger: m.logger, metrics: m.metrics, term: term}
+	err := t.manage(ctx, c, m.rule, func() { m.ready("") })
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	// What became of the last record is not known: another term begins with what is
+	// stored.
+	m.logger.Warn("job manager begins again", "err", err)
+	m.ready(err.Error())
+	step := uint64(1)
+	if errors.Is(err, trimtab.ErrStale) { // what is stored is of a later one
+		step = 1000
+	}
+	for pause.For(ctx, batchTick) {
+		term.Saw(term.Epoch + step)
+	}
+	return nil
 }
 
 // managerConfig is what the job manager goes by, without its epoch.
@@ -115,10 +131,13 @@ type batchInput struct {
 }
 
 // manage runs one term until ctx ends or something cannot be stored.
-func (s *Site) manage(ctx context.Context, c jobs.Config, rule selector, term pipeline.Term) error {
-	t := &batchTerm{pool: c.Pool, bus: s.bus, logger: s.logger, metrics: s.metrics, term: term,
-		inputs: make(chan batchInput), unsaid: map[string]bool{}, gone: map[string]bool{}}
+func (t *batchTerm) manage(ctx context.Context, c jobs.Config, rule selector, works func()) error {
+	t.pool, t.inputs, t.unsaid, t.gone = c.Pool, make(chan batchInput), map[string]bool{}, map[string]bool{}
 	if err := t.open(ctx, c, rule); err != nil {
+		return err
+	}
+	// The manager's own record comes before any of a job, and shows that it can store.
+	if err := t.tick(ctx); err != nil {
 		return err
 	}
 	for _, sub := range []bus.Subscription{
@@ -127,13 +146,13 @@ func (s *Site) manage(ctx context.Context, c jobs.Config, rule selector, term pi
 		{Kind: trimtab.KindJobRequest, Key: c.Pool, Consumer: batchName + "-" + c.Pool, For: batchName},
 	} {
 		sub.Handle = t.hear
-		stop, err := s.bus.Subscribe(ctx, sub)
+		stop, err := t.bus.Subscribe(ctx, sub)
 		if err != nil {
 			return fmt.Errorf("manage jobs: %w", err)
 		}
 		defer stop()
 	}
-	s.ready.set(batchName, "")
+	works()
 	return t.run(ctx)
 }
 
@@ -325,12 +344,12 @@ func (t *batchTerm) tell(ctx context.Context, out *jobs.Output) {
 	for _, name := range out.Rated {
 		t.fleet.rate(time.Now(), name, t.manager)
 	}
-	for _, state := range out.States {
-		t.unsaid[state.Name] = true
-		delete(t.gone, state.Name)
-	}
 	for _, name := range out.Forgotten {
 		t.gone[name] = true
+	}
+	for _, state := range out.States { // of a new job of that name, too
+		t.unsaid[state.Name] = true
+		delete(t.gone, state.Name)
 	}
 	t.tellStates(ctx)
 }
