@@ -66,7 +66,7 @@ func Defaults() Config {
 		Tau: .6, Lease: 30 * time.Second, QueueTimeout: time.Minute, KillTimeout: 5 * time.Minute, HostTimeout: 15 * time.Second,
 		Backoff: time.Second, MaxBackoff: 5 * time.Minute, RefusedLimit: 20, LostLimit: 20,
 		Queued: 8, Here: 200, Starts: 1000, Straggler: 1.5, StragglerAfter: 5,
-		Keep: 24 * time.Hour, MaxJobs: 1000, MaxTasks: 1_000_000, MaxHosts: 20_000, StateEvery: 2 * time.Second,
+		Keep: 24 * time.Hour, MaxJobs: 1000, MaxTasks: 1_000_000, MaxHosts: 20_000, StateEvery: 5 * time.Second,
 	}
 }
 

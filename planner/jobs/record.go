@@ -20,8 +20,8 @@ import (
 //	job.N.head       the rest of the job; written after its specs
 //	job.N.state.K    how its tasks 32·K to 32·K + 31 stand; missing: none was tried
 //
-// Every store ends with the fence. So a manager that has been replaced completes none,
-// and what it wrote of one it never acted on.
+// Every store has the fence after what it writes and before what it deletes. So a manager
+// that has been replaced completes none, and what it wrote of one it never acted on.
 const (
 	version    = 1
 	chunkTasks = 32
@@ -119,8 +119,10 @@ func record(key string, v any) Record {
 	return Record{Key: key, Value: text}
 }
 
-// store returns what is to be stored: of each job the specs, the states, the head; then
-// what is deleted, and the fence.
+// store returns what is to be stored: of each job the specs, the head, the states; then
+// the fence, and what is deleted. Cut off anywhere it leaves what can be gone on with: the
+// head says that a job was cancelled before a state does, and that it has ended counts
+// only if all states say so.
 func (m *Manager) store() []Record {
 	var out []Record
 	for _, j := range m.writes {
@@ -132,27 +134,28 @@ func (m *Manager) store() []Record {
 			out = append(out, Record{Key: key(j.serial, "spec", k), Value: part})
 		}
 		j.parts = nil
+		if j.headDirty {
+			j.headDirty = false
+			out = append(out, record(headKey(j.serial), j.head()))
+		}
 		slices.Sort(j.dirty)
 		for _, k := range j.dirty {
 			out = append(out, record(key(j.serial, "state", k), j.chunk(k)))
 			j.stored[k] = true
 		}
 		j.dirty = j.dirty[:0]
-		if j.headDirty {
-			j.headDirty = false
-			out = append(out, record(headKey(j.serial), j.head()))
-		}
 	}
-	out = append(out, m.deletes...)
-	m.writes, m.deletes = nil, nil
+	m.writes = nil
 	if m.now >= sure(m.inherited) && m.fence.Lease.Duration() > m.config.Lease { // nothing of the longer lease is left
 		m.fence.Lease, m.fenced = trimtab.SecondsOf(m.config.Lease), true
 	}
-	if len(out) > 0 || m.fenced {
+	if len(out)+len(m.deletes) > 0 || m.fenced {
 		m.fenced = false
 		m.fence.Stores++
 		out = append(out, record(fenceKey, m.fence))
 	}
+	out = append(out, m.deletes...) // what makes them needless is committed now
+	m.deletes = nil
 	return out
 }
 
