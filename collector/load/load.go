@@ -102,7 +102,7 @@ func Between(before, after Reading) map[string]Load {
 	for _, name := range pressures() {
 		was, known := before.waits[name]
 		if is, still := after.waits[name]; known && still && is >= was {
-			out["pressure_"+name] = Load{min(1, (is - was).Seconds()/window.Seconds()), 1}
+			out["pressure_"+name] = Load{min(1, (is-was).Seconds()/window.Seconds()), 1}
 		}
 	}
 	if l := sentOver(before.links, after.links); l.Capacity > 0 {
