@@ -120,7 +120,8 @@ func wantsOf(s *trimtab.TaskSpec) []float64 { return []float64{s.Cores, s.Memory
 func (h *taskHost) mayBeRegular(p *trimtab.Placement) bool {
 	cores, memory := p.Spec.Cores, p.Spec.Memory
 	for _, a := range h.ledger.Attempts() {
-		if a.AttemptID != p.AttemptID && a.Class == trimtab.RegularTask && (a.State == placed.Queued || a.State == placed.Running) {
+		counts := a.State == placed.Running && a.Class == trimtab.RegularTask || slices.Contains(h.granted, a.AttemptID)
+		if counts && a.AttemptID != p.AttemptID {
 			cores, memory = cores+a.Spec.Cores, memory+a.Spec.Memory
 		}
 	}
