@@ -13,6 +13,8 @@ type Speculate struct {
 	User string `yaml:"user"`
 	// Group that tasks run as. Left out: that of the user.
 	Group string `yaml:"group"`
+	// Control group, below the root of all, in which tasks are, one part of a path. Of two agents on one host each needs its own. Left out: trimtab.
+	Cgroup string `yaml:"cgroup"`
 	// Programs that may run: absolute paths, in which a * stands for a part of a name, such as [/opt/batch/*]. Nothing else starts, whatever a planner asks. An interpreter among them runs anything that user may. Required.
 	Programs []string `yaml:"programs"`
 	// UP: use first, tasks are only admitted by the thresholds and ratios below; RP: responsiveness first, tasks of which it is proven that they disturb a service are frozen, and none starts beside a service of which no fresh signal is known. Left out: RP.
@@ -105,6 +107,7 @@ type SpeculateRegular struct {
 // fill sets what was left out.
 func (s *Speculate) fill() {
 	setText(&s.Mode, Responsiveness)
+	setText(&s.Cgroup, "trimtab")
 	setShare(&s.Ratio.CPU, 1)
 	setShare(&s.Ratio.Memory, 0.4)
 	setShare(&s.Thresholds.CPU, 0.8)
@@ -186,6 +189,9 @@ func (v *validator) speculateAccount(s *Speculate) {
 		v.fail("speculate.user", "tasks do not run as root", hint)
 	case strings.ContainsAny(s.User, " :/\n\x00"):
 		v.fail("speculate.user", fmt.Sprintf("user %q is no name of an account", clip(s.User)), hint)
+	}
+	if strings.ContainsAny(s.Cgroup, "/*@\n\x00") || strings.HasPrefix(s.Cgroup, ".") || len(s.Cgroup) > 200 {
+		v.fail("speculate.cgroup", fmt.Sprintf("cgroup %q is not one part of a path", clip(s.Cgroup)), "write a name, or leave it out for trimtab")
 	}
 	if strings.ContainsAny(s.Group, " :/\n\x00") {
 		v.fail("speculate.group", fmt.Sprintf("group %q is no name of a group", clip(s.Group)), "write one, or leave it out for that of the user")

@@ -18,7 +18,7 @@ func TestNoSpeculativeTaskRunsWithoutTheSection(t *testing.T) {
 func TestWhatSpeculateLeavesOutHasItsDefaults(t *testing.T) {
 	c := parse(t, "speculate: {user: batch, programs: [/opt/batch/*]}\n")
 	want := &config.Speculate{
-		User: "batch", Programs: []string{"/opt/batch/*"}, Mode: config.Responsiveness, Slack: 1,
+		User: "batch", Cgroup: "trimtab", Programs: []string{"/opt/batch/*"}, Mode: config.Responsiveness, Slack: 1,
 		Ratio: config.SpeculateRatio{CPU: 1, Memory: 0.4}, Thresholds: config.SpeculateThresholds{CPU: 0.8, Memory: 0.8},
 		Tasks: 64, Queue: 100, Output: 1 << 20, Processes: 1024, Lease: 5 * time.Minute,
 	}

@@ -48,9 +48,6 @@ type Options struct {
 	// Counter is the command of the process that counts performance events; nil: this
 	// program's own.
 	Counter []string
-	// Tasks are the commands that run speculative tasks; the zero value is this
-	// program's own.
-	Tasks TaskCommands
 	// Recent holds the newest log lines; nil keeps none.
 	Recent *RecentLog
 	// AlertGap is the least time between two rounds that alerts start; 0: the

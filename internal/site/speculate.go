@@ -25,13 +25,6 @@ import (
 // what it learned of them.
 func TasksDir(storage string) string { return filepath.Join(storage, "speculate") }
 
-// TaskCommands are the hidden commands of this program that run speculative tasks, and
-// the control group that they are in.
-type TaskCommands struct {
-	Shim, Watchdog []string
-	Group          string
-}
-
 // placeFile says where the tasks of a storage directory are, for whoever cleans up.
 const placeFile = "place.json"
 
@@ -79,14 +72,10 @@ func (s *Site) speculatePart(cfg *config.Config) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up speculative tasks: %w", err)
 	}
-	c := task.Config{Root: root, Group: s.options.Tasks.Group, Dir: dir, Shim: s.options.Tasks.Shim, Watchdog: s.options.Tasks.Watchdog,
+	// The shim and the watchdog are this program, with its hidden commands.
+	c := task.Config{Root: root, Group: cfg.Speculate.Cgroup, Dir: dir, Shim: []string{"task-exec"},
+		Watchdog: []string{"task-watchdog", "--root", root, "--group", cfg.Speculate.Cgroup, "--dir", dir},
 		MaxTasks: cfg.Speculate.Tasks, Keep: 200 - cfg.Speculate.Tasks, MaxLease: cfg.Speculate.Lease}
-	if c.Group == "" {
-		c.Group = "trimtab"
-	}
-	if c.Shim == nil {
-		c.Shim, c.Watchdog = []string{"task-exec"}, []string{"task-watchdog", "--root", root, "--group", c.Group, "--dir", dir}
-	}
 	services := s.servicesBeside(cfg, root)
 	key := keyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.host)
 	return []part{{"speculate", key, func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
