@@ -99,6 +99,7 @@ func (m jobManager) lead(ctx context.Context, term pipeline.Term) error {
 func managerConfig(cfg *config.Config) jobs.Config {
 	c, b := jobs.Defaults(), cfg.Batch
 	c.Pool, c.Tau, c.Lease, c.QueueTimeout = cfg.Pool.Name, *b.Keep, b.Lease, b.QueueTimeout
+	c.HostTimeout = min(c.HostTimeout, 3*c.Lease/4)
 	if b.Dispatch == "round-robin" {
 		c.Dispatch = jobs.RoundRobin
 	}

@@ -285,3 +285,18 @@ func TestNoTaskIsLostOrRunsTwiceAtOnceWhileTheStoreFails(t *testing.T) {
 		})
 	}
 }
+
+func TestEveryBatchSectionThatIsTakenIsOneThatTheManagerTakes(t *testing.T) {
+	for _, section := range []string{"{}", "{lease: 10s, queue_timeout: 1s}", "{lease: 10m, queue_timeout: 24h, keep: 0, worst: 0, policy: RB, mode: UP, dispatch: round-robin}",
+		"{keep: 1, worst: 0.5, candidates: 100000, widen: 100, policy: QLB, thresholds: {pressure_io: 0.1}, weights: {load: 100}}"} {
+		cfg, err := config.Parse("f", []byte("batch: "+section))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, s := managerConfig(cfg), newSelector(cfg.Batch)
+		c.Epoch = 1
+		if err := errors.Join(c.Validate(), s.check()); err != nil {
+			t.Errorf("%s: %v", section, err)
+		}
+	}
+}
