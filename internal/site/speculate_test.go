@@ -406,3 +406,11 @@ func TestWhatAnAttemptIsCalledIsReadBack(t *testing.T) {
 		}
 	}
 }
+
+func TestTheCapabilitiesThatAreMissingAreNamed(t *testing.T) {
+	for status, want := range map[string]string{"CapEff:\t000001ffffffffff\n": "[]", "CapInh:\t0\nCapEff:\t0000000000000000\n": "[CAP_KILL CAP_SETGID CAP_SETUID]", "CapEff: 00000000000000c0\n": "[CAP_KILL]", "CapEff: x\n": "[]", "": "[]"} {
+		if got := fmt.Sprint(missingCapabilities(status)); got != want {
+			t.Errorf("%q: %s, want %s", status, got, want)
+		}
+	}
+}
