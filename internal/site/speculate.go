@@ -76,7 +76,7 @@ func (s *Site) speculatePart(cfg *config.Config) ([]part, error) {
 	c := task.Config{Root: root, Group: cfg.Speculate.Cgroup, Dir: dir, Shim: []string{"task-exec"},
 		Watchdog: []string{"task-watchdog", "--root", root, "--group", cfg.Speculate.Cgroup, "--dir", dir},
 		MaxTasks: cfg.Speculate.Tasks, Keep: 200 - cfg.Speculate.Tasks, MaxLease: cfg.Speculate.Lease}
-	services := s.servicesBeside(cfg, root)
+	services := s.servicesBeside(cfg)
 	key := keyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.host)
 	return []part{{"speculate", key, func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
 }
@@ -258,7 +258,7 @@ type besideConfig struct {
 }
 
 // servicesBeside lists the services that have a group on this host.
-func (s *Site) servicesBeside(cfg *config.Config, root string) (all []besideConfig) {
+func (s *Site) servicesBeside(cfg *config.Config) (all []besideConfig) {
 	pooled := cfg.Pooled()
 	for i := range pooled.Workloads {
 		w := &pooled.Workloads[i]

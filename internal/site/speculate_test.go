@@ -414,3 +414,31 @@ func TestTheCapabilitiesThatAreMissingAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestHowActiveATaskIsIsWhatItsGroupUsedSinceTheLastTick(t *testing.T) {
+	w := newTaskWorld(t, ", mode: UP")
+	a := place("a")
+	w.list(a)
+	used := func(cpu time.Duration) float64 {
+		if err := w.run.change(a.AttemptID, func(i *task.Info) { i.CPU = &cpu }); err != nil {
+			t.Fatal(err)
+		}
+		w.seconds(1)
+		w.now += time.Second
+		more := cpu + 500*time.Millisecond
+		i := w.infos[a.AttemptID]
+		i.CPU = &more
+		w.infos[a.AttemptID] = i
+		return w.activity(w.now, a.AttemptID)
+	}
+	if got := used(3 * time.Second); got != 0.5 {
+		t.Errorf("%v cores", got)
+	}
+	less := time.Second
+	i := w.infos[a.AttemptID]
+	i.CPU = &less
+	w.infos[a.AttemptID] = i
+	if got := w.activity(w.now+time.Second, a.AttemptID); got == got {
+		t.Errorf("%v cores in another group", got)
+	}
+}
