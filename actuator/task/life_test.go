@@ -97,6 +97,9 @@ func TestAFrozenTaskGetsNoCPUTimeUntilItIsThawed(t *testing.T) {
 		if err := r.Freeze(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
+		if i := h.infoOf(id); i.CPU == nil || *i.CPU <= 0 {
+			t.Errorf("CPU time %v of %v", i.CPU, i)
+		}
 		before := h.used(id)
 		// Another one works meanwhile.
 		if info, _ := h.run(h.sh("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")); !info.Succeeded() {

@@ -320,6 +320,9 @@ func (r *Runner) info(t *task) Info {
 	if out != nil && i.State != Ended {
 		out.told(&i)
 	}
+	if i.State == Running || i.State == Frozen {
+		i.CPU = r.tree.used(r.tree.path(i.Class, t.leaf))
+	}
 	if t.spec.Progress != "" {
 		// Who submits a task is a stranger.
 		report, err := jobs.Source{Name: t.spec.Progress, Strict: true}.Read()

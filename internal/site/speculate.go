@@ -76,7 +76,7 @@ func (s *Site) speculatePart(cfg *config.Config) ([]part, error) {
 	c := task.Config{Root: root, Group: cfg.Speculate.Cgroup, Dir: dir, Shim: []string{"task-exec"},
 		Watchdog: []string{"task-watchdog", "--root", root, "--group", cfg.Speculate.Cgroup, "--dir", dir},
 		MaxTasks: cfg.Speculate.Tasks, Keep: 200 - cfg.Speculate.Tasks, MaxLease: cfg.Speculate.Lease}
-	services := s.servicesBeside(cfg, root)
+	services := s.servicesBeside(cfg)
 	key := keyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.host)
 	return []part{{"speculate", key, func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
 }
@@ -120,6 +120,27 @@ func account(c *config.Speculate) (uid, gid string, err error) {
 	return u.Uid, gid, nil
 }
 
+// missingCapabilities lists what this process lacks to run tasks as another user, and to
+// end them. Where that cannot be told none is missing: starting one then says so.
+func missingCapabilities(status string) (lacks []string) {
+	for line := range strings.Lines(status) {
+		text, found := strings.CutPrefix(line, "CapEff:")
+		effective, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+		if !found || err != nil {
+			continue
+		}
+		for _, c := range []struct {
+			name string
+			bit  int
+		}{{"CAP_KILL", 5}, {"CAP_SETGID", 6}, {"CAP_SETUID", 7}} { // linux/capability.h
+			if effective&(1<<c.bit) == 0 {
+				lacks = append(lacks, c.name)
+			}
+		}
+	}
+	return lacks
+}
+
 // startSpeculate opens what runs tasks. A host that cannot says why, and the rest goes on:
 // one file is for all hosts.
 func (s *Site) startSpeculate(ctx context.Context, cfg *config.Config, c task.Config, services []besideConfig) (func() error, error) {
@@ -153,6 +174,10 @@ func (s *Site) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 	uid, gid, err := account(cfg.Speculate)
 	if err != nil {
 		return nil, err
+	}
+	status, _ := os.ReadFile("/proc/self/status") // see missingCapabilities
+	if lacks := missingCapabilities(string(status)); len(lacks) > 0 {
+		return nil, fmt.Errorf("run tasks as user %s: this process lacks %s (a drop-in of its unit: docs/operations.md): %w", cfg.Speculate.User, strings.Join(lacks, ", "), trimtab.ErrUnsupported)
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep tasks: %w", err)
@@ -233,7 +258,7 @@ type besideConfig struct {
 }
 
 // servicesBeside lists the services that have a group on this host.
-func (s *Site) servicesBeside(cfg *config.Config, root string) (all []besideConfig) {
+func (s *Site) servicesBeside(cfg *config.Config) (all []besideConfig) {
 	pooled := cfg.Pooled()
 	for i := range pooled.Workloads {
 		w := &pooled.Workloads[i]

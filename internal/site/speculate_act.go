@@ -29,6 +29,7 @@ func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *trimtab.P
 		delete(h.infos, id)
 		delete(h.failed, id)
 		delete(h.classes, id)
+		delete(h.used, id)
 	}
 	h.cancel(orders.Cancel)
 	h.kill(ctx, orders.Kill)

@@ -68,6 +68,7 @@ type taskHost struct {
 	loads   *loadLevels
 	infos   map[task.ID]task.Info // what the runner, or a former life, knows
 	classes map[task.ID]throttle.Class
+	used    map[task.ID]usage
 	granted []task.ID // regular ones that wait for room
 	failed  map[task.ID]string
 	// lately is until when a task ran.
@@ -87,6 +88,9 @@ type taskHost struct {
 	busy   map[task.ID]bool
 	turned []turned
 }
+
+// usage is how much CPU time a task had had at a time.
+type usage struct{ at, cpu time.Duration }
 
 // turned is what came of starting or turning a task.
 type turned struct {
@@ -108,7 +112,7 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 	return &taskHost{
 		host: host, pool: cfg.Pool.Name, life: life, config: c, runner: r, signals: newSignals(services), metrics: metric.NewSet(),
 		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, reader: load.Reader{}.Read, policy: policy, ledger: ledger, loads: &loadLevels{},
-		infos: map[task.ID]task.Info{}, classes: map[task.ID]throttle.Class{}, failed: map[task.ID]string{}, wake: make(chan struct{}, 1), busy: map[task.ID]bool{},
+		infos: map[task.ID]task.Info{}, classes: map[task.ID]throttle.Class{}, used: map[task.ID]usage{}, failed: map[task.ID]string{}, wake: make(chan struct{}, 1), busy: map[task.ID]bool{},
 		publish: func(context.Context, *trimtab.Machine) error { return nil }, lately: -time.Hour, toldAt: -time.Hour,
 	}, nil
 }

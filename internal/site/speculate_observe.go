@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/placed"
+	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/analyzer/fingerprint"
 	"github.com/trimtab/trimtab/collector/load"
 	"github.com/trimtab/trimtab/planner/throttle"
@@ -42,7 +43,8 @@ func (l *loadLevels) add(now time.Duration, read func() load.Reading) {
 	maps.DeleteFunc(l.window, func(name string, _ []float64) bool { _, told := l.newest[name]; return !told })
 	a := fingerprint.Default()
 	for name, v := range l.newest {
-		w := append(l.window[name], v.Used)
+		l.window[name] = append(l.window[name], v.Used)
+		w := l.window[name]
 		w = w[max(0, len(w)-loadWindow):]
 		l.window[name] = w
 		if level, err := a.Of(w); err == nil {
@@ -84,11 +86,26 @@ func (h *taskHost) observe(now time.Duration) throttle.Observation {
 		if class == "" {
 			class = throttle.Second
 		}
-		t := throttle.Task{ID: a.AttemptID.String(), Job: a.Job, Class: class, Holds: wantsOf(&a.Spec), Progress: math.NaN(), Activity: math.NaN(), Expires: tick(a.Until)}
+		t := throttle.Task{Activity: h.activity(now, a.AttemptID), ID: a.AttemptID.String(), Job: a.Job, Class: class, Holds: wantsOf(&a.Spec), Progress: math.NaN(), Expires: tick(a.Until)}
 		if p := progressOf(h.infos[a.AttemptID]); p != nil {
 			t.Progress = *p
 		}
 		o.Tasks = append(o.Tasks, t)
 	}
 	return o
+}
+
+// activity is the cores that a task used since the last tick; NaN: not known.
+func (h *taskHost) activity(now time.Duration, id task.ID) float64 {
+	cpu := h.infos[id].CPU
+	if cpu == nil {
+		delete(h.used, id)
+		return math.NaN()
+	}
+	was, known := h.used[id]
+	h.used[id] = usage{now, *cpu}
+	if !known || now <= was.at || *cpu < was.cpu { // it is in another group
+		return math.NaN()
+	}
+	return (*cpu - was.cpu).Seconds() / (now - was.at).Seconds()
 }

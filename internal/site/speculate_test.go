@@ -406,3 +406,39 @@ func TestWhatAnAttemptIsCalledIsReadBack(t *testing.T) {
 		}
 	}
 }
+
+func TestTheCapabilitiesThatAreMissingAreNamed(t *testing.T) {
+	for status, want := range map[string]string{"CapEff:\t000001ffffffffff\n": "[]", "CapInh:\t0\nCapEff:\t0000000000000000\n": "[CAP_KILL CAP_SETGID CAP_SETUID]", "CapEff: 00000000000000c0\n": "[CAP_KILL]", "CapEff: x\n": "[]", "": "[]"} {
+		if got := fmt.Sprint(missingCapabilities(status)); got != want {
+			t.Errorf("%q: %s, want %s", status, got, want)
+		}
+	}
+}
+
+func TestHowActiveATaskIsIsWhatItsGroupUsedSinceTheLastTick(t *testing.T) {
+	w := newTaskWorld(t, ", mode: UP")
+	a := place("a")
+	w.list(a)
+	used := func(cpu time.Duration) float64 {
+		if err := w.run.change(a.AttemptID, func(i *task.Info) { i.CPU = &cpu }); err != nil {
+			t.Fatal(err)
+		}
+		w.seconds(1)
+		w.now += time.Second
+		more := cpu + 500*time.Millisecond
+		i := w.infos[a.AttemptID]
+		i.CPU = &more
+		w.infos[a.AttemptID] = i
+		return w.activity(w.now, a.AttemptID)
+	}
+	if got := used(3 * time.Second); got != 0.5 {
+		t.Errorf("%v cores", got)
+	}
+	less := time.Second
+	i := w.infos[a.AttemptID]
+	i.CPU = &less
+	w.infos[a.AttemptID] = i
+	if got := w.activity(w.now+time.Second, a.AttemptID); got == got {
+		t.Errorf("%v cores in another group", got)
+	}
+}
