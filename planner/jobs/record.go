@@ -439,6 +439,9 @@ func (m *Manager) adopt(a *attempt) {
 	a.host, a.at = h, len(a.job.live)
 	m.enlist(a)
 	m.watch(h)
+	// Written again, so that no record of a manager that was replaced, and does not know
+	// it yet, can take the place of one that says what may run now.
+	m.write(a.job, a.task)
 	if a.kill != "" {
 		m.wake(alarm{kind: killAlarm, attempt: a}, m.config.KillTimeout)
 	} else {

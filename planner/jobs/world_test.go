@@ -3,6 +3,7 @@ package jobs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -30,7 +31,13 @@ type world struct {
 	epoch   uint64
 	manager *Manager
 	client  *client
+	stored  bool      // it has stored something
 	back    time.Time // when a manager is made again
+	// zombie is one that was replaced and does not know it; torn: it wrote something that
+	// nobody will know of.
+	zombie       *Manager
+	zombieClient *client
+	torn         bool
 
 	agents []*agent
 	wire   []message
@@ -90,7 +97,7 @@ func (a *agent) run(id trimtab.AttemptID, p *process) {
 	if w.started[id] {
 		w.t.Fatalf("%v starts a second time", id)
 	}
-	if w.manager != nil {
+	if w.manager != nil && w.stored {
 		if s := w.manager.State(w.now, id.Job); s != nil {
 			for _, t := range s.Tasks {
 				if t.Name == id.Task && (t.State == "done" || t.State == "failed" || t.State == "cancelled") {
@@ -276,9 +283,14 @@ func (w *world) deliver() {
 			later = append(later, m)
 		case m.to != nil:
 			m.to.carry(m.list)
-		case w.manager != nil:
-			if err := w.manager.Machine(w.now, m.report); err != nil && !isStale(err) {
-				w.t.Fatal(err)
+		default:
+			for _, to := range []*Manager{w.manager, w.zombie} {
+				if to == nil || to == w.zombie && w.rng.IntN(2) == 0 {
+					continue
+				}
+				if err := to.Machine(w.now, m.report); err != nil && !errors.Is(err, trimtab.ErrStale) {
+					w.t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -298,31 +310,61 @@ func (w *world) manage() {
 			w.t.Fatal(err, m.Unreadable())
 		}
 		w.manager, w.client = m, w.store.client()
+		w.torn = w.torn && w.zombie != nil
 		for job, tasks := range w.accepted {
 			if m.jobs[job] == nil || len(m.jobs[job].tasks) != tasks {
 				w.t.Fatalf("job %s is lost", job)
 			}
 		}
 	}
+	if !w.turn(w.manager, w.client, true) {
+		w.manager, w.stored, w.back = nil, false, w.now.Add(time.Duration(w.rng.IntN(40))*time.Second)
+		return
+	}
+	w.stored = true
+	w.sameFromStore()
+	if !w.calm && w.rng.IntN(100) == 0 {
+		if w.rng.IntN(2) == 0 { // it does not know that it was replaced
+			w.zombie, w.zombieClient, w.torn = w.manager, w.client, false
+		}
+		w.manager, w.stored, w.back = nil, false, w.now.Add(time.Duration(w.rng.IntN(60))*time.Second)
+	}
+}
+
+// haunt is one second of a manager that was replaced. By its lock it knows that it must
+// not answer; but what it had begun to store it may go on with.
+func (w *world) haunt() {
+	if w.zombie == nil || w.rng.IntN(3) > 0 {
+		return
+	}
+	if before := w.store.count; !w.turn(w.zombie, w.zombieClient, false) {
+		w.zombie, w.torn = nil, w.store.count > before
+	}
+}
+
+// turn is one tick of a manager.
+func (w *world) turn(m *Manager, c *client, leads bool) bool {
 	var names []string
 	for _, a := range w.agents {
 		if w.calm || w.rng.IntN(5) > 0 {
 			names = append(names, a.name)
 		}
 	}
-	w.manager.Candidates(names)
-	asked := w.request()
-	out := w.manager.Tick(w.now)
+	m.Candidates(names)
+	asked := w.request(m)
+	out := m.Tick(w.now)
 	limit := len(out.Store)
 	if !w.calm && w.rng.IntN(40) == 0 {
 		limit = w.rng.IntN(limit + 1)
 	}
-	if w.client.put(out.Store, limit) != nil {
-		w.manager, w.back = nil, w.now.Add(time.Duration(w.rng.IntN(40))*time.Second)
-		return
+	if c.put(out.Store, limit) != nil {
+		return false
 	}
 	if asked != nil {
 		w.accepted[asked.Name] = len(asked.Tasks)
+	}
+	if !leads && len(out.Store) == 0 {
+		return true
 	}
 	for _, p := range out.Placements {
 		for _, a := range w.agents {
@@ -331,31 +373,36 @@ func (w *world) manage() {
 			}
 		}
 	}
-	w.sameFromStore()
-	if !w.calm && w.rng.IntN(100) == 0 {
-		w.manager, w.back = nil, w.now.Add(time.Duration(w.rng.IntN(60))*time.Second)
-	}
+	return true
 }
 
 // request asks for something, sometimes.
-func (w *world) request() *trimtab.BatchJob {
-	if w.calm || w.rng.IntN(8) > 0 {
+func (w *world) request(m *Manager) *trimtab.BatchJob {
+	if w.calm || w.rng.IntN(4) > 0 {
 		return nil
 	}
-	names := w.manager.Jobs()
+	names := m.Jobs()
 	r := trimtab.JobRequest{Pool: "batch", ID: fmt.Sprint(w.now), Host: w.agents[w.rng.IntN(len(w.agents))].name, Task: fmt.Sprintf("t%d", w.rng.IntN(40))}
 	switch {
 	case len(names) == 0 || len(names) < 4 && w.rng.IntN(4) == 0:
 		r.Verb, r.Job = trimtab.SubmitJob, batch(fmt.Sprintf("j%d", w.rng.IntN(4)), 1+w.rng.IntN(40))
 		r.Job.Priority = w.rng.IntN(3)
-	case w.rng.IntN(20) == 0:
+	case w.rng.IntN(40) == 0:
 		r.Verb, r.Job.Name = trimtab.CancelJob, names[w.rng.IntN(len(names))]
 	case w.rng.IntN(4) == 0:
 		r.Verb, r.Job.Name = trimtab.RevokeGrant, names[w.rng.IntN(len(names))]
 	default:
-		r.Verb, r.Job.Name = trimtab.GrantTask, names[w.rng.IntN(len(names))]
+		j := m.jobs[names[w.rng.IntN(len(names))]]
+		r.Verb, r.Job.Name = trimtab.GrantTask, j.name
+		if len(j.live) > 0 && w.rng.IntN(4) > 0 {
+			a := j.live[w.rng.IntN(len(j.live))]
+			r.Task = a.id.Task
+			if w.rng.IntN(3) == 0 {
+				r.Host = a.host.name
+			}
+		}
 	}
-	if w.manager.Request(w.now, &r) != nil || r.Verb != trimtab.SubmitJob {
+	if m.Request(w.now, &r) != nil || r.Verb != trimtab.SubmitJob {
 		return nil
 	}
 	delete(w.accepted, r.Job.Name) // until this one is confirmed
@@ -364,7 +411,7 @@ func (w *world) request() *trimtab.BatchJob {
 
 // sameFromStore fails if what is stored is not what the manager knows.
 func (w *world) sameFromStore() {
-	if w.rng.IntN(20) > 0 {
+	if w.rng.IntN(20) > 0 || w.torn || w.zombie != nil {
 		return
 	}
 	c := w.config
@@ -442,6 +489,7 @@ func (w *world) second() {
 	for _, a := range w.agents {
 		a.step()
 	}
+	w.haunt()
 	w.manage()
 	w.bounded()
 }
@@ -452,7 +500,7 @@ func TestWhateverIsLostOrDiesNoTaskRunsTwiceAtOnceAndEachEnds(t *testing.T) {
 		for range 600 {
 			w.second()
 		}
-		w.calm = true
+		w.calm, w.zombie = true, nil
 		for range 6000 {
 			w.second()
 			if w.manager != nil && !slices.ContainsFunc(w.manager.order, func(j *job) bool { return j.ended.IsZero() }) {
