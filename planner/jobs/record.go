@@ -125,6 +125,12 @@ func record(key string, v any) Record {
 // only if all states say so.
 func (m *Manager) store() []Record {
 	var out []Record
+	if m.first { // so that a first store that is cut off leaves no records without a fence
+		m.first = false
+		none := m.fence
+		none.Serial = 0
+		out = append(out, record(fenceKey, none))
+	}
 	for _, j := range m.writes {
 		j.chunkDirty = false
 		if m.jobs[j.name] != j {
@@ -232,6 +238,7 @@ func (m *Manager) restore(stored []Record) error {
 func (m *Manager) succeed(last uint64) {
 	f := &m.fence
 	run := uint64(0)
+	m.first = f.Version == 0
 	if f.Version != 0 && f.Epoch == m.config.Epoch {
 		run = f.Run + 1
 	}

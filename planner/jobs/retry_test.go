@@ -242,3 +242,23 @@ func TestARequestThatComesTwiceCountsOnce(t *testing.T) {
 		t.Fatal("the job runs again", err)
 	}
 }
+
+func TestAHostThatStartsNothingGetsNothingAndTheJobSaysWhy(t *testing.T) {
+	b := newBench(t, config(), "a", "b")
+	for _, host := range []string{"a", "b"} {
+		b.number[host]++
+		r := trimtab.Machine{Host: host, Pool: "batch", Life: 1, Report: b.number[host], Blocked: "cpu over its threshold"}
+		if err := b.m.Machine(b.now, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.submit(batch("j", 1))
+	b.tick(time.Second)
+	b.wants("j", "t0", "waiting", "")
+	if s := b.m.State(b.now, "j"); !strings.Contains(s.Problem, "cpu over its threshold") {
+		t.Fatalf("problem %q", s.Problem)
+	}
+	b.report("b")
+	b.tick(time.Second)
+	b.wants("j", "t0", "placed", "b")
+}

@@ -60,7 +60,7 @@ func TestRecordsAreBoundedAndAChangeOfOneTaskWritesLittle(t *testing.T) {
 	b := newBench(t, config(), "a")
 	j := batch("j", trimtab.MaxBatchTasks)
 	for i := range j.Tasks {
-		j.Tasks[i].Command = append(j.Tasks[i].Command, strings.Repeat("<", 500)) // 6 bytes each, in JSON
+		j.Tasks[i].Command = append(j.Tasks[i].Command, strings.Repeat("<", 100)) // 6 bytes each, in JSON
 	}
 	j.Tasks[7].Env = map[string]string{"LARGE": strings.Repeat("x", 200<<10)}
 	b.submit(j)
@@ -170,5 +170,19 @@ func TestAStoreThatIsCutOffAnywhereIsGoneOnWith(t *testing.T) {
 		if err == nil {
 			return
 		}
+	}
+}
+
+func TestAFirstStoreThatIsCutOffIsGoneOnWith(t *testing.T) {
+	for limit := range 10 {
+		b := newBench(t, config(), "a")
+		b.submit(batch("j", 40))
+		err := b.client.put(b.m.Tick(b.now).Store, limit)
+		b.restart()
+		if got := len(b.m.Jobs()); err == nil != (got == 1) {
+			t.Fatalf("cut off after %d records: %d jobs, %v", limit, got, err)
+		}
+		b.submit(batch("j2", 1))
+		b.tick(time.Second)
 	}
 }

@@ -306,8 +306,11 @@ func (w *world) manage() {
 		w.epoch += uint64(w.rng.IntN(2)) // or another run of the same epoch
 		w.config.Epoch = w.epoch
 		m, err := New(w.now, w.config, w.store.records())
-		if err != nil || len(m.Unreadable()) > 0 {
-			w.t.Fatal(err, m.Unreadable())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(m.Unreadable()) > 0 {
+			w.t.Fatal(m.Unreadable())
 		}
 		w.manager, w.client = m, w.store.client()
 		w.torn = w.torn && w.zombie != nil
