@@ -86,15 +86,15 @@ func (c *Config) Validate() error {
 		value time.Duration
 		least time.Duration
 	}{
-		{"lease", c.Lease, 1}, {"queue time-out", c.QueueTimeout, 1}, {"kill time-out", c.KillTimeout, 1}, {"host time-out", c.HostTimeout, 1},
+		{"queue time-out", c.QueueTimeout, 1}, {"kill time-out", c.KillTimeout, 1}, {"host time-out", c.HostTimeout, 1},
 		{"back-off", c.Backoff, 1}, {"largest back-off", c.MaxBackoff, 1}, {"keep", c.Keep, 0}, {"time between states", c.StateEvery, 0},
 	} {
 		if d.value < d.least || d.value > maxTime {
 			return trimtab.Invalidf("job manager: %s %v: want %v to %v", d.name, d.value, d.least, maxTime)
 		}
 	}
-	if c.HostTimeout >= c.Lease {
-		return trimtab.Invalidf("job manager: host time-out %v: want less than the lease of %v", c.HostTimeout, c.Lease)
+	if c.HostTimeout >= c.Lease || c.Lease > trimtab.MaxPlacementLease.Duration() {
+		return trimtab.Invalidf("job manager: lease %v: want more than the host time-out of %v, at most %v s", c.Lease, c.HostTimeout, float64(trimtab.MaxPlacementLease))
 	}
 	for _, n := range []struct {
 		name  string

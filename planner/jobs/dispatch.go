@@ -288,13 +288,13 @@ func (m *Manager) close(j *job) {
 func (j *job) how() string {
 	switch {
 	case j.ended.IsZero() && (len(j.live) > 0 || j.finished > 0):
-		return "running"
+		return trimtab.StateRunning
 	case j.ended.IsZero():
-		return "waiting"
+		return trimtab.StateWaiting
 	case j.cancelled != "" && j.done < len(j.tasks):
-		return "cancelled"
+		return trimtab.StateCancelled
 	case len(j.bad) > 0:
-		return "failed"
+		return trimtab.StateFailed
 	}
-	return "done"
+	return trimtab.StateDone
 }
