@@ -81,23 +81,30 @@ func (c *Config) Validate() error {
 	if !(c.Tau >= 0 && c.Tau <= 1) || !(c.Straggler == 0 || c.Straggler >= 1) || math.IsInf(c.Straggler, 0) {
 		return trimtab.Invalidf("job manager: tau %v, straggler %v: want [0, 1], and 0 or >= 1", c.Tau, c.Straggler)
 	}
-	for name, d := range map[string]time.Duration{
-		"lease": c.Lease, "queue time-out": c.QueueTimeout, "kill time-out": c.KillTimeout, "host time-out": c.HostTimeout,
-		"back-off": c.Backoff, "largest back-off": c.MaxBackoff, "keep": c.Keep, "time between states": c.StateEvery,
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"queue time-out", c.QueueTimeout, 1}, {"kill time-out", c.KillTimeout, 1}, {"host time-out", c.HostTimeout, 1},
+		{"back-off", c.Backoff, 1}, {"largest back-off", c.MaxBackoff, 1}, {"keep", c.Keep, 0}, {"time between states", c.StateEvery, 0},
 	} {
-		if d < 0 || d > maxTime || d == 0 && name != "time between states" && name != "keep" {
-			return trimtab.Invalidf("job manager: %s %v: want > 0, at most %v", name, d, maxTime)
+		if d.value < d.least || d.value > maxTime {
+			return trimtab.Invalidf("job manager: %s %v: want %v to %v", d.name, d.value, d.least, maxTime)
 		}
 	}
-	if c.HostTimeout >= c.Lease {
-		return trimtab.Invalidf("job manager: host time-out %v: want less than the lease of %v", c.HostTimeout, c.Lease)
+	if c.HostTimeout >= c.Lease || c.Lease > trimtab.MaxPlacementLease.Duration() {
+		return trimtab.Invalidf("job manager: lease %v: want more than the host time-out of %v, at most %v s", c.Lease, c.HostTimeout, float64(trimtab.MaxPlacementLease))
 	}
-	for name, n := range map[string]int{
-		"attempts that wait on a host": c.Queued, "attempts on a host": c.Here, "starts": c.Starts,
-		"jobs": c.MaxJobs, "tasks": c.MaxTasks, "hosts": c.MaxHosts,
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"attempts that wait on a host", c.Queued}, {"attempts on a host", c.Here}, {"starts", c.Starts},
+		{"jobs", c.MaxJobs}, {"tasks", c.MaxTasks}, {"hosts", c.MaxHosts},
 	} {
-		if n < 1 {
-			return trimtab.Invalidf("job manager: %d %s: want >= 1", n, name)
+		if n.value < 1 {
+			return trimtab.Invalidf("job manager: %d %s: want >= 1", n.value, n.name)
 		}
 	}
 	if c.RefusedLimit < 0 || c.LostLimit < 0 || max(c.RefusedLimit, c.LostLimit) > maxCount || c.Here > trimtab.MaxAttemptsHere || c.StragglerAfter < 0 {

@@ -128,20 +128,28 @@ type usable struct {
 
 func (m *Manager) usable() usable {
 	u := usable{why: "no host is a candidate"}
-	heard := false
+	heard, free, blocked := 0, 0, ""
 	n := len(m.candidates)
 	for k := range n {
 		h := m.hosts[m.candidates[(m.turn+k)%n]]
 		if !m.takes(h) {
 			continue
 		}
-		heard = true
-		if m.room(h) {
+		heard++
+		switch {
+		case h.blocked != "":
+			blocked = h.blocked
+		case m.room(h):
 			u.hosts = append(u.hosts, h)
+			fallthrough
+		default:
+			free++
 		}
 	}
 	switch {
-	case heard:
+	case heard > 0 && free == 0:
+		u.why = "all candidates start nothing now, one of them because of: " + blocked
+	case heard > 0:
 		u.why = "the queues of all candidates are full, or refused tasks just now"
 	case n > 0:
 		u.why = fmt.Sprintf("none of %d candidates was heard within %v", n, m.config.HostTimeout)
@@ -280,13 +288,13 @@ func (m *Manager) close(j *job) {
 func (j *job) how() string {
 	switch {
 	case j.ended.IsZero() && (len(j.live) > 0 || j.finished > 0):
-		return "running"
+		return trimtab.StateRunning
 	case j.ended.IsZero():
-		return "waiting"
+		return trimtab.StateWaiting
 	case j.cancelled != "" && j.done < len(j.tasks):
-		return "cancelled"
+		return trimtab.StateCancelled
 	case len(j.bad) > 0:
-		return "failed"
+		return trimtab.StateFailed
 	}
-	return "done"
+	return trimtab.StateDone
 }

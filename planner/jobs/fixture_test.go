@@ -115,6 +115,14 @@ func (b *bench) tick(d time.Duration) Output {
 	}
 	for _, p := range b.out.Placements {
 		b.lists[p.Host] = p
+		if err := p.Validate(); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	for _, s := range b.out.States {
+		if err := s.Validate(); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 	return b.out
 }

@@ -136,7 +136,7 @@ func TestHostsWithoutEndTakeNoMemory(t *testing.T) {
 	if len(b.m.hosts) > 10 {
 		t.Fatalf("%d hosts", len(b.m.hosts))
 	}
-	b.tick(20 * time.Second)
+	b.tick(20 * time.Second) // longer than the host time-out
 	if err := b.say("late"); err != nil {
 		t.Fatal("silent ones make no room:", err)
 	}

@@ -146,6 +146,8 @@ type host struct {
 	// later: it follows another manager, of a later epoch.
 	ack   uint64
 	later bool
+	// blocked is why it starts no speculative task; "": it does.
+	blocked string
 	// deadline is when the leases of all attempts on it have ended for sure, as far as
 	// it was answered.
 	deadline time.Duration

@@ -173,3 +173,23 @@ func TestAnotherManagerOfTheSameEpochHasHigherSequences(t *testing.T) {
 		t.Fatalf("list %d of epoch %d after %d of %d", p.Sequence, p.Epoch, first.Sequence, first.Epoch)
 	}
 }
+
+func TestWhatAReplacedManagerStillStoresMakesNothingRunTwice(t *testing.T) {
+	b := newBench(t, config(), "a", "b")
+	b.m.Candidates([]string{"a"})
+	b.submit(batch("j", 1))
+	b.tick(time.Second)
+	old, oldClient := b.m, b.client
+	b.restart()
+	hosts := map[string][]trimtab.Attempt{"a": {running("j", "t0", 1, .5)}, "b": nil}
+	b.idle(time.Minute, hosts)
+	old.Candidates([]string{"b"}) // it hears b alone, and holds that a is silent
+	if err := old.Machine(b.now, &trimtab.Machine{Host: "b", Pool: "batch", Life: 1, Report: 900}); err != nil {
+		t.Fatal(err)
+	}
+	_ = oldClient.put(old.Tick(b.now).Store, 1)
+	_ = oldClient.put(old.Tick(b.now.Add(time.Second)).Store, 1)
+	b.restart()
+	b.idle(10*time.Second, hosts)
+	b.wants("j", "t0", "running", "a")
+}

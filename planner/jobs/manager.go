@@ -81,6 +81,7 @@ type Manager struct {
 	order []*job // the higher priority first, then the first submitted
 	tasks int    // of all jobs
 	hosts map[string]*host
+	swept time.Duration // when hosts may be forgotten again
 	// candidates are where speculative tasks may be placed; turn is the next of them.
 	candidates []string
 	turn       int
@@ -88,7 +89,8 @@ type Manager struct {
 	granted []place
 
 	fence      fence
-	fenced     bool // it is to be stored, whatever else is
+	first      bool // nothing was ever stored
+	fenced     bool // the fence is to be stored, whatever else is
 	sequence   uint64
 	inherited  time.Duration // the longest lease of a former manager
 	unreadable []error

@@ -25,7 +25,7 @@ import (
 const (
 	version    = 1
 	chunkTasks = 32
-	maxSpec    = 256 << 10
+	maxSpec    = trimtab.MaxTaskText + 64<<10
 	fenceKey   = "manager"
 )
 
@@ -125,6 +125,12 @@ func record(key string, v any) Record {
 // only if all states say so.
 func (m *Manager) store() []Record {
 	var out []Record
+	if m.first { // so that a first store that is cut off leaves no records without a fence
+		m.first = false
+		none := m.fence
+		none.Serial = 0
+		out = append(out, record(fenceKey, none))
+	}
 	for _, j := range m.writes {
 		j.chunkDirty = false
 		if m.jobs[j.name] != j {
@@ -189,7 +195,7 @@ func (j *job) chunk(k int) stateRecord {
 }
 
 func (s status) String() string {
-	return [...]string{"waiting", "placed", "done", "failed", "cancelled"}[s]
+	return [...]string{trimtab.StateWaiting, trimtab.StatePlaced, trimtab.StateDone, trimtab.StateFailed, trimtab.StateCancelled}[s]
 }
 
 // restore takes over what was stored.
@@ -232,6 +238,7 @@ func (m *Manager) restore(stored []Record) error {
 func (m *Manager) succeed(last uint64) {
 	f := &m.fence
 	run := uint64(0)
+	m.first = f.Version == 0
 	if f.Version != 0 && f.Epoch == m.config.Epoch {
 		run = f.Run + 1
 	}
@@ -316,13 +323,13 @@ func revive(serial uint64, head *headRecord, records map[string][]byte) (*job, e
 			if err := json.Unmarshal(text, &t); err != nil {
 				return nil, fmt.Errorf("task %d: %w: %w", len(j.Tasks), trimtab.ErrInvalid, err)
 			}
-			j.Tasks, sizes = append(j.Tasks, t), append(sizes, int32(len(text)+attemptSize))
+			j.Tasks, sizes = append(j.Tasks, t), append(sizes, listed(&t.TaskSpec, len(text)))
 		}
 	}
 	if len(j.Tasks) != head.Tasks {
 		return nil, trimtab.Invalidf("%d tasks, the head says %d", len(j.Tasks), head.Tasks)
 	}
-	if err := check(&j.BatchJob); err != nil {
+	if err := j.BatchJob.Validate(); err != nil {
 		return nil, err
 	}
 	j.fill(sizes)
@@ -352,7 +359,7 @@ func (j *job) take(k int, r *stateRecord) error {
 	}
 	for n := range r.Tasks {
 		s, t := &r.Tasks[n], &j.tasks[first+n]
-		at := slices.Index([]string{"", "", "done", "failed", "cancelled"}, s.Status)
+		at := slices.Index([]string{"", "", done.String(), failed.String(), cancelled.String()}, s.Status)
 		if at < 0 || s.Number < 0 || s.Live != nil && (s.Host == "" || at > 0 || s.Number == 0 || s.Live.Life == 0) {
 			return trimtab.Invalidf("task %d: %+v", first+n, *s)
 		}
@@ -381,9 +388,10 @@ func (m *Manager) resume(j *job) {
 			m.adopt(t.live)
 		case t.ended():
 			j.finished++
-			if t.status == done {
+			switch t.status {
+			case done:
 				j.done++
-			} else if t.status == failed {
+			case failed:
 				j.bad = append(j.bad, int32(i))
 			}
 		case j.cancelled != "": // below
@@ -439,6 +447,9 @@ func (m *Manager) adopt(a *attempt) {
 	a.host, a.at = h, len(a.job.live)
 	m.enlist(a)
 	m.watch(h)
+	// Written again, so that no record of a manager that was replaced, and does not know
+	// it yet, can take the place of one that says what may run now.
+	m.write(a.job, a.task)
 	if a.kill != "" {
 		m.wake(alarm{kind: killAlarm, attempt: a}, m.config.KillTimeout)
 	} else {

@@ -31,7 +31,7 @@ func (m *Manager) Machine(now time.Time, r *trimtab.Machine) error {
 	if r.Life != h.life {
 		h.ack = 0
 	}
-	h.life, h.report = r.Life, r.Report
+	h.life, h.report, h.blocked = r.Life, r.Report, clip(r.Blocked, maxText)
 	if r.Epoch == m.config.Epoch && r.Sequence <= m.sequence {
 		h.ack = max(h.ack, r.Sequence)
 	}
@@ -55,7 +55,8 @@ func (m *Manager) meet(name string) (*host, error) {
 	if h := m.hosts[name]; h != nil {
 		return h, nil
 	}
-	if len(m.hosts) >= m.config.MaxHosts {
+	if len(m.hosts) >= m.config.MaxHosts && m.now >= m.swept {
+		m.swept = m.now + time.Second
 		for name, h := range m.hosts {
 			if len(h.live) == 0 && m.now-h.at > m.config.HostTimeout && !h.touched {
 				delete(m.hosts, name)

@@ -4,12 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
-	"path"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/trimtab/trimtab"
 )
@@ -53,7 +49,7 @@ func (m *Manager) submit(r *trimtab.JobRequest) error {
 	if old != nil && r.ID != "" && slices.Contains(old.requests, r.ID) {
 		return nil
 	}
-	if err := check(&r.Job); err != nil {
+	if err := r.Job.Validate(); err != nil {
 		return err
 	}
 	switch {
@@ -301,59 +297,6 @@ func (m *Manager) revoke(r *trimtab.JobRequest) error {
 	return nil
 }
 
-// check holds a job to its bounds.
-func check(b *trimtab.BatchJob) error {
-	if b.Retries < 0 || b.Retries > maxCount || len(b.Tasks) < 1 || len(b.Tasks) > trimtab.MaxBatchTasks {
-		return trimtab.Invalidf("%d retries, %d tasks: want 0 to %d, 1 to %d", b.Retries, len(b.Tasks), maxCount, trimtab.MaxBatchTasks)
-	}
-	if !within(float64(b.QueueTimeout), 0, maxTime.Seconds()) {
-		return trimtab.Invalidf("queue time-out %v s: want 0 to %v", b.QueueTimeout, maxTime)
-	}
-	names := make(map[string]bool, len(b.Tasks))
-	for i := range b.Tasks {
-		t := &b.Tasks[i]
-		if err := (trimtab.AttemptID{Job: b.Name, Task: t.Name, Attempt: 1}).Validate(); err != nil {
-			return fmt.Errorf("task %d: %w", i, err)
-		}
-		if names[t.Name] {
-			return trimtab.Invalidf("two tasks are named %s", t.Name)
-		}
-		names[t.Name] = true
-		if err := checkSpec(&t.TaskSpec); err != nil {
-			return fmt.Errorf("task %s: %w", t.Name, err)
-		}
-	}
-	return nil
-}
-
-func checkSpec(s *trimtab.TaskSpec) error {
-	switch {
-	case len(s.Command) == 0 || s.Command[0] == "":
-		return trimtab.Invalidf("no command")
-	case !(s.Cores > 0) || !(s.Memory > 0) || !within(s.Cores, 0, 1<<20) || !within(s.Memory, 0, 1<<60):
-		return trimtab.Invalidf("cores %v, memory %v: want > 0, at most 2^20 and 2^60", s.Cores, s.Memory)
-	case !within(float64(s.Wall), 0, math.MaxInt32):
-		return trimtab.Invalidf("wall time %v s: want >= 0", s.Wall)
-	case s.Dir != "" && !path.IsAbs(s.Dir):
-		return trimtab.Invalidf("dir %.80q: want an absolute path", s.Dir)
-	}
-	text := append([]string{s.Dir, s.Progress}, s.Command...)
-	for k, v := range s.Env {
-		if k == "" || strings.Contains(k, "=") {
-			return trimtab.Invalidf("environment variable %.80q", k)
-		}
-		text = append(text, k, v)
-	}
-	for _, v := range text {
-		if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
-			return trimtab.Invalidf("%.80q: want UTF-8 without a zero byte", v)
-		}
-	}
-	return nil
-}
-
-func within(v, least, most float64) bool { return v >= least && v <= most }
-
 // split makes the records of the specs, and the size of each task in a host's list.
 func split(tasks []trimtab.BatchTask) (parts [][]byte, sizes []int32, err error) {
 	var part []json.RawMessage
@@ -374,8 +317,15 @@ func split(tasks []trimtab.BatchTask) (parts [][]byte, sizes []int32, err error)
 			flush()
 		}
 		part, sum = append(part, text), sum+len(text)+1
-		sizes = append(sizes, int32(len(text)+attemptSize))
+		sizes = append(sizes, listed(&tasks[i].TaskSpec, len(text)))
 	}
 	flush()
 	return parts, sizes, nil
+}
+
+// listed is what a task with so many bytes takes of [maxList], in which the parts of a list
+// are bounded, too.
+func listed(s *trimtab.TaskSpec, encoded int) int32 {
+	_, parts := s.Size()
+	return int32(max(encoded+attemptSize, parts*(maxList/trimtab.MaxListParts+1)))
 }

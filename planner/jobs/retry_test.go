@@ -10,45 +10,47 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-func TestATaskThatExitsAtOnceAThousandTimesBacksOffAndFailsWithItsLastLines(t *testing.T) {
+func TestTasksThatExitAtOnceAThousandTimesBackOffAndFailWithTheirLastLines(t *testing.T) {
 	b := newBench(t, config(), "a", "b")
-	j := batch("j", 1)
-	j.Retries = 999
+	j := batch("j", 10)
+	j.Retries = 99
 	b.submit(j)
-	var starts []time.Time
-	for range 1_000_000 {
+	starts := map[string][]time.Time{}
+	count := 0
+	for range 40_000 {
 		b.report("a")
 		b.report("b")
 		b.tick(time.Second)
-		s := b.task("j", "t0")
+		s := b.m.State(b.now, "j")
 		if s.State == "failed" {
 			break
 		}
-		if s.State == "placed" {
-			starts = append(starts, b.now)
-			e := exited("j", "t0", s.Attempts, 3)
-			e.LastLines = []string{"no such file: input", "giving up"}
-			b.report(s.Host, e)
+		told := map[string][]trimtab.Attempt{}
+		for _, task := range s.Tasks {
+			if task.State == "placed" {
+				starts[task.Name] = append(starts[task.Name], b.now)
+				count++
+				e := exited("j", task.Name, task.Attempts, 3)
+				e.LastLines = []string{"no such file: input", "giving up"}
+				told[task.Host] = append(told[task.Host], e)
+			}
+		}
+		for host, attempts := range told {
+			b.report(host, attempts...)
 		}
 	}
-	s := b.task("j", "t0")
-	if s.State != "failed" || s.Attempts != 1000 || len(starts) != 1000 {
-		t.Fatalf("%+v after %d starts", s, len(starts))
+	if s := b.m.State(b.now, "j"); s.State != "failed" || s.Failed != 10 || count != 1000 {
+		t.Fatalf("%+v after %d starts", s, count)
 	}
-	if !slices.Equal(s.Last.LastLines, []string{"no such file: input", "giving up"}) || !strings.Contains(s.Why, "failed 1000 times: exited 3") {
+	b.restart()
+	s := b.task("j", "t3")
+	if !slices.Equal(s.Last.LastLines, []string{"no such file: input", "giving up"}) || !strings.Contains(s.Why, "failed 100 times: exited 3") {
 		t.Fatalf("why %q, last %+v", s.Why, s.Last)
 	}
 	for n, want := range []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
-		if got := starts[n+1].Sub(starts[n]); got < want*time.Second || got > (want+2)*time.Second {
+		if got := starts["t3"][n+1].Sub(starts["t3"][n]); got < want*time.Second || got > (want+2)*time.Second {
 			t.Errorf("after failure %d it waits %v, want %d s", n+1, got, want)
 		}
-	}
-	if b.m.State(b.now, "j").State != "failed" {
-		t.Fatal("the job has not failed")
-	}
-	b.restart()
-	if s := b.task("j", "t0"); s.State != "failed" || len(s.Last.LastLines) != 2 {
-		t.Fatalf("after a restart %+v", s)
 	}
 }
 
@@ -241,4 +243,24 @@ func TestARequestThatComesTwiceCountsOnce(t *testing.T) {
 	if err := b.ask(r); err != nil || b.m.State(b.now, "j").State != "done" {
 		t.Fatal("the job runs again", err)
 	}
+}
+
+func TestAHostThatStartsNothingGetsNothingAndTheJobSaysWhy(t *testing.T) {
+	b := newBench(t, config(), "a", "b")
+	for _, host := range []string{"a", "b"} {
+		b.number[host]++
+		r := trimtab.Machine{Host: host, Pool: "batch", Life: 1, Report: b.number[host], Blocked: "cpu over its threshold"}
+		if err := b.m.Machine(b.now, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.submit(batch("j", 1))
+	b.tick(time.Second)
+	b.wants("j", "t0", "waiting", "")
+	if s := b.m.State(b.now, "j"); !strings.Contains(s.Problem, "cpu over its threshold") {
+		t.Fatalf("problem %q", s.Problem)
+	}
+	b.report("b")
+	b.tick(time.Second)
+	b.wants("j", "t0", "placed", "b")
 }

@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,11 +60,11 @@ func TestRecordsWithoutTheFenceAreNotTakenForNothing(t *testing.T) {
 
 func TestRecordsAreBoundedAndAChangeOfOneTaskWritesLittle(t *testing.T) {
 	b := newBench(t, config(), "a")
-	j := batch("j", trimtab.MaxBatchTasks)
+	j := batch("j", 5000)
 	for i := range j.Tasks {
-		j.Tasks[i].Command = append(j.Tasks[i].Command, strings.Repeat("<", 500)) // 6 bytes each, in JSON
+		j.Tasks[i].Command = append(j.Tasks[i].Command, strings.Repeat("<", 40)) // 6 bytes each, in JSON
 	}
-	j.Tasks[7].Env = map[string]string{"LARGE": strings.Repeat("x", 200<<10)}
+	j.Tasks[7].Env = map[string]string{"LARGE": strings.Repeat("x", 100<<10), "TOO": strings.Repeat("y", 100<<10)}
 	b.submit(j)
 	out := b.tick(time.Second)
 	sum := 0
@@ -169,6 +171,43 @@ func TestAStoreThatIsCutOffAnywhereIsGoneOnWith(t *testing.T) {
 		}
 		if err == nil {
 			return
+		}
+	}
+}
+
+func TestAFirstStoreThatIsCutOffIsGoneOnWith(t *testing.T) {
+	for limit := range 10 {
+		b := newBench(t, config(), "a")
+		b.submit(batch("j", 40))
+		err := b.client.put(b.m.Tick(b.now).Store, limit)
+		b.restart()
+		if got := len(b.m.Jobs()); err == nil != (got == 1) {
+			t.Fatalf("cut off after %d records: %d jobs, %v", limit, got, err)
+		}
+		b.submit(batch("j2", 1))
+		b.tick(time.Second)
+	}
+}
+
+func TestAListIsBoundedInBytesAndParts(t *testing.T) {
+	c := config()
+	c.Queued, c.Here = 1000, 1000
+	for name, change := range map[string]func(*trimtab.TaskSpec){
+		"words": func(s *trimtab.TaskSpec) { s.Command = slices.Repeat([]string{"x"}, 1000) },
+		"bytes": func(s *trimtab.TaskSpec) { s.Command = append(s.Command, strings.Repeat("<", 8<<10)) },
+	} {
+		b := newBench(t, c, "a")
+		for k := range 4 {
+			j := batch(fmt.Sprintf("j%d", k), 50)
+			for i := range j.Tasks {
+				change(&j.Tasks[i].TaskSpec)
+			}
+			b.submit(j)
+		}
+		b.tick(time.Second) // which validates what is listed
+		text, err := json.Marshal(b.lists["a"])
+		if err != nil || len(text) > 1<<20 || len(b.lists["a"].Tasks) < 10 {
+			t.Errorf("%s: %d bytes, %d tasks, %v", name, len(text), len(b.lists["a"].Tasks), err)
 		}
 	}
 }

@@ -3,11 +3,10 @@ package jobs
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +29,13 @@ type world struct {
 	epoch   uint64
 	manager *Manager
 	client  *client
+	stored  bool      // it has stored something
 	back    time.Time // when a manager is made again
+	// zombie is one that was replaced and does not know it; torn: it wrote something that
+	// nobody will know of.
+	zombie       *Manager
+	zombieClient *client
+	torn         bool
 
 	agents []*agent
 	wire   []message
@@ -45,209 +50,6 @@ type message struct {
 	to     *agent // nil: the manager
 	list   *trimtab.Placements
 	report *trimtab.Machine
-}
-
-// agent is a host that follows the protocol.
-type agent struct {
-	w    *world
-	name string
-	// rate is that of its clock.
-	rate         float64
-	up           bool
-	back         time.Time
-	life, number uint64
-	epoch, seq   uint64
-	sent         map[uint64]time.Duration // when each report was sent, by its own clock
-	next         time.Time
-	known        map[trimtab.AttemptID]*process
-}
-
-type process struct {
-	state   trimtab.AttemptState
-	outcome string
-	code    int
-	// lease is when it ends, by the host's clock; slack how late its end is noticed.
-	lease time.Duration
-	slack time.Duration
-	end   time.Time // by itself
-	fails bool
-	// dying is when a kill has its effect; zero: it was not killed.
-	dying time.Time
-}
-
-func (a *agent) clock() time.Duration {
-	return time.Duration(a.rate * float64(a.w.now.Sub(start())))
-}
-
-func name(id trimtab.AttemptID) string { return id.Job + "/" + id.Task }
-
-// run starts a process; here is what must never happen.
-func (a *agent) run(id trimtab.AttemptID, p *process) {
-	w := a.w
-	if other, twice := w.process[name(id)]; twice {
-		w.t.Fatalf("%v: %v starts on %s while %v runs", w.now.Sub(start()), id, a.name, other)
-	}
-	if w.started[id] {
-		w.t.Fatalf("%v starts a second time", id)
-	}
-	if w.manager != nil {
-		if s := w.manager.State(w.now, id.Job); s != nil {
-			for _, t := range s.Tasks {
-				if t.Name == id.Task && (t.State == "done" || t.State == "failed" || t.State == "cancelled") {
-					w.t.Fatalf("%v starts after the task has ended: %+v", id, t)
-				}
-			}
-		}
-	}
-	w.started[id], w.process[name(id)] = true, id
-	p.state, p.end, p.fails = trimtab.AttemptRunning, w.now.Add(time.Duration(1+w.rng.IntN(40))*time.Second), w.rng.IntN(3) == 0
-}
-
-func (a *agent) stop(id trimtab.AttemptID, p *process, outcome string, code int) {
-	if p.state == trimtab.AttemptRunning {
-		delete(a.w.process, name(id))
-		p.state = trimtab.AttemptEnded
-	} else {
-		p.state = trimtab.AttemptRefused
-	}
-	p.outcome, p.code = outcome, code
-}
-
-func (p *process) over() bool {
-	return p.state == trimtab.AttemptEnded || p.state == trimtab.AttemptRefused
-}
-
-// step is one second of a host.
-func (a *agent) step() {
-	w := a.w
-	if !a.up {
-		for _, id := range a.ids() { // its watchdog keeps the leases
-			p := a.known[id]
-			if !p.over() && a.clock() >= p.lease+p.slack {
-				a.stop(id, p, "lost", 0)
-			}
-		}
-		if w.now.Before(a.back) {
-			return
-		}
-		for _, id := range a.ids() { // what is left of it is killed, and some known again
-			p := a.known[id]
-			if !p.over() {
-				a.stop(id, p, "lost", 0)
-			}
-			if w.rng.IntN(2) == 0 {
-				delete(a.known, id)
-			}
-		}
-		a.up, a.life, a.number, a.epoch, a.seq, a.sent = true, a.life+1+uint64(w.rng.IntN(5)), 0, 0, 0, map[uint64]time.Duration{}
-		a.next = w.now
-	}
-	changed := a.work()
-	if changed || !w.now.Before(a.next) {
-		a.report()
-	}
-	if !w.calm && w.rng.IntN(150) == 0 {
-		a.up, a.back = false, w.now.Add(time.Duration(w.rng.IntN(90))*time.Second)
-	}
-}
-
-// ids are those of the known attempts, in order.
-func (a *agent) ids() []trimtab.AttemptID {
-	return slices.SortedFunc(maps.Keys(a.known), func(x, y trimtab.AttemptID) int { return strings.Compare(x.String(), y.String()) })
-}
-
-// work lets attempts start and end.
-func (a *agent) work() (changed bool) {
-	w := a.w
-	for _, id := range a.ids() {
-		p := a.known[id]
-		was := p.state
-		switch {
-		case p.over():
-		case !p.dying.IsZero() && !w.now.Before(p.dying) || a.clock() >= p.lease+p.slack:
-			a.stop(id, p, "killed", 0)
-		case p.state == trimtab.AttemptRunning && !w.now.Before(p.end) && p.fails:
-			a.stop(id, p, "exited", 1)
-		case p.state == trimtab.AttemptRunning && !w.now.Before(p.end):
-			a.stop(id, p, "exited", 0)
-		case p.state == trimtab.AttemptRunning && !w.calm && w.rng.IntN(300) == 0:
-			a.stop(id, p, "killed", 0) // throttled
-		case p.state == trimtab.AttemptQueued && p.dying.IsZero() && a.clock() < p.lease && w.rng.IntN(4) == 0:
-			a.run(id, p)
-		}
-		changed = changed || p.state != was
-	}
-	return changed
-}
-
-func (a *agent) report() {
-	w := a.w
-	a.number++
-	a.sent[a.number] = a.clock()
-	a.next = w.now.Add(5 * time.Second)
-	r := &trimtab.Machine{Host: a.name, Pool: "batch", Time: w.now, Life: a.life, Report: a.number, Epoch: a.epoch, Sequence: a.seq}
-	for _, id := range a.ids() {
-		p := a.known[id]
-		t := trimtab.Attempt{AttemptID: id, State: p.state, Outcome: p.outcome, Code: p.code}
-		if p.state == trimtab.AttemptRunning && w.rng.IntN(2) == 0 {
-			t.Progress = pointer(w.rng.Float64())
-		}
-		r.Attempts = append(r.Attempts, t)
-	}
-	w.send(message{report: r})
-}
-
-// carry carries out a list.
-func (a *agent) carry(l *trimtab.Placements) {
-	w := a.w
-	sent, ok := a.sent[l.Report]
-	if !a.up || l.Life != a.life || !ok || l.Epoch < a.epoch || l.Epoch == a.epoch && l.Sequence <= a.seq {
-		return
-	}
-	a.epoch, a.seq = l.Epoch, l.Sequence
-	listed := map[trimtab.AttemptID]bool{}
-	for _, t := range l.Tasks {
-		listed[t.AttemptID] = true
-		p := a.known[t.AttemptID]
-		lease := sent + l.Lease.Duration()
-		switch {
-		case p == nil && t.Kill != "":
-			if w.rng.IntN(2) == 0 { // both are allowed
-				a.known[t.AttemptID] = &process{state: trimtab.AttemptRefused}
-			}
-		case p == nil && lease <= a.clock():
-		case p == nil && (len(a.known) > 4 || w.rng.IntN(10) == 0):
-			a.known[t.AttemptID] = &process{state: trimtab.AttemptRefused, outcome: "queue full"}
-		case p == nil:
-			a.known[t.AttemptID] = &process{state: trimtab.AttemptQueued, lease: lease, slack: time.Duration(w.rng.Int64N(int64(4 * time.Second)))}
-		case p.over():
-		default:
-			p.lease = max(p.lease, lease)
-			if t.Kill != "" {
-				a.kill(p)
-			}
-		}
-	}
-	for _, id := range a.ids() {
-		p := a.known[id]
-		switch {
-		case listed[id]:
-		case p.over():
-			delete(a.known, id)
-		default:
-			a.kill(p)
-		}
-	}
-}
-
-// kill lets a process end, soon; sometimes not for long.
-func (a *agent) kill(p *process) {
-	if p.dying.IsZero() {
-		p.dying = a.w.now.Add(time.Duration(a.w.rng.IntN(3)) * time.Second)
-		if a.w.rng.IntN(10) == 0 {
-			p.dying = a.w.now.Add(time.Minute)
-		}
-	}
 }
 
 func (w *world) send(m message) {
@@ -276,9 +78,14 @@ func (w *world) deliver() {
 			later = append(later, m)
 		case m.to != nil:
 			m.to.carry(m.list)
-		case w.manager != nil:
-			if err := w.manager.Machine(w.now, m.report); err != nil && !isStale(err) {
-				w.t.Fatal(err)
+		default:
+			for _, to := range []*Manager{w.manager, w.zombie} {
+				if to == nil || to == w.zombie && w.rng.IntN(2) == 0 {
+					continue
+				}
+				if err := to.Machine(w.now, m.report); err != nil && !errors.Is(err, trimtab.ErrStale) {
+					w.t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -294,68 +101,114 @@ func (w *world) manage() {
 		w.epoch += uint64(w.rng.IntN(2)) // or another run of the same epoch
 		w.config.Epoch = w.epoch
 		m, err := New(w.now, w.config, w.store.records())
-		if err != nil || len(m.Unreadable()) > 0 {
-			w.t.Fatal(err, m.Unreadable())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(m.Unreadable()) > 0 {
+			w.t.Fatal(m.Unreadable())
 		}
 		w.manager, w.client = m, w.store.client()
+		w.torn = w.torn && w.zombie != nil
 		for job, tasks := range w.accepted {
 			if m.jobs[job] == nil || len(m.jobs[job].tasks) != tasks {
 				w.t.Fatalf("job %s is lost", job)
 			}
 		}
 	}
+	if !w.turn(w.manager, w.client, true) {
+		w.manager, w.stored, w.back = nil, false, w.now.Add(time.Duration(w.rng.IntN(40))*time.Second)
+		return
+	}
+	w.stored = true
+	w.sameFromStore()
+	if !w.calm && w.rng.IntN(100) == 0 {
+		if w.rng.IntN(2) == 0 { // it does not know that it was replaced
+			w.zombie, w.zombieClient, w.torn = w.manager, w.client, false
+		}
+		w.manager, w.stored, w.back = nil, false, w.now.Add(time.Duration(w.rng.IntN(60))*time.Second)
+	}
+}
+
+// haunt is one second of a manager that was replaced. By its lock it knows that it must
+// not answer; but what it had begun to store it may go on with.
+func (w *world) haunt() {
+	if w.zombie == nil || w.rng.IntN(3) > 0 {
+		return
+	}
+	if before := w.store.count; !w.turn(w.zombie, w.zombieClient, false) {
+		w.zombie, w.torn = nil, w.store.count > before
+	}
+}
+
+// turn is one tick of a manager.
+func (w *world) turn(m *Manager, c *client, leads bool) bool {
 	var names []string
 	for _, a := range w.agents {
 		if w.calm || w.rng.IntN(5) > 0 {
 			names = append(names, a.name)
 		}
 	}
-	w.manager.Candidates(names)
-	asked := w.request()
-	out := w.manager.Tick(w.now)
+	m.Candidates(names)
+	asked := w.request(m)
+	out := m.Tick(w.now)
 	limit := len(out.Store)
 	if !w.calm && w.rng.IntN(40) == 0 {
 		limit = w.rng.IntN(limit + 1)
 	}
-	if w.client.put(out.Store, limit) != nil {
-		w.manager, w.back = nil, w.now.Add(time.Duration(w.rng.IntN(40))*time.Second)
-		return
+	if c.put(out.Store, limit) != nil {
+		return false
 	}
 	if asked != nil {
 		w.accepted[asked.Name] = len(asked.Tasks)
 	}
+	if !leads && len(out.Store) == 0 {
+		return true
+	}
+	for _, s := range out.States {
+		if err := s.Validate(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	for _, p := range out.Placements {
+		if err := p.Validate(); err != nil {
+			w.t.Fatal(err)
+		}
 		for _, a := range w.agents {
 			if a.name == p.Host {
 				w.send(message{to: a, list: p})
 			}
 		}
 	}
-	w.sameFromStore()
-	if !w.calm && w.rng.IntN(100) == 0 {
-		w.manager, w.back = nil, w.now.Add(time.Duration(w.rng.IntN(60))*time.Second)
-	}
+	return true
 }
 
 // request asks for something, sometimes.
-func (w *world) request() *trimtab.BatchJob {
-	if w.calm || w.rng.IntN(8) > 0 {
+func (w *world) request(m *Manager) *trimtab.BatchJob {
+	if w.calm || w.rng.IntN(4) > 0 {
 		return nil
 	}
-	names := w.manager.Jobs()
+	names := m.Jobs()
 	r := trimtab.JobRequest{Pool: "batch", ID: fmt.Sprint(w.now), Host: w.agents[w.rng.IntN(len(w.agents))].name, Task: fmt.Sprintf("t%d", w.rng.IntN(40))}
 	switch {
 	case len(names) == 0 || len(names) < 4 && w.rng.IntN(4) == 0:
 		r.Verb, r.Job = trimtab.SubmitJob, batch(fmt.Sprintf("j%d", w.rng.IntN(4)), 1+w.rng.IntN(40))
 		r.Job.Priority = w.rng.IntN(3)
-	case w.rng.IntN(20) == 0:
+	case w.rng.IntN(40) == 0:
 		r.Verb, r.Job.Name = trimtab.CancelJob, names[w.rng.IntN(len(names))]
 	case w.rng.IntN(4) == 0:
 		r.Verb, r.Job.Name = trimtab.RevokeGrant, names[w.rng.IntN(len(names))]
 	default:
-		r.Verb, r.Job.Name = trimtab.GrantTask, names[w.rng.IntN(len(names))]
+		j := m.jobs[names[w.rng.IntN(len(names))]]
+		r.Verb, r.Job.Name = trimtab.GrantTask, j.name
+		if len(j.live) > 0 && w.rng.IntN(4) > 0 {
+			a := j.live[w.rng.IntN(len(j.live))]
+			r.Task = a.id.Task
+			if w.rng.IntN(3) == 0 {
+				r.Host = a.host.name
+			}
+		}
 	}
-	if w.manager.Request(w.now, &r) != nil || r.Verb != trimtab.SubmitJob {
+	if m.Request(w.now, &r) != nil || r.Verb != trimtab.SubmitJob {
 		return nil
 	}
 	delete(w.accepted, r.Job.Name) // until this one is confirmed
@@ -364,7 +217,7 @@ func (w *world) request() *trimtab.BatchJob {
 
 // sameFromStore fails if what is stored is not what the manager knows.
 func (w *world) sameFromStore() {
-	if w.rng.IntN(20) > 0 {
+	if w.rng.IntN(20) > 0 || w.torn || w.zombie != nil {
 		return
 	}
 	c := w.config
@@ -442,6 +295,7 @@ func (w *world) second() {
 	for _, a := range w.agents {
 		a.step()
 	}
+	w.haunt()
 	w.manage()
 	w.bounded()
 }
@@ -452,7 +306,7 @@ func TestWhateverIsLostOrDiesNoTaskRunsTwiceAtOnceAndEachEnds(t *testing.T) {
 		for range 600 {
 			w.second()
 		}
-		w.calm = true
+		w.calm, w.zombie = true, nil
 		for range 6000 {
 			w.second()
 			if w.manager != nil && !slices.ContainsFunc(w.manager.order, func(j *job) bool { return j.ended.IsZero() }) {
