@@ -9,7 +9,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -55,10 +54,10 @@ func (h *handler) taskOf(job, task string) (*view.TaskState, error) {
 	if !ok {
 		return nil, noBatchJob(job)
 	}
-	i := slices.IndexFunc(j.Tasks, func(t view.TaskState) bool { return t.Name == task })
+	t, ok := h.view.BatchTask(j, task)
 	switch {
-	case i >= 0:
-		return &j.Tasks[i], nil
+	case ok:
+		return t, nil
 	case j.Omitted > 0:
 		return nil, fmt.Errorf("find task %.100q of job %s: it is none of the %d that are told of; %d that went well are left out", task, job, len(j.Tasks), j.Omitted)
 	}

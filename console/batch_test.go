@@ -65,6 +65,29 @@ func TestThePageOfSpeculativeJobsShowsJobsHostsAndTasks(t *testing.T) {
 	}
 }
 
+func TestTheLastLinesOfATaskAreThoseThatItsHostTold(t *testing.T) {
+	v, o := batchConsole(new([]*trimtab.JobRequest))
+	h := Handler(v, o)
+	tell := func(attempt int, lines ...string) {
+		v.Observe(&trimtab.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 2, Attempts: []trimtab.Attempt{
+			{AttemptID: trimtab.AttemptID{Job: "night", Task: "t1", Attempt: attempt}, State: trimtab.AttemptRunning, Output: 7, LastLines: lines}}})
+	}
+	says := func(want string) {
+		t.Helper()
+		if code, body, _ := request(t, h, "GET", "/api/v1/batch/night/t1", ""); code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%d, no %s in %s", code, want, body)
+		}
+	}
+	tell(1, "first")
+	says(`"last_lines":["first"]`)
+	tell(1) // nothing new was printed
+	says(`"last_lines":["first"]`)
+	says(`"progress":0.25`)
+	tell(2, "again")
+	tell(1, "late")
+	says(`"last_lines":["again"]`)
+}
+
 func TestRequestsOnJobsAreGivenToTheBusIfTheyCanBe(t *testing.T) {
 	job := `{"job":{"name":"%","retries":1,"tasks":[{"name":"t","command":["/bin/true"],"cores":1,"memory":1048576}]}}`
 	for _, c := range []struct {

@@ -13,6 +13,8 @@ const (
 	maxBatchJobs  = 2000
 	maxBatchBytes = 64 << 20
 	maxBatchHosts = 20_000
+	// maxBatchLines bounds the tasks whose last lines are kept, at most 20 lines each.
+	maxBatchLines = 5000
 )
 
 // How speculative jobs stand, as the job manager tells it.
@@ -54,6 +56,10 @@ type batchBook struct {
 	jobs  map[string]*trimtab.JobState
 	bytes int
 	hosts map[string]*batchHost
+	// lines are what hosts told of the newest attempts, by job and task, with what they
+	// printed last; order has them, the one that was told first first.
+	lines map[[2]string]*Attempt
+	order [][2]string
 }
 
 type batchHost struct {
@@ -137,8 +143,48 @@ func (b *batchBook) hearMachine(m *trimtab.Machine, now time.Time) {
 			return
 		}
 	}
+	b.hearLines(m)
 	b.hosts[m.Host] = &batchHost{BatchHost{Host: m.Host, Running: m.Running, Waiting: m.Waiting, Regular: m.Regular,
 		Load: m.Load, Capacity: m.Capacity, Blocked: m.Blocked}, now}
+}
+
+// hearLines keeps the last lines of attempts: the job manager tells only those of tasks
+// that went wrong.
+func (b *batchBook) hearLines(m *trimtab.Machine) {
+	if b.lines == nil {
+		b.lines = map[[2]string]*Attempt{}
+	}
+	for i := range m.Attempts {
+		a := &m.Attempts[i]
+		key := [2]string{a.Job, a.Task}
+		old := b.lines[key]
+		if len(a.LastLines) == 0 || old != nil && old.Attempt > a.Attempt {
+			continue
+		}
+		if old == nil {
+			b.order = append(b.order, key)
+		}
+		b.lines[key] = a
+	}
+	for len(b.order) > maxBatchLines {
+		delete(b.lines, b.order[0])
+		b.order = b.order[1:]
+	}
+}
+
+// withLines adds the last lines that a host told of a task's newest attempt.
+func (b *batchBook) withLines(job string, t *TaskState) *TaskState {
+	a := b.lines[[2]string{job, t.Name}]
+	if a == nil || a.Attempt < t.Attempts || t.Last != nil && len(t.Last.LastLines) > 0 {
+		return t
+	}
+	out, last := *t, *a
+	if t.Last != nil {
+		last = *t.Last
+		last.LastLines, last.Output = a.LastLines, max(a.Output, last.Output)
+	}
+	out.Last = &last
+	return &out
 }
 
 // tidy forgets hosts that were silent for long.
@@ -188,4 +234,15 @@ func (v *Model) BatchJob(name string) (*JobState, bool) {
 	defer v.mu.Unlock()
 	j, ok := v.batch.jobs[name]
 	return j, ok
+}
+
+// BatchTask returns how one task stands, with the last lines that are known of it.
+func (v *Model) BatchTask(job *JobState, task string) (*TaskState, bool) {
+	i := slices.IndexFunc(job.Tasks, func(t TaskState) bool { return t.Name == task })
+	if i < 0 {
+		return nil, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.batch.withLines(job.Name, &job.Tasks[i]), true
 }
