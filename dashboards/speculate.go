@@ -26,5 +26,13 @@ func speculate() *board {
 	g.graph(12, "Lists of the planner", "By what became of them, per second: taken, or refused as too old.", "ops",
 		[]query{{rate("trimtab_speculate_lists_total", "host, result"), "{{result}} by {{host}}"}}, from0)
 	g.graph(12, "Time of a decision", "From a look at the tasks of a host until what was decided is told.", "s", spread("trimtab_speculate_tick_seconds", ""), from0)
+	g.row("Job manager")
+	g.graph(12, "What happened to tasks", "Per second, as the job manager knows it: refused, lost and failed are worth a look.", "ops",
+		[]query{{rate("trimtab_batch_events_total", "event"), "{{event}}"}}, from0, bars)
+	g.graph(12, "Machines and candidates", "Machines that told of themselves, and those on which tasks may start.", "none", []query{
+		{`max(trimtab_batch_machines{@})`, "machines"}, {`max(trimtab_batch_candidates{@})`, "candidates"},
+	}, from0, stairs)
+	g.graph(12, "Requests on jobs", "By what became of them, per second.", "ops", []query{{rate("trimtab_batch_requests_total", "result"), "{{result}}"}}, from0)
+	g.graph(12, "Time to store", "Until what was decided is stored, before it is told.", "s", spread("trimtab_batch_store_seconds", ""), from0)
 	return newBoard("speculate", "Speculative tasks", "What runs in reserved and idle resources, and what it does to the services beside it.", g)
 }
