@@ -34,9 +34,9 @@ type playedHost struct {
 
 // taskRuns counts how often each task runs at a time and did in all.
 type taskRuns struct {
-	mu          sync.Mutex
-	now, ended  map[string]int
-	most, lists int
+	mu         sync.Mutex
+	now, ended map[string]int
+	most       int
 }
 
 func (h *playedHost) tell() {
