@@ -47,7 +47,7 @@ func (s *Site) batchPart(cfg *config.Config) ([]part, error) {
 	if err := errors.Join(try.Validate(), rule.check()); err != nil {
 		return nil, fmt.Errorf("set up job manager: %w", err)
 	}
-	m := jobManager{config: c, rule: rule, bus: s.bus, logger: s.logger, metrics: s.metrics, ready: func(why string) { s.ready.set(batchName, why) }}
+	m := jobManager{config: c, rule: rule, bus: s.bus, logger: s.logger, metrics: s.metrics, ready: func(why string) { s.ready.set(batchName, why) }, raised: new(time.Time)}
 	alone := m.alone(holder, cfg.NATS.URL == "")
 	start := func(ctx context.Context) (func() error, error) {
 		s.ready.set(batchName, "starting")
@@ -64,7 +64,12 @@ type jobManager struct {
 	logger  *slog.Logger
 	metrics *metric.Set
 	ready   func(why string)
+	// raised is when a host's word last made a term end.
+	raised *time.Time
 }
+
+// raiseEvery bounds how often a host can make a term end by telling of a later one.
+const raiseEvery = time.Minute
 
 // alone is the lock of the job manager of a pool.
 func (m jobManager) alone(holder string, sole bool) pipeline.Alone {
@@ -76,7 +81,7 @@ func (m jobManager) alone(holder string, sole bool) pipeline.Alone {
 func (m jobManager) lead(ctx context.Context, term pipeline.Term) error {
 	c := m.config
 	c.Epoch, c.Seed = term.Epoch, uint64(time.Now().UnixNano())
-	t := &batchTerm{bus: m.bus, logger: m.logger, metrics: m.metrics, term: term}
+	t := &batchTerm{bus: m.bus, logger: m.logger, metrics: m.metrics, term: term, raised: m.raised}
 	err := t.manage(ctx, c, m.rule, func() { m.ready("") })
 	if err == nil || ctx.Err() != nil {
 		return nil
@@ -113,6 +118,7 @@ type batchTerm struct {
 	logger  *slog.Logger
 	metrics *metric.Set
 	term    pipeline.Term
+	raised  *time.Time
 	manager *jobs.Manager
 	store   *recordStore
 	fleet   *fleet
@@ -252,7 +258,8 @@ func (t *batchTerm) take(ctx context.Context, in batchInput) {
 	now := time.Now()
 	switch v := in.value.(type) {
 	case *trimtab.Machine:
-		if v.Epoch > t.term.Epoch {
+		if v.Epoch > t.term.Epoch && now.Sub(*t.raised) > raiseEvery {
+			*t.raised = now
 			t.term.Saw(v.Epoch) // the store was set back: hosts follow no lower one
 		}
 		if err := t.manager.Machine(now, v); err != nil && !errors.Is(err, trimtab.ErrStale) {

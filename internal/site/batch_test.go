@@ -150,6 +150,7 @@ type batchWorld struct {
 	*testing.T
 	bus    bus.Bus
 	runs   *taskRuns
+	hosts  []*playedHost
 	mu     sync.Mutex
 	states map[string]*trimtab.JobState
 }
@@ -168,6 +169,7 @@ func openBatchWorld(t *testing.T, ctx context.Context, b bus.Bus, hosts int) *ba
 	context.AfterFunc(ctx, stop)
 	for i := range hosts {
 		h := &playedHost{t: t, bus: b, name: fmt.Sprint("host-", i), known: map[trimtab.AttemptID]*trimtab.Attempt{}, runs: w.runs, lifetime: time.Duration(3+i) * time.Second}
+		w.hosts = append(w.hosts, h)
 		go h.live(ctx)
 	}
 	return w
@@ -179,7 +181,7 @@ func (w *batchWorld) manager(ctx context.Context, name string) (stop func()) {
 	c := config.Default()
 	c.Pool.Name, c.Batch = "p", &config.Batch{Policy: "MMF", Mode: "RP", Candidates: 10, Widen: 2, Worst: new(0.1), Keep: new(0.6), Dispatch: "random",
 		Lease: 30 * time.Second, QueueTimeout: time.Minute, Thresholds: map[string]float64{"cpu": .8}, Weights: map[string]float64{"cpu": 1, "memory": 1}}
-	m := jobManager{config: managerConfig(c), rule: newSelector(c.Batch), bus: w.bus, logger: slog.New(slog.NewTextHandler(w.Output(), nil)), metrics: metric.NewSet(), ready: func(string) {}}
+	m := jobManager{config: managerConfig(c), rule: newSelector(c.Batch), bus: w.bus, logger: slog.New(slog.NewTextHandler(w.Output(), nil)), metrics: metric.NewSet(), ready: func(string) {}, raised: new(time.Time)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -259,6 +261,29 @@ func TestNoTaskIsLostOrRunsTwiceAtOnceWhenPlannersComeAndGo(t *testing.T) {
 			t.Errorf("the job is %q", got)
 		}
 		w.ranOnceEach(60, true)
+		stop()
+		cancel()
+		_ = w.bus.Close()
+		synctest.Wait()
+	})
+}
+
+func TestHostsThatFollowALaterTermAreLedAgainWhenTheStoreIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := openBatchWorld(t, ctx, bustest.NewMemory(), 2)
+		for _, h := range w.hosts {
+			h.mu.Lock()
+			h.newest = [2]uint64{500, 3}
+			h.mu.Unlock()
+		}
+		stop := w.manager(ctx, "a")
+		w.submit("j", 10)
+		time.Sleep(10 * time.Minute)
+		if got := w.state("j"); got != trimtab.StateDone {
+			t.Errorf("the job is %q", got)
+		}
+		w.ranOnceEach(10, true)
 		stop()
 		cancel()
 		_ = w.bus.Close()
