@@ -96,6 +96,7 @@ func TestAListThatMakesNoSenseChangesNothing(t *testing.T) {
 		"twice the same":         func(p *trimtab.Placements) { p.Tasks = append(p.Tasks, p.Tasks[0]) },
 		"two of one task":        func(p *trimtab.Placements) { p.Tasks = append(p.Tasks, run(2)) },
 		"a name that is a path":  func(p *trimtab.Placements) { p.Tasks[0].Job = "../x" },
+		"an unknown class":       func(p *trimtab.Placements) { p.Tasks[0].Class = "" },
 		"more than can be known": func(p *trimtab.Placements) { p.Tasks = make([]trimtab.Placement, trimtab.MaxAttemptsHere+1) },
 	} {
 		l := ledger(t)

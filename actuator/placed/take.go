@@ -82,6 +82,9 @@ func (l *Ledger) check(p *trimtab.Placements) (map[trimtab.AttemptID]*trimtab.Pl
 		if err := t.AttemptID.Validate(); err != nil {
 			return nil, fmt.Errorf("placements: %w", err)
 		}
+		if t.Class != trimtab.OversubscribedTask && t.Class != trimtab.RegularTask {
+			return nil, trimtab.Invalidf("placements have attempt %v of class %.40q", t.AttemptID, t.Class)
+		}
 		if listed[t.AttemptID] != nil {
 			return nil, trimtab.Invalidf("placements have attempt %v twice", t.AttemptID)
 		}

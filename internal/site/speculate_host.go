@@ -204,6 +204,9 @@ func (h *taskHost) tick(ctx context.Context) {
 	h.decision = h.policy.Decide(&o)
 	h.act(ctx, now)
 	h.show()
+	if h.savedAt == 0 {
+		h.savedAt = now // nothing was learned yet
+	}
 	if now-h.savedAt > saveLearned {
 		h.savedAt = now
 		if err := h.signals.save(h.dir, h.policy); err != nil {

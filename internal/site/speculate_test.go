@@ -88,7 +88,7 @@ func (r *fakeRunner) List(context.Context) (all []task.Info, _ error) {
 
 // taskWorld is a host whose planner, clock and kernel are the test's.
 type taskWorld struct {
-	*testing.T
+	testing.TB
 	*taskHost
 	run      *fakeRunner
 	now      time.Duration
@@ -99,9 +99,9 @@ type taskWorld struct {
 	sequence uint64
 }
 
-func newTaskWorld(t *testing.T, section string) *taskWorld {
+func newTaskWorld(t testing.TB, section string) *taskWorld {
 	t.Helper()
-	w := &taskWorld{T: t, now: 1000 * time.Second, proc: t.TempDir(), busy: 20, free: 900,
+	w := &taskWorld{TB: t, now: 1000 * time.Second, proc: t.TempDir(), busy: 20, free: 900,
 		run: &fakeRunner{tasks: map[task.ID]task.Info{}, specs: map[task.ID]task.Spec{}, killed: map[task.ID]string{}}}
 	cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, "pool: {cpu: 4}\nspeculate: {user: nobody, programs: [/bin/*]%s}\n", section))
 	if err != nil {
