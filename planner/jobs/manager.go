@@ -95,6 +95,8 @@ type Manager struct {
 	inherited  time.Duration // the longest lease of a former manager
 	unreadable []error
 	barred     map[string]bool // names of jobs that cannot be read
+	names      []oldName       // of deleted jobs
+	namesDirty bool
 
 	// What the next tick returns.
 	writes    []*job

@@ -40,11 +40,11 @@ func TestTheMedianIsThatOfTheNewestDurationsSorted(t *testing.T) {
 
 // What the manager counts by itself is what counting everything anew gives, whatever hosts
 // tell and people ask; and the task that is placed is the one that sorting all would place.
-func TestThePlacedTaskIsTheFirstOfAllThatMayBe(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+func TestThePlacedTaskIsTheFirstOfAllThatMayBe(tt *testing.T) {
+	rapid.Check(tt, func(t *rapid.T) {
 		c := config()
 		c.Starts, c.Queued, c.Here, c.LostLimit, c.MaxBackoff = 1, 500, 500, 1000, 10*time.Second
-		b := newBench(&testing.T{}, c, "a")
+		b := newBench(tt, c, "a")
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			if step < 5 {
 				j := batch(string(rune('a'+step)), 1+step)

@@ -16,6 +16,7 @@ import (
 // What is stored:
 //
 //	manager          the fence: who manages, and up to which serial jobs are committed
+//	names            up to which number attempts were made at tasks of jobs that are deleted
 //	job.N.spec.K     tasks of the job with serial N, as submitted; never changes
 //	job.N.head       the rest of the job; written after its specs
 //	job.N.state.K    how its tasks 32·K to 32·K + 31 stand; missing: none was tried
@@ -27,6 +28,9 @@ const (
 	chunkTasks = 32
 	maxSpec    = trimtab.MaxTaskText + 64<<10
 	fenceKey   = "manager"
+	namesKey   = "names"
+	// keptNames is of how many deleted jobs the names are kept.
+	keptNames = 1000
 )
 
 // fence is the record that each manager writes with all it stores.
@@ -41,6 +45,18 @@ type fence struct {
 	Lease trimtab.Seconds `json:"lease_s"`
 	// Stores counts those of this run.
 	Stores uint64 `json:"stores"`
+}
+
+// namesRecord lets a job that has the name of a deleted one go on with the numbers of its
+// attempts: hosts start none that they knew once.
+type namesRecord struct {
+	Version int       `json:"v"`
+	Names   []oldName `json:"names"` // the oldest first
+}
+
+type oldName struct {
+	Name    string `json:"n"`
+	Highest int    `json:"h"`
 }
 
 type specRecord struct {
@@ -152,6 +168,10 @@ func (m *Manager) store() []Record {
 		j.dirty = j.dirty[:0]
 	}
 	m.writes = nil
+	if m.namesDirty {
+		m.namesDirty = false
+		out = append(out, record(namesKey, namesRecord{version, m.names}))
+	}
 	if m.now >= sure(m.inherited) && m.fence.Lease.Duration() > m.config.Lease { // nothing of the longer lease is left
 		m.fence.Lease, m.fenced = trimtab.SecondsOf(m.config.Lease), true
 	}
@@ -203,10 +223,18 @@ func (m *Manager) restore(stored []Record) error {
 	byJob := map[uint64]map[string][]byte{}
 	last := uint64(0)
 	for _, r := range stored {
-		if r.Key == fenceKey {
+		switch r.Key {
+		case fenceKey:
 			if err := decode(r.Value, &m.fence); err != nil {
 				return fmt.Errorf("read %s: %w", fenceKey, err)
 			}
+			continue
+		case namesKey:
+			var names namesRecord
+			if err := decode(r.Value, &names); err != nil {
+				m.unreadable = append(m.unreadable, fmt.Errorf("read %s: %w", namesKey, err))
+			}
+			m.names = names.Names
 			continue
 		}
 		serial, rest, ok := parseKey(r.Key)

@@ -71,9 +71,10 @@ func (m *Manager) submit(r *trimtab.JobRequest) error {
 	j := &job{BatchJob: r.Job, name: r.Job.Name, serial: m.fence.Serial, by: clip(r.By, maxText), submitted: m.wall.UTC(), chunks: len(parts)}
 	j.Tasks = cloned(r.Job.Tasks)
 	if old != nil {
-		j.base, j.requests = old.highest(), old.requests[max(0, len(old.requests)-7):]
+		j.requests = old.requests[max(0, len(old.requests)-7):]
 		m.forget(old)
 	}
+	j.base = m.recall(j.name)
 	j.requests = append(slices.Clone(j.requests), r.ID)
 	j.fill(sizes)
 	j.headDirty, j.parts = true, parts
@@ -167,8 +168,28 @@ func (m *Manager) forget(j *job) {
 	m.order = slices.DeleteFunc(m.order, func(o *job) bool { return o == j })
 	m.tasks -= len(j.tasks)
 	m.deletes = append(m.deletes, j.records()...)
+	if n := j.highest(); n > 0 {
+		m.retain(j.name, n)
+	}
 	m.forgotten = append(m.forgotten, j.name)
 	m.event(JobForgotten, trimtab.AttemptID{Job: j.name}, "", "")
+}
+
+// recall returns up to which number attempts were made at tasks of a deleted job. It is not
+// forgotten when another takes the name: that one may never be committed.
+func (m *Manager) recall(name string) int {
+	for _, n := range m.names {
+		if n.Name == name {
+			return n.Highest
+		}
+	}
+	return 0
+}
+
+// retain keeps the name of a job that is deleted.
+func (m *Manager) retain(name string, highest int) {
+	m.names = slices.DeleteFunc(m.names, func(n oldName) bool { return n.Name == name })
+	m.names, m.namesDirty = append(m.names[max(0, len(m.names)+1-keptNames):], oldName{name, highest}), true
 }
 
 // named returns the job of a request that has not ended.

@@ -223,8 +223,15 @@ func TestAJobThatEndedIsForgottenAfterAWhileAndItsNameFree(t *testing.T) {
 	b.report("a", exited("j", "t0", 2, 0))
 	b.tick(time.Second)
 	out := b.tick(25 * time.Hour)
-	if len(b.m.Jobs()) != 0 || !slices.Equal(out.Forgotten, []string{"j"}) || len(b.store.values) != 1 {
+	if len(b.m.Jobs()) != 0 || !slices.Equal(out.Forgotten, []string{"j"}) || len(b.store.values) != 2 {
 		t.Fatalf("jobs %v, forgotten %v, stored %d", b.m.Jobs(), out.Forgotten, len(b.store.values))
+	}
+	b.restart()
+	b.report("a")
+	b.submit(batch("j", 1)) // of an old name: hosts may remember its attempts
+	b.tick(time.Second)
+	if p := b.listed("a", "t0"); p == nil || p.Attempt != 3 {
+		t.Fatalf("a is told %+v, want attempt 3", p)
 	}
 }
 
@@ -263,4 +270,22 @@ func TestAHostThatStartsNothingGetsNothingAndTheJobSaysWhy(t *testing.T) {
 	b.report("b")
 	b.tick(time.Second)
 	b.wants("j", "t0", "placed", "b")
+}
+
+func TestTheNamesOfDeletedJobsAreBounded(t *testing.T) {
+	c := config()
+	c.Keep = 0
+	b := newBench(t, c, "a")
+	for i := range keptNames + 5 {
+		name := fmt.Sprintf("j%d", i)
+		b.submit(batch(name, 1))
+		b.tick(time.Second)
+		b.report("a", exited(name, "t0", 1, 0))
+		b.tick(time.Second)
+	}
+	b.tick(time.Second)
+	b.restart()
+	if n := len(b.m.names); n != keptNames || b.m.names[n-1].Name != fmt.Sprintf("j%d", keptNames+4) {
+		t.Fatalf("%d names, the newest %+v", n, b.m.names[n-1])
+	}
 }

@@ -319,3 +319,24 @@ func TestAGrantWhoseHostGoesSilentEndsAndTheTaskIsSpeculativeAgain(t *testing.T)
 	b.idle(65*time.Second, map[string][]trimtab.Attempt{"a": nil})
 	b.wants("j", "t0", "placed", "a")
 }
+
+func TestAGrantWhoseHostRefusesLosesOrKillsTheTaskIsOver(t *testing.T) {
+	for _, told := range []trimtab.Attempt{attemptAt("j", "t0", 1, trimtab.AttemptRefused), ended("j", "t0", 1, "killed"), ended("j", "t0", 1, "lost")} {
+		b := newBench(t, config(), "a", "b")
+		b.m.Candidates(nil)
+		b.submit(batch("j", 1))
+		b.tick(time.Second)
+		if err := b.grant("j", "t0", "b"); err != nil {
+			t.Fatal(err)
+		}
+		b.tick(time.Second)
+		b.report("b", told)
+		b.m.Candidates([]string{"a"})
+		b.report("a")
+		b.tick(time.Second)
+		b.tick(2 * time.Second)
+		if p := b.listed("a", "t0"); p == nil || p.Class != trimtab.OversubscribedTask {
+			t.Errorf("after %s %s a is told %+v", told.State, told.Outcome, p)
+		}
+	}
+}

@@ -19,7 +19,7 @@ const (
 func full(tb testing.TB, jobs, tasks, hosts, here int) (*Manager, *fleet) {
 	tb.Helper()
 	c := config()
-	c.Queued, c.Starts, c.StateEvery, c.QueueTimeout = here, 100_000, 2*time.Second, time.Hour
+	c.Queued, c.Here, c.Starts, c.QueueTimeout, c.StateEvery = here, here, 100_000, time.Hour, Defaults().StateEvery
 	m, err := New(start(), c, nil)
 	if err != nil {
 		tb.Fatal(err)

@@ -211,3 +211,27 @@ func TestAListIsBoundedInBytesAndParts(t *testing.T) {
 		}
 	}
 }
+
+func TestAJobThatIsNeverCommittedDoesNotTakeTheNumbersOfItsName(t *testing.T) {
+	c := config()
+	c.Keep = 0
+	b := newBench(t, c, "a")
+	b.submit(batch("j", 1))
+	b.tick(time.Second)
+	b.report("a", exited("j", "t0", 1, 0))
+	b.tick(time.Second)
+	b.tick(time.Second)
+	for limit := range 4 {
+		b.submit(batch("j", 1))
+		_ = b.client.put(b.m.Tick(b.now).Store, limit)
+		b.restart()
+		if len(b.m.Jobs()) > 0 {
+			break
+		}
+		b.report("a")
+		b.tick(time.Second)
+		if b.m.recall("j") != 1 {
+			t.Fatalf("cut off after %d records: attempts at j were made up to %d", limit, b.m.recall("j"))
+		}
+	}
+}

@@ -151,6 +151,9 @@ func (w *world) turn(m *Manager, c *client, leads bool) bool {
 	m.Candidates(names)
 	asked := w.request(m)
 	out := m.Tick(w.now)
+	for _, name := range out.Forgotten { // it had ended long ago
+		delete(w.accepted, name)
+	}
 	limit := len(out.Store)
 	if !w.calm && w.rng.IntN(40) == 0 {
 		limit = w.rng.IntN(limit + 1)
@@ -278,7 +281,7 @@ func newWorld(t *rapid.T) *world {
 	c := config()
 	c.Lease, c.QueueTimeout, c.KillTimeout, c.HostTimeout, c.Epoch = 20*time.Second, 15*time.Second, 25*time.Second, 12*time.Second, 1
 	c.MaxBackoff, c.LostLimit, c.Seed, c.Queued = 30*time.Second, 5, seed, 3
-	c.Dispatch = Dispatch(seed % 2)
+	c.Dispatch, c.Keep = Dispatch(seed%2), time.Duration(1+seed%5)*time.Minute
 	w := &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 2)), now: start(), store: newStore(), config: c, epoch: 1,
 		process: map[string]trimtab.AttemptID{}, started: map[trimtab.AttemptID]bool{}, accepted: map[string]int{},
