@@ -70,11 +70,15 @@ func (c *jobSubmitCmd) Run(ctx context.Context, t terminal) error {
 			fmt.Fprintf(w, "job %s has %s; nothing was submitted\n", job.Name, view.Count(len(job.Tasks), "task"))
 		})
 	}
-	asked, err := c.client().JobRequest(ctx, trimtab.JobRequest{Verb: trimtab.SubmitJob, By: asker(), Job: *job})
+	var before time.Time // when a job of that name was submitted that is over
+	if old, err := c.client().BatchJob(ctx, job.Name); err == nil {
+		before = old.Submitted
+	}
+	_, err = c.client().JobRequest(ctx, trimtab.JobRequest{Verb: trimtab.SubmitJob, By: asker(), Job: *job})
 	if err != nil {
 		return hint.Else(err, "trimtab job list shows the jobs that there are")
 	}
-	taken, err := c.taken(ctx, job.Name, asked.Time)
+	taken, err := c.taken(ctx, job.Name, before)
 	if err != nil {
 		return err
 	}
@@ -84,10 +88,10 @@ func (c *jobSubmitCmd) Run(ctx context.Context, t terminal) error {
 }
 
 // taken waits until a job manager tells of the job that was just submitted.
-func (c *jobSubmitCmd) taken(ctx context.Context, job string, since time.Time) (*view.JobState, error) {
+func (c *jobSubmitCmd) taken(ctx context.Context, job string, before time.Time) (*view.JobState, error) {
 	for end := time.Now().Add(c.Wait); ; {
 		j, err := c.client().BatchJob(ctx, job)
-		if err == nil && !j.Time.Before(since.Add(-time.Minute)) && !trimtab.Over(j.State) {
+		if err == nil && !j.Submitted.Equal(before) {
 			return j, nil
 		}
 		if time.Now().After(end) {
