@@ -89,6 +89,9 @@ func (h *taskHost) attempt(a *placed.Attempt) trimtab.Attempt {
 			t.State = trimtab.AttemptRunning
 		}
 	}
+	if a.State == placed.Running {
+		t.LastLines = fewLines(i.LastLines)
+	}
 	t.Started, t.Ended, t.Outcome, t.Code, t.Problem, t.Output = i.Started, i.Ended, string(i.Outcome), i.Code, i.Problem, i.Output
 	if i.Class != "" {
 		t.Class = trimtab.TaskClass(i.Class)
@@ -98,6 +101,22 @@ func (h *taskHost) attempt(a *placed.Attempt) trimtab.Attempt {
 	}
 	t.Progress = progressOf(i)
 	return t
+}
+
+// What is told of the last lines of a task that runs: the rest comes when it has ended.
+const (
+	fewLastLines = 5
+	fewLastBytes = 1 << 10
+)
+
+// fewLines are the last of some lines.
+func fewLines(lines []string) []string {
+	from, bytes := len(lines), 0
+	for from > max(0, len(lines)-fewLastLines) && bytes+len(lines[from-1]) <= fewLastBytes {
+		from--
+		bytes += len(lines[from])
+	}
+	return lines[from:]
 }
 
 // progressOf is the part of a task that is done, as it says itself; nil: not known.

@@ -442,3 +442,15 @@ func TestHowActiveATaskIsIsWhatItsGroupUsedSinceTheLastTick(t *testing.T) {
 		t.Errorf("%v cores in another group", got)
 	}
 }
+
+func TestOfATaskThatRunsFewLastLinesAreTold(t *testing.T) {
+	long := strings.Repeat("x", 600)
+	for _, c := range []struct{ lines, want []string }{
+		{nil, nil}, {[]string{"a", "b"}, []string{"a", "b"}}, {[]string{"1", "2", "3", "4", "5", "6"}, []string{"2", "3", "4", "5", "6"}},
+		{[]string{long, long, "end"}, []string{long, "end"}}, {[]string{"a", long + long}, nil},
+	} {
+		if got := fewLines(c.lines); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%d lines of %d", len(got), len(c.lines))
+		}
+	}
+}
