@@ -76,10 +76,6 @@ type taskHost struct {
 	decision throttle.Decision
 	told     string
 	toldAt   time.Duration
-	// printed is how much a task had printed when its last lines were told, lineTurn
-	// where the next report begins with them.
-	printed  map[task.ID]int64
-	lineTurn int
 	savedAt  time.Duration
 	counts   throttle.Counts
 

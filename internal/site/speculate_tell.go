@@ -20,7 +20,6 @@ func (h *taskHost) tell(ctx context.Context, now time.Duration) {
 		return
 	}
 	h.told, h.toldAt = said, now
-	h.lines(m)
 	m.Report = h.ledger.Report(h.clock())
 	m.Epoch, m.Sequence = h.ledger.Newest()
 	if err := h.publish(ctx, m.Brief()); err != nil && ctx.Err() == nil {
