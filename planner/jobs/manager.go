@@ -115,8 +115,8 @@ type place struct {
 }
 
 // New returns a manager that goes on where the one before it, whose records are given,
-// was stopped. Its caller has the pool's lock at now and read the records after that, and
-// calls Tick only while it has the lock: what is known of a silent host rests on no other
+// was stopped. Its caller has the pool's lock at now, read the records after that, [FenceKey]
+// first, and calls Tick only while it has the lock: what is known of a silent host rests on no other
 // manager having answered its reports after now.
 //
 // Times given to a manager are time.Now's, with their monotonic reading; one before an

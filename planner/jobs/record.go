@@ -27,11 +27,14 @@ const (
 	version    = 1
 	chunkTasks = 32
 	maxSpec    = trimtab.MaxTaskText + 64<<10
-	fenceKey   = "manager"
 	namesKey   = "names"
 	// keptNames is of how many deleted jobs the names are kept.
 	keptNames = 1000
 )
+
+// FenceKey is the record that is to be read before all others: whatever another manager
+// completes after that keeps the one that read it from storing anything.
+const FenceKey = "manager"
 
 // fence is the record that each manager writes with all it stores.
 type fence struct {
@@ -145,7 +148,7 @@ func (m *Manager) store() []Record {
 		m.first = false
 		none := m.fence
 		none.Serial = 0
-		out = append(out, record(fenceKey, none))
+		out = append(out, record(FenceKey, none))
 	}
 	for _, j := range m.writes {
 		j.chunkDirty = false
@@ -178,7 +181,7 @@ func (m *Manager) store() []Record {
 	if len(out)+len(m.deletes) > 0 || m.fenced {
 		m.fenced = false
 		m.fence.Stores++
-		out = append(out, record(fenceKey, m.fence))
+		out = append(out, record(FenceKey, m.fence))
 	}
 	out = append(out, m.deletes...) // what makes them needless is committed now
 	m.deletes = nil
@@ -224,9 +227,9 @@ func (m *Manager) restore(stored []Record) error {
 	last := uint64(0)
 	for _, r := range stored {
 		switch r.Key {
-		case fenceKey:
+		case FenceKey:
 			if err := decode(r.Value, &m.fence); err != nil {
-				return fmt.Errorf("read %s: %w", fenceKey, err)
+				return fmt.Errorf("read %s: %w", FenceKey, err)
 			}
 			continue
 		case namesKey:
@@ -249,7 +252,7 @@ func (m *Manager) restore(stored []Record) error {
 		last = max(last, serial)
 	}
 	if m.fence.Version == 0 && len(byJob) > 0 {
-		return trimtab.Invalidf("there are records of jobs and none %q", fenceKey)
+		return trimtab.Invalidf("there are records of jobs and none %q", FenceKey)
 	}
 	if m.fence.Epoch > m.config.Epoch {
 		return fmt.Errorf("epoch %d, the records are of %d: %w", m.config.Epoch, m.fence.Epoch, trimtab.ErrStale)

@@ -52,7 +52,7 @@ func TestRecordsWithoutTheFenceAreNotTakenForNothing(t *testing.T) {
 	b := newBench(t, config(), "a")
 	b.submit(batch("j", 1))
 	b.tick(time.Second)
-	delete(b.store.values, fenceKey)
+	delete(b.store.values, FenceKey)
 	if _, err := New(b.now, b.config, b.store.records()); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestRecordsAreBoundedAndAChangeOfOneTaskWritesLittle(t *testing.T) {
 	b.report("a", exited("j", "t0", 1, 0))
 	b.m.Candidates(nil)
 	out = b.tick(time.Second)
-	if len(out.Store) != 2 || len(out.Store[0].Value) > 8<<10 || out.Store[1].Key != fenceKey {
+	if len(out.Store) != 2 || len(out.Store[0].Value) > 8<<10 || out.Store[1].Key != FenceKey {
 		t.Fatalf("one change writes %d records, the first of %d bytes", len(out.Store), len(out.Store[0].Value))
 	}
 	b.restart()
