@@ -33,6 +33,10 @@ type Config struct {
 	Actuator Actuator `yaml:"actuator"`
 	// Best-effort jobs beside the latency-critical workloads of each host: with this section, even empty, workloads of class best-effort are such jobs and no longer share the pool. Left out: they share it as others do.
 	Colocate *Colocate `yaml:"colocate"`
+	// Speculative tasks, which run in what is reserved and idle, on the hosts that have this section; it says what they may do there, whatever a planner asks. Left out: none runs.
+	Speculate *Speculate `yaml:"speculate"`
+	// The job manager of speculative tasks, a part of the planner. Left out: there is one where speculate is set.
+	Batch *Batch `yaml:"batch"`
 	// What survives a restart.
 	Storage Storage `yaml:"storage"`
 	// The message bus. Left out: an embedded server.

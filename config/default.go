@@ -77,6 +77,15 @@ func (c *Config) fill() {
 	if c.Colocate != nil {
 		c.Colocate.fill(c.Analyzer.ReportInterval)
 	}
+	if c.Speculate != nil {
+		c.Speculate.fill()
+		if c.Batch == nil {
+			c.Batch = &Batch{}
+		}
+	}
+	if c.Batch != nil {
+		c.Batch.fill()
+	}
 	for i := range c.Workloads {
 		w := &c.Workloads[i]
 		if c.IsJob(w) {

@@ -57,6 +57,8 @@ func (v *validator) run() {
 	v.prometheus()
 	v.exporters()
 	v.colocate()
+	v.speculate()
+	v.batch()
 	v.workloads()
 	v.planning()
 	v.application()

@@ -31,6 +31,7 @@ func TestTheConsoleAsPeopleUseIt(t *testing.T) {
 		// What is shown is fresh, however long the tests before took.
 		n++
 		s.step(services, time.Now(), n)
+		s.batch()
 		t.Run(name, func(t *testing.T) { test(t, b, s) })
 	}
 	for _, page := range everyPage() {

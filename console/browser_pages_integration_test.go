@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/trimtab/trimtab"
 )
 
 // maxFirstView bounds what the first view of a page may load, compressed.
@@ -37,6 +39,27 @@ func everyPage() []pageOf {
 		{"instances", "/workloads/recommender?range=all", isLive + " && " + isDrawn, []string{"Instances by host", "2 instances on 2 hosts, of which the slowest sets it", "the least: it binds", "host-b.rack-7.example"}},
 		{"pipeline", "/pipeline", isLive, []string{"host-a:4711", "epoch 3", "collector", "no spans arrive", "spans", "Redelivered"}},
 		{"fairness", "/fairness", isLive, []string{"Sharing incentive", "Envy", "Dominant share", "64 GiB", "cpu", "Kept from more by", "checkout"}},
+		{"batch", "/batch", isLive, []string{"night", "2 hosts would take tasks", "no: cpu is over 0.8", "6 tasks run"}},
+		{"job", "/batch?job=night", isLive, []string{"Job night", "exited with 1 after its third attempt", "cannot open /srv/scene", "25%", "granted on host-a"}},
+	}
+}
+
+// batch lets the scene have speculative jobs.
+func (s *scene) batch() {
+	now, p := time.Now(), .25
+	id := func(task string, n int) trimtab.AttemptID {
+		return trimtab.AttemptID{Job: "night", Task: task, Attempt: n}
+	}
+	s.view.Observe(&trimtab.JobState{Pool: "shop", Name: "night", Time: now, Submitted: now, By: "ann", State: trimtab.StateRunning, Running: 1, Waiting: 40, Done: 7, Failed: 1, Omitted: 7, Tasks: []trimtab.TaskState{
+		{Name: "render-of-a-scene-with-a-long-name-17", State: trimtab.StateRunning, Host: "host-b.rack-7.example", Attempts: 1, Granted: "host-a", Last: &trimtab.Attempt{AttemptID: id("render-of-a-scene-with-a-long-name-17", 1), State: trimtab.AttemptRunning, Progress: &p}},
+		{Name: "render-2", State: trimtab.StateFailed, Attempts: 3, Why: "exited with 1 after its third attempt", Last: &trimtab.Attempt{AttemptID: id("render-2", 3), State: trimtab.AttemptEnded, Outcome: "exited", Code: 1, LastLines: []string{"reading", "cannot open /srv/scene: " + strings.Repeat("no such file or directory ", 20)}}},
+	}})
+	for i, name := range []string{"host-a", "host-b.rack-7.example", "host-c"} {
+		m := &trimtab.Machine{Host: name, Pool: "shop", Time: now, Life: 1, Report: 1, Running: 2, Waiting: i}
+		if name == "host-c" {
+			m.Blocked = "cpu is over 0.8"
+		}
+		s.view.Observe(m)
 	}
 }
 
@@ -52,6 +75,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	for i, page := range everyPage() {
 		// What is shown is fresh, however long the page before took.
 		s.step(services, time.Now(), 41+i)
+		s.batch()
 		t.Run(page.name+" shows its data, small, and nothing from elsewhere", func(t *testing.T) { pageShows(t, b, s, page) })
 	}
 	t.Run("a change is shown without a reload", func(t *testing.T) { changeIsShown(t, b, s, services) })

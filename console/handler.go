@@ -33,6 +33,8 @@ type Options struct {
 	Reload func(context.Context) error
 	// Send gives a command to the bus.
 	Send func(context.Context, *trimtab.Command) error
+	// Request gives a request on speculative jobs to the bus; nil: it cannot.
+	Request func(context.Context, *trimtab.JobRequest) error
 	// Config returns the configuration in force, as it may be shown.
 	Config func() []byte
 	// Debug prints texts without secrets for people who look for a fault, by
@@ -125,6 +127,7 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api+"colocation", h.colocations)
 	mux.HandleFunc("GET "+api+"colocation/{name}", h.colocation)
 	h.routeJobs(mux)
+	h.routeBatch(mux)
 }
 
 // compressed gzips what is worth it for those who accept it, at the level that

@@ -33,6 +33,7 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /pipeline", s.drawPipeline)
 	mux.HandleFunc("GET /fairness", s.drawFairness)
 	mux.HandleFunc("GET /jobs", s.drawJobs)
+	mux.HandleFunc("GET /batch", s.drawBatch)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		// Browsers ask for it beside answers that are not pages.
 		http.Redirect(w, r, s.assets.address("icon.svg"), http.StatusSeeOther)
@@ -49,9 +50,9 @@ type frame struct {
 	JSON, Script, API string
 	Now               time.Time
 	// Charts tells that the page draws some; Fair that there is a page on
-	// fairness, HasJobs that there are best-effort jobs.
-	Charts, Fair, HasJobs bool
-	Paused                bool
+	// fairness, HasJobs that there are best-effort jobs, HasBatch speculative ones.
+	Charts, Fair, HasJobs, HasBatch bool
+	Paused                          bool
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string
 }
@@ -60,6 +61,7 @@ func (s *site) frame(page, title, json string) frame {
 	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now()}
 	_, f.Fair = s.view.Audited()
 	f.HasJobs = s.jobsNow() != nil || s.view.HasColocations(f.Now)
+	f.HasBatch = s.view.HasBatch()
 	if s.options.Ready != nil {
 		f.NotReady = s.options.Ready()
 	}

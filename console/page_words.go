@@ -43,6 +43,7 @@ func (s *site) words() template.FuncMap {
 		"sized":           sized,
 		"jobAmounts":      jobAmounts,
 		"jobsAt":          jobsAt,
+		"batchAt":         batchAt,
 		"count":           view.Count,
 		"spread":          view.Spread,
 		"first":           func(n int, of []view.Move) []view.Move { return of[:min(n, len(of))] },

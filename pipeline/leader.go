@@ -189,6 +189,11 @@ func (l *lock) saw(v trimtab.Value) {
 	case *trimtab.Plan:
 		epoch = v.Epoch
 	}
+	l.sawEpoch(epoch)
+}
+
+// sawEpoch notes an epoch that somebody acted under.
+func (l *lock) sawEpoch(epoch uint64) {
 	// One that no pool can have come to is a lie: actuators would refuse the
 	// epoch after it.
 	for trimtab.PlausibleEpoch(epoch, time.Now()) {

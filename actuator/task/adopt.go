@@ -18,7 +18,7 @@ func (r *Runner) adopt(ctx context.Context) error {
 		value, _ := r.journal.Get(key)
 		leaf := key[len(recordPrefix):]
 		var rec record
-		if err := json.Unmarshal(value, &rec); err != nil || rec.leaf() != leaf || rec.ID.Validate() != nil || classes()[rec.Class] == 0 {
+		if err := json.Unmarshal(value, &rec); err != nil || leafOf(rec.ID) != leaf || rec.ID.Validate() != nil || classes()[rec.Class] == 0 {
 			r.logger.Warn("a record of a task cannot be read", "task", leaf)
 			continue
 		}

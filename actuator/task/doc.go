@@ -20,6 +20,10 @@
 // killed, as one that waits for a device, is reported as unkillable and tried again,
 // later and later; nothing waits for it.
 //
+// [Runner.Relabel] takes a task that runs from one class to the other: its processes are
+// moved, until none is left behind. On version 2 the memory that it has stays charged
+// where it was, so its limit counts what it takes from then on.
+//
 // The package decides nothing: which task runs, freezes or is tried again is its
 // caller's, and so is that a task runs once in the cluster. One Runner at a time has a
 // group; another that is opened is refused.

@@ -56,6 +56,9 @@ type Info struct {
 	Problem string `json:"problem,omitempty"`
 	// Lease is how long it may run without another renewal.
 	Lease time.Duration `json:"-"`
+	// CPU is the CPU time that its group had since the task is in it; nil: not known, or it
+	// has ended.
+	CPU *time.Duration `json:"-"`
 	// Output is how many bytes it printed, Dropped how many of them are not kept.
 	Output  int64 `json:"output_bytes,omitempty"`
 	Dropped int64 `json:"dropped_bytes,omitempty"`

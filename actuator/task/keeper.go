@@ -32,9 +32,11 @@ type task struct {
 	// turning is held while it is frozen or thawed: none is frozen that is being killed.
 	turning sync.Mutex
 
-	// Under the runner's mutex. changed is closed at each change of info, of which ID and
-	// Class never change. out is set once.
+	// Under the runner's mutex. changed is closed at each change of info, of which the ID
+	// never changes. out is set once. groups are those that the task is in: one, and two
+	// while it goes from one class to another.
 	info    Info
+	groups  []string
 	until   time.Duration
 	out     *output
 	changed chan struct{}
@@ -122,8 +124,11 @@ func (r *Runner) watch(ctx context.Context, t *task, gone chan<- struct{}) {
 		_ = t.cmd.Wait() // ProcessState says what came of it
 		r.change(t, func(i *Info) { i.PID = 0 })
 	}
-	group := r.tree.path(t.info.Class, t.leaf)
-	err := waitEmpty(ctx, func() ([]int, error) { return r.tree.processes(group) })
+	err := waitEmpty(ctx, func() ([]int, error) {
+		t.turning.Lock() // nothing goes from group to group meanwhile
+		defer t.turning.Unlock()
+		return r.processes(t)
+	})
 	if err != nil && ctx.Err() == nil {
 		// Nobody can be waited for: what is there is killed.
 		r.logger.Error("watch task", "task", t.info.ID.String(), "err", err)
@@ -187,8 +192,7 @@ func (r *Runner) condemn(ctx context.Context, t *task, v *verdict, gone <-chan s
 	if v.grace <= 0 || before == Frozen || t.cmd == nil {
 		return
 	}
-	group := r.tree.path(t.info.Class, t.leaf)
-	if err := terminate(func() ([]int, error) { return r.tree.processes(group) }); err != nil {
+	if err := terminate(func() ([]int, error) { return r.processes(t) }); err != nil {
 		r.logger.Warn("terminate task", "task", t.info.ID.String(), "err", err)
 		return
 	}
@@ -211,13 +215,16 @@ const (
 // bury kills what is left of a task and removes its group, for as long as that takes. It
 // reports false when the runner is closed meanwhile.
 func (r *Runner) bury(ctx context.Context, t *task) bool {
-	group := r.tree.path(t.info.Class, t.leaf)
 	if t.failed && t.cmd != nil {
 		_ = t.cmd.Process.Kill() // a shim that has not entered yet; else it has ended
 	}
-	r.readOOM(t, group)
+	groups := r.groupsOf(t)
+	r.readOOM(t, groups)
 	for pause := firstBackoff; ; pause = min(2*pause, longestBackoff) {
-		err := r.tree.bury(ctx, group)
+		var err error
+		for _, group := range groups {
+			err = errors.Join(err, r.tree.bury(ctx, group))
+		}
 		if err == nil {
 			return true
 		}
@@ -235,9 +242,31 @@ func (r *Runner) bury(ctx context.Context, t *task) bool {
 }
 
 // readOOM notes what the group's memory limit did, before the group is removed.
-func (r *Runner) readOOM(t *task, group string) {
-	n := r.tree.oomKills(group)
-	r.change(t, func(i *Info) { i.OOMKills = n })
+func (r *Runner) readOOM(t *task, groups []string) {
+	n := 0
+	for _, group := range groups {
+		n += r.tree.oomKills(group)
+	}
+	r.change(t, func(i *Info) { i.OOMKills += n })
+}
+
+// groupsOf are the groups that a task is in.
+func (r *Runner) groupsOf(t *task) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(t.groups) == 0 {
+		return []string{r.tree.path(t.info.Class, t.leaf)}
+	}
+	return t.groups
+}
+
+// processes lists those of a task, in whichever group.
+func (r *Runner) processes(t *task) (all []int, err error) {
+	for _, group := range r.groupsOf(t) {
+		some, bad := r.tree.processes(group)
+		all, err = append(all, some...), errors.Join(err, bad)
+	}
+	return all, err
 }
 
 // finish notes how a task ended. That is durable before anybody is told.
@@ -322,14 +351,11 @@ func (r *Runner) turn(ctx context.Context, id ID, to State) error {
 	if err != nil {
 		return err
 	}
-	k, err := freezer.OpenRunning(freezer.Config{Root: r.tree.main.Path(), Path: r.tree.path(t.info.Class, t.leaf)})
+	k, err := r.switchTo(ctx, t, to)
 	if err != nil {
-		return fmt.Errorf("turn task %v: %w", id, err)
-	}
-	defer func() { _ = k.Close() }() // each write of it was checked
-	if err := r.switchTo(ctx, t, k, to); err != nil {
 		return fmt.Errorf("turn task %v to %s: %w", id, to, err)
 	}
+	defer func() { _ = k.Close() }() // each write of it was checked
 	ctx, cancel := context.WithTimeout(ctx, freezeWait)
 	defer cancel()
 	for to == Frozen {
@@ -350,19 +376,24 @@ func (r *Runner) turn(ctx context.Context, id ID, to State) error {
 }
 
 // switchTo asks the kernel, of a task that is not being killed.
-func (r *Runner) switchTo(ctx context.Context, t *task, k *freezer.Running, to State) error {
+func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Running, error) {
 	t.turning.Lock()
 	defer t.turning.Unlock()
 	r.mu.Lock()
 	state := t.info.State
 	r.mu.Unlock()
-	if state != Running && state != Frozen {
-		return fmt.Errorf("it is %s: %w", state, trimtab.ErrRefused)
+	groups := r.groupsOf(t)
+	if state != Running && state != Frozen || len(groups) != 1 {
+		return nil, fmt.Errorf("it is %s, in %d groups: %w", state, len(groups), trimtab.ErrRefused)
+	}
+	k, err := freezer.OpenRunning(freezer.Config{Root: r.tree.main.Path(), Path: groups[0]})
+	if err != nil {
+		return nil, err
 	}
 	value := map[State]float64{Running: 1, Frozen: 0}[to]
 	if err := k.Write(ctx, trimtab.Units(value)); err != nil {
-		return err
+		return nil, errors.Join(err, k.Close())
 	}
 	r.change(t, func(i *Info) { i.State = to })
-	return nil
+	return k, nil
 }

@@ -177,7 +177,7 @@ func TestAJournalThatMakesNoSenseStopsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = j.Append(
-		hostfs.Entry{Key: "task/" + id.leaf(), Value: running},
+		hostfs.Entry{Key: "task/" + leafOf(id), Value: running},
 		hostfs.Entry{Key: "task/job@8@1", Value: running}, // of another
 		hostfs.Entry{Key: "task/../../../etc", Value: []byte(`{"state":"running","class":"regular"}`)},
 		hostfs.Entry{Key: "task/job@1@1", Value: []byte(`{"state`)},

@@ -39,7 +39,7 @@ func TestATaskThatMakesGroupsInItsOwnIsKilledWithThem(t *testing.T) {
 		r := h.open()
 		fifo, read := h.fifo()
 		s := h.sh("")
-		inner := filepath.Join(r.tree.main.Path(), r.tree.path(Oversubscribed, s.leaf()), "inner")
+		inner := filepath.Join(r.tree.main.Path(), r.tree.path(Oversubscribed, leafOf(s.ID)), "inner")
 		s.Command[2] = "mkdir " + inner + " && sh -c 'echo $$ >" + inner + "/cgroup.procs; echo $$ >" + fifo + "; sleep 1000; :' & exit 0"
 		id := h.start(s)
 		inside := h.process(read())
@@ -80,7 +80,7 @@ func (h *host) used(id ID) string {
 	if h.version == 1 {
 		dir, file = "/sys/fs/cgroup/cpuacct", "cpuacct.usage"
 	}
-	b, err := os.ReadFile(filepath.Join(dir, h.runner.tree.path(Oversubscribed, id.leaf()), file))
+	b, err := os.ReadFile(filepath.Join(dir, h.runner.tree.path(Oversubscribed, leafOf(id)), file))
 	if err != nil {
 		h.Skip(err)
 	}
@@ -96,6 +96,9 @@ func TestAFrozenTaskGetsNoCPUTimeUntilItIsThawed(t *testing.T) {
 		}
 		if err := r.Freeze(t.Context(), id); err != nil {
 			t.Fatal(err)
+		}
+		if i := h.infoOf(id); i.CPU == nil || *i.CPU <= 0 {
+			t.Errorf("CPU time %v of %v", i.CPU, i)
 		}
 		before := h.used(id)
 		// Another one works meanwhile.

@@ -221,7 +221,7 @@ func (r *Runner) admit(s Spec, lease time.Duration) (*task, error) {
 	case len(r.tasks)-len(r.ended) >= r.config.MaxTasks:
 		return nil, fmt.Errorf("%d tasks run, the most that may: %w", r.config.MaxTasks, trimtab.ErrRefused)
 	}
-	t := newTask(Info{ID: s.ID, Class: s.Class, State: Starting, Started: time.Now()}, s.leaf())
+	t := newTask(Info{ID: s.ID, Class: s.Class, State: Starting, Started: time.Now()}, leafOf(s.ID))
 	t.spec, t.who = s, who
 	t.until = hostfs.BootTime() + min(lease, r.config.MaxLease)
 	r.tasks[s.ID] = t
@@ -305,7 +305,7 @@ func (r *Runner) List(ctx context.Context) ([]Info, error) {
 		}
 		infos = append(infos, r.info(t))
 	}
-	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.leaf(), b.leaf()) })
+	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(leafOf(a.ID), leafOf(b.ID)) })
 	return infos, nil
 }
 
@@ -319,6 +319,9 @@ func (r *Runner) info(t *task) Info {
 	r.mu.Unlock()
 	if out != nil && i.State != Ended {
 		out.told(&i)
+	}
+	if i.State == Running || i.State == Frozen {
+		i.CPU = r.tree.used(r.tree.path(i.Class, t.leaf))
 	}
 	if t.spec.Progress != "" {
 		// Who submits a task is a stranger.
@@ -434,7 +437,7 @@ func (r *Runner) store(records ...record) error {
 		if err != nil {
 			return fmt.Errorf("store task: %w", err)
 		}
-		entries = append(entries, hostfs.Entry{Key: recordPrefix + rec.leaf(), Value: b})
+		entries = append(entries, hostfs.Entry{Key: recordPrefix + leafOf(rec.ID), Value: b})
 	}
 	return r.append(entries...)
 }

@@ -15,20 +15,13 @@ import (
 )
 
 // ID names one attempt at a task: an attempt is started once, on one host.
-type ID struct {
-	Job     string `json:"job"`
-	Task    string `json:"task"`
-	Attempt int    `json:"attempt"`
-}
+type ID = trimtab.AttemptID
 
-// String prints "job/task#attempt".
-func (id ID) String() string { return fmt.Sprintf("%s/%s#%d", id.Job, id.Task, id.Attempt) }
-
-// leaf is the last part of its group's path, and the name of its directory. The kernel's
+// leafOf is the last part of its group's path, and the name of its directory. The kernel's
 // own files have no @.
-func (id ID) leaf() string { return fmt.Sprintf("%s@%s@%d", id.Job, id.Task, id.Attempt) }
+func leafOf(id ID) string { return fmt.Sprintf("%s@%s@%d", id.Job, id.Task, id.Attempt) }
 
-// parseLeaf reads what leaf returned.
+// parseLeaf reads what leafOf returned.
 func parseLeaf(leaf string) (ID, error) {
 	part := strings.Split(leaf, "@")
 	if len(part) != 3 {
@@ -36,29 +29,13 @@ func parseLeaf(leaf string) (ID, error) {
 	}
 	attempt, err := strconv.Atoi(part[2])
 	id := ID{Job: part[0], Task: part[1], Attempt: attempt}
-	if err != nil || id.leaf() != leaf {
+	if err != nil || leafOf(id) != leaf {
 		return ID{}, trimtab.Invalidf("group %.80q: not of a task", leaf)
 	}
 	return id, id.Validate()
 }
 
-const (
-	idPattern   = `^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`
-	namePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
-)
-
-// Validate returns an error that is trimtab.ErrInvalid.
-func (id ID) Validate() error {
-	for _, s := range []string{id.Job, id.Task} {
-		if !regexp.MustCompile(idPattern).MatchString(s) {
-			return trimtab.Invalidf("id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", s)
-		}
-	}
-	if id.Attempt < 1 || id.Attempt > 1_000_000 {
-		return trimtab.Invalidf("attempt %d: want 1 to 1000000", id.Attempt)
-	}
-	return nil
-}
+const namePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 // Class is the group that a task is in.
 type Class string

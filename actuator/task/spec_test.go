@@ -69,7 +69,7 @@ func TestEveryMistakeInASpecIsFound(t *testing.T) {
 
 func TestAGroupSaysWhichTaskItIs(t *testing.T) {
 	id := ID{Job: "a.b-c", Task: "x_1", Attempt: 12}
-	if got, err := parseLeaf(id.leaf()); err != nil || got != id {
+	if got, err := parseLeaf(leafOf(id)); err != nil || got != id {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, leaf := range []string{"", "a", "a@b", "a@b@0", "a@b@01", "a@b@x", "a@b@1@2", "@b@1", "..@b@1"} {
@@ -89,7 +89,7 @@ func TestLimitsAreSetOnVersion2(t *testing.T) {
 	defer tr.close()
 	s := valid().withDefaults()
 	s.Cores = trimtab.Units(1.5)
-	group := tr.path(s.Class, s.leaf())
+	group := tr.path(s.Class, leafOf(s.ID))
 	if err := tr.make(group); err != nil || tr.version != 2 {
 		t.Fatal(err, tr.version)
 	}

@@ -22,7 +22,7 @@ func TestATaskRunsInAGroupOfItsOwnAndItsCodeIsReported(t *testing.T) {
 		if info.Outcome != Exited || info.Code != 3 || info.State != Ended {
 			t.Errorf("%+v", info)
 		}
-		group := "/" + h.runner.tree.path(Oversubscribed, s.leaf())
+		group := "/" + h.runner.tree.path(Oversubscribed, leafOf(s.ID))
 		want := len(h.runner.tree.all)
 		if n := strings.Count(text, group+"\n"); n != want {
 			t.Errorf("in %d of %d hierarchies:\n%s", n, want, text)
@@ -50,7 +50,7 @@ func TestTheOversubscribedGroupHasTheLeastWeightAndTheRegularOneTheUsual(t *test
 		}
 		s := h.sh("cat /proc/self/cgroup")
 		s.Class = Regular
-		if _, text := h.run(s); !strings.Contains(text, "/regular/"+s.leaf()) {
+		if _, text := h.run(s); !strings.Contains(text, "/regular/"+leafOf(s.ID)) {
 			t.Error(text)
 		}
 	})
@@ -65,7 +65,7 @@ func TestATaskGetsNoMoreThanItsCoresMemoryAndProcesses(t *testing.T) {
 		s := h.spec("sleep", "1000")
 		s.Cores, s.Memory, s.Limits.Processes = trimtab.Units(0.5), trimtab.Units(64<<20), 7
 		id := h.start(s)
-		group := r.tree.path(Oversubscribed, id.leaf())
+		group := r.tree.path(Oversubscribed, leafOf(id))
 		want := map[string]string{"cpu.cfs_quota_us": "50000", "memory.limit_in_bytes": "67108864", "pids.max": "7"}
 		if h.version == 2 {
 			want = map[string]string{"cpu.max": "50000 100000", "memory.max": "67108864", "pids.max": "7"}

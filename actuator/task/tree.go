@@ -274,6 +274,27 @@ func (t *tree) oomKills(group string) int {
 	return 0
 }
 
+// used is the CPU time that a group had; nil: the host does not tell.
+func (t *tree) used(group string) *time.Duration {
+	for _, r := range t.all {
+		file, unit := "cpuacct.usage", time.Nanosecond
+		if t.version == 2 {
+			file, unit = "cpu.stat", time.Microsecond
+		}
+		text, err := r.Read(path.Join(group, file))
+		if err != nil {
+			continue // another hierarchy, or it is gone
+		}
+		text = strings.TrimPrefix(text, "usage_usec ")
+		first, _, _ := strings.Cut(text, "\n")
+		if n, err := strconv.ParseInt(strings.TrimSpace(first), 10, 64); err == nil {
+			d := time.Duration(n) * unit
+			return &d
+		}
+	}
+	return nil
+}
+
 // processes lists those of a group and of all groups in it. A group that is gone has none.
 func (t *tree) processes(group string) (all []int, err error) {
 	err = t.main.Walk(group, func(dir string) error {

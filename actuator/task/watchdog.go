@@ -68,7 +68,7 @@ func (t *tree) relieve(ctx context.Context, dir, boot string) time.Duration {
 	for key, value := range state {
 		var rec record
 		leaf, ok := strings.CutPrefix(key, recordPrefix)
-		if !ok || json.Unmarshal(value, &rec) != nil || rec.leaf() != leaf || rec.State == Ended || rec.Boot != boot {
+		if !ok || json.Unmarshal(value, &rec) != nil || leafOf(rec.ID) != leaf || rec.State == Ended || rec.Boot != boot {
 			continue
 		}
 		left := rec.Until + relieveAfter - now

@@ -83,6 +83,8 @@ func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 				items = append(items, completion.Item{Word: j.Jobs[i].ID, Help: j.Jobs[i].State})
 			}
 		}
+	case "job", "task":
+		items = askJobs(ctx, c, a.Ask == "task")
 	case "plan":
 		if p, err := c.Plan(ctx); err == nil {
 			items = append(items, completion.Item{Word: p.ID(), Help: p.Cause.String()})
@@ -91,4 +93,27 @@ func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 	return slices.DeleteFunc(items, func(i completion.Item) bool {
 		return client.Printable(i.Word) != i.Word // not to be typed, and maybe not to be shown
 	})
+}
+
+// askJobs returns the jobs that are known, or their tasks that are not over.
+func askJobs(ctx context.Context, c client.Client, tasks bool) (items []completion.Item) {
+	b, err := c.Batch(ctx)
+	if err != nil {
+		return nil
+	}
+	for i := range b.Jobs {
+		j := &b.Jobs[i]
+		if !tasks {
+			items = append(items, completion.Item{Word: j.Name, Help: j.State})
+			continue
+		}
+		whole, err := c.BatchJob(ctx, j.Name)
+		if err != nil {
+			return items
+		}
+		for k := range whole.Tasks {
+			items = append(items, completion.Item{Word: j.Name + "/" + whole.Tasks[k].Name, Help: whole.Tasks[k].State})
+		}
+	}
+	return items
 }

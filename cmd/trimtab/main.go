@@ -56,6 +56,7 @@ type cli struct {
 	Pause         pauseCmd         `cmd:"" group:"Operate:" help:"Write nothing until resume; what was set stays set."`
 	Resume        resumeCmd        `cmd:"" group:"Operate:" help:"End a pause, and take over what others changed."`
 	Restore       restoreCmd       `cmd:"" group:"Operate:" help:"Put back what was there before trimtab, from its journal alone."`
+	Job           jobCmd           `cmd:"" group:"Operate:" help:"Run jobs in what is reserved and idle: submit, list, logs, cancel, grant."`
 	Replay        replayCmd        `cmd:"" group:"Simulate and calculate:" help:"Run a recording through another policy: SLO minutes and resource-hours."`
 	Sim           simCmd           `cmd:"" group:"Simulate and calculate:" help:"Replay an experiment of a paper: policies side by side in a simulated cluster."`
 	Calc          calcCmd          `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`

@@ -27,6 +27,12 @@ func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var errs []error
+	// Speculative tasks are ended before anybody gets back what they use.
+	if there, err := site.SweepTasks(ctx, c.Storage); err != nil {
+		errs = append(errs, hint.Add(err, "what cannot be killed waits for a device; trimtab restore tries again"))
+	} else if there {
+		fmt.Fprintln(t.out, "no speculative task is left, or a running trimtab has them")
+	}
 	// Best-effort jobs first: they shrink.
 	for _, dir := range []string{site.JobsDir(c.Storage), site.JournalDir(c.Storage)} {
 		if _, err := os.Stat(dir); os.IsNotExist(err) {

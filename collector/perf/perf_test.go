@@ -107,7 +107,7 @@ func TestCPIAndMPKIAreOfTheSameInstructions(t *testing.T) {
 		"no misses are counted":      {interval{time.Second, soft, set{Counts: []float64{3e9, 2e9}}}, 1.5, notCounted},
 		"no hardware counters":       {interval{time.Second, soft, set{Missing: notCounted}}, notCounted, notCounted},
 		"a machine that counts 0":    {interval{time.Second, soft, set{Counts: []float64{0, 0, 0}}}, notCounted, notCounted},
-		"nothing ran":                {interval{time.Second, set{Counts: []float64{0, 0, 0, 0}}, set{Counts: []float64{0, 0, 0}}}, idle, idle},
+		"nothing ran":                {interval{time.Second, set{Counts: []float64{0, 0, 0, 0}}, set{Counts: []float64{0, 0, 0}}}, Idle, Idle},
 		"too many groups to be read": {failed(tooMany), tooMany, tooMany},
 	} {
 		got := map[trimtab.Quantity]any{}
@@ -188,7 +188,7 @@ func TestRunDelayIsTheShareOfWaitingOfThreadsThatStayed(t *testing.T) {
 	if got := delay(nil, after); got.missing != first {
 		t.Errorf("the first: %+v", got)
 	}
-	if got := delay(after, after); got.missing != idle {
+	if got := delay(after, after); got.missing != Idle {
 		t.Errorf("nothing ran: %+v", got)
 	}
 }

@@ -12,7 +12,10 @@ const (
 	SourceDelay = "schedstat"
 )
 
-// The reasons why a value is missing; they are the labels of the metric, too.
+// Idle is why a value is missing of a group that did nothing.
+const Idle = "nothing ran"
+
+// The other reasons why a value is missing; they are the labels of the metric, too.
 const (
 	absent      = "absent"
 	unreadable  = "unreadable"
@@ -20,7 +23,6 @@ const (
 	reset       = "counter reset"
 	notCounted  = "not counted by this machine"
 	multiplexed = "counted for too little of the time"
-	idle        = "nothing ran"
 	elsewhere   = "its tasks are in another group of the hierarchy that is counted"
 	tooMany     = "more groups or threads than can be counted"
 	unanswered  = "the process that counts did not answer"
@@ -86,7 +88,7 @@ func ratio(i interval, event int, times float64) value {
 	case i.Software.Missing == "" && len(i.Software.Counts) > taskClock && i.Software.Counts[taskClock] > 0:
 		return value{missing: notCounted} // it ran, and no instruction was seen
 	}
-	return value{missing: idle}
+	return value{missing: Idle}
 }
 
 // delay is the share of the time that threads could have run in which they waited.
@@ -96,7 +98,7 @@ func delay(before, after map[int]thread) value {
 	}
 	ran, waited := waiting(before, after)
 	if ran+waited <= 0 {
-		return value{missing: idle}
+		return value{missing: Idle}
 	}
 	return value{v: waited / (ran + waited)}
 }

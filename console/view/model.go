@@ -52,6 +52,7 @@ type Model struct {
 	hosts     map[hostKey]*host
 	hostBytes int // that their knobs take, about
 	jobs      jobBook
+	batch     batchBook
 	plan      *trimtab.Plan
 	planHeard time.Time // when it came, by the clock of this process
 	acting    *trimtab.Plan
@@ -165,7 +166,8 @@ func (v *Model) state(name string) *state {
 // still has among it. stop ends it.
 func (v *Model) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, true, v.Observe,
-		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
+		trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome,
+		trimtab.KindMachine, trimtab.KindJobState)
 }
 
 // Observe takes one value into the view.
@@ -187,6 +189,16 @@ func (v *Model) Observe(value trimtab.Value) {
 			return
 		}
 		v.jobs.hear(x, time.Now())
+	case *trimtab.Machine:
+		if v.config.Pool != "" && x.Pool != v.config.Pool {
+			return
+		}
+		v.batch.hearMachine(x, time.Now())
+	case *trimtab.JobState:
+		if v.config.Pool != "" && x.Pool != v.config.Pool {
+			return
+		}
+		v.batch.hearJob(x)
 	case *trimtab.Holding:
 		if !x.Of(v.config.Pool) && v.config.Pool != "" {
 			return

@@ -127,6 +127,30 @@ func (c Client) Send(ctx context.Context, command trimtab.Command) (*trimtab.Com
 	return call[trimtab.Command](ctx, c, http.MethodPost, "/api/v1/commands", b)
 }
 
+// Batch returns how the speculative jobs stand.
+func (c Client) Batch(ctx context.Context) (*view.Batch, error) {
+	return get[view.Batch](ctx, c, "/api/v1/batch")
+}
+
+// BatchJob returns how one of them stands, with its tasks.
+func (c Client) BatchJob(ctx context.Context, name string) (*view.JobState, error) {
+	return get[view.JobState](ctx, c, "/api/v1/batch/"+url.PathEscape(name))
+}
+
+// BatchTask returns how one task stands.
+func (c Client) BatchTask(ctx context.Context, job, task string) (*view.TaskState, error) {
+	return get[view.TaskState](ctx, c, "/api/v1/batch/"+url.PathEscape(job)+"/"+url.PathEscape(task))
+}
+
+// JobRequest gives a request to the job manager and returns it as it was taken.
+func (c Client) JobRequest(ctx context.Context, r trimtab.JobRequest) (*trimtab.JobRequest, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("print request: %w", err)
+	}
+	return call[trimtab.JobRequest](ctx, c, http.MethodPost, "/api/v1/batch", b)
+}
+
 // Alert sends the body of a webhook as Alertmanager would, with the token where
 // there is one, and returns what became of it.
 func (c Client) Alert(ctx context.Context, body []byte, token string) (*alertmanager.Summary, error) {

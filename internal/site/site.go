@@ -149,6 +149,7 @@ func (s *Site) follow(ctx context.Context) error {
 		kinds   []trimtab.Kind
 	}{
 		{console, false, both, []trimtab.Kind{trimtab.KindEstimate, trimtab.KindContributions, trimtab.KindColocation, trimtab.KindHolding}},
+		{console, false, s.view.Observe, []trimtab.Kind{trimtab.KindMachine, trimtab.KindJobState}},
 		{console, true, s.view.Observe, decisions},
 		{metrics, false, s.exporter.Observe, decisions},
 	} {
@@ -260,8 +261,9 @@ func (s *Site) openWeb(cfg *config.Config) error {
 			DisableCompression: true}), // the console's handler does that, in a third of the time,
 		Config: func() []byte { return s.Config().Redacted() }, Debug: s.debugTexts(),
 		Ready: s.ready.get, Reload: s.reloader(), Hosts: s.options.Hosts,
-		Send: func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
-		Bus:  s.bus, Stages: s.ready.stages, Done: ending.Done(), Jobs: s.jobsNow,
+		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
+		Request: func(ctx context.Context, r *trimtab.JobRequest) error { return s.bus.Publish(ctx, r) },
+		Bus:     s.bus, Stages: s.ready.stages, Done: ending.Done(), Jobs: s.jobsNow,
 		Leader: func(ctx context.Context, pool string) (string, uint64, error) {
 			return pipeline.Leads(ctx, s.bus, pool)
 		},

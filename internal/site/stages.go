@@ -39,7 +39,8 @@ func (s *Site) partsOf(cfg *config.Config) ([]part, error) {
 		build func(*config.Config) ([]part, error)
 		jobs  bool // it has to do with best-effort jobs, too
 	}{
-		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.colocatePart, true}, {natsbus.Planner, s.plannerPart, false},
+		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.colocatePart, true}, {natsbus.Agent, s.speculatePart, true},
+		{natsbus.Planner, s.plannerPart, false}, {natsbus.Planner, s.batchPart, true},
 		{natsbus.Analyzer, s.learnPart, false}, {natsbus.Analyzer, s.pathParts, false}, {natsbus.Collector, s.queryPart, false},
 		{natsbus.Agent, s.groupPart, false}, {natsbus.Agent, s.monitorPart, false}, {natsbus.Agent, s.hostParts, false},
 		{natsbus.Collector, s.receiverParts, false}, {natsbus.Collector, s.alertPart, false},

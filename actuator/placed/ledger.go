@@ -1,0 +1,190 @@
+package placed
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Config says whose ledger it is.
+type Config struct {
+	Pool, Host string
+	// Life is of this life of the host; lists for another one are not carried out.
+	Life uint64
+	// MaxLease bounds every lease; 0: 5 min.
+	MaxLease time.Duration
+}
+
+// State is how an attempt stands here.
+type State uint8
+
+// The states. A refused attempt was never started and never will be; one that was started
+// is running until it has ended, frozen or not.
+const (
+	Queued State = iota
+	Running
+	Ended
+	Refused
+)
+
+// Attempt is what is known of one.
+type Attempt struct {
+	trimtab.Placement
+	State State
+	// Until is when its lease ends, since the host booted.
+	Until time.Duration
+	// Why it was refused, or is being killed.
+	Why string
+}
+
+// task names what attempts are at.
+type task struct{ job, name string }
+
+// mark is the highest attempt at a task that was ever known, and when that was.
+type mark struct {
+	attempt int
+	at      time.Duration
+}
+
+// maxMarks is of how many tasks the highest attempt is kept: 7 MB.
+const maxMarks = 50_000
+
+// Ledger is what one life of a host knows. It is not safe for concurrent use.
+type Ledger struct {
+	config   Config
+	attempts map[trimtab.AttemptID]*Attempt
+	// sent has when each report was sent; next is the number of the next.
+	sent map[uint64]time.Duration
+	next uint64
+	// epoch, sequence and answered are those of the newest list that counted.
+	epoch, sequence, answered uint64
+	marks                     map[task]mark
+}
+
+// New returns a ledger that knows nothing.
+func New(c Config) (*Ledger, error) {
+	c.MaxLease = cmp.Or(c.MaxLease, 5*time.Minute)
+	if c.Pool == "" || c.Host == "" || c.Life == 0 || c.MaxLease < 0 {
+		return nil, trimtab.Invalidf("ledger of pool %.40q, host %.40q, life %d, lease %v: want all of them", c.Pool, c.Host, c.Life, c.MaxLease)
+	}
+	return &Ledger{config: c, next: 1, attempts: map[trimtab.AttemptID]*Attempt{}, sent: map[uint64]time.Duration{}, marks: map[task]mark{}}, nil
+}
+
+// Report returns the number of a report that is sent now or later, never before: a lease
+// counts from here.
+func (l *Ledger) Report(now time.Duration) uint64 {
+	for n, at := range l.sent {
+		if now-at > l.config.MaxLease {
+			delete(l.sent, n) // what answers it has no lease any more
+		}
+	}
+	n := l.next
+	l.next++
+	l.sent[n] = now
+	return n
+}
+
+// Newest is the epoch and the sequence of the newest list that counted.
+func (l *Ledger) Newest() (epoch, sequence uint64) { return l.epoch, l.sequence }
+
+// Find returns what is known of an attempt.
+func (l *Ledger) Find(id trimtab.AttemptID) (Attempt, bool) {
+	a := l.attempts[id]
+	if a == nil {
+		return Attempt{}, false
+	}
+	return *a, true
+}
+
+// Attempts returns all that are known, by name.
+func (l *Ledger) Attempts() []Attempt {
+	all := make([]Attempt, 0, len(l.attempts))
+	for _, a := range l.attempts {
+		all = append(all, *a)
+	}
+	slices.SortFunc(all, func(a, b Attempt) int { return compare(a.AttemptID, b.AttemptID) })
+	return all
+}
+
+func compare(a, b trimtab.AttemptID) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+// Start notes that an attempt leaves the queue and is about to be started. It reports
+// false, and it must not be started, where it does not wait, or its lease has ended.
+func (l *Ledger) Start(now time.Duration, id trimtab.AttemptID) bool {
+	a := l.attempts[id]
+	if a == nil || a.State != Queued || now >= a.Until {
+		return false
+	}
+	a.State = Running
+	return true
+}
+
+// Refuse notes that an attempt that waits, or of which starting failed before its command
+// ran, never will run.
+func (l *Ledger) Refuse(id trimtab.AttemptID, why string) {
+	if a := l.attempts[id]; a != nil && (a.State == Queued || a.State == Running) {
+		a.State, a.Why = Refused, why
+	}
+}
+
+// End notes that an attempt that was started has ended.
+func (l *Ledger) End(id trimtab.AttemptID) {
+	if a := l.attempts[id]; a != nil && a.State == Running {
+		a.State = Ended
+	}
+}
+
+// Adopt enters an attempt of a former life that has ended, so that it is told and never
+// started again.
+func (l *Ledger) Adopt(now time.Duration, id trimtab.AttemptID, class trimtab.TaskClass) {
+	if l.attempts[id] == nil && len(l.attempts) < trimtab.MaxAttemptsHere {
+		l.attempts[id] = &Attempt{Placement: trimtab.Placement{AttemptID: id, Class: class}, State: Ended}
+		l.mark(now, id)
+	}
+}
+
+// Relabelled notes that an attempt is of another class now.
+func (l *Ledger) Relabelled(id trimtab.AttemptID, class trimtab.TaskClass) {
+	if a := l.attempts[id]; a != nil {
+		a.Class = class
+	}
+}
+
+// mark notes that an attempt was known.
+func (l *Ledger) mark(now time.Duration, id trimtab.AttemptID) {
+	key := task{id.Job, id.Task}
+	m := l.marks[key]
+	l.marks[key] = mark{max(m.attempt, id.Attempt), now}
+	if len(l.marks) > maxMarks {
+		l.forgetMarks()
+	}
+}
+
+// forgetMarks drops the older half. Lists are ordered, so that only a planner that goes
+// back behind what it told would list them again.
+func (l *Ledger) forgetMarks() {
+	times := make([]time.Duration, 0, len(l.marks))
+	for _, m := range l.marks {
+		times = append(times, m.at)
+	}
+	slices.Sort(times)
+	oldest := times[len(times)/2]
+	for key, m := range l.marks {
+		if m.at < oldest {
+			delete(l.marks, key)
+		}
+	}
+}
+
+// why is why an attempt that is not known is refused; "": it is not.
+func (l *Ledger) why(p *trimtab.Placement) string {
+	if m, known := l.marks[task{p.Job, p.Task}]; known && m.attempt >= p.Attempt {
+		return fmt.Sprintf("attempt %d of this task was here before", m.attempt)
+	}
+	return p.Kill
+}

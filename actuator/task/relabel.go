@@ -1,0 +1,143 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// moveWait is how long it may take to move the processes of a task, which may fork
+// meanwhile.
+const moveWait = 2 * time.Second
+
+// Relabel moves a task that runs, and is not frozen, to another class. Where it cannot, the
+// task may be in the groups of both, in which it is watched and killed; another call goes
+// on with it.
+func (r *Runner) Relabel(ctx context.Context, id ID, class Class) error {
+	t, err := r.find(id)
+	if err != nil {
+		return err
+	}
+	if classes()[class] == 0 {
+		return trimtab.Invalidf("relabel task %v: class %.40q: want oversubscribed or regular", id, class)
+	}
+	if err := r.relabel(ctx, t, class); err != nil {
+		return fmt.Errorf("relabel task %v to %s: %w", id, class, err)
+	}
+	return r.store(r.records(t)...)
+}
+
+func (r *Runner) relabel(ctx context.Context, t *task, class Class) error {
+	t.turning.Lock()
+	defer t.turning.Unlock()
+	from, to := r.groupsOf(t), r.tree.path(class, t.leaf)
+	r.mu.Lock()
+	state, old := t.info.State, t.info.Class
+	r.mu.Unlock()
+	switch {
+	case state != Running:
+		return fmt.Errorf("it is %s: %w", state, trimtab.ErrRefused)
+	case old == class && len(from) == 1:
+		return nil
+	}
+	r.mu.Lock()
+	t.groups = append([]string{to}, others(from, to)...) // both, whatever comes
+	r.mu.Unlock()
+	err := r.tree.make(to)
+	if err == nil {
+		err = r.tree.limit(to, t.spec)
+	}
+	oom := 0
+	for _, group := range others(from, to) {
+		if err == nil {
+			err = r.tree.move(ctx, group, to, class)
+		}
+		if oom += r.tree.oomKills(group); err == nil {
+			err = r.tree.clear(ctx, group)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	t.groups = []string{to}
+	r.mu.Unlock()
+	r.change(t, func(i *Info) { i.Class, i.OOMKills = class, i.OOMKills+oom })
+	return nil
+}
+
+func others(groups []string, but string) (all []string) {
+	for _, g := range groups {
+		if g != but {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// move moves all processes of a group, in each hierarchy until none is left there: a
+// process that is forked is where its parent was then.
+func (t *tree) move(ctx context.Context, from, to string, class Class) error {
+	ctx, cancel := context.WithTimeout(ctx, moveWait)
+	defer cancel()
+	for _, r := range t.all {
+		for {
+			n, err := moveAll(r, from, to, class)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("move processes of group %s: %d are left: %w", from, n, ctx.Err())
+			}
+		}
+	}
+	return nil
+}
+
+// moveAll moves those that are in a group now, also in those that it made within, and
+// returns how many there were.
+func moveAll(r *hostfs.Root, from, to string, class Class) (n int, err error) {
+	// Whom the kernel kills first when memory is short; see the shim.
+	score := map[Class]string{Oversubscribed: "1000", Regular: "0"}[class]
+	err = r.Walk(from, func(dir string) error {
+		text, err := r.ReadLong(path.Join(dir, "cgroup.procs"), 4<<20)
+		if gone(err) {
+			return nil
+		}
+		for _, word := range strings.Fields(text) {
+			pid, bad := strconv.Atoi(word)
+			if bad != nil || pid <= 0 {
+				return trimtab.Invalidf("process %.40q of group %s cannot be named from here", word, dir)
+			}
+			n++
+			if err := r.Write(path.Join(to, "cgroup.procs"), word); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return err
+			}
+			_ = os.WriteFile("/proc/"+word+"/oom_score_adj", []byte(score), 0) // it ended meanwhile, or the kernel has it not
+		}
+		return err
+	})
+	if gone(err) {
+		return n, nil
+	}
+	return n, err
+}
+
+// clear removes a group that nothing is in any more.
+func (t *tree) clear(ctx context.Context, group string) error {
+	ctx, cancel := context.WithTimeout(ctx, buryWait)
+	defer cancel()
+	return t.remove(ctx, group)
+}

@@ -1,0 +1,139 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
+)
+
+// maxBatchBody bounds a job that is submitted: what the bus takes.
+const maxBatchBody = 4 << 20
+
+func (h *handler) routeBatch(mux *http.ServeMux) {
+	const at = "/api/v1/batch"
+	mux.HandleFunc("GET "+at, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.view.Batch(time.Now())) })
+	mux.HandleFunc("GET "+at+"/{job}", h.batchJob)
+	mux.HandleFunc("GET "+at+"/{job}/{task}", h.batchTask)
+	mux.HandleFunc("POST "+at, h.batchRequest)
+}
+
+func noBatchJob(name string) error {
+	return fmt.Errorf("find job %.100q: no job manager told of one of that name", name)
+}
+
+func (h *handler) batchJob(w http.ResponseWriter, r *http.Request) {
+	j, ok := h.view.BatchJob(r.PathValue("job"))
+	if !ok {
+		problem(w, http.StatusNotFound, noBatchJob(r.PathValue("job")))
+		return
+	}
+	writeJSON(w, http.StatusOK, j)
+}
+
+// batchTask answers how one task stands, with the last lines of its newest attempt.
+func (h *handler) batchTask(w http.ResponseWriter, r *http.Request) {
+	t, err := h.taskOf(r.PathValue("job"), r.PathValue("task"))
+	if err != nil {
+		problem(w, http.StatusNotFound, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, t)
+}
+
+func (h *handler) taskOf(job, task string) (*view.TaskState, error) {
+	j, ok := h.view.BatchJob(job)
+	if !ok {
+		return nil, noBatchJob(job)
+	}
+	t, ok := h.view.BatchTask(j, task)
+	switch {
+	case ok:
+		return t, nil
+	case j.Omitted > 0:
+		return nil, fmt.Errorf("find task %.100q of job %s: it is none of the %d that are told of; %d that went well are left out", task, job, len(j.Tasks), j.Omitted)
+	}
+	return nil, fmt.Errorf("find task %.100q: job %s has none of that name", task, job)
+}
+
+// batchRequest gives a request to the job manager: it answers when that is stored on the
+// bus.
+func (h *handler) batchRequest(w http.ResponseWriter, r *http.Request) {
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
+		problem(w, http.StatusUnsupportedMediaType, errors.New("read request on jobs: Content-Type must be application/json"))
+		return
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBatchBody))
+	if err != nil {
+		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("read request on jobs: %w", err))
+		return
+	}
+	q := new(trimtab.JobRequest)
+	if err := json.Unmarshal(b, q); err != nil {
+		problem(w, http.StatusBadRequest, fmt.Errorf("read request on jobs: %w", err))
+		return
+	}
+	q.Time = time.Now()
+	if q.Pool == "" {
+		q.Pool = h.view.Pool()
+	}
+	if q.Verb == "" {
+		q.Verb = trimtab.SubmitJob
+	}
+	if q.ID == "" {
+		q.ID = rand.Text()
+	}
+	if err := q.Validate(); err != nil {
+		problem(w, http.StatusBadRequest, err)
+		return
+	}
+	if code, err := h.refuses(q); err != nil {
+		problem(w, code, err)
+		return
+	}
+	if h.options.Request == nil {
+		problem(w, http.StatusNotImplemented, errors.New("this process gives no requests to the bus"))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), commandWithin)
+	defer cancel()
+	if err := h.options.Request(ctx, q); err != nil {
+		problem(w, http.StatusServiceUnavailable, fmt.Errorf("%s job %s: %w", q.Verb, q.Job.Name, err))
+		return
+	}
+	taken := *q // which nobody may change any more
+	taken.Job.Tasks = nil
+	writeJSON(w, http.StatusAccepted, &taken)
+}
+
+// refuses says what the job manager would, as far as it is known here: it answers nobody.
+func (h *handler) refuses(q *trimtab.JobRequest) (int, error) {
+	j, ok := h.view.BatchJob(q.Job.Name)
+	switch {
+	case q.Verb == trimtab.SubmitJob:
+		if ok && !trimtab.Over(j.State) {
+			return http.StatusConflict, fmt.Errorf("submit job %s: one of that name is %s; cancel it, or take another name", q.Job.Name, j.State)
+		}
+		return 0, nil
+	case !ok:
+		return http.StatusNotFound, noBatchJob(q.Job.Name)
+	case trimtab.Over(j.State):
+		return http.StatusConflict, fmt.Errorf("%s job %s: it is %s", q.Verb, q.Job.Name, j.State)
+	case q.Verb == trimtab.CancelJob:
+		return 0, nil
+	}
+	if t, err := h.taskOf(q.Job.Name, q.Task); err != nil && j.Omitted == 0 {
+		return http.StatusNotFound, err
+	} else if err == nil && trimtab.Over(t.State) {
+		return http.StatusConflict, fmt.Errorf("%s task %s of job %s: it is %s", q.Verb, q.Task, q.Job.Name, t.State)
+	}
+	return 0, nil
+}

@@ -1,0 +1,248 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The bounds of what is kept of speculative work: jobs, bytes of them all, and hosts.
+const (
+	maxBatchJobs  = 2000
+	maxBatchBytes = 64 << 20
+	maxBatchHosts = 20_000
+	// maxBatchLines bounds the tasks whose last lines are kept, at most 20 lines each.
+	maxBatchLines = 5000
+)
+
+// How speculative jobs stand, as the job manager tells it.
+type (
+	JobState  = trimtab.JobState
+	TaskState = trimtab.TaskState
+	Attempt   = trimtab.Attempt
+)
+
+// Batch is how the speculative jobs of the pool stand: GET /api/v1/batch.
+type Batch struct {
+	Pool string    `json:"pool"`
+	Time time.Time `json:"time"`
+	// Jobs are without their tasks: those that are not over first, then by their
+	// submission, the newest first.
+	Jobs []JobState `json:"jobs"`
+	// Hosts are those that run speculative tasks, by name; the counts are over them.
+	Hosts   []BatchHost `json:"hosts"`
+	Running int         `json:"running"`
+	Waiting int         `json:"waiting"`
+}
+
+// BatchHost is what a host said of itself last.
+type BatchHost struct {
+	Host string `json:"host"`
+	// Heard is how long ago it told; Silent: too long ago to be given tasks.
+	Heard    trimtab.Seconds    `json:"heard_s"`
+	Silent   bool               `json:"silent,omitempty"`
+	Running  int                `json:"running"`
+	Waiting  int                `json:"waiting"`
+	Regular  int                `json:"regular"`
+	Load     map[string]float64 `json:"load,omitempty"`
+	Capacity map[string]float64 `json:"capacity,omitempty"`
+	Blocked  string             `json:"blocked,omitempty"`
+}
+
+// batchBook is what was heard of speculative work.
+type batchBook struct {
+	jobs  map[string]*trimtab.JobState
+	bytes int
+	hosts map[string]*batchHost
+	// lines are what hosts told of the newest attempts, by job and task, with what they
+	// printed last; order has them, the one that was told first first.
+	lines map[[2]string]*Attempt
+	order [][2]string
+}
+
+type batchHost struct {
+	said  BatchHost
+	heard time.Time
+}
+
+// hearJob takes in how a job stands.
+func (b *batchBook) hearJob(j *trimtab.JobState) {
+	if b.jobs == nil {
+		b.jobs = map[string]*trimtab.JobState{}
+	}
+	old := b.jobs[j.Name]
+	if old != nil && old.Time.After(j.Time) && !ahead(old.Time) {
+		return
+	}
+	b.forget(old)
+	if j.State == trimtab.StateForgotten {
+		return
+	}
+	b.jobs[j.Name] = j
+	b.bytes += batchCost(j)
+	for len(b.jobs) > maxBatchJobs || b.bytes > maxBatchBytes && len(b.jobs) > 1 {
+		all := b.sorted()
+		last := all[len(all)-1]
+		if last == j && len(all) > 1 {
+			last = all[len(all)-2]
+		}
+		b.forget(last)
+	}
+}
+
+func (b *batchBook) forget(j *trimtab.JobState) {
+	if j != nil {
+		b.bytes -= batchCost(j)
+		delete(b.jobs, j.Name)
+	}
+}
+
+// batchCost is about how many bytes a state takes.
+func batchCost(j *trimtab.JobState) int {
+	n := 500
+	for i := range j.Tasks {
+		n += 300 + len(j.Tasks[i].Why)
+		if a := j.Tasks[i].Last; a != nil {
+			n += 300 + len(a.Reason) + len(a.Problem)
+			for _, l := range a.LastLines {
+				n += 16 + len(l)
+			}
+		}
+	}
+	return n
+}
+
+// sorted are all jobs in the order in which they are shown.
+func (b *batchBook) sorted() []*trimtab.JobState {
+	all := make([]*trimtab.JobState, 0, len(b.jobs))
+	for _, j := range b.jobs {
+		all = append(all, j)
+	}
+	slices.SortFunc(all, func(a, c *trimtab.JobState) int {
+		if o, p := trimtab.Over(a.State), trimtab.Over(c.State); o != p {
+			if p {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(c.Submitted.Compare(a.Submitted), cmp.Compare(a.Name, c.Name))
+	})
+	return all
+}
+
+// hearMachine takes in what a host said.
+func (b *batchBook) hearMachine(m *trimtab.Machine, now time.Time) {
+	if b.hosts == nil {
+		b.hosts = map[string]*batchHost{}
+	}
+	if b.hosts[m.Host] == nil && len(b.hosts) >= maxBatchHosts {
+		b.tidy(now)
+		if len(b.hosts) >= maxBatchHosts {
+			return
+		}
+	}
+	b.hearLines(m)
+	b.hosts[m.Host] = &batchHost{BatchHost{Host: m.Host, Running: m.Running, Waiting: m.Waiting, Regular: m.Regular,
+		Load: m.Load, Capacity: m.Capacity, Blocked: m.Blocked}, now}
+}
+
+// hearLines keeps the last lines of attempts: the job manager tells only those of tasks
+// that went wrong.
+func (b *batchBook) hearLines(m *trimtab.Machine) {
+	if b.lines == nil {
+		b.lines = map[[2]string]*Attempt{}
+	}
+	for i := range m.Attempts {
+		a := &m.Attempts[i]
+		key := [2]string{a.Job, a.Task}
+		old := b.lines[key]
+		if len(a.LastLines) == 0 || old != nil && old.Attempt > a.Attempt {
+			continue
+		}
+		if old == nil {
+			b.order = append(b.order, key)
+		}
+		b.lines[key] = a
+	}
+	for len(b.order) > maxBatchLines {
+		delete(b.lines, b.order[0])
+		b.order = b.order[1:]
+	}
+}
+
+// withLines adds the last lines that a host told of a task's newest attempt.
+func (b *batchBook) withLines(job string, t *TaskState) *TaskState {
+	a := b.lines[[2]string{job, t.Name}]
+	if a == nil || a.Attempt < t.Attempts || t.Last != nil && len(t.Last.LastLines) > 0 {
+		return t
+	}
+	out, last := *t, *a
+	if t.Last != nil {
+		last = *t.Last
+		last.LastLines, last.Output = a.LastLines, max(a.Output, last.Output)
+	}
+	out.Last = &last
+	return &out
+}
+
+// tidy forgets hosts that were silent for long.
+func (b *batchBook) tidy(now time.Time) {
+	for name, h := range b.hosts {
+		if now.Sub(h.heard) > jobsGone {
+			delete(b.hosts, name)
+		}
+	}
+}
+
+// HasBatch reports whether anything was heard of speculative work.
+func (v *Model) HasBatch() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.batch.jobs) > 0 || len(v.batch.hosts) > 0
+}
+
+// Batch returns how the speculative jobs stand.
+func (v *Model) Batch(now time.Time) Batch {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := Batch{Pool: v.config.Pool, Time: now, Jobs: []JobState{}, Hosts: []BatchHost{}}
+	for _, j := range v.batch.sorted() {
+		brief := *j
+		brief.Omitted += len(brief.Tasks)
+		brief.Tasks = []TaskState{}
+		out.Jobs = append(out.Jobs, brief)
+	}
+	v.batch.tidy(now)
+	for _, h := range v.batch.hosts {
+		said := h.said
+		said.Heard = trimtab.SecondsOf(now.Sub(h.heard))
+		said.Silent = now.Sub(h.heard) > jobsSilent
+		if !said.Silent {
+			out.Running, out.Waiting = out.Running+said.Running, out.Waiting+said.Waiting
+		}
+		out.Hosts = append(out.Hosts, said)
+	}
+	slices.SortFunc(out.Hosts, func(a, c BatchHost) int { return cmp.Compare(a.Host, c.Host) })
+	return out
+}
+
+// BatchJob returns how one job stands, with its tasks. Nobody may change it.
+func (v *Model) BatchJob(name string) (*JobState, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	j, ok := v.batch.jobs[name]
+	return j, ok
+}
+
+// BatchTask returns how one task stands, with the last lines that are known of it.
+func (v *Model) BatchTask(job *JobState, task string) (*TaskState, bool) {
+	i := slices.IndexFunc(job.Tasks, func(t TaskState) bool { return t.Name == task })
+	if i < 0 {
+		return nil, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.batch.withLines(job.Name, &job.Tasks[i]), true
+}

@@ -1,0 +1,140 @@
+package site
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/task"
+	"github.com/trimtab/trimtab/collector/perf"
+)
+
+// says lets the collectors tell one round of the service.
+func (w *taskWorld) says(values map[trimtab.Quantity]float64) {
+	at := time.Unix(0, int64(w.now))
+	for q, v := range values {
+		w.signals.sample(w.now-signalSettled, &trimtab.Sample{Workload: "shop", Host: "h", Quantity: q, Source: perf.Source, Time: at, Window: 1, Value: v})
+	}
+}
+
+// lives lets the service run for so many seconds, at a CPI with a little noise.
+func (w *taskWorld) lives(n int, cpi float64, r *rand.Rand) {
+	w.Helper()
+	for range n {
+		w.says(map[trimtab.Quantity]float64{trimtab.CPI: cpi * (1 + 0.01*r.NormFloat64()), trimtab.MPKI: 2, trimtab.RPKI: 20, trimtab.TaskClock: 1, trimtab.RunDelay: 0.5})
+		w.seconds(1)
+	}
+}
+
+func (w *taskWorld) frozen(p trimtab.Placement) bool {
+	w.run.mu.Lock()
+	defer w.run.mu.Unlock()
+	return w.run.tasks[p.AttemptID].State == task.Frozen
+}
+
+func TestATaskThatDisturbsAServiceIsFrozenTriedAndRemembered(t *testing.T) {
+	w := newTaskWorld(t, "")
+	r := rand.New(rand.NewPCG(1, 2))
+	a := place("a")
+	w.list(a)
+	if len(w.run.started) > 0 || w.told.Blocked != "an LRA has no fresh signal" {
+		t.Fatalf("started beside a service of which nothing is known: %q", w.told.Blocked)
+	}
+	w.lives(10, 1, r)
+	w.list(a)
+	w.lives(10, 1, r)
+	w.list(a)
+	if s := w.state(a); s.State != trimtab.AttemptRunning || w.told.CPI == nil || *w.told.CPI < 0.9 || w.told.MPKI == nil {
+		t.Fatalf("%+v of %+v", s.State, *w.told)
+	}
+	// From here on the service runs at a CPI of 1.5 while the task runs.
+	frozen, told := 0, 0
+	for range 90 {
+		cpi := 1.5
+		if w.frozen(a) {
+			cpi = 1
+			frozen++
+		}
+		if w.state(a).State == trimtab.AttemptFrozen {
+			told++
+		}
+		w.lives(1, cpi, r)
+		w.sequence++
+		w.take(&trimtab.Placements{Pool: "default", Host: "h", Epoch: 1, Sequence: w.sequence, Time: time.Now(), Life: 7, Report: w.told.Report, Lease: 30, Tasks: []trimtab.Placement{a}})
+	}
+	if c := w.policy.Counts(); frozen < 30 || told < 30 || c.Proofs == 0 || c.FalseAccusations != 0 {
+		t.Errorf("frozen for %d s, told for %d, %+v", frozen, told, c)
+	}
+	// What was learned survives the agent.
+	if err := w.signals.save(w.dir, w.policy); err != nil {
+		t.Fatal(err)
+	}
+	next := newTaskWorld(t, "")
+	if err := next.signals.restore(w.dir, next.policy); err != nil {
+		t.Fatal(err)
+	}
+	next.now = w.now
+	next.lives(3, 1, r)
+	if got := next.policy.Snapshot()["throttle"]; string(got) != string(w.policy.Snapshot()["throttle"]) || len(next.signals.models) == 0 {
+		t.Error("verdicts are forgotten")
+	}
+	b := place("b")
+	next.list(b)
+	next.lives(3, 1, r)
+	if s := next.state(b); s.State != trimtab.AttemptRunning {
+		t.Errorf("it learns anew: %s, %q", s.State, next.told.Blocked)
+	}
+}
+
+func TestWaitingTakesThePlaceOfCountersThatDoNotCountAndLatencySpeaksForItself(t *testing.T) {
+	w := newTaskWorld(t, "")
+	for i := range 12 {
+		w.says(map[trimtab.Quantity]float64{trimtab.RunDelay: 0.01 + 0.001*float64(i%3), trimtab.TaskClock: 1, trimtab.Throttled: 0})
+		w.now += time.Second
+		w.signals.observe(w.now, 0)
+	}
+	w.says(map[trimtab.Quantity]float64{trimtab.RunDelay: 0.4, trimtab.TaskClock: 1})
+	tail := 0.3
+	w.signals.services[0].SLO = 200 * time.Millisecond
+	w.signals.heard(w.now, &trimtab.Contributions{Workload: "shop", Window: 1, Tail: &tail})
+	w.signals.heard(w.now, &trimtab.Contributions{Workload: "nobody", Window: 1, Tail: &tail})
+	all := w.signals.observe(w.now+time.Second, 0)
+	if len(all) != 1 || all[0].Workload != "shop" || all[0].Cores != 1 || len(all[0].Samples) != 2 {
+		t.Fatalf("%+v", all)
+	}
+	for i, want := range []string{signalDelay, signalLatency} {
+		if s := all[0].Samples[i]; s.Signal != want || s.Value <= s.Boundary {
+			t.Errorf("%+v, want %s over its boundary", s, want)
+		}
+	}
+	if s := all[0].Samples[0]; s.Boundary > 1.2 || s.Boundary < 1.02 {
+		t.Errorf("boundary %v of what waited for 1%%", s.Boundary)
+	}
+	if cpi, mpki := w.signals.means(w.now, ""); cpi != nil || mpki != nil {
+		t.Error("what was not counted is told")
+	}
+}
+
+func TestAServiceThatDoesNothingIsNotDisturbed(t *testing.T) {
+	w := newTaskWorld(t, "")
+	w.signals.sample(w.now, &trimtab.Sample{Workload: "shop", Instance: "1", Quantity: trimtab.RunDelay, Time: time.Unix(1, 0), Missing: perf.Idle})
+	all := w.signals.observe(w.now+time.Second, 0)
+	if len(all) != 1 || len(all[0].Samples) != 1 || all[0].Samples[0].Signal != "run-queue delay of 1" || all[0].Samples[0].Value >= all[0].Samples[0].Boundary {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestAServiceIsLearnedOnlyWhileNoTaskRuns(t *testing.T) {
+	w := newTaskWorld(t, "")
+	for range 20 {
+		w.says(map[trimtab.Quantity]float64{trimtab.CPI: 1, trimtab.TaskClock: 1})
+		w.now += time.Second
+		if all := w.signals.observe(w.now, w.now); len(all[0].Samples) != 0 {
+			t.Fatalf("%+v", all)
+		}
+	}
+	if n := w.signals.models[modelID{copyID{"shop", ""}, signalCPI}].FalseAlarms().Judged; n != 0 {
+		t.Errorf("%d windows", n)
+	}
+}

@@ -1,0 +1,159 @@
+package jobs
+
+import "time"
+
+// heap is a binary heap: the first is the one that is before all others.
+type heap[T any] struct {
+	items  []T
+	before func(a, b T) bool
+}
+
+func (h *heap[T]) push(v T) {
+	h.items = append(h.items, v)
+	for i := len(h.items) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.before(h.items[i], h.items[up]) {
+			return
+		}
+		h.items[i], h.items[up] = h.items[up], h.items[i]
+		i = up
+	}
+}
+
+func (h *heap[T]) pop() T {
+	first, last := h.items[0], len(h.items)-1
+	h.items[0] = h.items[last]
+	var none T
+	h.items[last] = none // holds nothing
+	h.items = h.items[:last]
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= last {
+			return first
+		}
+		if down+1 < last && h.before(h.items[down+1], h.items[down]) {
+			down++
+		}
+		if !h.before(h.items[down], h.items[i]) {
+			return first
+		}
+		h.items[i], h.items[down] = h.items[down], h.items[i]
+		i = down
+	}
+}
+
+// alarm is what is to be looked at when a time has come. Nobody takes an alarm back:
+// who handles it sees whether it still matters.
+type alarm struct {
+	at      time.Duration
+	kind    alarmKind
+	task    int32
+	job     *job
+	host    *host
+	attempt *attempt
+}
+
+type alarmKind uint8
+
+const (
+	leaseAlarm   alarmKind = iota // a host's attempts end unless it is answered
+	queueAlarm                    // an attempt waits too long
+	killAlarm                     // an attempt that is to end is listed no more
+	droppedAlarm                  // the lease of such a one ends
+	backoffAlarm                  // a task may be tried again
+	keepAlarm                     // a job that has ended is forgotten
+	stateAlarm                    // a job's state may be told again
+)
+
+func (m *Manager) wake(a alarm, in time.Duration) {
+	a.at = m.now + in
+	m.alarms.push(a)
+}
+
+// advance takes the time, which does not go back.
+func (m *Manager) advance(now time.Time) {
+	if d := now.Sub(m.start); d > m.now {
+		m.now, m.wall = d, now
+	}
+}
+
+// ring handles what is due.
+func (m *Manager) ring() {
+	for len(m.alarms.items) > 0 && m.alarms.items[0].at <= m.now {
+		switch a := m.alarms.pop(); a.kind {
+		case leaseAlarm:
+			m.leaseEnds(a.host)
+		case queueAlarm:
+			if a.attempt.listable() && !a.attempt.runs() {
+				m.kill(a.attempt, "it waited too long in the queue")
+			}
+		case killAlarm:
+			m.drop(a.attempt)
+		case droppedAlarm:
+			if !a.attempt.gone {
+				m.end(a.attempt, Lost, nil, "its host did not end it; its lease has ended")
+			}
+		case backoffAlarm:
+			if t := &a.job.tasks[a.task]; t.status == waiting && t.next <= m.now {
+				m.offer(a.job, a.task)
+			}
+		case keepAlarm:
+			if m.jobs[a.job.name] == a.job {
+				m.forget(a.job)
+			}
+		case stateAlarm:
+			a.job.quiet = false
+			if a.job.stale {
+				m.changed(a.job)
+			}
+		}
+	}
+}
+
+// leaseEnds ends the attempts of a host that was answered last so long ago that all
+// their leases have ended, whatever the host's clock.
+func (m *Manager) leaseEnds(h *host) {
+	h.timed = false
+	if len(h.live) == 0 {
+		return
+	}
+	if h.deadline > m.now {
+		m.watch(h)
+		return
+	}
+	for _, a := range append([]*attempt(nil), h.live...) {
+		m.end(a, Lost, nil, "its host is silent; its lease has ended")
+	}
+}
+
+// watch sets the alarm for the leases on a host.
+func (m *Manager) watch(h *host) {
+	if !h.timed {
+		h.timed = true
+		m.wake(alarm{kind: leaseAlarm, host: h}, h.deadline-m.now)
+	}
+}
+
+// drop lists an attempt no more that its host did not end in time. Its lease is not
+// renewed any more, so that it ends.
+func (m *Manager) drop(a *attempt) {
+	if a.gone || a.dropped {
+		return
+	}
+	a.dropped = true
+	m.touch(a.host, true)
+	m.wake(alarm{kind: droppedAlarm, attempt: a}, a.host.deadline-m.now)
+}
+
+// sure is how long after the report that was answered last all leases have ended: the
+// clocks of two hosts differ by less than a tenth, and a task by less than 5 s from being
+// ended when its lease is.
+func sure(lease time.Duration) time.Duration { return lease + lease/10 + 5*time.Second }
+
+// double is the n-th wait: first, doubled n - 1 times, at most most.
+func double(first, most time.Duration, n int) time.Duration {
+	for ; n > 1 && first < most; n-- {
+		first *= 2
+	}
+	return min(first, most)
+}

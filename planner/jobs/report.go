@@ -1,0 +1,362 @@
+package jobs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/machines"
+)
+
+// Machine takes a report that was received at now. It is answered by the next Tick.
+// An error says why it was not taken; trimtab.ErrStale: an older one.
+func (m *Manager) Machine(now time.Time, r *trimtab.Machine) error {
+	m.advance(now)
+	if r.Pool != m.config.Pool || r.Host == "" || len(r.Host) > machines.MaxName || !plain(r.Host) || r.Life == 0 || r.Report == 0 || len(r.Attempts) > trimtab.MaxAttemptsHere {
+		return trimtab.Invalidf("report of host %.60q, pool %.60q, life %d, number %d, %d attempts: want names, numbers > 0, at most %d attempts",
+			r.Host, r.Pool, r.Life, r.Report, len(r.Attempts), trimtab.MaxAttemptsHere)
+	}
+	h, err := m.meet(r.Host)
+	if err != nil {
+		return err
+	}
+	if m.older(h, r) {
+		return fmt.Errorf("report %d of life %d of host %s, after %d of %d: %w", r.Report, r.Life, r.Host, h.report, h.life, trimtab.ErrStale)
+	}
+	h.heard, h.at, h.later = true, m.now, r.Epoch > m.config.Epoch
+	if r.Life != h.life {
+		h.ack = 0
+	}
+	h.life, h.report, h.blocked = r.Life, r.Report, clip(r.Blocked, maxText)
+	if r.Epoch == m.config.Epoch && r.Sequence <= m.sequence {
+		h.ack = max(h.ack, r.Sequence)
+	}
+	m.hear(h, r.Attempts)
+	m.conclude(h)
+	m.touch(h, false)
+	return nil
+}
+
+// older says whether a report was overtaken. Of a host that was silent for so long that
+// nothing runs on it an earlier life is believed: its clock may have been set back.
+func (m *Manager) older(h *host, r *trimtab.Machine) bool {
+	if r.Life == h.life {
+		return r.Report <= h.report
+	}
+	return r.Life < h.life && (len(h.live) > 0 || m.now-h.at <= sure(m.config.Lease))
+}
+
+// meet returns the host of that name.
+func (m *Manager) meet(name string) (*host, error) {
+	if h := m.hosts[name]; h != nil {
+		return h, nil
+	}
+	if len(m.hosts) >= m.config.MaxHosts && m.now >= m.swept {
+		m.swept = m.now + time.Second
+		for name, h := range m.hosts {
+			if len(h.live) == 0 && m.now-h.at > m.config.HostTimeout && !h.touched {
+				delete(m.hosts, name)
+			}
+		}
+	}
+	if len(m.hosts) >= m.config.MaxHosts {
+		return nil, fmt.Errorf("report of host %.60q: %d hosts are known: %w", name, len(m.hosts), trimtab.ErrRefused)
+	}
+	h := &host{name: name}
+	m.hosts[name] = h
+	return h, nil
+}
+
+// hear takes what a host tells of attempts.
+func (m *Manager) hear(h *host, told []trimtab.Attempt) {
+	clear(h.foreign)
+	for i := range told {
+		r := &told[i]
+		a := h.byID[r.AttemptID]
+		switch {
+		case a == nil:
+			if r.Validate() == nil {
+				if h.foreign == nil {
+					h.foreign = map[trimtab.AttemptID]bool{}
+				}
+				h.foreign[r.AttemptID] = true
+			}
+		case a.life == h.life && a.seen == h.report: // told twice: the first counts
+		default:
+			m.learn(a, r)
+		}
+	}
+}
+
+// learn takes what a host tells of an attempt that is placed on it. Of a former life only
+// that it has ended is believed.
+func (m *Manager) learn(a *attempt, r *trimtab.Attempt) {
+	last := cleaned(a, r)
+	switch r.State {
+	case trimtab.AttemptEnded:
+		m.ended(a, last)
+	case trimtab.AttemptRefused:
+		if !a.runs() {
+			m.end(a, Refused, last, cmp.Or(last.Reason, "its host refused it"))
+		}
+	case trimtab.AttemptQueued, trimtab.AttemptRunning, trimtab.AttemptFrozen:
+		if a.life == a.host.life {
+			m.lives(a, last)
+		}
+	}
+}
+
+// lives takes what is told of an attempt that has not ended.
+func (m *Manager) lives(a *attempt, last *trimtab.Attempt) {
+	a.seen = a.host.report
+	if ran := a.runs(); ran && last.State == trimtab.AttemptQueued {
+		return // none goes back
+	} else if !ran && last.State != trimtab.AttemptQueued {
+		a.since, a.host.tries = m.now, 0
+		a.host.running++
+		a.job.running++
+	}
+	if a.told == nil || a.told.State != last.State || a.told.Problem != last.Problem {
+		m.changed(a.job)
+	}
+	a.told = last
+	j := a.job
+	if !a.counted && m.config.Straggler > 0 && len(j.durations.ring) >= max(1, m.config.StragglerAfter) &&
+		float64(m.now-a.since) > m.config.Straggler*float64(j.durations.median()) {
+		m.penalise(a)
+	}
+}
+
+// ended takes how an attempt ended.
+func (m *Manager) ended(a *attempt, last *trimtab.Attempt) {
+	what := cmp.Or(last.Reason, last.Outcome, "no outcome was told")
+	if last.Outcome == "exited" {
+		what = fmt.Sprintf("exited %d", last.Code)
+	}
+	switch {
+	case last.Succeeded():
+		m.end(a, Succeeded, last, "")
+	case a.kill != "":
+		m.end(a, Withdrawn, last, a.kill)
+	case last.Outcome == "killed":
+		m.end(a, Preempted, last, what)
+	case last.Outcome == "lost":
+		m.end(a, Lost, last, what)
+	default:
+		m.end(a, Failed, last, what)
+	}
+}
+
+// conclude ends attempts of which the host does not tell: those of a former life, and
+// those that are to end after it carried out a list that says so.
+func (m *Manager) conclude(h *host) {
+	for _, a := range slices.Clone(h.live) {
+		t := a.of()
+		switch {
+		case a.gone:
+		case a.life != h.life:
+			m.end(a, Lost, nil, "its host was started again")
+		case a.kill != "" && a.asked > 0 && a.asked <= h.ack && a.seen != h.report:
+			m.end(a, Withdrawn, nil, a.kill)
+		case a.kill == "" && t.grant != "" && !t.kept && a.class != trimtab.RegularTask:
+			m.upgrade(a.job, a.task) // granted while its host was not heard
+		}
+	}
+}
+
+// end takes an attempt away that has ended, and decides how its task goes on.
+func (m *Manager) end(a *attempt, kind EventKind, last *trimtab.Attempt, why string) {
+	j, t, h := a.job, a.of(), a.host
+	if kind != Succeeded && a.kill != "" {
+		kind, why = Withdrawn, a.kill
+	}
+	m.remove(a)
+	m.write(j, a.task)
+	m.event(kind, a.id, h.name, why)
+	if kind == Succeeded {
+		j.durations.add(m.ran(a, last))
+		m.finish(j, a.task, done)
+		return
+	}
+	if last == nil {
+		last = &trimtab.Attempt{AttemptID: a.id, State: trimtab.AttemptEnded, Class: a.class, Outcome: "lost", Reason: why}
+		if a.told != nil {
+			last.Started, last.LastLines, last.Output = a.told.Started, a.told.LastLines, a.told.Output
+		}
+	}
+	t.trouble().last = last
+	t.more.why = clip(why, maxText)
+	wait, over := m.charge(a, kind)
+	switch {
+	case j.cancelled != "":
+		m.finish(j, a.task, cancelled)
+	case over != "":
+		m.fail(j, a.task, clip(fmt.Sprintf("%s: %s", over, why), maxText))
+	default:
+		t.status, t.kept, t.next = waiting, false, m.now+wait
+		if a.class == trimtab.RegularTask && kind != Failed && t.grant == h.name {
+			t.grant = "" // its host did not keep it
+		}
+		if wait > 0 {
+			m.wake(alarm{kind: backoffAlarm, job: j, task: a.task}, wait)
+		}
+		m.offer(j, a.task)
+	}
+}
+
+// remove takes an attempt from those of its job and host.
+func (m *Manager) remove(a *attempt) {
+	j, t, h := a.job, a.of(), a.host
+	if a.runs() {
+		j.running--
+		h.running--
+	}
+	a.gone, t.live = true, nil
+	h.size -= int(t.size)
+	at := slices.Index(h.live, a)
+	h.live = slices.Delete(h.live, at, at+1)
+	delete(h.byID, a.id)
+	last := len(j.live) - 1
+	j.live[a.at] = j.live[last]
+	j.live[a.at].at = a.at
+	j.live[last] = nil
+	j.live = j.live[:last]
+	m.touch(h, true)
+}
+
+// freeRefusals is after how many refusals of a task the next waits.
+const freeRefusals = 3
+
+// charge counts how an attempt ended. It returns how long its task waits, or over: why
+// it is not tried again.
+func (m *Manager) charge(a *attempt, kind EventKind) (wait time.Duration, over string) {
+	t, h, c := a.of(), a.host, &m.config
+	t.shun(h.name)
+	switch kind {
+	case Failed:
+		m.penalise(a)
+		t.failures++
+		if int(t.failures) > a.job.Retries {
+			return 0, fmt.Sprintf("failed %d times", t.failures)
+		}
+		return double(c.Backoff, c.MaxBackoff, int(t.failures)), ""
+	case Refused:
+		h.tries++
+		h.hold = m.now + double(c.Backoff, c.HostTimeout, h.tries)
+		t.refused++
+		if int(t.refused) > c.RefusedLimit {
+			return 0, fmt.Sprintf("refused %d times", t.refused)
+		}
+		if t.refused > freeRefusals {
+			wait = double(c.Backoff, c.MaxBackoff, int(t.refused)-freeRefusals)
+		}
+		return wait, ""
+	case Lost, Preempted:
+		m.penalise(a)
+		if kind == Lost {
+			h.tries++
+			h.hold = m.now + double(c.Backoff, c.MaxBackoff, h.tries)
+		}
+		t.lost++
+		if int(t.lost) > c.LostLimit {
+			return 0, fmt.Sprintf("lost with its host, or killed by it, %d times", t.lost)
+		}
+		return double(c.Backoff, c.MaxBackoff, int(t.lost)), ""
+	}
+	return 0, ""
+}
+
+// ran is how long an attempt ran: by its host's clock, where that is possible.
+func (m *Manager) ran(a *attempt, last *trimtab.Attempt) time.Duration {
+	if d := last.Ended.Sub(last.Started); !last.Started.IsZero() && !last.Ended.IsZero() && d >= 0 && d <= m.now-a.placed {
+		return d
+	}
+	return m.now - a.since
+}
+
+// penalise counts a task that failed, crashed, straggled or was killed on a machine
+// (algorithm 3), each attempt once.
+func (m *Manager) penalise(a *attempt) {
+	j := a.job
+	if a.counted || len(j.penalties) >= maxPenalised && j.penalties[a.host.name] == 0 {
+		return
+	}
+	a.counted = true
+	if j.penalties == nil {
+		j.penalties = map[string]int{}
+	}
+	j.penalties[a.host.name]++
+	if !j.rated {
+		j.rated = true
+		m.rated = append(m.rated, j)
+	}
+}
+
+// maxPenalised bounds the machines that one job counts.
+const maxPenalised = 2000
+
+const (
+	maxText   = 200
+	maxLines  = 20
+	maxOutput = 2 << 10 // of the last lines, as JSON
+)
+
+// cleaned is what a host told, bounded, and without what makes no sense.
+func cleaned(a *attempt, r *trimtab.Attempt) *trimtab.Attempt {
+	c := &trimtab.Attempt{
+		AttemptID: a.id, State: r.State, Class: a.class, Started: possible(r.Started), Ended: possible(r.Ended),
+		Outcome: clip(r.Outcome, 40), Code: r.Code, Reason: clip(r.Reason, maxText), Output: max(r.Output, 0), Problem: clip(r.Problem, maxText),
+	}
+	if r.Class == trimtab.RegularTask || r.Class == trimtab.OversubscribedTask {
+		c.Class = r.Class
+	}
+	if r.Progress != nil && *r.Progress >= 0 && *r.Progress <= 1 {
+		p := *r.Progress
+		c.Progress = &p
+	}
+	left := maxOutput
+	for _, line := range slices.Backward(r.LastLines[max(0, len(r.LastLines)-maxLines):]) {
+		line = clip(line, maxText)
+		text, _ := json.Marshal(line)
+		if left -= len(text) + 1; left < 0 {
+			break
+		}
+		c.LastLines = append(c.LastLines, line)
+	}
+	slices.Reverse(c.LastLines)
+	return c
+}
+
+// possible returns a time that can be, in UTC, or none.
+func possible(t time.Time) time.Time {
+	if t.Unix() < 0 || t.Unix() >= 1<<33 {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// clip returns at most n bytes of a text, without control characters.
+func clip(s string, n int) string {
+	if len(s) <= n && plain(s) {
+		return s
+	}
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s[:min(len(s), 4*n)], "?"))
+	for len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
+	}
+	return s
+}
+
+// plain says whether a text is ASCII without control characters.
+func plain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
+}

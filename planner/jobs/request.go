@@ -1,0 +1,352 @@
+package jobs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Request takes what a person or the cluster's resource manager asks for. nil may be told
+// to the asker when what the next Tick returns is stored. A request that comes again, by
+// its ID or because what it wants is so already, is taken again.
+//
+// trimtab.ErrInvalid: it breaks the rules; trimtab.ErrRefused: it cannot be done now.
+func (m *Manager) Request(now time.Time, r *trimtab.JobRequest) error {
+	m.advance(now)
+	if r.Pool != m.config.Pool || len(r.ID) > 200 {
+		return trimtab.Invalidf("request %.60q for pool %.60q: want pool %s, an ID of at most 200 bytes", r.ID, r.Pool, m.config.Pool)
+	}
+	var err error
+	switch r.Verb {
+	case trimtab.SubmitJob:
+		err = m.submit(r)
+	case trimtab.CancelJob:
+		err = m.cancel(r)
+	case trimtab.GrantTask:
+		err = m.grant(r)
+	case trimtab.RevokeGrant:
+		err = m.revoke(r)
+	default:
+		err = trimtab.Invalidf("verb %.20q", string(r.Verb))
+	}
+	if err != nil {
+		return fmt.Errorf("%.20s job %.63s: %w", string(r.Verb), r.Job.Name, err)
+	}
+	return nil
+}
+
+func refusedf(format string, args ...any) error {
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), trimtab.ErrRefused)
+}
+
+// submit takes a job. One that has ended gives its name to the new one.
+func (m *Manager) submit(r *trimtab.JobRequest) error {
+	old := m.jobs[r.Job.Name]
+	if old != nil && r.ID != "" && slices.Contains(old.requests, r.ID) {
+		return nil
+	}
+	if err := r.Job.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case r.ID == "":
+		return trimtab.Invalidf("no ID")
+	case m.barred[r.Job.Name]:
+		return refusedf("a job of this name is stored that cannot be read")
+	case old != nil && old.ended.IsZero():
+		return refusedf("there is one, of %s, that has not ended", old.submitted.Format(time.RFC3339))
+	}
+	parts, sizes, err := split(r.Job.Tasks)
+	if err != nil {
+		return err
+	}
+	if err := m.makeRoom(old, len(r.Job.Tasks)); err != nil {
+		return err
+	}
+	m.fence.Serial++
+	j := &job{BatchJob: r.Job, name: r.Job.Name, serial: m.fence.Serial, by: clip(r.By, maxText), submitted: m.wall.UTC(), chunks: len(parts)}
+	j.Tasks = cloned(r.Job.Tasks)
+	if old != nil {
+		j.requests = old.requests[max(0, len(old.requests)-7):]
+		m.forget(old)
+	}
+	j.base = m.recall(j.name)
+	j.requests = append(slices.Clone(j.requests), r.ID)
+	j.fill(sizes)
+	j.headDirty, j.parts = true, parts
+	m.enter(j)
+	m.writeJob(j)
+	for i := range j.tasks {
+		m.offer(j, int32(i))
+	}
+	m.event(JobSubmitted, trimtab.AttemptID{Job: j.name}, "", fmt.Sprintf("%d tasks", len(j.tasks)))
+	return nil
+}
+
+// cloned are tasks that share nothing with those that were given.
+func cloned(tasks []trimtab.BatchTask) []trimtab.BatchTask {
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		t := &tasks[i]
+		t.Command = slices.Clone(t.Command)
+		if t.Env != nil {
+			env := make(map[string]string, len(t.Env))
+			for k, v := range t.Env {
+				env[k] = v
+			}
+			t.Env = env
+		}
+	}
+	return tasks
+}
+
+// fill makes the tasks of a job, none of which was tried.
+func (j *job) fill(sizes []int32) {
+	j.ready.before = func(a, b int32) bool { return a < b }
+	j.tasks = make([]task, len(j.Tasks))
+	j.stored = make([]bool, (len(j.tasks)+chunkTasks-1)/chunkTasks)
+	for i := range j.tasks {
+		j.tasks[i].number, j.tasks[i].size = int32(j.base), sizes[i]
+	}
+}
+
+// highest is the highest number of an attempt.
+func (j *job) highest() int {
+	n := j.base
+	for i := range j.tasks {
+		n = max(n, int(j.tasks[i].number))
+	}
+	return n
+}
+
+// enter puts a job among the others.
+func (m *Manager) enter(j *job) {
+	m.jobs[j.name] = j
+	m.tasks += len(j.tasks)
+	at, _ := slices.BinarySearchFunc(m.order, j, func(a, b *job) int {
+		if a.Priority > b.Priority || a.Priority == b.Priority && a.serial < b.serial {
+			return -1
+		}
+		return 1
+	})
+	m.order = slices.Insert(m.order, at, j)
+}
+
+// makeRoom forgets jobs that have ended, the oldest first, until another fits.
+func (m *Manager) makeRoom(old *job, tasks int) error {
+	count, all := len(m.order), m.tasks
+	if old != nil {
+		count, all = count-1, all-len(old.tasks)
+	}
+	var over []*job
+	for _, j := range m.order {
+		if !j.ended.IsZero() && j != old {
+			over = append(over, j)
+		}
+	}
+	slices.SortFunc(over, func(a, b *job) int { return a.ended.Compare(b.ended) })
+	n := 0
+	for ; (count >= m.config.MaxJobs || all+tasks > m.config.MaxTasks) && n < len(over); n++ {
+		count, all = count-1, all-len(over[n].tasks)
+	}
+	if count >= m.config.MaxJobs || all+tasks > m.config.MaxTasks {
+		return refusedf("%d jobs with %d tasks have not ended: %d more tasks would be beyond %d jobs, %d tasks", count, all, tasks, m.config.MaxJobs, m.config.MaxTasks)
+	}
+	for _, j := range over[:n] {
+		m.forget(j)
+	}
+	return nil
+}
+
+// forget deletes a job that has ended.
+func (m *Manager) forget(j *job) {
+	delete(m.jobs, j.name)
+	m.order = slices.DeleteFunc(m.order, func(o *job) bool { return o == j })
+	m.tasks -= len(j.tasks)
+	m.deletes = append(m.deletes, j.records()...)
+	if n := j.highest(); n > 0 {
+		m.retain(j.name, n)
+	}
+	m.forgotten = append(m.forgotten, j.name)
+	m.event(JobForgotten, trimtab.AttemptID{Job: j.name}, "", "")
+}
+
+// recall returns up to which number attempts were made at tasks of a deleted job. It is not
+// forgotten when another takes the name: that one may never be committed.
+func (m *Manager) recall(name string) int {
+	for _, n := range m.names {
+		if n.Name == name {
+			return n.Highest
+		}
+	}
+	return 0
+}
+
+// retain keeps the name of a job that is deleted.
+func (m *Manager) retain(name string, highest int) {
+	m.names = slices.DeleteFunc(m.names, func(n oldName) bool { return n.Name == name })
+	m.names, m.namesDirty = append(m.names[max(0, len(m.names)+1-keptNames):], oldName{name, highest}), true
+}
+
+// named returns the job of a request that has not ended.
+func (m *Manager) named(r *trimtab.JobRequest) (*job, error) {
+	j := m.jobs[r.Job.Name]
+	switch {
+	case j == nil:
+		return nil, refusedf("there is none of this name")
+	case !j.ended.IsZero():
+		return nil, refusedf("it has ended: %s", j.how())
+	}
+	return j, nil
+}
+
+func (m *Manager) cancel(r *trimtab.JobRequest) error {
+	if j := m.jobs[r.Job.Name]; j != nil && j.cancelled != "" {
+		return nil
+	}
+	j, err := m.named(r)
+	if err != nil {
+		return err
+	}
+	j.cancelled = clip("cancelled by "+cmp.Or(r.By, "nobody who said so"), maxText)
+	j.headDirty = true
+	m.writeJob(j)
+	m.halt(j)
+	return nil
+}
+
+// halt ends all tasks of a cancelled job.
+func (m *Manager) halt(j *job) {
+	for i := range j.tasks {
+		switch t := &j.tasks[i]; {
+		case t.status == waiting:
+			t.status, t.grant = cancelled, "" // the head says so for all
+			j.finished++
+		case t.live != nil && t.live.kill == "":
+			m.kill(t.live, j.cancelled)
+		}
+	}
+	m.close(j)
+}
+
+// task returns the task that a request names.
+func (m *Manager) task(r *trimtab.JobRequest) (*job, int32, error) {
+	j, err := m.named(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	i := slices.IndexFunc(j.Tasks, func(t trimtab.BatchTask) bool { return t.Name == r.Task })
+	switch {
+	case i < 0:
+		return nil, 0, refusedf("it has no task %.63q", r.Task)
+	case j.tasks[i].ended():
+		return nil, 0, refusedf("task %s has ended", r.Task)
+	case j.cancelled != "":
+		return nil, 0, refusedf("it is %s", j.cancelled)
+	}
+	return j, int32(i), nil
+}
+
+// grant takes a regular grant.
+func (m *Manager) grant(r *trimtab.JobRequest) error {
+	j, i, err := m.task(r)
+	if err != nil {
+		return err
+	}
+	t := &j.tasks[i]
+	switch h := m.hosts[r.Host]; {
+	case t.grant == r.Host && r.Host != "":
+		return nil
+	case !m.takes(h):
+		return refusedf("host %.60q was not heard within %v", r.Host, m.config.HostTimeout)
+	case t.live != nil && t.live.class == trimtab.RegularTask && t.live.runs() && t.live.kill == "":
+		return refusedf("task %s runs regularly on %s", r.Task, t.host)
+	}
+	t.grant, t.kept = r.Host, false
+	m.write(j, i)
+	m.upgrade(j, i)
+	return nil
+}
+
+// upgrade is algorithm 5, lines 5 to 19, for a task that was granted a host.
+func (m *Manager) upgrade(j *job, i int32) {
+	t := &j.tasks[i]
+	a := t.live
+	switch {
+	case a == nil: // no destination was found
+		m.offer(j, i)
+	case a.kill != "": // it is about to end
+	case !a.host.heard: // where it is, its host will tell
+	case !a.runs(): // in a queue: cancelled, started regularly when that was told
+		m.kill(a, "its regular resources were granted on "+t.grant)
+	case a.host.name == t.grant:
+		a.class = trimtab.RegularTask
+		m.write(j, i)
+		m.touch(a.host, true)
+		m.event(Upgraded, a.id, t.grant, "")
+	case a.told.Progress != nil && *a.told.Progress > m.config.Tau:
+		t.kept = true
+		m.write(j, i)
+		m.event(Reserved, a.id, t.grant, fmt.Sprintf("at progress %.2f on %s", *a.told.Progress, t.host))
+	default:
+		m.kill(a, "its regular resources were granted on "+t.grant)
+	}
+}
+
+// revoke takes a grant back: the task is a speculative one again, where it is.
+func (m *Manager) revoke(r *trimtab.JobRequest) error {
+	j, i, err := m.task(r)
+	if err != nil {
+		return err
+	}
+	t := &j.tasks[i]
+	if t.grant == "" || r.Host != "" && r.Host != t.grant {
+		return nil
+	}
+	t.grant, t.kept = "", false
+	m.write(j, i)
+	if a := t.live; a == nil {
+		m.offer(j, i)
+	} else if a.class == trimtab.RegularTask {
+		a.class = trimtab.OversubscribedTask
+		m.touch(a.host, true)
+	}
+	return nil
+}
+
+// split makes the records of the specs, and the size of each task in a host's list.
+func split(tasks []trimtab.BatchTask) (parts [][]byte, sizes []int32, err error) {
+	var part []json.RawMessage
+	sum := 0
+	flush := func() {
+		text, _ := json.Marshal(specRecord{Version: version, Tasks: part})
+		parts, part, sum = append(parts, text), nil, 0
+	}
+	for i := range tasks {
+		text, err := json.Marshal(&tasks[i])
+		if err != nil {
+			return nil, nil, fmt.Errorf("encode task %s: %w", tasks[i].Name, err)
+		}
+		if len(text) > maxSpec {
+			return nil, nil, trimtab.Invalidf("task %s has %d bytes: want at most %d", tasks[i].Name, len(text), maxSpec)
+		}
+		if sum+len(text) > maxSpec {
+			flush()
+		}
+		part, sum = append(part, text), sum+len(text)+1
+		sizes = append(sizes, listed(&tasks[i].TaskSpec, len(text)))
+	}
+	flush()
+	return parts, sizes, nil
+}
+
+// listed is what a task with so many bytes takes of [maxList], in which the parts of a list
+// are bounded, too.
+func listed(s *trimtab.TaskSpec, encoded int) int32 {
+	_, parts := s.Size()
+	return int32(max(encoded+attemptSize, parts*(maxList/trimtab.MaxListParts+1)))
+}

@@ -1,0 +1,119 @@
+package jobs
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/machines"
+)
+
+// stateTasks is how many tasks the state of a job tells of.
+const stateTasks = 100
+
+// State returns how a job stands, or nil.
+func (m *Manager) State(now time.Time, job string) *trimtab.JobState {
+	m.advance(now)
+	j := m.jobs[job]
+	if j == nil {
+		return nil
+	}
+	return m.state(j)
+}
+
+func (m *Manager) state(j *job) *trimtab.JobState {
+	s := &trimtab.JobState{
+		Pool: m.config.Pool, Name: j.name, Time: m.wall, Submitted: j.submitted, By: j.by, State: j.how(), Priority: j.Priority,
+		Running: j.running, Done: j.done, Failed: len(j.bad), Waiting: len(j.tasks) - j.finished - j.running,
+		Problem: j.problem,
+	}
+	some := j.some()
+	for _, i := range some {
+		s.Tasks = append(s.Tasks, m.taskState(j, i))
+	}
+	s.Omitted = len(j.tasks) - len(some)
+	return s
+}
+
+// some are the tasks that a state tells of, in the order of the job: those that failed
+// first, then those that are placed.
+func (j *job) some() []int32 {
+	var out []int32
+	if len(j.tasks) <= stateTasks {
+		for i := range j.tasks {
+			out = append(out, int32(i))
+		}
+		return out
+	}
+	out = append(out, j.bad[:min(len(j.bad), stateTasks)]...)
+	for k := 0; k < len(j.live) && len(out) < stateTasks; k++ {
+		out = append(out, j.live[k].task)
+	}
+	for i := int32(0); int(i) < len(j.tasks) && len(out) < stateTasks; i++ {
+		if t := &j.tasks[i]; t.live == nil && t.status != failed {
+			out = append(out, i)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (m *Manager) taskState(j *job, i int32) trimtab.TaskState {
+	t := &j.tasks[i]
+	s := trimtab.TaskState{Name: j.Tasks[i].Name, State: t.status.String(), Host: t.host, Attempts: int(t.number) - j.base, Granted: t.grant}
+	if t.more != nil {
+		s.Last, s.Why = t.more.last, t.more.why
+	}
+	if t.status == waiting && t.next > m.now {
+		s.Next = m.wall.Add(t.next - m.now)
+	}
+	if t.status == done {
+		s.Last = &trimtab.Attempt{
+			AttemptID: trimtab.AttemptID{Job: j.name, Task: s.Name, Attempt: int(t.number)},
+			State:     trimtab.AttemptEnded, Outcome: "exited",
+		}
+	}
+	if a := t.live; a != nil {
+		s.Why = cmp.Or(a.kill, s.Why)
+		if a.told != nil {
+			s.Last = a.told
+		}
+		if a.runs() {
+			s.State = string(a.told.State)
+		}
+	}
+	return s
+}
+
+// Where returns the host and the newest attempt of a task, for its logs; ok: one was
+// placed.
+func (m *Manager) Where(job, task string) (id trimtab.AttemptID, host string, ok bool) {
+	j := m.jobs[job]
+	if j == nil {
+		return id, "", false
+	}
+	i := slices.IndexFunc(j.Tasks, func(t trimtab.BatchTask) bool { return t.Name == task })
+	if i < 0 || j.tasks[i].host == "" {
+		return id, "", false
+	}
+	return trimtab.AttemptID{Job: job, Task: task, Attempt: int(j.tasks[i].number)}, j.tasks[i].host, true
+}
+
+// Counts returns how many tasks of a job failed, crashed, straggled or were killed on
+// each machine (algorithm 3), for [machines.Index.Rate]; at returns where a host is in
+// the list of machines. They are those since this manager was made.
+func (m *Manager) Counts(job string, at func(host string) (uint32, bool)) []machines.Count {
+	j := m.jobs[job]
+	if j == nil {
+		return nil
+	}
+	var out []machines.Count
+	for host, n := range j.penalties {
+		if i, ok := at(host); ok {
+			out = append(out, machines.Count{Machine: i, Tasks: n})
+		}
+	}
+	slices.SortFunc(out, func(a, b machines.Count) int { return cmp.Compare(a.Machine, b.Machine) })
+	return out
+}
