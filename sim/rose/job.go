@@ -249,7 +249,7 @@ func (p *play) attempt(j *job) *attempt {
 // offer puts a task into the queue of a machine, if it has room.
 func (p *play) offer(a *attempt, m *machine) bool {
 	p.out.Offered++
-	if why := m.policy.Offer(clock(p.now), throttle.Request{ID: a.id, Job: a.job.name, Wants: m.holds(), Expires: epoch.Add(far)}); why != "" {
+	if why := m.policy.Offer(clock(p.now), throttle.Request{ID: a.id, Job: a.job.name, Wants: m.holds(), Expires: epoch().Add(far)}); why != "" {
 		p.out.Rejected++
 		return false
 	}

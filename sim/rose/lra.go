@@ -21,7 +21,9 @@ type program struct {
 
 // victims are those of the recorded pairs (README of perf-counters-corun): the co-run's
 // CPI over the solo one's, less 1.
-var victims = []program{{"canneal", 4.28, 0.03, 0.799}, {"fluidanimate", 0.574, 0.03, 0.246}, {"freqmine", 0.554, 0.03, 0.089}, {"nn", 1.907, 0.008, 0.035}}
+func victims() []program {
+	return []program{{"canneal", 4.28, 0.03, 0.799}, {"fluidanimate", 0.574, 0.03, 0.246}, {"freqmine", 0.554, 0.03, 0.089}, {"nn", 1.907, 0.008, 0.035}}
+}
 
 // fullBandwidth is what SP moves alone on 8 cores, in GB/s: the pressure at which the
 // recorded pairs were slower by that much.
@@ -81,7 +83,7 @@ func (p *play) placeLRAs(rng *rand.Rand) error {
 	if !p.LRAs {
 		return nil
 	}
-	bounds := map[*program]float64{}
+	victims, bounds := victims(), map[*program]float64{}
 	for i := range victims {
 		b, err := boundary(&victims[i])
 		if err != nil {
@@ -125,7 +127,7 @@ func boundary(v *program) (float64, error) {
 	w := fingerprint.New()
 	out := 0.0
 	for i := range 600 {
-		at := epoch.Add(time.Duration(i+1) * fingerprint.Window)
+		at := epoch().Add(time.Duration(i+1) * fingerprint.Window)
 		s := fingerprint.Sample{Length: fingerprint.Window, CPI: fingerprint.Counted(v.cpi * math.Exp(v.deviation*rng.NormFloat64())),
 			MPKI: fingerprint.Counted(1), References: fingerprint.Counted(10)}
 		j, ok, err := w.Observe(at, s, true)

@@ -262,9 +262,9 @@ func (m *machine) last(dim int) float64 {
 }
 
 // epoch is when a run begins, for steps that want a time.
-var epoch = time.Unix(1_600_000_000, 0).UTC()
+func epoch() time.Time { return time.Unix(1_600_000_000, 0).UTC() }
 
-func clock(t float64) time.Time { return epoch.Add(time.Duration(t * float64(time.Second))) }
+func clock(t float64) time.Time { return epoch().Add(time.Duration(t * float64(time.Second))) }
 
 // far is a lease that no run outlives: whether leases are renewed is not played.
 const far = 365 * 24 * time.Hour
@@ -287,7 +287,7 @@ func (m *machine) observe() *throttle.Observation {
 			continue
 		}
 		o.Tasks = append(o.Tasks, throttle.Task{ID: a.id, Job: a.job.name, Class: a.class, Holds: m.holds(), Progress: a.progress(),
-			Activity: k.CPU * a.speed * k.Bandwidth, Expires: epoch.Add(far)})
+			Activity: k.CPU * a.speed * k.Bandwidth, Expires: epoch().Add(far)})
 	}
 	o.Revoke = append(o.Revoke[:0], max(0, want-w.Cores), 0)
 	m.hear(o)

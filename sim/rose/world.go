@@ -107,7 +107,12 @@ type World struct {
 // sizes are the paper's six scales of mappers x reducers. In equal numbers, 60 jobs would
 // have 134,300 tasks; counts are those nearest to equal (least squares) of 60 jobs with
 // the 214,880 that the paper states.
-var sizes = []struct{ maps, reduces, jobs int }{{10, 10, 2}, {100, 10, 4}, {100, 100, 6}, {1000, 100, 12}, {1000, 1000, 20}, {8000, 2000, 16}}
+func sizes() []scale {
+	return []scale{{10, 10, 2}, {100, 10, 4}, {100, 100, 6}, {1000, 100, 12}, {1000, 1000, 20}, {8000, 2000, 16}}
+}
+
+// scale is a size of jobs, and how many there are.
+type scale struct{ maps, reduces, jobs int }
 
 // paperMachines is the size of the paper's cluster; with another number of machines the
 // jobs have as many tasks per machine.
@@ -118,7 +123,7 @@ func Batch(n int, u *Usage) *World {
 	w := &World{Name: "batch only", Machines: n, Cores: 12, Memory: 82, Kinds: kinds(), Usage: u, Background: 0.435, Slots: 3, Reserve: 4, Task: 2.94, Spread: 0.5,
 		Beat: 1, Ask: 0.25, Tick: 0.25, Round: 10, Timeout: 10, Window: scaled(window, n), Queue: 20, Limit: 0.8, Widen: 1.5, Worst: max(1, n/20), Tau: 0.6,
 		UpperCPU: 0.8, UpperLoad: 1.15, UpperDisk: 0.6, RatioCPU: 1, RatioMemory: 0.4, Container: 2}
-	for _, s := range sizes {
+	for _, s := range sizes() {
 		for range s.jobs {
 			w.Jobs = append(w.Jobs, JobSpec{Kind: len(w.Jobs) % len(w.Kinds), Stages: []int{scaled(s.maps, n), scaled(s.reduces, n)}})
 		}
