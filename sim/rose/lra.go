@@ -71,11 +71,10 @@ type samples map[*lra]*felt
 
 // felt is a container's: a histogram of rates for the quantile of its latency.
 type felt struct {
-	rates   [256]uint32
-	n       int
-	share   float64
-	slower  float64
-	anomaly int
+	rates  [256]uint32
+	n      int
+	share  float64
+	slower float64
 }
 
 // placeLRAs puts the containers onto machines in turn, in random order.

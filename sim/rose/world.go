@@ -18,8 +18,8 @@ type Kind struct {
 	Like      string  `json:"like"`
 }
 
-// kinds are the paper's three jobs. Its tables 4 and 5 agree with 1.33 cores, 8.5% of a
-// machine's disk time and a load of 2.37 per running task (doc.go); how this is divided
+// kinds are the paper's three jobs. Its tables 4 and 5 agree with 1.03 cores and 7.6% of
+// a machine's disk time for each running task (doc.go); how this is divided
 // among the kinds is ours, as is the recorded program that each is like.
 func kinds() []Kind {
 	return []Kind{
@@ -28,9 +28,6 @@ func kinds() []Kind {
 		{Name: "Bayes", CPU: 1.08, Disk: 0.058, Bandwidth: 0.2, MPKI: 0.94, Like: "kmeans"},
 	}
 }
-
-// nominal is the mean task of the kinds, by which a machine's use is scaled.
-const nominalCPU, nominalDisk = 4.0 / 3, 0.085
 
 // JobSpec is one job: stages of so many tasks, each after the one before has ended.
 type JobSpec struct {
