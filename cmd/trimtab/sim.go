@@ -28,6 +28,8 @@ type simCmd struct {
 
 	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see nothing else, or its spans."`
 
+	Rose simRoseCmd `cmd:"" help:"Batch jobs that use what is reserved and idle: ROSE beside other ways to select machines, the paper's tables with theirs and ours."`
+
 	Services simServicesCmd `cmd:"" help:"Three services behind CPU quotas under load that moves, with the settings of production."`
 }
 

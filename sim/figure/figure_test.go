@@ -108,3 +108,18 @@ func TestTicksAreRound(t *testing.T) {
 		}
 	}
 }
+
+func TestAHeatMapHasAColourForEachValue(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	c := Chart{Title: "machines", High: 1}
+	if err := c.Heat(&out, [][]float64{{0, 0.5, 2}, {1, 0.25, -1}}); err != nil || !strings.Contains(out.String(), "machines") {
+		t.Errorf("error %v, %.200s", err, out.String())
+	}
+	if err := c.Heat(&out, [][]float64{{0, 1}, {1}}); err == nil {
+		t.Error("columns of different lengths were drawn")
+	}
+	if err := c.Heat(&out, nil); err != nil {
+		t.Errorf("nothing to draw: %v", err)
+	}
+}
