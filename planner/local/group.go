@@ -9,14 +9,13 @@ import (
 
 // The rule's constants; see doc.go.
 const (
-	smooth, smoothUp = 10.0, 2.0 // ticks over which the mean follows the demand
-	stalledMuch      = 0.3       // share stalled at which it follows at once
-	eta              = 0.2       // step of the running quantile
-	firstHeadroom    = 0.3
-	leastHeadroom    = -0.5
-	mostHeadroom     = 2.0
-	risesOver        = 1.1 // of what is set
-	fallsUnder       = 0.8
+	smooth        = 10.0 // ticks over which the mean follows the demand
+	eta           = 0.1  // step of the running quantile
+	firstHeadroom = 0.3
+	leastHeadroom = -0.5
+	mostHeadroom  = 2.0
+	risesOver     = 1.1 // of what is set
+	fallsUnder    = 0.77
 )
 
 // group is what the loop knows of one control group.
@@ -92,14 +91,10 @@ func (g *group) observe(r *Reading, at time.Duration, capacity float64) bool {
 func (g *group) follow(used, phi, elapsed float64) {
 	d := math.Max(0, used-g.backlog) / (math.Max(0.1, 1-phi) * elapsed)
 	g.backlog = math.Min(d*phi, g.envelope.Most()) * elapsed
-	switch {
-	case !g.begun:
+	if !g.begun {
 		g.mean, g.begun = d, true
-	case d > g.mean && phi > stalledMuch:
-		g.mean += (d - g.mean) / smoothUp
-	default:
-		g.mean += (d - g.mean) / smooth
 	}
+	g.mean += (d - g.mean) / smooth
 	w := math.Min(float64(g.envelope.Budget)/period, 0.99)
 	over := math.Max(0, phi-w) / (1 - w)
 	g.headroom = math.Min(mostHeadroom, math.Max(leastHeadroom, g.headroom+eta*(over-g.envelope.Late)))
