@@ -41,11 +41,12 @@ type fastEnvironment struct {
 type fastRow struct {
 	Policy string `json:"policy"`
 	Load   string `json:"load"`
-	// Knob is the cheapest that holds the SLO, in hindsight.
-	Knob float64 `json:"knob"`
-	// Cores is the mean sum of quotas over the CPU used, nil without quotas; Highest its
-	// 99.9% quantile.
+	// Knob is the cheapest that holds the SLO, in hindsight; nil: the policy has none.
+	Knob *float64 `json:"knob,omitempty"`
+	// Cores is what quotas gave over the CPU used, nil without quotas: the mean sum of
+	// Quotas, and what writes refilled. Highest is the 99.9% quantile of the sum of quotas.
 	Cores   *float64 `json:"cores_over_used,omitempty"`
+	Quotas  *float64 `json:"quotas_over_used,omitempty"`
 	Highest *float64 `json:"highest_over_used,omitempty"`
 	P99     float64  `json:"p99_ms"`
 	Late    float64  `json:"late"`
@@ -154,18 +155,21 @@ func fastRows(cells []fast.Cell) (out []fastRow) {
 	for _, k := range keys {
 		r := fastRow{Policy: k.name, Load: k.load}
 		n := float64(len(at[k]))
-		cores, highest := 0.0, 0.0
+		knob, cores, quotas, highest := 0.0, 0.0, 0.0, 0.0
 		var back []float64
 		for _, c := range at[k] {
-			cores, highest, back = cores+c.Cores/n, highest+c.Highest/n, append(back, c.Back...)
-			r.Knob, r.P99, r.Late = r.Knob+c.Knob/n, r.P99+c.P99/n, r.Late+c.Late/n
+			cores, quotas, highest, back = cores+c.Cores/n, quotas+c.Quotas/n, highest+c.Highest/n, append(back, c.Back...)
+			knob, r.P99, r.Late = knob+c.Knob/n, r.P99+c.P99/n, r.Late+c.Late/n
 			r.Minutes, r.Writes = r.Minutes+float64(c.MinutesOver)/n, r.Writes+c.Writes/n
 			if !c.Holds() {
 				r.Missed++
 			}
 		}
 		if !math.IsInf(cores, 0) {
-			r.Cores, r.Highest = &cores, &highest
+			r.Cores, r.Quotas, r.Highest = &cores, &quotas, &highest
+		}
+		if fast.HasKnob(at[k][0].Policy) {
+			r.Knob = &knob
 		}
 		if len(back) > 0 {
 			r.Back = []float64{sim.Quantile(back, 0.5), sim.Quantile(back, 0.95), slices.Max(back)}
@@ -179,7 +183,7 @@ func fastRows(cells []fast.Cell) (out []fastRow) {
 func (a *fastAnswer) text(w io.Writer) {
 	e := &a.Environment
 	fmt.Fprintf(w, "hotel reservation: %d services, %d CPUs on 4 hosts, quotas every 100 ms, %d s, mean of %s\n", e.Services, e.CPUs, e.Seconds, view.Count(e.Seeds, "seed"))
-	fmt.Fprint(w, "cores / cores used, with the cheapest setting of hindsight that keeps p99 <= 200 ms; in brackets the setting; !: SLO missed\n\n")
+	fmt.Fprint(w, "cores (quotas, and what writes refill) / cores used, with the cheapest setting of hindsight that keeps p99 <= 200 ms; in brackets the setting; !: SLO missed\n\n")
 	rows := [][]string{append([]string{"POLICY"}, upper(e.Loads)...)}
 	of := map[string]int{}
 	for i := range a.Policies {
@@ -243,8 +247,8 @@ func coresOf(v *float64) string {
 // cell is a policy's figure on one load.
 func (p *fastRow) cell() string {
 	s := coresOf(p.Cores)
-	if p.Knob > 0 {
-		s += fmt.Sprintf(" (%.2f)", p.Knob)
+	if p.Knob != nil {
+		s += fmt.Sprintf(" (%.2f)", *p.Knob)
 	}
 	if p.Missed > 0 {
 		s += "!"

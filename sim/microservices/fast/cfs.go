@@ -28,6 +28,7 @@ type cgroup struct {
 	usedBefore      float64
 	throttledBefore int
 	writes          int
+	extra           float64 // core-seconds that writes refilled
 }
 
 // refill is the kernel's, at a period and at every write.
@@ -47,7 +48,9 @@ func (c *cgroup) set(quota, burst float64) {
 	}
 	c.quota, c.burst = quota, burst
 	c.writes++
+	before := math.Max(0, c.runtime)
 	c.refill()
+	c.extra += math.Max(0, c.runtime-before)
 }
 
 // take adds the work of step t.

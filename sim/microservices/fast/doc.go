@@ -10,7 +10,9 @@
 //	runtime ← min(runtime + q T, q T + b T)     at each period, and at each write
 //
 // The kernel refills at every write of quota or burst, also of the same value, which
-// was measured: a rule that writes in every period doubles what it gives. A parent group
+// was measured: a rule that writes in every period doubles what it gives. So what writes
+// refilled in the middle of a period is counted as cores, beside the sum of quotas: by
+// that sum alone Escra with burst would need less than is used. A parent group
 // per host holds the capacity and is never written; a child that the parent stops counts
 // no throttled period. Stalled time is counted when the stall ends, as the kernel does.
 // Where a host's CPUs or its parent's runtime do not suffice, they are shared by weight.

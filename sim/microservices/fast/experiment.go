@@ -98,6 +98,9 @@ func (x *Experiment) Validate() error {
 	return nil
 }
 
+// HasKnob reports whether a policy has a setting that is searched in hindsight.
+func HasKnob(policy string) bool { return len(knobs(policy)) > 0 }
+
 // Runs is how often Done is called.
 func (x *Experiment) Runs() int { return x.Seeds * len(x.jobs()) }
 

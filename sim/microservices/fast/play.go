@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab/sim"
 )
 
-// hosts of the cluster, with so many CPUs each.
+// hosts of the cluster, with so many CPUs each, or as many as their part of the pool.
 const hosts, hostCPUs = 4, 40.0
 
 // cluster is what a policy moves quotas in.
@@ -25,7 +25,7 @@ type cluster struct {
 func newCluster(apps []*App, pool float64, burst bool, seed uint64) *cluster {
 	c := &cluster{apps: apps, burst: burst}
 	for range hosts {
-		c.machines = append(c.machines, &machine{cpus: hostCPUs, capacity: pool / hosts})
+		c.machines = append(c.machines, &machine{cpus: math.Max(hostCPUs, pool/hosts), capacity: pool / hosts})
 	}
 	a1, b1 := sim.Seed(seed, 0x7068617365)
 	r := rand.New(rand.NewPCG(a1, b1))
@@ -58,9 +58,10 @@ type policy interface{ step(c *cluster) }
 
 // Result is what came of one run.
 type Result struct {
-	// Cores is the mean sum of quotas over the CPU used, Highest the 99.9% quantile of the
-	// sum, over the same.
-	Cores, Highest float64
+	// Quotas is the mean sum of quotas over the CPU used, Highest its 99.9% quantile.
+	// Refilled is what writes refilled in the middle of periods, over the same: CPU time
+	// that a sum of quotas does not show. Cores is both.
+	Cores, Quotas, Refilled, Highest float64
 	// Late is the share of requests over the SLO, the worst of all applications; P99 in ms.
 	Late, P99 float64
 	// MinutesOver counts those with more than 1% late, of Minutes.
@@ -83,7 +84,7 @@ func (c *cluster) play(p policy, stop func() bool) *Result {
 	seconds := len(c.apps[0].Load.Rate)
 	from := warm(seconds) * ticks
 	total := make([]float64, 0, seconds*ticks)
-	out, used, usedFrom := &Result{}, 0.0, 0.0
+	out, used, writes, refilled := &Result{}, 0.0, 0.0, 0.0
 	for _, a := range c.apps {
 		used += a.Used
 	}
@@ -96,7 +97,7 @@ func (c *cluster) play(p policy, stop func() bool) *Result {
 				m.worst = 0
 			}
 			for _, g := range c.groups {
-				usedFrom += float64(g.writes)
+				writes, refilled = writes-float64(g.writes), refilled-g.extra
 			}
 		}
 		p.step(c)
@@ -121,15 +122,16 @@ func (c *cluster) play(p policy, stop func() bool) *Result {
 		}
 	}
 	c.finish()
-	writes := -usedFrom
 	for _, g := range c.groups {
-		writes += float64(g.writes)
+		writes, refilled = writes+float64(g.writes), refilled+g.extra
 	}
 	for _, m := range c.machines {
 		out.Second = math.Max(out.Second, m.worst)
 	}
+	out.Refilled = refilled / used / float64(seconds-from/ticks)
 	out.Writes = writes / float64(len(c.groups)) / float64(seconds-from/ticks)
-	out.Cores, out.Highest = sim.Mean(total)/used, sim.Quantile(total, 0.999)/used
+	out.Quotas, out.Highest = sim.Mean(total)/used, sim.Quantile(total, 0.999)/used
+	out.Cores = out.Quotas + out.Refilled
 	for _, a := range c.apps {
 		out.judge(a, from*steps)
 	}
