@@ -365,6 +365,7 @@ func (k *Cores) write(ctx context.Context, a trimtab.Amount) error {
 		return fmt.Errorf("give it %v cores: of %d that %s has, %d are free: %s: %w", next, len(c.Cores),
 			path.Dir(k.config.Path), c.free(), taken(others, names), trimtab.ErrRefused)
 	}
+	k.found = nil // what was read is no longer so
 	if err := k.put(ctx, s, set); err != nil {
 		return err
 	}

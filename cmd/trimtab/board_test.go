@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trimtab/trimtab/dashboards"
+)
+
+// shown is one expression of a board, and the panel or annotation it is for.
+type shown struct {
+	panel, ref, expr string
+}
+
+// exprsOf reads the expressions out of the committed JSON, as Grafana would.
+func exprsOf(t *testing.T, board string, text []byte) []shown {
+	t.Helper()
+	var b struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr, RefID string }
+		}
+		Annotations struct{ List []struct{ Name, Expr string } }
+	}
+	if err := json.Unmarshal(text, &b); err != nil {
+		t.Fatal(err)
+	}
+	var out []shown
+	for _, p := range b.Panels {
+		for _, q := range p.Targets {
+			out = append(out, shown{board + " / " + p.Title, q.RefID, q.Expr})
+		}
+	}
+	for _, a := range b.Annotations.List {
+		out = append(out, shown{board + " / annotation " + a.Name, "A", a.Expr})
+	}
+	return out
+}
+
+// boardHasMetrics asks that what a process exports has every metric that the panels
+// which begin so show, as TestEveryPanelShowsWhatARealPrometheusScraped cannot.
+func (p *program) boardHasMetrics(board string, panels ...string) error {
+	has, missing := p.metrics(), []string{}
+	for _, x := range exprsOf(p.T, board, dashboards.Generate()[board]) {
+		if !slices.ContainsFunc(panels, func(panel string) bool { return strings.HasPrefix(x.panel, panel) }) {
+			continue
+		}
+		for _, name := range regexp.MustCompile(`trimtab_[a-z_]+`).FindAllString(x.expr, -1) {
+			name = strings.TrimSuffix(name, "_bucket")
+			if has[name] == nil && !slices.Contains(missing, name) {
+				missing = append(missing, name)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("no value of %v", missing)
+	}
+	return nil
+}
