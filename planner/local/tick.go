@@ -1,9 +1,6 @@
 package local
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
 // Tick takes one look and returns what to write first. Grow is to be called once after
 // each Tick.
@@ -220,6 +217,3 @@ func (h *Host) lacking(i int) (mine, more float64) {
 	mine = math.Max(0, math.Min(h.next[i], g.envelope.Target)-g.held)
 	return mine, h.next[i] - g.held - mine
 }
-
-// Recent reports how old the last tick is.
-func (h *Host) Recent(now time.Duration) time.Duration { return now - h.at }

@@ -25,7 +25,6 @@ type world struct {
 	loses func() bool // a write gets lost
 	over  string      // the first time that the sum was over the capacity
 	low   string      // the first write under a floor or over a ceiling
-	busy  func(i int) bool
 }
 
 func envelope(floor, target, ceiling float64) trimtab.Envelope {

@@ -108,8 +108,7 @@ func most(v []float64) float64 {
 		return math.NaN()
 	}
 	return slices.MaxFunc(v, func(a, b float64) int {
-		switch {
-		case math.IsNaN(a) || a > b:
+		if math.IsNaN(a) || a > b {
 			return 1
 		}
 		return -1
