@@ -275,7 +275,7 @@ func TestALoanThatLastsAsksForARoundEveryTenSeconds(t *testing.T) {
 	w := newWorld(4, 0, envelope(0.5, 2, 4), envelope(0.5, 2, 4))
 	var asked []time.Duration
 	for range 300 {
-		for _, a := range w.tick(0.3, 0.02).Asks {
+		for _, a := range w.tick(0.24, 0.02).Asks {
 			if a.Cause == LongLoan {
 				asked = append(asked, w.at-a.Since)
 			}
