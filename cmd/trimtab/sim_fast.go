@@ -126,7 +126,6 @@ func readLoad(r io.Reader, name string, seconds int) (*fast.Load, error) {
 		if err != nil {
 			return nil, fmt.Errorf("unpack %s: %w", name, err)
 		}
-		defer z.Close()
 		r = z
 	}
 	text, err := io.ReadAll(io.LimitReader(r, longestLoad+1))
