@@ -54,27 +54,6 @@ type Whole struct {
 	To        float64 `json:"to"`
 }
 
-// Envelope is what a knob may be moved within, in the resource's unit: never
-// below Floor, nor above Ceiling, and back to Target where nothing asks for more.
-type Envelope struct {
-	Floor   float64 `json:"floor"`
-	Target  float64 `json:"target"`
-	Ceiling float64 `json:"ceiling"`
-}
-
-// validate refuses what is no range around its target.
-func (e *Envelope) validate(what string) error {
-	for _, v := range []float64{e.Floor, e.Target, e.Ceiling} {
-		if err := nonNegative("envelope of "+what, v); err != nil {
-			return err
-		}
-	}
-	if e.Floor > e.Target || e.Target > e.Ceiling {
-		return Invalidf("envelope of %.300s: floor %v, target %v, ceiling %v: want them in this order", what, e.Floor, e.Target, e.Ceiling)
-	}
-	return nil
-}
-
 // Reason is why: enough to check the decision by hand.
 type Reason struct {
 	// Summary is one sentence for a person, beside the name of the workload.
@@ -341,8 +320,8 @@ func (a *Action) validate(pool string) error {
 		return fmt.Errorf("set of %s: %w", a.Workload, err)
 	}
 	if a.Envelope != nil {
-		if err := a.Envelope.validate(a.Workload); err != nil {
-			return err
+		if err := a.Envelope.Validate(); err != nil {
+			return fmt.Errorf("action on %.300s: %w", a.Workload, err)
 		}
 	}
 	if a.Mode != Recommend && a.Mode != Act {

@@ -26,11 +26,15 @@ type simMicroservicesCmd struct {
 	Start   bool    `help:"Begin with services that have just started, as the recorded runs do." default:"true" negatable:""`
 	Guard   string  `help:"Play the policies that learn without the guard of production, as in the paper (off), with it (on), or both, side by side: ${enum}." enum:"both,off,on" default:"both"`
 	Data    string  `help:"Directory of the recorded runs: plays their allocations beside, and prints what they measured." type:"existingdir" placeholder:"DIR"`
+
+	Fast    bool        `help:"Quotas that move every 100 ms, on the kernel's terms: the loop of the host agents beside published rules (static, k8s-cpu, k8s-cpu-fast, captain, autothrottle, escra, rounds, fast, weights, oracle), with the goals it is held to."`
+	Load    policyNames `help:"With --fast: loads to play: diurnal, noisy, bursty, constant, steps, or files with one rate per line and second." default:"all" placeholder:"NAME,..."`
+	Seconds int         `help:"With --fast: length of each run, 120 to 86400 s." default:"3600"`
 }
 
 // Example is shown by --help.
 func (simMicroservicesCmd) Example() string {
-	return "trimtab sim microservices\ntrimtab sim microservices --policy end-to-end,evoalg --cpus 152 -o json\ntrimtab sim microservices --data shared/data/cilantro --plot figures"
+	return "trimtab sim microservices\ntrimtab sim microservices --policy end-to-end,evoalg --cpus 152 -o json\ntrimtab sim microservices --data shared/data/cilantro --plot figures\ntrimtab sim microservices --fast --seeds 2 --load diurnal,steps --policy k8s-cpu-fast,fast"
 }
 
 // microAnswer is what `trimtab sim microservices -o json` prints.
@@ -67,6 +71,9 @@ type microEnvironment struct {
 
 // Run plays the experiment and prints what came of it.
 func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
+	if c.Fast {
+		return c.runFast(ctx, t)
+	}
 	c.Policy = c.chosen(microservices.PolicyNames())
 	x := &microservices.Experiment{Run: c.Policy, Rounds: c.Rounds, Seeds: c.Seeds, First: c.Seed, Units: c.CPUs,
 		Settings: microservices.Settings{Rate: c.Rate, Speed: c.Speed, Scaling: c.Scaling, Cold: c.Start},
