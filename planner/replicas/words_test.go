@@ -146,3 +146,27 @@ func TestAStartThatGoesOnLastsAtLeastAsLongAsItHas(t *testing.T) {
 		t.Errorf("%v, want 10 s", got)
 	}
 }
+
+func TestTheMarginGrowsUntilAsFewMinutesAreMissedAsMayBe(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for name, noise := range map[string]func() float64{
+		"normal":      func() float64 { return 0.04 * r.NormFloat64() },
+		"exponential": func() float64 { return 0.02 * r.ExpFloat64() },
+	} {
+		m, missed := &Margin{}, 0
+		const minutes = 100_000
+		for range minutes {
+			late := 1+noise() > m.Add(Need{1, 1}).Round
+			if late {
+				missed++
+			}
+			m.Observe(late)
+		}
+		if share, most := float64(missed)/minutes, missable+mostMargin/marginStep/minutes; share > most {
+			t.Errorf("%s: %.5f of the minutes missed, want at most %.5f", name, share, most)
+		}
+		if m.Share == 0 || m.Share == mostMargin {
+			t.Errorf("%s: margin %v", name, m.Share)
+		}
+	}
+}

@@ -122,6 +122,7 @@ type State struct {
 	Count   behavior.State `json:"count"`
 	Size    behavior.State `json:"size"`
 	Startup Startup        `json:"startup"`
+	Margin  Margin         `json:"margin"`
 	// Idle is since when nothing is needed.
 	Idle time.Time `json:"idle,omitzero"`
 	// Failures are the rounds in a row without a need that is known.

@@ -91,10 +91,6 @@ func (oracle) act(w *world, _ []report) {
 // level is that of bounds of curves and loads.
 const level = 0.9
 
-// margin is the part of what may be late by the SLO that is planned for: the rest is for what
-// no forecast knows, the seconds within a look.
-const margin = 0.5
-
 // keeper is trimtab, for one service.
 type keeper struct {
 	learner      *gp.Process
@@ -103,7 +99,9 @@ type keeper struct {
 	curve        *trimtab.Curve
 	looks        int
 	cost         float64
-	state        replicas.State
+	// Of the minute that runs.
+	requests, inTime float64
+	state            replicas.State
 }
 
 func newKeeper(s *Service) (*keeper, error) {
@@ -139,6 +137,11 @@ func (k *keeper) observe(s *Service, r *report) (replicas.Need, bool) {
 		_ = k.learner.Observe(learn.Observation{Allocation: r.had, Load: r.rate, Performance: r.inTime, Requests: r.requests})
 		_ = k.model.Observe(r.had, r.rate, k.cost, r.inTime, r.requests)
 	}
+	k.requests, k.inTime = k.requests+r.requests, k.inTime+r.inTime*r.requests
+	if k.looks%4 == 3 { // a minute
+		k.state.Margin.Observe(k.inTime < s.Fraction*k.requests)
+		k.requests, k.inTime = 0, 0
+	}
 	soon, ok := k.round.Forecast(2, level)
 	later, ok2 := k.start.Forecast(5, level)
 	if !ok || !ok2 || k.cost == 0 {
@@ -148,7 +151,8 @@ func (k *keeper) observe(s *Service, r *report) (replicas.Need, bool) {
 		most := maxCores * maxPods
 		k.curve = k.model.Inform(learn.CurveOf(k.learner, soon.Upper, leastCores, most, level), soon.Upper, k.cost, level, leastCores, most)
 	}
-	n, ok := replicas.NeedOf(k.curve, 1-margin*(1-s.Fraction), soon.Upper, later.Upper)
+	n, ok := replicas.NeedOf(k.curve, s.Fraction, soon.Upper, later.Upper)
+	n = k.state.Margin.Add(n)
 	n.Round += r.backlog * k.cost / look // what waits is worked off in a round
 	return n, ok
 }
