@@ -5,14 +5,14 @@ import "math"
 // The bounds of a margin, how much a miss adds, and the share of minutes that may be
 // missed where nothing else is said: half a minute a day and workload.
 const (
-	mostMargin, marginStep = 0.3, 0.02
+	mostMargin, marginStep = 0.3, 0.01
 	missable               = 0.5 / (24 * 60)
 )
 
 // Margin is what is added to a need, as a share of it, for what no curve and no forecast
 // knows, such as bursts of seconds. It follows the misses that were seen:
 //
-//	m ← m + s (missed − β)     s = 0.02, 0 <= m <= 0.3
+//	m ← m + s (missed − β)     s = 0.01, 0 <= m <= 0.3
 //
 // so that the share of missed minutes goes to β, whatever causes them, as long as the
 // margin stays within its bounds.

@@ -91,6 +91,9 @@ func (oracle) act(w *world, _ []report) {
 // level is that of bounds of curves and loads.
 const level = 0.9
 
+// warm is how many looks pass before misses count: an hour.
+const warm = 3600 / look
+
 // keeper is trimtab, for one service.
 type keeper struct {
 	learner      *gp.Process
@@ -138,8 +141,10 @@ func (k *keeper) observe(s *Service, r *report) (replicas.Need, bool) {
 		_ = k.model.Observe(r.had, r.rate, k.cost, r.inTime, r.requests)
 	}
 	k.requests, k.inTime = k.requests+r.requests, k.inTime+r.inTime*r.requests
-	if k.looks%4 == 3 { // a minute
-		k.state.Margin.Observe(k.inTime < s.Fraction*k.requests)
+	if k.looks%4 == 3 { // a minute; in the first hour the curve is what is missing
+		if k.looks > warm {
+			k.state.Margin.Observe(k.inTime < s.Fraction*k.requests)
+		}
 		k.requests, k.inTime = 0, 0
 	}
 	soon, ok := k.round.Forecast(2, level)
