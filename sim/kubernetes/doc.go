@@ -13,7 +13,8 @@
 // A minute is missed where fewer than 95% of its requests were in time. Core-hours are of
 // all pods, those that start included. A pod's size changes at the next tick.
 //
-//	trimtab  analyzer/learn (gp and queue), analyzer/forecast, planner/replicas
+//	trimtab  analyzer/learn (gp and queue), analyzer/forecast, planner/replicas with its
+//	         margin, which counts misses from the second hour on
 //	hpa      CPU utilisation, pods of 1 core
 //	keda     requests per second and pod, pods of 1 core
 //	oracle   knows λ and the formula, sizes without delay
