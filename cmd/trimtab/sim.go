@@ -26,6 +26,8 @@ type simCmd struct {
 
 	Colocate simColocateCmd `cmd:"" help:"Latency-critical services beside best-effort jobs: co-location policies side by side, with an oracle."`
 
+	Kubernetes simKubernetesCmd `cmd:"" help:"A day of ten services whose pods take seconds to a minute to start: trimtab, HPA and KEDA at their best thresholds, an oracle."`
+
 	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see nothing else, or its spans."`
 
 	Rose simRoseCmd `cmd:"" help:"Batch jobs that use what is reserved and idle: ROSE beside other ways to select machines, the paper's tables with theirs and ours."`

@@ -1,0 +1,22 @@
+// Package autoscale does what HorizontalPodAutoscaler, VerticalPodAutoscaler and KEDA do
+// with what they are shown, in their own words, so that a replay or a simulation can
+// compare with them.
+//
+//	HPA   ⌈Σ usage / target⌉ with tolerance, missing and unready pods, then `behavior`
+//	KEDA  ⌈Σ metric / threshold⌉ by an HPA; 0 ↔ 1, cooldown, idle, fallback by itself
+//	VPA   quantile of a histogram with decaying weights · (1 + margin); lower and upper
+//	      bounds with confidence; a pod is changed when its request is out of them
+//
+// The histogram's buckets grow by 5%; the weight of a sample halves in 24 h, and is of
+// CPU max(request, 0.1). Confidence is min(days of history, samples/1440):
+//
+//	target  p90 · 1.15
+//	lower   p50 · 1.15 · (1 + 0.001/confidence)^−2
+//	upper   p95 · 1.15 · (1 + 1/confidence)
+//
+// Left out: several containers of a pod, KEDA's formulas and cached metrics, checkpoints.
+//
+// Source: Kubernetes 1.37.1, pkg/controller/podautoscaler; kubernetes/autoscaler, VPA
+// 1.8.1, pkg/recommender/{util,logic,model} and pkg/updater; KEDA 2.21, pkg/scaling and
+// pkg/fallback. The package scales nothing and knows no API.
+package autoscale

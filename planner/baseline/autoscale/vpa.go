@@ -1,0 +1,112 @@
+package autoscale
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	margin = 0.15
+	// The least that is recommended: cores, bytes.
+	leastCPU, leastMemory = 0.025, 250 << 20
+	// peakWindow is over which only the highest memory counts.
+	peakWindow = 24 * time.Hour
+	// oomRatio and oomBytes are by how much memory is raised after it did not suffice.
+	oomRatio, oomBytes = 1.2, 100 << 20
+	// An updater changes a pod within the bounds after 12 h, when it is off by 10%.
+	settled, worth = 12 * time.Hour, 0.1
+)
+
+// Recommendation is the target of one resource with its bounds.
+type Recommendation struct{ Lower, Target, Upper float64 }
+
+// VPA recommends CPU and memory of one container from the usage of all its pods.
+type VPA struct {
+	// Bounds of resourcePolicy; 0: none.
+	MinCPU, MaxCPU, MinMemory, MaxMemory float64
+	cpu, memory                          *Histogram
+	first, last                          time.Time
+	samples                              int
+	peakFrom                             time.Time
+	peak                                 float64
+}
+
+// NewVPA returns one that has seen nothing.
+func NewVPA() *VPA { return &VPA{cpu: NewHistogram(0.01, 1000), memory: NewHistogram(1e7, 1e12)} }
+
+// CPU notes the usage of a pod with that request over a minute, in cores.
+func (v *VPA) CPU(at time.Time, usage, request float64) {
+	if !(usage >= 0 && usage <= math.MaxFloat64) {
+		return
+	}
+	if v.first.IsZero() {
+		v.first = at
+	}
+	if at.After(v.last) {
+		v.last = at
+	}
+	v.samples++
+	v.cpu.Add(at, usage, math.Max(request, leastWeight))
+}
+
+// Memory notes the usage in bytes: of each 24 h only the highest counts.
+func (v *VPA) Memory(at time.Time, bytes float64) {
+	if !(bytes >= 0 && bytes <= math.MaxFloat64) {
+		return
+	}
+	switch {
+	case v.peakFrom.IsZero() || !at.Before(v.peakFrom.Add(peakWindow)):
+		v.peakFrom, v.peak = at, bytes
+	case bytes > v.peak:
+		v.memory.Remove(v.peakFrom, v.peak, 1)
+		v.peak = bytes
+	default:
+		return
+	}
+	v.memory.Add(v.peakFrom, v.peak, 1)
+}
+
+// OOM notes that so many bytes did not suffice.
+func (v *VPA) OOM(at time.Time, bytes float64) {
+	v.Memory(at, math.Max(bytes*oomRatio, bytes+oomBytes))
+}
+
+// confidence is days of history: 1 sample a minute over N days is N.
+func (v *VPA) confidence() float64 {
+	return math.Min(float64(v.last.Sub(v.first))/float64(24*time.Hour), float64(v.samples)/(24*60))
+}
+
+// Recommend returns CPU and memory; false while nothing was seen.
+func (v *VPA) Recommend() (cpu, memory Recommendation, ok bool) {
+	if v.samples == 0 {
+		return cpu, memory, false
+	}
+	return v.recommend(v.cpu, leastCPU, v.MinCPU, v.MaxCPU), v.recommend(v.memory, leastMemory, v.MinMemory, v.MaxMemory), true
+}
+
+func (v *VPA) recommend(h *Histogram, least, lo, hi float64) Recommendation {
+	c := v.confidence()
+	bound := func(q, multiplier, exponent float64) float64 {
+		a := h.Quantile(q) * (1 + margin)
+		if multiplier > 0 {
+			a *= math.Pow(1+multiplier/c, exponent)
+		}
+		a = math.Max(math.Max(a, least), lo)
+		if hi > 0 {
+			a = math.Min(a, hi)
+		}
+		return a
+	}
+	return Recommendation{bound(0.5, 0.001, -2), bound(0.9, 0, 0), bound(0.95, 1, 1)}
+}
+
+// Update returns the request that a pod with that one shall have: the target once it is
+// out of the bounds, or off by a tenth after 12 h.
+func (r Recommendation) Update(request float64, age time.Duration) float64 {
+	out := request < r.Lower || request > r.Upper
+	off := age >= settled && math.Abs(request-r.Target) >= worth*request
+	if out || off {
+		return r.Target
+	}
+	return request
+}

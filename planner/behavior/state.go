@@ -1,0 +1,252 @@
+package behavior
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Recommendation is a number that was recommended, before it was stabilised.
+type Recommendation struct {
+	At       time.Time `json:"at"`
+	Replicas int       `json:"replicas"`
+}
+
+// Event is a change that this autoscaler made, > 0.
+type Event struct {
+	At     time.Time `json:"at"`
+	Change int       `json:"change"`
+}
+
+// State is what the rules need of the past. The zero State has seen nothing.
+type State struct {
+	// Seen tells that the number at first sight was noted.
+	Seen            bool             `json:"seen,omitempty"`
+	Recommendations []Recommendation `json:"recommendations,omitempty"`
+	Added           []Event          `json:"added,omitempty"`
+	Removed         []Event          `json:"removed,omitempty"`
+}
+
+// What held a number back, in the controller's own words.
+const (
+	WithinRange  = "DesiredWithinRange"
+	Stabilized   = "ScaleStabilized"
+	UpLimit      = "ScaleUpLimit"
+	DownLimit    = "ScaleDownLimit"
+	TooMany      = "TooManyReplicas"
+	TooFew       = "TooFewReplicas"
+	ScaledToZero = "ScalingDisabled"
+)
+
+// Without a block a step goes at most to the larger of these: a factor, a number.
+const plainFactor, plainLeast = 2, 4
+
+// Decision is a number of replicas, and what made it differ from what was wanted.
+type Decision struct {
+	Replicas int
+	Reason   string
+}
+
+// Step returns how many replicas to have now, of which wanted are recommended, and
+// notes the recommendation. Block b must be valid. Where it is nil, a step at most
+// doubles (or goes to 4), and only falls are stabilised. A current number out of bounds
+// is set to the bound at once. With none, and a least number above it, nothing happens:
+// somebody has switched the workload off.
+func (s *State) Step(now time.Time, b *Behavior, in Bounds, current, wanted int) Decision {
+	s.tidy(now, b)
+	if !s.Seen {
+		s.Seen = true
+		s.note(now, current)
+	}
+	switch {
+	case current <= 0 && in.Min > 0:
+		return Decision{0, ScaledToZero}
+	case current > in.Max:
+		return Decision{in.Max, TooMany}
+	case current < in.Min:
+		return Decision{in.Min, TooFew}
+	}
+	if b == nil {
+		return s.plain(now, in, current, wanted)
+	}
+	up, down := b.filled()
+	steady := s.stabilize(now, *up.Window, *down.Window, current, wanted)
+	s.note(now, wanted)
+	d := s.limit(now, &up, &down, in, current, steady)
+	if d.Reason == WithinRange && steady != wanted {
+		d.Reason = Stabilized
+	}
+	return d
+}
+
+// Changed notes a change that this autoscaler made. Those of others do not count.
+func (s *State) Changed(now time.Time, b *Behavior, from, to int) {
+	if b == nil || from == to {
+		return // no rule counts it
+	}
+	if to > from {
+		s.Added = append(s.Added, Event{now, to - from})
+	} else {
+		s.Removed = append(s.Removed, Event{now, from - to})
+	}
+	s.tidy(now, b)
+}
+
+func (s *State) note(now time.Time, replicas int) {
+	s.Recommendations = append(s.Recommendations, Recommendation{now, replicas})
+}
+
+// plain is the rule without a block.
+func (s *State) plain(now time.Time, in Bounds, current, wanted int) Decision {
+	steady := wanted
+	for _, r := range s.Recommendations {
+		if !r.At.Before(now.Add(-DefaultDownWindow)) {
+			steady = max(steady, r.Replicas)
+		}
+	}
+	s.note(now, wanted)
+	fast := max(plainFactor*current, plainLeast)
+	switch most := min(in.Max, fast); {
+	case steady < in.Min:
+		return Decision{in.Min, TooFew}
+	case steady > most && in.Max > fast:
+		return Decision{most, UpLimit}
+	case steady > most:
+		return Decision{most, TooMany}
+	case steady != wanted:
+		return Decision{steady, Stabilized}
+	}
+	return Decision{steady, WithinRange}
+}
+
+func (s *State) stabilize(now time.Time, up, down, current, wanted int) int {
+	lo, hi := wanted, wanted
+	for _, r := range s.Recommendations {
+		if r.At.After(ago(now, up)) {
+			lo = min(lo, r.Replicas)
+		}
+		if r.At.After(ago(now, down)) {
+			hi = max(hi, r.Replicas)
+		}
+	}
+	return min(max(current, lo), hi)
+}
+
+// limit applies rates and bounds to a stabilised number.
+func (s *State) limit(now time.Time, up, down *Rules, in Bounds, current, steady int) Decision {
+	switch {
+	case steady > current:
+		most, reason := max(s.ceiling(now, up, current), current), UpLimit
+		if most >= in.Max {
+			most, reason = in.Max, TooMany
+		}
+		if steady > most {
+			return Decision{most, reason}
+		}
+	case steady < current:
+		least, reason := min(s.floor(now, down, current), current), DownLimit
+		if least <= in.Min {
+			least, reason = in.Min, TooFew
+		}
+		if steady < least {
+			return Decision{least, reason}
+		}
+	}
+	return Decision{steady, WithinRange}
+}
+
+// ceiling is the most that the policies allow.
+func (s *State) ceiling(now time.Time, r *Rules, current int) int {
+	if r.Select == Disabled {
+		return current
+	}
+	out := math.MinInt
+	for i, p := range r.Policies {
+		start := s.start(now, p.PeriodSeconds, current)
+		to := start + p.Value
+		if p.Type == Percent {
+			to = whole(math.Ceil(float64(start) * (1 + float64(p.Value)/100)))
+		}
+		switch {
+		case i == 0:
+			out = to
+		case r.Select == Min:
+			out = min(out, to)
+		default:
+			out = max(out, to)
+		}
+	}
+	return out
+}
+
+// floor is the least that the policies allow.
+func (s *State) floor(now time.Time, r *Rules, current int) int {
+	if r.Select == Disabled {
+		return current
+	}
+	out := math.MaxInt
+	for i, p := range r.Policies {
+		start := s.start(now, p.PeriodSeconds, current)
+		to := start - p.Value
+		if p.Type == Percent {
+			to = whole(math.Trunc(float64(start) * (1 - float64(p.Value)/100)))
+		}
+		switch {
+		case i == 0:
+			out = to
+		case r.Select == Min:
+			out = max(out, to)
+		default:
+			out = min(out, to)
+		}
+	}
+	return out
+}
+
+// start is the number at the beginning of a period, without what others changed.
+func (s *State) start(now time.Time, period, current int) int {
+	sum := func(events []Event) (n int) {
+		for _, e := range events {
+			if e.At.After(ago(now, period)) {
+				n += e.Change
+			}
+		}
+		return n
+	}
+	return current - sum(s.Added) + sum(s.Removed)
+}
+
+// tidy drops what no rule looks at any more. What is later than now counts as of now:
+// the clock was set back, and nothing may be held back for longer than a window.
+func (s *State) tidy(now time.Time, b *Behavior) {
+	window, period := int(DefaultDownWindow/time.Second), 0
+	if b != nil {
+		up, down := b.filled()
+		window = max(*up.Window, *down.Window)
+		for _, p := range slices.Concat(up.Policies, down.Policies) {
+			period = max(period, p.PeriodSeconds)
+		}
+	}
+	for i := range s.Recommendations {
+		if r := &s.Recommendations[i]; r.At.After(now) {
+			r.At = now
+		}
+	}
+	s.Recommendations = slices.DeleteFunc(s.Recommendations, func(r Recommendation) bool { return r.At.Before(ago(now, window)) })
+	s.Added = tidied(s.Added, now, period)
+	s.Removed = tidied(s.Removed, now, period)
+}
+
+func tidied(events []Event, now time.Time, period int) []Event {
+	for i := range events {
+		if e := &events[i]; e.At.After(now) {
+			e.At = now
+		}
+	}
+	return slices.DeleteFunc(events, func(e Event) bool { return !e.At.After(ago(now, period)) })
+}
+
+func ago(now time.Time, seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
+
+// whole is a number of replicas that fits.
+func whole(v float64) int { return int(math.Max(math.Min(v, maxReplicas), -maxReplicas)) }

@@ -1,0 +1,456 @@
+package replicas
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab/planner/behavior"
+)
+
+const (
+	// fill is how far those that stay may be used, of their largest size, for a fall
+	// in number: the rest is for a rise in load that needs no start.
+	fill = 0.8
+	// grain is what rounding of amounts may add.
+	grain = 1e-9
+	// afterReady is how much longer than a start an instance may take before it is given
+	// back, and giveUp for how long none is asked for again.
+	afterReady, giveUp = 60 * time.Second, 5 * time.Minute
+)
+
+// Code is a kind of reason why a knob does not have what is wanted.
+type Code string
+
+// The reasons.
+const (
+	Missing   Code = "missing"
+	RolledOut Code = "rollout"
+	Paused    Code = "paused"
+	Owned     Code = "owned"
+	Disrupts  Code = "disruption budget"
+	Behaves   Code = "behavior"
+	NoRoom    Code = "room"
+	Quota     Code = "quota"
+	Bounds    Code = "bounds"
+	Waits     Code = "waits"
+	Stuck     Code = "stuck"
+	Unready   Code = "not ready"
+)
+
+// Held is why a knob does not have what is wanted.
+type Held struct {
+	Resource string
+	Code     Code
+	Text     string
+}
+
+// Decision is what one workload shall have.
+type Decision struct {
+	// Sizes of the instances, in their order, and Replicas are to be set, in this order:
+	// what stays grows before others go. Size is that of instances that come.
+	Sizes    []float64
+	Size     float64
+	Replicas int
+	// Advised is what would be best for it, without owners, windows and rates.
+	Advised Advice
+	Held    []Held
+}
+
+// Advice is a size and a number.
+type Advice struct {
+	Size     float64
+	Replicas int
+}
+
+// view is what a decision looks at, worked out once.
+type view struct {
+	*Workload
+	n, ready int
+	// The smallest size, the largest in place for each, what is free, all it can have.
+	size, most, spare, total float64
+	held                     []float64 // by those that serve or will
+	stuck                    int
+	out                      *Decision
+}
+
+// Decide returns size and number for the coming round. The workload must be valid. It
+// changes the state, but notes no change of the number: that is for whoever wrote it. It
+// takes from the room what the decision would take.
+func (w *Workload) Decide(now time.Time, s *State, room *Room) Decision {
+	v := w.look(s, room)
+	if !v.known() {
+		v.absent(now, s)
+		return *v.out
+	}
+	s.Failures = 0
+	if done := v.zero(now, s); done {
+		return *v.out
+	}
+	v.out.Advised = v.advise()
+	wanted := v.count(now, s)
+	v.out.Replicas = v.steer(now, s, wanted)
+	v.resize(now, s)
+	w.take(room, v.out)
+	return *v.out
+}
+
+// look works out the present.
+func (w *Workload) look(s *State, room *Room) *view {
+	v := &view{Workload: w, n: w.Replicas, size: math.Inf(1), out: &Decision{Replicas: w.Replicas}}
+	on := map[string][]float64{}
+	startup := s.Startup.Upper()
+	for i := range w.Instances {
+		in := &w.Instances[i]
+		v.out.Sizes = append(v.out.Sizes, in.Asked)
+		if in.Terminating {
+			continue
+		}
+		v.held = append(v.held, in.held())
+		on[in.Host] = append(on[in.Host], in.held())
+		v.size = math.Min(v.size, in.held())
+		switch {
+		case in.Ready:
+			v.ready++
+		case in.Age > startup+afterReady:
+			v.stuck++
+		}
+	}
+	if math.IsInf(v.size, 1) {
+		v.size = w.Size.Min
+	}
+	v.out.Size = v.size
+	v.spare, v.most = w.spare(room), w.Size.Max
+	v.total = v.spare
+	for _, a := range v.held {
+		v.total += a
+	}
+	for host, held := range on {
+		if room.Hosts != nil {
+			v.most = math.Min(v.most, level(held, math.Max(room.Hosts[host], 0)))
+		}
+	}
+	if w.Size.Fixed || w.Size.Barred != "" {
+		v.most = v.size
+	}
+	return v
+}
+
+// level is the size to which all can grow at once with what is free, where none falls
+// before: Σ max(0, level − held) = free.
+func level(held []float64, free float64) float64 {
+	sorted, sum := slices.Sorted(slices.Values(held)), 0.0
+	for k, a := range sorted {
+		if k > 0 && a*float64(k)-sum >= free {
+			return (sum + free) / float64(k)
+		}
+		sum += a
+	}
+	return (sum + free) / float64(max(len(sorted), 1))
+}
+
+// spare is what pool and quota leave of the resource.
+func (w *Workload) spare(room *Room) float64 {
+	free := room.Pool
+	if q := w.Limits.Amount; q != nil {
+		free = math.Min(free, *q)
+	}
+	if !(free > 0) {
+		return 0
+	}
+	return free
+}
+
+func (v *view) hold(resource string, code Code, text string, args ...any) {
+	v.out.Held = append(v.out.Held, Held{resource, code, fmt.Sprintf(text, args...)})
+}
+
+// known reports whether the need is one.
+func (v *view) known() bool {
+	if v.Missing == "" && (!sane(v.Need.Round) || !sane(v.Need.Start)) {
+		v.Missing = "the need is no number"
+	}
+	return v.Missing == ""
+}
+
+// absent holds, and raises to a declared fallback.
+func (v *view) absent(now time.Time, s *State) {
+	s.Failures++
+	s.Idle = time.Time{}
+	v.hold("replicas", Missing, "%s: nothing is lowered", v.Missing)
+	v.out.Advised = Advice{v.size, v.n}
+	more := min(v.Fallback.replicas(v.n, s.Failures), v.Count.Max)
+	if more > v.n && !v.Pause.Rises && !v.barred() && now.After(s.Retry) {
+		v.out.Replicas = min(more, v.bounds().Max)
+	}
+}
+
+func (v *view) barred() bool { return v.Count.Fixed || v.Count.Barred != "" }
+
+// zero goes to zero and comes back, where that is allowed: outside the block, as KEDA
+// does. It reports whether that is the decision.
+func (v *view) zero(now time.Time, s *State) bool {
+	if v.Need.Round > 0 || v.Need.Start > 0 {
+		s.Idle = time.Time{}
+	} else if s.Idle.IsZero() {
+		s.Idle = now
+	}
+	if v.n > 0 {
+		idle := !s.Idle.IsZero() && now.Sub(s.Idle) >= v.Count.Cooldown
+		if !v.Count.AllowZero || !idle || v.barred() || v.Rollout || v.Pause.Falls || v.disruptable() < v.n {
+			return false
+		}
+		v.out.Replicas, v.out.Advised = 0, Advice{v.size, 0}
+		return true
+	}
+	v.out.Advised = Advice{v.Size.Min, 0}
+	if !s.Idle.IsZero() {
+		return true // nothing is needed
+	}
+	v.out.Advised = v.advise()
+	if !v.Count.AllowZero {
+		v.hold("replicas", Owned, "somebody set 0 replicas")
+		return true
+	}
+	if !v.barred() && !v.Pause.Rises && !now.Before(s.Retry) {
+		v.out.Replicas = min(max(v.out.Advised.Replicas, 1), v.bounds().Max)
+	}
+	v.out.Size = v.stepped(v.Need.Round/float64(max(v.out.Replicas, 1)), v.Size.Max)
+	return true
+}
+
+// advise is the best for the need without owners, windows and rates.
+func (v *view) advise() Advice {
+	n := v.fewest(v.Size.Max, 1)
+	if v.Count.Fixed {
+		n = v.n
+	}
+	n = min(max(n, v.Count.Min, 1), v.Count.Max)
+	if v.Size.Fixed {
+		return Advice{v.size, n}
+	}
+	return Advice{v.stepped(v.Need.Round/float64(n), v.Size.Max), n}
+}
+
+// fewest is the least number of instances of at most that size, used up to a part of it,
+// that serve until more could have started.
+func (v *view) fewest(size, part float64) int {
+	need := math.Max(v.Need.Round, v.Need.Start)
+	n := math.Ceil(need/(size*part) - grain)
+	return int(math.Min(n, math.MaxInt32/2)) + v.Count.Spare
+}
+
+// count is the number that is wanted: as it is, while size suffices.
+func (v *view) count(now time.Time, s *State) int {
+	if v.barred() {
+		return v.n
+	}
+	if v.stuck > 0 {
+		v.hold("replicas", Stuck, "%d of %d instances did not start: given back", v.stuck, v.n)
+		s.Retry = now.Add(giveUp)
+		return max(v.n-v.stuck, v.ready, 1)
+	}
+	part := fill
+	if v.Size.Fixed || v.Size.Barred != "" {
+		part = 1 // size has no part in a rise
+	}
+	most := math.Max(v.most, v.Size.Min)
+	least := v.fewest(most, 1)
+	if all := v.total / most; float64(least-v.Count.Spare) > all && !math.IsInf(all, 1) {
+		// More instances than there is room for would only be smaller ones.
+		least = max(int(all+grain), min(v.n, least))
+		v.hold("replicas", NoRoom, "pool and quota leave %.4g in all", v.total)
+	}
+	if least > v.n {
+		if now.Before(s.Retry) {
+			v.hold("replicas", Stuck, "instances did not start: none are asked for until %s", s.Retry.UTC().Format(time.TimeOnly))
+			return v.n
+		}
+		return least
+	}
+	return min(max(v.fewest(most, part), 1), v.n)
+}
+
+// bounds are those of the knob, the quota and the budgets.
+func (v *view) bounds() behavior.Bounds {
+	in := behavior.Bounds{Min: max(v.Count.Min, 1), Max: v.Count.Max}
+	if v.Limits.Pods != nil {
+		in.Max = max(min(in.Max, v.n+max(*v.Limits.Pods, 0)), min(v.n, v.Count.Max))
+	}
+	in.Min = min(in.Min, in.Max)
+	return in
+}
+
+// disruptable is how many instances may go now.
+func (v *view) disruptable() int {
+	out := v.n
+	for _, b := range v.Limits.Budgets {
+		if b.Allowed == nil {
+			return 0
+		}
+		out = min(out, max(*b.Allowed, 0), max(v.n-b.MinAvailable, 0))
+	}
+	return out
+}
+
+// steer passes a wanted number through the rules, and returns the one to set.
+func (v *view) steer(now time.Time, s *State, wanted int) int {
+	switch {
+	case v.Count.Barred != "":
+		v.hold("replicas", Owned, "owned by %s", v.Count.Barred)
+		return v.n
+	case v.Count.Fixed:
+		return v.n
+	}
+	in := v.bounds()
+	d := s.Count.Step(now, v.Count.Behavior, in, v.n, wanted)
+	if d.Replicas != wanted {
+		code := Behaves
+		if d.Reason == behavior.TooMany && in.Max < v.Count.Max {
+			code = Quota
+		} else if d.Reason == behavior.TooMany || d.Reason == behavior.TooFew {
+			code = Bounds
+		}
+		v.hold("replicas", code, "%d wanted, %d set: %s", wanted, d.Replicas, d.Reason)
+	}
+	switch {
+	case d.Replicas > v.n && v.Pause.Rises, d.Replicas < v.n && v.Pause.Falls:
+		v.hold("replicas", Paused, "paused: %d, not %d", v.n, d.Replicas)
+		return v.n
+	case d.Replicas < v.n:
+		return v.lower(d.Replicas)
+	}
+	return d.Replicas
+}
+
+// lower is how far the number may fall in this step.
+func (v *view) lower(to int) int {
+	if v.Rollout {
+		v.hold("replicas", RolledOut, "a rollout runs: nothing is lowered")
+		return v.n
+	}
+	if can := v.disruptable(); v.n-to > can {
+		v.hold("replicas", Disrupts, "%d may go now, not %d", can, v.n-to)
+		to = v.n - can
+	}
+	if gone := v.n - to; v.ready-gone < 1 || float64(v.ready-gone)*v.most < v.Need.Round-grain {
+		// Those that are not ready go first, but whether they do is not ours.
+		for to < v.n && (v.ready-(v.n-to) < 1 || float64(v.ready-(v.n-to))*v.most < v.Need.Round-grain) && v.stuck == 0 {
+			to++
+		}
+		if to == v.n {
+			v.hold("replicas", Unready, "%d of %d serve: none may go", v.ready, v.n)
+		}
+	}
+	// All grow before some go.
+	for ; to < v.n && v.stuck == 0; to++ {
+		if v.carried(to) <= level(v.held, v.spare)+grain {
+			break
+		}
+	}
+	if to == v.n && len(v.out.Held) == 0 {
+		v.hold("replicas", NoRoom, "no room to grow those that stay before others go")
+	}
+	return to
+}
+
+// carried is the size with which so many serve.
+func (v *view) carried(n int) float64 {
+	serve := min(v.ready, n)
+	if v.n > n { // which ones go is not known
+		serve = v.ready - (v.n - n)
+	}
+	if v.ready == 0 {
+		serve = n
+	}
+	return v.stepped(v.Need.Round/float64(max(serve, 1)), v.most)
+}
+
+// resize sets the size for those that serve.
+func (v *view) resize(now time.Time, s *State) {
+	if v.Size.Barred != "" {
+		v.hold("size", Owned, "owned by %s", v.Size.Barred)
+	}
+	if v.Size.Fixed || v.Size.Barred != "" || v.n == 0 {
+		return
+	}
+	size := v.carried(v.out.Replicas)
+	come := make([]float64, max(v.out.Replicas-len(v.held), 0))
+	if room := level(append(come, v.held...), v.spare); size > room {
+		v.hold("size", NoRoom, "pool and quota leave %.4g each", room)
+		size = math.Max(v.down(room), v.Size.Min)
+		v.most = math.Min(v.most, room)
+	}
+	if v.Size.Behavior != nil {
+		size = v.behaved(now, s, size)
+	}
+	v.out.Size = size
+	falls := !v.Rollout && !v.Pause.Falls && v.out.Replicas >= v.n // one thing at a time
+	for i := range v.Instances {
+		in := &v.Instances[i]
+		if in.Terminating || size > in.held() && (v.Pause.Rises || size > v.most+grain) {
+			continue // also where not even the least size has room
+		}
+		if size > in.Asked || falls {
+			v.out.Sizes[i] = size
+		}
+	}
+	if !falls && size < v.size && v.out.Replicas >= v.n {
+		v.hold("size", Waits, "a rollout or a pause: %.4g wanted", size)
+	}
+}
+
+// behaved passes a size, in steps, through the rules of its block.
+func (v *view) behaved(now time.Time, s *State, size float64) float64 {
+	step := v.Size.Step
+	steps := func(a float64) int { return int(math.Min(math.Ceil(a/step-grain), math.MaxInt32)) }
+	in := behavior.Bounds{Min: steps(v.Size.Min), Max: max(steps(v.Size.Max), steps(v.Size.Min))}
+	d := s.Size.Step(now, v.Size.Behavior, in, steps(v.size), steps(size))
+	s.Size.Changed(now, v.Size.Behavior, steps(v.size), d.Replicas)
+	if d.Replicas == steps(size) {
+		return size
+	}
+	v.hold("size", Behaves, "%.4g wanted: %s", size, d.Reason)
+	return float64(d.Replicas) * step
+}
+
+// stepped rounds a size up to the quantum, within the bounds.
+func (v *view) stepped(size, most float64) float64 {
+	up := math.Ceil(size/v.Size.Step-grain) * v.Size.Step
+	if up > most {
+		up = v.down(most)
+	}
+	return math.Min(math.Max(up, v.Size.Min), math.Max(v.Size.Max, v.Size.Min))
+}
+
+func (v *view) down(size float64) float64 { return math.Floor(size/v.Size.Step+grain) * v.Size.Step }
+
+// take books what the decision adds.
+func (w *Workload) take(room *Room, d *Decision) {
+	serving := 0
+	for i := range w.Instances {
+		in := &w.Instances[i]
+		if !in.Terminating {
+			serving++
+		}
+		if more := d.Sizes[i] - in.held(); more > 0 {
+			room.Pool -= more
+			if room.Hosts != nil {
+				room.Hosts[in.Host] -= more
+			}
+		}
+	}
+	room.Pool -= float64(max(d.Replicas-serving, 0)) * d.Size
+}
+
+// Upper is how long a start may take, for the horizon of [NeedOf]: see [Startup.Upper].
+func (w *Workload) Upper(s *State) time.Duration {
+	var starting []time.Duration
+	for i := range w.Instances {
+		if in := &w.Instances[i]; !in.Ready && !in.Terminating && in.Age <= s.Startup.Upper()+afterReady {
+			starting = append(starting, in.Age)
+		}
+	}
+	return s.Startup.Upper(starting...)
+}

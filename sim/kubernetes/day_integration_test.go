@@ -1,0 +1,36 @@
+//go:build integration
+
+package kubernetes
+
+import (
+	"testing"
+
+	"github.com/trimtab/trimtab/sim"
+)
+
+func TestTrimtabTakesATenthFewerCoreHoursThanTheBestThresholdsThatMissAsFewMinutes(t *testing.T) {
+	for _, name := range LoadNames() {
+		x := &Experiment{Load: name, Run: []string{Trimtab, HPA, KEDA}, Seeds: 1, First: 1, Runner: sim.InOrder}
+		got, err := x.Play()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range got[1:] {
+			t.Logf("%s, %s: %v minutes, %.0f core-hours; trimtab %v, %.0f", name, s.Policy, s.Missed, s.CoreHours, got[0].Missed, got[0].CoreHours)
+			if *s.Saved < 0.1 || got[0].Missed > 30 {
+				t.Errorf("%s against %s: saved %.3f, %v of 14400 minutes missed", name, s.Policy, *s.Saved, got[0].Missed)
+			}
+		}
+	}
+}
+
+func TestInAPoolThatIsTooSmallFewerMinutesAreMissedThanUnderHPA(t *testing.T) {
+	x := &Experiment{Load: "nasa", Run: []string{Trimtab, HPA}, Thresholds: []float64{60}, Pool: 75, Seeds: 1, First: 1, Runner: sim.InOrder}
+	got, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[0].Missed > 0.7*got[1].Missed {
+		t.Errorf("trimtab misses %v minutes, HPA %v", got[0].Missed, got[1].Missed)
+	}
+}

@@ -1,0 +1,290 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/sim"
+)
+
+// The policies.
+const (
+	Trimtab = "trimtab"
+	HPA     = "hpa"
+	KEDA    = "keda"
+	Oracle  = "oracle"
+)
+
+// PolicyNames are the policies that can be played.
+func PolicyNames() []string { return []string{Trimtab, HPA, KEDA, Oracle} }
+
+// Experiment plays policies side by side, each with the same seeds.
+type Experiment struct {
+	// Load is one of [LoadNames].
+	Load string
+	Run  []string
+	// Seeds runs of each policy, the first with seed First.
+	Seeds int
+	First uint64
+	// Pool in cores; 0: as much as anybody asks for.
+	Pool float64
+	// Thresholds that are played of hpa and keda, percent; nil: 30 to 90 by 5.
+	Thresholds []float64
+	// Runner is required; Done is called after each run.
+	Runner sim.Runner
+	Done   func()
+	// Stop, when not nil, is asked every simulated hour whether to end.
+	Stop func() bool
+}
+
+// UnknownError tells that there is no such policy or load.
+type UnknownError struct {
+	What, Name string
+	Known      []string
+}
+
+// Error names it.
+func (e *UnknownError) Error() string { return fmt.Sprintf("%s %.60q: unknown", e.What, e.Name) }
+
+// Unwrap makes it trimtab.ErrInvalid.
+func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
+
+var errStopped = errors.New("stopped")
+
+// Summary is what came of one policy: means over the seeds.
+type Summary struct {
+	Policy    string  `json:"policy"`
+	Missed    float64 `json:"missed_minutes"`
+	CoreHours float64 `json:"core_hours"`
+	// MissedErr and CoreHoursErr are standard errors; 0 with one seed.
+	MissedErr    float64 `json:"missed_minutes_stderr"`
+	CoreHoursErr float64 `json:"core_hours_stderr"`
+	// Served is the least share of requests in time of any service in any hour.
+	Served float64 `json:"least_hour"`
+	// Saved is the share of its core-hours that trimtab spares; absent without trimtab.
+	Saved    *float64        `json:"trimtab_saves,omitempty"`
+	Services []ServiceResult `json:"services"`
+}
+
+// ServiceResult is a service's part of it.
+type ServiceResult struct {
+	Score
+	// Threshold is the best one in hindsight, percent; 0: the policy has none.
+	Threshold float64 `json:"threshold,omitempty"`
+}
+
+// Validate returns an error that is trimtab.ErrInvalid.
+func (x *Experiment) Validate() error {
+	if !slices.Contains(LoadNames(), x.Load) {
+		return &UnknownError{"load", x.Load, LoadNames()}
+	}
+	for _, name := range x.Run {
+		if !slices.Contains(PolicyNames(), name) {
+			return &UnknownError{"policy", name, PolicyNames()}
+		}
+	}
+	if x.Seeds < 1 || x.Seeds > 10_000 || !(x.Pool >= 0 && x.Pool <= 1e6) {
+		return trimtab.Invalidf("simulation: %d seeds, pool %v: want 1 to 10000, and 0 to 1000000 cores", x.Seeds, x.Pool)
+	}
+	for _, v := range x.Thresholds {
+		if !(v >= 1 && v <= 100) {
+			return trimtab.Invalidf("simulation: threshold %v: want 1 to 100 percent", v)
+		}
+	}
+	return nil
+}
+
+// job is one run.
+type job struct {
+	policy    string
+	threshold float64
+	seed      int
+	scores    []Score
+}
+
+// jobs are all runs, threshold by threshold, seed by seed.
+func (x *Experiment) jobs() []job {
+	var out []job
+	for _, name := range x.Run {
+		at := []float64{0}
+		if name == HPA || name == KEDA {
+			at = x.thresholds()
+		}
+		for _, v := range at {
+			for seed := range x.Seeds {
+				out = append(out, job{policy: name, threshold: v, seed: seed})
+			}
+		}
+	}
+	return out
+}
+
+// Runs is how many runs [Experiment.Play] makes.
+func (x *Experiment) Runs() int { return len(x.jobs()) }
+
+func (x *Experiment) thresholds() []float64 {
+	if x.Thresholds != nil {
+		return x.Thresholds
+	}
+	var out []float64
+	for v := 30.0; v <= 90; v += 5 {
+		out = append(out, v)
+	}
+	return out
+}
+
+// Play runs all of it.
+func (x *Experiment) Play() ([]Summary, error) {
+	if err := x.Validate(); err != nil {
+		return nil, err
+	}
+	jobs, trace := x.jobs(), load(x.Load)
+	errs := make([]error, len(jobs))
+	x.Runner(len(jobs), func(i int) {
+		errs[i] = x.play(&jobs[i], trace)
+		if x.Done != nil {
+			x.Done()
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return x.summarize(jobs), nil
+}
+
+func (x *Experiment) play(j *job, trace []float64) error {
+	pool := x.Pool
+	if pool == 0 {
+		pool = math.Inf(1)
+	}
+	w := newWorld(trace, pool, x.First+uint64(j.seed))
+	p, err := newPolicy(j, w)
+	if err != nil {
+		return err
+	}
+	for w.second < 2*day {
+		if w.second%3600 == 0 && x.Stop != nil && x.Stop() {
+			return fmt.Errorf("run experiment: %w", errStopped)
+		}
+		w.play()
+		if w.second%look == 0 {
+			seen := make([]report, len(w.places))
+			for i := range seen {
+				seen[i] = w.places[i].seen()
+			}
+			p.act(w, seen)
+		}
+	}
+	for _, q := range w.places {
+		j.scores = append(j.scores, q.score)
+	}
+	return nil
+}
+
+func newPolicy(j *job, w *world) (policy, error) {
+	switch j.policy {
+	case HPA:
+		return &hpas{target: j.threshold}, nil
+	case KEDA:
+		return &kedas{target: j.threshold}, nil
+	case Oracle:
+		return oracle{}, nil
+	}
+	t := &trimtabs{}
+	for _, p := range w.places {
+		k, err := newKeeper(p.Service)
+		if err != nil {
+			return nil, fmt.Errorf("make learner of %s: %w", p.Name, err)
+		}
+		t.of = append(t.of, k)
+	}
+	return t, nil
+}
+
+// summarize picks the thresholds in hindsight, and takes means over seeds.
+func (x *Experiment) summarize(jobs []job) []Summary {
+	mean := map[string]map[float64][]Score{} // by policy and threshold: services
+	for _, name := range x.Run {
+		mean[name] = map[float64][]Score{}
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		of := mean[j.policy]
+		if of[j.threshold] == nil {
+			of[j.threshold] = make([]Score, len(j.scores))
+		}
+		for k, s := range j.scores {
+			m := &of[j.threshold][k]
+			if m.Service == "" {
+				m.Service, m.Served = s.Service, 1
+			}
+			m.Missed += s.Missed / float64(x.Seeds)
+			m.CoreHours += s.CoreHours / float64(x.Seeds)
+			m.Served = math.Min(m.Served, s.Served)
+		}
+	}
+	own := mean[Trimtab][0]
+	var out []Summary
+	for _, name := range x.Run {
+		s := Summary{Policy: name, Served: 1}
+		for k := range Services() {
+			budget := -1.0
+			if own != nil {
+				budget = own[k].Missed
+			}
+			r := best(mean[name], k, budget)
+			s.Services = append(s.Services, r)
+			s.Served = math.Min(s.Served, r.Served)
+		}
+		x.total(&s, jobs)
+		out = append(out, s)
+	}
+	for i := range out {
+		for k := range out {
+			if out[k].Policy == Trimtab && i != k {
+				saved := 1 - out[k].CoreHours/out[i].CoreHours
+				out[i].Saved = &saved
+			}
+		}
+	}
+	return out
+}
+
+// total adds the services up, run by run.
+func (x *Experiment) total(s *Summary, jobs []job) {
+	missed, hours := make([]float64, x.Seeds), make([]float64, x.Seeds)
+	for i := range jobs {
+		j := &jobs[i]
+		for k := range j.scores {
+			if j.policy == s.Policy && j.threshold == s.Services[k].Threshold {
+				missed[j.seed] += j.scores[k].Missed
+				hours[j.seed] += j.scores[k].CoreHours
+			}
+		}
+	}
+	m, h := sim.StatOf(missed), sim.StatOf(hours)
+	s.Missed, s.MissedErr, s.CoreHours, s.CoreHoursErr = m.Mean, m.StdErr, h.Mean, h.StdErr
+}
+
+// best is the threshold of the fewest core-hours with no more missed minutes than the
+// budget, or else of the fewest missed minutes.
+func best(of map[float64][]Score, k int, budget float64) ServiceResult {
+	var out ServiceResult
+	found := false
+	for _, at := range slices.Sorted(maps.Keys(of)) {
+		s := of[at]
+		r := ServiceResult{s[k], at}
+		better := r.Missed < out.Missed || r.Missed == out.Missed && r.CoreHours < out.CoreHours
+		if r.Missed <= budget && found && out.Missed <= budget {
+			better = r.CoreHours < out.CoreHours
+		}
+		if !found || better {
+			out, found = r, true
+		}
+	}
+	return out
+}
