@@ -17,7 +17,7 @@ type Config struct {
 	Pool Pool `yaml:"pool"`
 	// What is shared for: njc, egalitarian, social, nash, resource-fair, drf or end-to-end (all workloads serve the requests of planning.entry); or your own, sum(EXPRESSION) or min(EXPRESSION) over the workloads, arithmetic on u (the utility), weight, p, slo and m as in utility, >= 0 and not falling with p. A pool of several resources needs drf.
 	Objective string `yaml:"objective"`
-	// How targets are chosen for the objective.
+	// Settings of the objective.
 	Planning Planning `yaml:"planning"`
 	// Groups of workloads that share as one, from the root down: for njc, resource-fair and drf. A group that is not listed has weight 1.
 	Groups []Group `yaml:"groups"`
@@ -25,7 +25,7 @@ type Config struct {
 	Round time.Duration `yaml:"round"`
 	// How long an allocation holds without renewal; at least one round and 10s. Left out: three rounds, at least 1m.
 	Lease time.Duration `yaml:"lease"`
-	// Limits on what one round may change.
+	// How much one round may change.
 	Guard Guard `yaml:"guard"`
 	// How spans and samples are turned into curves.
 	Analyzer Analyzer `yaml:"analyzer"`
@@ -33,7 +33,7 @@ type Config struct {
 	Actuator Actuator `yaml:"actuator"`
 	// Best-effort jobs beside the latency-critical workloads of each host: with this section, even empty, workloads of class best-effort are such jobs and no longer share the pool. Left out: they share it as others do.
 	Colocate *Colocate `yaml:"colocate"`
-	// What survives a restart.
+	// Where trimtab keeps what must survive a restart.
 	Storage Storage `yaml:"storage"`
 	// The message bus. Left out: an embedded server.
 	NATS NATS `yaml:"nats"`
@@ -51,7 +51,7 @@ type Config struct {
 	Alertmanager Alertmanager `yaml:"alertmanager"`
 	// The Prometheus server that answers the PromQL of workloads. Also takes every key of Prometheus's HTTP client configuration: basic_auth, authorization, oauth2, tls_config, proxy_url, http_headers, follow_redirects, enable_http2.
 	Prometheus Prometheus `yaml:"prometheus"`
-	// Where decisions are told to others, and kept. Left out: nowhere but in /metrics and on the page.
+	// Where trimtab also sends or records its decisions. Left out: decisions are only in /metrics and on the page.
 	Exporters Exporters `yaml:"exporters"`
 	// The workloads that share the pool. Left out: services are found from spans and only shown.
 	Workloads []Workload `yaml:"workloads"`
@@ -100,15 +100,15 @@ func (p *Pool) Capacity() float64 {
 
 // Planning has the parameters of the objectives.
 type Planning struct {
-	// What it costs to move as much as the whole capacity, in mean utility, 0 to 10: less movement for a little less welfare. For social, nash and sum; for end-to-end it is a share of the latency, and 0.01 where it is left out.
+	// What it costs to move the whole capacity once, in mean utility, 0 to 10. Higher: fewer moves for a little less utility. Used by social, nash and sum; by end-to-end as a share of the latency, 0.01 where it is left out.
 	MoveCost float64 `yaml:"move_cost"`
-	// Weight of the upper bound over the mean performance, (0, 1]: hope that pays for exploration. Left out: 0.95 for social and sum, which falls to 0.6 between 240 and 720 reports (what is set here does too where it is above 0.6), 0.3 for egalitarian and min, which falls to 0.1 likewise, 0.1 for nash; njc, resource-fair and drf have their own rule.
+	// How far to trust the upper confidence bound of the performance, (0, 1]. Higher explores more. Left out: 0.95 for social and sum, falling to 0.6 between 240 and 720 reports (a value above 0.6 that is set here falls as well); 0.3 for egalitarian and min, falling to 0.1; 0.1 for nash; 0.15 for end-to-end. njc, resource-fair and drf have their own rule. See docs/objectives.md.
 	Optimism float64 `yaml:"optimism"`
-	// Weight of the highest load that is expected in the round over the mean one, (0, 1]. Left out: 0.5 for social and sum, 0.4 for njc, 0.8 for egalitarian, nash and min, 1 for the others.
+	// Which load to plan for, (0, 1]: towards 0 the expected load of the round, at 1 the upper confidence bound of the forecast. Left out: 0.5 for social and sum, 0.4 for njc, 0.8 for egalitarian, nash and min, 1 for the others.
 	LoadWeight float64 `yaml:"load_weight"`
-	// For end-to-end: the workload whose requests all others serve. Its slo and performance are those of all; spans of the others make it learn faster.
+	// For end-to-end: the workload whose requests all others serve. Only its slo and performance count. Spans of the other workloads make trimtab learn faster.
 	Entry string `yaml:"entry"`
-	// Share of a workload's error budget that trials may use, to learn what it needs, [0, 1]; 0: never. Who meets its SLO is lowered, and idle capacity stays free meanwhile, for the way back; who is short, and may gain by its upper bound, is raised from idle capacity, nobody is lowered for it, and what did not help is given back. Raising stops while somebody else's error budget burns.
+	// Share of a workload's error budget that trials may use to learn what it needs, [0, 1]; 0: no trials. A trial lowers a workload that meets its SLO, and keeps idle capacity free to undo it; or it raises a workload that misses its SLO from idle capacity, lowers nobody for it, and takes back what did not help. No trial raises a workload while the error budget of another one burns.
 	Exploration float64 `yaml:"exploration"`
 }
 
@@ -142,9 +142,9 @@ type Guard struct {
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Largest share of the capacity taken away in one round, (0, 1].
 	MaxMoved float64 `yaml:"max_moved"`
-	// Changes smaller than this share of the allocation, or than the noise of the load if that is less (but 0.03), are not made, [0, 1). Where the pool is too small for all and the objective decides, it is 0.005 at most.
+	// trimtab makes no change smaller than this share of the allocation, [0, 1). If the noise of the load is less, that counts instead, but at least 0.03. While the pool is too small for all workloads, it is 0.005 at most.
 	DeadBand float64 `yaml:"dead_band"`
-	// At most one change of direction per workload in this time while its load stays in the forecast of its last move and nobody newly misses an SLO or has clearly less than it needs; 0s: no limit.
+	// A workload changes direction (up, then down, or the reverse) at most once in this time, while its load stays within the forecast of its last move, and no workload newly misses its SLO or has clearly less than it needs; 0s: no limit.
 	ReversalWindow time.Duration `yaml:"reversal_window"`
 	// Rounds without usable input after which the declared default may raise a workload, 1 to 1000.
 	HoldRounds int `yaml:"hold_rounds"`
@@ -173,23 +173,23 @@ type Analyzer struct {
 type Actuator struct {
 	// Mount point that cgroup paths are relative to. Left out: found in /proc/self/mountinfo.
 	CgroupRoot string `yaml:"cgroup_root"`
-	// What of this host is left to others. What the host was measured to have, less this, bounds what plans may give out here where other hosts may have knobs of the pool, or where other pools claim a part of this host; otherwise the declared capacity counts. Of several pools on one host the largest reserve counts.
+	// What trimtab leaves of this host to other programs. If the pool may have knobs on several hosts, or several pools share this host, plans may give out here at most what the host was measured to have, less this; otherwise the declared capacity counts. Of several pools on one host the largest reserve counts.
 	Reserve Reserve `yaml:"reserve"`
-	// Whether a plan may act on workloads in mode recommend when a person asked for it with `trimtab apply`. The actuator must have received that command itself.
+	// Whether `trimtab apply` may carry out a plan for workloads in mode recommend. The actuator must have received that command itself.
 	Apply bool `yaml:"apply"`
 	// Longest time that a plan's allocation may hold on this host without renewal, at least lease; a longer lease is cut to it. Left out: lease and 10s.
 	MaxLease time.Duration `yaml:"max_lease"`
 	// How far ahead of this host's clock a plan may be dated, 1s to 1h.
 	ClockSkew time.Duration `yaml:"clock_skew"`
-	// Largest part of what a workload had within fall_window that plans may take away, however many there are, (0, 1]. It holds beside guard.max_fall, and is not in force when guard.off is set.
+	// Largest share of its allocation that a workload may lose within fall_window, by all plans together, (0, 1]. It applies in addition to guard.max_fall; guard.off switches it off.
 	MaxFall float64 `yaml:"max_fall"`
 	// Time that max_fall looks back, 100ms to 1h.
 	FallWindow time.Duration `yaml:"fall_window"`
-	// Largest share of this host's workloads that plans may lower within lowered_window, rounded to whole workloads, at least one, (0, 1]. It is not in force when guard.off is set.
+	// Largest share of this host's workloads that plans may lower within lowered_window, rounded to whole workloads, at least one, (0, 1]. guard.off switches it off.
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Time that max_lowered looks back, 100ms to 1h.
 	LoweredWindow time.Duration `yaml:"lowered_window"`
-	// Directory of the locks by which one process at a time turns a knob, and of what each pool claims of this host; all that turn knobs on this host must have the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
+	// Directory of the locks that let only one process at a time set a knob, and of the claims of each pool on this host; all trimtab processes of this host need the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
 	LockDir string `yaml:"lock_dir"`
 }
 
@@ -248,7 +248,7 @@ type TLS struct {
 	CertFile string `yaml:"cert_file"`
 	// Its private key.
 	KeyFile string `yaml:"key_file"`
-	// Authorities that the other side must be signed by. For a receiver this asks for client certificates.
+	// CA bundle used to verify the peer. For a receiver: clients must present a certificate that it signed.
 	CAFile string `yaml:"ca_file"`
 }
 
@@ -329,7 +329,7 @@ type Prometheus struct {
 type Exporters struct {
 	// Pushes metrics and one trace per decision to an OTLP endpoint of yours.
 	OTLP ExportOTLP `yaml:"otlp"`
-	// Writes what the stages took and gave to files, for a later replay.
+	// Records the inputs and outputs of all stages in files, for trimtab replay.
 	Record Record `yaml:"record"`
 }
 

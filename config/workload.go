@@ -15,11 +15,11 @@ type Workload struct {
 	Name string `yaml:"name"`
 	// latency-critical or best-effort, which only names it unless there is a section colocate. Left out: latency-critical.
 	Class trimtab.Class `yaml:"class"`
-	// What is asked of it. Needed unless mode is off.
+	// The objective of its service level (SLO). Needed unless mode is off.
 	SLO SLO `yaml:"slo"`
 	// Worth of performance p: linear (m), quadratic (m²), sqrt (√m), or an expression of p, slo and m = min(1, p/slo); clamped to [0, 1]. Left out: linear.
 	Utility string `yaml:"utility"`
-	// Share that it is entitled to, relative to the others in its group, > 0. Left out: 1.
+	// Weight of its entitlement, relative to the others in its group, > 0. Twice the weight: twice the share. Left out: 1.
 	Weight float64 `yaml:"weight"`
 	// Group that it belongs to, such as shop or shop/web. Left out: none.
 	Group string `yaml:"group"`
@@ -27,7 +27,7 @@ type Workload struct {
 	Guarantee float64 `yaml:"guarantee"`
 	// The same of the further resources of the pool: for drf.
 	Guarantees Guarantees `yaml:"guarantees"`
-	// How it is found in spans, metrics and alerts.
+	// How trimtab finds it in spans, metrics and alerts.
 	Match Match `yaml:"match"`
 	// PromQL for its load in requests per second: one number, or, of several instances, one for each, with the labels host and instance, as of sum by (host, instance) (rate(...)). Left out: the rate of its spans, which tell of each instance where they name it (host.name, service.instance.id).
 	Load string `yaml:"load"`
@@ -37,30 +37,30 @@ type Workload struct {
 	Requests string `yaml:"requests"`
 	// PromQL for what it has, in the pool's resource. Left out: read from the knob.
 	Allocation string `yaml:"allocation"`
-	// What stands in while its performance is missing for three rounds. It may then raise the workload, never lower it.
+	// What trimtab uses instead once the performance was missing for three rounds. It may then raise the workload, never lower it.
 	Fallback Fallback `yaml:"fallback"`
-	// The most that it can carry, in requests per second: loadlimit is a share of it. Left out: the most that was seen, which of a workload that trimtab has just met is what it has now, so that no best-effort job runs until its load has been higher.
+	// The highest load that it can carry, in requests per second: loadlimit is a share of it. Left out: the highest load seen so far. For a workload that is new to trimtab that is the present load, so no best-effort job runs beside it until its load has been higher.
 	MaxLoad float64 `yaml:"max_load"`
 	// Thresholds of its components, by service.name, for best-effort jobs beside them, such as db: {loadlimit: 0.8, slacklimit: 0.1}. loadlimit: share of the largest load above which no best-effort job runs beside the component, (0, 1]; left out: where the scatter of its sojourn times begins to grow, once its traffic tells. slacklimit: slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]; left out: a margin that follows the misses, or under rhythm-indiscriminate what a search finds.
 	Servpods map[string]Servpod `yaml:"servpods"`
-	// What is turned. Needed unless mode is off.
+	// The limit that trimtab sets. Needed unless mode is off.
 	Knob Knob `yaml:"knob"`
 	// Of a best-effort job: where it tells how far it is.
 	Progress Progress `yaml:"progress"`
 	// Of a best-effort job: how what it would lose is predicted.
 	Predict Predict `yaml:"predict"`
-	// off: watched and shown; recommend: everything but the write; act: the write too. Left out: recommend, of a best-effort job colocate.mode.
+	// off: only watched and shown; recommend: trimtab says what it would set, and writes nothing; act: trimtab sets it. Left out: recommend, of a best-effort job colocate.mode.
 	Mode trimtab.Mode `yaml:"mode"`
 }
 
 // SLO is what is asked of a workload: a latency with the fraction of requests
 // under it, or a performance of its own unit.
 type SLO struct {
-	// Requests should end within this time.
+	// Latency within which requests should be answered.
 	Latency time.Duration `yaml:"latency"`
-	// Fraction of requests that should, (0, 1).
+	// Share of the requests that should be answered within latency, (0, 1).
 	Fraction float64 `yaml:"fraction"`
-	// Performance asked for, > 0, in the unit of the performance query.
+	// Instead of latency and fraction: the performance asked for, > 0, in the unit of the performance query.
 	Performance float64 `yaml:"performance"`
 
 	// Entry names the workload that the SLO is that of, end to end: then what
@@ -84,11 +84,11 @@ func (s *SLO) Target() float64 {
 // Fallback is what an operator knows of a workload that cannot tell its
 // performance; the first that can answer is used.
 type Fallback struct {
-	// PromQL for a value that stands for the performance, in the same unit; it is learnt beside it.
+	// PromQL for a value in the unit of the performance that can replace it; trimtab learns its curve all the time.
 	Proxy string `yaml:"proxy"`
 	// CSV file with a recorded curve: the columns allocation_per_load (of the pool's resource for each request per second) and performance, and lower and upper if they are known; read at the start and at every reload.
 	Profile string `yaml:"profile"`
-	// Amount of the pool's resource that is enough; utility is linear up to it. With slo.performance and without a performance query it is all that there is to know, and is planned for in both directions, as is a profile.
+	// Amount of the pool's resource that is enough; utility is linear up to it. With slo.performance and without a performance query, trimtab has nothing else to go by, and then also lowers the workload to it, as with a profile.
 	Demand float64 `yaml:"demand"`
 }
 
@@ -115,9 +115,9 @@ type Match struct {
 type Knob struct {
 	// Host that has it, by its host name, where several hosts run with this file. Left out: whichever host runs.
 	Host string `yaml:"host"`
-	// Path of the cgroup below the root, such as shop.slice/checkout.service. With one * in it, as in shop.slice/checkout@*.service, each cgroup that matches is an instance of the workload, named by what the * stands for: at least one character of one part of the path. Instances come and go; while there is none, the workload waits. At most 1000 may match on a host, else none that is new is turned.
+	// Path of the cgroup below the root, such as shop.slice/checkout.service. With one * in it, as in shop.slice/checkout@*.service, each cgroup that matches is an instance of the workload, named by what the * stands for: at least one character of one part of the path. Instances come and go; while there is none, the workload waits. If more than 1000 match on a host, trimtab sets none of the new ones.
 	Cgroup string `yaml:"cgroup"`
-	// Writes the cgroup of a systemd unit that was not delegated, though systemd may write over it.
+	// Write the cgroup of a systemd unit even if it is not delegated; systemd may then overwrite the limit.
 	Force bool `yaml:"force"`
 	// Bounds in cores, with cgroup; of each instance.
 	CPU *Bounds `yaml:"cpu"`
@@ -127,9 +127,9 @@ type Knob struct {
 	LLC *Bounds `yaml:"llc"`
 	// Bounds of memory bandwidth, likewise, with membw: percent, or MiB/s where resctrl is mounted with mba_MBps.
 	MemBW *Bounds `yaml:"membw"`
-	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. With cgroup, frequency is turned: the ceiling of the clock of its CPUs, in MHz. With interface, network is: what it may send, in bytes per second. Left out: it has no knob for them.
+	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. With cgroup, frequency is the ceiling of the clock of its CPUs, in MHz. With interface, network is what it may send, in bytes per second. Left out: it has no knob for them.
 	Resources map[string]Bounds `yaml:"resources"`
-	// Network interface that the workload alone sends through, whose rate is turned.
+	// Network interface that only this workload sends through; trimtab limits its rate.
 	Interface *Interface `yaml:"interface"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`
@@ -185,6 +185,6 @@ type Interface struct {
 // Process is a local service of worker processes, which a supervisor starts
 // and stops: trimtab workers --dir DIR -- COMMAND.
 type Process struct {
-	// Directory of the supervisor, as given to trimtab workers. With one * in it, as in /run/shop/render-*, each directory that matches and that a supervisor serves is an instance of the workload, named by what the * stands for: at least one character of one part of the path. No link is followed in or behind that part. Instances come and go; one that ends gets the number back that it had before trimtab changed it, and while there is none, the workload waits. At most 1000 directories may match on a host, supervised or not, else none that is new is turned.
+	// Directory of the supervisor, as given to trimtab workers. With one * in it, as in /run/shop/render-*, each directory that matches and that a supervisor serves is an instance of the workload, named by what the * stands for: at least one character of one part of the path. No link is followed in or behind that part. Instances come and go; one that ends gets the number back that it had before trimtab changed it, and while there is none, the workload waits. If more than 1000 directories match on a host, supervised or not, trimtab sets none of the new ones.
 	Dir string `yaml:"dir"`
 }

@@ -171,7 +171,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 		fmt.Fprintf(w, ", which expects %s of 1", view.Optional(p.Value))
 	}
 	fmt.Fprintln(w)
-	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
+	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "LIMITED BY"}}
 	recommended := false
 	for _, d := range view.Moved(p) {
 		a := &d.Action
@@ -216,7 +216,7 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 			wideDiff(w, d)
 			return
 		}
-		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
+		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "LIMITED BY"}}
 		for _, x := range d {
 			rows = append(rows, withEach([]string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding.String()}, view.Each(x.Moves, x.Resource)))
 		}
@@ -265,7 +265,7 @@ func (c *resumeCmd) Run(ctx context.Context, t terminal) error {
 type applyCmd struct {
 	clientFlags `embed:""`
 	Plan        string        `arg:"" help:"The plan's id, EPOCH-SEQUENCE, as trimtab plan prints it." complete:"plan"`
-	Wait        time.Duration `help:"How long to wait for what came of it." default:"10s"`
+	Wait        time.Duration `help:"How long to wait for the outcome." default:"10s"`
 }
 
 // Example is shown by --help.

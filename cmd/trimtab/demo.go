@@ -21,7 +21,7 @@ type demoCmd struct {
 	For      time.Duration `help:"Length of both phases together." default:"4m"`
 	Report   string        `help:"File for the report, as JSON." type:"path" placeholder:"FILE"`
 	Headless bool          `help:"Print lines instead of a live table."`
-	Knob     string        `help:"What to turn: cgroup quota where a hierarchy is writable, else worker processes." enum:"auto,cgroup,process" default:"auto"`
+	Knob     string        `help:"What to adjust: a cgroup quota if a hierarchy is writable, else the number of worker processes." enum:"auto,cgroup,process" default:"auto"`
 	Seed     uint64        `help:"Seed of load and services; 0 picks one and prints it." default:"0"`
 	Listen   string        `name:"web.listen-address" help:"Address of page, API and metrics while it runs." default:"127.0.0.1:9600"`
 }

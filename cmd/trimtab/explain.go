@@ -76,7 +76,7 @@ func (x *explanation) standing() {
 	x.add("mode", "%s%s", x.Mode, prefixed(", SLO ", x.SLO))
 	switch {
 	case x.Allocation != nil && x.Total != nil:
-		x.add("has", "%s %s, by %s, of which the slowest sets it; %s in all", view.Amount(*x.Allocation), x.unit, view.Spread(x.Instances, x.Hosts), view.Amount(*x.Total))
+		x.add("has", "%s %s, by %s, of which the slowest counts; %s in all", view.Amount(*x.Allocation), x.unit, view.Spread(x.Instances, x.Hosts), view.Amount(*x.Total))
 	case x.Allocation != nil:
 		x.add("has", "%s %s%s", view.Amount(*x.Allocation), x.unit, prefixed(", by ", x.Knob))
 	case x.Knob != "":
@@ -106,7 +106,7 @@ func (x *explanation) change() {
 		x.add(line[0], "%s", line[1])
 	}
 	if x.Effect != nil {
-		x.add("what came of it", "%s", effect(x.Effect, x.Share))
+		x.add("effect", "%s", effect(x.Effect, x.Share))
 	}
 }
 
@@ -120,7 +120,7 @@ func (x *explanation) expected() {
 		x.add("needs for its SLO", "%s %s", view.Optional(x.Demand), x.unit)
 	}
 	if x.Plan != "" {
-		x.add("bound by", "%s", x.Binding)
+		x.add("limited by", "%s", x.Binding)
 	}
 	if len(x.Bounds) == 2 {
 		x.add("expected there", "%s to %s", view.Performance(&x.Bounds[0], x.Share), view.Performance(&x.Bounds[1], x.Share))
@@ -150,7 +150,7 @@ func (x *explanation) inputs() {
 // alternatives says what was rejected, and when the next decision is due.
 func (x *explanation) alternatives() {
 	for _, a := range x.Alternatives {
-		x.add("lost", "%s %s: objective %s (%s)", view.Number(a.Set), x.unit, view.Number(a.Objective), a.Why)
+		x.add("rejected", "%s %s: objective %s (%s)", view.Number(a.Set), x.unit, view.Number(a.Objective), a.Why)
 	}
 	if !x.NextCheck.IsZero() {
 		x.add("next check", "%s", view.Clock(x.NextCheck))
@@ -167,7 +167,7 @@ func (x *explanation) history() {
 		if d.Effect != nil && d.Effect.After != nil {
 			result += ", " + effect(d.Effect, x.Share)
 		}
-		x.add("before, "+d.Plan, "%s %s -> %s, bound by %s%s", view.Clock(d.Time), view.Amount(d.Action.Expect), view.Amount(d.Action.Set), d.Action.Why.Binding, result)
+		x.add("before, "+d.Plan, "%s %s -> %s, limited by %s%s", view.Clock(d.Time), view.Amount(d.Action.Expect), view.Amount(d.Action.Set), d.Action.Why.Binding, result)
 	}
 }
 

@@ -47,7 +47,7 @@ func printFairness(w io.Writer, a *view.Audited, wide bool) {
 	}
 	table(w, rows)
 	fmt.Fprintln(w)
-	head := []string{"WORKLOAD", "ENTITLED", "HAS AT MOST", "OF", "SATISFIED", "BOUND BY", "SHORTFALL", "ENVY", "OF WHOM"}
+	head := []string{"WORKLOAD", "ENTITLED", "HAS AT MOST", "OF", "SATISFIED", "LIMITED BY", "SHORTFALL", "ENVY", "OF WHOM"}
 	if wide {
 		head = append(head, "COULD GAIN")
 	}

@@ -26,7 +26,7 @@ type simCmd struct {
 
 	Colocate simColocateCmd `cmd:"" help:"Latency-critical services beside best-effort jobs: co-location policies side by side, with an oracle."`
 
-	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see nothing else, or its spans."`
+	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see only that P99, or its spans."`
 
 	Services simServicesCmd `cmd:"" help:"Three services behind CPU quotas under load that moves, with the settings of production."`
 }
