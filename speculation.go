@@ -2,7 +2,6 @@ package trimtab
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 )
 
@@ -28,13 +27,22 @@ type AttemptID struct {
 // String prints "job/task#attempt".
 func (id AttemptID) String() string { return fmt.Sprintf("%s/%s#%d", id.Job, id.Task, id.Attempt) }
 
-// taskName is of what names of jobs and of tasks are made: they become parts of paths.
-var taskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+// IsTaskName reports whether a job or task may be called so: 1 to 63 letters, digits,
+// dots, dashes and underscores, first a letter or digit. Names become parts of paths.
+func IsTaskName(s string) bool {
+	for i, c := range []byte(s) {
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !plain && (i == 0 || c != '.' && c != '-' && c != '_') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 63
+}
 
 // Validate returns an error that is ErrInvalid.
 func (id AttemptID) Validate() error {
 	for _, s := range []string{id.Job, id.Task} {
-		if !taskName.MatchString(s) {
+		if !IsTaskName(s) {
 			return Invalidf("id %.80q: want 1 to 63 letters, digits, dots, dashes and underscores", s)
 		}
 	}
@@ -224,7 +232,7 @@ type JobState struct {
 	Time      time.Time `json:"time"`
 	Submitted time.Time `json:"submitted"`
 	By        string    `json:"by,omitempty"`
-	// State is waiting, running, done, failed or cancelled.
+	// State is waiting, running, done, failed, cancelled or forgotten.
 	State    string `json:"state"`
 	Priority int    `json:"priority,omitempty"`
 	// Waiting, Running, Done and Failed count its tasks.

@@ -18,6 +18,13 @@ const (
 	KindContributions Kind = "contributions"
 	// KindColocation is telemetry too: nobody carries it out.
 	KindColocation Kind = "colocation"
+	// KindMachine and KindPlacements are the two halves of a dialogue that repeats itself:
+	// each list answers a report, so that one that is lost comes again with the next.
+	KindMachine    Kind = "machine"
+	KindPlacements Kind = "placements"
+	KindCandidates Kind = "candidates"
+	KindJobRequest Kind = "jobrequest"
+	KindJobState   Kind = "jobstate"
 	// KindLeader never travels: the pipeline hands it to a planner step.
 	KindLeader Kind = "leader"
 )
@@ -85,7 +92,7 @@ func Kinds() []KindInfo {
 	return table[:]
 }
 
-func kinds() [12]KindInfo {
+func kinds() [17]KindInfo {
 	return [...]KindInfo{
 		{KindSpans, Answered, "collector", "analyzer path", "partition", func() Value { return new(SpanFrame) }},
 		{KindSketch, Shed, "analyzer path", "analyzer learn", "workload", func() Value { return new(Sketch) }},
@@ -98,6 +105,11 @@ func kinds() [12]KindInfo {
 		{KindCommand, Durable, "console", "planner, actuator", "pool", func() Value { return new(Command) }},
 		{KindContributions, Shed, "analyzer learn", "actuator, console, planner", "workload", func() Value { return new(Contributions) }},
 		{KindColocation, Shed, "agent", "analyzer learn, console", "pool and host", func() Value { return new(Colocation) }},
+		{KindMachine, Shed, "agent", "planner, console", "pool and host", func() Value { return new(Machine) }},
+		{KindPlacements, Shed, "planner", "agent", "pool and host", func() Value { return new(Placements) }},
+		{KindCandidates, Shed, "planner", "planner", "pool", func() Value { return new(Candidates) }},
+		{KindJobRequest, Durable, "console", "planner", "pool", func() Value { return new(JobRequest) }},
+		{KindJobState, Latest, "planner", "console", "pool and job", func() Value { return new(JobState) }},
 		{KindLeader, Local, "pipeline", "planner", "pool", func() Value { return new(Leader) }},
 	}
 }

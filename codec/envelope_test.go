@@ -48,7 +48,40 @@ func examples() []trimtab.Value {
 			Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Resource: "cpu"}, Knob: "cgroup v1 a", Now: trimtab.Units(1), Since: noon, Baseline: trimtab.Unlimited(), Min: .1, Max: 2, Problem: "p"}}},
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
 		contributions(), colocation(),
+		machine(), placements(), &trimtab.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState(),
 	}
+}
+
+func attempt() trimtab.Attempt {
+	p := .5
+	return trimtab.Attempt{AttemptID: trimtab.AttemptID{Job: "j", Task: "t", Attempt: 1}, State: trimtab.AttemptEnded, Class: trimtab.OversubscribedTask, Started: noon, Ended: noon.Add(1),
+		Outcome: "exited", Code: 1, Reason: "r", Progress: &p, Output: 2, LastLines: []string{"l"}, Problem: "p"}
+}
+
+func machine() *trimtab.Machine {
+	v := 1.5
+	return &trimtab.Machine{Host: "h", Pool: "cpu", Time: noon, Life: 1, Report: 2, Epoch: 3, Sequence: 4, Load: map[string]float64{"cpu": .5}, Capacity: map[string]float64{"cpu": 8},
+		Running: 1, Waiting: 2, Regular: 3, CPI: &v, MPKI: &v, Blocked: "b", Attempts: []trimtab.Attempt{attempt()}}
+}
+
+func taskSpec() trimtab.TaskSpec {
+	return trimtab.TaskSpec{Command: []string{"/bin/true", "a"}, Env: map[string]string{"A": "b"}, Dir: "/tmp", Cores: .5, Memory: 1 << 20, Progress: "/tmp/p", Wall: 60}
+}
+
+func placements() *trimtab.Placements {
+	return &trimtab.Placements{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Time: noon, Life: 3, Report: 4, Lease: 30,
+		Tasks: []trimtab.Placement{{AttemptID: attempt().AttemptID, Class: trimtab.RegularTask, Priority: 1, Spec: taskSpec(), Kill: "k"}}}
+}
+
+func jobRequest() *trimtab.JobRequest {
+	return &trimtab.JobRequest{Pool: "cpu", Verb: trimtab.SubmitJob, Time: noon, ID: "1", By: "me", Task: "t", Host: "h",
+		Job: trimtab.BatchJob{Name: "j", Priority: 1, Retries: 2, QueueTimeout: 30, Tasks: []trimtab.BatchTask{{Name: "t", TaskSpec: taskSpec()}}}}
+}
+
+func jobState() *trimtab.JobState {
+	last := attempt()
+	return &trimtab.JobState{Pool: "cpu", Name: "j", Time: noon, Submitted: noon, By: "me", State: trimtab.StateRunning, Priority: 1, Waiting: 1, Running: 1, Done: 1, Failed: 1, Omitted: 3, Problem: "p",
+		Tasks: []trimtab.TaskState{{Name: "t", State: trimtab.StateWaiting, Host: "h", Attempts: 1, Last: &last, Granted: "g", Next: noon, Why: "w"}}}
 }
 
 func colocation() *trimtab.Colocation {

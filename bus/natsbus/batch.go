@@ -54,12 +54,18 @@ func (s *shed) message() *nats.Msg {
 // size is about what it takes in a batch, in bytes.
 func (s *shed) size() int { return len(s.key) + len(s.origin) + len(s.data) + 3 }
 
+// byItself tells whether values of the kind with that prefix never travel with others:
+// who may say or hear them is settled by the key, which is in the subject.
+func byItself(prefix string) bool {
+	return prefix == kindPrefix(trimtab.KindMachine) || prefix == kindPrefix(trimtab.KindPlacements)
+}
+
 // together returns the messages that carry all: values of one kind that are next
 // to each other travel as one, as far as maxBatch lets them. Their order stays.
 func together(all []shed) (out []*nats.Msg) {
 	for len(all) > 0 {
 		n, size := 1, all[0].size()
-		for n < min(len(all), maxLines) && all[n].prefix == all[0].prefix && size+all[n].size() <= maxBatch {
+		for n < min(len(all), maxLines) && all[n].prefix == all[0].prefix && !byItself(all[0].prefix) && size+all[n].size() <= maxBatch {
 			size += all[n].size()
 			n++
 		}

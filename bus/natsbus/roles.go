@@ -38,7 +38,11 @@ const (
 	// beside it.
 	BucketSnapshots = "snapshots"
 	BucketPlanner   = "snapshots-planner"
-	bucketLeaders   = "leaders"
+	// BucketJobs has the jobs of speculative tasks, BucketMachines the lists over which
+	// candidates are told.
+	BucketJobs     = "jobs"
+	BucketMachines = "machines"
+	bucketLeaders  = "leaders"
 )
 
 // who says which roles publish and which read a row of the table.
@@ -56,6 +60,8 @@ func whoMay(row StreamInfo) who {
 			BucketCollectors: {[]Role{Collector}, []Role{Collector}},
 			BucketSnapshots:  {[]Role{Analyzer}, []Role{Analyzer}},
 			BucketPlanner:    {[]Role{Planner}, []Role{Planner}},
+			BucketJobs:       {[]Role{Planner}, []Role{Planner}},
+			BucketMachines:   {[]Role{Planner}, []Role{Planner}},
 		}[row.Name]
 	}
 	if row.Kind == "" { // UNREADABLE: who reads a stored kind puts aside what it cannot read
@@ -74,6 +80,12 @@ func whoMay(row StreamInfo) who {
 
 		trimtab.KindContributions: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
 		trimtab.KindColocation:    {[]Role{Agent}, []Role{Analyzer, Console}},
+
+		trimtab.KindMachine:    {[]Role{Agent}, []Role{Planner, Console}},
+		trimtab.KindPlacements: {[]Role{Planner}, []Role{Agent}},
+		trimtab.KindCandidates: {[]Role{Planner}, []Role{Planner}},
+		trimtab.KindJobRequest: {[]Role{Console}, []Role{Planner}},
+		trimtab.KindJobState:   {[]Role{Planner}, []Role{Console}},
 	}[row.Kind]
 }
 
@@ -223,6 +235,8 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 	}
 	switch {
 	case !read:
+	case row.Kind == trimtab.KindPlacements: // what another host is to run is not for it
+		p.Subscribe = append(p.Subscribe, bus.Subject(row.Kind, (&trimtab.Placements{Pool: s.Pool, Host: s.Host}).Key()))
 	case row.Name == "":
 		p.Subscribe = append(p.Subscribe, row.Subjects)
 		p.Answers = p.Answers || row.Delivery == trimtab.Answered
@@ -261,6 +275,8 @@ func subjectsOf(k trimtab.Kind, r Role, s Scope) string {
 			return bus.Subject(k, (&trimtab.Holding{Pool: s.Pool, Host: s.Host}).Key())
 		case trimtab.KindOutcome:
 			return bus.Subject(k, (&trimtab.Outcome{Pool: s.Pool, Host: s.Host}).Key())
+		case trimtab.KindMachine:
+			return bus.Subject(k, (&trimtab.Machine{Pool: s.Pool, Host: s.Host}).Key())
 		case trimtab.KindColocation:
 			return bus.Subject(k, (&trimtab.Colocation{Pool: trimtab.JobsPool(s.Pool), Host: s.Host}).Key())
 		}

@@ -114,7 +114,7 @@ func (c *coreSub) group() string {
 func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (func(), error) {
 	c := &coreSub{bus: b, kind: k, Subscription: s}
 	subject, group := filter(s), bus.EscapeKey(s.Consumer)
-	if k.Delivery == trimtab.Shed {
+	if k.Delivery == trimtab.Shed && !byItself(kindPrefix(k.Kind)) {
 		subject = kindPrefix(k.Kind) + "*" // a value of any key may travel with others
 		if s.Key != "" {
 			group += "--" + bus.EscapeKey(s.Key) // whose members want no other

@@ -65,6 +65,9 @@ func tableOf(c Config) []StreamInfo {
 		trimtab.KindOutcome:  {Name: "OUTCOMES", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
 		trimtab.KindHolding:  {Name: "HOLDINGS", MaxBytes: 32 * mib, PerSubject: 1},
 		trimtab.KindCommand:  {Name: "COMMANDS", MaxBytes: 8 * mib, MaxAge: time.Hour},
+
+		trimtab.KindJobRequest: {Name: "JOBREQUESTS", MaxBytes: 32 * mib, MaxAge: time.Hour},
+		trimtab.KindJobState:   {Name: "JOBSTATES", MaxBytes: 32 * mib, PerSubject: 1, MaxAge: 7 * 24 * time.Hour},
 	}
 	var rows []StreamInfo
 	for _, k := range trimtab.Kinds() {
@@ -96,6 +99,8 @@ func tableOf(c Config) []StreamInfo {
 		StreamInfo{Name: BucketCollectors, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the lock of who asks Prometheus"},
 		StreamInfo{Name: BucketSnapshots, Bucket: true, PerSubject: 1, MaxBytes: 256 * mib, Note: "what was learnt, over a restart"},
 		StreamInfo{Name: BucketPlanner, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "what a planner knows beside it, over a restart"},
+		StreamInfo{Name: BucketJobs, Bucket: true, PerSubject: 1, MaxBytes: 64 * mib, Note: "the jobs of speculative tasks, before anything of them is told"},
+		StreamInfo{Name: BucketMachines, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "the lists of machines over which candidates are told"},
 		StreamInfo{Name: others, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "any other bucket"},
 	)
 	for i, r := range rows {

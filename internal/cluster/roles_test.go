@@ -237,6 +237,13 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 					subjects = []string{"trimtab.outcome.p=2Fh1", "trimtab.outcome.p=2Fh2"}
 				case trimtab.KindColocation:
 					subjects = []string{"trimtab.colocation.p=2Fbest-effort=2Fh1", "trimtab.colocation.p=2Fbest-effort=2Fh2"}
+				case trimtab.KindMachine:
+					subjects = []string{"trimtab.machine.p=2Fh1", "trimtab.machine.p=2Fh2"}
+				case trimtab.KindPlacements: // an agent hears those of its own host only
+					for _, s := range []string{"trimtab.placements.p=2Fh1", "trimtab.placements.p=2Fh2"} {
+						check("subscribe to "+s, p.subscribe(s), u.role != natsbus.Observer && (u.role != natsbus.Agent || !own(s)))
+					}
+					reads = false
 				}
 				for _, s := range subjects {
 					check("publish "+s, p.publish(s), !writes || !own(s))
@@ -305,6 +312,12 @@ func values() map[trimtab.Kind]trimtab.Value {
 
 		trimtab.KindContributions: &trimtab.Contributions{Workload: "w", Time: now},
 		trimtab.KindColocation:    &trimtab.Colocation{Pool: trimtab.JobsPool("p"), Host: "h1", Time: now},
+
+		trimtab.KindMachine:    &trimtab.Machine{Pool: "p", Host: "h1", Time: now, Life: 1, Report: 1},
+		trimtab.KindPlacements: &trimtab.Placements{Pool: "p", Host: "h1", Time: now, Epoch: 1, Sequence: 1, Life: 1, Report: 1, Lease: 30},
+		trimtab.KindCandidates: &trimtab.Candidates{Pool: "p", Message: []byte{1}},
+		trimtab.KindJobRequest: &trimtab.JobRequest{Pool: "p", Verb: trimtab.CancelJob, Time: now, ID: "1", Job: trimtab.BatchJob{Name: "j"}},
+		trimtab.KindJobState:   &trimtab.JobState{Pool: "p", Name: "j", Time: now, State: trimtab.StateWaiting},
 	}
 }
 
@@ -348,6 +361,9 @@ func everyRoleGets(t *testing.T, asLeaf bool) {
 			}}
 			if r == natsbus.Agent && row.Name != "" {
 				s.Key, s.Consumer = "p", natsbus.GroupOf("h1")
+			}
+			if row.Kind == trimtab.KindPlacements {
+				s.Key = "p/h1"
 			}
 			if row.Kind == trimtab.KindSpans {
 				s.Key, s.Consumer = "0", "path"

@@ -1,0 +1,136 @@
+package trimtab
+
+import "slices"
+
+// The states of a job and of a task, as [JobState] and [TaskState] say them.
+const (
+	StateWaiting   = "waiting"
+	StatePlaced    = "placed"
+	StateRunning   = "running"
+	StateFrozen    = "frozen"
+	StateDone      = "done"
+	StateFailed    = "failed"
+	StateCancelled = "cancelled"
+	// StateForgotten is the last that is said of a job: who looks on forgets it too.
+	StateForgotten = "forgotten"
+)
+
+// Over reports whether nothing more comes of a job or task in that state.
+func Over(state string) bool {
+	return state == StateDone || state == StateFailed || state == StateCancelled || state == StateForgotten
+}
+
+// Kind returns KindJobState.
+func (j *JobState) Kind() Kind { return KindJobState }
+
+// Key returns pool/job.
+func (j *JobState) Key() string { return j.Pool + "/" + j.Name }
+
+// Validate checks names, states, counts and every task.
+func (j *JobState) Validate() error {
+	if err := named("state of a job of pool", j.Pool); err != nil {
+		return err
+	}
+	if !IsTaskName(j.Name) {
+		return Invalidf("state of job %.80q: want its name", j.Name)
+	}
+	what := "state of job " + j.Name
+	switch {
+	case j.Time.IsZero():
+		return Invalidf("%s: no time", what)
+	case !slices.Contains([]string{StateWaiting, StateRunning, StateDone, StateFailed, StateCancelled, StateForgotten}, j.State):
+		return Invalidf("%s: %.40q", what, j.State)
+	case j.Priority < -MaxPriority || j.Priority > MaxPriority:
+		return Invalidf("%s: priority %d", what, j.Priority)
+	case j.Waiting < 0 || j.Running < 0 || j.Done < 0 || j.Failed < 0 || j.Omitted < 0:
+		return Invalidf("%s: %d waiting, %d running, %d done, %d failed, %d left out", what, j.Waiting, j.Running, j.Done, j.Failed, j.Omitted)
+	case len(j.Tasks) > MaxTaskStates:
+		return Invalidf("%s: %d tasks, limit %d", what, len(j.Tasks), MaxTaskStates)
+	}
+	if err := short(what, j.By); err != nil {
+		return err
+	}
+	if err := told(what, j.Problem); err != nil {
+		return err
+	}
+	said := 0
+	for i := range j.Tasks {
+		if err := j.Tasks[i].validate(what); err != nil {
+			return err
+		}
+		if a := j.Tasks[i].Last; a != nil {
+			said += a.textBytes()
+		}
+	}
+	if said > maxSaid {
+		return Invalidf("%s: its tasks say %d bytes, limit %d", what, said, maxSaid)
+	}
+	return nil
+}
+
+func (t *TaskState) validate(what string) error {
+	if !IsTaskName(t.Name) {
+		return Invalidf("%s: task %.80q: want its name", what, t.Name)
+	}
+	what += ": task " + t.Name
+	known := t.State == StateWaiting || t.State == StatePlaced || t.State == StateRunning || t.State == StateFrozen || t.State == StateDone || t.State == StateFailed || t.State == StateCancelled
+	switch {
+	case !known:
+		return Invalidf("%s: state %.40q", what, t.State)
+	case t.Attempts < 0 || t.Attempts > MaxAttempt:
+		return Invalidf("%s: %d attempts", what, t.Attempts)
+	}
+	if err := short(what, t.Host, t.Granted); err != nil {
+		return err
+	}
+	if err := told(what, t.Why); err != nil {
+		return err
+	}
+	if t.Last != nil {
+		return t.Last.Validate()
+	}
+	return nil
+}
+
+// Brief is what travels of it: of many tasks those that did not end well, then the ones
+// that are not over, and last lines as far as there is room.
+func (j *JobState) Brief() *JobState {
+	out := *j
+	out.Problem = cut(j.Problem)
+	kept := make([]bool, len(j.Tasks))
+	rank := func(t *TaskState) int {
+		switch {
+		case t.State == StateDone:
+			return 2
+		case Over(t.State):
+			return 0
+		}
+		return 1
+	}
+	left := MaxTaskStates
+	for r := range 3 {
+		for i := range j.Tasks {
+			if left > 0 && rank(&j.Tasks[i]) == r {
+				kept[i] = true
+				left--
+			}
+		}
+	}
+	out.Tasks = []TaskState{}
+	room := maxSaid
+	for i := range j.Tasks {
+		if !kept[i] {
+			out.Omitted++
+			continue
+		}
+		t := j.Tasks[i]
+		t.Why = cut(t.Why)
+		if t.Last != nil {
+			last := t.Last.Brief()
+			last.fit(&room)
+			t.Last = &last
+		}
+		out.Tasks = append(out.Tasks, t)
+	}
+	return &out
+}
