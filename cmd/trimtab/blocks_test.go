@@ -200,7 +200,7 @@ func elsewhere() map[string]string {
 		"trimtab sim cilantro": "TestTheEnvironmentInJSONNamesAllThatTheFiguresDependOn", "trimtab sim colocate": "TestColocateComparesThePoliciesThatItRan",
 		// A service of the demo.
 		"trimtab explain search": "TestTheDemoKeepsToTheCapacityAndRestoresTheLimits",
-		"curl": "TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo", "trimtab explain train": "TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo",
+		"curl":                   "TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo", "trimtab explain train": "TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo",
 	}
 }
 

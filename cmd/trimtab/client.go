@@ -179,7 +179,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 		rows = append(rows, withEach([]string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()}, d.Each()))
 	}
 	if len(p.Actions) == 0 {
-		fmt.Fprintln(w, "no change: everything stays where it is")
+		fmt.Fprintln(w, "no change: every limit stays as it is")
 	} else {
 		table(w, rows)
 	}
@@ -281,7 +281,7 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
-	slow := time.AfterFunc(2*time.Second, func() { fmt.Fprintf(t.err, "waiting up to %v for what comes of it\n", c.Wait) })
+	slow := time.AfterFunc(2*time.Second, func() { fmt.Fprintf(t.err, "waiting up to %v for the outcome\n", c.Wait) })
 	defer slow.Stop()
 	for {
 		if p, err := c.client().Applied(ctx, c.Plan); err == nil && p.Last {
@@ -293,7 +293,7 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 		}
 		select {
 		case <-ctx.Done():
-			return hint.Add(errors.New("wait for plan "+c.Plan+": nothing came of it yet"), "trimtab status and trimtab explain show what happens")
+			return hint.Add(errors.New("wait for plan "+c.Plan+": no outcome yet"), "trimtab status and trimtab explain show what happens")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

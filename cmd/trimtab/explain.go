@@ -171,7 +171,7 @@ func (x *explanation) history() {
 	}
 }
 
-// tailLines say how the tail stands, and what adds to it.
+// tailLines say how long the tail is now, and which components add to it.
 func tailLines(c *trimtab.Contributions) [][2]string {
 	if c == nil {
 		return nil

@@ -40,7 +40,7 @@ func binds(h *view.Host) string {
 	if h.Binds == 0 {
 		return ""
 	}
-	return ", keeps " + view.Count(h.Binds, "workload") + " from more"
+	return ", limits " + view.Count(h.Binds, "workload")
 }
 
 func measured(all []view.Host) bool {

@@ -31,7 +31,7 @@ type simCmd struct {
 	Services simServicesCmd `cmd:"" help:"Three services behind CPU quotas under load that moves, with the settings of production."`
 }
 
-// simFlags are those of every simulation. Who embeds them sets policies, rounds
+// simFlags are those of every simulation. A command that embeds them sets policies, rounds
 // and their length, the figures that it draws, and what else a policy may be.
 type simFlags struct {
 	Policy  policyNames `help:"Policies to run, side by side; \"all\" for every one${own=.}" default:"${policies}" placeholder:"NAME,..."`
