@@ -188,10 +188,10 @@ func TestEveryConfigurationOfTheReadmeIsRight(t *testing.T) {
 	}
 }
 
-// elsewhere has the commands that run for long, or need what a test of this
+// runElsewhere has the commands that run for long, or need what a test of this
 // package does not have: here they are only read, and the test that is named runs
 // what they do. A plan's ID is an example, so its plan may not be there.
-func elsewhere() map[string]string {
+func runElsewhere() map[string]string {
 	const stages = "TestStagesAsProcessesOfTheirOwnMoveALimitAndReplaceEachOther"
 	return map[string]string{
 		"trimtab run": "TestTheLoopRunsFromSpansToAChangedCPULimit", "trimtab demo": "TestTheDemoKeepsToTheCapacityAndRestoresTheLimits",
@@ -224,7 +224,7 @@ func TestWhatIsRunElsewhereIsRun(t *testing.T) {
 			text.Write(b)
 		}
 	}
-	for command, test := range elsewhere() {
+	for command, test := range runElsewhere() {
 		if !strings.Contains(text.String(), "func "+test+"(t *testing.T)") {
 			t.Errorf("%s: there is no %s", command, test)
 		}
@@ -318,7 +318,7 @@ func prepareReadme(t *testing.T, dir string) {
 // tryLine runs one command, or reads it where another test runs it.
 func tryLine(t *testing.T, b block, line string, run func(string) (int, string)) {
 	t.Helper()
-	if _, ok := startOf(elsewhere(), line); ok {
+	if _, ok := startOf(runElsewhere(), line); ok {
 		if strings.HasPrefix(line, "trimtab ") {
 			if err := parses(line); err != nil {
 				t.Errorf("%s: %s: %v", b, line, err)
