@@ -271,31 +271,84 @@ func TestEveryPackageHasExactlyOnePackageComment(t *testing.T) {
 }
 
 func TestErrorsAreWrapped(t *testing.T) {
-	loses := regexp.MustCompile(`%[vs]["\x60]?$`)
-	for _, f := range sources(t) {
+	files := sources(t)
+	helpers := errorHelpers(files)
+	for _, f := range files {
 		if f.test || strings.HasSuffix(f.pkg, "test") {
 			continue
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) < 2 {
+			if !ok || len(call.Args) < 2 || !helpers[calledName(call)] {
 				return true
 			}
-			sel, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || sel.Sel.Name != "Errorf" {
-				return true
+			format, ok := formatOf(call)
+			if ok && losesError(format, call.Args[len(call.Args)-1]) {
+				t.Errorf("%s: error is printed, not wrapped: %s", f.fset.Position(call.Pos()), format)
 			}
-			format, ok := call.Args[0].(*ast.BasicLit)
-			last, ok2 := call.Args[len(call.Args)-1].(*ast.Ident)
-			if ok && ok2 && last.Name == "err" && loses.MatchString(format.Value) {
-				t.Errorf("%s: error is printed, not wrapped: %s", f.fset.Position(call.Pos()), format.Value)
-			}
-			if ok && strings.Contains(format.Value, "failed to") {
-				t.Errorf("%s: write `verb object: cause`, not %s", f.fset.Position(call.Pos()), format.Value)
+			if ok && strings.Contains(format, "failed to") {
+				t.Errorf("%s: write `verb object: cause`, not %s", f.fset.Position(call.Pos()), format)
 			}
 			return true
 		})
 	}
+}
+
+// errorHelpers returns the names of the functions that make an error of a
+// format: fmt.Errorf, and every function of the module that takes
+// (..., format string, args ...any) and returns an error.
+func errorHelpers(files []sourceFile) map[string]bool {
+	names := map[string]bool{"Errorf": true}
+	for _, f := range files {
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || f.test || fn.Type.Results == nil || len(fn.Type.Params.List) == 0 {
+				continue
+			}
+			params, results := fn.Type.Params.List, fn.Type.Results.List
+			_, variadic := params[len(params)-1].Type.(*ast.Ellipsis)
+			last, ok := results[len(results)-1].Type.(*ast.Ident)
+			if variadic && ok && last.Name == "error" && strings.HasSuffix(fn.Name.Name, "f") {
+				names[fn.Name.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// calledName returns the name of the function or method that is called.
+func calledName(call *ast.CallExpr) string {
+	switch fn := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		return fn.Sel.Name
+	case *ast.Ident:
+		return fn.Name
+	}
+	return ""
+}
+
+// formatOf returns the first argument that is a text with a verb in it.
+func formatOf(call *ast.CallExpr) (string, bool) {
+	for _, a := range call.Args {
+		if lit, ok := a.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.Contains(lit.Value, "%") {
+			return lit.Value, true
+		}
+	}
+	return "", false
+}
+
+// losesError reports whether the last argument is an error, or its text, that a
+// format prints without wrapping it.
+func losesError(format string, last ast.Expr) bool {
+	if regexp.MustCompile(`%w["\x60]?$`).MatchString(format) || !regexp.MustCompile(`%[vs]["\x60]?$`).MatchString(format) {
+		return false
+	}
+	if call, ok := last.(*ast.CallExpr); ok {
+		sel, ok := call.Fun.(*ast.SelectorExpr)
+		return ok && sel.Sel.Name == "Error" && len(call.Args) == 0
+	}
+	name, ok := last.(*ast.Ident)
+	return ok && regexp.MustCompile(`^(err|.*[a-z]Err|cause)$`).MatchString(name.Name)
 }
 
 func TestEveryExportedNameIsDocumented(t *testing.T) {

@@ -113,10 +113,14 @@ type Binding struct {
 
 // String is the constraint for people; "" of the zero Binding.
 func (b Binding) String() string {
-	if b.Detail == "" || b.Kind == "" {
-		return string(b.Kind) + b.Detail
+	kind := string(b.Kind)
+	if b.Kind == BindingLeftOver {
+		kind = "leftover capacity"
 	}
-	return string(b.Kind) + ": " + b.Detail
+	if b.Detail == "" || kind == "" {
+		return kind + b.Detail
+	}
+	return kind + ": " + b.Detail
 }
 
 // HeldCode is a kind of reason why a workload keeps what it has.

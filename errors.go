@@ -22,5 +22,5 @@ var (
 
 // Invalidf returns an error that reads "format: invalid" and is [ErrInvalid].
 func Invalidf(format string, args ...any) error {
-	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrInvalid)
+	return fmt.Errorf("%w: %w", fmt.Errorf(format, args...), ErrInvalid)
 }

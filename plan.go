@@ -231,6 +231,17 @@ func ParsePlanID(s string) (epoch, sequence uint64, err error) {
 
 // Validate checks identity, lease and every action. No knob may occur twice.
 func (p *Plan) Validate() error {
+	checks := []func() error{p.validateIdentity, p.validateReasons, p.validateVerdicts, p.validateAmounts, p.validateAudit, p.validateActions}
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateIdentity checks what names the plan, and what it is a part of.
+func (p *Plan) validateIdentity() error {
 	if err := named("plan of pool", p.Pool); err != nil {
 		return err
 	}
@@ -246,9 +257,11 @@ func (p *Plan) Validate() error {
 	if err := told("plan "+p.ID(), p.Host, p.Objective, p.Resource, p.Applies); err != nil {
 		return err
 	}
-	if err := p.Cause.validate("cause of plan " + p.ID()); err != nil {
-		return err
-	}
+	return p.Cause.validate("cause of plan " + p.ID())
+}
+
+// validateReasons checks why workloads were held or not moved.
+func (p *Plan) validateReasons() error {
 	for _, reasons := range []map[string]Held{p.Held, p.Unmoved} {
 		for name, why := range reasons {
 			if err := why.validate(fmt.Sprintf("plan %s on %.300s", p.ID(), name)); err != nil {
@@ -259,6 +272,11 @@ func (p *Plan) Validate() error {
 			}
 		}
 	}
+	return nil
+}
+
+// validateVerdicts checks the verdicts and bounds their number.
+func (p *Plan) validateVerdicts() error {
 	if len(p.Verdicts) > MaxInputs {
 		return Invalidf("plan %s: %d verdicts, limit %d", p.ID(), len(p.Verdicts), MaxInputs)
 	}
@@ -267,6 +285,11 @@ func (p *Plan) Validate() error {
 			return fmt.Errorf("plan %s: %w", p.ID(), err)
 		}
 	}
+	return nil
+}
+
+// validateAmounts checks the lease and the capacities.
+func (p *Plan) validateAmounts() error {
 	if !(p.Lease > 0) {
 		return Invalidf("plan %s: lease %v", p.ID(), p.Lease)
 	}
@@ -286,11 +309,23 @@ func (p *Plan) Validate() error {
 			return err
 		}
 	}
-	if p.Audit != nil {
-		if err := p.Audit.Validate(); err != nil {
-			return fmt.Errorf("plan %s: %w", p.ID(), err)
-		}
+	return nil
+}
+
+// validateAudit checks the audit, which may be missing.
+func (p *Plan) validateAudit() error {
+	if p.Audit == nil {
+		return nil
 	}
+	if err := p.Audit.Validate(); err != nil {
+		return fmt.Errorf("plan %s: %w", p.ID(), err)
+	}
+	return nil
+}
+
+// validateActions checks each action, that no knob occurs twice, and that a
+// part for a host acts on no other.
+func (p *Plan) validateActions() error {
 	seen := make(map[KnobID]bool, len(p.Actions))
 	for i := range p.Actions {
 		a := &p.Actions[i]

@@ -13,15 +13,15 @@ import (
 type Colocate struct {
 	// What decides: rhythm (thresholds for each component, and the job that loses least goes first), rhythm-indiscriminate (any job goes), heracles (one rule for a whole service), deflation (the same share is taken from all) or none (no job runs). Left out: rhythm.
 	Policy string `yaml:"policy"`
-	// recommend: everything but the write; act: the write too. It holds for jobs that have no mode of their own. Left out: recommend.
+	// recommend: trimtab says what it would do, and writes nothing; act: trimtab does it. For jobs that have no mode of their own. Left out: recommend.
 	Mode trimtab.Mode `yaml:"mode"`
 	// Time between two decisions, 100ms to 1m. Left out: 2s.
 	Period time.Duration `yaml:"period"`
-	// Age at which what is known of a service counts as missing: then no job grows, and after as long again all are suspended; at least two periods. Left out: 5 periods and three report intervals.
+	// Age at which the data of a service counts as missing. From then on no job grows; after the same time again all jobs are suspended. At least two periods. Left out: 5 periods and three report intervals.
 	MaxAge time.Duration `yaml:"max_age"`
-	// How long what a job was given holds when the agent is gone: then it falls back to the least that is declared; at least 5 periods and 5s. Left out: 10 periods, at least 20s.
+	// How long a job keeps its allocation when the agent is gone; then it falls back to the declared minimum. At least 5 periods and 5s. Left out: 10 periods, at least 20s.
 	Lease time.Duration `yaml:"lease"`
-	// What best-effort jobs of one host may have together. CPU time is always turned, other resources where this or start names them. Never more than what the host has, less actuator.reserve, and less what its other pools claim; left out: as much as that.
+	// What best-effort jobs of one host may have together. trimtab always limits CPU time, and other resources if this or start names them. Never more than the host has, less actuator.reserve and the claims of its other pools; left out: that much.
 	Capacity Amounts `yaml:"capacity"`
 	// What a new job gets. Left out: a tenth of the capacity, at most 1 core, and up to 2GiB of memory.
 	Start Amounts `yaml:"start"`

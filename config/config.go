@@ -17,7 +17,7 @@ type Config struct {
 	Pool Pool `yaml:"pool"`
 	// What is shared for: njc, egalitarian, social, nash, resource-fair, drf or end-to-end (all workloads serve the requests of planning.entry); or your own, sum(EXPRESSION) or min(EXPRESSION) over the workloads, arithmetic on u (the utility), weight, p, slo and m as in utility, >= 0 and not falling with p. A pool of several resources needs drf.
 	Objective string `yaml:"objective"`
-	// How targets are chosen for the objective.
+	// Settings of the objective.
 	Planning Planning `yaml:"planning"`
 	// Groups of workloads that share as one, from the root down: for njc, resource-fair and drf. A group that is not listed has weight 1.
 	Groups []Group `yaml:"groups"`
@@ -25,7 +25,7 @@ type Config struct {
 	Round time.Duration `yaml:"round"`
 	// How long an allocation holds without renewal; at least one round and 10s. Left out: three rounds, at least 1m.
 	Lease time.Duration `yaml:"lease"`
-	// Limits on what one round may change.
+	// How much one round may change.
 	Guard Guard `yaml:"guard"`
 	// How spans and samples are turned into curves.
 	Analyzer Analyzer `yaml:"analyzer"`
@@ -37,7 +37,7 @@ type Config struct {
 	Speculate *Speculate `yaml:"speculate"`
 	// The job manager of speculative tasks, a part of the planner. Left out: there is one where speculate is set.
 	Batch *Batch `yaml:"batch"`
-	// What survives a restart.
+	// Where trimtab keeps what must survive a restart.
 	Storage Storage `yaml:"storage"`
 	// The message bus. Left out: an embedded server.
 	NATS NATS `yaml:"nats"`
@@ -55,7 +55,7 @@ type Config struct {
 	Alertmanager Alertmanager `yaml:"alertmanager"`
 	// The Prometheus server that answers the PromQL of workloads. Also takes every key of Prometheus's HTTP client configuration: basic_auth, authorization, oauth2, tls_config, proxy_url, http_headers, follow_redirects, enable_http2.
 	Prometheus Prometheus `yaml:"prometheus"`
-	// Where decisions are told to others, and kept. Left out: nowhere but in /metrics and on the page.
+	// Where trimtab also sends or records its decisions. Left out: decisions are only in /metrics and on the page.
 	Exporters Exporters `yaml:"exporters"`
 	// The workloads that share the pool. Left out: services are found from spans and only shown.
 	Workloads []Workload `yaml:"workloads"`
@@ -104,15 +104,15 @@ func (p *Pool) Capacity() float64 {
 
 // Planning has the parameters of the objectives.
 type Planning struct {
-	// What it costs to move as much as the whole capacity, in mean utility, 0 to 10: less movement for a little less welfare. For social, nash and sum; for end-to-end it is a share of the latency, and 0.01 where it is left out.
+	// What it costs to move the whole capacity once, in mean utility, 0 to 10. Higher: fewer moves for a little less utility. Used by social, nash and sum; by end-to-end as a share of the latency, 0.01 where it is left out.
 	MoveCost float64 `yaml:"move_cost"`
-	// Weight of the upper bound over the mean performance, (0, 1]: hope that pays for exploration. Left out: 0.95 for social and sum, which falls to 0.6 between 240 and 720 reports (what is set here does too where it is above 0.6), 0.3 for egalitarian and min, which falls to 0.1 likewise, 0.1 for nash; njc, resource-fair and drf have their own rule.
+	// How far to trust the upper confidence bound of the performance, (0, 1]. Higher explores more. Left out: 0.95 for social and sum, falling to 0.6 between 240 and 720 reports (a value above 0.6 that is set here falls as well); 0.3 for egalitarian and min, falling to 0.1; 0.1 for nash; 0.15 for end-to-end. njc, resource-fair and drf have their own rule. See docs/objectives.md.
 	Optimism float64 `yaml:"optimism"`
-	// Weight of the highest load that is expected in the round over the mean one, (0, 1]. Left out: 0.5 for social and sum, 0.4 for njc, 0.8 for egalitarian, nash and min, 1 for the others.
+	// Which load to plan for, (0, 1]: towards 0 the expected load of the round, at 1 the upper confidence bound of the forecast. Left out: 0.5 for social and sum, 0.4 for njc, 0.8 for egalitarian, nash and min, 1 for the others.
 	LoadWeight float64 `yaml:"load_weight"`
-	// For end-to-end: the workload whose requests all others serve. Its slo and performance are those of all; spans of the others make it learn faster.
+	// For end-to-end: the workload whose requests all others serve. Only its slo and performance count. Spans of the other workloads make trimtab learn faster.
 	Entry string `yaml:"entry"`
-	// Share of a workload's error budget that trials may use, to learn what it needs, [0, 1]; 0: never. Who meets its SLO is lowered, and idle capacity stays free meanwhile, for the way back; who is short, and may gain by its upper bound, is raised from idle capacity, nobody is lowered for it, and what did not help is given back. Raising stops while somebody else's error budget burns.
+	// Share of a workload's error budget that trials may use to learn what it needs, [0, 1]; 0: no trials. A trial lowers a workload that meets its SLO, and keeps idle capacity free to undo it; or it raises a workload that misses its SLO from idle capacity, lowers nobody for it, and takes back what did not help. No trial raises a workload while the error budget of another one burns.
 	Exploration float64 `yaml:"exploration"`
 }
 
@@ -146,9 +146,9 @@ type Guard struct {
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Largest share of the capacity taken away in one round, (0, 1].
 	MaxMoved float64 `yaml:"max_moved"`
-	// Changes smaller than this share of the allocation, or than the noise of the load if that is less (but 0.03), are not made, [0, 1). Where the pool is too small for all and the objective decides, it is 0.005 at most.
+	// trimtab makes no change smaller than this share of the allocation, [0, 1). If the noise of the load is less, that counts instead, but at least 0.03. While the pool is too small for all workloads, it is 0.005 at most.
 	DeadBand float64 `yaml:"dead_band"`
-	// At most one change of direction per workload in this time while its load stays in the forecast of its last move and nobody newly misses an SLO or has clearly less than it needs; 0s: no limit.
+	// A workload changes direction (up, then down, or the reverse) at most once in this time, while its load stays within the forecast of its last move, and no workload newly misses its SLO or has clearly less than it needs; 0s: no limit.
 	ReversalWindow time.Duration `yaml:"reversal_window"`
 	// Rounds without usable input after which the declared default may raise a workload, 1 to 1000.
 	HoldRounds int `yaml:"hold_rounds"`
@@ -177,23 +177,23 @@ type Analyzer struct {
 type Actuator struct {
 	// Mount point that cgroup paths are relative to. Left out: found in /proc/self/mountinfo.
 	CgroupRoot string `yaml:"cgroup_root"`
-	// What of this host is left to others. What the host was measured to have, less this, bounds what plans may give out here where other hosts may have knobs of the pool, or where other pools claim a part of this host; otherwise the declared capacity counts. Of several pools on one host the largest reserve counts.
+	// What trimtab leaves of this host to other programs. If the pool may have knobs on several hosts, or several pools share this host, plans may give out here at most what the host was measured to have, less this; otherwise the declared capacity counts. Of several pools on one host the largest reserve counts.
 	Reserve Reserve `yaml:"reserve"`
-	// Whether a plan may act on workloads in mode recommend when a person asked for it with `trimtab apply`. The actuator must have received that command itself.
+	// Whether `trimtab apply` may carry out a plan for workloads in mode recommend. The actuator must have received that command itself.
 	Apply bool `yaml:"apply"`
 	// Longest time that a plan's allocation may hold on this host without renewal, at least lease; a longer lease is cut to it. Left out: lease and 10s.
 	MaxLease time.Duration `yaml:"max_lease"`
 	// How far ahead of this host's clock a plan may be dated, 1s to 1h.
 	ClockSkew time.Duration `yaml:"clock_skew"`
-	// Largest part of what a workload had within fall_window that plans may take away, however many there are, (0, 1]. It holds beside guard.max_fall, and is not in force when guard.off is set.
+	// Largest share of its allocation that a workload may lose within fall_window, by all plans together, (0, 1]. It applies in addition to guard.max_fall; guard.off switches it off.
 	MaxFall float64 `yaml:"max_fall"`
 	// Time that max_fall looks back, 100ms to 1h.
 	FallWindow time.Duration `yaml:"fall_window"`
-	// Largest share of this host's workloads that plans may lower within lowered_window, rounded to whole workloads, at least one, (0, 1]. It is not in force when guard.off is set.
+	// Largest share of this host's workloads that plans may lower within lowered_window, rounded to whole workloads, at least one, (0, 1]. guard.off switches it off.
 	MaxLowered float64 `yaml:"max_lowered"`
 	// Time that max_lowered looks back, 100ms to 1h.
 	LoweredWindow time.Duration `yaml:"lowered_window"`
-	// Directory of the locks by which one process at a time turns a knob, and of what each pool claims of this host; all that turn knobs on this host must have the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
+	// Directory of the locks that let only one process at a time set a knob, and of the claims of each pool on this host; all trimtab processes of this host need the same. Left out: /run/trimtab, or where that cannot be written trimtab in XDG_RUNTIME_DIR, or trimtab-UID in the directory for temporary files.
 	LockDir string `yaml:"lock_dir"`
 }
 
@@ -252,7 +252,7 @@ type TLS struct {
 	CertFile string `yaml:"cert_file"`
 	// Its private key.
 	KeyFile string `yaml:"key_file"`
-	// Authorities that the other side must be signed by. For a receiver this asks for client certificates.
+	// CA bundle used to verify the peer. For a receiver: clients must present a certificate that it signed.
 	CAFile string `yaml:"ca_file"`
 }
 
@@ -333,7 +333,7 @@ type Prometheus struct {
 type Exporters struct {
 	// Pushes metrics and one trace per decision to an OTLP endpoint of yours.
 	OTLP ExportOTLP `yaml:"otlp"`
-	// Writes what the stages took and gave to files, for a later replay.
+	// Records the inputs and outputs of all stages in files, for trimtab replay.
 	Record Record `yaml:"record"`
 }
 
@@ -363,184 +363,4 @@ type Record struct {
 	SegmentBytes Bytes `yaml:"segment_bytes"`
 	// Age at which a segment is closed and compressed, 10s to 24h.
 	SegmentAge time.Duration `yaml:"segment_age"`
-}
-
-// Workload is one thing that gets an allocation.
-type Workload struct {
-	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'.
-	Name string `yaml:"name"`
-	// latency-critical or best-effort, which only names it unless there is a section colocate. Left out: latency-critical.
-	Class trimtab.Class `yaml:"class"`
-	// What is asked of it. Needed unless mode is off.
-	SLO SLO `yaml:"slo"`
-	// Worth of performance p: linear (m), quadratic (m²), sqrt (√m), or an expression of p, slo and m = min(1, p/slo); clamped to [0, 1]. Left out: linear.
-	Utility string `yaml:"utility"`
-	// Share that it is entitled to, relative to the others in its group, > 0. Left out: 1.
-	Weight float64 `yaml:"weight"`
-	// Group that it belongs to, such as shop or shop/web. Left out: none.
-	Group string `yaml:"group"`
-	// What it gets before anything is shared by weight, as far as it needs it, in cores or workers: for njc, resource-fair and drf.
-	Guarantee float64 `yaml:"guarantee"`
-	// The same of the further resources of the pool: for drf.
-	Guarantees Guarantees `yaml:"guarantees"`
-	// How it is found in spans, metrics and alerts.
-	Match Match `yaml:"match"`
-	// PromQL for its load in requests per second: one number, or, of several instances, one for each, with the labels host and instance, as of sum by (host, instance) (rate(...)). Left out: the rate of its spans, which tell of each instance where they name it (host.name, service.instance.id).
-	Load string `yaml:"load"`
-	// PromQL for its performance in the unit of the SLO, higher is better. Left out: the share of spans under slo.latency.
-	Performance string `yaml:"performance"`
-	// PromQL for the number of requests that performance was taken over. Left out: where performance is a ratio of rates or increases, such as sum(rate(good[1m])) / sum(rate(all[1m])), or 1 minus one, its denominator over the range.
-	Requests string `yaml:"requests"`
-	// PromQL for what it has, in the pool's resource. Left out: read from the knob.
-	Allocation string `yaml:"allocation"`
-	// What stands in while its performance is missing for three rounds. It may then raise the workload, never lower it.
-	Fallback Fallback `yaml:"fallback"`
-	// The most that it can carry, in requests per second: loadlimit is a share of it. Left out: the most that was seen, which of a workload that trimtab has just met is what it has now, so that no best-effort job runs until its load has been higher.
-	MaxLoad float64 `yaml:"max_load"`
-	// Thresholds of its components, by service.name, for best-effort jobs beside them, such as db: {loadlimit: 0.8, slacklimit: 0.1}. loadlimit: share of the largest load above which no best-effort job runs beside the component, (0, 1]; left out: where the scatter of its sojourn times begins to grow, once its traffic tells. slacklimit: slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]; left out: a margin that follows the misses, or under rhythm-indiscriminate what a search finds.
-	Servpods map[string]Servpod `yaml:"servpods"`
-	// What is turned. Needed unless mode is off.
-	Knob Knob `yaml:"knob"`
-	// Of a best-effort job: where it tells how far it is.
-	Progress Progress `yaml:"progress"`
-	// Of a best-effort job: how what it would lose is predicted.
-	Predict Predict `yaml:"predict"`
-	// off: watched and shown; recommend: everything but the write; act: the write too. Left out: recommend, of a best-effort job colocate.mode.
-	Mode trimtab.Mode `yaml:"mode"`
-}
-
-// SLO is what is asked of a workload: a latency with the fraction of requests
-// under it, or a performance of its own unit.
-type SLO struct {
-	// Requests should end within this time.
-	Latency time.Duration `yaml:"latency"`
-	// Fraction of requests that should, (0, 1).
-	Fraction float64 `yaml:"fraction"`
-	// Performance asked for, > 0, in the unit of the performance query.
-	Performance float64 `yaml:"performance"`
-
-	// Entry names the workload that the SLO is that of, end to end: then what
-	// counts, where Latency is set, is Latency over that of Fraction of the
-	// requests, and the target is 1.
-	Entry string `yaml:"-"`
-}
-
-// Target returns the performance asked for: Performance, or Fraction when
-// latency is what counts; 0 when nothing is asked.
-func (s *SLO) Target() float64 {
-	switch {
-	case s.Performance > 0:
-		return s.Performance
-	case s.Entry != "" && s.Latency > 0:
-		return 1
-	}
-	return s.Fraction
-}
-
-// Fallback is what an operator knows of a workload that cannot tell its
-// performance; the first that can answer is used.
-type Fallback struct {
-	// PromQL for a value that stands for the performance, in the same unit; it is learnt beside it.
-	Proxy string `yaml:"proxy"`
-	// CSV file with a recorded curve: the columns allocation_per_load (of the pool's resource for each request per second) and performance, and lower and upper if they are known; read at the start and at every reload.
-	Profile string `yaml:"profile"`
-	// Amount of the pool's resource that is enough; utility is linear up to it. With slo.performance and without a performance query it is all that there is to know, and is planned for in both directions, as is a profile.
-	Demand float64 `yaml:"demand"`
-}
-
-// Servpod is what an operator declares of a component.
-type Servpod struct {
-	// Share of the largest load above which no best-effort job runs beside it, (0, 1]. Left out: where the scatter of its sojourn times begins to grow.
-	LoadLimit float64 `yaml:"loadlimit"`
-	// Slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]. Left out: a margin that follows the misses, or under rhythm-indiscriminate what a search finds.
-	SlackLimit float64 `yaml:"slacklimit"`
-}
-
-// Match says how a workload is found.
-type Match struct {
-	// Resource attributes of its spans, each with one value or a list of values; all must match. Left out: service.name is the workload's name.
-	Spans map[string]Values `yaml:"spans"`
-	// Labels of its metrics; $match in a query stands for them.
-	Prometheus map[string]string `yaml:"prometheus"`
-	// Labels of its alerts; all must match. Left out: the label workload is the workload's name.
-	Alert map[string]string `yaml:"alert"`
-}
-
-// Knob is what is turned: a cgroup's CPU quota and memory limit, or a number of
-// processes.
-type Knob struct {
-	// Host that has it, by its host name, where several hosts run with this file. Left out: whichever host runs.
-	Host string `yaml:"host"`
-	// Path of the cgroup below the root, such as shop.slice/checkout.service. With one * in it, as in shop.slice/checkout@*.service, each cgroup that matches is an instance of the workload, named by what the * stands for: at least one character of one part of the path. Instances come and go; while there is none, the workload waits. At most 1000 may match on a host, else none that is new is turned.
-	Cgroup string `yaml:"cgroup"`
-	// Writes the cgroup of a systemd unit that was not delegated, though systemd may write over it.
-	Force bool `yaml:"force"`
-	// Bounds in cores, with cgroup; of each instance.
-	CPU *Bounds `yaml:"cpu"`
-	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
-	Memory *MemoryBounds `yaml:"memory"`
-	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab turns them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
-	LLC *Bounds `yaml:"llc"`
-	// Bounds of memory bandwidth, likewise, with membw: percent, or MiB/s where resctrl is mounted with mba_MBps.
-	MemBW *Bounds `yaml:"membw"`
-	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. With cgroup, frequency is turned: the ceiling of the clock of its CPUs, in MHz. With interface, network is: what it may send, in bytes per second. Left out: it has no knob for them.
-	Resources map[string]Bounds `yaml:"resources"`
-	// Network interface that the workload alone sends through, whose rate is turned.
-	Interface *Interface `yaml:"interface"`
-	// A local service whose worker processes are started and stopped.
-	Process *Process `yaml:"process"`
-	// Bounds in processes, with process; of each instance.
-	Workers *Bounds `yaml:"workers"`
-}
-
-// Declared reports whether there is a knob.
-func (k *Knob) Declared() bool { return k.Cgroup != "" || k.Process != nil }
-
-// Bounds returns the bounds that go with the knob; nil when none is declared.
-func (k *Knob) Bounds() *Bounds {
-	if k.Process != nil {
-		return k.Workers
-	}
-	if name := k.only(); name != "" {
-		b := k.Resources[name]
-		return &b
-	}
-	return k.CPU
-}
-
-// Bounds limits an allocation: of each instance, where the knob has several.
-type Bounds struct {
-	// Least that it may have, > 0; where the cgroup or the directory has a *, each instance, as minAllowed of a VerticalPodAutoscaler holds for each pod. Left out: one unit.
-	Min float64 `yaml:"min"`
-	// Most that it, or each instance, may have. Left out: the capacity of the pool.
-	Max float64 `yaml:"max"`
-	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
-	Default float64 `yaml:"default"`
-}
-
-// MemoryBounds limits a memory limit. It is never set below what is in use.
-type MemoryBounds struct {
-	// Least that it, or each instance, may have. Left out: one unit.
-	Min Bytes `yaml:"min"`
-	// Most that it, or each instance, may have. Left out: the memory of the pool.
-	Max Bytes `yaml:"max"`
-	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
-	Default Bytes `yaml:"default"`
-}
-
-// Interface is a network interface of one workload. With one * in name or
-// namespace each that matches is an instance, named by what the * stands for, as
-// that of the cgroup or the directory is.
-type Interface struct {
-	// Name of the interface, such as eth0. Of a pair of veth, the end in the container is what it sends through; the end on the host limits what it receives.
-	Name string `yaml:"name"`
-	// Network namespace that has it: the name of a file in /run/netns, or an absolute path. Left out: that of trimtab.
-	Namespace string `yaml:"namespace"`
-}
-
-// Process is a local service of worker processes, which a supervisor starts
-// and stops: trimtab workers --dir DIR -- COMMAND.
-type Process struct {
-	// Directory of the supervisor, as given to trimtab workers. With one * in it, as in /run/shop/render-*, each directory that matches and that a supervisor serves is an instance of the workload, named by what the * stands for: at least one character of one part of the path. No link is followed in or behind that part. Instances come and go; one that ends gets the number back that it had before trimtab changed it, and while there is none, the workload waits. At most 1000 directories may match on a host, supervised or not, else none that is new is turned.
-	Dir string `yaml:"dir"`
 }

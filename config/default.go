@@ -51,8 +51,9 @@ func zero() *Config {
 	}
 }
 
-// reportEach is the least interval of reports for each workload, so that 1,000 are reported in a second: a report, its estimate on the bus and who
-// reads it there take some 0.4 ms of CPU together, and a round uses one of each.
+// reportEach is the shortest report interval per workload: 1,000 workloads are reported
+// once a second at most. A report, its estimate on the bus and the readers of that
+// estimate take about 0.4 ms of CPU together, and a round uses only one of each.
 const reportEach = time.Millisecond
 
 // fill sets what was left out and follows from other settings.

@@ -179,7 +179,7 @@ func (v *validator) furtherResources() {
 		return
 	}
 	if p.Resource() == "" && !v.has("pool.cpu") && !v.has("pool.workers") {
-		v.fail(first, "the pool shares "+lastOf(first)+" and neither cpu nor workers", "write cpu: CORES too: a workload's curve begins with it")
+		v.fail(first, "the pool shares "+lastOf(first)+" and neither cpu nor workers", "add cpu: CORES: a pool of several resources needs cpu or workers among them")
 	}
 	if v.has("pool.memory") && (p.Memory < 1<<20 || p.Memory > 1<<50) {
 		v.fail("pool.memory", fmt.Sprintf("memory is %v, want 1MiB to 1024TiB", p.Memory), "write an amount with a unit, such as 16GiB")
@@ -284,7 +284,7 @@ func (v *validator) furtherSums() {
 				continue
 			}
 			if b.Min >= b.Max {
-				v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v of %s leaves nothing up to max %v", amount(s.Name, b.Min), s.Name, amount(s.Name, b.Max)), "write both, between one unit and the pool's capacity; to leave it alone remove "+s.Name)
+				v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v of %s is more than max %v", amount(s.Name, b.Min), s.Name, amount(s.Name, b.Max)), "write both, between one unit and the pool's capacity; to leave it alone remove "+s.Name)
 			}
 			if w.Mode != trimtab.Off && !w.Knob.Several() {
 				sum += b.Min

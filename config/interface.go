@@ -55,7 +55,7 @@ func knobWord(k *Knob) string {
 func (v *validator) measured() {
 	all := v.config.Measure.Links
 	if len(all) > maxLinks {
-		v.fail("measure.links", fmt.Sprintf("%d interfaces, limit %d", len(all), maxLinks), "name those that bytes leave the host by")
+		v.fail("measure.links", fmt.Sprintf("%d interfaces, limit %d", len(all), maxLinks), "name the interfaces that carry the host's traffic")
 	}
 	for i, name := range all {
 		if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsAny(name, "/\x00 \n") {
@@ -83,7 +83,7 @@ func (v *validator) links() {
 			continue
 		}
 		if other := v.config.Workloads[j].Knob.Host; k.Host == "" || other == "" || k.Host == other {
-			v.fail(fmt.Sprintf("workloads[%d].knob.interface", i), fmt.Sprintf("interface %q is also that of %q", clip(path), clip(v.config.Workloads[j].Name)), "one interface has one workload")
+			v.fail(fmt.Sprintf("workloads[%d].knob.interface", i), fmt.Sprintf("interface %q is also that of %q", clip(path), clip(v.config.Workloads[j].Name)), "an interface may have one workload only")
 		}
 	}
 }

@@ -112,11 +112,11 @@ func (v *validator) rhythm() {
 	}
 	switch {
 	case c.Lease < 10*time.Second:
-		v.fail("lease", fmt.Sprintf("lease %s is shorter than 10s", short(c.Lease)), "a shorter one ends in any pause of the planner: leave it out for three rounds")
+		v.fail("lease", fmt.Sprintf("lease %s is shorter than 10s", short(c.Lease)), "a shorter lease would end whenever the planner pauses for a moment: remove the key for three rounds, at least 1m")
 	case c.Lease < c.Round:
 		v.fail("lease", fmt.Sprintf("lease %s is shorter than the round %s", short(c.Lease), short(c.Round)), fmt.Sprintf("it would end before it is renewed: write at least %s", short(3*c.Round)))
 	case c.Lease > 24*time.Hour:
-		v.fail("lease", fmt.Sprintf("lease %s is longer than 24h", short(c.Lease)), "it is how long a dead planner's limits stay: leave it out for three rounds")
+		v.fail("lease", fmt.Sprintf("lease %s is longer than 24h", short(c.Lease)), "limits stay that long after the planner dies: remove the key for three rounds, at least 1m")
 	case c.Lease < 2*c.Round:
 		v.warn("lease", fmt.Sprintf("lease %s ends when one renewal is late", short(c.Lease)), fmt.Sprintf("three rounds are %s", short(3*c.Round)))
 	}
@@ -170,7 +170,7 @@ func (v *validator) nats() {
 			v.url("nats.url", strings.TrimSpace(one), []string{"nats", "tls", "ws", "wss"})
 		}
 		if n.Listen != "" {
-			v.fail("nats.listen", "listen is for the embedded server, and url names another", "remove listen or url")
+			v.fail("nats.listen", "listen is for the embedded server, and url selects an external one", "remove listen or url")
 		}
 	} else {
 		v.needsURL(n)
@@ -209,7 +209,7 @@ func (v *validator) needsURL(n *NATS) {
 		{"credentials_file", n.CredentialsFile != ""}, {"token_file", n.TokenFile != ""}, {"token", n.Token != ""}, {"tls", n.TLS != TLS{}}, {"leaf", n.Leaf != ""}, {"replicas", n.Replicas > 1},
 	} {
 		if k.given {
-			v.fail("nats."+k.key, k.key+" is for another server, and url names none", "add url, or remove "+k.key)
+			v.fail("nats."+k.key, k.key+" applies to an external server, and url names none", "add url, or remove "+k.key)
 		}
 	}
 }
@@ -317,7 +317,7 @@ func (v *validator) httpSecrets() {
 	}
 	for name := range v.at {
 		if strings.HasSuffix(name, "_ref") && strings.HasPrefix(name, "prometheus.") {
-			v.fail(name, fmt.Sprintf("%s needs a secret manager, which trimtab has not", lastOf(name)), "use the key that ends in _file")
+			v.fail(name, fmt.Sprintf("%s needs a secret manager, and trimtab supports none", lastOf(name)), "use the key that ends in _file")
 		}
 	}
 }

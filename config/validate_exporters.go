@@ -73,7 +73,7 @@ func (v *validator) loop(path, endpoint string) {
 	} {
 		host, p, err := net.SplitHostPort(own.address)
 		if err == nil && p == u.Port() && local(u.Hostname()) && local(host) {
-			v.fail(path, fmt.Sprintf("this endpoint is trimtab's own receiver %s, which would feed on itself", own.path), "name your own collector, or move "+own.path+" to another port")
+			v.fail(path, fmt.Sprintf("this endpoint is trimtab's own receiver %s, so trimtab would receive its own output", own.path), "name your own collector, or move "+own.path+" to another port")
 			return
 		}
 	}

@@ -15,10 +15,10 @@ func (v *validator) fallback(at string, w *Workload) {
 		return
 	}
 	if !w.Knob.Declared() {
-		v.fail(where, "a fallback without a knob", "there is nothing to be planned for: write knob: …, or remove fallback")
+		v.fail(where, "a fallback without a knob", "trimtab plans only for a workload with a knob: write knob: …, or remove fallback")
 	}
 	if f.Proxy != "" && w.Performance == "" && w.SLO.Latency == 0 {
-		v.fail(where+".proxy", "a proxy with no performance to stand for", "write it as performance: PromQL")
+		v.fail(where+".proxy", "proxy replaces a performance query, and there is none", "write it as performance: PromQL")
 	}
 	if v.has(where+".profile") && f.Profile == "" {
 		v.fail(where+".profile", "profile names no file", "write the path of a CSV file, or remove the key")

@@ -192,7 +192,7 @@ func (v *validator) queries(at string, w *Workload) {
 			column := bad.at - (strings.LastIndexByte(q.text[:bad.at], '\n') + 1)
 			v.report(v.inside(where, line, column), bad.message, bad.hint)
 		case len(places) > 0 && len(w.Match.Prometheus) == 0:
-			v.report(v.inside(where, 1, 0), "$match has nothing to stand for", "write match: {prometheus: {namespace: …, deployment: …}} for this workload")
+			v.report(v.inside(where, 1, 0), "$match stands for the labels under match.prometheus, and there are none", "write match: {prometheus: {namespace: …, deployment: …}} for this workload")
 		case v.config.Prometheus.URL == "":
 			v.fail(where, "there is no Prometheus to ask", "write prometheus: {url: http://127.0.0.1:9090} at the top of the file")
 		}

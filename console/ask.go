@@ -83,7 +83,7 @@ func (h *handler) host(w http.ResponseWriter, r *http.Request) {
 	}
 	d, ok := h.view.Host(nameOf(r), r.URL.Query().Get("pool"), limit, offset, time.Now())
 	if !ok {
-		problem(w, http.StatusNotFound, fmt.Errorf("find host %.300q: it has told of no knob of this pool", nameOf(r)))
+		problem(w, http.StatusNotFound, fmt.Errorf("find host %.300q: it has reported no knob of this pool", nameOf(r)))
 		return
 	}
 	writeJSON(w, http.StatusOK, d)

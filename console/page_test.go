@@ -107,10 +107,10 @@ func TestAHostsPageShowsWhatItHasAndGivesAndWhatRunsThere(t *testing.T) {
 	for path, words := range map[string][]string{
 		"/hosts":                      {">full<", "more is given out than it has of cpu", "−1 core<", "3.5 cores", "of 4 cores", "0.5 cores", "of 8 GiB", "30 s", "/hosts/rack%2F1?pool=cpu", "In trouble", "Least free"},
 		"/hosts?q=rack":               {"rack/1", "2<small>of 1 workload"},
-		"/hosts?q=nobody":             {"No host fits"},
-		"/hosts/rack%2F1?pool=cpu":    {"3.5 cores", "cgroup v2 shop@b", "the least: it binds", "2 instances of 1 workload", "0 to 4", "all can be used"},
+		"/hosts?q=nobody":             {"No host matches"},
+		"/hosts/rack%2F1?pool=cpu":    {"3.5 cores", "cgroup v2 shop@b", "the slowest instance", "2 instances of 1 workload", "0 to 4", "all can be used"},
 		"/hosts/full":                 {"no such &lt;b&gt;cgroup", "1 cannot be used"},
-		"/workloads/shop":             {"Instances by host", "2 instances on a host, of which the slowest sets it; 3.5 in all", ">rack/1<", "cgroup v2 shop@a", "silent for"},
+		"/workloads/shop":             {"Instances by host", "2 instances on a host, of which the slowest counts; 3.5 in all", ">rack/1<", "cgroup v2 shop@a", "silent for"},
 		"/":                           {"2 instances on a host"},
 		"/hosts/rack%2F1?offset=9999": {"3.5 cores"},
 	} {
@@ -129,7 +129,7 @@ func TestAHostsPageShowsWhatItHasAndGivesAndWhatRunsThere(t *testing.T) {
 			t.Errorf("%s: %d\n%s", path, code, body)
 		}
 	}
-	if code, body, _ := request(t, Handler(view.New(view.Config{}), Options{}), "GET", "/hosts", ""); code != 200 || !strings.Contains(body, "No host has told of a knob yet") {
+	if code, body, _ := request(t, Handler(view.New(view.Config{}), Options{}), "GET", "/hosts", ""); code != 200 || !strings.Contains(body, "No host has reported a knob yet") {
 		t.Errorf("%d %s", code, body)
 	}
 }

@@ -85,7 +85,7 @@ func effectWords(e *view.Effect, share bool) string {
 	case view.TooEarly:
 		return "too early to tell"
 	case view.NotMeasured:
-		return "what came of it was not measured"
+		return "the effect was not measured"
 	case view.Same:
 		return fmt.Sprintf("performance stayed at %s", view.Performance(e.After, share))
 	}

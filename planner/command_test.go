@@ -27,11 +27,17 @@ func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
 		if a.Mode != trimtab.Recommend {
 			t.Errorf("mode %s", a.Mode)
 		}
+		if !strings.HasPrefix(a.Why.Summary, "would be ") {
+			t.Errorf("nothing is written, and it says: %s", a.Why.Summary)
+		}
 	}
 	p.Step(t0, done(plan, t0))
 	first := one(t, p.Step(t0, apply(plan.ID())))
 	if first.Last || len(first.Actions) != 1 || first.Actions[0].Mode != trimtab.Act || !strings.Contains(first.Cause.String(), "apply 1-1 by ann") || first.Sequence != 2 {
 		t.Fatalf("%+v", first)
+	}
+	if why := first.Actions[0].Why.Summary; !strings.HasPrefix(why, "lowered ") {
+		t.Errorf("it is carried out, and says: %s", why)
 	}
 	second := one(t, p.Step(t0, done(first, t0)))
 	if len(second.Actions) != 2 || !second.Last {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/issue"
 )
 
 // reason says why a workload gets what it gets.
@@ -24,13 +25,13 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	}
 	if s.recalled != "" {
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: s.recalled}
-		why.Summary = fmt.Sprintf("%slowered from %s to %s: %s", what, show(s.has()), show(trimtab.Units(set)), s.recalled)
+		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, s.verb("lowered"), show(s.has()), show(trimtab.Units(set)), s.recalled)
 		return why
 	}
 	if !s.free {
 		why.Binding = trimtab.Binding{Kind: trimtab.BindingDefault}
-		why.Summary = fmt.Sprintf("%sraised from %s to %s, towards its declared default, because nothing is known of it: %s%s",
-			what, show(s.has()), show(trimtab.Units(set)), s.held.Text, s.because(false))
+		why.Summary = fmt.Sprintf("%s%s from %s to %s, towards its declared default, because nothing is known of it: %s%s",
+			what, s.verb("raised"), show(s.has()), show(trimtab.Units(set)), s.held.Text, s.because(false))
 		return why
 	}
 	target := float64(s.aim) * u
@@ -64,7 +65,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		verb = "lowered"
 	}
 	why.Summary = fmt.Sprintf("%s%s from %s to %s: %s wants %s, where performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		what, verb, show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
+		what, s.verb(verb), show(s.has()), show(trimtab.Units(set)), r.planner.cfg.Policy.Name(), show(trimtab.Units(target)), b.Mean, b.Lower, b.Upper, s.SLO,
 		s.because(verb == "lowered"))
 	if s.trial != "" {
 		why.Summary += "; " + s.trial
@@ -76,6 +77,15 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 		why.Summary += "; " + s.doubted
 	}
 	return why
+}
+
+// verb says what happens to a workload, or what would in mode recommend, in
+// which nothing is written.
+func (s *seat) verb(done string) string {
+	if s.Mode == trimtab.Recommend {
+		return issue.WouldBe + done
+	}
+	return done
 }
 
 // stays notes why a workload that is planned for keeps what it has.

@@ -132,7 +132,7 @@ func account(name, group string) (*syscall.Credential, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		if _, bad := strconv.ParseUint(name, 10, 31); bad != nil {
-			return nil, trimtab.Invalidf("user %.80q: %v", name, err)
+			return nil, trimtab.Invalidf("user %.80q: %w", name, err)
 		}
 		u = &user.User{Uid: name, Gid: name}
 		if known, err := user.LookupId(name); err == nil {

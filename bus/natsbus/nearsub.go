@@ -180,7 +180,7 @@ func (s *nearSub) putAside(ctx context.Context, d bus.Delivery, cause error) err
 	if err != nil {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
-	s.near.bus.config.Logger.Warn("bus value put aside", "kind", s.Kind, "for", s.For, "deliveries", d.Again, "err", cause)
+	s.near.bus.config.Logger.Warn("bus value dead-lettered", "kind", s.Kind, "for", s.For, "deliveries", d.Again, "err", cause)
 	return nil
 }
 

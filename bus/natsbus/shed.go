@@ -69,8 +69,9 @@ func (s *shedder) run() {
 	}
 }
 
-// gather returns what waits, the first before it, once nothing more comes for a
-// moment or there is enough for a message.
+// gather collects values for one message: first, then everything in the queue. It
+// waits for more once, for gatherFor, and ends when the queue is empty again or the
+// message has maxBatch bytes.
 func (s *shedder) gather(first shed) []shed {
 	all, size, paused := []shed{first}, first.size(), false
 	for size < maxBatch {

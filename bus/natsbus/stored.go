@@ -353,7 +353,7 @@ func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetad
 	if errors.Is(cause, trimtab.ErrInvalid) || n >= uint64(d.bus.config.MaxDeliver) {
 		err := d.bus.putAside(ctx, m, d.Kind, cause)
 		if err == nil {
-			d.bus.config.Logger.Warn("bus value put aside", "kind", d.Kind, "consumer", d.label(), "deliveries", n, "err", cause)
+			d.bus.config.Logger.Warn("bus value dead-lettered", "kind", d.Kind, "consumer", d.label(), "deliveries", n, "err", cause)
 			d.done(meta)
 			d.term(m)
 			return

@@ -73,9 +73,9 @@ func (b *Bus) read(k *kind, subject string, h nats.Header, data []byte) (trimtab
 	return v, o, err
 }
 
-// published returns an error when a stream answered on this subject because
-// somebody asked it to: what stands in a bucket that a role may write could
-// otherwise be read as the word of another.
+// published refuses a message that no stage published but that a stream sent as
+// the answer to a request. Otherwise a role that may write a bucket could store
+// a forged plan there, have it sent to this subject, and so speak for the planner.
 func published(h nats.Header) error {
 	if from := h.Get(jetstream.StreamHeader); from != "" {
 		return trimtab.Invalidf("no stage published this, it is an answer of the stream %.80q", from)

@@ -93,7 +93,7 @@ func tableOf(c Config) []StreamInfo {
 	}
 	rows = append(rows,
 		StreamInfo{Name: "UNREADABLE", Delivery: trimtab.Durable, Subjects: unreadableSubject + "*",
-			MaxBytes: 32 * mib, MaxAge: 7 * 24 * time.Hour, Note: "values put aside, with the reason in the header " + headerReason},
+			MaxBytes: 32 * mib, MaxAge: 7 * 24 * time.Hour, Note: "dead letters, with the reason in the header " + headerReason},
 		StreamInfo{Name: bucketLeaders, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the lock of each pool's planner, with its epoch"},
 		StreamInfo{Name: BucketAnalyzers, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the locks of what one analyzer at a time does"},
 		StreamInfo{Name: BucketCollectors, Bucket: true, PerSubject: 1, MaxBytes: locks, Note: "the lock of who asks Prometheus"},
@@ -116,7 +116,7 @@ func tableOf(c Config) []StreamInfo {
 // Markdown prints [Table] for ARCHITECTURE.md.
 func Markdown() string {
 	var b strings.Builder
-	b.WriteString("| subjects | guarantee | stream or bucket | kept | MaxBytes | MaxAge | AckWait | MaxDeliver | put aside at | who may publish | who may read | what |\n")
+	b.WriteString("| subjects | guarantee | stream or bucket | kept | MaxBytes | MaxAge | AckWait | MaxDeliver | dead letters at | who may publish | who may read | what |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range Table() {
 		name, subjects := r.Name, "`"+r.Subjects+"`"

@@ -13,7 +13,7 @@ import (
 
 // benchCmd is `trimtab bench`.
 type benchCmd struct {
-	Drf      benchDRFCmd      `cmd:"" help:"Measure fair shares of many resources among many tenants against the floor of this machine: the same rows streamed once, each entry added to the 16 bytes that the solver keeps of its resource."`
+	Drf      benchDRFCmd      `cmd:"" help:"Measure the solver of fair shares (DRF) on a random pool, and compare with the memory speed of this machine."`
 	Machines benchMachinesCmd `cmd:"" help:"Measure how long it takes to select machines for speculative tasks, and what it costs to tell the job managers."`
 }
 
@@ -24,15 +24,15 @@ type benchDRFCmd struct {
 	Mean         float64       `help:"Mean of the number of resources that a tenant demands, before it is truncated to 2 to 128." default:"2"`
 	SD           float64       `name:"sd" help:"Its standard deviation." default:"16"`
 	Zipf         float64       `help:"Exponent by which some resources are more popular; 0: all the same." default:"0"`
-	Finite       float64       `help:"Part of the tenants that want only so much, 0 to 1." default:"0"`
+	Finite       float64       `help:"Share of the tenants with a limited demand, 0 to 1." default:"0"`
 	Threads      int           `help:"Threads of the solver; with more than one, one is measured too." default:"1"`
 	Seed         uint64        `help:"Seed of the random pool." default:"1"`
-	Deadline     time.Duration `help:"Also solve with a deadline, as in 50ms. 0: not." default:"0s"`
-	DeadlinePart float64       `help:"Without --deadline: also solve with a deadline at this part of the solve's time, as in 0.1. 0: not." default:"0"`
+	Deadline     time.Duration `help:"Also solve with a deadline, as in 50ms. 0: without." default:"0s"`
+	DeadlinePart float64       `help:"Without --deadline: also solve with a deadline at this share of the full solve's time, as in 0.1. 0: without." default:"0"`
 	Repeat       int           `help:"How often each is measured; the least time counts." default:"3"`
 	Warm         bool          `help:"Also measure a layout made from the solve before, after some of the tenants changed." default:"true" negatable:""`
-	Changed      float64       `help:"Part of the tenants that changed since then, 0 to 1." default:"0.01"`
-	Rounds       bool          `help:"Also measure the textbook's rounds, where the size allows it." default:"true" negatable:""`
+	Changed      float64       `help:"Share of the tenants that changed since then, 0 to 1." default:"0.01"`
+	Rounds       bool          `help:"Also measure the textbook algorithm, if the size allows it." default:"true" negatable:""`
 	Output       string        `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text"`
 }
 

@@ -14,12 +14,12 @@ import (
 
 // calcCmd is `trimtab calc`: one algorithm of the papers on a file.
 type calcCmd struct {
-	Contribution calcContributionCmd `cmd:"" name:"contribution" help:"Say what each component contributes to the tail of the latency, by the means at several loads."`
+	Contribution calcContributionCmd `cmd:"" name:"contribution" help:"Say how much each component contributes to the tail latency, from mean sojourn times at several loads."`
 	EDRF         calcEDRFCmd         `cmd:"" name:"edrf" help:"Divide several resources by weighted extended dominant resource fairness."`
-	Forecast     calcForecastCmd     `cmd:"" name:"forecast" help:"Bound the highest load of each coming round, from the loads before it."`
+	Forecast     calcForecastCmd     `cmd:"" name:"forecast" help:"Forecast an upper bound of each coming round's load, from the loads before it."`
 	Learn        calcLearnCmd        `cmd:"" name:"learn" help:"Learn a performance curve from reports, with bounds."`
 	LLA          calcLLACmd          `cmd:"" name:"lla" help:"Approximate the load level of a series, without its outliers."`
-	MLRQ         calcMLRQCmd         `cmd:"" name:"mlrq" help:"Order best-effort jobs by what reclaiming their resources loses, in levels."`
+	MLRQ         calcMLRQCmd         `cmd:"" name:"mlrq" help:"Order best-effort jobs by how much work is lost if their resources are reclaimed."`
 	MMF          calcMMFCmd          `cmd:"" name:"mmf" help:"Rate machines and select candidates for speculative tasks by load and queue, without those that are blacklisted."`
 	NJC          calcNJCCmd          `cmd:"" name:"njc" help:"Divide one resource so that nobody has a justified complaint."`
 }
@@ -47,7 +47,7 @@ func (calcNJCCmd) Run(t terminal) error { return calculate(t, calc.NJC, njcExamp
 // calcEDRFCmd is `trimtab calc edrf`.
 type calcEDRFCmd struct {
 	CSV    string `name:"csv" help:"Read a demand table instead: columns tenant, weight and limit if wanted, then the resources; a row named capacity. Prints a table." type:"existingfile" placeholder:"FILE"`
-	Output string `short:"o" help:"How to print what came of a table: text, json or yaml." enum:"text,json,yaml" default:"text"`
+	Output string `short:"o" help:"Form of the result of a table: text, json or yaml." enum:"text,json,yaml" default:"text"`
 }
 
 const edrfExample = `{"capacities": [9, 18], "tenants": [{"demand": {"0": 1, "1": 4}}, {"demand": {"0": 3, "1": 1}, "weight": 2, "limit": 1}]}`
@@ -81,7 +81,7 @@ func (c *calcEDRFCmd) Run(t terminal) error {
 // printShares prints who gets what, and what stopped it.
 func printShares(w io.Writer, table *calc.Table, s *calc.Shares) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "TENANT\tSHARE\tLEVEL\tBOUND BY")
+	fmt.Fprintf(tw, "TENANT\tSHARE\tLEVEL\tLIMITED BY")
 	for _, r := range table.Resources {
 		fmt.Fprintf(tw, "\t%s", strings.ToUpper(client.Printable(r)))
 	}

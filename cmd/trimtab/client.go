@@ -134,171 +134,12 @@ func orDash(s string) string {
 	return s
 }
 
-type explainCmd struct {
-	clientFlags `embed:""`
-	Workload    string `arg:"" help:"Name of the workload, or of a best-effort job." complete:"explained"`
-	History     int    `help:"How many earlier decisions to list." default:"5"`
-}
-
-// Example is shown by --help.
-func (explainCmd) Example() string {
-	return "trimtab explain checkout\ntrimtab explain batch/1                        # a best-effort job, of the agent of its host, or of a console"
-}
-
-// Run asks and prints.
-func (c *explainCmd) Run(ctx context.Context, t terminal) error {
-	e, err := c.client().Explain(ctx, c.Workload, c.History)
-	if err != nil {
-		for _, jobs := range c.jobHosts(ctx, view.JobFilter{Job: c.Workload}) {
-			if job := jobNamed(jobs, c.Workload); job != nil {
-				return c.print(t.out, job, func(w io.Writer) { explainJob(w, jobs, job, c.History) })
-			}
-		}
-		return err
-	}
-	hosts := c.jobHosts(ctx, view.JobFilter{Service: c.Workload})
-	return c.print(t.out, e, func(w io.Writer) {
-		printExplanation(w, e)
-		for _, jobs := range hosts {
-			explainHere(w, jobs, e.Workload)
-		}
-	})
-}
-
-func printExplanation(w io.Writer, e *view.Explanation) {
-	fmt.Fprintf(w, "%s: %s\n%s\n", e.Workload, e.State, e.Decision)
-	if e.Code == view.Discovered {
-		fmt.Fprintf(w, "\n%s\n", starter(e.Workload))
-	}
-	unit := view.Unit(e.Resource)
-	rows := [][]string{}
-	add := func(name, format string, args ...any) {
-		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
-	}
-	if !e.Since.IsZero() {
-		add("since", "%s, %s ago", view.Clock(e.Since), view.Age(trimtab.SecondsOf(time.Since(e.Since))))
-	}
-	add("mode", "%s%s", e.Mode, prefixed(", SLO ", e.SLO))
-	switch {
-	case e.Allocation != nil && e.Total != nil:
-		add("has", "%s %s, by %s, of which the slowest sets it; %s in all", view.Amount(*e.Allocation), unit, view.Spread(e.Instances, e.Hosts), view.Amount(*e.Total))
-	case e.Allocation != nil:
-		add("has", "%s %s%s", view.Amount(*e.Allocation), unit, prefixed(", by ", e.Knob))
-	case e.Knob != "":
-		add("knob", "%s", e.Knob)
-	}
-	if e.Pending != nil {
-		add("pending", "set to %s %s, which is not in force yet", view.Amount(*e.Pending), unit)
-	}
-	if e.Barred != "" {
-		add("only advice", "%s", e.Barred)
-	}
-	if e.Plan != "" {
-		add("plan", "%s at %s (%s)", e.Plan, view.Clock(e.Time), e.Cause)
-	}
-	if e.Before != nil && e.Set != nil {
-		came := ""
-		if r := e.Result; r != nil {
-			came = ": " + string(r.Status) + prefixed(", ", r.Reason)
-		}
-		add("change", "%s -> %s %s%s%s", view.Amount(*e.Before), view.Amount(*e.Set), unit, prefixed("; ", view.Each(e.Moves, e.Resource)), came)
-	}
-	for _, line := range instanceLines(e) {
-		add(line[0], "%s", line[1])
-	}
-	if e.Effect != nil {
-		add("what came of it", "%s", effect(e.Effect, e.Share))
-	}
-	if e.Target != nil {
-		add("solver's target", "%s %s", view.Optional(e.Target), unit)
-	}
-	if e.Demand != nil {
-		add("needs for its SLO", "%s %s", view.Optional(e.Demand), unit)
-	}
-	if e.Plan != "" {
-		add("bound by", "%s", e.Binding)
-	}
-	if len(e.Bounds) == 2 {
-		add("expected there", "%s to %s", view.Performance(&e.Bounds[0], e.Share), view.Performance(&e.Bounds[1], e.Share))
-	}
-	if e.Model != "" && e.Model != "none" {
-		add("model", "%s, %d reports", e.Model, e.Reports)
-	}
-	for _, line := range tailLines(e.Contributions) {
-		add(line[0], "%s", line[1])
-	}
-	for _, in := range e.Inputs {
-		if in.Missing != "" {
-			add("input "+in.Name, "missing: %s", in.Missing)
-			continue
-		}
-		add("input "+in.Name, "%s, %s old, from %s", view.Quantity(in, e.Resource, e.Share), view.Age(in.Age), orDash(in.Source))
-	}
-	for _, in := range e.Counters {
-		add("counter "+in.Name, "%s, %s old, from %s", view.Quantity(in, e.Resource, e.Share), view.Age(in.Age), orDash(in.Source))
-	}
-	for _, a := range e.Alternatives {
-		add("lost", "%s %s: objective %s (%s)", view.Number(a.Set), unit, view.Number(a.Objective), a.Why)
-	}
-	if !e.NextCheck.IsZero() {
-		add("next check", "%s", view.Clock(e.NextCheck))
-	}
-	for _, d := range e.History {
-		result := ""
-		if d.Result != nil {
-			result = ": " + string(d.Result.Status) + prefixed(", ", d.Result.Reason)
-		}
-		if d.Effect != nil && d.Effect.After != nil {
-			result += ", " + effect(d.Effect, e.Share)
-		}
-		add("before, "+d.Plan, "%s %s -> %s, bound by %s%s", view.Clock(d.Time), view.Amount(d.Action.Expect), view.Amount(d.Action.Set), d.Action.Why.Binding, result)
-	}
-	table(w, rows)
-}
-
-// tailLines say how the tail stands, and what adds to it.
-func tailLines(c *trimtab.Contributions) [][2]string {
-	if c == nil {
-		return nil
-	}
-	lines := [][2]string{{"tail", view.TailNow(c)}, {"tail grew", view.TailGrew(c)}}
-	for i, p := range view.PartsOf(c) {
-		if i == 5 || len(c.Servpods) < 2 {
-			break
-		}
-		lines = append(lines, [2]string{"adds to it", fmt.Sprintf("%s%s: %s of contributions, %s a request, loadlimit %s", p.Component, prefixed(" on ", p.Host), p.Share, p.Sojourn, p.LoadLimit)})
-	}
-	return lines
-}
-
-// effect is the performance before and after, in words.
-func effect(e *view.Effect, share bool) string {
-	switch e.Performance {
-	case view.TooEarly:
-		return "too early: no report of a whole round yet"
-	case view.NotMeasured:
-		return "performance was not measured"
-	}
-	return fmt.Sprintf("performance %s: %s -> %s", e.Performance, view.Performance(e.Before, share), view.Performance(e.After, share))
-}
-
 // prefixed is empty when s is.
 func prefixed(prefix, s string) string {
 	if s == "" {
 		return ""
 	}
 	return prefix + s
-}
-
-// starter is a configuration to begin with for a workload that was found.
-func starter(workload string) string {
-	return fmt.Sprintf(`a trimtab.yaml to start from (it only recommends):
-  pool: {cpu: 8}
-  workloads:
-    - name: %s
-      slo: {latency: 200ms, fraction: 0.95}
-      knob: {cgroup: PATH/BELOW/THE/CGROUP/ROOT, cpu: {min: 0.2, max: 6}}
-`, workload)
 }
 
 type planCmd struct {
@@ -330,7 +171,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 		fmt.Fprintf(w, ", which expects %s of 1", view.Optional(p.Value))
 	}
 	fmt.Fprintln(w)
-	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
+	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "LIMITED BY"}}
 	recommended := false
 	for _, d := range view.Moved(p) {
 		a := &d.Action
@@ -338,7 +179,7 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 		rows = append(rows, withEach([]string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()}, d.Each()))
 	}
 	if len(p.Actions) == 0 {
-		fmt.Fprintln(w, "no change: everything stays where it is")
+		fmt.Fprintln(w, "no change: every limit stays as it is")
 	} else {
 		table(w, rows)
 	}
@@ -375,7 +216,7 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 			wideDiff(w, d)
 			return
 		}
-		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "BOUND BY"}}
+		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "LIMITED BY"}}
 		for _, x := range d {
 			rows = append(rows, withEach([]string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding.String()}, view.Each(x.Moves, x.Resource)))
 		}
@@ -424,7 +265,7 @@ func (c *resumeCmd) Run(ctx context.Context, t terminal) error {
 type applyCmd struct {
 	clientFlags `embed:""`
 	Plan        string        `arg:"" help:"The plan's id, EPOCH-SEQUENCE, as trimtab plan prints it." complete:"plan"`
-	Wait        time.Duration `help:"How long to wait for what came of it." default:"10s"`
+	Wait        time.Duration `help:"How long to wait for the outcome." default:"10s"`
 }
 
 // Example is shown by --help.
@@ -440,7 +281,7 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
-	slow := time.AfterFunc(2*time.Second, func() { fmt.Fprintf(t.err, "waiting up to %v for what comes of it\n", c.Wait) })
+	slow := time.AfterFunc(2*time.Second, func() { fmt.Fprintf(t.err, "waiting up to %v for the outcome\n", c.Wait) })
 	defer slow.Stop()
 	for {
 		if p, err := c.client().Applied(ctx, c.Plan); err == nil && p.Last {
@@ -452,7 +293,7 @@ func (c *applyCmd) Run(ctx context.Context, t terminal) error {
 		}
 		select {
 		case <-ctx.Done():
-			return hint.Add(errors.New("wait for plan "+c.Plan+": nothing came of it yet"), "trimtab status and trimtab explain show what happens")
+			return hint.Add(errors.New("wait for plan "+c.Plan+": no outcome yet"), "trimtab status and trimtab explain show what happens")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // explainedHosts bounds the hosts that a service is explained on.
 const explainedHosts = 5
 
-// jobHosts returns how the jobs of this process's host stand, or those of the first
+// jobHosts returns the state of the jobs of this process's host, or those of the first
 // hosts of its fleet that f selects.
 func (c clientFlags) jobHosts(ctx context.Context, f view.JobFilter) (all []*view.Colocation) {
 	if jobs := c.client().Jobs(ctx); jobs != nil {
@@ -56,7 +56,7 @@ func printFleet(w io.Writer, fleet *view.FleetJobs, own *view.Colocation) {
 	table(w, rows)
 }
 
-// printColocation prints how the best-effort jobs of a host stand.
+// printColocation prints the state of the best-effort jobs of a host.
 func printColocation(w io.Writer, c *view.Colocation) {
 	fmt.Fprintf(w, "best-effort jobs on %s: policy %s, mode %s\n", c.Host, c.Policy, c.Mode)
 	if c.Paused {
@@ -104,7 +104,7 @@ func printColocation(w io.Writer, c *view.Colocation) {
 	}
 }
 
-// heardOf says how long ago a service told how it stands.
+// heardOf says how long ago a service reported.
 func heardOf(s *view.ServiceHere) string {
 	switch {
 	case s.Age == nil:
@@ -118,7 +118,7 @@ func heardOf(s *view.ServiceHere) string {
 // losses says what a job would lose.
 func losses(j *view.Job) string {
 	if j.Loss != nil {
-		return fmt.Sprintf("%s core-s, of which %s would be done again", view.Number(*j.Loss), view.Number(j.Useless))
+		return fmt.Sprintf("%s core-s, of which %s would have to be repeated", view.Number(*j.Loss), view.Number(j.Useless))
 	}
 	return view.Number(j.Useless) + " core-s done again"
 }
@@ -184,7 +184,7 @@ func explainJob(w io.Writer, c *view.Colocation, j *view.Job, history int) {
 	table(w, rows)
 }
 
-// explainHere says how a service stands on a host that has best-effort jobs.
+// explainHere says how slack and load of a service compare with its limits, on a host with best-effort jobs.
 func explainHere(w io.Writer, c *view.Colocation, workload string) {
 	if c == nil {
 		return
@@ -194,10 +194,10 @@ func explainHere(w io.Writer, c *view.Colocation, workload string) {
 		if s.Workload != workload {
 			continue
 		}
-		fmt.Fprintf(w, "  on %s, beside best-effort jobs: slack %s (limit %s, from %s), load %s of the most (limit %s, from %s), heard of %s\n", c.Host,
+		fmt.Fprintf(w, "  on %s, beside best-effort jobs: slack %s (limit %s, from %s), load %s of the highest (limit %s, from %s), last report %s\n", c.Host,
 			view.Optional(s.Slack), view.Optional(s.SlackLimit), orDash(s.SlackOrigin), view.Optional(s.Load), view.Optional(s.LoadLimit), orDash(s.LoadOrigin), heardOf(s))
 		if c.Last != nil && c.Last.By == workload {
-			fmt.Fprintf(w, "  it decides there: %s: %s\n", c.Last.Verb, c.Last.Why)
+			fmt.Fprintf(w, "  decision there: %s: %s\n", c.Last.Verb, c.Last.Why)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type demoCmd struct {
 	For      time.Duration `help:"Length of both phases together." default:"4m"`
 	Report   string        `help:"File for the report, as JSON." type:"path" placeholder:"FILE"`
 	Headless bool          `help:"Print lines instead of a live table."`
-	Knob     string        `help:"What to turn: cgroup quota where a hierarchy is writable, else worker processes." enum:"auto,cgroup,process" default:"auto"`
+	Knob     string        `help:"What to adjust: a cgroup quota if a hierarchy is writable, else the number of worker processes." enum:"auto,cgroup,process" default:"auto"`
 	Seed     uint64        `help:"Seed of load and services; 0 picks one and prints it." default:"0"`
 	Listen   string        `name:"web.listen-address" help:"Address of page, API and metrics while it runs." default:"127.0.0.1:9600"`
 }
@@ -83,7 +83,7 @@ func demoConfig(s *demo.Setup, dir, listen string) *config.Config {
 	}
 	cfg.Objective, cfg.Round, cfg.Lease = s.Objective, s.Round, 10*time.Second
 	cfg.Analyzer.ReportInterval, cfg.Analyzer.TraceTimeout, cfg.Analyzer.Partitions = s.Round, 2*time.Second, 1
-	// A day of two minutes turns in seconds: moves must be as quick.
+	// A day lasts two minutes here, so the load changes within seconds: moves must be as quick.
 	cfg.Guard = config.Guard{MaxFall: 0.5, MaxLowered: 1, MaxMoved: 0.5, DeadBand: 0.02, HoldRounds: 3}
 	// Loads of the demo double within seconds: plan for the highest of a round.
 	cfg.Planning.LoadWeight = 1

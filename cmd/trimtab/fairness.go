@@ -39,7 +39,7 @@ func printFairness(w io.Writer, a *view.Audited, wide bool) {
 	if a.Audit.Target != nil {
 		fmt.Fprintf(w, "what %s wants: %s\n", a.Objective, verdict(a.Audit.Target))
 	}
-	fmt.Fprintf(w, "(plan %s of %s; parts of what each workload demands)\n\n", a.Plan, view.Clock(a.Time))
+	fmt.Fprintf(w, "(plan %s of %s; shares of each workload's demand)\n\n", a.Plan, view.Clock(a.Time))
 	rows := [][]string{{"RESOURCE", "USED", "DEMANDED", "CAPACITY", "KEEPS FROM MORE"}}
 	for _, r := range a.Audit.Resources {
 		show := func(v float64) string { return trimtab.AmountOf(r.Resource, trimtab.Units(v)) }
@@ -47,7 +47,7 @@ func printFairness(w io.Writer, a *view.Audited, wide bool) {
 	}
 	table(w, rows)
 	fmt.Fprintln(w)
-	head := []string{"WORKLOAD", "ENTITLED", "HAS AT MOST", "OF", "SATISFIED", "BOUND BY", "SHORTFALL", "ENVY", "OF WHOM"}
+	head := []string{"WORKLOAD", "ENTITLED", "HAS AT MOST", "OF", "SATISFIED", "LIMITED BY", "SHORTFALL", "ENVY", "OF WHOM"}
 	if wide {
 		head = append(head, "COULD GAIN")
 	}
@@ -76,10 +76,10 @@ func verdict(f *trimtab.Fairness) string {
 		what = append(what, fmt.Sprintf("%d worse off than with their entitlement, by up to %s", f.Short, percent(f.Shortfall)))
 	}
 	if f.Envy > 0 {
-		what = append(what, fmt.Sprintf("%d would rather have another's allocation, by up to %s", f.Envious, percent(f.Envy)))
+		what = append(what, fmt.Sprintf("%d envy another's allocation, by up to %s", f.Envious, percent(f.Envy)))
 	}
 	if f.Slack > 0 {
-		what = append(what, fmt.Sprintf("up to %s could be gained from what nobody has", percent(f.Slack)))
+		what = append(what, fmt.Sprintf("up to %s could be gained from unallocated capacity", percent(f.Slack)))
 	}
 	if len(what) == 0 {
 		return fmt.Sprintf("fair: nobody is worse off than with its entitlement, nobody envies, nothing of use is left; the least satisfied has %s", percent(f.Least))

@@ -20,7 +20,7 @@ func TestFairnessIsAnsweredWithANumber(t *testing.T) {
 	var b strings.Builder
 	printFairness(&b, &a, false)
 	for _, want := range []string{
-		"now: 2 worse off than with their entitlement, by up to 12.5%; 1 would rather have another's allocation, by up to 25%; up to 1% could be gained from what nobody has; the least satisfied has 50%",
+		"now: 2 worse off than with their entitlement, by up to 12.5%; 1 envy another's allocation, by up to 25%; up to 1% could be gained from unallocated capacity; the least satisfied has 50%",
 		"what drf wants: fair: nobody is worse off", "the least satisfied has 75%", "plan 3-7", "1.5GiB", "32GiB", "and 3 more",
 	} {
 		if !strings.Contains(b.String(), want) {

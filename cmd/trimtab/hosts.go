@@ -40,7 +40,7 @@ func binds(h *view.Host) string {
 	if h.Binds == 0 {
 		return ""
 	}
-	return ", keeps " + view.Count(h.Binds, "workload") + " from more"
+	return ", limits " + view.Count(h.Binds, "workload")
 }
 
 func measured(all []view.Host) bool {
@@ -94,10 +94,10 @@ func instanceLine(k *view.Knob, main string) [2]string {
 		has += fmt.Sprintf(" (%s pending)", view.AmountIn(k.Now, k.Resource))
 	}
 	if k.Least {
-		has += ", the least: it binds"
+		has += ", the slowest instance"
 	}
 	if k.Bound {
-		has += ", its host keeps it from more"
+		has += ", limited by its host"
 	}
 	return [2]string{name, has + prefixed(", ", k.Knob) + prefixed("; cannot be used: ", k.Problem) + prefixed("; its host has been silent for ", k.Silent)}
 }

@@ -90,9 +90,9 @@ func TestExplainListsInstancesWhereThereIsMoreThanOne(t *testing.T) {
 	e, _ := v.Explain("shop", 0, now)
 	var out strings.Builder
 	printExplanation(&out, &e)
-	contains(t, out.String(), "has 1.5 cores, by 3 instances on 2 hosts, of which the slowest sets it; 1.75 in all",
-		"on a, 1 0.5 cores, the least: it binds, cgroup v2 shop", "on a, 2 0.75 cores", "on b 0.5 cores, its host keeps it from more, cgroup v2 shop",
-		"change 1.5 -> 2.1 cores; 3 instances on 2 hosts, 0.5 -> 0.7 each", "bound by host: b")
+	contains(t, out.String(), "has 1.5 cores, by 3 instances on 2 hosts, of which the slowest counts; 1.75 in all",
+		"on a, 1 0.5 cores, the slowest instance, cgroup v2 shop", "on a, 2 0.75 cores", "on b 0.5 cores, limited by its host, cgroup v2 shop",
+		"change 1.5 -> 2.1 cores; 3 instances on 2 hosts, 0.5 -> 0.7 each", "limited by host: b")
 	for range 30 {
 		e.Knobs = append(e.Knobs, e.Knobs[0])
 	}

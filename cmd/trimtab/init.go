@@ -10,14 +10,14 @@ import (
 
 // initCmd is `trimtab init`.
 type initCmd struct {
-	Cluster initClusterCmd `cmd:"" help:"Write what a site needs to run its roles as processes of their own: NATS servers, permissions, certificates, units."`
+	Cluster initClusterCmd `cmd:"" help:"Write what a cluster needs to run each role as its own process: NATS servers, permissions, certificates, systemd units."`
 }
 
 // initClusterCmd is `trimtab init cluster`.
 type initClusterCmd struct {
 	Servers []string `required:"" help:"Names or addresses of the hosts that run nats-server: one, three or five." placeholder:"HOST,..."`
-	Hosts   []string `required:"" help:"Host names of the hosts whose knobs are turned." placeholder:"HOST,..."`
-	Out     string   `required:"" help:"Directory to write to. An authority and certificates that are there are kept." type:"path" placeholder:"DIR"`
+	Hosts   []string `required:"" help:"Names of the hosts whose limits trimtab sets." placeholder:"HOST,..."`
+	Out     string   `required:"" help:"Directory to write to. A certificate authority and certificates that exist there are kept." type:"path" placeholder:"DIR"`
 	Pool    string   `help:"Pool that the hosts share." default:"default"`
 }
 

@@ -38,32 +38,32 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	Run           runCmd           `cmd:"" group:"Run:" help:"Run the whole pipeline in one process; without a configuration, watch only."`
-	Collector     collectorCmd     `cmd:"" group:"Run:" help:"Run what takes in spans, alerts and answers of Prometheus, as a process of its own."`
-	Analyzer      analyzerCmd      `cmd:"" group:"Run:" help:"Run what learns and forecasts, as a process of its own."`
-	Planner       plannerCmd       `cmd:"" group:"Run:" help:"Run what decides, as a process of its own."`
-	Agent         agentCmd         `cmd:"" group:"Run:" help:"Run what reads and turns the knobs of one host, as a process of its own."`
-	Console       consoleCmd       `cmd:"" group:"Run:" help:"Run page, API and the metrics of workloads, as a process of its own."`
+	Collector     collectorCmd     `cmd:"" group:"Run:" help:"Run the collector alone: it receives spans and alerts, and queries Prometheus."`
+	Analyzer      analyzerCmd      `cmd:"" group:"Run:" help:"Run the analyzer alone: it learns performance curves and forecasts load."`
+	Planner       plannerCmd       `cmd:"" group:"Run:" help:"Run the planner alone: it decides who gets what."`
+	Agent         agentCmd         `cmd:"" group:"Run:" help:"Run the agent of one host alone: it reads and sets the limits there."`
+	Console       consoleCmd       `cmd:"" group:"Run:" help:"Run the console alone: web page, API and the metrics of workloads."`
 	Demo          demoCmd          `cmd:"" group:"Run:" help:"See it work: three real services of its own, under real load on this machine."`
 	Workers       workersCmd       `cmd:"" group:"Run:" help:"Supervise the worker processes of one service."`
 	Status        statusCmd        `cmd:"" group:"Look:" help:"Show workloads, allocations and last decisions."`
 	Explain       explainCmd       `cmd:"" group:"Look:" help:"Say why a workload or a best-effort job has what it has."`
 	Plan          planCmd          `cmd:"" group:"Look:" help:"Show the newest plan: the target and the next step."`
-	Diff          diffCmd          `cmd:"" group:"Look:" help:"Show what is not where the planner wants it; exit code 2 when something is."`
-	Fairness      fairnessCmd      `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, who is short, what binds whom."`
+	Diff          diffCmd          `cmd:"" group:"Look:" help:"Compare current allocations with the planner's target; exit code 2 if they differ."`
+	Fairness      fairnessCmd      `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, shortfall, and what limits each workload."`
 	Contributions contributionsCmd `cmd:"" group:"Look:" help:"Say what each component contributes to the tail of the latency, from recorded traces."`
-	Blame         blameCmd         `cmd:"" group:"Look:" help:"Rank components by their part in the growth of the tail between two recordings."`
+	Blame         blameCmd         `cmd:"" group:"Look:" help:"Rank components by how much they made the tail latency grow between two recordings."`
 	Apply         applyCmd         `cmd:"" group:"Operate:" help:"Carry out one recommended plan, if nothing changed since."`
-	Pause         pauseCmd         `cmd:"" group:"Operate:" help:"Write nothing until resume; what was set stays set."`
-	Resume        resumeCmd        `cmd:"" group:"Operate:" help:"End a pause, and take over what others changed."`
-	Restore       restoreCmd       `cmd:"" group:"Operate:" help:"Put back what was there before trimtab, from its journal alone."`
+	Pause         pauseCmd         `cmd:"" group:"Operate:" help:"Change no limit until resume; limits that are set stay."`
+	Resume        resumeCmd        `cmd:"" group:"Operate:" help:"End a pause, and accept limits that others changed meanwhile."`
+	Restore       restoreCmd       `cmd:"" group:"Operate:" help:"Restore the limits from before trimtab; needs only its journal."`
 	Job           jobCmd           `cmd:"" group:"Operate:" help:"Run jobs in what is reserved and idle: submit, list, logs, cancel, grant."`
 	Replay        replayCmd        `cmd:"" group:"Simulate and calculate:" help:"Run a recording through another policy: SLO minutes and resource-hours."`
 	Sim           simCmd           `cmd:"" group:"Simulate and calculate:" help:"Replay an experiment of a paper: policies side by side in a simulated cluster."`
 	Calc          calcCmd          `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`
-	Bench         benchCmd         `cmd:"" group:"Simulate and calculate:" help:"Measure on this machine."`
+	Bench         benchCmd         `cmd:"" group:"Simulate and calculate:" help:"Measure the speed of algorithms on this machine."`
 	Check         checkCmd         `cmd:"" group:"Check and set up:" help:"Check a file."`
 	Init          initCmd          `cmd:"" group:"Check and set up:" help:"Write the files of a site."`
-	Test          testCmd          `cmd:"" group:"Check and set up:" help:"Try a connection out."`
+	Test          testCmd          `cmd:"" group:"Check and set up:" help:"Test a connection."`
 	Debug         debugCmd         `cmd:"" group:"Check and set up:" help:"Collect what helps to find a fault."`
 	Completion    completionCmd    `cmd:"" group:"Check and set up:" help:"Print the completion script of a shell."`
 	Complete      completeCmd      `cmd:"" hidden:"" help:"Answer a completion script."`

@@ -46,7 +46,7 @@ func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
 	return errors.Join(errs...)
 }
 
-// restoreFrom restores what one journal holds.
+// restoreFrom restores the baselines of one journal.
 func restoreFrom(ctx context.Context, dir string, t terminal) error {
 	report, err := actuator.Restore(ctx, dir, site.Reopen)
 	if err != nil {
@@ -103,5 +103,5 @@ func (c *workersCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	return process.Supervise(ctx, process.Supervisor{Dir: c.Dir, Command: command, Start: c.Start, Max: c.Max, Logger: logger})
 }
 
-// defaultStorage is what --storage.path stands at.
+// defaultStorage is the default of --storage.path.
 func defaultStorage() string { return config.Default().Storage.Path }

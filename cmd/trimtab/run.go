@@ -26,7 +26,7 @@ type runCmd struct {
 	Listen  string   `name:"web.listen-address" help:"Address of page, API and metrics; overrides the file." placeholder:"HOST:PORT"`
 	WebFile string   `name:"web.config.file" help:"TLS and basic auth of the web server, as in Prometheus's exporter toolkit." type:"path" placeholder:"FILE"`
 	Hosts   []string `name:"web.allowed-host" help:"Host name to accept besides loopback ones; may be repeated." placeholder:"NAME"`
-	Record  string   `name:"record" help:"Directory to record to what the stages took and gave; overrides the file." type:"path" placeholder:"DIR"`
+	Record  string   `name:"record" help:"Directory to record the inputs and outputs of the stages to; overrides the file." type:"path" placeholder:"DIR"`
 	Storage string   `name:"storage.path" help:"Directory of bus, journal and models; overrides the file." type:"path" placeholder:"DIR"`
 }
 

@@ -28,14 +28,14 @@ type simCmd struct {
 
 	Kubernetes simKubernetesCmd `cmd:"" help:"A day of ten services whose pods take seconds to a minute to start: trimtab, HPA and KEDA at their best thresholds, an oracle."`
 
-	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see nothing else, or its spans."`
+	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see only that P99, or its spans."`
 
 	Rose simRoseCmd `cmd:"" help:"Batch jobs that use what is reserved and idle: ROSE beside other ways to select machines, the paper's tables with theirs and ours."`
 
 	Services simServicesCmd `cmd:"" help:"Three services behind CPU quotas under load that moves, with the settings of production."`
 }
 
-// simFlags are those of every simulation. Who embeds them sets policies, rounds
+// simFlags are those of every simulation. A command that embeds them sets policies, rounds
 // and their length, the figures that it draws, and what else a policy may be.
 type simFlags struct {
 	Policy  policyNames `help:"Policies to run, side by side; \"all\" for every one${own=.}" default:"${policies}" placeholder:"NAME,..."`

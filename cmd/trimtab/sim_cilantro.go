@@ -73,7 +73,7 @@ func (simCilantroCmd) Example() string {
 // Validate is called by kong.
 func (c *simCilantroCmd) Validate() error { return within(c.ranges()...) }
 
-// ranges are of the flags that no package checks, or whose 0 would stand for a
+// ranges are those of the flags that no package checks, or whose 0 would mean a
 // default.
 func (c *simCilantroCmd) ranges() []ranged {
 	return append(c.simFlags.ranges(),

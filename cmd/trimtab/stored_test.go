@@ -125,7 +125,7 @@ func BenchmarkExplain(b *testing.B) {
 		cmd := exec.Command(os.Args[0], "explain", fmt.Sprintf("service-%04d", len(api)%workloads))
 		cmd.Env = append(os.Environ(), "TRIMTAB_URL=http://"+s.WebAddress())
 		began := time.Now()
-		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("bound by")) {
+		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("limited by")) {
 			b.Fatalf("%v\n%s", err, out)
 		}
 		process = append(process, time.Since(began))

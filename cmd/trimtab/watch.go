@@ -17,7 +17,7 @@ const watchEvery = 2 * time.Second
 // every is the value of --watch, --watch=5s; 0: once.
 type every time.Duration
 
-// IsBool lets the flag stand without a value.
+// IsBool allows the flag without a value.
 func (*every) IsBool() bool { return true }
 
 // Decode reads the duration behind "=".
@@ -58,7 +58,7 @@ func (f watchFlags) repeat(ctx context.Context, t terminal, show func(context.Co
 	}
 }
 
-// draw shows once, in the place of what stood there before on a terminal.
+// draw shows once; on a terminal it replaces what it showed before.
 func (f watchFlags) draw(ctx context.Context, t terminal, show func(context.Context, terminal) error) {
 	var b strings.Builder
 	err := show(ctx, terminal{&b, t.err})

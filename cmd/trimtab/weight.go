@@ -34,7 +34,7 @@ func raiseOwnWeight(logger *slog.Logger) {
 	}
 }
 
-// raiseThreads raises the threads that nobody ranked, and says whether there
+// raiseThreads raises the priority of the threads whose priority nobody set, and says whether there
 // were any.
 func raiseThreads() (raised bool, err error) {
 	for _, thread := range threads() {

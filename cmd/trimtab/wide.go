@@ -38,7 +38,7 @@ func wideStatus(w io.Writer, s *view.Status) {
 
 func widePlan(w io.Writer, p *trimtab.Plan) {
 	fmt.Fprintf(w, "plan %s step %d of %s (%s) for pool %s: objective %s, lease %s\n", p.ID(), p.Step, view.Clock(p.Time), p.Cause, p.Pool, p.Objective, view.Age(p.Lease))
-	rows := [][]string{{"WORKLOAD", "RESOURCE", "HOST", "INSTANCE", "MODE", "NOW", "NEXT", "TARGET", "DEMAND", "BOUND BY", "WHY"}}
+	rows := [][]string{{"WORKLOAD", "RESOURCE", "HOST", "INSTANCE", "MODE", "NOW", "NEXT", "TARGET", "DEMAND", "LIMITED BY", "WHY"}}
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		rows = append(rows, []string{a.Workload, a.Resource, orDash(a.Host), orDash(a.Instance), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
@@ -48,7 +48,7 @@ func widePlan(w io.Writer, p *trimtab.Plan) {
 }
 
 func wideDiff(w io.Writer, all []view.Difference) {
-	rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "AWAY", "BOUND BY"}}
+	rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "AWAY", "LIMITED BY"}}
 	for i := range all {
 		d := &all[i]
 		away := view.Missing

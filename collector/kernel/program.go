@@ -224,21 +224,27 @@ func (p *probe) instructions(at *layout, sent int32) asm.Instructions {
 	six[0] = six[0].WithSymbol("six")
 	code = append(code, six...)
 	code = append(code, read(event+48, 16, at.remote6)...)
-	return append(code,
+	return append(code, p.send(event, scratch)...)
+}
+
+// send hands the event on the stack to the ring, or counts it as lost where the
+// ring is full.
+func (p *probe) send(event, scratch int16) asm.Instructions {
+	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, p.ring.FD()).WithSymbol("send"),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, event),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, int32(event)),
 		asm.Mov.Imm(asm.R3, eventBytes),
 		asm.Mov.Imm(asm.R4, 0),
 		asm.FnRingbufOutput.Call(),
 		asm.JEq.Imm(asm.R0, 0, "exit"),
 		asm.StoreImm(asm.RFP, scratch, 0, asm.Word),
 		asm.LoadMapPtr(asm.R1, p.lost.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, scratch),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, int32(scratch)),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "exit"),
 		asm.Mov.Imm(asm.R1, 1),
 		asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol("exit"),
 		asm.Return(),
-	)
+	}
 }

@@ -88,7 +88,7 @@ func TestTheLoadThatAnInstanceServesSaysWhatItNeeds(t *testing.T) {
 			binds = e.Knobs[1]
 		}
 		if e.Allocation.Value != c.has || !binds.Least || binds.Host != c.binds || (e.Knobs[0].Share != nil) != (c.a > 0) {
-			t.Errorf("%v and %v: has %v, bound by %+v", c.a, c.b, e.Allocation, binds)
+			t.Errorf("%v and %v: has %v, limited by %+v", c.a, c.b, e.Allocation, binds)
 		}
 	}
 }

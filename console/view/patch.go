@@ -13,9 +13,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Patch returns the newest advice on a workload as people could carry it out
-// themselves. ok is false for a workload that nobody named; advised is false
-// while there is none.
+// Patch returns the newest recommendation for a workload as commands that a person
+// can run. ok is false for a workload that is not known; advised is false while
+// there is no recommendation.
 func (v *Model) Patch(workload string) (p Patch, advised, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

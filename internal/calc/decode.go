@@ -41,7 +41,7 @@ func Decode(r io.Reader, into any) error {
 		return c.errorf(at, "data after the end of the input")
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return trimtab.Invalidf("1:1: %v", err) // the checker has seen all that can go wrong
+		return trimtab.Invalidf("1:1: %w", err) // the checker has seen all that can go wrong
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (c *checker) errorf(at int, format string, args ...any) error {
 	before := c.data[:min(at, len(c.data))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := at - bytes.LastIndexByte(before, '\n')
-	return trimtab.Invalidf("%d:%d: %s", line, column, fmt.Sprintf(format, args...))
+	return trimtab.Invalidf("%d:%d: %w", line, column, fmt.Errorf(format, args...))
 }
 
 // token reads one token; at is where it starts.
@@ -81,7 +81,7 @@ func (c *checker) token() (t json.Token, at int, err error) {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, at, c.errorf(len(c.data), "the input ends too early")
 	}
-	return nil, at, c.errorf(at, "%v", err)
+	return nil, at, c.errorf(at, "%w", err)
 }
 
 // value checks one value against the type t.
@@ -197,7 +197,7 @@ func (c *checker) own(t reflect.Type, nullable bool) error {
 	at := c.next()
 	var raw json.RawMessage
 	if err := c.tokens.Decode(&raw); err != nil {
-		return c.errorf(at, "%v", err)
+		return c.errorf(at, "%w", err)
 	}
 	if string(raw) == "null" {
 		if nullable {
@@ -206,7 +206,7 @@ func (c *checker) own(t reflect.Type, nullable bool) error {
 		return c.errorf(at, "want a value, not null")
 	}
 	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
-		return c.errorf(at, "%v", err)
+		return c.errorf(at, "%w", err)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ type tableRow struct {
 
 func (r tableRow) errorf(cell int, format string, args ...any) error {
 	line, column := r.in.FieldPos(cell)
-	return trimtab.Invalidf("%d:%d: %s", line, column, fmt.Sprintf(format, args...))
+	return trimtab.Invalidf("%d:%d: %w", line, column, fmt.Errorf(format, args...))
 }
 
 // number reads a cell; ok is false when it is empty.

@@ -138,8 +138,11 @@ func (p *Progress) Take(now time.Time, r Report) {
 	p.Last, p.At, p.heard = r, now, p.Elapsed
 }
 
-// save takes in what a report says of checkpoints. One that was made since the last
-// report was as long ago as what is not saved took, at the speed since that report.
+// save updates SinceCheckpoint, the run time since the last checkpoint. If a
+// checkpoint was made since the last report, its age is estimated from the work
+// done after it, at the speed since that report:
+//
+//	age = (time between the reports) (done - saved) / (done - done before)
 func (p *Progress) save(r *Report) {
 	done, before := r.reached(), p.Last.reached()
 	switch {

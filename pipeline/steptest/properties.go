@@ -114,9 +114,9 @@ func foreign(t *rapid.T, s *Suite) {
 	l.same("given what is not its own", step, gave)
 }
 
-// anyValue gives values of every kind, with numbers, names and times as they are
-// valid and make no sense, between those of a life. What is saved after all that
-// can be restored.
+// anyValue mixes values of every kind into a life: valid ones whose numbers,
+// names and times make no sense together. The step must not panic, and what it
+// saves afterwards must be restorable.
 func anyValue(t *rapid.T, s *Suite) {
 	l := s.live(t)
 	w := newWild(l)

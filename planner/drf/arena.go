@@ -33,11 +33,12 @@ type Cell struct {
 	rate, room float64
 }
 
-// Guard says when the digits of a [Cell] have to be looked after: when F falls
-// below either of least and perRoom U. Below alone nobody is active: it is less
-// than the least rate of the column, and more than rounding can leave of F. It
-// is unsure, below what any rounding leaves, where there is no such number; then
-// summing up afresh tells.
+// Guard says when the rounding error of a [Cell]'s F, the sum of the rates of the
+// active tenants, may matter. F must be summed up afresh when it falls below
+// least or below perRoom U. When F is below alone, no tenant is active: alone is
+// less than the smallest rate of the column, and more than rounding can leave
+// of F. Where no such number exists, alone is unsure, which F never falls below;
+// then only summing up tells.
 type Guard struct{ least, perRoom, alone float32 }
 
 // guard returns the guard of a sum of n rates. Taking n rates off leaves an

@@ -3,6 +3,7 @@ package issue
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -10,6 +11,10 @@ import (
 
 // maxRecommended bounds how many plans can still be applied by name.
 const maxRecommended = 32
+
+// WouldBe stands in the reason of an action in mode recommend, before "raised" or
+// "lowered": nothing is written until somebody applies the plan.
+const WouldBe = "would be "
 
 func advises(plan *trimtab.Plan) bool {
 	for n := range plan.Actions {
@@ -47,6 +52,7 @@ func (i *Issuer) Apply(now time.Time, c *trimtab.Command) Decision {
 			continue
 		}
 		a.Mode = trimtab.Act
+		a.Why.Summary = strings.Replace(a.Why.Summary, WouldBe, "", 1)
 		e := i.Ledger.Knob(a.KnobID)
 		r := slices.IndexFunc(i.Resources, func(r Resource) bool { return r.Name == a.Resource })
 		switch {

@@ -36,7 +36,7 @@ func Read(r io.Reader, file string) (*Environment, error) {
 		case errors.As(err, &kind):
 			at = kind.Offset
 		}
-		return nil, trimtab.Invalidf("read %s:%d: %v", file, line(text, at), err)
+		return nil, trimtab.Invalidf("read %s:%d: %w", file, line(text, at), err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, trimtab.Invalidf("read %s:%d: want one environment, and nothing after it", file, line(text, d.InputOffset()))

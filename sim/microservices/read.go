@@ -67,4 +67,4 @@ func ReadLog(r io.Reader, file string) ([]Record, error) {
 	return out, nil
 }
 
-func invalid(err error) error { return trimtab.Invalidf("%v", err) }
+func invalid(err error) error { return trimtab.Invalidf("%w", err) }

@@ -42,10 +42,10 @@ func ReadProfile(r io.Reader) (*Profile, error) {
 	rows.TrimLeadingSpace, rows.Comment = true, '#'
 	head, err := rows.Read()
 	if err != nil {
-		return nil, trimtab.Invalidf("1: %v: %v", errColumns, err)
+		return nil, trimtab.Invalidf("1: %w: %w", errColumns, err)
 	}
 	if h := strings.Join(head, ","); h != "allocation_per_load,performance" && h != "allocation_per_load,performance,lower,upper" {
-		return nil, trimtab.Invalidf("1: %.80q: %v", h, errColumns)
+		return nil, trimtab.Invalidf("1: %.80q: %w", h, errColumns)
 	}
 	p := &Profile{}
 	for {
@@ -54,11 +54,11 @@ func ReadProfile(r io.Reader) (*Profile, error) {
 			break
 		}
 		if err != nil {
-			return nil, trimtab.Invalidf("%v", err)
+			return nil, trimtab.Invalidf("%w", err)
 		}
 		line, _ := rows.FieldPos(0)
 		if err := p.add(row); err != nil {
-			return nil, trimtab.Invalidf("%d: %v", line, err)
+			return nil, trimtab.Invalidf("%d: %w", line, err)
 		}
 	}
 	if len(p.at) == 0 {

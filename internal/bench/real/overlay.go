@@ -14,7 +14,7 @@ import (
 func overlay(base, over []byte) ([]byte, error) {
 	var top, under map[string]any
 	if err := yaml.Unmarshal(over, &top); err != nil {
-		return nil, trimtab.Invalidf("read what overrides trimtab's file: %v", err)
+		return nil, trimtab.Invalidf("read what overrides trimtab's file: %w", err)
 	}
 	if len(top) == 0 {
 		return base, nil

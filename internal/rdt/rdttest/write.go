@@ -95,8 +95,9 @@ func (t *Tree) free() int {
 	return 0
 }
 
-// initial is the mask of a new group in one domain: what devices and shareable groups
-// have, and what nobody has, of which the first run of ways counts.
+// initial is the mask of cache ways of a new group in one domain. It may use the ways
+// that are shared with devices, those of shareable groups, and those that no group
+// uses; the kernel takes the first run of consecutive ones.
 func (t *Tree) initial(domain int) uint64 {
 	mask, used := t.spec.Shareable, t.spec.Shareable
 	for _, g := range t.groups {

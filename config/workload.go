@@ -1,0 +1,190 @@
+package config
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The comments of the fields below are the documentation of the file, as in
+// config.go.
+
+// Workload is one thing that gets an allocation.
+type Workload struct {
+	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'.
+	Name string `yaml:"name"`
+	// latency-critical or best-effort, which only names it unless there is a section colocate. Left out: latency-critical.
+	Class trimtab.Class `yaml:"class"`
+	// The objective of its service level (SLO). Needed unless mode is off.
+	SLO SLO `yaml:"slo"`
+	// Worth of performance p: linear (m), quadratic (m²), sqrt (√m), or an expression of p, slo and m = min(1, p/slo); clamped to [0, 1]. Left out: linear.
+	Utility string `yaml:"utility"`
+	// Weight of its entitlement, relative to the others in its group, > 0. Twice the weight: twice the share. Left out: 1.
+	Weight float64 `yaml:"weight"`
+	// Group that it belongs to, such as shop or shop/web. Left out: none.
+	Group string `yaml:"group"`
+	// What it gets before anything is shared by weight, as far as it needs it, in cores or workers: for njc, resource-fair and drf.
+	Guarantee float64 `yaml:"guarantee"`
+	// The same of the further resources of the pool: for drf.
+	Guarantees Guarantees `yaml:"guarantees"`
+	// How trimtab finds it in spans, metrics and alerts.
+	Match Match `yaml:"match"`
+	// PromQL for its load in requests per second: one number, or, of several instances, one for each, with the labels host and instance, as of sum by (host, instance) (rate(...)). Left out: the rate of its spans, which tell of each instance where they name it (host.name, service.instance.id).
+	Load string `yaml:"load"`
+	// PromQL for its performance in the unit of the SLO, higher is better. Left out: the share of spans under slo.latency.
+	Performance string `yaml:"performance"`
+	// PromQL for the number of requests that performance was taken over. Left out: where performance is a ratio of rates or increases, such as sum(rate(good[1m])) / sum(rate(all[1m])), or 1 minus one, its denominator over the range.
+	Requests string `yaml:"requests"`
+	// PromQL for what it has, in the pool's resource. Left out: read from the knob.
+	Allocation string `yaml:"allocation"`
+	// What trimtab uses instead once the performance was missing for three rounds. It may then raise the workload, never lower it.
+	Fallback Fallback `yaml:"fallback"`
+	// The highest load that it can carry, in requests per second: loadlimit is a share of it. Left out: the highest load seen so far. For a workload that is new to trimtab that is the present load, so no best-effort job runs beside it until its load has been higher.
+	MaxLoad float64 `yaml:"max_load"`
+	// Thresholds of its components, by service.name, for best-effort jobs beside them, such as db: {loadlimit: 0.8, slacklimit: 0.1}. loadlimit: share of the largest load above which no best-effort job runs beside the component, (0, 1]; left out: where the scatter of its sojourn times begins to grow, once its traffic tells. slacklimit: slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]; left out: a margin that follows the misses, or under rhythm-indiscriminate what a search finds.
+	Servpods map[string]Servpod `yaml:"servpods"`
+	// The limit that trimtab sets. Needed unless mode is off.
+	Knob Knob `yaml:"knob"`
+	// Of a best-effort job: where it tells how far it is.
+	Progress Progress `yaml:"progress"`
+	// Of a best-effort job: how what it would lose is predicted.
+	Predict Predict `yaml:"predict"`
+	// off: only watched and shown; recommend: trimtab says what it would set, and writes nothing; act: trimtab sets it. Left out: recommend, of a best-effort job colocate.mode.
+	Mode trimtab.Mode `yaml:"mode"`
+}
+
+// SLO is what is asked of a workload: a latency with the fraction of requests
+// under it, or a performance of its own unit.
+type SLO struct {
+	// Latency within which requests should be answered.
+	Latency time.Duration `yaml:"latency"`
+	// Share of the requests that should be answered within latency, (0, 1).
+	Fraction float64 `yaml:"fraction"`
+	// Instead of latency and fraction: the performance asked for, > 0, in the unit of the performance query.
+	Performance float64 `yaml:"performance"`
+
+	// Entry names the workload that the SLO is that of, end to end: then what
+	// counts, where Latency is set, is Latency over that of Fraction of the
+	// requests, and the target is 1.
+	Entry string `yaml:"-"`
+}
+
+// Target returns the performance asked for: Performance, or Fraction when
+// latency is what counts; 0 when nothing is asked.
+func (s *SLO) Target() float64 {
+	switch {
+	case s.Performance > 0:
+		return s.Performance
+	case s.Entry != "" && s.Latency > 0:
+		return 1
+	}
+	return s.Fraction
+}
+
+// Fallback is what an operator knows of a workload that cannot tell its
+// performance; the first that can answer is used.
+type Fallback struct {
+	// PromQL for a value in the unit of the performance that can replace it; trimtab learns its curve all the time.
+	Proxy string `yaml:"proxy"`
+	// CSV file with a recorded curve: the columns allocation_per_load (of the pool's resource for each request per second) and performance, and lower and upper if they are known; read at the start and at every reload.
+	Profile string `yaml:"profile"`
+	// Amount of the pool's resource that is enough; utility is linear up to it. With slo.performance and without a performance query, trimtab has nothing else to go by, and then also lowers the workload to it, as with a profile.
+	Demand float64 `yaml:"demand"`
+}
+
+// Servpod is what an operator declares of a component.
+type Servpod struct {
+	// Share of the largest load above which no best-effort job runs beside it, (0, 1]. Left out: where the scatter of its sojourn times begins to grow.
+	LoadLimit float64 `yaml:"loadlimit"`
+	// Slack of the SLO, (SLO - tail) / SLO, below which best-effort jobs beside it do not grow, (0, 1]. Left out: a margin that follows the misses, or under rhythm-indiscriminate what a search finds.
+	SlackLimit float64 `yaml:"slacklimit"`
+}
+
+// Match says how a workload is found.
+type Match struct {
+	// Resource attributes of its spans, each with one value or a list of values; all must match. Left out: service.name is the workload's name.
+	Spans map[string]Values `yaml:"spans"`
+	// Labels of its metrics; $match in a query stands for them.
+	Prometheus map[string]string `yaml:"prometheus"`
+	// Labels of its alerts; all must match. Left out: the label workload is the workload's name.
+	Alert map[string]string `yaml:"alert"`
+}
+
+// Knob is what is turned: a cgroup's CPU quota and memory limit, or a number of
+// processes.
+type Knob struct {
+	// Host that has it, by its host name, where several hosts run with this file. Left out: whichever host runs.
+	Host string `yaml:"host"`
+	// Path of the cgroup below the root, such as shop.slice/checkout.service. With one * in it, as in shop.slice/checkout@*.service, each cgroup that matches is an instance of the workload, named by what the * stands for: at least one character of one part of the path. Instances come and go; while there is none, the workload waits. If more than 1000 match on a host, trimtab sets none of the new ones.
+	Cgroup string `yaml:"cgroup"`
+	// Write the cgroup of a systemd unit even if it is not delegated; systemd may then overwrite the limit.
+	Force bool `yaml:"force"`
+	// Bounds in cores, with cgroup; of each instance.
+	CPU *Bounds `yaml:"cpu"`
+	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
+	Memory *MemoryBounds `yaml:"memory"`
+	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab turns them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
+	LLC *Bounds `yaml:"llc"`
+	// Bounds of memory bandwidth, likewise, with membw: percent, or MiB/s where resctrl is mounted with mba_MBps.
+	MemBW *Bounds `yaml:"membw"`
+	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. With cgroup, frequency is the ceiling of the clock of its CPUs, in MHz. With interface, network is what it may send, in bytes per second. Left out: it has no knob for them.
+	Resources map[string]Bounds `yaml:"resources"`
+	// Network interface that only this workload sends through; trimtab limits its rate.
+	Interface *Interface `yaml:"interface"`
+	// A local service whose worker processes are started and stopped.
+	Process *Process `yaml:"process"`
+	// Bounds in processes, with process; of each instance.
+	Workers *Bounds `yaml:"workers"`
+}
+
+// Declared reports whether there is a knob.
+func (k *Knob) Declared() bool { return k.Cgroup != "" || k.Process != nil }
+
+// Bounds returns the bounds that go with the knob; nil when none is declared.
+func (k *Knob) Bounds() *Bounds {
+	if k.Process != nil {
+		return k.Workers
+	}
+	if name := k.only(); name != "" {
+		b := k.Resources[name]
+		return &b
+	}
+	return k.CPU
+}
+
+// Bounds limits an allocation: of each instance, where the knob has several.
+type Bounds struct {
+	// Least that it may have, > 0; where the cgroup or the directory has a *, each instance, as minAllowed of a VerticalPodAutoscaler holds for each pod. Left out: one unit.
+	Min float64 `yaml:"min"`
+	// Most that it, or each instance, may have. Left out: the capacity of the pool.
+	Max float64 `yaml:"max"`
+	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
+	Default float64 `yaml:"default"`
+}
+
+// MemoryBounds limits a memory limit. It is never set below what is in use.
+type MemoryBounds struct {
+	// Least that it, or each instance, may have. Left out: one unit.
+	Min Bytes `yaml:"min"`
+	// Most that it, or each instance, may have. Left out: the memory of the pool.
+	Max Bytes `yaml:"max"`
+	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
+	Default Bytes `yaml:"default"`
+}
+
+// Interface is a network interface of one workload. With one * in name or
+// namespace each that matches is an instance, named by what the * stands for, as
+// that of the cgroup or the directory is.
+type Interface struct {
+	// Name of the interface, such as eth0. Of a pair of veth, the end in the container is what it sends through; the end on the host limits what it receives.
+	Name string `yaml:"name"`
+	// Network namespace that has it: the name of a file in /run/netns, or an absolute path. Left out: that of trimtab.
+	Namespace string `yaml:"namespace"`
+}
+
+// Process is a local service of worker processes, which a supervisor starts
+// and stops: trimtab workers --dir DIR -- COMMAND.
+type Process struct {
+	// Directory of the supervisor, as given to trimtab workers. With one * in it, as in /run/shop/render-*, each directory that matches and that a supervisor serves is an instance of the workload, named by what the * stands for: at least one character of one part of the path. No link is followed in or behind that part. Instances come and go; one that ends gets the number back that it had before trimtab changed it, and while there is none, the workload waits. If more than 1000 directories match on a host, supervised or not, trimtab sets none of the new ones.
+	Dir string `yaml:"dir"`
+}
