@@ -198,6 +198,7 @@ func runElsewhere() map[string]string {
 		"trimtab collector": stages, "trimtab analyzer": stages, "trimtab planner": stages, "trimtab console": stages, "trimtab agent": stages,
 		"trimtab blame": "TestTheInjectedComponentIsBlamedOnRecordedIncidents", "trimtab replay": "TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes",
 		"trimtab sim cilantro": "TestTheEnvironmentInJSONNamesAllThatTheFiguresDependOn", "trimtab sim colocate": "TestColocateComparesThePoliciesThatItRan",
+		"trimtab job": "TestJobsAreSubmittedListedPrintedAndCancelled",
 		// A service of the demo.
 		"trimtab explain search": "TestTheDemoKeepsToTheCapacityAndRestoresTheLimits",
 		"curl":                   "TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo", "trimtab explain train": "TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo",
