@@ -39,7 +39,8 @@ func (p *pod) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
 	}
-	return trimtab.Units(math.Ceil(100*a.Value-1e-9) / 100)
+	// What was rounded up stays where it is, though a float may be a little over it.
+	return trimtab.Units(math.Ceil(100*a.Value*(1-1e-12)-1e-9) / 100)
 }
 
 func (p *pod) state(ctx context.Context) (s podState, err error) {
