@@ -41,7 +41,7 @@ integration: build ## race detector, a nats-server and a Prometheus as processes
 	go test $(PLAIN) -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst' ./cmd/trimtab
 	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
 	go test $(PLAIN) -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
-	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run '$(INTEGRATION_OF_CMD)' -skip TestTheDemo ./cmd/trimtab
+	go test $(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip TestTheDemo ./cmd/trimtab
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
