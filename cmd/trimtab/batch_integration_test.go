@@ -199,6 +199,9 @@ func TestNoTaskIsLostOrRunsTwiceAtOnceWhenAProcessIsKilled(t *testing.T) {
 	s.serve()
 	s.becomes("the job is done", "night", func(j *view.JobState) bool { return j.State == trimtab.StateDone })
 
+	s.planner.until("what the board shows of the manager", func() error {
+		return s.planner.boardHasMetrics("speculate.json", "speculate.json / Machines", "speculate.json / Time to store")
+	})
 	began, ended := s.told(tasks)
 	t.Logf("%d tasks began %d times and ended well %d times", tasks, began, ended)
 	if j, err := s.state("night"); err != nil || j.Done != tasks || j.Failed != 0 {

@@ -194,7 +194,7 @@ func TestRealJobsGrowAndAreFrozenBesideAService(t *testing.T) {
 	b.until("both to go on", func() error {
 		return b.onwards(0.4)
 	})
-	b.until("everything that the board of co-location shows", func() error { return b.boardHasMetrics("colocate.json", "") })
+	b.until("everything that the board of co-location shows", func() error { return b.boardHasMetrics("colocate.json") })
 	b.tail.Store(150)
 	b.until("both to be frozen while the SLO is missed", func() error {
 		for _, job := range []string{"a", "b"} {

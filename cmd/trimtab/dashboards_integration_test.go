@@ -158,7 +158,10 @@ func silent() map[string]string {
 // has them and asks for their metrics (see [program.boardHasMetrics]).
 func elsewhere() map[string]string {
 	return map[string]string{
-		"colocate.json /": "TestRealJobsGrowAndAreFrozenBesideAService",
+		"colocate.json /":                                      "TestRealJobsGrowAndAreFrozenBesideAService",
+		"speculate.json / Machines":                            "TestNoTaskIsLostOrRunsTwiceAtOnceWhenAProcessIsKilled",
+		"speculate.json / Time to store":                       "TestNoTaskIsLostOrRunsTwiceAtOnceWhenAProcessIsKilled",
+		"speculate.json /":                                     "TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease",
 		"workload.json / Cycles per instruction, cache misses": "nothing: most machines have no hardware counters",
 		"workload.json / Waiting for a CPU":                    "TestPerformanceCountersAreExplainedShownAndExported",
 		"workload.json / Switches, faults, migrations":         "TestPerformanceCountersAreExplainedShownAndExported",

@@ -222,7 +222,13 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 		t.Errorf("%+v", end)
 	}
 	g.gone(b)
-	g.until("everything that the board of tasks shows", func() error { return g.boardHasMetrics("speculate.json") })
+	g.until("everything that the board of tasks shows", func() error {
+		var panels []string // nothing is refused here
+		for _, title := range []string{"Tasks", "Started", "Ended", "Verdicts", "Load of hosts", "What was done", "Lists", "Time of a decision"} {
+			panels = append(panels, "speculate.json / "+title)
+		}
+		return g.boardHasMetrics("speculate.json", panels...)
+	})
 	g.stop()
 	if left := g.groups("*/*@*"); len(left) > 0 {
 		t.Errorf("left: %v", left)
