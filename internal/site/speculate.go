@@ -84,7 +84,7 @@ func (s *Site) speculatePart(cfg *config.Config) ([]part, error) {
 // throttleConfig is what the file says to the policy.
 func throttleConfig(c *config.Speculate) throttle.Config {
 	out := throttle.Config{Slack: c.Slack, Queue: c.Queue, MaxLease: 2 * c.Lease, CPU: 0,
-		Resources: []throttle.Resource{{Name: trimtab.CPU, Ratio: c.Ratio.CPU}, {Name: trimtab.Memory, Ratio: c.Ratio.Memory, Stock: true}}}
+		Resources: []throttle.Resource{{Name: trimtab.CPU, Ratio: c.Ratio.CPU}, {Name: trimtab.Memory, Ratio: c.Ratio.Memory, Stock: true}, {Name: "tasks", Ratio: 1, Stock: true}}}
 	for _, t := range c.Thresholds.List() {
 		out.Metrics = append(out.Metrics, throttle.Metric{Name: t.Name, Upper: t.Upper})
 	}

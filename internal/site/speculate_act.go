@@ -115,7 +115,7 @@ func (h *taskHost) offer(now time.Duration, p *trimtab.Placement) {
 }
 
 // wantsOf is what a task is to hold, in the order of throttleConfig.
-func wantsOf(s *trimtab.TaskSpec) []float64 { return []float64{s.Cores, s.Memory} }
+func wantsOf(s *trimtab.TaskSpec) []float64 { return []float64{s.Cores, s.Memory, 1} }
 
 // mayBeRegular reports whether the file lets one more task be regular.
 func (h *taskHost) mayBeRegular(p *trimtab.Placement) bool {
@@ -226,6 +226,16 @@ func (h *taskHost) startGranted(ctx context.Context, now time.Duration) {
 func (h *taskHost) free() (bytes float64, known bool) {
 	l, known := h.loads.newest["memory"]
 	return l.Capacity - l.Used, known
+}
+
+// regular counts the tasks that run with a grant.
+func (h *taskHost) regular() (n int) {
+	for _, a := range h.ledger.Attempts() {
+		if a.State == placed.Running && a.Class == trimtab.RegularTask {
+			n++
+		}
+	}
+	return n
 }
 
 // speculative counts the tasks that run without a grant.

@@ -68,7 +68,7 @@ func (l *loadLevels) capacity(name string) float64 {
 // observe is what the policy is told.
 func (h *taskHost) observe(now time.Duration) throttle.Observation {
 	o := throttle.Observation{Time: tick(now), Mode: throttle.Mode(h.config.Mode), Revoke: h.revoke(),
-		Capacity: []float64{h.loads.capacity("cpu"), h.loads.capacity("memory")}}
+		Capacity: []float64{h.loads.capacity("cpu"), h.loads.capacity("memory"), float64(h.config.Tasks - h.regular())}}
 	if n := o.Capacity[0]; n > 0 {
 		o.Cores = int(math.Floor(n))
 	}

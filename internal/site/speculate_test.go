@@ -253,6 +253,28 @@ func TestNothingStartsOnALoadedHostAndAllThatWaitsWhenItIsIdle(t *testing.T) {
 	}
 }
 
+func TestOverTheMostTasksThatMayRunATaskWaitsAndIsNotRefused(t *testing.T) {
+	w := newTaskWorld(t, ", mode: UP, tasks: 2")
+	all := []trimtab.Placement{place("a"), place("b"), place("c")}
+	for range 3 {
+		w.list(all...)
+		w.seconds(5)
+	}
+	if w.told.Running != 2 || w.told.Waiting != 1 || len(w.run.started) != 2 {
+		t.Fatalf("started %v: %+v", w.run.started, w.told)
+	}
+	if err := w.run.change(w.run.started[0], func(i *task.Info) { i.State, i.Outcome = task.Ended, task.Exited }); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.list(all...)
+		w.seconds(5)
+	}
+	if len(w.run.started) != 3 || w.told.Running != 2 || w.told.Waiting != 0 {
+		t.Errorf("started %v: %+v", w.run.started, w.told)
+	}
+}
+
 func TestWithoutAWordOfThePlannerATaskEndsWithItsLease(t *testing.T) {
 	w := newTaskWorld(t, ", mode: UP")
 	a, waits := place("a"), place("waits")
