@@ -23,7 +23,7 @@ demo: build ## build and run the main job: three real services under real load (
 
 # $(call gotest,PACKAGES,FLAGS) runs tests. In CI, RERUN=3 lets up to three that failed
 # try once more: a pause of seconds on a busy machine is no mistake of the change that
-# lands. Their names are printed as RERUN, for somebody to mend; with more, with a data
+# lands. Their names are printed under "=== Failed", for somebody to mend; with more, with a data
 # race or a panic, nothing is tried again.
 RERUN ?=
 GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
