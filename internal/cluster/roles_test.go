@@ -438,20 +438,26 @@ func everyRoleGets(t *testing.T, asLeaf bool) {
 // useBucket writes as each who may, and reads as each who may.
 func useBucket(t *testing.T, buses map[natsbus.Role]*natsbus.Bus, row natsbus.StreamInfo) {
 	t.Helper()
+	key, gone := "p/x", "p/gone"
+	if row.Name == natsbus.BucketThresholds {
+		key = natsbus.ThresholdsKey("p", "h1") // the one that the agent has
+		gone = key
+	}
 	for _, w := range row.Publish {
 		b, err := buses[w].Bucket(t.Context(), row.Name)
 		if err != nil {
 			t.Fatalf("%s opens bucket %s: %v", w, row.Name, err)
 		}
-		revision, err := b.Update(t.Context(), "p/x", []byte("1"), 0)
+		_, err = b.Put(t.Context(), gone, []byte("1"))
 		if err == nil {
-			_, err = b.Update(t.Context(), "p/x", []byte("2"), revision)
+			err = b.Delete(t.Context(), gone)
+		}
+		revision := uint64(0)
+		if err == nil {
+			revision, err = b.Update(t.Context(), key, []byte("1"), 0)
 		}
 		if err == nil {
-			_, err = b.Put(t.Context(), "p/gone", []byte("1"))
-		}
-		if err == nil {
-			err = b.Delete(t.Context(), "p/gone")
+			_, err = b.Update(t.Context(), key, []byte("2"), revision)
 		}
 		if err != nil {
 			t.Fatalf("%s writes bucket %s: %v", w, row.Name, err)
@@ -463,10 +469,10 @@ func useBucket(t *testing.T, buses map[natsbus.Role]*natsbus.Bus, row natsbus.St
 			t.Fatalf("%s opens bucket %s: %v", r, row.Name, err)
 		}
 		keys, err := b.Keys(t.Context())
-		if err != nil || !slices.Equal(keys, []string{"p/x"}) {
+		if err != nil || !slices.Equal(keys, []string{key}) {
 			t.Fatalf("%s lists bucket %s: %q, %v", r, row.Name, keys, err)
 		}
-		if v, _, err := b.Get(t.Context(), "p/x"); err != nil || string(v) != "2" {
+		if v, _, err := b.Get(t.Context(), key); err != nil || string(v) != "2" {
 			t.Fatalf("%s reads bucket %s: %q, %v", r, row.Name, v, err)
 		}
 	}
