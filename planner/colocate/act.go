@@ -300,7 +300,7 @@ func (p *policy) grow(r *round) bool {
 	any := p.begin(r)
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(a), r.size(b)) })
 	for _, i := range places {
-		if p.growOne(r, i) {
+		if got, _ := p.growOne(r, i); got {
 			return true
 		}
 	}
@@ -317,8 +317,9 @@ func (r *round) size(i int) float64 {
 	return 0
 }
 
-// growOne gives a job one step of each resource that is left.
-func (p *policy) growOne(r *round, i int) (any bool) {
+// growOne gives a job one step of each resource that is left. It reports whether it got
+// any, and any of cores, cache or bandwidth.
+func (p *policy) growOne(r *round, i int) (any, shared bool) {
 	s := &r.seats[i]
 	for k, name := range r.names {
 		step := p.step[name]
@@ -331,10 +332,10 @@ func (p *policy) growOne(r *round, i int) (any bool) {
 		}
 		if v >= step/10 {
 			r.set(i, k, s.to[k]+v)
-			any = true
+			any, shared = true, shared || back(name) > 0
 		}
 	}
-	return any
+	return any, shared
 }
 
 // growFreely starts and resumes all for which there is room, and gives each one step.

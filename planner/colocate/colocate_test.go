@@ -383,30 +383,38 @@ func TestAPolicyThatCannotBeIsRefused(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	for _, name := range []string{colocate.Heracles, colocate.Rhythm} {
-		for verb, slack := range map[colocate.Verb]float64{colocate.AllowBEGrowth: 0.9, colocate.CutBE: 0.01} {
-			b.Run(fmt.Sprint(name, "/", verb), func(b *testing.B) {
-				p := policy(b, name)
-				o := colocate.Observation{Time: t0, Capacity: colocate.Amounts{"cores": 400, "cpu": 400, "llc": 400, "membw": 1e4, "memory": 1e13, "network": 1e9}}
-				for i := range 100 {
-					j := job(fmt.Sprint("job", i), colocate.Running, 2)
-					j.Has = colocate.Amounts{"cores": 2, "cpu": 2, "llc": 1, "membw": 10, "memory": 2 * gib, "network": 1e6}
-					j.Useless, j.Loss, j.Predictable = float64(i%7), float64(i%11), i%2 == 0
-					o.Jobs = append(o.Jobs, j)
-				}
-				for i := range 10 {
-					s := service(slack, 0.5)
-					s.Workload, s.Share = fmt.Sprint("service", i), 0.3
-					o.Services = append(o.Services, s)
-				}
-				b.ReportAllocs()
-				for b.Loop() {
-					o.Time = o.Time.Add(2 * time.Second)
-					if d := p.Decide(&o); d.Verb != verb {
-						b.Fatal(d)
+	for _, size := range []struct{ jobs, services int }{{10, 2}, {100, 10}} {
+		for _, name := range []string{colocate.Heracles, colocate.Rhythm} {
+			for verb, slack := range map[colocate.Verb]float64{colocate.AllowBEGrowth: 0.9, colocate.CutBE: 0.01} {
+				b.Run(fmt.Sprintf("%d jobs, %d services/%s/%s", size.jobs, size.services, name, verb), func(b *testing.B) {
+					p, o := policy(b, name), crowd(size.jobs, size.services, slack)
+					b.ReportAllocs()
+					for b.Loop() {
+						o.Time = o.Time.Add(2 * time.Second)
+						if d := p.Decide(&o); d.Verb != verb {
+							b.Fatal(d)
+						}
 					}
-				}
-			})
+				})
+			}
 		}
 	}
+}
+
+// crowd is a host with so many jobs, which share the link already, and services.
+func crowd(jobs, services int, slack float64) colocate.Observation {
+	n := float64(jobs)
+	o := colocate.Observation{Time: t0, Capacity: colocate.Amounts{"cores": 4 * n, "cpu": 4 * n, "llc": 4 * n, "membw": 100 * n, "memory": 1e11 * n, "network": 1e7 * n}}
+	for i := range jobs {
+		j := job(fmt.Sprint("job", i), colocate.Running, 2)
+		j.Has = colocate.Amounts{"cores": 2, "cpu": 2, "llc": 1, "membw": 10, "memory": 2 * gib, "network": 1e7}
+		j.Useless, j.Loss, j.Predictable = float64(i%7), float64(i%11), i%2 == 0
+		o.Jobs = append(o.Jobs, j)
+	}
+	for i := range services {
+		s := service(slack, 0.5)
+		s.Workload, s.Share = fmt.Sprint("service", i), 0.3
+		o.Services = append(o.Services, s)
+	}
+	return o
 }

@@ -123,13 +123,9 @@ func (r *round) running() (places []int) {
 
 // growShared gives a job one step, and reports whether it got any of cores, cache or
 // bandwidth: what it gets of memory alone is no reason to go on.
-func (p *policy) growShared(r *round, i int) (any bool) {
-	before := slices.Clone(r.seats[i].to)
-	p.growOne(r, i)
-	for k, name := range r.names {
-		any = any || back(name) > 0 && r.seats[i].to[k] > before[k]
-	}
-	return any
+func (p *policy) growShared(r *round, i int) bool {
+	_, shared := p.growOne(r, i)
+	return shared
 }
 
 // patience is how many measurements in a row must miss the SLO for jobs to be killed:

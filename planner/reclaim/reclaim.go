@@ -74,7 +74,7 @@ func byLoss(a, b *Job) int {
 // count adds the points of one sequence, times, to score; places are those of the jobs
 // in it, and are put into its order.
 func count(jobs []Job, places []int, order func(a, b *Job) int, times int, score []int) {
-	slices.SortStableFunc(places, func(a, b int) int { return order(&jobs[a], &jobs[b]) })
+	slices.SortFunc(places, func(a, b int) int { return cmp.Or(order(&jobs[a], &jobs[b]), cmp.Compare(a, b)) })
 	for rank, at := range places {
 		score[at] += times * (len(places) - 1 - rank)
 	}
@@ -91,11 +91,11 @@ func Rank(jobs []Job, predictable int) (order, scores []int) {
 	count(jobs, order[:predictable], byLoss, 1, scores)
 	count(jobs, order[:predictable], byUse, 1, scores)
 	count(jobs, order[predictable:], byUse, 2, scores)
-	slices.SortStableFunc(order, func(a, b int) int {
+	slices.SortFunc(order, func(a, b int) int {
 		if scores[a] != scores[b] {
 			return cmp.Compare(scores[b], scores[a])
 		}
-		return byUse(&jobs[a], &jobs[b])
+		return cmp.Or(byUse(&jobs[a], &jobs[b]), cmp.Compare(a, b))
 	})
 	return order, scores
 }
