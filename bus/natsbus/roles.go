@@ -42,7 +42,10 @@ const (
 	// candidates are told.
 	BucketJobs     = "jobs"
 	BucketMachines = "machines"
-	bucketLeaders  = "leaders"
+	// BucketThresholds has, by pool and host, the limits that a co-location controller
+	// found for services, and what else it learned.
+	BucketThresholds = "thresholds"
+	bucketLeaders    = "leaders"
 )
 
 // who says which roles publish and which read a row of the table.
@@ -62,6 +65,7 @@ func whoMay(row StreamInfo) who {
 			BucketPlanner:    {[]Role{Planner}, []Role{Planner}},
 			BucketJobs:       {[]Role{Planner}, []Role{Planner}},
 			BucketMachines:   {[]Role{Planner}, []Role{Planner}},
+			BucketThresholds: {[]Role{Agent}, []Role{Agent, Console}},
 		}[row.Name]
 	}
 	if row.Kind == "" { // UNREADABLE: who reads a stored kind puts aside what it cannot read
@@ -174,7 +178,7 @@ func PermissionsOf(r Role, s Scope) Permissions {
 		switch may := whoMay(row); {
 		case row.Name == others:
 		case row.Bucket:
-			p.bucket(row.Name, slices.Contains(may.publish, r), slices.Contains(may.read, r))
+			p.bucket(row.Name, keyOf(r, s), slices.Contains(may.publish, r), slices.Contains(may.read, r))
 		case row.Kind == "":
 			p.api("STREAM.INFO", row.Name)
 		default:
@@ -194,6 +198,8 @@ func PermissionsOf(r Role, s Scope) Permissions {
 		for _, subject := range p.Publish {
 			if call, ok := strings.CutPrefix(subject, jetStreamAPI); ok {
 				p.Publish = append(p.Publish, domainAPI+call)
+			} else if strings.HasPrefix(subject, "$KV.") {
+				p.Publish = append(p.Publish, domainAPI+subject)
 			}
 		}
 	}
@@ -214,14 +220,31 @@ func (p *Permissions) api(call string, tokens ...string) {
 	p.Publish = append(p.Publish, jetStreamAPI+call+"."+strings.Join(tokens, "."))
 }
 
-func (p *Permissions) bucket(name string, write, read bool) {
+// keyOf is the key that a role writes in a bucket, "*" of any: an agent writes that of
+// its own host.
+func keyOf(r Role, s Scope) string {
+	if r == Agent {
+		return bus.EscapeKey(ThresholdsKey(s.Pool, s.Host))
+	}
+	return "*"
+}
+
+// ThresholdsKey is the key of a host in [BucketThresholds].
+func ThresholdsKey(pool, host string) string { return pool + "/" + host }
+
+// bucket grants a bucket. Who writes one key alone reads that one alone.
+func (p *Permissions) bucket(name, key string, write, read bool) {
 	if !write && !read {
 		return
 	}
 	p.api("STREAM.INFO", "KV_"+name)
-	p.api("DIRECT.GET", "KV_"+name, "$KV", name, ">")
+	what := ">"
+	if write && key != "*" {
+		what = key
+	}
+	p.api("DIRECT.GET", "KV_"+name, "$KV", name, what)
 	if write {
-		p.Publish = append(p.Publish, "$KV."+name+".*")
+		p.Publish = append(p.Publish, "$KV."+name+"."+key)
 	}
 }
 

@@ -102,6 +102,7 @@ func tableOf(c Config) []StreamInfo {
 		StreamInfo{Name: BucketPlanner, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "what a planner knows beside it, over a restart"},
 		StreamInfo{Name: BucketJobs, Bucket: true, PerSubject: 1, MaxBytes: 64 * mib, Note: "the jobs of speculative tasks, before anything of them is told"},
 		StreamInfo{Name: BucketMachines, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "the lists of machines over which candidates are told"},
+		StreamInfo{Name: BucketThresholds, Bucket: true, PerSubject: 1, MaxBytes: 64 * mib, Note: "limits of services that the co-location controller of a host found, and what else it learned, by pool and host"},
 		StreamInfo{Name: others, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "any other bucket"},
 	)
 	for i, r := range rows {

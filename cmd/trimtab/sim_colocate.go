@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	control "github.com/trimtab/trimtab/planner/colocate"
@@ -49,7 +51,37 @@ func (c *simColocateCmd) ranges() []ranged {
 
 // colocateAnswer is what `trimtab sim colocate -o json` prints.
 type colocateAnswer struct {
+	// Rows have one line for each environment, policy and service.
+	Rows  []colocateRow  `json:"policies"`
 	Loads []colocatePart `json:"environments"`
+}
+
+// colocateRow is one service under one policy.
+type colocateRow struct {
+	Environment string  `json:"environment"`
+	Policy      string  `json:"policy"`
+	Service     string  `json:"service"`
+	EMU         float64 `json:"emu"`
+	Work        float64 `json:"be_throughput"`
+	CPU         float64 `json:"cpu"`
+	Band        float64 `json:"membw"`
+	Held        float64 `json:"slo_held"`
+	Worst       float64 `json:"worst_p99_over_slo"`
+	Kills       float64 `json:"be_kills"`
+	// Lost is in hours of a machine.
+	Lost float64 `json:"lost_work"`
+}
+
+// rows are those of one environment.
+func (p *colocatePart) rows() (out []colocateRow) {
+	for i := range p.Policies {
+		s := &p.Policies[i]
+		for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+			f := s.Services[name]
+			out = append(out, colocateRow{p.Environment, s.Policy, name, f.EMU, f.Work, f.CPU, f.Band, f.Held, f.Worst, f.Kills, f.Lost})
+		}
+	}
+	return out
 }
 
 // colocatePart is one environment.
@@ -86,6 +118,7 @@ func (c *simColocateCmd) Run(ctx context.Context, t terminal) error {
 			return err
 		}
 		answer.Loads = append(answer.Loads, *part)
+		answer.Rows = append(answer.Rows, part.rows()...)
 	}
 	return printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) })
 }
