@@ -62,9 +62,11 @@ func attempt() trimtab.Attempt {
 }
 
 func machine() *trimtab.Machine {
-	v := 1.5
+	v, d := 1.5, .5
 	return &trimtab.Machine{Host: "h", Pool: "cpu", Time: noon, Life: 1, Report: 2, Epoch: 3, Sequence: 4, Load: map[string]float64{"cpu": .5}, Capacity: map[string]float64{"cpu": 8},
-		Running: 1, Waiting: 2, Regular: 3, CPI: &v, MPKI: &v, Blocked: "b", Attempts: []trimtab.Attempt{attempt()}}
+		Running: 1, Waiting: 2, Regular: 3, CPI: &v, MPKI: &v, Blocked: "b",
+		Signals:  []trimtab.ServiceSignal{{Workload: "w", Instance: "i", Signal: "cpi", Value: 2, Model: "phases", Typical: 1, Boundary: 1.5, Anomaly: true, Distance: &d, Windows: 3, FalseAlarms: 1, Judged: 2}},
+		Attempts: []trimtab.Attempt{attempt()}}
 }
 
 func taskSpec() trimtab.TaskSpec {

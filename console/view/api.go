@@ -122,7 +122,10 @@ type Explanation struct {
 	Cause    trimtab.Cause   `json:"cause,omitzero"`
 	Inputs   []trimtab.Input `json:"inputs"`
 	// Counters are the newest performance counters; none where they are not read.
-	Counters     []trimtab.Input       `json:"counters,omitempty"`
+	Counters []trimtab.Input `json:"counters,omitempty"`
+	// Signals are those beside speculative tasks, by which its hosts judge whether they
+	// disturb it; none where none run.
+	Signals      []HostSignal          `json:"signals,omitempty"`
 	Model        string                `json:"model"`
 	Bounds       []float64             `json:"bounds"`
 	Demand       *float64              `json:"demand,omitempty"`

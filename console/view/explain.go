@@ -33,6 +33,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if c := s.contributions; c != nil && now.Sub(c.Time) < max(contributionsLast, 3*v.config.Round) {
 		e.Contributions = c
 	}
+	e.Signals = v.batch.signalsOf(workload, now)
 	e.Instances, e.Hosts, e.Total = row.Instances, row.Hosts, row.Total
 	d := s.main(v.config.Resource, now)
 	if d.instances == 1 {
