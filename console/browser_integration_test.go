@@ -42,6 +42,7 @@ func TestTheConsoleAsPeopleUseIt(t *testing.T) {
 		run(page.name+" can be read in the dark", on(pageIsReadable))
 		run(page.name+" can be walked by keyboard", on(pageIsWalked))
 	}
+	run("a slider that is moved asks again", sliderAsks)
 	run("a policy that is broken is noticed", policyHolds)
 	run("the filter is in the address", filterWorks)
 	run("the charts are drawn and told as tables", chartsAreTold)
@@ -67,6 +68,29 @@ func pageFits(t *testing.T, b context.Context, s *scene, page pageOf) {
 		t.Errorf("out of the screen: %q", over)
 	}
 	p.screenshot(page.name+"-360", true)
+}
+
+func sliderAsks(t *testing.T, b context.Context, s *scene) {
+	p := s.open(b, t, "/what-if", wide())
+	p.until(isLive)
+	paying := `document.querySelectorAll('#answer .down').length`
+	if n := eval[int](p, paying); n != 0 {
+		t.Errorf("%d pay for no change", n)
+	}
+	p.do(chromedp.Focus(`input[name="capacity:cpu"]`))
+	for range 5 {
+		p.do(chromedp.KeyEvent(kb.ArrowLeft))
+	}
+	p.until(paying + " > 0 && location.search.includes('capacity')")
+	if got := eval[string](p, `document.querySelector('input[name="capacity:cpu"]').value`); got >= "20" || got < "15" {
+		t.Errorf("the slider stands at %s", got)
+	}
+	if left := eval[int](p, `new URLSearchParams(location.search).size`); left != 1 {
+		t.Errorf("%d parameters for one change: %s", left, eval[string](p, "location.search"))
+	}
+	// The address is a permalink, and what has no answer is said.
+	p = s.open(b, t, "/what-if?capacity:cpu=5.5", wide())
+	p.until(isLive + ` && document.querySelector('#problem').textContent.includes('the minimums need 6')`)
 }
 
 // contrasts gives the contrast of every text that is shown with its ground, as

@@ -32,6 +32,8 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /hosts/{name}", s.drawHost)
 	mux.HandleFunc("GET /pipeline", s.drawPipeline)
 	mux.HandleFunc("GET /fairness", s.drawFairness)
+	mux.HandleFunc("GET /what-if", s.drawWhatIf)
+	mux.HandleFunc("GET /report", s.drawReport)
 	mux.HandleFunc("GET /jobs", s.drawJobs)
 	mux.HandleFunc("GET /batch", s.drawBatch)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +54,13 @@ type frame struct {
 	// Charts tells that the page draws some; Fair that there is a page on
 	// fairness, HasJobs that there are best-effort jobs, HasBatch speculative ones.
 	Charts, Fair, HasJobs, HasBatch bool
-	Paused                          bool
+	// Between is the least time between two drawings, in ms; 0: that of most pages.
+	Between int
+	// Reports tells that there is a pool to report on.
+	Reports bool
+	// Asks tells that what-if questions are answered.
+	Asks   bool
+	Paused bool
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string
 }
@@ -62,6 +70,8 @@ func (s *site) frame(page, title, json string) frame {
 	_, f.Fair = s.view.Audited()
 	f.HasJobs = s.jobsNow() != nil || s.view.HasColocations(f.Now)
 	f.HasBatch = s.view.HasBatch()
+	f.Reports = s.view.Pool() != ""
+	f.Asks = s.options.WhatIf != nil && s.view.Pool() != ""
 	if s.options.Ready != nil {
 		f.NotReady = s.options.Ready()
 	}

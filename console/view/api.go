@@ -80,13 +80,15 @@ type Row struct {
 	State string `json:"state"`
 	Kind  string `json:"kind"`
 	// Since is when what State says began; absent where that is not known.
-	Since       time.Time                  `json:"since,omitzero"`
-	Load        *float64                   `json:"load,omitempty"`
-	LoadUpper   *float64                   `json:"load_upper,omitempty"`
-	Performance *float64                   `json:"performance,omitempty"`
-	Share       bool                       `json:"performance_is_share,omitempty"`
-	Utility     *float64                   `json:"utility,omitempty"`
-	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
+	Since       time.Time `json:"since,omitzero"`
+	Load        *float64  `json:"load,omitempty"`
+	LoadUpper   *float64  `json:"load_upper,omitempty"`
+	Performance *float64  `json:"performance,omitempty"`
+	Share       bool      `json:"performance_is_share,omitempty"`
+	Utility     *float64  `json:"utility,omitempty"`
+	// Budget is the error budget of the last 7 days, as far as it is known.
+	Budget  *Budget                    `json:"error_budget,omitempty"`
+	Latency map[string]trimtab.Seconds `json:"latency_s,omitempty"`
 	// Instances counts its running copies that can be used, on so many Hosts.
 	Instances int `json:"instances,omitempty"`
 	Hosts     int `json:"hosts,omitempty"`
@@ -148,6 +150,9 @@ type Explanation struct {
 	SLOTarget   *float64        `json:"slo_target,omitempty"`
 	Performance *float64        `json:"performance,omitempty"`
 	Share       bool            `json:"performance_is_share,omitempty"`
+	// Budget is as in [Row]; Alarms are the newest rounds that an alert on it started.
+	Budget *Budget `json:"error_budget,omitempty"`
+	Alarms []Mark  `json:"alerts,omitempty"`
 	// Instances, Hosts, Allocation and Total are as in [Row].
 	Instances  int             `json:"instances,omitempty"`
 	Hosts      int             `json:"hosts,omitempty"`
@@ -444,6 +449,11 @@ type MissingInput struct {
 	Reason   string    `json:"reason"`
 	Since    time.Time `json:"since"`
 }
+
+// [trimtab.WhatIf] is the answer of
+// GET /api/v1/what-if?capacity:cpu=6&slo:checkout=200ms&weight:shop=2, of any number
+// of such parameters: what the objective wants for each workload as things are, and
+// with the change.
 
 // Audited is how fair the newest plan that was audited is:
 // GET /api/v1/fairness. 404 while none was.

@@ -23,7 +23,7 @@ const (
 	// maxDecisionBytes and maxEarlyBytes bound the memory of both, about: those
 	// of a planner that says no more than it must stay far below. What is on the
 	// shelf is no memory.
-	maxDecisionBytes, maxEarlyBytes = 160 << 20, 32 << 20
+	maxDecisionBytes, maxEarlyBytes = 158 << 20, 32 << 20
 )
 
 // effectRounds is how many rounds after a decision a report still tells what
@@ -42,6 +42,7 @@ type book struct {
 	earlyOrder []place
 	earlyBytes int // about
 	words      words
+	tally      tally
 	cause      *trimtab.Cause // the newest
 	shelf      shelf
 }
@@ -122,6 +123,7 @@ func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move
 			}
 		}
 	}
+	b.tally.decided(d)
 	s.decisions = append(s.decisions, d)
 	s.noteNewest(d)
 	b.order = append(b.order, s)
@@ -179,6 +181,7 @@ func (v *Model) settle(o *trimtab.Outcome) {
 			if !done.answer(r, o.Took) {
 				continue
 			}
+			v.book.tally.answered(d, &done)
 			s.replace(at, &done)
 			s.version = v.version
 			break

@@ -49,6 +49,7 @@ func (v *Model) Page(now time.Time, f Filter) Status {
 	s.Offset = min(max(f.Offset, 0), len(rows))
 	s.Workloads = rows[s.Offset:min(len(rows), s.Offset+min(max(f.Limit, 1), MaxRows))]
 	for i := range s.Workloads {
+		s.Workloads[i].Budget = v.budget(v.workloads[s.Workloads[i].Name], now)
 		if d := s.Workloads[i].Decision; d != nil {
 			s.Workloads[i].Decision = d.shown(now, v.config.Round).brief()
 		}

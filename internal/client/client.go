@@ -88,6 +88,26 @@ func (c Client) Fairness(ctx context.Context) (*view.Audited, error) {
 	return get[view.Audited](ctx, c, "/api/v1/fairness")
 }
 
+// Report returns what trimtab was worth since a time, or for so long ("7d").
+func (c Client) Report(ctx context.Context, since string) (*view.Report, error) {
+	return get[view.Report](ctx, c, "/api/v1/report?"+url.Values{"since": {since}}.Encode())
+}
+
+// WhatIf asks what the objective would want with a change.
+func (c Client) WhatIf(ctx context.Context, change trimtab.Change) (*trimtab.WhatIf, error) {
+	q := url.Values{}
+	for name, v := range change.Capacity {
+		q.Set("capacity:"+name, fmt.Sprint(v))
+	}
+	for name, v := range change.SLO {
+		q.Set("slo:"+name, v)
+	}
+	for name, v := range change.Weight {
+		q.Set("weight:"+name, fmt.Sprint(v))
+	}
+	return get[trimtab.WhatIf](ctx, c, "/api/v1/what-if?"+q.Encode())
+}
+
 // Jobs returns how the best-effort jobs of the host stand; nil: it keeps none, or does
 // not answer.
 func (c Client) Jobs(ctx context.Context) *view.Colocation {
