@@ -38,7 +38,7 @@ func unknown(w http.ResponseWriter, workload string) {
 
 // filterOf reads the parameters of a list of workloads.
 func filterOf(w http.ResponseWriter, r *http.Request) (f view.Filter, ok bool) {
-	f.Query = r.URL.Query().Get("q")
+	f.Query, f.Sort = r.URL.Query().Get("q"), r.URL.Query().Get("sort")
 	if err := f.Validate(); err != nil {
 		problem(w, http.StatusBadRequest, err)
 		return f, false
@@ -161,7 +161,7 @@ func (h *handler) decisions(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) plan(w http.ResponseWriter, _ *http.Request) {
-	p := h.view.LastPlan()
+	p := h.view.Planned()
 	if p == nil {
 		problem(w, http.StatusNotFound, errors.New("find plan: none was made yet"))
 		return

@@ -56,11 +56,17 @@ func newScene(t *testing.T, c view.Config) *scene {
 	t.Cleanup(stop)
 	s.handler = console.Handler(s.view, console.Options{
 		Bus: s.bus, Leader: func(context.Context, string) (string, uint64, error) { return "host-a:4711", 3, nil },
-		Ready: s.notReady, Stages: s.stages, WhatIf: s.whatIf,
+		Ready: s.notReady, Stages: s.stages, WhatIf: s.whatIf, Send: s.send,
 	})
 	s.serve(loopback.Address(t)) // once more after a cut
 	t.Cleanup(s.cut)
 	return s
+}
+
+// send carries out what is approved, as a planner would.
+func (s *scene) send(ctx context.Context, c *trimtab.Command) error {
+	return s.bus.Publish(ctx, &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 900, Step: 1, Last: true, Time: time.Now(), Lease: 30, Objective: "njc", Capacity: 20,
+		Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: c.Plan, By: c.By}, Applies: c.Plan})
 }
 
 // whatIf divides the capacity in proportion to what workloads have, by their curves.

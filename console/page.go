@@ -34,6 +34,7 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /fairness", s.drawFairness)
 	mux.HandleFunc("GET /what-if", s.drawWhatIf)
 	mux.HandleFunc("GET /report", s.drawReport)
+	mux.HandleFunc("GET /plan", s.drawPlan)
 	mux.HandleFunc("GET /jobs", s.drawJobs)
 	mux.HandleFunc("GET /batch", s.drawBatch)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
@@ -119,6 +120,8 @@ type overview struct {
 	Previous, Next string
 	CapacityBar    bar
 	longest        float64
+	sort           string
+	trends         map[string][]*float64
 }
 
 func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
@@ -136,6 +139,12 @@ func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 	o.Frame = s.frame("overview", overviewTitle(&o), "/api/v1/status?"+overviewQuery(query, o.Offset))
 	o.Frame.Paused = o.Paused
 	o.First, o.Last, o.Previous, o.Next = pager("/", query, o.Offset, len(o.Workloads), o.Total)
+	o.sort, o.trends = f.Sort, s.view.Trends(o.Workloads, now)
+	for _, page := range []*string{&o.Previous, &o.Next} {
+		if *page != "" && f.Sort != "" {
+			*page += "&sort=" + url.QueryEscape(f.Sort)
+		}
+	}
 	o.Chips = chips("/", query, []chip{
 		{"in trouble", "state:bad"}, {"to watch", "state:note"}, {"held", "held"},
 		{"act", "mode:act"}, {"recommend", "mode:recommend"}, {"off", "mode:off"},

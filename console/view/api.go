@@ -33,7 +33,9 @@ const (
 // ?q= keeps the workloads that have all of its words: "class:C", "mode:M",
 // "state:S" (ok, note, bad or quiet), "held", or a part of the name. It has at
 // most 300 bytes, a longer one is 400. ?limit=
-// (1 to [MaxRows], by default [DefaultRows]) and ?offset= give one page.
+// (1 to [MaxRows], by default [DefaultRows]) and ?offset= give one page. ?sort= is
+// name, utility, performance, load, p99 or allocation, with - before it from the
+// greatest down; left out, the worst come first.
 type Status struct {
 	Pool      string          `json:"pool"`
 	Resource  string          `json:"resource"`
@@ -301,6 +303,18 @@ type History struct {
 	LoadUpper   []*float64 `json:"load_upper"`
 	Performance []*float64 `json:"performance"`
 	Utility     []*float64 `json:"utility"`
+}
+
+// Planned is the newest plan that asked for something: GET /api/v1/plan.
+type Planned struct {
+	// ID is what trimtab apply takes.
+	ID string `json:"id"`
+	*trimtab.Plan
+	// Applicable tells that it recommends something, and that nothing of that is
+	// Barred. Barred says, by workload, why what it recommends cannot be written: a
+	// plan is applied as a whole or not at all.
+	Applicable bool              `json:"applicable"`
+	Barred     map[string]string `json:"barred,omitempty"`
 }
 
 // Decision is one action with its reason and what came of it.

@@ -65,8 +65,8 @@ func ExplainPath(workload string, history int) string {
 }
 
 // Plan returns the newest plan.
-func (c Client) Plan(ctx context.Context) (*trimtab.Plan, error) {
-	return get[trimtab.Plan](ctx, c, "/api/v1/plan")
+func (c Client) Plan(ctx context.Context) (*view.Planned, error) {
+	return get[view.Planned](ctx, c, "/api/v1/plan")
 }
 
 // Applied returns the plan that answers the wish to apply plan id.

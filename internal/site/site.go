@@ -110,6 +110,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 		viewed.Dir = cfg.Storage.Path
 		s.view, s.exporter = view.New(viewed), exporter.New(s.metrics)
 		s.exporter.Configure(exported(cfg))
+		s.ready.tell(s.view.Touch) // pages say at once that the bus is out of reach
 		if err := s.follow(ctx); err != nil {
 			return nil, err
 		}
