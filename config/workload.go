@@ -81,6 +81,9 @@ func (s *SLO) Target() float64 {
 	return s.Fraction
 }
 
+// Shares reports whether performance is a share of requests.
+func (s *SLO) Shares() bool { return s.Latency > 0 && s.Entry == "" }
+
 // Fallback is what an operator knows of a workload that cannot tell its
 // performance; the first that can answer is used.
 type Fallback struct {

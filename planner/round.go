@@ -61,6 +61,23 @@ type decision struct {
 // decide seats the workloads, solves, steps and guards.
 func (r *decision) decide() {
 	p := r.planner
+	r.aims()
+	r.try()
+	for i := range p.resources {
+		r.guard(i)
+	}
+	r.advise()
+	for i := range p.resources {
+		r.spread(i)
+		r.recall(i)
+	}
+	r.actions()
+	r.judge()
+}
+
+// aims seats the workloads and sets where each is to be in the end.
+func (r *decision) aims() {
+	p := r.planner
 	for _, w := range p.workloads {
 		r.seats = append(r.seats, r.seat(w)...)
 	}
@@ -73,17 +90,6 @@ func (r *decision) decide() {
 			solve(in)
 		}
 	}
-	r.try()
-	for i := range p.resources {
-		r.guard(i)
-	}
-	r.advise()
-	for i := range p.resources {
-		r.spread(i)
-		r.recall(i)
-	}
-	r.actions()
-	r.judge()
 }
 
 // seat looks at one workload, at each of its resources; none when it is off.

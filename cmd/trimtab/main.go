@@ -50,6 +50,8 @@ type cli struct {
 	Plan          planCmd          `cmd:"" group:"Look:" help:"Show the newest plan: the target and the next step."`
 	Diff          diffCmd          `cmd:"" group:"Look:" help:"Compare current allocations with the planner's target; exit code 2 if they differ."`
 	Fairness      fairnessCmd      `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, shortfall, and what limits each workload."`
+	Report        reportCmd        `cmd:"" group:"Look:" help:"Say what trimtab was worth: SLO minutes and core-hours beside those of the limits from before, moves, incidents."`
+	WhatIf        whatIfCmd        `cmd:"" name:"what-if" group:"Look:" help:"Say who would gain and who would pay with another capacity, SLO or weight; changes nothing."`
 	Contributions contributionsCmd `cmd:"" group:"Look:" help:"Say what each component contributes to the tail of the latency, from recorded traces."`
 	Blame         blameCmd         `cmd:"" group:"Look:" help:"Rank components by how much they made the tail latency grow between two recordings."`
 	Apply         applyCmd         `cmd:"" group:"Operate:" help:"Carry out one recommended plan, if nothing changed since."`
