@@ -186,6 +186,9 @@ func (v *validator) queries(at string, w *Workload) {
 			continue
 		}
 		places, bad := scanQuery(q.text)
+		if bad == nil {
+			bad = checkPromQL(q.text)
+		}
 		switch {
 		case bad != nil:
 			line := 1 + strings.Count(q.text[:bad.at], "\n")
