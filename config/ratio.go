@@ -177,8 +177,8 @@ func countOf(e parser.Expr) *count {
 			if a, b := countOf(e.LHS), countOf(e.RHS); a != nil && b != nil && *a == *b {
 				return a
 			}
-		case parser.LOR: // vector(0), for a counter that nothing has counted in yet
-			if zero, ok := bare(e.RHS).(*parser.Call); ok && zero.Func.Name == "vector" && is(zero.Args[0], 0) {
+		case parser.LOR: // 0, for a counter that nothing has counted in yet
+			if isZero(e.RHS) {
 				return countOf(e.LHS)
 			}
 		case parser.GTR, parser.NEQ: // 0: no value without a request
@@ -188,6 +188,17 @@ func countOf(e parser.Expr) *count {
 		}
 	}
 	return nil
+}
+
+// isZero reports whether e is vector(0), or 0 for each series of a number of events.
+func isZero(e parser.Expr) bool {
+	switch e := bare(e).(type) {
+	case *parser.Call:
+		return e.Func.Name == "vector" && is(e.Args[0], 0)
+	case *parser.BinaryExpr:
+		return e.Op == parser.MUL && plain(e) && is(e.LHS, 0) && countOf(e.RHS) != nil
+	}
+	return false
 }
 
 // countedBy reads the range that rate or increase is taken over, of a counter of events

@@ -21,6 +21,7 @@ func TestTheRequestsOfARatioAreItsDenominatorOverTheRange(t *testing.T) {
 		`1 - (sum(rate(errors_total[1m])) / sum(rate(all_total[1m])))`:                          `(sum(rate(all_total[1m]))) * 60`,
 		`1 - sum(rate(errors_total[1m])) / sum(rate(all_total[1m]))`:                            `(sum(rate(all_total[1m]))) * 60`,
 		`1 - (sum(rate(x{code=~"5.."}[1m])) or vector(0)) / sum(rate(x[1m]))`:                   `(sum(rate(x[1m]))) * 60`,
+		`1 - (sum(rate(bad[1m])) or 0 * sum(rate(all[1m]))) / sum(rate(all[1m]))`:               `(sum(rate(all[1m]))) * 60`,
 		`(sum(rate(all[1m])) - sum(rate(bad[1m]))) / sum(rate(all[1m]))`:                        `(sum(rate(all[1m]))) * 60`,
 		`sum(rate(hit[1m])) / (sum(rate(hit[1m])) + sum(rate(miss[1m])))`:                       `((sum(rate(hit[1m])) + sum(rate(miss[1m])))) * 60`,
 		`sum(rate(a[1m])) / (sum(rate(b[1m])) > 0)`:                                             `((sum(rate(b[1m])) > 0)) * 60`,
