@@ -64,7 +64,9 @@ type cli struct {
 	Calc          calcCmd          `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`
 	Bench         benchCmd         `cmd:"" group:"Simulate and calculate:" help:"Measure the speed of algorithms on this machine."`
 	Check         checkCmd         `cmd:"" group:"Check and set up:" help:"Check a file."`
-	Init          initCmd          `cmd:"" group:"Check and set up:" help:"Write the files of a site."`
+	Doctor        doctorCmd        `cmd:"" group:"Check and set up:" help:"Look at servers, queries, limits, rights and clocks: what will not work, and how to mend it."`
+	Init          initCmd          `cmd:"" group:"Check and set up:" help:"Draft a configuration from what is there, or write the files of a site."`
+	Import        importCmd        `cmd:"" group:"Check and set up:" help:"Print the configuration that follows from files of other tools."`
 	Test          testCmd          `cmd:"" group:"Check and set up:" help:"Test a connection."`
 	Debug         debugCmd         `cmd:"" group:"Check and set up:" help:"Collect what helps to find a fault."`
 	Completion    completionCmd    `cmd:"" group:"Check and set up:" help:"Print the completion script of a shell."`

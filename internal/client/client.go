@@ -64,6 +64,11 @@ func ExplainPath(workload string, history int) string {
 	return fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, history, query)
 }
 
+// Pipeline returns how the stages of the process are.
+func (c Client) Pipeline(ctx context.Context) (*view.Pipeline, error) {
+	return get[view.Pipeline](ctx, c, "/api/v1/pipeline")
+}
+
 // Plan returns the newest plan.
 func (c Client) Plan(ctx context.Context) (*view.Planned, error) {
 	return get[view.Planned](ctx, c, "/api/v1/plan")
