@@ -15,6 +15,9 @@ const (
 	// on it is over.
 	CauseAlert     CauseKind = "alert"
 	CauseAlertOver CauseKind = "alert over"
+	// CauseLoan: the fast loop of a host asks for one, since Workload has borrowed for
+	// long or cannot; Ref says which.
+	CauseLoan CauseKind = "loan"
 	// CauseCommand: By asked for a round. CausePause and CauseResume are the
 	// commands of those names; CausePaused a round while paused.
 	CauseCommand CauseKind = "command"

@@ -17,6 +17,10 @@ func (p *Plan) Split() []*Plan {
 	for i := range p.Actions {
 		of[p.Actions[i].Host] = append(of[p.Actions[i].Host], p.Actions[i])
 	}
+	within := make(map[string][]Enveloped, len(p.Hosts))
+	for i := range p.Envelopes {
+		within[p.Envelopes[i].Host] = append(within[p.Envelopes[i].Host], p.Envelopes[i])
+	}
 	hosts := slices.Clone(p.Hosts)
 	for host := range of {
 		if !slices.Contains(p.Hosts, host) {
@@ -25,15 +29,24 @@ func (p *Plan) Split() []*Plan {
 	}
 	slices.Sort(hosts)
 	head := *p
-	head.Hosts, head.Actions, head.Parts = nil, nil, len(hosts)
+	head.Hosts, head.Actions, head.Envelopes, head.Parts = nil, nil, nil, len(hosts)
 	out := []*Plan{&head}
 	for _, host := range hosts {
 		part := *p
 		part.Hosts, part.Host, part.Actions = nil, host, of[host]
 		part.Held, part.Unmoved, part.Verdicts, part.Audit = nil, nil, nil, nil
+		part.Lendable, part.Envelopes = lendableOf(p, host), within[host]
 		out = append(out, &part)
 	}
 	return out
+}
+
+// lendableOf is what a plan says of one host alone.
+func lendableOf(p *Plan, host string) map[string]float64 {
+	if v, ok := p.Lendable[host]; ok {
+		return map[string]float64{host: v}
+	}
+	return nil
 }
 
 // Joiner puts plans together again that were split, whatever the order in which
@@ -84,12 +97,13 @@ func (j *Joiner) Take(p *Plan) (done []*Plan) {
 	o := j.open[i]
 	switch {
 	case p.Host == "":
-		actions := o.Actions
+		actions, envelopes := o.Actions, o.Envelopes
 		o.Plan, o.headed = *p, true
-		o.Actions = actions
+		o.Actions, o.Envelopes = actions, envelopes
 	case !o.has[p.Host]:
 		o.has[p.Host] = true
 		o.Actions = append(o.Actions, p.Actions...)
+		o.Envelopes = append(o.Envelopes, p.Envelopes...)
 	}
 	if o.headed && len(o.has) >= o.Parts {
 		done = append(done, j.drop(i)...)
