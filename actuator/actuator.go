@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -436,51 +434,6 @@ func (a *Actuator) notify() {
 	case a.changed <- struct{}{}:
 	default:
 	}
-}
-
-// Holding returns the state of all knobs as last read.
-func (a *Actuator) Holding() *trimtab.Holding {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	h := &trimtab.Holding{
-		Pool: a.config.Pool, Host: a.config.Host, Life: a.life, Time: a.clock.wall(),
-		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
-		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity),
-	}
-	if left := a.leftByOthers(); left != nil {
-		h.Capacity, h.Divided = maps.Clone(left), true
-	}
-	for _, k := range a.knobs {
-		baseline := k.now
-		if k.entry != nil {
-			baseline = k.entry.Baseline
-			h.LeaseLeft = trimtab.SecondsOf(a.lease.left(a.clock.id, a.clock.boot()))
-		}
-		h.Targets = append(h.Targets, trimtab.KnobState{
-			KnobID: k.KnobID, Knob: k.Knob.String(),
-			Now: k.resting(), Fast: a.fastOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred,
-		})
-	}
-	if t := a.troubles(); len(t) > 0 {
-		h.Targets = append(h.Targets, t...)
-		slices.SortFunc(h.Targets, func(x, y trimtab.KnobState) int { return x.Compare(y.KnobID) })
-	}
-	return h
-}
-
-// report returns the problem, with the reasons that are not the knob's.
-func (h *held) report() string {
-	switch {
-	case h.contested != "":
-		return h.contested
-	case h.problem != "":
-		return h.problem
-	case h.released:
-		return "released: resume takes it back"
-	case !h.known:
-		return "never read"
-	}
-	return ""
 }
 
 // Close restores the baselines, also those of a pause, unless KeepOnStop, lets

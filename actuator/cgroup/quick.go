@@ -31,7 +31,16 @@ type quick struct {
 	stalled            float64
 	cores              float64 // set at that look
 	burstIs            int64
+	// used is the counter of CPU time at the last look, stuck how many looks in a row it
+	// stood still while the quota stopped the group.
+	used  float64
+	stuck int
 }
+
+// mostStuck is how many looks the counter of CPU time may stand still while the group is
+// stopped for what it used: then it is not the counter of these processes, as where they
+// are in the group of one hierarchy of version 1 and not in that of the other.
+const mostStuck = 5
 
 // Ready prepares the group for quick moves: what it needs is open afterwards. It is
 // called before the knob is journaled, since with burst the undo differs. A group of a
@@ -167,7 +176,17 @@ func (k *CPU) Look() (c actuator.Counters, err error) {
 		}
 		raw.used = float64(n) / 1e9
 	}
+	stood := q.stalled
 	q.stand(raw, float64(k.period)/1e6)
+	switch {
+	case raw.used != q.used:
+		q.used, q.stuck = raw.used, 0
+	case q.stalled > stood:
+		q.stuck++
+	}
+	if q.stuck >= mostStuck {
+		return c, fmt.Errorf("cgroup %s: its quota stops it, and its CPU time is not counted: %w", k.config.Path, trimtab.ErrUnsupported)
+	}
 	q.cores = math.Inf(1)
 	if !set.Unlimited {
 		q.cores = set.Value

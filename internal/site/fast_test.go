@@ -113,6 +113,11 @@ func (r *fastRig) burn(group int) (stop func()) {
 	stop = func() { _ = c.Process.Kill(); _ = c.Wait() } // it only burns
 	r.t.Cleanup(stop)
 	r.write(r.groups[group]+"/cgroup.procs", strconv.Itoa(c.Process.Pid))
+	if twin := hostfs.Accounting(r.root); twin != "" {
+		if err := os.WriteFile(filepath.Join(twin, r.groups[group], "cgroup.procs"), []byte(strconv.Itoa(c.Process.Pid)), 0); err != nil {
+			r.t.Fatal(err)
+		}
+	}
 	return stop
 }
 
