@@ -53,6 +53,12 @@ func newFastLoop(m mover, host string, set *metric.Set, logger *slog.Logger) *fa
 	return &fastLoop{mover: m, host: host, metrics: set, logger: logger, rule: local.New(), story: fastStory{groups: map[trimtab.KnobID]*fastGroup{}}}
 }
 
+// MoveQuotas moves the quotas of a host inside the envelopes that its actuator was given,
+// until ctx ends: the fast loop without the rest of a site, as benchmarks have it.
+func MoveQuotas(ctx context.Context, a *actuator.Actuator, host string, set *metric.Set, logger *slog.Logger) error {
+	return newFastLoop(a, host, set, logger).run(ctx)
+}
+
 // run ticks until ctx ends.
 func (l *fastLoop) run(ctx context.Context) error {
 	t := time.NewTicker(local.Tick)
