@@ -53,6 +53,8 @@ func (c Cause) String() string {
 		return c.Text
 	case c.Kind == CauseAlert:
 		return fmt.Sprintf("alert %s of %s (%s)", c.Ref, c.Workload, c.Text)
+	case c.Kind == CauseLoan:
+		return fmt.Sprintf("fast loop of %s: %s (%s)", c.Workload, c.Ref, c.Text)
 	case c.Kind == CauseAlertOver:
 		return fmt.Sprintf("alert %s of %s is over (%s)", c.Ref, c.Workload, c.Text)
 	case c.Kind == CauseRefused:

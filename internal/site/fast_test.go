@@ -318,3 +318,80 @@ func TestWhenTheLeaseEndsRealGroupsHaveTheirBaselines(t *testing.T) {
 		t.Errorf("%v, %v under %v", a, b, c)
 	}
 }
+
+// ahead is a mover whose time goes on by a period at each look, and whose groups use more
+// and less, so that about two of ten looks move one.
+type ahead struct {
+	*actuator.Actuator
+	ticks int
+	used  []float64
+}
+
+func (m *ahead) FastLook(look *actuator.FastLook) {
+	m.Actuator.FastLook(look)
+	m.ticks++
+	look.At += time.Duration(m.ticks) * 100 * time.Millisecond
+	look.Until = math.MaxInt64
+	if m.used == nil {
+		m.used = make([]float64, len(look.Counters))
+	}
+	for i := range look.Counters {
+		m.used[i] += 0.001 * float64(1+((m.ticks/10+i)%3))
+		look.Counters[i].Used = m.used[i]
+	}
+}
+
+// BenchmarkTickOf100RealGroups is what a tick costs with all reads and writes; ten of them
+// are a second: ns/op over 1e8 is the share of a core.
+func BenchmarkTickOf100RealGroups(b *testing.B) {
+	root, err := hostfs.CPUHierarchy()
+	if err == nil {
+		err = cgroup.Writable(root)
+	}
+	if err != nil {
+		b.Skipf("no writable cpu hierarchy: %v", err)
+	}
+	dir, kind, prefix := b.TempDir(), cgroup.Kind(), fmt.Sprintf("trimtab-fast-bench-%d-", os.Getpid())
+	c := actuator.Config{Host: "h", Pool: "p", Dir: filepath.Join(dir, "journal"), Reopen: kind.Reopen, Fast: &actuator.Fast{}, JournalSize: 1 << 20}
+	p := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 10, Lease: 3600, Lendable: map[string]float64{"h": 5}}
+	for i := range 100 {
+		path := prefix + strconv.Itoa(i)
+		g, err := cgroup.Create(root, path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = g.Remove(context.Background()) })
+		k, err := kind.Open(actuator.Location{Root: root, Path: path}, trimtab.CPU)
+		if err == nil {
+			err = k.Write(b.Context(), trimtab.Units(0.05))
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		id := trimtab.KnobID{Workload: "w" + strconv.Itoa(i), Resource: trimtab.CPU}
+		c.Targets = append(c.Targets, actuator.Target{KnobID: id, Knob: k, Min: 0.01, Max: 2, Mode: trimtab.Act})
+		id.Pool, id.Host = "p", "h"
+		p.Envelopes = append(p.Envelopes, trimtab.Enveloped{KnobID: id, At: trimtab.Units(0.05), Envelope: &trimtab.Envelope{Floor: 0.015, Target: 0.05, Ceiling: 0.2, Budget: 0.05, Late: 0.006, Lend: true, Borrow: true}})
+	}
+	a, err := actuator.Open(b.Context(), c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { a.Close(context.Background()) })
+	if o := a.Handle(b.Context(), p); o.Refused != "" {
+		b.Fatal(o.Refused)
+	}
+	set := metric.NewSet()
+	l := newFastLoop(&ahead{Actuator: a}, "h", set, slog.New(slog.DiscardHandler))
+	l.tick()
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		l.tick()
+	}
+	writes := 0
+	for _, s := range l.status {
+		writes += s.Writes
+	}
+	b.ReportMetric(float64(writes)/float64(b.N)/100*10, "writes/s/group")
+}
