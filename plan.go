@@ -37,7 +37,7 @@ type Action struct {
 	// Set is the value to set; never a delta.
 	Set Amount `json:"set"`
 	// Envelope is what the host may move the knob within by itself until the next
-	// plan; nil: it stays at Set. No planner sends one yet, and no host follows it.
+	// plan; nil: it stays at Set. A host whose fast loop is off does not follow it.
 	Envelope *Envelope `json:"envelope,omitempty"`
 	Mode     Mode      `json:"mode"`
 	Why      Reason    `json:"why"`
@@ -121,6 +121,11 @@ type Plan struct {
 	// Resource names the first one; "" in plans of builds that had only one.
 	Resource   string             `json:"resource,omitempty"`
 	Capacities map[string]float64 `json:"capacities,omitempty"`
+	// Lendable says, per host, by how much the sum of what is set there may exceed the
+	// sum of targets, inside envelopes, in the unit of the first resource.
+	Lendable map[string]float64 `json:"lendable,omitempty"`
+	// Envelopes are of knobs that stay where they rest: no actions, since nothing moves.
+	Envelopes []Enveloped `json:"envelopes,omitempty"`
 	// Lease is how long the allocation holds without another plan.
 	Lease   Seconds  `json:"lease_s"`
 	Actions []Action `json:"actions,omitempty"`
@@ -310,6 +315,14 @@ func (p *Plan) validateAmounts() error {
 	if len(p.Capacities) > MaxResources {
 		return Invalidf("plan %s: capacities of %d resources, limit %d", p.ID(), len(p.Capacities), MaxResources)
 	}
+	for host, v := range p.Lendable {
+		if err := named("host of plan "+p.ID(), host); err != nil {
+			return err
+		}
+		if err := nonNegative("lendable of "+host, v); err != nil {
+			return err
+		}
+	}
 	for name, v := range p.Capacities {
 		if err := named("resource of plan "+p.ID(), name); err != nil {
 			return err
@@ -335,7 +348,17 @@ func (p *Plan) validateAudit() error {
 // validateActions checks each action, that no knob occurs twice, and that a
 // part for a host acts on no other.
 func (p *Plan) validateActions() error {
-	seen := make(map[KnobID]bool, len(p.Actions))
+	seen := make(map[KnobID]bool, len(p.Actions)+len(p.Envelopes))
+	for i := range p.Envelopes {
+		e := &p.Envelopes[i]
+		if err := e.validate(p.Pool); err != nil {
+			return fmt.Errorf("plan %s: %w", p.ID(), err)
+		}
+		if seen[e.KnobID] || p.Host != "" && e.Host != p.Host {
+			return Invalidf("plan %s: two envelopes of %s, or that of another host", p.ID(), e.Name())
+		}
+		seen[e.KnobID] = true
+	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		if err := a.validate(p.Pool); err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// pieceSize is how many entries a piece of a plan has: actions, and workloads that
-// were held or not moved. maxPieces bounds the pieces of one plan.
+// pieceSize is how many entries a piece of a plan has: actions, envelopes, and
+// workloads that were held or not moved. maxPieces bounds the pieces of one plan.
 const pieceSize, maxPieces = 1000, 10_000
 
 // Split returns what travels of a plan. Where Hosts has several, the pieces are for
@@ -30,12 +30,17 @@ func (p *Plan) parts() (parts []Value) {
 	for i := range p.Actions {
 		of[p.Actions[i].Host] = append(of[p.Actions[i].Host], p.Actions[i])
 	}
-	hosts := slices.AppendSeq(slices.Clone(p.Hosts), maps.Keys(of))
+	within := make(map[string][]Enveloped, len(p.Hosts))
+	for i := range p.Envelopes {
+		within[p.Envelopes[i].Host] = append(within[p.Envelopes[i].Host], p.Envelopes[i])
+	}
+	hosts := slices.AppendSeq(slices.AppendSeq(slices.Clone(p.Hosts), maps.Keys(of)), maps.Keys(within))
 	slices.Sort(hosts)
 	for _, host := range slices.Compact(hosts) {
 		part := *p
 		part.Hosts, part.Host, part.Actions = nil, host, of[host]
 		part.Held, part.Unmoved, part.Verdicts, part.Audit = nil, nil, nil, nil
+		part.Lendable, part.Envelopes = lendableOf(p, host), within[host]
 		parts = append(parts, &part)
 	}
 	return parts
@@ -43,15 +48,15 @@ func (p *Plan) parts() (parts []Value) {
 
 // pieces returns the plan in pieces of about pieceSize entries.
 func (p *Plan) pieces() (pieces []Value) {
-	n := max(1, (len(p.Actions)+len(p.Held)+len(p.Unmoved)+pieceSize-1)/pieceSize)
+	n := max(1, (len(p.Actions)+len(p.Envelopes)+len(p.Held)+len(p.Unmoved)+pieceSize-1)/pieceSize)
 	held, unmoved := slices.Sorted(maps.Keys(p.Held)), slices.Sorted(maps.Keys(p.Unmoved))
 	for i := range n {
 		piece := *p
 		piece.Hosts, piece.Piece, piece.Pieces = nil, i+1, n
-		piece.Actions = share(p.Actions, i, n)
+		piece.Actions, piece.Envelopes = share(p.Actions, i, n), share(p.Envelopes, i, n)
 		piece.Held, piece.Unmoved = only(p.Held, share(held, i, n)), only(p.Unmoved, share(unmoved, i, n))
 		if i > 0 {
-			piece.Verdicts, piece.Audit = nil, nil
+			piece.Verdicts, piece.Audit, piece.Lendable = nil, nil, nil
 		}
 		pieces = append(pieces, &piece)
 	}
@@ -77,6 +82,14 @@ func only(of map[string]Held, names []string) map[string]Held {
 		out[name] = of[name]
 	}
 	return out
+}
+
+// lendableOf is what a plan says of one host alone.
+func lendableOf(p *Plan, host string) map[string]float64 {
+	if v, ok := p.Lendable[host]; ok {
+		return map[string]float64{host: v}
+	}
+	return nil
 }
 
 // Joiner puts plans together again that came in pieces, whatever the order, and
@@ -146,10 +159,11 @@ func (j *Joiner) drop(i int) []*Plan {
 	}
 	whole := *first
 	whole.Piece, whole.Pieces = 0, 0
-	whole.Actions, whole.Held, whole.Unmoved = slices.Clip(whole.Actions), maps.Clone(whole.Held), maps.Clone(whole.Unmoved)
+	whole.Actions, whole.Envelopes = slices.Clip(whole.Actions), slices.Clip(whole.Envelopes)
+	whole.Held, whole.Unmoved = maps.Clone(whole.Held), maps.Clone(whole.Unmoved)
 	for n := 2; n <= first.Pieces; n++ {
 		if piece := o.pieces[n]; piece != nil {
-			whole.Actions = append(whole.Actions, piece.Actions...)
+			whole.Actions, whole.Envelopes = append(whole.Actions, piece.Actions...), append(whole.Envelopes, piece.Envelopes...)
 			whole.Held, whole.Unmoved = merged(whole.Held, piece.Held), merged(whole.Unmoved, piece.Unmoved)
 		}
 	}

@@ -58,6 +58,7 @@ func (v *validator) run() {
 	v.prometheus()
 	v.exporters()
 	v.colocate()
+	v.fast()
 	v.speculate()
 	v.batch()
 	v.workloads()

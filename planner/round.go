@@ -34,7 +34,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 		p.patience = 0
 	}
 	return p.publish(now, issue.Decision{
-		Plan:    trimtab.Plan{Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Cause: r.cause, Cut: r.cut, Audit: r.audit},
+		Plan:    trimtab.Plan{Lendable: r.lendable, Envelopes: r.within, Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Cause: r.cause, Cut: r.cut, Audit: r.audit},
 		Shrinks: r.shrinks, Grows: r.grows, Advice: r.advice,
 	})
 }
@@ -56,6 +56,9 @@ type decision struct {
 	shrinks []trimtab.Action
 	grows   []trimtab.Action
 	advice  []trimtab.Action
+	// within are the envelopes of knobs that stay, lendable what hosts may lend beyond.
+	within   []trimtab.Enveloped
+	lendable map[string]float64
 }
 
 // decide seats the workloads, solves, steps and guards.
@@ -72,6 +75,7 @@ func (r *decision) decide() {
 		r.recall(i)
 	}
 	r.actions()
+	r.envelopes()
 	r.judge()
 }
 

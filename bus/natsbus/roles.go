@@ -178,7 +178,7 @@ func PermissionsOf(r Role, s Scope) Permissions {
 		switch may := whoMay(row); {
 		case row.Name == others:
 		case row.Bucket:
-			p.bucket(row.Name, keyOf(r, s), slices.Contains(may.publish, r), slices.Contains(may.read, r))
+			p.bucket(row.Name, bucketKey(r, s), slices.Contains(may.publish, r), slices.Contains(may.read, r))
 		case row.Kind == "":
 			p.api("STREAM.INFO", row.Name)
 		default:
@@ -220,9 +220,9 @@ func (p *Permissions) api(call string, tokens ...string) {
 	p.Publish = append(p.Publish, jetStreamAPI+call+"."+strings.Join(tokens, "."))
 }
 
-// keyOf is the key that a role writes in a bucket, "*" of any: an agent writes that of
+// bucketKey is the key that a role writes in a bucket, "*" of any: an agent writes that of
 // its own host.
-func keyOf(r Role, s Scope) string {
+func bucketKey(r Role, s Scope) string {
 	if r == Agent {
 		return bus.EscapeKey(ThresholdsKey(s.Pool, s.Host))
 	}

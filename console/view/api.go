@@ -177,6 +177,8 @@ type Explanation struct {
 	// Least and Most are the declared bounds of the knob.
 	Least *float64 `json:"min,omitempty"`
 	Most  *float64 `json:"max,omitempty"`
+	// Fast is what fast loops do with its quotas of CPU time, over all its instances.
+	Fast *FastView `json:"fast,omitempty"`
 	// Curve is the learnt performance over the allocation at the forecast
 	// load, with its band; Forecast is that load.
 	Curve    *trimtab.Curve        `json:"curve,omitempty"`

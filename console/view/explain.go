@@ -47,6 +47,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if d.instances > 0 {
 		e.Barred = d.knob.Barred
 	}
+	e.Fast = v.fast(s)
 	if row.Allocation != nil {
 		e.Baseline = &d.baseline
 	}
