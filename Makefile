@@ -101,6 +101,10 @@ bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--m
 bench-real-short: ## half a minute of it, as a test of structure and safety
 	go test $(PLAIN) -count=1 -tags integration -run TestAShortRunIsSafe -v ./internal/bench/real
 
+.PHONY: bench-fast
+bench-fast: ## the fast loop on real nginx, redis and PostgreSQL whose load is three times as high for 2 s, beside rules for quotas (FAST="--minutes 10")
+	go run ./internal/bench/real --fast --pool 1.2 --cost 4ms $(FAST)
+
 .PHONY: bench-colocate
 bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 150 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)
 	go run ./internal/bench/colocate $(COLOCATE)

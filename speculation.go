@@ -198,6 +198,42 @@ func (a *Attempt) Succeeded() bool {
 	return a.State == AttemptEnded && a.Outcome == "exited" && a.Code == 0
 }
 
+// MaxSignals is of how many signals of services one host tells.
+const MaxSignals = 64
+
+// ServiceSignal is how one signal of a service beside speculative tasks stands, as its
+// host judges it: the fit, how good it is, and how often it was wrong.
+type ServiceSignal struct {
+	Workload string `json:"workload"`
+	Instance string `json:"instance,omitempty"`
+	// Signal is cpi or mpki, or what takes the place of the first where it is not counted:
+	// run-queue delay, cpu pressure, memory pressure, io pressure, throttled. Those are told as
+	// how many times as long work takes for what is waited.
+	Signal string  `json:"signal"`
+	Value  float64 `json:"value"`
+	// Model gave the boundary: gamma or chi-square where the fit holds, else phases;
+	// unknown: too little was seen without tasks. Typical and Boundary are 0 then.
+	Model    string  `json:"model"`
+	Typical  float64 `json:"typical"`
+	Boundary float64 `json:"boundary"`
+	Anomaly  bool    `json:"anomaly,omitempty"`
+	// Distance is that of the fitted distribution (Kolmogorov, Smirnov) from what was seen;
+	// nil: there is no fit yet. Windows is of how many.
+	Distance *float64 `json:"ks,omitempty"`
+	Windows  uint32   `json:"windows"`
+	// FalseAlarms of Judged windows without tasks were called anomalies.
+	FalseAlarms uint32 `json:"false_alarms"`
+	Judged      uint32 `json:"judged"`
+}
+
+// FalseAlarmRate is the share of false alarms; false: nothing was judged yet.
+func (s *ServiceSignal) FalseAlarmRate() (rate float64, known bool) {
+	if s.Judged == 0 {
+		return 0, false
+	}
+	return float64(s.FalseAlarms) / float64(s.Judged), true
+}
+
 // Machine is what a host says of itself to who places speculative tasks.
 type Machine struct {
 	Host string    `json:"host"`
@@ -220,6 +256,9 @@ type Machine struct {
 	// CPI and MPKI are means over the long-running applications; nil: not counted.
 	CPI  *float64 `json:"cpi,omitempty"`
 	MPKI *float64 `json:"mpki,omitempty"`
+	// Signals are those of the services here, those with an anomaly first. They are for
+	// people: nobody acts on them but the host itself.
+	Signals []ServiceSignal `json:"signals,omitempty"`
 	// Blocked is why no task is started; "": nothing is in the way.
 	Blocked  string    `json:"blocked,omitempty"`
 	Attempts []Attempt `json:"attempts"`

@@ -53,6 +53,13 @@ func (m *Machine) Validate() error {
 		return Invalidf("%s: %d running, %d waiting, %d regular", what, m.Running, m.Waiting, m.Regular)
 	case len(m.Attempts) > MaxAttemptsHere:
 		return Invalidf("%s: %d attempts, limit %d", what, len(m.Attempts), MaxAttemptsHere)
+	case len(m.Signals) > MaxSignals:
+		return Invalidf("%s: %d signals, limit %d", what, len(m.Signals), MaxSignals)
+	}
+	for i := range m.Signals {
+		if err := m.Signals[i].validate(what); err != nil {
+			return err
+		}
 	}
 	for _, of := range []map[string]float64{m.Load, m.Capacity} {
 		if err := validAmounts(what, of); err != nil {
@@ -68,6 +75,27 @@ func (m *Machine) Validate() error {
 		return err
 	}
 	return m.validateAttempts(what)
+}
+
+func (s *ServiceSignal) validate(what string) error {
+	if err := named(what+": signal of workload", s.Workload); err != nil {
+		return err
+	}
+	if err := short(what, s.Instance, s.Signal, s.Model); err != nil {
+		return err
+	}
+	for _, v := range []float64{s.Value, s.Typical, s.Boundary} {
+		if !isNonNegative(v) {
+			return nonNegative(what+": "+s.Signal+" of "+s.Workload, v)
+		}
+	}
+	if s.Distance != nil && !(*s.Distance >= 0 && *s.Distance <= 1) {
+		return Invalidf("%s: %s of %s: distance %v: want 0 to 1", what, s.Signal, s.Workload, *s.Distance)
+	}
+	if s.FalseAlarms > s.Judged {
+		return Invalidf("%s: %s of %s: %d false alarms of %d windows", what, s.Signal, s.Workload, s.FalseAlarms, s.Judged)
+	}
+	return nil
 }
 
 func (m *Machine) validateAttempts(what string) error {

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -49,6 +50,8 @@ func examples() []trimtab.Value {
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
 		contributions(), colocation(),
 		machine(), placements(), &trimtab.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState(),
+		&trimtab.Plan{Pool: "cpu", Piece: 2, Pieces: 3, Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+		&trimtab.Plan{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
 	}
 }
 
@@ -59,9 +62,11 @@ func attempt() trimtab.Attempt {
 }
 
 func machine() *trimtab.Machine {
-	v := 1.5
+	v, d := 1.5, .5
 	return &trimtab.Machine{Host: "h", Pool: "cpu", Time: noon, Life: 1, Report: 2, Epoch: 3, Sequence: 4, Load: map[string]float64{"cpu": .5}, Capacity: map[string]float64{"cpu": 8},
-		Running: 1, Waiting: 2, Regular: 3, CPI: &v, MPKI: &v, Blocked: "b", Attempts: []trimtab.Attempt{attempt()}}
+		Running: 1, Waiting: 2, Regular: 3, CPI: &v, MPKI: &v, Blocked: "b",
+		Signals:  []trimtab.ServiceSignal{{Workload: "w", Instance: "i", Signal: "cpi", Value: 2, Model: "phases", Typical: 1, Boundary: 1.5, Anomaly: true, Distance: &d, Windows: 3, FalseAlarms: 1, Judged: 2}},
+		Attempts: []trimtab.Attempt{attempt()}}
 }
 
 func taskSpec() trimtab.TaskSpec {
@@ -154,6 +159,14 @@ func TestAnUnknownFieldIsReadAndANewerVersionIsRefused(t *testing.T) {
 	}
 	if _, _, err := Decode(trimtab.KindAlert, b); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("other kind: %v", err)
+	}
+	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
+	whole, err := Encode(plan, trimtab.Origin{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Decode(trimtab.KindPart, bytes.Replace(whole, []byte(`"plan"`), []byte(`"part"`), 1)); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Errorf("a whole plan that calls itself a part: %v", err)
 	}
 }
 

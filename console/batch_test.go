@@ -22,10 +22,13 @@ func batchState(name, state string) *trimtab.JobState {
 
 // batchConsole has a job that runs, one that is over, and two hosts.
 func batchConsole(sent *[]*trimtab.JobRequest) (*view.Model, Options) {
-	v := view.New(view.Config{Pool: "cpu"})
+	v := view.New(view.Config{Pool: "cpu", Workloads: []view.Workload{{Name: "shop"}}})
 	v.Observe(batchState("night", trimtab.StateRunning))
 	v.Observe(batchState("old", trimtab.StateDone))
-	v.Observe(&trimtab.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Running: 3})
+	v.Observe(&trimtab.Machine{Host: "h1", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Running: 3, Signals: []trimtab.ServiceSignal{
+		{Workload: "shop", Signal: "run-queue delay", Value: 1.5, Model: "phases", Typical: 1.01, Boundary: 1.2, Anomaly: true, Distance: new(.31), Windows: 600, FalseAlarms: 1, Judged: 512},
+		{Workload: "shop", Instance: "2", Signal: "cpi", Value: 1.1, Model: "unknown", Windows: 2},
+		{Workload: "other", Signal: "throttled", Value: 1, Model: "gamma", Typical: 1, Boundary: 1.05, Judged: 9}}})
 	v.Observe(&trimtab.Machine{Host: "h2", Pool: "cpu", Time: time.Now(), Life: 1, Report: 1, Blocked: "cpu is over 0.8"})
 	return v, Options{Request: func(_ context.Context, r *trimtab.JobRequest) error {
 		*sent = append(*sent, r)
@@ -43,6 +46,9 @@ func TestThePageOfSpeculativeJobsShowsJobsHostsAndTasks(t *testing.T) {
 		"/api/v1/batch/night":    {`"name":"t2"`, `"last_lines":["cannot open`},
 		"/api/v1/batch/night/t1": {`"host":"h1"`},
 		"/":                      {`href="/batch"`},
+		"/workloads/shop": {"Beside speculative tasks", "run-queue delay", "1.5, anomalous: over 1.2 (typical 1.01)", "by phases (KS 0.31); false alarms 0.2% of 512 windows alone",
+			"<small>2</small>", "1.1, too little is known of it without tasks", "not judged"},
+		"/api/v1/workloads/shop": {`"signals":[{"host":"h1","workload":"shop","signal":"run-queue delay","value":1.5`, `"false_alarms":1,"judged":512`},
 	} {
 		code, body, _ := request(t, h, "GET", path, "")
 		for _, want := range wants {
@@ -50,6 +56,9 @@ func TestThePageOfSpeculativeJobsShowsJobsHostsAndTasks(t *testing.T) {
 				t.Errorf("%s: %d, no %s in %s", path, code, want, body)
 			}
 		}
+	}
+	if _, body, _ := request(t, h, "GET", "/workloads/shop", ""); strings.Contains(body, "throttled") {
+		t.Error("the page of a service has the signals of another")
 	}
 	for _, path := range []string{"/batch?job=none", "/api/v1/batch/none", "/api/v1/batch/night/none"} {
 		if code, body, _ := request(t, h, "GET", path, ""); code != 404 {

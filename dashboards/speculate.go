@@ -20,6 +20,14 @@ func speculate() *board {
 		[]query{{rate("trimtab_speculate_verdicts_total", "host, verdict"), "{{verdict}} on {{host}}"}}, from0, bars)
 	g.graph(12, "Load of hosts", "Load levels, which tasks need below speculate.thresholds to start.", "percentunit",
 		[]query{{`max by (host, load) (trimtab_speculate_load_ratio{@})`, "{{load}} of {{host}}"}}, from0)
+	g.graph(12, "Signals of services", "Over the boundary of what each is like without tasks: above 1 it is disturbed.", "none",
+		[]query{{`max by (host, workload, signal) (trimtab_speculate_signal_ratio{@})`, "{{signal}} of {{workload}} on {{host}}"}}, from0)
+	g.graph(12, "False alarms", "Share of the windows without tasks in which a signal was called anomalous.", "percentunit",
+		[]query{{`max by (host, workload, signal) (trimtab_speculate_false_alarms_ratio{@})`, "{{signal}} of {{workload}} on {{host}}"}}, from0)
+	g.graph(12, "Distance of the fits", "Of the fitted distribution from what was measured: where it is far, phases judge.", "none",
+		[]query{{`max by (host, workload, signal) (trimtab_speculate_fit_distance{@})`, "{{signal}} of {{workload}} on {{host}}"}}, from0)
+	g.graph(12, "CPUs for tasks", "CPUs to which tasks are bound beside services; 0: they run on all.", "none",
+		[]query{{`max by (host) (trimtab_speculate_second_class_cpus{@})`, "{{host}}"}}, from0, stairs)
 	g.row("How it works")
 	g.graph(12, "What was done to tasks", "Per second; failed is worth a look.", "ops",
 		[]query{{rate("trimtab_speculate_turns_total", "turn, result"), "{{turn}} {{result}}"}}, from0)

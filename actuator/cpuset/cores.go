@@ -409,6 +409,8 @@ func (k *Cores) others(version int) (all Set, names []string, err error) {
 			return fs.SkipDir
 		case group == "." || strings.HasPrefix(own, group+"/"):
 			return nil
+		case path.Base(group) == Guests:
+			return fs.SkipDir
 		}
 		set, err := k.set(group, cpusFile)
 		switch {

@@ -213,6 +213,24 @@ func TestRealCoresMeetTheContractOfKnobs(t *testing.T) {
 	})
 }
 
+func TestCoresToWhichSpeculativeTasksAreBoundAreFree(t *testing.T) {
+	root, group := realRoot(t)
+	cores := mustCores(t, root)
+	low := at(root, child(t, root, group, "latency-critical"))
+	guests := child(t, root, group, Guests)
+	task := child(t, root, guests, "job@task@1")
+	for _, core := range cores { // wherever the knob looks first
+		set(t, filepath.Join(root, task), cpusFile, core.String())
+		k := open(t, low)
+		if err := k.Write(t.Context(), trimtab.Units(float64(len(cores)))); err != nil {
+			t.Errorf("beside a task on %v: %v", core, err)
+		}
+		if err := k.Write(t.Context(), trimtab.Units(1)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestRealGroupsGetDifferentCoresAndTheirExactMasksBack(t *testing.T) {
 	root, group := realRoot(t)
 	cores := mustCores(t, root)

@@ -13,7 +13,8 @@
 // same set. A group that gets fewer keeps its lowest-numbered ones, one that gets more
 // takes the lowest that are free; a High one, for best-effort jobs, does so from the
 // other end. A core is free when no other group beneath the root has it: one that has
-// less than the root, and neither lies inside this group nor holds it. So groups with
+// less than the root, and neither lies inside this group nor holds it, nor is one of
+// speculative tasks ([Guests]). So groups with
 // knobs are on different physical cores. Where not enough are free, more is refused with
 // trimtab.ErrRefused and the groups named; less never is, and then shares no core that
 // was not shared before. After a write the other groups are read once more: where another

@@ -10,6 +10,10 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
+// Guests is the name of a group in which are speculative tasks: they are bound to cores
+// that others leave, and have none that nobody else may take.
+const Guests = "oversubscribed"
+
 // Kind is this kind of knob, for the locations of cgroup.Kind. Knobs that one Kind
 // opens share what is open of a root, and what is known of the machine.
 func Kind() actuator.Kind {

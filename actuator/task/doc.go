@@ -20,6 +20,8 @@
 // killed, as one that waits for a device, is reported as unkillable and tried again,
 // later and later; nothing waits for it.
 //
+// [Runner.Pin] binds a task to some of the CPUs, where the host has the cpuset controller.
+//
 // [Runner.Relabel] takes a task that runs from one class to the other: its processes are
 // moved, until none is left behind. On version 2 the memory that it has stays charged
 // where it was, so its limit counts what it takes from then on.

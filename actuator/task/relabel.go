@@ -54,7 +54,9 @@ func (r *Runner) relabel(ctx context.Context, t *task, class Class) error {
 	r.mu.Unlock()
 	err := r.tree.make(to)
 	if err == nil {
-		err = r.tree.limit(to, t.spec)
+		limits := t.spec
+		limits.CPUs = "" // of a class; the caller binds it again
+		err = r.tree.limit(to, limits)
 	}
 	oom := 0
 	for _, group := range others(from, to) {

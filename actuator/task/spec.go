@@ -112,6 +112,8 @@ type Spec struct {
 	User  string `json:"user,omitempty"`
 	Group string `json:"group,omitempty"`
 	Resources
+	// CPUs are those on which it runs, a list such as "4-7"; "": all.
+	CPUs string `json:"cpus,omitempty"`
 	// Progress is a file in which the task tells its progress (package jobs); "": none.
 	Progress string `json:"progress,omitempty"`
 	Limits   Limits `json:"limits,omitzero"`
@@ -133,6 +135,7 @@ func (s Spec) Validate() error {
 		unless(known, "class %.40q: want oversubscribed or regular", s.Class),
 		s.validateCommand(), s.validateEnv(),
 		unless(plain(s.Dir), "directory %.200q: want an absolute path without . and ..", s.Dir),
+		unless(validCPUs(s.CPUs), "CPUs %.60q: want a list such as 0-3,8", s.CPUs),
 		unless(s.Progress == "" || plain(s.Progress), "progress %.200q: want an absolute path without . and ..", s.Progress),
 		unless(s.Group == "" || s.User != "", "group %.40q: without a user", s.Group),
 		s.Resources.validate(), s.Limits.validate())

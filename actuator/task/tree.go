@@ -30,6 +30,8 @@ type tree struct {
 	main *hostfs.Root
 	// cpu, memory and pids are nil where the host has none; on version 2 they are main.
 	cpu, memory, pids *hostfs.Root
+	// sets has the CPUs of groups; nil: the host has it not, or it cannot be used.
+	sets *hostfs.Root
 	// all are the different ones, main first.
 	all []*hostfs.Root
 }
@@ -74,7 +76,7 @@ func (t *tree) openRoots(root string) error {
 		return err
 	}
 	if first.CgroupVersion(".") == 2 || first.Filesystem() == hostfs.Cgroup2 {
-		t.version, t.main, t.cpu, t.memory, t.pids = 2, first, first, first, first
+		t.version, t.main, t.cpu, t.memory, t.pids, t.sets = 2, first, first, first, first, first
 		return nil
 	}
 	t.cpu = first
@@ -88,6 +90,9 @@ func (t *tree) openRoots(root string) error {
 		return err
 	}
 	if t.pids, err = t.twin(root, "pids"); err != nil {
+		return err
+	}
+	if err = t.openSets(root); err != nil {
 		return err
 	}
 	if dir := hostfs.Accounting(root); dir != "" {
@@ -179,13 +184,16 @@ func (t *tree) make(group string) error {
 			return err
 		}
 	}
+	if t.version == 1 && t.sets != nil {
+		return t.seed(group)
+	}
 	return nil
 }
 
 // delegate lets the children of a group of version 2 have controllers. Which of them it
 // has not shows when a limit is set.
 func (t *tree) delegate(parent string) {
-	for _, controller := range []string{"cpu", "memory", "pids"} {
+	for _, controller := range []string{"cpu", "memory", "pids", "cpuset"} {
 		_ = t.main.Write(path.Join(parent, "cgroup.subtree_control"), "+"+controller)
 	}
 }
@@ -222,6 +230,11 @@ func (t *tree) limit(group string, s Spec) error {
 		case errors.Is(err, os.ErrNotExist):
 			return fmt.Errorf("limit group %s: the host has no %s, which the %s controller makes: %w", group, w.file, w.maker, trimtab.ErrUnsupported)
 		default:
+			return fmt.Errorf("limit group %s: %w", group, err)
+		}
+	}
+	if s.CPUs != "" {
+		if err := t.pin(group, s.CPUs); err != nil {
 			return fmt.Errorf("limit group %s: %w", group, err)
 		}
 	}

@@ -52,6 +52,7 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 	x.change()
 	x.expected()
 	x.inputs()
+	x.signals()
 	x.alternatives()
 	x.history()
 	table(w, x.rows)
@@ -84,6 +85,9 @@ func (x *explanation) standing() {
 	}
 	if x.Pending != nil {
 		x.add("pending", "set to %s %s, which is not in force yet", view.Amount(*x.Pending), x.unit)
+	}
+	if x.Fast != nil {
+		x.add("between rounds", "%s", x.Fast)
 	}
 	if x.Barred != "" {
 		x.add("only advice", "%s", x.Barred)
@@ -144,6 +148,17 @@ func (x *explanation) inputs() {
 	}
 	for _, in := range x.Counters {
 		x.add("counter "+in.Name, "%s, %s old, from %s", view.Quantity(in, x.Resource, x.Share), view.Age(in.Age), orDash(in.Source))
+	}
+}
+
+// signals says how it stands beside speculative tasks.
+func (x *explanation) signals() {
+	for _, s := range x.Signals {
+		at := " on " + s.Host
+		if s.Instance != "" {
+			at = " of " + s.Instance + at
+		}
+		x.add("beside tasks: "+s.Signal, "%s%s, %s", s.Verdict(), at, s.Judge())
 	}
 }
 

@@ -50,12 +50,53 @@ type roseAnswer struct {
 	Seed     uint64        `json:"seed"`
 	Usage    string        `json:"usage"`
 	World    *rose.World   `json:"world"`
+	Policies []rosePolicy  `json:"policies"`
 	Rows     []rose.Row    `json:"rows"`
 	Targets  []rose.Target `json:"targets"`
 }
 
+// rosePolicy is how a policy did, in short: beside LRAs in a mode, or, without a mode,
+// where there are none. Nothing is throttled without speculation, so none did the same in
+// every mode.
+type rosePolicy struct {
+	Policy    string   `json:"policy"`
+	Mode      string   `json:"mode"`
+	Makespan  float64  `json:"makespan_s"`
+	CPU       float64  `json:"cpu_use"`
+	Disk      float64  `json:"disk_use"`
+	CoRunning float64  `json:"co_running"`
+	Started   float64  `json:"started"`
+	Evicted   float64  `json:"evicted"`
+	P95       *float64 `json:"lra_p95_over_alone"`
+}
+
+// rosePolicies lists those of the rows that are about policies.
+func rosePolicies(rows []rose.Row, modes []string) []rosePolicy {
+	all := []rosePolicy{}
+	for i := range rows {
+		r := &rows[i]
+		p := rosePolicy{r.Policy, r.Mode, r.Makespan, r.CPU, r.Disk, r.Speculative, r.Started, r.Evicted, nil}
+		if r.LRA != nil {
+			p.P95 = &r.LRA.P95[2]
+		}
+		switch {
+		case r.Policy == "":
+		case r.Part == rose.Beside && r.Mode == "":
+			for _, p.Mode = range modes {
+				all = append(all, p)
+			}
+		default:
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // Run plays the experiment and prints what came of it.
 func (c *simRoseCmd) Run(ctx context.Context, t terminal) error {
+	if err := plottable(c.Plot); err != nil {
+		return err
+	}
 	usage, err := c.usage()
 	if err != nil {
 		return hint.Add(err, "the directory has alibaba2018-machine-usage/machine_usage_shared.csv.gz; without --data a made-up course takes its place")
@@ -70,25 +111,27 @@ func (c *simRoseCmd) Run(ctx context.Context, t terminal) error {
 		rows, err = x.Play()
 		return err
 	})
-	if ctx.Err() != nil {
-		return fmt.Errorf("run simulation: %w", ctx.Err())
+	stopped := cutShort(ctx, len(rows))
+	if stopped != nil && len(rows) == 0 {
+		return stopped
 	}
-	if err != nil {
+	if err != nil && stopped == nil {
 		var unknown *rose.UnknownError
 		if errors.As(err, &unknown) {
 			return hint.Add(err, "%s", didYouMean(unknown.Name, unknown.Known))
 		}
 		return hint.Add(err, "trimtab sim rose --help has the ranges of all flags")
 	}
-	if c.Plot != "" {
+	if c.Plot != "" && stopped == nil {
 		if err := c.plot(rows); err != nil {
 			return err
 		}
 	}
 	world := rose.Batch(c.Machines, usage)
 	c.change(world)
-	answer := &roseAnswer{Machines: c.Machines, Seeds: c.Seeds, Seed: c.Seed, Usage: usage.Origin, World: world, Rows: rows, Targets: rose.Targets(rows)}
-	return printed(t.out, c.Output, answer, answer.text)
+	answer := &roseAnswer{Machines: c.Machines, Seeds: c.Seeds, Seed: c.Seed, Usage: usage.Origin, World: world,
+		Policies: rosePolicies(rows, x.Modes), Rows: rows, Targets: rose.Targets(rows)}
+	return errors.Join(printed(t.out, c.Output, answer, answer.text), stopped)
 }
 
 func (c *simRoseCmd) change(w *rose.World) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +20,7 @@ func speculated(t *testing.T, args ...string) (code int, out, said string) {
 
 func TestRosePrintsThePapersRowsBesideOurs(t *testing.T) {
 	t.Parallel()
-	code, out, said := speculated(t, "--machines=4", "--seeds=2", "--part=batch,mixed", "--policy=RB,ROSE", "-o", "json")
+	code, out, said := speculated(t, "--machines=4", "--seeds=2", "--part=batch,mixed", "--policy=none,RB,ROSE", "-o", "json")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -26,14 +28,42 @@ func TestRosePrintsThePapersRowsBesideOurs(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &answer); err != nil {
 		t.Fatal(err)
 	}
-	if len(answer.Rows) != 6 || len(answer.Targets) != 4 {
-		t.Fatalf("%d rows, %d targets: want 6 and 4", len(answer.Rows), len(answer.Targets))
+	if len(answer.Rows) != 8 || len(answer.Targets) != 4 {
+		t.Fatalf("%d rows, %d targets: want 8 and 4", len(answer.Rows), len(answer.Targets))
 	}
-	if r := answer.Rows[3]; r.Name != "ROSE" || r.Paper["makespan_s"] != 517.4 || r.Makespan <= 0 || r.StdErr == nil || r.LRA != nil {
+	if r := answer.Rows[5]; r.Name != "ROSE" || r.Paper["makespan_s"] != 517.4 || r.Makespan <= 0 || r.StdErr == nil || r.LRA != nil {
 		t.Errorf("row %+v", r)
 	}
-	if r := answer.Rows[5]; r.Name != "ROSE-RP" || r.Paper["cpu"] < 0.56 || r.LRA == nil {
+	if r := answer.Rows[7]; r.Name != "ROSE-RP" || r.Paper["cpu"] < 0.56 || r.LRA == nil {
 		t.Errorf("row %+v", r)
+	}
+}
+
+func TestRoseListsEachPolicyOnceForEachMode(t *testing.T) {
+	t.Parallel()
+	code, out, said := speculated(t, "--policy", "none,RB,ROSE", "--mode", "UP,RP", "--machines", "4", "--seeds", "1", "-o", "json", "--part", "yarn,batch,mixed")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	var answer struct{ Policies []map[string]any }
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range answer.Policies {
+		got = append(got, fmt.Sprint(p["policy"], "/", p["mode"]))
+		for _, key := range []string{"makespan_s", "cpu_use", "disk_use", "started", "evicted"} {
+			if _, number := p[key].(float64); !number {
+				t.Errorf("%v: no %s", p, key)
+			}
+		}
+		if p95, number := p["lra_p95_over_alone"].(float64); number != (p["mode"] != "") || number && p95 < 1 {
+			t.Errorf("%v: p95 %v over alone", p, p["lra_p95_over_alone"])
+		}
+	}
+	want := []string{"none/", "none/UP", "none/RP", "RB/", "RB/UP", "RB/RP", "ROSE/", "ROSE/UP", "ROSE/RP"}
+	if !slices.Equal(got, want) {
+		t.Errorf("policies %q, want %q", got, want)
 	}
 }
 

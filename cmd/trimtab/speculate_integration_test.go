@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/cpuset"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 )
@@ -42,7 +44,7 @@ func newGuests(t *testing.T) *guests {
 	before, _, _ := strings.Cut(g.text, "workloads:")
 	g.text = strings.Replace(before, fmt.Sprintf("cgroup_root: %q", g.q.root), fmt.Sprintf("cgroup_root: %q, lock_dir: %q", root, filepath.Join(g.dir, "locks")), 1) + fmt.Sprintf(`
 analyzer: {report_interval: 200ms, partitions: 1}
-speculate: {user: nobody, cgroup: %s, programs: [/bin/sh], thresholds: {cpu: 100}, regular: {cpu: 1, memory: 1GiB}}
+speculate: {user: nobody, cgroup: %s, programs: [/bin/sh], thresholds: {cpu: 100}, slack: 0, regular: {cpu: 1, memory: 1GiB}}
 workloads:
   - {name: hungry, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: %s/web, cpu: {min: 0.05, max: 0.9}}, mode: "off"}
 `, g.group, filepath.Base(cpu))
@@ -163,6 +165,27 @@ func (g *guests) becomes(p trimtab.Placement, state trimtab.AttemptState) (a tri
 	return a
 }
 
+// runsOn waits until a task is bound to so many CPUs, where they are of different cores.
+func (g *guests) runsOn(p trimtab.Placement, class string, cpus int) {
+	g.Helper()
+	file := filepath.Join("/sys/fs/cgroup/cpuset", g.group, class, leafOf(p), "cpuset.cpus")
+	topology, err := new(cpuset.Machine).Topology()
+	if _, none := os.Stat("/sys/fs/cgroup/cpuset/cgroup.procs"); none != nil || err != nil || len(topology) != runtime.NumCPU() || len(topology) < 2 {
+		g.Logf("cores of %s are not looked at: %v, %v", p.Task, none, err)
+		return
+	}
+	g.until("the cores of "+p.Task, func() error {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if set, err := cpuset.ParseSet(strings.TrimSpace(string(text))); err != nil || len(set) != cpus {
+			return fmt.Errorf("it runs on %q, %v: want %d CPUs", text, err, cpus)
+		}
+		return nil
+	})
+}
+
 func spins(name string) trimtab.Placement {
 	return trimtab.Placement{AttemptID: trimtab.AttemptID{Job: "job", Task: name, Attempt: 1}, Class: trimtab.OversubscribedTask,
 		Spec: trimtab.TaskSpec{Command: []string{"/bin/sh", "-c", "id -u; while :; do :; done"}, Cores: 0.2, Memory: 64 << 20, Env: map[string]string{"PATH": "/usr/bin:/bin"}}}
@@ -191,6 +214,7 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 	if len(g.groups("oversubscribed/"+leafOf(a))) < 2 {
 		t.Errorf("in %v", g.groups("*/*"))
 	}
+	g.runsOn(a, "oversubscribed", runtime.NumCPU()-1) // the service has one core, of the first class
 	g.mu.Lock()
 	g.tail = 0.5
 	g.mu.Unlock()
@@ -215,6 +239,7 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 	if len(g.groups("regular/"+leafOf(b))) < 2 {
 		t.Errorf("in %v", g.groups("*/*"))
 	}
+	g.runsOn(b, "regular", runtime.NumCPU())
 	g.mu.Lock()
 	g.silent = true
 	g.mu.Unlock()
@@ -224,7 +249,7 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 	g.gone(b)
 	g.until("everything that the board of tasks shows", func() error {
 		var panels []string // nothing is refused here
-		for _, title := range []string{"Tasks", "Started", "Ended", "Verdicts", "Load of hosts", "What was done", "Lists", "Time of a decision"} {
+		for _, title := range []string{"Tasks", "Started", "Ended", "Verdicts", "Load of hosts", "CPUs for tasks", "What was done", "Lists", "Time of a decision"} {
 			panels = append(panels, "speculate.json / "+title)
 		}
 		return g.boardHasMetrics("speculate.json", panels...)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -49,7 +50,21 @@ type BatchHost struct {
 	Load     map[string]float64 `json:"load,omitempty"`
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	Blocked  string             `json:"blocked,omitempty"`
+	// Signals are those of the services there, as the host judges them.
+	Signals []ServiceSignal `json:"signals,omitempty"`
 }
+
+// ServiceSignal is one signal of a service beside speculative tasks.
+type ServiceSignal = trimtab.ServiceSignal
+
+// HostSignal is one, and where.
+type HostSignal struct {
+	Host string `json:"host"`
+	ServiceSignal
+}
+
+// maxHostSignals bounds the signals of one workload that are shown.
+const maxHostSignals = 100
 
 // batchBook is what was heard of speculative work.
 type batchBook struct {
@@ -145,7 +160,7 @@ func (b *batchBook) hearMachine(m *trimtab.Machine, now time.Time) {
 	}
 	b.hearLines(m)
 	b.hosts[m.Host] = &batchHost{BatchHost{Host: m.Host, Running: m.Running, Waiting: m.Waiting, Regular: m.Regular,
-		Load: m.Load, Capacity: m.Capacity, Blocked: m.Blocked}, now}
+		Load: m.Load, Capacity: m.Capacity, Blocked: m.Blocked, Signals: m.Signals}, now}
 }
 
 // hearLines keeps the last lines of attempts: the job manager tells only those of tasks
@@ -194,6 +209,55 @@ func (b *batchBook) tidy(now time.Time) {
 			delete(b.hosts, name)
 		}
 	}
+}
+
+// signalsOf are those of a workload on all hosts that are heard: those with an anomaly
+// first, then by host.
+func (b *batchBook) signalsOf(workload string, now time.Time) (all []HostSignal) {
+	for name, h := range b.hosts {
+		if now.Sub(h.heard) > jobsSilent {
+			continue
+		}
+		for _, s := range h.said.Signals {
+			if s.Workload == workload {
+				all = append(all, HostSignal{name, s})
+			}
+		}
+	}
+	first := map[bool]int{true: 0, false: 1}
+	slices.SortFunc(all, func(a, c HostSignal) int {
+		return cmp.Or(cmp.Compare(first[a.Anomaly], first[c.Anomaly]), cmp.Compare(a.Host, c.Host), cmp.Compare(a.Instance, c.Instance), cmp.Compare(a.Signal, c.Signal))
+	})
+	return all[:min(len(all), maxHostSignals)]
+}
+
+// Verdict says how a signal stands: "1.32, anomalous: over 1.2 (typical 1.02)".
+func (s HostSignal) Verdict() string {
+	switch {
+	case s.Boundary <= 0:
+		return Number(s.Value) + ", too little is known of it without tasks"
+	case s.Anomaly:
+		return fmt.Sprintf("%s, anomalous: over %s (typical %s)", Number(s.Value), Number(s.Boundary), Number(s.Typical))
+	case s.Value > s.Boundary:
+		return fmt.Sprintf("%s, over %s (typical %s)", Number(s.Value), Number(s.Boundary), Number(s.Typical))
+	}
+	return fmt.Sprintf("%s, under %s (typical %s)", Number(s.Value), Number(s.Boundary), Number(s.Typical))
+}
+
+// Judge says what judged it and how good that is: "by phases (KS 0.31); false alarms 0.2%
+// of 512 windows alone".
+func (s HostSignal) Judge() string {
+	text := "by " + s.Model
+	if s.Model == "unknown" {
+		text = "not judged"
+	}
+	if s.Distance != nil {
+		text += fmt.Sprintf(" (KS %.2f)", *s.Distance)
+	}
+	if rate, known := s.FalseAlarmRate(); known {
+		text += fmt.Sprintf("; false alarms %.1f%% of %s alone", 100*rate, Count(int(s.Judged), "window"))
+	}
+	return text
 }
 
 // HasBatch reports whether anything was heard of speculative work.

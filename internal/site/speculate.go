@@ -214,6 +214,9 @@ func (s *Site) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 		if err != nil {
 			return nil, errors.Join(err, h.close(ctx))
 		}
+		if h.pins, err = openPins(runner, c.Root, services); err != nil {
+			h.signals.lacks = append(h.signals.lacks, "cores of their own for services: "+err.Error())
+		}
 		s.ready.note("speculate", strings.Join(h.signals.lacks, "; "))
 	}
 	return h, nil

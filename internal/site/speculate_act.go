@@ -30,6 +30,9 @@ func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *trimtab.P
 		delete(h.failed, id)
 		delete(h.classes, id)
 		delete(h.used, id)
+		if h.pins != nil {
+			delete(h.pins.last, id)
+		}
 	}
 	h.cancel(orders.Cancel)
 	h.kill(ctx, orders.Kill)
@@ -154,6 +157,9 @@ func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 		}
 		return h.runner.Relabel(ctx, r.ID, task.Class(r.Class))
 	}) {
+		if h.pins != nil { // it is on all cores then
+			delete(h.pins.last, r.ID)
+		}
 		// From now on, so that what is granted is not promised twice.
 		h.ledger.Relabelled(r.ID, r.Class)
 	}
@@ -161,6 +167,7 @@ func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 
 // act does what the policy decided.
 func (h *taskHost) act(ctx context.Context, now time.Duration) {
+	h.classify()
 	for _, e := range h.decision.End {
 		id, ok := parseAttempt(e.Task)
 		a, known := h.ledger.Find(id)
@@ -180,6 +187,7 @@ func (h *taskHost) act(ctx context.Context, now time.Duration) {
 	}
 	h.startGranted(ctx, now)
 	h.freeze(ctx, now)
+	h.bind(ctx)
 }
 
 // start starts an attempt that waits.
@@ -195,6 +203,9 @@ func (h *taskHost) start(ctx context.Context, now time.Duration, id task.ID) {
 	}
 	if !h.ledger.Start(now, id) {
 		return
+	}
+	if spec.CPUs = h.cpusOf(&a); h.pins != nil {
+		h.pins.last[id] = spec.CPUs
 	}
 	h.metrics.Counter("trimtab_speculate_started_total", h.host, string(a.Class)).Inc()
 	if !h.turn(ctx, id, turnStart, func(ctx context.Context) error {

@@ -27,6 +27,7 @@ type runner interface {
 	Thaw(ctx context.Context, id task.ID) error
 	Kill(ctx context.Context, id task.ID, reason string) (task.Info, error)
 	Relabel(ctx context.Context, id task.ID, class task.Class) error
+	Pin(ctx context.Context, id task.ID, cpus string) error
 	List(ctx context.Context) ([]task.Info, error)
 	Forget(id task.ID) error
 	Close(ctx context.Context) error
@@ -69,6 +70,7 @@ type taskHost struct {
 	infos   map[task.ID]task.Info // what the runner, or a former life, knows
 	classes map[task.ID]throttle.Class
 	used    map[task.ID]usage
+	pins    *pins     // nil: tasks are not bound to cores
 	granted []task.ID // regular ones that wait for room
 	failed  map[task.ID]string
 	// lately is until when a task ran.
@@ -78,6 +80,8 @@ type taskHost struct {
 	toldAt   time.Duration
 	savedAt  time.Duration
 	counts   throttle.Counts
+	// shownSignals are the series of signals that there are.
+	shownSignals map[shownSignal]bool
 
 	wake    chan struct{}
 	turning sync.WaitGroup
@@ -112,7 +116,7 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 	return &taskHost{
 		host: host, pool: cfg.Pool.Name, life: life, config: c, runner: r, signals: newSignals(services), metrics: metric.NewSet(),
 		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, reader: load.Reader{}.Read, policy: policy, ledger: ledger, loads: &loadLevels{},
-		infos: map[task.ID]task.Info{}, classes: map[task.ID]throttle.Class{}, used: map[task.ID]usage{}, failed: map[task.ID]string{}, wake: make(chan struct{}, 1), busy: map[task.ID]bool{},
+		infos: map[task.ID]task.Info{}, classes: map[task.ID]throttle.Class{}, used: map[task.ID]usage{}, failed: map[task.ID]string{}, shownSignals: map[shownSignal]bool{}, wake: make(chan struct{}, 1), busy: map[task.ID]bool{},
 		publish: func(context.Context, *trimtab.Machine) error { return nil }, lately: -time.Hour, toldAt: -time.Hour,
 	}, nil
 }
@@ -254,6 +258,7 @@ const (
 	turnFreeze  = "freeze"
 	turnThaw    = "thaw"
 	turnRelabel = "relabel"
+	turnBind    = "bind"
 )
 
 // settle takes in what came of turns.

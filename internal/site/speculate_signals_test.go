@@ -116,6 +116,50 @@ func TestWaitingTakesThePlaceOfCountersThatDoNotCountAndLatencySpeaksForItself(t
 	}
 }
 
+func TestEachSignalIsToldWithItsFitAndItsMeasuredFalseAlarms(t *testing.T) {
+	w := newTaskWorld(t, "")
+	r := rand.New(rand.NewPCG(3, 4))
+	w.lives(120, 1, r)
+	w.now += tellMachine
+	w.lives(1, 1, r)
+	of := map[string]trimtab.ServiceSignal{}
+	for _, s := range w.told.Signals {
+		of[s.Signal] = s
+	}
+	cpi, mpki, delay := of[signalCPI], of[signalMPKI], of[signalDelay]
+	if cpi.Workload != "shop" || cpi.Judged < 100 || cpi.Boundary < 1.03 || cpi.Typical < 0.98 || cpi.Model == "unknown" || cpi.Distance == nil || cpi.Windows < 100 || cpi.Anomaly {
+		t.Errorf("%+v", cpi)
+	}
+	if rate, known := cpi.FalseAlarmRate(); !known || rate > 0.02 {
+		t.Errorf("false alarms %v, %v", rate, known)
+	}
+	if _, known := mpki.FalseAlarmRate(); mpki.Value != 2 || mpki.Windows < 100 || known {
+		t.Errorf("%+v", mpki)
+	}
+	if delay.Value != 2 || delay.Judged < 100 { // half of the time: twice as long
+		t.Errorf("%+v", delay)
+	}
+	series := func() (n int) {
+		all, err := w.metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range all {
+			if name := f.GetName(); name == "trimtab_speculate_signal_ratio" || name == "trimtab_speculate_false_alarms_ratio" || name == "trimtab_speculate_fit_distance" {
+				n += len(f.GetMetric())
+			}
+		}
+		return n
+	}
+	if n := series(); n != 7 { // three boundaries, two rates, two fits: what never differs has none
+		t.Errorf("%d series", n)
+	}
+	w.seconds(2 * int(signalShown/time.Second))
+	if n := series(); n != 0 || len(w.told.Signals) != 0 {
+		t.Errorf("%d series of what is not measured any more, told %+v", n, w.told.Signals)
+	}
+}
+
 func TestAServiceThatDoesNothingIsNotDisturbed(t *testing.T) {
 	w := newTaskWorld(t, "")
 	w.signals.sample(w.now, &trimtab.Sample{Workload: "shop", Instance: "1", Quantity: trimtab.RunDelay, Time: time.Unix(1, 0), Missing: perf.Idle})

@@ -47,6 +47,7 @@ func (h *taskHost) machine() *trimtab.Machine {
 		m.Load[name], m.Capacity[name] = max(0, l.Used), l.Capacity
 	}
 	m.CPI, m.MPKI = h.signals.means(now, "")
+	m.Signals = h.signals.shown(now)
 	for _, a := range h.ledger.Attempts() {
 		t := h.attempt(&a)
 		switch {
@@ -161,6 +162,7 @@ func (h *taskHost) show() {
 		blocked = 1
 	}
 	h.metrics.Gauge("trimtab_speculate_blocked", h.host).Set(blocked)
+	h.showSignals(m.Signals)
 	c := h.policy.Counts()
 	for _, of := range []struct {
 		name        string

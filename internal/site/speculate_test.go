@@ -25,6 +25,7 @@ type fakeRunner struct {
 	specs   map[task.ID]task.Spec
 	started []task.ID
 	killed  map[task.ID]string
+	pinned  map[task.ID]string
 	broken  error // why nothing can be started
 }
 
@@ -61,6 +62,9 @@ func (r *fakeRunner) Thaw(_ context.Context, id task.ID) error {
 }
 func (r *fakeRunner) Relabel(_ context.Context, id task.ID, c task.Class) error {
 	return r.change(id, func(i *task.Info) { i.Class = c })
+}
+func (r *fakeRunner) Pin(_ context.Context, id task.ID, cpus string) error {
+	return r.change(id, func(*task.Info) { r.pinned[id] = cpus })
 }
 func (r *fakeRunner) Close(context.Context) error { return nil }
 func (r *fakeRunner) Forget(id task.ID) error {
@@ -102,7 +106,7 @@ type taskWorld struct {
 func newTaskWorld(t testing.TB, section string) *taskWorld {
 	t.Helper()
 	w := &taskWorld{TB: t, now: 1000 * time.Second, proc: t.TempDir(), busy: 20, free: 900,
-		run: &fakeRunner{tasks: map[task.ID]task.Info{}, specs: map[task.ID]task.Spec{}, killed: map[task.ID]string{}}}
+		run: &fakeRunner{tasks: map[task.ID]task.Info{}, specs: map[task.ID]task.Spec{}, killed: map[task.ID]string{}, pinned: map[task.ID]string{}}}
 	cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, "pool: {cpu: 4}\nspeculate: {user: nobody, programs: [/bin/*]%s}\n", section))
 	if err != nil {
 		t.Fatal(err)

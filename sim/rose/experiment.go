@@ -76,6 +76,10 @@ func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
 type Row struct {
 	Part string `json:"part"`
 	Name string `json:"name"`
+	// Policy selects machines, in a Mode where there are LRAs; "" where the part is about
+	// something else.
+	Policy string `json:"policy,omitempty"`
+	Mode   string `json:"mode,omitempty"`
 	Figures
 	// StdErr is that of the makespan; nil: one run tells nothing of it.
 	StdErr *float64 `json:"makespan_stderr_s,omitempty"`
@@ -88,9 +92,10 @@ type Row struct {
 
 // planned is a row to be played.
 type planned struct {
-	part, name string
-	world      *World
-	run        Run
+	part, name   string
+	policy, mode string
+	world        *World
+	run          Run
 }
 
 const maxSeeds = 1000
@@ -117,11 +122,12 @@ func (x *Experiment) Validate() error {
 func (x *Experiment) Runs() int { return len(x.plan()) * x.Seeds }
 
 func (x *Experiment) plan() (all []planned) {
-	add := func(part, name string, w *World, r Run) {
-		if slices.Contains(x.Parts, part) {
-			all = append(all, planned{part, name, w, r})
+	chosen := func(p planned) {
+		if slices.Contains(x.Parts, p.part) {
+			all = append(all, p)
 		}
 	}
+	add := func(part, name string, w *World, r Run) { chosen(planned{part: part, name: name, world: w, run: r}) }
 	for _, tasks := range []int{2000, 5000} {
 		for _, queue := range []int{10, 15, 20, 50, 70} {
 			add(Submissions, fmt.Sprintf("%d/%d", tasks, queue), Submission(x.Usage, tasks, queue), Run{Scheme: Centralised, Attempts: tasks})
@@ -139,12 +145,12 @@ func (x *Experiment) plan() (all []planned) {
 	still.Timeout = 0
 	for _, name := range x.Policies {
 		if name == None {
-			add(BatchOnly, name, batch, Run{Scheme: Native})
-			add(Beside, name, mixed, Run{Scheme: Native})
+			chosen(planned{BatchOnly, name, name, "", batch, Run{Scheme: Native}})
+			chosen(planned{Beside, name, name, "", mixed, Run{Scheme: Native}})
 			continue
 		}
 		r := Run{Scheme: Distributed, Policy: policyOf(name)}
-		add(BatchOnly, name, batch, r)
+		chosen(planned{BatchOnly, name, name, "", batch, r})
 		if name == RB || name == ROSE {
 			again := r
 			again.Reschedule = true
@@ -153,20 +159,21 @@ func (x *Experiment) plan() (all []planned) {
 		}
 		for _, mode := range x.Modes {
 			r.RP = mode == RP
-			add(Beside, name+"-"+mode, mixed, r)
+			chosen(planned{Beside, name + "-" + mode, name, mode, mixed, r})
 		}
 	}
 	return all
 }
 
-// Play runs all of it.
+// Play runs all of it. One that was stopped returns the rows of which every run was
+// finished, beside the error.
 func (x *Experiment) Play() ([]Row, error) {
 	if err := x.Validate(); err != nil {
 		return nil, err
 	}
 	rows := x.plan()
 	runs, histories := make([]Figures, len(rows)*x.Seeds), make([]*History, len(rows))
-	errs := make([]error, len(runs))
+	errs, done := make([]error, len(runs)), make([]bool, len(runs))
 	x.Runner(len(runs), func(i int) {
 		k, seed := i/x.Seeds, i%x.Seeds
 		r := rows[k].run
@@ -176,6 +183,7 @@ func (x *Experiment) Play() ([]Row, error) {
 			errs[i] = fmt.Errorf("%s, %s: %w", rows[k].part, rows[k].name, err)
 			return
 		}
+		done[i] = true
 		if runs[i] = *f; seed == 0 {
 			histories[k] = h
 		}
@@ -183,24 +191,28 @@ func (x *Experiment) Play() ([]Row, error) {
 			x.Done()
 		}
 	})
+	var stopped error
 	if x.Stop != nil && x.Stop() {
-		return nil, fmt.Errorf("run experiment: %w", errStopped)
-	}
-	if err := errors.Join(errs...); err != nil {
+		stopped = fmt.Errorf("run experiment: %w", errStopped)
+	} else if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	out := make([]Row, len(rows))
+	var out []Row
 	for k := range rows {
 		of := runs[k*x.Seeds : (k+1)*x.Seeds]
-		out[k] = Row{Part: rows[k].part, Name: rows[k].name, Figures: Mean(of), Paper: Paper(rows[k].part, rows[k].name), History: histories[k]}
+		if slices.Contains(done[k*x.Seeds:(k+1)*x.Seeds], false) {
+			continue // it was stopped
+		}
+		row := Row{Part: rows[k].part, Name: rows[k].name, Policy: rows[k].policy, Mode: rows[k].mode, Figures: Mean(of), Paper: Paper(rows[k].part, rows[k].name), History: histories[k]}
 		for i := range of {
-			out[k].Makespans = append(out[k].Makespans, of[i].Makespan)
+			row.Makespans = append(row.Makespans, of[i].Makespan)
 		}
 		if e := Spread(of); !math.IsNaN(e) {
-			out[k].StdErr = &e
+			row.StdErr = &e
 		}
+		out = append(out, row)
 	}
-	return out, nil
+	return out, stopped
 }
 
 // Target is one of what the simulation must reach.

@@ -1,0 +1,122 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+// The files that say on which CPUs a group runs. Version 1 has a hierarchy of its own for
+// them, in which a group that is made has no CPUs and no memory node.
+const (
+	cpusFile  = "cpuset.cpus"
+	memsFile  = "cpuset.mems"
+	effective = "cpuset.cpus.effective" // of version 2
+)
+
+// cpuList is the kernel's form of a set, as "0-3,8".
+const cpuList = `^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`
+
+// maxCPUList bounds it.
+const maxCPUList = 4 << 10
+
+func validCPUs(list string) bool {
+	return list == "" || len(list) <= maxCPUList && regexp.MustCompile(cpuList).MatchString(list)
+}
+
+// openSets opens version 1's hierarchy of CPU sets. Where it cannot be used tasks run on
+// all CPUs, as they did where the host has none.
+func (t *tree) openSets(root string) error {
+	dir := hostfs.Twin(root, "cpuset")
+	if dir == "" {
+		return nil
+	}
+	r, err := hostfs.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	t.sets = r
+	if err := r.Mkdir(t.base); err != nil && !errors.Is(err, os.ErrExist) {
+		t.sets = nil
+		return r.Close()
+	}
+	if err := t.seed(t.base); err != nil {
+		t.sets = nil
+		return r.Close()
+	}
+	t.all = append(t.all, r)
+	return nil
+}
+
+// seed gives a group of version 1 the CPUs and memory nodes of its parent: without, no
+// process can enter it.
+func (t *tree) seed(group string) error {
+	for _, file := range []string{memsFile, cpusFile} {
+		all, err := t.sets.Read(path.Join(path.Dir(group), file))
+		if err == nil {
+			err = t.sets.Write(path.Join(group, file), strings.TrimSpace(all))
+		}
+		if err != nil {
+			return fmt.Errorf("give group its CPUs: %w", err)
+		}
+	}
+	return nil
+}
+
+// whole is what groups of tasks may have.
+func (t *tree) whole() (string, error) {
+	if t.sets == nil {
+		return "", fmt.Errorf("read CPUs of tasks: the host has no cpuset controller: %w", trimtab.ErrUnsupported)
+	}
+	text, err := t.sets.Read(path.Join(t.base, map[int]string{1: cpusFile, 2: effective}[t.version]))
+	text = strings.TrimSpace(text)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("read CPUs of tasks: %w: %w", err, trimtab.ErrUnsupported)
+	case err == nil && (text == "" || !validCPUs(text)):
+		return "", trimtab.Invalidf("read CPUs of tasks: %.60q", text)
+	}
+	return text, err
+}
+
+// pin says on which CPUs a group runs; "": on all.
+func (t *tree) pin(group, cpus string) error {
+	whole, err := t.whole()
+	if err != nil {
+		return err
+	}
+	if cpus == "" {
+		cpus = whole
+	}
+	return t.sets.Write(path.Join(group, cpusFile), cpus)
+}
+
+// CPUs lists the CPUs that tasks may have, as "0-3,8". The error is
+// trimtab.ErrUnsupported where the host cannot bind groups to CPUs.
+func (r *Runner) CPUs() (string, error) { return r.tree.whole() }
+
+// Pin binds a task that runs to CPUs, such as "4-7"; "": to none.
+func (r *Runner) Pin(ctx context.Context, id ID, cpus string) error {
+	t, err := r.find(id)
+	if err == nil {
+		err = errors.Join(ctx.Err(), unless(validCPUs(cpus), "CPUs %.60q: want a list such as 0-3,8", cpus))
+	}
+	if err != nil {
+		return err
+	}
+	t.turning.Lock()
+	defer t.turning.Unlock()
+	for _, group := range r.groupsOf(t) {
+		if err := r.tree.pin(group, cpus); err != nil {
+			return fmt.Errorf("bind task %v to CPUs %s: %w", id, cpus, err)
+		}
+	}
+	return nil
+}
