@@ -83,13 +83,14 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go run ./internal/bench/small --groups 100 --round 1s --spans 600 --for 3m
 	go run ./internal/bench/small --groups 2000 --round 30s --spans 600 --for 1m
 	go run ./internal/bench/fleet --agents 100,300 --workloads 1000,3000
-	go run ./internal/bench/fleet --agents 2 --workloads 2 --cgroups 100 --report 1s --leaves 0 --for 3m
+	go run ./internal/bench/fleet --agents 2 --workloads 2 --cgroups 100 --jobs 50 --report 1s --leaves 0 --for 3m
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
 	go test -run '^$$' -bench Explain -benchtime 40x ./cmd/trimtab
 	go test -run '^$$' -bench "Answers|Fleet" -benchtime 40x ./console
 	go test -run '^$$' -bench 'Solve|Growth|Hosts|AlertToPlan' -benchtime 3x ./planner
 	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
 	GOMAXPROCS=1 go test -run '^$$' -bench Contributions -benchtime 1x ./analyzer/contribution
+	go test -run '^$$' -bench Decide -benchtime 2000x ./planner/colocate
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
 
 .PHONY: bench-real
@@ -99,6 +100,10 @@ bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--m
 .PHONY: bench-real-short
 bench-real-short: ## half a minute of it, as a test of structure and safety
 	go test $(PLAIN) -count=1 -tags integration -run TestAShortRunIsSafe -v ./internal/bench/real
+
+.PHONY: bench-fast
+bench-fast: ## the fast loop on real nginx, redis and PostgreSQL whose load is three times as high for 2 s, beside rules for quotas (FAST="--minutes 10")
+	go run ./internal/bench/real --fast --pool 1.2 --cost 4ms $(FAST)
 
 .PHONY: bench-colocate
 bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 150 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)

@@ -15,6 +15,9 @@ const (
 	// on it is over.
 	CauseAlert     CauseKind = "alert"
 	CauseAlertOver CauseKind = "alert over"
+	// CauseLoan: the fast loop of a host asks for one, since Workload has borrowed for
+	// long or cannot; Ref says which.
+	CauseLoan CauseKind = "loan"
 	// CauseCommand: By asked for a round. CausePause and CauseResume are the
 	// commands of those names; CausePaused a round while paused.
 	CauseCommand CauseKind = "command"
@@ -50,6 +53,8 @@ func (c Cause) String() string {
 		return c.Text
 	case c.Kind == CauseAlert:
 		return fmt.Sprintf("alert %s of %s (%s)", c.Ref, c.Workload, c.Text)
+	case c.Kind == CauseLoan:
+		return fmt.Sprintf("fast loop of %s: %s (%s)", c.Workload, c.Ref, c.Text)
 	case c.Kind == CauseAlertOver:
 		return fmt.Sprintf("alert %s of %s is over (%s)", c.Ref, c.Workload, c.Text)
 	case c.Kind == CauseRefused:

@@ -131,6 +131,44 @@ func (c *Contributions) Slack() (float64, bool) {
 	return 1 - *c.Tail/float64(c.SLO), true
 }
 
+// Budget is how long one component may hold up a request.
+type Budget struct {
+	Component string
+	Time      Seconds
+}
+
+// Budgets divides what the SLO leaves beyond the mean sojourn times among the components,
+// in order of name: when none holds a request up for longer, as by its quota, their stalls
+// together keep it within the SLO. A component that adds more to the tail gets less, in
+// proportion to the step of Rhythm's algorithm 1, 1 - C_i/ΣC. Times are 0 where nothing is
+// left, and there are none without an SLO or Servpods.
+func (c *Contributions) Budgets() []Budget {
+	if c.SLO <= 0 || len(c.Servpods) == 0 {
+		return nil
+	}
+	var out []Budget
+	var added []float64
+	room, all := float64(c.SLO), 0.0
+	for i := range c.Servpods { // in order of component
+		s := &c.Servpods[i]
+		if len(out) == 0 || out[len(out)-1].Component != s.Component {
+			out, added = append(out, Budget{Component: s.Component}), append(added, 0)
+		}
+		room -= s.Sojourn
+		added[len(added)-1] += max(0, s.Contribution)
+		all += max(0, s.Contribution)
+	}
+	n := float64(len(out))
+	for i := range out {
+		part := 1 / n
+		if n > 1 && all > 0 {
+			part = (1 - added[i]/all) / (n - 1)
+		}
+		out[i].Time = Seconds(max(0, room) * part)
+	}
+	return out
+}
+
 // Kind returns KindContributions.
 func (c *Contributions) Kind() Kind { return KindContributions }
 

@@ -48,6 +48,37 @@ func TestContributionsSurviveJSONAndTellTheSlack(t *testing.T) {
 	}
 }
 
+func TestBudgetsKeepTheSLOTogetherAndWhoAddsMoreToTheTailGetsLess(t *testing.T) {
+	c := contributions() // an SLO of 250 ms
+	c.Servpods = append(c.Servpods, Servpod{Component: "db", Host: "b", Sojourn: .1, Weight: .5, Contribution: .024}, Servpod{Component: "web", Sojourn: .02, Weight: .1})
+	want := map[string]float64{"cart": .08 * .25 / 2, "db": .08 * .75 / 2, "web": .08 / 2} // ΣC is .096 without what lowers the tail
+	sum := 0.0
+	for _, b := range c.Budgets() {
+		if math.Abs(float64(b.Time)-want[b.Component]) > 1e-12 {
+			t.Errorf("%s %v s, want %v", b.Component, b.Time, want[b.Component])
+		}
+		sum += float64(b.Time)
+		for i := range c.Servpods {
+			if c.Servpods[i].Component == b.Component {
+				sum += c.Servpods[i].Sojourn
+			}
+		}
+	}
+	if len(c.Budgets()) != 3 || math.Abs(sum-float64(c.SLO)) > 1e-12 {
+		t.Errorf("%v, with the sojourn times %v s of %v", c.Budgets(), sum, c.SLO)
+	}
+	c.Servpods = c.Servpods[2:3]
+	if b := c.Budgets(); len(b) != 1 || math.Abs(float64(b[0].Time)-.15) > 1e-12 {
+		t.Errorf("%v: the only one has all of it", b)
+	}
+	if c.Servpods[0].Sojourn = 1; c.Budgets()[0].Time != 0 {
+		t.Errorf("%v: nothing is left", c.Budgets())
+	}
+	if c.SLO = 0; c.Budgets() != nil {
+		t.Errorf("%v without an SLO", c.Budgets())
+	}
+}
+
 func TestContributionsThatAreNotFiniteNotBoundedOrNotInOrderAreRefused(t *testing.T) {
 	nan, inf, negative, two := math.NaN(), math.Inf(1), -1.0, 2.0
 	for name, spoil := range map[string]func(c *Contributions){

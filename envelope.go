@@ -1,5 +1,7 @@
 package trimtab
 
+import "fmt"
+
 // Envelope is what a host may do with a knob by itself until the next plan, in the
 // resource's unit: never below Floor, never above Ceiling, and at Target where
 // nothing asks for anything else.
@@ -24,6 +26,32 @@ type Envelope struct {
 	// an amount per period like the knob itself; never more than what the knob is set
 	// to. 0: none.
 	Burst float64 `json:"burst,omitempty"`
+}
+
+// Enveloped is the envelope of a knob that a plan leaves where it rests.
+type Enveloped struct {
+	KnobID
+	// At is where it rests.
+	At Amount `json:"at"`
+	// Envelope is what it may be moved within; nil: nothing any more.
+	Envelope *Envelope `json:"envelope,omitempty"`
+}
+
+// validate checks names and amounts.
+func (e *Enveloped) validate(pool string) error {
+	if err := e.KnobID.validate(pool, e.Host); err != nil {
+		return err
+	}
+	if err := e.At.Validate(); err != nil {
+		return fmt.Errorf("envelope of %.300s: %w", e.Workload, err)
+	}
+	if e.Envelope == nil {
+		return nil
+	}
+	if err := e.Envelope.Validate(); err != nil {
+		return fmt.Errorf("envelope of %.300s: %w", e.Workload, err)
+	}
+	return nil
 }
 
 // EnvelopePeriod is the period that Budget and Burst of an envelope refer to, in seconds.

@@ -138,6 +138,8 @@ type KnobState struct {
 	// Problem is empty, or why the knob cannot be used now; Now is then the
 	// last value known.
 	Problem string `json:"problem,omitempty"`
+	// Fast is what the host's fast loop does with it; nil: nothing.
+	Fast *Fast `json:"fast,omitempty"`
 	// Barred is empty, or why a write would be refused, in a mode that does not
 	// write: the knob is read and planned for, and a plan of it not applied.
 	Barred string `json:"barred,omitempty"`
@@ -197,6 +199,11 @@ func (h *Holding) Validate() error {
 		}
 		if err := told("knob of "+t.Workload, t.Knob, t.Problem, t.Barred); err != nil {
 			return err
+		}
+		if t.Fast != nil {
+			if err := t.Fast.validate(t.Workload); err != nil {
+				return err
+			}
 		}
 		for _, a := range []Amount{t.Now, t.InForce(), t.Baseline, Units(t.Min), Units(t.Max), Units(t.Floor)} {
 			if err := a.Validate(); err != nil {

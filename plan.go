@@ -37,7 +37,7 @@ type Action struct {
 	// Set is the value to set; never a delta.
 	Set Amount `json:"set"`
 	// Envelope is what the host may move the knob within by itself until the next
-	// plan; nil: it stays at Set. No planner sends one yet, and no host follows it.
+	// plan; nil: it stays at Set. A host whose fast loop is off does not follow it.
 	Envelope *Envelope `json:"envelope,omitempty"`
 	Mode     Mode      `json:"mode"`
 	Why      Reason    `json:"why"`
@@ -86,15 +86,16 @@ type Alternative struct {
 // Plan is one step of one decision for one pool. A plan without actions
 // renews the lease of what is there.
 //
-// A plan for several hosts travels as a head for those that look on and a part
+// A plan for several hosts travels in pieces for those that look on, and as a part
 // for each host: see [Plan.Split].
 type Plan struct {
 	Pool string `json:"pool"`
 	// Host is the one that this part of a plan is for, with its actions alone;
 	// "": all of them.
 	Host string `json:"host,omitempty"`
-	// Parts is how many parts follow this head of a plan; 0: it is no head.
-	Parts int `json:"parts,omitempty"`
+	// Piece counts the Pieces of a plan from 1; 0: this is none.
+	Piece  int `json:"piece,omitempty"`
+	Pieces int `json:"pieces,omitempty"`
 	// Hosts are those that have knobs of the pool. They do not travel.
 	Hosts []string `json:"-"`
 	// Epoch is the leader's term, from 1; Sequence counts its plans, from 1;
@@ -120,6 +121,11 @@ type Plan struct {
 	// Resource names the first one; "" in plans of builds that had only one.
 	Resource   string             `json:"resource,omitempty"`
 	Capacities map[string]float64 `json:"capacities,omitempty"`
+	// Lendable says, per host, by how much the sum of what is set there may exceed the
+	// sum of targets, inside envelopes, in the unit of the first resource.
+	Lendable map[string]float64 `json:"lendable,omitempty"`
+	// Envelopes are of knobs that stay where they rest: no actions, since nothing moves.
+	Envelopes []Enveloped `json:"envelopes,omitempty"`
 	// Lease is how long the allocation holds without another plan.
 	Lease   Seconds  `json:"lease_s"`
 	Actions []Action `json:"actions,omitempty"`
@@ -203,13 +209,18 @@ func (p *Plan) CapacityOf(resource string) float64 {
 	return p.Capacities[resource]
 }
 
-// Kind returns KindPlan.
-func (p *Plan) Kind() Kind { return KindPlan }
+// Kind returns KindPlan; of a part for one host KindPart.
+func (p *Plan) Kind() Kind {
+	if p.Host != "" {
+		return KindPart
+	}
+	return KindPlan
+}
 
 // Key returns the pool; of a part pool/host, so that no host reads what others
-// have to do; of a head "pool/".
+// have to do; of a piece "pool/", which no host reads.
 func (p *Plan) Key() string {
-	if p.Host == "" && p.Parts == 0 {
+	if p.Host == "" && p.Piece == 0 {
 		return p.Pool
 	}
 	return p.Pool + "/" + p.Host
@@ -251,8 +262,11 @@ func (p *Plan) validateIdentity() error {
 	if p.Time.IsZero() {
 		return Invalidf("plan %s: no time", p.ID())
 	}
-	if p.Parts < 0 || p.Parts > 0 && (p.Host != "" || len(p.Actions) > 0) {
-		return Invalidf("plan %s: a head of %d parts has neither a host nor actions", p.ID(), p.Parts)
+	if p.Piece < 0 || p.Piece > p.Pieces || (p.Piece == 0) != (p.Pieces == 0) || p.Pieces > maxPieces {
+		return Invalidf("plan %s: piece %d of %d, limit %d", p.ID(), p.Piece, p.Pieces, maxPieces)
+	}
+	if p.Piece > 0 && p.Host != "" {
+		return Invalidf("plan %s: piece %d is not for one host", p.ID(), p.Piece)
 	}
 	if err := told("plan "+p.ID(), p.Host, p.Objective, p.Resource, p.Applies); err != nil {
 		return err
@@ -301,6 +315,14 @@ func (p *Plan) validateAmounts() error {
 	if len(p.Capacities) > MaxResources {
 		return Invalidf("plan %s: capacities of %d resources, limit %d", p.ID(), len(p.Capacities), MaxResources)
 	}
+	for host, v := range p.Lendable {
+		if err := named("host of plan "+p.ID(), host); err != nil {
+			return err
+		}
+		if err := nonNegative("lendable of "+host, v); err != nil {
+			return err
+		}
+	}
 	for name, v := range p.Capacities {
 		if err := named("resource of plan "+p.ID(), name); err != nil {
 			return err
@@ -326,7 +348,17 @@ func (p *Plan) validateAudit() error {
 // validateActions checks each action, that no knob occurs twice, and that a
 // part for a host acts on no other.
 func (p *Plan) validateActions() error {
-	seen := make(map[KnobID]bool, len(p.Actions))
+	seen := make(map[KnobID]bool, len(p.Actions)+len(p.Envelopes))
+	for i := range p.Envelopes {
+		e := &p.Envelopes[i]
+		if err := e.validate(p.Pool); err != nil {
+			return fmt.Errorf("plan %s: %w", p.ID(), err)
+		}
+		if seen[e.KnobID] || p.Host != "" && e.Host != p.Host {
+			return Invalidf("plan %s: two envelopes of %s, or that of another host", p.ID(), e.Name())
+		}
+		seen[e.KnobID] = true
+	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		if err := a.validate(p.Pool); err != nil {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -69,6 +67,7 @@ type Actuator struct {
 	unfinished *unfinished
 	closed     bool
 	watchdog   *guarded
+	fast       fast
 }
 
 // clock is the two clocks in use, so that tests can make them jump.
@@ -109,6 +108,11 @@ type held struct {
 	contested string
 	// written is what was turned last: a group that comes again is another.
 	written os.FileInfo
+	// envelope is what the fast loop may move the knob within; nil: it stays. account is
+	// what the loop told of it, fastOff why an envelope was not taken.
+	envelope *trimtab.Envelope
+	account  *trimtab.Fast
+	fastOff  string
 	// problem is why the knob cannot be used now; foreign marks the problem
 	// that somebody else changed it.
 	problem  string
@@ -193,6 +197,7 @@ func (a *Actuator) start(ctx context.Context) {
 		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Workload], lowered: never})
 	}
 	a.sortKnobs()
+	a.openFast()
 	for _, f := range a.config.Finders {
 		a.finders = append(a.finders, &finder{Finder: f, there: map[string]uint64{}})
 	}
@@ -217,6 +222,7 @@ func (a *Actuator) start(ctx context.Context) {
 		a.probe(ctx, h)
 	}
 	a.expire(ctx)
+	a.endLoans(ctx)
 	a.arbitrate(ctx)
 }
 
@@ -225,7 +231,7 @@ func (a *Actuator) start(ctx context.Context) {
 func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
 	var gone []hostfs.Entry
 	for _, e := range entries {
-		h := a.find(a.config.here(e.KnobID))
+		h := a.heldOf(a.config.here(e.KnobID))
 		switch {
 		case h != nil && h.id != e.ID && e.ID != 0:
 			gone = append(gone, hostfs.Entry{Key: e.journalKey()})
@@ -284,7 +290,7 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 	}
 	before := h.now
 	if !h.known || !same(v, h.now) || (effective == nil) != (h.effective == nil) || effective != nil && !same(*effective, *h.effective) {
-		if h.known {
+		if h.known && !h.moves() { // loans are outside the memory of falls
 			h.remember(h.amount(), a.clock.boot())
 		}
 		h.now, h.effective, h.since, h.known = v, effective, a.clock.wall(), true
@@ -367,6 +373,7 @@ func (a *Actuator) judge(h *held, before trimtab.Amount) {
 	why := ""
 	switch {
 	case h.entry == nil:
+	case h.entry.free(h.now):
 	case !h.entry.ours(h.now) && !same(h.now, h.entry.Baseline):
 		why = fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", h.now, h.entry.Wrote)
 	case a.undone(h, before):
@@ -429,51 +436,6 @@ func (a *Actuator) notify() {
 	}
 }
 
-// Holding returns the state of all knobs as last read.
-func (a *Actuator) Holding() *trimtab.Holding {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	h := &trimtab.Holding{
-		Pool: a.config.Pool, Host: a.config.Host, Life: a.life, Time: a.clock.wall(),
-		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
-		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity),
-	}
-	if left := a.leftByOthers(); left != nil {
-		h.Capacity, h.Divided = maps.Clone(left), true
-	}
-	for _, k := range a.knobs {
-		baseline := k.now
-		if k.entry != nil {
-			baseline = k.entry.Baseline
-			h.LeaseLeft = trimtab.SecondsOf(a.lease.left(a.clock.id, a.clock.boot()))
-		}
-		h.Targets = append(h.Targets, trimtab.KnobState{
-			KnobID: k.KnobID, Knob: k.Knob.String(),
-			Now: k.now, Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred,
-		})
-	}
-	if t := a.troubles(); len(t) > 0 {
-		h.Targets = append(h.Targets, t...)
-		slices.SortFunc(h.Targets, func(x, y trimtab.KnobState) int { return x.Compare(y.KnobID) })
-	}
-	return h
-}
-
-// report returns the problem, with the reasons that are not the knob's.
-func (h *held) report() string {
-	switch {
-	case h.contested != "":
-		return h.contested
-	case h.problem != "":
-		return h.problem
-	case h.released:
-		return "released: resume takes it back"
-	case !h.known:
-		return "never read"
-	}
-	return ""
-}
-
 // Close restores the baselines, also those of a pause, unless KeepOnStop, lets
 // go of the directory and closes the knobs. Calling it again does nothing.
 func (a *Actuator) Close(ctx context.Context) error {
@@ -485,11 +447,14 @@ func (a *Actuator) Close(ctx context.Context) error {
 	a.closed = true
 	var err error
 	if !a.config.KeepOnStop {
-		err = a.restoreHeld(ctx, a.knobs).Err()
+		err = a.restoreHeld(ctx, a.restorable()).Err()
 	}
 	err = errors.Join(err, a.host.close(!a.holds()), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	for _, h := range a.knobs {
 		err = errors.Join(err, h.Knob.Close())
+	}
+	if p := a.fast.parent; p != nil {
+		err = errors.Join(err, p.Knob.Close())
 	}
 	a.mu.Unlock()
 	// Last, so that it covers all that came before.

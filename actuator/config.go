@@ -71,6 +71,9 @@ type Config struct {
 	// JournalSize is the size of each copy of the journal in bytes; 0:
 	// hostfs.DefaultJournalSize, and four times that where there are finders.
 	JournalSize int
+	// Fast lets a loop of this host move knobs inside the envelopes of plans; nil: plans
+	// alone do.
+	Fast *Fast
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger

@@ -108,6 +108,9 @@ func (a *Actuator) sums(ahead map[*held]float64) (now, back map[string]float64) 
 		now[h.Resource] += max(has, ahead[h])
 		back[h.Resource] += comes
 	}
+	if more := a.potential(); more > 0 {
+		now[trimtab.CPU] += more
+	}
 	return now, back
 }
 

@@ -75,3 +75,25 @@ type Restorer interface {
 	// meanwhile, and trimtab.ErrUnsupported where nothing can bring back what was.
 	Restore(ctx context.Context, undo []byte) error
 }
+
+// Quick is a knob that a host moves many times a second, inside an envelope.
+type Quick interface {
+	Knob
+	// Ready prepares for it, before the knob is journaled; with burst, what a period
+	// leaves over may be saved. Its error is trimtab.ErrUnsupported where it cannot be
+	// moved so, and says why.
+	Ready(burst bool) error
+	// Look reads what is set, and what the group used, at the cost of a few microseconds.
+	Look() (Counters, error)
+	// Move sets an amount and a burst, in the resource's unit, and reads the amount back.
+	// It raises no parent.
+	Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err error)
+}
+
+// Counters are what a look at a [Quick] knob finds: Used and Stalled are totals in
+// seconds, of CPU time and of time in which the quota stopped the group, which counts
+// once however many CPUs stood still.
+type Counters struct {
+	Set           trimtab.Amount
+	Used, Stalled float64
+}

@@ -31,6 +31,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 	a.keep()
 	a.compensate(ctx)
 	a.expire(ctx)
+	a.tend(ctx)
 	a.arbitrate(ctx)
 	a.gauges()
 }
@@ -62,6 +63,9 @@ func (a *Actuator) holds() bool {
 			return true
 		}
 	}
+	if p := a.fast.parent; p != nil {
+		return p.entry != nil
+	}
 	return false
 }
 
@@ -76,7 +80,7 @@ func (a *Actuator) expire(ctx context.Context) {
 		a.logger.Warn("the lease ran out: restoring the baselines", "plan", trimtab.PlanID(a.position.Epoch, a.position.Sequence))
 		a.metrics.Counter("trimtab_actuator_leases_expired_total").Inc()
 	}
-	a.restoreHeld(ctx, a.knobs)
+	a.restoreHeld(ctx, a.restorable())
 	for _, h := range a.knobs {
 		a.observe(ctx, h)
 	}

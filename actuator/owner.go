@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -233,7 +234,11 @@ func (h *held) disown() {
 
 // letGo lets go of all knobs.
 func (a *Actuator) letGo() (err error) {
-	for _, h := range a.knobs {
+	all := a.knobs
+	if p := a.fast.parent; p != nil {
+		all = append(slices.Clone(all), p)
+	}
+	for _, h := range all {
 		if h.lock != nil {
 			err = errors.Join(err, h.lock.Close())
 			h.lock = nil

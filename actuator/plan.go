@@ -18,7 +18,14 @@ type move struct {
 	held   *held
 	result *trimtab.Result
 	goal   trimtab.Amount
+	// had is what the knob was set to when the action was judged, envelope what it may be
+	// moved within from now on; nil: nothing.
+	had      trimtab.Amount
+	envelope *trimtab.Envelope
 }
+
+// shrinks reports whether the write lowers what is set.
+func (m *move) shrinks() bool { return m.goal.Less(m.had) }
 
 // Handle carries out one step of a plan and returns what became of it. The
 // same step again gets the same answer without a second effect. A plan that is
@@ -110,7 +117,8 @@ func (a *Actuator) refuse(p *trimtab.Plan, at position) (kind, why string) {
 // execute accepts the step: journal first, then shrinks, then grows.
 func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome, received time.Duration) {
 	o.Results = make([]trimtab.Result, 0, len(p.Actions))
-	moves := a.prepare(ctx, p, o)
+	moves := append(a.prepare(ctx, p, o), a.prepareEnvelopes(ctx, p)...)
+	a.fast.lendable = 0 // what was to be lent is room for this plan; see lend
 	if err := a.commit(p, moves, received); err != nil {
 		a.count("refused")
 		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
@@ -120,7 +128,10 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	}
 	a.count("accepted")
 	had, _ := a.sums(nil)
+	a.bind(ctx, p, true)
 	a.carryOut(ctx, p, moves)
+	a.lend(ctx, p)
+	a.bind(ctx, p, false)
 	for i := range o.Results {
 		a.metrics.Counter("trimtab_actuator_actions_total", string(o.Results[i].Status)).Inc()
 	}
@@ -135,7 +146,7 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move) {
 	grows := map[string]bool{}
 	for _, m := range moves {
-		if m.goal.Less(m.result.Before) {
+		if m.shrinks() {
 			a.move(ctx, p, m)
 		} else {
 			grows[m.held.Resource] = true
@@ -151,7 +162,7 @@ func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 	}
 	a.askAll(ctx, p, moves)
 	for _, m := range moves {
-		if !m.goal.Less(m.result.Before) {
+		if !m.shrinks() {
 			a.move(ctx, p, m)
 		}
 	}
@@ -207,7 +218,8 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	if h.Mode != trimtab.Off {
 		a.observe(ctx, h)
 	}
-	r.Before, r.Found, r.Effective, r.Known = h.now, h.now, h.effective, h.known
+	r.Before, r.Found, r.Effective, r.Known = h.resting(), h.resting(), h.effective, h.known
+	m.had = h.now
 	switch {
 	case h.Mode == trimtab.Off:
 		return refuse(r, "mode off")
@@ -226,12 +238,13 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	if least := trimtab.Units(h.least()); h.floor > 0 && m.goal.Less(least) && m.goal.Less(h.now) {
 		m.goal = h.now // rounding would go below what is in use
 	}
+	m.envelope = a.enveloped(p, m)
 	switch {
-	case same(h.now, m.goal):
+	case same(r.Before, m.goal) && m.alike():
 		r.Status = h.status(trimtab.Equal)
 		return false
-	case !same(h.now, h.Knob.Nearest(m.action.Expect)) && !same(h.now, m.action.Expect):
-		return refuse(r, fmt.Sprintf("stale: found %v, the plan expects %v", h.now, m.action.Expect))
+	case !same(r.Before, h.Knob.Nearest(m.action.Expect)) && !same(r.Before, m.action.Expect):
+		return refuse(r, fmt.Sprintf("stale: found %v, the plan expects %v", r.Before, m.action.Expect))
 	case !a.paused.IsZero():
 		return refuse(r, "paused")
 	case m.action.Mode != trimtab.Act || h.Mode == trimtab.Recommend && p.Applies == "":
@@ -275,7 +288,7 @@ func (a *Actuator) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	for i, m := range moves {
 		e := &entry{
 			KnobID: m.held.KnobID, ID: m.held.id, Undo: m.held.Knob.Undo(),
-			Wrote: []trimtab.Amount{m.held.now, m.goal},
+			Wrote: []trimtab.Amount{m.held.now, m.goal}, Free: m.span(),
 		}
 		e.Baseline, e.Rest = m.held.baseline()
 		if old := m.held.entry; old != nil {
@@ -328,13 +341,25 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		refuse(r, "stale: the lease ran out before the write")
 		return
 	}
-	if !same(h.now, r.Before) {
+	if !same(h.now, m.had) && !(h.moves() && h.entry.free(h.now)) {
 		refuse(r, fmt.Sprintf("stale: somebody else set %v while the plan was carried out", h.now))
 		return
 	}
-	if r.Before.Less(m.goal) {
+	if a.stays(m) {
+		a.enter(m)
+		r.Found, r.Known, r.Status = m.goal, true, h.status(trimtab.Written)
+		if same(r.Before, m.goal) {
+			r.Status = trimtab.Equal
+		}
+		return
+	}
+	if h.now.Less(m.goal) {
 		capacity := min(p.CapacityOf(h.Resource), a.room(h.Resource))
-		if sum := a.sumWith(h, m.goal); sum > capacity+slack {
+		sum := a.sumWith(h, m.goal)
+		if sum > capacity+slack && a.callIn(h) {
+			sum = a.sumWith(h, m.goal)
+		}
+		if sum > capacity+slack {
 			refuse(r, fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource))
 			return
 		}
@@ -345,7 +370,10 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		}
 	}
 	started := a.clock.boot()
-	err := h.Knob.Write(ctx, m.goal)
+	var err error
+	if !same(h.now, m.goal) { // else only the envelope is new
+		err = h.Knob.Write(ctx, m.goal)
+	}
 	h.written = whereIs(h.Knob)
 	read := a.observe(ctx, h)
 	a.metrics.Histogram("trimtab_actuator_write_seconds").Observe((a.clock.boot() - started).Seconds())
@@ -357,7 +385,11 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		r.Status, r.Reason = trimtab.Failed, "not read back: "+h.problem
 	case !same(h.now, m.goal):
 		r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
+	case same(r.Before, m.goal):
+		a.enter(m)
+		r.Status = h.status(trimtab.Equal)
 	default:
+		a.enter(m)
 		r.Status = h.status(trimtab.Written)
 	}
 	a.logger.Info("action", "plan", p.ID(), "step", p.Step, "workload", h.Workload, "resource", h.Resource,

@@ -192,13 +192,27 @@ func restoreAll(ctx context.Context, all []undoing) Report {
 		r.Items[i] = inspect(ctx, u)
 	}
 	for _, shrinks := range []bool{true, false} {
-		for i, u := range all {
+		for _, i := range inOrder(all, shrinks) {
+			u := all[i]
 			if it := &r.Items[i]; it.Status == "" && it.Baseline.Less(it.Found) == shrinks {
 				putBack(ctx, u.knob, it)
 			}
 		}
 	}
 	return r
+}
+
+// inOrder returns in which order knobs go back: no quota may be over that of a group above,
+// so that one falls last and rises first.
+func inOrder(all []undoing, shrinks bool) (order []int) {
+	for _, above := range []bool{!shrinks, shrinks} {
+		for i, u := range all {
+			if u.entry.Above == above {
+				order = append(order, i)
+			}
+		}
+	}
+	return order
 }
 
 // inspect decides what is to be done with one knob; Status "" means restore.
@@ -318,8 +332,9 @@ func (a *Actuator) forget(r Report) {
 		a.metrics.Counter("trimtab_actuator_restores_total", string(i.Status)).Inc()
 		a.logger.Info("restore", "workload", i.Workload, "resource", i.Resource, "status", string(i.Status),
 			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
-		if h := a.find(a.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
+		if h := a.heldOf(a.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
 			h.entry = nil
+			h.dropFast()
 			if h.foreign { // it was told, and is over
 				h.foreign = false
 				a.setProblem(h, "")

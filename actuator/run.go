@@ -43,9 +43,9 @@ func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), er
 		{Kind: trimtab.KindCommand, Key: a.config.Pool, Handle: a.onCommand},
 		{Kind: trimtab.KindPlan, Key: a.config.Pool, Handle: onPlan},
 		// The parts for this host of plans for several.
-		{Kind: trimtab.KindPlan, Key: (&trimtab.Plan{Pool: a.config.Pool, Host: a.config.Host}).Key(), Handle: onPlan},
+		{Kind: trimtab.KindPart, Key: (&trimtab.Plan{Pool: a.config.Pool, Host: a.config.Host}).Key(), Handle: onPlan},
 	} {
-		if limit := a.config.Limits.MaxLease; limit > 0 && s.Kind == trimtab.KindPlan {
+		if limit := a.config.Limits.MaxLease; limit > 0 && s.Kind != trimtab.KindCommand {
 			// Older ones are refused one by one, of which a day has thousands.
 			s.MaxAge = limit + a.config.Limits.Skew
 		}
@@ -142,8 +142,24 @@ func news(before, now *trimtab.Holding) bool {
 	}
 	return !slices.EqualFunc(before.Targets, now.Targets, func(x, y trimtab.KnobState) bool {
 		same := x.InForce() == y.InForce() && (x.Effective == nil) == (y.Effective == nil)
+		same = same && !moved(x.Fast, y.Fast)
 		x.Effective, y.Effective = nil, nil
+		x.Fast, y.Fast = nil, nil
 		x.Floor, x.Min, y.Floor, y.Min = 0, 0, 0, 0
 		return same && x == y
 	})
+}
+
+// moved reports whether the fast loop did something between two holdings.
+func moved(before, now *trimtab.Fast) bool {
+	if before == nil || now == nil {
+		return before != now
+	}
+	ask := func(f *trimtab.Fast) int {
+		if f.Ask == nil {
+			return 0
+		}
+		return f.Ask.Number
+	}
+	return before.Writes != now.Writes || before.Set != now.Set || before.Envelope != now.Envelope || before.Off != now.Off || ask(before) != ask(now)
 }

@@ -80,10 +80,17 @@ type entry struct {
 	// Wrote are the values that may stand there by trimtab's doing: the last
 	// one known to stand, and the one about to be written.
 	Wrote []trimtab.Amount `json:"wrote"`
+	// Free is what the fast loop may set it to, from one to the other; nil: nothing else.
+	Free *[2]float64 `json:"free,omitempty"`
+	// Above tells that it is the group above the others: it rises first, and falls last.
+	Above bool `json:"above,omitempty"`
 }
 
 // ours reports whether v is a value that trimtab wrote.
 func (e *entry) ours(v trimtab.Amount) bool {
+	if e.free(v) {
+		return true
+	}
 	for _, w := range e.Wrote {
 		if same(v, w) {
 			return true

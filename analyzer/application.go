@@ -20,6 +20,9 @@ type application struct {
 	members []*workload
 	parts   []part
 	vector  *kernel.Vector
+	// news is what live traffic last told of the components of the entry's requests;
+	// nil: nothing.
+	news *trimtab.Contributions
 	// rate is that of the entry's requests, in 1/s, of the latest report.
 	rate float64
 	// fresh tells of a report since the last estimates, moving counts reports
@@ -37,6 +40,8 @@ type part struct {
 	curve sojourn.Curve
 	// rate is that of its visits, in 1/s.
 	rate float64
+	// components are those that send its spans, in order.
+	components []string
 }
 
 const (
@@ -70,7 +75,7 @@ func newApplication(c *Config, all []*workload) (*application, error) {
 
 // begin forgets all that was learnt.
 func (p *application) begin() (err error) {
-	p.parts, p.rate = make([]part, len(p.members)), 0
+	p.parts, p.rate, p.news = make([]part, len(p.members)), 0, nil
 	p.vector, err = kernel.New(kernel.Config{Dimensions: len(p.members), Level: p.config.Level, Points: pointsKept, Joint: jointShare,
 		Length: length, JointLength: length, Wander: 0.2, Ceiling: ceiling})
 	return err
@@ -104,10 +109,16 @@ func (p *application) take(w *workload, r *report.Report, s *report.Spans, c *co
 			v.rate = s.Load
 		}
 	}
+	if w.member > 0 && len(s.Components) > 0 {
+		p.parts[w.member-1].components = s.Components
+	}
 	if w != p.entry {
 		return
 	}
 	p.fresh = true
+	if w.news != nil {
+		p.news = w.news
+	}
 	if r.Load != nil {
 		p.rate = *r.Load
 	}

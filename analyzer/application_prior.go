@@ -1,6 +1,9 @@
 package analyzer
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// elasticity is what is expected of a member without spans, or of all: that
@@ -59,9 +62,55 @@ func (p *application) expected(x []float64) float64 {
 	return out
 }
 
-// shares are the parts of the members in the variance of the latency, which
-// weigh what is left to learn of each; without spans, all have the same.
+// shares weigh what is left to learn of each member. They are its part in the variance
+// of the latency by its spans and, once live traffic tells what each component adds to the
+// tail, the mean of that and of its part in it: a member that the tail grows in is tried
+// first.
 func (p *application) shares(x []float64) []float64 {
+	out := p.variances(x)
+	if added := p.added(); added != nil {
+		all := 0.0
+		for _, v := range out {
+			all += v
+		}
+		for i := range out {
+			out[i] = (out[i]/all + added[i]) / 2
+		}
+	}
+	return out
+}
+
+// added are the parts of the members in what all of them add to the tail of the entry,
+// C_i / Σ C (Rhythm, equation 5); nil where that is not known. One that varies against
+// the tail adds nothing.
+func (p *application) added() []float64 {
+	if p.news == nil || p.news.Levels < 2 {
+		return nil
+	}
+	out, all := make([]float64, len(p.members)), 0.0
+	for i := range p.news.Servpods {
+		s := &p.news.Servpods[i]
+		of := slices.IndexFunc(p.parts, func(m part) bool {
+			_, ours := slices.BinarySearch(m.components, s.Component)
+			return ours
+		})
+		if of >= 0 && s.Contribution > 0 {
+			out[of] += s.Contribution
+			all += s.Contribution
+		}
+	}
+	if !(all > 0) || math.IsInf(all, 0) {
+		return nil
+	}
+	for i := range out {
+		out[i] /= all
+	}
+	return out
+}
+
+// variances are the parts of the members in the variance of the latency; without spans,
+// all have the same.
+func (p *application) variances(x []float64) []float64 {
 	out := make([]float64, len(p.members))
 	all := 0.0
 	for i := range p.parts {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 // shop is an application of three members; what each needs is in needs.
@@ -171,6 +172,48 @@ func TestSpansTellAfterOneReportWhoIsShort(t *testing.T) {
 	if m := with.estimate("db").Model; !strings.Contains(m, "sojourn") {
 		t.Errorf("model %s", m)
 	}
+}
+
+// What live traffic tells of the components weighs what is left to learn of each member:
+// search, of which spans tell that it takes no time, is tried once the tail grows in it.
+func TestWhatAMemberAddsToTheTailIsWhatIsLeftToLearnOfIt(t *testing.T) {
+	open := func(told bool) float64 {
+		s := newShop(t, true)
+		for i := range 60 {
+			more := float64(i / 10 % 2) // twice the load, for 10 s at a time
+			from := s.now
+			s.hold()
+			s.now = s.now.Add(time.Second)
+			for _, name := range []string{"db", "front", "search"} {
+				v := s.sketch(from, name, 0.05*(1+more))
+				if name == "front" {
+					v.Requests *= 1 + more
+					v.Latency = quantile.Histogram{}
+					v.Latency.Add(0.05*(1+more), v.Requests)
+				}
+				if name == "front" && told {
+					v.Servpods = []trimtab.ServpodSketch{servpod("db", v.Requests, 0.02, 0.05*(1+more)), servpod("search", v.Requests, 0.01*(1+5*more), 0.05*(1+more))}
+				}
+				s.step(v)
+			}
+			if out := estimates(t, s.a.Step(s.now, nil)); len(out) > 0 {
+				s.last = nil
+				for _, e := range out {
+					s.last = append(s.last, e)
+				}
+			}
+		}
+		b := s.estimate("search").Curve.Eval(10)
+		return b.Upper / b.Mean
+	}
+	if with, without := open(true), open(false); with < 1.02*without {
+		t.Errorf("the band of search is open by %.4f where the tail grows in it, and by %.4f where nothing is told", with, without)
+	}
+}
+
+// servpod is that of n requests alike, with a time in it and a latency.
+func servpod(component string, n, time, latency float64) trimtab.ServpodSketch {
+	return trimtab.ServpodSketch{Component: component, N: n, Sum: n * time, Square: n * time * time, Latency: n * latency, LatencySquare: n * latency * latency, Cross: n * time * latency}
 }
 
 func TestTheCurveOfAMemberDoesNotFallEvenIfMoreOfItWasSlower(t *testing.T) {

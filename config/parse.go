@@ -32,21 +32,37 @@ const (
 // secrets, certificates or profiles are relative to its directory. The error is
 // [Errors], or that of reading the file.
 func Load(path string) (*Config, error) {
+	c, _, err := load(path)
+	return c, err
+}
+
+func load(path string) (*Config, *decoder, error) {
+	data, err := readBounded(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	dir := filepath.Dir(path)
+	c, d, err := parse(path, data, func(name string) ([]byte, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return readBounded(name)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	c.setDirectory(dir)
+	return c, d, nil
+}
+
+// readBounded reads a file, and a byte more than is accepted of a large one.
+func readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	c, err := Parse(path, data)
 	if err != nil {
 		return nil, err
 	}
-	c.setDirectory(filepath.Dir(path))
-	return c, nil
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, MaxBytes+1))
 }
 
 // setDirectory makes the names of side files absolute from dir.
@@ -69,12 +85,22 @@ func (c *Config) setDirectory(dir string) {
 }
 
 // Parse reads and validates data; filename only stands in messages. The
-// error is [Errors]. It never panics and reads no file.
+// error is [Errors]. It never panics and reads no file, so slo.file is a mistake here.
 func Parse(filename string, data []byte) (*Config, error) {
-	d := &decoder{file: filename, at: map[string]position{}, keyAt: map[string]position{}, texts: map[string]ast.Node{}}
+	c, _, err := parse(filename, data, nil)
+	return c, err
+}
+
+func newDecoder(filename string) *decoder {
+	return &decoder{file: filename, at: map[string]position{}, keyAt: map[string]position{}, texts: map[string]ast.Node{}}
+}
+
+// parse reads data, and by read the files whose contents are a part of it.
+func parse(filename string, data []byte, read func(name string) ([]byte, error)) (*Config, *decoder, error) {
+	d := newDecoder(filename)
 	root := d.read(data)
 	if len(d.errs) > 0 {
-		return nil, d.errs.ordered()
+		return nil, nil, d.errs.ordered()
 	}
 	c := zero()
 	d.value("", root, reflect.ValueOf(c).Elem())
@@ -84,13 +110,13 @@ func Parse(filename string, data []byte) (*Config, error) {
 	for i := range c.Workloads {
 		c.Workloads[i].Knob.fold()
 	}
-	v := validator{decoder: d, config: c}
+	v := validator{decoder: d, config: c, read: read}
 	v.run()
 	if len(d.errs) > 0 {
-		return nil, d.errs.ordered()
+		return nil, nil, d.errs.ordered()
 	}
 	c.Warnings = v.warnings.ordered()
-	return c, nil
+	return c, d, nil
 }
 
 // read turns data into the one mapping of a file, or reports why not.

@@ -5,6 +5,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // Ratio is what the PromQL of a performance says of itself where that is a
@@ -29,11 +33,11 @@ type Ratio struct {
 // or vector(0). Of anything else, such as two ranges, a recording rule, or
 // counters that by their names are not of events, nothing is derived.
 func RatioOf(query string) Ratio {
-	r := Ratio{Within: withinOf(query)}
-	if e := parsePromQL(query); e != nil {
-		r.Requests = requestsOf(e)
+	e, err := parsePromQL(query)
+	if err != nil {
+		return Ratio{}
 	}
-	return r
+	return Ratio{Within: withinOf(e), Requests: reading(query).requests(e)}
 }
 
 // Ratio returns what the performance query says, with an explicit requests query
@@ -52,65 +56,100 @@ func (w *Workload) Ratio() Ratio {
 
 // withinOf reads the bucket le="…" of a query; that of all requests, +Inf, is no
 // latency.
-func withinOf(query string) (within time.Duration) {
-	lexemes, _ := lexemesOf(query)
-	for i, t := range lexemes {
-		if t.text != "{" || t.kind != signToken {
-			continue
+func withinOf(e parser.Expr) (within time.Duration) {
+	several := false
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		s, ok := n.(*parser.VectorSelector)
+		if !ok {
+			return nil
 		}
-		matchers, _, _ := matchersIn(lexemes, i)
-		for _, m := range matchers {
-			if m.label != "le" || m.sign != "=" || m.value == "+Inf" {
+		for _, m := range s.LabelMatchers {
+			if m.Name != model.BucketLabel || m.Type != labels.MatchEqual || m.Value == "+Inf" {
 				continue
 			}
-			seconds, err := strconv.ParseFloat(m.value, 64)
-			if err != nil || !(seconds > 0 && seconds < 3600) {
-				return 0
-			}
+			seconds, err := strconv.ParseFloat(m.Value, 64)
 			this := time.Duration(seconds * float64(time.Second))
-			if within != 0 && within != this {
-				return 0
+			if err != nil || !(seconds > 0 && seconds < 3600) || within != 0 && within != this {
+				several = true
 			}
 			within = this
 		}
+		return nil
+	})
+	if several {
+		return 0
 	}
 	return within
 }
 
-// requestsOf derives the number of requests of a share; "": it is none.
-func requestsOf(e *expression) string {
-	switch {
-	case e.op == "/":
-		good, all := countOf(e.args[0]), countOf(withoutFloor(e.args[1]))
-		if good == nil || all == nil || *good != *all {
-			return ""
+// reading is a query as it is written, from which parts are derived.
+type reading string
+
+// requests derives the number of requests of a share; "": it is none.
+func (q reading) requests(e parser.Expr) string {
+	switch e := e.(type) {
+	case *parser.ParenExpr:
+		return q.requests(e.Expr)
+	case *parser.BinaryExpr:
+		switch {
+		case !plain(e):
+		case e.Op == parser.DIV:
+			denominator := withoutFloor(e.RHS)
+			good, all := countOf(e.LHS), countOf(denominator)
+			if good == nil || all == nil || *good != *all {
+				return ""
+			}
+			text := textOf(string(q), denominator)
+			if all.function == "rate" {
+				return fmt.Sprintf("(%s) * %g", text, all.over.Seconds())
+			}
+			return text
+		case e.Op == parser.SUB && is(e.LHS, 1):
+			return q.requests(e.RHS)
 		}
-		text := withoutFloor(e.args[1]).text
-		if all.function == "rate" {
-			return fmt.Sprintf("(%s) * %g", text, all.over.Seconds())
+	case *parser.Call:
+		switch name := e.Func.Name; {
+		case name == "clamp_max" && is(e.Args[1], 1), name == "clamp_min" && is(e.Args[1], 0), name == "clamp" && is(e.Args[1], 0) && is(e.Args[2], 1):
+			return q.requests(e.Args[0])
 		}
-		return text
-	case e.op == "-" && e.args[0].is(1):
-		return requestsOf(e.args[1])
-	case e.op == "clamp_max" && len(e.args) == 2 && e.args[1].is(1),
-		e.op == "clamp_min" && len(e.args) == 2 && e.args[1].is(0),
-		e.op == "clamp" && len(e.args) == 3 && e.args[1].is(0) && e.args[2].is(1):
-		return requestsOf(e.args[0])
 	}
 	return ""
 }
 
+// plain reports whether an operator takes the series of both sides as they match by
+// all their labels.
+func plain(e *parser.BinaryExpr) bool {
+	m := e.VectorMatching
+	return !e.ReturnBool && (m == nil || !m.On && len(m.MatchingLabels) == 0 && len(m.Include) == 0 && m.FillValues.LHS == nil && m.FillValues.RHS == nil)
+}
+
+// bare is what stands within parentheses.
+func bare(e parser.Expr) parser.Expr {
+	for {
+		p, ok := e.(*parser.ParenExpr)
+		if !ok {
+			return e
+		}
+		e = p.Expr
+	}
+}
+
 // withoutFloor returns what stands in clamp_min(all, 1), which only keeps a
 // denominator from being 0.
-func withoutFloor(e *expression) *expression {
-	if e.op == "clamp_min" && len(e.args) == 2 && e.args[1].op == "number" {
-		return e.args[0]
+func withoutFloor(e parser.Expr) parser.Expr {
+	if c, ok := bare(e).(*parser.Call); ok && c.Func.Name == "clamp_min" {
+		if _, number := c.Args[1].(*parser.NumberLiteral); number {
+			return c.Args[0]
+		}
 	}
 	return e
 }
 
 // is reports whether e is the number v.
-func (e *expression) is(v float64) bool { return e.op == "number" && e.number == v }
+func is(e parser.Expr, v float64) bool {
+	n, ok := bare(e).(*parser.NumberLiteral)
+	return ok && n.Val == v
+}
 
 // count is how events are counted: by rate or increase, over a time.
 type count struct {
@@ -119,30 +158,62 @@ type count struct {
 }
 
 // countOf reads a number of events; nil: it is none.
-func countOf(e *expression) *count {
-	switch e.op {
-	case "rate", "increase":
-		if len(e.args) == 1 && e.args[0].op == "selector" && e.args[0].over > 0 && countsEvents(e.args[0].metric) {
-			return &count{e.op, e.args[0].over}
+func countOf(e parser.Expr) *count {
+	switch e := bare(e).(type) {
+	case *parser.Call:
+		if e.Func.Name == "rate" || e.Func.Name == "increase" {
+			return countedBy(e.Func.Name, e.Args[0])
 		}
-	case "sum":
-		if len(e.args) == 1 {
-			return countOf(e.args[0])
+	case *parser.AggregateExpr:
+		if e.Op == parser.SUM {
+			return countOf(e.Expr)
 		}
-	case "+", "-":
-		if a, b := countOf(e.args[0]), countOf(e.args[1]); a != nil && b != nil && *a == *b {
-			return a
+	case *parser.BinaryExpr:
+		if !plain(e) {
+			return nil
 		}
-	case "or": // vector(0), for a counter that nothing has counted in yet
-		if zero := e.args[1]; zero.op == "vector" && len(zero.args) == 1 && zero.args[0].is(0) {
-			return countOf(e.args[0])
-		}
-	case ">", "!=": // 0: no value without a request
-		if e.args[1].is(0) {
-			return countOf(e.args[0])
+		switch e.Op {
+		case parser.ADD, parser.SUB:
+			if a, b := countOf(e.LHS), countOf(e.RHS); a != nil && b != nil && *a == *b {
+				return a
+			}
+		case parser.LOR: // 0, for a counter that nothing has counted in yet
+			if isZero(e.RHS) {
+				return countOf(e.LHS)
+			}
+		case parser.GTR, parser.NEQ: // 0: no value without a request
+			if is(e.RHS, 0) {
+				return countOf(e.LHS)
+			}
 		}
 	}
 	return nil
+}
+
+// isZero reports whether e is vector(0), or 0 for each series of a number of events.
+func isZero(e parser.Expr) bool {
+	switch e := bare(e).(type) {
+	case *parser.Call:
+		return e.Func.Name == "vector" && is(e.Args[0], 0)
+	case *parser.BinaryExpr:
+		return e.Op == parser.MUL && plain(e) && is(e.LHS, 0) && countOf(e.RHS) != nil
+	}
+	return false
+}
+
+// countedBy reads the range that rate or increase is taken over, of a counter of events
+// as it is now.
+func countedBy(function string, e parser.Expr) *count {
+	m, ok := e.(*parser.MatrixSelector)
+	if !ok || m.Range <= 0 || m.RangeExpr != nil {
+		return nil
+	}
+	s, ok := m.VectorSelector.(*parser.VectorSelector)
+	now := ok && s.OriginalOffset == 0 && s.OriginalOffsetExpr == nil && s.Timestamp == nil && s.StartOrEnd == 0 && !s.Anchored && !s.Smoothed
+	if !now || !countsEvents(s.Name) {
+		return nil
+	}
+	return &count{function, m.Range}
 }
 
 // countsEvents reports whether a metric counts events by its name: neither sums

@@ -21,12 +21,13 @@ func TestTheRequestsOfARatioAreItsDenominatorOverTheRange(t *testing.T) {
 		`1 - (sum(rate(errors_total[1m])) / sum(rate(all_total[1m])))`:                          `(sum(rate(all_total[1m]))) * 60`,
 		`1 - sum(rate(errors_total[1m])) / sum(rate(all_total[1m]))`:                            `(sum(rate(all_total[1m]))) * 60`,
 		`1 - (sum(rate(x{code=~"5.."}[1m])) or vector(0)) / sum(rate(x[1m]))`:                   `(sum(rate(x[1m]))) * 60`,
+		`1 - (sum(rate(bad[1m])) or 0 * sum(rate(all[1m]))) / sum(rate(all[1m]))`:               `(sum(rate(all[1m]))) * 60`,
 		`(sum(rate(all[1m])) - sum(rate(bad[1m]))) / sum(rate(all[1m]))`:                        `(sum(rate(all[1m]))) * 60`,
 		`sum(rate(hit[1m])) / (sum(rate(hit[1m])) + sum(rate(miss[1m])))`:                       `((sum(rate(hit[1m])) + sum(rate(miss[1m])))) * 60`,
 		`sum(rate(a[1m])) / (sum(rate(b[1m])) > 0)`:                                             `((sum(rate(b[1m])) > 0)) * 60`,
 		`sum(rate(a[1m])) / clamp_min(sum(rate(b[1m])), 0.001)`:                                 `(sum(rate(b[1m]))) * 60`,
 		"sum(rate(a{x=\"}) / (\"}[1m])) # in time\n/ sum(rate(b{y='it\\'s', z=`[`}[1m])) # all": "(sum(rate(b{y='it\\'s', z=`[`}[1m]))) * 60",
-		`sum(rate(a{"le"="1"}[1m])) / sum(rate(b[1m]))`:                                         ``,
+		`sum(rate(a{"le"="1"}[1m])) / sum(rate(b[1m]))`:                                         `(sum(rate(b[1m]))) * 60`,
 
 		// Not the same time, not a number of events, or not understood.
 		``:                                     ``,
@@ -58,7 +59,7 @@ func TestTheRequestsOfARatioAreItsDenominatorOverTheRange(t *testing.T) {
 		`histogram_quantile(0.95, sum by (le) (rate(d_bucket[1m])))`:                      ``,
 		`sum(rate(a[1m])) / sum(rate(b[1m])`:                                              ``,
 		`sum(rate(a[1m])) / sum(rate(b[1m])) )`:                                           ``,
-		strings.Repeat("(", 5000) + "rate(a[1m])/rate(b[1m])" + strings.Repeat(")", 5000): ``,
+		strings.Repeat("(", 5000) + "rate(a[1m])/rate(b[1m])" + strings.Repeat(")", 5000): `(rate(b[1m])) * 60`,
 	} {
 		if got := config.RatioOf(query).Requests; got != want {
 			t.Errorf("%.100s\n  gives %q\n  want  %q", query, got, want)

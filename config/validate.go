@@ -17,6 +17,7 @@ import (
 type validator struct {
 	*decoder
 	config   *Config
+	read     func(name string) ([]byte, error) // nil: no file is read
 	warnings Errors
 	broken   map[position]bool // where decoding failed
 }
@@ -57,6 +58,7 @@ func (v *validator) run() {
 	v.prometheus()
 	v.exporters()
 	v.colocate()
+	v.fast()
 	v.speculate()
 	v.batch()
 	v.workloads()

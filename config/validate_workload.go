@@ -35,6 +35,7 @@ func (v *validator) workloads() {
 		}
 	}
 	v.overlaps()
+	v.sameSpans()
 	v.links()
 	v.jobsApart()
 }
@@ -73,6 +74,9 @@ func (v *validator) slo(at string, w *Workload) {
 	s, where := &w.SLO, at+".slo"
 	latency, performance := v.has(where+".latency") || v.has(where+".fraction"), v.has(where+".performance")
 	switch {
+	case v.has(where + ".file"):
+		v.importSLO(at, w)
+		return
 	case !v.has(where):
 		if w.Mode != trimtab.Off && !v.component(w) {
 			v.fail(at, fmt.Sprintf("workload %q has no slo", clip(w.Name)), "write slo: {latency: 200ms, fraction: 0.95}, or mode: off")
@@ -186,6 +190,9 @@ func (v *validator) queries(at string, w *Workload) {
 			continue
 		}
 		places, bad := scanQuery(q.text)
+		if bad == nil {
+			bad = checkPromQL(q.text)
+		}
 		switch {
 		case bad != nil:
 			line := 1 + strings.Count(q.text[:bad.at], "\n")

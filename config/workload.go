@@ -62,6 +62,10 @@ type SLO struct {
 	Fraction float64 `yaml:"fraction"`
 	// Instead of latency and fraction: the performance asked for, > 0, in the unit of the performance query.
 	Performance float64 `yaml:"performance"`
+	// Instead of all of them: a file of OpenSLO, Sloth or Pyrra that says it, relative to this file. It also gives performance and load where the workload has none of its own. trimtab import slo FILE prints what it gives.
+	File string `yaml:"file"`
+	// Which of several objectives of file. Left out: the only one.
+	Name string `yaml:"name"`
 
 	// Entry names the workload that the SLO is that of, end to end: then what
 	// counts, where Latency is set, is Latency over that of Fraction of the
@@ -80,6 +84,9 @@ func (s *SLO) Target() float64 {
 	}
 	return s.Fraction
 }
+
+// Shares reports whether performance is a share of requests.
+func (s *SLO) Shares() bool { return s.Latency > 0 && s.Entry == "" }
 
 // Fallback is what an operator knows of a workload that cannot tell its
 // performance; the first that can answer is used.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -37,7 +38,7 @@ func unknown(w http.ResponseWriter, workload string) {
 
 // filterOf reads the parameters of a list of workloads.
 func filterOf(w http.ResponseWriter, r *http.Request) (f view.Filter, ok bool) {
-	f.Query = r.URL.Query().Get("q")
+	f.Query, f.Sort = r.URL.Query().Get("q"), r.URL.Query().Get("sort")
 	if err := f.Validate(); err != nil {
 		problem(w, http.StatusBadRequest, err)
 		return f, false
@@ -126,6 +127,11 @@ func sinceOf(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseFloat(days, 64); err == nil && n >= 0 && n < 36500 {
+			return now.Add(-time.Duration(n * 24 * float64(time.Hour))), nil
+		}
+	}
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
@@ -135,7 +141,7 @@ func sinceOf(text string, now time.Time) (time.Time, error) {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds >= 0 && seconds < 1e11 {
 		return time.UnixMilli(int64(seconds * 1000)), nil
 	}
-	return time.Time{}, trimtab.Invalidf("read since %.40q: want a time like 2026-01-02T15:04:05Z, or how long ago, like 15m", text)
+	return time.Time{}, trimtab.Invalidf("read since %.40q: want a time like 2026-01-02T15:04:05Z, or how long ago, like 15m or 7d", text)
 }
 
 func (h *handler) decisions(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +161,7 @@ func (h *handler) decisions(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) plan(w http.ResponseWriter, _ *http.Request) {
-	p := h.view.LastPlan()
+	p := h.view.Planned()
 	if p == nil {
 		problem(w, http.StatusNotFound, errors.New("find plan: none was made yet"))
 		return

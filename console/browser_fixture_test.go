@@ -56,11 +56,50 @@ func newScene(t *testing.T, c view.Config) *scene {
 	t.Cleanup(stop)
 	s.handler = console.Handler(s.view, console.Options{
 		Bus: s.bus, Leader: func(context.Context, string) (string, uint64, error) { return "host-a:4711", 3, nil },
-		Ready: s.notReady, Stages: s.stages,
+		Ready: s.notReady, Stages: s.stages, WhatIf: s.whatIf, Send: s.send,
 	})
 	s.serve(loopback.Address(t)) // once more after a cut
 	t.Cleanup(s.cut)
 	return s
+}
+
+// send carries out what is approved, as a planner would.
+func (s *scene) send(ctx context.Context, c *trimtab.Command) error {
+	return s.bus.Publish(ctx, &trimtab.Plan{Pool: "shop", Epoch: 3, Sequence: 900, Step: 1, Last: true, Time: time.Now(), Lease: 30, Objective: "njc", Capacity: 20,
+		Cause: trimtab.Cause{Kind: trimtab.CauseApply, Ref: c.Plan, By: c.By}, Applies: c.Plan})
+}
+
+// whatIf divides the capacity in proportion to what workloads have, by their curves.
+// The planner's own answer is tested where it is wired.
+func (s *scene) whatIf(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
+	a := &trimtab.WhatIf{Time: now, Pool: "shop", Objective: "njc", Resource: "cpu", Change: change, CapacityBefore: 20, CapacityAfter: 20, Assumes: []string{}, Workloads: []trimtab.WhatIfWorkload{}}
+	if c, ok := change.Capacity["cpu"]; ok {
+		a.CapacityAfter = c
+	}
+	if a.CapacityAfter < 6 {
+		return nil, fmt.Errorf("answer what-if: the minimums need 6: %w", trimtab.ErrInfeasible)
+	}
+	estimates, _ := s.view.Newest(now)
+	for _, e := range estimates {
+		w := trimtab.WhatIfWorkload{Workload: e.Workload, Share: true, Now: *e.Allocation, Effect: trimtab.Stays}
+		at := func(allocation float64) trimtab.Outlook {
+			b := e.Curve.Eval(allocation)
+			return trimtab.Outlook{Allocation: allocation, SLO: .95, Weight: 1, Performance: &b, Meets: trimtab.ProspectOf(&b, .95)}
+		}
+		w.Before, w.After = at(*e.Allocation), at(*e.Allocation*a.CapacityAfter/20)
+		if e.Hold != nil {
+			w.Effect, w.Held, w.After = trimtab.Holds, e.Hold.Text, w.Before
+			a.Hold++
+		} else if w.Moved() < 0 {
+			w.Effect = trimtab.Pays
+			a.Pay++
+		} else if w.Moved() > 0 {
+			w.Effect = trimtab.Gains
+			a.Gain++
+		}
+		a.Workloads = append(a.Workloads, w)
+	}
+	return a, nil
 }
 
 func (s *scene) serve(address string) {

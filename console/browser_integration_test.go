@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,8 @@ func TestTheConsoleAsPeopleUseIt(t *testing.T) {
 		run(page.name+" can be read in the dark", on(pageIsReadable))
 		run(page.name+" can be walked by keyboard", on(pageIsWalked))
 	}
+	run("a slider that is moved asks again", sliderAsks)
+	run("columns are sorted by a click", columnsAreSorted)
 	run("a policy that is broken is noticed", policyHolds)
 	run("the filter is in the address", filterWorks)
 	run("the charts are drawn and told as tables", chartsAreTold)
@@ -49,6 +52,7 @@ func TestTheConsoleAsPeopleUseIt(t *testing.T) {
 	run("a patch is copied by keyboard", patchIsCopied)
 	run("times are the reader's, with UTC on hover", timesAreLocal)
 	run("what is open stays open", openStaysOpen)
+	run("a plan is approved by keyboard", planIsApproved)
 	run("older decisions are a page away", decisionsArePaged)
 	run("what is stale is said to be stale", staleIsSaid)
 	run("without scripts the pages can be read", pagesWithoutScripts)
@@ -67,6 +71,54 @@ func pageFits(t *testing.T, b context.Context, s *scene, page pageOf) {
 		t.Errorf("out of the screen: %q", over)
 	}
 	p.screenshot(page.name+"-360", true)
+}
+
+func columnsAreSorted(t *testing.T, b context.Context, s *scene) {
+	p := s.open(b, t, "/", wide())
+	p.until(isLive)
+	if n := eval[int](p, `document.querySelectorAll('#workloads svg.spark path').length`); n < 6 {
+		t.Errorf("%d workloads show their last hour", n)
+	}
+	for _, want := range []string{"ascending", "descending"} {
+		if _, err := chromedp.RunResponse(p.ctx, chromedp.Click(chromedp.CSS("#workloads thead th:first-child a"))); err != nil {
+			t.Fatal(err)
+		}
+		p.until(`document.querySelector('#workloads thead th').getAttribute('aria-sort') === '` + want + `'`)
+		got := eval[[]string](p, `[...document.querySelectorAll('#workloads tbody th a')].map(e => e.textContent)`)
+		if sorted := slices.IsSorted(got); sorted != (want == "ascending") {
+			t.Errorf("%s: %q", want, got)
+		}
+	}
+}
+
+func planIsApproved(t *testing.T, b context.Context, s *scene) {
+	p := s.open(b, t, "/plan", wide())
+	p.until(isLive + ` && document.querySelector('#approve summary')`)
+	p.do(chromedp.Focus("#approve summary"), chromedp.KeyEvent(kb.Enter), chromedp.Focus("#approve button"), chromedp.KeyEvent(kb.Enter))
+	p.until(`document.querySelector('#approve [role=status]')?.textContent === 'carried out by plan 3-900'`)
+}
+
+func sliderAsks(t *testing.T, b context.Context, s *scene) {
+	p := s.open(b, t, "/what-if", wide())
+	p.until(isLive)
+	paying := `document.querySelectorAll('#answer .down').length`
+	if n := eval[int](p, paying); n != 0 {
+		t.Errorf("%d pay for no change", n)
+	}
+	p.do(chromedp.Focus(`input[name="capacity:cpu"]`))
+	for range 5 {
+		p.do(chromedp.KeyEvent(kb.ArrowLeft))
+	}
+	p.until(paying + " > 0 && location.search.includes('capacity')")
+	if got := eval[string](p, `document.querySelector('input[name="capacity:cpu"]').value`); got >= "20" || got < "15" {
+		t.Errorf("the slider stands at %s", got)
+	}
+	if left := eval[int](p, `new URLSearchParams(location.search).size`); left != 1 {
+		t.Errorf("%d parameters for one change: %s", left, eval[string](p, "location.search"))
+	}
+	// The address is a permalink, and what has no answer is said.
+	p = s.open(b, t, "/what-if?capacity:cpu=5.5", wide())
+	p.until(isLive + ` && document.querySelector('#problem').textContent.includes('the minimums need 6')`)
 }
 
 // contrasts gives the contrast of every text that is shown with its ground, as

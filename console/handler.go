@@ -53,6 +53,8 @@ type Options struct {
 	// Jobs returns the best-effort jobs of this process's host, or nil while it keeps
 	// none; nil: it never does.
 	Jobs func() Jobs
+	// WhatIf answers what-if questions; nil: this process has no answer.
+	WhatIf WhatIf
 	// Done ends the streams of events, so that a server that stops need not
 	// wait for them; nil: never.
 	Done <-chan struct{}
@@ -63,7 +65,7 @@ type Options struct {
 
 // Handler serves the pages, the API, metrics and health.
 func Handler(v *view.Model, o Options) http.Handler {
-	h := &handler{view: v, options: o}
+	h := &handler{view: v, options: o, asking: make(asking, maxAsking)}
 	plain := http.NewServeMux()
 	h.routePages(plain)
 	h.routeAPI(plain)
@@ -118,6 +120,8 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+api+"workloads/{name}/patch", h.patch)
 	mux.HandleFunc("GET "+api+"pipeline", h.pipeline)
 	mux.HandleFunc("GET "+api+"fairness", h.fairness)
+	mux.HandleFunc("GET "+api+"what-if", h.whatIf)
+	mux.HandleFunc("GET "+api+"report", h.report)
 	mux.HandleFunc("GET "+api+"plan", h.plan)
 	mux.HandleFunc("GET "+api+"applied/{plan}", h.applied)
 	mux.HandleFunc("GET "+api+"diff", h.diff)
@@ -147,6 +151,7 @@ type handler struct {
 	asked   asked
 	streams streams
 	flight  flight
+	asking  asking
 }
 
 // contentPolicy lets a page load its own files and nothing else: no script and

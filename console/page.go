@@ -32,6 +32,9 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /hosts/{name}", s.drawHost)
 	mux.HandleFunc("GET /pipeline", s.drawPipeline)
 	mux.HandleFunc("GET /fairness", s.drawFairness)
+	mux.HandleFunc("GET /what-if", s.drawWhatIf)
+	mux.HandleFunc("GET /report", s.drawReport)
+	mux.HandleFunc("GET /plan", s.drawPlan)
 	mux.HandleFunc("GET /jobs", s.drawJobs)
 	mux.HandleFunc("GET /batch", s.drawBatch)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +55,13 @@ type frame struct {
 	// Charts tells that the page draws some; Fair that there is a page on
 	// fairness, HasJobs that there are best-effort jobs, HasBatch speculative ones.
 	Charts, Fair, HasJobs, HasBatch bool
-	Paused                          bool
+	// Between is the least time between two drawings, in ms; 0: that of most pages.
+	Between int
+	// Reports tells that there is a pool to report on.
+	Reports bool
+	// Asks tells that what-if questions are answered.
+	Asks   bool
+	Paused bool
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string
 }
@@ -62,6 +71,8 @@ func (s *site) frame(page, title, json string) frame {
 	_, f.Fair = s.view.Audited()
 	f.HasJobs = s.jobsNow() != nil || s.view.HasColocations(f.Now)
 	f.HasBatch = s.view.HasBatch()
+	f.Reports = s.view.Pool() != ""
+	f.Asks = s.options.WhatIf != nil && s.view.Pool() != ""
 	if s.options.Ready != nil {
 		f.NotReady = s.options.Ready()
 	}
@@ -109,6 +120,8 @@ type overview struct {
 	Previous, Next string
 	CapacityBar    bar
 	longest        float64
+	sort           string
+	trends         map[string][]*float64
 }
 
 func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
@@ -126,6 +139,12 @@ func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 	o.Frame = s.frame("overview", overviewTitle(&o), "/api/v1/status?"+overviewQuery(query, o.Offset))
 	o.Frame.Paused = o.Paused
 	o.First, o.Last, o.Previous, o.Next = pager("/", query, o.Offset, len(o.Workloads), o.Total)
+	o.sort, o.trends = f.Sort, s.view.Trends(o.Workloads, now)
+	for _, page := range []*string{&o.Previous, &o.Next} {
+		if *page != "" && f.Sort != "" {
+			*page += "&sort=" + url.QueryEscape(f.Sort)
+		}
+	}
 	o.Chips = chips("/", query, []chip{
 		{"in trouble", "state:bad"}, {"to watch", "state:note"}, {"held", "held"},
 		{"act", "mode:act"}, {"recommend", "mode:recommend"}, {"off", "mode:off"},

@@ -148,7 +148,7 @@ func knobHas(k view.Knob) string {
 // pageFilter reads the filter of a page with a list. What makes no sense as an
 // offset is the beginning.
 func pageFilter(w http.ResponseWriter, r *http.Request) (f view.Filter, ok bool) {
-	f = view.Filter{Query: strings.TrimSpace(r.URL.Query().Get("q")), Limit: rowsPerPage}
+	f = view.Filter{Query: strings.TrimSpace(r.URL.Query().Get("q")), Sort: r.URL.Query().Get("sort"), Limit: rowsPerPage}
 	if err := f.Validate(); err != nil {
 		http.Error(w, "trimtab: "+err.Error(), http.StatusBadRequest)
 		return f, false

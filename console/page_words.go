@@ -35,6 +35,7 @@ func (s *site) words() template.FuncMap {
 		"list":            func(v ...any) []any { return v },
 		"band":            func(b *trimtab.Band, share bool) string { return between(b.Lower, b.Upper, share) },
 		"effect":          effectWords,
+		"expected":        view.Expected,
 		"utilityBar":      utilityBar,
 		"sloBar":          sloBar,
 		"lag":             lag,

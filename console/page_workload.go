@@ -19,7 +19,8 @@ type detail struct {
 	view.Explanation
 	Figures []figure
 	Ranges  []link
-	Decided view.Decisions
+	Decided []view.Advice
+	Kept    int // decisions
 	// Paged tells that older decisions are shown; Newest and Older are the
 	// addresses of the others.
 	Paged         bool
@@ -35,18 +36,18 @@ func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	query := r.URL.Query()
-	decided, _, err := s.view.Decisions(name, query.Get("before"), decisionsPerPage, now)
+	decided, older, kept, err := s.view.Advices(name, query.Get("before"), decisionsPerPage, now)
 	if errors.Is(err, trimtab.ErrInvalid) {
 		http.Error(w, "trimtab: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	d := detail{Explanation: e, Decided: decided, Paged: query.Get("before") != ""}
+	d := detail{Explanation: e, Decided: decided, Kept: kept, Paged: query.Get("before") != ""}
 	d.Frame = s.frame("workload", name, address("/api/v1/workloads/", name))
 	d.Frame.Subject, d.Frame.API, d.Frame.Script, d.Frame.Charts = name, d.Frame.JSON, "workload.js", true
 	d.Ranges = ranges(query)
 	d.Newest = "?" + with(query, "before", "").Encode()
-	if decided.Next != "" {
-		d.Older = "?" + with(query, "before", decided.Next).Encode()
+	if older != "" {
+		d.Older = "?" + with(query, "before", older).Encode()
 	}
 	d.Figures = figures(&e)
 	if p, advised, ok := s.view.Patch(name); ok && advised {

@@ -32,6 +32,17 @@ func workload() *board {
 		{max1 + `trimtab_workload_demand{@1})`, "demand"},
 		{max1 + `trimtab_workload_target{@1})`, "target"},
 	}, from0, stairs, dashed("demand"), dashed("target"), set("allocation", property("custom.lineWidth", 2)))
+	g.graph(12, "Between rounds", "What the fast loop set inside what plans allow (section fast), where it rests, and the mean of what it granted.", "short", []query{
+		{`sum by (workload) (trimtab_fast_set_cores{@1})`, "set"},
+		{`sum by (workload) (trimtab_fast_target_cores{@1})`, "rests at"},
+		{`sum by (workload) (rate(trimtab_fast_granted_core_seconds_total{@1}[$__rate_interval]))`, "granted, mean"},
+	}, from0, stairs, dashed("rests at"))
+	g.graph(12, "Borrowed and lent", "Cores above and below where it rests, and the share of the time that its quota stopped it.", "short", []query{
+		{`sum by (workload) (rate(trimtab_fast_borrowed_core_seconds_total{@1}[$__rate_interval]))`, "borrowed"},
+		{`sum by (workload) (rate(trimtab_fast_lent_core_seconds_total{@1}[$__rate_interval]))`, "lent"},
+		{`sum by (workload) (rate(trimtab_fast_stalled_seconds_total{@1}[$__rate_interval]))`, "stalled"},
+	}, from0)
+	fastLoop(g)
 	g.graph(12, "Allocation by host", "What its instances on each host have together; on more than 64 hosts, the sum over all.", "short",
 		[]query{{`max by (host, resource) (trimtab_workload_allocation{@1})`, "{{host}} {{resource}}"}}, from0, stairs)
 	g.graph(12, "Instances", "Running copies whose knobs were told of, over all hosts.", "none",
@@ -58,6 +69,20 @@ func workload() *board {
 		decisions("Recommendations", "recommend", "blue", false),
 	}
 	return b
+}
+
+// fastLoop is what the fast loops of hosts do, over all workloads.
+func fastLoop(g *grid) {
+	g.graph(12, "Fast loop", "Quotas that hosts moved between rounds, ticks that came late, and rounds that were asked for since a loan lasts or a host has no room.", "ops", []query{
+		{rate("trimtab_fast_writes_total", "job"), "writes of {{job}}"},
+		{rate("trimtab_fast_failed_total", "job"), "failed writes of {{job}}"},
+		{rate("trimtab_fast_late_total", "host"), "late ticks on {{host}}"},
+		{rate("trimtab_fast_asks_total", "host, cause"), "{{cause}} on {{host}}"},
+	}, from0)
+	g.graph(12, "Groups of the fast loop, and its ticks", "Control groups that hosts may move, and the time that a tick takes: with 100 groups it is about 1 ms.", "short", []query{
+		{`sum by (host) (trimtab_fast_groups{@})`, "groups on {{host}}"},
+		{`1000 * sum(rate(trimtab_fast_tick_seconds_sum{@}[$__rate_interval])) / sum(rate(trimtab_fast_tick_seconds_count{@}[$__rate_interval]))`, "ms a tick"},
+	}, from0)
 }
 
 // workloadCounters is what the CPUs and the kernel count, where measure.perf is on.

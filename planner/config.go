@@ -50,6 +50,9 @@ type Config struct {
 	Exploration float64
 	// Guard bounds every step after the policy; see its package.
 	Guard guard.Config
+	// Fast gives hosts envelopes within which they move quotas of CPU time by themselves;
+	// nil: none.
+	Fast *Fast
 	// Shared tells that several hosts have knobs of the pool: then what each of them
 	// says it has bounds it, even while one alone was heard of.
 	Shared bool

@@ -40,7 +40,8 @@ type Planner struct {
 	asked    time.Time // the time of the last Round command
 	recent   recent
 	groups   map[string]time.Time
-	asks     *asked // a round for a group of alerts whose gap is not over
+	heard    map[trimtab.KnobID]int // the last round that a fast loop asked for, by knob
+	asks     *asked                 // a round for a group of alerts whose gap is not over
 	verdicts []trimtab.Verdict
 	counts   counts
 }
@@ -65,6 +66,10 @@ type workload struct {
 	asked, executed *executed
 	returning       *returning
 	trust           trust
+	// budget is how long it may stand still in a period of its quota, in seconds; 0: not
+	// known yet. budgeted is the estimate that it was last corrected by.
+	budget   float64
+	budgeted time.Time
 	// missed is how many estimates in a row missed the SLO beyond their noise.
 	missed int
 	// met tells that the latest estimate met the SLO.
@@ -162,7 +167,8 @@ func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 		p.counts.ignored["holding"]++
 		return nil
 	}
-	return p.release(now)
+	out := p.release(now)
+	return append(out, p.hear(now, h)...)
 }
 
 // own returns the holding without the knobs of workloads that the configuration

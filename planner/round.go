@@ -34,7 +34,7 @@ func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
 		p.patience = 0
 	}
 	return p.publish(now, issue.Decision{
-		Plan:    trimtab.Plan{Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Cause: r.cause, Cut: r.cut, Audit: r.audit},
+		Plan:    trimtab.Plan{Lendable: r.lendable, Envelopes: r.within, Value: r.value, Gap: r.gap, Held: r.heldBack, Unmoved: r.unmoved, Cause: r.cause, Cut: r.cut, Audit: r.audit},
 		Shrinks: r.shrinks, Grows: r.grows, Advice: r.advice,
 	})
 }
@@ -56,10 +56,31 @@ type decision struct {
 	shrinks []trimtab.Action
 	grows   []trimtab.Action
 	advice  []trimtab.Action
+	// within are the envelopes of knobs that stay, lendable what hosts may lend beyond.
+	within   []trimtab.Enveloped
+	lendable map[string]float64
 }
 
 // decide seats the workloads, solves, steps and guards.
 func (r *decision) decide() {
+	p := r.planner
+	r.aims()
+	r.try()
+	for i := range p.resources {
+		r.guard(i)
+	}
+	r.advise()
+	for i := range p.resources {
+		r.spread(i)
+		r.recall(i)
+	}
+	r.actions()
+	r.envelopes()
+	r.judge()
+}
+
+// aims seats the workloads and sets where each is to be in the end.
+func (r *decision) aims() {
 	p := r.planner
 	for _, w := range p.workloads {
 		r.seats = append(r.seats, r.seat(w)...)
@@ -73,17 +94,6 @@ func (r *decision) decide() {
 			solve(in)
 		}
 	}
-	r.try()
-	for i := range p.resources {
-		r.guard(i)
-	}
-	r.advise()
-	for i := range p.resources {
-		r.spread(i)
-		r.recall(i)
-	}
-	r.actions()
-	r.judge()
 }
 
 // seat looks at one workload, at each of its resources; none when it is off.

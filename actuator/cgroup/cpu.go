@@ -27,6 +27,8 @@ type Config struct {
 	Force bool `json:"force,omitempty"`
 	// Parents are those that may be raised for the sake of this group.
 	Parents []Parent `json:"parents,omitempty"`
+	// Bursts tells that trimtab sets the group's CFS burst, which was 0 before.
+	Bursts bool `json:"bursts,omitempty"`
 	// Roots lets knobs of one root share what is open of it: each takes two
 	// file descriptors else. Nil: they do not.
 	Roots *Roots `json:"-"`
@@ -80,6 +82,8 @@ type CPU struct {
 	period int64
 	// unit is the systemd unit whose own group it is, or "".
 	unit string
+	// quick is what quick moves keep open; nil: nothing.
+	quick *quick
 }
 
 var _ actuator.Placed = (*CPU)(nil)
@@ -174,6 +178,7 @@ func (k *CPU) Close() error {
 		return nil
 	}
 	k.closed = true
+	k.shut()
 	return k.root.Close()
 }
 
@@ -248,6 +253,9 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 		return err
 	}
 	k.period = now.Period
+	if err := k.unburst(); err != nil {
+		return fmt.Errorf("write cgroup %s: %w", k.config.Path, err)
+	}
 	next := now.With(a)
 	// An unlimited child has what its parents have: nothing to raise.
 	if now.Amount().Less(next.Amount()) && !a.Unlimited {

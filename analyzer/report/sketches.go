@@ -61,6 +61,8 @@ type Spans struct {
 	// Sojourn is the time, in seconds, that the Visits spent in the workload
 	// itself; 0: no component of it told.
 	Visits, Sojourn float64
+	// Components are the names of those that told, in order.
+	Components []string
 	// Servpods and Calls tell where the time of the requests went.
 	Servpods []trimtab.ServpodSketch
 	Calls    []trimtab.CallSketch
@@ -85,6 +87,9 @@ func (p Sketches) Merge(partitions int, length, latency time.Duration) (s Spans,
 		s.Begun = sumBegun(s.Begun, x.Begun, x.Requests)
 		s.Visits += x.Requests
 		for _, name := range slices.Sorted(maps.Keys(x.Components)) {
+			if i, found := slices.BinarySearch(s.Components, name); !found {
+				s.Components = slices.Insert(s.Components, i, name)
+			}
 			h := &x.Components[name].Sojourn
 			if mean, ok := h.Mean(); ok {
 				s.Sojourn += mean * h.Count()

@@ -67,18 +67,24 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	c = c.withDefaults()
+	b := newBus(c.withDefaults())
+	if err := b.readSecret(); err != nil {
+		return nil, err
+	}
+	if err := b.open(ctx); err != nil {
+		return nil, err
+	}
+	b.shed = startShedder(b.conn, b.config.PendingBytes)
+	b.near = openNear(ctx, b)
+	return b, nil
+}
+
+// newBus is a bus of a complete configuration that is not yet connected.
+func newBus(c Config) *Bus {
 	b := &Bus{
 		config: c, streams: tableOf(c), kinds: map[trimtab.Kind]*kind{}, stops: map[int]func(){}, subs: map[watched]struct{}{}, again: make(chan struct{}),
 		// Microseconds: unique for one source, and exact in JSON of any language.
 		incarnation: uint64(time.Now().UnixMicro()),
-	}
-	if c.Role == Agent && c.Key != "" {
-		key, err := os.ReadFile(c.Key)
-		if err != nil {
-			return nil, fmt.Errorf("read key of the agent: %w", err)
-		}
-		b.secret = SecretOf(key)
 	}
 	for _, info := range trimtab.Kinds() {
 		b.kinds[info.Kind] = &kind{KindInfo: info}
@@ -88,12 +94,20 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 			k.stream = s
 		}
 	}
-	if err := b.open(ctx); err != nil {
-		return nil, err
+	return b
+}
+
+// readSecret reads the key by which an agent is told apart.
+func (b *Bus) readSecret() error {
+	if b.config.Role != Agent || b.config.Key == "" {
+		return nil
 	}
-	b.shed = startShedder(b.conn, c.PendingBytes)
-	b.near = openNear(ctx, b)
-	return b, nil
+	key, err := os.ReadFile(b.config.Key)
+	if err != nil {
+		return fmt.Errorf("read key of the agent: %w", err)
+	}
+	b.secret = SecretOf(key)
+	return nil
 }
 
 // open connects, and replaces an embedded store whose streams cannot be used.

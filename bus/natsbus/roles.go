@@ -42,7 +42,10 @@ const (
 	// candidates are told.
 	BucketJobs     = "jobs"
 	BucketMachines = "machines"
-	bucketLeaders  = "leaders"
+	// BucketThresholds has, by pool and host, the limits that a co-location controller
+	// found for services, and what else it learned.
+	BucketThresholds = "thresholds"
+	bucketLeaders    = "leaders"
 )
 
 // who says which roles publish and which read a row of the table.
@@ -62,6 +65,7 @@ func whoMay(row StreamInfo) who {
 			BucketPlanner:    {[]Role{Planner}, []Role{Planner}},
 			BucketJobs:       {[]Role{Planner}, []Role{Planner}},
 			BucketMachines:   {[]Role{Planner}, []Role{Planner}},
+			BucketThresholds: {[]Role{Agent}, []Role{Agent, Console}},
 		}[row.Name]
 	}
 	if row.Kind == "" { // UNREADABLE: who reads a stored kind puts aside what it cannot read
@@ -74,6 +78,7 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindAlert:    {[]Role{Collector}, []Role{Planner}},
 		trimtab.KindEstimate: {[]Role{Analyzer}, []Role{Planner, Console}},
 		trimtab.KindPlan:     {[]Role{Planner}, []Role{Agent, Console}},
+		trimtab.KindPart:     {[]Role{Planner}, []Role{Agent}},
 		trimtab.KindOutcome:  {[]Role{Agent}, []Role{Planner, Console}},
 		trimtab.KindHolding:  {[]Role{Agent}, []Role{Analyzer, Planner, Console}},
 		trimtab.KindCommand:  {[]Role{Console}, []Role{Planner, Agent}},
@@ -123,20 +128,19 @@ func Inbox(r Role, host string) string {
 	return prefix
 }
 
-// keysOf are the keys of a stored kind that an agent reads: those of its pool,
-// and of plans its own parts.
-func keysOf(k trimtab.Kind, host, pool string) []string {
-	keys := []string{pool}
-	if k == trimtab.KindPlan {
-		keys = append(keys, (&trimtab.Plan{Pool: pool, Host: host}).Key())
+// keyOf is the key of a stored kind that an agent reads: that of its pool, and of
+// the parts of plans its own.
+func keyOf(k trimtab.Kind, host, pool string) string {
+	if k == trimtab.KindPart {
+		return (&trimtab.Plan{Pool: pool, Host: host}).Key()
 	}
-	return keys
+	return pool
 }
 
 // PlacesOf are the consumers of a host's actuator; see [ConsumerOf].
 func PlacesOf(host, pool, secret string) (names []string) {
-	for _, key := range keysOf(trimtab.KindPlan, host, pool) {
-		names = append(names, ConsumerOf(host, key, secret))
+	for _, k := range []trimtab.Kind{trimtab.KindPlan, trimtab.KindPart} {
+		names = append(names, ConsumerOf(host, keyOf(k, host, pool), secret))
 	}
 	return names
 }
@@ -174,7 +178,7 @@ func PermissionsOf(r Role, s Scope) Permissions {
 		switch may := whoMay(row); {
 		case row.Name == others:
 		case row.Bucket:
-			p.bucket(row.Name, slices.Contains(may.publish, r), slices.Contains(may.read, r))
+			p.bucket(row.Name, bucketKey(r, s), slices.Contains(may.publish, r), slices.Contains(may.read, r))
 		case row.Kind == "":
 			p.api("STREAM.INFO", row.Name)
 		default:
@@ -194,6 +198,8 @@ func PermissionsOf(r Role, s Scope) Permissions {
 		for _, subject := range p.Publish {
 			if call, ok := strings.CutPrefix(subject, jetStreamAPI); ok {
 				p.Publish = append(p.Publish, domainAPI+call)
+			} else if strings.HasPrefix(subject, "$KV.") {
+				p.Publish = append(p.Publish, domainAPI+subject)
 			}
 		}
 	}
@@ -214,14 +220,31 @@ func (p *Permissions) api(call string, tokens ...string) {
 	p.Publish = append(p.Publish, jetStreamAPI+call+"."+strings.Join(tokens, "."))
 }
 
-func (p *Permissions) bucket(name string, write, read bool) {
+// bucketKey is the key that a role writes in a bucket, "*" of any: an agent writes that of
+// its own host.
+func bucketKey(r Role, s Scope) string {
+	if r == Agent {
+		return bus.EscapeKey(ThresholdsKey(s.Pool, s.Host))
+	}
+	return "*"
+}
+
+// ThresholdsKey is the key of a host in [BucketThresholds].
+func ThresholdsKey(pool, host string) string { return pool + "/" + host }
+
+// bucket grants a bucket. Who writes one key alone reads that one alone.
+func (p *Permissions) bucket(name, key string, write, read bool) {
 	if !write && !read {
 		return
 	}
 	p.api("STREAM.INFO", "KV_"+name)
-	p.api("DIRECT.GET", "KV_"+name, "$KV", name, ">")
+	what := ">"
+	if write && key != "*" {
+		what = key
+	}
+	p.api("DIRECT.GET", "KV_"+name, "$KV", name, what)
 	if write {
-		p.Publish = append(p.Publish, "$KV."+name+".*")
+		p.Publish = append(p.Publish, "$KV."+name+"."+key)
 	}
 }
 
@@ -244,9 +267,8 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 		p.Publish = append(p.Publish, row.Unreadable)
 		p.api("DIRECT.GET", row.Name)
 		if r == Agent {
-			for _, key := range keysOf(row.Kind, s.Host, s.Pool) {
-				p.consumer(row.Name, ConsumerOf(s.Host, key, s.Secret), bus.Subject(row.Kind, key))
-			}
+			key := keyOf(row.Kind, s.Host, s.Pool)
+			p.consumer(row.Name, ConsumerOf(s.Host, key, s.Secret), bus.Subject(row.Kind, key))
 			return
 		}
 		p.consumer(row.Name, "*", ">")

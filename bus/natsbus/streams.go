@@ -29,6 +29,7 @@ func (b *Bus) makeStreams(ctx context.Context) error {
 		var err error
 		switch {
 		case s.Name == "":
+		case !b.makesStreams() && s.Name == BucketThresholds: // an agent does its work without
 		case !b.makesStreams():
 			err = b.findStream(ctx, s)
 		case s.Bucket && b.config.Role != "" && s.Name != others:

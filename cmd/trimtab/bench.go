@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -51,30 +53,68 @@ func (c *benchDRFCmd) Run(ctx context.Context, t terminal) error {
 	o.Progress = line.say
 	r, err := bench.Run(ctx, o)
 	line.clear()
+	if ctx.Err() != nil && r.SolveSeconds > 0 {
+		return errors.Join(printed(t.out, c.Output, r, func(w io.Writer) { printBench(w, &r) }), fmt.Errorf("bench drf: printed is what was measured: %w", ctx.Err()))
+	}
 	if err != nil {
 		return hint.Add(err, "fewer tenants or resources need less memory; --no-warm halves it")
 	}
 	return printed(t.out, c.Output, r, func(w io.Writer) { printBench(w, &r) })
 }
 
-// statusLine says on one line of a terminal what is being done, once a
-// command has taken two seconds.
+// statusLine says what is being done, once a command has taken two seconds: on one
+// line of a terminal, elsewhere with a line now and then. What is told as "n of m" has
+// about how long the rest of it takes.
 type statusLine struct {
 	out         io.Writer
 	begun, last time.Time
+	// step is what is being done without its count, from first of it at since.
+	step  string
+	first int
+	since time.Time
 }
 
 func (s *statusLine) say(doing string) {
 	now := time.Now()
-	if !isTerminal(s.out) || now.Sub(s.begun) < 2*time.Second || now.Sub(s.last) < 200*time.Millisecond {
+	left := s.left(doing, now)
+	every := 200 * time.Millisecond
+	if !isTerminal(s.out) {
+		every = lineEvery
+	}
+	if now.Sub(s.begun) < 2*time.Second || now.Sub(s.last) < every || every == lineEvery && now.Sub(s.begun) < every {
 		return
 	}
 	s.last = now
-	fmt.Fprintf(s.out, "\r%s (%.0f s)\x1b[K", doing, now.Sub(s.begun).Seconds())
+	text := fmt.Sprintf("%s (%.0f s%s)", doing, now.Sub(s.begun).Seconds(), left)
+	if every == lineEvery {
+		fmt.Fprintln(s.out, text)
+		return
+	}
+	fmt.Fprintf(s.out, "\r%s\x1b[K", text)
+}
+
+// left says how long the rest of a step takes that is told as "n of m".
+func (s *statusLine) left(doing string, now time.Time) string {
+	at := strings.LastIndex(doing, " of ")
+	if at < 0 {
+		return ""
+	}
+	before := strings.LastIndexByte(doing[:at], ' ') + 1
+	var n, m int
+	if _, err := fmt.Sscanf(doing[before:], "%d of %d", &n, &m); err != nil {
+		return ""
+	}
+	if step := doing[:before]; step != s.step || n < s.first {
+		s.step, s.first, s.since = step, n, now
+	}
+	if left := leftOf(float64(n-s.first)/float64(max(m-s.first, 1)), now.Sub(s.since)); left != "" {
+		return ", " + left + " of this"
+	}
+	return ""
 }
 
 func (s *statusLine) clear() {
-	if !s.last.IsZero() {
+	if !s.last.IsZero() && isTerminal(s.out) {
 		fmt.Fprint(s.out, "\r\x1b[K")
 	}
 }

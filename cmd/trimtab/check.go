@@ -1,14 +1,100 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/prometheus/exporter-toolkit/web"
+
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/dashboards/rulefile"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/site"
 )
+
+// checkCmd is `trimtab check`.
+type checkCmd struct {
+	Config checkConfigCmd `cmd:"" help:"Check a configuration file and print every mistake in it."`
+	Rules  checkRulesCmd  `cmd:"" help:"Check files of Prometheus rules against the metrics that trimtab has."`
+}
+
+// checkConfigCmd is `trimtab check config`.
+type checkConfigCmd struct {
+	File string `arg:"" help:"The file." type:"path"`
+	Live bool   `help:"Ask the servers too: each query and what Prometheus answers, and whether NATS lets this user in."`
+}
+
+// Example is shown by --help.
+func (checkConfigCmd) Example() string {
+	return "trimtab check config trimtab.yaml\ntrimtab check config --live trimtab.yaml   # asks Prometheus and NATS as well"
+}
+
+// Run prints what is wrong, with file:line:col and a hint each.
+func (c *checkConfigCmd) Run(ctx context.Context, t terminal) error {
+	cfg, err := config.Check(c.File)
+	if err != nil {
+		return hint.Add(err, "docs/config.md has every key")
+	}
+	if _, err := site.AnalyzerConfig(cfg); err != nil {
+		return hint.Add(err, "a profile has the columns allocation_per_load and performance: docs/config.md")
+	}
+	if name := cfg.Web.ConfigFile; name != "" {
+		if err := web.Validate(name); err != nil {
+			return hint.Add(fmt.Errorf("check web.config_file %s: %w", name, err), "it has the form of Prometheus's exporter toolkit: tls_server_config and basic_auth_users")
+		}
+	}
+	for _, w := range cfg.Warnings {
+		fmt.Fprintln(t.out, "warning:", w)
+	}
+	if c.Live {
+		if err := live(ctx, t, cfg); err != nil {
+			return err
+		}
+	}
+	if cfg.Pool.Capacity() == 0 {
+		fmt.Fprintf(t.out, "%s: good, but without a pool: nothing is turned\n", c.File)
+		return nil
+	}
+	fmt.Fprintf(t.out, "%s: good: a pool of %s%s, objective %s, workloads: %d\n", c.File, view.Sized(cfg.Pool.Capacity(), cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
+	requestsText(t.out, cfg)
+	return nil
+}
+
+// live asks the servers, and prints what they answer.
+func live(ctx context.Context, t terminal, cfg *config.Config) error {
+	found := site.Servers(ctx, cfg, site.Place{})
+	printFindings(t.out, found)
+	return badOf("check config --live", found)
+}
+
+// requestsText says where the number of requests behind each performance by
+// PromQL comes from, where no query gives it.
+func requestsText(out io.Writer, cfg *config.Config) {
+	derived, unknown := 0, 0
+	first := ""
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		switch {
+		case w.Performance == "" || w.Requests != "" || w.SLO.Target() > 1:
+		case w.Ratio().Requests != "":
+			derived++
+		default:
+			if unknown++; unknown == 1 {
+				first = w.Name
+			}
+		}
+	}
+	if derived > 0 {
+		fmt.Fprintf(out, "requests: derived from performance, a ratio of rates, for %d of the workloads\n", derived)
+	}
+	if unknown > 0 {
+		fmt.Fprintf(out, "requests: not known for %d of the workloads, the first is %s: moves are not judged without; write requests: PromQL, or performance as a ratio of rates\n", unknown, first)
+	}
+}
 
 // checkRulesCmd is `trimtab check rules`.
 type checkRulesCmd struct {

@@ -75,6 +75,9 @@ func (c *statusCmd) once(ctx context.Context, t terminal) error {
 }
 
 func printStatus(w io.Writer, s *view.Status, wide bool) {
+	for _, part := range slices.Sorted(maps.Keys(s.NotReady)) {
+		fmt.Fprintf(w, "%s is not ready: %s\n", part, strings.ReplaceAll(s.NotReady[part], "\n", "; "))
+	}
 	if s.Capacity > 0 {
 		fmt.Fprintf(w, "pool %s: %s of %s given, objective %s, plan %s", s.Pool, view.Amount(s.Allocated),
 			view.Sized(s.Capacity, s.Resource), s.Objective, orDash(s.Plan))
@@ -158,24 +161,22 @@ func (c *planCmd) once(ctx context.Context, t terminal) error {
 	}
 	return c.print(t.out, p, func(w io.Writer) {
 		if c.Output == "wide" {
-			widePlan(w, p)
+			widePlan(w, p.Plan)
 			return
 		}
 		printPlan(w, p)
 	})
 }
 
-func printPlan(w io.Writer, p *trimtab.Plan) {
-	fmt.Fprintf(w, "plan %s of %s (%s) for pool %s: objective %s", p.ID(), view.Clock(p.Time), p.Cause, p.Pool, p.Objective)
+func printPlan(w io.Writer, p *view.Planned) {
+	fmt.Fprintf(w, "plan %s of %s (%s) for pool %s: objective %s", p.ID, view.Clock(p.Time), p.Cause, p.Pool, p.Objective)
 	if p.Value != nil {
 		fmt.Fprintf(w, ", which expects %s of 1", view.Optional(p.Value))
 	}
 	fmt.Fprintln(w)
 	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "LIMITED BY"}}
-	recommended := false
-	for _, d := range view.Moved(p) {
+	for _, d := range view.Moved(p.Plan) {
 		a := &d.Action
-		recommended = recommended || a.Mode == trimtab.Recommend
 		rows = append(rows, withEach([]string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()}, d.Each()))
 	}
 	if len(p.Actions) == 0 {
@@ -186,8 +187,11 @@ func printPlan(w io.Writer, p *trimtab.Plan) {
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		fmt.Fprintf(w, "held: %s: %s\n", name, p.Held[name])
 	}
-	if recommended {
-		fmt.Fprintf(w, "to carry it out: trimtab apply %s\n", p.ID())
+	for _, name := range slices.Sorted(maps.Keys(p.Barred)) {
+		fmt.Fprintf(w, "cannot be applied: %s: %s\n", name, p.Barred[name])
+	}
+	if p.Applicable {
+		fmt.Fprintf(w, "to carry it out: trimtab apply %s\n", p.ID)
 	}
 }
 

@@ -87,7 +87,7 @@ func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 		items = askJobs(ctx, c, a.Ask == "task")
 	case "plan":
 		if p, err := c.Plan(ctx); err == nil {
-			items = append(items, completion.Item{Word: p.ID(), Help: p.Cause.String()})
+			items = append(items, completion.Item{Word: p.ID, Help: p.Cause.String()})
 		}
 	}
 	return slices.DeleteFunc(items, func(i completion.Item) bool {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -23,12 +25,14 @@ type demoCmd struct {
 	Headless bool          `help:"Print lines instead of a live table."`
 	Knob     string        `help:"What to adjust: a cgroup quota if a hierarchy is writable, else the number of worker processes." enum:"auto,cgroup,process" default:"auto"`
 	Seed     uint64        `help:"Seed of load and services; 0 picks one and prints it." default:"0"`
+	Record   string        `help:"Directory to record into, with the configuration, so that trimtab replay can be tried at once." type:"path" placeholder:"DIR"`
+	Keep     bool          `help:"Go on after both phases, with trimtab in charge, until Ctrl-C."`
 	Listen   string        `name:"web.listen-address" help:"Address of page, API and metrics while it runs." default:"127.0.0.1:9600"`
 }
 
 // Example is shown by --help.
 func (demoCmd) Example() string {
-	return "trimtab demo                                       # a live table; the page is at http://127.0.0.1:9600\ntrimtab demo --headless --for 3m --report out.json # for programs"
+	return "trimtab demo                                       # a live table; the page is at http://127.0.0.1:9600\ntrimtab demo --headless --for 3m --report out.json # for programs\ntrimtab demo --record rec --keep                   # goes on until Ctrl-C; then trimtab replay rec --config.file rec/trimtab.yaml"
 }
 
 // Run plays the demo.
@@ -51,11 +55,19 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	if err != nil {
 		return err
 	}
+	// A reader that goes away, such as head, ends the demo like Ctrl-C does: without
+	// this the signal would end the process before anything is restored.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	report, err := demo.Run(ctx, demo.Config{
-		For: c.For, Report: c.Report, Knob: c.Knob, Seed: c.Seed, Self: []string{self, "demo-service"},
+		For: c.For, Report: c.Report, Knob: c.Knob, Seed: c.Seed, Self: []string{self, "demo-service"}, Keep: c.Keep, Next: c.next(),
 		Screen: screenOf(t, c.Headless),
 		Start: func(ctx context.Context, s *demo.Setup) (demo.Pipeline, error) {
 			cfg := demoConfig(s, dir, c.Listen)
+			if err := c.record(cfg); err != nil {
+				return nil, err
+			}
 			running, err := site.Open(ctx, cfg, site.Options{Logger: logger})
 			if err != nil {
 				return nil, explainStart(err)
@@ -64,12 +76,41 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 			return p, p.await(ctx)
 		},
 	})
+	if errors.Is(err, demo.ErrOutput) && report != nil && report.Restored {
+		return nil // who reads it has seen enough
+	}
 	if errors.Is(err, context.Canceled) && report != nil && report.Restored {
 		// A person's wish is no error.
 		fmt.Fprintln(t.out, "Stopped before its end. Everything it started is gone, and what was changed has been restored.")
 		return nil
 	}
 	return err
+}
+
+// record has the demo recorded, and writes the configuration beside it.
+func (c *demoCmd) record(cfg *config.Config) error {
+	if c.Record == "" {
+		return nil
+	}
+	cfg.Exporters.Record.Path = c.Record
+	if err := os.MkdirAll(c.Record, 0o755); err != nil {
+		return fmt.Errorf("make directory of the recording: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Record, demoFile), cfg.Redacted(), 0o644); err != nil {
+		return fmt.Errorf("write configuration of the recording: %w", err)
+	}
+	return nil
+}
+
+// demoFile is the configuration beside a recording of the demo.
+const demoFile = "trimtab.yaml"
+
+// next is what to try after the demo.
+func (c *demoCmd) next() string {
+	if c.Record != "" {
+		return fmt.Sprintf("Next: trimtab replay %s --config.file %s --policy egalitarian", c.Record, filepath.Join(c.Record, demoFile))
+	}
+	return "Next: start `trimtab run` and send it OTLP spans of a service of yours, to\n127.0.0.1:4317: it watches and changes nothing; `trimtab status` shows it."
 }
 
 // demoConfig is what a person would write for the demo's services.

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -30,6 +32,54 @@ func TestTheDemoKeepsToTheCapacityAndRestoresTheLimits(t *testing.T) {
 		}
 		checkDemo(t, playDemo(t, "auto", as), "process", 1e-9)
 	})
+}
+
+func TestADemoWhoseReaderGoesAwayLeavesNoGroupBehind(t *testing.T) {
+	kernelQuotas(t)
+	cmd := exec.Command("/proc/self/exe", "demo", "--headless", "--for", "10m", "--knob", "cgroup", "--web.listen-address", "127.0.0.1:0")
+	cmd.Env, cmd.SysProcAttr = append(os.Environ(), "TMPDIR="+t.TempDir()), &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Page:") { // its groups are there then
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("demo: %v", err)
+	}
+	roots, err := demo.CgroupRoots()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range roots {
+		left, err := filepath.Glob(filepath.Join(root, fmt.Sprintf("trimtab-demo-%d-*", cmd.Process.Pid)))
+		if err != nil || len(left) > 0 {
+			t.Errorf("left: %q, %v", left, err)
+		}
+	}
+}
+
+func TestARecordedDemoCanBeReplayedAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "rec")
+	for _, args := range [][]string{
+		{"demo", "--headless", "--for", "30s", "--knob", "process", "--web.listen-address", "127.0.0.1:0", "--record", dir},
+		{"replay", dir, "--config.file", filepath.Join(dir, demoFile), "--policy", "egalitarian"},
+	} {
+		cmd := exec.Command("/proc/self/exe", args...)
+		cmd.Env, cmd.SysProcAttr = append(os.Environ(), "TMPDIR="+t.TempDir()), &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s", out)
+		if err != nil {
+			t.Fatalf("%s: %v", args[0], err)
+		}
+	}
 }
 
 // playDemo runs the demo as a process, perhaps as somebody without rights.

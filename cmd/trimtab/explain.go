@@ -86,6 +86,9 @@ func (x *explanation) standing() {
 	if x.Pending != nil {
 		x.add("pending", "set to %s %s, which is not in force yet", view.Amount(*x.Pending), x.unit)
 	}
+	if x.Fast != nil {
+		x.add("between rounds", "%s", x.Fast)
+	}
 	if x.Barred != "" {
 		x.add("only advice", "%s", x.Barred)
 	}

@@ -105,7 +105,7 @@ func TestPlanAndDiffSumUpTheInstancesOfAWorkload(t *testing.T) {
 	now := time.Now()
 	var plan, applied, wide strings.Builder
 	p := raise(now)
-	printPlan(&plan, p)
+	printPlan(&plan, &view.Planned{ID: p.ID(), Plan: p})
 	contains(t, plan.String(), "shop recommend 1.5 2.1 2.1 host: b 3 instances on 2 hosts, 0.5 -> 0.7 each")
 	if n := strings.Count(plan.String(), "shop"); n != 1 {
 		t.Errorf("%d lines\n%s", n, plan.String())
@@ -121,4 +121,46 @@ func TestPlanAndDiffSumUpTheInstancesOfAWorkload(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, string(b), `"moves":[{"host":"a","instance":"1","expect":0.5,"set":0.7}`)
+}
+
+func TestAPlanThatCannotBeAppliedOffersNoApply(t *testing.T) {
+	now := time.Now()
+	p := raise(now)
+	v := severalHosts(now)
+	v.Observe(p)
+	planned := v.Planned()
+	if planned.ID != p.ID() || !planned.Applicable {
+		t.Fatalf("%+v", planned)
+	}
+	b, err := json.Marshal(planned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, string(b), `"id":"`+p.ID()+`"`, `"actions":[`, `"applicable":true`)
+	var text strings.Builder
+	printPlan(&text, planned)
+	contains(t, text.String(), "to carry it out: trimtab apply "+p.ID())
+	for _, h := range []string{"a", "b"} {
+		said := &trimtab.Holding{Pool: p.Pool, Host: h, Time: now.Add(time.Second)}
+		for _, a := range p.Actions {
+			if a.Host == h {
+				said.Targets = append(said.Targets, trimtab.KnobState{KnobID: a.KnobID, Knob: "test", Now: a.Expect, Baseline: a.Expect, Since: now, Max: 8, Barred: "this group may not be written"})
+			}
+		}
+		v.Observe(said)
+	}
+	text.Reset()
+	printPlan(&text, v.Planned())
+	contains(t, text.String(), "cannot be applied: shop: this group may not be written")
+	if strings.Contains(text.String(), "trimtab apply") {
+		t.Errorf("an apply is offered:\n%s", text.String())
+	}
+}
+
+func TestStatusSaysAtOnceThatTheBusIsOutOfReach(t *testing.T) {
+	var out strings.Builder
+	printStatus(&out, &view.Status{Pool: "p", Capacity: 8, Resource: "cpu", NotReady: map[string]string{"bus": "no server at 10.0.0.1:4222"}}, false)
+	if !strings.HasPrefix(out.String(), "bus is not ready: no server at 10.0.0.1:4222\n") {
+		t.Error(out.String())
+	}
 }

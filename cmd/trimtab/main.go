@@ -50,6 +50,8 @@ type cli struct {
 	Plan          planCmd          `cmd:"" group:"Look:" help:"Show the newest plan: the target and the next step."`
 	Diff          diffCmd          `cmd:"" group:"Look:" help:"Compare current allocations with the planner's target; exit code 2 if they differ."`
 	Fairness      fairnessCmd      `cmd:"" group:"Look:" help:"Say how fair the allocation is: shares, envy, shortfall, and what limits each workload."`
+	Report        reportCmd        `cmd:"" group:"Look:" help:"Say what trimtab was worth: SLO minutes and core-hours beside those of the limits from before, moves, incidents."`
+	WhatIf        whatIfCmd        `cmd:"" name:"what-if" group:"Look:" help:"Say who would gain and who would pay with another capacity, SLO or weight; changes nothing."`
 	Contributions contributionsCmd `cmd:"" group:"Look:" help:"Say what each component contributes to the tail of the latency, from recorded traces."`
 	Blame         blameCmd         `cmd:"" group:"Look:" help:"Rank components by how much they made the tail latency grow between two recordings."`
 	Apply         applyCmd         `cmd:"" group:"Operate:" help:"Carry out one recommended plan, if nothing changed since."`
@@ -62,7 +64,9 @@ type cli struct {
 	Calc          calcCmd          `cmd:"" group:"Simulate and calculate:" help:"Run one algorithm of the papers on a file."`
 	Bench         benchCmd         `cmd:"" group:"Simulate and calculate:" help:"Measure the speed of algorithms on this machine."`
 	Check         checkCmd         `cmd:"" group:"Check and set up:" help:"Check a file."`
-	Init          initCmd          `cmd:"" group:"Check and set up:" help:"Write the files of a site."`
+	Doctor        doctorCmd        `cmd:"" group:"Check and set up:" help:"Look at servers, queries, limits, rights and clocks: what will not work, and how to mend it."`
+	Init          initCmd          `cmd:"" group:"Check and set up:" help:"Draft a configuration from what is there, or write the files of a site."`
+	Import        importCmd        `cmd:"" group:"Check and set up:" help:"Print the configuration that follows from files of other tools."`
 	Test          testCmd          `cmd:"" group:"Check and set up:" help:"Test a connection."`
 	Debug         debugCmd         `cmd:"" group:"Check and set up:" help:"Collect what helps to find a fault."`
 	Completion    completionCmd    `cmd:"" group:"Check and set up:" help:"Print the completion script of a shell."`

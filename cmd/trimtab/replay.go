@@ -61,15 +61,21 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	if answer.Recording.Config != site.Digest(cfg) && c.Policy == "" {
 		fmt.Fprintln(t.err, "trimtab: warning: the recording was made with another configuration; workloads are matched by name")
 	}
-	result, err := history.Run(plan, func() bool { return ctx.Err() != nil })
-	if err == nil {
-		err = ctx.Err()
-	}
+	bar := newProgress(t.err, "replay", 0)
+	result, err := history.Run(plan, func(played float64) bool {
+		bar.part(played)
+		return ctx.Err() != nil
+	})
+	bar.done()
 	if err != nil {
 		return hint.Add(err, "a replay needs workloads of the configuration that were recorded with load, performance and allocation")
 	}
 	answer.take(result)
-	return printed(t.out, c.Output, &answer, answer.text)
+	err = printed(t.out, c.Output, &answer, answer.text)
+	if stopped := ctx.Err(); stopped != nil {
+		err = errors.Join(err, fmt.Errorf("replay: printed is what was played: %w", stopped))
+	}
+	return err
 }
 
 // replayAnswer is what `trimtab replay -o json` prints.
@@ -113,7 +119,7 @@ func (a *replayAnswer) read(ctx context.Context, path string, history *replay.Hi
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
-	bar := newProgress(bars, "read recording: lines", 0)
+	bar := newProgress(bars, "read recording", 0)
 	defer bar.done()
 	for ctx.Err() == nil {
 		line, err := in.Next()
@@ -123,7 +129,7 @@ func (a *replayAnswer) read(ctx context.Context, path string, history *replay.Hi
 		if err != nil {
 			return err
 		}
-		bar.at(in.Counts().Lines)
+		bar.part(in.Part())
 		if line.Stage != "learn" {
 			continue
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
-	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
 )
@@ -129,64 +127,4 @@ func explainStart(err error) error {
 		return hint.Add(err, "the disk is full: make room, or use --storage.path elsewhere")
 	}
 	return err
-}
-
-// checkCmd is `trimtab check`.
-type checkCmd struct {
-	Config checkConfigCmd `cmd:"" help:"Check a configuration file and print every mistake in it."`
-	Rules  checkRulesCmd  `cmd:"" help:"Check files of Prometheus rules against the metrics that trimtab has."`
-}
-
-// checkConfigCmd is `trimtab check config`.
-type checkConfigCmd struct {
-	File string `arg:"" help:"The file." type:"path"`
-}
-
-// Example is shown by --help.
-func (checkConfigCmd) Example() string { return "trimtab check config trimtab.yaml" }
-
-// Run prints what is wrong, with file:line:col and a hint each.
-func (c *checkConfigCmd) Run(t terminal) error {
-	cfg, err := config.Load(c.File)
-	if err != nil {
-		return hint.Add(err, "docs/config.md has every key")
-	}
-	if _, err := site.AnalyzerConfig(cfg); err != nil {
-		return hint.Add(err, "a profile has the columns allocation_per_load and performance: docs/config.md")
-	}
-	for _, w := range cfg.Warnings {
-		fmt.Fprintln(t.out, "warning:", w)
-	}
-	if cfg.Pool.Capacity() == 0 {
-		fmt.Fprintf(t.out, "%s: good, but without a pool: nothing is turned\n", c.File)
-		return nil
-	}
-	fmt.Fprintf(t.out, "%s: good: a pool of %s%s, objective %s, workloads: %d\n", c.File, view.Sized(cfg.Pool.Capacity(), cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
-	requestsText(t.out, cfg)
-	return nil
-}
-
-// requestsText says where the number of requests behind each performance by
-// PromQL comes from, where no query gives it.
-func requestsText(out io.Writer, cfg *config.Config) {
-	derived, unknown := 0, 0
-	first := ""
-	for i := range cfg.Workloads {
-		w := &cfg.Workloads[i]
-		switch {
-		case w.Performance == "" || w.Requests != "" || w.SLO.Target() > 1:
-		case w.Ratio().Requests != "":
-			derived++
-		default:
-			if unknown++; unknown == 1 {
-				first = w.Name
-			}
-		}
-	}
-	if derived > 0 {
-		fmt.Fprintf(out, "requests: derived from performance, a ratio of rates, for %d of the workloads\n", derived)
-	}
-	if unknown > 0 {
-		fmt.Fprintf(out, "requests: not known for %d of the workloads, the first is %s: moves are not judged without; write requests: PromQL, or performance as a ratio of rates\n", unknown, first)
-	}
 }

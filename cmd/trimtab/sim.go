@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -117,6 +119,38 @@ func (f *ranged) span() string {
 }
 
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// plottable makes the directory for figures and tries to write there, so that a bad
+// one is refused before a run of minutes.
+func plottable(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	const what = "name a directory that can be made and written with --plot"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return hint.Add(fmt.Errorf("make directory for figures: %w", err), what)
+	}
+	f, err := os.CreateTemp(dir, ".figure-*")
+	if err != nil {
+		return hint.Add(fmt.Errorf("write into directory for figures: %w", err), what)
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return fmt.Errorf("write into directory for figures: %w", err)
+	}
+	return nil
+}
+
+// cutShort is the error of a simulation that was told to stop, after what was finished
+// of it was printed; nil: it was not.
+func cutShort(ctx context.Context, finished int) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case finished == 0:
+		return fmt.Errorf("run simulation: nothing was finished: %w", ctx.Err())
+	}
+	return fmt.Errorf("run simulation: only what was finished is printed: %w", ctx.Err())
+}
 
 // counted runs work under a progress bar; work calls done after each part.
 func counted(out io.Writer, what string, total int, work func(done func()) error) error {

@@ -86,23 +86,27 @@ func (c *simCilantroCmd) ranges() []ranged {
 // Run plays the experiment and prints what came of it.
 func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
 	x, err := c.experiment()
+	if err == nil {
+		err = plottable(c.Plot)
+	}
 	if err != nil {
 		return err
 	}
 	outcomes, err := c.play(ctx, t, x, "runs")
-	if err != nil {
+	if err != nil && len(outcomes) == 0 {
 		return err
 	}
 	answer := c.answer(x, outcomes)
-	if c.Plot != "" {
+	if c.Plot != "" && err == nil {
 		if err := c.plot(ctx, t, x, answer.summaries()); err != nil {
 			return err
 		}
 	}
-	return printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) })
+	return errors.Join(printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) }), cutShort(ctx, len(outcomes)))
 }
 
-// play runs an experiment under a progress bar; ctx ends it.
+// play runs an experiment under a progress bar; ctx ends it, and then what was finished
+// is returned beside the error.
 func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Experiment, what string) ([]cilantro.Outcome, error) {
 	x.Runner, x.Watch, x.Stop = parallel(ctx, c.Threads), stopwatch(), func() bool { return ctx.Err() != nil }
 	var outcomes []cilantro.Outcome
@@ -111,8 +115,8 @@ func (c *simCilantroCmd) play(ctx context.Context, t terminal, x *cilantro.Exper
 		outcomes, err = x.Play()
 		return err
 	})
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("run simulation: %w", ctx.Err())
+	if err := cutShort(ctx, len(outcomes)); err != nil {
+		return outcomes, err
 	}
 	return outcomes, simHint(err)
 }

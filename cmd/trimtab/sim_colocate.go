@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	control "github.com/trimtab/trimtab/planner/colocate"
@@ -49,7 +51,37 @@ func (c *simColocateCmd) ranges() []ranged {
 
 // colocateAnswer is what `trimtab sim colocate -o json` prints.
 type colocateAnswer struct {
+	// Rows have one line for each environment, policy and service.
+	Rows  []colocateRow  `json:"policies"`
 	Loads []colocatePart `json:"environments"`
+}
+
+// colocateRow is one service under one policy.
+type colocateRow struct {
+	Environment string  `json:"environment"`
+	Policy      string  `json:"policy"`
+	Service     string  `json:"service"`
+	EMU         float64 `json:"emu"`
+	Work        float64 `json:"be_throughput"`
+	CPU         float64 `json:"cpu"`
+	Band        float64 `json:"membw"`
+	Held        float64 `json:"slo_held"`
+	Worst       float64 `json:"worst_p99_over_slo"`
+	Kills       float64 `json:"be_kills"`
+	// Lost is in hours of a machine.
+	Lost float64 `json:"lost_work"`
+}
+
+// rows are those of one environment.
+func (p *colocatePart) rows() (out []colocateRow) {
+	for i := range p.Policies {
+		s := &p.Policies[i]
+		for _, name := range slices.Sorted(maps.Keys(s.Services)) {
+			f := s.Services[name]
+			out = append(out, colocateRow{p.Environment, s.Policy, name, f.EMU, f.Work, f.CPU, f.Band, f.Held, f.Worst, f.Kills, f.Lost})
+		}
+	}
+	return out
 }
 
 // colocatePart is one environment.
@@ -79,15 +111,24 @@ func (c *simColocateCmd) Run(ctx context.Context, t terminal) error {
 		}
 		return nil
 	}
+	if err := plottable(c.Plot); err != nil {
+		return err
+	}
 	answer := &colocateAnswer{}
 	for _, e := range environments {
 		part, err := c.play(ctx, t, e)
-		if err != nil {
+		if part != nil {
+			answer.Loads = append(answer.Loads, *part)
+			answer.Rows = append(answer.Rows, part.rows()...)
+		}
+		if err != nil && (ctx.Err() == nil || len(answer.Loads) == 0) {
 			return err
 		}
-		answer.Loads = append(answer.Loads, *part)
+		if err != nil {
+			break
+		}
 	}
-	return printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) })
+	return errors.Join(printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) }), cutShort(ctx, len(answer.Loads)))
 }
 
 // environments are those to be played.
@@ -123,23 +164,24 @@ func (c *simColocateCmd) play(ctx context.Context, t terminal, e *colocate.Envir
 		known, outcomes, err = x.Play()
 		return err
 	})
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("run simulation: %w", ctx.Err())
+	stopped := cutShort(ctx, len(outcomes))
+	if stopped != nil && len(outcomes) == 0 {
+		return nil, stopped
 	}
-	if err != nil {
+	if err != nil && stopped == nil {
 		var unknown *colocate.UnknownError
 		if errors.As(err, &unknown) {
 			return nil, hint.Add(err, "%s", didYouMean(unknown.Policy, unknown.Known))
 		}
 		return nil, hint.Add(err, "trimtab sim colocate --help has the ranges of all flags")
 	}
-	if c.Plot != "" {
+	if c.Plot != "" && stopped == nil {
 		if err := c.plot(e, outcomes); err != nil {
 			return nil, err
 		}
 	}
 	return &colocatePart{Environment: e.Name, Hosts: len(e.Hosts), Hours: c.Hours, Seeds: c.Seeds, Seed: c.Seed, Limits: c.Limits, Scale: c.Scale,
-		Profiles: known, Policies: colocate.Summarize(outcomes)}, nil
+		Profiles: known, Policies: colocate.Summarize(outcomes)}, stopped
 }
 
 // text prints the tables.
@@ -211,9 +253,6 @@ func policyRow(s *colocate.Summary) []string {
 
 // plot draws figure 30: a service's load and tail, and its best-effort jobs by host.
 func (c *simColocateCmd) plot(e *colocate.Environment, outcomes []colocate.Outcome) error {
-	if err := os.MkdirAll(c.Plot, 0o755); err != nil {
-		return fmt.Errorf("make directory for figures: %w", err)
-	}
 	load := "trace"
 	if len(e.Load.Levels) > 0 {
 		load = "constant"

@@ -32,6 +32,9 @@ func TestColocateComparesThePoliciesThatItRan(t *testing.T) {
 	if len(part.Policies) != 2 || part.Policies[1].Policy != "rhythm" || part.Policies[1].OverHeracles == nil || part.Policies[1].EMUOfOracle != nil || part.Policies[1].StdErr == nil {
 		t.Errorf("answer %s", out)
 	}
+	if row := answer.Rows[5]; len(answer.Rows) != 10 || row.Policy != "rhythm" || row.Service != "e-commerce" || row.EMU != part.Policies[1].Services["e-commerce"].EMU || row.Held == 0 {
+		t.Errorf("%d rows, the sixth %+v", len(answer.Rows), row)
+	}
 	if len(part.Policies[0].Services) != 5 || len(part.Profiles) != 5 {
 		t.Errorf("%d services, %d profiles, want 5", len(part.Policies[0].Services), len(part.Profiles))
 	}

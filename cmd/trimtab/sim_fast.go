@@ -73,10 +73,16 @@ func (c *simMicroservicesCmd) runFast(ctx context.Context, t terminal) error {
 		a, err = x.Play()
 		return err
 	})
-	if ctx.Err() != nil {
-		return fmt.Errorf("run simulation: %w", ctx.Err())
+	var stopped error
+	if a == nil {
+		stopped = cutShort(ctx, 0)
+	} else {
+		stopped = cutShort(ctx, len(a.Cells)+len(a.Pools))
 	}
-	if err != nil {
+	if stopped != nil && a == nil {
+		return stopped
+	}
+	if err != nil && stopped == nil {
 		var unknown *fast.UnknownError
 		if errors.As(err, &unknown) {
 			return hint.Add(err, "%s", didYouMean(unknown.Name, unknown.Known))
@@ -85,7 +91,7 @@ func (c *simMicroservicesCmd) runFast(ctx context.Context, t terminal) error {
 	}
 	out := &fastAnswer{Environment: fastEnvironment{Services: 19, CPUs: c.CPUs, Seconds: c.Seconds, Seeds: c.Seeds, Seed: c.Seed, Loads: c.Load},
 		Policies: fastRows(a.Cells), Unforeseen: fastRows(a.Unforeseen), Goals: a.Goals()}
-	return printed(t.out, c.Output, out, func(w io.Writer) { out.text(w) })
+	return errors.Join(printed(t.out, c.Output, out, func(w io.Writer) { out.text(w) }), stopped)
 }
 
 // loads takes names of built-in loads, and files.

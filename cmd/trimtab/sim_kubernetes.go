@@ -64,7 +64,7 @@ func (c *simKubernetesCmd) Run(ctx context.Context, t terminal) error {
 			return err
 		})
 		if ctx.Err() != nil {
-			return fmt.Errorf("run simulation: %w", ctx.Err())
+			break // the loads that were finished are printed
 		}
 		var unknown *kubernetes.UnknownError
 		if errors.As(err, &unknown) {
@@ -75,7 +75,10 @@ func (c *simKubernetesCmd) Run(ctx context.Context, t terminal) error {
 		}
 		answer.Loads = append(answer.Loads, kubernetesPart{load, c.Pool, c.Seeds, c.Seed, got})
 	}
-	return printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) })
+	if err := cutShort(ctx, len(answer.Loads)); err != nil && len(answer.Loads) == 0 {
+		return err
+	}
+	return errors.Join(printed(t.out, c.Output, answer, func(w io.Writer) { answer.text(w) }), cutShort(ctx, len(answer.Loads)))
 }
 
 // text prints a table of each load.

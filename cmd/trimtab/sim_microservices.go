@@ -71,6 +71,9 @@ type microEnvironment struct {
 
 // Run plays the experiment and prints what came of it.
 func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
+	if err := plottable(c.Plot); err != nil {
+		return err
+	}
 	if c.Fast {
 		return c.runFast(ctx, t)
 	}
@@ -92,10 +95,11 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 		outcomes, err = x.Play()
 		return err
 	})
-	if ctx.Err() != nil {
-		return fmt.Errorf("run simulation: %w", ctx.Err())
+	stopped := cutShort(ctx, len(outcomes))
+	if stopped != nil && len(outcomes) == 0 {
+		return stopped
 	}
-	if err != nil {
+	if err != nil && stopped == nil {
 		var unknown *microservices.UnknownError
 		if errors.As(err, &unknown) {
 			return hint.Add(err, "%s", didYouMean(unknown.Policy, unknown.Known))
@@ -117,12 +121,12 @@ func (c *simMicroservicesCmd) Run(ctx context.Context, t terminal) error {
 	for i, log := range logs {
 		a.Calibration = append(a.Calibration, microservices.Recorded()[i].Play(log))
 	}
-	if c.Plot != "" {
+	if c.Plot != "" && stopped == nil {
 		if err := c.plot(outcomes); err != nil {
 			return err
 		}
 	}
-	return printed(t.out, c.Output, a, func(w io.Writer) { a.text(w) })
+	return errors.Join(printed(t.out, c.Output, a, func(w io.Writer) { a.text(w) }), stopped)
 }
 
 // recorded reads the logs of the recorded runs; none without --data.
@@ -211,9 +215,6 @@ func spread(stderr *float64) string {
 
 // plot draws the P99 of each window of the first run, and its running mean.
 func (c *simMicroservicesCmd) plot(outcomes []microservices.Outcome) error {
-	if err := os.MkdirAll(c.Plot, 0o755); err != nil {
-		return fmt.Errorf("make directory for figures: %w", err)
-	}
 	now := &figure.Chart{Title: "P99 over time, 19 services, mean of " + fmt.Sprint(c.Seeds) + " seeds", X: "minutes", Y: "P99 (ms)"}
 	mean := &figure.Chart{Title: "P99 so far, 19 services, mean of " + fmt.Sprint(c.Seeds) + " seeds", X: "minutes", Y: "mean P99 (ms)"}
 	for i := range outcomes {

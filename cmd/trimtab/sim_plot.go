@@ -20,9 +20,6 @@ func learned(p *cilantro.Summary) bool { return len(p.Coverage) > 0 }
 
 // plot draws what was run, and runs what else the figures need.
 func (c *simCilantroCmd) plot(ctx context.Context, t terminal, x *cilantro.Experiment, of []cilantro.Summary) error {
-	if err := os.MkdirAll(c.Plot, 0o755); err != nil {
-		return fmt.Errorf("make directory for figures: %w", err)
-	}
 	var online []cilantro.Summary
 	for _, p := range of {
 		if learned(&p) {

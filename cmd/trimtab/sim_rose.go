@@ -94,6 +94,9 @@ func rosePolicies(rows []rose.Row, modes []string) []rosePolicy {
 
 // Run plays the experiment and prints what came of it.
 func (c *simRoseCmd) Run(ctx context.Context, t terminal) error {
+	if err := plottable(c.Plot); err != nil {
+		return err
+	}
 	usage, err := c.usage()
 	if err != nil {
 		return hint.Add(err, "the directory has alibaba2018-machine-usage/machine_usage_shared.csv.gz; without --data a made-up course takes its place")
@@ -108,17 +111,18 @@ func (c *simRoseCmd) Run(ctx context.Context, t terminal) error {
 		rows, err = x.Play()
 		return err
 	})
-	if ctx.Err() != nil {
-		return fmt.Errorf("run simulation: %w", ctx.Err())
+	stopped := cutShort(ctx, len(rows))
+	if stopped != nil && len(rows) == 0 {
+		return stopped
 	}
-	if err != nil {
+	if err != nil && stopped == nil {
 		var unknown *rose.UnknownError
 		if errors.As(err, &unknown) {
 			return hint.Add(err, "%s", didYouMean(unknown.Name, unknown.Known))
 		}
 		return hint.Add(err, "trimtab sim rose --help has the ranges of all flags")
 	}
-	if c.Plot != "" {
+	if c.Plot != "" && stopped == nil {
 		if err := c.plot(rows); err != nil {
 			return err
 		}
@@ -127,7 +131,7 @@ func (c *simRoseCmd) Run(ctx context.Context, t terminal) error {
 	c.change(world)
 	answer := &roseAnswer{Machines: c.Machines, Seeds: c.Seeds, Seed: c.Seed, Usage: usage.Origin, World: world,
 		Policies: rosePolicies(rows, x.Modes), Rows: rows, Targets: rose.Targets(rows)}
-	return printed(t.out, c.Output, answer, answer.text)
+	return errors.Join(printed(t.out, c.Output, answer, answer.text), stopped)
 }
 
 func (c *simRoseCmd) change(w *rose.World) {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -19,9 +17,6 @@ const roseRound = 10
 
 // plot draws what was run.
 func (c *simRoseCmd) plot(rows []rose.Row) error {
-	if err := os.MkdirAll(c.Plot, 0o755); err != nil {
-		return fmt.Errorf("make directory for figures: %w", err)
-	}
 	of := map[string][]rose.Row{}
 	for i := range rows {
 		of[rows[i].Part] = append(of[rows[i].Part], rows[i])

@@ -70,7 +70,8 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 			var runs []*services.Result
 			for k := range c.Seeds {
 				if ctx.Err() != nil {
-					return fmt.Errorf("run simulation: %w", ctx.Err())
+					_ = w.Flush() // the error is that of the stop
+					return cutShort(ctx, 1)
 				}
 				r, err := c.one(s, policy, signal, c.Seed+uint64(k))
 				if err != nil {

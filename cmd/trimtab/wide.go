@@ -12,7 +12,7 @@ import (
 // This file prints -o wide: every column that there is.
 
 func wideStatus(w io.Writer, s *view.Status) {
-	rows := [][]string{{"WORKLOAD", "MODE", "CLASS", "LOAD/S", "UP TO", "P50", "P99", "SLO", "WITHIN", "UTILITY",
+	rows := [][]string{{"WORKLOAD", "MODE", "CLASS", "LOAD/S", "UP TO", "P50", "P99", "SLO", "WITHIN", "BUDGET LEFT", "BURN RATE", "UTILITY",
 		strings.ToUpper(view.Unit(s.Resource)), "TARGET", "DEMAND", "REPORTS", "AGE", "PLAN", "HOST", "KNOB", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
@@ -25,7 +25,7 @@ func wideStatus(w io.Writer, s *view.Status) {
 		}
 		rows = append(rows, []string{r.Name, string(r.Mode), orDash(string(r.Class)), view.Optional(r.Load), view.Optional(r.LoadUpper),
 			view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"), orDash(r.SLO), view.Performance(r.Performance, r.Share),
-			view.Optional(r.Utility), view.Has(r), view.Optional(r.Target), view.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
+			r.Budget.LeftText(), r.Budget.BurnText(), view.Optional(r.Utility), view.Has(r), view.Optional(r.Target), view.Optional(r.Demand), fmt.Sprint(r.Reports), age, plan,
 			orDash(r.Host), orDash(r.Knob), stateSince(r)})
 		if r.Instances > 1 {
 			last := rows[len(rows)-1]

@@ -33,7 +33,9 @@ const (
 // ?q= keeps the workloads that have all of its words: "class:C", "mode:M",
 // "state:S" (ok, note, bad or quiet), "held", or a part of the name. It has at
 // most 300 bytes, a longer one is 400. ?limit=
-// (1 to [MaxRows], by default [DefaultRows]) and ?offset= give one page.
+// (1 to [MaxRows], by default [DefaultRows]) and ?offset= give one page. ?sort= is
+// name, utility, performance, load, p99 or allocation, with - before it from the
+// greatest down; left out, the worst come first.
 type Status struct {
 	Pool      string          `json:"pool"`
 	Resource  string          `json:"resource"`
@@ -80,13 +82,15 @@ type Row struct {
 	State string `json:"state"`
 	Kind  string `json:"kind"`
 	// Since is when what State says began; absent where that is not known.
-	Since       time.Time                  `json:"since,omitzero"`
-	Load        *float64                   `json:"load,omitempty"`
-	LoadUpper   *float64                   `json:"load_upper,omitempty"`
-	Performance *float64                   `json:"performance,omitempty"`
-	Share       bool                       `json:"performance_is_share,omitempty"`
-	Utility     *float64                   `json:"utility,omitempty"`
-	Latency     map[string]trimtab.Seconds `json:"latency_s,omitempty"`
+	Since       time.Time `json:"since,omitzero"`
+	Load        *float64  `json:"load,omitempty"`
+	LoadUpper   *float64  `json:"load_upper,omitempty"`
+	Performance *float64  `json:"performance,omitempty"`
+	Share       bool      `json:"performance_is_share,omitempty"`
+	Utility     *float64  `json:"utility,omitempty"`
+	// Budget is the error budget of the last 7 days, as far as it is known.
+	Budget  *Budget                    `json:"error_budget,omitempty"`
+	Latency map[string]trimtab.Seconds `json:"latency_s,omitempty"`
 	// Instances counts its running copies that can be used, on so many Hosts.
 	Instances int `json:"instances,omitempty"`
 	Hosts     int `json:"hosts,omitempty"`
@@ -151,6 +155,9 @@ type Explanation struct {
 	SLOTarget   *float64        `json:"slo_target,omitempty"`
 	Performance *float64        `json:"performance,omitempty"`
 	Share       bool            `json:"performance_is_share,omitempty"`
+	// Budget is as in [Row]; Alarms are the newest rounds that an alert on it started.
+	Budget *Budget `json:"error_budget,omitempty"`
+	Alarms []Mark  `json:"alerts,omitempty"`
 	// Instances, Hosts, Allocation and Total are as in [Row].
 	Instances  int             `json:"instances,omitempty"`
 	Hosts      int             `json:"hosts,omitempty"`
@@ -170,6 +177,8 @@ type Explanation struct {
 	// Least and Most are the declared bounds of the knob.
 	Least *float64 `json:"min,omitempty"`
 	Most  *float64 `json:"max,omitempty"`
+	// Fast is what fast loops do with its quotas of CPU time, over all its instances.
+	Fast *FastView `json:"fast,omitempty"`
 	// Curve is the learnt performance over the allocation at the forecast
 	// load, with its band; Forecast is that load.
 	Curve    *trimtab.Curve        `json:"curve,omitempty"`
@@ -299,6 +308,18 @@ type History struct {
 	LoadUpper   []*float64 `json:"load_upper"`
 	Performance []*float64 `json:"performance"`
 	Utility     []*float64 `json:"utility"`
+}
+
+// Planned is the newest plan that asked for something: GET /api/v1/plan.
+type Planned struct {
+	// ID is what trimtab apply takes.
+	ID string `json:"id"`
+	*trimtab.Plan
+	// Applicable tells that it recommends something, and that nothing of that is
+	// Barred. Barred says, by workload, why what it recommends cannot be written: a
+	// plan is applied as a whole or not at all.
+	Applicable bool              `json:"applicable"`
+	Barred     map[string]string `json:"barred,omitempty"`
 }
 
 // Decision is one action with its reason and what came of it.
@@ -447,6 +468,11 @@ type MissingInput struct {
 	Reason   string    `json:"reason"`
 	Since    time.Time `json:"since"`
 }
+
+// [trimtab.WhatIf] is the answer of
+// GET /api/v1/what-if?capacity:cpu=6&slo:checkout=200ms&weight:shop=2, of any number
+// of such parameters: what the objective wants for each workload as things are, and
+// with the change.
 
 // Audited is how fair the newest plan that was audited is:
 // GET /api/v1/fairness. 404 while none was.

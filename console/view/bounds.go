@@ -60,6 +60,7 @@ func (v *Model) refute(p *trimtab.Plan) {
 		v.fetch(s, from)
 		for _, d := range s.cut(from) {
 			b.cost -= d.cost()
+			b.tally.dropped(d)
 		}
 		for len(s.decisions) == 0 && len(s.chunks) > 0 {
 			v.unshelve(s) // the newest are in memory

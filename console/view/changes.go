@@ -30,6 +30,15 @@ func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
 	return c, v.version
 }
 
+// Touch tells all who wait that something beside the view changed, such as whether a
+// part of the process is ready.
+func (v *Model) Touch() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.version++
+	v.tell()
+}
+
 // Changed returns a channel that is closed at the next change.
 func (v *Model) Changed() <-chan struct{} {
 	v.mu.Lock()

@@ -23,7 +23,7 @@ const (
 	// maxDecisionBytes and maxEarlyBytes bound the memory of both, about: those
 	// of a planner that says no more than it must stay far below. What is on the
 	// shelf is no memory.
-	maxDecisionBytes, maxEarlyBytes = 160 << 20, 32 << 20
+	maxDecisionBytes, maxEarlyBytes = 158 << 20, 32 << 20
 )
 
 // effectRounds is how many rounds after a decision a report still tells what
@@ -42,6 +42,7 @@ type book struct {
 	earlyOrder []place
 	earlyBytes int // about
 	words      words
+	tally      tally
 	cause      *trimtab.Cause // the newest
 	shelf      shelf
 }
@@ -122,6 +123,7 @@ func (v *Model) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move
 			}
 		}
 	}
+	b.tally.decided(d)
 	s.decisions = append(s.decisions, d)
 	s.noteNewest(d)
 	b.order = append(b.order, s)
@@ -179,6 +181,7 @@ func (v *Model) settle(o *trimtab.Outcome) {
 			if !done.answer(r, o.Took) {
 				continue
 			}
+			v.book.tally.answered(d, &done)
 			s.replace(at, &done)
 			s.version = v.version
 			break
@@ -291,11 +294,9 @@ func (d *Decision) brief() *Decision {
 // newest), newest first. ok is false for a workload that nobody named; the
 // error is that of a before that is none.
 func (v *Model) Decisions(workload, before string, limit int, now time.Time) (out Decisions, ok bool, err error) {
-	epoch, sequence, step := uint64(math.MaxUint64), uint64(0), 0
-	if before != "" {
-		if n, err := fmt.Sscanf(before, "%d-%d-%d", &epoch, &sequence, &step); n != 3 || err != nil || cursor(epoch, sequence, step) != before {
-			return out, true, trimtab.Invalidf("read before %.40q: want the next of an earlier answer, as in 3-17-1", before)
-		}
+	from, err := readCursor(before)
+	if err != nil {
+		return out, true, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -305,7 +306,7 @@ func (v *Model) Decisions(workload, before string, limit int, now time.Time) (ou
 	}
 	out = Decisions{Workload: workload, Total: s.stored(), Decisions: []*Decision{}}
 	limit = min(max(limit, 1), MaxDecisions)
-	for d := range s.before(position{epoch, sequence, step}) {
+	for d := range s.before(from) {
 		if n := len(out.Decisions); n >= limit {
 			// A step has one decision per resource: they stay on one page.
 			if last := out.Decisions[n-1]; !d.sameStep(last) {
@@ -320,6 +321,17 @@ func (v *Model) Decisions(workload, before string, limit int, now time.Time) (ou
 
 func (d *Decision) sameStep(o *Decision) bool {
 	return d.Epoch == o.Epoch && d.Sequence == o.Sequence && d.Step == o.Step
+}
+
+// readCursor reads what names a decision; without a text it is behind all of them.
+func readCursor(text string) (p position, err error) {
+	if text == "" {
+		return position{epoch: math.MaxUint64}, nil
+	}
+	if n, err := fmt.Sscanf(text, "%d-%d-%d", &p.epoch, &p.sequence, &p.step); n != 3 || err != nil || cursor(p.epoch, p.sequence, p.step) != text {
+		return p, trimtab.Invalidf("read before %.40q: want the next of an earlier answer, as in 3-17-1", text)
+	}
+	return p, nil
 }
 
 func cursor(epoch, sequence uint64, step int) string {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -34,6 +35,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		e.Contributions = c
 	}
 	e.Signals = v.batch.signalsOf(workload, now)
+	e.Budget, e.Alarms = v.budget(s, now), slices.Clone(s.alarmed())
 	e.Instances, e.Hosts, e.Total = row.Instances, row.Hosts, row.Total
 	d := s.main(v.config.Resource, now)
 	if d.instances == 1 {
@@ -45,6 +47,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if d.instances > 0 {
 		e.Barred = d.knob.Barred
 	}
+	e.Fast = v.fast(s)
 	if row.Allocation != nil {
 		e.Baseline = &d.baseline
 	}

@@ -91,6 +91,14 @@ func Percent(v float64) string {
 	return fmt.Sprintf("%.0f%%", p)
 }
 
+// Expected prints what a curve expects: "95% (93% to 97%)".
+func Expected(b *trimtab.Band, share bool) string {
+	if b == nil {
+		return Missing
+	}
+	return Performance(&b.Mean, share) + " (" + Performance(&b.Lower, share) + " to " + Performance(&b.Upper, share) + ")"
+}
+
 // Latency prints one of the named latencies in milliseconds, or in seconds
 // from 1 s on.
 func Latency(l map[string]trimtab.Seconds, name string) string {

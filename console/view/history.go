@@ -31,10 +31,19 @@ const (
 
 // point is one report, or the mean of several. NaN is missing.
 type point struct {
-	at   int64 // milliseconds since 1970
-	many int32 // how many reports
+	at   int64    // milliseconds since 1970
+	many int16    // how many reports, at most maxMany
+	met  metShare // of them that met the SLO
 	v    [numColumns]float32
 }
+
+// maxMany bounds how many reports a point says that it stands for.
+const maxMany = math.MaxInt16
+
+// metShare is a part of allMet in steps of 1/10000, so that a point stays small.
+type metShare int16
+
+const allMet, metUnknown metShare = 10_000, -1
 
 // series is the past of one workload.
 type series struct {
@@ -115,8 +124,16 @@ func mean(points []point) point {
 		}
 		out.v[c] = float32(sum / n) // 0/0 is missing
 	}
+	out.many, out.met = 0, metUnknown
+	met, n := 0.0, 0.0
 	for _, p := range points {
-		out.many += p.many
+		out.many = int16(min(int32(out.many)+int32(p.many), maxMany))
+		if p.met != metUnknown {
+			met, n = met+float64(p.met)*float64(p.many), n+float64(p.many)
+		}
+	}
+	if n > 0 {
+		out.met = metShare(math.Round(met / n))
 	}
 	return out
 }
@@ -157,7 +174,7 @@ func upTo(points []point, at int64) int {
 
 // report is the point of an estimate.
 func (s *state) report(e *trimtab.Estimate) point {
-	p := point{at: e.Time.UnixMilli(), many: 1, v: [numColumns]float32{none(), none(), none(), none(), none()}}
+	p := point{at: e.Time.UnixMilli(), many: 1, met: metUnknown, v: [numColumns]float32{none(), none(), none(), none(), none()}}
 	set := func(column int, v *float64) {
 		if v != nil {
 			p.v[column] = single(*v)
@@ -172,6 +189,12 @@ func (s *state) report(e *trimtab.Estimate) point {
 	if s.Utility != nil && e.Performance != nil {
 		u := s.Utility(*e.Performance)
 		set(colUtility, &u)
+	}
+	if s.Target > 0 && e.Performance != nil {
+		p.met = 0
+		if *e.Performance >= s.Target {
+			p.met = allMet
+		}
 	}
 	return p
 }

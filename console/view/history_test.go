@@ -80,7 +80,7 @@ func TestAMeanOfReportsIsTheirMean(t *testing.T) {
 		}
 		got, weight, reports := 0.0, 0.0, int32(0)
 		for _, p := range h.since(time.Time{}) {
-			reports += p.many
+			reports += int32(p.many)
 			got, weight = got+float64(p.v[colLoad])*float64(p.many), weight+float64(p.many)
 		}
 		if int(reports) != many {

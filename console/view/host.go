@@ -34,6 +34,7 @@ type host struct {
 	leaseLeft trimtab.Seconds
 	paused    bool
 	capacity  map[string]float64
+	divided   bool
 	// knobs are in order of workload, resource and instance.
 	knobs []trimtab.KnobState
 	cost  int // bytes, about
@@ -74,7 +75,7 @@ func (v *Model) hear(said *trimtab.Holding) {
 		v.hosts[key] = h
 	}
 	now := time.Now()
-	h.time, h.heard, h.leaseLeft, h.paused, h.capacity = said.Time, now, said.LeaseLeft, said.Paused, said.Capacity
+	h.time, h.heard, h.leaseLeft, h.paused, h.capacity, h.divided = said.Time, now, said.LeaseLeft, said.Paused, said.Capacity, said.Divided
 	if h.lives == nil && said.Life != 0 {
 		h.lives = &trimtab.Lives{}
 	}

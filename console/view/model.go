@@ -90,6 +90,10 @@ type state struct {
 	// newestOn has the newest decision on each resource.
 	newestOn map[string]*Decision
 	series   series
+	// alarms are the newest rounds that an alert on it started, oldest first; nil: none.
+	alarms *[]Mark
+	// budgetNow is the error budget as it was last added up; nil: not yet.
+	budgetNow *budgetAt
 	// heldWhy is why the plan heldIn held it, and heldSince when the first of
 	// an unbroken row of plans did.
 	heldCode          trimtab.HeldCode
@@ -296,6 +300,8 @@ func (v *Model) observePlan(p *trimtab.Plan) {
 	if p.Audit != nil {
 		v.fair = p
 	}
+	v.book.tally.judged(p)
+	v.alarm(p)
 	if !asked {
 		v.hold(p)
 	}

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +14,8 @@ type Filter struct {
 	// Query is the filter's text; see [Status]. Empty keeps all.
 	Query         string
 	Limit, Offset int
+	// Sort is the order of workloads; see [Status].
+	Sort string
 }
 
 // Validate refuses a filter that nobody writes: it is read for every workload.
@@ -22,14 +23,14 @@ func (f *Filter) Validate() error {
 	if len(f.Query) > maxQuery {
 		return trimtab.Invalidf("read q: %d bytes, limit %d", len(f.Query), maxQuery)
 	}
-	return nil
+	return f.validSort()
 }
 
 // Status returns the pool as it is at now with all workloads, worst first.
 func (v *Model) Status(now time.Time) Status { return v.Page(now, Filter{Limit: MaxRows}) }
 
 // Page returns the pool as it is at now with the workloads that f selects,
-// worst first.
+// worst first unless f sorts.
 func (v *Model) Page(now time.Time, f Filter) Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -42,13 +43,12 @@ func (v *Model) Page(now time.Time, f Filter) Status {
 			s.Counts[r.Kind]++
 		}
 	}
-	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(worth(&a), worth(&b)), strings.Compare(a.Name, b.Name))
-	})
+	f.order(rows)
 	s.Total = len(rows)
 	s.Offset = min(max(f.Offset, 0), len(rows))
 	s.Workloads = rows[s.Offset:min(len(rows), s.Offset+min(max(f.Limit, 1), MaxRows))]
 	for i := range s.Workloads {
+		s.Workloads[i].Budget = v.budget(v.workloads[s.Workloads[i].Name], now)
 		if d := s.Workloads[i].Decision; d != nil {
 			s.Workloads[i].Decision = d.shown(now, v.config.Round).brief()
 		}

@@ -49,6 +49,14 @@ function levels(marks) {
         ctx.lineTo(bbox.left + bbox.width, y);
         const above = y - bbox.top > 18 * ratio;
         ctx.fillText(m.text, bbox.left + 6 * ratio, above ? y - 5 * ratio : y + 14 * ratio);
+      } else if (m.short) {
+        // A move: a small arrow at the bottom, up or down.
+        const [x, size, y] = [u.valToPos(m.at, 'x', true), 5 * ratio, bbox.top + bbox.height - 3 * ratio];
+        ctx.moveTo(x - size, m.up ? y : y - 2 * size);
+        ctx.lineTo(x + size, m.up ? y : y - 2 * size);
+        ctx.lineTo(x, m.up ? y - 2 * size : y);
+        ctx.fill();
+        continue;
       } else {
         const x = u.valToPos(m.at, 'x', true);
         ctx.moveTo(x, bbox.top);
@@ -185,9 +193,22 @@ function flat(knots, right) {
   return out;
 }
 
+// happened are the moves, as arrows at the bottom, and the rounds that an alert started.
+function happened(h, e, d) {
+  if (h.time.length === 0) return [];
+  const from = h.time[0];
+  const at = (t) => new Date(t).getTime() / 1000;
+  const moves = (d?.decisions ?? []).filter((x) => x.action.mode === 'act' && at(x.time) >= from);
+  const alerts = (e.alerts ?? []).filter((x) => at(x.time) >= from);
+  return [
+    ...moves.map((x) => ({ scale: 'x', at: at(x.time), short: true, up: amount(x.action.set) > amount(x.action.expect), text: '', colour: 'quiet', dash: [] })),
+    ...alerts.map((x) => ({ scale: 'x', at: at(x.time), text: 'alert', colour: 'bad', dash: [2, 3] })),
+  ];
+}
+
 // overTime describes columns of the history as lines over time.
-function overTime({ h, e, view }, lines, y) {
-  const marks = y.marks ?? [];
+function overTime({ h, e, d, view }, lines, y) {
+  const marks = [...(y.marks ?? []), ...happened(h, e, d)];
   const value = (u, v) => (v == null ? '–' : y.show(v));
   const ends = view();
   return {
@@ -250,9 +271,9 @@ export class Charts {
     this.#asking = true;
     try {
       const range = new URL(location.href).searchParams.get('range') ?? '15m';
-      const [e, h] = await Promise.all([this.#get('', 'observations', 500), this.#get('/history', 'since', range === 'all' ? '' : range)]);
+      const [e, h, d] = await Promise.all([this.#get('', 'observations', 500), this.#get('/history', 'since', range === 'all' ? '' : range), this.#get('/decisions', 'limit', 200)]);
       this.curve.draw(e);
-      for (const c of this.overTime) c.draw({ h, e, view: zoomed });
+      for (const c of this.overTime) c.draw({ h, e, d, view: zoomed });
     } catch {
       // The next drawing asks again.
     } finally {

@@ -5,7 +5,7 @@
 import { morph } from './morph.js';
 import * as times from './times.js';
 
-const between = 1000; // ms, the least between two drawings
+const usually = 1000; // ms, the least between two drawings
 const atLeast = 15_000; // ms, the most: what is stale is found out without an event
 const patience = 10_000; // ms for an answer
 const longest = 30_000; // ms between two attempts
@@ -20,9 +20,11 @@ export class Live {
   #retryAt = 0;
   #retry = 0;
 
-  // drawn is called after each drawing.
+  // drawn is called after each drawing. A page that is dear says what is the least
+  // time between two, in ms.
   constructor(drawn) {
     this.drawn = drawn;
+    this.between = Number(document.body.dataset.between) || usually;
     this.banner = document.getElementById('lost');
     this.banner.querySelector('button').addEventListener('click', () => this.#connect());
     document.addEventListener('visibilitychange', () => this.#visible());
@@ -70,17 +72,17 @@ export class Live {
     this.drawn();
   }
 
-  // soon draws at most once a second, however many events come, and only when
+  // soon draws at most once in that time, however many events come, and only when
   // the answer before is here: a slow server is not asked more, and its answers
   // are drawn.
   soon() {
     if (this.#next || document.hidden) return;
-    const pause = Math.max(0, this.#last + between - Date.now());
+    const pause = Math.max(0, this.#last + this.between - Date.now());
     this.#next = setTimeout(() => {
       this.#next = 0;
       if (this.#asked) this.soon();
       else this.draw();
-    }, pause || between / 4);
+    }, pause || usually / 4);
   }
 
   // A page that nobody sees holds no connection: browsers give few to a site.
@@ -155,7 +157,7 @@ export class Live {
     if (this.#retryAt) {
       const left = Math.max(0, Math.ceil((this.#retryAt - Date.now()) / 1000));
       this.banner.querySelector('span').textContent = `What you see is of then. Next attempt in ${left} s.`;
-    } else if (!document.hidden && !this.#asked && Date.now() - this.#last > atLeast) {
+    } else if (!document.hidden && !this.#asked && Date.now() - this.#last > Math.max(atLeast, this.between)) {
       this.draw();
     }
   }

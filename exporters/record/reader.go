@@ -31,6 +31,9 @@ type Reader struct {
 	closer  io.Closer
 	header  Header
 
+	// size is that of all segments, bytesRead what of them was read.
+	size, bytesRead int64
+
 	window []*Line // in order of Received; of equal ones as they were written
 	bytes  int
 	counts Counts
@@ -52,7 +55,7 @@ func Open(path string) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read recording: %w", err)
 	}
-	r := &Reader{rest: []file{{path: path}}}
+	r := &Reader{rest: []file{{path: path, size: info.Size()}}}
 	if info.IsDir() {
 		if r.rest, err = files(path); err != nil {
 			return nil, err
@@ -60,6 +63,9 @@ func Open(path string) (*Reader, error) {
 		if len(r.rest) == 0 {
 			return nil, trimtab.Invalidf("read recording: no segment in %s", path)
 		}
+	}
+	for _, f := range r.rest {
+		r.size += f.size
 	}
 	return r, nil
 }
@@ -93,6 +99,22 @@ func (r *Reader) Next() (*Line, error) {
 
 // Header returns that of the newest segment that was looked into.
 func (r *Reader) Header() Header { return r.header }
+
+// Part returns how much of the recording was read, by bytes, in [0, 1].
+func (r *Reader) Part() float64 { return min(1, float64(r.bytesRead)/float64(max(r.size, 1))) }
+
+// counting counts what is read of a segment.
+type counting struct {
+	io.Reader
+	n *int64
+}
+
+// Read counts.
+func (c counting) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	*c.n += int64(n)
+	return n, err
+}
 
 // Counts returns what was seen so far.
 func (r *Reader) Counts() Counts { return r.counts }
@@ -175,7 +197,7 @@ func (r *Reader) begin() error {
 		return fmt.Errorf("read recording: %w", err)
 	}
 	r.counts.Segments++
-	r.closer, r.current = f, newScanner(f, strings.HasSuffix(next.path, ".gz"))
+	r.closer, r.current = f, newScanner(counting{f, &r.bytesRead}, strings.HasSuffix(next.path, ".gz"))
 	return nil
 }
 

@@ -64,9 +64,14 @@ func ExplainPath(workload string, history int) string {
 	return fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, history, query)
 }
 
+// Pipeline returns how the stages of the process are.
+func (c Client) Pipeline(ctx context.Context) (*view.Pipeline, error) {
+	return get[view.Pipeline](ctx, c, "/api/v1/pipeline")
+}
+
 // Plan returns the newest plan.
-func (c Client) Plan(ctx context.Context) (*trimtab.Plan, error) {
-	return get[trimtab.Plan](ctx, c, "/api/v1/plan")
+func (c Client) Plan(ctx context.Context) (*view.Planned, error) {
+	return get[view.Planned](ctx, c, "/api/v1/plan")
 }
 
 // Applied returns the plan that answers the wish to apply plan id.
@@ -86,6 +91,26 @@ func (c Client) Diff(ctx context.Context) ([]view.Difference, error) {
 // Fairness returns how fair the allocation is.
 func (c Client) Fairness(ctx context.Context) (*view.Audited, error) {
 	return get[view.Audited](ctx, c, "/api/v1/fairness")
+}
+
+// Report returns what trimtab was worth since a time, or for so long ("7d").
+func (c Client) Report(ctx context.Context, since string) (*view.Report, error) {
+	return get[view.Report](ctx, c, "/api/v1/report?"+url.Values{"since": {since}}.Encode())
+}
+
+// WhatIf asks what the objective would want with a change.
+func (c Client) WhatIf(ctx context.Context, change trimtab.Change) (*trimtab.WhatIf, error) {
+	q := url.Values{}
+	for name, v := range change.Capacity {
+		q.Set("capacity:"+name, fmt.Sprint(v))
+	}
+	for name, v := range change.SLO {
+		q.Set("slo:"+name, v)
+	}
+	for name, v := range change.Weight {
+		q.Set("weight:"+name, fmt.Sprint(v))
+	}
+	return get[trimtab.WhatIf](ctx, c, "/api/v1/what-if?"+q.Encode())
 }
 
 // Jobs returns how the best-effort jobs of the host stand; nil: it keeps none, or does

@@ -102,6 +102,31 @@ func TestTheDemoReportsBothPhasesAndLeavesNothingBehind(t *testing.T) {
 	spans.read(func() { checkSpans(t, spans, setup, report) })
 }
 
+// gone is a reader that goes away after the first line.
+type gone struct{ lines int }
+
+// Write fails from the second line on.
+func (g *gone) Write(b []byte) (int, error) {
+	if g.lines++; g.lines > 1 {
+		return 0, syscall.EPIPE
+	}
+	return len(b), nil
+}
+
+func TestADemoWhoseOutputIsClosedEndsAndLeavesNothingBehind(t *testing.T) {
+	command, word := mark(t)
+	pipeline := &idle{}
+	begun := time.Now()
+	_, err := Run(t.Context(), Config{For: time.Hour, Knob: KnobProcess, Self: command, Seed: 11, Screen: &Screen{Out: &gone{}}, Stderr: os.Stderr,
+		Start: func(context.Context, *Setup) (Pipeline, error) { return pipeline, nil }})
+	if !errors.Is(err, ErrOutput) || !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("after %v: %v", time.Since(begun), err)
+	}
+	if left := processesOf(t, word); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+}
+
 // checkReport reads the file as somebody would who only knows the format.
 func checkReport(t *testing.T, file string, setup *Setup) {
 	t.Helper()

@@ -29,6 +29,9 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%d CPUs, %.2f cores free, speed %.0f", m.CPUs, m.Free, m.Speed)
 }
 
+// busy reports whether others use more than a quarter of the machine.
+func (m Machine) busy() bool { return m.Free < 0.75*float64(m.CPUs) }
+
 // Calibrate measures three times for d and returns the time with most cores
 // free: what disturbs for a moment is not the machine.
 func Calibrate(d time.Duration) Machine {

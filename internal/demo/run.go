@@ -45,6 +45,10 @@ type Config struct {
 	Knob string
 	// Screen draws the table; nil: prints nothing.
 	Screen *Screen
+	// Keep goes on after both phases, with trimtab in charge, until ctx ends.
+	Keep bool
+	// Next is printed at the end: what to try next.
+	Next string
 	// Seed of load and services; 0: picks one and prints it.
 	Seed uint64
 	// Self is the command that runs service.Run with the arguments that follow.
@@ -63,6 +67,26 @@ type run struct {
 	place     place
 	watch     *watch
 	report    *Report
+	// kept tells that both phases were played and that it went on after them.
+	kept bool
+}
+
+// ErrOutput tells that what the demo prints could not be written any more.
+var ErrOutput = errors.New("output is closed")
+
+// output tells when a write fails, so that a demo whose reader is gone ends and cleans
+// up.
+type output struct {
+	io.Writer
+	closed func(error)
+}
+
+// Write writes, and reports success: what is printed is of no use to anybody then.
+func (o *output) Write(b []byte) (int, error) {
+	if _, err := o.Writer.Write(b); err != nil {
+		o.closed(err)
+	}
+	return len(b), nil
 }
 
 // Run plays the demo and returns its report, also when ctx ends early: then
@@ -83,6 +107,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
+	screen := *cfg.Screen // whose output may be closed, by head for one
+	screen.Out = &output{Writer: screen.Out, closed: func(err error) { fail(fmt.Errorf("%w: %w", ErrOutput, err)) }}
+	cfg.Screen = &screen
 	r := &run{Config: cfg, report: &Report{Seed: cfg.Seed, Day: trimtab.SecondsOf(cfg.For / 2)}}
 	err := r.prepare(fail)
 	if err == nil {
@@ -92,13 +119,16 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		err = errors.Join(err, r.place.Close())
 	}
 	err = errors.Join(err, r.addresses.close())
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := context.Cause(ctx); cause != nil && !r.kept {
 		r.report.Interrupted = true
 		if !errors.Is(err, cause) {
 			err = errors.Join(err, cause)
 		}
 	}
 	r.Screen.summary(r.report)
+	if err == nil && cfg.Next != "" {
+		r.Screen.printf("%s\n", cfg.Next)
+	}
 	if cfg.Report != "" && r.setup != nil {
 		err = errors.Join(err, r.report.Write(cfg.Report))
 	}
@@ -184,7 +214,42 @@ func (r *run) play(ctx context.Context, fail func(error)) (err error) {
 	if err := pipeline.SetMode(ctx, trimtab.Act); err != nil {
 		return fmt.Errorf("give trimtab charge: %w", err)
 	}
-	return r.phase(ctx, "learned")
+	if err := r.phase(ctx, "learned"); err != nil || !r.Keep {
+		return err
+	}
+	return r.keep(ctx)
+}
+
+// keep plays further days until ctx ends.
+func (r *run) keep(ctx context.Context) error {
+	r.kept = true
+	for i := range r.report.Phases {
+		r.Screen.printf("%s shares: %s\n", title(r.report.Phases[i].Name), verdict(&r.report.Phases[i]))
+	}
+	r.Screen.printf("It goes on, with trimtab in charge, until Ctrl-C; then all is restored.\n")
+	for seed := r.Seed + 1; ctx.Err() == nil; seed++ {
+		g := r.day(seed)
+		g.Report = func(at time.Duration, results []loadgen.Result) {
+			r.Screen.draw(&frame{phase: "kept", at: at, day: g.For, setup: r.setup, results: results, allocations: r.watch.current()})
+		}
+		if _, err := g.Run(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		r.Screen.commit()
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause // a service that ended by itself is no wish of a person
+	}
+	return nil
+}
+
+// day is the load of one day.
+func (r *run) day(seed uint64) loadgen.Generator {
+	g := loadgen.Generator{For: r.For / 2, Seed: seed, Reconnect: r.setup.Knob == KnobProcess}
+	for _, s := range r.setup.Services {
+		g.Targets = append(g.Targets, loadgen.Target{Name: s.Name, URL: s.URL(), Day: s.Day, Latency: s.SLO.Latency})
+	}
+	return g
 }
 
 // end stops the pipeline and looks whether everything is as it was before.
@@ -207,10 +272,7 @@ func (r *run) end(pipeline Pipeline, before []float64) error {
 // phase plays the day once.
 func (r *run) phase(ctx context.Context, name string) error {
 	score := &score{services: r.setup.Services}
-	g := loadgen.Generator{For: r.For / 2, Seed: r.Seed, Reconnect: r.setup.Knob == KnobProcess}
-	for _, s := range r.setup.Services {
-		g.Targets = append(g.Targets, loadgen.Target{Name: s.Name, URL: s.URL(), Day: s.Day, Latency: s.SLO.Latency})
-	}
+	g := r.day(r.Seed)
 	g.Report = func(at time.Duration, results []loadgen.Result) {
 		score.add(at, results)
 		r.Screen.draw(&frame{phase: name, at: at, day: g.For, setup: r.setup, results: results, allocations: r.watch.current()})

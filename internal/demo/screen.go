@@ -76,6 +76,10 @@ func (s *Screen) opening(r *run, m Machine) {
 	s.printf("%d CPUs, %.3g cores of them free.\nPool of %.3g %s for %d services; knob: %s; seed %d.\n",
 		m.CPUs, m.Free, r.setup.Capacity, trimtab.ResourceOf(r.setup.Resource).Unit, len(r.setup.Services), knob, r.Seed)
 	s.printf("One day in %v with equal shares, while trimtab only watches and learns;\nthen the same day again with trimtab in charge. Ctrl-C stops and restores all.\n", (r.For / 2).Round(time.Second))
+	if m.busy() {
+		s.printf("%s: other programs use about %.2g of %d cores.\nLatencies are noisy then, and SLOs missed: end them, or try again later.\n",
+			s.paint(red, "This machine is busy"), float64(m.CPUs)-m.Free, m.CPUs)
+	}
 	if r.For < shortDemo {
 		s.printf("That is short: little can be learned in it. make demo FOR=4m shows more.\n")
 	}
@@ -174,8 +178,11 @@ func (s *Screen) line(f *frame) {
 }
 
 func title(phase string) string {
-	if phase == "equal" {
+	switch phase {
+	case "equal":
 		return "1/2 equal shares  "
+	case "kept":
+		return "trimtab in charge "
 	}
 	return "2/2 learned shares"
 }

@@ -33,6 +33,13 @@ func TestWhatTheDemoPrintsFitsATerminalOf80Columns(t *testing.T) {
 	s := &Screen{Out: &out}
 	r, report := worst(t)
 	s.opening(r, Machine{CPUs: 128, Free: 127.9})
+	if strings.Contains(out.String(), "busy") {
+		t.Error("a free machine is said to be busy")
+	}
+	s.opening(r, Machine{CPUs: 128, Free: 88.8})
+	if !strings.Contains(out.String(), "This machine is busy: other programs use about 39 of 128 cores") {
+		t.Errorf("a busy machine is not said to be busy:\n%s", out.String())
+	}
 	s.page(usual, r.setup.Services[0].Name)
 	s.page("http://127.0.0.1:65535", r.setup.Services[0].Name)
 	results := make([]loadgen.Result, len(r.setup.Services))

@@ -28,3 +28,13 @@ func BootID() (string, error) {
 	}
 	return strings.TrimSpace(string(b)), nil
 }
+
+// ClockKept tells whether the kernel counts the wall clock as synchronised, by chrony,
+// systemd-timesyncd or another program, and by how much it may be wrong.
+func ClockKept() (kept bool, within time.Duration, err error) {
+	var t unix.Timex
+	if _, err := unix.Adjtimex(&t); err != nil {
+		return false, 0, fmt.Errorf("ask for the state of the clock: %w", err)
+	}
+	return t.Status&unix.STA_UNSYNC == 0, time.Duration(t.Maxerror) * time.Microsecond, nil
+}

@@ -40,7 +40,7 @@ type Row struct {
 
 // Table returns all rows, in order of name.
 func Table() []Row {
-	rows := slices.Concat(collectorRows(), analyzerRows(), plannerRows(), actuatorRows(), colocateRows(), speculateRows(), batchRows(), pipelineRows(), exporterRows())
+	rows := slices.Concat(collectorRows(), analyzerRows(), plannerRows(), actuatorRows(), colocateRows(), speculateRows(), batchRows(), fastRows(), pipelineRows(), exporterRows())
 	slices.SortFunc(rows, func(a, b Row) int {
 		if a.Name < b.Name {
 			return -1

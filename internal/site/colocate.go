@@ -324,6 +324,8 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	h.metrics, h.logger, h.bus = s.metrics, s.logger, s.bus
 	health := pipeline.NewHealth(pipeline.Work{Round: cfg.Colocate.Period})
 	b := health.Bus(s.bus)
+	h.keeper = newKeeper(c.Dir, cfg.Pool.Name, s.host, s.bus)
+	h.takeBack(ctx)
 	s.jobs.Store(h)
 	if err := s.catchUp(ctx, h); err != nil {
 		s.logger.Warn("pause best-effort jobs", "err", err)
@@ -340,6 +342,9 @@ func (s *Site) startColocate(ctx context.Context, cfg *config.Config, c actuator
 		err := stop()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
+		if err := h.close(ctx); err != nil {
+			s.logger.Warn("limits of services may have to be found again", "err", err)
+		}
 		return errors.Join(err, a.Close(ctx))
 	}, nil
 }

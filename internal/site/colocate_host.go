@@ -55,6 +55,11 @@ type jobHost struct {
 	// told is what was published last, at toldAt.
 	told   *view.Colocation
 	toldAt time.Time
+	// keeper has what outlives the process, saved last at kept; nil: nothing does.
+	keeper  *keeper
+	kept    time.Time
+	keeping atomic.Bool
+	keeps   sync.WaitGroup
 	// looking counts what measures beside the decisions.
 	measuring atomic.Bool
 	looking   sync.WaitGroup
@@ -150,6 +155,7 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	}
 	h.killed(&out)
 	h.show(now, &status, jobsIn(holding), &out)
+	h.keep(ctx, now)
 	h.metrics.Histogram("trimtab_colocate_step_seconds").Observe(time.Since(began).Seconds())
 }
 

@@ -21,6 +21,8 @@ type readiness struct {
 	why   map[string]string    // of every part, "" when it is ready
 	since map[string]time.Time // when that changed
 	notes map[string]string    // what a part that is ready does without
+	// changed is called when a part became ready or is no longer; nil: nobody asks.
+	changed func()
 }
 
 // note sets what a part does without.
@@ -35,11 +37,25 @@ func (r *readiness) note(name, text string) {
 
 // set notes a part's reason; "" means ready.
 func (r *readiness) set(name, why string) {
+	if tell := r.take(name, why); tell != nil {
+		tell()
+	}
+}
+
+// tell has changed called when a part became ready or is no longer.
+func (r *readiness) tell(changed func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = changed
+}
+
+// take notes it, and returns who is to be told; nil: nobody.
+func (r *readiness) take(name, why string) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old, known := r.why[name]
 	if known && old == why {
-		return
+		return nil
 	}
 	if r.why == nil {
 		r.why, r.since = map[string]string{}, map[string]time.Time{}
@@ -61,6 +77,7 @@ func (r *readiness) set(name, why string) {
 	}
 	r.metrics.Gauge("trimtab_stage_ready", name).Set(ready)
 	r.logger.Log(context.Background(), level, "readiness", "part", name, "ready", why == "", "reason", why)
+	return r.changed
 }
 
 // forget drops a part that was stopped.

@@ -110,6 +110,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 		viewed.Dir = cfg.Storage.Path
 		s.view, s.exporter = view.New(viewed), exporter.New(s.metrics)
 		s.exporter.Configure(exported(cfg))
+		s.ready.tell(s.view.Touch) // pages say at once that the bus is out of reach
 		if err := s.follow(ctx); err != nil {
 			return nil, err
 		}
@@ -264,6 +265,9 @@ func (s *Site) openWeb(cfg *config.Config) error {
 		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
 		Request: func(ctx context.Context, r *trimtab.JobRequest) error { return s.bus.Publish(ctx, r) },
 		Bus:     s.bus, Stages: s.ready.stages, Done: ending.Done(), Jobs: s.jobsNow,
+		WhatIf: func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error) {
+			return WhatIf(s.Config(), s.view, change, now)
+		},
 		Leader: func(ctx context.Context, pool string) (string, uint64, error) {
 			return pipeline.Leads(ctx, s.bus, pool)
 		},

@@ -234,6 +234,9 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 		Guard: guard.Config{Disabled: cfg.Guard.Off, Fall: cfg.Guard.MaxFall, Lowered: cfg.Guard.MaxLowered, Moved: cfg.Guard.MaxMoved,
 			Band: orNone(cfg.Guard.DeadBand), Window: orNone(cfg.Guard.ReversalWindow)},
 	}
+	if f := cfg.Fast; f.Mode != trimtab.Off {
+		c.Fast = &planner.Fast{Floor: f.Floor, Ceiling: f.Ceiling, Budget: f.Stall.Seconds(), Burst: f.Burst}
+	}
 	for _, s := range further(cfg) {
 		c.Others = append(c.Others, planner.Resource{Name: s.Name, Capacity: s.Capacity, Unit: s.Unit, Step: max(1, int(s.Step/s.Unit+0.5))})
 	}

@@ -294,7 +294,7 @@ func (p *policy) grow(r *round) bool {
 		}
 	}
 	r.order = places
-	if p.gathers {
+	if p.apart {
 		return p.gather(r, places)
 	}
 	any := p.begin(r)

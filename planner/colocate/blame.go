@@ -98,8 +98,8 @@ func (p *policy) blameAll(r *round, v *verdict, s *standing) {
 	part := math.Min(1, math.Ldexp(math.Max(v.share, leastPart), s.Blames))
 	s.Blames, s.Blamed = min(s.Blames+1, mostBlames), r.o.Time
 	switch {
-	case p.alike:
-		part = 1 // it tells neither jobs nor Servpods apart
+	case !p.apart:
+		part = 1
 	case v.verb == StopBE:
 		part *= math.Min(1, slight-v.slack)
 	}

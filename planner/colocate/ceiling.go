@@ -55,7 +55,7 @@ func (p *policy) bound(r *round, name string, shift, more float64) float64 {
 		}
 		st := p.Services[s.Workload]
 		least = math.Min(least, st.Ceilings[name].at(st.Ready+shift))
-		if st.over && p.gathers && back(name) > 0 {
+		if st.over && p.apart && back(name) > 0 {
 			proven := 0.0
 			if c := st.Proven[name]; c != nil {
 				proven = c[bin(st.Ready+shift)]

@@ -320,7 +320,7 @@ func TestJobsSlowDownWhileThePackageIsHotAndTheServiceSlow(t *testing.T) {
 }
 
 func TestJobsShareWhatServpodsLeaveOfTheLink(t *testing.T) {
-	w := newWorld(t, colocate.Indiscriminate, []colocate.Service{service(0.9, 0.1)}, job("a", colocate.Waiting, 0), job("b", colocate.Waiting, 0))
+	w := newWorld(t, colocate.Heracles, []colocate.Service{service(0.9, 0.1)}, job("a", colocate.Waiting, 0), job("b", colocate.Waiting, 0))
 	w.o.Capacity["network"] = 1e9
 	w.o.Link = &colocate.Link{Bandwidth: 1000, Used: 500} // 1000 − 1.2 · 500
 	w.ticks(6)

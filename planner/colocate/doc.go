@@ -18,7 +18,8 @@
 // missing or stale stop growth, and after as long again suspend all jobs.
 //
 // Limits that nobody knows are searched for ([Search], algorithm 1) under an error
-// budget; rhythm takes 0.85 of the load and 0.03 of slack, and the margin below.
+// budget by rhythm-indiscriminate; rhythm takes 0.85 of the load and 0.03 of slack, and
+// the margin below, which the same budget bounds.
 //
 // Beside the algorithm, and ours, of both variants of Rhythm:
 //
@@ -35,14 +36,15 @@
 //	            time; while one has just started, by doubling what they have. Their
 //	            cores also double while half of the SLO is left and none were too many yet
 //
-// Rhythm differs from the paper, and from its variant that is indiscriminate, in more,
-// all ours: StopBE suspends the top level, which frees all but memory and loses no work,
-// and kills, the first of the level, only when the SLO is missed three measurements in a
-// row; a job that runs grows before another starts; a slacklimit of 1, which allows
-// nothing, counts as not known. A load over its loadlimit suspends jobs at once, as the
-// paper has it; when it stays there for a minute and slack is measured all the while,
-// that is better evidence, and jobs are tried from the least on, up to what is proven at
-// that load. The indiscriminate variant blames every Servpod for all of a miss.
+// Both variants of Rhythm differ from the paper in more, all ours: a job that runs grows
+// before another starts; a slacklimit of 1, which allows nothing, counts as not known. A
+// load over its loadlimit suspends jobs at once, as the paper has it; when it stays there
+// for a minute and slack is measured all the while, that is better evidence, and jobs are
+// tried from the least on, up to what is proven at that load. Which jobs go, and how, is
+// the second part of Rhythm, which the indiscriminate variant lacks: there StopBE suspends
+// the top level of the queue, which frees all but memory and loses no work, and kills, the
+// first of the level, only when the SLO is missed three measurements in a row; without,
+// it kills all.
 //
 // The policies to compare it with differ in what must go and in the limits:
 //

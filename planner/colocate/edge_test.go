@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/reclaim"
 )
 
@@ -245,5 +246,45 @@ func TestHostsOfOneServiceTryAtDifferentTimes(t *testing.T) {
 	}
 	if len(times) < 4 {
 		t.Errorf("%v", times)
+	}
+}
+
+// The first part of Rhythm alone tells Servpods apart as both do: only which jobs go, and
+// how, is the second.
+func TestWithoutDistinguishableReclamationServpodsAreToldApart(t *testing.T) {
+	ceilingOf := func(share float64) float64 {
+		s := newShop(t, share)
+		p, err := New(Indiscriminate, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.policy = p.(*policy)
+		s.ticks(60)
+		had := s.has()
+		s.slack = -0.5
+		if d := s.tick(); d.Verb != StopBE || len(d.Changes) != 1 || d.Changes[0].Act != Kill {
+			t.Fatalf("%+v", d)
+		}
+		return s.standing().Ceilings[cores].at(s.load) / had
+	}
+	if most, least := ceilingOf(0.1), ceilingOf(1); !(most > least && most < 1) {
+		t.Errorf("after a miss jobs may have %.2f of what they had beside a Servpod with a tenth of the contribution, %.2f beside one with all", most, least)
+	}
+}
+
+func TestASlacklimitThatAllowsNothingCountsAsNotKnown(t *testing.T) {
+	for _, name := range []string{Rhythm, Indiscriminate} {
+		s := newShop(t, 1)
+		p, err := New(name, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.policy, s.limit = p.(*policy), 1
+		if d := s.ticks(3); d.Verb != AllowBEGrowth {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if l := s.inForce(&s.o.Services[0]); l.SlackLimit != leastSlack || l.SlackOrigin != trimtab.FromSearch {
+			t.Errorf("%s: %+v", name, l)
+		}
 	}
 }

@@ -204,13 +204,13 @@ func (p *policy) compare(v *verdict, st *standing, window time.Duration) (Verb, 
 		return CutBE, bySlack
 	case v.slack < 0 && fresh:
 		return StopBE, bySlack
-	case v.load > v.limits.load && !(p.gathers && st.stands()):
+	case v.load > v.limits.load && !(p.apart && st.stands()):
 		return SuspendBE, byLoad
 	case v.slack < v.limits.slack/2 && fresh && !p.deflates:
 		return CutBE, byHalf
 	case v.slack < v.limits.slack:
 		return DisallowBEGrowth, byLimit
-	case st.Over && !(p.gathers && st.stands()):
+	case st.Over && !(p.apart && st.stands()):
 		return DisallowBEGrowth, byMargin
 	}
 	return AllowBEGrowth, byCalm
@@ -223,14 +223,14 @@ func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits
 		return *p.rules.limits
 	}
 	l := limits{known(s.LoadLimit), known(s.SlackLimit)}
-	if l.slack >= 1 && p.gathers {
-		l.slack = math.NaN() // where a search begins: it allows nothing, and tells nothing
+	if l.slack >= 1 {
+		l.slack = leastSlack // where a search begins: it allows nothing, and tells nothing
 	}
 	if l.load >= 0 && l.slack >= 0 {
 		st.Search = nil
 		return l
 	}
-	if p.gathers {
+	if p.spares {
 		st.Search = nil
 		return l.orLeast()
 	}

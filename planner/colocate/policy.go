@@ -18,8 +18,13 @@ type rules struct {
 	// alike takes from all jobs at once, without a look at what each would lose
 	// (section 5.2).
 	alike bool
-	// gathers lets few jobs have much, and suspends before it kills.
-	gathers bool
+	// apart tells Servpods apart in more than their limits: each is blamed for a miss by
+	// its part, and tried above its loadlimit where slack was measured there. What it
+	// stands goes to few jobs, which do more with much.
+	apart bool
+	// spares suspends before it kills, and leaves the margin of growth where nobody knows
+	// a slacklimit.
+	spares bool
 	// deflates takes the same share of every job, and never kills.
 	deflates bool
 }
@@ -63,8 +68,8 @@ func New(name string, c Config) (Policy, error) {
 	r, ok := map[string]rules{
 		None:           {never: true},
 		Heracles:       {limits: &limits{0.85, 0.10}, alike: true},
-		Indiscriminate: {alike: true},
-		Rhythm:         {gathers: true},
+		Indiscriminate: {apart: true, alike: true},
+		Rhythm:         {apart: true, spares: true},
 		Deflation:      {limits: &limits{2, 0.10}, deflates: true},
 	}[name]
 	if !ok {

@@ -69,7 +69,7 @@ const mostLeap = 128
 // it may have been proven beside jobs that use less of it.
 func (p *policy) leap(r *round) (any bool) {
 	kept := slices.Clone(r.capacity)
-	clear := p.gathers && p.allClear(r)
+	clear := p.apart && p.allClear(r)
 	for k, name := range r.names {
 		if back(name) == 0 {
 			continue
@@ -142,7 +142,7 @@ const patience = 3
 func (p *policy) strike(r *round, v *verdict) (longer int) {
 	s := p.Services[v.by]
 	s.Strikes++
-	return p.stop(r, v.share, !p.gathers || s.Strikes >= patience)
+	return p.stop(r, v.share, !p.spares || s.Strikes >= patience)
 }
 
 // spare forgets the misses of services that meet their SLO again.

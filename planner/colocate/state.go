@@ -78,14 +78,14 @@ func (p *policy) inForce(s *Service) Limits {
 		return Limits{p.rules.limits.load, p.rules.limits.slack, trimtab.Declared, trimtab.Declared}
 	}
 	l := Limits{known(s.LoadLimit), known(s.SlackLimit), trimtab.FromHistory, trimtab.FromHistory}
-	if l.SlackLimit >= 1 && p.gathers {
-		l.SlackLimit = math.NaN()
+	if l.SlackLimit >= 1 {
+		l.SlackLimit, l.SlackOrigin = leastSlack, trimtab.FromSearch
 	}
 	search, st := NewSearch(1), p.Services[s.Workload]
 	switch {
 	case st != nil && st.Search != nil:
 		search = st.Search
-	case p.gathers:
+	case p.spares:
 		found := limits{l.LoadLimit, l.SlackLimit}.orLeast()
 		search.LoadLimit, search.SlackLimit = found.load, found.slack
 	}
@@ -98,8 +98,11 @@ func (p *policy) inForce(s *Service) Limits {
 	return l
 }
 
-// snapshotName is the one state of a step, snapshotKind the form of it.
-const snapshotName, snapshotKind = "colocate", "colocate/1"
+// SnapshotName is the one state of a step.
+const SnapshotName = "colocate"
+
+// snapshotKind is the form of that state.
+const snapshotKind = "colocate/1"
 
 // snapshot is what outlives the process.
 type snapshot struct {
@@ -115,13 +118,13 @@ func (s *Step) Snapshot() map[string][]byte {
 	if err != nil {
 		return nil // numbers and times always marshal
 	}
-	return map[string][]byte{snapshotName: b}
+	return map[string][]byte{SnapshotName: b}
 }
 
 // Restore takes back what Snapshot returned. What the policy of another name kept is
 // not used.
 func (s *Step) Restore(name string, state []byte) error {
-	if name != snapshotName {
+	if name != SnapshotName {
 		return trimtab.Invalidf("restore co-location: no state is named %.40q", name)
 	}
 	var in snapshot

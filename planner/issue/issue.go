@@ -143,7 +143,7 @@ func (i *Issuer) Release(now time.Time) *trimtab.Plan {
 	i.pending = nil
 	plan := w.plan
 	plan.Step, plan.Last, plan.Time = 2, true, now
-	plan.Verdicts = nil
+	plan.Verdicts, plan.Envelopes = nil, nil
 	plan.Held, plan.Unmoved, plan.Audit = maps.Clone(w.plan.Held), maps.Clone(w.plan.Unmoved), nil
 	plan.Actions = i.fit(now, w.grows, plan)
 	if waits {

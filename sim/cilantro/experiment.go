@@ -1,7 +1,9 @@
 package cilantro
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -46,7 +48,8 @@ type Outcome struct {
 // maxRuns bounds an experiment.
 const maxRuns = 100_000
 
-// Play runs every policy under every seed. Errors are trimtab.ErrInvalid for
+// Play runs every policy under every seed. One that was stopped returns the
+// policies of which every run was finished, beside the error. Errors are trimtab.ErrInvalid for
 // what could not be run, an *UnknownError for a policy that there is not.
 func (x *Experiment) Play() ([]Outcome, error) {
 	if err := x.Env.Validate(); err != nil {
@@ -72,9 +75,22 @@ func (x *Experiment) Play() ([]Outcome, error) {
 		series = append(series, of...)
 	}
 	if err := x.playAll(series); err != nil {
+		if errors.Is(err, errStopped) {
+			return finished(out), err
+		}
 		return nil, err
 	}
 	return out, nil
+}
+
+// finished are the policies all of whose runs were played to the end.
+func finished(all []Outcome) (out []Outcome) {
+	for _, o := range all {
+		if !slices.Contains(o.Runs, nil) && !slices.Contains(o.Guarded, nil) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // Runs is how many runs the experiment has.

@@ -439,3 +439,14 @@ func TestAStatedDemandStandsForReports(t *testing.T) {
 		t.Errorf("%.1f units on average for a stated demand of %.1f (%.1f when it reports)", out[0].Runs[0].Allocation[0], want, base[0].Runs[0].Allocation[0])
 	}
 }
+
+func TestAnExperimentThatIsStoppedReturnsThePoliciesThatWereFinished(t *testing.T) {
+	x := experiment(small(3, 12, 150), "resource-fair", "oracle-social")
+	finishedRuns := 0
+	x.Done = func() { finishedRuns++ }
+	x.Stop = func() bool { return finishedRuns >= x.Seeds }
+	out, err := x.Play()
+	if !errors.Is(err, errStopped) || len(out) != 1 || out[0].Policy != x.Run[0] || len(out[0].Runs) != x.Seeds {
+		t.Errorf("%d policies of %v: %v", len(out), x.Run, err)
+	}
+}

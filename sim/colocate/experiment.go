@@ -87,16 +87,23 @@ func (x *Experiment) Play() ([]Profile, []Outcome, error) {
 	for i, name := range x.Run {
 		out[i] = Outcome{Policy: name, Runs: make([]Figures, x.Seeds)}
 	}
-	errs := make([]error, len(out)*x.Seeds)
+	errs, done := make([]error, len(out)*x.Seeds), make([]bool, len(out)*x.Seeds)
 	x.Runner(len(errs), func(i int) {
 		o, run := &out[i/x.Seeds], i%x.Seeds
 		o.Runs[run], errs[i] = x.play(o, known, run)
+		done[i] = errs[i] == nil
 		if x.Done != nil {
 			x.Done()
 		}
 	})
 	if x.Stop != nil && x.Stop() {
-		return nil, nil, fmt.Errorf("run experiment: %w", errStopped)
+		var finished []Outcome
+		for i := range out {
+			if !slices.Contains(done[i*x.Seeds:(i+1)*x.Seeds], false) {
+				finished = append(finished, out[i])
+			}
+		}
+		return known, finished, fmt.Errorf("run experiment: %w", errStopped)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, err

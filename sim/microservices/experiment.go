@@ -127,19 +127,30 @@ func (x *Experiment) Play() ([]Outcome, error) {
 			all = append(all, series{&guarded, &o})
 		}
 	}
-	errs := make([]error, len(all)*x.Seeds)
+	errs, done := make([]error, len(all)*x.Seeds), make([]bool, len(all)*x.Seeds)
 	x.Runner(len(errs), func(i int) {
 		s, seed := &all[i/x.Seeds], i%x.Seeds
 		var p policy
 		if p, errs[i] = s.of.policy(s.to.Policy, x.First+uint64(seed)); errs[i] == nil {
 			errs[i] = s.of.play(p, s.to, seed)
+			done[i] = errs[i] == nil
 		}
 		if x.Done != nil {
 			x.Done()
 		}
 	})
 	if x.stopped() {
-		return nil, fmt.Errorf("run experiment: %w", errStopped) // some runs may not have begun
+		var finished []Outcome
+		for k, s := range all { // a guarded one follows its policy
+			last := k == len(all)-1 || all[k+1].to.Policy != s.to.Policy
+			if slices.Contains(done[k*x.Seeds:(k+1)*x.Seeds], false) || s.of == x && !last && slices.Contains(done[(k+1)*x.Seeds:(k+2)*x.Seeds], false) {
+				continue
+			}
+			if s.of == x {
+				finished = append(finished, *s.to)
+			}
+		}
+		return finished, fmt.Errorf("run experiment: %w", errStopped)
 	}
 	for _, err := range errs {
 		if err != nil {

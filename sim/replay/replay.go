@@ -45,7 +45,7 @@ const maxIntervals = 1 << 22
 // nil, is asked in each interval; once true the answer is that of the time up
 // to there. Run returns an error that is trimtab.ErrInvalid for a history
 // without a report that has load, performance and allocation.
-func (h *History) Run(c planner.Config, stop func() bool) (*Result, error) {
+func (h *History) Run(c planner.Config, stop func(played float64) bool) (*Result, error) {
 	p := &player{history: h, report: h.config.Report, round: c.Round}
 	if p.report <= 0 || p.round < p.report {
 		return nil, trimtab.Invalidf("replay: report %v, round %v: want 0 < report <= round", p.report, p.round)
@@ -151,10 +151,15 @@ func (p *player) at(name string) *seat {
 }
 
 // play runs over the recording interval by interval.
-func (p *player) play(loop *cluster.Loop, stop func() bool) *Result {
+func (p *player) play(loop *cluster.Loop, stop func(played float64) bool) *Result {
 	out := &Result{From: p.from.Add(-p.report), To: p.to}
 	last := out.From
-	for now := p.from; !now.After(p.to) && (stop == nil || !stop()); now = p.after(now) {
+	whole := max(p.to.Sub(p.from), p.report).Seconds()
+	for now := p.from; !now.After(p.to); now = p.after(now) {
+		if stop != nil && stop(now.Sub(p.from).Seconds()/whole) {
+			out.To = last // what was played is whole rounds
+			break
+		}
 		for _, s := range p.seats {
 			s.play(now, p.report, loop)
 		}

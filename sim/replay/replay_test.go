@@ -151,7 +151,7 @@ func TestALongSilenceIsPassedOver(t *testing.T) {
 	}
 	_, p := configs(fair.ResourceFair{})
 	asked := 0
-	r, err := h.Run(p, func() bool { asked++; return asked > 1000 })
+	r, err := h.Run(p, func(float64) bool { asked++; return asked > 1000 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestALongSilenceIsPassedOver(t *testing.T) {
 func TestAReplayThatIsToldToStopAnswersForTheTimeUpToThere(t *testing.T) {
 	_, p := configs(fair.ResourceFair{})
 	asked := 0
-	r, err := recorded(t, 60).Run(p, func() bool { asked++; return asked > 30 })
+	r, err := recorded(t, 60).Run(p, func(float64) bool { asked++; return asked > 30 })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -165,14 +165,15 @@ func (x *Experiment) plan() (all []planned) {
 	return all
 }
 
-// Play runs all of it.
+// Play runs all of it. One that was stopped returns the rows of which every run was
+// finished, beside the error.
 func (x *Experiment) Play() ([]Row, error) {
 	if err := x.Validate(); err != nil {
 		return nil, err
 	}
 	rows := x.plan()
 	runs, histories := make([]Figures, len(rows)*x.Seeds), make([]*History, len(rows))
-	errs := make([]error, len(runs))
+	errs, done := make([]error, len(runs)), make([]bool, len(runs))
 	x.Runner(len(runs), func(i int) {
 		k, seed := i/x.Seeds, i%x.Seeds
 		r := rows[k].run
@@ -182,6 +183,7 @@ func (x *Experiment) Play() ([]Row, error) {
 			errs[i] = fmt.Errorf("%s, %s: %w", rows[k].part, rows[k].name, err)
 			return
 		}
+		done[i] = true
 		if runs[i] = *f; seed == 0 {
 			histories[k] = h
 		}
@@ -189,24 +191,28 @@ func (x *Experiment) Play() ([]Row, error) {
 			x.Done()
 		}
 	})
+	var stopped error
 	if x.Stop != nil && x.Stop() {
-		return nil, fmt.Errorf("run experiment: %w", errStopped)
-	}
-	if err := errors.Join(errs...); err != nil {
+		stopped = fmt.Errorf("run experiment: %w", errStopped)
+	} else if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	out := make([]Row, len(rows))
+	var out []Row
 	for k := range rows {
 		of := runs[k*x.Seeds : (k+1)*x.Seeds]
-		out[k] = Row{Part: rows[k].part, Name: rows[k].name, Policy: rows[k].policy, Mode: rows[k].mode, Figures: Mean(of), Paper: Paper(rows[k].part, rows[k].name), History: histories[k]}
+		if slices.Contains(done[k*x.Seeds:(k+1)*x.Seeds], false) {
+			continue // it was stopped
+		}
+		row := Row{Part: rows[k].part, Name: rows[k].name, Policy: rows[k].policy, Mode: rows[k].mode, Figures: Mean(of), Paper: Paper(rows[k].part, rows[k].name), History: histories[k]}
 		for i := range of {
-			out[k].Makespans = append(out[k].Makespans, of[i].Makespan)
+			row.Makespans = append(row.Makespans, of[i].Makespan)
 		}
 		if e := Spread(of); !math.IsNaN(e) {
-			out[k].StdErr = &e
+			row.StdErr = &e
 		}
+		out = append(out, row)
 	}
-	return out, nil
+	return out, stopped
 }
 
 // Target is one of what the simulation must reach.

@@ -132,7 +132,8 @@ type trial struct {
 	report     Report
 }
 
-// Run measures. It returns early with the context's error when that ends.
+// Run measures. When the context ends it returns its error, beside what was measured
+// until then: nothing, before the solve.
 func Run(ctx context.Context, o Options) (Report, error) {
 	if err := o.check(); err != nil {
 		return Report{}, fmt.Errorf("bench drf: %w", err)
@@ -141,11 +142,16 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	defer t.threads.Close()
 	defer t.mem.free()
 	for _, step := range []func(context.Context) error{t.build, t.solve, t.warm, t.deadline, t.rounds} {
-		if err := step(ctx); err != nil {
-			return Report{}, fmt.Errorf("bench drf: %w", err)
+		done := t.report // by the steps before
+		err := step(ctx)
+		if stopped := ctx.Err(); stopped != nil {
+			if err == nil {
+				done = t.report
+			}
+			return done, stopped
 		}
-		if err := ctx.Err(); err != nil {
-			return Report{}, err
+		if err != nil {
+			return Report{}, fmt.Errorf("bench drf: %w", err)
 		}
 	}
 	t.report.ResidentBytes = resident()

@@ -67,7 +67,9 @@ type host struct {
 	services [3]*service
 	// own has the load generator, control trimtab, Prometheus and Alertmanager.
 	own, control *rig.Group
-	root, dir    string
+	// above is the group above those of the services; nil: the root.
+	above     *rig.Group
+	root, dir string
 	// before are the groups that this process was in.
 	before []string
 }
@@ -75,6 +77,12 @@ type host struct {
 // openHost starts the services, without quotas. After an error everything is
 // as before.
 func openHost(ctx context.Context, dir string, pool float64) (h *host, err error) {
+	return openHostIn(ctx, dir, pool, false)
+}
+
+// openHostIn is openHost with the services in groups below one for all of them, where
+// nested is set.
+func openHostIn(ctx context.Context, dir string, pool float64, nested bool) (h *host, err error) {
 	root, err := rig.FindRoot()
 	if err != nil {
 		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
@@ -98,11 +106,18 @@ func openHost(ctx context.Context, dir string, pool float64) (h *host, err error
 	if h.control, err = rig.NewGroup(root, groupPrefix, "control", weight); err != nil {
 		return nil, err
 	}
+	below := root
+	if nested {
+		if h.above, err = rig.NewGroup(root, groupPrefix, "pool", weight); err != nil {
+			return nil, err
+		}
+		below = filepath.Join(root, h.above.Name)
+	}
 	soft := [3]software{&nginx{}, &redis{}, &postgres{}}
 	limits := [3]time.Duration{200 * time.Millisecond, 250 * time.Millisecond, 300 * time.Millisecond}
 	for i, name := range shape.Names() {
 		s := &service{Name: name, SLO: slo{limits[i], 0.95}}
-		if s.group, err = rig.NewGroup(root, groupPrefix, name, weight); err != nil {
+		if s.group, err = rig.NewGroup(below, groupPrefix, name, weight); err != nil {
 			return nil, err
 		}
 		s.software = soft[i]
@@ -132,6 +147,9 @@ func (h *host) close() error {
 			s.software.close()
 		}
 		failed = append(failed, s.group.Close())
+	}
+	if h.above != nil {
+		failed = append(failed, h.above.Close())
 	}
 	if h.control != nil {
 		failed = append(failed, h.control.Close())

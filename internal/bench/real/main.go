@@ -30,6 +30,7 @@ type options struct {
 	Trimtab   string
 	Override  string
 	Keep      bool
+	Fast      bool
 
 	policies []string
 }
@@ -42,7 +43,11 @@ func main() {
 			b.override, err = os.ReadFile(o.Override)
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		if err == nil {
+		switch {
+		case err != nil:
+		case o.Fast:
+			err = b.runFast(ctx)
+		default:
 			err = b.run(ctx)
 		}
 		stop()
@@ -71,6 +76,7 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.Plot, "plot", "", "directory for figures (SVG)")
 	f.StringVar(&o.Trimtab, "trimtab", "", "trimtab program; left out: it is built")
 	f.StringVar(&o.Override, "override", "", "YAML file that is laid over trimtab's file, such as \"round: 5s\"; what stands under each_workload is laid over every workload")
+	f.BoolVar(&o.Fast, "fast", false, "steps of the load that end before a round can see them: trimtab's fast loop beside rules for quotas; of the other flags only minutes (by default 0.7), seed, pool and cost count")
 	f.BoolVar(&o.Keep, "keep", false, "keep data directories and logs")
 	if err := f.Parse(args); err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ func (x *Experiment) jobs() (out []job) {
 	return append(out, job{pool: true})
 }
 
-// Play runs all of it.
+// Play runs all of it. One that was stopped returns what was finished, beside the error.
 func (x *Experiment) Play() (*Answer, error) {
 	if err := x.Validate(); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (x *Experiment) Play() (*Answer, error) {
 		return nil, fmt.Errorf("train policies: %w", errStopped)
 	}
 	jobs := x.jobs()
-	parts := make([]Answer, len(jobs)*x.Seeds)
+	parts, done := make([]Answer, len(jobs)*x.Seeds), make([]bool, len(jobs)*x.Seeds)
 	x.Runner(len(parts), func(i int) {
 		j, seed := jobs[i/x.Seeds], x.First+uint64(i%x.Seeds)
 		if j.pool {
@@ -139,19 +139,27 @@ func (x *Experiment) Play() (*Answer, error) {
 		} else {
 			parts[i].Cells, parts[i].Unforeseen = x.load(j, seed)
 		}
+		done[i] = !x.stopped()
 		if x.Done != nil {
 			x.Done()
 		}
 	})
-	if x.stopped() {
+	stopped := x.stopped()
+	if stopped && !slices.Contains(done, true) {
 		return nil, fmt.Errorf("run experiment: %w", errStopped)
 	}
 	out := &Answer{}
 	for i := range parts {
+		if !done[i] {
+			continue // it was stopped
+		}
 		out.Cells = append(out.Cells, parts[i].Cells...)
 		out.Unforeseen = append(out.Unforeseen, parts[i].Unforeseen...)
 		out.Pools = append(out.Pools, parts[i].Pools...)
 		out.Captain = append(out.Captain, parts[i].Captain...)
+	}
+	if stopped {
+		return out, fmt.Errorf("run experiment: %w", errStopped)
 	}
 	return out, nil
 }

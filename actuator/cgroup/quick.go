@@ -1,0 +1,381 @@
+package cgroup
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+)
+
+var (
+	_ actuator.Quick    = (*CPU)(nil)
+	_ actuator.Recaller = (*CPU)(nil)
+)
+
+// quick is what a group that is looked at ten times a second keeps open.
+type quick struct {
+	quota, stat, usage, burst *hostfs.Kept
+	version                   int
+	// Raw counters of the last look, and the sum of what they came to.
+	throttled, periods uint64
+	known              bool
+	stalled            float64
+	cores              float64 // set at that look
+	burstIs            int64
+	// used is the counter of CPU time at the last look, stuck how many looks in a row it
+	// stood still while the quota stopped the group.
+	used  float64
+	stuck int
+}
+
+// mostStuck is how many looks the counter of CPU time may stand still while the group is
+// stopped for what it used: then it is not the counter of these processes, as where they
+// are in the group of one hierarchy of version 1 and not in that of the other.
+const mostStuck = 5
+
+// Ready prepares the group for quick moves: what it needs is open afterwards. It is
+// called before the knob is journaled, since with burst the undo differs. A group of a
+// systemd unit is none: systemd keeps whole percents, and asks for each.
+func (k *CPU) Ready(burst bool) error {
+	if k.unit != "" {
+		return fmt.Errorf("the group is that of the systemd unit %s, which keeps its own quota: %w", k.unit, trimtab.ErrUnsupported)
+	}
+	if err := k.openQuick(); err != nil {
+		return err
+	}
+	if b := k.quick.burst; burst && b != nil && !k.config.Bursts {
+		// Where another program has set a burst it stays as it is.
+		if v, err := readNumber(b); err == nil && v == 0 {
+			k.config.Bursts = true
+		}
+	}
+	return nil
+}
+
+// Recall takes over what an earlier life says of the knob: the baselines of its parents,
+// and that a burst was set.
+func (k *CPU) Recall(b []byte) error {
+	var u undo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+		return trimtab.Invalidf("undo %.60q of cgroup %s", b, k.config.Path)
+	}
+	k.config.Bursts = k.config.Bursts || u.Bursts
+	for _, old := range u.Parents {
+		if p := k.parent(old.Path); p != nil && old.Baseline != nil {
+			p.Baseline = old.Baseline
+		}
+	}
+	return nil
+}
+
+// openQuick opens the files of the group once.
+func (k *CPU) openQuick() error {
+	if k.quick != nil {
+		return nil
+	}
+	q := &quick{version: k.root.CgroupVersion(k.config.Path)}
+	if now, err := k.quota(k.config.Path); err == nil {
+		k.period = now.Period
+	}
+	var err error
+	q.quota, err = k.root.Keep(k.file(k.config.Path), true)
+	if err == nil {
+		q.stat, err = k.root.Keep(path.Join(k.config.Path, "cpu.stat"), false)
+	}
+	if err == nil && q.version == 1 {
+		q.usage, err = k.keepUsage()
+	}
+	if err != nil {
+		q.close()
+		return err
+	}
+	name := "cpu.max.burst"
+	if q.version == 1 {
+		name = "cpu.cfs_burst_us"
+	}
+	// A kernel before 5.14 has none.
+	q.burst, _ = k.root.Keep(path.Join(k.config.Path, name), true)
+	if q.burst != nil {
+		if v, err := readNumber(q.burst); err == nil {
+			q.burstIs = v
+		}
+	}
+	k.quick = q
+	return nil
+}
+
+// keepUsage opens the counter of CPU time of version 1, which may be in a hierarchy of
+// its own.
+func (k *CPU) keepUsage() (*hostfs.Kept, error) {
+	name := path.Join(k.config.Path, "cpuacct.usage")
+	dir := hostfs.Accounting(k.root.Path())
+	if dir == "" {
+		return k.root.Keep(name, false)
+	}
+	twin, err := k.config.Roots.root(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer twin.Close()
+	return twin.Keep(name, false)
+}
+
+func (q *quick) close() {
+	for _, f := range []*hostfs.Kept{q.quota, q.stat, q.usage, q.burst} {
+		if f != nil {
+			_ = f.Close() // it was read, or written and read back
+		}
+	}
+}
+
+// shut closes what quick moves kept open.
+func (k *CPU) shut() {
+	if k.quick != nil {
+		k.quick.close()
+		k.quick = nil
+	}
+}
+
+// Look reads what is set, and the counters. A group that was removed, and perhaps made
+// again, fails once with os.ErrNotExist and is opened anew by the next look.
+func (k *CPU) Look() (c actuator.Counters, err error) {
+	if err := k.openQuick(); err != nil {
+		return c, err
+	}
+	defer func() {
+		if errors.Is(err, os.ErrNotExist) {
+			k.shut()
+		}
+	}()
+	q := k.quick
+	set, err := k.readSet()
+	if err != nil {
+		return c, err
+	}
+	stat, err := q.stat.Read()
+	if err != nil {
+		return c, err
+	}
+	raw, err := parseStat(stat)
+	if err != nil {
+		return c, err
+	}
+	if q.usage != nil {
+		n, err := readNumber(q.usage)
+		if err != nil {
+			return c, err
+		}
+		raw.used = float64(n) / 1e9
+	}
+	stood := q.stalled
+	q.stand(raw, float64(k.period)/1e6)
+	switch {
+	case raw.used != q.used:
+		q.used, q.stuck = raw.used, 0
+	case q.stalled > stood:
+		q.stuck++
+	}
+	if q.stuck >= mostStuck {
+		return c, fmt.Errorf("cgroup %s: its quota stops it, and its CPU time is not counted: %w", k.config.Path, trimtab.ErrUnsupported)
+	}
+	q.cores = math.Inf(1)
+	if !set.Unlimited {
+		q.cores = set.Value
+	}
+	return actuator.Counters{Set: set, Used: raw.used, Stalled: q.stalled}, nil
+}
+
+// stand adds up how long the group stood still, once however many CPUs did. With D the
+// mean number of CPUs that stood still over the throttled periods, q the quota and T
+// the period, it ran on D + q CPUs at a time, until q T/(D + q) of the period, so
+//
+//	stalled = n T · D / (D + q)
+//
+// for n throttled periods. throttled_time counts a stall when it ends, as nr_throttled
+// does.
+func (q *quick) stand(raw rawStat, period float64) {
+	was, periods := q.throttled, q.periods
+	known := q.known
+	q.throttled, q.periods, q.known = raw.throttled, raw.periods, true
+	if !known || raw.throttled < was || raw.periods < periods {
+		return
+	}
+	time := float64(raw.throttled-was) / 1e9
+	n := float64(raw.periods - periods)
+	if time <= 0 {
+		return
+	}
+	n = math.Max(n, 1) // a write to the quota ends a stall in the middle of a period
+	d := time / (n * period)
+	still := n * period
+	if !math.IsInf(q.cores, 1) {
+		still = n * period * d / (d + q.cores)
+	}
+	q.stalled += math.Min(still, time)
+}
+
+// readSet reads the quota, in the period found last.
+func (k *CPU) readSet() (trimtab.Amount, error) {
+	text, err := k.quick.quota.Read()
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	if k.quick.version == 2 {
+		v, err := hostfs.ParseCPUMax(string(text))
+		if err == nil {
+			k.period = v.Period
+		}
+		return v.Amount(), err
+	}
+	v, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	if err != nil {
+		return trimtab.Amount{}, trimtab.Invalidf("cpu.cfs_quota_us %.40q of cgroup %s", text, k.config.Path)
+	}
+	return hostfs.Quota{Micros: v, Period: k.period}.Amount(), nil
+}
+
+// Move sets quota and burst, in cores. A quota below the burst is refused by the
+// kernel, and so is a burst over the quota: up the quota goes first, down the burst.
+func (k *CPU) Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err error) {
+	if err := k.openQuick(); err != nil {
+		return found, err
+	}
+	defer func() {
+		if errors.Is(err, os.ErrNotExist) {
+			k.shut()
+		}
+	}()
+	next := hostfs.Quota{Period: k.period}.With(v)
+	save := int64(0)
+	if k.config.Bursts && next.Micros > 0 {
+		save = min(int64(math.Round(burst*float64(k.period))), next.Micros)
+	}
+	q := k.quick
+	if k.config.Bursts && save < q.burstIs {
+		if err := k.save(save); err != nil {
+			return found, err
+		}
+	}
+	text := next.CFSQuota()
+	if q.version == 2 {
+		text = next.CPUMax()
+	}
+	if err := q.quota.Write(text); err != nil {
+		return found, err
+	}
+	if k.config.Bursts && save > q.burstIs {
+		if err := k.save(save); err != nil {
+			return found, err
+		}
+	}
+	return k.readSet()
+}
+
+// save sets the burst, in microseconds.
+func (k *CPU) save(micros int64) error {
+	if k.quick.burst == nil {
+		return nil
+	}
+	if err := k.quick.burst.Write(strconv.FormatInt(micros, 10)); err != nil {
+		return err
+	}
+	k.quick.burstIs = micros
+	return nil
+}
+
+// unburst takes back what trimtab set as burst, before a quota that might be less.
+func (k *CPU) unburst() error {
+	if !k.config.Bursts {
+		return nil
+	}
+	if err := k.openQuick(); err != nil || k.quick.burst == nil || k.quick.burstIs == 0 {
+		return err
+	}
+	return k.save(0)
+}
+
+// rawStat is what cpu.stat says.
+type rawStat struct {
+	used      float64
+	throttled uint64 // nanoseconds
+	periods   uint64 // those in which the quota stopped the group
+}
+
+// parseStat reads cpu.stat of either version without garbage: it is read ten times a
+// second.
+func parseStat(b []byte) (r rawStat, err error) {
+	found := false
+	for len(b) > 0 {
+		line := b
+		if i := bytes.IndexByte(b, '\n'); i >= 0 {
+			line, b = b[:i], b[i+1:]
+		} else {
+			b = nil
+		}
+		name, value, _ := bytes.Cut(line, []byte(" "))
+		var to *uint64
+		scale := uint64(1)
+		var micros uint64
+		switch string(name) {
+		case "nr_throttled":
+			to = &r.periods
+		case "throttled_time":
+			to = &r.throttled
+		case "throttled_usec":
+			to, scale = &r.throttled, 1000
+		case "usage_usec":
+			to = &micros
+		default:
+			continue
+		}
+		n, err := number(value)
+		if err != nil || n > math.MaxInt64/1000 {
+			return rawStat{}, trimtab.Invalidf("cpu.stat line %.60q", line)
+		}
+		*to = n * scale
+		if to == &micros {
+			r.used = float64(n) / 1e6
+		}
+		found = true
+	}
+	if !found {
+		return rawStat{}, trimtab.Invalidf("cpu.stat: no counters")
+	}
+	return r, nil
+}
+
+// number reads digits.
+func number(b []byte) (n uint64, err error) {
+	if len(b) == 0 || len(b) > 19 {
+		return 0, strconv.ErrSyntax
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, strconv.ErrSyntax
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n, nil
+}
+
+// readNumber reads a file with one number.
+func readNumber(f *hostfs.Kept) (int64, error) {
+	text, err := f.Read()
+	if err != nil {
+		return 0, err
+	}
+	n, err := number(bytes.TrimSpace(text))
+	if err != nil {
+		return 0, trimtab.Invalidf("%.40q: want a number", strings.TrimSpace(string(text)))
+	}
+	return int64(n), nil
+}

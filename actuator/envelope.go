@@ -1,0 +1,182 @@
+package actuator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+)
+
+// enveloped returns the envelope that an action asks for, within the knob's own bounds;
+// nil: it is to stay where it is set.
+func (a *Actuator) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
+	want := m.action.Envelope
+	if a.config.Fast == nil || want == nil || m.held.Resource != trimtab.CPU || m.held.Mode != trimtab.Act || p.Applies != "" || m.goal.Unlimited {
+		return nil
+	}
+	q, ok := m.held.Knob.(Quick)
+	if !ok {
+		return nil
+	}
+	if err := q.Ready(want.Burst > 0); err != nil {
+		m.held.fastOff = err.Error()
+		return nil
+	}
+	m.held.fastOff = ""
+	e := *want
+	e.Target = m.goal.Value
+	e.Floor = min(max(e.Floor, m.held.least()), e.Target)
+	e.Ceiling = max(min(e.Ceiling, m.held.Max), e.Target)
+	e.Burst = min(e.Burst, e.Ceiling)
+	return &e
+}
+
+// alike reports whether an action changes nothing about where a knob may be.
+func (m *move) alike() bool {
+	e := m.held.envelope
+	if m.envelope == nil || e == nil {
+		return m.envelope == nil && e == nil
+	}
+	return *e == *m.envelope
+}
+
+// span is what the journal says of a knob that the loop may move: all that it may have
+// been set to from now on, the envelope that was in force included.
+func (m *move) span() *[2]float64 {
+	if m.envelope == nil {
+		return nil
+	}
+	s := [2]float64{m.envelope.Least(), m.envelope.Most()}
+	if e := m.held.entry; e != nil && e.Free != nil && m.held.moves() && e.free(m.held.now) {
+		s = [2]float64{min(s[0], e.Free[0]), max(s[1], e.Free[1])}
+	}
+	return &s
+}
+
+// stays reports whether a knob may stay where the loop has it: inside the envelope that
+// is to be in force, while the loop looks after it.
+func (a *Actuator) stays(m *move) bool {
+	e := m.envelope
+	if e == nil || !m.held.moves() || !a.loops() || m.held.now.Unlimited {
+		return false
+	}
+	return m.held.now.Value >= e.Least()-fastSlack && m.held.now.Value <= e.Most()+fastSlack
+}
+
+// loops reports whether the loop looked lately.
+func (a *Actuator) loops() bool {
+	return a.fast.looked != never && a.clock.boot()-a.fast.looked < loopDead
+}
+
+// enter puts the envelope of a move in force. Where the target is another, it is since
+// now that the knob rests there: that is what counts as a change.
+func (a *Actuator) enter(m *move) {
+	h := m.held
+	if (h.envelope != nil || m.envelope != nil) && !same(m.result.Before, m.goal) {
+		h.remember(h.bounded(m.result.Before), a.clock.boot())
+		h.since = a.clock.wall()
+	}
+	if h.envelope = m.envelope; h.envelope == nil {
+		h.account = nil
+	}
+}
+
+// prepareEnvelopes judges the envelopes of knobs that a plan leaves where they rest.
+// Nobody waits for what comes of them: the holding says it.
+func (a *Actuator) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves []*move) {
+	if a.config.Fast == nil {
+		return nil
+	}
+	for i := range p.Envelopes {
+		e := &p.Envelopes[i]
+		if e.Host != a.config.Host {
+			continue
+		}
+		h := a.find(e.KnobID)
+		if h == nil || e.At.Unlimited || e.Envelope == nil && h.envelope == nil {
+			continue
+		}
+		m := &move{
+			action: &trimtab.Action{KnobID: e.KnobID, Expect: e.At, Set: e.At, Envelope: e.Envelope, Mode: trimtab.Act},
+			result: &trimtab.Result{KnobID: e.KnobID, Asked: e.At},
+		}
+		if a.judgeAction(ctx, p, m) && h.barred == "" {
+			moves = append(moves, m)
+		}
+	}
+	return moves
+}
+
+// lend notes what a plan allows to be lent here, as far as other pools leave it.
+func (a *Actuator) lend(ctx context.Context, p *trimtab.Plan) {
+	if a.config.Fast == nil {
+		return
+	}
+	a.fast.capacity = min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))
+	a.fast.lendable = 0
+	rest := 0.0 // what is set where all rest
+	for _, h := range a.knobs {
+		if h.counts() && h.Resource == trimtab.CPU {
+			rest += h.atMost(h.resting())
+		}
+	}
+	want := max(0, min(p.Lendable[a.config.Host], a.fast.capacity-rest))
+	if want == 0 || a.host == nil {
+		a.fast.lendable = want
+		return
+	}
+	a.host.failed = ""
+	a.fast.lendable = min(want, max(0, a.grantFor(ctx, trimtab.CPU, rest+want)-rest))
+}
+
+// bind sets the group above to what the pool may give here, when that changed and it may
+// be: up before what is below it, down after. raise says which is due.
+func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, raise bool) {
+	h := a.fast.parent
+	if h == nil || !slices.ContainsFunc(a.knobs, func(k *held) bool { return k.moves() }) && !slices.ContainsFunc(p.Actions, func(x trimtab.Action) bool { return x.Envelope != nil }) {
+		return
+	}
+	goal := h.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))
+	why := a.claim(ctx, h)
+	if why == "" && !a.observe(ctx, h) {
+		why = h.problem
+	}
+	if why == "" && h.foreign {
+		why = h.problem
+	}
+	if why == "" && (same(h.now, goal) || h.now.Less(goal) != raise) {
+		if same(h.now, goal) {
+			a.fastProblem("")
+		}
+		return
+	}
+	if why == "" {
+		if err := a.bindTo(ctx, h, goal); err != nil {
+			why = err.Error()
+		}
+	}
+	if why != "" {
+		why = "the group above cannot be set: " + why
+	}
+	a.fastProblem(why)
+}
+
+// bindTo writes the group above, journal first.
+func (a *Actuator) bindTo(ctx context.Context, h *held, goal trimtab.Amount) error {
+	e := &entry{KnobID: h.KnobID, Undo: h.Knob.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{goal}, Above: true}
+	if old := h.entry; old != nil {
+		e.Baseline, e.Undo, e.Wrote = old.Baseline, old.Undo, []trimtab.Amount{h.now, goal}
+	}
+	if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
+		return err
+	}
+	h.entry = e
+	if err := h.Knob.Write(ctx, goal); err != nil {
+		return err
+	}
+	if !a.observe(ctx, h) || !same(h.now, goal) {
+		return fmt.Errorf("wrote %v, read back %v: %w", goal, h.now, trimtab.ErrRefused)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hint"
+)
+
+// importCmd is `trimtab import`.
+type importCmd struct {
+	SLO importSLOCmd `cmd:"" name:"slo" help:"Print the workloads that files of OpenSLO, Sloth or Pyrra describe."`
+}
+
+// importSLOCmd is `trimtab import slo`.
+type importSLOCmd struct {
+	Files      []string      `arg:"" name:"file" help:"Files of OpenSLO (openslo/v1), Sloth or Pyrra." type:"path"`
+	Window     time.Duration `help:"Range of the rates: at least four times the scrape interval." default:"1m"`
+	Prometheus string        `name:"prometheus.url" help:"Prometheus that answers the queries." default:"http://127.0.0.1:9090" placeholder:"URL"`
+}
+
+// Example is shown by --help.
+func (importSLOCmd) Example() string {
+	return "trimtab import slo slos/*.yaml > trimtab.yaml && trimtab check config trimtab.yaml"
+}
+
+// Run prints a configuration that only watches: a person adds pool, knob and mode.
+func (c *importSLOCmd) Run(t terminal) error {
+	if c.Window < time.Second || c.Window > time.Hour || c.Window%time.Second != 0 {
+		return hint.Add(fmt.Errorf("import slo: window %v: want 1s to 1h, in whole seconds", c.Window), "write --window=1m")
+	}
+	var all []config.Objective
+	var mistakes config.Errors
+	for _, name := range c.Files {
+		data, err := readBounded(name)
+		if err != nil {
+			return fmt.Errorf("read objectives: %w", err)
+		}
+		found, err := config.ReadObjectives(name, data, c.Window)
+		if list, ok := err.(config.Errors); ok {
+			mistakes = append(mistakes, list...)
+		}
+		all = append(all, found...)
+	}
+	if len(mistakes) > 0 {
+		return hint.Add(mistakes, "what has no meaning in trimtab is not guessed: mend it, or leave that objective out")
+	}
+	text := printObjectives(all, c.Prometheus)
+	if _, err := config.Parse("draft", []byte(text)); err != nil {
+		return fmt.Errorf("import slo: what follows from the files cannot be used: %w", err)
+	}
+	_, err := io.WriteString(t.out, text)
+	return err
+}
+
+// printObjectives writes a configuration with one workload for each service. Of several
+// objectives of one service the first counts, and the others are comments.
+func printObjectives(all []config.Objective, url string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Add pool, and to each workload its knob and mode, where trimtab is to recommend.\nprometheus: {url: %s}\nworkloads:\n", strconv.Quote(url))
+	first := map[string]string{}
+	for i := range all {
+		o := &all[i]
+		name := workloadName(o)
+		fmt.Fprintf(&b, "\n  # %s %s, %s:%d\n", o.Form, o.Name, o.File, o.Line)
+		for _, note := range o.Notes {
+			fmt.Fprintf(&b, "  # %s\n", note)
+		}
+		lines := objectiveLines(o, name)
+		if before, twice := first[name]; twice {
+			fmt.Fprintf(&b, "  # A workload has one SLO, and that of %s is %s above. In its place:\n", name, before)
+			for i := range lines {
+				lines[i] = "  #" + strings.TrimPrefix(lines[i], "  ")
+			}
+		} else {
+			first[name] = o.Name
+		}
+		b.WriteString(strings.Join(lines, "\n") + "\n")
+	}
+	return b.String()
+}
+
+// workloadName is the service, or the objective where the file names no service, in
+// letters that a name may have.
+func workloadName(o *config.Objective) string {
+	name := o.Service
+	if name == "" {
+		name = o.Name
+	}
+	name = regexp.MustCompile(`[^A-Za-z0-9._/:-]+`).ReplaceAllString(name, "-")
+	return strings.TrimLeft(name, ".-/:")
+}
+
+func objectiveLines(o *config.Objective, name string) []string {
+	slo := fmt.Sprintf("{performance: %v}", o.SLO.Performance)
+	if o.SLO.Latency > 0 {
+		slo = fmt.Sprintf("{latency: %v, fraction: %v}", o.SLO.Latency, o.SLO.Fraction)
+	}
+	lines := []string{"  - name: " + name, "    mode: off", "    slo: " + slo, "    performance: " + quoted(o.Performance)}
+	if o.Load != "" {
+		lines = append(lines, "    load: "+quoted(o.Load))
+	}
+	return lines
+}
+
+// quoted writes a query as YAML reads it back, on one line.
+func quoted(query string) string {
+	query = strings.Join(strings.Fields(query), " ")
+	if !strings.Contains(query, "'") {
+		return "'" + query + "'"
+	}
+	return strconv.Quote(query)
+}

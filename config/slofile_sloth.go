@@ -1,0 +1,89 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// slothKeys are how a file or a resource of Kubernetes writes the queries.
+type slothKeys struct{ errors, total, ratio string }
+
+// slothResource reads a PrometheusServiceLevel of Sloth.
+func (r *sloReader) slothResource(x item, kind string) {
+	if kind != "PrometheusServiceLevel" {
+		x.get("kind").fail(fmt.Sprintf("kind %q is not read", clip(kind)), "write kind: PrometheusServiceLevel")
+		return
+	}
+	r.sloth(x, x.get("spec"), slothKeys{"errorQuery", "totalQuery", "errorRatioQuery"})
+}
+
+// sloth reads the objectives of Sloth.
+func (r *sloReader) sloth(x, spec item, keys slothKeys) {
+	service := spec.get("service").text()
+	slos := spec.get("slos")
+	if len(slos.items()) == 0 {
+		slos.fail("the file has no slos", "write slos: [{name: ..., objective: 99.9, sli: ...}]")
+		return
+	}
+	for _, one := range slos.items() {
+		o := Objective{Form: "Sloth", Name: one.get("name").text(), Service: service}
+		if o.Name == "" {
+			one.get("name").fail("the SLO has no name", "write name: requests-availability")
+			continue
+		}
+		if !one.get("objective").has() {
+			one.get("objective").fail("the SLO has no objective", "write objective: 99.9, in percent")
+			continue
+		}
+		fraction, ok := one.get("objective").share(100)
+		o.SLO.Fraction = fraction
+		if ok && r.slothIndicator(one.get("sli"), keys, &o) {
+			r.finish(&o)
+			r.add(one, o)
+		}
+	}
+}
+
+// slothIndicator maps events, a ratio of errors; what a plugin does nobody can tell.
+func (r *sloReader) slothIndicator(sli item, keys slothKeys, o *Objective) bool {
+	events, raw := sli.get("events"), sli.get("raw")
+	switch {
+	case sli.get("plugin").has():
+		sli.get("plugin").fail("a plugin of Sloth makes the query, and it is not run here", "write the queries under events")
+		return false
+	case events.has():
+		errors, ok := events.get(keys.errors).slothQuery()
+		total, also := events.get(keys.total).slothQuery()
+		if !ok || !also {
+			return false
+		}
+		o.Performance = lessErrors(errors, total)
+		o.Load = r.loadOf(total, o)
+		return true
+	case raw.has():
+		text, ok := raw.get(keys.ratio).slothQuery()
+		o.Performance = "1 - " + operand(text)
+		o.Notes = append(o.Notes, "a ratio of errors tells no load: it is that of the workload's spans, unless load gives another")
+		return ok
+	}
+	sli.fail("the SLO has neither sli.events nor sli.raw", fmt.Sprintf("write sli: {events: {%s: PromQL, %s: PromQL}}", keys.errors, keys.total))
+	return false
+}
+
+// slothQuery reads a query in which {{.window}} stands for the range.
+func (x item) slothQuery() (string, bool) {
+	if !x.has() {
+		x.fail(lastOf(x.path)+" is missing", "write PromQL with [{{.window}}] as range")
+		return "", false
+	}
+	text := templated(x.text(), x.r.rangeText())
+	if k := strings.Index(text, "{{"); k >= 0 {
+		x.fail("only {{.window}} is filled in", "write the value in place of "+clip(text[k:min(len(text), k+30)]))
+		return "", false
+	}
+	if bad := checkPromQL(text); bad != nil {
+		x.fail(bad.message, bad.hint)
+		return "", false
+	}
+	return strings.TrimSpace(text), true
+}

@@ -1,0 +1,35 @@
+package console
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/trimtab/trimtab/console/view"
+)
+
+// planPage is what plan.html shows; Planned is nil before the first plan.
+type planPage struct {
+	Frame frame
+	*view.Planned
+	Moves []view.Decision
+	More  int
+	// Approves tells that this process can send commands.
+	Approves bool
+}
+
+func (s *site) drawPlan(w http.ResponseWriter, _ *http.Request) {
+	p := planPage{Frame: s.frame("plan", "Plan", "/api/v1/plan"), Planned: s.view.Planned(), Approves: s.options.Send != nil}
+	p.Frame.Script = "plan.js"
+	if p.Planned != nil {
+		p.Moves = view.Moved(p.Plan)
+		p.More = max(0, len(p.Moves)-rowsPerPage)
+		p.Moves = p.Moves[:len(p.Moves)-p.More]
+	}
+	s.render(w, http.StatusOK, "plan.html", &p)
+}
+
+// Lasts is when a plan holds no longer without another one.
+func (p *planPage) Lasts() time.Time { return p.Time.Add(p.Lease.Duration()) }
+
+// Over tells that it does not hold any more.
+func (p *planPage) Over() bool { return time.Now().After(p.Lasts()) }

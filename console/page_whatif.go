@@ -1,0 +1,128 @@
+package console
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/console/view"
+)
+
+// whatIfPage is what whatif.html shows.
+type whatIfPage struct {
+	Frame frame
+	// Answer is to the change; as things are where Problem says why that has none,
+	// and nil where there is none at all.
+	Answer  *trimtab.WhatIf
+	Problem string
+	Query   string
+	// Capacity and Knobs are what can be dragged; Hidden counts the workloads beyond
+	// those.
+	Capacity *slider
+	Knobs    []whatIfKnobs
+	Hidden   int
+	// Rows are the workloads, those whose allocation changes most first; More counts
+	// the others.
+	Rows    []trimtab.WhatIfWorkload
+	More    int
+	longest float64
+}
+
+// whatIfKnobs are the sliders of one workload.
+type whatIfKnobs struct {
+	Workload    string
+	Weight, SLO slider
+}
+
+// slider is one number that can be dragged.
+type slider struct {
+	Name, Label, Text             string
+	Value, Was, Least, Most, Step string
+	Share                         bool
+}
+
+func (s *site) drawWhatIf(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	p := whatIfPage{Frame: s.frame("what-if", "What if", "/api/v1/what-if?"+query.Encode()), Query: query.Get("q")}
+	p.Frame.Script, p.Frame.Between = "whatif.js", 10_000
+	change, err := changeOf(query)
+	if err == nil {
+		p.Answer, err = s.whatIfNow(r.Context(), change)
+	}
+	code := http.StatusOK
+	if err != nil {
+		p.Problem, code = err.Error(), statusOf(err)
+		p.Answer, _ = s.whatIfNow(r.Context(), trimtab.Change{}) // the sliders stay
+	}
+	if p.Answer != nil {
+		code = http.StatusOK
+		p.draw(query)
+	}
+	s.render(w, code, "whatif.html", &p)
+}
+
+// draw sets sliders and rows.
+func (p *whatIfPage) draw(query url.Values) {
+	a := p.Answer
+	c := dragged("capacity:"+a.Resource, "Capacity, "+view.Unit(a.Resource), a.CapacityBefore, .25*a.CapacityBefore, 2*a.CapacityBefore, 0, query)
+	p.Capacity = &c
+	for i := range a.Workloads {
+		w := &a.Workloads[i]
+		p.longest = max(p.longest, w.Before.Allocation, w.After.Allocation)
+		if !strings.Contains(strings.ToLower(w.Workload), strings.ToLower(p.Query)) {
+			continue
+		}
+		if len(p.Knobs) == rowsPerPage {
+			p.Hidden++
+			continue
+		}
+		b := w.Before
+		k := whatIfKnobs{Workload: w.Workload, Weight: dragged("weight:"+w.Workload, "Weight of "+w.Workload, b.Weight, b.Weight/4, 4*b.Weight, 0, query)}
+		if w.Share {
+			k.SLO = dragged("slo:"+w.Workload, "SLO of "+w.Workload, b.SLO, .5, .9995, .005, query)
+			k.SLO.Share = true
+		} else {
+			k.SLO = dragged("slo:"+w.Workload, "SLO of "+w.Workload, b.SLO, b.SLO/2, 2*b.SLO, 0, query)
+		}
+		p.Knobs = append(p.Knobs, k)
+	}
+	p.Rows = slices.SortedStableFunc(slices.Values(a.Workloads), func(x, y trimtab.WhatIfWorkload) int {
+		return cmp.Compare(math.Abs(y.Moved()), math.Abs(x.Moved()))
+	})
+	p.More = max(0, len(p.Rows)-rowsPerPage)
+	p.Rows = p.Rows[:len(p.Rows)-p.More]
+}
+
+// dragged is a slider from least to most whose places include what is now: browsers
+// move a value that is not one to the next place. Without a step it has about 60.
+func dragged(name, label string, was, least, most, step float64, query url.Values) slider {
+	if step == 0 {
+		step = math.Pow(10, math.Floor(math.Log10((most-least)/60)))
+		for _, f := range []float64{5, 2} {
+			if (most-least)/(f*step) >= 40 {
+				step *= f
+				break
+			}
+		}
+	}
+	text := func(v float64) string { return strconv.FormatFloat(v, 'g', 10, 64) }
+	s := slider{Name: name, Label: label, Was: text(was), Step: text(step),
+		Least: text(was - math.Floor((was-least)/step+1e-9)*step), Most: text(was + math.Floor((most-was)/step+1e-9)*step)}
+	if s.Value = query.Get(name); s.Value == "" {
+		s.Value = s.Was
+	}
+	s.Text = s.Value
+	return s
+}
+
+// AllocationBar is what the workload would have, with a mark at what it is meant to
+// have as things are.
+func (p *whatIfPage) AllocationBar(w trimtab.WhatIfWorkload) bar {
+	return bar{Fill: along(w.After.Allocation, p.longest), Class: "fill",
+		Ticks: []barTick{{along(w.Before.Allocation, p.longest), "tick", "without the change " + view.Number(w.Before.Allocation)}}}
+}

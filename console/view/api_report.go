@@ -1,0 +1,109 @@
+package view
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Report is what trimtab was worth: GET /api/v1/report?since=7d, of a time or of how
+// long ago; left out, of all that is kept, 7 days.
+//
+// What was not measured is left out of every figure, and Missing says what that is.
+type Report struct {
+	Pool      string    `json:"pool"`
+	Resource  string    `json:"resource"`
+	Objective string    `json:"objective"`
+	From      time.Time `json:"from"`
+	To        time.Time `json:"to"`
+	// Total adds up the workloads. Its bands are those of the sums, as if all curves
+	// were at the same end of their bands.
+	Total     Worth      `json:"total"`
+	Workloads []WorthOf  `json:"workloads"`
+	Moves     []Counted  `json:"moves"`
+	Verdicts  []Counted  `json:"verdicts"`
+	Incidents []Incident `json:"incidents"`
+	Omitted   int        `json:"incidents_omitted,omitempty"`
+	Missing   []string   `json:"missing"`
+}
+
+// Worth is what a workload, or all, got and would have got without trimtab.
+type Worth struct {
+	// Minutes are those whose performance is known, SLOMinutes those of them in which
+	// the SLO was met.
+	Minutes    float64 `json:"minutes"`
+	SLOMinutes float64 `json:"slo_minutes"`
+	// Hours is what it had, in the resource's unit times hours, over KnownHours.
+	Hours      float64 `json:"resource_hours"`
+	KnownHours float64 `json:"known_hours"`
+	// Compared are the minutes whose load and allocation are known too: over them the
+	// newest curve tells what was to be expected of what it had, and of its baseline,
+	// the limit from before trimtab. nil: there is no curve or no baseline.
+	Compared *Comparison `json:"compared,omitempty"`
+}
+
+// Comparison is two allocations over the same minutes by the same curve. SLO minutes
+// are those in which the curve's mean, its lower or its upper bound meets the SLO.
+type Comparison struct {
+	Minutes  float64 `json:"minutes"`
+	Had      ByCurve `json:"had"`
+	Baseline ByCurve `json:"baseline"`
+	// Gain is Had less Baseline, in SLO minutes: by the mean of the curve, and the
+	// least and the most over its mean and both bounds.
+	Gain trimtab.Band `json:"gain_slo_minutes"`
+}
+
+// ByCurve is what a curve expects of one allocation.
+type ByCurve struct {
+	SLOMinutes trimtab.Band `json:"slo_minutes"`
+	Hours      float64      `json:"resource_hours"`
+}
+
+// WorthOf is one workload of a report.
+type WorthOf struct {
+	Workload string       `json:"workload"`
+	Mode     trimtab.Mode `json:"mode"`
+	SLO      string       `json:"slo,omitempty"`
+	// Decisions counts those on it.
+	Decisions int `json:"decisions"`
+	Worth
+	Budget *Budget `json:"error_budget,omitempty"`
+}
+
+// Counted is how many there were of something.
+type Counted struct {
+	What  string `json:"what"`
+	Count int    `json:"count"`
+}
+
+// Incident is a time in which a workload missed its SLO.
+type Incident struct {
+	Workload string    `json:"workload"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	// Worst is the least performance; Share tells that it is a share of requests.
+	Worst float64 `json:"worst_performance"`
+	Share bool    `json:"performance_is_share,omitempty"`
+	// Ongoing tells that the newest report is in it.
+	Ongoing bool `json:"ongoing,omitempty"`
+}
+
+// Budget is the error budget of a workload whose SLO is a share of requests: of all
+// requests, 1 - share may miss it.
+type Budget struct {
+	// Window is over how long requests are known, in at most 7 days.
+	Window trimtab.Seconds `json:"window_s"`
+	// Left is what is left of the budget of that window: 1 untouched, 0 used up,
+	// less than 0 overdrawn.
+	Left float64 `json:"left"`
+	// Burn is how fast it is used, by the window that the rate is of ("5m", "1h",
+	// "6h"): at 1 it lasts exactly as long as it is for. A window of which less than
+	// half is known is left out.
+	Burn map[string]float64 `json:"burn_rate"`
+}
+
+// Mark is something that happened, for charts.
+type Mark struct {
+	Time time.Time `json:"time"`
+	Text string    `json:"text"`
+}

@@ -1,0 +1,75 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Planned returns the plan of [Model.LastPlan] as the API has it; nil before the first.
+func (v *Model) Planned() *Planned {
+	p := v.LastPlan()
+	if p == nil {
+		return nil
+	}
+	out := &Planned{ID: p.ID(), Plan: p}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		if a.Mode != trimtab.Recommend {
+			continue
+		}
+		out.Applicable = true
+		if why := v.barred(a.KnobID); why != "" {
+			if out.Barred == nil {
+				out.Barred = map[string]string{}
+			}
+			out.Barred[a.Workload] = why
+		}
+	}
+	out.Applicable = out.Applicable && len(out.Barred) == 0
+	return out
+}
+
+// barred is why a plan of a knob could not be applied; "": it could.
+func (v *Model) barred(id trimtab.KnobID) string {
+	h := v.hosts[hostKey{cmp.Or(id.Pool, v.config.Pool), id.Host}]
+	if h == nil {
+		return ""
+	}
+	for i := range h.knobs {
+		k := &h.knobs[i]
+		if k.Workload == id.Workload && k.Resource == id.Resource && k.Instance == id.Instance {
+			return cmp.Or(k.Problem, k.Barred)
+		}
+	}
+	return ""
+}
+
+// Newest returns the newest estimates of the declared workloads and the holdings of
+// the hosts that count at now, as a planner would be told them. They are not to be
+// changed.
+func (v *Model) Newest(now time.Time) (estimates []*trimtab.Estimate, holdings []*trimtab.Holding) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range v.workloads {
+		if s.declared && s.estimate != nil {
+			estimates = append(estimates, s.estimate)
+		}
+	}
+	for _, h := range v.hosts {
+		if !h.gone(now) {
+			holdings = append(holdings, &trimtab.Holding{Pool: h.pool, Host: h.name, Time: h.time, LeaseLeft: h.lease(now), Paused: h.paused,
+				Capacity: h.capacity, Divided: h.divided, Targets: slices.Clone(h.knobs)})
+		}
+	}
+	slices.SortFunc(estimates, func(a, b *trimtab.Estimate) int { return strings.Compare(a.Workload, b.Workload) })
+	slices.SortFunc(holdings, func(a, b *trimtab.Holding) int {
+		return cmp.Or(strings.Compare(a.Host, b.Host), strings.Compare(a.Pool, b.Pool))
+	})
+	return estimates, holdings
+}

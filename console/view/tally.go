@@ -1,0 +1,124 @@
+package view
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// tally counts what came of the decisions of each hour, so that a report need not
+// read them all again. It keeps as many hours as decisions are kept.
+type tally struct {
+	hours map[int64]*tallyHour
+}
+
+// tallyHour is one hour: moves by status, verdicts by what they come to.
+type tallyHour struct {
+	moves    map[trimtab.Status]int
+	verdicts map[trimtab.Judgement]int
+}
+
+const tallied = int64(maxAge/time.Hour) + 1
+
+func (t *tally) at(when time.Time) *tallyHour {
+	h := sooner(when, time.Now()).Unix() / 3600
+	if t.hours == nil {
+		t.hours = map[int64]*tallyHour{}
+	}
+	out := t.hours[h]
+	if out == nil {
+		out = &tallyHour{map[trimtab.Status]int{}, map[trimtab.Judgement]int{}}
+		t.hours[h] = out
+		newest := slices.Max(slices.Collect(maps.Keys(t.hours)))
+		maps.DeleteFunc(t.hours, func(old int64, _ *tallyHour) bool { return old < newest-tallied })
+	}
+	return out
+}
+
+// statusOf is what became of a decision; "": nothing was heard.
+func statusOf(d *Decision) trimtab.Status {
+	if d.Result == nil {
+		return ""
+	}
+	return d.Result.Status
+}
+
+func (t *tally) decided(d *Decision) { t.at(d.Time).moves[statusOf(d)]++ }
+
+func (t *tally) dropped(d *Decision) { t.at(d.Time).moves[statusOf(d)]-- }
+
+func (t *tally) answered(before, after *Decision) {
+	t.at(before.Time).moves[statusOf(before)]--
+	t.at(after.Time).moves[statusOf(after)]++
+}
+
+// judged counts the verdicts of a plan, which all of its steps carry.
+func (t *tally) judged(p *trimtab.Plan) {
+	if p.Step != 1 {
+		return
+	}
+	for i := range p.Verdicts {
+		t.at(p.Time).verdicts[p.Verdicts[i].Verdict]++
+	}
+}
+
+// since adds up the hours from a time on, the one that it is in among them.
+func (t *tally) since(from time.Time) (moves, verdicts []Counted) {
+	m, v := map[string]int{}, map[string]int{}
+	for h, hour := range t.hours {
+		if h < from.Unix()/3600 {
+			continue
+		}
+		for status, n := range hour.moves {
+			m[cmp.Or(string(status), "not answered")] += n
+		}
+		for judgement, n := range hour.verdicts {
+			v[string(judgement)] += n
+		}
+	}
+	return mostFirst(m), mostFirst(v)
+}
+
+// mostFirst are those that there are any of, most first.
+func mostFirst(of map[string]int) []Counted {
+	out := []Counted{}
+	for name, n := range of {
+		if n > 0 {
+			out = append(out, Counted{name, n})
+		}
+	}
+	slices.SortFunc(out, func(a, b Counted) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What)) })
+	return out
+}
+
+// maxAlarms bounds the rounds by alerts that are kept of one workload.
+const maxAlarms = 100
+
+// alarm notes a round that an alert on a workload started.
+func (v *Model) alarm(p *trimtab.Plan) {
+	if p.Cause.Kind != trimtab.CauseAlert || p.Step != 1 {
+		return
+	}
+	s := v.workloads[p.Cause.Workload]
+	if s == nil {
+		return
+	}
+	all := s.alarmed()
+	if n := len(all); n > 0 && !p.Time.After(all[n-1].Time) {
+		return
+	}
+	all = append(all, Mark{p.Time, brief(p.Cause.String())})
+	all = all[max(0, len(all)-maxAlarms):]
+	s.alarms = &all
+}
+
+// alarmed are the newest rounds that an alert on the workload started.
+func (s *state) alarmed() []Mark {
+	if s.alarms == nil {
+		return nil
+	}
+	return *s.alarms
+}

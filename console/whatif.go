@@ -1,0 +1,117 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// WhatIf answers a what-if question from what the console knows.
+type WhatIf func(change trimtab.Change, now time.Time) (*trimtab.WhatIf, error)
+
+// maxAsking bounds the what-if questions that are solved at once, and askingWithin how
+// long one more waits: each takes a processor for as long as a round does.
+const maxAsking, askingWithin = 2, 3 * time.Second
+
+// asking are the questions that are being solved.
+type asking chan struct{}
+
+// errBusy tells that too many questions are being solved.
+var errBusy = errors.New("answer what-if: others are being solved; ask again later")
+
+// whatIfNow answers one question.
+func (h *handler) whatIfNow(ctx context.Context, change trimtab.Change) (*trimtab.WhatIf, error) {
+	if h.options.WhatIf == nil {
+		return nil, fmt.Errorf("answer what-if: this process was started without a planner's configuration: %w", trimtab.ErrUnsupported)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askingWithin)
+	defer cancel()
+	select {
+	case h.asking <- struct{}{}:
+		defer func() { <-h.asking }()
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+	return h.options.WhatIf(change, time.Now())
+}
+
+// whatIf answers GET /api/v1/what-if?capacity:cpu=6&slo:checkout=200ms&weight:shop=2.
+func (h *handler) whatIf(w http.ResponseWriter, r *http.Request) {
+	change, err := changeOf(r.URL.Query())
+	if err != nil {
+		problem(w, http.StatusBadRequest, err)
+		return
+	}
+	out, err := h.whatIfNow(r.Context(), change)
+	if err != nil {
+		problem(w, statusOf(err), err)
+		return
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+// statusOf says whose an error of a question is.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, trimtab.ErrUnsupported):
+		return http.StatusNotImplemented
+	case errors.Is(err, trimtab.ErrInvalid), errors.Is(err, trimtab.ErrInfeasible):
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// maxChanges bounds what one question changes.
+const maxChanges = 1000
+
+// changeOf reads the parameters of a question: KIND:NAME=VALUE.
+func changeOf(query url.Values) (c trimtab.Change, err error) {
+	if len(query) > maxChanges {
+		return c, trimtab.Invalidf("read what-if: %d parameters, limit %d", len(query), maxChanges)
+	}
+	for key, values := range query {
+		kind, name, ok := strings.Cut(key, ":")
+		value := values[len(values)-1]
+		if !ok || value == "" {
+			continue // a parameter of the page, or a field that was left empty
+		}
+		switch kind {
+		case "slo":
+			if c.SLO == nil {
+				c.SLO = map[string]string{}
+			}
+			c.SLO[name] = value
+		case "capacity":
+			err = numbered(&c.Capacity, kind, name, value)
+		case "weight":
+			err = numbered(&c.Weight, kind, name, value)
+		default:
+			err = trimtab.Invalidf("read what-if %.40q: want capacity:RESOURCE, slo:WORKLOAD or weight:WORKLOAD", key)
+		}
+		if err != nil {
+			return trimtab.Change{}, err
+		}
+	}
+	return c, nil
+}
+
+func numbered(to *map[string]float64, kind, name, value string) error {
+	v, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(v > 0) || v > 1e15 {
+		return trimtab.Invalidf("read %s of %.40q: %.40q: want a number > 0", kind, name, value)
+	}
+	if *to == nil {
+		*to = map[string]float64{}
+	}
+	(*to)[name] = v
+	return nil
+}

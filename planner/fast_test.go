@@ -1,0 +1,152 @@
+package planner_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/fair"
+	"github.com/trimtab/trimtab/planner/guard"
+)
+
+// fastLender is a lender whose plans have envelopes.
+func fastLender(t testing.TB, f *planner.Fast) *lender {
+	t.Helper()
+	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
+	cfg.Guard, cfg.Round, cfg.Lease, cfg.StaleAfter, cfg.Step, cfg.Fast = guard.Config{}, 10*time.Second, time.Hour, time.Hour, 30, f
+	p, err := planner.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lender{t, p, &host{name: "h1", names: []string{"a", "b", "c"}, now: map[string]trimtab.Amount{
+		"a": trimtab.Units(1), "b": trimtab.Units(2), "c": trimtab.Units(2)}}, t0}
+}
+
+// begin has it lead and plan once.
+func (l *lender) begin(h *trimtab.Holding) []*trimtab.Plan {
+	l.take(&trimtab.Leader{Pool: "p", Epoch: 1})
+	l.take(h)
+	told(l.Planner, l.now, map[string]float64{"a": 1, "b": 2, "c": 2})
+	return l.take(nil)
+}
+
+func TestEveryKnobThatActsGetsAnEnvelopeAndTheHostWhatItMayLend(t *testing.T) {
+	l := fastLender(t, &planner.Fast{Burst: 1})
+	plans := l.begin(l.host.holding(l.now))
+	if len(plans) == 0 {
+		t.Fatal("no plan")
+	}
+	has := map[string]*trimtab.Envelope{}
+	for _, p := range plans {
+		for _, e := range p.Envelopes {
+			if e.Envelope.Target != e.At.Value {
+				t.Errorf("%s rests at %v, its envelope at %v", e.Workload, e.At, e.Envelope.Target)
+			}
+			has[e.Workload] = e.Envelope
+		}
+		sum := 0.0
+		for _, a := range p.Actions {
+			if a.Envelope == nil || a.Envelope.Target != a.Set.Value {
+				t.Fatalf("the action on %s has the envelope %+v", a.Workload, a.Envelope)
+			}
+			has[a.Workload] = a.Envelope
+		}
+		for _, v := range l.host.now {
+			sum += v.Value
+		}
+		if p.Lendable["h1"] < 0 || p.Lendable["h1"] > p.Capacity-sum+1e-9 {
+			t.Errorf("%v may be lent of %v, of which %v is set", p.Lendable, p.Capacity, sum)
+		}
+	}
+	for _, name := range l.host.names {
+		e := has[name]
+		if e == nil || !e.Lend || !e.Borrow || e.Floor > 0.31*e.Target || e.Ceiling > 4*e.Target+1e-9 || e.Burst != e.Target || e.Budget <= 0 {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+func TestAnEnvelopeThatAHostFollowsIsNotSentAgain(t *testing.T) {
+	l := fastLender(t, &planner.Fast{Burst: 1})
+	within := map[string]*trimtab.Envelope{}
+	for _, p := range l.begin(l.host.holding(l.now)) {
+		for _, e := range p.Envelopes {
+			within[e.Workload] = e.Envelope
+		}
+		for _, a := range p.Actions {
+			within[a.Workload] = a.Envelope
+		}
+	}
+	for range 3 {
+		l.now = l.now.Add(11 * time.Second)
+		h := l.host.holding(l.now)
+		for i := range h.Targets {
+			h.Targets[i].Fast = &trimtab.Fast{Envelope: *within[h.Targets[i].Workload], Set: 1}
+		}
+		l.take(h)
+		for _, p := range l.take(nil) {
+			for _, e := range p.Envelopes {
+				if w := within[e.Workload]; math.Abs(w.Target-e.Envelope.Target) < 1e-9 {
+					t.Errorf("%s gets %+v, and follows %+v", e.Workload, e.Envelope, w)
+				}
+				within[e.Workload] = e.Envelope
+			}
+			for _, a := range p.Actions {
+				within[a.Workload] = a.Envelope
+			}
+		}
+	}
+}
+
+func TestWithoutTheFastLoopPlansHaveNoEnvelopesAndEndThoseThatAreThere(t *testing.T) {
+	l := fastLender(t, nil)
+	h := l.host.holding(l.now)
+	h.Targets[0].Fast = &trimtab.Fast{Envelope: trimtab.Envelope{Floor: 0.3, Target: 1, Ceiling: 4, Lend: true}, Set: 1}
+	ended := false
+	for _, p := range l.begin(h) {
+		for _, a := range p.Actions {
+			ended = ended || a.Workload == "a"
+			if a.Envelope != nil {
+				t.Errorf("%+v", a)
+			}
+		}
+		for _, e := range p.Envelopes {
+			ended = ended || e.Workload == "a" && e.Envelope == nil
+			if e.Envelope != nil || e.Workload != "a" {
+				t.Errorf("%+v", e)
+			}
+		}
+		if p.Lendable != nil {
+			t.Errorf("%v", p.Lendable)
+		}
+	}
+	if !ended {
+		t.Error("the envelope of a stays")
+	}
+}
+
+func TestALoanThatLastsStartsOneRoundHoweverOftenItIsHeardOf(t *testing.T) {
+	l := fastLender(t, &planner.Fast{})
+	l.begin(l.host.holding(l.now))
+	l.now = l.now.Add(time.Second)
+	rounds := 0
+	for range 5 {
+		l.now = l.now.Add(100 * time.Millisecond)
+		h := l.host.holding(l.now)
+		h.Targets[0].Fast = &trimtab.Fast{Envelope: trimtab.Envelope{Floor: 0.3, Target: 1, Ceiling: 4}, Set: 3,
+			Ask: &trimtab.FastAsk{Number: 1, Cause: "loan lasts", Lasts: 5, Want: 3}}
+		for _, p := range l.take(h) {
+			if p.Cause.Kind != trimtab.CauseLoan || p.Cause.Workload != "a" || p.Cause.Ref != "loan lasts" {
+				t.Errorf("%+v", p.Cause)
+			}
+			if p.Step == 1 {
+				rounds++
+			}
+		}
+	}
+	if rounds != 1 {
+		t.Errorf("%d rounds", rounds)
+	}
+}

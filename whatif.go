@@ -1,0 +1,118 @@
+package trimtab
+
+import "time"
+
+// Change is what a person would change in a what-if question. The zero Change asks
+// how things are.
+type Change struct {
+	// Capacity is that of the pool by resource, in the resource's unit.
+	Capacity map[string]float64 `json:"capacity,omitempty"`
+	// SLO is by workload, as a person writes it: a latency ("200ms"), a share of the
+	// requests ("99%"), or a performance in the unit of the SLO ("0.95").
+	SLO map[string]string `json:"slo,omitempty"`
+	// Weight is by workload, or by group where no workload has that name.
+	Weight map[string]float64 `json:"weight,omitempty"`
+}
+
+// Empty reports whether nothing would change.
+func (c *Change) Empty() bool { return len(c.Capacity)+len(c.SLO)+len(c.Weight) == 0 }
+
+// WhatIf answers a what-if question: what the objective wants for each workload as
+// things are, and with the change.
+type WhatIf struct {
+	Time      time.Time `json:"time"`
+	Pool      string    `json:"pool"`
+	Objective string    `json:"objective"`
+	Resource  string    `json:"resource"`
+	Change    Change    `json:"change"`
+	// CapacityBefore and CapacityAfter are what the pool can give out.
+	CapacityBefore float64 `json:"capacity_before"`
+	CapacityAfter  float64 `json:"capacity_after"`
+	// ValueBefore and ValueAfter are the objective; nil: every need is met, and the
+	// objective was not asked.
+	ValueBefore *float64 `json:"objective_before,omitempty"`
+	ValueAfter  *float64 `json:"objective_after,omitempty"`
+	// Gain, Pay and Hold count the workloads with that effect.
+	Gain int `json:"gain"`
+	Pay  int `json:"pay"`
+	Hold int `json:"hold"`
+	// Cut tells that a deadline cut a solution short.
+	Cut bool `json:"cut,omitempty"`
+	// Assumes are the assumptions that the answer rests on beside the curves.
+	Assumes []string `json:"assumes"`
+	// Workloads are in order of name.
+	Workloads []WhatIfWorkload `json:"workloads"`
+	// Absent are those that have no limit to set, with the reason.
+	Absent map[string]string `json:"absent,omitempty"`
+}
+
+// WhatIfEffect says what a change does to a workload.
+type WhatIfEffect string
+
+// The effects: it would get more, less, as much, or is not planned for.
+const (
+	Gains WhatIfEffect = "gains"
+	Pays  WhatIfEffect = "pays"
+	Stays WhatIfEffect = "stays"
+	Holds WhatIfEffect = "holds"
+)
+
+// WhatIfWorkload is one workload of an answer.
+type WhatIfWorkload struct {
+	Workload string       `json:"workload"`
+	Effect   WhatIfEffect `json:"effect"`
+	// Share tells that performance is a share of requests, in [0, 1].
+	Share bool `json:"performance_is_share,omitempty"`
+	// Held is why it is not planned for, where it holds.
+	Held string `json:"held,omitempty"`
+	// Now is what it has; Before what the objective wants for it as things are, and
+	// After with the change.
+	Now    float64 `json:"now"`
+	Before Outlook `json:"before"`
+	After  Outlook `json:"after"`
+}
+
+// Moved returns how much more it would have with the change.
+func (w *WhatIfWorkload) Moved() float64 { return w.After.Allocation - w.Before.Allocation }
+
+// Outlook is what a workload would have, and what its curve expects there.
+type Outlook struct {
+	Allocation float64 `json:"allocation"`
+	SLO        float64 `json:"slo"`
+	Weight     float64 `json:"weight"`
+	// Performance and Utility are nil where nothing was learnt.
+	Performance *Band `json:"performance,omitempty"`
+	Utility     *Band `json:"utility,omitempty"`
+	// Meets says where the SLO lies in the band of the performance.
+	Meets Prospect `json:"meets_slo"`
+	// Binding is the constraint that stopped more.
+	Binding Binding `json:"binding"`
+}
+
+// Prospect says how sure it is that an SLO is met.
+type Prospect string
+
+// The prospects: the SLO is under the whole band, under its mean, over its mean,
+// over the whole band; or there is no band.
+const (
+	MeetsSurely   Prospect = "yes"
+	MeetsLikely   Prospect = "likely"
+	MeetsUnlikely Prospect = "unlikely"
+	MeetsNot      Prospect = "no"
+	MeetsUnknown  Prospect = "unknown"
+)
+
+// ProspectOf reads it off a band.
+func ProspectOf(b *Band, slo float64) Prospect {
+	switch {
+	case b == nil:
+		return MeetsUnknown
+	case b.Lower >= slo:
+		return MeetsSurely
+	case b.Mean >= slo:
+		return MeetsLikely
+	case b.Upper >= slo:
+		return MeetsUnlikely
+	}
+	return MeetsNot
+}
