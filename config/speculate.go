@@ -19,7 +19,7 @@ type Speculate struct {
 	Programs []string `yaml:"programs"`
 	// UP: use first, tasks are only admitted by the thresholds and ratios below; RP: responsiveness first, tasks of which it is proven that they disturb a service are frozen, and none starts beside a service of which no fresh signal is known. Left out: RP.
 	Mode string `yaml:"mode"`
-	// Cores beyond those that services have by their limits on which tasks go last. Left out: 1.
+	// Cores beyond those that services have by their limits to which tasks are bound last, in mode RP. Left out: 1.
 	Slack int `yaml:"slack"`
 	// Which part of what the host has speculative tasks may be promised together.
 	Ratio SpeculateRatio `yaml:"ratio"`

@@ -51,6 +51,10 @@ func (t *tree) openSets(root string) error {
 		t.sets = nil
 		return r.Close()
 	}
+	if _, err := t.whole(); err != nil { // the root itself was made without CPUs
+		t.sets = nil
+		return errors.Join(r.Rmdir(t.base), r.Close())
+	}
 	t.all = append(t.all, r)
 	return nil
 }

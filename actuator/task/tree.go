@@ -30,6 +30,8 @@ type tree struct {
 	main *hostfs.Root
 	// cpu, memory and pids are nil where the host has none; on version 2 they are main.
 	cpu, memory, pids *hostfs.Root
+	// accounts has the CPU time of groups.
+	accounts *hostfs.Root
 	// sets has the CPUs of groups; nil: the host has it not, or it cannot be used.
 	sets *hostfs.Root
 	// all are the different ones, main first.
@@ -76,10 +78,10 @@ func (t *tree) openRoots(root string) error {
 		return err
 	}
 	if first.CgroupVersion(".") == 2 || first.Filesystem() == hostfs.Cgroup2 {
-		t.version, t.main, t.cpu, t.memory, t.pids, t.sets = 2, first, first, first, first, first
+		t.version, t.main, t.cpu, t.memory, t.pids, t.sets, t.accounts = 2, first, first, first, first, first, first
 		return nil
 	}
-	t.cpu = first
+	t.cpu, t.accounts = first, first
 	if t.main, err = t.twin(root, "freezer"); err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (t *tree) openRoots(root string) error {
 		return err
 	}
 	if dir := hostfs.Accounting(root); dir != "" {
-		if _, err = t.open(dir); err != nil {
+		if t.accounts, err = t.open(dir); err != nil {
 			return err
 		}
 	}
@@ -289,23 +291,21 @@ func (t *tree) oomKills(group string) int {
 
 // used is the CPU time that a group had; nil: the host does not tell.
 func (t *tree) used(group string) *time.Duration {
-	for _, r := range t.all {
-		file, unit := "cpuacct.usage", time.Nanosecond
-		if t.version == 2 {
-			file, unit = "cpu.stat", time.Microsecond
-		}
-		text, err := r.Read(path.Join(group, file))
-		if err != nil {
-			continue // another hierarchy, or it is gone
-		}
-		text = strings.TrimPrefix(text, "usage_usec ")
-		first, _, _ := strings.Cut(text, "\n")
-		if n, err := strconv.ParseInt(strings.TrimSpace(first), 10, 64); err == nil {
-			d := time.Duration(n) * unit
-			return &d
-		}
+	file, unit := "cpuacct.usage", time.Nanosecond
+	if t.version == 2 {
+		file, unit = "cpu.stat", time.Microsecond
 	}
-	return nil
+	text, err := t.accounts.Read(path.Join(group, file))
+	if err != nil {
+		return nil // it has ended, or is in another class
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(text, "usage_usec "), "\n")
+	n, err := strconv.ParseInt(strings.TrimSpace(first), 10, 64)
+	if err != nil {
+		return nil
+	}
+	d := time.Duration(n) * unit
+	return &d
 }
 
 // processes lists those of a group and of all groups in it. A group that is gone has none.

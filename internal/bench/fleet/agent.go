@@ -33,6 +33,11 @@ func (f *fleet) groups() error {
 	if f.root, err = os.MkdirTemp(root, "trimtab-fleet-"); err != nil {
 		return fmt.Errorf("make cgroups: %w", err)
 	}
+	if f.Tasks > 0 {
+		if err := f.taskGroups(root); err != nil {
+			return fmt.Errorf("make cgroups: %w", err)
+		}
+	}
 	for i := range f.Cgroups {
 		if err := os.Mkdir(f.group(i), 0o755); err != nil {
 			return fmt.Errorf("make cgroups: %w", err)
@@ -46,6 +51,7 @@ func (f *fleet) removeGroups() {
 	for i := range f.Cgroups {
 		_ = os.Remove(f.group(i)) // an empty one goes
 	}
+	f.removeTaskGroups()
 	_ = os.Remove(f.root)
 }
 
@@ -65,6 +71,9 @@ func (f *fleet) realText() string {
 	if f.Jobs > 0 {
 		text += fmt.Sprintf("  - {name: %s, class: best-effort, knob: {host: %s, cgroup: '%[1]s@*', cpu: {min: %[3]g, max: %[4]g}}}\ncolocate: {mode: act}\n",
 			realJobs, realHost, leastCores, mostCores)
+	}
+	if f.Tasks > 0 {
+		text += f.tasksText()
 	}
 	return text
 }
@@ -101,6 +110,7 @@ func (f *fleet) follow(ctx context.Context, began time.Time) bool {
 			if p.name == "agent" {
 				cpu, err := p.cpu()
 				fmt.Printf("  %3.0f min: the real agent has used %.1f s of CPU, and has %.1f MiB %v\n", time.Since(began).Minutes(), cpu, p.resident(), errText(err))
+				p.printHelpers()
 				f.printJobs(ctx, p.web)
 			}
 		}

@@ -18,6 +18,12 @@
 //
 //	go run ./internal/bench/fleet --agents 2 --workloads 2 --instances 1 --cgroups 100 --jobs 50 --report 1s --leaves 0 --for 62m
 //
+// With --tasks the real agent also runs so many speculative tasks, which the job manager
+// of the planner places on it, and measures its services each second (mode RP); what its
+// helpers take, the watchdogs and the process that counts, is printed beside it:
+//
+//	go run ./internal/bench/fleet --agents 2 --workloads 2 --cgroups 100 --tasks 50 --report 1s --leaves 0 --for 3m
+//
 // What is real of an agent: its connection with its own certificate, or its
 // leaf node; the actuator with journal, lease, heartbeat and answers; its
 // samples of use. What is not: its knobs are numbers in memory, no cgroups; the

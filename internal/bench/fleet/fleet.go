@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/pause"
 )
@@ -39,6 +40,7 @@ type fleet struct {
 	ask       io.WriteCloser
 	answers   *bufio.Scanner
 	root      string // of the cgroups of the real agent
+	every     *cgroup.Group
 	report    time.Duration
 }
 
@@ -47,6 +49,7 @@ type part struct {
 	name, web, log string
 	cmd            *exec.Cmd
 	ended          chan struct{}
+	pid            int // of a helper, which has no cmd
 }
 
 // measure runs a fleet and returns what it took.
@@ -74,6 +77,9 @@ func (o *options) measure(ctx context.Context, s size, dir string) (r *result, e
 		}
 	}
 	r = &result{size: s, leaves: min(o.Leaves, s.agents), instances: o.Instances, ready: time.Since(began)}
+	if err := f.submit(ctx); err != nil {
+		return nil, err
+	}
 	fmt.Printf("%d agents, %d workloads, reports every %v: ready after %.0f s\n", s.agents, s.workloads, f.report, r.ready.Seconds())
 	if !pause.For(ctx, o.Settle) {
 		return nil, ctx.Err()

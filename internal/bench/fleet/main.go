@@ -22,7 +22,9 @@ type options struct {
 	// Cgroups are those of the one agent that is a real process; 0: there is none.
 	Cgroups int
 	// Jobs are how many of them are best-effort jobs.
-	Jobs          int
+	Jobs int
+	// Tasks are the speculative tasks that the real agent runs.
+	Tasks         int
 	Round, Report time.Duration
 	For, Settle   time.Duration
 	Binary        string
@@ -49,6 +51,7 @@ func main() {
 	flag.IntVar(&o.Instances, "instances", 2, "instances of each workload, each on a host of its own with a knob of its own")
 	flag.IntVar(&o.Cgroups, "cgroups", 0, "start one more agent, as a real process whose knobs are so many real cgroups, and follow it")
 	flag.IntVar(&o.Jobs, "jobs", 0, "let so many of --cgroups be best-effort jobs, which the real agent decides on every 2 s")
+	flag.IntVar(&o.Tasks, "tasks", 0, "let the real agent run so many speculative tasks, which sleep, beside its services")
 	flag.DurationVar(&o.Round, "round", 10*time.Second, "the planner's round")
 	flag.DurationVar(&o.Report, "report", 0, "interval of reports and samples; 0: trimtab's default for so many workloads")
 	flag.DurationVar(&o.For, "for", time.Minute, "how long to measure")
@@ -75,6 +78,9 @@ func exit(run func(context.Context, string) error) {
 // errFlags is the error of flags that do not go together.
 var errFlags = errors.New("want as many numbers of --agents as of --workloads, all above 0, and no fewer agents than instances")
 
+// errTasks is the error of tasks that nobody could run.
+var errTasks = errors.New("want at most 100 --tasks, and --cgroups beside which they run")
+
 // errJobs is the error of more jobs than there can be.
 var errJobs = errors.New("want fewer --jobs than --cgroups: one is the service beside which they run")
 
@@ -82,6 +88,9 @@ var errJobs = errors.New("want fewer --jobs than --cgroups: one is the service b
 func (o *options) sizes() (all []size, err error) {
 	if o.Jobs < 0 || o.Jobs > 0 && o.Jobs >= o.Cgroups {
 		return nil, errJobs
+	}
+	if o.Tasks < 0 || o.Tasks > 100 || o.Tasks > 0 && o.Cgroups == 0 {
+		return nil, errTasks
 	}
 	agents, workloads := strings.Split(o.Agents, ","), strings.Split(o.Workloads, ",")
 	if len(agents) != len(workloads) {

@@ -132,7 +132,11 @@ func (f *fleet) askPages(r *result) {
 
 // cpu is what the process has used so far, in seconds.
 func (p *part) cpu() (float64, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	pid := p.pid
+	if p.cmd != nil {
+		pid = p.cmd.Process.Pid
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read what %s used: %w: %s", p.name, err, p.tail())
 	}
