@@ -216,6 +216,10 @@ const (
 	// RunDelay is the share of the time that its threads could have run in which they
 	// waited for a CPU, [0, 1].
 	RunDelay Quantity = "run_delay"
+	// Granted is what a fast loop set on average, in cores, and Stalled the share of the
+	// time that the quota stopped the workload. The analyzer makes them of what holdings say.
+	Granted Quantity = "granted"
+	Stalled Quantity = "stalled"
 	// Power is what a processor package of the host draws, in W, and PowerLimit what it
 	// may; Clock the frequency at which CPUs run, in MHz; Sent what an interface sends, in
 	// bytes per second, and Bandwidth what it can. The instance names the part of the host.
@@ -252,7 +256,7 @@ func (q Quantity) Counted() bool {
 // counts, not of ratios.
 func (q Quantity) AddsUp() bool {
 	switch q {
-	case TaskClock, ContextSwitches, PageFaults, Migrations:
+	case TaskClock, ContextSwitches, PageFaults, Migrations, Granted:
 		return true
 	}
 	return false

@@ -26,8 +26,9 @@ func (a *Actuator) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 	m.held.fastOff = ""
 	e := *want
 	e.Target = m.goal.Value
-	e.Floor = min(max(e.Floor, m.held.least()), e.Target)
-	e.Ceiling = max(min(e.Ceiling, m.held.Max), e.Target)
+	// As the knob keeps them: a value that was rounded out of the envelope would be a stranger's.
+	e.Floor = min(m.held.Knob.Nearest(trimtab.Units(max(e.Floor, m.held.least()))).Value, e.Target)
+	e.Ceiling = max(m.held.Knob.Nearest(trimtab.Units(min(e.Ceiling, m.held.Max))).Value, e.Target)
 	e.Burst = min(e.Burst, e.Ceiling)
 	return &e
 }
@@ -132,9 +133,9 @@ func (a *Actuator) lend(ctx context.Context, p *trimtab.Plan) {
 
 // bind sets the group above to what the pool may give here, when that changed and it may
 // be: up before what is below it, down after. raise says which is due.
-func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, raise bool) {
+func (a *Actuator) bind(ctx context.Context, p *trimtab.Plan, moves []*move, raise bool) {
 	h := a.fast.parent
-	if h == nil || !slices.ContainsFunc(a.knobs, func(k *held) bool { return k.moves() }) && !slices.ContainsFunc(p.Actions, func(x trimtab.Action) bool { return x.Envelope != nil }) {
+	if h == nil || !slices.ContainsFunc(a.knobs, func(k *held) bool { return k.moves() }) && !slices.ContainsFunc(moves, func(m *move) bool { return m.envelope != nil }) {
 		return
 	}
 	goal := h.Knob.Nearest(trimtab.Units(min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))))

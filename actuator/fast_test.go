@@ -2,6 +2,7 @@ package actuator_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -277,5 +278,75 @@ func TestWithoutAFastLoopEnvelopesChangeNothing(t *testing.T) {
 	h.FastLook(&look)
 	if k := h.Holding().Targets[0]; len(look.Groups) != 0 || k.Fast != nil || h.Holding().LeaseLeft != 0 || quick[0].writes != 0 {
 		t.Errorf("%+v, %+v", look, k)
+	}
+}
+
+func TestNoSumIsOverTheCapacityAndNobodyBelowItsFloorWhateverHappens(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		h, quick := quickHost(t, 1, 2, 1)
+		targets := []float64{1, 2, 1}
+		loses := false // a restore that fails is tried again; what comes back then is people's
+		now := func() (sum float64) {
+			for _, k := range quick {
+				v, _ := k.Read(nil)
+				sum += v.Value
+			}
+			return sum
+		}
+		for i, k := range quick {
+			k.before = func(v trimtab.Amount) error {
+				if loses && r.IntN(10) == 0 {
+					return os.ErrDeadlineExceeded // a write that is lost
+				}
+				was, _ := k.Read(nil)
+				if sum := now() - was.Value + v.Value; v.Value > was.Value && sum > 8+1e-2 {
+					t.Errorf("seed %d: the sum would be %v", seed, sum)
+				}
+				if v.Value < 0.3*targets[i]*0.5-1e-2 {
+					t.Errorf("seed %d: knob %d is set to %v", seed, i, v)
+				}
+				return nil
+			}
+		}
+		h.open()
+		var look actuator.FastLook
+		seq := uint64(1)
+		for range 300 {
+			switch r.IntN(6) {
+			case 0:
+				p := h.withEnvelopes(seq, 8*r.Float64())
+				for i := range targets {
+					id := h.config.Targets[i].KnobID
+					id.Pool, id.Host = "p", "h"
+					rests := h.Holding().Targets[i].Now
+					if r.IntN(2) == 0 {
+						p.Envelopes = append(p.Envelopes, trimtab.Enveloped{KnobID: id, At: rests, Envelope: envelopeOf(rests.Value, 4*rests.Value)})
+						continue
+					}
+					set := targets[i] * (0.5 + r.Float64())
+					p.Actions = append(p.Actions, trimtab.Action{KnobID: id, Expect: rests, Set: trimtab.Units(set), Envelope: envelopeOf(set, 4*set), Mode: trimtab.Act})
+				}
+				loses = true
+				h.Handle(t.Context(), p)
+				loses = false
+				seq++
+			case 1:
+				h.boot += time.Duration(r.IntN(3000)) * time.Millisecond
+				h.wall = h.wall.Add(time.Second)
+				h.Tick(t.Context())
+			default:
+				h.FastLook(&look)
+				var moves []actuator.FastMove
+				for i := range look.Groups {
+					moves = append(moves, actuator.FastMove{Group: i, Set: 10 * r.Float64()})
+				}
+				loses = true
+				h.FastMove(look.Generation-uint64(r.IntN(10)/9), moves, nil)
+				loses = false
+				h.boot += 100 * time.Millisecond
+			}
+		}
+		h.Close(t.Context())
 	}
 }

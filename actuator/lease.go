@@ -158,7 +158,11 @@ func (a *Actuator) compensate(ctx context.Context) {
 		if m.held.entry == nil || !same(m.held.now, m.goal) {
 			continue
 		}
-		if a.sumWith(m.held, m.result.Before) > a.room(m.held.Resource)+slack {
+		room := a.room(m.held.Resource)
+		if a.config.Fast != nil && m.held.Resource == trimtab.CPU {
+			room = min(room, a.fast.capacity) // the loop may have lent it meanwhile
+		}
+		if a.sumWith(m.held, m.result.Before) > room+slack {
 			continue // somebody else took it meanwhile: the lease puts it right
 		}
 		if a.ask(ctx, m.held, m.result.Before) != "" {

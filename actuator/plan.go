@@ -128,10 +128,10 @@ func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	}
 	a.count("accepted")
 	had, _ := a.sums(nil)
-	a.bind(ctx, p, true)
+	a.bind(ctx, p, moves, true)
 	a.carryOut(ctx, p, moves)
 	a.lend(ctx, p)
-	a.bind(ctx, p, false)
+	a.bind(ctx, p, moves, false)
 	for i := range o.Results {
 		a.metrics.Counter("trimtab_actuator_actions_total", string(o.Results[i].Status)).Inc()
 	}

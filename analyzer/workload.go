@@ -44,6 +44,7 @@ type workload struct {
 	// workload, wholes says of when; loads are those of its instances, nil: not known.
 	join     report.Join
 	counters counters
+	grants   grants
 	wholes   map[trimtab.Quantity]time.Time
 	loads    report.Loads
 	// disturbed counts reports set aside in a row for changes of those.
@@ -219,6 +220,7 @@ func (w *workload) elsewhere(host string) bool {
 // something of it.
 func (w *workload) takeHolding(h *trimtab.Holding, room *int, c *counts) bool {
 	told := false
+	w.takeGrants(h)
 	for _, x := range w.histories() {
 		c.overflow += x.Take(h, w.Name, room)
 		also := x.Knows(h.Key())

@@ -94,6 +94,10 @@ func (r *decision) envelopes() {
 				continue
 			}
 			a.Envelope = r.envelope(s, k, a.Set.Value)
+			if s.trial == "" && a.Set.Less(a.Expect) && a.Envelope.Borrow {
+				// What is taken can be borrowed back at once, until the next round.
+				a.Envelope.Ceiling = math.Max(a.Envelope.Ceiling, math.Min(k.most, or(p.cfg.Fast.Ceiling, defaultCeiling)*k.now))
+			}
 			left -= math.Max(0, k.set-k.now)
 		}
 	}
@@ -155,7 +159,7 @@ func (r *decision) envelope(s *seat, k *instance, target float64) *trimtab.Envel
 		Budget:  trimtab.Seconds(math.Min(s.budget, or(f.Budget, defaultBudget))), Late: s.late(),
 		Lend: true, Borrow: true, Burst: f.Burst * target,
 	}
-	if r.frozen(s) {
+	if r.frozen(s) || s.trial != "" { // else the loop would hide what is looked for
 		e.Lend, e.Borrow, e.Burst = false, false, 0
 	}
 	return e

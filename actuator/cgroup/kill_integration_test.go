@@ -45,6 +45,8 @@ type prey struct {
 	Dir, Root string
 	Groups    []string
 	Lease     float64
+	// Loan: the fast loop has lent to the first group when it is killed.
+	Loan bool
 }
 
 // act carries out one plan, prints the time of the boot clock at which its lease
@@ -69,6 +71,12 @@ func act(text string) error {
 		}
 		p.Actions = append(p.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: p.Pool, Host: "h", Workload: name, Resource: "cpu"}, Expect: before, Set: trimtab.Units(1.5), Mode: trimtab.Act})
 	}
+	if v.Loan {
+		c.Fast, p.Lendable = &actuator.Fast{}, map[string]float64{"h": 10}
+		for i := range p.Actions {
+			p.Actions[i].Envelope = &trimtab.Envelope{Floor: 0.5, Target: 1.5, Ceiling: 6, Lend: true, Borrow: true, Burst: 1.5}
+		}
+	}
 	a, err := actuator.Open(context.Background(), c)
 	if err != nil {
 		return err
@@ -82,6 +90,13 @@ func act(text string) error {
 	}
 	if o.Refused != "" || len(o.Results) != len(v.Groups) {
 		return fmt.Errorf("%+v", o)
+	}
+	if v.Loan {
+		var look actuator.FastLook
+		a.FastLook(&look)
+		if found := a.FastMove(look.Generation, []actuator.FastMove{{Group: 0, Set: 5, Burst: 1.5}}, nil); len(found) != 2 || found[0] != 5 {
+			return fmt.Errorf("no loan: %v", found)
+		}
 	}
 	fmt.Println(int64(hostfs.BootTime() + p.Lease.Duration()))
 	select {}
@@ -106,8 +121,8 @@ type order func(actuator int, dogs []int, replaced func(killed ...int))
 
 // hunt runs one actuator on real groups, kills it and its watchdogs as kills
 // says, and returns how long after the end of the lease the baselines were back.
-func hunt(t *testing.T, root string, lease time.Duration, kills order) time.Duration {
-	v := prey{Dir: filepath.Join(t.TempDir(), "journal"), Root: root, Lease: lease.Seconds()}
+func hunt(t *testing.T, root string, lease time.Duration, loan bool, kills order) time.Duration {
+	v := prey{Dir: filepath.Join(t.TempDir(), "journal"), Root: root, Lease: lease.Seconds(), Loan: loan}
 	baselines := []trimtab.Amount{trimtab.Units(0.5), trimtab.Unlimited()}
 	var knobs []*cgroup.CPU
 	for _, b := range baselines {
@@ -184,6 +199,11 @@ func pause(d time.Duration) { <-time.After(d) }
 
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
+func TestAnActuatorKilledDuringALoanLeavesTheBaselinesWithinTheLease(t *testing.T) {
+	d := hunt(t, cpuRoot(t), 2*time.Second, true, func(actuator int, _ []int, _ func(...int)) { kill(actuator) })
+	t.Logf("baselines back %v after the end of the lease", d.Round(time.Millisecond))
+}
+
 // R15: each order is tried as often as the trial says.
 func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 	root := cpuRoot(t)
@@ -240,7 +260,7 @@ func TestAnActuatorAndAWatchdogKilledInAnyOrderLeaveTheBaselines(t *testing.T) {
 				kills := o.make()
 				t.Run(strconv.Itoa(i), func(t *testing.T) {
 					t.Parallel()
-					d := hunt(t, root, lease, kills)
+					d := hunt(t, root, lease, false, kills)
 					mu.Lock()
 					late = append(late, d)
 					tr.Took(d)

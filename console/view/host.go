@@ -116,7 +116,11 @@ func (v *Model) taken(said *trimtab.Holding) []trimtab.KnobState {
 
 // knobCost is about how many bytes a knob takes.
 func knobCost(k *trimtab.KnobState) int {
-	return 240 + len(k.Workload) + len(k.Instance) + len(k.Resource) + len(k.Knob) + len(k.Problem) + len(k.Barred)
+	fast := 0
+	if k.Fast != nil {
+		fast = 260 + 40*len(k.Fast.From)
+	}
+	return 240 + fast + len(k.Workload) + len(k.Instance) + len(k.Resource) + len(k.Knob) + len(k.Problem) + len(k.Barred)
 }
 
 // sameKnob compares all that is shown.
@@ -125,6 +129,7 @@ func sameKnob(a, b trimtab.KnobState) bool {
 		return false
 	}
 	a.Effective, a.Since = b.Effective, b.Since
+	a.Fast = b.Fast // it moves all the time, and is looked up when somebody asks
 	return a == b
 }
 

@@ -240,7 +240,7 @@ func (r *fastRow) score(h *host, out [3][]outcome, whole time.Duration) {
 		}
 	}
 	r.late = float64(late) / float64(max(1, sent))
-	r.p99 = time.Duration(quantile(all, 0.99) * float64(time.Second))
+	r.p99 = time.Duration(quantile(all, 0.99) * float64(time.Millisecond))
 	for n := 1; time.Duration(n)*stepEvery+stepFor < whole; n++ {
 		from := time.Duration(n) * stepEvery
 		i := (n - 1) % 3

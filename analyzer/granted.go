@@ -1,0 +1,55 @@
+package analyzer
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// grants turn the totals that hosts tell of their fast loops into what was granted, on
+// average, and how long a quota stopped a workload. The curve is taught at the target,
+// where the knob rests: that was chosen without regard to trouble, while what was granted
+// follows it, so that more of it would seem to make latency worse.
+type grants struct {
+	last map[counterKey]grant
+}
+
+// grant is what was told of one instance, and when.
+type grant struct {
+	at               time.Time
+	granted, stalled float64
+}
+
+// takeGrants takes what a holding says of a workload. Differences of totals give the mean of the
+// time between, whatever was lost in it; totals that fell are of another life.
+func (w *workload) takeGrants(h *trimtab.Holding) {
+	g := &w.grants
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		f := t.Fast
+		if t.Workload != w.Name || f == nil || f.Off != "" {
+			continue
+		}
+		k := counterKey{trimtab.Granted, h.Host, t.Instance}
+		old, known := g.last[k]
+		elapsed := h.Time.Sub(old.at)
+		switch {
+		case !known && len(g.last) >= maxCounters:
+			continue
+		case known && elapsed > 0 && elapsed < w.config.Report && f.Granted >= old.granted:
+			continue // too short a time to say anything
+		case known && elapsed <= 0:
+			continue
+		case g.last == nil:
+			g.last = map[counterKey]grant{}
+		}
+		g.last[k] = grant{h.Time, f.Granted, f.Stalled}
+		if !known || f.Granted < old.granted || f.Stalled < old.stalled {
+			continue
+		}
+		for q, v := range map[trimtab.Quantity]float64{trimtab.Granted: f.Granted - old.granted, trimtab.Stalled: f.Stalled - old.stalled} {
+			w.counters.take(&trimtab.Sample{Workload: w.Name, Quantity: q, Host: h.Host, Instance: t.Instance, Time: h.Time,
+				Value: v / elapsed.Seconds(), Source: "fast loop"})
+		}
+	}
+}
