@@ -93,7 +93,7 @@ func columnsAreSorted(t *testing.T, b context.Context, s *scene) {
 
 func planIsApproved(t *testing.T, b context.Context, s *scene) {
 	p := s.open(b, t, "/plan", wide())
-	p.until(isLive + ` && document.querySelector('#approve summary')`)
+	p.until(isLive + ` && document.querySelector('#approve summary') !== null`)
 	p.do(chromedp.Focus("#approve summary"), chromedp.KeyEvent(kb.Enter), chromedp.Focus("#approve button"), chromedp.KeyEvent(kb.Enter))
 	p.until(`document.querySelector('#approve [role=status]')?.textContent === 'carried out by plan 3-900'`)
 }

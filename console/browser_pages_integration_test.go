@@ -39,7 +39,7 @@ func everyPage() []pageOf {
 		{"instances", "/workloads/recommender?range=all", isLive + " && " + isDrawn, []string{"Instances by host", "2 instances on 2 hosts, of which the slowest counts", "the slowest instance", "host-b.rack-7.example"}},
 		{"pipeline", "/pipeline", isLive, []string{"host-a:4711", "epoch 3", "collector", "no spans arrive", "spans", "Redelivered"}},
 		{"fairness", "/fairness", isLive, []string{"Sharing incentive", "Envy", "Dominant share", "64 GiB", "cpu", "Limited by", "checkout"}},
-		{"plan", "/plan", isLive, []string{"Newest plan with moves", "recommend", "Approve", "trimtab apply 3-", "32 newer recommendations", "ends at"}},
+		{"plan", "/plan", isLive, []string{"Newest plan with moves", "recommend", "Approve", "Its lease"}},
 		{"what-if", "/what-if?capacity:cpu=16", isLive, []string{"Who gains, who pays", "pays", "20 now", "no load from spans for 3 rounds", "unlikely", "Weight of checkout", "SLO of search", "16 (now 20)"}},
 		{"report", "/report?since=24h", isLive, []string{"Report on pool shop", "SLOs were met in", "core-hours", "Gained SLO minutes", "Incidents", "search", "What is missing", "performance is known for less"}},
 		{"batch", "/batch", isLive, []string{"night", "2 hosts would take tasks", "no: cpu is over 0.8", "6 tasks run"}},

@@ -41,7 +41,7 @@ type whatIfKnobs struct {
 
 // slider is one number that can be dragged.
 type slider struct {
-	Name, Label, Text             string
+	Name, Label                   string
 	Value, Was, Least, Most, Step string
 	Share                         bool
 }
@@ -116,8 +116,21 @@ func dragged(name, label string, was, least, most, step float64, query url.Value
 	if s.Value = query.Get(name); s.Value == "" {
 		s.Value = s.Was
 	}
-	s.Text = s.Value
 	return s
+}
+
+// Shown is the value for people, and what is now where that is another.
+func (s slider) Shown() string {
+	text := func(v string) string {
+		if x, err := strconv.ParseFloat(v, 64); err == nil && s.Share {
+			return strconv.FormatFloat(math.Round(1e4*x)/100, 'f', -1, 64) + "%"
+		}
+		return v
+	}
+	if s.Value == s.Was {
+		return text(s.Value)
+	}
+	return text(s.Value) + " (now " + text(s.Was) + ")"
 }
 
 // AllocationBar is what the workload would have, with a mark at what it is meant to

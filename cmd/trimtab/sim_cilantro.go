@@ -85,10 +85,10 @@ func (c *simCilantroCmd) ranges() []ranged {
 
 // Run plays the experiment and prints what came of it.
 func (c *simCilantroCmd) Run(ctx context.Context, t terminal) error {
-	x, err := c.experiment()
-	if err == nil {
-		err = plottable(c.Plot)
+	if err := plottable(c.Plot); err != nil {
+		return err
 	}
+	x, err := c.experiment()
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ const live = new Live(() => {});
 let timer = 0;
 
 function show(input) {
-  const v = Number(input.value);
-  const text = 'share' in input.dataset ? `${Number((100 * v).toFixed(2))}%` : input.value;
-  input.nextElementSibling.value = input.value === input.dataset.was ? text : `${text} (now ${input.dataset.was})`;
+  const say = (v) => ('share' in input.dataset ? `${Number((100 * Number(v)).toFixed(2))}%` : v);
+  const text = say(input.value);
+  input.nextElementSibling.value = input.value === input.dataset.was ? text : `${text} (now ${say(input.dataset.was)})`;
   if ('share' in input.dataset) input.setAttribute('aria-valuetext', text);
 }
 
