@@ -50,6 +50,7 @@ func (v *validator) workload(at string, w *Workload) {
 		v.fail(at+".class", fmt.Sprintf("unknown class %q", clip(string(w.Class))), suggest(string(w.Class), classes()))
 	}
 	if w.Mode != "" && !contains(modes(), string(w.Mode)) {
+		v.meant[at+".mode"] = true // what it was to be is not known
 		v.fail(at+".mode", fmt.Sprintf("unknown mode %q", clip(string(w.Mode))), suggest(string(w.Mode), modes()))
 	}
 	if v.has(at+".weight") && !(w.Weight > 0 && w.Weight <= 1e6) {
