@@ -31,7 +31,7 @@ type initDraftCmd struct {
 
 // Example is shown by --help.
 func (initDraftCmd) Example() string {
-	return "trimtab init > trimtab.yaml && trimtab check config trimtab.yaml\ntrimtab init --prometheus.url http://127.0.0.1:9090"
+	return "trimtab init draft > trimtab.yaml && trimtab check config trimtab.yaml\ntrimtab init --prometheus.url http://127.0.0.1:9090"
 }
 
 // Bounds of what a draft looks at.
