@@ -20,6 +20,8 @@ type decoder struct {
 	errs      Errors
 	at, keyAt map[string]position
 	texts     map[string]ast.Node // the texts, to map places in them
+	// meant are the paths that a misspelt or misplaced key was most likely to be.
+	meant map[string]bool
 }
 
 func (d *decoder) report(at position, message, hint string) {
@@ -170,6 +172,7 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		return
 	}
 	known, rest := fieldsOf(v)
+	outside := beside(entries, known)
 	seen := map[string]position{}
 	for _, e := range entries {
 		name, at, ok := d.key(e, seen)
@@ -179,14 +182,66 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		child := join(path, name)
 		d.keyAt[child] = at
 		switch f, ok := known[name]; {
+		case ok && len(outside[name]) > 0:
+			d.meant[child] = true
+			d.report(at, fmt.Sprintf("%s has no value, and its keys stand beside it", name), fmt.Sprintf("indent %s further than %s", strings.Join(outside[name], ", "), name))
 		case ok:
 			d.value(child, e.Value, f)
 		case rest.IsValid():
 			d.entry(child, name, e.Value, rest)
+		case owned(outside, name):
+			// Told where its owner stands.
 		default:
+			if best := nearest(name, keysOf(v.Type())); best != "" {
+				d.meant[join(path, best)] = true
+			}
 			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), suggest(name, keysOf(v.Type())))
 		}
 	}
+}
+
+// beside finds sections without a value whose keys stand beside them, since they are not
+// indented: by section, the keys.
+func beside(entries []*ast.MappingValueNode, known map[string]reflect.Value) map[string][]string {
+	out := map[string][]string{}
+	for _, owner := range entries {
+		name := ""
+		if t := owner.Key.GetToken(); t != nil {
+			name = t.Value
+		}
+		f, ok := known[name]
+		if _, null := owner.Value.(*ast.NullNode); !ok || !null {
+			continue
+		}
+		t := f.Type()
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct {
+			continue
+		}
+		inner := keysOf(t)
+		for _, e := range entries {
+			key := ""
+			if t := e.Key.GetToken(); t != nil {
+				key = t.Value
+			}
+			if _, own := known[key]; !own && contains(inner, key) {
+				out[name] = append(out[name], key)
+			}
+		}
+	}
+	return out
+}
+
+// owned reports whether a key is one of those that stand beside their section.
+func owned(outside map[string][]string, key string) bool {
+	for _, keys := range outside {
+		if contains(keys, key) {
+			return true
+		}
+	}
+	return false
 }
 
 // mapping decodes n into the map v.
@@ -331,9 +386,11 @@ func within(path string) string {
 }
 
 // clip bounds a text that is quoted in a message.
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
+func clip(s string) string { return clipTo(s, 60) }
+
+func clipTo(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
 	}
 	return s
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/trimtab/trimtab"
 )
 
@@ -75,7 +73,7 @@ func ReadJob(name string, r io.Reader) (*trimtab.BatchJob, error) {
 
 // ParseJob reads data, see [ReadJob]. The error is [Errors].
 func ParseJob(name string, data []byte) (*trimtab.BatchJob, error) {
-	d := &decoder{file: name, at: map[string]position{}, keyAt: map[string]position{}, texts: map[string]ast.Node{}}
+	d := newDecoder(name)
 	var f JobFile
 	if root := d.read(data); len(d.errs) == 0 {
 		d.value("", root, reflect.ValueOf(&f).Elem())

@@ -92,7 +92,7 @@ func Parse(filename string, data []byte) (*Config, error) {
 }
 
 func newDecoder(filename string) *decoder {
-	return &decoder{file: filename, at: map[string]position{}, keyAt: map[string]position{}, texts: map[string]ast.Node{}}
+	return &decoder{file: filename, at: map[string]position{}, keyAt: map[string]position{}, texts: map[string]ast.Node{}, meant: map[string]bool{}}
 }
 
 // parse reads data, and by read the files whose contents are a part of it.

@@ -93,7 +93,7 @@ func rangeIn(query string, m *parser.MatrixSelector) (at int, text string) {
 func mistakeOf(query string, e parser.ParseErr) *queryError {
 	at := min(max(int(e.PositionRange.Start), 0), len(query))
 	text := e.Err.Error()
-	bad := &queryError{at, "PromQL: " + clip(firstLine(text)), "see https://prometheus.io/docs/prometheus/latest/querying/basics"}
+	bad := &queryError{at, "PromQL: " + clipTo(firstLine(text), 120), "see https://prometheus.io/docs/prometheus/latest/querying/basics"}
 	part := ""
 	if end := int(e.PositionRange.End); end <= len(query) && at < end {
 		part = query[at:end]
@@ -112,26 +112,44 @@ func mistakeOf(query string, e parser.ParseErr) *queryError {
 	case strings.Contains(text, "got range vector"), strings.Contains(text, "only scalar and instant vector"):
 		bad.message = "this is a range of values, and " + functionIn(text) + " needs one value of each series"
 		bad.hint = "put it into a function, as in rate(" + clip(part) + ")"
-	case strings.Contains(text, "duration"):
-		bad.hint = "write a number and a unit: 30s, 5m or 1h"
-	case strings.HasPrefix(text, "unexpected end of input"):
-		bad.hint = "something is missing at the end: write the rest, or remove what it belongs to"
-	case strings.Contains(text, "non-empty matcher"):
-		bad.hint = "name a metric or at least one label with a value: this would select every series"
-	case strings.Contains(text, "error parsing regexp"), strings.Contains(text, "regexp"):
-		bad.hint = "it is a regular expression: escape what stands for itself, as in \\\\."
-	case strings.Contains(text, "argument(s)"), strings.Contains(text, "number of arguments"):
-		bad.hint = "see the function in https://prometheus.io/docs/prometheus/latest/querying/functions"
-	case strings.Contains(text, "set operator"), strings.Contains(text, "many-to-many"):
-		bad.hint = "write vector(0) in place of a plain number beside or, and and unless"
-	case strings.Contains(text, "BOOL modifier"):
-		bad.hint = "write bool behind the comparison, as in 1 > bool 0"
-	case strings.Contains(text, "unexpected identifier"), strings.Contains(text, "unexpected number"), strings.Contains(text, "unexpected left parenthesis"), strings.Contains(text, "unexpected string"):
-		bad.hint = "an operator or a comma is missing before it, or the word before it is misspelt"
-	case strings.HasPrefix(text, "unexpected"):
-		bad.hint = "remove it, or write what belongs before it"
+	case strings.HasPrefix(text, "expected type"):
+		bad.message = "an argument of " + functionIn(text) + " is of another type: " + clipTo(text, 120)
+		bad.hint = "are the arguments in order? As in histogram_quantile(0.95, sum by (le) (rate(x_bucket[1m])))"
+	default:
+		for _, row := range hints() {
+			if strings.Contains(text, row.text) {
+				bad.hint = row.hint
+				break
+			}
+		}
 	}
 	return bad
+}
+
+// hints say what to do about messages of the parser that have the text, the first that
+// fits.
+func hints() []struct{ text, hint string } {
+	return []struct{ text, hint string }{
+		{"in label matching, expected string", `put the value into quotes, as in job="shop"`},
+		{"inside braces", `write {label="value"}: labels have letters, digits and _`},
+		{"expected ':'", "write the number and its unit without a space, as in [5m]"},
+		{"ranges only allowed", "a range belongs to the metric, inside the function: rate(x[1m])"},
+		{"offset modifier", "offset belongs to the metric, inside the function: rate(x[1m] offset 5m)"},
+		{"trailing comma", "remove the comma"},
+		{`unexpected "="`, "write == to compare, or put the label into braces"},
+		{`in grouping opts, expected "("`, "put the labels into parentheses, as in sum by (job) (x)"},
+		{"duration", "write a number and a unit: 30s, 5m or 1h"},
+		{"unexpected end of input", "something is missing at the end: write the rest, or remove what it belongs to"},
+		{"non-empty matcher", "name a metric or at least one label with a value: this would select every series"},
+		{"regexp", `it is a regular expression: escape what stands for itself, as in \\.`},
+		{"argument", "see the function in https://prometheus.io/docs/prometheus/latest/querying/functions"},
+		{"set operator", "write vector(0) in place of a plain number beside or, and and unless"},
+		{"BOOL modifier", "write bool behind the comparison, as in 1 > bool 0"},
+		{"unexpected identifier", "an operator or a comma is missing before it, or the word before it is misspelt"},
+		{"unexpected number", "an operator or a comma is missing before it"},
+		{"unexpected string", "an operator or a comma is missing before it"},
+		{"unexpected", "remove it, or write what belongs before it"},
+	}
 }
 
 // functionIn is the function that a message of the parser names, or what else it says

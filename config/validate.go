@@ -34,6 +34,20 @@ func (v *validator) fail(path, message, hint string) {
 	}
 }
 
+// lost reports whether one of the paths is in the file, and could not be read: under a
+// misspelt key, or with a value that is a mistake. What follows from that is told by the
+// mistake itself.
+func (v *validator) lost(paths ...string) bool {
+	for _, path := range paths {
+		at, there := v.at[path]
+		key, named := v.keyAt[path]
+		if v.meant[path] || there && v.broken[at] || named && v.broken[key] {
+			return true
+		}
+	}
+	return false
+}
+
 func (v *validator) warn(path, message, hint string) {
 	at := v.where(path)
 	v.warnings = append(v.warnings, &Error{File: v.file, Line: at.line, Col: at.col, Message: message, Hint: hint})
@@ -204,6 +218,9 @@ func (v *validator) nats() {
 
 // needsURL refuses what the embedded server, open to this host only, has not.
 func (v *validator) needsURL(n *NATS) {
+	if v.lost("nats.url") {
+		return
+	}
 	for _, k := range []struct {
 		key   string
 		given bool
@@ -262,7 +279,7 @@ func (v *validator) sockets() {
 }
 
 func (v *validator) alertmanager() {
-	if v.has("alertmanager") && v.config.Alertmanager.TokenFile == "" {
+	if v.has("alertmanager") && v.config.Alertmanager.TokenFile == "" && !v.lost("alertmanager", "alertmanager.token_file") {
 		v.fail("alertmanager", "alertmanager has no token_file", "write token_file: alertmanager.token, or remove the section: no request is let in without a token")
 	}
 }
@@ -271,7 +288,7 @@ func (v *validator) prometheus() {
 	p := &v.config.Prometheus
 	if p.URL != "" {
 		v.url("prometheus.url", p.URL, []string{"http", "https"})
-	} else if v.has("prometheus") {
+	} else if v.has("prometheus") && !v.lost("prometheus", "prometheus.url") {
 		v.fail("prometheus", "prometheus has no url", "write url: http://127.0.0.1:9090, or remove the section")
 	}
 	if v.has("prometheus.interval") {

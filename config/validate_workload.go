@@ -50,6 +50,7 @@ func (v *validator) workload(at string, w *Workload) {
 		v.fail(at+".class", fmt.Sprintf("unknown class %q", clip(string(w.Class))), suggest(string(w.Class), classes()))
 	}
 	if w.Mode != "" && !contains(modes(), string(w.Mode)) {
+		v.meant[at+".mode"] = true // what it was to be is not known
 		v.fail(at+".mode", fmt.Sprintf("unknown mode %q", clip(string(w.Mode))), suggest(string(w.Mode), modes()))
 	}
 	if v.has(at+".weight") && !(w.Weight > 0 && w.Weight <= 1e6) {
@@ -77,8 +78,10 @@ func (v *validator) slo(at string, w *Workload) {
 	case v.has(where + ".file"):
 		v.importSLO(at, w)
 		return
+	case v.lost(where):
+		return
 	case !v.has(where):
-		if w.Mode != trimtab.Off && !v.component(w) {
+		if w.Mode != trimtab.Off && !v.component(w) && !v.lost(at+".mode") {
 			v.fail(at, fmt.Sprintf("workload %q has no slo", clip(w.Name)), "write slo: {latency: 200ms, fraction: 0.95}, or mode: off")
 		}
 		return
@@ -89,9 +92,12 @@ func (v *validator) slo(at string, w *Workload) {
 		if !(s.Performance > 0) {
 			v.fail(where+".performance", fmt.Sprintf("performance is %v, want more than 0", s.Performance), "write the performance that is good enough, in the unit of the query")
 		}
-		if w.Performance == "" && w.Fallback.Profile == "" && w.Fallback.Demand == 0 {
+		if w.Performance == "" && w.Fallback.Profile == "" && w.Fallback.Demand == 0 && !v.lost(at+".performance", at+".fallback") {
 			v.fail(where+".performance", "slo.performance needs a performance query", "write performance: PromQL, or slo: {latency: 200ms, fraction: 0.95}, or a fallback: {demand: …}")
 		}
+		return
+	}
+	if v.lost(where+".latency", where+".fraction", where+".performance") {
 		return
 	}
 	if !v.has(where + ".latency") {
@@ -198,23 +204,27 @@ func (v *validator) queries(at string, w *Workload) {
 			line := 1 + strings.Count(q.text[:bad.at], "\n")
 			column := bad.at - (strings.LastIndexByte(q.text[:bad.at], '\n') + 1)
 			v.report(v.inside(where, line, column), bad.message, bad.hint)
+		case len(places) > 0 && len(w.Match.Prometheus) == 0 && v.lost(at+".match", at+".match.prometheus"):
 		case len(places) > 0 && len(w.Match.Prometheus) == 0:
 			v.report(v.inside(where, 1, 0), "$match stands for the labels under match.prometheus, and there are none", "write match: {prometheus: {namespace: …, deployment: …}} for this workload")
-		case v.config.Prometheus.URL == "":
+		case v.config.Prometheus.URL == "" && !v.lost("prometheus", "prometheus.url"):
 			v.fail(where, "there is no Prometheus to ask", "write prometheus: {url: http://127.0.0.1:9090} at the top of the file")
 		}
 	}
-	if v.has(at+".requests") && !v.has(at+".performance") {
+	if v.has(at+".requests") && !v.has(at+".performance") && !v.lost(at+".performance") {
 		v.fail(at+".requests", "requests without performance", "requests says what performance was taken over: write both, or none")
 	}
 }
 
 func (v *validator) knob(at string, w *Workload) {
 	k, where := &w.Knob, at+".knob"
+	if v.lost(where, where+".cgroup", where+".process") {
+		return
+	}
 	if !k.Declared() {
 		if v.has(where) {
 			v.fail(where, "knob has neither cgroup nor process", "write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}")
-		} else if w.Mode != trimtab.Off {
+		} else if w.Mode != trimtab.Off && !v.lost(at+".mode") {
 			v.fail(at, fmt.Sprintf("workload %q has no knob", clip(w.Name)), "write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}, or mode: off")
 		}
 		return
@@ -227,7 +237,7 @@ func (v *validator) knob(at string, w *Workload) {
 	if v.has(where + "." + other) {
 		v.fail(where+"."+other, fmt.Sprintf("a %s knob has no %s", kind, other), fmt.Sprintf("write %s: {min: …, max: …}", resource))
 	}
-	if pool := v.config.Pool.Resource(); pool != resource {
+	if pool := v.config.Pool.Resource(); pool != resource && !v.lost("pool", "pool.cpu", "pool.workers", "pool.resources") {
 		hint := fmt.Sprintf("write pool: {%s: CAPACITY}", resource)
 		if pool == "" {
 			v.fail(where, "the pool has no capacity for this knob", hint)
@@ -241,7 +251,9 @@ func (v *validator) knob(at string, w *Workload) {
 		v.cgroup(where+".cgroup", k.Cgroup)
 	}
 	if b := k.Bounds(); b == nil || resource == trimtab.CPU && k.CPU == nil {
-		v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))
+		if !v.lost(where + "." + resource) {
+			v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))
+		}
 	} else {
 		at := where + "." + resource
 		if resource == v.config.Pool.only() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -42,7 +43,7 @@ func (c *importSLOCmd) Run(t terminal) error {
 			return fmt.Errorf("read objectives: %w", err)
 		}
 		found, err := config.ReadObjectives(name, data, c.Window)
-		if list, ok := err.(config.Errors); ok {
+		if list := (config.Errors)(nil); errors.As(err, &list) {
 			mistakes = append(mistakes, list...)
 		}
 		all = append(all, found...)
@@ -75,7 +76,7 @@ func printObjectives(all []config.Objective, url string) string {
 		if before, twice := first[name]; twice {
 			fmt.Fprintf(&b, "  # A workload has one SLO, and that of %s is %s above. In its place:\n", name, before)
 			for i := range lines {
-				lines[i] = "  #" + strings.TrimPrefix(lines[i], "  ")
+				lines[i] = "  # " + strings.TrimPrefix(lines[i], "  ")
 			}
 		} else {
 			first[name] = o.Name

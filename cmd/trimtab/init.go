@@ -10,6 +10,7 @@ import (
 
 // initCmd is `trimtab init`.
 type initCmd struct {
+	Draft   initDraftCmd   `cmd:"" default:"withargs" help:"Draft a configuration from what is there: services in the spans of a running trimtab, control groups, metrics of Prometheus."`
 	Cluster initClusterCmd `cmd:"" help:"Write what a cluster needs to run each role as its own process: NATS servers, permissions, certificates, systemd units."`
 }
 

@@ -107,7 +107,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 		t.Fatal(code, out.String())
 	}
 	for _, name := range []string{"run", "demo", "status", "explain", "plan", "apply", "diff", "pause", "resume", "restore", "check config", "check rules",
-		"collector", "analyzer", "planner", "console", "agent", "init cluster"} {
+		"collector", "analyzer", "planner", "console", "agent", "init cluster", "doctor", "import slo"} {
 		first, _, _ := strings.Cut(name, " ")
 		if !strings.Contains(out.String(), "\n  "+first) {
 			t.Errorf("--help does not list %s", name)
