@@ -37,7 +37,7 @@ type Actuator struct {
 	changed chan struct{}
 
 	mu      sync.Mutex
-	journal *hostfs.Journal
+	journal Journal
 	// knobs are those declared and those found, in order of name.
 	knobs   []*held
 	finders []*finder
@@ -114,6 +114,9 @@ type held struct {
 	problem  string
 	foreign  bool
 	released bool
+	// hopeless is why a [Remote] knob was put back, until a time of the boot clock.
+	hopeless      string
+	hopelessUntil time.Duration
 	// barred is why a write would be refused, of a knob that only recommends:
 	// no problem before somebody wants to apply.
 	barred string
@@ -171,7 +174,7 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.config.JournalSize == 0 && len(c.Finders) > 0 {
 		a.config.JournalSize = 4 * hostfs.DefaultJournalSize // for MaxKnobs, and as many in one plan
 	}
-	if a.journal, err = hostfs.OpenJournal(c.Dir, a.config.JournalSize); err != nil {
+	if a.journal, err = a.openJournal(ctx); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
 	a.host = a.openHost()
@@ -240,7 +243,7 @@ func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
 	return orphans
 }
 
-func journalState(j *hostfs.Journal) (map[string][]byte, []string) {
+func journalState(j Journal) (map[string][]byte, []string) {
 	keys := j.Keys("")
 	state := make(map[string][]byte, len(keys))
 	for _, k := range keys {
@@ -254,6 +257,9 @@ func (a *Actuator) probe(ctx context.Context, h *held) {
 	err := h.Knob.Probe(ctx)
 	if err == nil && h.Mode == trimtab.Act {
 		err = h.Knob.MayWrite(ctx)
+	}
+	if err == nil && a.clock.boot() < h.hopelessUntil {
+		err = errors.New(h.hopeless)
 	}
 	// One problem at a time, so that it is told once and not in turns: what
 	// cannot be read, then who else turned it, then what the probe found.
@@ -370,13 +376,21 @@ func (a *Actuator) judge(h *held, before trimtab.Amount) {
 	case !h.entry.ours(h.now) && !same(h.now, h.entry.Baseline):
 		why = fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", h.now, h.entry.Wrote)
 	case a.undone(h, before):
-		why = fmt.Sprintf("put back by somebody else to its baseline %v, trimtab wrote %v (systemd does so to the groups of its units at daemon-reload): resume goes on from there",
-			h.now, h.entry.last())
+		why = fmt.Sprintf("put back by somebody else to its baseline %v, trimtab wrote %v (%s): resume goes on from there",
+			h.now, h.entry.last(), usualSuspect(h.Knob))
 	}
 	if why != "" || h.foreign {
 		a.setProblem(h, why)
 	}
 	h.foreign = why != ""
+}
+
+// usualSuspect says who does such a thing.
+func usualSuspect(k Knob) string {
+	if _, ok := k.(Remote); ok {
+		return "a person, a GitOps tool or another controller"
+	}
+	return "systemd does so to the groups of its units at daemon-reload"
 }
 
 // undone reports whether somebody else has set the baseline while the lease
@@ -389,6 +403,9 @@ func (a *Actuator) undone(h *held, before trimtab.Amount) bool {
 	}
 	if !h.foreign && (!e.ours(before) || same(before, h.now)) {
 		return false
+	}
+	if _, ok := h.Knob.(Remote); ok {
+		return true // an instance that was made anew has no entry
 	}
 	now := whereIs(h.Knob)
 	return h.written != nil && now != nil && os.SameFile(h.written, now)

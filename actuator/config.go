@@ -1,6 +1,7 @@
 package actuator
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -71,6 +72,9 @@ type Config struct {
 	// JournalSize is the size of each copy of the journal in bytes; 0:
 	// hostfs.DefaultJournalSize, and four times that where there are finders.
 	JournalSize int
+	// OpenJournal opens a journal that is not in Dir; nil: it is in Dir. What restores for
+	// this actuator must read the same one.
+	OpenJournal func(ctx context.Context) (Journal, error)
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger

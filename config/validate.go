@@ -59,6 +59,7 @@ func (v *validator) run() {
 	v.colocate()
 	v.speculate()
 	v.batch()
+	v.kubernetes()
 	v.workloads()
 	v.planning()
 	v.application()
