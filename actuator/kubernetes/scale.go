@@ -183,7 +183,8 @@ func (s *Scale) floor(w *kube.Workload) (least int64, why string, err error) {
 	if err != nil || c == nil {
 		return 0, "", err
 	}
-	if why := c.Rollout(w); why != "" {
+	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // what was not taken up is ours
+	if why := c.Rollout(w); why != "" && !own {
 		return now, why, nil
 	}
 	if w.Annotations["autoscaling.keda.sh/paused-scale-in"] == "true" {
@@ -193,7 +194,11 @@ func (s *Scale) floor(w *kube.Workload) (least int64, why string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	return max(least, now-min(atOnce, now)), by, nil
+	least = max(least, now-min(atOnce, now))
+	if s.wrote != nil {
+		least = min(least, s.wrote.before) // pods that were asked for and did not come: nobody is disrupted
+	}
+	return least, by, nil
 }
 
 // MayWrite says whether nobody else sets the number.
@@ -267,9 +272,6 @@ func (s *Scale) Write(ctx context.Context, a trimtab.Amount) error {
 func (s *Scale) allow(w *kube.Workload, goal, now int64) error {
 	if goal > now && w.Annotations["autoscaling.keda.sh/paused-scale-out"] == "true" {
 		return fmt.Errorf("its annotation autoscaling.keda.sh/paused-scale-out: %w", trimtab.ErrRefused)
-	}
-	if s.wrote != nil && goal >= s.wrote.before {
-		return nil // pods that were asked for and did not come: nobody is disrupted
 	}
 	least, why, err := s.floor(w)
 	if err != nil {

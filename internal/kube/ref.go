@@ -120,3 +120,26 @@ func (w *Cluster) ByUID(uid string) (Ref, bool) {
 	r, ok := w.joined().byUID[uid]
 	return r, ok
 }
+
+// PodBy returns a pod of which is is true, or nil.
+func (w *Cluster) PodBy(is func(*Pod) bool) (found *Pod) {
+	w.pods.each("", func(p *Pod) bool {
+		if is(p) {
+			found = p
+		}
+		return found == nil
+	})
+	return found
+}
+
+// EachPod calls do with each pod of a namespace that belongs to a workload.
+func (w *Cluster) EachPod(namespace string, do func(Ref, *Pod)) {
+	for r, all := range w.joined().of {
+		if r.Namespace != namespace {
+			continue
+		}
+		for _, p := range all {
+			do(r, p)
+		}
+	}
+}

@@ -56,6 +56,8 @@ type Cluster struct {
 	lives map[string][]*life
 	// lived is the last answer of the server to a beat.
 	lived time.Time
+	// late is added to the age of everything, for tests.
+	late time.Duration
 	// resize tells whether the server has pods/resize; nil: it did not tell.
 	resize *bool
 	index  *index
@@ -345,9 +347,9 @@ func (w *Cluster) unlisted() (all []error) {
 // it is good.
 func (w *Cluster) fresh(resources ...Resource) error {
 	w.mu.Lock()
-	lived := w.lived
+	lived, late := w.lived, w.late
 	w.mu.Unlock()
-	now := w.now()
+	now := w.now().Add(late)
 	for _, r := range resources {
 		for _, l := range w.lives[r.String()] {
 			l.mu.Lock()
