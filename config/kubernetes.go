@@ -109,8 +109,12 @@ func (c *Config) Watched() []string {
 	return slices.Compact(all)
 }
 
-// dnsName is how Kubernetes names objects.
-var dnsName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`) //nolint:gochecknoglobals // compiled once
+// dnsName reports whether Kubernetes may name an object so.
+func dnsName(s string) bool {
+	inner := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
+	outside := strings.IndexFunc(s, func(r rune) bool { return !inner(r) && r != '-' && r != '.' })
+	return s != "" && len(s) <= 253 && outside < 0 && inner(rune(s[0])) && inner(rune(s[len(s)-1]))
+}
 
 // kubernetes checks the section.
 func (v *validator) kubernetes() {
@@ -124,7 +128,7 @@ func (v *validator) kubernetes() {
 }
 
 func (v *validator) dns(where, name string) {
-	if !dnsName.MatchString(name) {
+	if !dnsName(name) {
 		v.fail(where, fmt.Sprintf("%q is no name of Kubernetes", clip(name)), "write lower-case letters, digits, - and ., as kubectl get shows it")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 )
@@ -123,3 +124,5 @@ func write(ctx context.Context, k actuator.Knob, v float64) error {
 
 // patches counts the writes to a subresource.
 func (c *cluster) patches(sub string) int { return c.Requests()["PATCH "+sub] }
+
+func entryOf(key string) hostfs.Entry { return hostfs.Entry{Key: key, Value: []byte("1")} }

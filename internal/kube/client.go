@@ -120,9 +120,9 @@ func (r Resource) String() string {
 func ResourceOfKind(kind string) (Resource, error) {
 	switch kind {
 	case Deployment:
-		return deployments, nil
+		return deployments(), nil
 	case StatefulSet:
-		return statefulsets, nil
+		return statefulsets(), nil
 	}
 	return Resource{}, fmt.Errorf("workload of kind %.40q: trimtab knows Deployment and StatefulSet: %w", kind, trimtab.ErrUnsupported)
 }
@@ -164,7 +164,7 @@ func (c *Client) Workload(ctx context.Context, ref Ref) (*Workload, error) {
 // Pod reads a pod.
 func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) {
 	p := &Pod{}
-	return p, c.get(ctx, pods, namespace, name, p)
+	return p, c.get(ctx, pods(), namespace, name, p)
 }
 
 // ScaleOf reads how a workload is scaled.
@@ -216,13 +216,13 @@ func (c *Client) Resize(ctx context.Context, at *Meta, container string, request
 	}
 	spec := map[string]any{"containers": []any{map[string]any{"name": container, "resources": resources}}}
 	p := &Pod{}
-	return p, c.patch(ctx, pods, at, types.StrategicMergePatchType, map[string]any{"spec": spec}, p, "resize")
+	return p, c.patch(ctx, pods(), at, types.StrategicMergePatchType, map[string]any{"spec": spec}, p, "resize")
 }
 
 // decode reads the fields that trimtab knows of an object.
 func decode(u *unstructured.Unstructured, out any) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
-		return trimtab.Invalidf("read %s %s/%s: %v", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+		return fmt.Errorf("read %s %s/%s: %w: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err, trimtab.ErrInvalid)
 	}
 	return nil
 }
@@ -280,6 +280,7 @@ func (c *Client) raw(ctx context.Context, path string, out any) error {
 // Version is that of the server, such as 1.37.
 type Version struct{ Major, Minor int }
 
+// String is the version as people write it.
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
 // Version asks the server which one it is.

@@ -18,16 +18,16 @@ type ConfigMap struct {
 // ConfigMap reads one; the error is os.ErrNotExist where there is none.
 func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*ConfigMap, error) {
 	m := &ConfigMap{}
-	return m, c.get(ctx, configMaps, namespace, name, m)
+	return m, c.get(ctx, configMaps(), namespace, name, m)
 }
 
 // CreateConfigMap makes an empty one.
 func (c *Client) CreateConfigMap(ctx context.Context, namespace, name string) (*ConfigMap, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	u, err := c.of(configMaps, namespace).Create(ctx, configMap(namespace, name, nil), metav1.CreateOptions{FieldManager: FieldManager})
+	u, err := c.of(configMaps(), namespace).Create(ctx, configMap(namespace, name, nil), metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil {
-		return nil, kindOf(err, "create", configMaps, namespace, name)
+		return nil, kindOf(err, "create", configMaps(), namespace, name)
 	}
 	m := &ConfigMap{}
 	return m, decode(u, m)
@@ -41,9 +41,9 @@ func (c *Client) UpdateConfigMap(ctx context.Context, at *ConfigMap, data map[st
 	u := configMap(at.Namespace, at.Name, data)
 	u.SetUID(types.UID(at.UID))
 	u.SetResourceVersion(at.ResourceVersion)
-	u, err := c.of(configMaps, at.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
+	u, err := c.of(configMaps(), at.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
 	if err != nil {
-		return nil, kindOf(err, "update", configMaps, at.Namespace, at.Name)
+		return nil, kindOf(err, "update", configMaps(), at.Namespace, at.Name)
 	}
 	m := &ConfigMap{}
 	return m, decode(u, m)

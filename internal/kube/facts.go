@@ -31,7 +31,7 @@ func (w *Cluster) WorkloadOf(r Ref) (*Workload, error) {
 // PodOf returns a pod; the error is os.ErrNotExist where there is none, or another one of
 // that name: uid "" is any.
 func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {
-	if err := w.fresh(pods); err != nil {
+	if err := w.fresh(pods()); err != nil {
 		return nil, err
 	}
 	p := w.pods.get(namespace, name)
@@ -49,7 +49,7 @@ func (w *Cluster) Took(p *Pod) { slim(&p.Meta); w.pods.put(p) }
 
 // Allocatable returns what a node has for pods of a resource.
 func (w *Cluster) Allocatable(node, resource string) (float64, error) {
-	if err := w.fresh(nodes); err != nil {
+	if err := w.fresh(nodes()); err != nil {
 		return 0, err
 	}
 	n := w.nodes.get("", node)
@@ -65,7 +65,7 @@ func (w *Cluster) Allocatable(node, resource string) (float64, error) {
 
 // AllAllocatable returns what all nodes have together of a resource.
 func (w *Cluster) AllAllocatable(resource string) (sum float64, err error) {
-	if err := w.fresh(nodes); err != nil {
+	if err := w.fresh(nodes()); err != nil {
 		return 0, err
 	}
 	w.nodes.each("", func(n *Node) bool {
@@ -131,7 +131,7 @@ func since(c *Condition) time.Time {
 // Others names the autoscaler that turns a resource of a workload, "" where there is
 // none. requests says that the change is one of requests, too.
 func (w *Cluster) Others(r Ref, container, resource string, requests bool) (string, error) {
-	if err := w.fresh(hpas, scaledObjects, vpas); err != nil {
+	if err := w.fresh(hpas(), scaledObjects(), vpas()); err != nil {
 		return "", fmt.Errorf("whether an autoscaler has %s cannot be told: %w", r, err)
 	}
 	other := ""
@@ -194,7 +194,7 @@ func (v *VPA) turns(r Ref, container, resource string) bool {
 // Spared returns how many pods of a workload may go at once, and the number below which
 // none may: what every PodDisruptionBudget that selects them allows.
 func (w *Cluster) Spared(of *Workload, labels map[string]string) (atOnce, least int64, by string, err error) {
-	if err := w.fresh(budgets); err != nil {
+	if err := w.fresh(budgets()); err != nil {
 		return 0, 0, "", fmt.Errorf("what disruption budgets allow cannot be told: %w", err)
 	}
 	atOnce = math.MaxInt64
@@ -235,7 +235,7 @@ func selects(selector, labels map[string]string) bool {
 // allow, and by which; +Inf where none bounds it.
 func (w *Cluster) Most(namespace, resource string) (most float64, by string, err error) {
 	most = math.Inf(1)
-	if err := w.fresh(ranges); err != nil {
+	if err := w.fresh(ranges()); err != nil {
 		return most, "", fmt.Errorf("what limit ranges allow cannot be told: %w", err)
 	}
 	w.ranges.each(namespace, func(r *Range) bool {
@@ -253,7 +253,7 @@ func (w *Cluster) Most(namespace, resource string) (most float64, by string, err
 // as limits.cpu, and which leaves least; +Inf where none bounds it.
 func (w *Cluster) Left(namespace, name string) (left float64, by string, err error) {
 	left = math.Inf(1)
-	if err := w.fresh(quotas); err != nil {
+	if err := w.fresh(quotas()); err != nil {
 		return left, "", fmt.Errorf("what quotas leave cannot be told: %w", err)
 	}
 	w.quotas.each(namespace, func(q *Quota) bool {

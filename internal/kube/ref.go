@@ -103,7 +103,7 @@ func (w *Cluster) joined() *index {
 
 // PodsOf returns the pods of a workload that have not ended, in no order.
 func (w *Cluster) PodsOf(r Ref) ([]*Pod, error) {
-	if err := w.fresh(pods, replicasets, deployments, statefulsets); err != nil {
+	if err := w.fresh(pods(), replicasets(), deployments(), statefulsets()); err != nil {
 		return nil, err
 	}
 	var out []*Pod

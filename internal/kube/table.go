@@ -103,20 +103,21 @@ func (t *table[T, P]) read(obj any) P {
 // slim drops annotations that nobody here reads: some are as large as the object.
 func slim(m *Meta) {
 	for name := range m.Annotations {
-		if !read[name] {
+		if !isRead(name) {
 			delete(m.Annotations, name)
 		}
 	}
 }
 
-// read are the annotations that mean something here.
-var read = map[string]bool{ //nolint:gochecknoglobals // a table
-	"resource.opentelemetry.io/service.name": true,
-	"kubernetes.io/config.hash":              true,
-	"autoscaling.keda.sh/paused":             true,
-	"autoscaling.keda.sh/paused-replicas":    true,
-	"autoscaling.keda.sh/paused-scale-in":    true,
-	"autoscaling.keda.sh/paused-scale-out":   true,
+// isRead reports whether an annotation means something here.
+func isRead(annotation string) bool {
+	switch annotation {
+	case "resource.opentelemetry.io/service.name", "kubernetes.io/config.hash",
+		"autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas",
+		"autoscaling.keda.sh/paused-scale-in", "autoscaling.keda.sh/paused-scale-out":
+		return true
+	}
+	return false
 }
 
 // side is a table as the reflector of one namespace sees it.

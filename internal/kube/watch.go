@@ -72,17 +72,17 @@ func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Log
 	}
 	w := &Cluster{Client: c, logger: logger, now: time.Now, lives: map[string][]*life{}}
 	kind := func(name string) func(*Workload) { return func(o *Workload) { o.Kind = name } }
-	w.deployments = newTable(deployments, logger, &w.changes, kind(Deployment))
-	w.statefulsets = newTable(statefulsets, logger, &w.changes, kind(StatefulSet))
-	w.replicasets = newTable[ReplicaSet](replicasets, logger, &w.changes, nil)
-	w.pods = newTable[Pod](pods, logger, &w.changes, nil)
-	w.nodes = newTable[Node](nodes, logger, &w.changes, nil)
-	w.hpas = newTable[HPA](hpas, logger, &w.changes, nil)
-	w.vpas = newTable[VPA](vpas, logger, &w.changes, nil)
-	w.scaled = newTable[ScaledObject](scaledObjects, logger, &w.changes, nil)
-	w.budgets = newTable[Budget](budgets, logger, &w.changes, nil)
-	w.quotas = newTable[Quota](quotas, logger, &w.changes, nil)
-	w.ranges = newTable[Range](ranges, logger, &w.changes, nil)
+	w.deployments = newTable(deployments(), logger, &w.changes, kind(Deployment))
+	w.statefulsets = newTable(statefulsets(), logger, &w.changes, kind(StatefulSet))
+	w.replicasets = newTable[ReplicaSet](replicasets(), logger, &w.changes, nil)
+	w.pods = newTable[Pod](pods(), logger, &w.changes, nil)
+	w.nodes = newTable[Node](nodes(), logger, &w.changes, nil)
+	w.hpas = newTable[HPA](hpas(), logger, &w.changes, nil)
+	w.vpas = newTable[VPA](vpas(), logger, &w.changes, nil)
+	w.scaled = newTable[ScaledObject](scaledObjects(), logger, &w.changes, nil)
+	w.budgets = newTable[Budget](budgets(), logger, &w.changes, nil)
+	w.quotas = newTable[Quota](quotas(), logger, &w.changes, nil)
+	w.ranges = newTable[Range](ranges(), logger, &w.changes, nil)
 	ctx, w.cancel = context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(quiet(logger))))
 	if namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces))); len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -117,22 +117,6 @@ func (w *Cluster) Close() error {
 	w.wg.Wait()
 	return nil
 }
-
-// The resources that are watched.
-var ( //nolint:gochecknoglobals // a table
-	pods          = Resource{"", "v1", "pods", true}
-	nodes         = Resource{"", "v1", "nodes", false}
-	quotas        = Resource{"", "v1", "resourcequotas", true}
-	ranges        = Resource{"", "v1", "limitranges", true}
-	configMaps    = Resource{"", "v1", "configmaps", true}
-	deployments   = Resource{"apps", "v1", "deployments", true}
-	statefulsets  = Resource{"apps", "v1", "statefulsets", true}
-	replicasets   = Resource{"apps", "v1", "replicasets", true}
-	hpas          = Resource{"autoscaling", "v2", "horizontalpodautoscalers", true}
-	budgets       = Resource{"policy", "v1", "poddisruptionbudgets", true}
-	vpas          = Resource{"autoscaling.k8s.io", "v1", "verticalpodautoscalers", true}
-	scaledObjects = Resource{"keda.sh", "v1alpha1", "scaledobjects", true}
-)
 
 // follow watches one resource in each namespace. Where it is optional, it is watched
 // from when the server has it.

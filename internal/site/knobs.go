@@ -24,7 +24,9 @@ import (
 func kinds() []actuator.Kind { return kindsOn(resctrl.Host{}) }
 
 // kindsOn are the kinds on a host with such a resctrl.
-func kindsOn(rdt resctrl.Host) []actuator.Kind { return kindsIn(rdt, kubernetes.Cluster{Watched: noCluster}) }
+func kindsOn(rdt resctrl.Host) []actuator.Kind {
+	return kindsIn(rdt, kubernetes.Cluster{Watched: noCluster})
+}
 
 // kindsIn are the kinds on a host that sees a cluster.
 func kindsIn(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {

@@ -31,7 +31,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "1")
 		}
-		answer(w, status, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reasons[status], "message": fmt.Sprintf("as asked for: %d", status)})
+		answer(w, status, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason(status), "message": fmt.Sprintf("as asked for: %d", status)})
 	case r.URL.Path == "/version":
 		answer(w, 200, Object{"major": "1", "minor": "37"})
 	case s.discovers(w, r.URL.Path):
@@ -46,9 +46,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reasons are the words for what a server refuses.
-var reasons = map[int]string{ //nolint:gochecknoglobals // a table
-	401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict", 410: "Expired", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable",
+// reason is the word for what a server refuses.
+func reason(status int) string {
+	switch status {
+	case 401:
+		return "Unauthorized"
+	case 403:
+		return "Forbidden"
+	case 404:
+		return "NotFound"
+	case 409:
+		return "Conflict"
+	case 410:
+		return "Expired"
+	case 422:
+		return "Invalid"
+	case 429:
+		return "TooManyRequests"
+	}
+	return "InternalError"
 }
 
 func answer(w http.ResponseWriter, status int, o any) {
@@ -58,7 +74,7 @@ func answer(w http.ResponseWriter, status int, o any) {
 }
 
 func refuse(w http.ResponseWriter, status int, format string, args ...any) {
-	answer(w, status, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reasons[status], "message": fmt.Sprintf(format, args...)})
+	answer(w, status, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason(status), "message": fmt.Sprintf(format, args...)})
 }
 
 // discovers answers a question of what there is.

@@ -1,0 +1,76 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/pipeline"
+)
+
+func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
+	locks := cfg.Actuator.LockDir
+	if locks == "" {
+		locks = actuator.DefaultLockDir()
+	}
+	cluster := s.clusterOf(cfg)
+	kinds := kindsIn(rdtOf(locks), cluster)
+	all, err := knobsOf(kinds, cfg, s.host)
+	if err != nil || cfg.Pool.Capacity() <= 0 {
+		return nil, err
+	}
+	watchdog := s.options.Watchdog
+	if watchdog == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find own program: %w", err)
+		}
+		watchdog = []string{self, "watchdog", "--dir", JournalDir(cfg.Storage.Path)}
+	}
+	c := actuator.Config{
+		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
+		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: locks, Watchdog: watchdog,
+		Repeat: actuator.RepeatOf(cfg.Lease),
+	}
+	if cfg.Kubernetes.Journal != "" && hasCluster(all) {
+		c.OpenJournal, c.Watchdog = s.clusterJournal(cfg, cluster), nil
+	}
+	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
+	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Kubernetes, cfg.Watched())
+	c.Metrics, c.Logger = s.metrics, s.logger
+	// Once before anything is stopped for it, to see that they can be opened.
+	once, _, err := openAll(kinds, all)
+	if err = errors.Join(err, actuator.CloseTargets(once)); err != nil {
+		return nil, err
+	}
+	start := func(ctx context.Context) (func() error, error) {
+		s.ready.set("actuator", "starting")
+		c := c
+		var err error
+		if c.Targets, c.Finders, err = openAll(kinds, all); err != nil {
+			return nil, err
+		}
+		a, err := actuator.Open(ctx, c)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), actuator.CloseTargets(c.Targets))
+		}
+		s.ready.set("actuator", "")
+		h := pipeline.NewHealth(work)
+		b := orders{h.Bus(s.bus), s.order}
+		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
+		return func() error {
+			err := stop()
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			return errors.Join(err, a.Close(ctx))
+		}, nil
+	}
+	if hasCluster(all) {
+		start = s.withCluster(cfg, cluster, start)
+	}
+	return []part{{"actuator", key, start}}, nil
+}

@@ -1,0 +1,137 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/kube/kubetest"
+)
+
+// clusterFile is a Deployment whose pods have too little for what is declared.
+const clusterFile = `
+pool: {cpu: 6, unit: 0.01, step: 1}
+objective: egalitarian
+round: 1s
+lease: 10s
+guard: {dead_band: 0.02, reversal_window: 0s}
+analyzer: {report_interval: 500ms, partitions: 1}
+actuator: {lock_dir: %q}
+storage: {path: %q}
+web: {listen_address: "127.0.0.1:0"}
+otlp: {grpc: "off", http: "off"}
+jaeger: {grpc: "off"}
+kubernetes: {kubeconfig: %q%s}
+workloads:
+  - name: checkout
+    slo: {performance: 1}
+    fallback: {demand: 1.6}
+    match: {kubernetes: {namespace: shop, deployment: checkout}}
+    knob: {cpu: {min: 0.1, max: 2}}
+    mode: %s
+`
+
+// inCluster runs the whole pipeline outside of a cluster of two pods with 500m each.
+func inCluster(t *testing.T, s *kubetest.Server, mode, more string) *Site {
+	t.Helper()
+	text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), s.Kubeconfig(), more, mode)
+	cfg, err := config.Parse("cluster.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := Open(t.Context(), cfg, Options{Host: "h", Logger: slog.New(slog.DiscardHandler), Watchdog: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return running
+}
+
+// plans returns the plans that have actions, as they come.
+func plans(t *testing.T, s *Site) <-chan *trimtab.Plan {
+	t.Helper()
+	out := make(chan *trimtab.Plan, 100)
+	stop, err := s.Bus().Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindPlan, Key: "default", Handle: func(_ context.Context, d bus.Delivery) error {
+		if p, ok := d.Value.(*trimtab.Plan); ok && len(p.Actions) > 0 {
+			select {
+			case out <- p:
+			default:
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return out
+}
+
+func limitOf(s *kubetest.Server, pod int) string {
+	app := kubetest.Container(s.Get(kubetest.PodPath(pod)), "app")
+	return fmt.Sprint(kubetest.Sub(app, "resources", "limits")["cpu"])
+}
+
+const halfCore = `{"requests":{"cpu":"100m"},"limits":{"cpu":"500m"}}`
+
+func TestInModeRecommendTheClusterGetsNoWriteAndADeploymentGetsAdvice(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	s := inCluster(t, server, "recommend", "")
+	defer func() {
+		server.EndWatches()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := server.Writes(); len(got) != 0 {
+			t.Errorf("it wrote %q", got)
+		}
+	}()
+	select {
+	case p := <-plans(t, s):
+		for _, a := range p.Actions {
+			if a.Workload != "checkout" || !strings.HasPrefix(a.Instance, "checkout-7d9f-a") || a.Mode != trimtab.Recommend || !(a.Set.Value > 0.5) {
+				t.Errorf("action %+v", a)
+			}
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("no advice within 20 s")
+	}
+}
+
+func TestInModeActThePodsGetWhatWasDecidedAndTheirLimitsBackAtTheEnd(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	s := inCluster(t, server, "act", ", journal: trimtab")
+	deadline := time.After(30 * time.Second)
+	for limitOf(server, 0) == "500m" || limitOf(server, 1) == "500m" {
+		select {
+		case <-deadline:
+			t.Fatalf("limits are %s and %s after 30 s", limitOf(server, 0), limitOf(server, 1))
+		case <-time.After(20 * time.Millisecond):
+			server.Kubelet(kubetest.PodPath(0))
+			server.Kubelet(kubetest.PodPath(1))
+		}
+	}
+	if server.Get("/api/v1/namespaces/trimtab/configmaps/trimtab-journal-default") == nil {
+		t.Error("there is no journal in the cluster")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for pod := range 2 {
+		if got := limitOf(server, pod); got != "500m" {
+			t.Errorf("pod %d has %s after the end", pod, got)
+		}
+	}
+	for _, w := range server.Writes() {
+		if !strings.HasSuffix(w, "/resize") && !strings.Contains(w, "/configmaps") {
+			t.Errorf("it wrote %s", w)
+		}
+	}
+}
