@@ -78,6 +78,10 @@ func (t *KubernetesTarget) matchers() string {
 	return out
 }
 
+// clusterRoot stands for the cluster where hosts have a directory: what it has is shared
+// with no pool of a host.
+const clusterRoot = "/kubernetes"
+
 // pods reports whether the knob turns limits of pods, and not only their number.
 func (k *Knob) pods() bool { return k.Kubernetes != nil && k.only() != trimtab.Replicas }
 
@@ -87,7 +91,7 @@ func (k *Knob) Replicas() (kind, root, path string, ok bool) {
 	if _, bounded := k.Resources[trimtab.Replicas]; !bounded || !k.pods() {
 		return "", "", "", false
 	}
-	return "kubernetes-scale", "", k.Kubernetes.path() + "/*", true
+	return "kubernetes-scale", clusterRoot, k.Kubernetes.path() + "/*", true
 }
 
 // Watched lists the namespaces of the cluster that are watched; none: there is no

@@ -33,9 +33,9 @@ func (c *Config) Place(k *Knob) (kind, root, path string) {
 	case k.Process != nil:
 		return "process", "", k.place()
 	case k.pods():
-		return "kubernetes", "", k.place()
+		return "kubernetes", clusterRoot, k.place()
 	case k.Kubernetes != nil:
-		return "kubernetes-scale", "", k.place()
+		return "kubernetes-scale", clusterRoot, k.place()
 	}
 	return "cgroup", c.Actuator.CgroupRoot, k.place()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ type Journal struct {
 	client *kube.Client
 	at     kube.ConfigMap
 	state  map[string][]byte
+	// holder is this process: what a journal says is the same after a restart, and the
+	// server counts no write that changes nothing.
+	holder string
 	// lost is set once another process has the journal.
 	lost    error
 	damaged int
@@ -38,8 +42,11 @@ const maxJournal = 900 << 10
 // appendFor bounds one write of the journal.
 const appendFor = 15 * time.Second
 
-// dataKey is where the journal is in the ConfigMap.
-const dataKey = "journal"
+// The keys of the ConfigMap.
+const (
+	dataKey   = "journal"
+	holderKey = "holder"
+)
 
 // JournalName is the ConfigMap of a pool.
 func JournalName(pool string) string { return "trimtab-journal-" + strings.ToLower(pool) }
@@ -47,7 +54,7 @@ func JournalName(pool string) string { return "trimtab-journal-" + strings.ToLow
 // OpenJournal reads the journal of a pool in a namespace, or makes it, and takes it over:
 // whoever had it before can write it no more.
 func OpenJournal(ctx context.Context, c *kube.Client, namespace, pool string) (*Journal, error) {
-	j := &Journal{client: c, state: map[string][]byte{}}
+	j := &Journal{client: c, state: map[string][]byte{}, holder: rand.Text()}
 	at, err := c.ConfigMap(ctx, namespace, JournalName(pool))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -115,7 +122,7 @@ func (j *Journal) store(ctx context.Context, state map[string][]byte) error {
 	if err != nil {
 		return err
 	}
-	after, err := j.client.UpdateConfigMap(ctx, &j.at, map[string][]byte{dataKey: b})
+	after, err := j.client.UpdateConfigMap(ctx, &j.at, map[string][]byte{dataKey: b, holderKey: []byte(j.holder)})
 	if errors.Is(err, trimtab.ErrStale) {
 		// A write that was answered by nobody may have been ours: nobody can tell, so it
 		// is lost, too. The next start reads what is there.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -27,10 +28,10 @@ type real struct {
 	of   kubernetes.Cluster
 }
 
-func startReal(t *testing.T) *real {
+func startReal(t *testing.T, prepare func(*kubetest.Real)) *real {
 	t.Helper()
 	r := &real{Real: kubetest.StartReal(t, "trimtab"), t: t}
-	r.Shop(3, burstable)
+	prepare(r.Real)
 	for _, file := range []string{"rbac-recommend.yaml", "rbac-act.yaml"} {
 		b, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
 		if err != nil {
@@ -70,7 +71,7 @@ func (r *real) patch(what, body string) {
 }
 
 func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
-	r := startReal(t)
+	r := startReal(t, func(r *kubetest.Real) { r.Shop(3, burstable) })
 	t.Run("AResizeIsAsked", func(t *testing.T) {
 		limit, _ := r.knobs()
 		if err := write(t.Context(), limit, 0.8); err != nil {
@@ -185,7 +186,7 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 
 // The contract, on a real server. What takes effect is played.
 func TestAnActuatorRestoresOnARealAPIServer(t *testing.T) {
-	r := startReal(t)
+	r := startReal(t, func(r *kubetest.Real) { r.Shop(3, burstable) })
 	pods := kubernetes.Pods(r.of)
 	target := actuator.Target{KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.CPU}, Min: 0.1, Max: 6, Mode: trimtab.Act}
 	a, err := actuator.Open(t.Context(), actuator.Config{
@@ -207,4 +208,47 @@ func TestAnActuatorRestoresOnARealAPIServer(t *testing.T) {
 	if got := kubetest.Sub(app, "resources", "limits")["cpu"]; got != "500m" {
 		t.Errorf("limit %v after the end", got)
 	}
+}
+
+// A real kubelet, containerd and kernel: what is asked for is in force, and what the node
+// has no room for is put back.
+func TestARealKubeletResizesInPlaceAndWhatItDefersIsPutBack(t *testing.T) {
+	r := startReal(t, func(r *kubetest.Real) {
+		r.Node()
+		r.RunHere(2, `{requests: {cpu: 300m, memory: 32Mi}, limits: {cpu: 300m, memory: 32Mi}}`)
+	})
+	limit, _ := r.knobs()
+	started := time.Now()
+	if err := write(t.Context(), limit, 0.5); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the limit is in force", func() bool { return effective(t, limit) == 0.5 })
+	t.Logf("in force after %v", time.Since(started))
+	for _, pod := range r.Pods() {
+		status := kubetest.Sub(pod, "status")["containerStatuses"].([]any)[0].(kubetest.Object)
+		if status["restartCount"] != 0.0 {
+			t.Errorf("it was restarted: %v", status["restartCount"])
+		}
+	}
+	// More than is left beside the other pod, and less than the node has.
+	most := limit.Nearest(trimtab.Unlimited()).Value
+	if err := write(t.Context(), limit, most-0.1); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(2 * time.Minute)
+	for limit.Hopeless(t.Context()) == "" {
+		select {
+		case <-deadline:
+			t.Fatalf("what cannot be had is not told: in force is %v", effective(t, limit))
+		case <-time.After(time.Second):
+		}
+	}
+	t.Log(limit.Hopeless(t.Context()))
+	if in := effective(t, limit); in != 0.5 {
+		t.Errorf("in force is %v", in)
+	}
+	if err := write(t.Context(), limit, 0.5); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is pending", func() bool { return effective(t, limit) == 0.5 && limit.Hopeless(t.Context()) == "" })
 }

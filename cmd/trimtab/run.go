@@ -135,6 +135,8 @@ func explainStart(err error) error {
 type checkCmd struct {
 	Config checkConfigCmd `cmd:"" help:"Check a configuration file and print every mistake in it."`
 	Rules  checkRulesCmd  `cmd:"" help:"Check files of Prometheus rules against the metrics that trimtab has."`
+
+	Kubernetes checkKubernetesCmd `cmd:"" help:"Ask a cluster whether what a configuration file wants works there: API, workloads, rights."`
 }
 
 // checkConfigCmd is `trimtab check config`.

@@ -41,6 +41,8 @@ type Server struct {
 	// requests counts them by method and kind, such as "PATCH scale".
 	requests map[string]int
 	writes   []string
+	// denied are rights that nobody has, such as "patch pods/resize".
+	denied []string
 	// noResize makes it a server before 1.33.
 	noResize bool
 }
@@ -87,6 +89,13 @@ func (s *Server) NoResize() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noResize = true
+}
+
+// Deny takes rights away, such as "patch pods/resize", as far as they are asked for.
+func (s *Server) Deny(rights ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied = rights
 }
 
 // EndWatches ends all watches, as a server that restarts does.

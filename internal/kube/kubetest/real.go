@@ -52,7 +52,12 @@ func tools(t testing.TB) string {
 // of the same name stands for.
 func StartReal(t testing.TB, users ...string) *Real {
 	t.Helper()
-	r := &Real{t: t, tools: tools(t), dir: t.TempDir()}
+	r := &Real{t: t, tools: tools(t)}
+	var err error
+	if r.dir, err = os.MkdirTemp("", "kube"); err != nil { // short: names of sockets end at 108 bytes
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(r.dir) })
 	r.lib = strings.Join(glob(r.tools, "debian/usr/lib/*-linux-gnu", "debian/lib/*-linux-gnu"), ":")
 	etcd, peer, port := freePort(t), freePort(t), freePort(t)
 	r.url, r.etcd = "https://127.0.0.1:"+port, "http://127.0.0.1:"+etcd
@@ -61,7 +66,7 @@ func StartReal(t testing.TB, users ...string) *Real {
 		t.Fatal(err)
 	}
 	r.write("sa.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
-	tokens := "admin,admin,1,\"system:masters\"\nmanager,system:kube-controller-manager,2\n"
+	tokens := "admin,admin,1,\"system:masters\"\nmanager,system:kube-controller-manager,2\nnode,system:node:lab,3,\"system:nodes\"\n"
 	for i, u := range users {
 		tokens += fmt.Sprintf("%s,%s,%d\n", u, u, 10+i)
 	}
@@ -71,7 +76,7 @@ func StartReal(t testing.TB, users ...string) *Real {
 		"--listen-client-urls", r.etcd, "--advertise-client-urls", r.etcd, "--listen-peer-urls", "http://127.0.0.1:"+peer,
 		"--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster", "default=http://127.0.0.1:"+peer, "--log-level", "warn")
 	r.start("apiserver", filepath.Join(r.tools, "kube-apiserver"), "--etcd-servers", r.etcd, "--bind-address", "127.0.0.1", "--advertise-address", "10.255.255.1",
-		"--secure-port", port, "--cert-dir", filepath.Join(r.dir, "pki"), "--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "RBAC",
+		"--secure-port", port, "--cert-dir", filepath.Join(r.dir, "pki"), "--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "Node,RBAC",
 		"--token-auth-file", filepath.Join(r.dir, "tokens"), "--endpoint-reconciler-type", "none", "--service-account-issuer", "https://kubernetes.default.svc",
 		"--service-account-key-file", filepath.Join(r.dir, "sa.key"), "--service-account-signing-key-file", filepath.Join(r.dir, "sa.key"),
 		"--enable-priority-and-fairness=false", "--profiling=false", "--audit-log-path", filepath.Join(r.dir, "audit.log"), "--audit-policy-file", filepath.Join(r.dir, "audit.yaml"))

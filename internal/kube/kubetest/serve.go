@@ -36,7 +36,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, 200, Object{"major": "1", "minor": "37"})
 	case s.discovers(w, r.URL.Path):
 	case last == "selfsubjectaccessreviews":
-		answer(w, 201, Object{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": Object{}, "status": Object{"allowed": true}})
+		s.review(w, r)
 	case watching:
 		s.watch(w, r)
 	case r.Method == http.MethodGet && s.isList(r.URL.Path):
@@ -44,6 +44,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.one(w, r)
 	}
+}
+
+// review says whether a right is one that nobody has.
+func (s *Server) review(w http.ResponseWriter, r *http.Request) {
+	var asked Object
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&asked); err != nil {
+		refuse(w, 400, "%v", err)
+		return
+	}
+	a := Sub(asked, "spec", "resourceAttributes")
+	right := fmt.Sprint(a["verb"], " ", a["resource"])
+	if sub, ok := a["subresource"].(string); ok {
+		right += "/" + sub
+	}
+	s.mu.Lock()
+	allowed := !slices.Contains(s.denied, right)
+	s.mu.Unlock()
+	answer(w, 201, Object{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "metadata": Object{}, "status": Object{"allowed": allowed}})
 }
 
 // reason is the word for what a server refuses.
@@ -226,11 +244,24 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	case sub == "resize":
 		s.resize(w, path, o, body)
 	case r.Method == http.MethodPut:
-		s.put(path, body)
+		if !same(o, body) { // a write that changes nothing makes no version
+			s.put(path, body)
+		}
 		answer(w, 200, s.objects[path])
 	default:
 		refuse(w, 405, "not here")
 	}
+}
+
+// same reports whether two objects differ in their version at most.
+func same(o, body Object) bool {
+	text := func(o Object) string {
+		o = clone(o)
+		Sub(o, "metadata")["resourceVersion"] = nil
+		b, _ := json.Marshal(o) // it was JSON
+		return string(b)
+	}
+	return text(o) == text(body)
 }
 
 // expected compares uid and version with what is there.

@@ -19,7 +19,7 @@ func PodPath(i int) string {
 // as JSON.
 func (s *Server) Shop(pods int, resources string) {
 	s.Put(Node, `{"kind":"Node","apiVersion":"v1","status":{"allocatable":{"cpu":"8","memory":"16Gi"}}}`)
-	s.Put(Deployment, fmt.Sprintf(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"generation":1},"spec":{"replicas":%d,"selector":{"matchLabels":{"app":"checkout"}}},"status":{"observedGeneration":1,"replicas":%[1]d,"updatedReplicas":%[1]d,"readyReplicas":%[1]d,"availableReplicas":%[1]d}}`, pods))
+	s.Put(Deployment, fmt.Sprintf(`{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"generation":1},"spec":{"replicas":%[1]d,"selector":{"matchLabels":{"app":"checkout"}},"template":{"spec":{"containers":[{"name":"app","resources":%[2]s}]}}},"status":{"observedGeneration":1,"replicas":%[1]d,"updatedReplicas":%[1]d,"readyReplicas":%[1]d,"availableReplicas":%[1]d}}`, pods, resources))
 	uid := func(path string) any { return Sub(s.Get(path), "metadata")["uid"] }
 	s.Put(replicaSet, fmt.Sprintf(`{"kind":"ReplicaSet","apiVersion":"apps/v1","metadata":{"ownerReferences":[{"kind":"Deployment","name":"checkout","uid":%q,"controller":true}]}}`, uid(Deployment)))
 	for i := range pods {
