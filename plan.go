@@ -86,15 +86,16 @@ type Alternative struct {
 // Plan is one step of one decision for one pool. A plan without actions
 // renews the lease of what is there.
 //
-// A plan for several hosts travels as a head for those that look on and a part
+// A plan for several hosts travels in pieces for those that look on, and as a part
 // for each host: see [Plan.Split].
 type Plan struct {
 	Pool string `json:"pool"`
 	// Host is the one that this part of a plan is for, with its actions alone;
 	// "": all of them.
 	Host string `json:"host,omitempty"`
-	// Parts is how many parts follow this head of a plan; 0: it is no head.
-	Parts int `json:"parts,omitempty"`
+	// Piece counts the Pieces of a plan from 1; 0: this is none.
+	Piece  int `json:"piece,omitempty"`
+	Pieces int `json:"pieces,omitempty"`
 	// Hosts are those that have knobs of the pool. They do not travel.
 	Hosts []string `json:"-"`
 	// Epoch is the leader's term, from 1; Sequence counts its plans, from 1;
@@ -203,13 +204,18 @@ func (p *Plan) CapacityOf(resource string) float64 {
 	return p.Capacities[resource]
 }
 
-// Kind returns KindPlan.
-func (p *Plan) Kind() Kind { return KindPlan }
+// Kind returns KindPlan; of a part for one host KindPart.
+func (p *Plan) Kind() Kind {
+	if p.Host != "" {
+		return KindPart
+	}
+	return KindPlan
+}
 
 // Key returns the pool; of a part pool/host, so that no host reads what others
-// have to do; of a head "pool/".
+// have to do; of a piece "pool/", which no host reads.
 func (p *Plan) Key() string {
-	if p.Host == "" && p.Parts == 0 {
+	if p.Host == "" && p.Piece == 0 {
 		return p.Pool
 	}
 	return p.Pool + "/" + p.Host
@@ -251,8 +257,11 @@ func (p *Plan) validateIdentity() error {
 	if p.Time.IsZero() {
 		return Invalidf("plan %s: no time", p.ID())
 	}
-	if p.Parts < 0 || p.Parts > 0 && (p.Host != "" || len(p.Actions) > 0) {
-		return Invalidf("plan %s: a head of %d parts has neither a host nor actions", p.ID(), p.Parts)
+	if p.Piece < 0 || p.Piece > p.Pieces || (p.Piece == 0) != (p.Pieces == 0) || p.Pieces > maxPieces {
+		return Invalidf("plan %s: piece %d of %d, limit %d", p.ID(), p.Piece, p.Pieces, maxPieces)
+	}
+	if p.Piece > 0 && p.Host != "" {
+		return Invalidf("plan %s: piece %d is not for one host", p.ID(), p.Piece)
 	}
 	if err := told("plan "+p.ID(), p.Host, p.Objective, p.Resource, p.Applies); err != nil {
 		return err

@@ -1,43 +1,86 @@
 package trimtab
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
-// Split returns what travels of a plan: where Hosts has several, its head, which
-// has everything but the actions, and then a part for each host, which has its
-// actions and nothing about others; else the plan itself. A host without actions
-// gets a part too: it renews the lease.
+// pieceSize is how many entries a piece of a plan has: actions, and workloads that
+// were held or not moved. maxPieces bounds the pieces of one plan.
+const pieceSize, maxPieces = 1000, 10_000
+
+// Split returns what travels of a plan. Where Hosts has several, the pieces are for
+// those that look on: each has some of the actions and of the reasons, and the first
+// has everything else. The parts are for the hosts: each has the actions of one, and
+// nothing about others; a host without actions gets one too, which renews the lease.
+// Else the plan is the only piece.
 //
 // The plan of 10,000 workloads is 10 MB with its reasons. A thousand hosts would
 // each read all of it.
-func (p *Plan) Split() []*Plan {
+func (p *Plan) Split() (pieces, parts []Value) {
 	if len(p.Hosts) < 2 {
-		return []*Plan{p}
+		return []Value{p}, nil
 	}
+	return p.pieces(), p.parts()
+}
+
+// parts returns the plan of each host by itself.
+func (p *Plan) parts() (parts []Value) {
 	of := make(map[string][]Action, len(p.Hosts))
 	for i := range p.Actions {
 		of[p.Actions[i].Host] = append(of[p.Actions[i].Host], p.Actions[i])
 	}
-	hosts := slices.Clone(p.Hosts)
-	for host := range of {
-		if !slices.Contains(p.Hosts, host) {
-			hosts = append(hosts, host)
-		}
-	}
+	hosts := slices.AppendSeq(slices.Clone(p.Hosts), maps.Keys(of))
 	slices.Sort(hosts)
-	head := *p
-	head.Hosts, head.Actions, head.Parts = nil, nil, len(hosts)
-	out := []*Plan{&head}
-	for _, host := range hosts {
+	for _, host := range slices.Compact(hosts) {
 		part := *p
 		part.Hosts, part.Host, part.Actions = nil, host, of[host]
 		part.Held, part.Unmoved, part.Verdicts, part.Audit = nil, nil, nil, nil
-		out = append(out, &part)
+		parts = append(parts, &part)
+	}
+	return parts
+}
+
+// pieces returns the plan in pieces of about pieceSize entries.
+func (p *Plan) pieces() (pieces []Value) {
+	n := max(1, (len(p.Actions)+len(p.Held)+len(p.Unmoved)+pieceSize-1)/pieceSize)
+	held, unmoved := slices.Sorted(maps.Keys(p.Held)), slices.Sorted(maps.Keys(p.Unmoved))
+	for i := range n {
+		piece := *p
+		piece.Hosts, piece.Piece, piece.Pieces = nil, i+1, n
+		piece.Actions = share(p.Actions, i, n)
+		piece.Held, piece.Unmoved = only(p.Held, share(held, i, n)), only(p.Unmoved, share(unmoved, i, n))
+		if i > 0 {
+			piece.Verdicts, piece.Audit = nil, nil
+		}
+		pieces = append(pieces, &piece)
+	}
+	return pieces
+}
+
+// share is the i-th of n runs of all, which differ in length by 1 at most; nil: it
+// is empty.
+func share[T any](all []T, i, n int) []T {
+	if from, to := i*len(all)/n, (i+1)*len(all)/n; from < to {
+		return all[from:to:to]
+	}
+	return nil
+}
+
+// only has the reasons of some workloads; nil: of none.
+func only(of map[string]Held, names []string) map[string]Held {
+	if len(names) == 0 {
+		return nil
+	}
+	out := make(map[string]Held, len(names))
+	for _, name := range names {
+		out[name] = of[name]
 	}
 	return out
 }
 
-// Joiner puts plans together again that were split, whatever the order in which
-// their parts come, and however often. Its zero value is ready.
+// Joiner puts plans together again that came in pieces, whatever the order, and
+// however often each comes. Its zero value is ready.
 type Joiner struct {
 	open []*joining // in the order in which they began
 	// done are the latest that were handed out: what comes again of them is no news.
@@ -53,10 +96,8 @@ type planStep struct {
 
 // joining is one plan of which something came.
 type joining struct {
-	Plan
 	name   planStep
-	headed bool
-	has    map[string]bool // the hosts whose parts came
+	pieces map[int]*Plan
 }
 
 // maxJoining bounds the plans that are under way. A planner sends one after the
@@ -64,9 +105,12 @@ type joining struct {
 const maxJoining = 4
 
 // Take returns the plans that are whole with p, and those that are given up for
-// it, without what is missing.
+// it, without what is missing. A part for a host is not for those that look on.
 func (j *Joiner) Take(p *Plan) (done []*Plan) {
-	if p.Host == "" && p.Parts == 0 {
+	switch {
+	case p.Host != "":
+		return nil
+	case p.Pieces == 0:
 		return []*Plan{p}
 	}
 	name := planStep{p.Pool, p.Epoch, p.Sequence, p.Step}
@@ -79,34 +123,44 @@ func (j *Joiner) Take(p *Plan) (done []*Plan) {
 			done = j.drop(0)
 		}
 		i = len(j.open)
-		j.open = append(j.open, &joining{name: name, has: map[string]bool{}})
+		j.open = append(j.open, &joining{name: name, pieces: map[int]*Plan{}})
 	}
 	o := j.open[i]
-	switch {
-	case p.Host == "":
-		actions := o.Actions
-		o.Plan, o.headed = *p, true
-		o.Actions = actions
-	case !o.has[p.Host]:
-		o.has[p.Host] = true
-		o.Actions = append(o.Actions, p.Actions...)
-	}
-	if o.headed && len(o.has) >= o.Parts {
+	o.pieces[p.Piece] = p
+	if len(o.pieces) >= p.Pieces {
 		done = append(done, j.drop(i)...)
 	}
 	return done
 }
 
-// drop ends one plan, and returns it where its head came.
+// drop ends one plan, and returns it where its first piece came.
 func (j *Joiner) drop(i int) []*Plan {
 	o := j.open[i]
 	j.open = slices.Delete(j.open, i, i+1)
 	if j.done = append(j.done, o.name); len(j.done) > maxJoining {
 		j.done = slices.Delete(j.done, 0, 1)
 	}
-	if !o.headed {
+	first := o.pieces[1]
+	if first == nil {
 		return nil
 	}
-	o.Plan.Parts = 0
-	return []*Plan{&o.Plan}
+	whole := *first
+	whole.Piece, whole.Pieces = 0, 0
+	whole.Actions, whole.Held, whole.Unmoved = slices.Clip(whole.Actions), maps.Clone(whole.Held), maps.Clone(whole.Unmoved)
+	for n := 2; n <= first.Pieces; n++ {
+		if piece := o.pieces[n]; piece != nil {
+			whole.Actions = append(whole.Actions, piece.Actions...)
+			whole.Held, whole.Unmoved = merged(whole.Held, piece.Held), merged(whole.Unmoved, piece.Unmoved)
+		}
+	}
+	return []*Plan{&whole}
+}
+
+// merged adds the reasons of a piece; all may be nil, and may be changed.
+func merged(all, more map[string]Held) map[string]Held {
+	if all == nil && len(more) > 0 {
+		all = make(map[string]Held, len(more))
+	}
+	maps.Copy(all, more)
+	return all
 }

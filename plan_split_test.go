@@ -2,6 +2,7 @@ package trimtab_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +13,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// aPlan is a plan over hosts h0, h1, …, of which actions may leave some out.
+// aPlan is a plan over hosts h0, h1, …, of which actions may leave some out, and
+// sometimes one of several pieces.
 func aPlan(t *rapid.T) *trimtab.Plan {
 	hosts := []string{"h0", "h1", "h2", "h3"}[:rapid.IntRange(2, 4).Draw(t, "hosts")]
 	p := &trimtab.Plan{
@@ -25,7 +27,19 @@ func aPlan(t *rapid.T) *trimtab.Plan {
 			Mode:   trimtab.Act, Set: trimtab.Units(float64(i)),
 		})
 	}
+	for i := range 2500 * rapid.IntRange(0, 1).Draw(t, "thousands held") {
+		p.Held[fmt.Sprint("v", i)] = trimtab.Held{Code: trimtab.HeldOld, Text: "old"}
+	}
 	return p
+}
+
+// inPieces are the pieces of a plan.
+func inPieces(p *trimtab.Plan) (out []*trimtab.Plan) {
+	pieces, _ := p.Split()
+	for _, v := range pieces {
+		out = append(out, v.(*trimtab.Plan))
+	}
+	return out
 }
 
 // inOrder puts the actions in the order of their hosts.
@@ -37,7 +51,7 @@ func inOrder(p *trimtab.Plan) *trimtab.Plan {
 	return p
 }
 
-func TestAPlanThatWasSplitIsWholeAgainInWhateverOrderItsPartsCome(t *testing.T) {
+func TestAPlanThatWasSplitIsWholeAgainInWhateverOrderItsPiecesCome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var parts, got, want []*trimtab.Plan
 		for i := range 3 {
@@ -46,7 +60,7 @@ func TestAPlanThatWasSplitIsWholeAgainInWhateverOrderItsPartsCome(t *testing.T) 
 			travels := *p
 			travels.Hosts = nil
 			want = append(want, inOrder(&travels))
-			for _, part := range p.Split() {
+			for _, part := range inPieces(p) {
 				for range rapid.IntRange(1, 2).Draw(t, "deliveries") {
 					parts = append(parts, part)
 				}
@@ -68,19 +82,17 @@ func TestAPlanThatWasSplitIsWholeAgainInWhateverOrderItsPartsCome(t *testing.T) 
 func TestAPartHasWhatItsHostHasToDoAndNothingOfOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := aPlan(t)
-		parts := p.Split()
-		if len(parts) != len(p.Hosts)+1 || parts[0].Parts != len(p.Hosts) || parts[0].Key() != "p/" || len(parts[0].Held) != len(p.Held) {
-			t.Fatalf("%d parts, head %+v", len(parts), parts[0])
+		_, parts := p.Split()
+		if len(parts) != len(p.Hosts) {
+			t.Fatalf("%d parts for %d hosts", len(parts), len(p.Hosts))
 		}
-		for i, part := range parts {
+		for i, v := range parts {
+			part := v.(*trimtab.Plan)
 			if err := part.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			if i == 0 {
-				continue
-			}
-			if part.Host != p.Hosts[i-1] || part.Key() != "p/"+part.Host || part.Held != nil {
-				t.Fatalf("part of %s: %+v", p.Hosts[i-1], part)
+			if part.Host != p.Hosts[i] || part.Kind() != trimtab.KindPart || part.Key() != "p/"+part.Host || part.Held != nil {
+				t.Fatalf("part of %s: %+v", p.Hosts[i], part)
 			}
 			for _, a := range p.Actions {
 				if has := slices.ContainsFunc(part.Actions, func(b trimtab.Action) bool { return b.KnobID == a.KnobID }); has != (a.Host == part.Host) {
@@ -91,44 +103,68 @@ func TestAPartHasWhatItsHostHasToDoAndNothingOfOthers(t *testing.T) {
 	})
 }
 
+func TestAPieceOfAPlanIsSmallAndNoHostReadsIt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := aPlan(t)
+		for _, piece := range inPieces(p) {
+			if err := piece.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(piece.Actions) + len(piece.Held) + len(piece.Unmoved); n > 1002 || piece.Kind() != trimtab.KindPlan || piece.Key() != "p/" {
+				t.Fatalf("piece %d of %d has %d entries, on %s %q", piece.Piece, piece.Pieces, n, piece.Kind(), piece.Key())
+			}
+		}
+	})
+}
+
 func TestAPlanForOneHostTravelsWhole(t *testing.T) {
 	p := &trimtab.Plan{Pool: "p", Hosts: []string{"h0"}}
-	if parts := p.Split(); len(parts) != 1 || parts[0] != p || p.Key() != "p" {
-		t.Errorf("%+v", parts)
+	if pieces, parts := p.Split(); len(pieces) != 1 || pieces[0] != trimtab.Value(p) || len(parts) != 0 || p.Key() != "p" {
+		t.Errorf("%+v, %+v", pieces, parts)
 	}
 }
 
-func TestAPlanOfWhichAPartIsMissingIsGivenUpForLaterOnes(t *testing.T) {
+func TestAPlanOfWhichAPieceIsMissingIsGivenUpForLaterOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		lost := aPlan(t).Split()
+		several := func() []*trimtab.Plan {
+			p := aPlan(t)
+			for i := range 2500 {
+				p.Held[fmt.Sprint("v", i)] = trimtab.Held{Code: trimtab.HeldOld, Text: "old"}
+			}
+			return inPieces(p)
+		}
+		lost := several()
 		lost = lost[:rapid.IntRange(1, len(lost)-1).Draw(t, "arrived")]
+		held := 0
 		var join trimtab.Joiner
-		for _, part := range lost {
-			if got := join.Take(part); got != nil {
+		for _, piece := range lost {
+			held += len(piece.Held)
+			if got := join.Take(piece); got != nil {
 				t.Fatalf("%+v", got)
 			}
 		}
 		var got []*trimtab.Plan
 		for i := range 2 * 4 {
-			p := aPlan(t)
-			p.Epoch += uint64(i + 1)
-			parts := p.Split()
-			for _, part := range parts[:len(parts)-1] {
-				got = append(got, join.Take(part)...)
+			pieces := several()
+			for _, piece := range pieces[:len(pieces)-1] {
+				piece.Epoch += uint64(i + 1)
+				got = append(got, join.Take(piece)...)
 			}
 		}
-		if len(got) != 1+4 || got[0].Epoch != 1 || got[0].Parts != 0 {
+		if len(got) != 1+4 || got[0].Epoch != 1 || got[0].Pieces != 0 || len(got[0].Held) != held {
 			t.Fatalf("%d plans: %+v", len(got), got)
 		}
 	})
 }
 
-func TestAPartIsRefusedThatIsNotOfItsHost(t *testing.T) {
+func TestAPartOrPieceIsRefusedThatIsNotWhatItSays(t *testing.T) {
 	for name, p := range map[string]trimtab.Plan{
 		"an action of another host": {Host: "h1", Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "p", Host: "h2", Workload: "w", Resource: "cpu"}, Mode: trimtab.Act}}},
-		"a head with actions":       {Parts: 2, Actions: []trimtab.Action{{KnobID: trimtab.KnobID{Pool: "p", Host: "h2", Workload: "w", Resource: "cpu"}, Mode: trimtab.Act}}},
-		"a head for a host":         {Parts: 2, Host: "h1"},
-		"less than no parts":        {Parts: -1},
+		"a piece for a host":        {Piece: 1, Pieces: 2, Host: "h1"},
+		"a piece beyond the last":   {Piece: 3, Pieces: 2},
+		"a piece before the first":  {Piece: -1, Pieces: 2},
+		"pieces without a number":   {Pieces: 2},
+		"too many pieces":           {Piece: 1, Pieces: 1 << 40},
 	} {
 		p.Pool, p.Epoch, p.Sequence, p.Step, p.Time, p.Lease = "p", 1, 1, 1, time.Unix(1, 0), 60
 		if p.Validate() == nil {

@@ -11,9 +11,11 @@ const (
 	KindAlert    Kind = "alert"
 	KindEstimate Kind = "estimate"
 	KindPlan     Kind = "plan"
-	KindOutcome  Kind = "outcome"
-	KindHolding  Kind = "holding"
-	KindCommand  Kind = "command"
+	// KindPart is what one host has to do of a plan for several; see [Plan.Split].
+	KindPart    Kind = "part"
+	KindOutcome Kind = "outcome"
+	KindHolding Kind = "holding"
+	KindCommand Kind = "command"
 	// KindContributions is telemetry, like KindSketch.
 	KindContributions Kind = "contributions"
 	// KindColocation is telemetry too: nobody carries it out.
@@ -64,7 +66,8 @@ const (
 	// Answered: core NATS request; Publish returns when one consumer handled
 	// it, so nothing is lost unnoticed and the sender is slowed down.
 	Answered Delivery = "answered"
-	// Durable: JetStream, at least once, in order per subject.
+	// Durable: JetStream, at least once, in order per subject. Of a subject on which
+	// a new value makes the older ones void, the newest alone.
 	Durable Delivery = "durable"
 	// Latest: JetStream, at least once, one message kept per subject; a new
 	// consumer first gets the last value of every key.
@@ -92,14 +95,15 @@ func Kinds() []KindInfo {
 	return table[:]
 }
 
-func kinds() [17]KindInfo {
+func kinds() [18]KindInfo {
 	return [...]KindInfo{
 		{KindSpans, Answered, "collector", "analyzer path", "partition", func() Value { return new(SpanFrame) }},
 		{KindSketch, Shed, "analyzer path", "analyzer learn", "workload", func() Value { return new(Sketch) }},
 		{KindSample, Shed, "collector", "analyzer learn", "workload", func() Value { return new(Sample) }},
 		{KindAlert, Durable, "collector", "planner", "workload", func() Value { return new(Alert) }},
 		{KindEstimate, Latest, "analyzer learn", "planner", "workload", func() Value { return new(Estimate) }},
-		{KindPlan, Durable, "planner", "actuator", "pool, or pool and host", func() Value { return new(Plan) }},
+		{KindPlan, Durable, "planner", "actuator, console", "pool", func() Value { return new(Plan) }},
+		{KindPart, Durable, "planner", "actuator", "pool and host", func() Value { return new(Plan) }},
 		{KindOutcome, Durable, "actuator", "planner", "pool and host", func() Value { return new(Outcome) }},
 		{KindHolding, Latest, "actuator", "analyzer learn, planner", "pool and host", func() Value { return new(Holding) }},
 		{KindCommand, Durable, "console", "planner, actuator", "pool", func() Value { return new(Command) }},

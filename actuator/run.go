@@ -43,9 +43,9 @@ func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), er
 		{Kind: trimtab.KindCommand, Key: a.config.Pool, Handle: a.onCommand},
 		{Kind: trimtab.KindPlan, Key: a.config.Pool, Handle: onPlan},
 		// The parts for this host of plans for several.
-		{Kind: trimtab.KindPlan, Key: (&trimtab.Plan{Pool: a.config.Pool, Host: a.config.Host}).Key(), Handle: onPlan},
+		{Kind: trimtab.KindPart, Key: (&trimtab.Plan{Pool: a.config.Pool, Host: a.config.Host}).Key(), Handle: onPlan},
 	} {
-		if limit := a.config.Limits.MaxLease; limit > 0 && s.Kind == trimtab.KindPlan {
+		if limit := a.config.Limits.MaxLease; limit > 0 && s.Kind != trimtab.KindCommand {
 			// Older ones are refused one by one, of which a day has thousands.
 			s.MaxAge = limit + a.config.Limits.Skew
 		}

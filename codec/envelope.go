@@ -142,6 +142,9 @@ func DecodeValue(kind trimtab.Kind, version int, raw []byte) (trimtab.Value, err
 		return nil, fmt.Errorf("decode %s: %w: %w", kind, trimtab.ErrInvalid, err)
 	}
 	nameKnobs(raw, v)
+	if v.Kind() != kind {
+		return nil, trimtab.Invalidf("decode %s: what it holds is a %s", kind, v.Kind())
+	}
 	if err := v.Validate(); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", kind, err)
 	}

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -49,6 +50,8 @@ func examples() []trimtab.Value {
 		&trimtab.Command{Pool: "cpu", Verb: trimtab.Apply, Time: noon, Plan: "1-2", By: "me"},
 		contributions(), colocation(),
 		machine(), placements(), &trimtab.Candidates{Pool: "cpu", Message: []byte{1, 2}}, jobRequest(), jobState(),
+		&trimtab.Plan{Pool: "cpu", Piece: 2, Pieces: 3, Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+		&trimtab.Plan{Pool: "cpu", Host: "h", Epoch: 1, Sequence: 2, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
 	}
 }
 
@@ -154,6 +157,14 @@ func TestAnUnknownFieldIsReadAndANewerVersionIsRefused(t *testing.T) {
 	}
 	if _, _, err := Decode(trimtab.KindAlert, b); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("other kind: %v", err)
+	}
+	plan := &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Time: noon, Lease: 30, Cause: trimtab.Cause{Kind: trimtab.CauseTick}}
+	whole, err := Encode(plan, trimtab.Origin{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Decode(trimtab.KindPart, bytes.Replace(whole, []byte(`"plan"`), []byte(`"part"`), 1)); !errors.Is(err, trimtab.ErrInvalid) {
+		t.Errorf("a whole plan that calls itself a part: %v", err)
 	}
 }
 

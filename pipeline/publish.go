@@ -15,7 +15,7 @@ import (
 // promised. Those that are stored are tried until they are, as long as the
 // stage runs; telemetry is tried once. The error is nil unless the stage ends
 // in the middle. The parts of a plan for several hosts go side by side after its
-// head.
+// pieces.
 func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
 	if r.lock == nil && unordered(out) {
 		return r.publishSideBySide(ctx, out)
@@ -24,19 +24,19 @@ func (r *stage) publish(ctx context.Context, out []trimtab.Value) error {
 		if v == nil {
 			continue
 		}
-		var parts []trimtab.Value
+		pieces, parts := []trimtab.Value{v}, []trimtab.Value(nil)
 		if p, ok := v.(*trimtab.Plan); ok {
-			all := p.Split()
-			v = all[0]
-			for _, part := range all[1:] {
-				parts = append(parts, part)
+			pieces, parts = p.Split()
+		}
+		for _, piece := range pieces {
+			if err := r.publishOne(ctx, piece); err != nil {
+				return err
 			}
 		}
-		err := r.publishOne(ctx, v)
-		if err == nil && len(parts) > 0 {
-			err = r.publishSideBySide(ctx, parts)
+		if len(parts) == 0 {
+			continue
 		}
-		if err != nil {
+		if err := r.publishSideBySide(ctx, parts); err != nil {
 			return err
 		}
 	}

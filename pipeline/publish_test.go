@@ -105,14 +105,14 @@ func TestAPlanForSeveralHostsTravelsInPartsAndIsWholeForThoseThatLookOn(t *testi
 			t.Fatal(err)
 		}
 		defer stop()
-		stop, err = m.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindPlan, Key: "p/h007", History: true,
+		stop, err = m.Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindPart, Key: "p/h007", History: true,
 			Handle: func(_ context.Context, d bus.Delivery) error { own = append(own, d.Value.(*trimtab.Plan)); return nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer stop()
 		synctest.Wait()
-		if len(whole) != 1 || len(whole[0].Actions) != len(hosts) || len(whole[0].Held) != 1 || whole[0].Parts != 0 {
+		if len(whole) != 1 || len(whole[0].Actions) != len(hosts) || len(whole[0].Held) != 1 || whole[0].Pieces != 0 {
 			t.Errorf("those that look on see %d plans: %+v", len(whole), whole)
 		}
 		if len(own) != 1 || len(own[0].Actions) != 1 || own[0].Actions[0].Host != "h007" || own[0].Held != nil {

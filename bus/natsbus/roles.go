@@ -74,6 +74,7 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindAlert:    {[]Role{Collector}, []Role{Planner}},
 		trimtab.KindEstimate: {[]Role{Analyzer}, []Role{Planner, Console}},
 		trimtab.KindPlan:     {[]Role{Planner}, []Role{Agent, Console}},
+		trimtab.KindPart:     {[]Role{Planner}, []Role{Agent}},
 		trimtab.KindOutcome:  {[]Role{Agent}, []Role{Planner, Console}},
 		trimtab.KindHolding:  {[]Role{Agent}, []Role{Analyzer, Planner, Console}},
 		trimtab.KindCommand:  {[]Role{Console}, []Role{Planner, Agent}},
@@ -123,20 +124,19 @@ func Inbox(r Role, host string) string {
 	return prefix
 }
 
-// keysOf are the keys of a stored kind that an agent reads: those of its pool,
-// and of plans its own parts.
-func keysOf(k trimtab.Kind, host, pool string) []string {
-	keys := []string{pool}
-	if k == trimtab.KindPlan {
-		keys = append(keys, (&trimtab.Plan{Pool: pool, Host: host}).Key())
+// keyOf is the key of a stored kind that an agent reads: that of its pool, and of
+// the parts of plans its own.
+func keyOf(k trimtab.Kind, host, pool string) string {
+	if k == trimtab.KindPart {
+		return (&trimtab.Plan{Pool: pool, Host: host}).Key()
 	}
-	return keys
+	return pool
 }
 
 // PlacesOf are the consumers of a host's actuator; see [ConsumerOf].
 func PlacesOf(host, pool, secret string) (names []string) {
-	for _, key := range keysOf(trimtab.KindPlan, host, pool) {
-		names = append(names, ConsumerOf(host, key, secret))
+	for _, k := range []trimtab.Kind{trimtab.KindPlan, trimtab.KindPart} {
+		names = append(names, ConsumerOf(host, keyOf(k, host, pool), secret))
 	}
 	return names
 }
@@ -244,9 +244,8 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 		p.Publish = append(p.Publish, row.Unreadable)
 		p.api("DIRECT.GET", row.Name)
 		if r == Agent {
-			for _, key := range keysOf(row.Kind, s.Host, s.Pool) {
-				p.consumer(row.Name, ConsumerOf(s.Host, key, s.Secret), bus.Subject(row.Kind, key))
-			}
+			key := keyOf(row.Kind, s.Host, s.Pool)
+			p.consumer(row.Name, ConsumerOf(s.Host, key, s.Secret), bus.Subject(row.Kind, key))
 			return
 		}
 		p.consumer(row.Name, "*", ">")

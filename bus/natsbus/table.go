@@ -62,6 +62,7 @@ func tableOf(c Config) []StreamInfo {
 		trimtab.KindAlert:    {Name: "ALERTS", MaxBytes: 32 * mib, MaxAge: 24 * time.Hour},
 		trimtab.KindEstimate: {Name: "ESTIMATES", MaxBytes: 128 * mib, PerSubject: 1},
 		trimtab.KindPlan:     {Name: "PLANS", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
+		trimtab.KindPart:     {Name: "PARTS", MaxBytes: 64 * mib, PerSubject: 1, MaxAge: time.Hour},
 		trimtab.KindOutcome:  {Name: "OUTCOMES", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
 		trimtab.KindHolding:  {Name: "HOLDINGS", MaxBytes: 32 * mib, PerSubject: 1},
 		trimtab.KindCommand:  {Name: "COMMANDS", MaxBytes: 8 * mib, MaxAge: time.Hour},

@@ -268,8 +268,8 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 			}
 			type place struct{ host, key string }
 			places := []place{{}, {"h1", "p"}, {"h2", "p"}}
-			if row.Kind == trimtab.KindPlan { // the parts that are for one host
-				places = append(places, place{"h1", "p/h1"}, place{"h2", "p/h2"})
+			if row.Kind == trimtab.KindPart { // for one host
+				places = []place{{}, {"h1", "p/h1"}, {"h2", "p/h2"}}
 			}
 			for _, at := range places {
 				host, name, filter := at.host, "mine", row.Subjects
@@ -278,7 +278,7 @@ func TestARoleIsDeniedEverythingThatTheTableDoesNotGiveIt(t *testing.T) {
 				}
 				// UNREADABLE is for people, who look at it with the server's own tools.
 				may := reads && row.Kind != "" && (u.role == natsbus.Agent) == (host != "") && u.host == host
-				if host != "" && row.Kind != trimtab.KindPlan && row.Kind != trimtab.KindCommand {
+				if host != "" && row.Kind != trimtab.KindPlan && row.Kind != trimtab.KindPart && row.Kind != trimtab.KindCommand {
 					continue
 				}
 				check("make consumer "+name+" of "+row.Name, p.publish("$JS.API.CONSUMER.CREATE."+row.Name+"."+name+"."+filter), !may)
@@ -318,6 +318,8 @@ func values() map[trimtab.Kind]trimtab.Value {
 		trimtab.KindEstimate: &trimtab.Estimate{Workload: "w", Model: "m", Time: now},
 		trimtab.KindPlan: &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Objective: "njc",
 			Capacity: 4, Resource: "cpu", Lease: 10, Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
+		trimtab.KindPart: &trimtab.Plan{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: now, Lease: 10,
+			Cause: trimtab.Cause{Kind: trimtab.CauseTick}},
 		trimtab.KindOutcome: &trimtab.Outcome{Pool: "p", Host: "h1", Epoch: 1, Sequence: 1, Step: 1, Time: now},
 		trimtab.KindHolding: &trimtab.Holding{Pool: "p", Host: "h1", Time: now},
 		trimtab.KindCommand: &trimtab.Command{Pool: "p", Verb: trimtab.Pause, Time: now},
@@ -374,7 +376,7 @@ func everyRoleGets(t *testing.T, asLeaf bool) {
 			if r == natsbus.Agent && row.Name != "" {
 				s.Key, s.Consumer = "p", natsbus.GroupOf("h1")
 			}
-			if row.Kind == trimtab.KindPlacements {
+			if row.Kind == trimtab.KindPlacements || row.Kind == trimtab.KindPart {
 				s.Key = "p/h1"
 			}
 			if row.Kind == trimtab.KindSpans {

@@ -56,7 +56,7 @@ func printTable(out io.Writer, all []*result) {
 		})
 	}
 	row("NATS store, MiB", func(r *result) string { return fmt.Sprintf("%.0f", float64(r.store)/(1<<20)) })
-	for _, name := range []string{"ESTIMATES", "HOLDINGS", "PLANS", "OUTCOMES", "KV_snapshots"} {
+	for _, name := range []string{"ESTIMATES", "HOLDINGS", "PLANS", "PARTS", "OUTCOMES", "KV_snapshots"} {
 		row("of it "+name+", MiB", func(r *result) string { return fmt.Sprintf("%.0f", float64(r.streams[name])/(1<<20)) })
 	}
 	for i, path := range []string{"/", "/api/v1/status"} {

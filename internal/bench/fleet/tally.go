@@ -183,7 +183,7 @@ type watched struct {
 
 // Subscribe notes the plans that arrive.
 func (w *watched) Subscribe(ctx context.Context, s bus.Subscription) (func(), error) {
-	if handle := s.Handle; s.Kind == trimtab.KindPlan {
+	if handle := s.Handle; s.Kind == trimtab.KindPlan || s.Kind == trimtab.KindPart {
 		s.Handle = func(ctx context.Context, d bus.Delivery) error {
 			if p, ok := d.Value.(*trimtab.Plan); ok {
 				w.tally.plan(p)
