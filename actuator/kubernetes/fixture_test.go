@@ -47,7 +47,6 @@ func watch(t *testing.T, s *kubetest.Server) *cluster {
 	}
 	view := kube.Watch(t.Context(), client, []string{"shop"}, nil)
 	t.Cleanup(func() {
-		s.EndWatches()
 		if err := view.Close(); err != nil {
 			t.Error(err)
 		}

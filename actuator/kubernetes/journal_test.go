@@ -122,7 +122,7 @@ func TestKilledAnywhereTheJournalKnowsEveryChange(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for range 25 {
+	for range 12 {
 		c := open(t, 3, burstable)
 		a := c.actuator("h")
 		left := random.IntN(6)

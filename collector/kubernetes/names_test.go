@@ -72,7 +72,6 @@ func cluster(t *testing.T) (*kubetest.Server, *kubernetes.Names) {
 	}
 	c := kube.Watch(t.Context(), client, []string{"shop"}, nil)
 	t.Cleanup(func() {
-		s.EndWatches()
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

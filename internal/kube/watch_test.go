@@ -25,7 +25,6 @@ func watch(t *testing.T, s *kubetest.Server) *kube.Cluster {
 	}
 	c := kube.Watch(t.Context(), client, []string{"shop"}, nil)
 	t.Cleanup(func() {
-		s.EndWatches()
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
