@@ -125,3 +125,56 @@ func write(ctx context.Context, k actuator.Knob, v float64) error {
 func (c *cluster) patches(sub string) int { return c.Requests()["PATCH "+sub] }
 
 func entryOf(key string) hostfs.Entry { return hostfs.Entry{Key: key, Value: []byte("1")} }
+
+// seenLimit is a limit whose writes are waited for at the watch: the one that reads it
+// there is in another process otherwise, and sees it a moment later.
+type seenLimit struct {
+	*kubernetes.Limit
+	c *cluster
+}
+
+func (s seenLimit) Write(ctx context.Context, a trimtab.Amount) error {
+	err := s.Limit.Write(ctx, a)
+	if err == nil {
+		version := kubetest.Sub(s.c.Get(kubetest.PodPath(0)), "metadata")["resourceVersion"]
+		eventually(s.c.t, "the write is seen", func() bool {
+			p, err := s.c.view.PodOf("shop", "checkout-7d9f-aa", "")
+			return err == nil && p.ResourceVersion == version
+		})
+	}
+	return err
+}
+
+// seenScale is the same of a number of pods.
+type seenScale struct {
+	*kubernetes.Scale
+	c *cluster
+}
+
+func (s seenScale) Write(ctx context.Context, a trimtab.Amount) error {
+	err := s.Scale.Write(ctx, a)
+	if err == nil {
+		version := kubetest.Sub(s.c.Get(kubetest.Deployment), "metadata")["resourceVersion"]
+		eventually(s.c.t, "the write is seen", func() bool {
+			w, err := s.c.view.WorkloadOf(checkout)
+			return err == nil && w.ResourceVersion == version
+		})
+	}
+	return err
+}
+
+func (c *cluster) reopenLimit(undo []byte) (actuator.Knob, error) {
+	k, err := kubernetes.ReopenLimit(undo)
+	if err != nil {
+		return nil, err
+	}
+	return seenLimit{k, c}, nil
+}
+
+func (c *cluster) reopenScale(undo []byte) (actuator.Knob, error) {
+	k, err := kubernetes.ReopenScale(undo)
+	if err != nil {
+		return nil, err
+	}
+	return seenScale{k, c}, nil
+}

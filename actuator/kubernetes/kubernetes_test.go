@@ -24,7 +24,7 @@ func TestALimitMeetsTheContractOfKnobs(t *testing.T) {
 		c := open(t, 1, burstable)
 		most := trimtab.Units(8)
 		return knobtest.Fixture{
-			Knob: c.limit(trimtab.CPU), Reopen: c.pods.Reopen, Least: 0.11, Most: 4, Unlimited: &most,
+			Knob: c.limit(trimtab.CPU), Reopen: c.reopenLimit, Least: 0.11, Most: 4, Unlimited: &most,
 			Vanish: func() {
 				c.Delete(kubetest.PodPath(0))
 				eventually(t, "the pod is gone", func() bool {
@@ -48,7 +48,7 @@ func TestTheNumberOfPodsMeetsTheContractOfKnobs(t *testing.T) {
 		c := open(t, 3, burstable)
 		most := trimtab.Units(10_000)
 		return knobtest.Fixture{
-			Knob: c.scale(), Reopen: c.scales.Reopen, Least: 1, Most: 9, Unlimited: &most,
+			Knob: c.scale(), Reopen: c.reopenScale, Least: 1, Most: 9, Unlimited: &most,
 			Vanish: func() {
 				c.Delete(kubetest.Deployment)
 				eventually(t, "the workload is gone", func() bool {
