@@ -18,6 +18,8 @@ const (
 	Frequency = "frequency"
 	// Network is what a workload may send, in bytes per second.
 	Network = "network"
+	// Replicas is the number of pods of a workload.
+	Replicas = "replicas"
 	Cores   = "cores"
 	Weight  = "weight"
 	Running = "running"
@@ -49,7 +51,7 @@ func ResourceOf(name string) Resource {
 	switch name {
 	case CPU: // kernels round a quota below a millicore
 		return Resource{Name: name, Unit: "cores", Step: 0.001}
-	case Workers:
+	case Workers, Replicas:
 		return Resource{Name: name, Unit: name, Step: 1}
 	case Memory: // in pages
 		return Resource{Name: name, Unit: name, Step: 4096, Stock: true, Bytes: true}

@@ -35,7 +35,7 @@ type Actuator struct {
 	changed chan struct{}
 
 	mu      sync.Mutex
-	journal *hostfs.Journal
+	journal Journal
 	// knobs are those declared and those found, in order of name.
 	knobs   []*held
 	finders []*finder
@@ -118,6 +118,9 @@ type held struct {
 	problem  string
 	foreign  bool
 	released bool
+	// hopeless is why a [Remote] knob was put back, until a time of the boot clock.
+	hopeless      string
+	hopelessUntil time.Duration
 	// barred is why a write would be refused, of a knob that only recommends:
 	// no problem before somebody wants to apply.
 	barred string
@@ -175,7 +178,7 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.config.JournalSize == 0 && len(c.Finders) > 0 {
 		a.config.JournalSize = 4 * hostfs.DefaultJournalSize // for MaxKnobs, and as many in one plan
 	}
-	if a.journal, err = hostfs.OpenJournal(c.Dir, a.config.JournalSize); err != nil {
+	if a.journal, err = a.openJournal(ctx); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
 	a.host = a.openHost()
@@ -246,7 +249,7 @@ func (a *Actuator) adopt(entries []*entry) (orphans []*entry) {
 	return orphans
 }
 
-func journalState(j *hostfs.Journal) (map[string][]byte, []string) {
+func journalState(j Journal) (map[string][]byte, []string) {
 	keys := j.Keys("")
 	state := make(map[string][]byte, len(keys))
 	for _, k := range keys {
@@ -260,6 +263,9 @@ func (a *Actuator) probe(ctx context.Context, h *held) {
 	err := h.Knob.Probe(ctx)
 	if err == nil && h.Mode == trimtab.Act {
 		err = h.Knob.MayWrite(ctx)
+	}
+	if err == nil && a.clock.boot() < h.hopelessUntil {
+		err = errors.New(h.hopeless)
 	}
 	// One problem at a time, so that it is told once and not in turns: what
 	// cannot be read, then who else turned it, then what the probe found.
@@ -366,58 +372,6 @@ func (h *held) atMost(v trimtab.Amount) float64 {
 
 // least returns the lower bound of what may be set now.
 func (h *held) least() float64 { return max(h.Min, min(h.floor, h.Max)) }
-
-// judge notes whether somebody else turned the knob, which had before until it
-// was read now.
-func (a *Actuator) judge(h *held, before trimtab.Amount) {
-	why := ""
-	switch {
-	case h.entry == nil:
-	case h.entry.free(h.now):
-	case !h.entry.ours(h.now) && !same(h.now, h.entry.Baseline):
-		why = fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", h.now, h.entry.Wrote)
-	case a.undone(h, before):
-		why = fmt.Sprintf("put back by somebody else to its baseline %v, trimtab wrote %v (systemd does so to the groups of its units at daemon-reload): resume goes on from there",
-			h.now, h.entry.last())
-	}
-	if why != "" || h.foreign {
-		a.setProblem(h, why)
-	}
-	h.foreign = why != ""
-}
-
-// undone reports whether somebody else has set the baseline while the lease
-// holds: it is there instead of a value of trimtab's that was seen before. A
-// group that was removed and made anew begins with it, which is nobody's doing.
-func (a *Actuator) undone(h *held, before trimtab.Amount) bool {
-	e := h.entry
-	if !same(h.now, e.Baseline) || same(h.now, e.last()) || a.lease.left(a.clock.id, a.clock.boot()) == 0 {
-		return false
-	}
-	if !h.foreign && (!e.ours(before) || same(before, h.now)) {
-		return false
-	}
-	now := whereIs(h.Knob)
-	return h.written != nil && now != nil && os.SameFile(h.written, now)
-}
-
-// whereIs returns what a knob turns, to be known again; nil where that cannot be
-// told.
-func whereIs(k Knob) os.FileInfo {
-	p, ok := k.(Placed)
-	if !ok {
-		return nil
-	}
-	place, err := p.Place()
-	if err != nil {
-		return nil
-	}
-	info, err := os.Stat(place)
-	if err != nil {
-		return nil
-	}
-	return info
-}
 
 func (a *Actuator) setProblem(h *held, problem string) {
 	if h.problem == problem {

@@ -1,6 +1,7 @@
 package actuator
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -74,6 +75,9 @@ type Config struct {
 	// Fast lets a loop of this host move knobs inside the envelopes of plans; nil: plans
 	// alone do.
 	Fast *Fast
+	// OpenJournal opens a journal that is not in Dir; nil: it is in Dir. What restores for
+	// this actuator must read the same one.
+	OpenJournal func(ctx context.Context) (Journal, error)
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger

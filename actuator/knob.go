@@ -46,6 +46,17 @@ type Delayed interface {
 	Effective(ctx context.Context) (trimtab.Amount, error)
 }
 
+// Remote is a knob of something that has a control loop of its own, in which others may
+// come to turn the same at any time, and which may take a value and never carry it out.
+// MayWrite is asked at every heartbeat.
+type Remote interface {
+	Delayed
+	// Hopeless says why what was asked for last will not come into force, "" while it
+	// may. The actuator then puts back what is in force, and leaves the knob alone for
+	// a minute.
+	Hopeless(ctx context.Context) string
+}
+
 // Floored is a knob that must not be turned down below what is in use: its Write
 // refuses to with trimtab.ErrRefused, before any effect, and the actuator clamps to
 // the floor before it tries. Up it may always be turned.

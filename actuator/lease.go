@@ -22,7 +22,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 		if h.Mode == trimtab.Act || h.lock != nil {
 			a.claim(ctx, h)
 		}
-		if h.problem != "" && !h.foreign || !h.known {
+		if _, remote := h.Knob.(Remote); remote || h.problem != "" && !h.foreign || !h.known {
 			a.probe(ctx, h)
 		} else {
 			a.observe(ctx, h)
@@ -30,6 +30,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 	}
 	a.keep()
 	a.compensate(ctx)
+	a.abandon(ctx)
 	a.expire(ctx)
 	a.tend(ctx)
 	a.arbitrate(ctx)

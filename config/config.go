@@ -33,6 +33,8 @@ type Config struct {
 	Actuator Actuator `yaml:"actuator"`
 	// Hosts that move CPU quotas between rounds.
 	Fast Fast `yaml:"fast"`
+	// The Kubernetes cluster that knob.kubernetes and match.kubernetes are about. Left out: the one that kubectl, or the pod that trimtab runs in, would reach.
+	Kubernetes Kubernetes `yaml:"kubernetes"`
 	// Best-effort jobs beside the latency-critical workloads of each host: with this section, even empty, workloads of class best-effort are such jobs and no longer share the pool. Left out: they share it as others do.
 	Colocate *Colocate `yaml:"colocate"`
 	// Speculative tasks, which run in what is reserved and idle, on the hosts that have this section; it says what they may do there, whatever a planner asks. Left out: none runs.

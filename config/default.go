@@ -112,6 +112,9 @@ func (w *Workload) fill(p *Pool, job bool) {
 	if w.Weight == 0 {
 		w.Weight = 1
 	}
+	if w.Match.Spans == nil && w.Match.Kubernetes != nil {
+		w.Match.Spans = w.Match.Kubernetes.spans()
+	}
 	if w.Match.Spans == nil && w.Name != "" {
 		w.Match.Spans = map[string]Values{"service.name": {w.Name}}
 	}

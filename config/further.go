@@ -217,7 +217,7 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 	if k.Memory != nil {
 		at, b := where+".memory", k.Memory.bounds()
 		switch {
-		case k.Cgroup == "":
+		case k.Cgroup == "" && k.Kubernetes == nil:
 			v.fail(at, "a process knob has no memory", "name a cgroup, or remove memory")
 		case p.Memory == 0 && !v.has("pool.memory"):
 			v.fail(at, "the pool shares no memory", "write pool: {memory: 16GiB}")

@@ -48,12 +48,15 @@ func (m *Match) Expand(query string) (string, error) {
 	if len(places) == 0 {
 		return query, nil
 	}
-	if len(m.Prometheus) == 0 {
+	if len(m.Prometheus) == 0 && m.Kubernetes == nil {
 		return "", trimtab.Invalidf("expand %s: the workload has no match.prometheus", placeholder)
 	}
 	matchers, err := Matchers(m.Prometheus)
 	if err != nil {
 		return "", fmt.Errorf("expand %s: %w", placeholder, err)
+	}
+	if len(m.Prometheus) == 0 {
+		matchers = m.Kubernetes.matchers()
 	}
 	var b strings.Builder
 	from := 0

@@ -40,8 +40,12 @@ func (v *validator) firstResource(k *Knob) (kind, resource, other string) {
 	if k.Process != nil {
 		return "process", trimtab.Workers, trimtab.CPU
 	}
-	if name := v.config.Pool.only(); name != "" && k.CPU == nil {
-		return "cgroup", name, trimtab.Workers
+	kind = "cgroup"
+	if k.Kubernetes != nil {
+		kind = "kubernetes"
 	}
-	return "cgroup", trimtab.CPU, trimtab.Workers
+	if name := v.config.Pool.only(); name != "" && k.CPU == nil {
+		return kind, name, trimtab.Workers
+	}
+	return kind, trimtab.CPU, trimtab.Workers
 }

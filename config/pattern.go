@@ -15,8 +15,13 @@ func (k *Knob) Several() bool { return strings.Contains(k.place(), "*") }
 
 // place is where the knob is, in the words of its kind.
 func (k *Knob) place() string {
-	if k.Process != nil {
+	switch {
+	case k.Process != nil:
 		return k.Process.Dir
+	case k.pods():
+		return k.Kubernetes.path() + "/" + k.Kubernetes.Container + "/*"
+	case k.Kubernetes != nil:
+		return k.Kubernetes.path() + "/*"
 	}
 	return k.Cgroup
 }
@@ -24,8 +29,13 @@ func (k *Knob) place() string {
 // Place says where the knobs of a workload are: of which kind, in which declared
 // root ("": none is declared), and where in it.
 func (c *Config) Place(k *Knob) (kind, root, path string) {
-	if k.Process != nil {
+	switch {
+	case k.Process != nil:
 		return "process", "", k.place()
+	case k.pods():
+		return "kubernetes", clusterRoot, k.place()
+	case k.Kubernetes != nil:
+		return "kubernetes-scale", clusterRoot, k.place()
 	}
 	return "cgroup", c.Actuator.CgroupRoot, k.place()
 }
@@ -60,6 +70,7 @@ type grouped struct {
 // another. Of patterns it is enough that it can happen.
 func (v *validator) overlaps() {
 	var groups, directories []grouped
+	targets := map[string]int{}
 	for i := range v.config.Workloads {
 		k := &v.config.Workloads[i].Knob
 		g := grouped{Knob: k, index: i, at: k.place()}
@@ -68,8 +79,15 @@ func (v *validator) overlaps() {
 		}
 		g.head, _, _ = strings.Cut(g.at, "*")
 		g.parts = strings.Split(g.at, "/")
+		if k.Kubernetes != nil {
+			at := k.Kubernetes.path() + "/" + k.Kubernetes.Container
+			if j, twice := targets[at]; twice {
+				v.fail(fmt.Sprintf("workloads[%d].knob.kubernetes", i), fmt.Sprintf("%s is also that of %q", clip(at), clip(v.config.Workloads[j].Name)), "one workload of the cluster has one workload here")
+			}
+			targets[at] = i
+		}
 		switch {
-		case g.at == "":
+		case g.at == "" || k.Kubernetes != nil:
 		case k.Process != nil:
 			directories = append(directories, g)
 		default:

@@ -75,6 +75,7 @@ func (v *validator) run() {
 	v.fast()
 	v.speculate()
 	v.batch()
+	v.kubernetes()
 	v.workloads()
 	v.planning()
 	v.application()

@@ -62,6 +62,8 @@ func (v *validator) workload(at string, w *Workload) {
 		return
 	}
 	v.notJob(at, w)
+	w.inherit(v.has(at + ".knob"))
+	v.target(at+".match.kubernetes", w.Match.Kubernetes)
 	v.slo(at, w)
 	v.utility(at, w)
 	v.match(at, w)
@@ -204,8 +206,8 @@ func (v *validator) queries(at string, w *Workload) {
 			line := 1 + strings.Count(q.text[:bad.at], "\n")
 			column := bad.at - (strings.LastIndexByte(q.text[:bad.at], '\n') + 1)
 			v.report(v.inside(where, line, column), bad.message, bad.hint)
-		case len(places) > 0 && len(w.Match.Prometheus) == 0 && v.lost(at+".match", at+".match.prometheus"):
-		case len(places) > 0 && len(w.Match.Prometheus) == 0:
+		case len(places) > 0 && len(w.Match.Prometheus) == 0 && w.Match.Kubernetes == nil && v.lost(at+".match", at+".match.prometheus"):
+		case len(places) > 0 && len(w.Match.Prometheus) == 0 && w.Match.Kubernetes == nil:
 			v.report(v.inside(where, 1, 0), "$match stands for the labels under match.prometheus, and there are none", "write match: {prometheus: {namespace: …, deployment: …}} for this workload")
 		case v.config.Prometheus.URL == "" && !v.lost("prometheus", "prometheus.url"):
 			v.fail(where, "there is no Prometheus to ask", "write prometheus: {url: http://127.0.0.1:9090} at the top of the file")
@@ -223,14 +225,14 @@ func (v *validator) knob(at string, w *Workload) {
 	}
 	if !k.Declared() {
 		if v.has(where) {
-			v.fail(where, "knob has neither cgroup nor process", "write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}")
+			v.fail(where, "knob has neither cgroup nor kubernetes nor process", "write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}")
 		} else if w.Mode != trimtab.Off && !v.lost(at+".mode") {
 			v.fail(at, fmt.Sprintf("workload %q has no knob", clip(w.Name)), "write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}, or mode: off")
 		}
 		return
 	}
-	if k.Cgroup != "" && k.Process != nil {
-		v.fail(where+".process", "knob has both cgroup and process", "one workload has one knob: remove one")
+	if bad := k.twoPlaces(); bad != "" {
+		v.fail(where+"."+bad, "knob has two of cgroup, kubernetes and process", "one workload has one knob: remove the others")
 		return
 	}
 	kind, resource, other := v.firstResource(k)
@@ -245,11 +247,13 @@ func (v *validator) knob(at string, w *Workload) {
 			v.fail(where, fmt.Sprintf("a %s knob turns %s, and the pool shares %s", kind, resource, pool), hint)
 		}
 	}
-	if k.Process != nil {
+	switch {
+	case k.Process != nil:
 		v.process(where+".process", k.Process)
-	} else {
+	case k.Kubernetes == nil:
 		v.cgroup(where+".cgroup", k.Cgroup)
 	}
+	v.clusterKnob(where, k)
 	if b := k.Bounds(); b == nil || resource == trimtab.CPU && k.CPU == nil {
 		if !v.lost(where + "." + resource) {
 			v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))

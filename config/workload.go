@@ -111,6 +111,8 @@ type Servpod struct {
 type Match struct {
 	// Resource attributes of its spans, each with one value or a list of values; all must match. Left out: service.name is the workload's name.
 	Spans map[string]Values `yaml:"spans"`
+	// The workload in a Kubernetes cluster. Spans are then found by k8s.namespace.name and k8s.deployment.name or k8s.statefulset.name, $match stands for the labels of its pods, and a knob that has bounds and no place turns it.
+	Kubernetes *KubernetesTarget `yaml:"kubernetes"`
 	// Labels of its metrics; $match in a query stands for them.
 	Prometheus map[string]string `yaml:"prometheus"`
 	// Labels of its alerts; all must match. Left out: the label workload is the workload's name.
@@ -126,15 +128,17 @@ type Knob struct {
 	Cgroup string `yaml:"cgroup"`
 	// Write the cgroup of a systemd unit even if it is not delegated; systemd may then overwrite the limit.
 	Force bool `yaml:"force"`
-	// Bounds in cores, with cgroup; of each instance.
+	// Workload of a Kubernetes cluster: cpu and memory are the limits of one container of each of its pods, which are its instances, changed in place; resources: {replicas: …} is their number. A pod whose container has no limit is left alone.
+	Kubernetes *KubernetesTarget `yaml:"kubernetes"`
+	// Bounds in cores, with cgroup or kubernetes; of each instance.
 	CPU *Bounds `yaml:"cpu"`
-	// Bounds of the memory limit, with cgroup, where the pool shares memory; of each instance. Left out: its memory is left alone.
+	// Bounds of the memory limit, with cgroup or kubernetes, where the pool shares memory; of each instance. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
 	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab turns them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
 	LLC *Bounds `yaml:"llc"`
 	// Bounds of memory bandwidth, likewise, with membw: percent, or MiB/s where resctrl is mounted with mba_MBps.
 	MemBW *Bounds `yaml:"membw"`
-	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. With cgroup, frequency is the ceiling of the clock of its CPUs, in MHz. With interface, network is what it may send, in bytes per second. Left out: it has no knob for them.
+	// Bounds on further resources that the pool names, such as cores: {min: 1, max: 4}. With cgroup, frequency is the ceiling of the clock of its CPUs, in MHz. With interface, network is what it may send, in bytes per second. With kubernetes, replicas is the number of pods. Left out: it has no knob for them.
 	Resources map[string]Bounds `yaml:"resources"`
 	// Network interface that only this workload sends through; trimtab limits its rate.
 	Interface *Interface `yaml:"interface"`
@@ -145,7 +149,7 @@ type Knob struct {
 }
 
 // Declared reports whether there is a knob.
-func (k *Knob) Declared() bool { return k.Cgroup != "" || k.Process != nil }
+func (k *Knob) Declared() bool { return k.Cgroup != "" || k.Process != nil || k.Kubernetes != nil }
 
 // Bounds returns the bounds that go with the knob; nil when none is declared.
 func (k *Knob) Bounds() *Bounds {

@@ -208,6 +208,7 @@ func pipelineActing(g *grid) {
 	g.graph(12, "Given back", "Baselines that were put back, reductions that were undone, leases that ran out, starts of the watchdog.", "ops", []query{
 		{rate("trimtab_actuator_restores_total", "status"), "baselines: {{status}}"},
 		{`sum(rate(trimtab_actuator_compensations_total{@}[$__rate_interval]))`, "reductions undone"},
+		{`sum(rate(trimtab_actuator_abandoned_total{@}[$__rate_interval]))`, "never came into force"},
 		{`sum(rate(trimtab_actuator_leases_expired_total{@}[$__rate_interval]))`, "leases run out"},
 		{`sum(rate(trimtab_actuator_watchdog_starts_total{@}[$__rate_interval]))`, "watchdogs started"},
 	}, from0, bars)

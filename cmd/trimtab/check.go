@@ -20,6 +20,8 @@ import (
 type checkCmd struct {
 	Config checkConfigCmd `cmd:"" help:"Check a configuration file and print every mistake in it."`
 	Rules  checkRulesCmd  `cmd:"" help:"Check files of Prometheus rules against the metrics that trimtab has."`
+
+	Kubernetes checkKubernetesCmd `cmd:"" help:"Ask a cluster whether what a configuration file wants works there: API, workloads, rights."`
 }
 
 // checkConfigCmd is `trimtab check config`.

@@ -12,6 +12,8 @@ func actuatorRows() []Row {
 		{Name: "trimtab_actuator_restores_total", Type: Counter, Labels: []string{"status"},
 			Start: each("written", "equal", "refused", "failed"),
 			Help:  "Baselines put back, by status: written, equal, refused (changed by others or gone), failed"},
+		{Name: "trimtab_actuator_abandoned_total", Type: Counter,
+			Help: "Values put back because what took them did not carry them out"},
 		{Name: "trimtab_actuator_compensations_total", Type: Counter,
 			Help: "Reductions given back because the plan that made them never went on"},
 		{Name: "trimtab_actuator_leases_expired_total", Type: Counter,

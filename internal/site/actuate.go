@@ -17,7 +17,8 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	if locks == "" {
 		locks = actuator.DefaultLockDir()
 	}
-	kinds := kindsOn(rdtOf(locks))
+	cluster := s.clusterOf(cfg)
+	kinds := kindsIn(rdtOf(locks), cluster)
 	all, err := knobsOf(kinds, cfg, s.host)
 	if err != nil || cfg.Pool.Capacity() <= 0 {
 		return nil, err
@@ -37,7 +38,10 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	acts := cfg.Fast.Acts() && len(all) > 0
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
-	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Fast)
+	if cfg.Kubernetes.Journal != "" && hasCluster(all) {
+		c.OpenJournal, c.Watchdog = s.clusterJournal(cfg, cluster), nil
+	}
+	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Watched())
 	c.Metrics, c.Logger = s.metrics, s.logger
 	// Once before anything is stopped for it, to see that they can be opened.
 	once, _, err := openAll(kinds, all)
@@ -71,6 +75,9 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 			defer cancel()
 			return errors.Join(err, a.Close(ctx))
 		}, nil
+	}
+	if hasCluster(all) {
+		start = s.withCluster(cfg, cluster, start)
 	}
 	return []part{{"actuator", key, start}}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/cpufreq"
 	"github.com/trimtab/trimtab/actuator/cpuset"
 	"github.com/trimtab/trimtab/actuator/freezer"
+	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/actuator/network"
 	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/actuator/resctrl"
@@ -24,10 +25,17 @@ func kinds() []actuator.Kind { return kindsOn(resctrl.Host{}) }
 
 // kindsOn are the kinds on a host with such a resctrl.
 func kindsOn(rdt resctrl.Host) []actuator.Kind {
+	return kindsIn(rdt, kubernetes.Cluster{Watched: noCluster})
+}
+
+// kindsIn are the kinds on a host that sees a cluster.
+func kindsIn(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
 	return []actuator.Kind{
 		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), resctrl.Kind(rdt), cpufreq.Kind()),
 		network.Kind(),
 		process.Kind(),
+		kubernetes.Pods(cluster),
+		kubernetes.Scales(cluster),
 	}
 }
 
@@ -71,6 +79,9 @@ func knobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (out []knob
 		name, root, path := cfg.Place(&w.Knob)
 		places := []knobConfig{{kind: name, at: actuator.Location{Root: root, Path: path, Force: w.Knob.Force, High: w.Class == trimtab.BestEffort}}}
 		if name, root, path, ok := w.Knob.Link(); ok {
+			places = append(places, knobConfig{kind: name, at: actuator.Location{Root: root, Path: path}})
+		}
+		if name, root, path, ok := w.Knob.Replicas(); ok {
 			places = append(places, knobConfig{kind: name, at: actuator.Location{Root: root, Path: path}})
 		}
 		for _, d := range places {

@@ -28,6 +28,7 @@ import (
 	exporter "github.com/trimtab/trimtab/exporters/prometheus"
 	"github.com/trimtab/trimtab/exporters/record"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/metric"
 	"github.com/trimtab/trimtab/pipeline"
 )
@@ -75,6 +76,9 @@ type Site struct {
 	webhook    webhook
 	// jobs decides for the best-effort jobs of this host; nil: nothing does.
 	jobs atomic.Pointer[jobHost]
+	// cluster is the Kubernetes cluster whose workloads have knobs; nil: there is none, or
+	// it is not watched yet.
+	cluster atomic.Pointer[kube.Cluster]
 	// ordered is the last pause or resume that was heard of; nil: there was none.
 	ordered atomic.Pointer[trimtab.Command]
 	// otlpAddress is where OTLP over gRPC is received.

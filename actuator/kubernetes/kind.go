@@ -1,0 +1,164 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"slices"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// The names of the kinds.
+const (
+	PodsKind  = "kubernetes"
+	ScaleKind = "kubernetes-scale"
+)
+
+// Pods is the kind of limits of running pods. A location is
+// NAMESPACE/KIND/NAME/CONTAINER/*, and each pod of that workload is an instance.
+func Pods(c Cluster) actuator.Kind {
+	return actuator.Kind{
+		Name: PodsKind, Resources: []string{trimtab.CPU, trimtab.Memory},
+		Probe: probe,
+		Find: func(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
+			return findPods(ctx, c, at)
+		},
+		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
+			return actuator.OrNil(openPod(c, at, resource))
+		},
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(ReopenLimit(undo)) },
+		Measure: func(_ actuator.Location, resource string) (float64, error) {
+			w, err := c.Watched()
+			if err != nil {
+				return 0, err
+			}
+			return w.AllAllocatable(resource)
+		},
+	}
+}
+
+// Scales is the kind of numbers of pods. A location is NAMESPACE/KIND/NAME/*, whose one
+// instance is the workload itself: one that is made again under its name is another.
+func Scales(c Cluster) actuator.Kind {
+	return actuator.Kind{
+		Name: ScaleKind, Resources: []string{trimtab.Replicas},
+		Probe: probe,
+		Find: func(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
+			return findWorkload(ctx, c, at)
+		},
+		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
+			return actuator.OrNil(openWorkload(c, at))
+		},
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(ReopenScale(undo)) },
+	}
+}
+
+// probe checks how a location is written. Whether the cluster is there is told later: a
+// trimtab that starts before it waits.
+func probe(declared actuator.Location) (actuator.Location, error) {
+	_, _, err := kube.ParseRef(declared.Path)
+	return declared, err
+}
+
+// idOf tells an object from others that had its name before.
+func idOf(uid string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(uid))
+	return max(h.Sum64(), 1)
+}
+
+func findPods(ctx context.Context, c Cluster, at actuator.Location) (found []actuator.Instance, err error) {
+	ref, _, err := kube.ParseRef(at.Path)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.Watched()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find pods of %s: %w", ref, err)
+	}
+	pods, err := w.PodsOf(ref)
+	if err != nil {
+		return nil, fmt.Errorf("find pods of %s: %w", ref, err)
+	}
+	if len(pods) > hostfs.MaxInstances {
+		return nil, fmt.Errorf("find pods of %s: there are %d, at most %d may be: %w", ref, len(pods), hostfs.MaxInstances, trimtab.ErrRefused)
+	}
+	for _, p := range pods {
+		found = append(found, actuator.Instance{Name: p.Name, ID: idOf(p.UID)})
+	}
+	slices.SortFunc(found, func(a, b actuator.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+func findWorkload(ctx context.Context, c Cluster, at actuator.Location) ([]actuator.Instance, error) {
+	ref, _, err := kube.ParseRef(at.Path)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.Watched()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", ref, err)
+	}
+	of, err := w.WorkloadOf(ref)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []actuator.Instance{{Name: of.Name, ID: idOf(of.UID)}}, nil
+}
+
+// openPod opens the limit of a pod at NAMESPACE/KIND/NAME/CONTAINER/POD.
+func openPod(c Cluster, at actuator.Location, resource string) (*Limit, error) {
+	ref, rest, err := kube.ParseRef(at.Path)
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) != 2 {
+		return nil, trimtab.Invalidf("location %.100q: want NAMESPACE/KIND/NAME/CONTAINER/POD", at.Path)
+	}
+	w, err := c.Watched()
+	if err != nil {
+		return nil, err
+	}
+	p, err := w.PodOf(ref.Namespace, rest[1], "")
+	if err != nil {
+		return nil, err
+	}
+	container := p.Container(rest[0])
+	if container == nil {
+		return nil, trimtab.Invalidf("pod %s/%s has no container %q, or several: name one in knob.kubernetes.container", ref.Namespace, p.Name, rest[0])
+	}
+	return openLimit(place{c.Config, ref.Namespace, p.Name, p.UID, container.Name, resource, ref}, kept{c}), nil
+}
+
+// openWorkload opens the number of pods of a workload at NAMESPACE/KIND/NAME/NAME.
+func openWorkload(c Cluster, at actuator.Location) (*Scale, error) {
+	ref, _, err := kube.ParseRef(at.Path)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.Watched()
+	if err != nil {
+		return nil, err
+	}
+	of, err := w.WorkloadOf(ref)
+	if err != nil {
+		return nil, err
+	}
+	return openScale(c.Config, ref, of.UID, kept{c}), nil
+}

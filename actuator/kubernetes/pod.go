@@ -1,0 +1,432 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// place is where a limit is.
+type place struct {
+	kube.Config
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	UID       string `json:"uid"`
+	Container string `json:"container"`
+	Resource  string `json:"resource"`
+	// Workload is what the pod belongs to.
+	Workload kube.Ref `json:"workload"`
+}
+
+// Limit is the limit of one resource of one container of one pod. It is an
+// [actuator.Remote] and an [actuator.Floored].
+type Limit struct {
+	at   place
+	from facts
+	now  func() time.Time
+	// seen is the pod as it was read last.
+	seen *kube.Pod
+	// before was in force when a value was asked for; asked is when.
+	before *float64
+	asked  time.Time
+	// tooMuch is what the kubelet called infeasible: as much is not asked for again.
+	tooMuch float64
+	refusal refusal
+}
+
+var (
+	_ actuator.Remote  = (*Limit)(nil)
+	_ actuator.Floored = (*Limit)(nil)
+	_ actuator.Placed  = (*Limit)(nil)
+)
+
+// limitKind marks what Undo returns.
+const limitKind = "kubernetes-limit/1"
+
+type limitUndo struct {
+	Kind string `json:"kind"`
+	place
+}
+
+// ReopenLimit opens the knob that undo describes, which asks the server itself.
+func ReopenLimit(b []byte) (*Limit, error) {
+	var u limitUndo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != limitKind {
+		return nil, fmt.Errorf("reopen limit %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	return openLimit(u.place, &asked{config: u.Config}), nil
+}
+
+func openLimit(at place, from facts) *Limit { return &Limit{at: at, from: from, now: time.Now} }
+
+// Undo describes the knob.
+func (l *Limit) Undo() []byte {
+	b, err := json.Marshal(limitUndo{limitKind, l.at})
+	if err != nil {
+		panic("kubernetes: encode undo: " + err.Error()) // strings always encode
+	}
+	return b
+}
+
+// String names the container.
+func (l *Limit) String() string {
+	return fmt.Sprintf("%s limit of pod %s/%s %s", l.at.Resource, l.at.Namespace, l.at.Pod, l.at.Container)
+}
+
+// Resource is cpu or memory.
+func (l *Limit) Resource() string { return l.at.Resource }
+
+// Close does nothing: nothing is open.
+func (l *Limit) Close() error { return nil }
+
+// Place names the container for other processes of this host.
+func (l *Limit) Place() (string, error) {
+	return path.Join("/kubernetes", l.at.Namespace, "pods", l.at.UID, l.at.Container), nil
+}
+
+// Probe says whether the pod is there.
+func (l *Limit) Probe(ctx context.Context) error {
+	_, _, err := l.container(ctx)
+	return err
+}
+
+// container reads the pod.
+func (l *Limit) container(ctx context.Context) (*kube.Pod, *kube.Container, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", l, err)
+	}
+	p, err := l.from.pod(ctx, &l.at)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := p.Container(l.at.Container)
+	if c == nil {
+		return nil, nil, trimtab.Invalidf("pod %s/%s has no container %q", l.at.Namespace, l.at.Pod, l.at.Container)
+	}
+	l.seen = p
+	return p, c, nil
+}
+
+// Read returns the limit that is asked for, unlimited where there is none.
+func (l *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
+	_, c, err := l.container(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	v, ok := c.Resources.Limits[l.at.Resource]
+	if !ok {
+		return trimtab.Unlimited(), nil
+	}
+	return trimtab.Units(float64(v)), nil
+}
+
+// Effective returns the limit that holds on the node.
+func (l *Limit) Effective(ctx context.Context) (trimtab.Amount, error) {
+	p, c, err := l.container(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	v, ok := c.Resources.Limits[l.at.Resource]
+	if !ok {
+		return trimtab.Unlimited(), nil
+	}
+	asked := float64(v)
+	status := p.StatusOf(c.Name)
+	if status == nil || status.Resources == nil {
+		return trimtab.Units(asked), nil // it does not run yet, and starts with that
+	}
+	actual, has := status.Resources.Limits[l.at.Resource]
+	switch {
+	case has && near(l.at.Resource, asked, float64(actual)) && settled(p):
+		l.before = nil
+		return trimtab.Units(asked), nil
+	case has && !near(l.at.Resource, asked, float64(actual)):
+		return trimtab.Units(float64(actual)), nil
+	case l.before != nil:
+		return trimtab.Units(*l.before), nil
+	}
+	return trimtab.Units(asked), nil
+}
+
+// settled reports whether the kubelet has taken up what is asked for of the pod. Before
+// 1.34 it did not say up to which generation.
+func settled(p *kube.Pod) bool {
+	return p.Condition("PodResizePending") == nil && p.Condition("PodResizeInProgress") == nil &&
+		(p.Status.ObservedGeneration == 0 || p.Status.ObservedGeneration >= p.Generation)
+}
+
+// Nearest rounds up to 10m of CPU or a page of memory, at most what the node has.
+func (l *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
+	most := l.most()
+	if a.Unlimited {
+		return trimtab.Units(most)
+	}
+	return trimtab.Units(math.Min(math.Max(roundUp(l.at.Resource, a.Value), least(l.at.Resource)), most))
+}
+
+// unknownMost stands for what a node has while nobody tells.
+func unknownMost(resource string) float64 {
+	if resource == trimtab.Memory {
+		return 1 << 44
+	}
+	return 1024
+}
+
+// most is what a container may have: what its node has, or the LimitRange allows, and
+// never less than it was found with.
+func (l *Limit) most() float64 {
+	most, resource := unknownMost(l.at.Resource), l.at.Resource
+	if l.seen == nil {
+		return most
+	}
+	if c, err := l.from.watched(); err == nil && c != nil {
+		if node, err := c.Allocatable(l.seen.Spec.NodeName, resource); err == nil {
+			most = math.Floor(node*tenMilli) / tenMilli
+		}
+		if bound, _, err := c.Most(l.at.Namespace, resource); err == nil {
+			most = math.Min(most, bound)
+		}
+	}
+	if own := l.seen.Container(l.at.Container); own != nil {
+		most = math.Max(most, roundUp(resource, float64(own.Resources.Limits[resource])))
+	}
+	return most
+}
+
+// Floor returns the least limit that may be set: the request, and all of it where the
+// limit must not fall now.
+func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
+	p, c, err := l.container(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	limit := float64(c.Resources.Limits[l.at.Resource])
+	if l.at.Resource == trimtab.Memory || l.mustNotFall(ctx) != "" {
+		// Whole steps: a limit in between is kept by rounding up.
+		return trimtab.Units(roundUp(l.at.Resource, limit)), nil
+	}
+	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), least(l.at.Resource))), nil
+}
+
+// floorOf is the least limit with which the pod keeps its QoS class.
+func floorOf(p *kube.Pod, c *kube.Container, resource string) float64 {
+	if p.Status.QOSClass == guaranteed {
+		return 0 // its request goes with it
+	}
+	request := roundUp(resource, float64(c.Resources.Requests[resource]))
+	if wouldBeGuaranteed(p, c.Name, resource) && same(request, float64(c.Resources.Requests[resource])) {
+		request += least(resource)
+	}
+	return request
+}
+
+// The QoS classes, which a resize must not change.
+const (
+	guaranteed = "Guaranteed"
+	bestEffort = "BestEffort"
+)
+
+func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
+
+// wouldBeGuaranteed reports whether all else of the pod has limits that equal its
+// requests, so that this limit at its request would make it Guaranteed.
+func wouldBeGuaranteed(p *kube.Pod, container, resource string) bool {
+	for _, all := range [][]kube.Container{p.Spec.Containers, p.Spec.InitContainers} {
+		for i := range all {
+			for _, r := range []string{trimtab.CPU, trimtab.Memory} {
+				if all[i].Name == container && r == resource {
+					continue
+				}
+				limit, ok := all[i].Resources.Limits[r]
+				request, has := all[i].Resources.Requests[r]
+				if !ok || has && !same(float64(limit), float64(request)) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// mustNotFall says why nothing may be taken from the workload now, or "".
+func (l *Limit) mustNotFall(ctx context.Context) string {
+	c, err := l.from.watched()
+	if err != nil || c == nil {
+		return ""
+	}
+	of, err := l.from.workload(ctx, l.at.Workload)
+	if err != nil {
+		return "" // the pod itself says that it is gone, or cannot be told
+	}
+	if why := c.Rollout(of); why != "" {
+		return why
+	}
+	return ""
+}
+
+// MayWrite says whether the pod can be resized, and nobody else does it.
+func (l *Limit) MayWrite(ctx context.Context) error {
+	if err := l.refusal.still(l.now()); err != nil {
+		return err
+	}
+	p, c, err := l.container(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.resizable(p, c); err != nil {
+		return err
+	}
+	w, err := l.from.watched()
+	if err != nil || w == nil {
+		return err
+	}
+	if err := w.Resizable(); err != nil {
+		return err
+	}
+	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, p.Status.QOSClass == guaranteed)
+	if err == nil && other != "" {
+		err = fmt.Errorf("%s: %w", other, trimtab.ErrRefused)
+	}
+	if err != nil {
+		return err
+	}
+	return paused(w, l.at.Workload)
+}
+
+// paused says that a person holds the workload by an annotation of KEDA's.
+func paused(w *kube.Cluster, r kube.Ref) error {
+	of, err := w.WorkloadOf(r)
+	if err != nil {
+		return err
+	}
+	if of.Annotations["autoscaling.keda.sh/paused"] == "true" || of.Annotations["autoscaling.keda.sh/paused-replicas"] != "" {
+		return fmt.Errorf("%s is paused by its annotation autoscaling.keda.sh/paused: %w", r, trimtab.ErrRefused)
+	}
+	return nil
+}
+
+// resizable says why this container cannot be resized.
+func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf(format+": %w", append(args, trimtab.ErrRefused)...)
+	}
+	_, limited := c.Resources.Limits[l.at.Resource]
+	status := p.StatusOf(c.Name)
+	switch {
+	case p.DeletionTimestamp != nil:
+		return refuse("the pod is being deleted")
+	case p.Status.QOSClass == bestEffort:
+		return refuse("the pod is of QoS class BestEffort, which a resize cannot change: give the container requests and limits")
+	case !limited:
+		return refuse("container %s has no %s limit, and one added by a resize can only be taken back by replacing the pod: give it one", c.Name, l.at.Resource)
+	case c.Restarts(l.at.Resource):
+		return refuse("a resize of %s restarts container %s (its resizePolicy)", l.at.Resource, c.Name)
+	case status == nil || status.State.Running == nil:
+		return refuse("container %s does not run yet", c.Name)
+	case status.Resources == nil:
+		return refuse("the node does not tell what container %s has: resizing needs Kubernetes 1.33 or later on nodes, too", c.Name)
+	}
+	return nil
+}
+
+// Write asks for a limit with one PATCH of pods/resize, and with it the request where
+// the QoS class needs that.
+func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return fmt.Errorf("write %s: %w", l, err)
+	}
+	if a.Unlimited {
+		a = l.Nearest(a)
+	}
+	if err := l.MayWrite(ctx); err != nil {
+		return err
+	}
+	p, c, err := l.container(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.allow(ctx, p, c, a.Value); err != nil {
+		return fmt.Errorf("write %v to %s: %w", a, l, err)
+	}
+	client, err := l.from.client()
+	if err != nil {
+		return err
+	}
+	limits := map[string]string{l.at.Resource: quantity(l.at.Resource, a.Value)}
+	var requests map[string]string
+	if p.Status.QOSClass == guaranteed {
+		requests = limits
+	}
+	in, err := l.Effective(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := client.Resize(ctx, &p.Meta, c.Name, requests, limits)
+	if errors.Is(err, trimtab.ErrRefused) {
+		return l.refusal.note(l.now(), err)
+	}
+	if err != nil {
+		return err
+	}
+	l.before, l.asked = &in.Value, l.now()
+	l.from.took(after)
+	return nil
+}
+
+// allow says why a limit may not be asked for.
+func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
+	now := float64(c.Resources.Limits[l.at.Resource])
+	switch {
+	case v < now && l.at.Resource == trimtab.Memory:
+		// A restore goes back to what the pod came with; the kubelet looks at use first.
+		if w, err := l.from.watched(); err != nil || w != nil {
+			return fmt.Errorf("memory is not lowered, what is in use is not known: %w", trimtab.ErrRefused)
+		}
+	case v < now && v < floorOf(p, c, l.at.Resource)-1e-9:
+		return fmt.Errorf("below its request, or it would change its QoS class: %w", trimtab.ErrRefused)
+	case v < now:
+		if why := l.mustNotFall(ctx); why != "" {
+			return fmt.Errorf("nothing is lowered now: %s: %w", why, trimtab.ErrRefused)
+		}
+	case l.tooMuch > 0 && v > now && v >= l.tooMuch:
+		return fmt.Errorf("the node called %s infeasible before: %w", quantity(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
+	}
+	return nil
+}
+
+// How long a resize may stand without being carried out.
+const (
+	deferFor = time.Minute
+	errorFor = 20 * time.Second
+)
+
+// Hopeless says why what was asked for will not come, with the kubelet's own words.
+func (l *Limit) Hopeless(ctx context.Context) string {
+	p, c, err := l.container(ctx)
+	if err != nil || l.before == nil {
+		return ""
+	}
+	waited := l.now().Sub(l.asked)
+	if pending := p.Condition("PodResizePending"); pending != nil {
+		switch {
+		case pending.Reason == "Infeasible":
+			l.tooMuch = float64(c.Resources.Limits[l.at.Resource])
+			return "infeasible: " + pending.Message
+		case waited >= deferFor:
+			return "deferred: " + pending.Message
+		}
+		return ""
+	}
+	if doing := p.Condition("PodResizeInProgress"); doing != nil && doing.Reason == "Error" && waited >= errorFor {
+		return "error: " + doing.Message
+	}
+	return ""
+}

@@ -1,0 +1,254 @@
+//go:build integration
+
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/internal/kube"
+	"github.com/trimtab/trimtab/internal/kube/kubetest"
+)
+
+// real is a real control plane as the user trimtab sees it, who has the rights of
+// deploy/kubernetes/rbac-act.yaml and no others.
+type real struct {
+	*kubetest.Real
+	t    *testing.T
+	view *kube.Cluster
+	of   kubernetes.Cluster
+}
+
+func startReal(t *testing.T, prepare func(*kubetest.Real)) *real {
+	t.Helper()
+	r := &real{Real: kubetest.StartReal(t, "trimtab"), t: t}
+	prepare(r.Real)
+	for _, file := range []string{"rbac-recommend.yaml", "rbac-act.yaml"} {
+		b, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The pod's account, as a user that a token of the test's stands for.
+		r.Apply(strings.ReplaceAll(strings.ReplaceAll(string(b), "namespace: default", "namespace: shop"),
+			"{kind: ServiceAccount, name: trimtab, namespace: trimtab}", "{kind: User, name: trimtab, apiGroup: rbac.authorization.k8s.io}"))
+	}
+	config := kube.Config{Kubeconfig: r.Kubeconfig("trimtab")}
+	client, err := kube.Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.view = kube.Watch(t.Context(), client, []string{"shop"}, nil)
+	t.Cleanup(func() { _ = r.view.Close() })
+	if err := r.view.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if missing := r.view.Missing(); len(missing) > 0 {
+		t.Fatalf("with the rights of deploy/kubernetes it cannot see %v", missing)
+	}
+	eventually(t, "the server says whether it resizes", func() bool { return r.view.Resizable() == nil })
+	r.of = kubernetes.Cluster{Config: config, Watched: func() (*kube.Cluster, error) { return r.view, nil }}
+	return r
+}
+
+func (r *real) knobs() (limit, scale actuator.Remote) {
+	c := &cluster{t: r.t, view: r.view, pods: kubernetes.Pods(r.of), scales: kubernetes.Scales(r.of)}
+	return c.limit(trimtab.CPU), c.scale()
+}
+
+// patch does what another one would.
+func (r *real) patch(what, body string) {
+	r.t.Helper()
+	r.Kubectl("-n", "shop", "patch", what, "checkout", "--type=merge", "-p", body)
+}
+
+func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
+	r := startReal(t, func(r *kubetest.Real) { r.Shop(3, burstable) })
+	t.Run("AResizeIsAsked", func(t *testing.T) {
+		limit, _ := r.knobs()
+		if err := write(t.Context(), limit, 0.8); err != nil {
+			t.Fatal(err)
+		}
+		if got, in := read(t, limit), effective(t, limit); got != 0.8 || in != 0.5 {
+			t.Errorf("asked %v, in force %v", got, in)
+		}
+		r.Run(3)
+		eventually(t, "the limit is in force", func() bool { return effective(t, limit) == 0.8 })
+		if err := write(t.Context(), limit, 0.5); err != nil {
+			t.Fatal(err)
+		}
+		r.Run(3)
+	})
+	t.Run("AValueThatWouldChangeTheClassIsRefusedByTheServer", func(t *testing.T) {
+		client := r.view.Client
+		pod := r.Pods()[0]
+		name := fmt.Sprint(kubetest.Sub(pod, "metadata")["name"])
+		p, err := client.Pod(t.Context(), "shop", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Resize(t.Context(), &p.Meta, "app", map[string]string{"cpu": "500m", "memory": "128Mi"}, nil)
+		if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "QOS") {
+			t.Errorf("resize: %v", err)
+		}
+		p.UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+		if _, err = client.Resize(t.Context(), &p.Meta, "app", nil, map[string]string{"cpu": "600m"}); !errors.Is(err, trimtab.ErrRefused) && !errors.Is(err, trimtab.ErrStale) {
+			t.Errorf("resize of another uid: %v", err)
+		}
+	})
+	t.Run("ReplicasAreSetByScaleAndBookedUnderTrimtab", func(t *testing.T) {
+		_, scale := r.knobs()
+		if err := write(t.Context(), scale, 4); err != nil {
+			t.Fatal(err)
+		}
+		r.Run(4)
+		eventually(t, "four pods are available", func() bool { return effective(t, scale) == 4 })
+		w, err := r.view.WorkloadOf(checkout)
+		if err != nil || w.ReplicasManager() != kube.FieldManager {
+			t.Errorf("replicas are booked under %q, %v", w.ReplicasManager(), err)
+		}
+	})
+	t.Run("AnHPABarsReplicasAndIsNamed", func(t *testing.T) {
+		_, scale := r.knobs()
+		r.Apply("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h, namespace: shop}\nspec: {minReplicas: 2, maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: checkout}, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}\n")
+		eventually(t, "the HPA is seen", func() bool { return scale.MayWrite(t.Context()) != nil })
+		if err := write(t.Context(), scale, 5); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "HorizontalPodAutoscaler shop/h") {
+			t.Errorf("write: %v", err)
+		}
+		r.Kubectl("-n", "shop", "delete", "hpa", "h")
+		eventually(t, "the HPA is gone", func() bool { return scale.MayWrite(t.Context()) == nil })
+	})
+	t.Run("WhatAnotherChangedGetsNoWrite", func(t *testing.T) {
+		_, scale := r.knobs()
+		at, err := r.view.Client.ScaleOf(t.Context(), checkout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, scale)
+		r.Kubectl("-n", "shop", "scale", "deployment", "checkout", "--replicas=3")
+		if _, err := r.view.Client.SetReplicas(t.Context(), checkout, &at.Meta, 7); !errors.Is(err, trimtab.ErrStale) {
+			t.Errorf("with the old version: %v", err)
+		}
+		r.Run(3)
+	})
+	t.Run("TheRightsAllowNothingElse", func(t *testing.T) {
+		for _, right := range []kube.Right{
+			{Verb: "patch", Resource: "pods", Namespace: "shop"}, {Verb: "delete", Resource: "pods", Namespace: "shop"}, {Verb: "create", Resource: "pods", Namespace: "shop"},
+			{Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "shop"}, {Verb: "get", Resource: "secrets", Namespace: "shop"},
+			{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "shop"}, {Verb: "patch", Resource: "pods", Subresource: "resize", Namespace: "kube-system"},
+		} {
+			if allowed, err := r.view.Client.Allowed(t.Context(), right); err != nil || allowed {
+				t.Errorf("may %s: %v, %v", right, allowed, err)
+			}
+		}
+	})
+	t.Run("ADeploymentMadeAgainUnderItsNameGetsNoWrite", func(t *testing.T) {
+		_, scale := r.knobs()
+		r.Kubectl("-n", "shop", "delete", "deployment", "checkout", "--wait=true")
+		r.Shop(3, burstable)
+		eventually(t, "the other one is seen", func() bool { _, err := scale.Read(t.Context()); return err != nil })
+		if err := write(t.Context(), scale, 5); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("write: %v", err)
+		}
+	})
+	t.Run("TheJournalIsTheFenceBetweenTwo", func(t *testing.T) {
+		open := func() *kubernetes.Journal {
+			j, err := kubernetes.OpenJournal(t.Context(), r.view.Client, "trimtab", "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return j
+		}
+		first, second := open(), open()
+		if err := first.Append(entryOf("a")); !errors.Is(err, trimtab.ErrStale) {
+			t.Errorf("the first one: %v", err)
+		}
+		if err := second.Append(entryOf("a")); err != nil {
+			t.Errorf("the second one: %v", err)
+		}
+	})
+	t.Run("AllPatchesWereOfScaleAndResize", func(t *testing.T) {
+		for _, w := range r.Wrote("trimtab") {
+			if !strings.Contains(w, "deployments/scale") && !strings.Contains(w, "pods/resize") && !strings.Contains(w, "configmaps/") && !strings.Contains(w, "selfsubjectaccessreviews") {
+				t.Errorf("it did %s", w)
+			}
+		}
+	})
+}
+
+// The contract, on a real server. What takes effect is played.
+func TestAnActuatorRestoresOnARealAPIServer(t *testing.T) {
+	r := startReal(t, func(r *kubetest.Real) { r.Shop(3, burstable) })
+	pods := kubernetes.Pods(r.of)
+	target := actuator.Target{KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.CPU}, Min: 0.1, Max: 6, Mode: trimtab.Act}
+	a, err := actuator.Open(t.Context(), actuator.Config{
+		Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: pods.Reopen,
+		Finders: []actuator.Finder{pods.Finder(actuator.Location{Path: podsAt}, podsAt, []actuator.Target{target})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprint(kubetest.Sub(r.Pods()[0], "metadata")["name"])
+	if o := a.Handle(t.Context(), plan(name, 0.5, 0.9)); len(o.Results) != 1 || o.Results[0].Status != trimtab.Pending {
+		t.Fatalf("outcome %+v", o)
+	}
+	r.Run(3)
+	if err := a.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	app := kubetest.Container(r.Pods()[0], "app")
+	if got := kubetest.Sub(app, "resources", "limits")["cpu"]; got != "500m" {
+		t.Errorf("limit %v after the end", got)
+	}
+}
+
+// A real kubelet, containerd and kernel: what is asked for is in force, and what the node
+// has no room for is put back.
+func TestARealKubeletResizesInPlaceAndWhatItDefersIsPutBack(t *testing.T) {
+	r := startReal(t, func(r *kubetest.Real) {
+		r.Node()
+		r.RunHere(2, `{requests: {cpu: 300m, memory: 32Mi}, limits: {cpu: 300m, memory: 32Mi}}`)
+	})
+	limit, _ := r.knobs()
+	started := time.Now()
+	if err := write(t.Context(), limit, 0.5); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the limit is in force", func() bool { return effective(t, limit) == 0.5 })
+	t.Logf("in force after %v", time.Since(started))
+	for _, pod := range r.Pods() {
+		status := kubetest.Sub(pod, "status")["containerStatuses"].([]any)[0].(kubetest.Object)
+		if status["restartCount"] != 0.0 {
+			t.Errorf("it was restarted: %v", status["restartCount"])
+		}
+	}
+	// More than is left beside the other pod, and less than the node has.
+	most := limit.Nearest(trimtab.Unlimited()).Value
+	if err := write(t.Context(), limit, most-0.1); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(2 * time.Minute)
+	for limit.Hopeless(t.Context()) == "" {
+		select {
+		case <-deadline:
+			t.Fatalf("what cannot be had is not told: in force is %v", effective(t, limit))
+		case <-time.After(time.Second):
+		}
+	}
+	t.Log(limit.Hopeless(t.Context()))
+	if in := effective(t, limit); in != 0.5 {
+		t.Errorf("in force is %v", in)
+	}
+	if err := write(t.Context(), limit, 0.5); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is pending", func() bool { return effective(t, limit) == 0.5 && limit.Hopeless(t.Context()) == "" })
+}

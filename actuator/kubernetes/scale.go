@@ -1,0 +1,316 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// Scale is the number of pods of a workload. It is an [actuator.Remote], an
+// [actuator.Floored] and an [actuator.Restorer].
+type Scale struct {
+	config kube.Config
+	ref    kube.Ref
+	from   facts
+	now    func() time.Time
+	// uid is the workload's: another one of its name is another.
+	uid string
+	// found is the number that was read last, for Undo.
+	found int64
+	// wrote is what was written last, with the version of the workload then, until the
+	// watch is as far.
+	wrote   *written
+	refusal refusal
+}
+
+type written struct {
+	replicas, before int64
+	version          string
+	at               time.Time
+}
+
+var (
+	_ actuator.Remote   = (*Scale)(nil)
+	_ actuator.Floored  = (*Scale)(nil)
+	_ actuator.Restorer = (*Scale)(nil)
+	_ actuator.Placed   = (*Scale)(nil)
+)
+
+// scaleKind marks what Undo returns.
+const scaleKind = "kubernetes-scale/1"
+
+type scaleUndo struct {
+	Kind string `json:"kind"`
+	kube.Config
+	Workload kube.Ref `json:"workload"`
+	UID      string   `json:"uid"`
+	// Replicas were there before the first write.
+	Replicas int64 `json:"replicas"`
+}
+
+// ReopenScale opens the knob that undo describes, which asks the server itself.
+func ReopenScale(b []byte) (*Scale, error) {
+	var u scaleUndo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != scaleKind {
+		return nil, fmt.Errorf("reopen replicas %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	s := openScale(u.Config, u.Workload, u.UID, &asked{config: u.Config})
+	s.found = u.Replicas
+	return s, nil
+}
+
+func openScale(config kube.Config, ref kube.Ref, uid string, from facts) *Scale {
+	return &Scale{config: config, ref: ref, uid: uid, from: from, now: time.Now}
+}
+
+// Undo describes the knob, with what was found.
+func (s *Scale) Undo() []byte {
+	b, err := json.Marshal(scaleUndo{scaleKind, s.config, s.ref, s.uid, s.found})
+	if err != nil {
+		panic("kubernetes: encode undo: " + err.Error()) // strings and a number always encode
+	}
+	return b
+}
+
+// String names the workload.
+func (s *Scale) String() string { return "replicas of " + s.ref.String() }
+
+// Resource returns "replicas".
+func (s *Scale) Resource() string { return trimtab.Replicas }
+
+// Close does nothing: nothing is open.
+func (s *Scale) Close() error { return nil }
+
+// Place names the workload for other processes of this host.
+func (s *Scale) Place() (string, error) {
+	return path.Join("/kubernetes", s.ref.Namespace, s.ref.Kind, s.ref.Name, s.uid), nil
+}
+
+// workload reads the workload; the error is os.ErrNotExist where it is another.
+func (s *Scale) workload(ctx context.Context) (*kube.Workload, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", s, err)
+	}
+	w, err := s.from.workload(ctx, s.ref)
+	if err != nil {
+		return nil, err
+	}
+	if w.UID != s.uid {
+		return nil, fmt.Errorf("find %s: it was replaced by another of its name: %w", s.ref, os.ErrNotExist)
+	}
+	return w, nil
+}
+
+// Probe says whether the workload is there.
+func (s *Scale) Probe(ctx context.Context) error {
+	_, err := s.workload(ctx)
+	return err
+}
+
+// Read returns the number that is asked for.
+func (s *Scale) Read(ctx context.Context) (trimtab.Amount, error) {
+	w, err := s.workload(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	s.found = s.replicas(w)
+	return trimtab.Units(float64(s.found)), nil
+}
+
+// replicas is what is asked for: the watch may be behind what was written.
+func (s *Scale) replicas(w *kube.Workload) int64 {
+	if s.wrote != nil && kube.Before(w.ResourceVersion, s.wrote.version) {
+		return s.wrote.replicas
+	}
+	return w.Replicas()
+}
+
+// Effective returns how many pods there are of those that were asked for: available ones
+// while the number grows, all that are left while it falls.
+func (s *Scale) Effective(ctx context.Context) (trimtab.Amount, error) {
+	w, err := s.workload(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	asked, there := s.replicas(w), w.Status.Replicas
+	behind := w.Status.ObservedGeneration < w.Generation || s.wrote != nil && kube.Before(w.ResourceVersion, s.wrote.version)
+	switch {
+	case behind && s.wrote != nil:
+		return trimtab.Units(float64(s.wrote.before)), nil
+	case there > asked:
+		return trimtab.Units(float64(there)), nil
+	case s.wrote != nil && s.wrote.before < asked && w.Status.AvailableReplicas < asked:
+		return trimtab.Units(float64(max(s.wrote.before, w.Status.AvailableReplicas))), nil
+	}
+	s.wrote = nil
+	return trimtab.Units(float64(asked)), nil
+}
+
+// maxReplicas bounds every number.
+const maxReplicas = 10_000
+
+// Nearest rounds to whole pods, at least one: nothing runs on none.
+func (s *Scale) Nearest(a trimtab.Amount) trimtab.Amount {
+	if a.Unlimited {
+		return trimtab.Units(maxReplicas)
+	}
+	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), 1), maxReplicas))
+}
+
+// Floor returns the least number that may be set now: what disruption budgets leave, and
+// all of them while a rollout runs.
+func (s *Scale) Floor(ctx context.Context) (trimtab.Amount, error) {
+	w, err := s.workload(ctx)
+	if err != nil {
+		return trimtab.Amount{}, err
+	}
+	least, _, err := s.floor(w)
+	return trimtab.Units(float64(max(least, 1))), err
+}
+
+func (s *Scale) floor(w *kube.Workload) (least int64, why string, err error) {
+	now := s.replicas(w)
+	c, err := s.from.watched()
+	if err != nil || c == nil {
+		return 0, "", err
+	}
+	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // what was not taken up is ours
+	if why := c.Rollout(w); why != "" && !own {
+		return now, why, nil
+	}
+	if w.Annotations["autoscaling.keda.sh/paused-scale-in"] == "true" {
+		return now, "its annotation autoscaling.keda.sh/paused-scale-in", nil
+	}
+	atOnce, least, by, err := c.Spared(w, w.Spec.Selector.MatchLabels)
+	if err != nil {
+		return 0, "", err
+	}
+	least = max(least, now-min(atOnce, now))
+	if s.wrote != nil {
+		least = min(least, s.wrote.before) // pods that were asked for and did not come: nobody is disrupted
+	}
+	return least, by, nil
+}
+
+// MayWrite says whether nobody else sets the number.
+func (s *Scale) MayWrite(ctx context.Context) error {
+	if err := s.refusal.still(s.now()); err != nil {
+		return err
+	}
+	w, err := s.workload(ctx)
+	if err != nil {
+		return err
+	}
+	if s.replicas(w) == 0 {
+		return fmt.Errorf("%s was scaled to 0, which is left to whoever did it: %w", s.ref, trimtab.ErrRefused)
+	}
+	c, err := s.from.watched()
+	if err != nil || c == nil {
+		return err
+	}
+	other, err := c.Others(s.ref, "", trimtab.Replicas, false)
+	if err == nil && other != "" {
+		err = fmt.Errorf("%s: %w", other, trimtab.ErrRefused)
+	}
+	if err != nil {
+		return err
+	}
+	return paused(c, s.ref)
+}
+
+// Write sets the number with one PATCH of scale.
+func (s *Scale) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return fmt.Errorf("write %s: %w", s, err)
+	}
+	if err := s.MayWrite(ctx); err != nil {
+		return err
+	}
+	w, err := s.workload(ctx)
+	if err != nil {
+		return err
+	}
+	goal, now := int64(s.Nearest(a).Value), s.replicas(w)
+	if err := s.allow(w, goal, now); err != nil {
+		return fmt.Errorf("set %s to %d: %w", s, goal, err)
+	}
+	client, err := s.from.client()
+	if err != nil {
+		return err
+	}
+	// Once for each write: the watch may be behind, and status changes the version often.
+	at, err := client.ScaleOf(ctx, s.ref)
+	switch {
+	case err != nil:
+		return err
+	case at.UID != s.uid:
+		return fmt.Errorf("set %s: it was replaced by another of its name: %w", s, os.ErrNotExist)
+	case at.Spec.Replicas != now:
+		return fmt.Errorf("set %s: found %d, read %d before: %w", s, at.Spec.Replicas, now, trimtab.ErrStale)
+	}
+	after, err := client.SetReplicas(ctx, s.ref, &at.Meta, goal)
+	if errors.Is(err, trimtab.ErrRefused) {
+		return s.refusal.note(s.now(), err)
+	}
+	if err != nil {
+		return err
+	}
+	s.wrote = &written{goal, now, after.ResourceVersion, s.now()}
+	return nil
+}
+
+// allow says why a number may not be set now.
+func (s *Scale) allow(w *kube.Workload, goal, now int64) error {
+	if goal > now && w.Annotations["autoscaling.keda.sh/paused-scale-out"] == "true" {
+		return fmt.Errorf("its annotation autoscaling.keda.sh/paused-scale-out: %w", trimtab.ErrRefused)
+	}
+	least, why, err := s.floor(w)
+	if err != nil {
+		return err
+	}
+	if goal < now && goal < least {
+		return fmt.Errorf("at least %d must stay: %s: %w", least, why, trimtab.ErrRefused)
+	}
+	return nil
+}
+
+// readyFor is how long pods that were asked for may take until the rest is given back.
+const readyFor = 3 * time.Minute
+
+// Hopeless says why pods that were asked for do not come.
+func (s *Scale) Hopeless(ctx context.Context) string {
+	w, err := s.workload(ctx)
+	if err != nil || s.wrote == nil || s.wrote.before >= s.wrote.replicas || s.now().Sub(s.wrote.at) < readyFor {
+		return ""
+	}
+	if failure := w.Condition("ReplicaFailure"); failure != nil && failure.Status == "True" {
+		return "pods cannot be made: " + failure.Message
+	}
+	return fmt.Sprintf("%d of %d pods are available after %v", w.Status.AvailableReplicas, s.wrote.replicas, readyFor)
+}
+
+// Restore raises the number to what it was, and never lowers it: that a plan ended is no
+// reason to take pods away.
+func (s *Scale) Restore(ctx context.Context, undo []byte) error {
+	var u scaleUndo
+	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != scaleKind {
+		return fmt.Errorf("restore %s: %w", s, trimtab.ErrUnsupported)
+	}
+	now, err := s.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if now.Value >= float64(u.Replicas) {
+		return nil
+	}
+	return s.Write(ctx, trimtab.Units(float64(u.Replicas)))
+}

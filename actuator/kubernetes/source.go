@@ -1,0 +1,179 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// Cluster is where knobs are.
+type Cluster struct {
+	// Config says which cluster; it is journaled, so that a restore finds it again.
+	Config kube.Config
+	// Watched returns the objects as they are kept by watches; its error says why there
+	// are none yet.
+	Watched func() (*kube.Cluster, error)
+}
+
+// facts is what a knob asks of the cluster. There are two: what is watched, and, for a
+// restore from the journal alone, the server itself.
+type facts interface {
+	pod(ctx context.Context, at *place) (*kube.Pod, error)
+	workload(ctx context.Context, r kube.Ref) (*kube.Workload, error)
+	client() (*kube.Client, error)
+	// took tells of the answer to a write.
+	took(p *kube.Pod)
+	// watched is nil where nothing is known but the object itself.
+	watched() (*kube.Cluster, error)
+}
+
+// kept is facts from the watches.
+type kept struct{ of Cluster }
+
+func (k kept) watched() (*kube.Cluster, error) { return k.of.Watched() }
+
+func (k kept) pod(ctx context.Context, at *place) (*kube.Pod, error) {
+	c, err := k.of.Watched()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.PodOf(at.Namespace, at.Pod, at.UID)
+}
+
+func (k kept) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error) {
+	c, err := k.of.Watched()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.WorkloadOf(r)
+}
+
+func (k kept) client() (*kube.Client, error) {
+	c, err := k.of.Watched()
+	if err != nil {
+		return nil, err
+	}
+	return c.Client, nil
+}
+
+func (k kept) took(p *kube.Pod) {
+	if c, err := k.of.Watched(); err == nil {
+		c.Took(p)
+	}
+}
+
+// asked is facts from the server, one request each.
+type asked struct {
+	config kube.Config
+	once   sync.Once
+	c      *kube.Client
+	err    error
+}
+
+func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:nilnil // see facts
+func (a *asked) took(*kube.Pod)                  {}
+
+func (a *asked) client() (*kube.Client, error) {
+	a.once.Do(func() { a.c, a.err = kube.Open(a.config) })
+	return a.c, a.err
+}
+
+func (a *asked) pod(ctx context.Context, at *place) (*kube.Pod, error) {
+	c, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.Pod(ctx, at.Namespace, at.Pod)
+	if err != nil {
+		return nil, err
+	}
+	if p.UID != at.UID && at.UID != "" || p.Over() {
+		return nil, fmt.Errorf("find pod %s/%s: it ended, or was replaced by another of its name: %w", at.Namespace, at.Pod, os.ErrNotExist)
+	}
+	return p, nil
+}
+
+func (a *asked) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error) {
+	c, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	return c.Workload(ctx, r)
+}
+
+// tryAgainAfter is how long a knob that the server refused to turn is left alone: what
+// forbids it is rarely over in less.
+const tryAgainAfter = time.Minute
+
+// refusal is what the server said last, for a while.
+type refusal struct {
+	err   error
+	until time.Time
+}
+
+// note keeps a refusal, and returns it as it is.
+func (r *refusal) note(now time.Time, err error) error {
+	if err != nil {
+		r.err, r.until = err, now.Add(tryAgainAfter)
+	}
+	return err
+}
+
+func (r *refusal) still(now time.Time) error {
+	if r.err == nil || now.After(r.until) {
+		return nil
+	}
+	return r.err
+}
+
+// tenMilli is the step of CPU limits: the least that has an effect, and what the systemd
+// driver rounds up to.
+const tenMilli = 100
+
+// page is the step of memory limits.
+const page = 4096
+
+// least is the smallest limit of a resource.
+func least(resource string) float64 {
+	if resource == trimtab.Memory {
+		return 16 << 20
+	}
+	return 1.0 / tenMilli
+}
+
+// roundUp returns the least value that a limit can be set to and that is not below v.
+func roundUp(resource string, v float64) float64 {
+	if resource == trimtab.Memory {
+		return math.Ceil(v/page) * page
+	}
+	// Below a thousandth of a step it is what rounding of numbers left.
+	return math.Ceil(v*tenMilli-1e-3) / tenMilli
+}
+
+// quantity is a value as Kubernetes writes it.
+func quantity(resource string, v float64) string {
+	if resource == trimtab.Memory {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%dm", int64(math.Round(v*1000)))
+}
+
+// close tells whether a limit that the kubelet reads back is the one that was asked for.
+func near(resource string, asked, actual float64) bool {
+	if resource == trimtab.Memory {
+		return math.Abs(asked-actual) < page
+	}
+	return math.Abs(asked-actual) <= 1.0/tenMilli+1e-9
+}

@@ -1,0 +1,149 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// Names joins the names of one cluster's workloads.
+type Names struct {
+	cluster *kube.Cluster
+}
+
+// New returns the names of what a cluster has, at any time.
+func New(c *kube.Cluster) *Names { return &Names{c} }
+
+// errUnknown is of what no watched workload is known by.
+var errUnknown = errors.New("no workload that is watched is known by it")
+
+// OfSpan returns the workload of a resource of spans, by its attributes.
+func (n *Names) OfSpan(attrs []trimtab.Attr) (kube.Ref, error) {
+	of := func(key string) string {
+		for _, a := range attrs {
+			if a.Key == key {
+				return a.Value
+			}
+		}
+		return ""
+	}
+	namespace := of("k8s.namespace.name")
+	for _, direct := range []struct{ key, kind string }{{"k8s.deployment.name", kube.Deployment}, {"k8s.statefulset.name", kube.StatefulSet}} {
+		if name := of(direct.key); name != "" && namespace != "" {
+			r := kube.Ref{Namespace: namespace, Kind: direct.kind, Name: name}
+			if _, err := n.cluster.WorkloadOf(r); err != nil {
+				return kube.Ref{}, fmt.Errorf("find %s: %w", r, err)
+			}
+			return r, nil
+		}
+	}
+	if uid := of("k8s.pod.uid"); uid != "" {
+		return n.ofUID(uid)
+	}
+	if name := of("k8s.pod.name"); name != "" && namespace != "" {
+		return n.OfPod(namespace, name)
+	}
+	if ip := of("k8s.pod.ip"); ip != "" {
+		return n.ofIP(ip)
+	}
+	if service := of("service.name"); service != "" {
+		if namespace == "" {
+			namespace = of("service.namespace")
+		}
+		return n.ofService(namespace, service)
+	}
+	return kube.Ref{}, fmt.Errorf("find workload of spans: no attribute of theirs names a pod: %w", errUnknown)
+}
+
+// OfPod returns the workload of a pod, as labels of cAdvisor and kube-state-metrics name
+// it.
+func (n *Names) OfPod(namespace, name string) (kube.Ref, error) {
+	p, err := n.cluster.PodOf(namespace, name, "")
+	if err != nil {
+		return kube.Ref{}, err
+	}
+	return n.ofUID(p.UID)
+}
+
+// OfLabels returns the workload of a series. One of a whole pod, or of its sandbox, is
+// of no container.
+func (n *Names) OfLabels(labels map[string]string) (kube.Ref, error) {
+	if container, ok := labels["container"]; ok && (container == "" || container == "POD") {
+		return kube.Ref{}, fmt.Errorf("find workload of a series: it is of a whole pod or of its sandbox: %w", errUnknown)
+	}
+	return n.OfPod(labels["namespace"], labels["pod"])
+}
+
+// OfCgroup returns the workload of a control group, and the name of its container, ""
+// where the group is that of the whole pod.
+func (n *Names) OfCgroup(path string) (r kube.Ref, container string, err error) {
+	uid, id, ok := ParseCgroup(path)
+	if !ok {
+		return r, "", fmt.Errorf("find workload of cgroup %.200q: it is of no pod: %w", path, errUnknown)
+	}
+	p := n.cluster.PodBy(func(p *kube.Pod) bool { return p.UID == uid || p.Annotations["kubernetes.io/config.hash"] == uid })
+	if p == nil {
+		return r, "", fmt.Errorf("find pod %s: %w", uid, errUnknown)
+	}
+	if r, err = n.ofUID(p.UID); err != nil || id == "" {
+		return r, "", err
+	}
+	for i := range p.Status.ContainerStatuses {
+		if s := &p.Status.ContainerStatuses[i]; ParseContainerID(s.ContainerID) == id {
+			return r, s.Name, nil
+		}
+	}
+	return r, "", fmt.Errorf("find container %.12s of %s: %w", id, r, errUnknown)
+}
+
+func (n *Names) ofUID(uid string) (kube.Ref, error) {
+	if r, ok := n.cluster.ByUID(uid); ok {
+		return r, nil
+	}
+	return kube.Ref{}, fmt.Errorf("find workload of pod %s: %w", uid, errUnknown)
+}
+
+// ofIP is never of a pod in its host's network: its address is that of many.
+func (n *Names) ofIP(ip string) (kube.Ref, error) {
+	p := n.cluster.PodBy(func(p *kube.Pod) bool { return p.Status.PodIP == ip && !p.Spec.HostNetwork && !p.Over() })
+	if p == nil {
+		return kube.Ref{}, fmt.Errorf("find pod of address %s: %w", ip, errUnknown)
+	}
+	return n.ofUID(p.UID)
+}
+
+// ofService finds the one workload whose pods call themselves so, in the order of the
+// conventions: annotation, labels, the name of the workload.
+func (n *Names) ofService(namespace, service string) (kube.Ref, error) {
+	if namespace == "" {
+		return kube.Ref{}, fmt.Errorf("find workload of service %.100q: its spans name no namespace: %w", service, errUnknown)
+	}
+	found := map[kube.Ref]bool{}
+	n.cluster.EachPod(namespace, func(r kube.Ref, p *kube.Pod) {
+		if serviceOf(r, p) == service {
+			found[r] = true
+		}
+	})
+	if len(found) != 1 {
+		return kube.Ref{}, fmt.Errorf("find workload of service %.100q in namespace %s: %d call themselves so: %w", service, namespace, len(found), errUnknown)
+	}
+	for r := range found {
+		return r, nil
+	}
+	return kube.Ref{}, errUnknown
+}
+
+// serviceOf is the service.name that the conventions give a pod.
+func serviceOf(r kube.Ref, p *kube.Pod) string {
+	for _, name := range []string{
+		p.Annotations["resource.opentelemetry.io/service.name"],
+		p.Labels["app.kubernetes.io/instance"], p.Labels["app.kubernetes.io/name"],
+	} {
+		if name != "" {
+			return name
+		}
+	}
+	return r.Name
+}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// The comments of the fields below are the documentation of the file, as in
+// config.go.
+
+// Kubernetes is the cluster whose workloads have knobs.
+type Kubernetes struct {
+	// A kubeconfig file, as kubectl reads it. Left out: the service account of the pod that trimtab runs in, and outside of a pod the file that kubectl would take.
+	Kubeconfig string `yaml:"kubeconfig"`
+	// Context in that file. Left out: its current one.
+	Context string `yaml:"context"`
+	// Namespaces that are watched. Left out: those that workloads name.
+	Namespaces []string `yaml:"namespaces"`
+	// Namespace of trimtab's own in which the journal is kept, as the ConfigMap trimtab-journal-POOL: for a trimtab that the cluster may start on another node. Left out: in storage.path.
+	Journal string `yaml:"journal"`
+}
+
+// KubernetesTarget names a workload of a cluster.
+type KubernetesTarget struct {
+	// Namespace of the workload.
+	Namespace string `yaml:"namespace"`
+	// Name of a Deployment.
+	Deployment string `yaml:"deployment"`
+	// Name of a StatefulSet.
+	StatefulSet string `yaml:"statefulset"`
+	// Container of its pods. Left out: the only one.
+	Container string `yaml:"container"`
+}
+
+// Workload returns kind and name; "" where it has none.
+func (t *KubernetesTarget) Workload() (kind, name string) {
+	if t.StatefulSet != "" {
+		return "StatefulSet", t.StatefulSet
+	}
+	return "Deployment", t.Deployment
+}
+
+// path is NAMESPACE/KIND/NAME.
+func (t *KubernetesTarget) path() string {
+	kind, name := t.Workload()
+	return t.Namespace + "/" + kind + "/" + name
+}
+
+// spans are the attributes that spans of the workload have.
+func (t *KubernetesTarget) spans() map[string]Values {
+	kind, name := t.Workload()
+	return map[string]Values{
+		"k8s.namespace.name":                     {t.Namespace},
+		"k8s." + strings.ToLower(kind) + ".name": {name},
+	}
+}
+
+// podPattern matches the names of the pods of the workload, and of no other whose name
+// begins with its name.
+func (t *KubernetesTarget) podPattern() string {
+	_, name := t.Workload()
+	if t.StatefulSet != "" {
+		return regexp.QuoteMeta(name) + "-[0-9]+"
+	}
+	return regexp.QuoteMeta(name) + "-[a-z0-9]+-[a-z0-9]+"
+}
+
+// matchers are the labels that cAdvisor and kube-state-metrics give its pods.
+func (t *KubernetesTarget) matchers() string {
+	out := fmt.Sprintf("namespace=%q,pod=~%q", t.Namespace, t.podPattern())
+	if t.Container != "" {
+		out += fmt.Sprintf(",container=%q", t.Container)
+	}
+	return out
+}
+
+// clusterRoot stands for the cluster where hosts have a directory: what it has is shared
+// with no pool of a host.
+const clusterRoot = "/kubernetes"
+
+// pods reports whether the knob turns limits of pods, and not only their number.
+func (k *Knob) pods() bool { return k.Kubernetes != nil && k.only() != trimtab.Replicas }
+
+// Replicas says where the number of pods of a workload is turned beside their limits, as
+// [Config.Place] does; ok is false where it is not.
+func (k *Knob) Replicas() (kind, root, path string, ok bool) {
+	if _, bounded := k.Resources[trimtab.Replicas]; !bounded || !k.pods() {
+		return "", "", "", false
+	}
+	return "kubernetes-scale", clusterRoot, k.Kubernetes.path() + "/*", true
+}
+
+// Watched lists the namespaces of the cluster that are watched; none: there is no
+// workload of a cluster.
+func (c *Config) Watched() []string {
+	var all []string
+	for i := range c.Workloads {
+		w := &c.Workloads[i]
+		for _, t := range []*KubernetesTarget{w.Match.Kubernetes, w.Knob.Kubernetes} {
+			if t != nil && t.Namespace != "" {
+				all = append(all, t.Namespace)
+			}
+		}
+	}
+	if len(all) > 0 {
+		all = append(all, c.Kubernetes.Namespaces...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// dnsName reports whether Kubernetes may name an object so.
+func dnsName(s string) bool {
+	inner := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
+	outside := strings.IndexFunc(s, func(r rune) bool { return !inner(r) && r != '-' && r != '.' })
+	return s != "" && len(s) <= 253 && outside < 0 && inner(rune(s[0])) && inner(rune(s[len(s)-1]))
+}
+
+// kubernetes checks the section.
+func (v *validator) kubernetes() {
+	k := &v.config.Kubernetes
+	for i, name := range k.Namespaces {
+		v.dns(fmt.Sprintf("kubernetes.namespaces[%d]", i), name)
+	}
+	if k.Journal != "" {
+		v.dns("kubernetes.journal", k.Journal)
+	}
+}
+
+func (v *validator) dns(where, name string) {
+	if !dnsName(name) {
+		v.fail(where, fmt.Sprintf("%q is no name of Kubernetes", clip(name)), "write lower-case letters, digits, - and ., as kubectl get shows it")
+	}
+}
+
+// target checks the name of a workload of a cluster.
+func (v *validator) target(where string, t *KubernetesTarget) {
+	if t == nil {
+		return
+	}
+	switch {
+	case t.Namespace == "":
+		v.fail(where, "kubernetes has no namespace", "write namespace: default, or that of the workload")
+	case t.Deployment == "" && t.StatefulSet == "":
+		v.fail(where, "kubernetes names no workload", "write deployment: NAME, or statefulset: NAME")
+	case t.Deployment != "" && t.StatefulSet != "":
+		v.fail(where+".statefulset", "kubernetes has both a deployment and a statefulset", "one workload is one of them: remove one")
+	}
+	for key, name := range map[string]string{"namespace": t.Namespace, "deployment": t.Deployment, "statefulset": t.StatefulSet, "container": t.Container} {
+		if name != "" {
+			v.dns(where+"."+key, name)
+		}
+	}
+}
+
+// inherit gives a knob without a place that of match.kubernetes.
+func (w *Workload) inherit(bounded bool) {
+	if k := &w.Knob; bounded && w.Match.Kubernetes != nil && !k.Declared() {
+		same := *w.Match.Kubernetes
+		k.Kubernetes = &same
+	}
+}
+
+// twoPlaces is the key of a second place; "": there is one.
+func (k *Knob) twoPlaces() string {
+	switch {
+	case k.Cgroup != "" && k.Process != nil, k.Kubernetes != nil && k.Process != nil:
+		return "process"
+	case k.Cgroup != "" && k.Kubernetes != nil:
+		return "kubernetes"
+	}
+	return ""
+}
+
+// clusterKnob checks what is special to a knob of a cluster.
+func (v *validator) clusterKnob(where string, k *Knob) {
+	if k.Kubernetes == nil {
+		if _, ok := k.Resources[trimtab.Replicas]; ok {
+			v.fail(v.keyOf(where, trimtab.Replicas), "only a workload of Kubernetes has replicas", "write kubernetes: {namespace: …, deployment: …}, or workers for a process knob")
+		}
+		return
+	}
+	v.target(where+".kubernetes", k.Kubernetes)
+	for name := range k.Resources {
+		if name != trimtab.Replicas {
+			v.fail(v.keyOf(where, name), fmt.Sprintf("a kubernetes knob has no %s", clip(name)), "it turns cpu, memory and resources: {replicas: …}")
+		}
+	}
+	if k.Interface != nil {
+		v.fail(where+".interface", "a kubernetes knob has no interface", "remove it")
+	}
+}

@@ -1,0 +1,369 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/trimtab/trimtab"
+)
+
+// FieldManager is the name under which the server books what trimtab writes.
+const FieldManager = "trimtab"
+
+// What the client asks at most, per second and at once: a server that comes back must
+// not be buried under what waited for it.
+const (
+	queriesPerSecond = 20
+	queryBurst       = 40
+)
+
+// requestTimeout bounds a request that is no watch.
+const requestTimeout = 15 * time.Second
+
+// Config says which cluster.
+type Config struct {
+	// Kubeconfig is a file; "": the service account of this pod, and outside of a pod
+	// the file that kubectl would take.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Context is one of the file; "": its current one.
+	Context string `json:"context,omitempty"`
+}
+
+// Client asks the API server of one cluster. It is safe for concurrent use.
+type Client struct {
+	config  Config
+	dynamic dynamic.Interface
+	http    *http.Client
+	base    *url.URL
+}
+
+// Open reads the configuration. It asks nothing of the server.
+func Open(c Config) (*Client, error) {
+	config, err := restConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("find cluster: %w", err)
+	}
+	config.QPS, config.Burst = queriesPerSecond, queryBurst
+	config.UserAgent = "trimtab"
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	d, err := dynamic.NewForConfigAndClient(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	return &Client{c, d, transport, base}, nil
+}
+
+// restConfig reads a kubeconfig, or the files that a pod has.
+func restConfig(c Config) (*rest.Config, error) {
+	if c.Kubeconfig == "" && c.Context == "" {
+		if config, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
+			return config, err
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+}
+
+// Config returns what the client was opened with.
+func (c *Client) Config() Config { return c.config }
+
+// Server names the cluster for messages.
+func (c *Client) Server() string { return c.base.Host }
+
+// Resource is a kind of object as the server's paths have it.
+type Resource struct {
+	Group, Version, Name string
+	// Namespaced objects are in a namespace.
+	Namespaced bool
+}
+
+func (r Resource) gvr() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Name}
+}
+
+// String is the name in messages, such as deployments.apps.
+func (r Resource) String() string {
+	if r.Group == "" {
+		return r.Name
+	}
+	return r.Name + "." + r.Group
+}
+
+// ResourceOfKind returns the resource of a kind of workload.
+func ResourceOfKind(kind string) (Resource, error) {
+	switch kind {
+	case Deployment:
+		return deployments(), nil
+	case StatefulSet:
+		return statefulsets(), nil
+	}
+	return Resource{}, fmt.Errorf("workload of kind %.40q: trimtab knows Deployment and StatefulSet: %w", kind, trimtab.ErrUnsupported)
+}
+
+// The kinds of workloads.
+const (
+	Deployment  = "Deployment"
+	StatefulSet = "StatefulSet"
+)
+
+func (c *Client) of(r Resource, namespace string) dynamic.ResourceInterface {
+	if r.Namespaced && namespace != "" {
+		return c.dynamic.Resource(r.gvr()).Namespace(namespace)
+	}
+	return c.dynamic.Resource(r.gvr())
+}
+
+// get reads an object, or a subresource of one, into out.
+func (c *Client) get(ctx context.Context, r Resource, namespace, name string, out any, sub ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	u, err := c.of(r, namespace).Get(ctx, name, metav1.GetOptions{}, sub...)
+	if err != nil {
+		return kindOf(err, "get", r, namespace, name)
+	}
+	return decode(u, out)
+}
+
+// Workload reads a workload.
+func (c *Client) Workload(ctx context.Context, ref Ref) (*Workload, error) {
+	r, err := ResourceOfKind(ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workload{Kind: ref.Kind}
+	return w, c.get(ctx, r, ref.Namespace, ref.Name, w)
+}
+
+// Pod reads a pod.
+func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) {
+	p := &Pod{}
+	return p, c.get(ctx, pods(), namespace, name, p)
+}
+
+// ScaleOf reads how a workload is scaled.
+func (c *Client) ScaleOf(ctx context.Context, ref Ref) (*Scale, error) {
+	r, err := ResourceOfKind(ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scale{}
+	return s, c.get(ctx, r, ref.Namespace, ref.Name, s, "scale")
+}
+
+// patch sends a merge patch that the server carries out only on the object with uid and
+// resourceVersion of at: it answers 409, or 422 for another uid, otherwise.
+func (c *Client) patch(ctx context.Context, r Resource, at *Meta, kind types.PatchType, body map[string]any, out any, sub string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	body["metadata"] = map[string]any{"uid": at.UID, "resourceVersion": at.ResourceVersion}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode patch of %s %s/%s: %w", r, at.Namespace, at.Name, err)
+	}
+	u, err := c.of(r, at.Namespace).Patch(ctx, at.Name, kind, b, metav1.PatchOptions{FieldManager: FieldManager}, sub)
+	if err != nil {
+		return kindOf(err, "patch "+sub+" of", r, at.Namespace, at.Name)
+	}
+	return decode(u, out)
+}
+
+// SetReplicas sets the number of pods of the workload that at was read of.
+func (c *Client) SetReplicas(ctx context.Context, ref Ref, at *Meta, replicas int64) (*Scale, error) {
+	r, err := ResourceOfKind(ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scale{}
+	return s, c.patch(ctx, r, at, types.MergePatchType, map[string]any{"spec": map[string]any{"replicas": replicas}}, s, "scale")
+}
+
+// Resize sets requests and limits of one container of a pod, as quantities, in place.
+// What is not named stays.
+func (c *Client) Resize(ctx context.Context, at *Meta, container string, requests, limits map[string]string) (*Pod, error) {
+	resources := map[string]any{}
+	if len(requests) > 0 {
+		resources["requests"] = requests
+	}
+	if len(limits) > 0 {
+		resources["limits"] = limits
+	}
+	spec := map[string]any{"containers": []any{map[string]any{"name": container, "resources": resources}}}
+	p := &Pod{}
+	return p, c.patch(ctx, pods(), at, types.StrategicMergePatchType, map[string]any{"spec": spec}, p, "resize")
+}
+
+// decode reads the fields that trimtab knows of an object.
+func decode(u *unstructured.Unstructured, out any) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		return fmt.Errorf("read %s %s/%s: %w: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err, trimtab.ErrInvalid)
+	}
+	return nil
+}
+
+// kindOf gives an error of the server one of trimtab's kinds.
+func kindOf(err error, verb string, r Resource, namespace, name string) error {
+	is := func(kind error) error {
+		return fmt.Errorf("%s %s %s: %w: %w", verb, r, strings.TrimPrefix(namespace+"/"+name, "/"), err, kind)
+	}
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsGone(err):
+		return is(os.ErrNotExist)
+	case apierrors.IsConflict(err):
+		return is(trimtab.ErrStale)
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsUnauthorized(err):
+		return is(trimtab.ErrRefused)
+	case apierrors.IsMethodNotSupported(err):
+		return is(trimtab.ErrUnsupported)
+	}
+	return fmt.Errorf("%s %s %s: %w", verb, r, strings.TrimPrefix(namespace+"/"+name, "/"), err)
+}
+
+// maxAnswer bounds an answer that is read beside objects.
+const maxAnswer = 4 << 20
+
+// raw reads a path of the server that is no object into out.
+func (c *Client) raw(ctx context.Context, path string, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	at := *c.base
+	at.Path = strings.TrimSuffix(at.Path, "/") + path
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", path, err)
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", path, err)
+	}
+	defer answer.Body.Close()
+	switch {
+	case answer.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("ask %s: %w", path, os.ErrNotExist)
+	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("ask %s: %s: %w", path, answer.Status, trimtab.ErrRefused)
+	case answer.StatusCode != http.StatusOK:
+		return fmt.Errorf("ask %s: %s: %w", path, answer.Status, trimtab.ErrStale)
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(out); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// Version is that of the server, such as 1.37.
+type Version struct{ Major, Minor int }
+
+// String is the version as people write it.
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// Version asks the server which one it is.
+func (c *Client) Version(ctx context.Context) (v Version, err error) {
+	var said struct{ Major, Minor string }
+	if err := c.raw(ctx, "/version", &said); err != nil {
+		return v, err
+	}
+	number := func(s string) int {
+		n, _ := strconv.Atoi(strings.TrimRight(s, "+")) // 0 where it is none
+		return n
+	}
+	return Version{number(said.Major), number(said.Minor)}, nil
+}
+
+// Serves reports whether the server has a resource, perhaps a subresource such as
+// pods/resize, with a verb.
+func (c *Client) Serves(ctx context.Context, group, version, name, verb string) (bool, error) {
+	path := "/apis/" + group + "/" + version
+	if group == "" {
+		path = "/api/" + version
+	}
+	var list struct {
+		Resources []struct {
+			Name  string   `json:"name"`
+			Verbs []string `json:"verbs"`
+		} `json:"resources"`
+	}
+	if err := c.raw(ctx, path, &list); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return false, err
+	}
+	for _, r := range list.Resources {
+		if r.Name != name {
+			continue
+		}
+		for _, v := range r.Verbs {
+			if v == verb {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// Right is something that this client may be allowed to do.
+type Right struct{ Verb, Group, Resource, Subresource, Namespace, Name string }
+
+// String is the right as a person reads it.
+func (r Right) String() string {
+	what := r.Resource
+	if r.Subresource != "" {
+		what += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		what += "." + r.Group
+	}
+	if r.Namespace != "" {
+		what += " in namespace " + r.Namespace
+	}
+	return r.Verb + " " + what
+}
+
+// Allowed asks the server whether this client has a right.
+func (c *Client) Allowed(ctx context.Context, r Right) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	reviews := Resource{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews"}
+	attributes := map[string]any{"verb": r.Verb, "group": r.Group, "resource": r.Resource}
+	for key, value := range map[string]string{"subresource": r.Subresource, "namespace": r.Namespace, "name": r.Name} {
+		if value != "" {
+			attributes[key] = value
+		}
+	}
+	u, err := c.of(reviews, "").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"spec": map[string]any{"resourceAttributes": attributes},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, kindOf(err, "ask for the right to "+r.String()+" by", reviews, "", "")
+	}
+	allowed, _, err := unstructured.NestedBool(u.Object, "status", "allowed")
+	return allowed, err
+}

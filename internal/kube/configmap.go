@@ -1,0 +1,62 @@
+package kube
+
+import (
+	"context"
+	"encoding/base64"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ConfigMap is one of trimtab's own.
+type ConfigMap struct {
+	Meta       `json:"metadata"`
+	BinaryData map[string][]byte `json:"binaryData"`
+}
+
+// ConfigMap reads one; the error is os.ErrNotExist where there is none.
+func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*ConfigMap, error) {
+	m := &ConfigMap{}
+	return m, c.get(ctx, configMaps(), namespace, name, m)
+}
+
+// CreateConfigMap makes an empty one.
+func (c *Client) CreateConfigMap(ctx context.Context, namespace, name string) (*ConfigMap, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	u, err := c.of(configMaps(), namespace).Create(ctx, configMap(namespace, name, nil), metav1.CreateOptions{FieldManager: FieldManager})
+	if err != nil {
+		return nil, kindOf(err, "create", configMaps(), namespace, name)
+	}
+	m := &ConfigMap{}
+	return m, decode(u, m)
+}
+
+// UpdateConfigMap replaces the data of one, if it still is of the version of at: the error
+// is trimtab.ErrStale otherwise.
+func (c *Client) UpdateConfigMap(ctx context.Context, at *ConfigMap, data map[string][]byte) (*ConfigMap, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	u := configMap(at.Namespace, at.Name, data)
+	u.SetUID(types.UID(at.UID))
+	u.SetResourceVersion(at.ResourceVersion)
+	u, err := c.of(configMaps(), at.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
+	if err != nil {
+		return nil, kindOf(err, "update", configMaps(), at.Namespace, at.Name)
+	}
+	m := &ConfigMap{}
+	return m, decode(u, m)
+}
+
+func configMap(namespace, name string, data map[string][]byte) *unstructured.Unstructured {
+	encoded := make(map[string]any, len(data))
+	for key, b := range data {
+		encoded[key] = base64.StdEncoding.EncodeToString(b)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata":   map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"app.kubernetes.io/managed-by": "trimtab"}},
+		"binaryData": encoded,
+	}}
+}

@@ -1,0 +1,264 @@
+//go:build integration
+
+package kubetest
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// LabImage is the one image that a node has: a program that waits.
+const LabImage = "localhost/lab:1"
+
+// labGroup is the group below which everything of the node is.
+const labGroup = "trimtab-lab"
+
+// NodeName is the real node's.
+const NodeName = "lab"
+
+// Node starts containerd and a kubelet on this host, as root, in a mount namespace of
+// their own: all that they mount ends with them. Their groups are below /trimtab-lab.
+func (r *Real) Node() {
+	r.t.Helper()
+	if os.Geteuid() != 0 {
+		r.t.Skip("a kubelet needs root")
+	}
+	r.keepSysctls()
+	for _, dir := range []string{"containerd", "kubelet", "cni", "var"} {
+		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o755); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.write("cni/10-lab.conflist", `{"cniVersion":"0.4.0","name":"lab","plugins":[{"type":"ptp","ipam":{"type":"host-local","subnet":"10.88.0.0/24","dataDir":"`+r.dir+`/cni-state"}}]}`)
+	r.groups()
+	socket := filepath.Join(r.dir, "c.sock")
+	containerd := r.start("containerd", "unshare", "-m", "--propagation", "private", "containerd", "-c", r.write("containerd.toml", r.containerdConfig(socket)))
+	ctr := func(args ...string) error {
+		return r.tool("ctr", append([]string{"-a", socket, "-n", "k8s.io"}, args...)...)
+	}
+	r.until("containerd answers", time.Minute, func() bool { return ctr("version") == nil })
+	if err := ctr("image", "import", "--snapshotter", "native", r.image()); err != nil {
+		r.t.Fatal(err)
+	}
+	kubelet := r.start("kubelet", "nsenter", "-t", strconv.Itoa(containerd.Pid), "-m", filepath.Join(r.tools, "kubelet"), "--config", r.write("kubelet.yaml", r.kubeletConfig(socket)),
+		"--kubeconfig", r.Kubeconfig("node"), "--hostname-override", NodeName, "--root-dir", filepath.Join(r.dir, "kubelet"), "--cert-dir", filepath.Join(r.dir, "kubelet/pki"))
+	r.t.Cleanup(func() { r.endNode(kubelet, containerd, socket) })
+	r.until("the node is ready", 2*time.Minute, func() bool {
+		out, err := r.output("", "get", "node", NodeName, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+		return err == nil && out == "True"
+	})
+}
+
+// keepSysctls puts back what the kubelet sets for the whole host.
+func (r *Real) keepSysctls() {
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"} {
+		file := "/proc/sys/" + name
+		if b, err := os.ReadFile(file); err == nil {
+			r.t.Cleanup(func() { _ = os.WriteFile(file, b, 0o644) })
+		}
+	}
+}
+
+// groups makes the group of the node in each hierarchy that there is.
+func (r *Real) groups() {
+	for _, h := range []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "devices", "freezer", "blkio", "systemd", "hugetlb"} {
+		dir := filepath.Join("/sys/fs/cgroup", h)
+		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
+			continue
+		}
+		_ = os.MkdirAll(filepath.Join(dir, labGroup), 0o755) // the kubelet says what is missing
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		if b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/cpuset", file)); err == nil {
+			_ = os.WriteFile(filepath.Join("/sys/fs/cgroup/cpuset", labGroup, file), b, 0o644)
+		}
+	}
+}
+
+func (r *Real) containerdConfig(socket string) string {
+	return fmt.Sprintf(`version = 2
+root = %[1]q
+state = %[2]q
+[grpc]
+  address = %[3]q
+[plugins."io.containerd.internal.v1.opt"]
+  path = %[4]q
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = %[5]q
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "native"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = %[6]q
+    conf_dir = %[7]q
+`, r.dir+"/containerd/root", r.dir+"/containerd/state", socket, r.dir+"/containerd/opt", LabImage, r.tools+"/debian/usr/lib/cni", r.dir+"/cni")
+}
+
+func (r *Real) kubeletConfig(socket string) string {
+	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+failCgroupV1: false
+cgroupDriver: cgroupfs
+cgroupRoot: /%s
+containerRuntimeEndpoint: unix://%s
+authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+address: 127.0.0.1
+port: %s
+readOnlyPort: 0
+healthzPort: 0
+failSwapOn: false
+enforceNodeAllocatable: []
+makeIPTablesUtilChains: false
+localStorageCapacityIsolation: false
+evictionHard: {memory.available: 10Mi, nodefs.available: 0%%, imagefs.available: 0%%}
+imageGCHighThresholdPercent: 100
+resolvConf: ""
+syncFrequency: 5s
+nodeStatusUpdateFrequency: 4s
+volumePluginDir: %s/var/plugins
+podLogsDir: %[4]s/var/log
+`, labGroup, socket, freePort(r.t), r.dir)
+}
+
+// tool runs a program of the tools.
+func (r *Real) tool(name string, args ...string) error {
+	c := exec.Command(filepath.Join(r.tools, "debian/usr/bin", name), args...)
+	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+r.lib)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %q: %w: %s", name, args, err, out)
+	}
+	return nil
+}
+
+// endNode ends kubelet, containers and containerd, in this order: shims outlive their
+// containerd.
+func (r *Real) endNode(kubelet, containerd *os.Process, socket string) {
+	_ = r.try("", "delete", "pod,deployment", "--all", "--all-namespaces", "--grace-period=0", "--force", "--wait=false")
+	_ = kubelet.Kill()
+	list := func(what string) []string {
+		c := exec.Command(filepath.Join(r.tools, "debian/usr/bin/ctr"), "-a", socket, "-n", "k8s.io", what, "ls", "-q")
+		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+r.lib)
+		out, _ := c.Output()
+		return strings.Fields(string(out))
+	}
+	for _, id := range list("task") {
+		_ = r.tool("ctr", "-a", socket, "-n", "k8s.io", "task", "rm", "-f", id)
+	}
+	for _, id := range list("container") {
+		_ = r.tool("ctr", "-a", socket, "-n", "k8s.io", "container", "rm", id)
+	}
+	_ = containerd.Kill()
+	for _, pid := range shims(socket) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	r.until("the groups of the node are gone", 20*time.Second, func() bool {
+		c := exec.Command("find", "/sys/fs/cgroup", "-depth", "-type", "d", "-path", "*/"+labGroup+"*", "-exec", "rmdir", "{}", ";")
+		_ = c.Run() // what is still in use goes at the next try
+		out, _ := exec.Command("find", "/sys/fs/cgroup", "-type", "d", "-path", "*/"+labGroup+"*").Output()
+		return len(out) == 0
+	})
+}
+
+// shims are the processes that keep containers of this containerd.
+func shims(socket string) (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range all {
+		b, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(b, []byte("containerd-shim")) && bytes.Contains(b, []byte(socket)) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// image writes an archive with [LabImage], in the layout of OCI.
+func (r *Real) image() string {
+	r.t.Helper()
+	source := r.write("main.go", "package main\n\nimport \"time\"\n\nfunc main() {\n\tfor {\n\t\ttime.Sleep(time.Hour)\n\t}\n}\n")
+	program := filepath.Join(r.dir, "wait")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		r.t.Fatalf("build the program of the image: %v: %s", err, out)
+	}
+	body, err := os.ReadFile(program)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`)}
+	blob := func(kind string, b []byte) Object {
+		digest := fmt.Sprintf("%x", sha256.Sum256(b))
+		files["blobs/sha256/"+digest] = b
+		return Object{"mediaType": "application/vnd.oci.image." + kind, "digest": "sha256:" + digest, "size": len(b)}
+	}
+	text := func(o Object) []byte {
+		b, err := json.Marshal(o)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return b
+	}
+	layer := blob("layer.v1.tar", archive(map[string][]byte{"wait": body}))
+	config := blob("config.v1+json", text(Object{"architecture": runtime.GOARCH, "os": "linux", "config": Object{"Entrypoint": []string{"/wait"}}, "rootfs": Object{"type": "layers", "diff_ids": []any{layer["digest"]}}}))
+	manifest := blob("manifest.v1+json", text(Object{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": []any{layer}}))
+	manifest["annotations"] = Object{"io.containerd.image.name": LabImage, "org.opencontainers.image.ref.name": LabImage}
+	files["index.json"] = text(Object{"schemaVersion": 2, "manifests": []any{manifest}})
+	return r.write("lab.tar", string(archive(files)))
+}
+
+// archive is files as tar.
+func archive(files map[string][]byte) []byte {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for name, body := range files {
+		_ = w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(body))}) // into memory
+		_, _ = w.Write(body)
+	}
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// RunHere makes the Deployment checkout in the namespace shop with real pods on this
+// host.
+func (r *Real) RunHere(replicas int, resources string) {
+	r.t.Helper()
+	r.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: trimtab}\n")
+	r.until("the service account is there", time.Minute, func() bool { return r.try("", "-n", "shop", "get", "serviceaccount", "default") == nil })
+	r.Apply(fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: checkout, namespace: shop}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: checkout}}
+  template:
+    metadata: {labels: {app: checkout}}
+    spec:
+      nodeName: %s
+      hostNetwork: true
+      terminationGracePeriodSeconds: 0
+      automountServiceAccountToken: false
+      tolerations: [{operator: Exists}]
+      containers: [{name: app, image: "%s", imagePullPolicy: Never, resources: %s}]
+`, replicas, NodeName, LabImage, resources))
+	r.until("the pods run", 2*time.Minute, func() bool {
+		out, err := r.output("", "-n", "shop", "get", "deployment", "checkout", "-o", "jsonpath={.status.availableReplicas}")
+		return err == nil && out == strconv.Itoa(replicas)
+	})
+}

@@ -1,0 +1,292 @@
+//go:build integration
+
+package kubetest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Real is a real control plane: etcd, kube-apiserver and kube-controller-manager, from
+// what `make kube-tools` put into its cache.
+type Real struct {
+	t     testing.TB
+	tools string
+	dir   string
+	url   string
+	etcd  string
+	lib   string
+}
+
+// tools finds what `make kube-tools` built, and skips the test where it is missing.
+func tools(t testing.TB) string {
+	t.Helper()
+	cache := os.Getenv("TRIMTAB_KUBE")
+	if cache == "" {
+		home, err := os.UserCacheDir()
+		if err != nil {
+			t.Skipf("no cache: %v", err)
+		}
+		cache = filepath.Join(home, "trimtab-kube")
+	}
+	found, err := filepath.Glob(filepath.Join(cache, "v*", "kube"))
+	if err != nil || len(found) == 0 {
+		t.Skipf("no Kubernetes in %s: run make kube-tools", cache)
+	}
+	return filepath.Dir(found[len(found)-1])
+}
+
+// StartReal starts a control plane without nodes; users are further names that a token
+// of the same name stands for.
+func StartReal(t testing.TB, users ...string) *Real {
+	t.Helper()
+	r := &Real{t: t, tools: tools(t)}
+	var err error
+	if r.dir, err = os.MkdirTemp("", "kube"); err != nil { // short: names of sockets end at 108 bytes
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(r.dir) })
+	r.lib = strings.Join(glob(r.tools, "debian/usr/lib/*-linux-gnu", "debian/lib/*-linux-gnu"), ":")
+	etcd, peer, port := freePort(t), freePort(t), freePort(t)
+	r.url, r.etcd = "https://127.0.0.1:"+port, "http://127.0.0.1:"+etcd
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write("sa.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
+	tokens := "admin,admin,1,\"system:masters\"\nmanager,system:kube-controller-manager,2\nnode,system:node:lab,3,\"system:nodes\"\n"
+	for i, u := range users {
+		tokens += fmt.Sprintf("%s,%s,%d\n", u, u, 10+i)
+	}
+	r.write("tokens", tokens)
+	r.write("audit.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n")
+	r.start("etcd", filepath.Join(r.tools, "debian/usr/bin/etcd"), "--data-dir", filepath.Join(r.dir, "etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls", r.etcd, "--advertise-client-urls", r.etcd, "--listen-peer-urls", "http://127.0.0.1:"+peer,
+		"--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster", "default=http://127.0.0.1:"+peer, "--log-level", "warn")
+	r.start("apiserver", filepath.Join(r.tools, "kube-apiserver"), "--etcd-servers", r.etcd, "--bind-address", "127.0.0.1", "--advertise-address", "10.255.255.1",
+		"--secure-port", port, "--cert-dir", filepath.Join(r.dir, "pki"), "--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "Node,RBAC",
+		"--token-auth-file", filepath.Join(r.dir, "tokens"), "--endpoint-reconciler-type", "none", "--service-account-issuer", "https://kubernetes.default.svc",
+		"--service-account-key-file", filepath.Join(r.dir, "sa.key"), "--service-account-signing-key-file", filepath.Join(r.dir, "sa.key"),
+		"--enable-priority-and-fairness=false", "--profiling=false", "--audit-log-path", filepath.Join(r.dir, "audit.log"), "--audit-policy-file", filepath.Join(r.dir, "audit.yaml"))
+	r.until("the API server is ready", 4*time.Minute, func() bool { return r.try("", "get", "--raw", "/readyz") == nil })
+	r.start("manager", filepath.Join(r.tools, "kube-controller-manager"), "--kubeconfig", r.Kubeconfig("manager"), "--leader-elect=false", "--use-service-account-credentials",
+		"--service-account-private-key-file", filepath.Join(r.dir, "sa.key"), "--secure-port", "0", "--controllers=*,-node-lifecycle-controller", "--horizontal-pod-autoscaler-sync-period=2s")
+	return r
+}
+
+func glob(dir string, patterns ...string) (all []string) {
+	for _, p := range patterns {
+		found, _ := filepath.Glob(filepath.Join(dir, p)) // the patterns are right
+		all = append(all, found...)
+	}
+	return all
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func (r *Real) write(name, text string) string {
+	r.t.Helper()
+	file := filepath.Join(r.dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	return file
+}
+
+// start starts a process that ends with the test.
+func (r *Real) start(name string, args ...string) *os.Process {
+	r.t.Helper()
+	log, err := os.Create(filepath.Join(r.dir, name+".log"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := exec.Command(args[0], args[1:]...)
+	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+r.lib, "PATH="+r.tools+":"+filepath.Join(r.tools, "debian/usr/bin")+":"+filepath.Join(r.tools, "debian/usr/sbin")+":"+os.Getenv("PATH"))
+	c.Stdout, c.Stderr = log, log
+	if err := c.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()
+		_ = log.Close()
+		if r.t.Failed() {
+			b, _ := os.ReadFile(log.Name())
+			r.t.Logf("%s: … %s", name, b[max(0, len(b)-1500):])
+		}
+	})
+	return c.Process
+}
+
+// Kubeconfig writes the file of a user.
+func (r *Real) Kubeconfig(user string) string {
+	r.t.Helper()
+	return r.write(user+".conf", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority":%q}}],"users":[{"name":"u","user":{"token":%q}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`,
+		r.url, filepath.Join(r.dir, "pki/apiserver.crt"), user))
+}
+
+func (r *Real) try(in string, args ...string) error {
+	_, err := r.output(in, args...)
+	return err
+}
+
+func (r *Real) output(in string, args ...string) (string, error) {
+	c := exec.Command(filepath.Join(r.tools, "kubectl"), append([]string{"--kubeconfig", r.Kubeconfig("admin")}, args...)...)
+	c.Stdin = strings.NewReader(in)
+	var out, bad bytes.Buffer
+	c.Stdout, c.Stderr = &out, &bad
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("kubectl %q: %w: %s", args, err, bad.String())
+	}
+	return out.String(), nil
+}
+
+// Kubectl runs kubectl as admin.
+func (r *Real) Kubectl(args ...string) string {
+	r.t.Helper()
+	out, err := r.output("", args...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+// Apply applies YAML.
+func (r *Real) Apply(yaml string) {
+	r.t.Helper()
+	if err := r.try(yaml, "apply", "-f", "-"); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// Until waits.
+func (r *Real) until(what string, most time.Duration, true func() bool) {
+	r.t.Helper()
+	deadline := time.After(most)
+	for !true() {
+		select {
+		case <-deadline:
+			r.t.Fatalf("not within %v: %s", most, what)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Shop makes the Deployment checkout in the namespace shop, on a node of 8 cores that
+// nobody plays but [Real.Run].
+func (r *Real) Shop(replicas int, resources string) {
+	r.t.Helper()
+	r.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: trimtab}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {kubernetes.io/os: linux}}\n")
+	r.Kubectl("patch", "node", "n1", "--subresource=status", "--type=merge", "-p", `{"status":{"allocatable":{"cpu":"8","memory":"16Gi","pods":"100"},"capacity":{"cpu":"8","memory":"16Gi","pods":"100"}}}`)
+	r.until("the service account is there", time.Minute, func() bool { return r.try("", "-n", "shop", "get", "serviceaccount", "default") == nil })
+	r.Apply(fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: checkout, namespace: shop}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: checkout}}
+  template:
+    metadata: {labels: {app: checkout}}
+    spec:
+      nodeName: n1
+      terminationGracePeriodSeconds: 0
+      tolerations: [{operator: Exists}]
+      containers: [{name: app, image: none, resources: %s}]
+`, replicas, resources))
+	r.Run(replicas)
+}
+
+// Run plays the kubelet until so many pods run with what their spec says.
+func (r *Real) Run(pods int) {
+	r.t.Helper()
+	r.until(fmt.Sprintf("%d pods", pods), time.Minute, func() bool {
+		var list struct{ Items []Object }
+		if json.Unmarshal([]byte(r.Kubectl("-n", "shop", "get", "pod", "-l", "app=checkout", "-o", "json")), &list) != nil || len(list.Items) != pods {
+			return false
+		}
+		for _, pod := range list.Items {
+			r.Kubelet(pod)
+		}
+		return true
+	})
+}
+
+// Kubelet carries out what is asked for of one pod.
+func (r *Real) Kubelet(pod Object) {
+	r.t.Helper()
+	m := Sub(pod, "metadata")
+	app := Container(pod, "app")
+	now := time.Now().UTC().Format(time.RFC3339)
+	status := Object{"status": Object{
+		"phase": "Running", "observedGeneration": m["generation"],
+		"conditions": []any{Object{"type": "Ready", "status": "True", "lastTransitionTime": now}, Object{"type": "ContainersReady", "status": "True", "lastTransitionTime": now}},
+		"containerStatuses": []any{Object{"name": "app", "image": "none", "imageID": "", "ready": true, "started": true, "restartCount": 0, "resources": app["resources"],
+			"state": Object{"running": Object{"startedAt": now}}}},
+	}}
+	b, err := json.Marshal(status)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.Kubectl("-n", "shop", "patch", "pod", fmt.Sprint(m["name"]), "--subresource=status", "--type=merge", "-p", string(b))
+}
+
+// Pods lists the pods of the Deployment.
+func (r *Real) Pods() []Object {
+	r.t.Helper()
+	var list struct{ Items []Object }
+	if err := json.Unmarshal([]byte(r.Kubectl("-n", "shop", "get", "pod", "-l", "app=checkout", "-o", "json")), &list); err != nil {
+		r.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// Wrote lists what a user did other than to look, as "VERB RESOURCE/SUBRESOURCE CODE",
+// from the server's audit log.
+func (r *Real) Wrote(user string) (all []string) {
+	r.t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.dir, "audit.log"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		var e struct {
+			Verb           string
+			User           struct{ Username string }
+			ObjectRef      struct{ Resource, Subresource string }
+			ResponseStatus struct{ Code int }
+		}
+		if json.Unmarshal([]byte(line), &e) != nil || e.User.Username != user {
+			continue
+		}
+		if e.Verb == "get" || e.Verb == "list" || e.Verb == "watch" {
+			continue
+		}
+		all = append(all, fmt.Sprintf("%s %s/%s %d", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ResponseStatus.Code))
+	}
+	return all
+}

@@ -1,0 +1,389 @@
+package kube
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Quantity is an amount of Kubernetes, such as 250m or 64Mi, in its base unit.
+type Quantity float64
+
+// UnmarshalJSON reads a quantity as text or number.
+func (q *Quantity) UnmarshalJSON(b []byte) error {
+	text := string(b)
+	if unquoted, err := strconv.Unquote(text); err == nil {
+		text = unquoted
+	}
+	parsed, err := resource.ParseQuantity(text)
+	if err != nil {
+		return trimtab.Invalidf("quantity %.40q", text)
+	}
+	// Whole numbers and thousandths as they are, so that what was written reads back.
+	if whole, ok := parsed.AsInt64(); ok {
+		*q = Quantity(whole)
+		return nil
+	}
+	if milli := parsed.MilliValue(); milli > 0 && milli < 1<<53 {
+		*q = Quantity(float64(milli) / 1000)
+		return nil
+	}
+	*q = Quantity(parsed.AsApproximateFloat64())
+	return nil
+}
+
+// List is amounts by resource, such as cpu and memory.
+type List map[string]Quantity
+
+// Resources are the requests and limits of a container.
+type Resources struct {
+	Requests List `json:"requests,omitempty"`
+	Limits   List `json:"limits,omitempty"`
+}
+
+// Meta is what trimtab reads of the metadata of an object.
+type Meta struct {
+	Namespace         string            `json:"namespace"`
+	Name              string            `json:"name"`
+	UID               string            `json:"uid"`
+	ResourceVersion   string            `json:"resourceVersion"`
+	Generation        int64             `json:"generation"`
+	Labels            map[string]string `json:"labels"`
+	Annotations       map[string]string `json:"annotations"`
+	OwnerReferences   []Owner           `json:"ownerReferences"`
+	CreationTimestamp time.Time         `json:"creationTimestamp"`
+	DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
+	ManagedFields     []Manager         `json:"managedFields"`
+}
+
+func (m *Meta) meta() *Meta { return m }
+
+// Owner is a reference to the object that this one belongs to.
+type Owner struct {
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+	Controller bool   `json:"controller"`
+}
+
+// controller returns the owner that manages the object.
+func (m *Meta) controller() (Owner, bool) {
+	for _, o := range m.OwnerReferences {
+		if o.Controller {
+			return o, true
+		}
+	}
+	return Owner{}, false
+}
+
+// Manager is an entry of managedFields.
+type Manager struct {
+	Manager     string `json:"manager"`
+	Operation   string `json:"operation"`
+	Subresource string `json:"subresource"`
+	FieldsV1    struct {
+		Spec struct {
+			Replicas *struct{} `json:"f:replicas"`
+		} `json:"f:spec"`
+	} `json:"fieldsV1"`
+}
+
+// ReplicasManager names who wrote spec.replicas last, as far as the server booked it;
+// "": it did not. It may name an owner, it never proves one: after a scale to 0 nobody
+// is booked.
+func (m *Meta) ReplicasManager() string {
+	for _, f := range m.ManagedFields {
+		if f.FieldsV1.Spec.Replicas != nil {
+			return f.Manager
+		}
+	}
+	return ""
+}
+
+// Condition is one of the conditions of a status.
+type Condition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason"`
+	Message            string `json:"message"`
+	ObservedGeneration int64  `json:"observedGeneration"`
+	LastTransitionTime string `json:"lastTransitionTime"`
+}
+
+// Workload is a Deployment or a StatefulSet.
+type Workload struct {
+	Kind string `json:"-"`
+	Meta `json:"metadata"`
+	Spec struct {
+		Replicas *int64 `json:"replicas"`
+		Paused   bool   `json:"paused"`
+		Selector struct {
+			MatchLabels map[string]string `json:"matchLabels"`
+		} `json:"selector"`
+		Template struct {
+			Spec PodSpec `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+	Status struct {
+		ObservedGeneration int64       `json:"observedGeneration"`
+		Replicas           int64       `json:"replicas"`
+		ReadyReplicas      int64       `json:"readyReplicas"`
+		UpdatedReplicas    int64       `json:"updatedReplicas"`
+		AvailableReplicas  int64       `json:"availableReplicas"`
+		CurrentRevision    string      `json:"currentRevision"`
+		UpdateRevision     string      `json:"updateRevision"`
+		Conditions         []Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// Replicas is the number that is asked for: one where nobody says it.
+func (w *Workload) Replicas() int64 {
+	if w.Spec.Replicas == nil {
+		return 1
+	}
+	return *w.Spec.Replicas
+}
+
+// PodSpec is what is asked for of a pod.
+type PodSpec struct {
+	NodeName       string      `json:"nodeName"`
+	HostNetwork    bool        `json:"hostNetwork"`
+	Containers     []Container `json:"containers"`
+	InitContainers []Container `json:"initContainers"`
+	Resources      *Resources  `json:"resources"`
+}
+
+// Container is one container as it is asked for.
+type Container struct {
+	Name         string    `json:"name"`
+	Resources    Resources `json:"resources"`
+	ResizePolicy []struct {
+		ResourceName  string `json:"resourceName"`
+		RestartPolicy string `json:"restartPolicy"`
+	} `json:"resizePolicy"`
+}
+
+// Restarts reports whether a resize of the resource restarts the container.
+func (c *Container) Restarts(resource string) bool {
+	for _, p := range c.ResizePolicy {
+		if p.ResourceName == resource {
+			return p.RestartPolicy == "RestartContainer"
+		}
+	}
+	return false
+}
+
+// Pod is one pod.
+type Pod struct {
+	Meta   `json:"metadata"`
+	Spec   PodSpec `json:"spec"`
+	Status struct {
+		Phase              string            `json:"phase"`
+		QOSClass           string            `json:"qosClass"`
+		PodIP              string            `json:"podIP"`
+		ObservedGeneration int64             `json:"observedGeneration"`
+		Conditions         []Condition       `json:"conditions"`
+		ContainerStatuses  []ContainerStatus `json:"containerStatuses"`
+	} `json:"status"`
+}
+
+// ContainerStatus is what the kubelet says of a container.
+type ContainerStatus struct {
+	Name        string     `json:"name"`
+	ContainerID string     `json:"containerID"`
+	Resources   *Resources `json:"resources"`
+	State       struct {
+		Running *struct{} `json:"running"`
+	} `json:"state"`
+}
+
+// Over reports whether the pod has ended, and holds nothing any more.
+func (p *Pod) Over() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
+
+// Ready reports whether the pod serves.
+func (p *Pod) Ready() bool {
+	c := p.Condition("Ready")
+	return c != nil && c.Status == "True" && p.DeletionTimestamp == nil
+}
+
+// Condition returns the condition of a type, or nil.
+func (p *Pod) Condition(kind string) *Condition { return condition(p.Status.Conditions, kind) }
+
+// Condition returns the condition of a type, or nil.
+func (w *Workload) Condition(kind string) *Condition { return condition(w.Status.Conditions, kind) }
+
+func condition(all []Condition, kind string) *Condition {
+	for i := range all {
+		if all[i].Type == kind {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Container returns a container of the pod by its name, or nil; "" is the only one.
+func (p *Pod) Container(name string) *Container {
+	if name == "" && len(p.Spec.Containers) == 1 {
+		return &p.Spec.Containers[0]
+	}
+	for i := range p.Spec.Containers {
+		if p.Spec.Containers[i].Name == name {
+			return &p.Spec.Containers[i]
+		}
+	}
+	return nil
+}
+
+// StatusOf returns what the kubelet says of a container, or nil.
+func (p *Pod) StatusOf(container string) *ContainerStatus {
+	for i := range p.Status.ContainerStatuses {
+		if p.Status.ContainerStatuses[i].Name == container {
+			return &p.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+// Node is a host of the cluster.
+type Node struct {
+	Meta   `json:"metadata"`
+	Status struct {
+		Allocatable List        `json:"allocatable"`
+		Conditions  []Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// TargetRef names what an autoscaler scales.
+type TargetRef struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+}
+
+// group is the API group of the reference; "" where it says none.
+func (t TargetRef) group() string {
+	group, _, ok := strings.Cut(t.APIVersion, "/")
+	if !ok {
+		return ""
+	}
+	return group
+}
+
+// HPA is a HorizontalPodAutoscaler.
+type HPA struct {
+	Meta `json:"metadata"`
+	Spec struct {
+		ScaleTargetRef TargetRef `json:"scaleTargetRef"`
+		Metrics        []struct {
+			Type              string        `json:"type"`
+			Resource          *metricSource `json:"resource"`
+			ContainerResource *metricSource `json:"containerResource"`
+		} `json:"metrics"`
+	} `json:"spec"`
+	Status struct {
+		DesiredReplicas int64 `json:"desiredReplicas"`
+	} `json:"status"`
+}
+
+type metricSource struct {
+	Name   string `json:"name"`
+	Target struct {
+		AverageUtilization *int64 `json:"averageUtilization"`
+	} `json:"target"`
+}
+
+// Utilization reports whether the HPA follows the utilisation of requests of the
+// resource: then a change of requests makes it change the number of pods.
+func (h *HPA) Utilization(resource string) bool {
+	for _, m := range h.Spec.Metrics {
+		for _, s := range []*metricSource{m.Resource, m.ContainerResource} {
+			if s != nil && s.Name == resource && s.Target.AverageUtilization != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ScaledObject is that of KEDA.
+type ScaledObject struct {
+	Meta `json:"metadata"`
+	Spec struct {
+		ScaleTargetRef TargetRef `json:"scaleTargetRef"`
+	} `json:"spec"`
+}
+
+// VPA is a VerticalPodAutoscaler.
+type VPA struct {
+	Meta `json:"metadata"`
+	Spec struct {
+		TargetRef    TargetRef `json:"targetRef"`
+		UpdatePolicy *struct {
+			UpdateMode string `json:"updateMode"`
+		} `json:"updatePolicy"`
+		ResourcePolicy *struct {
+			ContainerPolicies []struct {
+				ContainerName       string    `json:"containerName"`
+				Mode                string    `json:"mode"`
+				ControlledResources *[]string `json:"controlledResources"`
+			} `json:"containerPolicies"`
+		} `json:"resourcePolicy"`
+	} `json:"spec"`
+}
+
+// Budget is a PodDisruptionBudget.
+type Budget struct {
+	Meta `json:"metadata"`
+	Spec struct {
+		Selector *struct {
+			MatchLabels map[string]string `json:"matchLabels"`
+		} `json:"selector"`
+		MinAvailable any `json:"minAvailable"`
+	} `json:"spec"`
+	Status struct {
+		ObservedGeneration int64 `json:"observedGeneration"`
+		DisruptionsAllowed int64 `json:"disruptionsAllowed"`
+	} `json:"status"`
+}
+
+// Quota is a ResourceQuota.
+type Quota struct {
+	Meta   `json:"metadata"`
+	Status struct {
+		Hard List `json:"hard"`
+		Used List `json:"used"`
+	} `json:"status"`
+}
+
+// Range is a LimitRange.
+type Range struct {
+	Meta `json:"metadata"`
+	Spec struct {
+		Limits []struct {
+			Type string `json:"type"`
+			Min  List   `json:"min"`
+			Max  List   `json:"max"`
+		} `json:"limits"`
+	} `json:"spec"`
+}
+
+// ReplicaSet is known for its owner alone.
+type ReplicaSet struct {
+	Meta `json:"metadata"`
+}
+
+// Scale is the subresource of a workload by which its number of pods is set.
+type Scale struct {
+	Meta `json:"metadata"`
+	Spec struct {
+		Replicas int64 `json:"replicas"`
+	} `json:"spec"`
+	Status struct {
+		Replicas int64  `json:"replicas"`
+		Selector string `json:"selector"`
+	} `json:"status"`
+}

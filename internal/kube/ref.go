@@ -1,0 +1,145 @@
+package kube
+
+import (
+	"strings"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Ref names a workload, or one container of its pods.
+type Ref struct {
+	Namespace string `json:"namespace"`
+	// Kind is Deployment or StatefulSet.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// String is NAMESPACE/KIND/NAME, the name of a workload in all messages.
+func (r Ref) String() string { return r.Namespace + "/" + r.Kind + "/" + r.Name }
+
+// ParseRef reads NAMESPACE/KIND/NAME and what follows it.
+func ParseRef(s string) (r Ref, rest []string, err error) {
+	parts := strings.Split(s, "/")
+	if len(parts) < 3 || parts[0] == "" || parts[2] == "" {
+		return r, nil, trimtab.Invalidf("workload %.80q: want NAMESPACE/KIND/NAME", s)
+	}
+	r = Ref{parts[0], parts[1], parts[2]}
+	if _, err := ResourceOfKind(r.Kind); err != nil {
+		return r, nil, err
+	}
+	return r, parts[3:], nil
+}
+
+// is reports whether an autoscaler's reference names the workload: group, not version,
+// kind and name.
+func (t TargetRef) is(r Ref) bool {
+	kind, group := t.Kind, t.group()
+	if kind == "" { // KEDA's defaults
+		kind = Deployment
+	}
+	return t.Name == r.Name && kind == r.Kind && (group == "apps" || t.APIVersion == "")
+}
+
+// index joins pods with the workloads that they belong to.
+type index struct {
+	changes uint64
+	of      map[Ref][]*Pod
+	byUID   map[string]Ref
+}
+
+// Workload returns a workload as the server told it last, or nil.
+func (w *Cluster) workload(r Ref) *Workload {
+	if r.Kind == StatefulSet {
+		return w.statefulsets.get(r.Namespace, r.Name)
+	}
+	return w.deployments.get(r.Namespace, r.Name)
+}
+
+// OwnerOf returns the workload that a pod belongs to: by its owners' references, never
+// by its name.
+func (w *Cluster) OwnerOf(p *Pod) (Ref, bool) {
+	o, ok := p.controller()
+	if !ok {
+		return Ref{}, false
+	}
+	if o.Kind == "ReplicaSet" {
+		set := w.replicasets.get(p.Namespace, o.Name)
+		if set == nil || set.UID != o.UID {
+			return Ref{}, false
+		}
+		if o, ok = set.controller(); !ok {
+			return Ref{}, false
+		}
+	}
+	r := Ref{p.Namespace, o.Kind, o.Name}
+	if _, err := ResourceOfKind(o.Kind); err != nil {
+		return Ref{}, false
+	}
+	if of := w.workload(r); of == nil || of.UID != o.UID {
+		return Ref{}, false
+	}
+	return r, true
+}
+
+// joined returns the pods by their workload.
+func (w *Cluster) joined() *index {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changes := w.changes.Load()
+	if w.index != nil && w.index.changes == changes {
+		return w.index
+	}
+	next := &index{changes: changes, of: map[Ref][]*Pod{}, byUID: map[string]Ref{}}
+	w.pods.each("", func(p *Pod) bool {
+		if r, ok := w.OwnerOf(p); ok {
+			next.of[r] = append(next.of[r], p)
+			next.byUID[p.UID] = r
+		}
+		return true
+	})
+	w.index = next
+	return next
+}
+
+// PodsOf returns the pods of a workload that have not ended, in no order.
+func (w *Cluster) PodsOf(r Ref) ([]*Pod, error) {
+	if err := w.fresh(pods(), replicasets(), deployments(), statefulsets()); err != nil {
+		return nil, err
+	}
+	var out []*Pod
+	for _, p := range w.joined().of[r] {
+		if !p.Over() {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// ByUID returns the workload of the pod with a uid.
+func (w *Cluster) ByUID(uid string) (Ref, bool) {
+	r, ok := w.joined().byUID[uid]
+	return r, ok
+}
+
+// PodBy returns a pod of which is is true, or nil.
+func (w *Cluster) PodBy(is func(*Pod) bool) (found *Pod) {
+	w.pods.each("", func(p *Pod) bool {
+		if is(p) {
+			found = p
+		}
+		return found == nil
+	})
+	return found
+}
+
+// EachPod calls do with each pod of a namespace that belongs to a workload.
+func (w *Cluster) EachPod(namespace string, do func(Ref, *Pod)) {
+	for r, all := range w.joined().of {
+		if r.Namespace != namespace {
+			continue
+		}
+		for _, p := range all {
+			do(r, p)
+		}
+	}
+}

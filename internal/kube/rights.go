@@ -1,0 +1,41 @@
+package kube
+
+// Needs says what trimtab is to do in a cluster.
+type Needs struct {
+	// Namespaces are watched.
+	Namespaces []string
+	// Resize and Scale are what is turned.
+	Resize, Scale bool
+	// Journal is the namespace and name of the ConfigMap with the journal; "": none.
+	Journal, JournalName string
+}
+
+// Rights lists what must be allowed for it.
+func (n *Needs) Rights() (all []Right) {
+	for _, namespace := range n.Namespaces {
+		for _, r := range []Resource{pods(), deployments(), statefulsets(), replicasets(), hpas(), budgets(), quotas(), ranges(), scaledObjects(), vpas()} {
+			for _, verb := range []string{"list", "watch"} {
+				all = append(all, Right{Verb: verb, Group: r.Group, Resource: r.Name, Namespace: namespace})
+			}
+		}
+		if n.Resize {
+			all = append(all, Right{Verb: "patch", Resource: "pods", Subresource: "resize", Namespace: namespace})
+		}
+		for _, verb := range []string{"get", "patch"} {
+			if n.Scale {
+				all = append(all,
+					Right{Verb: verb, Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: namespace},
+					Right{Verb: verb, Group: "apps", Resource: "statefulsets", Subresource: "scale", Namespace: namespace})
+			}
+		}
+	}
+	for _, verb := range []string{"list", "watch"} {
+		all = append(all, Right{Verb: verb, Resource: "nodes"})
+	}
+	if n.Journal != "" {
+		all = append(all, Right{Verb: "create", Resource: "configmaps", Namespace: n.Journal},
+			Right{Verb: "get", Resource: "configmaps", Namespace: n.Journal, Name: n.JournalName},
+			Right{Verb: "update", Resource: "configmaps", Namespace: n.Journal, Name: n.JournalName})
+	}
+	return all
+}

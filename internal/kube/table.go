@@ -1,0 +1,200 @@
+package kube
+
+import (
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// object is one of the kinds of objects.go.
+type object[T any] interface {
+	*T
+	meta() *Meta
+}
+
+// table is the objects of one kind, of all namespaces that are watched. It is what a
+// reflector fills; each namespace has one.
+type table[T any, P object[T]] struct {
+	resource Resource
+	logger   *slog.Logger
+	// fresh completes what was decoded.
+	fresh func(P)
+	// changes counts what came, over all tables of a cluster.
+	changes *atomic.Uint64
+
+	mu  sync.RWMutex
+	all map[key]P
+	// broken counts objects that could not be read.
+	broken int
+}
+
+// key names an object of one kind.
+type key struct{ namespace, name string }
+
+func newTable[T any, P object[T]](r Resource, logger *slog.Logger, changes *atomic.Uint64, fresh func(P)) *table[T, P] {
+	return &table[T, P]{resource: r, logger: logger, changes: changes, fresh: fresh, all: map[key]P{}}
+}
+
+// get returns an object, or nil. What it returns is never written to again.
+func (t *table[T, P]) get(namespace, name string) P {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.all[key{namespace, name}]
+}
+
+// each calls do with the objects of a namespace, "" of all, until it returns false.
+func (t *table[T, P]) each(namespace string, do func(P) bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for k, o := range t.all {
+		if (namespace == "" || k.namespace == namespace) && !do(o) {
+			return
+		}
+	}
+}
+
+// put takes up an object unless a newer one is there: the answer to a write may be
+// ahead of the watch.
+func (t *table[T, P]) put(o P) {
+	m := o.meta()
+	k := key{m.Namespace, m.Name}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old := t.all[k]; old != nil && old.meta().UID == m.UID && newer(old.meta().ResourceVersion, m.ResourceVersion) {
+		return
+	}
+	t.all[k] = o
+	t.changes.Add(1)
+}
+
+// newer reports whether one resource version of an object is after another. The server
+// promises whole numbers that grow.
+func newer(a, b string) bool {
+	x, err := strconv.ParseUint(a, 10, 64)
+	y, bad := strconv.ParseUint(b, 10, 64)
+	return err == nil && bad == nil && x > y
+}
+
+// read decodes an object; nil where that fails, which is told.
+func (t *table[T, P]) read(obj any) P {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	o := P(new(T))
+	if err := decode(u, o); err != nil {
+		t.mu.Lock()
+		t.broken++
+		t.mu.Unlock()
+		t.logger.Warn("object of the cluster cannot be read", "resource", t.resource.String(), "err", err)
+		return nil
+	}
+	slim(o.meta())
+	if t.fresh != nil {
+		t.fresh(o)
+	}
+	return o
+}
+
+// slim drops annotations that nobody here reads: some are as large as the object.
+func slim(m *Meta) {
+	for name := range m.Annotations {
+		if !isRead(name) {
+			delete(m.Annotations, name)
+		}
+	}
+}
+
+// isRead reports whether an annotation means something here.
+func isRead(annotation string) bool {
+	switch annotation {
+	case "resource.opentelemetry.io/service.name", "kubernetes.io/config.hash",
+		"autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas",
+		"autoscaling.keda.sh/paused-scale-in", "autoscaling.keda.sh/paused-scale-out":
+		return true
+	}
+	return false
+}
+
+// side is a table as the reflector of one namespace sees it.
+type side[T any, P object[T]] struct {
+	*table[T, P]
+	namespace string
+}
+
+// Add, Update, Delete, Replace and Resync are cache.ReflectorStore.
+func (s side[T, P]) Add(obj any) error    { return s.Update(obj) }
+func (s side[T, P]) Resync() error        { return nil }
+func (s side[T, P]) Update(obj any) error { return s.took(s.read(obj)) }
+
+func (s side[T, P]) took(o P) error {
+	if o != nil {
+		s.put(o)
+	}
+	return nil
+}
+
+// Delete forgets an object, but for one that came again under its name.
+func (s side[T, P]) Delete(obj any) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	k := key{u.GetNamespace(), u.GetName()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.all[k]; old != nil && old.meta().UID == string(u.GetUID()) {
+		delete(s.all, k)
+		s.changes.Add(1)
+	}
+	return nil
+}
+
+// Replace takes a whole list. What a write answered meanwhile, and is newer, stays.
+func (s side[T, P]) Replace(list []any, _ string) error {
+	there := map[key]string{}
+	for _, obj := range list {
+		if o := s.read(obj); o != nil {
+			m := o.meta()
+			there[key{m.Namespace, m.Name}] = m.UID
+			s.put(o)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, o := range s.all {
+		if (s.namespace == "" || k.namespace == s.namespace) && there[k] != o.meta().UID {
+			delete(s.all, k)
+		}
+	}
+	s.changes.Add(1)
+	return nil
+}
+
+// life is what is known of the watch of one resource in one namespace.
+type life struct {
+	mu sync.Mutex
+	// listed is set once all objects are there.
+	listed bool
+	// open counts the watches that the server has open, seen is the last sign of one.
+	open int
+	seen time.Time
+	// problem is why the server does not give what is asked for.
+	problem error
+}
+
+func (l *life) saw(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen, l.problem = now, nil
+}
+
+func (l *life) failed(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.problem = err
+}

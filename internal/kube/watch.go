@@ -1,0 +1,376 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/trimtab/trimtab"
+)
+
+// beat is how often the server is asked whether it lives. A watch over a connection
+// that broke without a word says nothing; the answer to this does.
+const beat = 10 * time.Second
+
+// MaxAge is how old what is kept may be for a decision: three beats.
+const MaxAge = 3 * beat
+
+// settleFor is how long the lists of a start are waited for.
+const settleFor = 30 * time.Second
+
+// Cluster is the objects of a cluster as the server told them last. Its methods are
+// safe for concurrent use, and ask nothing of the server.
+type Cluster struct {
+	*Client
+	logger *slog.Logger
+	now    func() time.Time
+
+	deployments  *table[Workload, *Workload]
+	statefulsets *table[Workload, *Workload]
+	replicasets  *table[ReplicaSet, *ReplicaSet]
+	pods         *table[Pod, *Pod]
+	nodes        *table[Node, *Node]
+	hpas         *table[HPA, *HPA]
+	vpas         *table[VPA, *VPA]
+	scaled       *table[ScaledObject, *ScaledObject]
+	budgets      *table[Budget, *Budget]
+	quotas       *table[Quota, *Quota]
+	ranges       *table[Range, *Range]
+	changes      atomic.Uint64
+
+	mu sync.Mutex
+	// lives has the watches of each resource, by its name.
+	lives map[string][]*life
+	// lived is the last answer of the server to a beat.
+	lived time.Time
+	// late is added to the age of everything, for tests.
+	late time.Duration
+	// resize tells whether the server has pods/resize; nil: it did not tell.
+	resize *bool
+	index  *index
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// Watch begins to watch the namespaces, all of them where none is named, until Close.
+func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Logger) *Cluster {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	w := &Cluster{Client: c, logger: logger, now: time.Now, lives: map[string][]*life{}}
+	kind := func(name string) func(*Workload) { return func(o *Workload) { o.Kind = name } }
+	w.deployments = newTable(deployments(), logger, &w.changes, kind(Deployment))
+	w.statefulsets = newTable(statefulsets(), logger, &w.changes, kind(StatefulSet))
+	w.replicasets = newTable[ReplicaSet](replicasets(), logger, &w.changes, nil)
+	w.pods = newTable[Pod](pods(), logger, &w.changes, nil)
+	w.nodes = newTable[Node](nodes(), logger, &w.changes, nil)
+	w.hpas = newTable[HPA](hpas(), logger, &w.changes, nil)
+	w.vpas = newTable[VPA](vpas(), logger, &w.changes, nil)
+	w.scaled = newTable[ScaledObject](scaledObjects(), logger, &w.changes, nil)
+	w.budgets = newTable[Budget](budgets(), logger, &w.changes, nil)
+	w.quotas = newTable[Quota](quotas(), logger, &w.changes, nil)
+	w.ranges = newTable[Range](ranges(), logger, &w.changes, nil)
+	ctx, w.cancel = context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(quiet(logger))))
+	if namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces))); len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	follow(ctx, w, w.deployments, namespaces, false)
+	follow(ctx, w, w.statefulsets, namespaces, false)
+	follow(ctx, w, w.replicasets, namespaces, false)
+	follow(ctx, w, w.pods, namespaces, false)
+	follow(ctx, w, w.nodes, []string{""}, false)
+	follow(ctx, w, w.hpas, namespaces, false)
+	follow(ctx, w, w.budgets, namespaces, false)
+	follow(ctx, w, w.quotas, namespaces, false)
+	follow(ctx, w, w.ranges, namespaces, false)
+	follow(ctx, w, w.vpas, namespaces, true)
+	follow(ctx, w, w.scaled, namespaces, true)
+	w.wg.Go(func() { w.live(ctx) })
+	return w
+}
+
+// quiet is a logger for what client-go says, which is of interest to nobody who does
+// not look for it.
+func quiet(l *slog.Logger) slog.Handler {
+	if l.Enabled(context.Background(), slog.LevelDebug-4) {
+		return l.Handler()
+	}
+	return slog.DiscardHandler
+}
+
+// Close ends the watches.
+func (w *Cluster) Close() error {
+	w.cancel()
+	w.wg.Wait()
+	return nil
+}
+
+// follow watches one resource in each namespace. Where it is optional, it is watched
+// from when the server has it.
+func follow[T any, P object[T]](ctx context.Context, w *Cluster, t *table[T, P], namespaces []string, optional bool) {
+	for _, namespace := range namespaces {
+		l := &life{}
+		w.lives[t.resource.String()] = append(w.lives[t.resource.String()], l)
+		w.wg.Go(func() {
+			if optional && !w.awaitKind(ctx, t.resource, l) {
+				return
+			}
+			source := &source{cluster: w, resource: t.resource, namespace: namespace, life: l}
+			store := listing[T, P]{side[T, P]{t, namespace}, l}
+			cache.NewReflectorWithOptions(source.listWatch(), &unstructured.Unstructured{}, store, cache.ReflectorOptions{Name: t.resource.String()}).RunWithContext(ctx)
+		})
+	}
+}
+
+// listing notes that a list is whole.
+type listing[T any, P object[T]] struct {
+	side[T, P]
+	life *life
+}
+
+// Replace is that of side.
+func (l listing[T, P]) Replace(list []any, version string) error {
+	err := l.side.Replace(list, version)
+	l.life.mu.Lock()
+	l.life.listed = true
+	l.life.mu.Unlock()
+	return err
+}
+
+// lookForKind is how often it is asked whether an optional kind has come.
+const lookForKind = 30 * time.Second
+
+// awaitKind waits until the server has a resource. While it has none, nothing is
+// missing.
+func (w *Cluster) awaitKind(ctx context.Context, r Resource, l *life) bool {
+	for {
+		has, err := w.Serves(ctx, r.Group, r.Version, r.Name, "watch")
+		if err == nil && has {
+			return true
+		}
+		l.mu.Lock()
+		if l.problem = err; err == nil {
+			l.listed, l.seen = true, w.now()
+		}
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(lookForKind):
+		}
+	}
+}
+
+// live asks the server at every beat whether it lives.
+func (w *Cluster) live(ctx context.Context) {
+	for {
+		if _, err := w.Version(ctx); err == nil {
+			w.mu.Lock()
+			w.lived = w.now()
+			told := w.resize != nil
+			w.mu.Unlock()
+			if !told {
+				w.askResize(ctx)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(beat):
+		}
+	}
+}
+
+// askResize asks whether limits of running pods can be changed.
+func (w *Cluster) askResize(ctx context.Context) {
+	has, err := w.Serves(ctx, "", "v1", "pods/resize", "patch")
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	w.resize = &has
+	w.mu.Unlock()
+}
+
+// source lists and watches one resource in one namespace, and notes what came of it.
+type source struct {
+	cluster   *Cluster
+	resource  Resource
+	namespace string
+	life      *life
+}
+
+func (s *source) listWatch() *cache.ListWatch {
+	of := s.cluster.of(s.resource, s.namespace)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := of.List(ctx, o)
+			if err != nil {
+				return nil, s.failed(ctx, "list", err)
+			}
+			s.life.saw(s.cluster.now())
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			in, err := of.Watch(ctx, o)
+			if err != nil {
+				return nil, s.failed(ctx, "watch", err)
+			}
+			s.life.saw(s.cluster.now())
+			return s.guard(in), nil
+		},
+	}
+}
+
+// failed notes why the server does not answer, once for each reason.
+func (s *source) failed(ctx context.Context, verb string, err error) error {
+	named := kindOf(err, verb, s.resource, s.namespace, "")
+	if ctx.Err() == nil {
+		s.life.mu.Lock()
+		news := s.life.problem == nil || s.life.problem.Error() != named.Error()
+		s.life.mu.Unlock()
+		s.life.failed(named)
+		if news {
+			s.cluster.logger.Warn("the cluster does not tell", "resource", s.resource.String(), "namespace", s.namespace, "err", named)
+		}
+	}
+	return err
+}
+
+// guarded is a watch whose end is noted.
+type guarded struct {
+	watch.Interface
+	out  chan watch.Event
+	stop sync.Once
+	done chan struct{}
+}
+
+// ResultChan is where events come.
+func (g *guarded) ResultChan() <-chan watch.Event { return g.out }
+
+// Stop ends the watch.
+func (g *guarded) Stop() {
+	g.stop.Do(func() { close(g.done) })
+	g.Interface.Stop()
+}
+
+// guard passes the events of a watch on, and notes signs of life and its end.
+func (s *source) guard(in watch.Interface) watch.Interface {
+	g := &guarded{Interface: in, out: make(chan watch.Event), done: make(chan struct{})}
+	s.life.mu.Lock()
+	s.life.open++
+	s.life.mu.Unlock()
+	s.cluster.wg.Go(func() {
+		defer close(g.out)
+		defer func() {
+			s.life.mu.Lock()
+			s.life.open--
+			s.life.mu.Unlock()
+		}()
+		for e := range in.ResultChan() {
+			s.life.saw(s.cluster.now())
+			select {
+			case g.out <- e:
+			case <-g.done:
+			}
+		}
+	})
+	return g
+}
+
+// Ready waits until everything was listed once, or tells what was not.
+func (w *Cluster) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleFor)
+	defer cancel()
+	for {
+		missing := w.unlisted()
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("list objects of the cluster: %w", errors.Join(missing...))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// unlisted says of each resource that was not listed why.
+func (w *Cluster) unlisted() (all []error) {
+	for name, lives := range w.lives {
+		for _, l := range lives {
+			l.mu.Lock()
+			listed, problem := l.listed, l.problem
+			l.mu.Unlock()
+			if listed || errors.Is(problem, trimtab.ErrRefused) {
+				continue // told where it is needed: without a right the rest still works
+			}
+			if problem == nil {
+				problem = fmt.Errorf("list %s: no answer yet", name)
+			}
+			all = append(all, problem)
+		}
+	}
+	return all
+}
+
+// Fresh says why what is kept of a resource is too old, or not known, to decide on; nil:
+// it is good.
+func (w *Cluster) fresh(resources ...Resource) error {
+	w.mu.Lock()
+	lived, late := w.lived, w.late
+	w.mu.Unlock()
+	now := w.now().Add(late)
+	for _, r := range resources {
+		for _, l := range w.lives[r.String()] {
+			l.mu.Lock()
+			listed, open, seen, problem := l.listed, l.open > 0, l.seen, l.problem
+			l.mu.Unlock()
+			if open && lived.After(seen) {
+				seen = lived
+			}
+			switch age := now.Sub(seen); {
+			case problem != nil && (!listed || age > MaxAge):
+				return problem
+			case !listed:
+				return fmt.Errorf("%s of the cluster were not listed yet: %w", r, trimtab.ErrStale)
+			case age > MaxAge:
+				return fmt.Errorf("the API server said nothing of %s for %v: %w", r, age.Round(time.Second), trimtab.ErrStale)
+			}
+		}
+	}
+	return nil
+}
+
+// Missing lists what the cluster does not tell, and why.
+func (w *Cluster) Missing() (all []error) {
+	for _, lives := range w.lives {
+		for _, l := range lives {
+			l.mu.Lock()
+			if l.problem != nil {
+				all = append(all, l.problem)
+			}
+			l.mu.Unlock()
+		}
+	}
+	slices.SortFunc(all, func(a, b error) int {
+		if a.Error() < b.Error() {
+			return -1
+		}
+		return 1
+	})
+	return all
+}

@@ -1,0 +1,101 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// This file has the cluster whose workloads this process turns: the actuator's part
+// watches it from its start to its end.
+
+// noCluster is while no cluster is watched.
+func noCluster() (*kube.Cluster, error) {
+	return nil, fmt.Errorf("the Kubernetes cluster is not watched: %w", trimtab.ErrStale)
+}
+
+// clusterOf is the cluster of a configuration; it is asked once it is watched.
+func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
+	return kubernetes.Cluster{
+		Config: kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context},
+		Watched: func() (*kube.Cluster, error) {
+			if c := s.cluster.Load(); c != nil {
+				return c, nil
+			}
+			return noCluster()
+		},
+	}
+}
+
+// hasCluster reports whether some knob is one of a cluster.
+func hasCluster(all []knobConfig) bool {
+	return slices.ContainsFunc(all, func(d knobConfig) bool {
+		return d.kind == kubernetes.PodsKind || d.kind == kubernetes.ScaleKind
+	})
+}
+
+// firstLists is how long a start waits for the objects of the cluster. An API server
+// that takes longer, or is away, delays nothing else.
+const firstLists = 5 * time.Second
+
+// watchCluster begins to watch the cluster, and returns what ends it.
+func (s *Site) watchCluster(ctx context.Context, cfg *config.Config, of kubernetes.Cluster) (stop func() error, err error) {
+	client, err := kube.Open(of.Config)
+	if err != nil {
+		return nil, err
+	}
+	// It ends with its part, not with the start.
+	c := kube.Watch(context.WithoutCancel(ctx), client, cfg.Watched(), s.logger)
+	s.cluster.Store(c)
+	wait, cancel := context.WithTimeout(ctx, firstLists)
+	defer cancel()
+	if err := c.Ready(wait); err != nil {
+		s.logger.Warn("the Kubernetes cluster does not answer yet", "server", client.Server(), "err", err)
+	}
+	for _, missing := range c.Missing() {
+		s.logger.Warn("the Kubernetes cluster does not tell everything", "server", client.Server(), "err", missing)
+	}
+	return func() error {
+		s.cluster.CompareAndSwap(c, nil)
+		return c.Close()
+	}, nil
+}
+
+// clusterJournal opens the journal of the pool as a ConfigMap.
+func (s *Site) clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(context.Context) (actuator.Journal, error) {
+	namespace, pool := cfg.Kubernetes.Journal, cfg.Pool.Name
+	return func(ctx context.Context) (actuator.Journal, error) {
+		c, err := of.Watched()
+		if err != nil {
+			return nil, err
+		}
+		j, err := kubernetes.OpenJournal(ctx, c.Client, namespace, pool)
+		if err != nil {
+			return nil, err
+		}
+		return j, nil
+	}
+}
+
+// withCluster makes of what starts an actuator what first begins to watch its cluster.
+func (s *Site) withCluster(cfg *config.Config, of kubernetes.Cluster, start func(context.Context) (func() error, error)) func(context.Context) (func() error, error) {
+	return func(ctx context.Context) (func() error, error) {
+		unwatch, err := s.watchCluster(ctx, cfg, of)
+		if err != nil {
+			return nil, err
+		}
+		stop, err := start(ctx)
+		if err != nil {
+			return nil, errors.Join(err, unwatch())
+		}
+		return func() error { return errors.Join(stop(), unwatch()) }, nil
+	}
+}

@@ -1,0 +1,111 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// CheckCluster prints what of a configuration works in its cluster, and what does not,
+// with the reason. The error counts what does not.
+func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error {
+	client, err := kube.Open(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context})
+	if err != nil {
+		return err
+	}
+	version, err := client.Version(ctx)
+	if err != nil {
+		return fmt.Errorf("ask API server %s: %w", client.Server(), err)
+	}
+	fmt.Fprintf(out, "API server %s, Kubernetes %s\n", client.Server(), version)
+	c := &clusterCheck{client: client, out: out}
+	needs := kube.Needs{Namespaces: cfg.Watched(), Journal: cfg.Kubernetes.Journal, JournalName: kubernetes.JournalName(cfg.Pool.Name)}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		if w.Knob.Kubernetes == nil {
+			continue
+		}
+		kind, _, _ := cfg.Place(&w.Knob)
+		_, _, _, both := w.Knob.Replicas()
+		if w.Mode == trimtab.Act {
+			needs.Resize = needs.Resize || kind == kubernetes.PodsKind
+			needs.Scale = needs.Scale || kind == kubernetes.ScaleKind || both
+		}
+		if kind == kubernetes.PodsKind {
+			c.resize(ctx, version)
+		}
+		c.workload(ctx, w)
+	}
+	for _, right := range needs.Rights() {
+		allowed, err := client.Allowed(ctx, right)
+		switch {
+		case err != nil:
+			return err
+		case !allowed && right.Resource == "nodes":
+			fmt.Fprintf(out, "not allowed to %s: what nodes have is not known, all else works\n", right)
+		case !allowed:
+			c.bad("not allowed to %s: see deploy/kubernetes", right)
+		}
+	}
+	if c.problems > 0 {
+		return fmt.Errorf("check kubernetes: %d things do not work: %w", c.problems, trimtab.ErrRefused)
+	}
+	fmt.Fprintln(out, "good: all that the file asks for works here")
+	return nil
+}
+
+// clusterCheck counts what does not work.
+type clusterCheck struct {
+	client   *kube.Client
+	out      io.Writer
+	problems int
+	// asked: whether limits can be changed is told once.
+	asked bool
+}
+
+func (c *clusterCheck) bad(format string, args ...any) {
+	c.problems++
+	fmt.Fprintf(c.out, format+"\n", args...)
+}
+
+func (c *clusterCheck) resize(ctx context.Context, v kube.Version) {
+	if c.asked {
+		return
+	}
+	c.asked = true
+	switch has, err := c.client.Serves(ctx, "", "v1", "pods/resize", "patch"); {
+	case err != nil:
+		c.bad("whether there is pods/resize cannot be told: %v", err)
+	case !has:
+		c.bad("no pods/resize: limits of running pods can be changed from Kubernetes 1.33 on, this is %s", v)
+	}
+}
+
+// workload says whether the workload and its container are there.
+func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
+	t := w.Knob.Kubernetes
+	kind, name := t.Workload()
+	ref := kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}
+	of, err := c.client.Workload(ctx, ref)
+	if err != nil {
+		c.bad("%s: %v", w.Name, err)
+		return
+	}
+	template := &kube.Pod{Spec: of.Spec.Template.Spec}
+	container := template.Container(t.Container)
+	switch {
+	case container == nil && t.Container == "":
+		c.bad("%s: pods of %s have %d containers: name one in knob.kubernetes.container", w.Name, ref, len(template.Spec.Containers))
+	case container == nil:
+		c.bad("%s: pods of %s have no container %q", w.Name, ref, t.Container)
+	case w.Knob.CPU != nil && container.Resources.Limits[trimtab.CPU] == 0:
+		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added", w.Name, container.Name, ref)
+	default:
+		fmt.Fprintf(c.out, "%s is %s, replicas: %d\n", w.Name, ref, of.Replicas())
+	}
+}

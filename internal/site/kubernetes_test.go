@@ -1,0 +1,182 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/kube/kubetest"
+)
+
+// clusterFile is a Deployment of which nothing is known, and a default that may raise it.
+const clusterFile = `
+pool: {cpu: 6, unit: 0.01, step: 1}
+objective: egalitarian
+round: 1s
+lease: 10s
+guard: {dead_band: 0.02, reversal_window: 0s}
+analyzer: {report_interval: 500ms, partitions: 1}
+actuator: {lock_dir: %q}
+storage: {path: %q}
+web: {listen_address: "127.0.0.1:0"}
+otlp: {grpc: "off", http: "off"}
+jaeger: {grpc: "off"}
+kubernetes: {kubeconfig: %q%s}
+workloads:
+  - name: checkout
+    slo: {latency: 100ms, fraction: 0.95}
+    match: {kubernetes: {namespace: shop, deployment: checkout}}
+    knob: {cpu: {min: 0.1, max: 2, default: 0.8}}
+    mode: %s
+`
+
+// inCluster runs the whole pipeline outside of a cluster of two pods with 500m each.
+func inCluster(t *testing.T, s *kubetest.Server, mode, more string) *Site {
+	t.Helper()
+	text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), s.Kubeconfig(), more, mode)
+	cfg, err := config.Parse("cluster.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := Open(t.Context(), cfg, Options{Host: "h", Logger: slog.New(slog.DiscardHandler), Watchdog: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return running
+}
+
+// plans returns the plans that have actions, as they come.
+func plans(t *testing.T, s *Site) <-chan *trimtab.Plan {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("not ready: %v", s.NotReady())
+			if c := s.cluster.Load(); c != nil {
+				t.Logf("not told: %v", c.Missing())
+			}
+		}
+	})
+	out := make(chan *trimtab.Plan, 100)
+	watch, err := s.Bus().Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindHolding, Handle: func(_ context.Context, d bus.Delivery) error {
+		if h, ok := d.Value.(*trimtab.Holding); ok && t.Context().Err() == nil {
+			t.Logf("holding %+v", h)
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watch)
+	stop, err := s.Bus().Subscribe(t.Context(), bus.Subscription{Kind: trimtab.KindPlan, Key: "default", Handle: func(_ context.Context, d bus.Delivery) error {
+		p, ok := d.Value.(*trimtab.Plan)
+		if ok && len(p.Actions) == 0 && t.Context().Err() == nil {
+			t.Logf("a plan without actions: held %+v, unmoved %+v", p.Held, p.Unmoved)
+		}
+		if ok && len(p.Actions) > 0 {
+			select {
+			case out <- p:
+			default:
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return out
+}
+
+func limitOf(s *kubetest.Server, pod int) string {
+	app := kubetest.Container(s.Get(kubetest.PodPath(pod)), "app")
+	return fmt.Sprint(kubetest.Sub(app, "resources", "limits")["cpu"])
+}
+
+const halfCore = `{"requests":{"cpu":"100m"},"limits":{"cpu":"500m"}}`
+
+func TestInModeRecommendTheClusterGetsNoWriteAndADeploymentGetsAdvice(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	s := inCluster(t, server, "recommend", "")
+	defer func() {
+		server.EndWatches()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := server.Writes(); len(got) != 0 {
+			t.Errorf("it wrote %q", got)
+		}
+	}()
+	select {
+	case p := <-plans(t, s):
+		for _, a := range p.Actions {
+			if a.Workload != "checkout" || !strings.HasPrefix(a.Instance, "checkout-7d9f-a") || a.Mode != trimtab.Recommend || !(a.Set.Value > 0.5) {
+				t.Errorf("action %+v", a)
+			}
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("no advice within 20 s")
+	}
+}
+
+func TestInModeActThePodsGetWhatWasDecidedAndTheirLimitsBackAtTheEnd(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	s := inCluster(t, server, "act", ", journal: trimtab")
+	deadline := time.After(30 * time.Second)
+	for limitOf(server, 0) == "500m" || limitOf(server, 1) == "500m" {
+		select {
+		case <-deadline:
+			t.Fatalf("limits are %s and %s after 30 s", limitOf(server, 0), limitOf(server, 1))
+		case <-time.After(20 * time.Millisecond):
+			server.Kubelet(kubetest.PodPath(0))
+			server.Kubelet(kubetest.PodPath(1))
+		}
+	}
+	if server.Get("/api/v1/namespaces/trimtab/configmaps/trimtab-journal-default") == nil {
+		t.Error("there is no journal in the cluster")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for pod := range 2 {
+		if got := limitOf(server, pod); got != "500m" {
+			t.Errorf("pod %d has %s after the end", pod, got)
+		}
+	}
+	for _, w := range server.Writes() {
+		if !strings.HasSuffix(w, "/resize") && !strings.Contains(w, "/configmaps") {
+			t.Errorf("it wrote %s", w)
+		}
+	}
+}
+
+func TestTheCheckOfAClusterNamesWhatIsMissing(t *testing.T) {
+	server := kubetest.New(t)
+	server.NoResize()
+	server.Shop(2, halfCore)
+	text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), ", journal: trimtab", "act")
+	cfg, err := config.Parse("cluster.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Deny("patch pods/resize", "watch horizontalpodautoscalers")
+	var out strings.Builder
+	if err := CheckCluster(t.Context(), cfg, &out); err == nil {
+		t.Error("it is said to work")
+	}
+	for _, want := range []string{"Kubernetes 1.37", "no pods/resize", "1.33", "patch pods/resize in namespace shop", "watch horizontalpodautoscalers.autoscaling in namespace shop"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, out.String())
+		}
+	}
+	if got := server.Writes(); len(got) != 0 {
+		t.Errorf("it wrote %q", got)
+	}
+}

@@ -1,0 +1,27 @@
+#!/bin/bash
+# build.sh: what the tests against a real cluster need, into a cache keyed by version:
+#   kube             API server, controller manager, scheduler, kubelet, kubectl (8 minutes of two cores)
+#   debian/          etcd, containerd, runc and CNI of Debian, unpacked and not installed
+# It prints the directory. CACHE overrides ~/.cache/trimtab-kube.
+set -euo pipefail
+cd "$(dirname "$0")"
+version=$(sed -n 's/^\tk8s.io\/kubernetes \(v[0-9.]*\)$/\1/p' go.mod)
+dir=${CACHE:-$HOME/.cache/trimtab-kube}/$version
+debian=$dir/debian
+mkdir -p "$debian"
+if [ ! -x "$debian/usr/bin/etcd" ]; then
+	(cd "$dir" && for p in containerd runc etcd-server containernetworking-plugins libseccomp2; do
+		apt-get download -qq "$p" && dpkg -x "${p}"_*.deb "$debian" && rm "${p}"_*.deb
+	done) >&2
+fi
+if [ ! -x "$dir/kube" ]; then
+	at=k8s.io/component-base/version
+	minor=$(echo "$version" | cut -d. -f2)
+	CGO_ENABLED=0 nice -n 15 go build -trimpath -o "$dir/kube.new" \
+		-ldflags="-s -w -X $at.gitVersion=$version -X $at.gitMajor=1 -X $at.gitMinor=$minor" . >&2
+	mv "$dir/kube.new" "$dir/kube"
+fi
+for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
+	ln -sf kube "$dir/$name"
+done
+echo "$dir"
