@@ -91,6 +91,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go run ./internal/bench/small --groups 100 --round 1s --spans 600 --for 3m
 	go run ./internal/bench/small --groups 2000 --round 30s --spans 600 --for 1m
 	go run ./internal/bench/fleet --agents 100,300 --workloads 1000,3000
+	go run ./internal/bench/fleet --agents 2 --workloads 2 --cgroups 100 --report 1s --leaves 0 --for 3m
 	go run ./internal/bench/fleet --agents 2 --workloads 2 --cgroups 100 --jobs 50 --report 1s --leaves 0 --for 3m
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
 	go test -run '^$$' -bench Explain -benchtime 40x ./cmd/trimtab

@@ -20,10 +20,10 @@ const (
 	Network = "network"
 	// Replicas is the number of pods of a workload.
 	Replicas = "replicas"
-	Cores   = "cores"
-	Weight  = "weight"
-	Running = "running"
-	Alive   = "alive"
+	Cores    = "cores"
+	Weight   = "weight"
+	Running  = "running"
+	Alive    = "alive"
 )
 
 // Resource is what a resource is like: whoever asks it need not know its name.

@@ -1,6 +1,7 @@
 package actuator_test
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -23,16 +24,16 @@ func (k *quickKnob) Ready(bool) error { return k.unfit }
 
 func (k *quickKnob) Look() (actuator.Counters, error) {
 	var err error
-	k.counters.Set, err = k.Read(nil)
+	k.counters.Set, err = k.Read(context.Background())
 	return k.counters, err
 }
 
 func (k *quickKnob) Move(v trimtab.Amount, _ float64) (trimtab.Amount, error) {
 	k.moves++
-	if err := k.Write(nil, v); err != nil {
+	if err := k.Write(context.Background(), v); err != nil {
 		return trimtab.Amount{}, err
 	}
-	return k.Read(nil)
+	return k.Read(context.Background())
 }
 
 // quickHost is a host with fast loop whose knobs hold the given values.
@@ -114,7 +115,7 @@ func TestAPlanComparesWithWhereAKnobRestsAndLoansLastOverIt(t *testing.T) {
 	if r.Status != trimtab.Written || r.Before.Value != 1 || r.Found.Value != 1.5 {
 		t.Errorf("%+v", r)
 	}
-	if v, _ := quick[0].Read(nil); v.Value != 3 {
+	if v, _ := quick[0].Read(t.Context()); v.Value != 3 {
 		t.Errorf("set to %v: a loan inside the new envelope ends with a plan", v)
 	}
 	p = h.withEnvelopes(3, 5)
@@ -122,7 +123,7 @@ func TestAPlanComparesWithWhereAKnobRestsAndLoansLastOverIt(t *testing.T) {
 	if r := h.Handle(t.Context(), p).Results[0]; r.Status != trimtab.Written || r.Found.Value != 1.2 {
 		t.Errorf("%+v", r)
 	}
-	if v, _ := quick[0].Read(nil); v.Value != 1.2 {
+	if v, _ := quick[0].Read(t.Context()); v.Value != 1.2 {
 		t.Errorf("set to %v: without an envelope it stays where the plan sets it", v)
 	}
 }
@@ -141,7 +142,7 @@ func TestALoanMakesRoomForAPlanThatNeedsIt(t *testing.T) {
 	if r := h.Handle(t.Context(), p).Results[0]; r.Status != trimtab.Written {
 		t.Errorf("%+v", r)
 	}
-	if v, _ := quick[0].Read(nil); v.Value != 1 {
+	if v, _ := quick[0].Read(t.Context()); v.Value != 1 {
 		t.Errorf("the loan is still %v", v)
 	}
 }
@@ -177,7 +178,7 @@ func TestALoopThatDiedLeavesKnobsAtTheirTargets(t *testing.T) {
 	h.boot += 3 * time.Second
 	h.Tick(t.Context())
 	for i, want := range []float64{1, 2} {
-		if v, _ := quick[i].Read(nil); v.Value != want {
+		if v, _ := quick[i].Read(t.Context()); v.Value != want {
 			t.Errorf("knob %d is set to %v, want %v", i, v, want)
 		}
 	}
@@ -192,7 +193,7 @@ func TestAfterACrashLoansEndAndBaselinesComeBackWithTheLease(t *testing.T) {
 	h.FastMove(look.Generation, []actuator.FastMove{{Group: 0, Set: 3}, {Group: 1, Set: 1}}, nil)
 	h.crash().open()
 	for i, want := range []float64{1, 2} {
-		if v, _ := quick[i].Read(nil); v.Value != want {
+		if v, _ := quick[i].Read(t.Context()); v.Value != want {
 			t.Errorf("after a crash knob %d is set to %v, want %v", i, v, want)
 		}
 	}
@@ -204,7 +205,7 @@ func TestAfterACrashLoansEndAndBaselinesComeBackWithTheLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, r)
 	}
-	if v, _ := quick[0].Read(nil); v.Value != 1 {
+	if v, _ := quick[0].Read(t.Context()); v.Value != 1 {
 		t.Errorf("restored to %v: %v", v, r)
 	}
 }
@@ -246,7 +247,7 @@ func TestTheGroupAboveIsSetOnceAndGoesBack(t *testing.T) {
 	h.config.Fast.Parent = above
 	h.open()
 	h.Handle(t.Context(), h.withEnvelopes(1, 5, 1, 2))
-	if v, _ := above.Read(nil); v.Value != 8 {
+	if v, _ := above.Read(t.Context()); v.Value != 8 {
 		t.Fatalf("the group above is set to %v, want the capacity", v)
 	}
 	var look actuator.FastLook
@@ -258,10 +259,10 @@ func TestTheGroupAboveIsSetOnceAndGoesBack(t *testing.T) {
 	}
 	h.boot += time.Hour
 	h.Tick(t.Context())
-	if v, _ := above.Read(nil); !v.Unlimited {
+	if v, _ := above.Read(t.Context()); !v.Unlimited {
 		t.Errorf("after the lease it is %v", v)
 	}
-	if v, _ := quick[0].Read(nil); v.Value != 1 {
+	if v, _ := quick[0].Read(t.Context()); v.Value != 1 {
 		t.Errorf("after the lease w0 is %v", v)
 	}
 	if math.IsNaN(look.Lendable) {
@@ -289,7 +290,7 @@ func TestNoSumIsOverTheCapacityAndNobodyBelowItsFloorWhateverHappens(t *testing.
 		loses := false // a restore that fails is tried again; what comes back then is people's
 		now := func() (sum float64) {
 			for _, k := range quick {
-				v, _ := k.Read(nil)
+				v, _ := k.Read(t.Context())
 				sum += v.Value
 			}
 			return sum
@@ -299,7 +300,7 @@ func TestNoSumIsOverTheCapacityAndNobodyBelowItsFloorWhateverHappens(t *testing.
 				if loses && r.IntN(10) == 0 {
 					return os.ErrDeadlineExceeded // a write that is lost
 				}
-				was, _ := k.Read(nil)
+				was, _ := k.Read(t.Context())
 				if sum := now() - was.Value + v.Value; v.Value > was.Value && sum > 8+1e-2 {
 					t.Errorf("seed %d: the sum would be %v", seed, sum)
 				}

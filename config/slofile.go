@@ -188,7 +188,7 @@ func (r *sloReader) document(x item) {
 	case version != "":
 		x.get("apiVersion").fail(fmt.Sprintf("apiVersion %q is none of OpenSLO, Sloth or Pyrra", clip(version)), "write openslo/v1, sloth.slok.dev/v1 or pyrra.dev/v1alpha1")
 	case x.get("version").text() == "prometheus/v1":
-		r.sloth(x, x, slothKeys{"error_query", "total_query", "error_ratio_query"})
+		r.sloth(x, slothKeys{"error_query", "total_query", "error_ratio_query"})
 	default:
 		x.fail("this is no file of OpenSLO, Sloth or Pyrra", "they begin with apiVersion: openslo/v1, version: prometheus/v1 or apiVersion: pyrra.dev/v1alpha1")
 	}

@@ -14,11 +14,11 @@ func (r *sloReader) slothResource(x item, kind string) {
 		x.get("kind").fail(fmt.Sprintf("kind %q is not read", clip(kind)), "write kind: PrometheusServiceLevel")
 		return
 	}
-	r.sloth(x, x.get("spec"), slothKeys{"errorQuery", "totalQuery", "errorRatioQuery"})
+	r.sloth(x.get("spec"), slothKeys{"errorQuery", "totalQuery", "errorRatioQuery"})
 }
 
 // sloth reads the objectives of Sloth.
-func (r *sloReader) sloth(x, spec item, keys slothKeys) {
+func (r *sloReader) sloth(spec item, keys slothKeys) {
 	service := spec.get("service").text()
 	slos := spec.get("slos")
 	if len(slos.items()) == 0 {

@@ -16,14 +16,11 @@ type column struct{ Label, Href, Aria string }
 func (o *overview) Column(key, label string) column {
 	c := column{Label: label}
 	next := key
-	switch strings.TrimPrefix(o.sort, "-") {
+	switch o.sort {
 	case key:
-		c.Aria = "ascending"
-		if strings.HasPrefix(o.sort, "-") {
-			c.Aria, next = "descending", ""
-		} else {
-			next = "-" + key
-		}
+		c.Aria, next = "ascending", "-"+key
+	case "-" + key:
+		c.Aria, next = "descending", ""
 	}
 	q := url.Values{}
 	if o.Query != "" {

@@ -70,14 +70,17 @@ func (r *decision) envelopes() {
 	if p.resources[0].Name != trimtab.CPU {
 		return
 	}
-	moved := map[trimtab.KnobID]*trimtab.Action{}
+	moved, advised := map[trimtab.KnobID]*trimtab.Action{}, map[trimtab.KnobID]bool{}
 	for _, list := range [][]trimtab.Action{r.shrinks, r.grows} {
 		for i := range list {
 			moved[list[i].KnobID] = &list[i]
 		}
 	}
+	for i := range r.advice { // a plan says one thing of a knob
+		advised[r.advice[i].KnobID] = true
+	}
 	if p.cfg.Fast == nil {
-		r.noEnvelopes(moved)
+		r.noEnvelopes(func(id trimtab.KnobID) bool { return moved[id] == nil && !advised[id] })
 		return
 	}
 	left := r.idle(0, r.believed(0))
@@ -90,7 +93,9 @@ func (r *decision) envelopes() {
 			k := &s.knobs[i]
 			a := moved[k.KnobID]
 			if a == nil {
-				r.keep(s, k)
+				if !advised[k.KnobID] {
+					r.keep(s, k)
+				}
 				continue
 			}
 			a.Envelope = r.envelope(s, k, a.Set.Value)
@@ -108,11 +113,12 @@ func (r *decision) envelopes() {
 	}
 }
 
-// noEnvelopes ends the envelopes that an earlier configuration gave.
-func (r *decision) noEnvelopes(moved map[trimtab.KnobID]*trimtab.Action) {
+// noEnvelopes ends the envelopes that an earlier configuration gave to knobs of which
+// the plan says nothing else.
+func (r *decision) noEnvelopes(free func(trimtab.KnobID) bool) {
 	for _, s := range r.seats {
 		for i := range s.knobs {
-			if k := &s.knobs[i]; s.resource == 0 && inForce(k) != nil && moved[k.KnobID] == nil {
+			if k := &s.knobs[i]; s.resource == 0 && inForce(k) != nil && free(k.KnobID) {
 				r.within = append(r.within, trimtab.Enveloped{KnobID: k.KnobID, At: k.found})
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
-	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 )
@@ -54,7 +53,7 @@ func watch(t *testing.T, s *kubetest.Server) *cluster {
 	if err := view.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server says what it has", func() bool { return view.Resizable() != trimtab.ErrStale && !isStale(view.Resizable()) })
+	eventually(t, "the server says what it has", func() bool { return !isStale(view.Resizable()) })
 	of := kubernetes.Cluster{Config: config, Watched: func() (*kube.Cluster, error) { return view, nil }}
 	return &cluster{s, t, view, kubernetes.Pods(of), kubernetes.Scales(of)}
 }
@@ -123,8 +122,6 @@ func write(ctx context.Context, k actuator.Knob, v float64) error {
 
 // patches counts the writes to a subresource.
 func (c *cluster) patches(sub string) int { return c.Requests()["PATCH "+sub] }
-
-func entryOf(key string) hostfs.Entry { return hostfs.Entry{Key: key, Value: []byte("1")} }
 
 // seenLimit is a limit whose writes are waited for at the watch: the one that reads it
 // there is in another process otherwise, and sees it a moment later.

@@ -62,7 +62,7 @@ func tableOf(c Config) []StreamInfo {
 		trimtab.KindAlert:    {Name: "ALERTS", MaxBytes: 32 * mib, MaxAge: 24 * time.Hour},
 		trimtab.KindEstimate: {Name: "ESTIMATES", MaxBytes: 128 * mib, PerSubject: 1},
 		trimtab.KindPlan:     {Name: "PLANS", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
-		trimtab.KindPart:     {Name: "PARTS", MaxBytes: 64 * mib, PerSubject: 1, MaxAge: time.Hour},
+		trimtab.KindPart:     {Name: "PARTS", MaxBytes: 32 * mib, PerSubject: 1, MaxAge: time.Hour},
 		trimtab.KindOutcome:  {Name: "OUTCOMES", MaxBytes: 128 * mib, MaxAge: 7 * 24 * time.Hour},
 		trimtab.KindHolding:  {Name: "HOLDINGS", MaxBytes: 32 * mib, PerSubject: 1},
 		trimtab.KindCommand:  {Name: "COMMANDS", MaxBytes: 8 * mib, MaxAge: time.Hour},
@@ -102,7 +102,7 @@ func tableOf(c Config) []StreamInfo {
 		StreamInfo{Name: BucketPlanner, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "what a planner knows beside it, over a restart"},
 		StreamInfo{Name: BucketJobs, Bucket: true, PerSubject: 1, MaxBytes: 64 * mib, Note: "the jobs of speculative tasks, before anything of them is told"},
 		StreamInfo{Name: BucketMachines, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "the lists of machines over which candidates are told"},
-		StreamInfo{Name: BucketThresholds, Bucket: true, PerSubject: 1, MaxBytes: 64 * mib, Note: "limits of services that the co-location controller of a host found, and what else it learned, by pool and host"},
+		StreamInfo{Name: BucketThresholds, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "limits of services that the co-location controller of a host found, and what else it learned, by pool and host"},
 		StreamInfo{Name: others, Bucket: true, PerSubject: 1, MaxBytes: 16 * mib, Note: "any other bucket"},
 	)
 	for i, r := range rows {

@@ -435,6 +435,11 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := bus.EscapeKey((&trimtab.Plan{Pool: "default", Host: host}).Key())
 	unreadable := map[trimtab.Kind]bool{}
 	junk := []string{"", "null", "{}", "[]", "junk \x00\xff", `{"kind":"plan","version":1,"value":{}}`, strings.Repeat("[", 100_000),
 		`{"kind":"KIND","version":1,"origin":{"source":"x"},"value":{"workload":"hungry","pool":"default","epoch":18446744073709551615}}`,
@@ -446,7 +451,7 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 		if k.Kind != trimtab.KindPlacements { // heard only where groups of a kernel can be made
 			unreadable[k.Kind] = true
 		}
-		for _, key := range []string{"default", "hungry", "0", "=ZZ", "other"} {
+		for _, key := range []string{"default", "hungry", "0", "=ZZ", "other", part} {
 			for _, body := range junk {
 				subject := "trimtab." + string(k.Kind) + "." + key
 				if err := conn.Publish(subject, []byte(strings.ReplaceAll(body, "KIND", string(k.Kind)))); err != nil {
@@ -459,10 +464,6 @@ func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	forged := now
 	forged.Epoch, forged.Sequence, forged.Step, forged.Last, forged.Time = now.Epoch-1, 1_000_000, 1, true, time.Now()
 	forged.Actions, forged.Held = nil, nil
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"hungry", "modest"} {
 		forged.Actions = append(forged.Actions, trimtab.Action{KnobID: trimtab.KnobID{Pool: forged.Pool, Host: host, Workload: name, Resource: "cpu"}, Expect: trimtab.Units(0.5), Set: trimtab.Units(0.3), Mode: trimtab.Act})
 	}

@@ -30,7 +30,7 @@ func Ask(ctx context.Context, c Config) ([]Asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer asker.Close()
+	defer func() { _ = asker.Close() }() // it was only read
 	var out []Asked
 	for i := range asker.config.Queries {
 		samples, _ := asker.samples(ctx, &asker.config.Queries[i], &asker.states[i])
@@ -55,7 +55,7 @@ func Clock(ctx context.Context, c Config) (ahead, within time.Duration, err erro
 	if err != nil {
 		return 0, 0, err
 	}
-	defer asker.Close()
+	defer func() { _ = asker.Close() }() // it was only read
 	before := time.Now()
 	all, _, err := asker.client.ask(ctx, "time()")
 	if err != nil {
@@ -75,7 +75,7 @@ func Series(ctx context.Context, c Config, selectors ...string) ([]map[string]st
 	if err != nil {
 		return nil, err
 	}
-	defer asker.Close()
+	defer func() { _ = asker.Close() }() // it was only read
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	now := time.Now()

@@ -127,12 +127,10 @@ type side[T any, P object[T]] struct {
 }
 
 // Add, Update, Delete, Replace and Resync are cache.ReflectorStore.
-func (s side[T, P]) Add(obj any) error    { return s.Update(obj) }
-func (s side[T, P]) Resync() error        { return nil }
-func (s side[T, P]) Update(obj any) error { return s.took(s.read(obj)) }
-
-func (s side[T, P]) took(o P) error {
-	if o != nil {
+func (s side[T, P]) Add(obj any) error { return s.Update(obj) }
+func (s side[T, P]) Resync() error     { return nil }
+func (s side[T, P]) Update(obj any) error {
+	if o := s.read(obj); o != nil {
 		s.put(o)
 	}
 	return nil

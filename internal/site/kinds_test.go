@@ -27,6 +27,9 @@ func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 			t.Errorf("kind %q: %+v", k.Name, k)
 		}
 		names[k.Name] = true
+		if strings.HasPrefix(k.Name, "kubernetes") {
+			continue // its knobs are opened where there is a cluster: actuator/kubernetes
+		}
 		for _, resource := range k.Resources {
 			knob, err := k.Open(actuator.Location{Root: t.TempDir(), Path: "w"}, resource)
 			if err != nil || knob.Resource() != resource {

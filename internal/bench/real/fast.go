@@ -354,7 +354,7 @@ func moved(ctx context.Context, f *fastBench) (func() error, error) {
 	c := actuator.Config{Host: "bench", Pool: "fast", Dir: filepath.Join(dir, "journal"), LockDir: filepath.Join(dir, "locks"), Reopen: kind.Reopen, Fast: &actuator.Fast{Parent: above}}
 	p := &trimtab.Plan{Pool: "fast", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: f.pool, Lease: 3600}
 	sum := 0.0
-	for i, v := range f.targets() {
+	for i := range f.targets() {
 		k, err := open(f.host.above.Name + "/" + f.host.services[i].group.Name)
 		if err != nil {
 			return nil, err
@@ -366,7 +366,7 @@ func moved(ctx context.Context, f *fastBench) (func() error, error) {
 		if err != nil {
 			return nil, err
 		}
-		v = now.Value
+		v := now.Value
 		p.Envelopes = append(p.Envelopes, trimtab.Enveloped{KnobID: id, At: now, Envelope: &trimtab.Envelope{
 			Floor: 0.3 * v, Target: v, Ceiling: min(4*v, f.pool), Budget: 0.05, Late: 0.006, Lend: true, Borrow: true, Burst: v}})
 		sum += v
