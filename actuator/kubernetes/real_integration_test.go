@@ -15,9 +15,13 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 )
+
+// entryOf is an entry of a journal.
+func entryOf(key string) hostfs.Entry { return hostfs.Entry{Key: key, Value: []byte("1")} }
 
 // real is a real control plane as the user trimtab sees it, who has the rights of
 // deploy/kubernetes/rbac-act.yaml and no others.
