@@ -269,10 +269,10 @@ func TestADeploymentMadeAgainUnderItsNameGetsNoWrite(t *testing.T) {
 	if c.patches("scale") != 0 {
 		t.Error("it was scaled")
 	}
-	after, err := c.scales.Find(t.Context(), actuator.Location{Path: workloadAt})
-	if err != nil || len(after) != 1 || after[0].ID == before[0].ID {
-		t.Errorf("instances %v, then %v, %v: want another", before, after, err)
-	}
+	eventually(t, "it is another instance", func() bool {
+		after, err := c.scales.Find(t.Context(), actuator.Location{Path: workloadAt})
+		return err == nil && len(after) == 1 && after[0].ID != before[0].ID
+	})
 }
 
 func TestWhatChangedInBetweenGetsNoWrite(t *testing.T) {
