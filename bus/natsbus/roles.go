@@ -232,7 +232,7 @@ func bucketKey(r Role, s Scope) string {
 // ThresholdsKey is the key of a host in [BucketThresholds].
 func ThresholdsKey(pool, host string) string { return pool + "/" + host }
 
-// bucket grants a bucket. Who writes one key alone reads that one alone.
+// bucket grants access to a bucket. A role that may write only one key may read only that key.
 func (p *Permissions) bucket(name, key string, write, read bool) {
 	if !write && !read {
 		return
