@@ -150,7 +150,7 @@ func TestStagesAsProcessesOfTheirOwnMoveALimitAndReplaceEachOther(t *testing.T) 
 			}
 			return nil
 		})
-		consoles[1].until("a decision of the new term", func() error {
+		planners[1].until("a decision of the new term", func() error {
 			code, out := consoles[1].command("plan")
 			if code != exitDone || strings.Contains(out, " 1-") {
 				return fmt.Errorf("%d: %s", code, out)
