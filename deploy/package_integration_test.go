@@ -68,6 +68,8 @@ mkdir "$PACKAGES"/layer/{changed,work,root}
 CHANGED=$PACKAGES/layer/changed
 mount -t overlay overlay -o "lowerdir=/,upperdir=$CHANGED,workdir=$PACKAGES/layer/work" "$PACKAGES/layer/root"
 cp "$PACKAGES"/*.deb "$PACKAGES/layer/root/root/"
+mount --rbind /dev "$PACKAGES/layer/root/dev"
+mount -t proc proc "$PACKAGES/layer/root/proc"
 in_it() { chroot "$PACKAGES/layer/root" "$@"; }
 `
 	if err := os.Mkdir(filepath.Join(dir, "layer"), 0o755); err != nil {

@@ -32,9 +32,10 @@ deb() {
   local stage=$scratch/stage-$1
   PREFIX=/usr DESTDIR=$stage ./deploy/install.sh install "$scratch/$1/trimtab" >/dev/null
   rm "$stage/usr/share/doc/trimtab/LICENSE"
-  cat LICENSE NOTICE >"$stage/usr/share/doc/trimtab/copyright"
-  gzip -n -9 <CHANGELOG.md >"$stage/usr/share/doc/trimtab/changelog.gz"
-  rm "$stage/usr/share/doc/trimtab/CHANGELOG.md"
+  sed 's#^$#.#; s#^#  #' NOTICE | cat deploy/debian/copyright - >"$stage/usr/share/doc/trimtab/copyright"
+  printf 'trimtab (%s) stable; urgency=medium\n\n  * CHANGELOG.md has every change.\n\n -- %s  %s\n' "$version" \
+    "$(sed -n 's/^maintainer: //p' deploy/debian/nfpm.yaml)" "$(LC_ALL=C date -R -u -d "@$SOURCE_DATE_EPOCH")" |
+    gzip -n -9 >"$stage/usr/share/doc/trimtab/changelog.gz"
   chmod -R u=rwX,go=rX "$stage"
   find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
   ARCH=$1 VERSION=$version STAGE=$stage go run "$NFPM" package --config deploy/debian/nfpm.yaml --packager deb --target "$out/trimtab_${version}_$1.deb" >/dev/null
