@@ -4,6 +4,7 @@ package deploy
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -40,11 +42,29 @@ func version(t *testing.T) string {
 	return string(m[1])
 }
 
+// built returns a directory with the static binary of this machine as ARCH/trimtab.
+func built(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("trimtab-deploy-test-%d", os.Getpid()))
+	once.Do(func() {
+		command(t, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, runtime.GOARCH, "trimtab"), "./cmd/trimtab")
+	})
+	return dir
+}
+
+var once sync.Once
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(filepath.Join(os.TempDir(), fmt.Sprintf("trimtab-deploy-test-%d", os.Getpid())))
+	os.Exit(code)
+}
+
 // packages builds the Debian packages of this machine's architecture, one of each version.
 func packages(t *testing.T, dir string, versions ...string) (files []string) {
 	t.Helper()
 	for _, v := range versions {
-		command(t, []string{"ARCHES=" + runtime.GOARCH}, "deploy/release.sh", v, dir, "deb")
+		command(t, []string{"ARCHES=" + runtime.GOARCH, "BINARIES=" + built(t)}, "deploy/release.sh", v, dir, "deb")
 		files = append(files, filepath.Join(dir, "trimtab_"+v+"_"+runtime.GOARCH+".deb"))
 	}
 	return files
@@ -114,7 +134,7 @@ echo == purge
 in_it dpkg -P trimtab
 in_it sh -c '! dpkg -s trimtab 2>/dev/null; ls -d /etc/trimtab /var/lib/trimtab /usr/share/trimtab /usr/share/doc/trimtab 2>/dev/null || true'
 echo == left
-diff <(echo "$before") <(files) && echo nothing
+diff <(printf %s "$before") <(files) && echo nothing
 `)
 	t.Log(out)
 	parts := regexp.MustCompile(`(?m)^== \w+$`).Split(out, -1)
@@ -184,8 +204,7 @@ func tree(t *testing.T, dir string) (files []string) {
 
 func TestUninstallRemovesWhatInstallPutThereAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "trimtab")
-	command(t, []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/trimtab")
+	binary := filepath.Join(built(t), runtime.GOARCH, "trimtab")
 	root := filepath.Join(dir, "root")
 	foreign := filepath.Join(root, "opt/bin/other")
 	if err := os.MkdirAll(filepath.Dir(foreign), 0o755); err != nil {
@@ -198,7 +217,7 @@ func TestUninstallRemovesWhatInstallPutThereAndNothingElse(t *testing.T) {
 	command(t, env, "deploy/install.sh", "install", binary)
 	files := tree(t, root)
 	for _, want := range []string{"opt/bin/trimtab", "opt/lib/systemd/system/trimtab.service", "opt/share/man/man1/trimtab.1.gz", "opt/share/zsh/site-functions/_trimtab",
-		"opt/share/bash-completion/completions/trimtab", "opt/share/doc/trimtab/README.md", "opt/share/doc/trimtab/docs/config.md", "opt/share/trimtab/overview.json", "opt/share/trimtab/rules/trimtab.rules.yaml"} {
+		"opt/share/bash-completion/completions/trimtab", "opt/share/doc/trimtab/README.md", "opt/share/doc/trimtab/docs/config.md", "opt/share/trimtab/dashboards/overview.json", "opt/share/trimtab/rules/trimtab.rules.yaml"} {
 		if !slices.Contains(files, want) {
 			t.Errorf("no %s in %q", want, files)
 		}
@@ -220,7 +239,7 @@ func TestTheImageIsReadByOthersAndItsProgramRuns(t *testing.T) {
 		}
 	}
 	now, dir := version(t), t.TempDir()
-	command(t, []string{"ARCHES=" + runtime.GOARCH}, "deploy/release.sh", now, dir, "image")
+	command(t, []string{"ARCHES=" + runtime.GOARCH, "BINARIES=" + built(t)}, "deploy/release.sh", now, dir, "image")
 	archive := filepath.Join(dir, "trimtab_"+now+".oci.tar")
 	config := command(t, nil, "skopeo", "inspect", "--config", "oci-archive:"+archive)
 	for _, want := range []string{`"65532:65532"`, `"/trimtab"`, `"architecture": "` + runtime.GOARCH + `"`, `"org.opencontainers.image.version": "` + now + `"`} {

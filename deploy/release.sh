@@ -3,7 +3,8 @@
 #   deploy/release.sh VERSION DIRECTORY [deb|image]...
 # Without a kind: static binaries in tarballs, Debian packages, one OCI image, an SBOM
 # (CycloneDX) of each binary, release notes and checksums. The same commit and the
-# same Go give the same bytes. ARCHES names other architectures.
+# same Go give the same bytes. ARCHES names other architectures; BINARIES has built
+# binaries as ARCH/trimtab.
 set -euo pipefail
 [ $# -ge 2 ] || { echo "usage: $0 VERSION DIRECTORY [deb|image]..." >&2; exit 1; }
 version=$1 out=$(realpath -m "$2") kinds=" ${*:3} "
@@ -19,6 +20,7 @@ wants() { [ "$kinds" = "  " ] || [[ $kinds == *" $1 "* ]]; }
 
 for arch in "${arches[@]}"; do
   mkdir -p "$scratch/$arch"
+  [ -z "${BINARIES:-}" ] || { cp "$BINARIES/$arch/trimtab" "$scratch/$arch/"; continue; }
   CGO_ENABLED=0 GOARCH=$arch go build -trimpath -ldflags '-s -w' -o "$scratch/$arch/trimtab" ./cmd/trimtab
 done
 export HOST_BINARY=$scratch/$(go env GOHOSTARCH)/trimtab
