@@ -142,7 +142,7 @@ func (r *Real) start(name string, args ...string) *os.Process {
 	return c.Process
 }
 
-// Kubeconfig writes the file of a user.
+// Kubeconfig writes a kubeconfig with which a client is the user, and returns its path.
 func (r *Real) Kubeconfig(user string) string {
 	r.t.Helper()
 	return r.write(user+".conf", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority":%q}}],"users":[{"name":"u","user":{"token":%q}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`,
