@@ -296,6 +296,10 @@ func TestARealAPIServerTakesTheChartAndKeepsNothingOfIt(t *testing.T) {
 		return err == nil
 	})
 	t.Run("EveryObjectOfEverySetOfValuesIsTaken", func(t *testing.T) {
+		for _, name := range []string{"trimtab", "mine"} { // the admission of a pod asks for it
+			r.Kubectl("-n", "trimtab", "create", "serviceaccount", name)
+			defer r.Kubectl("-n", "trimtab", "delete", "serviceaccount", name)
+		}
 		for name, values := range valueSets {
 			if out, err := r.Try(rendered(t, values...), "apply", "--dry-run=server", "-f", "-"); err != nil {
 				t.Errorf("%s: %v\n%s", name, err, out)
@@ -362,7 +366,8 @@ func accountOf(t *testing.T, r *kubetest.Real, mode string) {
 		journal = ", journal: trimtab"
 	}
 	cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, `
-pool: {cpu: 6}
+objective: drf
+pool: {cpu: 6, resources: {replicas: 10}}
 kubernetes: {kubeconfig: %q%s}
 workloads:
   - name: checkout
