@@ -18,6 +18,7 @@ import (
 
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/dashboards"
+	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
 	"github.com/trimtab/trimtab/internal/site"
 )
@@ -294,6 +295,15 @@ func TestARealAPIServerTakesTheChartAndKeepsNothingOfIt(t *testing.T) {
 	r.Until("service accounts are there", func() bool {
 		_, err := r.Try("", "-n", "trimtab", "get", "serviceaccount", "default")
 		return err == nil
+	})
+	t.Run("WithoutTheKindsOfSlothAndPyrraThereIsNoObjectiveToImport", func(t *testing.T) {
+		client, err := kube.Open(kube.Config{Kubeconfig: r.Kubeconfig("admin")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := client.Objectives(t.Context(), ""); err != nil || len(found) != 0 {
+			t.Errorf("%v, %v", found, err)
+		}
 	})
 	t.Run("EveryObjectOfEverySetOfValuesIsTaken", func(t *testing.T) {
 		for _, name := range []string{"trimtab", "mine"} { // the admission of a pod asks for it
