@@ -15,6 +15,8 @@ type Counts struct {
 	// capacity is what each host says that it has, +Inf where it does not say; nil
 	// where there is a single host, which has what the pool has.
 	capacity []float64
+	// coming is taken by instances that have no knob yet, on no host that is known.
+	coming float64
 }
 
 // Count counts the knobs of a resource.
@@ -26,14 +28,23 @@ func (l *Ledger) Count(resource string, counted func(*Knob) float64) *Counts {
 		}
 	}
 	c.sites = l.sites
+	if l.Coming != nil {
+		c.coming = l.Coming(resource)
+	}
 	if !l.bounded() {
 		return c
 	}
-	c.capacity = make([]float64, len(l.hosts))
+	c.capacity = make([]float64, l.places)
 	for _, h := range l.hosts {
-		var says bool
-		if c.capacity[h.at], says = h.capacity[resource]; !says {
-			c.capacity[h.at] = math.Inf(1)
+		has, says := h.capacity[resource]
+		if !says || len(h.nodes) > 0 { // its nodes have it
+			has = math.Inf(1)
+		}
+		c.capacity[h.at] = has
+		for at, of := range h.nodes {
+			if c.capacity[at], says = of[resource]; !says {
+				c.capacity[at] = math.Inf(1)
+			}
 		}
 	}
 	return c
@@ -54,6 +65,7 @@ func (c *Counts) Of(place int) float64 { return c.of[place] }
 
 // Sum returns what all knobs count as.
 func (c *Counts) Sum() (sum float64) {
+	sum = c.coming
 	for _, v := range c.of {
 		sum += v
 	}
@@ -65,6 +77,7 @@ func (c *Counts) Sum() (sum float64) {
 // nothing from those of other hosts.
 func (c *Counts) Left(amount float64) float64 {
 	has := slices.Clone(c.capacity)
+	amount -= c.coming
 	for i, v := range c.of {
 		if has != nil {
 			left := &has[c.sites[i]]
@@ -112,12 +125,13 @@ func (r *Rest) Take(site int, v float64) {
 	r.Idle -= before - math.Max(0, r.Room[site])
 }
 
-// Sites is how many hosts are known.
-func (l *Ledger) Sites() int { return len(l.hosts) }
+// Sites is how many hosts and nodes are known.
+func (l *Ledger) Sites() int { return l.places }
 
 // Place is the place of a knob that [Ledger.Knobs] or [Ledger.Of] returned among all,
 // until another one comes or goes.
 func (k *Knob) Place() int { return k.at }
 
-// Site is the place of the knob's host among these, which it keeps.
-func (k *Knob) Site() int { return k.host.at }
+// Site is the place among these of the node that the knob's instance is on, or of the
+// host where it is on none. It keeps it while the instance stays there.
+func (k *Knob) Site() int { return k.site }
