@@ -88,7 +88,11 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 }
 
 func (r *decision) instance(k *ledger.Knob) instance {
-	return instance{Knob: k, found: k.Held.Now, now: k.Now(), min: k.Held.Min, most: k.Most(),
+	most := k.Most()
+	if s := k.Held.Standing; s != nil && s.Most > 0 {
+		most = math.Min(most, s.Most)
+	}
+	return instance{Knob: k, found: k.Held.Now, now: k.Now(), min: k.Held.Min, most: most,
 		place: k.Place(), site: k.Site(), stuck: r.planner.ledger.Lost(k, r.now)}
 }
 

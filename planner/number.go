@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/behavior"
-	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/replicas"
@@ -224,8 +222,17 @@ func (s *seat) left() float64 {
 	return least
 }
 
-// boundBy names what of the cluster bounds the size of its instances; "": nothing does.
+// boundBy names what of the cluster bounds size or number of its instances where they are
+// at their most; "": nothing does.
 func (s *seat) boundBy() string {
+	if s.now < (float64(s.hi)-1)*s.of.Unit {
+		return ""
+	}
+	if s.scale != nil {
+		if st := s.scale.Held.Standing; st != nil && st.Most > 0 && s.scale.Now() >= st.Most && st.Most < float64(s.Count.Max) {
+			return st.By + " leaves no more instances"
+		}
+	}
 	for i := range s.knobs {
 		st := s.knobs[i].Held.Standing
 		switch {
@@ -249,7 +256,7 @@ func (r *decision) countable(s *seat) {
 	if !s.countsUp() {
 		return
 	}
-	size, least := s.Max, s.dial.Min
+	size, least := s.mostSize(), s.dial.Min
 	if s.sizeFixed() {
 		size, least = s.now/float64(len(s.knobs)), s.now/float64(len(s.knobs))
 		s.easy = policy.UpUnits(s.now, s.of.Unit)
@@ -257,6 +264,18 @@ func (r *decision) countable(s *seat) {
 	most := float64(min(s.Count.Max, int(math.Max(s.mostCount(), 1))))
 	s.hi = max(s.hi, policy.DownUnits(math.Min(most*size, s.of.Capacity), s.of.Unit))
 	s.lo = min(s.lo, max(policy.UpUnits(least*float64(s.Count.Min), s.of.Unit), 1))
+}
+
+// mostSize is the largest size of an instance that is declared and that the cluster
+// allows.
+func (s *seat) mostSize() float64 {
+	most := s.Max
+	for i := range s.knobs {
+		if st := s.knobs[i].Held.Standing; st != nil && st.Most > 0 {
+			most = math.Min(most, st.Most)
+		}
+	}
+	return math.Max(most, s.dial.Min)
 }
 
 // countsUp reports whether the number may be planned: where nothing is written of the
@@ -368,15 +387,10 @@ func (r *decision) asWorkload(s *seat, left float64) (*replicas.Workload, []int)
 	scale, c := s.scale, s.Count
 	need := s.needed()
 	w := &replicas.Workload{Name: s.Name, Need: need, Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
-		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(s.Max, s.dial.Min), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
+		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(s.mostSize(), s.of.quantum()), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
 	if s.of.Name == trimtab.CPU {
 		w.Size.Step = 0.01 // what a kubelet rounds to
-	}
-	for i := range s.knobs {
-		if st := s.knobs[i].Held.Standing; st != nil && st.Most > 0 {
-			w.Size.Max = math.Max(math.Min(w.Size.Max, st.Most), w.Size.Min)
-		}
 	}
 	if s.acts() {
 		w.Size.Barred, w.Count.Barred = s.barred, scale.Held.Barred
@@ -423,8 +437,18 @@ func (s *seat) needed() replicas.Need {
 		return replicas.Need{Round: s.now, Start: s.now}
 	}
 	n := replicas.Need{Round: float64(s.aim) * s.of.Unit}
-	if s.served {
+	switch {
+	case s.served:
 		n.Round = math.Min(s.safe, float64(s.hi)*s.of.Unit)
+	case !s.unserved(): // what the policy shares out beyond that is no reason to start any
+		n.Round = math.Min(n.Round, float64(s.needAt(1)+s.waiting())*s.of.Unit)
+	}
+	if s.scale.Held.Barred != "" && s.writes() {
+		// What it is advised is bound by no instances that are there.
+		hi := s.hi
+		s.hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.of.Capacity), s.of.Unit)
+		n.Round = math.Max(n.Round, float64(s.needAt(s.confidence))*s.of.Unit)
+		s.hi = hi
 	}
 	n.Start = n.Round
 	l := s.estimate.Load
@@ -436,106 +460,4 @@ func (s *seat) needed() replicas.Need {
 	later := s.reaching(s.estimate.Curve, l.Upper+part*(l.Later-l.Upper), 0)
 	n.Start = math.Max(n.Start, float64(later)*s.of.Unit)
 	return n
-}
-
-// setNumber notes the number that a decision wants, as far as it can be had now.
-func (r *decision) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision, free float64) {
-	c := &s.count
-	c.from, c.to, c.mode = w.Replicas, d.Replicas, trimtab.Act
-	if s.Mode != trimtab.Act || w.Count.Barred != "" || s.scale.Held.Barred != "" {
-		c.mode = trimtab.Recommend
-	}
-	var held []string
-	for _, h := range d.Held {
-		if h.Resource == trimtab.Replicas && h.Code != replicas.Missing {
-			held = append(held, h.Text)
-		}
-	}
-	why := s.numberWhy(w, d)
-	if w.Count.Barred != "" && s.free {
-		c.to = d.Advised.Replicas
-		held = append(held[:0:0], "only recommended: "+w.Count.Barred)
-	}
-	switch grows := slices.ContainsFunc(s.knobs, func(i instance) bool { return i.set > i.now+s.of.quantum()/2 }); {
-	case c.to < c.from && c.mode == trimtab.Act && grows && s.barred == "":
-		// What stays has more before others go.
-		c.to, c.note = c.from, fmt.Sprintf("%d instances are enough, once they are larger", c.to)
-	case c.to < c.from && !r.planner.cfg.Guard.Disabled && c.mode == trimtab.Act:
-		fall := r.planner.cfg.Guard.Fall
-		if fall == 0 {
-			fall = 0.2
-		}
-		if least := c.from - max(1, int(fall*float64(c.from))); c.to < least {
-			c.to, held = least, append(held, fmt.Sprintf("the guard lets at most %.0f%%, or one, go in a round", 100*fall))
-		}
-	case c.to > c.from && c.mode == trimtab.Act:
-		each := r.planner.starts(s.workload, s.scale, s.of.Name)
-		if most := c.from + int(free/math.Max(each, s.of.quantum())+grain); c.to > most {
-			c.to, held = max(most, c.from), append(held, fmt.Sprintf("the pool has %s left, and one more begins with %s",
-				trimtab.AmountOf(s.of.Name, trimtab.Units(free)), trimtab.AmountOf(s.of.Name, trimtab.Units(each))))
-			c.why.Binding = trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "what one more instance begins with"}
-		}
-	}
-	if c.note == "" && !c.moves() {
-		c.note = strings.Join(held, "; ")
-	}
-	c.why.Summary = strings.Join(append([]string{why}, held...), "; ")
-	if c.why.Binding.Kind == "" {
-		c.why.Binding = numberBinding(d, s.scale)
-	}
-}
-
-// numberWhy says what is needed, and what the instances that are there can give.
-func (s *seat) numberWhy(w *replicas.Workload, d *replicas.Decision) string {
-	if !s.free {
-		return "nothing is known of it: its fallback"
-	}
-	show := func(v float64) string { return trimtab.AmountOf(s.of.Name, trimtab.Units(math.Round(v*1000)/1000)) }
-	need := math.Max(w.Need.Round, w.Need.Start)
-	text := fmt.Sprintf("it needs %s of %s at the upper bound of its load", show(need), s.of.Name)
-	if s.count.to < s.count.from || d.Advised.Replicas < w.Replicas {
-		return text + fmt.Sprintf(", and instances can have %s each", show(w.Size.Max))
-	}
-	return text + fmt.Sprintf(", and the %d that are there can have %s in place", len(s.knobs), show(float64(s.easy)*s.of.Unit))
-}
-
-// numberBinding is what kept the number from what is wanted.
-func numberBinding(d *replicas.Decision, k *ledger.Knob) trimtab.Binding {
-	for _, h := range d.Held {
-		if h.Resource != trimtab.Replicas {
-			continue
-		}
-		switch h.Code {
-		case replicas.Behaves, replicas.Disrupts, replicas.RolledOut, replicas.Paused, replicas.Stuck:
-			return trimtab.Binding{Kind: trimtab.BindingGuard, Detail: string(h.Code)}
-		case replicas.Quota:
-			if st := k.Held.Standing; st != nil {
-				return trimtab.Binding{Kind: trimtab.BindingMax, Detail: st.By}
-			}
-		case replicas.NoRoom:
-			return trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: h.Text}
-		case replicas.Bounds:
-			return trimtab.Binding{Kind: trimtab.BindingMax}
-		}
-	}
-	return trimtab.Binding{Kind: trimtab.BindingNeed}
-}
-
-// scale makes the action on the number of a seat's instances.
-func (r *decision) scale(s *seat) {
-	c := &s.count
-	if s.scale == nil || !c.moves() {
-		return
-	}
-	list, verb := &r.grows, "raised"
-	if c.to < c.from {
-		list, verb = &r.shrinks, "lowered"
-	}
-	why := c.why
-	if c.mode == trimtab.Recommend {
-		list, verb = &r.advice, issue.WouldBe+verb
-	}
-	why.NextCheck = r.planner.next
-	why.Summary = fmt.Sprintf("replicas %s from %d to %d: %s", verb, c.from, c.to, why.Summary)
-	*list = append(*list, trimtab.Action{KnobID: s.scale.KnobID, Expect: s.scale.Held.Now, Set: trimtab.Units(float64(c.to)), Mode: c.mode, Why: why})
 }

@@ -76,13 +76,7 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	if s.doubted != "" {
 		why.Summary += "; " + s.doubted
 	}
-	if s.Mode == trimtab.Act && s.barred != "" {
-		why.Summary += "; only recommended: " + s.barred
-	}
-	if by := s.boundBy(); why.Binding.Kind == trimtab.BindingMax && why.Binding.Detail == "" {
-		why.Binding.Detail = by
-	}
-	return why
+	return s.clusterReason(why)
 }
 
 // verb says what happens to a workload, or what would in mode recommend, in

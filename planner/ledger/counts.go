@@ -15,6 +15,9 @@ type Counts struct {
 	// capacity is what each host says that it has, +Inf where it does not say; nil
 	// where there is a single host, which has what the pool has.
 	capacity []float64
+	// nodes tells which sites are nodes: limits there may be more than the node has, and
+	// count in full, since nobody may give more out than the pool has.
+	nodes []bool
 	// coming is taken by instances that have no knob yet, on no host that is known.
 	coming float64
 }
@@ -34,7 +37,7 @@ func (l *Ledger) Count(resource string, counted func(*Knob) float64) *Counts {
 	if !l.bounded() {
 		return c
 	}
-	c.capacity = make([]float64, l.places)
+	c.capacity, c.nodes = make([]float64, l.places), make([]bool, l.places)
 	for _, h := range l.hosts {
 		has, says := h.capacity[resource]
 		if !says || len(h.nodes) > 0 { // its nodes have it
@@ -42,6 +45,7 @@ func (l *Ledger) Count(resource string, counted func(*Knob) float64) *Counts {
 		}
 		c.capacity[h.at] = has
 		for at, of := range h.nodes {
+			c.nodes[at] = true
 			if c.capacity[at], says = of[resource]; !says {
 				c.capacity[at] = math.Inf(1)
 			}
@@ -79,7 +83,7 @@ func (c *Counts) Left(amount float64) float64 {
 	has := slices.Clone(c.capacity)
 	amount -= c.coming
 	for i, v := range c.of {
-		if has != nil {
+		if has != nil && !c.nodes[c.sites[i]] {
 			left := &has[c.sites[i]]
 			v = math.Min(v, math.Max(0, *left))
 			*left -= v
@@ -106,12 +110,13 @@ func (c *Counts) Room() []float64 {
 // kept up to date by what is taken.
 type Rest struct {
 	// Idle is as [Counts.Left], Room as [Counts.Room].
-	Idle float64
-	Room []float64
+	Idle  float64
+	Room  []float64
+	nodes []bool
 }
 
 // Rest returns what is left of an amount.
-func (c *Counts) Rest(amount float64) *Rest { return &Rest{c.Left(amount), c.Room()} }
+func (c *Counts) Rest(amount float64) *Rest { return &Rest{c.Left(amount), c.Room(), c.nodes} }
 
 // Take takes v at a host, by [Knob.Site]; negative: gives it back. What a host gives
 // beyond what it has takes nothing from the others.
@@ -122,6 +127,10 @@ func (r *Rest) Take(site int, v float64) {
 	}
 	before := math.Max(0, r.Room[site])
 	r.Room[site] -= v
+	if r.nodes[site] {
+		r.Idle -= v
+		return
+	}
 	r.Idle -= before - math.Max(0, r.Room[site])
 }
 
