@@ -94,6 +94,15 @@ func TestTheFastLoopMovesRealGroupsBetweenRoundsAndItsPanelsHaveTheirMetrics(t *
 	if code, out := p.command("explain", "hungry"); code != exitDone || !strings.Contains(out, "between rounds") || !strings.Contains(out, "rests at") {
 		t.Errorf("explain: %d: %s", code, out)
 	}
+	p.signal(syscall.SIGSTOP)
+	p.until("baselines that the watchdog puts back after the lease of a process that stands still", func() error {
+		b, err := os.ReadFile(filepath.Join(p.q.root, "cpu.cfs_quota_us"))
+		if err != nil || strings.TrimSpace(string(b)) != "-1" {
+			return fmt.Errorf("the group above has %s", b)
+		}
+		return p.restored()
+	})
+	p.signal(syscall.SIGCONT)
 	p.stop()
 	if err := p.restored(); err != nil {
 		t.Errorf("after the end: %v", err)
