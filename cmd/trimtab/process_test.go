@@ -148,7 +148,7 @@ func (p *program) log() string {
 // until waits until f returns nil.
 func (p *program) until(what string, f func() error) {
 	p.Helper()
-	deadline := time.NewTimer(40 * time.Second)
+	deadline := time.NewTimer(5 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
