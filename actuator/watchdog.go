@@ -145,7 +145,7 @@ func relieve(ctx context.Context, dir, boot string, reopen func(undo []byte) (Kn
 	// Nobody to tell: the actuator reports when it can again.
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
-	_ = restoreAll(ctx, all)
+	_ = restoreAll(ctx, all, false)
 	return now
 }
 
