@@ -62,6 +62,7 @@ func (r *Roots) root(at string) (*hostfs.Root, error) {
 	if r.open == nil {
 		r.open = map[string]*hostfs.Root{}
 	}
+	root.KeepOpen()
 	r.open[at] = root
 	return root, nil
 }

@@ -115,6 +115,8 @@ func Open(c Config) (*Collector, error) {
 		root.Close()
 		return nil, fmt.Errorf("collect from cgroups: %w", err)
 	}
+	root.KeepOpen()
+	usage.KeepOpen()
 	groups := make([]map[string]*group, len(c.Targets))
 	for i, t := range c.Targets {
 		groups[i] = map[string]*group{}

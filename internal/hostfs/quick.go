@@ -20,6 +20,9 @@ const quickMax = 4096
 // done is false where it could not tell for sure, for whatever reason: then the
 // long way decides, and says what is wrong. A file that is not there is told.
 func (r *Root) quick(name string) (text string, done bool, err error) {
+	if text, done = r.kept.read(name); done {
+		return text, true, nil
+	}
 	failed := r.self.Control(func(dir uintptr) {
 		text, err = r.readBeneath(int(dir), name, 0)
 	})
@@ -81,7 +84,12 @@ func (r *Root) readBeneath(dir int, name string, resolve uint64) (string, error)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = syscall.Close(fd) }() // it was only read
+	keeps := false
+	defer func() {
+		if !keeps || !r.kept.keep(name, fd) {
+			_ = syscall.Close(fd) // it was only read
+		}
+	}()
 	kernel := r.kind != Ordinary
 	if !kernel {
 		// A cgroup has but directories, which cannot be read, and regular files.
@@ -103,6 +111,7 @@ func (r *Root) readBeneath(dir int, name string, resolve uint64) (string, error)
 		// The kernel writes one of its own files as far as there is room for it
 		// (seq_read_iter), so what leaves room is all.
 		if m == 0 || kernel && n < quickMax/2 {
+			keeps = kernel && resolve == 0
 			return string(buf[:n]), nil
 		}
 	}

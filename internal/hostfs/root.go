@@ -47,6 +47,7 @@ type Root struct {
 	self   syscall.RawConn
 	// more is how many have it besides the one that opened it; below 0: closed.
 	more atomic.Int64
+	kept kept
 }
 
 // Share returns r for another to close; nil when it is closed already.
@@ -150,6 +151,7 @@ func (r *Root) Close() error {
 	if r.more.Add(-1) >= 0 {
 		return nil
 	}
+	r.kept.forget()
 	err := r.dir.Close()
 	if r.opened != nil {
 		err = errors.Join(err, r.opened.Close())

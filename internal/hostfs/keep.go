@@ -1,0 +1,83 @@
+package hostfs
+
+import (
+	"sync"
+	"syscall"
+)
+
+const (
+	// maxOpen bounds the files that a root keeps open; the kernel has a page for each.
+	maxOpen = 512
+	// openReads is how often one is read until it is opened again: a group of version 1 can be
+	// renamed, and another made under its name.
+	openReads = 60
+)
+
+// kept are files of the kernel's that a root keeps open.
+type kept struct {
+	mu    sync.Mutex
+	files map[string]*keptFile // nil: none is kept
+}
+
+type keptFile struct {
+	fd, reads int
+}
+
+// KeepOpen makes [Root.Read] keep files of the kernel's open, where the same are read
+// again and again: that is one system call in place of three, of which opening takes
+// the longest. A file that is gone fails to be read, and is looked for anew.
+func (r *Root) KeepOpen() {
+	if r.kind == Cgroup1 || r.kind == Cgroup2 {
+		r.kept.mu.Lock()
+		defer r.kept.mu.Unlock()
+		r.kept.files = map[string]*keptFile{}
+	}
+}
+
+// read reads a file that is open; false: it is not, or not to be read so.
+func (k *kept) read(name string) (string, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.files[name]
+	if f == nil {
+		return "", false
+	}
+	var buf [quickMax]byte
+	n, err := syscall.Pread(f.fd, buf[:], 0)
+	if f.reads++; err != nil || n >= quickMax/2 || f.reads > openReads {
+		delete(k.files, name)
+		_ = syscall.Close(f.fd) // it was only read
+		return "", false
+	}
+	return string(buf[:n]), true
+}
+
+// keep takes over an open file; false: it is the caller's to close.
+func (k *kept) keep(name string, fd int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.files == nil || k.files[name] != nil {
+		return false
+	}
+	if len(k.files) >= maxOpen { // some may be of groups that nobody reads any more
+		k.close()
+	}
+	k.files[name] = &keptFile{fd: fd}
+	return true
+}
+
+// forget closes all.
+func (k *kept) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.close()
+	k.files = nil
+}
+
+// close closes all; mu is held.
+func (k *kept) close() {
+	for _, f := range k.files {
+		_ = syscall.Close(f.fd) // it was only read
+	}
+	clear(k.files)
+}
