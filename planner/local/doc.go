@@ -38,7 +38,7 @@
 // Source: two-level design of this project; the observer's idea is that of the backlog
 // in H. Wang et al., "Autothrottle" (NSDI'24), for which throttles are the signal; the
 // quantile is that of Gibbs and Candès, "Adaptive conformal inference under distribution
-// shift" (NeurIPS'21). Constants were tuned on the load diurnal-2 of `trimtab sim
+// shift" (NeurIPS'21). Constants were tuned on the loads diurnal-2 and steps (seed 101) of `trimtab sim
 // microservices --fast`.
 //
 // What it does not do: no clock, no I/O, no journal. The parent group that holds the
