@@ -2,9 +2,15 @@ package actuator
 
 import (
 	"context"
+	"errors"
 
 	"github.com/trimtab/trimtab"
 )
+
+// ErrBarred is of a knob that can be read, and that something else turns for as long as
+// that is there, or that cannot be turned at all where it is: it is planned for as one
+// of a workload in mode recommend.
+var ErrBarred = errors.New("it is only recommended")
 
 // Knob is one thing that can be turned on one target of this host.
 // Implementations do only the reads and the one write: epoch, clamp, compare,
@@ -55,6 +61,14 @@ type Remote interface {
 	// may. The actuator then puts back what is in force, and leaves the knob alone for
 	// a minute.
 	Hopeless(ctx context.Context) string
+}
+
+// Stander is a knob that knows where in a cluster its instance is, and what bounds it
+// there.
+type Stander interface {
+	Knob
+	// Standing returns what is known of it; nil: nothing is.
+	Standing(ctx context.Context) *trimtab.Standing
 }
 
 // Floored is a knob that must not be turned down below what is in use: its Write

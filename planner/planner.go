@@ -36,6 +36,8 @@ type Planner struct {
 	wanted  *trimtab.Cause   // that of a round that waits for the plan under way
 	applies *trimtab.Command // an Apply that waits for it
 	last    time.Time        // when the last round was
+	now     time.Time        // that of the step that runs
+	came    string           // a workload of which an instance came to serve since then
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration
@@ -82,6 +84,8 @@ type workload struct {
 	met bool
 	// confidence is that at which it is left alone: see serve.go.
 	confidence float64
+	// number is what is kept of the number of its instances; nil: it is not planned.
+	number *number
 }
 
 // dial is what the planner keeps of one resource of one workload.
@@ -123,10 +127,13 @@ func New(cfg Config) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, groups: map[string]time.Time{}}
-	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most})
+	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
+		if c.Count != nil {
+			w.number = newNumber(c.Count)
+		}
 		p.workloads = append(p.workloads, w)
 		p.byName[c.Name] = w
 		for _, name := range c.Components {
@@ -147,6 +154,7 @@ func New(cfg Config) (*Planner, error) {
 
 // Step takes one value or a tick; see [trimtab.Step].
 func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
+	p.now = now
 	switch v := in.(type) {
 	case nil:
 		return p.tick(now)
@@ -178,6 +186,7 @@ func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 		p.counts.ignored["holding"]++
 		return nil
 	}
+	p.observe(now, h)
 	out := p.release(now)
 	return append(out, p.hear(now, h)...)
 }
@@ -221,6 +230,9 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 // most returns what an unlimited knob of a workload counts as, and whether it is one
 // of the pool's.
 func (p *Planner) most(workload, resource string) (most float64, ours bool) {
+	if w := p.byName[workload]; w != nil && w.number != nil && resource == trimtab.Replicas {
+		return float64(w.Count.Max), true
+	}
 	d := p.dial(workload, resource)
 	if d == nil {
 		return 0, false
@@ -272,6 +284,12 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 	}
 	if cause, ok := p.asksNow(now); ok {
 		return append(out, p.round(now, cause)...)
+	}
+	if p.came != "" && now.Sub(p.last) >= afterCame {
+		next := p.next
+		out = append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseNeed, Workload: p.came})...)
+		p.next = next
+		return out
 	}
 	if now.Before(p.next) {
 		return out
