@@ -59,7 +59,7 @@ func (c *importSLOCmd) Run(ctx context.Context, t terminal) error {
 	if _, err := config.Parse("draft", []byte(text)); err != nil {
 		return fmt.Errorf("import slo: what follows from the files cannot be used: %w", err)
 	}
-	_, err := io.WriteString(t.out, text)
+	_, err = io.WriteString(t.out, text)
 	return err
 }
 

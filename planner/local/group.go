@@ -15,10 +15,10 @@ const (
 	leastHeadroom = -0.5
 	mostHeadroom  = 2.0
 	risesOver     = 1.1 // of what is set
-	fallsUnder    = 0.77
+	fallsUnder    = 0.82
 	// answered is the part of the backlog that a rise is to work off in a period: the
 	// write itself refills the period, which works off the rest.
-	answered = 0.4
+	answered = 0.3
 )
 
 // group is what the loop knows of one control group.
