@@ -251,7 +251,9 @@ func (v *validator) listeners() {
 		if !elsewhere {
 			v.listen(l.path, l.address)
 		}
-		if other, twice := taken[l.address]; twice {
+		if other, twice := taken[l.address]; twice && !v.has(l.path) {
+			v.fail(other, fmt.Sprintf("address %s is also that of %s, by default", clip(l.address), l.path), "give each its own port")
+		} else if twice {
 			v.fail(l.path, fmt.Sprintf("address %s is also that of %s", clip(l.address), other), "give each its own port")
 		} else if port(l.address) != "0" {
 			taken[l.address] = l.path
@@ -288,7 +290,9 @@ func (v *validator) alertmanager() {
 
 func (v *validator) prometheus() {
 	p := &v.config.Prometheus
-	if p.URL != "" {
+	if strings.Contains(p.URL, "/api/v1") {
+		v.fail("prometheus.url", "url names a path of the API", "write where the server is: http://host:port")
+	} else if p.URL != "" {
 		v.url("prometheus.url", p.URL, []string{"http", "https"})
 	} else if v.has("prometheus") && !v.lost("prometheus", "prometheus.url") {
 		v.fail("prometheus", "prometheus has no url", "write url: http://127.0.0.1:9090, or remove the section")

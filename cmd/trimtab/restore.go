@@ -96,6 +96,7 @@ type watchdogCmd struct {
 
 // Run waits for the actuator's end.
 func (c *watchdogCmd) Run() error {
+	waitLean()
 	// Not the command's context: a signal to the group must not end the one
 	// that has to act when everybody else is gone.
 	report, err := actuator.Watchdog(context.Background(), c.Dir, os.Stdin, site.Reopen)

@@ -142,7 +142,7 @@ func (r *Real) start(name string, args ...string) *os.Process {
 	return c.Process
 }
 
-// Kubeconfig writes the file of a user.
+// Kubeconfig writes a kubeconfig with which a client is the user, and returns its path.
 func (r *Real) Kubeconfig(user string) string {
 	r.t.Helper()
 	return r.kubeconfig(user, user)
