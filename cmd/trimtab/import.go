@@ -56,7 +56,7 @@ func (c *importSLOCmd) Run(ctx context.Context, t terminal) error {
 		return hint.Add(mistakes, "what has no meaning in trimtab is not guessed: mend it, or leave that objective out")
 	}
 	text := printObjectives(all, c.Prometheus)
-	if _, err := config.Parse("draft", []byte(text)); err != nil {
+	if _, err = config.Parse("draft", []byte(text)); err != nil {
 		return fmt.Errorf("import slo: what follows from the files cannot be used: %w", err)
 	}
 	_, err = io.WriteString(t.out, text)
