@@ -69,12 +69,13 @@ INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analy
 INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
 
 .PHONY: kube-tools
-kube-tools: ## Kubernetes as one binary, and etcd, in ~/.cache/trimtab-kube (once for each version: 8 minutes of two cores)
+kube-tools: ## Kubernetes as one binary, helm, and etcd, in ~/.cache/trimtab-kube (once for each version: 8 minutes of two cores)
 	./internal/tools/kube/build.sh
 
 .PHONY: kube
-kube: kube-tools ## the tests against a real API server, controller manager and etcd
+kube: kube-tools ## the tests against a real API server, controller manager and etcd, and those of the chart
 	$(call gotest,./actuator/kubernetes ./internal/kube/... ./internal/site,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real')
+	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles')
 
 .PHONY: guest
 guest: ## the tests of cgroups and systemd, and the demo, in a virtual machine with Debian's kernel

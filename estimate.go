@@ -47,6 +47,10 @@ type LoadForecast struct {
 	Level float64 `json:"level"`
 	// Model names the forecaster; "abstain" when it is no better than naive.
 	Model string `json:"model"`
+	// Later bounds the highest load of the next Within, which is longer than a round, in
+	// the same way: what is asked for now may only serve then. 0: it was not asked for.
+	Later  float64 `json:"later,omitempty"`
+	Within Seconds `json:"within_s,omitempty"`
 }
 
 // Estimate is all that the planner knows of one workload.
@@ -138,7 +142,7 @@ func (e *Estimate) Validate() error {
 		return err
 	}
 	if l := e.Load; l != nil {
-		for _, v := range []float64{l.Now, l.Mean, l.Upper} {
+		for _, v := range []float64{l.Now, l.Mean, l.Upper, l.Later, float64(l.Within)} {
 			if err := nonNegative("load forecast", v); err != nil {
 				return err
 			}

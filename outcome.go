@@ -140,9 +140,12 @@ type KnobState struct {
 	Problem string `json:"problem,omitempty"`
 	// Fast is what the host's fast loop does with it; nil: nothing.
 	Fast *Fast `json:"fast,omitempty"`
-	// Barred is empty, or why a write would be refused, in a mode that does not
-	// write: the knob is read and planned for, and a plan of it not applied.
+	// Barred is empty, or why a write would be refused: in a mode that does not write,
+	// or since something else turns the knob. It is read and planned for, as in mode
+	// recommend, and a plan of it is not applied.
 	Barred string `json:"barred,omitempty"`
+	// Standing is that of its instance in a cluster; nil: it is in none.
+	Standing *Standing `json:"standing,omitempty"`
 }
 
 // InForce returns what the knob gives: Now, unless a write is pending.
@@ -198,6 +201,9 @@ func (h *Holding) Validate() error {
 			return err
 		}
 		if err := told("knob of "+t.Workload, t.Knob, t.Problem, t.Barred); err != nil {
+			return err
+		}
+		if err := t.Standing.validate(t.Workload); err != nil {
 			return err
 		}
 		if t.Fast != nil {

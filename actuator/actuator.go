@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"time"
 
@@ -66,8 +67,11 @@ type Actuator struct {
 	// unfinished is the plan whose next step is awaited.
 	unfinished *unfinished
 	closed     bool
-	watchdog   *guarded
-	fast       fast
+	// unlowered: the last restore failed, as all since unloweredAt did.
+	unlowered   bool
+	unloweredAt time.Duration
+	watchdog    *guarded
+	fast        fast
 }
 
 // clock is the two clocks in use, so that tests can make them jump.
@@ -121,6 +125,8 @@ type held struct {
 	// hopeless is why a [Remote] knob was put back, until a time of the boot clock.
 	hopeless      string
 	hopelessUntil time.Duration
+	// standing is what a [Stander] knows of its instance.
+	standing *trimtab.Standing
 	// barred is why a write would be refused, of a knob that only recommends:
 	// no problem before somebody wants to apply.
 	barred string
@@ -262,7 +268,9 @@ func journalState(j Journal) (map[string][]byte, []string) {
 func (a *Actuator) probe(ctx context.Context, h *held) {
 	err := h.Knob.Probe(ctx)
 	if err == nil && h.Mode == trimtab.Act {
-		err = h.Knob.MayWrite(ctx)
+		if err = h.Knob.MayWrite(ctx); errors.Is(err, ErrBarred) {
+			err = nil // see observeBar
+		}
 	}
 	if err == nil && a.clock.boot() < h.hopelessUntil {
 		err = errors.New(h.hopeless)
@@ -303,6 +311,7 @@ func (a *Actuator) observe(ctx context.Context, h *held) bool {
 		a.notify()
 	}
 	h.observeFloor(ctx)
+	a.observeStanding(ctx, h)
 	a.judge(h, before)
 	a.observeBar(ctx, h)
 	return true
@@ -324,17 +333,31 @@ func effectiveOf(ctx context.Context, k Knob, v trimtab.Amount) (*trimtab.Amount
 	return &e, nil
 }
 
-// observeBar notes whether the plan of a recommending knob could be applied.
+// observeBar notes whether a plan of the knob could be applied: of a recommending one,
+// and of one that others may come to turn.
 func (a *Actuator) observeBar(ctx context.Context, h *held) {
-	if h.Mode != trimtab.Recommend {
+	if _, contested := h.Knob.(Remote); h.Mode != trimtab.Recommend && !contested {
 		return
 	}
 	barred := ""
-	if err := h.Knob.MayWrite(ctx); err != nil {
+	if err := h.Knob.MayWrite(ctx); err != nil && (h.Mode == trimtab.Recommend || errors.Is(err, ErrBarred)) {
 		barred = err.Error()
 	}
 	if barred != h.barred {
 		h.barred = barred
+		a.notify()
+	}
+}
+
+// observeStanding notes where the knob's instance is, and how it stands.
+func (a *Actuator) observeStanding(ctx context.Context, h *held) {
+	s, ok := h.Knob.(Stander)
+	if !ok {
+		return
+	}
+	now := s.Standing(ctx)
+	if !reflect.DeepEqual(now, h.standing) {
+		h.standing = now
 		a.notify()
 	}
 }

@@ -2,9 +2,15 @@ package actuator
 
 import (
 	"context"
+	"errors"
 
 	"github.com/trimtab/trimtab"
 )
+
+// ErrBarred is of a knob that can be read, and that something else turns for as long as
+// that is there, or that cannot be turned at all where it is: it is planned for as one
+// of a workload in mode recommend.
+var ErrBarred = errors.New("it is only recommended")
 
 // Knob is one thing that can be turned on one target of this host.
 // Implementations do only the reads and the one write: epoch, clamp, compare,
@@ -57,6 +63,14 @@ type Remote interface {
 	Hopeless(ctx context.Context) string
 }
 
+// Stander is a knob that knows where in a cluster its instance is, and what bounds it
+// there.
+type Stander interface {
+	Knob
+	// Standing returns what is known of it; nil: nothing is.
+	Standing(ctx context.Context) *trimtab.Standing
+}
+
 // Floored is a knob that must not be turned down below what is in use: its Write
 // refuses to with trimtab.ErrRefused, before any effect, and the actuator clamps to
 // the floor before it tries. Up it may always be turned.
@@ -99,6 +113,26 @@ type Quick interface {
 	// Move sets an amount and a burst, in the resource's unit, and reads the amount back.
 	// It raises no parent.
 	Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err error)
+}
+
+// Weighed is a [Quick] knob that can set how much its group counts where CPUs are short,
+// beside its quota.
+type Weighed interface {
+	// ReadyWeight prepares for it, before the knob is journaled.
+	ReadyWeight() error
+	// Weigh sets the weight of so many cores; it does nothing before ReadyWeight succeeded.
+	Weigh(cores float64) error
+}
+
+// Settler is a knob that sets more than an amount: Settle takes back the rest, once the
+// amount is that of before.
+type Settler interface{ Settle() error }
+
+// Pressured is a [Quick] knob that can tell how long all tasks of its group waited for a
+// CPU, as a total in seconds that counts stops by quotas too.
+type Pressured interface {
+	// Pressure is false where the kernel does not tell.
+	Pressure() (total float64, ok bool)
 }
 
 // Counters are what a look at a [Quick] knob finds: Used and Stalled are totals in

@@ -63,6 +63,9 @@ type Workload struct {
 	MaxLoad float64
 	// Servpods are the thresholds declared for its components.
 	Servpods map[string]contribution.Thresholds
+	// Ahead is how far the load is forecast beside the coming round, for what takes
+	// longer than one to start; 0: no further.
+	Ahead time.Duration
 }
 
 // Config holds the parameters of an [Analyzer]. Zero durations stand for the
@@ -204,6 +207,8 @@ func (w *Workload) validate() error {
 		return trimtab.Invalidf("analyzer: workload %.40q: want 1 to 253 bytes", w.Name)
 	case !known(w.LoadFrom) || !known(w.PerformanceFrom):
 		return trimtab.Invalidf("workload %s: load from %q, performance from %q", w.Name, w.LoadFrom, w.PerformanceFrom)
+	case w.Ahead < 0 || w.Ahead > maxAhead:
+		return trimtab.Invalidf("workload %s: ahead %v: want at most %v", w.Name, w.Ahead, maxAhead)
 	case !(w.Min >= 0) || !(w.Max == 0 || w.Max > w.Min) || w.Max > 1e15:
 		return trimtab.Invalidf("workload %s: allocation from %v to %v", w.Name, w.Min, w.Max)
 	case w.SLO.Latency < 0 || !(w.SLO.Fraction >= 0 && w.SLO.Fraction <= 1):
@@ -234,5 +239,11 @@ func (c *Config) history(resource string) report.History {
 	return report.NewHistory(resource, time.Duration(c.StaleAfter)*c.Round)
 }
 
+// maxAhead bounds how far a load is forecast.
+const maxAhead = time.Hour
+
 // horizon is the number of reports in a round.
-func (c *Config) horizon() int { return int((c.Round + c.Report - 1) / c.Report) }
+func (c *Config) horizon() int { return c.reports(c.Round) }
+
+// reports is the number of reports in a time.
+func (c *Config) reports(d time.Duration) int { return int((d + c.Report - 1) / c.Report) }

@@ -151,6 +151,7 @@ func (w *workload) forecastLoad() *trimtab.LoadForecast {
 			if w.last.Now == nil {
 				l.Now = f.Mean
 			}
+			w.lookAhead(l)
 			return l
 		}
 	}
@@ -158,6 +159,16 @@ func (w *workload) forecastLoad() *trimtab.LoadForecast {
 		return nil
 	}
 	return l
+}
+
+// lookAhead adds the bound over a time that is longer than a round.
+func (w *workload) lookAhead(l *trimtab.LoadForecast) {
+	if w.Ahead <= w.config.Round {
+		return
+	}
+	if f, ok := w.forecaster.Forecast(w.config.reports(w.Ahead), w.config.Level); ok {
+		l.Later, l.Within = math.Max(l.Upper, f.Upper), trimtab.SecondsOf(w.Ahead)
+	}
 }
 
 // inputs lists what the estimate looked at, in a fixed order.

@@ -73,6 +73,8 @@ func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
 		return *k.Workers, true
 	case resource == trimtab.Memory && k.Memory != nil:
 		return k.Memory.bounds(), true
+	case resource == trimtab.Replicas && k.Replicas != nil:
+		return Bounds{Min: float64(k.Replicas.Min), Max: float64(k.Replicas.Max)}, true
 	}
 	b, ok := k.Resources[resource]
 	return b, ok
@@ -145,6 +147,7 @@ func (v *validator) guaranteedSums(sums map[string]float64) {
 
 // fillFurther sets what was left out of the bounds on further resources.
 func (k *Knob) fillFurther(p *Pool) {
+	k.Replicas.fill()
 	for _, s := range p.Shares() {
 		if s.Name == trimtab.Memory && k.Memory != nil {
 			if k.Memory.Min == 0 {

@@ -85,10 +85,10 @@ const clusterRoot = "/kubernetes"
 // pods reports whether the knob turns limits of pods, and not only their number.
 func (k *Knob) pods() bool { return k.Kubernetes != nil && k.only() != trimtab.Replicas }
 
-// Replicas says where the number of pods of a workload is turned beside their limits, as
+// Scale says where the number of pods of a workload is turned beside their limits, as
 // [Config.Place] does; ok is false where it is not.
-func (k *Knob) Replicas() (kind, root, path string, ok bool) {
-	if _, bounded := k.Resources[trimtab.Replicas]; !bounded || !k.pods() {
+func (k *Knob) Scale() (kind, root, path string, ok bool) {
+	if _, bounded := k.BoundsOf(trimtab.Replicas); !bounded || !k.pods() {
 		return "", "", "", false
 	}
 	return "kubernetes-scale", clusterRoot, k.Kubernetes.path() + "/*", true
@@ -179,12 +179,14 @@ func (k *Knob) twoPlaces() string {
 // clusterKnob checks what is special to a knob of a cluster.
 func (v *validator) clusterKnob(where string, k *Knob) {
 	if k.Kubernetes == nil {
+		v.replicas(where, k)
 		if _, ok := k.Resources[trimtab.Replicas]; ok {
 			v.fail(v.keyOf(where, trimtab.Replicas), "only a workload of Kubernetes has replicas", "write kubernetes: {namespace: …, deployment: …}, or workers for a process knob")
 		}
 		return
 	}
 	v.target(where+".kubernetes", k.Kubernetes)
+	v.replicas(where, k)
 	for name := range k.Resources {
 		if name != trimtab.Replicas {
 			v.fail(v.keyOf(where, name), fmt.Sprintf("a kubernetes knob has no %s", clip(name)), "it turns cpu, memory and resources: {replicas: …}")

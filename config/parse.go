@@ -71,6 +71,7 @@ func (c *Config) setDirectory(dir string) {
 	names := []*string{
 		&c.NATS.CredentialsFile, &c.NATS.TokenFile,
 		&c.NATS.TLS.CAFile, &c.NATS.TLS.CertFile, &c.NATS.TLS.KeyFile,
+		&c.Exporters.KEDA.TLS.CAFile, &c.Exporters.KEDA.TLS.CertFile, &c.Exporters.KEDA.TLS.KeyFile,
 		&c.Exporters.OTLP.TLS.CAFile, &c.Exporters.OTLP.TLS.CertFile, &c.Exporters.OTLP.TLS.KeyFile,
 		&c.OTLP.TLS.CAFile, &c.OTLP.TLS.CertFile, &c.OTLP.TLS.KeyFile, &c.Web.ConfigFile, &c.Alertmanager.TokenFile,
 	}

@@ -119,6 +119,18 @@ type Match struct {
 	Alert map[string]string `yaml:"alert"`
 }
 
+// Components are the values of service.name that its spans may have: its own name where
+// the file says nothing else.
+func (w *Workload) Components() []string {
+	if values := w.Match.Spans["service.name"]; len(values) > 0 {
+		return values
+	}
+	if len(w.Match.Spans) == 0 && w.Match.Kubernetes == nil {
+		return []string{w.Name}
+	}
+	return nil
+}
+
 // Knob is what is turned: a cgroup's CPU quota and memory limit, or a number of
 // processes.
 type Knob struct {
@@ -132,6 +144,8 @@ type Knob struct {
 	Kubernetes *KubernetesTarget `yaml:"kubernetes"`
 	// Bounds in cores, with cgroup or kubernetes; of each instance.
 	CPU *Bounds `yaml:"cpu"`
+	// Number of pods, with kubernetes and cpu: size and number are then one plan, in a pool that shares cores. A pool that shares the number itself bounds it under resources.
+	Replicas *Replicas `yaml:"replicas"`
 	// Bounds of the memory limit, with cgroup or kubernetes, where the pool shares memory; of each instance. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
 	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab turns them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.

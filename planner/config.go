@@ -101,6 +101,8 @@ type GroupConfig struct {
 // WorkloadConfig declares one workload.
 type WorkloadConfig struct {
 	Name string
+	// Components are the names under which its spans tell of it (service.name).
+	Components []string
 	// Group is the path of the group that it belongs to; "": the root.
 	Group string
 	// Guarantee is what it gets before anybody is served by weight, as far as
@@ -121,6 +123,9 @@ type WorkloadConfig struct {
 	// Others are its bounds on the further resources of the pool, by name; it
 	// has no knob for those that are missing.
 	Others map[string]Bounds
+	// Count tells that the number of its instances is planned with their size, which is
+	// the allocation of the pool's first resource; nil: it is not.
+	Count *Count
 	// SLO is the performance asked for, > 0.
 	SLO float64
 	// Utility maps a performance >= 0 to [0, 1], not decreasing; nil: Linear.
@@ -282,6 +287,9 @@ func (c Config) validateWorkloads() error {
 			if v != 0 && !positive(v) {
 				return trimtab.Invalidf("planner: workload %s: min %v, max %v, default %v: want finite numbers >= 0", w.Name, w.Min, w.Max, w.Default)
 			}
+		}
+		if err := w.validateCount(); err != nil {
+			return err
 		}
 		if w.Max != 0 && w.Min > w.Max || w.Min > c.Capacity {
 			return trimtab.Invalidf("planner: workload %s: min %v over max %v or the capacity %v", w.Name, w.Min, w.Max, c.Capacity)

@@ -77,6 +77,8 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 	switch {
 	case first.Held.Problem != "":
 		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "knob" + r.about(resource) + ": " + first.Held.Problem}
+	case !first.Held.Serves():
+		return found, trimtab.Held{Code: trimtab.HeldKnob, Text: "no instance of it serves yet"}
 	case least > 1:
 		return found, trimtab.Held{Code: trimtab.HeldTwins, Text: fmt.Sprintf("two agents say that they are host %s", first.Host)}
 	case least > 0, !slices.ContainsFunc(found, func(i instance) bool { return !i.stuck }):
@@ -86,7 +88,11 @@ func (r *decision) instances(w *workload, resource int) ([]instance, trimtab.Hel
 }
 
 func (r *decision) instance(k *ledger.Knob) instance {
-	return instance{Knob: k, found: k.Held.Now, now: k.Now(), min: k.Held.Min, most: k.Most(),
+	most := k.Most()
+	if s := k.Held.Standing; s != nil && s.Most > 0 {
+		most = math.Min(most, s.Most)
+	}
+	return instance{Knob: k, found: k.Held.Now, now: k.Now(), min: k.Held.Min, most: most,
 		place: k.Place(), site: k.Site(), stuck: r.planner.ledger.Lost(k, r.now)}
 }
 
@@ -94,7 +100,7 @@ func (r *decision) instance(k *ledger.Knob) instance {
 // lease, 2 has a problem, or two agents say that they are its host.
 func (r *decision) unfit(e *ledger.Knob) int {
 	switch {
-	case e.Held.Problem != "", r.planner.ledger.Twins(e, r.now):
+	case e.Held.Problem != "", !e.Held.Serves(), r.planner.ledger.Twins(e, r.now):
 		return 2
 	case r.now.Sub(e.Heard()) > r.planner.cfg.Lease:
 		return 1
@@ -165,10 +171,18 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Co
 	at := make([]int, len(left)) // by site: the place in prob.Hosts, after 1
 	names := make([]site, 0, len(left))
 	for _, s := range asked {
+		if s.countsUp() { // it can have more instances on other nodes
+			for i := range s.knobs {
+				if k := &s.knobs[i]; bounded(left, k) {
+					left[k.site] -= k.now
+				}
+			}
+			continue
+		}
 		for i := range s.knobs {
 			if k := &s.knobs[i]; !k.stuck && bounded(left, k) && at[k.site] == 0 {
 				at[k.site] = 1
-				names = append(names, site{k.Host, k.site})
+				names = append(names, site{k.Node(), k.site})
 			}
 		}
 	}
@@ -182,6 +196,9 @@ func (r *decision) locate(prob *policy.Problem, asked []*seat, others *ledger.Co
 	}
 	least := make([]float64, len(prob.Hosts))
 	for j, s := range asked {
+		if s.countsUp() {
+			continue
+		}
 		prob.Workloads[j].Parts = s.parts(at)
 		for _, part := range prob.Workloads[j].Parts {
 			least[part.Host] += part.Share * float64(prob.Workloads[j].Min)
@@ -221,7 +238,26 @@ func (s *seat) parts(at []int) []policy.Part {
 			parts = append(parts, policy.Part{Host: h, Share: k.share})
 		}
 	}
-	return parts
+	return inOrder(parts)
+}
+
+// inOrder sorts and joins the parts of nodes: the instances of a host are in order of
+// their names, whatever nodes they are on.
+func inOrder(parts []policy.Part) []policy.Part {
+	byHost := func(a, b policy.Part) int { return cmp.Compare(a.Host, b.Host) }
+	if slices.IsSortedFunc(parts, byHost) {
+		return parts
+	}
+	slices.SortStableFunc(parts, byHost)
+	out := parts[:1]
+	for _, p := range parts[1:] {
+		if last := &out[len(out)-1]; last.Host == p.Host {
+			last.Share += p.Share
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // spread turns the grants of one resource into what each instance is to have.
@@ -238,6 +274,8 @@ func (r *decision) spread(resource int) {
 			k.set = k.now
 		}
 		switch {
+		case resource == 0 && s.scale != nil && s.free:
+			// Its number goes with it: see number.go.
 		case math.Abs(s.grant.Set-s.now) < u/2:
 			if !s.appeared() {
 				break
@@ -356,7 +394,7 @@ func (s *seat) tightest() string {
 	least, host := math.Inf(1), ""
 	for i := range s.knobs {
 		if k := &s.knobs[i]; k.set/k.share < least {
-			least, host = k.set/k.share, k.Host
+			least, host = k.set/k.share, k.Node()
 		}
 	}
 	return host

@@ -14,8 +14,8 @@ import (
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
 //
-// It takes Leader, Estimate, Holding, Outcome, Alert, Command and ticks, and
-// returns Plans. A round starts on the tick after Round has passed, at once
+// It takes Leader, Estimate, Holding, Outcome, Alert, Command, Contributions and
+// ticks, and returns Plans. A round starts on the tick after Round has passed, at once
 // when an alert on one of its workloads fires or is over, and on command.
 type Planner struct {
 	cfg    Config
@@ -24,7 +24,9 @@ type Planner struct {
 	resources []Resource
 	workloads []*workload // in order of name
 	byName    map[string]*workload
-	ledger    *ledger.Ledger
+	// byComponent are the workloads by the names under which spans tell of them.
+	byComponent map[string][]*workload
+	ledger      *ledger.Ledger
 
 	// ends tells that no workload's utility rises beyond its SLO.
 	ends bool
@@ -34,6 +36,8 @@ type Planner struct {
 	wanted  *trimtab.Cause   // that of a round that waits for the plan under way
 	applies *trimtab.Command // an Apply that waits for it
 	last    time.Time        // when the last round was
+	now     time.Time        // that of the step that runs
+	came    string           // a workload of which an instance came to serve since then
 	// patience is the least time from the last round to one that a need starts:
 	// it grows while such rounds change nothing.
 	patience time.Duration
@@ -70,12 +74,18 @@ type workload struct {
 	// known yet. budgeted is the estimate that it was last corrected by.
 	budget   float64
 	budgeted time.Time
+	// budgetBase is what contributions left it when budget last followed them; 0: not
+	// known. stalls are what they leave it now, by the workload whose requests it serves.
+	budgetBase float64
+	stalls     map[string]stall
 	// missed is how many estimates in a row missed the SLO beyond their noise.
 	missed int
 	// met tells that the latest estimate met the SLO.
 	met bool
 	// confidence is that at which it is left alone: see serve.go.
 	confidence float64
+	// number is what is kept of the number of its instances; nil: it is not planned.
+	number *number
 }
 
 // dial is what the planner keeps of one resource of one workload.
@@ -116,13 +126,19 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
-	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most})
+	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, groups: map[string]time.Time{}}
+	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
 		w := &workload{WorkloadConfig: c, dials: newDials(&c, p.resources)}
+		if c.Count != nil {
+			w.number = newNumber(c.Count)
+		}
 		p.workloads = append(p.workloads, w)
 		p.byName[c.Name] = w
+		for _, name := range c.Components {
+			p.byComponent[name] = append(p.byComponent[name], w)
+		}
 	}
 	slices.SortFunc(p.workloads, func(a, b *workload) int {
 		if a.Name < b.Name {
@@ -138,6 +154,7 @@ func New(cfg Config) (*Planner, error) {
 
 // Step takes one value or a tick; see [trimtab.Step].
 func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
+	p.now = now
 	switch v := in.(type) {
 	case nil:
 		return p.tick(now)
@@ -155,6 +172,8 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		return p.alert(now, v)
 	case *trimtab.Command:
 		return p.command(now, v)
+	case *trimtab.Contributions:
+		p.contribute(now, v)
 	default:
 		p.counts.ignored["other"]++
 	}
@@ -167,6 +186,7 @@ func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 		p.counts.ignored["holding"]++
 		return nil
 	}
+	p.observe(now, h)
 	out := p.release(now)
 	return append(out, p.hear(now, h)...)
 }
@@ -210,6 +230,9 @@ func (p *Planner) lead(now time.Time, v *trimtab.Leader) {
 // most returns what an unlimited knob of a workload counts as, and whether it is one
 // of the pool's.
 func (p *Planner) most(workload, resource string) (most float64, ours bool) {
+	if w := p.byName[workload]; w != nil && w.number != nil && resource == trimtab.Replicas {
+		return float64(w.Count.Max), true
+	}
 	d := p.dial(workload, resource)
 	if d == nil {
 		return 0, false
@@ -261,6 +284,12 @@ func (p *Planner) tick(now time.Time) []trimtab.Value {
 	}
 	if cause, ok := p.asksNow(now); ok {
 		return append(out, p.round(now, cause)...)
+	}
+	if p.came != "" && now.Sub(p.last) >= afterCame {
+		next := p.next
+		out = append(out, p.round(now, trimtab.Cause{Kind: trimtab.CauseNeed, Workload: p.came})...)
+		p.next = next
+		return out
 	}
 	if now.Before(p.next) {
 		return out

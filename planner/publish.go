@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -12,6 +13,10 @@ import (
 func (p *Planner) issuer() *issue.Issuer {
 	c := issue.Config{Pool: p.cfg.Pool, Lease: p.cfg.Lease, Confirm: p.cfg.Confirm, Ledger: p.ledger, Unheard: p.unheard,
 		Turns: func(workload string) bool { w := p.byName[workload]; return w != nil && !w.released }}
+	if slices.ContainsFunc(p.workloads, (*workload).counted) {
+		// Before the others: what instances that come begin with is then counted there.
+		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: mostReplicas, Unit: 1, Quantum: 1})
+	}
 	for i := range p.resources {
 		r := &p.resources[i]
 		c.Resources = append(c.Resources, issue.Resource{Name: r.Name, Capacity: r.Capacity, Unit: r.Unit, Quantum: r.quantum()})
@@ -23,6 +28,9 @@ func (p *Planner) issuer() *issue.Issuer {
 // told of.
 func (p *Planner) unheard(resource string, told func(workload string) bool) (most float64) {
 	i := p.index(resource)
+	if i < 0 {
+		return 0 // of a number of instances nobody takes from another
+	}
 	for _, w := range p.workloads {
 		if d := w.dials[i]; d != nil && !told(w.Name) {
 			most += d.Max
@@ -61,6 +69,10 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			w = p.byName[a.Workload]
 		}
 		if w == nil || a.Mode != trimtab.Act {
+			continue
+		}
+		if p.index(a.Resource) < 0 {
+			w.number.sent(a)
 			continue
 		}
 		if d := direction(a); d != 0 {
@@ -113,6 +125,7 @@ func (p *Planner) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	}
 	news := p.issue.Answer(o)
 	p.watch(now, o)
+	p.countChanges(now, o)
 	if !news {
 		return nil
 	}

@@ -76,13 +76,13 @@ func (r *decision) reason(s *seat) trimtab.Reason {
 	if s.doubted != "" {
 		why.Summary += "; " + s.doubted
 	}
-	return why
+	return s.clusterReason(why)
 }
 
 // verb says what happens to a workload, or what would in mode recommend, in
 // which nothing is written.
 func (s *seat) verb(done string) string {
-	if s.Mode == trimtab.Recommend {
+	if !s.writes() {
 		return issue.WouldBe + done
 	}
 	return done
@@ -110,7 +110,7 @@ func (r *decision) stays(s *seat) {
 	} else {
 		why += "; no amount is expected to meet its SLO"
 	}
-	for _, more := range []string{s.grant.Binding.String(), s.doubted} {
+	for _, more := range []string{s.grant.Binding.String(), s.doubted, s.boundBy(), s.count.note} {
 		if more != "" {
 			why += "; " + more
 		}

@@ -14,7 +14,7 @@ import (
 
 // round makes one decision and publishes its first step.
 func (p *Planner) round(now time.Time, cause trimtab.Cause) []trimtab.Value {
-	p.next, p.last = now.Add(p.cfg.Round), now
+	p.next, p.last, p.came = now.Add(p.cfg.Round), now, ""
 	p.wanted, p.asks = nil, nil // this one sees what all others would
 	p.ledger.Prune(now, p.cfg.Lease)
 	p.ledger.Watch(now)
@@ -72,6 +72,9 @@ func (r *decision) decide() {
 	r.advise()
 	for i := range p.resources {
 		r.spread(i)
+		if i == 0 {
+			r.numbers()
+		}
 		r.recall(i)
 	}
 	r.actions()
@@ -243,6 +246,7 @@ func (r *decision) actions() {
 	}
 	for _, s := range r.seats {
 		r.act(s)
+		r.scale(s)
 	}
 }
 
@@ -255,7 +259,7 @@ func (r *decision) list(s *seat, k *instance) *[]trimtab.Action {
 	switch {
 	case math.Abs(k.set-k.now) < least/2: // a quantised knob is where it can be
 		return nil
-	case s.Mode == trimtab.Recommend:
+	case !s.writes():
 		return &r.advice
 	case trimtab.Units(k.set).Less(k.found):
 		return &r.shrinks
@@ -276,7 +280,7 @@ func (r *decision) act(s *seat) {
 		if to == nil {
 			continue
 		}
-		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Mode: s.Mode}
+		a := trimtab.Action{KnobID: k.KnobID, Expect: k.found, Set: trimtab.Units(k.set), Mode: s.mode()}
 		if last == nil {
 			why = r.reason(s)
 			a.Why = why
@@ -299,7 +303,9 @@ func (r *decision) act(s *seat) {
 		last = k
 	}
 	if last == nil {
-		r.stays(s)
+		if !s.count.moves() {
+			r.stays(s)
+		}
 		return
 	}
 	r.tried(s)

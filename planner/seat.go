@@ -6,6 +6,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -43,6 +44,8 @@ type seat struct {
 	trial string
 	kind  trialKind
 	risk  float64
+	// frozen: this round is a look at what a fixed quota gives.
+	frozen bool
 	// limit is what is advised to who has none, by what it was seen to use.
 	limit float64
 	seen  spell
@@ -60,10 +63,29 @@ type seat struct {
 	recalled string
 	in       *solution
 	at       int
+	// barred is why the size is only recommended in mode act; "": it is written.
+	barred string
+	// scale is the knob of its number; nil: that is not planned. easy is what the
+	// instances that are there can have, in units, and count what their number is to be.
+	scale *ledger.Knob
+	easy  int
+	count numbered
 }
 
-// acts reports whether what is planned for the workload is written.
-func (s *seat) acts() bool { return s.Mode == trimtab.Act }
+// acts reports whether what is planned for the workload is written: its size, or its
+// number alone.
+func (s *seat) acts() bool { return s.writes() || s.sizeFixed() }
+
+// writes reports whether the size of its instances is.
+func (s *seat) writes() bool { return s.Mode == trimtab.Act && s.barred == "" }
+
+// mode is that of what is done to its instances.
+func (s *seat) mode() trimtab.Mode {
+	if s.writes() {
+		return trimtab.Act
+	}
+	return trimtab.Recommend
+}
 
 // about names a resource in a reason, where there is more than one.
 func (r *decision) about(resource int) string {
@@ -107,10 +129,15 @@ func (r *decision) seatOf(w *workload, resource int) *seat {
 	for i := range s.knobs {
 		least = max(least, max(d.Min, s.knobs[i].min)/s.knobs[i].share)
 	}
-	if len(s.knobs) > 1 {
-		most = min(most, s.of.Capacity)
+	if left := s.left(); len(s.knobs) > 1 {
+		most = min(most, s.of.Capacity, s.now+left)
+	} else if !s.unlimited() {
+		most = min(most, s.now+left)
 	}
 	s.lo, s.hi = policy.UpUnits(least, u), policy.DownUnits(most, u)
+	s.easy = s.hi
+	s.bar()
+	r.countable(s)
 	if s.firing() && !p.cfg.Guard.Disabled {
 		// The guard would not lower it: what others get is planned without that.
 		s.lo = min(max(s.lo, policy.DownUnits(s.now, u)), s.hi)

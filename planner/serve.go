@@ -316,7 +316,7 @@ func headroom(need []int, seats []*seat, units int, fits func(need, late []int) 
 	share := func(f float64) []int {
 		aims := make([]int, len(need))
 		for i, n := range need {
-			aims[i] = min(max(int(math.Floor(f*float64(n)+grain)), n), max(seats[i].hi, n))
+			aims[i] = min(max(int(math.Floor(f*float64(n)+grain)), n), max(seats[i].easy, n))
 		}
 		return aims
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/probe"
+	"github.com/trimtab/trimtab/planner/replicas"
 )
 
 // memory is what of a workload outlives the process: it makes a new planner as
@@ -30,6 +31,9 @@ type memory struct {
 	Account probe.Account `json:"account,omitzero"`
 	// Trust is how the bands of its learner did on live moves.
 	Trust trust `json:"trust,omitzero"`
+	// Number is what is known of the number of its instances: changes and
+	// recommendations of the past, and how long starts took.
+	Number *replicas.State `json:"number,omitempty"`
 }
 
 // snapshotName is the one state of a planner, snapshotKind the form of it.
@@ -41,6 +45,9 @@ func (p *Planner) Snapshot() map[string][]byte {
 	for _, w := range p.workloads {
 		m := w.dials[0].memory(p.resources[0].Unit)
 		m.Loan, m.Returned, m.Account, m.Trust = w.loan, w.returned, w.account, w.trust
+		if w.number != nil {
+			m.Number = &w.number.state
+		}
 		for i, d := range w.dials[1:] {
 			if d != nil {
 				if m.Others == nil {
@@ -123,6 +130,11 @@ func (p *Planner) Restore(name string, state []byte) error {
 		w.loan, w.returned, w.account, w.trust = m.Loan, m.Returned, m.Account, m.Trust
 		if w.loan != nil && w.loan.Firing == nil {
 			w.loan.Firing = map[string]bool{}
+		}
+		if w.number != nil && m.Number != nil {
+			declared := w.number.state.Startup.Declared
+			w.number.state = *m.Number
+			w.number.state.Startup.Declared = declared
 		}
 		w.dials[0].restore(&m, p.resources[0].Unit)
 		for name, o := range m.Others {

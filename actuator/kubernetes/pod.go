@@ -288,18 +288,23 @@ func (l *Limit) MayWrite(ctx context.Context) error {
 	if err != nil || w == nil {
 		return err
 	}
-	if err := w.Resizable(); err != nil {
+	if err := w.Resizable(); errors.Is(err, trimtab.ErrUnsupported) {
+		return errors.Join(err, actuator.ErrBarred)
+	} else if err != nil {
 		return err
 	}
 	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, p.Status.QOSClass == guaranteed)
-	if err == nil && other != "" {
-		err = fmt.Errorf("%s: %w", other, trimtab.ErrRefused)
-	}
 	if err != nil {
 		return err
 	}
+	if other != "" {
+		return barred(other)
+	}
 	return paused(w, l.at.Workload)
 }
+
+// barred is why a knob is only recommended: another one turns it, or nobody can.
+func barred(why string) error { return fmt.Errorf("%s: %w: %w", why, actuator.ErrBarred, trimtab.ErrRefused) }
 
 // paused says that a person holds the workload by an annotation of KEDA's.
 func paused(w *kube.Cluster, r kube.Ref) error {
@@ -328,7 +333,7 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 	case !limited:
 		return refuse("container %s has no %s limit, and one added by a resize can only be taken back by replacing the pod: give it one", c.Name, l.at.Resource)
 	case c.Restarts(l.at.Resource):
-		return refuse("a resize of %s restarts container %s (its resizePolicy)", l.at.Resource, c.Name)
+		return barred(fmt.Sprintf("a resize of %s restarts container %s (its resizePolicy)", l.at.Resource, c.Name))
 	case status == nil || status.State.Running == nil:
 		return refuse("container %s does not run yet", c.Name)
 	case status.Resources == nil:

@@ -218,11 +218,11 @@ func (s *Scale) MayWrite(ctx context.Context) error {
 		return err
 	}
 	other, err := c.Others(s.ref, "", trimtab.Replicas, false)
-	if err == nil && other != "" {
-		err = fmt.Errorf("%s: %w", other, trimtab.ErrRefused)
-	}
 	if err != nil {
 		return err
+	}
+	if other != "" {
+		return barred(other)
 	}
 	return paused(c, s.ref)
 }

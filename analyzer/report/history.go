@@ -268,7 +268,26 @@ func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
 	if !at.Before(in.told) {
 		in.told, in.floor, in.most = at, t.Floor, t.Max
 	}
-	in.add(change{since: since, told: at, amount: t.InForce(), unknown: t.Problem != ""})
+	c := change{since: since, told: at, amount: t.InForce(), unknown: t.Problem != ""}
+	if !t.Serves() { // it takes no load, whatever it has
+		c.amount, c.unknown, c.gone = trimtab.Units(0), false, true
+	}
+	if t.Standing != nil {
+		c.since = in.standing(c)
+	}
+	in.add(c)
+}
+
+// standing is from when on a change of an instance counts that may come to serve, or
+// cease to, while its knob stays as it is: since is of the knob.
+func (in *instance) standing(c change) time.Time {
+	if len(in.changes) == 0 || in.last().since.Before(c.since) {
+		return c.since
+	}
+	if in.last().gone == c.gone {
+		return in.last().since
+	}
+	return c.told
 }
 
 // add puts c in order; of two with one since, the later told counts.

@@ -81,7 +81,7 @@ func knobsOf(kinds []actuator.Kind, cfg *config.Config, host string) (out []knob
 		if name, root, path, ok := w.Knob.Link(); ok {
 			places = append(places, knobConfig{kind: name, at: actuator.Location{Root: root, Path: path}})
 		}
-		if name, root, path, ok := w.Knob.Replicas(); ok {
+		if name, root, path, ok := w.Knob.Scale(); ok {
 			places = append(places, knobConfig{kind: name, at: actuator.Location{Root: root, Path: path}})
 		}
 		for _, d := range places {

@@ -12,6 +12,9 @@ import (
 	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/kube"
+	"github.com/trimtab/trimtab/planner"
+	"github.com/trimtab/trimtab/planner/behavior"
+	"github.com/trimtab/trimtab/planner/replicas"
 )
 
 // This file has the cluster whose workloads this process turns: the actuator's part
@@ -40,6 +43,32 @@ func hasCluster(all []knobConfig) bool {
 	return slices.ContainsFunc(all, func(d knobConfig) bool {
 		return d.kind == kubernetes.PodsKind || d.kind == kubernetes.ScaleKind
 	})
+}
+
+// countOf is what the file says of the number of a workload's pods, for the planner.
+func countOf(r *config.Replicas) *planner.Count {
+	if r == nil {
+		return nil
+	}
+	c := &planner.Count{Min: r.Min, Max: r.Max, Spare: r.Spare, Startup: r.Startup}
+	if b := r.Behavior; b != nil {
+		c.Behavior = &behavior.Behavior{Up: rulesOf(b.ScaleUp), Down: rulesOf(b.ScaleDown)}
+	}
+	if f := r.Fallback; f != nil {
+		c.Fallback = &replicas.Fallback{FailureThreshold: f.FailureThreshold, Replicas: f.Replicas, Behavior: f.Behavior}
+	}
+	return c
+}
+
+func rulesOf(r *config.ScalingRules) *behavior.Rules {
+	if r == nil {
+		return nil
+	}
+	out := &behavior.Rules{Window: r.Window, Select: r.Select, Tolerance: r.Tolerance}
+	for _, p := range r.Policies {
+		out.Policies = append(out.Policies, behavior.Policy{Type: p.Type, Value: p.Value, PeriodSeconds: p.PeriodSeconds})
+	}
+	return out
 }
 
 // firstLists is how long a start waits for the objects of the cluster. An API server
@@ -83,6 +112,20 @@ func (s *Site) clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(co
 		}
 		return j, nil
 	}
+}
+
+// RestoreCluster takes over the journal that the cluster of a configuration keeps, so that
+// a trimtab that still has it writes no more, and puts every baseline in it back.
+func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, error) {
+	client, err := kube.Open(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context})
+	if err != nil {
+		return actuator.Report{}, err
+	}
+	j, err := kubernetes.OpenJournal(ctx, client, cfg.Kubernetes.Journal, cfg.Pool.Name)
+	if err != nil {
+		return actuator.Report{}, err
+	}
+	return actuator.RestoreJournal(ctx, j, Reopen)
 }
 
 // withCluster makes of what starts an actuator what first begins to watch its cluster.

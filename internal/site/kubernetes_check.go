@@ -31,7 +31,7 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 			continue
 		}
 		kind, _, _ := cfg.Place(&w.Knob)
-		_, _, _, both := w.Knob.Replicas()
+		_, _, _, both := w.Knob.Scale()
 		if w.Mode == trimtab.Act {
 			needs.Resize = needs.Resize || kind == kubernetes.PodsKind
 			needs.Scale = needs.Scale || kind == kubernetes.ScaleKind || both

@@ -138,6 +138,9 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		}
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max = b.Min, b.Max
+			if r := w.Knob.Replicas; r != nil { // the curve is over size times number
+				out.Max, out.Ahead = min(b.Max*float64(r.Max), cfg.Pool.Capacity()), max(r.Startup, time.Minute)
+			}
 			out.Learner = learner
 			out.Queue = out.Resource == trimtab.CPU && out.Target < 1
 			out.Within = w.Ratio().Within
@@ -249,10 +252,11 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 				return c, fmt.Errorf("utility of %s: %w", w.Name, err)
 			}
 		}
-		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, Host: w.Knob.Host, SLO: w.SLO.Target(), Utility: utility}
+		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, Host: w.Knob.Host, SLO: w.SLO.Target(), Utility: utility, Components: w.Components()}
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
 		}
+		out.Count = countOf(w.Knob.Replicas)
 		for _, s := range c.Others {
 			if b, ok := w.Knob.BoundsOf(s.Name); ok {
 				if out.Others == nil {
@@ -280,6 +284,11 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	l := actuator.Limits{Capacity: map[string]float64{}, MaxLease: own.MaxLease, Skew: own.ClockSkew}
 	for _, s := range cfg.Pool.Shares() {
 		l.Capacity[s.Name] = s.Capacity
+	}
+	for i := range cfg.Workloads {
+		if r := cfg.Workloads[i].Knob.Replicas; r != nil {
+			l.Capacity[trimtab.Replicas] += float64(r.Max)
+		}
 	}
 	if !cfg.Guard.Off {
 		l.Fall, l.FallWindow, l.Share, l.ShareWindow = own.MaxFall, own.FallWindow, own.MaxLowered, own.LoweredWindow

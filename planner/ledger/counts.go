@@ -15,6 +15,11 @@ type Counts struct {
 	// capacity is what each host says that it has, +Inf where it does not say; nil
 	// where there is a single host, which has what the pool has.
 	capacity []float64
+	// nodes tells which sites are nodes: limits there may be more than the node has, and
+	// count in full, since nobody may give more out than the pool has.
+	nodes []bool
+	// coming is taken by instances that have no knob yet, on no host that is known.
+	coming float64
 }
 
 // Count counts the knobs of a resource.
@@ -26,14 +31,24 @@ func (l *Ledger) Count(resource string, counted func(*Knob) float64) *Counts {
 		}
 	}
 	c.sites = l.sites
+	if l.Coming != nil {
+		c.coming = l.Coming(resource)
+	}
 	if !l.bounded() {
 		return c
 	}
-	c.capacity = make([]float64, len(l.hosts))
+	c.capacity, c.nodes = make([]float64, l.places), make([]bool, l.places)
 	for _, h := range l.hosts {
-		var says bool
-		if c.capacity[h.at], says = h.capacity[resource]; !says {
-			c.capacity[h.at] = math.Inf(1)
+		has, says := h.capacity[resource]
+		if !says || len(h.nodes) > 0 { // its nodes have it
+			has = math.Inf(1)
+		}
+		c.capacity[h.at] = has
+		for at, of := range h.nodes {
+			c.nodes[at] = true
+			if c.capacity[at], says = of[resource]; !says {
+				c.capacity[at] = math.Inf(1)
+			}
 		}
 	}
 	return c
@@ -54,6 +69,7 @@ func (c *Counts) Of(place int) float64 { return c.of[place] }
 
 // Sum returns what all knobs count as.
 func (c *Counts) Sum() (sum float64) {
+	sum = c.coming
 	for _, v := range c.of {
 		sum += v
 	}
@@ -65,8 +81,9 @@ func (c *Counts) Sum() (sum float64) {
 // nothing from those of other hosts.
 func (c *Counts) Left(amount float64) float64 {
 	has := slices.Clone(c.capacity)
+	amount -= c.coming
 	for i, v := range c.of {
-		if has != nil {
+		if has != nil && !c.nodes[c.sites[i]] {
 			left := &has[c.sites[i]]
 			v = math.Min(v, math.Max(0, *left))
 			*left -= v
@@ -93,12 +110,13 @@ func (c *Counts) Room() []float64 {
 // kept up to date by what is taken.
 type Rest struct {
 	// Idle is as [Counts.Left], Room as [Counts.Room].
-	Idle float64
-	Room []float64
+	Idle  float64
+	Room  []float64
+	nodes []bool
 }
 
 // Rest returns what is left of an amount.
-func (c *Counts) Rest(amount float64) *Rest { return &Rest{c.Left(amount), c.Room()} }
+func (c *Counts) Rest(amount float64) *Rest { return &Rest{c.Left(amount), c.Room(), c.nodes} }
 
 // Take takes v at a host, by [Knob.Site]; negative: gives it back. What a host gives
 // beyond what it has takes nothing from the others.
@@ -109,15 +127,20 @@ func (r *Rest) Take(site int, v float64) {
 	}
 	before := math.Max(0, r.Room[site])
 	r.Room[site] -= v
+	if r.nodes[site] {
+		r.Idle -= v
+		return
+	}
 	r.Idle -= before - math.Max(0, r.Room[site])
 }
 
-// Sites is how many hosts are known.
-func (l *Ledger) Sites() int { return len(l.hosts) }
+// Sites is how many hosts and nodes are known.
+func (l *Ledger) Sites() int { return l.places }
 
 // Place is the place of a knob that [Ledger.Knobs] or [Ledger.Of] returned among all,
 // until another one comes or goes.
 func (k *Knob) Place() int { return k.at }
 
-// Site is the place of the knob's host among these, which it keeps.
-func (k *Knob) Site() int { return k.host.at }
+// Site is the place among these of the node that the knob's instance is on, or of the
+// host where it is on none. It keeps it while the instance stays there.
+func (k *Knob) Site() int { return k.site }

@@ -29,8 +29,10 @@ type host struct {
 	// for one that is not ours, and holdings counts these.
 	knobs, listing []*Knob
 	holdings       uint64
-	// at is its place among all hosts, renews and lost how it stands; see stand.
+	// at is the place of its site among all, renews and lost how it stands; see stand.
 	at           int
+	// nodes are the sites of its nodes, with what each has by resource.
+	nodes map[int]map[string]float64
 	renews, lost bool
 }
 
@@ -38,8 +40,9 @@ type host struct {
 func (l *Ledger) host(name string) *host {
 	h := l.hosts[name]
 	if h == nil {
-		h = &host{at: len(l.hosts)}
+		h = &host{at: l.places}
 		l.hosts[name] = h
+		l.places++
 	}
 	return h
 }
@@ -170,11 +173,46 @@ func (l *Ledger) bounded() bool {
 		return true
 	}
 	for _, h := range l.hosts {
-		if h.divided {
+		if h.divided || len(h.nodes) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// settle notes on which node a knob's instance is, and what the node has.
+func (l *Ledger) settle(k *Knob) {
+	s, site := k.Held.Standing, k.host.at
+	if s != nil && s.Node != "" && s.Has > 0 {
+		name := [2]string{k.Host, s.Node}
+		at, known := l.nodes[name]
+		if !known && l.places < maxHosts {
+			at, known = l.places, true
+			l.nodes[name] = at
+			l.places++
+		}
+		if known {
+			site = at
+			if k.host.nodes == nil {
+				k.host.nodes = map[int]map[string]float64{}
+			}
+			if k.host.nodes[at] == nil {
+				k.host.nodes[at] = map[string]float64{}
+			}
+			k.host.nodes[at][k.Resource] = s.Has
+		}
+	}
+	if k.site != site {
+		k.site, l.list = site, nil
+	}
+}
+
+// Node names what bounds the knob: its node, or its host where that has none.
+func (k *Knob) Node() string {
+	if s := k.Held.Standing; s != nil && s.Node != "" && k.site != k.host.at {
+		return s.Node
+	}
+	return k.Host
 }
 
 // Capacity returns what the pool has of a resource: what is declared, and no more

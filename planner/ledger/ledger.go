@@ -24,6 +24,9 @@ type Config struct {
 	// Most returns what a knob counts as while nothing limits it, by workload and
 	// resource, and whether it is one of the pool's. It does not change.
 	Most func(workload, resource string) (most float64, ours bool)
+	// Coming returns what is taken of a resource by instances that were asked for and
+	// have no knob yet; nil: nothing is.
+	Coming func(resource string) float64
 }
 
 // Totals are counted since the ledger was made.
@@ -57,6 +60,10 @@ type Ledger struct {
 	// hosts; nil: to be listed.
 	list  []*Knob
 	sites []int32
+	// nodes are the sites of nodes, by host and node.
+	nodes map[[2]string]int
+	// places counts the sites.
+	places int
 }
 
 // kin names one resource of one workload.
@@ -68,8 +75,8 @@ func kinOf(id *trimtab.KnobID) kin { return kin{id.Workload, id.Resource} }
 type Knob struct {
 	trimtab.KnobID
 	host *host
-	// at is its place among all, once these are listed.
-	at int
+	// at is its place among all, once these are listed; site is what bounds it.
+	at, site int
 	// Held is what was last heard of it.
 	Held trimtab.KnobState
 	// Fresh tells that it appeared while other instances of the workload were
@@ -126,7 +133,7 @@ type issued struct {
 
 // New returns a ledger that knows nothing yet.
 func New(c Config) *Ledger {
-	return &Ledger{Config: c, knobs: map[trimtab.KnobID]*Knob{}, hosts: map[string]*host{}, siblings: map[kin][]*Knob{}, disorder: map[kin]bool{}, gone: map[*Knob]time.Time{}}
+	return &Ledger{Config: c, knobs: map[trimtab.KnobID]*Knob{}, hosts: map[string]*host{}, siblings: map[kin][]*Knob{}, disorder: map[kin]bool{}, gone: map[*Knob]time.Time{}, nodes: map[[2]string]int{}}
 }
 
 // Begin notes a new term.
@@ -234,6 +241,7 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		}
 		e.Held = *t
 		e.Held.KnobID, e.Held.Now, e.Held.Effective = e.KnobID, set, effective
+		l.settle(e)
 		// Plans before the one that the host has accepted have happened, and
 		// were read, or never will.
 		e.answered(StepID{in.Epoch, in.Sequence, 0})
@@ -276,6 +284,7 @@ func (l *Ledger) named(now time.Time, guess *Knob, t *trimtab.KnobState) *Knob {
 // enter makes a knob.
 func (l *Ledger) enter(id trimtab.KnobID, most float64) *Knob {
 	k := &Knob{KnobID: id, host: l.host(id.Host), most: most}
+	k.site = k.host.at
 	k.host.knobs = append(k.host.knobs, k)
 	of := kinOf(&id)
 	l.siblings[of], l.disorder[of] = append(l.siblings[of], k), true
@@ -424,7 +433,7 @@ func (l *Ledger) Knobs() []*Knob {
 	l.list = slices.Concat(of...)
 	l.sites = make([]int32, len(l.list))
 	for i, k := range l.list {
-		k.at, l.sites[i] = i, int32(k.host.at)
+		k.at, l.sites[i] = i, int32(k.site)
 	}
 	return l.list
 }

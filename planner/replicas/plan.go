@@ -376,6 +376,9 @@ func (v *view) resize(now time.Time, s *State) {
 		return
 	}
 	size := v.carried(v.out.Replicas)
+	if v.Granted > 0 && v.out.Replicas >= v.n {
+		size = v.stepped(v.Granted/float64(max(v.ready, 1)), v.most)
+	}
 	come := make([]float64, max(v.out.Replicas-len(v.held), 0))
 	if room := level(append(come, v.held...), v.spare); size > room {
 		v.hold("size", NoRoom, "pool and quota leave %.4g each", room)

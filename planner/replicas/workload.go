@@ -95,6 +95,9 @@ type Budget struct {
 type Workload struct {
 	Name string
 	Need Need
+	// Granted is what its instances are to have together until the next decision, where
+	// somebody else decides that; 0: what it needs.
+	Granted float64
 	// Missing is "", or why the need is not known.
 	Missing string
 	// Replicas is what the target says.

@@ -1,0 +1,110 @@
+package kubernetes
+
+import (
+	"context"
+	"math"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+var (
+	_ actuator.Stander = (*Limit)(nil)
+	_ actuator.Stander = (*Scale)(nil)
+)
+
+// Standing tells the pod's node, whether it serves, and what LimitRanges and quotas
+// bound.
+func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
+	p, own, err := l.container(ctx)
+	if err != nil {
+		return nil
+	}
+	c, err := l.from.watched()
+	if err != nil || c == nil {
+		return nil
+	}
+	out := &trimtab.Standing{Node: p.Spec.NodeName}
+	switch {
+	case p.DeletionTimestamp != nil:
+		out.Phase = trimtab.Ending
+	case !serves(p):
+		out.Phase = trimtab.Unready
+	}
+	resource, limit := l.at.Resource, float64(own.Resources.Limits[l.at.Resource])
+	if has, err := c.Allocatable(p.Spec.NodeName, resource); err == nil {
+		out.Has = has
+	}
+	if most, by, err := c.Most(l.at.Namespace, resource); err == nil && !math.IsInf(most, 1) {
+		out.Most, out.By = math.Max(most, limit), by
+	}
+	names := []string{"limits." + resource}
+	if p.Status.QOSClass == guaranteed {
+		names = append(names, "requests."+resource, resource)
+	}
+	for _, name := range names {
+		left, by, err := c.Left(l.at.Namespace, name)
+		if err == nil && !math.IsInf(left, 1) && (out.Left == nil || left < *out.Left) {
+			out.Left, out.LeftBy = &left, by
+		}
+	}
+	return out
+}
+
+// serves reports whether a pod takes load. One without a status yet does not; one whose
+// readiness nobody tells runs.
+func serves(p *kube.Pod) bool {
+	if p.Condition("Ready") == nil {
+		return p.Status.Phase == "Running"
+	}
+	return p.Ready()
+}
+
+// Standing tells what one more pod begins with, and how many more the quotas leave.
+func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
+	w, err := s.workload(ctx)
+	if err != nil {
+		return nil
+	}
+	c, err := s.from.watched()
+	if err != nil || c == nil {
+		return nil
+	}
+	out := &trimtab.Standing{Starts: map[string]float64{}}
+	asks := map[string]float64{"pods": 1, "count/pods": 1}
+	for _, resource := range []string{trimtab.CPU, trimtab.Memory} {
+		limit, limited := templated(w, resource, func(r *kube.Resources) kube.List { return r.Limits })
+		if limited {
+			out.Starts[resource], asks["limits."+resource] = limit, limit
+		}
+		if request, _ := templated(w, resource, func(r *kube.Resources) kube.List { return r.Requests }); request > 0 {
+			asks["requests."+resource], asks[resource] = request, request
+		}
+	}
+	now := float64(s.replicas(w))
+	for name, each := range asks {
+		left, by, err := c.Left(s.ref.Namespace, name)
+		if err != nil || math.IsInf(left, 1) || !(each > 0) {
+			continue
+		}
+		// Pods that are asked for and were not made yet take of it, too.
+		more := math.Floor(left/each+1e-9) - math.Max(0, now-float64(w.Status.Replicas))
+		if most := now + math.Max(0, more); out.Most == 0 || most < out.Most || most == out.Most && by < out.By {
+			out.Most, out.By = most, by
+		}
+	}
+	return out
+}
+
+// templated is what the template asks for in all of a resource; false: a container asks
+// for none.
+func templated(w *kube.Workload, resource string, of func(*kube.Resources) kube.List) (sum float64, all bool) {
+	containers := w.Spec.Template.Spec.Containers
+	all = len(containers) > 0
+	for i := range containers {
+		v, ok := of(&containers[i].Resources)[resource]
+		sum, all = sum+float64(v), all && ok
+	}
+	return sum, all
+}

@@ -1,0 +1,463 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/behavior"
+	"github.com/trimtab/trimtab/planner/ledger"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/replicas"
+)
+
+// Size and number of a workload's instances are one plan: the policy gives it an
+// effective allocation, and package replicas says by what it gets it.
+//
+//	size      up to what the instances that are there can have (easy), at once
+//	number    where that is less than the workload needs, or fewer are enough
+//
+// Leftover capacity goes to the size alone: nobody starts an instance for it. What
+// instances that come begin with is taken from the pool before they are asked for, and
+// until they have a knob of their own (coming).
+
+// Count says how the number of a workload's instances may be planned.
+type Count struct {
+	// Min and Max bound it, >= 1. Spare is how many may be lost at once while the others
+	// can still serve.
+	Min, Max, Spare int
+	// Behavior limits changes of the number, Size those of the size, in percent; nil:
+	// the defaults of a HorizontalPodAutoscaler without the block, and nothing.
+	Behavior, Size *behavior.Behavior
+	// Fallback is what to have while nothing is known; nil: what is there.
+	Fallback *replicas.Fallback
+	// Startup is how long a start is taken to last until some were seen; 0: a minute.
+	Startup time.Duration
+}
+
+// mostReplicas is more than any pool has instances.
+const mostReplicas = 1 << 20
+
+// afterCame is how long after a round the next one may be for an instance that came to
+// serve.
+const afterCame = 2 * time.Second
+
+func (w *WorkloadConfig) validateCount() error {
+	c := w.Count
+	switch {
+	case c == nil:
+		return nil
+	case c.Min < 1 || c.Max < c.Min || c.Max > mostReplicas || c.Spare < 0 || c.Spare >= c.Max || c.Startup < 0:
+		return trimtab.Invalidf("planner: workload %s: replicas from %d to %d, %d spare, start in %v: want 1 <= min <= max, and fewer to spare", w.Name, c.Min, c.Max, c.Spare, c.Startup)
+	}
+	if err := c.Behavior.Validate(); err != nil {
+		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
+	}
+	if err := c.Size.ForSize(); err != nil {
+		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
+	}
+	if err := c.Fallback.Accept(0); err != nil {
+		return fmt.Errorf("planner: workload %s: %w", w.Name, err)
+	}
+	return nil
+}
+
+// number is what the planner keeps of the number of a workload's instances.
+type number struct {
+	state replicas.State
+	// lives are the instances that are there.
+	lives map[trimtab.KnobID]*life
+	// told tells that a host has said which are there: one that comes later is new.
+	told bool
+	// from is the number that an action found that went out, to what it sets.
+	from, to int
+}
+
+// life is one instance's.
+type life struct {
+	since  time.Time // when it was seen first, zero: it was there before
+	served bool
+}
+
+func newNumber(c *Count) *number {
+	return &number{state: replicas.State{Startup: replicas.Startup{Declared: c.Startup}}, lives: map[trimtab.KnobID]*life{}}
+}
+
+func (w *workload) counted() bool { return w.number != nil }
+
+// sent notes an action on the number.
+func (n *number) sent(a *trimtab.Action) {
+	n.from, n.to = int(a.Expect.Value), int(a.Set.Value)
+}
+
+// countChanges takes in numbers that were written, by which rates are bounded.
+func (p *Planner) countChanges(now time.Time, o *trimtab.Outcome) {
+	for i := range o.Results {
+		r := &o.Results[i]
+		w := p.byName[r.Workload]
+		if r.Resource != trimtab.Replicas || w == nil || w.number == nil || r.Status != trimtab.Written && r.Status != trimtab.Pending || int(r.Found.Value) != w.number.to {
+			continue
+		}
+		w.number.state.Count.Changed(now, w.Count.Behavior, w.number.from, w.number.to)
+		w.number.from = w.number.to // once
+	}
+}
+
+// observe learns from a holding how long instances take to start, and asks for a round
+// when one came to serve with less than the others have.
+func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
+	var heard []*workload
+	there := map[trimtab.KnobID]bool{}
+	for i := range h.Targets {
+		t := &h.Targets[i]
+		w := p.byName[t.Workload]
+		if w == nil || w.number == nil || t.Resource != p.cfg.Resource {
+			continue
+		}
+		n := w.number
+		if len(heard) == 0 || heard[len(heard)-1] != w {
+			heard = append(heard, w)
+		}
+		there[t.KnobID] = true
+		l := n.lives[t.KnobID]
+		if l == nil {
+			l = &life{served: !n.told && t.Serves()}
+			if n.told {
+				l.since = now
+			}
+			n.lives[t.KnobID] = l
+		}
+		if t.Serves() && !l.served {
+			l.served = true
+			if !l.since.IsZero() {
+				n.state.Startup.Observe(now.Sub(l.since))
+			}
+			if p.smaller(w, t) {
+				p.came = w.Name
+			}
+		}
+	}
+	for _, w := range heard {
+		w.number.told = true
+		for id := range w.number.lives {
+			if id.Host == h.Host && !there[id] {
+				delete(w.number.lives, id)
+			}
+		}
+	}
+}
+
+// smaller reports whether another instance that serves has more than this one.
+func (p *Planner) smaller(w *workload, t *trimtab.KnobState) bool {
+	return w.Mode == trimtab.Act && slices.ContainsFunc(p.ledger.Of(w.Name, t.Resource), func(k *ledger.Knob) bool {
+		return !k.Gone() && k.Held.Serves() && t.Now.Less(k.Held.Now)
+	})
+}
+
+// scaleKnob returns the knob of the number of a workload's instances, or nil.
+func (p *Planner) scaleKnob(w *workload) *ledger.Knob {
+	if w.number == nil {
+		return nil
+	}
+	for _, k := range p.ledger.Of(w.Name, trimtab.Replicas) {
+		if !k.Gone() && !k.Held.Now.Unlimited {
+			return k
+		}
+	}
+	return nil
+}
+
+// coming is what instances take of a resource that were asked for and have no knob yet.
+func (p *Planner) coming(resource string) (sum float64) {
+	for _, w := range p.workloads {
+		k := p.scaleKnob(w)
+		if k == nil {
+			continue
+		}
+		there := 0
+		for _, i := range p.ledger.Of(w.Name, resource) {
+			if s := i.Held.Standing; !i.Gone() && (s == nil || s.Phase != trimtab.Ending) {
+				there++
+			}
+		}
+		if more := p.ledger.Believed(k, p.now) - float64(there); more > 0 {
+			sum += more * p.starts(w, k, resource)
+		}
+	}
+	return sum
+}
+
+// starts is what one more instance begins with: what its knob says, or else its most.
+func (p *Planner) starts(w *workload, k *ledger.Knob, resource string) float64 {
+	if s := k.Held.Standing; s != nil {
+		if v, ok := s.Starts[resource]; ok {
+			return v
+		}
+	}
+	if d := p.dial(w.Name, resource); d != nil {
+		return d.Max
+	}
+	return 0
+}
+
+// bar notes why the size is only recommended although the workload is acted on.
+func (s *seat) bar() {
+	for i := range s.knobs {
+		if s.barred = s.knobs[i].Held.Barred; s.barred != "" {
+			return
+		}
+	}
+}
+
+// left is what a quota leaves to all instances together beside what they have.
+func (s *seat) left() float64 {
+	least := math.Inf(1)
+	for i := range s.knobs {
+		if st := s.knobs[i].Held.Standing; st != nil && st.Left != nil {
+			least = math.Min(least, *st.Left)
+		}
+	}
+	return least
+}
+
+// boundBy names what of the cluster bounds size or number of its instances where they are
+// at their most; "": nothing does.
+func (s *seat) boundBy() string {
+	if s.now < (float64(s.hi)-1)*s.of.Unit {
+		return ""
+	}
+	if s.scale != nil {
+		if st := s.scale.Held.Standing; st != nil && st.Most > 0 && s.scale.Now() >= st.Most && st.Most < float64(s.Count.Max) {
+			return st.By + " leaves no more instances"
+		}
+	}
+	for i := range s.knobs {
+		st := s.knobs[i].Held.Standing
+		switch {
+		case st == nil:
+		case st.Most > 0 && st.Most <= s.knobs[i].now+grain:
+			return st.By + " allows no more"
+		case st.Left != nil && *st.Left < s.of.Unit:
+			return st.LeftBy + " leaves no more"
+		}
+	}
+	return ""
+}
+
+// countable finds the knob of the number, and widens the bounds to what it can give.
+func (r *decision) countable(s *seat) {
+	k := r.planner.scaleKnob(s.workload)
+	if k == nil || s.resource != 0 || s.held.Code != "" || s.unlimited() {
+		return
+	}
+	s.scale = k
+	if !s.countsUp() {
+		return
+	}
+	size, least := s.mostSize(), s.dial.Min
+	if s.sizeFixed() {
+		size, least = s.now/float64(len(s.knobs)), s.now/float64(len(s.knobs))
+		s.easy = policy.UpUnits(s.now, s.of.Unit)
+	}
+	most := float64(min(s.Count.Max, int(math.Max(s.mostCount(), 1))))
+	s.hi = max(s.hi, policy.DownUnits(math.Min(most*size, s.of.Capacity), s.of.Unit))
+	s.lo = min(s.lo, max(policy.UpUnits(least*float64(s.Count.Min), s.of.Unit), 1))
+}
+
+// mostSize is the largest size of an instance that is declared and that the cluster
+// allows.
+func (s *seat) mostSize() float64 {
+	most := s.Max
+	for i := range s.knobs {
+		if st := s.knobs[i].Held.Standing; st != nil && st.Most > 0 {
+			most = math.Min(most, st.Most)
+		}
+	}
+	return math.Max(most, s.dial.Min)
+}
+
+// countsUp reports whether the number may be planned: where nothing is written of the
+// workload, also if somebody else sets it.
+func (s *seat) countsUp() bool {
+	return s.scale != nil && s.scale.Held.Problem == "" && (s.scale.Held.Barred == "" || s.Mode != trimtab.Act || s.barred != "")
+}
+
+// sizeFixed reports whether its number alone is written.
+func (s *seat) sizeFixed() bool {
+	return s.Mode == trimtab.Act && s.barred != "" && s.scale != nil && s.scale.Held.Problem == "" && s.scale.Held.Barred == ""
+}
+
+// mostCount is the largest number that quotas leave.
+func (s *seat) mostCount() float64 {
+	if st := s.scale.Held.Standing; st != nil && st.Most > 0 {
+		return st.Most
+	}
+	return float64(s.Count.Max)
+}
+
+// numbered is what the number of a seat's instances is to be.
+type numbered struct {
+	from, to int
+	mode     trimtab.Mode
+	why      trimtab.Reason
+	// note says why the number stays; "": there is nothing to say.
+	note string
+}
+
+func (n *numbered) moves() bool { return n.to != n.from }
+
+// numbers divides what seats are to have into size and number.
+func (r *decision) numbers() {
+	var seats []*seat
+	idle := r.idle(0, r.believed(0))
+	left, now := idle, math.Max(idle, 0)
+	for _, s := range r.seats {
+		switch {
+		case s.resource != 0:
+		case s.scale != nil:
+			seats = append(seats, s)
+			left -= math.Max(0, s.grant.Set-s.now)
+		case s.acts():
+			for i := range s.knobs {
+				left += s.knobs[i].now - s.knobs[i].set
+			}
+		}
+	}
+	hosts := r.believed(0).Room()
+	for _, s := range seats {
+		own := math.Max(0, s.grant.Set-s.now)
+		room := r.numberOf(s, math.Max(0, left+own), math.Min(now, math.Max(0, left+own)), hosts)
+		if s.acts() {
+			left = room - own
+			now = math.Min(now, math.Max(0, left))
+		}
+	}
+}
+
+// numberOf decides on one seat, with so much left of the pool, of which so much is free
+// at once, and on its nodes. It returns what is left after it.
+func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float64 {
+	w, index := r.asWorkload(s, left)
+	state := &s.number.state
+	if !s.free {
+		w.Missing = s.held.Text
+	}
+	room := &replicas.Room{Pool: left, Hosts: roomOf(s, hosts)}
+	d := w.Decide(r.now, state, room)
+	if s.free && w.Size.Barred == "" {
+		for at, i := range index {
+			if i >= 0 {
+				k := &s.knobs[i]
+				k.set = math.Min(math.Max(d.Sizes[at], math.Min(math.Max(s.dial.Min, k.min), k.now)), math.Max(k.most, k.now))
+				k.Fresh = false
+			}
+		}
+		s.grant.Set = effective(s.knobs, func(i *instance) float64 { return i.set })
+	}
+	r.setNumber(s, w, &d, free)
+	for i := range s.knobs {
+		left -= math.Max(0, s.knobs[i].set-s.knobs[i].now)
+	}
+	if more := s.count.to - s.count.from; more > 0 {
+		left -= float64(more) * r.planner.starts(s.workload, s.scale, s.of.Name)
+	}
+	return left
+}
+
+// nodeName is a site as a key.
+func nodeName(site int) string { return fmt.Sprint(site) }
+
+// roomOf is what is left on the nodes of a seat's instances; nil: they bound nothing.
+func roomOf(s *seat, hosts []float64) map[string]float64 {
+	if hosts == nil {
+		return nil
+	}
+	out := make(map[string]float64, len(s.knobs))
+	for i := range s.knobs {
+		out[nodeName(s.knobs[i].site)] = hosts[s.knobs[i].site]
+	}
+	return out
+}
+
+// asWorkload is the seat as package replicas sees it, and at which of the seat's knobs
+// each of its instances is; -1: it serves nothing, or cannot be turned.
+func (r *decision) asWorkload(s *seat, left float64) (*replicas.Workload, []int) {
+	scale, c := s.scale, s.Count
+	need := s.needed()
+	w := &replicas.Workload{Name: s.Name, Need: need, Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
+		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(s.mostSize(), s.of.quantum()), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
+		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
+	if s.of.Name == trimtab.CPU {
+		w.Size.Step = 0.01 // what a kubelet rounds to
+	}
+	if s.acts() {
+		w.Size.Barred, w.Count.Barred = s.barred, scale.Held.Barred
+	}
+	if scale.Held.Problem != "" {
+		w.Count.Barred = scale.Held.Problem
+	}
+	if st := scale.Held.Standing; st != nil && st.Most > 0 {
+		more := max(0, int(st.Most)-w.Replicas)
+		w.Limits.Pods = &more
+	}
+	if scale.Held.Floor > 0 {
+		may := max(0, w.Replicas-int(math.Ceil(scale.Held.Floor-grain)))
+		w.Limits.Budgets = append(w.Limits.Budgets, replicas.Budget{Allowed: &may})
+	}
+	if q := s.left(); !math.IsInf(q, 1) {
+		w.Limits.Amount = &q
+	}
+	var index []int
+	for _, k := range r.planner.ledger.Of(s.Name, s.of.Name) {
+		if k.Gone() {
+			continue
+		}
+		in := replicas.Instance{Host: nodeName(k.Site()), InForce: k.Now(), Asked: k.Now(), Ready: k.Held.Serves()}
+		if e := k.Held.InForce(); !e.Unlimited {
+			in.InForce = e.Value
+		}
+		if st := k.Held.Standing; st != nil {
+			in.Terminating = st.Phase == trimtab.Ending
+		}
+		if l := s.number.lives[k.KnobID]; l != nil && !l.served && !l.since.IsZero() {
+			in.Age = r.now.Sub(l.since)
+		}
+		w.Instances = append(w.Instances, in)
+		index = append(index, slices.IndexFunc(s.knobs, func(i instance) bool { return i.Knob == k && !i.stuck }))
+	}
+	return w, index
+}
+
+// needed is what the workload needs for the coming round, and for as long as a start
+// takes: of what the policy gives it where the pool has not enough for all.
+func (s *seat) needed() replicas.Need {
+	if !s.free {
+		return replicas.Need{Round: s.now, Start: s.now}
+	}
+	n := replicas.Need{Round: float64(s.aim) * s.of.Unit}
+	switch {
+	case s.served:
+		n.Round = math.Min(s.safe, float64(s.hi)*s.of.Unit)
+	case !s.unserved(): // what the policy shares out beyond that is no reason to start any
+		n.Round = math.Min(n.Round, float64(s.needAt(1)+s.waiting())*s.of.Unit)
+	}
+	if s.scale.Held.Barred != "" && s.writes() {
+		// What it is advised is bound by no instances that are there.
+		hi := s.hi
+		s.hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.of.Capacity), s.of.Unit)
+		n.Round = math.Max(n.Round, float64(s.needAt(s.confidence))*s.of.Unit)
+		s.hi = hi
+	}
+	n.Start = n.Round
+	l := s.estimate.Load
+	if l == nil || !s.served || !(l.Later > l.Upper) || !(l.Within > 0) {
+		return n
+	}
+	// Between the bounds of the round and of all that is forecast.
+	part := math.Min(math.Max(s.number.state.Startup.Upper().Seconds()/float64(l.Within), 0), 1)
+	later := s.reaching(s.estimate.Curve, l.Upper+part*(l.Later-l.Upper), 0)
+	n.Start = math.Max(n.Start, float64(later)*s.of.Unit)
+	return n
+}

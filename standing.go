@@ -1,0 +1,66 @@
+package trimtab
+
+// Phase is how far an instance is in its life. The zero Phase serves.
+type Phase string
+
+// The phases of an instance that serves nothing: it starts, or is not ready; it ends.
+const (
+	Unready Phase = "unready"
+	Ending  Phase = "ending"
+)
+
+// Standing is what is known of a knob's instance, and of what bounds it, where the
+// instance is one of a cluster.
+type Standing struct {
+	// Node is the one of the host's nodes that the instance runs on, and Has what that
+	// node gives to all instances together; 0: not known.
+	Node string  `json:"node,omitempty"`
+	Has  float64 `json:"has,omitempty"`
+	// Phase is "" while it serves.
+	Phase Phase `json:"phase,omitempty"`
+	// Most is the largest value that the cluster lets the knob have, by whom; 0: no
+	// bound.
+	Most float64 `json:"most,omitempty"`
+	By   string  `json:"by,omitempty"`
+	// Left is what a quota leaves to all instances together beside what they have, by
+	// whom; nil: there is none.
+	Left   *float64 `json:"left,omitempty"`
+	LeftBy string   `json:"left_by,omitempty"`
+	// Starts is what one more instance begins with, by resource, of a knob that is the
+	// number of instances.
+	Starts map[string]float64 `json:"starts,omitempty"`
+}
+
+// maxNode bounds the name of a node and of a phase.
+const maxNode = 253
+
+func (s *Standing) validate(workload string) error {
+	if s == nil {
+		return nil
+	}
+	if len(s.Node) > maxNode || len(s.Phase) > maxNode || len(s.Starts) > MaxResources {
+		return Invalidf("standing of %.253s: node %.40q, phase %.40q, %d resources: want names of at most %d bytes, and %d resources", workload, s.Node, s.Phase, len(s.Starts), maxNode, MaxResources)
+	}
+	if err := told("standing of "+workload, s.By, s.LeftBy); err != nil {
+		return err
+	}
+	values := []float64{s.Has, s.Most}
+	if s.Left != nil {
+		values = append(values, *s.Left)
+	}
+	for name, v := range s.Starts {
+		if err := named("resource of "+workload, name); err != nil {
+			return err
+		}
+		values = append(values, v)
+	}
+	for _, v := range values {
+		if err := nonNegative("standing of "+workload, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Serves reports whether the instance of the knob takes load.
+func (k *KnobState) Serves() bool { return k.Standing == nil || k.Standing.Phase == "" }
