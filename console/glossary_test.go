@@ -42,6 +42,21 @@ func TestTermsOnPagesLeadToTheirMeaning(t *testing.T) {
 	}
 }
 
+func TestThePageOfADiscoveredServiceDraftsItsConfiguration(t *testing.T) {
+	v := testView()
+	v.Observe(&trimtab.Estimate{Workload: "found", Time: time.Now(), Latency: map[string]trimtab.Seconds{"p95": .03, "p99": .09}})
+	h := Handler(v, Options{})
+	code, body, _ := request(t, h, "GET", "/workloads/found", "")
+	for _, want := range []string{"To let trimtab advise on it", "- name: found", "slo: {latency: 45ms, fraction: 0.95}", "mode: off"} {
+		if code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%d, no %q", code, want)
+		}
+	}
+	if _, body, _ := request(t, h, "GET", "/workloads/shop", ""); strings.Contains(body, "To let trimtab advise on it") {
+		t.Error("a configured workload has a draft")
+	}
+}
+
 // TestEveryTermOfATemplateIsInTheGlossary also reads what no page of a test shows.
 func TestEveryTermOfATemplateIsInTheGlossary(t *testing.T) {
 	s := &site{glossary: glossary()}

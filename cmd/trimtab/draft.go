@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -134,36 +133,15 @@ func (d *draft) add(format string, args ...any) {
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-// workload writes one service, each line with its reason.
+// workload writes one service.
 func (d *draft) workload(row *view.Row) {
 	d.add("")
-	load := "no load yet"
-	if row.Load != nil {
-		load = fmt.Sprintf("%.3g requests per second now", *row.Load)
-	}
-	d.add("  - name: %s # found in spans, service.name=%s: %s", row.Name, row.Name, load)
-	p95, p99 := row.Latency["p95"].Duration(), row.Latency["p99"].Duration()
-	if p95 > 0 {
-		slo := proposed(p95)
-		d.add("    slo: {latency: %v, fraction: 0.95} # measured: 95%% within %v, 99%% within %v; one and a half times the first, rounded up: put what your users need", slo, p95.Round(100*time.Microsecond), p99.Round(100*time.Microsecond))
-	} else {
-		d.add("    # slo: {latency: 200ms, fraction: 0.95} # no latency was measured yet")
-	}
-	if group := d.group(row.Name); group != "" && d.cores > 0 && p95 > 0 {
+	lines, recommends := view.Draft(row, d.group(row.Name), d.cores)
+	d.lines = append(d.lines, lines...)
+	if recommends {
 		d.knobs++
-		d.add("    knob: {cgroup: %s, cpu: {max: %v}} # the control group of that name; max is all that this host has", group, d.cores)
-		d.add("    mode: recommend # trimtab says what it would set, and writes nothing")
-	} else {
-		d.add("    mode: off # no control group is named %s: write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}, and then mode: recommend", row.Name)
 	}
 	d.metrics(row.Name)
-}
-
-// proposed is one and a half times a latency, rounded up to two digits.
-func proposed(measured time.Duration) time.Duration {
-	v := float64(measured) * 1.5
-	step := math.Pow(10, math.Floor(math.Log10(v))-1)
-	return max(time.Duration(math.Ceil(v/step)*step), time.Millisecond).Round(time.Microsecond)
 }
 
 // metrics writes, as a comment, what Prometheus has of a service: its spans tell more.

@@ -195,6 +195,9 @@ type Explanation struct {
 	History []*Decision `json:"history,omitempty"`
 
 	latest *Decision
+	// Draft is what a configuration may say of a workload that was only discovered, by
+	// line.
+	Draft []string `json:"draft,omitempty"`
 }
 
 // Knob is one knob of a workload on a host.

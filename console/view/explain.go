@@ -27,6 +27,9 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		Resource: v.config.Resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
 		Allocation: row.Allocation, Pending: row.Pending, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
 		Observations: s.observations(min(max(observations, 0), MaxObservations))}
+	if row.Code == Discovered {
+		e.Draft, _ = Draft(&row, "", 0)
+	}
 	if s.estimate != nil {
 		e.Inputs, e.Counters = s.inputs(now), aged(s.estimate.Counters, now.Sub(s.estimate.Time))
 		e.Model, e.Curve, e.Forecast = s.estimate.Model, s.estimate.Curve, s.estimate.Load
