@@ -94,6 +94,9 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 			out.Most, out.By = most, by
 		}
 	}
+	if w.Annotations["autoscaling.keda.sh/paused-scale-out"] == "true" {
+		out.Most, out.By = now, "its annotation autoscaling.keda.sh/paused-scale-out"
+	}
 	return out
 }
 

@@ -30,9 +30,9 @@ type host struct {
 	knobs, listing []*Knob
 	holdings       uint64
 	// at is the place of its site among all, renews and lost how it stands; see stand.
-	at           int
+	at int
 	// nodes are the sites of its nodes, with what each has by resource.
-	nodes map[int]map[string]float64
+	nodes        map[int]map[string]float64
 	renews, lost bool
 }
 
