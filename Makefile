@@ -1,9 +1,10 @@
 # Everything that a developer or CI types. `make` prints this help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-PKG := github.com/prometheus/common/version
-LDFLAGS := -s -w -X $(PKG).Version=$(VERSION) -X $(PKG).Revision=$(shell git rev-parse --short HEAD 2>/dev/null) -X $(PKG).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
+VERSION := $(shell sed -n 's/^const release = "\(.*\)"/\1/p' cmd/trimtab/version.go)
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
+PREFIX ?= /usr/local
+DESTDIR ?=
 FOR ?= 4m
 FUZZTIME ?= 10s
 GOLANGCI := golangci-lint
@@ -14,8 +15,16 @@ help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/trimtab
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/trimtab ./cmd/trimtab
+build: ## build bin/trimtab, a static binary
+	$(BUILD) -o bin/trimtab ./cmd/trimtab
+
+.PHONY: install
+install: build ## install it below PREFIX (/usr/local): binary, units, manual, completion, docs, boards (DESTDIR stands before)
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' ./deploy/install.sh install bin/trimtab
+
+.PHONY: uninstall
+uninstall: ## remove what `make install` installed; data and configuration stay
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' ./deploy/install.sh uninstall
 
 .PHONY: demo
 demo: build ## build and run the main job: three real services under real load (FOR=4m)
@@ -55,17 +64,18 @@ integration: build ## race detector, a nats-server and a Prometheus as processes
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./internal/site ./internal/client
-INTEGRATION_PACKAGES := ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices ./sim/kubernetes ./internal/bench/real
+INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices ./sim/kubernetes ./internal/bench/real
 # The others of cmd/trimtab need no tag, and ran in `make test`.
 INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
 
 .PHONY: kube-tools
-kube-tools: ## Kubernetes as one binary, and etcd, in ~/.cache/trimtab-kube (once for each version: 8 minutes of two cores)
+kube-tools: ## Kubernetes as one binary, helm, and etcd, in ~/.cache/trimtab-kube (once for each version: 8 minutes of two cores)
 	./internal/tools/kube/build.sh
 
 .PHONY: kube
-kube: kube-tools ## the tests against a real API server, controller manager and etcd
+kube: kube-tools ## the tests against a real API server, controller manager and etcd, and those of the chart
 	$(call gotest,./actuator/kubernetes ./internal/kube/... ./internal/site,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real')
+	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles')
 
 .PHONY: guest
 guest: ## the tests of cgroups and systemd, and the demo, in a virtual machine with Debian's kernel
@@ -141,9 +151,24 @@ generate: ## rewrite what is printed from the code: schemas, docs, tables, dashb
 	go test . ./internal/schema ./internal/metric ./internal/site ./dashboards ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
 
 .PHONY: package
-package: ## dist/trimtab-VERSION-linux-ARCH.tar.gz: binary, units, completion, man page, examples
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o dist/trimtab ./cmd/trimtab
-	./deploy/package.sh dist/trimtab '$(VERSION)' dist
+package: build ## dist/trimtab-VERSION-linux-ARCH.tar.gz: binary, units, completion, man page, examples
+	./deploy/package.sh bin/trimtab '$(VERSION)' dist
+
+.PHONY: deb
+deb: ## dist/trimtab_VERSION_ARCH.deb for Debian 12 and later, amd64 and arm64
+	./deploy/release.sh '$(VERSION)' dist deb
+
+.PHONY: image
+image: ## dist/trimtab_VERSION.oci.tar: a container image from scratch, amd64 and arm64
+	./deploy/release.sh '$(VERSION)' dist image
+
+.PHONY: release
+release: ## all packages in dist, with SBOM, release notes and checksums
+	./deploy/release.sh '$(VERSION)' dist
+
+.PHONY: reproducible
+reproducible: ## make the release twice, at two places with empty build caches, and compare the bytes
+	./deploy/reproducible.sh '$(VERSION)'
 
 .PHONY: clean
 clean: ## remove what was built

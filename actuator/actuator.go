@@ -67,8 +67,11 @@ type Actuator struct {
 	// unfinished is the plan whose next step is awaited.
 	unfinished *unfinished
 	closed     bool
-	watchdog   *guarded
-	fast       fast
+	// unlowered: the last restore failed, as all since unloweredAt did.
+	unlowered   bool
+	unloweredAt time.Duration
+	watchdog    *guarded
+	fast        fast
 }
 
 // clock is the two clocks in use, so that tests can make them jump.

@@ -3,6 +3,7 @@ package actuator
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/trimtab/trimtab"
@@ -24,6 +25,11 @@ func (a *Actuator) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 		return nil
 	}
 	m.held.fastOff = ""
+	if w, ok := q.(Weighed); ok && a.fast.whole {
+		if err := w.ReadyWeight(); err != nil {
+			a.logger.Debug("weight by target", "workload", m.held.Workload, "err", err)
+		}
+	}
 	e := *want
 	e.Target = m.goal.Value
 	// As the knob keeps them: a value that was rounded out of the envelope would be a stranger's.
@@ -80,6 +86,31 @@ func (a *Actuator) enter(m *move) {
 	}
 	if h.envelope = m.envelope; h.envelope == nil {
 		h.account = nil
+		a.unset(h)
+		return
+	}
+	if w, ok := h.Knob.(Weighed); ok && a.fast.whole {
+		if err := w.Weigh(h.envelope.Target); err != nil {
+			a.logger.Debug("weight by target", "workload", h.Workload, "err", err)
+		}
+	}
+}
+
+// whole reports whether a plan gives the pool whole CPUs under a group of its own: then
+// the scheduler shares them in microseconds, by the weights of targets.
+func (a *Actuator) whole(p *trimtab.Plan) bool {
+	c := min(p.CapacityOf(trimtab.CPU), a.room(trimtab.CPU))
+	return a.fast.parent != nil && c >= 1-slack && math.Abs(c-math.Round(c)) <= slack
+}
+
+// unset takes back what the loop set beside the amount of a knob that it moves no more.
+func (a *Actuator) unset(h *held) {
+	s, ok := h.Knob.(Settler)
+	if !ok || h.entry == nil {
+		return
+	}
+	if err := s.Settle(); err != nil {
+		a.logger.Warn("take back burst and weight", "workload", h.Workload, "err", err)
 	}
 }
 

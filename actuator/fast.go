@@ -34,6 +34,8 @@ type fast struct {
 	// lendable is what plan and arbiter allow beyond the sum of targets, capacity what the
 	// pool may give here by the last plan.
 	lendable, capacity float64
+	// whole: weights by target share the CPUs of the pool.
+	whole bool
 	// looked is when the loop last looked, on the boot clock.
 	looked time.Duration
 	// problem is why nothing is moved; "": nothing is in the way.
@@ -66,7 +68,9 @@ type FastLook struct {
 	Counters []Counters
 	Errs     []error
 	// Parent are the counters of the group above; nil: there is none, or it was not read.
-	Parent *Counters
+	// Pressure is the total of [Pressured] of that group; nil: nothing tells.
+	Parent   *Counters
+	Pressure *float64
 }
 
 // FastAccount is what the loop has to tell of one knob, for the holding.
@@ -223,6 +227,7 @@ func (a *Actuator) FastLook(look *FastLook) {
 	a.regroup()
 	look.Generation, look.Groups, look.FastLimits, look.At = f.generation, f.groups, f.limits, f.looked
 	look.Counters, look.Errs, look.Parent = look.Counters[:0], look.Errs[:0], nil
+	look.Pressure = nil
 	for _, h := range f.knobs {
 		c, err := a.glance(h)
 		look.Counters, look.Errs = append(look.Counters, c), append(look.Errs, err)
@@ -231,6 +236,11 @@ func (a *Actuator) FastLook(look *FastLook) {
 		if q, ok := p.Knob.(Quick); ok {
 			if c, err := q.Look(); err == nil {
 				look.Parent = &c
+			}
+			if p, ok := q.(Pressured); ok && look.Parent != nil {
+				if total, ok := p.Pressure(); ok {
+					look.Pressure = &total
+				}
 			}
 		}
 	}

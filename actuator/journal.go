@@ -38,7 +38,7 @@ func RestoreJournal(ctx context.Context, j Journal, reopen func(undo []byte) (Kn
 	s := readState(journalState(j))
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
-	r := restoreAll(ctx, all)
+	r := restoreAll(ctx, all, false)
 	r.Damaged = s.unreadable + j.Damaged()
 	var err error
 	if done := finished(r); len(done) > 0 {

@@ -115,6 +115,26 @@ type Quick interface {
 	Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err error)
 }
 
+// Weighed is a [Quick] knob that can set how much its group counts where CPUs are short,
+// beside its quota.
+type Weighed interface {
+	// ReadyWeight prepares for it, before the knob is journaled.
+	ReadyWeight() error
+	// Weigh sets the weight of so many cores; it does nothing before ReadyWeight succeeded.
+	Weigh(cores float64) error
+}
+
+// Settler is a knob that sets more than an amount: Settle takes back the rest, once the
+// amount is that of before.
+type Settler interface{ Settle() error }
+
+// Pressured is a [Quick] knob that can tell how long all tasks of its group waited for a
+// CPU, as a total in seconds that counts stops by quotas too.
+type Pressured interface {
+	// Pressure is false where the kernel does not tell.
+	Pressure() (total float64, ok bool)
+}
+
 // Counters are what a look at a [Quick] knob finds: Used and Stalled are totals in
 // seconds, of CPU time and of time in which the quota stopped the group, which counts
 // once however many CPUs stood still.

@@ -137,6 +137,36 @@ func TestRestoringShrinksBeforeItGrows(t *testing.T) {
 	h.want(units(1), units(3), units(2))
 }
 
+func TestAGrowWaitsForTheRoomOfAShrinkThatFailedButNotForEver(t *testing.T) {
+	h := newHost(t, units(1), units(3), units(2)).open()
+	h.statuses(h.plan(1, 1, set(1, units(3), units(1)), set(2, units(2), units(1)), set(0, units(1), units(3))))
+	h.want(units(3), units(1), units(1))
+	writable := false
+	h.knobs[0].before = func(trimtab.Amount) error {
+		if writable {
+			return nil
+		}
+		return errors.New("the kernel says no")
+	}
+	h.pass(31 * time.Second)
+	h.Tick(t.Context())
+	// 3 cores that w0 does not give back would have been the room of w1 and w2.
+	h.want(units(3), units(1), units(2))
+	writable = true
+	h.pass(time.Second)
+	h.Tick(t.Context())
+	h.want(units(1), units(3), units(2))
+
+	h.statuses(h.plan(1, 2, set(1, units(3), units(1)), set(0, units(1), units(3))))
+	writable = false
+	h.pass(31 * time.Second)
+	h.Tick(t.Context())
+	h.want(units(3), units(1), units(2))
+	h.pass(11 * time.Second)
+	h.Tick(t.Context())
+	h.want(units(3), units(3), units(2)) // others do not pay for it for longer
+}
+
 func TestWhatSomebodyElseChangedIsLeftAloneAndReported(t *testing.T) {
 	h := newHost(t, units(2), units(2)).open()
 	h.statuses(h.plan(1, 1, set(0, units(2), units(1)), set(1, units(2), units(1))))

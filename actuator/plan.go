@@ -117,6 +117,7 @@ func (a *Actuator) refuse(p *trimtab.Plan, at position) (kind, why string) {
 // execute accepts the step: journal first, then shrinks, then grows.
 func (a *Actuator) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome, received time.Duration) {
 	o.Results = make([]trimtab.Result, 0, len(p.Actions))
+	a.fast.whole = a.whole(p)
 	moves := append(a.prepare(ctx, p, o), a.prepareEnvelopes(ctx, p)...)
 	a.fast.lendable = 0 // what was to be lent is room for this plan; see lend
 	if err := a.commit(p, moves, received); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,7 +97,7 @@ func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Kn
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
 	defer lockAll(ctx, s.locks, dir, all, reopen)()
-	r := restoreAll(ctx, all)
+	r := restoreAll(ctx, all, false)
 	r.Damaged = s.unreadable
 	return r, errors.Join(r.Err(), forgetIn(dir, r))
 }
@@ -185,21 +186,65 @@ func closeAll(all []undoing) {
 }
 
 // restoreAll reads all knobs, then writes those that still hold what trimtab
-// wrote: shrinks before grows.
-func restoreAll(ctx context.Context, all []undoing) Report {
+// wrote: shrinks before grows. A shrink that fails is tried twice. Where patient says
+// that all is tried again soon, grows wait for one that failed even then.
+func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 	r := Report{Items: make([]Restored, len(all))}
 	for i, u := range all {
 		r.Items[i] = inspect(ctx, u)
 	}
+	lost := map[string]float64{} // what failed shrinks still have beyond their baselines
 	for _, shrinks := range []bool{true, false} {
 		for _, i := range inOrder(all, shrinks) {
-			u := all[i]
-			if it := &r.Items[i]; it.Status == "" && it.Baseline.Less(it.Found) == shrinks {
-				putBack(ctx, u.knob, it)
+			it, u := &r.Items[i], &all[i]
+			if it.Status != "" || it.Baseline.Less(it.Found) != shrinks || !shrinks && waits(it, u.entry, lost) {
+				continue
+			}
+			if putBack(ctx, u.knob, it); shrinks && it.Status == trimtab.Failed {
+				it.Status, it.Reason = "", ""
+				if putBack(ctx, u.knob, it); it.Status == trimtab.Failed && patient {
+					lost[it.Resource] += between(it.Found, it.Baseline)
+				}
 			}
 		}
 	}
+	for i := range r.Items {
+		settle(all[i].knob, &r.Items[i])
+	}
 	return r
+}
+
+// settle takes back what was set beside an amount that is as before.
+func settle(knob Knob, it *Restored) {
+	s, ok := knob.(Settler)
+	if !ok || it.Status != trimtab.Written && it.Status != trimtab.Equal {
+		return
+	}
+	if err := s.Settle(); err != nil {
+		it.Status, it.Reason = trimtab.Failed, err.Error()
+	}
+}
+
+// waits has a grow wait for shrinks that failed, as far as their room is what it would
+// take: else the sum were over the capacity until they succeed. A group above waits for
+// all of them.
+func waits(it *Restored, e *entry, lost map[string]float64) bool {
+	if lost[it.Resource] <= slack {
+		return false
+	}
+	if !e.Above {
+		lost[it.Resource] -= between(it.Baseline, it.Found)
+	}
+	it.Status, it.Reason = trimtab.Failed, "waits for the room of a knob that could not be lowered"
+	return true
+}
+
+// between is how much the greater of two amounts is above the other.
+func between(greater, other trimtab.Amount) float64 {
+	if greater.Unlimited {
+		return math.Inf(1)
+	}
+	return greater.Value - other.Value
 }
 
 // inOrder returns in which order knobs go back: no quota may be over that of a group above,
@@ -307,7 +352,7 @@ func (a *Actuator) restoreEntries(ctx context.Context, entries []*entry) Report 
 	all := reopenAll(entries, a.config.Reopen)
 	defer closeAll(all)
 	defer lockAll(ctx, a.config.LockDir, a.config.Dir, all, a.config.Reopen)()
-	return restoreAll(ctx, all)
+	return restoreAll(ctx, all, false)
 }
 
 // restoreHeld restores the given declared knobs and drops their entries.
@@ -321,10 +366,17 @@ func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
 	if len(all) == 0 {
 		return Report{}
 	}
-	r := restoreAll(ctx, all)
+	r := restoreAll(ctx, all, !a.closed && (!a.unlowered || a.clock.boot()-a.unloweredAt < waitsForShrinks))
+	if failed := r.Err() != nil; failed != a.unlowered {
+		a.unlowered, a.unloweredAt = failed, a.clock.boot()
+	}
 	a.forget(r)
 	return r
 }
+
+// waitsForShrinks is how long baselines wait for the room of a knob that cannot be lowered:
+// after that they come back without it.
+const waitsForShrinks = 10 * time.Second
 
 // forget logs, counts and drops what was restored.
 func (a *Actuator) forget(r Report) {

@@ -2,6 +2,7 @@ package actuator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,10 +52,10 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			return err == nil && held && left > 0 && !successor()
 		})
 	}
-	due := hostfs.BootTime()
+	due, follower := hostfs.BootTime(), &hostfs.JournalFollower{Dir: dir}
 	err = watch(ctx, dir, parent, func() {
 		if hostfs.BootTime() >= due {
-			due = relieve(ctx, dir, id, reopen)
+			due = relieve(ctx, follower, id, reopen)
 		}
 	})
 	at = hostfs.BootTime()
@@ -131,22 +132,32 @@ const relieveAfter = 2 * time.Second
 // baselines in place and its lease over, and drops the entries itself.
 //
 // It returns when to look again: after a third of what is left of the lease, and no
-// later than lookAfter, for the next plan may bring a shorter one. To read the journal of a hundred knobs every
-// second takes each watchdog 0.4% of a core.
-func relieve(ctx context.Context, dir, boot string, reopen func(undo []byte) (Knob, error)) (due time.Duration) {
+// later than lookAfter, for the next plan may bring a shorter one. Until the lease is
+// over it reads only what was appended to the journal: to read all of that of a hundred
+// knobs every 5 s takes each watchdog 0.4% of a core, and 12 MiB.
+func relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string, reopen func(undo []byte) (Knob, error)) (due time.Duration) {
 	now := hostfs.BootTime()
-	s, err := readDir(dir)
-	if err != nil || s.lease.Boot != boot {
-		return now
+	if l, err := followLease(follower); err == nil && l.Boot == boot && now < saturate(l.Until, relieveAfter) {
+		return now + min(lookAfter, max(0, l.Until-now)/3)
 	}
-	if now < saturate(s.lease.Until, relieveAfter) {
-		return now + min(lookAfter, max(0, s.lease.Until-now)/3)
+	s, err := readDir(follower.Dir)
+	if err != nil || s.lease.Boot != boot || now < saturate(s.lease.Until, relieveAfter) {
+		return now
 	}
 	// Nobody to tell: the actuator reports when it can again.
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
-	_ = restoreAll(ctx, all)
+	_ = restoreAll(ctx, all, false)
 	return now
+}
+
+// followLease reads the lease alone.
+func followLease(f *hostfs.JournalFollower) (l lease, err error) {
+	state, err := f.Read()
+	if err == nil {
+		err = json.Unmarshal(state[leaseKey], &l)
+	}
+	return l, err
 }
 
 // readDir reads the journal in dir.

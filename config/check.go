@@ -30,6 +30,7 @@ func Check(path string) (*Config, error) {
 	d.pair("nats.tls", c.NATS.TLS)
 	d.pair("otlp.tls", c.OTLP.TLS)
 	d.pair("exporters.otlp.tls", c.Exporters.OTLP.TLS)
+	d.pair("exporters.keda.tls", c.Exporters.KEDA.TLS)
 	if len(d.errs) > 0 {
 		return nil, d.errs.ordered()
 	}

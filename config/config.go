@@ -337,6 +337,8 @@ type Prometheus struct {
 type Exporters struct {
 	// Pushes metrics and one trace per decision to an OTLP endpoint of yours.
 	OTLP ExportOTLP `yaml:"otlp"`
+	// Advises KEDA how many pods each workload should have, as an external scaler.
+	KEDA ExportKEDA `yaml:"keda"`
 	// Records the inputs and outputs of all stages in files, for trimtab replay.
 	Record Record `yaml:"record"`
 }
@@ -355,6 +357,14 @@ type ExportOTLP struct {
 	Interval time.Duration `yaml:"interval"`
 	// Time that one request may take, 10ms to 1m. Left out: OTEL_EXPORTER_OTLP_TIMEOUT, else 10s.
 	Timeout time.Duration `yaml:"timeout"`
+}
+
+// ExportKEDA says where KEDA is answered.
+type ExportKEDA struct {
+	// Address on which KEDA's questions are answered, such as 127.0.0.1:9601. Left out: none is. Where other machines reach it, tls must have all three files.
+	ListenAddress string `yaml:"listen_address"`
+	// TLS of that address. ca_file has the authorities of KEDA's certificate.
+	TLS TLS `yaml:"tls"`
 }
 
 // Record says where the recording goes.

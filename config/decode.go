@@ -191,6 +191,9 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 			d.entry(child, name, e.Value, rest)
 		case owned(outside, name):
 			// Told where its owner stands.
+		case lastOf(path) == "slo" && percentile(name) != "":
+			d.meant[join(path, "latency")], d.meant[join(path, "fraction")] = true, true
+			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), "write latency: 200ms, fraction: "+percentile(name))
 		default:
 			if best := nearest(name, keysOf(v.Type())); best != "" {
 				d.meant[join(path, best)] = true
@@ -198,6 +201,15 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), suggest(name, keysOf(v.Type())))
 		}
 	}
+}
+
+// percentile is the share of requests that a name such as p99 means, or "".
+func percentile(name string) string {
+	digits, ok := strings.CutPrefix(name, "p")
+	if !ok || len(digits) < 2 || len(digits) > 4 || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	return "0." + digits
 }
 
 // beside finds sections without a value whose keys stand beside them, since they are not

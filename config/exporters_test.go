@@ -28,3 +28,20 @@ func TestExportersComeBackFromTheRedactedFileWithoutTheirSecrets(t *testing.T) {
 		t.Errorf("%+v came back as %+v", c.Exporters, again.Exporters)
 	}
 }
+
+func TestAListenerForKEDAOffLoopbackNeedsCertificatesOfBothSides(t *testing.T) {
+	for text, want := range map[string]string{
+		`exporters: {keda: {listen_address: "127.0.0.1:9601"}}`:                                             "",
+		`exporters: {keda: {listen_address: "0.0.0.0:9601", tls: {cert_file: c, key_file: k, ca_file: a}}}`: "",
+		`exporters: {keda: {listen_address: "0.0.0.0:9601"}}`:                                               "no certificate is asked of them",
+		`exporters: {keda: {listen_address: ":9601", tls: {cert_file: c, key_file: k}}}`:                    "no certificate is asked of them",
+		`exporters: {keda: {listen_address: "127.0.0.1:4317"}}`:                                             "otlp.grpc",
+		`exporters: {keda: {listen_address: "nowhere"}}`:                                                    "not an address",
+		`exporters: {keda: {}}`: "no listen_address",
+	} {
+		_, err := config.Parse("trimtab.yaml", []byte(text))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+}

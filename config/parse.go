@@ -71,6 +71,7 @@ func (c *Config) setDirectory(dir string) {
 	names := []*string{
 		&c.NATS.CredentialsFile, &c.NATS.TokenFile,
 		&c.NATS.TLS.CAFile, &c.NATS.TLS.CertFile, &c.NATS.TLS.KeyFile,
+		&c.Exporters.KEDA.TLS.CAFile, &c.Exporters.KEDA.TLS.CertFile, &c.Exporters.KEDA.TLS.KeyFile,
 		&c.Exporters.OTLP.TLS.CAFile, &c.Exporters.OTLP.TLS.CertFile, &c.Exporters.OTLP.TLS.KeyFile,
 		&c.OTLP.TLS.CAFile, &c.OTLP.TLS.CertFile, &c.OTLP.TLS.KeyFile, &c.Web.ConfigFile, &c.Alertmanager.TokenFile,
 	}
@@ -158,7 +159,7 @@ func (d *decoder) read(data []byte) ast.Node {
 // unreadable finds bytes that no YAML file of ours holds.
 func unreadable(data []byte) (at position, message, hint string) {
 	line, col := 1, 1
-	indent := true
+	indent, comment, before := true, false, '\n' // before is the last that is no space
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
 		switch {
@@ -166,13 +167,19 @@ func unreadable(data []byte) (at position, message, hint string) {
 			return position{line, col}, "this byte is not UTF-8", "save the file as UTF-8"
 		case r == '\t' && indent:
 			return position{line, col}, "a tab indents this line", "indent with spaces: YAML forbids tabs"
+		case !comment && strings.ContainsRune("“”‘’", r) && strings.ContainsRune("\n:-,[{", before):
+			return position{line, col}, fmt.Sprintf("typographic quote %c", r), "write \" or ', or no quotes at all"
 		case (r < ' ' && r != '\n' && r != '\r' && r != '\t') || r == 0x7f:
 			return position{line, col}, fmt.Sprintf("control character %U", r), "remove it; the file must be plain text"
 		}
+		comment = comment || r == '#' && (i == 0 || data[i-1] == ' ' || data[i-1] == '\n')
 		i, col = i+size, col+1
 		indent = indent && r == ' '
+		if r != ' ' {
+			before = r
+		}
 		if r == '\n' {
-			line, col, indent = line+1, 1, true
+			line, col, indent, comment = line+1, 1, true, false
 		}
 	}
 	return position{}, "", ""
@@ -202,7 +209,11 @@ func (d *decoder) parse(text string) (file *ast.File) {
 			at = position{t.Position.Line, t.Position.Column}
 		}
 	}
-	d.report(at, "YAML: "+message, "check brackets, quotes and indentation here and in the line before")
+	hint := "check brackets, quotes and indentation here and in the line before"
+	if lines := strings.Split(text, "\n"); at.line <= len(lines) && strings.Contains(lines[at.line-1], "${") {
+		hint = "write the value itself: no variables are replaced in this file"
+	}
+	d.report(at, "YAML: "+message, hint)
 	return nil
 }
 

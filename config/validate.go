@@ -242,15 +242,18 @@ func (v *validator) listeners() {
 		taken[c.Web.ListenAddress] = "web.listen_address"
 	}
 	for _, l := range []struct{ path, address string }{
-		{"otlp.grpc", c.OTLP.GRPC}, {"otlp.http", c.OTLP.HTTP}, {"jaeger.grpc", c.Jaeger.GRPC}, {"nats.listen", c.NATS.Listen},
+		{"otlp.grpc", c.OTLP.GRPC}, {"otlp.http", c.OTLP.HTTP}, {"jaeger.grpc", c.Jaeger.GRPC}, {"nats.listen", c.NATS.Listen}, {"exporters.keda.listen_address", c.Exporters.KEDA.ListenAddress},
 	} {
-		if l.address == "off" || l.path == "nats.listen" && l.address == "" {
+		elsewhere := l.path == "nats.listen" || l.path == "exporters.keda.listen_address" // is where they are checked
+		if l.address == "off" || elsewhere && l.address == "" {
 			continue
 		}
-		if l.path != "nats.listen" {
+		if !elsewhere {
 			v.listen(l.path, l.address)
 		}
-		if other, twice := taken[l.address]; twice {
+		if other, twice := taken[l.address]; twice && !v.has(l.path) {
+			v.fail(other, fmt.Sprintf("address %s is also that of %s, by default", clip(l.address), l.path), "give each its own port")
+		} else if twice {
 			v.fail(l.path, fmt.Sprintf("address %s is also that of %s", clip(l.address), other), "give each its own port")
 		} else if port(l.address) != "0" {
 			taken[l.address] = l.path
@@ -287,7 +290,9 @@ func (v *validator) alertmanager() {
 
 func (v *validator) prometheus() {
 	p := &v.config.Prometheus
-	if p.URL != "" {
+	if strings.Contains(p.URL, "/api/v1") {
+		v.fail("prometheus.url", "url names a path of the API", "write where the server is: http://host:port")
+	} else if p.URL != "" {
 		v.url("prometheus.url", p.URL, []string{"http", "https"})
 	} else if v.has("prometheus") && !v.lost("prometheus", "prometheus.url") {
 		v.fail("prometheus", "prometheus has no url", "write url: http://127.0.0.1:9090, or remove the section")
@@ -360,22 +365,28 @@ func (v *validator) tls(path string, t *TLS, server bool) {
 
 // listen checks host:port, and warns off loopback.
 func (v *validator) listen(path, address string) {
+	if v.reachable(path, address) {
+		v.warn(path, fmt.Sprintf("%s can be reached from other machines", address), "use 127.0.0.1 unless senders are elsewhere, and then TLS")
+	}
+}
+
+// reachable checks host:port, and reports whether other machines reach it.
+func (v *validator) reachable(path, address string) bool {
 	host, p, err := net.SplitHostPort(address)
 	if err != nil {
 		v.fail(path, fmt.Sprintf("%q is not an address", clip(address)), "write host:port, such as 127.0.0.1:9600 or [::1]:9600")
-		return
+		return false
 	}
 	if n, err := strconv.Atoi(p); err != nil || n < 0 || n > 65535 {
 		v.fail(path, fmt.Sprintf("%q is not a port", clip(p)), "write a number from 1 to 65535; 0 takes any free one")
-		return
+		return false
 	}
 	if strings.ContainsAny(host, " /@") {
 		v.fail(path, fmt.Sprintf("%q is not a host", clip(host)), "write an IP address or a name, such as 127.0.0.1")
-		return
+		return false
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		v.warn(path, fmt.Sprintf("%s can be reached from other machines", address), "use 127.0.0.1 unless senders are elsewhere, and then TLS")
-	}
+	ip := net.ParseIP(host)
+	return host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
 func port(address string) string {

@@ -11,6 +11,7 @@ import (
 
 func (v *validator) exporters() {
 	v.exportOTLP()
+	v.exportKEDA()
 	r := &v.config.Exporters.Record
 	const at = "exporters.record."
 	if v.has("exporters.record") && r.Path == "" {
@@ -58,6 +59,22 @@ func (v *validator) exportOTLP() {
 	}
 	if v.has(at + "timeout") {
 		v.between(at+"timeout", o.Timeout, 10*time.Millisecond, time.Minute)
+	}
+}
+
+func (v *validator) exportKEDA() {
+	k := &v.config.Exporters.KEDA
+	const at = "exporters.keda"
+	if !v.has(at) {
+		return
+	}
+	v.tls(at+".tls", &k.TLS, true)
+	if k.ListenAddress == "" {
+		v.fail(at, "keda has no listen_address", "write listen_address: 127.0.0.1:9601")
+		return
+	}
+	if v.reachable(at+".listen_address", k.ListenAddress) && k.TLS.CAFile == "" {
+		v.fail(at+".listen_address", "other machines can reach it, and no certificate is asked of them", "name cert_file, key_file and ca_file in tls, or listen on 127.0.0.1")
 	}
 }
 

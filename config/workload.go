@@ -119,6 +119,18 @@ type Match struct {
 	Alert map[string]string `yaml:"alert"`
 }
 
+// Components are the values of service.name that its spans may have: its own name where
+// the file says nothing else.
+func (w *Workload) Components() []string {
+	if values := w.Match.Spans["service.name"]; len(values) > 0 {
+		return values
+	}
+	if len(w.Match.Spans) == 0 && w.Match.Kubernetes == nil {
+		return []string{w.Name}
+	}
+	return nil
+}
+
 // Knob is what is turned: a cgroup's CPU quota and memory limit, or a number of
 // processes.
 type Knob struct {

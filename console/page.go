@@ -19,12 +19,13 @@ type site struct {
 	*handler
 	assets    *assetStore
 	templates *template.Template
+	glossary  []chapter
 }
 
 // mountPages adds the pages and what they load to mux. The templates are part
 // of the program: one that does not parse is a programmer's error, and panics.
 func mountPages(mux *http.ServeMux, h *handler) {
-	s := &site{handler: h, assets: newAssets()}
+	s := &site{handler: h, assets: newAssets(), glossary: glossary()}
 	s.templates = template.Must(template.New("").Funcs(s.words()).ParseFS(assets, "web/*.html"))
 	mux.HandleFunc("GET /{$}", s.drawOverview)
 	mux.HandleFunc("GET /workloads/{name}", s.drawWorkload)
@@ -37,6 +38,7 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /plan", s.drawPlan)
 	mux.HandleFunc("GET /jobs", s.drawJobs)
 	mux.HandleFunc("GET /batch", s.drawBatch)
+	mux.HandleFunc("GET /glossary", s.drawGlossary)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		// Browsers ask for it beside answers that are not pages.
 		http.Redirect(w, r, s.assets.address("icon.svg"), http.StatusSeeOther)

@@ -13,6 +13,7 @@ import (
 func (s *site) words() template.FuncMap {
 	return template.FuncMap{
 		"asset":           s.assets.address,
+		"term":            s.term,
 		"number":          view.Number,
 		"tailNow":         view.TailNow,
 		"tailGrew":        view.TailGrew,

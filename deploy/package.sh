@@ -17,16 +17,17 @@ top=$scratch/$name
 mkdir -p "$top"/{systemd,completion,man,examples,docs,dashboards} "$out"
 
 install -m 755 "$binary" "$top/trimtab"
+host=${HOST_BINARY:-$top/trimtab} # where it is of another architecture
 install -m 644 README.md CHANGELOG.md LICENSE NOTICE "$top/"
 install -m 644 docs/*.md docs/*.png "$top/docs/"
 [ ! -d docs/runbooks ] || cp -r docs/runbooks "$top/docs/"
 find dashboards -maxdepth 2 -type f \( -name '*.json' -o -name '*.yml' -o -name '*.yaml' \) ! -name '*test*' -exec install -m 644 -t "$top/dashboards/" {} +
 install -m 644 deploy/systemd/*.service "$top/systemd/"
 find deploy/examples -maxdepth 1 -type f -exec install -m 644 -t "$top/examples/" {} +
-"$top/trimtab" completion bash >"$top/completion/trimtab.bash"
-"$top/trimtab" completion zsh >"$top/completion/_trimtab"
-"$top/trimtab" completion fish >"$top/completion/trimtab.fish"
-"$top/trimtab" man --date "$(date -u -d "@$epoch" +%F)" >"$top/man/trimtab.1"
+"$host" completion bash >"$top/completion/trimtab.bash"
+"$host" completion zsh >"$top/completion/_trimtab"
+"$host" completion fish >"$top/completion/trimtab.fish"
+"$host" man --date "$(date -u -d "@$epoch" +%F)" >"$top/man/trimtab.1"
 
 tar --sort=name --format=gnu --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode='u=rwX,go=rX' -C "$scratch" -cf - "$name" |
   gzip -n -9 >"$out/$name.tar.gz"

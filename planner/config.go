@@ -101,6 +101,8 @@ type GroupConfig struct {
 // WorkloadConfig declares one workload.
 type WorkloadConfig struct {
 	Name string
+	// Components are the names under which its spans tell of it (service.name).
+	Components []string
 	// Group is the path of the group that it belongs to; "": the root.
 	Group string
 	// Guarantee is what it gets before anybody is served by weight, as far as

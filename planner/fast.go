@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/probe"
 )
 
 // Fast says within what hosts may move quotas between rounds. Its zero values stand for
@@ -25,7 +26,8 @@ type Fast struct {
 
 const (
 	defaultFloor, defaultCeiling, defaultBudget = 0.3, 4.0, 0.07
-	// A budget begins at firstBudget, and is at least leastBudget.
+	// A budget begins at what contributions leave, or at firstBudget where nothing tells,
+	// and is at least leastBudget.
 	firstBudget, leastBudget = 0.05, 0.01
 	// budgetFalls and budgetRises are what a budget is multiplied by where more than the
 	// error budget was late, and where less than half was.
@@ -88,7 +90,8 @@ func (r *decision) envelopes() {
 		if s.resource != 0 || !s.acts() {
 			continue
 		}
-		s.correct()
+		r.freeze(s)
+		s.correct(r.planner.stallBudget(r.now, s.workload))
 		for i := range s.knobs {
 			k := &s.knobs[i]
 			a := moved[k.KnobID]
@@ -165,22 +168,37 @@ func (r *decision) envelope(s *seat, k *instance, target float64) *trimtab.Envel
 		Budget:  trimtab.Seconds(math.Min(s.budget, or(f.Budget, defaultBudget))), Late: s.late(),
 		Lend: true, Borrow: true, Burst: f.Burst * target,
 	}
-	if r.frozen(s) || s.trial != "" { // else the loop would hide what is looked for
+	if s.frozen || s.trial != "" { // else the loop would hide what is looked for
 		e.Lend, e.Borrow, e.Burst = false, false, 0
 	}
 	return e
 }
 
-// frozen reports whether a workload is looked at with a fixed quota in this round: what
-// a target gives without loans stays known. It needs an error budget, as trials do.
-func (r *decision) frozen(s *seat) bool {
+// freeze has a workload keep a fixed quota in this round, about once in frozenEvery rounds:
+// what a target gives without loans stays known. Its error budget pays for it, as for
+// trials, with the part of what it was granted that loans gave, or with the risk that its
+// curve tells where that is more.
+func (r *decision) freeze(s *seat) {
 	p := r.planner
-	if p.cfg.Exploration <= 0 || s.misses() {
-		return false
-	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.Name)) // a hash takes anything
-	return (p.counts.rounds+uint64(h.Sum32()))%frozenEvery == 0
+	if p.cfg.Exploration <= 0 || s.misses() || s.curve == nil || s.trial != "" || (p.counts.rounds+uint64(h.Sum32()))%frozenEvery != 0 {
+		return
+	}
+	granted, borrowed := 0.0, 0.0
+	for i := range s.knobs {
+		if f := s.knobs[i].Held.Fast; f != nil {
+			granted, borrowed = granted+f.Granted, borrowed+f.Borrowed
+		}
+	}
+	here := probe.Candidate{Band: s.curve.Eval(s.now), SLO: s.SLO}
+	risk := here.Risk()
+	if granted > 0 {
+		risk = math.Max(risk, math.Min(1, borrowed/granted))
+	}
+	if s.frozen = p.trials().Pays(s.account, risk); s.frozen {
+		s.account = s.account.Charge(risk)
+	}
 }
 
 // late is the share of the time that a workload may stand still beyond its budget.
@@ -191,18 +209,16 @@ func (s *seat) late() float64 {
 	return math.Min(0.05, lateShare*(1-s.SLO))
 }
 
-// correct moves the budget of a workload by what was late of its requests, once for each
-// report.
-func (s *seat) correct() {
-	w := s.workload
-	if w.budget == 0 {
-		w.budget = firstBudget
-		for i := range s.knobs {
-			if e := inForce(&s.knobs[i]); e != nil && e.Budget > 0 {
-				w.budget = float64(e.Budget) // that of an earlier planner
-			}
+// correct moves the budget of a workload by what contributions leave it, if they are
+// told, and by what was late of its requests, once for each report.
+func (s *seat) correct(base float64, told bool) {
+	w, earlier := s.workload, 0.0
+	for i := range s.knobs {
+		if e := inForce(&s.knobs[i]); e != nil {
+			earlier = math.Max(earlier, float64(e.Budget))
 		}
 	}
+	w.rebase(base, told, earlier)
 	e := w.estimate
 	if e == nil || e.Performance == nil || e.Hold != nil || s.SLO >= 1 || !e.Time.After(w.budgeted) {
 		return

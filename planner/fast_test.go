@@ -16,6 +16,10 @@ func fastLender(t testing.TB, f *planner.Fast) *lender {
 	t.Helper()
 	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
 	cfg.Guard, cfg.Round, cfg.Lease, cfg.StaleAfter, cfg.Step, cfg.Fast = guard.Config{}, 10*time.Second, time.Hour, time.Hour, 30, f
+	cfg.Exploration = 0.2
+	for i := range cfg.Workloads {
+		cfg.Workloads[i].Components = []string{cfg.Workloads[i].Name}
+	}
 	p, err := planner.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -148,5 +152,86 @@ func TestALoanThatLastsStartsOneRoundHoweverOftenItIsHeardOf(t *testing.T) {
 	}
 	if rounds != 1 {
 		t.Errorf("%d rounds", rounds)
+	}
+}
+
+// within are the newest envelopes of plans.
+func within(to map[string]*trimtab.Envelope, plans []*trimtab.Plan) {
+	for _, p := range plans {
+		for _, e := range p.Envelopes {
+			to[e.Workload] = e.Envelope
+		}
+		for _, a := range p.Actions {
+			to[a.Workload] = a.Envelope
+		}
+	}
+}
+
+// follow lets a round pass on a host that follows its envelopes, with loans that gave so
+// much of what was granted.
+func (l *lender) follow(has map[string]*trimtab.Envelope, borrowed float64) {
+	l.now = l.now.Add(11 * time.Second)
+	h := l.host.holding(l.now)
+	for i := range h.Targets {
+		if e := has[h.Targets[i].Workload]; e != nil {
+			h.Targets[i].Fast = &trimtab.Fast{Envelope: *e, Set: e.Target, Granted: 100, Borrowed: 100 * borrowed}
+		}
+	}
+	within(has, l.take(h))
+	for name, full := range map[string]float64{"a": 1, "b": 2, "c": 2} {
+		e, all := estimate(name, l.now, ramp(full)), 1.0
+		e.Performance = &all
+		within(has, l.take(e))
+	}
+	within(has, l.take(nil))
+}
+
+func TestContributionsDivideWhatTheSLOLeavesAmongTheBudgetsOfStalls(t *testing.T) {
+	l := fastLender(t, &planner.Fast{})
+	tail := &trimtab.Contributions{Workload: "a", Time: l.now, SLO: 0.2, Quantile: 0.99, Levels: 2, Servpods: []trimtab.Servpod{
+		{Component: "a", Sojourn: 0.02, Contribution: 3}, {Component: "b", Sojourn: 0.02, Contribution: 1}, {Component: "elsewhere"}}}
+	l.take(tail)
+	has := map[string]*trimtab.Envelope{}
+	within(has, l.begin(l.host.holding(l.now)))
+	// .16 s are left, in parts of (1 - 3/4)/2, (1 - 1/4)/2 and 1/2.
+	for name, want := range map[string]float64{"a": 0.02, "b": 0.06, "c": 0.05} {
+		if has[name] == nil || math.Abs(float64(has[name].Budget)-want) > 1e-9 {
+			t.Errorf("%s: %+v, want a budget of %v s", name, has[name], want)
+		}
+	}
+	other := *tail // another workload's requests leave b less
+	other.Workload, other.SLO = "c", 0.08
+	l.take(&other)
+	was := has["b"].Budget
+	l.follow(has, 0)
+	if got := float64(has["b"].Budget / was); got > 0.3 || got < 0.2 {
+		t.Errorf("where .015 s are left instead of .06 the budget is %v of what it was", got)
+	}
+	other.SLO = 1e-9
+	l.take(&other)
+	if l.follow(has, 0); !(has["b"].Budget >= 0.0099) {
+		t.Errorf("where nothing is left the budget is %v s", has["b"].Budget)
+	}
+}
+
+func TestALookWithoutLoansIsPaidFromTheErrorBudgetByWhatLoansGive(t *testing.T) {
+	looks := func(borrowed float64) (n int) {
+		l := fastLender(t, &planner.Fast{})
+		has := map[string]*trimtab.Envelope{}
+		within(has, l.begin(l.host.holding(l.now)))
+		for range 100 {
+			l.follow(has, borrowed)
+			for _, e := range has {
+				if !e.Lend && !e.Borrow {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	// Three workloads, one look in 20 rounds each; a fifth of an error budget of 5 rounds.
+	cheap, dear := looks(0), looks(0.9)
+	if cheap < 10 || cheap > 15 || dear < 1 || dear > 6 {
+		t.Errorf("%d looks where loans gave nothing, %d where they gave nine tenths", cheap, dear)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // Planner is the planning step of one pool. It is not safe for concurrent use.
 //
-// It takes Leader, Estimate, Holding, Outcome, Alert, Command and ticks, and
-// returns Plans. A round starts on the tick after Round has passed, at once
+// It takes Leader, Estimate, Holding, Outcome, Alert, Command, Contributions and
+// ticks, and returns Plans. A round starts on the tick after Round has passed, at once
 // when an alert on one of its workloads fires or is over, and on command.
 type Planner struct {
 	cfg    Config
@@ -24,7 +24,9 @@ type Planner struct {
 	resources []Resource
 	workloads []*workload // in order of name
 	byName    map[string]*workload
-	ledger    *ledger.Ledger
+	// byComponent are the workloads by the names under which spans tell of them.
+	byComponent map[string][]*workload
+	ledger      *ledger.Ledger
 
 	// ends tells that no workload's utility rises beyond its SLO.
 	ends bool
@@ -72,6 +74,10 @@ type workload struct {
 	// known yet. budgeted is the estimate that it was last corrected by.
 	budget   float64
 	budgeted time.Time
+	// budgetBase is what contributions left it when budget last followed them; 0: not
+	// known. stalls are what they leave it now, by the workload whose requests it serves.
+	budgetBase float64
+	stalls     map[string]stall
 	// missed is how many estimates in a row missed the SLO beyond their noise.
 	missed int
 	// met tells that the latest estimate met the SLO.
@@ -120,7 +126,7 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, groups: map[string]time.Time{}}
+	p := &Planner{cfg: cfg.withDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*workload{}, byComponent: map[string][]*workload{}, groups: map[string]time.Time{}}
 	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
 	p.resources = p.cfg.resources()
 	for _, c := range p.cfg.Workloads {
@@ -130,6 +136,9 @@ func New(cfg Config) (*Planner, error) {
 		}
 		p.workloads = append(p.workloads, w)
 		p.byName[c.Name] = w
+		for _, name := range c.Components {
+			p.byComponent[name] = append(p.byComponent[name], w)
+		}
 	}
 	slices.SortFunc(p.workloads, func(a, b *workload) int {
 		if a.Name < b.Name {
@@ -163,6 +172,8 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		return p.alert(now, v)
 	case *trimtab.Command:
 		return p.command(now, v)
+	case *trimtab.Contributions:
+		p.contribute(now, v)
 	default:
 		p.counts.ignored["other"]++
 	}

@@ -44,6 +44,8 @@ type seat struct {
 	trial string
 	kind  trialKind
 	risk  float64
+	// frozen: this round is a look at what a fixed quota gives.
+	frozen bool
 	// limit is what is advised to who has none, by what it was seen to use.
 	limit float64
 	seen  spell

@@ -29,6 +29,8 @@ type Config struct {
 	Parents []Parent `json:"parents,omitempty"`
 	// Bursts tells that trimtab sets the group's CFS burst, which was 0 before.
 	Bursts bool `json:"bursts,omitempty"`
+	// Weighs tells that trimtab sets the group's weight, which was the usual one before.
+	Weighs bool `json:"weighs,omitempty"`
 	// Roots lets knobs of one root share what is open of it: each takes two
 	// file descriptors else. Nil: they do not.
 	Roots *Roots `json:"-"`

@@ -19,12 +19,17 @@ import (
 var (
 	_ actuator.Quick    = (*CPU)(nil)
 	_ actuator.Recaller = (*CPU)(nil)
+
+	_ actuator.Pressured = (*CPU)(nil)
 )
 
 // quick is what a group that is looked at ten times a second keeps open.
 type quick struct {
 	quota, stat, usage, burst *hostfs.Kept
-	version                   int
+	// pressure is opened when it is first asked for; unpressed: there is none.
+	pressure  *hostfs.Kept
+	unpressed bool
+	version   int
 	// Raw counters of the last look, and the sum of what they came to.
 	throttled, periods uint64
 	known              bool
@@ -62,13 +67,13 @@ func (k *CPU) Ready(burst bool) error {
 }
 
 // Recall takes over what an earlier life says of the knob: the baselines of its parents,
-// and that a burst was set.
+// and that a burst or a weight was set.
 func (k *CPU) Recall(b []byte) error {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
 		return trimtab.Invalidf("undo %.60q of cgroup %s", b, k.config.Path)
 	}
-	k.config.Bursts = k.config.Bursts || u.Bursts
+	k.config.Bursts, k.config.Weighs = k.config.Bursts || u.Bursts, k.config.Weighs || u.Weighs
 	for _, old := range u.Parents {
 		if p := k.parent(old.Path); p != nil && old.Baseline != nil {
 			p.Baseline = old.Baseline
@@ -130,7 +135,7 @@ func (k *CPU) keepUsage() (*hostfs.Kept, error) {
 }
 
 func (q *quick) close() {
-	for _, f := range []*hostfs.Kept{q.quota, q.stat, q.usage, q.burst} {
+	for _, f := range []*hostfs.Kept{q.quota, q.stat, q.usage, q.burst, q.pressure} {
 		if f != nil {
 			_ = f.Close() // it was read, or written and read back
 		}
@@ -192,6 +197,42 @@ func (k *CPU) Look() (c actuator.Counters, err error) {
 		q.cores = set.Value
 	}
 	return actuator.Counters{Set: set, Used: raw.used, Stalled: q.stalled}, nil
+}
+
+// Pressure reads from cpu.pressure how long all tasks of the group waited, in seconds. Groups
+// of version 1 have no such file, nor has a kernel without pressure stall information.
+func (k *CPU) Pressure() (total float64, ok bool) {
+	q := k.quick
+	if q == nil || q.unpressed {
+		return 0, false
+	}
+	if q.pressure == nil {
+		var err error
+		if q.pressure, err = k.root.Keep(path.Join(k.config.Path, "cpu.pressure"), false); err != nil {
+			q.pressure, q.unpressed = nil, true
+			return 0, false
+		}
+	}
+	text, err := q.pressure.Read()
+	if err != nil {
+		return 0, false
+	}
+	return parseFull(text)
+}
+
+// parseFull finds the total of the line of full, in microseconds, without garbage.
+func parseFull(b []byte) (total float64, ok bool) {
+	_, line, found := bytes.Cut(b, []byte("full "))
+	if !found {
+		return 0, false
+	}
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	_, value, found := bytes.Cut(line, []byte("total="))
+	if !found {
+		return 0, false
+	}
+	n, err := number(bytes.TrimSpace(value))
+	return float64(n) / 1e6, err == nil
 }
 
 // stand adds up how long the group stood still, once however many CPUs did. With D the

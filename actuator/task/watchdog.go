@@ -46,6 +46,7 @@ func Watchdog(ctx context.Context, c Config, parent io.Reader) error {
 		defer close(ended)
 		_, _ = io.Copy(io.Discard, parent) // an error is an end, too
 	}()
+	follower := &hostfs.JournalFollower{Dir: c.Dir}
 	for wait := time.Duration(0); ; {
 		select {
 		case <-ended:
@@ -53,14 +54,14 @@ func Watchdog(ctx context.Context, c Config, parent io.Reader) error {
 		case <-ctx.Done():
 			return fmt.Errorf("watch tasks: %w", ctx.Err())
 		case <-time.After(wait):
-			wait = t.relieve(ctx, c.Dir, boot)
+			wait = t.relieve(ctx, follower, boot)
 		}
 	}
 }
 
 // relieve kills those whose lease ended a while ago, and returns when to look again.
-func (t *tree) relieve(ctx context.Context, dir, boot string) time.Duration {
-	state, _, err := hostfs.ReadJournal(dir)
+func (t *tree) relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string) time.Duration {
+	state, err := follower.Read()
 	if err != nil {
 		return lookAfter // the runner writes it, or made none yet
 	}

@@ -15,7 +15,7 @@ const (
 	// fewBefore requests, are needed, and fewNow requests of now.
 	nowSlots, leastBefore = 6, 6
 	fewBefore, fewNow     = 200, 50
-	// lasting is how many slots a change lasts before it is what is normal.
+	// lasting is after how many slots a change counts as the new normal.
 	lasting = 180
 	// normalHalf is after how many slots one counts half in what is normal.
 	normalHalf = 360

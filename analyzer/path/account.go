@@ -34,9 +34,9 @@ func (p *Path) account() {
 	}
 }
 
-// accountTop picks the interval of a top, and counts it if it is a request.
-// One whose duration is not known is a request without latency: it is load,
-// and not under the threshold.
+// accountTop assigns the topmost span of a trace, or of a fragment of one, to its time
+// window, and counts it if it is a request of its workload ([node.entry]). A request of
+// unknown duration counts as load, and not as under the latency threshold.
 func (p *Path) accountTop(n *node) {
 	if n.workload == noWorkload {
 		return

@@ -18,9 +18,11 @@ import (
 )
 
 const (
-	// MaxPayload is the largest message, in bytes: a NATS server must let it through.
+	// MaxPayload is the largest message, in bytes: the max_payload of a NATS server must
+	// be at least this.
 	MaxPayload = 8 << 20
-	// syncEvery is how much of what was acknowledged a power cut may take.
+	// syncEvery is how often the store is synced to disk: a power cut loses what was
+	// acknowledged since then.
 	syncEvery = 5 * time.Second
 	// readyWithin bounds the start; typical is 30 ms, more with a full store.
 	readyWithin = 30 * time.Second

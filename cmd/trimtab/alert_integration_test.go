@@ -117,8 +117,12 @@ func TestTheExamplesPassTheirOwnTools(t *testing.T) {
 // The whole way with real parts: a scraped metric, a rule, Prometheus,
 // Alertmanager, the webhook, a plan, a limit that is read back; and back.
 func TestARuleThatFiresChangesALimitAndItsEndGivesBack(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(testing.TB) quotas{"files in the form of v2": fixtureQuotas, "real v1": kernelQuotas} {
-		t.Run(name, func(t *testing.T) { fromRuleToLimit(t, open(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fromRuleToLimit(t, open(t))
+		})
 	}
 }
 

@@ -176,6 +176,7 @@ func (s *jobSite) told(tasks int) (began, ended int) {
 // Planner, agent and NATS are killed in turn while a job of real processes runs. The file
 // of each task shows that it ran to its end, and never twice at once.
 func TestNoTaskIsLostOrRunsTwiceAtOnceWhenAProcessIsKilled(t *testing.T) {
+	t.Parallel()
 	s := newJobSite(t)
 	const tasks = 18
 	s.submit("night", tasks)

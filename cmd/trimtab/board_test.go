@@ -51,7 +51,9 @@ func (p *program) boardHasMetrics(board string, panels ...string) error {
 			continue
 		}
 		for _, name := range regexp.MustCompile(`trimtab_[a-z_]+`).FindAllString(x.expr, -1) {
-			name = strings.TrimSuffix(name, "_bucket")
+			if has[name] == nil { // a histogram is one family
+				name = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+			}
 			if has[name] == nil && !slices.Contains(missing, name) {
 				missing = append(missing, name)
 			}

@@ -101,11 +101,11 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 		watched(w, s)
 		return
 	}
-	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "SLO", "WITHIN", strings.ToUpper(view.Unit(s.Resource)), "TARGET", "STATE"}}
+	rows := [][]string{{"WORKLOAD", "MODE", "LOAD/S", "P50", "P99", "SLO", "WITHIN", "BUDGET", strings.ToUpper(view.Unit(s.Resource)), "TARGET", "STATE"}}
 	for i := range s.Workloads {
 		r := &s.Workloads[i]
 		rows = append(rows, []string{r.Name, string(r.Mode), view.Optional(r.Load), view.Latency(r.Latency, "p50"), view.Latency(r.Latency, "p99"),
-			orDash(r.SLO), view.Performance(r.Performance, r.Share), view.Has(r), view.Optional(r.Target), stateSince(r)})
+			orDash(r.SLO), view.Performance(r.Performance, r.Share), r.Budget.LeftText(), view.Has(r), view.Optional(r.Target), stateSince(r)})
 	}
 	table(w, rows)
 	printHosts(w, s.Tightest, fewHosts)

@@ -17,5 +17,6 @@ func (c *perfCounterCmd) Run() error {
 	if err := perf.Confine(); err != nil {
 		return err
 	}
+	waitLean()
 	return perf.Serve(c.Root, os.Stdin, os.Stdout)
 }

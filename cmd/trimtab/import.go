@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/kube"
 )
 
 // importCmd is `trimtab import`.
@@ -20,9 +22,11 @@ type importCmd struct {
 
 // importSLOCmd is `trimtab import slo`.
 type importSLOCmd struct {
-	Files      []string      `arg:"" name:"file" help:"Files of OpenSLO (openslo/v1), Sloth or Pyrra." type:"path"`
+	Files      []string      `arg:"" optional:"" name:"file" help:"Files of OpenSLO (openslo/v1), Sloth or Pyrra." type:"path"`
 	Window     time.Duration `help:"Range of the rates: at least four times the scrape interval." default:"1m"`
 	Prometheus string        `name:"prometheus.url" help:"Prometheus that answers the queries." default:"http://127.0.0.1:9090" placeholder:"URL"`
+	Kubernetes string        `placeholder:"NAMESPACE" help:"Also the objects of Sloth and Pyrra in this namespace of the cluster that kubectl reaches; * for all."`
+	Kubeconfig string        `type:"path" placeholder:"FILE" help:"Kubeconfig file of that cluster, in place of kubectl's."`
 }
 
 // Example is shown by --help.
@@ -31,18 +35,18 @@ func (importSLOCmd) Example() string {
 }
 
 // Run prints a configuration that only watches: a person adds pool, knob and mode.
-func (c *importSLOCmd) Run(t terminal) error {
+func (c *importSLOCmd) Run(ctx context.Context, t terminal) error {
 	if c.Window < time.Second || c.Window > time.Hour || c.Window%time.Second != 0 {
 		return hint.Add(fmt.Errorf("import slo: window %v: want 1s to 1h, in whole seconds", c.Window), "write --window=1m")
 	}
+	texts, err := c.texts(ctx)
+	if err != nil {
+		return err
+	}
 	var all []config.Objective
 	var mistakes config.Errors
-	for _, name := range c.Files {
-		data, err := readBounded(name)
-		if err != nil {
-			return fmt.Errorf("read objectives: %w", err)
-		}
-		found, err := config.ReadObjectives(name, data, c.Window)
+	for _, x := range texts {
+		found, err := config.ReadObjectives(x.Name, x.Text, c.Window)
 		if list := (config.Errors)(nil); errors.As(err, &list) {
 			mistakes = append(mistakes, list...)
 		}
@@ -57,6 +61,35 @@ func (c *importSLOCmd) Run(t terminal) error {
 	}
 	_, err := io.WriteString(t.out, text)
 	return err
+}
+
+// texts reads the files, and the objects of the cluster.
+func (c *importSLOCmd) texts(ctx context.Context) (all []kube.Objective, err error) {
+	if len(c.Files) == 0 && c.Kubernetes == "" {
+		return nil, hint.Add(errors.New("import slo: neither a file nor a namespace"), "name files, or --kubernetes=NAMESPACE")
+	}
+	for _, name := range c.Files {
+		data, err := readBounded(name)
+		if err != nil {
+			return nil, fmt.Errorf("read objectives: %w", err)
+		}
+		all = append(all, kube.Objective{Name: name, Text: data})
+	}
+	if c.Kubernetes == "" {
+		return all, nil
+	}
+	client, err := kube.Open(kube.Config{Kubeconfig: c.Kubeconfig})
+	if err != nil {
+		return nil, err
+	}
+	found, err := client.Objectives(ctx, strings.TrimSuffix(c.Kubernetes, "*"))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("import slo: no object of Sloth or Pyrra in namespace %s", c.Kubernetes)
+	}
+	return append(all, found...), nil
 }
 
 // printObjectives writes a configuration with one workload for each service. Of several

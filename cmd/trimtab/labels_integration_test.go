@@ -13,7 +13,10 @@ import (
 	"github.com/trimtab/trimtab/config"
 )
 
-func TestTenThousandHostileLabelsAreTextEverywhere(t *testing.T) { hostileLabels(t, 10_000) }
+func TestTenThousandHostileLabelsAreTextEverywhere(t *testing.T) {
+	t.Parallel()
+	hostileLabels(t, 10_000)
+}
 
 // TestPromtoolReadsHostileLabelsAsText: what config makes of them stands in
 // the expressions of rules, which Prometheus's own parser reads.

@@ -23,8 +23,11 @@ const (
 	// analyzer of 10,000 workloads has 620 MiB live, of which each workload's learner
 	// is 62 KiB: internal/bench/fleet. It and the planner are promised 1 GiB together.
 	large, largePercent = 256 << 20, 15
-	// leanEvery is how often that is set anew.
+	// leanEvery is how often that is set anew. Pages of the program are dropped at once,
+	// after the first leanEvery, and after every dropEvery of them: in two minutes 1 MiB
+	// is mapped again that seldom work needs.
 	leanEvery = 10 * time.Second
+	dropEvery = 30
 )
 
 // growth returns by how many percent of what is live the heap may grow.
@@ -38,28 +41,43 @@ func growth(live, room uint64) int {
 
 // stayLean lets the heap grow by room before it is collected, or by a quarter of
 // what is live where that is more, until ctx ends. A small process is collected seldom, and a large one
-// does not double. GOGC in the environment goes before it.
+// does not double. GOGC in the environment goes before it. It also gives back what
+// is no longer used of the program's own file.
 func stayLean(ctx context.Context, room uint64) {
-	if os.Getenv("GOGC") != "" {
-		return
+	now, fixed := leanPercent, os.Getenv("GOGC") != ""
+	if !fixed {
+		debug.SetGCPercent(now)
 	}
-	now := leanPercent
-	debug.SetGCPercent(now)
+	// Where /proc does not say what is mapped the pages stay, which costs memory only.
+	_, failed := dropPages()
 	go func() {
 		t := time.NewTicker(leanEvery)
 		defer t.Stop()
 		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-		for {
+		for tick := 0; ; tick++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-t.C:
 			}
+			if failed == nil && tick%dropEvery == 0 {
+				_, failed = dropPages()
+			}
 			metrics.Read(live)
-			if p := growth(live[0].Value.Uint64(), room); p < now*9/10 || p > now*11/10 {
+			if p := growth(live[0].Value.Uint64(), room); !fixed && (p < now*9/10 || p > now*11/10) {
 				now = p
 				debug.SetGCPercent(p)
 			}
 		}
 	}()
+}
+
+// waitLean makes a process small that will wait nearly all the time: what reading the
+// command line took goes back at once.
+func waitLean() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(leanPercent)
+	}
+	debug.FreeOSMemory()
+	_, _ = dropPages() // see stayLean
 }

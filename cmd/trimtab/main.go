@@ -82,6 +82,7 @@ type cli struct {
 
 func main() {
 	withProfile()
+	withVersion()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Main(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

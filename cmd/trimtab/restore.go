@@ -17,6 +17,7 @@ import (
 // restoreCmd is `trimtab restore`, which systemd runs as ExecStopPost.
 type restoreCmd struct {
 	Storage string `name:"storage.path" help:"The directory that trimtab ran with." default:"${storage}" type:"path"`
+	Config  string `name:"config.file" help:"The configuration that trimtab ran with: needed where kubernetes.journal keeps the journal in the cluster." type:"path" placeholder:"FILE"`
 }
 
 // Example is shown by --help.
@@ -27,6 +28,13 @@ func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var errs []error
+	if c.Config != "" {
+		if errs = append(errs, restoreCluster(ctx, c.Config, t)); errs[0] == nil {
+			if _, err := os.Stat(site.JournalDir(c.Storage)); os.IsNotExist(err) {
+				return nil // the cluster has it all
+			}
+		}
+	}
 	// Speculative tasks are ended before anybody gets back what they use.
 	if there, err := site.SweepTasks(ctx, c.Storage); err != nil {
 		errs = append(errs, hint.Add(err, "what cannot be killed waits for a device; trimtab restore tries again"))
@@ -44,6 +52,27 @@ func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
 		errs = append(errs, restoreFrom(ctx, dir, t))
 	}
 	return errors.Join(errs...)
+}
+
+// restoreCluster restores the baselines of the journal that a cluster keeps, if any.
+func restoreCluster(ctx context.Context, file string, t terminal) error {
+	cfg, err := config.Load(file)
+	if err != nil {
+		return hint.Add(err, "docs/config.md has every key")
+	}
+	if cfg.Kubernetes.Journal == "" {
+		return nil
+	}
+	report, err := site.RestoreCluster(ctx, cfg)
+	if err != nil {
+		return hint.Add(fmt.Errorf("restore from the cluster: %w", err), "docs/kubernetes.md says what each mode needs")
+	}
+	text := report.String()
+	if text == "" {
+		text = "nothing to restore: the journal in the cluster holds no baseline\n"
+	}
+	fmt.Fprint(t.out, text)
+	return nil
 }
 
 // restoreFrom restores the baselines of one journal.
@@ -67,6 +96,7 @@ type watchdogCmd struct {
 
 // Run waits for the actuator's end.
 func (c *watchdogCmd) Run() error {
+	waitLean()
 	// Not the command's context: a signal to the group must not end the one
 	// that has to act when everybody else is gone.
 	report, err := actuator.Watchdog(context.Background(), c.Dir, os.Stdin, site.Reopen)

@@ -76,6 +76,7 @@ func (s *script) baselines(host string) error {
 // baselines then; the others go on; nobody is ever over capacity, and nothing of an old plan is done.
 // The times are those from the end of the lease, at the latest, to the baselines.
 func TestACutLinkOfAnyHostIsSafe(t *testing.T) {
+	t.Parallel()
 	s := startScript(t)
 	tr := trial.Start(t, 2)
 	stop := s.watch()

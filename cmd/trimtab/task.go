@@ -22,6 +22,7 @@ type taskWatchdogCmd struct {
 
 // Run waits for the agent's end.
 func (c *taskWatchdogCmd) Run() error {
+	waitLean()
 	// Not the command's context: a signal to the group must not end the one that has to
 	// act when the agent is gone.
 	return task.Watchdog(context.Background(), task.Config{Root: c.Root, Group: c.Group, Dir: c.Dir}, os.Stdin)

@@ -30,7 +30,8 @@ const DefaultSettle = 200 * time.Millisecond
 type Component struct {
 	Name string
 	// Program is the name of its processes, as ps shows it, of which the kernel
-	// keeps 15 bytes; Cgroup a group that they are in, or below. Both: both hold.
+	// keeps 15 bytes; Cgroup is a group that they are in, or below. If both are set,
+	// a process must match both.
 	Program, Cgroup string
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/internal/listen"
 )
 
 // Receiver listens for OTLP. Open listens at once, so that a port in use is
@@ -31,13 +32,13 @@ func Open(c Config) (*Receiver, error) {
 	r := &Receiver{config: c}
 	var err error
 	if c.GRPC != "" {
-		if r.grpcAddr, err = listen(c.GRPC, c.MaxConnections); err != nil {
+		if r.grpcAddr, err = listen.TCP(c.GRPC, c.MaxConnections); err != nil {
 			return nil, fmt.Errorf("open OTLP receiver: %w", err)
 		}
 		r.openGRPC()
 	}
 	if c.HTTP != "" {
-		if r.httpAddr, err = listen(c.HTTP, c.MaxConnections); err != nil {
+		if r.httpAddr, err = listen.TCP(c.HTTP, c.MaxConnections); err != nil {
 			return nil, errors.Join(fmt.Errorf("open OTLP receiver: %w", err), r.Close())
 		}
 		r.openHTTP()

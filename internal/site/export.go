@@ -41,6 +41,16 @@ func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 		c.TLS = files.client()
 		out = append(out, part{"export-otlp", key, func(ctx context.Context) (func() error, error) { return s.startOTLP(ctx, c) }})
 	}
+	if k := cfg.Exporters.KEDA; k.ListenAddress != "" && s.does(natsbus.Console) {
+		c := kedaExport(cfg)
+		files, err := readTLS(k.TLS, "KEDA's listener", "KEDA")
+		if err != nil {
+			return nil, err
+		}
+		key := keyOf(c, files.content())
+		c.TLS = files.server()
+		out = append(out, part{"export-keda", key, func(ctx context.Context) (func() error, error) { return s.startKEDA(ctx, c) }})
+	}
 	return out, nil
 }
 

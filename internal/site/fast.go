@@ -34,10 +34,15 @@ type fastLoop struct {
 	found    []float64
 	moves    []actuator.FastMove
 	status   []local.Status
-	// parent is how long the group above stood still until the last look, at parentAt.
+	// parent is how long the group above stood still until the last look, at parentAt, and
+	// pressure how long all its tasks waited, since when pressed is true; stalled is how
+	// long each group below it stood still.
 	parent   float64
 	parentAt time.Duration
 	bound    bool
+	pressure float64
+	pressed  bool
+	stalled  []float64
 
 	story fastStory
 }
@@ -152,20 +157,51 @@ func (l *fastLoop) read() []local.Reading {
 }
 
 // contention is the share of the time since the last look in which the group above stood
-// still: no quota below it cures that. nil: nothing tells.
+// still, or all its tasks waited for a CPU while no quota below stopped one: larger quotas
+// below it cure neither. nil: nothing tells.
 func (l *fastLoop) contention() *float64 {
 	p := l.look.Parent
+	longest := l.longestStall()
 	if p == nil {
-		l.bound = false
+		l.bound, l.pressed = false, false
 		return nil
 	}
 	stood, elapsed, was := p.Stalled-l.parent, (l.look.At - l.parentAt).Seconds(), l.bound
 	l.parent, l.parentAt, l.bound = p.Stalled, l.look.At, true
+	waited := 0.0
+	if f := l.look.Pressure; f != nil {
+		if l.pressed && *f >= l.pressure {
+			waited = *f - l.pressure - longest
+		}
+		l.pressure = *f
+	}
+	l.pressed = l.look.Pressure != nil
 	if !was || !(elapsed > 0) || !(stood >= 0) {
 		return nil
 	}
-	share := math.Min(1, stood/elapsed)
+	share := math.Min(1, math.Max(stood, waited)/elapsed)
 	return &share
+}
+
+// longestStall is the longest time that a group was stopped by its quota since the last
+// look, in seconds: in it the pressure of the group above says nothing of the CPUs.
+func (l *fastLoop) longestStall() (longest float64) {
+	known := len(l.stalled) == len(l.look.Counters)
+	if !known {
+		l.stalled = make([]float64, len(l.look.Counters))
+	}
+	for i := range l.look.Counters {
+		if l.look.Errs[i] != nil {
+			continue
+		}
+		now := l.look.Counters[i].Stalled
+		longest = math.Max(longest, now-l.stalled[i])
+		l.stalled[i] = now
+	}
+	if !known {
+		return math.Inf(1)
+	}
+	return longest
 }
 
 // fastOf is what the file says of the fast loop to the actuator; nil: it is off.

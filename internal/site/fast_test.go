@@ -4,6 +4,7 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -316,6 +317,65 @@ func TestWhenTheLeaseEndsRealGroupsHaveTheirBaselines(t *testing.T) {
 	r.a.Tick(t.Context())
 	if a, b, c := r.set(r.groups[0]), r.set(r.groups[1]), r.set(r.above); a != 0.2 || b != 0.4 || !math.IsInf(c, 1) {
 		t.Errorf("%v, %v under %v", a, b, c)
+	}
+}
+
+// number reads a file of a group with one number; -1: there is none.
+func (r *fastRig) number(name string) int {
+	r.t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.root, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return -1
+	}
+	v, bad := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err = errors.Join(err, bad); err != nil {
+		r.t.Fatal(err)
+	}
+	return v
+}
+
+func TestWeightsFollowTargetsInAPoolOfWholeCPUsAndGoBackWithTheBurst(t *testing.T) {
+	r := newFastRig(t, 0.25, 0.5)
+	weight, burst, usual := "/cpu.shares", "/cpu.cfs_burst_us", 1024
+	if r.number(r.groups[0]+weight) < 0 {
+		weight, burst, usual = "/cpu.weight", "/cpu.max.burst", 100
+	}
+	r.write(r.groups[1]+weight, strconv.Itoa(2*usual)) // an operator's stays
+	r.envelopes(1, 0.2, 2, 0.25, 0.5)
+	if a, b := r.number(r.groups[0]+weight), r.number(r.groups[1]+weight); a != usual/4 || b != 2*usual {
+		t.Errorf("weights %d and %d of usually %d", a, b, usual)
+	}
+	r.run(time.Second, 1, nil) // lends, so that a burst is set
+	if v := r.number(r.groups[0] + burst); v == 0 {
+		t.Error("no burst is set")
+	}
+	time.Sleep(1200 * time.Millisecond) // the lease ends
+	r.loop.tick()
+	r.a.Tick(t.Context())
+	for i, want := range []float64{0.25, 0.5} {
+		if v, b := r.set(r.groups[i]), r.number(r.groups[i]+burst); v != want || b > 0 {
+			t.Errorf("group %d has %v and a burst of %d µs after the lease", i, v, b)
+		}
+	}
+	if a, b := r.number(r.groups[0]+weight), r.number(r.groups[1]+weight); a != usual || b != 2*usual {
+		t.Errorf("weights %d and %d after the lease, of usually %d", a, b, usual)
+	}
+}
+
+func TestBurstGoesBackWhereTheQuotaIsWhatItWas(t *testing.T) {
+	r := newFastRig(t, 0.25, 0.5)
+	r.envelopes(0.9, 0, 30, 0.25, 0.5)
+	r.run(time.Second, 0.9, nil)
+	time.Sleep(500 * time.Millisecond)
+	r.loop.tick() // late: all return to their targets, which are the baselines
+	if r.set(r.groups[0]) != 0.25 || r.number(r.groups[0]+"/cpu.cfs_burst_us") == 0 {
+		t.Skipf("quota %v, burst %d: nothing to take back", r.set(r.groups[0]), r.number(r.groups[0]+"/cpu.cfs_burst_us"))
+	}
+	if err := r.a.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if v := r.number(r.groups[0] + "/cpu.cfs_burst_us"); v > 0 {
+		t.Errorf("the burst is %d µs after the end", v)
 	}
 }
 

@@ -135,6 +135,20 @@ func (s *Site) clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(co
 	}
 }
 
+// RestoreCluster takes over the journal that the cluster of a configuration keeps, so that
+// a trimtab that still has it writes no more, and puts every baseline in it back.
+func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, error) {
+	client, err := kube.Open(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context})
+	if err != nil {
+		return actuator.Report{}, err
+	}
+	j, err := kubernetes.OpenJournal(ctx, client, cfg.Kubernetes.Journal, cfg.Pool.Name)
+	if err != nil {
+		return actuator.Report{}, err
+	}
+	return actuator.RestoreJournal(ctx, j, Reopen)
+}
+
 // withCluster makes of what starts an actuator what first begins to watch its cluster.
 func (s *Site) withCluster(cfg *config.Config, of kubernetes.Cluster, start func(context.Context) (func() error, error)) func(context.Context) (func() error, error) {
 	return func(ctx context.Context) (func() error, error) {

@@ -158,6 +158,32 @@ func TestInModeActThePodsGetWhatWasDecidedAndTheirLimitsBackAtTheEnd(t *testing.
 	}
 }
 
+func TestARestoreFromTheClusterPutsLimitsBackAndKeepsARunningTrimtabFromWritingAgain(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	s := inCluster(t, server, "act", ", journal: trimtab")
+	defer s.Close() // its journal is lost, which it says
+	within := time.After(30 * time.Second)
+	for limitOf(server, 0) == "500m" || limitOf(server, 1) == "500m" {
+		select {
+		case <-within:
+			t.Fatalf("limits are %s and %s after 30 s", limitOf(server, 0), limitOf(server, 1))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if _, err := RestoreCluster(t.Context(), s.Config()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // rounds of a trimtab that would raise them again
+		for pod := range 2 {
+			if got := limitOf(server, pod); got != "500m" {
+				t.Errorf("pod %d has %s after the restore", pod, got)
+			}
+		}
+		time.Sleep(time.Second)
+	}
+}
+
 func TestTheCheckOfAClusterNamesWhatIsMissing(t *testing.T) {
 	server := kubetest.New(t)
 	server.NoResize()

@@ -246,6 +246,7 @@ func (s *Site) plannerPart(cfg *config.Config) ([]part, error) {
 			// Nameless: every planner hears them, whichever leads, and nobody
 			// carries out what was asked before it was there.
 			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
+			{Kind: trimtab.KindContributions},
 		},
 		Leader:    &pipeline.Leader{Pool: cfg.Pool.Name, Holder: holder, Sole: cfg.NATS.URL == ""},
 		Snapshots: &pipeline.Snapshots{Bucket: natsbus.BucketPlanner, Every: time.Minute},

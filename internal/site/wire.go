@@ -252,7 +252,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 				return c, fmt.Errorf("utility of %s: %w", w.Name, err)
 			}
 		}
-		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, Host: w.Knob.Host, SLO: w.SLO.Target(), Utility: utility}
+		out := planner.WorkloadConfig{Name: w.Name, Mode: w.Mode, Class: w.Class, Weight: w.Weight, Host: w.Knob.Host, SLO: w.SLO.Target(), Utility: utility, Components: w.Components()}
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
 		}

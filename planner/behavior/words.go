@@ -23,7 +23,8 @@ const (
 	Disabled = "Disabled"
 )
 
-// The bounds of a block.
+// Bounds of the numbers in a behavior block: the longest window and period, in seconds,
+// as the API server has them.
 const (
 	maxWindow, maxPeriod = 3600, 1800
 	// maxReplicas is what a number of replicas can be.

@@ -16,7 +16,8 @@ import (
 type StepConfig struct {
 	// Pool is that of the host's best-effort jobs alone.
 	Pool, Host string
-	// Policy is the name of one; Config is what all share.
+	// Policy names the co-location policy, such as rhythm; Config has the settings that
+	// all policies share.
 	Policy string
 	Config
 	// Mode is how far it goes; "": Recommend. What the host lets knobs of single jobs

@@ -16,6 +16,9 @@ const (
 	mostHeadroom  = 2.0
 	risesOver     = 1.1 // of what is set
 	fallsUnder    = 0.77
+	// answered is the part of the backlog that a rise is to work off in a period: the
+	// write itself refills the period, which works off the rest.
+	answered = 0.4
 )
 
 // group is what the loop knows of one control group.
@@ -102,7 +105,7 @@ func (g *group) follow(used, phi, elapsed float64) {
 
 // wants is the rule's quota.
 func (g *group) wants() float64 {
-	return math.Min(g.envelope.Most(), math.Max(g.envelope.Least(), g.mean*(1+g.headroom)+g.backlog/period))
+	return math.Min(g.envelope.Most(), math.Max(g.envelope.Least(), g.mean*(1+g.headroom)+answered*g.backlog/period))
 }
 
 // write notes what is written; in force is, until it was read back, the larger value.

@@ -112,17 +112,22 @@ func (x *Candidate) Risk() float64 {
 	}
 }
 
+// Pays reports whether what is left of the error budget pays for a trial of that risk.
+func (c Config) Pays(a Account, risk float64) bool {
+	c = c.withDefaults()
+	budget := c.Misses * c.Window
+	return c.Share > 0 && a.Met >= c.Calm && a.Tried+risk <= c.Share*budget && a.Missed+risk <= budget
+}
+
 // Choose returns the candidate to try, and its risk; -1: none. Idle are the
 // units that nobody is to have.
 func (c Config) Choose(idle int, candidates []Candidate) (at int, risk float64) {
-	c = c.withDefaults()
-	budget, best := c.Misses*c.Window, 0.0
+	best := 0.0
 	at = -1
 	for i := range candidates {
 		x := &candidates[i]
 		r := x.Risk()
-		if x.To >= x.Aim || x.Aim-x.To > idle || !(r > 0 && r < 1) || x.Account.Met < c.Calm ||
-			x.Account.Tried+r > c.Share*budget || x.Account.Missed+r > budget {
+		if x.To >= x.Aim || x.Aim-x.To > idle || !(r > 0 && r < 1) || !c.Pays(x.Account, r) {
 			continue
 		}
 		if v := float64(x.Aim-x.To) * (1 - r); v > best {

@@ -21,7 +21,7 @@ type Pool struct {
 
 // Workload is one workload's target and where it runs.
 type Workload struct {
-	// Target is x, >= 0.
+	// Target is how many quanta the solver wants for the workload, >= 0.
 	Target    int
 	Instances []Instance
 }

@@ -2,18 +2,8 @@ package figure
 
 import (
 	"fmt"
-	"image/color"
 	"io"
 	"math"
-	"strconv"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Chart is one figure.
@@ -36,145 +26,127 @@ type Series struct {
 	Labels []string
 }
 
-// The size of a figure.
-const (
-	width  = 9 * vg.Inch
-	height = 4.5 * vg.Inch
-	// edge is free on all sides.
-	edge = 0.08 * vg.Inch
-)
-
-// margin is the width of the legend beside the plot: a viewer may draw its
-// longest name in a font that is a quarter wider.
-func (c *Chart) margin(p *plot.Plot) vg.Length {
-	widest := vg.Length(0)
-	for i := range c.Series {
-		widest = max(widest, p.Legend.TextStyle.Width(c.Series[i].Name))
-	}
-	return 1.25*widest + p.Legend.ThumbnailWidth + 0.4*vg.Inch
-}
-
 // palette is that of Okabe and Ito.
-func palette(i int) color.Color {
-	colors := []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {90, 90, 90, 255}}
+func palette(i int) string {
+	colors := []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5a5a5a"}
 	return colors[i%len(colors)]
 }
 
-// begin makes the frame that all figures have.
-func (c *Chart) begin() *plot.Plot {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
-	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
-	for style, size := range map[*font.Font]vg.Length{
-		&p.Title.TextStyle.Font: 13, &p.X.Label.TextStyle.Font: 11, &p.Y.Label.TextStyle.Font: 11,
-		&p.X.Tick.Label.Font: 9, &p.Y.Tick.Label.Font: 9, &p.Legend.TextStyle.Font: 9,
-	} {
-		*style = font.From(sans, size)
+func (s *Series) at(i int) (x, y float64) {
+	if s.X != nil {
+		return s.X[i], s.Y[i]
 	}
-	p.Title.Padding = 8
-	p.Legend.Top, p.Legend.Left, p.Legend.Padding, p.Legend.YPosition = true, true, 2, draw.PosCenter
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
-	grid := plotter.NewGrid()
-	grid.Vertical.Color = nil
-	grid.Horizontal.Color = color.Gray{225}
-	p.Add(grid)
-	return p
+	return float64(i), s.Y[i]
 }
 
-// end writes p.
-func (c *Chart) end(p *plot.Plot, w io.Writer) error {
-	if c.Low != c.High {
-		p.Y.Min, p.Y.Max = c.Low, c.High
+// span is a range of values that grows with each.
+type span struct{ low, high float64 }
+
+func nothing() span { return span{math.Inf(1), math.Inf(-1)} }
+
+func (s *span) include(v float64) { s.low, s.high = min(s.low, v), max(s.high, v) }
+
+// drawn returns a range that has a length.
+func (s span) drawn() span {
+	switch {
+	case s.low > s.high:
+		return span{0, 1}
+	case s.low == s.high:
+		return span{s.low - 1, s.high + 1}
 	}
-	canvas := vgsvg.New(width, height)
-	// The legend is beside the plot, where it covers nothing.
-	whole, legend, margin := draw.New(canvas), p.Legend, c.margin(p)
-	p.Legend = plot.NewLegend()
-	p.Draw(draw.Crop(whole, edge, -margin, edge, -edge))
-	legend.Draw(draw.Crop(whole, width-margin+8, 0, 0, -0.4*vg.Inch))
-	if _, err := canvas.WriteTo(w); err != nil {
-		return fmt.Errorf("draw %s: %w", c.Title, err)
-	}
-	return nil
+	return s
 }
 
-func (s *Series) points() plotter.XYs {
-	out := make(plotter.XYs, len(s.Y))
-	for i, y := range s.Y {
-		out[i].X, out[i].Y = float64(i), y
-		if s.X != nil {
-			out[i].X = s.X[i]
+// ranges are those of the values; a value that is no number is an error.
+func (c *Chart) ranges() (x, y span, err error) {
+	x, y = nothing(), nothing()
+	for i := range c.Series {
+		for k := range c.Series[i].Y {
+			px, py := c.Series[i].at(k)
+			if math.IsNaN(px+py) || math.IsInf(px+py, 0) {
+				return x, y, fmt.Errorf("draw %s: %s has the value (%v, %v)", c.Title, c.Series[i].Name, px, py)
+			}
+			x.include(px)
+			y.include(py)
 		}
 	}
-	return out
+	return x.drawn(), y.drawn(), nil
 }
 
 // Lines writes each series as a line.
 func (c *Chart) Lines(w io.Writer) error {
-	p := c.begin()
+	x, y, err := c.ranges()
+	if err != nil {
+		return err
+	}
+	p := c.begin(x, y, ticks(x.low, x.high))
 	for i := range c.Series {
-		l, err := plotter.NewLine(c.Series[i].points())
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", c.Title, err)
+		var points []point
+		for k := range c.Series[i].Y {
+			points = append(points, p.place(c.Series[i].at(k)))
 		}
-		l.Color, l.Width = palette(i), 1.4
-		p.Add(l)
-		p.Legend.Add(c.Series[i].Name, l)
+		p.line(points, palette(i), 1.4)
 	}
 	return c.end(p, w)
 }
 
 // Points writes each series as points with labels.
 func (c *Chart) Points(w io.Writer) error {
-	p := c.begin()
-	var all tags
+	x, y, err := c.ranges()
+	if err != nil {
+		return err
+	}
+	const room = 0.02 // beside the outermost points, as a part of the axis
+	wide, high := room*(x.high-x.low), room*(y.high-y.low)
+	x, y = span{x.low - wide, x.high + wide}, span{y.low - high, y.high + high}
+	p := c.begin(x, y, ticks(x.low, x.high))
+	var at []point
+	var names []string
 	for i := range c.Series {
-		s := &c.Series[i]
-		dots, err := plotter.NewScatter(s.points())
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", c.Title, err)
-		}
-		dots.GlyphStyle = draw.GlyphStyle{Color: palette(i), Radius: 3.5, Shape: draw.CircleGlyph{}}
-		p.Add(dots)
-		p.Legend.Add(s.Name, dots)
-		if s.Labels != nil {
-			all.at, all.names = append(all.at, s.points()...), append(all.names, s.Labels...)
+		for k := range c.Series[i].Y {
+			dot := p.place(c.Series[i].at(k))
+			p.circle(dot, palette(i))
+			if c.Series[i].Labels != nil {
+				at, names = append(at, dot), append(names, c.Series[i].Labels[k])
+			}
 		}
 	}
-	p.Add(&all)
-	p.X.Padding, p.Y.Padding = 6, 6
+	p.tags(at, names)
 	return c.end(p, w)
 }
 
 // Bars writes groups of bars: one group for each name, one bar in each for
 // every series.
 func (c *Chart) Bars(w io.Writer) error {
-	p := c.begin()
-	n := max(len(c.Series), 1)
-	wide := (width - c.margin(p) - 1.2*vg.Inch) / vg.Length(max(len(c.Names), 1)*(n+1))
+	_, y, err := c.ranges()
+	if err != nil {
+		return err
+	}
+	y.include(0)
+	var under []tick
+	for i, name := range c.Names {
+		under = append(under, tick{float64(i), name})
+	}
+	p := c.begin(span{-0.6, float64(max(len(c.Names), 1)) - 0.4}, y, under)
+	n := float64(max(len(c.Series), 1))
+	wide := 1 / (n + 1)
 	for i := range c.Series {
-		b, err := plotter.NewBarChart(plotter.Values(c.Series[i].Y), wide)
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", c.Title, err)
+		for k, v := range c.Series[i].Y {
+			left := float64(k) + wide*(float64(i)-n/2)
+			p.box(p.place(left, 0), p.place(left+wide, v), palette(i))
 		}
-		b.Color, b.LineStyle.Width = palette(i), 0
-		b.Offset = wide * vg.Length(float64(i)-float64(n-1)/2)
-		p.Add(b)
-		p.Legend.Add(c.Series[i].Name, b)
 	}
-	p.NominalX(c.Names...)
-	if len(c.Names) > 12 { // side by side they would run into each other
-		p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/4, text.XRight, text.YTop
-	}
-	p.X.Min, p.X.Max = -0.6, float64(len(c.Names))-0.4
 	return c.end(p, w)
 }
 
+// tick is a mark of an axis.
+type tick struct {
+	Value float64
+	Label string
+}
+
 // ticks are the round numbers of about six steps.
-func ticks(low, high float64) []plot.Tick {
-	if !(high > low) {
-		return plot.DefaultTicks{}.Ticks(low, high)
-	}
+func ticks(low, high float64) (out []tick) {
 	step := math.Pow(10, math.Floor(math.Log10((high-low)/6)))
 	for _, m := range []float64{5, 2} {
 		if (high-low)/(m*step) >= 4 {
@@ -182,9 +154,8 @@ func ticks(low, high float64) []plot.Tick {
 			break
 		}
 	}
-	var out []plot.Tick
 	for i := math.Ceil(low / step); i*step <= high+step/1e6; i++ {
-		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(math.Round(i*step*1e9)/1e9, 'g', 4, 64)})
+		out = append(out, tick{i * step, fmt.Sprintf("%.4g", math.Round(i*step*1e9)/1e9+0)})
 	}
 	return out
 }

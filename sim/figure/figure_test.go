@@ -8,11 +8,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
 )
 
 // parse checks that b is XML, and returns its text.
@@ -58,17 +53,16 @@ func TestWhatIsNoNumberIsAnError(t *testing.T) {
 }
 
 func TestNamesOfPointsCoverNeitherPointsNorEachOther(t *testing.T) {
-	style := text.Style{Handler: plot.DefaultTextHandler, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, 8)}
-	within := vg.Rectangle{Max: vg.Point{X: 500, Y: 300}}
-	var points []vg.Point
+	within := rectangle{Max: point{500, 300}}
+	var points []point
 	var names []string
 	for i := range 20 {
-		points = append(points, vg.Point{X: 400 + vg.Length(i%7)*12, Y: 295 - vg.Length(i%3)})
+		points = append(points, point{400 + float64(i%7)*12, 295 - float64(i%3)})
 		names = append(names, strings.Repeat("n", 5+i))
 	}
-	placed := place(points, names, style, within)
+	placed := place(points, names, within)
 	for i, r := range placed {
-		if r.Max.X > within.Max.X || r.Min.Y < -3 || r.Min.Y > within.Max.Y {
+		if r.Max.X > within.Max.X || r.Min.Y < 0 || r.Max.Y > within.Max.Y+3 {
 			t.Errorf("name %d at %v", i, r)
 		}
 		for j, other := range placed {
@@ -80,7 +74,7 @@ func TestNamesOfPointsCoverNeitherPointsNorEachOther(t *testing.T) {
 			}
 		}
 	}
-	if alone := place(points[:1], []string{"one"}, style, within)[0]; alone.Min.X-points[0].X > 10 || alone.Min.Y > points[0].Y || alone.Max.Y < points[0].Y {
+	if alone := place(points[:1], []string{"one"}, within)[0]; alone.Min.X-points[0].X > 10 || alone.Min.Y > points[0].Y || alone.Max.Y < points[0].Y {
 		t.Errorf("a name alone is at %v, its point at %v", alone, points[0])
 	}
 }
@@ -88,8 +82,7 @@ func TestNamesOfPointsCoverNeitherPointsNorEachOther(t *testing.T) {
 func TestTheLegendHasRoomForItsLongestName(t *testing.T) {
 	for _, name := range []string{"njc", "egalitarian: egalitarian and more"} {
 		c := Chart{Series: []Series{{Name: name, Y: []float64{1, 2}}}}
-		p := c.begin()
-		if room, need := c.margin(p), p.Legend.TextStyle.Width(name); room < 1.25*need || room > 2*need+1.2*vg.Inch {
+		if room, need := c.margin(), textWidth(name, little); room < need+24 || room > need+40 {
 			t.Errorf("%q: %v for %v", name, room, need)
 		}
 	}

@@ -3,51 +3,73 @@ package figure
 import (
 	"fmt"
 	"io"
-
-	"gonum.org/v1/plot/palette/moreland"
-	"gonum.org/v1/plot/plotter"
+	"math"
 )
 
-// grid is a matrix as plotter.HeatMap wants it: a column for each of the outer values.
-type grid [][]float64
+// shades is how many colours a heat map has.
+const shades = 32
 
-// Dims, Z, X and Y are of plotter.GridXYZ.
-func (g grid) Dims() (columns, rows int) { return len(g), len(g[0]) }
-
-// Z is the value at a place.
-func (g grid) Z(column, row int) float64 { return g[column][row] }
-
-// X is the place of a column.
-func (grid) X(column int) float64 { return float64(column) }
-
-// Y is the place of a row.
-func (grid) Y(row int) float64 { return float64(row) }
-
-// Heat writes values as colours: columns side by side, dark is low. The y axis of
-// Low and High is the scale of the colours; both 0: as the values need.
-func (c *Chart) Heat(w io.Writer, columns [][]float64) error {
-	p := c.begin()
-	if len(columns) == 0 || len(columns[0]) == 0 {
-		return c.end(p, w)
+// shade is the colour of a share of the scale: dark is low. The five colours between
+// which it lies are of the map inferno of matplotlib, which grows evenly in lightness.
+func shade(share float64) string {
+	colors := [][3]float64{{0, 0, 4}, {87, 16, 110}, {188, 55, 84}, {249, 142, 9}, {252, 255, 164}}
+	at := min(1, max(0, share)) * float64(len(colors)-1)
+	i := min(int(at), len(colors)-2)
+	var of [3]int
+	for k := range of {
+		of[k] = int(math.Round(colors[i][k] + (at-float64(i))*(colors[i+1][k]-colors[i][k])))
 	}
+	return fmt.Sprintf("#%02x%02x%02x", of[0], of[1], of[2])
+}
+
+// Heat writes values as colours: columns side by side. Low and High are the ends of the
+// scale of the colours; both 0: as the values need. A value that is no number is left
+// white.
+func (c *Chart) Heat(w io.Writer, columns [][]float64) error {
+	rows := 0
+	if len(columns) > 0 {
+		rows = len(columns[0])
+	}
+	of := nothing()
 	for _, column := range columns {
-		if len(column) != len(columns[0]) {
-			return fmt.Errorf("draw %s: columns of %d and %d values", c.Title, len(columns[0]), len(column))
+		if len(column) != rows {
+			return fmt.Errorf("draw %s: columns of %d and %d values", c.Title, rows, len(column))
+		}
+		for _, v := range column {
+			if !math.IsNaN(v) {
+				of.include(v)
+			}
 		}
 	}
-	colours := moreland.ExtendedBlackBody()
-	colours.SetMax(1)
-	h := plotter.NewHeatMap(grid(columns), colours.Palette(32))
-	if c.Low != c.High {
-		h.Min, h.Max = c.Low, c.High
-		h.Underflow, h.Overflow = h.Palette.Colors()[0], h.Palette.Colors()[31]
+	if of = of.drawn(); c.Low != c.High {
+		of = span{c.Low, c.High}
 	}
-	if h.Max <= h.Min {
-		h.Max = h.Min + 1
+	x, y := span{-0.5, float64(max(len(columns), 1)) - 0.5}, span{-0.5, float64(max(rows, 1)) - 0.5}
+	frame := *c
+	frame.Low, frame.High, frame.Series = 0, 0, []Series{{Name: fmt.Sprintf("dark %.3g, light %.3g", of.low, of.high)}}
+	p := frame.begin(x, y, ticks(x.low, x.high))
+	for i, column := range columns {
+		p.column(float64(i), column, of)
 	}
-	p.Add(h)
-	p.Legend.Add(fmt.Sprintf("dark %.3g, light %.3g", h.Min, h.Max))
-	whole := *c
-	whole.Low, whole.High, whole.Series = 0, 0, []Series{{Name: "dark 0.000, light 00.0"}}
-	return whole.end(p, w)
+	return c.end(p, w)
+}
+
+// column draws neighbours of one colour as one box.
+func (p *plot) column(x float64, values []float64, of span) {
+	level := func(v float64) int {
+		if math.IsNaN(v) {
+			return -1
+		}
+		return int(min(1, max(0, (v-of.low)/(of.high-of.low))) * (shades - 1))
+	}
+	for from := 0; from < len(values); {
+		to, l := from+1, level(values[from])
+		for to < len(values) && level(values[to]) == l {
+			to++
+		}
+		if l >= 0 {
+			p.box(p.place(x-0.5, float64(from)-0.5), p.place(x+0.5, float64(to)-0.5), shade(float64(l)/(shades-1)))
+		}
+		from = to
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +52,8 @@ type fastBench struct {
 	dir   string
 	pool  float64
 	runs  int
+	// in are the requests of the run.
+	in [3][]arrival
 }
 
 // fastRow is what came of one policy.
@@ -160,21 +164,20 @@ func (f *fastBench) play(ctx context.Context, p fastPolicy, whole time.Duration,
 		return nil, err
 	}
 	f.runs++
+	for i := range f.in {
+		f.in[i] = f.fastArrivals(i, whole, seed)
+	}
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop, err := p.start(running, f)
 	if err != nil {
 		return nil, err
 	}
-	var in [3][]arrival
-	for i := range in {
-		in[i] = f.fastArrivals(i, whole, seed)
-	}
 	row = &fastRow{name: p.name}
 	watching, enough := context.WithCancel(running)
 	var watcher sync.WaitGroup
 	watcher.Go(func() { row.watch(watching, f) })
-	out := f.host.generate(running, time.Now(), in, func(int, time.Time, time.Duration, bool) {})
+	out := f.host.generate(running, time.Now(), f.in, func(int, time.Time, time.Duration, bool) {})
 	enough()
 	watcher.Wait()
 	cancel()
@@ -314,6 +317,24 @@ func (f *fastBench) follow(ctx context.Context, rule quota.Rule) error {
 	}
 }
 
+// oracle is a [quota.Rule] that knows which requests come in the next period.
+type oracle struct {
+	of   *fastBench
+	done [3]float64 // core-seconds
+}
+
+// Step gives each service what waits, and what comes until the next step.
+func (o *oracle) Step(t int, looks []quota.Look, quotas []float64) {
+	const tick = 0.1 // s
+	until := time.Duration(t+2) * 100 * time.Millisecond
+	for i := range looks {
+		o.done[i] += looks[i].Used * tick
+		in := o.of.in[i]
+		n, _ := slices.BinarySearchFunc(in, until, func(a arrival, at time.Duration) int { return cmp.Compare(a.At, at) })
+		quotas[i] = math.Max(0, float64(n)*o.of.host.services[i].Cost.Seconds()-o.done[i]) / tick
+	}
+}
+
 // targets are what rounds give the services.
 func (f *fastBench) targets() (out [3]float64) {
 	for i := range out {
@@ -393,6 +414,7 @@ func fastPolicies() []fastPolicy {
 		looked("k8s-cpu-fast .5", func(*fastBench) quota.Rule { return quota.K8sCPUFast(0.5) }),
 		looked("captain .1", func(*fastBench) quota.Rule { return &quota.Captain{Targets: []float64{0.1}} }),
 		looked("escra", func(f *fastBench) quota.Rule { return &quota.Escra{Pool: f.pool} }),
+		looked("oracle", func(f *fastBench) quota.Rule { return &oracle{of: f} }),
 		{"weights", weighed},
 		{"trimtab, rounds and fast", moved},
 	}

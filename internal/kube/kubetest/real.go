@@ -30,8 +30,8 @@ type Real struct {
 	lib   string
 }
 
-// tools finds what `make kube-tools` built, and skips the test where it is missing.
-func tools(t testing.TB) string {
+// Tools finds what `make kube-tools` built, and skips the test where it is missing.
+func Tools(t testing.TB) string {
 	t.Helper()
 	cache := os.Getenv("TRIMTAB_KUBE")
 	if cache == "" {
@@ -52,7 +52,7 @@ func tools(t testing.TB) string {
 // of the same name stands for.
 func StartReal(t testing.TB, users ...string) *Real {
 	t.Helper()
-	r := &Real{t: t, tools: tools(t)}
+	r := &Real{t: t, tools: Tools(t)}
 	var err error
 	if r.dir, err = os.MkdirTemp("", "kube"); err != nil { // short: names of sockets end at 108 bytes
 		t.Fatal(err)
@@ -142,11 +142,22 @@ func (r *Real) start(name string, args ...string) *os.Process {
 	return c.Process
 }
 
-// Kubeconfig writes the file of a user.
+// Kubeconfig writes a kubeconfig with which a client is the user, and returns its path.
 func (r *Real) Kubeconfig(user string) string {
 	r.t.Helper()
-	return r.write(user+".conf", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority":%q}}],"users":[{"name":"u","user":{"token":%q}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`,
-		r.url, filepath.Join(r.dir, "pki/apiserver.crt"), user))
+	return r.kubeconfig(user, user)
+}
+
+// Account writes the file of a ServiceAccount, with a token as its pods have one.
+func (r *Real) Account(namespace, name string) string {
+	r.t.Helper()
+	return r.kubeconfig(namespace+"-"+name, strings.TrimSpace(r.Kubectl("-n", namespace, "create", "token", name)))
+}
+
+func (r *Real) kubeconfig(name, token string) string {
+	r.t.Helper()
+	return r.write(name+".conf", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q,"certificate-authority":%q}}],"users":[{"name":"u","user":{"token":%q}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`,
+		r.url, filepath.Join(r.dir, "pki/apiserver.crt"), token))
 }
 
 func (r *Real) try(in string, args ...string) error {
@@ -164,6 +175,9 @@ func (r *Real) output(in string, args ...string) (string, error) {
 	}
 	return out.String(), nil
 }
+
+// Try runs kubectl as admin, with what it is given to read, and returns what it says.
+func (r *Real) Try(in string, args ...string) (string, error) { return r.output(in, args...) }
 
 // Kubectl runs kubectl as admin.
 func (r *Real) Kubectl(args ...string) string {
@@ -183,7 +197,12 @@ func (r *Real) Apply(yaml string) {
 	}
 }
 
-// Until waits.
+// Until waits for a minute at most.
+func (r *Real) Until(what string, true func() bool) {
+	r.t.Helper()
+	r.until(what, time.Minute, true)
+}
+
 func (r *Real) until(what string, most time.Duration, true func() bool) {
 	r.t.Helper()
 	deadline := time.After(most)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # build.sh: what the tests against a real cluster need, into a cache keyed by version:
 #   kube             API server, controller manager, scheduler, kubelet, kubectl (8 minutes of two cores)
+#   helm             to render and install the chart (3 minutes)
 #   debian/          etcd, containerd, runc and CNI of Debian, unpacked and not installed
 # It prints the directory. CACHE overrides ~/.cache/trimtab-kube.
 set -euo pipefail
@@ -21,6 +22,12 @@ if [ ! -x "$dir/kube" ]; then
 		-ldflags="-s -w -X $at.gitVersion=$version -X $at.gitMajor=1 -X $at.gitMinor=$minor" . >&2
 	mv "$dir/kube.new" "$dir/kube"
 fi
+helm=v4.3.1
+if [ ! -x "$dir/helm-$helm" ]; then
+	GOBIN=$dir/new CGO_ENABLED=0 nice -n 15 go install -trimpath -ldflags="-s -w" "helm.sh/helm/v4/cmd/helm@$helm" >&2
+	mv "$dir/new/helm" "$dir/helm-$helm"
+fi
+ln -sf "helm-$helm" "$dir/helm"
 for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
 	ln -sf kube "$dir/$name"
 done

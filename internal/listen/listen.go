@@ -1,4 +1,8 @@
-package otlp
+// Package listen opens listeners whose number of connections is bounded, so that peers
+// that open connections without end take no more than their share of the process.
+//
+//	l, err := listen.TCP("127.0.0.1:4317", 4096)
+package listen
 
 import (
 	"fmt"
@@ -6,8 +10,8 @@ import (
 	"sync"
 )
 
-// listen opens addr with at most n connections at a time.
-func listen(addr string, n int) (net.Listener, error) {
+// TCP opens addr with at most n connections at a time.
+func TCP(addr string, n int) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)

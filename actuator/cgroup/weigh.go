@@ -1,0 +1,70 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
+)
+
+var (
+	_ actuator.Weighed = (*CPU)(nil)
+	_ actuator.Settler = (*CPU)(nil)
+)
+
+const (
+	// usualShares and usualWeight are what a group has that nobody gave a weight; so much
+	// is that of one core.
+	usualShares, usualWeight = 1024, 100
+)
+
+// weightFile is where the group's weight stands, with the usual value and the bounds.
+func (k *CPU) weightFile() (name string, usual, least, most int64) {
+	if k.root.CgroupVersion(k.config.Path) == 2 {
+		return path.Join(k.config.Path, "cpu.weight"), usualWeight, 1, mostWeight
+	}
+	return path.Join(k.config.Path, "cpu.shares"), usualShares, leastShares, mostShares
+}
+
+// ReadyWeight prepares the weight of the group to be set. It is called before the knob is
+// journaled. A weight that somebody else set stays as it is.
+func (k *CPU) ReadyWeight() error {
+	if k.config.Weighs {
+		return nil
+	}
+	name, usual, _, _ := k.weightFile()
+	text, err := k.root.Read(name)
+	if err != nil {
+		return fmt.Errorf("read weight of cgroup %s: %w", k.config.Path, err)
+	}
+	if v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err != nil || v != usual {
+		return fmt.Errorf("cgroup %s has the weight %.40q, which somebody set: %w", k.config.Path, text, trimtab.ErrUnsupported)
+	}
+	k.config.Weighs = true
+	return nil
+}
+
+// Weigh sets the weight of the group against those beside it to that of so many cores.
+// It refills no period, as a quota would.
+func (k *CPU) Weigh(cores float64) error {
+	if !k.config.Weighs {
+		return nil
+	}
+	name, usual, least, most := k.weightFile()
+	v := int64(math.Round(min(max(cores*float64(usual), float64(least)), float64(most))))
+	return k.root.Write(name, strconv.FormatInt(v, 10))
+}
+
+// Settle takes back what was set beside the quota: burst and weight.
+func (k *CPU) Settle() error {
+	err := k.unburst()
+	if k.config.Weighs {
+		err = errors.Join(err, k.Weigh(1))
+	}
+	return err
+}

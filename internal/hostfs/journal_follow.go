@@ -1,0 +1,140 @@
+package hostfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// JournalFollower reads a journal that another process writes, again and again: of
+// what it has read it reads only what was appended since. It is not safe for
+// concurrent use.
+type JournalFollower struct {
+	Dir    string
+	copies [2]followed
+	newest map[string]record
+	buf    []byte
+}
+
+// followed is how far a copy was read.
+type followed struct {
+	info os.FileInfo // nil: it is to be read from its beginning
+	// last is how the last record that was read begins, at its place: a copy that was
+	// written anew has another there, or none, since it was full.
+	last [recordHeader]byte
+	at   int64
+	tail int64
+}
+
+// errAnew says that a copy is to be read from its beginning.
+var errAnew = errors.New("the journal was written anew")
+
+// followChunk is how much is read at a time: some rounds of a hundred knobs.
+const followChunk = 64 << 10
+
+// Read returns the state that [ReadJournal] would, valid until the next call.
+func (f *JournalFollower) Read() (map[string][]byte, error) {
+	for i := range f.copies {
+		if err := f.follow(i); err != nil {
+			return f.anew()
+		}
+	}
+	return f.state(), nil
+}
+
+// anew reads all of it.
+func (f *JournalFollower) anew() (map[string][]byte, error) {
+	f.copies, f.newest = [2]followed{}, map[string]record{}
+	missing, failed := 0, error(nil)
+	for i := range f.copies {
+		c := &f.copies[i]
+		info, unknown := os.Stat(copyPath(f.Dir, i)) // of one that is replaced now: found next time
+		content, err := os.ReadFile(copyPath(f.Dir, i))
+		if errors.Is(err, os.ErrNotExist) {
+			missing, failed = missing+1, err
+		}
+		records, _, end := scan(content)
+		for _, r := range records {
+			newer(f.newest, r)
+		}
+		if err != nil || unknown != nil || len(records) == 0 {
+			continue
+		}
+		last := &records[len(records)-1]
+		at := end - recordHeader - len(last.key) - len(last.value)
+		if r, n := readRecord(content[at:]); n > 0 && r.number == last.number { // no damage is behind it
+			c.info, c.at, c.tail = info, int64(at), int64(end)
+			copy(c.last[:], content[at:])
+		}
+	}
+	if missing == len(f.copies) {
+		return nil, fmt.Errorf("read journal: %w", failed)
+	}
+	return f.state(), nil
+}
+
+// follow takes in what was appended to a copy.
+func (f *JournalFollower) follow(i int) error {
+	c := &f.copies[i]
+	if c.info == nil {
+		return errAnew
+	}
+	file, err := os.Open(copyPath(f.Dir, i))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !os.SameFile(info, c.info) || info.Size() != c.info.Size() {
+		return errors.Join(errAnew, err)
+	}
+	var last [recordHeader]byte
+	if _, err := file.ReadAt(last[:], c.at); err != nil || last != c.last {
+		return errors.Join(errAnew, err)
+	}
+	if f.buf == nil {
+		f.buf = make([]byte, followChunk+MaxRecord)
+	}
+	for {
+		n, err := file.ReadAt(f.buf, c.tail)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("follow journal: %w", err)
+		}
+		if c.take(f.buf[:n], f.newest) > 0 {
+			continue
+		}
+		// Behind its last record a journal is empty. Else it is damaged, or being written.
+		if len(bytes.TrimLeft(f.buf[:n], "\x00")) > 0 {
+			return errAnew
+		}
+		return nil
+	}
+}
+
+// take takes in the records at the tail, and returns how many bytes they have.
+func (c *followed) take(b []byte, newest map[string]record) (took int) {
+	for {
+		r, n := readRecord(b[took:])
+		if n == 0 {
+			c.tail += int64(took)
+			return took
+		}
+		newer(newest, r)
+		c.at = c.tail + int64(took)
+		copy(c.last[:], b[took:])
+		took += n
+	}
+}
+
+// state is the newest value of each key.
+func (f *JournalFollower) state() map[string][]byte {
+	out := make(map[string][]byte, len(f.newest))
+	for k, r := range f.newest {
+		if r.op == opPut {
+			out[k] = r.value
+		}
+	}
+	return out
+}
