@@ -25,7 +25,7 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	if err != nil || c == nil {
 		return nil
 	}
-	out := &trimtab.Standing{Node: p.Spec.NodeName}
+	out := &trimtab.Standing{Node: p.Spec.NodeName, Rollout: l.mustNotFall(ctx) != ""}
 	switch {
 	case p.DeletionTimestamp != nil:
 		out.Phase = trimtab.Ending
