@@ -18,6 +18,9 @@ type Standing struct {
 	Has  float64 `json:"has,omitempty"`
 	// Phase is "" while it serves.
 	Phase Phase `json:"phase,omitempty"`
+	// Rollout tells that another version of the workload is being rolled out: what is
+	// measured then is of neither.
+	Rollout bool `json:"rollout,omitempty"`
 	// Most is the largest value that the cluster lets the knob have, by whom; 0: no
 	// bound.
 	Most float64 `json:"most,omitempty"`

@@ -26,6 +26,8 @@ type Packer struct {
 	done     []*trimtab.SpanFrame
 	spans    int
 	rejected [reasons]uint64
+	// names adds what is known of senders; nil: nothing is.
+	names *namer
 	// bytes is what was packed, limit what may be; 0: anything.
 	bytes, limit int
 }
@@ -64,7 +66,12 @@ func (at *part) reset() {
 }
 
 // SetResource says who sent the spans that follow.
-func (p *Packer) SetResource(r *Resource) { p.resource = r }
+func (p *Packer) SetResource(r *Resource) {
+	if p.names != nil {
+		r = p.names.name(r)
+	}
+	p.resource = r
+}
 
 // Add packs s, whose Resource is set here. A span without ids is rejected. An
 // adjusted count under 1 or NaN becomes 1, over 1e9 becomes 1e9.

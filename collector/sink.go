@@ -30,6 +30,8 @@ type Config struct {
 	// AnswerTimeout bounds the wait for the analyzer's answer; 0 means 8 s,
 	// which is under the 10 s that OpenTelemetry's exporters wait.
 	AnswerTimeout time.Duration
+	// Naming adds what is known of senders to their attributes; nil: nothing is.
+	Naming Naming
 }
 
 // Validate fills in the defaults and checks the rest.
@@ -76,8 +78,13 @@ func Open(c Config) (*Sink, error) {
 		inFlight: c.Metrics.Gauge("trimtab_collector_held_bytes", "in_flight"),
 		waiting:  c.Metrics.Gauge("trimtab_collector_held_bytes", "waiting"),
 	}
+	var names *namer
+	if c.Naming != nil {
+		names = &namer{of: c.Naming, now: time.Now}
+	}
 	s.packers.New = func() any {
 		p := NewPacker(c.Partitions)
+		p.names = names
 		p.limit = maxRequestBytes
 		return p
 	}

@@ -41,6 +41,8 @@
 // solving without B and then stepping is ours: inside the box of ±B a solver
 // stops at the first stair of a curve.
 //
+// Of workloads with [Count], size and number of instances are one plan: see number.go.
+//
 // The package reads no clock, writes no knob and learns no curve. Its
 // subfolders hold the policies (fair, welfare, dominant), the guard, who pays for
 // trials (probe), what knobs give (ledger) and how a decision becomes plans (issue).

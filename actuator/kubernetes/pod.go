@@ -304,7 +304,9 @@ func (l *Limit) MayWrite(ctx context.Context) error {
 }
 
 // barred is why a knob is only recommended: another one turns it, or nobody can.
-func barred(why string) error { return fmt.Errorf("%s: %w: %w", why, actuator.ErrBarred, trimtab.ErrRefused) }
+func barred(why string) error {
+	return fmt.Errorf("%s: %w: %w", why, actuator.ErrBarred, trimtab.ErrRefused)
+}
 
 // paused says that a person holds the workload by an annotation of KEDA's.
 func paused(w *kube.Cluster, r kube.Ref) error {

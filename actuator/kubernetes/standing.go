@@ -25,7 +25,7 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	if err != nil || c == nil {
 		return nil
 	}
-	out := &trimtab.Standing{Node: p.Spec.NodeName}
+	out := &trimtab.Standing{Node: p.Spec.NodeName, Rollout: l.mustNotFall(ctx) != ""}
 	switch {
 	case p.DeletionTimestamp != nil:
 		out.Phase = trimtab.Ending
@@ -93,6 +93,9 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 		if most := now + math.Max(0, more); out.Most == 0 || most < out.Most || most == out.Most && by < out.By {
 			out.Most, out.By = most, by
 		}
+	}
+	if w.Annotations["autoscaling.keda.sh/paused-scale-out"] == "true" {
+		out.Most, out.By = now, "its annotation autoscaling.keda.sh/paused-scale-out"
 	}
 	return out
 }

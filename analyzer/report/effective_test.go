@@ -342,3 +342,54 @@ func TestTheEffectiveAllocationIsThatOfEveryInstantAlone(t *testing.T) {
 		}
 	})
 }
+
+func TestWhileARolloutRunsAReportIsATransientWhichTeachesNothing(t *testing.T) {
+	h, room := NewHistory("cpu", 0), 100
+	begin := time.Unix(1_000_000_000, 0)
+	tell := func(after time.Duration, s *trimtab.Standing) {
+		at := begin.Add(after)
+		h.Take(&trimtab.Holding{Pool: "p", Host: "k", Time: at, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Workload: "a", Instance: "1", Resource: "cpu"}, Now: trimtab.Units(2), Since: begin, Max: 4, Standing: s}}}, "a", &room)
+	}
+	in := func(from time.Duration) InForce {
+		return h.During(begin.Add(from), begin.Add(from+5*time.Second), time.Second, nil)
+	}
+	tell(0, &trimtab.Standing{})
+	if f := in(2 * time.Second); f.Transient || f.Amount.Value != 2 {
+		t.Errorf("before: %+v", f)
+	}
+	tell(8*time.Second, &trimtab.Standing{Rollout: true})
+	if f := in(5 * time.Second); !f.Transient || !f.Known {
+		t.Errorf("during: %+v", f)
+	}
+	tell(12*time.Second, &trimtab.Standing{})
+	if f := in(20 * time.Second); f.Transient {
+		t.Errorf("after: %+v", f)
+	}
+}
+
+func TestAnInstanceThatIsNotReadyCountsOnceItServes(t *testing.T) {
+	h, room := NewHistory("cpu", 0), 100
+	begin := time.Unix(1_000_000_000, 0)
+	tell := func(after time.Duration, phase trimtab.Phase) {
+		targets := make([]trimtab.KnobState, 2)
+		for i, p := range []trimtab.Phase{"", phase} {
+			targets[i] = trimtab.KnobState{KnobID: trimtab.KnobID{Workload: "a", Instance: string(rune('1' + i)), Resource: "cpu"}, Now: trimtab.Units(2), Since: begin, Max: 4, Standing: &trimtab.Standing{Phase: p}}
+		}
+		h.Take(&trimtab.Holding{Pool: "p", Host: "k", Time: begin.Add(after), Targets: targets}, "a", &room)
+	}
+	has := func(at time.Duration) float64 {
+		return h.During(begin.Add(at), begin.Add(at+time.Second), 0, nil).Amount.Value
+	}
+	for i := range 5 {
+		tell(time.Duration(i)*time.Second, trimtab.Unready)
+	}
+	for i := range 5 {
+		tell(time.Duration(10+i)*time.Second, "")
+	}
+	tell(20*time.Second, trimtab.Ending)
+	for at, want := range map[time.Duration]float64{3 * time.Second: 2, 9 * time.Second: 2, 12 * time.Second: 4, 18 * time.Second: 4, 21 * time.Second: 2} {
+		if got := has(at); got != want {
+			t.Errorf("after %v: %v, want %v", at, got, want)
+		}
+	}
+}

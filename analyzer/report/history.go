@@ -58,6 +58,8 @@ type History struct {
 	// silence is after what time a host that tells nothing, while others do, is
 	// taken for lost; 0: never.
 	silence time.Duration
+	// rollout is when a holding last said that another version is rolled out.
+	rollout time.Time
 	// times and steps are room for During.
 	times []time.Time
 	steps []step
@@ -115,6 +117,9 @@ func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused ui
 		t := &v.Targets[k]
 		if t.Workload != target || t.Resource != h.resource {
 			continue
+		}
+		if t.Standing != nil && t.Standing.Rollout && v.Time.After(h.rollout) {
+			h.rollout = v.Time
 		}
 		i, known := x.find(t.Instance)
 		if !known {

@@ -15,7 +15,7 @@ func kedaExport(cfg *config.Config) keda.Config {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		one := keda.Workload{Name: w.Name, Mode: w.Mode}
-		_, one.Replicas = w.Knob.Resources[trimtab.Replicas]
+		_, one.Replicas = w.Knob.BoundsOf(trimtab.Replicas)
 		if w.Knob.Kubernetes != nil {
 			one.Namespace = w.Knob.Kubernetes.Namespace
 		}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
+	names "github.com/trimtab/trimtab/collector/kubernetes"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/planner"
@@ -36,6 +38,25 @@ func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 			return noCluster()
 		},
 	}
+}
+
+// nameSenders names the workload of the cluster that spans belong to, where they name its
+// pod, its address or a service alone: match.kubernetes then finds them.
+func (s *Site) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled bool) {
+	c := s.cluster.Load()
+	if c == nil {
+		return nil, false
+	}
+	r, err := names.New(c).OfSpan(attrs)
+	if err != nil {
+		return nil, false
+	}
+	for _, a := range []trimtab.Attr{{Key: "k8s.namespace.name", Value: r.Namespace}, {Key: "k8s." + strings.ToLower(r.Kind) + ".name", Value: r.Name}} {
+		if !slices.Contains(attrs, a) {
+			more = append(more, a)
+		}
+	}
+	return more, true
 }
 
 // hasCluster reports whether some knob is one of a cluster.

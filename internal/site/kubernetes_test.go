@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,5 +205,43 @@ func TestTheCheckOfAClusterNamesWhatIsMissing(t *testing.T) {
 	}
 	if got := server.Writes(); len(got) != 0 {
 		t.Errorf("it wrote %q", got)
+	}
+}
+
+func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	s := inCluster(t, server, "recommend", "")
+	defer func() {
+		server.EndWatches()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	deadline := time.After(20 * time.Second)
+	for s.cluster.Load() == nil || s.cluster.Load().Ready(t.Context()) != nil {
+		select {
+		case <-deadline:
+			t.Fatal("the cluster is not seen")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	uid := fmt.Sprint(kubetest.Sub(server.Get(kubetest.PodPath(0)), "metadata")["uid"])
+	for _, attrs := range [][]trimtab.Attr{
+		{{Key: "k8s.namespace.name", Value: "shop"}, {Key: "k8s.deployment.name", Value: "checkout"}},
+		{{Key: "k8s.pod.uid", Value: uid}},
+		{{Key: "k8s.namespace.name", Value: "shop"}, {Key: "k8s.pod.name", Value: "checkout-7d9f-aa"}},
+		{{Key: "service.namespace", Value: "shop"}, {Key: "service.name", Value: "checkout"}},
+	} {
+		more, settled := s.nameSenders(attrs)
+		all := append(more, attrs...)
+		for _, want := range []trimtab.Attr{{Key: "k8s.namespace.name", Value: "shop"}, {Key: "k8s.deployment.name", Value: "checkout"}} {
+			if !settled || !slices.Contains(all, want) {
+				t.Errorf("%v: %v, settled %v", attrs, more, settled)
+			}
+		}
+	}
+	if more, settled := s.nameSenders([]trimtab.Attr{{Key: "service.name", Value: "pay"}}); len(more) > 0 || settled {
+		t.Errorf("of another service: %v", more)
 	}
 }

@@ -371,6 +371,9 @@ func (s *Site) receiverParts(cfg *config.Config) ([]part, error) {
 	receivers[0].c.TLS = files.server()
 	h := pipeline.NewHealth(work)
 	shared.Bus, shared.Metrics = h.Bus(s.bus), s.metrics
+	if len(cfg.Watched()) > 0 {
+		shared.Naming = s.nameSenders
+	}
 	sink, err := collector.Open(shared)
 	if err != nil {
 		return nil, err
