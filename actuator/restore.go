@@ -229,7 +229,7 @@ func settle(knob Knob, it *Restored) {
 // take: else the sum were over the capacity until they succeed. A group above waits for
 // all of them.
 func waits(it *Restored, e *entry, lost map[string]float64) bool {
-	if lost[it.Resource] <= slack {
+	if lost[it.Resource] <= slack { // not where it is NaN: infinitely much waits for as much
 		return false
 	}
 	if !e.Above {

@@ -33,9 +33,11 @@ type Host struct {
 	// was not measured.
 	Capacity map[string]float64
 
-	knobs   []*state
-	at      position
-	lease   time.Time
+	knobs []*state
+	at    position
+	lease time.Time
+	// failing is since when restores fail; zero: the last did not.
+	failing time.Time
 	answers map[int]*answered
 }
 
@@ -176,21 +178,50 @@ func (k *state) write(now time.Time, v trimtab.Amount) bool {
 	return true
 }
 
-// Tick restores the baselines once the lease is over, shrinks first.
+// waitsForShrinks is how long baselines wait for the room of a knob that cannot be lowered.
+const waitsForShrinks = 10 * time.Second
+
+// Tick restores the baselines once the lease is over, shrinks first. What would take the
+// room of a shrink that failed waits for it.
 func (h *Host) Tick(now time.Time) {
 	h.settle(now)
-	if now.Before(h.lease) {
+	if now.Before(h.lease) || !slices.ContainsFunc(h.knobs, func(k *state) bool { return k.wrote != nil }) {
 		return
 	}
+	patient, failed := h.failing.IsZero() || now.Sub(h.failing) < waitsForShrinks, false
+	lost := map[string]float64{}
 	for _, shrinks := range []bool{true, false} {
 		for _, k := range h.knobs {
 			switch {
 			case k.wrote == nil || k.baseline.Less(k.Now) != shrinks:
-			case same(k.Now, k.baseline), !k.ours(), k.write(now, k.baseline):
+			case same(k.Now, k.baseline), !k.ours():
 				k.wrote = nil
+			case !shrinks && !(lost[k.Resource] <= slack):
+				lost[k.Resource] -= above(k.baseline, k.Now)
+				failed = true
+			case k.write(now, k.baseline):
+				k.wrote = nil
+			default:
+				failed = true
+				if shrinks && patient {
+					lost[k.Resource] += above(k.Now, k.baseline)
+				}
 			}
 		}
 	}
+	if !failed {
+		h.failing = time.Time{}
+	} else if h.failing.IsZero() {
+		h.failing = now
+	}
+}
+
+// above is how much a is above b.
+func above(a, b trimtab.Amount) float64 {
+	if a.Unlimited {
+		return math.Inf(1)
+	}
+	return a.Value - b.Value
 }
 
 // Holding tells the state of all knobs.
