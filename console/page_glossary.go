@@ -47,14 +47,10 @@ func glossary() (all []chapter) {
 	return all
 }
 
-var (
-	linked = regexp.MustCompile(`\s*\(\[[^\]]*\]\([^)]*\)\)|\[([^\]]*)\]\([^)]*\)`)
-	marked = strings.NewReplacer("`", "", "*", "")
-)
-
 // plain is Markdown without links and marks.
 func plain(text string) string {
-	return marked.Replace(linked.ReplaceAllString(text, "$1"))
+	linked := regexp.MustCompile(`\s*\(\[[^\]]*\]\([^)]*\)\)|\[([^\]]*)\]\([^)]*\)`)
+	return strings.NewReplacer("`", "", "*", "").Replace(linked.ReplaceAllString(text, "$1"))
 }
 
 func anchor(term string) string {

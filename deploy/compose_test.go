@@ -176,7 +176,7 @@ func TestOneVersionIsNamedEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`const release = "(\d+\.\d+\.\d+)"`).FindStringSubmatch(string(b))
+	m := regexp.MustCompile(`const thisRelease = "(\d+\.\d+\.\d+)"`).FindStringSubmatch(string(b))
 	if m == nil {
 		t.Fatal("version.go names no release")
 	}

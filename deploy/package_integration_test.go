@@ -35,7 +35,7 @@ func version(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`const release = "(\d+\.\d+\.\d+)"`).FindSubmatch(b)
+	m := regexp.MustCompile(`const thisRelease = "(\d+\.\d+\.\d+)"`).FindSubmatch(b)
 	if m == nil {
 		t.Fatal("no release in version.go")
 	}

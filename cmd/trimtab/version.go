@@ -2,13 +2,13 @@ package main
 
 import "github.com/prometheus/common/version"
 
-// release is the version of this source. The Makefile, the packages and the tag
+// thisRelease is the version of this source. The Makefile, the packages and the tag
 // v0.2.0 take it from here; the revision of a build is from its Git checkout.
-const release = "0.2.0"
+const thisRelease = "0.2.0"
 
 // withVersion names the release where the linker named no other.
 func withVersion() {
 	if version.Version == "" {
-		version.Version = release
+		version.Version = thisRelease
 	}
 }
