@@ -18,7 +18,8 @@ func TestWhatIsKnownOfASenderIsAddedOnceItIsKnown(t *testing.T) {
 		return []trimtab.Attr{{Key: "k8s.deployment.name", Value: "checkout"}}, true
 	}}
 	r := NewResource([]trimtab.Attr{{Key: "k8s.pod.uid", Value: "u"}})
-	if n.name(r) != r || n.name(r) != r || asked != 1 {
+	first, second := n.name(r), n.name(r)
+	if first != r || second != r || asked != 1 {
 		t.Errorf("asked %d times within the same second, or something was added", asked)
 	}
 	knows, now = true, now.Add(2*askedAgain)

@@ -91,9 +91,12 @@ func (v *validator) replicas(where string, k *Knob) {
 	if _, twice := k.Resources[trimtab.Replicas]; twice {
 		v.fail(at, "replicas are bounded twice", "remove resources.replicas")
 	}
+	full := *r // what was left out is set once all is checked
+	full.fill()
+	r = &full
 	switch {
-	case r.Min < 1:
-		v.fail(at+".min", fmt.Sprintf("min is %d, want 1 or more", r.Min), "trimtab leaves 0 to whoever sets it")
+	case r.Min < 1 || v.has(at+".min") && k.Replicas.Min < 1:
+		v.fail(at+".min", fmt.Sprintf("min is %d, want 1 or more", k.Replicas.Min), "trimtab leaves 0 to whoever sets it")
 	case r.Max < r.Min || r.Max > 10_000:
 		v.fail(at+".max", fmt.Sprintf("max is %d, want %d to 10000", r.Max, r.Min), "write the largest number of pods")
 	case r.Spare < 0 || r.Spare >= r.Max:

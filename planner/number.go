@@ -339,7 +339,7 @@ func (r *decision) numbers() {
 // numberOf decides on one seat, with so much left of the pool, of which so much is free
 // at once, and on its nodes. It returns what is left after it.
 func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float64 {
-	w, index := r.asWorkload(s, left)
+	w, index := r.asWorkload(s)
 	state := &s.number.state
 	if !s.free {
 		w.Missing = s.held.Text
@@ -383,7 +383,7 @@ func roomOf(s *seat, hosts []float64) map[string]float64 {
 
 // asWorkload is the seat as package replicas sees it, and at which of the seat's knobs
 // each of its instances is; -1: it serves nothing, or cannot be turned.
-func (r *decision) asWorkload(s *seat, left float64) (*replicas.Workload, []int) {
+func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
 	scale, c := s.scale, s.Count
 	need := s.needed()
 	w := &replicas.Workload{Name: s.Name, Need: need, Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,

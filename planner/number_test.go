@@ -171,11 +171,11 @@ func saysOf(all []*trimtab.Plan) string {
 
 func TestOnePlanResizesInPlaceFirstThenScalesUpThenDown(t *testing.T) {
 	p, d := counted(t, 16, nil), deployed(2, 0.5)
-	all := d.play(p, t0, 60, steady(3))
+	d.play(p, t0, 60, steady(3))
 	if d.replicas != 2 || d.limits() < 3 {
 		t.Fatalf("of 3 cores: %d pods with %v, want 2 larger ones", d.replicas, d.limits())
 	}
-	all = d.play(p, t0.Add(60*time.Second), 120, steady(7))
+	all := d.play(p, t0.Add(60*time.Second), 120, steady(7))
 	if d.replicas < 4 || d.limits() < 7 {
 		t.Fatalf("of 7 cores: %d pods with %v, want 4 of 2 cores or more:\n%s", d.replicas, d.limits(), saysOf(all))
 	}
