@@ -245,8 +245,15 @@ func (p *policy) queue(r *round, share float64) (places []int, size int) {
 	}
 	r.order = places
 	if p.alike {
+		r.hashes = slices.Grow(r.hashes[:0], len(r.seats))[:len(r.seats)]
+		for _, i := range places {
+			r.hashes[i] = hash(r.o.Jobs[i].ID)
+		}
 		slices.SortFunc(places, func(a, b int) int {
-			return cmp.Or(cmp.Compare(hash(r.o.Jobs[a].ID), hash(r.o.Jobs[b].ID)), cmp.Compare(r.o.Jobs[a].ID, r.o.Jobs[b].ID))
+			if r.hashes[a] != r.hashes[b] {
+				return cmp.Compare(r.hashes[a], r.hashes[b])
+			}
+			return cmp.Compare(r.o.Jobs[a].ID, r.o.Jobs[b].ID)
 		})
 		return places, len(places)
 	}

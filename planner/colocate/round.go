@@ -17,6 +17,7 @@ type round struct {
 	seats         []seat
 	buffer        []float64
 	order         []int
+	hashes        []uint64 // of the names of jobs, where they are ordered by that
 }
 
 // seat is one job in a round. Amounts are by the place of the resource in names, NaN
@@ -167,7 +168,17 @@ func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
 
 // changes lists what was decided, what takes away first.
 func (r *round) changes() []Change {
-	var out []Change
+	// Counted first: a change has a map, and lists that grow are copied.
+	n := 0
+	for i := range r.seats {
+		if s := &r.seats[i]; s.act != "" || r.lower(s) || r.higher(s) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]Change, 0, n)
 	for _, act := range []Act{Kill, Cut, Suspend, Resume, Grow, Start} {
 		for i := range r.seats {
 			s := &r.seats[i]
