@@ -24,8 +24,7 @@ type keptFile struct {
 }
 
 // KeepOpen makes [Root.Read] keep files of the kernel's open, where the same are read
-// again and again: that is one system call in place of three, of which opening takes
-// the longest. A file that is gone fails to be read, and is looked for anew.
+// again and again: that is one system call in place of three. A file that is gone fails to be read, and is looked for anew.
 func (r *Root) KeepOpen() {
 	if r.kind == Cgroup1 || r.kind == Cgroup2 {
 		r.kept.mu.Lock()
