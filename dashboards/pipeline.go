@@ -235,6 +235,8 @@ func pipelineOut(g *grid) {
 		{`sum(rate(trimtab_record_lines_total{@}[$__rate_interval]))`, "lines recorded"},
 		{rate("trimtab_exporter_dropped_total", "exporter"), "dropped by {{exporter}}"},
 	}, from0)
+	g.graph(12, "Answers to KEDA", "How many pods KEDA was told, by gRPC code: Unavailable is an answer without fresh advice.", "ops",
+		[]query{{rate("trimtab_keda_answers_total", "code"), "{{code}}"}}, from0)
 	g.graph(12, "Workloads in brief", "Workloads that have only a few series, so that /metrics stays under 5 MB.", "none",
 		[]query{{`max by (instance) (trimtab_exporter_brief_workloads{@})`, "{{instance}}"}}, from0, stairs)
 }

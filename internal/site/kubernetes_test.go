@@ -234,7 +234,7 @@ func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 		{{Key: "service.namespace", Value: "shop"}, {Key: "service.name", Value: "checkout"}},
 	} {
 		more, settled := s.nameSenders(attrs)
-		all := append(more, attrs...)
+		all := slices.Concat(more, attrs)
 		for _, want := range []trimtab.Attr{{Key: "k8s.namespace.name", Value: "shop"}, {Key: "k8s.deployment.name", Value: "checkout"}} {
 			if !settled || !slices.Contains(all, want) {
 				t.Errorf("%v: %v, settled %v", attrs, more, settled)

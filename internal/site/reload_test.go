@@ -54,7 +54,7 @@ prometheus:
   url: http://prometheus:9090
   basic_auth: {username: trimtab, password: s3cret}
   http_headers: {X-Scope-OrgID: {values: [shop]}}
-exporters: {otlp: {endpoint: "http://collector:4317", headers: {authorization: t0ken}}}
+exporters: {otlp: {endpoint: "http://collector:4317", headers: {authorization: t0ken}}, keda: {listen_address: "127.0.0.1:9601"}}
 colocate:
   lease: 30s
   capacity: {cpu: 2, cores: 2, memory: 512MiB, llc: 4, membw: 50, network: 1MiB}
