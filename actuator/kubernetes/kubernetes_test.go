@@ -296,6 +296,34 @@ func TestWhatChangedInBetweenGetsNoWrite(t *testing.T) {
 	}
 }
 
+func TestAPodIsResizedThoughItsStatusChangedInBetweenAndNotWhenItsLimitDid(t *testing.T) {
+	for what, want := range map[string]error{"status": nil, "limit": trimtab.ErrStale} {
+		t.Run(what, func(t *testing.T) {
+			c := open(t, 1, burstable)
+			k := c.limit(trimtab.CPU)
+			read(t, k)
+			c.EndWatches()
+			c.Fail(func(r *http.Request) int {
+				if r.URL.Query().Get("watch") != "" || strings.HasSuffix(r.URL.Path, "/pods") {
+					return 503
+				}
+				return 0
+			})
+			c.Edit(kubetest.PodPath(0), func(o kubetest.Object) {
+				if what == "status" {
+					kubetest.Sub(o, "status")["message"] = "busy"
+					return
+				}
+				first := kubetest.Sub(o, "spec")["containers"].([]any)[0].(map[string]any)
+				first["resources"].(map[string]any)["limits"].(map[string]any)["cpu"] = "700m"
+			})
+			if err := write(t.Context(), k, 0.8); !errors.Is(err, want) {
+				t.Errorf("write: %v", err)
+			}
+		})
+	}
+}
+
 func TestWhatTheServerForbidsIsTriedOnceAMinute(t *testing.T) {
 	for _, status := range []int{403, 422} {
 		c := open(t, 1, burstable)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"reflect"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -377,6 +378,13 @@ func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 		return err
 	}
 	after, err := client.Resize(ctx, &p.Meta, c.Name, requests, limits)
+	for again := 0; again < staleTries && errors.Is(err, trimtab.ErrStale); again++ {
+		now, changed := l.unchanged(ctx, client, p, c)
+		if changed != nil {
+			return errors.Join(err, changed)
+		}
+		after, err = client.Resize(ctx, &now.Meta, c.Name, requests, limits)
+	}
 	if errors.Is(err, trimtab.ErrRefused) {
 		return l.refusal.note(l.now(), err)
 	}
@@ -386,6 +394,23 @@ func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 	l.before, l.asked = &in.Value, l.now()
 	l.from.took(after)
 	return nil
+}
+
+// staleTries is how often a write is tried again whose version was old: the kubelet
+// writes the status of a pod several times while it starts or resizes it.
+const staleTries = 3
+
+// unchanged reads the pod anew: the watch may be behind. Only its status may be another.
+func (l *Limit) unchanged(ctx context.Context, client *kube.Client, p *kube.Pod, c *kube.Container) (*kube.Pod, error) {
+	now, err := client.Pod(ctx, l.at.Namespace, l.at.Pod)
+	if err != nil {
+		return nil, err
+	}
+	has := now.Container(c.Name)
+	if now.UID != p.UID || has == nil || !reflect.DeepEqual(has.Resources, c.Resources) {
+		return nil, fmt.Errorf("write %s: somebody else changed it: %w", l, trimtab.ErrStale)
+	}
+	return now, nil
 }
 
 // allow says why a limit may not be asked for.

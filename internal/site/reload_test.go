@@ -158,7 +158,7 @@ func TestAReloadOfTheSameFileRestartsNothing(t *testing.T) {
 		t.Errorf("restarted: %v", got)
 	}
 	keys, err := keysOf(t, cfg)
-	if want := 13; err != nil || len(keys) != want {
+	if want := 14; err != nil || len(keys) != want {
 		t.Errorf("%v: the test has parts of %d kinds, want %d", err, len(keys), want)
 	}
 }
