@@ -8,7 +8,7 @@ import "testing"
 // twice as many.
 func TestTheSimulatedServicesOverMoreSeeds(t *testing.T) {
 	t.Parallel()
-	t.Run("the defaults keep up", func(t *testing.T) { allKeepUp(t, 2*few) })
-	t.Run("nobody is harmed", func(t *testing.T) { nobodyIsHarmed(t, 2*few) })
-	t.Run("nobody is lowered", func(t *testing.T) { nobodyIsLowered(t, 2*few) })
+	t.Run("the defaults keep up", func(t *testing.T) { allKeepUp(t, 4*few) })
+	t.Run("nobody is harmed", func(t *testing.T) { nobodyIsHarmed(t, 4*few) })
+	t.Run("nobody is lowered", func(t *testing.T) { nobodyIsLowered(t, 4*few) })
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // few are the seeds of a scenario here; the integration tests play more of the same.
-const few = 2
+const few = 1
 
 // played is the mean of the first seeds of a scenario.
 func played(t *testing.T, seeds int, scenario, policy, signal string, seconds int) (over float64, worst float64, moves int) {
