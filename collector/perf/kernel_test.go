@@ -69,7 +69,7 @@ func TestMain(m *testing.M) {
 // The work that one line of input asks for.
 const (
 	burns   = 200 * time.Millisecond
-	touches = 5000
+	touches = 20_000 // many times what the runtime of a worker has by itself
 )
 
 // work waits for a line, works, says so, and waits for the next.
