@@ -35,6 +35,7 @@ func TestTheNumberOfPodsIsBoundedBesideTheirSize(t *testing.T) {
 func TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted(t *testing.T) {
 	for knob, want := range map[string]string{
 		`{cpu: {min: 0.1, max: 2}, replicas: {fallback: {replicas: 2, behavior: currentReplicasIfLower}}}`:                                                    "use currentReplicasIfHigher",
+		`{cpu: {min: 0.1, max: 2}, replicas: {min: 3, fallback: {replicas: 2, behavior: static}}}`:                                                            "use behavior: currentReplicasIfHigher",
 		`{cpu: {min: 0.1, max: 2}, replicas: {behavior: {scaleUp: {policies: []}}}}`:                                                                          "want 1 to 64",
 		`{cpu: {min: 0.1, max: 2}, replicas: {behavior: {scaleUp: {selectPolicy: max}}}}`:                                                                     "write Max, Min or Disabled",
 		`{cpu: {min: 0.1, max: 2}, replicas: {behavior: {scaleDown: {policies: [{type: Pods, value: 0, periodSeconds: 15}]}}}}`:                               "selectPolicy: Disabled",
