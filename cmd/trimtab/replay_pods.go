@@ -26,9 +26,9 @@ import (
 
 // replayPods are the flags of a comparison of autoscalers.
 type replayPods struct {
-	HPA     string        `name:"hpa" help:"Manifest with HorizontalPodAutoscalers; each is that of the workload that it targets, one alone that of all. Left out: CPU at 80% of requests, 1 to 100 pods." type:"existingfile" placeholder:"FILE" group:"Autoscalers:"`
-	KEDA    string        `name:"keda" help:"Manifest with ScaledObjects, likewise. Left out: 80% of the requests per second that a pod can serve, 1 to 100 pods." type:"existingfile" placeholder:"FILE" group:"Autoscalers:"`
-	VPA     string        `name:"vpa" help:"Manifest with VerticalPodAutoscalers, likewise. Left out: one that evicts." type:"existingfile" placeholder:"FILE" group:"Autoscalers:"`
+	HPA     string        `name:"hpa" help:"Manifest with HorizontalPodAutoscalers; each is that of the workload that it targets, one alone that of all. Left out: CPU at 80% of requests, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
+	KEDA    string        `name:"keda" help:"Manifest with ScaledObjects, likewise. Left out: 80% of the requests per second that a pod can serve, 1 to 100 pods." type:"path" placeholder:"FILE" group:"Autoscalers:"`
+	VPA     string        `name:"vpa" help:"Manifest with VerticalPodAutoscalers, likewise. Left out: one that evicts." type:"path" placeholder:"FILE" group:"Autoscalers:"`
 	Cores   float64       `name:"pod-cores" help:"CPU request and limit of a pod. Left out: what an instance had at first, or a quarter of the first allocation; 1 with a file of loads." placeholder:"CORES" group:"Autoscalers:"`
 	Startup time.Duration `help:"How long a pod takes to start. Left out: as the configuration says, or 30s." placeholder:"DURATION" group:"Autoscalers:"`
 	Learn   time.Duration `help:"So much at the beginning is played and not scored: trimtab begins without having learnt anything." default:"0s" group:"Autoscalers:"`
