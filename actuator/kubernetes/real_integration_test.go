@@ -132,7 +132,7 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 	})
 	t.Run("WhatAnotherChangedGetsNoWrite", func(t *testing.T) {
 		_, scale := r.knobs()
-		at, err := r.view.Client.ScaleOf(t.Context(), checkout)
+		at, err := r.view.Client.Workload(t.Context(), checkout)
 		if err != nil {
 			t.Fatal(err)
 		}

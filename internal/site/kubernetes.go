@@ -37,7 +37,36 @@ func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 			}
 			return noCluster()
 		},
+		Rules: rulesOfCluster(cfg),
 	}
+}
+
+// rulesOfCluster returns what a configuration says of workloads of the cluster beside
+// their bounds.
+func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
+	adds := map[kube.Ref]bool{}
+	for i := range cfg.Workloads {
+		if t := cfg.Workloads[i].Knob.Kubernetes; t != nil {
+			kind, name := t.Workload()
+			adds[kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}] = t.AddLimits
+		}
+	}
+	all := kubernetes.Options{RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
+	return func(r kube.Ref) kubernetes.Options {
+		o := all
+		o.AddLimits = adds[r]
+		return o
+	}
+}
+
+// addsLimits lists the workloads whose containers may get a limit that they did not have.
+func addsLimits(cfg *config.Config) (all []string) {
+	for i := range cfg.Workloads {
+		if w := &cfg.Workloads[i]; w.Knob.Kubernetes != nil && w.Knob.Kubernetes.AddLimits {
+			all = append(all, w.Name)
+		}
+	}
+	return all
 }
 
 // nameSenders names the workload of the cluster that spans belong to, where they name its

@@ -257,7 +257,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 func same(o, body Object) bool {
 	text := func(o Object) string {
 		o = clone(o)
-		Sub(o, "metadata")["resourceVersion"] = nil
+		delete(Sub(o, "metadata"), "resourceVersion")
 		b, _ := json.Marshal(o) // it was JSON
 		return string(b)
 	}
@@ -269,7 +269,8 @@ func expected(w http.ResponseWriter, o, body Object, sub string) bool {
 	have, want := Sub(o, "metadata"), Sub(body, "metadata")
 	switch {
 	case want["uid"] != nil && want["uid"] != have["uid"] && sub == "resize":
-		refuse(w, 422, "metadata.uid: Invalid value: field is immutable")
+		answer(w, 422, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422, "reason": "Invalid", "message": "metadata.uid: Invalid value: field is immutable",
+			"details": Object{"causes": []any{Object{"reason": "FieldValueInvalid", "field": "metadata.uid", "message": "Invalid value: field is immutable"}}}})
 	case want["uid"] != nil && want["uid"] != have["uid"]:
 		refuse(w, 409, "Precondition failed: UID in precondition: %v, UID in object meta: %v", want["uid"], have["uid"])
 	case want["resourceVersion"] != nil && want["resourceVersion"] != have["resourceVersion"]:
@@ -282,10 +283,13 @@ func expected(w http.ResponseWriter, o, body Object, sub string) bool {
 
 func (s *Server) scale(w http.ResponseWriter, method, path string, o, body Object) {
 	if method == http.MethodPatch {
+		before := clone(o)
 		o = clone(o)
 		Sub(o, "spec")["replicas"] = Sub(body, "spec")["replicas"]
-		bump(o)
-		s.put(path, o)
+		if !same(before, o) { // a write that changes nothing makes no generation
+			bump(o)
+			s.put(path, o)
+		}
 		o = s.objects[path]
 	}
 	m := Sub(o, "metadata")
@@ -304,7 +308,7 @@ func bump(o Object) {
 }
 
 func (s *Server) resize(w http.ResponseWriter, path string, o, body Object) {
-	before := qos(o)
+	before, was := qos(o), o
 	o = clone(o)
 	wanted, _ := Sub(body, "spec")["containers"].([]any)
 	for _, c := range wanted {
@@ -324,8 +328,10 @@ func (s *Server) resize(w http.ResponseWriter, path string, o, body Object) {
 		refuse(w, 422, "Pod QOS Class may not change as a result of resizing")
 		return
 	}
-	bump(o)
-	s.put(path, o)
+	if !same(was, o) {
+		bump(o)
+		s.put(path, o)
+	}
 	answer(w, 200, s.objects[path])
 }
 
