@@ -35,7 +35,8 @@ type Limit struct {
 	now   func() time.Time
 	// seen is the pod as it was read last.
 	seen *kube.Pod
-	// found and generation are what Read returned last, and of which generation of the pod.
+	// found is what Read returned last, and generation which of the pod's that was, without
+	// those that trimtab made: another limit of the pod is not somebody else's change.
 	found      trimtab.Amount
 	generation int64
 	// before was in force when a value was asked for; asked is when.
@@ -133,12 +134,14 @@ func (l *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	l.found, l.generation = trimtab.Unlimited(), p.Generation
+	l.found, l.generation = trimtab.Unlimited(), l.generationOf(p)
 	if v, ok := c.Resources.Limits[l.at.Resource]; ok {
 		l.found = trimtab.Units(float64(v))
 	}
 	return l.found, nil
 }
+
+func (l *Limit) generationOf(p *kube.Pod) int64 { return p.Generation - l.from.own(p.UID) }
 
 // Version is the generation of the pod that was read last.
 func (l *Limit) Version() string {

@@ -38,7 +38,7 @@ func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 
 // resize sends the PATCH, of the pod as it was read when that was decided.
 func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
-	if l.generation != 0 && p.Generation != l.generation {
+	if l.generation != 0 && l.generationOf(p) != l.generation {
 		return fmt.Errorf("write %s: somebody else changed the pod: %w", l, trimtab.ErrStale)
 	}
 	client, err := l.from.client()
@@ -68,8 +68,8 @@ func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v fl
 	if err != nil {
 		return err
 	}
-	l.before, l.asked, l.generation = &in, l.now(), after.Generation
-	l.from.took(after)
+	l.from.took(after, p.Generation)
+	l.before, l.asked, l.generation = &in, l.now(), l.generationOf(after)
 	return nil
 }
 

@@ -51,8 +51,10 @@ type facts interface {
 	pod(ctx context.Context, at *place) (*kube.Pod, error)
 	workload(ctx context.Context, r kube.Ref) (*kube.Workload, error)
 	client() (*kube.Client, error)
-	// took tells of the answer to a write.
-	took(p *kube.Pod)
+	// took tells of the answer to a write of a pod that was of a generation; own is how many
+	// generations of a pod were made so.
+	took(p *kube.Pod, before int64)
+	own(uid string) int64
 	// watched is nil where nothing is known but the object itself.
 	watched() (*kube.Cluster, error)
 	// allocatable is what a node has for pods.
@@ -112,10 +114,18 @@ func (k kept) client() (*kube.Client, error) {
 	return c.Client, nil
 }
 
-func (k kept) took(p *kube.Pod) {
+func (k kept) took(p *kube.Pod, before int64) {
 	if c, err := k.of.Watched(); err == nil {
-		c.Took(p)
+		c.Took(p, before)
 	}
+}
+
+func (k kept) own(uid string) int64 {
+	c, err := k.of.Watched()
+	if err != nil {
+		return 0
+	}
+	return c.Own(uid)
 }
 
 // asked is facts from the server, one request each.
@@ -127,7 +137,8 @@ type asked struct {
 }
 
 func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:nilnil // see facts
-func (a *asked) took(*kube.Pod)                  {}
+func (a *asked) took(*kube.Pod, int64)           {}
+func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
 
 func (a *asked) client() (*kube.Client, error) {
 	a.once.Do(func() { a.c, a.err = kube.Open(a.config) })

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -47,8 +48,29 @@ func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {
 	return p, nil
 }
 
-// Took takes up the answer to a write, which may be ahead of the watch.
-func (w *Cluster) Took(p *Pod) { slim(&p.Meta); w.pods.put(p) }
+// Took takes up the answer to a write of a pod that was of a generation: the watch may be
+// behind.
+func (w *Cluster) Took(p *Pod, before int64) {
+	slim(&p.Meta)
+	w.pods.put(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.own == nil {
+		w.own = map[string]int64{}
+	}
+	w.own[p.UID] += max(0, p.Generation-before)
+	if len(w.own) > 2*w.pods.len()+100 {
+		there := w.pods.uids()
+		maps.DeleteFunc(w.own, func(uid string, _ int64) bool { return !there[uid] })
+	}
+}
+
+// Own returns how many generations of a pod are those of [Cluster.Took].
+func (w *Cluster) Own(uid string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.own[uid]
+}
 
 // Allocatable returns what a node has for pods of a resource.
 func (w *Cluster) Allocatable(node, resource string) (float64, error) {

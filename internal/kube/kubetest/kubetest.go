@@ -8,6 +8,7 @@ package kubetest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -41,6 +42,10 @@ type Server struct {
 	// requests counts them by method and kind, such as "PATCH scale".
 	requests map[string]int
 	writes   []string
+	// bodies are the last patches, by path.
+	bodies map[string]Object
+	// silent is open while watches tell nothing; nil: they do.
+	silent chan struct{}
 	// denied are rights that nobody has, such as "patch pods/resize".
 	denied []string
 	// noResize makes it a server before 1.33.
@@ -56,7 +61,7 @@ type event struct {
 
 // New starts a server.
 func New(t testing.TB) *Server {
-	s := &Server{t: t, objects: map[string]Object{}, version: 100, changed: make(chan struct{}), ends: make(chan struct{}), requests: map[string]int{}}
+	s := &Server{t: t, objects: map[string]Object{}, version: 100, changed: make(chan struct{}), ends: make(chan struct{}), requests: map[string]int{}, bodies: map[string]Object{}}
 	s.http = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.EndWatches()
@@ -104,6 +109,37 @@ func (s *Server) EndWatches() {
 	defer s.mu.Unlock()
 	close(s.ends)
 	s.ends = make(chan struct{})
+}
+
+// HoldWatches has watches tell nothing until the returned function is called, as where
+// the server is slow to.
+func (s *Server) HoldWatches() (tell func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := make(chan struct{})
+	s.silent = held
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.silent == held {
+			s.silent = nil
+			close(held)
+		}
+	}
+}
+
+// Bodies returns the last patch of each path.
+func (s *Server) Bodies() map[string]Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.bodies)
+}
+
+// PutObject is Put of an object that was read.
+func (s *Server) PutObject(path string, o Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(path, clone(o))
 }
 
 // Forget expires every version: who watches from an old one is answered 410.

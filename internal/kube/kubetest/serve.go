@@ -198,6 +198,18 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		case <-changed:
 		}
 		s.mu.Lock()
+		for s.silent != nil {
+			speak := s.silent
+			s.mu.Unlock()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-ends:
+				return
+			case <-speak:
+			}
+			s.mu.Lock()
+		}
 	}
 }
 
@@ -232,6 +244,9 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	if o == nil {
 		refuse(w, 404, "%s not found", path)
 		return
+	}
+	if r.Method == http.MethodPatch {
+		s.bodies[r.URL.Path] = clone(body)
 	}
 	if r.Method != http.MethodGet && !expected(w, o, body, sub) {
 		return
@@ -287,7 +302,7 @@ func (s *Server) scale(w http.ResponseWriter, method, path string, o, body Objec
 		o = clone(o)
 		Sub(o, "spec")["replicas"] = Sub(body, "spec")["replicas"]
 		if !same(before, o) { // a write that changes nothing makes no generation
-			bump(o)
+			Bump(o)
 			s.put(path, o)
 		}
 		o = s.objects[path]
@@ -301,7 +316,8 @@ func (s *Server) scale(w http.ResponseWriter, method, path string, o, body Objec
 	})
 }
 
-func bump(o Object) {
+// Bump makes a new generation of an object, as a change of its spec does.
+func Bump(o Object) {
 	m := Sub(o, "metadata")
 	generation, _ := m["generation"].(float64) // 0 where there is none
 	m["generation"] = generation + 1
@@ -329,7 +345,7 @@ func (s *Server) resize(w http.ResponseWriter, path string, o, body Object) {
 		return
 	}
 	if !same(was, o) {
-		bump(o)
+		Bump(o)
 		s.put(path, o)
 	}
 	answer(w, 200, s.objects[path])
