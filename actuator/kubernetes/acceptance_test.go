@@ -22,6 +22,15 @@ const firstPod = "checkout-7d9f-aa"
 // runs opens an actuator of the limits and the number of the Deployment.
 func (c *cluster) runs(change func(*actuator.Config)) *actuator.Actuator {
 	c.t.Helper()
+	a, err := c.opens(change)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a
+}
+
+func (c *cluster) opens(change func(*actuator.Config)) (*actuator.Actuator, error) {
+	c.t.Helper()
 	target := func(resource string, most float64) []actuator.Target {
 		return []actuator.Target{{KnobID: trimtab.KnobID{Workload: "checkout", Resource: resource}, Min: 0.05, Max: most, Mode: trimtab.Act}}
 	}
@@ -38,10 +47,10 @@ func (c *cluster) runs(change func(*actuator.Config)) *actuator.Actuator {
 	}
 	a, err := actuator.Open(c.t.Context(), config)
 	if err != nil {
-		c.t.Fatal(err)
+		return nil, err
 	}
 	c.t.Cleanup(func() { _ = a.Close(context.Background()) })
-	return a
+	return a, nil
 }
 
 // order is a plan of one action.

@@ -39,9 +39,11 @@ func open(t *testing.T, pods int, resources string) *cluster {
 	return watch(t, s)
 }
 
-func watch(t *testing.T, s *kubetest.Server) *cluster {
+func watch(t *testing.T, s *kubetest.Server) *cluster { return watchAs(t, s, "somebody") }
+
+func watchAs(t *testing.T, s *kubetest.Server, user string) *cluster {
 	t.Helper()
-	config := kube.Config{Kubeconfig: s.Kubeconfig()}
+	config := kube.Config{Kubeconfig: s.KubeconfigOf(user)}
 	client, err := kube.Open(config)
 	if err != nil {
 		t.Fatal(err)

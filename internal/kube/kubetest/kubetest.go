@@ -44,6 +44,10 @@ type Server struct {
 	writes   []string
 	// bodies are the last patches, by path.
 	bodies map[string]Object
+	// patched are those that were let through, in order.
+	patched []Patch
+	// before is called before a request is looked at.
+	before func(r *http.Request)
 	// silent is open while watches tell nothing; nil: they do.
 	silent chan struct{}
 	// denied are rights that nobody has, such as "patch pods/resize".
@@ -72,14 +76,43 @@ func New(t testing.TB) *Server {
 }
 
 // Kubeconfig writes a file by which the server is found.
-func (s *Server) Kubeconfig() string {
+func (s *Server) Kubeconfig() string { return s.KubeconfigOf("somebody") }
+
+// KubeconfigOf is Kubeconfig of a user, which [UserOf] tells.
+func (s *Server) KubeconfigOf(user string) string {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`, s.http.URL)
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`, s.http.URL+userPath+user)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	return file
+}
+
+// userPath and userHeader carry the user: without TLS a client sends no token.
+const (
+	userPath   = "/as/"
+	userHeader = "Test-User"
+)
+
+// UserOf is who sent a request.
+func UserOf(r *http.Request) string { return r.Header.Get(userHeader) }
+
+// Patch is one that was let through.
+type Patch struct{ User, Path string }
+
+// Patched lists the patches that were let through, in order.
+func (s *Server) Patched() []Patch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.patched)
+}
+
+// Before sets what is called before each request is looked at; it may wait.
+func (s *Server) Before(f func(r *http.Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = f
 }
 
 // Fail sets what requests are answered; nil: as they are.
@@ -268,5 +301,19 @@ func clone(o Object) (out Object) {
 	if err != nil {
 		panic("kubetest: " + err.Error())
 	}
+	return out
+}
+
+// Paths lists the objects whose paths begin so, in order.
+func (s *Server) Paths(prefix string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for path := range s.objects {
+		if strings.HasPrefix(path, prefix) {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
 	return out
 }

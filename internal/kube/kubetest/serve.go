@@ -13,9 +13,20 @@ import (
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if rest, ok := strings.CutPrefix(r.URL.Path, userPath); ok {
+		user, path, _ := strings.Cut(rest, "/")
+		r.Header.Set(userHeader, user)
+		r.URL.Path = "/" + path
+	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	last := parts[len(parts)-1]
 	watching := r.URL.Query().Get("watch") != ""
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
+	if before != nil {
+		before(r)
+	}
 	s.mu.Lock()
 	s.requests[r.Method+" "+last]++
 	if r.Method != http.MethodGet && last != "selfsubjectaccessreviews" {
@@ -255,9 +266,9 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && sub == "":
 		answer(w, 200, o)
 	case sub == "scale":
-		s.scale(w, r.Method, path, o, body)
+		s.scale(w, r, path, o, body)
 	case sub == "resize":
-		s.resize(w, path, o, body)
+		s.resize(w, r, path, o, body)
 	case r.Method == http.MethodPut:
 		if !same(o, body) { // a write that changes nothing makes no version
 			s.put(path, body)
@@ -296,8 +307,9 @@ func expected(w http.ResponseWriter, o, body Object, sub string) bool {
 	return false
 }
 
-func (s *Server) scale(w http.ResponseWriter, method, path string, o, body Object) {
-	if method == http.MethodPatch {
+func (s *Server) scale(w http.ResponseWriter, r *http.Request, path string, o, body Object) {
+	if r.Method == http.MethodPatch {
+		s.patched = append(s.patched, Patch{UserOf(r), path})
 		before := clone(o)
 		o = clone(o)
 		Sub(o, "spec")["replicas"] = Sub(body, "spec")["replicas"]
@@ -323,7 +335,7 @@ func Bump(o Object) {
 	m["generation"] = generation + 1
 }
 
-func (s *Server) resize(w http.ResponseWriter, path string, o, body Object) {
+func (s *Server) resize(w http.ResponseWriter, r *http.Request, path string, o, body Object) {
 	before, was := qos(o), o
 	o = clone(o)
 	wanted, _ := Sub(body, "spec")["containers"].([]any)
@@ -344,6 +356,7 @@ func (s *Server) resize(w http.ResponseWriter, path string, o, body Object) {
 		refuse(w, 422, "Pod QOS Class may not change as a result of resizing")
 		return
 	}
+	s.patched = append(s.patched, Patch{UserOf(r), path})
 	if !same(was, o) {
 		Bump(o)
 		s.put(path, o)
