@@ -317,3 +317,12 @@ func (s *Server) Paths(prefix string) []string {
 	slices.Sort(out)
 	return out
 }
+
+// Parse reads an object.
+func Parse(t testing.TB, text string) (o Object) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return o
+}
