@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -372,4 +373,40 @@ func (c *cluster) limits() (set map[string]float64, sum float64) {
 		sum += v
 	}
 	return set, sum
+}
+
+// R21: baselines are back by the end of the lease though the server fails three of ten
+// requests and answers conflicts.
+func TestWithoutPlansBaselinesAreBackByTheEndOfTheLeaseThoughTheServerFails(t *testing.T) {
+	tr := trial.Start(t, 3)
+	for range tr.N {
+		c := open(t, 3, burstable)
+		a := c.runs(c.journaled)
+		p := asks(1, order{firstPod, trimtab.CPU, 0.5, 1}, order{"checkout-7d9f-ab", trimtab.CPU, 0.5, 2}, order{"checkout", trimtab.Replicas, 3, 2})
+		p.Lease = 0.4
+		a.Handle(t.Context(), p)
+		c.settle()
+		seed := tr.Rand.Uint64()
+		random := rand.New(rand.NewPCG(seed, 0))
+		c.Fail(func(r *http.Request) int {
+			switch v := random.Float64(); {
+			case r.URL.Query().Get("watch") != "":
+			case v < 0.3:
+				return []int{500, 503}[random.IntN(2)]
+			case v < 0.4 && r.Method == http.MethodPatch:
+				return http.StatusConflict
+			}
+			return 0
+		})
+		eventually(t, "all is back", func() bool {
+			a.Tick(t.Context())
+			return len(a.Holding().Targets) == 4 && a.Holding().LeaseLeft == 0 && !c.changed(trimtab.CPU) && !c.changed(trimtab.Replicas) && c.limitOf(1) == "500m"
+		})
+		c.Fail(nil)
+		tr.Case()
+	}
+}
+
+func (c *cluster) limitOf(pod int) any {
+	return kubetest.Sub(kubetest.Container(c.Get(kubetest.PodPath(pod)), "app"), "resources", "limits")["cpu"]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -156,12 +157,34 @@ func (s *Site) clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(co
 		if err != nil {
 			return nil, err
 		}
-		j, err := kubernetes.OpenJournal(ctx, c.Client, namespace, pool)
+		j, err := openJournal(ctx, c.Client, namespace, pool)
 		if err != nil {
 			return nil, err
 		}
 		return j, nil
 	}
+}
+
+// journalTries and journalPause are how often a journal is tried to be opened, and how long
+// is waited first: an API server that fails some of its requests is no reason to end.
+const (
+	journalTries = 6
+	journalPause = 500 * time.Millisecond
+)
+
+func openJournal(ctx context.Context, c *kube.Client, namespace, pool string) (j *kubernetes.Journal, err error) {
+	for try := range journalTries {
+		j, err = kubernetes.OpenJournal(ctx, c, namespace, pool)
+		if err == nil || errors.Is(err, trimtab.ErrRefused) || errors.Is(err, os.ErrNotExist) {
+			return j, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-time.After(journalPause << try):
+		}
+	}
+	return nil, err
 }
 
 // RestoreCluster takes over the journal that the cluster of a configuration keeps, so that

@@ -48,6 +48,8 @@ type Server struct {
 	patched []Patch
 	// before is called before a request is looked at.
 	before func(r *http.Request)
+	// lose is how many writes are carried out and answered 504.
+	lose int
 	// silent is open while watches tell nothing; nil: they do.
 	silent chan struct{}
 	// denied are rights that nobody has, such as "patch pods/resize".
@@ -166,6 +168,13 @@ func (s *Server) Bodies() map[string]Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.bodies)
+}
+
+// Lose has the server carry out so many PUTs and answer 504 to each.
+func (s *Server) Lose(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = n
 }
 
 // PutObject is Put of an object that was read.

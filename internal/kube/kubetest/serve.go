@@ -273,6 +273,11 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 		if !same(o, body) { // a write that changes nothing makes no version
 			s.put(path, body)
 		}
+		if s.lose > 0 {
+			s.lose--
+			refuse(w, http.StatusGatewayTimeout, "it took too long")
+			return
+		}
 		answer(w, 200, s.objects[path])
 	default:
 		refuse(w, 405, "not here")
