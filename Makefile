@@ -77,6 +77,10 @@ kube: kube-tools ## the tests against a real API server, controller manager and 
 	$(call gotest,./actuator/kubernetes ./internal/kube/... ./internal/site,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real')
 	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles')
 
+.PHONY: kubelet
+kubelet: kube-tools ## what only a real node shows: a kubelet and containerd on this host, as root, below a cgroup of their own
+	$(call gotest,./actuator/kubernetes,$(PLAIN) -count=1 -tags integration -timeout 10m -v -run 'ARealKubelet')
+
 .PHONY: guest
 guest: ## the tests of cgroups and systemd, and the demo, in a virtual machine with Debian's kernel
 	./deploy/guest-tests.sh

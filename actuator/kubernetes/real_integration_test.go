@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -278,47 +277,4 @@ func TestAnActuatorRestoresOnARealAPIServer(t *testing.T) {
 	if got := kubetest.Sub(app, "resources", "limits")["cpu"]; got != "500m" {
 		t.Errorf("limit %v after the end", got)
 	}
-}
-
-// A real kubelet, containerd and kernel: what is asked for is in force, and what the node
-// has no room for is put back.
-func TestARealKubeletResizesInPlaceAndWhatItDefersIsPutBack(t *testing.T) {
-	r := startReal(t, func(r *kubetest.Real) {
-		r.Node()
-		r.RunHere(2, `{requests: {cpu: 300m, memory: 32Mi}, limits: {cpu: 300m, memory: 32Mi}}`)
-	})
-	limit, _ := r.knobs()
-	started := time.Now()
-	if err := write(t.Context(), limit, 0.5); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the limit is in force", func() bool { return effective(t, limit) == 0.5 })
-	t.Logf("in force after %v", time.Since(started))
-	for _, pod := range r.Pods() {
-		status := kubetest.Sub(pod, "status")["containerStatuses"].([]any)[0].(kubetest.Object)
-		if status["restartCount"] != 0.0 {
-			t.Errorf("it was restarted: %v", status["restartCount"])
-		}
-	}
-	// More than is left beside the other pod, and less than the node has.
-	most := limit.Nearest(trimtab.Unlimited()).Value
-	if err := write(t.Context(), limit, most-0.1); err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.After(2 * time.Minute)
-	for limit.Hopeless(t.Context()) == "" {
-		select {
-		case <-deadline:
-			t.Fatalf("what cannot be had is not told: in force is %v", effective(t, limit))
-		case <-time.After(time.Second):
-		}
-	}
-	t.Log(limit.Hopeless(t.Context()))
-	if in := effective(t, limit); in != 0.5 {
-		t.Errorf("in force is %v", in)
-	}
-	if err := write(t.Context(), limit, 0.5); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "nothing is pending", func() bool { return effective(t, limit) == 0.5 && limit.Hopeless(t.Context()) == "" })
 }

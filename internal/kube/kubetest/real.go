@@ -28,6 +28,9 @@ type Real struct {
 	url   string
 	etcd  string
 	lib   string
+	// node starts the kubelet, once there is one.
+	node    func() *os.Process
+	kubelet *os.Process
 }
 
 // Tools finds what `make kube-tools` built, and skips the test where it is missing.
