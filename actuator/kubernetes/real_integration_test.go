@@ -117,56 +117,7 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 			t.Errorf("resize of another uid: %v", err)
 		}
 	})
-	t.Run("ANumberThatWasChangedAndPutBackGetsNoWrite", func(t *testing.T) {
-		_, scale := r.knobs()
-		read(t, scale)
-		for _, n := range []string{"5", "3"} {
-			r.Kubectl("-n", "shop", "scale", "deployment", "checkout", "--replicas="+n)
-		}
-		if err := write(t.Context(), scale, 6); !errors.Is(err, trimtab.ErrStale) {
-			t.Errorf("write: %v", err)
-		}
-		r.Run(3)
-	})
-	t.Run("ALimitThatIsPutBackWithANumberLeavesNothing", func(t *testing.T) {
-		limit, scale := r.knobs()
-		a := r.runs(nil)
-		name := fmt.Sprint(kubetest.Sub(r.Pods()[0], "metadata")["name"])
-		o := a.Handle(t.Context(), asks(1, order{name, trimtab.CPU, read(t, limit), 0.9}, order{"checkout", trimtab.Replicas, read(t, scale), 2}))
-		for _, one := range o.Results {
-			if one.Status != trimtab.Pending && one.Status != trimtab.Written {
-				t.Errorf("%+v", one)
-			}
-		}
-		eventually(t, "the number is asked for", func() bool { w, err := r.view.WorkloadOf(checkout); return err == nil && w.Replicas() == 2 })
-		r.Run(2)
-		if err := a.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		r.Run(3)
-		for _, pod := range r.Pods() {
-			if got := kubetest.Sub(kubetest.Container(pod, "app"), "resources", "limits")["cpu"]; got != "500m" {
-				t.Errorf("limit %v", got)
-			}
-		}
-	})
-	t.Run("ALimitWithoutARequestBecomesTheRequestToo", func(t *testing.T) {
-		r.Apply("apiVersion: v1\nkind: Pod\nmetadata: {name: plain, namespace: shop}\nspec: {nodeName: n1, terminationGracePeriodSeconds: 0, containers: [{name: app, image: none, resources: {requests: {memory: 32Mi}}}]}\n")
-		var pod kubetest.Object
-		if err := json.Unmarshal([]byte(r.Kubectl("-n", "shop", "get", "pod", "plain", "-o", "json")), &pod); err != nil {
-			t.Fatal(err)
-		}
-		r.Kubelet(pod)
-		p, err := r.view.Client.Pod(t.Context(), "shop", "plain")
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := r.view.Client.Resize(t.Context(), &p.Meta, "app", nil, map[string]string{"cpu": "500m"})
-		if err != nil || after.Container("app").Resources.Requests["cpu"] != 0.5 {
-			t.Errorf("requests %v, %v: a container without a request may get a limit then", after, err)
-		}
-		r.Kubectl("-n", "shop", "delete", "pod", "plain", "--force", "--grace-period=0")
-	})
+	r.changesAndRestores(t)
 	t.Run("ReplicasAreSetByScaleAndBookedUnderTrimtab", func(t *testing.T) {
 		_, scale := r.knobs()
 		if err := write(t.Context(), scale, 4); err != nil {
@@ -244,6 +195,61 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 				t.Errorf("it did %s", w)
 			}
 		}
+	})
+}
+
+// changesAndRestores are the parts about what changed in between, what an end puts back,
+// and what becomes of a limit without a request.
+func (r *real) changesAndRestores(t *testing.T) {
+	t.Run("ANumberThatWasChangedAndPutBackGetsNoWrite", func(t *testing.T) {
+		_, scale := r.knobs()
+		read(t, scale)
+		for _, n := range []string{"5", "3"} {
+			r.Kubectl("-n", "shop", "scale", "deployment", "checkout", "--replicas="+n)
+		}
+		if err := write(t.Context(), scale, 6); !errors.Is(err, trimtab.ErrStale) {
+			t.Errorf("write: %v", err)
+		}
+		r.Run(3)
+	})
+	t.Run("ALimitThatIsPutBackWithANumberLeavesNothing", func(t *testing.T) {
+		limit, scale := r.knobs()
+		a := r.runs(nil)
+		name := fmt.Sprint(kubetest.Sub(r.Pods()[0], "metadata")["name"])
+		o := a.Handle(t.Context(), asks(1, order{name, trimtab.CPU, read(t, limit), 0.9}, order{"checkout", trimtab.Replicas, read(t, scale), 2}))
+		for _, one := range o.Results {
+			if one.Status != trimtab.Pending && one.Status != trimtab.Written {
+				t.Errorf("%+v", one)
+			}
+		}
+		eventually(t, "the number is asked for", func() bool { w, err := r.view.WorkloadOf(checkout); return err == nil && w.Replicas() == 2 })
+		r.Run(2)
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.Run(3)
+		for _, pod := range r.Pods() {
+			if got := kubetest.Sub(kubetest.Container(pod, "app"), "resources", "limits")["cpu"]; got != "500m" {
+				t.Errorf("limit %v", got)
+			}
+		}
+	})
+	t.Run("ALimitWithoutARequestBecomesTheRequestToo", func(t *testing.T) {
+		r.Apply("apiVersion: v1\nkind: Pod\nmetadata: {name: plain, namespace: shop}\nspec: {nodeName: n1, terminationGracePeriodSeconds: 0, containers: [{name: app, image: none, resources: {requests: {memory: 32Mi}}}]}\n")
+		var pod kubetest.Object
+		if err := json.Unmarshal([]byte(r.Kubectl("-n", "shop", "get", "pod", "plain", "-o", "json")), &pod); err != nil {
+			t.Fatal(err)
+		}
+		r.Kubelet(pod)
+		p, err := r.view.Client.Pod(t.Context(), "shop", "plain")
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := r.view.Client.Resize(t.Context(), &p.Meta, "app", nil, map[string]string{"cpu": "500m"})
+		if err != nil || after.Container("app").Resources.Requests["cpu"] != 0.5 {
+			t.Errorf("requests %v, %v: a container without a request may get a limit then", after, err)
+		}
+		r.Kubectl("-n", "shop", "delete", "pod", "plain", "--force", "--grace-period=0")
 	})
 }
 
