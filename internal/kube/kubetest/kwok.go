@@ -26,7 +26,7 @@ metadata: {name: node-ready}
 spec:
   resourceRef: {apiGroup: v1, kind: Node}
   selector: {matchExpressions: [{key: '.status.conditions.[] | select( .type == "Ready" ) | .status', operator: NotIn, values: ["True"]}]}
-  steps: [{patch: {subresource: status, root: status, template: "conditions:\n- {type: Ready, status: 'True', reason: KubeletReady, lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}\nphase: Running\n"}}]
+  steps: [{patch: {subresource: status, root: status, type: strategic, template: "conditions:\n- {type: Ready, status: 'True', reason: KubeletReady, lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}\nphase: Running\n"}}]
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -35,7 +35,7 @@ spec:
   resourceRef: {apiGroup: v1, kind: Node}
   selector: {matchExpressions: [{key: '.status.conditions.[] | select( .type == "Ready" ) | .status', operator: In, values: ["True"]}]}
   delay: {durationMilliseconds: 300000, jitterDurationMilliseconds: 330000}
-  steps: [{patch: {subresource: status, root: status, template: "conditions:\n- {type: Ready, status: 'True', reason: KubeletReady, lastHeartbeatTime: {{ Now | Quote }}}\n"}}]
+  steps: [{patch: {subresource: status, root: status, type: strategic, template: "conditions:\n- {type: Ready, status: 'True', reason: KubeletReady, lastHeartbeatTime: {{ Now | Quote }}}\n"}}]
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -43,7 +43,7 @@ metadata: {name: pod-ready}
 spec:
   resourceRef: {apiGroup: v1, kind: Pod}
   selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: DoesNotExist}, {key: .status.phase, operator: In, values: [Pending]}]}
-  steps: [{patch: {subresource: status, root: status, template: "phase: Running\nobservedGeneration: {{ .metadata.generation }}\nstartTime: {{ Now | Quote }}\nconditions:\n- {type: Ready, status: 'True', lastTransitionTime: {{ Now | Quote }}}\n- {type: ContainersReady, status: 'True', lastTransitionTime: {{ Now | Quote }}}\ncontainerStatuses:\n{{ range .spec.containers }}\n- {name: {{ .name | Quote }}, image: {{ .image | Quote }}, imageID: '', ready: true, started: true, restartCount: 0, resources: {{ .resources | toJson }}, allocatedResources: {{ .resources.requests | toJson }}, state: {running: {startedAt: {{ Now | Quote }}}}}\n{{ end }}\n"}}]
+  steps: [{patch: {subresource: status, root: status, type: strategic, template: "phase: Running\nobservedGeneration: {{ .metadata.generation }}\nstartTime: {{ Now | Quote }}\nconditions:\n- {type: Ready, status: 'True', lastTransitionTime: {{ Now | Quote }}}\n- {type: ContainersReady, status: 'True', lastTransitionTime: {{ Now | Quote }}}\ncontainerStatuses:\n{{ range .spec.containers }}\n- {name: {{ .name | Quote }}, image: {{ .image | Quote }}, imageID: '', ready: true, started: true, restartCount: 0, resources: {{ .resources | toJson }}, allocatedResources: {{ .resources.requests | toJson }}, state: {running: {startedAt: {{ Now | Quote }}}}}\n{{ end }}\n"}}]
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -52,7 +52,7 @@ spec:
   resourceRef: {apiGroup: v1, kind: Pod}
   selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: DoesNotExist}, {key: .status.phase, operator: In, values: [Running]}, {key: '.metadata.annotations["lab/resize"]', operator: DoesNotExist}, {key: '(.metadata.generation != .status.observedGeneration) | tostring', operator: In, values: ["true"]}]}
   delay: {durationMilliseconds: 300}
-  steps: [{patch: {subresource: status, root: status, template: "observedGeneration: {{ .metadata.generation }}\ncontainerStatuses:\n{{ range .spec.containers }}\n- {name: {{ .name | Quote }}, resources: {{ .resources | toJson }}, allocatedResources: {{ .resources.requests | toJson }}}\n{{ end }}\n"}}]
+  steps: [{patch: {subresource: status, root: status, type: strategic, template: "observedGeneration: {{ .metadata.generation }}\ncontainerStatuses:\n{{ range .spec.containers }}\n- {name: {{ .name | Quote }}, resources: {{ .resources | toJson }}, allocatedResources: {{ .resources.requests | toJson }}}\n{{ end }}\n"}}]
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -60,7 +60,7 @@ metadata: {name: pod-resize-pending}
 spec:
   resourceRef: {apiGroup: v1, kind: Pod}
   selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: DoesNotExist}, {key: .status.phase, operator: In, values: [Running]}, {key: '.metadata.annotations["lab/resize"]', operator: In, values: [Deferred, Infeasible]}, {key: '(.metadata.generation != .status.observedGeneration) | tostring', operator: In, values: ["true"]}]}
-  steps: [{patch: {subresource: status, root: status, template: "observedGeneration: {{ .metadata.generation }}\nconditions:\n- {type: PodResizePending, status: 'True', reason: {{ index .metadata.annotations \"lab/resize\" | Quote }}, message: played, lastTransitionTime: {{ Now | Quote }}}\n"}}]
+  steps: [{patch: {subresource: status, root: status, type: strategic, template: "observedGeneration: {{ .metadata.generation }}\nconditions:\n- {type: PodResizePending, status: 'True', reason: {{ index .metadata.annotations \"lab/resize\" | Quote }}, message: played, lastTransitionTime: {{ Now | Quote }}}\n"}}]
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
