@@ -116,6 +116,10 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go test -run '^$$' -bench Decide -benchtime 2000x ./planner/colocate
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
 
+.PHONY: bench-kubernetes
+bench-kubernetes: kube-tools ## what trimtab costs beside a real API server with up to 5,000 pods whose kubelets kwok plays (20 minutes; TRIMTAB_CROWD=NODESxWORKLOADSxPODS for one size)
+	go test $(PLAIN) -count=1 -tags integration -run '^$$' -bench Crowd -benchtime 1x -timeout 60m ./internal/bench/kubernetes
+
 .PHONY: bench-real
 bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--minutes 3 --scenario peaks")
 	go run ./internal/bench/real $(REAL)

@@ -316,6 +316,7 @@ func TestARealAPIServerTakesTheChartAndKeepsNothingOfIt(t *testing.T) {
 			}
 		}
 	})
+	t.Run("EverythingButTheAgentIsAdmittedByRestrictedAndTheAgentByPrivilegedWithoutBeingIt", func(t *testing.T) { admitted(t, r) })
 	t.Run("HelmInstallsAndUninstallsWithNothingLeft", func(t *testing.T) {
 		before := everything(r)
 		config := "--kubeconfig=" + r.Kubeconfig("admin")
@@ -333,6 +334,65 @@ func TestARealAPIServerTakesTheChartAndKeepsNothingOfIt(t *testing.T) {
 	})
 	for _, mode := range []string{"observe", "recommend", "act"} {
 		t.Run("TheAccountOfMode"+strings.ToUpper(mode[:1])+mode[1:]+"MayDoWhatItMustAndNoMore", func(t *testing.T) { accountOf(t, r, mode) })
+	}
+}
+
+// admitted tries the pods of every rendering as pods, since Pod Security only warns of a
+// Deployment.
+func admitted(t *testing.T, r *kubetest.Real) {
+	for name, values := range valueSets {
+		mode := "observe"
+		if strings.Contains(strings.Join(values, " "), "mode=recommend") {
+			mode = "recommend"
+		}
+		agents := 0
+		for key, o := range manifests(t, rendered(t, values...)) {
+			template, _ := of(o, "spec", "template").(map[string]any)
+			if key == "CronJob trimtab/trimtab-restore" {
+				template, _ = of(o, "spec", "jobTemplate", "spec", "template").(map[string]any)
+			}
+			if o["kind"] == "Pod" {
+				template = o
+			}
+			if template == nil {
+				continue
+			}
+			spec, _ := template["spec"].(map[string]any)
+			delete(spec, "serviceAccountName") // it is not installed
+			try := func(namespace string) error {
+				pod, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "tried", "namespace": namespace}, "spec": spec})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = r.Try(string(pod), "create", "--dry-run=server", "-f", "-")
+				return err
+			}
+			err := try("trimtab")
+			if o["kind"] != "DaemonSet" {
+				if err != nil {
+					t.Errorf("%s: %s is not admitted: %v", name, key, err)
+				}
+				continue
+			}
+			agents++
+			if err == nil || !strings.Contains(err.Error(), "restricted") {
+				t.Errorf("%s: the agent in a restricted namespace: %v", name, err)
+			}
+			if err := try("agents"); err != nil {
+				t.Errorf("%s: the agent in a privileged namespace: %v", name, err)
+			}
+			for _, word := range []string{"privileged", "hostPID", "hostNetwork", "hostIPC", "SYS_ADMIN"} {
+				if strings.Contains(fmt.Sprint(spec), word+":true") || strings.Contains(fmt.Sprint(spec), word+" ") && word == "SYS_ADMIN" {
+					t.Errorf("%s: the agent has %s", name, word)
+				}
+			}
+			if mode == "recommend" && strings.Contains(fmt.Sprint(spec), "add:") {
+				t.Errorf("%s: the agent has a capability in mode recommend", name)
+			}
+		}
+		if want := strings.Contains(name, "agents"); want != (agents > 0) {
+			t.Errorf("%s: %d DaemonSets", name, agents)
+		}
 	}
 }
 
