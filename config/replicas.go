@@ -40,8 +40,11 @@ type ScalingRules struct {
 	// Changes that are allowed within a time.
 	Policies []ScalingPolicy `yaml:"policies"`
 	// Share of the target within which nothing changes. It is read and has no meaning here: trimtab has no target of utilisation.
-	Tolerance *float64 `yaml:"tolerance"`
+	Tolerance *Quantity `yaml:"tolerance"`
 }
+
+// Quantity is a number as Kubernetes writes it: 0.05, "0.05" or 50m.
+type Quantity float64
 
 // ScalingPolicy bounds the change within a time.
 type ScalingPolicy struct {
