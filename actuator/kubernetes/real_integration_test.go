@@ -83,12 +83,6 @@ func (r *real) knobs() (limit, scale actuator.Remote) {
 	return c.limit(trimtab.CPU), c.scale()
 }
 
-// patch does what another one would.
-func (r *real) patch(what, body string) {
-	r.t.Helper()
-	r.Kubectl("-n", "shop", "patch", what, "checkout", "--type=merge", "-p", body)
-}
-
 func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 	r := startReal(t, func(r *kubetest.Real) { r.Shop(3, burstable) })
 	t.Run("AResizeIsAsked", func(t *testing.T) {

@@ -140,11 +140,11 @@ func (c *Client) of(r Resource, namespace string) dynamic.ResourceInterface {
 	return c.dynamic.Resource(r.gvr())
 }
 
-// get reads an object, or a subresource of one, into out.
-func (c *Client) get(ctx context.Context, r Resource, namespace, name string, out any, sub ...string) error {
+// get reads an object into out.
+func (c *Client) get(ctx context.Context, r Resource, namespace, name string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	u, err := c.of(r, namespace).Get(ctx, name, metav1.GetOptions{}, sub...)
+	u, err := c.of(r, namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return kindOf(err, "get", r, namespace, name)
 	}
