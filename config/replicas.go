@@ -110,7 +110,7 @@ func (v *validator) replicas(where string, k *Knob) {
 		v.scaling(at+".behavior.scaleUp", b.ScaleUp)
 		v.scaling(at+".behavior.scaleDown", b.ScaleDown)
 	}
-	v.replicasFallback(at+".fallback", r.Fallback)
+	v.replicasFallback(at+".fallback", r.Fallback, r.Min)
 }
 
 // scaling checks the rules of one direction as the API server does.
@@ -141,9 +141,12 @@ func (v *validator) scaling(at string, r *ScalingRules) {
 }
 
 // replicasFallback refuses the words that would lower a workload on missing input.
-func (v *validator) replicasFallback(at string, f *ReplicasFallback) {
+func (v *validator) replicasFallback(at string, f *ReplicasFallback, least int) {
 	if f == nil {
 		return
+	}
+	if (f.Behavior == "" || f.Behavior == "static") && f.Replicas < least {
+		v.fail(at+".replicas", fmt.Sprintf("static replicas: %d is below min, %d, and so below what there is: it lowers on missing input, which trimtab never does", f.Replicas, least), "use behavior: currentReplicasIfHigher")
 	}
 	if f.FailureThreshold < 0 {
 		v.fail(at+".failureThreshold", fmt.Sprintf("failureThreshold is %d, want 0 or more", f.FailureThreshold), "3 is common")

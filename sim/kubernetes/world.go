@@ -219,7 +219,7 @@ func (p *place) play(second int, count bool) {
 	}
 	if count && known {
 		p.tally(second, held, arrived, arrived*got.Mean)
-		if p.queues {
+		if p.queues && (second+tick)%60 == 0 {
 			p.score.needs(p.need(n), float64(n)*least)
 		}
 	}
