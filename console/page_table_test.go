@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"regexp"
@@ -49,6 +50,25 @@ func TestEveryColumnThatCanBeSortedByIsSortedBothWaysAndLeftAgain(t *testing.T) 
 	}
 	if found < 35 {
 		t.Errorf("%d columns can be sorted by", found)
+	}
+}
+
+func TestAListOfSeveralPagesStaysSortedFromOneToTheNext(t *testing.T) {
+	v := crowd(250, 500, time.Now())
+	for n := range 120 {
+		v.Observe(&trimtab.Holding{Pool: "cpu", Host: fmt.Sprint("h", n), Time: time.Now(), Capacity: map[string]float64{"cpu": 8}, Targets: []trimtab.KnobState{onHost(fmt.Sprint("h", n), "a", 1)}})
+	}
+	h := Handler(v, Options{})
+	for _, path := range []string{"/", "/hosts"} {
+		for query, want := range map[string]string{"": "?offset=100\"", "?sort=-name": "?offset=100&amp;sort=-name\"", "?offset=100&sort=name": "?sort=name\""} {
+			code, body, _ := request(t, h, "GET", path+query, "")
+			if code != 200 || !strings.Contains(body, want) {
+				t.Errorf("%s%s: %d, no %s", path, query, code, want)
+			}
+		}
+		if code, body, _ := request(t, h, "GET", path+"?sort=weather", ""); code != 400 || !strings.Contains(body, "want name") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
 	}
 }
 
