@@ -93,7 +93,7 @@ func manifests(t *testing.T, text string) map[string]map[string]any {
 	return all
 }
 
-func of(o map[string]any, path ...string) any {
+func field(o map[string]any, path ...string) any {
 	for i, name := range path {
 		if i == len(path)-1 {
 			return o[name]
@@ -111,7 +111,7 @@ func TestTheChartRendersForEverySetOfValuesAndRefusesAMisspeltOne(t *testing.T) 
 		all := manifests(t, rendered(t, append(monitored, values...)...))
 		for key, o := range all {
 			switch {
-			case strings.HasPrefix(key, "ConfigMap ") && of(o, "data", "trimtab.yaml") != nil:
+			case strings.HasPrefix(key, "ConfigMap ") && field(o, "data", "trimtab.yaml") != nil:
 				for file, text := range o["data"].(map[string]any) {
 					if _, err := config.Parse(file, []byte(fmt.Sprint(text))); err != nil {
 						t.Errorf("%s: %s: %v", name, file, err)
@@ -174,18 +174,18 @@ func TestTheBoardsAndRulesOfTheChartAreTheGeneratedOnes(t *testing.T) {
 			if err := yaml.Unmarshal(text, &want); err != nil {
 				t.Fatal(err)
 			}
-			if got := of(all["PrometheusRule trimtab/trimtab"], "spec"); fmt.Sprint(got) != fmt.Sprint(want) {
+			if got := field(all["PrometheusRule trimtab/trimtab"], "spec"); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Error("the PrometheusRule is not what the package generates")
 			}
 			continue
 		}
 		boards++
 		o := all["ConfigMap trimtab/trimtab-board-"+name]
-		if got := fmt.Sprint(of(o, "data", file)); strings.TrimSpace(got) != strings.TrimSpace(string(text)) {
+		if got := fmt.Sprint(field(o, "data", file)); strings.TrimSpace(got) != strings.TrimSpace(string(text)) {
 			t.Errorf("board %s is not what the package generates: add a link in files/", name)
 		}
-		if of(o, "metadata", "labels", "grafana_dashboard") != "1" || len(text) > 1<<20 {
-			t.Errorf("board %s: labels %v, %d bytes", name, of(o, "metadata", "labels"), len(text))
+		if field(o, "metadata", "labels", "grafana_dashboard") != "1" || len(text) > 1<<20 {
+			t.Errorf("board %s: labels %v, %d bytes", name, field(o, "metadata", "labels"), len(text))
 		}
 	}
 	if boards < 6 {
@@ -347,9 +347,9 @@ func admitted(t *testing.T, r *kubetest.Real) {
 		}
 		agents := 0
 		for key, o := range manifests(t, rendered(t, values...)) {
-			template, _ := of(o, "spec", "template").(map[string]any)
+			template, _ := field(o, "spec", "template").(map[string]any)
 			if key == "CronJob trimtab/trimtab-restore" {
-				template, _ = of(o, "spec", "jobTemplate", "spec", "template").(map[string]any)
+				template, _ = field(o, "spec", "jobTemplate", "spec", "template").(map[string]any)
 			}
 			if o["kind"] == "Pod" {
 				template = o
