@@ -53,6 +53,13 @@ func (d *decoder) scalar(path string, n ast.Node, v reflect.Value) bool {
 	case *Bytes:
 		d.bytes(path, n, target)
 		return true
+	case *Quantity:
+		if q, ok := quantityOf(scalarText(n)); ok {
+			*target = Quantity(q)
+			return true
+		}
+		d.report(d.at[path], fmt.Sprintf("%s is %s, want a number or a quantity", lastOf(path), d.shown(n)), `write 0.05, "0.05" or 50m`)
+		return true
 	case *Values:
 		if _, list := n.(*ast.SequenceNode); list {
 			return false

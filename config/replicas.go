@@ -40,8 +40,11 @@ type ScalingRules struct {
 	// Changes that are allowed within a time.
 	Policies []ScalingPolicy `yaml:"policies"`
 	// Share of the target within which nothing changes. It is read and has no meaning here: trimtab has no target of utilisation.
-	Tolerance *float64 `yaml:"tolerance"`
+	Tolerance *Quantity `yaml:"tolerance"`
 }
+
+// Quantity is a number as Kubernetes writes it: 0.05, "0.05" or 50m.
+type Quantity float64
 
 // ScalingPolicy bounds the change within a time.
 type ScalingPolicy struct {
@@ -107,7 +110,7 @@ func (v *validator) replicas(where string, k *Knob) {
 		v.scaling(at+".behavior.scaleUp", b.ScaleUp)
 		v.scaling(at+".behavior.scaleDown", b.ScaleDown)
 	}
-	v.replicasFallback(at+".fallback", r.Fallback)
+	v.replicasFallback(at+".fallback", r.Fallback, r.Min)
 }
 
 // scaling checks the rules of one direction as the API server does.
@@ -138,9 +141,12 @@ func (v *validator) scaling(at string, r *ScalingRules) {
 }
 
 // replicasFallback refuses the words that would lower a workload on missing input.
-func (v *validator) replicasFallback(at string, f *ReplicasFallback) {
+func (v *validator) replicasFallback(at string, f *ReplicasFallback, least int) {
 	if f == nil {
 		return
+	}
+	if (f.Behavior == "" || f.Behavior == "static") && f.Replicas < least {
+		v.fail(at+".replicas", fmt.Sprintf("static replicas: %d is below min, %d, and so below what there is: it lowers on missing input, which trimtab never does", f.Replicas, least), "use behavior: currentReplicasIfHigher")
 	}
 	if f.FailureThreshold < 0 {
 		v.fail(at+".failureThreshold", fmt.Sprintf("failureThreshold is %d, want 0 or more", f.FailureThreshold), "3 is common")

@@ -140,31 +140,39 @@ func (x item) fail(message, hint string) {
 	}
 }
 
-// read finds out what each document is, and reads it.
-func (r *sloReader) read(data []byte) {
+// documents are those of the file, without empty ones.
+func (r *sloReader) documents(data []byte, hint string) (out []item) {
 	if len(data) > MaxBytes {
 		r.report(position{1, 1}, fmt.Sprintf("the file is larger than %d bytes", MaxBytes), "split it")
-		return
+		return nil
 	}
 	if at, message, hint := unreadable(data); message != "" {
 		r.report(at, message, hint)
-		return
+		return nil
 	}
 	file := r.parse(strings.TrimPrefix(string(data), "\ufeff"))
 	if file == nil {
-		return
+		return nil
 	}
-	var documents []item
 	for i, doc := range file.Docs {
 		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
 			continue
 		}
 		x := item{r, fmt.Sprintf("document%d", i), doc.Body}
 		r.at[x.path] = positionOf(doc.Body)
-		documents = append(documents, x)
+		out = append(out, x)
 	}
-	if len(documents) == 0 {
-		r.report(position{1, 1}, "the file is empty", "name a file of OpenSLO, Sloth or Pyrra")
+	if len(out) == 0 {
+		r.report(position{1, 1}, "the file is empty", hint)
+	}
+	return out
+}
+
+// read finds out what each document is, and reads it.
+func (r *sloReader) read(data []byte) {
+	documents := r.documents(data, "name a file of OpenSLO, Sloth or Pyrra")
+	if len(r.errs) > 0 {
+		return
 	}
 	r.collect(documents)
 	for _, x := range documents {

@@ -142,6 +142,35 @@ func TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes(t *testing.T) {
 		t.Run(fmt.Sprint("recording ", i+1), func(t *testing.T) { checkReplay(t, cfg) })
 	}
 	t.Run("another policy", func(t *testing.T) { checkAnotherPolicy(t, cfg) })
+	t.Run("autoscalers", func(t *testing.T) { checkAutoscalers(t, cfg) })
+}
+
+// checkAutoscalers compares autoscalers on the same recording: each is scored over the
+// same minutes, beside what was recorded.
+func checkAutoscalers(t *testing.T, cfg *config.Config) {
+	file := filepath.Join(t.TempDir(), "trimtab.yaml")
+	if err := os.WriteFile(file, cfg.Redacted(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	args := []string{"replay", cfg.Exporters.Record.Path, "--config.file", file, "--policy", "hpa,keda,vpa,trimtab", "--cost", "5ms", "-o", "json"}
+	if code := Main(t.Context(), args, &out, &errs); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errs.String())
+	}
+	var got podsAnswer
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Policies) != 4 || len(got.Recorded) != 2 || len(got.Played) != 2 || got.Recorded[0].CoreHours <= 0 {
+		t.Fatalf("%s", out.String())
+	}
+	for _, p := range got.Policies {
+		for _, w := range p.Workloads {
+			if w.CoreHours <= 0 || w.LeastMissed > w.Missed || w.Missed > w.MostMissed || w.MostMissed > w.Minutes {
+				t.Errorf("%s: %+v", p.Policy, w)
+			}
+		}
+	}
 }
 
 // segments are the files of a recording.

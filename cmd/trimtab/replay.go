@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/exporters/record"
@@ -18,26 +19,38 @@ import (
 
 // replayCmd is `trimtab replay`.
 type replayCmd struct {
-	Recording string  `arg:"" help:"Directory that exporters.record wrote, or one of its files." type:"path"`
-	File      string  `name:"config.file" help:"The configuration that trimtab ran with." required:"" type:"path"`
-	Policy    string  `help:"Objective to replay with. Left out: that of the configuration." placeholder:"NAME"`
-	Capacity  float64 `help:"Capacity of the pool, to try a larger or smaller one. Left out: that of the configuration." placeholder:"AMOUNT"`
-	Output    string  `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+	Recording string      `arg:"" help:"Directory that exporters.record wrote, or one of its files; with hpa, keda, vpa or trimtab also a file of loads (.csv or .txt, also .gz): a number of requests a line, or a time and a number." type:"path"`
+	File      string      `name:"config.file" help:"The configuration that trimtab ran with; needed for a recording." type:"path"`
+	Policy    policyNames `help:"Objective to replay with, left out: that of the configuration. Or autoscalers to compare, one or more of hpa, keda, vpa, trimtab." placeholder:"NAME,..."`
+	Capacity  float64     `help:"Capacity of the pool, to try a larger or smaller one. Left out: that of the configuration, and of autoscalers as much as they ask for." placeholder:"AMOUNT"`
+	Output    string      `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
+	replayPods
 }
 
 // Example is shown by --help.
 func (replayCmd) Example() string {
-	return "trimtab replay /var/lib/trimtab/recordings --config.file trimtab.yml --policy egalitarian"
+	return "trimtab replay /var/lib/trimtab/recordings --config.file trimtab.yml --policy egalitarian\n" +
+		"trimtab replay /var/lib/trimtab/recordings --config.file trimtab.yml --policy hpa,keda,vpa,trimtab --hpa hpa.yaml --plot figures\n" +
+		"trimtab replay requests-per-minute.csv.gz --policy hpa,trimtab --hpa hpa.yaml --cost 20ms --slo-latency 200ms --learn 24h"
 }
 
 // Run replays and prints what came of it.
 func (c *replayCmd) Run(ctx context.Context, t terminal) error {
-	cfg, err := config.Load(c.File)
-	if err != nil {
-		return hint.Add(err, "trimtab check config %s shows every mistake", c.File)
+	if c.compares() {
+		return c.compare(ctx, t)
 	}
-	if c.Policy != "" {
-		cfg.Objective = c.Policy
+	if len(c.Policy) > 1 {
+		return hint.Add(trimtab.Invalidf("--policy %s: one objective is replayed at a time", strings.Join(c.Policy, ",")), "autoscalers can be compared: hpa, keda, vpa, trimtab")
+	}
+	if isLoads(c.Recording) {
+		return hint.Add(trimtab.Invalidf("replay %s: a file of loads has no workloads to divide a pool among", c.Recording), "compare autoscalers on it: --policy hpa,keda,vpa,trimtab")
+	}
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	if len(c.Policy) == 1 {
+		cfg.Objective = c.Policy[0]
 	}
 	plan, err := site.PlannerConfig(cfg)
 	if err != nil {
@@ -46,19 +59,12 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	if c.Capacity > 0 {
 		plan.Capacity = c.Capacity
 	}
-	learn, err := site.AnalyzerConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("replay: %w", err)
-	}
-	history, err := replay.New(learn)
-	if err != nil {
-		return fmt.Errorf("replay: %w", err)
-	}
 	answer := replayAnswer{Policy: cfg.Objective, Unit: view.Unit(cfg.Pool.Resource())}
-	if err := answer.read(ctx, c.Recording, history, t.err); err != nil {
-		return hint.Add(fmt.Errorf("replay %s: %w", c.Recording, err), "recordings come from a running trimtab with exporters.record.path")
+	history, err := answer.history(ctx, cfg, c.Recording, t.err)
+	if err != nil {
+		return err
 	}
-	if answer.Recording.Config != site.Digest(cfg) && c.Policy == "" {
+	if answer.Recording.Config != site.Digest(cfg) && len(c.Policy) == 0 {
 		fmt.Fprintln(t.err, "trimtab: warning: the recording was made with another configuration; workloads are matched by name")
 	}
 	bar := newProgress(t.err, "replay", 0)
@@ -76,6 +82,34 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 		err = errors.Join(err, fmt.Errorf("replay: printed is what was played: %w", stopped))
 	}
 	return err
+}
+
+// config reads the configuration that a recording was made with.
+func (c *replayCmd) config() (*config.Config, error) {
+	if c.File == "" {
+		return nil, hint.Add(trimtab.Invalidf("replay %s: --config.file is missing", c.Recording), "name the configuration that trimtab ran with; a demo leaves it beside its recording")
+	}
+	cfg, err := config.Load(c.File)
+	if err != nil {
+		return nil, hint.Add(err, "trimtab check config %s shows every mistake", c.File)
+	}
+	return cfg, nil
+}
+
+// history reads a recording.
+func (a *replayAnswer) history(ctx context.Context, cfg *config.Config, path string, bars io.Writer) (*replay.History, error) {
+	learn, err := site.AnalyzerConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	history, err := replay.New(learn)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if err := a.read(ctx, path, history, bars); err != nil {
+		return nil, hint.Add(fmt.Errorf("replay %s: %w", path, err), "recordings come from a running trimtab with exporters.record.path")
+	}
+	return history, nil
 }
 
 // replayAnswer is what `trimtab replay -o json` prints.

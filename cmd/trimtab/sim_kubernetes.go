@@ -93,7 +93,7 @@ func (a *kubernetesAnswer) text(w io.Writer) {
 			pool = fmt.Sprintf("%g cores", p.Pool)
 		}
 		fmt.Fprintf(w, "%s: a day of ten services, %s, mean of %s\n\n", p.Load, pool, view.Count(p.Seeds, "seed"))
-		rows := [][]string{{"POLICY", "MINUTES MISSED", "±", "CORE-HOURS", "±", "TRIMTAB SAVES", "LEAST HOUR IN TIME", "THRESHOLDS"}}
+		rows := [][]string{{"POLICY", "MINUTES MISSED", "±", "CORE-HOURS", "±", "TRIMTAB SAVES", "LEAST HOUR IN TIME", "LEAST SHARE OF NEED", "THRESHOLDS"}}
 		for k := range p.Policies {
 			rows = append(rows, kubernetesRow(&p.Policies[k]))
 		}
@@ -119,5 +119,5 @@ func kubernetesRow(s *kubernetes.Summary) []string {
 		thresholds = fmt.Sprintf("%g%% to %g%%", least, most)
 	}
 	return []string{s.Policy, fmt.Sprintf("%.1f", s.Missed), fmt.Sprintf("%.1f", s.MissedErr), fmt.Sprintf("%.0f", s.CoreHours), fmt.Sprintf("%.0f", s.CoreHoursErr),
-		saves, fmt.Sprintf("%.1f%%", 100*s.Served), thresholds}
+		saves, fmt.Sprintf("%.1f%%", 100*s.Served), fmt.Sprintf("%.0f%% (%s)", 100*s.Needed, s.Worst), thresholds}
 }

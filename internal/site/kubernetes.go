@@ -102,20 +102,26 @@ func countOf(r *config.Replicas) *planner.Count {
 		return nil
 	}
 	c := &planner.Count{Min: r.Min, Max: r.Max, Spare: r.Spare, Startup: r.Startup}
-	if b := r.Behavior; b != nil {
-		c.Behavior = &behavior.Behavior{Up: rulesOf(b.ScaleUp), Down: rulesOf(b.ScaleDown)}
-	}
+	c.Behavior = BehaviorOf(r.Behavior)
 	if f := r.Fallback; f != nil {
 		c.Fallback = &replicas.Fallback{FailureThreshold: f.FailureThreshold, Replicas: f.Replicas, Behavior: f.Behavior}
 	}
 	return c
 }
 
+// BehaviorOf is a block of the file, for the planner.
+func BehaviorOf(b *config.Behavior) *behavior.Behavior {
+	if b == nil {
+		return nil
+	}
+	return &behavior.Behavior{Up: rulesOf(b.ScaleUp), Down: rulesOf(b.ScaleDown)}
+}
+
 func rulesOf(r *config.ScalingRules) *behavior.Rules {
 	if r == nil {
 		return nil
 	}
-	out := &behavior.Rules{Window: r.Window, Select: r.Select, Tolerance: r.Tolerance}
+	out := &behavior.Rules{Window: r.Window, Select: r.Select, Tolerance: (*float64)(r.Tolerance)}
 	for _, p := range r.Policies {
 		out.Policies = append(out.Policies, behavior.Policy{Type: p.Type, Value: p.Value, PeriodSeconds: p.PeriodSeconds})
 	}

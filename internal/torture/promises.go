@@ -163,6 +163,7 @@ func all() []promise {
 			{pkg: "./collector/otlp", name: "TestABombIsAnsweredAndMemoryStaysBounded", full: 160, each: 200 * ms, once: 10 * second},
 			{pkg: "./cmd/trimtab", name: "TestHostileRequestsAreAnsweredCountedAndBounded", once: 60 * second}}},
 		{id: "S6", sentence: "slow clients delay nobody", p99: second, tests: []test{
+			{pkg: "./exporters/keda", name: "TestAThousandStreamsOpenedAndDroppedLeaveNoGoroutineAndNoMemory", full: 2000, each: 300 * ms, once: 5 * second},
 			{pkg: "./collector/otlp", name: "TestAThousandSlowClientsDoNotStopOthersAndAreCutOff", full: 100, each: 10 * ms, once: 30 * second},
 			{pkg: "./collector/otlp", name: "TestAGRPCStreamThatTricklesItsBodyIsCutOff", once: 30 * second},
 			{pkg: "./collector/alertmanager", name: "TestSlowSendersAreCutOffAndHoldUpNobody", once: 10 * second},
@@ -199,7 +200,8 @@ func all() []promise {
 			{pkg: "./internal/cluster", name: "TestSystemdVerifiesTheUnitsAndCentralStagesHaveNoPrivilege", once: 5 * second},
 			{pkg: "./cmd/trimtab", name: "TestSystemdRatesTheUnitsAsLittleExposed", once: 5 * second},
 			{pkg: "./cmd/trimtab", name: "TestTheUnitsCommandsActOnRealGroupsWithoutAnyCapabilityAndRestoreAfterAKill", once: 60 * second}}},
-		{id: "S15", sentence: "RBAC without wildcards or secrets",
-			not: []string{"there is no Kubernetes yet"}},
+		{id: "S15", sentence: "RBAC without wildcards or secrets", tests: []test{
+			{pkg: "./cmd/trimtab", name: "TestTheChartRendersForEverySetOfValuesAndRefusesAMisspeltOne", once: 20 * second},
+			{pkg: "./cmd/trimtab", name: "TestARealAPIServerTakesTheChartAndKeepsNothingOfIt", once: 120 * second}}},
 	}
 }

@@ -33,4 +33,14 @@ func TestInAPoolThatIsTooSmallFewerMinutesAreMissedThanUnderHPA(t *testing.T) {
 	if got[0].Missed > 0.7*got[1].Missed {
 		t.Errorf("trimtab misses %v minutes, HPA %v", got[0].Missed, got[1].Missed)
 	}
+	// Nobody starves: in its worst hour each service has what it needs, or its equal share
+	// of the pool; the largest needs 17.5 cores then.
+	for i := range got[0].Services {
+		if s := &got[0].Services[i]; s.Needed < 0.4 {
+			t.Errorf("%s had %.2f of its need in an hour", s.Service, s.Needed)
+		}
+	}
+	if got[0].Needed < got[1].Needed {
+		t.Errorf("trimtab leaves %s %.2f of its need, HPA %s %.2f", got[0].Worst, got[0].Needed, got[1].Worst, got[1].Needed)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/baseline/autoscale"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -63,8 +64,11 @@ type Summary struct {
 	// MissedErr and CoreHoursErr are standard errors; 0 with one seed.
 	MissedErr    float64 `json:"missed_minutes_stderr"`
 	CoreHoursErr float64 `json:"core_hours_stderr"`
-	// Served is the least share of requests in time of any service in any hour.
+	// Served is the least share of requests in time of any service in any hour, Needed the
+	// least share of what its SLO needs that one had, and Worst whose that is.
 	Served float64 `json:"least_hour"`
+	Needed float64 `json:"least_share_of_need"`
+	Worst  string  `json:"least_share_of_need_service"`
 	// Saved is the share of its core-hours that trimtab spares; absent without trimtab.
 	Saved    *float64        `json:"trimtab_saves,omitempty"`
 	Services []ServiceResult `json:"services"`
@@ -188,21 +192,17 @@ func (x *Experiment) play(j *job, trace []float64) error {
 func newPolicy(j *job, w *world) (policy, error) {
 	switch j.policy {
 	case HPA:
-		return &hpas{target: j.threshold}, nil
-	case KEDA:
-		return &kedas{target: j.threshold}, nil
+		return &hpas{words: func(*place) *HPAWords {
+			return &HPAWords{Min: 1, Max: maxPods, Targets: []Target{{Type: autoscale.Utilization, Value: j.threshold}}}
+		}}, nil
+	case KEDA: // the threshold is the rate that a pod can serve, times so many percent
+		return &kedas{words: func(p *place) *KEDAWords {
+			return &KEDAWords{HPAWords: HPAWords{Min: 1, Max: maxPods, Targets: []Target{{Type: autoscale.External, Value: j.threshold / 100 * podCores / p.Cost, Load: true}}}}
+		}}, nil
 	case Oracle:
 		return oracle{}, nil
 	}
-	t := &trimtabs{}
-	for _, p := range w.places {
-		k, err := newKeeper(p.Service)
-		if err != nil {
-			return nil, fmt.Errorf("make learner of %s: %w", p.Name, err)
-		}
-		t.of = append(t.of, k)
-	}
-	return t, nil
+	return newTrimtabs(w)
 }
 
 // summarize picks the thresholds in hindsight, and takes means over seeds.
@@ -220,17 +220,18 @@ func (x *Experiment) summarize(jobs []job) []Summary {
 		for k, s := range j.scores {
 			m := &of[j.threshold][k]
 			if m.Service == "" {
-				m.Service, m.Served = s.Service, 1
+				m.Service, m.Served, m.Needed = s.Service, 1, 1
 			}
 			m.Missed += s.Missed / float64(x.Seeds)
 			m.CoreHours += s.CoreHours / float64(x.Seeds)
-			m.Served = math.Min(m.Served, s.Served)
+			m.Served, m.Needed = math.Min(m.Served, s.Served), math.Min(m.Needed, s.Needed)
+			m.Scaled, m.Resized = m.Scaled+s.Scaled/float64(x.Seeds), m.Resized+s.Resized/float64(x.Seeds)
 		}
 	}
 	own := mean[Trimtab][0]
 	var out []Summary
 	for _, name := range x.Run {
-		s := Summary{Policy: name, Served: 1}
+		s := Summary{Policy: name, Served: 1, Needed: 2}
 		for k := range Services() {
 			budget := -1.0
 			if own != nil {
@@ -239,6 +240,9 @@ func (x *Experiment) summarize(jobs []job) []Summary {
 			r := best(mean[name], k, budget)
 			s.Services = append(s.Services, r)
 			s.Served = math.Min(s.Served, r.Served)
+			if r.Needed < s.Needed {
+				s.Needed, s.Worst = r.Needed, r.Service
+			}
 		}
 		x.total(&s, jobs)
 		out = append(out, s)

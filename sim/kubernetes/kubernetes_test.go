@@ -47,7 +47,7 @@ func TestAPodServesOnceItHasStarted(t *testing.T) {
 	w := newWorld(load("nasa"), math.Inf(1), 1)
 	p := w.places[9] // a start of 60 s
 	p.pods = nil
-	p.scale(3, 1)
+	p.scale(3, 1, false)
 	for second := 0; second < 120; second += tick {
 		w.play()
 		ready := 0
@@ -67,7 +67,7 @@ func TestAPodServesOnceItHasStarted(t *testing.T) {
 
 func TestPodsForWhichAPoolHasNoRoomWait(t *testing.T) {
 	w := newWorld(load("nasa"), 60, 1)
-	w.places[0].scale(60, 1)
+	w.places[0].scale(60, 1, false)
 	for range 60 {
 		w.play()
 		if used := w.used(); used > 60+1e-9 {

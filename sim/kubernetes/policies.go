@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -20,36 +21,53 @@ type policy interface {
 	act(w *world, seen []report)
 }
 
-// hpas has an HPA on CPU utilisation for each service; utilisation in percent.
+// hpas has an HPA for each service.
 type hpas struct {
-	target float64
+	words  func(p *place) *HPAWords
 	of     []autoscale.HPA
 	before []report
 }
 
+// act shows each HPA the means of two looks, since the metrics API has those of about 30 s.
 func (h *hpas) act(w *world, seen []report) {
 	if h.of == nil {
 		h.of, h.before = make([]autoscale.HPA, len(seen)), seen
 	}
 	for i, p := range w.places {
-		c := &h.of[i]
-		c.Min, c.Max = 1, maxPods
-		// The metrics API has the mean of about 30 s.
-		r, b := &seen[i], &h.before[i]
-		used := (r.used + b.used) / 2
-		m := autoscale.Metric{Type: autoscale.Utilization, Target: h.target, Request: podCores, Unready: len(p.pods) - r.ready}
-		for range r.ready {
-			m.Usage = append(m.Usage, math.Min(used/float64(r.ready), podCores))
+		words, c := h.words(p), &h.of[i]
+		c.Min, c.Max, c.Behavior = words.Min, words.Max, words.Behavior
+		var metrics []autoscale.Metric
+		for _, t := range words.Targets {
+			metrics = append(metrics, t.metric(p, &seen[i], &h.before[i]))
 		}
-		p.scale(c.Step(now(w.second), len(p.pods), []autoscale.Metric{m}), podCores)
+		p.scale(c.Step(now(w.second), len(p.pods), metrics), p.request, w.scored())
 	}
 	h.before = seen
 }
 
-// kedas has a ScaledObject on the request rate for each service; the threshold is the
-// rate that a pod can serve, times target percent.
+// metric is what an HPA reads of a target.
+func (t *Target) metric(p *place, r, before *report) autoscale.Metric {
+	m := autoscale.Metric{Type: t.Type, Target: t.Value, Request: p.request, Unready: len(p.pods) - r.ready}
+	total := (r.used + before.used) / 2
+	if t.Load {
+		total = (r.rate + before.rate) / 2 // rate(…[30s])
+	}
+	if t.Type == autoscale.External || t.Type == autoscale.Value {
+		m.Sum = &total
+	}
+	for range r.ready {
+		each := total / float64(r.ready)
+		if !t.Load {
+			each = math.Min(each, p.request)
+		}
+		m.Usage = append(m.Usage, each)
+	}
+	return m
+}
+
+// kedas has a ScaledObject for each service.
 type kedas struct {
-	target float64
+	words  func(p *place) *KEDAWords
 	of     []autoscale.KEDA
 	before []report
 }
@@ -59,13 +77,79 @@ func (k *kedas) act(w *world, seen []report) {
 		k.of, k.before = make([]autoscale.KEDA, len(seen)), seen
 	}
 	for i, p := range w.places {
-		c := &k.of[i]
-		c.Min, c.Max = 1, maxPods
-		rate := (seen[i].rate + k.before[i].rate) / 2 // rate(…[30s])
-		n := c.Step(now(w.second), len(p.pods), []autoscale.Trigger{{Threshold: k.target / 100 * podCores / p.Cost, Sum: &rate}})
-		p.scale(n, podCores)
+		words, c := k.words(p), &k.of[i]
+		c.Min, c.Max, c.Behavior, c.Idle, c.Cooldown, c.PollingInterval = words.Min, words.Max, words.Behavior, words.Idle, words.Cooldown, words.PollingInterval
+		var triggers []autoscale.Trigger
+		for _, t := range words.Targets {
+			m := t.metric(p, &seen[i], &k.before[i])
+			trigger := autoscale.Trigger{Threshold: t.Value, Activation: t.Activation, Sum: m.Sum}
+			if !t.Load {
+				trigger.Resource = &m
+			}
+			triggers = append(triggers, trigger)
+		}
+		p.scale(c.Step(now(w.second), len(p.pods), triggers), p.request, w.scored())
 	}
 	k.before = seen
+}
+
+// vpas has a VPA for each service, whose number of pods nobody changes.
+type vpas struct {
+	words func(p *place) *VPAWords
+	of    []*autoscale.VPA
+}
+
+// act is once a minute what the recommender and the updater do.
+func (v *vpas) act(w *world, seen []report) {
+	if v.of == nil {
+		for range seen {
+			v.of = append(v.of, autoscale.NewVPA())
+		}
+	}
+	if w.second%60 != 0 {
+		return
+	}
+	for i, p := range w.places {
+		words, c := v.words(p), v.of[i]
+		c.MinCPU, c.MaxCPU = words.Min, words.Max
+		for k := range p.pods {
+			if q := &p.pods[k]; q.ready() && seen[i].ready > 0 {
+				c.CPU(now(w.second), math.Min(seen[i].used/float64(seen[i].ready), q.size), q.size)
+			}
+		}
+		if cpu, _, ok := c.Recommend(); ok {
+			p.follow(words, &cpu, seen[i].ready, w.scored())
+		}
+	}
+}
+
+// follow changes pods as the updater does: in place, or one after the other by an eviction
+// for which at least half of the pods stay.
+func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, ready int, count bool) {
+	if !words.InPlace && !words.Recreate || len(p.pods) < words.MinReplicas {
+		return
+	}
+	changed := false
+	for k := range p.pods {
+		q := &p.pods[k]
+		to := cpu.Update(q.size, time.Duration(q.lives*float64(time.Second)))
+		if to == q.size || !q.ready() {
+			continue
+		}
+		changed = true
+		if words.InPlace {
+			q.asked, q.lives = to, 0
+			continue
+		}
+		if 2*(ready-1) < len(p.pods) {
+			break
+		}
+		*q = pod{size: to, asked: to, left: p.takes(), pending: true}
+		ready--
+	}
+	if changed && count {
+		p.score.Resized++
+	}
 }
 
 // oracle knows everything and sizes without delay.
@@ -75,12 +159,14 @@ func (oracle) act(w *world, _ []report) {
 	for _, p := range w.places {
 		n, worst := len(p.pods), 0.0
 		for s := 0; s <= look; s += tick {
-			worst = math.Max(worst, p.Cores/p.Cost*p.at(float64(w.second+s)))
+			if rate, ok := p.load(float64(w.second + s)); ok {
+				worst = math.Max(worst, rate)
+			}
 		}
-		worst *= math.Exp(math.Max(p.drift, 0)*0.9 + 0.04)
-		a := leastCores
-		for p.late(n, a, worst, p.backlog) > 1-p.Fraction && a < 64 {
-			a += 0.01
+		worst *= math.Exp(math.Max(p.drift, 0)*0.9 + p.spread)
+		a := p.sizes.Min
+		for p.perform(n, a, worst, p.backlog).Mean < p.Fraction && a < 64 {
+			a += p.sizes.Step
 		}
 		for i := range p.pods {
 			p.pods[i].asked = a
@@ -108,7 +194,10 @@ type keeper struct {
 }
 
 func newKeeper(s *Service) (*keeper, error) {
-	k := &keeper{model: queue.New(s.Latency), state: replicas.State{Startup: replicas.Startup{Declared: replicas.DefaultStartup}}}
+	k := &keeper{state: replicas.State{Startup: replicas.Startup{Declared: replicas.DefaultStartup}}}
+	if s.Latency > 0 {
+		k.model = queue.New(s.Latency)
+	}
 	var err error
 	if k.learner, err = gp.New(level); err != nil {
 		return nil, err
@@ -122,7 +211,7 @@ func newKeeper(s *Service) (*keeper, error) {
 }
 
 // observe takes in a report, and returns the need.
-func (k *keeper) observe(s *Service, r *report) (replicas.Need, bool) {
+func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 	for _, v := range r.started {
 		k.state.Startup.Observe(time.Duration(v * float64(time.Second)))
 	}
@@ -137,13 +226,19 @@ func (k *keeper) observe(s *Service, r *report) (replicas.Need, bool) {
 		k.cost += 0.05 * (cost - k.cost)
 	}
 	if k.cost > 0 && r.had > 0 {
-		_ = k.learner.Observe(learn.Observation{Allocation: r.had, Load: r.rate, Performance: r.inTime, Requests: r.requests})
-		_ = k.model.Observe(r.had, r.rate, k.cost, r.inTime, r.requests)
+		o := learn.Observation{Allocation: r.had, Load: r.rate, Performance: r.inTime}
+		if p.shares {
+			o.Requests = r.requests
+		}
+		_ = k.learner.Observe(o)
+		if k.model != nil {
+			_ = k.model.Observe(r.had, r.rate, k.cost, r.inTime, r.requests)
+		}
 	}
 	k.requests, k.inTime = k.requests+r.requests, k.inTime+r.inTime*r.requests
 	if k.looks%4 == 3 { // a minute; in the first hour the curve is what is missing
 		if k.looks > warm {
-			k.state.Margin.Observe(k.inTime < s.Fraction*k.requests)
+			k.state.Margin.Observe(k.inTime < p.Fraction*k.requests)
 		}
 		k.requests, k.inTime = 0, 0
 	}
@@ -153,10 +248,13 @@ func (k *keeper) observe(s *Service, r *report) (replicas.Need, bool) {
 		return replicas.Need{}, false
 	}
 	if k.looks++; k.curve == nil || k.looks%4 == 0 {
-		most := maxCores * maxPods
-		k.curve = k.model.Inform(learn.CurveOf(k.learner, soon.Upper, leastCores, most, level), soon.Upper, k.cost, level, leastCores, most)
+		least, most := p.sizes.Min, p.sizes.Max*float64(p.counts.Max)
+		k.curve = learn.CurveOf(k.learner, soon.Upper, least, most, level)
+		if k.model != nil {
+			k.curve = k.model.Inform(k.curve, soon.Upper, k.cost, level, least, most)
+		}
 	}
-	n, ok := replicas.NeedOf(k.curve, s.Fraction, soon.Upper, later.Upper)
+	n, ok := replicas.NeedOf(k.curve, p.Fraction, soon.Upper, later.Upper)
 	n = k.state.Margin.Add(n)
 	n.Round += r.backlog * k.cost / look // what waits is worked off in a round
 	return n, ok
@@ -165,11 +263,23 @@ func (k *keeper) observe(s *Service, r *report) (replicas.Need, bool) {
 // trimtabs plans for all services.
 type trimtabs struct{ of []*keeper }
 
+func newTrimtabs(w *world) (*trimtabs, error) {
+	t := &trimtabs{}
+	for _, p := range w.places {
+		k, err := newKeeper(p.Service)
+		if err != nil {
+			return nil, fmt.Errorf("make learner of %s: %w", p.Name, err)
+		}
+		t.of = append(t.of, k)
+	}
+	return t, nil
+}
+
 func (t *trimtabs) act(w *world, seen []report) {
 	list := make([]*replicas.Workload, len(seen))
 	wanted := make([]float64, len(seen))
 	for i, p := range w.places {
-		need, ok := t.of[i].observe(p.Service, &seen[i])
+		need, ok := t.of[i].observe(p, &seen[i])
 		list[i] = p.workload(need, ok)
 		wanted[i] = math.Max(need.Round, need.Start)
 		if !ok {
@@ -191,8 +301,7 @@ func (t *trimtabs) act(w *world, seen []report) {
 // workload is what the planner sees of a place.
 func (p *place) workload(need replicas.Need, ok bool) *replicas.Workload {
 	w := &replicas.Workload{Name: p.Name, Need: need, Replicas: len(p.pods),
-		Size:  replicas.Size{Min: leastCores, Max: maxCores, Step: 0.01},
-		Count: replicas.Count{Min: 1, Max: maxPods}}
+		Size: p.sizes, Count: p.counts}
 	if !ok {
 		w.Missing = "nothing is known yet"
 	}
@@ -213,14 +322,19 @@ func (t *trimtabs) set(w *world, list []*replicas.Workload, free float64) {
 	for i, p := range w.places {
 		state := &t.of[i].state
 		d := list[i].Decide(at, state, room)
+		changed := false
 		for j := range p.pods {
 			if q := &p.pods[j]; q.pending {
 				q.asked, q.size = d.Size, d.Size
 			} else {
+				changed = changed || q.asked != d.Sizes[j]
 				q.asked = d.Sizes[j]
 			}
 		}
+		if changed && w.scored() {
+			p.score.Resized++
+		}
 		state.Count.Changed(at, list[i].Count.Behavior, len(p.pods), d.Replicas)
-		p.scale(d.Replicas, d.Size)
+		p.scale(d.Replicas, d.Size, w.scored())
 	}
 }

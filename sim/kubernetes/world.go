@@ -4,16 +4,22 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/replicas"
 )
 
 const (
 	// tick and look are in seconds.
 	tick, look = 5, 15
 	day        = 86400
-	// cores of a pod of hpa and keda, and what trimtab may make of one.
+	// cores of a pod in the day of ten services, and what trimtab may make of one.
 	podCores             = 1.0
 	leastCores, maxCores = 0.1, 2.0
 	maxPods              = 60
+	// spread is what varies faster than a load was recorded: 4% with a memory of about a
+	// minute.
+	spread = 0.04
 )
 
 // pod is one instance.
@@ -22,15 +28,36 @@ type pod struct {
 	// left is what its start still takes, s; pending: it has no room yet.
 	left, age float64
 	pending   bool
+	// lives is how long it has been there, s.
+	lives float64
 }
 
 func (p *pod) ready() bool { return !p.pending && p.left <= 0 }
 
+// truth is what a world knows of a service and no policy does.
+type truth struct {
+	// load returns requests per second at a second; false: it is not known.
+	load func(second float64) (float64, bool)
+	// perform is the performance in n pods of a cores under a load, where so many
+	// requests wait, with bounds where it was learnt.
+	perform func(n int, a, rate, backlog float64) trimtab.Band
+	// spread is that of the load within what was recorded.
+	spread float64
+	// queues tells that what is not served waits.
+	queues bool
+	// shares tells that performance is the share of requests in time.
+	shares bool
+}
+
 // place is a service in the world.
 type place struct {
 	*Service
+	truth
+	// request is the size of a pod that nobody resizes; sizes and counts bound trimtab.
+	request     float64
+	sizes       replicas.Size
+	counts      replicas.Count
 	rng         *rand.Rand
-	trace       []float64
 	pods        []pod
 	drift, rate float64
 	backlog     float64
@@ -39,9 +66,11 @@ type place struct {
 	ticks                       int
 	// starts that ended since the last look, s.
 	started []float64
-	// Of the minute that runs.
-	minute, minuteGood float64
-	score              Score
+	// Of the minute that runs, the good ones by the lower bound, the mean and the upper.
+	minute     float64
+	minuteGood [3]float64
+	minuteHeld float64
+	score      Score
 }
 
 // Score is what came of one service in one run.
@@ -51,7 +80,20 @@ type Score struct {
 	CoreHours float64 `json:"core_hours"`
 	// Served is the least share of requests in time in any hour.
 	Served float64 `json:"least_hour"`
+	// Needed is the least share of what its SLO needs that it had in any hour.
+	Needed float64 `json:"least_share_of_need"`
+	// Minutes are those that count; LeastMissed and MostMissed what is missed of them at
+	// the upper and the lower bound of the performance.
+	Minutes     float64 `json:"minutes,omitempty"`
+	LeastMissed float64 `json:"missed_minutes_least,omitempty"`
+	MostMissed  float64 `json:"missed_minutes_most,omitempty"`
+	// Scaled and Resized count the looks at which the number, or a size, was changed.
+	Scaled  float64 `json:"replica_changes"`
+	Resized float64 `json:"resizes"`
+	// Course has the mean of the cores that it held, minute by minute; only of a replay.
+	Course []float64 `json:"-"`
 	hour   [2]float64
+	need   [2]float64
 }
 
 // report is what was seen of a look.
@@ -69,29 +111,52 @@ type world struct {
 	places []*place
 	pool   float64
 	second int
+	// from is the second from which on it is scored.
+	from int
 }
 
+// newWorld is the day of ten services.
 func newWorld(trace []float64, pool float64, seed uint64) *world {
-	w := &world{pool: pool}
+	w := &world{pool: pool, from: day}
 	all := Services()
 	for i := range all {
 		s := &all[i]
-		p := &place{Service: s, rng: rand.New(rand.NewPCG(seed, uint64(i))), trace: trace, score: Score{Service: s.Name, Served: 1}}
-		for range max(2, int(s.Cores)) {
-			p.pods = append(p.pods, pod{size: podCores, asked: podCores})
-		}
+		p := newPlace(s, rand.New(rand.NewPCG(seed, uint64(i))), truth{
+			load:    func(second float64) (float64, bool) { return s.Cores / s.Cost * s.at(trace, second), true },
+			perform: s.byFormula, spread: spread, queues: true, shares: true,
+		})
+		p.start(max(2, int(s.Cores)))
 		w.places = append(w.places, p)
 	}
 	return w
 }
 
+func newPlace(s *Service, rng *rand.Rand, t truth) *place {
+	return &place{Service: s, rng: rng, truth: t, request: podCores, score: Score{Service: s.Name, Served: 1, Needed: 1},
+		sizes:  replicas.Size{Min: leastCores, Max: maxCores, Step: 0.01},
+		counts: replicas.Count{Min: 1, Max: maxPods}}
+}
+
+// start puts so many pods there that serve.
+func (p *place) start(n int) {
+	for range n {
+		p.pods = append(p.pods, pod{size: p.request, asked: p.request})
+	}
+}
+
 // at is the recorded load at a second of the two days, between its values in line.
-func (p *place) at(second float64) float64 {
-	n := float64(len(p.trace))
-	x := math.Mod(second/(2*day)*n+n-p.Shift*3600/(2*day)*n, n)
+func (s *Service) at(trace []float64, second float64) float64 {
+	n := float64(len(trace))
+	x := math.Mod(second/(2*day)*n+n-s.Shift*3600/(2*day)*n, n)
 	i := int(x)
-	a, b := p.trace[i%len(p.trace)], p.trace[(i+1)%len(p.trace)]
+	a, b := trace[i%len(trace)], trace[(i+1)%len(trace)]
 	return a + (b-a)*(x-float64(i))
+}
+
+// byFormula is the share in time, by the formula.
+func (s *Service) byFormula(n int, a, rate, backlog float64) trimtab.Band {
+	v := 1 - s.late(n, a, rate, backlog)
+	return trimtab.Band{Lower: v, Mean: v, Upper: v}
 }
 
 // used is what all pods hold.
@@ -120,15 +185,58 @@ func (w *world) play() {
 		}
 	}
 	for _, p := range w.places {
-		p.play(w.second)
+		p.play(w.second, w.second >= w.from)
 	}
 	w.second += tick
 }
 
-func (p *place) play(second int) {
+// play is one tick; count tells that it is scored.
+func (p *place) play(second int, count bool) {
+	p.age()
+	rate, known := p.load(float64(second))
+	if known {
+		if p.spread > 0 {
+			p.drift = 0.92*p.drift + math.Sqrt(1-0.92*0.92)*p.spread*p.rng.NormFloat64()
+		}
+		p.rate = rate * math.Exp(p.drift)
+	}
+	n, least, held := p.serving()
+	capacity := float64(n) * least / p.Cost
+	got := p.perform(n, least, p.rate, p.backlog)
+	served := math.Min(capacity*tick, p.backlog+p.rate*tick)
+	if p.queues {
+		// A request that waits for longer than a minute has gone away.
+		p.backlog = math.Min(math.Max(0, p.backlog+(p.rate-capacity)*tick), capacity*60)
+	}
+	arrived := p.rate * tick
+	p.requests, p.inTime = p.requests+arrived, p.inTime+arrived*got.Mean
+	p.used += served * p.Cost / tick
+	p.had += float64(n) * least
+	p.ticks++
+	p.minute, p.minuteHeld = p.minute+arrived, p.minuteHeld+held*tick/60
+	for i, v := range []float64{got.Lower, got.Mean, got.Upper} {
+		p.minuteGood[i] += arrived * v
+	}
+	if count && known {
+		p.tally(second, held, arrived, arrived*got.Mean)
+		if p.queues && (second+tick)%60 == 0 {
+			p.score.needs(p.need(n), float64(n)*least)
+		}
+	}
+	if (second+tick)%3600 == 0 {
+		p.score.endHour()
+	}
+	if (second+tick)%60 == 0 {
+		p.minute, p.minuteGood, p.minuteHeld = 0, [3]float64{}, 0
+	}
+}
+
+// age lets pods grow older, and start.
+func (p *place) age() {
 	for i := range p.pods {
 		q := &p.pods[i]
 		q.size = q.asked
+		q.lives += tick
 		if q.pending || q.left > 0 {
 			q.age += tick
 		}
@@ -138,11 +246,11 @@ func (p *place) play(second int) {
 			}
 		}
 	}
-	// What varies faster than was recorded: 4% with a memory of about a minute.
-	p.drift = 0.92*p.drift + math.Sqrt(1-0.92*0.92)*0.04*p.rng.NormFloat64()
-	p.rate = p.Cores / p.Cost * p.at(float64(second)) * math.Exp(p.drift)
-	n, sum, least := 0, 0.0, math.Inf(1)
-	held := 0.0
+}
+
+// serving is how many pods serve, the smallest of them, and what all hold.
+func (p *place) serving() (n int, least, held float64) {
+	least = math.Inf(1)
 	for i := range p.pods {
 		q := &p.pods[i]
 		if !q.pending {
@@ -150,31 +258,33 @@ func (p *place) play(second int) {
 		}
 		if q.ready() {
 			n++
-			sum += q.size
 			least = math.Min(least, q.size)
 		}
 	}
 	if n == 0 {
 		least = 0
 	}
-	capacity := float64(n) * least / p.Cost
-	late := p.late(n, least, p.rate, p.backlog)
-	served := math.Min(capacity*tick, p.backlog+p.rate*tick)
-	// Who waits for longer than a minute has gone away.
-	p.backlog = math.Min(math.Max(0, p.backlog+(p.rate-capacity)*tick), capacity*60)
-	arrived := p.rate * tick
-	good := arrived * (1 - late)
-	p.requests, p.inTime = p.requests+arrived, p.inTime+good
-	p.used += served * p.Cost / tick
-	p.had += float64(n) * least
-	p.ticks++
-	p.minute, p.minuteGood = p.minute+arrived, p.minuteGood+good
-	if second >= day {
-		p.tally(second, held, arrived, good)
+	return n, least, held
+}
+
+// need is the least allocation in so many pods that meets the SLO now.
+func (p *place) need(n int) float64 {
+	n = max(n, 1)
+	lo, hi := 0.0, float64(p.counts.Max)*p.sizes.Max
+	for range 20 {
+		mid := (lo + hi) / 2
+		if p.perform(n, mid/float64(n), p.rate, 0).Mean >= p.Fraction {
+			hi = mid
+		} else {
+			lo = mid
+		}
 	}
-	if (second+tick)%60 == 0 {
-		p.minute, p.minuteGood = 0, 0
-	}
+	return hi
+}
+
+// needs notes what was needed and what there was of it.
+func (s *Score) needs(need, had float64) {
+	s.need[0], s.need[1] = s.need[0]+need, s.need[1]+math.Min(need, had)
 }
 
 // tally scores a tick.
@@ -182,22 +292,40 @@ func (p *place) tally(second int, held, arrived, good float64) {
 	s := &p.score
 	s.CoreHours += held * tick / 3600
 	s.hour[0], s.hour[1] = s.hour[0]+arrived, s.hour[1]+good
-	if (second+tick)%60 == 0 && p.minuteGood < p.Fraction*p.minute {
-		s.Missed++
+	if (second+tick)%60 != 0 {
+		return
 	}
-	if (second+tick)%3600 == 0 {
+	s.Minutes++
+	for i, to := range []*float64{&s.MostMissed, &s.Missed, &s.LeastMissed} {
+		if p.minuteGood[i] < p.Fraction*p.minute {
+			*to++
+		}
+	}
+	s.Course = append(s.Course, p.minuteHeld)
+}
+
+// endHour ends an hour, of which some was scored.
+func (s *Score) endHour() {
+	if s.hour[0] > 0 {
 		s.Served = math.Min(s.Served, s.hour[1]/s.hour[0])
-		s.hour = [2]float64{}
 	}
+	if s.need[0] > 0 {
+		s.Needed = math.Min(s.Needed, s.need[1]/s.need[0])
+	}
+	s.hour, s.need = [2]float64{}, [2]float64{}
 }
 
 // seen ends a look.
 func (p *place) seen() report {
 	r := report{rate: p.requests / (float64(p.ticks) * tick), requests: p.requests, used: p.used / float64(p.ticks), had: p.had / float64(p.ticks), started: p.started, backlog: p.backlog}
 	// What is counted are whole requests.
-	share := p.inTime / p.requests
-	noise := math.Sqrt(share*(1-share)/p.requests) * p.rng.NormFloat64()
-	r.inTime = math.Min(1, math.Max(0, share+noise))
+	if p.requests > 0 {
+		r.inTime = p.inTime / p.requests
+	}
+	if share := r.inTime; p.shares && p.requests > 0 {
+		noise := math.Sqrt(share*(1-share)/p.requests) * p.rng.NormFloat64()
+		r.inTime = math.Min(1, math.Max(0, share+noise))
+	}
 	for i := range p.pods {
 		if p.pods[i].ready() {
 			r.ready++
@@ -208,7 +336,10 @@ func (p *place) seen() report {
 }
 
 // scale sets the number: the youngest and those that do not serve yet go first.
-func (p *place) scale(n int, size float64) {
+func (p *place) scale(n int, size float64, count bool) {
+	if count && n != len(p.pods) {
+		p.score.Scaled++
+	}
 	for len(p.pods) > n {
 		worst := 0
 		for i := range p.pods {
@@ -219,10 +350,15 @@ func (p *place) scale(n int, size float64) {
 		p.pods = append(p.pods[:worst], p.pods[worst+1:]...)
 	}
 	for len(p.pods) < n {
-		takes := p.Startup * math.Exp(0.15*p.rng.NormFloat64())
-		p.pods = append(p.pods, pod{size: size, asked: size, left: takes, pending: true})
+		p.pods = append(p.pods, pod{size: size, asked: size, left: p.takes(), pending: true})
 	}
 }
+
+// takes is how long the next start takes, s.
+func (p *place) takes() float64 { return p.Startup * math.Exp(0.15*p.rng.NormFloat64()) }
+
+// scored reports whether it counts what is done now.
+func (w *world) scored() bool { return w.second >= w.from }
 
 func order(p *pod) float64 {
 	if p.pending {

@@ -17,6 +17,9 @@ const maxReports = 1 << 19
 type report struct {
 	at                            time.Time
 	load, performance, allocation *float64
+	// cost is the work of a request; nil: not known. instances is how many served.
+	cost      *float64
+	instances int
 }
 
 // History is what a recording says of each workload.
@@ -76,7 +79,7 @@ func (h *History) take(e *trimtab.Estimate) {
 	if w == nil || len(w.reports) >= maxReports {
 		return
 	}
-	r := report{performance: e.Performance, allocation: e.Allocation}
+	r := report{performance: e.Performance, allocation: e.Allocation, cost: e.Cost, instances: len(e.Shares)}
 	for _, in := range e.Inputs {
 		if in.Missing != "" || in.Name != "load" && in.Name != "performance" {
 			continue

@@ -20,6 +20,9 @@ type Trigger struct {
 	Threshold, Activation float64
 	// Sum is nil where it cannot be read.
 	Sum *float64
+	// Resource is set of a cpu or memory trigger: the HPA reads it itself, and it neither
+	// activates nor falls back.
+	Resource *Metric
 }
 
 // Fallback is the block `fallback`, as it is there: it may lower.
@@ -93,6 +96,9 @@ func (k *KEDA) activate(now time.Time, current, off int, triggers []Trigger) (to
 	k.polled = now
 	active, failed := false, false
 	for _, t := range triggers {
+		if t.Resource != nil {
+			continue
+		}
 		failed = failed || t.Sum == nil
 		active = active || t.Sum != nil && *t.Sum > t.Activation
 	}
@@ -122,6 +128,10 @@ func (k *KEDA) metrics(current int, triggers []Trigger, look bool) []Metric {
 	}
 	out := make([]Metric, len(triggers))
 	for i, t := range triggers {
+		if t.Resource != nil {
+			out[i] = *t.Resource
+			continue
+		}
 		out[i] = Metric{Type: External, Target: t.Threshold, Sum: t.Sum}
 		if t.Sum != nil {
 			k.failures[i] = 0

@@ -1,0 +1,260 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/replicas"
+	"github.com/trimtab/trimtab/sim"
+)
+
+// VPA is a policy of a [Replay] only: the day of ten services has none.
+const VPA = "vpa"
+
+// ReplayNames are the policies that a recording can be replayed with.
+func ReplayNames() []string { return []string{HPA, KEDA, VPA, Trimtab} }
+
+// Point is the load of the interval that ends at a time, in requests per second.
+type Point struct {
+	At   time.Time
+	Load float64
+}
+
+// Recorded is one workload of a recording, and the pods that it is played with.
+type Recorded struct {
+	// Service has the name, the cost of a request, the SLO (Fraction is the performance
+	// that is asked for), and the time of a start. Cores and Shift are not read.
+	Service
+	// Points in order of time.
+	Points []Point
+	// Predict is the performance at an effective allocation under a load, as it was
+	// learnt from the recording; nil: the formula of the package.
+	Predict func(cores, load float64) trimtab.Band
+	// Shares tells that performance is the share of requests in time.
+	Shares bool
+	// Replicas of Request cores at first; Sizes and Counts bound trimtab.
+	Replicas int
+	Request  float64
+	Sizes    replicas.Size
+	Counts   replicas.Count
+	HPA      HPAWords
+	KEDA     KEDAWords
+	VPA      VPAWords
+}
+
+// Replay plays recorded loads with autoscalers, each in a world of its own, from the same
+// pods on. All of it is scored but the first part, Learn. Gaps in which nothing of any
+// workload was recorded are passed over.
+type Replay struct {
+	Workloads []Recorded
+	// Interval is that of the points.
+	Interval time.Duration
+	Run      []string
+	Learn    time.Duration
+	// Pool in cores; 0: as much as anybody asks for.
+	Pool float64
+	Seed uint64
+	// Runner is required; Stop, when not nil, is asked every simulated hour, Done called
+	// after each policy.
+	Runner sim.Runner
+	Stop   func() bool
+	Done   func()
+}
+
+// Played is what came of one policy.
+type Played struct {
+	Policy string `json:"policy"`
+	// Total adds the workloads up; its least shares are the least of them.
+	Total     Score   `json:"total"`
+	Workloads []Score `json:"workloads"`
+}
+
+// maxTicks bounds a replay: two years.
+const maxTicks = 2 * 365 * day / tick
+
+// Validate returns an error that is trimtab.ErrInvalid.
+func (x *Replay) Validate() error {
+	for _, name := range x.Run {
+		if !slices.Contains(ReplayNames(), name) {
+			return &UnknownError{"policy", name, ReplayNames()}
+		}
+	}
+	if len(x.Workloads) == 0 || x.Interval <= 0 || x.Learn < 0 || !(x.Pool >= 0 && x.Pool <= 1e6) {
+		return trimtab.Invalidf("replay: %d workloads, interval %v, learn %v, pool %v: want at least one, an interval > 0, and 0 or more", len(x.Workloads), x.Interval, x.Learn, x.Pool)
+	}
+	from, to := x.Bounds()
+	if n := to.Sub(from) / (tick * time.Second); n > maxTicks {
+		return trimtab.Invalidf("replay: %v of loads, limit two years", to.Sub(from))
+	}
+	if to.Sub(from) <= x.Learn {
+		return trimtab.Invalidf("replay: %v of loads, of which %v are for learning: nothing is left to score", to.Sub(from), x.Learn)
+	}
+	for i := range x.Workloads {
+		if err := x.Workloads[i].validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Recorded) validate() error {
+	switch {
+	case len(r.Points) == 0:
+		return trimtab.Invalidf("replay of %.100q: no load was recorded", r.Name)
+	case !(r.Cost > 0 && r.Cost < 1e6):
+		return trimtab.Invalidf("replay of %.100q: a request costs %v core-seconds: want more than 0", r.Name, r.Cost)
+	case !(r.Request > 0 && r.Request <= 1e4) || r.Replicas < 1 || r.Replicas > 10_000:
+		return trimtab.Invalidf("replay of %.100q: %d pods of %v cores: want 1 to 10000, and more than 0", r.Name, r.Replicas, r.Request)
+	case !(r.Fraction > 0) || r.Predict == nil && !(r.Latency > 0 && r.Fraction < 1):
+		return trimtab.Invalidf("replay of %.100q: SLO of %v within %v s: want more than 0, and without a curve a share less than 1 and a latency", r.Name, r.Fraction, r.Latency)
+	}
+	for i := range r.Points {
+		if p := &r.Points[i]; !(p.Load >= 0 && p.Load <= 1e12) || i > 0 && !p.At.After(r.Points[i-1].At) {
+			return trimtab.Invalidf("replay of %.100q: load %v at %v: want 0 or more, in order of time", r.Name, p.Load, p.At)
+		}
+	}
+	w := replicas.Workload{Name: r.Name, Size: r.Sizes, Count: r.Counts}
+	return w.Validate()
+}
+
+// Bounds are when the loads begin and end.
+func (x *Replay) Bounds() (from, to time.Time) {
+	for i := range x.Workloads {
+		p := x.Workloads[i].Points
+		if len(p) == 0 {
+			continue
+		}
+		if first := p[0].At.Add(-x.Interval); from.IsZero() || first.Before(from) {
+			from = first
+		}
+		if last := p[len(p)-1].At; last.After(to) {
+			to = last
+		}
+	}
+	return from, to
+}
+
+// Play plays all policies.
+func (x *Replay) Play() ([]Played, error) {
+	if err := x.Validate(); err != nil {
+		return nil, err
+	}
+	out, errs := make([]Played, len(x.Run)), make([]error, len(x.Run))
+	x.Runner(len(x.Run), func(i int) {
+		out[i], errs[i] = x.play(x.Run[i])
+		if x.Done != nil {
+			x.Done()
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// quiet is how long nothing may be known before the rest of a gap is passed over, s.
+const quiet = 60
+
+func (x *Replay) play(name string) (Played, error) {
+	w := x.world()
+	p, err := x.policy(name, w)
+	if err != nil {
+		return Played{}, err
+	}
+	from, to := x.Bounds()
+	end, silent := int(to.Sub(from).Seconds()), 0
+	for w.second < end {
+		if w.second%3600 == 0 && x.Stop != nil && x.Stop() {
+			return Played{}, fmt.Errorf("replay: %w", errStopped)
+		}
+		if silent += tick; slices.ContainsFunc(w.places, func(p *place) bool { _, ok := p.load(float64(w.second)); return ok }) {
+			silent = 0
+		}
+		if silent > quiet {
+			w.second += tick
+			continue
+		}
+		w.play()
+		if w.second%look == 0 {
+			seen := make([]report, len(w.places))
+			for i := range seen {
+				seen[i] = w.places[i].seen()
+			}
+			p.act(w, seen)
+		}
+	}
+	return tallied(name, w), nil
+}
+
+// tallied adds the scores of a world up.
+func tallied(name string, w *world) Played {
+	out := Played{Policy: name, Total: Score{Served: 1, Needed: 1}}
+	t := &out.Total
+	for _, p := range w.places {
+		s := &p.score
+		s.endHour()
+		out.Workloads = append(out.Workloads, *s)
+		t.Minutes, t.Missed, t.LeastMissed, t.MostMissed = t.Minutes+s.Minutes, t.Missed+s.Missed, t.LeastMissed+s.LeastMissed, t.MostMissed+s.MostMissed
+		t.CoreHours, t.Scaled, t.Resized = t.CoreHours+s.CoreHours, t.Scaled+s.Scaled, t.Resized+s.Resized
+		t.Served, t.Needed = math.Min(t.Served, s.Served), math.Min(t.Needed, s.Needed)
+	}
+	return out
+}
+
+// world has the workloads as they were at the beginning.
+func (x *Replay) world() *world {
+	w := &world{pool: x.Pool, from: int(x.Learn.Seconds())}
+	if w.pool == 0 {
+		w.pool = math.Inf(1)
+	}
+	from, _ := x.Bounds()
+	for i := range x.Workloads {
+		r := &x.Workloads[i]
+		t := truth{load: r.loads(from, x.Interval), shares: r.Shares}
+		if r.Predict == nil {
+			t.perform, t.spread, t.queues, t.shares = r.byFormula, spread, true, true
+		} else {
+			t.perform = func(n int, a, rate, _ float64) trimtab.Band { return r.Predict(float64(n)*a, rate) }
+		}
+		p := newPlace(&r.Service, rand.New(rand.NewPCG(x.Seed, uint64(i))), t)
+		p.request, p.sizes, p.counts = r.Request, r.Sizes, r.Counts
+		p.start(r.Replicas)
+		w.places = append(w.places, p)
+	}
+	return w
+}
+
+// loads returns the recorded load at a second after the beginning: each point stands for
+// its interval, and a little longer, where the next one is late.
+func (r *Recorded) loads(from time.Time, interval time.Duration) func(second float64) (float64, bool) {
+	patience := max(2*interval, 2*tick*time.Second)
+	return func(second float64) (float64, bool) {
+		at := from.Add(time.Duration(second * float64(time.Second)))
+		i := sort.Search(len(r.Points), func(i int) bool { return r.Points[i].At.After(at) })
+		if i == len(r.Points) || r.Points[i].At.Sub(at) > patience {
+			return 0, false
+		}
+		return r.Points[i].Load, true
+	}
+}
+
+func (x *Replay) policy(name string, w *world) (policy, error) {
+	at := func(p *place) *Recorded {
+		return &x.Workloads[slices.Index(w.places, p)]
+	}
+	switch name {
+	case HPA:
+		return &hpas{words: func(p *place) *HPAWords { return &at(p).HPA }}, nil
+	case KEDA:
+		return &kedas{words: func(p *place) *KEDAWords { return &at(p).KEDA }}, nil
+	case VPA:
+		return &vpas{words: func(p *place) *VPAWords { return &at(p).VPA }}, nil
+	}
+	return newTrimtabs(w)
+}

@@ -1,0 +1,119 @@
+package kubernetes
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/baseline/autoscale"
+	"github.com/trimtab/trimtab/planner/replicas"
+	"github.com/trimtab/trimtab/sim"
+)
+
+// shop is a workload of 2 pods of a core, whose curve is known with a band: it needs 12 ms
+// of CPU a request, 10 at best and 14 at worst.
+func shop(minutes int, load func(minute int) float64) Recorded {
+	r := Recorded{Service: Service{Name: "shop", Cost: 0.01, Fraction: 0.95, Startup: 30}, Replicas: 2, Request: 1, Shares: true,
+		Sizes: replicas.Size{Min: 0.1, Max: 2, Step: 0.01}, Counts: replicas.Count{Min: 1, Max: 50},
+		HPA: DefaultHPA(), KEDA: DefaultKEDA(1, 0.01), VPA: DefaultVPA(),
+		Predict: func(cores, load float64) trimtab.Band {
+			at := func(cost float64) float64 { return math.Min(1, cores/(load*cost)) }
+			return trimtab.Band{Lower: at(0.014), Mean: at(0.012), Upper: at(0.010)}
+		}}
+	for i := range minutes {
+		r.Points = append(r.Points, Point{time.Date(2026, 3, 1, 0, i+1, 0, 0, time.UTC), load(i)})
+	}
+	return r
+}
+
+func replayed(t *testing.T, x Replay) []Played {
+	t.Helper()
+	x.Interval, x.Runner = time.Minute, sim.InOrder
+	got, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestAReplayScoresEachAutoscalerByTheCurveOfTheRecordingWithItsBand(t *testing.T) {
+	x := Replay{Run: ReplayNames(), Workloads: []Recorded{shop(240, func(i int) float64 { return 250 + 150*math.Sin(float64(i)/20) })}}
+	of := map[string]*Score{}
+	for _, p := range replayed(t, x) {
+		s := p.Workloads[0]
+		of[p.Policy] = &s
+		if s.Minutes != 240 || s.LeastMissed > s.Missed || s.Missed > s.MostMissed || s.CoreHours <= 0 || len(s.Course) != 240 {
+			t.Errorf("%s: %+v", p.Policy, s)
+		}
+	}
+	if of[HPA].Scaled == 0 || of[KEDA].Scaled == 0 || of[Trimtab].Resized == 0 {
+		t.Errorf("hpa %+v, keda %+v, trimtab %+v: want changes", of[HPA], of[KEDA], of[Trimtab])
+	}
+	if of[VPA].Scaled != 0 || of[VPA].MostMissed < of[HPA].MostMissed {
+		t.Errorf("vpa %+v: it changes no number, and is worst here", of[VPA])
+	}
+}
+
+func TestTheWordsOfAnHPAAreFollowedInAReplay(t *testing.T) {
+	steady := func(int) float64 { return 210 } // 2.1 cores of work, 2.52 to meet the SLO
+	for percent, want := range map[float64]float64{30: 7, 60: 4} {
+		r := shop(60, steady)
+		r.HPA.Targets = []Target{{Type: autoscale.Utilization, Value: percent}}
+		if got := replayed(t, Replay{Run: []string{HPA}, Workloads: []Recorded{r}})[0].Workloads[0]; math.Abs(got.Course[50]-want) > 1e-9 {
+			t.Errorf("at %v%%: %v cores, want %v", percent, got.Course[50], want)
+		}
+	}
+	r := shop(60, steady)
+	r.HPA.Max = 3
+	r.HPA.Targets = []Target{{Type: autoscale.External, Load: true, Value: 10}}
+	if got := replayed(t, Replay{Run: []string{HPA}, Workloads: []Recorded{r}})[0].Workloads[0]; math.Abs(got.Course[50]-3) > 1e-9 {
+		t.Errorf("%v cores, want maxReplicas", got.Course[50])
+	}
+}
+
+func TestAVPAThatEvictsKeepsHalfOfThePodsAndOneThatAdvisesChangesNothing(t *testing.T) {
+	r := shop(60, func(int) float64 { return 190 })
+	for words, resizes := range map[VPAWords]bool{{}: false, {Recreate: true}: true, {InPlace: true}: true, {InPlace: true, MinReplicas: 3}: false, {InPlace: true, Min: 1, Max: 1}: false} {
+		r.VPA = words
+		got := replayed(t, Replay{Run: []string{VPA}, Workloads: []Recorded{r}})[0].Workloads[0]
+		if got.Resized > 0 != resizes || got.Scaled != 0 {
+			t.Errorf("%+v: %+v", words, got)
+		}
+	}
+}
+
+func TestAGapInARecordingIsPassedOverAndNotScored(t *testing.T) {
+	r := shop(60, func(int) float64 { return 100 })
+	for i := 30; i < 60; i++ {
+		r.Points[i].At = r.Points[i].At.Add(48 * time.Hour)
+	}
+	for _, p := range replayed(t, Replay{Run: ReplayNames(), Workloads: []Recorded{r}}) {
+		if m := p.Total.Minutes; m < 59 || m > 63 { // the last point before it stands for a little longer
+			t.Errorf("%s: %v minutes, want 60", p.Policy, m)
+		}
+	}
+}
+
+func TestWhatIsLearntAtTheBeginningIsNotScored(t *testing.T) {
+	x := Replay{Run: []string{Trimtab}, Learn: 20 * time.Minute, Workloads: []Recorded{shop(60, func(int) float64 { return 100 })}}
+	if got := replayed(t, x); got[0].Total.Minutes != 40 {
+		t.Errorf("%v minutes, want 40", got[0].Total.Minutes)
+	}
+}
+
+func TestAReplayThatMakesNoSenseIsRefused(t *testing.T) {
+	for name, change := range map[string]func(x *Replay){
+		"policy": func(x *Replay) { x.Run = []string{"njc"} }, "workloads": func(x *Replay) { x.Workloads = nil }, "interval": func(x *Replay) { x.Interval = 0 },
+		"learn": func(x *Replay) { x.Learn = time.Hour }, "cost": func(x *Replay) { x.Workloads[0].Cost = math.NaN() }, "pods": func(x *Replay) { x.Workloads[0].Replicas = 0 },
+		"load": func(x *Replay) { x.Workloads[0].Points[3].Load = math.Inf(1) }, "order": func(x *Replay) { x.Workloads[0].Points[3].At = time.Time{} },
+		"slo": func(x *Replay) { x.Workloads[0].Predict = nil }, "bounds": func(x *Replay) { x.Workloads[0].Counts.Max = 0 },
+	} {
+		x := &Replay{Run: []string{HPA}, Interval: time.Minute, Runner: sim.InOrder, Workloads: []Recorded{shop(30, func(int) float64 { return 1 })}}
+		change(x)
+		if err := x.Validate(); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package kubernetes
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab/planner/baseline/autoscale"
+	"github.com/trimtab/trimtab/planner/behavior"
+)
+
+// Target is what one metric of an HPA, or one trigger of KEDA, is to be.
+type Target struct {
+	// Type is one of planner/baseline/autoscale. Load tells that the metric is requests
+	// per second; else it is CPU.
+	Type string
+	Load bool
+	// Value is percent of the request, cores, or requests per second: of each pod, but
+	// for the type Value. Activation is KEDA's.
+	Value, Activation float64
+}
+
+// HPAWords are those of a HorizontalPodAutoscaler.
+type HPAWords struct {
+	Min, Max int
+	Behavior *behavior.Behavior
+	Targets  []Target
+}
+
+// KEDAWords are those of a ScaledObject.
+type KEDAWords struct {
+	HPAWords
+	// Idle is idleReplicaCount; nil: none. Others that are 0 are KEDA's defaults.
+	Idle                      *int
+	Cooldown, PollingInterval time.Duration
+}
+
+// VPAWords are those of a VerticalPodAutoscaler. Neither InPlace nor Recreate: it only
+// advises.
+type VPAWords struct {
+	InPlace, Recreate bool
+	// Min and Max are minAllowed and maxAllowed in cores; 0: none.
+	Min, Max float64
+	// MinReplicas is with how few pods nothing is changed.
+	MinReplicas int
+}
+
+// defaultUtilization is that of an HPA that names no metric, percent.
+const defaultUtilization = 80
+
+// DefaultHPA is an HPA that names no metric.
+func DefaultHPA() HPAWords {
+	return HPAWords{Min: 1, Max: 100, Targets: []Target{{Type: autoscale.Utilization, Value: defaultUtilization}}}
+}
+
+// DefaultKEDA follows the request rate up to as much of what a pod of so many cores can
+// serve at a cost of so many core-seconds.
+func DefaultKEDA(cores, cost float64) KEDAWords {
+	w := KEDAWords{HPAWords: DefaultHPA()}
+	w.Targets = []Target{{Type: autoscale.External, Load: true, Value: defaultUtilization / 100.0 * cores / cost}}
+	return w
+}
+
+// DefaultVPA evicts pods, as one that names no mode does; its updater leaves a workload of
+// one pod alone.
+func DefaultVPA() VPAWords { return VPAWords{Recreate: true, MinReplicas: 2} }
