@@ -99,7 +99,7 @@ func TestAThousandWorkloadsAreUsable(t *testing.T) {
 	if _, err := chromedp.RunResponse(p.ctx, chromedp.Click(chromedp.CSS("a[rel=next]"))); err != nil {
 		t.Fatal(err)
 	}
-	p.until("location.search === '?offset=100' && document.querySelector('.pager').textContent.includes('101 to 200 of 1000')")
+	p.until("location.search === '?offset=100' && document.querySelector('.pager').textContent.includes('101 to 200 of 1001')")
 	if eval[string](p, "document.querySelector('#workloads tbody th a').textContent") == first {
 		t.Error("the second page begins as the first")
 	}
