@@ -119,6 +119,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
 	go test -run '^$$' -bench Explain -benchtime 40x ./cmd/trimtab
 	go test -run '^$$' -bench "Answers|Fleet" -benchtime 40x ./console
+	PAGES=all go test -count=1 -tags integration -run TestEveryPageOfAThousandWorkloads -v ./console
 	go test -run '^$$' -bench 'Solve|Growth|Hosts|AlertToPlan' -benchtime 3x ./planner
 	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
 	GOMAXPROCS=1 go test -run '^$$' -bench Contributions -benchtime 1x ./analyzer/contribution

@@ -3,12 +3,12 @@
 package console_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -91,7 +91,6 @@ func TestAThousandWorkloadsAreUsable(t *testing.T) {
 	if worst := time.Duration(took[len(took)-1]) * time.Millisecond; worst > slowest {
 		t.Errorf("first view after %v", worst)
 	}
-	everyPageOfThem(t, b, s)
 	p := s.open(b, t, "/", wide())
 	p.until(isLive)
 	p.screenshot("crowd", false)
@@ -99,7 +98,7 @@ func TestAThousandWorkloadsAreUsable(t *testing.T) {
 	if _, err := chromedp.RunResponse(p.ctx, chromedp.Click(chromedp.CSS("a[rel=next]"))); err != nil {
 		t.Fatal(err)
 	}
-	p.until("location.search === '?offset=100' && document.querySelector('.pager').textContent.includes('101 to 200 of 1001')")
+	p.until("location.search === '?offset=100' && document.querySelector('.pager').textContent.includes('101 to 200 of 1000')")
 	if eval[string](p, "document.querySelector('#workloads tbody th a').textContent") == first {
 		t.Error("the second page begins as the first")
 	}
@@ -109,9 +108,19 @@ func TestAThousandWorkloadsAreUsable(t *testing.T) {
 	p.until(names + " === 'service-0977' && location.search === '?q=service-0977'")
 }
 
-// everyPageOfThem prints for each page how long the server takes to draw it, when it is
-// there to be read, and when it is live with its charts drawn.
-func everyPageOfThem(t *testing.T, b context.Context, s *scene) {
+// TestEveryPageOfAThousandWorkloads prints, where PAGES is set, for each page how long the
+// server takes to draw it, when it is there to be read, and when it is live with its charts
+// drawn.
+func TestEveryPageOfAThousandWorkloads(t *testing.T) {
+	if os.Getenv("PAGES") == "" {
+		t.Skip("PAGES is not set")
+	}
+	b := openBrowser(t)
+	services := crowd(1000)
+	c := shopConfig(services)
+	c.Capacity = 2500
+	s := newScene(t, c)
+	s.fill(services)
 	s.besides()
 	t.Logf("%-11s %8s %11s %11s", "page", "server", "readable", "interactive")
 	for _, page := range everyPage() {
@@ -126,9 +135,6 @@ func everyPageOfThem(t *testing.T, b context.Context, s *scene) {
 		interactive := eval[float64](p, "performance.now()")
 		readable := eval[float64](p, "Math.max(performance.getEntriesByName('first-contentful-paint')[0].startTime, performance.getEntriesByType('navigation')[0].domInteractive)")
 		t.Logf("%-11s %5d ms %8.0f ms %8.0f ms", page.name, server.Milliseconds(), readable, interactive)
-		if worst := time.Duration(interactive) * time.Millisecond; worst > slowest {
-			t.Errorf("%s after %v", path, worst)
-		}
 	}
 }
 
