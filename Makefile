@@ -53,8 +53,17 @@ PLAIN := -gcflags=all=-dwarf=false
 test: ## run the tests: embedded parts only, under 5 minutes
 	GOGC=400 $(call gotest,./...,$(PLAIN) -exec 'env -u GOGC' -p 4 -count=1 -vet=off -timeout 20m)
 
+# axe-core, with which a test looks at the pages of the console.
+AXE := $(HOME)/.cache/trimtab-axe/axe.min.js
+.PHONY: axe
+axe: $(AXE) ## axe-core in ~/.cache/trimtab-axe, with npm: what it finds on the console's pages fails `make integration`
+$(AXE):
+	mkdir -p $(@D)
+	cd $(@D) && npm pack --silent axe-core@4.10.3 && echo '5e6edba515e70d25f6604d9815f064d859c5d1ea7ab661bbc4f87c88779ef0c21cae0abbeb636471ef39e9d62d2582e4b88a1866f19f4ecfcf6d986275e4dc12  axe-core-4.10.3.tgz' | sha512sum -c --quiet && tar xzf axe-core-4.10.3.tgz --strip-components=1 package/axe.min.js && rm axe-core-4.10.3.tgz && touch axe.min.js
+
 .PHONY: integration
 integration: build ## race detector, a nats-server and a Prometheus as processes of their own, non-root paths
+	-@$(MAKE) -s axe
 	$(call gotest,$(RACE_PACKAGES),$(PLAIN) -count=1 -race -timeout 20m)
 	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst')
 	$(call gotest,./console,$(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser)
@@ -76,6 +85,10 @@ kube-tools: ## Kubernetes as one binary, helm, and etcd, in ~/.cache/trimtab-kub
 kube: kube-tools ## the tests against a real API server, controller manager and etcd, and those of the chart
 	$(call gotest,./actuator/kubernetes ./internal/kube/... ./internal/site,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real')
 	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles')
+
+.PHONY: kubelet
+kubelet: kube-tools ## what only a real node shows: a kubelet and containerd on this host, as root, below a cgroup of their own
+	$(call gotest,./actuator/kubernetes,$(PLAIN) -count=1 -tags integration -timeout 10m -v -run 'ARealKubelet')
 
 .PHONY: guest
 guest: ## the tests of cgroups and systemd, and the demo, in a virtual machine with Debian's kernel
@@ -106,11 +119,16 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go test -run '^$$' -bench Help -benchtime 20x ./cmd/trimtab
 	go test -run '^$$' -bench Explain -benchtime 40x ./cmd/trimtab
 	go test -run '^$$' -bench "Answers|Fleet" -benchtime 40x ./console
+	PAGES=all go test -count=1 -tags integration -run TestEveryPageOfAThousandWorkloads -v ./console
 	go test -run '^$$' -bench 'Solve|Growth|Hosts|AlertToPlan' -benchtime 3x ./planner
 	go test -run '^$$' -bench . -benchtime 2000x ./analyzer/learn/... ./analyzer/forecast/...
 	GOMAXPROCS=1 go test -run '^$$' -bench Contributions -benchtime 1x ./analyzer/contribution
 	go test -run '^$$' -bench Decide -benchtime 2000x ./planner/colocate
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
+
+.PHONY: bench-kubernetes
+bench-kubernetes: kube-tools ## what trimtab costs beside a real API server with up to 5,000 pods whose kubelets kwok plays (20 minutes; TRIMTAB_CROWD=NODESxWORKLOADSxPODS for one size)
+	go test $(PLAIN) -count=1 -tags integration -run '^$$' -bench Crowd -benchtime 1x -timeout 60m ./internal/bench/kubernetes
 
 .PHONY: bench-real
 bench-real: ## trimtab's defaults on real nginx, redis and PostgreSQL (REAL="--minutes 3 --scenario peaks")

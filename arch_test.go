@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -384,4 +385,21 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 	id, ok := typ.(*ast.Ident)
 	return ok && id.IsExported()
+}
+
+func TestTheTypedClientsetOfKubernetesIsNoPartOfTheBinary(t *testing.T) {
+	heavy := []string{"k8s.io/client-go/kubernetes/...", "k8s.io/client-go/informers/...", "k8s.io/client-go/dynamic/dynamicinformer/...", "sigs.k8s.io/controller-runtime/..."}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/trimtab").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Fields(string(out))
+	if !slices.Contains(all, "k8s.io/client-go/dynamic") {
+		t.Error("the binary has no client of Kubernetes: what is looked for has moved")
+	}
+	for _, path := range all {
+		if matchesAny(heavy, path) {
+			t.Errorf("the binary has %s, which makes it 20 MB larger", path)
+		}
+	}
 }

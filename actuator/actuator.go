@@ -122,6 +122,9 @@ type held struct {
 	problem  string
 	foreign  bool
 	released bool
+	// touched is what is kept of the last time that somebody else turned a [Remote] knob;
+	// nil: nobody did, for an hour.
+	touched *touched
 	// hopeless is why a [Remote] knob was put back, until a time of the boot clock.
 	hopeless      string
 	hopelessUntil time.Duration
@@ -213,6 +216,7 @@ func (a *Actuator) start(ctx context.Context) {
 	a.seek(ctx)
 	a.measure()
 	orphans := a.adopt(s.entries)
+	a.remember(s.touched)
 	if a.config.LockDir != "" {
 		// For a restore from the journal alone.
 		if err := a.journal.Append(put(locksKey, a.config.LockDir)); err != nil {
@@ -342,6 +346,9 @@ func (a *Actuator) observeBar(ctx context.Context, h *held) {
 	barred := ""
 	if err := h.Knob.MayWrite(ctx); err != nil && (h.Mode == trimtab.Recommend || errors.Is(err, ErrBarred)) {
 		barred = err.Error()
+	}
+	if h.touched != nil && h.touched.Twice {
+		barred = h.touched.Why
 	}
 	if barred != h.barred {
 		h.barred = barred

@@ -59,8 +59,11 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 	batch := []hostfs.Entry{{Key: pausedKey}}
 	for _, h := range a.knobs {
 		a.observe(ctx, h)
-		if h.foreign {
+		if h.foreign && h.entry != nil {
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
+		}
+		if h.touched != nil {
+			batch = append(batch, hostfs.Entry{Key: h.touched.journalKey()})
 		}
 	}
 	for workload := range a.released {
@@ -77,7 +80,7 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 	a.paused, a.lease = time.Time{}, l
 	clear(a.released)
 	for _, h := range a.knobs {
-		h.released = false
+		h.released, h.touched = false, nil
 		if h.foreign {
 			h.entry, h.foreign = nil, false
 			a.setProblem(h, "")

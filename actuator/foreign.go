@@ -1,10 +1,13 @@
 package actuator
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // judge notes whether somebody else turned the knob, which had before until it
@@ -20,10 +23,145 @@ func (a *Actuator) judge(h *held, before trimtab.Amount) {
 		why = fmt.Sprintf("put back by somebody else to its baseline %v, trimtab wrote %v (%s): resume goes on from there",
 			h.now, h.entry.last(), usualSuspect(h.Knob))
 	}
+	if _, ok := h.Knob.(Remote); ok && a.config.ForeignHold > 0 {
+		why = a.leaveTo(h, why)
+	}
 	if why != "" || h.foreign {
 		a.setProblem(h, why)
 	}
 	h.foreign = why != ""
+}
+
+// touched is that somebody else turned a knob whose control loop others share. It is
+// journaled: a restart must not end the time for which the knob is left alone.
+type touched struct {
+	trimtab.KnobID
+	// Instance tells it from others that had its name before.
+	InstanceID uint64 `json:"instance_id,omitempty"`
+	// At is when Found was found.
+	At    time.Time      `json:"at"`
+	Found trimtab.Amount `json:"found"`
+	Why   string         `json:"why"`
+	// Over tells that Found was taken over as the baseline. Twice tells that it was the
+	// second time within twiceWithin: the knob is only recommended until a resume.
+	Over  bool `json:"over,omitempty"`
+	Twice bool `json:"twice,omitempty"`
+}
+
+// twiceWithin is how soon after the first time the second one says that somebody else
+// means to keep turning the knob.
+const twiceWithin = time.Hour
+
+func (t *touched) journalKey() string { return keyIn(touchedPrefix, t.KnobID) }
+
+// leaveTo leaves a knob to whoever else turned it, why says how, and returns why it is
+// left alone now, or "".
+func (a *Actuator) leaveTo(h *held, why string) string {
+	now, t := a.clock.wall(), h.touched
+	if t != nil && now.Before(t.At) {
+		t.At = now // a clock that was ahead must not make it last
+	}
+	switch again := why != "" && (t == nil || t.Over || !same(t.Found, h.now)); {
+	case again && t != nil && now.Sub(t.At) < twiceWithin:
+		next := &touched{KnobID: h.KnobID, InstanceID: h.id, At: now, Found: h.now, Over: true, Twice: true,
+			Why: fmt.Sprintf("%s has changed it twice within %v, to %v last: only recommended until a resume", usualSuspect(h.Knob), twiceWithin, h.now)}
+		if !a.takeOver(h, next) {
+			return why
+		}
+		return ""
+	case again:
+		next := &touched{KnobID: h.KnobID, InstanceID: h.id, At: now, Found: h.now, Why: fmt.Sprintf("%s, or it is taken over at %s", why, now.Add(a.config.ForeignHold).UTC().Format("15:04:05 UTC"))}
+		a.note(put(next.journalKey(), next))
+		h.touched = next
+		return next.Why
+	case t == nil:
+		return why
+	case !t.Over && now.Sub(t.At) < a.config.ForeignHold:
+		return t.Why
+	case !t.Over:
+		next := *t
+		if next.Over = true; !a.takeOver(h, &next) {
+			return t.Why
+		}
+		return ""
+	case !t.Twice && now.Sub(t.At) >= twiceWithin:
+		h.touched = nil
+		a.note(hostfs.Entry{Key: t.journalKey()})
+	}
+	return why
+}
+
+// takeOver makes the value that was found the baseline, and notes when and why.
+func (a *Actuator) takeOver(h *held, t *touched) bool {
+	batch := []hostfs.Entry{put(t.journalKey(), t)}
+	if h.entry != nil {
+		batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
+	}
+	if !a.note(batch...) {
+		return false
+	}
+	h.entry, h.touched = nil, t
+	h.dropFast()
+	a.logger.Info("what somebody else set is the baseline now", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "value", h.now.String(), "twice", t.Twice)
+	return true
+}
+
+// note journals what is true in any case.
+func (a *Actuator) note(entries ...hostfs.Entry) bool {
+	err := a.journal.Append(entries...)
+	if err != nil {
+		a.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
+		a.logger.Warn("journal that somebody else turned a knob", "err", err)
+	}
+	return err == nil
+}
+
+// forgotten is after how long what is kept of a knob that never came again is dropped.
+const forgotten = 24 * time.Hour
+
+// remember takes over what the journal says of knobs that somebody else turned.
+func (a *Actuator) remember(all []*touched) {
+	for _, t := range all {
+		if h := a.heldOf(a.config.here(t.KnobID)); h != nil {
+			a.rememberOf(h, t)
+		} else if a.clock.wall().Sub(t.At) > forgotten {
+			a.note(hostfs.Entry{Key: t.journalKey()})
+		}
+	}
+}
+
+func (a *Actuator) rememberOf(h *held, t *touched) {
+	if h.id != t.InstanceID || h.Mode != trimtab.Act {
+		a.note(hostfs.Entry{Key: t.journalKey()})
+		return
+	}
+	h.touched, h.foreign = t, !t.Over
+}
+
+// recallTouched is remember for an instance that comes later.
+func (a *Actuator) recallTouched(h *held) {
+	key, s := keyIn(touchedPrefix, h.KnobID), stored{}
+	b, ok := a.journal.Get(key)
+	if !ok {
+		return
+	}
+	if err := s.readTouched(key, b); err != nil {
+		a.logger.Warn("read that somebody else turned a knob", "err", err)
+		return
+	}
+	a.rememberOf(h, s.touched[0])
+}
+
+func (s *stored) readTouched(k string, value []byte) error {
+	t := &touched{}
+	if err := json.Unmarshal(value, t); err != nil {
+		return fmt.Errorf("read journal record %q: %w", k, err)
+	}
+	if err := t.Found.Validate(); err != nil || t.journalKey() != k {
+		return trimtab.Invalidf("journal record %q", k)
+	}
+	s.touched = append(s.touched, t)
+	return nil
 }
 
 // usualSuspect says who does such a thing.

@@ -30,6 +30,8 @@ type Finder struct {
 	// the Knob: the holding lists them, for no instance, while not all can be taken up.
 	Pattern string
 	Like    []Target
+	// Live is that of [Kind].
+	Live bool
 }
 
 // Instance is one running copy of a workload on this host.
@@ -56,8 +58,15 @@ const lookAgainAfter = time.Minute
 
 // seek takes up the knobs of instances that came, and lets go of those of
 // instances that went. One that came again under its name is another.
-func (a *Actuator) seek(ctx context.Context) {
-	for _, f := range a.finders {
+func (a *Actuator) seek(ctx context.Context) { a.seekIn(ctx, a.finders) }
+
+// seekLive is seek of what has something from its first moment on.
+func (a *Actuator) seekLive(ctx context.Context) {
+	a.seekIn(ctx, slices.DeleteFunc(slices.Clone(a.finders), func(f *finder) bool { return !f.Live }))
+}
+
+func (a *Actuator) seekIn(ctx context.Context, finders []*finder) {
+	for _, f := range finders {
 		now := a.clock.boot()
 		if now < f.again {
 			continue
@@ -103,6 +112,9 @@ func (a *Actuator) settle(ctx context.Context, f *finder, found []Instance) {
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
 		}
 		h.entry = nil
+		if h.touched != nil {
+			batch = append(batch, hostfs.Entry{Key: h.touched.journalKey()})
+		}
 		a.logger.Info("instance is gone", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource)
 		if err := h.leave(); err != nil {
 			a.logger.Warn("let go of an instance", "knob", h.Name(), "err", err)
@@ -139,6 +151,7 @@ func (a *Actuator) tidy(ctx context.Context, gone []*held) map[*held]bool {
 // recall takes over what the journal has of an instance that comes again, where it
 // could not be put back when it went.
 func (a *Actuator) recall(h *held) {
+	a.recallTouched(h)
 	e := entry{KnobID: h.KnobID}
 	b, ok := a.journal.Get(e.journalKey())
 	if !ok {

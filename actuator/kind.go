@@ -28,6 +28,9 @@ type Kind struct {
 	// Reopen makes a knob from what its Undo returned, perhaps in another process or
 	// release. Its error is trimtab.ErrUnsupported where that is of another kind.
 	Reopen func(undo []byte) (Knob, error)
+	// Live tells that others start instances that have something from their first moment
+	// on: they are looked for again before anything is raised.
+	Live bool
 	// Measure returns what this host has of a resource, trimtab.ErrUnsupported where it
 	// cannot tell; nil: of no resource of the kind.
 	Measure func(at Location, resource string) (float64, error)
@@ -107,7 +110,7 @@ func CloseTargets(targets []Target) (err error) {
 // targets of like, which is not empty; pattern is what messages call the location.
 func (k Kind) Finder(at Location, pattern string, like []Target) Finder {
 	return Finder{
-		Workload: like[0].Workload, Pattern: pattern, Like: like,
+		Workload: like[0].Workload, Pattern: pattern, Like: like, Live: k.Live,
 		Find: func(ctx context.Context) ([]Instance, error) { return k.Find(ctx, at) },
 		Open: func(name string) ([]Target, error) { return k.Targets(at.Instance(name), like) },
 	}

@@ -63,6 +63,14 @@ type Remote interface {
 	Hopeless(ctx context.Context) string
 }
 
+// Versioned is a knob whose server counts changes. A value that was changed and put back
+// meanwhile is another version: nothing that was decided before is written over it.
+type Versioned interface {
+	Knob
+	// Version names the state that Read returned last; "": none was read.
+	Version() string
+}
+
 // Stander is a knob that knows where in a cluster its instance is, and what bounds it
 // there.
 type Stander interface {

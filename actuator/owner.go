@@ -178,6 +178,9 @@ func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place stri
 	case old != nil:
 		a.recallUndo(h, old.Undo)
 		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
+		if _, more := h.Knob.(Restorer); more && !recalls(h.Knob) {
+			e.Undo = old.Undo // it says what was there
+		}
 		if err := a.journal.Append(put(e.journalKey(), e)); err != nil {
 			return fmt.Errorf("take baseline over from %v: %w", last, err)
 		}
@@ -194,6 +197,8 @@ func (a *Actuator) inherit(ctx context.Context, h *held, last *owner, place stri
 	}
 	return nil
 }
+
+func recalls(k Knob) bool { _, ok := k.(Recaller); return ok }
 
 // at returns what a journal says of the knob at a place, or nil.
 func (s *stored) at(place, resource string, reopen func([]byte) (Knob, error)) *entry {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -22,6 +24,8 @@ type move struct {
 	// moved within from now on; nil: nothing.
 	had      trimtab.Amount
 	envelope *trimtab.Envelope
+	// version is that of a [Versioned] knob then.
+	version string
 }
 
 // shrinks reports whether the write lowers what is set.
@@ -156,6 +160,7 @@ func (a *Actuator) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 	if len(grows) == 0 {
 		return
 	}
+	a.seekLive(ctx)
 	for _, h := range a.knobs {
 		if h.counts() && grows[h.Resource] {
 			a.observe(ctx, h)
@@ -220,7 +225,7 @@ func (a *Actuator) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 		a.observe(ctx, h)
 	}
 	r.Before, r.Found, r.Effective, r.Known = h.resting(), h.resting(), h.effective, h.known
-	m.had = h.now
+	m.had, m.version = h.now, versionOf(h.Knob)
 	switch {
 	case h.Mode == trimtab.Off:
 		return refuse(r, "mode off")
@@ -342,8 +347,8 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 		refuse(r, "stale: the lease ran out before the write")
 		return
 	}
-	if !same(h.now, m.had) && !(h.moves() && h.entry.free(h.now)) {
-		refuse(r, fmt.Sprintf("stale: somebody else set %v while the plan was carried out", h.now))
+	if why := a.overtaken(m); why != "" {
+		refuse(r, why)
 		return
 	}
 	if a.stays(m) {
@@ -380,6 +385,8 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	a.metrics.Histogram("trimtab_actuator_write_seconds").Observe((a.clock.boot() - started).Seconds())
 	r.Found, r.Effective, r.Known = h.now, h.effective, read
 	switch {
+	case lostRace(h.Knob, err):
+		r.Status, r.Reason = trimtab.Refused, "stale: "+err.Error()
 	case err != nil:
 		r.Status, r.Reason = trimtab.Failed, err.Error()
 	case !read:
@@ -395,6 +402,34 @@ func (a *Actuator) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	}
 	a.logger.Info("action", "plan", p.ID(), "step", p.Step, "workload", h.Workload, "resource", h.Resource,
 		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
+}
+
+// overtaken says what happened to the knob since the action was judged, or "".
+func (a *Actuator) overtaken(m *move) string {
+	h := m.held
+	switch {
+	case h.finder != nil && a.find(h.KnobID) != h:
+		return "gone: the instance ended while the plan was carried out"
+	case !same(h.now, m.had) && !(h.moves() && h.entry.free(h.now)):
+		return fmt.Sprintf("stale: somebody else set %v while the plan was carried out", h.now)
+	case versionOf(h.Knob) != m.version:
+		return "stale: somebody else changed it while the plan was carried out, and set the same again"
+	}
+	return ""
+}
+
+// versionOf is the version of what was read of a knob; "" where it has none.
+func versionOf(k Knob) string {
+	if v, ok := k.(Versioned); ok {
+		return v.Version()
+	}
+	return ""
+}
+
+// lostRace reports whether a server refused a write because of another one before it.
+func lostRace(k Knob, err error) bool {
+	_, remote := k.(Remote)
+	return remote && (errors.Is(err, trimtab.ErrStale) || errors.Is(err, os.ErrNotExist))
 }
 
 // status is the one given, or Pending while what the knob is set to is not in

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -17,6 +18,7 @@ const (
 	pausedKey     = "paused"
 	knobPrefix    = "knob/"
 	releasePrefix = "released/"
+	touchedPrefix = "foreign/"
 	locksKey      = "locks"
 )
 
@@ -109,10 +111,12 @@ const tolerance = 1e-7
 func same(a, b trimtab.Amount) bool { return a.Equal(b, tolerance) }
 
 // journalKey is the same with every pool and host: a journal is of one of each.
-func (e *entry) journalKey() string {
-	key := knobPrefix + e.Resource + "/" + e.Workload
-	if e.Instance != "" {
-		key += "\x00" + e.Instance
+func (e *entry) journalKey() string { return keyIn(knobPrefix, e.KnobID) }
+
+func keyIn(prefix string, id trimtab.KnobID) string {
+	key := prefix + id.Resource + "/" + id.Workload
+	if id.Instance != "" {
+		key += "\x00" + id.Instance
 	}
 	return key
 }
@@ -136,6 +140,8 @@ type stored struct {
 	// locks is the directory of the knobs' locks.
 	locks   string
 	entries []*entry
+	// touched are the knobs that somebody else turned lately.
+	touched []*touched
 	// unreadable counts records that are whole and make no sense.
 	unreadable int
 }
@@ -165,6 +171,8 @@ func (s *stored) read(k string, value []byte) error {
 	case len(k) > len(releasePrefix) && k[:len(releasePrefix)] == releasePrefix:
 		s.released[k[len(releasePrefix):]] = true
 		return nil
+	case strings.HasPrefix(k, touchedPrefix):
+		return s.readTouched(k, value)
 	}
 	var e entry
 	old := struct {

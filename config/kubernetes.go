@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -22,6 +23,12 @@ type Kubernetes struct {
 	Namespaces []string `yaml:"namespaces"`
 	// Namespace of trimtab's own in which the journal is kept, as the ConfigMap trimtab-journal-POOL: for a trimtab that the cluster may start on another node. Left out: in storage.path.
 	Journal string `yaml:"journal"`
+	// How long a knob that somebody else turned is left alone, 1m to 24h; then what was found is its baseline. A second time within an hour it is only recommended until `trimtab resume`.
+	ForeignHold time.Duration `yaml:"foreign_hold"`
+	// How long a node may defer a resize until it is taken back, 5s to 1h: until then it takes room from others.
+	DeferTimeout time.Duration `yaml:"defer_timeout"`
+	// Where the number of pods goes when a lease ends or trimtab stops: up to what it was before (upwards), or down to it, too, as disruption budgets allow (baseline).
+	Restore string `yaml:"restore"`
 }
 
 // KubernetesTarget names a workload of a cluster.
@@ -34,6 +41,8 @@ type KubernetesTarget struct {
 	StatefulSet string `yaml:"statefulset"`
 	// Container of its pods. Left out: the only one.
 	Container string `yaml:"container"`
+	// Whether containers without a limit get one. It cannot be taken away again but with the pod: to put it back, the limit is set to what the node has.
+	AddLimits bool `yaml:"add_limits"`
 }
 
 // Workload returns kind and name; "" where it has none.
@@ -128,6 +137,11 @@ func (v *validator) kubernetes() {
 	}
 	if k.Journal != "" {
 		v.dns("kubernetes.journal", k.Journal)
+	}
+	v.between("kubernetes.foreign_hold", k.ForeignHold, time.Minute, 24*time.Hour)
+	v.between("kubernetes.defer_timeout", k.DeferTimeout, 5*time.Second, time.Hour)
+	if !contains([]string{"upwards", "baseline"}, k.Restore) {
+		v.fail("kubernetes.restore", fmt.Sprintf("unknown restore %q", clip(k.Restore)), "write upwards or baseline")
 	}
 }
 

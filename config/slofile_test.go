@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/promql/parser"
 	"golang.org/x/tools/txtar"
 
 	"github.com/trimtab/trimtab/config"
@@ -55,6 +56,34 @@ func TestObjectivesOfOtherToolsBecomeQueries(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestEveryQueryOfAnObjectiveIsOneThatPrometheusReads(t *testing.T) {
+	read := 0
+	for _, name := range []string{"openslo", "sloth", "sloth-resource", "pyrra"} {
+		data, err := os.ReadFile("testdata/slo/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := config.ReadObjectives(name+".yaml", data, config.DefaultWindow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range all {
+			for _, query := range []string{all[i].Performance, all[i].Load} {
+				if query == "" {
+					continue
+				}
+				read++
+				if _, err := parser.NewParser(parser.Options{}).ParseExpr(query); err != nil {
+					t.Errorf("%s: %s: %v", all[i].Name, query, err)
+				}
+			}
+		}
+	}
+	if read < 12 {
+		t.Errorf("only %d queries", read)
 	}
 }
 

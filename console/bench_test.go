@@ -97,6 +97,7 @@ func BenchmarkAnswers(b *testing.B) {
 		{"explain", "/api/v1/workloads/" + one + "?history=5"}, {"explain with observations", "/api/v1/workloads/" + one + "?observations=500"},
 		{"history", "/api/v1/workloads/" + one + "/history"}, {"decisions", "/api/v1/workloads/" + one + "/decisions"},
 		{"decisions further back", "/api/v1/workloads/" + one + "/decisions?before=3-2000-1"},
+		{"hosts", "/hosts"}, {"plan", "/plan"}, {"report", "/report"}, {"pipeline page", "/pipeline"},
 		{"patch", "/api/v1/workloads/" + one + "/patch"}, {"pipeline", "/api/v1/pipeline"}, {"diff", "/api/v1/diff"},
 	} {
 		b.Run(c.name, func(b *testing.B) { answer(b, h, c.path) })

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,23 +27,35 @@ import (
 func TestTheConsoleAsPeopleUseIt(t *testing.T) {
 	b := openBrowser(t)
 	services := shop()
-	s := newScene(t, shopConfig(services))
-	s.play(services, 40)
-	n := 40
-	run := func(name string, test func(*testing.T, context.Context, *scene)) {
-		// What is shown is fresh, however long the tests before took.
+	n, s := 40, newScene(t, shopConfig(services))
+	s.play(services, n)
+	fresh := func(s *scene) { // however long the tests before took
 		n++
 		s.step(services, time.Now(), n)
-		s.batch()
-		t.Run(name, func(t *testing.T) { test(t, b, s) })
 	}
 	for _, page := range everyPage() {
-		on := func(test func(*testing.T, context.Context, *scene, pageOf)) func(*testing.T, context.Context, *scene) {
-			return func(t *testing.T, b context.Context, s *scene) { test(t, b, s, page) }
+		on := func(name string, test func(*testing.T, context.Context, *scene, pageOf)) {
+			fresh(s)
+			s.besides()
+			t.Run(page.name+name, func(t *testing.T) { test(t, b, s, page) })
 		}
-		run(page.name+" fits 360 pixels", on(pageFits))
-		run(page.name+" can be read in the dark", on(pageIsReadable))
-		run(page.name+" can be walked by keyboard", on(pageIsWalked))
+		on(" fits 360 pixels", pageFits)
+		on(" can be read in the dark", pageIsReadable)
+		on(" can be walked by keyboard", pageIsWalked)
+	}
+	fresh(s)
+	s.besides()
+	t.Run("axe-core finds nothing", func(t *testing.T) { axeFindsNothing(t, b, s) })
+
+	// The rest looks at a shop of which nothing runs beside the pool.
+	n, s = 40, newScene(t, shopConfig(services))
+	s.play(services, n)
+	for n < 76 {
+		fresh(s)
+	}
+	run := func(name string, test func(*testing.T, context.Context, *scene)) {
+		fresh(s)
+		t.Run(name, func(t *testing.T) { test(t, b, s) })
 	}
 	run("a slider that is moved asks again", sliderAsks)
 	run("columns are sorted by a click", columnsAreSorted)
@@ -87,6 +101,48 @@ func columnsAreSorted(t *testing.T, b context.Context, s *scene) {
 		got := eval[[]string](p, `[...document.querySelectorAll('#workloads tbody th a')].map(e => e.textContent)`)
 		if sorted := slices.IsSorted(got); sorted != (want == "ascending") {
 			t.Errorf("%s: %q", want, got)
+		}
+	}
+	// What is sorted stays so when the page is drawn again.
+	p.do(chromedp.Navigate(s.url + "/fairness?sort=-shares.Workload"))
+	p.until(isLive)
+	drawn := eval[string](p, "document.body.dataset.time")
+	s.publish(&trimtab.Estimate{Workload: "cart", Time: time.Now(), Model: "bintree/7", Reports: 4242})
+	p.until("document.body.dataset.time !== '" + drawn + "'")
+	if got := eval[[]string](p, `[...document.querySelectorAll('#shares tbody th a')].map(e => e.textContent)`); len(got) < 8 || !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Errorf("drawn again: %q", got)
+	}
+}
+
+// axeFindsNothing lets axe-core look at every page, in turn light and wide, and dark and
+// narrow; with AXE=all at each in both.
+func axeFindsNothing(t *testing.T, b context.Context, s *scene) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(filepath.Join(home, ".cache", "trimtab-axe", "axe.min.js"))
+	if err != nil {
+		t.Skipf("axe-core is not here (make axe): %v", err)
+	}
+	dark := narrow()
+	dark.dark = true
+	looks := []look{wide(), dark}
+	for i, page := range everyPage() {
+		for j, l := range looks {
+			if i%len(looks) != j && os.Getenv("AXE") != "all" {
+				continue
+			}
+			p := s.open(b, t, page.path, l)
+			p.until(page.ready)
+			p.do(chromedp.Evaluate[chromedp.Void](string(source)))
+			found, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`axe.run(document, { resultTypes: ['violations'] }).then((r) => JSON.stringify([r.passes.length + r.incomplete.length, r.violations.map((v) => [v.id, v.help, ...v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200))])]))`, chromedp.EvalAwaitPromise))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(found, ",[]]") || strings.HasPrefix(found, "[0,") {
+				t.Errorf("%s, dark %v: %s", page.name, l.dark, found)
+			}
 		}
 	}
 }
@@ -264,7 +320,7 @@ func filterWorks(t *testing.T, b context.Context, s *scene) {
 func chartsAreTold(t *testing.T, b context.Context, s *scene) {
 	p := s.open(b, t, "/workloads/checkout?range=all", wide())
 	p.until(isDrawn)
-	for _, id := range []string{"curve", "performance", "allocation", "load"} {
+	for _, id := range []string{"curve", "performance", "allocation", "load", "latency"} {
 		drawn := eval[int](p, `(() => { const c = document.querySelector('#`+id+` canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
 			const seen = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 200) seen.add(d[i] >> 4 << 8 | d[i + 1] >> 4 << 4 | d[i + 2] >> 4); return seen.size; })()`)
 		if drawn < 4 {
@@ -277,7 +333,7 @@ func chartsAreTold(t *testing.T, b context.Context, s *scene) {
 			t.Errorf("%s: the table has heads %q", id, head)
 		}
 	}
-	if got := eval[int](p, "document.querySelectorAll('.plot[role=img][aria-label]').length"); got != 4 {
+	if got := eval[int](p, "document.querySelectorAll('.plot[role=img][aria-label]').length"); got != 5 {
 		t.Errorf("%d charts have a name", got)
 	}
 }
@@ -341,6 +397,7 @@ func openStaysOpen(t *testing.T, b context.Context, s *scene) {
 }
 
 func pagesWithoutScripts(t *testing.T, b context.Context, s *scene) {
+	s.besides()
 	p := s.open(b, t, "/", narrow())
 	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	for _, page := range everyPage() {

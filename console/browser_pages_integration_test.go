@@ -21,7 +21,7 @@ const maxFirstView = 300 << 10
 // Expressions that tests wait for.
 const (
 	isLive  = "document.body.classList.contains('live')"
-	isDrawn = "document.querySelectorAll('.uplot canvas').length === 4"
+	isDrawn = "document.querySelectorAll('.uplot canvas').length === document.querySelectorAll('figure.chart').length"
 )
 
 // pageOf are the pages, what each must show, and what to wait for.
@@ -42,14 +42,25 @@ func everyPage() []pageOf {
 		{"plan", "/plan", isLive, []string{"Newest plan with moves", "recommend", "Approve", "Its lease"}},
 		{"what-if", "/what-if?capacity:cpu=16", isLive, []string{"Who gains, who pays", "pays", "20 now", "no load from spans for 3 rounds", "unlikely", "Weight of checkout", "SLO of search", "16 (now 20)"}},
 		{"report", "/report?since=24h", isLive, []string{"Report on pool shop", "SLOs were met in", "core-hours", "Gained SLO minutes", "Incidents", "search", "What is missing", "performance is known for less"}},
+		{"discovered", "/workloads/images", isLive + " && " + isDrawn, []string{"To let trimtab advise on it", "- name: images", "p50, p95 and p99 of the requests seen", "Load", "found in the spans"}},
+		{"jobs", "/jobs?host=host-a", isLive, []string{"Best-effort jobs on host-a", "train", "checkout", "0.3", "AllowBEGrowth"}},
+		{"glossary", "/glossary", isLive, []string{"Glossary", "error budget"}},
 		{"batch", "/batch", isLive, []string{"night", "2 hosts would take tasks", "no: cpu is over 0.8", "6 tasks run"}},
 		{"job", "/batch?job=night", isLive, []string{"Job night", "exited with 1 after its third attempt", "cannot open /srv/scene", "25%", "granted on host-a"}},
 	}
 }
 
-// batch lets the scene have speculative jobs.
-func (s *scene) batch() {
-	now, p := time.Now(), .25
+// besides lets the scene have what runs beside the pool: speculative and best-effort
+// jobs, and a service that is in no configuration.
+func (s *scene) besides() {
+	now, p, slack := time.Now(), .25, .3
+	for age := range 6 {
+		s.view.Observe(&trimtab.Estimate{Workload: "images", Time: now.Add(time.Duration(age-5) * time.Second), Model: "none", Latency: map[string]trimtab.Seconds{"p50": .01, "p95": .03, "p99": .09},
+			Load: &trimtab.LoadForecast{Now: 12, Mean: 12, Upper: 15, Level: .9, Model: "naive"}})
+	}
+	s.view.Observe(&trimtab.Colocation{Host: "host-a", Pool: trimtab.JobsPool("shop"), Policy: "rhythm", Mode: trimtab.Act, Time: now, Running: 1, Capacity: map[string]float64{"cpu": 4}, Used: map[string]float64{"cpu": 1},
+		Services: []trimtab.ServiceHere{{Workload: "checkout", Slack: &slack}}, Jobs: []trimtab.Job{{ID: "batch/train", State: "running", Mode: trimtab.Act, Has: map[string]float64{"cpu": 1}}},
+		Decisions: []trimtab.HostDecision{{Time: now, Verb: "AllowBEGrowth", Why: "slack 0.3", Periods: 3}}})
 	id := func(task string, n int) trimtab.AttemptID {
 		return trimtab.AttemptID{Job: "night", Task: task, Attempt: n}
 	}
@@ -78,7 +89,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	for i, page := range everyPage() {
 		// What is shown is fresh, however long the page before took.
 		s.step(services, time.Now(), 41+i)
-		s.batch()
+		s.besides()
 		t.Run(page.name+" shows its data, small, and nothing from elsewhere", func(t *testing.T) { pageShows(t, b, s, page) })
 	}
 	t.Run("a change is shown without a reload", func(t *testing.T) { changeIsShown(t, b, s, services) })

@@ -66,10 +66,12 @@ type frame struct {
 	Paused bool
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string
+	// query is that of the address, with what tables are sorted by.
+	query url.Values
 }
 
-func (s *site) frame(page, title, json string) frame {
-	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now()}
+func (s *site) frame(r *http.Request, page, title, json string) frame {
+	f := frame{Page: page, Title: title + " · trimtab", JSON: json, Script: "page.js", Now: time.Now(), query: r.URL.Query()}
 	_, f.Fair = s.view.Audited()
 	f.HasJobs = s.jobsNow() != nil || s.view.HasColocations(f.Now)
 	f.HasBatch = s.view.HasBatch()
@@ -122,8 +124,7 @@ type overview struct {
 	Previous, Next string
 	CapacityBar    bar
 	longest        float64
-	sort           string
-	trends         map[string][]*float64
+	trends         map[string]view.Trend
 }
 
 func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
@@ -138,16 +139,11 @@ func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 	if query != "" {
 		o.All = s.view.Page(now, view.Filter{Limit: 1}).Counts
 	}
-	o.Frame = s.frame("overview", overviewTitle(&o), "/api/v1/status?"+overviewQuery(query, o.Offset))
+	o.Frame = s.frame(r, "overview", overviewTitle(&o), "/api/v1/status?"+listQuery(f, o.Offset))
 	o.Frame.Paused = o.Paused
-	o.First, o.Last, o.Previous, o.Next = pager("/", query, o.Offset, len(o.Workloads), o.Total)
-	o.sort, o.trends = f.Sort, s.view.Trends(o.Workloads, now)
-	for _, page := range []*string{&o.Previous, &o.Next} {
-		if *page != "" && f.Sort != "" {
-			*page += "&sort=" + url.QueryEscape(f.Sort)
-		}
-	}
-	o.Chips = chips("/", query, []chip{
+	o.First, o.Last, o.Previous, o.Next = pager("/", f, o.Offset, len(o.Workloads), o.Total)
+	o.trends = s.view.Trends(o.Workloads, now)
+	o.Chips = chips("/", f, []chip{
 		{"in trouble", "state:bad"}, {"to watch", "state:note"}, {"held", "held"},
 		{"act", "mode:act"}, {"recommend", "mode:recommend"}, {"off", "mode:off"},
 		{"latency-critical", "class:latency-critical"}, {"best-effort", "class:best-effort"},
@@ -156,6 +152,15 @@ func (s *site) drawOverview(w http.ResponseWriter, r *http.Request) {
 	o.longest = longest(o.Workloads)
 	s.render(w, http.StatusOK, "overview.html", &o)
 }
+
+// Spark is the path of a workload's performance over the last hour.
+func (o *overview) Spark(r view.Row) string { return spark(o.trends[r.Name].Performance, 1) }
+
+// LoadSpark is that of its load.
+func (o *overview) LoadSpark(r view.Row) string { return spark(o.trends[r.Name].Load, 0) }
+
+// AllocationSpark is that of its allocation.
+func (o *overview) AllocationSpark(r view.Row) string { return spark(o.trends[r.Name].Allocation, 0) }
 
 // overviewTitle says in a browser's tab whether somebody is in trouble.
 func overviewTitle(o *overview) string {
@@ -169,10 +174,14 @@ func overviewTitle(o *overview) string {
 	return title
 }
 
-func overviewQuery(query string, offset int) string {
+// listQuery is the address of a part of a list.
+func listQuery(f view.Filter, offset int) string {
 	q := url.Values{}
-	if query != "" {
-		q.Set("q", query)
+	if f.Query != "" {
+		q.Set("q", f.Query)
+	}
+	if f.Sort != "" {
+		q.Set("sort", f.Sort)
 	}
 	if offset > 0 {
 		q.Set("offset", strconv.Itoa(offset))

@@ -33,11 +33,14 @@ func (p *batchPage) Machines() (n int) {
 }
 
 // Tasks are those of the job that are drawn.
-func (p *batchPage) Tasks() []view.TaskState { return p.Job.Tasks[:min(len(p.Job.Tasks), shownTasks)] }
+func (p *batchPage) Tasks() []view.TaskState {
+	tasks, _ := p.Frame.Sorted("tasks", p.Job.Tasks).([]view.TaskState)
+	return tasks[:min(len(tasks), shownTasks)]
+}
 
 func (s *site) drawBatch(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("job")
-	p := batchPage{Frame: s.frame("batch", "Speculative jobs", "/api/v1/batch"), Batch: s.view.Batch(time.Now()), Name: name}
+	p := batchPage{Frame: s.frame(r, "batch", "Speculative jobs", "/api/v1/batch"), Batch: s.view.Batch(time.Now()), Name: name}
 	code := http.StatusOK
 	if name != "" {
 		j, ok := s.view.BatchJob(name)

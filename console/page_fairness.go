@@ -17,8 +17,8 @@ type fairness struct {
 	Time            time.Time
 }
 
-func (s *site) drawFairness(w http.ResponseWriter, _ *http.Request) {
-	f := fairness{Frame: s.frame("fairness", "Fairness", "/api/v1/fairness")}
+func (s *site) drawFairness(w http.ResponseWriter, r *http.Request) {
+	f := fairness{Frame: s.frame(r, "fairness", "Fairness", "/api/v1/fairness")}
 	if a, ok := s.view.Audited(); ok {
 		f.Audit, f.Objective, f.Plan, f.Time = *a.Audit, a.Objective, a.Plan, a.Time
 	}

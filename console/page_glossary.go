@@ -58,7 +58,7 @@ func anchor(term string) string {
 	return strings.ReplaceAll(first, " ", "-")
 }
 
-func (s *site) drawGlossary(w http.ResponseWriter, _ *http.Request) {
+func (s *site) drawGlossary(w http.ResponseWriter, r *http.Request) {
 	g := glossaryPage{Chapters: s.glossary}
 	g.Frame = frame{Page: "glossary", Title: "Glossary · trimtab", JSON: "/api/v1/status", Script: "page.js", Now: time.Now()}
 	s.render(w, http.StatusOK, "glossary.html", &g)

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,16 +37,16 @@ func (s *site) drawHosts(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	h := hosts{Query: f.Query, Hosts: s.view.Hosts(now, f)}
 	all := h.Hosts
-	if f.Query != "" || f.Offset > 0 {
+	if f != (view.Filter{Limit: rowsPerPage}) {
 		all = s.view.Hosts(now, view.Filter{Limit: 1})
 	}
 	h.All = all.Counts
 	if len(all.Hosts) > 0 && all.Hosts[0].Spare() <= 1 {
 		h.Tight = &all.Hosts[0]
 	}
-	h.Frame = s.frame("hosts", "Hosts", "/api/v1/hosts?"+overviewQuery(f.Query, h.Offset))
-	h.First, h.Last, h.Previous, h.Next = pager("/hosts", f.Query, h.Offset, len(h.Hosts.Hosts), h.Total)
-	h.Chips = chips("/hosts", f.Query, []chip{{"in trouble", "state:bad"}, {"to watch", "state:note"}})
+	h.Frame = s.frame(r, "hosts", "Hosts", "/api/v1/hosts?"+listQuery(f, h.Offset))
+	h.First, h.Last, h.Previous, h.Next = pager("/hosts", f, h.Offset, len(h.Hosts.Hosts), h.Total)
+	h.Chips = chips("/hosts", f, []chip{{"in trouble", "state:bad"}, {"to watch", "state:note"}})
 	s.render(w, http.StatusOK, "hosts.html", &h)
 }
 
@@ -68,13 +67,13 @@ func (s *site) drawHost(w http.ResponseWriter, r *http.Request) {
 	name, pool := nameOf(r), query.Get("pool")
 	d, ok := s.view.Host(name, pool, knobsPerPage, offset, time.Now())
 	if !ok {
-		f := s.frame("missing", name, "/api/v1/hosts")
+		f := s.frame(r, "missing", name, "/api/v1/hosts")
 		f.Subject = name
 		s.render(w, http.StatusNotFound, "nohost.html", &f)
 		return
 	}
 	h := hostPage{HostDetail: d, First: min(d.Offset+1, d.Knobs), Last: d.Offset + len(d.Listed)}
-	h.Frame = s.frame("host", name, address("/api/v1/hosts/", name))
+	h.Frame = s.frame(r, "host", name, address("/api/v1/hosts/", name))
 	if d.Offset > 0 {
 		h.Previous = "?" + with(query, "offset", strconv.Itoa(max(0, d.Offset-knobsPerPage))).Encode()
 	}
@@ -160,13 +159,13 @@ func pageFilter(w http.ResponseWriter, r *http.Request) (f view.Filter, ok bool)
 }
 
 // pager says which rows of a list a page has, and where the others are.
-func pager(path, query string, offset, shown, total int) (first, last int, previous, next string) {
+func pager(path string, f view.Filter, offset, shown, total int) (first, last int, previous, next string) {
 	first, last = min(offset+1, total), offset+shown
 	if offset > 0 {
-		previous = path + "?" + overviewQuery(query, max(0, offset-rowsPerPage))
+		previous = path + "?" + listQuery(f, max(0, offset-rowsPerPage))
 	}
 	if last < total {
-		next = path + "?" + overviewQuery(query, last)
+		next = path + "?" + listQuery(f, last)
 	}
 	return first, last, previous, next
 }
@@ -174,17 +173,21 @@ func pager(path, query string, offset, shown, total int) (first, last int, previ
 // chip is a word of a filter that needs no typing.
 type chip struct{ text, word string }
 
-// chips are links that each add a word to the filter, or take it out.
-func chips(path, query string, of []chip) []link {
-	words := strings.Fields(query)
-	out := []link{{"all", path, len(words) == 0}}
+// chips are links that each add a word to the filter, or take it out. The order stays.
+func chips(path string, f view.Filter, of []chip) []link {
+	words := strings.Fields(f.Query)
+	to := func(words []string) string {
+		f.Query = strings.Join(words, " ")
+		return strings.TrimSuffix(path+"?"+listQuery(f, 0), "?")
+	}
+	out := []link{{"all", to(nil), len(words) == 0}}
 	for _, c := range of {
 		at := slices.Index(words, c.word)
 		next := append(slices.Clone(words), c.word)
 		if at >= 0 {
 			next = slices.Delete(slices.Clone(words), at, at+1)
 		}
-		out = append(out, link{c.text, fmt.Sprintf("%s?%s", path, overviewQuery(strings.Join(next, " "), 0)), at >= 0})
+		out = append(out, link{c.text, to(next), at >= 0})
 	}
 	return out
 }

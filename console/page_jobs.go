@@ -37,7 +37,7 @@ type jobRoom struct {
 
 func (s *site) drawJobs(w http.ResponseWriter, r *http.Request) {
 	now, host := time.Now(), r.URL.Query().Get("host")
-	p := jobsPage{Frame: s.frame("jobs", "Best-effort jobs", "/api/v1/colocation"), Fleet: s.view.Colocations(now, view.JobFilter{})}
+	p := jobsPage{Frame: s.frame(r, "jobs", "Best-effort jobs", "/api/v1/colocation"), Fleet: s.view.Colocations(now, view.JobFilter{})}
 	j := s.jobsNow()
 	if host == "" && j == nil && len(p.Fleet.Hosts) == 1 {
 		host = p.Fleet.Hosts[0].Host

@@ -29,7 +29,7 @@ type loss struct {
 }
 
 func (s *site) drawPipeline(w http.ResponseWriter, r *http.Request) {
-	f := flow{Frame: s.frame("pipeline", "Pipeline", "/api/v1/pipeline"), Pipeline: s.pipelineState(r.Context())}
+	f := flow{Frame: s.frame(r, "pipeline", "Pipeline", "/api/v1/pipeline"), Pipeline: s.pipelineState(r.Context())}
 	var oldest trimtab.Seconds
 	for _, stage := range f.Stages {
 		f.Waiting += stage.Waiting
@@ -39,7 +39,8 @@ func (s *site) drawPipeline(w http.ResponseWriter, r *http.Request) {
 	if oldest > 0 {
 		f.Lag = "for " + view.Age(oldest)
 	}
-	f.Shown = f.Inputs[:min(len(f.Inputs), shownInputs)]
+	inputs, _ := f.Frame.Sorted("missing", f.Inputs).([]view.MissingInput)
+	f.Shown = inputs[:min(len(inputs), shownInputs)]
 	f.Losses = losses(&f.Pipeline)
 	s.render(w, http.StatusOK, "pipeline.html", &f)
 }

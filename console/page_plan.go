@@ -17,11 +17,11 @@ type planPage struct {
 	Approves bool
 }
 
-func (s *site) drawPlan(w http.ResponseWriter, _ *http.Request) {
-	p := planPage{Frame: s.frame("plan", "Plan", "/api/v1/plan"), Planned: s.view.Planned(), Approves: s.options.Send != nil}
+func (s *site) drawPlan(w http.ResponseWriter, r *http.Request) {
+	p := planPage{Frame: s.frame(r, "plan", "Plan", "/api/v1/plan"), Planned: s.view.Planned(), Approves: s.options.Send != nil}
 	p.Frame.Script = "plan.js"
 	if p.Planned != nil {
-		p.Moves = view.Moved(p.Plan)
+		p.Moves, _ = p.Frame.Sorted("moves", view.Moved(p.Plan)).([]view.Decision)
 		p.More = max(0, len(p.Moves)-rowsPerPage)
 		p.Moves = p.Moves[:len(p.Moves)-p.More]
 	}

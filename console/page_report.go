@@ -39,7 +39,7 @@ func (s *site) drawReport(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	all := s.view.Report(since, now)
-	p := reportPage{Frame: s.frame("report", "Report", "/api/v1/report?"+with(nil, "since", chosen).Encode()), Document: all.Document()}
+	p := reportPage{Frame: s.frame(r, "report", "Report", "/api/v1/report?"+with(nil, "since", chosen).Encode()), Document: all.Document()}
 	p.Frame.Between = 60_000 // it reads all that is kept
 	for _, since := range []string{"1h", "24h", "7d"} {
 		p.Ranges = append(p.Ranges, link{since, "?since=" + since, since == chosen})

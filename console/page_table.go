@@ -1,52 +1,150 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
-	"net/url"
+	"math"
+	"reflect"
+	"slices"
 	"strings"
+	"time"
 
-	"github.com/trimtab/trimtab/console/view"
+	"github.com/trimtab/trimtab"
 )
 
 // column is the head of a column that can be sorted by.
-type column struct{ Label, Href, Aria string }
+type column struct{ Label, Href, Aria, Class string }
 
-// Column is the head of a column: its link sorts by the column, and then the other way
-// round.
-func (o *overview) Column(key, label string) column {
-	c := column{Label: label}
+// Column is the head of a column: its link sorts by the key, another click the other way
+// round, a third brings the usual order back. Of a list that the read model sorts, the
+// key is one of view.Filter; of a table that is wholly on the page, table.Field.
+func (f *frame) Column(key, label string, class ...string) column {
+	c := column{Label: label, Class: strings.Join(class, " ")}
 	next := key
-	switch o.sort {
+	switch f.Sort() {
 	case key:
 		c.Aria, next = "ascending", "-"+key
 	case "-" + key:
 		c.Aria, next = "descending", ""
 	}
-	q := url.Values{}
-	if o.Query != "" {
-		q.Set("q", o.Query)
-	}
-	if next != "" {
-		q.Set("sort", next)
-	}
+	q := with(with(f.query, "sort", next), "offset", "")
 	c.Href = "?" + q.Encode()
 	return c
 }
 
-// Spark is the path of a workload's performance over the last hour in a box of 100 by
-// 20; "": there is too little.
-func (o *overview) Spark(r view.Row) string {
-	points := o.trends[r.Name]
-	most, n := 1.0, 0
+// Sort is what the address asks a table to be sorted by.
+func (f *frame) Sort() string { return f.query.Get("sort") }
+
+// Sorted returns rows in the order that the address asks of the table, those without a
+// value last. A field that they do not have leaves them as they are.
+func (f *frame) Sorted(table string, rows any) any {
+	key, down := strings.CutPrefix(f.Sort(), "-")
+	name, field, _ := strings.Cut(key, ".")
+	all := reflect.ValueOf(rows)
+	if name != table || field == "" || all.Kind() != reflect.Slice {
+		return rows
+	}
+	type ranked struct {
+		row reflect.Value
+		by  rank
+	}
+	path, order := strings.Split(field, "."), make([]ranked, all.Len())
+	for i := range order {
+		order[i] = ranked{all.Index(i), rankOf(all.Index(i), path)}
+	}
+	slices.SortStableFunc(order, func(a, b ranked) int { return a.by.compare(b.by, down) })
+	out := reflect.MakeSlice(all.Type(), all.Len(), all.Len())
+	for i := range order {
+		out.Index(i).Set(order[i].row)
+	}
+	return out.Interface()
+}
+
+// rank is the place of a value in an order: by number, or by text where it has none.
+type rank struct {
+	number  float64
+	text    string
+	missing bool
+}
+
+func (a rank) compare(b rank, down bool) int {
+	switch {
+	case a.missing || b.missing:
+		return cmp.Compare(truth(a.missing), truth(b.missing))
+	case down:
+		a, b = b, a
+	}
+	return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.text, b.text))
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rankOf follows a path of exported fields and of keys of maps.
+func rankOf(v reflect.Value, path []string) rank {
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if len(path) > 0 {
+		return rankOf(child(v, path[0]), path[1:])
+	}
+	if !v.IsValid() || v.Kind() == reflect.Pointer {
+		return rank{missing: true}
+	}
+	switch of := v.Interface().(type) {
+	case time.Time:
+		return rank{number: float64(of.UnixNano()), missing: of.IsZero()}
+	case trimtab.Amount:
+		if of.Unlimited {
+			return rank{number: math.Inf(1)}
+		}
+		return rank{number: of.Value}
+	}
+	switch {
+	case v.CanInt():
+		return rank{number: float64(v.Int())}
+	case v.CanUint():
+		return rank{number: float64(v.Uint())}
+	case v.CanFloat():
+		return rank{number: v.Float()}
+	case v.Kind() == reflect.Bool:
+		return rank{number: truth(v.Bool())}
+	case v.Kind() == reflect.String:
+		return rank{text: strings.ToLower(v.String()), missing: v.Len() == 0}
+	}
+	return rank{missing: true}
+}
+
+// child is a field or what a map has by a name; the zero value where there is none.
+func child(v reflect.Value, name string) (out reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if f, ok := v.Type().FieldByName(name); ok && f.IsExported() {
+			out, _ = v.FieldByIndexErr(f.Index)
+		}
+	case reflect.Map:
+		if v.Type().Key().Kind() == reflect.String {
+			out = v.MapIndex(reflect.ValueOf(name).Convert(v.Type().Key()))
+		}
+	}
+	return out
+}
+
+// spark is the path of some values over time in a box of 100 by 20, from 0 to the
+// greatest, at least to most; "": there is too little.
+func spark(points []*float64, most float64) string {
+	n := 0
 	for _, p := range points {
 		if p != nil {
 			n++
-			if !r.Share {
-				most = max(most, *p)
-			}
+			most = max(most, *p)
 		}
 	}
-	if n < 3 {
+	if n < 3 || !(most > 0) {
 		return ""
 	}
 	var b strings.Builder

@@ -48,7 +48,7 @@ type slider struct {
 
 func (s *site) drawWhatIf(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	p := whatIfPage{Frame: s.frame("what-if", "What if", "/api/v1/what-if?"+query.Encode()), Query: query.Get("q")}
+	p := whatIfPage{Frame: s.frame(r, "what-if", "What if", "/api/v1/what-if?"+query.Encode()), Query: query.Get("q")}
 	p.Frame.Script, p.Frame.Between = "whatif.js", 10_000
 	change, err := changeOf(query)
 	if err == nil {
@@ -94,6 +94,7 @@ func (p *whatIfPage) draw(query url.Values) {
 	p.Rows = slices.SortedStableFunc(slices.Values(a.Workloads), func(x, y trimtab.WhatIfWorkload) int {
 		return cmp.Compare(math.Abs(y.Moved()), math.Abs(x.Moved()))
 	})
+	p.Rows, _ = p.Frame.Sorted("answer", p.Rows).([]trimtab.WhatIfWorkload)
 	p.More = max(0, len(p.Rows)-rowsPerPage)
 	p.Rows = p.Rows[:len(p.Rows)-p.More]
 }

@@ -52,6 +52,7 @@ func (s *site) words() template.FuncMap {
 		"knobHost":        func(k view.Knob) string { return addressOf(view.Host{Name: k.Host, Pool: k.Pool}) },
 		"hostPage":        addressOf,
 		"roomBar":         roomBar,
+		"spark":           func(of []*float64) string { return spark(of, 1) },
 		"capacity":        capacityOf,
 		"free":            freeOf,
 		"may":             mayHave,

@@ -32,7 +32,7 @@ func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
 	name, now := nameOf(r), time.Now()
 	e, ok := s.view.Explain(name, 0, now)
 	if !ok {
-		s.missing(w, name)
+		s.missing(w, r, name)
 		return
 	}
 	query := r.URL.Query()
@@ -42,7 +42,7 @@ func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d := detail{Explanation: e, Decided: decided, Kept: kept, Paged: query.Get("before") != ""}
-	d.Frame = s.frame("workload", name, address("/api/v1/workloads/", name))
+	d.Frame = s.frame(r, "workload", name, address("/api/v1/workloads/", name))
 	d.Frame.Subject, d.Frame.API, d.Frame.Script, d.Frame.Charts = name, d.Frame.JSON, "workload.js", true
 	d.Ranges = ranges(query)
 	d.Newest = "?" + with(query, "before", "").Encode()
@@ -74,11 +74,15 @@ func figures(e *view.Explanation) []figure {
 	if e.Curve != nil {
 		learnt += ", at " + view.Number(e.Curve.Load) + " requests/s, with its " + view.Percent(e.Curve.Level) + " band"
 	}
+	load, latency := figure{"load", "Load", "measured, and the forecast's upper bound"}, figure{"latency", "Latency", "p50, p95 and p99 of the requests seen"}
+	if e.Draft != nil {
+		return []figure{latency, load} // nothing is learnt or given of what is not configured
+	}
 	return []figure{
 		{"curve", "Learnt curve", learnt},
 		{"performance", "Performance", "what was measured, and the SLO"},
-		{"allocation", "Allocation", view.Unit(e.Resource) + " over time"},
-		{"load", "Load", "measured, and the forecast's upper bound"},
+		{"allocation", "Allocation", view.Unit(e.Resource) + " given, and used where that is measured"},
+		load, latency,
 	}
 }
 
@@ -136,14 +140,17 @@ func (d *detail) Bounded() string {
 func (d *detail) EachMoved() string { return view.Each(d.Moves, d.Resource) }
 
 // ShownKnobs are the first of the knobs, HiddenKnobs counts the others.
-func (d *detail) ShownKnobs() []view.Knob { return d.Knobs[:min(len(d.Knobs), knobsPerPage)] }
+func (d *detail) ShownKnobs() []view.Knob {
+	knobs, _ := d.Frame.Sorted("instances", d.Knobs).([]view.Knob)
+	return knobs[:min(len(knobs), knobsPerPage)]
+}
 
 // HiddenKnobs counts what ShownKnobs leaves out.
 func (d *detail) HiddenKnobs() int { return len(d.Knobs) - len(d.ShownKnobs()) + d.Omitted }
 
 // missing answers for a workload that nobody named.
-func (s *site) missing(w http.ResponseWriter, name string) {
-	f := s.frame("missing", name, "/api/v1/status")
+func (s *site) missing(w http.ResponseWriter, r *http.Request, name string) {
+	f := s.frame(r, "missing", name, "/api/v1/status")
 	f.Subject = name
 	s.render(w, http.StatusNotFound, "missing.html", &f)
 }

@@ -67,22 +67,18 @@ func (w *WorkloadConfig) validateCount() error {
 // number is what the planner keeps of the number of a workload's instances.
 type number struct {
 	state replicas.State
-	// lives are the instances that are there.
-	lives map[trimtab.KnobID]*life
-	// told tells that a host has said which are there: one that comes later is new.
-	told bool
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
 }
 
 // life is one instance's.
 type life struct {
-	since  time.Time // when it was seen first, zero: it was there before
-	served bool
+	since       time.Time // when it was seen first, zero: it was there before
+	ran, served bool
 }
 
 func newNumber(c *Count) *number {
-	return &number{state: replicas.State{Startup: replicas.Startup{Declared: c.Startup}}, lives: map[trimtab.KnobID]*life{}}
+	return &number{state: replicas.State{Startup: replicas.Startup{Declared: c.Startup}}}
 }
 
 func (w *workload) counted() bool { return w.number != nil }
@@ -106,44 +102,39 @@ func (p *Planner) countChanges(now time.Time, o *trimtab.Outcome) {
 }
 
 // observe learns from a holding how long instances take to start, and asks for a round
-// when one came to serve with less than the others have.
+// when one came to run or to serve with less than the others have.
 func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 	var heard []*workload
 	there := map[trimtab.KnobID]bool{}
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		w := p.byName[t.Workload]
-		if w == nil || w.number == nil || t.Resource != p.cfg.Resource {
+		if w == nil || t.Resource != p.cfg.Resource || w.number == nil && t.Standing == nil {
 			continue
 		}
-		n := w.number
 		if len(heard) == 0 || heard[len(heard)-1] != w {
 			heard = append(heard, w)
 		}
 		there[t.KnobID] = true
-		l := n.lives[t.KnobID]
-		if l == nil {
-			l = &life{served: !n.told && t.Serves()}
-			if n.told {
-				l.since = now
-			}
-			n.lives[t.KnobID] = l
+		if w.crew.lives == nil {
+			w.crew.lives = map[trimtab.KnobID]*life{}
 		}
+		l, news := w.crew.comes(now, t)
 		if t.Serves() && !l.served {
 			l.served = true
-			if !l.since.IsZero() {
-				n.state.Startup.Observe(now.Sub(l.since))
+			if w.number != nil && !l.since.IsZero() {
+				w.number.state.Startup.Observe(now.Sub(l.since))
 			}
-			if p.smaller(w, t) {
-				p.came = w.Name
-			}
+		}
+		if news && p.smaller(w, t) {
+			p.came = w.Name
 		}
 	}
 	for _, w := range heard {
-		w.number.told = true
-		for id := range w.number.lives {
+		w.crew.told = true
+		for id := range w.crew.lives {
 			if id.Host == h.Host && !there[id] {
-				delete(w.number.lives, id)
+				delete(w.crew.lives, id)
 			}
 		}
 	}
@@ -421,7 +412,7 @@ func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
 		if st := k.Held.Standing; st != nil {
 			in.Terminating = st.Phase == trimtab.Ending
 		}
-		if l := s.number.lives[k.KnobID]; l != nil && !l.served && !l.since.IsZero() {
+		if l := s.crew.lives[k.KnobID]; l != nil && !l.served && !l.since.IsZero() {
 			in.Age = r.now.Sub(l.since)
 		}
 		w.Instances = append(w.Instances, in)

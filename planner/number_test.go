@@ -300,6 +300,42 @@ func TestAnInstanceThatCameToServeGetsWhatTheOthersHaveWithinFiveSeconds(t *test
 	}
 }
 
+// The same of a workload whose number somebody else sets, and of one that is slow to serve.
+func TestAnInstanceThatCameToRunGetsWhatTheOthersHaveWithinFiveSecondsOfThat(t *testing.T) {
+	for name, edit := range map[string]func(*planner.WorkloadConfig){"counted": nil, "size alone": func(w *planner.WorkloadConfig) { w.Count = nil }} {
+		p, d := counted(t, 16, edit), deployed(3, 2)
+		d.template, d.startup = 0.5, time.Hour
+		d.play(p, t0, 21, steady(5))
+		before := d.limits()
+		d.replicas = 4 // somebody else did
+		for i := range 6 {
+			d.play(p, t0.Add(time.Duration(21+i)*time.Second), 1, steady(5))
+		}
+		if got := d.pods[3].limit; got < 1.6 {
+			t.Errorf("%s: it has %v after 5 s of running: %v", name, got, d.pods)
+		}
+		if d.limits() < before {
+			t.Errorf("%s: others were lowered for it: %v", name, d.pods)
+		}
+	}
+}
+
+func TestAnInstanceThatStartsGetsNoMoreThanIsLeft(t *testing.T) {
+	p, d := counted(t, 5, func(w *planner.WorkloadConfig) { w.Count = nil }), deployed(2, 2)
+	d.template, d.startup = 0.5, time.Hour
+	d.play(p, t0, 11, steady(3.5))
+	d.replicas = 3
+	for i := range 30 {
+		d.play(p, t0.Add(time.Duration(11+i)*time.Second), 1, steady(3.5))
+		if sum := d.limits(); sum > 5+1e-9 {
+			t.Fatalf("%v of 5: %v", sum, d.pods)
+		}
+	}
+	if d.pods[2].limit <= 0.5 {
+		t.Errorf("it got nothing of what is left: %v", d.pods)
+	}
+}
+
 func TestMissingInputLowersNeitherSizeNorNumber(t *testing.T) {
 	p, d := counted(t, 16, nil), deployed(4, 2)
 	for i := range 900 {

@@ -54,6 +54,7 @@ type Planner struct {
 type workload struct {
 	WorkloadConfig
 	estimate *trimtab.Estimate
+	crew     crew
 	// fresh is when an estimate was last good for planning; the time of the
 	// first round before any was.
 	fresh time.Time

@@ -57,7 +57,9 @@ type decision struct {
 	grows   []trimtab.Action
 	advice  []trimtab.Action
 	// within are the envelopes of knobs that stay, lendable what hosts may lend beyond.
-	within   []trimtab.Enveloped
+	within []trimtab.Enveloped
+	// begun raise instances that run and do not serve yet.
+	begun    []trimtab.Action
 	lendable map[string]float64
 }
 
@@ -76,6 +78,7 @@ func (r *decision) decide() {
 			r.numbers()
 		}
 		r.recall(i)
+		r.starting(i)
 	}
 	r.actions()
 	r.envelopes()
@@ -248,6 +251,7 @@ func (r *decision) actions() {
 		r.act(s)
 		r.scale(s)
 	}
+	r.grows = append(r.grows, r.begun...)
 }
 
 // list returns the list that an instance's action goes on; nil: it stays.

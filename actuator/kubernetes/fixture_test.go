@@ -27,6 +27,8 @@ type cluster struct {
 	view   *kube.Cluster
 	pods   actuator.Kind
 	scales actuator.Kind
+	// rules are those of the workload; they are asked when a knob is opened.
+	rules *kubernetes.Options
 }
 
 // open starts a server with so many pods and watches it.
@@ -37,9 +39,11 @@ func open(t *testing.T, pods int, resources string) *cluster {
 	return watch(t, s)
 }
 
-func watch(t *testing.T, s *kubetest.Server) *cluster {
+func watch(t *testing.T, s *kubetest.Server) *cluster { return watchAs(t, s, "somebody") }
+
+func watchAs(t *testing.T, s *kubetest.Server, user string) *cluster {
 	t.Helper()
-	config := kube.Config{Kubeconfig: s.Kubeconfig()}
+	config := kube.Config{Kubeconfig: s.KubeconfigOf(user)}
 	client, err := kube.Open(config)
 	if err != nil {
 		t.Fatal(err)
@@ -54,8 +58,9 @@ func watch(t *testing.T, s *kubetest.Server) *cluster {
 		t.Fatal(err)
 	}
 	eventually(t, "the server says what it has", func() bool { return !isStale(view.Resizable()) })
-	of := kubernetes.Cluster{Config: config, Watched: func() (*kube.Cluster, error) { return view, nil }}
-	return &cluster{s, t, view, kubernetes.Pods(of), kubernetes.Scales(of)}
+	rules := &kubernetes.Options{}
+	of := kubernetes.Cluster{Config: config, Watched: func() (*kube.Cluster, error) { return view, nil }, Rules: func(kube.Ref) kubernetes.Options { return *rules }}
+	return &cluster{s, t, view, kubernetes.Pods(of), kubernetes.Scales(of), rules}
 }
 
 func isStale(err error) bool { return err != nil && strings.Contains(err.Error(), "did not tell yet") }

@@ -31,6 +31,8 @@ type Journal struct {
 	// holder is this process: what a journal says is the same after a restart, and the
 	// server counts no write that changes nothing.
 	holder string
+	// taken is set once this process has written it.
+	taken bool
 	// lost is set once another process has the journal.
 	lost    error
 	damaged int
@@ -122,17 +124,26 @@ func (j *Journal) store(ctx context.Context, state map[string][]byte) error {
 	if err != nil {
 		return err
 	}
-	after, err := j.client.UpdateConfigMap(ctx, &j.at, map[string][]byte{dataKey: b, holderKey: []byte(j.holder)})
+	data := map[string][]byte{dataKey: b, holderKey: []byte(j.holder)}
+	after, err := j.client.UpdateConfigMap(ctx, &j.at, data)
 	if errors.Is(err, trimtab.ErrStale) {
-		// A write that was answered by nobody may have been ours: nobody can tell, so it
-		// is lost, too. The next start reads what is there.
+		// It may be a write of ours that the server carried out and did not answer.
+		now, unread := j.client.ConfigMap(ctx, j.at.Namespace, j.at.Name)
+		if unread != nil {
+			return unread
+		}
+		if j.taken && string(now.BinaryData[holderKey]) == j.holder && now.UID == j.at.UID {
+			after, err = j.client.UpdateConfigMap(ctx, now, data)
+		}
+	}
+	if errors.Is(err, trimtab.ErrStale) {
 		j.lost = fmt.Errorf("another trimtab has taken over the journal %s/%s: stop one of the two: %w", j.at.Namespace, j.at.Name, err)
 		return j.lost
 	}
 	if err != nil {
 		return err
 	}
-	j.at = *after
+	j.at, j.taken = *after, true
 	return nil
 }
 

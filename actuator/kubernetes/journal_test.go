@@ -63,6 +63,30 @@ func TestWhoLostTheJournalWritesItNoMore(t *testing.T) {
 	}
 }
 
+// A server that carries a write out and answers an error, or nothing, takes the journal
+// from nobody.
+func TestAWriteOfTheJournalThatWasCarriedOutAndNotAnsweredLosesNothing(t *testing.T) {
+	c := open(t, 1, burstable)
+	j, err := c.journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Lose(1)
+	if err := j.Append(hostfs.Entry{Key: "a", Value: []byte("1")}); err == nil || errors.Is(err, trimtab.ErrStale) {
+		t.Errorf("the one that was not answered: %v", err)
+	}
+	if err := j.Append(hostfs.Entry{Key: "b", Value: []byte("2")}); err != nil {
+		t.Fatalf("the next one: %v", err)
+	}
+	again, err := c.journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := again.Keys(""); len(keys) != 1 || keys[0] != "b" {
+		t.Errorf("keys %q", keys)
+	}
+}
+
 func TestAJournalThatSomebodyOverwroteIsDamagedAndGoesOn(t *testing.T) {
 	c := open(t, 1, burstable)
 	if _, err := c.journal(); err != nil {

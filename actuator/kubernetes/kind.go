@@ -25,7 +25,7 @@ const (
 // NAMESPACE/KIND/NAME/CONTAINER/*, and each pod of that workload is an instance.
 func Pods(c Cluster) actuator.Kind {
 	return actuator.Kind{
-		Name: PodsKind, Resources: []string{trimtab.CPU, trimtab.Memory},
+		Name: PodsKind, Resources: []string{trimtab.CPU, trimtab.Memory}, Live: true,
 		Probe: probe,
 		Find: func(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
 			return findPods(ctx, c, at)
@@ -143,7 +143,7 @@ func openPod(c Cluster, at actuator.Location, resource string) (*Limit, error) {
 	if container == nil {
 		return nil, trimtab.Invalidf("pod %s/%s has no container %q, or several: name one in knob.kubernetes.container", ref.Namespace, p.Name, rest[0])
 	}
-	return openLimit(place{c.Config, ref.Namespace, p.Name, p.UID, container.Name, resource, ref}, kept{c}), nil
+	return openLimit(place{c.Config, ref.Namespace, p.Name, p.UID, container.Name, resource, ref}, kept{c}, c.rules(ref)), nil
 }
 
 // openWorkload opens the number of pods of a workload at NAMESPACE/KIND/NAME/NAME.
@@ -160,5 +160,5 @@ func openWorkload(c Cluster, at actuator.Location) (*Scale, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openScale(c.Config, ref, of.UID, kept{c}), nil
+	return openScale(c.Config, ref, of.UID, kept{c}, c.rules(ref)), nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"reflect"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -28,15 +27,20 @@ type place struct {
 }
 
 // Limit is the limit of one resource of one container of one pod. It is an
-// [actuator.Remote] and an [actuator.Floored].
+// [actuator.Remote], [actuator.Floored], [actuator.Versioned] and [actuator.Restorer].
 type Limit struct {
-	at   place
-	from facts
-	now  func() time.Time
+	at    place
+	from  facts
+	rules Options
+	now   func() time.Time
 	// seen is the pod as it was read last.
 	seen *kube.Pod
+	// found is what Read returned last, and generation which of the pod's that was, without
+	// those that trimtab made: another limit of the pod is not somebody else's change.
+	found      trimtab.Amount
+	generation int64
 	// before was in force when a value was asked for; asked is when.
-	before *float64
+	before *trimtab.Amount
 	asked  time.Time
 	// tooMuch is what the kubelet called infeasible: as much is not asked for again.
 	tooMuch float64
@@ -44,9 +48,11 @@ type Limit struct {
 }
 
 var (
-	_ actuator.Remote  = (*Limit)(nil)
-	_ actuator.Floored = (*Limit)(nil)
-	_ actuator.Placed  = (*Limit)(nil)
+	_ actuator.Remote    = (*Limit)(nil)
+	_ actuator.Floored   = (*Limit)(nil)
+	_ actuator.Placed    = (*Limit)(nil)
+	_ actuator.Versioned = (*Limit)(nil)
+	_ actuator.Restorer  = (*Limit)(nil)
 )
 
 // limitKind marks what Undo returns.
@@ -55,6 +61,8 @@ const limitKind = "kubernetes-limit/1"
 type limitUndo struct {
 	Kind string `json:"kind"`
 	place
+	// Found was there before the first write.
+	Found trimtab.Amount `json:"found"`
 }
 
 // ReopenLimit opens the knob that undo describes, which asks the server itself.
@@ -63,14 +71,18 @@ func ReopenLimit(b []byte) (*Limit, error) {
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != limitKind {
 		return nil, fmt.Errorf("reopen limit %.60q: %w", b, trimtab.ErrUnsupported)
 	}
-	return openLimit(u.place, &asked{config: u.Config}), nil
+	l := openLimit(u.place, &asked{config: u.Config}, Options{})
+	l.found = u.Found
+	return l, nil
 }
 
-func openLimit(at place, from facts) *Limit { return &Limit{at: at, from: from, now: time.Now} }
+func openLimit(at place, from facts, rules Options) *Limit {
+	return &Limit{at: at, from: from, rules: rules, now: time.Now}
+}
 
-// Undo describes the knob.
+// Undo describes the knob, with what was found.
 func (l *Limit) Undo() []byte {
-	b, err := json.Marshal(limitUndo{limitKind, l.at})
+	b, err := json.Marshal(limitUndo{limitKind, l.at, l.found})
 	if err != nil {
 		panic("kubernetes: encode undo: " + err.Error()) // strings always encode
 	}
@@ -118,15 +130,25 @@ func (l *Limit) container(ctx context.Context) (*kube.Pod, *kube.Container, erro
 
 // Read returns the limit that is asked for, unlimited where there is none.
 func (l *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
-	_, c, err := l.container(ctx)
+	p, c, err := l.container(ctx)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	v, ok := c.Resources.Limits[l.at.Resource]
-	if !ok {
-		return trimtab.Unlimited(), nil
+	l.found, l.generation = trimtab.Unlimited(), l.generationOf(p)
+	if v, ok := c.Resources.Limits[l.at.Resource]; ok {
+		l.found = trimtab.Units(float64(v))
 	}
-	return trimtab.Units(float64(v)), nil
+	return l.found, nil
+}
+
+func (l *Limit) generationOf(p *kube.Pod) int64 { return p.Generation - l.from.own(p.UID) }
+
+// Version is the generation of the pod that was read last.
+func (l *Limit) Version() string {
+	if l.generation == 0 {
+		return ""
+	}
+	return fmt.Sprint(l.generation)
 }
 
 // Effective returns the limit that holds on the node.
@@ -152,7 +174,7 @@ func (l *Limit) Effective(ctx context.Context) (trimtab.Amount, error) {
 	case has && !near(l.at.Resource, asked, float64(actual)):
 		return trimtab.Units(float64(actual)), nil
 	case l.before != nil:
-		return trimtab.Units(*l.before), nil
+		return *l.before, nil
 	}
 	return trimtab.Units(asked), nil
 }
@@ -181,25 +203,56 @@ func unknownMost(resource string) float64 {
 	return 1024
 }
 
-// most is what a container may have: what its node has, or the LimitRange allows, and
+// most is what a container may have: what its node has, or LimitRange and VPA allow, and
 // never less than it was found with.
 func (l *Limit) most() float64 {
 	most, resource := unknownMost(l.at.Resource), l.at.Resource
 	if l.seen == nil {
 		return most
 	}
-	if c, err := l.from.watched(); err == nil && c != nil {
-		if node, err := c.Allocatable(l.seen.Spec.NodeName, resource); err == nil {
-			most = math.Floor(node*tenMilli) / tenMilli
-		}
-		if bound, _, err := c.Most(l.at.Namespace, resource); err == nil {
-			most = math.Min(most, bound)
-		}
+	if node, err := l.from.allocatable(l.seen.Spec.NodeName, resource); err == nil {
+		most = math.Floor(node*tenMilli) / tenMilli
+	}
+	if bound, _ := l.bound(); bound < most {
+		most = math.Floor(bound*tenMilli+1e-9) / tenMilli
 	}
 	if own := l.seen.Container(l.at.Container); own != nil {
 		most = math.Max(most, roundUp(resource, float64(own.Resources.Limits[resource])))
 	}
 	return most
+}
+
+// bound is the largest limit that the objects of the cluster allow, and by which; +Inf
+// where none does, or nobody tells.
+func (l *Limit) bound() (most float64, by string) {
+	most = math.Inf(1)
+	c, err := l.from.watched()
+	if err != nil || c == nil || l.seen == nil {
+		return most, ""
+	}
+	if v, what, err := c.Most(l.seen, l.at.Container, l.at.Resource); err == nil {
+		most, by = v, what
+	}
+	if _, v, what, err := c.Allowed(l.at.Workload, l.at.Container, l.at.Resource); err == nil && v < most {
+		most, by = v, what
+	}
+	return most, by
+}
+
+// least is the smallest limit that the objects of the cluster allow.
+func (l *Limit) least() float64 {
+	out := least(l.at.Resource)
+	c, err := l.from.watched()
+	if err != nil || c == nil {
+		return out
+	}
+	if v, err := c.Least(l.at.Namespace, l.at.Resource); err == nil {
+		out = math.Max(out, roundUp(l.at.Resource, v))
+	}
+	if v, _, _, err := c.Allowed(l.at.Workload, l.at.Container, l.at.Resource); err == nil {
+		out = math.Max(out, roundUp(l.at.Resource, v))
+	}
+	return out
 }
 
 // Floor returns the least limit that may be set: the request, and all of it where the
@@ -209,12 +262,16 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	limit := float64(c.Resources.Limits[l.at.Resource])
+	v, limited := c.Resources.Limits[l.at.Resource]
+	if !limited {
+		return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), l.least())), nil
+	}
+	limit := float64(v)
 	if l.at.Resource == trimtab.Memory || l.mustNotFall(ctx) != "" {
 		// Whole steps: a limit in between is kept by rounding up.
 		return trimtab.Units(roundUp(l.at.Resource, limit)), nil
 	}
-	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), least(l.at.Resource))), nil
+	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), math.Min(l.least(), roundUp(l.at.Resource, limit)))), nil
 }
 
 // floorOf is the least limit with which the pod keeps its QoS class.
@@ -285,6 +342,11 @@ func (l *Limit) MayWrite(ctx context.Context) error {
 	if err := l.resizable(p, c); err != nil {
 		return err
 	}
+	return l.foreign(c, p)
+}
+
+// foreign says who else turns the limit, or that nobody can.
+func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
 		return err
@@ -327,14 +389,17 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 		return fmt.Errorf(format+": %w", append(args, trimtab.ErrRefused)...)
 	}
 	_, limited := c.Resources.Limits[l.at.Resource]
+	_, requested := c.Resources.Requests[l.at.Resource]
 	status := p.StatusOf(c.Name)
 	switch {
 	case p.DeletionTimestamp != nil:
 		return refuse("the pod is being deleted")
 	case p.Status.QOSClass == bestEffort:
 		return refuse("the pod is of QoS class BestEffort, which a resize cannot change: give the container requests and limits")
-	case !limited:
+	case !limited && !l.rules.AddLimits:
 		return refuse("container %s has no %s limit, and one added by a resize can only be taken back by replacing the pod: give it one", c.Name, l.at.Resource)
+	case !limited && !requested:
+		return refuse("container %s has neither a limit nor a request of %s: the server would make the limit its request, too", c.Name, l.at.Resource)
 	case c.Restarts(l.at.Resource):
 		return barred(fmt.Sprintf("a resize of %s restarts container %s (its resizePolicy)", l.at.Resource, c.Name))
 	case status == nil || status.State.Running == nil:
@@ -343,122 +408,4 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 		return refuse("the node does not tell what container %s has: resizing needs Kubernetes 1.33 or later on nodes, too", c.Name)
 	}
 	return nil
-}
-
-// Write asks for a limit with one PATCH of pods/resize, and with it the request where
-// the QoS class needs that.
-func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
-	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
-		return fmt.Errorf("write %s: %w", l, err)
-	}
-	if a.Unlimited {
-		a = l.Nearest(a)
-	}
-	if err := l.MayWrite(ctx); err != nil {
-		return err
-	}
-	p, c, err := l.container(ctx)
-	if err != nil {
-		return err
-	}
-	if err := l.allow(ctx, p, c, a.Value); err != nil {
-		return fmt.Errorf("write %v to %s: %w", a, l, err)
-	}
-	client, err := l.from.client()
-	if err != nil {
-		return err
-	}
-	limits := map[string]string{l.at.Resource: quantity(l.at.Resource, a.Value)}
-	var requests map[string]string
-	if p.Status.QOSClass == guaranteed {
-		requests = limits
-	}
-	in, err := l.Effective(ctx)
-	if err != nil {
-		return err
-	}
-	after, err := client.Resize(ctx, &p.Meta, c.Name, requests, limits)
-	for again := 0; again < staleTries && errors.Is(err, trimtab.ErrStale); again++ {
-		now, changed := l.unchanged(ctx, client, p, c)
-		if changed != nil {
-			return errors.Join(err, changed)
-		}
-		after, err = client.Resize(ctx, &now.Meta, c.Name, requests, limits)
-	}
-	if errors.Is(err, trimtab.ErrRefused) {
-		return l.refusal.note(l.now(), err)
-	}
-	if err != nil {
-		return err
-	}
-	l.before, l.asked = &in.Value, l.now()
-	l.from.took(after)
-	return nil
-}
-
-// staleTries is how often a write is tried again whose version was old: the kubelet
-// writes the status of a pod several times while it starts or resizes it.
-const staleTries = 3
-
-// unchanged reads the pod anew: the watch may be behind. Only its status may be another.
-func (l *Limit) unchanged(ctx context.Context, client *kube.Client, p *kube.Pod, c *kube.Container) (*kube.Pod, error) {
-	now, err := client.Pod(ctx, l.at.Namespace, l.at.Pod)
-	if err != nil {
-		return nil, err
-	}
-	has := now.Container(c.Name)
-	if now.UID != p.UID || has == nil || !reflect.DeepEqual(has.Resources, c.Resources) {
-		return nil, fmt.Errorf("write %s: somebody else changed it: %w", l, trimtab.ErrStale)
-	}
-	return now, nil
-}
-
-// allow says why a limit may not be asked for.
-func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
-	now := float64(c.Resources.Limits[l.at.Resource])
-	switch {
-	case v < now && l.at.Resource == trimtab.Memory:
-		// A restore goes back to what the pod came with; the kubelet looks at use first.
-		if w, err := l.from.watched(); err != nil || w != nil {
-			return fmt.Errorf("memory is not lowered, what is in use is not known: %w", trimtab.ErrRefused)
-		}
-	case v < now && v < floorOf(p, c, l.at.Resource)-1e-9:
-		return fmt.Errorf("below its request, or it would change its QoS class: %w", trimtab.ErrRefused)
-	case v < now:
-		if why := l.mustNotFall(ctx); why != "" {
-			return fmt.Errorf("nothing is lowered now: %s: %w", why, trimtab.ErrRefused)
-		}
-	case l.tooMuch > 0 && v > now && v >= l.tooMuch:
-		return fmt.Errorf("the node called %s infeasible before: %w", quantity(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
-	}
-	return nil
-}
-
-// How long a resize may stand without being carried out.
-const (
-	deferFor = time.Minute
-	errorFor = 20 * time.Second
-)
-
-// Hopeless says why what was asked for will not come, with the kubelet's own words.
-func (l *Limit) Hopeless(ctx context.Context) string {
-	p, c, err := l.container(ctx)
-	if err != nil || l.before == nil {
-		return ""
-	}
-	waited := l.now().Sub(l.asked)
-	if pending := p.Condition("PodResizePending"); pending != nil {
-		switch {
-		case pending.Reason == "Infeasible":
-			l.tooMuch = float64(c.Resources.Limits[l.at.Resource])
-			return "infeasible: " + pending.Message
-		case waited >= deferFor:
-			return "deferred: " + pending.Message
-		}
-		return ""
-	}
-	if doing := p.Condition("PodResizeInProgress"); doing != nil && doing.Reason == "Error" && waited >= errorFor {
-		return "error: " + doing.Message
-	}
-	return ""
 }

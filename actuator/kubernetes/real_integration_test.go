@@ -4,13 +4,13 @@ package kubernetes_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -63,15 +63,24 @@ func startReal(t *testing.T, prepare func(*kubetest.Real)) *real {
 	return r
 }
 
-func (r *real) knobs() (limit, scale actuator.Remote) {
-	c := &cluster{t: r.t, view: r.view, pods: kubernetes.Pods(r.of), scales: kubernetes.Scales(r.of)}
-	return c.limit(trimtab.CPU), c.scale()
+// cluster is what the helpers of the tests in memory need.
+func (r *real) cluster() *cluster {
+	return &cluster{t: r.t, view: r.view, pods: kubernetes.Pods(r.of), scales: kubernetes.Scales(r.of)}
 }
 
-// patch does what another one would.
-func (r *real) patch(what, body string) {
-	r.t.Helper()
-	r.Kubectl("-n", "shop", "patch", what, "checkout", "--type=merge", "-p", body)
+// runs opens an actuator that restores at its end.
+func (r *real) runs(change func(*actuator.Config)) *actuator.Actuator {
+	return r.cluster().runs(func(config *actuator.Config) {
+		config.KeepOnStop = false
+		if change != nil {
+			change(config)
+		}
+	})
+}
+
+func (r *real) knobs() (limit, scale actuator.Remote) {
+	c := r.cluster()
+	return c.limit(trimtab.CPU), c.scale()
 }
 
 func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
@@ -104,10 +113,11 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 			t.Errorf("resize: %v", err)
 		}
 		p.UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
-		if _, err = client.Resize(t.Context(), &p.Meta, "app", nil, map[string]string{"cpu": "600m"}); !errors.Is(err, trimtab.ErrRefused) && !errors.Is(err, trimtab.ErrStale) {
+		if _, err = client.Resize(t.Context(), &p.Meta, "app", nil, map[string]string{"cpu": "600m"}); !errors.Is(err, trimtab.ErrStale) {
 			t.Errorf("resize of another uid: %v", err)
 		}
 	})
+	r.changesAndRestores(t)
 	t.Run("ReplicasAreSetByScaleAndBookedUnderTrimtab", func(t *testing.T) {
 		_, scale := r.knobs()
 		if err := write(t.Context(), scale, 4); err != nil {
@@ -132,7 +142,7 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 	})
 	t.Run("WhatAnotherChangedGetsNoWrite", func(t *testing.T) {
 		_, scale := r.knobs()
-		at, err := r.view.Client.ScaleOf(t.Context(), checkout)
+		at, err := r.view.Client.Workload(t.Context(), checkout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,6 +198,61 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 	})
 }
 
+// changesAndRestores are the parts about what changed in between, what an end puts back,
+// and what becomes of a limit without a request.
+func (r *real) changesAndRestores(t *testing.T) {
+	t.Run("ANumberThatWasChangedAndPutBackGetsNoWrite", func(t *testing.T) {
+		_, scale := r.knobs()
+		read(t, scale)
+		for _, n := range []string{"5", "3"} {
+			r.Kubectl("-n", "shop", "scale", "deployment", "checkout", "--replicas="+n)
+		}
+		if err := write(t.Context(), scale, 6); !errors.Is(err, trimtab.ErrStale) {
+			t.Errorf("write: %v", err)
+		}
+		r.Run(3)
+	})
+	t.Run("ALimitThatIsPutBackWithANumberLeavesNothing", func(t *testing.T) {
+		limit, scale := r.knobs()
+		a := r.runs(nil)
+		name := fmt.Sprint(kubetest.Sub(r.Pods()[0], "metadata")["name"])
+		o := a.Handle(t.Context(), asks(1, order{name, trimtab.CPU, read(t, limit), 0.9}, order{"checkout", trimtab.Replicas, read(t, scale), 2}))
+		for _, one := range o.Results {
+			if one.Status != trimtab.Pending && one.Status != trimtab.Written {
+				t.Errorf("%+v", one)
+			}
+		}
+		eventually(t, "the number is asked for", func() bool { w, err := r.view.WorkloadOf(checkout); return err == nil && w.Replicas() == 2 })
+		r.Run(2)
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.Run(3)
+		for _, pod := range r.Pods() {
+			if got := kubetest.Sub(kubetest.Container(pod, "app"), "resources", "limits")["cpu"]; got != "500m" {
+				t.Errorf("limit %v", got)
+			}
+		}
+	})
+	t.Run("ALimitWithoutARequestBecomesTheRequestToo", func(t *testing.T) {
+		r.Apply("apiVersion: v1\nkind: Pod\nmetadata: {name: plain, namespace: shop}\nspec: {nodeName: n1, terminationGracePeriodSeconds: 0, containers: [{name: app, image: none, resources: {requests: {memory: 32Mi}}}]}\n")
+		var pod kubetest.Object
+		if err := json.Unmarshal([]byte(r.Kubectl("-n", "shop", "get", "pod", "plain", "-o", "json")), &pod); err != nil {
+			t.Fatal(err)
+		}
+		r.Kubelet(pod)
+		p, err := r.view.Client.Pod(t.Context(), "shop", "plain")
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := r.view.Client.Resize(t.Context(), &p.Meta, "app", nil, map[string]string{"cpu": "500m"})
+		if err != nil || after.Container("app").Resources.Requests["cpu"] != 0.5 {
+			t.Errorf("requests %v, %v: a container without a request may get a limit then", after, err)
+		}
+		r.Kubectl("-n", "shop", "delete", "pod", "plain", "--force", "--grace-period=0")
+	})
+}
+
 // The contract, on a real server. What takes effect is played.
 func TestAnActuatorRestoresOnARealAPIServer(t *testing.T) {
 	r := startReal(t, func(r *kubetest.Real) { r.Shop(3, burstable) })
@@ -212,47 +277,4 @@ func TestAnActuatorRestoresOnARealAPIServer(t *testing.T) {
 	if got := kubetest.Sub(app, "resources", "limits")["cpu"]; got != "500m" {
 		t.Errorf("limit %v after the end", got)
 	}
-}
-
-// A real kubelet, containerd and kernel: what is asked for is in force, and what the node
-// has no room for is put back.
-func TestARealKubeletResizesInPlaceAndWhatItDefersIsPutBack(t *testing.T) {
-	r := startReal(t, func(r *kubetest.Real) {
-		r.Node()
-		r.RunHere(2, `{requests: {cpu: 300m, memory: 32Mi}, limits: {cpu: 300m, memory: 32Mi}}`)
-	})
-	limit, _ := r.knobs()
-	started := time.Now()
-	if err := write(t.Context(), limit, 0.5); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the limit is in force", func() bool { return effective(t, limit) == 0.5 })
-	t.Logf("in force after %v", time.Since(started))
-	for _, pod := range r.Pods() {
-		status := kubetest.Sub(pod, "status")["containerStatuses"].([]any)[0].(kubetest.Object)
-		if status["restartCount"] != 0.0 {
-			t.Errorf("it was restarted: %v", status["restartCount"])
-		}
-	}
-	// More than is left beside the other pod, and less than the node has.
-	most := limit.Nearest(trimtab.Unlimited()).Value
-	if err := write(t.Context(), limit, most-0.1); err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.After(2 * time.Minute)
-	for limit.Hopeless(t.Context()) == "" {
-		select {
-		case <-deadline:
-			t.Fatalf("what cannot be had is not told: in force is %v", effective(t, limit))
-		case <-time.After(time.Second):
-		}
-	}
-	t.Log(limit.Hopeless(t.Context()))
-	if in := effective(t, limit); in != 0.5 {
-		t.Errorf("in force is %v", in)
-	}
-	if err := write(t.Context(), limit, 0.5); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "nothing is pending", func() bool { return effective(t, limit) == 0.5 && limit.Hopeless(t.Context()) == "" })
 }

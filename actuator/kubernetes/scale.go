@@ -21,11 +21,13 @@ type Scale struct {
 	config kube.Config
 	ref    kube.Ref
 	from   facts
+	rules  Options
 	now    func() time.Time
 	// uid is the workload's: another one of its name is another.
 	uid string
-	// found is the number that was read last, for Undo.
-	found int64
+	// found is the number that was read last, for Undo, and generation that of the workload
+	// then.
+	found, generation int64
 	// wrote is what was written last, with the version of the workload then, until the
 	// watch is as far.
 	wrote   *written
@@ -35,14 +37,16 @@ type Scale struct {
 type written struct {
 	replicas, before int64
 	version          string
+	generation       int64
 	at               time.Time
 }
 
 var (
-	_ actuator.Remote   = (*Scale)(nil)
-	_ actuator.Floored  = (*Scale)(nil)
-	_ actuator.Restorer = (*Scale)(nil)
-	_ actuator.Placed   = (*Scale)(nil)
+	_ actuator.Remote    = (*Scale)(nil)
+	_ actuator.Floored   = (*Scale)(nil)
+	_ actuator.Restorer  = (*Scale)(nil)
+	_ actuator.Placed    = (*Scale)(nil)
+	_ actuator.Versioned = (*Scale)(nil)
 )
 
 // scaleKind marks what Undo returns.
@@ -53,8 +57,9 @@ type scaleUndo struct {
 	kube.Config
 	Workload kube.Ref `json:"workload"`
 	UID      string   `json:"uid"`
-	// Replicas were there before the first write.
+	// Replicas were there before the first write; Lower has a restore go down to them.
 	Replicas int64 `json:"replicas"`
+	Lower    bool  `json:"lower,omitempty"`
 }
 
 // ReopenScale opens the knob that undo describes, which asks the server itself.
@@ -63,18 +68,18 @@ func ReopenScale(b []byte) (*Scale, error) {
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != scaleKind {
 		return nil, fmt.Errorf("reopen replicas %.60q: %w", b, trimtab.ErrUnsupported)
 	}
-	s := openScale(u.Config, u.Workload, u.UID, &asked{config: u.Config})
+	s := openScale(u.Config, u.Workload, u.UID, &asked{config: u.Config}, Options{RestoreBaseline: u.Lower})
 	s.found = u.Replicas
 	return s, nil
 }
 
-func openScale(config kube.Config, ref kube.Ref, uid string, from facts) *Scale {
-	return &Scale{config: config, ref: ref, uid: uid, from: from, now: time.Now}
+func openScale(config kube.Config, ref kube.Ref, uid string, from facts, rules Options) *Scale {
+	return &Scale{config: config, ref: ref, uid: uid, from: from, rules: rules, now: time.Now}
 }
 
 // Undo describes the knob, with what was found.
 func (s *Scale) Undo() []byte {
-	b, err := json.Marshal(scaleUndo{scaleKind, s.config, s.ref, s.uid, s.found})
+	b, err := json.Marshal(scaleUndo{scaleKind, s.config, s.ref, s.uid, s.found, s.rules.RestoreBaseline})
 	if err != nil {
 		panic("kubernetes: encode undo: " + err.Error()) // strings and a number always encode
 	}
@@ -122,13 +127,29 @@ func (s *Scale) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	s.found = s.replicas(w)
+	s.found, s.generation = s.replicas(w), w.Generation
+	if s.behind(w) {
+		s.generation = s.wrote.generation
+	}
 	return trimtab.Units(float64(s.found)), nil
+}
+
+// Version is the generation of the workload that was read last.
+func (s *Scale) Version() string {
+	if s.generation == 0 {
+		return ""
+	}
+	return fmt.Sprint(s.generation)
+}
+
+// behind reports whether the watch does not show what was written yet.
+func (s *Scale) behind(w *kube.Workload) bool {
+	return s.wrote != nil && kube.Before(w.ResourceVersion, s.wrote.version)
 }
 
 // replicas is what is asked for: the watch may be behind what was written.
 func (s *Scale) replicas(w *kube.Workload) int64 {
-	if s.wrote != nil && kube.Before(w.ResourceVersion, s.wrote.version) {
+	if s.behind(w) {
 		return s.wrote.replicas
 	}
 	return w.Replicas()
@@ -142,7 +163,7 @@ func (s *Scale) Effective(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Amount{}, err
 	}
 	asked, there := s.replicas(w), w.Status.Replicas
-	behind := w.Status.ObservedGeneration < w.Generation || s.wrote != nil && kube.Before(w.ResourceVersion, s.wrote.version)
+	behind := w.Status.ObservedGeneration < w.Generation || s.behind(w)
 	switch {
 	case behind && s.wrote != nil:
 		return trimtab.Units(float64(s.wrote.before)), nil
@@ -158,12 +179,20 @@ func (s *Scale) Effective(ctx context.Context) (trimtab.Amount, error) {
 // maxReplicas bounds every number.
 const maxReplicas = 10_000
 
-// Nearest rounds to whole pods, at least one: nothing runs on none.
+// Nearest rounds to whole pods, at least one unless none is allowed: nothing runs on none.
 func (s *Scale) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return trimtab.Units(maxReplicas)
 	}
-	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), 1), maxReplicas))
+	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), s.fewest()), maxReplicas))
+}
+
+// fewest is the least number that is ever set: 0 only where that was declared.
+func (s *Scale) fewest() float64 {
+	if s.rules.AllowZero {
+		return 0
+	}
+	return 1
 }
 
 // Floor returns the least number that may be set now: what disruption budgets leave, and
@@ -173,15 +202,18 @@ func (s *Scale) Floor(ctx context.Context) (trimtab.Amount, error) {
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	least, _, err := s.floor(w)
-	return trimtab.Units(float64(max(least, 1))), err
+	least, _, err := s.floor(ctx, w)
+	return trimtab.Units(math.Max(float64(least), s.fewest())), err
 }
 
-func (s *Scale) floor(w *kube.Workload) (least int64, why string, err error) {
+func (s *Scale) floor(ctx context.Context, w *kube.Workload) (least int64, why string, err error) {
 	now := s.replicas(w)
 	c, err := s.from.watched()
-	if err != nil || c == nil {
+	if err != nil {
 		return 0, "", err
+	}
+	if c == nil {
+		return s.leaves(ctx, w, now)
 	}
 	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // what was not taken up is ours
 	if why := c.Rollout(w); why != "" && !own {
@@ -190,7 +222,12 @@ func (s *Scale) floor(w *kube.Workload) (least int64, why string, err error) {
 	if w.Annotations["autoscaling.keda.sh/paused-scale-in"] == "true" {
 		return now, "its annotation autoscaling.keda.sh/paused-scale-in", nil
 	}
-	atOnce, least, by, err := c.Spared(w, w.Spec.Selector.MatchLabels)
+	return s.leaves(ctx, w, now)
+}
+
+// leaves is the number that disruption budgets leave.
+func (s *Scale) leaves(ctx context.Context, w *kube.Workload, now int64) (least int64, by string, err error) {
+	atOnce, least, by, err := s.from.spared(ctx, w)
 	if err != nil {
 		return 0, "", err
 	}
@@ -210,7 +247,7 @@ func (s *Scale) MayWrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.replicas(w) == 0 {
+	if s.replicas(w) == 0 && !s.rules.AllowZero {
 		return fmt.Errorf("%s was scaled to 0, which is left to whoever did it: %w", s.ref, trimtab.ErrRefused)
 	}
 	c, err := s.from.watched()
@@ -240,7 +277,7 @@ func (s *Scale) Write(ctx context.Context, a trimtab.Amount) error {
 		return err
 	}
 	goal, now := int64(s.Nearest(a).Value), s.replicas(w)
-	if err := s.allow(w, goal, now); err != nil {
+	if err := s.allow(ctx, w, goal, now); err != nil {
 		return fmt.Errorf("set %s to %d: %w", s, goal, err)
 	}
 	client, err := s.from.client()
@@ -248,14 +285,18 @@ func (s *Scale) Write(ctx context.Context, a trimtab.Amount) error {
 		return err
 	}
 	// Once for each write: the watch may be behind, and status changes the version often.
-	at, err := client.ScaleOf(ctx, s.ref)
+	// The workload itself, since its scale has no generation: a number that another one set
+	// and put back is not what was decided on.
+	at, err := client.Workload(ctx, s.ref)
 	switch {
 	case err != nil:
 		return err
 	case at.UID != s.uid:
 		return fmt.Errorf("set %s: it was replaced by another of its name: %w", s, os.ErrNotExist)
-	case at.Spec.Replicas != now:
-		return fmt.Errorf("set %s: found %d, read %d before: %w", s, at.Spec.Replicas, now, trimtab.ErrStale)
+	case at.Replicas() != now:
+		return fmt.Errorf("set %s: found %d, read %d before: %w", s, at.Replicas(), now, trimtab.ErrStale)
+	case s.generation != 0 && at.Generation != s.generation:
+		return fmt.Errorf("set %s: it was changed since %d was read: %w", s, now, trimtab.ErrStale)
 	}
 	after, err := client.SetReplicas(ctx, s.ref, &at.Meta, goal)
 	if errors.Is(err, trimtab.ErrRefused) {
@@ -264,16 +305,20 @@ func (s *Scale) Write(ctx context.Context, a trimtab.Amount) error {
 	if err != nil {
 		return err
 	}
-	s.wrote = &written{goal, now, after.ResourceVersion, s.now()}
+	s.generation = at.Generation
+	if goal != now {
+		s.generation++
+	}
+	s.wrote = &written{goal, now, after.ResourceVersion, s.generation, s.now()}
 	return nil
 }
 
 // allow says why a number may not be set now.
-func (s *Scale) allow(w *kube.Workload, goal, now int64) error {
+func (s *Scale) allow(ctx context.Context, w *kube.Workload, goal, now int64) error {
 	if goal > now && w.Annotations["autoscaling.keda.sh/paused-scale-out"] == "true" {
 		return fmt.Errorf("its annotation autoscaling.keda.sh/paused-scale-out: %w", trimtab.ErrRefused)
 	}
-	least, why, err := s.floor(w)
+	least, why, err := s.floor(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -298,8 +343,9 @@ func (s *Scale) Hopeless(ctx context.Context) string {
 	return fmt.Sprintf("%d of %d pods are available after %v", w.Status.AvailableReplicas, s.wrote.replicas, readyFor)
 }
 
-// Restore raises the number to what it was, and never lowers it: that a plan ended is no
-// reason to take pods away.
+// Restore raises the number to what it was. It lowers it only where that was declared: that
+// a plan ended is no reason to take pods away. Down it goes as disruption budgets allow,
+// and is not done before it is there.
 func (s *Scale) Restore(ctx context.Context, undo []byte) error {
 	var u scaleUndo
 	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != scaleKind {
@@ -309,8 +355,33 @@ func (s *Scale) Restore(ctx context.Context, undo []byte) error {
 	if err != nil {
 		return err
 	}
-	if now.Value >= float64(u.Replicas) {
+	goal := float64(u.Replicas)
+	if now.Value == goal || now.Value > goal && !u.Lower {
 		return nil
 	}
-	return s.Write(ctx, trimtab.Units(float64(u.Replicas)))
+	why := ""
+	if goal < now.Value {
+		w, err := s.workload(ctx)
+		if err != nil {
+			return err
+		}
+		least, by, err := s.floor(ctx, w)
+		if err != nil {
+			return err
+		}
+		if float64(least) > goal {
+			goal, why = float64(least), by
+		}
+	}
+	if goal != now.Value {
+		if err := s.Write(ctx, trimtab.Units(goal)); s.refusal.is(err) {
+			return later(err)
+		} else if err != nil {
+			return err
+		}
+	}
+	if why != "" {
+		return fmt.Errorf("restore %s to %d: at %v so far, %s", s, u.Replicas, goal, why)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -19,6 +20,29 @@ type Cluster struct {
 	// Watched returns the objects as they are kept by watches; its error says why there
 	// are none yet.
 	Watched func() (*kube.Cluster, error)
+	// Rules returns what was declared for a workload; nil: nothing was.
+	Rules func(kube.Ref) Options
+}
+
+// Options are what was declared for one workload beside its bounds.
+type Options struct {
+	// AddLimits lets a container without a limit get one. It cannot be taken away again: a
+	// restore sets what its node has.
+	AddLimits bool
+	// AllowZero lets the number of pods go to 0 and come back from it.
+	AllowZero bool
+	// RestoreBaseline has a restore lower the number of pods, too, as far as disruption
+	// budgets allow.
+	RestoreBaseline bool
+	// DeferFor is how long a kubelet may defer a resize until it is given back; 0: a minute.
+	DeferFor time.Duration
+}
+
+func (c *Cluster) rules(r kube.Ref) Options {
+	if c.Rules == nil {
+		return Options{}
+	}
+	return c.Rules(r)
 }
 
 // facts is what a knob asks of the cluster. There are two: what is watched, and, for a
@@ -27,10 +51,16 @@ type facts interface {
 	pod(ctx context.Context, at *place) (*kube.Pod, error)
 	workload(ctx context.Context, r kube.Ref) (*kube.Workload, error)
 	client() (*kube.Client, error)
-	// took tells of the answer to a write.
-	took(p *kube.Pod)
+	// took tells of the answer to a write of a pod that was of a generation; own is how many
+	// generations of a pod were made so.
+	took(p *kube.Pod, before int64)
+	own(uid string) int64
 	// watched is nil where nothing is known but the object itself.
 	watched() (*kube.Cluster, error)
+	// allocatable is what a node has for pods.
+	allocatable(node, resource string) (float64, error)
+	// spared is what disruption budgets leave; see [kube.Cluster.Spared].
+	spared(ctx context.Context, w *kube.Workload) (atOnce, least int64, by string, err error)
 }
 
 // kept is facts from the watches.
@@ -60,6 +90,22 @@ func (k kept) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error) 
 	return c.WorkloadOf(r)
 }
 
+func (k kept) allocatable(node, resource string) (float64, error) {
+	c, err := k.of.Watched()
+	if err != nil {
+		return 0, err
+	}
+	return c.Allocatable(node, resource)
+}
+
+func (k kept) spared(_ context.Context, w *kube.Workload) (atOnce, least int64, by string, err error) {
+	c, err := k.of.Watched()
+	if err != nil {
+		return 0, 0, "", err
+	}
+	return c.Spared(w, w.Spec.Selector.MatchLabels)
+}
+
 func (k kept) client() (*kube.Client, error) {
 	c, err := k.of.Watched()
 	if err != nil {
@@ -68,10 +114,18 @@ func (k kept) client() (*kube.Client, error) {
 	return c.Client, nil
 }
 
-func (k kept) took(p *kube.Pod) {
+func (k kept) took(p *kube.Pod, before int64) {
 	if c, err := k.of.Watched(); err == nil {
-		c.Took(p)
+		c.Took(p, before)
 	}
+}
+
+func (k kept) own(uid string) int64 {
+	c, err := k.of.Watched()
+	if err != nil {
+		return 0
+	}
+	return c.Own(uid)
 }
 
 // asked is facts from the server, one request each.
@@ -83,11 +137,28 @@ type asked struct {
 }
 
 func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:nilnil // see facts
-func (a *asked) took(*kube.Pod)                  {}
+func (a *asked) took(*kube.Pod, int64)           {}
+func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
 
 func (a *asked) client() (*kube.Client, error) {
 	a.once.Do(func() { a.c, a.err = kube.Open(a.config) })
 	return a.c, a.err
+}
+
+func (a *asked) allocatable(node, resource string) (float64, error) {
+	c, err := a.client()
+	if err != nil {
+		return 0, err
+	}
+	return c.Allocatable(context.Background(), node, resource)
+}
+
+func (a *asked) spared(ctx context.Context, w *kube.Workload) (atOnce, least int64, by string, err error) {
+	c, err := a.client()
+	if err != nil {
+		return 0, 0, "", err
+	}
+	return c.Spared(ctx, w, w.Spec.Selector.MatchLabels)
 }
 
 func (a *asked) pod(ctx context.Context, at *place) (*kube.Pod, error) {
@@ -130,6 +201,9 @@ func (r *refusal) note(now time.Time, err error) error {
 	}
 	return err
 }
+
+// is reports whether an error is the refusal that was noted last.
+func (r *refusal) is(err error) bool { return r.err != nil && errors.Is(err, r.err) }
 
 func (r *refusal) still(now time.Time) error {
 	if r.err == nil || now.After(r.until) {

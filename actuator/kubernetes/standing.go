@@ -36,7 +36,7 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	if has, err := c.Allocatable(p.Spec.NodeName, resource); err == nil {
 		out.Has = has
 	}
-	if most, by, err := c.Most(l.at.Namespace, resource); err == nil && !math.IsInf(most, 1) {
+	if most, by := l.bound(); !math.IsInf(most, 1) {
 		out.Most, out.By = math.Max(most, limit), by
 	}
 	names := []string{"limits." + resource}

@@ -308,7 +308,7 @@ func TestEveryCommandOfTheReadmeRunsAsPrinted(t *testing.T) {
 // prepareReadme puts into dir what commands of the page read.
 func prepareReadme(t *testing.T, dir string) {
 	t.Helper()
-	for _, name := range []string{"before.json.gz", "slow.json.gz", "recordings/x", "site/planner/nats.yaml", "site/analyzer/nats.yaml", "site/collector/nats.yaml", "site/console/nats.yaml", "site/agent-h1/nats.yaml"} {
+	for _, name := range []string{"before.json.gz", "slow.json.gz", "recordings/x", "hpa.yaml", "requests-per-minute.csv", "site/planner/nats.yaml", "site/analyzer/nats.yaml", "site/collector/nats.yaml", "site/console/nats.yaml", "site/agent-h1/nats.yaml"} {
 		name = filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)); err != nil {
 			t.Fatal(err)

@@ -93,7 +93,7 @@ func manifests(t *testing.T, text string) map[string]map[string]any {
 	return all
 }
 
-func of(o map[string]any, path ...string) any {
+func field(o map[string]any, path ...string) any {
 	for i, name := range path {
 		if i == len(path)-1 {
 			return o[name]
@@ -111,7 +111,7 @@ func TestTheChartRendersForEverySetOfValuesAndRefusesAMisspeltOne(t *testing.T) 
 		all := manifests(t, rendered(t, append(monitored, values...)...))
 		for key, o := range all {
 			switch {
-			case strings.HasPrefix(key, "ConfigMap ") && of(o, "data", "trimtab.yaml") != nil:
+			case strings.HasPrefix(key, "ConfigMap ") && field(o, "data", "trimtab.yaml") != nil:
 				for file, text := range o["data"].(map[string]any) {
 					if _, err := config.Parse(file, []byte(fmt.Sprint(text))); err != nil {
 						t.Errorf("%s: %s: %v", name, file, err)
@@ -174,18 +174,18 @@ func TestTheBoardsAndRulesOfTheChartAreTheGeneratedOnes(t *testing.T) {
 			if err := yaml.Unmarshal(text, &want); err != nil {
 				t.Fatal(err)
 			}
-			if got := of(all["PrometheusRule trimtab/trimtab"], "spec"); fmt.Sprint(got) != fmt.Sprint(want) {
+			if got := field(all["PrometheusRule trimtab/trimtab"], "spec"); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Error("the PrometheusRule is not what the package generates")
 			}
 			continue
 		}
 		boards++
 		o := all["ConfigMap trimtab/trimtab-board-"+name]
-		if got := fmt.Sprint(of(o, "data", file)); strings.TrimSpace(got) != strings.TrimSpace(string(text)) {
+		if got := fmt.Sprint(field(o, "data", file)); strings.TrimSpace(got) != strings.TrimSpace(string(text)) {
 			t.Errorf("board %s is not what the package generates: add a link in files/", name)
 		}
-		if of(o, "metadata", "labels", "grafana_dashboard") != "1" || len(text) > 1<<20 {
-			t.Errorf("board %s: labels %v, %d bytes", name, of(o, "metadata", "labels"), len(text))
+		if field(o, "metadata", "labels", "grafana_dashboard") != "1" || len(text) > 1<<20 {
+			t.Errorf("board %s: labels %v, %d bytes", name, field(o, "metadata", "labels"), len(text))
 		}
 	}
 	if boards < 6 {
@@ -316,6 +316,7 @@ func TestARealAPIServerTakesTheChartAndKeepsNothingOfIt(t *testing.T) {
 			}
 		}
 	})
+	t.Run("EverythingButTheAgentIsAdmittedByRestrictedAndTheAgentByPrivilegedWithoutBeingIt", func(t *testing.T) { admitted(t, r) })
 	t.Run("HelmInstallsAndUninstallsWithNothingLeft", func(t *testing.T) {
 		before := everything(r)
 		config := "--kubeconfig=" + r.Kubeconfig("admin")
@@ -333,6 +334,65 @@ func TestARealAPIServerTakesTheChartAndKeepsNothingOfIt(t *testing.T) {
 	})
 	for _, mode := range []string{"observe", "recommend", "act"} {
 		t.Run("TheAccountOfMode"+strings.ToUpper(mode[:1])+mode[1:]+"MayDoWhatItMustAndNoMore", func(t *testing.T) { accountOf(t, r, mode) })
+	}
+}
+
+// admitted tries the pods of every rendering as pods, since Pod Security only warns of a
+// Deployment.
+func admitted(t *testing.T, r *kubetest.Real) {
+	for name, values := range valueSets {
+		mode := "observe"
+		if strings.Contains(strings.Join(values, " "), "mode=recommend") {
+			mode = "recommend"
+		}
+		agents := 0
+		for key, o := range manifests(t, rendered(t, values...)) {
+			template, _ := field(o, "spec", "template").(map[string]any)
+			if key == "CronJob trimtab/trimtab-restore" {
+				template, _ = field(o, "spec", "jobTemplate", "spec", "template").(map[string]any)
+			}
+			if o["kind"] == "Pod" {
+				template = o
+			}
+			if template == nil {
+				continue
+			}
+			spec, _ := template["spec"].(map[string]any)
+			delete(spec, "serviceAccountName") // it is not installed
+			try := func(namespace string) error {
+				pod, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "tried", "namespace": namespace}, "spec": spec})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = r.Try(string(pod), "create", "--dry-run=server", "-f", "-")
+				return err
+			}
+			err := try("trimtab")
+			if o["kind"] != "DaemonSet" {
+				if err != nil {
+					t.Errorf("%s: %s is not admitted: %v", name, key, err)
+				}
+				continue
+			}
+			agents++
+			if err == nil || !strings.Contains(err.Error(), "restricted") {
+				t.Errorf("%s: the agent in a restricted namespace: %v", name, err)
+			}
+			if err := try("agents"); err != nil {
+				t.Errorf("%s: the agent in a privileged namespace: %v", name, err)
+			}
+			for _, word := range []string{"privileged", "hostPID", "hostNetwork", "hostIPC", "SYS_ADMIN"} {
+				if strings.Contains(fmt.Sprint(spec), word+":true") || strings.Contains(fmt.Sprint(spec), word+" ") && word == "SYS_ADMIN" {
+					t.Errorf("%s: the agent has %s", name, word)
+				}
+			}
+			if mode == "recommend" && strings.Contains(fmt.Sprint(spec), "add:") {
+				t.Errorf("%s: the agent has a capability in mode recommend", name)
+			}
+		}
+		if want := strings.Contains(name, "agents"); want != (agents > 0) {
+			t.Errorf("%s: %d DaemonSets", name, agents)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 		return hint.Add(err, "%s; an objective is replayed alone", didYouMean(unknown.Name, unknown.Known))
 	}
 	if err != nil {
-		return hint.Add(err, "trimtab replay --help says what it needs")
+		return hint.Add(err, "give --interval where lines of a file of loads are not seconds; trimtab replay --help says what each flag means")
 	}
 	answer.From, answer.To = spanOf(x)
 	if c.Plot != "" {

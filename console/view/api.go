@@ -259,6 +259,9 @@ type Host struct {
 	// Binds counts the workloads that this host keeps from more, by the newest
 	// decision on each.
 	Binds int `json:"binds"`
+	// Trend is what was given out of the pool's resource over the last hour, as a part
+	// of the capacity, by the minute and oldest first; nil is missing.
+	Trend []*float64 `json:"-"`
 }
 
 // Room is what a host has of one resource, and what of it is given out.
@@ -291,26 +294,6 @@ type Observation struct {
 	Allocation  float64   `json:"allocation"`
 	Load        *float64  `json:"load"`
 	Performance float64   `json:"performance"`
-}
-
-// History is how a workload was over time, in columns of one length:
-// GET /api/v1/workloads/{name}/history?since=. since is a time (RFC 3339), or
-// how long ago (15m); left out, all that is kept. The server thins it to at
-// most [MaxHistory] points. Null is missing.
-type History struct {
-	Workload string `json:"workload"`
-	Resource string `json:"resource"`
-	Share    bool   `json:"performance_is_share"`
-	// Every is the distance of points that stand for more than one report, in
-	// seconds; 0: each point is one report.
-	Every trimtab.Seconds `json:"every_s"`
-	// Time is in seconds since 1970, as plots want it.
-	Time        []float64  `json:"time"`
-	Allocation  []*float64 `json:"allocation"`
-	Load        []*float64 `json:"load"`
-	LoadUpper   []*float64 `json:"load_upper"`
-	Performance []*float64 `json:"performance"`
-	Utility     []*float64 `json:"utility"`
 }
 
 // Planned is the newest plan that asked for something: GET /api/v1/plan.

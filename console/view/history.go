@@ -14,8 +14,8 @@ import (
 const (
 	levels, merged = 6, 4
 	// levelPoints bounds one level of one workload, allLevelPoints those of all
-	// workloads together: 35 MiB of points.
-	levelPoints, allLevelPoints = 180, 180_000
+	// workloads together: 36 MiB of points.
+	levelPoints, allLevelPoints = 180, 130_000
 	allObservations             = 500_000
 )
 
@@ -26,6 +26,10 @@ const (
 	colUpper
 	colPerformance
 	colUtility
+	colUsed
+	colP50
+	colP95
+	colP99
 	numColumns
 )
 
@@ -174,7 +178,10 @@ func upTo(points []point, at int64) int {
 
 // report is the point of an estimate.
 func (s *state) report(e *trimtab.Estimate) point {
-	p := point{at: e.Time.UnixMilli(), many: 1, met: metUnknown, v: [numColumns]float32{none(), none(), none(), none(), none()}}
+	p := point{at: e.Time.UnixMilli(), many: 1, met: metUnknown}
+	for c := range p.v {
+		p.v[c] = none()
+	}
 	set := func(column int, v *float64) {
 		if v != nil {
 			p.v[column] = single(*v)
@@ -185,6 +192,14 @@ func (s *state) report(e *trimtab.Estimate) point {
 	if e.Load != nil {
 		set(colLoad, &e.Load.Now)
 		set(colUpper, &e.Load.Upper)
+	}
+	if in := input(e.Inputs, string(trimtab.Usage)); in != nil {
+		set(colUsed, &in.Value)
+	}
+	for name, column := range map[string]int{"p50": colP50, "p95": colP95, "p99": colP99} {
+		if l, ok := e.Latency[name]; ok {
+			p.v[column] = single(float64(l))
+		}
 	}
 	if s.Utility != nil && e.Performance != nil {
 		u := s.Utility(*e.Performance)
@@ -202,7 +217,7 @@ func (s *state) report(e *trimtab.Estimate) point {
 // recalled is the point of a decision. One of several instances may leave others
 // as they are: what all have is an input then.
 func (s *state) recalled(p *trimtab.Plan, a *trimtab.Action, several bool) point {
-	e := trimtab.Estimate{Time: p.Time}
+	e := trimtab.Estimate{Time: p.Time, Inputs: a.Why.Inputs}
 	if in := input(a.Why.Inputs, "allocation"); several && in != nil {
 		e.Allocation = &in.Value
 	} else if !several && !a.Expect.Unlimited {
@@ -237,6 +252,32 @@ func past(points []point) []point {
 
 func none() float32 { return float32(math.NaN()) }
 
+// History is how a workload was over time, in columns of one length:
+// GET /api/v1/workloads/{name}/history?since=. since is a time (RFC 3339), or
+// how long ago (15m); left out, all that is kept. The server thins it to at
+// most [MaxHistory] points. Null is missing.
+type History struct {
+	Workload string `json:"workload"`
+	Resource string `json:"resource"`
+	Share    bool   `json:"performance_is_share"`
+	// Every is the distance of points that stand for more than one report, in
+	// seconds; 0: each point is one report.
+	Every trimtab.Seconds `json:"every_s"`
+	// Time is in seconds since 1970, as plots want it.
+	Time        []float64  `json:"time"`
+	Allocation  []*float64 `json:"allocation"`
+	Load        []*float64 `json:"load"`
+	LoadUpper   []*float64 `json:"load_upper"`
+	Performance []*float64 `json:"performance"`
+	Utility     []*float64 `json:"utility"`
+	// Used is what was used of the allocation, in the same unit.
+	Used []*float64 `json:"used"`
+	// P50, P95 and P99 are latencies in seconds.
+	P50 []*float64 `json:"p50_s"`
+	P95 []*float64 `json:"p95_s"`
+	P99 []*float64 `json:"p99_s"`
+}
+
 // History returns how a workload was from since on. ok is false for one that
 // nobody named.
 func (v *Model) History(workload string, since, now time.Time) (out History, ok bool) {
@@ -251,7 +292,7 @@ func (v *Model) History(workload string, since, now time.Time) (out History, ok 
 	}
 	points := thin(s.series.since(since), MaxHistory)
 	out = History{Workload: workload, Resource: v.config.Resource, Share: s.Share, Time: make([]float64, len(points))}
-	columns := []*[]*float64{&out.Allocation, &out.Load, &out.LoadUpper, &out.Performance, &out.Utility}
+	columns := []*[]*float64{&out.Allocation, &out.Load, &out.LoadUpper, &out.Performance, &out.Utility, &out.Used, &out.P50, &out.P95, &out.P99}
 	for _, c := range columns {
 		*c = make([]*float64, len(points))
 	}

@@ -134,3 +134,19 @@ func TestThePastOfManyWorkloadsTogetherIsBounded(t *testing.T) {
 		t.Errorf("%d points", n)
 	}
 }
+
+func TestLatencyAndUseAreKeptBesideTheAllocation(t *testing.T) {
+	v, now := New(Config{Round: time.Second}), time.Now()
+	for n := range 3 {
+		v.Observe(&trimtab.Estimate{Workload: "found", Time: now.Add(time.Duration(n-3) * time.Second), Latency: map[string]trimtab.Seconds{"p50": .01, "p99": trimtab.Seconds(n + 1)},
+			Inputs: []trimtab.Input{{Name: "usage", Value: .5 + float64(n)}}})
+	}
+	v.Observe(&trimtab.Estimate{Workload: "found", Time: now, Inputs: []trimtab.Input{{Name: "usage", Missing: "no answer"}}})
+	h, ok := v.History("found", now.Add(-time.Minute), now)
+	if !ok || len(h.Time) != 4 || *h.P50[0] != .01 || *h.P99[2] != 3 || *h.Used[1] != 1.5 || h.P95[0] != nil {
+		t.Errorf("%+v", h)
+	}
+	if h.Used[3] != nil || h.P99[3] != nil {
+		t.Error("what is missing is a number")
+	}
+}

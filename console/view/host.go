@@ -42,6 +42,7 @@ type host struct {
 	problems int
 	since    time.Time
 	lives    *trimtab.Lives // nil where no agent told its life
+	trend    trend
 }
 
 // silent reports whether the host is overdue at now.
@@ -87,6 +88,9 @@ func (v *Model) hear(said *trimtab.Holding) {
 	}
 	if knobs := v.taken(said); !slices.EqualFunc(h.knobs, knobs, sameKnob) {
 		v.replaceKnobs(h, knobs)
+	}
+	if now.Unix()/60 != h.trend.minute {
+		h.trend.note(now, h.given(v.config.Resource))
 	}
 	for len(v.hosts) > maxHosts || v.hostBytes > maxHostBytes && len(v.hosts) > 1 {
 		v.forgetHost(h)

@@ -19,8 +19,8 @@ const (
 	codePaused = "paused"
 )
 
-// Hosts returns the hosts that f selects as they are at now, the least free
-// first.
+// Hosts returns the hosts that f selects as they are at now, in its order: without one the
+// least free first.
 func (v *Model) Hosts(now time.Time, f Filter) Hosts {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -33,9 +33,7 @@ func (v *Model) Hosts(now time.Time, f Filter) Hosts {
 			out.Counts[r.Kind]++
 		}
 	}
-	slices.SortFunc(rows, func(a, b Host) int {
-		return cmp.Or(cmp.Compare(a.Spare(), b.Spare()), strings.Compare(a.Name, b.Name), strings.Compare(a.Pool, b.Pool))
-	})
+	f.orderHosts(rows)
 	out.Total = len(rows)
 	out.Offset = min(max(f.Offset, 0), len(rows))
 	out.Hosts = rows[out.Offset:min(len(rows), out.Offset+min(max(f.Limit, 1), MaxRows))]
@@ -122,7 +120,7 @@ func (v *Model) hostRow(h *host, now time.Time) Host {
 	r := Host{Name: h.name, Pool: h.pool, Age: trimtab.SecondsOf(max(0, now.Sub(h.heard))), LeaseLeft: h.lease(now),
 		Paused: h.paused, Rooms: h.rooms(v.config.Resource), Knobs: len(h.knobs), Problems: h.problems}
 	r.Workloads, r.Instances = h.population()
-	r.Binds = v.boundOn(h)
+	r.Binds, r.Trend = v.boundOn(h), h.trend.points()
 	r.Kind, r.Code, r.State = "ok", codeOK, codeOK
 	over := overfull(r.Rooms)
 	switch {
@@ -243,6 +241,16 @@ func (h *host) rooms(main string) []Room {
 		return 0
 	})
 	return out
+}
+
+// given is the part of the host's capacity of a resource that is given out.
+func (h *host) given(resource string) float32 {
+	for _, r := range h.rooms(resource) {
+		if r.Resource == resource && r.Capacity != nil && *r.Capacity > 0 {
+			return single(r.Given / *r.Capacity)
+		}
+	}
+	return none()
 }
 
 // give counts what a knob holds, or may yet hold.

@@ -532,3 +532,26 @@ func TestHostsThatInventKnobsWithoutEndCostBoundedMemory(t *testing.T) {
 		t.Errorf("%d bytes, %d problems of no host", v.hostBytes, v.workloads["w"].problems)
 	}
 }
+
+func TestAHostTellsWhatItGaveOverTheLastHourByTheMinute(t *testing.T) {
+	var h trend
+	start := time.Unix(600_000, 0)
+	for _, minute := range []int{0, 1, 1, 4} {
+		h.note(start.Add(time.Duration(minute)*time.Minute), float32(minute))
+	}
+	var got []float64
+	for _, p := range h.points() {
+		if p == nil {
+			got = append(got, -1)
+		} else {
+			got = append(got, *p)
+		}
+	}
+	if !slices.Equal(got, []float64{0, 1, -1, -1, 4}) {
+		t.Errorf("%v", got)
+	}
+	h.note(start.Add(30*24*time.Hour), 7)
+	if p := h.points(); len(p) != 60 || p[58] != nil || *p[59] != 7 {
+		t.Errorf("%d points after a month", len(p))
+	}
+}

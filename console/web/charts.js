@@ -3,7 +3,7 @@
 
 import uPlot from './vendor/uplot/uPlot.esm.js';
 import { clockOf, dateOf } from './times.js';
-import { number, percent, unit } from './format.js';
+import { number, percent, seconds, unit } from './format.js';
 import { fillTable } from './table.js';
 
 const height = 240;
@@ -233,8 +233,9 @@ function tick(v, apart) {
 
 function allocation(n) {
   const word = unit(n.h.resource);
+  const used = n.h.used.some((v) => v != null) ? [{ label: `used, ${word}`, data: n.h.used, stroke: 'note' }] : [];
   const marks = [{ scale: 'y', at: n.e.demand ?? NaN, text: `needs ${number(n.e.demand)}`, colour: 'note', dash: [5, 3] }];
-  return overTime(n, [{ label: `allocation, ${word}`, data: n.h.allocation, stroke: 'blue', paths: stepped, fill: 'blue-soft' }], { label: word, show: number, marks });
+  return overTime(n, [{ label: `allocation, ${word}`, data: n.h.allocation, stroke: 'blue', paths: stepped, fill: 'blue-soft' }, ...used], { label: word, show: number, marks });
 }
 
 function load(n) {
@@ -246,7 +247,13 @@ function performance(n) {
   return overTime(n, [{ label: share ? 'within the SLO' : 'performance', data: n.h.performance, stroke: 'good' }], { label: share ? 'of requests' : 'performance', show: performanceOf(share), marks: [slo(n.e)], share });
 }
 
-// Charts are the four of a page, and the time that they show.
+// latency is told of every service whose spans come, configured or not.
+function latency(n) {
+  const lines = [['p50', n.h.p50_s, 'quiet'], ['p95', n.h.p95_s, 'blue'], ['p99', n.h.p99_s, 'note']];
+  return overTime(n, lines.map(([label, data, stroke]) => ({ label, data, stroke })), { label: 'latency', show: seconds });
+}
+
+// Charts are those of a page, and the time that they show.
 export class Charts {
   #asking = false;
   #again = false;
@@ -255,8 +262,9 @@ export class Charts {
   constructor(api) {
     this.api = new URL(api, location.href);
     const options = { select: (u) => this.#select(u) };
-    this.curve = new Chart('curve', curve);
-    this.overTime = [new Chart('performance', performance, options), new Chart('allocation', allocation, options), new Chart('load', load, options)];
+    const those = (kinds, options) => Object.entries(kinds).filter(([id]) => document.getElementById(id)).map(([id, describe]) => new Chart(id, describe, options));
+    this.still = those({ curve });
+    this.overTime = those({ performance, allocation, load, latency }, options);
     document.getElementById('ranges').addEventListener('click', (e) => this.#choose(e));
     addEventListener('popstate', () => this.update());
     for (const c of this.overTime) c.place.addEventListener('dblclick', () => this.#show(new URL(location.pathname + withoutZoom(), location.href)));
@@ -272,7 +280,7 @@ export class Charts {
     try {
       const range = new URL(location.href).searchParams.get('range') ?? '15m';
       const [e, h, d] = await Promise.all([this.#get('', 'observations', 500), this.#get('/history', 'since', range === 'all' ? '' : range), this.#get('/decisions', 'limit', 200)]);
-      this.curve.draw(e);
+      for (const c of this.still) c.draw(e);
       for (const c of this.overTime) c.draw({ h, e, d, view: zoomed });
     } catch {
       // The next drawing asks again.

@@ -16,6 +16,13 @@ export function percent(v) {
   return `${p.toFixed(0)}%`;
 }
 
+// seconds says a time as people do: 3.2 ms, 1.5 s.
+export function seconds(v) {
+  if (v == null || !Number.isFinite(v)) return '–';
+  if (v >= 1) return `${number(v)} s`;
+  return v >= 0.01 ? `${(1000 * v).toFixed(0)} ms` : `${number(1000 * v)} ms`;
+}
+
 export function unit(resource) {
   return { cpu: 'cores', '': 'units', undefined: 'units' }[resource] ?? resource;
 }

@@ -20,9 +20,9 @@ function show(input) {
 
 function address() {
   const url = new URL(location.href);
-  const q = url.searchParams.get('q');
+  const kept = ['q', 'sort'].map((name) => [name, url.searchParams.get(name)]);
   url.search = '';
-  if (q) url.searchParams.set('q', q);
+  for (const [name, value] of kept) if (value) url.searchParams.set(name, value);
   for (const input of form.querySelectorAll('input[type=range]')) {
     if (input.value !== input.dataset.was) url.searchParams.set(input.name, input.value);
   }

@@ -29,11 +29,11 @@ import (
 // FieldManager is the name under which the server books what trimtab writes.
 const FieldManager = "trimtab"
 
-// What the client asks at most, per second and at once: a server that comes back must
-// not be buried under what waited for it.
+// What the client asks at most, per second and at once, so that no second has more than
+// 50: a server that comes back must not be buried under what waited for it.
 const (
 	queriesPerSecond = 20
-	queryBurst       = 40
+	queryBurst       = 30
 )
 
 // requestTimeout bounds a request that is no watch.
@@ -140,11 +140,11 @@ func (c *Client) of(r Resource, namespace string) dynamic.ResourceInterface {
 	return c.dynamic.Resource(r.gvr())
 }
 
-// get reads an object, or a subresource of one, into out.
-func (c *Client) get(ctx context.Context, r Resource, namespace, name string, out any, sub ...string) error {
+// get reads an object into out.
+func (c *Client) get(ctx context.Context, r Resource, namespace, name string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	u, err := c.of(r, namespace).Get(ctx, name, metav1.GetOptions{}, sub...)
+	u, err := c.of(r, namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return kindOf(err, "get", r, namespace, name)
 	}
@@ -167,14 +167,13 @@ func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) 
 	return p, c.get(ctx, pods(), namespace, name, p)
 }
 
-// ScaleOf reads how a workload is scaled.
-func (c *Client) ScaleOf(ctx context.Context, ref Ref) (*Scale, error) {
-	r, err := ResourceOfKind(ref.Kind)
-	if err != nil {
-		return nil, err
+// Allocatable returns what a node has for pods of a resource.
+func (c *Client) Allocatable(ctx context.Context, node, resource string) (float64, error) {
+	n := &Node{}
+	if err := c.get(ctx, nodes(), "", node, n); err != nil {
+		return 0, err
 	}
-	s := &Scale{}
-	return s, c.get(ctx, r, ref.Namespace, ref.Name, s, "scale")
+	return n.allocatable(resource)
 }
 
 // patch sends a merge patch that the server carries out only on the object with uid and
@@ -235,7 +234,7 @@ func kindOf(err error, verb string, r Resource, namespace, name string) error {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return is(os.ErrNotExist)
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err), isReplaced(err):
 		return is(trimtab.ErrStale)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsUnauthorized(err):
 		return is(trimtab.ErrRefused)
@@ -243,6 +242,23 @@ func kindOf(err error, verb string, r Resource, namespace, name string) error {
 		return is(trimtab.ErrUnsupported)
 	}
 	return fmt.Errorf("%s %s %s: %w", verb, r, strings.TrimPrefix(namespace+"/"+name, "/"), err)
+}
+
+// isReplaced reports whether the server said that another object has the name: of
+// pods/resize it answers 422 for another uid, not 409.
+func isReplaced(err error) bool {
+	if !apierrors.IsInvalid(err) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, c := range status.Status().Details.Causes {
+			if c.Field == "metadata.uid" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // maxAnswer bounds an answer that is read beside objects.

@@ -1,11 +1,15 @@
 package kube
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trimtab/trimtab"
 )
@@ -44,8 +48,29 @@ func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {
 	return p, nil
 }
 
-// Took takes up the answer to a write, which may be ahead of the watch.
-func (w *Cluster) Took(p *Pod) { slim(&p.Meta); w.pods.put(p) }
+// Took takes up the answer to a write of a pod that was of a generation: the watch may be
+// behind.
+func (w *Cluster) Took(p *Pod, before int64) {
+	slim(&p.Meta)
+	w.pods.put(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.own == nil {
+		w.own = map[string]int64{}
+	}
+	w.own[p.UID] += max(0, p.Generation-before)
+	if len(w.own) > 2*w.pods.len()+100 {
+		there := w.pods.uids()
+		maps.DeleteFunc(w.own, func(uid string, _ int64) bool { return !there[uid] })
+	}
+}
+
+// Own returns how many generations of a pod are those of [Cluster.Took].
+func (w *Cluster) Own(uid string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.own[uid]
+}
 
 // Allocatable returns what a node has for pods of a resource.
 func (w *Cluster) Allocatable(node, resource string) (float64, error) {
@@ -56,9 +81,13 @@ func (w *Cluster) Allocatable(node, resource string) (float64, error) {
 	if n == nil {
 		return 0, fmt.Errorf("find node %s: %w", node, os.ErrNotExist)
 	}
+	return n.allocatable(resource)
+}
+
+func (n *Node) allocatable(resource string) (float64, error) {
 	v, ok := n.Status.Allocatable[resource]
 	if !ok {
-		return 0, fmt.Errorf("find %s of node %s: %w", resource, node, trimtab.ErrUnsupported)
+		return 0, fmt.Errorf("find %s of node %s: %w", resource, n.Name, trimtab.ErrUnsupported)
 	}
 	return float64(v), nil
 }
@@ -177,18 +206,25 @@ func (v *VPA) turns(r Ref, container, resource string) bool {
 	if !v.Spec.TargetRef.is(r) || v.Spec.UpdatePolicy != nil && v.Spec.UpdatePolicy.UpdateMode == "Off" {
 		return false
 	}
+	p := v.policy(container)
+	return p == nil || p.Mode != "Off" && (p.ControlledResources == nil || slices.Contains(*p.ControlledResources, resource))
+}
+
+// policy is what a VPA says of a container: its own before that of the others; nil:
+// nothing.
+func (v *VPA) policy(container string) *VPAPolicy {
 	if v.Spec.ResourcePolicy == nil {
-		return true
+		return nil
 	}
 	all := v.Spec.ResourcePolicy.ContainerPolicies
-	for _, name := range []string{container, "*"} { // its own policy before that of the others
-		for _, p := range all {
-			if p.ContainerName == name {
-				return p.Mode != "Off" && (p.ControlledResources == nil || slices.Contains(*p.ControlledResources, resource))
+	for _, name := range []string{container, "*"} {
+		for i := range all {
+			if all[i].ContainerName == name {
+				return &all[i]
 			}
 		}
 	}
-	return true
+	return nil
 }
 
 // Spared returns how many pods of a workload may go at once, and the number below which
@@ -197,27 +233,54 @@ func (w *Cluster) Spared(of *Workload, labels map[string]string) (atOnce, least 
 	if err := w.fresh(budgets()); err != nil {
 		return 0, 0, "", fmt.Errorf("what disruption budgets allow cannot be told: %w", err)
 	}
-	atOnce = math.MaxInt64
-	w.budgets.each(of.Namespace, func(b *Budget) bool {
-		if b.Spec.Selector == nil || !selects(b.Spec.Selector.MatchLabels, labels) {
-			return true
+	s := sparing{atOnce: math.MaxInt64, labels: labels}
+	w.budgets.each(of.Namespace, func(b *Budget) bool { s.add(b); return true })
+	return s.atOnce, s.least, s.by, nil
+}
+
+// Spared is that of [Cluster], asked of the server.
+func (c *Client) Spared(ctx context.Context, of *Workload, labels map[string]string) (atOnce, least int64, by string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.of(budgets(), of.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, 0, "", kindOf(err, "list", budgets(), of.Namespace, "")
+	}
+	s := sparing{atOnce: math.MaxInt64, labels: labels}
+	for i := range list.Items {
+		b := &Budget{}
+		if err := decode(&list.Items[i], b); err != nil {
+			return 0, 0, "", err
 		}
-		allowed := b.Status.DisruptionsAllowed
-		if b.Status.ObservedGeneration < b.Generation {
-			allowed = 0
-		}
-		if allowed < atOnce {
-			atOnce, by = allowed, "PodDisruptionBudget "+b.Namespace+"/"+b.Name
-		}
-		switch n := b.Spec.MinAvailable.(type) {
-		case int64:
-			least = max(least, n)
-		case float64:
-			least = max(least, int64(n))
-		}
-		return true
-	})
-	return atOnce, least, by, nil
+		s.add(b)
+	}
+	return s.atOnce, s.least, s.by, nil
+}
+
+// sparing is what budgets leave of the pods with these labels.
+type sparing struct {
+	labels        map[string]string
+	atOnce, least int64
+	by            string
+}
+
+func (s *sparing) add(b *Budget) {
+	if b.Spec.Selector == nil || !selects(b.Spec.Selector.MatchLabels, s.labels) {
+		return
+	}
+	allowed := b.Status.DisruptionsAllowed
+	if b.Status.ObservedGeneration < b.Generation {
+		allowed = 0
+	}
+	if allowed < s.atOnce {
+		s.atOnce, s.by = allowed, "PodDisruptionBudget "+b.Namespace+"/"+b.Name
+	}
+	switch n := b.Spec.MinAvailable.(type) {
+	case int64:
+		s.least = max(s.least, n)
+	case float64:
+		s.least = max(s.least, int64(n))
+	}
 }
 
 // selects reports whether a selector that is a set of labels selects an object. One
@@ -231,22 +294,87 @@ func selects(selector, labels map[string]string) bool {
 	return true
 }
 
-// Most returns the largest limit of a container that the LimitRanges of a namespace
-// allow, and by which; +Inf where none bounds it.
-func (w *Cluster) Most(namespace, resource string) (most float64, by string, err error) {
+// Most returns the largest limit of a container that the LimitRanges of its namespace
+// allow beside the other containers of its pod, and by which; +Inf where none bounds it.
+func (w *Cluster) Most(p *Pod, container, resource string) (most float64, by string, err error) {
 	most = math.Inf(1)
 	if err := w.fresh(ranges()); err != nil {
 		return most, "", fmt.Errorf("what limit ranges allow cannot be told: %w", err)
 	}
-	w.ranges.each(namespace, func(r *Range) bool {
+	own, others, requests := 0.0, 0.0, 0.0
+	for i := range p.Spec.Containers {
+		c := &p.Spec.Containers[i]
+		requests += float64(c.Resources.Requests[resource])
+		if c.Name == container {
+			own = float64(c.Resources.Requests[resource])
+		} else {
+			others += float64(c.Resources.Limits[resource])
+		}
+	}
+	w.ranges.each(p.Namespace, func(r *Range) bool {
 		for _, l := range r.Spec.Limits {
-			if v, ok := l.Max[resource]; ok && (l.Type == "Container" || l.Type == "Pod") && float64(v) < most {
-				most, by = float64(v), "LimitRange "+r.Namespace+"/"+r.Name
+			request, beside := own, 0.0
+			switch l.Type {
+			case "Container":
+			case "Pod":
+				request, beside = requests, others
+			default:
+				continue
+			}
+			bound := math.Inf(1)
+			if v, ok := l.Max[resource]; ok {
+				bound = float64(v)
+			}
+			// The request of a Guaranteed pod goes with its limit.
+			if v, ok := l.Ratio[resource]; ok && p.Status.QOSClass != "Guaranteed" {
+				bound = math.Min(bound, float64(v)*request)
+			}
+			if bound = math.Max(0, bound-beside); bound < most {
+				most, by = bound, "LimitRange "+r.Namespace+"/"+r.Name
 			}
 		}
 		return true
 	})
 	return most, by, nil
+}
+
+// Least returns the smallest limit of a container that the LimitRanges of a namespace
+// allow; 0 where none bounds it.
+func (w *Cluster) Least(namespace, resource string) (least float64, err error) {
+	if err := w.fresh(ranges()); err != nil {
+		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
+	}
+	w.ranges.each(namespace, func(r *Range) bool {
+		for _, l := range r.Spec.Limits {
+			if l.Type == "Container" {
+				least = math.Max(least, float64(l.Min[resource]))
+			}
+		}
+		return true
+	})
+	return least, nil
+}
+
+// Allowed returns the bounds that VPAs of a workload set for a resource of a container,
+// minAllowed and maxAllowed, and which bounds it from above; 0 and +Inf where none does.
+// They hold for whoever sets it, also where the VPA itself only advises.
+func (w *Cluster) Allowed(r Ref, container, resource string) (least, most float64, by string, err error) {
+	most = math.Inf(1)
+	if err := w.fresh(vpas()); err != nil {
+		return 0, most, "", fmt.Errorf("what autoscalers allow cannot be told: %w", err)
+	}
+	w.vpas.each(r.Namespace, func(v *VPA) bool {
+		p := v.policy(container)
+		if !v.Spec.TargetRef.is(r) || p == nil || p.Mode == "Off" {
+			return true
+		}
+		least = math.Max(least, float64(p.MinAllowed[resource]))
+		if bound, ok := p.MaxAllowed[resource]; ok && float64(bound) < most {
+			most, by = float64(bound), "VerticalPodAutoscaler "+v.Namespace+"/"+v.Name
+		}
+		return true
+	})
+	return math.Min(least, most), most, by, nil
 }
 
 // Left returns what the ResourceQuotas of a namespace leave of one of their names, such

@@ -326,13 +326,18 @@ type VPA struct {
 			UpdateMode string `json:"updateMode"`
 		} `json:"updatePolicy"`
 		ResourcePolicy *struct {
-			ContainerPolicies []struct {
-				ContainerName       string    `json:"containerName"`
-				Mode                string    `json:"mode"`
-				ControlledResources *[]string `json:"controlledResources"`
-			} `json:"containerPolicies"`
+			ContainerPolicies []VPAPolicy `json:"containerPolicies"`
 		} `json:"resourcePolicy"`
 	} `json:"spec"`
+}
+
+// VPAPolicy is what a VPA may do to one container, or with the name * to the others.
+type VPAPolicy struct {
+	ContainerName       string    `json:"containerName"`
+	Mode                string    `json:"mode"`
+	ControlledResources *[]string `json:"controlledResources"`
+	MinAllowed          List      `json:"minAllowed"`
+	MaxAllowed          List      `json:"maxAllowed"`
 }
 
 // Budget is a PodDisruptionBudget.
@@ -364,9 +369,10 @@ type Range struct {
 	Meta `json:"metadata"`
 	Spec struct {
 		Limits []struct {
-			Type string `json:"type"`
-			Min  List   `json:"min"`
-			Max  List   `json:"max"`
+			Type  string `json:"type"`
+			Min   List   `json:"min"`
+			Max   List   `json:"max"`
+			Ratio List   `json:"maxLimitRequestRatio"`
 		} `json:"limits"`
 	} `json:"spec"`
 }

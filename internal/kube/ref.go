@@ -81,6 +81,26 @@ func (w *Cluster) OwnerOf(p *Pod) (Ref, bool) {
 	return r, true
 }
 
+// byLabels returns the Deployment that a pod must be counted for while its ReplicaSet is
+// not known: the watch of pods may be ahead of that of ReplicaSets in a rollout, and what
+// such a pod has is taken already.
+func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
+	o, has := p.controller()
+	if !has || o.Kind != "ReplicaSet" {
+		return Ref{}, false
+	}
+	if set := w.replicasets.get(p.Namespace, o.Name); set != nil && set.UID == o.UID {
+		return Ref{}, false // it is known, and of no Deployment
+	}
+	w.deployments.each(p.Namespace, func(d *Workload) bool {
+		if labels := d.Spec.Selector.MatchLabels; len(labels) > 0 && selects(labels, p.Labels) {
+			r, ok = Ref{d.Namespace, Deployment, d.Name}, true
+		}
+		return !ok
+	})
+	return r, ok
+}
+
 // joined returns the pods by their workload.
 func (w *Cluster) joined() *index {
 	w.mu.Lock()
@@ -91,9 +111,14 @@ func (w *Cluster) joined() *index {
 	}
 	next := &index{changes: changes, of: map[Ref][]*Pod{}, byUID: map[string]Ref{}}
 	w.pods.each("", func(p *Pod) bool {
-		if r, ok := w.OwnerOf(p); ok {
-			next.of[r] = append(next.of[r], p)
+		r, ok := w.OwnerOf(p)
+		if ok {
 			next.byUID[p.UID] = r
+		} else {
+			r, ok = w.byLabels(p)
+		}
+		if ok {
+			next.of[r] = append(next.of[r], p)
 		}
 		return true
 	})

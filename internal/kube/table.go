@@ -57,6 +57,23 @@ func (t *table[T, P]) each(namespace string, do func(P) bool) {
 	}
 }
 
+func (t *table[T, P]) len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.all)
+}
+
+// uids are those of all objects.
+func (t *table[T, P]) uids() map[string]bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := make(map[string]bool, len(t.all))
+	for _, o := range t.all {
+		out[o.meta().UID] = true
+	}
+	return out
+}
+
 // put takes up an object unless a newer one is there: the answer to a write may be
 // ahead of the watch.
 func (t *table[T, P]) put(o P) {

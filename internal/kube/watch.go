@@ -60,6 +60,8 @@ type Cluster struct {
 	late time.Duration
 	// resize tells whether the server has pods/resize; nil: it did not tell.
 	resize *bool
+	// own counts the generations of pods that this process made, by uid.
+	own    map[string]int64
 	index  *index
 	cancel context.CancelFunc
 	wg     sync.WaitGroup

@@ -34,14 +34,14 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	c := actuator.Config{
 		Host: s.host, Pool: cfg.Pool.Name, Dir: JournalDir(cfg.Storage.Path), Reopen: actuator.AnyOf(kinds),
 		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: locks, Watchdog: watchdog,
-		Repeat: actuator.RepeatOf(cfg.Lease),
+		Repeat: actuator.RepeatOf(cfg.Lease), ForeignHold: cfg.Kubernetes.ForeignHold,
 	}
 	acts := cfg.Fast.Acts() && len(all) > 0
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
 	if cfg.Kubernetes.Journal != "" && hasCluster(all) {
 		c.OpenJournal, c.Watchdog = s.clusterJournal(cfg, cluster), nil
 	}
-	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Watched())
+	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Watched(), addsLimits(cfg))
 	c.Metrics, c.Logger = s.metrics, s.logger
 	// Once before anything is stopped for it, to see that they can be opened.
 	once, _, err := openAll(kinds, all)

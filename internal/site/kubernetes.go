@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,36 @@ func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 			}
 			return noCluster()
 		},
+		Rules: rulesOfCluster(cfg),
 	}
+}
+
+// rulesOfCluster returns what a configuration says of workloads of the cluster beside
+// their bounds.
+func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
+	adds := map[kube.Ref]bool{}
+	for i := range cfg.Workloads {
+		if t := cfg.Workloads[i].Knob.Kubernetes; t != nil {
+			kind, name := t.Workload()
+			adds[kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}] = t.AddLimits
+		}
+	}
+	all := kubernetes.Options{RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
+	return func(r kube.Ref) kubernetes.Options {
+		o := all
+		o.AddLimits = adds[r]
+		return o
+	}
+}
+
+// addsLimits lists the workloads whose containers may get a limit that they did not have.
+func addsLimits(cfg *config.Config) (all []string) {
+	for i := range cfg.Workloads {
+		if w := &cfg.Workloads[i]; w.Knob.Kubernetes != nil && w.Knob.Kubernetes.AddLimits {
+			all = append(all, w.Name)
+		}
+	}
+	return all
 }
 
 // nameSenders names the workload of the cluster that spans belong to, where they name its
@@ -133,12 +163,34 @@ func (s *Site) clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(co
 		if err != nil {
 			return nil, err
 		}
-		j, err := kubernetes.OpenJournal(ctx, c.Client, namespace, pool)
+		j, err := openJournal(ctx, c.Client, namespace, pool)
 		if err != nil {
 			return nil, err
 		}
 		return j, nil
 	}
+}
+
+// journalTries and journalPause are how often a journal is tried to be opened, and how long
+// is waited first: an API server that fails some of its requests is no reason to end.
+const (
+	journalTries = 6
+	journalPause = 500 * time.Millisecond
+)
+
+func openJournal(ctx context.Context, c *kube.Client, namespace, pool string) (j *kubernetes.Journal, err error) {
+	for try := range journalTries {
+		j, err = kubernetes.OpenJournal(ctx, c, namespace, pool)
+		if err == nil || errors.Is(err, trimtab.ErrRefused) || errors.Is(err, os.ErrNotExist) {
+			return j, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-time.After(journalPause << try):
+		}
+	}
+	return nil, err
 }
 
 // RestoreCluster takes over the journal that the cluster of a configuration keeps, so that

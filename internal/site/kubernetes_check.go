@@ -103,8 +103,8 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 		c.bad("%s: pods of %s have %d containers: name one in knob.kubernetes.container", w.Name, ref, len(template.Spec.Containers))
 	case container == nil:
 		c.bad("%s: pods of %s have no container %q", w.Name, ref, t.Container)
-	case w.Knob.CPU != nil && container.Resources.Limits[trimtab.CPU] == 0:
-		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added", w.Name, container.Name, ref)
+	case w.Knob.CPU != nil && container.Resources.Limits[trimtab.CPU] == 0 && !t.AddLimits:
+		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added without knob.kubernetes.add_limits", w.Name, container.Name, ref)
 	default:
 		fmt.Fprintf(c.out, "%s is %s, replicas: %d\n", w.Name, ref, of.Replicas())
 	}

@@ -10,11 +10,13 @@
 //	d = max(0, used − B) / ((1 − φ) T)           rate at which work came, seen while it ran
 //	B = min(d φ, most) T                         what came while it stood still, and waits
 //	m = m + (d − m)/10
-//	h = clamp(h + .1 (max(0, φ − w/T)/(1 − w/T) − α), −.5, 2)
+//	h = clamp(h + .05 (min(.3, max(0, φ − w/T)/(1 − w/T)) − α), −.5, 2)
 //	want = clamp(m (1 + h) + .3 B/T, least, most)
 //
 // h is a running quantile with the error budget α ([trimtab.Envelope] Late) of stalls
-// beyond w (Budget), as in adaptive conformal inference. A value is written where want
+// beyond w (Budget), as in adaptive conformal inference. A period counts with .3 at most:
+// one that a step of the load stalls whole would have stalled with more headroom, too.
+// A value is written where want
 // leaves [.82, 1.1] of what is set, since each write refills the period's runtime. That
 // refill works off a part of the backlog by itself: with .3 B/T instead of B/T there are
 // fewer writes, and 5 to 6% fewer cores where loads are smooth, at the same recovery. A

@@ -10,7 +10,8 @@ import (
 // The rule's constants; see doc.go.
 const (
 	smooth        = 10.0 // ticks over which the mean follows the demand
-	eta           = 0.1  // step of the running quantile
+	eta           = 0.05 // step of the running quantile
+	mostOver      = 0.3  // as much of a period counts for it
 	firstHeadroom = 0.3
 	leastHeadroom = -0.5
 	mostHeadroom  = 2.0
@@ -99,7 +100,7 @@ func (g *group) follow(used, phi, elapsed float64) {
 	}
 	g.mean += (d - g.mean) / smooth
 	w := math.Min(float64(g.envelope.Budget)/period, 0.99)
-	over := math.Max(0, phi-w) / (1 - w)
+	over := math.Min(mostOver, math.Max(0, phi-w)/(1-w))
 	g.headroom = math.Min(mostHeadroom, math.Max(leastHeadroom, g.headroom+eta*(over-g.envelope.Late)))
 }
 

@@ -74,7 +74,7 @@ func (b *bench) runFast(ctx context.Context) (err error) {
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
-	h, err := openHostIn(ctx, dir, b.Pool, true)
+	h, err := openHost(ctx, dir, b.Pool, true)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (f *fastBench) open() (err error) {
 		return err
 	}
 	for i, s := range f.host.services {
-		if f.knobs[i], err = cgroup.Open(cgroup.Config{Root: f.host.root, Path: f.host.above.Name + "/" + s.group.Name}); err != nil {
+		if f.knobs[i], err = cgroup.Open(cgroup.Config{Root: f.host.root, Path: f.host.path(s)}); err != nil {
 			return err
 		}
 	}
@@ -355,7 +355,7 @@ func moved(ctx context.Context, f *fastBench) (func() error, error) {
 	p := &trimtab.Plan{Pool: "fast", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: f.pool, Lease: 3600}
 	sum := 0.0
 	for i := range f.targets() {
-		k, err := open(f.host.above.Name + "/" + f.host.services[i].group.Name)
+		k, err := open(f.host.path(f.host.services[i]))
 		if err != nil {
 			return nil, err
 		}

@@ -74,15 +74,9 @@ type host struct {
 	before []string
 }
 
-// openHost starts the services, without quotas. After an error everything is
-// as before.
-func openHost(ctx context.Context, dir string, pool float64) (h *host, err error) {
-	return openHostIn(ctx, dir, pool, false)
-}
-
-// openHostIn is openHost with the services in groups below one for all of them, where
-// nested is set.
-func openHostIn(ctx context.Context, dir string, pool float64, nested bool) (h *host, err error) {
+// openHost starts the services, without quotas, below a group for all of them where
+// nested is set. After an error everything is as before.
+func openHost(ctx context.Context, dir string, pool float64, nested bool) (h *host, err error) {
 	root, err := rig.FindRoot()
 	if err != nil {
 		return nil, fmt.Errorf("find a cgroup to make groups in (root, or a delegated subtree, is needed): %w", err)
@@ -158,6 +152,14 @@ func (h *host) close() error {
 		failed = append(failed, rig.Enter(h.before), h.own.Close())
 	}
 	return errors.Join(failed...)
+}
+
+// path is where a service's group is, below the root.
+func (h *host) path(s *service) string {
+	if h.above == nil {
+		return s.group.Name
+	}
+	return h.above.Name + "/" + s.group.Name
 }
 
 // set sets all shares of the pool: falls before rises, so that the sum never

@@ -66,7 +66,7 @@ func parse(args []string) (*options, error) {
 	f := flag.NewFlagSet("real", flag.ContinueOnError)
 	f.Float64Var(&o.Minutes, "minutes", 0, "length of each run; 0: that of the scenario (6 to 8)")
 	scenario := f.String("scenario", "peaks,steps,doubling,slower,noise", "scenarios, with commas")
-	policy := f.String("policy", "equal,static,threshold,proportional,trimtab", "policies, with commas: equal, static, threshold, proportional, trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL] with njc, egalitarian, social, resource-fair or default (none in the file)")
+	policy := f.String("policy", "equal,static,threshold,proportional,trimtab", "policies, with commas: equal, static, threshold, proportional, trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); fast: with quotas that move between rounds")
 	signals := f.String("signal", "spans,promql", "what trimtab learns from, with commas, where the policy does not say")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals")
 	f.Float64Var(&o.Pool, "pool", 0.66, "CPU that the services share, in cores")
@@ -117,24 +117,29 @@ func policies(wanted, signals []string) ([]string, error) {
 		parts := strings.Split(name, ":")
 		if parts[0] != "trimtab" {
 			if !slices.Contains([]string{"equal", "static", "threshold", "proportional"}, name) {
-				return nil, trimtab.Invalidf("policy %.40q: want equal, static, threshold, proportional or trimtab[:OBJECTIVE[:SIGNAL]]", name)
+				return nil, trimtab.Invalidf("policy %.40q: want equal, static, threshold, proportional or trimtab[:OBJECTIVE[:SIGNAL[:fast]]]", name)
 			}
 			out = append(out, name)
 			continue
 		}
-		of, by := objectives, signals
+		of, by, loop := objectives, signals, ""
 		if len(parts) > 1 {
 			of = parts[1:2]
 		}
 		if len(parts) > 2 {
-			by = parts[2:]
+			by = parts[2:3]
+		}
+		if len(parts) == 4 && parts[3] == fastLoop {
+			loop = ":" + fastLoop
+		} else if len(parts) > 3 {
+			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only fast can follow", name)
 		}
 		for _, objective := range of {
 			for _, signal := range by {
 				if !slices.Contains(append(objectives, "default"), objective) || signal != "spans" && signal != "promql" {
 					return nil, trimtab.Invalidf("policy %.40q: want an objective of %s or default, and a signal of spans, promql", name, strings.Join(objectives, ", "))
 				}
-				out = append(out, "trimtab:"+objective+":"+signal)
+				out = append(out, "trimtab:"+objective+":"+signal+loop)
 			}
 		}
 	}
@@ -145,6 +150,14 @@ func policies(wanted, signals []string) ([]string, error) {
 		}
 	}
 	return once, nil
+}
+
+// fastLoop ends the name of a policy with the fast loop on.
+const fastLoop = "fast"
+
+// movesQuotas says whether a policy moves quotas between rounds.
+func (o *options) movesQuotas() bool {
+	return slices.ContainsFunc(o.policies, func(name string) bool { return strings.HasSuffix(name, ":"+fastLoop) })
 }
 
 // needsTrimtab says whether a policy is trimtab.
@@ -165,7 +178,7 @@ func (b *bench) policy(name string) policy {
 		return newProportional()
 	}
 	parts := strings.Split(name, ":")
-	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}}
+	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}, Fast: len(parts) > 3}
 	if parts[2] == "promql" {
 		s.Signal = &promql{Range: b.Range}
 	}

@@ -57,11 +57,11 @@ func TestWorkIsWhatArrivedInAWindow(t *testing.T) {
 }
 
 func TestPolicyNamesAreExpandedOnceEach(t *testing.T) {
-	got, err := policies([]string{"equal", "trimtab:njc", "trimtab:njc:spans", "trimtab:default:promql", "equal"}, []string{"spans", "promql"})
-	if err != nil || len(got) != 4 || got[1] != "trimtab:njc:spans" || got[2] != "trimtab:njc:promql" {
+	got, err := policies([]string{"equal", "trimtab:njc", "trimtab:njc:spans", "trimtab:default:promql", "trimtab:njc:spans:fast", "equal"}, []string{"spans", "promql"})
+	if err != nil || len(got) != 5 || got[4] != "trimtab:njc:spans:fast" || got[1] != "trimtab:njc:spans" || got[2] != "trimtab:njc:promql" {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, name := range []string{"fair", "trimtab:fair", "trimtab:njc:smoke", ""} {
+	for _, name := range []string{"fair", "trimtab:fair", "trimtab:njc:smoke", "trimtab:njc:spans:slow", "trimtab:njc:spans:fast:fast", ""} {
 		if got, err := policies([]string{name}, []string{"spans"}); err == nil {
 			t.Errorf("%q gave %v", name, got)
 		}

@@ -25,6 +25,8 @@ type subject struct {
 	Keep bool
 	// Override is YAML that is laid over the file.
 	Override []byte
+	// Fast lets quotas move between rounds, below the group for all services.
+	Fast bool
 	// Signal is what it learns from.
 	Signal source
 
@@ -111,10 +113,13 @@ func (p *subject) file(h *host, a addresses) ([]byte, error) {
 	if mount, err := hostfs.CPUHierarchy(); err != nil || mount != h.root {
 		fmt.Fprintf(&b, "actuator: {cgroup_root: %q}\n", h.root)
 	}
+	if p.Fast {
+		fmt.Fprintf(&b, "fast: {mode: act, parent: %s}\n", h.above.Name)
+	}
 	b.WriteString(p.Signal.lines(a))
 	b.WriteString("workloads:\n")
 	for _, s := range h.services {
-		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: {}}\n    mode: act\n", s.Name, p.Signal.service(s), s.group.Name)
+		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {cgroup: %s, cpu: {}}\n    mode: act\n", s.Name, p.Signal.service(s), h.path(s))
 	}
 	return overlay([]byte(b.String()), p.Override)
 }

@@ -8,6 +8,7 @@ package kubetest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -41,6 +42,16 @@ type Server struct {
 	// requests counts them by method and kind, such as "PATCH scale".
 	requests map[string]int
 	writes   []string
+	// bodies are the last patches, by path.
+	bodies map[string]Object
+	// patched are those that were let through, in order.
+	patched []Patch
+	// before is called before a request is looked at.
+	before func(r *http.Request)
+	// lose is how many writes are carried out and answered 504.
+	lose int
+	// silent is open while watches tell nothing; nil: they do.
+	silent chan struct{}
 	// denied are rights that nobody has, such as "patch pods/resize".
 	denied []string
 	// noResize makes it a server before 1.33.
@@ -56,7 +67,7 @@ type event struct {
 
 // New starts a server.
 func New(t testing.TB) *Server {
-	s := &Server{t: t, objects: map[string]Object{}, version: 100, changed: make(chan struct{}), ends: make(chan struct{}), requests: map[string]int{}}
+	s := &Server{t: t, objects: map[string]Object{}, version: 100, changed: make(chan struct{}), ends: make(chan struct{}), requests: map[string]int{}, bodies: map[string]Object{}}
 	s.http = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.EndWatches()
@@ -67,14 +78,43 @@ func New(t testing.TB) *Server {
 }
 
 // Kubeconfig writes a file by which the server is found.
-func (s *Server) Kubeconfig() string {
+func (s *Server) Kubeconfig() string { return s.KubeconfigOf("somebody") }
+
+// KubeconfigOf is Kubeconfig of a user, which [UserOf] tells.
+func (s *Server) KubeconfigOf(user string) string {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`, s.http.URL)
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}`, s.http.URL+userPath+user)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	return file
+}
+
+// userPath and userHeader carry the user: without TLS a client sends no token.
+const (
+	userPath   = "/as/"
+	userHeader = "Test-User"
+)
+
+// UserOf is who sent a request.
+func UserOf(r *http.Request) string { return r.Header.Get(userHeader) }
+
+// Patch is one that was let through.
+type Patch struct{ User, Path string }
+
+// Patched lists the patches that were let through, in order.
+func (s *Server) Patched() []Patch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.patched)
+}
+
+// Before sets what is called before each request is looked at; it may wait.
+func (s *Server) Before(f func(r *http.Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = f
 }
 
 // Fail sets what requests are answered; nil: as they are.
@@ -104,6 +144,44 @@ func (s *Server) EndWatches() {
 	defer s.mu.Unlock()
 	close(s.ends)
 	s.ends = make(chan struct{})
+}
+
+// HoldWatches has watches tell nothing until the returned function is called, as where
+// the server is slow to.
+func (s *Server) HoldWatches() (tell func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := make(chan struct{})
+	s.silent = held
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.silent == held {
+			s.silent = nil
+			close(held)
+		}
+	}
+}
+
+// Bodies returns the last patch of each path.
+func (s *Server) Bodies() map[string]Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.bodies)
+}
+
+// Lose has the server carry out so many PUTs and answer 504 to each.
+func (s *Server) Lose(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = n
+}
+
+// PutObject is Put of an object that was read.
+func (s *Server) PutObject(path string, o Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(path, clone(o))
 }
 
 // Forget expires every version: who watches from an old one is answered 410.
@@ -233,4 +311,27 @@ func clone(o Object) (out Object) {
 		panic("kubetest: " + err.Error())
 	}
 	return out
+}
+
+// Paths lists the objects whose paths begin so, in order.
+func (s *Server) Paths(prefix string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for path := range s.objects {
+		if strings.HasPrefix(path, prefix) {
+			out = append(out, path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Parse reads an object.
+func Parse(t testing.TB, text string) (o Object) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return o
 }

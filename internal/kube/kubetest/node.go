@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,13 +52,53 @@ func (r *Real) Node() {
 	if err := ctr("image", "import", "--snapshotter", "native", r.image()); err != nil {
 		r.t.Fatal(err)
 	}
-	kubelet := r.start("kubelet", "nsenter", "-t", strconv.Itoa(containerd.Pid), "-m", filepath.Join(r.tools, "kubelet"), "--config", r.write("kubelet.yaml", r.kubeletConfig(socket)),
-		"--kubeconfig", r.Kubeconfig("node"), "--hostname-override", NodeName, "--root-dir", filepath.Join(r.dir, "kubelet"), "--cert-dir", filepath.Join(r.dir, "kubelet/pki"))
-	r.t.Cleanup(func() { r.endNode(kubelet, containerd, socket) })
+	r.node = func() *os.Process {
+		return r.start("kubelet", "nsenter", "-t", strconv.Itoa(containerd.Pid), "-m", filepath.Join(r.tools, "kubelet"), "--config", r.write("kubelet.yaml", r.kubeletConfig(socket)),
+			"--kubeconfig", r.Kubeconfig("node"), "--hostname-override", NodeName, "--root-dir", filepath.Join(r.dir, "kubelet"), "--cert-dir", filepath.Join(r.dir, "kubelet/pki"))
+	}
+	r.kubelet = r.node()
+	r.t.Cleanup(func() { r.endNode(r.kubelet, containerd, socket) })
+	r.ready()
+}
+
+func (r *Real) ready() {
+	r.t.Helper()
 	r.until("the node is ready", 2*time.Minute, func() bool {
 		out, err := r.output("", "get", "node", NodeName, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 		return err == nil && out == "True"
 	})
+}
+
+// RestartKubelet kills the kubelet of [Real.Node] and starts it again, and waits until it
+// has told of the node. What is asked for before that is looked at 30 s after its start.
+func (r *Real) RestartKubelet() {
+	r.t.Helper()
+	_ = r.kubelet.Kill() // its end is waited for by whoever started it
+	began := time.Now()
+	r.kubelet = r.node()
+	r.until("the kubelet has told of the node", 2*time.Minute, func() bool {
+		out, err := r.output("", "get", "node", NodeName, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].lastHeartbeatTime}`)
+		told, bad := time.Parse(time.RFC3339, out)
+		return err == nil && bad == nil && told.After(began)
+	})
+}
+
+// GroupsOf returns the groups of a container on this host, one in each hierarchy that the
+// node uses.
+func (r *Real) GroupsOf(container string) (all []string) {
+	r.t.Helper()
+	for _, pattern := range []string{"/sys/fs/cgroup/" + labGroup, "/sys/fs/cgroup/*/" + labGroup} {
+		roots, _ := filepath.Glob(pattern) // the pattern is right
+		for _, root := range roots {
+			_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+				if err == nil && d.IsDir() && d.Name() == container {
+					all = append(all, path)
+				}
+				return nil // what went meanwhile is gone
+			})
+		}
+	}
+	return all
 }
 
 // keepSysctls puts back what the kubelet sets for the whole host.
@@ -187,10 +228,34 @@ func shims(socket string) (pids []int) {
 	return pids
 }
 
+// waits is the program of the image. At SIGUSR1 it takes 100 MiB.
+const waits = `package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+var taken [][]byte
+
+func main() {
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, syscall.SIGUSR1)
+	for range came {
+		b := make([]byte, 100<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		taken = append(taken, b)
+	}
+}
+`
+
 // image writes an archive with [LabImage], in the layout of OCI.
 func (r *Real) image() string {
 	r.t.Helper()
-	source := r.write("main.go", "package main\n\nimport \"time\"\n\nfunc main() {\n\tfor {\n\t\ttime.Sleep(time.Hour)\n\t}\n}\n")
+	source := r.write("main.go", waits)
 	program := filepath.Join(r.dir, "wait")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, source)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")

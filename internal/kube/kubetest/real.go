@@ -28,6 +28,9 @@ type Real struct {
 	url   string
 	etcd  string
 	lib   string
+	// node starts the kubelet, once there is one.
+	node    func() *os.Process
+	kubelet *os.Process
 }
 
 // Tools finds what `make kube-tools` built, and skips the test where it is missing.
@@ -71,7 +74,7 @@ func StartReal(t testing.TB, users ...string) *Real {
 		tokens += fmt.Sprintf("%s,%s,%d\n", u, u, 10+i)
 	}
 	r.write("tokens", tokens)
-	r.write("audit.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n")
+	r.write("audit.yaml", "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: None, userGroups: ['system:serviceaccounts:kube-system', 'system:nodes']}, {level: None, users: [admin, 'system:kube-controller-manager', 'system:apiserver']}, {level: Metadata}]\n")
 	r.start("etcd", filepath.Join(r.tools, "debian/usr/bin/etcd"), "--data-dir", filepath.Join(r.dir, "etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", r.etcd, "--advertise-client-urls", r.etcd, "--listen-peer-urls", "http://127.0.0.1:"+peer,
 		"--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster", "default=http://127.0.0.1:"+peer, "--log-level", "warn")
@@ -82,7 +85,7 @@ func StartReal(t testing.TB, users ...string) *Real {
 		"--enable-priority-and-fairness=false", "--profiling=false", "--audit-log-path", filepath.Join(r.dir, "audit.log"), "--audit-policy-file", filepath.Join(r.dir, "audit.yaml"))
 	r.until("the API server is ready", 4*time.Minute, func() bool { return r.try("", "get", "--raw", "/readyz") == nil })
 	r.start("manager", filepath.Join(r.tools, "kube-controller-manager"), "--kubeconfig", r.Kubeconfig("manager"), "--leader-elect=false", "--use-service-account-credentials",
-		"--service-account-private-key-file", filepath.Join(r.dir, "sa.key"), "--secure-port", "0", "--controllers=*,-node-lifecycle-controller", "--horizontal-pod-autoscaler-sync-period=2s")
+		"--service-account-private-key-file", filepath.Join(r.dir, "sa.key"), "--secure-port", "0", "--controllers=*,-node-lifecycle-controller", "--kube-api-qps=500", "--kube-api-burst=1000", "--concurrent-replicaset-syncs=20", "--horizontal-pod-autoscaler-sync-period=2s")
 	return r
 }
 
@@ -288,24 +291,36 @@ func (r *Real) Pods() []Object {
 // from the server's audit log.
 func (r *Real) Wrote(user string) (all []string) {
 	r.t.Helper()
-	b, err := os.ReadFile(filepath.Join(r.dir, "audit.log"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(b)) {
-		var e struct {
-			Verb           string
-			User           struct{ Username string }
-			ObjectRef      struct{ Resource, Subresource string }
-			ResponseStatus struct{ Code int }
-		}
-		if json.Unmarshal([]byte(line), &e) != nil || e.User.Username != user {
-			continue
-		}
+	for _, e := range r.audited(user) {
 		if e.Verb == "get" || e.Verb == "list" || e.Verb == "watch" {
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s %s/%s %d", e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ResponseStatus.Code))
+	}
+	return all
+}
+
+// audit is a line of the server's audit log.
+type audit struct {
+	Stage, Verb, RequestURI  string
+	User                     struct{ Username string }
+	ObjectRef                struct{ Resource, Subresource string }
+	ResponseStatus           struct{ Code int }
+	RequestReceivedTimestamp time.Time
+}
+
+// audited lists what a user asked.
+func (r *Real) audited(user string) (all []audit) {
+	r.t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.dir, "audit.log"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for line := range bytes.Lines(b) {
+		var e audit
+		if json.Unmarshal(line, &e) == nil && e.User.Username == user {
+			all = append(all, e)
+		}
 	}
 	return all
 }

@@ -13,9 +13,20 @@ import (
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if rest, ok := strings.CutPrefix(r.URL.Path, userPath); ok {
+		user, path, _ := strings.Cut(rest, "/")
+		r.Header.Set(userHeader, user)
+		r.URL.Path = "/" + path
+	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	last := parts[len(parts)-1]
 	watching := r.URL.Query().Get("watch") != ""
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
+	if before != nil {
+		before(r)
+	}
 	s.mu.Lock()
 	s.requests[r.Method+" "+last]++
 	if r.Method != http.MethodGet && last != "selfsubjectaccessreviews" {
@@ -198,6 +209,18 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		case <-changed:
 		}
 		s.mu.Lock()
+		for s.silent != nil {
+			speak := s.silent
+			s.mu.Unlock()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-ends:
+				return
+			case <-speak:
+			}
+			s.mu.Lock()
+		}
 	}
 }
 
@@ -233,6 +256,9 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, "%s not found", path)
 		return
 	}
+	if r.Method == http.MethodPatch {
+		s.bodies[r.URL.Path] = clone(body)
+	}
 	if r.Method != http.MethodGet && !expected(w, o, body, sub) {
 		return
 	}
@@ -240,12 +266,17 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && sub == "":
 		answer(w, 200, o)
 	case sub == "scale":
-		s.scale(w, r.Method, path, o, body)
+		s.scale(w, r, path, o, body)
 	case sub == "resize":
-		s.resize(w, path, o, body)
+		s.resize(w, r, path, o, body)
 	case r.Method == http.MethodPut:
 		if !same(o, body) { // a write that changes nothing makes no version
 			s.put(path, body)
+		}
+		if s.lose > 0 {
+			s.lose--
+			refuse(w, http.StatusGatewayTimeout, "it took too long")
+			return
 		}
 		answer(w, 200, s.objects[path])
 	default:
@@ -257,7 +288,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 func same(o, body Object) bool {
 	text := func(o Object) string {
 		o = clone(o)
-		Sub(o, "metadata")["resourceVersion"] = nil
+		delete(Sub(o, "metadata"), "resourceVersion")
 		b, _ := json.Marshal(o) // it was JSON
 		return string(b)
 	}
@@ -269,7 +300,8 @@ func expected(w http.ResponseWriter, o, body Object, sub string) bool {
 	have, want := Sub(o, "metadata"), Sub(body, "metadata")
 	switch {
 	case want["uid"] != nil && want["uid"] != have["uid"] && sub == "resize":
-		refuse(w, 422, "metadata.uid: Invalid value: field is immutable")
+		answer(w, 422, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422, "reason": "Invalid", "message": "metadata.uid: Invalid value: field is immutable",
+			"details": Object{"causes": []any{Object{"reason": "FieldValueInvalid", "field": "metadata.uid", "message": "Invalid value: field is immutable"}}}})
 	case want["uid"] != nil && want["uid"] != have["uid"]:
 		refuse(w, 409, "Precondition failed: UID in precondition: %v, UID in object meta: %v", want["uid"], have["uid"])
 	case want["resourceVersion"] != nil && want["resourceVersion"] != have["resourceVersion"]:
@@ -280,12 +312,16 @@ func expected(w http.ResponseWriter, o, body Object, sub string) bool {
 	return false
 }
 
-func (s *Server) scale(w http.ResponseWriter, method, path string, o, body Object) {
-	if method == http.MethodPatch {
+func (s *Server) scale(w http.ResponseWriter, r *http.Request, path string, o, body Object) {
+	if r.Method == http.MethodPatch {
+		s.patched = append(s.patched, Patch{UserOf(r), path})
+		before := clone(o)
 		o = clone(o)
 		Sub(o, "spec")["replicas"] = Sub(body, "spec")["replicas"]
-		bump(o)
-		s.put(path, o)
+		if !same(before, o) { // a write that changes nothing makes no generation
+			Bump(o)
+			s.put(path, o)
+		}
 		o = s.objects[path]
 	}
 	m := Sub(o, "metadata")
@@ -297,14 +333,15 @@ func (s *Server) scale(w http.ResponseWriter, method, path string, o, body Objec
 	})
 }
 
-func bump(o Object) {
+// Bump makes a new generation of an object, as a change of its spec does.
+func Bump(o Object) {
 	m := Sub(o, "metadata")
 	generation, _ := m["generation"].(float64) // 0 where there is none
 	m["generation"] = generation + 1
 }
 
-func (s *Server) resize(w http.ResponseWriter, path string, o, body Object) {
-	before := qos(o)
+func (s *Server) resize(w http.ResponseWriter, r *http.Request, path string, o, body Object) {
+	before, was := qos(o), o
 	o = clone(o)
 	wanted, _ := Sub(body, "spec")["containers"].([]any)
 	for _, c := range wanted {
@@ -324,8 +361,11 @@ func (s *Server) resize(w http.ResponseWriter, path string, o, body Object) {
 		refuse(w, 422, "Pod QOS Class may not change as a result of resizing")
 		return
 	}
-	bump(o)
-	s.put(path, o)
+	s.patched = append(s.patched, Patch{UserOf(r), path})
+	if !same(was, o) {
+		Bump(o)
+		s.put(path, o)
+	}
 	answer(w, 200, s.objects[path])
 }
 

@@ -2,6 +2,7 @@
 # build.sh: what the tests against a real cluster need, into a cache keyed by version:
 #   kube             API server, controller manager, scheduler, kubelet, kubectl (8 minutes of two cores)
 #   helm             to render and install the chart (3 minutes)
+#   kwok             plays the kubelets of many nodes (2 minutes)
 #   debian/          etcd, containerd, runc and CNI of Debian, unpacked and not installed
 # It prints the directory. CACHE overrides ~/.cache/trimtab-kube.
 set -euo pipefail
@@ -28,6 +29,12 @@ if [ ! -x "$dir/helm-$helm" ]; then
 	mv "$dir/new/helm" "$dir/helm-$helm"
 fi
 ln -sf "helm-$helm" "$dir/helm"
+kwok=v0.8.0
+if [ ! -x "$dir/kwok-$kwok" ]; then
+	GOBIN=$dir/new CGO_ENABLED=0 nice -n 15 go install -trimpath -ldflags="-s -w" "sigs.k8s.io/kwok/cmd/kwok@$kwok" >&2
+	mv "$dir/new/kwok" "$dir/kwok-$kwok"
+fi
+ln -sf "kwok-$kwok" "$dir/kwok"
 for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
 	ln -sf kube "$dir/$name"
 done

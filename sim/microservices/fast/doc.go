@@ -37,6 +37,11 @@
 // of constants, chosen on diurnal-2 and on steps of seeds 101 to 103: ceiling 6 targets,
 // budget up to 50 ms, and those of planner/local.
 //
+// Learning. Where fast plays for half an hour or more, a learner (analyzer/learn/gp) is
+// taught rounds of diurnal whose targets are drawn from .15 to 1.5 times the goal, one in
+// 20 of them frozen, as in production: at the target, and for comparison at the mean of
+// what was granted. What it says is held against rounds of other seeds at fixed targets.
+//
 // Source: loads/*.txt are the traces of microsoft/autothrottle, commit d237d7f, Copyright
 // (c) Microsoft Corporation, MIT licence (loads/LICENSE).
 //

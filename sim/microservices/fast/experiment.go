@@ -69,6 +69,8 @@ type Answer struct {
 	Pools []Pooled
 	// Highest sum of the quotas of captain for the same three applications.
 	Captain []float64
+	// Learnt has an entry per seed where fast was played for half an hour or more.
+	Learnt []Learnt
 }
 
 // Pooled is the least pool for three applications.
@@ -104,11 +106,11 @@ func HasKnob(policy string) bool { return len(knobs(policy)) > 0 }
 // Runs is how often Done is called.
 func (x *Experiment) Runs() int { return x.Seeds * len(x.jobs()) }
 
-// job is one load, or the three applications.
+// job is one load, the three applications, or the learner.
 type job struct {
-	load string
-	own  *Load
-	pool bool
+	load        string
+	own         *Load
+	pool, learn bool
 }
 
 func (x *Experiment) jobs() (out []job) {
@@ -118,7 +120,11 @@ func (x *Experiment) jobs() (out []job) {
 	for i := range x.Own {
 		out = append(out, job{load: x.Own[i].Name, own: &x.Own[i]})
 	}
-	return append(out, job{pool: true})
+	out = append(out, job{pool: true})
+	if slices.Contains(x.Run, Fast) && x.Seconds >= leastLearning {
+		out = append(out, job{learn: true})
+	}
+	return out
 }
 
 // Play runs all of it. One that was stopped returns what was finished, beside the error.
@@ -134,9 +140,12 @@ func (x *Experiment) Play() (*Answer, error) {
 	parts, done := make([]Answer, len(jobs)*x.Seeds), make([]bool, len(jobs)*x.Seeds)
 	x.Runner(len(parts), func(i int) {
 		j, seed := jobs[i/x.Seeds], x.First+uint64(i%x.Seeds)
-		if j.pool {
+		switch {
+		case j.pool:
 			parts[i].Pools, parts[i].Captain = x.pools(seed)
-		} else {
+		case j.learn:
+			parts[i].Learnt = x.learn(seed)
+		default:
 			parts[i].Cells, parts[i].Unforeseen = x.load(j, seed)
 		}
 		done[i] = !x.stopped()
@@ -157,6 +166,7 @@ func (x *Experiment) Play() (*Answer, error) {
 		out.Unforeseen = append(out.Unforeseen, parts[i].Unforeseen...)
 		out.Pools = append(out.Pools, parts[i].Pools...)
 		out.Captain = append(out.Captain, parts[i].Captain...)
+		out.Learnt = append(out.Learnt, parts[i].Learnt...)
 	}
 	if stopped {
 		return out, fmt.Errorf("run experiment: %w", errStopped)

@@ -199,10 +199,13 @@ type fast struct {
 	ticks   int
 	longest time.Duration
 	spent   time.Duration
+	// times is what targets are of the goal; frozen: quotas are fixed at them.
+	times  float64
+	frozen bool
 }
 
 func newFast(c *cluster, watch sim.Watch) *fast {
-	p := &fast{budget: map[*App]float64{}, watch: watch}
+	p := &fast{budget: map[*App]float64{}, watch: watch, times: 1}
 	for _, m := range c.machines {
 		p.hosts = append(p.hosts, local.New())
 		p.groups = append(p.groups, m.groups)
@@ -234,14 +237,17 @@ func (p *fast) plan(c *cluster) {
 		plan := local.Plan{Capacity: c.machines[h].capacity, Until: time.Duration(c.at)*local.Tick + leaseSeconds*time.Second}
 		sum := 0.0
 		for _, g := range groups {
-			sum += goal(g, c.at)
+			sum += p.times * goal(g, c.at)
 		}
 		fits := math.Min(1, plan.Capacity/math.Max(sum, 1e-9)*(1-1e-9))
 		for k, g := range groups {
-			t := goal(g, c.at) * fits
+			t := p.times * goal(g, c.at) * fits
 			e := trimtab.Envelope{Floor: floorOf * t, Target: t, Ceiling: math.Min(ceilingOf*t, math.Max(t, plan.Capacity)),
 				Budget: trimtab.Seconds(p.budget[g.app]), Late: shareLate, Lend: true, Borrow: true}
-			if c.burst {
+			switch {
+			case p.frozen:
+				e.Floor, e.Ceiling, e.Lend, e.Borrow = t, t, false, false
+			case c.burst:
 				e.Burst = e.Ceiling
 			}
 			plan.Groups = append(plan.Groups, local.Group{Name: fmt.Sprint(k), Envelope: e})
@@ -253,7 +259,7 @@ func (p *fast) plan(c *cluster) {
 	}
 	if c.at == 0 {
 		for _, g := range c.groups {
-			c.set(g, goal(g, 0))
+			c.set(g, p.times*goal(g, 0))
 		}
 	}
 }

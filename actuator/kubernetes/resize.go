@@ -1,0 +1,188 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// This file is what a [Limit] does to its pod.
+
+// Write asks for a limit with one PATCH of pods/resize, and with it the request where
+// the QoS class needs that.
+func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
+	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+		return fmt.Errorf("write %s: %w", l, err)
+	}
+	if a.Unlimited {
+		a = l.Nearest(a)
+	}
+	if err := l.MayWrite(ctx); err != nil {
+		return err
+	}
+	p, c, err := l.container(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.allow(ctx, p, c, a.Value); err != nil {
+		return fmt.Errorf("write %v to %s: %w", a, l, err)
+	}
+	return l.resize(ctx, p, c, a.Value)
+}
+
+// resize sends the PATCH, of the pod as it was read when that was decided.
+func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
+	if l.generation != 0 && l.generationOf(p) != l.generation {
+		return fmt.Errorf("write %s: somebody else changed the pod: %w", l, trimtab.ErrStale)
+	}
+	client, err := l.from.client()
+	if err != nil {
+		return err
+	}
+	limits := map[string]string{l.at.Resource: quantity(l.at.Resource, v)}
+	var requests map[string]string
+	if p.Status.QOSClass == guaranteed {
+		requests = limits
+	}
+	in, err := l.Effective(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := client.Resize(ctx, &p.Meta, c.Name, requests, limits)
+	for again := 0; again < staleTries && errors.Is(err, trimtab.ErrStale); again++ {
+		now, changed := l.unchanged(ctx, client, p, c)
+		if changed != nil {
+			return errors.Join(err, changed)
+		}
+		after, err = client.Resize(ctx, &now.Meta, c.Name, requests, limits)
+	}
+	if errors.Is(err, trimtab.ErrRefused) {
+		return l.refusal.note(l.now(), err)
+	}
+	if err != nil {
+		return err
+	}
+	l.from.took(after, p.Generation)
+	l.before, l.asked, l.generation = &in, l.now(), l.generationOf(after)
+	return nil
+}
+
+// staleTries is how often a write is tried again whose version was old: the kubelet
+// writes the status of a pod several times while it starts or resizes it.
+const staleTries = 3
+
+// unchanged reads the pod anew: the watch may be behind. Only its status may be another:
+// a limit that was changed and put back is of a later generation.
+func (l *Limit) unchanged(ctx context.Context, client *kube.Client, p *kube.Pod, c *kube.Container) (*kube.Pod, error) {
+	now, err := client.Pod(ctx, l.at.Namespace, l.at.Pod)
+	if err != nil {
+		return nil, err
+	}
+	has := now.Container(c.Name)
+	if now.UID != p.UID || now.Generation != p.Generation || has == nil || !reflect.DeepEqual(has.Resources, c.Resources) {
+		return nil, fmt.Errorf("write %s: somebody else changed it: %w", l, trimtab.ErrStale)
+	}
+	return now, nil
+}
+
+// allow says why a limit may not be asked for.
+func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
+	limit, limited := c.Resources.Limits[l.at.Resource]
+	now := float64(limit)
+	falls := limited && v < now
+	switch {
+	case falls && l.at.Resource == trimtab.Memory:
+		return fmt.Errorf("memory is not lowered, what is in use is not known: %w", trimtab.ErrRefused)
+	case (falls || !limited) && v < floorOf(p, c, l.at.Resource)-1e-9:
+		return fmt.Errorf("below its request, or it would change its QoS class: %w", trimtab.ErrRefused)
+	case falls || !limited:
+		if why := l.mustNotFall(ctx); why != "" {
+			return fmt.Errorf("nothing is lowered now: %s: %w", why, trimtab.ErrRefused)
+		}
+	case l.tooMuch > 0 && v > now && v >= l.tooMuch:
+		return fmt.Errorf("the node called %s infeasible before: %w", quantity(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
+	}
+	return nil
+}
+
+// Restore puts back what the pod came with, memory included: the kubelet looks at what is
+// in use first. A rollout or a bound keeps it from nothing, since new pods come with the
+// same. Where there was no limit, it sets what the node has.
+func (l *Limit) Restore(ctx context.Context, undo []byte) error {
+	var u limitUndo
+	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != limitKind {
+		return fmt.Errorf("restore %s: %w", l, trimtab.ErrUnsupported)
+	}
+	now, err := l.Read(ctx)
+	if err != nil {
+		return err
+	}
+	p, c, err := l.container(ctx)
+	if err != nil {
+		return err
+	}
+	goal := u.Found
+	if goal.Unlimited {
+		goal = l.Nearest(goal)
+	}
+	if now.Equal(u.Found, 1e-9) || now.Equal(goal, 1e-9) {
+		return nil
+	}
+	if p.DeletionTimestamp != nil {
+		return fmt.Errorf("restore %s: the pod is being deleted: %w", l, trimtab.ErrRefused)
+	}
+	if err := l.foreign(c, p); err != nil {
+		return err
+	}
+	if err := l.refusal.still(l.now()); err != nil {
+		return later(err)
+	}
+	if err := l.resize(ctx, p, c, goal.Value); err != nil {
+		if l.refusal.is(err) {
+			return later(err)
+		}
+		return err
+	}
+	return nil
+}
+
+// later is a refusal of the server that a restore does not give up for.
+func later(err error) error { return fmt.Errorf("%v: tried again", err) } //nolint:errorlint // a refusal would be final
+
+// How long a resize may stand without being carried out.
+const (
+	deferFor = time.Minute
+	errorFor = 20 * time.Second
+)
+
+// Hopeless says why what was asked for will not come, with the kubelet's own words.
+func (l *Limit) Hopeless(ctx context.Context) string {
+	p, c, err := l.container(ctx)
+	if err != nil || l.before == nil {
+		return ""
+	}
+	waited, most := l.now().Sub(l.asked), l.rules.DeferFor
+	if most <= 0 {
+		most = deferFor
+	}
+	if pending := p.Condition("PodResizePending"); pending != nil {
+		switch {
+		case pending.Reason == "Infeasible":
+			l.tooMuch = float64(c.Resources.Limits[l.at.Resource])
+			return "infeasible: " + pending.Message
+		case waited >= most:
+			return "deferred: " + pending.Message
+		}
+		return ""
+	}
+	if doing := p.Condition("PodResizeInProgress"); doing != nil && doing.Reason == "Error" && waited >= errorFor {
+		return "error: " + doing.Message
+	}
+	return ""
+}

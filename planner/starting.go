@@ -1,0 +1,111 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/ledger"
+)
+
+// An instance of a cluster begins with what its template says, and may run long before it
+// serves. It is no part of what its workload has until then, but gets what the others
+// have as soon as it runs: starting often takes more than serving does. It gets that of
+// what nobody else uses, and nobody is lowered for it.
+
+// crew is which instances of a workload in a cluster are there.
+type crew struct {
+	lives map[trimtab.KnobID]*life
+	// told tells that a host has said which are there: one that comes later is new.
+	told bool
+}
+
+// comes notes how far an instance is, and reports whether it is the first time that it
+// runs or serves.
+func (c *crew) comes(now time.Time, t *trimtab.KnobState) (l *life, news bool) {
+	l = c.lives[t.KnobID]
+	if l == nil {
+		l = &life{ran: !c.told && t.Problem == "", served: !c.told && t.Serves()}
+		if c.told {
+			l.since = now
+		}
+		c.lives[t.KnobID] = l
+	}
+	news = !l.ran && t.Problem == "" || !l.served && t.Serves()
+	l.ran = l.ran || t.Problem == ""
+	return l, news
+}
+
+// starting raises instances that run and do not serve yet.
+func (r *decision) starting(resource int) {
+	var rest *ledger.Rest
+	for _, s := range r.seats {
+		if s.resource != resource || !s.writes() || !s.free && s.held.Code == trimtab.HeldKnob {
+			continue
+		}
+		usual, ok := s.median()
+		if !ok {
+			continue
+		}
+		for _, k := range r.planner.ledger.Of(s.Name, s.of.Name) {
+			if !r.starts(k) {
+				continue
+			}
+			if rest == nil {
+				rest = r.leftover(resource)
+			}
+			i := r.instance(k)
+			goal := math.Min(math.Min(usual, i.most), i.now+math.Max(0, rest.Idle))
+			if bounded(rest.Room, &i) {
+				goal = math.Min(goal, i.now+math.Max(0, rest.Room[i.site]))
+			}
+			goal = math.Floor(goal/s.of.quantum()+grain) * s.of.quantum()
+			if goal <= i.now+s.of.quantum()/2 {
+				continue
+			}
+			rest.Take(i.site, goal-i.now)
+			show := func(v float64) string { return trimtab.AmountOf(s.of.Name, trimtab.Units(v)) }
+			r.begun = append(r.begun, trimtab.Action{KnobID: k.KnobID, Expect: i.found, Set: trimtab.Units(goal), Mode: s.mode(), Why: trimtab.Reason{
+				Summary:   fmt.Sprintf("raised from %s to %s: it starts, and gets the median of what the other instances have", show(i.now), show(goal)),
+				NextCheck: r.planner.next, Binding: s.binding,
+			}})
+		}
+	}
+}
+
+// starts reports whether an instance runs, can be turned and does not serve yet.
+func (r *decision) starts(k *ledger.Knob) bool {
+	st := k.Held.Standing
+	return !k.Gone() && st != nil && st.Phase == trimtab.Unready && k.Held.Problem == "" && k.Held.Barred == "" && !k.Held.Now.Unlimited &&
+		r.unheard(k) == 0
+}
+
+// unheard ranks a knob that serves nothing by its host, as unfit does.
+func (r *decision) unheard(k *ledger.Knob) int {
+	if r.planner.ledger.Lost(k, r.now) || r.planner.ledger.Twins(k, r.now) || r.now.Sub(k.Heard()) > r.planner.cfg.Lease {
+		return 1
+	}
+	return 0
+}
+
+// leftover is what pool and hosts have left once this plan is carried out.
+func (r *decision) leftover(resource int) *ledger.Rest {
+	rest := r.believed(resource).Rest(r.planner.capacity(resource))
+	rest.Room = slices.Clone(rest.Room)
+	for _, s := range r.seats {
+		if s.resource != resource || !s.acts() {
+			continue
+		}
+		for i := range s.knobs {
+			if k := &s.knobs[i]; k.set > k.now {
+				rest.Take(k.site, k.set-k.now)
+			}
+		}
+		if more := s.count.to - s.count.from; more > 0 && s.scale != nil {
+			rest.Idle -= float64(more) * r.planner.starts(s.workload, s.scale, s.of.Name)
+		}
+	}
+	return rest
+}
