@@ -29,20 +29,27 @@ func told(o *config.Objective) string {
 	return s
 }
 
-func TestObjectivesOfOtherToolsBecomeQueries(t *testing.T) {
-	var got strings.Builder
+// objectivesOfOthers are those of an example file in each form.
+func objectivesOfOthers(t *testing.T) (all []config.Objective) {
+	t.Helper()
 	for _, name := range []string{"openslo", "sloth", "sloth-resource", "pyrra"} {
 		data, err := os.ReadFile("testdata/slo/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := config.ReadObjectives(name+".yaml", data, config.DefaultWindow)
+		some, err := config.ReadObjectives(name+".yaml", data, config.DefaultWindow)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range all {
-			got.WriteString(told(&all[i]))
-		}
+		all = append(all, some...)
+	}
+	return all
+}
+
+func TestObjectivesOfOtherToolsBecomeQueries(t *testing.T) {
+	var got strings.Builder
+	for _, o := range objectivesOfOthers(t) {
+		got.WriteString(told(&o))
 	}
 	const golden = "testdata/slo/want.txt"
 	if *update {
@@ -61,24 +68,14 @@ func TestObjectivesOfOtherToolsBecomeQueries(t *testing.T) {
 
 func TestEveryQueryOfAnObjectiveIsOneThatPrometheusReads(t *testing.T) {
 	read := 0
-	for _, name := range []string{"openslo", "sloth", "sloth-resource", "pyrra"} {
-		data, err := os.ReadFile("testdata/slo/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := config.ReadObjectives(name+".yaml", data, config.DefaultWindow)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range all {
-			for _, query := range []string{all[i].Performance, all[i].Load} {
-				if query == "" {
-					continue
-				}
-				read++
-				if _, err := parser.NewParser(parser.Options{}).ParseExpr(query); err != nil {
-					t.Errorf("%s: %s: %v", all[i].Name, query, err)
-				}
+	for _, o := range objectivesOfOthers(t) {
+		for _, query := range []string{o.Performance, o.Load} {
+			if query == "" {
+				continue
+			}
+			read++
+			if _, err := parser.NewParser(parser.Options{}).ParseExpr(query); err != nil {
+				t.Errorf("%s: %s: %v", o.Name, query, err)
 			}
 		}
 	}

@@ -130,6 +130,7 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	began := time.Now()
 	h.actuator.Tick(ctx)
 	h.files.Poll(now, h.fileSources())
+	around := h.takeSurroundings() // of the look before: the next one may be quick
 	h.measure(ctx, now)
 	h.findServices(now)
 	holding := h.actuator.Holding()
@@ -141,8 +142,8 @@ func (h *jobHost) tick(ctx context.Context, now time.Time) {
 	for _, c := range h.takeNews() {
 		give(c)
 	}
-	if s := h.takeSurroundings(); s != nil {
-		give(s)
+	if around != nil {
+		give(around)
 	}
 	for id := range all {
 		give(h.progressOf(now, id))

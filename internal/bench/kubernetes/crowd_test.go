@@ -284,7 +284,10 @@ func (s *subject) get(path string, read func(io.Reader)) bool {
 func (s *subject) metrics() (all map[string]*dto.MetricFamily) {
 	s.get("/metrics", func(r io.Reader) {
 		p := expfmt.NewTextParser(model.UTF8Validation)
-		all, _ = p.TextToMetricFamilies(r) // what is missing counts as 0
+		var err error
+		if all, err = p.TextToMetricFamilies(r); err != nil {
+			s.b.Fatal(err)
+		}
 	})
 	return all
 }
@@ -314,10 +317,14 @@ func (s *subject) status(name string) float64 {
 	}
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
-			kib, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				s.b.Fatal(err)
+			}
 			return kib / 1024
 		}
 	}
+	s.b.Fatalf("the process has no %s", name)
 	return 0
 }
 
