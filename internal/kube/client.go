@@ -29,13 +29,6 @@ import (
 // FieldManager is the name under which the server books what trimtab writes.
 const FieldManager = "trimtab"
 
-// What the client asks at most, per second and at once, so that no second has more than
-// 50: a server that comes back must not be buried under what waited for it.
-const (
-	queriesPerSecond = 20
-	queryBurst       = 30
-)
-
 // requestTimeout bounds a request that is no watch.
 const requestTimeout = 15 * time.Second
 
@@ -62,7 +55,10 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find cluster: %w", err)
 	}
-	config.QPS, config.Burst = queriesPerSecond, queryBurst
+	config.QPS = -1 // the library counts neither watches nor what is tried again: see pace
+	config.Wrap(func(t http.RoundTripper) http.RoundTripper {
+		return &pace{RoundTripper: t, every: time.Second / queriesPerSecond, burst: queryBurst}
+	})
 	config.UserAgent = "trimtab"
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
