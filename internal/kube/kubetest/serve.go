@@ -229,7 +229,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path, sub := r.URL.Path, ""
-	for _, name := range []string{"scale", "resize"} {
+	for _, name := range []string{"scale", "resize", "status"} {
 		if p, ok := strings.CutSuffix(path, "/"+name); ok {
 			path, sub = p, name
 		}
@@ -279,8 +279,29 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, 200, s.objects[path])
+	case r.Method == http.MethodPatch:
+		o = clone(o)
+		delete(body, "metadata")
+		merge(o, body)
+		s.put(path, o)
+		answer(w, 200, s.objects[path])
 	default:
 		refuse(w, 405, "not here")
+	}
+}
+
+// merge is a JSON merge patch.
+func merge(o, patch Object) {
+	for key, v := range patch {
+		inner, nested := v.(Object)
+		switch {
+		case v == nil:
+			delete(o, key)
+		case nested:
+			merge(Sub(o, key), inner)
+		default:
+			o[key] = v
+		}
 	}
 }
 
