@@ -44,7 +44,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, status, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason(status), "message": fmt.Sprintf("as asked for: %d", status)})
 	case r.URL.Path == "/version":
-		answer(w, 200, Object{"major": "1", "minor": "37"})
+		s.mu.Lock()
+		minor := strconv.Itoa(s.minor)
+		s.mu.Unlock()
+		answer(w, 200, Object{"major": "1", "minor": minor})
 	case s.discovers(w, r.URL.Path):
 	case last == "selfsubjectaccessreviews":
 		s.review(w, r)
