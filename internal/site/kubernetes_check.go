@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -60,6 +61,9 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 			c.bad("not allowed to %s: see deploy/kubernetes", right)
 		}
 	}
+	for _, namespace := range needs.Namespaces {
+		c.objectives(ctx, namespace)
+	}
 	if c.problems > 0 {
 		return fmt.Errorf("check kubernetes: %d things do not work: %w", c.problems, trimtab.ErrRefused)
 	}
@@ -106,6 +110,26 @@ func (c *clusterCheck) starts(ctx context.Context, v kube.Version, namespace, na
 	default:
 		if _, err := c.client.ConfigMap(ctx, namespace, name); err != nil {
 			c.bad("start values: %v: install the chart with startValues.enabled", err)
+		}
+	}
+}
+
+// objectives says which objects of OpenSLO, Sloth and Pyrra in a namespace cannot be read,
+// by name. Nothing depends on them until somebody imports them, so they are no problem of
+// the configuration, nor of each other.
+func (c *clusterCheck) objectives(ctx context.Context, namespace string) {
+	all, err := c.client.Objectives(ctx, namespace)
+	switch {
+	case errors.Is(err, trimtab.ErrRefused):
+		fmt.Fprintf(c.out, "not allowed to list objectives of OpenSLO, Sloth and Pyrra in namespace %s: they are not looked at\n", namespace)
+	case err != nil:
+		fmt.Fprintf(c.out, "objectives of OpenSLO, Sloth and Pyrra: %v\n", err)
+	}
+	for i := range all {
+		if _, err := config.ReadObjectives(all[i].Name, all[i].Text, config.DefaultWindow); err != nil {
+			fmt.Fprintf(c.out, "%s cannot be imported: %v\n", all[i].Name, err)
+		} else {
+			fmt.Fprintf(c.out, "%s can be imported: trimtab import slo --kubernetes=%s\n", all[i].Name, namespace)
 		}
 	}
 }

@@ -244,6 +244,28 @@ func TestTheCheckOfAClusterNamesEachMissingRightAPIKindAndVersionInOneRun(t *tes
 	}
 }
 
+func TestTheCheckOfAClusterNamesAnObjectiveThatCannotBeReadAndTheOthersAreFine(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	for name, indicator := range map[string]string{"cart": `{}`, "pay": `{"ratio": {"errors": {"metric": "pay_errors"}, "total": {"metric": "pay_total"}}}`} {
+		server.Put("/apis/pyrra.dev/v1alpha1/namespaces/shop/servicelevelobjectives/"+name, `{"apiVersion": "pyrra.dev/v1alpha1", "kind": "ServiceLevelObjective",
+			"metadata": {"name": "`+name+`", "namespace": "shop"}, "spec": {"target": "99", "window": "4w", "indicator": `+indicator+`}}`)
+	}
+	cfg, err := config.Parse("cluster.yaml", fmt.Appendf(nil, clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "recommend"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := CheckCluster(t.Context(), cfg, &out); err != nil {
+		t.Errorf("a bad object of another tool is a problem of the configuration: %v", err)
+	}
+	for _, want := range []string{"ServiceLevelObjective shop/cart cannot be imported: ServiceLevelObjective shop/cart:", "ServiceLevelObjective shop/pay can be imported"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 	server := kubetest.New(t)
 	server.Shop(2, halfCore)
