@@ -15,6 +15,19 @@ type Band struct {
 	Upper float64 `json:"upper"`
 }
 
+// validate checks that the bounds are around the mean.
+func (b *Band) validate(what string) error {
+	for _, v := range []float64{b.Lower, b.Mean, b.Upper} {
+		if err := nonNegative(what, v); err != nil {
+			return err
+		}
+	}
+	if b.Lower > b.Mean || b.Mean > b.Upper {
+		return Invalidf("%.300s: bounds cross: %v, %v, %v", what, b.Lower, b.Mean, b.Upper)
+	}
+	return nil
+}
+
 // Knot is one point of a curve.
 type Knot struct {
 	Allocation float64 `json:"allocation"`

@@ -22,7 +22,7 @@ type Learnt struct {
 	Cells            int
 	Setting, Granted float64
 	// Frozen is the share of the frozen rounds, whose quotas stayed at the target, within
-	// the first band.
+	// the band of a curve of their own, that other frozen rounds taught.
 	Frozen float64
 	Rounds int
 	// Slope is that of least squares: performance over a doubling of the target per load.
@@ -32,6 +32,8 @@ type Learnt struct {
 const (
 	learnLevel  = 0.9
 	frozenEvery = 20
+	// frozenSeeds apart are the seeds of the rounds that teach the curve of frozen ones.
+	frozenSeeds = 500
 	// Targets are drawn from so many times the goal, on a logarithmic scale.
 	leastTimes, mostTimes = 0.15, 1.5
 	loadParts             = 4
@@ -120,6 +122,9 @@ func (x *Experiment) learn(seed uint64) []Learnt {
 		return nil
 	}
 	target, granted := taught(rounds, atTarget), taught(rounds, atGranted)
+	still := taught(x.learning(seed+frozenSeeds, func(int) (float64, bool) {
+		return leastTimes * math.Pow(mostTimes/leastTimes, r.Float64()), true
+	}), atTarget)
 	out, frozen := Learnt{Seed: seed}, 0
 	var xs, ys []float64
 	for i := range rounds {
@@ -128,7 +133,7 @@ func (x *Experiment) learn(seed uint64) []Learnt {
 		case !r.frozen:
 			xs, ys = append(xs, math.Log2(r.setting/r.load)), append(ys, r.inTime)
 			continue
-		case within(target, rounds[i:i+1], atTarget):
+		case within(still, rounds[i:i+1], atTarget):
 			frozen++
 		}
 		out.Rounds++
