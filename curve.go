@@ -70,6 +70,25 @@ func (c *Curve) Eval(a float64) Band {
 	return Band{mix(p.Lower, q.Lower), mix(p.Mean, q.Mean), mix(p.Upper, q.Upper)}
 }
 
+// Least returns the least allocation from the first knot on at which the bound reaches
+// level, where allocations count times scale; -1 when it never does.
+func (c *Curve) Least(scale, level float64, bound func(Band) float64) float64 {
+	for i := range c.Knots {
+		k := &c.Knots[i]
+		v := bound(k.Band)
+		if v < level {
+			continue
+		}
+		if i == 0 {
+			return k.Allocation * scale
+		}
+		before := &c.Knots[i-1]
+		u, from, to := bound(before.Band), before.Allocation*scale, k.Allocation*scale
+		return from + (level-u)/(v-u)*(to-from)
+	}
+	return -1
+}
+
 // At returns the curve under another load, in requests per second: performance
 // is a function of the allocation per load + Headroom, p(a, l) = f(a/(l + h)),
 // as in Cilantro 4.2 with h = 0.
