@@ -70,8 +70,12 @@ func compareFast(rows []*fastRow) (out []string) {
 		case best == nil:
 			out = append(out, fmt.Sprintf("%s: none of its %d settings keeps late requests under 1%%", rule, held))
 		default:
-			out = append(out, fmt.Sprintf("trimtab takes %.2f of the cores of %s, the cheapest of %d that keep late requests under 1%% (wanted of k8s-cpu-fast: 0.85)",
-				ours/(best.granted/best.used), best.name, held))
+			line := fmt.Sprintf("trimtab takes %.2f of the cores of %s, the cheapest of %d that keep late requests under 1%%",
+				ours/(best.granted/best.used), best.name, held)
+			if rule == ruleThreshold {
+				line += " (wanted: 0.85)"
+			}
+			out = append(out, line)
 		}
 	}
 	return out
