@@ -194,6 +194,10 @@ func (r *Report) ranOut() {
 	})
 }
 
+// MaxCloseTime bounds what CloseTime returns. Whoever ends the process waits as long: see
+// terminationGracePeriodSeconds of the chart.
+const MaxCloseTime = 10 * time.Minute
+
 // CloseTime is how long Close may take until all that was changed is put back.
 func (a *Actuator) CloseTime() time.Duration {
 	a.mu.Lock()
@@ -207,7 +211,7 @@ func (a *Actuator) CloseTime() time.Duration {
 			long += time.Duration(float64(time.Second) / pace)
 		}
 	}
-	return long
+	return min(long, MaxCloseTime)
 }
 
 // goOn goes on with what was released or has no knob any more and was not yet put back.

@@ -163,6 +163,33 @@ func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) 
 	return p, c.get(ctx, pods(), namespace, name, p)
 }
 
+// podsAtOnce bounds the pods of one answer.
+const podsAtOnce = 500
+
+// PodsIn reads all pods of a namespace, by name.
+func (c *Client) PodsIn(ctx context.Context, namespace string) (map[string]*Pod, error) {
+	all := map[string]*Pod{}
+	for next := ""; ; {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		list, err := c.of(pods(), namespace).List(ctx, metav1.ListOptions{Limit: podsAtOnce, Continue: next})
+		cancel()
+		if err != nil {
+			return nil, kindOf(err, "list", pods(), namespace, "")
+		}
+		for i := range list.Items {
+			p := &Pod{}
+			if err := decode(&list.Items[i], p); err != nil {
+				return nil, err
+			}
+			slim(&p.Meta)
+			all[p.Name] = p
+		}
+		if next = list.GetContinue(); next == "" {
+			return all, nil
+		}
+	}
+}
+
 // Allocatable returns what a node has for pods of a resource.
 func (c *Client) Allocatable(ctx context.Context, node, resource string) (float64, error) {
 	n := &Node{}

@@ -15,6 +15,10 @@ const (
 	queryBurst       = 20
 )
 
+// Pace is how many of the requests a second are for writes: one is left for journals, and
+// for what asks whether the server lives.
+const Pace = queriesPerSecond - 1
+
 // pace lets requests through, so many a second, and a few more at once after a pause.
 // Every request counts: those that begin a watch, and those that are tried again, too.
 type pace struct {
