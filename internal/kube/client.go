@@ -170,21 +170,25 @@ const podsAtOnce = 500
 func (c *Client) PodsIn(ctx context.Context, namespace string) (map[string]*Pod, error) {
 	all := map[string]*Pod{}
 	for next := ""; ; {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		list, err := c.of(pods(), namespace).List(ctx, metav1.ListOptions{Limit: podsAtOnce, Continue: next})
+		page, cancel := context.WithTimeout(ctx, requestTimeout)
+		var broken error
+		meta, err := c.list(page, pods(), namespace, metav1.ListOptions{Limit: podsAtOnce, Continue: next}, func(b []byte) {
+			p := &Pod{}
+			if err := json.Unmarshal(b, p); err != nil {
+				broken = fmt.Errorf("read pod of %s: %w: %w", namespace, err, trimtab.ErrInvalid)
+				return
+			}
+			slim(&p.Meta)
+			all[p.Name] = p
+		})
 		cancel()
 		if err != nil {
 			return nil, kindOf(err, "list", pods(), namespace, "")
 		}
-		for i := range list.Items {
-			p := &Pod{}
-			if err := decode(&list.Items[i], p); err != nil {
-				return nil, err
-			}
-			slim(&p.Meta)
-			all[p.Name] = p
+		if broken != nil {
+			return nil, broken
 		}
-		if next = list.GetContinue(); next == "" {
+		if next = meta.Continue; next == "" {
 			return all, nil
 		}
 	}

@@ -57,7 +57,6 @@ type Meta struct {
 	OwnerReferences   []Owner           `json:"ownerReferences"`
 	CreationTimestamp time.Time         `json:"creationTimestamp"`
 	DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
-	ManagedFields     []Manager         `json:"managedFields"`
 }
 
 func (m *Meta) meta() *Meta { return m }
@@ -78,30 +77,6 @@ func (m *Meta) controller() (Owner, bool) {
 		}
 	}
 	return Owner{}, false
-}
-
-// Manager is an entry of managedFields.
-type Manager struct {
-	Manager     string `json:"manager"`
-	Operation   string `json:"operation"`
-	Subresource string `json:"subresource"`
-	FieldsV1    struct {
-		Spec struct {
-			Replicas *struct{} `json:"f:replicas"`
-		} `json:"f:spec"`
-	} `json:"fieldsV1"`
-}
-
-// ReplicasManager names who wrote spec.replicas last, as far as the server booked it;
-// "": it did not. It may name an owner, it never proves one: after a scale to 0 nobody
-// is booked.
-func (m *Meta) ReplicasManager() string {
-	for _, f := range m.ManagedFields {
-		if f.FieldsV1.Spec.Replicas != nil {
-			return f.Manager
-		}
-	}
-	return ""
 }
 
 // Condition is one of the conditions of a status.

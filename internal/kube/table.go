@@ -1,13 +1,18 @@
 package kube
 
 import (
+	"context"
+	"encoding/json"
 	"log/slog"
+	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // object is one of the kinds of objects.go.
@@ -81,11 +86,25 @@ func (t *table[T, P]) put(o P) {
 	k := key{m.Namespace, m.Name}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if old := t.all[k]; old != nil && old.meta().UID == m.UID && newer(old.meta().ResourceVersion, m.ResourceVersion) {
+	old := t.all[k]
+	if old != nil && old.meta().UID == m.UID && newer(old.meta().ResourceVersion, m.ResourceVersion) {
 		return
 	}
 	t.all[k] = o
-	t.changes.Add(1)
+	if !t.alike(old, o) {
+		t.changes.Add(1)
+	}
+}
+
+// alike reports whether two states of an object differ in nothing that is read here but the
+// version: a node says every few minutes that it is as before.
+func (t *table[T, P]) alike(old, now P) bool {
+	if old == nil {
+		return false
+	}
+	was := *old
+	P(&was).meta().ResourceVersion = now.meta().ResourceVersion
+	return reflect.DeepEqual(&was, (*T)(now))
 }
 
 // newer reports whether one resource version of an object is after another. The server
@@ -98,12 +117,22 @@ func newer(a, b string) bool {
 
 // read decodes an object; nil where that fails, which is told.
 func (t *table[T, P]) read(obj any) P {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return nil
-	}
 	o := P(new(T))
-	if err := decode(u, o); err != nil {
+	switch in := obj.(type) {
+	case *decoded:
+		done, _ := in.object.(P) // nil: of another table
+		return done
+	case *unstructured.Unstructured:
+		return t.complete(o, decode(in, o))
+	case []byte:
+		return t.complete(o, json.Unmarshal(in, o))
+	}
+	return nil
+}
+
+// complete is what is done with an object that was decoded, or was not.
+func (t *table[T, P]) complete(o P, err error) P {
+	if err != nil {
 		t.mu.Lock()
 		t.broken++
 		t.mu.Unlock()
@@ -115,6 +144,18 @@ func (t *table[T, P]) read(obj any) P {
 		t.fresh(o)
 	}
 	return o
+}
+
+// list reads all objects of a namespace.
+func (t *table[T, P]) list(ctx context.Context, c *Client, namespace string, o metav1.ListOptions) (runtime.Object, error) {
+	out := &decodedList{}
+	var err error
+	out.ListMeta, err = c.list(ctx, t.resource, namespace, o, func(b []byte) {
+		if o := t.read(b); o != nil {
+			out.Items = append(out.Items, &decoded{o})
+		}
+	})
+	return out, err
 }
 
 // slim drops annotations that nobody here reads: some are as large as the object.

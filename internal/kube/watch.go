@@ -131,6 +131,9 @@ func follow[T any, P object[T]](ctx context.Context, w *Cluster, t *table[T, P],
 				return
 			}
 			source := &source{cluster: w, resource: t.resource, namespace: namespace, life: l}
+			source.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return t.list(ctx, w.Client, namespace, o)
+			}
 			store := listing[T, P]{side[T, P]{t, namespace}, l}
 			cache.NewReflectorWithOptions(source.listWatch(), &unstructured.Unstructured{}, store, cache.ReflectorOptions{Name: t.resource.String()}).RunWithContext(ctx)
 		})
@@ -152,8 +155,9 @@ func (l listing[T, P]) Replace(list []any, version string) error {
 	return err
 }
 
-// lookForKind is how often it is asked whether an optional kind has come.
-const lookForKind = 30 * time.Second
+// lookForKind is how often it is asked whether an optional kind has come. It is less than
+// MaxAge: a question that waits for its turn must not make the answer before it too old.
+const lookForKind = MaxAge / 2
 
 // awaitKind waits until the server has a resource. While it has none, nothing is
 // missing.
@@ -213,13 +217,14 @@ type source struct {
 	resource  Resource
 	namespace string
 	life      *life
+	list      func(context.Context, metav1.ListOptions) (runtime.Object, error)
 }
 
 func (s *source) listWatch() *cache.ListWatch {
 	of := s.cluster.of(s.resource, s.namespace)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := of.List(ctx, o)
+			list, err := s.list(ctx, o)
 			if err != nil {
 				return nil, s.failed(ctx, "list", err)
 			}
