@@ -246,7 +246,7 @@ func (v *visit) listeners() {
 		}
 		listener, err := net.Listen("tcp", l.address)
 		if err != nil {
-			v.add("listener", l.key, FoundNote, fmt.Sprintf("%s cannot be taken now: %v", l.address, err), "a trimtab that runs has it, or another program: then choose another address")
+			v.add("listener", l.key, FoundNote, fmt.Sprintf("%s cannot be taken now: %v", l.address, err), "if that is the trimtab which runs now, stop it before you start another; if it is another program, choose another address")
 			continue
 		}
 		listener.Close()
