@@ -73,6 +73,9 @@ func nearest(word string, candidates []string) string {
 	}
 	for _, c := range candidates {
 		d := edits(lower, strings.ToLower(c))
+		if (c == "min" || c == "max") && strings.HasPrefix(lower, c) {
+			d = 1 // minimum, maxReplicas
+		}
 		if d <= max(1, (len(c)+2)/3) && (best == "" || d < distance) {
 			best, distance = c, d
 		}
