@@ -27,8 +27,9 @@
 // Division. Where Σ want exceeds the limit L = min(capacity, Σ target + lendable), each
 // gets up to its share L · target/Σ target, then what is left in proportion to what is
 // lacking. Shrinks are returned by Tick; Grow returns grows for exactly what was read
-// back as freed, those below their target first. What a group has when nobody can say
-// is the larger of what it had and what was written.
+// back as freed, those below their target first. Where it
+// is not known whether a write came into force, a group counts with the larger of its
+// former quota and the written one.
 //
 // What ends a loan: demand that falls (the rule); a lender that wants its own back (the
 // same tick); three ticks without a fresh reading, a tick that is more than three
