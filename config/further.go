@@ -223,7 +223,7 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 		case k.Cgroup == "" && k.Kubernetes == nil:
 			v.fail(at, "a process knob has no memory", "name a cgroup, or remove memory")
 		case p.Memory == 0 && !v.has("pool.memory"):
-			v.fail(at, "the pool shares no memory", "write pool: {memory: 16GiB}")
+			v.fail(at, "the pool shares no memory", "add it to the pool, such as memory: 16GiB")
 		default:
 			v.positives(at, &b)
 			v.order(at, &b, Share{Name: trimtab.Memory, Capacity: float64(p.Memory)})

@@ -100,6 +100,8 @@ func (v *validator) replicas(where string, k *Knob) {
 	switch {
 	case r.Min < 1 || v.has(at+".min") && k.Replicas.Min < 1:
 		v.fail(at+".min", fmt.Sprintf("min is %d, want 1 or more", k.Replicas.Min), "trimtab leaves 0 to whoever sets it")
+	case r.Max < r.Min && k.Replicas.Min > 0 && k.Replicas.Max > 0:
+		v.fail(at+".max", fmt.Sprintf("max is %d, want %d to 10000", r.Max, r.Min), fmt.Sprintf("swap them: min: %d, max: %d", r.Max, r.Min))
 	case r.Max < r.Min || r.Max > 10_000:
 		v.fail(at+".max", fmt.Sprintf("max is %d, want %d to 10000", r.Max, r.Min), "write the largest number of pods")
 	case r.Spare < 0 || r.Spare >= r.Max:
@@ -119,10 +121,10 @@ func (v *validator) scaling(at string, r *ScalingRules) {
 		return
 	}
 	if r.Window != nil && (*r.Window < 0 || *r.Window > 3600) {
-		v.fail(at+".stabilizationWindowSeconds", fmt.Sprintf("%d s, want 0 to 3600", *r.Window), "300 is the default on the way down")
+		v.fail(at+".stabilizationWindowSeconds", fmt.Sprintf("stabilizationWindowSeconds is %d, want 0 to 3600", *r.Window), "300 is the default on the way down")
 	}
 	if r.Select != "" && !contains([]string{"Max", "Min", "Disabled"}, r.Select) {
-		v.fail(at+".selectPolicy", fmt.Sprintf("unknown selectPolicy %q", clip(r.Select)), "write Max, Min or Disabled")
+		v.fail(at+".selectPolicy", fmt.Sprintf("unknown selectPolicy %q", clip(r.Select)), suggest(r.Select, []string{"Max", "Min", "Disabled"}))
 	}
 	if r.Policies != nil && len(r.Policies) == 0 || len(r.Policies) > 64 {
 		v.fail(at+".policies", fmt.Sprintf("%d policies, want 1 to 64", len(r.Policies)), "leave policies out for the default ones")
@@ -131,7 +133,7 @@ func (v *validator) scaling(at string, r *ScalingRules) {
 		one := fmt.Sprintf("%s.policies[%d]", at, i)
 		switch {
 		case p.Type != "Pods" && p.Type != "Percent":
-			v.fail(one+".type", fmt.Sprintf("unknown type %q", clip(p.Type)), "write Pods or Percent")
+			v.fail(one+".type", fmt.Sprintf("unknown type %q", clip(p.Type)), suggest(p.Type, []string{"Pods", "Percent"}))
 		case p.Value < 1 || p.Value > 1<<31-1:
 			v.fail(one+".value", fmt.Sprintf("value is %d, want 1 or more", p.Value), "to forbid changes write selectPolicy: Disabled")
 		case p.PeriodSeconds < 1 || p.PeriodSeconds > 1800:

@@ -76,8 +76,8 @@ func (i *Instance) held() float64 { return math.Max(i.InForce, i.Asked) }
 type Limits struct {
 	// Budgets are the disruption budgets that match.
 	Budgets []Budget
-	// Pods and Amount are what quotas leave of instances and of the resource; nil:
-	// there is no quota.
+	// Pods and Amount are how many instances, and how much of the resource, the quotas
+	// of the namespace still allow; nil without a quota.
 	Pods   *int
 	Amount *float64
 }
