@@ -28,8 +28,7 @@ type Config struct {
 
 const (
 	cpusFile = "cpuset.cpus"
-	// effective1 is the name in cgroup version 1 of the file with the CPUs in force;
-	// groups of version 2 have no file of that name.
+	// effective1 is the file with the CPUs in force that only version 1 has.
 	effective1, effective2 = "cpuset.effective_cpus", "cpuset.cpus.effective"
 )
 
@@ -136,8 +135,7 @@ func (k *Cores) Probe(ctx context.Context) error {
 	return nil
 }
 
-// MayWrite returns nil if no other program manages the group and this process may write
-// it.
+// MayWrite returns nil if this process may write and no other program manages the group.
 func (k *Cores) MayWrite(ctx context.Context) error {
 	if err := k.Files.MayWrite(ctx, cpusFile); err != nil {
 		return err
@@ -429,8 +427,7 @@ func (k *Cores) others(version int) (all Set, names []string, err error) {
 	return all, names, err
 }
 
-// put writes a mask, for a systemd unit through systemd; nil stands for the CPUs of the
-// parent.
+// put writes a mask, for a unit through systemd; nil stands for the CPUs of the parent.
 func (k *Cores) put(ctx context.Context, s *state, set Set) error {
 	var err error
 	unit := k.Unit() != ""
@@ -442,8 +439,7 @@ func (k *Cores) put(ctx context.Context, s *state, set Set) error {
 		err = k.Files.Write(cpusFile, set.String()+"\n")
 	}
 	if len(set) == 0 && errors.Is(err, syscall.ENOSPC) {
-		// The group has a process, so its set cannot be emptied. All possible CPUs have
-		// the same effect: the CPUs of the parent.
+		// The group has a process and cannot be emptied: all possible CPUs do the same.
 		set = k.config.Machine.Possible(s.allowed)
 		err = k.Files.Write(cpusFile, set.String())
 	}
