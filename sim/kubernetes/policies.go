@@ -191,7 +191,11 @@ type keeper struct {
 	// Of the minute that runs.
 	requests, inTime float64
 	state            replicas.State
+	fit              replicas.Fit
+	window           replicas.Window
 }
+
+var diagQ, diagLevel, diagH = 0.7, 0.9, 2
 
 func newKeeper(s *Service) (*keeper, error) {
 	k := &keeper{state: replicas.State{Startup: replicas.Startup{Declared: replicas.DefaultStartup}}}
@@ -202,8 +206,8 @@ func newKeeper(s *Service) (*keeper, error) {
 	if k.learner, err = gp.New(level); err != nil {
 		return nil, err
 	}
-	for to, horizon := range map[**conformal.Forecaster]int{&k.round: 2, &k.start: 5} {
-		if *to, err = auto.New("auto", auto.Config{Horizon: horizon, Level: level, Step: look * time.Second}); err != nil {
+	for to, horizon := range map[**conformal.Forecaster]int{&k.round: diagH, &k.start: 5} {
+		if *to, err = auto.New("auto", auto.Config{Horizon: horizon, Level: diagLevel, Step: look * time.Second}); err != nil {
 			return nil, err
 		}
 	}
@@ -235,6 +239,10 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 			_ = k.model.Observe(r.had, r.rate, k.cost, r.inTime, r.requests)
 		}
 	}
+	k.window.Observe(r.requests, r.inTime*r.requests)
+	if k.curve != nil && r.backlog == 0 && r.had > 0 {
+		k.fit.Observe(k.curve, r.had, r.rate, r.inTime, r.requests)
+	}
 	k.requests, k.inTime = k.requests+r.requests, k.inTime+r.inTime*r.requests
 	if k.looks%4 == 3 { // a minute; in the first hour the curve is what is missing
 		if k.looks > warm {
@@ -242,8 +250,8 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 		}
 		k.requests, k.inTime = 0, 0
 	}
-	soon, ok := k.round.Forecast(2, level)
-	later, ok2 := k.start.Forecast(5, level)
+	soon, ok := k.round.Forecast(diagH, diagLevel)
+	later, ok2 := k.start.Forecast(5, diagLevel)
 	if !ok || !ok2 || k.cost == 0 {
 		return replicas.Need{}, false
 	}
@@ -254,7 +262,15 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 			k.curve = k.model.Inform(k.curve, soon.Upper, k.cost, level, least, most)
 		}
 	}
-	n, ok := replicas.NeedOf(k.curve, p.Fraction, soon.Upper, later.Upper)
+	part := math.Min(k.state.Startup.Upper().Seconds()/(5*look), 1)
+	n, ok := replicas.NeedOf(k.curve, k.window.Aim(p.Fraction, soon.Upper*look), soon.Upper, 0)
+	if !ok {
+		n, ok = replicas.NeedOf(k.curve, p.Fraction, soon.Upper, 0)
+	}
+	m, ok2 := replicas.NeedOf(k.curve, p.Fraction, soon.Upper+part*math.Max(later.Upper-soon.Upper, 0), 0)
+	n.Start, ok = math.Max(n.Round, m.Round), ok && ok2
+	factor := k.fit.Factor(diagQ)
+	n.Round, n.Start = n.Round*factor, n.Start*factor
 	n = k.state.Margin.Add(n)
 	n.Round += r.backlog * k.cost / look // what waits is worked off in a round
 	return n, ok
