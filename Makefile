@@ -78,13 +78,13 @@ INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analy
 INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
 
 .PHONY: kube-tools
-kube-tools: ## Kubernetes as one binary, helm, and etcd, in ~/.cache/trimtab-kube (once for each version: 8 minutes of two cores)
-	./internal/tools/kube/build.sh
+kube-tools: ## Kubernetes as one binary, helm, kwok, etcd and a scaler of KEDA, in ~/.cache/trimtab-kube (once for each version: 9 minutes of two cores)
+	./internal/tools/keda/build.sh "$$(./internal/tools/kube/build.sh)"
 
 .PHONY: kube
 kube: kube-tools ## the tests against a real API server, controller manager and etcd, and those of the chart
-	$(call gotest,./actuator/kubernetes ./internal/kube/... ./internal/site,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real')
-	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles')
+	$(call gotest,./actuator/kubernetes ./exporters/keda ./internal/kube/... ./internal/site,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real')
+	$(call gotest,./cmd/trimtab,$(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles|RealAPIServer')
 
 .PHONY: kubelet
 kubelet: kube-tools ## what only a real node shows: a kubelet and containerd on this host, as root, below a cgroup of their own

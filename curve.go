@@ -15,6 +15,19 @@ type Band struct {
 	Upper float64 `json:"upper"`
 }
 
+// validate checks that the bounds are around the mean.
+func (b *Band) validate(what string) error {
+	for _, v := range []float64{b.Lower, b.Mean, b.Upper} {
+		if err := nonNegative(what, v); err != nil {
+			return err
+		}
+	}
+	if b.Lower > b.Mean || b.Mean > b.Upper {
+		return Invalidf("%.300s: bounds cross: %v, %v, %v", what, b.Lower, b.Mean, b.Upper)
+	}
+	return nil
+}
+
 // Knot is one point of a curve.
 type Knot struct {
 	Allocation float64 `json:"allocation"`
@@ -55,6 +68,25 @@ func (c *Curve) Eval(a float64) Band {
 	t := (a - p.Allocation) / (q.Allocation - p.Allocation)
 	mix := func(x, y float64) float64 { return x + t*(y-x) }
 	return Band{mix(p.Lower, q.Lower), mix(p.Mean, q.Mean), mix(p.Upper, q.Upper)}
+}
+
+// Least returns the least allocation from the first knot on at which the bound reaches
+// level, where allocations count times scale; -1 when it never does.
+func (c *Curve) Least(scale, level float64, bound func(Band) float64) float64 {
+	for i := range c.Knots {
+		k := &c.Knots[i]
+		v := bound(k.Band)
+		if v < level {
+			continue
+		}
+		if i == 0 {
+			return k.Allocation * scale
+		}
+		before := &c.Knots[i-1]
+		u, from, to := bound(before.Band), before.Allocation*scale, k.Allocation*scale
+		return from + (level-u)/(v-u)*(to-from)
+	}
+	return -1
 }
 
 // At returns the curve under another load, in requests per second: performance

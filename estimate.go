@@ -62,6 +62,9 @@ type Estimate struct {
 	// Curves are over the further resources of the pool, by name, each as far as
 	// no other resource is short; empty where one is pooled.
 	Curves map[string]*Curve `json:"curves,omitempty"`
+	// Fixed is the performance that Allocation gives under the load of the latest report
+	// while the quota is fixed at it, where a fast loop moves it else; nil: not known.
+	Fixed *Band `json:"fixed,omitempty"`
 	// Load is nil while no load was seen.
 	Load *LoadForecast `json:"load,omitempty"`
 	// Performance is the latest report, in the unit of the SLO; nil: none.
@@ -148,6 +151,11 @@ func (e *Estimate) Validate() error {
 			}
 		}
 		if err := fraction("load level", l.Level); err != nil {
+			return err
+		}
+	}
+	if e.Fixed != nil {
+		if err := e.Fixed.validate("fixed quota of " + e.Workload); err != nil {
 			return err
 		}
 	}

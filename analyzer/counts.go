@@ -7,7 +7,7 @@ type counts struct {
 	late, duplicates, overflow, incomplete   uint64
 	learned, transient, noPerformance        uint64
 	noLoad, noAllocation, refused, estimates uint64
-	changes, excused, versions               uint64
+	changes, excused, versions, fixed        uint64
 }
 
 // aside counts a report that did not teach the curve.
@@ -23,6 +23,8 @@ func (c *counts) aside(reason string) {
 		c.noAllocation++
 	case "other_short":
 		c.excused++
+	case "fixed_quota":
+		c.fixed++
 	default:
 		c.refused++
 	}
@@ -52,7 +54,7 @@ func (a *Analyzer) Counts(yield func(name string, value float64, labels ...strin
 		n     uint64
 	}{
 		{"learned", c.learned}, {"transient", c.transient}, {"no_performance", c.noPerformance},
-		{"no_load", c.noLoad}, {"no_allocation", c.noAllocation}, {"refused", c.refused}, {"other_short", c.excused},
+		{"no_load", c.noLoad}, {"no_allocation", c.noAllocation}, {"refused", c.refused}, {"other_short", c.excused}, {"fixed_quota", c.fixed},
 	} {
 		yield("trimtab_learn_reports_total", float64(n.n), n.label)
 	}

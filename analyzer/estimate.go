@@ -103,6 +103,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 				e.Curve.Load, e.Curve.Headroom = e.Load.Upper, w.headroom()
 			}
 		}
+		e.Fixed = w.atFixed()
 		w.inform(e)
 		w.estimateFurther(e)
 	}

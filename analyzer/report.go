@@ -240,6 +240,11 @@ func (w *workload) teach(r *report.Report, c *counts) {
 	}
 	o := learn.Observation{Time: r.At, Allocation: *r.Allocation, Load: *r.Load + w.headroom(),
 		Performance: performance, Requests: r.Fresh, Sigma: r.Sigma}
+	if w.teachFixed(r, o) {
+		r.Aside = "fixed_quota"
+		c.aside(r.Aside)
+		return
+	}
 	err := w.learner.Observe(o)
 	if err != nil {
 		r.Aside = "refused"

@@ -24,6 +24,8 @@ type saved struct {
 	Learner  string `json:"learner,omitempty"`
 	Curve    []byte `json:"curve,omitempty"`
 	Proxy    []byte `json:"proxy,omitempty"`
+	// Fixed is the curve of a fixed quota.
+	Fixed []byte `json:"fixed,omitempty"`
 	// Others are the further resources, by name.
 	Others     map[string]savedAxis `json:"others,omitempty"`
 	Forecaster string               `json:"forecaster,omitempty"`
@@ -99,6 +101,9 @@ func (w *workload) save() ([]byte, error) {
 		if s.Curve, err = w.learner.Snapshot(); err != nil {
 			return nil, fmt.Errorf("save %s: %w", w.Name, err)
 		}
+		if s.Fixed, err = w.fixed.save(); err != nil {
+			return nil, fmt.Errorf("save fixed quota of %s: %w", w.Name, err)
+		}
 	}
 	if w.proxy != nil {
 		s.Learner = w.proxy.Name()
@@ -155,6 +160,9 @@ func (w *workload) load(s *saved) error {
 			return err
 		}
 		w.changes = w.learner.Changes()
+		if err := w.loadFixed(s.Fixed); err != nil {
+			return err
+		}
 	}
 	if w.proxy != nil && s.Learner == w.proxy.Name() && len(s.Proxy) > 0 {
 		if err := w.proxy.Restore(s.Proxy); err != nil {

@@ -62,7 +62,7 @@ func (w *workload) revise(v *interval, end time.Time, c *counts) {
 		return
 	}
 	c.versions++
-	learners := []learn.Learner{w.learner, w.proxy}
+	learners := []learn.Learner{w.learner, w.proxy, w.fixed.learner}
 	for i := range w.axes {
 		learners = append(learners, w.axes[i].learner)
 	}

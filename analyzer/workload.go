@@ -45,6 +45,7 @@ type workload struct {
 	join     report.Join
 	counters counters
 	grants   grants
+	fixed    fixed
 	wholes   map[trimtab.Quantity]time.Time
 	loads    report.Loads
 	// disturbed counts reports set aside in a row for changes of those.
@@ -97,6 +98,7 @@ func (w *workload) begin() {
 		w.learner = w.Learner()
 	}
 	w.beginAxes()
+	w.fixed = fixed{}
 	if w.Learner != nil && w.Max > 0 && w.Fallback.Proxy {
 		w.proxy = w.Learner()
 	}
@@ -221,6 +223,7 @@ func (w *workload) elsewhere(host string) bool {
 func (w *workload) takeHolding(h *trimtab.Holding, room *int, c *counts) bool {
 	told := false
 	w.takeGrants(h)
+	w.fixed.take(&w.Workload, h)
 	for _, x := range w.histories() {
 		c.overflow += x.Take(h, w.Name, room)
 		also := x.Knows(h.Key())
@@ -357,6 +360,7 @@ func (w *workload) close(v *interval, c *counts) {
 	w.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
 	w.reportAllocation(&r, end)
+	w.mix(&r)
 	coming := w.coming(&r)
 	w.reportFurther(&r, end)
 	if seen {

@@ -339,6 +339,8 @@ type Exporters struct {
 	OTLP ExportOTLP `yaml:"otlp"`
 	// Advises KEDA how many pods each workload should have, as an external scaler.
 	KEDA ExportKEDA `yaml:"keda"`
+	// Tells a Kubernetes cluster what trimtab does and advises, in objects of its own.
+	Kubernetes ExportKubernetes `yaml:"kubernetes"`
 	// Records the inputs and outputs of all stages in files, for trimtab replay.
 	Record Record `yaml:"record"`
 }
@@ -365,6 +367,16 @@ type ExportKEDA struct {
 	ListenAddress string `yaml:"listen_address"`
 	// TLS of that address. ca_file has the authorities of KEDA's certificate.
 	TLS TLS `yaml:"tls"`
+}
+
+// ExportKubernetes says what a cluster is told.
+type ExportKubernetes struct {
+	// Events on the workload: changes (each change, and what was refused or failed), all (also what would be changed, in mode recommend) or off. Left out: changes, from the process that turns its knobs.
+	Events string `yaml:"events"`
+	// Namespace of the ConfigMap trimtab-start-values-POOL, from which a MutatingAdmissionPolicy gives new pods the limits of the others from their start: startValues of the chart. Left out: pods begin with their template.
+	StartValues string `yaml:"start_values"`
+	// Name of a recommender: the status of each VerticalPodAutoscaler whose spec.recommenders has it is written from what was learnt. Left out: none is.
+	Recommender string `yaml:"recommender"`
 }
 
 // Record says where the recording goes.

@@ -12,6 +12,7 @@ import (
 func (v *validator) exporters() {
 	v.exportOTLP()
 	v.exportKEDA()
+	v.exportKubernetes()
 	r := &v.config.Exporters.Record
 	const at = "exporters.record."
 	if v.has("exporters.record") && r.Path == "" {
@@ -75,6 +76,23 @@ func (v *validator) exportKEDA() {
 	}
 	if v.reachable(at+".listen_address", k.ListenAddress) && k.TLS.CAFile == "" {
 		v.fail(at+".listen_address", "other machines can reach it, and no certificate is asked of them", "name cert_file, key_file and ca_file in tls, or listen on 127.0.0.1")
+	}
+}
+
+func (v *validator) exportKubernetes() {
+	k := &v.config.Exporters.Kubernetes
+	const at = "exporters.kubernetes."
+	if k.Events != "" && !slices.Contains([]string{"off", "changes", "all"}, k.Events) {
+		v.fail(at+"events", fmt.Sprintf("unknown events %q", clip(k.Events)), "write off, changes or all")
+	}
+	if k.StartValues != "" {
+		v.dns(at+"start_values", k.StartValues)
+	}
+	if k.Recommender != "" {
+		v.dns(at+"recommender", k.Recommender)
+	}
+	if (k.StartValues != "" || k.Recommender != "" || k.Events != "") && len(v.config.Watched()) == 0 {
+		v.warn("exporters.kubernetes", "no workload is one of a cluster, so nothing is told", "write knob: {kubernetes: {namespace: …, deployment: …}}, or remove the section")
 	}
 }
 

@@ -237,6 +237,8 @@ func pipelineOut(g *grid) {
 	}, from0)
 	g.graph(12, "Answers to KEDA", "How many pods KEDA was told, by gRPC code: Unavailable is an answer without fresh advice.", "ops",
 		[]query{{rate("trimtab_keda_answers_total", "code"), "{{code}}"}}, from0)
+	g.graph(12, "Told to the cluster", "Events, start values and recommendations written to Kubernetes; dropped are events of a workload that has too many.", "ops",
+		[]query{{`sum by (what, result) (rate(trimtab_kubernetes_written_total{@}[$__rate_interval]))`, "{{what}} {{result}}"}}, from0)
 	g.graph(12, "Workloads in brief", "Workloads that have only a few series, so that /metrics stays under 5 MB.", "none",
 		[]query{{`max by (instance) (trimtab_exporter_brief_workloads{@})`, "{{instance}}"}}, from0, stairs)
 }

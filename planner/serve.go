@@ -144,10 +144,10 @@ const growing, growth = 0.1, 0.5
 // scale: see [trimtab.Curve.Scale].
 func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
 	of := func(b trimtab.Band) float64 { return b.Mean + optimism*(b.Upper-b.Mean) }
-	if a := policy.LeastReaching(c, scale, slo, of); a >= 0 {
+	if a := c.Least(scale, slo, of); a >= 0 {
 		return a
 	}
-	return policy.LeastReaching(c, scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
+	return c.Least(scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
 }
 
 // serve sets the aims of the free seats that are in by their needs, and reports

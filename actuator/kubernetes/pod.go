@@ -80,9 +80,19 @@ func openLimit(at place, from facts, rules Options) *Limit {
 	return &Limit{at: at, from: from, rules: rules, now: time.Now}
 }
 
-// Undo describes the knob, with what was found.
+// Undo describes the knob, with what was found, or what the template says where pods do
+// not begin with that.
 func (l *Limit) Undo() []byte {
-	b, err := json.Marshal(limitUndo{limitKind, l.at, l.found})
+	found := l.found
+	if l.rules.StartValues && !found.Unlimited {
+		if w, err := l.from.workload(context.Background(), l.at.Workload); err == nil {
+			template := &kube.Pod{Spec: w.Spec.Template.Spec}
+			if c := template.Container(l.at.Container); c != nil && c.Resources.Limits[l.at.Resource] > 0 {
+				found = trimtab.Units(float64(c.Resources.Limits[l.at.Resource]))
+			}
+		}
+	}
+	b, err := json.Marshal(limitUndo{limitKind, l.at, found})
 	if err != nil {
 		panic("kubernetes: encode undo: " + err.Error()) // strings always encode
 	}

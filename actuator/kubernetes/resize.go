@@ -45,7 +45,7 @@ func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v fl
 	if err != nil {
 		return err
 	}
-	limits := map[string]string{l.at.Resource: quantity(l.at.Resource, v)}
+	limits := map[string]string{l.at.Resource: kube.Text(l.at.Resource, v)}
 	var requests map[string]string
 	if p.Status.QOSClass == guaranteed {
 		requests = limits
@@ -106,7 +106,7 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 			return fmt.Errorf("nothing is lowered now: %s: %w", why, trimtab.ErrRefused)
 		}
 	case l.tooMuch > 0 && v > now && v >= l.tooMuch:
-		return fmt.Errorf("the node called %s infeasible before: %w", quantity(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
+		return fmt.Errorf("the node called %s infeasible before: %w", kube.Text(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
 	}
 	return nil
 }

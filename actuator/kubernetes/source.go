@@ -31,6 +31,10 @@ type Options struct {
 	AddLimits bool
 	// AllowZero lets the number of pods go to 0 and come back from it.
 	AllowZero bool
+	// StartValues tells that new pods begin with what the others have, and not with what
+	// their template says: the template is then what a limit is put back to, and the
+	// others say what one more pod takes.
+	StartValues bool
 	// RestoreBaseline has a restore lower the number of pods, too, as far as disruption
 	// budgets allow.
 	RestoreBaseline bool
@@ -236,15 +240,7 @@ func roundUp(resource string, v float64) float64 {
 	return math.Ceil(v*tenMilli-1e-3) / tenMilli
 }
 
-// quantity is a value as Kubernetes writes it.
-func quantity(resource string, v float64) string {
-	if resource == trimtab.Memory {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%dm", int64(math.Round(v*1000)))
-}
-
-// close tells whether a limit that the kubelet reads back is the one that was asked for.
+// near tells whether a limit that the kubelet reads back is the one that was asked for.
 func near(resource string, asked, actual float64) bool {
 	if resource == trimtab.Memory {
 		return math.Abs(asked-actual) < page

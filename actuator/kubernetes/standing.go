@@ -75,6 +75,9 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 	asks := map[string]float64{"pods": 1, "count/pods": 1}
 	for _, resource := range []string{trimtab.CPU, trimtab.Memory} {
 		limit, limited := templated(w, resource, func(r *kube.Resources) kube.List { return r.Limits })
+		if limited && s.rules.StartValues {
+			limit = math.Max(limit, largest(c, s.ref, resource))
+		}
 		if limited {
 			out.Starts[resource], asks["limits."+resource] = limit, limit
 		}
@@ -98,6 +101,22 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 		out.Most, out.By = now, "its annotation autoscaling.keda.sh/paused-scale-out"
 	}
 	return out
+}
+
+// largest is the most that a pod of the workload has of a resource; 0: not known.
+func largest(c *kube.Cluster, r kube.Ref, resource string) (most float64) {
+	pods, err := c.PodsOf(r)
+	if err != nil {
+		return 0
+	}
+	for _, p := range pods {
+		sum := 0.0
+		for i := range p.Spec.Containers {
+			sum += float64(p.Spec.Containers[i].Resources.Limits[resource])
+		}
+		most = math.Max(most, sum)
+	}
+	return most
 }
 
 // templated is what the template asks for in all of a resource; false: a container asks

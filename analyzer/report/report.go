@@ -29,6 +29,9 @@ type Report struct {
 	NoAlloc    string // why Allocation is missing
 	Latency    map[string]trimtab.Seconds
 	Slowest    []trimtab.Exemplar
+	// Fixed is the share of its time in which a fast loop was to leave the quota at its
+	// target.
+	Fixed float64
 	// Aside is why it did not teach the curve.
 	Aside string
 }

@@ -42,6 +42,8 @@ var valueSets = map[string][]string{
 	"act all":           {"--set", "mode=act"},
 	"act one":           {"--set", "mode=act,namespaces={shop},config.pool.name=Shop"},
 	"act replicas":      {"--set", "mode=act,namespaces={shop},act.resize=false"},
+	"start values":      {"--set", "mode=act,namespaces={shop},startValues.enabled=true,events=off"},
+	"VPA":               {"--set", "mode=recommend,vpa.recommender=trimtab,events=all"},
 	"boards":            {"--set", "dashboards.enabled=true"},
 	"keda":              {"--set", "mode=recommend,namespaces={shop},keda.enabled=true,keda.tlsSecret=trimtab-keda"},
 	"volume":            {"--set", "persistence.enabled=true,persistence.storageClass=fast"},
@@ -132,7 +134,7 @@ func TestTheChartRendersForEverySetOfValuesAndRefusesAMisspeltOne(t *testing.T) 
 			}
 		}
 	}
-	for _, wrong := range []string{"mod=act", "mode=off", "nats.mode=external", "keda.enabled=true", "agent.enabled=true", "persistence.size=2 GB", "namespaces={Shop}"} {
+	for _, wrong := range []string{"mod=act", "mode=off", "nats.mode=external", "keda.enabled=true", "agent.enabled=true", "persistence.size=2 GB", "namespaces={Shop}", "startValues.enabled=true", "events=some"} {
 		if out, err := helm(t, "lint", "--strict", chartDir, "--set", wrong); err == nil {
 			t.Errorf("--set %s passes: %s", wrong, out)
 		}
@@ -141,7 +143,7 @@ func TestTheChartRendersForEverySetOfValuesAndRefusesAMisspeltOne(t *testing.T) 
 
 // excess says what a Role allows that no mode needs; "": nothing.
 func excess(role map[string]any) string {
-	allowed := []string{"create configmaps", "get configmaps", "update configmaps", "patch pods/resize",
+	allowed := []string{"create configmaps", "get configmaps", "update configmaps", "patch pods/resize", "patch configmaps", "create events", "patch events", "patch verticalpodautoscalers/status",
 		"get deployments/scale", "patch deployments/scale", "get statefulsets/scale", "patch statefulsets/scale"}
 	for _, looked := range []string{"pods", "resourcequotas", "limitranges", "deployments", "statefulsets", "replicasets", "horizontalpodautoscalers", "poddisruptionbudgets", "scaledobjects", "verticalpodautoscalers", "nodes"} {
 		allowed = append(allowed, "get "+looked, "list "+looked, "watch "+looked)
@@ -412,6 +414,7 @@ func accountOf(t *testing.T, r *kubetest.Real, mode string) {
 		"list nodes":                      "recommend",
 		"patch pods/resize":               "act",
 		"patch deployments/scale":         "act",
+		"create events.events.k8s.io":     "act",
 		"patch pods":                      "never",
 		"patch deployments":               "never",
 		"delete pods":                     "never",

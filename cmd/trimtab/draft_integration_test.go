@@ -22,7 +22,8 @@ func TestADraftOfWhatIsThereIsAConfigurationThatRuns(t *testing.T) {
 	defer exporter.Close()
 	url := scraped(p, strings.TrimPrefix(exporter.URL, "http://"))
 	before, after, _ := strings.Cut(p.text, "workloads:\n")
-	p.text = before + after[strings.Index(after, "analyzer:"):]
+	_, rest, _ := strings.Cut(after, "analyzer:")
+	p.text = before + "analyzer:" + rest
 	p.start()
 	defer p.serve()()
 	draft := ""

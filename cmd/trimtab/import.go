@@ -25,7 +25,7 @@ type importSLOCmd struct {
 	Files      []string      `arg:"" optional:"" name:"file" help:"Files of OpenSLO (openslo/v1), Sloth or Pyrra." type:"path"`
 	Window     time.Duration `help:"Range of the rates: at least four times the scrape interval." default:"1m"`
 	Prometheus string        `name:"prometheus.url" help:"Prometheus that answers the queries." default:"http://127.0.0.1:9090" placeholder:"URL"`
-	Kubernetes string        `placeholder:"NAMESPACE" help:"Also the objects of Sloth and Pyrra in this namespace of the cluster that kubectl reaches; * for all."`
+	Kubernetes string        `placeholder:"NAMESPACE" help:"Also the objects of OpenSLO, Sloth and Pyrra in this namespace of the cluster that kubectl reaches; * for all."`
 	Kubeconfig string        `type:"path" placeholder:"FILE" help:"Kubeconfig file of that cluster, in place of kubectl's."`
 }
 
@@ -52,15 +52,19 @@ func (c *importSLOCmd) Run(ctx context.Context, t terminal) error {
 		}
 		all = append(all, found...)
 	}
+	mistaken := error(nil)
 	if len(mistakes) > 0 {
-		return hint.Add(mistakes, "what has no meaning in trimtab is not guessed: mend it, or leave that objective out")
+		mistaken = hint.Add(mistakes, "what has no meaning in trimtab is not guessed: mend it, or leave that objective out")
+		if c.Kubernetes == "" || len(all) == 0 {
+			return mistaken
+		}
 	}
 	text := printObjectives(all, c.Prometheus)
 	if _, err = config.Parse("draft", []byte(text)); err != nil {
 		return fmt.Errorf("import slo: what follows from the files cannot be used: %w", err)
 	}
 	_, err = io.WriteString(t.out, text)
-	return err
+	return errors.Join(err, mistaken) // of a cluster, the others are no worse for it
 }
 
 // texts reads the files, and the objects of the cluster.
@@ -87,7 +91,7 @@ func (c *importSLOCmd) texts(ctx context.Context) (all []kube.Objective, err err
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("import slo: no object of Sloth or Pyrra in namespace %s", c.Kubernetes)
+		return nil, fmt.Errorf("import slo: no object of OpenSLO, Sloth or Pyrra in namespace %s", c.Kubernetes)
 	}
 	return append(all, found...), nil
 }

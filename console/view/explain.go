@@ -50,7 +50,9 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if d.instances > 0 {
 		e.Barred = d.knob.Barred
 	}
-	e.Fast = v.fast(s)
+	if e.Fast = v.fast(s); e.Fast != nil && s.estimate != nil {
+		e.Fast.Fixed = s.estimate.Fixed
+	}
 	if row.Allocation != nil {
 		e.Baseline = &d.baseline
 	}

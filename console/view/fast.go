@@ -16,6 +16,8 @@ type FastView struct {
 	trimtab.Fast
 	// Instances are those that are moved.
 	Instances int `json:"instances"`
+	// Fixed is the performance that the target would give with a fixed quota; nil: not known.
+	Fixed *trimtab.Band `json:"fixed,omitempty"`
 	// Stalls is the share of the time of all instances in which a quota stopped them, since
 	// their agents began; nil: nothing was granted yet.
 	Stalls *float64 `json:"stalls,omitempty"`
@@ -81,6 +83,9 @@ func (v *FastView) String() string {
 	}
 	if v.Lent > 0 {
 		fmt.Fprintf(&b, "; lent %.3g core-seconds", v.Lent)
+	}
+	if v.Fixed != nil {
+		fmt.Fprintf(&b, "; with a fixed quota performance would be %.3g to %.3g", v.Fixed.Lower, v.Fixed.Upper)
 	}
 	return b.String()
 }

@@ -176,19 +176,27 @@ func (c *Client) Allocatable(ctx context.Context, node, resource string) (float6
 	return n.allocatable(resource)
 }
 
-// patch sends a merge patch that the server carries out only on the object with uid and
+// patch sends a patch that the server carries out only on the object with uid and
 // resourceVersion of at: it answers 409, or 422 for another uid, otherwise.
-func (c *Client) patch(ctx context.Context, r Resource, at *Meta, kind types.PatchType, body map[string]any, out any, sub string) error {
+func (c *Client) patch(ctx context.Context, r Resource, at *Meta, kind types.PatchType, body map[string]any, out any, sub ...string) error {
+	body["metadata"] = map[string]any{"uid": at.UID, "resourceVersion": at.ResourceVersion}
+	return c.send(ctx, r, at, kind, body, out, sub...)
+}
+
+// send sends a patch, and reads the answer into out; nil: it is not needed.
+func (c *Client) send(ctx context.Context, r Resource, at *Meta, kind types.PatchType, body map[string]any, out any, sub ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	body["metadata"] = map[string]any{"uid": at.UID, "resourceVersion": at.ResourceVersion}
 	b, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode patch of %s %s/%s: %w", r, at.Namespace, at.Name, err)
 	}
-	u, err := c.of(r, at.Namespace).Patch(ctx, at.Name, kind, b, metav1.PatchOptions{FieldManager: FieldManager}, sub)
+	u, err := c.of(r, at.Namespace).Patch(ctx, at.Name, kind, b, metav1.PatchOptions{FieldManager: FieldManager}, sub...)
 	if err != nil {
-		return kindOf(err, "patch "+sub+" of", r, at.Namespace, at.Name)
+		return kindOf(err, strings.TrimSpace("patch "+strings.Join(sub, "/")), r, at.Namespace, at.Name)
+	}
+	if out == nil {
+		return nil
 	}
 	return decode(u, out)
 }

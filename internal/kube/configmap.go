@@ -13,6 +13,7 @@ import (
 type ConfigMap struct {
 	Meta       `json:"metadata"`
 	BinaryData map[string][]byte `json:"binaryData"`
+	Data       map[string]string `json:"data"`
 }
 
 // ConfigMap reads one; the error is os.ErrNotExist where there is none.
@@ -47,6 +48,18 @@ func (c *Client) UpdateConfigMap(ctx context.Context, at *ConfigMap, data map[st
 	}
 	m := &ConfigMap{}
 	return m, decode(u, m)
+}
+
+// SetData changes texts of one, if it still is of the version of at; nil removes a key.
+func (c *Client) SetData(ctx context.Context, at *ConfigMap, change map[string]*string) (*ConfigMap, error) {
+	data := make(map[string]any, len(change))
+	for key, text := range change {
+		if data[key] = nil; text != nil {
+			data[key] = *text
+		}
+	}
+	m := &ConfigMap{}
+	return m, c.patch(ctx, configMaps(), &at.Meta, types.MergePatchType, map[string]any{"data": data}, m)
 }
 
 func configMap(namespace, name string, data map[string][]byte) *unstructured.Unstructured {

@@ -4,52 +4,101 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Objective is an object that says a service level objective, as other tools keep it.
 type Objective struct {
 	// Name is KIND NAMESPACE/NAME.
 	Name string
-	// Text is the object as JSON: what a file of that tool would say.
+	// Text is the object as JSON: what a file of that tool would say. One of OpenSLO has
+	// the indicators and data sources of its namespace behind it.
 	Text []byte
 }
 
 // maxObjectives bounds the objects of one kind that are read.
 const maxObjectives = 1000
 
-// Objectives reads the objectives that Sloth and Pyrra keep in a namespace, "" in all of
-// them. A kind that the server does not have is left out.
+// openSLO is the group of objects of OpenSLO. In a file its version is openslo/v1, which
+// no group of a cluster may be called.
+const openSLO = "openslo.com"
+
+// Objectives reads the objectives that OpenSLO, Sloth and Pyrra keep in a namespace, "" in
+// all of them. A kind that the server does not have is left out.
 func (c *Client) Objectives(ctx context.Context, namespace string) (all []Objective, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for _, r := range []Resource{
 		{"sloth.slok.dev", "v1", "prometheusservicelevels", true},
 		{"pyrra.dev", "v1alpha1", "servicelevelobjectives", true},
+		{openSLO, "v1", "slos", true},
 	} {
-		list, err := c.of(r, namespace).List(ctx, metav1.ListOptions{Limit: maxObjectives})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		list, err := c.objectives(ctx, r, namespace)
 		if err != nil {
-			return nil, kindOf(err, "list", r, namespace, "")
+			return nil, err
 		}
-		if list.GetContinue() != "" {
-			return nil, fmt.Errorf("list %s: more than %d: name a namespace", r, maxObjectives)
-		}
-		for i := range list.Items {
-			u := &list.Items[i]
-			text, err := json.MarshalIndent(map[string]any{
-				"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"],
-				"metadata": map[string]any{"name": u.GetName(), "namespace": u.GetNamespace(), "labels": u.GetLabels()},
-			}, "", "  ")
-			if err != nil {
-				return nil, fmt.Errorf("encode %s %s/%s: %w", r, u.GetNamespace(), u.GetName(), err)
+		beside := map[string]string{}
+		if r.Group == openSLO && len(list) > 0 {
+			if beside, err = c.indicators(ctx, namespace); err != nil {
+				return nil, err
 			}
-			all = append(all, Objective{fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName()), text})
+		}
+		for i := range list {
+			u := &list[i]
+			text, err := objectiveText(u)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, Objective{fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName()), []byte(text + beside[u.GetNamespace()])})
 		}
 	}
 	return all, nil
+}
+
+// indicators are what objectives of OpenSLO refer to, as further documents by namespace.
+func (c *Client) indicators(ctx context.Context, namespace string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, name := range []string{"slis", "datasources"} {
+		list, err := c.objectives(ctx, Resource{openSLO, "v1", name, true}, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			text, err := objectiveText(&list[i])
+			if err != nil {
+				return nil, err
+			}
+			out[list[i].GetNamespace()] += "\n---\n" + text
+		}
+	}
+	return out, nil
+}
+
+// objectives lists one kind; none where the server does not have it.
+func (c *Client) objectives(ctx context.Context, r Resource, namespace string) ([]unstructured.Unstructured, error) {
+	list, err := c.of(r, namespace).List(ctx, metav1.ListOptions{Limit: maxObjectives})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, kindOf(err, "list", r, namespace, "")
+	case list.GetContinue() != "":
+		return nil, fmt.Errorf("list %s: more than %d: name a namespace", r, maxObjectives)
+	}
+	return list.Items, nil
+}
+
+func objectiveText(u *unstructured.Unstructured) (string, error) {
+	text, err := json.MarshalIndent(map[string]any{
+		"apiVersion": strings.Replace(u.GetAPIVersion(), openSLO+"/", "openslo/", 1), "kind": u.GetKind(), "spec": u.Object["spec"],
+		"metadata": map[string]any{"name": u.GetName(), "namespace": u.GetNamespace(), "labels": u.GetLabels()},
+	}, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("encode %s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
+	return string(text), nil
 }

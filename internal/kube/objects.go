@@ -322,6 +322,9 @@ type VPA struct {
 	Meta `json:"metadata"`
 	Spec struct {
 		TargetRef    TargetRef `json:"targetRef"`
+		Recommenders []struct {
+			Name string `json:"name"`
+		} `json:"recommenders"`
 		UpdatePolicy *struct {
 			UpdateMode string `json:"updateMode"`
 		} `json:"updatePolicy"`
@@ -329,6 +332,21 @@ type VPA struct {
 			ContainerPolicies []VPAPolicy `json:"containerPolicies"`
 		} `json:"resourcePolicy"`
 	} `json:"spec"`
+	Status struct {
+		Recommendation *struct {
+			ContainerRecommendations []Recommendation `json:"containerRecommendations"`
+		} `json:"recommendation"`
+		Conditions []Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// Recommendation is what a VPA's recommender says of one container, as requests.
+type Recommendation struct {
+	ContainerName  string `json:"containerName"`
+	Target         List   `json:"target"`
+	LowerBound     List   `json:"lowerBound"`
+	UpperBound     List   `json:"upperBound"`
+	UncappedTarget List   `json:"uncappedTarget"`
 }
 
 // VPAPolicy is what a VPA may do to one container, or with the name * to the others.
@@ -336,6 +354,7 @@ type VPAPolicy struct {
 	ContainerName       string    `json:"containerName"`
 	Mode                string    `json:"mode"`
 	ControlledResources *[]string `json:"controlledResources"`
+	ControlledValues    string    `json:"controlledValues"`
 	MinAllowed          List      `json:"minAllowed"`
 	MaxAllowed          List      `json:"maxAllowed"`
 }

@@ -6,6 +6,10 @@ type Needs struct {
 	Namespaces []string
 	// Resize and Scale are what is turned.
 	Resize, Scale bool
+	// Events are told on workloads, and Recommend has the status of VPAs written.
+	Events, Recommend bool
+	// Starts is the namespace and name of the ConfigMap with start values; "": none.
+	Starts, StartsName string
 	// Journal is the namespace and name of the ConfigMap with the journal; "": none.
 	Journal, JournalName string
 }
@@ -20,6 +24,13 @@ func (n *Needs) Rights() (all []Right) {
 		}
 		if n.Resize {
 			all = append(all, Right{Verb: "patch", Resource: "pods", Subresource: "resize", Namespace: namespace})
+		}
+		if n.Events {
+			all = append(all, Right{Verb: "create", Group: events().Group, Resource: events().Name, Namespace: namespace},
+				Right{Verb: "patch", Group: events().Group, Resource: events().Name, Namespace: namespace})
+		}
+		if n.Recommend {
+			all = append(all, Right{Verb: "patch", Group: vpas().Group, Resource: vpas().Name, Subresource: "status", Namespace: namespace})
 		}
 		for _, verb := range []string{"get", "patch"} {
 			if n.Scale {
@@ -36,6 +47,10 @@ func (n *Needs) Rights() (all []Right) {
 		all = append(all, Right{Verb: "create", Resource: "configmaps", Namespace: n.Journal},
 			Right{Verb: "get", Resource: "configmaps", Namespace: n.Journal, Name: n.JournalName},
 			Right{Verb: "update", Resource: "configmaps", Namespace: n.Journal, Name: n.JournalName})
+	}
+	if n.Starts != "" {
+		all = append(all, Right{Verb: "get", Resource: "configmaps", Namespace: n.Starts, Name: n.StartsName},
+			Right{Verb: "patch", Resource: "configmaps", Namespace: n.Starts, Name: n.StartsName})
 	}
 	return all
 }

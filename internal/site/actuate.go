@@ -41,7 +41,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	if cfg.Kubernetes.Journal != "" && hasCluster(all) {
 		c.OpenJournal, c.Watchdog = s.clusterJournal(cfg, cluster), nil
 	}
-	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Watched(), addsLimits(cfg))
+	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
 	c.Metrics, c.Logger = s.metrics, s.logger
 	// Once before anything is stopped for it, to see that they can be opened.
 	once, _, err := openAll(kinds, all)

@@ -51,7 +51,7 @@ func (s *Site) exportParts(cfg *config.Config) ([]part, error) {
 		c.TLS = files.server()
 		out = append(out, part{"export-keda", key, func(ctx context.Context) (func() error, error) { return s.startKEDA(ctx, c) }})
 	}
-	return out, nil
+	return append(out, s.tellPart(cfg)...), nil
 }
 
 // tap lets a recording see the step of a stage, whenever there is one.

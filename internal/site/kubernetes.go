@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/kubernetes"
 	names "github.com/trimtab/trimtab/collector/kubernetes"
 	"github.com/trimtab/trimtab/config"
+	tell "github.com/trimtab/trimtab/exporters/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/behavior"
@@ -52,7 +53,7 @@ func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
 			adds[kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}] = t.AddLimits
 		}
 	}
-	all := kubernetes.Options{RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
+	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
 	return func(r kube.Ref) kubernetes.Options {
 		o := all
 		o.AddLimits = adds[r]
@@ -204,7 +205,13 @@ func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, e
 	if err != nil {
 		return actuator.Report{}, err
 	}
-	return actuator.RestoreJournal(ctx, j, Reopen)
+	report, err := actuator.RestoreJournal(ctx, j, Reopen)
+	if namespace := cfg.Exporters.Kubernetes.StartValues; namespace != "" {
+		if cleared := tell.ClearStartValues(ctx, client, namespace, cfg.Pool.Name); !errors.Is(cleared, os.ErrNotExist) {
+			err = errors.Join(err, cleared)
+		}
+	}
+	return report, err
 }
 
 // withCluster makes of what starts an actuator what first begins to watch its cluster.

@@ -2,12 +2,14 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/config"
+	tell "github.com/trimtab/trimtab/exporters/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
@@ -25,6 +27,12 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 	fmt.Fprintf(out, "API server %s, Kubernetes %s\n", client.Server(), version)
 	c := &clusterCheck{client: client, out: out}
 	needs := kube.Needs{Namespaces: cfg.Watched(), Journal: cfg.Kubernetes.Journal, JournalName: kubernetes.JournalName(cfg.Pool.Name)}
+	told := cfg.Exporters.Kubernetes
+	needs.Recommend, needs.Events = told.Recommender != "", told.Events == tell.AllEvents
+	if told.StartValues != "" {
+		needs.Starts, needs.StartsName = told.StartValues, tell.StartValuesName(cfg.Pool.Name)
+		c.starts(ctx, version, needs.Starts, needs.StartsName)
+	}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		if w.Knob.Kubernetes == nil {
@@ -33,6 +41,7 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 		kind, _, _ := cfg.Place(&w.Knob)
 		_, _, _, both := w.Knob.Scale()
 		if w.Mode == trimtab.Act {
+			needs.Events = needs.Events || told.Events != tell.NoEvents
 			needs.Resize = needs.Resize || kind == kubernetes.PodsKind
 			needs.Scale = needs.Scale || kind == kubernetes.ScaleKind || both
 		}
@@ -51,6 +60,9 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 		case !allowed:
 			c.bad("not allowed to %s: see deploy/kubernetes", right)
 		}
+	}
+	for _, namespace := range needs.Namespaces {
+		c.objectives(ctx, namespace)
 	}
 	if c.problems > 0 {
 		return fmt.Errorf("check kubernetes: %d things do not work: %w", c.problems, trimtab.ErrRefused)
@@ -83,6 +95,42 @@ func (c *clusterCheck) resize(ctx context.Context, v kube.Version) {
 		c.bad("whether there is pods/resize cannot be told: %v", err)
 	case !has:
 		c.bad("no pods/resize: limits of running pods can be changed from Kubernetes 1.33 on, this is %s", v)
+	case v.Major == 1 && v.Minor == 33:
+		fmt.Fprintf(c.out, "Kubernetes %s: a memory limit may rise and not fall again, which it may from 1.34 on: a restore leaves it, unless resizePolicy restarts the container\n", v)
+	}
+}
+
+// starts says whether new pods can begin with start values.
+func (c *clusterCheck) starts(ctx context.Context, v kube.Version, namespace, name string) {
+	switch has, err := c.client.Serves(ctx, "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "list"); {
+	case err != nil:
+		c.bad("whether there is MutatingAdmissionPolicy cannot be told: %v", err)
+	case !has:
+		c.bad("no MutatingAdmissionPolicy: new pods can begin with start values from Kubernetes 1.36 on, this is %s", v)
+	default:
+		if _, err := c.client.ConfigMap(ctx, namespace, name); err != nil {
+			c.bad("start values: %v: install the chart with startValues.enabled", err)
+		}
+	}
+}
+
+// objectives says which objects of OpenSLO, Sloth and Pyrra in a namespace cannot be read,
+// by name. Nothing depends on them until somebody imports them, so they are no problem of
+// the configuration, nor of each other.
+func (c *clusterCheck) objectives(ctx context.Context, namespace string) {
+	all, err := c.client.Objectives(ctx, namespace)
+	switch {
+	case errors.Is(err, trimtab.ErrRefused):
+		fmt.Fprintf(c.out, "not allowed to list objectives of OpenSLO, Sloth and Pyrra in namespace %s: they are not looked at\n", namespace)
+	case err != nil:
+		fmt.Fprintf(c.out, "objectives of OpenSLO, Sloth and Pyrra: %v\n", err)
+	}
+	for i := range all {
+		if _, err := config.ReadObjectives(all[i].Name, all[i].Text, config.DefaultWindow); err != nil {
+			fmt.Fprintf(c.out, "%s cannot be imported: %v\n", all[i].Name, err)
+		} else {
+			fmt.Fprintf(c.out, "%s can be imported: trimtab import slo --kubernetes=%s\n", all[i].Name, namespace)
+		}
 	}
 }
 

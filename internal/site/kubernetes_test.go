@@ -208,6 +208,64 @@ func TestTheCheckOfAClusterNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestTheCheckOfAClusterNamesEachMissingRightAPIKindAndVersionInOneRun(t *testing.T) {
+	for minor, want := range map[int]string{
+		32: "no pods/resize: limits of running pods can be changed from Kubernetes 1.33 on, this is 1.32",
+		33: "Kubernetes 1.33: a memory limit may rise and not fall again, which it may from 1.34 on",
+		35: "no MutatingAdmissionPolicy: new pods can begin with start values from Kubernetes 1.36 on, this is 1.35",
+	} {
+		server := kubetest.New(t)
+		server.Version(minor)
+		server.Shop(2, halfCore)
+		text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), ", journal: trimtab", "act") +
+			"exporters: {kubernetes: {start_values: trimtab, recommender: trimtab}}\n"
+		cfg, err := config.Parse("cluster.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wants := []string{want, "Kubernetes 1." + fmt.Sprint(minor)}
+		denied := []string{"list pods", "watch verticalpodautoscalers", "patch pods/resize", "patch verticalpodautoscalers/status", "create events", "patch configmaps", "update configmaps", "list nodes"}
+		server.Deny(denied...)
+		for _, right := range denied {
+			wants = append(wants, "not allowed to "+right)
+		}
+		var out strings.Builder
+		if err := CheckCluster(t.Context(), cfg, &out); err == nil {
+			t.Errorf("1.%d is said to work", minor)
+		}
+		for _, want := range wants {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("of 1.%d it does not say %q:\n%s", minor, want, out.String())
+			}
+		}
+		if minor != 33 && strings.Contains(out.String(), "may rise and not fall") {
+			t.Errorf("1.%d:\n%s", minor, out.String())
+		}
+	}
+}
+
+func TestTheCheckOfAClusterNamesAnObjectiveThatCannotBeReadAndTheOthersAreFine(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	for name, indicator := range map[string]string{"cart": `{}`, "pay": `{"ratio": {"errors": {"metric": "pay_errors"}, "total": {"metric": "pay_total"}}}`} {
+		server.Put("/apis/pyrra.dev/v1alpha1/namespaces/shop/servicelevelobjectives/"+name, `{"apiVersion": "pyrra.dev/v1alpha1", "kind": "ServiceLevelObjective",
+			"metadata": {"name": "`+name+`", "namespace": "shop"}, "spec": {"target": "99", "window": "4w", "indicator": `+indicator+`}}`)
+	}
+	cfg, err := config.Parse("cluster.yaml", fmt.Appendf(nil, clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "recommend"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := CheckCluster(t.Context(), cfg, &out); err != nil {
+		t.Errorf("a bad object of another tool is a problem of the configuration: %v", err)
+	}
+	for _, want := range []string{"ServiceLevelObjective shop/cart cannot be imported: ServiceLevelObjective shop/cart:", "ServiceLevelObjective shop/pay can be imported"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 	server := kubetest.New(t)
 	server.Shop(2, halfCore)

@@ -40,36 +40,16 @@ func DemandOf(c *trimtab.Curve, slo, unit float64, lo, hi int) Demand {
 	mean := func(b trimtab.Band) float64 { return b.Mean }
 	at, tells := explore(c, slo, unit, lo, hi)
 	d := Demand{Upper: hi, Mean: -1, Explore: at}
-	if a := LeastReaching(c, 1, slo, lower); a >= 0 {
+	if a := c.Least(1, slo, lower); a >= 0 {
 		d.Upper = min(max(UpUnits(a, unit), lo), hi)
 		if !tells {
 			d.Explore = d.Upper // it is known to the unit
 		}
 	}
-	if a := LeastReaching(c, 1, slo, mean); a >= 0 && UpUnits(a, unit) <= hi {
+	if a := c.Least(1, slo, mean); a >= 0 && UpUnits(a, unit) <= hi {
 		d.Mean = max(UpUnits(a, unit), lo)
 	}
 	return d
-}
-
-// LeastReaching returns the least allocation from the first knot on at which
-// the bound reaches level, where allocations count times scale; -1 when it
-// never does.
-func LeastReaching(c *trimtab.Curve, scale, level float64, bound func(trimtab.Band) float64) float64 {
-	for i := range c.Knots {
-		k := &c.Knots[i]
-		v := bound(k.Band)
-		if v < level {
-			continue
-		}
-		if i == 0 {
-			return k.Allocation * scale
-		}
-		before := &c.Knots[i-1]
-		u, from, to := bound(before.Band), before.Allocation*scale, k.Allocation*scale
-		return from + (level-u)/(v-u)*(to-from)
-	}
-	return -1
 }
 
 // enough is the share of the greatest h that is as good as it: where a band is

@@ -6,7 +6,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/behavior"
-	"github.com/trimtab/trimtab/planner/policy"
 )
 
 // Need is the effective allocation that a workload needs, in the resource's unit.
@@ -26,7 +25,7 @@ func NeedOf(c *trimtab.Curve, slo, round, start float64) (Need, bool) {
 	}
 	at := func(load float64) float64 {
 		scale, _ := c.Scale(load)
-		return policy.LeastReaching(c, scale, slo, func(b trimtab.Band) float64 { return b.Lower })
+		return c.Least(scale, slo, func(b trimtab.Band) float64 { return b.Lower })
 	}
 	n := Need{Round: at(round), Start: at(math.Max(round, start))}
 	return n, n.Round >= 0 && n.Start >= 0

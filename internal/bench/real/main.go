@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -31,8 +32,10 @@ type options struct {
 	Override  string
 	Keep      bool
 	Fast      bool
+	Repeat    int
 
-	policies []string
+	policies                      []string
+	statics, thresholds, captains []float64
 }
 
 func main() {
@@ -76,7 +79,11 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.Plot, "plot", "", "directory for figures (SVG)")
 	f.StringVar(&o.Trimtab, "trimtab", "", "trimtab program; left out: it is built")
 	f.StringVar(&o.Override, "override", "", "YAML file that is laid over trimtab's file, such as \"round: 5s\"; what stands under each_workload is laid over every workload")
-	f.BoolVar(&o.Fast, "fast", false, "steps of the load that end before a round can see them: trimtab's fast loop beside rules for quotas; of the other flags only minutes (by default 0.7), seed, pool and cost count")
+	f.BoolVar(&o.Fast, "fast", false, "steps of the load that end before a round can see them: trimtab's fast loop beside rules for quotas; of the other flags only minutes (by default 0.87), repeat, static, threshold, captain, seed, pool and cost count")
+	f.IntVar(&o.Repeat, "repeat", 1, "with --fast: how often each policy is played")
+	statics := f.String("static", "3,4", "with --fast: fixed quotas beside trimtab's, over the mean use, with commas")
+	thresholds := f.String("threshold", "0.5,0.7,0.9", "with --fast: thresholds of k8s-cpu-fast, with commas")
+	captains := f.String("captain", "0.04,0.1,0.2", "with --fast: throttle targets of Autothrottle's Captain, with commas")
 	f.BoolVar(&o.Keep, "keep", false, "keep data directories and logs")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -91,6 +98,14 @@ func parse(args []string) (*options, error) {
 	if o.policies, err = policies(strings.Split(*policy, ","), strings.Split(*signals, ",")); err != nil {
 		return nil, err
 	}
+	for _, list := range []struct {
+		name, text string
+		into       *[]float64
+	}{{"static", *statics, &o.statics}, {"threshold", *thresholds, &o.thresholds}, {"captain", *captains, &o.captains}} {
+		if *list.into, err = settings(list.name, list.text); err != nil {
+			return nil, err
+		}
+	}
 	return &o, o.validate(f.NArg())
 }
 
@@ -102,11 +117,28 @@ func (o *options) validate(left int) error {
 		return trimtab.Invalidf("pool %v, minutes %v: out of range", o.Pool, o.Minutes)
 	case o.Cost < time.Millisecond || o.Cost > time.Second || o.Range < time.Second:
 		return trimtab.Invalidf("cost %v, range %v: out of range", o.Cost, o.Range)
+	case o.Repeat < 1 || o.Repeat > 100:
+		return trimtab.Invalidf("repeat %d: out of range", o.Repeat)
 	case o.Output != "text" && o.Output != "json":
 		return trimtab.Invalidf("output %.40q: want text or json", o.Output)
 	}
 	_, err := shape.Find(o.Scenarios)
 	return err
+}
+
+// settings reads the settings of a rule.
+func settings(name, text string) (out []float64, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		if word == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(word, 64)
+		if err != nil || !(v > 0 && v <= 100) {
+			return nil, trimtab.Invalidf("--%s %.40q: want numbers over 0, with commas", name, text)
+		}
+		out = append(out, v)
+	}
+	return out, nil
 }
 
 // policies returns the full names of the wanted policies, in order, each once.

@@ -67,3 +67,17 @@ func TestTheResultIsOneLineOfJSON(t *testing.T) {
 		t.Errorf("%+v", back.Rows[1])
 	}
 }
+
+func TestTheCheapestSettingThatHoldsTheSLOIsTheBar(t *testing.T) {
+	rows := []*fastRow{
+		{name: ruleFast, granted: 60, used: 50, took: 100, sent: 1000, late: 1},
+		{name: "k8s-cpu-fast 0.5", rule: ruleThreshold, granted: 150, used: 50, took: 100, sent: 1000, late: 2},
+		{name: "k8s-cpu-fast 0.7", rule: ruleThreshold, granted: 120, used: 50, took: 100, sent: 1000, late: 10},
+		{name: "k8s-cpu-fast 0.9", rule: ruleThreshold, granted: 80, used: 50, took: 100, sent: 1000, late: 11},
+		{name: "captain 0.2", rule: ruleCaptain, granted: 80, used: 50, took: 100, sent: 1000, late: 300},
+	}
+	got := strings.Join(compareFast(rows), "\n")
+	if !strings.Contains(got, "0.50 of the cores of k8s-cpu-fast 0.7, the cheapest of 3") || !strings.Contains(got, "captain: none of its 1 settings") {
+		t.Error(got)
+	}
+}

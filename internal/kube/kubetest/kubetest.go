@@ -54,8 +54,9 @@ type Server struct {
 	silent chan struct{}
 	// denied are rights that nobody has, such as "patch pods/resize".
 	denied []string
-	// noResize makes it a server before 1.33.
+	// noResize makes it a server before 1.33, minor is its version.
 	noResize bool
+	minor    int
 }
 
 type event struct {
@@ -67,7 +68,7 @@ type event struct {
 
 // New starts a server.
 func New(t testing.TB) *Server {
-	s := &Server{t: t, objects: map[string]Object{}, version: 100, changed: make(chan struct{}), ends: make(chan struct{}), requests: map[string]int{}, bodies: map[string]Object{}}
+	s := &Server{t: t, objects: map[string]Object{}, version: 100, changed: make(chan struct{}), ends: make(chan struct{}), requests: map[string]int{}, minor: 37, bodies: map[string]Object{}}
 	s.http = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.EndWatches()
@@ -122,6 +123,13 @@ func (s *Server) Fail(f func(r *http.Request) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = f
+}
+
+// Version makes it a server of 1.MINOR, which is 1.37 otherwise.
+func (s *Server) Version(minor int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.minor, s.noResize = minor, minor < 33
 }
 
 // NoResize makes it a server without pods/resize.

@@ -44,7 +44,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, status, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason(status), "message": fmt.Sprintf("as asked for: %d", status)})
 	case r.URL.Path == "/version":
-		answer(w, 200, Object{"major": "1", "minor": "37"})
+		s.mu.Lock()
+		minor := strconv.Itoa(s.minor)
+		s.mu.Unlock()
+		answer(w, 200, Object{"major": "1", "minor": minor})
 	case s.discovers(w, r.URL.Path):
 	case last == "selfsubjectaccessreviews":
 		s.review(w, r)
@@ -229,7 +232,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path, sub := r.URL.Path, ""
-	for _, name := range []string{"scale", "resize"} {
+	for _, name := range []string{"scale", "resize", "status"} {
 		if p, ok := strings.CutSuffix(path, "/"+name); ok {
 			path, sub = p, name
 		}
@@ -279,8 +282,29 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, 200, s.objects[path])
+	case r.Method == http.MethodPatch:
+		o = clone(o)
+		delete(body, "metadata")
+		merge(o, body)
+		s.put(path, o)
+		answer(w, 200, s.objects[path])
 	default:
 		refuse(w, 405, "not here")
+	}
+}
+
+// merge is a JSON merge patch.
+func merge(o, patch Object) {
+	for key, v := range patch {
+		inner, nested := v.(Object)
+		switch {
+		case v == nil:
+			delete(o, key)
+		case nested:
+			merge(Sub(o, key), inner)
+		default:
+			o[key] = v
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 #   kube             API server, controller manager, scheduler, kubelet, kubectl (8 minutes of two cores)
 #   helm             to render and install the chart (3 minutes)
 #   kwok             plays the kubelets of many nodes (2 minutes)
+#   vpa-crd.yaml     the kind VerticalPodAutoscaler
 #   debian/          etcd, containerd, runc and CNI of Debian, unpacked and not installed
 # It prints the directory. CACHE overrides ~/.cache/trimtab-kube.
 set -euo pipefail
@@ -35,6 +36,11 @@ if [ ! -x "$dir/kwok-$kwok" ]; then
 	mv "$dir/new/kwok" "$dir/kwok-$kwok"
 fi
 ln -sf "kwok-$kwok" "$dir/kwok"
+vpa=k8s.io/autoscaler/vertical-pod-autoscaler@v1.8.1
+if [ ! -s "$dir/vpa-crd.yaml" ]; then
+	module=$(cd "$(mktemp -d)" && go mod download -json "$vpa" | sed -n 's/^.*"Dir": "\(.*\)",$/\1/p')
+	install -m 644 "$module/deploy/vpa-v1-crd-gen.yaml" "$dir/vpa-crd.yaml"
+fi
 for name in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
 	ln -sf kube "$dir/$name"
 done

@@ -157,7 +157,7 @@ func TestGoalsThatNothingWasPlayedForAreNotJudged(t *testing.T) {
 func TestBandsHoldWhereTheLoopRestsAndNotAtWhatItGranted(t *testing.T) {
 	x := experiment(leastLearning, []string{Fast})
 	l := x.learn(3)
-	if len(l) != 1 || l[0].Cells != len(fixedTimes())*loadParts || l[0].Rounds < 2 {
+	if len(l) != 1 || l[0].Cells != len(fixedTimes())*loadParts {
 		t.Fatalf("%+v", l)
 	}
 	if l[0].Setting < g8Band || l[0].Granted > 0.5 || !(l[0].Slope > 0) {

@@ -249,13 +249,13 @@ func (a *Answer) g8() Goal {
 	if len(a.Learnt) == 0 {
 		return g
 	}
-	target, granted, frozen, rounds, least := 0.0, 0.0, 0.0, 0.0, math.Inf(1)
+	target, granted, frozen, least := 0.0, 0.0, 0.0, math.Inf(1)
 	for i := range a.Learnt {
 		l, n := &a.Learnt[i], float64(len(a.Learnt))
 		target, granted, least = target+l.Setting/n, granted+l.Granted/n, math.Min(least, l.Slope)
-		frozen, rounds = frozen+l.Frozen*float64(l.Rounds), rounds+float64(l.Rounds)
+		frozen += l.Frozen / n
 	}
-	g.Here = fmt.Sprintf("%s (%s taught at what was granted); %.0f of %.0f frozen rounds; slope >= %s a doubling", figure(target), figure(granted), frozen, rounds, figure(least))
-	g.Met = judged(target >= g8Band && frozen >= g8Band*rounds && least >= 0, target, least)
+	g.Here = fmt.Sprintf("%s (%s taught at what was granted); frozen rounds %s; slope >= %s a doubling", figure(target), figure(granted), figure(frozen), figure(least))
+	g.Met = judged(target >= g8Band && frozen >= g8Band && least >= 0, target, least)
 	return g
 }

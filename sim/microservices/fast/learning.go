@@ -21,10 +21,10 @@ type Learnt struct {
 	// target and of one taught at the mean of what was granted.
 	Cells            int
 	Setting, Granted float64
-	// Frozen is the share of the frozen rounds, whose quotas stayed at the target, within
-	// the first band.
+	// Frozen is that share of the rounds whose quotas stayed at the target, of a curve that
+	// such rounds taught. Before each there is one with loans at the same target, so that
+	// it begins with nothing that waits.
 	Frozen float64
-	Rounds int
 	// Slope is that of least squares: performance over a doubling of the target per load.
 	Slope float64
 }
@@ -32,6 +32,8 @@ type Learnt struct {
 const (
 	learnLevel  = 0.9
 	frozenEvery = 20
+	// frozenSeeds apart are the seeds of the rounds that teach the curve of frozen ones.
+	frozenSeeds = 500
 	// Targets are drawn from so many times the goal, on a logarithmic scale.
 	leastTimes, mostTimes = 0.15, 1.5
 	loadParts             = 4
@@ -119,23 +121,23 @@ func (x *Experiment) learn(seed uint64) []Learnt {
 	if len(rounds) < frozenEvery {
 		return nil
 	}
+	rounds = without(rounds, true)
 	target, granted := taught(rounds, atTarget), taught(rounds, atGranted)
-	out, frozen := Learnt{Seed: seed}, 0
+	times := 0.0
+	still := taught(without(x.learning(seed+frozenSeeds, func(n int) (float64, bool) {
+		if n%2 == 0 {
+			times = leastTimes * math.Pow(mostTimes/leastTimes, r.Float64())
+		}
+		return times, n%2 == 1
+	}), false), atTarget)
+	out := Learnt{Seed: seed}
 	var xs, ys []float64
 	for i := range rounds {
-		r := &rounds[i]
-		switch {
-		case !r.frozen:
-			xs, ys = append(xs, math.Log2(r.setting/r.load)), append(ys, r.inTime)
-			continue
-		case within(target, rounds[i:i+1], atTarget):
-			frozen++
-		}
-		out.Rounds++
+		xs, ys = append(xs, math.Log2(rounds[i].setting/rounds[i].load)), append(ys, rounds[i].inTime)
 	}
-	out.Frozen, out.Slope = float64(frozen)/float64(out.Rounds), slope(xs, ys)
+	out.Slope = slope(xs, ys)
 	for k, times := range fixedTimes() {
-		for _, cell := range x.cells(seed+uint64(k+1)*1000, times) {
+		for _, cell := range x.cells(seed+uint64(k+1)*1000, times, false) {
 			out.Cells++
 			if within(target, cell, atTarget) {
 				out.Setting++
@@ -145,13 +147,26 @@ func (x *Experiment) learn(seed uint64) []Learnt {
 			}
 		}
 	}
-	out.Setting, out.Granted = out.Setting/float64(out.Cells), out.Granted/float64(out.Cells)
+	n := 0
+	for k, times := range fixedTimes() {
+		for _, cell := range x.cells(seed+uint64(k+1)*1000, times, true) {
+			if n++; within(still, cell, atTarget) {
+				out.Frozen++
+			}
+		}
+	}
+	out.Setting, out.Granted, out.Frozen = out.Setting/float64(out.Cells), out.Granted/float64(out.Cells), out.Frozen/float64(max(1, n))
 	return []Learnt{out}
 }
 
-// cells are rounds at a fixed target, by their load.
-func (x *Experiment) cells(seed uint64, times float64) (out [][]round) {
-	all := x.learning(seed, func(int) (float64, bool) { return times, false })
+// without drops the rounds that are frozen, or those that are not.
+func without(rounds []round, frozen bool) []round {
+	return slices.DeleteFunc(slices.Clone(rounds), func(r round) bool { return r.frozen == frozen })
+}
+
+// cells are rounds at a fixed target, with loans or every other one without, by their load.
+func (x *Experiment) cells(seed uint64, times float64, frozen bool) (out [][]round) {
+	all := without(x.learning(seed, func(n int) (float64, bool) { return times, frozen && n%2 == 1 }), !frozen)
 	slices.SortFunc(all, func(a, b round) int { return cmp.Compare(a.load, b.load) })
 	for part := range loadParts {
 		if cell := all[part*len(all)/loadParts : (part+1)*len(all)/loadParts]; len(cell) > 0 {

@@ -27,15 +27,29 @@ app.kubernetes.io/part-of: trimtab
 trimtab-journal-{{ dig "pool" "name" "default" .Values.config | lower }}
 {{- end }}
 
+{{- /* The name that the start values of the pool have. */}}
+{{- define "trimtab.starts" -}}
+trimtab-start-values-{{ dig "pool" "name" "default" .Values.config | lower }}
+{{- end }}
+
 {{- /* trimtab.yaml: what the chart knows, under what the values say. */}}
 {{- define "trimtab.config" -}}
 {{- $own := dict "storage" (dict "path" "/var/lib/trimtab") "actuator" (dict "lock_dir" "/var/lib/trimtab/locks")
   "web" (dict "listen_address" "0.0.0.0:9600") "otlp" (dict "grpc" "0.0.0.0:4317" "http" "0.0.0.0:4318") "jaeger" (dict "grpc" "off") }}
 {{- if eq .Values.mode "act" }}{{ $_ := set $own "kubernetes" (dict "journal" .Release.Namespace) }}{{ end }}
 {{- include "trimtab.nats" (dict "values" .Values "into" $own) }}
-{{- if .Values.keda.enabled }}
-{{- $_ := set $own "exporters" (dict "keda" (dict "listen_address" "0.0.0.0:9601" "tls" (dict "cert_file" "/etc/trimtab-keda/tls.crt" "key_file" "/etc/trimtab-keda/tls.key" "ca_file" "/etc/trimtab-keda/ca.crt"))) }}
+{{- $exporters := dict }}
+{{- if ne .Values.mode "observe" }}
+{{- $told := dict }}
+{{- if ne .Values.events "changes" }}{{ $_ := set $told "events" .Values.events }}{{ end }}
+{{- if .Values.startValues.enabled }}{{ $_ := set $told "start_values" .Release.Namespace }}{{ end }}
+{{- if .Values.vpa.recommender }}{{ $_ := set $told "recommender" .Values.vpa.recommender }}{{ end }}
+{{- if $told }}{{ $_ := set $exporters "kubernetes" $told }}{{ end }}
 {{- end }}
+{{- if .Values.keda.enabled }}
+{{- $_ := set $exporters "keda" (dict "listen_address" "0.0.0.0:9601" "tls" (dict "cert_file" "/etc/trimtab-keda/tls.crt" "key_file" "/etc/trimtab-keda/tls.key" "ca_file" "/etc/trimtab-keda/ca.crt")) }}
+{{- end }}
+{{- if $exporters }}{{ $_ := set $own "exporters" $exporters }}{{ end }}
 {{- toYaml (mustMergeOverwrite $own (deepCopy .Values.config)) }}
 {{- end }}
 

@@ -1,0 +1,76 @@
+package site
+
+import (
+	"context"
+	"errors"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus/natsbus"
+	"github.com/trimtab/trimtab/config"
+	tell "github.com/trimtab/trimtab/exporters/kubernetes"
+	"github.com/trimtab/trimtab/internal/kube"
+	"github.com/trimtab/trimtab/pipeline"
+)
+
+// tellPart is what tells a cluster, where there is one. Events that nobody asked for come
+// from the process that watches the cluster anyway.
+func (s *Site) tellPart(cfg *config.Config) []part {
+	k := cfg.Exporters.Kubernetes
+	if k.Events == "" && s.does(natsbus.Agent) {
+		k.Events = tell.Changes
+	}
+	c := tellExport(cfg, k)
+	if !s.does(natsbus.Console) || len(c.Workloads) == 0 || (c.Events == tell.NoEvents && c.StartValues == "" && c.Recommender == "") {
+		return nil
+	}
+	return []part{{"export-kubernetes", keyOf(c, cfg.Kubernetes), func(ctx context.Context) (func() error, error) { return s.startTelling(ctx, cfg, c) }}}
+}
+
+func tellExport(cfg *config.Config, k config.ExportKubernetes) tell.Config {
+	c := tell.Config{Pool: cfg.Pool.Name, Round: cfg.Round, Resource: cfg.Pool.Resource(), Events: k.Events, StartValues: k.StartValues, Recommender: k.Recommender}
+	if c.Events == "" {
+		c.Events = tell.NoEvents
+	}
+	for i := range cfg.Workloads {
+		w := &cfg.Workloads[i]
+		t := w.Knob.Kubernetes
+		if t == nil || w.Mode == trimtab.Off {
+			continue
+		}
+		kind, name := t.Workload()
+		one := tell.Workload{Name: w.Name, Mode: w.Mode, Ref: kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}, Container: t.Container, SLO: w.SLO.Target(), Max: map[string]float64{}}
+		for _, resource := range []string{trimtab.CPU, trimtab.Memory} {
+			if b, ok := w.Knob.BoundsOf(resource); ok {
+				one.Max[resource] = b.Max
+			}
+		}
+		c.Workloads = append(c.Workloads, one)
+	}
+	return c
+}
+
+func (s *Site) startTelling(ctx context.Context, cfg *config.Config, c tell.Config) (func() error, error) {
+	of := s.clusterOf(cfg)
+	c.Metrics, c.Logger, c.Watched = s.metrics, s.logger, of.Watched
+	e, err := tell.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	unwatch := func() error { return nil }
+	if !s.does(natsbus.Agent) { // nobody else here watches it
+		if unwatch, err = s.watchCluster(ctx, cfg, of); err != nil {
+			return nil, err
+		}
+	}
+	// Following lasts as long as the part, not as the request that reloads.
+	h := pipeline.NewHealth(pipeline.Work{})
+	unfollow, err := e.Follow(context.WithoutCancel(ctx), h.Bus(s.bus))
+	if err != nil {
+		return nil, errors.Join(err, unwatch())
+	}
+	untell := s.background(ctx, "export-kubernetes", s.working("export-kubernetes", h, e.Run))
+	return func() error {
+		unfollow()
+		return errors.Join(untell(), unwatch())
+	}, nil
+}
