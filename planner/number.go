@@ -33,6 +33,10 @@ type Count struct {
 	Behavior, Size *behavior.Behavior
 	// Fallback is what to have while nothing is known; nil: what is there.
 	Fallback *replicas.Fallback
+	// AllowZero lets the number go to 0 once a source outside the instances has said for
+	// the Cooldown that there is no load.
+	AllowZero bool
+	Cooldown  time.Duration
 	// Startup is how long a start is taken to last until some were seen; 0: a minute.
 	Startup time.Duration
 }
@@ -49,7 +53,7 @@ func (w *WorkloadConfig) validateCount() error {
 	switch {
 	case c == nil:
 		return nil
-	case c.Min < 1 || c.Max < c.Min || c.Max > mostReplicas || c.Spare < 0 || c.Spare >= c.Max || c.Startup < 0:
+	case c.Min < 1 || c.Max < c.Min || c.Max > mostReplicas || c.Spare < 0 || c.Spare >= c.Max || c.Startup < 0 || c.Cooldown < 0:
 		return trimtab.Invalidf("planner: workload %s: replicas from %d to %d, %d spare, start in %v: want 1 <= min <= max, and fewer to spare", w.Name, c.Min, c.Max, c.Spare, c.Startup)
 	}
 	if err := c.Behavior.Validate(); err != nil {
@@ -69,6 +73,8 @@ type number struct {
 	state replicas.State
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
+	// idle is since when it has no load, where it may go to zero; a new process counts anew.
+	idle time.Time
 }
 
 // life is one instance's.
@@ -332,7 +338,10 @@ func (r *decision) numbers() {
 func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float64 {
 	w, index := r.asWorkload(s)
 	state := &s.number.state
-	if !s.free {
+	switch {
+	case s.number.over(r.now, s.Count):
+		w.Need, w.Count.AllowZero = replicas.Need{}, true
+	case !s.free:
 		w.Missing = s.held.Text
 	}
 	room := &replicas.Room{Pool: left, Hosts: roomOf(s, hosts)}
