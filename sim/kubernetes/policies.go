@@ -191,11 +191,9 @@ type keeper struct {
 	// Of the minute that runs.
 	requests, inTime float64
 	state            replicas.State
-	fit              replicas.Fit
-	window           replicas.Window
+	// work is what of the latest need is work.
+	work float64
 }
-
-var diagQ, diagLevel, diagH = 0.7, 0.9, 2
 
 func newKeeper(s *Service) (*keeper, error) {
 	k := &keeper{state: replicas.State{Startup: replicas.Startup{Declared: replicas.DefaultStartup}}}
@@ -206,8 +204,8 @@ func newKeeper(s *Service) (*keeper, error) {
 	if k.learner, err = gp.New(level); err != nil {
 		return nil, err
 	}
-	for to, horizon := range map[**conformal.Forecaster]int{&k.round: diagH, &k.start: 5} {
-		if *to, err = auto.New("auto", auto.Config{Horizon: horizon, Level: diagLevel, Step: look * time.Second}); err != nil {
+	for to, horizon := range map[**conformal.Forecaster]int{&k.round: 2, &k.start: 5} {
+		if *to, err = auto.New("auto", auto.Config{Horizon: horizon, Level: level, Step: look * time.Second}); err != nil {
 			return nil, err
 		}
 	}
@@ -222,7 +220,8 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 	if k.round.Observe(r.rate) != nil || k.start.Observe(r.rate) != nil {
 		return replicas.Need{}, false
 	}
-	if r.requests > 0 && r.backlog == 0 {
+	// Where it has waited from the first request on, some guess is better than none.
+	if r.requests > 0 && (r.backlog == 0 || k.cost == 0) {
 		cost := r.used / r.rate
 		if k.cost == 0 {
 			k.cost = cost
@@ -239,10 +238,6 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 			_ = k.model.Observe(r.had, r.rate, k.cost, r.inTime, r.requests)
 		}
 	}
-	k.window.Observe(r.requests, r.inTime*r.requests)
-	if k.curve != nil && r.backlog == 0 && r.had > 0 {
-		k.fit.Observe(k.curve, r.had, r.rate, r.inTime, r.requests)
-	}
 	k.requests, k.inTime = k.requests+r.requests, k.inTime+r.inTime*r.requests
 	if k.looks%4 == 3 { // a minute; in the first hour the curve is what is missing
 		if k.looks > warm {
@@ -250,8 +245,8 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 		}
 		k.requests, k.inTime = 0, 0
 	}
-	soon, ok := k.round.Forecast(diagH, diagLevel)
-	later, ok2 := k.start.Forecast(5, diagLevel)
+	soon, ok := k.round.Forecast(2, level)
+	later, ok2 := k.start.Forecast(5, level)
 	if !ok || !ok2 || k.cost == 0 {
 		return replicas.Need{}, false
 	}
@@ -262,17 +257,18 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 			k.curve = k.model.Inform(k.curve, soon.Upper, k.cost, level, least, most)
 		}
 	}
+	return k.needed(p, r, soon.Upper, later.Upper)
+}
+
+// needed is the need under upper bounds of the load of the coming round and of 75 s.
+func (k *keeper) needed(p *place, r *report, soon, later float64) (replicas.Need, bool) {
 	part := math.Min(k.state.Startup.Upper().Seconds()/(5*look), 1)
-	n, ok := replicas.NeedOf(k.curve, k.window.Aim(p.Fraction, soon.Upper*look), soon.Upper, 0)
-	if !ok {
-		n, ok = replicas.NeedOf(k.curve, p.Fraction, soon.Upper, 0)
-	}
-	m, ok2 := replicas.NeedOf(k.curve, p.Fraction, soon.Upper+part*math.Max(later.Upper-soon.Upper, 0), 0)
-	n.Start, ok = math.Max(n.Round, m.Round), ok && ok2
-	factor := k.fit.Factor(diagQ)
-	n.Round, n.Start = n.Round*factor, n.Start*factor
+	n, ok := replicas.NeedOf(k.curve, p.Fraction, soon, soon+part*math.Max(later-soon, 0))
+	k.work = soon * k.cost
+	k.state.Slack.Observe(n.Start, k.work, r.ready)
 	n = k.state.Margin.Add(n)
-	n.Round += r.backlog * k.cost / look // what waits is worked off in a round
+	waits := r.backlog * k.cost / look // it is worked off in a round
+	n.Round, k.work = n.Round+waits, k.work+k.state.Margin.Amount()+waits
 	return n, ok
 }
 
@@ -297,6 +293,7 @@ func (t *trimtabs) act(w *world, seen []report) {
 	for i, p := range w.places {
 		need, ok := t.of[i].observe(p, &seen[i])
 		list[i] = p.workload(need, ok)
+		list[i].Work = t.of[i].work
 		wanted[i] = math.Max(need.Round, need.Start)
 		if !ok {
 			wanted[i] = seen[i].had

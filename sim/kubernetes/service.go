@@ -21,11 +21,7 @@ func LoadNames() []string { return []string{"clarknet", "worldcup", "nasa"} }
 
 // load returns a recorded load over two days, with a mean of 1 over the second.
 func load(name string) []float64 {
-	return loadText(map[string]string{"clarknet": clarkNet, "worldcup": worldCup, "nasa": nasa}[name])
-}
-
-// loadText reads a load.
-func loadText(text string) []float64 {
+	text := map[string]string{"clarknet": clarkNet, "worldcup": worldCup, "nasa": nasa}[name]
 	var out []float64
 	for _, line := range strings.Fields(text) {
 		if v, err := strconv.ParseFloat(line, 64); err == nil {
