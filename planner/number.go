@@ -344,6 +344,9 @@ func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float6
 	case !s.free:
 		w.Missing = s.held.Text
 	}
+	if n := float64(len(s.knobs)); w.Work > 0 && s.estimate.Reports >= fewReports && w.Need.Start <= n*w.Size.Max {
+		state.Slack.Observe(w.Need.Start, w.Work, len(s.knobs))
+	}
 	room := &replicas.Room{Pool: left, Hosts: roomOf(s, hosts)}
 	d := w.Decide(r.now, state, room)
 	if s.free && w.Size.Barred == "" {
@@ -386,7 +389,7 @@ func roomOf(s *seat, hosts []float64) map[string]float64 {
 func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
 	scale, c := s.scale, s.Count
 	need := s.needed()
-	w := &replicas.Workload{Name: s.Name, Need: need, Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
+	w := &replicas.Workload{Name: s.Name, Need: need, Work: s.work(), Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
 		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(s.mostSize(), s.of.quantum()), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
 	if s.of.Name == trimtab.CPU {
@@ -428,6 +431,15 @@ func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
 		index = append(index, slices.IndexFunc(s.knobs, func(i instance) bool { return i.Knob == k && !i.stuck }))
 	}
 	return w, index
+}
+
+// work is what of its need is work; 0: not known.
+func (s *seat) work() float64 {
+	e := s.estimate
+	if !s.free || !s.served || e.Cost == nil || e.Load == nil {
+		return 0
+	}
+	return *e.Cost * (e.Load.Mean + math.Max(0, s.confidence)*(e.Load.Upper-e.Load.Mean))
 }
 
 // needed is what the workload needs for the coming round, and for as long as a start
