@@ -74,7 +74,11 @@ func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
 	case resource == trimtab.Memory && k.Memory != nil:
 		return k.Memory.bounds(), true
 	case resource == trimtab.Replicas && k.Replicas != nil:
-		return Bounds{Min: float64(k.Replicas.Min), Max: float64(k.Replicas.Max)}, true
+		least := k.Replicas.Min
+		if k.Replicas.AllowZero {
+			least = 0
+		}
+		return Bounds{Min: float64(least), Max: float64(k.Replicas.Max)}, true
 	}
 	b, ok := k.Resources[resource]
 	return b, ok

@@ -9,12 +9,16 @@ import (
 
 // Replicas bounds the number of pods of a workload whose size is planned with it.
 type Replicas struct {
-	// Least number of pods, at least 1. trimtab never scales to zero.
+	// Least number of pods while there is load, at least 1.
 	Min int `yaml:"min"`
 	// Largest number of pods.
 	Max int `yaml:"max"`
 	// How many pods more than needed there are, so that as many may be lost at once.
 	Spare int `yaml:"spare"`
+	// Lets the number go to 0 once load, a query about something outside the pods, has said for cooldown that there is none. It comes back when that says that there is some; while load is missing nothing is lowered. Not beside an autoscaler.
+	AllowZero bool `yaml:"allow_zero"`
+	// For how long there must be no load before the number goes to 0.
+	Cooldown time.Duration `yaml:"cooldown"`
 	// How long a pod takes from its creation until it is ready, until trimtab has seen some start.
 	Startup time.Duration `yaml:"startup"`
 	// The block behavior of a HorizontalPodAutoscaler, obeyed as its controller does. Left out: as of an autoscaler without the block.
@@ -78,6 +82,9 @@ func (r *Replicas) fill() {
 		r.Max = max(r.Min, 10)
 	}
 	setDuration(&r.Startup, time.Minute)
+	if r.AllowZero {
+		setDuration(&r.Cooldown, 5*time.Minute)
+	}
 }
 
 // replicas checks the number of pods of a knob.
@@ -113,6 +120,20 @@ func (v *validator) replicas(where string, k *Knob) {
 		v.scaling(at+".behavior.scaleDown", b.ScaleDown)
 	}
 	v.replicasFallback(at+".fallback", r.Fallback, r.Min)
+}
+
+// toZero checks what lets a number go to 0.
+func (v *validator) toZero(at string, r *Replicas, load string) {
+	switch {
+	case r == nil:
+	case !r.AllowZero && v.has(at+".cooldown"):
+		v.fail(at+".cooldown", "cooldown has no effect without allow_zero", "remove it; how fast pods go is stabilizationWindowSeconds of behavior")
+	case !r.AllowZero:
+	case load == "":
+		v.fail(at+".allow_zero", "nobody tells of load while there is no pod: spans come from pods", "write load: a query about what comes before the pods, such as an ingress or a queue")
+	case v.has(at + ".cooldown"):
+		v.between(at+".cooldown", r.Cooldown, time.Second, 24*time.Hour)
+	}
 }
 
 // scaling checks the rules of one direction as the API server does.

@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // sized is a file of one workload of a cluster with such a knob.
@@ -49,6 +50,28 @@ func TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted(t *testi
 	} {
 		if _, err := Parse("f.yaml", []byte(sized(knob))); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "f.yaml:6:") {
 			t.Errorf("%s: %v, want %q with its place", knob, err, want)
+		}
+	}
+}
+
+func TestZeroPodsNeedALoadThatIsToldFromOutsideThem(t *testing.T) {
+	const query = "    load: sum(rate(ingress_requests_total[1m]))\nprometheus: {url: http://localhost:9090}\n"
+	c, err := Parse("f.yaml", []byte(sized(`{cpu: {min: 0.1, max: 2}, replicas: {max: 6, allow_zero: true}}`)+query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &c.Workloads[0].Knob
+	if b, _ := k.BoundsOf("replicas"); b.Min != 0 || k.Replicas.Min != 1 || k.Replicas.Cooldown != 5*time.Minute {
+		t.Errorf("bounds %+v of %+v", b, k.Replicas)
+	}
+	for text, want := range map[string]string{
+		sized(`{cpu: {min: 0.1, max: 2}, replicas: {allow_zero: true}}`):                        "write load: a query",
+		sized(`{cpu: {min: 0.1, max: 2}, replicas: {cooldown: 1m}}`):                            "cooldown has no effect without allow_zero",
+		sized(`{cpu: {min: 0.1, max: 2}, replicas: {allow_zero: true, cooldown: 0s}}`) + query:  "1s",
+		sized(`{cpu: {min: 0.1, max: 2}, replicas: {allow_zero: true, cooldown: 48h}}`) + query: "24h",
+	} {
+		if _, err := Parse("f.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "f.yaml:6:") {
+			t.Errorf("%s: %v, want %q with its place", text, err, want)
 		}
 	}
 }

@@ -257,6 +257,7 @@ func (v *validator) knob(at string, w *Workload) {
 		v.cgroup(where+".cgroup", k.Cgroup)
 	}
 	v.clusterKnob(where, k)
+	v.toZero(where+".replicas", k.Replicas, w.Load)
 	if b := k.Bounds(); b == nil || resource == trimtab.CPU && k.CPU == nil {
 		if !v.lost(where + "." + resource) {
 			v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))

@@ -22,6 +22,8 @@ type Cluster struct {
 	Watched func() (*kube.Cluster, error)
 	// Rules returns what was declared for a workload; nil: nothing was.
 	Rules func(kube.Ref) Options
+
+	policies *policies
 }
 
 // Options are what was declared for one workload beside its bounds.
@@ -55,6 +57,8 @@ type facts interface {
 	pod(ctx context.Context, at *place) (*kube.Pod, error)
 	workload(ctx context.Context, r kube.Ref) (*kube.Workload, error)
 	client() (*kube.Client, error)
+	// policies is what kubelets told of their nodes; nil: nobody asks.
+	policies() *policies
 	// took tells of the answer to a write of a pod that was of a generation; own is how many
 	// generations of a pod were made so.
 	took(p *kube.Pod, before int64)
@@ -69,6 +73,8 @@ type facts interface {
 
 // kept is facts from the watches.
 type kept struct{ of Cluster }
+
+func (k kept) policies() *policies { return k.of.policies }
 
 func (k kept) watched() (*kube.Cluster, error) { return k.of.Watched() }
 
@@ -141,6 +147,7 @@ type asked struct {
 }
 
 func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:nilnil // see facts
+func (a *asked) policies() *policies             { return nil }
 func (a *asked) took(*kube.Pod, int64)           {}
 func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
 
