@@ -3,10 +3,10 @@ package replicas
 import "math"
 
 // The bounds of a margin, how much a miss adds, and the share of minutes that may be
-// missed where nothing else is said: half a minute a day and workload.
+// missed where nothing else is said: a tenth of a minute a day and workload.
 const (
-	mostMargin, marginStep = 0.3, 0.03
-	missable               = 0.5 / (24 * 60)
+	leastMargin, mostMargin, marginStep = 0.05, 0.3, 0.08
+	missable                            = 0.1 / (24 * 60)
 )
 
 // usualMemory is over how many needs their mean goes: six hours of one every 15 s.
@@ -18,7 +18,7 @@ const usualMemory = 6 * 240
 // is surest. It is a share of the need u that is usual, which follows the misses that were
 // seen:
 //
-//	m ← m + s (missed − β)     s = 0.03, 0 <= m <= 0.3
+//	m ← m + s (missed − β)     s = 0.08, 0.05 <= m <= 0.3
 //	need + m u
 //
 // so that the share of missed minutes goes to β, whatever causes them, as long as the
@@ -38,11 +38,11 @@ func (m *Margin) Observe(missed bool) {
 	if missed {
 		by += 1
 	}
-	m.Share = math.Min(math.Max(m.Share+marginStep*by, 0), mostMargin)
+	m.Share = math.Min(math.Max(m.Share+marginStep*by, leastMargin), mostMargin)
 }
 
 // Amount is what is added.
-func (m *Margin) Amount() float64 { return m.Share * m.Usual }
+func (m *Margin) Amount() float64 { return math.Max(m.Share, leastMargin) * m.Usual }
 
 // Add returns the need with the margin.
 func (m *Margin) Add(n Need) Need {
