@@ -73,6 +73,7 @@ type number struct {
 	state replicas.State
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
+	minute   minute
 	// idle is since when it has no load, where it may go to zero; a new process counts anew.
 	idle time.Time
 }
@@ -344,8 +345,15 @@ func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float6
 	case !s.free:
 		w.Missing = s.held.Text
 	}
-	if n := float64(len(s.knobs)); w.Work > 0 && s.estimate.Reports >= fewReports && w.Need.Start <= n*w.Size.Max {
-		state.Slack.Observe(w.Need.Start, w.Work, len(s.knobs))
+	if s.free && s.served && s.estimate.Reports >= fewReports {
+		if n := float64(len(s.knobs)); w.Work > 0 && w.Need.Start <= n*w.Size.Max {
+			state.Slack.Observe(w.Need.Start, w.Work, len(s.knobs))
+		}
+		s.number.minute.take(r.now, s.estimate, s.SLO, &state.Margin)
+		w.Need = state.Margin.Add(w.Need)
+		if w.Work > 0 {
+			w.Work += state.Margin.Amount()
+		}
 	}
 	room := &replicas.Room{Pool: left, Hosts: roomOf(s, hosts)}
 	d := w.Decide(r.now, state, room)

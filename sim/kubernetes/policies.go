@@ -289,7 +289,7 @@ func newTrimtabs(w *world) (*trimtabs, error) {
 
 func (t *trimtabs) act(w *world, seen []report) {
 	list := make([]*replicas.Workload, len(seen))
-	wanted := make([]float64, len(seen))
+	wanted, sum := make([]float64, len(seen)), 0.0
 	for i, p := range w.places {
 		need, ok := t.of[i].observe(p, &seen[i])
 		list[i] = p.workload(need, ok)
@@ -298,10 +298,19 @@ func (t *trimtabs) act(w *world, seen []report) {
 		if !ok {
 			wanted[i] = seen[i].had
 		}
+		sum += wanted[i]
 	}
 	if math.IsInf(w.pool, 1) {
 		t.set(w, list, math.Inf(1))
 		return
+	}
+	if sum > w.pool {
+		for i, k := range t.of { // a margin is for what the pool has beyond all needs
+			if by := k.state.Margin.Amount(); list[i].Missing == "" {
+				n := &list[i].Need
+				n.Round, n.Start, list[i].Work, wanted[i] = n.Round-by, n.Start-by, list[i].Work-by, wanted[i]-by
+			}
+		}
 	}
 	if r, err := fair.NJC(w.pool, wanted, nil); err == nil {
 		for i, n := range list {
