@@ -314,6 +314,9 @@ func (t *trimtabs) act(w *world, seen []report) {
 	}
 	if r, err := fair.NJC(w.pool, wanted, nil); err == nil {
 		for i, n := range list {
+			if r.Allocation[i] < wanted[i]-1e-9 {
+				n.Work = 0 // it is to have what it is given, whatever that serves
+			}
 			n.Need.Round, n.Need.Start = math.Min(n.Need.Round, r.Allocation[i]), math.Min(n.Need.Start, r.Allocation[i])
 		}
 	}
