@@ -40,6 +40,9 @@ type Actuator struct {
 	// knobs are those declared and those found, in order of name.
 	knobs   []*held
 	finders []*finder
+	// orphans are entries of the journal that have no knob, and whose turn to be restored
+	// has not come.
+	orphans []*entry
 	// released are the workloads that a person let go of.
 	released map[string]bool
 	// capacity is what the pool may give out of this host, as measured last;
@@ -52,8 +55,10 @@ type Actuator struct {
 	host     *host
 	position position
 	lease    lease
-	// expired is set once the lease ran out, until the next one.
-	expired bool
+	// expired is set once the lease ran out, until the next one; unrestored counts the
+	// baselines whose turn to come back then has not come.
+	expired    bool
+	unrestored int
 	// paused is when the pause in force was asked for; zero: not paused.
 	paused time.Time
 	// outcomes answer repeated deliveries of the plan at position, by step.
@@ -72,6 +77,7 @@ type Actuator struct {
 	unloweredAt time.Duration
 	watchdog    *guarded
 	fast        fast
+	paced       paced
 }
 
 // clock is the two clocks in use, so that tests can make them jump.
@@ -228,9 +234,8 @@ func (a *Actuator) start(ctx context.Context) {
 			a.claim(ctx, h)
 		}
 	}
-	if len(orphans) > 0 {
-		a.forget(a.restoreEntries(ctx, orphans))
-	}
+	a.orphans = orphans
+	a.restoreOrphans(ctx)
 	for _, h := range a.knobs {
 		a.probe(ctx, h)
 	}
@@ -431,7 +436,7 @@ func (a *Actuator) Close(ctx context.Context) error {
 	a.closed = true
 	var err error
 	if !a.config.KeepOnStop {
-		err = a.restoreHeld(ctx, a.restorable()).Err()
+		err = a.restoreToTheEnd(ctx)
 	}
 	err = errors.Join(err, a.host.close(!a.holds()), a.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	for _, h := range a.knobs {

@@ -105,6 +105,7 @@ func (a *Actuator) release(ctx context.Context, workload string) error {
 	err := a.journal.Append(put(releasePrefix+workload, true))
 	a.announce(ctx, knobs)
 	r := a.restoreHeld(ctx, knobs)
+	r.Left = 0 // see goOn
 	for _, h := range knobs {
 		a.observe(ctx, h)
 	}

@@ -38,12 +38,13 @@ func RestoreJournal(ctx context.Context, j Journal, reopen func(undo []byte) (Kn
 	s := readState(journalState(j))
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
-	r := restoreAll(ctx, all, false)
+	r, err := restoreParts(ctx, all, false, func(part Report) error {
+		if done := finished(part); len(done) > 0 {
+			return j.Append(done...)
+		}
+		return nil
+	})
 	r.Damaged = s.unreadable + j.Damaged()
-	var err error
-	if done := finished(r); len(done) > 0 {
-		err = j.Append(done...)
-	}
 	return r, errors.Join(r.Err(), err)
 }
 

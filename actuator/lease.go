@@ -32,6 +32,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 	a.compensate(ctx)
 	a.abandon(ctx)
 	a.expire(ctx)
+	a.goOn(ctx)
 	a.tend(ctx)
 	a.arbitrate(ctx)
 	a.gauges()
@@ -81,7 +82,7 @@ func (a *Actuator) expire(ctx context.Context) {
 		a.logger.Warn("the lease ran out: restoring the baselines", "plan", trimtab.PlanID(a.position.Epoch, a.position.Sequence))
 		a.metrics.Counter("trimtab_actuator_leases_expired_total").Inc()
 	}
-	a.restoreHeld(ctx, a.restorable())
+	a.unrestored = a.restoreHeld(ctx, a.restorable()).Left
 	for _, h := range a.knobs {
 		a.observe(ctx, h)
 	}

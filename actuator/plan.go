@@ -196,7 +196,7 @@ func (a *Actuator) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 			moves = append(moves, m)
 		}
 	}
-	return a.limit(whole(moves))
+	return a.limit(a.turns(p, whole(moves)))
 }
 
 // whole returns the moves, or none of them, each with the reason, when one is

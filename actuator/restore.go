@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,17 +34,39 @@ type Report struct {
 	Items []Restored `json:"items"`
 	// Damaged counts places of the journal that could not be read.
 	Damaged int `json:"damaged,omitempty"`
+	// Left counts the baselines whose turn had not come when there was no more time. They
+	// are in the journal still.
+	Left int `json:"left,omitempty"`
 }
 
-// Err returns the failures, joined; a knob that was refused is none.
+// maxTold bounds the failures that an error lists.
+const maxTold = 20
+
+// Err returns the failures, joined, and that something is left; a knob that was refused
+// is none.
 func (r Report) Err() error {
 	var errs []error
+	failed := 0
 	for _, i := range r.Items {
-		if i.Status == trimtab.Failed {
+		if i.Status != trimtab.Failed {
+			continue
+		}
+		if failed++; failed <= maxTold {
 			errs = append(errs, fmt.Errorf("restore %s: %s", i.Name(), i.Reason))
 		}
 	}
+	if failed > maxTold {
+		errs = append(errs, fmt.Errorf("restore: %d more failed", failed-maxTold))
+	}
+	if r.Left > 0 {
+		errs = append(errs, fmt.Errorf("%d baselines are left in the journal, which time did not suffice for: trimtab puts them back when it starts again, and `trimtab restore` without a start", r.Left))
+	}
 	return errors.Join(errs...)
+}
+
+// add joins what another part of the same restore did.
+func (r *Report) add(more Report) {
+	r.Items, r.Left = append(r.Items, more.Items...), more.Left
 }
 
 // String prints a line per knob.
@@ -62,6 +85,9 @@ func (r Report) String() string {
 		default:
 			fmt.Fprintf(&b, "%s: %s\n", i.Status, i.Reason)
 		}
+	}
+	if r.Left > 0 {
+		fmt.Fprintf(&b, "%d are left in the journal: run it again\n", r.Left)
 	}
 	if r.Damaged > 0 {
 		fmt.Fprintf(&b, "%d damaged places in the journal were left out\n", r.Damaged)
@@ -97,9 +123,9 @@ func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Kn
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
 	defer lockAll(ctx, s.locks, dir, all, reopen)()
-	r := restoreAll(ctx, all, false)
+	r, err := restoreParts(ctx, all, false, func(part Report) error { return forgetIn(dir, part) })
 	r.Damaged = s.unreadable
-	return r, errors.Join(r.Err(), forgetIn(dir, r))
+	return r, errors.Join(r.Err(), err)
 }
 
 // forgetIn drops what is done from the journal.
@@ -185,19 +211,46 @@ func closeAll(all []undoing) {
 	}
 }
 
+// restorePart is how long the writes of one part of a restore take, of knobs whose server
+// takes so many a second.
+const restorePart = 4 * time.Second
+
+// restoreParts restores part by part until all is done or there is no more time, and has
+// each part noted, so that a restore that ends too early is not begun anew.
+func restoreParts(ctx context.Context, all []undoing, patient bool, note func(Report) error) (r Report, err error) {
+	for {
+		part := restoreAll(ctx, all, patient)
+		err = errors.Join(err, note(part))
+		r.add(part)
+		if part.Left == 0 || ctx.Err() != nil {
+			return r, err
+		}
+		told := make(map[*entry]bool, len(part.Items))
+		for i := range part.Items {
+			told[part.Items[i].entry] = true
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(u undoing) bool { return told[u.entry] })
+	}
+}
+
 // restoreAll reads all knobs, then writes those that still hold what trimtab
 // wrote: shrinks before grows. A shrink that fails is tried twice. Where patient says
-// that all is tried again soon, grows wait for one that failed even then.
+// that all is tried again soon, grows wait for one that failed even then. Of knobs whose
+// server takes so many writes a second it is a part: see turnsBack.
 func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 	r := Report{Items: make([]Restored, len(all))}
 	for i, u := range all {
 		r.Items[i] = inspect(ctx, u)
 	}
+	all = r.turnsBack(all)
 	lost := map[string]float64{} // what failed shrinks still have beyond their baselines
 	for _, shrinks := range []bool{true, false} {
 		for _, i := range inOrder(all, shrinks) {
 			it, u := &r.Items[i], &all[i]
 			if it.Status != "" || it.Baseline.Less(it.Found) != shrinks || !shrinks && waits(it, u.entry, lost) {
+				continue
+			}
+			if ctx.Err() != nil && paceOf(u.knob) > 0 {
 				continue
 			}
 			if putBack(ctx, u.knob, it); shrinks && it.Status == trimtab.Failed {
@@ -211,6 +264,7 @@ func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 	for i := range r.Items {
 		settle(all[i].knob, &r.Items[i])
 	}
+	r.ranOut()
 	return r
 }
 
@@ -347,31 +401,61 @@ func putBackExactly(ctx context.Context, knob Restorer, it *Restored) {
 	}
 }
 
-// restoreEntries restores knobs that are not declared.
-func (a *Actuator) restoreEntries(ctx context.Context, entries []*entry) Report {
-	all := reopenAll(entries, a.config.Reopen)
+// restoreOrphans restores a part of what the journal has of knobs that are not declared.
+// What fails waits for the next start.
+func (a *Actuator) restoreOrphans(ctx context.Context) {
+	if len(a.orphans) == 0 {
+		return
+	}
+	all := reopenAll(a.orphans, a.config.Reopen)
 	defer closeAll(all)
 	defer lockAll(ctx, a.config.LockDir, a.config.Dir, all, a.config.Reopen)()
-	return restoreAll(ctx, all, false)
+	r := restoreAll(ctx, all, false)
+	told := make(map[*entry]bool, len(r.Items))
+	for i := range r.Items {
+		told[r.Items[i].entry] = true
+	}
+	a.orphans = slices.DeleteFunc(a.orphans, func(e *entry) bool { return told[e] })
+	a.forget(r)
 }
 
-// restoreHeld restores the given declared knobs and drops their entries.
-func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
-	var all []undoing
+// undo returns what there is to restore of the given knobs.
+func (a *Actuator) undo(ctx context.Context, knobs []*held) (all []undoing) {
 	for _, h := range knobs {
 		if h.entry != nil && a.claim(ctx, h) == "" && h.entry != nil {
 			all = append(all, undoing{entry: h.entry, knob: h.Knob})
 		}
 	}
+	return all
+}
+
+// restoreHeld restores the given declared knobs and drops their entries. Of knobs whose
+// server takes so many writes a second it restores a part.
+func (a *Actuator) restoreHeld(ctx context.Context, knobs []*held) Report {
+	all := a.undo(ctx, knobs)
 	if len(all) == 0 {
 		return Report{}
 	}
 	r := restoreAll(ctx, all, !a.closed && (!a.unlowered || a.clock.boot()-a.unloweredAt < waitsForShrinks))
+	left := r.Left
+	r.Left = 0 // it is tried again soon
 	if failed := r.Err() != nil; failed != a.unlowered {
 		a.unlowered, a.unloweredAt = failed, a.clock.boot()
 	}
 	a.forget(r)
+	r.Left = left
 	return r
+}
+
+// restoreToTheEnd restores everything, part by part, as far as ctx gives it time.
+func (a *Actuator) restoreToTheEnd(ctx context.Context) error {
+	all := a.undo(ctx, a.restorable())
+	if n := len(all); n > 0 && paceOf(all[0].knob) > 0 {
+		a.logger.Info("putting the baselines back", "knobs", n, "takes about", time.Duration(float64(n)/paceOf(all[0].knob)*float64(time.Second)).Round(time.Second).String())
+	}
+	r, err := restoreParts(ctx, all, false, func(part Report) error { a.forget(part); return nil })
+	r.Left += len(a.orphans)
+	return errors.Join(err, r.Err())
 }
 
 // waitsForShrinks is how long baselines wait for the room of a knob that cannot be lowered:

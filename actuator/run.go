@@ -83,10 +83,10 @@ func (a *Actuator) beat(ctx context.Context) {
 	for {
 		a.mu.Lock()
 		wait := a.config.Heartbeat
-		if a.holds() {
+		if left := a.lease.left(a.clock.id, a.clock.boot()); a.holds() && (left > 0 || !a.expired || a.unrestored > 0) {
 			// A plan may shorten the lease meanwhile: by then the next
 			// heartbeat comes first.
-			wait = min(wait, a.lease.left(a.clock.id, a.clock.boot())+time.Millisecond)
+			wait = min(wait, left+time.Millisecond)
 		}
 		a.mu.Unlock()
 		select {

@@ -166,7 +166,7 @@ func (s seenScale) Write(ctx context.Context, a trimtab.Amount) error {
 }
 
 func (c *cluster) reopenLimit(undo []byte) (actuator.Knob, error) {
-	k, err := kubernetes.ReopenLimit(undo)
+	k, err := new(kubernetes.Reopener).Limit(undo)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (c *cluster) reopenLimit(undo []byte) (actuator.Knob, error) {
 }
 
 func (c *cluster) reopenScale(undo []byte) (actuator.Knob, error) {
-	k, err := kubernetes.ReopenScale(undo)
+	k, err := new(kubernetes.Reopener).Scale(undo)
 	if err != nil {
 		return nil, err
 	}

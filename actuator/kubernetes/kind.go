@@ -25,6 +25,7 @@ const (
 // NAMESPACE/KIND/NAME/CONTAINER/*, and each pod of that workload is an instance.
 func Pods(c Cluster) actuator.Kind {
 	c.policies = &policies{}
+	back := &Reopener{}
 	return actuator.Kind{
 		Name: PodsKind, Resources: []string{trimtab.CPU, trimtab.Memory}, Live: true,
 		Probe: probe,
@@ -34,7 +35,7 @@ func Pods(c Cluster) actuator.Kind {
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
 			return actuator.OrNil(openPod(c, at, resource))
 		},
-		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(ReopenLimit(undo)) },
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(back.Limit(undo)) },
 		Measure: func(_ actuator.Location, resource string) (float64, error) {
 			w, err := c.Watched()
 			if err != nil {
@@ -48,6 +49,7 @@ func Pods(c Cluster) actuator.Kind {
 // Scales is the kind of numbers of pods. A location is NAMESPACE/KIND/NAME/*, whose one
 // instance is the workload itself: one that is made again under its name is another.
 func Scales(c Cluster) actuator.Kind {
+	back := &Reopener{}
 	return actuator.Kind{
 		Name: ScaleKind, Resources: []string{trimtab.Replicas},
 		Probe: probe,
@@ -57,7 +59,7 @@ func Scales(c Cluster) actuator.Kind {
 		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
 			return actuator.OrNil(openWorkload(c, at))
 		},
-		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(ReopenScale(undo)) },
+		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(back.Scale(undo)) },
 	}
 }
 

@@ -27,7 +27,7 @@ type place struct {
 }
 
 // Limit is the limit of one resource of one container of one pod. It is an
-// [actuator.Remote], [actuator.Floored], [actuator.Versioned] and [actuator.Restorer].
+// [actuator.Paced], [actuator.Floored], [actuator.Versioned] and [actuator.Restorer].
 type Limit struct {
 	at    place
 	from  facts
@@ -48,7 +48,7 @@ type Limit struct {
 }
 
 var (
-	_ actuator.Remote    = (*Limit)(nil)
+	_ actuator.Paced     = (*Limit)(nil)
 	_ actuator.Floored   = (*Limit)(nil)
 	_ actuator.Placed    = (*Limit)(nil)
 	_ actuator.Versioned = (*Limit)(nil)
@@ -63,17 +63,6 @@ type limitUndo struct {
 	place
 	// Found was there before the first write.
 	Found trimtab.Amount `json:"found"`
-}
-
-// ReopenLimit opens the knob that undo describes, which asks the server itself.
-func ReopenLimit(b []byte) (*Limit, error) {
-	var u limitUndo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != limitKind {
-		return nil, fmt.Errorf("reopen limit %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	l := openLimit(u.place, &asked{config: u.Config}, Options{})
-	l.found = u.Found
-	return l, nil
 }
 
 func openLimit(at place, from facts, rules Options) *Limit {
@@ -106,6 +95,9 @@ func (l *Limit) String() string {
 
 // Resource is cpu or memory.
 func (l *Limit) Resource() string { return l.at.Resource }
+
+// Pace is how many limits a second the server takes: each is one request.
+func (l *Limit) Pace() float64 { return l.from.pace() }
 
 // Close does nothing: nothing is open.
 func (l *Limit) Close() error { return nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Scale is the number of pods of a workload. It is an [actuator.Remote], an
+// Scale is the number of pods of a workload. It is an [actuator.Paced], an
 // [actuator.Floored] and an [actuator.Restorer].
 type Scale struct {
 	config kube.Config
@@ -42,7 +42,7 @@ type written struct {
 }
 
 var (
-	_ actuator.Remote    = (*Scale)(nil)
+	_ actuator.Paced     = (*Scale)(nil)
 	_ actuator.Floored   = (*Scale)(nil)
 	_ actuator.Restorer  = (*Scale)(nil)
 	_ actuator.Placed    = (*Scale)(nil)
@@ -60,17 +60,6 @@ type scaleUndo struct {
 	// Replicas were there before the first write; Lower has a restore go down to them.
 	Replicas int64 `json:"replicas"`
 	Lower    bool  `json:"lower,omitempty"`
-}
-
-// ReopenScale opens the knob that undo describes, which asks the server itself.
-func ReopenScale(b []byte) (*Scale, error) {
-	var u scaleUndo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != scaleKind {
-		return nil, fmt.Errorf("reopen replicas %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	s := openScale(u.Config, u.Workload, u.UID, &asked{config: u.Config}, Options{RestoreBaseline: u.Lower})
-	s.found = u.Replicas
-	return s, nil
 }
 
 func openScale(config kube.Config, ref kube.Ref, uid string, from facts, rules Options) *Scale {
@@ -91,6 +80,9 @@ func (s *Scale) String() string { return "replicas of " + s.ref.String() }
 
 // Resource returns "replicas".
 func (s *Scale) Resource() string { return trimtab.Replicas }
+
+// Pace is how many numbers a second the server takes: the workload is read for each.
+func (s *Scale) Pace() float64 { return s.from.pace() / 2 }
 
 // Close does nothing: nothing is open.
 func (s *Scale) Close() error { return nil }

@@ -3,10 +3,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -67,6 +64,8 @@ type facts interface {
 	watched() (*kube.Cluster, error)
 	// allocatable is what a node has for pods.
 	allocatable(node, resource string) (float64, error)
+	// pace is how many requests a second are left for writes and what they need.
+	pace() float64
 	// spared is what disruption budgets leave; see [kube.Cluster.Spared].
 	spared(ctx context.Context, w *kube.Workload) (atOnce, least int64, by string, err error)
 }
@@ -108,6 +107,8 @@ func (k kept) allocatable(node, resource string) (float64, error) {
 	return c.Allocatable(node, resource)
 }
 
+func (k kept) pace() float64 { return kube.Pace }
+
 func (k kept) spared(_ context.Context, w *kube.Workload) (atOnce, least int64, by string, err error) {
 	c, err := k.of.Watched()
 	if err != nil {
@@ -136,63 +137,6 @@ func (k kept) own(uid string) int64 {
 		return 0
 	}
 	return c.Own(uid)
-}
-
-// asked is facts from the server, one request each.
-type asked struct {
-	config kube.Config
-	once   sync.Once
-	c      *kube.Client
-	err    error
-}
-
-func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:nilnil // see facts
-func (a *asked) policies() *policies             { return nil }
-func (a *asked) took(*kube.Pod, int64)           {}
-func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
-
-func (a *asked) client() (*kube.Client, error) {
-	a.once.Do(func() { a.c, a.err = kube.Open(a.config) })
-	return a.c, a.err
-}
-
-func (a *asked) allocatable(node, resource string) (float64, error) {
-	c, err := a.client()
-	if err != nil {
-		return 0, err
-	}
-	return c.Allocatable(context.Background(), node, resource)
-}
-
-func (a *asked) spared(ctx context.Context, w *kube.Workload) (atOnce, least int64, by string, err error) {
-	c, err := a.client()
-	if err != nil {
-		return 0, 0, "", err
-	}
-	return c.Spared(ctx, w, w.Spec.Selector.MatchLabels)
-}
-
-func (a *asked) pod(ctx context.Context, at *place) (*kube.Pod, error) {
-	c, err := a.client()
-	if err != nil {
-		return nil, err
-	}
-	p, err := c.Pod(ctx, at.Namespace, at.Pod)
-	if err != nil {
-		return nil, err
-	}
-	if p.UID != at.UID && at.UID != "" || p.Over() {
-		return nil, fmt.Errorf("find pod %s/%s: it ended, or was replaced by another of its name: %w", at.Namespace, at.Pod, os.ErrNotExist)
-	}
-	return p, nil
-}
-
-func (a *asked) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error) {
-	c, err := a.client()
-	if err != nil {
-		return nil, err
-	}
-	return c.Workload(ctx, r)
 }
 
 // tryAgainAfter is how long a knob that the server refused to turn is left alone: what

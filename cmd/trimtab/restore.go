@@ -25,16 +25,19 @@ func (restoreCmd) Example() string { return "trimtab restore --storage.path /var
 
 // Run restores and says what it did.
 func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
 	var errs []error
 	if c.Config != "" {
-		if errs = append(errs, restoreCluster(ctx, c.Config, t)); errs[0] == nil {
+		// An API server takes so many changes a second: thousands of pods take minutes.
+		all, cancel := context.WithTimeout(ctx, actuator.MaxCloseTime)
+		defer cancel()
+		if errs = append(errs, restoreCluster(all, c.Config, t)); errs[0] == nil {
 			if _, err := os.Stat(site.JournalDir(c.Storage)); os.IsNotExist(err) {
 				return nil // the cluster has it all
 			}
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	// Speculative tasks are ended before anybody gets back what they use.
 	if there, err := site.SweepTasks(ctx, c.Storage); err != nil {
 		errs = append(errs, hint.Add(err, "what cannot be killed waits for a device; trimtab restore tries again"))
@@ -64,10 +67,14 @@ func restoreCluster(ctx context.Context, file string, t terminal) error {
 		return nil
 	}
 	report, err := site.RestoreCluster(ctx, cfg)
+	text := report.String()
+	if report.Left > 0 {
+		fmt.Fprint(t.out, text)
+		return hint.Add(fmt.Errorf("restore from the cluster: %w", err), "run the same command again: it goes on with those that are left")
+	}
 	if err != nil {
 		return hint.Add(fmt.Errorf("restore from the cluster: %w", err), "docs/kubernetes.md says what each mode needs")
 	}
-	text := report.String()
 	if text == "" {
 		text = "nothing to restore: the journal in the cluster holds no baseline\n"
 	}

@@ -29,13 +29,6 @@ import (
 // FieldManager is the name under which the server books what trimtab writes.
 const FieldManager = "trimtab"
 
-// What the client asks at most, per second and at once, so that no second has more than
-// 50: a server that comes back must not be buried under what waited for it.
-const (
-	queriesPerSecond = 20
-	queryBurst       = 30
-)
-
 // requestTimeout bounds a request that is no watch.
 const requestTimeout = 15 * time.Second
 
@@ -62,7 +55,10 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find cluster: %w", err)
 	}
-	config.QPS, config.Burst = queriesPerSecond, queryBurst
+	config.QPS = -1 // the library counts neither watches nor what is tried again: see pace
+	config.Wrap(func(t http.RoundTripper) http.RoundTripper {
+		return &pace{RoundTripper: t, every: time.Second / queriesPerSecond, burst: queryBurst}
+	})
 	config.UserAgent = "trimtab"
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -165,6 +161,33 @@ func (c *Client) Workload(ctx context.Context, ref Ref) (*Workload, error) {
 func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) {
 	p := &Pod{}
 	return p, c.get(ctx, pods(), namespace, name, p)
+}
+
+// podsAtOnce bounds the pods of one answer.
+const podsAtOnce = 500
+
+// PodsIn reads all pods of a namespace, by name.
+func (c *Client) PodsIn(ctx context.Context, namespace string) (map[string]*Pod, error) {
+	all := map[string]*Pod{}
+	for next := ""; ; {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		list, err := c.of(pods(), namespace).List(ctx, metav1.ListOptions{Limit: podsAtOnce, Continue: next})
+		cancel()
+		if err != nil {
+			return nil, kindOf(err, "list", pods(), namespace, "")
+		}
+		for i := range list.Items {
+			p := &Pod{}
+			if err := decode(&list.Items[i], p); err != nil {
+				return nil, err
+			}
+			slim(&p.Meta)
+			all[p.Name] = p
+		}
+		if next = list.GetContinue(); next == "" {
+			return all, nil
+		}
+	}
 }
 
 // Allocatable returns what a node has for pods of a resource.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/config"
@@ -71,7 +70,7 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		stop := s.background(ctx, "actuator", s.working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
 			err := errors.Join(still(), stop())
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), a.CloseTime())
 			defer cancel()
 			return errors.Join(err, a.Close(ctx))
 		}, nil

@@ -1,0 +1,176 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// asked is facts from the server itself, for a restore from the journal alone. All knobs of
+// a cluster share one: its requests are counted together, and many pods of a
+// namespace are read with one list, not one by one.
+type asked struct {
+	config kube.Config
+	once   sync.Once
+	c      *kube.Client
+	err    error
+
+	mu   sync.Mutex
+	pods map[string]*podList
+}
+
+// podList is the pods of one namespace, by name.
+type podList struct {
+	// at is when the first pod was asked for, reads how many were since.
+	at    time.Time
+	reads int
+	// all is nil while each pod is read by itself.
+	all map[string]*kube.Pod
+	// alone: there is no right to list.
+	alone bool
+}
+
+// listAfter is how many pods of a namespace are read by themselves before all are listed.
+const listAfter = 20
+
+// listFor is how long a list is used. A pod that was changed since is not overwritten: the
+// server compares the version with each write.
+const listFor = 30 * time.Second
+
+func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:nilnil // see facts
+func (a *asked) policies() *policies             { return nil }
+func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
+
+// pace leaves room for the lists.
+func (a *asked) pace() float64 { return kube.Pace - 1 }
+
+func (a *asked) client() (*kube.Client, error) {
+	a.once.Do(func() { a.c, a.err = kube.Open(a.config) })
+	return a.c, a.err
+}
+
+func (a *asked) allocatable(node, resource string) (float64, error) {
+	c, err := a.client()
+	if err != nil {
+		return 0, err
+	}
+	return c.Allocatable(context.Background(), node, resource)
+}
+
+func (a *asked) spared(ctx context.Context, w *kube.Workload) (atOnce, least int64, by string, err error) {
+	c, err := a.client()
+	if err != nil {
+		return 0, 0, "", err
+	}
+	return c.Spared(ctx, w, w.Spec.Selector.MatchLabels)
+}
+
+// took takes up the answer to a write.
+func (a *asked) took(p *kube.Pod, _ int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.pods[p.Namespace]; l != nil && l.all != nil {
+		l.all[p.Name] = p
+	}
+}
+
+func (a *asked) pod(ctx context.Context, at *place) (*kube.Pod, error) {
+	c, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	p, listed, err := a.listed(ctx, c, at)
+	if err == nil && !listed {
+		p, err = c.Pod(ctx, at.Namespace, at.Pod)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p == nil || p.UID != at.UID && at.UID != "" || p.Over() {
+		return nil, fmt.Errorf("find pod %s/%s: it ended, or was replaced by another of its name: %w", at.Namespace, at.Pod, os.ErrNotExist)
+	}
+	return p, nil
+}
+
+// listed returns a pod as a list had it a moment ago, nil: it was not there. Few are not
+// worth a list.
+func (a *asked) listed(ctx context.Context, c *kube.Client, at *place) (p *kube.Pod, listed bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pods == nil {
+		a.pods = map[string]*podList{}
+	}
+	l := a.pods[at.Namespace]
+	if l == nil || !l.alone && time.Since(l.at) >= listFor {
+		l = &podList{at: time.Now()}
+		a.pods[at.Namespace] = l
+	}
+	if l.reads++; l.alone || l.reads <= listAfter {
+		return nil, false, nil
+	}
+	if l.all == nil {
+		l.at = time.Now()
+		if l.all, err = c.PodsIn(ctx, at.Namespace); errors.Is(err, trimtab.ErrRefused) {
+			l.alone = true
+			return nil, false, nil
+		} else if err != nil {
+			return nil, false, err
+		}
+	}
+	return l.all[at.Pod], true, nil
+}
+
+func (a *asked) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error) {
+	c, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	return c.Workload(ctx, r)
+}
+
+// Reopener opens knobs from what Undo returned. Those of one cluster share a client.
+type Reopener struct {
+	mu  sync.Mutex
+	all map[kube.Config]*asked
+}
+
+func (r *Reopener) of(c kube.Config) *asked {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[kube.Config]*asked{}
+	}
+	if r.all[c] == nil {
+		r.all[c] = &asked{config: c}
+	}
+	return r.all[c]
+}
+
+// Limit opens the knob that undo describes, which asks the server itself.
+func (r *Reopener) Limit(b []byte) (*Limit, error) {
+	var u limitUndo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != limitKind {
+		return nil, fmt.Errorf("reopen limit %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	l := openLimit(u.place, r.of(u.Config), Options{})
+	l.found = u.Found
+	return l, nil
+}
+
+// Scale opens the knob that undo describes, which asks the server itself.
+func (r *Reopener) Scale(b []byte) (*Scale, error) {
+	var u scaleUndo
+	if err := json.Unmarshal(b, &u); err != nil || u.Kind != scaleKind {
+		return nil, fmt.Errorf("reopen replicas %.60q: %w", b, trimtab.ErrUnsupported)
+	}
+	s := openScale(u.Config, u.Workload, u.UID, r.of(u.Config), Options{RestoreBaseline: u.Lower})
+	s.found = u.Replicas
+	return s, nil
+}

@@ -1,0 +1,229 @@
+package actuator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// Paced is a knob of a server that takes so many writes a second. A step of a plan makes
+// no more of them than fit in its time, so that what the plan says is done long before its
+// lease ends, and the next plan, which renews the lease, decides on the rest anew.
+type Paced interface {
+	Remote
+	// Pace returns how many writes a second the server takes of this process, > 0.
+	Pace() float64
+}
+
+// paceOf is that of a knob; 0: it has none.
+func paceOf(k Knob) float64 {
+	if p, ok := k.(Paced); ok {
+		return p.Pace()
+	}
+	return 0
+}
+
+// paced is what is known of the time that steps have.
+type paced struct {
+	// made is when the newest plan was made, gap the time since the one before.
+	made time.Time
+	gap  time.Duration
+}
+
+// note takes in that a plan is about to be carried out.
+func (s *paced) note(p *trimtab.Plan, before position) {
+	if p.Sequence == before.Sequence && p.Epoch == before.Epoch {
+		return // another step of it
+	}
+	s.made, s.gap = p.Time, p.Time.Sub(s.made)
+}
+
+// stepTime is how long the writes of one step may take: a sixth of the lease, and less
+// where plans come faster, since one that is late is not carried out at all. The two steps
+// of a plan share it.
+func (a *Actuator) stepTime(p *trimtab.Plan) time.Duration {
+	most := a.config.Limits.lease(p).Duration() / 6
+	if a.paced.gap > 0 {
+		most = min(most, a.paced.gap)
+	}
+	if p.Step > 1 || !p.Last {
+		most /= 2
+	}
+	return most
+}
+
+// turns returns the moves whose turn has come, in their order. The others are refused:
+// nothing of them is journaled or written. What a person applies is done as a whole or
+// not at all.
+func (a *Actuator) turns(p *trimtab.Plan, moves []*move) []*move {
+	a.paced.note(p, a.position)
+	var slow []*move
+	pace := 0.0
+	for _, m := range moves {
+		if v := paceOf(m.held.Knob); v > 0 {
+			slow, pace = append(slow, m), v
+		}
+	}
+	if p.Applies != "" {
+		if most := writesIn(a.config.Limits.lease(p).Duration()/2, pace); len(slow) > most {
+			for _, m := range moves {
+				refuse(m.result, fmt.Sprintf("not applied: the API server takes %.0f changes a second, so these %d would outlast the lease: apply a plan of fewer workloads, or use mode act, which makes them over several rounds", pace, len(slow)))
+			}
+			return nil
+		}
+		return moves
+	}
+	most := writesIn(a.stepTime(p), pace)
+	if len(slow) <= most {
+		return moves
+	}
+	later := map[*move]bool{}
+	actions := make([]trimtab.Action, len(slow))
+	for i, m := range slow {
+		actions[i] = *m.action
+		actions[i].Expect, actions[i].Set = m.had, m.goal
+	}
+	for _, i := range trimtab.Urgent(actions)[most:] {
+		later[slow[i]] = true
+		refuse(slow[i].result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
+	}
+	kept := moves[:0]
+	for _, m := range moves {
+		if !later[m] {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// writesIn is how many writes a server of a pace takes within a time, at least one.
+func writesIn(d time.Duration, pace float64) int { return max(1, int(pace*d.Seconds())) }
+
+// turnsBack leaves those baselines to the next part of a restore whose turn has not come,
+// and returns the others of all. First back are those that were lowered most, as a ratio:
+// somebody may need it now. A rise goes with falls that make room for it, as long as there
+// are any, so the sum is at no time over the larger of what it is now and what it is to be.
+func (r *Report) turnsBack(all []undoing) []undoing {
+	q, pace := queue{falls: map[string][]*Restored{}, room: map[string]float64{}}, 0.0
+	waits := map[*Restored]bool{}
+	for i := range r.Items {
+		it := &r.Items[i]
+		if v := paceOf(all[i].knob); v > 0 && it.Status == "" && !same(it.Found, it.Baseline) {
+			pace, waits[it] = v, true
+			q.add(it)
+		}
+	}
+	most := writesIn(restorePart, pace)
+	if len(waits) <= most {
+		return all
+	}
+	q.sort()
+	for range most {
+		delete(waits, q.next())
+	}
+	items, now := make([]Restored, 0, len(all)-len(waits)), make([]undoing, 0, len(all)-len(waits))
+	for i, u := range all {
+		if !waits[&r.Items[i]] {
+			items, now = append(items, r.Items[i]), append(now, u)
+		}
+	}
+	r.Items, r.Left = items, len(waits)
+	return now
+}
+
+// queue is the baselines that are to come back, by whether they rise or, by resource, fall.
+type queue struct {
+	rises []*Restored
+	falls map[string][]*Restored
+	// room is what falls have freed that no rise has taken.
+	room map[string]float64
+}
+
+func (q *queue) add(it *Restored) {
+	if it.Baseline.Less(it.Found) {
+		q.falls[it.Resource] = append(q.falls[it.Resource], it)
+	} else {
+		q.rises = append(q.rises, it)
+	}
+}
+
+// sort puts first what was lowered most, and what frees most.
+func (q *queue) sort() {
+	lowered := func(it *Restored) float64 { return between(it.Baseline, it.Found) / max(it.Found.Value, slack) }
+	slices.SortStableFunc(q.rises, func(x, y *Restored) int { return -cmp.Compare(lowered(x), lowered(y)) })
+	for _, falls := range q.falls {
+		slices.SortStableFunc(falls, func(x, y *Restored) int {
+			return -cmp.Compare(between(x.Found, x.Baseline), between(y.Found, y.Baseline))
+		})
+	}
+}
+
+// next takes out the next one: there must be one.
+func (q *queue) next() (it *Restored) {
+	resource := ""
+	if len(q.rises) > 0 {
+		it, resource = q.rises[0], q.rises[0].Resource
+		if needs := between(it.Baseline, it.Found); len(q.falls[resource]) == 0 || q.room[resource] >= needs {
+			q.rises, q.room[resource] = q.rises[1:], q.room[resource]-needs
+			return it
+		}
+	} else {
+		for _, resource = range slices.Sorted(maps.Keys(q.falls)) {
+			if len(q.falls[resource]) > 0 {
+				break
+			}
+		}
+	}
+	it, q.falls[resource] = q.falls[resource][0], q.falls[resource][1:]
+	q.room[resource] += between(it.Found, it.Baseline)
+	return it
+}
+
+// ranOut leaves those to the next part whose write was not begun before the time was over.
+func (r *Report) ranOut() {
+	r.Items = slices.DeleteFunc(r.Items, func(it Restored) bool {
+		if it.Status == "" {
+			r.Left++
+		}
+		return it.Status == ""
+	})
+}
+
+// MaxCloseTime bounds what CloseTime returns. Whoever ends the process waits as long: see
+// terminationGracePeriodSeconds of the chart.
+const MaxCloseTime = 10 * time.Minute
+
+// CloseTime is how long Close may take until all that was changed is put back.
+func (a *Actuator) CloseTime() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	long := 10 * time.Second
+	if a.config.KeepOnStop {
+		return long
+	}
+	for _, h := range a.knobs {
+		if pace := paceOf(h.Knob); h.entry != nil && pace > 0 {
+			long += time.Duration(float64(time.Second) / pace)
+		}
+	}
+	return min(long, MaxCloseTime)
+}
+
+// goOn goes on with what was released or has no knob any more and was not yet put back.
+func (a *Actuator) goOn(ctx context.Context) {
+	var knobs []*held
+	for _, h := range a.knobs {
+		if h.released && h.entry != nil {
+			knobs = append(knobs, h)
+		}
+	}
+	if len(knobs) > 0 {
+		a.restoreHeld(ctx, knobs)
+	}
+	a.restoreOrphans(ctx)
+}
