@@ -73,7 +73,7 @@ integration: build ## race detector, a nats-server and a Prometheus as processes
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./internal/site ./internal/client
-INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices ./sim/kubernetes ./internal/bench/real
+INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./dashboards/... ./sim/cilantro ./sim/microservices/... ./sim/kubernetes ./internal/bench/real
 # The others of cmd/trimtab need no tag, and ran in `make test`.
 INTEGRATION_OF_CMD = $(shell grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go | cut -c6- | paste -sd '|')
 

@@ -1,6 +1,9 @@
 package trimtab
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Status is what became of one action.
 type Status string
@@ -51,6 +54,13 @@ type Outcome struct {
 	// Took is the time from receipt to the last read back.
 	Took Seconds `json:"took_s"`
 }
+
+// Overtaken begins what a host says that refuses a plan because it accepted another one
+// of that place or a later one.
+const Overtaken = "stale: "
+
+// Overtaken reports whether the host had accepted another plan of this place, or a later one.
+func (o *Outcome) Overtaken() bool { return strings.HasPrefix(o.Refused, Overtaken) }
 
 // Kind returns KindOutcome.
 func (o *Outcome) Kind() Kind { return KindOutcome }

@@ -70,7 +70,7 @@ func TestALeaseIsCutToTheLongestThatTheHostAllows(t *testing.T) {
 	// Nor does a long lease make an old plan young.
 	p = h.plan(1, 2, set(0, units(2), units(1)))
 	p.Lease, p.Time = 1e9, h.wall.Add(-time.Minute)
-	if why := h.refused(p); !strings.Contains(why, "stale") {
+	if why := h.refused(p); !strings.Contains(why, "expired") {
 		t.Errorf("reason %q", why)
 	}
 }

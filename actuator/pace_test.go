@@ -175,6 +175,7 @@ func TestAStopThatRunsOutOfTimeSaysHowManyBaselinesAreLeft(t *testing.T) {
 	p.Lease, p.Capacity = 60, 1000
 	h.Handle(t.Context(), p)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	wrote := 0
 	for _, k := range h.knobs {
 		k.before = func(trimtab.Amount) error {

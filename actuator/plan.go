@@ -49,7 +49,7 @@ func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 			a.count("repeated")
 			return earlier.outcome
 		}
-		kind, why = "stale", fmt.Sprintf("stale: another plan %s step %d was accepted: two planners lead in one epoch, or one of the plans was forged", p.ID(), p.Step)
+		kind, why = "stale", fmt.Sprintf(trimtab.Overtaken+"another plan %s step %d was accepted: two planners lead in one epoch, or one of the plans was forged", p.ID(), p.Step)
 	}
 	if why != "" {
 		a.count(kind)
@@ -103,15 +103,15 @@ func (a *Actuator) refuse(p *trimtab.Plan, at position) (kind, why string) {
 		// What was accepted was made up, when this clock was ahead: it must not
 		// lock out those who lead.
 	case at.Epoch < a.position.Epoch:
-		return "stale", fmt.Sprintf("stale: epoch %d, a leader of epoch %d was accepted", at.Epoch, a.position.Epoch)
+		return "stale", fmt.Sprintf(trimtab.Overtaken+"epoch %d, a leader of epoch %d was accepted", at.Epoch, a.position.Epoch)
 	case at.compare(a.position) < 0:
-		return "stale", fmt.Sprintf("stale: plan %s step %d, %s step %d was accepted",
+		return "stale", fmt.Sprintf(trimtab.Overtaken+"plan %s step %d, %s step %d was accepted",
 			p.ID(), p.Step, trimtab.PlanID(a.position.Epoch, a.position.Sequence), a.position.Step)
 	}
 	lease, skew := a.config.Limits.lease(p).Duration(), a.config.Limits.Skew
 	switch age := a.clock.wall().Sub(p.Time); {
 	case age >= lease:
-		return "expired", fmt.Sprintf("stale: made %v ago with a lease of %v", age.Round(time.Millisecond), lease)
+		return "expired", fmt.Sprintf("expired: made %v ago with a lease of %v", age.Round(time.Millisecond), lease)
 	case age < -skew:
 		return "refused", fmt.Sprintf("from the future: dated %v, this host's clock may be %v behind: check the clocks", p.Time.UTC().Format(time.RFC3339), skew)
 	}

@@ -50,6 +50,7 @@ func (d *decoder) named(key, dir string) {
 	if name == "" {
 		return
 	}
+	shown := clip(name)
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
@@ -57,24 +58,24 @@ func (d *decoder) named(key, dir string) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		fail(fmt.Sprintf("%s names %s, which is not there", lastOf(key), clip(name)), "create it, or write another name: it is relative to this file's directory")
+		fail(fmt.Sprintf("%s names %s, which is not there", lastOf(key), shown), "create it, or write another name: it is relative to this file's directory")
 		return
 	case errors.Is(err, fs.ErrPermission):
-		fail(fmt.Sprintf("%s names %s, which this user may not look at", lastOf(key), clip(name)), "run the check as the user that trimtab runs as, or let that user read it")
+		fail(fmt.Sprintf("%s names %s, which this user may not look at", lastOf(key), shown), "run the check as the user that trimtab runs as, or let that user read it")
 		return
 	case err != nil:
-		fail(fmt.Sprintf("%s names %s: %v", lastOf(key), clip(name), causeOf(err)), "write the name of a file")
+		fail(fmt.Sprintf("%s names %s: %v", lastOf(key), shown, causeOf(err)), "write the name of a file")
 		return
 	case !info.Mode().IsRegular():
-		fail(fmt.Sprintf("%s names %s, which is no file", lastOf(key), clip(name)), "write the name of a file")
+		fail(fmt.Sprintf("%s names %s, which is no file", lastOf(key), shown), "write the name of a file")
 		return
 	case info.Size() == 0:
-		fail(fmt.Sprintf("%s names %s, which is empty", lastOf(key), clip(name)), "write what belongs there, or remove the key")
+		fail(fmt.Sprintf("%s names %s, which is empty", lastOf(key), shown), "write what belongs there, or remove the key")
 		return
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		fail(fmt.Sprintf("%s names %s, which this user may not read", lastOf(key), clip(name)), "run the check as the user that trimtab runs as, or let that user read it")
+		fail(fmt.Sprintf("%s names %s, which this user may not read", lastOf(key), shown), "run the check as the user that trimtab runs as, or let that user read it")
 		return
 	}
 	f.Close()

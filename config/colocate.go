@@ -166,7 +166,7 @@ func (v *validator) colocate() {
 		v.fail("colocate.policy", fmt.Sprintf("unknown policy %q", clip(c.Policy)), suggest(c.Policy, colocationPolicies()))
 	}
 	if modes := []string{string(trimtab.Recommend), string(trimtab.Act)}; c.Mode != "" && !contains(modes, string(c.Mode)) {
-		v.fail("colocate.mode", fmt.Sprintf("unknown mode %q", clip(string(c.Mode))), "write recommend or act; without the section nothing is decided")
+		v.fail("colocate.mode", fmt.Sprintf("unknown mode %q", clip(string(c.Mode))), suggest(string(c.Mode), []string{"recommend", "act"})+"; without the section nothing is decided")
 	}
 	period := c.Period
 	setDuration(&period, 2*time.Second)

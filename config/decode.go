@@ -194,6 +194,9 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		case lastOf(path) == "slo" && percentile(name) != "":
 			d.meant[join(path, "latency")], d.meant[join(path, "fraction")] = true, true
 			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), "write latency: 200ms, fraction: "+percentile(name))
+		case lastOf(path) == "kubernetes" && (name == "daemonset" || name == "cronjob" || name == "job" || name == "pod"):
+			d.meant[join(path, "deployment")] = true
+			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), "trimtab changes Deployments and StatefulSets: write deployment: NAME, or statefulset: NAME")
 		default:
 			if best := nearest(name, keysOf(v.Type())); best != "" {
 				d.meant[join(path, best)] = true
@@ -285,11 +288,19 @@ func (d *decoder) entry(path, name string, n ast.Node, m reflect.Value) {
 	m.SetMapIndex(reflect.ValueOf(name).Convert(m.Type().Key()), value)
 }
 
+// listHint says how one value is written as a list.
+func listHint(n ast.Node, t reflect.Type) string {
+	if isText(n) && t.Elem().Kind() == reflect.String && !isSecret(t.Elem()) && !strings.ContainsAny(scalarText(n), ",[]{}#:") {
+		return fmt.Sprintf("write [%s]", clip(scalarText(n)))
+	}
+	return "begin each entry with a dash, or write [a, b]"
+}
+
 // sequence decodes the list n into the slice v.
 func (d *decoder) sequence(path string, n ast.Node, v reflect.Value) {
 	s, ok := n.(*ast.SequenceNode)
 	if !ok {
-		d.report(d.at[path], fmt.Sprintf("%s is %s, want a list", lastOf(path), describe(n)), "begin each entry with a dash, or write [a, b]")
+		d.report(d.at[path], fmt.Sprintf("%s is %s, want a list", lastOf(path), describe(n)), listHint(n, v.Type()))
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(s.Values), len(s.Values)))

@@ -121,15 +121,32 @@ func (d *decoder) float(path string, n ast.Node, v reflect.Value) {
 			return
 		}
 	}
-	hint := "write a plain number, such as 0.5 or 8"
+	hint := numberHint(text)
 	if isText(n) && err == nil && !math.IsInf(x, 0) && !math.IsNaN(x) {
 		hint = "remove the quotes: " + text
-	} else if strings.HasSuffix(text, "%") {
-		hint = "write a share of 1: 95% is 0.95"
-	} else if strings.HasSuffix(text, "m") {
-		hint = "write cores, not millicores: 500m is 0.5"
 	}
 	d.report(d.at[path], fmt.Sprintf("%s is %s, want a number", lastOf(path), d.shown(n)), hint)
+}
+
+// rounded drops what binary fractions add to a number that somebody wrote.
+func rounded(x float64) string { return strconv.FormatFloat(x, 'g', 12, 64) }
+
+// numberHint says what to write for a number with something behind it.
+func numberHint(text string) string {
+	end := strings.LastIndexAny(text, "0123456789") + 1
+	x, err := strconv.ParseFloat(text[:end], 64)
+	if err != nil || math.IsInf(x, 0) {
+		return "write a plain number, such as 0.5 or 8"
+	}
+	switch unit := strings.ToLower(strings.TrimSpace(text[end:])); unit {
+	case "%":
+		return fmt.Sprintf("write a share of 1: %s is %s", clip(text), rounded(x/100))
+	case "m":
+		return fmt.Sprintf("write cores, not millicores: %s is %s", clip(text), rounded(x/1000))
+	case "core", "cores", "cpu", "cpus":
+		return fmt.Sprintf("write the number alone: %v", x)
+	}
+	return "write a plain number, such as 0.5 or 8"
 }
 
 func (d *decoder) integer(path string, n ast.Node, v reflect.Value) {
@@ -145,7 +162,19 @@ func (d *decoder) integer(path string, n ast.Node, v reflect.Value) {
 			return
 		}
 	}
-	d.report(d.at[path], fmt.Sprintf("%s is %s, want a whole number", lastOf(path), d.shown(n)), "write digits only, such as 16")
+	d.report(d.at[path], fmt.Sprintf("%s is %s, want a whole number", lastOf(path), d.shown(n)), wholeHint(text))
+}
+
+// wholeHint says what to write for a whole number with something around it.
+func wholeHint(text string) string {
+	end := strings.LastIndexAny(text, "0123456789") + 1
+	if n, err := strconv.Atoi(text[:end]); err == nil && len(text) < end+8 {
+		return fmt.Sprintf("write the number alone: %d", n)
+	}
+	if x, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(x) < 1e9 {
+		return fmt.Sprintf("write a whole number, such as %d", int(math.Ceil(x)))
+	}
+	return "write digits only, such as 16"
 }
 
 func (d *decoder) duration(path string, n ast.Node, target *time.Duration) {
@@ -160,10 +189,28 @@ func (d *decoder) duration(path string, n ast.Node, target *time.Duration) {
 	switch {
 	case isNumber(n):
 		hint = fmt.Sprintf("add a unit: %ss or %sms", clip(text), clip(text))
-	case strings.HasSuffix(text, "d"):
-		hint = "write hours: 1d is 24h"
+	default:
+		if short, ok := shortDuration(text); ok {
+			hint = fmt.Sprintf("write %s", short)
+		}
 	}
 	d.report(d.at[path], fmt.Sprintf("%s is %s, want a duration", lastOf(path), d.shown(n)), hint)
+}
+
+// shortDuration is the duration that somebody wrote in words or in days.
+func shortDuration(text string) (string, bool) {
+	end := strings.LastIndexAny(text, "0123456789") + 1
+	x, err := strconv.ParseFloat(text[:end], 64)
+	units := map[string]time.Duration{
+		"milliseconds": time.Millisecond, "millis": time.Millisecond, "sec": time.Second, "secs": time.Second, "second": time.Second, "seconds": time.Second, "s": time.Second,
+		"min": time.Minute, "mins": time.Minute, "minute": time.Minute, "minutes": time.Minute, "m": time.Minute, "hour": time.Hour, "hours": time.Hour, "h": time.Hour,
+		"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour, "ms": time.Millisecond,
+	}
+	unit, known := units[strings.ToLower(strings.TrimSpace(text[end:]))]
+	if err != nil || !known || math.Abs(x*float64(unit)) > math.MaxInt64/2 {
+		return "", false
+	}
+	return short(time.Duration(x * float64(unit))), true
 }
 
 func (d *decoder) bytes(path string, n ast.Node, target *Bytes) {
@@ -173,5 +220,21 @@ func (d *decoder) bytes(path string, n ast.Node, target *Bytes) {
 			return
 		}
 	}
-	d.report(d.at[path], fmt.Sprintf("%s is %s, want a size", lastOf(path), d.shown(n)), "write a number with a unit, such as 64MiB or 1GiB")
+	d.report(d.at[path], fmt.Sprintf("%s is %s, want a size", lastOf(path), d.shown(n)), sizeHint(scalarText(n)))
+}
+
+// sizeHint says how a size is written that was written as Kubernetes or people do.
+func sizeHint(text string) string {
+	end := strings.LastIndexAny(text, "0123456789") + 1
+	digits, unit := strings.TrimSpace(text[:end]), strings.ToLower(strings.TrimSpace(text[end:]))
+	units := map[string]string{
+		"ki": "KiB", "mi": "MiB", "gi": "GiB", "ti": "TiB", "k": "kB", "m": "MB", "g": "GB", "t": "TB", "kb": "kB", "mb": "MB", "gb": "GB", "tb": "TB",
+		"megabyte": "MB", "megabytes": "MB", "gigabyte": "GB", "gigabytes": "GB", "gig": "GB", "gigs": "GB", "meg": "MB", "megs": "MB",
+	}
+	if known := units[unit]; known != "" {
+		if _, ok := parseBytes(digits + known); ok {
+			return "write " + digits + known
+		}
+	}
+	return "write a number with a unit, such as 64MiB or 1GiB"
 }

@@ -73,11 +73,23 @@ func nearest(word string, candidates []string) string {
 	}
 	for _, c := range candidates {
 		d := edits(lower, strings.ToLower(c))
-		if d <= max(1, (len(c)+2)/3) && (best == "" || d < distance) {
+		if (c == "min" || c == "max") && strings.HasPrefix(lower, c) {
+			d = 1 // minimum, maxReplicas
+		}
+		closer := best == "" || d < distance || d == distance && letters(c) == letters(lower) && letters(best) != letters(lower)
+		if d <= max(1, (len(c)+2)/3) && closer {
 			best, distance = c, d
 		}
 	}
 	return best
+}
+
+// letters are those of a word in order: two of them swapped are likelier a slip than one
+// that is another.
+func letters(word string) string {
+	b := []byte(strings.ToLower(word))
+	slices.Sort(b)
+	return string(b)
 }
 
 // edits is the number of insertions, deletions, replacements and swaps of

@@ -33,7 +33,7 @@ func (f *Fast) Acts() bool { return f.Mode == trimtab.Act }
 func (v *validator) fast() {
 	f := &v.config.Fast
 	if modes := []string{string(trimtab.Off), string(trimtab.Recommend), string(trimtab.Act)}; !contains(modes, string(f.Mode)) {
-		v.fail("fast.mode", fmt.Sprintf("unknown mode %q", clip(string(f.Mode))), "write off, recommend or act")
+		v.fail("fast.mode", fmt.Sprintf("unknown mode %q", clip(string(f.Mode))), suggest(string(f.Mode), modes))
 	}
 	v.share("fast.floor", f.Floor)
 	if !(f.Ceiling >= 1 && f.Ceiling <= 100) {

@@ -74,7 +74,11 @@ func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
 	case resource == trimtab.Memory && k.Memory != nil:
 		return k.Memory.bounds(), true
 	case resource == trimtab.Replicas && k.Replicas != nil:
-		return Bounds{Min: float64(k.Replicas.Min), Max: float64(k.Replicas.Max)}, true
+		least := k.Replicas.Min
+		if k.Replicas.AllowZero {
+			least = 0
+		}
+		return Bounds{Min: float64(least), Max: float64(k.Replicas.Max)}, true
 	}
 	b, ok := k.Resources[resource]
 	return b, ok
@@ -223,7 +227,7 @@ func (v *validator) furtherBounds(where string, k *Knob) {
 		case k.Cgroup == "" && k.Kubernetes == nil:
 			v.fail(at, "a process knob has no memory", "name a cgroup, or remove memory")
 		case p.Memory == 0 && !v.has("pool.memory"):
-			v.fail(at, "the pool shares no memory", "write pool: {memory: 16GiB}")
+			v.fail(at, "the pool shares no memory", "add it to the pool, such as memory: 16GiB")
 		default:
 			v.positives(at, &b)
 			v.order(at, &b, Share{Name: trimtab.Memory, Capacity: float64(p.Memory)})

@@ -140,8 +140,8 @@ func (v *validator) kubernetes() {
 	}
 	v.between("kubernetes.foreign_hold", k.ForeignHold, time.Minute, 24*time.Hour)
 	v.between("kubernetes.defer_timeout", k.DeferTimeout, 5*time.Second, time.Hour)
-	if !contains([]string{"upwards", "baseline"}, k.Restore) {
-		v.fail("kubernetes.restore", fmt.Sprintf("unknown restore %q", clip(k.Restore)), "write upwards or baseline")
+	if ends := []string{"upwards", "baseline"}; !contains(ends, k.Restore) {
+		v.fail("kubernetes.restore", fmt.Sprintf("unknown restore %q", clip(k.Restore)), suggest(k.Restore, ends))
 	}
 }
 
@@ -159,6 +159,7 @@ func (v *validator) target(where string, t *KubernetesTarget) {
 	switch {
 	case t.Namespace == "":
 		v.fail(where, "kubernetes has no namespace", "write namespace: default, or that of the workload")
+	case t.Deployment == "" && t.StatefulSet == "" && v.lost(where+".deployment", where+".statefulset"):
 	case t.Deployment == "" && t.StatefulSet == "":
 		v.fail(where, "kubernetes names no workload", "write deployment: NAME, or statefulset: NAME")
 	case t.Deployment != "" && t.StatefulSet != "":
@@ -199,7 +200,9 @@ func (v *validator) clusterKnob(where string, k *Knob) {
 		}
 		return
 	}
-	v.target(where+".kubernetes", k.Kubernetes)
+	if v.has(where + ".kubernetes") { // not that of match.kubernetes
+		v.target(where+".kubernetes", k.Kubernetes)
+	}
 	v.replicas(where, k)
 	for name := range k.Resources {
 		if name != trimtab.Replicas {

@@ -209,7 +209,7 @@ func (d *decoder) parse(text string) (file *ast.File) {
 			at = position{t.Position.Line, t.Position.Column}
 		}
 	}
-	hint := "check brackets, quotes and indentation here and in the line before"
+	hint := "check brackets, quotes and indentation here and in the line before; a value with brackets, braces or commas needs quotes"
 	if lines := strings.Split(text, "\n"); at.line <= len(lines) && strings.Contains(lines[at.line-1], "${") {
 		hint = "write the value itself: no variables are replaced in this file"
 	}

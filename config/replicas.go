@@ -9,12 +9,16 @@ import (
 
 // Replicas bounds the number of pods of a workload whose size is planned with it.
 type Replicas struct {
-	// Least number of pods, at least 1. trimtab never scales to zero.
+	// Least number of pods while there is load, at least 1.
 	Min int `yaml:"min"`
 	// Largest number of pods.
 	Max int `yaml:"max"`
 	// How many pods more than needed there are, so that as many may be lost at once.
 	Spare int `yaml:"spare"`
+	// Lets the number go to 0 once load, a query about something outside the pods, has said for cooldown that there is none. It comes back when that says that there is some; while load is missing nothing is lowered. Not beside an autoscaler.
+	AllowZero bool `yaml:"allow_zero"`
+	// For how long there must be no load before the number goes to 0.
+	Cooldown time.Duration `yaml:"cooldown"`
 	// How long a pod takes from its creation until it is ready, until trimtab has seen some start.
 	Startup time.Duration `yaml:"startup"`
 	// The block behavior of a HorizontalPodAutoscaler, obeyed as its controller does. Left out: as of an autoscaler without the block.
@@ -78,6 +82,9 @@ func (r *Replicas) fill() {
 		r.Max = max(r.Min, 10)
 	}
 	setDuration(&r.Startup, time.Minute)
+	if r.AllowZero {
+		setDuration(&r.Cooldown, 5*time.Minute)
+	}
 }
 
 // replicas checks the number of pods of a knob.
@@ -100,6 +107,8 @@ func (v *validator) replicas(where string, k *Knob) {
 	switch {
 	case r.Min < 1 || v.has(at+".min") && k.Replicas.Min < 1:
 		v.fail(at+".min", fmt.Sprintf("min is %d, want 1 or more", k.Replicas.Min), "trimtab leaves 0 to whoever sets it")
+	case r.Max < r.Min && k.Replicas.Min > 0 && k.Replicas.Max > 0:
+		v.fail(at+".max", fmt.Sprintf("max is %d, want %d to 10000", r.Max, r.Min), fmt.Sprintf("swap them: min: %d, max: %d", r.Max, r.Min))
 	case r.Max < r.Min || r.Max > 10_000:
 		v.fail(at+".max", fmt.Sprintf("max is %d, want %d to 10000", r.Max, r.Min), "write the largest number of pods")
 	case r.Spare < 0 || r.Spare >= r.Max:
@@ -113,16 +122,30 @@ func (v *validator) replicas(where string, k *Knob) {
 	v.replicasFallback(at+".fallback", r.Fallback, r.Min)
 }
 
+// toZero checks what lets a number go to 0.
+func (v *validator) toZero(at string, r *Replicas, load string) {
+	switch {
+	case r == nil:
+	case !r.AllowZero && v.has(at+".cooldown"):
+		v.fail(at+".cooldown", "cooldown has no effect without allow_zero", "remove it; how fast pods go is stabilizationWindowSeconds of behavior")
+	case !r.AllowZero:
+	case load == "":
+		v.fail(at+".allow_zero", "nobody tells of load while there is no pod: spans come from pods", "write load: a query about what comes before the pods, such as an ingress or a queue")
+	case v.has(at + ".cooldown"):
+		v.between(at+".cooldown", r.Cooldown, time.Second, 24*time.Hour)
+	}
+}
+
 // scaling checks the rules of one direction as the API server does.
 func (v *validator) scaling(at string, r *ScalingRules) {
 	if r == nil {
 		return
 	}
 	if r.Window != nil && (*r.Window < 0 || *r.Window > 3600) {
-		v.fail(at+".stabilizationWindowSeconds", fmt.Sprintf("%d s, want 0 to 3600", *r.Window), "300 is the default on the way down")
+		v.fail(at+".stabilizationWindowSeconds", fmt.Sprintf("stabilizationWindowSeconds is %d, want 0 to 3600", *r.Window), "300 is the default on the way down")
 	}
 	if r.Select != "" && !contains([]string{"Max", "Min", "Disabled"}, r.Select) {
-		v.fail(at+".selectPolicy", fmt.Sprintf("unknown selectPolicy %q", clip(r.Select)), "write Max, Min or Disabled")
+		v.fail(at+".selectPolicy", fmt.Sprintf("unknown selectPolicy %q", clip(r.Select)), suggest(r.Select, []string{"Max", "Min", "Disabled"}))
 	}
 	if r.Policies != nil && len(r.Policies) == 0 || len(r.Policies) > 64 {
 		v.fail(at+".policies", fmt.Sprintf("%d policies, want 1 to 64", len(r.Policies)), "leave policies out for the default ones")
@@ -131,7 +154,7 @@ func (v *validator) scaling(at string, r *ScalingRules) {
 		one := fmt.Sprintf("%s.policies[%d]", at, i)
 		switch {
 		case p.Type != "Pods" && p.Type != "Percent":
-			v.fail(one+".type", fmt.Sprintf("unknown type %q", clip(p.Type)), "write Pods or Percent")
+			v.fail(one+".type", fmt.Sprintf("unknown type %q", clip(p.Type)), suggest(p.Type, []string{"Pods", "Percent"}))
 		case p.Value < 1 || p.Value > 1<<31-1:
 			v.fail(one+".value", fmt.Sprintf("value is %d, want 1 or more", p.Value), "to forbid changes write selectPolicy: Disabled")
 		case p.PeriodSeconds < 1 || p.PeriodSeconds > 1800:

@@ -374,7 +374,11 @@ func (v *validator) listen(path, address string) {
 func (v *validator) reachable(path, address string) bool {
 	host, p, err := net.SplitHostPort(address)
 	if err != nil {
-		v.fail(path, fmt.Sprintf("%q is not an address", clip(address)), "write host:port, such as 127.0.0.1:9600 or [::1]:9600")
+		hint := "write host:port, such as 127.0.0.1:9600 or [::1]:9600"
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			hint = fmt.Sprintf("write it without the scheme: %s", clip(u.Host))
+		}
+		v.fail(path, fmt.Sprintf("%q is not an address", clip(address)), hint)
 		return false
 	}
 	if n, err := strconv.Atoi(p); err != nil || n < 0 || n > 65535 {
@@ -426,22 +430,37 @@ func (v *validator) count(path string, n, low, high int) {
 // share checks (0, 1].
 func (v *validator) share(path string, x float64) {
 	if !(x > 0 && x <= 1) {
-		v.fail(path, fmt.Sprintf("%s is %v, want more than 0 and at most 1", lastOf(path), x), "write a share of 1: 20% is 0.2")
+		hint := "write a share of 1: 20% is 0.2"
+		if x >= 2 && x <= 100 {
+			hint = fmt.Sprintf("write a share of 1: %v%% is %s", x, rounded(x/100))
+		}
+		v.fail(path, fmt.Sprintf("%s is %v, want more than 0 and at most 1", lastOf(path), x), hint)
 	}
+}
+
+func nameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:", r)
 }
 
 // name checks a name that goes into subjects, metrics and paths.
 func (v *validator) name(path, what, name string) {
-	bad := strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:", r))
-	})
+	bad := strings.IndexFunc(name, func(r rune) bool { return !nameRune(r) })
 	switch {
 	case name == "":
 		v.fail(path, "the "+what+" is empty", "write a name, such as checkout")
 	case len(name) > 253:
 		v.fail(path, fmt.Sprintf("the %s has %d characters, limit 253", what, len(name)), "shorten it")
 	case bad >= 0:
-		v.fail(path, fmt.Sprintf("the %s %q holds a character that is not allowed", what, clip(name)), "use letters, digits, '.', '_', '-', '/' and ':'")
+		hint := "use letters, digits, '.', '_', '-', '/' and ':'"
+		if plain := strings.Map(func(r rune) rune {
+			if nameRune(r) {
+				return r
+			}
+			return '-'
+		}, name); nameRune(rune(name[0])) {
+			hint = fmt.Sprintf("write %s: %s", plain, hint)
+		}
+		v.fail(path, fmt.Sprintf("the %s %q holds a character that is not allowed", what, clip(name)), hint)
 	case strings.ContainsRune(".-/:", rune(name[0])):
 		v.fail(path, fmt.Sprintf("the %s %q does not begin with a letter or digit", what, clip(name)), "begin with a letter or digit")
 	}

@@ -64,6 +64,9 @@ func (v *validator) workload(at string, w *Workload) {
 	v.notJob(at, w)
 	w.inherit(v.has(at + ".knob"))
 	v.target(at+".match.kubernetes", w.Match.Kubernetes)
+	if w.Knob.Host != "" {
+		v.name(at+".knob.host", "host name", w.Knob.Host)
+	}
 	v.slo(at, w)
 	v.utility(at, w)
 	v.match(at, w)
@@ -103,7 +106,7 @@ func (v *validator) slo(at string, w *Workload) {
 		return
 	}
 	if !v.has(where + ".latency") {
-		v.fail(where, "slo has no latency", "write slo: {latency: 200ms, fraction: 0.95}")
+		v.fail(where, "slo has no latency", "write the time that a request may take, such as latency: 200ms")
 	} else if s.Latency <= 0 || s.Latency > time.Hour {
 		v.fail(where+".latency", fmt.Sprintf("latency is %s, want more than 0s and at most 1h", short(s.Latency)), "write the time a request may take, such as 200ms")
 	}
@@ -115,7 +118,7 @@ func (v *validator) slo(at string, w *Workload) {
 		case s.Fraction == 1:
 			hint = "no finite allocation keeps every request under a latency: write 0.999"
 		case s.Fraction > 1 && s.Fraction <= 100:
-			hint = fmt.Sprintf("write a share of 1: %v%% is %v", s.Fraction, s.Fraction/100)
+			hint = fmt.Sprintf("write a share of 1: %v%% is %s", s.Fraction, rounded(s.Fraction/100))
 		}
 		v.fail(where+".fraction", fmt.Sprintf("fraction is %v, want more than 0 and less than 1", s.Fraction), hint)
 	}
@@ -254,6 +257,7 @@ func (v *validator) knob(at string, w *Workload) {
 		v.cgroup(where+".cgroup", k.Cgroup)
 	}
 	v.clusterKnob(where, k)
+	v.toZero(where+".replicas", k.Replicas, w.Load)
 	if b := k.Bounds(); b == nil || resource == trimtab.CPU && k.CPU == nil {
 		if !v.lost(where + "." + resource) {
 			v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))
@@ -329,7 +333,7 @@ func (v *validator) order(where string, b *Bounds, of Share) {
 	show := func(x float64) string { return amount(of.Name, x) }
 	switch {
 	case b.Max > 0 && b.Min > b.Max:
-		v.fail(where+".min", fmt.Sprintf("min %s is more than max %s", show(b.Min), show(b.Max)), "swap them?")
+		v.fail(where+".min", fmt.Sprintf("min %s is more than max %s", show(b.Min), show(b.Max)), fmt.Sprintf("swap them: min: %s, max: %s", show(b.Max), show(b.Min)))
 	case b.Default > 0 && (b.Default < b.Min || b.Max > 0 && b.Default > b.Max):
 		v.fail(where+".default", fmt.Sprintf("default %s is not between min %s and max %s", show(b.Default), show(b.Min), show(b.Max)), "write one of the amounts between them")
 	case capacity > 0 && b.Max > capacity:

@@ -108,11 +108,12 @@ func TestAThousandWorkloadsAreUsable(t *testing.T) {
 	p.until(names + " === 'service-0977' && location.search === '?q=service-0977'")
 }
 
-// TestEveryPageOfAThousandWorkloads prints, where PAGES is set, for each page how long the
-// server takes to draw it, when it is there to be read, and when it is live with its charts
+// TestEveryPageOfAThousandWorkloads prints, where PAGES is set (all, or the name of one), for
+// each page how long the server takes to draw it, when it is there to be read, and when it is live with its charts
 // drawn.
 func TestEveryPageOfAThousandWorkloads(t *testing.T) {
-	if os.Getenv("PAGES") == "" {
+	only := os.Getenv("PAGES") // all, or the name of one
+	if only == "" {
 		t.Skip("PAGES is not set")
 	}
 	b := openBrowser(t)
@@ -124,6 +125,9 @@ func TestEveryPageOfAThousandWorkloads(t *testing.T) {
 	s.besides()
 	t.Logf("%-11s %8s %11s %11s", "page", "server", "readable", "interactive")
 	for _, page := range everyPage() {
+		if only != "all" && only != page.name {
+			continue
+		}
 		path, ready := strings.NewReplacer("checkout", "service-0007", "recommender", "service-0008", "host-b.rack-7.example", "host-a").Replace(page.path), page.ready
 		start := time.Now()
 		s.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", s.url+path, nil))

@@ -18,7 +18,6 @@ func (s *site) words() template.FuncMap {
 		"tailNow":         view.TailNow,
 		"tailGrew":        view.TailGrew,
 		"parts":           view.PartsOf,
-		"callGraph":       view.GraphOf,
 		"optional":        view.Optional,
 		"percent":         percentOf,
 		"amount":          view.Amount,

@@ -26,6 +26,7 @@ type detail struct {
 	Paged         bool
 	Newest, Older string
 	Patch         *view.Patch
+	Calls         *view.CallGraph
 }
 
 func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
@@ -50,6 +51,9 @@ func (s *site) drawWorkload(w http.ResponseWriter, r *http.Request) {
 		d.Older = "?" + with(query, "before", older).Encode()
 	}
 	d.Figures = figures(&e)
+	if e.Contributions != nil {
+		d.Calls = s.view.CallGraph(e.Contributions, now)
+	}
 	if p, advised, ok := s.view.Patch(name); ok && advised {
 		d.Patch = &p
 	}

@@ -7,29 +7,29 @@
 //
 //	outputs published → input acknowledged
 //
-// so that a value is handled at least once however a process ends; steps are
-// idempotent. A step that panics loses that value, which is put aside, and
-// nothing else.
+// so that each value is handled at least once, however a process ends; steps are
+// idempotent. A value on which a step panics becomes a dead letter; nothing else
+// is lost.
 //
-// The leader of a pool is who could last write the pool's key in the bucket
-// "leaders". Who wants it must see the key unchanged for the whole term on its
-// own monotonic clock; who has it gives up at 3/4 of a term after the start of
-// its last renewal, so clocks may differ by a quarter. A process that is run
-// late, or a bus that answers late, takes a longer term, which the key tells:
+// The leader of a pool is the process that last wrote the pool's key in the bucket
+// "leaders". A candidate may write it only after it saw the key unchanged for a whole
+// term by its own monotonic clock. The leader gives up 3/4 of a term after the start
+// of its last renewal, so the speeds of two clocks may differ by a quarter. A process
+// that gets its CPU late, or hears from the bus late, writes a longer term into the key:
 //
 //	term = min(max(Term, 4 · the worst delay of the last minutes), 30 s)
 //
-// A renewal that came late, or whose answer was lost, goes on in the same epoch
-// when nobody else wrote the key in between. Each new leader has
+// After a renewal that came late, or whose answer was lost, the leader goes on in the
+// same epoch if no other process wrote the key in between. Each new leader has
 //
 //	epoch = max(epoch in the bucket, epochs seen in holdings, outcomes and plans) + 1
 //
-// and the actuators refuse older ones: the lock makes double leaders rare, the
-// epoch makes them harmless.
+// and actuators refuse plans of older epochs: the lock makes two leaders at once rare,
+// the epoch makes them harmless.
 //
-// Ready means working: [Health] notes what a part does on the bus and when its
+// Ready means working: [Health] records what a part does on the bus and when its
 // step returned. A part that has not done its [Work] for three rounds is not
-// ready, and [Health.Reason] says what it does not do, since when, and what to do.
+// ready, and [Health.Reason] says what is not done, since when, and how to mend it.
 //
 // The package knows no stage and decides nothing.
 //

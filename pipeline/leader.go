@@ -74,7 +74,7 @@ type lock struct {
 
 	seen atomic.Uint64 // the highest epoch that passed through
 	// taken is an epoch that another life led under, as a holding shows that is
-	// ahead of sent, the last plan of this one.
+	// ahead of sent, the last plan of this one, or an outcome for which sent came too late.
 	taken atomic.Uint64
 	sent  struct{ epoch, sequence uint64 } // owner
 
@@ -186,6 +186,11 @@ func (l *lock) saw(v trimtab.Value) {
 		}
 	case *trimtab.Outcome:
 		epoch = v.Epoch
+		// Our newest plan came too late for a host that nobody else leads: it follows
+		// what another life sent under this epoch.
+		if held, _ := l.held(); held == epoch && v.Overtaken() && l.sent.epoch == epoch && l.sent.sequence == v.Sequence {
+			l.taken.Store(epoch)
+		}
 	case *trimtab.Plan:
 		epoch = v.Epoch
 	}

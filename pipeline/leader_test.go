@@ -91,6 +91,43 @@ func TestAnEpochThatAnotherLifeLedUnderIsLeft(t *testing.T) {
 	})
 }
 
+func TestAnEpochUnderWhichAHostTakesOurFirstPlanForAnOldOneIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bustest.NewMemory()
+		defer m.Close()
+		epoch := uint64(0)
+		plans := stepFunc(func(now time.Time, in trimtab.Value) []trimtab.Value {
+			if l, ok := in.(*trimtab.Leader); ok && l.Epoch > epoch {
+				epoch = l.Epoch
+				return []trimtab.Value{
+					command(fmt.Sprint("epoch ", epoch)),
+					&trimtab.Plan{Pool: "p", Epoch: epoch, Sequence: 1, Step: 1, Time: now, Lease: 60},
+				}
+			}
+			return nil
+		})
+		got := collect(t, m, trimtab.KindCommand)
+		defer start(t, Stage{Name: "a", Bus: m, Step: plans, Leader: &Leader{Pool: "p"},
+			Consumes: []bus.Subscription{{Kind: trimtab.KindOutcome}}})()
+		time.Sleep(time.Second)
+		// A store that was rolled back gave out epoch 1 again, whose plan 1-1 the host has
+		// from the life before. Its holding would not tell the two plans apart.
+		for _, refused := range []string{"expired: made 1m ago", trimtab.Overtaken + "plan 1-1 step 1, 1-1 step 2 was accepted"} {
+			if g := strings.Join(got(), ","); g != "epoch 1" {
+				t.Fatalf("got %q before it is told %q", g, refused)
+			}
+			o := &trimtab.Outcome{Pool: "p", Host: "h", Epoch: 1, Sequence: 1, Step: 1, Time: time.Now(), Refused: refused}
+			if err := m.Publish(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		if g := strings.Join(got(), ","); g != "epoch 1,epoch 2" {
+			t.Errorf("got %q, want the epoch left once", g)
+		}
+	})
+}
+
 // frozen is a bus whose buckets stop to answer, as they do for a process
 // that is stopped.
 type frozen struct {

@@ -33,6 +33,10 @@ type Count struct {
 	Behavior, Size *behavior.Behavior
 	// Fallback is what to have while nothing is known; nil: what is there.
 	Fallback *replicas.Fallback
+	// AllowZero lets the number go to 0 once a source outside the instances has said for
+	// the Cooldown that there is no load.
+	AllowZero bool
+	Cooldown  time.Duration
 	// Startup is how long a start is taken to last until some were seen; 0: a minute.
 	Startup time.Duration
 }
@@ -49,7 +53,7 @@ func (w *WorkloadConfig) validateCount() error {
 	switch {
 	case c == nil:
 		return nil
-	case c.Min < 1 || c.Max < c.Min || c.Max > mostReplicas || c.Spare < 0 || c.Spare >= c.Max || c.Startup < 0:
+	case c.Min < 1 || c.Max < c.Min || c.Max > mostReplicas || c.Spare < 0 || c.Spare >= c.Max || c.Startup < 0 || c.Cooldown < 0:
 		return trimtab.Invalidf("planner: workload %s: replicas from %d to %d, %d spare, start in %v: want 1 <= min <= max, and fewer to spare", w.Name, c.Min, c.Max, c.Spare, c.Startup)
 	}
 	if err := c.Behavior.Validate(); err != nil {
@@ -69,6 +73,9 @@ type number struct {
 	state replicas.State
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
+	minute   minute
+	// idle is since when it has no load, where it may go to zero; a new process counts anew.
+	idle time.Time
 }
 
 // life is one instance's.
@@ -332,8 +339,21 @@ func (r *decision) numbers() {
 func (r *decision) numberOf(s *seat, left, free float64, hosts []float64) float64 {
 	w, index := r.asWorkload(s)
 	state := &s.number.state
-	if !s.free {
+	switch {
+	case s.number.over(r.now, s.Count):
+		w.Need, w.Count.AllowZero = replicas.Need{}, true
+	case !s.free:
 		w.Missing = s.held.Text
+	}
+	if s.free && s.served && s.estimate.Reports >= fewReports {
+		if n := float64(len(s.knobs)); w.Work > 0 && w.Need.Start <= n*w.Size.Max {
+			state.Slack.Observe(w.Need.Start, w.Work, len(s.knobs))
+		}
+		s.number.minute.take(r.now, s.estimate, s.SLO, &state.Margin)
+		w.Need = state.Margin.Add(w.Need)
+		if w.Work > 0 {
+			w.Work += state.Margin.Amount()
+		}
 	}
 	room := &replicas.Room{Pool: left, Hosts: roomOf(s, hosts)}
 	d := w.Decide(r.now, state, room)
@@ -377,7 +397,7 @@ func roomOf(s *seat, hosts []float64) map[string]float64 {
 func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
 	scale, c := s.scale, s.Count
 	need := s.needed()
-	w := &replicas.Workload{Name: s.Name, Need: need, Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
+	w := &replicas.Workload{Name: s.Name, Need: need, Work: s.work(), Granted: s.grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
 		Size:  replicas.Size{Min: math.Max(s.dial.Min, s.of.quantum()), Max: math.Max(s.mostSize(), s.of.quantum()), Step: math.Max(s.of.quantum(), 0.01*s.of.Unit), Behavior: c.Size},
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
 	if s.of.Name == trimtab.CPU {
@@ -419,6 +439,15 @@ func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
 		index = append(index, slices.IndexFunc(s.knobs, func(i instance) bool { return i.Knob == k && !i.stuck }))
 	}
 	return w, index
+}
+
+// work is what of its need is work; 0: not known.
+func (s *seat) work() float64 {
+	e := s.estimate
+	if !s.free || !s.served || e.Cost == nil || e.Load == nil {
+		return 0
+	}
+	return *e.Cost * (e.Load.Mean + math.Max(0, s.confidence)*(e.Load.Upper-e.Load.Mean))
 }
 
 // needed is what the workload needs for the coming round, and for as long as a start

@@ -380,3 +380,22 @@ func TestNeitherThePoolNorANodeIsOverByWhatIsPlanned(t *testing.T) {
 		}
 	})
 }
+
+// Item 1.4: what instances cannot get in place they get by their number.
+func TestWhereANodeGrowsNoPodThePlannerTakesReplicasInstead(t *testing.T) {
+	p, d := counted(t, 16, nil), deployed(2, 1)
+	d.play(p, t0, 60, steady(1.5))
+	if d.replicas != 2 {
+		t.Fatalf("%d pods", d.replicas)
+	}
+	d.size.Most, d.size.By = 1, `node n1 grows no Guaranteed pod: Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"`
+	all := d.play(p, t0.Add(60*time.Second), 120, steady(3.5))
+	for _, pod := range d.pods {
+		if pod.limit > 1 {
+			t.Errorf("pod %s has %v", pod.name, pod.limit)
+		}
+	}
+	if d.replicas < 4 {
+		t.Errorf("%d pods, want 4 of 1 core:\n%s", d.replicas, saysOf(all))
+	}
+}

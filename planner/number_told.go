@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/issue"
@@ -25,7 +26,7 @@ func (r *decision) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision
 			held = append(held, h.Text)
 		}
 	}
-	why := s.numberWhy(w, d)
+	why := s.numberWhy(r.now, w, d)
 	if w.Count.Barred != "" && s.free {
 		c.to = d.Advised.Replicas
 		held = append(held[:0:0], "only recommended: "+w.Count.Barred)
@@ -63,7 +64,10 @@ func (r *decision) setNumber(s *seat, w *replicas.Workload, d *replicas.Decision
 }
 
 // numberWhy says what is needed, and what the instances that are there can give.
-func (s *seat) numberWhy(w *replicas.Workload, d *replicas.Decision) string {
+func (s *seat) numberWhy(now time.Time, w *replicas.Workload, d *replicas.Decision) string {
+	if s.number.over(now, s.Count) {
+		return fmt.Sprintf("it has had no load for %v", s.Count.Cooldown)
+	}
 	if !s.free {
 		return "nothing is known of it: its fallback"
 	}

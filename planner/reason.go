@@ -110,7 +110,7 @@ func (r *decision) stays(s *seat) {
 	} else {
 		why += "; no amount is expected to meet its SLO"
 	}
-	for _, more := range []string{s.grant.Binding.String(), s.doubted, s.boundBy(), s.count.note} {
+	for _, more := range []string{s.grant.Binding.String(), s.doubted, s.boundBy(), s.count.note, s.without} {
 		if more != "" {
 			why += "; " + more
 		}

@@ -75,7 +75,9 @@ func (r *decision) decide() {
 	for i := range p.resources {
 		r.spread(i)
 		if i == 0 {
+			r.rests()
 			r.numbers()
+			r.wakes()
 		}
 		r.recall(i)
 		r.starting(i)

@@ -49,6 +49,9 @@ type seat struct {
 	// limit is what is advised to who has none, by what it was seen to use.
 	limit float64
 	seen  spell
+	// without says what is still missing before a limit is recommended to a
+	// workload that has none.
+	without string
 	// served tells that the aim is what it needs and a part of the head-room;
 	// short, that it has less than it needs; safe is its need at the highest load
 	// that is expected, in the resource's unit, 0: unknown.

@@ -14,16 +14,16 @@ import (
 //
 //	limit = margin · max(use) · max(1, load to come / max(load))
 //
-// It is advice, and only where the SLO was met, in the mean and at last: who
-// misses it without a limit lacks something else, and may use little just
-// because of that.
+// It is advice, and only where the SLO was met, on average and in the last report:
+// a workload that misses its SLO without a limit lacks something other than CPU,
+// and may use little CPU for that very reason.
 
 const (
 	// margin is what a limit leaves above the most that was used: use is a mean
 	// over seconds, and a quota counts over a tenth of one.
 	margin = 1.5
-	// enoughUses is how many reports must have told the use, and spells of
-	// spellTime are remembered for a day.
+	// enoughUses is the least number of reports of the use. maxSpells spells of
+	// spellTime each are remembered: a day.
 	enoughUses, maxSpells = 12, 24
 	spellTime             = time.Hour
 )
@@ -97,9 +97,9 @@ func (u *use) day(now time.Time) (all spell) {
 	return all
 }
 
-// advise adds to what the policy recommends what use alone can tell: a limit
-// for who has none; and who uses so little of its limit is not advised to
-// raise it.
+// advise changes two recommendations of the policy by what workloads were seen to
+// use: a workload without a limit is recommended one, and a workload that uses
+// little of its limit is not recommended a higher one.
 func (r *decision) advise() {
 	for _, s := range r.seats {
 		if s.resource != 0 || s.of.Name != trimtab.CPU || s.Mode != trimtab.Recommend || !s.free {
@@ -111,6 +111,9 @@ func (r *decision) advise() {
 		}
 		seen, last := s.use.day(r.now), s.estimate.Performance
 		if seen.reports < enoughUses || seen.mean() < s.SLO || last == nil || *last < s.SLO {
+			if none {
+				s.without = s.awaits(&seen)
+			}
 			continue
 		}
 		load := seen.load
@@ -128,7 +131,18 @@ func (r *decision) advise() {
 	}
 }
 
-// limitReason says why a limit is advised to who has none.
+// awaits says what a workload without a limit must show before one is recommended.
+func (s *seat) awaits(seen *spell) string {
+	switch {
+	case seen.reports < enoughUses:
+		return fmt.Sprintf("it has no limit: trimtab recommends one after %d reports of what it uses (%d so far), if it meets its SLO", enoughUses, seen.reports)
+	case seen.mean() < s.SLO:
+		return fmt.Sprintf("it has no limit: trimtab recommends none, because its performance over the last day was %.3g on average for an SLO of %.3g", seen.mean(), s.SLO)
+	}
+	return "it has no limit: trimtab recommends none while it misses its SLO"
+}
+
+// limitReason says why a workload without a limit is recommended one.
 func (r *decision) limitReason(s *seat, why trimtab.Reason) trimtab.Reason {
 	seen, load := &s.seen, s.seen.load
 	if l := s.estimate.Load; l != nil {

@@ -104,6 +104,32 @@ func TestALimitIsNotAdvisedToWhoMissesItsSLOOrIsNotMeasured(t *testing.T) {
 	}
 }
 
+func TestItIsSaidWhatIsMissingBeforeALimitIsRecommended(t *testing.T) {
+	s := newPlain(t, fair.NJCPolicy{}, trimtab.Recommend)
+	if said := s.round(t, 0.8).Unmoved["a"].Text; !strings.Contains(said, "after 12 reports of what it uses (1 so far)") {
+		t.Errorf("after one report: %q", said)
+	}
+	s.performance = 0.9
+	for range 20 {
+		s.round(t, 0.8)
+	}
+	if said := s.round(t, 0.8).Unmoved["a"].Text; !strings.Contains(said, "was 0.904 on average for an SLO of 0.95") {
+		t.Errorf("while it misses its SLO: %q", said)
+	}
+	s.performance = 0.99
+	for range 20 {
+		if plan := s.round(t, 0.8); len(plan.Actions) > 0 {
+			t.Fatalf("with a mean below the SLO: %+v", plan.Actions[0])
+		}
+	}
+	for range 40 {
+		if plan := s.round(t, 0.8); len(plan.Actions) > 0 {
+			return
+		}
+	}
+	t.Error("no limit is recommended though the SLO is met again")
+}
+
 // Found: a service without a limit that used 0.1 cores was advised CPUQuota=595%.
 func TestACurveAdvisesNoLimitToWhoNeverRanUnderOne(t *testing.T) {
 	for _, used := range []float64{0.1, -1} {

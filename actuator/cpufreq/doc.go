@@ -1,23 +1,21 @@
-// Package cpufreq turns the ceiling of the clock of the CPUs that a control group
-// runs on:
+// Package cpufreq limits the clock frequency of the CPUs that a control group runs on:
 //
-//	MHz = scaling_max_freq / 1000,  cpuinfo_min_freq … cpuinfo_max_freq; at the latter: unlimited
+//	MHz = scaling_max_freq / 1000,  cpuinfo_min_freq … cpuinfo_max_freq; the last means unlimited
 //
-// The kernel has one ceiling for each policy: the CPUs that change their clock
-// together. A group turns the policies whose CPUs are all in its cpuset, and no
-// other. A policy that other CPUs are of, one that two workloads would turn, and
-// the policies of a group that runs on all CPUs of the host, are refused.
+// The kernel has one ceiling for each frequency policy: a set of CPUs that change
+// their clock together. A group limits the policies all of whose CPUs are in its
+// cpuset. Refused are: a policy that has CPUs outside of the cpuset, a policy that two
+// workloads would limit, and a group that runs on all CPUs of the host.
 //
-// What was there comes back policy by policy: [Frequency.Undo] has the ceiling
-// that each had. A group whose cpuset moves takes its ceiling along with the next
-// write; the policies that it left get theirs back then. A policy whose CPUs are
-// all offline keeps its ceiling in the kernel, so it counts as turned until it is
-// online again. One that is gone, as with its driver, has nothing to restore.
+// A restore is done policy by policy: [Frequency.Undo] has the ceiling that each had.
+// When the cpuset of a group changes, the next write limits its new policies and
+// restores those that it left. The kernel keeps the ceiling of a policy whose CPUs are
+// all offline, so trimtab counts it as changed until it is online again. A policy that
+// is gone, as with its driver, has nothing to restore.
 //
-// The kernel resolves a ceiling to the highest frequency of its table that is not
-// above, where it has one, and never shows what was asked for but what is in
-// force: a ceiling that is low because the host is too hot when trimtab first
-// writes is taken for what somebody set.
+// The kernel rounds a ceiling down to a frequency of its table, where it has one, and
+// shows only the ceiling that is in force. So if the host is too hot when trimtab first
+// writes, the ceiling that the kernel lowered for that reason becomes the baseline.
 //
 // Source: Linux, admin-guide/pm/cpufreq.rst, "Policy Interface in sysfs";
 // drivers/cpufreq/cpufreq.c, cpufreq_set_policy. It was tried on a tree that

@@ -8,9 +8,9 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Kind is this kind of knob. A location is declared as the path of a group, as of
-// the kind cgroup; its root is that of the hierarchy with the cpu controller where
-// none is. Knobs that one Kind opens know of each other's policies.
+// Kind returns the kind of knob that limits the clock of a group's CPUs. A location is the
+// path of a group, as for the kind cgroup; without a root it is in the hierarchy with the
+// cpu controller. Two knobs that one Kind opens never change the same policy.
 func Kind() actuator.Kind {
 	open := new(Neighbours)
 	return actuator.Kind{
@@ -31,9 +31,9 @@ func Kind() actuator.Kind {
 	}
 }
 
-// Sum returns the highest frequencies of all policies of this host together, in
-// MHz: what workloads on policies of their own can have at most. The error is
-// trimtab.ErrUnsupported where the host has none.
+// Sum returns the sum of the highest frequencies of all policies of this host, in MHz.
+// Workloads that each have policies of their own cannot have more together. The error is
+// trimtab.ErrUnsupported if the host has no policies.
 func Sum() (float64, error) {
 	f, err := openFolder(system)
 	if err != nil {

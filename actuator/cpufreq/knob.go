@@ -17,13 +17,13 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// Config says whose CPUs.
+// Config names the group whose CPUs are limited.
 type Config struct {
 	// Root is the hierarchy of control groups, Path the group, relative to it.
 	Root string `json:"root"`
 	Path string `json:"path"`
-	// Force turns policies that CPUs outside of the group are of, too, but none
-	// that another workload turns.
+	// Force also changes policies that have CPUs outside of the group, but never one that
+	// another workload changes.
 	Force bool `json:"force,omitempty"`
 	// Neighbours are the knobs of the same process; nil: there are none.
 	Neighbours *Neighbours `json:"-"`
@@ -43,7 +43,7 @@ type Frequency struct {
 	seen []*policy
 }
 
-// turned is what was there before this knob turned it.
+// turned is what was in force before this knob changed it.
 type turned struct {
 	// Was has the ceiling of each policy, in kHz; 0: the highest that it can do.
 	Was map[string]int64 `json:"was,omitempty"`
@@ -51,7 +51,7 @@ type turned struct {
 	Base trimtab.Amount `json:"base"`
 }
 
-// over returns u with what the journal has of it, which t is.
+// over returns u, completed by t, its entry in the journal.
 func (t turned) over(u turned) turned {
 	if t.Was == nil {
 		return u
@@ -71,7 +71,7 @@ var (
 	_ actuator.Recaller = (*Frequency)(nil)
 )
 
-// Open checks the path. Whether group and policies are there is for Probe to say.
+// Open checks the path only; Probe says whether the group and its policies exist.
 func Open(c Config) (*Frequency, error) {
 	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
 		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
@@ -84,7 +84,7 @@ func Open(c Config) (*Frequency, error) {
 	return k, nil
 }
 
-// kind marks what Undo returns.
+// kind is in every value that Undo returns, so that Reopen recognises it.
 const kind = "cpufreq/1"
 
 type undo struct {
@@ -122,8 +122,8 @@ func readUndo(b []byte) (u undo, err error) {
 	return u, u.Base.Validate()
 }
 
-// Undo describes the knob for Reopen, with the ceilings of all policies that it
-// turned and of those that the next write would turn.
+// Undo describes the knob for Reopen. It has the former ceilings of all policies that the
+// knob changed, and those of the policies that the next write would change.
 func (k *Frequency) Undo() []byte {
 	k.next = k.turned
 	if all, mine, err := k.look(); err == nil {
@@ -137,7 +137,7 @@ func (k *Frequency) Undo() []byte {
 	return b
 }
 
-// Recall takes over what an earlier process turned.
+// Recall takes over the changes that an earlier process made.
 func (k *Frequency) Recall(b []byte) error {
 	u, err := readUndo(b)
 	if err == nil {
@@ -146,7 +146,8 @@ func (k *Frequency) Recall(b []byte) error {
 	return err
 }
 
-// noted returns what is turned, and what the policies of mine that are not have.
+// noted returns the former ceilings of the policies that were changed, and the present
+// ones of the group's other policies.
 func (k *Frequency) noted(all map[string]*policy, mine []string) turned {
 	t := turned{Was: maps.Clone(k.Was), Base: k.Base}
 	if t.Was == nil {
@@ -192,7 +193,7 @@ func (k *Frequency) Place() (string, error) {
 	return dir, nil
 }
 
-// Close makes the knob no neighbour any more.
+// Close removes the knob from its Neighbours.
 func (k *Frequency) Close() error {
 	k.config.Neighbours.remove(k)
 	return nil
@@ -208,8 +209,8 @@ func (k *Frequency) look() (all map[string]*policy, mine []string, err error) {
 	return k.lookIn(f)
 }
 
-// lookIn is look in an open folder. Of policies that are neither the group's nor
-// turned only the CPUs are read, and these only when other CPUs are online.
+// lookIn is look in an open folder. Of a policy that is neither the group's nor changed,
+// it reads only the CPUs, and only if the set of online CPUs changed.
 func (k *Frequency) lookIn(f files) (all map[string]*policy, mine []string, err error) {
 	shapes, err := k.config.Neighbours.shapes(f)
 	if err != nil {
@@ -248,7 +249,7 @@ func (k *Frequency) Probe(ctx context.Context) error {
 	return err
 }
 
-// MayWrite says whether the policies are the group's alone, and this process may
+// MayWrite returns nil if the policies have only CPUs of the group and this process may
 // write them.
 func (k *Frequency) MayWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -269,8 +270,8 @@ func (k *Frequency) MayWrite(ctx context.Context) error {
 	return err
 }
 
-// refuse says why the policies are not for this group to turn: nil, or an error
-// that is trimtab.ErrRefused.
+// refuse returns nil, or why this group must not change the policies: an error that is
+// trimtab.ErrRefused.
 func (k *Frequency) refuse(all map[string]*policy, mine []string) error {
 	if other, name := k.config.Neighbours.shares(k, mine); other != "" {
 		return fmt.Errorf("turn %s: %s, whose CPUs have one clock, is also of cgroup %s: give each a cpuset of whole policies: %w", k, name, other, trimtab.ErrRefused)
@@ -297,8 +298,8 @@ func (k *Frequency) refuse(all map[string]*policy, mine []string) error {
 	return fmt.Errorf("turn %s: the group runs on all CPUs of the host, and everything else would slow down with it: give it a cpuset of its own, or set force: %w", k, trimtab.ErrRefused)
 }
 
-// Read returns what the knob is set to: the highest ceiling of the policies that it
-// turned, or, before that, of those that the group has.
+// Read returns the highest ceiling of the policies that the knob changed; before its first
+// write, of the policies that the group has.
 func (k *Frequency) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err := ctx.Err(); err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read %s: %w", k, err)
@@ -310,7 +311,7 @@ func (k *Frequency) Read(ctx context.Context) (trimtab.Amount, error) {
 		}
 		return amountOf(pick(all, mine)), nil
 	}
-	// The group may be gone: what it turned is still there to be put back.
+	// The group may be gone; its policies still have to be restored.
 	there := pick(all, slices.Collect(maps.Keys(k.Was)))
 	if len(there) == 0 {
 		return trimtab.Amount{}, fmt.Errorf("read %s: all its policies are gone: %w", k, os.ErrNotExist)
@@ -327,13 +328,13 @@ func (k *Frequency) Read(ctx context.Context) (trimtab.Amount, error) {
 	case oneWrite(there):
 		return amountOf(there), nil
 	}
-	// A process died between two policies: those that hold what they did not have before
-	// tell that something is to be put back.
+	// A process may have died between two policies. If one has another ceiling than
+	// before, something is to be restored.
 	return amountOf(changed), nil
 }
 
-// oneWrite reports whether some value, written to all, leaves the ceilings that they
-// have.
+// oneWrite reports whether one value, written to all of these policies, would give the
+// ceilings that they have now.
 func oneWrite(all []*policy) bool {
 	for _, candidate := range all {
 		v := candidate.ceiling // what a greater value leaves, the highest ceiling leaves too
@@ -344,7 +345,7 @@ func oneWrite(all []*policy) bool {
 	return false
 }
 
-// before returns what a policy had that this knob turned.
+// before returns the former ceiling of a policy that this knob changed.
 func (k *Frequency) before(p *policy) int64 {
 	if v := k.Was[p.name]; v > 0 {
 		return p.resolve(v)
@@ -352,8 +353,8 @@ func (k *Frequency) before(p *policy) int64 {
 	return p.most
 }
 
-// Effective returns the highest ceiling of the CPUs that the group has now: some of
-// them may have come since the last write.
+// Effective returns the highest ceiling of the CPUs that the group has now; it may have
+// got other CPUs since the last write.
 func (k *Frequency) Effective(ctx context.Context) (trimtab.Amount, error) {
 	asked, err := k.Read(ctx)
 	if err != nil || k.Was == nil {
@@ -376,7 +377,7 @@ func (k *Frequency) Effective(ctx context.Context) (trimtab.Amount, error) {
 	return asked, nil
 }
 
-// Nearest returns the highest ceiling that the policies have when a is written.
+// Nearest returns the highest ceiling that the policies would have after a was written.
 func (k *Frequency) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
@@ -392,9 +393,9 @@ func (k *Frequency) Nearest(a trimtab.Amount) trimtab.Amount {
 	return amountOf(after)
 }
 
-// Write sets the ceiling of all policies of the group, and puts back those that it
-// turned before and that are not the group's any more. What was there before the
-// first write is put back policy by policy.
+// Write sets the ceiling of all policies of the group, and restores the policies that it
+// changed before and that are the group's no longer. To write what was there before the
+// first write restores each policy to its own former ceiling.
 func (k *Frequency) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write %s: %w", k, err)
@@ -426,8 +427,8 @@ func (k *Frequency) Write(ctx context.Context, a trimtab.Amount) error {
 	return k.putBack(f, all, left)
 }
 
-// set writes one ceiling to several policies; where it fails, those before it get
-// back what they had.
+// set writes one ceiling to several policies. If one write fails, the policies written
+// before it get back what they had.
 func (k *Frequency) set(f files, all []*policy, v int64) error {
 	for i, p := range all {
 		err := write(f, p, p.resolve(v))
@@ -446,7 +447,7 @@ func write(f files, p *policy, v int64) error {
 	return f.Write(path.Join(p.name, "scaling_max_freq"), strconv.FormatInt(v, 10))
 }
 
-// putBack gives policies what they had. Those that cannot get it now stay turned.
+// putBack restores policies. One that cannot be restored now still counts as changed.
 func (k *Frequency) putBack(f files, all map[string]*policy, names []string) error {
 	var errs []error
 	for _, name := range names {

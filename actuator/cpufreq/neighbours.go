@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// Neighbours are the knobs of one process, each with the policies of its group as
-// it read them last: two that meet would turn each other's. The zero Neighbours is
-// ready; nil has none. It is safe for concurrent use.
+// Neighbours are the knobs of one process, each with the policies of its group as it read
+// them last. It finds two groups that share a policy, since each would change the other's
+// clock. The zero Neighbours is ready to use; nil has no knobs. It is safe for concurrent
+// use.
 type Neighbours struct {
 	mu   sync.Mutex
 	open map[*Frequency][]string
@@ -55,7 +56,7 @@ func (n *Neighbours) remove(k *Frequency) {
 	delete(n.open, k)
 }
 
-// set notes the policies of an open knob.
+// set records the policies of an open knob.
 func (n *Neighbours) set(k *Frequency, policies []string) {
 	if n == nil {
 		return
@@ -67,8 +68,8 @@ func (n *Neighbours) set(k *Frequency, policies []string) {
 	}
 }
 
-// shares returns the group of another knob that has one of the policies, and that
-// policy; "": there is none. Two knobs of one group are one.
+// shares returns the group of another knob that has one of the policies, and that policy;
+// "" if there is none. Two knobs of the same group count as one.
 func (n *Neighbours) shares(k *Frequency, policies []string) (group, policy string) {
 	if n == nil {
 		return "", ""

@@ -21,7 +21,7 @@ import (
 // system is the folder of the kernel with the policies.
 const system = "/sys/devices/system/cpu/cpufreq"
 
-// files is the folder of policies: that of the kernel, or of a test that plays it.
+// files is the folder of policies: the kernel's, or that of a test which imitates it.
 type files interface {
 	Read(name string) (string, error)
 	Write(name, value string) error
@@ -74,11 +74,12 @@ type policy struct {
 	ceiling, least, most int64
 	// table has the frequencies that a ceiling is resolved to, ascending; nil: any.
 	table []int64
-	// offline: all its CPUs are. The kernel keeps its ceiling and does not tell it.
+	// offline reports that all its CPUs are offline. The kernel keeps the ceiling then,
+	// and does not show it.
 	offline bool
 }
 
-// offline tells the errors by which a policy without CPUs answers.
+// offline reports whether err is what the kernel answers for a policy without online CPUs.
 func offline(err error) bool {
 	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EAGAIN)
 }
@@ -92,9 +93,9 @@ func readAll(f files, dir string) (map[string]*policy, error) {
 	return shapes.read(f, func(*policy) bool { return true })
 }
 
-// shapes is what changes with the CPUs that are online alone: the CPUs of each policy,
-// its least frequency and its table. A host may have a policy for each of some hundred
-// CPUs, and a knob needs few of them.
+// shapes is what can change only when CPUs go online or offline: the CPUs of each policy,
+// its lowest frequency and its table. It is kept, since a host may have a policy for each
+// of hundreds of CPUs, and a knob needs few of them.
 type shapes map[string]*policy
 
 // readShapes reads the shapes of the policies that are there.
@@ -138,7 +139,8 @@ func readShape(f files, name string) (*policy, error) {
 	return p, err
 }
 
-// read returns all policies, those that are wanted with what may change at any time.
+// read returns all policies. For the wanted ones it also reads what may change at any
+// time.
 func (s shapes) read(f files, wanted func(*policy) bool) (map[string]*policy, error) {
 	all := make(map[string]*policy, len(s))
 	for name, shape := range s {
@@ -177,7 +179,7 @@ func readPolicy(f files, shape *policy) (*policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Below what somebody wants at least the kernel would lower that, too.
+	// A ceiling below scaling_min_freq would make the kernel lower that as well.
 	p.least = min(max(p.least, floor), p.most)
 	p.table = slices.DeleteFunc(slices.Clone(p.table), func(v int64) bool { return v < p.least || v > p.most })
 	return &p, nil
@@ -191,7 +193,7 @@ func readFrequency(f files, name string) (int64, error) {
 	return ParseFrequency(text)
 }
 
-// maxFrequency bounds what is believed, in kHz.
+// maxFrequency is the highest plausible frequency, in kHz; a file with more is an error.
 const maxFrequency = 1e9
 
 // ParseFrequency reads a file of cpufreq that holds a frequency in kHz.
@@ -227,8 +229,8 @@ func readTable(f files, name string) ([]int64, error) {
 	return slices.Compact(all), nil
 }
 
-// resolve returns the ceiling in force after v was written: the highest frequency
-// of the table that is not above it, within what the policy can do.
+// resolve returns the ceiling in force after v was written: the highest frequency of the
+// table that is at most v, within what the policy can do.
 func (p *policy) resolve(v int64) int64 {
 	v = min(max(v, p.least), p.most)
 	if v == p.most || len(p.table) == 0 {
@@ -241,8 +243,8 @@ func (p *policy) resolve(v int64) int64 {
 	return p.table[i]
 }
 
-// amountOf returns the ceiling of several policies together: unlimited where none
-// is lowered, else the highest.
+// amountOf returns the highest ceiling of several policies; unlimited if none of them is
+// lowered.
 func amountOf(all []*policy) trimtab.Amount {
 	var highest int64
 	bounded := false

@@ -8,8 +8,8 @@ import (
 // Topology says which CPUs are threads of one physical core: the cores, each a set.
 type Topology []Set
 
-// Cores returns what is allowed of each core, without those of which nothing is, in
-// order of their lowest CPU. A CPU of which the topology does not know is a core.
+// Cores returns the allowed CPUs of each core in order of their lowest CPU, without cores
+// that have none. A CPU that the topology does not know counts as a core of its own.
 func (t Topology) Cores(allowed Set) []Set {
 	if len(allowed) == 0 {
 		return nil
@@ -41,16 +41,17 @@ type Choice struct {
 	Cores []Set
 	// Has is what it has now.
 	Has Set
-	// Others is what other groups have, which are not to be shared.
+	// Others is what other groups have; these CPUs are not to be shared.
 	Others Set
 	// High takes the highest-numbered cores first.
 	High bool
 }
 
-// Choose returns n of the cores, each with all its threads that are allowed: first
-// those that the group has and no other, then free ones, each from its end. Only a
-// group that does not grow may, where both are too few, keep such as it shares
-// already. ok is false where that are less than n, and for n < 1: a set is never empty.
+// Choose returns n cores, each with all its allowed threads: first cores that only this
+// group has, then free cores, both from the lowest (or with High from the highest) number.
+// If these are too few, a group that does not grow may also keep cores that it shares
+// already. ok is false if there are fewer than n, and for n < 1, since a set is never
+// empty.
 func Choose(n int, c Choice) (set Set, ok bool) {
 	own, free, shared := c.sorted()
 	had := len(own) + len(shared)
@@ -67,7 +68,7 @@ func Choose(n int, c Choice) (set Set, ok bool) {
 // union returns what is in any of the sets.
 func union(all []Set) Set { return Set(nil).Or(slices.Concat(all...)) }
 
-// sorted divides the cores, those to take first in front.
+// sorted orders the cores: those to take first come first.
 func (c *Choice) sorted() (own, free, shared []Set) {
 	for _, core := range c.Cores {
 		switch has, taken := c.Has.Meets(core), c.Others.Meets(core); {

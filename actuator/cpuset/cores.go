@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/cgroup"
 )
 
-// Config says which group.
+// Config names the group.
 type Config struct {
 	cgroup.Config
 	// High takes the highest-numbered cores, as for best-effort jobs.
@@ -28,7 +28,7 @@ type Config struct {
 
 const (
 	cpusFile = "cpuset.cpus"
-	// effective1 is what version 1 calls what is in force, and no group of version 2 has.
+	// effective1 is the file with the CPUs in force that only version 1 has.
 	effective1, effective2 = "cpuset.effective_cpus", "cpuset.cpus.effective"
 )
 
@@ -38,8 +38,8 @@ type Cores struct {
 	config Config
 	// found is what was read last; nil: nothing was.
 	found *state
-	// last is the state that was read last, and inForce how many cores that of a text
-	// are, so that what did not change is not counted again.
+	// last is the state read last, and inForce is the number of cores for a text of the
+	// file with the CPUs in force; cores are counted again only if the text changed.
 	last    *state
 	inForce struct {
 		text  string
@@ -55,7 +55,7 @@ var (
 	_ actuator.Restorer = (*Cores)(nil)
 )
 
-// Open opens the root. Whether the group is there is for Probe to say.
+// Open opens the root only; Probe says whether the group exists.
 func Open(c Config) (*Cores, error) {
 	f, err := cgroup.OpenFiles(c.Config)
 	if err != nil {
@@ -68,7 +68,7 @@ func Open(c Config) (*Cores, error) {
 	return &Cores{Files: f, config: c}, nil
 }
 
-// kind marks what Undo returns.
+// kind is in every value that Undo returns, so that Reopen recognises it.
 const kind = "cpuset-cores/1"
 
 type undo struct {
@@ -123,8 +123,8 @@ func (k *Cores) String() string {
 // Resource returns "cores".
 func (k *Cores) Resource() string { return trimtab.Cores }
 
-// Probe says whether the group is there, has the controller, and the kernel tells
-// what a core is.
+// Probe returns nil if the group exists and has the controller, and the kernel says which
+// CPUs form a core.
 func (k *Cores) Probe(ctx context.Context) error {
 	if err := k.Files.Probe(ctx, "the cpuset controller", cpusFile); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (k *Cores) Probe(ctx context.Context) error {
 	return nil
 }
 
-// MayWrite says whether the group is free to be written, and by this process.
+// MayWrite returns nil if this process may write and no other program manages the group.
 func (k *Cores) MayWrite(ctx context.Context) error {
 	if err := k.Files.MayWrite(ctx, cpusFile); err != nil {
 		return err
@@ -147,8 +147,8 @@ func (k *Cores) MayWrite(ctx context.Context) error {
 	return err
 }
 
-// filled refuses to turn a set of version 1 that is empty: no process may live in it,
-// and it could not be made empty again while one does.
+// filled refuses to change an empty set of version 1. No process can run in such a group,
+// and while one does the set could not be emptied again for a restore.
 func (k *Cores) filled(s *state) error {
 	if s.version == 1 && len(s.mask) == 0 {
 		return fmt.Errorf("cpuset.cpus of cgroup %s is empty, so nothing may run in it: fill it and cpuset.mems first, as with %s: %w",
@@ -157,7 +157,7 @@ func (k *Cores) filled(s *state) error {
 	return nil
 }
 
-// state is what the files of a group say.
+// state is what the files of a group contain.
 type state struct {
 	version  int
 	topology Topology
@@ -224,7 +224,7 @@ func (k *Cores) look() (*state, error) {
 	return s, nil
 }
 
-// wholeOf returns what a group above has to give.
+// wholeOf returns the CPUs that a parent group can give.
 func (k *Cores) wholeOf(version int, group string) (Set, error) {
 	if version == 1 {
 		return k.set(group, cpusFile)
@@ -270,9 +270,9 @@ func (k *Cores) read(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// Effective returns how many cores are in force: fewer than were given where the
-// parent has not got them, or others. It relies on a Read just before, so that what did
-// not change costs three reads a second.
+// Effective returns how many cores are in force; that is fewer than were given if the
+// parent lacks some of them. It relies on a Read just before, so that a group without
+// changes costs three reads a second.
 func (k *Cores) Effective(ctx context.Context) (trimtab.Amount, error) {
 	if k.found == nil {
 		if _, err := k.Read(ctx); err != nil {
@@ -303,9 +303,9 @@ func (k *Cores) Effective(ctx context.Context) (trimtab.Amount, error) {
 	return trimtab.Units(k.inForce.cores), nil
 }
 
-// Nearest rounds to whole cores, at least one and at most what the parent has, which
-// is also what comes of no limit: the kernel lets nobody empty a set again in which a
-// process lives.
+// Nearest rounds to whole cores, at least one and at most those of the parent. No limit
+// becomes all cores of the parent, because the kernel refuses to empty the set of a group
+// that has processes.
 func (k *Cores) Nearest(a trimtab.Amount) trimtab.Amount {
 	s := k.found
 	if s == nil {
@@ -372,8 +372,8 @@ func (k *Cores) write(ctx context.Context, a trimtab.Amount) error {
 	return k.confirm(ctx, s, set, others)
 }
 
-// confirm looks at the other groups once more: another process may have chosen the
-// same cores at the same time. Then this one, or both, go back to what they had.
+// confirm reads the other groups once more, since another process may have chosen the same
+// cores at the same time. If so, this process, or both, return to the cores that they had.
 func (k *Cores) confirm(ctx context.Context, was *state, set, known Set) error {
 	others, names, err := k.others(was.version)
 	if err == nil && known.Covers(others.And(set)) {
@@ -395,8 +395,8 @@ func taken(others Set, names []string) string {
 	return fmt.Sprintf("CPUs %s belong to %s", others, strings.Join(names, ", "))
 }
 
-// others returns the CPUs of the groups beneath the root that have less than it, and
-// their names: without this group, those that hold it, and those that lie in it.
+// others returns the CPUs and the names of the groups beneath the root that have fewer
+// CPUs than the root. Left out are this group, its parents, and the groups inside it.
 func (k *Cores) others(version int) (all Set, names []string, err error) {
 	whole, err := k.wholeOf(version, ".")
 	if err != nil {
@@ -427,7 +427,7 @@ func (k *Cores) others(version int) (all Set, names []string, err error) {
 	return all, names, err
 }
 
-// put writes a mask, of a systemd unit through systemd; nil: what the parent has.
+// put writes a mask, for a unit through systemd; nil stands for the CPUs of the parent.
 func (k *Cores) put(ctx context.Context, s *state, set Set) error {
 	var err error
 	unit := k.Unit() != ""
@@ -439,7 +439,7 @@ func (k *Cores) put(ctx context.Context, s *state, set Set) error {
 		err = k.Files.Write(cpusFile, set.String()+"\n")
 	}
 	if len(set) == 0 && errors.Is(err, syscall.ENOSPC) {
-		// A process lives in it. All CPUs that there can be are what the parent has, too.
+		// The group has a process and cannot be emptied: all possible CPUs do the same.
 		set = k.config.Machine.Possible(s.allowed)
 		err = k.Files.Write(cpusFile, set.String())
 	}
@@ -457,7 +457,7 @@ func (k *Cores) put(ctx context.Context, s *state, set Set) error {
 	return err
 }
 
-// Restore puts back the mask of undo, whoever has its cores meanwhile.
+// Restore writes the mask of undo, even if another group has some of its cores by now.
 func (k *Cores) Restore(ctx context.Context, b []byte) error {
 	if err := k.restore(ctx, b); err != nil {
 		return fmt.Errorf("restore cpuset of cgroup %s: %w", k.config.Path, err)

@@ -1,27 +1,27 @@
-// Package cpuset turns the physical cores of one control group: a core with all its
-// hardware threads is in the set or none of it is.
+// Package cpuset sets the physical cores of one control group. A core is in the set with
+// all of its hardware threads, or not at all.
 //
 //	cores = number of physical cores of which cpuset.cpus has a thread
 //
-// Version 2's empty cpuset.cpus, which gives what the parent has, reads as unlimited. No
-// kernel lets it be emptied again while a process lives in the group: a restore then
-// sets all CPUs that there can be, which gives what the parent has, too. Version 1's
-// empty set, in which nothing may run, is 0 and is left alone. What is in force may be
-// less than was asked for (cpuset.cpus.effective), where a parent was made smaller.
+// In version 2 an empty cpuset.cpus means the CPUs of the parent, and reads as unlimited.
+// The kernel refuses to empty it again while a process is in the group; a restore then
+// writes all possible CPUs, which has the same effect. In version 1 nothing can run in an
+// empty set; it reads as 0 and is left alone. If a parent was made smaller, fewer CPUs are
+// in force (cpuset.cpus.effective) than were asked for.
 //
-// Which cores, [Choose] decides from what can be read, so that the same files give the
-// same set. A group that gets fewer keeps its lowest-numbered ones, one that gets more
-// takes the lowest that are free; a High one, for best-effort jobs, does so from the
-// other end. A core is free when no other group beneath the root has it: one that has
-// less than the root, and neither lies inside this group nor holds it, nor is one of
-// speculative tasks ([Guests]). So groups with
-// knobs are on different physical cores. Where not enough are free, more is refused with
-// trimtab.ErrRefused and the groups named; less never is, and then shares no core that
-// was not shared before. After a write the other groups are read once more: where another
-// process took the same cores meanwhile, this group goes back to what it had.
+// [Choose] selects the cores from files alone, so the same files give the same set. A
+// group that gets fewer cores keeps its lowest-numbered ones; a group that gets more takes
+// the lowest free ones. With High, for best-effort jobs, both count from the highest. A
+// core is free if no other group beneath the root has it. Groups that do not count: those
+// with all CPUs of the root, those inside this group, its parents, and those of
+// speculative tasks ([Guests]). So groups with knobs are on different physical cores. If
+// too few cores are free, a raise is refused with trimtab.ErrRefused and the names of the
+// groups; a fall is never refused, and shares no core that was not shared before. After a
+// write the other groups are read once more: if another process took the same cores
+// meanwhile, this group returns to what it had.
 //
-// A set is more than its size: the knob is an [actuator.Restorer], whose Undo has the
-// mask that was there.
+// The number of cores does not tell which they are, so the knob is an [actuator.Restorer]
+// whose Undo has the former mask.
 //
 // Sources: Linux, cgroup-v1/cpusets.rst; cgroup-v2.rst, "Cpuset Interface Files";
 // cputopology.rst, core_cpus_list.

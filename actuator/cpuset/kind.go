@@ -14,8 +14,9 @@ import (
 // that others leave, and have none that nobody else may take.
 const Guests = "oversubscribed"
 
-// Kind is this kind of knob, for the locations of cgroup.Kind. Knobs that one Kind
-// opens share what is open of a root, and what is known of the machine.
+// Kind returns the kind of knob that sets the CPUs of a cgroup; its locations are those of
+// cgroup.Kind. All knobs that one Kind opens share the open directory of each root and the
+// topology of the machine.
 func Kind() actuator.Kind {
 	roots, machine, k := new(cgroup.Roots), new(Machine), cgroup.Kind()
 	k.Name, k.Resources = "cpuset", []string{trimtab.Cores}

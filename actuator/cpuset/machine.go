@@ -14,8 +14,8 @@ import (
 // sysfs is where the kernel tells of CPUs.
 const sysfs = "/sys/devices/system/cpu"
 
-// Machine knows which CPUs are threads of one core. It reads that again when others
-// are online. It is safe for concurrent use; the zero Machine is ready.
+// Machine knows which CPUs are threads of one core, and reads that again when the set of
+// online CPUs changes. It is safe for concurrent use; the zero Machine is ready to use.
 type Machine struct {
 	mu     sync.Mutex
 	dir    string
@@ -23,7 +23,8 @@ type Machine struct {
 	cores  Topology
 }
 
-// NewMachine reads another directory than the kernel's.
+// NewMachine returns a Machine that reads dir instead of the kernel's directory, for
+// tests.
 func NewMachine(dir string) *Machine { return &Machine{dir: dir} }
 
 // Topology returns the cores with the CPUs that are online. Its error is
@@ -59,8 +60,8 @@ func (m *Machine) Topology() (Topology, error) {
 	return cores, nil
 }
 
-// Possible returns the CPUs that there can ever be; otherwise where the kernel does
-// not say.
+// Possible returns the CPUs that this machine can ever have, or otherwise if the kernel
+// does not say.
 func (m *Machine) Possible(otherwise Set) Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// systemd sets the sets of its units again at daemon-reload: those of a unit are set
-// through it.
+// At daemon-reload systemd writes the CPU set of each of its units again, so trimtab
+// changes the set of a unit through systemd and not by writing the file.
 func TestCoresOfASystemdUnitOutliveDaemonReloadAndAreRestored(t *testing.T) {
 	if os.Getenv("TRIMTAB_GUEST") != "systemd" {
 		t.Skip("it makes units and reloads systemd: run make guest-short")

@@ -45,7 +45,8 @@ const listAfter = 20
 const listFor = 30 * time.Second
 
 func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:nilnil // see facts
-func (a *asked) own(string) int64                { return 0 }        // each limit is read anew before it is written
+func (a *asked) policies() *policies             { return nil }
+func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
 
 // pace leaves room for the lists.
 func (a *asked) pace() float64 { return kube.Pace - 1 }

@@ -24,6 +24,7 @@ const (
 // Pods is the kind of limits of running pods. A location is
 // NAMESPACE/KIND/NAME/CONTAINER/*, and each pod of that workload is an instance.
 func Pods(c Cluster) actuator.Kind {
+	c.policies = &policies{}
 	back := &Reopener{}
 	return actuator.Kind{
 		Name: PodsKind, Resources: []string{trimtab.CPU, trimtab.Memory}, Live: true,

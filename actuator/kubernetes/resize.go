@@ -105,6 +105,8 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 		if why := l.mustNotFall(ctx); why != "" {
 			return fmt.Errorf("nothing is lowered now: %s: %w", why, trimtab.ErrRefused)
 		}
+	case v > now && l.from.policies().bars(l.now(), p, l.at.Resource) != "":
+		return fmt.Errorf("%s: %w", l.from.policies().bars(l.now(), p, l.at.Resource), trimtab.ErrRefused)
 	case l.tooMuch > 0 && v > now && v >= l.tooMuch:
 		return fmt.Errorf("the node called %s infeasible before: %w", kube.Text(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
 	}
@@ -175,6 +177,7 @@ func (l *Limit) Hopeless(ctx context.Context) string {
 		switch {
 		case pending.Reason == "Infeasible":
 			l.tooMuch = float64(c.Resources.Limits[l.at.Resource])
+			l.from.policies().learn(l.now(), p, l.at.Resource, pending.Message)
 			return "infeasible: " + pending.Message
 		case waited >= most:
 			return "deferred: " + pending.Message

@@ -19,6 +19,8 @@ type Cluster struct {
 	Watched func() (*kube.Cluster, error)
 	// Rules returns what was declared for a workload; nil: nothing was.
 	Rules func(kube.Ref) Options
+
+	policies *policies
 }
 
 // Options are what was declared for one workload beside its bounds.
@@ -52,6 +54,8 @@ type facts interface {
 	pod(ctx context.Context, at *place) (*kube.Pod, error)
 	workload(ctx context.Context, r kube.Ref) (*kube.Workload, error)
 	client() (*kube.Client, error)
+	// policies is what kubelets told of their nodes; nil: nobody asks.
+	policies() *policies
 	// took tells of the answer to a write of a pod that was of a generation; own is how many
 	// generations of a pod were made so.
 	took(p *kube.Pod, before int64)
@@ -68,6 +72,8 @@ type facts interface {
 
 // kept is facts from the watches.
 type kept struct{ of Cluster }
+
+func (k kept) policies() *policies { return k.of.policies }
 
 func (k kept) watched() (*kube.Cluster, error) { return k.of.Watched() }
 

@@ -39,6 +39,12 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	if most, by := l.bound(); !math.IsInf(most, 1) {
 		out.Most, out.By = math.Max(most, limit), by
 	}
+	if why := l.from.policies().bars(l.now(), p, resource); why != "" {
+		out.Most, out.By = limit, why
+		if l.tooMuch > 0 && limit >= l.tooMuch && l.before != nil && !l.before.Unlimited {
+			out.Most = math.Min(limit, l.before.Value) // what was asked for is put back
+		}
+	}
 	names := []string{"limits." + resource}
 	if p.Status.QOSClass == guaranteed {
 		names = append(names, "requests."+resource, resource)

@@ -32,19 +32,22 @@ type Visit struct {
 	Process string
 	// Host is where it ran: k8s.node.name or host.name; "": not told.
 	Host string
-	// Called tells that the call had a span at the caller, so that Wait is known.
+	// Called reports whether the caller has a span for the call; only then is Wait known.
 	Called bool
-	// Own is the time in the process less that of its calls of others; Wait, the
-	// part of the caller's span outside the callee's: network, queues, and a
-	// caller that gets no processor to take the answer.
+	// Own is the time in the process without the calls that it made. Wait is the part
+	// of the caller's span outside the callee's span: network, queues, and the time
+	// until the caller gets a processor to take the answer.
 	Own, Wait time.Duration
-	// OnPath and OnPathWait are the parts on the critical path: going back from
-	// the end, the call that ended last, then what was before it.
+	// OnPath and OnPathWait are how much of Own and Wait lies on the critical path.
+	// The path is followed backwards from the end of the request: first through the
+	// call that ended last, then through the call that ended last before that one
+	// began, and so on.
 	OnPath, OnPathWait time.Duration
 	// Slack is how much longer a visit off the critical path could have been.
 	Slack time.Duration
 
-	// place is where, and from whence it was called; nowhere if called by nobody.
+	// place is where the visit ran, and from is where its caller ran; nowhere without
+	// a caller.
 	place, from placeID
 }
 

@@ -198,7 +198,8 @@ func runElsewhere() map[string]string {
 		"trimtab collector": stages, "trimtab analyzer": stages, "trimtab planner": stages, "trimtab console": stages, "trimtab agent": stages,
 		"trimtab blame": "TestTheInjectedComponentIsBlamedOnRecordedIncidents", "trimtab replay": "TestALoadedSiteIsTracedAndItsRecordingGivesTheSameBytes",
 		"trimtab sim cilantro": "TestTheEnvironmentInJSONNamesAllThatTheFiguresDependOn", "trimtab sim colocate": "TestColocateComparesThePoliciesThatItRan",
-		"trimtab job": "TestJobsAreSubmittedListedPrintedAndCancelled",
+		"trimtab job":    "TestJobsAreSubmittedListedPrintedAndCancelled",
+		"trimtab init >": "TestADraftOfWhatIsThereIsAConfigurationThatRuns",
 		// A service of the demo.
 		"trimtab explain search": "TestTheDemoKeepsToTheCapacityAndRestoresTheLimits",
 		"curl":                   "TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo", "trimtab explain train": "TestAJobThatRegistersItselfIsRunAndOneThatFinishesIsLetGo",
@@ -320,6 +321,7 @@ func prepareReadme(t *testing.T, dir string) {
 func tryLine(t *testing.T, b block, line string, run func(string) (int, string)) {
 	t.Helper()
 	if _, ok := startOf(runElsewhere(), line); ok {
+		line, _, _ = strings.Cut(line, " > ")
 		if strings.HasPrefix(line, "trimtab ") {
 			if err := parses(line); err != nil {
 				t.Errorf("%s: %s: %v", b, line, err)

@@ -180,7 +180,7 @@ func printPlan(w io.Writer, p *view.Planned) {
 		rows = append(rows, withEach([]string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()}, d.Each()))
 	}
 	if len(p.Actions) == 0 {
-		fmt.Fprintln(w, "no change: every limit stays as it is")
+		fmt.Fprintln(w, "no change: every limit stays as it is; trimtab explain WORKLOAD says why")
 	} else {
 		table(w, rows)
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -23,7 +24,7 @@ const (
 )
 
 // CallGraph is a drawing of which component calls which, coloured by what each
-// adds to the tail.
+// adds to the tail, and marked where one is short.
 type CallGraph struct {
 	Width, Height int
 	Nodes         []Node
@@ -32,6 +33,8 @@ type CallGraph struct {
 	More int
 	// Grew names the components that the tail grew in, the largest part first.
 	Grew string
+	// Short names the workloads among them that are short of what they need.
+	Short string
 	// Label says what the drawing shows, for who does not see it.
 	Label string
 }
@@ -48,6 +51,9 @@ type Node struct {
 	Heat  int
 	// Grew is its part of what the tail grew by; "": none.
 	Grew string
+	// Short says of a component that is a workload of its own what it is short of; "": of
+	// nothing that is known.
+	Short string
 	// Title is all of it.
 	Title string
 
@@ -74,8 +80,38 @@ type Edge struct {
 	Back bool
 }
 
-// GraphOf draws the call graph; nil: no calls between components were told.
-func GraphOf(c *trimtab.Contributions) *CallGraph {
+// CallGraph draws the call graph of c, and which of its components are workloads that are
+// short at now; nil: no calls between components were told.
+func (v *Model) CallGraph(c *trimtab.Contributions, now time.Time) *CallGraph {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return graphOf(c, func(component string) string {
+		if s := v.workloads[component]; s != nil {
+			r := v.row(s, now)
+			return r.shortage(v.config.Resource)
+		}
+		return ""
+	})
+}
+
+// shortage says what keeps the workload short: it misses its SLO, or has less than the
+// least that would meet it; "" where neither is known.
+func (r *Row) shortage(resource string) string {
+	has := cmp.Or(r.Total, r.Allocation)
+	switch {
+	case r.Code == codeMisses:
+		return "misses its SLO"
+	case r.Demand != nil && has != nil && has.Less(trimtab.Units(*r.Demand*(1-shortBy))):
+		return "has " + Number(has.Value) + " of the " + Number(*r.Demand) + " " + Unit(resource) + " that its SLO needs"
+	}
+	return ""
+}
+
+// shortBy is the part of its need that a workload may lack before it is called short.
+const shortBy = 0.02
+
+// graphOf draws the call graph; short says what a component is short of, "": nothing.
+func graphOf(c *trimtab.Contributions, short func(component string) string) *CallGraph {
 	calls := slices.DeleteFunc(slices.Clone(c.Calls), func(x trimtab.Call) bool { return x.From == x.To })
 	if len(calls) == 0 {
 		return nil
@@ -84,6 +120,9 @@ func GraphOf(c *trimtab.Contributions) *CallGraph {
 	all := nodesOf(c, calls)
 	for _, n := range all {
 		n.Layer = layers[n.Component]
+		if n.Short = short(n.Component); n.Short != "" {
+			n.Title += "; short: " + n.Short
+		}
 	}
 	slices.SortFunc(all, func(a, b *Node) int {
 		return cmp.Or(cmp.Compare(b.grew, a.grew), cmp.Compare(b.share, a.share), cmp.Compare(b.sojourn, a.sojourn), cmp.Compare(a.Component, b.Component))
@@ -217,8 +256,11 @@ func shorten(name string) string {
 
 // say puts the drawing in words. Nodes are in order of what they matter.
 func (g *CallGraph) say(nodes []*Node) {
-	var grew, most []string
+	var grew, most, short []string
 	for _, n := range nodes {
+		if n.Short != "" {
+			short = append(short, n.Component)
+		}
 		if n.Grew != "" {
 			grew = append(grew, n.Component)
 		}
@@ -233,6 +275,9 @@ func (g *CallGraph) say(nodes []*Node) {
 	}
 	if g.Grew != "" {
 		g.Label += "; the tail grew in " + g.Grew
+	}
+	if g.Short = strings.Join(short[:min(len(short), 3)], ", "); g.Short != "" {
+		g.Label += "; short of what they need: " + g.Short
 	}
 }
 

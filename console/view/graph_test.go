@@ -45,7 +45,7 @@ func TestTheLayerOfAComponentIsTheLongestWayToIt(t *testing.T) {
 		"a call of itself":         {called("a>a", "a>b"), map[string]int{"a": 0, "b": 1}, ""},
 		"two entries":              {called("b>c", "a>b", "z>c"), map[string]int{"a": 0, "z": 0, "b": 1, "c": 2}, ""},
 	} {
-		g := GraphOf(&trimtab.Contributions{Calls: c.calls})
+		g := drawn(&trimtab.Contributions{Calls: c.calls})
 		if diff := cmp.Diff(c.want, layersIn(g)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -58,13 +58,13 @@ func TestTheLayerOfAComponentIsTheLongestWayToIt(t *testing.T) {
 }
 
 func TestWithoutCallsThereIsNoGraph(t *testing.T) {
-	if g := GraphOf(&trimtab.Contributions{Servpods: []trimtab.Servpod{{Component: "web"}}, Calls: called("web>web")}); g != nil {
+	if g := drawn(&trimtab.Contributions{Servpods: []trimtab.Servpod{{Component: "web"}}, Calls: called("web>web")}); g != nil {
 		t.Errorf("%+v", g)
 	}
 }
 
 func TestANodeTellsWhatItsComponentAddsOnAllHosts(t *testing.T) {
-	g := GraphOf(&trimtab.Contributions{Calls: called("web>db"),
+	g := drawn(&trimtab.Contributions{Calls: called("web>db"),
 		Servpods: []trimtab.Servpod{{Component: "db", Host: "a", Sojourn: .01, Contribution: .02}, {Component: "db", Host: "b", Sojourn: .02, Contribution: .04}, {Component: "web", Sojourn: .1, Contribution: .02}},
 		Growth:   &trimtab.TailGrowth{Changed: true, Parts: []trimtab.GrowthPart{{Component: "db", Host: "a", Share: .4}, {Component: "db", Host: "b", Share: .5}}}})
 	db, web := g.Nodes[0], g.Nodes[1]
@@ -87,7 +87,7 @@ func TestOfManyComponentsThoseThatMatterAreDrawn(t *testing.T) {
 		c.Servpods = append(c.Servpods, trimtab.Servpod{Component: name, Contribution: float64(i)})
 	}
 	c.Growth = &trimtab.TailGrowth{Changed: true, Parts: []trimtab.GrowthPart{{Component: "c00", Share: .5}}}
-	g := GraphOf(c)
+	g := drawn(c)
 	if len(g.Nodes) != shownNodes || g.More != 91-shownNodes || g.Nodes[0].Component != "c00" || g.Nodes[1].Component != "c89" {
 		t.Errorf("%d nodes, %d more, first %+v", len(g.Nodes), g.More, g.Nodes[:2])
 	}
@@ -125,8 +125,8 @@ func TestAnyCallGraphIsLaidOutInBounds(t *testing.T) {
 		if err := c.Validate(); err != nil {
 			rt.Fatal(err)
 		}
-		g := GraphOf(c)
-		if again := GraphOf(c); cmp.Diff(g, again, cmpopts.IgnoreUnexported(Node{})) != "" {
+		g := drawn(c)
+		if again := drawn(c); cmp.Diff(g, again, cmpopts.IgnoreUnexported(Node{})) != "" {
 			rt.Fatal("drawn twice, it differs")
 		}
 		if g == nil {
@@ -172,4 +172,27 @@ func TestLayersAreThoseOfTheSlowWay(t *testing.T) {
 			rt.Fatal(diff)
 		}
 	})
+}
+
+// drawn is a graph of components of which none is a workload of its own.
+func drawn(c *trimtab.Contributions) *CallGraph {
+	return graphOf(c, func(string) string { return "" })
+}
+
+func TestComponentsThatAreWorkloadsAreMarkedWhereTheyAreShort(t *testing.T) {
+	v := stateView()
+	p := plan(1, 2)
+	need := 3.0
+	p.Actions[0].Workload, p.Actions[0].Why.Demand = "fine", &need
+	v.Observe(p)
+	v.Observe(&trimtab.Holding{Host: "h2", Time: noon, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Host: "h2", Workload: "fine", Resource: "cpu"}, Knob: "cgroup v2 fine", Now: trimtab.Units(2), Max: 4}}})
+	g := v.CallGraph(&trimtab.Contributions{Calls: called("db>other", "fine>misses", "web>db", "web>fine", "web>learning")}, noon)
+	got := map[string]string{}
+	for _, n := range g.Nodes {
+		got[n.Component] = n.Short
+	}
+	want := map[string]string{"db": "", "other": "", "web": "", "learning": "", "misses": "misses its SLO", "fine": "has 2 of the 3 cores that its SLO needs"}
+	if !maps.Equal(got, want) || g.Short != "fine, misses" || !strings.HasSuffix(g.Label, "short of what they need: fine, misses") {
+		t.Errorf("%q, %q, %q", got, g.Short, g.Label)
+	}
 }

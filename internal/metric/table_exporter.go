@@ -79,7 +79,9 @@ func exporterRows() []Row {
 		{Name: "trimtab_otlp_pushes_total", Type: Counter, Labels: []string{"result"}, Start: each("sent", "failed"), Help: "Pushes of metrics to the OTLP endpoint by result, sent or failed"},
 		{Name: "trimtab_exporter_dropped_total", Type: Counter, Labels: []string{"exporter"}, Start: each("otlp", "record"), Help: "Values that an exporter, otlp or record, did not take because too many waited or its disk failed"},
 		{Name: "trimtab_keda_answers_total", Type: Counter, Labels: []string{"code"}, Start: each("OK", "Unavailable", "NotFound", "FailedPrecondition", "InvalidArgument", "ResourceExhausted"), Help: "Answers to KEDA by gRPC code: OK, Unavailable (no fresh advice), NotFound, FailedPrecondition (mode off, or no bounds for replicas), InvalidArgument, ResourceExhausted (too many streams), or another"},
-		{Name: "trimtab_kubernetes_written_total", Type: Counter, Labels: []string{"what", "result"}, Help: "Writes of the exporter for Kubernetes by what was told (event, start value, recommendation) and result: written, failed, or dropped because too many came of one workload"},
+		{Name: "trimtab_kubernetes_written_total", Type: Counter, Labels: []string{"what", "result"},
+			Start: [][]string{{"event", "written"}, {"event", "failed"}, {"event", "dropped"}, {"start value", "written"}, {"start value", "failed"}, {"recommendation", "written"}, {"recommendation", "failed"}},
+			Help:  "Writes of the exporter for Kubernetes by what was told (event, start value, recommendation) and result: written, failed, or dropped because too many came of one workload"},
 		{Name: "trimtab_record_lines_total", Type: Counter, Help: "Lines written to the recording"},
 		{Name: "trimtab_record_bytes", Type: Gauge, Help: "Size in bytes of all segments of the recording"},
 	}

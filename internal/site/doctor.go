@@ -246,7 +246,7 @@ func (v *visit) listeners() {
 		}
 		listener, err := net.Listen("tcp", l.address)
 		if err != nil {
-			v.add("listener", l.key, FoundNote, fmt.Sprintf("%s cannot be taken now: %v", l.address, err), "a trimtab that runs has it, or another program: then choose another address")
+			v.add("listener", l.key, FoundNote, fmt.Sprintf("%s cannot be taken now: %v", l.address, err), "if that is the trimtab which runs now, stop it before you start another; if it is another program, choose another address")
 			continue
 		}
 		listener.Close()
@@ -301,6 +301,7 @@ func (v *visit) declared(all []actuator.Kind) (_ []knobConfig, ok bool) {
 // location opens the knobs of one place, and asks each what it holds and whether it may
 // be written.
 func (v *visit) location(kind actuator.Kind, at actuator.Location, place string, like []actuator.Target) {
+	v.accounted(at, place)
 	for _, t := range like {
 		subject := fmt.Sprintf("%s of %s, %s", t.Resource, t.Workload, place)
 		opened, err := kind.Targets(at, []actuator.Target{t})
@@ -310,6 +311,20 @@ func (v *visit) location(kind actuator.Kind, at actuator.Location, place string,
 		}
 		v.knob(subject, opened[0])
 		_ = actuator.CloseTargets(opened) // nothing was written
+	}
+}
+
+// accounted looks whether the CPU time of a group of cgroup version 1 can be read where
+// the kernel accounts for it in a hierarchy of its own: trimtab does not recommend a limit
+// to a workload whose use it cannot see.
+func (v *visit) accounted(at actuator.Location, place string) {
+	beside := hostfs.Accounting(at.Root)
+	if beside == "" {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(beside, at.Path, "cpuacct.usage")); err != nil {
+		v.add("knob", place, FoundNote, fmt.Sprintf("the CPU time that it uses cannot be read: %v", err),
+			fmt.Sprintf("make the same group below %s and put the processes into it, too: trimtab recommends no limit to a workload whose use it cannot see", beside))
 	}
 }
 

@@ -46,17 +46,19 @@ func (s *Site) clusterOf(cfg *config.Config) kubernetes.Cluster {
 // rulesOfCluster returns what a configuration says of workloads of the cluster beside
 // their bounds.
 func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
-	adds := map[kube.Ref]bool{}
+	adds, zero := map[kube.Ref]bool{}, map[kube.Ref]bool{}
 	for i := range cfg.Workloads {
 		if t := cfg.Workloads[i].Knob.Kubernetes; t != nil {
 			kind, name := t.Workload()
-			adds[kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}] = t.AddLimits
+			ref := kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}
+			adds[ref] = t.AddLimits
+			zero[ref] = cfg.Workloads[i].Knob.Replicas != nil && cfg.Workloads[i].Knob.Replicas.AllowZero
 		}
 	}
 	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
 	return func(r kube.Ref) kubernetes.Options {
 		o := all
-		o.AddLimits = adds[r]
+		o.AddLimits, o.AllowZero = adds[r], zero[r]
 		return o
 	}
 }
@@ -102,7 +104,7 @@ func countOf(r *config.Replicas) *planner.Count {
 	if r == nil {
 		return nil
 	}
-	c := &planner.Count{Min: r.Min, Max: r.Max, Spare: r.Spare, Startup: r.Startup}
+	c := &planner.Count{Min: r.Min, Max: r.Max, Spare: r.Spare, Startup: r.Startup, AllowZero: r.AllowZero, Cooldown: r.Cooldown}
 	c.Behavior = BehaviorOf(r.Behavior)
 	if f := r.Fallback; f != nil {
 		c.Fallback = &replicas.Fallback{FailureThreshold: f.FailureThreshold, Replicas: f.Replicas, Behavior: f.Behavior}

@@ -28,10 +28,6 @@ import (
 const realFile = `
 pool: {cpu: 4, unit: 0.01, step: 1}
 objective: njc
-round: 1s
-lease: 15s
-guard: {dead_band: 0.02, reversal_window: 0s}
-analyzer: {report_interval: 500ms, partitions: 1}
 actuator: {lock_dir: %[1]q}
 storage: {path: %[2]q}
 web: {listen_address: "127.0.0.1:0"}
@@ -44,6 +40,14 @@ workloads:
     match: {kubernetes: {namespace: shop, deployment: checkout}}
     knob: {cpu: {min: 0.1, max: 0.6}, replicas: {min: 1, max: 6, startup: 3s}}
     mode: %[4]s
+`
+
+// brisk makes the loop quick enough for a test that waits for more than advice.
+const brisk = `
+round: 1s
+lease: 15s
+guard: {dead_band: 0.02, reversal_window: 0s}
+analyzer: {report_interval: 500ms, partitions: 1}
 `
 
 // shop is a Deployment on a real API server whose kubelet is played, and a load on it
@@ -59,8 +63,13 @@ type shop struct {
 
 const someCores = `{"requests":{"cpu":"100m","memory":"32Mi"},"limits":{"cpu":"500m","memory":"64Mi"}}`
 
-// openShop starts trimtab beside it, with the rights of deploy/kubernetes and no others.
+// openShop starts a brisk trimtab beside it, with the rights of deploy/kubernetes and no others.
 func openShop(t *testing.T, mode string, prepare func(*kubetest.Real)) *shop {
+	t.Helper()
+	return openShopWith(t, mode, brisk, prepare)
+}
+
+func openShopWith(t *testing.T, mode, settings string, prepare func(*kubetest.Real)) *shop {
 	t.Helper()
 	r := kubetest.StartReal(t, "trimtab")
 	r.Shop(2, someCores)
@@ -76,7 +85,7 @@ func openShop(t *testing.T, mode string, prepare func(*kubetest.Real)) *shop {
 		prepare(r)
 	}
 	s := &shop{Real: r, t: t, endpoint: loopback.Address(t), need: 1.6}
-	cfg, err := config.Parse("real.yaml", fmt.Appendf(nil, realFile, t.TempDir(), t.TempDir(), r.Kubeconfig("trimtab"), mode, s.endpoint))
+	cfg, err := config.Parse("real.yaml", fmt.Appendf(nil, realFile+settings, t.TempDir(), t.TempDir(), r.Kubeconfig("trimtab"), mode, s.endpoint))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,4 +246,23 @@ func TestOnARealAPIServerReplicasThatAnHPASetsAreRecommendedAndThePlanNamesIt(t 
 		}
 	}
 	s.until("the size is its own still", func(_ int, cores float64) bool { return cores >= 1.15 })
+}
+
+// A user of an existing cluster: first recommendations within 5 minutes. The time is
+// from before the rights are given, with default settings.
+func TestARealClustersFirstRecommendationComesWithinFiveMinutesOfDefaultSettings(t *testing.T) {
+	var began time.Time
+	s := openShopWith(t, "recommend", "", func(*kubetest.Real) { began = time.Now() })
+	deadline := began.Add(5 * time.Minute)
+	for !s.says("recommend: ") {
+		if time.Now().After(deadline) {
+			t.Fatal("no recommendation within 5 minutes")
+		}
+		s.second()
+		time.Sleep(time.Second)
+	}
+	t.Logf("the first recommendation came %v after the installation: %s", time.Since(began).Round(100*time.Millisecond), s.said[len(s.said)-1])
+	if got := s.wrote(); len(got) != 0 {
+		t.Errorf("in mode recommend it wrote %q", got)
+	}
 }

@@ -108,8 +108,8 @@ func choose(promises []promise, only string) ([]promise, error) {
 	return chosen, nil
 }
 
-// estimate is how long the tests of a promise take, as they took once on two
-// shared cores.
+// estimate is how long the tests of a promise are expected to take, from one earlier
+// measurement on two shared cores.
 func (p *promise) estimate(scale float64) (d time.Duration) {
 	for _, t := range p.tests {
 		d += t.once + time.Duration(t.size(scale))*t.each

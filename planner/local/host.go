@@ -173,8 +173,9 @@ type Host struct {
 // New returns a loop without a plan, which does nothing.
 func New() *Host { return &Host{} }
 
-// SetPlan takes a plan, or returns an error that is [trimtab.ErrInvalid] and keeps the
-// one before. What is known of a group stays, by its name.
+// SetPlan replaces the plan. If p is invalid, it returns an error that is
+// [trimtab.ErrInvalid] and keeps the former plan. What was learnt of a group is kept for the
+// group of the same name.
 func (h *Host) SetPlan(p *Plan) error {
 	if err := p.Validate(); err != nil {
 		return err

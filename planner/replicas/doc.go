@@ -6,11 +6,11 @@
 //	T = held + what pool and quota leave               all that it can have
 //	a = need(round) / instances that serve             1. size, while a <= S
 //	n = ⌈min(need(start), T)/S⌉ + spare                2. more, where size does not suffice
-//	n = ⌈need(start)/(0.8 S)⌉ + spare                  3. fewer, where those suffice
+//	n = ⌈need(start)/(0.95 S)⌉ + spare                 3. fewer, where those suffice
 //
 // need(round) is the least effective allocation that meets the SLO at the upper bound of
 // the load in the coming round, need(start) that over the time that a start takes, since
-// an instance that is asked for now serves only then. A fall leaves a fifth of the size
+// an instance that is asked for now serves only then. A fall leaves a twentieth of the size
 // in reserve, so that the next rise is one of size.
 //
 // The number moves under the rules of planner/behavior, in the user's words and bounds.

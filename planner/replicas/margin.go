@@ -3,24 +3,33 @@ package replicas
 import "math"
 
 // The bounds of a margin, how much a miss adds, and the share of minutes that may be
-// missed where nothing else is said: half a minute a day and workload.
+// missed where nothing else is said: a tenth of a minute a day and workload.
 const (
-	mostMargin, marginStep = 0.3, 0.01
-	missable               = 0.5 / (24 * 60)
+	leastMargin, mostMargin, marginStep = 0.05, 0.3, 0.08
+	missable                            = 0.1 / (24 * 60)
 )
 
-// Margin is what is added to a need, as a share of it, for what no curve and no forecast
-// knows, such as bursts of seconds. It follows the misses that were seen:
+// usualMemory is over how many needs their mean goes: six hours of one every 15 s.
+const usualMemory = 6 * 240
+
+// Margin is what is added to a need for what no curve and no forecast knows, such as
+// bursts of seconds: the same amount at any load, since what is missed is missed where
+// there is little beside the work, and a share of the need would take most where the curve
+// is surest. It is a share of the need u that is usual, which follows the misses that were
+// seen:
 //
-//	m ← m + s (missed − β)     s = 0.01, 0 <= m <= 0.3
+//	m ← m + s (missed − β)     s = 0.08, 0.05 <= m <= 0.3
+//	need + m u
 //
 // so that the share of missed minutes goes to β, whatever causes them, as long as the
 // margin stays within its bounds.
 //
-// Source: adaptive conformal inference (Gibbs and Candès, NeurIPS 2021), on a share of the
-// need instead of a level.
+// Source: adaptive conformal inference (Gibbs and Candès, NeurIPS 2021), on an amount
+// instead of a level.
 type Margin struct {
 	Share float64 `json:"share"`
+	// Usual is the mean need of some hours.
+	Usual float64 `json:"usual,omitempty"`
 }
 
 // Observe takes in a minute in which the workload had what was planned for it.
@@ -29,8 +38,19 @@ func (m *Margin) Observe(missed bool) {
 	if missed {
 		by += 1
 	}
-	m.Share = math.Min(math.Max(m.Share+marginStep*by, 0), mostMargin)
+	m.Share = math.Min(math.Max(m.Share+marginStep*by, leastMargin), mostMargin)
 }
 
+// Amount is what is added.
+func (m *Margin) Amount() float64 { return math.Max(m.Share, leastMargin) * m.Usual }
+
 // Add returns the need with the margin.
-func (m *Margin) Add(n Need) Need { return Need{n.Round * (1 + m.Share), n.Start * (1 + m.Share)} }
+func (m *Margin) Add(n Need) Need {
+	if sane(n.Start) {
+		if m.Usual == 0 {
+			m.Usual = n.Start
+		}
+		m.Usual += (n.Start - m.Usual) / usualMemory
+	}
+	return Need{n.Round + m.Amount(), n.Start + m.Amount()}
+}

@@ -12,7 +12,7 @@ import (
 const (
 	// fill is how far those that stay may be used, of their largest size, for a fall
 	// in number: the rest is for a rise in load that needs no start.
-	fill = 0.8
+	fill = 0.95
 	// grain is what rounding of amounts may add.
 	grain = 1e-9
 	// afterReady is how much longer than a start an instance may take before it is given
@@ -72,6 +72,7 @@ type view struct {
 	size, most, spare, total float64
 	held                     []float64 // by those that serve or will
 	stuck                    int
+	slack                    Slack
 	out                      *Decision
 }
 
@@ -98,7 +99,7 @@ func (w *Workload) Decide(now time.Time, s *State, room *Room) Decision {
 
 // look works out the present.
 func (w *Workload) look(s *State, room *Room) *view {
-	v := &view{Workload: w, n: w.Replicas, size: math.Inf(1), out: &Decision{Replicas: w.Replicas}}
+	v := &view{Workload: w, n: w.Replicas, size: math.Inf(1), slack: s.Slack, out: &Decision{Replicas: w.Replicas}}
 	on := map[string][]float64{}
 	startup := s.Startup.Upper()
 	for i := range w.Instances {
@@ -237,7 +238,7 @@ func (v *view) advise() Advice {
 // that serve until more could have started.
 func (v *view) fewest(size, part float64) int {
 	need := math.Max(v.Need.Round, v.Need.Start)
-	n := math.Ceil(need/(size*part) - grain)
+	n := math.Max(math.Ceil(need/(size*part)-grain), v.slack.fewest(v.Work, size*part))
 	return int(math.Min(n, math.MaxInt32/2)) + v.Count.Spare
 }
 
@@ -364,7 +365,8 @@ func (v *view) carried(n int) float64 {
 	if v.ready == 0 {
 		serve = n
 	}
-	return v.stepped(v.Need.Round/float64(max(serve, 1)), v.most)
+	serve = max(serve, 1)
+	return v.stepped(math.Max(v.Need.Round, v.slack.in(v.Work, serve))/float64(serve), v.most)
 }
 
 // resize sets the size for those that serve.

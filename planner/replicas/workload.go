@@ -76,8 +76,8 @@ func (i *Instance) held() float64 { return math.Max(i.InForce, i.Asked) }
 type Limits struct {
 	// Budgets are the disruption budgets that match.
 	Budgets []Budget
-	// Pods and Amount are what quotas leave of instances and of the resource; nil:
-	// there is no quota.
+	// Pods and Amount are how many instances, and how much of the resource, the quotas
+	// of the namespace still allow; nil without a quota.
 	Pods   *int
 	Amount *float64
 }
@@ -94,6 +94,9 @@ type Budget struct {
 type Workload struct {
 	Name string
 	Need Need
+	// Work is what of the need is work at the upper bound of the load in the coming round,
+	// without what [Slack] each instance needs beside it; 0: not known.
+	Work float64
 	// Granted is what its instances are to have together until the next decision, where
 	// somebody else decides that; 0: what it needs.
 	Granted float64
@@ -125,6 +128,7 @@ type State struct {
 	Size    behavior.State `json:"size"`
 	Startup Startup        `json:"startup"`
 	Margin  Margin         `json:"margin"`
+	Slack   Slack          `json:"slack"`
 	// Idle is since when nothing is needed.
 	Idle time.Time `json:"idle,omitzero"`
 	// Failures are the rounds in a row without a need that is known.

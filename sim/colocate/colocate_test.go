@@ -30,7 +30,7 @@ func played(t *testing.T, load string, periods int, policies ...string) []Summar
 func TestTheSameSeedsGiveTheSameBytes(t *testing.T) {
 	var all [2][]byte
 	for i := range all {
-		text, err := json.Marshal(played(t, Production, 40, PolicyNames()...))
+		text, err := json.Marshal(played(t, Production, 15, PolicyNames()...))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func (h *Host) Handle(now time.Time, p *trimtab.Plan) *trimtab.Outcome {
 		if reflect.DeepEqual(a.plan, p) {
 			return a.outcome
 		}
-		o.Refused = "stale: another plan of this name was accepted"
+		o.Refused = trimtab.Overtaken + "another plan of this name was accepted"
 		return o
 	}
 	if o.Refused = h.refuse(p, at, now); o.Refused != "" {
@@ -70,9 +70,9 @@ func (h *Host) refuse(p *trimtab.Plan, at position, now time.Time) string {
 	case !trimtab.PlausibleEpoch(at.epoch, now):
 		return "an epoch that was made up"
 	case at.before(h.at):
-		return fmt.Sprintf("stale: %s was accepted", trimtab.PlanID(h.at.epoch, h.at.sequence))
+		return fmt.Sprintf(trimtab.Overtaken+"%s was accepted", trimtab.PlanID(h.at.epoch, h.at.sequence))
 	case age >= p.Lease.Duration():
-		return "stale: older than its lease"
+		return "expired: older than its lease"
 	case age < -skew:
 		return "from the future"
 	}

@@ -14,7 +14,7 @@
 // all pods, those that start included. A pod's size changes at the next tick.
 //
 //	trimtab  analyzer/learn (gp and queue), analyzer/forecast, planner/replicas with its
-//	         margin, which counts misses from the second hour on
+//	         margin, which counts misses from the second hour on, and slack
 //	hpa      CPU utilisation, pods of 1 core
 //	keda     requests per second and pod, pods of 1 core
 //	oracle   knows λ and the formula, sizes without delay

@@ -191,6 +191,8 @@ type keeper struct {
 	// Of the minute that runs.
 	requests, inTime float64
 	state            replicas.State
+	// work is what of the latest need is work.
+	work float64
 }
 
 func newKeeper(s *Service) (*keeper, error) {
@@ -218,7 +220,8 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 	if k.round.Observe(r.rate) != nil || k.start.Observe(r.rate) != nil {
 		return replicas.Need{}, false
 	}
-	if r.requests > 0 && r.backlog == 0 {
+	// Where it has waited from the first request on, some guess is better than none.
+	if r.requests > 0 && (r.backlog == 0 || k.cost == 0) {
 		cost := r.used / r.rate
 		if k.cost == 0 {
 			k.cost = cost
@@ -254,9 +257,18 @@ func (k *keeper) observe(p *place, r *report) (replicas.Need, bool) {
 			k.curve = k.model.Inform(k.curve, soon.Upper, k.cost, level, least, most)
 		}
 	}
-	n, ok := replicas.NeedOf(k.curve, p.Fraction, soon.Upper, later.Upper)
+	return k.needed(p, r, soon.Upper, later.Upper)
+}
+
+// needed is the need under upper bounds of the load of the coming round and of 75 s.
+func (k *keeper) needed(p *place, r *report, soon, later float64) (replicas.Need, bool) {
+	part := math.Min(k.state.Startup.Upper().Seconds()/(5*look), 1)
+	n, ok := replicas.NeedOf(k.curve, p.Fraction, soon, soon+part*math.Max(later-soon, 0))
+	k.work = soon * k.cost
+	k.state.Slack.Observe(n.Start, k.work, r.ready)
 	n = k.state.Margin.Add(n)
-	n.Round += r.backlog * k.cost / look // what waits is worked off in a round
+	waits := r.backlog * k.cost / look // it is worked off in a round
+	n.Round, k.work = n.Round+waits, k.work+k.state.Margin.Amount()+waits
 	return n, ok
 }
 
@@ -277,21 +289,34 @@ func newTrimtabs(w *world) (*trimtabs, error) {
 
 func (t *trimtabs) act(w *world, seen []report) {
 	list := make([]*replicas.Workload, len(seen))
-	wanted := make([]float64, len(seen))
+	wanted, sum := make([]float64, len(seen)), 0.0
 	for i, p := range w.places {
 		need, ok := t.of[i].observe(p, &seen[i])
 		list[i] = p.workload(need, ok)
+		list[i].Work = t.of[i].work
 		wanted[i] = math.Max(need.Round, need.Start)
 		if !ok {
 			wanted[i] = seen[i].had
 		}
+		sum += wanted[i]
 	}
 	if math.IsInf(w.pool, 1) {
 		t.set(w, list, math.Inf(1))
 		return
 	}
+	if sum > w.pool {
+		for i, k := range t.of { // a margin is for what the pool has beyond all needs
+			if by := k.state.Margin.Amount(); list[i].Missing == "" {
+				n := &list[i].Need
+				n.Round, n.Start, list[i].Work, wanted[i] = n.Round-by, n.Start-by, list[i].Work-by, wanted[i]-by
+			}
+		}
+	}
 	if r, err := fair.NJC(w.pool, wanted, nil); err == nil {
 		for i, n := range list {
+			if r.Allocation[i] < wanted[i]-1e-9 {
+				n.Work = 0 // it is to have what it is given, whatever that serves
+			}
 			n.Need.Round, n.Need.Start = math.Min(n.Need.Round, r.Allocation[i]), math.Min(n.Need.Start, r.Allocation[i])
 		}
 	}

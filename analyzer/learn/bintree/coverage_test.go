@@ -43,8 +43,9 @@ func profiles(t testing.TB) []learntest.Curve {
 	return out
 }
 
-// judge prints the table and convicts bounds that are below their level
-// beyond chance.
+// judge prints the table, and fails the test for each curve whose truth lies outside the
+// confidence bounds more often than their level allows, unless that could be chance
+// (probability of at least 0.1%).
 func judge(t *testing.T, rows []learntest.Row) {
 	t.Helper()
 	t.Log("\n" + learntest.Table(rows))

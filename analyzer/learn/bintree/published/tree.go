@@ -186,8 +186,9 @@ func (t *Tree) around(depth, i int) (lower, upper float64) {
 	return lower, upper
 }
 
-// tighten clips v's bounds by its reports, its children, and then those of
-// its neighbours by its own.
+// tighten narrows the bounds of v to what its reports and its children allow. Then it
+// narrows the neighbours of v: performance never falls as the allocation grows, so nodes
+// to the right have at least v's lower bound, and nodes to the left at most its upper one.
 func (t *Tree) tighten(v *node) {
 	if v.weight > 0 {
 		f := v.sum / v.weight
@@ -206,8 +207,8 @@ func (t *Tree) tighten(v *node) {
 	}
 }
 
-// children returns the bounds that those below v give it, or that children
-// would have if it had any.
+// children returns the bounds that the children of v give it; for a leaf, those that its
+// children would have.
 func (t *Tree) children(v *node) (lower, upper float64) {
 	if v.split {
 		i, _ := t.find(v.depth+1, 2*v.place)

@@ -1,0 +1,30 @@
+package planner
+
+import (
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/replicas"
+)
+
+// minute is how a workload did in the minute since began.
+type minute struct {
+	began, last      time.Time
+	requests, inTime float64
+}
+
+// take adds an estimate, and tells the margin at the end of a minute whether it missed the SLO.
+func (m *minute) take(now time.Time, e *trimtab.Estimate, slo float64, margin *replicas.Margin) {
+	if e.Performance == nil || !e.Time.After(m.last) {
+		return
+	}
+	if now.Sub(m.began) > 2*time.Minute { // it begins, or was not served meanwhile
+		*m = minute{began: now}
+	}
+	n := max(e.Requests, 1) // 1: performance comes from a query that tells of none
+	m.last, m.requests, m.inTime = e.Time, m.requests+n, m.inTime+n**e.Performance
+	if now.Sub(m.began) >= time.Minute {
+		margin.Observe(m.inTime < slo*m.requests)
+		*m = minute{began: now, last: e.Time}
+	}
+}
