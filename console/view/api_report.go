@@ -68,6 +68,26 @@ type WorthOf struct {
 	Decisions int `json:"decisions"`
 	Worth
 	Budget *Budget `json:"error_budget,omitempty"`
+	// HeldBy names the autoscalers that turn it, so that trimtab only advises on it.
+	// Advised is what would have been better, and by how much; nil: it cannot be told.
+	HeldBy  []string `json:"held_by,omitempty"`
+	Advised *Advised `json:"advised,omitempty"`
+}
+
+// Advised compares what an autoscaler gave with what trimtab would have advised, over
+// the minutes whose load, forecast and allocation are known, by the newest curve.
+type Advised struct {
+	Minutes float64 `json:"minutes"`
+	// Missed are those of the Measured minutes in which the SLO was missed.
+	Measured float64 `json:"measured_minutes"`
+	Missed   float64 `json:"measured_missed_minutes"`
+	Had      ByCurve `json:"had"`
+	Advised  ByCurve `json:"advised"`
+	// Percent is how much more was advised than given, in resource hours; nil: nothing
+	// was given.
+	Percent *float64 `json:"resource_hours_percent,omitempty"`
+	// Gain is Advised less Had, in SLO minutes, as that of a Comparison.
+	Gain trimtab.Band `json:"gain_slo_minutes"`
 }
 
 // Counted is how many there were of something.

@@ -27,7 +27,11 @@ type Section struct {
 func (r *Report) Document() Document {
 	d := Document{Title: "Report on pool " + r.Pool, Lead: []string{
 		fmt.Sprintf("%s to %s, objective %s.", stamp(r.From), stamp(r.To), r.Objective), r.Total.measured(), r.Total.compared(r.Resource)}}
-	d.Sections = append(d.Sections, r.workloads(), moved("Moves by outcome", "No move was decided.", r.Moves),
+	d.Sections = append(d.Sections, r.workloads())
+	if held, ok := r.others(); ok {
+		d.Sections = append(d.Sections, held)
+	}
+	d.Sections = append(d.Sections, moved("Moves by outcome", "No move was decided.", r.Moves),
 		moved("Moves by verdict", "No move was judged.", r.Verdicts), r.incidents(), Section{Title: "What is missing", Text: r.Missing})
 	return d
 }

@@ -58,6 +58,7 @@ func (v *Model) reportOn(r *Report, name string, gaps *lack) {
 	w := WorthOf{Workload: name, Mode: s.Mode, SLO: s.SLO, Decisions: s.decidedSince(r.From)}
 	spans := s.spans(r.From, v.config.Round)
 	w.Worth = v.worth(s, spans, r.To, gaps)
+	w.HeldBy, w.Advised = v.besides(s, spans, r.To)
 	w.Budget = s.budgetOver(spans, r.To)
 	r.Total.add(&w.Worth)
 	r.Workloads = append(r.Workloads, w)
@@ -130,8 +131,8 @@ func (v *Model) worth(s *state, spans []stretch, now time.Time, gaps *lack) (w W
 		c.Had.add(curve, a, load, s.Target, minutes)
 		c.Baseline.add(curve, base.baseline.Value, load, s.Target, minutes)
 	}
-	if w.Compared != nil {
-		w.Compared.gain()
+	if c := w.Compared; c != nil {
+		c.Gain = gained(&c.Had, &c.Baseline)
 	}
 	return w
 }
@@ -151,12 +152,12 @@ func (b *ByCurve) add(c *trimtab.Curve, allocation, load, slo, minutes float64) 
 	}
 }
 
-// gain sets Gain: one curve is true for both allocations, so bounds are compared with
-// the same bound.
-func (c *Comparison) gain() {
-	had, base := c.Had.SLOMinutes, c.Baseline.SLOMinutes
+// gained is how many SLO minutes more an allocation gives than another: one curve is
+// true for both, so bounds are compared with the same bound.
+func gained(of, than *ByCurve) trimtab.Band {
+	had, base := of.SLOMinutes, than.SLOMinutes
 	low, mean, high := had.Lower-base.Lower, had.Mean-base.Mean, had.Upper-base.Upper
-	c.Gain = trimtab.Band{Lower: min(low, mean, high), Mean: mean, Upper: max(low, mean, high)}
+	return trimtab.Band{Lower: min(low, mean, high), Mean: mean, Upper: max(low, mean, high)}
 }
 
 // add adds another workload.
