@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func keysBelow(t reflect.Type, path []string, f func(path []string)) {
 		if name == "" || name == "-" || !field.IsExported() {
 			continue
 		}
-		below := append(path[:len(path):len(path)], name)
+		below := slices.Concat(path, []string{name})
 		f(below)
 		inner := field.Type
 		if inner.Kind() == reflect.Pointer {
@@ -34,9 +35,7 @@ func keysBelow(t reflect.Type, path []string, f func(path []string)) {
 // within writes a key as the only one of the sections that hold it; a workload's below
 // an entry of the list.
 func within(path []string) (text string, col int) {
-	if path[0] != "workloads" {
-		text, path = "", path[:]
-	} else {
+	if path[0] == "workloads" {
 		text, path = "workloads: [{", path[1:]
 	}
 	for _, section := range path[:len(path)-1] {
@@ -57,7 +56,7 @@ func TestU4AKeyThatIsMisspeltIsAnsweredAtItsPlaceWithTheNearest(t *testing.T) {
 		if len(name) < 4 || name[at] == name[at+1] {
 			return
 		}
-		wrong := append(path[:len(path)-1:len(path)-1], name[:at]+name[at+1:]+name[at:at+1])
+		wrong := slices.Concat(path[:len(path)-1], []string{name[:at] + name[at+1:] + name[at:at+1]})
 		text, col := within(wrong)
 		list := mistakesOf("f.yaml", text)
 		want, hint := fmt.Sprintf("unknown key %q", wrong[len(wrong)-1]), fmt.Sprintf("did you mean %q?", name)
