@@ -35,6 +35,9 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 		Shared: s.shares(cfg), Measure: measureOf(kinds, cfg, all), Roots: rootsOf(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: locks, Watchdog: watchdog,
 		Repeat: actuator.RepeatOf(cfg.Lease), ForeignHold: cfg.Kubernetes.ForeignHold,
 	}
+	if hasCluster(all) {
+		c.MaxKnobs = actuator.MaxClusterKnobs
+	}
 	acts := cfg.Fast.Acts() && len(all) > 0
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
 	if cfg.Kubernetes.Journal != "" && hasCluster(all) {

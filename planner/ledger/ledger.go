@@ -154,7 +154,7 @@ const (
 	// maxKnobs bounds the knobs that are known of a host, those that are gone among
 	// them: twice what an agent turns, since all may be replaced within a lease. One
 	// more is not known.
-	maxKnobs = 8_000
+	maxKnobs = 24_000
 )
 
 // knows reports whether the host has, or had, a knob of ours: no other has
