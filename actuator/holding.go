@@ -14,7 +14,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	h := &trimtab.Holding{
 		Pool: a.config.Pool, Host: a.config.Host, Life: a.life, Time: a.clock.wall(),
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
-		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity),
+		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity), Pace: a.pace(),
 	}
 	if left := a.leftByOthers(); left != nil {
 		h.Capacity, h.Divided = maps.Clone(left), true

@@ -137,7 +137,7 @@ func (a *Actuator) repeat() time.Duration {
 // time, what is left of the lease, and what is in use at the moment.
 func news(before, now *trimtab.Holding) bool {
 	if before.Epoch != now.Epoch || before.Sequence != now.Sequence || before.Paused != now.Paused ||
-		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || before.Divided != now.Divided || !maps.Equal(before.Capacity, now.Capacity) {
+		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || before.Divided != now.Divided || before.Pace != now.Pace || !maps.Equal(before.Capacity, now.Capacity) {
 		return true
 	}
 	return !slices.EqualFunc(before.Targets, now.Targets, func(x, y trimtab.KnobState) bool {

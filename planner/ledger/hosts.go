@@ -25,6 +25,8 @@ type host struct {
 	// have the rest; see [trimtab.Holding].
 	capacity map[string]float64
 	divided  bool
+	// pace is how many changes a second the host makes; 0: as many as it is asked for.
+	pace float64
 	// knobs are its own; listing are those of the last holding in its order, nil
 	// for one that is not ours, and holdings counts these.
 	knobs, listing []*Knob
@@ -151,6 +153,20 @@ func (l *Ledger) Hosts() (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Paces returns how many changes a second hosts make, of those that are bound to some.
+func (l *Ledger) Paces() map[string]float64 {
+	var all map[string]float64
+	for name, h := range l.hosts {
+		if h.pace > 0 {
+			if all == nil {
+				all = map[string]float64{}
+			}
+			all[name] = h.pace
+		}
+	}
+	return all
 }
 
 // any reports whether a knob that the host still has is so.

@@ -201,7 +201,7 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		return false
 	}
 	h.order, h.heard, h.paused = o, now, in.Paused
-	h.capacity, h.divided = maps.Clone(in.Capacity), in.Divided
+	h.capacity, h.divided, h.pace = maps.Clone(in.Capacity), in.Divided, in.Pace
 	switch {
 	case in.LeaseLeft <= 0:
 		h.ends = time.Time{} // it is at its baselines
