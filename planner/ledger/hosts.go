@@ -245,6 +245,9 @@ func (l *Ledger) Capacity(resource string, declared float64) float64 {
 			return declared
 		}
 	}
+	if len(all) == 0 {
+		return declared // nobody says, as while no instance is there that had a knob
+	}
 	slices.Sort(all)
 	sum := 0.0
 	for _, c := range all {
