@@ -34,6 +34,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		h.Targets = append(h.Targets, t...)
 		slices.SortFunc(h.Targets, func(x, y trimtab.KnobState) int { return x.Compare(y.KnobID) })
 	}
+	brief(h.Targets)
 	return h
 }
 

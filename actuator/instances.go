@@ -231,6 +231,7 @@ func (a *Actuator) takeOne(f *finder, i Instance, targets []Target) error {
 			err = errors.Join(err, trimtab.Invalidf("%s is there twice", t.Name()))
 		}
 	}
+	err = errors.Join(err, a.fits(added))
 	if err != nil {
 		for _, t := range targets {
 			if t.Knob != nil {

@@ -109,8 +109,7 @@ func (a *Actuator) unchanged(h *held) bool {
 
 // settled reports whether nothing is awaited of a knob.
 func (h *held) settled(now time.Duration) bool {
-	return h.known && h.effective == nil && h.report() == "" && h.touched == nil && now >= h.hopelessUntil &&
-		(h.lock != nil || h.Mode != trimtab.Act)
+	return h.known && h.effective == nil && h.report() == "" && h.touched == nil && now >= h.hopelessUntil
 }
 
 // Stander is a knob that knows where in a cluster its instance is, and what bounds it

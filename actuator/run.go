@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -146,6 +147,8 @@ func news(before, now *trimtab.Holding) bool {
 		x.Effective, y.Effective = nil, nil
 		x.Fast, y.Fast = nil, nil
 		x.Floor, x.Min, y.Floor, y.Min = 0, 0, 0, 0
+		same = same && (x.Standing == y.Standing || reflect.DeepEqual(x.Standing, y.Standing))
+		x.Standing, y.Standing = nil, nil
 		return same && x == y
 	})
 }

@@ -188,8 +188,12 @@ func TestUnderAnotherAutoscalerNothingIsWrittenAndItIsNamed(t *testing.T) {
 			if err := k.MayWrite(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			mark := c.limit(trimtab.CPU).Mark()
 			c.Put(test.path, test.object)
 			eventually(t, "the other one is seen", func() bool { return k.MayWrite(t.Context()) != nil })
+			if c.limit(trimtab.CPU).Mark() == mark {
+				t.Error("limits were not told that something changed: a heartbeat would not look")
+			}
 			if err := k.MayWrite(t.Context()); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("may write: %v, want %q named", err, test.want)
 			}
