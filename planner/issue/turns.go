@@ -17,17 +17,9 @@ func (i *Issuer) turns(d Decision) Decision {
 	if len(paces) == 0 || d.Applies != "" {
 		return d
 	}
-	slow := map[string][]trimtab.Action{}
-	for _, list := range [][]trimtab.Action{d.Shrinks, d.Grows} {
-		for n := range list {
-			if host := list[n].Host; paces[host] > 0 {
-				slow[host] = append(slow[host], list[n])
-			}
-		}
-	}
 	later := map[trimtab.KnobID]bool{}
-	for host, all := range slow {
-		most := max(1, int(paces[host]*i.turn().Seconds()))
+	for host, pace := range paces {
+		all, most := d.on(host), max(1, int(pace*i.turn().Seconds()))
 		if len(all) <= most {
 			continue
 		}
@@ -50,6 +42,19 @@ func (i *Issuer) turns(d Decision) Decision {
 	}
 	d.Unmoved = unmoved
 	return d
+}
+
+// on returns what a host is to write.
+func (d *Decision) on(host string) []trimtab.Action {
+	all := make([]trimtab.Action, 0, len(d.Shrinks)+len(d.Grows))
+	for _, list := range [][]trimtab.Action{d.Shrinks, d.Grows} {
+		for n := range list {
+			if list[n].Host == host {
+				all = append(all, list[n])
+			}
+		}
+	}
+	return all
 }
 
 // turn is how long the changes of one plan may take: the two steps of one share a sixth of
