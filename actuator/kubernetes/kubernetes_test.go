@@ -188,10 +188,11 @@ func TestUnderAnotherAutoscalerNothingIsWrittenAndItIsNamed(t *testing.T) {
 			if err := k.MayWrite(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			mark := c.limit(trimtab.CPU).Mark()
+			marked := c.limit(trimtab.CPU).(actuator.Marked)
+			mark := marked.Mark()
 			c.Put(test.path, test.object)
 			eventually(t, "the other one is seen", func() bool { return k.MayWrite(t.Context()) != nil })
-			if c.limit(trimtab.CPU).Mark() == mark {
+			if marked.Mark() == mark {
 				t.Error("limits were not told that something changed: a heartbeat would not look")
 			}
 			if err := k.MayWrite(t.Context()); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), test.want) {
