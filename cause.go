@@ -174,9 +174,11 @@ const (
 const (
 	// StayIdle: everybody has what it needs; StayThere: it has what the objective
 	// gives it; StayBound: a constraint keeps it from there.
+	// StayTurn: its host makes more urgent changes first.
 	StayIdle  HeldCode = "idle"
 	StayThere HeldCode = "there"
 	StayBound HeldCode = "bound"
+	StayTurn  HeldCode = "turn"
 )
 
 // Held is why a workload keeps what it has.

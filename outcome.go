@@ -122,6 +122,9 @@ type Holding struct {
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	// Divided tells that they do: Capacity bounds even a pool with no other host.
 	Divided bool `json:"divided,omitempty"`
+	// Pace is how many changes of its knobs a second the host makes, where they are those of
+	// a server that takes no more; 0: no bound.
+	Pace float64 `json:"pace,omitempty"`
 	// Targets are all knobs of the pool that this host has been given.
 	Targets []KnobState `json:"targets,omitempty"`
 }
@@ -226,6 +229,9 @@ func (h *Holding) Validate() error {
 				return err
 			}
 		}
+	}
+	if err := nonNegative("pace", h.Pace); err != nil {
+		return err
 	}
 	return nonNegative("lease_left_s", float64(h.LeaseLeft))
 }

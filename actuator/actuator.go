@@ -91,6 +91,12 @@ type clock struct {
 // held is one knob with what is known of it.
 type held struct {
 	Target
+	// named is what the knob calls itself.
+	named string
+	// mark is that of a [Marked] knob when it was looked at last, lookAgain when it is looked
+	// at again all the same.
+	mark      Mark
+	lookAgain time.Duration
 	// finder found it, as an instance with that ID; nil: it is declared.
 	finder *finder
 	id     uint64
@@ -176,6 +182,9 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.config.Heartbeat <= 0 {
 		a.config.Heartbeat = DefaultHeartbeat
 	}
+	if a.config.MaxKnobs <= 0 {
+		a.config.MaxKnobs = MaxKnobs
+	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
@@ -212,9 +221,10 @@ func (a *Actuator) start(ctx context.Context) {
 	a.position, a.lease, a.paused, a.released = s.position, s.lease, s.paused, s.released
 	for _, t := range a.config.Targets {
 		t.KnobID = a.config.here(t.KnobID)
-		a.knobs = append(a.knobs, &held{Target: t, released: s.released[t.Workload], lowered: never})
+		h := newHeld(t)
+		h.released = s.released[t.Workload]
+		a.insert(h)
 	}
-	a.sortKnobs()
 	a.openFast()
 	for _, f := range a.config.Finders {
 		a.finders = append(a.finders, &finder{Finder: f, there: map[string]uint64{}})

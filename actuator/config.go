@@ -42,6 +42,8 @@ type Config struct {
 	Targets []Target
 	// Finders find instances of other workloads, at the start and at every heartbeat.
 	Finders []Finder
+	// MaxKnobs is how many knobs are turned, those of instances among them; 0: [MaxKnobs].
+	MaxKnobs int
 	// Measure returns what the pool may give out of this host, by resource; nil:
 	// nobody knows. It bounds plans where the pool is Shared, and is reported.
 	Measure func() (map[string]float64, error)

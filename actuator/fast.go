@@ -93,7 +93,7 @@ func (a *Actuator) openFast() {
 	a.fast.looked = never
 	if f := a.config.Fast; f != nil && f.Parent != nil {
 		id := a.config.here(trimtab.KnobID{Workload: "parent of the pool", Resource: trimtab.CPU})
-		a.fast.parent = &held{Target: Target{KnobID: id, Knob: f.Parent, Max: math.MaxInt32, Mode: trimtab.Act}, lowered: never}
+		a.fast.parent = newHeld(Target{KnobID: id, Knob: f.Parent, Max: math.MaxInt32, Mode: trimtab.Act})
 	}
 }
 

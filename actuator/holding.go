@@ -14,7 +14,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	h := &trimtab.Holding{
 		Pool: a.config.Pool, Host: a.config.Host, Life: a.life, Time: a.clock.wall(),
 		Epoch: a.position.Epoch, Sequence: a.position.Sequence,
-		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity),
+		Paused: !a.paused.IsZero(), Capacity: maps.Clone(a.capacity), Pace: a.pace(),
 	}
 	if left := a.leftByOthers(); left != nil {
 		h.Capacity, h.Divided = maps.Clone(left), true
@@ -26,7 +26,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 			h.LeaseLeft = trimtab.SecondsOf(a.lease.left(a.clock.id, a.clock.boot()))
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
-			KnobID: k.KnobID, Knob: k.Knob.String(),
+			KnobID: k.KnobID, Knob: k.named,
 			Now: k.resting(), Fast: a.fastOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.reportOf(k), Barred: k.barred, Standing: k.standing,
 		})
 	}
@@ -34,6 +34,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		h.Targets = append(h.Targets, t...)
 		slices.SortFunc(h.Targets, func(x, y trimtab.KnobState) int { return x.Compare(y.KnobID) })
 	}
+	brief(h.Targets)
 	return h
 }
 

@@ -12,9 +12,13 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// MaxKnobs is how many knobs one actuator turns; instances that would be more
-// are not taken up. A holding of so many still is a message.
-const MaxKnobs = 4000
+// MaxKnobs is how many knobs one actuator turns where Config does not say; instances that
+// would be more are not taken up. MaxClusterKnobs is that for one that turns the knobs of a
+// cluster.
+const (
+	MaxKnobs        = 4000
+	MaxClusterKnobs = 12_000
+)
 
 // Finder finds the instances of one workload on this host, which come and go.
 type Finder struct {
@@ -213,19 +217,21 @@ func (a *Actuator) takeUp(f *finder, found []Instance) error {
 // takeOne adds the knobs of an instance, all or none of them.
 func (a *Actuator) takeOne(f *finder, i Instance, targets []Target) error {
 	var err error
-	if n := len(a.knobs) + len(targets); n > MaxKnobs {
-		err = fmt.Errorf("with it this host has %d knobs, at most %d are turned: %w", n, MaxKnobs, trimtab.ErrRefused)
+	if n := len(a.knobs) + len(targets); n > a.config.MaxKnobs {
+		err = fmt.Errorf("with it this host has %d knobs, at most %d are turned: %w", n, a.config.MaxKnobs, trimtab.ErrRefused)
 	}
 	added := make([]*held, len(targets))
 	for n, t := range targets {
 		t.Workload, t.Instance = f.Workload, i.Name
 		t.KnobID = a.config.here(t.KnobID)
-		added[n] = &held{Target: t, finder: f, id: i.ID, released: a.released[t.Workload], lowered: never}
+		added[n] = newHeld(t)
+		added[n].finder, added[n].id, added[n].released = f, i.ID, a.released[t.Workload]
 		err = errors.Join(err, t.validate())
 		if a.find(t.KnobID) != nil || slices.ContainsFunc(added[:n], func(h *held) bool { return h.KnobID == t.KnobID }) {
 			err = errors.Join(err, trimtab.Invalidf("%s is there twice", t.Name()))
 		}
 	}
+	err = errors.Join(err, a.fits(added))
 	if err != nil {
 		for _, t := range targets {
 			if t.Knob != nil {
@@ -235,9 +241,8 @@ func (a *Actuator) takeOne(f *finder, i Instance, targets []Target) error {
 		return err
 	}
 	f.there[i.Name] = i.ID
-	a.knobs = append(a.knobs, added...)
-	a.sortKnobs()
 	for _, h := range added {
+		a.insert(h)
 		a.recall(h)
 		a.logger.Info("instance came", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource, "knob", h.Knob.String())
 	}
@@ -273,14 +278,23 @@ func (a *Actuator) troubles() (all []trimtab.KnobState) {
 	return all
 }
 
-// sortKnobs puts the knobs in the order in which find looks for them.
-func (a *Actuator) sortKnobs() {
-	slices.SortFunc(a.knobs, func(x, y *held) int { return x.Compare(y.KnobID) })
+// newHeld returns a knob of which nothing is known yet.
+func newHeld(t Target) *held { return &held{Target: t, named: t.Knob.String(), lowered: never} }
+
+// insert adds a knob in the order in which find looks for them.
+func (a *Actuator) insert(h *held) {
+	i, _ := a.place(h.KnobID)
+	a.knobs = slices.Insert(a.knobs, i, h)
+}
+
+// place returns where the knob of that name is, or would be.
+func (a *Actuator) place(id trimtab.KnobID) (i int, there bool) {
+	return slices.BinarySearchFunc(a.knobs, id, func(h *held, id trimtab.KnobID) int { return h.Compare(id) })
 }
 
 // find returns the knob of that name, or nil.
 func (a *Actuator) find(id trimtab.KnobID) *held {
-	if i, ok := slices.BinarySearchFunc(a.knobs, id, func(h *held, id trimtab.KnobID) int { return h.Compare(id) }); ok {
+	if i, ok := a.place(id); ok {
 		return a.knobs[i]
 	}
 	return nil

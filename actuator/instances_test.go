@@ -2,6 +2,7 @@ package actuator_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -318,6 +320,41 @@ func TestMoreKnobsThanAHoldingHasRoomForAreNotTakenUp(t *testing.T) {
 	if err := h.Holding().Validate(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestWhatAClusterHasOfKnobsIsOneMessageHoweverMuchIsToBeSaidOfEach(t *testing.T) {
+	h := newHost(t)
+	words := strings.Repeat("a reason that is told of each of them, ", 6)
+	find := func(context.Context) (all []actuator.Instance, err error) {
+		for i := range 9000 {
+			all = append(all, actuator.Instance{Name: fmt.Sprintf("checkout-6d4cf56db6-%05d", i), ID: uint64(i) + 1})
+		}
+		return all, nil
+	}
+	open := func(name string) ([]actuator.Target, error) {
+		return []actuator.Target{{KnobID: trimtab.KnobID{Resource: "cpu"}, Knob: &wordyKnob{memoryKnob{Name: name, now: units(0.123456)}, words}, Min: 0.123456, Max: 8.123456, Mode: trimtab.Recommend}}, nil
+	}
+	h.config.Finders, h.config.MaxKnobs = []actuator.Finder{{Workload: "checkout", Find: find, Open: open}}, actuator.MaxClusterKnobs
+	h.open()
+	b, err := json.Marshal(h.Holding())
+	if n := len(h.Holding().Targets); n != 9000 || err != nil || len(b) > codec.MaxBytes {
+		t.Errorf("%d knobs in %d bytes (%v), want all 9000 in at most %d", n, len(b), err, codec.MaxBytes)
+	}
+	if why := h.Holding().Targets[0].Barred; !strings.HasPrefix(words, strings.TrimSuffix(why, "…")) || len(why) < 10 {
+		t.Errorf("what is left of the reason is %q", why)
+	}
+}
+
+// wordyKnob says much of itself, and stands on a node.
+type wordyKnob struct {
+	memoryKnob
+	words string
+}
+
+func (k *wordyKnob) String() string                 { return "limit of " + k.Name }
+func (k *wordyKnob) MayWrite(context.Context) error { return errors.New(k.words) }
+func (k *wordyKnob) Standing(context.Context) *trimtab.Standing {
+	return &trimtab.Standing{Node: "ip-10-12-13-14.eu-central-1.compute", Has: 7.91, Most: 4.5, By: k.words}
 }
 
 // countedKnob counts what is closed.

@@ -3,6 +3,7 @@ package actuator
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -69,6 +70,46 @@ type Versioned interface {
 	Knob
 	// Version names the state that Read returned last; "": none was read.
 	Version() string
+}
+
+// Marked is a knob of something that is watched, so that it can tell at little cost that
+// nothing changed. A heartbeat does not read it then, but for one in ten seconds: what the
+// clock alone changes is seen as late. A plan reads it all the same.
+type Marked interface {
+	Knob
+	// Mark is the same for as long as nothing changed that the knob tells; the zero Mark:
+	// that is not known.
+	Mark() Mark
+}
+
+// Mark names a state of what is watched.
+type Mark struct {
+	// Of is the knob's own object, as a pointer that a change replaces, and Changes counts
+	// those of all others that the knob looks at.
+	Of      any
+	Changes uint64
+}
+
+// readAfter is after how long a [Marked] knob is read although nothing changed.
+const readAfter = 10 * time.Second
+
+// unchanged reports whether a knob need not be read now.
+func (a *Actuator) unchanged(h *held) bool {
+	m, ok := h.Knob.(Marked)
+	if !ok {
+		return false
+	}
+	now, mark := a.clock.boot(), m.Mark()
+	if mark != (Mark{}) && mark == h.mark && now < h.lookAgain && h.settled(now) {
+		return true
+	}
+	h.mark, h.lookAgain = mark, saturate(now, readAfter)
+	return false
+}
+
+// settled reports whether nothing is awaited of a knob.
+func (h *held) settled(now time.Duration) bool {
+	return h.known && h.effective == nil && h.report() == "" && h.touched == nil && now >= h.hopelessUntil
 }
 
 // Stander is a knob that knows where in a cluster its instance is, and what bounds it

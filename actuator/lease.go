@@ -19,6 +19,9 @@ func (a *Actuator) Tick(ctx context.Context) {
 	a.seek(ctx)
 	a.measure()
 	for _, h := range a.knobs {
+		if a.unchanged(h) {
+			continue
+		}
 		if h.Mode == trimtab.Act || h.lock != nil {
 			a.claim(ctx, h)
 		}

@@ -27,7 +27,8 @@ type Limits struct {
 	//
 	//	(1 − Fall)^⌈T/FallWindow⌉
 	//
-	// of what it had.
+	// of what it had. Of a number of instances one may go in a window, also where that is a
+	// larger part: the last one is no part of itself.
 	Fall float64
 	// FallWindow is the window of Fall; 0: DefaultFallWindow.
 	FallWindow time.Duration
@@ -180,7 +181,11 @@ func (a *Actuator) soften(m *move, now time.Duration) bool {
 	if limit.Fall <= 0 {
 		return true
 	}
-	least := trimtab.Units(m.held.most(now-limit.FallWindow) * (1 - limit.Fall))
+	had := m.held.most(now - limit.FallWindow)
+	least := trimtab.Units(had * (1 - limit.Fall))
+	if m.held.Resource == trimtab.Replicas { // of instances one may go, the last one too
+		least.Value = max(0, min(least.Value, had-1))
+	}
 	if !m.goal.Less(least) {
 		return true
 	}

@@ -155,6 +155,26 @@ func TestATargetKeepsHalfOfWhatItHadInTheWindowHoweverManyPlansCome(t *testing.T
 	h.want(units(4))
 }
 
+func TestOfInstancesOneMayGoInAWindowTheLastOneToo(t *testing.T) {
+	h := newHost(t, units(3))
+	h.config.Limits.Fall = 0.5
+	h.config.Targets[0].Resource = trimtab.Replicas
+	h.config.Targets[0].Min = 0
+	h.open()
+	to := func(sequence uint64, from, to float64) {
+		a := set(0, units(from), units(to))
+		a.Resource = trimtab.Replicas
+		h.statuses(h.plan(1, sequence, a))
+	}
+	to(1, 3, 0)
+	h.want(units(1.5)) // the knob has hundredths; what was asked for was cut to half
+	h.pass(actuator.DefaultFallWindow + time.Millisecond)
+	to(2, 1.5, 1)
+	h.pass(actuator.DefaultFallWindow + time.Millisecond)
+	to(3, 1, 0)
+	h.want(units(0))
+}
+
 func TestWithinTwoSecondsHalfOfTheTargetsAreLoweredAndNoMore(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 2, 6: 3, 7: 4} {
 		h := newHost(t, make([]trimtab.Amount, n)...)

@@ -28,6 +28,17 @@ func paceOf(k Knob) float64 {
 	return 0
 }
 
+// pace is how many changes a second the slowest of the knobs takes; 0: none is bound.
+func (a *Actuator) pace() float64 {
+	least := 0.0
+	for _, h := range a.knobs {
+		if v := paceOf(h.Knob); v > 0 && (least == 0 || v < least) {
+			least = v
+		}
+	}
+	return least
+}
+
 // paced is what is known of the time that steps have.
 type paced struct {
 	// made is when the newest plan was made, gap the time since the one before.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -137,7 +138,7 @@ func (a *Actuator) repeat() time.Duration {
 // time, what is left of the lease, and what is in use at the moment.
 func news(before, now *trimtab.Holding) bool {
 	if before.Epoch != now.Epoch || before.Sequence != now.Sequence || before.Paused != now.Paused ||
-		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || before.Divided != now.Divided || !maps.Equal(before.Capacity, now.Capacity) {
+		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || before.Divided != now.Divided || before.Pace != now.Pace || !maps.Equal(before.Capacity, now.Capacity) {
 		return true
 	}
 	return !slices.EqualFunc(before.Targets, now.Targets, func(x, y trimtab.KnobState) bool {
@@ -146,6 +147,8 @@ func news(before, now *trimtab.Holding) bool {
 		x.Effective, y.Effective = nil, nil
 		x.Fast, y.Fast = nil, nil
 		x.Floor, x.Min, y.Floor, y.Min = 0, 0, 0, 0
+		same = same && (x.Standing == y.Standing || reflect.DeepEqual(x.Standing, y.Standing))
+		x.Standing, y.Standing = nil, nil
 		return same && x == y
 	})
 }

@@ -171,6 +171,7 @@ func pipelinePlanning(g *grid) {
 		{rate("trimtab_planner_grows_dropped_total", "pool"), "grows dropped {{pool}}"},
 		{rate("trimtab_planner_grows_scaled_total", "pool"), "grows made smaller {{pool}}"},
 		{rate("trimtab_planner_unanswered_total", "pool"), "not answered {{pool}}"},
+		{rate("trimtab_planner_actions_later_total", "pool"), "left to a later plan {{pool}}"},
 		{rate("trimtab_planner_applies_refused_total", "pool"), "apply refused {{pool}}"},
 		{rate("trimtab_planner_ignored_total", "pool, kind"), "{{kind}} ignored {{pool}}"},
 		{rate("trimtab_planner_twin_holdings_total", "pool"), "two agents are one host {{pool}}"},

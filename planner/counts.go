@@ -49,6 +49,7 @@ func (p *Planner) Counts(yield func(name string, value float64, labels ...string
 	yield("trimtab_planner_unsolved_total", float64(c.unsolved), pool)
 	yield("trimtab_planner_grows_dropped_total", float64(p.issue.Dropped), pool)
 	yield("trimtab_planner_grows_scaled_total", float64(p.issue.Scaled), pool)
+	yield("trimtab_planner_actions_later_total", float64(p.issue.Later), pool)
 	yield("trimtab_planner_unanswered_total", float64(p.issue.Unanswered), pool)
 	yield("trimtab_planner_applies_refused_total", float64(c.refused), pool)
 	yield("trimtab_planner_trials_total", float64(c.trials), pool)

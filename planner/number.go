@@ -74,8 +74,10 @@ type number struct {
 	// from is the number that an action found that went out, to what it sets.
 	from, to int
 	minute   minute
-	// idle is since when it has no load, where it may go to zero; a new process counts anew.
-	idle time.Time
+	// idle is the time that it has no load, where it may go to zero, and blind since when that
+	// is not known, which a new process counts anew.
+	idle  idle
+	blind time.Time
 }
 
 // life is one instance's.

@@ -28,6 +28,8 @@ type pod struct {
 // deployment is a workload "a" of a cluster: pods, each of which begins with what the
 // template says and serves some time later.
 type deployment struct {
+	// found is how many instances there were at first, which a restore brings back.
+	found              int
 	pods               []pod
 	replicas           int
 	template           float64
@@ -42,7 +44,7 @@ type deployment struct {
 }
 
 func deployed(n int, limit float64) *deployment {
-	d := &deployment{replicas: n, template: limit, startup: 30 * time.Second, nodes: map[string]float64{"n1": 8, "n2": 8}}
+	d := &deployment{replicas: n, found: n, template: limit, startup: 30 * time.Second, nodes: map[string]float64{"n1": 8, "n2": 8}}
 	d.run(t0.Add(-time.Hour))
 	return d
 }
@@ -78,7 +80,11 @@ func (d *deployment) holding(now time.Time) *trimtab.Holding {
 
 func (d *deployment) with(h *trimtab.Holding, now time.Time, s *trimtab.Standing) *trimtab.Holding {
 	n := trimtab.Units(float64(d.replicas))
-	h.Targets = append(h.Targets, trimtab.KnobState{KnobID: scaleOf(), Knob: "test", Now: n, Baseline: n, Since: now, Min: 1, Max: 10, Floor: d.floor, Barred: d.numberBar, Standing: s})
+	baseline := n
+	if d.replicas == 0 {
+		baseline = trimtab.Units(float64(d.found))
+	}
+	h.Targets = append(h.Targets, trimtab.KnobState{KnobID: scaleOf(), Knob: "test", Now: n, Baseline: baseline, Since: now, Min: 1, Max: 10, Floor: d.floor, Barred: d.numberBar, Standing: s})
 	return h
 }
 

@@ -34,6 +34,8 @@ type memory struct {
 	// Number is what is known of the number of its instances: changes and
 	// recommendations of the past, and how long starts took.
 	Number *replicas.State `json:"number,omitempty"`
+	// Idle is what is known of the time that it had no load, where it may have no instance.
+	Idle *idle `json:"idle,omitempty"`
 }
 
 // snapshotName is the one state of a planner, snapshotKind the form of it.
@@ -47,6 +49,9 @@ func (p *Planner) Snapshot() map[string][]byte {
 		m.Loan, m.Returned, m.Account, m.Trust = w.loan, w.returned, w.account, w.trust
 		if w.number != nil {
 			m.Number = &w.number.state
+			if !w.number.idle.Since.IsZero() {
+				m.Idle = &w.number.idle
+			}
 		}
 		for i, d := range w.dials[1:] {
 			if d != nil {
@@ -135,6 +140,9 @@ func (p *Planner) Restore(name string, state []byte) error {
 			declared := w.number.state.Startup.Declared
 			w.number.state = *m.Number
 			w.number.state.Startup.Declared = declared
+			if m.Idle != nil {
+				w.number.idle = *m.Idle
+			}
 		}
 		w.dials[0].restore(&m, p.resources[0].Unit)
 		for name, o := range m.Others {

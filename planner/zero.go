@@ -16,7 +16,8 @@ import (
 //
 //	load = 0 for the cooldown    0 instances
 //	load > 0, 0 instances        what its load needs, at least 1 and its least number
-//	load not known               the cooldown begins anew; nothing is lowered
+//	load not known               the cooldown begins anew; nothing is lowered; after a
+//	                             cooldown of it what trimtab took to 0 has 1 again
 //
 // Spans tell nothing of this: where nobody serves, nobody sends any.
 
@@ -38,28 +39,60 @@ func (p *Planner) outside(w *workload, now time.Time) (load float64, known bool)
 // fromPrometheus is the source of what a query answered.
 const fromPrometheus = "prometheus"
 
-// rests notes since when workloads that may go to zero have no load.
+// idle is the time that a workload had no load.
+type idle struct {
+	// Since is when that began, Seen when it was seen last: a time in which nobody looked, as
+	// while the planner was restarted, counts if it was short, and ends it otherwise.
+	Since time.Time `json:"since"`
+	Seen  time.Time `json:"seen"`
+}
+
+// rests notes since when workloads that may go to zero have no load, and since when that
+// is not known.
 func (r *decision) rests() {
 	for _, w := range r.planner.workloads {
-		if w.number == nil || !w.Count.AllowZero {
+		n := w.number
+		if n == nil || !w.Count.AllowZero {
 			continue
 		}
 		load, known := r.planner.outside(w, r.now)
 		switch {
-		case !known || load > 0:
-			w.number.idle = time.Time{}
-		case w.number.idle.IsZero():
-			w.number.idle = r.now
+		case known:
+			n.blind = time.Time{}
+		case n.blind.IsZero():
+			n.blind = r.now
+		}
+		if gap := r.now.Sub(n.idle.Seen); !known || load > 0 || gap > r.planner.cfg.StaleAfter || gap < 0 {
+			n.idle = idle{}
+		}
+		if known && load == 0 {
+			if n.idle.Seen = r.now; n.idle.Since.IsZero() {
+				n.idle.Since = r.now
+			}
 		}
 	}
 }
 
 // over reports whether a workload has had no load for its cooldown.
 func (n *number) over(now time.Time, c *Count) bool {
-	return c.AllowZero && !n.idle.IsZero() && now.Sub(n.idle) >= c.Cooldown
+	return c.AllowZero && !n.idle.Since.IsZero() && now.Sub(n.idle.Since) >= c.Cooldown
 }
 
-// wakes brings workloads back from zero that have load.
+// waking says with how many instances a workload comes back from zero, and why; 0: it stays
+// there.
+func (r *decision) waking(w *workload, k *ledger.Knob) (n int, why string) {
+	load, known := r.planner.outside(w, r.now)
+	blind := w.number.blind
+	switch {
+	case known && load > 0:
+		return w.wanted(k, load), fmt.Sprintf("load of %g requests per second waits for it", load)
+	case !known && k.Baseline() > 0 && !blind.IsZero() && r.now.Sub(blind) >= w.Count.Cooldown:
+		return max(1, w.Count.Min), fmt.Sprintf("whether it has load is not known since %s", blind.UTC().Format("15:04:05 UTC"))
+	}
+	return 0, ""
+}
+
+// wakes brings workloads back from zero that have load, or may have some.
 func (r *decision) wakes() {
 	left := math.Inf(1)
 	for _, w := range r.planner.workloads {
@@ -67,23 +100,23 @@ func (r *decision) wakes() {
 		if k == nil || !w.Count.AllowZero || w.released || w.Mode == trimtab.Off || k.Held.Problem != "" || k.Now() != 0 {
 			continue
 		}
-		load, known := r.planner.outside(w, r.now)
-		if !known || load <= 0 {
+		n, because := r.waking(w, k)
+		if n == 0 {
 			continue
 		}
 		if math.IsInf(left, 1) {
 			left = r.unasked()
 		}
 		why := trimtab.Reason{NextCheck: r.planner.next, Binding: trimtab.Binding{Kind: trimtab.BindingNeed}}
-		n, each := w.wanted(k, load), r.planner.starts(w, k, r.planner.cfg.Resource)
+		each := r.planner.starts(w, k, r.planner.cfg.Resource)
 		if most := int(left/math.Max(each, r.planner.resources[0].quantum()) + grain); n > most {
 			n, why.Binding = most, trimtab.Binding{Kind: trimtab.BindingCapacity, Detail: "what one more instance begins with"}
 		}
 		if n < 1 {
-			r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldOther, Text: fmt.Sprintf("it has load and no instance: the pool has no room for one, which begins with %v", each)}
+			r.heldBack[w.Name] = trimtab.Held{Code: trimtab.HeldOther, Text: fmt.Sprintf("it has no instance, and %s: the pool has no room for one, which begins with %v", because, each)}
 			continue
 		}
-		why.Summary = fmt.Sprintf("replicas raised from 0 to %d: load of %g requests per second waits for it", n, load)
+		why.Summary = fmt.Sprintf("replicas raised from 0 to %d: %s", n, because)
 		list, mode := &r.grows, trimtab.Act
 		if w.Mode != trimtab.Act || k.Held.Barred != "" {
 			list, mode = &r.advice, trimtab.Recommend

@@ -122,3 +122,49 @@ func TestAMissingLoadBeginsTheWindowAnew(t *testing.T) {
 		t.Errorf("%d replicas after a whole window", d.replicas)
 	}
 }
+
+// carries starts a planner with what another one knew.
+func carries(t *testing.T, from *planner.Planner) *planner.Planner {
+	t.Helper()
+	p := counted(t, 16, mayRest)
+	for name, b := range from.Snapshot() {
+		if err := p.Restore(name, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func TestTheTimeThatAWorkloadHadNoLoadOutlivesARestart(t *testing.T) {
+	p, d := counted(t, 16, mayRest), deployed(1, 0.5)
+	d.sleeps(p, t0, 40, steady(0))
+	p = carries(t, p)
+	if d.sleeps(p, t0.Add(45*time.Second), 35, steady(0)); d.replicas != 0 {
+		t.Errorf("%d replicas 80 s after the load ended, with a restart of 5 s between", d.replicas)
+	}
+	p, d = counted(t, 16, mayRest), deployed(1, 0.5)
+	d.sleeps(p, t0, 40, steady(0))
+	p = carries(t, p)
+	if d.sleeps(p, t0.Add(time.Hour), 50, steady(0)); d.replicas != 1 {
+		t.Errorf("%d replicas: nobody looked for an hour, so the window begins anew", d.replicas)
+	}
+}
+
+func TestWhatWentToZeroHasAnInstanceAgainWhenItsLoadIsNotKnownForTheWindow(t *testing.T) {
+	p, d := counted(t, 16, mayRest), deployed(2, 0.5)
+	if d.sleeps(p, t0, 90, steady(0)); d.replicas != 0 {
+		t.Fatalf("%d replicas without load", d.replicas)
+	}
+	if d.sleeps(p, t0.Add(90*time.Second), 55, steady(-1)); d.replicas != 0 {
+		t.Errorf("%d replicas within the window", d.replicas)
+	}
+	all := d.sleeps(p, t0.Add(145*time.Second), 30, steady(-1))
+	if d.replicas != 1 || !strings.Contains(saysOf(all), "whether it has load is not known since") {
+		t.Errorf("%d replicas of unknown load:\n%s", d.replicas, saysOf(all))
+	}
+	// What somebody else took there stays: it is nobody's instance to bring back.
+	p, d = counted(t, 16, mayRest), deployed(0, 0.5)
+	if d.sleeps(p, t0, 300, steady(-1)); d.replicas != 0 {
+		t.Errorf("%d replicas of a workload that was found with none", d.replicas)
+	}
+}

@@ -188,8 +188,13 @@ func TestUnderAnotherAutoscalerNothingIsWrittenAndItIsNamed(t *testing.T) {
 			if err := k.MayWrite(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			marked := c.limit(trimtab.CPU).(actuator.Marked)
+			mark := marked.Mark()
 			c.Put(test.path, test.object)
 			eventually(t, "the other one is seen", func() bool { return k.MayWrite(t.Context()) != nil })
+			if marked.Mark() == mark {
+				t.Error("limits were not told that something changed: a heartbeat would not look")
+			}
 			if err := k.MayWrite(t.Context()); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("may write: %v, want %q named", err, test.want)
 			}

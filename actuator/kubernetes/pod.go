@@ -27,7 +27,8 @@ type place struct {
 }
 
 // Limit is the limit of one resource of one container of one pod. It is an
-// [actuator.Paced], [actuator.Floored], [actuator.Versioned] and [actuator.Restorer].
+// [actuator.Paced], [actuator.Floored], [actuator.Marked], [actuator.Versioned] and
+// [actuator.Restorer].
 type Limit struct {
 	at    place
 	from  facts
@@ -50,6 +51,7 @@ type Limit struct {
 var (
 	_ actuator.Paced     = (*Limit)(nil)
 	_ actuator.Floored   = (*Limit)(nil)
+	_ actuator.Marked    = (*Limit)(nil)
 	_ actuator.Placed    = (*Limit)(nil)
 	_ actuator.Versioned = (*Limit)(nil)
 	_ actuator.Restorer  = (*Limit)(nil)
@@ -128,6 +130,19 @@ func (l *Limit) container(ctx context.Context) (*kube.Pod, *kube.Container, erro
 	}
 	l.seen = p
 	return p, c, nil
+}
+
+// Mark is the pod as the watch told it last, and how often anything but a pod changed.
+func (l *Limit) Mark() actuator.Mark {
+	w, err := l.from.watched()
+	if err != nil || w == nil {
+		return actuator.Mark{}
+	}
+	p, changes := w.MarkOf(l.at.Namespace, l.at.Pod)
+	if p == nil {
+		return actuator.Mark{}
+	}
+	return actuator.Mark{Of: p, Changes: changes}
 }
 
 // Read returns the limit that is asked for, unlimited where there is none.

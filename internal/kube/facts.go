@@ -48,6 +48,12 @@ func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {
 	return p, nil
 }
 
+// MarkOf returns what is another as soon as anything changed that is told of a pod: its
+// object, nil where there is none, and how often anything but a pod changed.
+func (w *Cluster) MarkOf(namespace, name string) (p *Pod, changes uint64) {
+	return w.pods.get(namespace, name), w.changes.Load()
+}
+
 // Took takes up the answer to a write of a pod that was of a generation: the watch may be
 // behind.
 func (w *Cluster) Took(p *Pod, before int64) {

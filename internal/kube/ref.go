@@ -105,7 +105,7 @@ func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
 func (w *Cluster) joined() *index {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	changes := w.changes.Load()
+	changes := w.changes.Load() + w.podChanges.Load()
 	if w.index != nil && w.index.changes == changes {
 		return w.index
 	}

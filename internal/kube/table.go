@@ -28,7 +28,7 @@ type table[T any, P object[T]] struct {
 	logger   *slog.Logger
 	// fresh completes what was decoded.
 	fresh func(P)
-	// changes counts what came, over all tables of a cluster.
+	// changes counts what came, over several tables of a cluster.
 	changes *atomic.Uint64
 
 	mu  sync.RWMutex

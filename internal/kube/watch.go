@@ -49,7 +49,8 @@ type Cluster struct {
 	budgets      *table[Budget, *Budget]
 	quotas       *table[Quota, *Quota]
 	ranges       *table[Range, *Range]
-	changes      atomic.Uint64
+	// changes counts those of all tables but that of pods, podChanges its own.
+	changes, podChanges atomic.Uint64
 
 	mu sync.Mutex
 	// lives has the watches of each resource, by its name.
@@ -77,7 +78,7 @@ func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Log
 	w.deployments = newTable(deployments(), logger, &w.changes, kind(Deployment))
 	w.statefulsets = newTable(statefulsets(), logger, &w.changes, kind(StatefulSet))
 	w.replicasets = newTable[ReplicaSet](replicasets(), logger, &w.changes, nil)
-	w.pods = newTable[Pod](pods(), logger, &w.changes, nil)
+	w.pods = newTable[Pod](pods(), logger, &w.podChanges, nil)
 	w.nodes = newTable[Node](nodes(), logger, &w.changes, nil)
 	w.hpas = newTable[HPA](hpas(), logger, &w.changes, nil)
 	w.vpas = newTable[VPA](vpas(), logger, &w.changes, nil)

@@ -10,6 +10,7 @@ func plannerRows() []Row {
 		{Name: "trimtab_planner_unsolved_total", Type: Counter, Labels: pool, Help: "Rounds whose problem had no solution, so that everybody held"},
 		{Name: "trimtab_planner_grows_dropped_total", Type: Counter, Labels: pool, Help: "Grows that were not published because nothing was free for them"},
 		{Name: "trimtab_planner_grows_scaled_total", Type: Counter, Labels: pool, Help: "Grows that were made smaller because less was free than planned"},
+		{Name: "trimtab_planner_actions_later_total", Type: Counter, Labels: pool, Help: "Changes that were left to a later plan, since their host makes only so many a second"},
 		{Name: "trimtab_planner_unanswered_total", Type: Counter, Labels: pool, Help: "Plans whose shrinks were not all answered in time"},
 		{Name: "trimtab_planner_applies_refused_total", Type: Counter, Labels: pool, Help: "Applies of recommended plans that were refused"},
 		{Name: "trimtab_planner_ignored_total", Type: Counter, Labels: []string{"pool", "kind"}, Help: "Inputs that were late, repeated or not for this planner, by kind; foreign_knob: knobs of workloads that the configuration gives to another host, excess_knob: more knobs than are known of a host, each time they were told of"},

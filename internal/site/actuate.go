@@ -37,8 +37,8 @@ func (s *Site) actuatorPart(cfg *config.Config) ([]part, error) {
 	}
 	acts := cfg.Fast.Acts() && len(all) > 0
 	work := pipeline.Work{Round: cfg.Round, Follows: cfg.Pool.Name}
-	if cfg.Kubernetes.Journal != "" && hasCluster(all) {
-		c.OpenJournal, c.Watchdog = s.clusterJournal(cfg, cluster), nil
+	if hasCluster(all) {
+		s.ofCluster(&c, cfg, cluster)
 	}
 	key := keyOf(c, all, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
 	c.Metrics, c.Logger = s.metrics, s.logger

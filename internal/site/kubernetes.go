@@ -158,6 +158,14 @@ func (s *Site) watchCluster(ctx context.Context, cfg *config.Config, of kubernet
 	}, nil
 }
 
+// ofCluster completes what is said of an actuator that turns the knobs of a cluster.
+func (s *Site) ofCluster(c *actuator.Config, cfg *config.Config, of kubernetes.Cluster) {
+	c.MaxKnobs = actuator.MaxClusterKnobs
+	if cfg.Kubernetes.Journal != "" {
+		c.OpenJournal, c.Watchdog = s.clusterJournal(cfg, of), nil
+	}
+}
+
 // clusterJournal opens the journal of the pool as a ConfigMap.
 func (s *Site) clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(context.Context) (actuator.Journal, error) {
 	namespace, pool := cfg.Kubernetes.Journal, cfg.Pool.Name

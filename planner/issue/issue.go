@@ -44,8 +44,8 @@ type Decision struct {
 type Counts struct {
 	// Dropped grows had no room or no knob any more, Scaled ones less room than
 	// they asked for. Unanswered are plans whose grows went out though an answer was
-	// missing.
-	Dropped, Scaled, Unanswered uint64
+	// missing. Later are actions whose turn had not come, each time one was left out.
+	Dropped, Scaled, Unanswered, Later uint64
 }
 
 // Issuer issues the plans of one pool. It is not safe for concurrent use.
@@ -90,6 +90,7 @@ func (i *Issuer) Drop() { i.pending = nil }
 // Issue returns the first step of a decision. Grows follow when the answers are
 // in; without shrinks, and with every host fenced, they go out at once.
 func (i *Issuer) Issue(now time.Time, d Decision) *trimtab.Plan {
+	d = i.turns(d)
 	i.sequence++
 	i.Ledger.Issue(i.sequence, now)
 	plan := d.Plan

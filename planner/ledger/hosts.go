@@ -25,6 +25,8 @@ type host struct {
 	// have the rest; see [trimtab.Holding].
 	capacity map[string]float64
 	divided  bool
+	// pace is how many changes a second the host makes; 0: as many as it is asked for.
+	pace float64
 	// knobs are its own; listing are those of the last holding in its order, nil
 	// for one that is not ours, and holdings counts these.
 	knobs, listing []*Knob
@@ -153,6 +155,20 @@ func (l *Ledger) Hosts() (names []string) {
 	return names
 }
 
+// Paces returns how many changes a second hosts make, of those that are bound to some.
+func (l *Ledger) Paces() map[string]float64 {
+	var all map[string]float64
+	for name, h := range l.hosts {
+		if h.pace > 0 {
+			if all == nil {
+				all = map[string]float64{}
+			}
+			all[name] = h.pace
+		}
+	}
+	return all
+}
+
 // any reports whether a knob that the host still has is so.
 func (h *host) any(so func(*Knob) bool) bool {
 	for _, k := range h.knobs {
@@ -228,6 +244,9 @@ func (l *Ledger) Capacity(resource string, declared float64) float64 {
 		} else if h.any(func(k *Knob) bool { return k.Resource == resource }) {
 			return declared
 		}
+	}
+	if len(all) == 0 {
+		return declared // nobody says, as while no instance is there that had a knob
 	}
 	slices.Sort(all)
 	sum := 0.0

@@ -154,7 +154,7 @@ const (
 	// maxKnobs bounds the knobs that are known of a host, those that are gone among
 	// them: twice what an agent turns, since all may be replaced within a lease. One
 	// more is not known.
-	maxKnobs = 8_000
+	maxKnobs = 24_000
 )
 
 // knows reports whether the host has, or had, a knob of ours: no other has
@@ -201,7 +201,7 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		return false
 	}
 	h.order, h.heard, h.paused = o, now, in.Paused
-	h.capacity, h.divided = maps.Clone(in.Capacity), in.Divided
+	h.capacity, h.divided, h.pace = maps.Clone(in.Capacity), in.Divided, in.Pace
 	switch {
 	case in.LeaseLeft <= 0:
 		h.ends = time.Time{} // it is at its baselines

@@ -1,0 +1,94 @@
+package issue
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+// turns leaves out the actions that a host could not make in time: one whose knobs are those
+// of a server makes so many changes a second. The most urgent go first, and the next plan
+// decides on the others anew. What a person applies is done as a whole or not at all, which
+// is for the host to say.
+func (i *Issuer) turns(d Decision) Decision {
+	paces := i.Ledger.Paces()
+	if len(paces) == 0 || d.Applies != "" {
+		return d
+	}
+	later := map[trimtab.KnobID]bool{}
+	for host, pace := range paces {
+		all, most := d.on(host), max(1, int(pace*i.turn().Seconds()))
+		if len(all) <= most {
+			continue
+		}
+		for _, at := range trimtab.Urgent(all)[most:] {
+			later[all[at].KnobID] = true
+		}
+	}
+	if len(later) == 0 {
+		return d
+	}
+	i.Later += uint64(len(later))
+	r := rest{later, map[string]bool{}, map[[2]string]trimtab.Reason{}}
+	d.Shrinks, d.Grows = r.of(d.Shrinks), r.of(d.Grows)
+	unmoved := make(map[string]trimtab.Held, len(d.Unmoved))
+	maps.Copy(unmoved, d.Unmoved)
+	for id := range later {
+		if !r.moved[id.Workload] {
+			unmoved[id.Workload] = trimtab.Held{Code: trimtab.StayTurn, Text: fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, the most urgent go first", paces[id.Host])}
+		}
+	}
+	d.Unmoved = unmoved
+	return d
+}
+
+// on returns what a host is to write.
+func (d *Decision) on(host string) []trimtab.Action {
+	all := make([]trimtab.Action, 0, len(d.Shrinks)+len(d.Grows))
+	for _, list := range [][]trimtab.Action{d.Shrinks, d.Grows} {
+		for n := range list {
+			if list[n].Host == host {
+				all = append(all, list[n])
+			}
+		}
+	}
+	return all
+}
+
+// turn is how long the changes of one plan may take: the two steps of one share a sixth of
+// the lease, so that each plan is done long before what it says runs out.
+func (i *Issuer) turn() time.Duration { return i.Lease / 6 }
+
+// rest is what is left of a decision.
+type rest struct {
+	later map[trimtab.KnobID]bool
+	// moved are the workloads of which something is left. What holds for all instances of one
+	// is said with its first action: said has that of those whose first action waits.
+	moved map[string]bool
+	said  map[[2]string]trimtab.Reason
+}
+
+// of returns the actions that do not wait.
+func (r *rest) of(actions []trimtab.Action) []trimtab.Action {
+	var out []trimtab.Action
+	for n := range actions {
+		a := actions[n]
+		name := [2]string{a.Workload, a.Resource}
+		if r.later[a.KnobID] {
+			if a.Why.Target != nil {
+				r.said[name] = a.Why
+			}
+			continue
+		}
+		if why, waits := r.said[name]; waits && a.Why.Target == nil {
+			why.Summary = a.Why.Summary
+			a.Why = why
+			delete(r.said, name)
+		}
+		r.moved[a.Workload] = true
+		out = append(out, a)
+	}
+	return out
+}
