@@ -78,7 +78,7 @@ type workload struct {
 	// what it said of the latest report, until it is told.
 	live *contribution.Live
 	news *trimtab.Contributions
-	// beside is that of the [Analyzer].
+	// beside: see [Analyzer].
 	beside beside
 }
 

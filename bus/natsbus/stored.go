@@ -347,7 +347,7 @@ func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 }
 
 // settle decides what becomes of a message that could not be read or handled:
-// put aside when no other try can help, else later again.
+// a dead letter when no other try can help, else another try later.
 func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetadata, cause error) {
 	n := meta.NumDelivered
 	if errors.Is(cause, trimtab.ErrInvalid) || n >= uint64(d.bus.config.MaxDeliver) {
