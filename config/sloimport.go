@@ -13,10 +13,14 @@ import (
 type Objects func(of Kubernetes, object string) (text []byte, err error)
 
 // objectiveKinds are the kinds of objects that say an objective.
-var objectiveKinds = []string{"SLO", "PrometheusServiceLevel", "ServiceLevelObjective"}
+func objectiveKinds() []string {
+	return []string{"SLO", "PrometheusServiceLevel", "ServiceLevelObjective"}
+}
 
-// anObject is how an object is written.
-var anObject = regexp.MustCompile(`^([A-Za-z]+) [a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+// objectParts are an object, and its kind; nil: it is not written as one.
+func objectParts(text string) []string {
+	return regexp.MustCompile(`^([A-Za-z]+) [a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`).FindStringSubmatch(text)
+}
 
 // elsewhere is where the objective of a workload is said.
 type elsewhere struct {
@@ -75,13 +79,13 @@ func (v *validator) fileText(where string, w *Workload) (data []byte, ok bool) {
 // objectText reads slo.object, where objects are read.
 func (v *validator) objectText(at string, w *Workload) (data []byte, ok bool) {
 	where := at + ".slo.object"
-	parts := anObject.FindStringSubmatch(w.SLO.Object)
+	parts := objectParts(w.SLO.Object)
 	switch {
 	case parts == nil:
 		v.fail(where, fmt.Sprintf("object is %q, want KIND NAMESPACE/NAME", clip(w.SLO.Object)), "write it as kubectl names it, such as PrometheusServiceLevel shop/checkout")
 		return nil, false
-	case !contains(objectiveKinds, parts[1]):
-		v.fail(where, fmt.Sprintf("kind %s says no objective", clip(parts[1])), suggest(parts[1], objectiveKinds))
+	case !contains(objectiveKinds(), parts[1]):
+		v.fail(where, fmt.Sprintf("kind %s says no objective", clip(parts[1])), suggest(parts[1], objectiveKinds()))
 		return nil, false
 	case v.from.objects == nil:
 		// What it says is not known here, so nothing is a mistake for lack of it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -265,7 +267,7 @@ func TestTheCheckOfAClusterNamesTheSLOsOfTheFileThatAreNotThereOrHaveNoMeaning(t
 	if err := CheckCluster(t.Context(), cfg, &out); err == nil {
 		t.Error("the check passes")
 	}
-	for _, want := range []string{"gone: its SLO ServiceLevelObjective shop/gone is not there", "bad: its SLO has no meaning here: ", "secret: its SLO SLO shop/secret cannot be read", "not allowed to get slos.openslo.com in namespace shop"} {
+	for _, want := range []string{"gone: its SLO ServiceLevelObjective shop/gone is not there", "bad: its SLO has no meaning here: ", "secret: its SLO SLO shop/secret is not there", "not allowed to get slos.openslo.com in namespace shop"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, out.String())
 		}

@@ -164,8 +164,8 @@ func (s *Site) objectivesChanged(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// looked says why a configuration cannot be in force: an objective was not looked up.
-func looked(cfg *config.Config) error {
+// lookedUp says why a configuration cannot be in force: an objective was not looked up.
+func lookedUp(cfg *config.Config) error {
 	for i := range cfg.Workloads {
 		if w := &cfg.Workloads[i]; w.SLO.Object != "" && w.SLO.Target() == 0 {
 			return trimtab.Invalidf("%s: its SLO %s was not looked up", w.Name, w.SLO.Object)

@@ -66,7 +66,7 @@ jaeger: {grpc: "off"}
 prometheus: {url: "http://127.0.0.1:1"}
 kubernetes: {kubeconfig: %q}
 workloads:
-  - {name: checkout, mode: recommend, slo: {object: PrometheusServiceLevel shop/checkout}}
+  - {name: checkout, mode: off, slo: {object: PrometheusServiceLevel shop/checkout}}
 `, dir, r.Kubeconfig("trimtab"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ type Site struct {
 
 // Open starts everything. On an error nothing is left running.
 func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err error) {
-	if err := looked(cfg); err != nil && o.Role != natsbus.Agent {
+	if err := lookedUp(cfg); err != nil && o.Role != natsbus.Agent {
 		return nil, fmt.Errorf("open site: %w", err)
 	}
 	s := &Site{options: o, host: o.Host, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
