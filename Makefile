@@ -127,7 +127,7 @@ bench: build ## every figure: ingestion, reaction, planning, idle, what many wor
 	go test -run '^$$' -bench . -benchtime 300ms ./analyzer/path ./collector/otlp ./bus/natsbus
 
 .PHONY: bench-kubernetes
-bench-kubernetes: kube-tools ## what trimtab costs beside a real API server with up to 5,000 pods whose kubelets kwok plays (20 minutes; TRIMTAB_CROWD=NODESxWORKLOADSxPODS for one size)
+bench-kubernetes: kube-tools ## what trimtab costs beside a real API server with up to 10,000 pods whose kubelets kwok plays (25 minutes; TRIMTAB_CROWD=NODESxWORKLOADSxPODS for one size)
 	go test $(PLAIN) -count=1 -tags integration -run '^$$' -bench Crowd -benchtime 1x -timeout 60m ./internal/bench/kubernetes
 
 .PHONY: bench-real

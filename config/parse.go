@@ -32,22 +32,29 @@ const (
 // secrets, certificates or profiles are relative to its directory. The error is
 // [Errors], or that of reading the file.
 func Load(path string) (*Config, error) {
-	c, _, err := load(path)
+	c, _, err := load(path, nil)
 	return c, err
 }
 
-func load(path string) (*Config, *decoder, error) {
+// LoadWith is [Load], and reads objectives that are objects of a cluster. Load leaves them
+// out, with a warning each: such a workload has no target.
+func LoadWith(path string, objects Objects) (*Config, error) {
+	c, _, err := load(path, objects)
+	return c, err
+}
+
+func load(path string, objects Objects) (*Config, *decoder, error) {
 	data, err := readBounded(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
 	dir := filepath.Dir(path)
-	c, d, err := parse(path, data, func(name string) ([]byte, error) {
+	c, d, err := parse(path, data, sources{objects: objects, file: func(name string) ([]byte, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
 		return readBounded(name)
-	})
+	}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +95,7 @@ func (c *Config) setDirectory(dir string) {
 // Parse reads and validates data; filename only stands in messages. The
 // error is [Errors]. It never panics and reads no file, so slo.file is a mistake here.
 func Parse(filename string, data []byte) (*Config, error) {
-	c, _, err := parse(filename, data, nil)
+	c, _, err := parse(filename, data, sources{})
 	return c, err
 }
 
@@ -96,8 +103,14 @@ func newDecoder(filename string) *decoder {
 	return &decoder{file: filename, at: map[string]position{}, keyAt: map[string]position{}, texts: map[string]ast.Node{}, meant: map[string]bool{}}
 }
 
-// parse reads data, and by read the files whose contents are a part of it.
-func parse(filename string, data []byte, read func(name string) ([]byte, error)) (*Config, *decoder, error) {
+// sources are where what a file names is read; nil: it is not.
+type sources struct {
+	file    func(name string) ([]byte, error)
+	objects Objects
+}
+
+// parse reads data, and by from what it names whose contents are a part of it.
+func parse(filename string, data []byte, from sources) (*Config, *decoder, error) {
 	d := newDecoder(filename)
 	root := d.read(data)
 	if len(d.errs) > 0 {
@@ -111,7 +124,7 @@ func parse(filename string, data []byte, read func(name string) ([]byte, error))
 	for i := range c.Workloads {
 		c.Workloads[i].Knob.fold()
 	}
-	v := validator{decoder: d, config: c, read: read}
+	v := validator{decoder: d, config: c, from: from}
 	v.run()
 	if len(d.errs) > 0 {
 		return nil, nil, d.errs.ordered()

@@ -17,7 +17,7 @@ import (
 type validator struct {
 	*decoder
 	config   *Config
-	read     func(name string) ([]byte, error) // nil: no file is read
+	from     sources
 	warnings Errors
 	broken   map[position]bool // where decoding failed
 }

@@ -80,8 +80,11 @@ func (v *validator) slo(at string, w *Workload) {
 	s, where := &w.SLO, at+".slo"
 	latency, performance := v.has(where+".latency") || v.has(where+".fraction"), v.has(where+".performance")
 	switch {
+	case v.has(where + ".object"):
+		v.importSLO(at, "object", w)
+		return
 	case v.has(where + ".file"):
-		v.importSLO(at, w)
+		v.importSLO(at, "file", w)
 		return
 	case v.lost(where):
 		return

@@ -64,7 +64,9 @@ type SLO struct {
 	Performance float64 `yaml:"performance"`
 	// Instead of all of them: a file of OpenSLO, Sloth or Pyrra that says it, relative to this file. It also gives performance and load where the workload has none of its own. trimtab import slo FILE prints what it gives.
 	File string `yaml:"file"`
-	// Which of several objectives of file. Left out: the only one.
+	// Instead of all of them: an object of the cluster that says it, as KIND NAMESPACE/NAME: an SLO of OpenSLO, a PrometheusServiceLevel of Sloth or a ServiceLevelObjective of Pyrra. It is looked up at the start and every 30 s; while it is away, or says what has no meaning here, what it said before holds.
+	Object string `yaml:"object"`
+	// Which of several objectives of file or object. Left out: the only one.
 	Name string `yaml:"name"`
 
 	// Entry names the workload that the SLO is that of, end to end: then what

@@ -411,6 +411,9 @@ func (r *decision) asWorkload(s *seat) (*replicas.Workload, []int) {
 	if scale.Held.Problem != "" {
 		w.Count.Barred = scale.Held.Problem
 	}
+	if st := scale.Held.Standing; st != nil {
+		w.Rollout = st.Rollout
+	}
 	if st := scale.Held.Standing; st != nil && st.Most > 0 {
 		more := max(0, int(st.Most)-w.Replicas)
 		w.Limits.Pods = &more

@@ -197,6 +197,20 @@ func TestOnePlanResizesInPlaceFirstThenScalesUpThenDown(t *testing.T) {
 	}
 }
 
+func TestWhileARolloutRunsNoPodIsTakenAway(t *testing.T) {
+	p, d := counted(t, 16, nil), deployed(4, 2)
+	d.play(p, t0, 60, steady(7))
+	d.number.Rollout = true
+	all := d.play(p, t0.Add(60*time.Second), 900, steady(1))
+	if d.replicas < 4 || strings.Contains(saysOf(all), "replicas lowered") {
+		t.Errorf("%d pods, want 4 while a rollout runs:\n%s", d.replicas, saysOf(all[len(all)-3:]))
+	}
+	d.number.Rollout = false
+	if d.play(p, t0.Add(960*time.Second), 600, steady(1)); d.replicas > 2 {
+		t.Errorf("%d pods after it, want fewer", d.replicas)
+	}
+}
+
 func TestPodsThatAreStillStartingBringNoSecondScaleUp(t *testing.T) {
 	p, d := counted(t, 16, nil), deployed(2, 2)
 	d.startup = 50 * time.Second

@@ -233,6 +233,11 @@ func TestWhileARolloutRunsNothingFallsAndRisesGoThrough(t *testing.T) {
 		f, err := n.(actuator.Floored).Floor(t.Context())
 		return err == nil && f.Value == 4
 	})
+	for _, k := range []actuator.Remote{n, l} {
+		if s := k.(actuator.Stander).Standing(t.Context()); s == nil || !s.Rollout {
+			t.Errorf("%s does not tell of the rollout: %+v", k, s)
+		}
+	}
 	for k, v := range map[actuator.Remote]float64{n: 3, l: 0.4} {
 		if err := write(t.Context(), k, v); !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), "rollout") {
 			t.Errorf("a fall of %s: %v", k, err)

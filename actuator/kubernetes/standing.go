@@ -77,7 +77,8 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 	if err != nil || c == nil {
 		return nil
 	}
-	out := &trimtab.Standing{Starts: map[string]float64{}}
+	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // what was not taken up is ours
+	out := &trimtab.Standing{Starts: map[string]float64{}, Rollout: !own && c.Rollout(w) != ""}
 	asks := map[string]float64{"pods": 1, "count/pods": 1}
 	for _, resource := range []string{trimtab.CPU, trimtab.Memory} {
 		limit, limited := templated(w, resource, func(r *kube.Resources) kube.List { return r.Limits })

@@ -65,7 +65,7 @@ func (h *History) During(from, to time.Time, settle time.Duration, loads Loads) 
 		}
 		f.Amount, f.Known = s.amount, !s.unknown
 	}
-	f.Transient = f.Transient || h.rollout.After(from.Add(-settle))
+	f.Transient = f.Transient || h.rollout.After(from.Add(-settle)) || slices.ContainsFunc(h.hosts, func(x *hostHistory) bool { return x.rolls && x.lost.IsZero() })
 	return f
 }
 

@@ -361,8 +361,15 @@ func TestWhileARolloutRunsAReportIsATransientWhichTeachesNothing(t *testing.T) {
 	if f := in(5 * time.Second); !f.Transient || !f.Known {
 		t.Errorf("during: %+v", f)
 	}
-	tell(12*time.Second, &trimtab.Standing{})
-	if f := in(20 * time.Second); f.Transient {
+	// Holdings that say nothing new are seconds apart: between two of them it runs still.
+	if f := in(15 * time.Second); !f.Transient {
+		t.Errorf("no holding said that it ended: %+v", f)
+	}
+	tell(22*time.Second, &trimtab.Standing{})
+	if f := in(19 * time.Second); !f.Transient {
+		t.Errorf("until a holding said that it ended: %+v", f)
+	}
+	if f := in(30 * time.Second); f.Transient {
 		t.Errorf("after: %+v", f)
 	}
 }

@@ -70,8 +70,9 @@ type hostHistory struct {
 	key, host string
 	told      time.Time   // the latest holding
 	instances []*instance // in order of name
-	// over tells that there are more than are kept.
-	over bool
+	// over tells that there are more than are kept, rolls that another version is rolled
+	// out: it is until a holding says that it is not.
+	over, rolls bool
 	// lost is from when on it is taken for lost; zero: it is not.
 	lost time.Time
 }
@@ -113,14 +114,13 @@ func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused ui
 		x = h.hosts[at]
 	}
 	h.mark++
+	rolls := false
 	for k := range v.Targets {
 		t := &v.Targets[k]
 		if t.Workload != target || t.Resource != h.resource {
 			continue
 		}
-		if t.Standing != nil && t.Standing.Rollout && v.Time.After(h.rollout) {
-			h.rollout = v.Time
-		}
+		rolls = rolls || t.Standing != nil && t.Standing.Rollout
 		i, known := x.find(t.Instance)
 		if !known {
 			if !h.admit(room) {
@@ -140,8 +140,11 @@ func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused ui
 			in.add(change{since: v.Time, told: v.Time, amount: trimtab.Units(0), gone: true})
 		}
 	}
+	if (rolls || x.rolls) && v.Time.After(h.rollout) {
+		h.rollout = v.Time // it may have run until now
+	}
 	if !v.Time.Before(x.told) {
-		x.told, x.over = v.Time, refused > 0
+		x.told, x.over, x.rolls = v.Time, refused > 0, rolls
 	}
 	if !found && (len(x.instances) > 0 || x.over && len(h.hosts) < MaxInstances) {
 		h.hosts = slices.Insert(h.hosts, at, x)

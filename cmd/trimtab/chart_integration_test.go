@@ -44,6 +44,7 @@ var valueSets = map[string][]string{
 	"act replicas":      {"--set", "mode=act,namespaces={shop},act.resize=false"},
 	"start values":      {"--set", "mode=act,namespaces={shop},startValues.enabled=true,events=off"},
 	"VPA":               {"--set", "mode=recommend,vpa.recommender=trimtab,events=all"},
+	"SLOs of objects":   {"--set", "mode=recommend,slo.objects=true"},
 	"boards":            {"--set", "dashboards.enabled=true"},
 	"keda":              {"--set", "mode=recommend,namespaces={shop},keda.enabled=true,keda.tlsSecret=trimtab-keda"},
 	"volume":            {"--set", "persistence.enabled=true,persistence.storageClass=fast"},
@@ -144,7 +145,8 @@ func TestTheChartRendersForEverySetOfValuesAndRefusesAMisspeltOne(t *testing.T) 
 // excess says what a Role allows that no mode needs; "": nothing.
 func excess(role map[string]any) string {
 	allowed := []string{"create configmaps", "get configmaps", "update configmaps", "patch pods/resize", "patch configmaps", "create events", "patch events", "patch verticalpodautoscalers/status",
-		"get deployments/scale", "patch deployments/scale", "get statefulsets/scale", "patch statefulsets/scale"}
+		"get deployments/scale", "patch deployments/scale", "get statefulsets/scale", "patch statefulsets/scale",
+		"get prometheusservicelevels", "get servicelevelobjectives", "get slos", "list slis", "list datasources"}
 	for _, looked := range []string{"pods", "resourcequotas", "limitranges", "deployments", "statefulsets", "replicasets", "horizontalpodautoscalers", "poddisruptionbudgets", "scaledobjects", "verticalpodautoscalers", "nodes"} {
 		allowed = append(allowed, "get "+looked, "list "+looked, "watch "+looked)
 	}

@@ -53,6 +53,9 @@ func (c *checkConfigCmd) Run(ctx context.Context, t terminal) error {
 		fmt.Fprintln(t.out, "warning:", w)
 	}
 	if c.Live {
+		if cfg, err = withObjectives(c.File, cfg); err != nil {
+			return hint.Add(err, "docs/kubernetes.md says how an object of the cluster gives an SLO")
+		}
 		if err := live(ctx, t, cfg); err != nil {
 			return err
 		}
@@ -64,6 +67,16 @@ func (c *checkConfigCmd) Run(ctx context.Context, t terminal) error {
 	fmt.Fprintf(t.out, "%s: good: a pool of %s%s, objective %s, workloads: %d\n", c.File, view.Sized(cfg.Pool.Capacity(), cfg.Pool.Resource()), furtherText(cfg), cfg.Objective, len(cfg.Workloads))
 	requestsText(t.out, cfg)
 	return nil
+}
+
+// withObjectives is a configuration with the SLOs that objects of a cluster say.
+func withObjectives(file string, cfg *config.Config) (*config.Config, error) {
+	for i := range cfg.Workloads {
+		if cfg.Workloads[i].SLO.Object != "" {
+			return config.LoadWith(file, (&site.Objectives{}).Objects())
+		}
+	}
+	return cfg, nil
 }
 
 // live asks the servers, and prints what they answer.

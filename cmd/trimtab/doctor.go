@@ -53,7 +53,7 @@ func (c *doctorCmd) load() (*config.Config, error) {
 	}
 	cfg, err := config.Check(c.Config)
 	if err == nil && c.NATS != "" {
-		cfg, err = (&stageFlags{Config: c.Config, NATS: c.NATS}).load(natsbus.Role(c.Role))
+		cfg, err = (&stageFlags{Config: c.Config, NATS: c.NATS}).load(natsbus.Role(c.Role), nil)
 	}
 	return cfg, hint.Add(err, "trimtab check config %s says the same; docs/config.md has every key", c.Config)
 }

@@ -41,8 +41,12 @@ func easeOfUse() map[string][]string {
 	}
 }
 
-func TestEveryPromiseOnEaseOfUseHasItsTests(t *testing.T) {
-	for sentence, tests := range easeOfUse() {
+func TestEveryPromiseOnEaseOfUseHasItsTests(t *testing.T) { haveTests(t, easeOfUse()) }
+
+// haveTests reports sentences that name a test, FOLDER.NAME, which is not there.
+func haveTests(t *testing.T, promises map[string][]string) {
+	t.Helper()
+	for sentence, tests := range promises {
 		for _, test := range tests {
 			dot := regexp.MustCompile(`^(.*)\.(\w+)$`).FindStringSubmatch(test)
 			names, _ := filepath.Glob(filepath.Join("../..", dot[1], "*_test.go"))

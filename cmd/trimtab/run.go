@@ -40,7 +40,9 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := c.load()
+	objectives := &site.Objectives{}
+	load := func() (*config.Config, error) { return c.load(objectives) }
+	cfg, err := load()
 	if err != nil {
 		return err
 	}
@@ -49,7 +51,7 @@ func (c *runCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	}
 	raiseOwnWeight(logger)
 	stayLean(ctx, roomBeside)
-	s, err := site.Open(ctx, cfg, site.Options{Logger: logger, Recent: recent, Hosts: c.Hosts, Load: c.reloader()})
+	s, err := site.Open(ctx, cfg, site.Options{Logger: logger, Recent: recent, Hosts: c.Hosts, Load: c.reloader(load), Objectives: objectives})
 	if err != nil {
 		return explainStart(err)
 	}
@@ -76,11 +78,11 @@ func untilEnd(ctx context.Context, s *site.Site) error {
 }
 
 // load reads the file and lays the flags over it.
-func (c *runCmd) load() (*config.Config, error) {
+func (c *runCmd) load(objectives *site.Objectives) (*config.Config, error) {
 	cfg := config.Default()
 	if c.Config != "" {
 		var err error
-		if cfg, err = config.Load(c.Config); err != nil {
+		if cfg, err = config.LoadWith(c.Config, objectives.Objects()); err != nil {
 			return nil, hint.Add(err, "trimtab check config %s says the same without starting; docs/config.md has every key", c.Config)
 		}
 	}
@@ -99,11 +101,11 @@ func (c *runCmd) load() (*config.Config, error) {
 	return cfg, nil
 }
 
-func (c *runCmd) reloader() func() (*config.Config, error) {
+func (c *runCmd) reloader(load func() (*config.Config, error)) func() (*config.Config, error) {
 	if c.Config == "" {
 		return nil
 	}
-	return c.load
+	return load
 }
 
 // explainStart adds what to do to the errors that people meet at a start.

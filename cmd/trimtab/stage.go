@@ -88,7 +88,10 @@ func (f *stageFlags) run(ctx context.Context, log *logFlags, t terminal, o site.
 		return err
 	}
 	o.Logger, o.Recent, o.Hosts = logger, recent, f.Hosts
-	o.Load = func() (*config.Config, error) { return f.load(o.Role) }
+	if o.Role != natsbus.Agent { // who turns knobs of a host needs no SLO
+		o.Objectives = &site.Objectives{}
+	}
+	o.Load = func() (*config.Config, error) { return f.load(o.Role, o.Objectives) }
 	cfg, err := o.Load()
 	if err != nil {
 		return err
@@ -113,8 +116,8 @@ func (f *stageFlags) run(ctx context.Context, log *logFlags, t terminal, o site.
 }
 
 // load reads the files and lays the flags over them.
-func (f *stageFlags) load(r natsbus.Role) (*config.Config, error) {
-	cfg, err := config.Load(f.Config)
+func (f *stageFlags) load(r natsbus.Role, objectives *site.Objectives) (*config.Config, error) {
+	cfg, err := config.LoadWith(f.Config, objectives.Objects())
 	if err != nil {
 		return nil, hint.Add(err, "trimtab check config %s says the same without starting; docs/config.md has every key", f.Config)
 	}

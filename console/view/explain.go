@@ -50,6 +50,11 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if d.instances > 0 {
 		e.Barred = d.knob.Barred
 	}
+	for _, r := range s.resources() { // such as the number of instances, beside their size
+		if o := s.held(r, now); e.Barred == "" && o.instances > 0 {
+			e.Barred = o.knob.Barred
+		}
+	}
 	if e.Fast = v.fast(s); e.Fast != nil && s.estimate != nil {
 		e.Fast.Fixed = s.estimate.Fixed
 	}

@@ -122,3 +122,11 @@ func TestAdviceStaysWithinTheBoundsOfTheKnobAndAddsUp(t *testing.T) {
 		}
 	})
 }
+
+func TestExplainNamesTheHPAThatSetsTheNumberOfPods(t *testing.T) {
+	now := time.Now()
+	e, ok := heldBy(byHPA, "", 4, 10, now, 120, 4).Explain("shop", 0, now)
+	if !ok || !strings.Contains(e.Barred, "HorizontalPodAutoscaler shop/web") {
+		t.Errorf("only advice: %q", e.Barred)
+	}
+}

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/trimtab/trimtab"
 )
 
 // Objective is an object that says a service level objective, as other tools keep it.
@@ -27,16 +29,65 @@ const maxObjectives = 1000
 // no group of a cluster may be called.
 const openSLO = "openslo.com"
 
+// objectiveKinds are the kinds of objects that say an objective.
+func objectiveKinds() map[string]Resource {
+	return map[string]Resource{
+		"PrometheusServiceLevel": {"sloth.slok.dev", "v1", "prometheusservicelevels", true},
+		"ServiceLevelObjective":  {"pyrra.dev", "v1alpha1", "servicelevelobjectives", true},
+		"SLO":                    {openSLO, "v1", "slos", true},
+	}
+}
+
+// ObjectiveOf reads one objective, KIND NAMESPACE/NAME. The error is os.ErrNotExist where
+// there is none, and trimtab.ErrRefused where it may not be read.
+func (c *Client) ObjectiveOf(ctx context.Context, object string) (text []byte, err error) {
+	kind, at, _ := strings.Cut(object, " ")
+	namespace, name, ok := strings.Cut(at, "/")
+	r, known := objectiveKinds()[kind]
+	if !ok || !known {
+		return nil, trimtab.Invalidf("objective %.100q: want KIND NAMESPACE/NAME", object)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	u, err := c.of(r, namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, kindOf(err, "get", r, namespace, name)
+	}
+	own, err := objectiveText(u)
+	if err != nil {
+		return nil, err
+	}
+	if r.Group == openSLO {
+		beside, err := c.indicators(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		own += beside[namespace]
+	}
+	return []byte(own), nil
+}
+
+// ObjectiveRights lists what must be allowed to read an objective, KIND NAMESPACE/NAME.
+func ObjectiveRights(object string) (all []Right) {
+	kind, at, _ := strings.Cut(object, " ")
+	namespace, _, _ := strings.Cut(at, "/")
+	r := objectiveKinds()[kind]
+	all = append(all, Right{Verb: "get", Group: r.Group, Resource: r.Name, Namespace: namespace})
+	if r.Group == openSLO {
+		for _, beside := range []string{"slis", "datasources"} {
+			all = append(all, Right{Verb: "list", Group: openSLO, Resource: beside, Namespace: namespace})
+		}
+	}
+	return all
+}
+
 // Objectives reads the objectives that OpenSLO, Sloth and Pyrra keep in a namespace, "" in
 // all of them. A kind that the server does not have is left out.
 func (c *Client) Objectives(ctx context.Context, namespace string) (all []Objective, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	for _, r := range []Resource{
-		{"sloth.slok.dev", "v1", "prometheusservicelevels", true},
-		{"pyrra.dev", "v1alpha1", "servicelevelobjectives", true},
-		{openSLO, "v1", "slos", true},
-	} {
+	for _, kind := range []string{"PrometheusServiceLevel", "ServiceLevelObjective", "SLO"} {
+		r := objectiveKinds()[kind]
 		list, err := c.objectives(ctx, r, namespace)
 		if err != nil {
 			return nil, err

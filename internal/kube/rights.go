@@ -1,5 +1,7 @@
 package kube
 
+import "slices"
+
 // Needs says what trimtab is to do in a cluster.
 type Needs struct {
 	// Namespaces are watched.
@@ -10,6 +12,8 @@ type Needs struct {
 	Events, Recommend bool
 	// Starts is the namespace and name of the ConfigMap with start values; "": none.
 	Starts, StartsName string
+	// Objectives are objects that say SLOs, as KIND NAMESPACE/NAME.
+	Objectives []string
 	// Journal is the namespace and name of the ConfigMap with the journal; "": none.
 	Journal, JournalName string
 }
@@ -37,6 +41,13 @@ func (n *Needs) Rights() (all []Right) {
 				all = append(all,
 					Right{Verb: verb, Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: namespace},
 					Right{Verb: verb, Group: "apps", Resource: "statefulsets", Subresource: "scale", Namespace: namespace})
+			}
+		}
+	}
+	for _, object := range n.Objectives {
+		for _, right := range ObjectiveRights(object) {
+			if !slices.Contains(all, right) {
+				all = append(all, right)
 			}
 		}
 	}

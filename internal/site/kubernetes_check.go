@@ -35,6 +35,10 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 	}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
+		if w.SLO.Object != "" {
+			needs.Objectives = append(needs.Objectives, w.SLO.Object)
+			c.objective(ctx, w)
+		}
 		if w.Knob.Kubernetes == nil {
 			continue
 		}

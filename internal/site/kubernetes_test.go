@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -241,6 +243,37 @@ func TestTheCheckOfAClusterNamesEachMissingRightAPIKindAndVersionInOneRun(t *tes
 		if minor != 33 && strings.Contains(out.String(), "may rise and not fall") {
 			t.Errorf("1.%d:\n%s", minor, out.String())
 		}
+	}
+}
+
+func TestTheCheckOfAClusterNamesTheSLOsOfTheFileThatAreNotThereOrHaveNoMeaning(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, halfCore)
+	server.Put("/apis/pyrra.dev/v1alpha1/namespaces/shop/servicelevelobjectives/bad", `{"apiVersion": "pyrra.dev/v1alpha1", "kind": "ServiceLevelObjective", "metadata": {"name": "bad", "namespace": "shop"}, "spec": {"target": "99", "indicator": {}}}`)
+	server.Deny("get slos")
+	text := fmt.Sprintf(clusterFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "recommend")
+	for name, object := range map[string]string{"gone": "ServiceLevelObjective shop/gone", "bad": "ServiceLevelObjective shop/bad", "secret": "SLO shop/secret"} {
+		text += fmt.Sprintf("  - {name: %s, mode: off, slo: {object: %s}}\n", name, object)
+	}
+	file := filepath.Join(t.TempDir(), "trimtab.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := CheckCluster(t.Context(), cfg, &out); err == nil {
+		t.Error("the check passes")
+	}
+	for _, want := range []string{"gone: its SLO ServiceLevelObjective shop/gone is not there", "bad: its SLO has no meaning here: ", "secret: its SLO SLO shop/secret is not there", "not allowed to get slos.openslo.com in namespace shop"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, out.String())
+		}
+	}
+	if _, err := Open(t.Context(), cfg, Options{Host: "h", Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "was not looked up") {
+		t.Errorf("it runs without an SLO: %v", err)
 	}
 }
 

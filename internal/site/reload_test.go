@@ -258,7 +258,7 @@ func without(path string) bool {
 	if !strings.HasPrefix(path, "Workloads[3]") && (strings.Contains(path, ".Progress") || strings.Contains(path, ".Predict")) {
 		return true // of jobs
 	}
-	if strings.HasSuffix(path, ".SLO.File") || strings.HasSuffix(path, ".SLO.Name") {
+	if strings.HasSuffix(path, ".SLO.File") || strings.HasSuffix(path, ".SLO.Object") || strings.HasSuffix(path, ".SLO.Name") {
 		return true // what the file says of it stands in the other settings
 	}
 	return strings.HasSuffix(path, ".SLO.Entry") // of other objectives

@@ -43,6 +43,8 @@ type Options struct {
 	Hosts []string
 	// Load reads the configuration again; nil: nothing to reload.
 	Load func() (*config.Config, error)
+	// Objectives reads the objects that say SLOs for Load; nil: none is read again.
+	Objectives *Objectives
 	// Watchdog is the command that guards the actuator's journal; nil: this
 	// program's own.
 	Watchdog []string
@@ -91,6 +93,9 @@ type Site struct {
 
 // Open starts everything. On an error nothing is left running.
 func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err error) {
+	if err := lookedUp(cfg); err != nil && o.Role != natsbus.Agent {
+		return nil, fmt.Errorf("open site: %w", err)
+	}
 	s := &Site{options: o, host: o.Host, logger: o.Logger, metrics: metric.NewSet(), failed: make(chan error, 16), config: cfg}
 	if s.host == "" {
 		if s.host, err = os.Hostname(); err != nil {
@@ -130,6 +135,12 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 		return nil, err
 	}
 	s.onClose(s.parts.close)
+	if o.Objectives != nil && o.Load != nil {
+		s.onClose(s.background(ctx, "objectives", func(ctx context.Context) error {
+			s.followObjectives(ctx, lookUpEvery)
+			return nil
+		}))
+	}
 	s.ready.set("pipeline", "")
 	return s, nil
 }

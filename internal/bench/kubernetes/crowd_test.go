@@ -48,7 +48,7 @@ const phase = 45 * time.Second
 // BenchmarkCrowd prints what trimtab uses beside clusters of growing size: the number of
 // pods grows, then that of workloads. TRIMTAB_CROWD=NODESxWORKLOADSxPODS measures one.
 func BenchmarkCrowd(b *testing.B) {
-	sizes := []crowd{{50, 50, 10}, {200, 200, 10}, {500, 500, 10}, {500, 1000, 5}}
+	sizes := []crowd{{50, 50, 10}, {200, 200, 10}, {500, 500, 10}, {500, 1000, 5}, {1000, 1000, 10}}
 	if one := os.Getenv("TRIMTAB_CROWD"); one != "" {
 		var c crowd
 		if _, err := fmt.Sscanf(one, "%dx%dx%d", &c.nodes, &c.workloads, &c.pods); err != nil {

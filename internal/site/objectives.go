@@ -1,0 +1,194 @@
+package site
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/kube"
+)
+
+// Objectives reads the SLOs that objects of a cluster say, for [config.LoadWith]. An object
+// that cannot be read, or has no meaning any more, says what it said before. Its zero value has
+// read nothing. It is safe for concurrent use.
+type Objectives struct {
+	mu      sync.Mutex
+	clients map[kube.Config]*kube.Client
+	// read is the newest text of each object that has a meaning, troubles why the last question had no answer.
+	read     map[objectOf][]byte
+	troubles map[objectOf]string
+}
+
+// objectOf is an object of a cluster.
+type objectOf struct {
+	kube.Config
+	name string
+}
+
+// lookUpEvery is how often objects are read again: somebody who changes one looks whether
+// that had an effect.
+const lookUpEvery = 30 * time.Second
+
+// Objects is how [config.LoadWith] reads them; nil for nil: they are left out.
+func (o *Objectives) Objects() config.Objects {
+	if o == nil {
+		return nil
+	}
+	return o.text
+}
+
+// text is a [config.Objects].
+func (o *Objectives) text(of config.Kubernetes, object string) ([]byte, error) {
+	at := objectOf{kube.Config{Kubeconfig: of.Kubeconfig, Context: of.Context}, object}
+	text, err := o.ask(context.Background(), at)
+	if before := o.said(at); before != nil {
+		return before, nil
+	}
+	if text != nil {
+		return text, nil // whoever reads it tells where the mistake is
+	}
+	return nil, err
+}
+
+// ask reads an object, and keeps what it says if that has a meaning here.
+func (o *Objectives) ask(ctx context.Context, at objectOf) (text []byte, err error) {
+	c, err := o.client(at.Config)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = c.ObjectiveOf(ctx, at.name); err != nil {
+		return nil, err
+	}
+	if _, err := config.ReadObjectives(at.name, text, config.DefaultWindow); err != nil {
+		return text, fmt.Errorf("it has no meaning here: %w", err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.read == nil {
+		o.read = map[objectOf][]byte{}
+	}
+	o.read[at] = text
+	return text, nil
+}
+
+func (o *Objectives) client(of kube.Config) (*kube.Client, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c := o.clients[of]; c != nil {
+		return c, nil
+	}
+	c, err := kube.Open(of)
+	if err != nil {
+		return nil, err
+	}
+	if o.clients == nil {
+		o.clients = map[kube.Config]*kube.Client{}
+	}
+	o.clients[of] = c
+	return c, nil
+}
+
+// said is the newest text of an object.
+func (o *Objectives) said(at objectOf) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.read[at]
+}
+
+// trouble notes why an object has no answer, "" where it has one, and reports whether that
+// is news.
+func (o *Objectives) trouble(at objectOf, why string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.troubles == nil {
+		o.troubles = map[objectOf]string{}
+	}
+	news := o.troubles[at] != why
+	o.troubles[at] = why
+	return news
+}
+
+// objectsOf are those that a configuration names.
+func objectsOf(cfg *config.Config) (all []objectOf) {
+	for i := range cfg.Workloads {
+		if name := cfg.Workloads[i].SLO.Object; name != "" {
+			all = append(all, objectOf{kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context}, name})
+		}
+	}
+	return all
+}
+
+// followObjectives reads the objects of the configuration in force again and again, until
+// ctx ends, and reloads it when one says something else.
+func (s *Site) followObjectives(ctx context.Context, every time.Duration) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+		if s.objectivesChanged(ctx) {
+			_ = s.Reload(ctx) // which tells why the old one stays
+		}
+	}
+}
+
+// objectivesChanged reads all objects again, and reports whether one says something else.
+func (s *Site) objectivesChanged(ctx context.Context) (changed bool) {
+	s.mu.Lock()
+	all := objectsOf(s.config)
+	s.mu.Unlock()
+	o := s.options.Objectives
+	for _, at := range all {
+		before := o.said(at)
+		now, err := o.ask(ctx, at)
+		why := ""
+		if err != nil {
+			why = err.Error()
+		}
+		if ctx.Err() == nil && o.trouble(at, why) {
+			if err != nil {
+				s.logger.Warn("what the SLO is cannot be read: what it was holds", "object", at.name, "err", err)
+			} else {
+				s.logger.Info("the SLO can be read", "object", at.name)
+			}
+		}
+		changed = changed || err == nil && !bytes.Equal(before, now)
+	}
+	return changed
+}
+
+// lookedUp says why a configuration cannot be in force: an objective was not looked up.
+func lookedUp(cfg *config.Config) error {
+	for i := range cfg.Workloads {
+		if w := &cfg.Workloads[i]; w.SLO.Object != "" && w.SLO.Target() == 0 {
+			return trimtab.Invalidf("%s: its SLO %s was not looked up", w.Name, w.SLO.Object)
+		}
+	}
+	return nil
+}
+
+// objective says what an object gives a workload.
+func (c *clusterCheck) objective(ctx context.Context, w *config.Workload) {
+	if w.SLO.Object == "" {
+		return
+	}
+	text, err := c.client.ObjectiveOf(ctx, w.SLO.Object)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		c.bad("%s: its SLO %s is not there", w.Name, w.SLO.Object)
+		return
+	case err != nil:
+		c.bad("%s: its SLO %s cannot be read: %v", w.Name, w.SLO.Object, err)
+		return
+	}
+	if _, err := config.ReadObjectives(w.SLO.Object, text, config.DefaultWindow); err != nil {
+		c.bad("%s: its SLO has no meaning here: %v", w.Name, err)
+	}
+}
