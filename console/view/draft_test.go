@@ -2,6 +2,8 @@ package view
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantile"
 )
 
 func TestADraftReadsAsTheServiceWhateverItIsCalled(t *testing.T) {
@@ -58,6 +61,71 @@ func TestADraftProposesTheUpperBoundWithAMarginAndSaysWhatItSaw(t *testing.T) {
 		if !recommends || !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+// A service behind a queue, 8 ms of work a request, whose load rises from 20 to 90 requests
+// per second and falls again within a day (of 3 hours here).
+func TestADraftFromOneDayIsMetTheNextDayAndOneFromAQuietMinuteIsNotAndWarns(t *testing.T) {
+	const minutes, work = 180, 0.008
+	r := rand.New(rand.NewPCG(5, 6))
+	day := func() (each [minutes][]float64) { // latencies in seconds, by minute
+		free, now := 0.0, 0.0
+		for now < 60*minutes {
+			now += r.ExpFloat64() / (55 - 35*math.Cos(2*math.Pi*now/(60*minutes)))
+			free = max(free, now) + work*r.ExpFloat64()
+			if m := int(now / 60); m < minutes {
+				each[m] = append(each[m], free-now)
+			}
+		}
+		return each
+	}
+	draft := func(length time.Duration, latencies ...[]float64) (slo time.Duration, text string) {
+		var h quantile.Histogram
+		for _, v := range slices.Concat(latencies...) {
+			h.Add(v, 1)
+		}
+		p95, _ := h.Quantile(trimtab.ObservedQuantile)
+		upper, ok := h.Upper(trimtab.ObservedQuantile, trimtab.ObservedConfidence, h.Count())
+		if !ok {
+			t.Fatal("too few requests")
+		}
+		row := Row{Name: "shop", Observed: seen(h.Count(), trimtab.Seconds(p95).Duration(), trimtab.Seconds(upper).Duration())}
+		row.Observed.To = row.Observed.From.Add(length)
+		line, _ := draftSLO(&row)
+		slo, err := time.ParseDuration(line[len("slo: {latency: "):strings.Index(line, ",")])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slo, line
+	}
+	first, second := day(), day()
+	met := func(slo time.Duration) float64 { // the share of the minutes of the second day
+		n := 0
+		for _, m := range second {
+			within := 0
+			for _, v := range m {
+				if v <= slo.Seconds() {
+					within++
+				}
+			}
+			if float64(within) >= 0.95*float64(len(m)) {
+				n++
+			}
+		}
+		return float64(n) / minutes
+	}
+	ofDay, text := draft(24*time.Hour, first[:]...)
+	t.Logf("from a day: %v, met in %.0f%% of the minutes", ofDay, 100*met(ofDay))
+	if met(ofDay) < 0.98 || strings.Contains(text, "other hours may be slower") {
+		t.Errorf("from a day: %v, met in %.1f%% of the minutes: %s", ofDay, 100*met(ofDay), text)
+	}
+	ofMinute, text := draft(time.Minute, first[0])
+	quiet := slices.Sorted(slices.Values(first[0]))
+	before := time.Duration(1.5 * quiet[len(quiet)*95/100] * 1e9) // what was drafted without a bound
+	t.Logf("from a quiet minute: %v, met in %.0f%% of the minutes; by its p95 alone: %v, %.0f%%", ofMinute, 100*met(ofMinute), before, 100*met(before))
+	if !strings.Contains(text, "other hours may be slower") || met(ofMinute) >= met(ofDay) {
+		t.Errorf("from a quiet minute: %v, met in %.1f%% of the minutes: %s", ofMinute, 100*met(ofMinute), text)
 	}
 }
 
