@@ -95,3 +95,13 @@ func TestTheUpperTailOfTheBinomialIsThatOfTheSum(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkUpper(b *testing.B) {
+	var h Histogram
+	for i := range 10_000 {
+		h.Add(1+float64(i)/10_000, 1)
+	}
+	for b.Loop() {
+		h.Upper(0.95, 0.95, 1e6)
+	}
+}
