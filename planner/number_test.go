@@ -248,6 +248,29 @@ func TestANumberThatAnHPASetsIsOnlyRecommendedAndThePlanNamesIt(t *testing.T) {
 	}
 }
 
+func TestUnderAnHPAMorePodsAreAdvisedToWhoMissesItsSLOWithAllItMayHaveAlsoWhereNothingTellsHowManyAreEnough(t *testing.T) {
+	p, d := counted(t, 16, nil), deployed(2, 2)
+	d.numberBar = "HorizontalPodAutoscaler shop/h sets its replicas"
+	var all []*trimtab.Plan
+	for i := range 60 {
+		now := t0.Add(time.Duration(i) * time.Second)
+		e := asks(now, "a", 4, 0, 0.75)
+		e.Cost, e.Backlog = nil, nil
+		for k := range e.Curve.Knots { // what it has was seen, and met nothing
+			e.Curve.Knots[k].Allocation, e.Curve.Knots[k].Band = 2+float64(k), trimtab.Band{Lower: 0.5, Mean: 0.6 + 0.07*float64(k), Upper: 0.99}
+		}
+		for _, v := range []trimtab.Value{d.holding(now), e, nil} {
+			for _, plan := range plans(p.Step(now, v)) {
+				all = append(all, plan)
+				p.Step(now, d.carryOut(plan, now))
+			}
+		}
+	}
+	if n := numbersOf(all); len(n) == 0 || n[len(n)-1] != 3 {
+		t.Errorf("advised %v, want 3 pods, half more than it has:\n%s", n, saysOf(all[max(0, len(all)-3):]))
+	}
+}
+
 func TestPodsThatCannotBeResizedUseTheirNumberAlone(t *testing.T) {
 	p, d := counted(t, 16, nil), deployed(2, 1)
 	d.sizeBar = "this cluster has no pods/resize"

@@ -58,8 +58,9 @@ type shop struct {
 	site     *Site
 	endpoint string
 	need     float64
-	// quiet: nobody sends spans.
+	// quiet: nobody sends spans; sent is when the last one ended.
 	quiet bool
+	sent  time.Time
 	said  []string
 }
 
@@ -139,30 +140,37 @@ func (s *shop) cores() (pods int, sum float64) {
 	return pods, sum
 }
 
-// second plays the kubelets, and sends the spans of 40 requests.
+// perSecond is how many requests a second there are. A second of a busy machine is longer
+// than one, and has more of them.
+const perSecond = 40
+
+// second plays the kubelets, and sends the spans of the requests since the last one.
 func (s *shop) second() (pods int, cores float64) {
 	for _, pod := range s.Pods() {
 		s.Kubelet(pod)
 	}
 	pods, cores = s.cores()
-	if s.quiet || pods == 0 {
+	now := time.Now()
+	if s.quiet || pods == 0 || s.sent.IsZero() {
+		s.sent = now
 		return pods, cores
 	}
 	late := 1 - math.Min(1, cores/s.need)
 	var spans []any
-	now := time.Now()
-	for i := range 40 {
-		took := 20 * time.Millisecond
-		if float64(i) < 40*late {
-			took = 300 * time.Millisecond
+	n, missed := int(perSecond*now.Sub(s.sent).Seconds()), 0.0
+	for i := range n {
+		took, end := 20*time.Millisecond, s.sent.Add(time.Duration(i)*time.Second/perSecond)
+		if missed += late; missed >= 1 { // evenly among the others
+			took, missed = 300*time.Millisecond, missed-1
 		}
-		begin := now.Add(-took - time.Duration(i)*20*time.Millisecond)
+		begin := end.Add(-took)
 		spans = append(spans, map[string]any{"traceId": fmt.Sprintf("%032x", now.UnixNano()+int64(i)), "spanId": fmt.Sprintf("%016x", now.UnixNano()+int64(i)), "name": "GET /", "kind": 2,
 			"startTimeUnixNano": fmt.Sprint(begin.UnixNano()), "endTimeUnixNano": fmt.Sprint(begin.Add(took).UnixNano())})
 	}
 	attr := func(key, value string) any {
 		return map[string]any{"key": key, "value": map[string]any{"stringValue": value}}
 	}
+	s.sent = s.sent.Add(time.Duration(n) * time.Second / perSecond)
 	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{
 		"resource":   map[string]any{"attributes": []any{attr("service.name", "pay"), attr("k8s.namespace.name", "shop"), attr("k8s.deployment.name", "checkout")}},
 		"scopeSpans": []any{map[string]any{"spans": spans}},

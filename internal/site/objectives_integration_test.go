@@ -113,7 +113,9 @@ func TestOnARealAPIServerAnSLOFollowsItsObjectAndHoldsWhileThatIsAwayOrWrong(t *
 		t.Errorf("a reload while the object is wrong: %v, SLO %v", err, target())
 	}
 	r.Kubectl("-n", "shop", "delete", "prometheusservicelevels", "checkout")
-	r.Until("it is told that the object is away", func() bool { return strings.Contains(reloads(), "not found") || strings.Contains(reloads(), "not exist") })
+	r.Until("it is told that the object is away", func() bool {
+		return strings.Contains(reloads(), "not found") || strings.Contains(reloads(), "not exist")
+	})
 	if got := target(); got != 0.97 {
 		t.Errorf("the SLO is %v while the object is away, want what it was", got)
 	}
