@@ -77,6 +77,8 @@ type Estimate struct {
 	// Latency holds the latest interval's latencies in seconds by name
 	// ("p50", "p95", "p99"); absent ones were not measured.
 	Latency map[string]Seconds `json:"latency_s,omitempty"`
+	// Observed is what was seen of a service that has no SLO; nil for others.
+	Observed *Observed `json:"observed,omitempty"`
 	// Backlog is the work that waits besides what arrives, in the unit of the
 	// first resource times seconds: so much must be worked off. Nil: not known.
 	Backlog *float64 `json:"backlog,omitempty"`
@@ -180,13 +182,23 @@ func (e *Estimate) Validate() error {
 	if err := e.validateShares(); err != nil {
 		return err
 	}
-	if err := validExemplars(e.Exemplars); err != nil {
+	if err := e.validateSeen(); err != nil {
 		return err
 	}
 	if err := validInputs(e.Counters); err != nil {
 		return err
 	}
 	return validInputs(e.Inputs)
+}
+
+// validateSeen checks what spans showed of requests.
+func (e *Estimate) validateSeen() error {
+	if e.Observed != nil {
+		if err := e.Observed.validate(e.Workload); err != nil {
+			return err
+		}
+	}
+	return validExemplars(e.Exemplars)
 }
 
 // validateShares checks that each instance is named once, and has some of the

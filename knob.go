@@ -13,8 +13,8 @@ type KnobID struct {
 	// Instance is one of several copies of the workload on the host; "": there is
 	// one.
 	Instance string `json:"instance,omitempty"`
-	// Resource is what the knob turns: "cpu" in cores, "workers" in processes,
-	// "memory" in bytes, or another that the pool names: see [ResourceOf].
+	// Resource is the resource that the knob limits: "cpu" in cores, "workers" in
+	// processes, "memory" in bytes, or another that the pool names: see [ResourceOf].
 	Resource string `json:"resource"`
 }
 

@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what speculative work says.
+// The bounds of messages about speculative tasks.
 const (
-	// MaxPriority bounds a priority on both sides, MaxRetries the retries of a task.
+	// A priority lies between -MaxPriority and MaxPriority. MaxRetries bounds the retries
+	// of a task.
 	MaxPriority = 1_000_000
 	MaxRetries  = 100
 	// MaxTaskText bounds the words of one task, MaxListText those of all tasks of a job
@@ -362,7 +363,8 @@ func (s *TaskSpec) Validate() error {
 	return nil
 }
 
-// passable refuses what no program can be given, or what would arrive as something else.
+// passable refuses an argument that cannot be passed to a program, or that JSON would
+// change on the way.
 func passable(word string) error {
 	switch {
 	case len(word) > maxArgument:
@@ -375,7 +377,7 @@ func passable(word string) error {
 	return nil
 }
 
-// spanned checks a length of time of which 0 means none.
+// spanned checks a duration; 0 means none.
 func spanned(what string, s Seconds) error {
 	if !(s >= 0 && s <= maxSpan) {
 		return Invalidf("%s %v s: want 0 to %v", what, float64(s), float64(maxSpan))
@@ -473,7 +475,7 @@ func namedHere(what, pool, host string) error {
 // place them: versioned bits over the list of all machines, which is in a bucket.
 type Candidates struct {
 	Pool string `json:"pool"`
-	// Message is as package planner/machines writes it.
+	// Message is encoded by package planner/machines.
 	Message []byte `json:"message"`
 }
 

@@ -28,8 +28,8 @@ type WhatIf struct {
 	// CapacityBefore and CapacityAfter are what the pool can give out.
 	CapacityBefore float64 `json:"capacity_before"`
 	CapacityAfter  float64 `json:"capacity_after"`
-	// ValueBefore and ValueAfter are the objective; nil: every need is met, and the
-	// objective was not asked.
+	// ValueBefore and ValueAfter are the values of the objective. They are nil if the
+	// capacity covers every need: then the objective is not solved.
 	ValueBefore *float64 `json:"objective_before,omitempty"`
 	ValueAfter  *float64 `json:"objective_after,omitempty"`
 	// Gain, Pay and Hold count the workloads with that effect.
@@ -42,7 +42,7 @@ type WhatIf struct {
 	Assumes []string `json:"assumes"`
 	// Workloads are in order of name.
 	Workloads []WhatIfWorkload `json:"workloads"`
-	// Absent are those that have no limit to set, with the reason.
+	// Absent maps each workload without a limit that trimtab could set to the reason.
 	Absent map[string]string `json:"absent,omitempty"`
 }
 
@@ -63,7 +63,8 @@ type WhatIfWorkload struct {
 	Effect   WhatIfEffect `json:"effect"`
 	// Share tells that performance is a share of requests, in [0, 1].
 	Share bool `json:"performance_is_share,omitempty"`
-	// Held is why it is not planned for, where it holds.
+	// Held is the reason why the planner leaves this workload out; empty unless Effect is
+	// Holds.
 	Held string `json:"held,omitempty"`
 	// Now is what it has; Before what the objective wants for it as things are, and
 	// After with the change.
@@ -85,15 +86,15 @@ type Outlook struct {
 	Utility     *Band `json:"utility,omitempty"`
 	// Meets says where the SLO lies in the band of the performance.
 	Meets Prospect `json:"meets_slo"`
-	// Binding is the constraint that stopped more.
+	// Binding is the constraint that limited Allocation.
 	Binding Binding `json:"binding"`
 }
 
 // Prospect says how sure it is that an SLO is met.
 type Prospect string
 
-// The prospects: the SLO is under the whole band, under its mean, over its mean,
-// over the whole band; or there is no band.
+// The prospects, from best to worst: the SLO is at or below the lower bound, the mean, the
+// upper bound of the band; above the upper bound; or there is no band.
 const (
 	MeetsSurely   Prospect = "yes"
 	MeetsLikely   Prospect = "likely"
@@ -102,7 +103,7 @@ const (
 	MeetsUnknown  Prospect = "unknown"
 )
 
-// ProspectOf reads it off a band.
+// ProspectOf compares an SLO with the confidence band of the performance.
 func ProspectOf(b *Band, slo float64) Prospect {
 	switch {
 	case b == nil:

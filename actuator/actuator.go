@@ -91,7 +91,7 @@ type clock struct {
 // held is one knob with what is known of it.
 type held struct {
 	Target
-	// named is what the knob calls itself.
+	// named is Knob.String().
 	named string
 	// mark is that of a [Marked] knob when it was looked at last, lookAgain when it is looked
 	// at again all the same.
@@ -107,22 +107,23 @@ type held struct {
 	now   trimtab.Amount
 	since time.Time
 	known bool
-	// gone: what it turns was not there when it was to be read last.
+	// gone: the limit did not exist at the last attempt to read it.
 	gone bool
-	// effective is what is in force while that is not now; nil: now is.
+	// effective is the value in force where that is not the value set, now; nil: they are
+	// the same.
 	effective *trimtab.Amount
-	// peaks are what it had lately, where that was more than what came after,
-	// the highest and oldest first.
+	// peaks are recent values above every later one, the oldest and highest first.
 	peaks []peak
 	// lowered is when a plan last lowered it, on the boot clock, or never.
 	lowered time.Duration
 	// floor is what a [Floored] knob must keep, 0 for others.
 	floor float64
-	// lock is held while this process may turn the knob; contested is why it
+	// lock is not nil while this process may set the knob; contested is the reason why it
 	// may not.
 	lock      *hostfs.Lock
 	contested string
-	// written is what was turned last: a group that comes again is another.
+	// written is the file that was written last. A group that is made again has another
+	// file.
 	written os.FileInfo
 	// envelope is what the fast loop may move the knob within; nil: it stays. account is
 	// what the loop told of it, fastOff why an envelope was not taken.

@@ -36,7 +36,7 @@ func (a *Actuator) judge(h *held, before trimtab.Amount) {
 // journaled: a restart must not end the time for which the knob is left alone.
 type touched struct {
 	trimtab.KnobID
-	// Instance tells it from others that had its name before.
+	// InstanceID differs from that of earlier instances of the same name.
 	InstanceID uint64 `json:"instance_id,omitempty"`
 	// At is when Found was found.
 	At    time.Time      `json:"at"`

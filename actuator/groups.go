@@ -14,7 +14,7 @@ func FindGroups(ctx context.Context, at Location) ([]Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
 	}
-	// Opened for each look: the root may be mounted anew.
+	// Opened for each look: the root may have been mounted again.
 	root, err := hostfs.OpenRoot(at.Root)
 	if err != nil {
 		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)

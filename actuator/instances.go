@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// MaxKnobs is how many knobs one actuator turns where Config does not say; instances that
-// would be more are not taken up. MaxClusterKnobs is that for one that turns the knobs of a
-// cluster.
+// MaxKnobs is how many knobs one actuator may hold unless Config says otherwise; further
+// instances are not taken up. MaxClusterKnobs is the same for an actuator that sets the
+// limits of a whole cluster.
 const (
 	MaxKnobs        = 4000
 	MaxClusterKnobs = 12_000
@@ -23,48 +23,49 @@ const (
 // Finder finds the instances of one workload on this host, which come and go.
 type Finder struct {
 	Workload string
-	// Find lists the instances that are there now. While it fails, none comes and
-	// none goes; when they are too many, its error is trimtab.ErrRefused, and it
-	// is asked again a minute later.
+	// Find lists the instances that exist now. While it fails, the list stays as it was. If
+	// there are too many, its error is trimtab.ErrRefused, and it is called again a minute
+	// later.
 	Find func(ctx context.Context) ([]Instance, error)
 	// Open opens the knobs of one instance, one target a resource. Pool, host,
 	// workload and instance of their names are filled in.
 	Open func(name string) ([]Target, error)
-	// Pattern is what it looks for, and Like what each instance has of knobs, without
-	// the Knob: the holding lists them, for no instance, while not all can be taken up.
+	// Pattern is the location with its *. Like are the targets of any instance, without
+	// Knob and instance name: while not all instances can be taken up, the holding lists
+	// these with the problem.
 	Pattern string
 	Like    []Target
-	// Live is that of [Kind].
+	// Live: see [Kind].Live.
 	Live bool
 }
 
 // Instance is one running copy of a workload on this host.
 type Instance struct {
 	Name string
-	// ID tells it from others that had its name before.
+	// ID differs from that of every earlier instance of the same name.
 	ID uint64
 }
 
 // finder is a Finder with what it found.
 type finder struct {
 	Finder
-	// there are the instances whose knobs are open, by name.
+	// there maps the name of each instance whose knobs are open to its ID.
 	there map[string]uint64
-	// again is when to look again, on the boot clock.
+	// again is the earliest time of the next look, since boot.
 	again time.Duration
 	// problem is why the last look failed, or not all that it found was opened.
 	problem string
 }
 
-// lookAgainAfter is when one that found more than are turned looks again: it
-// takes long to count a million.
+// lookAgainAfter is the wait after a look that found more instances than the actuator may
+// hold: counting a million takes long.
 const lookAgainAfter = time.Minute
 
-// seek takes up the knobs of instances that came, and lets go of those of
-// instances that went. One that came again under its name is another.
+// seek opens the knobs of new instances, and closes those of instances that are gone. An
+// instance with a known name and another ID is a new one.
 func (a *Actuator) seek(ctx context.Context) { a.seekIn(ctx, a.finders) }
 
-// seekLive is seek of what has something from its first moment on.
+// seekLive is seek for the kinds that are [Kind].Live.
 func (a *Actuator) seekLive(ctx context.Context) {
 	a.seekIn(ctx, slices.DeleteFunc(slices.Clone(a.finders), func(f *finder) bool { return !f.Live }))
 }
@@ -132,10 +133,10 @@ func (a *Actuator) settle(ctx context.Context, f *finder, found []Instance) {
 	a.notify()
 }
 
-// tidy puts back the baselines of instances that are gone where they left behind
-// what was turned, as a stopped service does the file with its number of workers:
-// who starts there again would begin with what trimtab wrote. It returns those
-// that could not be put back; their baselines stay in the journal.
+// tidy restores the baselines of instances that are gone but whose limit still exists, such
+// as the file with the number of workers of a stopped service. Otherwise the next instance
+// there would begin with trimtab's value. It returns those that could not be restored;
+// their baselines stay in the journal.
 func (a *Actuator) tidy(ctx context.Context, gone []*held) map[*held]bool {
 	left := map[*held]bool{}
 	gone = slices.DeleteFunc(gone, func(h *held) bool {
@@ -169,8 +170,8 @@ func (a *Actuator) recall(h *held) {
 	a.adopt(s.entries)
 }
 
-// drop drops the journal's entries of instances that are gone. Where it cannot, a
-// restore finds that they are gone, and does.
+// drop removes the journal's entries of instances that are gone. If that fails, the next
+// restore removes them.
 func (a *Actuator) drop(entries []hostfs.Entry) {
 	if len(entries) == 0 {
 		return
@@ -181,8 +182,8 @@ func (a *Actuator) drop(entries []hostfs.Entry) {
 	}
 }
 
-// leave closes the knob of an instance that is gone, and removes its lock: its
-// name may never come again.
+// leave closes the knob of an instance that is gone, and removes its lock file, which would
+// otherwise stay for ever if the name never returns.
 func (h *held) leave() error {
 	var err error
 	if h.lock != nil {
@@ -281,7 +282,7 @@ func (a *Actuator) troubles() (all []trimtab.KnobState) {
 // newHeld returns a knob of which nothing is known yet.
 func newHeld(t Target) *held { return &held{Target: t, named: t.Knob.String(), lowered: never} }
 
-// insert adds a knob in the order in which find looks for them.
+// insert adds a knob and keeps the list sorted for find.
 func (a *Actuator) insert(h *held) {
 	i, _ := a.place(h.KnobID)
 	a.knobs = slices.Insert(a.knobs, i, h)

@@ -16,28 +16,30 @@ import (
 type Kind struct {
 	// Name is what configuration and messages call it.
 	Name string
-	// Resources are what it turns at one location.
+	// Resources are the resources whose limits this kind can set at one location.
 	Resources []string
 	// Probe completes a location as it was declared with what this host has, such as
 	// the root. Its error is trimtab.ErrUnsupported where the host has no such thing.
 	Probe func(declared Location) (Location, error)
-	// Find lists the instances at a location with a *, as [Finder] has it.
+	// Find lists the instances that match a location with a *. Its errors are those of
+	// [Finder].Find.
 	Find func(ctx context.Context, at Location) ([]Instance, error)
 	// Open opens the knob of one resource at a location without a *.
 	Open func(at Location, resource string) (Knob, error)
 	// Reopen makes a knob from what its Undo returned, perhaps in another process or
 	// release. Its error is trimtab.ErrUnsupported where that is of another kind.
 	Reopen func(undo []byte) (Knob, error)
-	// Live tells that others start instances that have something from their first moment
-	// on: they are looked for again before anything is raised.
+	// Live is true if another program starts the instances and each has an allocation from
+	// its first moment on, such as a pod. The actuator then looks for new instances before
+	// it raises any limit.
 	Live bool
-	// Measure returns what this host has of a resource, trimtab.ErrUnsupported where it
-	// cannot tell; nil: of no resource of the kind.
+	// Measure returns the capacity of a resource on this host, or trimtab.ErrUnsupported if
+	// that is unknown. A nil Measure: unknown for every resource.
 	Measure func(at Location, resource string) (float64, error)
 }
 
-// Join returns the first kind with the resources of others added, which are at the
-// same locations: the first says what a location is, and which instances it has.
+// Join adds the resources of other kinds to the first. All of them use the same locations;
+// Probe and Find are those of the first.
 func Join(first Kind, more ...Kind) Kind {
 	all := append([]Kind{first}, more...)
 	of := func(resource string) Kind {
@@ -70,7 +72,7 @@ type Location struct {
 	Root string
 	// Path is relative to Root. With one * in it, each that matches is an instance.
 	Path string
-	// Force turns what other programs of the host say is theirs.
+	// Force sets limits even where another program of the host claims them.
 	Force bool
 	// High takes the highest-numbered first of what has numbers, such as cores; the
 	// lowest-numbered are left to others. It is for best-effort jobs.
@@ -98,7 +100,7 @@ func (k Kind) Targets(at Location, like []Target) (targets []Target, err error) 
 	return targets, nil
 }
 
-// CloseTargets closes the knobs of targets that no actuator got.
+// CloseTargets closes the knobs of targets that were not handed to an actuator.
 func CloseTargets(targets []Target) (err error) {
 	for _, t := range targets {
 		err = errors.Join(err, t.Knob.Close())
@@ -129,7 +131,7 @@ func AnyOf(kinds []Kind) func(undo []byte) (Knob, error) {
 	}
 }
 
-// OrNil is what a constructor of a kind returned, without a knob that is no knob.
+// OrNil returns a nil interface with an error, never an interface that holds a nil pointer.
 func OrNil[K Knob](knob K, err error) (Knob, error) {
 	if err != nil {
 		return nil, err

@@ -8,25 +8,26 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// ErrBarred is of a knob that can be read, and that something else turns for as long as
-// that is there, or that cannot be turned at all where it is: it is planned for as one
-// of a workload in mode recommend.
+// ErrBarred: the knob can be read but not set, because another program sets it (as long as
+// that program is there), or because it cannot be set here at all. It is planned for as in
+// mode recommend.
 var ErrBarred = errors.New("it is only recommended")
 
-// Knob is one thing that can be turned on one target of this host.
-// Implementations do only the reads and the one write: epoch, clamp, compare,
-// journal and lease are the actuator's. They are not safe for concurrent use.
+// Knob is one limit that can be set for one target on this host. An implementation does
+// only the reads and the one write; epoch, clamp, compare, journal and lease are the
+// actuator's work. It is not safe for concurrent use.
 type Knob interface {
 	// String names kind and place, as in "cgroup v2 shop.slice/checkout".
 	String() string
-	// Resource is what it turns: "cpu" (cores) or "workers" (processes).
+	// Resource is the resource that it limits: "cpu" (cores), "workers" (processes), and so
+	// on.
 	Resource() string
 	// Probe says whether the knob is there and can be read: nil, or an error
 	// that is trimtab.ErrUnsupported (this kernel cannot) or any other cause.
 	Probe(ctx context.Context) error
-	// MayWrite says, without an effect, whether a Write would be let through:
-	// nil, or an error that is trimtab.ErrRefused (somebody else owns it) or
-	// any other cause. Who only recommends need not ask.
+	// MayWrite says, without an effect, whether a Write would be let through: nil, or an
+	// error that is trimtab.ErrRefused (somebody else owns it) or any other cause. It need
+	// not be called in mode recommend.
 	MayWrite(ctx context.Context) error
 	// Read returns the value in force, unless the knob is [Delayed].
 	Read(ctx context.Context) (trimtab.Amount, error)
@@ -53,9 +54,9 @@ type Delayed interface {
 	Effective(ctx context.Context) (trimtab.Amount, error)
 }
 
-// Remote is a knob of something that has a control loop of its own, in which others may
-// come to turn the same at any time, and which may take a value and never carry it out.
-// MayWrite is asked at every heartbeat.
+// Remote is a knob of a system with a control loop of its own, such as Kubernetes. There
+// another program may begin to set the same limit at any time, and a value may be accepted
+// and never carried out. MayWrite is called at every heartbeat.
 type Remote interface {
 	Delayed
 	// Hopeless says why what was asked for last will not come into force, "" while it
@@ -120,33 +121,32 @@ type Stander interface {
 	Standing(ctx context.Context) *trimtab.Standing
 }
 
-// Floored is a knob that must not be turned down below what is in use: its Write
-// refuses to with trimtab.ErrRefused, before any effect, and the actuator clamps to
-// the floor before it tries. Up it may always be turned.
+// Floored is a knob that must not be lowered below what is in use. The actuator clamps to
+// the floor; a Write below it returns trimtab.ErrRefused and has no effect. It may always
+// be raised.
 type Floored interface {
 	Knob
 	// Floor returns the least value that may be set now; Nearest keeps it as it is.
 	Floor(ctx context.Context) (trimtab.Amount, error)
 }
 
-// Recaller is a knob that restores more than one value: its Undo has what each part
-// of it held before the first write. It may come to turn further parts, so its Undo is
-// journaled anew before each write, and a knob of a later process is told the
-// journal's.
+// Recaller is a knob of several parts, such as containers. Its Undo has the value of each
+// part before the first write. Parts may be added later, so Undo is written to the journal
+// again before each write, and a later process passes the journal's to Recall.
 type Recaller interface {
 	Knob
 	// Recall takes over what an Undo of an earlier process describes.
 	Recall(undo []byte) error
 }
 
-// Restorer is a knob that was more than an amount before trimtab turned it, such as
-// a set of cores: one with the same number of others is not what was there.
+// Restorer is a knob whose baseline is more than an amount, such as a set of cores: the
+// same number of other cores would not be the baseline.
 type Restorer interface {
 	Knob
-	// Restore puts back exactly what was there when Undo of this knob, perhaps in
-	// another process, returned undo. It reads back itself, and what is there already
-	// is no error. Its error is trimtab.ErrRefused where somebody else turned it
-	// meanwhile, and trimtab.ErrUnsupported where nothing can bring back what was.
+	// Restore puts back exactly what was there when Undo of this knob, perhaps in another
+	// process, returned undo, and reads it back. It is no error if that is there already.
+	// Its error is trimtab.ErrRefused if another program has changed it meanwhile, and
+	// trimtab.ErrUnsupported if the baseline cannot be restored by any means.
 	Restore(ctx context.Context, undo []byte) error
 }
 

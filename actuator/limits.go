@@ -190,10 +190,10 @@ func (a *Actuator) soften(m *move, now time.Duration) bool {
 		return true
 	}
 	m.goal = m.held.Knob.Nearest(least)
-	m.result.Reason = fmt.Sprintf("limit: lowered to %v, not to %v: a target keeps %.4g%% of what it had in the last %v",
+	m.result.Reason = fmt.Sprintf("limit: lowered to %v, not to %v: this host leaves at least %.4g%% of the most that it had in the last %v",
 		m.goal, m.action.Set, 100*(1-limit.Fall), limit.FallWindow)
 	if !m.goal.Less(m.result.Before) {
-		return refuse(m.result, fmt.Sprintf("limit: not lowered to %v: a target keeps %.4g%% of what it had in the last %v",
+		return refuse(m.result, fmt.Sprintf("limit: not lowered to %v: this host leaves at least %.4g%% of the most that it had in the last %v",
 			m.action.Set, 100*(1-limit.Fall), limit.FallWindow))
 	}
 	return true

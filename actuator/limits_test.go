@@ -144,7 +144,7 @@ func TestATargetKeepsHalfOfWhatItHadInTheWindowHoweverManyPlansCome(t *testing.T
 	o := h.Handle(t.Context(), h.plan(1, 50, set(0, units(4), units(0.1))))
 	h.pass(actuator.DefaultFallWindow)
 	o = h.Handle(t.Context(), h.plan(1, 51, set(0, o.Results[0].Found, units(0.1))))
-	if !strings.Contains(o.Results[0].Reason, "keeps 50%") {
+	if !strings.Contains(o.Results[0].Reason, "leaves at least 50%") {
 		t.Errorf("reason %q", o.Results[0].Reason)
 	}
 	h.want(units(1))

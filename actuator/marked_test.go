@@ -65,8 +65,11 @@ func TestAHeartbeatReadsAWatchedKnobWhenSomethingChangedForItOrTenSecondsPassed(
 	if reads() == 0 {
 		t.Error("another object changed, and it was not read")
 	}
-	if k.blind = true; reads() == 0 || reads() == 0 {
-		t.Error("it cannot tell whether anything changed, and was not read")
+	k.blind = true
+	for range 2 {
+		if reads() == 0 {
+			t.Error("it cannot tell whether anything changed, and was not read")
+		}
 	}
 }
 

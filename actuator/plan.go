@@ -24,7 +24,7 @@ type move struct {
 	// moved within from now on; nil: nothing.
 	had      trimtab.Amount
 	envelope *trimtab.Envelope
-	// version is that of a [Versioned] knob then.
+	// version is the knob's version at that time, if it is [Versioned].
 	version string
 }
 

@@ -87,6 +87,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Window:      trimtab.SecondsOf(r.Window),
 		Allocation:  r.Allocation,
 		Latency:     r.Latency,
+		Observed:    w.observed.told(),
 		Model:       "none",
 		Hold:        hold,
 		Load:        w.forecastLoad(),

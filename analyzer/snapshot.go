@@ -41,6 +41,8 @@ type saved struct {
 	Loads []report.SavedLoad `json:"loads,omitempty"`
 	// Contributions are the loads by which components are told to add to the tail.
 	Contributions *contribution.State `json:"contributions,omitempty"`
+	// Observed is what was seen of a discovered workload.
+	Observed *observed `json:"observed,omitempty"`
 	// Application is that of which the workload is the entry.
 	Application *savedApplication `json:"application,omitempty"`
 }
@@ -91,7 +93,7 @@ func (a *Analyzer) Snapshot() map[string][]byte {
 }
 
 func (w *workload) save() ([]byte, error) {
-	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save(), Loads: w.join.Save()}
+	s := saved{Workload: w.Name, Closed: w.closed, ReportNS: int64(w.config.Report), Recent: w.recent, Versions: w.versions.known, Queue: w.queueing.save(), Loads: w.join.Save(), Observed: w.observed}
 	if w.live != nil {
 		s.Contributions = w.live.State()
 	}
@@ -187,6 +189,12 @@ func (w *workload) load(s *saved) error {
 	}
 	if err := w.join.Restore(s.Loads); err != nil {
 		return err
+	}
+	if w.observed != nil && s.Observed != nil {
+		if err := s.Observed.valid(); err != nil {
+			return err
+		}
+		w.observed = s.Observed
 	}
 	if s.ReportNS != int64(w.config.Report) {
 		return nil

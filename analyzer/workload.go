@@ -78,7 +78,9 @@ type workload struct {
 	// what it said of the latest report, until it is told.
 	live *contribution.Live
 	news *trimtab.Contributions
-	// beside is that of the [Analyzer].
+	// observed counts the requests of a discovered workload; nil: it is configured.
+	observed *observed
+	// beside: see [Analyzer].
 	beside beside
 }
 
@@ -366,6 +368,9 @@ func (w *workload) close(v *interval, c *counts) {
 	if seen {
 		r.Latency, r.Slowest = quantiles(&s.Latency), s.Slowest
 		w.contribute(end, &s)
+		if w.observed != nil && r.Load != nil {
+			w.observed.take(end, w.config.Report, &s, *r.Load)
+		}
 	}
 	switch {
 	case coming == nil:

@@ -66,8 +66,8 @@ type Bus interface {
 	Bucket(ctx context.Context, name string) (Bucket, error)
 	// Stats returns what was counted since the bus was opened.
 	Stats() Stats
-	// Queues returns what waits for the subscriptions of this bus and what was
-	// put aside, as it is now. It changes nothing.
+	// Queues returns how much waits for each subscription of this bus now, and
+	// its dead letters. It changes nothing.
 	Queues(ctx context.Context) (Queues, error)
 	// Close ends all subscriptions and releases the connection.
 	Close() error

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// placeholder stands for a workload's label matchers in its PromQL.
+// placeholder is replaced by the workload's label matchers in its PromQL queries.
 const placeholder = "$match"
 
 // maxQuery bounds a PromQL text.
@@ -80,15 +80,15 @@ func labelName(s string) bool {
 	return s != "" && len(s) <= 200
 }
 
-// queryError is what is plainly wrong with a PromQL text, at a byte of it.
+// queryError is a mistake in a PromQL text that needs no parser to be seen, with its byte
+// offset.
 type queryError struct {
 	at            int
 	message, hint string
 }
 
-// scanQuery finds the places of $match, and the first thing that no PromQL
-// parser would take: it balances brackets and closes quotes, and does not
-// otherwise parse.
+// scanQuery returns the offsets of $match, and the first mistake that every PromQL parser
+// would refuse. It checks only that brackets balance and quotes are closed.
 func scanQuery(q string) (places []int, bad *queryError) {
 	if len(q) > maxQuery {
 		return nil, &queryError{0, fmt.Sprintf("query of %d bytes, limit %d", len(q), maxQuery), "use a recording rule"}

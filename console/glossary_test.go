@@ -44,10 +44,12 @@ func TestTermsOnPagesLeadToTheirMeaning(t *testing.T) {
 
 func TestThePageOfADiscoveredServiceDraftsItsConfiguration(t *testing.T) {
 	v := testView()
-	v.Observe(&trimtab.Estimate{Workload: "found", Time: time.Now(), Latency: map[string]trimtab.Seconds{"p95": .03, "p99": .09}})
+	upper, from := trimtab.Seconds(.0334), time.Now().Add(-time.Minute)
+	v.Observe(&trimtab.Estimate{Workload: "found", Time: time.Now(), Latency: map[string]trimtab.Seconds{"p95": .03, "p99": .09},
+		Observed: &trimtab.Observed{From: from, To: time.Now(), Requests: 600, Load: 10, LoadMost: 20, P95: .03, P95Upper: &upper}})
 	h := Handler(v, Options{})
 	code, body, _ := request(t, h, "GET", "/workloads/found", "")
-	for _, want := range []string{"To let trimtab advise on it", "- name: found", "slo: {latency: 45ms, fraction: 0.95}", "mode: off"} {
+	for _, want := range []string{"To let trimtab advise on it", "- name: found", "slo: {latency: 75ms, fraction: 0.95}", "saw 600 requests in 60s, at 10 requests/s on average and 20 at most", "mode: off"} {
 		if code != 200 || !strings.Contains(body, want) {
 			t.Errorf("%d, no %q", code, want)
 		}

@@ -46,7 +46,7 @@ type Options struct {
 	// Stages returns every part of the process; nil: only what Ready tells is
 	// known.
 	Stages func() []view.StageState
-	// Bus is asked for what waits and what was put aside; nil: not known.
+	// Bus is asked for queue lengths and dead letters; nil: not known.
 	Bus bus.Bus
 	// Leader returns who leads a pool and in which term; nil: not known.
 	Leader func(ctx context.Context, pool string) (holder string, epoch uint64, err error)

@@ -45,7 +45,7 @@ func pipelineHealth(g *grid) {
 		query{lost, "{{job}}"}, colored("green", at(0.001, "yellow"), at(0.01, "red")))
 	g.stat(6, "Lease", "Seconds until the baselines come back if no plan arrives; 0 while nothing was ever planned.", "s",
 		query{`max by (instance) (trimtab_actuator_lease_seconds{@})`, "{{instance}}"})
-	g.stat(6, "Values put aside", "Values in the last hour that could not be read, or whose step panicked.", "none",
+	g.stat(6, "Dead letters", "Values in the last hour that could not be read, or whose step panicked.", "none",
 		query{`sum(increase(trimtab_stage_panics_total{@}[1h])) + sum(increase(trimtab_bus_unreadable_total{@}[1h]))`, "values"}, colored("green", at(1, "red")))
 	g.graph(12, "Ready", "1 while a part is ready. What a part waits for is at /-/ready.", "none",
 		[]query{{`min by (instance, stage) (trimtab_stage_ready{@})`, "{{stage}} {{instance}}"}}, between0And1, stairs)

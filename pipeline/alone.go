@@ -7,41 +7,41 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Alone is what one process at a time does, of all that could: the others stand
-// by, and one of them goes on when the lock is given up or was not renewed for a
-// term. As with every lock of this kind two may overlap for a moment, so what
-// runs must bear a second one.
+// Alone is work that one process at a time does although several could. The others stand
+// by; one of them takes over if the lock is released, or not renewed for a term. As with
+// every lease, two may overlap for a moment: the work must tolerate that.
 type Alone struct {
 	Bus bus.Bus
-	// Bucket and Key are where the lock is, Holder is who this process is.
+	// Bucket and Key say where the lock is stored. Holder is the name of this process in
+	// it.
 	Bucket, Key, Holder string
-	// What names the lock to people: "learn of pool default".
+	// What is the name of the work in logs: "learn of pool default".
 	What   string
 	Logger *slog.Logger
-	// Sole is that of a [Leader].
+	// Sole: see [Leader].Sole.
 	Sole bool
-	// Ready is called with "" while this process stands by, and with the reason
-	// when it cannot take part; while it runs, readiness is the matter of what
-	// runs.
+	// Ready is called with "" while this process stands by, and with the reason if it
+	// cannot compete for the lock. It is not called while the work runs, which then reports
+	// its own readiness.
 	Ready func(reason string)
 }
 
-// Run calls run whenever this process holds the lock, with a context that ends
-// with the lock, until ctx ends. It returns the error of run, and waits for it.
+// Run calls run each time this process gets the lock, until ctx ends; the context of run
+// ends when the lock is lost. It waits for run and returns its error.
 func (a Alone) Run(ctx context.Context, run func(context.Context) error) error {
 	return a.RunTerm(ctx, func(ctx context.Context, _ Term) error { return run(ctx) })
 }
 
-// Term is one term of who holds a lock.
+// Term is one uninterrupted time in which a process holds the lock.
 type Term struct {
 	// Epoch is higher than that of every term before.
 	Epoch uint64
-	// Saw notes an epoch that somebody acted under: when it is higher, this term ends,
-	// and the next one has a higher epoch still.
+	// Saw tells the lock of an epoch that was seen in a message. If it is higher than
+	// Epoch, this term ends, and the next one gets an epoch above it.
 	Saw func(epoch uint64)
 }
 
-// RunTerm is [Alone.Run] for what needs to know its term: run is called anew when the
+// RunTerm is [Alone.Run] for work that needs its epoch: run ends and is called again if the
 // epoch changes.
 func (a Alone) RunTerm(ctx context.Context, run func(context.Context, Term) error) error {
 	lockCtx, unlock := context.WithCancel(context.WithoutCancel(ctx))
@@ -95,7 +95,7 @@ func (a Alone) RunTerm(ctx context.Context, run func(context.Context, Term) erro
 	}
 }
 
-// state is what a lock reports.
+// state is one call of lock.report.
 type state struct {
 	epoch   uint64
 	problem string

@@ -11,26 +11,27 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Work says what a part is there for. [Health] compares it with what the part
-// does. The zero Work takes values and publishes what comes of them.
+// Work says what a part of the program is expected to do; [Health] compares that with
+// what it does. The zero Work expects nothing regular: the part handles values as they
+// come and publishes the results.
 type Work struct {
 	// Round is how often the part does its work. A part that has not done it
 	// for three rounds, and at least 3 s, is not ready.
 	Round time.Duration
-	// Every is a kind that the part publishes at least once a round, where it
-	// has a leader's lock only while it leads; empty: it may be silent.
+	// Every is a kind that the part must publish at least once a round (with a leader's
+	// lock: only while it leads). Empty: it may be silent.
 	Every trimtab.Kind
-	// Answered tells that plans of the part must be answered by outcomes, not
-	// all of which may be refusals.
+	// Answered is true if outcomes must answer the plans of the part. If all of them are
+	// refusals, the part is not ready.
 	Answered bool
-	// Follows is the pool whose plans the part must receive while a planner
-	// leads the pool, and must not all refuse; empty: none.
+	// Follows is a pool. While a planner leads it, the part must receive its plans and must
+	// not refuse all of them. Empty: none.
 	Follows string
 }
 
 const (
-	// leastPatience keeps a short round, or a busy machine, from making a part
-	// unready that works.
+	// leastPatience is the least time a part may fail before it is not ready: with short
+	// rounds or on a busy machine three rounds pass quickly.
 	leastPatience = 3 * time.Second
 	// roundsToFail is how many rounds a part may fail before it is not ready.
 	roundsToFail = 3
@@ -40,7 +41,8 @@ const (
 // methods are safe for concurrent use.
 type Health struct {
 	work Work
-	// unstored tells why the bus cannot store a kind now; nil: it does not tell.
+	// unstored returns why the bus cannot store a kind now. It is nil if the bus cannot
+	// say.
 	unstored func(trimtab.Kind) error
 
 	mu      sync.Mutex
@@ -49,12 +51,13 @@ type Health struct {
 	running map[int]time.Time // calls of handlers and steps that have not returned, by when they began
 	sends   map[trimtab.Kind]*sending
 	deaf    map[int]*deafness
-	// turned is when the owner of a step came round last; zero: it does not.
+	// turned is the last time the goroutine that owns the step went through its loop; zero:
+	// there is no such loop.
 	turned time.Time
 	turns  time.Duration // how often it should
 	spoke  time.Time     // the last success of Every
-	// leads and since: the epoch, and when it began; a part without a lock
-	// leads from its beginning.
+	// leads is the epoch and since its beginning. A part without a lock counts as leading
+	// since it began.
 	locked   bool
 	leads    uint64
 	since    time.Time
@@ -64,11 +67,10 @@ type Health struct {
 	leader   beacon
 }
 
-// sending is how publishing one kind goes.
+// sending is the state of publishing one kind.
 type sending struct {
 	flight int
-	// since is when the first attempt began that no success followed; zero:
-	// there is none.
+	// since is the beginning of the first attempt after the last success; zero: none.
 	since  time.Time
 	failed time.Time // the last failure after since
 	err    error
@@ -81,7 +83,7 @@ type deafness struct {
 	err   error
 }
 
-// refusing is an unbroken row of refusals.
+// refusing describes refusals without an acceptance between them.
 type refusing struct {
 	since time.Time
 	why   string
@@ -149,7 +151,7 @@ func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 func (h *Health) cannotSend(now time.Time) string {
 	for _, info := range trimtab.Kinds() {
 		s := h.sends[info.Kind]
-		// A part that stopped trying says nothing about the bus of today.
+		// If the part has not tried lately, its old failures say nothing about the bus now.
 		if s == nil || !h.long(now, s.since) || s.flight == 0 && now.Sub(s.failed) > 2*h.patience() {
 			continue
 		}
@@ -253,15 +255,15 @@ func (h *Health) begin(now time.Time) (id int) {
 	return h.nextID
 }
 
-// end notes that it returned.
+// end notes that the call with this id returned.
 func (h *Health) end(id int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.running, id)
 }
 
-// turn notes that the owner of a step came round, which it should every so
-// often.
+// turn notes that the goroutine that owns the step went through its loop, which it should
+// do once per every.
 func (h *Health) turn(now time.Time, every time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -275,9 +277,8 @@ func (h *Health) lead(now time.Time, epoch uint64) {
 	if h.locked && h.leads == epoch {
 		return
 	}
-	// Plans of another term are not answered, and that is nobody's fault. A row
-	// of refusals goes on over terms: whoever is locked out takes one after
-	// the other.
+	// Plans of an earlier epoch need no answer. Refusals are counted across epochs: a
+	// planner that every host refuses may take one new epoch after the other.
 	h.locked, h.leads, h.since, h.asked = true, epoch, now, time.Time{}
 	if epoch == 0 {
 		h.refusing = refusing{}
@@ -368,8 +369,8 @@ func (h *Health) trouble(now time.Time, id int, k trimtab.Kind, err error) {
 	}
 }
 
-// Bus returns b for the part to use: what the part does on it is noted. It is
-// called once, before the part begins.
+// Bus wraps b so that everything the part does on it is noted. Call it once, before the
+// part begins, and give the part the result.
 func (h *Health) Bus(b bus.Bus) bus.Bus {
 	if u, ok := b.(interface{ Unstored(trimtab.Kind) error }); ok {
 		h.unstored = u.Unstored

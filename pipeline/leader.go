@@ -14,29 +14,27 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Leader says which lock a stage runs for.
+// Leader names the lock that a stage must win to lead.
 type Leader struct {
 	// Pool is the key of the lock.
 	Pool string
 	// Holder names this process in the lock; empty: the stage's name.
 	Holder string
-	// Term is how long a lock holds without renewal; 0: 6 s. A process that is
-	// run late takes a longer one, up to 30 s.
+	// Term is how long a lock lasts without renewal; 0: 6 s. If the operating system
+	// schedules this process late, it takes a longer term, up to 30 s.
 	Term time.Duration
-	// Sole tells that no other process can run under the name of Holder, as
-	// when this one has the lock of the bus's store: after a crash it then
-	// takes its own lock back at once.
+	// Sole is true if no other process can use the name Holder, as when this one holds the
+	// file lock of the bus's store. After a crash it then takes its own lock back at once.
 	Sole bool
 }
 
 const (
 	defaultTerm = 6 * time.Second
-	// maxTerm bounds how long others wait for a leader that died while it was
-	// run late.
+	// maxTerm bounds how long others wait for a dead leader whose term was long.
 	maxTerm = 30 * time.Second
-	// termOfDelay is how many of the worst delays a term must have room for:
-	// the lock is valid for 3/4 of a term and renewed when 1/2 is left, and a
-	// renewal can be delayed twice, when it begins and when its answer is read.
+	// A term is at least termOfDelay times the worst scheduling delay. A renewal begins
+	// when the lock is valid for another 1/2 term, and can be delayed twice within it: when
+	// it begins and when its answer is read.
 	termOfDelay = 4
 )
 
@@ -45,25 +43,25 @@ const bucketLeaders = "leaders"
 
 // lockRecord is the value of a pool's key.
 type lockRecord struct {
-	// Holder is empty after it gave the lock up.
+	// Holder is empty if the last holder gave the lock up.
 	Holder string `json:"holder"`
-	// Instance tells one run of a holder from another.
+	// Instance differs between two runs of the same holder.
 	Instance uint64 `json:"instance"`
 	Epoch    uint64 `json:"epoch"`
-	// Term is the promise of the holder to renew, in seconds.
+	// Term is the time in seconds within which the holder promises to renew.
 	Term float64 `json:"term_s"`
 }
 
-// lock runs for the leadership of one pool. Its own goroutine takes and
-// renews; the owner of the step reads what is held.
+// lock is a candidate for one key of a bucket. A goroutine of its own takes and renews the
+// key; the goroutine that owns the step reads the epoch with held.
 type lock struct {
 	Leader
-	// from is the bucket that has the key, and what names the lock to people.
+	// from is the bucket with the key; what is the name of the lock in logs.
 	from, what string
 	bus        bus.Bus
 	logger     *slog.Logger
-	// report is told the epoch that is held, 0 for none, and what keeps it from
-	// taking part.
+	// report is called with the epoch that is held, 0 for none, and with the reason why
+	// this process cannot compete, or "".
 	report   func(epoch uint64, problem string)
 	instance uint64
 	bucket   bus.Bucket
@@ -73,8 +71,9 @@ type lock struct {
 	done     chan struct{}
 
 	seen atomic.Uint64 // the highest epoch that passed through
-	// taken is an epoch that another life led under, as a holding shows that is
-	// ahead of sent, the last plan of this one, or an outcome for which sent came too late.
+	// taken is an epoch that another process, before a store was wiped or rolled back, has
+	// led under as well. Two things show that: a holding of this epoch with a plan newer
+	// than sent, the last plan of this process, or an outcome that calls sent overtaken.
 	taken atomic.Uint64
 	sent  struct{ epoch, sequence uint64 } // owner
 
@@ -91,7 +90,7 @@ type lock struct {
 	tried    time.Time     // the first attempt to write over revision; zero: none
 }
 
-// openLock starts running for the lock; without Stage.Leader there is none.
+// openLock starts to compete for the lock; without Stage.Leader there is none.
 func (r *stage) openLock(ctx context.Context) {
 	if r.Stage.Leader == nil {
 		return
@@ -104,7 +103,7 @@ func (r *stage) openLock(ctx context.Context) {
 	l.start(ctx)
 }
 
-// start begins to run for the lock.
+// start begins to compete for the lock.
 func (l *lock) start(ctx context.Context) {
 	l.told, l.done, l.instance = make(chan struct{}, 1), make(chan struct{}), uint64(time.Now().UnixMicro())
 	if l.Term <= 0 {
@@ -123,7 +122,7 @@ func (l *lock) close() {
 	<-l.done
 }
 
-// news is ready when what is held may have changed.
+// news receives when the epoch that is held may have changed.
 func (l *lock) news() <-chan struct{} {
 	if l == nil {
 		return nil
@@ -131,7 +130,8 @@ func (l *lock) news() <-chan struct{} {
 	return l.told
 }
 
-// held returns the epoch that is held, 0 for none, and until when at least.
+// held returns the epoch that this process leads under, 0 for none, and the time until
+// which that is certain.
 func (l *lock) held() (uint64, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,20 +141,20 @@ func (l *lock) held() (uint64, time.Time) {
 	return l.epoch, l.until
 }
 
-// leading returns the epoch that was held last and is not known to be lost. It
-// may have run out a moment ago: then nothing is published until it is renewed.
+// leading returns the last epoch of this process unless another leader is known. Its term
+// may have run out a moment ago; then nothing is published until it is renewed.
 func (l *lock) leading() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.epoch
 }
 
-// term is how long the lock must hold, for a process that is run this late.
+// term is the length of the next term, given how late this process was scheduled.
 func (l *lock) term() time.Duration {
 	return min(max(l.Term, termOfDelay*l.late.worst()), max(l.Term, maxTerm))
 }
 
-// set changes what is held and tells the owner.
+// set changes the epoch that is held and wakes the owner of the step.
 func (l *lock) set(epoch uint64, until time.Time) {
 	l.mu.Lock()
 	changed := l.epoch != epoch
@@ -186,8 +186,8 @@ func (l *lock) saw(v trimtab.Value) {
 		}
 	case *trimtab.Outcome:
 		epoch = v.Epoch
-		// Our newest plan came too late for a host that nobody else leads: it follows
-		// what another life sent under this epoch.
+		// A host refused our newest plan as overtaken, so it has a newer one of the same
+		// epoch that this process did not send.
 		if held, _ := l.held(); held == epoch && v.Overtaken() && l.sent.epoch == epoch && l.sent.sequence == v.Sequence {
 			l.taken.Store(epoch)
 		}
@@ -199,7 +199,7 @@ func (l *lock) saw(v trimtab.Value) {
 
 // sawEpoch notes an epoch that somebody acted under.
 func (l *lock) sawEpoch(epoch uint64) {
-	// One that no pool can have come to is a lie: actuators would refuse the
+	// Epochs contain the time. One far in the future is ignored: actuators would refuse the
 	// epoch after it.
 	for trimtab.PlausibleEpoch(epoch, time.Now()) {
 		old := l.seen.Load()
@@ -228,7 +228,7 @@ func (l *lock) run(ctx context.Context) {
 	defer t.Stop()
 	for {
 		if err := l.turn(ctx); err != nil && ctx.Err() == nil {
-			// What is held runs out by itself.
+			// The epoch that is held ends by itself when its term does.
 			l.problem = fmt.Sprintf("no lock on %s: %v; check the NATS server and the free space on its disk", l.what, err)
 		}
 		l.reports()
@@ -247,8 +247,8 @@ func (l *lock) turn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.term()/4)
 	defer cancel()
 	defer func() {
-		// A bus that answers late needs the same room as a process that is run
-		// late. That it did not answer at all is another matter.
+		// A slow answer of the bus lengthens the term just as a late process does. No
+		// answer at all is not counted as a delay: it is reported as an error.
 		if ctx.Err() == nil {
 			now := time.Now()
 			l.late.note(now, now.Sub(began))
@@ -263,14 +263,14 @@ func (l *lock) turn(ctx context.Context) error {
 	}
 	if epoch, until := l.held(); epoch != 0 {
 		if seen := l.seen.Load(); seen > epoch || l.taken.Load() == epoch {
-			// Someone acted under a later epoch, or under this one before us: a
-			// store was wiped or rolled back.
+			// Another process acted under a later epoch, or under this one: the store was
+			// wiped or rolled back.
 			epoch = max(seen, l.top) + 1
 		} else if time.Until(until) > l.length/2 && l.term() <= l.length {
 			return nil
 		}
-		// Over an attempt without an answer nobody writes again: what take finds
-		// tells whether it arrived.
+		// After a write without an answer do not write again: take reads the key and sees
+		// whether the write arrived.
 		if l.tried.IsZero() {
 			if err := l.write(ctx, l.revision, epoch); !errors.Is(err, bus.ErrConflict) {
 				return err
@@ -282,7 +282,7 @@ func (l *lock) turn(ctx context.Context) error {
 	return l.take(ctx)
 }
 
-// take takes the key when nobody has it or its holder was silent for a term.
+// take writes the key if it is free or its holder has not renewed it for a term.
 func (l *lock) take(ctx context.Context) error {
 	began := time.Now()
 	raw, revision, err := l.bucket.Get(ctx, l.Pool)
@@ -293,7 +293,7 @@ func (l *lock) take(ctx context.Context) error {
 	case err != nil:
 		return err
 	case json.Unmarshal(raw, &r) != nil || !trimtab.PlausibleEpoch(r.Epoch, time.Now()) || !(r.Term >= 0 && r.Term < 3600):
-		// Nobody can hold a lock that cannot be read; its term is ours.
+		// A record that cannot be read has no holder; wait for a term of our own.
 		r = lockRecord{Holder: "unreadable", Term: l.Term.Seconds()}
 	}
 	mine := revision != 0 && r.Holder == l.Holder && r.Instance == l.instance
@@ -302,8 +302,7 @@ func (l *lock) take(ctx context.Context) error {
 	}
 	l.top = max(l.top, r.Epoch)
 	if mine && revision != l.revision && !l.tried.IsZero() {
-		// What was written arrived and its answer did not: it holds from the
-		// attempt on.
+		// The write arrived, only its answer was lost: the term counts from the attempt.
 		wrote := time.Duration(r.Term * float64(time.Second))
 		if until := l.tried.Add(wrote * 3 / 4); time.Now().Before(until) && r.Epoch >= l.seen.Load() {
 			l.length = wrote
@@ -323,10 +322,9 @@ func (l *lock) take(ctx context.Context) error {
 	return l.write(ctx, revision, l.next(mine, r.Epoch))
 }
 
-// next returns the epoch to lead under. It is the one that the key has when
-// nobody wrote the key after this very process: a renewal that came late, or
-// whose answer was lost, begins no term, for nobody else led in between. A new
-// term would make the planner wait for leases of a leader that never was.
+// next returns the epoch to lead under. If this process was the last to write the key, the
+// epoch stays: nobody else led in between, only a renewal came late or its answer was lost.
+// A new epoch would make the planner wait for leases of a leader that did not exist.
 func (l *lock) next(mine bool, epoch uint64) uint64 {
 	seen := l.seen.Load()
 	if mine && epoch != 0 && epoch == l.top && seen <= epoch && l.taken.Load() != epoch {
@@ -335,7 +333,8 @@ func (l *lock) next(mine bool, epoch uint64) uint64 {
 	return max(l.top, seen) + 1
 }
 
-// write writes the key over revision and holds the lock from now on.
+// write replaces the given revision of the key; if that succeeds this process holds the
+// lock.
 func (l *lock) write(ctx context.Context, revision, epoch uint64) error {
 	began := time.Now()
 	term := l.term()
@@ -358,8 +357,7 @@ func (l *lock) write(ctx context.Context, revision, epoch uint64) error {
 	return nil
 }
 
-// reports tells the owner about a lock that ran out and could not be renewed,
-// and readiness.
+// reports ends a term that ran out without renewal, and calls report.
 func (l *lock) reports() {
 	epoch, _ := l.held()
 	if epoch == 0 {
@@ -368,7 +366,8 @@ func (l *lock) reports() {
 	l.report(epoch, l.problem)
 }
 
-// release lets others take the lock at once. The epoch stays.
+// release gives the lock up, so that others need not wait for the end of the term. The
+// epoch stays in the key.
 func (l *lock) release() {
 	epoch, _ := l.held()
 	l.set(0, time.Time{})
@@ -378,12 +377,12 @@ func (l *lock) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if raw, err := json.Marshal(lockRecord{Epoch: epoch, Term: l.Term.Seconds()}); err == nil {
-		// Without it the others wait for a term.
+		// If this fails the others wait for the end of the term.
 		_, _ = l.bucket.Update(ctx, l.Pool, raw, l.revision)
 	}
 }
 
-// tellLeader hands the step its epoch when that changed.
+// tellLeader passes the epoch to the step if it changed.
 func (r *stage) tellLeader(ctx context.Context) {
 	epoch := r.lock.leading()
 	if epoch == r.epoch {

@@ -94,7 +94,10 @@ func (r *decision) stays(s *seat) {
 		return // the reason is why it is held
 	}
 	target := float64(s.aim) * s.of.Unit
-	code, why := trimtab.StayBound, fmt.Sprintf("it has %s", trimtab.AmountOf(s.of.Name, trimtab.Units(s.now)))
+	code, why := trimtab.StayBound, "it has "+s.amount(s.now)
+	if s.unlimited() {
+		why = "it has no limit, which counts as " + s.amount(s.now)
+	}
 	switch {
 	case s.served && s.binding.Kind == trimtab.BindingIdle:
 		code = trimtab.StayIdle
@@ -103,10 +106,10 @@ func (r *decision) stays(s *seat) {
 		code = trimtab.StayThere
 		why += ", which is what " + r.planner.cfg.Policy.Name() + " gives it"
 	default:
-		why += fmt.Sprintf(", %s wants %s", r.planner.cfg.Policy.Name(), trimtab.AmountOf(s.of.Name, trimtab.Units(target)))
+		why += fmt.Sprintf(", %s wants %s", r.planner.cfg.Policy.Name(), s.amount(target))
 	}
 	if s.need.Mean >= 0 {
-		why += fmt.Sprintf("; it needs %s for its SLO", trimtab.AmountOf(s.of.Name, trimtab.Units(float64(s.need.Mean)*s.of.Unit)))
+		why += fmt.Sprintf("; it needs %s for its SLO", s.amount(float64(s.need.Mean)*s.of.Unit))
 	} else {
 		why += "; no amount is expected to meet its SLO"
 	}
@@ -219,4 +222,14 @@ func clampUnit(v float64) float64 {
 		return 0
 	}
 	return min(v, 1)
+}
+
+// amount is an amount of the seat's resource for people, with its unit.
+func (s *seat) amount(v float64) string {
+	r := trimtab.ResourceOf(s.of.Name)
+	text := r.Text(trimtab.Units(v))
+	if !r.Bytes && !r.Switch { // bytes have theirs
+		text += " " + r.Unit
+	}
+	return text
 }

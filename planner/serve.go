@@ -28,10 +28,10 @@ import (
 // not even the needs at the upper bounds of the curves fit, the pool is too small
 // beyond doubt, and the policy decides.
 
-// hurry starts a round before its time for a workload that has less than it needs
-// when it misses its SLO, when its load left the band of the forecast, or when it
-// lacks more than the noise of its load. The first comes at once, the next ones, while they change nothing, after Urgent,
-// twice Urgent, and so on.
+// hurry starts a round early for a workload that has less than it needs, if it misses its
+// SLO, its load left the band of the forecast, or the shortfall exceeds the noise of its
+// load. The first early round comes at once; as long as such rounds change nothing, the
+// wait for the next is Urgent, then doubles, up to a whole round.
 func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 	if w == nil || w.estimate == nil || !p.counts.leading || p.issue.Waits() || !p.serves() || w.Mode != trimtab.Act {
 		return nil
@@ -58,7 +58,7 @@ func (p *Planner) hurry(now time.Time, w *workload) []trimtab.Value {
 	return out
 }
 
-// drain is in how many seconds a backlog is to be worked off.
+// drain is the time, in seconds, within which a backlog is to be worked off.
 const drain = 10.0
 
 // serves reports whether the pool is planned for by need.
@@ -90,7 +90,7 @@ func (s *seat) needAt(confidence float64) int {
 	return s.reaching(c, load, math.Max(0, -confidence))
 }
 
-// needUnder returns the need in units by the mean of the curve under a load.
+// needUnder returns the need in units at a given load, by the mean of the curve.
 func (s *seat) needUnder(load float64) int {
 	c := s.estimate.Curve
 	if l := s.estimate.Load; !(l != nil && c.Load == l.Upper && load > 0 && load < l.Upper) {
@@ -99,8 +99,9 @@ func (s *seat) needUnder(load float64) int {
 	return s.reaching(c, load, 0)
 }
 
-// reaching returns the least units at which a curve, under a load, reaches the
-// SLO, read with so much optimism; what it has is enough where it was seen to be.
+// reaching returns the fewest units at which the curve, at a load and with an optimism,
+// reaches the SLO. It is at most the current allocation if that was seen to meet the SLO at
+// this load.
 func (s *seat) reaching(c *trimtab.Curve, load, optimism float64) int {
 	scale, ok := c.Scale(load)
 	if !ok {
@@ -223,17 +224,17 @@ func (s *seat) lacks() {
 	s.lack = math.Max(0, (s.slack()*float64(need)*s.of.Unit-grain)/s.now-1) / noise
 }
 
-// fewReports is how many reports a need must rest on to move somebody while
-// every SLO is met.
+// fewReports is how many reports a need must be learnt from before it may move capacity
+// while every SLO is met.
 const fewReports = 8
 
-// counted is over how many seconds the load of an estimate is counted about: 5
-// while it moves, 30 while it stays. Where it rises, waiting for as much as the
-// noise of 5 s cost a service that had 306 millicores for 27 requests/s two seconds.
+// counted is the window, in seconds, that the load of an estimate is taken to be counted
+// over. The real one is 5 s while the load moves, 30 s while it stays. With 5, a service
+// with 306 millicores at 27 requests/s got its rise two seconds later.
 const counted = 20
 
-// behind returns the curve of a workload of whose allocation a part works off
-// what waits: at most half as much as the load needs.
+// behind returns the curve of a workload that spends part of its allocation, cores, on its
+// backlog: the curve shifted by cores, at most half of what the load needs.
 func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
 	cores = math.Min(cores, 0.5*expected(c, 1, c.Knots[len(c.Knots)-1].Mean, 0))
 	out := *c
@@ -244,10 +245,10 @@ func behind(c *trimtab.Curve, cores float64) *trimtab.Curve {
 	return &out
 }
 
-// slack is the part of its need that a workload must have to be left alone. Where
-// nobody tells what waits, load and need come from counters and rates over longer
-// windows, whose noise must move nobody: 85%, by `trimtab sim services`. A missed
-// SLO and an alert are no noise.
+// slack is the fraction of its need at which a workload counts as having enough. Without a
+// measured backlog, load and need come from rates over longer windows, and their noise must
+// cause no moves: 85%, tuned with `trimtab sim services`. While it misses its SLO or an
+// alert fires, it is the whole need.
 func (s *seat) slack() float64 {
 	if s.estimate.Backlog == nil && !s.misses() && !s.firing() {
 		return 0.85
@@ -261,7 +262,7 @@ func (s *seat) slack() float64 {
 // and 94.2% in time, and 32, 21 and 11 moves in 6 minutes in which nothing changes.
 const enoughLoad = 0.35
 
-// needsAt returns the needs at a confidence, without backlogs, and their sum.
+// needsAt returns the needs at confidence κ, without backlogs, and their sum.
 func needsAt(seats []*seat, confidence float64) (need []int, total int) {
 	need = make([]int, len(seats))
 	for i, s := range seats {
@@ -271,8 +272,8 @@ func needsAt(seats []*seat, confidence float64) (need []int, total int) {
 	return need, total
 }
 
-// drained shares the units that are left among the backlogs, as far as they need
-// them to be drained in time.
+// drained shares the leftover units among the backlogs, to each at most what drains it in
+// time.
 func drained(need []int, seats []*seat, left int) []int {
 	late, asks := make([]int, len(seats)), 0
 	for i, s := range seats {
@@ -287,7 +288,8 @@ func drained(need []int, seats []*seat, left int) []int {
 	return late
 }
 
-// fitter returns what tells whether amounts fit in so many units and on the hosts.
+// fitter returns a function that reports whether needs plus shares of backlogs fit into the
+// units of the pool and on each host.
 func (r *decision) fitter(asked []*seat, others *ledger.Counts, units int) func(need, late []int) bool {
 	prob := &policy.Problem{Units: units, Unit: r.planner.cfg.Unit, Workloads: make([]policy.Workload, len(asked))}
 	for i, s := range asked {
@@ -310,8 +312,8 @@ func (r *decision) fitter(asked []*seat, others *ledger.Counts, units int) func(
 	}
 }
 
-// headroom shares units in proportion to the needs, each within its bounds and
-// with no less than it needs.
+// headroom shares all units in proportion to the needs. Each workload gets at least its
+// need, and no more than its upper bound.
 func headroom(need []int, seats []*seat, units int, fits func(need, late []int) bool) []int {
 	share := func(f float64) []int {
 		aims := make([]int, len(need))

@@ -1,4 +1,4 @@
-// Package cgroup turns the CPU quota, the memory limit and the CPU weight of one
+// Package cgroup sets the CPU quota, the memory limit and the CPU weight of one
 // control group, each a knob, version 1 or 2 behind the same knob:
 //
 //	cores = cpu.cfs_quota_us / cpu.cfs_period_us    version 1; quota -1: unlimited

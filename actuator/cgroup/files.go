@@ -13,8 +13,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Files are the kernel's files of one group beneath a declared root: what knobs of
-// groups share, also those of other packages.
+// Files reads and writes the kernel's files of one control group below a declared root. All
+// knobs of control groups use it, also those of other packages.
 type Files struct {
 	config Config
 	root   *hostfs.Root
@@ -51,8 +51,8 @@ func (f *Files) Close() error {
 	return f.root.Close()
 }
 
-// Version tells 1 from 2; in a tree of plain files by a file that only groups of
-// version 1 have.
+// Version returns the cgroup version, 1 or 2. In a tree of plain files (tests) it is 1 if
+// the group has the file only1, which only version 1 has.
 func (f *Files) Version(only1 string) int {
 	switch f.root.Filesystem() {
 	case hostfs.Cgroup1:
@@ -69,7 +69,7 @@ func (f *Files) Version(only1 string) int {
 // Read returns the content of a file of the group, without the space around it.
 func (f *Files) Read(name string) (string, error) { return f.ReadOf(f.config.Path, name) }
 
-// ReadOf returns that of another group beneath the root.
+// ReadOf is Read for another group below the root.
 func (f *Files) ReadOf(group, name string) (string, error) {
 	text, err := f.root.Read(path.Join(group, name))
 	return strings.TrimSpace(text), gone(err)
@@ -80,7 +80,8 @@ func (f *Files) Write(name, value string) error {
 	return gone(f.root.Write(path.Join(f.config.Path, name), value))
 }
 
-// gone says of a group that was removed after its file was opened that it is not there.
+// gone adds os.ErrNotExist to ENODEV, the kernel's answer if the group was removed after
+// its file was opened.
 func gone(err error) error {
 	if errors.Is(err, syscall.ENODEV) {
 		return fmt.Errorf("%w: %w", err, os.ErrNotExist)
@@ -88,8 +89,8 @@ func gone(err error) error {
 	return err
 }
 
-// Probe says whether the group is there, and has a file, which maker makes: "the
-// cpuset controller".
+// Probe returns an error unless the group exists and has the file name. maker, such as "the
+// cpuset controller", is what the error says would create that file.
 func (f *Files) Probe(ctx context.Context, maker, name string) error {
 	err := ctx.Err()
 	if err == nil {
@@ -112,7 +113,8 @@ func (f *Files) Probe(ctx context.Context, maker, name string) error {
 // Owned returns an error that is trimtab.ErrRefused where systemd owns the group.
 func (f *Files) Owned() error { return owned(&f.config) }
 
-// MayWrite says whether a file of the group is free to be written, and by this process.
+// MayWrite returns an error if systemd owns the group, or this process has no right to
+// write the file.
 func (f *Files) MayWrite(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe cgroup %s: %w", f.config.Path, err)
@@ -123,11 +125,11 @@ func (f *Files) MayWrite(ctx context.Context, name string) error {
 	return f.root.Writable(path.Join(f.config.Path, name))
 }
 
-// Place returns the group's directory, without links.
+// Place returns the group's directory with symbolic links resolved.
 func (f *Files) Place() (string, error) { return place(&f.config) }
 
-// Unit returns the systemd unit whose own group this is, or "": what is to stay there
-// is set by SetUnit.
+// Unit returns the systemd unit that owns this group, or "". A value that must outlive a
+// daemon-reload of such a unit is set by SetUnit.
 func (f *Files) Unit() string { return unitOf(f.root, f.config.Path) }
 
 // SetUnit sets a property of the unit until the next boot.

@@ -17,17 +17,16 @@ import (
 const (
 	// hierarchy is where systemd mounts version 2.
 	hierarchy = "/sys/fs/cgroup/"
-	// managed is there where systemd is process 1: sd_booted(3).
+	// managed exists if systemd is process 1; see sd_booted(3).
 	managed = "/run/systemd/system"
-	// manager is where root speaks with it, with or without a message bus.
+	// manager is the socket on which root reaches systemd, also without a D-Bus daemon.
 	manager = "unix:path=/run/systemd/private"
 )
 
-// unitOf returns the unit whose own group this is, where the system's systemd
-// lives; else "". It sets the files of such a group from the unit at every
-// daemon-reload, Delegate=yes or not: what is to stay there is set through it.
-// Its services and scopes lie in slices, and nothing else does; groups beneath
-// them, also those with such names, belong to others.
+// unitOf returns the systemd unit that owns this group, or "". At every daemon-reload
+// systemd writes the unit's values into the files of the group, Delegate=yes or not; so a
+// value that must last is set through systemd. Only groups whose parents are all slices are
+// units: groups below a service or scope are not, whatever their names.
 func unitOf(root *hostfs.Root, group string) string {
 	if root.Filesystem() != hostfs.Cgroup2 {
 		return ""
@@ -46,7 +45,7 @@ func unitOf(root *hostfs.Root, group string) string {
 	return unitAt(in)
 }
 
-// unitAt returns the unit of a path in the hierarchy, or "".
+// unitAt returns the unit that owns the group at a path of the hierarchy, or "".
 func unitAt(path string) string {
 	parts := strings.Split(path, "/")
 	last := len(parts) - 1
@@ -58,7 +57,7 @@ func unitAt(path string) string {
 	if !isUnit(parts[last]) {
 		return ""
 	}
-	// systemd escapes what would be taken for another kind of file of the kernel's.
+	// systemd puts a _ before a name that could be mistaken for a file of the kernel.
 	return strings.TrimPrefix(parts[last], "_")
 }
 
@@ -76,7 +75,7 @@ func callManager(ctx context.Context, unit, property string, value any) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = bus.Close() }() // all was answered
+	defer func() { _ = bus.Close() }() // the call has returned
 	if err := bus.Auth(nil); err != nil {
 		return err
 	}
@@ -90,10 +89,11 @@ func callManager(ctx context.Context, unit, property string, value any) error {
 			unit, runtime, []setting{{property, dbus.MakeVariant(value)}}).Err
 }
 
-// infinity is a property without limit.
+// infinity is the value that systemd takes for "no limit".
 const infinity = math.MaxUint64
 
-// perSecond returns an amount as systemd has it: microseconds in a second.
+// perSecond converts cores to systemd's CPUQuotaPerSecUSec: microseconds of CPU time per
+// second.
 func perSecond(a trimtab.Amount) uint64 {
 	if a.Unlimited {
 		return infinity
@@ -101,9 +101,8 @@ func perSecond(a trimtab.Amount) uint64 {
 	return uint64(max(1, math.Round(min(a.Value, 1<<20)*1e6)))
 }
 
-// wholePercent returns the quota that a unit keeps: at once systemd sets any, but
-// what it stores, and sets again at daemon-reload, are whole percents of a core,
-// rounded down.
+// wholePercent returns the quota that is left after a daemon-reload. systemd applies any
+// quota at once, but stores it in whole percents of a core, rounded down.
 func wholePercent(a trimtab.Amount, period int64) trimtab.Amount {
 	if a.Unlimited {
 		return a
@@ -112,5 +111,5 @@ func wholePercent(a trimtab.Amount, period int64) trimtab.Amount {
 	if micros := percent * period / 100; micros >= hostfs.MinQuota {
 		return hostfs.Quota{Micros: micros, Period: period}.Amount()
 	}
-	return trimtab.Units(float64(percent) / 100) // systemd makes the period longer
+	return trimtab.Units(float64(percent) / 100) // a quota below the kernel's least: systemd lengthens the period
 }

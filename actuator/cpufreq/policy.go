@@ -18,10 +18,10 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// system is the folder of the kernel with the policies.
+// system is the kernel's directory of cpufreq policies.
 const system = "/sys/devices/system/cpu/cpufreq"
 
-// files is the folder of policies: the kernel's, or that of a test which imitates it.
+// files is a directory of policies: the kernel's, or a test's imitation.
 type files interface {
 	Read(name string) (string, error)
 	Write(name, value string) error
@@ -68,11 +68,11 @@ func missing(dir string) error {
 // policy is what the kernel says of one policy. Frequencies are in kHz.
 type policy struct {
 	name string
-	// cpus are those of it that are online.
+	// cpus are the CPUs of the policy that are online.
 	cpus []int
-	// ceiling is what is in force; [least, most] bounds what may be set.
+	// ceiling is the highest frequency in force; it can be set within [least, most].
 	ceiling, least, most int64
-	// table has the frequencies that a ceiling is resolved to, ascending; nil: any.
+	// table has the frequencies that the hardware offers, ascending; nil: any.
 	table []int64
 	// offline reports that all its CPUs are offline. The kernel keeps the ceiling then,
 	// and does not show it.

@@ -4,14 +4,14 @@
 //	running = 0: cgroup.freeze 1, freezer.state FROZEN   1: thawed
 //	alive   = 0: cgroup.kill 1, or frozen, killed, thawed; 1 while a process is there
 //
-// Both are of a whole subtree. Running takes effect late: [Running.Read] is what was
-// asked for, [Running.Effective] whether all are frozen (cgroup.events; FREEZING is not
-// yet), which they also are while a group above is.
+// Both act on the whole subtree. Freezing takes a moment: [Running.Read] is the state
+// that was requested, [Running.Effective] whether all processes are frozen (cgroup.events;
+// FREEZING does not count). They are frozen as well while a group above is.
 //
-// A kill cannot be undone. [Alive.Write] of 1 is refused where no process is left, and a
-// restore says that nothing can be brought back, which is no failure: the journal's
-// entry is dropped. What starts in the same group again counts as somebody else's
-// doing until the lease ends or a person resumes: start it in a group of its own.
+// A kill cannot be undone: [Alive.Write] of 1 is refused if no process is left, and a
+// restore says so and drops the journal's entry. Processes that start in the group after
+// a kill count as a change by another program, until the lease ends or a person resumes:
+// start them in another group.
 //
 // A group with this process or process 1 in it is neither frozen nor killed.
 //

@@ -70,7 +70,7 @@ func probe(declared actuator.Location) (actuator.Location, error) {
 	return declared, err
 }
 
-// idOf tells an object from others that had its name before.
+// idOf returns a number that differs from those of earlier objects of the same name.
 func idOf(uid string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(uid))

@@ -1,4 +1,4 @@
-// Package network turns how fast an interface sends, with a token bucket filter as
+// Package network limits how fast an interface sends, with a token bucket filter as
 // its root queueing discipline (tc-tbf(8)):
 //
 //	tokens(t) grow by rate bytes a second, to at most burst = max(32 KiB, rate × 5 ms, 2 MTU)

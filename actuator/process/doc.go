@@ -1,4 +1,4 @@
-// Package process turns the number of worker processes of a service on this
+// Package process sets the number of worker processes of a service on this
 // host, without root:
 //
 //	workers running → the number in DIR/workers.max, within [Min, Max]

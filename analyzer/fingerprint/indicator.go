@@ -51,36 +51,36 @@ type Fit struct {
 	Windows uint64
 	// FalseAlarms is the rate of the paper's rule, the boundary alone.
 	FalseAlarms Rate
-	// Holds: the gate lets it through, and it is what judges.
+	// Holds: the fit passed the gate, and judges windows.
 	Holds bool
 }
 
-// The gate. As long as few windows are known, a fit is refused where they refute
-// it: the distance is over 0.886/√n, which that of true values to the distribution
-// fitted to them is one time in twenty (Lilliefors, JASA 62, 1967, for normal
-// distributions, which those of CPI with k over 20 nearly are). Many windows refute
-// every model; then a distance of 0.05 is near enough.
+// The gate decides whether a fit may judge: its Kolmogorov-Smirnov distance must be at most
+// max(0.886/√n, 0.05). The first is the 5% critical value for a normal distribution fitted
+// to n values (Lilliefors, JASA 62, 1967); Gamma with k over 20, as fitted to CPI, is
+// nearly normal. With many windows that test refutes every model, so a distance of 0.05 is
+// accepted.
 const (
 	lilliefors = 0.886
 	nearEnough = 0.05
 	// gateWindows is how many windows a fit needs.
 	gateWindows = 40
-	// A distribution may look like one of the family while its middle moves from
-	// phase to phase (fluidanimate: KS 0.08, and a boundary far over some phases):
-	// at most this part of the variance may be that between phases.
+	// gateExplained is the largest share of the variance that may lie between phases. A
+	// mixture of phases can look like one distribution of the family, with a boundary far
+	// above the values of some phases (fluidanimate: KS 0.08).
 	gateExplained = 0.1
-	// gateRate is the false-alarm rate that it may have shown.
+	// gateRate is the highest measured false-alarm rate that the gate accepts.
 	gateRate = 0.01
 )
 
-// resolution is the least value that is learned: neither family has a likelihood at
-// 0, and a miss in a million instructions more or less is nothing.
+// resolution is the least value that is learned; smaller ones are raised to it. Neither
+// family has a likelihood at 0, and one miss per million instructions makes no difference.
 const resolution = 1e-3
 
 // Indicator models one of CPI and MPKI.
 type Indicator struct {
-	// family is the paper's; rise and least say what matters: a value at most rise
-	// times its middle, or at most least, is not over.
+	// family is the paper's. A value up to rise times the usual one, or up to least, is
+	// never Over.
 	family      Family
 	rise, least float64
 
@@ -89,7 +89,7 @@ type Indicator struct {
 	phases  phases
 	fit     Fit
 	fitted  bool
-	// next is at how many windows the fit is made again.
+	// next is the number of windows at which the fit is computed again.
 	next uint64
 
 	phaseAlarms Rate
@@ -99,14 +99,14 @@ type Indicator struct {
 type Verdict struct {
 	// Value is the indicator, 0 where it was not counted.
 	Value float64
-	// Typical is its middle in this phase, and Boundary is above which it is over;
-	// both 0 where Model is Unknown.
+	// Typical is the usual value in this phase. A value above Boundary is Over. Both are 0
+	// if Model is Unknown.
 	Typical, Boundary float64
 	Model             Model
 	Over              bool
 }
 
-// judge says what a window is, by what was learned before.
+// judge compares the value of a window with what was learned from earlier windows.
 func (i *Indicator) judge(value float64, at phase) Verdict {
 	v := Verdict{Value: value, Model: Unknown}
 	middle, boundary, known := i.phases.typical(at)
@@ -123,7 +123,7 @@ func (i *Indicator) judge(value float64, at phase) Verdict {
 	return v
 }
 
-// matters is a boundary, or what is more and still does not matter.
+// matters raises a boundary to the largest value that is still too small a rise to matter.
 func (i *Indicator) matters(middle, boundary float64) float64 {
 	return max(boundary, i.rise*middle, i.least)
 }
@@ -157,7 +157,7 @@ func (i *Indicator) refit() {
 	if ok {
 		boundary = d.Boundary()
 	}
-	// A shape near 0 has no boundary that a float can hold.
+	// With a shape near 0 the boundary overflows a float.
 	if i.fitted = boundary > 0 && boundary < Greatest; !i.fitted {
 		i.fit = Fit{Windows: n, FalseAlarms: i.fit.FalseAlarms}
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// placeID numbers a component of a workload. nowhere is that of spans which
-// belong to no workload.
+// placeID is the index of a place: a component of a workload, or one of its Servpods.
+// nowhere is the place of spans that belong to no workload.
 type placeID uint32
 
 const nowhere placeID = 0
@@ -21,8 +21,8 @@ const noWorkload = -1
 const (
 	// maxName is the longest name that a sketch may carry, in bytes.
 	maxName = 253
-	// maxCached and maxCachedBytes bound the cache of resources; when it is
-	// full it is emptied.
+	// maxCached and maxCachedBytes bound the cache of resources, in entries and bytes; a
+	// full cache is emptied.
 	maxCached      = 8192
 	maxCachedBytes = 8 << 20
 )
@@ -30,28 +30,28 @@ const (
 type place struct {
 	workload  int32
 	component string
-	// host tells Servpods of the component apart. base is the place without it,
-	// which has the sums of the component.
+	// host is the host of the Servpod, "" for the component as a whole. base is the place
+	// of the component as a whole.
 	host string
 	base placeID
 }
 
-// placeKey is what a place is known by.
+// placeKey identifies a place.
 type placeKey struct {
 	workload        int32
 	component, host string
 }
 
-// maxHosted bounds the places with a host; spans from further ones count as of
-// hosts that are not told.
+// maxHosted bounds the places with a host. Spans of further ones count for the component as
+// a whole.
 const maxHosted = 4096
 
 type workload struct {
 	name      string
 	threshold int64 // ns, 0: none
-	// places is how many components it has.
+	// places is the number of its components.
 	places int
-	// versions are those that its components came with, sorted.
+	// versions are "component version" texts seen in its spans, sorted.
 	versions  []string
 	instances instances
 }
@@ -74,30 +74,31 @@ func (w *workload) running(component, version string) {
 	}
 }
 
-// places knows which workload and component a resource stands for.
+// places maps the resource attributes of spans to workloads and components.
 type places struct {
 	config    *Config
 	places    []place
 	workloads []workload
-	// seen is when a place was last in a frame, Unix ns.
+	// seen is the last time that a frame had spans of the place, in Unix ns.
 	seen    []int64
 	now     int64
 	swept   int64
 	byPlace map[placeKey]placeID
-	// byHost has the places with a host, and byPlace the others.
+	// byHost holds the places with a host, byPlace those without.
 	byHost map[placeKey]placeID
 	byName map[string]int32
 	cache  map[string]sender
 	cached int
-	// spare places and workloads were let go of.
+	// The spare indexes are free: sweep removed what had them.
 	sparePlaces    []placeID
 	spareWorkloads []int32
-	// instanceBytes is what the instances of all workloads cost.
+	// instanceBytes is the memory, in bytes, that the instances of all workloads take.
 	instanceBytes int
-	// refused counts resources whose workload, component or instance was over a
-	// limit.
+	// The refused counters count resources that were over the limit of workloads,
+	// components, instances or hosts.
 	refusedWorkloads, refusedComponents, refusedInstances, refusedHosts uint64
-	// process is that of the resource at hand, where they are told apart.
+	// process is a suffix for the process of the current resource, if processes of a
+	// component are kept apart; else "".
 	process string
 }
 
@@ -204,10 +205,10 @@ func (p *places) component(workload int32, service string) placeID {
 	}
 	key := placeKey{workload: workload, component: service + p.process}
 	if id, ok := p.byPlace[key]; ok {
-		p.seen[id] = p.now // before anything is swept for its instance
+		p.seen[id] = p.now // or a sweep on behalf of its instance could remove it
 		return id
 	}
-	p.workloads[workload].places++ // so that the sweep leaves it
+	p.workloads[workload].places++ // so that the sweep below keeps the workload
 	if len(p.byPlace) >= p.config.MaxComponents {
 		p.sweep()
 	}
@@ -225,7 +226,7 @@ func (p *places) component(workload int32, service string) placeID {
 	return id
 }
 
-// take returns the number of a place that is now seen.
+// take returns a free index for a place, seen now.
 func (p *places) take() placeID {
 	id := placeID(len(p.places))
 	if n := len(p.sparePlaces); n > 0 {
@@ -238,7 +239,8 @@ func (p *places) take() placeID {
 	return id
 }
 
-// hosted returns the place of a component on the host that a resource names.
+// hosted returns the Servpod of a component on the host that the attributes name, or base
+// if they name none or there are too many.
 func (p *places) hosted(base placeID, attrs []trimtab.Attr) placeID {
 	key := placeKey{p.places[base].workload, p.places[base].component, hostOf(attrs)}
 	if key.host == "" || key.component == Other {

@@ -9,13 +9,12 @@ import (
 )
 
 const (
-	// maxAbove is how many spans above a request are looked at to find whether it
-	// is a part of another one of its workload, and maxNested how many requests
-	// may be around it: so a span counts in a bounded number of requests, however
-	// a trace was made.
+	// A request within a request of the same workload is counted only once. maxAbove is how
+	// many spans above it are searched for the outer one, maxNested in how many requests of
+	// other workloads it may lie. So each span counts in a bounded number of requests, even
+	// in a hostile trace.
 	maxAbove, maxNested = 64, 8
-	// leastClass and mostClass are the classes of latencies of a tail: up to 0.1 ms
-	// and over 1,000 s.
+	// leastClass holds latencies up to 0.1 ms, mostClass those above 724 s.
 	leastClass, mostClass = -26, 20
 )
 
@@ -27,7 +26,8 @@ func classOf(latency float64) int {
 	return max(leastClass, min(mostClass, int(math.Ceil(2*math.Log2(latency)))))
 }
 
-// classes are sums by class of latency; the zero value is empty.
+// classes holds three sums for each class of latency: weight, time on the critical path,
+// and time waiting on it, in seconds. The zero value is empty.
 type classes struct {
 	first int
 	sums  [][3]float64
@@ -63,7 +63,8 @@ type podSum struct {
 	tail  classes
 }
 
-// callSum is what one component waited for another.
+// callSum sums the calls of one component to another: their weight, and the callee's own
+// and waiting time on the critical path, in seconds.
 type callSum struct {
 	n, own, wait float64
 	tail         classes
@@ -77,8 +78,8 @@ type servpods struct {
 	calls map[[2]placeID]*callSum
 }
 
-// pod returns the sums of a place; those of the last one beyond the bound are of
-// nowhere, which is told as Other.
+// pod returns the sums of a place. Places over the bound share one, which the sketch names
+// Other.
 func (s *servpods) pod(place placeID) *podSum {
 	if len(s.pods) >= trimtab.MaxSketchServpods-1 && (int(place) >= len(s.podOf) || s.podOf[place] == 0) {
 		place = beyond
@@ -99,7 +100,7 @@ func (s *servpods) pod(place placeID) *podSum {
 	return &s.pods[s.podOf[place]-1]
 }
 
-// beyond stands for all places over the bound.
+// beyond is one place for all that exceed MaxSketchServpods.
 const beyond = ^placeID(0)
 
 func (s *servpods) call(caller, callee placeID) *callSum {
@@ -122,8 +123,8 @@ type stay struct {
 	onPath, onPathWaiting time.Duration
 }
 
-// contribute adds where the time of the requests of the loaded trace went: of
-// those of workloads with an SLO that are not inside another of their workload.
+// contribute adds up where the requests of the loaded trace spent their time. It takes the
+// outermost requests of workloads that have an SLO.
 func (p *Path) contribute() {
 	t, begun := &p.tree, false
 	for i := range t.nodes {
@@ -142,8 +143,8 @@ func (p *Path) contribute() {
 	}
 }
 
-// nested reports whether a request of the same workload is around a node, or too
-// much to tell.
+// nested reports whether a node lies within another request of its workload, or too deep to
+// find out.
 func (p *Path) nested(n *node) bool {
 	around := 0
 	for k, steps := n.up, 0; k != none; k, steps = p.tree.nodes[k].up, steps+1 {
@@ -222,8 +223,9 @@ func (v *visitor) stay(x *Visit) {
 	s.slack = min(s.slack, x.Slack)
 }
 
-// Sums are kept in units of which a number of seconds has a whole number, and so
-// are the same in any order, until they are large: see quantile.Histogram.
+// Values are rounded to multiples of 1/timeUnit s (1/squareUnit s²) before they are added.
+// Sums of such multiples are exact below 2^53 units, hence the same in any order: see
+// quantile.Histogram.
 const (
 	timeUnit   = 1 << 30
 	squareUnit = 1 << 40
@@ -236,8 +238,8 @@ func inUnits(v, units float64) float64 {
 	return math.RoundToEven(v*units) / units
 }
 
-// sketch returns what a sketch tells. Components that are told as one, such as
-// Other of several workloads, are summed up.
+// sketch returns the sums with names. Servpods that get the same name, such as Other, are
+// added up.
 func (s *servpods) sketch(p *places) []trimtab.ServpodSketch {
 	out := make([]trimtab.ServpodSketch, 0, len(s.pods))
 	for i := range s.pods {
@@ -250,7 +252,7 @@ func (s *servpods) sketch(p *places) []trimtab.ServpodSketch {
 	return trimtab.MergeServpods(nil, out)
 }
 
-// servpodOf names the Servpod of a place.
+// servpodOf returns the component and host of a place.
 func (p *places) servpodOf(id placeID) (component, host string) {
 	if id == beyond {
 		return Other, ""

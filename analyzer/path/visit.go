@@ -8,39 +8,40 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// call is one call from a visit, in the clock of the caller: by the span that
-// the caller has for it, or without one by the span of the callee alone.
+// call is one call that a visit makes. Its times are those of the caller's client span, or
+// those of the callee's span if there is no client span.
 type call struct {
 	start, end int64
-	// client is the caller's span, or none; callee is the callee's otherwise.
+	// client is the caller's span, or none. callee is used only without a client span.
 	client, callee int32
 }
 
-// span is an interval of a visit, in the clock of its process: all of it, and
-// until where it is on the critical path (start, if it is not).
+// span is the interval [start, end] of a visit, by the clock of its process. [start, limit]
+// is on the critical path; limit = start: nothing of it.
 type span struct{ start, end, limit int64 }
 
 // shift moves s by d.
 func (s span) shift(d int64) span { return span{s.start + d, s.end + d, s.limit + d} }
 
-// part returns how much of [from, to] there is, and how much on the path.
+// part returns the length of [from, to], and how much of that is on the critical path.
 func (s span) part(from, to int64) (all, onPath time.Duration) {
 	return time.Duration(max(0, to-from)), time.Duration(max(0, min(to, s.limit)-from))
 }
 
-// pending is a visit that was found and not yet looked into.
+// pending is a visit that enter has still to take apart.
 type pending struct {
 	node  int32
 	in    span
 	visit Visit
 }
 
-// visitor takes requests apart. Its memory is used again.
+// visitor splits the time of requests among the visits to their components. One visitor is
+// reused for all requests, to save memory.
 type visitor struct {
 	tree   *tree
 	places *places
-	// first is the first child of a node, next its next sibling; 0: none, else
-	// the node plus one.
+	// first[i] is the first child of node i, next[i] its next sibling, both plus one; 0:
+	// none.
 	first, next []int32
 	pending     []pending
 	calls       []call
@@ -48,11 +49,12 @@ type visitor struct {
 	callees     []int32
 	visits      []Visit
 	stays       []stay
-	// stayOf is, by place, the index in stays plus one, where that is of the place.
+	// stayOf[p] is the index in stays of place p, plus one. It may be left over from
+	// another request: then the stay found there has another place.
 	stayOf []uint32
 }
 
-// begin lists the children of all nodes that can be placed in time.
+// begin lists the children of each node, except duplicates and spans without known times.
 func (v *visitor) begin(t *tree, p *places) {
 	v.tree, v.places = t, p
 	v.first = append(v.first[:0], make([]int32, len(t.nodes))...)
@@ -64,8 +66,8 @@ func (v *visitor) begin(t *tree, p *places) {
 	}
 }
 
-// from follows the request that begins at root, without recursion: traces may
-// be as deep as they are long.
+// from takes apart the request that begins at root. It does not recurse: a trace may be as
+// deep as it has spans.
 func (v *visitor) from(root int32) {
 	n := &v.tree.nodes[root]
 	v.pending = append(v.pending[:0], pending{node: root, in: span{n.start, n.end, n.end}})
@@ -76,14 +78,15 @@ func (v *visitor) from(root int32) {
 	}
 }
 
-// enter looks into one visit: going back from its end, the time of its calls
-// belongs to the callees, and the rest is its own.
+// enter takes one visit apart, from its end backwards: time within calls belongs to the
+// callees, the rest to the visit itself.
 func (v *visitor) enter(p *pending) {
 	v.findCalls(p.node)
 	visit, in := &p.visit, p.in
 	visit.locate(v.places, v.tree.nodes[p.node].place)
-	// reached is the start of what is accounted for; block, the end of the calls
-	// that hide one which ended before them.
+	// [reached, in.end] has been assigned already. block is where the visit could go on
+	// after the current group of concurrent calls: a call that ends d before block has
+	// slack d.
 	reached, block := in.end, in.end
 	for _, c := range v.calls {
 		start, end := max(c.start, in.start), min(c.end, in.end)

@@ -98,7 +98,7 @@ func (m *Memory) Inject(ctx context.Context, k trimtab.Kind, key string, data []
 	return m.send(ctx, info.Delivery, &message{kind: k, key: key, data: data})
 }
 
-// Aside returns what was put aside of one kind.
+// Aside returns the dead letters of one kind.
 func (m *Memory) Aside(k trimtab.Kind) [][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 type Injector interface {
 	// Inject sends data on the subject of kind and key.
 	Inject(ctx context.Context, k trimtab.Kind, key string, data []byte) error
-	// Aside returns what was put aside of kind k.
+	// Aside returns the dead letters of kind k.
 	Aside(k trimtab.Kind) [][]byte
 }
 

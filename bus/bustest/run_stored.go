@@ -73,7 +73,7 @@ func durableLimit(c *contract) {
 	c.aside(1)
 }
 
-// aside checks how many alerts were put aside, if the bus can tell.
+// aside checks how many alerts became dead letters, if the bus can tell.
 func (c *contract) aside(want int) {
 	c.Helper()
 	i, ok := c.Bus.(Injector)

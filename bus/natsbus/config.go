@@ -55,7 +55,7 @@ type Config struct {
 	// AckWait is how long a consumer may be silent before its value goes to
 	// another; it is kept alive while a handler runs; 0: 2 s.
 	AckWait time.Duration
-	// MaxDeliver is how often a value is delivered before it is put aside; 0: 10.
+	// MaxDeliver is how often a value is delivered before it becomes a dead letter; 0: 10.
 	MaxDeliver int
 	// Pause is the first pause before a redelivery; it doubles up to 5 s; 0: 100 ms.
 	Pause time.Duration

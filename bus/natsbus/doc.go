@@ -12,8 +12,7 @@
 // travel as one message, which is not counted as one (batch.go). Spans travel as requests, so that a
 // slow analyzer slows the sender down. Whatever decides or acts is in
 // JetStream: one stream per kind, consumers that have one message out at a
-// time and thus keep the order, values nobody can read put aside in the stream
-// UNREADABLE. [Table] has all of it, [Markdown] prints it.
+// time and thus keep the order, dead letters in the stream UNREADABLE. [Table] has all of it, [Markdown] prints it.
 //
 // An embedded server that does not listen has one client, this process. Then
 // Shed and Latest values, which are nearly all that travels, go from publisher

@@ -25,7 +25,7 @@ const (
 	// headerErrorKind which of the known errors it is.
 	headerError     = "Trimtab-Error"
 	headerErrorKind = "Trimtab-Error-Kind"
-	// headerReason says why a value was put aside.
+	// headerReason says why a value became a dead letter.
 	headerReason = "Trimtab-Reason"
 	// headerUntil is until when a command may be stored, by the clock of the
 	// server that stores it, in nanoseconds since 1970.
@@ -298,7 +298,7 @@ func (b *Bus) storeOnce(ctx context.Context, m *nats.Msg, id string) (*jetstream
 			one.Header.Set(name, text)
 		}
 	}
-	if b.config.alone() && one.Header.Get(headerReason) == "" { // what was put aside is for people to look at
+	if b.config.alone() && one.Header.Get(headerReason) == "" { // dead letters are for people to look at
 		pack(one)
 	}
 	ack, err := b.js.PublishMsg(ctx, one, jetstream.WithRetryAttempts(0))

@@ -74,7 +74,7 @@ func (b *Bus) Queues(ctx context.Context) (bus.Queues, error) {
 	return out, nil
 }
 
-// aside counts what was put aside, by kind.
+// aside counts the dead letters, by kind.
 func (b *Bus) aside(ctx context.Context, into map[trimtab.Kind]uint64) error {
 	s, err := b.js.Stream(ctx, "UNREADABLE")
 	if err != nil {

@@ -34,14 +34,14 @@ type storedSub struct {
 	name string // of the consumer
 	bus.Subscription
 
-	// last is where this member got to: a repeated delivery of something that
-	// was handled, whose acknowledgement was lost with a server, is not news.
+	// last is the newest message that this member has handled. An older one is a repeated
+	// delivery, whose acknowledgement was lost with a server, and is skipped.
 	last struct {
 		sequence uint64
 		stored   time.Time
 	}
-	// troubled tells that Trouble was told an error last, unreachable what the log
-	// was told last of a consumer that cannot be reached.
+	// troubled is true if the last call of Trouble had an error. unreachable is the last
+	// error logged about a consumer that cannot be reached.
 	troubled    bool
 	unreachable string
 }
@@ -54,7 +54,8 @@ func (d *storedSub) label() string {
 	return strings.Replace(d.name, "--"+d.bus.secret, "", 1)
 }
 
-// tell tells Trouble why nothing can be delivered, or that something can.
+// tell calls Trouble with the reason why nothing can be delivered, or, after such a call,
+// with nil once messages arrive again.
 func (d *storedSub) tell(err error) {
 	if d.Trouble == nil || err == nil && !d.troubled {
 		return
@@ -104,8 +105,9 @@ func (d *storedSub) openPatiently(ctx context.Context) (*pull, error) {
 	}
 }
 
-// open makes the consumer where it is missing and asks for its messages.
-// Resumed is when the consumer of a nameless subscriber was last known.
+// open makes the consumer if it is missing, and requests its messages. For a subscriber
+// without a name, resumed is the time from which on messages are wanted again; zero at the
+// first start.
 func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -126,13 +128,14 @@ func (d *storedSub) open(ctx context.Context, resumed time.Time) (*pull, error) 
 	return d.bus.openPull(d.kind.stream.Name, d.name)
 }
 
-// replaceConsumer makes a consumer anew that the server can neither run nor
-// change, for its files are damaged. It begins with all that is stored, which
-// handlers bear: what it hands over again is told by epoch and sequence. Where
-// the files cannot be removed, as on an external server, another takes its
-// place; all members of a group come to the same name.
+// replaceConsumer makes a consumer again whose files are damaged, so that the server can
+// neither run nor change it. The new one delivers the whole stream again; handlers
+// recognise repeated values by epoch and sequence. On an external server, whose files
+// cannot be removed, a consumer with another name takes its place; all members of a group
+// choose the same name.
 func (d *storedSub) replaceConsumer(ctx context.Context, resumed time.Time) error {
-	// One that runs is deleted by this, and others are not known to the server.
+	// This deletes the consumer if it runs. If it does not, the server does not know it,
+	// and the error says nothing.
 	_ = d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
 	if d.bus.server != nil {
 		if err := d.bus.server.forgetConsumer(d.kind.stream.Name, d.name); err != nil {
@@ -151,8 +154,8 @@ func (d *storedSub) replaceConsumer(ctx context.Context, resumed time.Time) erro
 }
 
 const (
-	// replaced marks the names of consumers that are in the place of another;
-	// no escaped key has it.
+	// replaced marks the names of consumers that replace another. No escaped key contains
+	// it.
 	replaced = "--again-"
 	// maxReplaced bounds how many are tried.
 	maxReplaced = 8
@@ -175,8 +178,8 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 			}
 			c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &from
 		}
-		// One that stands is made too: what the server has stored of its settings may
-		// be damaged.
+		// An existing consumer is updated as well: its settings may be damaged in the
+		// server's store.
 		_, err := d.bus.js.CreateOrUpdateConsumer(ctx, d.kind.stream.Name, c)
 		return err
 	}
@@ -186,15 +189,15 @@ func (d *storedSub) makeConsumer(ctx context.Context, resumed time.Time) error {
 		}
 	}
 	c.InactiveThreshold = orphaned
-	// It goes with the subscriber: a file of where it stands, written again and
-	// again, would serve nobody. After a server's restart it is made anew.
+	// The consumer ends with its subscriber, so its position need not be written to a file.
+	// After a restart of the server it is made again.
 	c.MemoryStorage = true
 	switch {
 	case d.kind.Delivery == trimtab.Latest || d.History && resumed.IsZero():
 	case resumed.IsZero():
 		c.DeliverPolicy = jetstream.DeliverNewPolicy
 	default:
-		// By time, since a store that was rolled back reuses its numbers.
+		// By time: a store that was rolled back uses sequence numbers twice.
 		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &resumed
 	}
 	_, err := d.bus.js.CreateConsumer(ctx, d.kind.stream.Name, c)
@@ -242,7 +245,7 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 		if p != nil {
 			d.consume(ctx, p)
 			p, attempt = nil, 0
-			// A server that refuses at once must not be asked without pause.
+			// A pause, in case the server refuses at once each time.
 			pause.For(ctx, 20*time.Millisecond)
 			continue
 		}
@@ -276,7 +279,7 @@ func (d *storedSub) resume() time.Time {
 	return d.last.stored
 }
 
-// consume handles messages until ctx ends or the pull does.
+// consume handles messages until ctx ends or the pull request does.
 func (d *storedSub) consume(ctx context.Context, p *pull) {
 	waiting, cancel := d.bus.untilReconnect(ctx)
 	defer cancel()
@@ -347,7 +350,7 @@ func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 }
 
 // settle decides what becomes of a message that could not be read or handled:
-// put aside when no other try can help, else later again.
+// a dead letter when no other try can help, else another try later.
 func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetadata, cause error) {
 	n := meta.NumDelivered
 	if errors.Is(cause, trimtab.ErrInvalid) || n >= uint64(d.bus.config.MaxDeliver) {
@@ -364,7 +367,7 @@ func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetad
 	d.nakLater(m, min(d.bus.config.Pause<<min(n-1, 10), maxPause))
 }
 
-// done remembers that everything up to meta needs no other delivery.
+// done notes that everything up to meta was handled and need not be delivered again.
 func (d *storedSub) done(meta *nats.MsgMetadata) {
 	d.last.sequence, d.last.stored = meta.Sequence.Stream, meta.Timestamp
 }

@@ -17,13 +17,12 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// dedupeWindow is how long a repeated message id is stored once. It covers
-// the longest PublishTimeout that makes sense.
+// dedupeWindow is how long the server drops messages with an id that it has stored. It
+// covers the longest PublishTimeout that makes sense.
 const dedupeWindow = 2 * time.Minute
 
-// makeStreams makes the streams that are missing and brings the limits of
-// those that are there up to the table. A role that may not looks whether what
-// it uses is there.
+// makeStreams makes missing streams, and sets the limits of existing ones to those of the
+// table. A role without the right to do so only checks that the streams it uses exist.
 func (b *Bus) makeStreams(ctx context.Context) error {
 	for _, s := range b.streams {
 		var err error
@@ -150,8 +149,8 @@ func (b *Bus) streamConfig(s StreamInfo) jetstream.StreamConfig {
 	}
 }
 
-// mayBeCorrupt tells whether an error of a new embedded server speaks against
-// its store rather than against the limits, the disk or the patience.
+// mayBeCorrupt reports whether an error of an embedded server at its start may mean that
+// its store is damaged. Reached limits, a full disk and a timeout do not.
 func mayBeCorrupt(err error) bool {
 	const insufficientStorage = 10047
 	var api *jetstream.APIError
@@ -162,8 +161,7 @@ func mayBeCorrupt(err error) bool {
 		!strings.Contains(err.Error(), "no space left")
 }
 
-// putAside stores a message that nobody can read or handle where a person can
-// look at it. id makes a repeated attempt harmless.
+// putAside stores a dead letter. Its message id makes a repeated attempt harmless.
 func (b *Bus) putAside(ctx context.Context, m *nats.Msg, k trimtab.Kind, reason error) error {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -171,7 +169,7 @@ func (b *Bus) putAside(ctx context.Context, m *nats.Msg, k trimtab.Kind, reason 
 	}
 	data, err := unpack(m.Header, m.Data)
 	if err != nil {
-		data = m.Data // as it came
+		data = m.Data // compressed, as received
 	}
 	aside := asideMsg(unreadableSubject+string(k), data, headerText(reason))
 	_, err = b.storeAs(ctx, aside, fmt.Sprintf("unreadable %s %d %d", meta.Stream, meta.Sequence.Stream, meta.Timestamp.UnixNano()), new(atomic.Pointer[error]))

@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// unreadableSubject is where values are put aside that nobody could read or
-// handle: trimtab.unreadable.<kind>.
+// unreadableSubject is the subject of dead letters, values that nobody could read
+// or handle: trimtab.unreadable.<kind>.
 const unreadableSubject = "trimtab.unreadable."
 
 // StreamInfo is one row of the table of what is stored where.

@@ -19,8 +19,8 @@ import (
 
 // clientFlags say which trimtab to ask and how to print.
 type clientFlags struct {
-	URL    string `help:"Address of the running trimtab." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL" group:"Whom to ask and how to print:"`
-	Output string `short:"o" help:"text, wide (all columns), json or yaml." enum:"text,wide,json,yaml" default:"text" group:"Whom to ask and how to print:"`
+	URL    string `help:"Address of the running trimtab." default:"http://127.0.0.1:9600" env:"TRIMTAB_URL" group:"Connection and output:"`
+	Output string `short:"o" help:"text, wide (all columns), json or yaml." enum:"text,wide,json,yaml" default:"text" group:"Connection and output:"`
 }
 
 // client asks the trimtab that is named.

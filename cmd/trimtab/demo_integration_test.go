@@ -34,6 +34,26 @@ func TestTheDemoKeepsToTheCapacityAndRestoresTheLimits(t *testing.T) {
 	})
 }
 
+func TestTheDemoNeedsNoNetworkButTheLoopbackInterface(t *testing.T) {
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("no ip here to bring the loopback interface up")
+	}
+	report := filepath.Join(t.TempDir(), "report.json")
+	cmd := withoutNetwork(t, `ip link set lo up && exec "$0" demo --headless --for 10s --report `+report)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "limits are what they were before.") {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	b, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r demo.Report
+	if err := json.Unmarshal(b, &r); err != nil || !r.Restored || len(r.Phases) != 2 {
+		t.Errorf("%v: %s", err, b)
+	}
+}
+
 func TestADemoWhoseReaderGoesAwayLeavesNoGroupBehind(t *testing.T) {
 	kernelQuotas(t)
 	cmd := exec.Command("/proc/self/exe", "demo", "--headless", "--for", "10m", "--knob", "cgroup", "--web.listen-address", "127.0.0.1:0")

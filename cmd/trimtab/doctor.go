@@ -17,8 +17,8 @@ import (
 // doctorCmd is `trimtab doctor`.
 type doctorCmd struct {
 	clientFlags `embed:""`
-	Config      string `name:"config.file" help:"Configuration file. Without one, what a trimtab that only watches needs is looked at." type:"path" placeholder:"FILE"`
-	Role        string `help:"Look for a process with this role: collector, analyzer, planner, agent or console. By default for one that does everything." placeholder:"ROLE"`
+	Config      string `name:"config.file" help:"Configuration file. Without one, check what a trimtab that only watches needs." type:"path" placeholder:"FILE"`
+	Role        string `help:"Check what a process with this role needs: collector, analyzer, planner, agent or console. By default: a process with all roles." placeholder:"ROLE"`
 	NATS        string `name:"nats.config.file" help:"File with the nats section of that process." type:"path" placeholder:"FILE"`
 	Host        string `name:"host" help:"What this host is called in knobs; by default its host name." placeholder:"NAME"`
 }

@@ -30,7 +30,7 @@ func TestADraftOfWhatIsThereIsAConfigurationThatRuns(t *testing.T) {
 	p.until("a draft of both services", func() error {
 		code, out := p.command("init", "--cgroup-root", p.q.root, "--prometheus.url", url)
 		for _, want := range []string{
-			"  - name: hungry # found in spans", "  - name: modest # found in spans", "fraction: 0.95} # measured: 95% within ",
+			"  - name: hungry # found in spans", "  - name: modest # found in spans", "fraction: 0.95} # saw ", " with 95% confidence at most ",
 			"knob: {cgroup: hungry, cpu: {max: ", "mode: recommend # ", `# load: 'sum(rate(http_requests_total{service="hungry"}[1m]))'`,
 			"# Prometheus has no counter of requests whose job, service, app or container is modest",
 		} {

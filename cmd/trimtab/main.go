@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -136,6 +137,9 @@ func run(parser *kong.Kong, c *cli, args []string, errOut io.Writer, code *int) 
 			result = *code
 		}
 	}()
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	k, err := parser.Parse(eachFile(args))
 	if err != nil {
 		printError(errOut, hint.Add(err, "trimtab --help lists the commands; trimtab COMMAND --help shows an example"))

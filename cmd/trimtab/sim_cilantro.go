@@ -36,17 +36,17 @@ type simCilantroCmd struct {
 	Offset   int    `help:"Second of the trace to begin at, 0 to 100000000." default:"0" group:"Environment:"`
 	Capacity int    `help:"Units that the jobs share, 1 to 1048576, at least one for each." default:"1000" group:"Environment:"`
 
-	Queues       bool               `help:"Requests that were not served wait for the next report." group:"As it is in life:"`
-	Startup      time.Duration      `help:"Time until added units serve, up to 1m; each change takes half to one and a half of it." default:"0s" group:"As it is in life:"`
-	Interference float64            `help:"Share of a job's rounds in which a neighbour takes a fifth of its units, 0 to 1." default:"0" group:"As it is in life:"`
-	Drift        bool               `help:"Performance of --drift-jobs changes in the middle of the run." group:"As it is in life:"`
-	DriftJobs    []string           `help:"Jobs that drift." default:"db1j4,mltj3,prsj3" group:"As it is in life:"`
-	DriftFactor  float64            `help:"What their performance is multiplied with, 0.001 to 10." default:"0.7" group:"As it is in life:"`
-	Arrive       map[string]float64 `help:"Round in which a job arrives, as in prsj1=90.5; more than 0, before the end." placeholder:"JOB=ROUND" group:"As it is in life:"`
-	Leave        map[string]float64 `help:"Round in which a job leaves, before the end; a fraction is in mid-round." placeholder:"JOB=ROUND" group:"As it is in life:"`
-	Lie          map[string]float64 `help:"What a job multiplies its reports with, as in db1j6=2; more than 0. Fractions are cut at 1." placeholder:"JOB=FACTOR" group:"As it is in life:"`
-	Demand       map[string]float64 `help:"Job that reports no performance, with the multiple of its demand that its owner states, more than 0." placeholder:"JOB=FACTOR" group:"As it is in life:"`
-	Noise        float64            `help:"Extra noise of reports, as a share of them, 0 to 10. Fractions are cut at 1, so those near it report less on average." default:"0" group:"As it is in life:"`
+	Queues       bool               `help:"Requests that were not served wait for the next report." group:"More realistic:"`
+	Startup      time.Duration      `help:"Time until added units serve, up to 1m; each change takes half to one and a half of it." default:"0s" group:"More realistic:"`
+	Interference float64            `help:"Share of a job's rounds in which a neighbour takes a fifth of its units, 0 to 1." default:"0" group:"More realistic:"`
+	Drift        bool               `help:"Performance of --drift-jobs changes in the middle of the run." group:"More realistic:"`
+	DriftJobs    []string           `help:"Jobs that drift." default:"db1j4,mltj3,prsj3" group:"More realistic:"`
+	DriftFactor  float64            `help:"What their performance is multiplied with, 0.001 to 10." default:"0.7" group:"More realistic:"`
+	Arrive       map[string]float64 `help:"Round in which a job arrives, as in prsj1=90.5; more than 0, before the end." placeholder:"JOB=ROUND" group:"More realistic:"`
+	Leave        map[string]float64 `help:"Round in which a job leaves, before the end; a fraction is in mid-round." placeholder:"JOB=ROUND" group:"More realistic:"`
+	Lie          map[string]float64 `help:"What a job multiplies its reports with, as in db1j6=2; more than 0. Fractions are cut at 1." placeholder:"JOB=FACTOR" group:"More realistic:"`
+	Demand       map[string]float64 `help:"Job that reports no performance, with the multiple of its demand that its owner states, more than 0." placeholder:"JOB=FACTOR" group:"More realistic:"`
+	Noise        float64            `help:"Extra noise of reports, as a share of them, 0 to 10. Fractions are cut at 1, so those near it report less on average." default:"0" group:"More realistic:"`
 
 	Learner    string  `help:"Learner of the policies that learn: ${enum}. With --forecaster truth as well, truth makes an oracle of any policy." enum:"default,bintree,bintree-published,kernel,truth" default:"default" group:"Policies that learn:"`
 	Forecaster string  `help:"Forecaster of loads: auto, arma, smoothing, seasonal, naive or truth." default:"auto" group:"Policies that learn:"`

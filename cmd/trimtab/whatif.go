@@ -35,8 +35,8 @@ func (c *whatIfCmd) Run(ctx context.Context, t terminal) error {
 
 // printWhatIf says who gains and who pays in the first line.
 func printWhatIf(w io.Writer, a *trimtab.WhatIf, wide bool) {
-	fmt.Fprintf(w, "%s: %d would gain, %d would pay, %d hold what they have; %s of %s in pool %s\n",
-		changeText(&a.Change), a.Gain, a.Pay, a.Hold, fromTo(view.Number(a.CapacityBefore), view.Number(a.CapacityAfter)), view.Unit(a.Resource), a.Pool)
+	fmt.Fprintf(w, "%s: %d would gain, %d would pay, %d would stay the same, %d not planned for; pool %s: %s %s\n",
+		changeText(&a.Change), a.Gain, a.Pay, len(a.Workloads)-a.Gain-a.Pay-a.Hold, a.Hold, a.Pool, fromTo(view.Number(a.CapacityBefore), view.Number(a.CapacityAfter)), view.Unit(a.Resource))
 	if a.ValueBefore != nil || a.ValueAfter != nil {
 		fmt.Fprintf(w, "objective %s: %s\n", a.Objective, fromTo(view.Optional(a.ValueBefore), view.Optional(a.ValueAfter)))
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestAWhatIfIsPrintedWithWhoGainsInTheFirstLine(t *testing.T) {
 	band := func(p float64) *trimtab.Band { return &trimtab.Band{Lower: p - .02, Mean: p, Upper: p + .02} }
-	a := trimtab.WhatIf{Pool: "shop", Objective: "social", Resource: "cpu", CapacityBefore: 8, CapacityAfter: 6, Gain: 1, Pay: 1, Hold: 1,
+	a := trimtab.WhatIf{Pool: "shop", Objective: "social", Resource: "cpu", CapacityBefore: 8, CapacityAfter: 6, Gain: 1, Hold: 1,
 		Change:  trimtab.Change{Capacity: map[string]float64{"cpu": 6}, SLO: map[string]string{"checkout": "200ms"}, Weight: map[string]float64{"shop": 2}},
 		Assumes: []string{"the latencies of checkout keep their shape"}, Absent: map[string]string{"lost": "no actuator has its knob"},
 		Workloads: []trimtab.WhatIfWorkload{
@@ -20,7 +20,7 @@ func TestAWhatIfIsPrintedWithWhoGainsInTheFirstLine(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		var b strings.Builder
 		printWhatIf(&b, &a, wide)
-		for _, want := range []string{"with capacity cpu=6, weight shop=2, slo checkout=200ms: 1 would gain, 1 would pay, 1 hold what they have; 8 -> 6 of cores in pool shop",
+		for _, want := range []string{"with capacity cpu=6, weight shop=2, slo checkout=200ms: 1 would gain, 0 would pay, 0 would stay the same, 1 not planned for; pool shop: 8 -> 6 cores",
 			"93% (91% to 95%)", "96% (94% to 98%)", "unlikely -> likely", "left out: lost: no actuator has its knob", "assumed: the latencies of checkout"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("no %q in\n%s", want, b.String())

@@ -50,6 +50,15 @@ func TestAWordThatIsNearlyRightIsAnsweredWithTheRightOne(t *testing.T) {
 	}
 }
 
+func TestHelpAsAWordIsTheHelpOfTheFlag(t *testing.T) {
+	for words, flag := range map[string]string{"help": "--help", "help status": "status --help", "help check config": "check config --help"} {
+		wantCode, want := say(t, strings.Fields(flag)...)
+		if code, out := say(t, strings.Fields(words)...); code != wantCode || out != want || want == "" {
+			t.Errorf("trimtab %s: code %d:\n%s\nwant that of %s: code %d", words, code, out, flag, wantCode)
+		}
+	}
+}
+
 // leaves are the command lines that people can type.
 func leaves(t *testing.T) []*kong.Node {
 	t.Helper()

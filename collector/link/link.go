@@ -17,20 +17,20 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Interfaces is the kernel's folder of interfaces.
+// Interfaces is the kernel's directory of network interfaces.
 const Interfaces = "/sys/class/net"
 
 // Reading is what the kernel said of one interface at one time.
 type Reading struct {
 	// At is the time since the host booted.
 	At time.Duration
-	// Bytes is all that was sent.
+	// Bytes is the kernel's counter of bytes sent.
 	Bytes uint64
-	// Bandwidth is in bytes per second; 0: the interface tells no speed.
+	// Bandwidth is in bytes per second; 0 if the interface reports no speed.
 	Bandwidth float64
 }
 
-// Read reads one interface below a folder; "": that of the kernel.
+// Read reads one interface below dir, or below Interfaces if dir is empty.
 func Read(dir, name string) (Reading, error) {
 	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {
 		return Reading{}, trimtab.Invalidf("interface %.40q: want the name of one", name)
@@ -46,7 +46,7 @@ func Read(dir, name string) (Reading, error) {
 	if err != nil {
 		return Reading{}, fmt.Errorf("read interface %s: %w", name, err)
 	}
-	// EINVAL is the kernel's answer of an interface that is down.
+	// The kernel answers EINVAL for an interface that is down.
 	text, err = readFile(filepath.Join(dir, name, "speed"))
 	if err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EOPNOTSUPP) {
 		return Reading{}, fmt.Errorf("read speed of interface %s: %w", name, err)
@@ -71,8 +71,8 @@ func readFile(name string) (string, error) {
 	return strings.TrimSpace(string(b[:n])), err
 }
 
-// ParseSpeed returns the bandwidth of a speed in Mbit/s, in bytes per second; 0 where
-// it is unknown, which the kernel tells as -1.
+// ParseSpeed converts the kernel's text of a speed in Mbit/s to bytes per second. It
+// returns 0 if the speed is unknown, for which the kernel writes -1.
 func ParseSpeed(text string) float64 {
 	v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
 	if err != nil || v <= 0 {
@@ -105,8 +105,7 @@ type Collector struct {
 	before map[string]Reading
 }
 
-// Open checks the configuration. An interface that is not there is no error: it may
-// come.
+// Open checks the configuration. An interface that does not exist yet is no error.
 func Open(dir string, names []string, c Config) (*Collector, error) {
 	if err := c.Fill(Source); err != nil {
 		return nil, err
@@ -120,7 +119,7 @@ func (c *Collector) Close() error { return nil }
 // Run publishes until ctx ends; it then returns nil.
 func (c *Collector) Run(ctx context.Context) error { return c.config.Run(ctx, Source, c.measure) }
 
-// measure makes two samples of each interface, which is their instance.
+// measure returns two samples of each interface; its name is their instance.
 func (c *Collector) measure() (all []*trimtab.Sample) {
 	for _, name := range c.names {
 		sent := &trimtab.Sample{Quantity: trimtab.Sent, Instance: name}

@@ -28,7 +28,7 @@ const maxLine = 1 << 20
 // group is one control group of a request; the empty path is the whole host.
 type group struct {
 	Path string `json:"path"`
-	// ID tells a group from an earlier one of the same path.
+	// ID differs from that of an earlier group with the same path.
 	ID uint64 `json:"id"`
 }
 

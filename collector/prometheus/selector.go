@@ -74,7 +74,7 @@ func (s *scanner) word() bool {
 	case "and", "or", "unless", "bool", "inf", "nan", "atan2":
 		return true
 	case "offset":
-		return false // not behind a selector: that was consumed with it
+		return false // a valid offset follows a selector, and was consumed with it
 	}
 	if next == '(' {
 		return true
@@ -91,7 +91,7 @@ func aggregates(name string) bool {
 		"count_values", "bottomk", "topk", "quantile", "limitk", "limit_ratio"}, name)
 }
 
-// clauseFollows reports whether by or without stands here.
+// clauseFollows reports whether the next word is by or without.
 func (s *scanner) clauseFollows() bool {
 	end := s.at
 	for end < len(s.text) && wordByte(s.text[end]) {
@@ -208,7 +208,7 @@ func wordByte(c byte) bool {
 func ageQuery(selectors []string) string {
 	parts := make([]string, len(selectors))
 	for i, s := range selectors {
-		// The label keeps the parts apart: "or" drops equal label sets.
+		// Each part gets a label of its own: "or" drops series with equal labels.
 		parts[i] = fmt.Sprintf(`label_replace(max(time() - timestamp(%s)), "part", "%d", "", "")`, s, i)
 	}
 	return "max(" + strings.Join(parts, " or ") + ")"

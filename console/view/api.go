@@ -91,6 +91,8 @@ type Row struct {
 	// Budget is the error budget of the last 7 days, as far as it is known.
 	Budget  *Budget                    `json:"error_budget,omitempty"`
 	Latency map[string]trimtab.Seconds `json:"latency_s,omitempty"`
+	// Observed is what was seen of a discovered service since it was found.
+	Observed *trimtab.Observed `json:"observed,omitempty"`
 	// Instances counts its running copies that can be used, on so many Hosts.
 	Instances int `json:"instances,omitempty"`
 	Hosts     int `json:"hosts,omitempty"`

@@ -7,12 +7,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/trimtab/trimtab"
 )
+
+// draftMargin is how much longer than the upper bound of the measured p95 a drafted SLO
+// is: the loads to come may be higher than those seen.
+const draftMargin = 1.5
+
+// draftLong is how long a service must have been seen before its draft no longer warns
+// that other hours may be slower: the bound speaks of the hours seen.
+const draftLong = 20 * time.Hour
 
 // Draft returns what a configuration may say of a service that was found in spans, as
 // lines of a list of workloads; each has its reason. group is the control group that is
-// named like the service, and cores what its host has; without them the draft only
-// watches. recommends tells that it does more.
+// named like the service, and cores what its host has; without them, or with too few
+// requests for an SLO, the draft only watches. recommends tells that it does more.
 func Draft(row *Row, group string, cores float64) (lines []string, recommends bool) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	load := "no load yet"
@@ -24,20 +34,80 @@ func Draft(row *Row, group string, cores float64) (lines []string, recommends bo
 		name = strconv.Quote(name)
 	}
 	add("  - name: %s # found in spans, service.name=%s: %s", name, name, load)
-	p95, p99 := row.Latency["p95"].Duration(), row.Latency["p99"].Duration()
-	if p95 > 0 {
-		add("    slo: {latency: %v, fraction: 0.95} # measured: 95%% within %v, 99%% within %v; one and a half times the first, rounded up: put what your users need",
-			proposed(p95), p95.Round(100*time.Microsecond), p99.Round(100*time.Microsecond))
-	} else {
-		add("    # slo: {latency: 200ms, fraction: 0.95} # no latency was measured yet")
+	slo, drafted := draftSLO(row)
+	add("    %s", slo)
+	knob := group != "" && cores > 0
+	if knob {
+		comment := ""
+		if !drafted {
+			comment = "# "
+		}
+		add("    %sknob: {cgroup: %s, cpu: {max: %v}} # the control group of that name; max is all that this host has", comment, group, cores)
 	}
-	if group == "" || !(cores > 0) || p95 <= 0 {
+	switch {
+	case knob && drafted:
+		add("    mode: recommend # trimtab says what it would set, and writes nothing")
+		return lines, true
+	case knob:
+		add("    mode: off # write an slo first; then use the knob above, and mode: recommend")
+	default:
 		add("    mode: off # no control group is named %s: write knob: {cgroup: PATH, cpu: {min: 0.1, max: 4}}, and then mode: recommend", name)
-		return lines, false
 	}
-	add("    knob: {cgroup: %s, cpu: {max: %v}} # the control group of that name; max is all that this host has", group, cores)
-	add("    mode: recommend # trimtab says what it would set, and writes nothing")
-	return lines, true
+	return lines, false
+}
+
+// draftSLO returns the line of the SLO with its reason. drafted is false where too few
+// requests were seen: then the line is a comment, and its latency a guess.
+func draftSLO(row *Row) (line string, drafted bool) {
+	o := row.Observed
+	if o == nil {
+		latency, why := 200*time.Millisecond, "no latency was measured yet"
+		if p95 := row.Latency["p95"].Duration(); p95 > 0 {
+			latency, why = proposed(p95), "the number of requests is not known"
+		}
+		return fmt.Sprintf("# slo: {latency: %v, fraction: 0.95} # a guess: %s. Put what your users need", latency, why), false
+	}
+	seen := fmt.Sprintf("%s in %v, at %.3g requests/s on average and %.3g at most", count(o.Requests, "request"), period(o.To.Sub(o.From)), o.Load, o.LoadMost)
+	if o.P95Upper == nil {
+		return fmt.Sprintf("# slo: {latency: %v, fraction: 0.95} # a guess: saw only %s; %.0f are needed to bound the latency of 95%% of them. Put what your users need, or draft again later",
+			proposed(o.P95.Duration()), seen, trimtab.ObservedNeeded()), false
+	}
+	again := "if the usual load is higher, draft again under it"
+	if o.To.Sub(o.From) < draftLong {
+		again = "other hours may be slower: draft again after a usual day"
+	}
+	return fmt.Sprintf("slo: {latency: %v, fraction: 0.95} # saw %s: 95%% of them took at most %v, with 95%% confidence at most %v; this is %v times that, rounded up. Put what your users need; %s",
+		proposed(o.P95Upper.Duration()), seen, digits(o.P95.Duration()), digits(o.P95Upper.Duration()), draftMargin, again), true
+}
+
+// count is a number of things with its word.
+func count(n float64, word string) string {
+	if n = math.Round(n); n != 1 {
+		word += "s"
+	}
+	return fmt.Sprintf("%.0f %s", n, word)
+}
+
+// period is a length of time as people say it: 40s, 12m, 3h, 5d.
+func period(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0fm", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0fh", d.Hours())
+	}
+	return fmt.Sprintf("%.0fd", d.Hours()/24)
+}
+
+// digits rounds a latency to three digits.
+func digits(d time.Duration) time.Duration {
+	if d <= 0 {
+		return d
+	}
+	unit := time.Duration(math.Pow(10, math.Floor(math.Log10(float64(d)))-2))
+	return d.Round(max(unit, 1))
 }
 
 // plainName tells that YAML reads a name as that text without quotes.
@@ -51,9 +121,21 @@ func plainName(name string) bool {
 	return !slices.Contains([]string{"", "true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(name))
 }
 
-// proposed is one and a half times a latency, rounded up to two digits.
+// proposed is a latency with the margin, rounded up to one that people write: 1, 2, 5,
+// 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, … ms.
 func proposed(measured time.Duration) time.Duration {
-	v := float64(measured) * 1.5
-	step := math.Pow(10, math.Floor(math.Log10(v))-1)
-	return max(time.Duration(math.Ceil(v/step)*step), time.Millisecond).Round(time.Microsecond)
+	v := float64(measured) * draftMargin
+	for _, ms := range []float64{1, 2, 5} {
+		if limit := ms * 1e6; v <= limit {
+			return time.Duration(limit)
+		}
+	}
+	for decade := 1e7; decade < math.MaxInt64/100; decade *= 10 {
+		for _, step := range []float64{1, 1.5, 2, 2.5, 3, 4, 5, 7.5} {
+			if limit := step * decade; v <= limit {
+				return time.Duration(limit)
+			}
+		}
+	}
+	return measured
 }

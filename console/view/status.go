@@ -203,7 +203,7 @@ func (v *Model) row(s *state, now time.Time) Row {
 		r.SLOTarget = &s.Target
 	}
 	if e := s.estimate; e != nil {
-		r.Performance, r.Latency, r.Reports = e.Performance, e.Latency, e.Reports
+		r.Performance, r.Latency, r.Observed, r.Reports = e.Performance, e.Latency, e.Observed, e.Reports
 		age := trimtab.SecondsOf(now.Sub(e.Time))
 		r.Age = &age
 		if e.Load != nil {

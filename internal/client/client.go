@@ -16,9 +16,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -268,6 +270,9 @@ func (c Client) do(ctx context.Context, method, path string, body []byte, token 
 		// The address is said once.
 		err = u.Err
 	}
+	if errors.Is(err, syscall.ENETUNREACH) && loopback(req.URL) {
+		return a, hint.Add(fmt.Errorf("ask %s: the loopback interface is down: %w", scrub.URL(c.URL), err), hint.Loopback)
+	}
 	if err != nil {
 		return a, hint.Add(fmt.Errorf("ask %s: %w", scrub.URL(c.URL), err), "is trimtab running there? start it with `trimtab run`, or name another with --url or TRIMTAB_URL")
 	}
@@ -277,4 +282,10 @@ func (c Client) do(ctx context.Context, method, path string, body []byte, token 
 		return a, fmt.Errorf("read answer of %s: %w", scrub.URL(c.URL), err)
 	}
 	return a, nil
+}
+
+// loopback reports whether a URL names this host by a loopback address.
+func loopback(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }

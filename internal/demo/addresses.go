@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"time"
+
+	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // addresses gives loopback addresses, each once, to processes that listen
@@ -53,4 +56,19 @@ func (a *addresses) close() error {
 	}
 	a.marks = nil
 	return errors.Join(errs...)
+}
+
+// reachable returns an error unless this process can reach itself over TCP. In a network
+// namespace whose loopback interface is down one can listen, but not connect: the demo
+// would wait a minute for its first service.
+func reachable() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		defer l.Close()
+		var c net.Conn
+		if c, err = net.DialTimeout("tcp", l.Addr().String(), 2*time.Second); err == nil {
+			return c.Close()
+		}
+	}
+	return hint.Add(fmt.Errorf("connect over the loopback interface, which the demo needs and no other network: %w", err), hint.Loopback)
 }

@@ -137,6 +137,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 
 // prepare measures the machine, picks the knob and sizes the services.
 func (r *run) prepare(fail func(error)) error {
+	if err := reachable(); err != nil {
+		return err
+	}
 	r.Screen.printf("Measuring this machine...\n")
 	m := Calibrate(250 * time.Millisecond)
 	r.report.Machine.CPUs, r.report.Machine.Free, r.report.Machine.Speed = m.CPUs, m.Free, m.Speed

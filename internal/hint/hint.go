@@ -16,6 +16,9 @@ type hinted struct {
 // Unwrap returns the cause.
 func (h hinted) Unwrap() error { return h.error }
 
+// Loopback is what to do where 127.0.0.1 cannot be reached at all.
+const Loopback = "bring it up: ip link set lo up (as root, in this network namespace)"
+
 // Add returns err with a hint; a nil err stays nil.
 func Add(err error, format string, args ...any) error {
 	if err == nil {

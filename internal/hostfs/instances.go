@@ -31,7 +31,7 @@ type Instance struct {
 	Name string
 	// Path is relative to the root.
 	Path string
-	// ID tells a directory from an earlier one of the same name.
+	// ID differs from that of an earlier directory of the same name.
 	ID uint64
 }
 

@@ -244,7 +244,7 @@ func (w *Cluster) Spared(of *Workload, labels map[string]string) (atOnce, least 
 	return s.atOnce, s.least, s.by, nil
 }
 
-// Spared is that of [Cluster], asked of the server.
+// Spared is [Cluster].Spared, but reads from the server.
 func (c *Client) Spared(ctx context.Context, of *Workload, labels map[string]string) (atOnce, least int64, by string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -41,7 +41,7 @@ func exporterRows() []Row {
 		{Name: "trimtab_host_given", Type: Gauge, Labels: []string{"pool", "host", "resource"}, Help: "What the knobs on the host hold or may yet hold, in the unit of the resource; one without a limit counts as its maximum"},
 		{Name: "trimtab_host_knobs", Type: Gauge, Labels: []string{"pool", "host"}, Help: "Knobs that the pool has on the host"},
 		{Name: "trimtab_host_unusable_knobs", Type: Gauge, Labels: []string{"pool", "host"}, Help: "Knobs on the host that cannot be used, for a reason that it tells"},
-		{Name: "trimtab_host_timestamp_seconds", Type: Gauge, Labels: []string{"pool", "host"}, Help: "Unix time in seconds at which the host last said what it holds"},
+		{Name: "trimtab_host_timestamp_seconds", Type: Gauge, Labels: []string{"pool", "host"}, Help: "Unix time in seconds at which the host last reported its knobs"},
 		{Name: "trimtab_host_jobs", Type: Gauge, Labels: []string{"host", "state"}, Help: "Best-effort jobs on the host by state, running or suspended, as its agent told a console; the agent itself has trimtab_colocate_*"},
 		{Name: "trimtab_host_jobs_decision", Type: Gauge, Labels: []string{"host", "verb"}, Help: "1 for the decision in force on the best-effort jobs of the host: StopBE, SuspendBE, CutBE, DisallowBEGrowth, AllowBEGrowth, or paused"},
 		{Name: "trimtab_host_jobs_used", Type: Gauge, Labels: []string{"host", "resource"}, Help: "What running best-effort jobs of the host have together, in the unit of the resource"},

@@ -12,7 +12,7 @@ func pipelineRows() []Row {
 		{Name: "trimtab_stage_redeliveries_total", Type: Counter, Labels: []string{"stage"},
 			Help: "Values that reached a stage more than once"},
 		{Name: "trimtab_stage_panics_total", Type: Counter, Labels: []string{"stage"},
-			Help: "Panics of a step; the value that caused one was put aside"},
+			Help: "Panics of a step; the message that caused one is kept as a dead letter"},
 		{Name: "trimtab_stage_step_seconds", Type: Histogram, Labels: []string{"stage"},
 			Buckets: []float64{1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10},
 			Help:    "Duration of one call of a step in seconds"},

@@ -9,8 +9,8 @@
 //	slack         u_i(a_i + (C − Σ_j a_j)) − u_i(a_i)
 //
 // An allocation by dominant resource fairness has neither shortfall nor envy
-// nor slack, whatever the weights; what whole units, minimums, bounded steps
-// and the guard make of it shows here. In a tree of groups e_i is the product
+// nor slack, whatever the weights; whole units, minimums, bounded steps and the
+// guard can cause some, and the audit shows how much. In a tree of groups e_i is the product
 // of the weights' parts on the way down; a group that leaves room gives it to
 // its neighbours, so that envy between groups can be above 0. Over several hosts
 // slack counts what is free where the workload runs; shortfall and envy are about the
@@ -20,8 +20,8 @@
 // for the four properties; with weights they are about entitlements, as in
 // Parkes, Procaccia and Shah (EC 2012).
 //
-// The package does not know who is right: demands are what was learnt, and a
-// workload whose demand is unknown is counted at what it has and not judged.
+// Demands are those learnt, right or wrong. A workload whose demand is unknown counts
+// with its allocation, and is not judged.
 //
 //	a := audit.Of(&audit.Pool{Resources: …, Tenants: …})
 //	a.Now.Envy, a.Now.Shortfall, a.Now.Slack

@@ -30,7 +30,7 @@ func (p *pool) guarantee() {
 		}
 		room := float64(of.Units)/of.Capacity - least
 		part := 1.0
-		if sum > room {
+		if sum > 0 && sum > room { // the least of all may be a rounding more than there is
 			part = math.Max(0, room) / sum
 		}
 		for i := range p.tenants {

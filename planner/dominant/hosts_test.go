@@ -134,6 +134,21 @@ func TestAGuaranteeThatAHostCannotHoldTakesNothingFromAnotherHost(t *testing.T) 
 	}
 }
 
+func TestWhereTheLeastOfAllIsAllThatThereIsOtherResourcesAreGivenOutAllTheSame(t *testing.T) {
+	// 2/3000 + 99/3000 is a rounding more than 101/3000.
+	q := &policy.Question{Resources: []policy.Pooled{pooled("cpu", 2000), pooled("memory", 3000)}, Workloads: []policy.Claim{claim("a", 1, 0, 2), claim("b", 1, 11, 99)}}
+	for r, units := range []int{500, 101} {
+		q.Resources[r].Hosts = []policy.Host{{Name: "h1", Units: float64(units)}}
+		for i := range q.Workloads {
+			q.Workloads[i].Wants[r].Parts = []policy.Part{{Host: 0, Share: 1}}
+		}
+	}
+	q.Workloads[0].Wants[1].Min, q.Workloads[1].Wants[1].Min = 2, 99
+	if s := share(t, q); s.Units[1][0] < 11 || s.Units[0][1] != 2 || s.Units[1][1] != 99 {
+		t.Errorf("units %v, want the 11 of cpu that b needs beside its memory", s.Units)
+	}
+}
+
 func TestOverHostsAnAnswerKeepsBoundsAndCapacities(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scale := rapid.SampledFrom([]int{1, 7, 1000}).Draw(t, "scale")

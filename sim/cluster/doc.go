@@ -9,6 +9,6 @@
 //
 // Source: Cilantro (OSDI'23), section 4 (the loop) and 6 (its rhythms).
 //
-// The package knows no workloads: who calls it says what they report. There
-// is one leader; workloads have one instance on one host unless Config says more.
+// The package has no model of workloads: its caller says what they report. There is one
+// leader. Each workload has one instance on one host unless Config says otherwise.
 package cluster

@@ -1,0 +1,73 @@
+package analyzer
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/report"
+	"github.com/trimtab/trimtab/quantile"
+)
+
+// observed counts all requests of a discovered workload: see [trimtab.Observed]. The
+// zero value has seen none.
+type observed struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// Read counts the requests that were read, Requests those that they stand for.
+	Read     float64            `json:"read"`
+	Requests float64            `json:"requests"`
+	LoadMost float64            `json:"load_most"`
+	Latency  quantile.Histogram `json:"latency"`
+}
+
+// maxObserved is more requests than a service has: above it one more would be lost in
+// rounding. What comes then is not counted.
+const maxObserved = 1e15
+
+// take adds an interval that ended at end.
+func (o *observed) take(end time.Time, length time.Duration, s *report.Spans, load float64) {
+	if !(o.Requests+s.Requests <= maxObserved) || !(o.Latency.Count()+s.Latency.Count() <= maxObserved) {
+		return
+	}
+	if o.From.IsZero() {
+		o.From = end.Add(-length)
+	}
+	o.To = end
+	o.Read += s.Read
+	o.Requests += s.Requests
+	o.LoadMost = math.Max(o.LoadMost, load)
+	o.Latency.Merge(&s.Latency)
+	o.Latency.Settle() // as after a restart
+}
+
+// told returns what an estimate says of it; nil: no latency was seen.
+func (o *observed) told() *trimtab.Observed {
+	if o == nil {
+		return nil
+	}
+	p95, ok := o.Latency.Quantile(trimtab.ObservedQuantile)
+	if !ok {
+		return nil
+	}
+	out := &trimtab.Observed{From: o.From, To: o.To, Requests: o.Read, LoadMost: o.LoadMost, P95: trimtab.Seconds(p95)}
+	out.Load = math.Min(o.Requests/o.To.Sub(o.From).Seconds(), o.LoadMost)
+	if upper, ok := o.Latency.Upper(trimtab.ObservedQuantile, trimtab.ObservedConfidence, o.Read); ok {
+		s := trimtab.Seconds(math.Max(upper, p95))
+		out.P95Upper = &s
+	}
+	return out
+}
+
+// valid refuses a saved state that no requests can have led to.
+func (o *observed) valid() error {
+	for _, v := range []float64{o.Read, o.Requests, o.LoadMost, o.Latency.Count()} {
+		if !(v >= 0 && v <= maxObserved) {
+			return trimtab.Invalidf("restore observed requests: %v", v)
+		}
+	}
+	if o.Requests > 0 && (o.From.IsZero() || !o.To.After(o.From)) {
+		return trimtab.Invalidf("restore observed requests: from %v to %v", o.From, o.To)
+	}
+	return nil
+}
