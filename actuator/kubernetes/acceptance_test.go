@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,13 +60,12 @@ type order struct {
 	from, to           float64
 }
 
-var sequence uint64 //nolint:gochecknoglobals // plans of one test follow each other
+var sequence atomic.Uint64 //nolint:gochecknoglobals // plans of one test follow each other
 
 // asks makes the next plan of an epoch, of 100 cores and pods.
 func asks(epoch uint64, all ...order) *trimtab.Plan {
-	sequence++
 	p := plan("", 0, 0)
-	p.Epoch, p.Sequence, p.Actions, p.Lease = epoch, sequence, nil, 600
+	p.Epoch, p.Sequence, p.Actions, p.Lease = epoch, sequence.Add(1), nil, 600
 	for _, o := range all {
 		p.Actions = append(p.Actions, trimtab.Action{
 			KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "checkout", Instance: o.instance, Resource: o.resource},
