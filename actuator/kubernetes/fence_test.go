@@ -93,57 +93,64 @@ func TestKilledBetweenAnyTwoStepsNoObjectIsChangedThatTheJournalDoesNotKnow(t *t
 	tr := trial.Start(t, 6)
 	deepest := 0
 	for i := range tr.N {
-		s := kubetest.New(t)
-		s.Shop(3, burstable)
-		at, after := (i+int(tr.Seed%9))%9, tr.Rand.IntN(2) == 0
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "TEST_KUBECONFIG="+s.KubeconfigOf("child"), "TEST_DIR="+t.TempDir())
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		dead, ended := make(chan struct{}), make(chan struct{})
-		kill := sync.OnceFunc(func() { _ = cmd.Process.Kill(); <-dead; close(ended) })
-		writes := 0
-		started := make(chan struct{})
-		s.Fail(func(r *http.Request) int {
-			if kubetest.UserOf(r) != "child" || r.Method == http.MethodGet {
-				return 0
-			}
-			<-started
-			if writes++; writes <= at {
-				return 0
-			}
-			kill()
-			if after && writes == at+1 {
-				return 0
-			}
-			return 503
+		t.Run("", func(t *testing.T) { // what a case opens is closed at its end
+			deepest = max(deepest, killed(t, tr, (i+int(tr.Seed%9))%9))
 		})
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			line := make([]byte, 4096)
-			if n, _ := out.Read(line); n > 0 { // it is done before the nth write
-				_ = cmd.Process.Kill()
-			}
-			_ = cmd.Wait() // it was killed
-			close(dead)
-		}()
-		close(started)
-		select {
-		case <-dead:
-		case <-time.After(time.Minute):
-			t.Fatal("it does nothing")
-		}
-		deepest = max(deepest, writes)
-		s.Fail(nil)
-		restored(tr, s, fmt.Sprintf("killed at write %d, carried out: %v", at+1, after))
 		tr.Case()
 	}
 	tr.Notef("killed after up to %d writes", deepest)
+}
+
+// killed has an actuator die at its write number at, counted from 0, and returns how
+// many writes it began.
+func killed(t *testing.T, tr *trial.Trial, at int) (writes int) {
+	s := kubetest.New(t)
+	s.Shop(3, burstable)
+	after := tr.Rand.IntN(2) == 0
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "TEST_KUBECONFIG="+s.KubeconfigOf("child"), "TEST_DIR="+t.TempDir())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := make(chan struct{})
+	kill := sync.OnceFunc(func() { _ = cmd.Process.Kill(); <-dead })
+	started := make(chan struct{})
+	s.Fail(func(r *http.Request) int {
+		if kubetest.UserOf(r) != "child" || r.Method == http.MethodGet {
+			return 0
+		}
+		<-started
+		if writes++; writes <= at {
+			return 0
+		}
+		kill()
+		if after && writes == at+1 {
+			return 0
+		}
+		return 503
+	})
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		line := make([]byte, 4096)
+		if n, _ := out.Read(line); n > 0 { // it is done before the nth write
+			_ = cmd.Process.Kill()
+		}
+		_ = cmd.Wait() // it was killed
+		close(dead)
+	}()
+	close(started)
+	select {
+	case <-dead:
+	case <-time.After(time.Minute):
+		t.Fatal("it does nothing")
+	}
+	s.Fail(nil)
+	restored(tr, s, fmt.Sprintf("killed at write %d, carried out: %v", at+1, after))
+	return writes
 }
 
 // restored reports whether the journal brings everything back.
@@ -182,70 +189,81 @@ func TestOfTwoActuatorsTheOlderOneWritesNothingOnceTheNewerOneHas(t *testing.T) 
 	tr := trial.Start(t, 8)
 	gated := 0
 	for i := range tr.N {
-		s := kubetest.New(t)
-		s.Shop(2, burstable)
-		older, newer := watchAs(t, s, "older"), watchAs(t, s, "newer")
-		first := older.runs(older.journaled)
-		at, stopped, goOn := (i+int(tr.Seed%8))%8, make(chan struct{}), make(chan struct{})
-		if tr.Rand.IntN(4) == 0 {
-			at, stopped = 1000, closed() // both at once
-			close(goOn)
-		}
-		var mu sync.Mutex
-		n := 0
-		s.Before(func(r *http.Request) {
-			if kubetest.UserOf(r) != "older" || r.URL.Query().Get("watch") != "" || strings.HasPrefix(r.URL.Path, "/version") {
-				return
-			}
-			mu.Lock()
-			n++
-			stop := n == at+1
-			mu.Unlock()
-			if stop {
-				close(stopped)
-				<-goOn
+		t.Run("", func(t *testing.T) { // what a case opens is closed at its end
+			if olderAndNewer(t, tr, (i+int(tr.Seed%8))%8) {
+				gated++
 			}
 		})
-		done := make(chan []string)
-		go func() { done <- statusesOf(first.Handle(t.Context(), everything(first, 1, 1, 0.1))) }()
-		var outcome []string
-		select {
-		case <-stopped:
-		case outcome = <-done:
-		}
-		second, err := newer.opens(newer.journaled)
-		for ; errors.Is(err, trimtab.ErrStale); second, err = newer.opens(newer.journaled) { // the older one wrote in between
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		second.Handle(t.Context(), everything(second, 2, 1, 0.2))
-		back := tr.Rand.IntN(2) == 0
-		if back { // to what the older one found
-			second.Handle(t.Context(), asks(2, order{firstPod, trimtab.CPU, stateOf(second, trimtab.CPU, firstPod).Now.Value, 0.5}))
-		}
-		if outcome == nil {
-			if at < 1000 {
-				gated++
-				if tr.Rand.IntN(2) == 0 {
-					older.sync() // its watch went on meanwhile
-				}
-				close(goOn)
-			}
-			outcome = <-done
-		}
-		taken := map[string]bool{}
-		for _, p := range s.Patched() {
-			if p.User == "newer" {
-				taken[p.Path] = true
-			} else if taken[p.Path] {
-				tr.Failf("stopped before request %d, put back %v: %s was written after the newer one had: %v\n%q", at+1, back, p.Path, s.Patched(), outcome)
-			}
-		}
-		s.Before(nil)
 		tr.Case()
 	}
 	tr.Notef("%d of them stopped in between", gated)
+}
+
+// olderAndNewer has two actuators write, and reports whether the older one was stopped
+// before its request number at, counted from 0. Sometimes it is not stopped at all.
+func olderAndNewer(t *testing.T, tr *trial.Trial, at int) (gated bool) {
+	s := kubetest.New(t)
+	s.Shop(2, burstable)
+	older, newer := watchAs(t, s, "older"), watchAs(t, s, "newer")
+	first := older.runs(older.journaled)
+	stopped, goOn := make(chan struct{}), make(chan struct{})
+	if tr.Rand.IntN(4) == 0 {
+		at, stopped = 1000, closed() // both at once
+		close(goOn)
+	}
+	var mu sync.Mutex
+	n := 0
+	s.Before(func(r *http.Request) {
+		if kubetest.UserOf(r) != "older" || r.URL.Query().Get("watch") != "" || strings.HasPrefix(r.URL.Path, "/version") {
+			return
+		}
+		mu.Lock()
+		n++
+		stop := n == at+1
+		mu.Unlock()
+		if stop {
+			close(stopped)
+			<-goOn
+		}
+	})
+	done := make(chan []string)
+	go func() { done <- statusesOf(first.Handle(t.Context(), everything(first, 1, 1, 0.1))) }()
+	var outcome []string
+	select {
+	case <-stopped:
+	case outcome = <-done:
+	}
+	second, err := newer.opens(newer.journaled)
+	for ; errors.Is(err, trimtab.ErrStale); second, err = newer.opens(newer.journaled) { // the older one wrote in between
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Handle(t.Context(), everything(second, 2, 1, 0.2))
+	back := tr.Rand.IntN(2) == 0
+	if back { // to what the older one found
+		second.Handle(t.Context(), asks(2, order{firstPod, trimtab.CPU, stateOf(second, trimtab.CPU, firstPod).Now.Value, 0.5}))
+	}
+	if outcome == nil {
+		if at < 1000 {
+			gated = true
+			if tr.Rand.IntN(2) == 0 {
+				older.sync() // its watch went on meanwhile
+			}
+			close(goOn)
+		}
+		outcome = <-done
+	}
+	taken := map[string]bool{}
+	for _, p := range s.Patched() {
+		if p.User == "newer" {
+			taken[p.Path] = true
+		} else if taken[p.Path] {
+			tr.Failf("stopped before request %d, put back %v: %s was written after the newer one had: %v\n%q", at+1, back, p.Path, s.Patched(), outcome)
+		}
+	}
+	s.Before(nil)
+	return gated
 }
 
 func closed() chan struct{} {
