@@ -171,7 +171,11 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 	r.start, r.end = s.Start, s.End
 	r.adjusted = s.Adjusted
 	r.next = 0
-	from := p.resources[s.Resource]
+	from := &p.resources[s.Resource]
+	if !from.serves && s.Serves() {
+		from.serves = true
+		p.places.serve(from.place)
+	}
 	r.place, r.instance = from.place, from.instance
 	r.kind, r.flags = uint8(s.Kind), s.Flags
 	if t.tail == 0 {

@@ -34,6 +34,8 @@ type place struct {
 	// of the component as a whole.
 	host string
 	base placeID
+	// serves: the component sent a span of a request that it served.
+	serves bool
 }
 
 // placeKey identifies a place.
@@ -145,7 +147,24 @@ func (p *places) of(packed []byte) sender {
 	if s.instance != unnamed {
 		p.workloads[p.places[s.place].workload].instances.known[s.instance].seen = p.now
 	}
+	s.serves = p.serves(s.place)
 	return s
+}
+
+// serves reports whether the component of a place sent a span of a request that it served.
+func (p *places) serves(id placeID) bool { return p.places[p.places[id].base].serves }
+
+// serve notes that the component of a place sent a span of a request that it served.
+func (p *places) serve(id placeID) {
+	if id != nowhere {
+		p.places[p.places[id].base].serves = true
+	}
+}
+
+// sameHost reports whether two places are known to be on one host, and so have one clock.
+func (p *places) sameHost(a, b placeID) bool {
+	host := p.places[a].host
+	return host != "" && host != "localhost" && host == p.places[b].host
 }
 
 func (p *places) refused() uint64 {
@@ -177,7 +196,7 @@ func (p *places) resolve(attrs []trimtab.Attr) sender {
 			version, _ := attribute(attrs, "service.version")
 			p.workloads[i].running(service, version)
 			place := p.hosted(p.component(int32(i), service), attrs)
-			return sender{place, p.instance(i, attrs)}
+			return sender{place: place, instance: p.instance(i, attrs)}
 		}
 	}
 	if _, own := attribute(attrs, trimtab.OwnAttribute); own || !p.config.Discover || service == "" {
@@ -258,7 +277,7 @@ func (p *places) hosted(base placeID, attrs []trimtab.Attr) placeID {
 		return base
 	}
 	id := p.take()
-	p.places[id] = place{key.workload, key.component, key.host, base}
+	p.places[id] = place{workload: key.workload, component: key.component, host: key.host, base: base}
 	p.byHost[key] = id
 	return id
 }

@@ -29,6 +29,9 @@ type window struct {
 	// sums is by workload, cells by place; nil: nothing was seen.
 	sums  []*sum
 	cells []*trimtab.Component
+	// started is by the place of the component: its requests that no SERVER or CONSUMER
+	// span tells. They count unless it is seen to serve some before the interval is closed.
+	started []*sum
 }
 
 // sum is what one workload showed.
@@ -126,7 +129,7 @@ func (w *windows) close(n int) []trimtab.Value {
 	w.last = nil
 	for _, x := range closed {
 		from := len(out)
-		for i, s := range x.sums {
+		for i, s := range x.totals(w.places) {
 			if s != nil && s.requests > 0 {
 				out = append(out, w.sketch(x, int32(i), s))
 			}
