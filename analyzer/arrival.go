@@ -15,7 +15,7 @@ type arrival struct {
 	waits [2]time.Duration
 	since time.Time
 	// requests and late are those that counted, and those that came too late to, of the
-	// last minutes, fading. missing is the share of the latest interval that was not
+	// last half minute, fading. missing is the share of the latest interval that was not
 	// waited for, [0, 1].
 	requests, late, missing float64
 }
@@ -26,8 +26,10 @@ const (
 	// mostLate is the share of requests that may come too late, or be missing, before the
 	// load is not believed to be all of it.
 	mostLate = 0.05
-	// arrivalMemory is how many requests are remembered.
-	arrivalMemory = 2000
+	// arrivalMemory is the time over which the share of late requests is averaged.
+	arrivalMemory = 30 * time.Second
+	// maxArrived is more requests than a workload has, so that sums stay finite.
+	maxArrived = 1e15
 )
 
 // take enters a sketch.
@@ -36,8 +38,8 @@ func (a *arrival) take(s *trimtab.Sketch) {
 		a.waits, a.since = [2]time.Duration{0, a.waits[0]}, s.To
 	}
 	a.waits[0] = max(a.waits[0], s.Wait.Duration())
-	keep := math.Exp(-(s.Requests + s.Late) / arrivalMemory)
-	a.requests, a.late = a.requests*keep+s.Requests, a.late*keep+s.Late
+	keep := math.Exp(-s.To.Sub(s.From).Seconds() / arrivalMemory.Seconds())
+	a.requests, a.late = min(a.requests*keep+s.Requests, maxArrived), min(a.late*keep+s.Late, maxArrived)
 	a.missing = s.Missing
 }
 

@@ -259,7 +259,7 @@ func (s *senders) advance(now int64) {
 	}
 	for _, g := range s.groups[1:] {
 		if g != nil && g.mark < 0 {
-			g.mark = now - int64(s.config.Settle)
+			g.mark = now - int64(max(s.config.Settle, s.config.Lateness))
 		}
 	}
 }
