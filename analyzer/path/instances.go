@@ -28,6 +28,7 @@ type sender struct {
 	instance instanceID
 	// serves: its component is known to serve requests. It is not kept up to date.
 	serves bool
+	clock  clockID
 }
 
 // instance is one that spans named.

@@ -1,43 +1,43 @@
 package path
 
-import "slices"
-
-// startedBy returns the sums of the requests that a component started itself.
-func (x *window) startedBy(component placeID) *sum {
-	for int(component) >= len(x.started) {
-		x.started = append(x.started, nil)
-	}
-	if x.started[component] == nil {
-		x.started[component] = new(sum)
-	}
-	return x.started[component]
+// startedSum sums up the requests of a component that no SERVER or CONSUMER span tells.
+type startedSum struct {
+	component placeID
+	*sum
 }
 
-// totals returns the sums by workload, with what its components started themselves where
-// they were not seen to serve requests. It changes none.
-func (x *window) totals(p *places) []*sum {
-	out, own := x.sums, true
-	for id, s := range x.started {
-		if s == nil || p.serves(placeID(id)) {
-			continue
+// startedBy returns the sums of the requests that a component started itself.
+func (s *sum) startedBy(component placeID) *sum {
+	for _, x := range s.started {
+		if x.component == component {
+			return x.sum
 		}
-		if own {
-			out, own = slices.Clone(x.sums), false
-		}
-		w := p.places[id].workload
-		out[w] = out[w].plus(s)
 	}
-	return out
+	x := startedSum{component, new(sum)}
+	s.started = append(s.started, x)
+	return x.sum
+}
+
+// total returns the sums with what components started themselves that were not seen to
+// serve requests.
+func (s *sum) total(p *places) *sum {
+	for _, x := range s.started {
+		if !p.serves(x.component) {
+			s = s.plus(x.sum)
+		}
+	}
+	return s
 }
 
 // plus returns the sum of s and t, which may share memory with one of them.
 func (s *sum) plus(t *sum) *sum {
 	if s.requests == 0 {
 		out := *t
-		out.spans, out.sampled, out.flagged = s.spans+t.spans, s.sampled || t.sampled, s.flagged
+		out.late += s.late
+		out.spans, out.sampled, out.flagged = s.spans, s.sampled, s.flagged
 		return &out
 	}
-	out := sum{spans: s.spans, sampled: s.sampled, flagged: s.flagged}
+	out := sum{late: s.late + t.late, spans: s.spans, sampled: s.sampled, flagged: s.flagged}
 	for _, x := range []*sum{s, t} {
 		out.requests += x.requests
 		out.under += x.under
