@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/proctest"
 )
 
 // growFile has the process that removes it from the directory of its knobs take memory
@@ -50,48 +52,23 @@ func TestAWatchdogWhoseMemoryGrowsEndsAndIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	h, baselines := fallen(t)
 	cmd := h.start(3, baselines, "TEST_ONCE=1", "TEST_GROW=1")
-	before := h.dogsOf(cmd.Process.Pid)
+	before := h.dogs()
 	if err := errors.Join(os.WriteFile(filepath.Join(h.dir, growFile), nil, 0o600), cmd.Process.Signal(syscall.SIGSTOP)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() error { return h.at(baselines...) })
 	// The actuator is stopped: the other watchdog starts it.
 	eventually(t, func() error {
-		now := h.dogsOf(cmd.Process.Pid)
-		same := 0
-		for _, pid := range now {
-			for _, old := range before {
-				if pid == old {
-					same++
-				}
-			}
-		}
-		if len(now) != 2 || same != 1 {
+		now := proctest.With(h.config.Dir)
+		stayed := slices.DeleteFunc(slices.Clone(now), func(pid int) bool { return !slices.Contains(before, pid) })
+		if len(now) != 2 || len(stayed) != 1 {
 			return fmt.Errorf("watchdogs were %v and are %v", before, now)
 		}
 		return nil
 	})
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
-	eventually(t, noneLeft(t, h.dir))
-}
-
-// dogsOf lists the watchdogs of an actuator process.
-func (h *host) dogsOf(actuator int) (pids []int) {
-	h.t.Helper()
-	eventually(h.t, func() error {
-		pids = nil
-		for _, pid := range processes(h.t, h.config.Dir) {
-			if pid != os.Getpid() && pid != actuator {
-				pids = append(pids, pid)
-			}
-		}
-		if len(pids) == 0 {
-			return errors.New("no watchdog")
-		}
-		return nil
-	})
-	return pids
+	eventually(t, noneLeft(h.dir))
 }
 
 func TestARestoreFromAJournalThatCannotBeReadSaysSoAndNeverThatAllIsWell(t *testing.T) {
