@@ -18,8 +18,8 @@ type Sketch struct {
 	// From and To bound the ends of the counted requests: From <= end < To.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Requests is the number of entry spans, adjusted for sampling; an entry
-	// span is a span of the workload whose parent is not of the workload.
+	// Requests is the number of entry spans, adjusted for sampling: the spans of
+	// requests that the workload served, each counted once (see analyzer/path).
 	Requests float64 `json:"requests"`
 	// Spans is the number of spans that were read for it, not adjusted.
 	Spans uint64 `json:"spans"`

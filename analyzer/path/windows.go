@@ -49,6 +49,9 @@ type sum struct {
 	// servpods are where the time of its requests went.
 	servpods servpods
 	flagged  tally
+	// started are the requests that no SERVER or CONSUMER span tells, by component. They
+	// count unless it is seen to serve some before the interval is closed.
+	started []startedSum
 }
 
 // pick returns the interval that a request of a workload which ended at end counts in,
@@ -150,7 +153,7 @@ func (w *windows) close(now int64, from *senders) (out []trimtab.Value) {
 				open = true
 			default:
 				x.sums[i] = nil // first: what fails here must not fail again for ever
-				if s.requests > 0 || s.late > 0 {
+				if s = s.total(w.places); s.requests > 0 || s.late > 0 {
 					out = append(out, w.sketch(x, int32(i), s, now, from))
 				}
 			}
