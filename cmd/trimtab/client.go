@@ -89,6 +89,7 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 			fmt.Fprintln(w, "paused: nothing is written until `trimtab resume`")
 		}
 	}
+	printUnmet(w, s.Unmet)
 	if len(s.Workloads) == 0 {
 		fmt.Fprintln(w, "no workload yet: send OTLP spans to 127.0.0.1:4317 or :4318, or name workloads in the configuration")
 		return
@@ -109,6 +110,17 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 	}
 	table(w, rows)
 	printHosts(w, s.Tightest, fewHosts)
+}
+
+// printUnmet says what is not in force, and what to do about each.
+func printUnmet(w io.Writer, all []view.UnmetOn) {
+	for i := range all {
+		u := &all[i]
+		fmt.Fprintln(w, client.Printable(u.Text()))
+		if u.Do != "" {
+			fmt.Fprintf(w, "  do: %s\n", client.Printable(u.Do))
+		}
+	}
 }
 
 // stateSince is the state, and since when where something is wrong.

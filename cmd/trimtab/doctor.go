@@ -84,6 +84,23 @@ func (c *doctorCmd) running(ctx context.Context) []site.Finding {
 		}
 		out = append(out, f)
 	}
+	return append(out, c.unmet(ctx)...)
+}
+
+// unmet tells what hosts do not have in force.
+func (c *doctorCmd) unmet(ctx context.Context) (out []site.Finding) {
+	s, err := client.Client{URL: c.URL}.Status(ctx)
+	if err != nil {
+		return nil // of a process without a console, which the pipeline told of
+	}
+	for i := range s.Unmet {
+		u := &s.Unmet[i]
+		level := site.FoundBad
+		if u.What == trimtab.UnmetClaims {
+			level = site.FoundNote // it may be meant so
+		}
+		out = append(out, site.Finding{Area: "running", Subject: u.What + " on " + u.Host, Level: level, Text: u.Text(), Hint: u.Do})
+	}
 	return out
 }
 

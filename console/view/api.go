@@ -54,6 +54,9 @@ type Status struct {
 	Epoch  uint64 `json:"epoch,omitempty"`
 	// NotReady is what is not ready, by part, with the reason.
 	NotReady map[string]string `json:"not_ready,omitempty"`
+	// Unmet is what the configuration asks for and hosts do not have in force, at most
+	// [trimtab.MaxUnmet], by host.
+	Unmet []UnmetOn `json:"unmet,omitempty"`
 	// Hosts counts the hosts that the pool has knobs on; Tightest are those with
 	// the least free: ?hosts= of them, by default none.
 	Hosts    int    `json:"hosts"`
@@ -66,6 +69,20 @@ type Status struct {
 	Offset int `json:"offset"`
 	// Workloads are worst first.
 	Workloads []Row `json:"workloads"`
+}
+
+// UnmetOn is what one host does not have in force.
+type UnmetOn struct {
+	Host string `json:"host"`
+	trimtab.Unmet
+}
+
+// Text says it to a person. That others claim capacity may be meant so.
+func (u UnmetOn) Text() string {
+	if u.What == trimtab.UnmetClaims {
+		return "on " + u.Host + " " + u.Why
+	}
+	return "not in force on " + u.Host + ": " + u.Why
 }
 
 // Row is one workload in a [Status]. A nil number was not measured.
@@ -238,8 +255,8 @@ type Hosts struct {
 type Host struct {
 	Name string `json:"host"`
 	Pool string `json:"pool,omitempty"`
-	// Code is what State says, for programs: "ok", "silent", "twins", "knob", "over" or
-	// "paused".
+	// Code is what State says, for programs: "ok", "silent", "twins", "knob", "over",
+	// "paused" or "unmet".
 	Code string `json:"code"`
 	// State is for people; Kind is "bad", "note" or "ok".
 	State string `json:"state"`
@@ -250,6 +267,8 @@ type Host struct {
 	Age       trimtab.Seconds `json:"age_s"`
 	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
 	Paused    bool            `json:"paused,omitempty"`
+	// Unmet is what the configuration asks for and it does not have in force.
+	Unmet []trimtab.Unmet `json:"unmet,omitempty"`
 	// Rooms are what it has and gives, the pool's resource first.
 	Rooms []Room `json:"rooms"`
 	// Workloads and Instances count what runs there; Knobs what can be turned, and

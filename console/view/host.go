@@ -35,6 +35,7 @@ type host struct {
 	paused    bool
 	capacity  map[string]float64
 	divided   bool
+	unmet     []trimtab.Unmet
 	// knobs are in order of workload, resource and instance.
 	knobs []trimtab.KnobState
 	cost  int // bytes, about
@@ -77,6 +78,7 @@ func (v *Model) hear(said *trimtab.Holding) {
 	}
 	now := time.Now()
 	h.time, h.heard, h.leaseLeft, h.paused, h.capacity, h.divided = said.Time, now, said.LeaseLeft, said.Paused, said.Capacity, said.Divided
+	h.unmet = takenUnmet(said.Unmet)
 	if h.lives == nil && said.Life != 0 {
 		h.lives = &trimtab.Lives{}
 	}
@@ -116,6 +118,14 @@ func (v *Model) taken(said *trimtab.Holding) []trimtab.KnobState {
 	}
 	slices.SortStableFunc(out, func(a, b trimtab.KnobState) int { return a.Compare(b.KnobID) })
 	return out
+}
+
+// takenUnmet is what a host says is not in force there, with short texts.
+func takenUnmet(said []trimtab.Unmet) (all []trimtab.Unmet) {
+	for _, u := range said[:min(len(said), trimtab.MaxUnmet)] {
+		all = append(all, trimtab.Unmet{What: brief(u.What), Why: brief(u.Why), Do: brief(u.Do)})
+	}
+	return all
 }
 
 // knobCost is about how many bytes a knob takes.
