@@ -33,7 +33,9 @@ type built struct {
 }
 
 // Example is shown by --help.
-func (versionCmd) Example() string { return "trimtab version\ntrimtab version -o json | jq -r .version" }
+func (versionCmd) Example() string {
+	return "trimtab version\ntrimtab version -o json | jq -r .version"
+}
 
 // Run prints what --version does.
 func (c *versionCmd) Run(t terminal) error {
