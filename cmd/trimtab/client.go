@@ -90,6 +90,9 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 		}
 	}
 	printUnmet(w, s.Unmet)
+	if s.Exceeds != "" {
+		fmt.Fprintln(w, s.Exceeds)
+	}
 	if len(s.Workloads) == 0 {
 		fmt.Fprintln(w, "no workload yet: send OTLP spans to 127.0.0.1:4317 or :4318, or name workloads in the configuration")
 		return
@@ -202,6 +205,9 @@ func printPlan(w io.Writer, p *view.Planned) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Barred)) {
 		fmt.Fprintf(w, "cannot be applied: %s: %s\n", name, p.Barred[name])
+	}
+	if p.Exceeds != "" {
+		fmt.Fprintln(w, p.Exceeds)
 	}
 	if p.Applicable {
 		fmt.Fprintf(w, "to carry it out: trimtab apply %s\n", p.ID)

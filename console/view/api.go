@@ -57,6 +57,8 @@ type Status struct {
 	// Unmet is what the configuration asks for and hosts do not have in force, at most
 	// [trimtab.MaxUnmet], by host.
 	Unmet []UnmetOn `json:"unmet,omitempty"`
+	// Exceeds is that of the newest plan: see [Planned].
+	Exceeds string `json:"recommendations_exceed,omitempty"`
 	// Hosts counts the hosts that the pool has knobs on; Tightest are those with
 	// the least free: ?hosts= of them, by default none.
 	Hosts    int    `json:"hosts"`
@@ -69,20 +71,6 @@ type Status struct {
 	Offset int `json:"offset"`
 	// Workloads are worst first.
 	Workloads []Row `json:"workloads"`
-}
-
-// UnmetOn is what one host does not have in force.
-type UnmetOn struct {
-	Host string `json:"host"`
-	trimtab.Unmet
-}
-
-// Text says it to a person. That others claim capacity may be meant so.
-func (u UnmetOn) Text() string {
-	if u.What == trimtab.UnmetClaims {
-		return "on " + u.Host + " " + u.Why
-	}
-	return "not in force on " + u.Host + ": " + u.Why
 }
 
 // Row is one workload in a [Status]. A nil number was not measured.
@@ -331,6 +319,9 @@ type Planned struct {
 	// plan is applied as a whole or not at all.
 	Applicable bool              `json:"applicable"`
 	Barred     map[string]string `json:"barred,omitempty"`
+	// Exceeds says that what it recommends does not fit the pool, with what all others
+	// have, where that is so.
+	Exceeds string `json:"exceeds,omitempty"`
 }
 
 // Decision is one action with its reason and what came of it.

@@ -120,14 +120,6 @@ func (v *Model) taken(said *trimtab.Holding) []trimtab.KnobState {
 	return out
 }
 
-// takenUnmet is what a host says is not in force there, with short texts.
-func takenUnmet(said []trimtab.Unmet) (all []trimtab.Unmet) {
-	for _, u := range said[:min(len(said), trimtab.MaxUnmet)] {
-		all = append(all, trimtab.Unmet{What: brief(u.What), Why: brief(u.Why), Do: brief(u.Do)})
-	}
-	return all
-}
-
 // knobCost is about how many bytes a knob takes.
 func knobCost(k *trimtab.KnobState) int {
 	fast := 0

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,39 +81,14 @@ func (v *Model) summary(now time.Time) Status {
 		}
 	}
 	s.Unmet = v.unmet(now)
+	if v.plan != nil {
+		s.Exceeds = v.exceeds(v.plan, now)
+	}
 	s.Allocated.Value = round9(s.Allocated.Value)
 	if s.Allocated.Unlimited {
 		s.Allocated = trimtab.Unlimited()
 	}
 	return s
-}
-
-// Unmet returns what the configuration asks for and hosts do not have in force at now, at
-// most [trimtab.MaxUnmet], by host.
-func (v *Model) Unmet(now time.Time) []UnmetOn {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.unmet(now)
-}
-
-func (v *Model) unmet(now time.Time) (all []UnmetOn) {
-	for _, h := range v.hosts {
-		if h.gone(now) {
-			continue
-		}
-		for _, u := range h.unmet {
-			all = append(all, UnmetOn{h.name, u})
-		}
-	}
-	for _, name := range v.jobHosts(now) {
-		for _, u := range v.jobs.hosts[name].said.Unmet {
-			all = append(all, UnmetOn{name, u})
-		}
-	}
-	slices.SortFunc(all, func(a, b UnmetOn) int {
-		return cmp.Or(strings.Compare(a.Host, b.Host), strings.Compare(a.What, b.What), strings.Compare(a.Why, b.Why))
-	})
-	return all[:min(len(all), trimtab.MaxUnmet)]
 }
 
 // maxQuery bounds the text of a filter, in bytes.
