@@ -68,6 +68,9 @@ func (p *Path) accountTop(n *node) {
 		return
 	}
 	s.requests += weight
+	if n.flags&trimtab.FlagAdjusted != 0 {
+		s.adjusted += weight
+	}
 	s.serve(n.instance, weight)
 	began := end
 	if n.known {

@@ -35,10 +35,12 @@ type window struct {
 type sum struct {
 	requests, under, errors float64
 	// late are requests that came after their interval was closed.
-	late    float64
-	spans   uint64
-	sampled bool
-	latency quantile.Histogram
+	late float64
+	// adjusted are those whose span tells how many it stands for.
+	adjusted float64
+	spans    uint64
+	sampled  bool
+	latency  quantile.Histogram
 	// begun[k] requests began k intervals before they ended.
 	begun   []float64
 	slowest slowest
@@ -47,6 +49,8 @@ type sum struct {
 	// servpods are where the time of its requests went.
 	servpods servpods
 	flagged  tally
+	// unserved are those of requests that no SERVER or CONSUMER span tells.
+	unserved float64
 	// started are the requests that no SERVER or CONSUMER span tells, by component. They
 	// count unless it is seen to serve some before the interval is closed.
 	started []startedSum
@@ -202,6 +206,8 @@ func (w *windows) sketch(x *window, workload int32, s *sum, now int64, from *sen
 		Requests:  s.requests,
 		Spans:     s.spans,
 		Sampled:   s.sampled,
+		Adjusted:  s.adjusted,
+		Unserved:  s.unserved,
 		Latency:   s.latency,
 		Begun:     begunOf(s.begun),
 		Threshold: trimtab.SecondsOf(time.Duration(about.threshold)),
