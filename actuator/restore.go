@@ -109,19 +109,22 @@ func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, er
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
 	defer lock.Close()
-	return restoreLocked(ctx, dir, reopen)
+	return restoreLocked(ctx, dir, reopen, false)
 }
 
 // restoreLocked restores when the lock is held. The journal is read without
 // opening it for writing first: knobs come back even where it cannot be
-// written any more.
-func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
+// written any more. borrowed: only what is above its baseline is restored.
+func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error), borrowed bool) (Report, error) {
 	s, err := readDir(dir)
 	if err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
+	if borrowed {
+		all = borrowing(ctx, all)
+	}
 	defer lockAll(ctx, s.locks, dir, all, reopen)()
 	r, err := restoreParts(ctx, all, false, func(part Report) error { return forgetIn(dir, part) })
 	r.Damaged = s.unreadable

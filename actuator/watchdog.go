@@ -48,7 +48,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 	if p := inheritedPack(parent); p != nil {
 		go p.guardPartner(ended, func() bool {
-			held, left, err := leaseLeft(dir, id)
+			held, left, _, err := leaseLeft(dir, id)
 			return err == nil && held && left > 0 && !successor()
 		})
 	}
@@ -63,8 +63,9 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	if err != nil {
 		return Report{}, err
 	}
+	returned := false // what was borrowed
 	for {
-		held, left, err := leaseLeft(dir, id)
+		held, left, borrowed, err := leaseLeft(dir, id)
 		switch {
 		case err != nil:
 			return Report{}, err
@@ -76,12 +77,18 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			lock, err := hostfs.TakeLock(ctx, dir, 0)
 			if err == nil {
 				defer lock.Close()
-				return restoreLocked(ctx, dir, reopen)
+				return restoreLocked(ctx, dir, reopen, false)
 			}
 			if !errors.Is(err, trimtab.ErrRefused) {
 				return Report{}, err
 			}
 			left = 20 * time.Millisecond // the other one restores, or an actuator starts
+		case borrowed == 0 && !returned:
+			if lock, err := hostfs.TakeLock(ctx, dir, 0); err == nil { // else the other one does it
+				_, err = restoreLocked(ctx, dir, reopen, true)
+				returned = err == nil // else it is tried again
+				_ = lock.Close()
+			}
 		}
 		// In short steps: an actuator that came back renews the lease.
 		select {
@@ -137,16 +144,19 @@ const relieveAfter = 2 * time.Second
 // knobs is what a watchdog took its CPU time for.
 func relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string, reopen func(undo []byte) (Knob, error)) (due time.Duration) {
 	now := hostfs.BootTime()
-	if l, err := followLease(follower); err == nil && l.Boot == boot && now < saturate(l.Until, relieveAfter) {
-		return now + min(lookAfter, max(0, l.Until-now)/3)
+	if l, err := followLease(follower); err == nil && l.Boot == boot && now < saturate(l.borrowed().Until, relieveAfter) {
+		return now + min(lookAfter, max(0, l.borrowed().Until-now)/3)
 	}
 	s, err := readDir(follower.Dir)
-	if err != nil || s.lease.Boot != boot || now < saturate(s.lease.Until, relieveAfter) {
+	if err != nil || s.lease.Boot != boot || now < saturate(s.lease.borrowed().Until, relieveAfter) {
 		return now
 	}
 	// Nobody to tell: the actuator reports when it can again.
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
+	if now < saturate(s.lease.Until, relieveAfter) {
+		all = borrowing(ctx, all)
+	}
 	_ = restoreAll(ctx, all, false)
 	return now
 }
@@ -171,11 +181,13 @@ func readDir(dir string) (stored, error) {
 	return s, nil
 }
 
-// leaseLeft reads from the journal whether anything is held, and for how long.
-func leaseLeft(dir, boot string) (held bool, left time.Duration, err error) {
+// leaseLeft reads from the journal whether anything is held, and for how long: all of it,
+// and what is above its baseline.
+func leaseLeft(dir, boot string) (held bool, left, borrowed time.Duration, err error) {
 	s, err := readDir(dir)
 	if err != nil {
-		return false, 0, err
+		return false, 0, 0, err
 	}
-	return len(s.entries) > 0, s.lease.left(boot, hostfs.BootTime()), nil
+	now := hostfs.BootTime()
+	return len(s.entries) > 0, s.lease.left(boot, now), s.lease.borrowed().left(boot, now), nil
 }
