@@ -256,11 +256,18 @@ func TestAFleetIsNeverOverACapacityWhateverDies(t *testing.T) {
 	t.Parallel()
 	tr := trial.Start(t, 60)
 	instants, moved := 0, 0
+	// In the first two a host that lends has missed the last plan, and no planner is there
+	// when its lease ends.
+	known := [][2]uint64{{77, 235}, {77, 740}}
 	for i := range tr.N {
-		s := newSite(tr.Seed, i)
+		seed, at := tr.Seed, i
+		if i < len(known) {
+			seed, at = known[i][0], int(known[i][1])
+		}
+		s := newSite(seed, at)
 		for second := range 300 {
 			if over := s.second(t0.Add(time.Duration(second) * time.Second)); over != "" {
-				tr.Failf("case %d, second %d, %s without the guard %v: %s: %v of baselines %v\n%s", i, second, s.cfg.Policy.Name(), s.cfg.Guard.Disabled, over,
+				tr.Failf("case %d of seed %d, second %d, %s without the guard %v: %s: %v of baselines %v\n%s", at, seed, second, s.cfg.Policy.Name(), s.cfg.Guard.Disabled, over,
 					s.now, s.baseline, strings.Join(s.trace[max(0, len(s.trace)-120):], "\n"))
 				break
 			}
