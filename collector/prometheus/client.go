@@ -26,10 +26,12 @@ const maxRedirects = 3
 
 // wholeNow asks for all data as of now. Prometheus knows none of these parameters and
 // ignores them.
-var wholeNow = map[string]string{
-	"nocache":               "1",     // VictoriaMetrics: now is now, not 30 s ago
-	"deny_partial_response": "1",     // VictoriaMetrics cluster: an error when a storage node is away
-	"partial_response":      "false", // Thanos: an error when a store is away
+func wholeNow() map[string]string {
+	return map[string]string{
+		"nocache":               "1",     // VictoriaMetrics: now is now, not 30 s ago
+		"deny_partial_response": "1",     // VictoriaMetrics cluster: an error when a storage node is away
+		"partial_response":      "false", // Thanos: an error when a store is away
+	}
 }
 
 // plainFor is for how long wholeNow is left out once a server or proxy refused it.
@@ -82,7 +84,7 @@ func (c *client) ask(ctx context.Context, expr string) (*reply, error) {
 		return r, err
 	}
 	whole := maps.Clone(form)
-	for name, value := range wholeNow {
+	for name, value := range wholeNow() {
 		whole.Set(name, value)
 	}
 	r, status, err := c.query(ctx, limited, whole)
