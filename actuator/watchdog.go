@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -40,6 +41,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	if err != nil {
 		return Report{}, err
 	}
+	w := &watcher{dir: dir, boot: id, reopen: reopen, follower: hostfs.JournalFollower{Dir: dir}}
 	ended := make(chan struct{})
 	var at time.Duration // when it ended, before ended is closed
 	// The pipe of a process that dies may end before its locks do.
@@ -48,14 +50,14 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 	if p := inheritedPack(parent); p != nil {
 		go p.guardPartner(ended, func() bool {
-			held, left, _, err := leaseLeft(dir, id)
+			held, left, _, err := w.leaseLeft()
 			return err == nil && held && left > 0 && !successor()
 		})
 	}
-	due, follower := hostfs.BootTime(), &hostfs.JournalFollower{Dir: dir}
+	due := hostfs.BootTime()
 	err = watch(ctx, dir, parent, func() {
 		if hostfs.BootTime() >= due {
-			due = relieve(ctx, follower, id, reopen)
+			due = w.relieve(ctx)
 		}
 	})
 	at = hostfs.BootTime()
@@ -65,7 +67,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 	returned := false // what was borrowed
 	for {
-		held, left, borrowed, err := leaseLeft(dir, id)
+		held, left, borrowed, err := w.leaseLeft()
 		switch {
 		case err != nil:
 			return Report{}, err
@@ -77,7 +79,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			lock, err := hostfs.TakeLock(ctx, dir, 0)
 			if err == nil {
 				defer lock.Close()
-				return restoreLocked(ctx, dir, reopen, false)
+				return w.restore(ctx, false)
 			}
 			if !errors.Is(err, trimtab.ErrRefused) {
 				return Report{}, err
@@ -85,7 +87,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			left = 20 * time.Millisecond // the other one restores, or an actuator starts
 		case borrowed == 0 && !returned:
 			if lock, err := hostfs.TakeLock(ctx, dir, 0); err == nil { // else the other one does it
-				_, err = restoreLocked(ctx, dir, reopen, true)
+				_, err = w.restore(ctx, true)
 				returned = err == nil // else it is tried again
 				_ = lock.Close()
 			}
@@ -99,10 +101,50 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 }
 
+// watcher is what a watchdog knows.
+type watcher struct {
+	dir, boot string
+	reopen    func(undo []byte) (Knob, error)
+	follower  hostfs.JournalFollower
+	// last is the journal as it was read last; nil: never. It counts where the files were
+	// removed or overwritten since.
+	last map[string][]byte
+}
+
+// read reads the journal, or says what was read of it before it was lost.
+func (w *watcher) read() (stored, error) {
+	s, err := readHeld(w.dir)
+	if err == nil || w.last == nil {
+		return s, err
+	}
+	return readState(w.last, slices.Sorted(maps.Keys(w.last))), nil
+}
+
+// leaseLeft tells whether anything is held, and for how long: all of it, and what is above
+// its baseline.
+func (w *watcher) leaseLeft() (held bool, left, borrowed time.Duration, err error) {
+	s, err := w.read()
+	if err != nil {
+		return false, 0, 0, err
+	}
+	now := hostfs.BootTime()
+	return len(s.entries) > 0, s.lease.left(w.boot, now), s.lease.borrowed().left(w.boot, now), nil
+}
+
+// restore restores when the lock is held. borrowed: only what is above its baseline.
+func (w *watcher) restore(ctx context.Context, borrowed bool) (Report, error) {
+	s, err := w.read()
+	if err != nil {
+		return Report{}, err
+	}
+	return restoreStored(ctx, w.dir, s, w.reopen, borrowed)
+}
+
 // dying is how long a process that dies may take to let go of everything.
 const dying = 500 * time.Millisecond
 
-// presencePath is the lock file that only actuators take.
+// presencePath is the lock file that only actuators take. It is empty until there is a
+// journal.
 func presencePath(dir string) string { return filepath.Join(dir, "actuator") }
 
 // watch returns when parent ends, and calls look every second until then.
@@ -142,17 +184,20 @@ const relieveAfter = 2 * time.Second
 // later than lookAfter, for the next plan may bring a shorter one. Until the lease is
 // over it reads only what was appended to the journal: to read all of that of a hundred
 // knobs is what a watchdog took its CPU time for.
-func relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string, reopen func(undo []byte) (Knob, error)) (due time.Duration) {
+func (w *watcher) relieve(ctx context.Context) (due time.Duration) {
 	now := hostfs.BootTime()
-	if l, err := followLease(follower); err == nil && l.Boot == boot && now < saturate(l.borrowed().Until, relieveAfter) {
+	if l, err := w.follow(); err == nil && l.Boot == w.boot && now < saturate(l.borrowed().Until, relieveAfter) {
 		return now + min(lookAfter, max(0, l.borrowed().Until-now)/3)
 	}
-	s, err := readDir(follower.Dir)
-	if err != nil || s.lease.Boot != boot || now < saturate(s.lease.borrowed().Until, relieveAfter) {
+	s, err := w.read()
+	if err != nil {
+		return now + lookAfter // there is none, or none that can be read
+	}
+	if s.lease.Boot != w.boot || now < saturate(s.lease.borrowed().Until, relieveAfter) {
 		return now
 	}
 	// Nobody to tell: the actuator reports when it can again.
-	all := reopenAll(s.entries, reopen)
+	all := reopenAll(s.entries, w.reopen)
 	defer closeAll(all)
 	if now < saturate(s.lease.Until, relieveAfter) {
 		all = borrowing(ctx, all)
@@ -161,10 +206,11 @@ func relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string,
 	return now
 }
 
-// followLease reads the lease alone.
-func followLease(f *hostfs.JournalFollower) (l lease, err error) {
-	state, err := f.Read()
+// follow reads what was appended, and returns the lease.
+func (w *watcher) follow() (l lease, err error) {
+	state, err := w.follower.Read()
 	if err == nil {
+		w.last = state
 		err = json.Unmarshal(state[leaseKey], &l)
 	}
 	return l, err
@@ -172,22 +218,29 @@ func followLease(f *hostfs.JournalFollower) (l lease, err error) {
 
 // readDir reads the journal in dir.
 func readDir(dir string) (stored, error) {
-	state, damaged, err := hostfs.ReadJournal(dir)
+	state, damage, err := hostfs.ReadJournal(dir)
 	if err != nil {
 		return stored{}, err
 	}
 	s := readState(state, slices.Sorted(maps.Keys(state)))
-	s.unreadable += damaged
+	s.damage = damage
+	s.unreadable += damage.Places
 	return s, nil
 }
 
-// leaseLeft reads from the journal whether anything is held, and for how long: all of it,
-// and what is above its baseline.
-func leaseLeft(dir, boot string) (held bool, left, borrowed time.Duration, err error) {
+// readHeld reads the journal for what is to be restored. Where that names no limit, and
+// no copy is whole, there may be some that it does not name.
+func readHeld(dir string) (stored, error) {
 	s, err := readDir(dir)
-	if err != nil {
-		return false, 0, 0, err
+	if errors.Is(err, os.ErrNotExist) {
+		info, none := os.Stat(presencePath(dir))
+		if none == nil && info.Size() > 0 {
+			return stored{}, fmt.Errorf("the journal in %s was removed: %w: %w", dir, hostfs.ErrUnreadable, err)
+		}
+		return stored{}, nil // none was made, so nothing was set
 	}
-	now := hostfs.BootTime()
-	return len(s.entries) > 0, s.lease.left(boot, now), s.lease.borrowed().left(boot, now), nil
+	if err == nil && s.damage.Lost && len(s.entries) == 0 {
+		err = fmt.Errorf("what is left of the journal in %s names no limit: %s: %w", dir, &s.damage, hostfs.ErrUnreadable)
+	}
+	return s, err
 }
